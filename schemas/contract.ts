@@ -1,0 +1,113 @@
+/** What a contract is: a kind, its messages, a schema for each; and the envelope that carries one message. */
+import { z } from "zod";
+
+/** A message with `reply` is a call: it is waited for. One without is a send: durable, delivered once. */
+export interface MessageSchema {
+  input: z.ZodType;
+  reply?: z.ZodType;
+}
+export type Messages = Record<string, MessageSchema>;
+
+export interface Contract<M extends Messages = Messages> {
+  kind: string;
+  messages: M;
+}
+
+/** A task message: the lane it queues in, and for one that is waited for (see ActorClient.run), its reply. */
+export interface TaskSchema<L extends string = string> extends MessageSchema {
+  lane: L;
+}
+export type TaskMessages<L extends string = string> = Record<string, TaskSchema<L>>;
+
+/** What a kind of worker does. Each lane is a queue of its own, so that no lane waits behind another. */
+export interface TaskContract<M extends TaskMessages = TaskMessages> {
+  kind: string;
+  lanes: readonly string[];
+  messages: M;
+}
+
+export type Input<S extends MessageSchema> = z.output<S["input"]>;
+export type Reply<S extends MessageSchema> = S extends { reply: infer R extends z.ZodType }
+  ? z.output<R>
+  : never;
+/** Names of the messages that are waited for. */
+export type Calls<M extends Messages> = {
+  [N in keyof M]: M[N] extends { reply: z.ZodType } ? N : never;
+}[keyof M] &
+  string;
+/** Names of the messages that are not waited for. */
+export type Sends<M extends Messages> = Exclude<keyof M & string, Calls<M>>;
+
+/** A value that cannot be changed in place, at any depth. */
+export type DeepReadonly<T> = T extends (...parameters: never[]) => unknown
+  ? T
+  : T extends object
+    ? { readonly [K in keyof T]: DeepReadonly<T[K]> }
+    : T;
+
+/** One message on its way: JSON, kept in outboxes, so every field is plain data. */
+export interface Envelope {
+  /** Mail goes to an actor by its shard; a task waits in a lane for a worker. */
+  to: "actor" | "worker";
+  kind: string;
+  key: string;
+  message: string;
+  input: unknown;
+  /** Of a task only. */
+  lane?: string;
+}
+
+// Names the runtime keeps in the same buckets and subjects as kinds.
+const RESERVED_KINDS = new Set(["lease", "epoch", "outbox", "remind", "fired"]);
+const KIND = /^[a-z][a-z0-9]*(-[a-z0-9]+)*$/;
+
+/** Declares what an actor kind accepts and answers. Throws when the kind is not kebab-case or is reserved. */
+export function defineContract<const M extends Messages>(contract: Contract<M>): Contract<M> {
+  checkKind(contract.kind);
+  return contract;
+}
+
+/** Declares what a worker kind does. Throws when a message names a lane the contract does not have. */
+export function defineTasks<const L extends string, const M extends TaskMessages<L>>(contract: {
+  kind: string;
+  lanes: readonly L[];
+  messages: M;
+}): TaskContract<M> {
+  checkKind(contract.kind);
+  return contract;
+}
+
+/**
+ * A message to an actor or a task for a worker, checked against the receiver's contract by the compiler here and by
+ * the receiver's schema when it arrives. `key` addresses an actor; of a task it says what the task is about.
+ */
+export function envelope<M extends TaskMessages, N extends Exclude<keyof M & string, Calls<M>>>(
+  contract: TaskContract<M>,
+  key: string,
+  message: N,
+  input: DeepReadonly<z.input<M[N]["input"]>>,
+): Envelope;
+export function envelope<M extends Messages, N extends Sends<M>>(
+  contract: Contract<M>,
+  key: string,
+  message: N,
+  input: DeepReadonly<z.input<M[N]["input"]>>,
+): Envelope;
+export function envelope(
+  contract: Contract | TaskContract,
+  key: string,
+  message: string,
+  input: unknown,
+): Envelope {
+  const address = { kind: contract.kind, key, message, input };
+  if (!("lanes" in contract)) return { to: "actor", ...address };
+  const lane = contract.messages[message]?.lane;
+  if (lane === undefined) throw new Error(`Cannot send task: ${contract.kind} has no ${message}`);
+  return { to: "worker", ...address, lane };
+}
+
+function checkKind(kind: string): void {
+  if (!KIND.test(kind) || RESERVED_KINDS.has(kind)) {
+    throw new Error(`Cannot define contract: "${kind}" is reserved or not kebab-case`);
+  }
+}

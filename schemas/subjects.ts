@@ -1,0 +1,114 @@
+/** Where everything is on the bus. Subjects, streams and keys are built and read here and nowhere else. */
+import { SHARDS } from "./limits.ts";
+
+export const STREAMS = { mail: "MAIL", tasks: "TASKS", dead: "DEAD" } as const;
+
+const KV_PREFIX = "$KV.";
+const utf8 = new TextEncoder();
+const utf8Text = new TextDecoder("utf-8", { fatal: true });
+
+/** FNV-1a, 32 bits, over the UTF-8 bytes: the hash of nats-server's `{{partition(n)}}`. */
+export function fnv1a32(text: string): number {
+  let hash = 0x811c9dc5;
+  for (const byte of utf8.encode(text)) hash = Math.imul(hash ^ byte, 0x01000193);
+  return hash >>> 0;
+}
+
+/**
+ * A key as it stands in subjects and KV keys. Dots separate tokens and stay; so do letters, digits, `_` and `-`.
+ * Every other byte of the UTF-8 form becomes `=XX`, since a KV key takes only `[-/=.\w]`; so does a leading, trailing
+ * or doubled dot, since no subject has an empty token.
+ */
+export function encodeKey(key: string): string {
+  if (/^[\w-]+(\.[\w-]+)*$/.test(key)) return key;
+  let encoded = "";
+  let afterDot = true;
+  const bytes = utf8.encode(key);
+  bytes.forEach((byte, index) => {
+    const character = String.fromCharCode(byte);
+    const separator = character === "." && !afterDot && index < bytes.length - 1;
+    if (separator || /[A-Za-z0-9_-]/.test(character)) encoded += character;
+    else encoded += `=${byte.toString(16).toUpperCase().padStart(2, "0")}`;
+    afterDot = separator;
+  });
+  return encoded;
+}
+
+/** The key that `encodeKey` made this of. Throws on text it cannot have made. */
+export function decodeKey(encoded: string): string {
+  if (!encoded.includes("=")) return encoded;
+  const bytes: number[] = [];
+  for (let i = 0; i < encoded.length; i++) {
+    if (encoded[i] !== "=") bytes.push(encoded.charCodeAt(i));
+    else {
+      const hex = encoded.slice(i + 1, i + 3);
+      if (!/^[0-9A-F]{2}$/.test(hex)) throw new Error(`Cannot decode key: "${encoded}"`);
+      bytes.push(Number.parseInt(hex, 16));
+      i += 2;
+    }
+  }
+  return utf8Text.decode(Uint8Array.from(bytes));
+}
+
+/** An actor's address as one subject tail: `<kind>.<encoded key>`. */
+export const addressOf = (kind: string, key: string) => `${kind}.${encodeKey(key)}`;
+
+/** The shard of an address; nats.conf maps `actor.<kind>.<key…>` to the same one. */
+export const shardOf = (address: string) => fnv1a32(`actor.${address}`) % SHARDS;
+
+export const callSubject = (shard: number, address: string) => `shard.${shard}.${address}`;
+export const shardSubjects = (shard: number) => `shard.${shard}.>`;
+
+export const mailSubject = (shard: number, address: string) => `mail.${shard}.${address}`;
+export const mailSubjects = (shard: number) => `mail.${shard}.>`;
+/** How much of a shard's outbox has been published; in the same stream as mail, so that one batch holds both. */
+export const sentSubject = (shard: number) => `sent.${shard}`;
+
+export const taskSubject = (kind: string, lane: string) => `task.${kind}.${lane}`;
+export const taskConsumer = (kind: string, lane: string) => `${kind}-${lane}`;
+/** Core subject on which a running task hears that nobody waits for it any more. */
+export const cancelSubject = (taskId: string) => `cancel.${taskId}`;
+export const deadSubject = (address: string) => `dead.${address}`;
+export const liveSubject = (address: string) => `live.${address}`;
+
+/** Kind and key of `<prefix>.<shard>.<kind>.<key…>`. */
+export function readAddress(subject: string): { kind: string; key: string } {
+  const kindAt = subject.indexOf(".", subject.indexOf(".") + 1) + 1;
+  const keyAt = subject.indexOf(".", kindAt) + 1;
+  if (kindAt === 0 || keyAt === 0) throw new Error(`Cannot read address: "${subject}"`);
+  return { kind: subject.slice(kindAt, keyAt - 1), key: decodeKey(subject.slice(keyAt)) };
+}
+
+/** Keys of one state bucket, as subjects of its stream. */
+export function stateSubjects(bucket: string) {
+  const prefix = `${KV_PREFIX}${bucket}.`;
+  return {
+    bucket,
+    stream: `KV_${bucket}`,
+    all: `${prefix}>`,
+    value: (address: string) => `${prefix}${address}`,
+    // `=` alone is no encoded key's token, so rows of one key are never another key's.
+    row: (address: string, row: string) => `${prefix}${address}.=.${encodeKey(row)}`,
+    rows: (address: string) => `${prefix}${address}.=.>`,
+    rowName: (subject: string) => decodeKey(subject.slice(subject.indexOf(".=.") + 3)),
+    epoch: (shard: number) => `${prefix}epoch.${shard}`,
+    outbox: (shard: number) => `${prefix}outbox.${shard}`,
+    lease: (host: string) => `${prefix}lease.${host}`,
+    leases: `${prefix}lease.*`,
+    epochs: `${prefix}epoch.*`,
+    lastToken: (subject: string) => subject.slice(subject.lastIndexOf(".") + 1),
+    remind: (shard: number, address: string, message: string) =>
+      `${prefix}remind.${shard}.${address}.=.${message}`,
+    fired: (shard: number, address: string, message: string) =>
+      `${prefix}fired.${shard}.${address}.=.${message}`,
+    firedOf: (shard: number) => `${prefix}fired.${shard}.>`,
+    /** Kind, key and message of a fired reminder. */
+    readFired(subject: string) {
+      const [address = "", message = ""] = subject.slice(prefix.length).split(".=.");
+      return { ...readAddress(address), message };
+    },
+  };
+}
+export type StateSubjects = ReturnType<typeof stateSubjects>;
+
+export const stateBucket = (index: number) => `state-${index}`;
