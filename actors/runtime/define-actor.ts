@@ -1,0 +1,87 @@
+/** What a kind of actor is: the shape of its state, and one pure function for each message of its contract. */
+import type { z } from "zod";
+import type {
+  Contract,
+  DeepReadonly,
+  Envelope,
+  Input,
+  Messages,
+  MessageSchema,
+} from "../../schemas/contract.ts";
+
+/**
+ * What a handler returns. The runtime commits all of it together, and only then answers and delivers.
+ * Returning the state it was given, and nothing else but a reply, changes nothing and costs no commit.
+ */
+export type Transition<S, M extends MessageSchema, N extends string, R> = {
+  state: DeepReadonly<S>;
+  /** Rows to write by name; `null` removes one. Every other row stays as it is. */
+  rows?: Readonly<Record<string, DeepReadonly<R> | null>>;
+  /** Messages to other actors and tasks for workers: delivered after the commit, whatever dies. */
+  send?: readonly Envelope[];
+  /** Messages of this contract to come back without input at a time (epoch ms); `null` takes one back. */
+  remind?: { readonly [name in N]?: number | null };
+} & (M extends { reply: infer P extends z.ZodType }
+  ? { reply: DeepReadonly<z.input<P>> }
+  : { reply?: never });
+
+/** What a handler may know besides state and input. It reads no clock and makes no id of its own. */
+export interface HandlerContext<R = never> {
+  key: string;
+  /** Epoch milliseconds of the host that runs it. */
+  now: number;
+  /** 32 hex characters, random. */
+  newId(): string;
+  /** The rows as they are now. */
+  rows: ReadonlyMap<string, DeepReadonly<R>>;
+}
+
+export type Handler<S, M extends MessageSchema, N extends string, R> = (
+  state: DeepReadonly<S>,
+  input: Input<M>,
+  context: HandlerContext<R>,
+) => Transition<S, M, N, R>;
+
+/** Messages that can be reminders: sends whose input may be `{}`. */
+export type Reminders<M extends Messages> = {
+  [N in keyof M]: M[N] extends { reply: z.ZodType }
+    ? never
+    : Record<never, never> extends z.input<M[N]["input"]>
+      ? N
+      : never;
+}[keyof M] &
+  string;
+
+export interface ActorDefinition<M extends Messages, S, R = never> {
+  contract: Contract<M>;
+  /** Stored bytes outlive the code: parsed at every load. Add optional fields only. */
+  state: z.ZodType<S>;
+  /** The state of a key nobody wrote yet. */
+  initial: NoInfer<S>;
+  /** Only kinds whose state is too big for one value have rows, all of one shape. */
+  rows?: z.ZodType<R>;
+  /** `false` keeps state in memory alone: it may vanish at any time. For counters that may start anew. */
+  durable: boolean;
+  handlers: { [N in keyof M]: Handler<S, M[N], Reminders<M>, R> };
+}
+
+/** A definition whose message, state and row types are known only to itself: what a host keeps. */
+// biome-ignore lint/suspicious/noExplicitAny: the one place where definitions of different kinds meet.
+export type AnyActorDefinition = ActorDefinition<any, any, any>;
+
+/**
+ * Binds a contract to its state and handlers. Handlers are pure and synchronous; they throw ActorError to refuse.
+ * The compiler refuses a forgotten handler, a misspelled message and a wrong reply.
+ */
+export function defineActor<M extends Messages, S, R = never>(
+  contract: Contract<M>,
+  parts: {
+    state: z.ZodType<S>;
+    initial: NoInfer<S>;
+    rows?: z.ZodType<R>;
+    durable?: boolean;
+    handlers: { [N in keyof M]: Handler<S, M[N], Reminders<M>, R> };
+  },
+): ActorDefinition<M, S, R> {
+  return { durable: true, ...parts, contract };
+}

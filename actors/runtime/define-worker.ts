@@ -1,0 +1,54 @@
+/** What a kind of worker is: an asynchronous function for each task, and what its asker hears when it fails. */
+import type { z } from "zod";
+import type {
+  DeepReadonly,
+  Envelope,
+  Input,
+  TaskContract,
+  TaskMessages,
+  TaskSchema,
+} from "../../schemas/contract.ts";
+import type { ActorError } from "../../schemas/errors.ts";
+
+export interface TaskContext {
+  /** What the task is about, as its sender named it. */
+  key: string;
+  /** Aborted when the asker left, the deadline passed, the task was given to another worker, or we stop. */
+  signal: AbortSignal;
+  /** 1 at the first try. */
+  attempt: number;
+  /** Epoch ms after which nobody waits for the result. */
+  deadlineAt: number;
+}
+
+/** What a finished task leaves: messages to send, and for a task that is waited for, a reply and bytes after it. */
+export type Outcome<M extends TaskSchema> = { send?: readonly Envelope[] } & (M extends {
+  reply: infer P extends z.ZodType;
+}
+  ? { reply: DeepReadonly<z.input<P>>; chunks?: AsyncIterable<Uint8Array> }
+  : { reply?: never; chunks?: never });
+
+export interface WorkerDefinition<M extends TaskMessages> {
+  contract: TaskContract<M>;
+  /** Tasks at a time in each lane; a lane that is not named is not served by this worker. */
+  slots: Record<string, number>;
+  handlers: { [N in keyof M]: (input: Input<M[N]>, context: TaskContext) => Promise<Outcome<M[N]>> };
+  /** Sent when the task is given up: refused by the handler, out of tries, or past its deadline. */
+  failures: {
+    [N in keyof M]: (input: Input<M[N]>, error: ActorError, context: { key: string }) => Envelope[];
+  };
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: the one place where workers of different kinds meet.
+export type AnyWorkerDefinition = WorkerDefinition<any>;
+
+/**
+ * Binds a task contract to what does it. A handler that throws ActorError is not tried again; anything else is,
+ * later and elsewhere, until TASK_TRIES_MAX. A task may run more than once, so its messages must bear repetition.
+ */
+export function defineWorker<M extends TaskMessages>(
+  contract: TaskContract<M>,
+  parts: Omit<WorkerDefinition<M>, "contract">,
+): WorkerDefinition<M> {
+  return { ...parts, contract };
+}
