@@ -84,6 +84,125 @@ export const TASK_RETRY_MS = 500;
 export const CHUNK_BYTES = 128 * 1024;
 export const CHUNKS_IN_FLIGHT = 8;
 
+// --- Accounts ---
+
+export const ACCOUNT_NAME_CHARS_MAX = 100;
+export const TOKEN_NAME_CHARS_MAX = 120;
+/** Tokens of one account: its state lists them, at about 400 bytes each. */
+export const TOKENS_PER_ACCOUNT_MAX = 100;
+/** Browser time is shown for a month: 31 whole days and today. */
+export const USAGE_DAYS_MAX = 32;
+/** Tasks whose report would be recognised if it came twice; a redelivery follows within seconds. */
+export const USAGE_TASKS_REMEMBERED_MAX = 128;
+/** Browser time of an account on the free plan, a UTC day. */
+export const BROWSER_SECONDS_PER_DAY = 600;
+/** Requests of one account in one window, as in the public API. */
+export const REQUESTS_PER_WINDOW = 1_200;
+export const REQUEST_WINDOW_MS = 5 * 60_000;
+
+// --- Gateway ---
+
+/** Headers of one request, all together. */
+export const HEADER_BYTES_MAX = 16_384;
+/** A request's headers must be complete after this, and all of it after the next: slow senders hold a socket. */
+export const HEADERS_TIMEOUT_MS = 10_000;
+export const REQUEST_TIMEOUT_MS = 120_000;
+/** Longer than the idle time of usual load balancers (60 s), so that we never close first. */
+export const KEEP_ALIVE_MS = 72_000;
+/** Bodies that only carry a few fields. */
+export const JSON_BODY_BYTES_MAX = 64 * 1024;
+/** Bodies being read or used on one gateway, so that a few large ones do not fill its memory. */
+export const BODIES_BYTES_MAX = 256 * 1024 * 1024;
+/** Nesting of a body; no schema has more than a handful of levels. */
+export const JSON_DEPTH_MAX = 64;
+/** Faults named in one answer. */
+export const FAULTS_MAX = 20;
+/** Entries of one page of a listing. */
+export const PAGE_ENTRIES = 20;
+export const PAGE_ENTRIES_MAX = 100;
+/** Open WebSockets of one gateway, and the bytes of one message. */
+export const SOCKETS_MAX = 10_000;
+export const SOCKET_MESSAGE_BYTES_MAX = 1_000_000;
+
+// --- Rendering: what a request may ask for ---
+
+/** A submitted document, as in the public API. */
+export const HTML_BYTES_MAX = 50 * 1024 * 1024;
+/** Addresses carry charts and state in their query, but no more than servers accept by far. */
+export const URL_CHARS_MAX = 16_384;
+/** Style or script tags; each is a round trip to the browser. */
+export const TAGS_MAX = 50;
+/** Text of one style or script tag: above the largest libraries people inline. */
+export const TAG_CHARS_MAX = 5_000_000;
+/** A header or footer; Chromium lays it out anew for every page. Images in it are data URLs. */
+export const TEMPLATE_CHARS_MAX = 500_000;
+/** Chromium keeps no more cookies for one domain. */
+export const COOKIES_MAX = 180;
+/** Name and value of one cookie together, RFC 6265bis section 5.6. */
+export const COOKIE_CHARS_MAX = 4_096;
+/** Header fields, and the characters of one: servers refuse more (8 KiB is the usual bound of a line). */
+export const HEADERS_MAX = 64;
+export const HEADER_NAME_CHARS_MAX = 256;
+export const HEADER_VALUE_CHARS_MAX = 8_192;
+export const CREDENTIAL_CHARS_MAX = 1_024;
+export const USER_AGENT_CHARS_MAX = 1_024;
+/** Patterns of one list; every request of the page is held against each. */
+export const PATTERNS_MAX = 50;
+export const PATTERN_CHARS_MAX = 1_024;
+/** Instructions of a compiled pattern: matching takes at most this × the characters of an address. */
+export const PATTERN_INSTRUCTIONS_MAX = 5_000;
+export const SELECTOR_CHARS_MAX = 4_096;
+/** Pixels of a viewport's side, and device pixels of one CSS pixel: together far below what exhausts a renderer. */
+export const VIEWPORT_PX_MAX = 10_000;
+export const DEVICE_SCALE_FACTOR_MAX = 10;
+/** Bounds and defaults of waiting, as in the public API. */
+export const GOTO_TIMEOUT_MS = 30_000;
+export const GOTO_TIMEOUT_MS_MAX = 60_000;
+export const WAIT_TIMEOUT_MS = 30_000;
+export const WAIT_TIMEOUT_MS_MAX = 120_000;
+export const PRINT_TIMEOUT_MS = 30_000;
+export const PRINT_TIMEOUT_MS_MAX = 300_000;
+/** What Chromium accepts as scale. */
+export const PRINT_SCALE_MIN = 0.1;
+export const PRINT_SCALE_MAX = 2;
+/** A side of a PDF page: 14,400 units, beyond which readers do not follow (ISO 32000-1 annex C). */
+export const PAPER_INCHES_MAX = 200;
+export const PAGE_RANGES_CHARS_MAX = 1_024;
+
+// --- Egress ---
+
+/** A name's lookup; the system's own patience is 10 s and more a server. */
+export const EGRESS_RESOLVE_MS = 5_000;
+/** From the first dialled address to a connection over any of a name's. */
+export const EGRESS_CONNECT_MS = 10_000;
+/** The next address of a name is tried beside the first after this (RFC 8305, section 8). */
+export const EGRESS_ATTEMPT_MS = 250;
+/** Addresses of one name that are dialled; all of its answers are checked. */
+export const EGRESS_ADDRESSES_MAX = 8;
+/** An answer is used again for so long: a page opens several connections to a host within a second. */
+export const EGRESS_NAME_KEPT_MS = 10_000;
+export const EGRESS_NAMES_MAX = 1_000;
+/** A connection on which nothing moves is cut; long polls answer within it. */
+export const EGRESS_IDLE_MS = 60_000;
+/** Request line and headers, either way; Chromium itself takes 256 KiB, servers send a tenth of this. */
+export const EGRESS_HEADER_BYTES_MAX = 64 * 1024;
+/** Requests and tunnels of one task at once: Chromium opens 32 connections to a proxy, sockets of pages come on top. */
+export const EGRESS_CONNECTIONS_MAX = 96;
+/** Bytes one task may move, both ways together: a heavy page is 20 MB. */
+export const EGRESS_BYTES_MAX = 200_000_000;
+/** Failures of one task that are remembered, the latest of each kind and host. */
+export const EGRESS_FAILURES_MAX = 100;
+/** Redirects our own fetch follows, and the bytes of an answer after decoding. */
+export const EGRESS_REDIRECTS_MAX = 10;
+export const EGRESS_BODY_BYTES_MAX = 50_000_000;
+
 // --- Stopping ---
 
 export const SHUTDOWN_SECONDS = 20;
+
+// --- The bus ---
+
+/** How long a question to the bus itself may take before its outcome counts as unknown. */
+export const BUS_REQUEST_MS = 5_000;
+/** Copies of a shard's mail the client library holds ahead of the handlers. */
+export const MAIL_PREFETCH = 256;

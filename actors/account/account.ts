@@ -1,0 +1,97 @@
+/** Keeps an account: who belongs to it, which tokens it gave out, and how much browser time it used. */
+import { account, type TokenEntry } from "../../schemas/account.ts";
+import type { DeepReadonly } from "../../schemas/contract.ts";
+import { ActorError } from "../../schemas/errors.ts";
+import { TOKENS_PER_ACCOUNT_MAX, USAGE_TASKS_REMEMBERED_MAX } from "../../schemas/limits.ts";
+import { defineActor } from "../runtime/define-actor.ts";
+import { AccountState } from "./account-state.ts";
+import { addUsage, dateOf, nextDayAt, usageOf } from "./usage.ts";
+
+export const accountActor = defineActor(account, {
+  state: AccountState,
+  initial: { createdAt: 0, name: "", members: [], tokens: [], usage: [], countedTasks: [] },
+
+  handlers: {
+    open(state, { name, owner }, { now }) {
+      if (state.createdAt === 0) {
+        return { state: { ...state, name, createdAt: now, members: [owner] }, reply: {} };
+      }
+      if (state.members[0]?.userId === owner.userId) return { state, reply: {} };
+      throw new ActorError("conflict", "Cannot open account: it belongs to another user");
+    },
+
+    get(state) {
+      checkOpen(state);
+      const { name, createdAt, members } = state;
+      return { state, reply: { name, createdAt, members } };
+    },
+
+    createToken(state, input, { now }) {
+      checkOpen(state);
+      const known = state.tokens.find((token) => token.id === input.id);
+      if (known) return { state, reply: known };
+      if (state.tokens.length >= TOKENS_PER_ACCOUNT_MAX) {
+        throw new ActorError(
+          "limit_reached",
+          `Cannot create token: the account has ${TOKENS_PER_ACCOUNT_MAX}, which is the limit`,
+        );
+      }
+      const token = { ...input, createdAt: now };
+      return { state: { ...state, tokens: [...state.tokens, token] }, reply: token };
+    },
+
+    listTokens(state) {
+      checkOpen(state);
+      return { state, reply: { tokens: state.tokens } };
+    },
+
+    getToken(state, { id }) {
+      return { state, reply: tokenOf(state, id) };
+    },
+
+    removeToken(state, { id }) {
+      tokenOf(state, id);
+      const tokens = state.tokens.filter((token) => token.id !== id);
+      return { state: { ...state, tokens }, reply: {} };
+    },
+
+    admitRendering(state, { limitMs }, { now }) {
+      checkOpen(state);
+      const { ms } = usageOf(state.usage, dateOf(now));
+      if (limitMs > 0 && ms >= limitMs) {
+        throw new ActorError(
+          "browser_time_exceeded",
+          `Cannot render: ${ms / 1_000} of ${limitMs / 1_000} seconds of browser time are used today (UTC)`,
+          { retryAfterS: Math.ceil((nextDayAt(now) - now) / 1_000) },
+        );
+      }
+      return { state, reply: { usedMs: ms } };
+    },
+
+    browserUsed(state, { ms, taskId }, { now }) {
+      // A worker that dies after its report runs its task again elsewhere, and reports again.
+      if (state.createdAt === 0 || state.countedTasks.includes(taskId)) return { state };
+      const countedTasks = [...state.countedTasks, taskId].slice(-USAGE_TASKS_REMEMBERED_MAX);
+      return { state: { ...state, usage: addUsage(state.usage, dateOf(now), ms), countedTasks } };
+    },
+
+    getUsage(state, _input, { now }) {
+      checkOpen(state);
+      const today = usageOf(state.usage, dateOf(now));
+      return { state, reply: { today, resetsAt: nextDayAt(now), days: state.usage } };
+    },
+  },
+});
+
+type State = DeepReadonly<AccountState>;
+
+function checkOpen(state: State): void {
+  if (state.createdAt === 0)
+    throw new ActorError("not_found", "Cannot find account: it is unknown");
+}
+
+function tokenOf(state: State, id: string): DeepReadonly<TokenEntry> {
+  const token = state.tokens.find((entry) => entry.id === id);
+  if (!token) throw new ActorError("not_found", `Cannot find token: "${id}" is unknown`);
+  return token;
+}

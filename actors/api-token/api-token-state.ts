@@ -1,0 +1,18 @@
+/** What is kept of an API token: never the secret itself. */
+import { z } from "zod";
+import { Permission } from "../../schemas/permissions.ts";
+import { EpochMs, Id, Sha256 } from "../../schemas/values.ts";
+
+export const ApiTokenState = z.discriminatedUnion("status", [
+  z.object({ status: z.literal("unknown") }),
+  z.object({
+    status: z.literal("issued"),
+    accountId: Id,
+    permissions: z.array(Permission),
+    secretHash: Sha256,
+    notBeforeAt: EpochMs.optional(),
+    expiresAt: EpochMs.optional(),
+  }),
+  z.object({ status: z.literal("revoked") }),
+]);
+export type ApiTokenState = z.infer<typeof ApiTokenState>;

@@ -1,0 +1,42 @@
+/** Decides whether a secret opens an API token, and what it opens. */
+import { timingSafeEqual } from "node:crypto";
+import { apiToken } from "../../schemas/api-token.ts";
+import { ActorError } from "../../schemas/errors.ts";
+import { defineActor } from "../runtime/define-actor.ts";
+import { ApiTokenState } from "./api-token-state.ts";
+
+export const apiTokenActor = defineActor(apiToken, {
+  state: ApiTokenState,
+  initial: { status: "unknown" },
+
+  handlers: {
+    issue(state, input) {
+      if (state.status === "unknown") {
+        return { state: { status: "issued" as const, ...input }, reply: {} };
+      }
+      const repeated = state.status === "issued" && sameHash(state.secretHash, input.secretHash);
+      if (repeated) return { state, reply: {} };
+      throw new ActorError("conflict", `Cannot issue token: it is ${state.status}`);
+    },
+
+    verify(state, { secretHash }, { now }) {
+      const opened =
+        state.status === "issued" &&
+        sameHash(state.secretHash, secretHash) &&
+        now >= (state.notBeforeAt ?? 0) &&
+        now < (state.expiresAt ?? Number.POSITIVE_INFINITY);
+      // One message for every reason: an attacker learns nothing from the difference.
+      if (!opened) throw new ActorError("unauthenticated", "Cannot authenticate: unknown token");
+      return { state, reply: state };
+    },
+
+    revoke(state) {
+      if (state.status === "revoked") return { state, reply: {} };
+      return { state: { status: "revoked" as const }, reply: {} };
+    },
+  },
+});
+
+function sameHash(one: string, other: string): boolean {
+  return timingSafeEqual(Buffer.from(one, "hex"), Buffer.from(other, "hex"));
+}

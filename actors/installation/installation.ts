@@ -1,0 +1,16 @@
+/** Decides which of all processes that start for the first time makes the account. */
+import { installation } from "../../schemas/installation.ts";
+import { defineActor } from "../runtime/define-actor.ts";
+import { InstallationState } from "./installation-state.ts";
+
+export const installationActor = defineActor(installation, {
+  state: InstallationState,
+  initial: { accountId: "" },
+
+  handlers: {
+    claim(state, { accountId }) {
+      if (state.accountId !== "") return { state, reply: { accountId: state.accountId } };
+      return { state: { accountId }, reply: { accountId } };
+    },
+  },
+});

@@ -1,0 +1,34 @@
+/** The contract of an API token: whether a secret opens it, and what it opens. The key is the token's id. */
+import { z } from "zod";
+import { defineContract } from "./contract.ts";
+import { Permission } from "./permissions.ts";
+import { EpochMs, Id, Sha256 } from "./values.ts";
+
+export const apiToken = defineContract({
+  kind: "api-token",
+  messages: {
+    /** Repeating it changes nothing. A token that was revoked, or has another secret, is a conflict. */
+    issue: {
+      input: z.object({
+        accountId: Id,
+        permissions: z.array(Permission).min(1),
+        secretHash: Sha256,
+        notBeforeAt: EpochMs.optional(),
+        expiresAt: EpochMs.optional(),
+      }),
+      reply: z.object({}),
+    },
+    /** Refuses as `unauthenticated`, whatever the reason. */
+    verify: {
+      input: z.object({ secretHash: Sha256 }),
+      reply: z.object({
+        accountId: Id,
+        permissions: z.array(Permission),
+        notBeforeAt: EpochMs.optional(),
+        expiresAt: EpochMs.optional(),
+      }),
+    },
+    /** For good: a revoked token is never issued again. */
+    revoke: { input: z.object({}), reply: z.object({}) },
+  },
+});

@@ -1,0 +1,24 @@
+/** The ActorError that something ends with, for a test to look at. Fails when it ends otherwise. */
+import { ActorError } from "../../schemas/errors.ts";
+
+export function refusal(run: () => unknown): ActorError {
+  try {
+    run();
+  } catch (error) {
+    return asRefusal(error);
+  }
+  throw new Error("nothing was refused");
+}
+
+export async function refusalOf(promise: Promise<unknown>): Promise<ActorError> {
+  const outcome = await promise.then(
+    () => new Error("nothing was refused"),
+    (error: unknown) => error,
+  );
+  return asRefusal(outcome);
+}
+
+function asRefusal(error: unknown): ActorError {
+  if (error instanceof ActorError) return error;
+  throw error;
+}

@@ -1,0 +1,54 @@
+/** Runs one handler as a host does: input, state and reply parsed, state and rows frozen, stray keys refused. */
+import assert from "node:assert/strict";
+import type { ActorDefinition, Transition } from "../../actors/runtime/define-actor.ts";
+import type { DeepReadonly, Envelope, Input, Messages, Reply } from "../../schemas/contract.ts";
+
+const TRANSITION_KEYS = new Set(["state", "rows", "reply", "send", "remind"]);
+
+export interface Handled<S, P> {
+  state: DeepReadonly<S>;
+  /** Whether there is anything to commit. */
+  changed: boolean;
+  reply: P;
+  send: readonly Envelope[];
+}
+
+/** Ids are counted from 1, so that a test can name them. */
+export function runHandler<M extends Messages, S, N extends keyof M & string>(
+  definition: ActorDefinition<M, S>,
+  message: N,
+  state: DeepReadonly<S>,
+  input: Input<M[N]>,
+  context: { key?: string; now?: number; newId?: () => string } = {},
+): Handled<S, Reply<M[N]>> {
+  const schema = definition.contract.messages[message];
+  assert(schema, `${definition.contract.kind} has no ${message}`);
+  let ids = 0;
+  const transition: Transition<S, M[N], never, never> = definition.handlers[message](
+    deepFreeze(state),
+    // Parsed by the very schema the type is made of.
+    schema.input.parse(input) as Input<M[N]>,
+    {
+      key: context.key ?? "key",
+      now: context.now ?? 0,
+      newId: context.newId ?? (() => (++ids).toString(16).padStart(32, "0")),
+      rows: new Map<string, never>(),
+    },
+  );
+  for (const key of Object.keys(transition)) assert(TRANSITION_KEYS.has(key), `stray "${key}"`);
+  definition.state.parse(transition.state);
+  return {
+    state: deepFreeze(transition.state),
+    changed: transition.state !== state,
+    reply: schema.reply?.parse(transition.reply) as Reply<M[N]>,
+    send: transition.send ?? [],
+  };
+}
+
+function deepFreeze<T>(value: T): T {
+  if (typeof value === "object" && value !== null && !Object.isFrozen(value)) {
+    Object.freeze(value);
+    for (const inner of Object.values(value)) deepFreeze(inner);
+  }
+  return value;
+}
