@@ -1,0 +1,52 @@
+/** Header fields a caller may add to the requests of a page. */
+import { z } from "zod";
+import { HEADER_NAME_CHARS_MAX, HEADER_VALUE_CHARS_MAX, HEADERS_MAX } from "../limits.ts";
+
+// RFC 9110 section 5.6.2 (token) and 5.5: visible characters, with blanks and tabs only between them. Characters
+// above U+00FF have no byte of their own in a field.
+const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
+const VALUE = /^(?:[\x21-\x7e\x80-\xff](?:[\t\x20-\x7e\x80-\xff]*[\x21-\x7e\x80-\xff])?)?$/;
+
+// Fields that belong to one connection or to the message's framing (RFC 9110 section 7.6.1, RFC 9112), or that say
+// where the message goes: the browser and the proxy write them.
+const REFUSED = new Set([
+  "connection",
+  "content-length",
+  "expect",
+  "host",
+  "keep-alive",
+  "te",
+  "trailer",
+  "transfer-encoding",
+  "upgrade",
+]);
+
+const FieldName = z
+  .string()
+  .max(HEADER_NAME_CHARS_MAX)
+  .regex(TOKEN, { error: "Expected a field name of RFC 9110: letters, digits and !#$%&'*+-.^_`|~" })
+  .refine((name) => !isRefused(name.toLowerCase()), {
+    error: "Expected a field that is not the connection's, the proxy's or the host's",
+  });
+
+export const ExtraHeaders = z
+  .record(FieldName, fieldValue(HEADER_VALUE_CHARS_MAX), {
+    // The rule that a name broke, instead of "invalid key".
+    error: (issue) => (issue.code === "invalid_key" ? issue.issues[0]?.message : undefined),
+  })
+  .refine((headers) => Object.keys(headers).length <= HEADERS_MAX, {
+    error: `Expected at most ${HEADERS_MAX} fields`,
+  })
+  .describe("Header fields added to every request of the page, whichever host it goes to")
+  .meta({ secret: true });
+
+/** The value of a field, of at most so many characters. */
+export function fieldValue(charsMax: number) {
+  return z.string().max(charsMax).regex(VALUE, {
+    error: "Expected a field value of RFC 9110: no control characters, no blanks at its ends",
+  });
+}
+
+function isRefused(name: string): boolean {
+  return REFUSED.has(name) || name.startsWith("proxy-");
+}
