@@ -5,40 +5,117 @@
  * 5000–5011 and 6000–6003 say what happened in the browser, as in the public API.
  */
 export const ERRORS = {
-  invalid_request: { status: 400, code: 1001, meaning: "A field, a query parameter or a path segment is wrong" },
-  unsupported_media_type: { status: 415, code: 1002, meaning: "The body has a type this route does not read" },
-  body_too_large: { status: 413, code: 1003, meaning: "The body is larger than this route accepts" },
+  invalid_request: {
+    status: 400,
+    code: 1001,
+    meaning: "A field, a query parameter or a path segment is wrong",
+  },
+  unsupported_media_type: {
+    status: 415,
+    code: 1002,
+    meaning: "The body has a type this route does not read",
+  },
+  body_too_large: {
+    status: 413,
+    code: 1003,
+    meaning: "The body is larger than this route accepts",
+  },
   not_found: { status: 404, code: 1004, meaning: "Unknown here, or another account's" },
-  method_not_allowed: { status: 405, code: 1005, meaning: "The path exists, but not with this method" },
+  method_not_allowed: {
+    status: 405,
+    code: 1005,
+    meaning: "The path exists, but not with this method",
+  },
   conflict: { status: 409, code: 1006, meaning: "The present state does not allow it" },
   limit_reached: { status: 409, code: 1007, meaning: "As many exist as the limit allows" },
-  internal_error: { status: 500, code: 2000, meaning: "A fault on our side; the log has it under the request's id" },
-  rate_limited: { status: 429, code: 2001, meaning: "Too many requests; Retry-After says when to come back" },
-  browser_time_exceeded: { status: 429, code: 2002, meaning: "The account's browser time of this day (UTC) is used up" },
+  internal_error: {
+    status: 500,
+    code: 2000,
+    meaning: "A fault on our side; the log has it under the request's id",
+  },
+  rate_limited: {
+    status: 429,
+    code: 2001,
+    meaning: "Too many requests; Retry-After says when to come back",
+  },
+  browser_time_exceeded: {
+    status: 429,
+    code: 2002,
+    meaning: "The account's browser time of this day (UTC) is used up",
+  },
   queue_full: { status: 429, code: 2003, meaning: "As much work waits as the queue holds" },
-  busy: { status: 503, code: 2004, meaning: "An actor or a host has as much in flight as it accepts" },
+  busy: {
+    status: 503,
+    code: 2004,
+    meaning: "An actor or a host has as much in flight as it accepts",
+  },
   unavailable: { status: 503, code: 2005, meaning: "No actor or browser could answer in time" },
   deadline_exceeded: { status: 504, code: 2006, meaning: "The request's deadline passed" },
   cancelled: { status: 499, code: 2007, meaning: "The caller left before there was an answer" },
   unauthenticated: { status: 401, code: 10000, meaning: "No token, or an unknown one" },
-  forbidden: { status: 403, code: 10001, meaning: "The token lacks the permission named in the message" },
+  forbidden: {
+    status: 403,
+    code: 10001,
+    meaning: "The token lacks the permission named in the message",
+  },
 
-  certificate_invalid: { status: 422, code: 5000, meaning: "The target's TLS certificate is not valid" },
-  address_unreachable: { status: 422, code: 5001, meaning: "The target's address cannot be reached" },
-  navigation_timed_out: { status: 422, code: 5002, meaning: "The navigation was aborted or timed out" },
+  certificate_invalid: {
+    status: 422,
+    code: 5000,
+    meaning: "The target's TLS certificate is not valid",
+  },
+  address_unreachable: {
+    status: 422,
+    code: 5001,
+    meaning: "The target's address cannot be reached",
+  },
+  navigation_timed_out: {
+    status: 422,
+    code: 5002,
+    meaning: "The navigation was aborted or timed out",
+  },
   too_many_redirects: { status: 422, code: 5003, meaning: "The target redirects too often" },
   http2_failed: { status: 422, code: 5004, meaning: "The target broke the HTTP/2 protocol" },
   name_not_resolved: { status: 422, code: 5005, meaning: "The target's name cannot be resolved" },
-  connection_closed: { status: 422, code: 5006, meaning: "The target closed or reset the connection" },
-  response_failed: { status: 422, code: 5007, meaning: "The target answered an error status with an empty body" },
+  connection_closed: {
+    status: 422,
+    code: 5006,
+    meaning: "The target closed or reset the connection",
+  },
+  response_failed: {
+    status: 422,
+    code: 5007,
+    meaning: "The target answered an error status with an empty body",
+  },
   connection_refused: { status: 422, code: 5008, meaning: "The target refused the connection" },
   network_failed: { status: 422, code: 5009, meaning: "Another network error" },
-  address_refused: { status: 422, code: 5010, meaning: "The address is not one this service fetches" },
+  address_refused: {
+    status: 422,
+    code: 5010,
+    meaning: "The address is not one this service fetches",
+  },
   empty_response: { status: 422, code: 5011, meaning: "The target answered nothing" },
-  page_navigated_away: { status: 422, code: 6000, meaning: "The page left or was destroyed while it was used" },
-  browser_crashed: { status: 422, code: 6001, meaning: "The page made its browser crash, at every try" },
+  transfer_too_large: {
+    status: 422,
+    code: 5012,
+    meaning: "More bytes came from the targets than one task may move",
+  },
+  page_navigated_away: {
+    status: 422,
+    code: 6000,
+    meaning: "The page left or was destroyed while it was used",
+  },
+  browser_crashed: {
+    status: 422,
+    code: 6001,
+    meaning: "The page made its browser crash, at every try",
+  },
   wait_timed_out: { status: 422, code: 6002, meaning: "What was waited for did not come in time" },
-  page_not_printable: { status: 422, code: 6003, meaning: "The page is too large or could not be printed" },
+  page_not_printable: {
+    status: 422,
+    code: 6003,
+    meaning: "The page is too large or could not be printed",
+  },
 } as const satisfies Record<string, { status: number; code: number; meaning: string }>;
 
 export type ErrorCode = keyof typeof ERRORS;

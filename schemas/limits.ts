@@ -22,12 +22,14 @@ export const STATE_BYTES_MAX = 900_000;
 export const ROW_BYTES_MAX = 256_000;
 /** Rows one transition may change: an atomic batch has at most 1,000 messages. */
 export const TRANSITION_ROWS_MAX = 500;
+/** Rows changed since the last commit past which an actor waits: with one more transition they still fit a batch. */
+export const CHANGE_ROWS_MAX = 400;
 /** Sends of one transition, and their bytes: a shard's outbox is one value. */
 export const TRANSITION_SENDS_MAX = 256;
 export const TRANSITION_SEND_BYTES_MAX = 300_000;
 /** Unsent bytes of a shard at which its actors wait with sending more. */
 export const OUTBOX_BYTES_MAX = 600_000;
-/** Reminders of one transition. */
+/** Reminders of one transition, and so of one kind. */
 export const TRANSITION_REMINDERS_MAX = 16;
 /** Messages of one atomic batch (nats-server refuses more). */
 export const BATCH_MESSAGES_MAX = 1_000;

@@ -1,0 +1,94 @@
+/** Says which IP addresses this service may connect to: public ones, and those the operator opened. */
+import { isIP } from "node:net";
+import { networkInterfaces } from "node:os";
+import ipaddr from "ipaddr.js";
+
+export interface AddressPolicy {
+  /** Why the address is refused, in a few words for the log, or nothing when it may be dialled. */
+  refusal(address: string): string | undefined;
+}
+
+export interface AddressPolicyOptions {
+  /** CIDRs that are open besides public addresses (`TRUNKLINE_EGRESS_ALLOW`). */
+  allow?: readonly string[];
+  /** Addresses of this machine: behind a public one of them may listen what a firewall hides from others. */
+  ownAddresses?: readonly string[];
+}
+
+type Address = ReturnType<typeof ipaddr.process>;
+type Range = ReturnType<typeof ipaddr.parseCIDR>;
+
+export function createAddressPolicy(options: AddressPolicyOptions = {}): AddressPolicy {
+  const allowed = (options.allow ?? []).map(parseRange);
+  const own = new Set((options.ownAddresses ?? interfaceAddresses()).map(canonical));
+  return { refusal };
+
+  function refusal(text: string): string | undefined {
+    if (isIP(text) === 0) return "not an IP address";
+    // IPv4-mapped IPv6 is the same host as its IPv4 address, and is judged as that.
+    const address = ipaddr.process(text);
+    if (allowed.some((range) => isWithin(address, range))) return undefined;
+    if (own.has(address.toString())) return "an address of this machine";
+    const translated = translatedAddress(address);
+    return translated === undefined ? rangeRefusal(address) : refusal(translated);
+  }
+}
+
+/** The CIDRs of a comma or space separated list; throws naming the first that is none. */
+export function parseAllowList(text: string): string[] {
+  const ranges = text.split(/[\s,]+/).filter((range) => range !== "");
+  for (const range of ranges) parseRange(range);
+  return ranges;
+}
+
+function parseRange(text: string): Range {
+  if (!ipaddr.isValidCIDR(text)) {
+    throw new Error(
+      `Cannot read TRUNKLINE_EGRESS_ALLOW: "${text}" is not a CIDR such as 10.1.0.0/16 or fd00::/8`,
+    );
+  }
+  const [address, bits] = ipaddr.parseCIDR(text);
+  // What is asked is compared as IPv4, so a mapped range has to be IPv4 too.
+  if (address.kind() === "ipv6" && bits >= 96 && "isIPv4MappedAddress" in address) {
+    if (address.isIPv4MappedAddress()) return [address.toIPv4Address(), bits - 96];
+  }
+  return [address, bits];
+}
+
+function isWithin(address: Address, [network, bits]: Range): boolean {
+  return address.kind() === network.kind() && address.match(network, bits);
+}
+
+const GLOBAL_UNICAST = ipaddr.parseCIDR("2000::/3");
+/** NAT64's well-known prefix (RFC 6052): where there is only IPv6, every IPv4 site resolves to it. */
+const NAT64 = ipaddr.parseCIDR("64:ff9b::/96");
+/** Public by its range, but a cloud answers its own machines there (Azure's wire server). */
+const CLOUD_SERVICES = ["168.63.129.16"];
+
+/** The IPv4 address a NAT64 gateway would connect to on behalf of this one. */
+function translatedAddress(address: Address): string | undefined {
+  if (!isWithin(address, NAT64)) return undefined;
+  return new ipaddr.IPv4(address.toByteArray().slice(-4)).toString();
+}
+
+function rangeRefusal(address: Address): string | undefined {
+  const range = address.range();
+  // 6to4, Teredo, local NAT64 and the like are named ranges too: nobody serves pages from them.
+  if (range !== "unicast") return `in the range ${range}`;
+  if (CLOUD_SERVICES.includes(address.toString()))
+    return "a service of the cloud around this machine";
+  // IANA has given out global unicast from 2000::/3 only; the rest holds IPv4-compatible and reserved forms.
+  if (address.kind() === "ipv6" && !isWithin(address, GLOBAL_UNICAST))
+    return "in the range reserved";
+  return undefined;
+}
+
+function interfaceAddresses(): string[] {
+  return Object.values(networkInterfaces()).flatMap((entries) =>
+    (entries ?? []).map((entry) => entry.address),
+  );
+}
+
+function canonical(address: string): string {
+  return ipaddr.process(address).toString();
+}

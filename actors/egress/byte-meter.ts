@@ -1,0 +1,33 @@
+/** Counts the bytes one task moves over its sockets, and says when they are too many. */
+import type { Socket } from "node:net";
+
+export class ByteMeter {
+  received = 0;
+  sent = 0;
+  #bytesMax: number;
+  /** What was counted of each socket already; a kept-alive one serves many requests, and tasks. */
+  readonly #counted = new WeakMap<Socket, { received: number; sent: number }>();
+
+  constructor(bytesMax: number) {
+    this.#bytesMax = bytesMax;
+  }
+
+  /** Adds what moved on the socket since it was last counted. */
+  count(socket: Socket): void {
+    const before = this.#counted.get(socket) ?? { received: 0, sent: 0 };
+    const now = { received: socket.bytesRead, sent: socket.bytesWritten };
+    this.received += now.received - before.received;
+    this.sent += now.sent - before.sent;
+    this.#counted.set(socket, now);
+  }
+
+  get exceeded(): boolean {
+    return this.received + this.sent > this.#bytesMax;
+  }
+
+  begin(bytesMax: number): void {
+    this.received = 0;
+    this.sent = 0;
+    this.#bytesMax = bytesMax;
+  }
+}

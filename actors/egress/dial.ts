@@ -1,0 +1,88 @@
+/** Connects to the first of several checked addresses that answers. */
+import { connect, isIPv6, type Socket } from "node:net";
+import { EGRESS_ATTEMPT_MS } from "../../schemas/limits.ts";
+
+export interface DialOptions {
+  /** IP addresses, best first. No name is ever resolved here. */
+  addresses: readonly string[];
+  port: number;
+  /** Whether the socket stays writable after the other side has ended; a tunnel passes that on itself. */
+  allowHalfOpen: boolean;
+  signal: AbortSignal;
+  /** The next address is tried beside those before it after this time. */
+  attemptMs?: number;
+}
+
+/** Happy eyeballs (RFC 8305): attempts start one after the other, the first connection wins, the others are dropped. */
+export function dial(options: DialOptions): Promise<Socket> {
+  const { port, allowHalfOpen, signal, attemptMs = EGRESS_ATTEMPT_MS } = options;
+  const waiting = interleaveFamilies(options.addresses);
+  const attempts = new Set<Socket>();
+  const errors: Error[] = [];
+  let timer: NodeJS.Timeout | undefined;
+
+  return new Promise((resolve, reject) => {
+    if (signal.aborted) return reject(signal.reason);
+    signal.addEventListener("abort", abort, { once: true });
+    attemptNext();
+
+    function attemptNext() {
+      clearTimeout(timer);
+      const host = waiting.shift();
+      if (host === undefined) return;
+      const socket = connect({ host, port, allowHalfOpen, noDelay: true });
+      attempts.add(socket);
+      socket.once("connect", () => win(socket));
+      socket.once("error", (error) => lose(socket, error));
+      if (waiting.length > 0) timer = setTimeout(attemptNext, attemptMs);
+    }
+
+    function win(socket: Socket) {
+      attempts.delete(socket);
+      release();
+      socket.removeAllListeners("error");
+      resolve(socket);
+    }
+
+    function lose(socket: Socket, error: Error) {
+      attempts.delete(socket);
+      errors.push(error);
+      if (waiting.length > 0) return attemptNext();
+      if (attempts.size > 0) return;
+      release();
+      reject(mostTelling(errors));
+    }
+
+    function abort() {
+      release();
+      reject(signal.reason);
+    }
+
+    function release() {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", abort);
+      waiting.length = 0;
+      for (const socket of attempts) socket.removeAllListeners().on("error", ignore).destroy();
+      attempts.clear();
+    }
+  });
+}
+
+/** Alternates between the two families, the first answer's leading, so that one that is cut off costs one attempt. */
+function interleaveFamilies(addresses: readonly string[]): string[] {
+  const leading = isIPv6(addresses[0] ?? "");
+  const first = addresses.filter((address) => isIPv6(address) === leading);
+  const second = addresses.filter((address) => isIPv6(address) !== leading);
+  return first
+    .flatMap((address, index) => [address, ...second.slice(index, index + 1)])
+    .concat(second.slice(first.length));
+}
+
+/** A machine without IPv6 fails at once there; what the other family said is the answer. */
+function mostTelling(errors: readonly Error[]): Error | undefined {
+  return errors.find((error) => "code" in error && error.code === "ECONNREFUSED") ?? errors.at(-1);
+}
+
+function ignore() {
+  // A dropped attempt may still fail; nobody waits for it.
+}

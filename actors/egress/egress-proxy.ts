@@ -1,0 +1,301 @@
+/** A forward proxy for one browser context: all that the context fetches passes the guard here, and is counted. */
+import { randomBytes, timingSafeEqual } from "node:crypto";
+import { once } from "node:events";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo, Socket } from "node:net";
+import type { Duplex } from "node:stream";
+import {
+  EGRESS_BYTES_MAX,
+  EGRESS_CONNECTIONS_MAX,
+  EGRESS_HEADER_BYTES_MAX,
+  EGRESS_IDLE_MS,
+} from "../../schemas/limits.ts";
+import { ByteMeter } from "./byte-meter.ts";
+import { EgressAgent } from "./egress-agent.ts";
+import { EgressError, toEgressError } from "./egress-error.ts";
+import { type EgressFailure, EgressFailures, targetOfUrl } from "./egress-failures.ts";
+import type { EgressGuard, EgressTarget } from "./egress-guard.ts";
+import { exchange } from "./http-exchange.ts";
+import { carry } from "./tunnel.ts";
+
+export interface EgressProxyOptions {
+  guard: EgressGuard;
+  /** Bytes a task may move, both ways together; past them everything is cut until the next `begin`. */
+  bytesMax?: number;
+  /** Requests and tunnels at once; one more is answered 503. */
+  connectionsMax?: number;
+  /** After how long without a byte a connection is cut. */
+  idleMs?: number;
+}
+
+/** Where a browser shows its credentials once (authorize-context.ts); no such name can exist (RFC 6761). */
+export const AUTHORIZE_URL = "http://trunkline-egress.invalid/";
+
+export class EgressProxy {
+  /** What Chromium takes as `proxyServer`. */
+  readonly url: string;
+  /** Other processes of this machine could use the port; who does not know these is answered 407. */
+  readonly credentials: { username: string; password: string };
+
+  readonly #server: Server;
+  readonly #guard: EgressGuard;
+  readonly #meter: ByteMeter;
+  readonly #bytesMax: number;
+  readonly #connectionsMax: number;
+  readonly #idleMs: number;
+  readonly #failures = new EgressFailures();
+  readonly #closing = new AbortController();
+  readonly #agents: { kept: EgressAgent; single: EgressAgent };
+  readonly #authorization: Buffer;
+  /** Both sides' open sockets. */
+  readonly #sockets = new Set<Duplex>();
+  #active = 0;
+
+  /** Listens on a port of 127.0.0.1 that the system chooses. */
+  static async open(options: EgressProxyOptions): Promise<EgressProxy> {
+    const server = createServer({
+      maxHeaderSize: EGRESS_HEADER_BYTES_MAX,
+      insecureHTTPParser: false,
+      keepAliveTimeout: options.idleMs ?? EGRESS_IDLE_MS,
+      noDelay: true,
+    });
+    server.listen(0, "127.0.0.1");
+    await once(server, "listening");
+    return new EgressProxy(server, options);
+  }
+
+  /** Use `open`. */
+  constructor(server: Server, options: EgressProxyOptions) {
+    const { guard, bytesMax = EGRESS_BYTES_MAX, connectionsMax = EGRESS_CONNECTIONS_MAX } = options;
+    const { port } = server.address() as AddressInfo;
+    const signal = this.#closing.signal;
+    this.url = `http://127.0.0.1:${port}`;
+    this.credentials = { username: "trunkline", password: randomBytes(24).toString("base64url") };
+    this.#authorization = Buffer.from(basic(this.credentials));
+    this.#guard = this.#watched(guard);
+    this.#bytesMax = bytesMax;
+    this.#meter = new ByteMeter(bytesMax);
+    this.#connectionsMax = connectionsMax;
+    this.#idleMs = options.idleMs ?? EGRESS_IDLE_MS;
+    this.#agents = {
+      kept: new EgressAgent({ guard: this.#guard, signal, keepAlive: true, connectionsMax }),
+      single: new EgressAgent({ guard: this.#guard, signal, keepAlive: false, connectionsMax }),
+    };
+    this.#server = server;
+    // Sizes are bounded; dropping the headers past a count in silence would change the request.
+    server.maxHeadersCount = 0;
+    server.maxConnections = 2 * connectionsMax;
+    server.on("connection", (socket: Socket) => this.#watch(socket));
+    server.on("request", (request, response) => this.#onRequest(request, response));
+    server.on(
+      "connect",
+      (request, socket, head) => void this.#onConnect(request, socket as Socket, head),
+    );
+  }
+
+  /** Bytes of the task so far, as they went over the connections to the targets. */
+  get bytes(): { received: number; sent: number } {
+    return { received: this.#meter.received, sent: this.#meter.sent };
+  }
+
+  /** What failed in this task, the latest last. */
+  get failures(): readonly EgressFailure[] {
+    return this.#failures.list();
+  }
+
+  /** The latest failure about the host and port of an address, to tell a refused document from a dead one. */
+  failureOf(address: string): EgressFailure | undefined {
+    return this.#failures.of(address);
+  }
+
+  /** A new task of the same tenant in the same context: counters and failures start from nothing. */
+  begin({ bytesMax = this.#bytesMax }: { bytesMax?: number } = {}): void {
+    this.#meter.begin(bytesMax);
+    this.#failures.clear();
+  }
+
+  /** Ends listening and every connection at once. */
+  async close(): Promise<void> {
+    if (this.#closing.signal.aborted) return;
+    this.#closing.abort(new Error("The proxy is closed"));
+    const closed = once(this.#server, "close");
+    this.#server.close();
+    this.#cutAll();
+    await closed;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  #onRequest(request: IncomingMessage, response: ServerResponse): void {
+    if (!this.#isAuthorized(request)) {
+      response.writeHead(407, { "Proxy-Authenticate": CHALLENGE, Connection: "close" }).end();
+      return;
+    }
+    if (request.url === AUTHORIZE_URL) {
+      response.writeHead(204).end();
+      return;
+    }
+    if (!request.url?.startsWith("http://") || !URL.canParse(request.url)) {
+      response.writeHead(400, { Connection: "close" });
+      response.end("Cannot forward the request: its target is not an absolute http: URL\n");
+      return;
+    }
+    const url = new URL(request.url);
+    const target = targetOfUrl(url);
+    const failed = (error: unknown) => this.#answerFailure(response, this.#record(target, error));
+    if (!this.#admit(failed)) return;
+    this.#active += 1;
+    response.once("close", () => {
+      this.#active -= 1;
+    });
+    const moved = (socket: Socket) => this.#count(socket, target);
+    exchange({ request, response, url, agents: this.#agents, idleMs: this.#idleMs, moved, failed });
+  }
+
+  async #onConnect(request: IncomingMessage, client: Socket, head: Buffer): Promise<void> {
+    const leaving = new AbortController();
+    const signal = AbortSignal.any([leaving.signal, this.#closing.signal]);
+    const leave = () => leaving.abort(new Error("The client has left"));
+    client.on("error", () => {});
+    client.once("close", leave);
+    if (!this.#isAuthorized(request)) {
+      refuse(client, 407, `Proxy-Authenticate: ${CHALLENGE}\r\n`);
+      return;
+    }
+    const target = parseAuthority(request.url ?? "");
+    if (target === undefined) return refuse(client, 400);
+    const failed = (error: unknown) => {
+      const failure = this.#record(target, error);
+      refuse(client, statusOf(failure), `X-Trunkline-Egress: ${labelOf(failure)}\r\n`);
+    };
+    if (!this.#admit(failed)) return;
+    this.#active += 1;
+    client.once("close", () => {
+      this.#active -= 1;
+    });
+    try {
+      const upstream = await this.#guard.connect(target, { signal, allowHalfOpen: true });
+      client.write("HTTP/1.1 200 Connection Established\r\n\r\n");
+      if (head.length > 0) client.unshift(head);
+      carry({
+        client,
+        upstream,
+        idleMs: this.#idleMs,
+        moved: (socket) => this.#count(socket, target),
+      });
+    } catch (error) {
+      if (!signal.aborted) failed(error);
+    }
+  }
+
+  #isAuthorized(request: IncomingMessage): boolean {
+    const shown = Buffer.from(request.headers["proxy-authorization"] ?? "");
+    return (
+      shown.length === this.#authorization.length && timingSafeEqual(shown, this.#authorization)
+    );
+  }
+
+  /** Whether the task may have one more request or tunnel; tells `failed` if not. */
+  #admit(failed: (error: EgressError) => void): boolean {
+    if (this.#meter.exceeded) {
+      failed(tooLarge("refused after the cap was passed"));
+      return false;
+    }
+    if (this.#active >= this.#connectionsMax) {
+      const message = "Cannot fetch: too many connections of one task are open";
+      failed(new EgressError("network_failed", message, `${this.#connectionsMax} are open`));
+      return false;
+    }
+    return true;
+  }
+
+  #count(socket: Socket, target: EgressTarget): void {
+    const before = this.#meter.exceeded;
+    this.#meter.count(socket);
+    if (before || !this.#meter.exceeded) return;
+    const { received, sent } = this.#meter;
+    this.#failures.add(target, tooLarge(`${received} bytes received, ${sent} sent`));
+    this.#cutAll();
+  }
+
+  #record(target: EgressTarget, error: unknown): EgressError {
+    const failure = toEgressError(error, target.host);
+    if (!this.#closing.signal.aborted) this.#failures.add(target, failure);
+    return failure;
+  }
+
+  #answerFailure(response: ServerResponse, failure: EgressError): void {
+    if (response.headersSent) {
+      response.destroy();
+      return;
+    }
+    response.writeHead(statusOf(failure), {
+      "Content-Type": "text/plain; charset=utf-8",
+      "X-Trunkline-Egress": labelOf(failure),
+      Connection: "close",
+    });
+    response.end(`${failure.message}\n`);
+  }
+
+  /** The guard, its sockets being ours to close. */
+  #watched(guard: EgressGuard): EgressGuard {
+    return {
+      connect: async (target, options) => {
+        const socket = await guard.connect(target, options);
+        this.#watch(socket);
+        // The task may have ended, or the client left, at the very moment the connection came.
+        if (!this.#closing.signal.aborted && !options.signal.aborted && !this.#meter.exceeded) {
+          return socket;
+        }
+        socket.destroy();
+        throw tooLarge("the cap was passed while connecting");
+      },
+    };
+  }
+
+  #watch(socket: Socket): void {
+    this.#sockets.add(socket);
+    socket.once("close", () => this.#sockets.delete(socket));
+  }
+
+  #cutAll(): void {
+    for (const socket of this.#sockets) socket.destroy();
+  }
+}
+
+const CHALLENGE = 'Basic realm="trunkline-egress"';
+
+function tooLarge(detail: string): EgressError {
+  const message = "Cannot fetch: more bytes came than one task may move";
+  return new EgressError("transfer_too_large", message, detail);
+}
+
+function basic({ username, password }: { username: string; password: string }): string {
+  return `Basic ${Buffer.from(`${username}:${password}`).toString("base64")}`;
+}
+
+/** `host:port` of a CONNECT (RFC 9110, section 9.3.6), the host normalised as in a URL. */
+function parseAuthority(authority: string): EgressTarget | undefined {
+  const parts = /^(\[[0-9A-Fa-f:.]+\]|[^\s:/?#@[\]\\]+):(\d{1,5})$/.exec(authority);
+  if (parts?.[1] === undefined || Number(parts[2]) > 65_535) return undefined;
+  const address = `http://${parts[1]}/`;
+  return URL.canParse(address)
+    ? { host: new URL(address).hostname, port: Number(parts[2]) }
+    : undefined;
+}
+
+function statusOf(failure: EgressError): number {
+  if (failure.code === "address_refused") return 403;
+  return failure.code === "navigation_timed_out" ? 504 : 502;
+}
+
+function labelOf(failure: EgressError): string {
+  return failure.code === "address_refused" ? "refused" : failure.code;
+}
+
+function refuse(client: Socket, status: number, headers = ""): void {
+  const answer = `HTTP/1.1 ${status} Refused\r\n${headers}Content-Length: 0\r\nConnection: close\r\n\r\n`;
+  client.end(answer, () => client.destroy());
+}

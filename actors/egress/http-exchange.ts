@@ -1,0 +1,127 @@
+/** Passes one request in absolute form on to its origin, and the answer back, both streamed. */
+
+import type { ServerResponse } from "node:http";
+import {
+  type Agent,
+  type ClientRequest,
+  request as httpRequest,
+  type IncomingMessage,
+} from "node:http";
+import { Socket } from "node:net";
+import { pipeline } from "node:stream";
+import { EGRESS_HEADER_BYTES_MAX } from "../../schemas/limits.ts";
+import { endToEndHeaders, hasHeader } from "./http-headers.ts";
+
+export interface HttpExchange {
+  request: IncomingMessage;
+  response: ServerResponse;
+  url: URL;
+  agents: { kept: Agent; single: Agent };
+  idleMs: number;
+  /** Told whenever bytes moved on the connection to the origin. */
+  moved: (socket: Socket) => void;
+  /** Told once when there will be no (whole) answer; answers in its place if that is still possible. */
+  failed: (error: unknown) => void;
+}
+
+/** Methods a request may be sent again for (RFC 9110, section 9.2.1), when a kept connection turns out closed. */
+const SAFE_METHODS = new Set(["GET", "HEAD", "OPTIONS"]);
+
+export function exchange(passage: HttpExchange): void {
+  const { request, response, idleMs, moved } = passage;
+  const hasBody =
+    request.headers["transfer-encoding"] !== undefined ||
+    Number(request.headers["content-length"] ?? 0) > 0;
+  // What cannot be sent twice never travels on a connection that its origin may be about to close.
+  const repeatable = SAFE_METHODS.has(request.method ?? "") && !hasBody;
+  const agent = repeatable ? passage.agents.kept : passage.agents.single;
+  /** The client has left, or has been told how it ended: what comes later is of no interest. */
+  let over = false;
+  let upstream = send();
+  response.once("close", () => {
+    over = true;
+    if (!response.writableFinished) upstream.destroy();
+  });
+
+  function send(): ClientRequest {
+    const sent = httpRequest({ ...targetOf(passage), agent });
+    let answered = false;
+    sent.maxHeadersCount = 0;
+    sent.setTimeout(idleMs, () => {
+      fail(systemError("ETIMEDOUT", "nothing moved for too long"));
+      sent.destroy();
+    });
+    sent.on("information", () => moved(socketOf(sent)));
+    sent.once("response", (answer) => {
+      answered = true;
+      moved(socketOf(sent));
+      passBack(answer, socketOf(sent));
+    });
+    sent.on("error", (error) => {
+      if (over || answered) return;
+      if (repeatable && sent.reusedSocket && isClosed(error)) upstream = send();
+      else fail(error);
+    });
+    sent.once("close", () => {
+      // An answer that switches protocols unasked ends so, without any other event.
+      if (!answered && !sent.errored) fail(systemError("ECONNRESET", "closed without an answer"));
+    });
+    if (hasBody) pipeline(request, sent, () => {});
+    else sent.end();
+    return sent;
+  }
+
+  function passBack(answer: IncomingMessage, socket: Socket) {
+    const headers = endToEndHeaders(answer.rawHeaders);
+    try {
+      response.writeHead(answer.statusCode ?? 0, answer.statusMessage ?? "", headers);
+    } catch (error) {
+      // Node's parser reads a few bytes in headers that it does not write.
+      fail(error);
+      answer.destroy();
+      return;
+    }
+    answer.on("data", () => moved(socket));
+    pipeline(answer, response, (error) => {
+      moved(socket);
+      if (error) fail(error);
+    });
+  }
+
+  function fail(error: unknown) {
+    if (over) return;
+    over = true;
+    passage.failed(error);
+  }
+}
+
+function targetOf({ request, url }: HttpExchange) {
+  const headers = endToEndHeaders(request.rawHeaders, ["host", "expect"]);
+  headers.unshift("Host", url.host);
+  if (request.headers["transfer-encoding"] !== undefined) {
+    headers.push("Transfer-Encoding", "chunked");
+  } else if (!hasHeader(headers, "content-length") && !SAFE_METHODS.has(request.method ?? "")) {
+    headers.push("Content-Length", "0");
+  }
+  return {
+    host: url.hostname,
+    port: url.port === "" ? 80 : Number(url.port),
+    method: request.method ?? "GET",
+    path: url.pathname + url.search,
+    headers,
+    maxHeaderSize: EGRESS_HEADER_BYTES_MAX,
+    insecureHTTPParser: false,
+  };
+}
+
+function socketOf(sent: ClientRequest): Socket {
+  return sent.socket ?? new Socket();
+}
+
+function isClosed(error: Error): boolean {
+  return "code" in error && (error.code === "ECONNRESET" || error.code === "EPIPE");
+}
+
+function systemError(code: string, message: string): Error {
+  return Object.assign(new Error(message), { code });
+}
