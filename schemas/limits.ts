@@ -113,6 +113,8 @@ export const REQUEST_TIMEOUT_MS = 120_000;
 export const KEEP_ALIVE_MS = 72_000;
 /** Bodies that only carry a few fields. */
 export const JSON_BODY_BYTES_MAX = 64 * 1024;
+/** A page's HTML inside JSON, as in the public API. */
+export const RENDER_BODY_BYTES_MAX = 50 * 1024 * 1024;
 /** Bodies being read or used on one gateway, so that a few large ones do not fill its memory. */
 export const BODIES_BYTES_MAX = 256 * 1024 * 1024;
 /** Nesting of a body; no schema has more than a handful of levels. */
@@ -198,6 +200,46 @@ export const EGRESS_FAILURES_MAX = 100;
 export const EGRESS_REDIRECTS_MAX = 10;
 export const EGRESS_BODY_BYTES_MAX = 50_000_000;
 
+// --- Rendering: the browser ---
+
+/** Contexts made ahead, ready to load: as many as tasks of one worker start together. */
+export const CONTEXTS_WARM = 4;
+/** A browser is replaced after so many contexts, or so long: what leaks stays small, at 1 ms a context (research 5.6). */
+export const BROWSER_CONTEXTS_MAX = 300;
+export const BROWSER_AGE_MS_MAX = 30 * 60_000;
+/** Memory of the whole process tree at which a browser is replaced: five times that of a fresh one with four pages. */
+export const BROWSER_MEMORY_BYTES_MAX = 1_500_000_000;
+/** Memory at which it is ended at once, before the machine is out of it. */
+export const BROWSER_MEMORY_BYTES_KILL = 4_000_000_000;
+/** JavaScript heap of one page: a document that needs more crashes alone. */
+export const PAGE_HEAP_MIB_MAX = 1_024;
+/** A browser takes 0.1 s to start; a loaded machine takes longer. */
+export const BROWSER_START_MS = 20_000;
+/** Pauses between starts that fail, doubled from the first to the last. */
+export const BROWSER_RETRY_MS = 250;
+export const BROWSER_RETRY_MS_MAX = 15_000;
+/** How often a browser is asked whether it lives, and how long it may think. */
+export const BROWSER_PING_MS = 5_000;
+export const BROWSER_PING_TIMEOUT_MS = 5_000;
+/** A context closes in 10 ms even around a page that hangs; past this the browser itself hangs. */
+export const CONTEXT_CLOSE_MS = 2_000;
+/** A browser that is being replaced may finish its tasks for so long; no task lasts longer. */
+export const BROWSER_DRAIN_MS = 10 * 60_000;
+/** What Chromium said last, for error messages. */
+export const BROWSER_STDERR_CHARS = 4_000;
+/** A larger message of the browser is skipped: only a page's console or title can be so large. */
+export const CDP_MESSAGE_BYTES_MAX = 64 * 1024 * 1024;
+/** Pieces in which a PDF leaves the browser. */
+export const PDF_CHUNK_BYTES = 1024 * 1024;
+/** What one PDF may weigh, far above what people read and below what fills a disk. */
+export const PDF_BYTES_MAX = 512 * 1024 * 1024;
+/** Silence that counts as idle, as browsers have it. */
+export const NETWORK_QUIET_MS = 500;
+/** Fonts that do not come in this time are replaced by others. */
+export const FONTS_WAIT_MS = 5_000;
+/** Characters of an address that patterns are held against; a longer one is refused where there are patterns. */
+export const MATCHED_URL_CHARS_MAX = 65_536;
+
 // --- Stopping ---
 
 export const SHUTDOWN_SECONDS = 20;
@@ -208,3 +250,9 @@ export const SHUTDOWN_SECONDS = 20;
 export const BUS_REQUEST_MS = 5_000;
 /** Copies of a shard's mail the client library holds ahead of the handlers. */
 export const MAIL_PREFETCH = 256;
+/** Pause before a task is offered to a full lane again: a lane drains at tens of tasks a second. */
+export const LANE_RETRY_MS = 100;
+/** Removed mail is gathered for so long: one purge serves many. */
+export const MAIL_PURGE_MS = 250;
+/** Pause before a reader that failed starts again. */
+export const READER_RETRY_MS = 250;
