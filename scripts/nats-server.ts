@@ -1,0 +1,144 @@
+/** Owns one nats-server process: starts it, knows when it is ready, and ends it in every way a test or a drain needs. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { createInterface } from "node:readline";
+import { findNatsServer } from "./tools.ts";
+
+/** nats-server recovers its store before it listens; a large one takes a while. */
+const START_MS_MAX = 60_000;
+/** A last log line that says why it ended is worth more than its exit code. */
+const LINES_KEPT = 5;
+
+export interface NatsServerOptions {
+  /** Path of the configuration; it reads TRUNKLINE_NATS_NAME, _LISTEN and _STORE. */
+  config: string;
+  name: string;
+  storeDir: string;
+  /** -1 lets the system choose; later starts of the same server keep the port it chose. */
+  port: number;
+  /** More for the command line. */
+  parameters?: string[];
+  /** More for the environment. */
+  environment?: Record<string, string>;
+  /** A session of its own: a Ctrl-C in the terminal does not reach it. */
+  detached?: boolean;
+  onLine?: (line: string) => void;
+}
+
+export class NatsServer {
+  readonly #options: NatsServerOptions;
+  #child: ChildProcess | undefined;
+  #exited: Promise<string> = Promise.resolve("it was never started");
+  #port: number;
+
+  constructor(options: NatsServerOptions) {
+    this.#options = options;
+    this.#port = options.port;
+  }
+
+  get port(): number {
+    return this.#port;
+  }
+
+  get url(): string {
+    return `nats://127.0.0.1:${this.#port}`;
+  }
+
+  /** Throws while the process does not run. */
+  get pid(): number {
+    const pid = this.#child?.pid;
+    if (pid === undefined) throw new Error("Cannot name nats-server's pid: it does not run");
+    return pid;
+  }
+
+  /** Resolves with the reason once the process that runs now has ended. */
+  get exited(): Promise<string> {
+    return this.#exited;
+  }
+
+  /** Starts the process and resolves when it takes connections. */
+  async start(): Promise<void> {
+    if (this.#child !== undefined) throw new Error("Cannot start nats-server: it runs already");
+    const { config, name, storeDir, parameters = [], environment = {}, detached } = this.#options;
+    const child = spawn(findNatsServer(), ["-c", config, ...parameters], {
+      detached: detached ?? false,
+      stdio: ["ignore", "ignore", "pipe"],
+      // The server reads a value as configuration text, so a path with a blank needs its quotes.
+      env: {
+        ...process.env,
+        ...environment,
+        TRUNKLINE_NATS_NAME: JSON.stringify(name),
+        TRUNKLINE_NATS_LISTEN: `127.0.0.1:${this.#port}`,
+        TRUNKLINE_NATS_STORE: JSON.stringify(storeDir),
+      },
+    });
+    this.#child = child;
+    const lines: string[] = [];
+    this.#exited = this.#untilExit(child, lines);
+    const ready = this.#untilReady(child, lines);
+    const deadline = AbortSignal.timeout(START_MS_MAX);
+    const late = once(deadline, "abort").then(() => `it was not ready after ${START_MS_MAX} ms`);
+    const failure = await Promise.race([ready, this.#exited, late]);
+    if (failure === undefined) return;
+    await this.kill();
+    throw new Error(`Cannot start nats-server: ${failure}`);
+  }
+
+  /** Asks it to end (SIGTERM) and waits: what was acknowledged is on disk either way. */
+  async stop(): Promise<void> {
+    // A process that stands still would never see the request.
+    this.#signal("SIGCONT");
+    this.#signal("SIGTERM");
+    await this.#exited;
+  }
+
+  /** Ends it as a crash would (SIGKILL). */
+  async kill(): Promise<void> {
+    this.#signal("SIGKILL");
+    await this.#exited;
+  }
+
+  /** Starts it again on the same port and store, ending it first if it runs. */
+  async restart(): Promise<void> {
+    await this.stop();
+    await this.start();
+  }
+
+  /** Stands still, as a machine that swaps or a virtual machine that is moved (SIGSTOP). */
+  pause(): void {
+    this.#signal("SIGSTOP");
+  }
+
+  resume(): void {
+    this.#signal("SIGCONT");
+  }
+
+  #signal(signal: NodeJS.Signals): void {
+    this.#child?.kill(signal);
+  }
+
+  async #untilExit(child: ChildProcess, lines: string[]): Promise<string> {
+    const reason = await new Promise<string>((resolve) => {
+      child.once("error", (error) => resolve(error.message));
+      // Not "exit": the last lines are still in the pipe then.
+      child.once("close", (code, signal) => resolve(`it ended with ${signal ?? `code ${code}`}`));
+    });
+    this.#child = undefined;
+    return [reason, ...lines.filter((line) => /\[(FTL|ERR)\]|^nats-server:/.test(line))].join(": ");
+  }
+
+  /** Reads the log for as long as the process lives; resolves at the line that says it is ready. */
+  #untilReady(child: ChildProcess, lines: string[]): Promise<undefined> {
+    const { onLine } = this.#options;
+    return new Promise((resolve) => {
+      if (child.stderr === null) return;
+      createInterface({ input: child.stderr }).on("line", (line) => {
+        onLine?.(line);
+        if (lines.push(line) > LINES_KEPT) lines.shift();
+        const port = /Listening for client connections on .*:(\d+)$/.exec(line)?.[1];
+        if (port !== undefined) this.#port = Number(port);
+        if (line.endsWith("Server is ready")) resolve(undefined);
+      });
+    });
+  }
+}

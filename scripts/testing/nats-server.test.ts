@@ -1,0 +1,117 @@
+import { existsSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { jetstream, jetstreamManager } from "@nats-io/jetstream";
+import { connect, type NatsConnection } from "@nats-io/transport-node";
+import { expect } from "chai";
+import { startCluster, startNats } from "./nats-server.ts";
+
+describe("test nats-server", function () {
+  this.timeout(30_000);
+
+  it("startNats() serves JetStream with the repository's configuration", async () => {
+    await using server = await startNats();
+    const bus = await connect({ servers: server.url });
+    expect(bus.info?.max_payload).to.equal(1_048_576);
+    await jetstreamManager(bus);
+    await bus.close();
+  });
+
+  it("startNats() lets configuration text win over the repository's", async () => {
+    await using server = await startNats({ config: "max_payload: 2000" });
+    const bus = await connect({ servers: server.url });
+    expect(bus.info?.max_payload).to.equal(2_000);
+    await bus.close();
+  });
+
+  it("startNats() says what the server complained of", async () => {
+    const failure = await startNats({ config: "max_payload: many" }).catch((error) => error);
+    expect(failure.message).to.match(
+      /^Cannot start nats-server: it ended with code 1: .*nats.conf:2:1/,
+    );
+  });
+
+  it("startNats() refuses a port in use", async () => {
+    await using first = await startNats();
+    const failure = await startNats({ port: first.port }).catch((error) => error);
+    expect(failure.message).to.match(/^Cannot start nats-server: .*address already in use/);
+  });
+
+  for (const end of ["stopped", "killed"] as const) {
+    it(`restart() keeps port and store of a server that was ${end}`, async () => {
+      await using server = await startNats();
+      const { url } = server;
+      const before = await connect({ servers: url });
+      await storeMessage(before, 1);
+      await before.close();
+      if (end === "killed") await server.kill();
+      await server.restart();
+      expect(server.url).to.equal(url);
+      const after = await connect({ servers: url });
+      expect((await jetstream(after).publish("kept.more")).seq).to.equal(2);
+      await after.close();
+    });
+  }
+
+  it("pause() holds requests until resume()", async () => {
+    await using server = await startNats();
+    const bus = await connect({ servers: server.url });
+    server.pause();
+    await refusedConnection(server.url);
+    let answered = false;
+    const flushed = bus.flush().then(() => {
+      answered = true;
+    });
+    await refusedConnection(server.url);
+    expect(answered).to.equal(false);
+    server.resume();
+    await flushed;
+    await bus.close();
+  });
+
+  it("stop() ends even a paused server and deletes its store", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "trunkline-test-"));
+    const kept = await startNats({ storeDir: join(folder, "my store") });
+    const bus = await connect({ servers: kept.url });
+    await storeMessage(bus, 1);
+    await bus.close();
+    kept.pause();
+    const { pid } = kept;
+    await kept.stop();
+    expect(() => process.kill(pid, 0)).to.throw();
+    expect(existsSync(join(folder, "my store/jetstream"))).to.equal(true);
+    await rm(folder, { recursive: true });
+  });
+
+  it("startCluster() serves streams with three replicas that survive the loss of a server", async () => {
+    await using cluster = await startCluster(3);
+    const bus = await connect({ servers: cluster.urls, maxReconnectAttempts: -1 });
+    await storeMessage(bus, 3);
+    const connected = cluster.servers.find(({ port }) => bus.getServer().endsWith(`:${port}`));
+    await connected?.kill();
+    const deadline = Date.now() + 20_000;
+    let sequence: number | undefined;
+    while (sequence === undefined && Date.now() < deadline) {
+      const published = jetstream(bus).publish("kept.more", "", {
+        msgID: "second",
+        timeout: 1_000,
+      });
+      sequence = await published.then(({ seq }) => seq).catch(() => undefined); // No leader yet.
+    }
+    expect(sequence).to.equal(2);
+    await bus.close();
+  });
+});
+
+/** Resolves when the server has let a new connection wait for 200 ms. */
+async function refusedConnection(url: string): Promise<void> {
+  const refused = connect({ servers: url, timeout: 200, reconnect: false });
+  expect(await refused.catch((error) => error)).to.be.instanceOf(Error);
+}
+
+async function storeMessage(bus: NatsConnection, replicas: number): Promise<void> {
+  const streams = (await jetstreamManager(bus)).streams;
+  await streams.add({ name: "KEPT", subjects: ["kept.>"], num_replicas: replicas });
+  await jetstream(bus).publish("kept.first");
+}
