@@ -1,34 +1,61 @@
 /** Finds the programs that are not Node packages: where each may lie, and which version is good enough. */
 import { execFileSync } from "node:child_process";
-import { accessSync, constants } from "node:fs";
+import { accessSync, constants, globSync } from "node:fs";
 import { delimiter, join, resolve } from "node:path";
 
 export const REPOSITORY = resolve(import.meta.dirname, "..");
 export const TOOLS = join(REPOSITORY, ".tools");
 
-/** The oldest nats-server with all that the runtime uses: atomic batches, scheduled messages, per-key TTL. */
-const NATS_SERVER_MIN = [2, 14] as const;
+/** The oldest nats-server with all that the runtime uses: atomic batches, scheduled messages, TTL of a key. */
+const NATS_SERVER_MIN = "2.14";
+/** The oldest git that is tested. */
+const GIT_MIN = "2.39";
 
 /** The nats-server to run: from PATH if it is new enough, else the copy that scripts/setup made. */
 export function findNatsServer(environment: NodeJS.ProcessEnv = process.env): string {
-  const found: string[] = [];
-  for (const path of candidates("nats-server", environment)) {
-    const version = versionOf(path);
-    const [major = 0, minor = 0] = version.split(".").map(Number);
-    const [majorMin, minorMin] = NATS_SERVER_MIN;
-    if (major > majorMin || (major === majorMin && minor >= minorMin)) return path;
-    found.push(`${path} is ${version}`);
-  }
-  const needed = `nats-server ${NATS_SERVER_MIN.join(".")} or newer is needed`;
-  throw new Error(
-    `Cannot start nats-server: ${needed}, ${found.join(", ") || "none was found"} (run scripts/setup)`,
-  );
+  const paths = [...onPath("nats-server", environment), join(TOOLS, "nats-server")];
+  return newEnough("nats-server", NATS_SERVER_MIN, paths);
 }
 
-/** Every executable of this name on PATH and in .tools, in that order. */
-function candidates(name: string, environment: NodeJS.ProcessEnv): string[] {
+export function findGit(environment: NodeJS.ProcessEnv = process.env): string {
+  return newEnough("git", GIT_MIN, onPath("git", environment));
+}
+
+/** The browser to drive. The headless shell comes first: a third of the full browser's time and memory. */
+export function findChromium(environment: NodeJS.ProcessEnv = process.env): string {
+  const named = environment.TRUNKLINE_CHROMIUM;
+  if (named !== undefined && named !== "") {
+    if (isExecutable(named)) return named;
+    throw new Error(`TRUNKLINE_CHROMIUM: expected the path of a Chromium, found "${named}"`);
+  }
+  const names = ["chromium-headless-shell", "chrome-headless-shell"];
+  const shells = names.flatMap((name) => onPath(name, environment));
+  const downloaded = globSync(join(TOOLS, "chrome-headless-shell/*/*/chrome-headless-shell"));
+  const browsers = ["chromium", "google-chrome"].flatMap((name) => onPath(name, environment));
+  const found = [...shells, ...downloaded, ...browsers].find(isExecutable);
+  if (found !== undefined) return found;
+  throw new Error("Cannot find Chromium: none is on PATH or in .tools");
+}
+
+function newEnough(name: string, versionMin: string, paths: string[]): string {
+  const found: string[] = [];
+  for (const path of paths.filter(isExecutable)) {
+    const version = versionOf(path);
+    if (isAtLeast(version, versionMin)) return path;
+    found.push(`${path} is ${version}`);
+  }
+  const what = found.length > 0 ? found.join(", ") : "none was found";
+  throw new Error(`Cannot find ${name}: ${versionMin} or newer is needed, ${what}`);
+}
+
+function isAtLeast(version: string, versionMin: string): boolean {
+  return version.localeCompare(versionMin, "en", { numeric: true }) >= 0;
+}
+
+/** Where a program of this name lies on PATH, first come first. */
+function onPath(name: string, environment: NodeJS.ProcessEnv): string[] {
   const folders = (environment.PATH ?? "").split(delimiter).filter((folder) => folder !== "");
-  return [...folders, TOOLS].map((folder) => join(folder, name)).filter(isExecutable);
+  return folders.map((folder) => join(folder, name)).filter(isExecutable);
 }
 
 function isExecutable(path: string): boolean {
