@@ -8,6 +8,8 @@ export const INSTALLATION_KEY = "main";
 export const installation = defineContract({
   kind: "installation",
   messages: {
+    /** Null until somebody claimed it. */
+    get: { input: z.object({}), reply: z.object({ accountId: Id.nullable() }) },
     /** The first to claim wins; everyone hears the winner's account. */
     claim: { input: z.object({ accountId: Id }), reply: z.object({ accountId: Id }) },
   },

@@ -256,3 +256,13 @@ export const LANE_RETRY_MS = 100;
 export const MAIL_PURGE_MS = 250;
 /** Pause before a reader that failed starts again. */
 export const READER_RETRY_MS = 250;
+/** How often idle actors are looked for. */
+export const PASSIVATION_SWEEP_MS = 1_000;
+/** A shard that is given back finishes its calls; most take milliseconds, and none may hold up a shutdown. */
+export const HAND_OVER_MS_MAX = 10_000;
+export const HAND_OVER_POLL_MS = 2;
+/** First and longest pause before a call is sent again to a shard that is changing its owner. */
+export const CALL_RETRY_MS = 5;
+export const CALL_RETRY_MS_MAX = 250;
+/** How often a client looks for calls past their time: a hundredth of the default deadline. */
+export const CALL_SWEEP_MS = 100;

@@ -7,6 +7,8 @@ const second = { accountId: "2".repeat(32) };
 
 describe("installation", () => {
   it("claim() lets the first win, who may ask again, and tells everyone after it", () => {
+    const unclaimed = runHandler(installationActor, "get", installationActor.initial, {});
+    expect(unclaimed.reply).to.deep.equal({ accountId: null });
     const { state, reply } = runHandler(
       installationActor,
       "claim",
@@ -14,6 +16,7 @@ describe("installation", () => {
       first,
     );
     expect(reply).to.deep.equal(first);
+    expect(runHandler(installationActor, "get", state, {}).reply).to.deep.equal(first);
     for (const input of [first, second]) {
       const later = runHandler(installationActor, "claim", state, input);
       expect(later).to.deep.include({ changed: false, reply: first });

@@ -8,6 +8,10 @@ export const installationActor = defineActor(installation, {
   initial: { accountId: "" },
 
   handlers: {
+    get(state) {
+      return { state, reply: { accountId: state.accountId === "" ? null : state.accountId } };
+    },
+
     claim(state, { accountId }) {
       if (state.accountId !== "") return { state, reply: { accountId: state.accountId } };
       return { state: { accountId }, reply: { accountId } };

@@ -1,0 +1,30 @@
+/** An API token as text: `tl_<id>_<secret>`. The id finds it, the secret opens it, only the secret's hash is kept. */
+import { createHash, randomBytes } from "node:crypto";
+
+const SECRET_BYTES = 32;
+const TOKEN = /^tl_([0-9a-f]{32})_([\w-]{43})$/;
+
+export interface NewToken {
+  id: string;
+  text: string;
+  secretHash: string;
+  lastFour: string;
+}
+
+export function newToken(): NewToken {
+  const id = randomBytes(16).toString("hex");
+  const secret = randomBytes(SECRET_BYTES).toString("base64url");
+  const text = `tl_${id}_${secret}`;
+  return { id, text, secretHash: hashOf(secret), lastFour: text.slice(-4) };
+}
+
+/** Undefined when the text is no token of ours. */
+export function readToken(text: string): { id: string; secretHash: string } | undefined {
+  const [, id, secret] = TOKEN.exec(text) ?? [];
+  return id === undefined || secret === undefined ? undefined : { id, secretHash: hashOf(secret) };
+}
+
+/** A plain hash will do: there is nothing to guess in 32 random bytes. */
+function hashOf(secret: string): string {
+  return createHash("sha256").update(secret).digest("hex");
+}

@@ -1,0 +1,75 @@
+/** The gateway as an Express application: middleware in the order a request meets it, and the route table. */
+import express, { type Express } from "express";
+import type { Logger } from "pino";
+import type { Registry } from "prom-client";
+import type { Actors } from "./actors.ts";
+import type { GatewayConfig } from "./gateway-config.ts";
+import { handleError } from "./middleware/handle-error.ts";
+import { notFound } from "./middleware/not-found.ts";
+import { requestId } from "./middleware/request-id.ts";
+import { requestLog } from "./middleware/request-log.ts";
+import { requestMetrics } from "./middleware/request-metrics.ts";
+import { securityHeaders } from "./middleware/security-headers.ts";
+import { traceRequests } from "./middleware/trace-requests.ts";
+import type { Route } from "./route.ts";
+import { routeRouter } from "./route-router.ts";
+import { accountRoutes } from "./routes/accounts.ts";
+import { docsRouter } from "./routes/docs.ts";
+import { healthRouter } from "./routes/health.ts";
+import { metricsRouter } from "./routes/metrics.ts";
+import { renderingRoutes } from "./routes/rendering.ts";
+import { tokenRoutes } from "./routes/tokens.ts";
+
+export interface GatewayParts {
+  actors: Actors;
+  config: GatewayConfig;
+  logger: Logger;
+  registry: Registry;
+  /** Names what this process still needs before it can serve. */
+  missing: () => readonly string[];
+  now: () => number;
+}
+
+export function buildApp({
+  actors,
+  config,
+  logger,
+  registry,
+  missing,
+  now,
+}: GatewayParts): Express {
+  const routes = routeTable({ actors, config, now });
+  const app = express();
+  app.disable("x-powered-by");
+  app.disable("etag");
+  app.enable("case sensitive routing");
+  app.set("query parser", "simple");
+  if (config.trustProxy !== undefined) app.set("trust proxy", config.trustProxy);
+
+  app.use(requestId(logger));
+  app.use(securityHeaders(config.publicUrl));
+  app.use(healthRouter(missing));
+  app.use(metricsRouter(registry));
+  app.use(requestLog);
+  app.use(requestMetrics(registry));
+  if (config.otlpEndpoint !== undefined) app.use(traceRequests);
+  app.use(docsRouter(routes, config.publicUrl));
+  app.use("/v4", routeRouter(routes, { actors, requestsPerWindow: config.requestsPerWindow }));
+  app.use(notFound);
+  app.use(handleError);
+  return app;
+}
+
+/** Every endpoint below /v4. */
+export function routeTable({
+  actors,
+  config,
+  now,
+}: Pick<GatewayParts, "actors" | "config" | "now">): Route[] {
+  const browserMsPerDay = config.browserSecondsPerDay * 1_000;
+  return [
+    ...accountRoutes(actors),
+    ...tokenRoutes(actors, now),
+    ...renderingRoutes(actors, { browserMsPerDay, now }),
+  ];
+}

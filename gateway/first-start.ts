@@ -1,0 +1,161 @@
+/** Makes the first account, its user and an API token, once for a whole cluster, whenever a process dies on the way. */
+import { createHash, randomBytes } from "node:crypto";
+import { mkdir, open, readFile, rename, rm } from "node:fs/promises";
+import { join } from "node:path";
+import type { Logger } from "pino";
+import { z } from "zod";
+import { account } from "../schemas/account.ts";
+import { apiToken } from "../schemas/api-token.ts";
+import { INSTALLATION_KEY, installation } from "../schemas/installation.ts";
+import { ALL_PERMISSIONS } from "../schemas/permissions.ts";
+import { user } from "../schemas/user.ts";
+import { Email, Id } from "../schemas/values.ts";
+import type { Actors } from "./actors.ts";
+import { newToken, readToken } from "./api-token-text.ts";
+import { hashPassword } from "./password.ts";
+
+const Credentials = z.object({
+  base_url: z.string(),
+  account_id: Id,
+  api_token: z.string(),
+  user: z.object({ email: Email, password: z.string() }),
+});
+type Credentials = z.infer<typeof Credentials>;
+
+const ROLE = "Super Administrator";
+
+export interface FirstStart {
+  actors: Actors;
+  dataFolder: string;
+  publicUrl: string;
+  logger: Logger;
+}
+
+/**
+ * Made: this process did it, now or before it died; kept: it was done long ago; elsewhere: the cluster has its first
+ * account, and another data folder its credentials.
+ *
+ * The secrets are on disk before anything is claimed. The claim decides between processes. What follows it can be
+ * repeated, and is until the file has its final name.
+ */
+export async function firstStart(parts: FirstStart): Promise<"made" | "kept" | "elsewhere"> {
+  const { actors, dataFolder, publicUrl, logger } = parts;
+  await mkdir(dataFolder, { recursive: true, mode: 0o700 });
+  const finalPath = join(dataFolder, "credentials.json");
+  const pendingPath = `${finalPath}.pending`;
+  const baseUrl = `${publicUrl}/v4`;
+
+  const kept = await readCredentials(finalPath);
+  if (kept) {
+    const { accountId } = await actors.call(installation, INSTALLATION_KEY, "get", {});
+    if (accountId !== null && accountId !== kept.account_id) return elsewhere();
+    if (accountId !== null) {
+      if (kept.base_url !== baseUrl) await replaceBaseUrl(kept);
+      return "kept";
+    }
+    // The bus is new and the folder is not: its credentials hold again once they are made anew.
+    await rename(finalPath, pendingPath);
+  }
+
+  const credentials = (await readPending()) ?? (await writePending());
+  const { account_id } = credentials;
+  const claim = { accountId: account_id };
+  const claimed = await actors.call(installation, INSTALLATION_KEY, "claim", claim);
+  if (claimed.accountId !== account_id) {
+    await rm(pendingPath);
+    return elsewhere();
+  }
+  await make(actors, credentials);
+  await rename(pendingPath, finalPath);
+  await syncFolder(dataFolder);
+  if (credentials.base_url !== baseUrl) await replaceBaseUrl(credentials);
+  logger.info({ account: account_id, path: finalPath }, "first account made");
+  return "made";
+
+  function elsewhere(): "elsewhere" {
+    logger.info({}, "the first account was made elsewhere");
+    return "elsewhere";
+  }
+
+  /** A file cut short was never claimed with: the claim waits until all of it is on disk. */
+  async function readPending(): Promise<Credentials | undefined> {
+    try {
+      return await readCredentials(pendingPath);
+    } catch (error) {
+      if (error instanceof SyntaxError) return undefined;
+      throw error;
+    }
+  }
+
+  async function writePending(): Promise<Credentials> {
+    const made = newCredentials(baseUrl);
+    await writeDurably(pendingPath, made);
+    await syncFolder(dataFolder);
+    return made;
+  }
+
+  async function replaceBaseUrl(old: Credentials): Promise<void> {
+    const path = `${finalPath}.moved`;
+    await writeDurably(path, { ...old, base_url: baseUrl });
+    await rename(path, finalPath);
+  }
+}
+
+/** Every call may be repeated with the same credentials. */
+async function make(actors: Actors, credentials: Credentials): Promise<void> {
+  const { account_id: accountId, api_token } = credentials;
+  const { email, password } = credentials.user;
+  const token = readToken(api_token);
+  if (!token) throw new Error("Cannot make first account: credentials.json holds no API token");
+  // Not in the file, so made of what is in it: the same at every try.
+  const userId = createHash("sha256").update(`owner ${accountId}`).digest("hex").slice(0, 32);
+  const owner = { userId, email, role: ROLE } as const;
+  await actors.call(account, accountId, "open", { name: "Main", owner });
+  await actors.call(user, email, "register", {
+    id: userId,
+    email,
+    passwordHash: await hashPassword(password),
+    accounts: [{ accountId, role: ROLE }],
+  });
+  await actors.call(account, accountId, "createToken", {
+    id: token.id,
+    name: "First start",
+    permissions: ALL_PERMISSIONS,
+    lastFour: api_token.slice(-4),
+  });
+  const { id, secretHash } = token;
+  await actors.call(apiToken, id, "issue", { accountId, permissions: ALL_PERMISSIONS, secretHash });
+}
+
+function newCredentials(baseUrl: string): Credentials {
+  return {
+    base_url: baseUrl,
+    account_id: randomBytes(16).toString("hex"),
+    api_token: newToken().text,
+    user: { email: "admin@trunkline.localhost", password: randomBytes(18).toString("base64url") },
+  };
+}
+
+/** Undefined when there is no such file. */
+async function readCredentials(path: string): Promise<Credentials | undefined> {
+  let text: string;
+  try {
+    text = await readFile(path, "utf8");
+  } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === "ENOENT") return undefined;
+    throw error;
+  }
+  return Credentials.parse(JSON.parse(text));
+}
+
+async function writeDurably(path: string, credentials: Credentials): Promise<void> {
+  await using file = await open(path, "w", 0o600);
+  await file.chmod(0o600);
+  await file.writeFile(`${JSON.stringify(credentials, undefined, 2)}\n`);
+  await file.sync();
+}
+
+async function syncFolder(path: string): Promise<void> {
+  await using folder = await open(path, "r");
+  await folder.sync();
+}

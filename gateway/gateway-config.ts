@@ -1,0 +1,18 @@
+/** What the gateway takes from the configuration. */
+export interface GatewayConfig {
+  host: string;
+  port: number;
+  /** Without a slash at its end. */
+  publicUrl: string;
+  /** Folder of credentials.json. */
+  dataFolder: string;
+  /** Of each account and UTC day; 0 is no limit. */
+  browserSecondsPerDay: number;
+  /** Of each account in REQUEST_WINDOW_MS; 0 is no limit. */
+  requestsPerWindow: number;
+  /** Proxies whose X-Forwarded-For is believed, in the words of Express; unset: none. */
+  trustProxy?: string | undefined;
+  /** Address of an OTLP/HTTP receiver; unset: no traces. */
+  otlpEndpoint?: string | undefined;
+  shutdownSeconds: number;
+}

@@ -1,0 +1,39 @@
+/** What the gateway knows of one request, from one middleware to the next. */
+import assert from "node:assert/strict";
+import type { Response } from "express";
+import type { Logger } from "pino";
+import type { Permission } from "../schemas/permissions.ts";
+import type { Route } from "./route.ts";
+
+/** Who asks: an API token, and what it opens. */
+export interface Caller {
+  accountId: string;
+  tokenId: string;
+  permissions: readonly Permission[];
+  notBeforeAt?: number | undefined;
+  expiresAt?: number | undefined;
+}
+
+export interface Locals {
+  requestId: string;
+  /** Carries the request's id. */
+  logger: Logger;
+  /** Once a route matched. */
+  route?: Route;
+  /** Once the request is authenticated. */
+  caller?: Caller;
+  /** Once the body is read; unparsed. */
+  body?: unknown;
+}
+
+export function localsOf(response: Response): Locals {
+  // Set by the first middleware, before anything else runs.
+  return response.locals as Locals;
+}
+
+/** Who asks, on a route behind `authenticate`. */
+export function callerOf(response: Response): Caller {
+  const { caller } = localsOf(response);
+  assert(caller, "the route is not behind authenticate");
+  return caller;
+}

@@ -1,0 +1,134 @@
+/** Starts and stops the gateway: one HTTP server for requests and WebSockets. */
+import { once } from "node:events";
+import { createServer, type Server } from "node:http";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Logger } from "pino";
+import { collectDefaultMetrics, Registry } from "prom-client";
+import { ActorError } from "../schemas/errors.ts";
+import {
+  HEADER_BYTES_MAX,
+  HEADERS_TIMEOUT_MS,
+  KEEP_ALIVE_MS,
+  REQUEST_TIMEOUT_MS,
+} from "../schemas/limits.ts";
+import type { Actors } from "./actors.ts";
+import { buildApp } from "./app.ts";
+import { firstStart } from "./first-start.ts";
+import type { GatewayConfig } from "./gateway-config.ts";
+import { type SocketRoute, socketRouter } from "./sockets/socket-router.ts";
+import { startTracing } from "./tracing.ts";
+
+export interface GatewayContext {
+  actors: Actors;
+  config: GatewayConfig;
+  logger: Logger;
+  /** Names what the other parts of this process still need. */
+  missing?: () => readonly string[];
+  registry?: Registry;
+  socketRoutes?: readonly SocketRoute[];
+  /** Ends a start that still waits for actors. */
+  signal?: AbortSignal;
+  timeouts?: { headersMs: number; requestMs: number };
+}
+
+export interface RunningGateway {
+  name: "gateway";
+  port: number;
+  /** Lets requests in flight finish, for as long as the configuration allows. */
+  stop(): Promise<void>;
+}
+
+/** Resolves when requests are accepted and the first account is there. */
+export async function startGateway(context: GatewayContext): Promise<RunningGateway> {
+  const { actors, config, logger, registry = new Registry(), missing = () => [] } = context;
+  const tracing = config.otlpEndpoint && (await startTracing(config.otlpEndpoint));
+  collectDefaultMetrics({ register: registry });
+  let started = false;
+  const app = buildApp({
+    actors,
+    config,
+    logger,
+    registry,
+    missing: () => [...missing(), ...(started ? [] : ["the first account"])],
+    now: () => Date.now(),
+  });
+  const sockets = socketRouter(context.socketRoutes ?? []);
+  const { headersMs = HEADERS_TIMEOUT_MS, requestMs = REQUEST_TIMEOUT_MS } = context.timeouts ?? {};
+  const server = createServer(
+    {
+      maxHeaderSize: HEADER_BYTES_MAX,
+      headersTimeout: headersMs,
+      requestTimeout: requestMs,
+      keepAliveTimeout: KEEP_ALIVE_MS,
+      connectionsCheckingInterval: Math.ceil(headersMs / 2),
+    },
+    app,
+  );
+  server.on("upgrade", sockets.upgrade);
+  let stopping = false;
+  server.on("request", (_request, response) => {
+    response.once("close", () => {
+      // Node itself closes only connections that are idle when the stop begins.
+      if (stopping) setImmediate(() => server.closeIdleConnections());
+    });
+  });
+  const port = await listen(server, config);
+  try {
+    await makeFirstAccount(context);
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+  started = true;
+  return { name: "gateway", port, stop };
+
+  async function stop(): Promise<void> {
+    stopping = true;
+    const closed = once(server, "close");
+    // New connections are refused from here on, idle ones closed.
+    server.close();
+    const late = setTimeout(() => {
+      logger.warn({}, "requests cut off");
+      server.closeAllConnections();
+      sockets.terminate();
+    }, config.shutdownSeconds * 1_000);
+    await Promise.all([closed, sockets.close()]);
+    clearTimeout(late);
+    if (tracing) await tracing.stop();
+  }
+}
+
+async function listen(server: Server, { host, port }: GatewayConfig): Promise<number> {
+  server.listen(port, host);
+  try {
+    await once(server, "listening");
+  } catch (error) {
+    const reason = error instanceof Error && "code" in error ? error.code : error;
+    const what =
+      reason === "EADDRINUSE"
+        ? "the port is in use, TRUNKLINE_PORT chooses another"
+        : String(reason);
+    throw new Error(`Cannot listen on ${host}:${port}: ${what}`, { cause: error });
+  }
+  const address = server.address();
+  if (address === null || typeof address === "string") throw new Error("Cannot listen: no port");
+  return address.port;
+}
+
+/** Actors may start later than the gateway, on other machines; until then it waits. */
+async function makeFirstAccount({ actors, config, logger, signal }: GatewayContext): Promise<void> {
+  const { dataFolder, publicUrl } = config;
+  for (;;) {
+    try {
+      await firstStart({ actors, dataFolder, publicUrl, logger });
+      return;
+    } catch (error) {
+      const passing =
+        error instanceof ActorError &&
+        ["unavailable", "busy", "deadline_exceeded"].includes(error.code);
+      if (!passing) throw error;
+      logger.info({ code: error.code }, "waiting for actors");
+      await sleep(1_000, undefined, signal ? { signal } : {});
+    }
+  }
+}

@@ -1,0 +1,32 @@
+/** Finds out who asks: the API token of the Authorization header (RFC 6750 section 2.1). */
+import type { RequestHandler } from "express";
+import { apiToken } from "../../schemas/api-token.ts";
+import { ActorError } from "../../schemas/errors.ts";
+import type { Actors } from "../actors.ts";
+import { readToken } from "../api-token-text.ts";
+import { localsOf } from "../locals.ts";
+
+const REALM = 'Bearer realm="trunkline"';
+
+export function authenticate(actors: Actors): RequestHandler {
+  return async (request, response, next) => {
+    const header = request.get("authorization");
+    if (header === undefined) {
+      response.set("WWW-Authenticate", REALM);
+      throw new ActorError(
+        "unauthenticated",
+        "Cannot authenticate: no token, expected the header Authorization: Bearer <token>",
+      );
+    }
+    // Taken back below, once the token is known to be good.
+    response.set("WWW-Authenticate", `${REALM}, error="invalid_token"`);
+    const [, text = ""] = /^Bearer +(\S+)$/i.exec(header) ?? [];
+    const token = readToken(text);
+    if (!token) throw new ActorError("unauthenticated", "Cannot authenticate: unknown token");
+    const { id, secretHash } = token;
+    const verified = await actors.call(apiToken, id, "verify", { secretHash });
+    response.removeHeader("WWW-Authenticate");
+    localsOf(response).caller = { tokenId: id, ...verified };
+    next();
+  };
+}

@@ -1,0 +1,51 @@
+/** The one place where an error becomes an HTTP answer. */
+import type { ErrorRequestHandler } from "express";
+import { ActorError, ERRORS } from "../../schemas/errors.ts";
+import type { WireError } from "../../schemas/http/envelope.ts";
+import { failure } from "../envelope.ts";
+import { localsOf } from "../locals.ts";
+
+/** When to come back, where nobody knows better. */
+const RETRY_AFTER_S = 1;
+
+export const handleError: ErrorRequestHandler = (error: unknown, _request, response, _next) => {
+  const { logger, route } = localsOf(response);
+  const refusal = refusalOf(error);
+  if (!refusal) logger.error({ err: error, route: route?.path }, "request failed");
+  if (response.headersSent) {
+    // The status is gone out already: a body cut short is the only way to say that it is not complete.
+    response.destroy();
+    return;
+  }
+  // A handler may have described the answer that it then could not give.
+  for (const name of ["Content-Type", "Content-Length"]) response.removeHeader(name);
+  const { code, message, details } =
+    refusal ?? new ActorError("internal_error", "Cannot answer: a fault on our side");
+  const { status } = ERRORS[code];
+  if (status === 429 || status === 503) {
+    response.set("Retry-After", String(details.retryAfterS ?? RETRY_AFTER_S));
+  }
+  if (route?.rendering && details.browserMs !== undefined) {
+    response.set("X-Browser-Ms-Used", String(details.browserMs));
+  }
+  response.status(status).json(failure(wireErrors(refusal ?? new ActorError(code, message))));
+};
+
+function refusalOf(error: unknown): ActorError | undefined {
+  if (error instanceof ActorError) return error;
+  // Express itself throws this when a path's percent-encoding cannot be decoded.
+  if (error instanceof URIError) {
+    return new ActorError("invalid_request", "Cannot read path: its percent-encoding is broken");
+  }
+  return undefined;
+}
+
+function wireErrors({ code, message, details }: ActorError): [WireError, ...WireError[]] {
+  const number = ERRORS[code].code;
+  const [first, ...others] = (details.faults ?? []).map((fault) => ({
+    code: number,
+    message: fault.message,
+    source: { pointer: fault.pointer },
+  }));
+  return first ? [first, ...others] : [{ code: number, message }];
+}

@@ -1,0 +1,17 @@
+/** Gives every request an id: the one a proxy in front gave it, or a new one; logs and answers carry it. */
+import { randomUUID } from "node:crypto";
+import type { RequestHandler } from "express";
+import type { Logger } from "pino";
+import { localsOf } from "../locals.ts";
+
+const SANE = /^[\w.:-]{1,128}$/;
+
+export function requestId(logger: Logger): RequestHandler {
+  return (request, response, next) => {
+    const given = request.get("x-request-id");
+    const id = given !== undefined && SANE.test(given) ? given : randomUUID();
+    Object.assign(localsOf(response), { requestId: id, logger: logger.child({ requestId: id }) });
+    response.set("X-Request-Id", id);
+    next();
+  };
+}

@@ -1,0 +1,41 @@
+/** Counts and times requests by method, route and status, all from closed lists. */
+import type { RequestHandler } from "express";
+import { Counter, Gauge, Histogram, type Registry } from "prom-client";
+import { localsOf } from "../locals.ts";
+
+const METHODS = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]);
+
+export function requestMetrics(registry: Registry): RequestHandler {
+  const registers = [registry];
+  const requests = new Counter({
+    name: "trunkline_http_requests_total",
+    help: "Requests that are over",
+    labelNames: ["method", "route", "status"],
+    registers,
+  });
+  const durations = new Histogram({
+    name: "trunkline_http_request_seconds",
+    help: "Time from the first header to the last byte of the answer",
+    labelNames: ["method", "route"],
+    buckets: [0.005, 0.02, 0.1, 0.5, 1, 2, 5, 15, 60],
+    registers,
+  });
+  const inFlight = new Gauge({
+    name: "trunkline_http_requests_in_flight",
+    help: "Requests under way",
+    registers,
+  });
+
+  return (request, response, next) => {
+    const startedAt = performance.now();
+    inFlight.inc();
+    response.once("close", () => {
+      inFlight.dec();
+      const method = METHODS.has(request.method) ? request.method : "other";
+      const route = localsOf(response).route?.path ?? "other";
+      requests.inc({ method, route, status: response.statusCode });
+      durations.observe({ method, route }, (performance.now() - startedAt) / 1_000);
+    });
+    next();
+  };
+}

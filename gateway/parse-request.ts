@@ -1,0 +1,49 @@
+/** Parses what a client sent; the only place where a ZodError becomes a 400. */
+import { z } from "zod";
+import { ActorError } from "../schemas/errors.ts";
+import { FAULTS_MAX } from "../schemas/limits.ts";
+
+/** `root` says where the value stood: "" for the body, "/query", "/path". Throws `invalid_request`, a fault each. */
+export function parseRequest<S extends z.ZodType>(
+  schema: S,
+  value: unknown,
+  root: "" | "/query" | "/path",
+): z.output<S> {
+  const parsed = schema.safeParse(value, { error: describe });
+  if (parsed.success) return parsed.data;
+  const faults = parsed.error.issues.flatMap((issue) => faultsOf(issue, root));
+  throw new ActorError("invalid_request", "Cannot accept request: see its faults", {
+    faults: faults.slice(0, FAULTS_MAX),
+  });
+}
+
+/** One fault an unknown field, so that each has its pointer. */
+function faultsOf(issue: z.core.$ZodIssue, root: string) {
+  const names = issue.code === "unrecognized_keys" ? issue.keys.map((key) => [key]) : [[]];
+  return names.map((name) => {
+    const pointer = root + pointerTo([...issue.path, ...name]);
+    return { pointer, message: `Cannot accept ${pointer || "body"}: ${issue.message}` };
+  });
+}
+
+/** RFC 6901 section 3. */
+function pointerTo(path: readonly PropertyKey[]): string {
+  return path
+    .map((step) => `/${String(step).replaceAll("~", "~0").replaceAll("/", "~1")}`)
+    .join("");
+}
+
+/** Says what would be valid where zod itself only says what is wrong. */
+function describe(issue: z.core.$ZodRawIssue): string | undefined {
+  if (issue.code === "unrecognized_keys" && issue.inst instanceof z.ZodObject) {
+    return `Unknown field, expected one of ${Object.keys(issue.inst.shape).join(", ")}`;
+  }
+  if (issue.code === "invalid_type" && issue.input === undefined) {
+    return `Missing, expected ${issue.expected}`;
+  }
+  if (issue.code === "invalid_union") {
+    const options = issue.errors.flatMap(([first]) => (first ? [first.message] : []));
+    if (options.length > 0) return [...new Set(options)].join("; or: ");
+  }
+  return undefined;
+}

@@ -1,0 +1,82 @@
+/** Makes an Express router of the route table: each route is a list of checks, then its handler. */
+import { type RequestHandler, type Response, Router } from "express";
+import { ActorError } from "../schemas/errors.ts";
+import type { Actors } from "./actors.ts";
+import { success } from "./envelope.ts";
+import { callerOf, localsOf } from "./locals.ts";
+import { authenticate } from "./middleware/authenticate.ts";
+import { checkAccount } from "./middleware/check-account.ts";
+import { checkPermission } from "./middleware/check-permission.ts";
+import { limitRequests } from "./middleware/limit-requests.ts";
+import { methodNotAllowed } from "./middleware/method-not-allowed.ts";
+import { type BodyBudget, readBody } from "./middleware/read-body.ts";
+import { parseRequest } from "./parse-request.ts";
+import type { Route } from "./route.ts";
+
+export function routeRouter(
+  routes: readonly Route[],
+  { actors, requestsPerWindow }: { actors: Actors; requestsPerWindow: number },
+): Router {
+  const router = Router({ caseSensitive: true });
+  const budget: BodyBudget = { bytes: 0 };
+  for (const [path, atPath] of Map.groupBy(routes.flatMap(pathsOf), ({ path }) => path)) {
+    const methods = atPath.map(({ route }) => route.method.toUpperCase());
+    const expressPath = path.replaceAll(/\{(\w+)\}/g, ":$1");
+    for (const { route } of atPath) router[route.method](expressPath, stepsOf(route));
+    router.all(expressPath, methodNotAllowed(methods));
+  }
+  return router;
+
+  function stepsOf(route: Route): RequestHandler[] {
+    return [
+      takeRoute(route),
+      authenticate(actors),
+      limitRequests(actors, requestsPerWindow),
+      checkAccount,
+      ...(route.permissions ? [checkPermission(route.permissions)] : []),
+      ...(route.body ? [readBody(route.body.bytesMax, budget)] : []),
+      handle(route),
+    ];
+  }
+}
+
+function pathsOf(route: Route) {
+  const paths = route.alias === undefined ? [route.path] : [route.path, route.alias];
+  return paths.map((path) => ({ path, route }));
+}
+
+function takeRoute(route: Route): RequestHandler {
+  return (_request, response, next) => {
+    localsOf(response).route = route;
+    if (route.rendering) response.set("X-Browser-Ms-Used", "0");
+    next();
+  };
+}
+
+function handle(route: Route): RequestHandler {
+  return async (request, response) => {
+    const locals = localsOf(response);
+    const parameters = parseRequest(route.parameters, request.params, "/path");
+    const query = parseRequest(route.query, request.query, "/query");
+    const body = route.body && parseRequest(route.body.schema, locals.body, "");
+    // What is parsed is no longer needed as it came, and may be large.
+    locals.body = undefined;
+    const signal = hangUpSignal(response);
+    const caller = callerOf(response);
+    const asked = { parameters, query, body, caller, signal, logger: locals.logger };
+    const answer = await route.handle(asked, response).catch((error: unknown) => {
+      // Whatever broke off because the client left is no fault of ours.
+      throw signal.aborted ? signal.reason : error;
+    });
+    if (answer) response.json(success(answer.result, answer.resultInfo));
+  };
+}
+
+function hangUpSignal(response: Response): AbortSignal {
+  const controller = new AbortController();
+  response.once("close", () => {
+    if (response.writableFinished) return;
+    controller.abort(new ActorError("cancelled", "Cannot answer: the client left"));
+  });
+  return controller.signal;
+}

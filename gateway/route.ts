@@ -1,0 +1,100 @@
+/** One endpoint as a declaration: the router, the permission check and the OpenAPI document all come from it. */
+import type { Response } from "express";
+import type { Logger } from "pino";
+import type { z } from "zod";
+import type { ErrorCode } from "../schemas/errors.ts";
+import type { ResultInfo } from "../schemas/http/envelope.ts";
+import type { Permission } from "../schemas/permissions.ts";
+import type { Caller } from "./locals.ts";
+
+/** What a handler gets: everything parsed. */
+export interface Asked<P = unknown, Q = unknown, B = unknown> {
+  parameters: P;
+  query: Q;
+  body: B;
+  caller: Caller;
+  /** Aborts when the client hangs up. */
+  signal: AbortSignal;
+  logger: Logger;
+}
+
+export type Answer<R> = { result: R; resultInfo?: ResultInfo };
+
+interface Declaration<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodType> {
+  method: "get" | "post" | "put" | "patch" | "delete";
+  /** In the form of OpenAPI, below /v4: `/accounts/{account_id}/tokens`. */
+  path: string;
+  /** Another path that leads here. */
+  alias?: string;
+  id: string;
+  tag: string;
+  summary: string;
+  /** A valid token is always needed; one of these permissions too. None: any token will do. */
+  permissions?: readonly Permission[];
+  parameters: P;
+  query: Q;
+  body?: { schema: B; bytesMax: number };
+  /** What it may refuse besides what its declaration implies. */
+  refusals?: readonly ErrorCode[];
+  /** Answers say in X-Browser-Ms-Used how long a browser was held. */
+  rendering?: boolean;
+}
+
+interface Answers<R extends z.ZodType> {
+  result: R;
+  paged?: boolean;
+}
+
+/** The result is JSON in the envelope, or the handler writes bytes of the named media type itself. */
+export type RouteParts<
+  P extends z.ZodType,
+  Q extends z.ZodType,
+  B extends z.ZodType,
+  R extends z.ZodType,
+> = Declaration<P, Q, B> &
+  (
+    | {
+        answer: Answers<R>;
+        handle(asked: Asked<z.output<P>, z.output<Q>, z.output<B>>): Promise<Answer<z.input<R>>>;
+      }
+    | {
+        answer: { mediaType: string; description: string };
+        handle(
+          asked: Asked<z.output<P>, z.output<Q>, z.output<B>>,
+          response: Response,
+        ): Promise<void>;
+      }
+  );
+
+/** A route whose types are known only to itself: what the router keeps. */
+export type Route = Declaration<z.ZodType, z.ZodType, z.ZodType> & {
+  answer: Answers<z.ZodType> | { mediaType: string; description: string };
+  handle(asked: Asked, response: Response): Promise<Answer<unknown> | undefined>;
+};
+
+export function defineRoute<
+  P extends z.ZodType,
+  Q extends z.ZodType,
+  R extends z.ZodType,
+  B extends z.ZodType = z.ZodUndefined,
+>(parts: RouteParts<P, Q, B, R>): Route {
+  // The router parses with the very schemas the handler's types are made of.
+  return parts as unknown as Route;
+}
+
+/** What a route may refuse: what its declaration implies, and what it adds. */
+export function refusalsOf(route: Route): ErrorCode[] {
+  return [
+    "invalid_request",
+    "unauthenticated",
+    ...(route.permissions ? (["forbidden"] as const) : []),
+    ...(route.path.includes("{") ? (["not_found"] as const) : []),
+    ...(route.body ? (["body_too_large", "unsupported_media_type"] as const) : []),
+    "rate_limited",
+    "internal_error",
+    "busy",
+    "unavailable",
+    "deadline_exceeded",
+    ...(route.refusals ?? []),
+  ];
+}

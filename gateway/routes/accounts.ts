@@ -1,0 +1,54 @@
+/** Accounts: the caller's own. */
+import type { z } from "zod";
+import { account } from "../../schemas/account.ts";
+import { AccountPath, AccountsQuery, WireAccount } from "../../schemas/http/accounts.ts";
+import type { Listing } from "../../schemas/http/listing.ts";
+import { nothing } from "../../schemas/http/nothing.ts";
+import type { Actors } from "../actors.ts";
+import { pageOf } from "../listing.ts";
+import { type Asked, defineRoute, type Route } from "../route.ts";
+
+export function accountRoutes(actors: Actors): Route[] {
+  return [
+    defineRoute({
+      method: "get",
+      path: "/accounts",
+      id: "listAccounts",
+      tag: "Accounts",
+      summary: "The accounts the token opens",
+      parameters: nothing,
+      query: AccountsQuery,
+      answer: { result: WireAccount.array(), paged: true },
+      handle: listAccounts,
+    }),
+    defineRoute({
+      method: "get",
+      path: "/accounts/{account_id}",
+      id: "getAccount",
+      tag: "Accounts",
+      summary: "One account",
+      parameters: AccountPath,
+      query: nothing,
+      answer: { result: WireAccount },
+      handle: getAccount,
+    }),
+  ];
+
+  async function listAccounts({
+    caller,
+    query,
+  }: Asked<unknown, Listing & { name?: string | undefined }>) {
+    const own = await wireAccount(caller.accountId);
+    const asked = query.name === undefined || query.name === own.name;
+    return pageOf(asked ? [own] : [], query);
+  }
+
+  async function getAccount({ caller }: Asked) {
+    return { result: await wireAccount(caller.accountId) };
+  }
+
+  async function wireAccount(id: string): Promise<z.input<typeof WireAccount>> {
+    const { name, createdAt } = await actors.call(account, id, "get", {});
+    return { id, name, type: "standard", created_on: new Date(createdAt).toISOString() };
+  }
+}

@@ -1,0 +1,63 @@
+/** The OpenAPI document, and a page that shows it. */
+import { fileURLToPath } from "node:url";
+import { Router } from "express";
+import { methodNotAllowed } from "../middleware/method-not-allowed.ts";
+import { openApiDocument } from "../openapi.ts";
+import type { Route } from "../route.ts";
+
+const DOCUMENT_PATH = "/v4/openapi.json";
+const ASSETS = ["swagger-ui.css", "swagger-ui-bundle.js", "favicon-32x32.png"] as const;
+
+// Swagger UI writes style attributes and draws with data: images; nothing comes from another origin.
+const POLICY =
+  "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; " +
+  "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+const PAGE = `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Trunkline API</title>
+<link rel="icon" href="/docs/favicon-32x32.png">
+<link rel="stylesheet" href="/docs/swagger-ui.css">
+</head>
+<body>
+<main id="api"></main>
+<script src="/docs/swagger-ui-bundle.js"></script>
+<script src="/docs/start.js"></script>
+</body>
+</html>
+`;
+
+const START = `SwaggerUIBundle({ url: "${DOCUMENT_PATH}", dom_id: "#api", deepLinking: true });
+`;
+
+export function docsRouter(routes: readonly Route[], publicUrl: string): Router {
+  const document = openApiDocument(routes, `${publicUrl}/v4`);
+  const router = Router({ caseSensitive: true });
+  router.get(DOCUMENT_PATH, (_request, response) => {
+    response.json(document);
+  });
+  router.get("/docs", (_request, response) => {
+    response.set("Content-Security-Policy", POLICY).type("html").send(PAGE);
+  });
+  router.get("/docs/start.js", (_request, response) => {
+    response.type("js").send(START);
+  });
+  for (const name of ASSETS) {
+    const file = fileURLToPath(import.meta.resolve(`swagger-ui-dist/${name}`));
+    router.get(`/docs/${name}`, (_request, response) => {
+      response.sendFile(file);
+    });
+  }
+  for (const path of [
+    DOCUMENT_PATH,
+    "/docs",
+    "/docs/start.js",
+    ...ASSETS.map((name) => `/docs/${name}`),
+  ]) {
+    router.all(path, methodNotAllowed(["GET"]));
+  }
+  return router;
+}

@@ -1,0 +1,24 @@
+/** Whether this process can serve: for load balancers and people who just started it. */
+import { Router } from "express";
+import { ERRORS } from "../../schemas/errors.ts";
+import { failure, success } from "../envelope.ts";
+import { methodNotAllowed } from "../middleware/method-not-allowed.ts";
+
+/** `missing` names what the roles of this process still need. */
+export function healthRouter(missing: () => readonly string[]): Router {
+  const router = Router({ caseSensitive: true });
+  router.get("/healthz", (_request, response) => {
+    const [first, ...others] = missing().map((name) => ({
+      code: ERRORS.unavailable.code,
+      message: `Cannot serve: ${name} is missing`,
+    }));
+    if (!first) response.json(success({ ready: true }));
+    else
+      response
+        .status(503)
+        .set("Retry-After", "1")
+        .json(failure([first, ...others]));
+  });
+  router.all("/healthz", methodNotAllowed(["GET"]));
+  return router;
+}

@@ -1,0 +1,104 @@
+/** Rendering: pages in, documents out, streamed as they come from a browser worker. */
+import { once } from "node:events";
+import type { Response } from "express";
+import { account } from "../../schemas/account.ts";
+import { ERRORS, type ErrorCode } from "../../schemas/errors.ts";
+import { AccountPath, WireUsage } from "../../schemas/http/accounts.ts";
+import { nothing } from "../../schemas/http/nothing.ts";
+import { PdfRequest } from "../../schemas/http/pdf.ts";
+import { RenderQuery } from "../../schemas/http/rendering.ts";
+import { CALL_DEADLINE_MS_MAX, RENDER_BODY_BYTES_MAX } from "../../schemas/limits.ts";
+import { render } from "../../schemas/render.ts";
+import type { Actors } from "../actors.ts";
+import { type Asked, defineRoute, type Route } from "../route.ts";
+
+const RENDERING = "/accounts/{account_id}/browser-rendering";
+/** The same under a younger name. */
+const ALIAS = "/accounts/{account_id}/browser-run";
+
+/** What the target did, or the browser. */
+const TARGET_FAILURES = Object.keys(ERRORS).filter(
+  (name): name is ErrorCode => ERRORS[name as ErrorCode].status === 422,
+);
+
+export function renderingRoutes(
+  actors: Actors,
+  { browserMsPerDay, now }: { browserMsPerDay: number; now: () => number },
+): Route[] {
+  return [
+    defineRoute({
+      method: "post",
+      path: `${RENDERING}/pdf`,
+      alias: `${ALIAS}/pdf`,
+      id: "renderPdf",
+      tag: "Rendering",
+      summary: "Print a page as a PDF",
+      permissions: ["browser-rendering.write"],
+      parameters: AccountPath,
+      query: RenderQuery,
+      body: { schema: PdfRequest, bytesMax: RENDER_BODY_BYTES_MAX },
+      refusals: ["browser_time_exceeded", "queue_full", ...TARGET_FAILURES],
+      rendering: true,
+      answer: { mediaType: "application/pdf", description: "The PDF" },
+      handle: renderPdf,
+    }),
+    defineRoute({
+      method: "get",
+      path: `${RENDERING}/usage`,
+      alias: `${ALIAS}/usage`,
+      id: "getUsage",
+      tag: "Rendering",
+      summary: "Browser time used, by UTC day",
+      permissions: ["browser-rendering.read", "account.read"],
+      parameters: AccountPath,
+      query: nothing,
+      answer: { result: WireUsage },
+      handle: getUsage,
+    }),
+  ];
+
+  async function renderPdf(
+    { caller, body, signal }: Asked<unknown, unknown, PdfRequest>,
+    response: Response,
+  ) {
+    const { accountId } = caller;
+    const limit = { limitMs: browserMsPerDay };
+    await actors.call(account, accountId, "admitRendering", limit, { signal });
+    const deadlineMs = CALL_DEADLINE_MS_MAX;
+    const task = { account: accountId, parameters: body, deadlineAt: now() + deadlineMs };
+    const run = await actors.run(render, accountId, "pdf", task, { deadlineMs, signal });
+    const { browserMs, bytes } = await run.reply;
+    response.set({
+      "Content-Type": "application/pdf",
+      "Content-Length": String(bytes),
+      "X-Browser-Ms-Used": String(browserMs),
+    });
+    await stream(run.chunks, response, signal);
+  }
+
+  async function getUsage({ caller }: Asked) {
+    const { today, resetsAt, days } = await actors.call(account, caller.accountId, "getUsage", {});
+    return {
+      result: {
+        date: today.date,
+        browser_ms_used: today.ms,
+        browser_ms_limit: browserMsPerDay === 0 ? null : browserMsPerDay,
+        resets_at: new Date(resetsAt).toISOString(),
+        days: days.map(({ date, ms, tasks }) => ({ date, browser_ms_used: ms, tasks })),
+      },
+    };
+  }
+}
+
+/** Writes no faster than the client reads. The status goes out with the first chunk, so until then a refusal still can. */
+async function stream(
+  chunks: AsyncIterable<Uint8Array>,
+  response: Response,
+  signal: AbortSignal,
+): Promise<void> {
+  for await (const chunk of chunks) {
+    signal.throwIfAborted();
+    if (!response.write(chunk)) await once(response, "drain", { signal });
+  }
+  response.end();
+}

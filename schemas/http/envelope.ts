@@ -1,0 +1,37 @@
+/** The shape around every answer of the REST API that is not binary. */
+import { z } from "zod";
+
+export const WireError = z.object({
+  code: z.int().describe("Stable; the document lists them all"),
+  message: z.string(),
+  source: z.object({ pointer: z.string().describe("JSON pointer to the fault") }).optional(),
+});
+export type WireError = z.infer<typeof WireError>;
+
+export const ResultInfo = z.object({
+  page: z.int(),
+  per_page: z.int(),
+  count: z.int().describe("Entries on this page"),
+  total_count: z.int(),
+  total_pages: z.int(),
+});
+export type ResultInfo = z.infer<typeof ResultInfo>;
+
+const Nothing = z.array(z.never()).max(0);
+
+export function successOf(result: z.ZodType, paged: boolean) {
+  return z.object({
+    success: z.literal(true),
+    errors: Nothing,
+    messages: Nothing,
+    result,
+    ...(paged ? { result_info: ResultInfo } : {}),
+  });
+}
+
+export const Failure = z.object({
+  success: z.literal(false),
+  errors: z.array(WireError).min(1),
+  messages: Nothing,
+  result: z.null(),
+});

@@ -1,0 +1,68 @@
+/** Wire shapes of API tokens. */
+import { z } from "zod";
+import { TOKEN_NAME_CHARS_MAX } from "../limits.ts";
+import { ALL_PERMISSIONS, PERMISSIONS, Permission } from "../permissions.ts";
+import { Id } from "../values.ts";
+
+export const TokenPath = z.strictObject({ account_id: Id, token_id: Id });
+
+export const PermissionGroup = z.object({ id: Permission, name: z.enum(PERMISSIONS) });
+
+const Time = z.iso.datetime({ offset: true });
+
+const RequestedPolicy = z.strictObject({
+  effect: z.literal("allow"),
+  permission_groups: z
+    // Clients send groups back as they were listed, name and all; the id decides.
+    .array(z.strictObject({ id: Permission, name: z.string().optional() }))
+    .min(1)
+    .max(ALL_PERMISSIONS.length),
+  resources: z
+    .record(z.string(), z.literal("*"))
+    .optional()
+    .describe('A token opens its own account and nothing else: "account.<account_id>": "*"'),
+});
+
+export const CreateToken = z
+  .strictObject({
+    name: z.string().min(1).max(TOKEN_NAME_CHARS_MAX),
+    policies: z.array(RequestedPolicy).min(1).max(ALL_PERMISSIONS.length),
+    not_before: Time.optional().describe("Not valid before this"),
+    expires_on: Time.optional().describe("Not valid from this on"),
+  })
+  .refine(
+    ({ not_before: from, expires_on: to }) => !from || !to || Date.parse(from) < Date.parse(to),
+    { path: ["expires_on"], error: "Expected a time after not_before" },
+  );
+export type CreateToken = z.output<typeof CreateToken>;
+
+export const WireToken = z.object({
+  id: Id,
+  name: z.string(),
+  status: z.enum(["active", "expired"]),
+  last_four: z.string().length(4).describe("The last characters of the token"),
+  issued_on: z.iso.datetime(),
+  not_before: z.iso.datetime().optional(),
+  expires_on: z.iso.datetime().optional(),
+  policies: z.array(
+    z.object({
+      effect: z.literal("allow"),
+      permission_groups: z.array(PermissionGroup),
+      resources: z.record(z.string(), z.literal("*")),
+    }),
+  ),
+});
+
+/** The one answer that holds the secret. */
+export const CreatedToken = WireToken.extend({
+  value: z.string().meta({ secret: true }).describe("The token itself; shown this once"),
+});
+
+export const VerifiedToken = z.object({
+  id: Id,
+  status: z.literal("active"),
+  not_before: z.iso.datetime().optional(),
+  expires_on: z.iso.datetime().optional(),
+});
+
+export const DeletedToken = z.object({ id: Id });
