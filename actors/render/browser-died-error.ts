@@ -1,0 +1,7 @@
+/** The browser ended under a task, which may well succeed in another: not a refusal, so the task is tried again. */
+export class BrowserDiedError extends Error {
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = "BrowserDiedError";
+  }
+}

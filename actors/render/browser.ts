@@ -1,0 +1,220 @@
+/** One running browser: makes contexts ahead, is watched, and ends with its process. */
+import puppeteer, { type Browser as PuppeteerBrowser } from "puppeteer-core";
+import type { EgressProxy } from "../egress/egress-proxy.ts";
+import type { Clock } from "../runtime/clock.ts";
+import { BrowserDiedError } from "./browser-died-error.ts";
+import { Chromium } from "./chromium.ts";
+import type { PoolLimits } from "./pool-limits.ts";
+import { RenderContext } from "./render-context.ts";
+import { abortable, within } from "./time-limit.ts";
+
+export interface BrowserOptions {
+  executablePath?: string | undefined;
+  openEgress: () => Promise<EgressProxy>;
+  clock: Clock;
+  limits: PoolLimits;
+}
+
+export class Browser {
+  /** Aborts with a `BrowserDiedError` when it is gone, however that came. */
+  readonly died: AbortSignal;
+  readonly #died = new AbortController();
+  readonly #chromium: Chromium;
+  readonly #browser: PuppeteerBrowser;
+  readonly #userAgent: string;
+  readonly #options: BrowserOptions;
+  readonly #startedAt: number;
+  /** Made, and not yet closed. */
+  readonly #contexts = new Set<RenderContext>();
+  readonly #closing = new Set<Promise<void>>();
+  #warm: RenderContext[] = [];
+  #warming: Promise<void> | undefined;
+  #made = 0;
+  #memoryBytes = 0;
+  #draining = false;
+  #idle = Promise.withResolvers<void>();
+
+  static async start(options: BrowserOptions): Promise<Browser> {
+    const { clock, limits } = options;
+    const chromium = await Chromium.start({ executablePath: options.executablePath });
+    try {
+      const browser = await within(
+        {
+          ms: limits.startMs,
+          error: () => new Error(`it did not answer in ${limits.startMs} ms`),
+          signal: chromium.ended,
+          clock,
+        },
+        () =>
+          puppeteer.connect({
+            transport: chromium.transport,
+            defaultViewport: null,
+            // Every call is bounded by its task; puppeteer need not watch it as well.
+            protocolTimeout: 0,
+          }),
+      );
+      return new Browser({ chromium, browser, userAgent: await browser.userAgent(), options });
+    } catch (error) {
+      await chromium.kill();
+      throw new BrowserDiedError(`Cannot start browser: ${chromium.stderr || String(error)}`, {
+        cause: error,
+      });
+    }
+  }
+
+  /** Use `start`. */
+  constructor(parts: {
+    chromium: Chromium;
+    browser: PuppeteerBrowser;
+    userAgent: string;
+    options: BrowserOptions;
+  }) {
+    const { chromium, browser, userAgent, options } = parts;
+    this.died = this.#died.signal;
+    this.#chromium = chromium;
+    this.#browser = browser;
+    // Sites turn away what calls itself headless, and would be printed as their refusal.
+    this.#userAgent = userAgent.replace("HeadlessChrome/", "Chrome/");
+    this.#options = options;
+    this.#startedAt = options.clock.monotonic();
+    if (chromium.ended.aborted) this.#onEnd();
+    else chromium.ended.addEventListener("abort", () => this.#onEnd(), { once: true });
+    void this.#watch();
+  }
+
+  get pid(): number {
+    return this.#chromium.pid;
+  }
+
+  /** Contexts in the hands of tasks. */
+  get active(): number {
+    return this.#contexts.size - this.#warm.length;
+  }
+
+  /** Why it should be replaced, if it should. */
+  get wornBy(): "count" | "age" | "memory" | undefined {
+    const { limits, clock } = this.#options;
+    if (this.#made >= limits.contextsMax) return "count";
+    if (clock.monotonic() - this.#startedAt >= limits.ageMsMax) return "age";
+    return this.#memoryBytes >= limits.memoryBytesMax ? "memory" : undefined;
+  }
+
+  /** A context that was made ahead, or else a new one. Rejects with a `BrowserDiedError` when the browser dies. */
+  async newContext(): Promise<RenderContext> {
+    return this.#warm.shift() ?? (await this.#make());
+  }
+
+  /** Makes contexts ahead until enough are ready. Never rejects. */
+  async warm(): Promise<void> {
+    this.#warming ??= this.#fill().finally(() => {
+      this.#warming = undefined;
+    });
+    await this.#warming;
+  }
+
+  /** Lets the tasks it has come to their end, but not longer than so long, and then closes it. */
+  async drain(ms: number): Promise<void> {
+    this.#draining = true;
+    for (const context of this.#warm) context.release();
+    this.#warm = [];
+    if (this.active > 0) {
+      const { clock } = this.#options;
+      const over = new AbortController();
+      await Promise.race([this.#idle.promise, clock.wait(ms, over.signal)]);
+      over.abort();
+    }
+    await this.close();
+  }
+
+  /** Ends it at once; contexts that are in use are lost. */
+  async close(): Promise<void> {
+    await this.#chromium.kill();
+    await Promise.allSettled(this.#closing);
+    await Promise.allSettled([...this.#contexts].map((context) => context.egress.close()));
+    await this.#warming;
+  }
+
+  async #make(): Promise<RenderContext> {
+    this.#made += 1;
+    const context = await abortable(
+      RenderContext.open({
+        browser: this.#browser,
+        userAgent: this.#userAgent,
+        openEgress: this.#options.openEgress,
+        died: this.died,
+        release: (released) => this.#release(released),
+      }),
+      this.died,
+    );
+    this.#contexts.add(context);
+    return context;
+  }
+
+  async #fill(): Promise<void> {
+    try {
+      while (this.#canWarm()) {
+        const context = await this.#make();
+        if (this.#draining) context.release();
+        else this.#warm.push(context);
+      }
+    } catch {
+      // The browser has died, which `died` tells, or cannot make contexts, which the next task will see and report.
+    }
+  }
+
+  #canWarm(): boolean {
+    const { contextsWarm, contextsMax } = this.#options.limits;
+    const enough = this.#warm.length >= contextsWarm || this.#made >= contextsMax;
+    return !enough && !this.#draining && !this.died.aborted;
+  }
+
+  #release(context: RenderContext): Promise<void> {
+    const closing = this.#closeContext(context).finally(() => {
+      this.#contexts.delete(context);
+      this.#closing.delete(closing);
+      if (this.#draining && this.active === 0) this.#idle.resolve();
+      else void this.warm();
+    });
+    this.#closing.add(closing);
+    return closing;
+  }
+
+  /** Never rejects: a context that does not close takes its browser with it. */
+  async #closeContext(context: RenderContext): Promise<void> {
+    const { clock, limits } = this.#options;
+    const error = () => new Error("a context did not close");
+    try {
+      const limit = { ms: limits.contextCloseMs, error, signal: this.died, clock };
+      await within(limit, () => context.close());
+    } catch {
+      await this.#chromium.kill();
+      await context.egress.close();
+    }
+  }
+
+  /** Asks again and again whether it lives, and what it weighs. */
+  async #watch(): Promise<void> {
+    const { clock, limits } = this.#options;
+    for (;;) {
+      await clock.wait(limits.pingMs, this.died);
+      if (this.died.aborted) return;
+      const error = () => new Error("it does not answer");
+      const limit = { ms: limits.pingTimeoutMs, error, signal: this.died, clock };
+      try {
+        await within(limit, () => this.#browser.version());
+        this.#memoryBytes = (await this.#chromium.memoryBytes()) ?? 0;
+        if (this.#memoryBytes < limits.memoryBytesKill) continue;
+      } catch {
+        // It hangs, or it has died meanwhile; ending it is right in both cases.
+      }
+      await this.#chromium.kill();
+      return;
+    }
+  }
+
+  #onEnd(): void {
+    this.#died.abort(new BrowserDiedError("Cannot render: the browser ended"));
+    this.#idle.resolve();
+    void this.#chromium.kill();
+  }
+}

@@ -1,0 +1,67 @@
+/**
+ * Makes a PDF's own description ours and the same for the same input: who made it, and when. Chromium writes the
+ * information dictionary (ISO 32000-1, 14.3.3) as the first object, in clear; it keeps its length, so that every
+ * offset in the cross-reference table stays right. Chromium writes no /ID.
+ */
+import { strict as assert } from "node:assert";
+
+/** Of all PDFs alike, since the same input is to give the same bytes. */
+const MADE_AT = "D:20000101000000+00'00'";
+const MADE_BY = "Trunkline";
+
+const TEXT = String.raw`\((?:\\.|[^\\()\n])*\)`;
+const CHROMIUMS = new RegExp(
+  String.raw`/Creator ${TEXT}\n/Producer ${TEXT}\n/CreationDate ${TEXT}\n/ModDate ${TEXT}>>$`,
+  "s",
+);
+const OURS = `/Creator (${MADE_BY})\n/Producer (${MADE_BY})\n/CreationDate (${MADE_AT})\n/ModDate (${MADE_AT})`;
+const INFORMATION_STARTS = "1 0 obj\n<<";
+const OBJECT_ENDS = "\nendobj\n";
+
+const PAGE_TREE = "/Type /Pages\n/Count ";
+/** As many digits as a count of pages can have, and the line's end. */
+const COUNT_CHARS = 10;
+const SEAM_CHARS = PAGE_TREE.length + COUNT_CHARS - 1;
+
+/** Whether the information dictionary lies in these first bytes as a whole. */
+export function hasInformation(head: Uint8Array): boolean {
+  return Buffer.from(head.buffer, head.byteOffset, head.byteLength).includes(OBJECT_ENDS);
+}
+
+/** The same bytes with the information dictionary rewritten in place. */
+export function neutralize(head: Uint8Array): Uint8Array {
+  const bytes = Buffer.from(head.buffer, head.byteOffset, head.byteLength);
+  const start = bytes.indexOf(INFORMATION_STARTS);
+  const end = bytes.indexOf(OBJECT_ENDS, start);
+  const dictionary = bytes.toString("latin1", start, end);
+  const fields = CHROMIUMS.exec(dictionary);
+  assert(start >= 0 && fields !== null, "the PDF does not begin with its information dictionary");
+  const room = fields[0].length - ">>".length;
+  assert(OURS.length <= room, "the PDF has no room for its information");
+  bytes.write(`${OURS.padEnd(room)}>>`, start + fields.index, "latin1");
+  return bytes;
+}
+
+/** Counts a PDF's pages as its bytes come by: the count of the page tree's root, which is its largest. */
+export class PageCounter {
+  pages = 0;
+  #tail = "";
+
+  read(chunk: Uint8Array): void {
+    const bytes = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
+    const seam = this.#tail + bytes.toString("latin1", 0, PAGE_TREE.length + COUNT_CHARS);
+    this.#count(seam);
+    for (let at = bytes.indexOf(PAGE_TREE); at >= 0; at = bytes.indexOf(PAGE_TREE, at + 1)) {
+      this.#count(bytes.toString("latin1", at, at + PAGE_TREE.length + COUNT_CHARS));
+    }
+    const kept = this.#tail + bytes.toString("latin1", Math.max(0, bytes.length - SEAM_CHARS));
+    this.#tail = kept.slice(-SEAM_CHARS);
+  }
+
+  #count(text: string): void {
+    const at = text.indexOf(PAGE_TREE);
+    if (at < 0) return;
+    const [digits] = /^\d+(?=\n)/.exec(text.slice(at + PAGE_TREE.length)) ?? [];
+    if (digits !== undefined) this.pages = Math.max(this.pages, Number(digits));
+  }
+}

@@ -1,0 +1,76 @@
+/** Carries DevTools messages over two pipes, each message ended by a NUL: no port that others could connect to. */
+import type { Readable, Writable } from "node:stream";
+import type { ConnectionTransport } from "puppeteer-core";
+import { CDP_MESSAGE_BYTES_MAX } from "../../schemas/limits.ts";
+
+export class PipeTransport implements ConnectionTransport {
+  // Set by puppeteer.
+  onmessage?: (message: string) => void;
+  onclose?: () => void;
+
+  readonly #toBrowser: Writable;
+  readonly #ended: () => void;
+  readonly #messageBytesMax: number;
+  #parts: Buffer[] = [];
+  #bytes = 0;
+  #closed = false;
+
+  /** `ended` is called before puppeteer hears of the end, so that the cause is known when its promises reject. */
+  constructor(options: {
+    toBrowser: Writable;
+    fromBrowser: Readable;
+    ended: () => void;
+    messageBytesMax?: number;
+  }) {
+    this.#toBrowser = options.toBrowser;
+    this.#ended = options.ended;
+    this.#messageBytesMax = options.messageBytesMax ?? CDP_MESSAGE_BYTES_MAX;
+    options.fromBrowser.on("data", (chunk: Buffer) => this.#read(chunk));
+    // Whatever ends a pipe ends the browser for us.
+    for (const pipe of [options.fromBrowser, options.toBrowser]) {
+      pipe.on("error", () => this.close());
+      pipe.on("close", () => this.close());
+    }
+  }
+
+  send(message: string): void {
+    if (this.#closed) return;
+    this.#toBrowser.write(`${message}\0`);
+  }
+
+  close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#parts = [];
+    this.#ended();
+    this.onclose?.();
+  }
+
+  #read(chunk: Buffer): void {
+    let start = 0;
+    for (let end = chunk.indexOf(0); end >= 0; end = chunk.indexOf(0, start)) {
+      this.#keep(chunk.subarray(start, end));
+      this.#deliver();
+      start = end + 1;
+    }
+    if (start < chunk.length) this.#keep(chunk.subarray(start));
+  }
+
+  #keep(part: Buffer): void {
+    this.#bytes += part.length;
+    // Of a message that is too long only the length is kept, until its end comes by.
+    if (this.#bytes > this.#messageBytesMax) this.#parts = [];
+    else this.#parts.push(part);
+  }
+
+  #deliver(): void {
+    const [only, ...others] = this.#parts;
+    const whole = this.#bytes <= this.#messageBytesMax && !this.#closed;
+    if (whole && only !== undefined) {
+      const message = others.length === 0 ? only : Buffer.concat(this.#parts);
+      this.onmessage?.(message.toString("utf8"));
+    }
+    this.#parts = [];
+    this.#bytes = 0;
+  }
+}

@@ -1,0 +1,36 @@
+/** What a process group weighs, read from Linux's /proc. */
+import { readdir, readFile } from "node:fs/promises";
+
+const PAGE_BYTES = 4_096;
+
+/**
+ * Bytes of the whole group, shared pages divided between those who share them (PSS). Where the kernel does not show
+ * that of a sandboxed process, its private pages count. Undefined where there is no /proc.
+ */
+export async function groupMemoryBytes(group: number): Promise<number | undefined> {
+  const names = await readdir("/proc").catch(() => undefined);
+  if (names === undefined) return undefined;
+  const pids = names.filter((name) => /^\d+$/.test(name));
+  const sizes = await Promise.all(
+    pids.map(async (pid) => ((await groupOf(pid)) === group ? memoryOf(pid) : 0)),
+  );
+  return sizes.reduce((sum, size) => sum + size, 0);
+}
+
+/** Field 5 of /proc/<pid>/stat; the name in field 2 may hold blanks and parentheses. */
+async function groupOf(pid: string): Promise<number> {
+  const stat = await read(`/proc/${pid}/stat`);
+  return Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[2]);
+}
+
+async function memoryOf(pid: string): Promise<number> {
+  const [, kibibytes] = /^Pss:\s+(\d+) kB$/m.exec(await read(`/proc/${pid}/smaps_rollup`)) ?? [];
+  if (kibibytes !== undefined) return Number(kibibytes) * 1_024;
+  const [, resident = 0, shared = 0] = (await read(`/proc/${pid}/statm`)).split(" ").map(Number);
+  return (resident - shared) * PAGE_BYTES;
+}
+
+async function read(file: string): Promise<string> {
+  // A process may end at any moment, and then has nothing.
+  return await readFile(file, "utf8").catch(() => "");
+}
