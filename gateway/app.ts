@@ -2,7 +2,7 @@
 import express, { type Express } from "express";
 import type { Logger } from "pino";
 import type { Registry } from "prom-client";
-import type { Actors } from "./actors.ts";
+import type { ActorClient } from "../actors/runtime/actor-client.ts";
 import type { GatewayConfig } from "./gateway-config.ts";
 import { handleError } from "./middleware/handle-error.ts";
 import { notFound } from "./middleware/not-found.ts";
@@ -21,7 +21,7 @@ import { renderingRoutes } from "./routes/rendering.ts";
 import { tokenRoutes } from "./routes/tokens.ts";
 
 export interface GatewayParts {
-  actors: Actors;
+  actors: ActorClient;
   config: GatewayConfig;
   logger: Logger;
   registry: Registry;

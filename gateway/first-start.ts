@@ -4,13 +4,13 @@ import { mkdir, open, readFile, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { Logger } from "pino";
 import { z } from "zod";
+import type { ActorClient } from "../actors/runtime/actor-client.ts";
 import { account } from "../schemas/account.ts";
 import { apiToken } from "../schemas/api-token.ts";
 import { INSTALLATION_KEY, installation } from "../schemas/installation.ts";
 import { ALL_PERMISSIONS } from "../schemas/permissions.ts";
 import { user } from "../schemas/user.ts";
 import { Email, Id } from "../schemas/values.ts";
-import type { Actors } from "./actors.ts";
 import { newToken, readToken } from "./api-token-text.ts";
 import { hashPassword } from "./password.ts";
 
@@ -25,7 +25,7 @@ type Credentials = z.infer<typeof Credentials>;
 const ROLE = "Super Administrator";
 
 export interface FirstStart {
-  actors: Actors;
+  actors: ActorClient;
   dataFolder: string;
   publicUrl: string;
   logger: Logger;
@@ -102,7 +102,7 @@ export async function firstStart(parts: FirstStart): Promise<"made" | "kept" | "
 }
 
 /** Every call may be repeated with the same credentials. */
-async function make(actors: Actors, credentials: Credentials): Promise<void> {
+async function make(actors: ActorClient, credentials: Credentials): Promise<void> {
   const { account_id: accountId, api_token } = credentials;
   const { email, password } = credentials.user;
   const token = readToken(api_token);

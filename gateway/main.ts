@@ -4,6 +4,7 @@ import { createServer, type Server } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
 import { collectDefaultMetrics, Registry } from "prom-client";
+import type { ActorClient } from "../actors/runtime/actor-client.ts";
 import { ActorError } from "../schemas/errors.ts";
 import {
   HEADER_BYTES_MAX,
@@ -11,7 +12,6 @@ import {
   KEEP_ALIVE_MS,
   REQUEST_TIMEOUT_MS,
 } from "../schemas/limits.ts";
-import type { Actors } from "./actors.ts";
 import { buildApp } from "./app.ts";
 import { firstStart } from "./first-start.ts";
 import type { GatewayConfig } from "./gateway-config.ts";
@@ -19,7 +19,7 @@ import { type SocketRoute, socketRouter } from "./sockets/socket-router.ts";
 import { startTracing } from "./tracing.ts";
 
 export interface GatewayContext {
-  actors: Actors;
+  actors: ActorClient;
   config: GatewayConfig;
   logger: Logger;
   /** Names what the other parts of this process still need. */

@@ -1,7 +1,7 @@
 /** Makes an Express router of the route table: each route is a list of checks, then its handler. */
 import { type RequestHandler, type Response, Router } from "express";
+import type { ActorClient } from "../actors/runtime/actor-client.ts";
 import { ActorError } from "../schemas/errors.ts";
-import type { Actors } from "./actors.ts";
 import { success } from "./envelope.ts";
 import { callerOf, localsOf } from "./locals.ts";
 import { authenticate } from "./middleware/authenticate.ts";
@@ -15,7 +15,7 @@ import type { Route } from "./route.ts";
 
 export function routeRouter(
   routes: readonly Route[],
-  { actors, requestsPerWindow }: { actors: Actors; requestsPerWindow: number },
+  { actors, requestsPerWindow }: { actors: ActorClient; requestsPerWindow: number },
 ): Router {
   const router = Router({ caseSensitive: true });
   const budget: BodyBudget = { bytes: 0 };

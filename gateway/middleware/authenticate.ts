@@ -1,14 +1,14 @@
 /** Finds out who asks: the API token of the Authorization header (RFC 6750 section 2.1). */
 import type { RequestHandler } from "express";
+import type { ActorClient } from "../../actors/runtime/actor-client.ts";
 import { apiToken } from "../../schemas/api-token.ts";
 import { ActorError } from "../../schemas/errors.ts";
-import type { Actors } from "../actors.ts";
 import { readToken } from "../api-token-text.ts";
 import { localsOf } from "../locals.ts";
 
 const REALM = 'Bearer realm="trunkline"';
 
-export function authenticate(actors: Actors): RequestHandler {
+export function authenticate(actors: ActorClient): RequestHandler {
   return async (request, response, next) => {
     const header = request.get("authorization");
     if (header === undefined) {

@@ -1,13 +1,13 @@
 /** Counts an account's requests, says so in RateLimit headers, and refuses past the limit. */
 import type { RequestHandler } from "express";
+import type { ActorClient } from "../../actors/runtime/actor-client.ts";
 import { ActorError } from "../../schemas/errors.ts";
 import { REQUEST_WINDOW_MS } from "../../schemas/limits.ts";
 import { requestLimit } from "../../schemas/request-limit.ts";
-import type { Actors } from "../actors.ts";
 import { callerOf } from "../locals.ts";
 
 /** `limit` requests in REQUEST_WINDOW_MS; 0 is no limit. Headers as in draft-ietf-httpapi-ratelimit-headers-10. */
-export function limitRequests(actors: Actors, limit: number): RequestHandler {
+export function limitRequests(actors: ActorClient, limit: number): RequestHandler {
   if (limit === 0) return (_request, _response, next) => next();
   const policy = `"default";q=${limit};w=${REQUEST_WINDOW_MS / 1_000}`;
   return async (_request, response, next) => {

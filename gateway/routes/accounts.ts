@@ -1,14 +1,14 @@
 /** Accounts: the caller's own. */
 import type { z } from "zod";
+import type { ActorClient } from "../../actors/runtime/actor-client.ts";
 import { account } from "../../schemas/account.ts";
 import { AccountPath, AccountsQuery, WireAccount } from "../../schemas/http/accounts.ts";
 import type { Listing } from "../../schemas/http/listing.ts";
 import { nothing } from "../../schemas/http/nothing.ts";
-import type { Actors } from "../actors.ts";
 import { pageOf } from "../listing.ts";
 import { type Asked, defineRoute, type Route } from "../route.ts";
 
-export function accountRoutes(actors: Actors): Route[] {
+export function accountRoutes(actors: ActorClient): Route[] {
   return [
     defineRoute({
       method: "get",

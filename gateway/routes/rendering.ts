@@ -1,6 +1,7 @@
 /** Rendering: pages in, documents out, streamed as they come from a browser worker. */
 import { once } from "node:events";
 import type { Response } from "express";
+import type { ActorClient } from "../../actors/runtime/actor-client.ts";
 import { account } from "../../schemas/account.ts";
 import { ERRORS, type ErrorCode } from "../../schemas/errors.ts";
 import { AccountPath, WireUsage } from "../../schemas/http/accounts.ts";
@@ -9,7 +10,6 @@ import { PdfRequest } from "../../schemas/http/pdf.ts";
 import { RenderQuery } from "../../schemas/http/rendering.ts";
 import { CALL_DEADLINE_MS_MAX, RENDER_BODY_BYTES_MAX } from "../../schemas/limits.ts";
 import { render } from "../../schemas/render.ts";
-import type { Actors } from "../actors.ts";
 import { type Asked, defineRoute, type Route } from "../route.ts";
 
 const RENDERING = "/accounts/{account_id}/browser-rendering";
@@ -22,7 +22,7 @@ const TARGET_FAILURES = Object.keys(ERRORS).filter(
 );
 
 export function renderingRoutes(
-  actors: Actors,
+  actors: ActorClient,
   { browserMsPerDay, now }: { browserMsPerDay: number; now: () => number },
 ): Route[] {
   return [

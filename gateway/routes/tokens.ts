@@ -1,5 +1,6 @@
 /** API tokens of an account: made, listed, revoked; their secret is shown once. */
 import type { z } from "zod";
+import type { ActorClient } from "../../actors/runtime/actor-client.ts";
 import { account, type TokenEntry } from "../../schemas/account.ts";
 import { apiToken } from "../../schemas/api-token.ts";
 import { ActorError } from "../../schemas/errors.ts";
@@ -22,7 +23,6 @@ import {
   type Permission,
   permits,
 } from "../../schemas/permissions.ts";
-import type { Actors } from "../actors.ts";
 import { newToken } from "../api-token-text.ts";
 import { pageOf } from "../listing.ts";
 import type { Caller } from "../locals.ts";
@@ -30,7 +30,7 @@ import { type Asked, defineRoute, type Route } from "../route.ts";
 
 const TOKENS = "/accounts/{account_id}/tokens";
 
-export function tokenRoutes(actors: Actors, now: () => number): Route[] {
+export function tokenRoutes(actors: ActorClient, now: () => number): Route[] {
   const shared = { tag: "Tokens" };
   return [
     defineRoute({

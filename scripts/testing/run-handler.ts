@@ -1,6 +1,6 @@
 /** Runs one handler as a host does: input, state and reply parsed, state and rows frozen, stray keys refused. */
 import assert from "node:assert/strict";
-import type { ActorDefinition, Transition } from "../../actors/runtime/define-actor.ts";
+import type { ActorDefinition, HandlerContext } from "../../actors/runtime/define-actor.ts";
 import type { DeepReadonly, Envelope, Input, Messages, Reply } from "../../schemas/contract.ts";
 
 const TRANSITION_KEYS = new Set(["state", "rows", "reply", "send", "remind"]);
@@ -14,25 +14,26 @@ export interface Handled<S, P> {
 }
 
 /** Ids are counted from 1, so that a test can name them. */
-export function runHandler<M extends Messages, S, N extends keyof M & string>(
-  definition: ActorDefinition<M, S>,
+export function runHandler<M extends Messages, S, R, N extends keyof M & string>(
+  definition: ActorDefinition<M, S, R>,
   message: N,
   state: DeepReadonly<S>,
   input: Input<M[N]>,
-  context: { key?: string; now?: number; newId?: () => string } = {},
+  context: Partial<HandlerContext<R>> = {},
 ): Handled<S, Reply<M[N]>> {
   const schema = definition.contract.messages[message];
   assert(schema, `${definition.contract.kind} has no ${message}`);
   let ids = 0;
-  const transition: Transition<S, M[N], never, never> = definition.handlers[message](
+  const transition = definition.handlers[message](
     deepFreeze(state),
     // Parsed by the very schema the type is made of.
     schema.input.parse(input) as Input<M[N]>,
     {
-      key: context.key ?? "key",
-      now: context.now ?? 0,
-      newId: context.newId ?? (() => (++ids).toString(16).padStart(32, "0")),
-      rows: new Map<string, never>(),
+      key: "key",
+      now: 0,
+      newId: () => (++ids).toString(16).padStart(32, "0"),
+      rows: new Map<string, DeepReadonly<R>>(),
+      ...context,
     },
   );
   for (const key of Object.keys(transition)) assert(TRANSITION_KEYS.has(key), `stray "${key}"`);

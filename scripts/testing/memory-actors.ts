@@ -1,0 +1,191 @@
+/** Actors and workers in one process, without a bus: the real definitions, state in a Map, nothing survives. */
+import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
+import type { ActorClient, TaskRun } from "../../actors/runtime/actor-client.ts";
+import type { AnyActorDefinition, HandlerContext } from "../../actors/runtime/define-actor.ts";
+import type { AnyWorkerDefinition, TaskContext } from "../../actors/runtime/define-worker.ts";
+import type { Contract, Envelope, TaskContract, TaskSchema } from "../../schemas/contract.ts";
+import { ActorError } from "../../schemas/errors.ts";
+import { LANE_TASKS_MAX, TASK_TRIES_MAX } from "../../schemas/limits.ts";
+import { runHandler } from "./run-handler.ts";
+
+export interface MemoryActors extends ActorClient {
+  /** Resolves when nothing is on its way any more. */
+  settled(): Promise<void>;
+}
+
+interface AnyOutcome {
+  reply?: unknown;
+  chunks?: AsyncIterable<Uint8Array>;
+  send?: readonly Envelope[];
+}
+
+type RunOptions = { deadlineMs: number; signal: AbortSignal };
+
+export function memoryActors({
+  actors = [],
+  workers = [],
+  now = Date.now,
+  waitingMax = LANE_TASKS_MAX,
+}: {
+  actors?: readonly AnyActorDefinition[];
+  workers?: readonly AnyWorkerDefinition[];
+  now?: () => number;
+  /** Tasks of one lane that wait for a slot. */
+  waitingMax?: number;
+}): MemoryActors {
+  const definitions = new Map(actors.map((definition) => [definition.contract.kind, definition]));
+  const crews = new Map(workers.map((worker) => [worker.contract.kind, worker]));
+  const states = new Map<string, unknown>();
+  const lanes = new Map<string, Lane>();
+  const underWay = new Set<Promise<unknown>>();
+
+  // The seam's types tie contract, message, input and reply together; a Map of kinds cannot.
+  return { call, send, run, settled } as MemoryActors;
+
+  async function call(
+    { kind }: Contract,
+    key: string,
+    message: string,
+    input: unknown,
+    { signal }: { signal?: AbortSignal } = {},
+  ): Promise<unknown> {
+    signal?.throwIfAborted();
+    return handle(kind, key, message, input);
+  }
+
+  async function send({ kind }: Contract, key: string, message: string, input: unknown) {
+    deliver([{ to: "actor", kind, key, message, input }]);
+  }
+
+  async function settled(): Promise<void> {
+    while (underWay.size > 0) await Promise.allSettled(underWay);
+  }
+
+  function handle(kind: string, key: string, message: string, input: unknown): unknown {
+    const definition = definitions.get(kind);
+    if (!definition) throw new ActorError("unavailable", `Cannot reach ${kind}: no host serves it`);
+    const address = `${kind}.${key}`;
+    const state = states.get(address) ?? definition.initial;
+    const newId: HandlerContext["newId"] = () => randomUUID().replaceAll("-", "");
+    // As it would cross the bus.
+    const sent: unknown = JSON.parse(JSON.stringify(input));
+    const handled = runHandler(definition, message, state, sent, { key, now: now(), newId });
+    states.set(address, handled.state);
+    deliver(handled.send);
+    return handled.reply;
+  }
+
+  function deliver(envelopes: readonly Envelope[]): void {
+    for (const { to, kind, key, message, input } of envelopes) {
+      assert(to === "actor", "MemoryActors runs only tasks that are waited for");
+      const delivered = Promise.resolve().then(() => handle(kind, key, message, input));
+      underWay.add(delivered);
+      void delivered.finally(() => underWay.delete(delivered));
+    }
+  }
+
+  async function run(
+    { kind, messages }: TaskContract,
+    key: string,
+    message: string,
+    input: unknown,
+    { deadlineMs, signal }: RunOptions,
+  ): Promise<TaskRun<unknown>> {
+    const crew = crews.get(kind);
+    const schema: TaskSchema | undefined = messages[message];
+    if (!crew || !schema) throw new ActorError("unavailable", `Cannot reach ${kind}: no worker`);
+    const lane = laneOf(`${kind}.${schema.lane}`, crew.slots[schema.lane] ?? 0);
+    const release = await lane.enter();
+    const deadline = AbortSignal.timeout(deadlineMs);
+    const context = {
+      key,
+      signal: AbortSignal.any([signal, deadline]),
+      attempt: 1,
+      deadlineAt: now() + deadlineMs,
+    };
+    try {
+      const parsed = schema.input.parse(JSON.parse(JSON.stringify(input)));
+      const outcome = await tryTask(crew, message, parsed, context);
+      const reply = schema.reply?.parse(outcome.reply);
+      return { reply, chunks: finish(outcome, release, context.signal) };
+    } catch (error) {
+      release();
+      if (signal.aborted) throw signal.reason;
+      if (deadline.aborted) throw new ActorError("deadline_exceeded", "Cannot run task: too late");
+      throw error;
+    }
+  }
+
+  async function* finish(
+    { chunks, send = [] }: AnyOutcome,
+    release: () => void,
+    signal: AbortSignal,
+  ): AsyncGenerator<Uint8Array> {
+    try {
+      for await (const chunk of chunks ?? []) {
+        signal.throwIfAborted();
+        yield chunk;
+      }
+    } finally {
+      release();
+      deliver(send);
+    }
+  }
+
+  async function tryTask(
+    crew: AnyWorkerDefinition,
+    message: string,
+    input: unknown,
+    context: TaskContext,
+  ): Promise<AnyOutcome> {
+    const handler = crew.handlers[message];
+    assert(handler, `${crew.contract.kind} has no ${message}`);
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await handler(input, { ...context, attempt });
+      } catch (error) {
+        context.signal.throwIfAborted();
+        const refused = error instanceof ActorError;
+        if (!refused && attempt < TASK_TRIES_MAX) continue;
+        const given = refused ? error : new ActorError("unavailable", "Cannot run task: it failed");
+        deliver(crew.failures[message]?.(input, given, { key: context.key }) ?? []);
+        throw given;
+      }
+    }
+  }
+
+  function laneOf(name: string, slots: number): Lane {
+    const lane = lanes.get(name) ?? new Lane(slots, waitingMax);
+    lanes.set(name, lane);
+    return lane;
+  }
+}
+
+/** So many tasks at a time, so many waiting, and not one more. */
+class Lane {
+  readonly #waiting: (() => void)[] = [];
+  readonly #waitingMax: number;
+  #free: number;
+
+  constructor(slots: number, waitingMax: number) {
+    this.#free = slots;
+    this.#waitingMax = waitingMax;
+  }
+
+  /** Resolves with what gives the slot back; calling that again does nothing. */
+  async enter(): Promise<() => void> {
+    if (this.#free > 0) this.#free--;
+    else if (this.#waiting.length < this.#waitingMax) {
+      await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    } else throw new ActorError("queue_full", "Cannot run task: as many wait as the queue holds");
+    let held = true;
+    return () => {
+      if (!held) return;
+      held = false;
+      const next = this.#waiting.shift();
+      if (next) next();
+      else this.#free++;
+    };
+  }
+}
