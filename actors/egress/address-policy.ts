@@ -25,8 +25,7 @@ export function createAddressPolicy(options: AddressPolicyOptions = {}): Address
 
   function refusal(text: string): string | undefined {
     if (isIP(text) === 0) return "not an IP address";
-    // IPv4-mapped IPv6 is the same host as its IPv4 address, and is judged as that.
-    const address = ipaddr.process(text);
+    const address = parseAddress(text);
     if (allowed.some((range) => isWithin(address, range))) return undefined;
     if (own.has(address.toString())) return "an address of this machine";
     const translated = translatedAddress(address);
@@ -39,6 +38,14 @@ export function parseAllowList(text: string): string[] {
   const ranges = text.split(/[\s,]+/).filter((range) => range !== "");
   for (const range of ranges) parseRange(range);
   return ranges;
+}
+
+/** IPv4-mapped IPv6 is the same host as its IPv4 address, and is judged as that. */
+function parseAddress(text: string): Address {
+  if (isIP(text) === 4) return ipaddr.IPv4.parse(text);
+  // ipaddr.js takes "::1.2.3.4" for a mapped address, but a connection goes to ::102:304: the URL parser writes it so.
+  const { hostname } = new URL(`http://[${text.replace(/%.*$/, "")}]/`);
+  return ipaddr.process(hostname.slice(1, -1));
 }
 
 function parseRange(text: string): Range {
@@ -90,5 +97,5 @@ function interfaceAddresses(): string[] {
 }
 
 function canonical(address: string): string {
-  return ipaddr.process(address).toString();
+  return parseAddress(address).toString();
 }

@@ -1,6 +1,8 @@
-/** Node's HTTP agent over the guard: every connection it makes is one the guard has opened. */
-import { Agent } from "node:http";
+/** Node's HTTP agents over the guard: every connection they make is one the guard has opened. */
+import { Agent as HttpAgent } from "node:http";
+import { Agent as HttpsAgent } from "node:https";
 import type { Duplex } from "node:stream";
+import { connect as connectTls } from "node:tls";
 import { EGRESS_IDLE_MS } from "../../schemas/limits.ts";
 import type { EgressGuard } from "./egress-guard.ts";
 
@@ -13,24 +15,66 @@ export interface EgressAgentOptions {
   connectionsMax: number;
 }
 
-export class EgressAgent extends Agent {
-  readonly #guard: EgressGuard;
-  readonly #signal: AbortSignal;
+/** What Node's agents say of a connection they want. */
+interface Wanted {
+  host?: string | null | undefined;
+  port?: number | string | null | undefined;
+  servername?: string | undefined;
+}
 
-  constructor({ guard, signal, keepAlive, connectionsMax }: EgressAgentOptions) {
-    super({ keepAlive, maxTotalSockets: connectionsMax, timeout: EGRESS_IDLE_MS });
-    this.#guard = guard;
-    this.#signal = signal;
+// Node's own code destroys no socket when there is an error, and its types ask for one.
+type Created = (error: Error | null, socket: Duplex) => void;
+
+export class EgressAgent extends HttpAgent {
+  readonly #options: EgressAgentOptions;
+
+  constructor(options: EgressAgentOptions) {
+    super(agentOptions(options));
+    this.#options = options;
   }
 
-  override createConnection(
-    options: { host?: string | null; port?: number | string | null },
-    callback: (error: Error | null, socket: Duplex) => void,
-  ): undefined {
-    const target = { host: options.host ?? "", port: Number(options.port) };
-    this.#guard.connect(target, { signal: this.#signal }).then(
-      (socket) => callback(null, socket),
-      (error) => callback(error, undefined as never),
+  override createConnection(wanted: Wanted, created: Created): undefined {
+    connectFor(wanted, this.#options).then(
+      (socket) => created(null, socket),
+      (error) => created(error, undefined as never),
     );
   }
+}
+
+export interface EgressTlsAgentOptions extends EgressAgentOptions {
+  /** Certificate authorities in PEM; Node's own unless given. */
+  ca?: string | undefined;
+}
+
+export class EgressTlsAgent extends HttpsAgent {
+  readonly #options: EgressTlsAgentOptions;
+
+  constructor(options: EgressTlsAgentOptions) {
+    super(agentOptions(options));
+    this.#options = options;
+  }
+
+  override createConnection(wanted: Wanted, created: Created): undefined {
+    const { ca } = this.#options;
+    // Empty for an IP address, which RFC 6066 has no server name for.
+    const { servername = "" } = wanted;
+    connectFor(wanted, this.#options).then(
+      (socket) => {
+        const host = servername === "" ? (wanted.host ?? "") : servername;
+        created(
+          null,
+          connectTls({ socket, host, servername, ALPNProtocols: ["http/1.1"], ...(ca && { ca }) }),
+        );
+      },
+      (error) => created(error, undefined as never),
+    );
+  }
+}
+
+function agentOptions({ keepAlive, connectionsMax }: EgressAgentOptions) {
+  return { keepAlive, maxTotalSockets: connectionsMax, timeout: EGRESS_IDLE_MS };
+}
+
+function connectFor({ host, port }: Wanted, { guard, signal }: EgressAgentOptions) {
+  return guard.connect({ host: host ?? "", port: Number(port) }, { signal });
 }

@@ -39,6 +39,11 @@ export function toEgressError(error: unknown, host: string): EgressError {
   });
 }
 
+/** An error as the system's own calls throw it. */
+export function systemError(code: string, message: string): Error {
+  return Object.assign(new Error(message), { code });
+}
+
 const WHAT_IS_SO: Record<EgressCode, string> = {
   address_refused: "its address is not one this service fetches",
   name_not_resolved: "its name cannot be resolved",

@@ -160,10 +160,13 @@ export class EgressProxy {
     const leave = () => leaving.abort(new Error("The client has left"));
     client.on("error", () => {});
     client.once("close", leave);
+    // Whoever hangs up before there is a tunnel does not want one any more.
+    client.once("end", leave);
     if (!this.#isAuthorized(request)) {
       refuse(client, 407, `Proxy-Authenticate: ${CHALLENGE}\r\n`);
       return;
     }
+    if (head.length > 0) client.unshift(head);
     const target = parseAuthority(request.url ?? "");
     if (target === undefined) return refuse(client, 400);
     const failed = (error: unknown) => {
@@ -178,7 +181,7 @@ export class EgressProxy {
     try {
       const upstream = await this.#guard.connect(target, { signal, allowHalfOpen: true });
       client.write("HTTP/1.1 200 Connection Established\r\n\r\n");
-      if (head.length > 0) client.unshift(head);
+      client.off("end", leave);
       carry({
         client,
         upstream,

@@ -10,6 +10,7 @@ import {
 import { Socket } from "node:net";
 import { pipeline } from "node:stream";
 import { EGRESS_HEADER_BYTES_MAX } from "../../schemas/limits.ts";
+import { systemError } from "./egress-error.ts";
 import { endToEndHeaders, hasHeader } from "./http-headers.ts";
 
 export interface HttpExchange {
@@ -45,7 +46,7 @@ export function exchange(passage: HttpExchange): void {
 
   function send(): ClientRequest {
     const sent = httpRequest({ ...targetOf(passage), agent });
-    let answered = false;
+    let settled = false;
     sent.maxHeadersCount = 0;
     sent.setTimeout(idleMs, () => {
       fail(systemError("ETIMEDOUT", "nothing moved for too long"));
@@ -53,18 +54,19 @@ export function exchange(passage: HttpExchange): void {
     });
     sent.on("information", () => moved(socketOf(sent)));
     sent.once("response", (answer) => {
-      answered = true;
+      settled = true;
       moved(socketOf(sent));
       passBack(answer, socketOf(sent));
     });
     sent.on("error", (error) => {
-      if (over || answered) return;
+      if (over || settled) return;
+      settled = true;
       if (repeatable && sent.reusedSocket && isClosed(error)) upstream = send();
       else fail(error);
     });
     sent.once("close", () => {
       // An answer that switches protocols unasked ends so, without any other event.
-      if (!answered && !sent.errored) fail(systemError("ECONNRESET", "closed without an answer"));
+      if (!settled) fail(systemError("ECONNRESET", "closed without an answer"));
     });
     if (hasBody) pipeline(request, sent, () => {});
     else sent.end();
@@ -82,10 +84,8 @@ export function exchange(passage: HttpExchange): void {
       return;
     }
     answer.on("data", () => moved(socket));
-    pipeline(answer, response, (error) => {
-      moved(socket);
-      if (error) fail(error);
-    });
+    answer.once("error", fail);
+    pipeline(answer, response, () => moved(socket));
   }
 
   function fail(error: unknown) {
@@ -120,8 +120,4 @@ function socketOf(sent: ClientRequest): Socket {
 
 function isClosed(error: Error): boolean {
   return "code" in error && (error.code === "ECONNRESET" || error.code === "EPIPE");
-}
-
-function systemError(code: string, message: string): Error {
-  return Object.assign(new Error(message), { code });
 }

@@ -3,7 +3,7 @@ import { lookup as systemLookup } from "node:dns/promises";
 import { isIP } from "node:net";
 import { EGRESS_NAME_KEPT_MS, EGRESS_NAMES_MAX, EGRESS_RESOLVE_MS } from "../../schemas/limits.ts";
 import type { AddressPolicy } from "./address-policy.ts";
-import { EgressError, toEgressError } from "./egress-error.ts";
+import { EgressError, systemError, toEgressError } from "./egress-error.ts";
 
 /** All addresses of a name, best first. */
 export type Lookup = (name: string) => Promise<readonly string[]>;
@@ -33,7 +33,7 @@ export function createResolver(options: ResolverOptions): Resolve {
 
   async function resolve(host: string, signal: AbortSignal) {
     const addresses = isIP(host) === 0 ? await answerOf(host, signal) : [host];
-    if (addresses.length === 0) throw toEgressError(new NoAddressError(), host);
+    if (addresses.length === 0) throw toEgressError(systemError("ENODATA", "no address"), host);
     for (const address of addresses) {
       const refusal = policy.refusal(address);
       if (refusal !== undefined) throw refused(host, `${address} is ${refusal}`);
@@ -84,10 +84,6 @@ export function refused(host: string, detail: string): EgressError {
     `Cannot fetch from ${host}: its address is not one this service fetches`,
     detail,
   );
-}
-
-class NoAddressError extends Error {
-  readonly code = "ENODATA";
 }
 
 /** The promise's outcome, unless the signal is aborted first. */

@@ -25,7 +25,8 @@ export function carry({ client, upstream, idleMs, moved }: Tunnel): void {
       moved(upstream);
     });
     target.on("drain", () => source.resume());
-    source.once("end", () => target.end());
+    if (source.readableEnded) target.end();
+    else source.once("end", () => target.end());
     // The side that fails tells the other by closing; "close" follows every "error".
     source.on("error", () => {});
     source.once("close", (failed) => {

@@ -1,0 +1,243 @@
+/** Fetches a document for our own code under the same guard as browsers: each redirect is a new, checked connection. */
+import { request as httpRequest, type IncomingMessage } from "node:http";
+import { request as httpsRequest } from "node:https";
+import { pipeline, type Readable, Transform } from "node:stream";
+import {
+  createBrotliDecompress,
+  createGunzip,
+  createInflate,
+  createZstdDecompress,
+} from "node:zlib";
+import {
+  EGRESS_BODY_BYTES_MAX,
+  EGRESS_CONNECTIONS_MAX,
+  EGRESS_HEADER_BYTES_MAX,
+  EGRESS_IDLE_MS,
+  EGRESS_REDIRECTS_MAX,
+} from "../../schemas/limits.ts";
+import { EgressAgent, EgressTlsAgent } from "./egress-agent.ts";
+import { EgressError, systemError, toEgressError } from "./egress-error.ts";
+import type { EgressGuard } from "./egress-guard.ts";
+
+export interface EgressFetchOptions {
+  agents: EgressAgents;
+  signal: AbortSignal;
+  method?: string;
+  headers?: Readonly<Record<string, string>>;
+  body?: string | Uint8Array;
+  /** Bytes of the answer's body after decoding; past them the body fails with `transfer_too_large`. */
+  bytesMax?: number;
+  /** 0 gives a redirect back as it is, as does an answer without a Location. */
+  redirectsMax?: number;
+  idleMs?: number;
+}
+
+export interface EgressResponse {
+  /** Where the answer came from, after redirects. */
+  url: string;
+  status: number;
+  headers: Headers;
+  /** Decoded (gzip, deflate, br, zstd) and capped. Read it or destroy it, or its connection stays taken. */
+  body: Readable;
+  redirects: number;
+}
+
+/** Connections for fetches that belong together, kept between them. */
+export class EgressAgents {
+  readonly http: EgressAgent;
+  readonly https: EgressTlsAgent;
+  readonly #closing = new AbortController();
+
+  constructor(options: { guard: EgressGuard; connectionsMax?: number; ca?: string }) {
+    const { guard, connectionsMax = EGRESS_CONNECTIONS_MAX, ca } = options;
+    const common = { guard, connectionsMax, keepAlive: true, signal: this.#closing.signal };
+    this.http = new EgressAgent(common);
+    this.https = new EgressTlsAgent({ ...common, ca });
+  }
+
+  /** Ends every connection at once. */
+  close(): void {
+    this.#closing.abort(new Error("The agents are closed"));
+    this.http.destroy();
+    this.https.destroy();
+  }
+
+  [Symbol.dispose](): void {
+    this.close();
+  }
+}
+
+/** Throws an `EgressError`, or the signal's reason; a body that fails on the way emits the same. */
+export async function egressFetch(
+  url: string,
+  options: EgressFetchOptions,
+): Promise<EgressResponse> {
+  const { redirectsMax = EGRESS_REDIRECTS_MAX, bytesMax = EGRESS_BODY_BYTES_MAX } = options;
+  let hop: Hop = {
+    url: parseHttpUrl(url),
+    method: (options.method ?? "GET").toUpperCase(),
+    headers: new Headers(options.headers),
+    body: options.body,
+  };
+  for (let redirects = 0; ; redirects += 1) {
+    const answer = await send(hop, options);
+    const location = locationOf(answer);
+    if (location === undefined || redirectsMax === 0) {
+      return {
+        url: hop.url.href,
+        status: answer.statusCode ?? 0,
+        headers: headersOf(answer),
+        body: decodedBody(answer, hop.url.hostname, bytesMax),
+        redirects,
+      };
+    }
+    answer.destroy();
+    if (redirects === redirectsMax) {
+      const message = `Cannot fetch from ${hop.url.hostname}: it redirects too often`;
+      throw new EgressError(
+        "too_many_redirects",
+        message,
+        `${redirects} redirects, then ${location}`,
+      );
+    }
+    hop = nextHop(hop, answer.statusCode ?? 0, parseHttpUrl(location, hop.url));
+  }
+}
+
+interface Hop {
+  url: URL;
+  method: string;
+  headers: Headers;
+  body: string | Uint8Array | undefined;
+}
+
+function parseHttpUrl(address: string, base?: URL): URL {
+  const url = URL.parse(address, base);
+  if (url?.protocol === "http:" || url?.protocol === "https:") return url;
+  throw new EgressError(
+    "address_refused",
+    "Cannot fetch: the address is not an absolute http: or https: URL",
+    address,
+  );
+}
+
+async function send(hop: Hop, options: EgressFetchOptions): Promise<IncomingMessage> {
+  const { signal } = options;
+  for (;;) {
+    signal.throwIfAborted();
+    const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
+    const sent = requestFor(hop, options);
+    sent.once("response", resolve);
+    sent.on("error", reject);
+    // Reached without an answer only where the other side switches protocols unasked.
+    sent.once("close", () => reject(systemError("ECONNRESET", "closed without an answer")));
+    sent.end(hop.body);
+    try {
+      return await promise;
+    } catch (error) {
+      signal.throwIfAborted();
+      // A kept connection was closed by the other side just then: that says nothing about the target.
+      const stale = sent.reusedSocket && (hop.method === "GET" || hop.method === "HEAD");
+      const failure = toEgressError(error, hop.url.hostname);
+      if (!stale || failure.code !== "connection_closed") throw failure;
+    }
+  }
+}
+
+function requestFor({ url, method, headers, body }: Hop, options: EgressFetchOptions) {
+  const { agents, signal, idleMs = EGRESS_IDLE_MS } = options;
+  const secure = url.protocol === "https:";
+  const sentHeaders = new Headers(headers);
+  if (!sentHeaders.has("accept-encoding"))
+    sentHeaders.set("Accept-Encoding", "gzip, deflate, br, zstd");
+  if (body !== undefined) sentHeaders.set("Content-Length", String(Buffer.byteLength(body)));
+  const sent = (secure ? httpsRequest : httpRequest)(url, {
+    agent: secure ? agents.https : agents.http,
+    method,
+    headers: Object.fromEntries(sentHeaders),
+    maxHeaderSize: EGRESS_HEADER_BYTES_MAX,
+    insecureHTTPParser: false,
+    signal,
+  });
+  sent.setTimeout(idleMs, () =>
+    sent.destroy(systemError("ETIMEDOUT", "nothing moved for too long")),
+  );
+  return sent;
+}
+
+const REDIRECTS: readonly (number | undefined)[] = [301, 302, 303, 307, 308];
+
+function locationOf(answer: IncomingMessage): string | undefined {
+  return REDIRECTS.includes(answer.statusCode) ? answer.headers.location : undefined;
+}
+
+/** WHATWG Fetch, "HTTP-redirect fetch". */
+function nextHop(hop: Hop, status: number, url: URL): Hop {
+  const headers = new Headers(hop.headers);
+  const becomesGet =
+    (status === 303 && hop.method !== "HEAD") || (status <= 302 && hop.method === "POST");
+  if (becomesGet) {
+    for (const name of [
+      "content-type",
+      "content-encoding",
+      "content-language",
+      "content-location",
+    ]) {
+      headers.delete(name);
+    }
+  }
+  // What identifies the caller to one origin is none of another's business.
+  if (url.origin !== hop.url.origin) {
+    for (const name of ["authorization", "cookie", "proxy-authorization", "host"])
+      headers.delete(name);
+  }
+  return becomesGet ? { url, method: "GET", headers, body: undefined } : { ...hop, url, headers };
+}
+
+function headersOf(answer: IncomingMessage): Headers {
+  const headers = new Headers();
+  for (const [name, values] of Object.entries(answer.headersDistinct)) {
+    for (const value of values ?? []) headers.append(name, value);
+  }
+  return headers;
+}
+
+function decodedBody(answer: IncomingMessage, host: string, bytesMax: number): Readable {
+  const decoder = decoderFor(answer);
+  const capped = new Transform({
+    transform(chunk: Buffer, _encoding, done) {
+      received += chunk.length;
+      if (received <= bytesMax) return done(null, chunk);
+      const message = `Cannot fetch from ${host}: the answer is larger than ${bytesMax} bytes`;
+      done(new EgressError("transfer_too_large", message, `${received} bytes and more`));
+    },
+    destroy(error, done) {
+      done(error === null || error.name === "AbortError" ? error : toEgressError(error, host));
+    },
+  });
+  let received = 0;
+  const ended = () => {
+    // The error, if any, is the body's: whoever reads it hears of it there.
+  };
+  if (decoder === undefined) pipeline(answer, capped, ended);
+  else pipeline(answer, decoder, capped, ended);
+  return capped;
+}
+
+function decoderFor(answer: IncomingMessage): Transform | undefined {
+  // Such answers have no body, whatever they say of its encoding.
+  if (answer.statusCode === 204 || answer.statusCode === 304) return undefined;
+  switch (answer.headers["content-encoding"]?.trim().toLowerCase()) {
+    case "gzip":
+    case "x-gzip":
+      return createGunzip();
+    case "deflate":
+      return createInflate();
+    case "br":
+      return createBrotliDecompress();
+    case "zstd":
+      return createZstdDecompress();
+    default:
+      return undefined;
+  }
+}
