@@ -87,7 +87,7 @@ export async function egressFetch(
         url: hop.url.href,
         status: answer.statusCode ?? 0,
         headers: headersOf(answer),
-        body: decodedBody(answer, hop.url.hostname, bytesMax),
+        body: decodedBody(answer, hop, { signal: options.signal, bytesMax }),
         redirects,
       };
     }
@@ -202,8 +202,13 @@ function headersOf(answer: IncomingMessage): Headers {
   return headers;
 }
 
-function decodedBody(answer: IncomingMessage, host: string, bytesMax: number): Readable {
-  const decoder = decoderFor(answer);
+function decodedBody(
+  answer: IncomingMessage,
+  { url: { hostname: host }, method }: Hop,
+  { signal, bytesMax }: { signal: AbortSignal; bytesMax: number },
+): Readable {
+  const decoder = isEmpty(answer, method) ? undefined : decoderFor(answer);
+  let received = 0;
   const capped = new Transform({
     transform(chunk: Buffer, _encoding, done) {
       received += chunk.length;
@@ -212,10 +217,10 @@ function decodedBody(answer: IncomingMessage, host: string, bytesMax: number): R
       done(new EgressError("transfer_too_large", message, `${received} bytes and more`));
     },
     destroy(error, done) {
-      done(error === null || error.name === "AbortError" ? error : toEgressError(error, host));
+      if (error === null) done(null);
+      else done(signal.aborted ? signal.reason : toEgressError(error, host));
     },
   });
-  let received = 0;
   const ended = () => {
     // The error, if any, is the body's: whoever reads it hears of it there.
   };
@@ -224,9 +229,17 @@ function decodedBody(answer: IncomingMessage, host: string, bytesMax: number): R
   return capped;
 }
 
+/** Such an answer has no body, whatever it says of its encoding (RFC 9110, section 6.4.1). */
+function isEmpty(answer: IncomingMessage, method: string): boolean {
+  return (
+    method === "HEAD" ||
+    answer.statusCode === 204 ||
+    answer.statusCode === 304 ||
+    answer.headers["content-length"] === "0"
+  );
+}
+
 function decoderFor(answer: IncomingMessage): Transform | undefined {
-  // Such answers have no body, whatever they say of its encoding.
-  if (answer.statusCode === 204 || answer.statusCode === 304) return undefined;
   switch (answer.headers["content-encoding"]?.trim().toLowerCase()) {
     case "gzip":
     case "x-gzip":
