@@ -2,7 +2,11 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import type { ActorClient, TaskRun } from "../../actors/runtime/actor-client.ts";
-import type { AnyActorDefinition, HandlerContext } from "../../actors/runtime/define-actor.ts";
+import type {
+  ActorDefinition,
+  AnyActorDefinition,
+  HandlerContext,
+} from "../../actors/runtime/define-actor.ts";
 import type { AnyWorkerDefinition, TaskContext } from "../../actors/runtime/define-worker.ts";
 import type { Contract, Envelope, TaskContract, TaskSchema } from "../../schemas/contract.ts";
 import { ActorError } from "../../schemas/errors.ts";
@@ -13,6 +17,9 @@ export interface MemoryActors extends ActorClient {
   /** Resolves when nothing is on its way any more. */
   settled(): Promise<void>;
 }
+
+// biome-ignore lint/suspicious/noExplicitAny: definitions of different kinds meet here, those without rows too.
+type Definition = AnyActorDefinition | ActorDefinition<any, any, never>;
 
 interface AnyOutcome {
   reply?: unknown;
@@ -28,13 +35,15 @@ export function memoryActors({
   now = Date.now,
   waitingMax = LANE_TASKS_MAX,
 }: {
-  actors?: readonly AnyActorDefinition[];
+  actors?: readonly Definition[];
   workers?: readonly AnyWorkerDefinition[];
   now?: () => number;
   /** Tasks of one lane that wait for a slot. */
   waitingMax?: number;
 }): MemoryActors {
-  const definitions = new Map(actors.map((definition) => [definition.contract.kind, definition]));
+  const definitions = new Map(
+    actors.map((definition) => [definition.contract.kind, definition as AnyActorDefinition]),
+  );
   const crews = new Map(workers.map((worker) => [worker.contract.kind, worker]));
   const states = new Map<string, unknown>();
   const lanes = new Map<string, Lane>();

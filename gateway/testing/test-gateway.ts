@@ -1,0 +1,189 @@
+/** A gateway on a port of its own, with real actors in this process and one account to begin with. */
+import { once } from "node:events";
+import { createServer } from "node:http";
+import { pino } from "pino";
+import { Registry } from "prom-client";
+import { accountActor } from "../../actors/account/account.ts";
+import { apiTokenActor } from "../../actors/api-token/api-token.ts";
+import { installationActor } from "../../actors/installation/installation.ts";
+import { requestLimitActor } from "../../actors/request-limit/request-limit.ts";
+import type { ActorClient } from "../../actors/runtime/actor-client.ts";
+import { userActor } from "../../actors/user/user.ts";
+import { account } from "../../schemas/account.ts";
+import { apiToken } from "../../schemas/api-token.ts";
+import { ALL_PERMISSIONS, type Permission } from "../../schemas/permissions.ts";
+import { type MemoryActors, memoryActors } from "../../scripts/testing/memory-actors.ts";
+import { newToken } from "../api-token-text.ts";
+import { buildApp, routeTable } from "../app.ts";
+import type { GatewayConfig } from "../gateway-config.ts";
+import { openApiDocument } from "../openapi.ts";
+import { checkDeclared } from "./declared-answers.ts";
+import { type TestPrinter, testPrinter } from "./test-printer.ts";
+
+export const START = Date.UTC(2026, 10, 20, 12);
+
+export interface Asking {
+  method?: string;
+  token?: string | null;
+  /** Sent as JSON. */
+  json?: unknown;
+  /** Sent as it is. */
+  body?: string | Uint8Array<ArrayBuffer> | ReadableStream;
+  headers?: Record<string, string>;
+  signal?: AbortSignal;
+}
+
+export interface Answered {
+  status: number;
+  headers: Headers;
+  text: string;
+  /** Undefined when the answer is not JSON. */
+  json: Wire | undefined;
+}
+
+/** The envelope, as a test reads it. */
+export interface Wire {
+  success: boolean;
+  errors: { code: number; message: string; source?: { pointer: string } }[];
+  // biome-ignore lint/suspicious/noExplicitAny: a test looks at the result of whatever route it asked.
+  result: any;
+  result_info?: Record<string, number>;
+}
+
+export interface TestGateway {
+  url: string;
+  accountId: string;
+  /** Opens everything in the account. */
+  token: string;
+  actors: MemoryActors;
+  printer: TestPrinter;
+  /** Every line logged. */
+  logs: Record<string, unknown>[];
+  /** Operations and statuses that were answered, as "operation status". */
+  answered: Set<string>;
+  /** What the clock of gateway and actors says. */
+  clock: { now: number };
+  ask(path: string, asking?: Asking): Promise<Answered>;
+  /** A token with just these permissions. */
+  tokenWith(...permissions: Permission[]): Promise<string>;
+  stop(): Promise<void>;
+}
+
+export const testConfig: GatewayConfig = {
+  host: "127.0.0.1",
+  port: 0,
+  publicUrl: "http://127.0.0.1:8787",
+  dataFolder: "",
+  browserSecondsPerDay: 600,
+  requestsPerWindow: 0,
+  shutdownSeconds: 5,
+};
+
+export async function testGateway({
+  config = {},
+  slots,
+  waitingMax = 10,
+  missing = () => [],
+  through = (actors) => actors,
+}: {
+  config?: Partial<GatewayConfig>;
+  slots?: number;
+  waitingMax?: number;
+  missing?: () => readonly string[];
+  /** Puts something between gateway and actors. */
+  through?: (actors: ActorClient) => ActorClient;
+} = {}): Promise<TestGateway> {
+  const clock = { now: START };
+  const now = () => clock.now;
+  const printer = testPrinter(slots);
+  const actors = memoryActors({ actors: ALL_ACTORS, workers: [printer.worker], now, waitingMax });
+  const accountId = await openAccount(actors, "One");
+  const token = await giveToken(actors, accountId, ALL_PERMISSIONS);
+
+  const logs: Record<string, unknown>[] = [];
+  const logger = pino({ level: "debug" }, { write: (line) => logs.push(JSON.parse(line)) });
+  const wholeConfig = { ...testConfig, ...config };
+  const parts = {
+    actors: through(actors),
+    config: wholeConfig,
+    logger,
+    registry: new Registry(),
+    missing,
+    now,
+  };
+  const server = createServer(buildApp(parts)).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
+  if (address === null || typeof address === "string") throw new Error("no port");
+  const url = `http://127.0.0.1:${address.port}`;
+  const document = openApiDocument(routeTable(parts), `${url}/v4`);
+  const answered = new Set<string>();
+
+  return {
+    url,
+    accountId,
+    token,
+    actors,
+    printer,
+    logs,
+    answered,
+    clock,
+    ask,
+    tokenWith: (...permissions) => giveToken(actors, accountId, permissions),
+    async stop() {
+      server.closeAllConnections();
+      server.close();
+      await once(server, "close");
+    },
+  };
+
+  async function ask(path: string, asking: Asking = {}): Promise<Answered> {
+    const { method = "GET", token: given = token, json, body, headers, signal } = asking;
+    const sent = json === undefined ? body : JSON.stringify(json);
+    const response = await fetch(url + path, {
+      method,
+      redirect: "manual",
+      headers: {
+        ...(given === null ? {} : { Authorization: `Bearer ${given}` }),
+        ...(json === undefined ? {} : { "Content-Type": "application/json" }),
+        ...headers,
+      },
+      ...(sent === undefined ? {} : { body: sent, duplex: "half" }),
+      ...(signal ? { signal } : {}),
+    });
+    const text = await response.text();
+    const type = response.headers.get("content-type") ?? "";
+    const isJson = type.startsWith("application/json") && text !== "";
+    const parsed = isJson ? JSON.parse(text) : undefined;
+    if (path.startsWith("/v4")) {
+      const { status } = response;
+      const below = path.slice("/v4".length);
+      const name = checkDeclared(document, { method, path: below, status, type, body: parsed });
+      if (name !== undefined) answered.add(name);
+    }
+    return { status: response.status, headers: response.headers, text, json: parsed };
+  }
+}
+
+const ALL_ACTORS = [accountActor, apiTokenActor, installationActor, requestLimitActor, userActor];
+
+/** An account in these actors, without a token. */
+export async function openAccount(actors: ActorClient, name: string): Promise<string> {
+  const { id } = newToken();
+  const owner = { userId: id, email: "one@example.com", role: "Super Administrator" } as const;
+  await actors.call(account, id, "open", { name, owner });
+  return id;
+}
+
+/** A token of an account, as text. */
+export async function giveToken(
+  actors: ActorClient,
+  accountId: string,
+  permissions: readonly Permission[],
+): Promise<string> {
+  const { id, text, secretHash, lastFour } = newToken();
+  const entry = { id, name: "test", permissions, lastFour };
+  await actors.call(account, accountId, "createToken", entry);
+  await actors.call(apiToken, id, "issue", { accountId, permissions, secretHash });
+  return text;
+}

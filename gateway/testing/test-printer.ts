@@ -1,0 +1,67 @@
+/** A render worker that needs no browser: what it "prints" is told by the page's HTML. For tests of the gateway. */
+import { once } from "node:events";
+import { defineWorker } from "../../actors/runtime/define-worker.ts";
+import { ActorError, type ErrorCode } from "../../schemas/errors.ts";
+import { render } from "../../schemas/render.ts";
+
+export const CHUNK = Buffer.alloc(64 * 1024, "p");
+
+export interface TestPrinter {
+  worker: ReturnType<typeof defineWorker<typeof render.messages>>;
+  /** Chunks that were taken so far. */
+  taken: number;
+  /** Resolves when a task was taken back while it waited or printed. */
+  cancelled: Promise<void>;
+  /** Tasks begun. */
+  tasks: number;
+}
+
+/**
+ * `chunks <n>` prints n chunks; `refuse <code>` refuses after 12 ms of browser time; `break <n>` fails after n chunks;
+ * `hang` prints nothing until it is taken back; `fault` fails in a way nobody expects; anything else prints itself.
+ */
+export function testPrinter(slots = 4): TestPrinter {
+  const { promise: cancelled, resolve: cancel } = Promise.withResolvers<void>();
+  const printer: TestPrinter = { worker: define(), taken: 0, tasks: 0, cancelled };
+  return printer;
+
+  function define() {
+    return defineWorker(render, {
+      slots: { interactive: slots },
+      handlers: {
+        async pdf({ parameters }, { signal }) {
+          printer.tasks++;
+          signal.addEventListener("abort", () => cancel());
+          const [word, argument = ""] = (parameters.html ?? "").split(" ");
+          if (word === "refuse") {
+            const code = argument as ErrorCode;
+            throw new ActorError(code, `Cannot print: ${code}`, { browserMs: 12 });
+          }
+          if (word === "fault") throw new Error("the printer is on fire");
+          if (word === "hang") await once(signal, "abort");
+          signal.throwIfAborted();
+          const count = Number(argument);
+          if (word === "chunks" || word === "break") {
+            const reply = { browserMs: 34, bytes: count * CHUNK.length, pages: 1 };
+            return { reply, chunks: print(count, word === "break") };
+          }
+          const bytes = Buffer.from(`%PDF-1.7\n${JSON.stringify(parameters)}`);
+          return { reply: { browserMs: 34, bytes: bytes.length, pages: 1 }, chunks: one(bytes) };
+        },
+      },
+      failures: { pdf: () => [] },
+    });
+  }
+
+  async function* print(count: number, breaks: boolean) {
+    for (let i = 0; i < count; i++) {
+      printer.taken++;
+      yield CHUNK;
+    }
+    if (breaks) throw new Error("the printer caught fire");
+  }
+}
+
+async function* one(bytes: Buffer) {
+  yield bytes;
+}
