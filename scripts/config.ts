@@ -1,0 +1,172 @@
+/** Reads every setting from the environment, once, into one checked value. */
+import { resolve } from "node:path";
+import ipaddr from "ipaddr.js";
+import { z } from "zod";
+import { SHUTDOWN_SECONDS } from "../schemas/limits.ts";
+
+export const ROLES = ["gateway", "actors", "browser"] as const;
+export type Role = (typeof ROLES)[number];
+
+export interface Config {
+  readonly host: string;
+  readonly port: number;
+  /** Without a slash at its end. */
+  readonly publicUrl: string;
+  /** Absolute. */
+  readonly dataDir: string;
+  /** Unset: an embedded server. */
+  readonly natsUrl: string | undefined;
+  readonly natsCredsFile: string | undefined;
+  readonly replicas: number;
+  readonly roles: readonly Role[];
+  readonly egressAllow: readonly string[];
+  /** Empty: the system's. */
+  readonly dnsServers: readonly string[];
+  readonly dnsPollSeconds: number;
+  readonly dnsWindowSeconds: number;
+  /** 0 is no limit. */
+  readonly browserSecondsPerDay: number;
+  readonly appsDomain: string;
+  readonly signup: "open" | "closed";
+  readonly ai: Readonly<{ baseUrl: string; key: string | undefined; model: string }> | undefined;
+  readonly shutdownSeconds: number;
+}
+
+const PORT_MAX = 65_535;
+const SECONDS_MAX = 365 * 86_400;
+const SHUTDOWN_SECONDS_MAX = 3_600;
+
+/** The checked settings. Throws one line for each value that is wrong, naming what would be right. */
+export function configFromEnvironment(environment: NodeJS.ProcessEnv): Config {
+  // An empty value is what a container's unset variable looks like.
+  const given = Object.entries(environment).filter(([, value]) => value !== "");
+  const parsed = Settings.safeParse(Object.fromEntries(given));
+  if (!parsed.success) {
+    const lines = parsed.error.issues.map(({ path, message }) => {
+      const name = String(path[0]);
+      return `${name}: expected ${message}, found ${quoted(environment[name])}`;
+    });
+    throw new Error(lines.join("\n"));
+  }
+  const settings = parsed.data;
+  const { TRUNKLINE_HOST: host, TRUNKLINE_PORT: port } = settings;
+  const authority = `${host.includes(":") ? `[${host}]` : host}:${port}`;
+  return Object.freeze({
+    host,
+    port,
+    publicUrl: settings.TRUNKLINE_PUBLIC_URL ?? `http://${authority}`,
+    dataDir: resolve(settings.TRUNKLINE_DATA),
+    natsUrl: settings.TRUNKLINE_NATS_URL,
+    natsCredsFile: settings.TRUNKLINE_NATS_CREDS,
+    replicas: settings.TRUNKLINE_REPLICAS,
+    roles: Object.freeze(settings.TRUNKLINE_ROLES),
+    egressAllow: Object.freeze(settings.TRUNKLINE_EGRESS_ALLOW),
+    dnsServers: Object.freeze(settings.TRUNKLINE_DNS_SERVERS),
+    dnsPollSeconds: settings.TRUNKLINE_DNS_POLL_SECONDS,
+    dnsWindowSeconds: settings.TRUNKLINE_DNS_WINDOW_SECONDS,
+    browserSecondsPerDay: settings.TRUNKLINE_BROWSER_SECONDS_PER_DAY,
+    appsDomain: settings.TRUNKLINE_APPS_DOMAIN ?? `apps.localhost:${port}`,
+    signup: settings.TRUNKLINE_SIGNUP,
+    ai: aiFrom(settings),
+    shutdownSeconds: settings.TRUNKLINE_SHUTDOWN_SECONDS,
+  });
+}
+
+const Settings = z.object({
+  TRUNKLINE_HOST: z
+    .string()
+    .regex(/^[\w.:-]+$/, "a host name or an IP address")
+    .default("127.0.0.1"),
+  TRUNKLINE_PORT: whole(1, PORT_MAX, 8787),
+  TRUNKLINE_PUBLIC_URL: httpUrl().optional(),
+  TRUNKLINE_DATA: z.string().default("./data"),
+  TRUNKLINE_NATS_URL: list(
+    (url) => /^(nats|tls|ws|wss):\/\/[^/\s]+$/.test(url),
+    "nats:// or tls:// URLs, separated by commas",
+  )
+    .transform((urls) => urls.join(","))
+    .optional(),
+  TRUNKLINE_NATS_CREDS: z.string().optional(),
+  TRUNKLINE_REPLICAS: oneOf(["1", "3", "5"]).default("1").transform(Number),
+  TRUNKLINE_ROLES: list(isRole, `roles of ${ROLES.join(", ")}, separated by commas`)
+    .transform((roles) => [...new Set(roles.filter(isRole))])
+    .default([...ROLES]),
+  TRUNKLINE_EGRESS_ALLOW: list(
+    (range) => ipaddr.isValidCIDR(range),
+    'CIDR ranges such as "10.0.0.0/8", separated by commas',
+  ).default([]),
+  TRUNKLINE_DNS_SERVERS: list(
+    isServerAddress,
+    'IP addresses, each with a port if need be ("192.0.2.1:5353", "[2001:db8::1]:53"), separated by commas',
+  ).default([]),
+  TRUNKLINE_DNS_POLL_SECONDS: whole(1, SECONDS_MAX, 60),
+  TRUNKLINE_DNS_WINDOW_SECONDS: whole(1, SECONDS_MAX, 172_800),
+  TRUNKLINE_BROWSER_SECONDS_PER_DAY: whole(0, SECONDS_MAX, 600),
+  TRUNKLINE_APPS_DOMAIN: z
+    .string()
+    .regex(/^[a-z\d-]+(\.[a-z\d-]+)*(:\d+)?$/, "a domain in lower case, with a port if need be")
+    .optional(),
+  TRUNKLINE_SIGNUP: oneOf(["open", "closed"]).default("open"),
+  TRUNKLINE_AI_BASE_URL: httpUrl().optional(),
+  TRUNKLINE_AI_KEY: z.string().optional(),
+  TRUNKLINE_AI_MODEL: z.string().optional(),
+  TRUNKLINE_SHUTDOWN_SECONDS: whole(1, SHUTDOWN_SECONDS_MAX, SHUTDOWN_SECONDS),
+});
+
+/** A base URL has no query, and a slash at its end would be doubled wherever it is used. */
+function httpUrl() {
+  const message = "an http:// or https:// URL without a query";
+  return z
+    .string()
+    .refine((url) => /^https?:\/\/[^?#\s]+$/.test(url) && URL.canParse(url), message)
+    .transform((url) => url.replace(/\/+$/, ""));
+}
+
+function whole(min: number, max: number, preset: number) {
+  return z
+    .string()
+    .regex(/^\d{1,15}$/, `a whole number from ${min} to ${max}`)
+    .transform(Number)
+    .refine((value) => value >= min && value <= max, `a whole number from ${min} to ${max}`)
+    .default(preset);
+}
+
+function oneOf<const V extends string>(values: readonly V[]) {
+  return z.enum(values, { error: values.map((value) => `"${value}"`).join(" or ") });
+}
+
+function list(isValid: (item: string) => boolean, message: string) {
+  return z
+    .string()
+    .transform((text) => text.split(",").map((item) => item.trim()))
+    .refine((items) => items.every(isValid), message);
+}
+
+function isRole(text: string): text is Role {
+  return ROLES.some((role) => role === text);
+}
+
+function isServerAddress(text: string): boolean {
+  const [, bracketed, plain] = /^(?:\[([^\]]+)\]:\d{1,5}|([^:]+):\d{1,5})$/.exec(text) ?? [];
+  return ipaddr.isValid(bracketed ?? plain ?? text);
+}
+
+function aiFrom(settings: z.output<typeof Settings>): Config["ai"] {
+  const { TRUNKLINE_AI_BASE_URL: baseUrl, TRUNKLINE_AI_KEY: key } = settings;
+  const model = settings.TRUNKLINE_AI_MODEL;
+  if (baseUrl === undefined && model === undefined && key === undefined) return undefined;
+  if (baseUrl === undefined) throw missing("TRUNKLINE_AI_BASE_URL", "the endpoint's URL");
+  if (model === undefined) throw missing("TRUNKLINE_AI_MODEL", "the name of a model");
+  return Object.freeze({ baseUrl, key, model });
+}
+
+function missing(name: string, expected: string): Error {
+  return new Error(
+    `${name}: expected ${expected} beside the other TRUNKLINE_AI_ ones, found nothing`,
+  );
+}
+
+/** A credential inside a URL stays out of the message, which ends up in logs. */
+function quoted(value: string | undefined): string {
+  return value === undefined ? "nothing" : `"${value.replace(/\/\/[^/@\s]*@/, "//…@")}"`;
+}
