@@ -266,3 +266,18 @@ export const CALL_RETRY_MS = 5;
 export const CALL_RETRY_MS_MAX = 250;
 /** How often a client looks for calls past their time: a hundredth of the default deadline. */
 export const CALL_SWEEP_MS = 100;
+
+// --- Tasks that are waited for ---
+
+/** Larger inputs stay with the caller, and the worker fetches them: a task is one message of at most 1 MB. */
+export const TASK_INPUT_BYTES_MAX = 256 * 1024;
+/** The longest a caller may wait: every timeout of a page at its bound, and the queue before it. */
+export const TASK_RUN_MS_MAX = 600_000;
+/** A caller whose inbox nobody listens at for so long has left. */
+export const CALLER_GONE_MS = 1_000;
+/** How long one pull for a task waits: the most that stopping a worker waits for nothing. */
+export const TASK_PULL_MS = 1_000;
+/** Mail that waits in all: past it the stream refuses, outboxes fill, and actors answer busy. */
+export const MAIL_MESSAGES_MAX = 5_000_000;
+/** Dead letters kept; past it the oldest go. */
+export const DEAD_LETTERS_MAX = 100_000;

@@ -5,8 +5,8 @@ import type {
   DeepReadonly,
   Envelope,
   Input,
-  Messages,
   MessageSchema,
+  Messages,
 } from "../../schemas/contract.ts";
 
 /**

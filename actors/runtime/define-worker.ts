@@ -32,7 +32,9 @@ export interface WorkerDefinition<M extends TaskMessages> {
   contract: TaskContract<M>;
   /** Tasks at a time in each lane; a lane that is not named is not served by this worker. */
   slots: Record<string, number>;
-  handlers: { [N in keyof M]: (input: Input<M[N]>, context: TaskContext) => Promise<Outcome<M[N]>> };
+  handlers: {
+    [N in keyof M]: (input: Input<M[N]>, context: TaskContext) => Promise<Outcome<M[N]>>;
+  };
   /** Sent when the task is given up: refused by the handler, out of tries, or past its deadline. */
   failures: {
     [N in keyof M]: (input: Input<M[N]>, error: ActorError, context: { key: string }) => Envelope[];

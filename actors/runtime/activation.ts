@@ -1,0 +1,365 @@
+/** One actor in memory: runs its messages one at a time, in order, and lets nothing out before it is durable. */
+import { AssertionError, strict as assert } from "node:assert";
+import { randomBytes } from "node:crypto";
+import type { Logger } from "pino";
+import { ActorError } from "../../schemas/errors.ts";
+import {
+  MAIL_RETRY_MS,
+  MAIL_RETRY_MS_MAX,
+  MAIL_TRIES_MAX,
+  MAILBOX_MAX,
+} from "../../schemas/limits.ts";
+import { type Change, emptyChange, isFull, mergeChanges } from "./change.ts";
+import type { Clock } from "./clock.ts";
+import type { AnyActorDefinition } from "./define-actor.ts";
+import { InvalidInput, refusalOf } from "./refusal.ts";
+import type { CallId } from "./remembered-replies.ts";
+import { deepFreeze, encodeActor, type LoadedActor } from "./stored-actor.ts";
+import { readTransition } from "./transition.ts";
+
+/** `reply` is JSON text. `misdirected`: not here any more, ask again. `dropped`: nobody waits for an answer. */
+export type Answer =
+  | { reply: string }
+  | { refusal: ActorError }
+  | { misdirected: true }
+  | { dropped: true };
+
+export interface IncomingCall {
+  message: string;
+  input: unknown;
+  /** Absent in a call by hand, which nobody repeats. */
+  id?: CallId;
+  deadlineAt: number;
+  respond(answer: Answer): void;
+}
+
+/** Mail, or a reminder that came due: it is delivered until its effect is durable, and then `done`. */
+export interface Delivery {
+  message: string;
+  input: unknown;
+  /** Position in the stream of mail; a reminder has the time it was set for instead. */
+  sequence?: number;
+  dueAt?: number;
+  tries: number;
+  done(): void;
+}
+
+/** What an activation needs of its host. */
+export interface ActivationHost {
+  clock: Clock;
+  logger: Logger;
+  /** The activation has something to commit. */
+  markDirty(activation: Activation): void;
+  /** Answers once it is sure that this host still owns the shard. */
+  answerRead(activation: Activation, respond: IncomingCall["respond"], answer: Answer): void;
+  /** Keeps a delivery that cannot be handled for an operator. Resolves when that is durable. */
+  bury(activation: Activation, delivery: Delivery, error: Error): Promise<void>;
+  /** Ends the activation; the deliveries go to the next one. */
+  restart(activation: Activation, deliveries: Delivery[]): void;
+}
+
+export class Activation {
+  readonly definition: AnyActorDefinition;
+  readonly address: string;
+  readonly key: string;
+  readonly shard: number;
+  readonly #host: ActivationHost;
+  #actor: LoadedActor | undefined;
+  #ended = false;
+  /** Calls that came while the state was being loaded. */
+  #mailbox: IncomingCall[] = [];
+  readonly #deliveries: Delivery[] = [];
+  #delivering = false;
+  /** What happened since the last commit was taken, and what that commit holds. */
+  #open = emptyChange();
+  #committing: Change | undefined;
+  #lastUsedAt: number;
+
+  constructor(
+    host: ActivationHost,
+    identity: { definition: AnyActorDefinition; address: string; key: string; shard: number },
+  ) {
+    this.#host = host;
+    this.definition = identity.definition;
+    this.address = identity.address;
+    this.key = identity.key;
+    this.shard = identity.shard;
+    this.#lastUsedAt = host.clock.monotonic();
+  }
+
+  /** Monotonic time of the last message. */
+  get lastUsedAt(): number {
+    return this.#lastUsedAt;
+  }
+
+  /** True when nothing would be lost by forgetting it. */
+  get isIdle(): boolean {
+    return this.#actor !== undefined && this.isSettled && this.#deliveries.length === 0;
+  }
+
+  /** True when nothing is uncommitted and no call waits. Deliveries may: the bus keeps them. */
+  get isSettled(): boolean {
+    return !this.#open.dirty && this.#committing === undefined && this.#mailbox.length === 0;
+  }
+
+  get isEnded(): boolean {
+    return this.#ended;
+  }
+
+  /** Takes the loaded state and runs what waited for it. */
+  start(actor: LoadedActor): void {
+    if (this.#ended) return;
+    this.#actor = actor;
+    this.#resume();
+  }
+
+  /** Runs a call, or answers it from memory if it ran before; refuses past MAILBOX_MAX. */
+  call(call: IncomingCall): void {
+    this.#lastUsedAt = this.#host.clock.monotonic();
+    if (this.#ended) return call.respond({ misdirected: true });
+    const waiting =
+      this.#mailbox.length + this.#open.waiting.length + (this.#committing?.waiting.length ?? 0);
+    if (waiting >= MAILBOX_MAX) return call.respond(this.#busy("its mailbox is full"));
+    if (!this.#actor || isFull(this.#open)) return void this.#mailbox.push(call);
+    // Its caller has given up; by the same rule no reply is remembered for ever.
+    if (call.deadlineAt < this.#host.clock.now()) return call.respond({ dropped: true });
+    const earlier = call.id && this.#actor.replies.find(call.id);
+    if (earlier === "settled") return call.respond({ dropped: true });
+    if (earlier) return this.#answer(call.respond, earlier);
+    if (call.id && this.#actor.replies.isFull(call.id)) {
+      return call.respond(this.#busy("too many of this client's calls are unsettled"));
+    }
+    this.#answer(call.respond, this.#runCall(this.#actor, call));
+  }
+
+  /** Runs a delivery after those before it. One that fails is tried again later; meanwhile calls go on. */
+  deliver(delivery: Delivery): void {
+    this.#lastUsedAt = this.#host.clock.monotonic();
+    this.#deliveries.push(delivery);
+    this.#deliver();
+  }
+
+  /** What the next commit of this actor holds so far. */
+  get open(): Readonly<Change> {
+    return this.#open;
+  }
+
+  /** What is to be committed now, or undefined. Until it is `committed`, no second one is taken. */
+  takeChange(): Change | undefined {
+    if (!this.#open.dirty || this.#ended || this.#committing) return undefined;
+    this.#committing = this.#open;
+    this.#open = emptyChange();
+    // What a full change held up goes on, but on the next change: this one is being written down.
+    if (this.#mailbox.length > 0 || this.#deliveries.length > 0)
+      queueMicrotask(() => this.#resume());
+    return this.#committing;
+  }
+
+  /** The actor's value as it is in memory: what a commit stores. */
+  encode(): string {
+    if (!this.#actor) throw new Error(`Cannot encode ${this.address}: it is not loaded`);
+    return encodeActor(this.#actor);
+  }
+
+  /** The commit is durable: answers go out. */
+  committed(): void {
+    const change = this.#committing;
+    this.#committing = undefined;
+    for (const { respond, answer } of change?.waiting ?? []) respond(answer);
+    for (const delivery of change?.delivered ?? []) delivery.done();
+    if (this.#open.dirty) this.#host.markDirty(this);
+  }
+
+  /** The commit was surely not made and cannot be: what waited for it is refused, and the store is read again. */
+  fail(error: ActorError): void {
+    if (this.#ended) return;
+    const { waiting, delivered } = this.#unfinished();
+    this.#ended = true;
+    for (const { respond } of waiting) respond({ refusal: error });
+    const again = delivered.map((delivery) => ({ ...delivery, tries: delivery.tries + 1 }));
+    this.#host.restart(this, [...again, ...this.#deliveries]);
+  }
+
+  /** This host does not own the shard any more, or cannot know: callers ask again, mail is read by the next owner. */
+  end(): void {
+    const { waiting } = this.#unfinished();
+    this.#ended = true;
+    for (const { respond } of waiting) respond({ misdirected: true });
+  }
+
+  /** The state could not be read: callers are refused. Returns the deliveries, for the next activation. */
+  failToStart(error: ActorError): Delivery[] {
+    this.#ended = true;
+    for (const call of this.#mailbox) call.respond({ refusal: error });
+    return this.#deliveries;
+  }
+
+  #resume(): void {
+    if (this.#ended) return;
+    const waiting = this.#mailbox;
+    this.#mailbox = [];
+    for (const call of waiting) this.call(call);
+    this.#deliver();
+  }
+
+  #unfinished() {
+    const { waiting, delivered } = mergeChanges(this.#committing ?? emptyChange(), this.#open);
+    for (const { respond } of this.#mailbox) {
+      waiting.push({ respond, answer: { misdirected: true } });
+    }
+    this.#committing = undefined;
+    this.#open = emptyChange();
+    this.#mailbox = [];
+    return { waiting, delivered };
+  }
+
+  #runCall(actor: LoadedActor, call: IncomingCall): Answer {
+    try {
+      const { reply, changed } = this.#run(actor, call.message, call.input);
+      if (changed && call.id) actor.replies.remember(call.id, reply, this.#host.clock.now());
+      return { reply };
+    } catch (error) {
+      return { refusal: this.#refuse(error, call.message) };
+    }
+  }
+
+  /** Runs one message on the state in memory. Throws what the handler throws, and then nothing has changed. */
+  #run(actor: LoadedActor, message: string, input: unknown, due?: { reminder: string }) {
+    const { contract, handlers } = this.definition;
+    const schema = Object.hasOwn(contract.messages, message) && contract.messages[message];
+    if (!schema) {
+      const known = Object.keys(contract.messages).join(", ");
+      throw new ActorError(
+        "invalid_request",
+        `Cannot handle "${message}": ${contract.kind} knows ${known}`,
+      );
+    }
+    const parsed = schema.input.safeParse(input);
+    if (!parsed.success) throw new InvalidInput(message, parsed.error);
+    const handler = handlers[message];
+    assert(handler, `${contract.kind} has no handler for ${message}`);
+    const transition = handler(actor.state, parsed.data, {
+      key: this.key,
+      now: this.#host.clock.now(),
+      newId: () => randomBytes(16).toString("hex"),
+      rows: actor.rows,
+    });
+    const reply = schema.reply ? JSON.stringify(schema.reply.parse(transition.reply)) : "null";
+    const effects = readTransition(this.definition, this.address, transition);
+    const changed = transition.state !== actor.state || effects !== undefined || due !== undefined;
+    if (!changed) return { reply, changed };
+
+    actor.state = deepFreeze(transition.state);
+    if (due) actor.reminders.delete(due.reminder);
+    for (const [row, { value, text }] of effects?.rows ?? []) {
+      this.#open.rows.set(row, text);
+      if (text === null) actor.rows.delete(row);
+      else actor.rows.set(row, deepFreeze(value));
+    }
+    for (const [name, at] of effects?.remind ?? []) {
+      this.#open.reminders.set(name, at);
+      if (at === null) actor.reminders.delete(name);
+      else actor.reminders.set(name, at);
+    }
+    for (const send of effects?.sends ?? []) {
+      this.#open.sends.push(send);
+      this.#open.sendChars += send.text.length;
+    }
+    this.#markDirty();
+    return { reply, changed };
+  }
+
+  #deliver(): void {
+    if (this.#delivering) return;
+    while (this.#actor && !this.#ended && !isFull(this.#open)) {
+      const [delivery] = this.#deliveries;
+      if (!delivery) return;
+      if (this.#isObsolete(this.#actor, delivery)) {
+        this.#deliveries.shift();
+        delivery.done();
+        continue;
+      }
+      try {
+        const due = delivery.dueAt === undefined ? undefined : { reminder: delivery.message };
+        this.#run(this.#actor, delivery.message, delivery.input, due);
+      } catch (error) {
+        this.#delivering = true;
+        // Rejects for nobody: whatever goes wrong while it waits ends in another try.
+        void this.#afterFailure(this.#actor, delivery, error);
+        return;
+      }
+      this.#deliveries.shift();
+      this.#finish(this.#actor, delivery);
+    }
+  }
+
+  /** Mail that had its effect before, or a reminder that was taken back or set anew after it fired. */
+  #isObsolete(actor: LoadedActor, { sequence, dueAt, message }: Delivery): boolean {
+    if (dueAt !== undefined) return actor.reminders.get(message) !== dueAt;
+    return sequence !== undefined && sequence <= actor.mail;
+  }
+
+  /** Records with the state that the delivery had its effect, even when that was none. */
+  #finish(actor: LoadedActor, delivery: Delivery): void {
+    if (delivery.sequence !== undefined) actor.mail = delivery.sequence;
+    this.#open.delivered.push(delivery);
+    this.#markDirty();
+  }
+
+  async #afterFailure(actor: LoadedActor, delivery: Delivery, error: unknown): Promise<void> {
+    delivery.tries += 1;
+    const failure = error instanceof Error ? error : new Error(String(error));
+    const final = refusalOf(failure) !== undefined || delivery.tries >= MAIL_TRIES_MAX;
+    if (final) {
+      await this.#host.bury(this, delivery, failure);
+      if (this.#ended) return;
+      if (delivery.dueAt !== undefined) actor.reminders.delete(delivery.message);
+      this.#deliveries.shift();
+      this.#finish(actor, delivery);
+    } else {
+      this.#refuse(failure, delivery.message);
+      const pause = Math.min(MAIL_RETRY_MS * 2 ** (delivery.tries - 1), MAIL_RETRY_MS_MAX);
+      await this.#host.clock.wait(pause);
+    }
+    this.#delivering = false;
+    this.#deliver();
+  }
+
+  #refuse(error: unknown, message: string): ActorError {
+    const refusal = refusalOf(error);
+    if (refusal) return refusal;
+    this.#host.logger.error(
+      { err: error, kind: this.definition.contract.kind, key: this.key, message },
+      "handler failed",
+    );
+    // What is broken inside is not carried on: the next message reads the store.
+    if (error instanceof AssertionError) {
+      queueMicrotask(() =>
+        this.fail(new ActorError("internal_error", "Cannot go on: see the log")),
+      );
+    }
+    return new ActorError("internal_error", `Cannot handle ${message}: see the log`);
+  }
+
+  #answer(respond: IncomingCall["respond"], answer: Answer): void {
+    if (this.#open.dirty) this.#open.waiting.push({ respond, answer });
+    else if (this.#committing) this.#committing.waiting.push({ respond, answer });
+    else this.#host.answerRead(this, respond, answer);
+  }
+
+  #markDirty(): void {
+    if (!this.definition.durable) {
+      for (const delivery of this.#open.delivered) delivery.done();
+      this.#open = emptyChange();
+      return;
+    }
+    if (this.#open.dirty) return;
+    this.#open.dirty = true;
+    this.#host.markDirty(this);
+  }
+
+  #busy(reason: string): Answer {
+    const message = `Cannot call ${this.address}: ${reason}`;
+    return { refusal: new ActorError("busy", message, { retryAfterS: 1 }) };
+  }
+}

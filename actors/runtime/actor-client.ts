@@ -1,0 +1,313 @@
+/** Calls actors, sends to them and has tasks done, from anywhere on the bus. */
+import { randomBytes } from "node:crypto";
+import type { Msg } from "@nats-io/transport-node";
+import type { z } from "zod";
+import type {
+  Calls,
+  Contract,
+  DeepReadonly,
+  Messages,
+  Reply,
+  Sends,
+  TaskContract,
+  TaskMessages,
+} from "../../schemas/contract.ts";
+import { ActorError } from "../../schemas/errors.ts";
+import {
+  CALL_DEADLINE_MS,
+  CALL_DEADLINE_MS_MAX,
+  CALL_RETRY_MS,
+  CALL_RETRY_MS_MAX,
+  CALL_SWEEP_MS,
+  CALL_TRY_MS,
+  CLIENT_CALLS_MAX,
+  KEY_CHARS_MAX,
+  MESSAGE_BYTES_MAX,
+} from "../../schemas/limits.ts";
+import { addressOf, callSubject, mailSubject, shardOf } from "../../schemas/subjects.ts";
+import { WriteRefused, writeAtomically } from "./atomic-batch.ts";
+import type { Bus } from "./bus.ts";
+import { type CallMessage, MISDIRECTED_CODE } from "./call-wire.ts";
+import type { Clock } from "./clock.ts";
+import { decodeRefusal } from "./refusal.ts";
+import { runTask, type TaskRun } from "./task-client.ts";
+
+export type { TaskRun } from "./task-client.ts";
+
+export interface CallOptions {
+  /** How long to wait in all, over every try: CALL_DEADLINE_MS where it is not said. */
+  deadlineMs?: number;
+  /** The caller's leaving. The call may have its effect all the same. */
+  signal?: AbortSignal;
+}
+
+export interface ActorClient {
+  /**
+   * Sends a message that is answered, as often as it takes, and has its effect at most once. Rejects with the actor's
+   * refusal, or ActorError `unavailable` (no answer by the deadline: whether it had its effect is unknown), `busy`,
+   * `body_too_large`, `cancelled`.
+   */
+  call<M extends Messages, N extends Calls<M>>(
+    contract: Contract<M>,
+    key: string,
+    message: N,
+    input: DeepReadonly<z.input<M[N]["input"]>>,
+    options?: CallOptions,
+  ): Promise<Reply<M[N]>>;
+
+  /** Sends a message that is not answered. Resolves when it is durable; it will have its effect once. */
+  send<M extends Messages, N extends Sends<M>>(
+    contract: Contract<M>,
+    key: string,
+    message: N,
+    input: DeepReadonly<z.input<M[N]["input"]>>,
+  ): Promise<void>;
+
+  /**
+   * Has a task done by a worker and waits for it. `key` says what it is about. Resolves when the worker is done: the
+   * reply is there, the bytes follow. Rejects with the worker's refusal, `queue_full` at once, `unavailable`,
+   * `deadline_exceeded` or `cancelled`. Aborting the signal takes the task back, also while bytes flow.
+   */
+  run<M extends TaskMessages, N extends Calls<M>>(
+    contract: TaskContract<M>,
+    key: string,
+    message: N,
+    input: DeepReadonly<z.input<M[N]["input"]>>,
+    options: { deadlineMs: number; signal: AbortSignal },
+  ): Promise<TaskRun<Reply<M[N]>>>;
+}
+
+interface Pending {
+  number: number;
+  address: string;
+  message: string;
+  input: unknown;
+  deadlineAt: number;
+  /** Monotonic times. */
+  givesUpAt: number;
+  sentAt: number;
+  retryMs: number;
+  resolve(reply: unknown): void;
+  reject(error: ActorError): void;
+}
+
+export class BusActorClient implements ActorClient {
+  readonly #bus: Bus;
+  readonly #clock: Clock;
+  readonly #client = randomBytes(6).toString("hex");
+  readonly #inbox = `_INBOX.${this.#client}`;
+  readonly #pending = new Map<number, Pending>();
+  /** Numbers of unanswered calls by address, the oldest first. */
+  readonly #unsettled = new Map<string, Set<number>>();
+  #lastNumber = 0;
+  #sweeping = false;
+
+  constructor(bus: Bus, clock: Clock) {
+    this.#bus = bus;
+    this.#clock = clock;
+    bus.connection.subscribe(`${this.#inbox}.*`, {
+      callback: (error, msg) => {
+        if (!error) this.#receive(msg);
+      },
+    });
+    // What was under way is lost, questions and answers alike.
+    bus.onReconnect(() => {
+      for (const pending of this.#pending.values()) this.#send(pending);
+    });
+  }
+
+  call<M extends Messages, N extends Calls<M>>(
+    contract: Contract<M>,
+    key: string,
+    message: N,
+    input: DeepReadonly<z.input<M[N]["input"]>>,
+    { deadlineMs = CALL_DEADLINE_MS, signal }: CallOptions = {},
+  ): Promise<Reply<M[N]>> {
+    return new Promise((resolve, reject) => {
+      if (this.#pending.size >= CLIENT_CALLS_MAX) {
+        const text = `Cannot call ${contract.kind}: ${CLIENT_CALLS_MAX} calls are in flight`;
+        throw new ActorError("busy", text, { retryAfterS: 1 });
+      }
+      if (signal?.aborted) throw new ActorError("cancelled", "Cannot call: the caller has left");
+      const waitMs = Math.min(deadlineMs, CALL_DEADLINE_MS_MAX);
+      this.#lastNumber += 1;
+      const pending: Pending = {
+        number: this.#lastNumber,
+        address: checkedAddress(contract.kind, key),
+        message,
+        input,
+        deadlineAt: this.#clock.now() + waitMs,
+        givesUpAt: this.#clock.monotonic() + waitMs,
+        sentAt: 0,
+        retryMs: CALL_RETRY_MS,
+        // The host parsed the reply by the contract's schema.
+        resolve: resolve as (reply: unknown) => void,
+        reject,
+      };
+      this.#keep(pending, signal);
+      try {
+        this.#send(pending);
+      } catch (error) {
+        this.#settle(pending);
+        throw error;
+      }
+      if (!this.#sweeping) void this.#sweep();
+    });
+  }
+
+  async send<M extends Messages, N extends Sends<M>>(
+    contract: Contract<M>,
+    key: string,
+    message: N,
+    input: DeepReadonly<z.input<M[N]["input"]>>,
+  ): Promise<void> {
+    const address = checkedAddress(contract.kind, key);
+    await publishMail(this.#bus, this.#clock, {
+      id: randomBytes(12).toString("hex"),
+      from: this.#client,
+      address,
+      message,
+      input,
+    });
+  }
+
+  run<M extends TaskMessages, N extends Calls<M>>(
+    contract: TaskContract<M>,
+    key: string,
+    message: N,
+    input: DeepReadonly<z.input<M[N]["input"]>>,
+    options: { deadlineMs: number; signal: AbortSignal },
+  ): Promise<TaskRun<Reply<M[N]>>> {
+    const lane = contract.messages[message]?.lane ?? "";
+    const task = { kind: contract.kind, lane, key, message, input, from: this.#client };
+    return runTask(this.#bus, this.#clock, task, options);
+  }
+
+  #keep(pending: Pending, signal: AbortSignal | undefined): void {
+    const { number, address } = pending;
+    this.#pending.set(number, pending);
+    const unsettled = this.#unsettled.get(address);
+    if (unsettled) unsettled.add(number);
+    else this.#unsettled.set(address, new Set([number]));
+    if (!signal) return;
+    const leave = () =>
+      this.#refuse(pending, new ActorError("cancelled", "Cannot wait: the caller has left"));
+    signal.addEventListener("abort", leave, { once: true });
+    const { resolve, reject } = pending;
+    pending.resolve = (reply) => {
+      signal.removeEventListener("abort", leave);
+      resolve(reply);
+    };
+    pending.reject = (error) => {
+      signal.removeEventListener("abort", leave);
+      reject(error);
+    };
+  }
+
+  #send(pending: Pending): void {
+    const { address, number, message, input, deadlineAt } = pending;
+    pending.sentAt = this.#clock.monotonic();
+    // What is published while the bus is away is dropped; the reconnection sends it again.
+    if (!this.#bus.connected) return;
+    const [settled = number] = this.#unsettled.get(address) ?? [];
+    const call: CallMessage = { message, input, client: this.#client, number, settled, deadlineAt };
+    const payload = JSON.stringify(call);
+    if (Buffer.byteLength(payload) > MESSAGE_BYTES_MAX) {
+      const text = `Cannot call ${address}: the message is past ${MESSAGE_BYTES_MAX} bytes`;
+      throw new ActorError("body_too_large", text);
+    }
+    this.#bus.connection.publish(callSubject(shardOf(address), address), payload, {
+      reply: `${this.#inbox}.${number}`,
+    });
+  }
+
+  #receive(msg: Msg): void {
+    const pending = this.#pending.get(Number(msg.subject.slice(this.#inbox.length + 1)));
+    if (!pending) return;
+    const { headers } = msg;
+    if (!headers) {
+      this.#settle(pending);
+      return pending.resolve(msg.json());
+    }
+    // 503: nobody owns the shard at this moment. 421: its owner has just changed.
+    const code = headers.get("Nats-Service-Error-Code");
+    if (headers.code === 503 || code === MISDIRECTED_CODE) return this.#sendLater(pending);
+    this.#refuse(pending, decodeRefusal(msg.string()));
+  }
+
+  #sendLater(pending: Pending): void {
+    const pause = pending.retryMs;
+    pending.retryMs = Math.min(pause * 2, CALL_RETRY_MS_MAX);
+    pending.sentAt = this.#clock.monotonic();
+    void this.#clock.wait(pause).then(() => {
+      if (this.#pending.has(pending.number)) this.#send(pending);
+    });
+  }
+
+  /** While calls wait: gives up those past their deadline, and sends again what a frozen host may hold. */
+  async #sweep(): Promise<void> {
+    this.#sweeping = true;
+    while (this.#pending.size > 0) {
+      await this.#clock.wait(CALL_SWEEP_MS);
+      const now = this.#clock.monotonic();
+      for (const pending of this.#pending.values()) {
+        if (now >= pending.givesUpAt) {
+          const text = `Cannot reach ${pending.address}: no answer in time`;
+          this.#refuse(pending, new ActorError("unavailable", text, { retryAfterS: 1 }));
+        } else if (now - pending.sentAt >= CALL_TRY_MS) this.#send(pending);
+      }
+    }
+    this.#sweeping = false;
+  }
+
+  #refuse(pending: Pending, error: ActorError): void {
+    this.#settle(pending);
+    pending.reject(error);
+  }
+
+  #settle({ number, address }: Pending): void {
+    this.#pending.delete(number);
+    const unsettled = this.#unsettled.get(address);
+    unsettled?.delete(number);
+    if (unsettled?.size === 0) this.#unsettled.delete(address);
+  }
+}
+
+/** Stores mail under its id: repeating it within the stream's duplicate window stores it once. */
+export async function publishMail(
+  bus: Bus,
+  clock: Clock,
+  mail: { id: string; from: string; address: string; message: string; input: unknown },
+): Promise<void> {
+  const { id, from, address, message, input } = mail;
+  const payload = JSON.stringify({ from, message, input });
+  if (Buffer.byteLength(payload) > MESSAGE_BYTES_MAX) {
+    const text = `Cannot send to ${address}: the message is past ${MESSAGE_BYTES_MAX} bytes`;
+    throw new ActorError("body_too_large", text);
+  }
+  const givesUpAt = clock.monotonic() + CALL_DEADLINE_MS;
+  for (;;) {
+    try {
+      const subject = mailSubject(shardOf(address), address);
+      await writeAtomically(bus, [{ subject, payload, headers: { "Nats-Msg-Id": id } }]);
+      return;
+    } catch (cause) {
+      if (cause instanceof WriteRefused || clock.monotonic() > givesUpAt) {
+        const text = `Cannot send to ${address}: the bus did not take it`;
+        throw Object.assign(new ActorError("unavailable", text, { retryAfterS: 1 }), { cause });
+      }
+      await clock.wait(CALL_RETRY_MS_MAX);
+    }
+  }
+}
+
+function checkedAddress(kind: string, key: string): string {
+  const address = addressOf(kind, key);
+  if (key === "" || address.length > KEY_CHARS_MAX) {
+    throw new ActorError(
+      "invalid_request",
+      `Cannot address ${kind}: a key has 1 to ${KEY_CHARS_MAX - kind.length - 1} characters`,
+    );
+  }
+  return address;
+}

@@ -1,0 +1,126 @@
+/** The connection to NATS, with what the runtime needs of it and the client library does not give by itself. */
+
+import {
+  JetStreamApiError,
+  type JetStreamManager,
+  jetstreamManager,
+  type StoredMsg,
+} from "@nats-io/jetstream";
+import {
+  connect,
+  credsAuthenticator,
+  type Msg,
+  type MsgHdrs,
+  type NatsConnection,
+} from "@nats-io/transport-node";
+import { BUS_REQUEST_MS } from "../../schemas/limits.ts";
+
+export interface BusOptions {
+  url: string;
+  /** Contents of a NATS credentials file. */
+  credentials?: string;
+  /** Shown by `nats server report connections`. */
+  name: string;
+}
+
+/** The bus was away while something was asked of it: whether it was done is unknown. */
+export class BusLost extends Error {}
+
+const NO_MESSAGE_FOUND = 10037;
+
+export class Bus {
+  readonly connection: NatsConnection;
+  readonly jetstream: JetStreamManager;
+  #connected = true;
+  /** Rejections of what waits for an answer. (A race with one long-lived promise would keep every loser in memory.) */
+  readonly #waiting = new Set<(error: BusLost) => void>();
+  readonly #reconnected = new Set<() => void>();
+
+  static async connect(options: BusOptions): Promise<Bus> {
+    const connection = await connect({
+      servers: options.url.split(","),
+      name: options.name,
+      ...(options.credentials && {
+        authenticator: credsAuthenticator(new TextEncoder().encode(options.credentials)),
+      }),
+      // The defaults give up for good after 20 s, and notice a half-open link only after minutes.
+      maxReconnectAttempts: -1,
+      reconnectTimeWait: 100,
+      reconnectJitter: 50,
+      pingInterval: 2_000,
+      maxPingOut: 2,
+      // A stack trace for each request costs a third of them.
+      noAsyncTraces: true,
+    });
+    // Asking the server for its account at this point would fail where JetStream is still electing a leader.
+    return new Bus(connection, await jetstreamManager(connection, { checkAPI: false }));
+  }
+
+  constructor(connection: NatsConnection, jetstream: JetStreamManager) {
+    this.connection = connection;
+    this.jetstream = jetstream;
+    void this.#watchStatus();
+  }
+
+  get connected(): boolean {
+    return this.#connected;
+  }
+
+  /** Calls back after every reconnection: whatever was published or asked meanwhile is gone. */
+  onReconnect(listener: () => void): () => void {
+    this.#reconnected.add(listener);
+    return () => this.#reconnected.delete(listener);
+  }
+
+  /**
+   * Asks and waits for one answer. Rejects with BusLost when the connection goes while it waits (the library would
+   * wait for the timeout), and with the library's RequestError or TimeoutError.
+   */
+  request(
+    subject: string,
+    payload: string | Uint8Array,
+    options: { headers?: MsgHdrs; timeoutMs?: number } = {},
+  ): Promise<Msg> {
+    if (!this.#connected) return Promise.reject(new BusLost("Cannot reach the bus: disconnected"));
+    const { headers, timeoutMs: timeout = BUS_REQUEST_MS } = options;
+    return new Promise((resolve, reject) => {
+      this.#waiting.add(reject);
+      this.connection
+        .request(subject, payload, { timeout, ...(headers && { headers }) })
+        .then(resolve, reject)
+        .finally(() => this.#waiting.delete(reject));
+    });
+  }
+
+  /** The newest message of a subject, read from the stream's leader; a direct get may answer from the past. */
+  async readLast(stream: string, subject: string): Promise<StoredMsg | undefined> {
+    try {
+      const message = await this.jetstream.streams.getMessage(stream, { last_by_subj: subject });
+      return message ?? undefined;
+    } catch (error) {
+      if (error instanceof JetStreamApiError && error.code === NO_MESSAGE_FOUND) return undefined;
+      throw error;
+    }
+  }
+
+  /** Flushes what was published and closes. Handlers still running lose their answers: wait for them first. */
+  async close(): Promise<void> {
+    if (this.connection.isClosed()) return;
+    // A drain against a bus that is gone would wait for it for ever.
+    await (this.#connected ? this.connection.drain() : this.connection.close());
+  }
+
+  async #watchStatus(): Promise<void> {
+    for await (const status of this.connection.status()) {
+      if (status.type === "disconnect") {
+        this.#connected = false;
+        const error = new BusLost("Cannot reach the bus: the connection was lost");
+        for (const reject of this.#waiting) reject(error);
+      }
+      if (status.type === "reconnect") {
+        this.#connected = true;
+        for (const listener of this.#reconnected) listener();
+      }
+    }
+  }
+}

@@ -1,0 +1,142 @@
+/** Reads what the bus holds for one shard, mail and due reminders, in order, from what is left of it to the end. */
+import type { JsMsg } from "@nats-io/jetstream";
+import type { Logger } from "pino";
+import { z } from "zod";
+import {
+  MAIL_IN_FLIGHT_MAX,
+  MAIL_PREFETCH,
+  MAIL_PURGE_MS,
+  READER_RETRY_MS,
+} from "../../schemas/limits.ts";
+import { mailSubjects, readAddress, STREAMS } from "../../schemas/subjects.ts";
+import type { Delivery } from "./activation.ts";
+import type { Bus } from "./bus.ts";
+import type { Clock } from "./clock.ts";
+import type { Shard } from "./shard.ts";
+
+const Mail = z.object({ from: z.string(), message: z.string(), input: z.unknown() });
+const Fired = z.object({ at: z.number() });
+
+export interface ReaderParts {
+  bus: Bus;
+  clock: Clock;
+  logger: Logger;
+  deliver(shard: Shard, address: { kind: string; key: string }, delivery: Delivery): void;
+}
+
+/**
+ * Delivers the shard's mail until it closes. What was delivered and is done is removed from the stream, up to the
+ * first that is not; so after a change of owner nothing is missing, and each actor knows what it has had.
+ */
+export async function readMail(parts: ReaderParts, shard: Shard): Promise<void> {
+  const { bus, clock, logger } = parts;
+  const waiting = new Set<number>();
+  let lastRead = 0;
+  let room: (() => void) | undefined;
+  let purging = false;
+
+  await readForever(parts, shard, STREAMS.mail, mailSubjects(shard.number), (message) => {
+    lastRead = message.seq;
+    waiting.add(message.seq);
+    parts.deliver(shard, readAddress(message.subject), {
+      ...readPayload(message.string()),
+      sequence: message.seq,
+      tries: 0,
+      done: () => finish(message.seq),
+    });
+    if (waiting.size < MAIL_IN_FLIGHT_MAX) return undefined;
+    return new Promise<void>((resolve) => {
+      room = resolve;
+    });
+  });
+
+  function finish(sequence: number): void {
+    waiting.delete(sequence);
+    room?.();
+    room = undefined;
+    if (!purging) void purge();
+  }
+
+  // Unfenced, and need not be: what is removed had its effect under a fence, whoever owns the shard by now.
+  async function purge(): Promise<void> {
+    purging = true;
+    await clock.wait(MAIL_PURGE_MS, shard.closing.signal);
+    purging = false;
+    const [first = lastRead + 1] = waiting;
+    try {
+      await bus.jetstream.streams.purge(STREAMS.mail, {
+        filter: mailSubjects(shard.number),
+        seq: first,
+      });
+    } catch (error) {
+      logger.warn(
+        { err: error, shard: shard.number },
+        "mail not removed, the next removal takes it",
+      );
+    }
+  }
+}
+
+/** Delivers reminders as they come due. A delivery that is done is removed by its sequence. */
+export async function readReminders(parts: ReaderParts, shard: Shard): Promise<void> {
+  const { bus, logger } = parts;
+  const { stream } = shard.subjects;
+  await readForever(parts, shard, stream, shard.subjects.firedOf(shard.number), (fired) => {
+    // A removal leaves no message, but a marker may be read where another tool made one.
+    if (fired.headers?.has("KV-Operation")) return undefined;
+    const { kind, key, message } = shard.subjects.readFired(fired.subject);
+    const done = () => {
+      bus.jetstream.streams.deleteMessage(stream, fired.seq, false).catch((error: unknown) => {
+        // It will be read once more, and be found obsolete.
+        logger.debug({ err: error, shard: shard.number }, "fired reminder not removed");
+      });
+    };
+    const { at } = Fired.parse(fired.json());
+    parts.deliver(shard, { kind, key }, { message, input: {}, dueAt: at, tries: 0, done });
+    return undefined;
+  });
+}
+
+/** Mail that cannot be read becomes a message no kind has, and so a dead letter that shows what came. */
+function readPayload(text: string): { message: string; input: unknown } {
+  try {
+    const { message, input } = Mail.parse(JSON.parse(text));
+    return { message, input };
+  } catch {
+    return { message: "(unreadable)", input: text };
+  }
+}
+
+async function readForever(
+  { bus, clock, logger }: ReaderParts,
+  shard: Shard,
+  stream: string,
+  filter: string,
+  take: (message: JsMsg) => Promise<void> | undefined,
+): Promise<void> {
+  const { signal } = shard.closing;
+  let next = 1;
+  while (!signal.aborted) {
+    try {
+      const consumer = await bus.jetstream.jetstream().consumers.get(stream, {
+        name_prefix: `shard-${shard.number}`,
+        filter_subjects: filter,
+        opt_start_seq: next,
+      });
+      const messages = await consumer.consume({ max_messages: MAIL_PREFETCH });
+      const stop = () => messages.stop();
+      signal.addEventListener("abort", stop);
+      if (signal.aborted) stop();
+      for await (const message of messages) {
+        if (signal.aborted) break;
+        next = message.seq + 1;
+        await take(message);
+      }
+      signal.removeEventListener("abort", stop);
+      if (signal.aborted) void consumer.delete().catch(() => {}); // It ends by itself, only later.
+    } catch (error) {
+      logger.warn({ err: error, shard: shard.number, stream }, "reader stopped, will start again");
+    }
+    await clock.wait(READER_RETRY_MS, signal);
+  }
+}

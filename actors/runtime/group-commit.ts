@@ -1,0 +1,204 @@
+/** Commits what all of a host's actors in one bucket have done, one atomic batch at a time, each fenced by its shard. */
+import type { Logger } from "pino";
+import { ActorError } from "../../schemas/errors.ts";
+import {
+  BATCH_BYTES_MAX,
+  BATCH_MESSAGES_MAX,
+  SINGLE_PUTS_MAX,
+  STATE_BYTES_MAX,
+} from "../../schemas/limits.ts";
+import type { Activation } from "./activation.ts";
+import { OutcomeUnknown, type Write, WriteRefused, writeAtomically } from "./atomic-batch.ts";
+import type { Bus } from "./bus.ts";
+import type { Change } from "./change.ts";
+import type { OutboxEntry, Unsent } from "./outbox.ts";
+import { REMOVED, reminderWrite } from "./reminders.ts";
+import type { Shard } from "./shard.ts";
+
+/** What one activation adds to a commit; its sends go into its shard's outbox, once for the whole commit. */
+interface Taken {
+  activation: Activation;
+  shard: Shard;
+  change: Change;
+  writes: Write[];
+}
+
+export interface GroupCommitHost {
+  shardOf(activation: Activation): Shard | undefined;
+  /** The shard's outbox has new sends, which are durable and may be published. */
+  committed(shard: Shard): void;
+  /** A fence failed: finds out which shards are lost, and drops those. Resolves when that is settled. */
+  verify(shards: ReadonlySet<Shard>): Promise<void>;
+  /** Whether a commit was made is unknown: the shards are taken anew, under new epochs. */
+  abandon(shards: ReadonlySet<Shard>): void;
+}
+
+/** Tries of one commit whose shards all turn out to be ours. */
+const COMMIT_TRIES_MAX = 5;
+
+export class GroupCommit {
+  readonly #bus: Bus;
+  readonly #host: GroupCommitHost;
+  readonly #logger: Logger;
+  /** Replicated streams refuse a second write under the same fence while one is under way. */
+  readonly #singlePutsMax: number;
+  readonly #dirty = new Set<Activation>();
+  #running = false;
+
+  constructor(parts: { bus: Bus; host: GroupCommitHost; logger: Logger; replicas: number }) {
+    this.#bus = parts.bus;
+    this.#host = parts.host;
+    this.#logger = parts.logger;
+    this.#singlePutsMax = parts.replicas === 1 ? SINGLE_PUTS_MAX : 1;
+  }
+
+  /** The activation's change goes into the next commit. */
+  add(activation: Activation): void {
+    this.#dirty.add(activation);
+    if (this.#running) return;
+    this.#running = true;
+    // What else arrived in this turn of the loop shall share the first commit.
+    setImmediate(() => void this.#run());
+  }
+
+  /** Outboxes have room again: what waited for that goes on. */
+  outboxDrained(): void {
+    const [activation] = this.#dirty;
+    if (activation) this.add(activation);
+  }
+
+  async #run(): Promise<void> {
+    for (;;) {
+      const taken = this.#take();
+      if (taken.length === 0) break;
+      if (taken.length <= this.#singlePutsMax && taken.every(({ change }) => isSmall(change))) {
+        await Promise.all(taken.map((one) => this.#commit([one])));
+      } else {
+        await this.#commit(taken);
+      }
+    }
+    this.#running = false;
+  }
+
+  /** What one batch can hold of the dirty activations, the longest waiting first. */
+  #take(): Taken[] {
+    const taken: Taken[] = [];
+    const sendChars = new Map<Shard, number>();
+    let messages = 0;
+    let bytes = 0;
+    for (const activation of this.#dirty) {
+      const shard = this.#host.shardOf(activation);
+      if (!shard || activation.isEnded) {
+        this.#dirty.delete(activation);
+        continue;
+      }
+      const size = messagesOf(activation.open);
+      if (messages + size > BATCH_MESSAGES_MAX || bytes > BATCH_BYTES_MAX) break;
+      const chars = (sendChars.get(shard) ?? 0) + activation.open.sendChars;
+      // It waits among the dirty until some of what the outbox holds is published: see `outboxDrained`.
+      if (activation.open.sendChars > 0 && !shard.outbox.hasRoomFor(chars)) continue;
+      this.#dirty.delete(activation);
+      const change = activation.takeChange();
+      const writes = change && this.#writesOf(activation, shard, change);
+      if (!writes) continue;
+      sendChars.set(shard, chars);
+      messages += size;
+      bytes += writes.reduce((sum, write) => sum + write.payload.length, 0);
+      taken.push({ activation, shard, change, writes });
+    }
+    return taken;
+  }
+
+  /** The value last: who reads a replica knows by it that the rows are there (StateStore). */
+  #writesOf(activation: Activation, shard: Shard, change: Change): Write[] | undefined {
+    const { subjects, fence: expect } = shard;
+    const { address } = activation;
+    const value = activation.encode();
+    if (Buffer.byteLength(value) > STATE_BYTES_MAX) {
+      const message = `Cannot change ${address}: its state would be past ${STATE_BYTES_MAX} bytes`;
+      activation.fail(new ActorError("limit_reached", message));
+      return undefined;
+    }
+    const writes: Write[] = [];
+    for (const [row, text] of change.rows) {
+      const subject = subjects.row(address, row);
+      writes.push(
+        text === null
+          ? { subject, payload: "", headers: REMOVED, expect }
+          : { subject, payload: text, expect },
+      );
+    }
+    for (const [message, at] of change.reminders) {
+      writes.push({ ...reminderWrite(shard, address, message, at), expect });
+    }
+    writes.push({ subject: subjects.value(address), payload: value, expect });
+    return writes;
+  }
+
+  /** Writes it all, or less and less of it while shards turn out to be lost. */
+  async #commit(all: Taken[]): Promise<void> {
+    for (let tries = 1; ; tries++) {
+      const taken = all.filter(({ shard }) => shard.status !== "gone");
+      if (taken.length === 0) return;
+      const outboxes = newEntries(taken);
+      const writes = taken.flatMap((one) => one.writes);
+      for (const [shard, entries] of outboxes) {
+        const subject = shard.subjects.outbox(shard.number);
+        writes.push({ subject, payload: shard.outbox.toText(entries), expect: shard.fence });
+      }
+      try {
+        await writeAtomically(this.#bus, writes);
+      } catch (error) {
+        const retry = await this.#afterFailure(taken, tries, error);
+        if (retry) continue;
+        return;
+      }
+      for (const [shard, entries] of outboxes) {
+        shard.outbox.add(entries);
+        this.#host.committed(shard);
+      }
+      for (const { activation } of taken) activation.committed();
+      return;
+    }
+  }
+
+  /** True when the commit was surely not made and is worth another try. */
+  async #afterFailure(taken: Taken[], tries: number, error: unknown): Promise<boolean> {
+    const shards = new Set(taken.map(({ shard }) => shard));
+    if (error instanceof WriteRefused && !error.conflict) {
+      this.#logger.error({ err: error }, "commit refused");
+      const refusal = new ActorError("unavailable", "Cannot commit: the store refuses writes", {
+        retryAfterS: 1,
+      });
+      for (const { activation } of taken) activation.fail(refusal);
+      return false;
+    }
+    // A conflict does not say whose fence failed. One that stays while every epoch is ours is a write that
+    // is still under way in the stream: who wrote it is not known, so the epochs are renewed.
+    if (error instanceof WriteRefused && tries < COMMIT_TRIES_MAX) {
+      await this.#host.verify(shards);
+      return true;
+    }
+    if (!(error instanceof OutcomeUnknown || error instanceof WriteRefused)) throw error;
+    this.#logger.warn({ err: error, shards: shards.size }, "commit outcome unknown");
+    this.#host.abandon(shards);
+    return false;
+  }
+}
+
+const isSmall = (change: Change) =>
+  change.rows.size === 0 && change.reminders.size === 0 && change.sends.length === 0;
+
+/** Messages a change takes of a batch: rows, reminders, the value, the outbox. */
+const messagesOf = (change: Readonly<Change>) => change.rows.size + change.reminders.size + 2;
+
+function newEntries(taken: readonly Taken[]): Map<Shard, OutboxEntry[]> {
+  const sends = new Map<Shard, Unsent[]>();
+  for (const { shard, change } of taken) {
+    if (change.sends.length === 0) continue;
+    const ofShard = sends.get(shard);
+    if (ofShard) ofShard.push(...change.sends);
+    else sends.set(shard, [...change.sends]);
+  }
+  return new Map([...sends].map(([shard, unsent]) => [shard, shard.outbox.number(unsent)]));
+}

@@ -1,0 +1,167 @@
+/**
+ * Publishes what outboxes hold: tasks to their lanes, mail to MAIL. Each batch of mail also moves its shards' `sent`
+ * marks, each written only over the mark it follows: so mail is in the stream once, whoever publishes it, however often.
+ */
+import type { Logger } from "pino";
+import { z } from "zod";
+import { BATCH_BYTES_MAX, BATCH_MESSAGES_MAX, LANE_RETRY_MS } from "../../schemas/limits.ts";
+import {
+  addressOf,
+  mailSubject,
+  STREAMS,
+  sentSubject,
+  shardOf,
+  taskSubject,
+} from "../../schemas/subjects.ts";
+import { type Write, WriteRefused, writeAtomically } from "./atomic-batch.ts";
+import type { Bus } from "./bus.ts";
+import type { Clock } from "./clock.ts";
+import type { OutboxEntry } from "./outbox.ts";
+import type { Shard } from "./shard.ts";
+import { encodeTask } from "./task.ts";
+
+const SentMark = z.object({ sent: z.number() });
+
+interface Group {
+  shard: Shard;
+  entries: OutboxEntry[];
+}
+
+export class OutboxRelay {
+  readonly #bus: Bus;
+  readonly #clock: Clock;
+  readonly #logger: Logger;
+  readonly #drained: () => void;
+  readonly #shards = new Set<Shard>();
+  #running: Promise<void> | undefined;
+
+  /** `drained` is called whenever outboxes have more room than before. */
+  constructor(parts: { bus: Bus; clock: Clock; logger: Logger; drained: () => void }) {
+    this.#bus = parts.bus;
+    this.#clock = parts.clock;
+    this.#logger = parts.logger;
+    this.#drained = parts.drained;
+  }
+
+  /** The shard's outbox has something to publish. */
+  add(shard: Shard): void {
+    this.#shards.add(shard);
+    this.#running ??= this.#run();
+  }
+
+  async #run(): Promise<void> {
+    for (let groups = this.#take(); groups.length > 0; groups = this.#take()) {
+      try {
+        const ready = await this.#publishTasks(groups);
+        if (ready.length > 0) await this.#publishMail(ready);
+        this.#drained();
+      } catch (error) {
+        this.#logger.warn({ err: error }, "outbox not published, will try again");
+        await this.#clock.wait(LANE_RETRY_MS);
+        await this.#reload(groups);
+      }
+    }
+    this.#running = undefined;
+  }
+
+  #take(): Group[] {
+    const groups: Group[] = [];
+    let count = 0;
+    let chars = 0;
+    for (const shard of this.#shards) {
+      const entries: OutboxEntry[] = [];
+      for (const entry of shard.status === "gone" ? [] : shard.outbox.entries) {
+        // One message of the batch is the shard's mark.
+        if (count + entries.length + groups.length + 2 > BATCH_MESSAGES_MAX) break;
+        if (chars > BATCH_BYTES_MAX) break;
+        entries.push(entry);
+        chars += entry.text.length;
+      }
+      if (entries.length === 0 && count > 0) break;
+      if (entries.length === 0) this.#shards.delete(shard);
+      else groups.push({ shard, entries });
+      count += entries.length;
+    }
+    return groups;
+  }
+
+  /** Publishes the groups' tasks; returns what of the groups may be marked as sent, up to the first that could not be. */
+  async #publishTasks(groups: Group[]): Promise<Group[]> {
+    const ready = groups.map(async ({ shard, entries }) => {
+      const results = await Promise.allSettled(
+        entries.map(async (entry) => {
+          if (entry.message.to === "worker") await this.#publishTask(shard, entry);
+        }),
+      );
+      const first = results.findIndex((result) => result.status === "rejected");
+      if (first === -1) return { shard, entries };
+      // A full lane drains as workers work; what is behind it in the same outbox waits, and nobody else.
+      this.#shards.delete(shard);
+      void this.#clock.wait(LANE_RETRY_MS).then(() => this.add(shard));
+      return { shard, entries: entries.slice(0, first) };
+    });
+    return (await Promise.all(ready)).filter(({ entries }) => entries.length > 0);
+  }
+
+  /** A task that is published again within the stream's duplicate window is dropped there; later, it runs twice. */
+  async #publishTask(shard: Shard, { number, message }: OutboxEntry): Promise<void> {
+    const id = `${shard.number}-${number}`;
+    await writeAtomically(this.#bus, [
+      {
+        subject: taskSubject(message.kind, message.lane ?? ""),
+        payload: encodeTask({ ...message, id }),
+        headers: { "Nats-Msg-Id": id },
+      },
+    ]);
+  }
+
+  async #publishMail(groups: Group[]): Promise<void> {
+    const writes: Write[] = [];
+    const marks: { shard: Shard; sent: number; index: number }[] = [];
+    for (const { shard, entries } of groups) {
+      for (const { message } of entries) {
+        if (message.to !== "actor") continue;
+        const { from, kind, key, message: name, input } = message;
+        const address = addressOf(kind, key);
+        const payload = JSON.stringify({ from, message: name, input });
+        writes.push({ subject: mailSubject(shardOf(address), address), payload });
+      }
+      const sent = entries.at(-1)?.number ?? 0;
+      marks.push({ shard, sent, index: writes.length });
+      writes.push({
+        subject: sentSubject(shard.number),
+        payload: JSON.stringify({ sent }),
+        headers: { "Nats-Rollup": "sub" },
+        expect: { sequence: shard.sentRevision },
+      });
+    }
+    const last = await writeAtomically(this.#bus, writes);
+    for (const { shard, sent, index } of marks) {
+      shard.sentRevision = last - (writes.length - 1 - index);
+      shard.outbox.forgetUpTo(sent);
+    }
+  }
+
+  /** After a failure the stream says what of it was published, by us or by a new owner. */
+  async #reload(groups: Group[]): Promise<void> {
+    for (const { shard } of groups) {
+      try {
+        const mark = await readSentMark(this.#bus, shard.number);
+        shard.sentRevision = mark.revision;
+        shard.outbox.forgetUpTo(mark.sent);
+      } catch (error) {
+        this.#logger.warn({ err: error, shard: shard.number }, "sent mark not read");
+      }
+    }
+  }
+}
+
+/** Up to which number a shard's outbox is published, and the mark's sequence. */
+export async function readSentMark(bus: Bus, shard: number) {
+  const message = await bus.readLast(STREAMS.mail, sentSubject(shard));
+  if (!message) return { sent: 0, revision: 0 };
+  return { sent: SentMark.parse(message.json()).sent, revision: message.seq };
+}
+
+/** True where a lane takes no more: the task is not stored. */
+export const isLaneFull = (error: unknown) => error instanceof WriteRefused && error.full;

@@ -1,0 +1,388 @@
+/**
+ * Which shards this host owns. A host keeps one lease in the first state bucket; a shard's epoch names its owner. A
+ * shard is free when its owner gave it back or the owner's lease is gone, and a lease that is gone stays gone, since a
+ * host renews its own only over the last renewal, and takes a new name when that fails.
+ */
+import { randomBytes } from "node:crypto";
+import { DeliverPolicy, type JsMsg } from "@nats-io/jetstream";
+import type { Logger } from "pino";
+import { z } from "zod";
+import {
+  LEASE_MARGIN_MS,
+  LEASE_RENEW_MS,
+  LEASE_TTL_MS,
+  READER_RETRY_MS,
+  SHARDS,
+} from "../../schemas/limits.ts";
+import type { StateSubjects } from "../../schemas/subjects.ts";
+import { writeAtomically } from "./atomic-batch.ts";
+import type { Bus } from "./bus.ts";
+import type { Clock } from "./clock.ts";
+import { preferredHost } from "./rendezvous.ts";
+import type { StateStore } from "./state-store.ts";
+
+const Lease = z.object({ leaving: z.boolean() });
+/** `host` is null where the owner gave the shard back. */
+const Epoch = z.object({ host: z.string().nullable() });
+
+/** What a host does with its shards when placement says so. */
+export interface PlacementHost {
+  /** The epoch is written: loads, and takes messages. Rejects when it cannot; the shard is then taken again. */
+  open(shard: number, epoch: number): Promise<void>;
+  /** Finishes what it took and commits it. Resolves when nothing of the shard is left in memory. */
+  handOver(shard: number): Promise<void>;
+  /** Drops everything at once: somebody else owns it, or may. */
+  drop(shard: number): void;
+}
+
+interface KnownEpoch {
+  host: string | null;
+  sequence: number;
+}
+
+export class Placement {
+  readonly #bus: Bus;
+  readonly #stores: readonly StateStore[];
+  readonly #host: PlacementHost;
+  readonly #clock: Clock;
+  readonly #logger: Logger;
+  readonly #hostName: string;
+  readonly #stopping = new AbortController();
+  #lease = { id: "", revision: 0, holdsUntil: Number.NEGATIVE_INFINITY, wallUntil: 0 };
+  #leaving = false;
+  readonly #hosts = new Map<string, z.infer<typeof Lease>>();
+  readonly #epochs = new Map<number, KnownEpoch>();
+  /** Shards that are open here, by the epoch they were opened under. */
+  readonly #open = new Map<number, number>();
+  /** Shards being taken or given back. */
+  readonly #moving = new Map<number, Promise<void>>();
+  /** Buckets whose leases and epochs are known up to now. */
+  readonly #watched = new Set<StateStore>();
+  #watches = new AbortController();
+  #renewing: Promise<void> = Promise.resolve();
+
+  /** One store a state bucket; shard `p` lives in store `p mod stores.length`. */
+  constructor(parts: {
+    bus: Bus;
+    stores: readonly StateStore[];
+    host: PlacementHost;
+    clock: Clock;
+    logger: Logger;
+    /** The start of this host's id, for operators; a random part makes it unique. */
+    hostName: string;
+  }) {
+    this.#bus = parts.bus;
+    this.#stores = parts.stores;
+    this.#host = parts.host;
+    this.#clock = parts.clock;
+    this.#logger = parts.logger;
+    this.#hostName = parts.hostName;
+  }
+
+  get hostId(): string {
+    return this.#lease.id;
+  }
+
+  /** Shards that answer here now. */
+  get openShards(): number {
+    return this.#open.size;
+  }
+
+  /** True once every shard has an owner whose lease lives, as far as this host knows. */
+  get isComplete(): boolean {
+    for (let shard = 0; shard < SHARDS; shard++) {
+      const host = this.#epochs.get(shard)?.host;
+      if (!host || !this.#hosts.has(host)) return false;
+      if (host === this.#lease.id && !this.#open.has(shard)) return false;
+    }
+    return true;
+  }
+
+  /** Takes a lease and then shards, from now on until `stop`. */
+  async start(): Promise<void> {
+    await this.#takeLease();
+    this.#watchAll();
+    void this.#keepLease();
+  }
+
+  /** Gives every shard to the others, then the lease back. */
+  async stop(): Promise<void> {
+    this.#leaving = true;
+    this.#hosts.set(this.#lease.id, { leaving: true });
+    await this.#renewing;
+    // The others shall know before the first shard is free.
+    await this.#renew().catch((error: unknown) => {
+      this.#logger.warn({ err: error }, "leaving not announced");
+    });
+    await Promise.all(this.#moving.values());
+    for (const shard of this.#open.keys()) this.#move(shard, this.#giveBack(shard));
+    await Promise.all(this.#moving.values());
+    this.#stopping.abort();
+    this.#watches.abort();
+    const { subjects } = this.#firstStore;
+    await this.#bus.jetstream.streams
+      .purge(subjects.stream, { filter: subjects.lease(this.#lease.id) })
+      .catch((error: unknown) => this.#logger.warn({ err: error }, "lease left to expire"));
+  }
+
+  /** True while no other host can have taken a shard of this one, by this machine's own clocks. */
+  holdsLease(): boolean {
+    // The monotonic clock stands still while a virtual machine is suspended; the other may be set back.
+    return (
+      this.#clock.monotonic() < this.#lease.holdsUntil && this.#clock.now() < this.#lease.wallUntil
+    );
+  }
+
+  /** True if the shard's epoch in the store is still the one it was opened under; else drops the shard. */
+  async confirm(shard: number, epoch: number): Promise<boolean> {
+    const known = await this.#readEpoch(shard);
+    if (known.sequence === epoch) return true;
+    this.#drop(shard);
+    this.#reconcile();
+    return false;
+  }
+
+  /** Drops a shard whose store may hold anything by now, and takes it again under a new epoch. */
+  retake(shard: number): void {
+    this.#drop(shard);
+    this.#reconcile();
+  }
+
+  get #firstStore(): StateStore {
+    return this.#storeOf(0);
+  }
+
+  #storeOf(shard: number): StateStore {
+    const store = this.#stores[shard % this.#stores.length];
+    if (!store) throw new Error("Cannot place shards: there is no state bucket");
+    return store;
+  }
+
+  async #takeLease(): Promise<void> {
+    const id = `${this.#hostName}-${randomBytes(4).toString("hex")}`;
+    this.#lease = { ...this.#lease, id, revision: 0 };
+    await this.#renew();
+    this.#hosts.set(id, { leaving: this.#leaving });
+    this.#logger.info({ host: id }, "lease taken");
+  }
+
+  /** Writes the lease over its last revision. The time it holds counts from before it was sent. */
+  async #renew(): Promise<void> {
+    const { id, revision } = this.#lease;
+    const before = this.#clock.monotonic();
+    const wallBefore = this.#clock.now();
+    const sequence = await writeAtomically(
+      this.#bus,
+      [
+        {
+          subject: this.#firstStore.subjects.lease(id),
+          payload: JSON.stringify({ leaving: this.#leaving }),
+          headers: { "Nats-TTL": `${LEASE_TTL_MS / 1000}s` },
+          expect: { sequence: revision },
+        },
+      ],
+      LEASE_RENEW_MS,
+    );
+    const holds = LEASE_TTL_MS - LEASE_MARGIN_MS;
+    this.#lease = {
+      id,
+      revision: sequence,
+      holdsUntil: before + holds,
+      wallUntil: wallBefore + holds,
+    };
+  }
+
+  async #keepLease(): Promise<void> {
+    while (!this.#stopping.signal.aborted) {
+      await this.#clock.wait(LEASE_RENEW_MS, this.#stopping.signal);
+      if (this.#stopping.signal.aborted) return;
+      this.#renewing = this.#renewOrStartAnew();
+      await this.#renewing;
+      this.#reconcile();
+    }
+  }
+
+  async #renewOrStartAnew(): Promise<void> {
+    try {
+      await this.#renew();
+    } catch (error) {
+      this.#logger.warn({ err: error, host: this.#lease.id }, "lease not renewed");
+      await this.#afterFailedRenewal();
+    }
+  }
+
+  /** A renewal whose answer was lost may have been stored: then the lease is still ours, at another revision. */
+  async #afterFailedRenewal(): Promise<void> {
+    try {
+      const { sequence, text } = await this.#firstStore.read(
+        this.#firstStore.subjects.lease(this.#lease.id),
+      );
+      if (text !== undefined) {
+        this.#lease.revision = sequence;
+        return await this.#renew();
+      }
+      this.#logger.warn({ host: this.#lease.id }, "lease lost");
+      for (const shard of [...this.#open.keys()]) this.#drop(shard);
+      await this.#takeLease();
+      // Who was away for so long may have missed that others came and went.
+      this.#watchAll();
+    } catch (error) {
+      this.#logger.warn({ err: error, host: this.#lease.id }, "lease unknown, will try again");
+    }
+  }
+
+  #watchAll(): void {
+    this.#watches.abort();
+    this.#watches = new AbortController();
+    this.#watched.clear();
+    this.#hosts.clear();
+    this.#hosts.set(this.#lease.id, { leaving: this.#leaving });
+    for (const store of this.#stores) void this.#watch(store, this.#watches.signal);
+  }
+
+  /** Follows leases and epochs of one bucket as they change. */
+  async #watch(store: StateStore, signal: AbortSignal): Promise<void> {
+    const { subjects } = store;
+    const caughtUp = () => {
+      this.#watched.add(store);
+      this.#reconcile();
+    };
+    while (!signal.aborted) {
+      try {
+        const consumer = await this.#bus.jetstream.jetstream().consumers.get(subjects.stream, {
+          name_prefix: "placement",
+          filter_subjects: [subjects.leases, subjects.epochs],
+          deliver_policy: DeliverPolicy.LastPerSubject,
+        });
+        const { num_pending: pending } = await consumer.info(true);
+        const messages = await consumer.consume({ max_messages: 500 });
+        const stop = () => messages.stop();
+        signal.addEventListener("abort", stop);
+        if (signal.aborted) stop();
+        else if (pending === 0) caughtUp();
+        for await (const message of messages) {
+          if (signal.aborted) break;
+          this.#observe(subjects, message);
+          if (message.info.pending === 0) caughtUp();
+        }
+        signal.removeEventListener("abort", stop);
+      } catch (error) {
+        this.#logger.warn({ err: error }, "placement not watched, will try again");
+      }
+      await this.#clock.wait(READER_RETRY_MS, signal);
+    }
+  }
+
+  #observe(subjects: StateSubjects, message: JsMsg): void {
+    const name = subjects.lastToken(message.subject);
+    const removed =
+      message.headers?.has("KV-Operation") || message.headers?.has("Nats-Marker-Reason");
+    if (message.subject === subjects.lease(name)) {
+      if (removed) this.#hosts.delete(name);
+      else this.#hosts.set(name, Lease.parse(message.json()));
+      return;
+    }
+    this.#learn(Number(name), {
+      host: removed ? null : Epoch.parse(message.json()).host,
+      sequence: message.seq,
+    });
+  }
+
+  #learn(shard: number, epoch: KnownEpoch): void {
+    const known = this.#epochs.get(shard);
+    if (known && known.sequence >= epoch.sequence) return;
+    this.#epochs.set(shard, epoch);
+    const opened = this.#open.get(shard);
+    if (opened !== undefined && epoch.sequence > opened) this.#drop(shard);
+  }
+
+  /** Compares who owns each shard with who should, and takes or gives back one by one. */
+  #reconcile(): void {
+    if (this.#watched.size < this.#stores.length || this.#stopping.signal.aborted) return;
+    const staying = [...this.#hosts].filter(([, { leaving }]) => !leaving).map(([id]) => id);
+    for (let shard = 0; shard < SHARDS; shard++) {
+      if (this.#moving.has(shard)) continue;
+      const preferred = preferredHost(shard, staying);
+      const owner = this.#epochs.get(shard)?.host ?? undefined;
+      const free = owner === undefined || !this.#hosts.has(owner) || owner === this.#lease.id;
+      if (preferred === this.#lease.id) {
+        if (free && !this.#open.has(shard)) this.#move(shard, this.#take(shard));
+      } else if (preferred !== undefined && this.#open.has(shard)) {
+        this.#move(shard, this.#giveBack(shard));
+      }
+    }
+  }
+
+  /** One thing at a time with each shard; what should be otherwise by then is seen at the end. */
+  #move(shard: number, moving: Promise<boolean>): void {
+    const ended = moving.then((done) => {
+      this.#moving.delete(shard);
+      // After a failure the next renewal looks again: the bus may be away.
+      if (done) this.#reconcile();
+    });
+    this.#moving.set(shard, ended);
+  }
+
+  async #take(shard: number): Promise<boolean> {
+    try {
+      const expected = this.#epochs.get(shard)?.sequence ?? 0;
+      const epoch = await this.#writeEpoch(shard, this.#lease.id, expected);
+      await this.#host.open(shard, epoch);
+      // Another may have taken it meanwhile: what is known of it decides.
+      if ((this.#epochs.get(shard)?.sequence ?? epoch) > epoch) this.#host.drop(shard);
+      else this.#open.set(shard, epoch);
+      return true;
+    } catch (error) {
+      this.#logger.debug({ err: error, shard }, "shard not taken");
+      await this.#relearn(shard);
+      return false;
+    }
+  }
+
+  async #giveBack(shard: number): Promise<boolean> {
+    try {
+      const epoch = this.#open.get(shard);
+      await this.#host.handOver(shard);
+      this.#open.delete(shard);
+      if (epoch !== undefined) await this.#writeEpoch(shard, null, epoch);
+      return true;
+    } catch (error) {
+      this.#logger.debug({ err: error, shard }, "shard not given back");
+      await this.#relearn(shard);
+      return false;
+    }
+  }
+
+  async #writeEpoch(shard: number, host: string | null, expected: number): Promise<number> {
+    const { subjects } = this.#storeOf(shard);
+    const sequence = await writeAtomically(this.#bus, [
+      {
+        subject: subjects.epoch(shard),
+        payload: JSON.stringify({ host }),
+        expect: { sequence: expected },
+      },
+    ]);
+    this.#epochs.set(shard, { host, sequence });
+    return sequence;
+  }
+
+  /** What was tried may have been done, or lost to another host: the store knows. */
+  async #relearn(shard: number): Promise<void> {
+    try {
+      this.#learn(shard, await this.#readEpoch(shard));
+    } catch (error) {
+      this.#logger.debug({ err: error, shard }, "epoch not read");
+    }
+  }
+
+  async #readEpoch(shard: number): Promise<KnownEpoch> {
+    const store = this.#storeOf(shard);
+    const { sequence, text } = await store.read(store.subjects.epoch(shard));
+    return { host: text === undefined ? null : Epoch.parse(JSON.parse(text)).host, sequence };
+  }
+
+  #drop(shard: number): void {
+    if (this.#open.delete(shard)) this.#logger.warn({ shard }, "shard dropped");
+    this.#host.drop(shard);
+  }
+}

@@ -1,0 +1,47 @@
+/** One shard while this host owns it: from the epoch it wrote until it hands the shard over or finds it lost. */
+import type { StateSubjects } from "../../schemas/subjects.ts";
+import type { Activation } from "./activation.ts";
+import type { Outbox } from "./outbox.ts";
+
+/** `open` takes messages; `leaving` finishes what it took; `gone` belongs to somebody else, or to nobody. */
+export type ShardStatus = "open" | "leaving" | "gone";
+
+export class Shard {
+  readonly number: number;
+  /** Sequence of the epoch's message: every commit is fenced by it. */
+  readonly epoch: number;
+  readonly subjects: StateSubjects;
+  readonly outbox: Outbox;
+  readonly activations = new Map<string, Activation>();
+  status: ShardStatus = "open";
+  /** Sequence of the shard's `sent` message in the stream of mail. */
+  sentRevision: number;
+  /** Under way when the lease alone does not prove that the shard is ours: reads wait for it together. */
+  confirmation: Promise<boolean> | undefined;
+  /** Ends what reads mail and reminders for it. */
+  readonly closing = new AbortController();
+
+  constructor(parts: {
+    number: number;
+    epoch: number;
+    subjects: StateSubjects;
+    outbox: Outbox;
+    sentRevision: number;
+  }) {
+    this.number = parts.number;
+    this.epoch = parts.epoch;
+    this.subjects = parts.subjects;
+    this.outbox = parts.outbox;
+    this.sentRevision = parts.sentRevision;
+  }
+
+  get fence() {
+    return { sequence: this.epoch, subject: this.subjects.epoch(this.number) };
+  }
+
+  /** True when every call it took has been answered and nothing waits for a commit. */
+  get isSettled(): boolean {
+    for (const activation of this.activations.values()) if (!activation.isSettled) return false;
+    return true;
+  }
+}

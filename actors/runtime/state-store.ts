@@ -1,0 +1,76 @@
+/** Reads what is stored of actors and shards, always as the stream's leader has it. */
+import { DeliverPolicy } from "@nats-io/jetstream";
+import type { StateSubjects } from "../../schemas/subjects.ts";
+import type { Bus } from "./bus.ts";
+import type { AnyActorDefinition } from "./define-actor.ts";
+import { decodeActor, type LoadedActor } from "./stored-actor.ts";
+
+/** A stored value and its sequence; `text` is undefined where it was removed. */
+export interface StoredValue {
+  sequence: number;
+  text: string | undefined;
+}
+
+export class StateStore {
+  readonly subjects: StateSubjects;
+  readonly #bus: Bus;
+
+  constructor(bus: Bus, subjects: StateSubjects) {
+    this.#bus = bus;
+    this.subjects = subjects;
+  }
+
+  /** The newest value under a subject of this bucket. Sequence 0 stands for "never written". */
+  async read(subject: string): Promise<StoredValue> {
+    const message = await this.#bus.readLast(this.subjects.stream, subject);
+    if (!message) return { sequence: 0, text: undefined };
+    const removed = message.header.has("KV-Operation") || message.header.has("Nats-Marker-Reason");
+    return { sequence: message.seq, text: removed ? undefined : message.string() };
+  }
+
+  /** An actor as it was last committed. Call it only under an epoch of this host: nobody else writes meanwhile. */
+  async load(definition: AnyActorDefinition, address: string): Promise<LoadedActor> {
+    const value = await this.read(this.subjects.value(address));
+    const rows = definition.rows ? await this.#readRows(address, value) : new Map();
+    return decodeActor(definition, value.text, rows);
+  }
+
+  /**
+   * All rows of an actor. A consumer may be served by a replica that lags behind the leader, so it also reads the
+   * actor's value, which every commit writes after the rows: rows are whole once that value has been seen.
+   */
+  async #readRows(address: string, value: StoredValue): Promise<Map<string, string>> {
+    if (value.sequence === 0) return new Map();
+    const valueSubject = this.subjects.value(address);
+    for (;;) {
+      const rows = new Map<string, string>();
+      let seen = 0;
+      for await (const message of this.#readAll([valueSubject, this.subjects.rows(address)])) {
+        if (message.subject === valueSubject) seen = message.seq;
+        else if (!message.headers?.has("KV-Operation")) {
+          rows.set(this.subjects.rowName(message.subject), message.string());
+        }
+      }
+      if (seen >= value.sequence) return rows;
+    }
+  }
+
+  async *#readAll(filters: string[]) {
+    const consumer = await this.#bus.jetstream.jetstream().consumers.get(this.subjects.stream, {
+      filter_subjects: filters,
+      deliver_policy: DeliverPolicy.LastPerSubject,
+    });
+    const { num_pending: pending } = await consumer.info(true);
+    if (pending === 0) return void (await consumer.delete());
+    const messages = await consumer.consume({ max_messages: 5_000 });
+    try {
+      for await (const message of messages) {
+        yield message;
+        if (message.info.pending === 0) break;
+      }
+    } finally {
+      await messages.close();
+      await consumer.delete();
+    }
+  }
+}

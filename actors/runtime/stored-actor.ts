@@ -1,0 +1,55 @@
+/** What the store holds of an actor: one JSON value an operator can read, and rows beside it. */
+import { z } from "zod";
+import type { AnyActorDefinition } from "./define-actor.ts";
+import { RememberedReplies, StoredReplies } from "./remembered-replies.ts";
+
+/** `mail`: the sequence in MAIL up to which this actor has had its mail. `reminders`: when each is due, epoch ms. */
+const StoredActor = z.object({
+  state: z.unknown().optional(),
+  mail: z.number().default(0),
+  reminders: z.record(z.string(), z.number()).default({}),
+  replies: StoredReplies.default({}),
+});
+
+export interface LoadedActor {
+  state: unknown;
+  mail: number;
+  reminders: Map<string, number>;
+  replies: RememberedReplies;
+  rows: Map<string, unknown>;
+}
+
+export function encodeActor(actor: Omit<LoadedActor, "rows">): string {
+  const reminders = JSON.stringify(Object.fromEntries(actor.reminders));
+  return `{"state":${JSON.stringify(actor.state)},"mail":${actor.mail},"reminders":${reminders},"replies":${actor.replies.toText()}}`;
+}
+
+/** Throws ZodError or SyntaxError when the stored bytes are not of this kind: a fault of ours. */
+export function decodeActor(
+  definition: AnyActorDefinition,
+  value: string | undefined,
+  rowTexts: ReadonlyMap<string, string>,
+): LoadedActor {
+  const rows = new Map<string, unknown>();
+  for (const [name, text] of rowTexts) {
+    rows.set(name, deepFreeze(definition.rows?.parse(JSON.parse(text))));
+  }
+  const stored = StoredActor.parse(value === undefined ? {} : JSON.parse(value));
+  return {
+    state: deepFreeze(
+      value === undefined ? definition.initial : definition.state.parse(stored.state),
+    ),
+    mail: stored.mail,
+    reminders: new Map(Object.entries(stored.reminders)),
+    replies: new RememberedReplies(stored.replies),
+    rows,
+  };
+}
+
+/** Freezes what is new of a value; what is frozen already was frozen through and through, so it is not walked again. */
+export function deepFreeze<T>(value: T): T {
+  if (typeof value !== "object" || value === null || Object.isFrozen(value)) return value;
+  Object.freeze(value);
+  for (const member of Object.values(value)) deepFreeze(member);
+  return value;
+}

@@ -1,0 +1,217 @@
+/** Has one task done and waits for it: the worker reports to an inbox of this process, which holds the input for it. */
+import { randomBytes } from "node:crypto";
+import type { Msg, Subscription } from "@nats-io/transport-node";
+import { ActorError } from "../../schemas/errors.ts";
+import { CHUNK_BYTES, TASK_INPUT_BYTES_MAX, TASK_RUN_MS_MAX } from "../../schemas/limits.ts";
+import { cancelSubject, STREAMS, taskSubject } from "../../schemas/subjects.ts";
+import { WriteRefused, writeAtomically } from "./atomic-batch.ts";
+import type { Bus } from "./bus.ts";
+import type { Clock } from "./clock.ts";
+import { decodeRefusal } from "./refusal.ts";
+import { encodeTask } from "./task.ts";
+
+/** A task that is done. Reading the bytes to the end, or leaving the loop, frees what it holds. */
+export interface TaskRun<R> {
+  reply: R;
+  chunks: AsyncIterable<Uint8Array>;
+}
+
+interface TaskToRun {
+  kind: string;
+  lane: string;
+  key: string;
+  message: string;
+  input: unknown;
+  from: string;
+}
+
+export async function runTask<R>(
+  bus: Bus,
+  clock: Clock,
+  task: TaskToRun,
+  { deadlineMs, signal }: { deadlineMs: number; signal: AbortSignal },
+): Promise<TaskRun<R>> {
+  const waitMs = Math.min(deadlineMs, TASK_RUN_MS_MAX);
+  const run = new WaitingRun<R>(bus, randomBytes(12).toString("hex"), task.input);
+  const leave = () => run.fail(new ActorError("cancelled", "Cannot wait: the caller has left"));
+  signal.addEventListener("abort", leave, { once: true });
+  run.onEnd(() => signal.removeEventListener("abort", leave));
+  if (signal.aborted) leave();
+  else {
+    void clock.wait(waitMs, run.ended).then(() => run.fail(run.lateness(task.kind)));
+    await run.queue(task, clock.now() + waitMs);
+  }
+  return run.done;
+}
+
+/** One run as this side sees it, from the queued task to the last byte. */
+class WaitingRun<R> {
+  readonly #bus: Bus;
+  readonly #id: string;
+  readonly #inbox: string;
+  readonly #input: Buffer;
+  readonly #subscription: Subscription;
+  readonly #done = Promise.withResolvers<TaskRun<R>>();
+  readonly #end = new AbortController();
+  #sequence: number | undefined;
+  #attempt = 0;
+  #replied = false;
+  /** Bytes that came and were not taken yet; each is acknowledged when it is, which holds the worker back. */
+  readonly #chunks: { bytes: Uint8Array; taken(): void }[] = [];
+  #received = 0;
+  #complete = false;
+  #error: ActorError | undefined;
+  #wake: () => void = () => {};
+
+  constructor(bus: Bus, id: string, input: unknown) {
+    this.#bus = bus;
+    this.#id = id;
+    this.#inbox = `_INBOX.${id}`;
+    this.#input = Buffer.from(JSON.stringify(input));
+    this.#done.promise.catch(() => {}); // It is awaited only once the task is queued.
+    this.#subscription = bus.connection.subscribe(`${this.#inbox}.>`, {
+      callback: (error, msg) => {
+        if (!error) this.#receive(msg);
+      },
+    });
+  }
+
+  get done(): Promise<TaskRun<R>> {
+    return this.#done.promise;
+  }
+
+  get ended(): AbortSignal {
+    return this.#end.signal;
+  }
+
+  onEnd(listener: () => void): void {
+    this.#end.signal.addEventListener("abort", listener, { once: true });
+  }
+
+  /** What a missed deadline means: no worker took it, or the worker did not finish. */
+  lateness(kind: string): ActorError {
+    return this.#attempt > 0
+      ? new ActorError("deadline_exceeded", `Cannot finish ${kind} task: its deadline passed`)
+      : new ActorError("unavailable", `Cannot start ${kind} task: no worker was free in time`, {
+          retryAfterS: 5,
+        });
+  }
+
+  async queue(task: TaskToRun, deadlineAt: number): Promise<void> {
+    const { kind, lane, key, message, from } = task;
+    const inline = this.#input.length <= TASK_INPUT_BYTES_MAX;
+    const chunks = Math.ceil(this.#input.length / CHUNK_BYTES);
+    const payload = encodeTask({
+      id: this.#id,
+      from,
+      key,
+      message,
+      input: inline ? task.input : undefined,
+      caller: { inbox: this.#inbox, ...(!inline && { inputChunks: chunks }) },
+      deadlineAt,
+    });
+    try {
+      const headers = { "Nats-Msg-Id": this.#id };
+      const subject = taskSubject(kind, lane);
+      this.#sequence = await writeAtomically(this.#bus, [{ subject, payload, headers }]);
+    } catch (error) {
+      const refusal =
+        error instanceof WriteRefused && error.full
+          ? new ActorError("queue_full", `Cannot queue ${kind} task: the queue is full`, {
+              retryAfterS: 5,
+            })
+          : new ActorError("unavailable", `Cannot queue ${kind} task: the bus did not take it`, {
+              retryAfterS: 1,
+            });
+      this.fail(refusal);
+    }
+  }
+
+  /** Ends the run for its caller, and takes the task back wherever it is. */
+  fail(error: ActorError): void {
+    if (this.#end.signal.aborted) return;
+    this.#error = error;
+    this.#bus.connection.publish(cancelSubject(this.#id));
+    if (this.#attempt === 0 && this.#sequence !== undefined) {
+      // It may have been taken this moment; then its worker finds that nobody waits.
+      this.#bus.jetstream.streams
+        .deleteMessage(STREAMS.tasks, this.#sequence, false)
+        .catch(() => {});
+    }
+    this.#finish();
+    this.#done.reject(error);
+  }
+
+  #finish(): void {
+    this.#subscription.unsubscribe();
+    this.#end.abort();
+    this.#wake();
+  }
+
+  #receive(msg: Msg): void {
+    const [step, index] = msg.subject.slice(this.#inbox.length + 1).split(".");
+    switch (step) {
+      case "started":
+        return this.#started(msg);
+      case "input": {
+        const from = Number(index) * CHUNK_BYTES;
+        return void msg.respond(this.#input.subarray(from, from + CHUNK_BYTES));
+      }
+      case "refused":
+        msg.respond();
+        return this.fail(decodeRefusal(msg.string()));
+      case "reply":
+        msg.respond();
+        if (this.#replied) return;
+        this.#replied = true;
+        return this.#done.resolve({ reply: msg.json<R>(), chunks: this.#read() });
+      case "chunk":
+        return this.#take(Number(index), msg);
+      case "end":
+        msg.respond();
+        this.#complete = true;
+        return this.#wake();
+    }
+  }
+
+  #started(msg: Msg): void {
+    this.#attempt += 1;
+    msg.respond();
+    if (this.#replied && !this.#complete) {
+      // Another worker starts from the beginning, but the bytes of the first are on their way already.
+      this.fail(
+        new ActorError("unavailable", "Cannot finish task: its worker died while it answered"),
+      );
+    }
+  }
+
+  #take(index: number, msg: Msg): void {
+    // Sent again because our answer was lost.
+    if (index < this.#received) return void msg.respond();
+    this.#received = index + 1;
+    this.#chunks.push({ bytes: msg.data, taken: () => msg.respond() });
+    this.#wake();
+  }
+
+  async *#read(): AsyncGenerator<Uint8Array> {
+    try {
+      for (;;) {
+        const chunk = this.#chunks.shift();
+        if (chunk) {
+          chunk.taken();
+          yield chunk.bytes;
+        } else if (this.#error) throw this.#error;
+        else if (this.#complete) return;
+        else {
+          await new Promise<void>((resolve) => {
+            this.#wake = resolve;
+          });
+        }
+      }
+    } finally {
+      // Who leaves the loop early takes the task back.
+      if (this.#complete) this.#finish();
+      else this.fail(new ActorError("cancelled", "Cannot wait: the caller has left"));
+    }
+  }
+}

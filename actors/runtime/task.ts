@@ -1,0 +1,20 @@
+/** A task as it waits in its lane. */
+import { z } from "zod";
+
+export const Task = z.object({
+  id: z.string(),
+  /** Who asked, for those who read logs. */
+  from: z.string(),
+  key: z.string(),
+  message: z.string(),
+  input: z.unknown(),
+  /** Where somebody waits for the result: a subject prefix of that process, and how long it waits. */
+  caller: z.object({ inbox: z.string(), inputChunks: z.number().optional() }).optional(),
+  deadlineAt: z.number().optional(),
+});
+export type Task = z.infer<typeof Task>;
+
+export function encodeTask(task: Task): string {
+  const { id, from, key, message, input, caller, deadlineAt } = task;
+  return JSON.stringify({ id, from, key, message, input, caller, deadlineAt });
+}

@@ -1,0 +1,87 @@
+/** Reads what a handler returned, and holds it to its limits before anything of it counts. */
+import { strict as assert } from "node:assert";
+import {
+  KEY_CHARS_MAX,
+  ROW_BYTES_MAX,
+  TRANSITION_REMINDERS_MAX,
+  TRANSITION_ROWS_MAX,
+  TRANSITION_SEND_BYTES_MAX,
+  TRANSITION_SENDS_MAX,
+} from "../../schemas/limits.ts";
+import { encodeKey } from "../../schemas/subjects.ts";
+import type { AnyActorDefinition, Transition } from "./define-actor.ts";
+import type { Unsent } from "./outbox.ts";
+
+export interface Effects {
+  rows: [row: string, written: { value: unknown; text: string | null }][];
+  remind: [message: string, at: number | null][];
+  sends: Unsent[];
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: handlers of every kind end here.
+type AnyTransition = Transition<any, any, any, any>;
+
+// The last time that the four-digit years of a schedule (RFC 3339) can name.
+const LAST_TIME = Date.UTC(9999, 11, 31);
+const KEYS = new Set(["state", "rows", "reply", "send", "remind"]);
+
+/** The effects besides state and reply, or undefined where there is none. Throws Error past a limit. */
+export function readTransition(
+  definition: AnyActorDefinition,
+  address: string,
+  transition: AnyTransition,
+): Effects | undefined {
+  // The compiler does not see a misspelled key in every place, and it would lose sends in silence.
+  for (const key in transition) assert(KEYS.has(key), `A transition has no "${key}"`);
+  assert(transition.state !== undefined, "A transition has a state");
+  const { rows, send, remind } = transition;
+  if (!rows && !send?.length && !remind) return undefined;
+  assert(definition.durable, `${definition.contract.kind} is not durable: it has only a state`);
+  return {
+    rows: readRows(definition, rows ?? {}),
+    remind: readReminders(remind ?? {}),
+    sends: readSends(address, send ?? []),
+  };
+}
+
+function readRows(definition: AnyActorDefinition, rows: Record<string, unknown>): Effects["rows"] {
+  const entries = Object.entries(rows);
+  within("rows", entries.length, TRANSITION_ROWS_MAX);
+  assert(entries.length === 0 || definition.rows, `${definition.contract.kind} has no rows`);
+  return entries.map(([row, value]) => {
+    within("characters of a row's name", encodeKey(row).length, KEY_CHARS_MAX);
+    const text = value === null ? null : JSON.stringify(value);
+    within(`bytes of row ${row}`, text === null ? 0 : Buffer.byteLength(text), ROW_BYTES_MAX);
+    return [row, { value, text }];
+  });
+}
+
+function readReminders(remind: Record<string, number | null | undefined>): Effects["remind"] {
+  const entries = Object.entries(remind).filter(
+    (entry): entry is [string, number | null] => entry[1] !== undefined,
+  );
+  within("reminders", entries.length, TRANSITION_REMINDERS_MAX);
+  for (const [message, at] of entries) {
+    const valid = at === null || (Number.isInteger(at) && at > 0 && at <= LAST_TIME);
+    assert(valid, `Reminder ${message} has a time in whole epoch ms, not ${at}`);
+  }
+  return entries;
+}
+
+function readSends(address: string, send: AnyTransition["send"] & object): Unsent[] {
+  within("sends", send.length, TRANSITION_SENDS_MAX);
+  let chars = 0;
+  return send.map((envelope) => {
+    within("characters of a key", encodeKey(envelope.key).length, KEY_CHARS_MAX);
+    assert(envelope.key !== "", "A send has a key");
+    const message = { from: address, ...envelope };
+    const text = JSON.stringify(message);
+    chars += Buffer.byteLength(text);
+    within("bytes of sends", chars, TRANSITION_SEND_BYTES_MAX);
+    return { message, text };
+  });
+}
+
+function within(what: string, count: number, max: number): void {
+  if (count > max) throw new Error(`Cannot commit transition: ${count} ${what}, at most ${max}`);
+}

@@ -1,0 +1,259 @@
+/** Runs workers: pulls one task for each free slot of a lane, and sees to it that every task has an end its asker hears. */
+import type { JsMsg } from "@nats-io/jetstream";
+import type { Logger } from "pino";
+import type { Envelope } from "../../schemas/contract.ts";
+import { ActorError } from "../../schemas/errors.ts";
+import {
+  READER_RETRY_MS,
+  TASK_HEARTBEAT_MS,
+  TASK_PULL_MS,
+  TASK_RETRY_MS,
+  TASK_TRIES_MAX,
+} from "../../schemas/limits.ts";
+import {
+  addressOf,
+  cancelSubject,
+  STREAMS,
+  taskConsumer,
+  taskSubject,
+} from "../../schemas/subjects.ts";
+import { publishMail } from "./actor-client.ts";
+import { writeAtomically } from "./atomic-batch.ts";
+import type { Bus } from "./bus.ts";
+import type { Clock } from "./clock.ts";
+import type { AnyWorkerDefinition } from "./define-worker.ts";
+import { InvalidInput } from "./refusal.ts";
+import type { ServiceCounts } from "./service-counts.ts";
+import { encodeTask, Task } from "./task.ts";
+import { CallerGone, TaskCaller } from "./task-caller.ts";
+
+export interface WorkerHostParts {
+  bus: Bus;
+  definitions: readonly AnyWorkerDefinition[];
+  clock: Clock;
+  logger: Logger;
+  counts: ServiceCounts;
+}
+
+/** What a running task needs at hand. */
+interface Run {
+  definition: AnyWorkerDefinition;
+  task: Task;
+  message: JsMsg;
+  attempt: number;
+  signal: AbortSignal;
+  caller: TaskCaller | undefined;
+}
+
+export class WorkerHost {
+  readonly #parts: WorkerHostParts;
+  readonly #stopping = new AbortController();
+  readonly #slots: Promise<void>[] = [];
+  readonly #running = new Set<AbortController>();
+
+  constructor(parts: WorkerHostParts) {
+    this.#parts = parts;
+  }
+
+  start(): void {
+    for (const definition of this.#parts.definitions) {
+      for (const [lane, slots] of Object.entries(definition.slots)) {
+        for (let slot = 0; slot < slots; slot++) this.#slots.push(this.#serve(definition, lane));
+      }
+    }
+  }
+
+  /** Takes no more tasks and finishes those it has; what is not done after `withinMs` goes to another worker. */
+  async stop(withinMs: number): Promise<void> {
+    this.#stopping.abort();
+    const finished = new AbortController();
+    const idle = Promise.all(this.#slots).finally(() => finished.abort());
+    await this.#parts.clock.wait(withinMs, finished.signal);
+    for (const running of this.#running) running.abort(new HostStopping());
+    await idle;
+  }
+
+  async #serve(definition: AnyWorkerDefinition, lane: string): Promise<void> {
+    const { bus, clock, logger } = this.#parts;
+    const name = taskConsumer(definition.contract.kind, lane);
+    const { signal } = this.#stopping;
+    while (!signal.aborted) {
+      try {
+        const consumer = await bus.jetstream.jetstream().consumers.get(STREAMS.tasks, name);
+        while (!signal.aborted) {
+          // A short pull, so that stopping does not wait for a long one.
+          const message = await consumer.next({ expires: TASK_PULL_MS, bind: true });
+          if (message) await this.#handle(definition, message);
+        }
+      } catch (error) {
+        logger.warn({ err: error, consumer: name }, "tasks not pulled, will try again");
+        await clock.wait(READER_RETRY_MS, signal);
+      }
+    }
+  }
+
+  async #handle(definition: AnyWorkerDefinition, message: JsMsg): Promise<void> {
+    const { logger, clock, counts } = this.#parts;
+    const { kind } = definition.contract;
+    if (this.#stopping.signal.aborted) return message.nak();
+    const read = Task.safeParse(readJson(message));
+    if (!read.success) {
+      logger.error({ err: read.error, kind, sequence: message.seq }, "unreadable task dropped");
+      return message.term("unreadable");
+    }
+    const controller = new AbortController();
+    this.#running.add(controller);
+    const startedAt = clock.monotonic();
+    const finished = new AbortController();
+    const task = read.data;
+    const cancelled = this.#parts.bus.connection.subscribe(cancelSubject(task.id), {
+      callback: () => controller.abort(new CallerGone()),
+    });
+    if (task.deadlineAt !== undefined) {
+      void clock
+        .wait(Math.max(0, task.deadlineAt - clock.now()), finished.signal)
+        .then(() => controller.abort(new DeadlinePassed()));
+    }
+    void this.#keepAlive(message, finished.signal);
+    const { signal } = controller;
+    const caller = task.caller && new TaskCaller(this.#parts.bus, clock, task.caller, signal);
+    const run = { definition, task, message, attempt: message.info.deliveryCount, signal, caller };
+    try {
+      const error = await this.#run(run);
+      const answer = error ? { refusal: error } : { reply: "" };
+      counts.count(kind, task.message, answer, clock.monotonic() - startedAt);
+    } finally {
+      finished.abort();
+      cancelled.unsubscribe();
+      this.#running.delete(controller);
+    }
+  }
+
+  async #keepAlive(message: JsMsg, finished: AbortSignal): Promise<void> {
+    while (!finished.aborted) {
+      await this.#parts.clock.wait(TASK_HEARTBEAT_MS, finished);
+      if (!finished.aborted) message.working();
+    }
+  }
+
+  /** Returns the error that ended the task, if one did. Never rejects. */
+  async #run(run: Run): Promise<ActorError | undefined> {
+    const { logger } = this.#parts;
+    const { message, task, attempt, definition, signal } = run;
+    try {
+      if (attempt > TASK_TRIES_MAX) {
+        throw new ActorError(
+          "internal_error",
+          `Cannot finish task: ${TASK_TRIES_MAX} workers died of it`,
+        );
+      }
+      await this.#finish(run);
+      message.ack();
+      return undefined;
+    } catch (thrown) {
+      const error = signal.aborted ? signal.reason : thrown;
+      const named = { kind: definition.contract.kind, key: task.key, name: task.message, attempt };
+      if (error instanceof CallerGone) {
+        message.ack();
+        return undefined;
+      }
+      if (error instanceof HostStopping) {
+        message.nak();
+        return undefined;
+      }
+      const refusal = refusalOfTask(error);
+      if (!refusal && attempt < TASK_TRIES_MAX) {
+        logger.warn({ ...named, err: error }, "task failed, will be tried again");
+        message.nak(TASK_RETRY_MS * 2 ** (attempt - 1));
+        return new ActorError("internal_error", String(error));
+      }
+      if (!refusal) logger.error({ ...named, err: error }, "task given up");
+      return this.#giveUp(
+        run,
+        refusal ?? new ActorError("internal_error", "Cannot finish task: see the log"),
+      );
+    }
+  }
+
+  async #finish({ definition, task, attempt, signal, caller }: Run): Promise<void> {
+    const schema = definition.contract.messages[task.message];
+    const handler = definition.handlers[task.message];
+    if (!schema || !handler) {
+      const text = `Cannot run task: ${definition.contract.kind} has no "${task.message}"`;
+      throw new ActorError("invalid_request", text);
+    }
+    signal.throwIfAborted();
+    const input = caller ? await caller.start(task.input) : task.input;
+    const parsed = schema.input.safeParse(input);
+    if (!parsed.success) throw new InvalidInput(task.message, parsed.error);
+    const deadlineAt = task.deadlineAt ?? Number.POSITIVE_INFINITY;
+    const outcome = await handler(parsed.data, { key: task.key, signal, attempt, deadlineAt });
+    await this.#publish(task, outcome.send ?? []);
+    if (!caller || !schema.reply) return;
+    await caller.reply(JSON.stringify(schema.reply.parse(outcome.reply)));
+    await caller.stream(outcome.chunks);
+  }
+
+  /** The asker hears why, by message or at its inbox. If even that fails, the task comes back and is given up again. */
+  async #giveUp(
+    { definition, task, message, caller }: Run,
+    error: ActorError,
+  ): Promise<ActorError> {
+    try {
+      const input = definition.contract.messages[task.message]?.input.safeParse(task.input);
+      const failed = definition.failures[task.message];
+      if (failed && input?.success) {
+        await this.#publish(task, failed(input.data, error, { key: task.key }), "failed");
+      }
+      await caller?.refuse(error);
+      message.term(error.code);
+    } catch (cause) {
+      if (cause instanceof CallerGone) message.ack();
+      else {
+        this.#parts.logger.error(
+          { err: cause, key: task.key },
+          "failure not reported, will be tried again",
+        );
+        message.nak(TASK_RETRY_MS);
+      }
+    }
+    return error;
+  }
+
+  /** The ids are the same at every try, so the bus drops what an earlier try already sent. */
+  async #publish(task: Task, envelopes: readonly Envelope[], suffix = "sent"): Promise<void> {
+    const { bus, clock } = this.#parts;
+    for (const [index, { to, kind, key, message, input, lane = "" }] of envelopes.entries()) {
+      const id = `${task.id}-${suffix}-${index}`;
+      const from = `task.${task.id}`;
+      if (to === "actor") {
+        await publishMail(bus, clock, { id, from, address: addressOf(kind, key), message, input });
+      } else {
+        const payload = encodeTask({ id, from, key, message, input });
+        const headers = { "Nats-Msg-Id": id };
+        await writeAtomically(bus, [{ subject: taskSubject(kind, lane), payload, headers }]);
+      }
+    }
+  }
+}
+
+/** This process ends before the task does: another worker takes it at once. */
+class HostStopping extends Error {}
+class DeadlinePassed extends Error {}
+
+function refusalOfTask(error: unknown): ActorError | undefined {
+  if (error instanceof ActorError) return error;
+  if (error instanceof InvalidInput) return error.refusal;
+  if (error instanceof DeadlinePassed) {
+    return new ActorError("deadline_exceeded", "Cannot finish task: its deadline passed");
+  }
+  return undefined;
+}
+
+function readJson(message: JsMsg): unknown {
+  try {
+    return message.json();
+  } catch {
+    return undefined;
+  }
+}

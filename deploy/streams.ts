@@ -1,0 +1,132 @@
+/** Declares every stream, bucket and consumer. Safe to run again, at each start of every process. */
+import {
+  AckPolicy,
+  DiscardPolicy,
+  JetStreamApiError,
+  type JetStreamManager,
+  RetentionPolicy,
+  StorageType,
+  type StreamConfig,
+} from "@nats-io/jetstream";
+import { nanos } from "@nats-io/transport-node";
+import type { TaskContract } from "../schemas/contract.ts";
+import {
+  DEAD_LETTER_DAYS,
+  DEAD_LETTERS_MAX,
+  LANE_TASKS_MAX,
+  MAIL_MESSAGES_MAX,
+  TASK_ACK_WAIT_MS,
+} from "../schemas/limits.ts";
+import {
+  STREAMS,
+  stateBucket,
+  stateSubjects,
+  taskConsumer,
+  taskSubject,
+} from "../schemas/subjects.ts";
+
+const STREAM_EXISTS = 10058;
+const DAY_MS = 24 * 60 * 60 * 1_000;
+/** A lease that ended, or a row that was removed, stays visible to those who watch for so long. */
+const MARKER_MS = 60_000;
+
+export interface StreamsOptions {
+  replicas: number;
+  /** State streams: one on one machine; more let commits of different shards run beside each other. */
+  buckets: number;
+  tasks: readonly TaskContract[];
+}
+
+export async function declareStreams(
+  jetstream: JetStreamManager,
+  { replicas, buckets, tasks }: StreamsOptions,
+): Promise<void> {
+  const shared = { storage: StorageType.File, num_replicas: replicas };
+  const streams: StreamDeclaration[] = Array.from({ length: buckets }, (_, index) => ({
+    ...shared,
+    ...stateStream(stateBucket(index)),
+  }));
+  streams.push(
+    {
+      ...shared,
+      name: STREAMS.mail,
+      description: "Messages from actor to actor, and how much of each shard's outbox is in here",
+      subjects: ["mail.>", "sent.*"],
+      allow_atomic: true,
+      allow_rollup_hdrs: true,
+      allow_direct: true,
+      // Full, it refuses: outboxes fill and actors answer busy. Nothing is dropped.
+      max_msgs: MAIL_MESSAGES_MAX,
+      discard: DiscardPolicy.New,
+    },
+    {
+      ...shared,
+      name: STREAMS.tasks,
+      description: "Work for workers, a subject a lane",
+      subjects: ["task.>"],
+      retention: RetentionPolicy.Workqueue,
+      max_msgs_per_subject: LANE_TASKS_MAX,
+      discard: DiscardPolicy.New,
+      discard_new_per_subject: true,
+    },
+    {
+      ...shared,
+      name: STREAMS.dead,
+      description: "Messages nobody could handle, with their error",
+      subjects: ["dead.>"],
+      allow_direct: true,
+      max_age: nanos(DEAD_LETTER_DAYS * DAY_MS),
+      max_msgs: DEAD_LETTERS_MAX,
+      discard: DiscardPolicy.Old,
+    },
+  );
+  await Promise.all(streams.map((stream) => declareStream(jetstream, stream)));
+  const lanes = tasks.flatMap(({ kind, lanes }) => lanes.map((lane) => ({ kind, lane })));
+  await Promise.all(
+    lanes.map(({ kind, lane }) =>
+      jetstream.consumers.add(STREAMS.tasks, {
+        durable_name: taskConsumer(kind, lane),
+        filter_subject: taskSubject(kind, lane),
+        ack_policy: AckPolicy.Explicit,
+        ack_wait: nanos(TASK_ACK_WAIT_MS),
+        max_ack_pending: LANE_TASKS_MAX,
+        // Tries are counted by the worker, which tells the asker; the server would go silent.
+        max_deliver: -1,
+      }),
+    ),
+  );
+}
+
+type StreamDeclaration = Partial<StreamConfig> & { name: string };
+
+/** A KV bucket by its names, made by hand since it holds more: leases, schedules and atomic batches. */
+function stateStream(bucket: string): StreamDeclaration {
+  const { stream, all } = stateSubjects(bucket);
+  return {
+    name: stream,
+    description: "State of actors, with leases, epochs, outboxes and reminders of their shards",
+    subjects: [all],
+    max_msgs_per_subject: 1,
+    // Schedules are refused where new messages are discarded.
+    discard: DiscardPolicy.Old,
+    allow_rollup_hdrs: true,
+    // Reads of state go to the leader; this is for the tools of operators.
+    allow_direct: true,
+    allow_atomic: true,
+    allow_msg_ttl: true,
+    subject_delete_marker_ttl: nanos(MARKER_MS),
+    allow_msg_schedules: true,
+  };
+}
+
+async function declareStream(
+  jetstream: JetStreamManager,
+  stream: StreamDeclaration,
+): Promise<void> {
+  try {
+    await jetstream.streams.add(stream);
+  } catch (error) {
+    if (!(error instanceof JetStreamApiError) || error.code !== STREAM_EXISTS) throw error;
+    await jetstream.streams.update(stream.name, stream);
+  }
+}
