@@ -116,20 +116,15 @@ export class Activation {
   /** Runs a call, or answers it from memory if it ran before; refuses past MAILBOX_MAX. */
   call(call: IncomingCall): void {
     this.#lastUsedAt = this.#host.clock.monotonic();
-    if (this.#ended) return call.respond({ misdirected: true });
-    const waiting =
-      this.#mailbox.length + this.#open.waiting.length + (this.#committing?.waiting.length ?? 0);
-    if (waiting >= MAILBOX_MAX) return call.respond(this.#busy("its mailbox is full"));
-    if (!this.#actor || isFull(this.#open)) return void this.#mailbox.push(call);
-    // Its caller has given up; by the same rule no reply is remembered for ever.
-    if (call.deadlineAt < this.#host.clock.now()) return call.respond({ dropped: true });
-    const earlier = call.id && this.#actor.replies.find(call.id);
-    if (earlier === "settled") return call.respond({ dropped: true });
-    if (earlier) return this.#answer(call.respond, earlier);
-    if (call.id && this.#actor.replies.isFull(call.id)) {
-      return call.respond(this.#busy("too many of this client's calls are unsettled"));
+    if (this.#ended) call.respond({ misdirected: true });
+    else if (this.#waitingCalls >= MAILBOX_MAX) call.respond(this.#busy("its mailbox is full"));
+    else if (!this.#actor || isFull(this.#open)) this.#mailbox.push(call);
+    // Its caller has given up; by the same rule no reply need be remembered for ever.
+    else if (call.deadlineAt < this.#host.clock.now()) call.respond({ dropped: true });
+    else {
+      const answer = this.#earlierAnswer(this.#actor, call) ?? this.#runCall(this.#actor, call);
+      this.#answer(call.respond, answer);
     }
-    this.#answer(call.respond, this.#runCall(this.#actor, call));
   }
 
   /** Runs a delivery after those before it. One that fails is tried again later; meanwhile calls go on. */
@@ -211,6 +206,22 @@ export class Activation {
     this.#open = emptyChange();
     this.#mailbox = [];
     return { waiting, delivered };
+  }
+
+  get #waitingCalls(): number {
+    const committing = this.#committing?.waiting.length ?? 0;
+    return this.#mailbox.length + this.#open.waiting.length + committing;
+  }
+
+  /** What a call is answered that ran before, or that may not run. */
+  #earlierAnswer(actor: LoadedActor, { id }: IncomingCall): Answer | undefined {
+    if (!id) return undefined;
+    const earlier = actor.replies.find(id);
+    if (earlier === "settled") return { dropped: true };
+    if (earlier) return earlier;
+    return actor.replies.isFull(id)
+      ? this.#busy("too many of this client's calls are unsettled")
+      : undefined;
   }
 
   #runCall(actor: LoadedActor, call: IncomingCall): Answer {

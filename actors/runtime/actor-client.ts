@@ -1,6 +1,6 @@
 /** Calls actors, sends to them and has tasks done, from anywhere on the bus. */
 import { randomBytes } from "node:crypto";
-import type { Msg } from "@nats-io/transport-node";
+import type { Msg, MsgHdrs } from "@nats-io/transport-node";
 import type { z } from "zod";
 import type {
   Calls,
@@ -227,12 +227,9 @@ export class BusActorClient implements ActorClient {
     const { headers } = msg;
     if (!headers) {
       this.#settle(pending);
-      return pending.resolve(msg.json());
-    }
-    // 503: nobody owns the shard at this moment. 421: its owner has just changed.
-    const code = headers.get("Nats-Service-Error-Code");
-    if (headers.code === 503 || code === MISDIRECTED_CODE) return this.#sendLater(pending);
-    this.#refuse(pending, decodeRefusal(msg.string()));
+      pending.resolve(msg.json());
+    } else if (isMisdirected(headers)) this.#sendLater(pending);
+    else this.#refuse(pending, decodeRefusal(msg.string()));
   }
 
   #sendLater(pending: Pending): void {
@@ -272,6 +269,10 @@ export class BusActorClient implements ActorClient {
     if (unsettled?.size === 0) this.#unsettled.delete(address);
   }
 }
+
+/** 503: nobody owns the shard at this moment. 421: its owner has just changed. */
+const isMisdirected = (headers: MsgHdrs) =>
+  headers.code === 503 || headers.get("Nats-Service-Error-Code") === MISDIRECTED_CODE;
 
 /** Stores mail under its id: repeating it within the stream's duplicate window stores it once. */
 export async function publishMail(

@@ -175,7 +175,10 @@ export class ActorHost {
     if (!call) return;
     const { kind, key } = readAddress(msg.subject);
     this.#count(kind, call);
-    if (shard.status !== "open") return call.respond({ misdirected: true });
+    if (shard.status !== "open") {
+      call.respond({ misdirected: true });
+      return;
+    }
     try {
       if (this.#callsInFlight > HOST_CALLS_MAX) {
         const message = `Cannot call ${kind}: its host has ${HOST_CALLS_MAX} calls in flight`;
@@ -202,10 +205,12 @@ export class ActorHost {
 
   /** Nothing was written that a lost fence would have stopped, so ownership is made sure of first. */
   #answerRead(shard: Shard, respond: IncomingCall["respond"], answer: Answer): void {
-    if (shard.status === "gone") return respond({ misdirected: true });
-    if (this.placement.holdsLease()) return respond(answer);
-    shard.confirmation ??= this.#confirm(shard);
-    void shard.confirmation.then((owned) => respond(owned ? answer : { misdirected: true }));
+    if (shard.status === "gone") respond({ misdirected: true });
+    else if (this.placement.holdsLease()) respond(answer);
+    else {
+      shard.confirmation ??= this.#confirm(shard);
+      void shard.confirmation.then((owned) => respond(owned ? answer : { misdirected: true }));
+    }
   }
 
   async #confirm(shard: Shard): Promise<boolean> {

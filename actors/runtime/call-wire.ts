@@ -49,11 +49,11 @@ function isOwnCall(value: unknown): value is z.infer<typeof CallMessage> {
   if (typeof value !== "object" || value === null) return false;
   const call = value as Record<string, unknown>;
   return (
-    typeof call["message"] === "string" &&
-    typeof call["client"] === "string" &&
-    typeof call["number"] === "number" &&
-    typeof call["settled"] === "number" &&
-    typeof call["deadlineAt"] === "number"
+    typeof call.message === "string" &&
+    typeof call.client === "string" &&
+    typeof call.number === "number" &&
+    typeof call.settled === "number" &&
+    typeof call.deadlineAt === "number"
   );
 }
 

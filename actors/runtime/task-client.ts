@@ -150,38 +150,33 @@ class WaitingRun<R> {
 
   #receive(msg: Msg): void {
     const [step, index] = msg.subject.slice(this.#inbox.length + 1).split(".");
-    switch (step) {
-      case "started":
-        return this.#started(msg);
-      case "input": {
-        const from = Number(index) * CHUNK_BYTES;
-        return void msg.respond(this.#input.subarray(from, from + CHUNK_BYTES));
-      }
-      case "refused":
-        msg.respond();
-        return this.fail(decodeRefusal(msg.string()));
-      case "reply":
-        msg.respond();
-        if (this.#replied) return;
-        this.#replied = true;
-        return this.#done.resolve({ reply: msg.json<R>(), chunks: this.#read() });
-      case "chunk":
-        return this.#take(Number(index), msg);
-      case "end":
-        msg.respond();
-        this.#complete = true;
-        return this.#wake();
+    if (step === "chunk") {
+      this.#take(Number(index), msg);
+      return;
+    }
+    if (step === "input") {
+      const from = Number(index) * CHUNK_BYTES;
+      msg.respond(this.#input.subarray(from, from + CHUNK_BYTES));
+      return;
+    }
+    msg.respond();
+    if (step === "started") this.#started();
+    else if (step === "refused") this.fail(decodeRefusal(msg.string()));
+    else if (step === "reply" && !this.#replied) {
+      this.#replied = true;
+      this.#done.resolve({ reply: msg.json<R>(), chunks: this.#read() });
+    } else if (step === "end") {
+      this.#complete = true;
+      this.#wake();
     }
   }
 
-  #started(msg: Msg): void {
+  #started(): void {
     this.#attempt += 1;
-    msg.respond();
     if (this.#replied && !this.#complete) {
-      // Another worker starts from the beginning, but the bytes of the first are on their way already.
-      this.fail(
-        new ActorError("unavailable", "Cannot finish task: its worker died while it answered"),
-      );
+      // Another worker starts from the beginning, but bytes of the first are on their way already.
+      const text = "Cannot finish task: its worker died while it answered";
+      this.fail(new ActorError("unavailable", text));
     }
   }
 
