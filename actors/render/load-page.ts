@@ -1,5 +1,5 @@
 /** Brings the page to the state its caller wants it in: loaded, completed with tags, waited for. */
-import { PuppeteerError } from "puppeteer-core";
+import { type Page, PuppeteerError } from "puppeteer-core";
 import { ActorError } from "../../schemas/errors.ts";
 import type { LoadEvent } from "../../schemas/http/page-parameters.ts";
 import { GOTO_TIMEOUT_MS } from "../../schemas/limits.ts";
@@ -66,6 +66,7 @@ export async function loadPage(
         if (url !== undefined) await page.goto(url, { ...definedOf(options), ...wait });
         else await page.setContent(html ?? "", wait);
         document.check();
+        await document.checkContent();
         if (requestsMax !== undefined)
           await requests.quiet(requestsMax, { signal: limited, clock });
       });
@@ -95,6 +96,7 @@ export async function loadPage(
     const error = () =>
       new ActorError("wait_timed_out", `Cannot find "${selector}": it did not come in ${ms} ms`);
     await within({ ms, error, signal, clock }, async (limited) => {
+      if (!(await isSelector(page, selector))) throw invalidSelector();
       await page.waitForSelector(selector, { visible, hidden, timeout: 0, signal: limited });
     });
   }
@@ -103,7 +105,8 @@ export async function loadPage(
     try {
       await wait();
     } catch (error) {
-      if (!bestAttempt || signal.aborted || !(error instanceof ActorError)) throw error;
+      const isWait = error instanceof ActorError && error.code !== "invalid_request";
+      if (!bestAttempt || signal.aborted || !isWait) throw error;
     }
   }
 }
@@ -116,6 +119,24 @@ function waitsOf(waitUntil: LoadEvent | readonly LoadEvent[]) {
   if (wanted.has("domcontentloaded")) events.push("domcontentloaded");
   if (wanted.has("load") || requestsMax !== undefined) events.push("load");
   return { events, requestsMax };
+}
+
+/** Puppeteer's own kinds of selectors, which browsers do not know. */
+const PUPPETEERS = /^(?:aria|pierce|text|xpath)\/|::-p-|>>>/;
+
+/** Puppeteer would wait for what is no selector until the time is over. */
+async function isSelector(page: Page, selector: string): Promise<boolean> {
+  if (PUPPETEERS.test(selector)) return true;
+  const select = `document.createDocumentFragment().querySelector(${JSON.stringify(selector)})`;
+  const outcome = await page.evaluate(`try { ${select}; true } catch { false }`);
+  return outcome === true;
+}
+
+function invalidSelector(): ActorError {
+  const fault = { pointer: "/waitForSelector/selector", message: "Expected a CSS selector" };
+  return new ActorError("invalid_request", "Cannot wait for selector: it is none", {
+    faults: [fault],
+  });
 }
 
 function isTimeout(error: unknown): boolean {

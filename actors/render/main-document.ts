@@ -1,8 +1,8 @@
 /** Watches what the page itself is: where it comes from, and whether it came at all. */
 import type { HTTPRequest, HTTPResponse, Page } from "puppeteer-core";
-import type { ActorError } from "../../schemas/errors.ts";
+import { ActorError } from "../../schemas/errors.ts";
 import type { EgressProxy } from "../egress/egress-proxy.ts";
-import { navigationError } from "./navigation-errors.ts";
+import { hostOf, navigationError } from "./navigation-errors.ts";
 
 /** The proxy's own answers carry it. */
 const EGRESS_HEADER = "x-trunkline-egress";
@@ -48,6 +48,21 @@ export class MainDocument {
     // A site may send such a header too; what the proxy noted it cannot forge.
     const failure = this.#egress.failureOf(response.url());
     if (failure !== undefined) throw navigationError("ERR_FAILED", response.url(), failure);
+  }
+
+  /** Throws when the site answered an error with nothing in it: a blank page would hide that. */
+  async checkContent(): Promise<void> {
+    const response = this.#response;
+    if (response === undefined || response.status() < 400) return;
+    // A body the browser does not have any more was not empty.
+    const body = await response.buffer().catch(() => undefined);
+    if (body?.length === 0) {
+      const what = `Cannot load ${hostOf(response.url())}`;
+      throw new ActorError(
+        "response_failed",
+        `${what}: it answered ${response.status()} without content`,
+      );
+    }
   }
 
   #isOfPage(request: HTTPRequest): boolean {

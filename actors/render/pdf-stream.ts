@@ -123,12 +123,18 @@ function printParameters(options: Partial<PdfOptions> = {}): Protocol.Page.Print
 async function fontsReady({ page }: RenderContext, { signal, clock }: Limits): Promise<void> {
   const late = new Error("the fonts are late");
   const limit = { ms: FONTS_WAIT_MS, error: () => late, signal, clock };
-  // As text, since it runs in the page.
-  const ready = () => page.evaluate("document.fonts.ready.then(() => undefined)");
+  const ready = () => page.evaluate(LOADING_FONTS);
   await within(limit, ready).catch((error) => {
     if (error !== late) throw error;
   });
 }
+
+// Runs in the page. Layout tells which fonts are needed. `document.fonts.ready` would wait for images and all else.
+const LOADING_FONTS = `
+  document.documentElement?.offsetHeight;
+  Promise.allSettled(
+    [...document.fonts].filter(({ status }) => status === "loading").map(({ loaded }) => loaded),
+  ).then(() => undefined)`;
 
 // The protocol has one code for all that Chromium refuses to print, so its text is what there is to tell them apart.
 const FAULTS: Record<string, { pointer: string; message: string }> = {

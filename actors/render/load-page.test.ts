@@ -1,0 +1,273 @@
+import { expect } from "chai";
+import { openPool, print } from "../../scripts/testing/printer.ts";
+import { refusalOf } from "../../scripts/testing/refusal.ts";
+import { WebSite } from "../../scripts/testing/web-site.ts";
+
+const DONE_AFTER_300_MS = `<title>early</title><script>
+  setTimeout(() => { document.title = "late"; document.body.append(document.createElement("b")) }, 300)</script><body>`;
+
+describe("loadPage", function () {
+  this.timeout(20_000);
+  const pool = openPool();
+  let site: WebSite;
+
+  before(async () => {
+    [site] = await Promise.all([WebSite.start(), pool.start()]);
+    site.page("/slow.png", (_, response) => setTimeout(() => response.end(), 300));
+    site.page("/never", () => {});
+    site.page("/endless", (_, response) => {
+      response.writeHead(200, { "Content-Type": "text/event-stream" }).write("data: 1\n\n");
+    });
+  });
+  after(async () => {
+    await Promise.all([pool.close(), site[Symbol.asyncDispose]()]);
+  });
+
+  describe("load events", () => {
+    const slow = (wait: string) =>
+      `<title>early</title><img src="${site.url}/slow.png"><script>on${wait} = () => document.title = "${wait}"</script>`;
+
+    it("domcontentloaded is the default, and does not wait for images", async () => {
+      expect((await print(pool, { html: slow("load") })).title).to.equal("early");
+      const url = site.page("/images", slow("load"));
+      expect((await print(pool, { url })).title).to.equal("early");
+    });
+
+    it("load waits for images, alone and in a list, by url and by html", async () => {
+      const url = site.page("/images", slow("load"));
+      const gotoOptions = { waitUntil: ["domcontentloaded" as const, "load" as const] };
+      expect((await print(pool, { url, gotoOptions })).title).to.equal("load");
+      const html = slow("load");
+      expect((await print(pool, { html, gotoOptions: { waitUntil: "load" } })).title).to.equal(
+        "load",
+      );
+    });
+
+    it("networkidle0 waits for what begins after the load, by url and by html", async () => {
+      const html = `<title>early</title><script>
+        onload = () => setTimeout(() => fetch("${site.url}/slow.png", { mode: "no-cors" })
+          .then(() => document.title = "fetched"), 200)</script>`;
+      const url = site.page("/late", html);
+      const gotoOptions = { waitUntil: "networkidle0" as const };
+      expect((await print(pool, { url, gotoOptions })).title).to.equal("fetched");
+      expect((await print(pool, { html, gotoOptions })).title).to.equal("fetched");
+    });
+
+    it("networkidle2 lets two requests stay open, networkidle0 none", async () => {
+      const url = site.page(
+        "/open",
+        `<title>open</title><script>fetch("/never"); fetch("/never?2")</script>`,
+      );
+      const gotoOptions = { waitUntil: "networkidle2" as const, timeout: 3_000 };
+      expect((await print(pool, { url, gotoOptions })).title).to.equal("open");
+      const none = { waitUntil: "networkidle0" as const, timeout: 900 };
+      expect((await refusalOf(print(pool, { url, gotoOptions: none }))).code).to.equal(
+        "navigation_timed_out",
+      );
+    });
+
+    it("networkidle0 does not wait for event streams", async () => {
+      const url = site.page(
+        "/stream",
+        `<title>stream</title><script>new EventSource("/endless")</script>`,
+      );
+      const gotoOptions = { waitUntil: "networkidle0" as const, timeout: 5_000 };
+      expect((await print(pool, { url, gotoOptions })).title).to.equal("stream");
+    });
+  });
+
+  describe("timeouts", () => {
+    it("gotoOptions.timeout ends a load; bestAttempt prints what has come", async () => {
+      const url = site.page("/hanging", `<title>part</title><img src="/never">`);
+      const gotoOptions = { waitUntil: "load" as const, timeout: 400 };
+      const { code, details } = await refusalOf(print(pool, { url, gotoOptions }));
+      expect(code).to.equal("navigation_timed_out");
+      expect(details.browserMs).to.be.within(350, 5_000);
+      expect((await print(pool, { url, gotoOptions, bestAttempt: true })).title).to.equal("part");
+    });
+
+    it("bestAttempt is no help where no document has come", async () => {
+      const request = {
+        url: `${site.url}/never`,
+        gotoOptions: { timeout: 300 },
+        bestAttempt: true,
+      };
+      expect((await refusalOf(print(pool, request))).code).to.equal("navigation_timed_out");
+    });
+
+    it("a script that never ends is ended", async () => {
+      const gotoOptions = { timeout: 400 };
+      const html = "<script>while (true) {}</script>";
+      expect((await refusalOf(print(pool, { html, gotoOptions }))).code).to.equal(
+        "navigation_timed_out",
+      );
+      const late = "<script>setTimeout(() => { while (true) {} })</script>";
+      const request = { html: late, waitForTimeout: 50, actionTimeout: 400 };
+      expect((await refusalOf(print(pool, request))).code).to.equal("wait_timed_out");
+      const pdfOptions = { timeout: 400 };
+      const printing = { html: late, waitForTimeout: 50, pdfOptions };
+      expect((await refusalOf(print(pool, printing))).code).to.equal("wait_timed_out");
+    });
+
+    it("a deadline that passes is a deadline exceeded, in every phase", async () => {
+      const phases = [
+        { url: `${site.url}/never` },
+        { html: "<p>x", waitForSelector: { selector: "b" } },
+        { html: "<p>x", waitForTimeout: 60_000 },
+        { html: "<script>setTimeout(() => { while (true) {} })</script>", waitForTimeout: 50 },
+      ];
+      for (const phase of phases) {
+        const { code, details } = await refusalOf(print(pool, phase, { deadlineMs: 400 }));
+        expect(code).to.equal("deadline_exceeded");
+        expect(details.browserMs).to.be.within(1, 5_000);
+      }
+      expect((await refusalOf(print(pool, { html: "x" }, { deadlineMs: -1 }))).code).to.equal(
+        "deadline_exceeded",
+      );
+    });
+
+    it("a caller who leaves ends the task", async () => {
+      const leaving = new AbortController();
+      const asked = new Promise<void>((resolve) => {
+        site.page("/left", (request) => {
+          request.once("close", resolve);
+          leaving.abort();
+        });
+      });
+      const printing = print(pool, { url: `${site.url}/left` }, { signal: leaving.signal });
+      expect((await refusalOf(printing)).code).to.equal("cancelled");
+      await asked;
+    });
+  });
+
+  describe("waits", () => {
+    it("waitForSelector waits for an element, for it to be seen, and for it to go", async () => {
+      const wait = (waitForSelector: { selector: string; visible?: boolean; hidden?: boolean }) =>
+        print(pool, { html: DONE_AFTER_300_MS, waitForSelector });
+      expect((await wait({ selector: "b" })).title).to.equal("late");
+      const html = `<p hidden>x<script>setTimeout(() => { document.title = "seen"; document.querySelector("p").hidden = false }, 200)</script>`;
+      expect((await print(pool, { html, waitForSelector: { selector: "p" } })).title).to.equal("");
+      const visible = { selector: "p", visible: true };
+      expect((await print(pool, { html, waitForSelector: visible })).title).to.equal("seen");
+      const going = `<p>x<script>setTimeout(() => { document.title = "gone"; document.querySelector("p").remove() }, 200)</script>`;
+      const hidden = { selector: "p", hidden: true };
+      expect((await print(pool, { html: going, waitForSelector: hidden })).title).to.equal("gone");
+    });
+
+    it("waitForSelector that does not come fails in time, and not with bestAttempt", async () => {
+      const request = {
+        html: "<title>x</title>",
+        waitForSelector: { selector: "b", timeout: 200 },
+      };
+      expect((await refusalOf(print(pool, request))).code).to.equal("wait_timed_out");
+      expect((await print(pool, { ...request, bestAttempt: true })).title).to.equal("x");
+    });
+
+    it("waitForSelector refuses what is no selector", async () => {
+      const request = { html: "<p>x", waitForSelector: { selector: "p[" }, bestAttempt: true };
+      const { code, details } = await refusalOf(print(pool, request));
+      expect(code).to.equal("invalid_request");
+      expect(details.faults?.[0]?.pointer).to.equal("/waitForSelector/selector");
+    });
+
+    it("waitForTimeout waits", async () => {
+      expect((await print(pool, { html: DONE_AFTER_300_MS, waitForTimeout: 500 })).title).to.equal(
+        "late",
+      );
+      expect((await print(pool, { html: DONE_AFTER_300_MS, waitForTimeout: 0 })).title).to.equal(
+        "early",
+      );
+    });
+  });
+
+  describe("navigation", () => {
+    it("redirects are followed, by the site and by script", async () => {
+      site.page("/here", "<title>here</title>");
+      const moved = site.page("/moved", (_, response) => {
+        response.writeHead(302, { Location: "/here" }).end();
+      });
+      expect((await print(pool, { url: moved })).title).to.equal("here");
+      const script = site.page("/script", `<script>location.href = "/here"</script>`);
+      const waitForTimeout = 300;
+      expect((await print(pool, { url: script, waitForTimeout })).title).to.equal("here");
+    });
+
+    it("a page of an error status is printed, if it has content", async () => {
+      const url = site.page("/gone", (_, response) =>
+        response.writeHead(410).end("<title>gone</title>"),
+      );
+      expect((await print(pool, { url })).title).to.equal("gone");
+      const empty = site.page("/empty", (_, response) => response.writeHead(500).end());
+      expect((await refusalOf(print(pool, { url: empty }))).code).to.equal("response_failed");
+    });
+
+    it("what the site does wrong has its code", async () => {
+      const loop = site.page("/loop", (_, response) =>
+        response.writeHead(302, { Location: "/loop" }).end(),
+      );
+      expect((await refusalOf(print(pool, { url: loop }))).code).to.equal("too_many_redirects");
+      const cut = site.page("/cut", (request) => void request.socket.destroy());
+      expect((await refusalOf(print(pool, { url: cut }))).code).to.equal("connection_closed");
+      const none = "http://127.0.0.2:2/";
+      expect((await refusalOf(print(pool, { url: none }))).code).to.equal("connection_refused");
+      const unknown = "http://no-such-name.invalid/";
+      expect((await refusalOf(print(pool, { url: unknown }))).code).to.equal("name_not_resolved");
+      expect(
+        (await refusalOf(print(pool, { url: "https://no-such-name.invalid/" }))).code,
+      ).to.equal("name_not_resolved");
+    });
+
+    it("an address that is not fetched is refused, at once and after a redirect", async () => {
+      for (const url of [
+        "http://127.0.0.3/",
+        "https://127.0.0.3/",
+        "http://169.254.169.254/",
+        "http://[::1]/",
+      ]) {
+        const { code, message } = await refusalOf(print(pool, { url }));
+        expect(code).to.equal("address_refused");
+        expect(message).to.match(/^Cannot load .*: its address is not one this service fetches$/);
+      }
+      for (const inside of ["http://127.0.0.3/", "https://127.0.0.3/"]) {
+        const url = site.page("/inside", (_, response) =>
+          response.writeHead(302, { Location: inside }).end(),
+        );
+        expect((await refusalOf(print(pool, { url, bestAttempt: true }))).code).to.equal(
+          "address_refused",
+        );
+        const html = `<script>location.href = "${inside}"</script>`;
+        const late = print(pool, { html, waitForTimeout: 300, bestAttempt: true });
+        expect((await refusalOf(late)).code).to.equal("address_refused");
+      }
+    });
+
+    it("a subresource that is refused fails alone", async () => {
+      const html = `<title>x</title><img src="http://127.0.0.3/" onerror="document.title = 'image failed'">`;
+      const gotoOptions = { waitUntil: "load" as const };
+      expect((await print(pool, { html, gotoOptions })).title).to.equal("image failed");
+    });
+
+    it("a site cannot pass itself off as refused", async () => {
+      const url = site.page("/forged", (_, response) => {
+        response.writeHead(403, { "X-Trunkline-Egress": "refused" }).end("<title>forged</title>");
+      });
+      expect((await print(pool, { url })).title).to.equal("forged");
+    });
+
+    it("files and the browser's own pages cannot be reached", async () => {
+      for (const target of [
+        "file:///etc/passwd",
+        "chrome://version/",
+        "view-source:http://127.0.0.2/",
+      ]) {
+        const url = site.page(
+          "/leaving",
+          `<title>stayed</title><script>location.href = "${target}"</script>
+           <iframe src="${target}" onload="try { document.title = contentDocument.body.innerText || 'stayed' } catch {}"></iframe>
+           <meta http-equiv="refresh" content="0;url=${target}">`,
+        );
+        expect((await print(pool, { url, waitForTimeout: 200 })).title).to.equal("stayed");
+      }
+    });
+  });
+});

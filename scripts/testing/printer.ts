@@ -1,0 +1,100 @@
+/** A browser pool for a test, whose egress reaches 127.0.0.2 and nothing else; and what can be read in a PDF. */
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { z } from "zod";
+import { createAddressPolicy } from "../../actors/egress/address-policy.ts";
+import { createEgressGuard } from "../../actors/egress/egress-guard.ts";
+import { EgressProxy } from "../../actors/egress/egress-proxy.ts";
+import { BrowserPool, type BrowserPoolOptions } from "../../actors/render/browser-pool.ts";
+import { type PrintedPdf, printPdf } from "../../actors/render/print-pdf.ts";
+import { systemClock } from "../../actors/runtime/clock.ts";
+import { PdfRequest } from "../../schemas/http/pdf.ts";
+
+const guard = createEgressGuard({ policy: createAddressPolicy({ allow: ["127.0.0.2/32"] }) });
+const DEADLINE_MS = 20_000;
+
+export function openPool(options: Partial<BrowserPoolOptions> = {}): BrowserPool {
+  const openEgress = () => EgressProxy.open({ guard });
+  return new BrowserPool({ clock: systemClock, openEgress, ...options });
+}
+
+export interface PrintOptions {
+  signal?: AbortSignal;
+  deadlineMs?: number;
+}
+
+/** Prints what a client would have sent, and reads it to the end. */
+export async function print(
+  pool: BrowserPool,
+  request: z.input<typeof PdfRequest>,
+  options: PrintOptions = {},
+): Promise<Pdf> {
+  const printed = await startPrint(pool, request, options);
+  const chunks: Uint8Array[] = [];
+  for await (const chunk of printed.chunks) chunks.push(chunk);
+  return new Pdf(Buffer.concat(chunks), printed.trailer());
+}
+
+export async function startPrint(
+  pool: BrowserPool,
+  request: z.input<typeof PdfRequest>,
+  { signal = new AbortController().signal, deadlineMs = DEADLINE_MS }: PrintOptions = {},
+): Promise<PrintedPdf> {
+  const task = {
+    parameters: PdfRequest.parse(request),
+    deadlineAt: systemClock.now() + deadlineMs,
+  };
+  return await printPdf(pool, task, { signal, clock: systemClock });
+}
+
+export class Pdf {
+  readonly bytes: Buffer;
+  readonly trailer: ReturnType<PrintedPdf["trailer"]>;
+  readonly #source: string;
+
+  constructor(bytes: Buffer, trailer: ReturnType<PrintedPdf["trailer"]>) {
+    this.bytes = bytes;
+    this.trailer = trailer;
+    this.#source = bytes.toString("latin1");
+  }
+
+  /** The document's title, which is how a page tells a test what it saw. */
+  get title(): string {
+    const [, hex, literal] =
+      /\/Title (?:<([0-9A-F]+)>|\(((?:\\.|[^\\)])*)\))/s.exec(this.#source) ?? [];
+    if (hex === undefined) return literal?.replace(/\\(.)/gs, "$1") ?? "";
+    return Buffer.from(hex, "hex").swap16().toString("utf16le").slice(1);
+  }
+
+  /** Width and height of the first page, in points. */
+  get size(): [number, number] {
+    const [, width, height] = /\/MediaBox \[0 0 ([\d.]+) ([\d.]+)\]/.exec(this.#source) ?? [];
+    return [Number(width), Number(height)];
+  }
+
+  has(syntax: string): boolean {
+    return this.#source.includes(syntax);
+  }
+
+  /** Its text, by poppler's pdftotext; undefined where that is missing. */
+  get text(): string | undefined {
+    const { stdout, error } = spawnSync("pdftotext", ["-layout", "-", "-"], { input: this.bytes });
+    return error === undefined ? stdout.toString() : undefined;
+  }
+
+  /** What qpdf finds wrong with it; undefined where that is missing. */
+  get faults(): string | undefined {
+    const folder = mkdtempSync(join(tmpdir(), "trunkline-pdf-"));
+    try {
+      const file = join(folder, "checked.pdf");
+      writeFileSync(file, this.bytes);
+      const check = spawnSync("qpdf", ["--check", file]);
+      if (check.error !== undefined) return undefined;
+      return check.status === 0 ? "" : `${check.stdout}${check.stderr}`;
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  }
+}
