@@ -59,7 +59,12 @@ function declaredBytes(request: Request): number | undefined {
 
 /** The body reader's own errors, by their type. */
 function refusalOf(error: unknown, bytesMax: number): unknown {
-  const type = error instanceof Error && "type" in error ? error.type : undefined;
+  if (!(error instanceof Error)) return error;
+  // What zlib says when the bytes are not what Content-Encoding promises.
+  if ("code" in error && String(error.code).startsWith("Z_")) {
+    return new ActorError("invalid_request", "Cannot read body: it cannot be unpacked");
+  }
+  const type = "type" in error ? error.type : undefined;
   switch (type) {
     case "entity.too.large":
       return new ActorError(

@@ -17,7 +17,7 @@ export interface TestPrinter {
 }
 
 /**
- * `chunks <n>` prints n chunks; `refuse <code>` refuses after 12 ms of browser time; `break <n>` fails after n chunks;
+ * `chunks <n>` prints n chunks; `refuse <code>` refuses after 12 ms of browser time; `break <n>` fails after n chunks, with one to come;
  * `hang` prints nothing until it is taken back; `fault` fails in a way nobody expects; anything else prints itself.
  */
 export function testPrinter(slots = 4): TestPrinter {
@@ -42,8 +42,9 @@ export function testPrinter(slots = 4): TestPrinter {
           signal.throwIfAborted();
           const count = Number(argument);
           if (word === "chunks" || word === "break") {
-            const reply = { browserMs: 34, bytes: count * CHUNK.length, pages: 1 };
-            return { reply, chunks: print(count, word === "break") };
+            const breaks = word === "break";
+            const bytes = (count + Number(breaks)) * CHUNK.length;
+            return { reply: { browserMs: 34, bytes, pages: 1 }, chunks: print(count, breaks) };
           }
           const bytes = Buffer.from(`%PDF-1.7\n${JSON.stringify(parameters)}`);
           return { reply: { browserMs: 34, bytes: bytes.length, pages: 1 }, chunks: one(bytes) };

@@ -24,7 +24,7 @@ type Definition = AnyActorDefinition | ActorDefinition<any, any, never>;
 interface AnyOutcome {
   reply?: unknown;
   chunks?: AsyncIterable<Uint8Array>;
-  send?: readonly Envelope[];
+  send?: readonly Envelope[] | (() => readonly Envelope[]);
 }
 
 type RunOptions = { deadlineMs: number; signal: AbortSignal };
@@ -138,7 +138,7 @@ export function memoryActors({
       }
     } finally {
       release();
-      deliver(send);
+      deliver(typeof send === "function" ? send() : send);
     }
   }
 

@@ -1,0 +1,184 @@
+import { mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect } from "chai";
+import { pino } from "pino";
+import { accountActor } from "../actors/account/account.ts";
+import { apiTokenActor } from "../actors/api-token/api-token.ts";
+import { installationActor } from "../actors/installation/installation.ts";
+import type { ActorClient } from "../actors/runtime/actor-client.ts";
+import { userActor } from "../actors/user/user.ts";
+import { account } from "../schemas/account.ts";
+import { apiToken } from "../schemas/api-token.ts";
+import { ALL_PERMISSIONS } from "../schemas/permissions.ts";
+import { user } from "../schemas/user.ts";
+import { memoryActors } from "../scripts/testing/memory-actors.ts";
+import { refusalOf } from "../scripts/testing/refusal.ts";
+import { readToken } from "./api-token-text.ts";
+import { firstStart } from "./first-start.ts";
+
+const logger = pino({ level: "silent" });
+const publicUrl = "http://127.0.0.1:8787";
+
+describe("first start", () => {
+  const folders: string[] = [];
+  const newFolder = async () => {
+    const folder = await mkdtemp(join(tmpdir(), "first-start-"));
+    folders.push(folder);
+    return folder;
+  };
+  const newActors = () =>
+    memoryActors({ actors: [accountActor, apiTokenActor, installationActor, userActor] });
+  after(() => Promise.all(folders.map((folder) => rm(folder, { recursive: true }))));
+
+  it("firstStart() makes account, user and token, and writes how to use them", async () => {
+    const actors = newActors();
+    // A folder that is not there yet.
+    const dataFolder = join(await newFolder(), "data");
+    expect(await firstStart({ actors, dataFolder, publicUrl, logger })).to.equal("made");
+    expect(await readdir(dataFolder)).to.deep.equal(["credentials.json"]);
+    expect((await stat(join(dataFolder, "credentials.json"))).mode & 0o777).to.equal(0o600);
+    const credentials = await read(dataFolder);
+    expect(Object.keys(credentials)).to.deep.equal(["base_url", "account_id", "api_token", "user"]);
+    expect(Object.keys(credentials.user)).to.deep.equal(["email", "password"]);
+    expect(credentials.base_url).to.equal("http://127.0.0.1:8787/v4");
+    await checkWorks(actors, credentials);
+  });
+
+  it("firstStart() keeps what it made, and follows a public address that changed", async () => {
+    const actors = newActors();
+    const dataFolder = await newFolder();
+    await firstStart({ actors, dataFolder, publicUrl, logger });
+    const before = await read(dataFolder);
+    expect(await firstStart({ actors, dataFolder, publicUrl, logger })).to.equal("kept");
+    expect(await read(dataFolder)).to.deep.equal(before);
+    const moved = "https://example.com";
+    expect(await firstStart({ actors, dataFolder, publicUrl: moved, logger })).to.equal("kept");
+    expect(await read(dataFolder)).to.deep.equal({ ...before, base_url: `${moved}/v4` });
+    expect((await stat(join(dataFolder, "credentials.json"))).mode & 0o777).to.equal(0o600);
+  });
+
+  it("firstStart() does not bring back a token that was revoked since", async () => {
+    const actors = newActors();
+    const dataFolder = await newFolder();
+    await firstStart({ actors, dataFolder, publicUrl, logger });
+    const { id, secretHash } = readToken((await read(dataFolder)).api_token) ?? never();
+    await actors.call(apiToken, id, "revoke", {});
+    expect(await firstStart({ actors, dataFolder, publicUrl, logger })).to.equal("kept");
+    const refused = await refusalOf(actors.call(apiToken, id, "verify", { secretHash }));
+    expect(refused.code).to.equal("unauthenticated");
+  });
+
+  it("firstStart() of many processes at once makes one account", async () => {
+    const actors = newActors();
+    const starting = await Promise.all(Array.from({ length: 8 }, newFolder));
+    const outcomes = await Promise.all(
+      starting.map((dataFolder) => firstStart({ actors, dataFolder, publicUrl, logger })),
+    );
+    expect(outcomes.toSorted()).to.deep.equal([...Array(7).fill("elsewhere"), "made"]);
+    const files = await Promise.all(starting.map((folder) => readdir(folder)));
+    expect(files.flat()).to.deep.equal(["credentials.json"]);
+    await checkWorks(actors, await read(starting[outcomes.indexOf("made")] ?? ""));
+  });
+
+  it("firstStart() in a folder of another cluster leaves its credentials alone", async () => {
+    const dataFolder = await newFolder();
+    await firstStart({ actors: newActors(), dataFolder, publicUrl, logger });
+    const before = await read(dataFolder);
+    const other = newActors();
+    await firstStart({ actors: other, dataFolder: await newFolder(), publicUrl, logger });
+    expect(await firstStart({ actors: other, dataFolder, publicUrl, logger })).to.equal(
+      "elsewhere",
+    );
+    expect(await read(dataFolder)).to.deep.equal(before);
+  });
+
+  it("firstStart() on a new bus makes the folder's old credentials true again", async () => {
+    const dataFolder = await newFolder();
+    await firstStart({ actors: newActors(), dataFolder, publicUrl, logger });
+    const before = await read(dataFolder);
+    const actors = newActors();
+    expect(await firstStart({ actors, dataFolder, publicUrl, logger })).to.equal("made");
+    expect(await read(dataFolder)).to.deep.equal(before);
+    await checkWorks(actors, before);
+  });
+
+  it("firstStart() begins anew over a file that was cut short", async () => {
+    for (const text of ["", '{"base_url":"http://', '{"base_url":"x"']) {
+      const actors = newActors();
+      const dataFolder = await newFolder();
+      await writeFile(join(dataFolder, "credentials.json.pending"), text);
+      expect(await firstStart({ actors, dataFolder, publicUrl, logger })).to.equal("made");
+      expect(await readdir(dataFolder)).to.deep.equal(["credentials.json"]);
+      await checkWorks(actors, await read(dataFolder));
+    }
+  });
+
+  // The calls of a first start are claim, open, register, createToken, issue.
+  for (let calls = 0; calls < 5; calls++) {
+    for (const when of ["before", "after"] as const) {
+      it(`firstStart() goes on where it died ${when} call ${calls + 1}`, async () => {
+        const actors = newActors();
+        const dataFolder = await newFolder();
+        const dying = dyingAt(actors, calls, when);
+        const died = await firstStart({ actors: dying, dataFolder, publicUrl, logger }).catch(
+          (error: unknown) => error,
+        );
+        expect(died).to.be.instanceOf(Death);
+        expect(await readdir(dataFolder)).to.deep.equal(["credentials.json.pending"]);
+        // Meanwhile another process starts for the first time. It wins only where nothing was claimed.
+        const claimed = calls > 0 || when === "after";
+        const other = await newFolder();
+        const outcome = await firstStart({ actors, dataFolder: other, publicUrl, logger });
+        expect(outcome).to.equal(claimed ? "elsewhere" : "made");
+        const again = await firstStart({ actors, dataFolder, publicUrl, logger });
+        expect(again).to.equal(claimed ? "made" : "elsewhere");
+        const winner = claimed ? dataFolder : other;
+        expect(await readdir(winner)).to.deep.equal(["credentials.json"]);
+        expect(await readdir(claimed ? other : dataFolder)).to.deep.equal([]);
+        await checkWorks(actors, await read(winner));
+      });
+    }
+  }
+});
+
+class Death extends Error {}
+
+/** Actors that are never heard of again from one call on, made or not. */
+function dyingAt(actors: ActorClient, calls: number, when: "before" | "after"): ActorClient {
+  let count = 0;
+  const call: ActorClient["call"] = async (...parameters) => {
+    const last = count++ === calls;
+    if (last && when === "before") throw new Death();
+    const reply = await actors.call(...parameters);
+    if (last) throw new Death();
+    return reply;
+  };
+  return { ...actors, call };
+}
+
+async function read(folder: string) {
+  return JSON.parse(await readFile(join(folder, "credentials.json"), "utf8"));
+}
+
+async function checkWorks(
+  actors: ActorClient,
+  credentials: Awaited<ReturnType<typeof read>>,
+): Promise<void> {
+  const { account_id: accountId, api_token, user: person } = credentials;
+  const { id, secretHash } = readToken(api_token) ?? never();
+  const verified = await actors.call(apiToken, id, "verify", { secretHash });
+  expect(verified).to.deep.equal({ accountId, permissions: ALL_PERMISSIONS });
+  const { tokens } = await actors.call(account, accountId, "listTokens", {});
+  expect(tokens.map((token) => token.id)).to.deep.equal([id]);
+  const { members } = await actors.call(account, accountId, "get", {});
+  const registered = await actors.call(user, person.email, "get", {});
+  expect(members).to.deep.equal([
+    { userId: registered.id, email: person.email, role: "Super Administrator" },
+  ]);
+  expect(registered.accounts).to.deep.equal([{ accountId, role: "Super Administrator" }]);
+}
+
+function never(): never {
+  throw new Error("no token");
+}

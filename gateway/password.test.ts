@@ -1,0 +1,24 @@
+import { expect } from "chai";
+import { hashPassword, passwordMatches } from "./password.ts";
+
+describe("password", () => {
+  it("passwordMatches() knows the password and no other; two hashes of one differ", async () => {
+    const [one, other] = await Promise.all([hashPassword("s3cret é"), hashPassword("s3cret é")]);
+    expect(one).to.match(/^scrypt\$65536\$8\$1\$[\w-]{22}\$[\w-]{43}$/);
+    expect(one).not.to.equal(other);
+    expect(await passwordMatches("s3cret é", one)).to.equal(true);
+    expect(await passwordMatches("s3cret e\u0301", one)).to.equal(true);
+    expect(await passwordMatches("s3cret e", one)).to.equal(false);
+  });
+
+  it("passwordMatches() reads a hash of another cost, and refuses another scheme", async () => {
+    // "pleaseletmein" of RFC 7914 section 12, its first 32 bytes.
+    const stored = `scrypt$16384$8$1$${Buffer.from("SodiumChloride").toString("base64url")}$${Buffer.from(
+      "7023bdcb3afd7348461c06cd81fd38ebfda8fbba904f8e3ea9b543f6545da1f2",
+      "hex",
+    ).toString("base64url")}`;
+    expect(await passwordMatches("pleaseletmein", stored)).to.equal(true);
+    const refused = await passwordMatches("x", "md5$x").catch((error: unknown) => error);
+    expect(String(refused)).to.contain('"md5"');
+  });
+});

@@ -1,0 +1,244 @@
+import { once } from "node:events";
+import { request } from "node:http";
+import { expect } from "chai";
+import { account } from "../../schemas/account.ts";
+import { ERRORS, type ErrorCode } from "../../schemas/errors.ts";
+import { RENDER_BODY_BYTES_MAX } from "../../schemas/limits.ts";
+import { openAccount, START, type TestGateway, testGateway } from "../testing/test-gateway.ts";
+import { CHUNK } from "../testing/test-printer.ts";
+
+describe("routes of rendering", () => {
+  let gateway: TestGateway;
+  let pdf: string;
+  const start = async (options: Parameters<typeof testGateway>[0] = {}) => {
+    gateway = await testGateway(options);
+    pdf = `/v4/accounts/${gateway.accountId}/browser-rendering/pdf`;
+  };
+  beforeEach(() => start());
+  afterEach(() => gateway.stop());
+
+  const print = (html: string, path = pdf) => gateway.ask(path, { method: "POST", json: { html } });
+
+  it("renderPdf() streams what the worker prints", async () => {
+    const { status, headers, text } = await print("<h1>Hello</h1>");
+    expect(status).to.equal(200);
+    expect(text).to.match(/^%PDF-1\.7\n.*<h1>Hello/);
+    expect(headers.get("content-type")).to.equal("application/pdf");
+    expect(headers.get("content-length")).to.equal(String(text.length));
+    expect(headers.get("x-browser-ms-used")).to.equal("34");
+  });
+
+  it("renderPdf() hands every parameter on, and accepts the query of the public API", async () => {
+    const json = { html: "x", viewport: { width: 800, height: 600 }, pdfOptions: { scale: 2 } };
+    const answer = await gateway.ask(`${pdf}?cacheTTL=5&browser=chromium`, {
+      method: "POST",
+      json,
+    });
+    const printed = JSON.parse(answer.text.slice(answer.text.indexOf("\n")));
+    expect(printed.viewport).to.deep.equal(json.viewport);
+    expect(printed.pdfOptions).to.deep.include(json.pdfOptions);
+  });
+
+  it("renderPdf() answers under its younger path too", async () => {
+    const path = pdf.replace("browser-rendering", "browser-run");
+    expect((await print("x", path)).status).to.equal(200);
+    const usage = path.replace("pdf", "usage");
+    expect((await gateway.ask(usage)).status).to.equal(200);
+  });
+
+  it("renderPdf() refuses each fault with its pointer, and X-Browser-Ms-Used", async () => {
+    const faults: [unknown, string, RegExp][] = [
+      [{}, "/url", /exactly one of url and html/],
+      [{ html: "x", url: "http://example.com" }, "/url", /exactly one/],
+      [{ html: "x", pdfoptions: {} }, "/pdfoptions", /Unknown field.*pdfOptions/],
+      [{ html: "x", pdfOptions: { scale: 2.01 } }, "/pdfOptions/scale", /<=2/],
+      [{ html: "x", pdfOptions: { size: 1 } }, "/pdfOptions/size", /Unknown field.*pageRanges/],
+      [{ html: "x", viewport: { width: "8" } }, "/viewport/width", /number/],
+    ];
+    for (const [json, pointer, message] of faults) {
+      const answer = await gateway.ask(pdf, { method: "POST", json });
+      expect(answer.status, pointer).to.equal(400);
+      const fault = answer.json?.errors.find(({ source }) => source?.pointer === pointer);
+      expect(fault?.message, JSON.stringify(answer.json?.errors)).to.match(message);
+      expect(answer.headers.get("x-browser-ms-used")).to.equal("0");
+    }
+    for (const query of ["cacheTTL=86401", "browser=other", "quality=1"]) {
+      const answer = await gateway.ask(`${pdf}?${query}`, { method: "POST", json: { html: "x" } });
+      expect(answer.status, query).to.equal(400);
+    }
+    expect(gateway.printer.tasks).to.equal(0);
+  });
+
+  it("renderPdf() passes on every refusal of a worker, with the browser time it cost", async () => {
+    const codes = Object.entries(ERRORS).filter(([, { status }]) => status === 422);
+    expect(codes).not.to.deep.equal([]);
+    for (const [name, { code }] of codes) {
+      const { status, headers, json } = await print(`refuse ${name}`);
+      expect(status).to.equal(422);
+      expect(json?.errors).to.deep.equal([{ code, message: `Cannot print: ${name}` }]);
+      expect(headers.get("x-browser-ms-used")).to.equal("12");
+    }
+  });
+
+  it("renderPdf() answers refusals of the platform with their status, and when to come back", async () => {
+    const refusals: [ErrorCode, number, boolean][] = [
+      ["busy", 503, true],
+      ["unavailable", 503, true],
+      ["queue_full", 429, true],
+      ["deadline_exceeded", 504, false],
+    ];
+    for (const [name, status, retry] of refusals) {
+      const answer = await print(`refuse ${name}`);
+      expect(answer.status).to.equal(status);
+      expect(answer.headers.get("retry-after")).to.equal(retry ? "1" : null);
+    }
+  });
+
+  it("renderPdf() says 503 when a worker fails at every try", async () => {
+    expect((await print("fault")).status).to.equal(503);
+    expect(gateway.printer.tasks).to.equal(3);
+  });
+
+  it("renderPdf() needs browser-rendering.write", async () => {
+    const token = await gateway.tokenWith("browser-rendering.read", "account.write");
+    const refused = await gateway.ask(pdf, { method: "POST", token, json: { html: "x" } });
+    expect(refused.status).to.equal(403);
+    expect(refused.json?.errors[0]?.message).to.contain("Browser Rendering Write");
+    expect(refused.headers.get("x-browser-ms-used")).to.equal("0");
+  });
+
+  it("renderPdf() says 0 ms to strangers and for other accounts", async () => {
+    const other = await openAccount(gateway.actors, "Two");
+    const path = pdf.replace(gateway.accountId, other);
+    const unknown = await print("x", path);
+    expect(unknown.status).to.equal(404);
+    expect(unknown.headers.get("x-browser-ms-used")).to.equal("0");
+    const stranger = await gateway.ask(pdf, { method: "POST", token: null, json: { html: "x" } });
+    expect(stranger.status).to.equal(401);
+    expect(stranger.headers.get("x-browser-ms-used")).to.equal("0");
+  });
+
+  it("renderPdf() refuses past the day's browser time until midnight, and usage shows it", async () => {
+    const use = (ms: number, taskId: string) =>
+      gateway.actors.send(account, gateway.accountId, "browserUsed", { ms, taskId });
+    const usage = `/v4/accounts/${gateway.accountId}/browser-rendering/usage`;
+    await use(599_999, "a");
+    await gateway.actors.settled();
+    expect((await print("x")).status).to.equal(200);
+    await use(1, "b");
+    await gateway.actors.settled();
+    const refused = await print("x");
+    expect(refused.status).to.equal(429);
+    expect(refused.json?.errors[0]?.code).to.equal(2002);
+    expect(refused.headers.get("retry-after")).to.equal(String(12 * 3_600));
+    expect((await gateway.ask(usage)).json?.result).to.deep.equal({
+      date: "2026-11-20",
+      browser_ms_used: 600_000,
+      browser_ms_limit: 600_000,
+      resets_at: "2026-11-21T00:00:00.000Z",
+      days: [{ date: "2026-11-20", browser_ms_used: 600_000, tasks: 2 }],
+    });
+    gateway.clock.now = START + 12 * 3_600_000;
+    expect((await print("x")).status).to.equal(200);
+  });
+
+  it("getUsage() opens to readers of rendering and of the account, and shows no limit as null", async () => {
+    await gateway.stop();
+    await start({ config: { browserSecondsPerDay: 0 } });
+    const usage = `/v4/accounts/${gateway.accountId}/browser-rendering/usage`;
+    for (const permission of [
+      "browser-rendering.read",
+      "account.read",
+      "browser-rendering.write",
+    ] as const) {
+      const token = await gateway.tokenWith(permission);
+      const { status, json } = await gateway.ask(usage, { token });
+      expect(status).to.equal(200);
+      expect(json?.result.browser_ms_limit).to.equal(null);
+    }
+    const token = await gateway.tokenWith("apps.read");
+    const refused = await gateway.ask(usage, { token });
+    expect(refused.status).to.equal(403);
+    expect(refused.json?.errors[0]?.message).to.match(/Browser Rendering Read" or "Account/);
+  });
+
+  it("renderPdf() refuses at once when the queue is full", async () => {
+    await gateway.stop();
+    await start({ slots: 1, waitingMax: 1 });
+    const leaving = new AbortController();
+    const ask = () =>
+      gateway
+        .ask(pdf, { method: "POST", json: { html: "hang" }, signal: leaving.signal })
+        .catch(() => undefined);
+    const waiting = [ask(), ask()];
+    const third = await Promise.race([...waiting, print("x")]);
+    // Whichever of the three came last was refused; the other two are held.
+    expect(third?.status).to.equal(429);
+    expect(third?.json?.errors[0]?.code).to.equal(2003);
+    expect(third?.headers.get("retry-after")).to.equal("1");
+    leaving.abort();
+    await Promise.all(waiting);
+  });
+
+  it("renderPdf() takes the task back when the client hangs up before there is anything", async () => {
+    const leaving = new AbortController();
+    const asked = gateway
+      .ask(pdf, { method: "POST", json: { html: "hang" }, signal: leaving.signal })
+      .catch((error: unknown) => error);
+    await begun();
+    leaving.abort();
+    await asked;
+    await gateway.printer.cancelled;
+    expect(gateway.logs.filter(({ level }) => Number(level) >= 50)).to.deep.equal([]);
+  });
+
+  it("renderPdf() prints no faster than the client reads, and stops when it hangs up", async () => {
+    const client = request(gateway.url + pdf, {
+      method: "POST",
+      headers: { Authorization: `Bearer ${gateway.token}`, "Content-Type": "application/json" },
+    });
+    client.end(JSON.stringify({ html: "chunks 10000" }));
+    const [response] = await once(client, "response");
+    await once(response, "readable");
+    response.read(1);
+    // The kernel's buffers hold a few megabytes; 10,000 chunks are 650 MB.
+    expect(gateway.printer.taken).to.be.below(2_000);
+    response.destroy();
+    await gateway.printer.cancelled;
+    expect(gateway.printer.taken).to.be.below(2_000);
+  });
+
+  it("renderPdf() streams many chunks whole", async () => {
+    const { text } = await print("chunks 100");
+    expect(text.length).to.equal(100 * CHUNK.length);
+  });
+
+  it("renderPdf() answers a refusal when the first chunk fails, and cuts the answer off later", async () => {
+    const early = await print("break 0");
+    expect(early.status).to.equal(500);
+    expect(early.headers.get("content-type")).to.contain("application/json");
+    expect(early.json?.errors).to.deep.equal([
+      { code: 2000, message: "Cannot answer: a fault on our side" },
+    ]);
+    const late = await print("break 3").catch((error: unknown) => error);
+    expect(late).to.be.instanceOf(Error);
+    const logged = gateway.logs.filter(({ msg }) => msg === "request failed");
+    expect(logged).to.have.length(2);
+    expect(JSON.stringify(logged[0])).to.contain("caught fire");
+  });
+
+  it("renderPdf() reads a body of the limit and refuses one byte more", async function () {
+    this.timeout(20_000);
+    const sized = (bytes: number) => `{"html":"x"${" ".repeat(bytes - 12)}}`;
+    const headers = { "Content-Type": "application/json" };
+    const ask = (body: string) => gateway.ask(pdf, { method: "POST", body, headers });
+    expect((await ask(sized(RENDER_BODY_BYTES_MAX))).status).to.equal(200);
+    const refused = await ask(sized(RENDER_BODY_BYTES_MAX + 1));
+    expect(refused.status).to.equal(413);
+    expect(refused.headers.get("x-browser-ms-used")).to.equal("0");
+  });
+
+  async function begun(): Promise<void> {
+    while (gateway.printer.tasks === 0) await new Promise((resolve) => setImmediate(resolve));
+  }
+});
