@@ -5,6 +5,7 @@ import { expect } from "chai";
 import type { ActorClient } from "../actors/runtime/actor-client.ts";
 import { apiToken } from "../schemas/api-token.ts";
 import { ActorError } from "../schemas/errors.ts";
+import { BODIES_BYTES_MAX, RENDER_BODY_BYTES_MAX } from "../schemas/limits.ts";
 import { type TestGateway, testGateway } from "./testing/test-gateway.ts";
 
 describe("gateway", () => {
@@ -179,6 +180,38 @@ describe("gateway", () => {
       while (gateway.logs.length === logged) await new Promise(setImmediate);
       expect(gateway.logs.slice(logged)).to.have.length(1);
       expect(gateway.logs.at(-1)).to.include({ msg: "request", finished: false });
+    });
+
+    it("takes no more large bodies at once than memory is meant for", async () => {
+      const port = Number(new URL(gateway.url).port);
+      const path = `/v4/accounts/${gateway.accountId}/browser-rendering/pdf`;
+      const fitting = Math.floor(BODIES_BYTES_MAX / RENDER_BODY_BYTES_MAX);
+      const sockets = Array.from({ length: fitting }, () => connect(port, "127.0.0.1"));
+      for (const socket of sockets) {
+        socket.write(
+          `POST ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${gateway.token}\r\n` +
+            `Content-Type: application/json\r\nContent-Length: ${RENDER_BODY_BYTES_MAX}\r\n` +
+            "Expect: 100-continue\r\n\r\n",
+        );
+      }
+      await Promise.all(sockets.map((socket) => once(socket, "data")));
+      const large = () =>
+        gateway.ask(path, {
+          method: "POST",
+          headers: { "Content-Type": "application/json" },
+          body: spaces(1),
+        });
+      let refused = await large();
+      // The server says "continue" before it has found out who asks.
+      while (refused.status !== 503) refused = await large();
+      expect(refused.json?.errors[0]?.code).to.equal(2004);
+      expect(refused.headers.get("retry-after")).to.equal("1");
+      // Small ones are still taken.
+      expect((await post("{}")).status).to.equal(400);
+      const logged = gateway.logs.length;
+      for (const socket of sockets) socket.destroy();
+      while (gateway.logs.length < logged + fitting) await new Promise(setImmediate);
+      expect((await large()).status).to.equal(400);
     });
 
     it("reads no body before it knows who asks", async () => {

@@ -34,11 +34,11 @@ describe("first start", () => {
   it("firstStart() makes account, user and token, and writes how to use them", async () => {
     const actors = newActors();
     // A folder that is not there yet.
-    const dataFolder = join(await newFolder(), "data");
-    expect(await firstStart({ actors, dataFolder, publicUrl, logger })).to.equal("made");
-    expect(await readdir(dataFolder)).to.deep.equal(["credentials.json"]);
-    expect((await stat(join(dataFolder, "credentials.json"))).mode & 0o777).to.equal(0o600);
-    const credentials = await read(dataFolder);
+    const dataDir = join(await newFolder(), "data");
+    expect(await firstStart({ actors, dataDir, publicUrl, logger })).to.equal("made");
+    expect(await readdir(dataDir)).to.deep.equal(["credentials.json"]);
+    expect((await stat(join(dataDir, "credentials.json"))).mode & 0o777).to.equal(0o600);
+    const credentials = await read(dataDir);
     expect(Object.keys(credentials)).to.deep.equal(["base_url", "account_id", "api_token", "user"]);
     expect(Object.keys(credentials.user)).to.deep.equal(["email", "password"]);
     expect(credentials.base_url).to.equal("http://127.0.0.1:8787/v4");
@@ -47,24 +47,24 @@ describe("first start", () => {
 
   it("firstStart() keeps what it made, and follows a public address that changed", async () => {
     const actors = newActors();
-    const dataFolder = await newFolder();
-    await firstStart({ actors, dataFolder, publicUrl, logger });
-    const before = await read(dataFolder);
-    expect(await firstStart({ actors, dataFolder, publicUrl, logger })).to.equal("kept");
-    expect(await read(dataFolder)).to.deep.equal(before);
+    const dataDir = await newFolder();
+    await firstStart({ actors, dataDir, publicUrl, logger });
+    const before = await read(dataDir);
+    expect(await firstStart({ actors, dataDir, publicUrl, logger })).to.equal("kept");
+    expect(await read(dataDir)).to.deep.equal(before);
     const moved = "https://example.com";
-    expect(await firstStart({ actors, dataFolder, publicUrl: moved, logger })).to.equal("kept");
-    expect(await read(dataFolder)).to.deep.equal({ ...before, base_url: `${moved}/v4` });
-    expect((await stat(join(dataFolder, "credentials.json"))).mode & 0o777).to.equal(0o600);
+    expect(await firstStart({ actors, dataDir, publicUrl: moved, logger })).to.equal("kept");
+    expect(await read(dataDir)).to.deep.equal({ ...before, base_url: `${moved}/v4` });
+    expect((await stat(join(dataDir, "credentials.json"))).mode & 0o777).to.equal(0o600);
   });
 
   it("firstStart() does not bring back a token that was revoked since", async () => {
     const actors = newActors();
-    const dataFolder = await newFolder();
-    await firstStart({ actors, dataFolder, publicUrl, logger });
-    const { id, secretHash } = readToken((await read(dataFolder)).api_token) ?? never();
+    const dataDir = await newFolder();
+    await firstStart({ actors, dataDir, publicUrl, logger });
+    const { id, secretHash } = readToken((await read(dataDir)).api_token) ?? never();
     await actors.call(apiToken, id, "revoke", {});
-    expect(await firstStart({ actors, dataFolder, publicUrl, logger })).to.equal("kept");
+    expect(await firstStart({ actors, dataDir, publicUrl, logger })).to.equal("kept");
     const refused = await refusalOf(actors.call(apiToken, id, "verify", { secretHash }));
     expect(refused.code).to.equal("unauthenticated");
   });
@@ -73,7 +73,7 @@ describe("first start", () => {
     const actors = newActors();
     const starting = await Promise.all(Array.from({ length: 8 }, newFolder));
     const outcomes = await Promise.all(
-      starting.map((dataFolder) => firstStart({ actors, dataFolder, publicUrl, logger })),
+      starting.map((dataDir) => firstStart({ actors, dataDir, publicUrl, logger })),
     );
     expect(outcomes.toSorted()).to.deep.equal([...Array(7).fill("elsewhere"), "made"]);
     const files = await Promise.all(starting.map((folder) => readdir(folder)));
@@ -82,35 +82,33 @@ describe("first start", () => {
   });
 
   it("firstStart() in a folder of another cluster leaves its credentials alone", async () => {
-    const dataFolder = await newFolder();
-    await firstStart({ actors: newActors(), dataFolder, publicUrl, logger });
-    const before = await read(dataFolder);
+    const dataDir = await newFolder();
+    await firstStart({ actors: newActors(), dataDir, publicUrl, logger });
+    const before = await read(dataDir);
     const other = newActors();
-    await firstStart({ actors: other, dataFolder: await newFolder(), publicUrl, logger });
-    expect(await firstStart({ actors: other, dataFolder, publicUrl, logger })).to.equal(
-      "elsewhere",
-    );
-    expect(await read(dataFolder)).to.deep.equal(before);
+    await firstStart({ actors: other, dataDir: await newFolder(), publicUrl, logger });
+    expect(await firstStart({ actors: other, dataDir, publicUrl, logger })).to.equal("elsewhere");
+    expect(await read(dataDir)).to.deep.equal(before);
   });
 
   it("firstStart() on a new bus makes the folder's old credentials true again", async () => {
-    const dataFolder = await newFolder();
-    await firstStart({ actors: newActors(), dataFolder, publicUrl, logger });
-    const before = await read(dataFolder);
+    const dataDir = await newFolder();
+    await firstStart({ actors: newActors(), dataDir, publicUrl, logger });
+    const before = await read(dataDir);
     const actors = newActors();
-    expect(await firstStart({ actors, dataFolder, publicUrl, logger })).to.equal("made");
-    expect(await read(dataFolder)).to.deep.equal(before);
+    expect(await firstStart({ actors, dataDir, publicUrl, logger })).to.equal("made");
+    expect(await read(dataDir)).to.deep.equal(before);
     await checkWorks(actors, before);
   });
 
   it("firstStart() begins anew over a file that was cut short", async () => {
     for (const text of ["", '{"base_url":"http://', '{"base_url":"x"']) {
       const actors = newActors();
-      const dataFolder = await newFolder();
-      await writeFile(join(dataFolder, "credentials.json.pending"), text);
-      expect(await firstStart({ actors, dataFolder, publicUrl, logger })).to.equal("made");
-      expect(await readdir(dataFolder)).to.deep.equal(["credentials.json"]);
-      await checkWorks(actors, await read(dataFolder));
+      const dataDir = await newFolder();
+      await writeFile(join(dataDir, "credentials.json.pending"), text);
+      expect(await firstStart({ actors, dataDir, publicUrl, logger })).to.equal("made");
+      expect(await readdir(dataDir)).to.deep.equal(["credentials.json"]);
+      await checkWorks(actors, await read(dataDir));
     }
   });
 
@@ -119,23 +117,23 @@ describe("first start", () => {
     for (const when of ["before", "after"] as const) {
       it(`firstStart() goes on where it died ${when} call ${calls + 1}`, async () => {
         const actors = newActors();
-        const dataFolder = await newFolder();
+        const dataDir = await newFolder();
         const dying = dyingAt(actors, calls, when);
-        const died = await firstStart({ actors: dying, dataFolder, publicUrl, logger }).catch(
+        const died = await firstStart({ actors: dying, dataDir, publicUrl, logger }).catch(
           (error: unknown) => error,
         );
         expect(died).to.be.instanceOf(Death);
-        expect(await readdir(dataFolder)).to.deep.equal(["credentials.json.pending"]);
+        expect(await readdir(dataDir)).to.deep.equal(["credentials.json.pending"]);
         // Meanwhile another process starts for the first time. It wins only where nothing was claimed.
         const claimed = calls > 0 || when === "after";
         const other = await newFolder();
-        const outcome = await firstStart({ actors, dataFolder: other, publicUrl, logger });
+        const outcome = await firstStart({ actors, dataDir: other, publicUrl, logger });
         expect(outcome).to.equal(claimed ? "elsewhere" : "made");
-        const again = await firstStart({ actors, dataFolder, publicUrl, logger });
+        const again = await firstStart({ actors, dataDir, publicUrl, logger });
         expect(again).to.equal(claimed ? "made" : "elsewhere");
-        const winner = claimed ? dataFolder : other;
+        const winner = claimed ? dataDir : other;
         expect(await readdir(winner)).to.deep.equal(["credentials.json"]);
-        expect(await readdir(claimed ? other : dataFolder)).to.deep.equal([]);
+        expect(await readdir(claimed ? other : dataDir)).to.deep.equal([]);
         await checkWorks(actors, await read(winner));
       });
     }

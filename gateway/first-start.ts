@@ -26,7 +26,7 @@ const ROLE = "Super Administrator";
 
 export interface FirstStart {
   actors: ActorClient;
-  dataFolder: string;
+  dataDir: string;
   publicUrl: string;
   logger: Logger;
 }
@@ -39,9 +39,9 @@ export interface FirstStart {
  * repeated, and is until the file has its final name.
  */
 export async function firstStart(parts: FirstStart): Promise<"made" | "kept" | "elsewhere"> {
-  const { actors, dataFolder, publicUrl, logger } = parts;
-  await mkdir(dataFolder, { recursive: true, mode: 0o700 });
-  const finalPath = join(dataFolder, "credentials.json");
+  const { actors, dataDir, publicUrl, logger } = parts;
+  await mkdir(dataDir, { recursive: true, mode: 0o700 });
+  const finalPath = join(dataDir, "credentials.json");
   const pendingPath = `${finalPath}.pending`;
   const baseUrl = `${publicUrl}/v4`;
 
@@ -67,7 +67,7 @@ export async function firstStart(parts: FirstStart): Promise<"made" | "kept" | "
   }
   await make(actors, credentials);
   await rename(pendingPath, finalPath);
-  await syncFolder(dataFolder);
+  await syncFolder(dataDir);
   if (credentials.base_url !== baseUrl) await replaceBaseUrl(credentials);
   logger.info({ account: account_id, path: finalPath }, "first account made");
   return "made";
@@ -90,7 +90,7 @@ export async function firstStart(parts: FirstStart): Promise<"made" | "kept" | "
   async function writePending(): Promise<Credentials> {
     const made = newCredentials(baseUrl);
     await writeDurably(pendingPath, made);
-    await syncFolder(dataFolder);
+    await syncFolder(dataDir);
     return made;
   }
 

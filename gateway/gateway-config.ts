@@ -5,7 +5,7 @@ export interface GatewayConfig {
   /** Without a slash at its end. */
   publicUrl: string;
   /** Folder of credentials.json. */
-  dataFolder: string;
+  dataDir: string;
   /** Of each account and UTC day; 0 is no limit. */
   browserSecondsPerDay: number;
   /** Of each account in REQUEST_WINDOW_MS; 0 is no limit. */

@@ -117,10 +117,10 @@ async function listen(server: Server, { host, port }: GatewayConfig): Promise<nu
 
 /** Actors may start later than the gateway, on other machines; until then it waits. */
 async function makeFirstAccount({ actors, config, logger, signal }: GatewayContext): Promise<void> {
-  const { dataFolder, publicUrl } = config;
+  const { dataDir, publicUrl } = config;
   for (;;) {
     try {
-      await firstStart({ actors, dataFolder, publicUrl, logger });
+      await firstStart({ actors, dataDir, publicUrl, logger });
       return;
     } catch (error) {
       const passing =

@@ -8,7 +8,7 @@ import { AccountPath, WireUsage } from "../../schemas/http/accounts.ts";
 import { nothing } from "../../schemas/http/nothing.ts";
 import { PdfRequest } from "../../schemas/http/pdf.ts";
 import { RenderQuery } from "../../schemas/http/rendering.ts";
-import { CALL_DEADLINE_MS_MAX, RENDER_BODY_BYTES_MAX } from "../../schemas/limits.ts";
+import { RENDER_BODY_BYTES_MAX, TASK_RUN_MS_MAX } from "../../schemas/limits.ts";
 import { render } from "../../schemas/render.ts";
 import { type Asked, defineRoute, type Route } from "../route.ts";
 
@@ -64,16 +64,18 @@ export function renderingRoutes(
     const { accountId } = caller;
     const limit = { limitMs: browserMsPerDay };
     await actors.call(account, accountId, "admitRendering", limit, { signal });
-    const deadlineMs = CALL_DEADLINE_MS_MAX;
+    const deadlineMs = TASK_RUN_MS_MAX;
     const task = { account: accountId, parameters: body, deadlineAt: now() + deadlineMs };
-    const run = await actors.run(render, accountId, "pdf", task, { deadlineMs, signal });
-    const { browserMs, bytes } = await run.reply;
+    const { reply, chunks } = await actors.run(render, accountId, "pdf", task, {
+      deadlineMs,
+      signal,
+    });
     response.set({
       "Content-Type": "application/pdf",
-      "Content-Length": String(bytes),
-      "X-Browser-Ms-Used": String(browserMs),
+      "Content-Length": String(reply.bytes),
+      "X-Browser-Ms-Used": String(reply.browserMs),
     });
-    await stream(run.chunks, response, signal);
+    await stream(chunks, response, signal);
   }
 
   async function getUsage({ caller }: Asked) {

@@ -73,7 +73,7 @@ export const testConfig: GatewayConfig = {
   host: "127.0.0.1",
   port: 0,
   publicUrl: "http://127.0.0.1:8787",
-  dataFolder: "",
+  dataDir: "",
   browserSecondsPerDay: 600,
   requestsPerWindow: 0,
   shutdownSeconds: 5,
