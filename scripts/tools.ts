@@ -12,17 +12,17 @@ const NATS_SERVER_MIN = "2.14";
 const GIT_MIN = "2.39";
 
 /** The nats-server to run: from PATH if it is new enough, else the copy that scripts/setup made. */
-export function findNatsServer(environment: NodeJS.ProcessEnv = process.env): string {
-  const paths = [...onPath("nats-server", environment), join(TOOLS, "nats-server")];
+export function findNatsServer(environment = process.env, tools = TOOLS): string {
+  const paths = [...onPath("nats-server", environment), join(tools, "nats-server")];
   return newEnough("nats-server", NATS_SERVER_MIN, paths);
 }
 
-export function findGit(environment: NodeJS.ProcessEnv = process.env): string {
+export function findGit(environment = process.env): string {
   return newEnough("git", GIT_MIN, onPath("git", environment));
 }
 
 /** The browser to drive. The headless shell comes first: a third of the full browser's time and memory. */
-export function findChromium(environment: NodeJS.ProcessEnv = process.env): string {
+export function findChromium(environment = process.env, tools = TOOLS): string {
   const named = environment.TRUNKLINE_CHROMIUM;
   if (named !== undefined && named !== "") {
     if (isExecutable(named)) return named;
@@ -30,7 +30,7 @@ export function findChromium(environment: NodeJS.ProcessEnv = process.env): stri
   }
   const names = ["chromium-headless-shell", "chrome-headless-shell"];
   const shells = names.flatMap((name) => onPath(name, environment));
-  const downloaded = globSync(join(TOOLS, "chrome-headless-shell/*/*/chrome-headless-shell"));
+  const downloaded = globSync(join(tools, "chrome-headless-shell/*/*/chrome-headless-shell"));
   const browsers = ["chromium", "google-chrome"].flatMap((name) => onPath(name, environment));
   const found = [...shells, ...downloaded, ...browsers].find(isExecutable);
   if (found !== undefined) return found;

@@ -1,21 +1,11 @@
 /** Gives a test a private nats-server, or a cluster of them, with the repository's own configuration. */
-import { randomInt } from "node:crypto";
-import { once } from "node:events";
 import { rmSync } from "node:fs";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
+import { freePort } from "../free-port.ts";
 import { NatsServer, type NatsServerOptions } from "../nats-server.ts";
 import { REPOSITORY } from "../tools.ts";
-
-/**
- * Below the range from which systems take the local ports of outgoing connections: a client that connects again and
- * again while the server is down would else one day take the server's port, or meet itself on it.
- */
-const PORT_MIN = 20_000;
-const PORT_MAX = 30_000;
-const PORT_TRIES_MAX = 20;
 
 export interface TestNatsOptions {
   /** Kept after stop(); without it a fresh folder is used, and deleted. */
@@ -42,7 +32,7 @@ export async function startNats(options: TestNatsOptions = {}): Promise<TestNats
  * connections and knows the leader of JetStream, which takes some seconds.
  */
 export async function startCluster(size: number, config = ""): Promise<TestNatsCluster> {
-  const routePorts = await Promise.all(Array.from({ length: size }, freePort));
+  const routePorts = await Promise.all(Array.from({ length: size }, () => freePort()));
   const routes = routePorts.map((port) => `nats://127.0.0.1:${port}`).join(", ");
   const elections: Promise<void>[] = [];
   const servers = await Promise.all(
@@ -134,24 +124,6 @@ export class TestNatsCluster {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.stop();
   }
-}
-
-/** A port that nobody listens on now. */
-export async function freePort(): Promise<number> {
-  for (let tries = 0; tries < PORT_TRIES_MAX; tries++) {
-    const port = randomInt(PORT_MIN, PORT_MAX);
-    const server = createServer();
-    const failed = once(server, "error");
-    server.listen({ port, host: "127.0.0.1" });
-    const [error] = await Promise.race([failed, once(server, "listening")]);
-    if (error !== undefined) continue;
-    server.close();
-    await once(server, "close");
-    return port;
-  }
-  throw new Error(
-    `Cannot find a free port: ${PORT_TRIES_MAX} between ${PORT_MIN} and ${PORT_MAX} are in use`,
-  );
 }
 
 async function started(server: TestNatsServer): Promise<TestNatsServer> {

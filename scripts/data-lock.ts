@@ -1,0 +1,41 @@
+/** Makes sure that one instance at a time uses a data directory. */
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+
+const SQLITE_BUSY = 5;
+
+export interface DataLock extends Disposable {
+  release(): void;
+}
+
+/**
+ * Takes the lock or throws, naming the holder. SQLite serves only as Node's way to a lock of the operating system's:
+ * the kernel gives it to one process and takes it back when that one ends, however it ends.
+ */
+export function lockDataDir(dataDir: string): DataLock {
+  const pidFile = join(dataDir, "trunkline.pid");
+  const database = new DatabaseSync(join(dataDir, "trunkline.lock"), { timeout: 0 });
+  try {
+    database.exec("BEGIN EXCLUSIVE");
+  } catch (error) {
+    database.close();
+    if (!(error instanceof Error && "errcode" in error && error.errcode === SQLITE_BUSY)) {
+      throw new Error(`Cannot lock "${dataDir}": ${error}`, { cause: error });
+    }
+    throw new Error(`Cannot use "${dataDir}": another instance holds it (pid ${read(pidFile)})`);
+  }
+  writeFileSync(pidFile, `${process.pid}\n`);
+  const release = () => {
+    if (database.isOpen) database.close();
+  };
+  return { release, [Symbol.dispose]: release };
+}
+
+function read(pidFile: string): string {
+  try {
+    return readFileSync(pidFile, "utf8").trim() || "unknown";
+  } catch {
+    return "unknown"; // The holder has locked but not yet written it.
+  }
+}

@@ -1,0 +1,138 @@
+/** Keeps a nats-server of our own running beside this process: its store, its port, its death and its leftovers. */
+
+import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout as wait } from "node:timers/promises";
+import { freePort } from "./free-port.ts";
+import type { Logger } from "./logger.ts";
+import { NatsServer } from "./nats-server.ts";
+import { processCommand } from "./process-command.ts";
+import { REPOSITORY } from "./tools.ts";
+
+/** Pauses before a dead server is started again: the first hardly noticed, the last easy on a machine in trouble. */
+const RESTART_MS = 100;
+const RESTART_MS_MAX = 5_000;
+/** One that ran for so long was well; its end is the first of a new series. */
+const WELL_MS = 30_000;
+/** What a leftover server may take to end by itself. */
+const LEFTOVER_MS_MAX = 10_000;
+const LEFTOVER_POLL_MS = 20;
+
+export class EmbeddedNats {
+  readonly #server: NatsServer;
+  readonly #logger: Logger;
+  readonly #stopped = new AbortController();
+  #watch: Promise<void> = Promise.resolve();
+
+  /** Starts it on the port it had last time, if that is free. The data directory must be locked. */
+  static async start(dataDir: string, logger: Logger): Promise<EmbeddedNats> {
+    const storeDir = join(dataDir, "nats");
+    const pidFile = join(dataDir, "nats.pid");
+    const urlFile = join(dataDir, "nats.url");
+    await mkdir(storeDir, { recursive: true });
+    await endLeftover(pidFile, logger);
+    const server = new NatsServer({
+      config: join(REPOSITORY, "nats.conf"),
+      name: "trunkline",
+      storeDir,
+      port: await freePort(await lastPort(urlFile)),
+      parameters: ["-P", pidFile],
+      // A Ctrl-C in the terminal must not end it before the drain has.
+      detached: true,
+      onLine: (line) => logLine(logger, line),
+    });
+    await server.start();
+    await writeFile(urlFile, `${server.url}\n`);
+    return new EmbeddedNats(server, logger);
+  }
+
+  constructor(server: NatsServer, logger: Logger) {
+    this.#server = server;
+    this.#logger = logger;
+    this.#watch = this.#keepRunning();
+  }
+
+  get url(): string {
+    return this.#server.url;
+  }
+
+  /** Ends it; resolves when its store is closed. */
+  async stop(): Promise<void> {
+    this.#stopped.abort();
+    await this.#watch;
+    await this.#server.stop();
+  }
+
+  /** Asks it to end without waiting, when this process ends at once. */
+  abandon(): void {
+    this.#stopped.abort();
+    void this.#server.stop(); // The signal is sent before the first wait.
+  }
+
+  async #keepRunning(): Promise<void> {
+    const { signal } = this.#stopped;
+    const stopped = new Promise<undefined>((resolve) => {
+      signal.addEventListener("abort", () => resolve(undefined), { once: true });
+    });
+    let pauseMs = RESTART_MS;
+    while (!signal.aborted) {
+      const startedAt = performance.now();
+      const reason = await Promise.race([this.#server.exited, stopped]);
+      if (reason === undefined) return;
+      if (performance.now() - startedAt > WELL_MS) pauseMs = RESTART_MS;
+      this.#logger.error({ reason, pauseMs }, "nats-server ended, starting it again");
+      await Promise.race([wait(pauseMs, undefined, { ref: false }), stopped]);
+      if (signal.aborted) return;
+      pauseMs = Math.min(2 * pauseMs, RESTART_MS_MAX);
+      await this.#server.start().then(
+        () => this.#logger.info({ pid: this.#server.pid }, "nats-server runs again"),
+        (error) => this.#logger.error({ err: error }, "nats-server did not start"),
+      );
+    }
+  }
+}
+
+/** Ends the server of an instance that was killed: two on one store would destroy it. */
+async function endLeftover(pidFile: string, logger: Logger): Promise<void> {
+  const pid = Number(await readIfThere(pidFile));
+  // The number may meanwhile be another program's; ours carries the path of this very file.
+  if (!(pid > 0) || !processCommand(pid).includes(pidFile)) return;
+  logger.warn({ pid }, "ending the nats-server of an instance that was killed");
+  const deadline = performance.now() + LEFTOVER_MS_MAX;
+  signalTo(pid, "SIGCONT");
+  signalTo(pid, "SIGTERM");
+  while (processCommand(pid).includes(pidFile)) {
+    if (performance.now() > deadline) signalTo(pid, "SIGKILL");
+    await wait(LEFTOVER_POLL_MS);
+  }
+  await rm(pidFile, { force: true });
+}
+
+function signalTo(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal);
+  } catch {
+    // It has ended by itself.
+  }
+}
+
+async function lastPort(urlFile: string): Promise<number | undefined> {
+  const port = Number(/:(\d+)\s*$/.exec(await readIfThere(urlFile))?.[1]);
+  return port > 0 && port < 65_536 ? port : undefined;
+}
+
+async function readIfThere(path: string): Promise<string> {
+  try {
+    return await readFile(path, "utf8");
+  } catch {
+    return ""; // The first start, or somebody tidied up.
+  }
+}
+
+/** `[pid] date time [LVL] text`: what went wrong goes to our log, the rest only where more is asked for. */
+function logLine(logger: Logger, line: string): void {
+  const [, level, text] = /\[(INF|WRN|ERR|FTL)\] (.*)$/.exec(line) ?? [];
+  if (level === "WRN") logger.warn({ text }, "nats-server warns");
+  else if (level === "ERR" || level === "FTL") logger.error({ text }, "nats-server complains");
+  else logger.debug({ text: text ?? line }, "nats-server says");
+}

@@ -1,0 +1,221 @@
+import { once } from "node:events";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { jetstream, jetstreamManager } from "@nats-io/jetstream";
+import { connect } from "@nats-io/transport-node";
+import { expect } from "chai";
+import { freePort } from "./free-port.ts";
+import { processCommand } from "./process-command.ts";
+import { ChildProgram } from "./testing/child-program.ts";
+
+const PROGRAM = join(import.meta.dirname, "testing/test-program.ts");
+
+describe("program", function () {
+  this.timeout(30_000);
+  let dataDir: string;
+  let port: number;
+  beforeEach(async () => {
+    dataDir = await mkdtemp(join(tmpdir(), "trunkline data "));
+    port = await freePort();
+  });
+  afterEach(async () => {
+    // A program that was killed leaves its server; the next start would end it, but there is none.
+    await endServer();
+    await rm(dataDir, { recursive: true });
+  });
+
+  it("runProgram() starts the bus where nats.url says, on the same port the next time", async () => {
+    const urls: string[] = [];
+    for (let start = 0; start < 2; start++) {
+      await using program = startProgram();
+      await program.line("ready");
+      urls.push(await natsUrl());
+      await (await connect({ servers: urls })).close();
+      program.signal("SIGTERM");
+      expect(await program.exit()).to.equal(0);
+    }
+    expect(urls[1]).to.equal(urls[0]);
+  });
+
+  for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const) {
+    it(`runProgram() on ${signal} loses no request, then stops the actors, the bus last`, async () => {
+      await using program = startProgram({ TEST_ANSWER_MS: "300" });
+      await program.line("ready");
+      const pid = await natsPid();
+      const answer = fetch(`http://127.0.0.1:${port}/`).then((response) => response.text());
+      await program.line("request came");
+      program.signal(signal);
+      expect(await answer).to.equal("answered");
+      expect(await program.exit()).to.equal(0);
+      expect(events(program)).to.deep.equal([
+        "role started actors",
+        "role started gateway",
+        "stopping",
+        "role stopped gateway",
+        "bus still there",
+        "role stopped actors",
+        "stopped",
+      ]);
+      expect(isAlive(pid)).to.equal(false);
+    });
+  }
+
+  it("runProgram() keeps its bus through a Ctrl-C that reaches the whole process group", async () => {
+    await using program = startProgram({ TEST_ANSWER_MS: "300" }, { detached: true });
+    await program.line("ready");
+    const answer = fetch(`http://127.0.0.1:${port}/`).then((response) => response.text());
+    await program.line("request came");
+    program.signalGroup("SIGINT");
+    program.signalGroup("SIGINT"); // As npm does: it passes on what the terminal has sent already.
+    expect(await answer).to.equal("answered");
+    expect(await program.exit()).to.equal(0);
+    expect(events(program)).to.include("bus still there");
+  });
+
+  it("runProgram() ends at once on a second signal", async () => {
+    await using program = startProgram({ TEST_STUCK: "1" });
+    await program.line("ready");
+    const pid = await natsPid();
+    program.signal("SIGINT");
+    await program.line('"stopping"');
+    // The same press is not counted twice, so the next one is given again until it is another.
+    const again = setInterval(() => program.signal("SIGINT"), 50);
+    expect(await program.exit()).to.equal(1);
+    clearInterval(again);
+    expect(events(program)).to.include("stopping at once");
+    await ended(pid);
+  });
+
+  it("runProgram() cuts a drain off after TRUNKLINE_SHUTDOWN_SECONDS, and names who was late", async () => {
+    await using program = startProgram({ TEST_STUCK: "1", TRUNKLINE_SHUTDOWN_SECONDS: "1" });
+    await program.line("ready");
+    const pid = await natsPid();
+    program.signal("SIGTERM");
+    expect(await program.exit()).to.equal(1);
+    expect(await program.line("drain cut off")).to.include('"roles":["actors"]');
+    expect(isAlive(pid)).to.equal(false);
+  });
+
+  it("runProgram() refuses a data directory that another instance holds", async () => {
+    await using first = startProgram();
+    await first.line("ready");
+    await using second = startProgram({ TRUNKLINE_PORT: String(await freePort()) });
+    expect(await second.exit()).to.equal(1);
+    await second.line("Cannot use");
+    expect(second.lines).to.deep.equal([
+      `Cannot use "${dataDir}": another instance holds it (pid ${first.pid})`,
+    ]);
+    await (await fetch(`http://127.0.0.1:${port}/`)).text();
+  });
+
+  it("runProgram() says in one line that a port is in use, and takes everything down again", async () => {
+    const other = createServer().listen(port, "127.0.0.1");
+    await once(other, "listening");
+    await using program = startProgram();
+    expect(await program.exit()).to.equal(1);
+    const text = await program.line("Cannot listen");
+    expect(text).to.equal(`Cannot listen on 127.0.0.1:${port}: EADDRINUSE`);
+    expect(events(program).slice(-2)).to.deep.equal(["role stopped actors", "stopped"]);
+    expect(isAlive(await natsPid())).to.equal(false);
+    other.close();
+  });
+
+  it("runProgram() says in one line what is wrong with a setting", async () => {
+    await using program = startProgram({ TRUNKLINE_PORT: "many" });
+    expect(await program.exit()).to.equal(1);
+    await program.line("TRUNKLINE_PORT");
+    expect(program.lines).to.deep.equal([
+      'TRUNKLINE_PORT: expected a whole number from 1 to 65535, found "many"',
+    ]);
+  });
+
+  it("runProgram() starts again after kill -9, ends the server left behind and keeps what it stored", async () => {
+    await using killed = startProgram();
+    await killed.line("ready");
+    const left = await natsPid();
+    const before = await connect({ servers: await natsUrl() });
+    await (await jetstreamManager(before)).streams.add({ name: "KEPT", subjects: ["kept"] });
+    await jetstream(before).publish("kept", "first");
+    killed.signal("SIGKILL");
+    await killed.exit();
+    await before.close();
+    expect(isAlive(left)).to.equal(true);
+    await using next = startProgram();
+    await next.line("ready");
+    expect(isAlive(left)).to.equal(false);
+    const after = await connect({ servers: await natsUrl() });
+    expect((await jetstream(after).publish("kept", "second")).seq).to.equal(2);
+    await after.close();
+    next.signal("SIGTERM");
+    expect(await next.exit()).to.equal(0);
+  });
+
+  it("runProgram() starts a nats-server that died again, on the same port, and says so", async () => {
+    await using program = startProgram();
+    await program.line("ready");
+    const url = await natsUrl();
+    for (let death = 1; death <= 2; death++) {
+      process.kill(await natsPid(), "SIGKILL");
+      await program.line(`bus came back ${death}`);
+      expect(await natsUrl()).to.equal(url);
+    }
+    expect(await program.line("nats-server ended")).to.include("SIGKILL");
+    expect(events(program)).to.include("nats-server runs again");
+    program.signal("SIGTERM");
+    expect(await program.exit()).to.equal(0);
+  });
+
+  it("runProgram() uses an outside bus where TRUNKLINE_NATS_URL names one, and does not stop it", async () => {
+    await using first = startProgram();
+    await first.line("ready");
+    const outside = { TRUNKLINE_NATS_URL: await natsUrl(), TRUNKLINE_ROLES: "actors" };
+    await using second = startProgram(outside);
+    await second.line("ready");
+    second.signal("SIGTERM");
+    expect(await second.exit()).to.equal(0);
+    expect(events(second)).to.not.include("role started gateway");
+    await (await connect({ servers: await natsUrl() })).close();
+  });
+
+  it("runProgram() names a credentials file that is not there", async () => {
+    const file = join(dataDir, "none.creds");
+    const outside = { TRUNKLINE_NATS_URL: "nats://127.0.0.1:1", TRUNKLINE_NATS_CREDS: file };
+    await using program = startProgram(outside);
+    expect(await program.exit()).to.equal(1);
+    await program.line(`TRUNKLINE_NATS_CREDS: expected the path of a NATS credentials file`);
+  });
+
+  function startProgram(environment: NodeJS.ProcessEnv = {}, options = {}): ChildProgram {
+    const own = { TRUNKLINE_DATA: dataDir, TRUNKLINE_PORT: String(port), ...environment };
+    return new ChildProgram([process.execPath, PROGRAM], own, options);
+  }
+
+  const natsUrl = async () => (await readFile(join(dataDir, "nats.url"), "utf8")).trim();
+  const natsPid = async () => Number(await readFile(join(dataDir, "nats.pid"), "utf8"));
+
+  async function endServer(): Promise<void> {
+    const pid = await natsPid().catch(() => 0); // Most tests have ended it.
+    if (pid === 0 || !isAlive(pid)) return;
+    process.kill(pid, "SIGKILL");
+    await ended(pid);
+  }
+});
+
+/** The log's messages, with the role where there is one. */
+function events(program: ChildProgram): string[] {
+  const logged = program.lines
+    .filter((line) => line.startsWith("{"))
+    .map((line) => JSON.parse(line));
+  return logged.map(({ msg, role }) => (role === undefined ? msg : `${msg} ${role}`));
+}
+
+const isAlive = (pid: number) => processCommand(pid) !== "";
+
+async function ended(pid: number): Promise<void> {
+  const deadline = Date.now() + 5_000;
+  while (isAlive(pid) && Date.now() < deadline)
+    await new Promise((resolve) => setImmediate(resolve));
+  expect(isAlive(pid)).to.equal(false);
+}

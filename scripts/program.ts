@@ -1,0 +1,185 @@
+/** Runs one instance of Trunkline: the bus, then its roles; and on a signal the same backwards, losing nothing. */
+import { mkdirSync } from "node:fs";
+import { readFile } from "node:fs/promises";
+import { type Config, configFromEnvironment, type Role } from "./config.ts";
+import { lockDataDir } from "./data-lock.ts";
+import { EmbeddedNats } from "./embedded-nats.ts";
+import { createLogger, type Logger } from "./logger.ts";
+
+/** `npm` passes on the Ctrl-C that the terminal has already sent, so one press arrives twice. */
+const SAME_PRESS_MS = 500;
+/** What is left to the bus once the time for the drain is over. */
+const BUS_STOP_MS_MAX = 3_000;
+const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+
+export interface RoleContext {
+  readonly config: Config;
+  readonly logger: Logger;
+  /** The embedded server, or the outside ones, separated by commas. */
+  readonly natsUrl: string;
+  /** Contents of the credentials file of outside servers. */
+  readonly natsCredentials: string | undefined;
+  /** Aborted when the instance stops: a start that still waits for something gives up. */
+  readonly signal: AbortSignal;
+}
+
+export interface RunningRole {
+  readonly name: string;
+  /** Finishes or hands over what is in flight. */
+  stop(): Promise<void>;
+}
+
+export interface RoleStart {
+  readonly role: Role;
+  start(context: RoleContext): Promise<RunningRole>;
+}
+
+export interface ProgramOptions {
+  environment: NodeJS.ProcessEnv;
+  /** In the order in which they start; they stop in the reverse. */
+  roles: readonly RoleStart[];
+  /** Tells a person that all is ready. */
+  onReady(config: Config): void;
+}
+
+/** Starts, runs until a signal, drains; resolves with the exit code. What keeps it from starting is one line. */
+export async function runProgram(options: ProgramOptions): Promise<number> {
+  try {
+    return await run(options);
+  } catch (error) {
+    // A plain Error says what to do; any other is a fault of ours, for which the place matters.
+    const plain = error instanceof Error && error.name === "Error";
+    console.error(plain ? error.message : error);
+    return 1;
+  }
+}
+
+async function run({ environment, roles, onReady }: ProgramOptions): Promise<number> {
+  const config = configFromEnvironment(environment);
+  const logger = createLogger();
+  const stopping = stopSignal(logger);
+  await using bus = await startBus(config, logger);
+  const running: RunningRole[] = [];
+  const { natsUrl, natsCredentials } = bus;
+  const context = { config, logger, natsUrl, natsCredentials, signal: stopping };
+  let failure: unknown;
+  try {
+    for (const { role, start } of roles) {
+      if (!config.roles.includes(role) || stopping.aborted) continue;
+      running.push(await start(context));
+      logger.info({ role }, "role started");
+    }
+    if (!stopping.aborted) onReady(config);
+    await aborted(stopping);
+  } catch (error) {
+    // A start that gave up because of the signal is no failure.
+    if (!stopping.aborted) failure = error;
+  }
+  const drained = await drain(running, config.shutdownSeconds * 1_000, logger);
+  if (failure !== undefined) throw failure;
+  return drained ? 0 : 1;
+}
+
+interface ProgramBus extends AsyncDisposable {
+  natsUrl: string;
+  natsCredentials: string | undefined;
+}
+
+async function startBus(config: Config, logger: Logger): Promise<ProgramBus> {
+  mkdirSync(config.dataDir, { recursive: true, mode: 0o700 });
+  if (config.natsUrl !== undefined) {
+    const file = config.natsCredsFile;
+    const natsCredentials = file === undefined ? undefined : await readCredentials(file);
+    return { natsUrl: config.natsUrl, natsCredentials, [Symbol.asyncDispose]: async () => {} };
+  }
+  const lock = lockDataDir(config.dataDir);
+  const server = await EmbeddedNats.start(config.dataDir, logger);
+  const abandon = () => server.abandon();
+  process.once("exit", abandon);
+  return {
+    natsUrl: server.url,
+    natsCredentials: undefined,
+    async [Symbol.asyncDispose]() {
+      if (!(await within(BUS_STOP_MS_MAX, server.stop())))
+        logger.error({}, "nats-server did not end");
+      process.removeListener("exit", abandon);
+      lock.release();
+      logger.info({}, "stopped");
+    },
+  };
+}
+
+async function readCredentials(file: string): Promise<string> {
+  try {
+    return await readFile(file, "utf8");
+  } catch (error) {
+    const expected = "the path of a NATS credentials file";
+    throw new Error(`TRUNKLINE_NATS_CREDS: expected ${expected}, found "${file}"`, {
+      cause: error,
+    });
+  }
+}
+
+/** Aborted by the first signal. A second one, from a person who will not wait, ends the process at once. */
+function stopSignal(logger: Logger): AbortSignal {
+  const controller = new AbortController();
+  let firstAt: number | undefined;
+  for (const name of SIGNALS) {
+    process.on(name, () => {
+      if (firstAt === undefined) {
+        firstAt = performance.now();
+        logger.info({ signal: name }, "stopping");
+        controller.abort();
+      } else if (performance.now() - firstAt > SAME_PRESS_MS) {
+        logger.warn({ signal: name }, "stopping at once");
+        process.exit(1);
+      }
+    });
+  }
+  return controller.signal;
+}
+
+/** Stops the roles, last started first. False when some were still at it when the time was over. */
+async function drain(running: RunningRole[], drainMs: number, logger: Logger): Promise<boolean> {
+  let clean = true;
+  const left = running.map(({ name }) => name);
+  const stopped = (async () => {
+    for (const role of running.toReversed()) {
+      try {
+        await role.stop();
+      } catch (error) {
+        clean = false;
+        logger.error({ role: role.name, err: error }, "role did not stop well");
+      }
+      left.pop();
+      logger.info({ role: role.name }, "role stopped");
+    }
+  })();
+  if (await within(drainMs, stopped)) return clean;
+  logger.error({ roles: left, drainMs }, "drain cut off");
+  return false;
+}
+
+/** Whether the promise settled in time. */
+async function within(timeMs: number, promise: Promise<unknown>): Promise<boolean> {
+  const late = Promise.withResolvers<false>();
+  const timer = setTimeout(() => late.resolve(false), timeMs);
+  try {
+    return await Promise.race([promise.then(() => true), late.promise]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** Resolves when the signal aborts, and keeps the process alive until then. */
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const alive = setInterval(() => {}, 2 ** 30);
+    const done = () => {
+      clearInterval(alive);
+      resolve();
+    };
+    if (signal.aborted) done();
+    else signal.addEventListener("abort", done, { once: true });
+  });
+}

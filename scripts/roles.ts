@@ -1,0 +1,90 @@
+/** The roles an instance can have, in the order in which they start; they stop in the reverse. */
+import { readFileSync } from "node:fs";
+import { type RunningPart, startActors, startBrowserWorkers, TASKS } from "../actors/main.ts";
+import { BusActorClient } from "../actors/runtime/actor-client.ts";
+import { Bus } from "../actors/runtime/bus.ts";
+import { systemClock as clock } from "../actors/runtime/clock.ts";
+import { declareStreams } from "../deploy/streams.ts";
+import { startGateway } from "../gateway/main.ts";
+import type { RoleContext, RoleStart, RunningRole } from "./program.ts";
+import { REPOSITORY } from "./tools.ts";
+
+/** State streams. One carries one machine; the number stays with a store for its life. */
+const BUCKETS = 1;
+/** What a role keeps of the drain's time for what comes after it. */
+const DRAIN_SHARE = 0.5;
+
+/** What the parts of this process that are not the gateway still need, for /healthz. */
+const parts: RunningPart[] = [];
+
+export const roles: readonly RoleStart[] = [
+  {
+    role: "actors",
+    start: (context) =>
+      startPart(context, "actors", (shared) =>
+        startActors(shared, { replicas: context.config.replicas, buckets: BUCKETS }),
+      ),
+  },
+  {
+    role: "browser",
+    start: (context) =>
+      startPart(context, "browser", (shared) => startBrowserWorkers(shared, context.config)),
+  },
+  { role: "gateway", start: startGatewayRole },
+];
+
+async function startPart(
+  context: RoleContext,
+  name: string,
+  start: (shared: Parameters<typeof startActors>[0]) => Promise<RunningPart>,
+): Promise<RunningRole> {
+  const bus = await connect(context, name);
+  const part = await start({ bus, clock, logger: context.logger, version: version() });
+  parts.push(part);
+  return {
+    name,
+    async stop() {
+      await part.stop(context.config.shutdownSeconds * 1_000 * DRAIN_SHARE);
+      await bus.close();
+    },
+  };
+}
+
+async function startGatewayRole(context: RoleContext): Promise<RunningRole> {
+  const { config, logger, signal } = context;
+  const bus = await connect(context, "gateway");
+  const gateway = await startGateway({
+    actors: new BusActorClient(bus, clock),
+    config,
+    logger,
+    signal,
+    missing: () => [
+      ...(bus.connected ? [] : ["the bus"]),
+      ...parts.flatMap((part) => part.missing()),
+    ],
+  });
+  return {
+    name: "gateway",
+    async stop() {
+      await gateway.stop();
+      await bus.close();
+    },
+  };
+}
+
+/** A connection of its own for each role, so that large answers of one hold up no other. */
+async function connect({ natsUrl, natsCredentials, config }: RoleContext, role: string) {
+  const bus = await Bus.connect({
+    url: natsUrl,
+    name: `trunkline-${role}`,
+    ...(natsCredentials !== undefined && { credentials: natsCredentials }),
+  });
+  const { replicas } = config;
+  await declareStreams(bus.jetstream, { replicas, buckets: BUCKETS, tasks: TASKS });
+  return bus;
+}
+
+function version(): string {
+  const text = readFileSync(`${REPOSITORY}/package.json`, "utf8");
+  return (JSON.parse(text) as { version: string }).version;
+}

@@ -1,0 +1,64 @@
+/**
+ * The program with two small roles in place of the real ones, for tests of starting and stopping: `gateway` answers
+ * HTTP after TEST_ANSWER_MS, `actors` needs the bus until its last moment. TEST_STUCK makes `actors` never stop.
+ */
+import { once } from "node:events";
+import { createServer } from "node:http";
+import { connect, type NatsConnection } from "@nats-io/transport-node";
+import { type RoleStart, runProgram } from "../program.ts";
+
+const { TEST_ANSWER_MS = "0", TEST_STUCK } = process.env;
+
+const actors: RoleStart = {
+  role: "actors",
+  async start({ natsUrl, logger }) {
+    const bus = await connect({
+      servers: natsUrl,
+      maxReconnectAttempts: -1,
+      reconnectTimeWait: 50,
+    });
+    void reportReturns(bus); // Ends with the connection.
+    return {
+      name: "actors",
+      async stop() {
+        if (TEST_STUCK !== undefined) await new Promise(() => {});
+        await bus.flush();
+        logger.info({}, "bus still there");
+        await bus.close();
+      },
+    };
+  },
+};
+
+const gateway: RoleStart = {
+  role: "gateway",
+  async start({ config }) {
+    const server = createServer((_request, response) => {
+      console.log("request came");
+      response.setHeader("Connection", "close");
+      setTimeout(() => response.end("answered"), Number(TEST_ANSWER_MS));
+    });
+    server.listen(config.port, config.host);
+    await once(server, "listening").catch((error) => {
+      throw new Error(`Cannot listen on ${config.host}:${config.port}: ${error.code}`);
+    });
+    return {
+      name: "gateway",
+      async stop() {
+        const closed = once(server, "close");
+        server.close();
+        await closed;
+      },
+    };
+  },
+};
+
+const onReady = () => console.log("ready");
+process.exit(await runProgram({ environment: process.env, roles: [actors, gateway], onReady }));
+
+async function reportReturns(bus: NatsConnection): Promise<void> {
+  let returns = 0;
+  for await (const { type } of bus.status()) {
+    if (type === "reconnect") console.log(`bus came back ${++returns}`);
+  }
+}

@@ -1,0 +1,74 @@
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect } from "chai";
+import { findChromium, findGit, findNatsServer } from "./tools.ts";
+
+describe("tools", () => {
+  let folder: string;
+  beforeEach(async () => {
+    folder = await mkdtemp(join(tmpdir(), "trunkline-test-"));
+  });
+  afterEach(() => rm(folder, { recursive: true }));
+
+  it("findNatsServer() takes the first on PATH that is new enough", async () => {
+    await program("old/nats-server", "nats-server: v2.13.9");
+    const good = await program("new/nats-server", "nats-server: v2.14.0");
+    const found = findNatsServer({ PATH: `${folder}/none:${folder}/old:${folder}/new` }, folder);
+    expect(found).to.equal(good);
+  });
+
+  it("findNatsServer() falls back to the copy that setup made", async () => {
+    await program("old/nats-server", "nats-server: v2.9.25");
+    const copy = await program("tools/nats-server", "nats-server: v3.0.1");
+    expect(findNatsServer({ PATH: `${folder}/old` }, `${folder}/tools`)).to.equal(copy);
+  });
+
+  it("findNatsServer() says what is needed and what there is", async () => {
+    const old = await program("old/nats-server", "nats-server: v2.13.9");
+    const broken = await program("broken/nats-server", "");
+    const environment = { PATH: `${folder}/old:${folder}/broken` };
+    expect(() => findNatsServer(environment, folder)).to.throw(
+      `Cannot find nats-server: 2.14 or newer is needed, ${old} is 2.13.9, ${broken} is 0`,
+    );
+    expect(() => findNatsServer({}, folder)).to.throw("2.14 or newer is needed, none was found");
+  });
+
+  it("findGit() takes 2.39 and refuses 2.38", async () => {
+    const good = await program("good/git", "git version 2.39.0");
+    await program("old/git", "git version 2.38.9");
+    expect(findGit({ PATH: `${folder}/good` })).to.equal(good);
+    expect(() => findGit({ PATH: `${folder}/old` })).to.throw("Cannot find git: 2.39 or newer");
+  });
+
+  it("findChromium() takes what TRUNKLINE_CHROMIUM names, or says that it is none", async () => {
+    const own = await program("own-browser", "");
+    expect(findChromium({ TRUNKLINE_CHROMIUM: own })).to.equal(own);
+    expect(() => findChromium({ TRUNKLINE_CHROMIUM: `${folder}/none` })).to.throw(
+      `TRUNKLINE_CHROMIUM: expected the path of a Chromium, found "${folder}/none"`,
+    );
+  });
+
+  it("findChromium() prefers a headless shell, on PATH or downloaded, to a full browser", async () => {
+    const environment = { PATH: `${folder}/a:${folder}/b` };
+    expect(() => findChromium(environment, folder)).to.throw("Cannot find Chromium: none is on");
+    const names = [
+      "b/google-chrome",
+      "b/chromium",
+      "chrome-headless-shell/linux-1/shell/chrome-headless-shell",
+      "b/chrome-headless-shell",
+      "b/chromium-headless-shell",
+    ];
+    for (const name of names) {
+      const path = await program(name, "");
+      expect(findChromium(environment, folder)).to.equal(path);
+    }
+  });
+
+  async function program(name: string, version: string): Promise<string> {
+    const path = join(folder, name);
+    await mkdir(join(path, ".."), { recursive: true });
+    await writeFile(path, `#!/bin/sh\necho '${version}'\n`, { mode: 0o755 });
+    return path;
+  }
+});
