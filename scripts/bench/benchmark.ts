@@ -1,0 +1,80 @@
+/** What a benchmark is: rounds that measure a reference and our own in turn, and figures with what they should be. */
+
+export interface Benchmark {
+  /** `npm run bench -- <start of the name>` picks it. */
+  name: string;
+  run(): Promise<Figure[]>;
+}
+
+export interface Figure {
+  name: string;
+  unit: string;
+  ours: number;
+  /** The plain library or the plain tool, measured in the same rounds. */
+  reference?: number;
+  /** Of `ours / reference`, or of `ours` where there is nothing to compare with; absent in figures that only inform. */
+  target?: Target;
+}
+
+export type Target = { atLeast: number } | { atMost: number };
+
+/** What a closed loop saw: a new operation starts when one ends. */
+export interface Load {
+  operations: number;
+  ms: number;
+  latencies: Float64Array;
+}
+
+/** Rounds of one figure. Others use the machine too: what disturbs one round does not reach the median. */
+export const ROUNDS = 5;
+export const ROUND_MS = 2_000;
+
+/** Measures one after the other, again and again; the first time only warms up. */
+export async function alternate<T>(reference: () => Promise<T>, ours: () => Promise<T>) {
+  const rounds: { reference: T; ours: T }[] = [];
+  for (let round = 0; round <= ROUNDS; round++) {
+    rounds.push({ reference: await reference(), ours: await ours() });
+  }
+  const measured = rounds.slice(1);
+  return {
+    reference: measured.map((round) => round.reference),
+    ours: measured.map((round) => round.ours),
+  };
+}
+
+/** Two figures of such rounds: operations a second and the slowest hundredth. */
+export function loadFigures(
+  name: string,
+  rounds: { reference: Load[]; ours: Load[] },
+  targets: { perSecond?: Target; p99?: Target },
+): Figure[] {
+  const figure = (unit: string, of: (load: Load) => number, target: Target | undefined) => ({
+    name,
+    unit,
+    ours: median(rounds.ours.map(of)),
+    reference: median(rounds.reference.map(of)),
+    ...(target && { target }),
+  });
+  return [
+    figure("/s", ({ operations, ms }) => (operations / ms) * 1_000, targets.perSecond),
+    figure("ms p50", ({ latencies }) => quantile(latencies, 0.5), undefined),
+    figure("ms p99", ({ latencies }) => quantile(latencies, 0.99), targets.p99),
+  ];
+}
+
+export const ratioOf = ({ ours, reference }: Figure) =>
+  reference === undefined ? undefined : ours / reference;
+
+export function isMet(figure: Figure): boolean | undefined {
+  const { target, ours } = figure;
+  if (target === undefined) return undefined;
+  const value = ratioOf(figure) ?? ours;
+  return "atLeast" in target ? value >= target.atLeast : value <= target.atMost;
+}
+
+export const median = (values: number[]) => quantile(Float64Array.from(values), 0.5);
+
+export function quantile(values: Float64Array, part: number): number {
+  const sorted = values.toSorted();
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? Number.NaN;
+}

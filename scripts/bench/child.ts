@@ -1,0 +1,74 @@
+/** A program of this folder in a process of its own, which is asked one thing at a time. */
+import { type ChildProcess, fork } from "node:child_process";
+import { once } from "node:events";
+import { join } from "node:path";
+
+export class Child implements AsyncDisposable {
+  readonly #process: ChildProcess;
+
+  /** Starts `<name>.ts`; resolves when it says that it is ready. */
+  static async start(name: string, ...parameters: string[]): Promise<Child> {
+    const profile = process.env.TRUNKLINE_BENCH_PROFILE;
+    const child = fork(join(import.meta.dirname, `${name}.ts`), parameters, {
+      serialization: "advanced",
+      execArgv: [
+        "--expose-gc",
+        ...(profile
+          ? [
+              "--cpu-prof",
+              `--cpu-prof-dir=${profile}`,
+              `--cpu-prof-name=${name}-\${pid}.cpuprofile`,
+            ]
+          : []),
+      ],
+    });
+    const started = new Child(child);
+    await started.#answer(name);
+    return started;
+  }
+
+  constructor(child: ChildProcess) {
+    this.#process = child;
+  }
+
+  get pid(): number {
+    if (this.#process.pid === undefined) throw new Error("Cannot name a pid: nothing runs");
+    return this.#process.pid;
+  }
+
+  /** Both ends are files of this folder: the type of an answer is what the other one sends. */
+  async ask<T>(question: unknown): Promise<T> {
+    this.#process.send(question as object);
+    return (await this.#answer(JSON.stringify(question))) as T;
+  }
+
+  /** Sends a signal and waits for the end. */
+  async end(signal: NodeJS.Signals = "SIGTERM"): Promise<void> {
+    if (this.#process.exitCode !== null || this.#process.signalCode !== null) return;
+    const exited = once(this.#process, "exit");
+    this.#process.kill(signal);
+    await exited;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.end();
+  }
+
+  async #answer(question: string): Promise<unknown> {
+    const ended = new AbortController();
+    const { signal } = ended;
+    const exited = once(this.#process, "exit", { signal }).then(([code]) => {
+      throw new Error(`Cannot answer ${question}: the process ended with code ${code}`);
+    });
+    const answered = once(this.#process, "message", { signal });
+    try {
+      const [message] = await Promise.race([answered, exited]);
+      return message;
+    } finally {
+      ended.abort();
+      // Whichever did not come is not waited for any more.
+      exited.catch(() => {});
+      answered.catch(() => {});
+    }
+  }
+}

@@ -1,0 +1,49 @@
+/** A host of counters, as it runs in life: a process of its own with one connection. `host-process <url> <name>`. */
+import pino from "pino";
+import { ActorHost } from "../../actors/runtime/actor-host.ts";
+import { Bus } from "../../actors/runtime/bus.ts";
+import { systemClock as clock } from "../../actors/runtime/clock.ts";
+import { ServiceCounts } from "../../actors/runtime/service-counts.ts";
+import { counter, counterActor } from "../testing/counter.ts";
+import { answerParent } from "./answer-parent.ts";
+
+const [url = "", hostName = "host"] = process.argv.slice(2);
+
+export interface HostFacts {
+  rssBytes: number;
+  heapBytes: number;
+  activations: number;
+  openShards: number;
+  isComplete: boolean;
+}
+
+const bus = await Bus.connect({ url, name: `bench-${hostName}` });
+const host = new ActorHost({
+  bus,
+  definitions: [counterActor],
+  hostName,
+  replicas: 1,
+  buckets: 1,
+  clock,
+  logger: pino({ level: "fatal" }),
+  counts: new ServiceCounts(new Map([[counter.kind, new Set(Object.keys(counter.messages))]])),
+});
+await host.start();
+
+answerParent({
+  async answer(): Promise<HostFacts> {
+    globalThis.gc?.();
+    const { rss, heapUsed } = process.memoryUsage();
+    return {
+      rssBytes: rss,
+      heapBytes: heapUsed,
+      activations: host.activations,
+      openShards: host.placement.openShards,
+      isComplete: host.placement.isComplete,
+    };
+  },
+  async close() {
+    await host.stop();
+    await bus.close();
+  },
+});

@@ -1,0 +1,19 @@
+/** Puts load on the bus, as a gateway would: a process of its own with one connection. `load-process <url>`. */
+import { BusActorClient } from "../../actors/runtime/actor-client.ts";
+import { Bus } from "../../actors/runtime/bus.ts";
+import { systemClock as clock } from "../../actors/runtime/clock.ts";
+import { answerParent } from "./answer-parent.ts";
+import { openWorkloads, type Workload } from "./workloads.ts";
+
+const [url = ""] = process.argv.slice(2);
+const bus = await Bus.connect({ url, name: "bench-load" });
+const workloads = await openWorkloads(bus, new BusActorClient(bus, clock));
+
+answerParent({
+  answer: (question) => {
+    // Asked by the benchmarks of this folder alone.
+    const { workload, inFlight, ms } = question as Workload;
+    return workloads[workload]({ inFlight, ms });
+  },
+  close: () => bus.close(),
+});

@@ -1,0 +1,54 @@
+/**
+ * Measures the platform against its references: `npm run bench -- [start of a name]… [--json file] [--profile folder]`.
+ * A figure that misses its target fails nothing; only what breaks does.
+ */
+import { writeFileSync } from "node:fs";
+import { parseArgs } from "node:util";
+import { type Benchmark, type Figure, isMet, ratioOf } from "./benchmark.ts";
+import { loadAverage, machineFacts } from "./machine.ts";
+import { markdownTable } from "./report.ts";
+import { runtimeCalls } from "./runtime-calls.ts";
+import { runtimeChanges } from "./runtime-changes.ts";
+import { runtimeMail } from "./runtime-mail.ts";
+
+const BENCHMARKS: readonly Benchmark[] = [runtimeCalls, runtimeChanges, runtimeMail];
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { json: { type: "string" }, profile: { type: "string" } },
+});
+// Every process of a benchmark then leaves a CPU profile there.
+if (values.profile) process.env.TRUNKLINE_BENCH_PROFILE = values.profile;
+
+const machine = machineFacts();
+const figures: Figure[] = [];
+const runs: { name: string; loadAverage: number; figures: object[] }[] = [];
+for (const benchmark of picked()) {
+  console.error(`${benchmark.name}, load average ${loadAverage()}`);
+  const measured = await benchmark.run();
+  figures.push(...measured);
+  runs.push({
+    name: benchmark.name,
+    loadAverage: loadAverage(),
+    figures: measured.map((figure) => ({ ...figure, ratio: ratioOf(figure), met: isMet(figure) })),
+  });
+}
+const json = JSON.stringify({ machine, at: new Date().toISOString(), runs }, null, 2);
+console.log(
+  `${Object.entries(machine)
+    .map((fact) => fact.join(" "))
+    .join(", ")}\n`,
+);
+console.log(markdownTable(figures));
+if (values.json) writeFileSync(values.json, `${json}\n`);
+else console.log(`\n${json}`);
+
+function picked(): readonly Benchmark[] {
+  if (positionals.length === 0) return BENCHMARKS;
+  const found = BENCHMARKS.filter(({ name }) =>
+    positionals.some((start) => name.startsWith(start)),
+  );
+  const names = BENCHMARKS.map(({ name }) => name).join(", ");
+  if (found.length === 0) throw new Error(`Cannot pick benchmarks: there are ${names}`);
+  return found;
+}

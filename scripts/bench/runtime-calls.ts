@@ -1,0 +1,27 @@
+/** A call that changes nothing, against a plain request that a plain responder answers. */
+import { BenchBus } from "./bench-bus.ts";
+import { alternate, type Benchmark, type Load, loadFigures, ROUND_MS } from "./benchmark.ts";
+
+const IN_FLIGHT = 64;
+const volume = { inFlight: IN_FLIGHT, ms: ROUND_MS };
+
+export const runtimeCalls: Benchmark = {
+  name: "runtime-calls",
+  async run() {
+    await using bus = await BenchBus.start();
+    await bus.startHost();
+    const responder = await bus.startLoad();
+    const load = await bus.startLoad();
+    const rounds = await alternate(
+      async () => {
+        await responder.ask({ workload: "answer", ...volume, ms: ROUND_MS * 2 });
+        return await load.ask<Load>({ workload: "request", ...volume });
+      },
+      () => load.ask<Load>({ workload: "get", ...volume }),
+    );
+    return loadFigures(`read call, ${IN_FLIGHT} in flight`, rounds, {
+      perSecond: { atLeast: 0.8 },
+      p99: { atMost: 2 },
+    });
+  },
+};

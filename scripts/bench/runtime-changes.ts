@@ -1,0 +1,34 @@
+/** A call with a durable change, against plain KV puts of 100 bytes; both with every write synced. */
+import { BenchBus } from "./bench-bus.ts";
+import { alternate, type Benchmark, type Load, loadFigures, ROUND_MS } from "./benchmark.ts";
+import { mergeLoads } from "./run-load.ts";
+
+const IN_FLIGHT = 128;
+const volume = { inFlight: IN_FLIGHT, ms: ROUND_MS };
+
+export const runtimeChanges: Benchmark = {
+  name: "runtime-changes",
+  async run() {
+    await using bus = await BenchBus.start();
+    await bus.startHost();
+    // Ours are two processes with a connection each, so the puts come from two as well.
+    const other = await bus.startLoad();
+    const load = await bus.startLoad();
+    const put = { workload: "put", ...volume, inFlight: IN_FLIGHT / 2 };
+    const puts = async () =>
+      mergeLoads(...(await Promise.all([load.ask<Load>(put), other.ask<Load>(put)])));
+
+    const many = await alternate(puts, () => load.ask<Load>({ workload: "increment", ...volume }));
+    const one = await alternate(puts, () =>
+      load.ask<Load>({ workload: "incrementOne", ...volume }),
+    );
+    return [
+      ...loadFigures(`durable change, ${IN_FLIGHT} in flight, 1,000 actors`, many, {
+        perSecond: { atLeast: 3 },
+      }),
+      ...loadFigures(`durable change, ${IN_FLIGHT} in flight, one actor`, one, {
+        perSecond: { atLeast: 8 },
+      }),
+    ];
+  },
+};

@@ -1,0 +1,27 @@
+/** Mail from actor to actor until its effect is committed, against a plain publish that is consumed and acked. */
+import { BenchBus } from "./bench-bus.ts";
+import { alternate, type Benchmark, type Load, loadFigures, ROUND_MS } from "./benchmark.ts";
+
+const IN_FLIGHT = 128;
+const volume = { inFlight: IN_FLIGHT, ms: ROUND_MS };
+
+export const runtimeMail: Benchmark = {
+  name: "runtime-mail",
+  async run() {
+    await using bus = await BenchBus.start();
+    await bus.startHost();
+    const reader = await bus.startLoad();
+    const load = await bus.startLoad();
+    const rounds = await alternate(
+      async () => {
+        const consumed = reader.ask<Load>({ workload: "consume", ...volume });
+        await load.ask({ workload: "publish", ...volume });
+        return await consumed;
+      },
+      () => load.ask<Load>({ workload: "give", ...volume }),
+    );
+    return loadFigures(`mail to its effect, ${IN_FLIGHT} in flight`, rounds, {
+      perSecond: { atLeast: 0.5 },
+    });
+  },
+};

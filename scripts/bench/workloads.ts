@@ -1,0 +1,156 @@
+/** Everything a load process can do: ours through the actor client, and the same by the plain client library. */
+import { AckPolicy, type JsMsg, jetstream } from "@nats-io/jetstream";
+import { Kvm } from "@nats-io/kv";
+import type { ActorClient } from "../../actors/runtime/actor-client.ts";
+import type { Bus } from "../../actors/runtime/bus.ts";
+import { counter } from "../testing/counter.ts";
+import type { Load } from "./benchmark.ts";
+import { runLoad } from "./run-load.ts";
+
+export interface Workload {
+  workload: keyof Awaited<ReturnType<typeof openWorkloads>>;
+  inFlight: number;
+  ms: number;
+}
+type Volume = Pick<Workload, "inFlight" | "ms">;
+
+const ACTORS = 1_000;
+/** As long as a call's message and its answer. */
+const QUESTION = JSON.stringify({
+  message: "get",
+  input: {},
+  client: "0123456789ab",
+  number: 1_000_000,
+  settled: 1_000_000,
+  deadlineAt: 1_700_000_000_000,
+});
+const ANSWER = JSON.stringify({ count: 1 });
+const VALUE = "x".repeat(100);
+const ECHO = "bench.echo";
+export const MAIL_STREAM = "BENCH";
+const MAIL_SUBJECT = "bench.mail";
+const END = "end";
+
+export async function openWorkloads(bus: Bus, client: ActorClient) {
+  const { connection } = bus;
+  const stream = jetstream(connection);
+  const values = await new Kvm(connection).open("bench", { allow_direct: true });
+  /** What each receiver of mail must have come to. */
+  const received = new Map<string, number>();
+
+  return {
+    get: (volume: Volume) => runLoad(volume, () => client.call(counter, "read", "get", {})),
+
+    async answer({ ms }: Volume): Promise<null> {
+      const subscription = connection.subscribe(ECHO, {
+        callback: (error, msg) => {
+          if (!error) msg.respond(ANSWER);
+        },
+      });
+      await connection.flush();
+      setTimeout(() => subscription.unsubscribe(), ms);
+      return null;
+    },
+    request: (volume: Volume) => runLoad(volume, () => connection.request(ECHO, QUESTION)),
+
+    increment: (volume: Volume) =>
+      runLoad(volume, (index) =>
+        client.call(counter, `many.${index % ACTORS}`, "increment", { by: 1 }),
+      ),
+    incrementOne: (volume: Volume) =>
+      runLoad(volume, () => client.call(counter, "hot", "increment", { by: 1 })),
+    put: (volume: Volume) =>
+      runLoad(volume, (index) => values.put(`many.${index % ACTORS}`, VALUE)),
+
+    give,
+    publish,
+    consume,
+    touch,
+  };
+
+  /** From the first call to the last effect; the latencies are of mail that is watched until its effect is durable. */
+  async function give({ inFlight, ms }: Volume): Promise<Load> {
+    const before = performance.now();
+    let sending = true;
+    const watched = watchMail(() => sending);
+    const { operations } = await runLoad({ inFlight: inFlight - 1, ms }, async (index) => {
+      const to = `to.${index % ACTORS}`;
+      await client.call(counter, `from.${(index * 7) % ACTORS}`, "give", { to, by: 1 });
+      received.set(to, (received.get(to) ?? 0) + 1);
+    });
+    sending = false;
+    for (const [to, count] of received) await untilCount(to, count);
+    const latencies = await watched;
+    const took = performance.now() - before;
+    return { operations: operations + latencies.length, ms: took, latencies };
+  }
+
+  async function watchMail(sending: () => boolean): Promise<Float64Array> {
+    const latencies: number[] = [];
+    let { count } = await client.call(counter, "watched.to", "get", {});
+    while (sending()) {
+      const before = performance.now();
+      await client.call(counter, "watched.from", "give", { to: "watched.to", by: 1 });
+      count += 1;
+      await untilCount("watched.to", count);
+      latencies.push(performance.now() - before);
+    }
+    return Float64Array.from(latencies);
+  }
+
+  /** A call that reads is answered when what it read is durable. */
+  async function untilCount(key: string, count: number): Promise<void> {
+    while ((await client.call(counter, key, "get", {})).count < count);
+  }
+
+  async function publish(volume: Volume): Promise<null> {
+    await runLoad(volume, () => stream.publish(MAIL_SUBJECT, `${now()} ${VALUE}`));
+    await stream.publish(MAIL_SUBJECT, END);
+    return null;
+  }
+
+  /** Latencies are from publishing to acking: both ends are processes of this machine. */
+  async function consume(): Promise<Load> {
+    const { name } = await bus.jetstream.consumers.add(MAIL_STREAM, {
+      ack_policy: AckPolicy.Explicit,
+      max_ack_pending: 10_000,
+    });
+    const consumer = await stream.consumers.get(MAIL_STREAM, name);
+    const latencies: number[] = [];
+    let firstAt = Number.POSITIVE_INFINITY;
+    const messages = await consumer.consume({ max_messages: 1_000 });
+    for await (const message of messages) {
+      message.ack();
+      const sentAt = timeOf(message);
+      if (sentAt === undefined) break;
+      firstAt = Math.min(firstAt, sentAt);
+      latencies.push(now() - sentAt);
+    }
+    await connection.flush();
+    const ms = now() - firstAt;
+    await messages.close();
+    await consumer.delete();
+    await bus.jetstream.streams.purge(MAIL_STREAM);
+    return { operations: latencies.length, ms, latencies: Float64Array.from(latencies) };
+  }
+
+  /** Uses so many actors once each, and never again: `ms` is how many. */
+  async function touch({ inFlight, ms: actors }: Volume): Promise<null> {
+    let next = 0;
+    await Promise.all(
+      Array.from({ length: inFlight }, async () => {
+        while (next < actors) {
+          await client.call(counter, `passive.${next++}`, "increment", { by: 1 });
+        }
+      }),
+    );
+    return null;
+  }
+}
+
+const now = () => performance.timeOrigin + performance.now();
+
+function timeOf(message: JsMsg): number | undefined {
+  const [time = END] = message.string().split(" ");
+  return time === END ? undefined : Number(time);
+}
