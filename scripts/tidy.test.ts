@@ -1,0 +1,196 @@
+import { execFileSync } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect } from "chai";
+import {
+  debtsNameAnIssue,
+  importsPointOneWay,
+  isNamedInKebabCase,
+  isShort,
+  namesNoMachinePath,
+  onlyRuntimeKnowsNats,
+  opensWithSentence,
+  productionImportsNoTest,
+  type SourceFile,
+  variablesAreDocumented,
+} from "./tidy-rules.ts";
+import { REPOSITORY } from "./tools.ts";
+
+describe("tidy", () => {
+  const files = repositoryFiles();
+  const sources = files.filter(({ path }) => path.endsWith(".ts"));
+
+  describe("importsPointOneWay()", () => {
+    it("importsPointOneWay() holds", () => holds(sources, importsPointOneWay));
+
+    const refused = [
+      ["schemas/a.ts", "../actors/runtime/bus.ts"],
+      ["schemas/a.ts", "node:fs"],
+      ["schemas/a.ts", "express"],
+      ["gateway/a.ts", "../actors/runtime/bus.ts"],
+      ["gateway/routes/a.ts", "../../actors/user/user.ts"],
+      ["gateway/a.ts", "../scripts/config.ts"],
+      ["gateway/a.ts", "../deploy/streams.ts"],
+      ["actors/user/user.ts", "../account/account.ts"],
+      ["actors/user/user.ts", "../../gateway/app.ts"],
+      ["actors/user/user.ts", "../../scripts/config.ts"],
+      ["actors/user/user.ts", "../main.ts"],
+      ["actors/runtime/bus.ts", "../user/user.ts"],
+      ["actors/egress/guard.ts", "../render/render.ts"],
+      ["actors/main.ts", "../gateway/app.ts"],
+    ] as const;
+    for (const [path, target] of refused) {
+      it(`importsPointOneWay() refuses ${target} in ${path}`, () => {
+        for (const statement of importsOf(target)) {
+          expect(importsPointOneWay({ path, text: statement }), statement).to.have.length(1);
+        }
+      });
+    }
+
+    const allowed = [
+      ["schemas/a.ts", "./b.ts"],
+      ["schemas/http/a.ts", "zod"],
+      ["gateway/a.ts", "../actors/runtime/actor-client.ts"],
+      ["gateway/routes/a.ts", "../../schemas/b.ts"],
+      ["gateway/routes/a.ts", "express"],
+      ["actors/user/user.ts", "../../schemas/user.ts"],
+      ["actors/user/user.ts", "./user-state.ts"],
+      ["actors/user/user.ts", "../runtime/define-actor.ts"],
+      ["actors/render/render.ts", "../egress/guard.ts"],
+      ["actors/main.ts", "./user/user.ts"],
+      ["deploy/streams.ts", "../actors/runtime/bus.ts"],
+      ["scripts/roles.ts", "../gateway/main.ts"],
+      ["gateway/a.test.ts", "../actors/user/user.ts"],
+    ] as const;
+    for (const [path, target] of allowed) {
+      it(`importsPointOneWay() allows ${target} in ${path}`, () => {
+        for (const statement of importsOf(target)) {
+          expect(importsPointOneWay({ path, text: statement }), statement).to.deep.equal([]);
+        }
+      });
+    }
+  });
+
+  it("onlyRuntimeKnowsNats() holds", () => holds(sources, onlyRuntimeKnowsNats));
+  it("onlyRuntimeKnowsNats() refuses the client in a kind and in the gateway", () => {
+    for (const path of ["actors/user/user.ts", "gateway/app.ts", "schemas/user.ts"]) {
+      fails(onlyRuntimeKnowsNats, path, 'import { connect } from "@nats-io/transport-node";');
+    }
+    passes(onlyRuntimeKnowsNats, "actors/runtime/bus.ts", 'import "@nats-io/kv";');
+  });
+
+  it("productionImportsNoTest() holds", () => holds(sources, productionImportsNoTest));
+  it("productionImportsNoTest() refuses helpers, suites and packages of tests", () => {
+    for (const target of ["./testing/child-program.ts", "./b.test.ts", "./b.contract.ts", "chai"]) {
+      fails(productionImportsNoTest, "scripts/a.ts", `import { b } from "${target}";`);
+      passes(productionImportsNoTest, "scripts/a.test.ts", `import { b } from "${target}";`);
+    }
+  });
+
+  it("opensWithSentence() holds", () => holds(sources, opensWithSentence));
+  it("opensWithSentence() refuses a file that begins with anything else, or says nothing", () => {
+    for (const text of [
+      'import "a";',
+      "// Does it.\n",
+      "/* Does it. */",
+      "/** */",
+      "/** words */",
+    ]) {
+      fails(opensWithSentence, "scripts/a.ts", text);
+    }
+    passes(opensWithSentence, "scripts/a.ts", "/** Does it. */\n");
+    passes(
+      opensWithSentence,
+      "scripts/a.ts",
+      "#!/usr/bin/env node\n/**\n * Does it\n * all.\n */\n",
+    );
+  });
+
+  it("debtsNameAnIssue() holds", () => holds(sources, debtsNameAnIssue));
+  it("debtsNameAnIssue() refuses a debt without an issue", () => {
+    const debt = "TO".concat("DO");
+    fails(debtsNameAnIssue, "scripts/a.ts", `// ${debt}: later`);
+    fails(debtsNameAnIssue, "scripts/a.ts", `// ${debt}(12)`);
+    fails(debtsNameAnIssue, "scripts/a.ts", `// ${"FIX"}ME`);
+    passes(debtsNameAnIssue, "scripts/a.ts", `// ${debt}(12): keeps two copies, costs memory.`);
+  });
+
+  it("namesNoMachinePath() holds", () => holds(files, namesNoMachinePath));
+  it("namesNoMachinePath() refuses folders of this machine and addresses of a registry", () => {
+    for (const folder of ["work", "root", "home/me", "Users/me", "tmp/w"]) {
+      fails(namesNoMachinePath, "README.md", `see /${folder}/file`);
+    }
+    fails(namesNoMachinePath, "package-lock.json", `"${"resolved"}": "https://host/a.tgz"`);
+    passes(namesNoMachinePath, "README.md", "a/work/b, $HOME/work/b, https://a.example/home/");
+  });
+
+  it("isNamedInKebabCase() holds", () => holds(sources, isNamedInKebabCase));
+  it("isNamedInKebabCase() refuses other cases", () => {
+    for (const name of ["KvStore.ts", "kv_store.ts", "kvStore.test.ts", "-kv.ts", "kv--store.ts"]) {
+      fails(isNamedInKebabCase, `actors/${name}`, "");
+    }
+    for (const name of ["kv-store.ts", "kv-store.test.ts", "kv2.contract.ts"]) {
+      passes(isNamedInKebabCase, `actors/${name}`, "");
+    }
+  });
+
+  it("isShort() holds", () => holds(sources, isShort));
+  it("isShort() takes 400 lines and refuses 401, but of tests", () => {
+    passes(isShort, "scripts/a.ts", "\n".repeat(399).concat("end\n"));
+    fails(isShort, "scripts/a.ts", "\n".repeat(400).concat("end\n"));
+    passes(isShort, "scripts/a.test.ts", "\n".repeat(400).concat("end\n"));
+  });
+
+  it("variablesAreDocumented() holds", function () {
+    const readme = files.filter(({ path }) => path === "README.md");
+    if (readme.length === 0) return this.skip();
+    const readers = files.filter(({ path }) => path.endsWith(".ts") || path === "scripts/setup");
+    const documents = files.filter(({ path }) => path.endsWith(".md"));
+    expect(variablesAreDocumented(readers, documents)).to.deep.equal([]);
+  });
+  it("variablesAreDocumented() names what is read or documented alone", () => {
+    const one = (path: string, text: string): SourceFile[] => [{ path, text }];
+    const [a, b] = [`${"TRUNK"}LINE_A`, `${"TRUNK"}LINE_B`];
+    expect(variablesAreDocumented(one("a.ts", `env.${a}`), one("README.md", b))).to.deep.equal([
+      `${a} is read but not documented`,
+      `${b} is documented but not read`,
+    ]);
+    expect(variablesAreDocumented(one("a.ts", a), one("README.md", `\`${a}\``))).to.deep.equal([]);
+  });
+});
+
+function repositoryFiles(): SourceFile[] {
+  const command = ["ls-files", "--cached", "--others", "--exclude-standard", "-z"];
+  const listed = execFileSync("git", command, { cwd: REPOSITORY, encoding: "utf8" }).split("\0");
+  return listed
+    .filter((path) => path !== "" && existsSync(join(REPOSITORY, path)))
+    .map((path) => ({ path, text: readFileSync(join(REPOSITORY, path), "utf8") }));
+}
+
+type Rule = (file: SourceFile) => string[];
+
+function holds(files: SourceFile[], rule: Rule): void {
+  expect(files.flatMap(rule)).to.deep.equal([]);
+}
+
+function fails(rule: Rule, path: string, text: string): void {
+  expect(rule({ path, text }), text).to.have.length(1);
+}
+
+function passes(rule: Rule, path: string, text: string): void {
+  expect(rule({ path, text }), text).to.deep.equal([]);
+}
+
+/** Every way to write an import of it. */
+function importsOf(target: string): string[] {
+  return [
+    `import { a } from "${target}";`,
+    `import type { A } from "${target}";`,
+    `import {\n  a,\n  b,\n} from "${target}";`,
+    `import a, * as b from "${target}";`,
+    `import "${target}";`,
+    `export { a } from "${target}";`,
+    `export * from "${target}";`,
+    `const a = await import("${target}");`,
+  ];
+}
