@@ -1,5 +1,5 @@
 /** What a contract is: a kind, its messages, a schema for each; and the envelope that carries one message. */
-import { z } from "zod";
+import type { z } from "zod";
 
 /** A message with `reply` is a call: it is waited for. One without is a send: durable, delivered once. */
 export interface MessageSchema {

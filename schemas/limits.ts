@@ -124,6 +124,8 @@ export const FAULTS_MAX = 20;
 /** Entries of one page of a listing. */
 export const PAGE_ENTRIES = 20;
 export const PAGE_ENTRIES_MAX = 100;
+/** A receiver of traces that does not answer holds up a stop no longer than this. */
+export const TRACE_EXPORT_MS = 3_000;
 /** Open WebSockets of one gateway, and the bytes of one message. */
 export const SOCKETS_MAX = 10_000;
 export const SOCKET_MESSAGE_BYTES_MAX = 1_000_000;
@@ -235,6 +237,8 @@ export const PDF_CHUNK_BYTES = 1024 * 1024;
 export const PDF_BYTES_MAX = 512 * 1024 * 1024;
 /** Silence that counts as idle, as browsers have it. */
 export const NETWORK_QUIET_MS = 500;
+/** Chromium prints once all has loaded; what still hangs after this, or after half of the print's own time, is cut off. */
+export const LOAD_REST_MS = 10_000;
 /** Fonts that do not come in this time are replaced by others. */
 export const FONTS_WAIT_MS = 5_000;
 /** Characters of an address that patterns are held against; a longer one is refused where there are patterns. */

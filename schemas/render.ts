@@ -7,7 +7,7 @@ export const render = defineTasks({
   kind: "render",
   lanes: ["interactive", "batch"],
   messages: {
-    /** Prints a page. The PDF's bytes are streamed; the reply follows them. */
+    /** Prints a page. The PDF's bytes follow the reply. */
     pdf: {
       lane: "interactive",
       input: z.object({
@@ -17,10 +17,11 @@ export const render = defineTasks({
         deadlineAt: z.int(),
       }),
       reply: z.object({
-        /** Wall-clock milliseconds a browser was held. */
+        /** Wall-clock milliseconds a browser was held, up to now. */
         browserMs: z.int().min(0),
-        bytes: z.int().min(0),
-        pages: z.int().min(0),
+        /** Of a PDF that is still being written when its first bytes go, neither is known. */
+        bytes: z.int().min(0).nullable(),
+        pages: z.int().min(0).nullable(),
       }),
     },
   },

@@ -56,7 +56,7 @@ export const addressOf = (kind: string, key: string) => `${kind}.${encodeKey(key
 /** The shard of an address; nats.conf maps `actor.<kind>.<key…>` to the same one. */
 export const shardOf = (address: string) => fnv1a32(`actor.${address}`) % SHARDS;
 
-export const callSubject = (shard: number, address: string) => `shard.${shard}.${address}`;
+export const callSubject = (shard: number | "*", address: string) => `shard.${shard}.${address}`;
 export const shardSubjects = (shard: number) => `shard.${shard}.>`;
 
 export const mailSubject = (shard: number, address: string) => `mail.${shard}.${address}`;

@@ -2,7 +2,7 @@
 import { resolve } from "node:path";
 import ipaddr from "ipaddr.js";
 import { z } from "zod";
-import { SHUTDOWN_SECONDS } from "../schemas/limits.ts";
+import { REQUESTS_PER_WINDOW, SHUTDOWN_SECONDS } from "../schemas/limits.ts";
 
 export const ROLES = ["gateway", "actors", "browser"] as const;
 export type Role = (typeof ROLES)[number];
@@ -30,11 +30,20 @@ export interface Config {
   readonly signup: "open" | "closed";
   readonly ai: Readonly<{ baseUrl: string; key: string | undefined; model: string }> | undefined;
   readonly shutdownSeconds: number;
+  /** Path of a browser; unset: the one that is found. */
+  readonly chromium: string | undefined;
+  /** Of each account in REQUEST_WINDOW_MS; 0 is no limit. */
+  readonly requestsPerWindow: number;
+  /** Proxies whose X-Forwarded-For is believed, in the words of Express; unset: none. */
+  readonly trustProxy: string | undefined;
+  /** Address of an OTLP/HTTP receiver; unset: no traces. */
+  readonly otlpEndpoint: string | undefined;
 }
 
 const PORT_MAX = 65_535;
 const SECONDS_MAX = 365 * 86_400;
 const SHUTDOWN_SECONDS_MAX = 3_600;
+const REQUESTS_MAX = 1_000_000_000;
 
 /** The checked settings. Throws one line for each value that is wrong, naming what would be right. */
 export function configFromEnvironment(environment: NodeJS.ProcessEnv): Config {
@@ -69,6 +78,10 @@ export function configFromEnvironment(environment: NodeJS.ProcessEnv): Config {
     signup: settings.TRUNKLINE_SIGNUP,
     ai: aiFrom(settings),
     shutdownSeconds: settings.TRUNKLINE_SHUTDOWN_SECONDS,
+    chromium: settings.TRUNKLINE_CHROMIUM,
+    requestsPerWindow: settings.TRUNKLINE_REQUESTS_PER_5_MINUTES,
+    trustProxy: settings.TRUNKLINE_TRUST_PROXY,
+    otlpEndpoint: settings.OTEL_EXPORTER_OTLP_ENDPOINT,
   });
 }
 
@@ -111,6 +124,10 @@ const Settings = z.object({
   TRUNKLINE_AI_KEY: z.string().optional(),
   TRUNKLINE_AI_MODEL: z.string().optional(),
   TRUNKLINE_SHUTDOWN_SECONDS: whole(1, SHUTDOWN_SECONDS_MAX, SHUTDOWN_SECONDS),
+  TRUNKLINE_CHROMIUM: z.string().optional(),
+  TRUNKLINE_REQUESTS_PER_5_MINUTES: whole(0, REQUESTS_MAX, REQUESTS_PER_WINDOW),
+  TRUNKLINE_TRUST_PROXY: z.string().optional(),
+  OTEL_EXPORTER_OTLP_ENDPOINT: httpUrl().optional(),
 });
 
 /** A base URL has no query, and a slash at its end would be doubled wherever it is used. */

@@ -5,3 +5,6 @@ export class BrowserDiedError extends Error {
     this.name = "BrowserDiedError";
   }
 }
+
+/** It did not even start: the page is not at fault. */
+export class BrowserNotStartedError extends BrowserDiedError {}

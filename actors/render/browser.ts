@@ -2,7 +2,7 @@
 import puppeteer, { type Browser as PuppeteerBrowser } from "puppeteer-core";
 import type { EgressProxy } from "../egress/egress-proxy.ts";
 import type { Clock } from "../runtime/clock.ts";
-import { BrowserDiedError } from "./browser-died-error.ts";
+import { BrowserDiedError, BrowserNotStartedError } from "./browser-died-error.ts";
 import { Chromium } from "./chromium.ts";
 import type { PoolLimits } from "./pool-limits.ts";
 import { RenderContext } from "./render-context.ts";
@@ -56,9 +56,12 @@ export class Browser {
       return new Browser({ chromium, browser, userAgent: await browser.userAgent(), options });
     } catch (error) {
       await chromium.kill();
-      throw new BrowserDiedError(`Cannot start browser: ${chromium.stderr || String(error)}`, {
-        cause: error,
-      });
+      throw new BrowserNotStartedError(
+        `Cannot start browser: ${chromium.stderr || String(error)}`,
+        {
+          cause: error,
+        },
+      );
     }
   }
 

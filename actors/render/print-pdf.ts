@@ -21,6 +21,8 @@ export interface PrintedPdf {
   chunks: AsyncIterable<Uint8Array>;
   /** Wall-clock milliseconds a browser was held so far; it grows only while a large PDF is read. */
   browserMs(): number;
+  /** What is known now: of a PDF that is still being read, neither its bytes nor its pages. */
+  summary(): { browserMs: number; bytes: number | null; pages: number | null };
   /** What goes after the bytes, once they have been read. */
   trailer(): { browserMs: number; bytes: number; pages: number };
 }
@@ -51,23 +53,32 @@ export async function printPdf(
     const document = await loadPage(context, parameters, limits);
     document.check();
     const stream = await PdfStream.print(context, parameters, limits);
-    return { stream, first: await stream.read() };
+    // Chromium tells the end only with the piece after the last: of most PDFs all is known after the second.
+    const first = [await stream.read()];
+    if (!stream.ended) first.push(await stream.read());
+    return { stream, first };
   });
   if (stream.ended) {
     held.stop();
-    await resources.disposeAsync();
+    // The browser closes it in its own time; the PDF need not wait for that.
+    void context.release();
   }
   const rest = resources.move();
-  return { chunks: chunks(), browserMs: () => held.ms, trailer };
+  return { chunks: chunks(), browserMs: () => held.ms, summary, trailer };
 
   async function* chunks() {
     await using _ = rest;
     try {
-      yield first;
+      yield* first;
       while (!stream.ended) yield await explained(() => stream.read());
     } finally {
       held.stop();
     }
+  }
+
+  function summary() {
+    const { ended, bytes, pages } = stream;
+    return { browserMs: held.ms, bytes: ended ? bytes : null, pages: ended ? pages : null };
   }
 
   function trailer() {

@@ -66,8 +66,15 @@ export interface ActorDefinition<M extends Messages, S, R = never> {
 }
 
 /** A definition whose message, state and row types are known only to itself: what a host keeps. */
-// biome-ignore lint/suspicious/noExplicitAny: the one place where definitions of different kinds meet.
-export type AnyActorDefinition = ActorDefinition<any, any, any>;
+export interface AnyActorDefinition {
+  contract: Contract;
+  state: z.ZodType;
+  initial: unknown;
+  rows?: z.ZodType;
+  durable: boolean;
+  // biome-ignore lint/suspicious/noExplicitAny: the one place where handlers of different kinds meet.
+  handlers: Record<string, (state: any, input: any, context: any) => any>;
+}
 
 /**
  * Binds a contract to its state and handlers. Handlers are pure and synchronous; they throw ActorError to refuse.

@@ -11,6 +11,8 @@ import type {
 import type { ActorError } from "../../schemas/errors.ts";
 
 export interface TaskContext {
+  /** The same at every try. */
+  id: string;
   /** What the task is about, as its sender named it. */
   key: string;
   /** Aborted when the asker left, the deadline passed, the task was given to another worker, or we stop. */
@@ -21,10 +23,13 @@ export interface TaskContext {
   deadlineAt: number;
 }
 
-/** What a finished task leaves: messages to send, and for a task that is waited for, a reply and bytes after it. */
-export type Outcome<M extends TaskSchema> = { send?: readonly Envelope[] } & (M extends {
-  reply: infer P extends z.ZodType;
-}
+/**
+ * What a finished task leaves: for one that is waited for, a reply and bytes after it; and messages to send. A function
+ * is asked for them when the bytes have gone.
+ */
+export type Outcome<M extends TaskSchema> = {
+  send?: readonly Envelope[] | (() => readonly Envelope[]);
+} & (M extends { reply: infer P extends z.ZodType }
   ? { reply: DeepReadonly<z.input<P>>; chunks?: AsyncIterable<Uint8Array> }
   : { reply?: never; chunks?: never });
 
@@ -35,9 +40,13 @@ export interface WorkerDefinition<M extends TaskMessages> {
   handlers: {
     [N in keyof M]: (input: Input<M[N]>, context: TaskContext) => Promise<Outcome<M[N]>>;
   };
-  /** Sent when the task is given up: refused by the handler, out of tries, or past its deadline. */
+  /** Sent when the task is given up: refused by the handler, out of tries, past its deadline, or its asker left. */
   failures: {
-    [N in keyof M]: (input: Input<M[N]>, error: ActorError, context: { key: string }) => Envelope[];
+    [N in keyof M]: (
+      input: Input<M[N]>,
+      error: ActorError,
+      context: { id: string; key: string },
+    ) => Envelope[];
   };
 }
 

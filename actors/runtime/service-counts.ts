@@ -34,7 +34,11 @@ export class ServiceCounts {
     }
   }
 
+  /** Every known message, also those nobody has sent yet. */
   all(): MessageCounts[] {
+    for (const [kind, messages] of this.#known) {
+      for (const message of messages) this.#of(kind, message);
+    }
     return [...this.#counts.values()];
   }
 

@@ -44,8 +44,9 @@ export class TaskCaller {
     await this.#ask("reply", text);
   }
 
+  /** Also when the task has been aborted: the caller may wait all the same. */
   async refuse(error: ActorError): Promise<void> {
-    await this.#ask("refused", encodeRefusal(error).payload);
+    await this.#ask("refused", encodeRefusal(error).payload, new AbortController().signal);
   }
 
   /** Sends the bytes after the reply, and waits until the caller has taken all but the last few. */
@@ -72,10 +73,14 @@ export class TaskCaller {
   }
 
   /** Repeats itself while the bus is away; the caller knows what it has had. */
-  async #ask(step: string, payload: string | Uint8Array): Promise<Uint8Array> {
+  async #ask(
+    step: string,
+    payload: string | Uint8Array,
+    signal = this.#signal,
+  ): Promise<Uint8Array> {
     let absentSince: number | undefined;
     for (;;) {
-      this.#signal.throwIfAborted();
+      signal.throwIfAborted();
       try {
         return (await this.#bus.request(`${this.#caller.inbox}.${step}`, payload)).data;
       } catch (error) {
@@ -84,7 +89,7 @@ export class TaskCaller {
           absentSince ??= this.#clock.monotonic();
           if (this.#clock.monotonic() - absentSince > CALLER_GONE_MS) throw new CallerGone();
         } else if (!(error instanceof BusLost || error instanceof TimeoutError)) throw error;
-        await this.#clock.wait(READER_RETRY_MS, this.#signal);
+        await this.#clock.wait(READER_RETRY_MS, signal);
       }
     }
   }

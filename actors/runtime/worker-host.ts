@@ -43,6 +43,8 @@ interface Run {
   attempt: number;
   signal: AbortSignal;
   caller: TaskCaller | undefined;
+  /** As its schema read it, once it has. */
+  input?: unknown;
 }
 
 export class WorkerHost {
@@ -117,7 +119,14 @@ export class WorkerHost {
     void this.#keepAlive(message, finished.signal);
     const { signal } = controller;
     const caller = task.caller && new TaskCaller(this.#parts.bus, clock, task.caller, signal);
-    const run = { definition, task, message, attempt: message.info.deliveryCount, signal, caller };
+    const run: Run = {
+      definition,
+      task,
+      message,
+      attempt: message.info.deliveryCount,
+      signal,
+      caller,
+    };
     try {
       const error = await this.#run(run);
       const answer = error ? { refusal: error } : { reply: "" };
@@ -154,8 +163,8 @@ export class WorkerHost {
       const error = signal.aborted ? signal.reason : thrown;
       const named = { kind: definition.contract.kind, key: task.key, name: task.message, attempt };
       if (error instanceof CallerGone) {
-        message.ack();
-        return undefined;
+        const left = new ActorError("cancelled", "Cannot finish task: its asker has left");
+        return this.#giveUp(run, thrown instanceof ActorError ? thrown : left);
       }
       if (error instanceof HostStopping) {
         message.nak();
@@ -175,7 +184,8 @@ export class WorkerHost {
     }
   }
 
-  async #finish({ definition, task, attempt, signal, caller }: Run): Promise<void> {
+  async #finish(run: Run): Promise<void> {
+    const { definition, task, attempt, signal, caller } = run;
     const schema = definition.contract.messages[task.message];
     const handler = definition.handlers[task.message];
     if (!schema || !handler) {
@@ -186,34 +196,39 @@ export class WorkerHost {
     const input = caller ? await caller.start(task.input) : task.input;
     const parsed = schema.input.safeParse(input);
     if (!parsed.success) throw new InvalidInput(task.message, parsed.error);
+    run.input = parsed.data;
     const deadlineAt = task.deadlineAt ?? Number.POSITIVE_INFINITY;
-    const outcome = await handler(parsed.data, { key: task.key, signal, attempt, deadlineAt });
-    await this.#publish(task, outcome.send ?? []);
-    if (!caller || !schema.reply) return;
-    await caller.reply(JSON.stringify(schema.reply.parse(outcome.reply)));
-    await caller.stream(outcome.chunks);
+    const outcome = await handler(parsed.data, {
+      id: task.id,
+      key: task.key,
+      signal,
+      attempt,
+      deadlineAt,
+    });
+    if (caller && schema.reply) {
+      await caller.reply(JSON.stringify(schema.reply.parse(outcome.reply)));
+      await caller.stream(outcome.chunks);
+    }
+    const { send = [] } = outcome;
+    await this.#publish(task, typeof send === "function" ? send() : send);
   }
 
   /** The asker hears why, by message or at its inbox. If even that fails, the task comes back and is given up again. */
-  async #giveUp(
-    { definition, task, message, caller }: Run,
-    error: ActorError,
-  ): Promise<ActorError> {
+  async #giveUp(run: Run, error: ActorError): Promise<ActorError> {
+    const { definition, task, message, caller, signal } = run;
     try {
-      const input = definition.contract.messages[task.message]?.input.safeParse(task.input);
+      const input = run.input ?? readInput(run);
       const failed = definition.failures[task.message];
-      if (failed && input?.success) {
-        await this.#publish(task, failed(input.data, error, { key: task.key }), "failed");
+      if (failed && input !== undefined) {
+        await this.#publish(task, failed(input, error, { id: task.id, key: task.key }), "failed");
       }
-      await caller?.refuse(error);
+      if (!(signal.reason instanceof CallerGone)) await caller?.refuse(error);
       message.term(error.code);
     } catch (cause) {
-      if (cause instanceof CallerGone) message.ack();
+      if (cause instanceof CallerGone) message.term(error.code);
       else {
-        this.#parts.logger.error(
-          { err: cause, key: task.key },
-          "failure not reported, will be tried again",
-        );
+        const named = { err: cause, kind: definition.contract.kind, key: task.key };
+        this.#parts.logger.error(named, "failure not reported, will be tried again");
         message.nak(TASK_RETRY_MS);
       }
     }
@@ -248,6 +263,11 @@ function refusalOfTask(error: unknown): ActorError | undefined {
     return new ActorError("deadline_exceeded", "Cannot finish task: its deadline passed");
   }
   return undefined;
+}
+
+/** The input of a task that never came to its handler; undefined where its caller holds it, or it is not valid. */
+function readInput({ definition, task }: Run): unknown {
+  return definition.contract.messages[task.message]?.input.safeParse(task.input).data;
 }
 
 function readJson(message: JsMsg): unknown {

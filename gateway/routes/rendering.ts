@@ -72,9 +72,10 @@ export function renderingRoutes(
     });
     response.set({
       "Content-Type": "application/pdf",
-      "Content-Length": String(reply.bytes),
       "X-Browser-Ms-Used": String(reply.browserMs),
     });
+    // Of a large PDF the end is not written yet when its first bytes go out.
+    if (reply.bytes !== null) response.set("Content-Length", String(reply.bytes));
     await stream(chunks, response, signal);
   }
 

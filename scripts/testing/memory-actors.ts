@@ -2,11 +2,7 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import type { ActorClient, TaskRun } from "../../actors/runtime/actor-client.ts";
-import type {
-  ActorDefinition,
-  AnyActorDefinition,
-  HandlerContext,
-} from "../../actors/runtime/define-actor.ts";
+import type { AnyActorDefinition } from "../../actors/runtime/define-actor.ts";
 import type { AnyWorkerDefinition, TaskContext } from "../../actors/runtime/define-worker.ts";
 import type { Contract, Envelope, TaskContract, TaskSchema } from "../../schemas/contract.ts";
 import { ActorError } from "../../schemas/errors.ts";
@@ -17,9 +13,6 @@ export interface MemoryActors extends ActorClient {
   /** Resolves when nothing is on its way any more. */
   settled(): Promise<void>;
 }
-
-// biome-ignore lint/suspicious/noExplicitAny: definitions of different kinds meet here, those without rows too.
-type Definition = AnyActorDefinition | ActorDefinition<any, any, never>;
 
 interface AnyOutcome {
   reply?: unknown;
@@ -35,15 +28,13 @@ export function memoryActors({
   now = Date.now,
   waitingMax = LANE_TASKS_MAX,
 }: {
-  actors?: readonly Definition[];
+  actors?: readonly AnyActorDefinition[];
   workers?: readonly AnyWorkerDefinition[];
   now?: () => number;
   /** Tasks of one lane that wait for a slot. */
   waitingMax?: number;
 }): MemoryActors {
-  const definitions = new Map(
-    actors.map((definition) => [definition.contract.kind, definition as AnyActorDefinition]),
-  );
+  const definitions = new Map(actors.map((definition) => [definition.contract.kind, definition]));
   const crews = new Map(workers.map((worker) => [worker.contract.kind, worker]));
   const states = new Map<string, unknown>();
   const lanes = new Map<string, Lane>();
@@ -75,11 +66,14 @@ export function memoryActors({
     const definition = definitions.get(kind);
     if (!definition) throw new ActorError("unavailable", `Cannot reach ${kind}: no host serves it`);
     const address = `${kind}.${key}`;
-    const state = states.get(address) ?? definition.initial;
-    const newId: HandlerContext["newId"] = () => randomUUID().replaceAll("-", "");
-    // As it would cross the bus.
-    const sent: unknown = JSON.parse(JSON.stringify(input));
-    const handled = runHandler(definition, message, state, sent, { key, now: now(), newId });
+    const handled = runHandler(
+      definition,
+      message,
+      states.get(address) ?? definition.initial,
+      // As it would cross the bus.
+      JSON.parse(JSON.stringify(input)),
+      { key, now: now(), newId: () => randomUUID().replaceAll("-", "") },
+    );
     states.set(address, handled.state);
     deliver(handled.send);
     return handled.reply;
@@ -108,6 +102,7 @@ export function memoryActors({
     const release = await lane.enter();
     const deadline = AbortSignal.timeout(deadlineMs);
     const context = {
+      id: randomUUID(),
       key,
       signal: AbortSignal.any([signal, deadline]),
       attempt: 1,
@@ -157,8 +152,10 @@ export function memoryActors({
         context.signal.throwIfAborted();
         const refused = error instanceof ActorError;
         if (!refused && attempt < TASK_TRIES_MAX) continue;
-        const given = refused ? error : new ActorError("unavailable", "Cannot run task: it failed");
-        deliver(crew.failures[message]?.(input, given, { key: context.key }) ?? []);
+        const given = refused
+          ? error
+          : new ActorError("internal_error", "Cannot finish task: it failed");
+        deliver(crew.failures[message]?.(input, given, context) ?? []);
         throw given;
       }
     }

@@ -1,0 +1,139 @@
+/** The kinds and workers of this program, and how a process takes them on. */
+import { availableParallelism, hostname } from "node:os";
+import type { Logger } from "pino";
+import type { TaskContract } from "../schemas/contract.ts";
+import { render } from "../schemas/render.ts";
+import { callSubject, taskSubject } from "../schemas/subjects.ts";
+import { accountActor } from "./account/account.ts";
+import { apiTokenActor } from "./api-token/api-token.ts";
+import { createAddressPolicy } from "./egress/address-policy.ts";
+import { createEgressGuard } from "./egress/egress-guard.ts";
+import { EgressProxy } from "./egress/egress-proxy.ts";
+import { installationActor } from "./installation/installation.ts";
+import { BrowserPool } from "./render/browser-pool.ts";
+import { renderWorker } from "./render/render.ts";
+import { requestLimitActor } from "./request-limit/request-limit.ts";
+import { ActorHost } from "./runtime/actor-host.ts";
+import type { Bus } from "./runtime/bus.ts";
+import type { Clock } from "./runtime/clock.ts";
+import type { AnyActorDefinition } from "./runtime/define-actor.ts";
+import { Service } from "./runtime/service.ts";
+import { ServiceCounts } from "./runtime/service-counts.ts";
+import { WorkerHost } from "./runtime/worker-host.ts";
+import { userActor } from "./user/user.ts";
+
+const ACTORS: readonly AnyActorDefinition[] = [
+  accountActor,
+  apiTokenActor,
+  installationActor,
+  requestLimitActor,
+  userActor,
+];
+
+/** Every kind of task there is: each has a lane or more in the stream of tasks. */
+export const TASKS: readonly TaskContract[] = [render];
+
+/** Pages at a time: more than two a core make each slower and none sooner (research: 17 a second at 2 as at 8). */
+const INTERACTIVE_SLOTS_MAX = 6;
+
+export interface ActorsContext {
+  bus: Bus;
+  clock: Clock;
+  logger: Logger;
+  version: string;
+}
+
+export interface RunningPart {
+  /** Names what it still needs to do its work; empty when it is ready. */
+  missing(): readonly string[];
+  /** Finishes or hands over what it has within this time. */
+  stop(withinMs: number): Promise<void>;
+}
+
+/** Runs actors in this process: the role `actors`. */
+export async function startActors(
+  context: ActorsContext,
+  { replicas, buckets }: { replicas: number; buckets: number },
+): Promise<RunningPart> {
+  const { bus, clock, logger, version } = context;
+  const counts = new ServiceCounts(
+    new Map(ACTORS.map(({ contract }) => [contract.kind, new Set(Object.keys(contract.messages))])),
+  );
+  const host = new ActorHost({
+    bus,
+    clock,
+    logger,
+    counts,
+    replicas,
+    buckets,
+    definitions: ACTORS,
+    hostName: hostName(),
+  });
+  await host.start();
+  const service = new Service({
+    bus,
+    clock,
+    version,
+    name: "trunkline-actors",
+    description: "Runs actors: one place for each key",
+    metadata: () => ({
+      host: host.placement.hostId,
+      shards: String(host.placement.openShards),
+      activations: String(host.activations),
+    }),
+    counts: () => counts.all(),
+    subject: ({ kind }) => callSubject("*", `${kind}.>`),
+  });
+  return {
+    missing: () => (host.placement.isComplete ? [] : ["an owner for every shard"]),
+    async stop() {
+      service.stop();
+      await host.stop();
+    },
+  };
+}
+
+/** Runs browsers in this process: the role `browser`. */
+export async function startBrowserWorkers(
+  context: ActorsContext,
+  { egressAllow, chromium }: { egressAllow: readonly string[]; chromium: string | undefined },
+): Promise<RunningPart> {
+  const { bus, clock, logger, version } = context;
+  const guard = createEgressGuard({ policy: createAddressPolicy({ allow: egressAllow }) });
+  const pool = new BrowserPool({
+    clock,
+    openEgress: () => EgressProxy.open({ guard }),
+    executablePath: chromium,
+  });
+  await pool.start();
+  const cores = availableParallelism();
+  const interactive = Math.min(2 * cores, INTERACTIVE_SLOTS_MAX);
+  const definition = renderWorker(pool, clock, { interactive, batch: cores });
+  const counts = new ServiceCounts(new Map([[render.kind, new Set(Object.keys(render.messages))]]));
+  const host = new WorkerHost({ bus, clock, logger, counts, definitions: [definition] });
+  host.start();
+  const service = new Service({
+    bus,
+    clock,
+    version,
+    name: "trunkline-browser",
+    description: "Renders pages in headless Chromium",
+    metadata: () => ({ slots: String(interactive), browsers: pool.pids.join(" ") }),
+    counts: () => counts.all(),
+    subject: ({ kind }) => taskSubject(kind, "*"),
+  });
+  return {
+    missing: () => [],
+    async stop(withinMs) {
+      service.stop();
+      await host.stop(withinMs);
+      await pool.close();
+    },
+  };
+}
+
+/** For operators, who see it in leases: this machine and process, in the characters of a key. */
+const hostName = () =>
+  `${hostname()
+    .replace(/[^A-Za-z0-9-]/g, "-")
+    .slice(0, 40)}-${process.pid}`;
