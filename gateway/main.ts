@@ -18,6 +18,9 @@ import type { GatewayConfig } from "./gateway-config.ts";
 import { type SocketRoute, socketRouter } from "./sockets/socket-router.ts";
 import { startTracing } from "./tracing.ts";
 
+/** What requests in flight may take of the time for a stop; the rest is for the parts that stop after the gateway. */
+const DRAIN_SHARE = 0.5;
+
 export interface GatewayContext {
   actors: ActorClient;
   config: GatewayConfig;
@@ -87,11 +90,14 @@ export async function startGateway(context: GatewayContext): Promise<RunningGate
     const closed = once(server, "close");
     // New connections are refused from here on, idle ones closed.
     server.close();
-    const late = setTimeout(() => {
-      logger.warn({}, "requests cut off");
-      server.closeAllConnections();
-      sockets.terminate();
-    }, config.shutdownSeconds * 1_000);
+    const late = setTimeout(
+      () => {
+        logger.warn({}, "requests cut off");
+        server.closeAllConnections();
+        sockets.terminate();
+      },
+      config.shutdownSeconds * DRAIN_SHARE * 1_000,
+    );
     await Promise.all([closed, sockets.close()]);
     clearTimeout(late);
     if (tracing) await tracing.stop();

@@ -1,4 +1,5 @@
 /** Sends spans to an OTLP/HTTP receiver. The SDK is loaded only here, so that it costs nothing while traces are off. */
+import { TRACE_EXPORT_MS } from "../schemas/limits.ts";
 
 export interface Tracing {
   /** Sends what is left. */
@@ -12,7 +13,10 @@ export async function startTracing(endpoint: string): Promise<Tracing> {
     import("@opentelemetry/exporter-trace-otlp-http"),
     import("@opentelemetry/resources"),
   ]);
-  const exporter = new OTLPTraceExporter({ url: `${endpoint.replace(/\/$/, "")}/v1/traces` });
+  const exporter = new OTLPTraceExporter({
+    url: `${endpoint.replace(/\/$/, "")}/v1/traces`,
+    timeoutMillis: TRACE_EXPORT_MS,
+  });
   const provider = new sdk.NodeTracerProvider({
     resource: resourceFromAttributes({ "service.name": "trunkline" }),
     spanProcessors: [new sdk.BatchSpanProcessor(exporter)],

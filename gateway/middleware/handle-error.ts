@@ -32,7 +32,8 @@ export const handleError: ErrorRequestHandler = (error: unknown, _request, respo
 };
 
 function refusalOf(error: unknown): ActorError | undefined {
-  if (error instanceof ActorError) return error;
+  // What is broken elsewhere is no refusal, and its message not for clients.
+  if (error instanceof ActorError && error.code !== "internal_error") return error;
   // Express itself throws this when a path's percent-encoding cannot be decoded.
   if (error instanceof URIError) {
     return new ActorError("invalid_request", "Cannot read path: its percent-encoding is broken");

@@ -94,8 +94,10 @@ describe("routes of rendering", () => {
     }
   });
 
-  it("renderPdf() says 503 when a worker fails at every try", async () => {
-    expect((await print("fault")).status).to.equal(503);
+  it("renderPdf() says 500 and no more when a worker fails at every try", async () => {
+    const { status, json } = await print("fault");
+    expect(status).to.equal(500);
+    expect(json?.errors[0]?.message).to.equal("Cannot answer: a fault on our side");
     expect(gateway.printer.tasks).to.equal(3);
   });
 

@@ -1,0 +1,56 @@
+/** Actors and workers on a private nats-server, as a test's counterpart of memory-actors.ts. */
+import { pino } from "pino";
+import { type ActorClient, BusActorClient } from "../../actors/runtime/actor-client.ts";
+import { ActorHost } from "../../actors/runtime/actor-host.ts";
+import { Bus } from "../../actors/runtime/bus.ts";
+import { systemClock as clock } from "../../actors/runtime/clock.ts";
+import type { AnyActorDefinition } from "../../actors/runtime/define-actor.ts";
+import type { AnyWorkerDefinition } from "../../actors/runtime/define-worker.ts";
+import { ServiceCounts } from "../../actors/runtime/service-counts.ts";
+import { WorkerHost } from "../../actors/runtime/worker-host.ts";
+import { declareStreams } from "../../deploy/streams.ts";
+import { startNats } from "./nats-server.ts";
+
+export interface BusActors {
+  actors: ActorClient;
+  stop(): Promise<void>;
+}
+
+export async function busActors({
+  actors = [],
+  workers = [],
+}: {
+  actors?: readonly AnyActorDefinition[];
+  workers?: readonly AnyWorkerDefinition[];
+}): Promise<BusActors> {
+  const nats = await startNats();
+  const logger = pino({ level: "fatal" });
+  const buses = await Promise.all(
+    ["hosts", "client"].map((name) => Bus.connect({ url: nats.url, name })),
+  );
+  const [hosts, client] = buses;
+  if (!hosts || !client) throw new Error("no bus");
+  const tasks = workers.map(({ contract }) => contract);
+  await declareStreams(hosts.jetstream, { replicas: 1, buckets: 1, tasks });
+  const counts = new ServiceCounts(new Map());
+  const shared = { bus: hosts, clock, logger, counts };
+  const actorHost = new ActorHost({
+    ...shared,
+    definitions: actors,
+    hostName: "test",
+    replicas: 1,
+    buckets: 1,
+  });
+  await actorHost.start();
+  const workerHost = new WorkerHost({ ...shared, definitions: workers });
+  workerHost.start();
+  return {
+    actors: new BusActorClient(client, clock),
+    async stop() {
+      await workerHost.stop(1_000);
+      await actorHost.stop();
+      await Promise.all(buses.map((bus) => bus.close()));
+      await nats.stop();
+    },
+  };
+}
