@@ -1,166 +1,23 @@
 import { once } from "node:events";
-import { request as httpRequest, type IncomingMessage, type RequestOptions } from "node:http";
-import { connect, type Socket } from "node:net";
-import { buffer, text } from "node:stream/consumers";
+import { connect } from "node:net";
+import { text } from "node:stream/consumers";
 import { expect } from "chai";
-import { WebSocket, WebSocketServer } from "ws";
 import { EGRESS_FAILURES_MAX, EGRESS_HEADER_BYTES_MAX } from "../../schemas/limits.ts";
+import {
+  ask,
+  authorization,
+  codes,
+  connectTo,
+  gone,
+  openProxy,
+  openTunnel,
+  portOf,
+  talk,
+  turns,
+} from "../../scripts/testing/egress-proxy-client.ts";
 import { startHttpServer, startTcpServer } from "../../scripts/testing/loopback-server.ts";
-import { createAddressPolicy } from "./address-policy.ts";
-import { createEgressGuard, type EgressGuardOptions } from "./egress-guard.ts";
-import { EgressProxy, type EgressProxyOptions } from "./egress-proxy.ts";
-
-const NAMES: Record<string, string[]> = {
-  "open.test": ["127.0.0.2"],
-  "inside.test": ["127.0.0.1"],
-  "both.test": ["127.0.0.2", "10.0.0.1"],
-  "nothing.test": [],
-};
 
 describe("EgressProxy", () => {
-  describe("for http:", () => {
-    it("passes a request on with its path, headers and body, and the answer back", async () => {
-      await using origin = await startHttpServer(async (request, response) => {
-        const body = await text(request);
-        response.writeHead(207, "Some", {
-          "X-Seen": `${request.method} ${request.url} ${body}`,
-          "Set-Cookie": ["a=1", "b=2"],
-        });
-        response.end(JSON.stringify(request.rawHeaders));
-      });
-      await using proxy = await openProxy();
-      const answer = await ask(proxy, `http://open.test:${origin.port}/a%20b?c=d`, {
-        method: "POST",
-        headers: {
-          Host: "other.test",
-          "X-Kept": "1",
-          "Proxy-Connection": "keep-alive",
-          "Proxy-Secret": "x",
-          Connection: "keep-alive, X-Hop",
-          "X-Hop": "y",
-          Upgrade: "h2c",
-          TE: "trailers",
-          "Content-Length": "5",
-        },
-        body: "hello",
-      });
-      expect(answer.status).to.equal(207);
-      expect(answer.message).to.equal("Some");
-      expect(answer.headers["x-seen"]).to.equal("POST /a%20b?c=d hello");
-      expect(answer.headers["set-cookie"]).to.deep.equal(["a=1", "b=2"]);
-      expect(JSON.parse(answer.body)).to.deep.equal([
-        "Host",
-        `open.test:${origin.port}`,
-        "X-Kept",
-        "1",
-        "Content-Length",
-        "5",
-        "Connection",
-        "close",
-      ]);
-    });
-
-    it("frames a chunked body anew, and a missing one as empty", async () => {
-      await using origin = await startHttpServer(async (request, response) => {
-        response.end(
-          `${request.headers["transfer-encoding"]} ${request.headers["content-length"]} ${await text(request)}`,
-        );
-      });
-      await using proxy = await openProxy();
-      const url = `http://open.test:${origin.port}/`;
-      const chunked = {
-        method: "DELETE",
-        headers: { "Transfer-Encoding": "chunked" },
-        body: "abc",
-      };
-      expect((await ask(proxy, url, chunked)).body).to.equal("chunked undefined abc");
-      expect(
-        (await ask(proxy, url, { method: "POST", headers: { "Content-Length": "0" } })).body,
-      ).to.equal("undefined 0 ");
-      expect((await ask(proxy, url)).body).to.equal("undefined undefined ");
-    });
-
-    it("refuses a request with both Content-Length and Transfer-Encoding", async () => {
-      await using proxy = await openProxy();
-      const reply = await talk(
-        proxy,
-        `POST http://open.test/ HTTP/1.1\r\nHost: open.test\r\n${authorization(proxy)}Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`,
-      );
-      expect(reply).to.match(/^HTTP\/1.1 400 /);
-    });
-
-    for (const target of [
-      "/path",
-      "https://open.test/",
-      "ftp://open.test/",
-      "open.test:80",
-      "http://",
-      "*",
-    ]) {
-      it(`answers 400 to the target "${target}"`, async () => {
-        await using proxy = await openProxy();
-        const reply = await talk(
-          proxy,
-          `GET ${target} HTTP/1.1\r\nHost: x\r\n${authorization(proxy)}\r\n`,
-        );
-        expect(reply).to.match(/^HTTP\/1.1 400 /);
-      });
-    }
-
-    it("keeps a connection to an origin for safe requests, and not for others", async () => {
-      await using origin = await startHttpServer((_request, response) => response.end("ok"));
-      await using proxy = await openProxy();
-      for (let round = 0; round < 3; round += 1)
-        await ask(proxy, `http://open.test:${origin.port}/`);
-      expect(origin.accepted()).to.equal(1);
-      await ask(proxy, `http://open.test:${origin.port}/`, { method: "POST" });
-      expect(origin.accepted()).to.equal(2);
-    });
-
-    it("asks again over a new connection when a kept one turns out closed", async () => {
-      let answers = 0;
-      await using origin = await startTcpServer((socket) => {
-        let served = false;
-        socket.on("data", () => {
-          // As an origin does whose idle time ended while the request was under way.
-          if (served) {
-            socket.resetAndDestroy();
-            return;
-          }
-          served = true;
-          answers += 1;
-          socket.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
-        });
-      });
-      await using proxy = await openProxy();
-      for (let round = 0; round < 3; round += 1) {
-        expect((await ask(proxy, `http://open.test:${origin.port}/`)).body).to.equal("ok");
-      }
-      expect(answers).to.equal(3);
-      expect(proxy.failures).to.deep.equal([]);
-    });
-
-    it("does not pass on a label that only the proxy may give", async () => {
-      await using origin = await startHttpServer((_request, response) =>
-        response.writeHead(403, { "X-Trunkline-Egress": "refused" }).end(),
-      );
-      await using proxy = await openProxy();
-      const answer = await ask(proxy, `http://open.test:${origin.port}/`);
-      expect(answer.status).to.equal(403);
-      expect(answer.headers).not.to.have.property("x-trunkline-egress");
-    });
-
-    it("cuts the client off when the answer is cut off, and says so", async () => {
-      await using origin = await startTcpServer((socket) => {
-        socket.once("data", () => socket.end("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf"));
-      });
-      await using proxy = await openProxy();
-      const error = await ask(proxy, `http://open.test:${origin.port}/`).catch((cause) => cause);
-      expect(error).to.have.property("code", "ECONNRESET");
-      expect(codes(proxy)).to.deep.equal(["connection_closed"]);
-    });
-  });
-
   describe("refuses", () => {
     const addresses = [
       "127.0.0.1",
@@ -314,128 +171,6 @@ describe("EgressProxy", () => {
     });
   });
 
-  describe("tells how an origin failed:", () => {
-    it("refused", async () => {
-      const port = await unusedPort();
-      await using proxy = await openProxy();
-      expect(
-        (await ask(proxy, `http://open.test:${port}/`)).headers["x-trunkline-egress"],
-      ).to.equal("connection_refused");
-      expect(await talk(proxy, connectTo(proxy, `open.test:${port}`))).to.include(
-        "connection_refused",
-      );
-      expect(proxy.failureOf(`http://open.test:${port}/`)).to.include({
-        code: "connection_refused",
-      });
-    });
-
-    it("closed without an answer", async () => {
-      await using origin = await startTcpServer((socket) =>
-        socket.once("data", () => socket.destroy()),
-      );
-      await using proxy = await openProxy();
-      expect((await ask(proxy, `http://open.test:${origin.port}/`)).status).to.equal(502);
-      expect(codes(proxy)).to.deep.equal(["connection_closed"]);
-    });
-
-    it("switched protocols unasked", async () => {
-      await using origin = await startTcpServer((socket) =>
-        socket.once("data", () =>
-          socket.write("HTTP/1.1 101 Switching\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n"),
-        ),
-      );
-      await using proxy = await openProxy();
-      expect((await ask(proxy, `http://open.test:${origin.port}/`)).status).to.equal(502);
-    });
-
-    it("spoke something else", async () => {
-      await using origin = await startTcpServer((socket) => socket.end("220 mail.test ESMTP\r\n"));
-      await using proxy = await openProxy();
-      expect((await ask(proxy, `http://open.test:${origin.port}/`)).status).to.equal(502);
-      expect(codes(proxy)).to.deep.equal(["network_failed"]);
-    });
-
-    it("silent", async () => {
-      await using origin = await startTcpServer(() => {});
-      await using proxy = await openProxy({ idleMs: 40 });
-      expect((await ask(proxy, `http://open.test:${origin.port}/`)).status).to.equal(504);
-      expect(codes(proxy)).to.deep.equal(["navigation_timed_out"]);
-      const tunnel = await openTunnel(proxy, `open.test:${origin.port}`);
-      await gone(tunnel);
-    });
-  });
-
-  describe("CONNECT", () => {
-    it("carries bytes both ways, however many", async () => {
-      await using origin = await startTcpServer((socket) => socket.pipe(socket));
-      await using proxy = await openProxy();
-      const tunnel = await openTunnel(proxy, `open.test:${origin.port}`);
-      const sent = Buffer.alloc(5_000_000, "0123456789");
-      tunnel.end(sent);
-      expect((await buffer(tunnel)).equals(sent)).to.equal(true);
-      expect(proxy.bytes).to.deep.equal({ received: sent.length, sent: sent.length });
-    });
-
-    it("passes on bytes that came with the request itself", async () => {
-      await using origin = await startTcpServer((socket) => socket.pipe(socket));
-      await using proxy = await openProxy();
-      const client = connect(portOf(proxy), "127.0.0.1");
-      client.write(`${connectTo(proxy, `open.test:${origin.port}`)}early`);
-      let received = "";
-      client.on("data", (chunk) => {
-        received += chunk;
-        if (received.endsWith("early")) client.end();
-      });
-      await once(client, "close");
-      expect(received).to.match(/^HTTP\/1.1 200 [\s\S]*\r\n\r\nearly$/);
-    });
-
-    it("passes on the end of one side while the other still sends", async () => {
-      await using origin = await startTcpServer((socket) => {
-        let received = "";
-        socket.on("data", (chunk) => {
-          received += chunk;
-        });
-        socket.on("end", () => socket.end(`got ${received}`));
-      });
-      await using proxy = await openProxy();
-      const tunnel = await openTunnel(proxy, `open.test:${origin.port}`);
-      tunnel.end("request");
-      expect(await text(tunnel)).to.equal("got request");
-    });
-
-    it("stops reading from a side while the other does not take it", async () => {
-      // More than the buffers of four loopback sockets hold.
-      const total = 32 * 1024 * 1024;
-      await using origin = await startTcpServer((socket) => socket.end(Buffer.alloc(total)));
-      await using proxy = await openProxy();
-      const tunnel = await openTunnel(proxy, `open.test:${origin.port}`);
-      await once(tunnel, "readable");
-      await turns(200);
-      expect(proxy.bytes.received).to.be.lessThan(total - 4 * 1024 * 1024);
-      expect((await buffer(tunnel)).length).to.equal(total);
-    });
-
-    it("carries a WebSocket", async () => {
-      await using origin = await startHttpServer(() => {});
-      const sockets = new WebSocketServer({ server: origin.server });
-      sockets.on("connection", (socket) =>
-        socket.on("message", (message) => socket.send(`echo ${message}`)),
-      );
-      await using proxy = await openProxy();
-      const tunnel = await openTunnel(proxy, `open.test:${origin.port}`);
-      const socket = new WebSocket(`ws://open.test:${origin.port}/`, {
-        createConnection: () => tunnel.resume(),
-      });
-      await once(socket, "open");
-      socket.send("hello");
-      const [message] = await once(socket, "message");
-      expect(String(message)).to.equal("echo hello");
-      socket.close();
-      await once(socket, "close");
-    });
-  });
-
   describe("with a cap on bytes", () => {
     it("passes what fits, to the byte", async () => {
       await using origin = await startHttpServer((_request, response) =>
@@ -496,6 +231,31 @@ describe("EgressProxy", () => {
     first.end();
     await gone(first);
     await openTunnel(proxy, authority);
+  });
+
+  it("accepts twice as many clients as that, and drops one more", async () => {
+    await using proxy = await openProxy({ connectionsMax: 2 });
+    const clients = Array.from({ length: 5 }, () => connect(portOf(proxy), "127.0.0.1"));
+    const dropped = await Promise.race(clients.map((client) => gone(client).then(() => client)));
+    expect(clients.filter((client) => client.destroyed)).to.deep.equal([dropped]);
+    for (const client of clients) client.destroy();
+  });
+
+  it("begin() starts counters and failures anew, and leaves connections as they are", async () => {
+    await using origin = await startTcpServer((socket) => socket.pipe(socket));
+    await using proxy = await openProxy();
+    const tunnel = await openTunnel(proxy, `open.test:${origin.port}`);
+    tunnel.resume().write("12345");
+    await once(tunnel, "data");
+    await ask(proxy, "http://unknown.test/");
+    expect([proxy.bytes, codes(proxy)]).to.deep.equal([
+      { received: 5, sent: 5 },
+      ["name_not_resolved"],
+    ]);
+    proxy.begin();
+    tunnel.write("123");
+    await once(tunnel, "data");
+    expect([proxy.bytes, codes(proxy)]).to.deep.equal([{ received: 3, sent: 3 }, []]);
   });
 
   it("remembers the latest failures, as many as the limit says", async () => {
@@ -569,110 +329,3 @@ describe("EgressProxy", () => {
     );
   });
 });
-
-function openProxy(
-  options: Partial<EgressProxyOptions> = {},
-  guarded: Partial<EgressGuardOptions> = {},
-) {
-  const policy = createAddressPolicy({ allow: ["127.0.0.2/32"] });
-  const lookup = async (name: string) => {
-    const addresses = NAMES[name];
-    if (addresses === undefined) throw Object.assign(new Error("not found"), { code: "ENOTFOUND" });
-    return addresses;
-  };
-  return EgressProxy.open({ guard: createEgressGuard({ policy, lookup, ...guarded }), ...options });
-}
-
-interface Answer {
-  status: number | undefined;
-  message: string | undefined;
-  headers: IncomingMessage["headers"];
-  body: string;
-}
-
-/** One request through the proxy, over a connection of its own. */
-async function ask(
-  proxy: EgressProxy,
-  url: string,
-  options: RequestOptions & { body?: string } = {},
-): Promise<Answer> {
-  const { body, ...rest } = options;
-  const { username, password } = proxy.credentials;
-  const sent = httpRequest({
-    ...rest,
-    host: "127.0.0.1",
-    port: portOf(proxy),
-    path: url,
-    agent: false,
-    maxHeaderSize: 2 * EGRESS_HEADER_BYTES_MAX,
-    headers: {
-      Host: "x",
-      ...rest.headers,
-      "Proxy-Authorization": `Basic ${btoa(`${username}:${password}`)}`,
-    },
-  });
-  sent.end(body);
-  const [answer]: IncomingMessage[] = await once(sent, "response");
-  if (answer === undefined) throw new Error("no answer");
-  const { statusCode: status, statusMessage: message, headers } = answer;
-  return { status, message, headers, body: await text(answer) };
-}
-
-/** Sends bytes as they are, and reads until the proxy closes or has answered a head. */
-async function talk(proxy: EgressProxy, bytes: string): Promise<string> {
-  const client = connect(portOf(proxy), "127.0.0.1");
-  client.write(bytes);
-  try {
-    return await text(client);
-  } finally {
-    client.destroy();
-  }
-}
-
-async function openTunnel(proxy: EgressProxy, authority: string): Promise<Socket> {
-  const client = connect(portOf(proxy), "127.0.0.1");
-  client.write(connectTo(proxy, authority));
-  const [chunk] = await once(client, "data");
-  client.pause();
-  const head = "HTTP/1.1 200 Connection Established\r\n\r\n";
-  expect(String(chunk.subarray(0, head.length))).to.equal(head);
-  if (chunk.length > head.length) client.unshift(chunk.subarray(head.length));
-  return client;
-}
-
-function connectTo(proxy: EgressProxy, authority: string): string {
-  return `CONNECT ${authority} HTTP/1.1\r\nHost: ${authority}\r\n${authorization(proxy)}\r\n`;
-}
-
-function authorization(proxy: EgressProxy): string {
-  const { username, password } = proxy.credentials;
-  return `Proxy-Authorization: Basic ${btoa(`${username}:${password}`)}\r\n`;
-}
-
-function portOf(proxy: EgressProxy): number {
-  return Number(new URL(proxy.url).port);
-}
-
-function codes(proxy: EgressProxy): string[] {
-  return proxy.failures.map((failure) => failure.code);
-}
-
-async function unusedPort(): Promise<number> {
-  await using server = await startTcpServer(() => {});
-  return server.port;
-}
-
-/** The socket's close, whether it was ended or reset. */
-async function gone(socket: Socket): Promise<void> {
-  await new Promise((resolve) => {
-    socket
-      .resume()
-      .on("error", () => {})
-      .once("close", resolve);
-  });
-}
-
-/** Lets what is ready happen: so many turns of the event loop. */
-async function turns(count: number): Promise<void> {
-  for (let turn = 0; turn < count; turn += 1) await new Promise((resolve) => setImmediate(resolve));
-}

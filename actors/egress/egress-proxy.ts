@@ -16,6 +16,16 @@ import { EgressError, toEgressError } from "./egress-error.ts";
 import { type EgressFailure, EgressFailures, targetOfUrl } from "./egress-failures.ts";
 import type { EgressGuard, EgressTarget } from "./egress-guard.ts";
 import { exchange } from "./http-exchange.ts";
+import {
+  answerFailure,
+  basicAuthorization,
+  CHALLENGE,
+  labelsOf,
+  parseAuthority,
+  refuseTunnel,
+  statusOf,
+  tooLarge,
+} from "./proxy-answers.ts";
 import { carry } from "./tunnel.ts";
 
 export interface EgressProxyOptions {
@@ -71,7 +81,7 @@ export class EgressProxy {
     const signal = this.#closing.signal;
     this.url = `http://127.0.0.1:${port}`;
     this.credentials = { username: "trunkline", password: randomBytes(24).toString("base64url") };
-    this.#authorization = Buffer.from(basic(this.credentials));
+    this.#authorization = Buffer.from(basicAuthorization(this.credentials));
     this.#guard = this.#watched(guard);
     this.#bytesMax = bytesMax;
     this.#meter = new ByteMeter(bytesMax);
@@ -144,7 +154,7 @@ export class EgressProxy {
     }
     const url = new URL(request.url);
     const target = targetOfUrl(url);
-    const failed = (error: unknown) => this.#answerFailure(response, this.#record(target, error));
+    const failed = (error: unknown) => answerFailure(response, this.#record(target, error));
     if (!this.#admit(failed)) return;
     this.#active += 1;
     response.once("close", () => {
@@ -163,15 +173,15 @@ export class EgressProxy {
     // Whoever hangs up before there is a tunnel does not want one any more.
     client.once("end", leave);
     if (!this.#isAuthorized(request)) {
-      refuse(client, 407, `Proxy-Authenticate: ${CHALLENGE}\r\n`);
+      refuseTunnel(client, 407, { "Proxy-Authenticate": CHALLENGE });
       return;
     }
     if (head.length > 0) client.unshift(head);
     const target = parseAuthority(request.url ?? "");
-    if (target === undefined) return refuse(client, 400);
+    if (target === undefined) return refuseTunnel(client, 400);
     const failed = (error: unknown) => {
       const failure = this.#record(target, error);
-      refuse(client, statusOf(failure), `X-Trunkline-Egress: ${labelOf(failure)}\r\n`);
+      refuseTunnel(client, statusOf(failure), labelsOf(failure));
     };
     if (!this.#admit(failed)) return;
     this.#active += 1;
@@ -189,7 +199,8 @@ export class EgressProxy {
         moved: (socket) => this.#count(socket, target),
       });
     } catch (error) {
-      if (!signal.aborted) failed(error);
+      if (signal.aborted) client.destroy();
+      else failed(error);
     }
   }
 
@@ -224,22 +235,11 @@ export class EgressProxy {
   }
 
   #record(target: EgressTarget, error: unknown): EgressError {
-    const failure = toEgressError(error, target.host);
+    // Whatever fails after the cap was passed fails for that.
+    const cause = this.#meter.exceeded ? tooLarge("cut after the cap was passed") : error;
+    const failure = toEgressError(cause, target.host);
     if (!this.#closing.signal.aborted) this.#failures.add(target, failure);
     return failure;
-  }
-
-  #answerFailure(response: ServerResponse, failure: EgressError): void {
-    if (response.headersSent) {
-      response.destroy();
-      return;
-    }
-    response.writeHead(statusOf(failure), {
-      "Content-Type": "text/plain; charset=utf-8",
-      "X-Trunkline-Egress": labelOf(failure),
-      Connection: "close",
-    });
-    response.end(`${failure.message}\n`);
   }
 
   /** The guard, its sockets being ours to close. */
@@ -266,39 +266,4 @@ export class EgressProxy {
   #cutAll(): void {
     for (const socket of this.#sockets) socket.destroy();
   }
-}
-
-const CHALLENGE = 'Basic realm="trunkline-egress"';
-
-function tooLarge(detail: string): EgressError {
-  const message = "Cannot fetch: more bytes came than one task may move";
-  return new EgressError("transfer_too_large", message, detail);
-}
-
-function basic({ username, password }: { username: string; password: string }): string {
-  return `Basic ${Buffer.from(`${username}:${password}`).toString("base64")}`;
-}
-
-/** `host:port` of a CONNECT (RFC 9110, section 9.3.6), the host normalised as in a URL. */
-function parseAuthority(authority: string): EgressTarget | undefined {
-  const parts = /^(\[[0-9A-Fa-f:.]+\]|[^\s:/?#@[\]\\]+):(\d{1,5})$/.exec(authority);
-  if (parts?.[1] === undefined || Number(parts[2]) > 65_535) return undefined;
-  const address = `http://${parts[1]}/`;
-  return URL.canParse(address)
-    ? { host: new URL(address).hostname, port: Number(parts[2]) }
-    : undefined;
-}
-
-function statusOf(failure: EgressError): number {
-  if (failure.code === "address_refused") return 403;
-  return failure.code === "navigation_timed_out" ? 504 : 502;
-}
-
-function labelOf(failure: EgressError): string {
-  return failure.code === "address_refused" ? "refused" : failure.code;
-}
-
-function refuse(client: Socket, status: number, headers = ""): void {
-  const answer = `HTTP/1.1 ${status} Refused\r\n${headers}Content-Length: 0\r\nConnection: close\r\n\r\n`;
-  client.end(answer, () => client.destroy());
 }
