@@ -53,6 +53,8 @@ export const MAILBOX_MAX = 2_048;
 export const HOST_CALLS_MAX = 32_768;
 /** Unsettled replies an actor keeps for one client. */
 export const REPLIES_PER_CLIENT_MAX = 4_096;
+/** How far the clocks of two machines may differ before calls are taken for expired. */
+export const CLOCK_SKEW_MS_MAX = 30_000;
 /** A client's replies are forgotten this long after its last call: no call lives longer, clocks differ less. */
 export const REPLIES_KEPT_MS = 2 * CALL_DEADLINE_MS_MAX;
 
@@ -60,6 +62,8 @@ export const REPLIES_KEPT_MS = 2 * CALL_DEADLINE_MS_MAX;
 
 /** An actor that heard nothing for so long leaves memory. */
 export const ACTIVATION_IDLE_MS = 60_000;
+/** State that is only in memory stays longer: the longest window something is counted in, twice. */
+export const VOLATILE_IDLE_MS = 600_000;
 export const ACTIVATIONS_MAX = 20_000;
 
 // --- Mail and reminders ---

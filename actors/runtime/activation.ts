@@ -4,6 +4,7 @@ import { randomBytes } from "node:crypto";
 import type { Logger } from "pino";
 import { ActorError } from "../../schemas/errors.ts";
 import {
+  CLOCK_SKEW_MS_MAX,
   MAIL_RETRY_MS,
   MAIL_RETRY_MS_MAX,
   MAIL_TRIES_MAX,
@@ -120,8 +121,9 @@ export class Activation {
     else if (this.#waitingCalls >= MAILBOX_MAX) call.respond(this.#busy("its mailbox is full"));
     else if (!this.#actor || isFull(this.#open)) this.#mailbox.push(call);
     // Its caller has given up; by the same rule no reply need be remembered for ever.
-    else if (call.deadlineAt < this.#host.clock.now()) call.respond({ dropped: true });
-    else {
+    else if (call.deadlineAt + CLOCK_SKEW_MS_MAX < this.#host.clock.now()) {
+      call.respond({ dropped: true });
+    } else {
       const answer = this.#earlierAnswer(this.#actor, call) ?? this.#runCall(this.#actor, call);
       this.#answer(call.respond, answer);
     }

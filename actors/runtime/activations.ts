@@ -8,6 +8,7 @@ import {
   MAIL_RETRY_MS_MAX,
   MAIL_TRIES_MAX,
   PASSIVATION_SWEEP_MS,
+  VOLATILE_IDLE_MS,
 } from "../../schemas/limits.ts";
 import { addressOf } from "../../schemas/subjects.ts";
 import { Activation, type ActivationHost, type Delivery } from "./activation.ts";
@@ -51,7 +52,7 @@ export class Activations {
     if (!definition) throw new ActorError("not_found", `Cannot call "${kind}": no such kind`);
     const known = shard.activations.get(addressOf(kind, key));
     if (known) return known;
-    if (this.#count >= ACTIVATIONS_MAX) this.#passivate(0);
+    if (this.#count >= ACTIVATIONS_MAX) this.#passivate({ durableMs: 0, volatileMs: 0 });
     if (this.#count >= ACTIVATIONS_MAX) {
       const message = `Cannot call ${kind}: its host has ${ACTIVATIONS_MAX} busy actors`;
       throw new ActorError("busy", message, { retryAfterS: 1 });
@@ -85,7 +86,7 @@ export class Activations {
   async passivateUntil(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       await this.#clock.wait(PASSIVATION_SWEEP_MS, signal);
-      this.#passivate(ACTIVATION_IDLE_MS);
+      this.#passivate({ durableMs: ACTIVATION_IDLE_MS, volatileMs: VOLATILE_IDLE_MS });
     }
   }
 
@@ -166,11 +167,14 @@ export class Activations {
     this.#count -= 1;
   }
 
-  #passivate(idleMs: number): void {
-    const before = this.#clock.monotonic() - idleMs;
+  #passivate(idle: { durableMs: number; volatileMs: number }): void {
+    const now = this.#clock.monotonic();
     for (const shard of this.#shards) {
       for (const activation of shard.activations.values()) {
-        if (activation.isIdle && activation.lastUsedAt <= before) this.#forget(shard, activation);
+        const idleMs = activation.definition.durable ? idle.durableMs : idle.volatileMs;
+        if (activation.isIdle && now - activation.lastUsedAt >= idleMs) {
+          this.#forget(shard, activation);
+        }
       }
     }
   }

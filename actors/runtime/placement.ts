@@ -103,6 +103,8 @@ export class Placement {
     await this.#takeLease();
     this.#watchAll();
     void this.#keepLease();
+    // What failed while the bus was away is not left to wait for the next renewal.
+    this.#bus.onReconnect(() => this.#reconcile());
   }
 
   /** Gives every shard to the others, then the lease back. */
@@ -114,9 +116,12 @@ export class Placement {
     await this.#renew().catch((error: unknown) => {
       this.#logger.warn({ err: error }, "leaving not announced");
     });
-    await Promise.all(this.#moving.values());
-    for (const shard of this.#open.keys()) this.#move(shard, this.#giveBack(shard));
-    await Promise.all(this.#moving.values());
+    while (this.#open.size > 0 || this.#moving.size > 0) {
+      for (const shard of this.#open.keys()) {
+        if (!this.#moving.has(shard)) this.#move(shard, this.#giveBack(shard));
+      }
+      await Promise.all(this.#moving.values());
+    }
     this.#stopping.abort();
     this.#watches.abort();
     const { subjects } = this.#firstStore;
@@ -324,13 +329,16 @@ export class Placement {
   }
 
   async #take(shard: number): Promise<boolean> {
+    const { id } = this.#lease;
     try {
-      const expected = this.#epochs.get(shard)?.sequence ?? 0;
-      const epoch = await this.#writeEpoch(shard, this.#lease.id, expected);
+      const known = this.#epochs.get(shard);
+      if (known?.host && known.host !== id && !(await this.#isGone(known.host))) return false;
+      const epoch = await this.#writeEpoch(shard, id, known?.sequence ?? 0);
       await this.#host.open(shard, epoch);
-      // Another may have taken it meanwhile: what is known of it decides.
-      if ((this.#epochs.get(shard)?.sequence ?? epoch) > epoch) this.#host.drop(shard);
-      else this.#open.set(shard, epoch);
+      this.#open.set(shard, epoch);
+      // Another may have taken it meanwhile, or the lease it was taken under has ended: then it is free for all.
+      const lost = (this.#epochs.get(shard)?.sequence ?? epoch) > epoch || this.#lease.id !== id;
+      if (lost) this.#drop(shard);
       return true;
     } catch (error) {
       this.#logger.debug({ err: error, shard }, "shard not taken");
@@ -364,6 +372,12 @@ export class Placement {
     ]);
     this.#epochs.set(shard, { host, sequence });
     return sequence;
+  }
+
+  /** A watch may lag; whether a lease has ended, the leader knows. */
+  async #isGone(host: string): Promise<boolean> {
+    const { text } = await this.#firstStore.read(this.#firstStore.subjects.lease(host));
+    return text === undefined;
   }
 
   /** What was tried may have been done, or lost to another host: the store knows. */
