@@ -1,6 +1,6 @@
 /** Keeps a nats-server of our own running beside this process: its store, its port, its death and its leftovers. */
 
-import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdir, readFile, realpath, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { freePort } from "./free-port.ts";
@@ -26,9 +26,11 @@ export class EmbeddedNats {
 
   /** Starts it on the port it had last time, if that is free. The data directory must be locked. */
   static async start(dataDir: string, logger: Logger): Promise<EmbeddedNats> {
-    const storeDir = join(dataDir, "nats");
-    const pidFile = join(dataDir, "nats.pid");
-    const urlFile = join(dataDir, "nats.url");
+    // Whichever way the directory is named this time, a leftover server is known by the same path.
+    const folder = await realpath(dataDir);
+    const storeDir = join(folder, "nats");
+    const pidFile = join(folder, "nats.pid");
+    const urlFile = join(folder, "nats.url");
     await mkdir(storeDir, { recursive: true });
     await endLeftover(pidFile, logger);
     const server = new NatsServer({

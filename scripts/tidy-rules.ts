@@ -15,11 +15,13 @@ const SHARED_FOLDERS = new Set(["runtime", "egress"]);
 const ACTORS_MAIN = "actors/main.ts";
 const BUS_FOLDERS = ["actors/runtime/", "deploy/", "scripts/"];
 const TEST_PACKAGES = new Set(["chai", "mocha"]);
-/** Set by our own code for processes it starts, not by an operator. */
+/** Read by the bus's configuration: our own code sets them, and whoever runs a cluster. */
 const OWN_VARIABLES = new Set([
   "TRUNKLINE_NATS_NAME",
   "TRUNKLINE_NATS_LISTEN",
   "TRUNKLINE_NATS_STORE",
+  "TRUNKLINE_NATS_CLUSTER_LISTEN",
+  "TRUNKLINE_NATS_ROUTES",
 ]);
 
 /** Tests and measurements, their helpers and suites: they may reach wherever they need, and nothing reaches them. */
