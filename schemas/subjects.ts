@@ -5,7 +5,9 @@ export const STREAMS = { mail: "MAIL", tasks: "TASKS", dead: "DEAD" } as const;
 
 const KV_PREFIX = "$KV.";
 const utf8 = new TextEncoder();
-const utf8Text = new TextDecoder("utf-8", { fatal: true });
+// It would take a byte order mark at the start of a key away.
+const utf8Text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+const READABLE_KEY = /^[\w-]+(\.[\w-]+)*$/;
 
 /** FNV-1a, 32 bits, over the UTF-8 bytes: the hash of nats-server's `{{partition(n)}}`. */
 export function fnv1a32(text: string): number {
@@ -17,10 +19,12 @@ export function fnv1a32(text: string): number {
 /**
  * A key as it stands in subjects and KV keys. Dots separate tokens and stay; so do letters, digits, `_` and `-`.
  * Every other byte of the UTF-8 form becomes `=XX`, since a KV key takes only `[-/=.\w]`; so does a leading, trailing
- * or doubled dot, since no subject has an empty token.
+ * or doubled dot, since no subject has an empty token. Throws where the key is not well-formed Unicode.
  */
 export function encodeKey(key: string): string {
-  if (/^[\w-]+(\.[\w-]+)*$/.test(key)) return key;
+  if (READABLE_KEY.test(key)) return key;
+  // UTF-8 has one and the same replacement for every half of a surrogate pair.
+  if (!key.isWellFormed()) throw new Error("Cannot encode key: it is not well-formed Unicode");
   let encoded = "";
   let afterDot = true;
   const bytes = utf8.encode(key);
@@ -34,20 +38,30 @@ export function encodeKey(key: string): string {
   return encoded;
 }
 
-/** The key that `encodeKey` made this of. Throws on text it cannot have made. */
+/** The key that `encodeKey` made this of. Throws on text it cannot have made: one key has one address. */
 export function decodeKey(encoded: string): string {
-  if (!encoded.includes("=")) return encoded;
+  if (READABLE_KEY.test(encoded)) return encoded;
   const bytes: number[] = [];
   for (let i = 0; i < encoded.length; i++) {
     if (encoded[i] !== "=") bytes.push(encoded.charCodeAt(i));
     else {
-      const hex = encoded.slice(i + 1, i + 3);
-      if (!/^[0-9A-F]{2}$/.test(hex)) throw new Error(`Cannot decode key: "${encoded}"`);
-      bytes.push(Number.parseInt(hex, 16));
+      bytes.push(Number.parseInt(encoded.slice(i + 1, i + 3), 16));
       i += 2;
     }
   }
-  return utf8Text.decode(Uint8Array.from(bytes));
+  const key = readUtf8(Uint8Array.from(bytes));
+  if (key === undefined || key === "" || encodeKey(key) !== encoded) {
+    throw new Error(`Cannot decode key: "${encoded}"`);
+  }
+  return key;
+}
+
+function readUtf8(bytes: Uint8Array): string | undefined {
+  try {
+    return utf8Text.decode(bytes);
+  } catch {
+    return undefined; // Not UTF-8.
+  }
 }
 
 /** An actor's address as one subject tail: `<kind>.<encoded key>`. */

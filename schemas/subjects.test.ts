@@ -1,0 +1,166 @@
+import { connect } from "@nats-io/transport-node";
+import { expect } from "chai";
+import { startNats } from "../scripts/testing/nats-server.ts";
+import { SeededRandom } from "../scripts/testing/seeded-random.ts";
+import { SHARDS } from "./limits.ts";
+import {
+  addressOf,
+  callSubject,
+  decodeKey,
+  encodeKey,
+  fnv1a32,
+  readAddress,
+  shardOf,
+  stateSubjects,
+} from "./subjects.ts";
+
+const SEED = 20_261_121;
+
+const ODD_KEYS = [
+  ".",
+  "..",
+  "a.",
+  ".a",
+  "a..b",
+  "a.b",
+  "=",
+  "=41",
+  "a.=.b",
+  "*",
+  ">",
+  "a b",
+  "a\nb",
+  "a\tb\0",
+  "é",
+  "\uFEFFbyte order mark",
+  "日本語.キー",
+  "👩‍👩‍👧",
+  "a/b",
+  "$KV",
+  "__proto__",
+  "A",
+  "a",
+];
+
+describe("encodeKey()", () => {
+  it("decodeKey() gives back every key, odd ones and 3,000 random ones", () => {
+    const random = new SeededRandom(SEED);
+    for (const key of [...ODD_KEYS, ...Array.from({ length: 3_000 }, () => randomKey(random))]) {
+      const encoded = encodeKey(key);
+      expect(decodeKey(encoded), `seed ${SEED}, ${JSON.stringify(key)}`).to.equal(key);
+      expect(encoded).to.match(/^[\w=-]+(\.[\w=-]+)*$/);
+      // Rows are under the token `=`, which no key may have.
+      expect(encoded.split(".")).not.to.include("=");
+    }
+  });
+
+  it("encodeKey() leaves readable keys as they are", () => {
+    for (const key of ["a", "a.b-c_d.E9", "0123"]) expect(encodeKey(key)).to.equal(key);
+  });
+
+  it("encodeKey() keeps keys apart that are not well-formed Unicode, or refuses them", () => {
+    expect(() => encodeKey("\ud800")).to.throw("Cannot encode key");
+    expect(() => encodeKey("a\udfffb")).to.throw("Cannot encode key");
+    expect(encodeKey("\ud83d\ude00")).to.equal("=F0=9F=98=80");
+  });
+
+  it("decodeKey() refuses what encodeKey() cannot have made", () => {
+    for (const text of ["=", "=4", "=zz", "=c3", "a=", "=FF", "=C3", "=41", "a..b", "é", ""])
+      expect(() => decodeKey(text), text).to.throw("Cannot decode key");
+  });
+});
+
+describe("shardOf()", () => {
+  it("fnv1a32() has the published test vectors", () => {
+    expect(fnv1a32("")).to.equal(0x811c9dc5);
+    expect(fnv1a32("a")).to.equal(0xe40c292c);
+    expect(fnv1a32("foobar")).to.equal(0xbf9cf968);
+  });
+
+  it("callSubject() is where nats-server's mapping takes the natural subject", async () => {
+    await using nats = await startNats();
+    const connection = await connect({ servers: nats.url });
+    const seen: string[] = [];
+    connection.subscribe("shard.>", { callback: (_, message) => void seen.push(message.subject) });
+    const random = new SeededRandom(SEED);
+    const keys = [...ODD_KEYS, ...Array.from({ length: 3_000 }, () => randomKey(random))];
+    const addresses = keys.map((key) => addressOf("counter", key));
+    for (const address of addresses) connection.publish(`actor.${address}`);
+    await connection.flush();
+    expect(seen).to.have.length(keys.length);
+    expect(seen).to.deep.equal(
+      addresses.map((address) => callSubject(shardOf(address), address)),
+      `seed ${SEED}`,
+    );
+    expect(new Set(addresses.map(shardOf))).to.have.property("size", SHARDS);
+    expect(seen.map((subject) => readAddress(subject).key)).to.deep.equal(keys);
+    await connection.close();
+  });
+});
+
+describe("readAddress()", () => {
+  it("reads kind and key of every family of subjects", () => {
+    for (const prefix of ["shard.3", "mail.63"]) {
+      expect(readAddress(`${prefix}.counter.a.b=20c`)).to.deep.equal({
+        kind: "counter",
+        key: "a.b c",
+      });
+    }
+  });
+
+  it("refuses a subject without key", () => {
+    for (const subject of ["shard.3", "shard.3.counter", "shard", ""]) {
+      expect(() => readAddress(subject), subject).to.throw("Cannot read address");
+    }
+  });
+});
+
+describe("stateSubjects()", () => {
+  const subjects = stateSubjects("state-0");
+
+  it("row() of one key is never a row or a value of another", () => {
+    const random = new SeededRandom(SEED);
+    const keys = ["a", "a.b", "a.b.c", "a.=", "a.=.b", "=", ...ODD_KEYS];
+    for (let i = 0; i < 100; i++) keys.push(randomKey(random));
+    const owners = new Map<string, string>();
+    for (const key of new Set(keys)) {
+      const address = addressOf("counter", key);
+      const own = [
+        subjects.value(address),
+        ...["b", "c", "b.c", "=", "x y", "."].map((row) => subjects.row(address, row)),
+      ];
+      for (const subject of own) {
+        expect(owners.get(subject), subject).to.equal(undefined);
+        owners.set(subject, key);
+      }
+      const prefix = subjects.rows(address).slice(0, -1);
+      for (const [subject, owner] of owners) {
+        if (subject.startsWith(prefix)) expect(owner, subject).to.equal(key);
+      }
+    }
+  });
+
+  it("rowName() reads what row() wrote", () => {
+    for (const key of ODD_KEYS) {
+      for (const row of ODD_KEYS) {
+        expect(subjects.rowName(subjects.row(addressOf("counter", key), row))).to.equal(row);
+      }
+    }
+  });
+
+  it("readFired() reads what fired() wrote", () => {
+    for (const key of ODD_KEYS) {
+      const fired = subjects.fired(7, addressOf("counter", key), "tick");
+      expect(subjects.readFired(fired)).to.deep.equal({ kind: "counter", key, message: "tick" });
+    }
+  });
+});
+
+/** A key of every sort of character, often of several tokens. */
+function randomKey(random: SeededRandom): string {
+  const alphabets = ["abcXYZ019_-", "..=*>$/ %", "éüß€日本語キー👩🚀\u0000\n\uFEFF"];
+  const length = random.integer(1, 12);
+  let key = "";
+  while (key.length < length) key += random.pick([...random.pick(alphabets)]);
+  return key;
+}
