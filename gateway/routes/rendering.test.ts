@@ -210,9 +210,13 @@ describe("routes of rendering", () => {
     expect(gateway.printer.taken).to.be.below(2_000);
   });
 
-  it("renderPdf() streams many chunks whole", async () => {
-    const { text } = await print("chunks 100");
-    expect(text.length).to.equal(100 * CHUNK.length);
+  it("renderPdf() streams many chunks whole, with their length where it is known", async () => {
+    const known = await print("chunks 100");
+    expect(known.text.length).to.equal(100 * CHUNK.length);
+    expect(known.headers.get("content-length")).to.equal(String(100 * CHUNK.length));
+    const unknown = await print("stream 100");
+    expect(unknown.text).to.equal(known.text);
+    expect(unknown.headers.has("content-length")).to.equal(false);
   });
 
   it("renderPdf() answers a refusal when the first chunk fails, and cuts the answer off later", async () => {

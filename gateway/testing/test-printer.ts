@@ -17,7 +17,7 @@ export interface TestPrinter {
 }
 
 /**
- * `chunks <n>` prints n chunks; `refuse <code>` refuses after 12 ms of browser time; `break <n>` fails after n chunks, with one to come;
+ * `chunks <n>` prints n chunks, `stream <n>` too without knowing how many it will be; `refuse <code>` refuses after 12 ms of browser time; `break <n>` fails after n chunks, with one to come;
  * `hang` prints nothing until it is taken back; `fault` fails in a way nobody expects; anything else prints itself.
  */
 export function testPrinter(slots = 4): TestPrinter {
@@ -41,6 +41,12 @@ export function testPrinter(slots = 4): TestPrinter {
           if (word === "hang") await once(signal, "abort");
           signal.throwIfAborted();
           const count = Number(argument);
+          if (word === "stream") {
+            return {
+              reply: { browserMs: 34, bytes: null, pages: null },
+              chunks: print(count, false),
+            };
+          }
           if (word === "chunks" || word === "break") {
             const breaks = word === "break";
             const bytes = (count + Number(breaks)) * CHUNK.length;
