@@ -59,7 +59,9 @@ export class EgressProxy {
   readonly #authorization: Buffer;
   /** Both sides' open sockets. */
   readonly #sockets = new Set<Duplex>();
+  /** Requests and tunnels under way, and the clients' connections that wait for an answer. */
   #active = 0;
+  readonly #answering = new WeakSet<Socket>();
 
   /** Listens on a port of 127.0.0.1 that the system chooses. */
   static async open(options: EgressProxyOptions): Promise<EgressProxy> {
@@ -139,6 +141,11 @@ export class EgressProxy {
   }
 
   #onRequest(request: IncomingMessage, response: ServerResponse): void {
+    if (this.#answering.has(request.socket)) {
+      // Browsers do not pipeline, and Node does not say when a queued response is given up.
+      request.socket.destroy();
+      return;
+    }
     if (!this.#isAuthorized(request)) {
       response.writeHead(407, { "Proxy-Authenticate": CHALLENGE, Connection: "close" }).end();
       return;
@@ -157,8 +164,10 @@ export class EgressProxy {
     const failed = (error: unknown) => answerFailure(response, this.#record(target, error));
     if (!this.#admit(failed)) return;
     this.#active += 1;
+    this.#answering.add(request.socket);
     response.once("close", () => {
       this.#active -= 1;
+      this.#answering.delete(request.socket);
     });
     const moved = (socket: Socket) => this.#count(socket, target);
     exchange({ request, response, url, agents: this.#agents, idleMs: this.#idleMs, moved, failed });
