@@ -1,6 +1,7 @@
 /** The kinds and workers of this program, and how a process takes them on. */
 import { availableParallelism, hostname } from "node:os";
 import type { Logger } from "pino";
+import type { Registry } from "prom-client";
 import type { TaskContract } from "../schemas/contract.ts";
 import { render } from "../schemas/render.ts";
 import { callSubject, taskSubject } from "../schemas/subjects.ts";
@@ -17,6 +18,7 @@ import { ActorHost } from "./runtime/actor-host.ts";
 import type { Bus } from "./runtime/bus.ts";
 import type { Clock } from "./runtime/clock.ts";
 import type { AnyActorDefinition } from "./runtime/define-actor.ts";
+import { exposeCounts, exposeGauge } from "./runtime/metrics.ts";
 import { Service } from "./runtime/service.ts";
 import { ServiceCounts } from "./runtime/service-counts.ts";
 import { WorkerHost } from "./runtime/worker-host.ts";
@@ -40,6 +42,8 @@ export interface ActorsContext {
   bus: Bus;
   clock: Clock;
   logger: Logger;
+  /** Of this process, for Prometheus. */
+  registry: Registry;
   version: string;
 }
 
@@ -55,7 +59,7 @@ export async function startActors(
   context: ActorsContext,
   { replicas, buckets }: { replicas: number; buckets: number },
 ): Promise<RunningPart> {
-  const { bus, clock, logger, version } = context;
+  const { bus, clock, logger, registry, version } = context;
   const counts = new ServiceCounts(
     new Map(ACTORS.map(({ contract }) => [contract.kind, new Set(Object.keys(contract.messages))])),
   );
@@ -70,6 +74,14 @@ export async function startActors(
     hostName: hostName(),
   });
   await host.start();
+  exposeCounts(registry, "actors", counts);
+  exposeGauge(
+    registry,
+    "actors_shards",
+    "Shards this process owns",
+    () => host.placement.openShards,
+  );
+  exposeGauge(registry, "actors_activations", "Actors in memory", () => host.activations);
   const service = new Service({
     bus,
     clock,
@@ -98,7 +110,7 @@ export async function startBrowserWorkers(
   context: ActorsContext,
   { egressAllow, chromium }: { egressAllow: readonly string[]; chromium: string | undefined },
 ): Promise<RunningPart> {
-  const { bus, clock, logger, version } = context;
+  const { bus, clock, logger, registry, version } = context;
   const guard = createEgressGuard({ policy: createAddressPolicy({ allow: egressAllow }) });
   const pool = new BrowserPool({
     clock,
@@ -112,6 +124,7 @@ export async function startBrowserWorkers(
   const counts = new ServiceCounts(new Map([[render.kind, new Set(Object.keys(render.messages))]]));
   const host = new WorkerHost({ bus, clock, logger, counts, definitions: [definition] });
   host.start();
+  exposeCounts(registry, "browser", counts);
   const service = new Service({
     bus,
     clock,

@@ -1,5 +1,6 @@
 /** The roles an instance can have, in the order in which they start; they stop in the reverse. */
 import { readFileSync } from "node:fs";
+import { Registry } from "prom-client";
 import { type RunningPart, startActors, startBrowserWorkers, TASKS } from "../actors/main.ts";
 import { BusActorClient } from "../actors/runtime/actor-client.ts";
 import { Bus } from "../actors/runtime/bus.ts";
@@ -16,6 +17,8 @@ const DRAIN_SHARE = 0.5;
 
 /** What the parts of this process that are not the gateway still need, for /healthz. */
 const parts: RunningPart[] = [];
+/** Metrics of this process, whatever roles it has. */
+const registry = new Registry();
 
 export const roles: readonly RoleStart[] = [
   {
@@ -39,7 +42,7 @@ async function startPart(
   start: (shared: Parameters<typeof startActors>[0]) => Promise<RunningPart>,
 ): Promise<RunningRole> {
   const bus = await connect(context, name);
-  const part = await start({ bus, clock, logger: context.logger, version: version() });
+  const part = await start({ bus, clock, registry, logger: context.logger, version: version() });
   parts.push(part);
   return {
     name,
@@ -57,6 +60,7 @@ async function startGatewayRole(context: RoleContext): Promise<RunningRole> {
     actors: new BusActorClient(bus, clock),
     config,
     logger,
+    registry,
     signal,
     missing: () => [
       ...(bus.connected ? [] : ["the bus"]),

@@ -16,6 +16,7 @@ import type { AnyActorDefinition } from "./define-actor.ts";
 import { InvalidInput, refusalOf } from "./refusal.ts";
 import type { CallId } from "./remembered-replies.ts";
 import { deepFreeze, encodeActor, type LoadedActor } from "./stored-actor.ts";
+import { inSpan, type TraceCarrier } from "./trace.ts";
 import { readTransition } from "./transition.ts";
 
 /** `reply` is JSON text. `misdirected`: not here any more, ask again. `dropped`: nobody waits for an answer. */
@@ -31,6 +32,7 @@ export interface IncomingCall {
   /** Absent in a call by hand, which nobody repeats. */
   id?: CallId;
   deadlineAt: number;
+  trace?: TraceCarrier | undefined;
   respond(answer: Answer): void;
 }
 
@@ -41,6 +43,7 @@ export interface Delivery {
   /** Position in the stream of mail; a reminder has the time it was set for instead. */
   sequence?: number;
   dueAt?: number;
+  trace?: TraceCarrier | undefined;
   tries: number;
   done(): void;
 }
@@ -228,7 +231,9 @@ export class Activation {
 
   #runCall(actor: LoadedActor, call: IncomingCall): Answer {
     try {
-      const { reply, changed } = this.#run(actor, call.message, call.input);
+      const { reply, changed } = inSpan(this.#spanName(call), call.trace, () =>
+        this.#run(actor, call.message, call.input),
+      );
       if (changed && call.id) actor.replies.remember(call.id, reply, this.#host.clock.now());
       return { reply };
     } catch (error) {
@@ -282,6 +287,10 @@ export class Activation {
     return { reply, changed };
   }
 
+  #spanName({ message }: { message: string }): string {
+    return `${this.definition.contract.kind} ${message}`;
+  }
+
   #deliver(): void {
     if (this.#delivering) return;
     while (this.#actor && !this.#ended && !isFull(this.#open)) {
@@ -294,7 +303,10 @@ export class Activation {
       }
       try {
         const due = delivery.dueAt === undefined ? undefined : { reminder: delivery.message };
-        this.#run(this.#actor, delivery.message, delivery.input, due);
+        const actor = this.#actor;
+        inSpan(this.#spanName(delivery), delivery.trace, () =>
+          this.#run(actor, delivery.message, delivery.input, due),
+        );
       } catch (error) {
         this.#delivering = true;
         // Rejects for nobody: whatever goes wrong while it waits ends in another try.

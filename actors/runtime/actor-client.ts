@@ -31,6 +31,7 @@ import { type CallMessage, MISDIRECTED_CODE } from "./call-wire.ts";
 import type { Clock } from "./clock.ts";
 import { decodeRefusal } from "./refusal.ts";
 import { runTask, type TaskRun } from "./task-client.ts";
+import { currentTrace, type TraceCarrier, traceHeaders } from "./trace.ts";
 
 export type { TaskRun } from "./task-client.ts";
 
@@ -82,6 +83,7 @@ interface Pending {
   address: string;
   message: string;
   input: unknown;
+  trace: TraceCarrier | undefined;
   deadlineAt: number;
   /** Monotonic times. */
   givesUpAt: number;
@@ -136,6 +138,7 @@ export class BusActorClient implements ActorClient {
         address: checkedAddress(contract.kind, key),
         message,
         input,
+        trace: currentTrace(),
         deadlineAt: this.#clock.now() + waitMs,
         givesUpAt: this.#clock.monotonic() + waitMs,
         sentAt: 0,
@@ -218,6 +221,7 @@ export class BusActorClient implements ActorClient {
     }
     this.#bus.connection.publish(callSubject(shardOf(address), address), payload, {
       reply: `${this.#inbox}.${number}`,
+      ...(pending.trace && { headers: traceHeaders(pending.trace) }),
     });
   }
 
@@ -287,10 +291,12 @@ export async function publishMail(
     throw new ActorError("body_too_large", text);
   }
   const givesUpAt = clock.monotonic() + CALL_DEADLINE_MS;
+  const trace = currentTrace();
   for (;;) {
     try {
       const subject = mailSubject(shardOf(address), address);
-      await writeAtomically(bus, [{ subject, payload, headers: { "Nats-Msg-Id": id } }]);
+      const headers = { ...trace, "Nats-Msg-Id": id };
+      await writeAtomically(bus, [{ subject, payload, headers }]);
       return;
     } catch (cause) {
       if (cause instanceof WriteRefused || clock.monotonic() > givesUpAt) {

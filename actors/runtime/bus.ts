@@ -14,8 +14,10 @@ import {
   type NatsConnection,
 } from "@nats-io/transport-node";
 import { BUS_REQUEST_MS } from "../../schemas/limits.ts";
+import { readBusAddress } from "./bus-address.ts";
 
 export interface BusOptions {
+  /** Of every server, separated by commas; user and password may stand in them. */
   url: string;
   /** Contents of a NATS credentials file. */
   credentials?: string;
@@ -38,7 +40,7 @@ export class Bus {
 
   static async connect(options: BusOptions): Promise<Bus> {
     const connection = await connect({
-      servers: options.url.split(","),
+      ...readBusAddress(options.url),
       name: options.name,
       ...(options.credentials && {
         authenticator: credsAuthenticator(new TextEncoder().encode(options.credentials)),

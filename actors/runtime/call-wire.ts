@@ -5,6 +5,7 @@ import { ActorError } from "../../schemas/errors.ts";
 import { CALL_DEADLINE_MS } from "../../schemas/limits.ts";
 import type { Answer, IncomingCall } from "./activation.ts";
 import { encodeRefusal } from "./refusal.ts";
+import { traceOf } from "./trace.ts";
 
 /** `client`, `number` and `settled` name the call among those of its client (RememberedReplies). */
 const CallMessage = z.object({
@@ -41,6 +42,7 @@ export function readCall(msg: Msg, now: number): IncomingCall | undefined {
     input,
     ...(client !== undefined && number !== undefined && { id: { client, number, settled } }),
     deadlineAt: deadlineAt ?? now + CALL_DEADLINE_MS,
+    trace: traceOf(msg.headers),
     respond,
   };
 }

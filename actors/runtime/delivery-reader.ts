@@ -13,6 +13,7 @@ import type { Delivery } from "./activation.ts";
 import type { Bus } from "./bus.ts";
 import type { Clock } from "./clock.ts";
 import type { Shard } from "./shard.ts";
+import { traceOf } from "./trace.ts";
 
 const Mail = z.object({ from: z.string(), message: z.string(), input: z.unknown() });
 const Fired = z.object({ at: z.number() });
@@ -41,6 +42,7 @@ export async function readMail(parts: ReaderParts, shard: Shard): Promise<void> 
     parts.deliver(shard, readAddress(message.subject), {
       ...readPayload(message.string()),
       sequence: message.seq,
+      trace: traceOf(message.headers),
       tries: 0,
       done: () => finish(message.seq),
     });

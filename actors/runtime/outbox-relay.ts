@@ -121,10 +121,11 @@ export class OutboxRelay {
     for (const { shard, entries } of groups) {
       for (const { message } of entries) {
         if (message.to !== "actor") continue;
-        const { from, kind, key, message: name, input } = message;
+        const { from, kind, key, message: name, input, trace } = message;
         const address = addressOf(kind, key);
         const payload = JSON.stringify({ from, message: name, input });
-        writes.push({ subject: mailSubject(shardOf(address), address), payload });
+        const subject = mailSubject(shardOf(address), address);
+        writes.push({ subject, payload, ...(trace && { headers: trace }) });
       }
       const sent = entries.at(-1)?.number ?? 0;
       marks.push({ shard, sent, index: writes.length });

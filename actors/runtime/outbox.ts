@@ -12,6 +12,7 @@ const StoredEntry = z.object({
   message: z.string(),
   input: z.unknown(),
   lane: z.string().optional(),
+  trace: z.record(z.string(), z.string()).optional(),
 });
 const StoredOutbox = z.object({ entries: z.array(StoredEntry) });
 export type OutboxMessage = Omit<z.infer<typeof StoredEntry>, "number">;

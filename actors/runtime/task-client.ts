@@ -9,6 +9,7 @@ import type { Bus } from "./bus.ts";
 import type { Clock } from "./clock.ts";
 import { decodeRefusal } from "./refusal.ts";
 import { encodeTask } from "./task.ts";
+import { currentTrace } from "./trace.ts";
 
 /** A task that is done. Reading the bytes to the end, or leaving the loop, frees what it holds. */
 export interface TaskRun<R> {
@@ -109,6 +110,7 @@ class WaitingRun<R> {
       input: inline ? task.input : undefined,
       caller: { inbox: this.#inbox, ...(!inline && { inputChunks: chunks }) },
       deadlineAt,
+      trace: currentTrace(),
     });
     try {
       const headers = { "Nats-Msg-Id": this.#id };

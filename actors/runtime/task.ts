@@ -11,10 +11,11 @@ export const Task = z.object({
   /** Where somebody waits for the result: a subject prefix of that process, and how long it waits. */
   caller: z.object({ inbox: z.string(), inputChunks: z.number().optional() }).optional(),
   deadlineAt: z.number().optional(),
+  trace: z.record(z.string(), z.string()).optional(),
 });
 export type Task = z.infer<typeof Task>;
 
 export function encodeTask(task: Task): string {
-  const { id, from, key, message, input, caller, deadlineAt } = task;
-  return JSON.stringify({ id, from, key, message, input, caller, deadlineAt });
+  const { id, from, key, message, input, caller, deadlineAt, trace } = task;
+  return JSON.stringify({ id, from, key, message, input, caller, deadlineAt, trace });
 }

@@ -11,6 +11,7 @@ import {
 import { encodeKey } from "../../schemas/subjects.ts";
 import type { AnyActorDefinition, Transition } from "./define-actor.ts";
 import type { Unsent } from "./outbox.ts";
+import { currentTrace } from "./trace.ts";
 
 export interface Effects {
   rows: [row: string, written: { value: unknown; text: string | null }][];
@@ -71,10 +72,11 @@ function readReminders(remind: Record<string, number | null | undefined>): Effec
 function readSends(address: string, send: AnyTransition["send"] & object): Unsent[] {
   within("sends", send.length, TRANSITION_SENDS_MAX);
   let chars = 0;
+  const trace = currentTrace();
   return send.map((envelope) => {
     within("characters of a key", encodeKey(envelope.key).length, KEY_CHARS_MAX);
     assert(envelope.key !== "", "A send has a key");
-    const message = { from: address, ...envelope };
+    const message = { from: address, ...envelope, ...(trace && { trace }) };
     const text = JSON.stringify(message);
     chars += Buffer.byteLength(text);
     within("bytes of sends", chars, TRANSITION_SEND_BYTES_MAX);

@@ -26,6 +26,7 @@ import { InvalidInput } from "./refusal.ts";
 import type { ServiceCounts } from "./service-counts.ts";
 import { encodeTask, Task } from "./task.ts";
 import { CallerGone, TaskCaller } from "./task-caller.ts";
+import { currentTrace, inSpan } from "./trace.ts";
 
 export interface WorkerHostParts {
   bus: Bus;
@@ -128,7 +129,8 @@ export class WorkerHost {
       caller,
     };
     try {
-      const error = await this.#run(run);
+      const name = `${kind} ${task.message}`;
+      const error = await inSpan(name, task.trace, () => this.#run(run));
       const answer = error ? { refusal: error } : { reply: "" };
       counts.count(kind, task.message, answer, clock.monotonic() - startedAt);
     } finally {
@@ -244,7 +246,7 @@ export class WorkerHost {
       if (to === "actor") {
         await publishMail(bus, clock, { id, from, address: addressOf(kind, key), message, input });
       } else {
-        const payload = encodeTask({ id, from, key, message, input });
+        const payload = encodeTask({ id, from, key, message, input, trace: currentTrace() });
         const headers = { "Nats-Msg-Id": id };
         await writeAtomically(bus, [{ subject: taskSubject(kind, lane), payload, headers }]);
       }
