@@ -74,6 +74,8 @@ export function memoryActors({
       JSON.parse(JSON.stringify(input)),
       { key, now: now(), newId: () => randomUUID().replaceAll("-", "") },
     );
+    const later = [...Object.keys(handled.rows), ...Object.keys(handled.remind)];
+    assert.deepEqual(later, [], "MemoryActors keeps no rows and no reminders");
     states.set(address, handled.state);
     deliver(handled.send);
     return handled.reply;

@@ -11,6 +11,8 @@ export interface Handled<S, P> {
   changed: boolean;
   reply: P;
   send: readonly Envelope[];
+  rows: Readonly<Record<string, unknown>>;
+  remind: Readonly<Record<string, number | null | undefined>>;
 }
 
 /** Ids are counted from 1, so that a test can name them. */
@@ -43,6 +45,8 @@ export function runHandler<M extends Messages, S, R, N extends keyof M & string>
     changed: transition.state !== state,
     reply: schema.reply?.parse(transition.reply) as Reply<M[N]>,
     send: transition.send ?? [],
+    rows: transition.rows ?? {},
+    remind: transition.remind ?? {},
   };
 }
 
