@@ -83,6 +83,7 @@ export const taskConsumer = (kind: string, lane: string) => `${kind}-${lane}`;
 /** Core subject on which a running task hears that nobody waits for it any more. */
 export const cancelSubject = (taskId: string) => `cancel.${taskId}`;
 export const deadSubject = (address: string) => `dead.${address}`;
+export const deadAddress = (subject: string) => subject.slice("dead.".length);
 export const liveSubject = (address: string) => `live.${address}`;
 
 /** Kind and key of `<prefix>.<shard>.<kind>.<key…>`. */

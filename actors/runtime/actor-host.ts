@@ -9,7 +9,7 @@ import { Activations } from "./activations.ts";
 import type { Bus } from "./bus.ts";
 import { readCall } from "./call-wire.ts";
 import type { Clock } from "./clock.ts";
-import { DeadLetters } from "./dead-letters.ts";
+import { bury } from "./dead-letters.ts";
 import type { AnyActorDefinition } from "./define-actor.ts";
 import { readMail, readReminders } from "./delivery-reader.ts";
 import { GroupCommit } from "./group-commit.ts";
@@ -72,7 +72,6 @@ export class ActorHost {
       for (const commit of this.#commits) commit.outboxDrained();
     };
     this.#relay = new OutboxRelay({ bus, clock, logger, drained });
-    const deadLetters = new DeadLetters(bus, clock, logger);
     this.#activations = new Activations({
       definitions: parts.definitions,
       clock,
@@ -80,7 +79,7 @@ export class ActorHost {
       load: (shard, definition, address) => this.#storeOf(shard.number).load(definition, address),
       markDirty: (activation) => this.#commitOf(activation.shard).add(activation),
       answerRead: (shard, _, respond, answer) => this.#answerRead(shard, respond, answer),
-      bury: (address, delivery, error) => deadLetters.bury(address, delivery, error),
+      bury: (...letter) => bury({ bus, clock, logger }, ...letter),
     });
     this.placement = new Placement({
       bus,

@@ -105,6 +105,12 @@ export class Bus {
     }
   }
 
+  /** The first message at or after a sequence that a subject filter lets through; any replica may answer. */
+  async readNext(stream: string, filter: string, from: number): Promise<StoredMsg | undefined> {
+    const query = { seq: from, next_by_subj: filter };
+    return (await this.jetstream.direct.getMessage(stream, query)) ?? undefined;
+  }
+
   /** Flushes what was published and closes. Handlers still running lose their answers: wait for them first. */
   async close(): Promise<void> {
     if (this.connection.isClosed()) return;

@@ -1,14 +1,15 @@
-/** Mail, reminders and sends nobody could handle: kept with their error until an operator retries or drops them. */
+/** Mail and reminders nobody could handle: kept with their error until an operator retries or drops them. */
+import type { StoredMsg } from "@nats-io/jetstream";
 import type { Logger } from "pino";
 import { z } from "zod";
 import { READER_RETRY_MS } from "../../schemas/limits.ts";
-import { deadSubject, STREAMS } from "../../schemas/subjects.ts";
+import { deadAddress, deadSubject, mailSubject, STREAMS, shardOf } from "../../schemas/subjects.ts";
 import type { Delivery } from "./activation.ts";
-import { OutcomeUnknown, writeAtomically } from "./atomic-batch.ts";
+import { writeAtomically } from "./atomic-batch.ts";
 import type { Bus } from "./bus.ts";
 import type { Clock } from "./clock.ts";
 
-export const DeadLetter = z.object({
+const StoredLetter = z.object({
   message: z.string(),
   input: z.unknown(),
   error: z.string(),
@@ -16,51 +17,72 @@ export const DeadLetter = z.object({
   /** Epoch ms. */
   buriedAt: z.number(),
 });
-export type DeadLetter = z.infer<typeof DeadLetter>;
 
-export class DeadLetters {
-  readonly #bus: Bus;
-  readonly #clock: Clock;
-  readonly #logger: Logger;
+export interface DeadLetter extends z.infer<typeof StoredLetter> {
+  /** Names it among the others. */
+  sequence: number;
+  /** `<kind>.<key>` it was for. */
+  address: string;
+}
 
-  constructor(bus: Bus, clock: Clock, logger: Logger) {
-    this.#bus = bus;
-    this.#clock = clock;
-    this.#logger = logger;
-  }
-
-  /** Resolves when the letter is durable; tries for as long as that takes, since nothing may be lost here. */
-  async bury(address: string, delivery: Delivery, error: Error): Promise<void> {
-    const { message, input, sequence, dueAt, tries } = delivery;
-    this.#logger.error({ err: error, address, message, tries }, "message became a dead letter");
-    const letter: DeadLetter = {
-      message,
-      input,
-      error: error.message,
-      tries,
-      buriedAt: this.#clock.now(),
-    };
-    const id =
-      sequence === undefined ? `${address}-${message}-${dueAt}` : `${STREAMS.mail}-${sequence}`;
-    for (;;) {
-      try {
-        await writeAtomically(this.#bus, [
-          {
-            subject: deadSubject(address),
-            payload: JSON.stringify(letter),
-            headers: { "Nats-Msg-Id": id },
-          },
-        ]);
-        return;
-      } catch (cause) {
-        if (!(cause instanceof OutcomeUnknown)) {
-          this.#logger.error(
-            { err: cause, address, message },
-            "dead letter refused, will try again",
-          );
-        }
-        await this.#clock.wait(READER_RETRY_MS);
-      }
+/** Keeps a delivery with its error. Tries until it is durable, since nothing may be lost here; never rejects. */
+export async function bury(
+  { bus, clock, logger }: { bus: Bus; clock: Clock; logger: Logger },
+  address: string,
+  { message, input, sequence, dueAt, tries }: Delivery,
+  error: Error,
+): Promise<void> {
+  logger.error({ err: error, address, message, tries }, "message became a dead letter");
+  const letter = { message, input, error: error.message, tries, buriedAt: clock.now() };
+  const id = sequence === undefined ? `${address}-${message}-${dueAt}` : `mail-${sequence}`;
+  const payload = JSON.stringify(letter);
+  const headers = { "Nats-Msg-Id": id };
+  for (;;) {
+    try {
+      await writeAtomically(bus, [{ subject: deadSubject(address), payload, headers }]);
+      return;
+    } catch (cause) {
+      logger.warn({ err: cause, address, message }, "dead letter not stored, will try again");
+      await clock.wait(READER_RETRY_MS);
     }
   }
+}
+
+/** The letters, the oldest first. */
+export async function* listDeadLetters(bus: Bus): AsyncGenerator<DeadLetter> {
+  let next = 1;
+  for (;;) {
+    const found = await bus.readNext(STREAMS.dead, deadSubject(">"), next);
+    if (!found) return;
+    yield readLetter(found);
+    next = found.seq + 1;
+  }
+}
+
+/** Undefined where no such letter is kept. */
+export async function findDeadLetter(bus: Bus, sequence: number): Promise<DeadLetter | undefined> {
+  const found = await bus.readNext(STREAMS.dead, deadSubject(">"), sequence);
+  return found?.seq === sequence ? readLetter(found) : undefined;
+}
+
+/** Sends the message once more, as mail, and then forgets the letter. Repeating it sends nothing twice. */
+export async function retryDeadLetter(bus: Bus, letter: DeadLetter): Promise<void> {
+  const { address, message, input, sequence } = letter;
+  await writeAtomically(bus, [
+    {
+      subject: mailSubject(shardOf(address), address),
+      payload: JSON.stringify({ from: "operator", message, input }),
+      headers: { "Nats-Msg-Id": `dead-${sequence}-${letter.buriedAt}` },
+    },
+  ]);
+  await dropDeadLetter(bus, letter);
+}
+
+export async function dropDeadLetter(bus: Bus, { sequence }: DeadLetter): Promise<void> {
+  await bus.jetstream.streams.deleteMessage(STREAMS.dead, sequence, false);
+}
+
+function readLetter(stored: StoredMsg): DeadLetter {
+  const letter = StoredLetter.parse(stored.json());
+  return { ...letter, sequence: stored.seq, address: deadAddress(stored.subject) };
 }

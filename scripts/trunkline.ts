@@ -1,0 +1,34 @@
+/** The command line: finds the command that was asked for and runs it. */
+import { adminDead } from "./admin/admin-dead.ts";
+import { UsageError } from "./admin/usage-error.ts";
+
+const HELP = `Usage: trunkline <command>
+
+For operators, on a machine that reaches the bus (TRUNKLINE_NATS_URL, or the embedded one of TRUNKLINE_DATA):
+  admin dead list                 messages nobody could handle, the oldest first
+  admin dead show <number>        one of them, whole
+  admin dead retry <number>|--all send it again, and forget it
+  admin dead drop <number>|--all  forget it
+`;
+
+process.exitCode = await main(process.argv.slice(2));
+
+async function main([area, noun, ...rest]: string[]): Promise<number> {
+  try {
+    if (area === "admin" && noun === "dead") await adminDead(rest, process.env);
+    else if (area === undefined || area === "help" || area === "--help" || area === "-h") {
+      console.log(HELP.trimEnd());
+    } else {
+      const asked = [area, noun].filter(Boolean).join(" ");
+      throw new UsageError(`Cannot run "${asked}": no such command`);
+    }
+    return 0;
+  } catch (error) {
+    if (!(error instanceof UsageError)) {
+      console.error(error instanceof Error ? error.message : error);
+      return 1;
+    }
+    console.error(`${error.message}\n\n${HELP.trimEnd()}`);
+    return 2;
+  }
+}
