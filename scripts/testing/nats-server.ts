@@ -3,9 +3,18 @@ import { rmSync } from "node:fs";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
+import { setTimeout as wait } from "node:timers/promises";
+import { jetstreamManager } from "@nats-io/jetstream";
+import { connect } from "@nats-io/transport-node";
 import { freePort } from "../free-port.ts";
 import { NatsServer, type NatsServerOptions } from "../nats-server.ts";
 import { REPOSITORY } from "../tools.ts";
+
+/** An election takes a second, or several when two servers stand for it at once. */
+const CLUSTER_MS_MAX = 30_000;
+/** Before there is a leader nobody answers. */
+const CLUSTER_ANSWER_MS = 1_000;
+const CLUSTER_POLL_MS = 20;
 
 export interface TestNatsOptions {
   /** Kept after stop(); without it a fresh folder is used, and deleted. */
@@ -28,17 +37,14 @@ export async function startNats(options: TestNatsOptions = {}): Promise<TestNats
 }
 
 /**
- * Starts a cluster of this size with the configuration that deploy/ ships. Resolves when every server takes
- * connections and knows the leader of JetStream, which takes some seconds.
+ * Starts a cluster of this size with the configuration that deploy/ ships. Resolves when it has elected a leader that
+ * knows every server, so that a stream can have a replica on each; this takes a second or more.
  */
 export async function startCluster(size: number, config = ""): Promise<TestNatsCluster> {
   const routePorts = await Promise.all(Array.from({ length: size }, () => freePort()));
   const routes = routePorts.map((port) => `nats://127.0.0.1:${port}`).join(", ");
-  const elections: Promise<void>[] = [];
   const servers = await Promise.all(
     routePorts.map(async (routePort, index) => {
-      const election = Promise.withResolvers<void>();
-      elections.push(election.promise);
       const folder = await mkdtemp(join(tmpdir(), "trunkline-nats-"));
       return new TestNatsServer(folder, {
         config: await configFile(folder, "deploy/nats-cluster.conf", config),
@@ -49,24 +55,45 @@ export async function startCluster(size: number, config = ""): Promise<TestNatsC
           TRUNKLINE_NATS_CLUSTER_LISTEN: `127.0.0.1:${routePort}`,
           TRUNKLINE_NATS_ROUTES: `[${routes}]`,
         },
-        onLine: (line) => {
-          if (
-            /new JetStream cluster metadata leader|JetStream cluster new metadata leader/.test(line)
-          )
-            election.resolve();
-        },
       });
     }),
   );
   const cluster = new TestNatsCluster(servers);
-  const results = await Promise.allSettled(servers.map((server) => server.start()));
-  const failed = results.find((result) => result.status === "rejected");
-  if (failed === undefined) {
-    await Promise.all(elections);
+  const starts = await Promise.allSettled(servers.map((server) => server.start()));
+  try {
+    await Promise.all(
+      starts.map((start) => start.status === "rejected" && Promise.reject(start.reason)),
+    );
+    await placesStreams(cluster);
     return cluster;
+  } catch (error) {
+    await cluster.stop();
+    throw error;
   }
-  await cluster.stop();
-  throw failed.reason;
+}
+
+/** Resolves when a stream with a replica on every server could be made (it is deleted again). */
+async function placesStreams({ urls }: TestNatsCluster): Promise<void> {
+  const bus = await connect({ servers: urls });
+  try {
+    const api = { checkAPI: false, timeout: CLUSTER_ANSWER_MS };
+    const { streams } = await jetstreamManager(bus, api);
+    const probe = { name: "PROBE", subjects: ["probe"], num_replicas: urls.length };
+    const deadline = AbortSignal.timeout(CLUSTER_MS_MAX);
+    for (;;) {
+      try {
+        await streams.add(probe);
+        await streams.delete(probe.name);
+        return;
+      } catch (error) {
+        // No leader yet, or one that has not heard of all servers.
+        if (deadline.aborted) throw error;
+        await wait(CLUSTER_POLL_MS);
+      }
+    }
+  } finally {
+    await bus.close();
+  }
 }
 
 export class TestNatsServer extends NatsServer {

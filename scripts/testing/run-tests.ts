@@ -5,6 +5,8 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { globSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { REPOSITORY } from "../tools.ts";
 import type { Counts } from "./counting-reporter.ts";
@@ -49,9 +51,11 @@ async function runFiles(): Promise<void> {
 /** Prints what a file said in one piece, so that two at a time stay readable. */
 async function runFile(file: string): Promise<Counts> {
   const fileRun = `${run}-${file}`;
+  // What a test that is killed cannot delete itself goes with this folder.
+  const folder = await mkdtemp(join(tmpdir(), "trunkline-run-"));
   const child = spawn(process.execPath, [MOCHA, "--reporter", REPORTER, ...parameters, file], {
     cwd: REPOSITORY,
-    env: { ...process.env, [RUN_VARIABLE]: fileRun },
+    env: { ...process.env, [RUN_VARIABLE]: fileRun, TMPDIR: folder },
     stdio: ["ignore", "pipe", "pipe", "ipc"],
     detached: true, // A Ctrl-C reaches it through this process, which then ends all of it.
   });
@@ -82,6 +86,7 @@ async function runFile(file: string): Promise<Counts> {
   if (problem !== "") counts.failed += 1;
   // The pipes of a child may be held by what it left behind, so their end is not waited for before that is ended.
   if (!child.stdout?.readableEnded) await once(child, "close");
+  await rm(folder, { recursive: true, force: true });
   const ran = counts.passed + counts.failed > 0;
   if (ran) console.log(`${file}${output.trimEnd()}${problem && `\n  ${file} ${problem}`}\n`);
   return counts;
