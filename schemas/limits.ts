@@ -22,6 +22,8 @@ export const STATE_BYTES_MAX = 900_000;
 export const ROW_BYTES_MAX = 256_000;
 /** Rows one transition may change: an atomic batch has at most 1,000 messages. */
 export const TRANSITION_ROWS_MAX = 500;
+/** Bytes of those rows: with a full change before it a transition still fits BATCH_BYTES_MAX. */
+export const TRANSITION_ROW_BYTES_MAX = 2_000_000;
 /** Rows changed since the last commit past which an actor waits: with one more transition they still fit a batch. */
 export const CHANGE_ROWS_MAX = 400;
 /** Sends of one transition, and their bytes: a shard's outbox is one value. */
@@ -123,8 +125,9 @@ export const RENDER_BODY_BYTES_MAX = 50 * 1024 * 1024;
 export const BODIES_BYTES_MAX = 256 * 1024 * 1024;
 /** Nesting of a body; no schema has more than a handful of levels. */
 export const JSON_DEPTH_MAX = 64;
-/** Faults named in one answer. */
+/** Faults named in one answer, and the characters of one: what a caller sent is not sent back whole. */
 export const FAULTS_MAX = 20;
+export const FAULT_CHARS_MAX = 256;
 /** Entries of one page of a listing. */
 export const PAGE_ENTRIES = 20;
 export const PAGE_ENTRIES_MAX = 100;
@@ -245,6 +248,10 @@ export const NETWORK_QUIET_MS = 500;
 export const LOAD_REST_MS = 10_000;
 /** Fonts that do not come in this time are replaced by others. */
 export const FONTS_WAIT_MS = 5_000;
+/** How long a stopped request waits for the page to say what kind it is: both come from one browser, milliseconds apart. */
+export const REQUEST_TYPE_MS = 300;
+/** Kinds of requests kept for those that are stopped late. */
+export const REQUEST_TYPES_KEPT = 1_000;
 /** Characters of an address that patterns are held against; a longer one is refused where there are patterns. */
 export const MATCHED_URL_CHARS_MAX = 65_536;
 

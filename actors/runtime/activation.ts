@@ -269,8 +269,9 @@ export class Activation {
 
     actor.state = deepFreeze(transition.state);
     if (due) actor.reminders.delete(due.reminder);
-    for (const [row, { value, text }] of effects?.rows ?? []) {
+    for (const [row, { value, text, bytes }] of effects?.rows ?? []) {
       this.#open.rows.set(row, text);
+      this.#open.rowBytes += bytes;
       if (text === null) actor.rows.delete(row);
       else actor.rows.set(row, deepFreeze(value));
     }
@@ -281,7 +282,7 @@ export class Activation {
     }
     for (const send of effects?.sends ?? []) {
       this.#open.sends.push(send);
-      this.#open.sendChars += send.text.length;
+      this.#open.sendBytes += send.bytes;
     }
     this.#markDirty();
     return { reply, changed };

@@ -1,6 +1,10 @@
 /** What an activation has done in memory and not yet committed, and who waits for that. */
 
-import { CHANGE_ROWS_MAX, TRANSITION_SEND_BYTES_MAX } from "../../schemas/limits.ts";
+import {
+  CHANGE_ROWS_MAX,
+  TRANSITION_ROW_BYTES_MAX,
+  TRANSITION_SEND_BYTES_MAX,
+} from "../../schemas/limits.ts";
 import type { Answer, Delivery, IncomingCall } from "./activation.ts";
 import type { Unsent } from "./outbox.ts";
 
@@ -8,10 +12,11 @@ export interface Change {
   dirty: boolean;
   /** JSON text by row; `null` removes it. */
   rows: Map<string, string | null>;
+  rowBytes: number;
   /** Epoch ms by message; `null` takes the reminder back. */
   reminders: Map<string, number | null>;
   sends: Unsent[];
-  sendChars: number;
+  sendBytes: number;
   waiting: { respond: IncomingCall["respond"]; answer: Answer }[];
   delivered: Delivery[];
 }
@@ -19,9 +24,10 @@ export interface Change {
 export const emptyChange = (): Change => ({
   dirty: false,
   rows: new Map(),
+  rowBytes: 0,
   reminders: new Map(),
   sends: [],
-  sendChars: 0,
+  sendBytes: 0,
   waiting: [],
   delivered: [],
 });
@@ -29,13 +35,16 @@ export const emptyChange = (): Change => ({
 export const mergeChanges = (earlier: Change, later: Change): Change => ({
   dirty: earlier.dirty || later.dirty,
   rows: new Map([...earlier.rows, ...later.rows]),
+  rowBytes: earlier.rowBytes + later.rowBytes,
   reminders: new Map([...earlier.reminders, ...later.reminders]),
   sends: [...earlier.sends, ...later.sends],
-  sendChars: earlier.sendChars + later.sendChars,
+  sendBytes: earlier.sendBytes + later.sendBytes,
   waiting: [...earlier.waiting, ...later.waiting],
   delivered: [...earlier.delivered, ...later.delivered],
 });
 
 /** True when another transition might make it too large for one commit: the actor waits until it is taken. */
-export const isFull = ({ rows, sendChars }: Readonly<Change>) =>
-  rows.size > CHANGE_ROWS_MAX || sendChars > TRANSITION_SEND_BYTES_MAX;
+export const isFull = ({ rows, rowBytes, sendBytes }: Readonly<Change>) =>
+  rows.size > CHANGE_ROWS_MAX ||
+  rowBytes > TRANSITION_ROW_BYTES_MAX ||
+  sendBytes > TRANSITION_SEND_BYTES_MAX;

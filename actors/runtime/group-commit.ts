@@ -83,7 +83,7 @@ export class GroupCommit {
   /** What one batch can hold of the dirty activations, the longest waiting first. */
   #take(): Taken[] {
     const taken: Taken[] = [];
-    const sendChars = new Map<Shard, number>();
+    const sendBytes = new Map<Shard, number>();
     let messages = 0;
     let bytes = 0;
     for (const activation of this.#dirty) {
@@ -94,14 +94,14 @@ export class GroupCommit {
       }
       const size = messagesOf(activation.open);
       if (messages + size > BATCH_MESSAGES_MAX || bytes > BATCH_BYTES_MAX) break;
-      const chars = (sendChars.get(shard) ?? 0) + activation.open.sendChars;
+      const sent = (sendBytes.get(shard) ?? 0) + activation.open.sendBytes;
       // It waits among the dirty until some of what the outbox holds is published: see `outboxDrained`.
-      if (activation.open.sendChars > 0 && !shard.outbox.hasRoomFor(chars)) continue;
+      if (activation.open.sendBytes > 0 && !shard.outbox.hasRoomFor(sent)) continue;
       this.#dirty.delete(activation);
       const change = activation.takeChange();
       const writes = change && this.#writesOf(activation, shard, change);
       if (!writes) continue;
-      sendChars.set(shard, chars);
+      sendBytes.set(shard, sent);
       messages += size;
       bytes += writes.reduce((sum, write) => sum + write.payload.length, 0);
       taken.push({ activation, shard, change, writes });

@@ -67,15 +67,15 @@ export class OutboxRelay {
   #take(): Group[] {
     const groups: Group[] = [];
     let count = 0;
-    let chars = 0;
+    let bytes = 0;
     for (const shard of this.#shards) {
       const entries: OutboxEntry[] = [];
       for (const entry of shard.status === "gone" ? [] : shard.outbox.entries) {
         // One message of the batch is the shard's mark.
         if (count + entries.length + groups.length + 2 > BATCH_MESSAGES_MAX) break;
-        if (chars > BATCH_BYTES_MAX) break;
+        if (bytes > BATCH_BYTES_MAX) break;
         entries.push(entry);
-        chars += entry.text.length;
+        bytes += entry.bytes;
       }
       if (entries.length === 0 && count > 0) break;
       if (entries.length === 0) this.#shards.delete(shard);

@@ -17,10 +17,11 @@ const StoredEntry = z.object({
 const StoredOutbox = z.object({ entries: z.array(StoredEntry) });
 export type OutboxMessage = Omit<z.infer<typeof StoredEntry>, "number">;
 
-/** `text` is the JSON of `message`, built once when its handler returned it. */
+/** `text` is the JSON of `message`, built once when its handler returned it; `bytes` are those of its UTF-8. */
 export interface Unsent {
   message: OutboxMessage;
   text: string;
+  bytes: number;
 }
 export interface OutboxEntry extends Unsent {
   number: number;
@@ -29,7 +30,7 @@ export interface OutboxEntry extends Unsent {
 export class Outbox {
   #entries: OutboxEntry[] = [];
   #nextNumber: number;
-  #chars = 0;
+  #bytes = 0;
 
   /** `stored` is what the store holds, `sent` the number up to which the stream of mail has it. */
   constructor(stored: string | undefined, sent: number) {
@@ -38,7 +39,7 @@ export class Outbox {
     );
     this.#nextNumber = Math.max(sent, ...entries.map((entry) => entry.number)) + 1;
     for (const { number, ...message } of entries) {
-      if (number > sent) this.#keep({ number, message, text: JSON.stringify(message) });
+      if (number > sent) this.#keep({ number, ...unsent(message) });
     }
   }
 
@@ -46,9 +47,9 @@ export class Outbox {
     return this.#entries;
   }
 
-  /** True when so much more fits. An empty outbox takes whatever one transition may send. */
-  hasRoomFor(chars: number): boolean {
-    return this.#entries.length === 0 || this.#chars + chars <= OUTBOX_BYTES_MAX;
+  /** True when so much more fits. An empty outbox takes whatever one change may send. */
+  hasRoomFor(bytes: number): boolean {
+    return this.#bytes + bytes <= OUTBOX_BYTES_MAX;
   }
 
   /** Numbers for new sends. Nothing is kept before `add`: a commit that fails leaves no gap. */
@@ -75,11 +76,16 @@ export class Outbox {
   forgetUpTo(number: number): void {
     const first = this.#entries.findIndex((entry) => entry.number > number);
     const gone = this.#entries.splice(0, first === -1 ? this.#entries.length : first);
-    for (const { text } of gone) this.#chars -= text.length;
+    for (const { bytes } of gone) this.#bytes -= bytes;
   }
 
   #keep(entry: OutboxEntry): void {
     this.#entries.push(entry);
-    this.#chars += entry.text.length;
+    this.#bytes += entry.bytes;
   }
+}
+
+export function unsent(message: OutboxMessage): Unsent {
+  const text = JSON.stringify(message);
+  return { message, text, bytes: Buffer.byteLength(text) };
 }

@@ -2,6 +2,7 @@
 import { headers, type MsgHdrs } from "@nats-io/transport-node";
 import type { ZodError } from "zod";
 import { ActorError, ERRORS, type ErrorCode, type ErrorDetails } from "../../schemas/errors.ts";
+import { FAULT_CHARS_MAX, FAULTS_MAX } from "../../schemas/limits.ts";
 
 /** The refusal an error stands for, or undefined for a fault. A ZodError here is of a message's input. */
 export function refusalOf(error: unknown): ActorError | undefined {
@@ -16,14 +17,22 @@ export class InvalidInput extends Error {
 
   constructor(message: string, error: ZodError) {
     super(`Cannot read ${message}`, { cause: error });
-    const faults = error.issues.map((issue) => ({
-      pointer: `/${issue.path.map(String).join("/")}`,
-      message: issue.message,
+    const faults = error.issues.slice(0, FAULTS_MAX).map((issue) => ({
+      pointer: shortened(issue.path.map(pointerToken).join("")),
+      message: shortened(issue.message),
     }));
     const first = faults[0] ? `: ${faults[0].pointer}: ${faults[0].message}` : "";
     this.refusal = new ActorError("invalid_request", `Cannot read ${message}${first}`, { faults });
   }
 }
+
+/** RFC 6901 section 3: `~` and `/` have another meaning there. */
+const pointerToken = (name: PropertyKey) =>
+  `/${String(name).replaceAll("~", "~0").replaceAll("/", "~1")}`;
+
+// Both name what a caller sent, which may be as long as a message.
+const shortened = (text: string) =>
+  text.length > FAULT_CHARS_MAX ? `${text.slice(0, FAULT_CHARS_MAX)}…` : text;
 
 /** As an answer on the bus: headers of ADR-32, so that any NATS tool sees an error, and the whole as JSON. */
 export function encodeRefusal(error: ActorError): { headers: MsgHdrs; payload: string } {

@@ -4,17 +4,18 @@ import {
   KEY_CHARS_MAX,
   ROW_BYTES_MAX,
   TRANSITION_REMINDERS_MAX,
+  TRANSITION_ROW_BYTES_MAX,
   TRANSITION_ROWS_MAX,
   TRANSITION_SEND_BYTES_MAX,
   TRANSITION_SENDS_MAX,
 } from "../../schemas/limits.ts";
-import { encodeKey } from "../../schemas/subjects.ts";
+import { addressOf, encodeKey } from "../../schemas/subjects.ts";
 import type { AnyActorDefinition, Transition } from "./define-actor.ts";
-import type { Unsent } from "./outbox.ts";
+import { type Unsent, unsent } from "./outbox.ts";
 import { currentTrace } from "./trace.ts";
 
 export interface Effects {
-  rows: [row: string, written: { value: unknown; text: string | null }][];
+  rows: [row: string, written: { value: unknown; text: string | null; bytes: number }][];
   remind: [message: string, at: number | null][];
   sends: Unsent[];
 }
@@ -40,7 +41,7 @@ export function readTransition(
   assert(definition.durable, `${definition.contract.kind} is not durable: it has only a state`);
   return {
     rows: readRows(definition, rows ?? {}),
-    remind: readReminders(remind ?? {}),
+    remind: readReminders(definition, remind ?? {}),
     sends: readSends(address, send ?? []),
   };
 }
@@ -49,20 +50,30 @@ function readRows(definition: AnyActorDefinition, rows: Record<string, unknown>)
   const entries = Object.entries(rows);
   within("rows", entries.length, TRANSITION_ROWS_MAX);
   assert(entries.length === 0 || definition.rows, `${definition.contract.kind} has no rows`);
+  let total = 0;
   return entries.map(([row, value]) => {
+    assert(row !== "", "A row has a name");
+    assert(value !== undefined, `Row ${row} has a value, or null`);
     within("characters of a row's name", encodeKey(row).length, KEY_CHARS_MAX);
     const text = value === null ? null : JSON.stringify(value);
-    within(`bytes of row ${row}`, text === null ? 0 : Buffer.byteLength(text), ROW_BYTES_MAX);
-    return [row, { value, text }];
+    const bytes = text === null ? 0 : Buffer.byteLength(text);
+    within(`bytes of row ${row}`, bytes, ROW_BYTES_MAX);
+    total += bytes;
+    within("bytes of rows", total, TRANSITION_ROW_BYTES_MAX);
+    return [row, { value, text, bytes }];
   });
 }
 
-function readReminders(remind: Record<string, number | null | undefined>): Effects["remind"] {
+function readReminders(
+  { contract }: AnyActorDefinition,
+  remind: Record<string, number | null | undefined>,
+): Effects["remind"] {
   const entries = Object.entries(remind).filter(
     (entry): entry is [string, number | null] => entry[1] !== undefined,
   );
   within("reminders", entries.length, TRANSITION_REMINDERS_MAX);
   for (const [message, at] of entries) {
+    assert(Object.hasOwn(contract.messages, message), `${contract.kind} has no message ${message}`);
     const valid = at === null || (Number.isInteger(at) && at > 0 && at <= LAST_TIME);
     assert(valid, `Reminder ${message} has a time in whole epoch ms, not ${at}`);
   }
@@ -71,16 +82,16 @@ function readReminders(remind: Record<string, number | null | undefined>): Effec
 
 function readSends(address: string, send: AnyTransition["send"] & object): Unsent[] {
   within("sends", send.length, TRANSITION_SENDS_MAX);
-  let chars = 0;
+  let total = 0;
   const trace = currentTrace();
   return send.map((envelope) => {
-    within("characters of a key", encodeKey(envelope.key).length, KEY_CHARS_MAX);
     assert(envelope.key !== "", "A send has a key");
-    const message = { from: address, ...envelope, ...(trace && { trace }) };
-    const text = JSON.stringify(message);
-    chars += Buffer.byteLength(text);
-    within("bytes of sends", chars, TRANSITION_SEND_BYTES_MAX);
-    return { message, text };
+    const target = addressOf(envelope.kind, envelope.key);
+    within("characters of an address", target.length, KEY_CHARS_MAX);
+    const written = unsent({ from: address, ...envelope, ...(trace && { trace }) });
+    total += written.bytes;
+    within("bytes of sends", total, TRANSITION_SEND_BYTES_MAX);
+    return written;
   });
 }
 

@@ -1,0 +1,147 @@
+/** A private bus with the streams of the runtime, and hosts, workers and clients on it, all in the test's own process. */
+import pino, { type Logger } from "pino";
+import { BusActorClient } from "../../actors/runtime/actor-client.ts";
+import { ActorHost } from "../../actors/runtime/actor-host.ts";
+import { Bus } from "../../actors/runtime/bus.ts";
+import { type Clock, systemClock } from "../../actors/runtime/clock.ts";
+import type { AnyActorDefinition } from "../../actors/runtime/define-actor.ts";
+import type { AnyWorkerDefinition } from "../../actors/runtime/define-worker.ts";
+import { ServiceCounts } from "../../actors/runtime/service-counts.ts";
+import { WorkerHost } from "../../actors/runtime/worker-host.ts";
+import { declareStreams } from "../../deploy/streams.ts";
+import type { TaskContract } from "../../schemas/contract.ts";
+import { STREAMS, stateBucket, stateSubjects } from "../../schemas/subjects.ts";
+import { startNats, type TestNatsServer } from "./nats-server.ts";
+import { until } from "./until.ts";
+
+export interface WorldOptions {
+  definitions?: readonly AnyActorDefinition[];
+  tasks?: readonly TaskContract[];
+  buckets?: number;
+  replicas?: number;
+  /** Servers that run already, in place of a private one. */
+  url?: string;
+}
+
+export interface LogLine {
+  level: number;
+  msg: string;
+  [field: string]: unknown;
+}
+
+export async function startWorld(options: WorldOptions = {}): Promise<World> {
+  const nats = options.url === undefined ? await startNats() : undefined;
+  const url = options.url ?? nats?.url ?? "";
+  const bus = await Bus.connect({ url, name: "test" });
+  const { replicas = 1, buckets = 1, tasks = [] } = options;
+  await declareStreams(bus.jetstream, { replicas, buckets, tasks });
+  return new World(options, bus, url, nats);
+}
+
+export class World {
+  readonly nats: TestNatsServer | undefined;
+  readonly bus: Bus;
+  readonly url: string;
+  readonly client: BusActorClient;
+  /** What hosts and workers have logged. */
+  readonly log: LogLine[] = [];
+  readonly subjects = stateSubjects(stateBucket(0));
+  readonly #options: WorldOptions;
+  readonly #logger: Logger;
+  /** What is closed at the end, the latest first. */
+  readonly #closing: (() => Promise<void>)[] = [];
+
+  constructor(options: WorldOptions, bus: Bus, url: string, nats: TestNatsServer | undefined) {
+    this.#options = options;
+    this.bus = bus;
+    this.url = url;
+    this.nats = nats;
+    this.client = new BusActorClient(bus, systemClock);
+    this.#logger = pino({}, { write: (line) => void this.log.push(JSON.parse(line) as LogLine) });
+  }
+
+  /** Starts a host; `complete` false does not wait until every shard has an owner. */
+  async host(
+    options: {
+      name?: string;
+      clock?: Clock;
+      definitions?: readonly AnyActorDefinition[];
+      complete?: boolean;
+      counts?: ServiceCounts;
+    } = {},
+  ): Promise<ActorHost> {
+    const { name = "host", clock = systemClock, complete = true } = options;
+    const bus = await Bus.connect({ url: this.url, name });
+    const host = new ActorHost({
+      bus,
+      definitions: options.definitions ?? this.#options.definitions ?? [],
+      hostName: name,
+      replicas: this.#options.replicas ?? 1,
+      buckets: this.#options.buckets ?? 1,
+      clock,
+      logger: this.#logger,
+      counts: options.counts ?? new ServiceCounts(new Map()),
+    });
+    await host.start();
+    let stopping: Promise<void> | undefined;
+    const stop = host.stop.bind(host);
+    // A test may have stopped it already.
+    host.stop = () => {
+      stopping ??= stop();
+      return stopping;
+    };
+    this.#closing.push(async () => {
+      await host.stop();
+      await bus.close();
+    });
+    if (complete) await until("every shard has an owner", () => host.placement.isComplete);
+    return host;
+  }
+
+  /** A client with a connection of its own. */
+  async newClient(): Promise<BusActorClient> {
+    const bus = await Bus.connect({ url: this.url, name: "client" });
+    this.#closing.push(() => bus.close());
+    return new BusActorClient(bus, systemClock);
+  }
+
+  async worker(
+    definitions: readonly AnyWorkerDefinition[],
+    clock: Clock = systemClock,
+  ): Promise<WorkerHost> {
+    const bus = await Bus.connect({ url: this.url, name: "worker" });
+    const counts = new ServiceCounts(new Map());
+    const worker = new WorkerHost({ bus, definitions, clock, logger: this.#logger, counts });
+    worker.start();
+    this.#closing.push(async () => {
+      await worker.stop(0);
+      await bus.close();
+    });
+    return worker;
+  }
+
+  /** How many messages a stream holds, of one subject where it is named. */
+  async count(stream: string, subject?: string): Promise<number> {
+    const { state } = await this.bus.jetstream.streams.info(
+      stream,
+      subject === undefined ? {} : { subjects_filter: subject },
+    );
+    if (subject === undefined) return state.messages;
+    return Object.values(state.subjects ?? {}).reduce((sum, count) => sum + count, 0);
+  }
+
+  /** The last sequence of the state stream: how much has been written. */
+  async written(): Promise<number> {
+    return (await this.bus.jetstream.streams.info(this.subjects.stream)).state.last_seq;
+  }
+
+  mailWaiting(): Promise<number> {
+    return this.count(STREAMS.mail, "mail.>");
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const close of this.#closing.reverse()) await close();
+    await this.bus.close();
+    await this.nats?.stop();
+  }
+}

@@ -1,0 +1,55 @@
+/** Does echo tasks, under the eyes and the orders of a test. */
+import { defineWorker, type TaskContext } from "../../actors/runtime/define-worker.ts";
+import { envelope } from "../../schemas/contract.ts";
+import { ActorError } from "../../schemas/errors.ts";
+import { echo } from "./echo.ts";
+import { probe } from "./probe.ts";
+
+export interface EchoOrders {
+  slots?: Record<string, number>;
+  /** Called at the start of each task; what it returns is waited for. */
+  before?(text: string, context: TaskContext): Promise<void> | void;
+}
+
+export function echoWorker({ slots = { fast: 2, slow: 1 }, before }: EchoOrders = {}) {
+  return defineWorker(echo, {
+    slots,
+    handlers: {
+      async say({ text, bytes, pieceBytes }, context) {
+        await before?.(text, context);
+        return { reply: { text, attempt: context.attempt }, chunks: pieces(bytes, pieceBytes) };
+      },
+      async drawl({ text }, context) {
+        await before?.(text, context);
+        return { reply: { text, attempt: context.attempt } };
+      },
+      async tell({ text, failing }, context) {
+        await before?.(text, context);
+        if (failing < 0) throw new ActorError("conflict", "Cannot tell: refused as asked");
+        if (context.attempt <= failing) throw new Error("failed as asked");
+        return { send: [envelope(probe, context.key, "echoed", { text })] };
+      },
+    },
+    failures: {
+      say: () => [],
+      drawl: () => [],
+      tell: ({ text }, { code }, { key }) => [envelope(probe, key, "echoFailed", { text, code })],
+    },
+  });
+}
+
+/** Bytes that name their own place, so that a missing or doubled piece is seen. */
+export function patternAt(offset: number, length: number): Buffer {
+  const bytes = Buffer.allocUnsafe(length);
+  for (let i = 0; i < length; i++) {
+    const place = offset + i;
+    bytes[i] = (place ^ (place >>> 8) ^ (place >>> 16)) & 0xff;
+  }
+  return bytes;
+}
+
+async function* pieces(total: number, size: number): AsyncGenerator<Uint8Array> {
+  for (let offset = 0; offset < total; offset += size) {
+    yield patternAt(offset, Math.min(size, total - offset));
+  }
+}

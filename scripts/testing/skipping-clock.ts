@@ -1,0 +1,34 @@
+/** A clock that runs as every clock does, and that a test can put forward: who waits is woken as if that time had passed. */
+import { type Clock, systemClock } from "../../actors/runtime/clock.ts";
+
+interface Waiter {
+  until: number;
+  wake(): void;
+}
+
+export class SkippingClock implements Clock {
+  readonly #waiters = new Set<Waiter>();
+  #skipped = 0;
+
+  now(): number {
+    return systemClock.now() + this.#skipped;
+  }
+
+  monotonic(): number {
+    return systemClock.monotonic() + this.#skipped;
+  }
+
+  async wait(ms: number, signal?: AbortSignal): Promise<void> {
+    const woken = new AbortController();
+    const waiter = { until: this.monotonic() + ms, wake: () => woken.abort() };
+    this.#waiters.add(waiter);
+    await systemClock.wait(ms, signal ? AbortSignal.any([signal, woken.signal]) : woken.signal);
+    this.#waiters.delete(waiter);
+  }
+
+  skip(ms: number): void {
+    this.#skipped += ms;
+    const now = this.monotonic();
+    for (const waiter of this.#waiters) if (waiter.until <= now) waiter.wake();
+  }
+}
