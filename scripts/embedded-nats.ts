@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { freePort } from "./free-port.ts";
 import type { Logger } from "./logger.ts";
-import { NatsServer } from "./nats-server.ts";
+import { NatsServer, newNatsPassword } from "./nats-server.ts";
 import { processCommand } from "./process-command.ts";
 import { REPOSITORY } from "./tools.ts";
 
@@ -24,27 +24,35 @@ export class EmbeddedNats {
   readonly #stopped = new AbortController();
   #watch: Promise<void> = Promise.resolve();
 
-  /** Starts it on the port it had last time, if that is free. The data directory must be locked. */
+  /** Starts it on the port and with the passwords it had last time, if that port is free. The data directory must be locked. */
   static async start(dataDir: string, logger: Logger): Promise<EmbeddedNats> {
     // Whichever way the directory is named this time, a leftover server is known by the same path.
     const folder = await realpath(dataDir);
     const storeDir = join(folder, "nats");
     const pidFile = join(folder, "nats.pid");
     const urlFile = join(folder, "nats.url");
+    const systemUrlFile = join(folder, "nats.system.url");
     await mkdir(storeDir, { recursive: true });
     await endLeftover(pidFile, logger);
+    const [last, lastSystem] = await Promise.all([readUrl(urlFile), readUrl(systemUrlFile)]);
     const server = new NatsServer({
       config: join(REPOSITORY, "nats.conf"),
       name: "trunkline",
       storeDir,
-      port: await freePort(await lastPort(urlFile)),
+      port: await freePort(last.port),
+      // Whoever had them keeps them: the URL stays the same from one start to the next.
+      passwords: {
+        trunkline: last.password ?? newNatsPassword(),
+        system: lastSystem.password ?? newNatsPassword(),
+      },
       parameters: ["-P", pidFile],
       // A Ctrl-C in the terminal must not end it before the drain has.
       detached: true,
       onLine: (line) => logLine(logger, line),
     });
     await server.start();
-    await writeFile(urlFile, `${server.url}\n`);
+    await writeUrl(urlFile, server.url);
+    await writeUrl(systemUrlFile, server.systemUrl);
     return new EmbeddedNats(server, logger);
   }
 
@@ -118,9 +126,20 @@ function signalTo(pid: number, signal: NodeJS.Signals): void {
   }
 }
 
-async function lastPort(urlFile: string): Promise<number | undefined> {
-  const port = Number(/:(\d+)\s*$/.exec(await readIfThere(urlFile))?.[1]);
-  return port > 0 && port < 65_536 ? port : undefined;
+interface LastUrl {
+  port: number | undefined;
+  password: string | undefined;
+}
+
+async function readUrl(path: string): Promise<LastUrl> {
+  const url = URL.parse((await readIfThere(path)).trim());
+  return { port: Number(url?.port) || undefined, password: url?.password || undefined };
+}
+
+/** Only its owner may read it: it opens all that is stored. */
+async function writeUrl(path: string, url: string): Promise<void> {
+  await rm(path, { force: true });
+  await writeFile(path, `${url}\n`, { mode: 0o600, flag: "wx" });
 }
 
 async function readIfThere(path: string): Promise<string> {
@@ -133,6 +152,8 @@ async function readIfThere(path: string): Promise<string> {
 
 /** `[pid] date time [LVL] text`: what went wrong goes to our log, the rest only where more is asked for. */
 function logLine(logger: Logger, line: string): void {
+  // They are random, and in the environment alone: nobody can read them in a file.
+  if (line.endsWith("Plaintext passwords detected, use nkeys or bcrypt")) return;
   const [, level, text] = /\[(INF|WRN|ERR|FTL)\] (.*)$/.exec(line) ?? [];
   if (level === "WRN") logger.warn({ text }, "nats-server warns");
   else if (level === "ERR" || level === "FTL") logger.error({ text }, "nats-server complains");

@@ -1,5 +1,6 @@
 /** Owns one nats-server process: starts it, knows when it is ready, and ends it in every way a test or a drain needs. */
 import { type ChildProcess, spawn } from "node:child_process";
+import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { findNatsServer } from "./tools.ts";
@@ -10,12 +11,13 @@ const START_MS_MAX = 60_000;
 const LINES_KEPT = 5;
 
 export interface NatsServerOptions {
-  /** Path of the configuration; it reads TRUNKLINE_NATS_NAME, _LISTEN and _STORE. */
+  /** Path of the configuration; it reads TRUNKLINE_NATS_NAME, _LISTEN, _STORE, _PASSWORD and _SYSTEM_PASSWORD. */
   config: string;
   name: string;
   storeDir: string;
   /** -1 lets the system choose; later starts of the same server keep the port it chose. */
   port: number;
+  passwords: NatsPasswords;
   /** More for the command line. */
   parameters?: string[];
   /** More for the environment. */
@@ -24,6 +26,15 @@ export interface NatsServerOptions {
   detached?: boolean;
   onLine?: (line: string) => void;
 }
+
+/** Of the user `trunkline`, who owns all streams, and of `system`, who watches the server. */
+export interface NatsPasswords {
+  trunkline: string;
+  system: string;
+}
+
+/** A letter first: the server reads a value as configuration text, where digits would begin a number. */
+export const newNatsPassword = () => `p${randomBytes(24).toString("hex")}`;
 
 export class NatsServer {
   readonly #options: NatsServerOptions;
@@ -40,8 +51,14 @@ export class NatsServer {
     return this.#port;
   }
 
+  /** With user and password: to be handed on, never logged. */
   get url(): string {
-    return `nats://127.0.0.1:${this.#port}`;
+    return this.#urlOf("trunkline");
+  }
+
+  /** As `url`, of the system account: it sees the server, but no stream. */
+  get systemUrl(): string {
+    return this.#urlOf("system");
   }
 
   /** Throws while the process does not run. */
@@ -59,7 +76,8 @@ export class NatsServer {
   /** Starts the process and resolves when it takes connections. */
   async start(): Promise<void> {
     if (this.#child !== undefined) throw new Error("Cannot start nats-server: it runs already");
-    const { config, name, storeDir, parameters = [], environment = {}, detached } = this.#options;
+    const { config, name, storeDir, passwords } = this.#options;
+    const { parameters = [], environment = {}, detached } = this.#options;
     const child = spawn(findNatsServer(), ["-c", config, ...parameters], {
       detached: detached ?? false,
       stdio: ["ignore", "ignore", "pipe"],
@@ -70,6 +88,8 @@ export class NatsServer {
         TRUNKLINE_NATS_NAME: JSON.stringify(name),
         TRUNKLINE_NATS_LISTEN: `127.0.0.1:${this.#port}`,
         TRUNKLINE_NATS_STORE: JSON.stringify(storeDir),
+        TRUNKLINE_NATS_PASSWORD: passwords.trunkline,
+        TRUNKLINE_NATS_SYSTEM_PASSWORD: passwords.system,
       },
     });
     this.#child = child;
@@ -111,6 +131,10 @@ export class NatsServer {
 
   resume(): void {
     this.#signal("SIGCONT");
+  }
+
+  #urlOf(user: keyof NatsPasswords): string {
+    return `nats://${user}:${this.#options.passwords[user]}@127.0.0.1:${this.#port}`;
   }
 
   #signal(signal: NodeJS.Signals): void {

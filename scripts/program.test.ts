@@ -1,11 +1,12 @@
 import { once } from "node:events";
-import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { mkdtemp, readFile, rm, stat } from "node:fs/promises";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { jetstream, jetstreamManager } from "@nats-io/jetstream";
-import { connect } from "@nats-io/transport-node";
+import { AuthorizationError, connect } from "@nats-io/transport-node";
 import { expect } from "chai";
+import { readBusAddress } from "../actors/runtime/bus-address.ts";
 import { freePort } from "./free-port.ts";
 import { processCommand } from "./process-command.ts";
 import { ChildProgram } from "./testing/child-program.ts";
@@ -32,11 +33,26 @@ describe("program", function () {
       await using program = startProgram();
       await program.line("ready");
       urls.push(await natsUrl());
-      await (await connect({ servers: urls })).close();
+      await (await connect(readBusAddress(urls.at(-1) ?? ""))).close();
       program.signal("SIGTERM");
       expect(await program.exit()).to.equal(0);
     }
     expect(urls[1]).to.equal(urls[0]);
+  });
+
+  it("runProgram() lets nobody in who cannot read its data directory, and logs no password", async () => {
+    await using program = startProgram();
+    await program.line("ready");
+    for (const name of ["nats.url", "nats.system.url"]) {
+      expect((await stat(join(dataDir, name))).mode & 0o777, name).to.equal(0o600);
+    }
+    const { servers, pass = "" } = readBusAddress(await natsUrl());
+    const refused = await connect({ servers }).catch((error) => error);
+    expect(refused).to.be.instanceOf(AuthorizationError);
+    program.signal("SIGTERM");
+    expect(await program.exit()).to.equal(0);
+    expect(pass).to.match(/^p[0-9a-f]{48}$/);
+    expect(program.lines.join("\n")).to.not.include(pass);
   });
 
   for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const) {
@@ -135,7 +151,7 @@ describe("program", function () {
     await using killed = startProgram();
     await killed.line("ready");
     const left = await natsPid();
-    const before = await connect({ servers: await natsUrl() });
+    const before = await connect(readBusAddress(await natsUrl()));
     await (await jetstreamManager(before)).streams.add({ name: "KEPT", subjects: ["kept"] });
     await jetstream(before).publish("kept", "first");
     killed.signal("SIGKILL");
@@ -145,7 +161,7 @@ describe("program", function () {
     await using next = startProgram();
     await next.line("ready");
     expect(isAlive(left)).to.equal(false);
-    const after = await connect({ servers: await natsUrl() });
+    const after = await connect(readBusAddress(await natsUrl()));
     expect((await jetstream(after).publish("kept", "second")).seq).to.equal(2);
     await after.close();
     next.signal("SIGTERM");
@@ -176,7 +192,7 @@ describe("program", function () {
     second.signal("SIGTERM");
     expect(await second.exit()).to.equal(0);
     expect(events(second)).to.not.include("role started gateway");
-    await (await connect({ servers: await natsUrl() })).close();
+    await (await connect(readBusAddress(await natsUrl()))).close();
   });
 
   it("runProgram() names a credentials file that is not there", async () => {

@@ -1,5 +1,6 @@
 /** What `npm start` runs once scripts/setup has brought what is needed. */
 import { join } from "node:path";
+import { withoutPasswords } from "../actors/runtime/bus-address.ts";
 import type { Config } from "./config.ts";
 import { runProgram } from "./program.ts";
 import { roles } from "./roles.ts";
@@ -14,7 +15,7 @@ function greet(config: Config): void {
     `Trunkline runs: ${config.roles.join(", ")}. Ctrl-C stops it.`,
     natsUrl === undefined
       ? `Bus          nats -s "$(cat '${join(dataDir, "nats.url")}')" …`
-      : `Bus          ${natsUrl}`,
+      : `Bus          ${withoutPasswords(natsUrl)}`,
   ];
   if (config.roles.includes("gateway")) {
     const credentials = join(dataDir, "credentials.json");

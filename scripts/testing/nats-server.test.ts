@@ -3,8 +3,10 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { jetstream, jetstreamManager } from "@nats-io/jetstream";
-import { connect, type NatsConnection } from "@nats-io/transport-node";
+import { AuthorizationError, connect, type NatsConnection } from "@nats-io/transport-node";
 import { expect } from "chai";
+import { readBusAddress } from "../../actors/runtime/bus-address.ts";
+import { addressOf, callSubject, shardOf } from "../../schemas/subjects.ts";
 import { startCluster, startNats } from "./nats-server.ts";
 
 describe("test nats-server", function () {
@@ -12,15 +14,54 @@ describe("test nats-server", function () {
 
   it("startNats() serves JetStream with the repository's configuration", async () => {
     await using server = await startNats();
-    const bus = await connect({ servers: server.url });
+    const bus = await connect(readBusAddress(server.url));
     expect(bus.info?.max_payload).to.equal(1_048_576);
     await jetstreamManager(bus);
     await bus.close();
   });
 
+  it("startNats() refuses who has no password, or a wrong one", async () => {
+    await using server = await startNats();
+    const { servers, user = "" } = readBusAddress(server.url);
+    for (const credentials of [
+      {},
+      { user },
+      { user, pass: "wrong" },
+      { user: "system", pass: "" },
+    ]) {
+      const failure = await connect({ servers, ...credentials }).catch((error) => error);
+      expect(failure).to.be.instanceOf(AuthorizationError);
+    }
+  });
+
+  it("startNats() gives the system account its own password, and no stream", async () => {
+    await using server = await startNats();
+    const { pass = "" } = readBusAddress(server.systemUrl);
+    const wrong = await connect({ ...readBusAddress(server.url), pass }).catch((error) => error);
+    expect(wrong).to.be.instanceOf(AuthorizationError);
+    const system = await connect(readBusAddress(server.systemUrl));
+    const answer = await system.request("$SYS.REQ.SERVER.PING.VARZ");
+    expect(answer.json()).to.nested.include({ "data.server_name": "test" });
+    const jetstream = await jetstreamManager(system).catch((error) => error);
+    expect(jetstream).to.be.instanceOf(Error);
+    await system.close();
+  });
+
+  it("startNats() maps actor.<kind>.<key> to the shard that schemas/subjects.ts computes", async () => {
+    await using server = await startNats();
+    const bus = await connect(readBusAddress(server.url));
+    const heard = bus.subscribe("shard.>", { max: 1 });
+    const address = addressOf("user", "ada@example.com");
+    bus.publish(`actor.${address}`);
+    for await (const { subject } of heard) {
+      expect(subject).to.equal(callSubject(shardOf(address), address));
+    }
+    await bus.close();
+  });
+
   it("startNats() lets configuration text win over the repository's", async () => {
     await using server = await startNats({ config: "max_payload: 2000" });
-    const bus = await connect({ servers: server.url });
+    const bus = await connect(readBusAddress(server.url));
     expect(bus.info?.max_payload).to.equal(2_000);
     await bus.close();
   });
@@ -42,13 +83,13 @@ describe("test nats-server", function () {
     it(`restart() keeps port and store of a server that was ${end}`, async () => {
       await using server = await startNats();
       const { url } = server;
-      const before = await connect({ servers: url });
+      const before = await connect(readBusAddress(url));
       await storeMessage(before, 1);
       await before.close();
       if (end === "killed") await server.kill();
       await server.restart();
       expect(server.url).to.equal(url);
-      const after = await connect({ servers: url });
+      const after = await connect(readBusAddress(url));
       expect((await jetstream(after).publish("kept.more")).seq).to.equal(2);
       await after.close();
     });
@@ -56,7 +97,7 @@ describe("test nats-server", function () {
 
   it("pause() holds requests until resume()", async () => {
     await using server = await startNats();
-    const bus = await connect({ servers: server.url });
+    const bus = await connect(readBusAddress(server.url));
     server.pause();
     await refusedConnection(server.url);
     let answered = false;
@@ -73,7 +114,7 @@ describe("test nats-server", function () {
   it("stop() ends even a paused server and deletes its store", async () => {
     const folder = await mkdtemp(join(tmpdir(), "trunkline-test-"));
     const kept = await startNats({ storeDir: join(folder, "my store") });
-    const bus = await connect({ servers: kept.url });
+    const bus = await connect(readBusAddress(kept.url));
     await storeMessage(bus, 1);
     await bus.close();
     kept.pause();
@@ -84,9 +125,24 @@ describe("test nats-server", function () {
     await rm(folder, { recursive: true });
   });
 
+  it("startCluster() lets no server join that has no password", async () => {
+    await using cluster = await startCluster(3);
+    const routes = JSON.stringify(cluster.routes);
+    const config = `cluster { name: trunkline, listen: "127.0.0.1:-1", routes: ${routes} }`;
+    const refused = Promise.withResolvers<void>();
+    const onLine = (line: string) => {
+      if (line.includes("Authorization Violation")) refused.resolve();
+    };
+    await using _stranger = await startNats({ config, onLine });
+    await refused.promise;
+  });
+
   it("startCluster() serves streams with three replicas that survive the loss of a server", async () => {
     await using cluster = await startCluster(3);
-    const bus = await connect({ servers: cluster.urls, maxReconnectAttempts: -1 });
+    const bus = await connect({
+      ...readBusAddress(cluster.urls.join(",")),
+      maxReconnectAttempts: -1,
+    });
     await storeMessage(bus, 3);
     const connected = cluster.servers.find(({ port }) => bus.getServer().endsWith(`:${port}`));
     await connected?.kill();
@@ -106,7 +162,7 @@ describe("test nats-server", function () {
 
 /** Resolves when the server has let a new connection wait for 200 ms. */
 async function refusedConnection(url: string): Promise<void> {
-  const refused = connect({ servers: url, timeout: 200, reconnect: false });
+  const refused = connect({ ...readBusAddress(url), timeout: 200, reconnect: false });
   expect(await refused.catch((error) => error)).to.be.instanceOf(Error);
 }
 

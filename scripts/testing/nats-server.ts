@@ -6,8 +6,9 @@ import { join, relative } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
+import { readBusAddress } from "../../actors/runtime/bus-address.ts";
 import { freePort } from "../free-port.ts";
-import { NatsServer, type NatsServerOptions } from "../nats-server.ts";
+import { NatsServer, type NatsServerOptions, newNatsPassword } from "../nats-server.ts";
 import { REPOSITORY } from "../tools.ts";
 
 /** An election takes a second, or several when two servers stand for it at once. */
@@ -22,9 +23,14 @@ export interface TestNatsOptions {
   port?: number;
   /** nats-server configuration text that comes after the repository's nats.conf and wins over it. */
   config?: string;
+  /** Hears every line of its log. */
+  onLine?: (line: string) => void;
 }
 
-/** Starts a private nats-server on loopback. `await using` or stop() ends it and deletes its store. */
+/**
+ * Starts a private nats-server on loopback; its `url` holds user and password. `await using` or stop() ends it and
+ * deletes its store.
+ */
 export async function startNats(options: TestNatsOptions = {}): Promise<TestNatsServer> {
   const folder = await mkdtemp(join(tmpdir(), "trunkline-nats-"));
   const server = new TestNatsServer(folder, {
@@ -32,6 +38,8 @@ export async function startNats(options: TestNatsOptions = {}): Promise<TestNats
     name: "test",
     storeDir: options.storeDir ?? join(folder, "store"),
     port: options.port ?? (await freePort()),
+    passwords: newPasswords(),
+    ...(options.onLine && { onLine: options.onLine }),
   });
   return await started(server);
 }
@@ -42,7 +50,9 @@ export async function startNats(options: TestNatsOptions = {}): Promise<TestNats
  */
 export async function startCluster(size: number, config = ""): Promise<TestNatsCluster> {
   const routePorts = await Promise.all(Array.from({ length: size }, () => freePort()));
-  const routes = routePorts.map((port) => `nats://127.0.0.1:${port}`).join(", ");
+  const passwords = newPasswords();
+  const routes = routePorts.map((port) => `nats://127.0.0.1:${port}`);
+  const peers = routePorts.map((port) => `nats://route:${passwords.system}@127.0.0.1:${port}`);
   const servers = await Promise.all(
     routePorts.map(async (routePort, index) => {
       const folder = await mkdtemp(join(tmpdir(), "trunkline-nats-"));
@@ -51,14 +61,16 @@ export async function startCluster(size: number, config = ""): Promise<TestNatsC
         name: `test-${index}`,
         storeDir: join(folder, "store"),
         port: await freePort(),
+        passwords,
         environment: {
           TRUNKLINE_NATS_CLUSTER_LISTEN: `127.0.0.1:${routePort}`,
-          TRUNKLINE_NATS_ROUTES: `[${routes}]`,
+          TRUNKLINE_NATS_ROUTES: `[${peers.join(", ")}]`,
+          TRUNKLINE_NATS_MONITOR_LISTEN: "127.0.0.1:-1",
         },
       });
     }),
   );
-  const cluster = new TestNatsCluster(servers);
+  const cluster = new TestNatsCluster(servers, routes);
   const starts = await Promise.allSettled(servers.map((server) => server.start()));
   try {
     await Promise.all(
@@ -74,7 +86,7 @@ export async function startCluster(size: number, config = ""): Promise<TestNatsC
 
 /** Resolves when a stream with a replica on every server could be made (it is deleted again). */
 async function placesStreams({ urls }: TestNatsCluster): Promise<void> {
-  const bus = await connect({ servers: urls });
+  const bus = await connect(readBusAddress(urls.join(",")));
   try {
     const api = { checkAPI: false, timeout: CLUSTER_ANSWER_MS };
     const { streams } = await jetstreamManager(bus, api);
@@ -115,6 +127,11 @@ export class TestNatsServer extends NatsServer {
     await super.start();
   }
 
+  /** The same server with the same credentials behind another port: a proxy's. */
+  urlAt(port: number): string {
+    return this.url.replace(/:\d+$/, `:${port}`);
+  }
+
   /** Ends it for good: its folder is deleted. */
   override async stop(): Promise<void> {
     await super.stop();
@@ -135,9 +152,12 @@ export class TestNatsServer extends NatsServer {
 
 export class TestNatsCluster {
   readonly servers: readonly TestNatsServer[];
+  /** Where the servers meet each other, without the password that takes. */
+  readonly routes: readonly string[];
 
-  constructor(servers: readonly TestNatsServer[]) {
+  constructor(servers: readonly TestNatsServer[], routes: readonly string[]) {
     this.servers = servers;
+    this.routes = routes;
   }
 
   get urls(): string[] {
@@ -152,6 +172,8 @@ export class TestNatsCluster {
     await this.stop();
   }
 }
+
+const newPasswords = () => ({ trunkline: newNatsPassword(), system: newNatsPassword() });
 
 async function started(server: TestNatsServer): Promise<TestNatsServer> {
   try {

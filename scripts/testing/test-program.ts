@@ -5,6 +5,7 @@
 import { once } from "node:events";
 import { createServer } from "node:http";
 import { connect, type NatsConnection } from "@nats-io/transport-node";
+import { readBusAddress } from "../../actors/runtime/bus-address.ts";
 import { type RoleStart, runProgram } from "../program.ts";
 
 const { TEST_ANSWER_MS = "0", TEST_STUCK } = process.env;
@@ -13,7 +14,7 @@ const actors: RoleStart = {
   role: "actors",
   async start({ natsUrl, logger }) {
     const bus = await connect({
-      servers: natsUrl,
+      ...readBusAddress(natsUrl),
       maxReconnectAttempts: -1,
       reconnectTimeWait: 50,
     });
