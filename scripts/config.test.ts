@@ -22,6 +22,10 @@ describe("config", () => {
       signup: "open",
       ai: undefined,
       shutdownSeconds: 20,
+      chromium: undefined,
+      otlpEndpoint: undefined,
+      requestsPerWindow: 1_200,
+      trustProxy: undefined,
     });
   });
 
