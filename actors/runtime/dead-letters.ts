@@ -11,7 +11,7 @@ import type { Clock } from "./clock.ts";
 
 const StoredLetter = z.object({
   message: z.string(),
-  input: z.unknown(),
+  input: z.unknown().optional(),
   error: z.string(),
   tries: z.number(),
   /** Epoch ms. */

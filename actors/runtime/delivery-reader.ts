@@ -15,7 +15,7 @@ import type { Clock } from "./clock.ts";
 import type { Shard } from "./shard.ts";
 import { traceOf } from "./trace.ts";
 
-const Mail = z.object({ from: z.string(), message: z.string(), input: z.unknown() });
+const Mail = z.object({ from: z.string(), message: z.string(), input: z.unknown().optional() });
 const Fired = z.object({ at: z.number() });
 
 export interface ReaderParts {

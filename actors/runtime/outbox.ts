@@ -10,7 +10,7 @@ const StoredEntry = z.object({
   kind: z.string(),
   key: z.string(),
   message: z.string(),
-  input: z.unknown(),
+  input: z.unknown().optional(),
   lane: z.string().optional(),
   trace: z.record(z.string(), z.string()).optional(),
 });

@@ -7,7 +7,7 @@ export const Task = z.object({
   from: z.string(),
   key: z.string(),
   message: z.string(),
-  input: z.unknown(),
+  input: z.unknown().optional(),
   /** Where somebody waits for the result: a subject prefix of that process, and how long it waits. */
   caller: z.object({ inbox: z.string(), inputChunks: z.number().optional() }).optional(),
   deadlineAt: z.number().optional(),
