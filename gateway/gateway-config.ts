@@ -12,7 +12,7 @@ export interface GatewayConfig {
   requestsPerWindow: number;
   /** Proxies whose X-Forwarded-For is believed, in the words of Express; unset: none. */
   trustProxy?: string | undefined;
-  /** Address of an OTLP/HTTP receiver; unset: no traces. */
+  /** Address of an OTLP/HTTP receiver, where the program sends what is traced; unset: nothing is. */
   otlpEndpoint?: string | undefined;
   shutdownSeconds: number;
 }

@@ -17,6 +17,7 @@ import { userActor } from "../actors/user/user.ts";
 import { ActorError } from "../schemas/errors.ts";
 import { freePort } from "../scripts/free-port.ts";
 import { memoryActors } from "../scripts/testing/memory-actors.ts";
+import { startTracing } from "../scripts/tracing.ts";
 import { type GatewayContext, type RunningGateway, startGateway } from "./main.ts";
 import { testConfig } from "./testing/test-gateway.ts";
 import { testPrinter } from "./testing/test-printer.ts";
@@ -191,6 +192,7 @@ describe("gateway process", () => {
       handedOn.push(carrier);
       return actors.call(...parameters);
     };
+    const tracing = await startTracing(`http://127.0.0.1:${port}/`);
     const url = await start({
       actors: { ...actors, call },
       config: { ...config(), otlpEndpoint: `http://127.0.0.1:${port}/` },
@@ -206,8 +208,7 @@ describe("gateway process", () => {
     await response.text();
     expect(handedOn).to.have.length(2);
     // What is left is sent at the stop.
-    await gateway?.stop();
-    gateway = undefined;
+    await tracing.stop();
     const [span] = JSON.parse(await received).resourceSpans[0].scopeSpans[0].spans;
     expect(span).to.include({ traceId, parentSpanId: "b7ad6b7169203331", name: "GET /accounts" });
     for (const { traceparent } of handedOn) {

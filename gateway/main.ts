@@ -1,6 +1,6 @@
 /** Starts and stops the gateway: one HTTP server for requests and WebSockets. */
 import { once } from "node:events";
-import { createServer, type Server } from "node:http";
+import { createServer } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
 import { collectDefaultMetrics, Registry } from "prom-client";
@@ -15,8 +15,8 @@ import {
 import { buildApp } from "./app.ts";
 import { firstStart } from "./first-start.ts";
 import type { GatewayConfig } from "./gateway-config.ts";
+import { listen } from "./listen.ts";
 import { type SocketRoute, socketRouter } from "./sockets/socket-router.ts";
-import { startTracing } from "./tracing.ts";
 
 /** What requests in flight may take of the time for a stop; the rest is for the parts that stop after the gateway. */
 const DRAIN_SHARE = 0.5;
@@ -44,7 +44,6 @@ export interface RunningGateway {
 /** Resolves when requests are accepted and the first account is there. */
 export async function startGateway(context: GatewayContext): Promise<RunningGateway> {
   const { actors, config, logger, registry = new Registry(), missing = () => [] } = context;
-  const tracing = config.otlpEndpoint && (await startTracing(config.otlpEndpoint));
   collectDefaultMetrics({ register: registry });
   let started = false;
   const app = buildApp({
@@ -100,25 +99,7 @@ export async function startGateway(context: GatewayContext): Promise<RunningGate
     );
     await Promise.all([closed, sockets.close()]);
     clearTimeout(late);
-    if (tracing) await tracing.stop();
   }
-}
-
-async function listen(server: Server, { host, port }: GatewayConfig): Promise<number> {
-  server.listen(port, host);
-  try {
-    await once(server, "listening");
-  } catch (error) {
-    const reason = error instanceof Error && "code" in error ? error.code : error;
-    const what =
-      reason === "EADDRINUSE"
-        ? "the port is in use, TRUNKLINE_PORT chooses another"
-        : String(reason);
-    throw new Error(`Cannot listen on ${host}:${port}: ${what}`, { cause: error });
-  }
-  const address = server.address();
-  if (address === null || typeof address === "string") throw new Error("Cannot listen: no port");
-  return address.port;
 }
 
 /** Actors may start later than the gateway, on other machines; until then it waits. */

@@ -5,6 +5,7 @@ import { type Config, configFromEnvironment, type Role } from "./config.ts";
 import { lockDataDir } from "./data-lock.ts";
 import { EmbeddedNats } from "./embedded-nats.ts";
 import { createLogger, type Logger } from "./logger.ts";
+import { startTracing } from "./tracing.ts";
 
 /** `npm` passes on the Ctrl-C that the terminal has already sent, so one press arrives twice. */
 const SAME_PRESS_MS = 500;
@@ -30,7 +31,8 @@ export interface RunningRole {
 }
 
 export interface RoleStart {
-  readonly role: Role;
+  /** `health` is what a process without a gateway has in its place. */
+  readonly role: Role | "health";
   start(context: RoleContext): Promise<RunningRole>;
 }
 
@@ -58,14 +60,18 @@ async function run({ environment, roles, onReady }: ProgramOptions): Promise<num
   const config = configFromEnvironment(environment);
   const logger = createLogger();
   const stopping = stopSignal(logger);
+  const tracing = config.otlpEndpoint && (await startTracing(config.otlpEndpoint));
   await using bus = await startBus(config, logger);
   const running: RunningRole[] = [];
   const { natsUrl, natsCredentials } = bus;
   const context = { config, logger, natsUrl, natsCredentials, signal: stopping };
   let failure: unknown;
   try {
+    const wanted: readonly RoleStart["role"][] = config.roles.includes("gateway")
+      ? config.roles
+      : [...config.roles, "health"];
     for (const { role, start } of roles) {
-      if (!config.roles.includes(role) || stopping.aborted) continue;
+      if (!wanted.includes(role) || stopping.aborted) continue;
       running.push(await start(context));
       logger.info({ role }, "role started");
     }
@@ -76,6 +82,7 @@ async function run({ environment, roles, onReady }: ProgramOptions): Promise<num
     if (!stopping.aborted) failure = error;
   }
   const drained = await drain(running, config.shutdownSeconds * 1_000, logger);
+  if (tracing) await tracing.stop();
   if (failure !== undefined) throw failure;
   return drained ? 0 : 1;
 }

@@ -117,7 +117,8 @@ function importsOf(path: string, text: string): string[] {
 function mayImport(path: string, target: string): boolean {
   const [source] = path.split("/");
   const ours = /^(schemas|actors|gateway|deploy|scripts)\//.exec(target)?.[1];
-  if (source === "schemas") return ours === "schemas" || target === "zod";
+  // re2js reads the patterns that requests bring: a schema must know a bad one.
+  if (source === "schemas") return ours === "schemas" || target === "zod" || target === "re2js";
   // What starts and sets up reaches everything.
   if (ours === undefined || ours === "schemas" || source === "deploy" || source === "scripts")
     return true;
