@@ -7,6 +7,7 @@ import { Bus } from "../actors/runtime/bus.ts";
 import { systemClock as clock } from "../actors/runtime/clock.ts";
 import { declareStreams } from "../deploy/streams.ts";
 import { startGateway } from "../gateway/main.ts";
+import { startHealthServer } from "./health-server.ts";
 import type { RoleContext, RoleStart, RunningRole } from "./program.ts";
 import { REPOSITORY } from "./tools.ts";
 
@@ -16,7 +17,7 @@ const BUCKETS = 1;
 const DRAIN_SHARE = 0.5;
 
 /** What the parts of this process that are not the gateway still need, for /healthz. */
-const parts: RunningPart[] = [];
+const parts: Pick<RunningPart, "missing">[] = [];
 /** Metrics of this process, whatever roles it has. */
 const registry = new Registry();
 
@@ -34,6 +35,7 @@ export const roles: readonly RoleStart[] = [
       startPart(context, "browser", (shared) => startBrowserWorkers(shared, context.config)),
   },
   { role: "gateway", start: startGatewayRole },
+  { role: "health", start: startHealthRole },
 ];
 
 async function startPart(
@@ -43,7 +45,7 @@ async function startPart(
 ): Promise<RunningRole> {
   const bus = await connect(context, name);
   const part = await start({ bus, clock, registry, logger: context.logger, version: version() });
-  parts.push(part);
+  parts.push({ missing: () => (bus.connected ? part.missing() : ["the bus"]) });
   return {
     name,
     async stop() {
@@ -74,6 +76,14 @@ async function startGatewayRole(context: RoleContext): Promise<RunningRole> {
       await bus.close();
     },
   };
+}
+
+/** Probes and Prometheus ask every process alike; one without a gateway answers them here. */
+async function startHealthRole({ config, logger }: RoleContext): Promise<RunningRole> {
+  const { host, port } = config;
+  const missing = () => parts.flatMap((part) => part.missing());
+  const { stop } = await startHealthServer({ host, port, logger, registry, missing });
+  return { name: "health", stop };
 }
 
 /** A connection of its own for each role, so that large answers of one hold up no other. */

@@ -39,8 +39,9 @@ export class Bus {
   readonly #reconnected = new Set<() => void>();
 
   static async connect(options: BusOptions): Promise<Bus> {
+    const address = readBusAddress(options.url);
     const connection = await connect({
-      ...readBusAddress(options.url),
+      ...address,
       name: options.name,
       ...(options.credentials && {
         authenticator: credsAuthenticator(new TextEncoder().encode(options.credentials)),
@@ -53,6 +54,11 @@ export class Bus {
       maxPingOut: 2,
       // A stack trace for each request costs a third of them.
       noAsyncTraces: true,
+    }).catch((cause: unknown) => {
+      const reason = cause instanceof Error ? cause.message : cause;
+      throw new Error(`Cannot connect to the bus at ${address.servers.join(",")}: ${reason}`, {
+        cause,
+      });
     });
     // Asking the server for its account at this point would fail where JetStream is still electing a leader.
     return new Bus(connection, await jetstreamManager(connection, { checkAPI: false }));

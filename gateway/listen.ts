@@ -1,0 +1,24 @@
+/** Makes an HTTP server listen where the configuration says, or tells in one line why it cannot. */
+import { once } from "node:events";
+import type { Server } from "node:http";
+
+/** Resolves with the port, which the system chose where 0 was asked for. */
+export async function listen(
+  server: Server,
+  { host, port }: { host: string; port: number },
+): Promise<number> {
+  server.listen(port, host);
+  try {
+    await once(server, "listening");
+  } catch (error) {
+    const reason = error instanceof Error && "code" in error ? error.code : error;
+    const what =
+      reason === "EADDRINUSE"
+        ? "the port is in use, TRUNKLINE_PORT chooses another"
+        : String(reason);
+    throw new Error(`Cannot listen on ${host}:${port}: ${what}`, { cause: error });
+  }
+  const address = server.address();
+  if (address === null || typeof address === "string") throw new Error("Cannot listen: no port");
+  return address.port;
+}

@@ -1,0 +1,45 @@
+import { expect } from "chai";
+import { pino } from "pino";
+import { Registry } from "prom-client";
+import { startHealthServer } from "./health-server.ts";
+
+describe("health server", () => {
+  it("startHealthServer() answers 503 naming what is missing, and 200 once nothing is", async () => {
+    let missing = ["an owner for every shard"];
+    const { port, stop } = await start(() => missing);
+    const early = await fetch(`http://127.0.0.1:${port}/healthz`);
+    expect(early.status).to.equal(503);
+    expect(await early.text()).to.include("Cannot serve: an owner for every shard is missing");
+    missing = [];
+    const ready = await fetch(`http://127.0.0.1:${port}/healthz`);
+    expect(ready.status).to.equal(200);
+    await stop();
+  });
+
+  it("startHealthServer() shows the process's figures, and nothing else", async () => {
+    const { port, stop } = await start(() => []);
+    const metrics = await fetch(`http://127.0.0.1:${port}/metrics`);
+    expect(await metrics.text()).to.include("process_resident_memory_bytes");
+    const other = await fetch(`http://127.0.0.1:${port}/v4/accounts`);
+    expect(other.status).to.equal(404);
+    await stop();
+  });
+
+  it("startHealthServer() says in one line that the port is in use", async () => {
+    const { port, stop } = await start(() => []);
+    const failure = await start(() => [], port).catch((error) => error);
+    expect(failure.message).to.equal(
+      `Cannot listen on 127.0.0.1:${port}: the port is in use, TRUNKLINE_PORT chooses another`,
+    );
+    await stop();
+  });
+});
+
+const start = (missing: () => readonly string[], port = 0) =>
+  startHealthServer({
+    host: "127.0.0.1",
+    port,
+    missing,
+    logger: pino({ level: "silent" }),
+    registry: new Registry(),
+  });
