@@ -1,27 +1,19 @@
 /**
- * Which shards this host owns. A host keeps one lease in the first state bucket; a shard's epoch names its owner. A
- * shard is free when its owner gave it back or the owner's lease is gone, and a lease that is gone stays gone, since a
- * host renews its own only over the last renewal, and takes a new name when that fails.
+ * Which shards this host owns. A shard's epoch names its owner, which has a lease in the first state bucket; the shard
+ * is free when its owner gave it back, or the owner's lease is gone for good.
  */
-import { randomBytes } from "node:crypto";
 import { DeliverPolicy, type JsMsg } from "@nats-io/jetstream";
 import type { Logger } from "pino";
 import { z } from "zod";
-import {
-  LEASE_MARGIN_MS,
-  LEASE_RENEW_MS,
-  LEASE_TTL_MS,
-  READER_RETRY_MS,
-  SHARDS,
-} from "../../schemas/limits.ts";
+import { READER_RETRY_MS, SHARDS } from "../../schemas/limits.ts";
 import type { StateSubjects } from "../../schemas/subjects.ts";
 import { writeAtomically } from "./atomic-batch.ts";
 import type { Bus } from "./bus.ts";
 import type { Clock } from "./clock.ts";
+import { HostLease, Lease } from "./host-lease.ts";
 import { preferredHost } from "./rendezvous.ts";
 import type { StateStore } from "./state-store.ts";
 
-const Lease = z.object({ leaving: z.boolean() });
 /** `host` is null where the owner gave the shard back. */
 const Epoch = z.object({ host: z.string().nullable() });
 
@@ -46,11 +38,9 @@ export class Placement {
   readonly #host: PlacementHost;
   readonly #clock: Clock;
   readonly #logger: Logger;
-  readonly #hostName: string;
-  readonly #stopping = new AbortController();
-  #lease = { id: "", revision: 0, holdsUntil: Number.NEGATIVE_INFINITY, wallUntil: 0 };
-  #leaving = false;
-  readonly #hosts = new Map<string, z.infer<typeof Lease>>();
+  readonly #lease: HostLease;
+  #stopped = false;
+  readonly #hosts = new Map<string, Lease>();
   readonly #epochs = new Map<number, KnownEpoch>();
   /** Shards that are open here, by the epoch they were opened under. */
   readonly #open = new Map<number, number>();
@@ -59,7 +49,6 @@ export class Placement {
   /** Buckets whose leases and epochs are known up to now. */
   readonly #watched = new Set<StateStore>();
   #watches = new AbortController();
-  #renewing: Promise<void> = Promise.resolve();
 
   /** One store a state bucket; shard `p` lives in store `p mod stores.length`. */
   constructor(parts: {
@@ -76,7 +65,16 @@ export class Placement {
     this.#host = parts.host;
     this.#clock = parts.clock;
     this.#logger = parts.logger;
-    this.#hostName = parts.hostName;
+    this.#lease = new HostLease({
+      ...parts,
+      store: this.#firstStore,
+      renewed: () => this.#reconcile(),
+      lost: () => {
+        for (const shard of [...this.#open.keys()]) this.#drop(shard);
+        // Who was away for so long may have missed that others came and went.
+        this.#watchAll();
+      },
+    });
   }
 
   get hostId(): string {
@@ -100,42 +98,31 @@ export class Placement {
 
   /** Takes a lease and then shards, from now on until `stop`. */
   async start(): Promise<void> {
-    await this.#takeLease();
+    await this.#lease.start();
     this.#watchAll();
-    void this.#keepLease();
     // What failed while the bus was away is not left to wait for the next renewal.
     this.#bus.onReconnect(() => this.#reconcile());
   }
 
   /** Gives every shard to the others, then the lease back. */
   async stop(): Promise<void> {
-    this.#leaving = true;
-    this.#hosts.set(this.#lease.id, { leaving: true });
-    await this.#renewing;
     // The others shall know before the first shard is free.
-    await this.#renew().catch((error: unknown) => {
-      this.#logger.warn({ err: error }, "leaving not announced");
-    });
+    await this.#lease.announceLeaving();
+    this.#hosts.set(this.#lease.id, { leaving: true });
     while (this.#open.size > 0 || this.#moving.size > 0) {
       for (const shard of this.#open.keys()) {
         if (!this.#moving.has(shard)) this.#move(shard, this.#giveBack(shard));
       }
       await Promise.all(this.#moving.values());
     }
-    this.#stopping.abort();
+    this.#stopped = true;
     this.#watches.abort();
-    const { subjects } = this.#firstStore;
-    await this.#bus.jetstream.streams
-      .purge(subjects.stream, { filter: subjects.lease(this.#lease.id) })
-      .catch((error: unknown) => this.#logger.warn({ err: error }, "lease left to expire"));
+    await this.#lease.release();
   }
 
-  /** True while no other host can have taken a shard of this one, by this machine's own clocks. */
+  /** True while no other host can have taken a shard of this one. */
   holdsLease(): boolean {
-    // The monotonic clock stands still while a virtual machine is suspended; the other may be set back.
-    return (
-      this.#clock.monotonic() < this.#lease.holdsUntil && this.#clock.now() < this.#lease.wallUntil
-    );
+    return this.#lease.holds;
   }
 
   /** True if the shard's epoch in the store is still the one it was opened under; else drops the shard. */
@@ -163,85 +150,12 @@ export class Placement {
     return store;
   }
 
-  async #takeLease(): Promise<void> {
-    const id = `${this.#hostName}-${randomBytes(4).toString("hex")}`;
-    this.#lease = { ...this.#lease, id, revision: 0 };
-    await this.#renew();
-    this.#hosts.set(id, { leaving: this.#leaving });
-    this.#logger.info({ host: id }, "lease taken");
-  }
-
-  /** Writes the lease over its last revision. The time it holds counts from before it was sent. */
-  async #renew(): Promise<void> {
-    const { id, revision } = this.#lease;
-    const before = this.#clock.monotonic();
-    const wallBefore = this.#clock.now();
-    const sequence = await writeAtomically(
-      this.#bus,
-      [
-        {
-          subject: this.#firstStore.subjects.lease(id),
-          payload: JSON.stringify({ leaving: this.#leaving }),
-          headers: { "Nats-TTL": `${LEASE_TTL_MS / 1000}s` },
-          expect: { sequence: revision },
-        },
-      ],
-      LEASE_RENEW_MS,
-    );
-    const holds = LEASE_TTL_MS - LEASE_MARGIN_MS;
-    this.#lease = {
-      id,
-      revision: sequence,
-      holdsUntil: before + holds,
-      wallUntil: wallBefore + holds,
-    };
-  }
-
-  async #keepLease(): Promise<void> {
-    while (!this.#stopping.signal.aborted) {
-      await this.#clock.wait(LEASE_RENEW_MS, this.#stopping.signal);
-      if (this.#stopping.signal.aborted) return;
-      this.#renewing = this.#renewOrStartAnew();
-      await this.#renewing;
-      this.#reconcile();
-    }
-  }
-
-  async #renewOrStartAnew(): Promise<void> {
-    try {
-      await this.#renew();
-    } catch (error) {
-      this.#logger.warn({ err: error, host: this.#lease.id }, "lease not renewed");
-      await this.#afterFailedRenewal();
-    }
-  }
-
-  /** A renewal whose answer was lost may have been stored: then the lease is still ours, at another revision. */
-  async #afterFailedRenewal(): Promise<void> {
-    try {
-      const { sequence, text } = await this.#firstStore.read(
-        this.#firstStore.subjects.lease(this.#lease.id),
-      );
-      if (text !== undefined) {
-        this.#lease.revision = sequence;
-        return await this.#renew();
-      }
-      this.#logger.warn({ host: this.#lease.id }, "lease lost");
-      for (const shard of [...this.#open.keys()]) this.#drop(shard);
-      await this.#takeLease();
-      // Who was away for so long may have missed that others came and went.
-      this.#watchAll();
-    } catch (error) {
-      this.#logger.warn({ err: error, host: this.#lease.id }, "lease unknown, will try again");
-    }
-  }
-
   #watchAll(): void {
     this.#watches.abort();
     this.#watches = new AbortController();
     this.#watched.clear();
     this.#hosts.clear();
-    this.#hosts.set(this.#lease.id, { leaving: this.#leaving });
+    this.#hosts.set(this.#lease.id, { leaving: this.#lease.leaving });
     for (const store of this.#stores) void this.#watch(store, this.#watches.signal);
   }
 
@@ -303,7 +217,8 @@ export class Placement {
 
   /** Compares who owns each shard with who should, and takes or gives back one by one. */
   #reconcile(): void {
-    if (this.#watched.size < this.#stores.length || this.#stopping.signal.aborted) return;
+    // Without a lease that lives, a shard that was taken would be free at once.
+    if (this.#watched.size < this.#stores.length || this.#stopped || !this.#lease.holds) return;
     const staying = [...this.#hosts].filter(([, { leaving }]) => !leaving).map(([id]) => id);
     for (let shard = 0; shard < SHARDS; shard++) {
       if (this.#moving.has(shard)) continue;

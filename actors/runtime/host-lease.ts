@@ -1,0 +1,145 @@
+/**
+ * A host's sign of life: one key that ends by itself unless it is renewed. It is renewed only over its last renewal, so
+ * once it has ended it stays so, and the host goes on under a new name.
+ */
+import { randomBytes } from "node:crypto";
+import type { Logger } from "pino";
+import { z } from "zod";
+import { LEASE_MARGIN_MS, LEASE_RENEW_MS, LEASE_TTL_MS } from "../../schemas/limits.ts";
+import { writeAtomically } from "./atomic-batch.ts";
+import type { Bus } from "./bus.ts";
+import type { Clock } from "./clock.ts";
+import type { StateStore } from "./state-store.ts";
+
+/** `leaving`: it gives its shards away and takes none. */
+export const Lease = z.object({ leaving: z.boolean() });
+export type Lease = z.infer<typeof Lease>;
+
+export interface HostLeaseParts {
+  bus: Bus;
+  store: StateStore;
+  clock: Clock;
+  logger: Logger;
+  /** The start of the host's id, for operators; a random part makes it unique. */
+  hostName: string;
+  renewed(): void;
+  /** The lease has ended; `id` is a new one by now. */
+  lost(): void;
+}
+
+export class HostLease {
+  readonly #parts: HostLeaseParts;
+  readonly #stopped = new AbortController();
+  #id: string;
+  #revision = 0;
+  /** By the monotonic clock, and by the other one. */
+  #holdsUntil = { monotonic: Number.NEGATIVE_INFINITY, wall: Number.NEGATIVE_INFINITY };
+  #leaving = false;
+  #renewing: Promise<void> = Promise.resolve();
+
+  constructor(parts: HostLeaseParts) {
+    this.#parts = parts;
+    this.#id = newId(parts.hostName);
+  }
+
+  get id(): string {
+    return this.#id;
+  }
+
+  get leaving(): boolean {
+    return this.#leaving;
+  }
+
+  /** True while it surely lives, by this machine's own clocks. */
+  get holds(): boolean {
+    const { clock } = this.#parts;
+    // The monotonic clock stands still while a virtual machine is suspended; the other may be set back.
+    return clock.monotonic() < this.#holdsUntil.monotonic && clock.now() < this.#holdsUntil.wall;
+  }
+
+  /** Resolves when the lease is written; from then on it is renewed until `release`. */
+  async start(): Promise<void> {
+    await this.#renew();
+    this.#parts.logger.info({ host: this.#id }, "lease taken");
+    void this.#renewForever();
+  }
+
+  /** Tells the other hosts that this one leaves; the lease goes on. */
+  async announceLeaving(): Promise<void> {
+    this.#leaving = true;
+    await this.#renewing;
+    this.#renewing = this.#renewOrStartAnew();
+    await this.#renewing;
+  }
+
+  /** Ends the lease at once. */
+  async release(): Promise<void> {
+    this.#stopped.abort();
+    await this.#renewing;
+    const { bus, store, logger } = this.#parts;
+    try {
+      const filter = store.subjects.lease(this.#id);
+      await bus.jetstream.streams.purge(store.subjects.stream, { filter });
+    } catch (error) {
+      logger.warn({ err: error, host: this.#id }, "lease left to expire");
+    }
+  }
+
+  async #renewForever(): Promise<void> {
+    const { signal } = this.#stopped;
+    for (;;) {
+      await this.#parts.clock.wait(LEASE_RENEW_MS, signal);
+      await this.#renewing;
+      if (signal.aborted) return;
+      this.#renewing = this.#renewOrStartAnew();
+      await this.#renewing;
+      this.#parts.renewed();
+    }
+  }
+
+  async #renewOrStartAnew(): Promise<void> {
+    const { logger, lost, hostName } = this.#parts;
+    try {
+      await this.#renew();
+    } catch (error) {
+      logger.warn({ err: error, host: this.#id }, "lease not renewed");
+      try {
+        if (await this.#stillStored()) return await this.#renew();
+        logger.warn({ host: this.#id }, "lease lost");
+        this.#id = newId(hostName);
+        this.#revision = 0;
+        lost();
+        await this.#renew();
+        logger.info({ host: this.#id }, "lease taken");
+      } catch (cause) {
+        logger.warn({ err: cause, host: this.#id }, "lease unknown, will try again");
+      }
+    }
+  }
+
+  /** A renewal whose answer was lost may have been stored: then the lease is still ours, at another revision. */
+  async #stillStored(): Promise<boolean> {
+    const { store } = this.#parts;
+    const { sequence, text } = await store.read(store.subjects.lease(this.#id));
+    if (text === undefined) return false;
+    this.#revision = sequence;
+    return true;
+  }
+
+  /** The time it holds counts from before it was sent. */
+  async #renew(): Promise<void> {
+    const { bus, store, clock } = this.#parts;
+    const holdsMs = LEASE_TTL_MS - LEASE_MARGIN_MS;
+    const until = { monotonic: clock.monotonic() + holdsMs, wall: clock.now() + holdsMs };
+    const write = {
+      subject: store.subjects.lease(this.#id),
+      payload: JSON.stringify({ leaving: this.#leaving } satisfies Lease),
+      headers: { "Nats-TTL": `${LEASE_TTL_MS / 1_000}s` },
+      expect: { sequence: this.#revision },
+    };
+    this.#revision = await writeAtomically(bus, [write], LEASE_RENEW_MS);
+    this.#holdsUntil = until;
+  }
+}
+
+const newId = (hostName: string) => `${hostName}-${randomBytes(4).toString("hex")}`;
