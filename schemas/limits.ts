@@ -261,6 +261,14 @@ export const SHUTDOWN_SECONDS = 20;
 
 // --- The bus ---
 
+/** How long a server may take to greet a new connection: one that stands still is told from one that is far. */
+export const BUS_CONNECT_MS = 5_000;
+/** Figures of the bus are asked for this often at most, however many ask for metrics. */
+export const QUEUE_FIGURES_KEPT_MS = 5_000;
+/** Past it metrics are shown without the figures of the bus. */
+export const QUEUE_FIGURES_MS_MAX = 2_000;
+/** How long a command of an operator waits for the hosts to answer: they do in milliseconds. */
+export const HOSTS_ANSWER_MS = 500;
 /** How long a question to the bus itself may take before its outcome counts as unknown. */
 export const BUS_REQUEST_MS = 5_000;
 /** Copies of a shard's mail the client library holds ahead of the handlers. */

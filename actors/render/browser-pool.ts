@@ -24,8 +24,9 @@ export class BrowserPool implements AsyncDisposable {
   /** Running browsers, the present one and those that drain. */
   readonly #browsers = new Set<Browser>();
   readonly #background = new Set<Promise<void>>();
-  /** The present browser, or the start of it. */
+  /** The start of the present browser, and what came of it. */
   #current: Promise<Browser> | undefined;
+  #present: Browser | undefined;
   #replacing = false;
   #failures = 0;
 
@@ -44,6 +45,11 @@ export class BrowserPool implements AsyncDisposable {
   /** Process ids of the browsers that run, for operators and tests. */
   get pids(): number[] {
     return [...this.#browsers].map((browser) => browser.pid);
+  }
+
+  /** Contexts in the hands of tasks, of all browsers that run. */
+  get contextsInUse(): number {
+    return [...this.#browsers].reduce((sum, browser) => sum + browser.active, 0);
   }
 
   /**
@@ -75,7 +81,9 @@ export class BrowserPool implements AsyncDisposable {
   }
 
   async #newContext(): Promise<RenderContext> {
-    const browser = await (this.#current ?? this.#begin());
+    const started = await (this.#current ?? this.#begin());
+    // It may have been replaced while this waited, and would be closed under the context.
+    const browser = this.#present ?? started;
     if (browser.wornBy !== undefined && !this.#replacing) {
       this.#replacing = true;
       this.#run(this.#replace(browser));
@@ -88,7 +96,8 @@ export class BrowserPool implements AsyncDisposable {
     this.#current = starting;
     const warmed = async () => {
       try {
-        await (await starting).warm();
+        this.#present = await starting;
+        await this.#present.warm();
       } catch {
         // Those who waited for this start are told; who comes next tries again.
         if (this.#current === starting) this.#current = undefined;
@@ -109,9 +118,8 @@ export class BrowserPool implements AsyncDisposable {
     );
     this.#failures = 0;
     this.#browsers.add(browser);
-    const onDeath = () => this.#run(this.#succeed(browser));
-    if (browser.died.aborted) onDeath();
-    else browser.died.addEventListener("abort", onDeath, { once: true });
+    browser.died.addEventListener("abort", () => this.#onDeath(browser), { once: true });
+    if (browser.died.aborted) this.#onDeath(browser);
     if (this.#closed.signal.aborted) {
       await browser.close();
       throw this.#closed.signal.reason;
@@ -126,12 +134,11 @@ export class BrowserPool implements AsyncDisposable {
     this.#closed.signal.throwIfAborted();
   }
 
-  /** After a death the next browser starts at once, not with the next task. */
-  async #succeed(dead: Browser): Promise<void> {
+  /** The next browser starts at once, not with the next task. */
+  #onDeath(dead: Browser): void {
     this.#browsers.delete(dead);
-    await dead.close();
-    if (this.#closed.signal.aborted) return;
-    if ((await this.#current) === dead) await this.#begin();
+    this.#run(dead.close());
+    if (dead === this.#present && !this.#closed.signal.aborted) void this.#begin().catch(() => {});
   }
 
   /** The next browser is ready before the old one gets no more tasks. */
@@ -140,7 +147,8 @@ export class BrowserPool implements AsyncDisposable {
       const next = await this.#launch();
       await next.warm();
       // The old one may have died meanwhile, and have a successor already.
-      if ((await this.#current) !== worn) return await next.close();
+      if (this.#present !== worn) return await next.close();
+      this.#present = next;
       this.#current = Promise.resolve(next);
     } finally {
       this.#replacing = false;

@@ -1,5 +1,5 @@
 /** One running browser: makes contexts ahead, is watched, and ends with its process. */
-import puppeteer, { type Browser as PuppeteerBrowser } from "puppeteer-core";
+import puppeteer, { type CDPSession, type Browser as PuppeteerBrowser } from "puppeteer-core";
 import type { EgressProxy } from "../egress/egress-proxy.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { BrowserDiedError, BrowserNotStartedError } from "./browser-died-error.ts";
@@ -21,6 +21,7 @@ export class Browser {
   readonly #died = new AbortController();
   readonly #chromium: Chromium;
   readonly #browser: PuppeteerBrowser;
+  readonly #session: CDPSession;
   readonly #userAgent: string;
   readonly #options: BrowserOptions;
   readonly #startedAt: number;
@@ -30,38 +31,39 @@ export class Browser {
   #warm: RenderContext[] = [];
   #warming: Promise<void> | undefined;
   #made = 0;
+  #asked = 0;
   #memoryBytes = 0;
   #draining = false;
   #idle = Promise.withResolvers<void>();
 
   static async start(options: BrowserOptions): Promise<Browser> {
     const { clock, limits } = options;
-    const chromium = await Chromium.start({ executablePath: options.executablePath });
+    let chromium: Chromium | undefined;
     try {
+      chromium = await Chromium.start({ executablePath: options.executablePath });
+      const { transport, ended } = chromium;
       const browser = await within(
         {
           ms: limits.startMs,
           error: () => new Error(`it did not answer in ${limits.startMs} ms`),
-          signal: chromium.ended,
+          signal: ended,
           clock,
         },
         () =>
           puppeteer.connect({
-            transport: chromium.transport,
+            transport,
             defaultViewport: null,
             // Every call is bounded by its task; puppeteer need not watch it as well.
             protocolTimeout: 0,
           }),
       );
-      return new Browser({ chromium, browser, userAgent: await browser.userAgent(), options });
+      const session = await browser.target().createCDPSession();
+      const userAgent = await browser.userAgent();
+      return new Browser({ chromium, browser, session, userAgent, options });
     } catch (error) {
-      await chromium.kill();
-      throw new BrowserNotStartedError(
-        `Cannot start browser: ${chromium.stderr || String(error)}`,
-        {
-          cause: error,
-        },
-      );
+      await chromium?.kill();
+      const found = chromium?.stderr || (error instanceof Error ? error.message : String(error));
+      throw new BrowserNotStartedError(`Cannot start browser: ${found}`, { cause: error });
     }
   }
 
@@ -69,13 +71,15 @@ export class Browser {
   constructor(parts: {
     chromium: Chromium;
     browser: PuppeteerBrowser;
+    session: CDPSession;
     userAgent: string;
     options: BrowserOptions;
   }) {
-    const { chromium, browser, userAgent, options } = parts;
+    const { chromium, browser, session, userAgent, options } = parts;
     this.died = this.#died.signal;
     this.#chromium = chromium;
     this.#browser = browser;
+    this.#session = session;
     // Sites turn away what calls itself headless, and would be printed as their refusal.
     this.#userAgent = userAgent.replace("HeadlessChrome/", "Chrome/");
     this.#options = options;
@@ -89,9 +93,9 @@ export class Browser {
     return this.#chromium.pid;
   }
 
-  /** Contexts in the hands of tasks. */
+  /** Contexts in the hands of tasks, and those being made for them. */
   get active(): number {
-    return this.#contexts.size - this.#warm.length;
+    return this.#contexts.size - this.#warm.length + this.#asked;
   }
 
   /** Why it should be replaced, if it should. */
@@ -104,7 +108,15 @@ export class Browser {
 
   /** A context that was made ahead, or else a new one. Rejects with a `BrowserDiedError` when the browser dies. */
   async newContext(): Promise<RenderContext> {
-    return this.#warm.shift() ?? (await this.#make());
+    const warm = this.#warm.shift();
+    if (warm !== undefined) return warm;
+    this.#asked += 1;
+    try {
+      return await this.#make();
+    } finally {
+      this.#asked -= 1;
+      if (this.#draining && this.active === 0) this.#idle.resolve();
+    }
   }
 
   /** Makes contexts ahead until enough are ready. Never rejects. */
@@ -204,7 +216,7 @@ export class Browser {
       const error = () => new Error("it does not answer");
       const limit = { ms: limits.pingTimeoutMs, error, signal: this.died, clock };
       try {
-        await within(limit, () => this.#browser.version());
+        await within(limit, () => this.#session.send("Browser.getVersion"));
         this.#memoryBytes = (await this.#chromium.memoryBytes()) ?? 0;
         if (this.#memoryBytes < limits.memoryBytesKill) continue;
       } catch {

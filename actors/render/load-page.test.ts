@@ -27,10 +27,22 @@ describe("loadPage", function () {
     const slow = (wait: string) =>
       `<title>early</title><img src="${site.url}/slow.png"><script>on${wait} = () => document.title = "${wait}"</script>`;
 
-    it("domcontentloaded is the default, and does not wait for images", async () => {
-      expect((await print(pool, { html: slow("load") })).title).to.equal("early");
-      const url = site.page("/images", slow("load"));
-      expect((await print(pool, { url })).title).to.equal("early");
+    it("domcontentloaded is the default, and does not wait for images before the other waits", async () => {
+      const html = (host: string) => `<title>x</title><img src="${host}/slow.png"><script>
+        onload = () => document.title += " load"</script>`;
+      const addScriptTag = [{ content: `document.title += " tag"` }];
+      expect((await print(pool, { html: html(site.url), addScriptTag })).title).to.equal(
+        "x tag load",
+      );
+      const url = site.page("/images", html(""));
+      expect((await print(pool, { url, addScriptTag })).title).to.equal("x tag load");
+    });
+
+    it("what hangs is cut off before the print's time is over", async () => {
+      const html = `<title>x</title><img src="${site.url}/never"><link rel=icon href=x>`;
+      expect((await print(pool, { html, pdfOptions: { timeout: 1_000 } })).title).to.equal("x");
+      const url = site.page("/hung", html);
+      expect((await print(pool, { url, actionTimeout: 1_000 })).title).to.equal("x");
     });
 
     it("load waits for images, alone and in a list, by url and by html", async () => {
@@ -83,7 +95,9 @@ describe("loadPage", function () {
       const { code, details } = await refusalOf(print(pool, { url, gotoOptions }));
       expect(code).to.equal("navigation_timed_out");
       expect(details.browserMs).to.be.within(350, 5_000);
-      expect((await print(pool, { url, gotoOptions, bestAttempt: true })).title).to.equal("part");
+      const pdfOptions = { timeout: 1_000 };
+      const pdf = await print(pool, { url, gotoOptions, pdfOptions, bestAttempt: true });
+      expect(pdf.title).to.equal("part");
     });
 
     it("bestAttempt is no help where no document has come", async () => {

@@ -6,6 +6,7 @@ import { paperOf } from "../../schemas/http/paper.ts";
 import type { PdfOptions } from "../../schemas/http/pdf.ts";
 import {
   FONTS_WAIT_MS,
+  LOAD_REST_MS,
   PDF_BYTES_MAX,
   PDF_CHUNK_BYTES,
   PRINT_TIMEOUT_MS,
@@ -13,7 +14,7 @@ import {
 import type { Limits } from "./load-page.ts";
 import { hasInformation, neutralize, PageCounter } from "./pdf-metadata.ts";
 import type { RenderContext } from "./render-context.ts";
-import { abortable, within } from "./time-limit.ts";
+import { abortable, Timeout, within } from "./time-limit.ts";
 
 export interface PrintOptions {
   pdfOptions?: PdfOptions | undefined;
@@ -44,6 +45,10 @@ export class PdfStream {
         const color = { r: 0, g: 0, b: 0, a: 0 };
         await session.send("Emulation.setDefaultBackgroundColorOverride", { color });
       }
+      using rest = new Timeout({ ms: Math.min(LOAD_REST_MS, ms / 2), error, clock });
+      // Of a page that is gone there is nothing to stop.
+      const stop = () => void session.send("Page.stopLoading").catch(() => {});
+      rest.signal.addEventListener("abort", stop, { once: true });
       const printed = await session
         .send("Page.printToPDF", printParameters(pdfOptions))
         .catch((cause) => Promise.reject(printError(cause)));

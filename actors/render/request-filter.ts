@@ -4,6 +4,7 @@ import type { ResourceType } from "../../schemas/http/page-parameters.ts";
 import { RESOURCE_TYPES } from "../../schemas/http/page-parameters.ts";
 import { compilePattern, type RequestPattern } from "../../schemas/http/request-pattern.ts";
 import { MATCHED_URL_CHARS_MAX } from "../../schemas/limits.ts";
+import { requestTypes, type TypeOf } from "./request-types.ts";
 import { stubWebSocket } from "./stub-web-socket.ts";
 
 export interface FilterParameters {
@@ -38,45 +39,58 @@ export async function filterRequests(
   const { frameTree } = await session.send("Page.getFrameTree");
   const mainFrame = frameTree.frame.id;
   const stub = refusedTypes.has("websocket") || allow !== undefined;
-  const patterns = stopsAll ? [{}] : [...refusedTypes].flatMap(fetchPattern);
+  // Of some types Chromium cannot say at the network which they are; those are known from the page's own report.
+  const guessed = [...refusedTypes].some((type) => type !== "websocket" && !(type in EXACT_TYPES));
+  const patterns = stopsAll || guessed ? [{}] : [...refusedTypes].flatMap(fetchPattern);
   const credentialsShown = new Set<string>();
-  if (stub) await page.evaluateOnNewDocument(stubWebSocket);
+  if (stub) {
+    await page.evaluateOnNewDocument(stubWebSocket);
+    // A submitted document takes the place of this one's content.
+    await page.evaluate(stubWebSocket);
+  }
   await attach(session);
 
   /** The session of the page, or of a frame or worker that lives in a process of its own. */
   async function attach(target: CDPSession): Promise<void> {
-    target.on("Fetch.requestPaused", (event) => void settle(decide(target, event)));
     target.on("Fetch.authRequired", (event) => void settle(answer(target, event)));
     target.on(CDPSessionEvent.SessionAttached, (child) => void settle(attachChild(child)));
-    if (patterns.length > 0) {
-      const handleAuthRequests = authenticate !== undefined;
-      await target.send("Fetch.enable", { patterns, handleAuthRequests });
-    }
-    await target.send("Target.setAutoAttach", {
-      autoAttach: true,
-      waitForDebuggerOnStart: true,
-      flatten: true,
-    });
+    const typeOf = requestTypes(target);
+    target.on("Fetch.requestPaused", (event) => void settle(decide(target, event, typeOf)));
+    const handleAuthRequests = authenticate !== undefined;
+    await Promise.all([
+      guessed && target.send("Network.enable"),
+      patterns.length > 0 && target.send("Fetch.enable", { patterns, handleAuthRequests }),
+      target.send("Target.setAutoAttach", {
+        autoAttach: true,
+        waitForDebuggerOnStart: true,
+        flatten: true,
+      }),
+    ]);
   }
 
   async function attachChild(child: CDPSession): Promise<void> {
-    // Kinds of workers differ in what they know; what one does not know it does not need.
-    await attach(child).catch(() => {});
-    if (stub) await child.send("Runtime.evaluate", { expression: `(${stubWebSocket})()` });
-    await child.send("Runtime.runIfWaitingForDebugger");
+    // Not awaited one by one: a target that waits answers nothing before it is let go, but does all in order. Kinds
+    // of workers differ in what they know; what one does not know it does not need.
+    await Promise.allSettled([
+      attach(child),
+      stub && child.send("Runtime.evaluate", { expression: `(${stubWebSocket})()` }),
+      child.send("Runtime.runIfWaitingForDebugger"),
+    ]);
   }
 
-  async function decide(target: CDPSession, event: Paused): Promise<void> {
-    const { requestId } = event;
-    if (isWanted(event)) await target.send("Fetch.continueRequest", { requestId });
+  async function decide(target: CDPSession, event: Paused, typeOf: TypeOf): Promise<void> {
+    const { requestId, resourceType } = event;
+    const exact = !guessed || resourceType.toLowerCase() in EXACT_TYPES;
+    const type = exact ? resourceType.toLowerCase() : await typeOf(event);
+    if (isWanted(event, type)) await target.send("Fetch.continueRequest", { requestId });
     else await target.send("Fetch.failRequest", { requestId, errorReason: "BlockedByClient" });
   }
 
-  function isWanted({ request: { url }, resourceType, frameId }: Paused): boolean {
+  function isWanted({ request: { url }, frameId }: Paused, type: string): boolean {
     const long = url.length > MATCHED_URL_CHARS_MAX;
     if (reject.length > 0 && (long || matches(reject, url))) return false;
-    if (resourceType === "Document" && frameId === mainFrame) return true;
-    if (refusedTypes.has(resourceType.toLowerCase() as ResourceType)) return false;
+    if (type === "document" && frameId === mainFrame) return true;
+    if (refusedTypes.has(type as ResourceType)) return false;
     return allow === undefined || (!long && matches(allow, url));
   }
 
@@ -119,27 +133,17 @@ function matches(patterns: readonly RequestPattern[], url: string): boolean {
   return patterns.some((pattern) => pattern.test(url));
 }
 
-const PROTOCOL_TYPES: Partial<Record<ResourceType, Protocol.Network.ResourceType>> = {
+/** What requests can be stopped by, without a look at any other. */
+const EXACT_TYPES: Partial<Record<string, Protocol.Network.ResourceType>> = {
   document: "Document",
   stylesheet: "Stylesheet",
   image: "Image",
   media: "Media",
   font: "Font",
   script: "Script",
-  texttrack: "TextTrack",
-  xhr: "XHR",
-  fetch: "Fetch",
-  prefetch: "Prefetch",
-  eventsource: "EventSource",
-  manifest: "Manifest",
-  signedexchange: "SignedExchange",
-  ping: "Ping",
-  cspviolationreport: "CSPViolationReport",
-  preflight: "Preflight",
-  other: "Other",
 };
 
 function fetchPattern(type: ResourceType): Protocol.Fetch.RequestPattern[] {
-  const resourceType = PROTOCOL_TYPES[type];
+  const resourceType = EXACT_TYPES[type];
   return resourceType === undefined ? [] : [{ resourceType }];
 }
