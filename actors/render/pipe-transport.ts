@@ -60,7 +60,7 @@ export class PipeTransport implements ConnectionTransport {
     this.#bytes += part.length;
     // Of a message that is too long only the length is kept, until its end comes by.
     if (this.#bytes > this.#messageBytesMax) this.#parts = [];
-    else this.#parts.push(part);
+    else if (part.length > 0) this.#parts.push(part);
   }
 
   #deliver(): void {

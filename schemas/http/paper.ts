@@ -19,7 +19,7 @@ export const PAPER_SIZES = {
 export type PaperFormat = keyof typeof PAPER_SIZES;
 
 const FORMATS = Object.keys(PAPER_SIZES) as PaperFormat[];
-const PX_PER_UNIT = { px: 1, in: 96, cm: 96 / 2.54, mm: 96 / 25.4 };
+const UNITS_PER_INCH = { px: 96, in: 1, cm: 2.54, mm: 25.4 };
 const LENGTH = /^(\d+(?:\.\d*)?|\.\d+)\s*(px|in|cm|mm)?$/i;
 const LENGTH_RULE = `Expected pixels as a number, or a number with px, in, cm or mm, from 0 to ${PAPER_INCHES_MAX}in`;
 
@@ -77,11 +77,11 @@ export function contentAreaOf(options: PaperOptions) {
 
 /** NaN for what is no length. */
 function inchesOf(length: Length): number {
-  if (typeof length === "number") return length / PX_PER_UNIT.in;
+  if (typeof length === "number") return length / UNITS_PER_INCH.px;
   const [, digits, unit] = LENGTH.exec(length.trim()) ?? [];
   if (digits === undefined) return Number.NaN;
-  const pixels = PX_PER_UNIT[(unit?.toLowerCase() ?? "px") as keyof typeof PX_PER_UNIT];
-  return (Number(digits) * pixels) / PX_PER_UNIT.in;
+  const name = (unit?.toLowerCase() ?? "px") as keyof typeof UNITS_PER_INCH;
+  return Number(digits) / UNITS_PER_INCH[name];
 }
 
 function isLength(inches: number): boolean {

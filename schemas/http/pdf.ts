@@ -57,6 +57,8 @@ export const PdfOptions = z
     timeout: z.int().min(1).max(PRINT_TIMEOUT_MS_MAX).default(PRINT_TIMEOUT_MS),
   })
   .superRefine((options, context) => {
+    // Lengths that are wrong in themselves leave no area to speak of.
+    if (context.issues.length > 0) return;
     const content = contentAreaOf(options);
     const refused = (path: string, message: string) =>
       context.addIssue({ code: "custom", path: [path], message });
