@@ -93,8 +93,12 @@ export async function startActors(
       shards: String(host.placement.openShards),
       activations: String(host.activations),
     }),
-    counts: () => counts.all(),
-    subject: ({ kind }) => callSubject("*", `${kind}.>`),
+    endpoints: () =>
+      counts.all().map(({ kind, message, ...counted }) => ({
+        ...counted,
+        name: `${kind}_${message}`,
+        subject: callSubject("*", `${kind}.>`),
+      })),
   });
   return {
     missing: () => (host.placement.isComplete ? [] : ["an owner for every shard"]),
@@ -125,15 +129,30 @@ export async function startBrowserWorkers(
   const host = new WorkerHost({ bus, clock, logger, counts, definitions: [definition] });
   host.start();
   exposeCounts(registry, "browser", counts);
+  exposeGauge(registry, "browsers", "Browsers that run", () => pool.pids.length);
+  exposeGauge(
+    registry,
+    "browser_contexts_in_use",
+    "Browser contexts in the hands of tasks",
+    () => pool.contextsInUse,
+  );
   const service = new Service({
     bus,
     clock,
     version,
     name: "trunkline-browser",
     description: "Renders pages in headless Chromium",
-    metadata: () => ({ slots: String(interactive), browsers: pool.pids.join(" ") }),
-    counts: () => counts.all(),
-    subject: ({ kind }) => taskSubject(kind, "*"),
+    metadata: () => ({
+      slots: `interactive ${interactive}, batch ${cores}`,
+      browsers: String(pool.pids.length),
+      contextsInUse: String(pool.contextsInUse),
+    }),
+    endpoints: () =>
+      counts.all().map(({ kind, message, ...counted }) => ({
+        ...counted,
+        name: `${kind}_${message}`,
+        subject: taskSubject(kind, laneOf(render, message)),
+      })),
   });
   return {
     missing: () => [],
@@ -144,6 +163,9 @@ export async function startBrowserWorkers(
     },
   };
 }
+
+/** Any, of a message that is not known. */
+const laneOf = ({ messages }: TaskContract, message: string) => messages[message]?.lane ?? "*";
 
 /** For operators, who see it in leases: this machine and process, in the characters of a key. */
 const hostName = () =>

@@ -11,6 +11,7 @@ import { requestLog } from "./middleware/request-log.ts";
 import { requestMetrics } from "./middleware/request-metrics.ts";
 import { securityHeaders } from "./middleware/security-headers.ts";
 import { traceRequests } from "./middleware/trace-requests.ts";
+import type { RequestCounts } from "./request-counts.ts";
 import type { Route } from "./route.ts";
 import { routeRouter } from "./route-router.ts";
 import { accountRoutes } from "./routes/accounts.ts";
@@ -25,6 +26,8 @@ export interface GatewayParts {
   config: GatewayConfig;
   logger: Logger;
   registry: Registry;
+  /** Of this process, for the operators of the bus. */
+  counts: RequestCounts;
   /** Names what this process still needs before it can serve. */
   missing: () => readonly string[];
   now: () => number;
@@ -35,10 +38,12 @@ export function buildApp({
   config,
   logger,
   registry,
+  counts,
   missing,
   now,
 }: GatewayParts): Express {
   const routes = routeTable({ actors, config, now });
+  for (const route of routes) counts.add(route);
   const app = express();
   app.disable("x-powered-by");
   app.disable("etag");
@@ -51,7 +56,7 @@ export function buildApp({
   app.use(healthRouter(missing));
   app.use(metricsRouter(registry));
   app.use(requestLog);
-  app.use(requestMetrics(registry));
+  app.use(requestMetrics(registry, counts));
   if (config.otlpEndpoint !== undefined) app.use(traceRequests);
   app.use(docsRouter(routes, config.publicUrl));
   app.use("/v4", routeRouter(routes, { actors, requestsPerWindow: config.requestsPerWindow }));

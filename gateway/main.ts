@@ -16,6 +16,7 @@ import { buildApp } from "./app.ts";
 import { firstStart } from "./first-start.ts";
 import type { GatewayConfig } from "./gateway-config.ts";
 import { listen } from "./listen.ts";
+import { type RequestCount, RequestCounts } from "./request-counts.ts";
 import { type SocketRoute, socketRouter } from "./sockets/socket-router.ts";
 
 /** What requests in flight may take of the time for a stop; the rest is for the parts that stop after the gateway. */
@@ -37,6 +38,8 @@ export interface GatewayContext {
 export interface RunningGateway {
   name: "gateway";
   port: number;
+  /** What it has answered so far, by route. */
+  counts(): readonly RequestCount[];
   /** Lets requests in flight finish, for as long as the configuration allows. */
   stop(): Promise<void>;
 }
@@ -46,11 +49,13 @@ export async function startGateway(context: GatewayContext): Promise<RunningGate
   const { actors, config, logger, registry = new Registry(), missing = () => [] } = context;
   collectDefaultMetrics({ register: registry });
   let started = false;
+  const counts = new RequestCounts();
   const app = buildApp({
     actors,
     config,
     logger,
     registry,
+    counts,
     missing: () => [...missing(), ...(started ? [] : ["the first account"])],
     now: () => Date.now(),
   });
@@ -82,7 +87,7 @@ export async function startGateway(context: GatewayContext): Promise<RunningGate
     throw error;
   }
   started = true;
-  return { name: "gateway", port, stop };
+  return { name: "gateway", port, counts: () => counts.all(), stop };
 
   async function stop(): Promise<void> {
     stopping = true;

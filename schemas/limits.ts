@@ -267,8 +267,6 @@ export const BUS_CONNECT_MS = 5_000;
 export const QUEUE_FIGURES_KEPT_MS = 5_000;
 /** Past it metrics are shown without the figures of the bus. */
 export const QUEUE_FIGURES_MS_MAX = 2_000;
-/** How long a command of an operator waits for the hosts to answer: they do in milliseconds. */
-export const HOSTS_ANSWER_MS = 500;
 /** How long a question to the bus itself may take before its outcome counts as unknown. */
 export const BUS_REQUEST_MS = 5_000;
 /** Copies of a shard's mail the client library holds ahead of the handlers. */

@@ -76,7 +76,7 @@ export const shardSubjects = (shard: number) => `shard.${shard}.>`;
 export const mailSubject = (shard: number, address: string) => `mail.${shard}.${address}`;
 export const mailSubjects = (shard: number) => `mail.${shard}.>`;
 /** How much of a shard's outbox has been published; in the same stream as mail, so that one batch holds both. */
-export const sentSubject = (shard: number) => `sent.${shard}`;
+export const sentSubject = (shard: number | "*") => `sent.${shard}`;
 
 export const taskSubject = (kind: string, lane: string) => `task.${kind}.${lane}`;
 export const taskConsumer = (kind: string, lane: string) => `${kind}-${lane}`;

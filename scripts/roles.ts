@@ -5,6 +5,8 @@ import { type RunningPart, startActors, startBrowserWorkers, TASKS } from "../ac
 import { BusActorClient } from "../actors/runtime/actor-client.ts";
 import { Bus } from "../actors/runtime/bus.ts";
 import { systemClock as clock } from "../actors/runtime/clock.ts";
+import { exposeQueues } from "../actors/runtime/queue-metrics.ts";
+import { Service } from "../actors/runtime/service.ts";
 import { declareStreams } from "../deploy/streams.ts";
 import { startGateway } from "../gateway/main.ts";
 import { startHealthServer } from "./health-server.ts";
@@ -20,6 +22,8 @@ const DRAIN_SHARE = 0.5;
 const parts: Pick<RunningPart, "missing">[] = [];
 /** Metrics of this process, whatever roles it has. */
 const registry = new Registry();
+/** By the role that starts first, which is the last to close its connection. */
+let queuesExposed = false;
 
 export const roles: readonly RoleStart[] = [
   {
@@ -69,10 +73,24 @@ async function startGatewayRole(context: RoleContext): Promise<RunningRole> {
       ...parts.flatMap((part) => part.missing()),
     ],
   });
+  const service = new Service({
+    bus,
+    clock,
+    version: version(),
+    name: "trunkline-gateway",
+    description: "Answers HTTP requests, an endpoint a route",
+    endpoints: () =>
+      gateway.counts().map(({ id, endpoint, ...counted }) => ({
+        ...counted,
+        name: id,
+        subject: endpoint,
+      })),
+  });
   return {
     name: "gateway",
     async stop() {
       await gateway.stop();
+      service.stop();
       await bus.close();
     },
   };
@@ -87,7 +105,8 @@ async function startHealthRole({ config, logger }: RoleContext): Promise<Running
 }
 
 /** A connection of its own for each role, so that large answers of one hold up no other. */
-async function connect({ natsUrl, natsCredentials, config }: RoleContext, role: string) {
+async function connect(context: RoleContext, role: string): Promise<Bus> {
+  const { natsUrl, natsCredentials, config, logger } = context;
   const bus = await Bus.connect({
     url: natsUrl,
     name: `trunkline-${role}`,
@@ -95,6 +114,8 @@ async function connect({ natsUrl, natsCredentials, config }: RoleContext, role: 
   });
   const { replicas } = config;
   await declareStreams(bus.jetstream, { replicas, buckets: BUCKETS, tasks: TASKS });
+  if (!queuesExposed) exposeQueues({ bus, clock, logger, registry });
+  queuesExposed = true;
   return bus;
 }
 

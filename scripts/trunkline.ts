@@ -1,10 +1,14 @@
 /** The command line: finds the command that was asked for and runs it. */
 import { adminDead } from "./admin/admin-dead.ts";
+import { adminShards } from "./admin/admin-shards.ts";
+import { adminTasks } from "./admin/admin-tasks.ts";
 import { UsageError } from "./admin/usage-error.ts";
 
 const HELP = `Usage: trunkline <command>
 
 For operators, on a machine that reaches the bus (TRUNKLINE_NATS_URL, or the embedded one of TRUNKLINE_DATA):
+  admin shards                    which host owns which shards, and whether it lives
+  admin tasks                     what waits and runs in each lane
   admin dead list                 messages nobody could handle, the oldest first
   admin dead show <number>        one of them, whole
   admin dead retry <number>|--all send it again, and forget it
@@ -16,6 +20,8 @@ process.exitCode = await main(process.argv.slice(2));
 async function main([area, noun, ...rest]: string[]): Promise<number> {
   try {
     if (area === "admin" && noun === "dead") await adminDead(rest, process.env);
+    else if (area === "admin" && noun === "shards") await adminShards(rest, process.env);
+    else if (area === "admin" && noun === "tasks") await adminTasks(rest, process.env);
     else if (area === undefined || area === "help" || area === "--help" || area === "-h") {
       console.log(HELP.trimEnd());
     } else {

@@ -13,7 +13,7 @@ import {
   type MsgHdrs,
   type NatsConnection,
 } from "@nats-io/transport-node";
-import { BUS_REQUEST_MS } from "../../schemas/limits.ts";
+import { BUS_CONNECT_MS, BUS_REQUEST_MS } from "../../schemas/limits.ts";
 import { readBusAddress } from "./bus-address.ts";
 
 export interface BusOptions {
@@ -52,6 +52,7 @@ export class Bus {
       reconnectJitter: 50,
       pingInterval: 2_000,
       maxPingOut: 2,
+      timeout: BUS_CONNECT_MS,
       // A stack trace for each request costs a third of them.
       noAsyncTraces: true,
     }).catch((cause: unknown) => {

@@ -1,5 +1,5 @@
 /** Mail and reminders nobody could handle: kept with their error until an operator retries or drops them. */
-import type { StoredMsg } from "@nats-io/jetstream";
+import { JetStreamApiError, type StoredMsg } from "@nats-io/jetstream";
 import type { Logger } from "pino";
 import { z } from "zod";
 import { READER_RETRY_MS } from "../../schemas/limits.ts";
@@ -8,6 +8,9 @@ import type { Delivery } from "./activation.ts";
 import { writeAtomically } from "./atomic-batch.ts";
 import type { Bus } from "./bus.ts";
 import type { Clock } from "./clock.ts";
+
+// nats-server's errors.json: 10057 delete of a message failed, as it is not there; 10043 no such sequence.
+const GONE = new Set([10043, 10057]);
 
 const StoredLetter = z.object({
   message: z.string(),
@@ -48,12 +51,13 @@ export async function bury(
   }
 }
 
-/** The letters, the oldest first. */
+/** The letters there are by now, the oldest first. Those that come meanwhile, of a retry that failed, are left out. */
 export async function* listDeadLetters(bus: Bus): AsyncGenerator<DeadLetter> {
-  let next = 1;
-  for (;;) {
+  const { state } = await bus.jetstream.streams.info(STREAMS.dead);
+  let next = state.first_seq;
+  while (next <= state.last_seq) {
     const found = await bus.readNext(STREAMS.dead, deadSubject(">"), next);
-    if (!found) return;
+    if (!found || found.seq > state.last_seq) return;
     yield readLetter(found);
     next = found.seq + 1;
   }
@@ -78,8 +82,13 @@ export async function retryDeadLetter(bus: Bus, letter: DeadLetter): Promise<voi
   await dropDeadLetter(bus, letter);
 }
 
+/** Does nothing where somebody else has dropped it. */
 export async function dropDeadLetter(bus: Bus, { sequence }: DeadLetter): Promise<void> {
-  await bus.jetstream.streams.deleteMessage(STREAMS.dead, sequence, false);
+  try {
+    await bus.jetstream.streams.deleteMessage(STREAMS.dead, sequence, false);
+  } catch (error) {
+    if (!(error instanceof JetStreamApiError) || !GONE.has(error.code)) throw error;
+  }
 }
 
 function readLetter(stored: StoredMsg): DeadLetter {

@@ -1,4 +1,5 @@
 /** How many messages of each kind a process has handled, how many it refused, and how long that took. */
+import { ActorError } from "../../schemas/errors.ts";
 import type { Answer } from "./activation.ts";
 
 export interface MessageCounts {
@@ -15,12 +16,13 @@ export interface MessageCounts {
 const UNKNOWN = "(unknown)";
 
 export class ServiceCounts {
-  readonly #known: ReadonlyMap<string, ReadonlySet<string>>;
   readonly #counts = new Map<string, MessageCounts>();
 
   /** `known`: the messages of each kind that are counted by name. */
   constructor(known: ReadonlyMap<string, ReadonlySet<string>>) {
-    this.#known = known;
+    for (const [kind, messages] of known) {
+      for (const message of messages) this.#begin(kind, message);
+    }
   }
 
   count(kind: string, message: string, answer: Answer, ms: number): void {
@@ -28,29 +30,33 @@ export class ServiceCounts {
     const counts = this.#of(kind, message);
     counts.requests += 1;
     counts.ms += ms;
-    if ("refusal" in answer) {
-      counts.errors += 1;
-      counts.lastError = `${answer.refusal.code}: ${answer.refusal.message}`;
-    }
+    if ("refusal" in answer) this.fail(kind, message, answer.refusal);
   }
 
-  /** Every known message, also those nobody has sent yet. */
+  /** A message that is, or will be, counted among the requests has failed for good. */
+  fail(kind: string, message: string, error: Error): void {
+    const counts = this.#of(kind, message);
+    counts.errors += 1;
+    counts.lastError =
+      error instanceof ActorError ? `${error.code}: ${error.message}` : error.message;
+  }
+
+  /** Every known message in the order they were named, also those nobody has sent yet. */
   all(): MessageCounts[] {
-    for (const [kind, messages] of this.#known) {
-      for (const message of messages) this.#of(kind, message);
-    }
     return [...this.#counts.values()];
   }
 
   #of(kind: string, message: string): MessageCounts {
-    const known = this.#known.get(kind)?.has(message) ?? false;
-    const id = known ? `${kind}.${message}` : UNKNOWN;
-    let counts = this.#counts.get(id);
-    if (!counts) {
-      const named = known ? { kind, message } : { kind: UNKNOWN, message: UNKNOWN };
-      counts = { ...named, requests: 0, errors: 0, lastError: "", ms: 0 };
-      this.#counts.set(id, counts);
-    }
+    return (
+      this.#counts.get(`${kind}.${message}`) ??
+      this.#counts.get(`${UNKNOWN}.${UNKNOWN}`) ??
+      this.#begin(UNKNOWN, UNKNOWN)
+    );
+  }
+
+  #begin(kind: string, message: string): MessageCounts {
+    const counts = { kind, message, requests: 0, errors: 0, lastError: "", ms: 0 };
+    this.#counts.set(`${kind}.${message}`, counts);
     return counts;
   }
 }

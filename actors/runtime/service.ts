@@ -3,7 +3,6 @@ import { randomBytes } from "node:crypto";
 import type { Subscription } from "@nats-io/transport-node";
 import type { Bus } from "./bus.ts";
 import type { Clock } from "./clock.ts";
-import type { MessageCounts } from "./service-counts.ts";
 
 export interface ServiceParts {
   bus: Bus;
@@ -12,11 +11,21 @@ export interface ServiceParts {
   name: string;
   version: string;
   description: string;
-  metadata(): Readonly<Record<string, string>>;
-  /** One endpoint a message; asked for at each question. */
-  counts(): readonly MessageCounts[];
-  /** The subject a message of this kind arrives at, for those who read the list. */
-  subject(counts: MessageCounts): string;
+  metadata?(): Readonly<Record<string, string>>;
+  /** Asked for at each question. */
+  endpoints(): readonly ServiceEndpoint[];
+}
+
+/** What a role does under one name, and how often it did. */
+export interface ServiceEndpoint {
+  name: string;
+  /** Where requests arrive, for those who read the list. */
+  subject: string;
+  requests: number;
+  errors: number;
+  lastError: string;
+  /** Milliseconds from arrival to answer, added up. */
+  ms: number;
 }
 
 /** Answers the discovery questions until `stop`. */
@@ -51,15 +60,15 @@ export class Service {
   }
 
   #identity(response: "ping" | "info" | "stats") {
-    const { name, version, metadata } = this.#parts;
+    const { name, version } = this.#parts;
     const type = `io.nats.micro.v1.${response}_response`;
-    return { type, name, id: this.#id, version, metadata: metadata() };
+    return { type, name, id: this.#id, version, metadata: this.#parts.metadata?.() ?? {} };
   }
 
   #information() {
-    const endpoints = this.#parts.counts().map((counts) => ({
-      name: endpointName(counts),
-      subject: this.#parts.subject(counts),
+    const endpoints = this.#parts.endpoints().map(({ name, subject }) => ({
+      name: endpointName(name),
+      subject,
       queue_group: "",
       metadata: {},
     }));
@@ -67,15 +76,15 @@ export class Service {
   }
 
   #statistics() {
-    const endpoints = this.#parts.counts().map((counts) => ({
-      name: endpointName(counts),
-      subject: this.#parts.subject(counts),
+    const endpoints = this.#parts.endpoints().map((endpoint) => ({
+      name: endpointName(endpoint.name),
+      subject: endpoint.subject,
       queue_group: "",
-      num_requests: counts.requests,
-      num_errors: counts.errors,
-      last_error: counts.lastError,
-      processing_time: nanoseconds(counts.ms),
-      average_processing_time: counts.requests === 0 ? 0 : nanoseconds(counts.ms / counts.requests),
+      num_requests: endpoint.requests,
+      num_errors: endpoint.errors,
+      last_error: endpoint.lastError,
+      processing_time: nanoseconds(endpoint.ms),
+      average_processing_time: nanoseconds(endpoint.ms / Math.max(1, endpoint.requests)),
     }));
     return { ...this.#identity("stats"), started: this.#started, endpoints };
   }
@@ -85,5 +94,4 @@ const NANOSECONDS = 1_000_000;
 const nanoseconds = (ms: number) => Math.round(ms * NANOSECONDS);
 
 /** Letters, digits, `-` and `_`, as the protocol has it. */
-const endpointName = ({ kind, message }: MessageCounts) =>
-  `${kind}_${message}`.replace(/[^\w-]/g, "_");
+const endpointName = (name: string) => name.replace(/[^\w-]/g, "");

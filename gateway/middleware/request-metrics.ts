@@ -2,10 +2,11 @@
 import type { RequestHandler } from "express";
 import { Counter, Gauge, Histogram, type Registry } from "prom-client";
 import { localsOf } from "../locals.ts";
+import type { RequestCounts } from "../request-counts.ts";
 
 const METHODS = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]);
 
-export function requestMetrics(registry: Registry): RequestHandler {
+export function requestMetrics(registry: Registry, counts: RequestCounts): RequestHandler {
   const registers = [registry];
   const requests = new Counter({
     name: "trunkline_http_requests_total",
@@ -32,9 +33,12 @@ export function requestMetrics(registry: Registry): RequestHandler {
     response.once("close", () => {
       inFlight.dec();
       const method = METHODS.has(request.method) ? request.method : "other";
-      const route = localsOf(response).route?.path ?? "other";
-      requests.inc({ method, route, status: response.statusCode });
-      durations.observe({ method, route }, (performance.now() - startedAt) / 1_000);
+      const { route } = localsOf(response);
+      const path = route?.path ?? "other";
+      const ms = performance.now() - startedAt;
+      requests.inc({ method, route: path, status: response.statusCode });
+      durations.observe({ method, route: path }, ms / 1_000);
+      counts.count(route?.id, response.statusCode, ms);
     });
     next();
   };

@@ -17,6 +17,7 @@ import { newToken } from "../api-token-text.ts";
 import { buildApp, routeTable } from "../app.ts";
 import type { GatewayConfig } from "../gateway-config.ts";
 import { openApiDocument } from "../openapi.ts";
+import { RequestCounts } from "../request-counts.ts";
 import { checkDeclared } from "./declared-answers.ts";
 import { type TestPrinter, testPrinter } from "./test-printer.ts";
 
@@ -108,6 +109,7 @@ export async function testGateway({
     config: wholeConfig,
     logger,
     registry: new Registry(),
+    counts: new RequestCounts(),
     missing,
     now,
   };

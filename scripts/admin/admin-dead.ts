@@ -1,5 +1,5 @@
 /** `trunkline admin dead`: lists, shows, retries and drops messages nobody could handle. */
-import { Bus } from "../../actors/runtime/bus.ts";
+import type { Bus } from "../../actors/runtime/bus.ts";
 import {
   type DeadLetter,
   dropDeadLetter,
@@ -7,8 +7,8 @@ import {
   listDeadLetters,
   retryDeadLetter,
 } from "../../actors/runtime/dead-letters.ts";
-import { busOf } from "./bus-of.ts";
 import { UsageError } from "./usage-error.ts";
+import { withBus } from "./with-bus.ts";
 
 const ERROR_CHARACTERS = 80;
 
@@ -26,20 +26,29 @@ export async function adminDead(
     const expected = needed === 0 ? "nothing after it" : "one number, or --all";
     throw new UsageError(`Cannot run "admin dead ${verb}": expected ${expected}`);
   }
-  const bus = await Bus.connect({ ...(await busOf(environment)), name: "trunkline-admin" });
-  try {
-    if (verb === "list") await list(bus);
-    else if (verb === "show") console.log(JSON.stringify(await one(bus, which), undefined, 2));
-    else if (verb === "retry") await each(bus, which, "sent again", retryDeadLetter);
-    else await each(bus, which, "dropped", dropDeadLetter);
-  } finally {
-    await bus.close();
+  // Before the bus is asked for: a mistyped number shall not wait for it.
+  const sequence = needed === 0 || (which === "--all" && verb !== "show") ? "all" : numberOf(which);
+  await withBus(environment, async (bus) => {
+    const letters = sequence === "all" ? listDeadLetters(bus) : [await one(bus, sequence)];
+    if (verb === "list") await list(letters);
+    else if (verb === "show") await show(letters);
+    else if (verb === "retry") await each(bus, letters, "sent again", retryDeadLetter);
+    else await each(bus, letters, "dropped", dropDeadLetter);
+  });
+}
+
+type Letters = AsyncIterable<DeadLetter> | Iterable<DeadLetter>;
+
+async function show(letters: Letters): Promise<void> {
+  for await (const letter of letters) {
+    const buriedAt = new Date(letter.buriedAt).toISOString();
+    console.log(JSON.stringify({ ...letter, buriedAt }, undefined, 2));
   }
 }
 
-async function list(bus: Bus): Promise<void> {
+async function list(letters: Letters): Promise<void> {
   let count = 0;
-  for await (const letter of listDeadLetters(bus)) {
+  for await (const letter of letters) {
     const { sequence, address, message, tries, buriedAt, error } = letter;
     const [line = ""] = error.split("\n");
     const columns = [
@@ -57,25 +66,26 @@ async function list(bus: Bus): Promise<void> {
 
 async function each(
   bus: Bus,
-  which: string | undefined,
+  letters: Letters,
   done: string,
   act: (bus: Bus, letter: DeadLetter) => Promise<void>,
 ): Promise<void> {
-  // All are read before the first is acted on: one that fails again becomes a new letter, and is left alone.
-  const letters =
-    which === "--all" ? await Array.fromAsync(listDeadLetters(bus)) : [await one(bus, which)];
-  for (const letter of letters) {
+  let count = 0;
+  for await (const letter of letters) {
     await act(bus, letter);
     console.log(`${letter.sequence}  ${letter.address}  ${letter.message}  ${done}`);
+    count += 1;
   }
-  if (letters.length === 0) console.log("No dead letters");
+  if (count === 0) console.log("No dead letters");
 }
 
-async function one(bus: Bus, which: string | undefined): Promise<DeadLetter> {
+function numberOf(which: string | undefined): number {
   const sequence = Number(which);
-  if (!Number.isSafeInteger(sequence) || sequence < 1) {
-    throw new UsageError(`Cannot find dead letter: expected its number, found "${which}"`);
-  }
+  if (/^\d+$/.test(which ?? "") && Number.isSafeInteger(sequence) && sequence > 0) return sequence;
+  throw new UsageError(`Cannot find dead letter: expected its number, found "${which}"`);
+}
+
+async function one(bus: Bus, sequence: number): Promise<DeadLetter> {
   const letter = await findDeadLetter(bus, sequence);
   if (!letter) throw new Error(`Cannot find dead letter ${sequence}: there is none of that number`);
   return letter;

@@ -1,0 +1,64 @@
+/** What waits on the bus: tasks of each lane, mail, and dead letters. */
+import { JetStreamApiError } from "@nats-io/jetstream";
+import { STREAMS, sentSubject } from "../../schemas/subjects.ts";
+import type { Bus } from "./bus.ts";
+
+export interface Queues {
+  lanes: Lane[];
+  /** Messages from actor to actor whose effect is not durable yet. */
+  mail: number;
+  deadLetters: number;
+}
+
+export interface Lane {
+  kind: string;
+  lane: string;
+  /** No worker has taken them. */
+  waiting: number;
+  running: number;
+  /** When the first of those waiting and running was sent; undefined where there is none. */
+  oldestAt: Date | undefined;
+}
+
+const NO_MESSAGE_FOUND = 10037;
+
+export async function readQueues(bus: Bus): Promise<Queues> {
+  const [lanes, mail, dead] = await Promise.all([
+    readLanes(bus),
+    // Beside the mail lies one message a shard that says how much of its outbox was sent.
+    bus.jetstream.streams.info(STREAMS.mail, { subjects_filter: sentSubject("*") }),
+    bus.jetstream.streams.info(STREAMS.dead),
+  ]);
+  const marks = Object.values(mail.state.subjects ?? {}).reduce((sum, count) => sum + count, 0);
+  return { lanes, mail: mail.state.messages - marks, deadLetters: dead.state.messages };
+}
+
+async function readLanes(bus: Bus): Promise<Lane[]> {
+  const lanes: Promise<Lane>[] = [];
+  for await (const consumer of bus.jetstream.consumers.list(STREAMS.tasks)) {
+    const subject = consumer.config.filter_subject ?? "";
+    const [, kind = "", lane = ""] = subject.split(".");
+    const { num_pending: waiting, num_ack_pending: running } = consumer;
+    const empty = waiting === 0 && running === 0;
+    lanes.push(
+      (async () => {
+        const oldestAt = empty ? undefined : await firstSentAt(bus, subject);
+        return { kind, lane, waiting, running, oldestAt };
+      })(),
+    );
+  }
+  return (await Promise.all(lanes)).sort((a, b) => nameOf(a).localeCompare(nameOf(b)));
+}
+
+async function firstSentAt(bus: Bus, subject: string): Promise<Date | undefined> {
+  try {
+    const query = { seq: 1, next_by_subj: subject };
+    return (await bus.jetstream.streams.getMessage(STREAMS.tasks, query))?.time;
+  } catch (error) {
+    // It has been done meanwhile.
+    if (error instanceof JetStreamApiError && error.code === NO_MESSAGE_FOUND) return undefined;
+    throw error;
+  }
+}
+
+const nameOf = ({ kind, lane }: Lane) => `${kind}.${lane}`;

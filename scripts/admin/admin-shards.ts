@@ -1,0 +1,40 @@
+/** `trunkline admin shards`: which host owns which shards, and whether it lives. */
+import { type OwningHost, readShardOwners } from "../../actors/runtime/shard-owners.ts";
+import { SHARDS } from "../../schemas/limits.ts";
+import { age } from "./age.ts";
+import { table } from "./table.ts";
+import { UsageError } from "./usage-error.ts";
+import { withBus } from "./with-bus.ts";
+
+export async function adminShards(
+  surplus: readonly string[],
+  environment: NodeJS.ProcessEnv,
+): Promise<void> {
+  if (surplus.length > 0)
+    throw new UsageError('Cannot run "admin shards": expected nothing after it');
+  const { hosts, free } = await withBus(environment, readShardOwners);
+  if (hosts.length > 0) {
+    const heading = ["HOST", "LEASE", "RENEWED", "OWNED", "SHARDS"];
+    console.log(`${table(heading, hosts.map(rowOf))}\n`);
+  }
+  const gone = hosts.flatMap(({ lease, shards }) => (lease === "gone" ? shards : []));
+  const unowned = [...free, ...gone].sort((a, b) => a - b);
+  const owned = SHARDS - unowned.length;
+  const rest = unowned.length === 0 ? "" : `; nobody answers for ${ranges(unowned)}`;
+  console.log(`${owned} of ${SHARDS} shards have an owner${rest}`);
+}
+
+function rowOf({ id, lease, renewedAt, shards }: OwningHost) {
+  return [id, lease, renewedAt ? `${age(renewedAt)} ago` : "-", shards.length, ranges(shards)];
+}
+
+/** `0-2 5 7-9`, of ascending numbers. */
+export function ranges(numbers: readonly number[]): string {
+  const found: [number, number][] = [];
+  for (const number of numbers) {
+    const last = found.at(-1);
+    if (last && last[1] === number - 1) last[1] = number;
+    else found.push([number, number]);
+  }
+  return found.map(([from, to]) => (from === to ? `${from}` : `${from}-${to}`)).join(" ");
+}

@@ -1,0 +1,23 @@
+/** `trunkline admin tasks`: what waits and runs in each lane, and since when. */
+import { type Lane, readQueues } from "../../actors/runtime/queues.ts";
+import { LANE_TASKS_MAX } from "../../schemas/limits.ts";
+import { age } from "./age.ts";
+import { table } from "./table.ts";
+import { UsageError } from "./usage-error.ts";
+import { withBus } from "./with-bus.ts";
+
+export async function adminTasks(
+  surplus: readonly string[],
+  environment: NodeJS.ProcessEnv,
+): Promise<void> {
+  if (surplus.length > 0)
+    throw new UsageError('Cannot run "admin tasks": expected nothing after it');
+  const { lanes } = await withBus(environment, readQueues);
+  if (lanes.length === 0) console.log("No lanes");
+  else console.log(table(["LANE", "WAITING", "RUNNING", "OLDEST"], lanes.map(rowOf)));
+}
+
+function rowOf({ kind, lane, waiting, running, oldestAt }: Lane) {
+  const full = waiting + running >= LANE_TASKS_MAX ? "  full" : "";
+  return [`${kind}.${lane}`, waiting, running, `${oldestAt ? age(oldestAt) : "-"}${full}`];
+}
