@@ -4,14 +4,14 @@ import type { Logger } from "pino";
 import { ActorError } from "../../schemas/errors.ts";
 import { HAND_OVER_MS_MAX, HAND_OVER_POLL_MS, HOST_CALLS_MAX } from "../../schemas/limits.ts";
 import { readAddress, shardSubjects, stateBucket, stateSubjects } from "../../schemas/subjects.ts";
-import type { Answer, IncomingCall } from "./activation.ts";
+import type { Answer, Delivery, IncomingCall } from "./activation.ts";
 import { Activations } from "./activations.ts";
 import type { Bus } from "./bus.ts";
 import { readCall } from "./call-wire.ts";
 import type { Clock } from "./clock.ts";
 import { bury } from "./dead-letters.ts";
 import type { AnyActorDefinition } from "./define-actor.ts";
-import { readMail, readReminders } from "./delivery-reader.ts";
+import { type ReaderParts, readMail, readReminders } from "./delivery-reader.ts";
 import { GroupCommit } from "./group-commit.ts";
 import { Outbox } from "./outbox.ts";
 import { OutboxRelay, readSentMark } from "./outbox-relay.ts";
@@ -79,7 +79,10 @@ export class ActorHost {
       load: (shard, definition, address) => this.#storeOf(shard.number).load(definition, address),
       markDirty: (activation) => this.#commitOf(activation.shard).add(activation),
       answerRead: (shard, _, respond, answer) => this.#answerRead(shard, respond, answer),
-      bury: (...letter) => bury({ bus, clock, logger }, ...letter),
+      bury: async (address, delivery, error) => {
+        parts.counts.fail(kindOf(address), delivery.message, error);
+        await bury({ bus, clock, logger }, address, delivery, error);
+      },
     });
     this.placement = new Placement({
       bus,
@@ -132,7 +135,9 @@ export class ActorHost {
     });
     this.#subscriptions.set(shard, subscription);
     if (outbox.entries.length > 0) this.#relay.add(shard);
-    const deliver = this.#activations.deliver.bind(this.#activations);
+    const deliver: ReaderParts["deliver"] = (to, address, delivery) => {
+      this.#activations.deliver(to, address, this.#countDelivery(address.kind, delivery));
+    };
     void readMail({ bus, clock, logger, deliver }, shard);
     void readReminders({ bus, clock, logger, deliver }, shard);
   }
@@ -202,6 +207,17 @@ export class ActorHost {
     };
   }
 
+  /** Mail and reminders are requests too, which are over when their effect, or their dead letter, is durable. */
+  #countDelivery(kind: string, delivery: Delivery): Delivery {
+    const { clock, counts } = this.#parts;
+    const startedAt = clock.monotonic();
+    const done = () => {
+      counts.count(kind, delivery.message, { reply: "" }, clock.monotonic() - startedAt);
+      delivery.done();
+    };
+    return { ...delivery, done };
+  }
+
   /** Nothing was written that a lost fence would have stopped, so ownership is made sure of first. */
   #answerRead(shard: Shard, respond: IncomingCall["respond"], answer: Answer): void {
     if (shard.status === "gone") respond({ misdirected: true });
@@ -239,3 +255,6 @@ export class ActorHost {
     return commit;
   }
 }
+
+/** Of `<kind>.<key>`. */
+const kindOf = (address: string) => address.slice(0, address.indexOf("."));
