@@ -1,5 +1,6 @@
 /** Reads what the bus holds for one shard, mail and due reminders, in order, from what is left of it to the end. */
 import type { JsMsg } from "@nats-io/jetstream";
+import { nuid } from "@nats-io/transport-node";
 import type { Logger } from "pino";
 import { z } from "zod";
 import {
@@ -121,7 +122,8 @@ async function readForever(
   while (!signal.aborted) {
     try {
       const consumer = await bus.jetstream.jetstream().consumers.get(stream, {
-        name_prefix: `shard-${shard.number}`,
+        // A former owner may still read: two that share a name share the messages between them.
+        name_prefix: `shard-${shard.number}-${nuid.next()}`,
         filter_subjects: filter,
         opt_start_seq: next,
       });

@@ -3,6 +3,7 @@
  * is free when its owner gave it back, or the owner's lease is gone for good.
  */
 import { DeliverPolicy, type JsMsg } from "@nats-io/jetstream";
+import { nuid } from "@nats-io/transport-node";
 import type { Logger } from "pino";
 import { z } from "zod";
 import { READER_RETRY_MS, SHARDS } from "../../schemas/limits.ts";
@@ -169,7 +170,8 @@ export class Placement {
     while (!signal.aborted) {
       try {
         const consumer = await this.#bus.jetstream.jetstream().consumers.get(subjects.stream, {
-          name_prefix: "placement",
+          // Two that share a name share the messages between them.
+          name_prefix: `placement-${nuid.next()}`,
           filter_subjects: [subjects.leases, subjects.epochs],
           deliver_policy: DeliverPolicy.LastPerSubject,
         });
