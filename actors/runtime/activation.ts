@@ -9,12 +9,14 @@ import {
   MAIL_RETRY_MS_MAX,
   MAIL_TRIES_MAX,
   MAILBOX_MAX,
+  MESSAGE_BYTES_MAX,
 } from "../../schemas/limits.ts";
 import { type Change, emptyChange, isFull, mergeChanges } from "./change.ts";
 import type { Clock } from "./clock.ts";
 import type { AnyActorDefinition } from "./define-actor.ts";
 import { InvalidInput, refusalOf } from "./refusal.ts";
 import type { CallId } from "./remembered-replies.ts";
+import { RowsView } from "./rows-view.ts";
 import { deepFreeze, encodeActor, type LoadedActor } from "./stored-actor.ts";
 import { inSpan, type TraceCarrier } from "./trace.ts";
 import { readTransition } from "./transition.ts";
@@ -45,6 +47,10 @@ export interface Delivery {
   dueAt?: number;
   trace?: TraceCarrier | undefined;
   tries: number;
+  /** A commit that held it failed, with others in it or not: it shall have a commit of its own. */
+  alone?: boolean;
+  /** Why that commit failed too: the delivery is given up. */
+  refused?: ActorError;
   done(): void;
 }
 
@@ -58,8 +64,8 @@ export interface ActivationHost {
   answerRead(activation: Activation, respond: IncomingCall["respond"], answer: Answer): void;
   /** Keeps a delivery that cannot be handled for an operator. Resolves when that is durable. */
   bury(activation: Activation, delivery: Delivery, error: Error): Promise<void>;
-  /** Ends the activation; the deliveries go to the next one. */
-  restart(activation: Activation, deliveries: Delivery[]): void;
+  /** The activation has ended; what waited for it goes to the next one. */
+  restart(activation: Activation, deliveries: Delivery[], calls: IncomingCall[]): void;
 }
 
 export class Activation {
@@ -69,11 +75,16 @@ export class Activation {
   readonly shard: number;
   readonly #host: ActivationHost;
   #actor: LoadedActor | undefined;
+  #rows = new RowsView(new Map());
   #ended = false;
   /** Calls that came while the state was being loaded. */
   #mailbox: IncomingCall[] = [];
   readonly #deliveries: Delivery[] = [];
   #delivering = false;
+  /** The delivery that has the open or the present commit for itself. */
+  #isolated: Delivery | undefined;
+  /** A handler found something wrong: when what others did before is committed, the state is read anew. */
+  #broken = false;
   /** What happened since the last commit was taken, and what that commit holds. */
   #open = emptyChange();
   #committing: Change | undefined;
@@ -114,6 +125,7 @@ export class Activation {
   start(actor: LoadedActor): void {
     if (this.#ended) return;
     this.#actor = actor;
+    this.#rows = new RowsView(actor.rows);
     this.#resume();
   }
 
@@ -122,7 +134,7 @@ export class Activation {
     this.#lastUsedAt = this.#host.clock.monotonic();
     if (this.#ended) call.respond({ misdirected: true });
     else if (this.#waitingCalls >= MAILBOX_MAX) call.respond(this.#busy("its mailbox is full"));
-    else if (!this.#actor || isFull(this.#open)) this.#mailbox.push(call);
+    else if (!this.#actor || this.#isHeld) this.#mailbox.push(call);
     // Its caller has given up; by the same rule no reply need be remembered for ever.
     else if (call.deadlineAt + CLOCK_SKEW_MS_MAX < this.#host.clock.now()) {
       call.respond({ dropped: true });
@@ -168,6 +180,11 @@ export class Activation {
     for (const { respond, answer } of change?.waiting ?? []) respond(answer);
     for (const delivery of change?.delivered ?? []) delivery.done();
     if (this.#open.dirty) this.#host.markDirty(this);
+    else if (this.#broken) this.#startAnew();
+    else {
+      this.#isolated = undefined;
+      this.#resume();
+    }
   }
 
   /** The commit was surely not made and cannot be: what waited for it is refused, and the store is read again. */
@@ -176,8 +193,10 @@ export class Activation {
     const { waiting, delivered } = this.#unfinished();
     this.#ended = true;
     for (const { respond } of waiting) respond({ refusal: error });
-    const again = delivered.map((delivery) => ({ ...delivery, tries: delivery.tries + 1 }));
-    this.#host.restart(this, [...again, ...this.#deliveries]);
+    // A store that takes nothing says nothing about the delivery.
+    const refused = this.#isolated && error.code !== "unavailable" ? { refused: error } : {};
+    const again = delivered.map((delivery) => ({ ...delivery, ...refused, alone: true }));
+    this.#host.restart(this, [...again, ...this.#deliveries], []);
   }
 
   /** This host does not own the shard any more, or cannot know: callers ask again, mail is read by the next owner. */
@@ -187,11 +206,26 @@ export class Activation {
     for (const { respond } of waiting) respond({ misdirected: true });
   }
 
-  /** The state could not be read: callers are refused. Returns the deliveries, for the next activation. */
-  failToStart(error: ActorError): Delivery[] {
-    this.#ended = true;
-    for (const call of this.#mailbox) call.respond({ refusal: error });
-    return this.#deliveries;
+  /** The state could not be read: callers are refused. Returns the first delivery that waits for it all the same. */
+  failToStart(error: ActorError): Delivery | undefined {
+    const waiting = this.#mailbox;
+    this.#mailbox = [];
+    for (const call of waiting) call.respond({ refusal: error });
+    return this.#deliveries[0];
+  }
+
+  /** The first delivery is a dead letter, since the state cannot be read. */
+  giveUpFirst(): void {
+    this.#deliveries.shift()?.done();
+  }
+
+  /** Nothing is uncommitted: the next activation takes the calls and deliveries that wait. */
+  #startAnew(): void {
+    if (this.#ended) return;
+    const calls = this.#mailbox;
+    this.#mailbox = [];
+    this.end();
+    this.#host.restart(this, this.#deliveries, calls);
   }
 
   #resume(): void {
@@ -211,6 +245,11 @@ export class Activation {
     this.#open = emptyChange();
     this.#mailbox = [];
     return { waiting, delivered };
+  }
+
+  /** True while nothing may run: the open change is full, or one delivery's alone, or of a state in doubt. */
+  get #isHeld(): boolean {
+    return isFull(this.#open) || this.#isolated !== undefined || this.#broken;
   }
 
   get #waitingCalls(): number {
@@ -260,9 +299,12 @@ export class Activation {
       key: this.key,
       now: this.#host.clock.now(),
       newId: () => randomBytes(16).toString("hex"),
-      rows: actor.rows,
+      rows: this.#rows,
     });
-    const reply = schema.reply ? JSON.stringify(schema.reply.parse(transition.reply)) : "null";
+    const reply = JSON.stringify(schema.reply?.parse(transition.reply) ?? null);
+    if (Buffer.byteLength(reply) > MESSAGE_BYTES_MAX) {
+      throw new Error(`Cannot reply to ${message}: past ${MESSAGE_BYTES_MAX} bytes`);
+    }
     const effects = readTransition(this.definition, this.address, transition);
     const changed = transition.state !== actor.state || effects !== undefined || due !== undefined;
     if (!changed) return { reply, changed };
@@ -294,15 +336,18 @@ export class Activation {
 
   #deliver(): void {
     if (this.#delivering) return;
-    while (this.#actor && !this.#ended && !isFull(this.#open)) {
+    while (this.#actor && !this.#ended && !this.#isHeld) {
       const [delivery] = this.#deliveries;
       if (!delivery) return;
       if (this.#isObsolete(this.#actor, delivery)) {
         this.#deliveries.shift();
-        delivery.done();
+        this.#settle(delivery);
         continue;
       }
+      // It goes on after the commit.
+      if (delivery.alone && (this.#open.dirty || this.#committing)) return;
       try {
+        if (delivery.refused) throw delivery.refused;
         const due = delivery.dueAt === undefined ? undefined : { reminder: delivery.message };
         const actor = this.#actor;
         inSpan(this.#spanName(delivery), delivery.trace, () =>
@@ -315,8 +360,16 @@ export class Activation {
         return;
       }
       this.#deliveries.shift();
+      if (delivery.alone) this.#isolated = delivery;
       this.#finish(this.#actor, delivery);
     }
+  }
+
+  /** It needs no effect, by a state that may not be durable yet: until then the bus keeps it. */
+  #settle(delivery: Delivery): void {
+    if (this.#open.dirty) this.#open.delivered.push(delivery);
+    else if (this.#committing) this.#committing.delivered.push(delivery);
+    else delivery.done();
   }
 
   /** Mail that had its effect before, or a reminder that was taken back or set anew after it fired. */
@@ -358,11 +411,11 @@ export class Activation {
       { err: error, kind: this.definition.contract.kind, key: this.key, message },
       "handler failed",
     );
-    // What is broken inside is not carried on: the next message reads the store.
+    // What is broken inside is not carried on: the next message reads the store. What is being committed by then was
+    // right, and must be durable before anybody reads.
     if (error instanceof AssertionError) {
-      queueMicrotask(() =>
-        this.fail(new ActorError("internal_error", "Cannot go on: see the log")),
-      );
+      this.#broken = true;
+      if (!this.#open.dirty && !this.#committing) queueMicrotask(() => this.#startAnew());
     }
     return new ActorError("internal_error", `Cannot handle ${message}: see the log`);
   }
@@ -377,6 +430,7 @@ export class Activation {
     if (!this.definition.durable) {
       for (const delivery of this.#open.delivered) delivery.done();
       this.#open = emptyChange();
+      this.#isolated = undefined;
       return;
     }
     if (this.#open.dirty) return;

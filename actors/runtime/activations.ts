@@ -1,5 +1,6 @@
 /** The actors a host has in memory: loads them when a message comes, and lets them go when they are idle. */
 import type { Logger } from "pino";
+import { ZodError } from "zod";
 import { ActorError } from "../../schemas/errors.ts";
 import {
   ACTIVATION_IDLE_MS,
@@ -67,6 +68,9 @@ export class Activations {
     const address = addressOf(kind, key);
     if (definition) {
       const known = shard.activations.get(address);
+      // Mail in flight is bounded by itself; the idle actors it leaves behind are not.
+      if (!known && this.#count >= ACTIVATIONS_MAX)
+        this.#passivate({ durableMs: 0, volatileMs: 0 });
       (known ?? this.#activate(shard, definition, key)).deliver(delivery);
       return;
     }
@@ -90,7 +94,7 @@ export class Activations {
     }
   }
 
-  #activate(shard: Shard, definition: AnyActorDefinition, key: string): Activation {
+  #activate(shard: Shard, definition: AnyActorDefinition, key: string, pauseMs = 0): Activation {
     const address = addressOf(definition.contract.kind, key);
     const { markDirty, answerRead, bury } = this.#parts;
     const activation = new Activation(
@@ -100,65 +104,67 @@ export class Activations {
         markDirty,
         answerRead: (...answer) => answerRead(shard, ...answer),
         bury: (_, delivery, error) => bury(address, delivery, error),
-        restart: (ended, deliveries) => this.#restart(shard, ended, deliveries),
+        restart: (...ended) => this.#restart(shard, ...ended),
       },
       { definition, address, key, shard: shard.number },
     );
     this.#shards.add(shard);
     shard.activations.set(address, activation);
     this.#count += 1;
-    void this.#load(shard, activation);
+    void this.#load(shard, activation, pauseMs);
     return activation;
   }
 
-  async #load(shard: Shard, activation: Activation): Promise<void> {
+  /** Reads the actor, again and again while deliveries wait for it: later mail must not overtake them. */
+  async #load(shard: Shard, activation: Activation, pauseMs: number): Promise<void> {
     const { definition, address } = activation;
-    if (!definition.durable) return activation.start(decodeActor(definition, undefined, new Map()));
-    let loaded: LoadedActor;
-    try {
-      loaded = await this.#parts.load(shard, definition, address);
-    } catch (error) {
-      this.#logger.error(
-        { err: error, kind: definition.contract.kind, key: activation.key },
-        "actor not loaded",
-      );
-      return this.#afterFailedLoad(shard, activation, error);
+    const initial = () => decodeActor(definition, undefined, new Map());
+    let nextPauseMs = MAIL_RETRY_MS;
+    for (let tries = 1; ; tries++) {
+      if (pauseMs > 0) await this.#clock.wait(pauseMs);
+      if (activation.isEnded) return;
+      try {
+        const { load } = this.#parts;
+        return activation.start(
+          definition.durable ? await load(shard, definition, address) : initial(),
+        );
+      } catch (error) {
+        const waits = await this.#afterFailedLoad(activation, tries, error);
+        if (!waits) return this.#forget(shard, activation);
+      }
+      pauseMs = nextPauseMs;
+      nextPauseMs = Math.min(2 * nextPauseMs, MAIL_RETRY_MS_MAX);
     }
-    activation.start(loaded);
   }
 
-  async #afterFailedLoad(shard: Shard, activation: Activation, error: unknown): Promise<void> {
-    const refusal = new ActorError(
-      "unavailable",
-      `Cannot load ${activation.address}: see the log`,
-      {
-        retryAfterS: 1,
-      },
+  /** True when a delivery waits. Stored bytes that cannot be read make it a dead letter; a bus that is away does not. */
+  async #afterFailedLoad(activation: Activation, tries: number, error: unknown): Promise<boolean> {
+    const { definition, address, key } = activation;
+    const { kind } = definition.contract;
+    this.#logger.error({ err: error, kind, key, tries }, "actor not loaded");
+    const message = `Cannot load ${address}: see the log`;
+    const delivery = activation.failToStart(
+      new ActorError("unavailable", message, { retryAfterS: 1 }),
     );
-    const deliveries = activation.failToStart(refusal);
-    this.#forget(shard, activation);
-    const [first] = deliveries;
-    if (!first) return;
-    const again = deliveries.map((delivery) => ({ ...delivery, tries: delivery.tries + 1 }));
-    if (first.tries + 1 >= MAIL_TRIES_MAX) {
-      const cause = error instanceof Error ? error : new Error(String(error));
-      await this.#parts.bury(activation.address, first, cause);
-      first.done();
-      again.shift();
-    } else {
-      await this.#clock.wait(Math.min(MAIL_RETRY_MS * 2 ** first.tries, MAIL_RETRY_MS_MAX));
+    if (!delivery) return false;
+    const unreadable = error instanceof ZodError || error instanceof SyntaxError;
+    if (unreadable && tries >= MAIL_TRIES_MAX) {
+      await this.#parts.bury(address, delivery, error);
+      activation.giveUpFirst();
     }
-    this.#redeliver(shard, activation, again);
+    return true;
   }
 
-  #restart(shard: Shard, ended: Activation, deliveries: Delivery[]): void {
+  /** A successor takes what is to be delivered, in the same order, and deliveries after a pause: what failed at once may do so again. */
+  #restart(shard: Shard, ...[ended, deliveries, calls]: Parameters<ActivationHost["restart"]>) {
     this.#forget(shard, ended);
-    this.#redeliver(shard, ended, deliveries);
-  }
-
-  #redeliver(shard: Shard, ended: Activation, deliveries: Delivery[]): void {
-    const { kind } = ended.definition.contract;
-    for (const delivery of deliveries) this.deliver(shard, { kind, key: ended.key }, delivery);
+    if (shard.status === "gone") for (const call of calls) call.respond({ misdirected: true });
+    else if (deliveries.length + calls.length > 0) {
+      const pauseMs = deliveries.length > 0 ? MAIL_RETRY_MS : 0;
+      const next = this.#activate(shard, ended.definition, ended.key, pauseMs);
+      for (const delivery of deliveries) next.deliver(delivery);
+      for (const call of calls) next.call(call);
+    }
   }
 
   #forget(shard: Shard, activation: Activation): void {

@@ -309,8 +309,8 @@ export async function publishMail(
 }
 
 function checkedAddress(kind: string, key: string): string {
-  const address = addressOf(kind, key);
-  if (key === "" || address.length > KEY_CHARS_MAX) {
+  const address = key.isWellFormed() ? addressOf(kind, key) : "";
+  if (key === "" || address === "" || address.length > KEY_CHARS_MAX) {
     throw new ActorError(
       "invalid_request",
       `Cannot address ${kind}: a key has 1 to ${KEY_CHARS_MAX - kind.length - 1} characters`,

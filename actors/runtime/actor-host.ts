@@ -3,7 +3,14 @@ import type { Msg, Subscription } from "@nats-io/transport-node";
 import type { Logger } from "pino";
 import { ActorError } from "../../schemas/errors.ts";
 import { HAND_OVER_MS_MAX, HAND_OVER_POLL_MS, HOST_CALLS_MAX } from "../../schemas/limits.ts";
-import { readAddress, shardSubjects, stateBucket, stateSubjects } from "../../schemas/subjects.ts";
+import {
+  addressOf,
+  readAddress,
+  shardOf,
+  shardSubjects,
+  stateBucket,
+  stateSubjects,
+} from "../../schemas/subjects.ts";
 import type { Answer, Delivery, IncomingCall } from "./activation.ts";
 import { Activations } from "./activations.ts";
 import type { Bus } from "./bus.ts";
@@ -177,7 +184,12 @@ export class ActorHost {
     const { clock } = this.#parts;
     const call = readCall(msg, clock.now());
     if (!call) return;
-    const { kind, key } = readAddress(msg.subject);
+    const address = readOwnAddress(msg.subject, shard);
+    if (!address) {
+      call.respond({ refusal: new ActorError("invalid_request", NO_ADDRESS) });
+      return;
+    }
+    const { kind, key } = address;
     this.#count(kind, call);
     if (shard.status !== "open") {
       call.respond({ misdirected: true });
@@ -258,3 +270,15 @@ export class ActorHost {
 
 /** Of `<kind>.<key>`. */
 const kindOf = (address: string) => address.slice(0, address.indexOf("."));
+
+const NO_ADDRESS = "Cannot read address: a key is written as encodeKey writes it, on its own shard";
+
+/** An error thrown at what a caller wrote would end the connection's reader. */
+function readOwnAddress(subject: string, shard: Shard) {
+  try {
+    const { kind, key } = readAddress(subject);
+    return shardOf(addressOf(kind, key)) === shard.number ? { kind, key } : undefined;
+  } catch {
+    return undefined;
+  }
+}

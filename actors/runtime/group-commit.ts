@@ -113,7 +113,8 @@ export class GroupCommit {
   #writesOf(activation: Activation, shard: Shard, change: Change): Write[] | undefined {
     const { subjects, fence: expect } = shard;
     const { address } = activation;
-    const value = activation.encode();
+    const value = this.#encode(activation);
+    if (value === undefined) return undefined;
     if (Buffer.byteLength(value) > STATE_BYTES_MAX) {
       const message = `Cannot change ${address}: its state would be past ${STATE_BYTES_MAX} bytes`;
       activation.fail(new ActorError("limit_reached", message));
@@ -133,6 +134,18 @@ export class GroupCommit {
     }
     writes.push({ subject: subjects.value(address), payload: value, expect });
     return writes;
+  }
+
+  /** Fails the activation when its state is nothing JSON can carry: a fault of its handlers, which must not stop others. */
+  #encode(activation: Activation): string | undefined {
+    const { definition, key, address } = activation;
+    try {
+      return activation.encode();
+    } catch (error) {
+      this.#logger.error({ err: error, kind: definition.contract.kind, key }, "state not encoded");
+      activation.fail(new ActorError("internal_error", `Cannot change ${address}: see the log`));
+      return undefined;
+    }
   }
 
   /** Writes it all, or less and less of it while shards turn out to be lost. */

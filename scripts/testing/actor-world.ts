@@ -19,6 +19,8 @@ export interface WorldOptions {
   tasks?: readonly TaskContract[];
   buckets?: number;
   replicas?: number;
+  /** Of hosts, workers and clients that name no other. */
+  clock?: Clock;
   /** Servers that run already, in place of a private one. */
   url?: string;
 }
@@ -56,7 +58,7 @@ export class World {
     this.bus = bus;
     this.url = url;
     this.nats = nats;
-    this.client = new BusActorClient(bus, systemClock);
+    this.client = new BusActorClient(bus, this.#clock);
     this.#logger = pino({}, { write: (line) => void this.log.push(JSON.parse(line) as LogLine) });
   }
 
@@ -70,7 +72,7 @@ export class World {
       counts?: ServiceCounts;
     } = {},
   ): Promise<ActorHost> {
-    const { name = "host", clock = systemClock, complete = true } = options;
+    const { name = "host", clock = this.#clock, complete = true } = options;
     const bus = await Bus.connect({ url: this.url, name });
     const host = new ActorHost({
       bus,
@@ -102,22 +104,24 @@ export class World {
   async newClient(): Promise<BusActorClient> {
     const bus = await Bus.connect({ url: this.url, name: "client" });
     this.#closing.push(() => bus.close());
-    return new BusActorClient(bus, systemClock);
+    return new BusActorClient(bus, this.#clock);
   }
 
-  async worker(
-    definitions: readonly AnyWorkerDefinition[],
-    clock: Clock = systemClock,
-  ): Promise<WorkerHost> {
+  async worker(definitions: readonly AnyWorkerDefinition[]): Promise<WorkerHost> {
     const bus = await Bus.connect({ url: this.url, name: "worker" });
     const counts = new ServiceCounts(new Map());
-    const worker = new WorkerHost({ bus, definitions, clock, logger: this.#logger, counts });
+    const parts = { bus, clock: this.#clock, logger: this.#logger, counts };
+    const worker = new WorkerHost({ ...parts, definitions });
     worker.start();
     this.#closing.push(async () => {
       await worker.stop(0);
       await bus.close();
     });
     return worker;
+  }
+
+  get #clock(): Clock {
+    return this.#options.clock ?? systemClock;
   }
 
   /** How many messages a stream holds, of one subject where it is named. */
