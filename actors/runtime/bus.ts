@@ -90,21 +90,21 @@ export class Bus {
     payload: string | Uint8Array,
     options: { headers?: MsgHdrs; timeoutMs?: number } = {},
   ): Promise<Msg> {
-    if (!this.#connected) return Promise.reject(new BusLost("Cannot reach the bus: disconnected"));
     const { headers, timeoutMs: timeout = BUS_REQUEST_MS } = options;
-    return new Promise((resolve, reject) => {
-      this.#waiting.add(reject);
-      this.connection
-        .request(subject, payload, { timeout, ...(headers && { headers }) })
-        .then(resolve, reject)
-        .finally(() => this.#waiting.delete(reject));
-    });
+    return this.#whileConnected(() =>
+      this.connection.request(subject, payload, { timeout, ...(headers && { headers }) }),
+    );
   }
 
-  /** The newest message of a subject, read from the stream's leader; a direct get may answer from the past. */
+  /**
+   * The newest message of a subject, read from the stream's leader; a direct get may answer from the past. Rejects with
+   * BusLost when the connection goes meanwhile.
+   */
   async readLast(stream: string, subject: string): Promise<StoredMsg | undefined> {
     try {
-      const message = await this.jetstream.streams.getMessage(stream, { last_by_subj: subject });
+      const message = await this.#whileConnected(() =>
+        this.jetstream.streams.getMessage(stream, { last_by_subj: subject }),
+      );
       return message ?? undefined;
     } catch (error) {
       if (error instanceof JetStreamApiError && error.code === NO_MESSAGE_FOUND) return undefined;
@@ -123,6 +123,15 @@ export class Bus {
     if (this.connection.isClosed()) return;
     // A drain against a bus that is gone would wait for it for ever.
     await (this.#connected ? this.connection.drain() : this.connection.close());
+  }
+
+  #whileConnected<T>(ask: () => Promise<T>): Promise<T> {
+    if (!this.#connected) return Promise.reject(new BusLost("Cannot reach the bus: disconnected"));
+    return new Promise((resolve, reject) => {
+      const asked = ask();
+      this.#waiting.add(reject);
+      asked.then(resolve, reject).finally(() => this.#waiting.delete(reject));
+    });
   }
 
   async #watchStatus(): Promise<void> {
