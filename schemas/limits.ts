@@ -39,6 +39,8 @@ export const BATCH_MESSAGES_MAX = 1_000;
 export const BATCH_BYTES_MAX = 4_000_000;
 /** Dirty actors up to which single fenced puts are quicker than a batch (research: 2.5 ms a batch, whatever its size). */
 export const SINGLE_PUTS_MAX = 8;
+/** The longest that a commit waits for callers to come back: more than a round trip, less than anybody notices. */
+export const GATHER_MS_MAX = 5;
 
 // --- Calls ---
 

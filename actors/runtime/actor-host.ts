@@ -63,6 +63,7 @@ export class ActorHost {
       () =>
         new GroupCommit({
           bus,
+          clock,
           logger,
           replicas: parts.replicas,
           host: {

@@ -4,6 +4,7 @@ import { ActorError } from "../../schemas/errors.ts";
 import {
   BATCH_BYTES_MAX,
   BATCH_MESSAGES_MAX,
+  GATHER_MS_MAX,
   SINGLE_PUTS_MAX,
   STATE_BYTES_MAX,
 } from "../../schemas/limits.ts";
@@ -11,6 +12,7 @@ import type { Activation } from "./activation.ts";
 import { OutcomeUnknown, type Write, WriteRefused, writeAtomically } from "./atomic-batch.ts";
 import type { Bus } from "./bus.ts";
 import type { Change } from "./change.ts";
+import type { Clock } from "./clock.ts";
 import type { OutboxEntry, Unsent } from "./outbox.ts";
 import { REMOVED, reminderWrite } from "./reminders.ts";
 import type { Shard } from "./shard.ts";
@@ -35,19 +37,33 @@ export interface GroupCommitHost {
 
 /** Tries of one commit whose shards all turn out to be ours. */
 const COMMIT_TRIES_MAX = 5;
+/** What may be spent on gathering, of the time the last batch took: the rule of PostgreSQL's commit_delay. */
+const GATHER_TIME_SHARE = 0.5;
+/** Of the actors of the last batch, those whose return is waited for: the last stragglers are not worth it. */
+const GATHER_RETURN_SHARE = 0.75;
 
 export class GroupCommit {
   readonly #bus: Bus;
   readonly #host: GroupCommitHost;
+  readonly #clock: Clock;
   readonly #logger: Logger;
   /** Replicated streams refuse a second write under the same fence while one is under way. */
   readonly #singlePutsMax: number;
   readonly #dirty = new Set<Activation>();
   #running = false;
+  /** Under way: ends at once when so many activations are dirty. */
+  #gathering: { enough: number; ended: AbortController } | undefined;
 
-  constructor(parts: { bus: Bus; host: GroupCommitHost; logger: Logger; replicas: number }) {
+  constructor(parts: {
+    bus: Bus;
+    host: GroupCommitHost;
+    clock: Clock;
+    logger: Logger;
+    replicas: number;
+  }) {
     this.#bus = parts.bus;
     this.#host = parts.host;
+    this.#clock = parts.clock;
     this.#logger = parts.logger;
     this.#singlePutsMax = parts.replicas === 1 ? SINGLE_PUTS_MAX : 1;
   }
@@ -55,6 +71,9 @@ export class GroupCommit {
   /** The activation's change goes into the next commit. */
   add(activation: Activation): void {
     this.#dirty.add(activation);
+    if (this.#gathering && this.#dirty.size >= this.#gathering.enough) {
+      this.#gathering.ended.abort();
+    }
     if (this.#running) return;
     this.#running = true;
     // What else arrived in this turn of the loop shall share the first commit.
@@ -74,10 +93,24 @@ export class GroupCommit {
       if (taken.length <= this.#singlePutsMax && taken.every(({ change }) => isSmall(change))) {
         await Promise.all(taken.map((one) => this.#commit([one])));
       } else {
+        const startedAt = this.#clock.monotonic();
         await this.#commit(taken);
+        const tookMs = this.#clock.monotonic() - startedAt;
+        await this.#gather(taken.length, Math.min(tookMs * GATHER_TIME_SHARE, GATHER_MS_MAX));
       }
     }
     this.#running = false;
+  }
+
+  /**
+   * A batch costs about the same whatever its size, and callers that were just answered come back in a moment: one
+   * batch for them and for those who wait already, instead of one for each half in turn.
+   */
+  async #gather(answered: number, ms: number): Promise<void> {
+    const ended = new AbortController();
+    this.#gathering = { enough: this.#dirty.size + answered * GATHER_RETURN_SHARE, ended };
+    await this.#clock.wait(ms, ended.signal);
+    this.#gathering = undefined;
   }
 
   /** What one batch can hold of the dirty activations, the longest waiting first. */
