@@ -12,8 +12,8 @@ const workloads = await openWorkloads(bus, new BusActorClient(bus, clock));
 answerParent({
   answer: (question) => {
     // Asked by the benchmarks of this folder alone.
-    const { workload, inFlight, ms } = question as Workload;
-    return workloads[workload]({ inFlight, ms });
+    const workload = question as Workload;
+    return workloads[workload.workload](workload);
   },
   close: () => bus.close(),
 });

@@ -6,12 +6,24 @@ import { writeFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { type Benchmark, type Figure, isMet, ratioOf } from "./benchmark.ts";
 import { loadAverage, machineFacts } from "./machine.ts";
+import { pdf } from "./pdf.ts";
 import { markdownTable } from "./report.ts";
 import { runtimeCalls } from "./runtime-calls.ts";
 import { runtimeChanges } from "./runtime-changes.ts";
 import { runtimeMail } from "./runtime-mail.ts";
+import { runtimePassive } from "./runtime-passive.ts";
+import { runtimeTakeover } from "./runtime-takeover.ts";
+import { startMemory } from "./start-memory.ts";
 
-const BENCHMARKS: readonly Benchmark[] = [runtimeCalls, runtimeChanges, runtimeMail];
+const BENCHMARKS: readonly Benchmark[] = [
+  runtimeCalls,
+  runtimeChanges,
+  runtimeMail,
+  runtimeTakeover,
+  runtimePassive,
+  startMemory,
+  pdf,
+];
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,

@@ -1,18 +1,33 @@
 /** Everything a load process can do: ours through the actor client, and the same by the plain client library. */
+import { setTimeout } from "node:timers/promises";
 import { AckPolicy, type JsMsg, jetstream } from "@nats-io/jetstream";
 import { Kvm } from "@nats-io/kv";
 import type { ActorClient } from "../../actors/runtime/actor-client.ts";
 import type { Bus } from "../../actors/runtime/bus.ts";
+import { SHARDS } from "../../schemas/limits.ts";
+import { addressOf, shardOf } from "../../schemas/subjects.ts";
 import { counter } from "../testing/counter.ts";
 import type { Load } from "./benchmark.ts";
 import { runLoad } from "./run-load.ts";
 
-export interface Workload {
+/** What a load process can be asked; each workload reads what it needs. */
+export interface Workload extends Volume, Touch {
   workload: keyof Awaited<ReturnType<typeof openWorkloads>>;
+}
+interface Volume {
   inFlight: number;
   ms: number;
 }
-type Volume = Pick<Workload, "inFlight" | "ms">;
+interface Touch {
+  inFlight: number;
+  prefix: string;
+  actors: number;
+}
+
+export interface Visits {
+  longestMs: number;
+  failures: number;
+}
 
 const ACTORS = 1_000;
 /** As long as a call's message and its answer. */
@@ -30,6 +45,8 @@ const ECHO = "bench.echo";
 export const MAIL_STREAM = "BENCH";
 const MAIL_SUBJECT = "bench.mail";
 const END = "end";
+/** Between two calls to the same actor: the takeover is measured, not the load. */
+const VISIT_PAUSE_MS = 5;
 
 export async function openWorkloads(bus: Bus, client: ActorClient) {
   const { connection } = bus;
@@ -48,7 +65,7 @@ export async function openWorkloads(bus: Bus, client: ActorClient) {
         },
       });
       await connection.flush();
-      setTimeout(() => subscription.unsubscribe(), ms);
+      void setTimeout(ms).then(() => subscription.unsubscribe());
       return null;
     },
     request: (volume: Volume) => runLoad(volume, () => connection.request(ECHO, QUESTION)),
@@ -66,20 +83,23 @@ export async function openWorkloads(bus: Bus, client: ActorClient) {
     publish,
     consume,
     touch,
+    visit,
   };
 
   /** From the first call to the last effect; the latencies are of mail that is watched until its effect is durable. */
   async function give({ inFlight, ms }: Volume): Promise<Load> {
     const before = performance.now();
+    const awaited = new Set<string>();
     let sending = true;
     const watched = watchMail(() => sending);
     const { operations } = await runLoad({ inFlight: inFlight - 1, ms }, async (index) => {
       const to = `to.${index % ACTORS}`;
       await client.call(counter, `from.${(index * 7) % ACTORS}`, "give", { to, by: 1 });
       received.set(to, (received.get(to) ?? 0) + 1);
+      awaited.add(to);
     });
     sending = false;
-    for (const [to, count] of received) await untilCount(to, count);
+    await Promise.all([...awaited].map((to) => untilCount(to, received.get(to) ?? 0)));
     const latencies = await watched;
     const took = performance.now() - before;
     return { operations: operations + latencies.length, ms: took, latencies };
@@ -134,18 +154,47 @@ export async function openWorkloads(bus: Bus, client: ActorClient) {
     return { operations: latencies.length, ms, latencies: Float64Array.from(latencies) };
   }
 
-  /** Uses so many actors once each, and never again: `ms` is how many. */
-  async function touch({ inFlight, ms: actors }: Volume): Promise<null> {
+  /** Uses each of so many actors once. */
+  async function touch({ inFlight, prefix, actors }: Touch): Promise<null> {
     let next = 0;
     await Promise.all(
       Array.from({ length: inFlight }, async () => {
         while (next < actors) {
-          await client.call(counter, `passive.${next++}`, "increment", { by: 1 });
+          await client.call(counter, `${prefix}.${next++}`, "increment", { by: 1 });
         }
       }),
     );
     return null;
   }
+
+  /** Calls one actor of each shard again and again, one call at a time each. */
+  async function visit({ ms }: Volume): Promise<Visits> {
+    let longestMs = 0;
+    let failures = 0;
+    const endAt = performance.now() + ms;
+    await Promise.all(
+      keysOfAllShards().map(async (key) => {
+        while (performance.now() < endAt) {
+          const before = performance.now();
+          await client.call(counter, key, "increment", { by: 1 }).catch(() => {
+            failures += 1;
+          });
+          longestMs = Math.max(longestMs, performance.now() - before);
+          await setTimeout(VISIT_PAUSE_MS);
+        }
+      }),
+    );
+    return { longestMs, failures };
+  }
+}
+
+function keysOfAllShards(): string[] {
+  const keys = new Map<number, string>();
+  for (let index = 0; keys.size < SHARDS; index++) {
+    const key = `visited.${index}`;
+    keys.set(shardOf(addressOf(counter.kind, key)), key);
+  }
+  return [...keys.values()];
 }
 
 const now = () => performance.timeOrigin + performance.now();

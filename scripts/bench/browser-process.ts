@@ -1,0 +1,28 @@
+/** What prints PDFs without Trunkline: puppeteer in a warm process, on the same browser with the same flags. */
+import puppeteer, { type Browser } from "puppeteer-core";
+import { Chromium } from "../../actors/render/chromium.ts";
+import { answerParent } from "./answer-parent.ts";
+import { runLoad } from "./run-load.ts";
+
+const chromium = await Chromium.start({ executablePath: process.env.TRUNKLINE_CHROMIUM });
+const browser = await puppeteer.connect({ transport: chromium.transport });
+
+answerParent({
+  answer(question) {
+    // Asked by the benchmark of PDFs alone.
+    const { html, ...volume } = question as { html: string; inFlight: number; ms: number };
+    return runLoad(volume, () => print(browser, html));
+  },
+  close: () => chromium.kill(),
+});
+
+async function print(browser: Browser, html: string): Promise<void> {
+  const context = await browser.createBrowserContext();
+  try {
+    const page = await context.newPage();
+    await page.setContent(html);
+    await page.pdf();
+  } finally {
+    await context.close();
+  }
+}

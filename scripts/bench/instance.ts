@@ -1,0 +1,103 @@
+/** A whole Trunkline, started by `npm start` with a data directory of its own, and ended with it. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { z } from "zod";
+import { systemClock as clock } from "../../actors/runtime/clock.ts";
+import { freePort } from "../free-port.ts";
+import { REPOSITORY } from "../tools.ts";
+
+const Credentials = z.object({ base_url: z.url(), account_id: z.string(), api_token: z.string() });
+
+const START_MS_MAX = 60_000;
+const POLL_MS = 50;
+
+export class Instance implements AsyncDisposable {
+  readonly #process: ChildProcess;
+  readonly #folder: string;
+  readonly #url: string;
+
+  /** Resolves when it answers that it is ready. */
+  static async start(): Promise<Instance> {
+    const folder = await mkdtemp(join(tmpdir(), "trunkline-bench-"));
+    const port = await freePort();
+    const child = spawn("npm", ["start"], {
+      cwd: REPOSITORY,
+      // A group of its own, which gets the signal as a terminal would send it.
+      detached: true,
+      stdio: "ignore",
+      env: {
+        ...process.env,
+        TRUNKLINE_PORT: String(port),
+        TRUNKLINE_DATA: join(folder, "data"),
+        TRUNKLINE_BROWSER_SECONDS_PER_DAY: "0",
+      },
+    });
+    const instance = new Instance(child, folder, `http://127.0.0.1:${port}`);
+    try {
+      await instance.#untilReady();
+      return instance;
+    } catch (error) {
+      await instance[Symbol.asyncDispose]();
+      throw error;
+    }
+  }
+
+  constructor(child: ChildProcess, folder: string, url: string) {
+    this.#process = child;
+    this.#folder = folder;
+    this.#url = url;
+  }
+
+  get pid(): number {
+    if (this.#process.pid === undefined) throw new Error("Cannot name a pid: npm does not run");
+    return this.#process.pid;
+  }
+
+  /** A function that posts a document and returns the PDF. Rejects where that is refused. */
+  printer(): (html: string) => Promise<ArrayBuffer> {
+    const file = join(this.#folder, "data/credentials.json");
+    const credentials = Credentials.parse(JSON.parse(readFileSync(file, "utf8")));
+    const url = `${credentials.base_url}/accounts/${credentials.account_id}/browser-rendering/pdf`;
+    const headers = {
+      Authorization: `Bearer ${credentials.api_token}`,
+      "Content-Type": "application/json",
+    };
+    return async (html) => {
+      const response = await fetch(url, {
+        method: "POST",
+        headers,
+        body: JSON.stringify({ html }),
+      });
+      if (!response.ok) {
+        throw new Error(`Cannot print: ${response.status} ${await response.text()}`);
+      }
+      return await response.arrayBuffer();
+    };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#process.exitCode === null && this.#process.signalCode === null) {
+      const exited = once(this.#process, "exit");
+      process.kill(-this.pid, "SIGINT");
+      await exited;
+    }
+    await rm(this.#folder, { recursive: true, force: true });
+  }
+
+  async #untilReady(): Promise<void> {
+    const giveUpAt = clock.monotonic() + START_MS_MAX;
+    while (clock.monotonic() < giveUpAt) {
+      if (this.#process.exitCode !== null) {
+        throw new Error(`Cannot start Trunkline: npm ended with code ${this.#process.exitCode}`);
+      }
+      const answer = await fetch(`${this.#url}/healthz`).catch(() => undefined); // Not yet listening.
+      if (answer?.ok) return;
+      await clock.wait(POLL_MS);
+    }
+    throw new Error(`Cannot start Trunkline: it was not ready after ${START_MS_MAX} ms`);
+  }
+}

@@ -1,0 +1,54 @@
+/** What a host keeps of 100,000 actors that were used once and have left memory again. */
+import { systemClock as clock } from "../../actors/runtime/clock.ts";
+import { ACTIVATION_IDLE_MS } from "../../schemas/limits.ts";
+import { BenchBus } from "./bench-bus.ts";
+import type { Benchmark } from "./benchmark.ts";
+import type { HostFacts } from "./host-process.ts";
+
+const ACTORS = 100_000;
+/** Used before the first look, so that code is compiled and buffers have their size. */
+const WARM_UP_ACTORS = 20_000;
+const IN_FLIGHT = 256;
+/** Memory that garbage collections leave behind varies by so much from run to run. */
+const NOISE_MB = 16;
+const POLL_MS = 1_000;
+
+export const runtimePassive: Benchmark = {
+  name: "runtime-passive",
+  async run() {
+    await using bus = await BenchBus.start();
+    const host = await bus.startHost();
+    const load = await bus.startLoad();
+    const touch = (prefix: string, actors: number) =>
+      load.ask({ workload: "touch", inFlight: IN_FLIGHT, prefix, actors });
+
+    await touch("warm", WARM_UP_ACTORS);
+    const before = await whenPassive();
+    await touch("passive", ACTORS);
+    const after = await whenPassive();
+    const growth = (part: "rssBytes" | "heapBytes") => (after[part] - before[part]) / 1e6;
+    return [
+      {
+        name: `host memory kept for ${ACTORS} passive actors`,
+        unit: "MB RSS",
+        ours: growth("rssBytes"),
+        target: { atMost: NOISE_MB },
+      },
+      {
+        name: `host memory kept for ${ACTORS} passive actors`,
+        unit: "MB heap",
+        ours: growth("heapBytes"),
+      },
+      { name: "host memory after it", unit: "MB RSS", ours: after.rssBytes / 1e6 },
+    ];
+
+    async function whenPassive(): Promise<HostFacts> {
+      await clock.wait(ACTIVATION_IDLE_MS);
+      for (;;) {
+        const facts = await host.ask<HostFacts>("facts");
+        if (facts.activations === 0) return facts;
+        await clock.wait(POLL_MS);
+      }
+    }
+  },
+};
