@@ -304,3 +304,25 @@ export const TASK_PULL_MS = 1_000;
 export const MAIL_MESSAGES_MAX = 5_000_000;
 /** Dead letters kept; past it the oldest go. */
 export const DEAD_LETTERS_MAX = 100_000;
+
+// --- Crawling ---
+
+/** Addresses that are followed: longer ones are traps or broken, and browsers' own bound was 2,083 for decades. */
+export const CRAWL_URL_CHARS_MAX = 8_192;
+/** What is read of a robots.txt; RFC 9309 asks for at least this (section 2.5). */
+export const ROBOTS_BYTES_MAX = 500 * 1024;
+/** What is read of one line: eight times the longest address browsers took. */
+export const ROBOTS_LINE_BYTES_MAX = 2_083 * 8;
+/** Characters kept of one file, rules and sitemaps: what 500 KiB of the shortest rules come to, within an actor's state. */
+export const ROBOTS_KEPT_CHARS_MAX = 700_000;
+/** Rules with a star: each costs every address of the site a walk (5,000 × 8 KiB take some 0.1 s). */
+export const ROBOTS_WILDCARDS_MAX = 5_000;
+export const ROBOTS_SITEMAPS_MAX = 1_000;
+/** A longer Crawl-delay is a slip of the pen: an hour a page lets a job of seven days fetch 168. */
+export const CRAWL_DELAY_MS_MAX = 3_600_000;
+/** A robots.txt is used for no longer (RFC 9309, section 2.4). */
+export const ROBOTS_KEPT_MS = 24 * 3_600_000;
+/** One that could not be had is tried again after this. */
+export const ROBOTS_RETRY_MS = 60_000;
+/** Redirects of a robots.txt that are followed (RFC 9309, section 2.3.1.2). */
+export const ROBOTS_REDIRECTS_MAX = 5;
