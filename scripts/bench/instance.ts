@@ -19,6 +19,8 @@ export class Instance implements AsyncDisposable {
   readonly #process: ChildProcess;
   readonly #folder: string;
   readonly #url: string;
+  // Where a benchmark breaks off, nobody disposes of it any more.
+  readonly #abandon = () => process.kill(-this.pid, "SIGINT");
 
   /** Resolves when it answers that it is ready. */
   static async start(): Promise<Instance> {
@@ -50,6 +52,7 @@ export class Instance implements AsyncDisposable {
     this.#process = child;
     this.#folder = folder;
     this.#url = url;
+    process.once("exit", this.#abandon);
   }
 
   get pid(): number {
@@ -80,6 +83,7 @@ export class Instance implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    process.removeListener("exit", this.#abandon);
     if (this.#process.exitCode === null && this.#process.signalCode === null) {
       const exited = once(this.#process, "exit");
       process.kill(-this.pid, "SIGINT");

@@ -32,6 +32,11 @@ const { values, positionals } = parseArgs({
 // Every process of a benchmark then leaves a CPU profile there.
 if (values.profile) process.env.TRUNKLINE_BENCH_PROFILE = values.profile;
 
+// What was started is ended by those who listen for the exit.
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
+  process.once(signal, () => process.exit(1));
+}
+
 const machine = machineFacts();
 const figures: Figure[] = [];
 const runs: { name: string; loadAverage: number; figures: object[] }[] = [];
