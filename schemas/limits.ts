@@ -80,6 +80,11 @@ export const MAIL_RETRY_MS_MAX = 30_000;
 export const MAIL_IN_FLIGHT_MAX = 1_000;
 /** Dead letters wait so long for an operator. */
 export const DEAD_LETTER_DAYS = 30;
+/** Between MESSAGE_BYTES_MAX and the bus's own bound: a message of a client and its error fit. */
+export const DEAD_LETTER_BYTES_MAX = 1_030_000;
+/** Characters that are kept of an error, and of the input of a message that nobody's client wrote and that is too large. */
+export const DEAD_LETTER_ERROR_CHARS = 2_000;
+export const DEAD_LETTER_INPUT_CHARS = 10_000;
 
 // --- Tasks ---
 

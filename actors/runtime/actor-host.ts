@@ -1,16 +1,10 @@
 /** Runs the actors of the shards this process owns: takes their messages off the bus and brings their effects back. */
+import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Msg, Subscription } from "@nats-io/transport-node";
 import type { Logger } from "pino";
 import { ActorError } from "../../schemas/errors.ts";
 import { HAND_OVER_MS_MAX, HAND_OVER_POLL_MS, HOST_CALLS_MAX } from "../../schemas/limits.ts";
-import {
-  addressOf,
-  readAddress,
-  shardOf,
-  shardSubjects,
-  stateBucket,
-  stateSubjects,
-} from "../../schemas/subjects.ts";
+import { shardSubjects, stateBucket, stateSubjects } from "../../schemas/subjects.ts";
 import type { Answer, Delivery, IncomingCall } from "./activation.ts";
 import { Activations } from "./activations.ts";
 import type { Bus } from "./bus.ts";
@@ -185,7 +179,7 @@ export class ActorHost {
     const { clock } = this.#parts;
     const call = readCall(msg, clock.now());
     if (!call) return;
-    const address = readOwnAddress(msg.subject, shard);
+    const address = shard.readAddress(msg.subject);
     if (!address) {
       call.respond({ refusal: new ActorError("invalid_request", NO_ADDRESS) });
       return;
@@ -242,13 +236,14 @@ export class ActorHost {
   }
 
   async #confirm(shard: Shard): Promise<boolean> {
+    // Reads of this turn share it. A later one asks anew: what the leader said before it came proves nothing for it.
+    await nextTurn();
+    shard.confirmation = undefined;
     try {
       return await this.placement.confirm(shard.number, shard.epoch);
     } catch (error) {
       this.#parts.logger.warn({ err: error, shard: shard.number }, "ownership not confirmed");
       return false;
-    } finally {
-      shard.confirmation = undefined;
     }
   }
 
@@ -273,13 +268,3 @@ export class ActorHost {
 const kindOf = (address: string) => address.slice(0, address.indexOf("."));
 
 const NO_ADDRESS = "Cannot read address: a key is written as encodeKey writes it, on its own shard";
-
-/** An error thrown at what a caller wrote would end the connection's reader. */
-function readOwnAddress(subject: string, shard: Shard) {
-  try {
-    const { kind, key } = readAddress(subject);
-    return shardOf(addressOf(kind, key)) === shard.number ? { kind, key } : undefined;
-  } catch {
-    return undefined;
-  }
-}

@@ -2,7 +2,12 @@
 import { JetStreamApiError, type StoredMsg } from "@nats-io/jetstream";
 import type { Logger } from "pino";
 import { z } from "zod";
-import { READER_RETRY_MS } from "../../schemas/limits.ts";
+import {
+  DEAD_LETTER_BYTES_MAX,
+  DEAD_LETTER_ERROR_CHARS,
+  DEAD_LETTER_INPUT_CHARS,
+  READER_RETRY_MS,
+} from "../../schemas/limits.ts";
 import { deadAddress, deadSubject, mailSubject, STREAMS, shardOf } from "../../schemas/subjects.ts";
 import type { Delivery } from "./activation.ts";
 import { writeAtomically } from "./atomic-batch.ts";
@@ -36,9 +41,10 @@ export async function bury(
   error: Error,
 ): Promise<void> {
   logger.error({ err: error, address, message, tries }, "message became a dead letter");
-  const letter = { message, input, error: error.message, tries, buriedAt: clock.now() };
+  const told = error.message.slice(0, DEAD_LETTER_ERROR_CHARS);
+  const letter = { message, input, error: told, tries, buriedAt: clock.now() };
   const id = sequence === undefined ? `${address}-${message}-${dueAt}` : `mail-${sequence}`;
-  const payload = JSON.stringify(letter);
+  const payload = encodeLetter(letter);
   const headers = { "Nats-Msg-Id": id };
   for (;;) {
     try {
@@ -49,6 +55,14 @@ export async function bury(
       await clock.wait(READER_RETRY_MS);
     }
   }
+}
+
+/** Whole where a client of ours wrote the message; what others wrote may be too large, and then shows its beginning. */
+function encodeLetter(letter: z.infer<typeof StoredLetter>): string {
+  const payload = JSON.stringify(letter);
+  if (Buffer.byteLength(payload) <= DEAD_LETTER_BYTES_MAX) return payload;
+  const input = JSON.stringify(letter.input).slice(0, DEAD_LETTER_INPUT_CHARS);
+  return JSON.stringify({ ...letter, input });
 }
 
 /** The letters there are by now, the oldest first. Those that come meanwhile, of a retry that failed, are left out. */

@@ -9,7 +9,7 @@ import {
   MAIL_PURGE_MS,
   READER_RETRY_MS,
 } from "../../schemas/limits.ts";
-import { mailSubjects, readAddress, STREAMS } from "../../schemas/subjects.ts";
+import { mailSubjects, STREAMS } from "../../schemas/subjects.ts";
 import type { Delivery } from "./activation.ts";
 import type { Bus } from "./bus.ts";
 import type { Clock } from "./clock.ts";
@@ -17,6 +17,8 @@ import type { Shard } from "./shard.ts";
 import { traceOf } from "./trace.ts";
 
 const Mail = z.object({ from: z.string(), message: z.string(), input: z.unknown().optional() });
+/** No kind is called so: what is addressed to it becomes a dead letter under its subject. */
+const NOBODY = "(nobody)";
 const Fired = z.object({ at: z.number() });
 
 export interface ReaderParts {
@@ -40,7 +42,8 @@ export async function readMail(parts: ReaderParts, shard: Shard): Promise<void> 
   await readForever(parts, shard, STREAMS.mail, mailSubjects(shard.number), (message) => {
     lastRead = message.seq;
     waiting.add(message.seq);
-    parts.deliver(shard, readAddress(message.subject), {
+    const address = shard.readAddress(message.subject) ?? { kind: NOBODY, key: message.subject };
+    parts.deliver(shard, address, {
       ...readPayload(message.string()),
       sequence: message.seq,
       trace: traceOf(message.headers),

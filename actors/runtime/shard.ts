@@ -1,5 +1,5 @@
 /** One shard while this host owns it: from the epoch it wrote until it hands the shard over or finds it lost. */
-import type { StateSubjects } from "../../schemas/subjects.ts";
+import { addressOf, readAddress, type StateSubjects, shardOf } from "../../schemas/subjects.ts";
 import type { Activation } from "./activation.ts";
 import type { Outbox } from "./outbox.ts";
 
@@ -37,6 +37,19 @@ export class Shard {
 
   get fence() {
     return { sequence: this.epoch, subject: this.subjects.epoch(this.number) };
+  }
+
+  /**
+   * Kind and key of a call's or mail's subject; undefined where it is nobody's, or that of a key on another shard, which
+   * would live twice. Never throws: that would end the reader of the connection.
+   */
+  readAddress(subject: string): { kind: string; key: string } | undefined {
+    try {
+      const { kind, key } = readAddress(subject);
+      return shardOf(addressOf(kind, key)) === this.number ? { kind, key } : undefined;
+    } catch {
+      return undefined;
+    }
   }
 
   /** True when every call it took has been answered and nothing waits for a commit. */

@@ -1,0 +1,98 @@
+import { expect } from "chai";
+import {
+  CHANGE_ROWS_MAX,
+  ROW_BYTES_MAX,
+  TRANSITION_ROW_BYTES_MAX,
+  TRANSITION_ROWS_MAX,
+} from "../../schemas/limits.ts";
+import { startWorld, type World } from "../../scripts/testing/actor-world.ts";
+import { probe, probeActor } from "../../scripts/testing/probe.ts";
+import { refusalOf } from "../../scripts/testing/refusal.ts";
+import type { ActorHost } from "./actor-host.ts";
+
+describe("rows", function () {
+  this.timeout(30_000);
+  let world: World;
+  let host: ActorHost;
+  before(async () => {
+    world = await startWorld({ definitions: [probeActor] });
+    host = await world.host();
+  });
+  after(() => world[Symbol.asyncDispose]());
+
+  const fill = (key: string, from: number, count: number, characters = 20) =>
+    world.client.call(probe, key, "fillRows", { from, count, characters });
+  const set = (key: string, row: string, value: string | null) =>
+    world.client.call(probe, key, "setRow", { row, value });
+  const stored = (key: string) =>
+    world.count(world.subjects.stream, world.subjects.rows(`probe.${key}`));
+
+  it("one of thousands is changed by two messages: the row and the value", async () => {
+    for (let from = 0; from < 4_000; from += TRANSITION_ROWS_MAX) {
+      await fill("many", from, TRANSITION_ROWS_MAX);
+    }
+    expect(await stored("many")).to.equal(4_000);
+    const written: string[] = [];
+    world.bus.connection.subscribe(world.subjects.all, {
+      callback: (_, { subject }) => void written.push(subject),
+    });
+    for (const row of ["row1", "row2", "row3"]) await set("many", row, "new");
+    const { value, row } = world.subjects;
+    const ofActor = written.filter((subject) => subject.startsWith(value("probe.many")));
+    expect(ofActor).to.deep.equal(
+      ["row1", "row2", "row3"].flatMap((name) => [row("probe.many", name), value("probe.many")]),
+    );
+    expect(await stored("many")).to.equal(4_000);
+  });
+
+  it("are all there after a restart of their host, and what was removed is not", async () => {
+    await fill("kept", 0, 500);
+    await fill("kept", 500, 500);
+    await set("kept", "row7", null);
+    await set("kept", "é. *=", "odd name");
+    await set("kept", "row8", "changed");
+    await host.stop();
+    host = await world.host();
+    expect(await set("kept", "more", "x")).to.deep.equal({ rows: 1_000 });
+    await set("kept", "row8", null);
+    expect(await set("kept", "row8", "again")).to.deep.equal({ rows: 1_000 });
+    expect(await set("many", "row0", "x")).to.deep.equal({ rows: 4_000 });
+  });
+
+  it("that are changed by many calls at once wait for a commit past CHANGE_ROWS_MAX, and none is lost", async () => {
+    const each = 100;
+    const calls = Math.ceil((CHANGE_ROWS_MAX / each) * 10);
+    await Promise.all(
+      Array.from({ length: calls }, (_, index) => fill("crowd", index * each, each)),
+    );
+    expect(await stored("crowd")).to.equal(calls * each);
+    expect((await fill("crowd", 0, 0)).rows).to.equal(calls * each);
+  });
+
+  it("fill two transitions at their bounds at once, and one past them is our fault", async () => {
+    const count = Math.floor(TRANSITION_ROW_BYTES_MAX / ROW_BYTES_MAX);
+    const room = ROW_BYTES_MAX - 2;
+    await Promise.all([0, 1, 2, 3].map((part) => fill("large", part * count, count, room)));
+    expect(await stored("large")).to.equal(4 * count);
+    for (const [rows, characters] of [
+      [count + 1, room],
+      [1, room + 1],
+      [TRANSITION_ROWS_MAX + 1, 1],
+    ] as const) {
+      const error = await refusalOf(fill("large", 100, rows, characters));
+      expect(error.code).to.equal("internal_error");
+    }
+    expect((await fill("large", 0, 0)).rows).to.equal(4 * count);
+    await Promise.all([0, 500, 1_000].map((from) => fill("wide", from, TRANSITION_ROWS_MAX)));
+    expect(await stored("wide")).to.equal(3 * TRANSITION_ROWS_MAX);
+  });
+
+  it("of a key are not those of a key that begins alike", async () => {
+    await set("a", "b", "1");
+    await set("a.b", "c", "2");
+    await set("a.b.c", "d", "3");
+    await host.stop();
+    host = await world.host();
+    for (const key of ["a", "a.b", "a.b.c"]) expect((await fill(key, 0, 0)).rows).to.equal(1);
+  });
+});
