@@ -178,6 +178,9 @@ export class Activation {
     const change = this.#committing;
     this.#committing = undefined;
     for (const { respond, answer } of change?.waiting ?? []) respond(answer);
+    for (const { respond, answer } of change?.late ?? []) {
+      this.#host.answerRead(this, respond, answer);
+    }
     for (const delivery of change?.delivered ?? []) delivery.done();
     if (this.#open.dirty) this.#host.markDirty(this);
     else if (this.#broken) this.#startAnew();
@@ -237,14 +240,15 @@ export class Activation {
   }
 
   #unfinished() {
-    const { waiting, delivered } = mergeChanges(this.#committing ?? emptyChange(), this.#open);
+    const committing = this.#committing ?? emptyChange();
+    const { waiting, late, delivered } = mergeChanges(committing, this.#open);
     for (const { respond } of this.#mailbox) {
       waiting.push({ respond, answer: { misdirected: true } });
     }
     this.#committing = undefined;
     this.#open = emptyChange();
     this.#mailbox = [];
-    return { waiting, delivered };
+    return { waiting: [...waiting, ...late], delivered };
   }
 
   /** True while nothing may run: the open change is full, or one delivery's alone, or of a state in doubt. */
@@ -253,8 +257,8 @@ export class Activation {
   }
 
   get #waitingCalls(): number {
-    const committing = this.#committing?.waiting.length ?? 0;
-    return this.#mailbox.length + this.#open.waiting.length + committing;
+    const { waiting = [], late = [] } = this.#committing ?? {};
+    return this.#mailbox.length + this.#open.waiting.length + waiting.length + late.length;
   }
 
   /** What a call is answered that ran before, or that may not run. */
@@ -422,7 +426,7 @@ export class Activation {
 
   #answer(respond: IncomingCall["respond"], answer: Answer): void {
     if (this.#open.dirty) this.#open.waiting.push({ respond, answer });
-    else if (this.#committing) this.#committing.waiting.push({ respond, answer });
+    else if (this.#committing) this.#committing.late.push({ respond, answer });
     else this.#host.answerRead(this, respond, answer);
   }
 

@@ -8,6 +8,11 @@ import {
 import type { Answer, Delivery, IncomingCall } from "./activation.ts";
 import type { Unsent } from "./outbox.ts";
 
+export interface WaitingAnswer {
+  respond: IncomingCall["respond"];
+  answer: Answer;
+}
+
 export interface Change {
   dirty: boolean;
   /** JSON text by row; `null` removes it. */
@@ -17,7 +22,12 @@ export interface Change {
   reminders: Map<string, number | null>;
   sends: Unsent[];
   sendBytes: number;
-  waiting: { respond: IncomingCall["respond"]; answer: Answer }[];
+  waiting: WaitingAnswer[];
+  /**
+   * Answers to calls that came while the commit was under way. What they read is durable with it, but the commit may
+   * have been made before they came, and another host may own the shard since.
+   */
+  late: WaitingAnswer[];
   delivered: Delivery[];
 }
 
@@ -29,6 +39,7 @@ export const emptyChange = (): Change => ({
   sends: [],
   sendBytes: 0,
   waiting: [],
+  late: [],
   delivered: [],
 });
 
@@ -40,6 +51,7 @@ export const mergeChanges = (earlier: Change, later: Change): Change => ({
   sends: [...earlier.sends, ...later.sends],
   sendBytes: earlier.sendBytes + later.sendBytes,
   waiting: [...earlier.waiting, ...later.waiting],
+  late: [...earlier.late, ...later.late],
   delivered: [...earlier.delivered, ...later.delivered],
 });
 

@@ -1,0 +1,64 @@
+import { expect } from "chai";
+import pino from "pino";
+import { counterActor } from "../../scripts/testing/counter.ts";
+import { Activation, type Answer } from "./activation.ts";
+import { systemClock } from "./clock.ts";
+import { decodeActor } from "./stored-actor.ts";
+
+/** An activation of a counter; `reads` are the answers that wait until it is sure who owns the shard. */
+function startCounter() {
+  const reads: Answer[] = [];
+  const answers: Answer[] = [];
+  const activation = new Activation(
+    {
+      clock: systemClock,
+      logger: pino({ level: "silent" }),
+      markDirty: () => {},
+      answerRead: (_activation, _respond, answer) => void reads.push(answer),
+      bury: () => Promise.resolve(),
+      restart: () => {},
+    },
+    { definition: counterActor, address: "counter.a", key: "a", shard: 0 },
+  );
+  activation.start(decodeActor(counterActor, undefined, new Map()));
+  const call = (message: string, input: object) => {
+    const respond = (answer: Answer) => void answers.push(answer);
+    activation.call({ message, input, deadlineAt: systemClock.now() + 1_000, respond });
+  };
+  return { activation, call, reads, answers };
+}
+
+const one = { reply: '{"count":1}' };
+
+describe("Activation", () => {
+  it("committed() answers what came before the commit was taken", () => {
+    const { activation, call, reads, answers } = startCounter();
+    call("increment", { by: 1 });
+    call("get", {});
+    activation.takeChange();
+    expect(answers).to.deep.equal([]);
+    activation.committed();
+    expect(answers).to.deep.equal([one, one]);
+    expect(reads).to.deep.equal([]);
+  });
+
+  it("committed() does not prove to a later read that the shard is still owned", () => {
+    const { activation, call, reads, answers } = startCounter();
+    call("increment", { by: 1 });
+    activation.takeChange();
+    call("get", {});
+    expect(reads).to.deep.equal([]);
+    activation.committed();
+    expect(answers).to.deep.equal([one]);
+    expect(reads).to.deep.equal([one]);
+  });
+
+  it("end() sends the callers of a commit under way elsewhere, the late ones too", () => {
+    const { activation, call, answers } = startCounter();
+    call("increment", { by: 1 });
+    activation.takeChange();
+    call("get", {});
+    activation.end();
+    expect(answers).to.deep.equal([{ misdirected: true }, { misdirected: true }]);
+  });
+});
