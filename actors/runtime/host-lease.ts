@@ -72,14 +72,14 @@ export class HostLease {
     await this.#renewing;
   }
 
-  /** Ends the lease at once. */
+  /** Ends the lease at once. It leaves a marker as one that expires does: others would count on what is just gone. */
   async release(): Promise<void> {
     this.#stopped.abort();
     await this.#renewing;
     const { bus, store, logger } = this.#parts;
     try {
-      const filter = store.subjects.lease(this.#id);
-      await bus.jetstream.streams.purge(store.subjects.stream, { filter });
+      const subject = store.subjects.lease(this.#id);
+      await writeAtomically(bus, [{ subject, payload: "", headers: RELEASED }]);
     } catch (error) {
       logger.warn({ err: error, host: this.#id }, "lease left to expire");
     }
@@ -141,5 +141,8 @@ export class HostLease {
     this.#holdsUntil = until;
   }
 }
+
+/** Long enough for a host that was away to see it; one that was away longer has lost its own lease, and looks anew. */
+const RELEASED = { "KV-Operation": "DEL", "Nats-TTL": "60s" } as const;
 
 const newId = (hostName: string) => `${hostName}-${randomBytes(4).toString("hex")}`;

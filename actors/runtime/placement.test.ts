@@ -18,4 +18,18 @@ describe("Placement", () => {
       count: 1,
     });
   });
+
+  it("stop() leaves nothing that others wait for, even a shard it could not give back", async () => {
+    await using world = await startWorld({ definitions: [counterActor] });
+    const gone = await world.host({ name: "gone" });
+    const left = await world.host({ name: "left" });
+    await gone.stop();
+    const { placement } = left;
+    await until("the other has every shard", () => placement.openShards === SHARDS);
+    const key = world.subjects.epoch(0);
+    const epoch = JSON.stringify({ host: gone.placement.hostId });
+    await world.bus.jetstream.jetstream().publish(key, epoch);
+    await until("the shard is dropped", () => placement.openShards < SHARDS);
+    await until("and taken again", () => placement.openShards === SHARDS, 5_000);
+  });
 });
