@@ -15,7 +15,8 @@ For operators, on a machine that reaches the bus (TRUNKLINE_NATS_URL, or the emb
   admin dead drop <number>|--all  forget it
 `;
 
-process.exitCode = await main(process.argv.slice(2));
+// A server that took the connection and stands still would hold its socket open, and this process.
+process.exit(await main(process.argv.slice(2)));
 
 async function main([area, noun, ...rest]: string[]): Promise<number> {
   try {

@@ -18,13 +18,15 @@ export async function adminDead(
 ): Promise<void> {
   const needed = { list: 0, show: 1, retry: 1, drop: 1 }[verb ?? ""];
   if (needed === undefined) {
+    const [command, after] = verb === undefined ? ["dead", " after it"] : [`dead ${verb}`, ""];
     throw new UsageError(
-      `Cannot run "admin dead ${verb ?? ""}": expected list, show, retry or drop`,
+      `Cannot run "admin ${command}": expected list, show, retry or drop${after}`,
     );
   }
   if (more.length > 0 || (needed === 0) !== (which === undefined)) {
-    const expected = needed === 0 ? "nothing after it" : "one number, or --all";
-    throw new UsageError(`Cannot run "admin dead ${verb}": expected ${expected}`);
+    const expected =
+      needed === 0 ? "nothing" : verb === "show" ? "one number" : "one number, or --all,";
+    throw new UsageError(`Cannot run "admin dead ${verb}": expected ${expected} after it`);
   }
   // Before the bus is asked for: a mistyped number shall not wait for it.
   const sequence = needed === 0 || (which === "--all" && verb !== "show") ? "all" : numberOf(which);
@@ -56,7 +58,7 @@ async function list(letters: Letters): Promise<void> {
       new Date(buriedAt).toISOString(),
       address,
       message,
-      `${tries} tries`,
+      tries === 1 ? "1 try" : `${tries} tries`,
     ];
     console.log([...columns, line.slice(0, ERROR_CHARACTERS)].join("  "));
     count += 1;

@@ -1,5 +1,7 @@
 /** Gives an operator's command a connection to the bus for as long as it takes. */
-import { Bus } from "../../actors/runtime/bus.ts";
+import { JetStreamApiError, JetStreamError } from "@nats-io/jetstream";
+import { RequestError, TimeoutError } from "@nats-io/transport-node";
+import { Bus, BusLost } from "../../actors/runtime/bus.ts";
 import { busOf } from "./bus-of.ts";
 
 export async function withBus<R>(
@@ -9,6 +11,11 @@ export async function withBus<R>(
   const bus = await Bus.connect({ ...(await busOf(environment)), name: "trunkline-admin" });
   try {
     return await ask(bus);
+  } catch (cause) {
+    // What the bus itself says, or that it says nothing, is half a sentence.
+    const ofBus = [JetStreamApiError, JetStreamError, RequestError, TimeoutError, BusLost];
+    if (!(cause instanceof Error) || !ofBus.some((type) => cause instanceof type)) throw cause;
+    throw new Error(`Cannot ask the bus: ${cause.message}`, { cause });
   } finally {
     await bus.close();
   }

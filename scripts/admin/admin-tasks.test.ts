@@ -1,0 +1,60 @@
+import { expect } from "chai";
+import { startWorld } from "../testing/actor-world.ts";
+import { trunkline } from "../testing/command-line.ts";
+import { echo } from "../testing/echo.ts";
+import { echoWorker } from "../testing/echo-worker.ts";
+import { age } from "./age.ts";
+
+describe("admin tasks", function () {
+  this.timeout(30_000);
+
+  it("shows what waits and runs in each lane, and since when", async () => {
+    await using world = await startWorld({ tasks: [echo] });
+    const started = Promise.withResolvers<void>();
+    const held = Promise.withResolvers<void>();
+    const before = async () => {
+      started.resolve();
+      await held.promise;
+    };
+    await world.worker([echoWorker({ slots: { fast: 1 }, before })]);
+    const said = ["a", "b", "c"].map((text) =>
+      world.client.run(
+        echo,
+        text,
+        "say",
+        { text },
+        { deadlineMs: 20_000, signal: new AbortController().signal },
+      ),
+    );
+    await started.promise;
+    const [heading, fast, slow] = (await trunkline(["admin", "tasks"], world.url)).stdout.split(
+      "\n",
+    );
+    expect(heading).to.match(/^LANE +WAITING +RUNNING +OLDEST$/);
+    expect(fast).to.match(/^echo\.fast +2 +1 +\d\.\d s$/);
+    expect(slow).to.match(/^echo\.slow +0 +0 +-$/);
+    held.resolve();
+    for (const run of said) for await (const _ of (await run).chunks);
+  });
+
+  it("says that there are no lanes where no worker kind is declared", async () => {
+    await using world = await startWorld();
+    const { stdout } = await trunkline(["admin", "tasks"], world.url);
+    expect(stdout).to.equal("No lanes\n");
+  });
+
+  it("age() is short at any length", () => {
+    const ages = [-500, 400, 9_940, 17_000, 119_000, 121_000, 7_300_000, 200_000_000];
+    const at = new Date(0);
+    expect(ages.map((ms) => age(at, ms))).to.deep.equal([
+      "0.0 s",
+      "0.4 s",
+      "9.9 s",
+      "17 s",
+      "119 s",
+      "2 min",
+      "2 h",
+      "2 days",
+    ]);
+  });
+});

@@ -1,0 +1,92 @@
+import { join } from "node:path";
+import { expect } from "chai";
+import { BUS_CONNECT_MS } from "../schemas/limits.ts";
+import { freePort } from "./free-port.ts";
+import { runCommand, trunkline } from "./testing/command-line.ts";
+import { startTcpServer } from "./testing/loopback-server.ts";
+import { startNats } from "./testing/nats-server.ts";
+
+const COMMANDS = ["admin shards", "admin tasks", "admin dead list", "admin dead show <number>"];
+
+describe("command line", function () {
+  this.timeout(30_000);
+
+  for (const parameters of [[], ["--help"]]) {
+    it(`shows its help on "${parameters.join(" ")}"`, async () => {
+      const { code, stdout, stderr } = await trunkline(parameters);
+      expect(code).to.equal(0);
+      expect(stderr).to.equal("");
+      for (const command of COMMANDS) expect(stdout).to.include(command);
+    });
+  }
+
+  it("runs by its name in scripts/", async () => {
+    const program = join(import.meta.dirname, "trunkline");
+    expect((await runCommand(program, ["--help"])).stdout).to.include("Usage: trunkline");
+  });
+
+  const mistakes = {
+    crawl: 'Cannot run "crawl": no such command',
+    "admin nodes": 'Cannot run "admin nodes": no such command',
+    "admin dead burn": 'Cannot run "admin dead burn": expected list, show, retry or drop',
+  };
+  for (const [command, problem] of Object.entries(mistakes)) {
+    it(`names what is wrong with "${command}", and shows the help, without a bus`, async () => {
+      const { code, stdout, stderr } = await trunkline(command.split(" "));
+      expect(code).to.equal(2);
+      expect(stdout).to.equal("");
+      const usage = "Usage: trunkline <command>";
+      expect(stderr.split("\n").slice(0, 3)).to.deep.equal([problem, "", usage]);
+    });
+  }
+
+  it("says in one line that nobody listens where the bus should be", async () => {
+    const port = await freePort();
+    const { code, stderr } = await trunkline(
+      ["admin", "dead", "list"],
+      `nats://trunkline:secret@127.0.0.1:${port}`,
+    );
+    expect(code).to.equal(1);
+    expect(stderr).to.match(
+      /^Cannot connect to the bus at nats:\/\/127\.0\.0\.1:\d+: connection refused\n$/,
+    );
+  });
+
+  it("does not wait for ever for a bus that takes connections and stands still", async () => {
+    await using silent = await startTcpServer(() => {}, "127.0.0.1");
+    const url = `nats://127.0.0.1:${silent.port}`;
+    const startedAt = performance.now();
+    const { code, stderr } = await trunkline(["admin", "tasks"], url);
+    expect(performance.now() - startedAt).to.be.within(BUS_CONNECT_MS, BUS_CONNECT_MS + 5_000);
+    expect(code).to.equal(1);
+    expect(stderr).to.match(/^Cannot connect to the bus at .*: timeout\n$/);
+  });
+
+  it("says in one line that its password is wrong", async () => {
+    await using nats = await startNats();
+    const url = nats.url.replace(/:[^:@]*@/, ":wrong@");
+    const { code, stderr } = await trunkline(["admin", "shards"], url);
+    expect(code).to.equal(1);
+    expect(stderr).to.match(/^Cannot connect to the bus at .*: Authorization Violation\n$/);
+    expect(stderr).to.not.include("wrong");
+  });
+
+  it("says in one line that the bus has nothing of Trunkline on it", async () => {
+    await using nats = await startNats();
+    for (const noun of [["tasks"], ["dead", "list"]]) {
+      const { code, stderr } = await trunkline(["admin", ...noun], nats.url);
+      expect(code).to.equal(1);
+      expect(stderr).to.equal("Cannot ask the bus: stream not found\n");
+    }
+  });
+
+  it("says where it looked for the bus of this machine", async () => {
+    const program = join(import.meta.dirname, "trunkline");
+    const { code, stderr } = await runCommand(program, ["admin", "tasks"], {
+      TRUNKLINE_DATA: import.meta.dirname,
+    });
+    expect(code).to.equal(1);
+    expect(stderr).to.match(/^Cannot find the bus: .*nats\.url cannot be read; set TRUNKLINE_/);
+    expect(stderr.trimEnd().split("\n")).to.have.length(1);
+  });
+});
