@@ -276,8 +276,15 @@ export const QUEUE_FIGURES_KEPT_MS = 5_000;
 export const QUEUE_FIGURES_MS_MAX = 2_000;
 /** How long a question to the bus itself may take before its outcome counts as unknown. */
 export const BUS_REQUEST_MS = 5_000;
+/** How long one question to JetStream waits before it is asked again: an election may have swallowed it. */
+export const JETSTREAM_ANSWER_MS = 2_000;
+/** How often a consumer says that it lives; one that is silent for two of these is made anew on another server. */
+export const CONSUMER_HEARTBEAT_MS = 1_000;
 /** Copies of a shard's mail the client library holds ahead of the handlers. */
 export const MAIL_PREFETCH = 256;
+/** Likewise of leases and epochs, and of an actor's rows while it is loaded. */
+export const PLACEMENT_PREFETCH = 500;
+export const ROWS_PREFETCH = 5_000;
 /** Pause before a task is offered to a full lane again: a lane drains at tens of tasks a second. */
 export const LANE_RETRY_MS = 100;
 /** Removed mail is gathered for so long: one purge serves many. */
@@ -331,3 +338,28 @@ export const ROBOTS_KEPT_MS = 24 * 3_600_000;
 export const ROBOTS_RETRY_MS = 60_000;
 /** Redirects of a robots.txt that are followed (RFC 9309, section 2.3.1.2). */
 export const ROBOTS_REDIRECTS_MAX = 5;
+/** Characters of one include or exclude pattern, and how many of each a crawl may have. */
+export const CRAWL_PATTERN_CHARS_MAX = 1_024;
+export const CRAWL_PATTERNS_MAX = 100;
+/** Links taken from one page, the first ones: the richest of real pages have a few thousand. */
+export const PAGE_LINKS_MAX = 10_000;
+export const PAGE_TITLE_CHARS_MAX = 1_024;
+/** Bounds of one sitemap as sitemaps.org sets them, the bytes after decoding. */
+export const SITEMAP_URLS_MAX = 50_000;
+export const SITEMAP_BYTES_MAX = 50 * 1024 * 1024;
+/** Elements nested in a sitemap: real ones stay below 10, and each open one is held in memory. */
+export const SITEMAP_DEPTH_MAX = 64;
+/** Pieces in which a sitemap is read: what is found in one is handed over together. */
+export const SITEMAP_CHUNK_BYTES = 64 * 1024;
+/** Where a page may say its charset: HTML asks for the first 1,024 bytes, pages keep to it loosely. */
+export const CHARSET_PRESCAN_BYTES = 4_096;
+/** What a charset is guessed from. */
+export const CHARSET_SAMPLE_BYTES = 32 * 1024;
+/** HTML that is made into Markdown: the bytes kept of a page, each at most one character. */
+export const MARKDOWN_HTML_CHARS_MAX = 10 * 1024 * 1024;
+/** Time for one page: 2 MB of real HTML take 1 s on a busy core. */
+export const MARKDOWN_TIMEOUT_MS = 15_000;
+/** Memory of the thread: some twenty times the largest page. */
+export const MARKDOWN_HEAP_MIB_MAX = 512;
+/** Pages that wait for the thread; past it the caller is told to come back. */
+export const MARKDOWN_QUEUE_MAX = 64;

@@ -12,8 +12,9 @@ import {
   type Msg,
   type MsgHdrs,
   type NatsConnection,
+  TimeoutError,
 } from "@nats-io/transport-node";
-import { BUS_CONNECT_MS, BUS_REQUEST_MS } from "../../schemas/limits.ts";
+import { BUS_CONNECT_MS, BUS_REQUEST_MS, JETSTREAM_ANSWER_MS } from "../../schemas/limits.ts";
 import { readBusAddress } from "./bus-address.ts";
 
 export interface BusOptions {
@@ -62,7 +63,8 @@ export class Bus {
       });
     });
     // Asking the server for its account at this point would fail where JetStream is still electing a leader.
-    return new Bus(connection, await jetstreamManager(connection, { checkAPI: false }));
+    const answering = { checkAPI: false, timeout: JETSTREAM_ANSWER_MS };
+    return new Bus(connection, await jetstreamManager(connection, answering));
   }
 
   constructor(connection: NatsConnection, jetstream: JetStreamManager) {
@@ -91,7 +93,7 @@ export class Bus {
     options: { headers?: MsgHdrs; timeoutMs?: number } = {},
   ): Promise<Msg> {
     const { headers, timeoutMs: timeout = BUS_REQUEST_MS } = options;
-    return this.#whileConnected(() =>
+    return this.whileConnected(() =>
       this.connection.request(subject, payload, { timeout, ...(headers && { headers }) }),
     );
   }
@@ -101,14 +103,18 @@ export class Bus {
    * BusLost when the connection goes meanwhile.
    */
   async readLast(stream: string, subject: string): Promise<StoredMsg | undefined> {
-    try {
-      const message = await this.#whileConnected(() =>
-        this.jetstream.streams.getMessage(stream, { last_by_subj: subject }),
-      );
-      return message ?? undefined;
-    } catch (error) {
-      if (error instanceof JetStreamApiError && error.code === NO_MESSAGE_FOUND) return undefined;
-      throw error;
+    const giveUpAt = performance.now() + BUS_REQUEST_MS;
+    for (;;) {
+      try {
+        const message = await this.whileConnected(() =>
+          this.jetstream.streams.getMessage(stream, { last_by_subj: subject }),
+        );
+        return message ?? undefined;
+      } catch (error) {
+        if (error instanceof JetStreamApiError && error.code === NO_MESSAGE_FOUND) return undefined;
+        // While a stream has no leader nobody answers, and its next leader has not heard the question.
+        if (!(error instanceof TimeoutError) || performance.now() > giveUpAt) throw error;
+      }
     }
   }
 
@@ -118,20 +124,21 @@ export class Bus {
     return (await this.jetstream.direct.getMessage(stream, query)) ?? undefined;
   }
 
-  /** Flushes what was published and closes. Handlers still running lose their answers: wait for them first. */
-  async close(): Promise<void> {
-    if (this.connection.isClosed()) return;
-    // A drain against a bus that is gone would wait for it for ever.
-    await (this.#connected ? this.connection.drain() : this.connection.close());
-  }
-
-  #whileConnected<T>(ask: () => Promise<T>): Promise<T> {
+  /** Does this, but rejects with BusLost at once where the connection is away or goes meanwhile. */
+  whileConnected<T>(ask: () => Promise<T>): Promise<T> {
     if (!this.#connected) return Promise.reject(new BusLost("Cannot reach the bus: disconnected"));
     return new Promise((resolve, reject) => {
       const asked = ask();
       this.#waiting.add(reject);
       asked.then(resolve, reject).finally(() => this.#waiting.delete(reject));
     });
+  }
+
+  /** Flushes what was published and closes. Handlers still running lose their answers: wait for them first. */
+  async close(): Promise<void> {
+    if (this.connection.isClosed()) return;
+    // A drain against a bus that is gone would wait for it for ever.
+    await (this.#connected ? this.connection.drain() : this.connection.close());
   }
 
   async #watchStatus(): Promise<void> {
