@@ -5,8 +5,8 @@ import { readFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout } from "node:timers/promises";
 import { z } from "zod";
-import { systemClock as clock } from "../../actors/runtime/clock.ts";
 import { freePort } from "../free-port.ts";
 import { REPOSITORY } from "../tools.ts";
 
@@ -20,7 +20,7 @@ export class Instance implements AsyncDisposable {
   readonly #folder: string;
   readonly #url: string;
   // Where a benchmark breaks off, nobody disposes of it any more.
-  readonly #abandon = () => process.kill(-this.pid, "SIGINT");
+  readonly #abandon = () => this.#interrupt();
 
   /** Resolves when it answers that it is ready. */
   static async start(): Promise<Instance> {
@@ -84,23 +84,31 @@ export class Instance implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     process.removeListener("exit", this.#abandon);
-    if (this.#process.exitCode === null && this.#process.signalCode === null) {
+    if (this.#isRunning) {
       const exited = once(this.#process, "exit");
-      process.kill(-this.pid, "SIGINT");
+      this.#interrupt();
       await exited;
     }
     await rm(this.#folder, { recursive: true, force: true });
   }
 
+  get #isRunning(): boolean {
+    return this.#process.exitCode === null && this.#process.signalCode === null;
+  }
+
+  #interrupt(): void {
+    if (this.#isRunning) process.kill(-this.pid, "SIGINT");
+  }
+
   async #untilReady(): Promise<void> {
-    const giveUpAt = clock.monotonic() + START_MS_MAX;
-    while (clock.monotonic() < giveUpAt) {
-      if (this.#process.exitCode !== null) {
+    const giveUpAt = performance.now() + START_MS_MAX;
+    while (performance.now() < giveUpAt) {
+      if (!this.#isRunning) {
         throw new Error(`Cannot start Trunkline: npm ended with code ${this.#process.exitCode}`);
       }
       const answer = await fetch(`${this.#url}/healthz`).catch(() => undefined); // Not yet listening.
       if (answer?.ok) return;
-      await clock.wait(POLL_MS);
+      await setTimeout(POLL_MS);
     }
     throw new Error(`Cannot start Trunkline: it was not ready after ${START_MS_MAX} ms`);
   }
