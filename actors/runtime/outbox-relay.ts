@@ -33,6 +33,8 @@ export class OutboxRelay {
   readonly #logger: Logger;
   readonly #drained: () => void;
   readonly #shards = new Set<Shard>();
+  /** Tasks that are in their lanes, while one before them in the outbox is not. */
+  readonly #published = new WeakSet<OutboxEntry>();
   #running: Promise<void> | undefined;
 
   /** `drained` is called whenever outboxes have more room than before. */
@@ -68,18 +70,22 @@ export class OutboxRelay {
     const groups: Group[] = [];
     let count = 0;
     let bytes = 0;
-    for (const shard of this.#shards) {
+    for (const shard of [...this.#shards]) {
+      const waiting = shard.status === "gone" ? [] : shard.outbox.entries;
       const entries: OutboxEntry[] = [];
-      for (const entry of shard.status === "gone" ? [] : shard.outbox.entries) {
+      for (const entry of waiting) {
         // One message of the batch is the shard's mark.
         if (count + entries.length + groups.length + 2 > BATCH_MESSAGES_MAX) break;
         if (bytes > BATCH_BYTES_MAX) break;
         entries.push(entry);
         bytes += entry.bytes;
       }
-      if (entries.length === 0 && count > 0) break;
-      if (entries.length === 0) this.#shards.delete(shard);
-      else groups.push({ shard, entries });
+      if (waiting.length > 0 && entries.length === 0) break;
+      // Who had a turn goes behind the others: one that never empties shall not hold them up.
+      this.#shards.delete(shard);
+      if (entries.length === 0) continue;
+      this.#shards.add(shard);
+      groups.push({ shard, entries });
       count += entries.length;
     }
     return groups;
@@ -90,7 +96,9 @@ export class OutboxRelay {
     const ready = groups.map(async ({ shard, entries }) => {
       const results = await Promise.allSettled(
         entries.map(async (entry) => {
-          if (entry.message.to === "worker") await this.#publishTask(shard, entry);
+          if (entry.message.to !== "worker" || this.#published.has(entry)) return;
+          await this.#publishTask(shard, entry);
+          this.#published.add(entry);
         }),
       );
       const first = results.findIndex((result) => result.status === "rejected");
@@ -103,7 +111,7 @@ export class OutboxRelay {
     return (await Promise.all(ready)).filter(({ entries }) => entries.length > 0);
   }
 
-  /** A task that is published again within the stream's duplicate window is dropped there; later, it runs twice. */
+  /** One that another host published is dropped within the stream's duplicate window; later, it would run twice. */
   async #publishTask(shard: Shard, { number, message }: OutboxEntry): Promise<void> {
     const id = `${shard.number}-${number}`;
     await writeAtomically(this.#bus, [
@@ -154,6 +162,7 @@ export class OutboxRelay {
         this.#logger.warn({ err: error, shard: shard.number }, "sent mark not read");
       }
     }
+    this.#drained();
   }
 }
 

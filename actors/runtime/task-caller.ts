@@ -1,4 +1,5 @@
 /** The one who waits for a running task, as its worker sees it: takes the input from there, and brings the result. */
+import { randomBytes } from "node:crypto";
 import { NoRespondersError, RequestError, TimeoutError } from "@nats-io/transport-node";
 import type { ActorError } from "../../schemas/errors.ts";
 import {
@@ -20,6 +21,8 @@ export class TaskCaller {
   readonly #clock: Clock;
   readonly #caller: NonNullable<Task["caller"]>;
   readonly #signal: AbortSignal;
+  /** Tells this try from others: a worker that was taken for dead may still speak. */
+  readonly #try = randomBytes(4).toString("hex");
 
   constructor(bus: Bus, clock: Clock, caller: NonNullable<Task["caller"]>, signal: AbortSignal) {
     this.#bus = bus;
@@ -82,7 +85,8 @@ export class TaskCaller {
     for (;;) {
       signal.throwIfAborted();
       try {
-        return (await this.#bus.request(`${this.#caller.inbox}.${step}`, payload)).data;
+        return (await this.#bus.request(`${this.#caller.inbox}.${this.#try}.${step}`, payload))
+          .data;
       } catch (error) {
         if (isAbsent(error)) {
           // After a reconnection its subscription may be back a moment later than ours.

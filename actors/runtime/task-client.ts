@@ -57,9 +57,15 @@ class WaitingRun<R> {
   #sequence: number | undefined;
   #attempt = 0;
   #replied = false;
-  /** Bytes that came and were not taken yet; each is acknowledged when it is, which holds the worker back. */
-  readonly #chunks: { bytes: Uint8Array; taken(): void }[] = [];
-  #received = 0;
+  /** The try that started last, and those before it, which are not heard any more. */
+  #try = "";
+  readonly #earlierTries = new Set<string>();
+  /**
+   * Bytes that came and were not taken yet, by their place: what is sent again after a disconnection comes in any order.
+   * Each is acknowledged when it is taken, which holds the worker back.
+   */
+  readonly #chunks = new Map<number, Msg>();
+  #taken = 0;
   #complete = false;
   #error: ActorError | undefined;
   #wake: () => void = () => {};
@@ -116,6 +122,7 @@ class WaitingRun<R> {
       const headers = { "Nats-Msg-Id": this.#id };
       const subject = taskSubject(kind, lane);
       this.#sequence = await writeAtomically(this.#bus, [{ subject, payload, headers }]);
+      if (this.#end.signal.aborted) this.#takeBack();
     } catch (error) {
       const refusal =
         error instanceof WriteRefused && error.full
@@ -134,14 +141,15 @@ class WaitingRun<R> {
     if (this.#end.signal.aborted) return;
     this.#error = error;
     this.#bus.connection.publish(cancelSubject(this.#id));
-    if (this.#attempt === 0 && this.#sequence !== undefined) {
-      // It may have been taken this moment; then its worker finds that nobody waits.
-      this.#bus.jetstream.streams
-        .deleteMessage(STREAMS.tasks, this.#sequence, false)
-        .catch(() => {});
-    }
+    this.#takeBack();
     this.#finish();
     this.#done.reject(error);
+  }
+
+  /** It may have been taken this moment; then its worker finds that nobody waits. */
+  #takeBack(): void {
+    if (this.#attempt > 0 || this.#sequence === undefined) return;
+    this.#bus.jetstream.streams.deleteMessage(STREAMS.tasks, this.#sequence, false).catch(() => {});
   }
 
   #finish(): void {
@@ -151,19 +159,20 @@ class WaitingRun<R> {
   }
 
   #receive(msg: Msg): void {
-    const [step, index] = msg.subject.slice(this.#inbox.length + 1).split(".");
+    const [from = "", step, index] = msg.subject.slice(this.#inbox.length + 1).split(".");
+    if (step === "started") this.#started(from);
+    if (this.#earlierTries.has(from)) return;
     if (step === "chunk") {
       this.#take(Number(index), msg);
       return;
     }
     if (step === "input") {
-      const from = Number(index) * CHUNK_BYTES;
-      msg.respond(this.#input.subarray(from, from + CHUNK_BYTES));
+      const begin = Number(index) * CHUNK_BYTES;
+      msg.respond(this.#input.subarray(begin, begin + CHUNK_BYTES));
       return;
     }
     msg.respond();
-    if (step === "started") this.#started();
-    else if (step === "refused") this.fail(decodeRefusal(msg.string()));
+    if (step === "refused") this.fail(decodeRefusal(msg.string()));
     else if (step === "reply" && !this.#replied) {
       this.#replied = true;
       this.#done.resolve({ reply: msg.json<R>(), chunks: this.#read() });
@@ -173,7 +182,10 @@ class WaitingRun<R> {
     }
   }
 
-  #started(): void {
+  #started(from: string): void {
+    if (from === this.#try || this.#earlierTries.has(from)) return;
+    this.#earlierTries.add(this.#try);
+    this.#try = from;
     this.#attempt += 1;
     if (this.#replied && !this.#complete) {
       // Another worker starts from the beginning, but bytes of the first are on their way already.
@@ -183,20 +195,21 @@ class WaitingRun<R> {
   }
 
   #take(index: number, msg: Msg): void {
-    // Sent again because our answer was lost.
-    if (index < this.#received) return void msg.respond();
-    this.#received = index + 1;
-    this.#chunks.push({ bytes: msg.data, taken: () => msg.respond() });
+    // Sent again because our answer was lost; or because its reader is slow, and then only this one is waited for.
+    if (index < this.#taken) msg.respond();
+    else this.#chunks.set(index, msg);
     this.#wake();
   }
 
   async *#read(): AsyncGenerator<Uint8Array> {
     try {
       for (;;) {
-        const chunk = this.#chunks.shift();
+        const chunk = this.#chunks.get(this.#taken);
         if (chunk) {
-          chunk.taken();
-          yield chunk.bytes;
+          this.#chunks.delete(this.#taken);
+          this.#taken += 1;
+          chunk.respond();
+          yield chunk.data;
         } else if (this.#error) throw this.#error;
         else if (this.#complete) return;
         else {

@@ -244,7 +244,11 @@ export class WorkerHost {
       const id = `${task.id}-${suffix}-${index}`;
       const from = `task.${task.id}`;
       if (to === "actor") {
-        await publishMail(bus, clock, { id, from, address: addressOf(kind, key), message, input });
+        const address = addressOf(kind, key);
+        await publishMail(bus, clock, { id, from, address, message, input }).catch((cause) => {
+          // Not a refusal of the task: it is tried again.
+          throw new Error(`Cannot send ${message} to ${kind}`, { cause });
+        });
       } else {
         const payload = encodeTask({ id, from, key, message, input, trace: currentTrace() });
         const headers = { "Nats-Msg-Id": id };

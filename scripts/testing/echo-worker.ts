@@ -9,15 +9,20 @@ export interface EchoOrders {
   slots?: Record<string, number>;
   /** Called at the start of each task; what it returns is waited for. */
   before?(text: string, context: TaskContext): Promise<void> | void;
+  /** Called with how many bytes of a reply have been asked for. */
+  made?(bytes: number): void;
 }
 
-export function echoWorker({ slots = { fast: 2, slow: 1 }, before }: EchoOrders = {}) {
+export function echoWorker({ slots = { fast: 2, slow: 1 }, before, made }: EchoOrders = {}) {
   return defineWorker(echo, {
     slots,
     handlers: {
       async say({ text, bytes, pieceBytes }, context) {
         await before?.(text, context);
-        return { reply: { text, attempt: context.attempt }, chunks: pieces(bytes, pieceBytes) };
+        return {
+          reply: { text, attempt: context.attempt },
+          chunks: pieces(bytes, pieceBytes, made),
+        };
       },
       async drawl({ text }, context) {
         await before?.(text, context);
@@ -48,8 +53,13 @@ export function patternAt(offset: number, length: number): Buffer {
   return bytes;
 }
 
-async function* pieces(total: number, size: number): AsyncGenerator<Uint8Array> {
+async function* pieces(
+  total: number,
+  size: number,
+  made: EchoOrders["made"],
+): AsyncGenerator<Uint8Array> {
   for (let offset = 0; offset < total; offset += size) {
+    made?.(Math.min(offset + size, total));
     yield patternAt(offset, Math.min(size, total - offset));
   }
 }

@@ -1,0 +1,356 @@
+import { setTimeout as pause } from "node:timers/promises";
+import { expect } from "chai";
+import {
+  BUS_REQUEST_MS,
+  CHUNK_BYTES,
+  CHUNKS_IN_FLIGHT,
+  LANE_TASKS_MAX,
+  TASK_ACK_WAIT_MS,
+  TASK_INPUT_BYTES_MAX,
+  TASK_TRIES_MAX,
+} from "../../schemas/limits.ts";
+import { STREAMS, taskSubject } from "../../schemas/subjects.ts";
+import { startWorld, type World } from "../../scripts/testing/actor-world.ts";
+import { echo } from "../../scripts/testing/echo.ts";
+import { type EchoOrders, echoWorker, patternAt } from "../../scripts/testing/echo-worker.ts";
+import { probe, probeActor } from "../../scripts/testing/probe.ts";
+import { refusalOf } from "../../scripts/testing/refusal.ts";
+import { until } from "../../scripts/testing/until.ts";
+import type { TaskRun } from "./actor-client.ts";
+import type { WorkerHost } from "./worker-host.ts";
+
+const MIB = 1024 * 1024;
+
+describe("WorkerHost", function () {
+  this.timeout(40_000);
+  let world: World;
+  let worker: WorkerHost;
+  const never = new AbortController().signal;
+  before(async () => {
+    world = await startWorld({ definitions: [probeActor], tasks: [echo] });
+    await world.host();
+  });
+  after(() => world[Symbol.asyncDispose]());
+  afterEach(async () => {
+    await worker.stop(0);
+    await until("the lanes are empty", async () => (await world.count(STREAMS.tasks)) === 0);
+  });
+
+  const work = async (orders: EchoOrders = {}) => {
+    worker = await world.worker([echoWorker(orders)]);
+  };
+  const say = (text: string, input: object = {}, options: object = {}) =>
+    world.client.run(
+      echo,
+      "key",
+      "say",
+      { text, ...input },
+      {
+        deadlineMs: 20_000,
+        signal: never,
+        ...options,
+      },
+    );
+  const drawl = (text: string) =>
+    world.client.run(echo, "key", "drawl", { text }, { deadlineMs: 20_000, signal: never });
+  const ask = (key: string, texts: string[], failing = 0) =>
+    world.client.call(probe, key, "ask", { texts, failing });
+  const logged = (key: string, count: number) =>
+    until(`${key} heard ${count}`, async () => {
+      const { log } = await world.client.call(probe, key, "get", {});
+      return log.length >= count && log;
+    });
+  /** Reads to the end, and checks every byte. */
+  async function size({ chunks }: TaskRun<unknown>): Promise<number> {
+    let bytes = 0;
+    for await (const chunk of chunks) {
+      if (!patternAt(bytes, chunk.length).equals(chunk)) throw new Error(`wrong byte at ${bytes}`);
+      bytes += chunk.length;
+    }
+    return bytes;
+  }
+
+  it("runs a task that is waited for, with its bytes or without", async () => {
+    await work();
+    for (const bytes of [0, 1, 1_000, 3 * MIB + 1]) {
+      const run = await say("a", { bytes, pieceBytes: 300_001 });
+      expect(run.reply).to.deep.equal({ text: "a", attempt: 1 });
+      expect(await size(run)).to.equal(bytes);
+    }
+  });
+
+  it("takes inputs at TASK_INPUT_BYTES_MAX, past it, and of 50 MB", async () => {
+    await work();
+    const around = TASK_INPUT_BYTES_MAX - JSON.stringify({ text: "" }).length;
+    for (const length of [around, around + 1, 50 * MIB]) {
+      // Only the length of so large a reply could not come back in one message.
+      const error = await say("x".repeat(length)).then(size, (refused: Error) => refused);
+      if (length < MIB) expect(error).to.equal(0);
+      else expect(error).to.be.instanceOf(Error);
+    }
+    const big = await say("a", { padding: "é".repeat(25 * MIB) });
+    expect(big.reply).to.deep.equal({ text: "a", attempt: 1 });
+    await size(big);
+  });
+
+  it("keeps a slow reader's bytes back, and brings them all in order", async () => {
+    let made = 0;
+    await work({
+      made: (bytes) => {
+        made = bytes;
+      },
+    });
+    const bytes = 30 * MIB;
+    const pieceBytes = 2 * CHUNK_BYTES;
+    const run = await say("slow", { bytes, pieceBytes });
+    let seen = 0;
+    for await (const chunk of run.chunks) {
+      if (!patternAt(seen, chunk.length).equals(chunk)) throw new Error(`wrong byte at ${seen}`);
+      // Slower than the bus waits for an acknowledgement: then the same bytes are sent again, not new ones.
+      if (seen === 10 * CHUNK_BYTES) await pause(BUS_REQUEST_MS + 600);
+      expect(made - seen).to.be.at.most(CHUNKS_IN_FLIGHT * CHUNK_BYTES + 2 * pieceBytes);
+      seen += chunk.length;
+    }
+    expect(seen).to.equal(bytes);
+  });
+
+  it("gives each lane its slots, and no lane waits behind another", async () => {
+    let running = 0;
+    let most = 0;
+    const gate = Promise.withResolvers<void>();
+    await work({
+      slots: { fast: 2, slow: 1 },
+      async before(text) {
+        if (!text.startsWith("held")) return;
+        running += 1;
+        most = Math.max(most, running);
+        await gate.promise;
+        running -= 1;
+      },
+    });
+    const held = Array.from({ length: 5 }, (_, index) => say(`held ${index}`).then(size));
+    await until("two run", () => running === 2);
+    expect((await drawl("free")).reply.text).to.equal("free");
+    expect(most).to.equal(2);
+    gate.resolve();
+    await Promise.all(held);
+    expect(most).to.equal(2);
+  });
+
+  it("keeps a task that takes longer than a worker may be silent", async () => {
+    const attempts: number[] = [];
+    await work({
+      async before(_, { attempt }) {
+        attempts.push(attempt);
+        await pause(TASK_ACK_WAIT_MS + 1_500);
+      },
+    });
+    const run = await say("long");
+    await size(run);
+    expect(attempts).to.deep.equal([1]);
+  });
+
+  it("tells the asking actor once of what is done, refused, or given up after TASK_TRIES_MAX", async () => {
+    const attempts = new Map<string, number>();
+    await work({
+      slots: { slow: 3 },
+      before: (text, { attempt }) => void attempts.set(text, attempt),
+    });
+    await ask("done", ["a", "b"]);
+    await ask("late", ["last try"], TASK_TRIES_MAX - 1);
+    await ask("gone", ["given up"], TASK_TRIES_MAX);
+    await ask("refused", ["no"], -1);
+    expect([...(await logged("done", 2))].sort()).to.deep.equal(["a", "b"]);
+    expect(await logged("refused", 1)).to.deep.equal(["no: conflict"]);
+    expect(await logged("late", 1)).to.deep.equal(["last try"]);
+    expect(await logged("gone", 1)).to.deep.equal(["given up: internal_error"]);
+    expect(attempts.get("last try")).to.equal(TASK_TRIES_MAX);
+    expect(attempts.get("given up")).to.equal(TASK_TRIES_MAX);
+    expect(attempts.get("no")).to.equal(1);
+  });
+
+  it("sends a task's messages once though it is delivered twice", async () => {
+    await work();
+    const task = { id: "same", from: "test", key: "doubled", message: "tell" };
+    const payload = JSON.stringify({ ...task, input: { text: "once", failing: 0 } });
+    const jetstream = world.bus.jetstream.jetstream();
+    for (let copies = 0; copies < 3; copies++) {
+      await jetstream.publish(taskSubject("echo", "slow"), payload);
+    }
+    await until("all are done", async () => (await world.count(STREAMS.tasks)) === 0);
+    await ask("doubled", ["after"]);
+    expect(await logged("doubled", 2)).to.deep.equal(["once", "after"]);
+  });
+
+  it("gives up a task that so many workers died of", async () => {
+    // A worker that dies neither acknowledges nor refuses: as many pulls without an answer.
+    await ask("deadly", ["poison"]);
+    await until("it waits", async () => (await world.count(STREAMS.tasks)) === 1);
+    const consumer = await world.bus.jetstream
+      .jetstream()
+      .consumers.get(STREAMS.tasks, "echo-slow");
+    for (let death = 0; death < TASK_TRIES_MAX; death++) {
+      const message = await consumer.next({ expires: 5_000, bind: true });
+      message?.nak();
+    }
+    await work();
+    expect(await logged("deadly", 1)).to.deep.equal(["poison: internal_error"]);
+  });
+
+  it("drops a task that cannot be read, and one no worker knows is refused to its asker", async () => {
+    await work();
+    await world.bus.jetstream.jetstream().publish(taskSubject("echo", "fast"), "{");
+    const unknown = {
+      kind: "echo",
+      lanes: ["fast"],
+      messages: { shout: { ...echo.messages.say } },
+    };
+    const error = await refusalOf(
+      world.client.run(
+        unknown,
+        "key",
+        "shout",
+        { text: "a" },
+        { deadlineMs: 5_000, signal: never },
+      ),
+    );
+    expect(error).to.include({ code: "invalid_request" });
+    expect(error.message).to.equal('Cannot run task: echo has no "shout"');
+    const invalid = await refusalOf(say("a", { bytes: "x" }));
+    expect(invalid.details.faults?.map(({ pointer }) => pointer)).to.deep.equal(["/bytes"]);
+  });
+
+  it("takes a task back that has not started, and ends one that runs", async () => {
+    const started = Promise.withResolvers<AbortSignal>();
+    const waiting = new AbortController();
+    await work({ slots: {} });
+    const run = refusalOf(say("waiting", {}, { signal: waiting.signal }));
+    await until("it waits", async () => (await world.count(STREAMS.tasks)) === 1);
+    waiting.abort();
+    expect((await run).code).to.equal("cancelled");
+    await until("it is gone", async () => (await world.count(STREAMS.tasks)) === 0);
+
+    await work({
+      slots: { fast: 1 },
+      async before(_, { signal }) {
+        started.resolve(signal);
+        await new Promise((resolve) => signal.addEventListener("abort", resolve));
+        signal.throwIfAborted();
+      },
+    });
+    const leaving = new AbortController();
+    const running = refusalOf(say("running", {}, { signal: leaving.signal }));
+    const signal = await started.promise;
+    leaving.abort();
+    expect((await running).code).to.equal("cancelled");
+    await until("the worker hears of it", () => signal.aborted);
+    const before = refusalOf(say("before", {}, { signal: AbortSignal.abort() }));
+    expect((await before).code).to.equal("cancelled");
+  });
+
+  it("ends a task whose reader leaves in the middle of its bytes", async () => {
+    await work({ slots: { fast: 1 } });
+    const run = await say("left", { bytes: 30 * MIB });
+    for await (const chunk of run.chunks) if (chunk.length > 0) break;
+    // The slot is free again.
+    await size(await say("next"));
+  });
+
+  it("refuses at the deadline: unavailable where nobody started, else deadline_exceeded", async () => {
+    await work({ slots: {} });
+    const idle = await refusalOf(say("idle", {}, { deadlineMs: 200 }));
+    expect(idle).to.include({ code: "unavailable" });
+    await until("it is gone", async () => (await world.count(STREAMS.tasks)) === 0);
+    await work({
+      slots: { fast: 1 },
+      before: (_, { signal }) =>
+        new Promise((resolve) => signal.addEventListener("abort", () => resolve())),
+    });
+    const late = await refusalOf(say("late", {}, { deadlineMs: 300 }));
+    expect(late).to.include({ code: "deadline_exceeded" });
+  });
+
+  it("drops a task whose caller died before it started, and one past its deadline", async () => {
+    const texts: string[] = [];
+    await work({ before: (text) => void texts.push(text) });
+    for (const deadlineAt of [Date.now() + 60_000, Date.now() - 60_000]) {
+      const caller = { inbox: "_INBOX.nobody" };
+      const task = {
+        id: String(deadlineAt),
+        from: "x",
+        key: "k",
+        message: "say",
+        caller,
+        deadlineAt,
+      };
+      const payload = JSON.stringify({ ...task, input: { text: "lost" } });
+      await world.bus.jetstream.jetstream().publish(taskSubject("echo", "fast"), payload);
+    }
+    await until("both are gone", async () => (await world.count(STREAMS.tasks)) === 0);
+    expect(texts).to.deep.equal([]);
+  });
+
+  it("refuses one more than LANE_TASKS_MAX at once; the other lane and other actors go on", async () => {
+    await work({ slots: {} });
+    const jetstream = world.bus.jetstream.jetstream();
+    const task = { from: "x", key: "filler", message: "tell", input: { text: "f", failing: 0 } };
+    await Promise.all(
+      Array.from({ length: LANE_TASKS_MAX }, (_, index) =>
+        jetstream.publish(
+          taskSubject("echo", "slow"),
+          JSON.stringify({ ...task, id: `f${index}` }),
+        ),
+      ),
+    );
+    const startedAt = performance.now();
+    const full = await refusalOf(drawl("one more"));
+    expect(full).to.include({ code: "queue_full" });
+    expect(full.details.retryAfterS).to.be.above(0);
+    expect(performance.now() - startedAt).to.be.below(2_000);
+    // An actor's task waits in its outbox; its calls, and other shards, go on.
+    await ask("patient", ["waits"]);
+    await world.client.call(probe, "patient", "append", { text: "call" });
+    await world.client.send(probe, "neighbour", "note", { text: "mail" });
+    expect(await logged("neighbour", 1)).to.deep.equal(["mail"]);
+    await work({ slots: { fast: 1, slow: 8 } });
+    await size(await say("other lane"));
+    expect(await logged("patient", 2)).to.deep.equal(["call", "waits"]);
+    await logged("filler", LANE_TASKS_MAX);
+  });
+
+  it("hands over what it cannot finish when it stops, at once", async () => {
+    const attempts: number[] = [];
+    const first = Promise.withResolvers<void>();
+    const orders: EchoOrders = {
+      slots: { fast: 1 },
+      async before(_, { attempt, signal }) {
+        attempts.push(attempt);
+        if (attempt > 1) return;
+        first.resolve();
+        await new Promise((resolve) => signal.addEventListener("abort", resolve));
+        signal.throwIfAborted();
+      },
+    };
+    await work(orders);
+    const run = say("handed over");
+    await first.promise;
+    const leaving = worker;
+    await work(orders);
+    await leaving.stop(0);
+    await size(await run);
+    expect(attempts).to.deep.equal([1, 2]);
+  });
+
+  it("goes on when nats-server is restarted in the middle of a reply's bytes", async () => {
+    await work();
+    const bytes = 30 * MIB;
+    const run = await say("interrupted", { bytes });
+    let seen = 0;
+    for await (const chunk of run.chunks) {
+      if (!patternAt(seen, chunk.length).equals(chunk)) throw new Error(`wrong byte at ${seen}`);
+      seen += chunk.length;
+      if (seen === 32 * chunk.length) await world.nats?.restart();
+    }
+    expect(seen).to.equal(bytes);
+  });
+});
