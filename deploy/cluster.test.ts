@@ -1,0 +1,184 @@
+import { chmod, mkdtemp, readdir, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect } from "chai";
+import { Bus } from "../actors/runtime/bus.ts";
+import { stateBucket, stateSubjects } from "../schemas/subjects.ts";
+import { startCluster, type TestNatsCluster } from "../scripts/testing/nats-server.ts";
+import { type Credentials, RoleProcess } from "../scripts/testing/role-process.ts";
+import { TokenLoad } from "../scripts/testing/token-load.ts";
+import { until } from "../scripts/testing/until.ts";
+
+const CLIENTS = 8;
+const STATE_STREAM = stateSubjects(stateBucket(0)).stream;
+/** nats-server misses a leader after 4 to 9 s, and nothing sets that; then leases are taken anew. */
+const ELECTION_MS_MAX = 15_000;
+/** A dead host's lease ends after 3 s. */
+const TAKEOVER_MS_MAX = 5_000;
+
+describe("cluster", function () {
+  this.timeout(60_000);
+  let folder: string;
+  let nats: TestNatsCluster;
+  let bus: Bus;
+  let gateways: RoleProcess[] = [];
+  let actors: RoleProcess[] = [];
+  let browsers: RoleProcess[] = [];
+  let found: Credentials[];
+  let credentials: Credentials;
+  let load: TokenLoad;
+  const all = () => [...gateways, ...actors, ...browsers];
+
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), "trunkline-cluster-"));
+    // Browsers run as another user where we are root, and have their profiles in here.
+    await chmod(folder, 0o755);
+    nats = await startCluster(3);
+    bus = await Bus.connect({ url: nats.urls.join(","), name: "test" });
+    const startedAt = performance.now();
+    // All at once: nobody says in which order machines come up.
+    [gateways, actors, browsers] = await Promise.all([
+      Promise.all([start("gateway-0", "gateway"), start("gateway-1", "gateway")]),
+      Promise.all([start("actors-0", "actors"), start("actors-1", "actors")]),
+      Promise.all([start("browser-0", "browser")]),
+    ]);
+    await Promise.all(all().map((instance) => instance.ready()));
+    print("five processes ready after", performance.now() - startedAt);
+    const made = await Promise.allSettled(gateways.map((gateway) => gateway.credentials()));
+    found = made.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
+    const [first] = found;
+    if (!first) throw new Error("No gateway made an account");
+    credentials = first;
+    load = new TokenLoad(credentials, CLIENTS);
+  });
+
+  after(async () => {
+    await Promise.all(all().map((instance) => instance[Symbol.asyncDispose]()));
+    await load.stop();
+    await bus.close();
+    await nats.stop();
+    await rm(folder, { recursive: true, maxRetries: 10 });
+  });
+
+  it("firstStart() of gateways that start at once makes one account", async () => {
+    expect(found).to.have.length(1);
+    const listed = await get("/accounts");
+    expect(listed.result).to.have.length(1);
+    expect(listed.result).to.have.nested.property("0.id", credentials.account_id);
+  });
+
+  it("a PDF comes out, and tokens hold", async () => {
+    const startedAt = performance.now();
+    expect((await pdf()).subarray(0, 5).toString()).to.equal("%PDF-");
+    print("first PDF after", performance.now() - startedAt);
+    await load.more(50);
+    expect(load.failures).to.deep.equal([]);
+    load.takeGapMs();
+  });
+
+  it("the state's leader killed: no acknowledged change is lost, and answers go on", async () => {
+    const { cluster } = await bus.jetstream.streams.info(STATE_STREAM);
+    const leader = nats.servers[Number(cluster?.leader?.at(-1))];
+    if (!leader) throw new Error(`No server leads ${STATE_STREAM}`);
+    await leader.kill();
+    await load.more(50);
+    expect((await pdf()).subarray(0, 5).toString()).to.equal("%PDF-");
+    const gap = load.takeGapMs();
+    print("state's leader killed: longest silence", gap);
+    expect(gap).to.be.below(ELECTION_MS_MAX);
+    await leader.start();
+    await until("all replicas are current", async () => {
+      const { cluster } = await bus.jetstream.streams.info(STATE_STREAM);
+      return cluster?.replicas?.every(({ current, offline }) => current && !offline);
+    });
+  });
+
+  it("a process with actors killed: the other takes its shards", async () => {
+    await load.more(20);
+    load.takeGapMs();
+    actors[0]?.signal("SIGKILL");
+    await load.more(200);
+    const gap = load.takeGapMs();
+    print("actors killed: longest silence", gap);
+    expect(gap).to.be.below(TAKEOVER_MS_MAX);
+  });
+
+  it("a second process with browsers joins and takes tasks", async () => {
+    const second = await start("browser-1", "browser");
+    browsers.push(second);
+    await second.ready();
+    const pages = Array.from({ length: 24 }, () => pdf());
+    for (const page of await Promise.all(pages)) {
+      expect(page.subarray(0, 5).toString()).to.equal("%PDF-");
+    }
+    const tasks = await Promise.all(
+      browsers.map(async (browser) => tasksOf(await browser.metrics())),
+    );
+    console.log(`      tasks of each browser process: ${tasks.join(" and ")}`);
+    expect(Math.min(...tasks)).to.be.above(0);
+  });
+
+  it("every acknowledged change is there after all that", async () => {
+    expect(await load.findLost()).to.deep.equal([]);
+    console.log(`      ${load.acknowledged} changes acknowledged, ${load.failures.length} refused`);
+  });
+
+  it("SIGTERM ends every process well, and leaves none", async () => {
+    const startedAt = performance.now();
+    const left = all().filter((instance) => instance !== actors[0]);
+    for (const instance of left) instance.signal("SIGTERM");
+    expect(await Promise.all(left.map((instance) => instance.exit()))).to.deep.equal(
+      left.map(() => 0),
+    );
+    print("all stopped after", performance.now() - startedAt);
+    expect(await processesIn(folder)).to.deep.equal([]);
+  });
+
+  function start(name: string, roles: string): Promise<RoleProcess> {
+    return RoleProcess.start(name, folder, {
+      TRUNKLINE_ROLES: roles,
+      TRUNKLINE_NATS_URL: nats.urls.join(","),
+      TRUNKLINE_REPLICAS: "3",
+      TRUNKLINE_REQUESTS_PER_5_MINUTES: "0",
+    });
+  }
+
+  async function get(path: string): Promise<{ result: unknown }> {
+    const headers = { Authorization: `Bearer ${credentials.api_token}` };
+    const response = await fetch(`${credentials.base_url}${path}`, { headers });
+    return (await response.json()) as { result: unknown };
+  }
+
+  async function pdf(): Promise<Buffer> {
+    const path = `/accounts/${credentials.account_id}/browser-rendering/pdf`;
+    const response = await fetch(`${credentials.base_url}${path}`, {
+      method: "POST",
+      headers: {
+        Authorization: `Bearer ${credentials.api_token}`,
+        "Content-Type": "application/json",
+      },
+      body: JSON.stringify({ html: "<h1>Hello</h1>" }),
+    });
+    return Buffer.from(await response.arrayBuffer());
+  }
+});
+
+const print = (what: string, ms: number) => console.log(`      ${what} ${Math.round(ms)} ms`);
+
+/** Tasks that a process with browsers has handled, by its metrics. */
+function tasksOf(metrics: string): number {
+  const counts = metrics.matchAll(/^trunkline_browser_messages_total\{.*\} (\d+)$/gm);
+  return Array.from(counts, ([, count]) => Number(count)).reduce((sum, count) => sum + count, 0);
+}
+
+/** Command lines of processes that were started below this folder: it is in their parameters or their environment. */
+async function processesIn(path: string): Promise<string[]> {
+  const found: string[] = [];
+  for (const pid of await readdir("/proc").catch(() => [])) {
+    if (!/^\d+$/.test(pid)) continue;
+    const read = (list: string) => readFile(`/proc/${pid}/${list}`, "utf8").catch(() => "");
+    const command = await read("cmdline");
+    if ((command + (await read("environ"))).includes(path)) found.push(command);
+  }
+  return found;
+}

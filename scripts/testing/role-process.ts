@@ -1,0 +1,90 @@
+/** Gives a test a whole instance of Trunkline in a process of its own, with some of the roles. */
+import { mkdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { freePort } from "../free-port.ts";
+import { REPOSITORY } from "../tools.ts";
+import { ChildProgram } from "./child-program.ts";
+import { until } from "./until.ts";
+
+const START_MS_MAX = 60_000;
+
+export interface Credentials {
+  base_url: string;
+  account_id: string;
+  api_token: string;
+}
+
+export class RoleProcess implements AsyncDisposable {
+  readonly #program: ChildProgram;
+  readonly #dataDir: string;
+  readonly #port: number;
+
+  /** `folder` holds all it writes: its data directory and the temporary files of its browsers. */
+  static async start(
+    name: string,
+    folder: string,
+    environment: NodeJS.ProcessEnv,
+  ): Promise<RoleProcess> {
+    const temporary = join(folder, "tmp");
+    await mkdir(temporary, { recursive: true });
+    return new RoleProcess(join(folder, name), temporary, await freePort(), environment);
+  }
+
+  constructor(dataDir: string, temporary: string, port: number, environment: NodeJS.ProcessEnv) {
+    this.#dataDir = dataDir;
+    this.#port = port;
+    this.#program = new ChildProgram([process.execPath, join(REPOSITORY, "scripts/start.ts")], {
+      TRUNKLINE_DATA: dataDir,
+      TRUNKLINE_PORT: String(port),
+      TMPDIR: temporary,
+      ...environment,
+    });
+  }
+
+  get dataDir(): string {
+    return this.#dataDir;
+  }
+
+  get lines(): readonly string[] {
+    return this.#program.lines;
+  }
+
+  /** Resolves when /healthz says that everything its roles need is there. */
+  async ready(): Promise<void> {
+    const healthy = () =>
+      fetch(this.#urlOf("/healthz")).then(
+        ({ ok }) => ok,
+        () => false, // It does not listen yet.
+      );
+    const ended = this.#program.exit().then((code) => {
+      throw new Error(`Cannot start instance: code ${code}: ${this.lines.join("\n")}`);
+    });
+    ended.catch(() => {}); // It will end some day.
+    await Promise.race([until(`${this.#dataDir} is ready`, healthy, START_MS_MAX), ended]);
+  }
+
+  async metrics(): Promise<string> {
+    return (await fetch(this.#urlOf("/metrics"))).text();
+  }
+
+  async credentials(): Promise<Credentials> {
+    return JSON.parse(await readFile(join(this.#dataDir, "credentials.json"), "utf8"));
+  }
+
+  signal(name: NodeJS.Signals): void {
+    this.#program.signal(name);
+  }
+
+  /** Its exit code, or null when a signal ended it. */
+  exit(): Promise<number | null> {
+    return this.#program.exit();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#program[Symbol.asyncDispose]();
+  }
+
+  #urlOf(path: string): string {
+    return `http://127.0.0.1:${this.#port}${path}`;
+  }
+}
