@@ -1,6 +1,5 @@
 /** Reads what the bus holds for one shard, mail and due reminders, in order, from what is left of it to the end. */
 import type { JsMsg } from "@nats-io/jetstream";
-import { nuid } from "@nats-io/transport-node";
 import type { Logger } from "pino";
 import { z } from "zod";
 import {
@@ -13,6 +12,7 @@ import { mailSubjects, STREAMS } from "../../schemas/subjects.ts";
 import type { Delivery } from "./activation.ts";
 import type { Bus } from "./bus.ts";
 import type { Clock } from "./clock.ts";
+import { readInOrder } from "./read-in-order.ts";
 import type { Shard } from "./shard.ts";
 import { traceOf } from "./trace.ts";
 
@@ -124,23 +124,17 @@ async function readForever(
   let next = 1;
   while (!signal.aborted) {
     try {
-      const consumer = await bus.jetstream.jetstream().consumers.get(stream, {
-        // A former owner may still read: two that share a name share the messages between them.
-        name_prefix: `shard-${shard.number}-${nuid.next()}`,
-        filter_subjects: filter,
-        opt_start_seq: next,
+      const read = readInOrder(bus, {
+        stream,
+        name: `shard-${shard.number}`,
+        select: { filter_subjects: filter, opt_start_seq: next },
+        prefetch: MAIL_PREFETCH,
+        signal,
       });
-      const messages = await consumer.consume({ max_messages: MAIL_PREFETCH });
-      const stop = () => messages.stop();
-      signal.addEventListener("abort", stop);
-      if (signal.aborted) stop();
-      for await (const message of messages) {
-        if (signal.aborted) break;
+      for await (const message of read) {
         next = message.seq + 1;
         await take(message);
       }
-      signal.removeEventListener("abort", stop);
-      if (signal.aborted) void consumer.delete().catch(() => {}); // It ends by itself, only later.
     } catch (error) {
       logger.warn({ err: error, shard: shard.number, stream }, "reader stopped, will start again");
     }

@@ -3,15 +3,15 @@
  * is free when its owner gave it back, or the owner's lease is gone for good.
  */
 import { DeliverPolicy, type JsMsg } from "@nats-io/jetstream";
-import { nuid } from "@nats-io/transport-node";
 import type { Logger } from "pino";
 import { z } from "zod";
-import { READER_RETRY_MS, SHARDS } from "../../schemas/limits.ts";
+import { PLACEMENT_PREFETCH, READER_RETRY_MS, SHARDS } from "../../schemas/limits.ts";
 import type { StateSubjects } from "../../schemas/subjects.ts";
 import { writeAtomically } from "./atomic-batch.ts";
 import type { Bus } from "./bus.ts";
 import type { Clock } from "./clock.ts";
 import { HostLease, Lease } from "./host-lease.ts";
+import { readInOrder } from "./read-in-order.ts";
 import { preferredHost } from "./rendezvous.ts";
 import type { StateStore } from "./state-store.ts";
 
@@ -169,24 +169,21 @@ export class Placement {
     };
     while (!signal.aborted) {
       try {
-        const consumer = await this.#bus.jetstream.jetstream().consumers.get(subjects.stream, {
-          // Two that share a name share the messages between them.
-          name_prefix: `placement-${nuid.next()}`,
-          filter_subjects: [subjects.leases, subjects.epochs],
-          deliver_policy: DeliverPolicy.LastPerSubject,
+        const read = readInOrder(this.#bus, {
+          stream: subjects.stream,
+          name: "placement",
+          select: {
+            filter_subjects: [subjects.leases, subjects.epochs],
+            deliver_policy: DeliverPolicy.LastPerSubject,
+          },
+          prefetch: PLACEMENT_PREFETCH,
+          signal,
+          started: (pending) => pending === 0 && caughtUp(),
         });
-        const { num_pending: pending } = await consumer.info(true);
-        const messages = await consumer.consume({ max_messages: 500 });
-        const stop = () => messages.stop();
-        signal.addEventListener("abort", stop);
-        if (signal.aborted) stop();
-        else if (pending === 0) caughtUp();
-        for await (const message of messages) {
-          if (signal.aborted) break;
+        for await (const message of read) {
           this.#observe(subjects, message);
           if (message.info.pending === 0) caughtUp();
         }
-        signal.removeEventListener("abort", stop);
       } catch (error) {
         this.#logger.warn({ err: error }, "placement not watched, will try again");
       }

@@ -1,8 +1,10 @@
 /** Reads what is stored of actors and shards, always as the stream's leader has it. */
 import { DeliverPolicy } from "@nats-io/jetstream";
+import { ROWS_PREFETCH } from "../../schemas/limits.ts";
 import type { StateSubjects } from "../../schemas/subjects.ts";
 import type { Bus } from "./bus.ts";
 import type { AnyActorDefinition } from "./define-actor.ts";
+import { readInOrder } from "./read-in-order.ts";
 import { decodeActor, type LoadedActor } from "./stored-actor.ts";
 
 /** A stored value and its sequence; `text` is undefined where it was removed. */
@@ -56,21 +58,18 @@ export class StateStore {
   }
 
   async *#readAll(filters: string[]) {
-    const consumer = await this.#bus.jetstream.jetstream().consumers.get(this.subjects.stream, {
-      filter_subjects: filters,
-      deliver_policy: DeliverPolicy.LastPerSubject,
+    const enough = new AbortController();
+    const read = readInOrder(this.#bus, {
+      stream: this.subjects.stream,
+      name: "rows",
+      select: { filter_subjects: filters, deliver_policy: DeliverPolicy.LastPerSubject },
+      prefetch: ROWS_PREFETCH,
+      signal: enough.signal,
+      started: (pending) => pending === 0 && enough.abort(),
     });
-    const { num_pending: pending } = await consumer.info(true);
-    if (pending === 0) return void (await consumer.delete());
-    const messages = await consumer.consume({ max_messages: 5_000 });
-    try {
-      for await (const message of messages) {
-        yield message;
-        if (message.info.pending === 0) break;
-      }
-    } finally {
-      await messages.close();
-      await consumer.delete();
+    for await (const message of read) {
+      yield message;
+      if (message.info.pending === 0) return;
     }
   }
 }
