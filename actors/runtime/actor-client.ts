@@ -89,6 +89,8 @@ interface Pending {
   givesUpAt: number;
   sentAt: number;
   retryMs: number;
+  /** How often it was sent to somebody. */
+  tries: number;
   resolve(reply: unknown): void;
   reject(error: ActorError): void;
 }
@@ -143,6 +145,7 @@ export class BusActorClient implements ActorClient {
         givesUpAt: this.#clock.monotonic() + waitMs,
         sentAt: 0,
         retryMs: CALL_RETRY_MS,
+        tries: 0,
         // The host parsed the reply by the contract's schema.
         resolve: resolve as (reply: unknown) => void,
         reject,
@@ -211,7 +214,8 @@ export class BusActorClient implements ActorClient {
     const { address, number, message, input, deadlineAt } = pending;
     pending.sentAt = this.#clock.monotonic();
     // What is published while the bus is away is dropped; the reconnection sends it again.
-    if (!this.#bus.connected) return;
+    const { connection, connected } = this.#bus;
+    if (!connected || connection.isDraining() || connection.isClosed()) return;
     const [settled = number] = this.#unsettled.get(address) ?? [];
     const call: CallMessage = { message, input, client: this.#client, number, settled, deadlineAt };
     const payload = JSON.stringify(call);
@@ -219,7 +223,8 @@ export class BusActorClient implements ActorClient {
       const text = `Cannot call ${address}: the message is past ${MESSAGE_BYTES_MAX} bytes`;
       throw new ActorError("body_too_large", text);
     }
-    this.#bus.connection.publish(callSubject(shardOf(address), address), payload, {
+    pending.tries += 1;
+    connection.publish(callSubject(shardOf(address), address), payload, {
       reply: `${this.#inbox}.${number}`,
       ...(pending.trace && { headers: traceHeaders(pending.trace) }),
     });
@@ -233,7 +238,13 @@ export class BusActorClient implements ActorClient {
       this.#settle(pending);
       pending.resolve(msg.json());
     } else if (isMisdirected(headers)) this.#sendLater(pending);
-    else this.#refuse(pending, decodeRefusal(msg.string()));
+    else {
+      const refusal = decodeRefusal(msg.string());
+      // Said of this try alone: one before it may have had its effect, and then its reply is still to be had.
+      const passes = refusal.code === "busy" || refusal.code === "unavailable";
+      if (passes && pending.tries > 1) this.#sendLater(pending);
+      else this.#refuse(pending, refusal);
+    }
   }
 
   #sendLater(pending: Pending): void {

@@ -1,0 +1,161 @@
+import { expect } from "chai";
+import { ActorError } from "../../schemas/errors.ts";
+import {
+  CALL_TRY_MS,
+  CLIENT_CALLS_MAX,
+  MAILBOX_MAX,
+  MESSAGE_BYTES_MAX,
+  REPLIES_PER_CLIENT_MAX,
+} from "../../schemas/limits.ts";
+import { addressOf, callSubject, shardOf } from "../../schemas/subjects.ts";
+import { startWorld, type World } from "../../scripts/testing/actor-world.ts";
+import { counter, counterActor } from "../../scripts/testing/counter.ts";
+import { probe, probeActor } from "../../scripts/testing/probe.ts";
+import { refusalOf } from "../../scripts/testing/refusal.ts";
+import { BusActorClient } from "./actor-client.ts";
+import { Bus } from "./bus.ts";
+import { systemClock } from "./clock.ts";
+import { encodeRefusal } from "./refusal.ts";
+
+describe("BusActorClient", function () {
+  this.timeout(30_000);
+  let world: World;
+  before(async () => {
+    world = await startWorld({ definitions: [counterActor, probeActor] });
+  });
+  after(() => world[Symbol.asyncDispose]());
+
+  const increment = (key: string, options = {}) =>
+    world.client.call(counter, key, "increment", { by: 1 }, options);
+  const codes = async (calls: Promise<unknown>[]) => {
+    const outcomes = await Promise.allSettled(calls);
+    const counts = new Map<string, number>();
+    for (const outcome of outcomes) {
+      const error = outcome.status === "rejected" ? outcome.reason : undefined;
+      const code = error instanceof ActorError ? error.code : String(error ?? "ok");
+      counts.set(code, (counts.get(code) ?? 0) + 1);
+    }
+    return Object.fromEntries(counts);
+  };
+
+  describe("without a host", () => {
+    it("call() refuses at its deadline, or when its caller leaves", async () => {
+      const startedAt = performance.now();
+      const late = await refusalOf(increment("a", { deadlineMs: 300 }));
+      expect(late).to.include({ code: "unavailable" });
+      expect(performance.now() - startedAt).to.be.within(300, 2_000);
+      const leaving = new AbortController();
+      const left = refusalOf(increment("a", { signal: leaving.signal }));
+      leaving.abort();
+      expect(await left).to.include({ code: "cancelled" });
+      const before = refusalOf(increment("a", { signal: AbortSignal.abort() }));
+      expect(await before).to.include({ code: "cancelled" });
+    });
+
+    it("call() takes CLIENT_CALLS_MAX calls, and refuses one more at once", async () => {
+      const client = await world.newClient();
+      const calls = Array.from({ length: CLIENT_CALLS_MAX }, () =>
+        client.call(counter, "crowd", "get", {}, { deadlineMs: 500 }),
+      );
+      const error = await refusalOf(client.call(counter, "crowd", "get", {}));
+      expect(error).to.include({ code: "busy" });
+      expect(await codes(calls)).to.deep.equal({ unavailable: CLIENT_CALLS_MAX });
+    });
+
+    it("call() asks again, under the same number, when it was busy after a try of unknown end", async () => {
+      const address = addressOf("counter", "busy");
+      const numbers: number[] = [];
+      const stub = world.bus.connection.subscribe(callSubject(shardOf(address), address), {
+        callback: (_, message) => {
+          numbers.push(message.json<{ number: number }>().number);
+          // The first try is taken and never answered; of the second nothing is known.
+          if (numbers.length === 1) return;
+          if (numbers.length > 2) message.respond('{"count":1}');
+          else {
+            const { headers, payload } = encodeRefusal(new ActorError("busy", "Cannot: full"));
+            message.respond(payload, { headers });
+          }
+        },
+      });
+      const startedAt = performance.now();
+      expect(await increment("busy")).to.deep.equal({ count: 1 });
+      expect(performance.now() - startedAt).to.be.above(CALL_TRY_MS);
+      expect(new Set(numbers).size).to.equal(1);
+      expect(numbers).to.have.length(3);
+      stub.unsubscribe();
+    });
+
+    it("call() waits for its deadline, and throws at nobody, when its connection is closed", async () => {
+      const bus = await Bus.connect({ url: world.url, name: "closing" });
+      const client = new BusActorClient(bus, systemClock);
+      const call = refusalOf(
+        client.call(counter, "a", "get", {}, { deadlineMs: CALL_TRY_MS + 300 }),
+      );
+      await bus.close();
+      expect(await call).to.include({ code: "unavailable" });
+    });
+
+    it("call() and send() refuse a message past MESSAGE_BYTES_MAX", async () => {
+      const text = "x".repeat(MESSAGE_BYTES_MAX);
+      const called = await refusalOf(world.client.call(probe, "a", "append", { text }));
+      expect(called).to.include({ code: "body_too_large" });
+      const sent = await refusalOf(world.client.send(probe, "a", "note", { text }));
+      expect(sent).to.include({ code: "body_too_large" });
+    });
+  });
+
+  describe("with a host", () => {
+    before(() => world.host());
+
+    it("call() is refused past MAILBOX_MAX waiting messages, and counts once where it is not", async () => {
+      const more = 500;
+      const outcome = await codes(
+        Array.from({ length: MAILBOX_MAX + more }, () => increment("hot")),
+      );
+      expect(Object.keys(outcome)).to.include("ok").and.not.include("unavailable");
+      expect(outcome["ok"]).to.be.at.least(MAILBOX_MAX);
+      const { count } = await world.client.call(counter, "hot", "get", {});
+      expect(count).to.equal(outcome["ok"]);
+    });
+
+    it("call() is refused past REPLIES_PER_CLIENT_MAX unsettled ones", async () => {
+      const address = addressOf("counter", "unsettled");
+      const ask = (number: number, settled: number) =>
+        world.bus.request(
+          callSubject(shardOf(address), address),
+          JSON.stringify({
+            message: "increment",
+            input: { by: 1 },
+            client: "c",
+            number,
+            settled,
+            deadlineAt: Date.now() + 10_000,
+          }),
+        );
+      for (let number = 1; number <= REPLIES_PER_CLIENT_MAX; number += 1_024) {
+        await Promise.all(Array.from({ length: 1_024 }, (_, index) => ask(number + index, 1)));
+      }
+      const full = await ask(REPLIES_PER_CLIENT_MAX + 1, 1);
+      expect(full.json()).to.deep.include({ code: "busy" });
+      expect((await ask(7, 1)).json()).to.have.property("count");
+      expect((await ask(REPLIES_PER_CLIENT_MAX + 2, 2)).json()).to.deep.equal({
+        count: REPLIES_PER_CLIENT_MAX + 1,
+      });
+    });
+
+    it("send() and call() from many clients at once count once each", async () => {
+      const clients = await Promise.all(Array.from({ length: 8 }, () => world.newClient()));
+      await Promise.all(
+        clients.flatMap((client, index) =>
+          Array.from({ length: 100 }, () =>
+            client.call(counter, `many-${index % 3}`, "increment", { by: 1 }),
+          ),
+        ),
+      );
+      const counts = await Promise.all(
+        [0, 1, 2].map((index) => world.client.call(counter, `many-${index}`, "get", {})),
+      );
+      expect(counts.map(({ count }) => count)).to.deep.equal([300, 300, 200]);
+    });
+  });
+});
