@@ -278,6 +278,9 @@ export const QUEUE_FIGURES_MS_MAX = 2_000;
 export const BUS_REQUEST_MS = 5_000;
 /** How long one question to JetStream waits before it is asked again: an election may have swallowed it. */
 export const JETSTREAM_ANSWER_MS = 2_000;
+/** How long a start waits for the servers of a cluster that comes up with it, and how often it looks. */
+export const CLUSTER_READY_MS = 60_000;
+export const CLUSTER_RETRY_MS = 250;
 /** How often a consumer says that it lives; one that is silent for two of these is made anew on another server. */
 export const CONSUMER_HEARTBEAT_MS = 1_000;
 /** Copies of a shard's mail the client library holds ahead of the handlers. */
