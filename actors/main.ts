@@ -24,7 +24,7 @@ import { ServiceCounts } from "./runtime/service-counts.ts";
 import { WorkerHost } from "./runtime/worker-host.ts";
 import { userActor } from "./user/user.ts";
 
-const ACTORS: readonly AnyActorDefinition[] = [
+export const ACTORS: readonly AnyActorDefinition[] = [
   accountActor,
   apiTokenActor,
   installationActor,

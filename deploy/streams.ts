@@ -1,4 +1,5 @@
 /** Declares every stream, bucket and consumer. Safe to run again, at each start of every process. */
+import { setTimeout as wait } from "node:timers/promises";
 import {
   AckPolicy,
   DiscardPolicy,
@@ -8,9 +9,11 @@ import {
   StorageType,
   type StreamConfig,
 } from "@nats-io/jetstream";
-import { nanos } from "@nats-io/transport-node";
+import { nanos, TimeoutError } from "@nats-io/transport-node";
 import type { TaskContract } from "../schemas/contract.ts";
 import {
+  CLUSTER_READY_MS,
+  CLUSTER_RETRY_MS,
   DEAD_LETTER_DAYS,
   DEAD_LETTERS_MAX,
   LANE_TASKS_MAX,
@@ -37,7 +40,29 @@ export interface StreamsOptions {
   tasks: readonly TaskContract[];
 }
 
+/** Waits, for a while, for a cluster that has just been started: it has no leader yet, or not all of its servers. */
 export async function declareStreams(
+  jetstream: JetStreamManager,
+  options: StreamsOptions,
+): Promise<void> {
+  const giveUpAt = performance.now() + CLUSTER_READY_MS;
+  for (;;) {
+    try {
+      await declareAll(jetstream, options);
+      return;
+    } catch (error) {
+      const passing = error instanceof TimeoutError || isUnavailable(error);
+      if (!passing || performance.now() > giveUpAt) throw error;
+      await wait(CLUSTER_RETRY_MS);
+    }
+  }
+}
+
+/** 10008 and its like: JetStream is temporarily unavailable; 10005: no suitable peers for so many replicas. */
+const isUnavailable = (error: unknown) =>
+  error instanceof JetStreamApiError && (error.status === 503 || error.code === 10005);
+
+async function declareAll(
   jetstream: JetStreamManager,
   { replicas, buckets, tasks }: StreamsOptions,
 ): Promise<void> {

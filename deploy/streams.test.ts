@@ -1,0 +1,112 @@
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { expect } from "chai";
+import { ACTORS, TASKS } from "../actors/main.ts";
+import { Bus } from "../actors/runtime/bus.ts";
+import { STREAMS, stateBucket, stateSubjects, taskConsumer } from "../schemas/subjects.ts";
+import { startCluster, startNats } from "../scripts/testing/nats-server.ts";
+import { declareStreams } from "./streams.ts";
+
+const SCHEMA = join(import.meta.dirname, "storage-schema.md");
+const subjects = stateSubjects(stateBucket(0));
+const declared = { buckets: 1, tasks: TASKS };
+
+describe("streams", function () {
+  this.timeout(60_000);
+
+  it("declareStreams() makes every stream and lane, and may run again, also at once", async () => {
+    await using server = await startNats();
+    const bus = await Bus.connect({ url: server.url, name: "test" });
+    const declare = () => declareStreams(bus.jetstream, { ...declared, replicas: 1 });
+    await Promise.all([declare(), declare(), declare()]);
+    await declare();
+    const names = await streamNames(bus);
+    expect(names).to.have.members([...Object.values(STREAMS), subjects.stream]);
+    for (const { kind, lanes } of TASKS) {
+      for (const lane of lanes) {
+        await bus.jetstream.consumers.info(STREAMS.tasks, taskConsumer(kind, lane));
+      }
+    }
+    await bus.close();
+  });
+
+  it("declareStreams() says at once that one server has no room for replicas", async () => {
+    await using server = await startNats();
+    const bus = await Bus.connect({ url: server.url, name: "test" });
+    const failure = await declareStreams(bus.jetstream, { ...declared, replicas: 3 }).catch(
+      (error) => error,
+    );
+    expect(failure.message).to.include("replicas > 1 not supported in non-clustered mode");
+    await bus.close();
+  });
+
+  it("declareStreams() waits for a cluster that has no leader yet", async () => {
+    await using cluster = await startCluster(3);
+    const [first, second, third] = cluster.servers;
+    if (!first || !second || !third) throw new Error("A cluster of three has three servers");
+    await Promise.all([second.kill(), third.kill()]);
+    const bus = await Bus.connect({ url: first.url, name: "test" });
+    const declaring = declareStreams(bus.jetstream, { ...declared, replicas: 3 });
+    await Promise.all([second.start(), third.start()]);
+    await declaring;
+    expect((await bus.jetstream.streams.info(subjects.stream)).config.num_replicas).to.equal(3);
+    await bus.close();
+  });
+
+  it("storage-schema.md names every stream that is declared, and every kind with its state", async () => {
+    await using server = await startNats();
+    const bus = await Bus.connect({ url: server.url, name: "test" });
+    await declareStreams(bus.jetstream, { ...declared, replicas: 1 });
+    const text = await readFile(SCHEMA, "utf8");
+    for (const name of await streamNames(bus)) {
+      expect(text).to.include(`\`${name.replace(/-\d+$/, "-<n>")}`);
+    }
+    for (const { contract, state, durable } of ACTORS) {
+      const row = text.split("\n").find((line) => line.startsWith(`| \`${contract.kind}\` |`));
+      expect(row, contract.kind).to.be.a("string");
+      for (const field of fieldsOf(state)) expect(row, contract.kind).to.match(word(field));
+      if (!durable) expect(row).to.include("nothing:");
+    }
+    for (const { kind, lanes } of TASKS) {
+      for (const lane of lanes) expect(text).to.include(`\`${taskConsumer(kind, lane)}\``);
+    }
+    await bus.close();
+  });
+
+  it("storage-schema.md names every key of a state bucket", async () => {
+    const text = await readFile(SCHEMA, "utf8");
+    const shard = 7;
+    const address = "<kind>.<key>";
+    const keys = [
+      subjects.value(address),
+      subjects.rows(address).replace(/>$/, "<row>"),
+      subjects.epoch(shard),
+      subjects.outbox(shard),
+      subjects.lease("<host>"),
+      subjects.remind(shard, address, "<message>"),
+      subjects.fired(shard, address, "<message>"),
+    ];
+    for (const subject of keys) {
+      const key = subject.replace("$KV.state-0.", "").replace(`.${shard}`, ".<p>");
+      expect(text).to.include(`| \`${key}\` |`);
+    }
+  });
+});
+
+async function streamNames(bus: Bus): Promise<string[]> {
+  const names: string[] = [];
+  for await (const name of bus.jetstream.streams.names()) names.push(name);
+  return names;
+}
+
+/** Names of the fields of a kind's state, of every alternative where there are some. */
+function fieldsOf(schema: unknown): string[] {
+  if (typeof schema !== "object" || schema === null) return [];
+  if ("shape" in schema && typeof schema.shape === "object" && schema.shape !== null) {
+    return Object.keys(schema.shape);
+  }
+  if ("options" in schema && Array.isArray(schema.options)) return schema.options.flatMap(fieldsOf);
+  return [];
+}
+
+const word = (name: string) => new RegExp(`\\b${name}\\b`);
