@@ -1,0 +1,153 @@
+import { expect } from "chai";
+import { SHARDS } from "../../schemas/limits.ts";
+import { addressOf, shardOf } from "../../schemas/subjects.ts";
+import { startWorld, type World } from "../../scripts/testing/actor-world.ts";
+import { counter, counterActor } from "../../scripts/testing/counter.ts";
+import { startCluster } from "../../scripts/testing/nats-server.ts";
+import { probe, probeActor } from "../../scripts/testing/probe.ts";
+import { until } from "../../scripts/testing/until.ts";
+import type { ActorHost } from "./actor-host.ts";
+import { preferredHost } from "./rendezvous.ts";
+
+const definitions = [counterActor, probeActor];
+
+describe("several hosts", function () {
+  this.timeout(60_000);
+
+  it("share the shards by rendezvous; joining and leaving moves what it must, and no call fails", async () => {
+    await using world = await startWorld({ definitions });
+    const first = await world.host({ name: "first" });
+    const hosts = [first];
+    let calling = true;
+    let called = 0;
+    const load = Promise.all(
+      Array.from({ length: 8 }, async (_, lane) => {
+        while (calling) {
+          await world.client.call(counter, `k${lane}.${called % 40}`, "increment", { by: 1 });
+          called += 1;
+        }
+      }),
+    );
+    const owners = () => ownersOf(world);
+    let before = await owners();
+    for (const name of ["second", "third"]) {
+      hosts.push(await world.host({ name }));
+      await settled(world, hosts);
+      const after = await owners();
+      const joined = hosts.at(-1)?.placement.hostId;
+      for (let shard = 0; shard < SHARDS; shard++) {
+        if (after[shard] !== before[shard]) expect(after[shard]).to.equal(joined);
+      }
+      before = after;
+    }
+    await first.stop();
+    const staying = hosts.slice(1);
+    await settled(world, staying);
+    const left = await owners();
+    const ids = staying.map(({ placement }) => placement.hostId);
+    for (let shard = 0; shard < SHARDS; shard++) {
+      expect(left[shard]).to.equal(preferredHost(shard, ids));
+      if (ids.includes(before[shard] ?? "")) expect(left[shard]).to.equal(before[shard]);
+    }
+    calling = false;
+    await load;
+    let sum = 0;
+    for (let lane = 0; lane < 8; lane++) {
+      for (let number = 0; number < 40; number++) {
+        sum += (await world.client.call(counter, `k${lane}.${number}`, "get", {})).count;
+      }
+    }
+    expect(sum).to.equal(called);
+  });
+
+  it("keep state in several buckets, each shard in its own", async () => {
+    await using world = await startWorld({ definitions, buckets: 3 });
+    let host = await world.host();
+    const keys = Array.from({ length: 30 }, (_, index) => `b${index}`);
+    await Promise.all(
+      keys.map((key) => world.client.call(counter, key, "give", { to: "sum", by: -1 })),
+    );
+    await until("all of it arrived", async () => {
+      const { count } = await world.client.call(counter, "sum", "get", {});
+      return count === -30;
+    });
+    await host.stop();
+    host = await world.host();
+    for (const key of keys) {
+      expect((await world.client.call(counter, key, "get", {})).count).to.equal(1);
+      const bucket = shardOf(addressOf("counter", key)) % 3;
+      expect(
+        await world.count(`KV_state-${bucket}`, `$KV.state-${bucket}.counter.${key}`),
+      ).to.equal(1);
+    }
+  });
+
+  it("do all of it on three servers with three replicas, also while one of them is away", async () => {
+    await using cluster = await startCluster(3);
+    await using world = await startWorld({
+      definitions,
+      replicas: 3,
+      url: cluster.urls.join(","),
+    });
+    const one = await world.host({ name: "one" });
+    const two = await world.host({ name: "two" });
+    await settled(world, [one, two]);
+    const keys = Array.from({ length: 40 }, (_, index) => `r${index}`);
+    const increments = () =>
+      Promise.all(
+        keys.flatMap((key) =>
+          [1, 2, 3].map(() => world.client.call(counter, key, "increment", { by: 1 })),
+        ),
+      );
+    await increments();
+    await Promise.all(
+      keys.map((key) =>
+        world.client.call(probe, key, "fillRows", { from: 0, count: 20, characters: 50 }),
+      ),
+    );
+    await Promise.all(
+      keys.map((key) => world.client.call(counter, key, "give", { to: "sum", by: 1 })),
+    );
+    await world.client.call(probe, "timer", "remind", { early: Date.now() + 300 });
+    await until("the mail is there", async () => {
+      const { count } = await world.client.call(counter, "sum", "get", {});
+      return count === keys.length;
+    });
+    await until("the reminder came", async () => {
+      const { log } = await world.client.call(probe, "timer", "get", {});
+      return log.length === 1;
+    });
+    await cluster.servers[2]?.kill();
+    await increments();
+    await two.stop();
+    await settled(world, [one]);
+    for (const key of keys) {
+      expect((await world.client.call(counter, key, "get", {})).count).to.equal(5);
+      const { rows } = await world.client.call(probe, key, "setRow", { row: "x", value: "y" });
+      expect(rows).to.equal(20);
+    }
+    await cluster.servers[2]?.start();
+  });
+});
+
+/** Resolves when every shard is open at the host that should have it. */
+async function settled(world: World, hosts: readonly ActorHost[]): Promise<void> {
+  const ids = hosts.map(({ placement }) => placement.hostId);
+  await until(
+    "the shards are where they belong",
+    async () => {
+      const owners = await ownersOf(world);
+      if (owners.some((owner, shard) => owner !== preferredHost(shard, ids))) return false;
+      return hosts.reduce((sum, { placement }) => sum + placement.openShards, 0) === SHARDS;
+    },
+    30_000,
+  );
+}
+
+const ownersOf = (world: World) =>
+  Promise.all(
+    Array.from({ length: SHARDS }, async (_, shard) => {
+      const epoch = await world.bus.readLast(world.subjects.stream, world.subjects.epoch(shard));
+      return epoch?.json<{ host: string | null }>().host;
+    }),
+  );
