@@ -20,15 +20,8 @@ export interface Config {
   readonly replicas: number;
   readonly roles: readonly Role[];
   readonly egressAllow: readonly string[];
-  /** Empty: the system's. */
-  readonly dnsServers: readonly string[];
-  readonly dnsPollSeconds: number;
-  readonly dnsWindowSeconds: number;
   /** 0 is no limit. */
   readonly browserSecondsPerDay: number;
-  readonly appsDomain: string;
-  readonly signup: "open" | "closed";
-  readonly ai: Readonly<{ baseUrl: string; key: string | undefined; model: string }> | undefined;
   readonly shutdownSeconds: number;
   /** Path of a browser; unset: the one that is found. */
   readonly chromium: string | undefined;
@@ -70,13 +63,7 @@ export function configFromEnvironment(environment: NodeJS.ProcessEnv): Config {
     replicas: settings.TRUNKLINE_REPLICAS,
     roles: Object.freeze(settings.TRUNKLINE_ROLES),
     egressAllow: Object.freeze(settings.TRUNKLINE_EGRESS_ALLOW),
-    dnsServers: Object.freeze(settings.TRUNKLINE_DNS_SERVERS),
-    dnsPollSeconds: settings.TRUNKLINE_DNS_POLL_SECONDS,
-    dnsWindowSeconds: settings.TRUNKLINE_DNS_WINDOW_SECONDS,
     browserSecondsPerDay: settings.TRUNKLINE_BROWSER_SECONDS_PER_DAY,
-    appsDomain: settings.TRUNKLINE_APPS_DOMAIN ?? `apps.localhost:${port}`,
-    signup: settings.TRUNKLINE_SIGNUP,
-    ai: aiFrom(settings),
     shutdownSeconds: settings.TRUNKLINE_SHUTDOWN_SECONDS,
     chromium: settings.TRUNKLINE_CHROMIUM,
     requestsPerWindow: settings.TRUNKLINE_REQUESTS_PER_5_MINUTES,
@@ -108,21 +95,7 @@ const Settings = z.object({
     (range) => ipaddr.isValidCIDR(range),
     'CIDR ranges such as "10.0.0.0/8", separated by commas',
   ).default([]),
-  TRUNKLINE_DNS_SERVERS: list(
-    isServerAddress,
-    'IP addresses, each with a port if need be ("192.0.2.1:5353", "[2001:db8::1]:53"), separated by commas',
-  ).default([]),
-  TRUNKLINE_DNS_POLL_SECONDS: whole(1, SECONDS_MAX, 60),
-  TRUNKLINE_DNS_WINDOW_SECONDS: whole(1, SECONDS_MAX, 172_800),
   TRUNKLINE_BROWSER_SECONDS_PER_DAY: whole(0, SECONDS_MAX, 600),
-  TRUNKLINE_APPS_DOMAIN: z
-    .string()
-    .regex(/^[a-z\d-]+(\.[a-z\d-]+)*(:\d+)?$/, "a domain in lower case, with a port if need be")
-    .optional(),
-  TRUNKLINE_SIGNUP: oneOf(["open", "closed"]).default("open"),
-  TRUNKLINE_AI_BASE_URL: httpUrl().optional(),
-  TRUNKLINE_AI_KEY: z.string().optional(),
-  TRUNKLINE_AI_MODEL: z.string().optional(),
   TRUNKLINE_SHUTDOWN_SECONDS: whole(1, SHUTDOWN_SECONDS_MAX, SHUTDOWN_SECONDS),
   TRUNKLINE_CHROMIUM: z.string().optional(),
   TRUNKLINE_REQUESTS_PER_5_MINUTES: whole(0, REQUESTS_MAX, REQUESTS_PER_WINDOW),
@@ -161,26 +134,6 @@ function list(isValid: (item: string) => boolean, message: string) {
 
 function isRole(text: string): text is Role {
   return ROLES.some((role) => role === text);
-}
-
-function isServerAddress(text: string): boolean {
-  const [, bracketed, plain] = /^(?:\[([^\]]+)\]:\d{1,5}|([^:]+):\d{1,5})$/.exec(text) ?? [];
-  return ipaddr.isValid(bracketed ?? plain ?? text);
-}
-
-function aiFrom(settings: z.output<typeof Settings>): Config["ai"] {
-  const { TRUNKLINE_AI_BASE_URL: baseUrl, TRUNKLINE_AI_KEY: key } = settings;
-  const model = settings.TRUNKLINE_AI_MODEL;
-  if (baseUrl === undefined && model === undefined && key === undefined) return undefined;
-  if (baseUrl === undefined) throw missing("TRUNKLINE_AI_BASE_URL", "the endpoint's URL");
-  if (model === undefined) throw missing("TRUNKLINE_AI_MODEL", "the name of a model");
-  return Object.freeze({ baseUrl, key, model });
-}
-
-function missing(name: string, expected: string): Error {
-  return new Error(
-    `${name}: expected ${expected} beside the other TRUNKLINE_AI_ ones, found nothing`,
-  );
 }
 
 /** A credential inside a URL stays out of the message, which ends up in logs. */
