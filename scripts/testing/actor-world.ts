@@ -96,7 +96,11 @@ export class World {
       await host.stop();
       await bus.close();
     });
-    if (complete) await until("every shard has an owner", () => host.placement.isComplete);
+    if (complete) {
+      await until("every shard has an owner", () => host.placement.isComplete);
+      // Its subscriptions are on their way; a request by hand is not sent again.
+      await bus.connection.flush();
+    }
     return host;
   }
 
