@@ -13,6 +13,7 @@ import type { Delivery } from "./activation.ts";
 import { writeAtomically } from "./atomic-batch.ts";
 import type { Bus } from "./bus.ts";
 import type { Clock } from "./clock.ts";
+import { refusalOf } from "./refusal.ts";
 
 // nats-server's errors.json: 10057 delete of a message failed, as it is not there; 10043 no such sequence.
 const GONE = new Set([10043, 10057]);
@@ -41,7 +42,9 @@ export async function bury(
   error: Error,
 ): Promise<void> {
   logger.error({ err: error, address, message, tries }, "message became a dead letter");
-  const told = error.message.slice(0, DEAD_LETTER_ERROR_CHARS);
+  // Of an input that its schema refuses, the refusal names the field.
+  const { message: reason } = refusalOf(error) ?? error;
+  const told = reason.slice(0, DEAD_LETTER_ERROR_CHARS);
   const letter = { message, input, error: told, tries, buriedAt: clock.now() };
   const id = sequence === undefined ? `${address}-${message}-${dueAt}` : `mail-${sequence}`;
   const payload = encodeLetter(letter);
@@ -83,7 +86,10 @@ export async function findDeadLetter(bus: Bus, sequence: number): Promise<DeadLe
   return found?.seq === sequence ? readLetter(found) : undefined;
 }
 
-/** Sends the message once more, as mail, and then forgets the letter. Repeating it sends nothing twice. */
+/**
+ * Sends the message once more, as mail, and then forgets the letter. Cut off in between and repeated, it sends nothing
+ * twice for as long as the stream knows message ids, which is two minutes.
+ */
 export async function retryDeadLetter(bus: Bus, letter: DeadLetter): Promise<void> {
   const { address, message, input, sequence } = letter;
   await writeAtomically(bus, [
@@ -107,5 +113,5 @@ export async function dropDeadLetter(bus: Bus, { sequence }: DeadLetter): Promis
 
 function readLetter(stored: StoredMsg): DeadLetter {
   const letter = StoredLetter.parse(stored.json());
-  return { ...letter, sequence: stored.seq, address: deadAddress(stored.subject) };
+  return { sequence: stored.seq, address: deadAddress(stored.subject), ...letter };
 }

@@ -25,6 +25,30 @@ describe("ServiceCounts", () => {
     expect(of(counts, "counter", "increment")).to.deep.include({ requests: 0 });
   });
 
+  it("fail() adds an error, and no request, with what a refusal or a fault says", () => {
+    const counts = new ServiceCounts(known);
+    counts.fail("counter", "get", new ActorError("conflict", "Cannot: exists"));
+    expect(of(counts, "counter", "get")).to.deep.include({
+      requests: 0,
+      errors: 1,
+      lastError: "conflict: Cannot: exists",
+    });
+    counts.fail("counter", "get", new Error("broken"));
+    expect(of(counts, "counter", "get")).to.deep.include({ errors: 2, lastError: "broken" });
+  });
+
+  it("all() lists what is known in the order it was named, and the rest last", () => {
+    const counts = new ServiceCounts(known);
+    counts.count("stranger", "get", { reply: "1" }, 1);
+    counts.count("echo", "say", { reply: "1" }, 1);
+    expect(counts.all().map(({ kind, message }) => `${kind}.${message}`)).to.deep.equal([
+      "counter.get",
+      "counter.increment",
+      "echo.say",
+      "(unknown).(unknown)",
+    ]);
+  });
+
   it("count() leaves out what was not answered here", () => {
     const counts = new ServiceCounts(known);
     counts.count("counter", "get", { misdirected: true }, 2);

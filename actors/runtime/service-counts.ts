@@ -1,6 +1,6 @@
 /** How many messages of each kind a process has handled, how many it refused, and how long that took. */
-import { ActorError } from "../../schemas/errors.ts";
 import type { Answer } from "./activation.ts";
+import { refusalOf } from "./refusal.ts";
 
 export interface MessageCounts {
   kind: string;
@@ -37,8 +37,8 @@ export class ServiceCounts {
   fail(kind: string, message: string, error: Error): void {
     const counts = this.#of(kind, message);
     counts.errors += 1;
-    counts.lastError =
-      error instanceof ActorError ? `${error.code}: ${error.message}` : error.message;
+    const refusal = refusalOf(error);
+    counts.lastError = refusal ? `${refusal.code}: ${refusal.message}` : error.message;
   }
 
   /** Every known message in the order they were named, also those nobody has sent yet. */

@@ -58,6 +58,19 @@ describe("admin dead", function () {
     expect(Date.now() - Date.parse(buriedAt)).to.be.within(0, 60_000);
   });
 
+  it("show names the field of an input that was refused", async () => {
+    await world.host();
+    const address = addressOf("counter", "x");
+    const mail = { from: "older.1", message: "receive", input: { by: "one" } };
+    const { jetstream } = world.bus;
+    await jetstream
+      .jetstream()
+      .publish(mailSubject(shardOf(address), address), JSON.stringify(mail));
+    await until("the letter", async () => (await letters()) === 1);
+    const { error } = JSON.parse((await run("show", "1")).stdout);
+    expect(error).to.match(/^Cannot read receive: \/by: .*expected number/);
+  });
+
   it("retry brings the effect once what was missing is there, and forgets the letter", async () => {
     await buryMail("x", 2);
     await world.host();
