@@ -270,6 +270,8 @@ export class Placement {
       return true;
     } catch (error) {
       this.#logger.debug({ err: error, shard }, "shard not given back");
+      // Whatever of it could not be finished is the next owner's; `stop` would ask for it again for ever.
+      this.#drop(shard);
       await this.#relearn(shard);
       return false;
     }
