@@ -1,5 +1,5 @@
 /** Makes text of a page's bytes, whatever charset they are in and whatever they claim. */
-import { detect } from "chardet";
+import { analyse } from "chardet";
 import { CHARSET_PRESCAN_BYTES, CHARSET_SAMPLE_BYTES } from "../../schemas/limits.ts";
 
 export interface DecodedBody {
@@ -60,7 +60,9 @@ function claimedWithin(bytes: Uint8Array): string | undefined {
 function guess(bytes: Uint8Array): string | undefined {
   const sample = bytes.subarray(0, CHARSET_SAMPLE_BYTES);
   if (isUtf8(sample)) return "utf-8";
-  return detect(sample) ?? "windows-1252";
+  // It is known by now to be none of the two.
+  const likely = analyse(sample).find(({ name }) => name !== "UTF-8" && name !== "ASCII");
+  return likely?.name ?? "windows-1252";
 }
 
 function isUtf8(sample: Uint8Array): boolean {
