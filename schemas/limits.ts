@@ -290,8 +290,8 @@ export const PLACEMENT_PREFETCH = 500;
 export const ROWS_PREFETCH = 5_000;
 /** Pause before a task is offered to a full lane again: a lane drains at tens of tasks a second. */
 export const LANE_RETRY_MS = 100;
-/** Removed mail is gathered for so long: one purge serves many. */
-export const MAIL_PURGE_MS = 250;
+/** Removed mail is gathered for so long: one purge serves many, and a new owner reads no more than this again. */
+export const MAIL_PURGE_MS = 1_000;
 /** Pause before a reader that failed starts again. */
 export const READER_RETRY_MS = 250;
 /** How often idle actors are looked for. */
