@@ -68,10 +68,7 @@ async function startGatewayRole(context: RoleContext): Promise<RunningRole> {
     logger,
     registry,
     signal,
-    missing: () => [
-      ...(bus.connected ? [] : ["the bus"]),
-      ...parts.flatMap((part) => part.missing()),
-    ],
+    missing: () => (bus.connected ? missingParts() : ["the bus"]),
   });
   const service = new Service({
     bus,
@@ -99,10 +96,12 @@ async function startGatewayRole(context: RoleContext): Promise<RunningRole> {
 /** Probes and Prometheus ask every process alike; one without a gateway answers them here. */
 async function startHealthRole({ config, logger }: RoleContext): Promise<RunningRole> {
   const { host, port } = config;
-  const missing = () => parts.flatMap((part) => part.missing());
-  const { stop } = await startHealthServer({ host, port, logger, registry, missing });
+  const { stop } = await startHealthServer({ host, port, logger, registry, missing: missingParts });
   return { name: "health", stop };
 }
+
+/** Each once, though several parts may lack the same. */
+const missingParts = () => [...new Set(parts.flatMap((part) => part.missing()))];
 
 /** A connection of its own for each role, so that large answers of one hold up no other. */
 async function connect(context: RoleContext, role: string): Promise<Bus> {

@@ -49,6 +49,8 @@ export class Bus {
       }),
       // The defaults give up for good after 20 s, and notice a half-open link only after minutes.
       maxReconnectAttempts: -1,
+      // Also while passwords are changed: the library would close a connection that is refused twice.
+      ignoreAuthErrorAbort: true,
       reconnectTimeWait: 100,
       reconnectJitter: 50,
       pingInterval: 2_000,
