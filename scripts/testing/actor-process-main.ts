@@ -1,0 +1,37 @@
+/**
+ * A process that hosts the test kinds, for tests that kill it: `node actor-process-main.ts <url> <name> <buckets>`.
+ * Prints "ready" when every shard has an owner. SIGTERM hands its shards over and ends it.
+ */
+import { once } from "node:events";
+import pino from "pino";
+import { ActorHost } from "../../actors/runtime/actor-host.ts";
+import { Bus } from "../../actors/runtime/bus.ts";
+import { systemClock as clock } from "../../actors/runtime/clock.ts";
+import { ServiceCounts } from "../../actors/runtime/service-counts.ts";
+import { counterActor } from "./counter.ts";
+import { ledgerActor } from "./ledger.ts";
+
+const READY_POLL_MS = 5;
+
+const [url = "", hostName = "", buckets = "1"] = process.argv.slice(2);
+const asked = once(process, "SIGTERM");
+const bus = await Bus.connect({ url, name: hostName });
+const host = new ActorHost({
+  bus,
+  definitions: [counterActor, ledgerActor],
+  hostName,
+  replicas: 1,
+  buckets: Number(buckets),
+  clock,
+  logger: pino({ level: "debug" }, pino.destination({ dest: 2, sync: true })),
+  counts: new ServiceCounts(new Map()),
+});
+await host.start();
+void (async () => {
+  while (!host.placement.isComplete) await clock.wait(READY_POLL_MS);
+  console.log("ready");
+})();
+await asked;
+await host.stop();
+await bus.close();
+process.exit();

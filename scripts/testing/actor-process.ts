@@ -1,0 +1,90 @@
+/** A process with an actor host of the test kinds, started, frozen, woken, asked to leave and killed by a test. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+
+const MAIN = join(import.meta.dirname, "actor-process-main.ts");
+const READY_MS_MAX = 15_000;
+/** What a host logged last says why a test failed. */
+const LINES_KEPT = 5_000;
+
+export interface ActorProcessOptions {
+  url: string;
+  name: string;
+  buckets?: number;
+}
+
+export class ActorProcess {
+  readonly name: string;
+  /** Its log, the latest lines. */
+  readonly lines: string[] = [];
+  readonly #child: ChildProcess;
+  readonly #exited: Promise<unknown>;
+  readonly #ready: Promise<void>;
+  // Where a test run breaks off, nobody calls kill() any more.
+  readonly #abandon = () => void this.#child.kill("SIGKILL");
+
+  /** Starts the process; it takes messages once `ready` resolves. */
+  constructor({ url, name, buckets = 1 }: ActorProcessOptions) {
+    this.name = name;
+    this.#child = spawn(process.execPath, [MAIN, url, name, String(buckets)], {
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+    const { stdout, stderr } = this.#child;
+    if (!stdout || !stderr) throw new Error("Cannot start host: it has no pipes");
+    this.#exited = once(this.#child, "exit");
+    this.#ready = this.#untilReady(once(createInterface({ input: stdout }), "line"));
+    // Who awaits `ready` is told; who never does, because it kills the host at once, need not be.
+    this.#ready.catch(() => {});
+    createInterface({ input: stderr }).on("line", (line) => {
+      this.lines.push(line);
+      if (this.lines.length > LINES_KEPT) this.lines.shift();
+    });
+    process.once("exit", this.#abandon);
+  }
+
+  get ready(): Promise<void> {
+    return this.#ready;
+  }
+
+  /** Ends it as a crash would (SIGKILL). */
+  async kill(): Promise<void> {
+    this.#child.kill("SIGKILL");
+    await this.#ended();
+  }
+
+  /** Asks it to leave (SIGTERM) and waits until it has. */
+  async stop(): Promise<void> {
+    this.#child.kill("SIGCONT");
+    this.#child.kill("SIGTERM");
+    await this.#ended();
+  }
+
+  /** Stands still, as in a machine that swaps (SIGSTOP). */
+  pause(): void {
+    this.#child.kill("SIGSTOP");
+  }
+
+  resume(): void {
+    this.#child.kill("SIGCONT");
+  }
+
+  async #ended(): Promise<void> {
+    await this.#exited;
+    process.removeListener("exit", this.#abandon);
+  }
+
+  async #untilReady(line: Promise<unknown>): Promise<void> {
+    const late = AbortSignal.timeout(READY_MS_MAX);
+    const reason = await Promise.race([
+      line.then(() => undefined),
+      this.#exited.then((code) => `it ended with ${code}`),
+      once(late, "abort").then(() => `it was not ready after ${READY_MS_MAX} ms`),
+    ]);
+    if (reason === undefined) return;
+    throw new Error(
+      `Cannot start host ${this.name}: ${reason}: ${this.lines.slice(-3).join("\n")}`,
+    );
+  }
+}

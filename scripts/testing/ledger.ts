@@ -1,0 +1,81 @@
+/** A kind for tests of the runtime that sees each mail itself: what came twice, what is missing, what overtook what. */
+import { z } from "zod";
+import { defineActor } from "../../actors/runtime/define-actor.ts";
+import { defineContract, envelope } from "../../schemas/contract.ts";
+
+/** By the other's name: how many entries went to it or came from it. */
+const Counts = z.record(z.string(), z.int());
+
+const LedgerState = z.object({
+  sent: Counts,
+  received: Counts,
+  /** What must never be, in words. */
+  faults: z.array(z.string()),
+  /** Reminders set, and come. */
+  set: z.int(),
+  rung: z.int(),
+});
+
+export const ledger = defineContract({
+  kind: "ledger",
+  messages: {
+    /** Sends the next entry to another ledger, which fails so many times before it takes it. */
+    post: {
+      input: z.object({ to: z.string(), stumbles: z.int() }),
+      reply: z.object({ number: z.int() }),
+    },
+    entry: { input: z.object({ from: z.string(), number: z.int(), stumbles: z.int() }) },
+    /** Sets a reminder, unless one is under way. */
+    remindIn: { input: z.object({ ms: z.int() }), reply: z.object({ set: z.int() }) },
+    ring: { input: z.object({}) },
+    read: { input: z.object({}), reply: LedgerState },
+  },
+});
+
+// Handlers are pure, but this test kind must fail a number of times and then not.
+const stumbled = new Map<string, number>();
+
+export const ledgerActor = defineActor(ledger, {
+  state: LedgerState,
+  initial: { sent: {}, received: {}, faults: [], set: 0, rung: 0 },
+  /** Each number of `received` once more: rows and state are written together, or not at all. */
+  rows: z.int(),
+  handlers: {
+    post(state, { to, stumbles }, { key }) {
+      const number = (state.sent[to] ?? 0) + 1;
+      return {
+        state: { ...state, sent: { ...state.sent, [to]: number } },
+        reply: { number },
+        send: [envelope(ledger, to, "entry", { from: key, number, stumbles })],
+      };
+    },
+
+    entry(state, { from, number, stumbles }, { key, rows }) {
+      const times = stumbled.get(`${key} ${from} ${number}`) ?? 0;
+      stumbled.set(`${key} ${from} ${number}`, times + 1);
+      if (times < stumbles) throw new Error("stumbled as asked");
+      const before = state.received[from] ?? 0;
+      const faults = [...state.faults];
+      if (number !== before + 1) faults.push(`entry ${number} of ${from} came after ${before}`);
+      const row = rows.get(from) ?? 0;
+      if (row !== before) faults.push(`row ${from} is ${row}, not ${before}`);
+      const received = { ...state.received, [from]: number };
+      return { state: { ...state, received, faults }, rows: { [from]: number } };
+    },
+
+    remindIn(state, { ms }, { now }) {
+      if (state.set > state.rung) return { state, reply: { set: state.set } };
+      const set = state.set + 1;
+      return { state: { ...state, set }, reply: { set }, remind: { ring: now + ms } };
+    },
+
+    ring(state) {
+      const rung = state.rung + 1;
+      const faults =
+        rung > state.set ? [...state.faults, `reminder ${rung} came unasked`] : state.faults;
+      return { state: { ...state, rung, faults } };
+    },
+
+    read: (state) => ({ state, reply: state }),
+  },
+});
