@@ -13,12 +13,17 @@ export class ChildProgram implements AsyncDisposable {
   readonly #abandon = () => void this.#child.kill("SIGKILL");
 
   /** `detached` gives it a process group of its own, as a terminal gives to what is started in it. */
-  constructor(command: string[], environment: NodeJS.ProcessEnv, { detached = false } = {}) {
+  constructor(
+    command: string[],
+    environment: NodeJS.ProcessEnv,
+    { detached = false, cwd = process.cwd() } = {},
+  ) {
     const [program = "", ...parameters] = command;
     this.#child = spawn(program, parameters, {
       env: { ...process.env, ...environment },
       stdio: ["ignore", "pipe", "pipe"],
       detached,
+      cwd,
     });
     this.#closed = once(this.#child, "close");
     this.#child.once("close", () => {

@@ -1,0 +1,101 @@
+import { execFile, spawnSync } from "node:child_process";
+import { cp, mkdir, mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { expect } from "chai";
+import { freePort } from "../scripts/free-port.ts";
+import { ChildProgram } from "../scripts/testing/child-program.ts";
+import { imageCommand, imageCopies, read } from "../scripts/testing/manifests.ts";
+import { startNats } from "../scripts/testing/nats-server.ts";
+import { until } from "../scripts/testing/until.ts";
+import { findChromium, REPOSITORY, TOOLS } from "../scripts/tools.ts";
+
+const run = promisify(execFile);
+const HEALTHY = join(REPOSITORY, "deploy/healthy.ts");
+/** The user `nobody`: Chromium's sandbox does not run as root. */
+const NOBODY = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {};
+
+describe("image", function () {
+  this.timeout(180_000);
+  let folder: string;
+  beforeEach(async () => {
+    folder = await mkdtemp(join(tmpdir(), "trunkline-image-"));
+  });
+  afterEach(() => rm(folder, { recursive: true, force: true, maxRetries: 10 }));
+
+  it("what Containerfile copies and npm ci --omit=dev are enough to start, answer and stop", async () => {
+    for (const path of imageCopies()) {
+      await cp(join(REPOSITORY, path), join(folder, path), { recursive: true, filter: isCopied });
+    }
+    expect(read("deploy/Containerfile")).to.include("RUN npm ci --omit=dev\n");
+    await run("npm", ["ci", "--omit=dev", "--prefer-offline"], { cwd: folder });
+    const port = await freePort();
+    const environment = {
+      // The image has nats-server on its PATH.
+      PATH: `${TOOLS}:${process.env.PATH}`,
+      TRUNKLINE_DATA: join(folder, "data"),
+      TRUNKLINE_PORT: String(port),
+      TRUNKLINE_ROLES: "gateway,actors",
+    };
+    await using program = new ChildProgram(imageCommand(), environment, { cwd: folder });
+    await program.line("Trunkline runs");
+    const url = `http://127.0.0.1:${port}/healthz`;
+    await until("it is healthy", () => isHealthy(url));
+    program.signal("SIGTERM");
+    expect(await program.exit()).to.equal(0);
+    expect(await isHealthy(url)).to.equal(false);
+  });
+
+  it("health checks of the bus are answered by its configuration", async () => {
+    const port = await freePort();
+    await using _server = await startNats({ config: `http: "127.0.0.1:${port}"` });
+    for (const path of [
+      "/healthz",
+      "/healthz?js-enabled-only=true",
+      "/healthz?js-server-only=true",
+    ]) {
+      expect(await isHealthy(`http://127.0.0.1:${port}${path}`), path).to.equal(true);
+    }
+    expect(await isHealthy(`http://127.0.0.1:${port}/none`)).to.equal(false);
+  });
+
+  it("Chromium prints in its sandbox without a call that seccomp-browser.json refuses", async function () {
+    if (spawnSync("strace", ["-V"]).error) return this.skip();
+    const { syscalls } = JSON.parse(read("deploy/seccomp-browser.json"));
+    // A question mark: not every processor has every call.
+    const names = syscalls.flatMap((entry: { names: string[] }) =>
+      entry.names.map((name) => `?${name}`),
+    );
+    const profile = join(folder, "profile");
+    await mkdir(profile, { mode: 0o777 });
+    await run("chmod", ["-R", "a+rwx", folder]);
+    const pdf = join(profile, "page.pdf");
+    const chromium = [
+      findChromium(),
+      "--headless",
+      "--disable-gpu",
+      `--user-data-dir=${profile}`,
+      `--print-to-pdf=${pdf}`,
+      "data:text/html,<h1>Hello</h1>",
+    ];
+    const trace = ["-f", "-qqq", "-e", "signal=none", "-e", `trace=${names.join()}`];
+    const { stderr } = await run("strace", [...trace, "-o", join(profile, "calls"), ...chromium], {
+      ...NOBODY,
+      env: { PATH: process.env.PATH, HOME: profile, TMPDIR: profile },
+    });
+    expect((await readFile(pdf)).subarray(0, 5).toString(), stderr).to.equal("%PDF-");
+    expect(await readFile(join(profile, "calls"), "utf8")).to.equal("");
+  });
+});
+
+/** As .dockerignore has it. */
+const isCopied = (path: string) => !/\.test\.ts$|\/testing$|\/bench$|\/deploy\/\.env$/.test(path);
+
+/** By the very check that containers run. */
+async function isHealthy(url: string): Promise<boolean> {
+  return run(process.execPath, [HEALTHY, url]).then(
+    () => true,
+    () => false,
+  );
+}

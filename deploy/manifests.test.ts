@@ -1,0 +1,160 @@
+import { execFile } from "node:child_process";
+import { existsSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { expect } from "chai";
+import { z } from "zod";
+import { configFromEnvironment, ROLES } from "../scripts/config.ts";
+import {
+  composeContainers,
+  kubernetesContainers,
+  kubernetesFiles,
+  read,
+  SECRETS,
+} from "../scripts/testing/manifests.ts";
+import { findNatsServer, REPOSITORY } from "../scripts/tools.ts";
+
+const run = promisify(execFile);
+
+describe("manifests", () => {
+  const platforms = { compose: composeContainers(), kubernetes: kubernetesContainers() };
+  for (const [platform, containers] of Object.entries(platforms)) {
+    const buses = containers.filter(({ name }) => name.startsWith("bus"));
+    const roles = containers.filter(({ name }) => !name.startsWith("bus"));
+
+    it(`${platform} runs three servers of the bus and every role`, () => {
+      expect(buses.map(({ name }) => name)).to.deep.equal(["bus-0", "bus-1", "bus-2"]);
+      expect(roles.map(({ name }) => name)).to.have.members(ROLES);
+      for (const { name, environment } of roles) {
+        expect(environment).to.include({ TRUNKLINE_ROLES: name, TRUNKLINE_REPLICAS: "3" });
+      }
+    });
+
+    it(`${platform} gives roles settings that scripts/config.ts knows and takes`, () => {
+      const known = read("scripts/config.ts");
+      for (const { environment } of roles) {
+        const config = configFromEnvironment(environment);
+        expect(config).to.include({ host: "0.0.0.0", port: 8787, dataDir: "/data", replicas: 3 });
+        for (const name of ownVariables(environment)) {
+          if (!(name in SECRETS)) expect(known).to.include(`  ${name}:`);
+        }
+      }
+    });
+
+    it(`${platform} gives servers what their configuration asks for, which nats-server accepts`, async () => {
+      const store = await mkdtemp(join(tmpdir(), "trunkline-manifests-"));
+      for (const { command, environment } of buses) {
+        expect(ownVariables(environment)).to.include.members(busVariables());
+        const [program, ...parameters] = command;
+        expect(program).to.equal("nats-server");
+        expect(parameters).to.deep.equal(["-c", "deploy/nats-cluster.conf"]);
+        const env = { ...environment, TRUNKLINE_NATS_STORE: JSON.stringify(store) };
+        await run(findNatsServer(), ["-t", ...parameters], { cwd: REPOSITORY, env });
+      }
+      await rm(store, { recursive: true });
+    });
+
+    it(`${platform} names the same ports on both ends, and every server`, () => {
+      const listens = ["LISTEN", "CLUSTER_LISTEN", "MONITOR_LISTEN"].map((name) =>
+        portOf(`tcp://${buses[0]?.environment[`TRUNKLINE_NATS_${name}`]}`),
+      );
+      const [client, cluster, monitor] = listens;
+      for (const server of buses) {
+        const peers = server.environment.TRUNKLINE_NATS_ROUTES?.slice(1, -1).split(", ") ?? [];
+        expect(peers.map(portOf)).to.deep.equal([cluster, cluster, cluster]);
+        expect(peers.map(serverOf)).to.deep.equal(buses.map(({ name }) => name));
+        for (const peer of peers) expect(new URL(peer).password).to.equal("p2");
+        expect(server.probes.length).to.be.above(0);
+        for (const { port } of server.probes) expect(port).to.equal(monitor);
+      }
+      for (const { environment, probes, ports } of roles) {
+        const urls = environment.TRUNKLINE_NATS_URL?.split(",") ?? [];
+        expect(urls.map(portOf)).to.deep.equal([client, client, client]);
+        expect(urls.map(serverOf)).to.deep.equal(buses.map(({ name }) => name));
+        for (const url of urls) expect(new URL(url).password).to.equal("p1");
+        const own = Number(environment.TRUNKLINE_PORT);
+        for (const port of [...ports, ...probes.map(({ port }) => port)]) {
+          expect(port).to.equal(own);
+        }
+      }
+    });
+
+    it(`${platform} asks for health where it is answered`, () => {
+      // What answers is tested with the processes themselves: health-server.test.ts, cluster.test.ts.
+      for (const { probes } of roles) {
+        expect(probes.map(({ path }) => path)).to.include("/healthz");
+        for (const { path } of probes) expect(path).to.be.oneOf(["/healthz", "/metrics"]);
+      }
+      for (const { probes } of buses) {
+        for (const { path } of probes)
+          expect(path).to.match(/^\/healthz\?js-(enabled|server)-only=true$/);
+      }
+    });
+
+    it(`${platform} waits longer for a stop than a drain may take`, () => {
+      for (const { environment, graceS } of roles) {
+        expect(graceS).to.be.above(Number(environment.TRUNKLINE_SHUTDOWN_SECONDS) + 5);
+      }
+    });
+
+    it(`${platform} starts files that are in the image`, () => {
+      for (const { command, checks } of containers) {
+        for (const part of [...command, ...checks].filter((part) =>
+          /^(deploy|scripts)\//.test(part),
+        )) {
+          expect(existsSync(join(REPOSITORY, part)), part).to.equal(true);
+        }
+      }
+    });
+  }
+
+  it("seccomp-browser.json leaves Chromium's sandbox what it is made of", () => {
+    const { defaultAction, syscalls } = SeccompProfile.parse(
+      JSON.parse(read("deploy/seccomp-browser.json")),
+    );
+    expect(defaultAction).to.equal("SCMP_ACT_ALLOW");
+    const refused = syscalls.flatMap(({ names }) => names);
+    expect(refused).to.not.include.members(["clone", "clone3", "unshare", "chroot", "seccomp"]);
+    for (const needed of ["clone", "clone3", "unshare", "chroot", "seccomp", "prctl"]) {
+      expect(refused).to.not.include(needed);
+    }
+    const compose = read("deploy/compose.yaml");
+    expect(compose).to.include("seccomp=./seccomp-browser.json");
+  });
+
+  it("nothing turns Chromium's sandbox off", () => {
+    const files = ["Containerfile", "compose.yaml", ...kubernetesFiles()];
+    for (const file of files) {
+      expect(read(`deploy/${file}`), file).to.not.match(/no-sandbox|privileged: true|unconfined/i);
+    }
+  });
+
+  it("Containerfile has the nats-server and the fonts that scripts/setup has", () => {
+    const setup = read("scripts/setup");
+    const containerfile = read("deploy/Containerfile");
+    const version = /^NATS_SERVER=(\S+)/m.exec(setup)?.[1];
+    expect(containerfile).to.include(`FROM docker.io/library/nats:${version} AS nats`);
+    for (const font of /^FONTS="(.*)"/m.exec(setup)?.[1]?.split(" ") ?? ["none"]) {
+      expect(containerfile).to.include(` ${font}`);
+    }
+  });
+});
+
+const SeccompProfile = z.object({
+  defaultAction: z.string(),
+  syscalls: z.array(z.object({ names: z.array(z.string()), action: z.literal("SCMP_ACT_ERRNO") })),
+});
+
+/** What the configuration of a server reads from its environment. */
+function busVariables(): string[] {
+  const text = `${read("nats.conf")}${read("deploy/nats-cluster.conf")}`.replace(/^\s*#.*$/gm, "");
+  return Array.from(text.matchAll(/\$(TRUNKLINE_\w+)/g), ([, name]) => name ?? "");
+}
+
+const ownVariables = (environment: Record<string, string>) =>
+  Object.keys(environment).filter((name) => name.startsWith("TRUNKLINE_"));
+const portOf = (url: string) => Number(new URL(url).port);
+/** A pod of a StatefulSet is `<name>.<service>`. */
+const serverOf = (url: string) => new URL(url).hostname.split(".")[0];

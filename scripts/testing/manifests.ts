@@ -1,0 +1,160 @@
+/** Reads what deploy/ ships as its platforms would: each container with its command, environment and probes. */
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { parse, parseAllDocuments } from "yaml";
+import { z } from "zod";
+import { REPOSITORY } from "../tools.ts";
+
+/** Stand for the passwords an operator chooses. */
+export const SECRETS = { TRUNKLINE_NATS_PASSWORD: "p1", TRUNKLINE_NATS_SYSTEM_PASSWORD: "p2" };
+
+/** One container as its platform would start it: command, environment with every value in place, probes. */
+export interface Container {
+  name: string;
+  command: string[];
+  /** What a health check runs, where it is a command. */
+  checks: string[];
+  environment: Record<string, string>;
+  graceS: number;
+  probes: { port: number; path: string }[];
+  ports: number[];
+}
+
+const ComposeService = z.object({
+  command: z.array(z.string()).optional(),
+  environment: z.record(z.string(), z.string()),
+  healthcheck: z.object({ test: z.array(z.string()) }),
+  stop_grace_period: z.string().regex(/^\d+s$/),
+  ports: z.array(z.string()).default([]),
+});
+
+/** Those of deploy/compose.yaml: anchors and merges resolved, variables filled in. */
+export function composeContainers(): Container[] {
+  const text = read("deploy/compose.yaml").replace(/\$\{(\w+)[^}]*\}/g, (_, name: string) => {
+    const values: Record<string, string> = {
+      ...SECRETS,
+      TRUNKLINE_PUBLIC_URL: "http://localhost:8787",
+    };
+    return values[name] ?? "trunkline";
+  });
+  const { services } = z
+    .object({ services: z.record(z.string(), ComposeService) })
+    .parse(parse(text, { merge: true }));
+  return Object.entries(services).map(([name, service]) => {
+    const check = new URL(service.healthcheck.test.at(-1) ?? "");
+    return {
+      name,
+      command: service.command ?? imageCommand(),
+      checks: service.healthcheck.test,
+      environment: { ...imageEnvironment(), ...service.environment },
+      graceS: Number.parseInt(service.stop_grace_period, 10),
+      probes: [{ port: Number(check.port), path: check.pathname + check.search }],
+      ports: service.ports.map((port) => Number(port.split(":").at(-1))),
+    };
+  });
+}
+
+const Probe = z.object({ httpGet: z.object({ path: z.string(), port: z.number() }) });
+const EnvironmentEntry = z.object({
+  name: z.string(),
+  value: z.string().optional(),
+  valueFrom: z.unknown().optional(),
+});
+const Workload = z.object({
+  kind: z.enum(["Deployment", "StatefulSet"]),
+  metadata: z.object({ name: z.string() }),
+  spec: z.object({
+    replicas: z.number().optional(),
+    template: z.object({
+      spec: z.object({
+        terminationGracePeriodSeconds: z.number(),
+        containers: z.array(
+          z.object({
+            args: z.array(z.string()).optional(),
+            env: z.array(EnvironmentEntry),
+            ports: z.array(z.object({ containerPort: z.number() })),
+            startupProbe: Probe,
+            readinessProbe: Probe,
+            livenessProbe: Probe,
+            lifecycle: z
+              .object({ preStop: z.object({ sleep: z.object({ seconds: z.number() }) }) })
+              .optional(),
+          }),
+        ),
+      }),
+    }),
+  }),
+});
+
+/** Those of deploy/kubernetes. */
+export function kubernetesContainers(): Container[] {
+  const { configMapGenerator } = z
+    .object({ configMapGenerator: z.tuple([z.object({ literals: z.array(z.string()) })]) })
+    .parse(parse(read("deploy/kubernetes/kustomization.yaml")));
+  const configMap = Object.fromEntries(
+    configMapGenerator[0].literals.map((text) => text.split(/=(.*)/s).slice(0, 2)),
+  );
+  return kubernetesFiles()
+    .flatMap((file) => parseAllDocuments(read(`deploy/${file}`)).map((document) => document.toJS()))
+    .flatMap((object) => {
+      const workload = Workload.safeParse(object);
+      return workload.success ? [workload.data] : [];
+    })
+    .flatMap(({ kind, metadata, spec }) => {
+      const { terminationGracePeriodSeconds, containers } = spec.template.spec;
+      const names =
+        kind === "StatefulSet"
+          ? Array.from({ length: spec.replicas ?? 1 }, (_, index) => `${metadata.name}-${index}`)
+          : [metadata.name];
+      return names.flatMap((name) =>
+        containers.map((container): Container => {
+          const environment: Record<string, string> = { ...imageEnvironment() };
+          if (kind === "Deployment") Object.assign(environment, configMap);
+          for (const { name: variable, value } of container.env) {
+            environment[variable] =
+              value?.replace(/\$\((\w+)\)/g, (_, other: string) => environment[other] ?? "") ??
+              { ...SECRETS, TRUNKLINE_NATS_NAME: name }[variable] ??
+              "";
+          }
+          const { startupProbe, readinessProbe, livenessProbe, lifecycle } = container;
+          return {
+            name,
+            command: container.args ?? imageCommand(),
+            checks: [],
+            environment,
+            graceS: terminationGracePeriodSeconds - (lifecycle?.preStop.sleep.seconds ?? 0),
+            probes: [startupProbe, readinessProbe, livenessProbe].map(({ httpGet }) => httpGet),
+            ports: name.startsWith("bus") ? [] : container.ports.map((port) => port.containerPort),
+          };
+        }),
+      );
+    });
+}
+
+/** Files and folders of the repository that get into the image. */
+export function imageCopies(): string[] {
+  const copies = read("deploy/Containerfile").matchAll(/^COPY (?!--)(.*) \S+$/gm);
+  return Array.from(copies, ([, sources = ""]) => sources.split(" ")).flat();
+}
+
+function imageEnvironment(): Record<string, string> {
+  const line = /^ENV (.*)$/m.exec(read("deploy/Containerfile"))?.[1] ?? "";
+  return Object.fromEntries(line.split(" ").map((pair) => pair.split("=")));
+}
+
+/** What the image runs where nothing else is said. */
+export function imageCommand(): string[] {
+  return z
+    .array(z.string())
+    .parse(JSON.parse(/^CMD (.*)$/m.exec(read("deploy/Containerfile"))?.[1] ?? "[]"));
+}
+
+/** Below deploy/. */
+export function kubernetesFiles(): string[] {
+  return readdirSync(join(REPOSITORY, "deploy/kubernetes")).map((name) => `kubernetes/${name}`);
+}
+
+/** The text of a file of the repository. */
+export function read(path: string): string {
+  return readFileSync(join(REPOSITORY, path), "utf8");
+}
