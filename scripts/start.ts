@@ -1,4 +1,5 @@
 /** What `npm start` runs once scripts/setup has brought what is needed. */
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { withoutPasswords } from "../actors/runtime/bus-address.ts";
 import type { Config } from "./config.ts";
@@ -19,12 +20,10 @@ function greet(config: Config): void {
   ];
   if (config.roles.includes("gateway")) {
     const credentials = join(dataDir, "credentials.json");
-    lines.push(
-      `Base URL     ${publicUrl}/v4`,
-      `Credentials  ${credentials}`,
-      "",
-      ...firstPdf(credentials),
-    );
+    lines.push(`Base URL     ${publicUrl}/v4`);
+    // In a cluster the first account may have been made by another gateway.
+    if (existsSync(credentials))
+      lines.push(`Credentials  ${credentials}`, "", ...firstPdf(credentials));
   }
   console.log(`${lines.join("\n")}\n`);
 }
