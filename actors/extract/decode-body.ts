@@ -59,16 +59,16 @@ function claimedWithin(bytes: Uint8Array): string | undefined {
 
 function guess(bytes: Uint8Array): string | undefined {
   const sample = bytes.subarray(0, CHARSET_SAMPLE_BYTES);
-  if (isUtf8(sample)) return "utf-8";
+  if (isUtf8(sample, sample.length < bytes.length)) return "utf-8";
   // It is known by now to be none of the two.
   const likely = analyse(sample).find(({ name }) => name !== "UTF-8" && name !== "ASCII");
   return likely?.name ?? "windows-1252";
 }
 
-function isUtf8(sample: Uint8Array): boolean {
+/** Where more follows, the sample may end within a character. */
+function isUtf8(sample: Uint8Array, stream: boolean): boolean {
   try {
-    // Streaming, so that a character cut off at the sample's end is none that is wrong.
-    new TextDecoder("utf-8", { fatal: true }).decode(sample, { stream: true });
+    new TextDecoder("utf-8", { fatal: true }).decode(sample, { stream });
     return true;
   } catch (error) {
     if (error instanceof TypeError) return false;
