@@ -1,3 +1,4 @@
+/** Absent fields for those that are there and undefined. */
 type Loose<T> = { [K in keyof T]: T[K] | undefined };
 
 /** The object without what is undefined, as types want it that know absent fields only. */
