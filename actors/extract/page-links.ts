@@ -38,6 +38,9 @@ export function pageLinks(html: string, reader: PageReader): PageLinks {
 const ELEMENTS = new Set(["a", "area", "base", "link", "meta"]);
 const ATTRIBUTES = new Set(["href", "rel", "name", "content"]);
 const LONGEST_NAME = 7;
+/** What most names differ in already from those of interest, the title and drawings. */
+const INITIALS = new Set(Array.from("ablmst", (letter) => letter.charCodeAt(0)));
+const LOWER_CASE = 0x20;
 
 class LinkCollector implements TokenizerCallbacks {
   readonly #html: string;
@@ -81,8 +84,10 @@ class LinkCollector implements TokenizerCallbacks {
   }
 
   onopentagname(start: number, end: number): void {
+    this.#element = "";
+    if (!INITIALS.has(this.#html.charCodeAt(start) | LOWER_CASE)) return;
     const name = end - start > LONGEST_NAME ? "" : this.#html.slice(start, end).toLowerCase();
-    this.#element = ELEMENTS.has(name) ? name : "";
+    if (ELEMENTS.has(name)) this.#element = name;
     if (name === "svg") {
       this.#svgs += 1;
       this.#element = "svg";
@@ -131,7 +136,7 @@ class LinkCollector implements TokenizerCallbacks {
   }
 
   onclosetag(start: number, end: number): void {
-    if (end - start > LONGEST_NAME) return;
+    if (end - start !== "title".length && end - start !== "svg".length) return;
     const name = this.#html.slice(start, end).toLowerCase();
     if (name === "title") this.#inTitle = false;
     if (name === "svg" && this.#svgs > 0) this.#svgs -= 1;
