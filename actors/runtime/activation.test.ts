@@ -1,8 +1,9 @@
 import { expect } from "chai";
 import pino from "pino";
 import { counterActor } from "../../scripts/testing/counter.ts";
-import { Activation, type Answer } from "./activation.ts";
+import { Activation } from "./activation.ts";
 import { systemClock } from "./clock.ts";
+import type { Answer } from "./incoming.ts";
 import { decodeActor } from "./stored-actor.ts";
 
 /** An activation of a counter; `reads` are the answers that wait until it is sure who owns the shard. */

@@ -1,5 +1,5 @@
 /** One actor in memory: runs its messages one at a time, in order, and lets nothing out before it is durable. */
-import { AssertionError, strict as assert } from "node:assert";
+import { AssertionError } from "node:assert";
 import { randomBytes } from "node:crypto";
 import type { Logger } from "pino";
 import { ActorError } from "../../schemas/errors.ts";
@@ -9,50 +9,16 @@ import {
   MAIL_RETRY_MS_MAX,
   MAIL_TRIES_MAX,
   MAILBOX_MAX,
-  MESSAGE_BYTES_MAX,
 } from "../../schemas/limits.ts";
-import { type Change, emptyChange, isFull, mergeChanges } from "./change.ts";
+import { type Change, emptyChange, isFull, mergeChanges, recordEffects } from "./change.ts";
 import type { Clock } from "./clock.ts";
 import type { AnyActorDefinition } from "./define-actor.ts";
-import { InvalidInput, refusalOf } from "./refusal.ts";
-import type { CallId } from "./remembered-replies.ts";
+import type { Answer, Delivery, IncomingCall } from "./incoming.ts";
+import { refusalOf } from "./refusal.ts";
 import { RowsView } from "./rows-view.ts";
-import { deepFreeze, encodeActor, type LoadedActor } from "./stored-actor.ts";
-import { inSpan, type TraceCarrier } from "./trace.ts";
-import { readTransition } from "./transition.ts";
-
-/** `reply` is JSON text. `misdirected`: not here any more, ask again. `dropped`: nobody waits for an answer. */
-export type Answer =
-  | { reply: string }
-  | { refusal: ActorError }
-  | { misdirected: true }
-  | { dropped: true };
-
-export interface IncomingCall {
-  message: string;
-  input: unknown;
-  /** Absent in a call by hand, which nobody repeats. */
-  id?: CallId;
-  deadlineAt: number;
-  trace?: TraceCarrier | undefined;
-  respond(answer: Answer): void;
-}
-
-/** Mail, or a reminder that came due: it is delivered until its effect is durable, and then `done`. */
-export interface Delivery {
-  message: string;
-  input: unknown;
-  /** Position in the stream of mail; a reminder has the time it was set for instead. */
-  sequence?: number;
-  dueAt?: number;
-  trace?: TraceCarrier | undefined;
-  tries: number;
-  /** A commit that held it failed, with others in it or not: it shall have a commit of its own. */
-  alone?: boolean;
-  /** Why that commit failed too: the delivery is given up. */
-  refused?: ActorError;
-  done(): void;
-}
+import { runMessage } from "./run-message.ts";
+import { applyEffects, deepFreeze, encodeActor, type LoadedActor } from "./stored-actor.ts";
+import { inSpan } from "./trace.ts";
 
 /** What an activation needs of its host. */
 export interface ActivationHost {
@@ -286,49 +252,24 @@ export class Activation {
 
   /** Runs one message on the state in memory. Throws what the handler throws, and then nothing has changed. */
   #run(actor: LoadedActor, message: string, input: unknown, due?: { reminder: string }) {
-    const { contract, handlers } = this.definition;
-    const schema = Object.hasOwn(contract.messages, message) && contract.messages[message];
-    if (!schema) {
-      const known = Object.keys(contract.messages).join(", ");
-      throw new ActorError(
-        "invalid_request",
-        `Cannot handle "${message}": ${contract.kind} knows ${known}`,
-      );
-    }
-    const parsed = schema.input.safeParse(input);
-    if (!parsed.success) throw new InvalidInput(message, parsed.error);
-    const handler = handlers[message];
-    assert(handler, `${contract.kind} has no handler for ${message}`);
-    const transition = handler(actor.state, parsed.data, {
-      key: this.key,
-      now: this.#host.clock.now(),
-      newId: () => randomBytes(16).toString("hex"),
-      rows: this.#rows,
+    const { reply, state, effects } = runMessage(this.definition, this.address, {
+      message,
+      input,
+      state: actor.state,
+      context: {
+        key: this.key,
+        now: this.#host.clock.now(),
+        newId: () => randomBytes(16).toString("hex"),
+        rows: this.#rows,
+      },
     });
-    const reply = JSON.stringify(schema.reply?.parse(transition.reply) ?? null);
-    if (Buffer.byteLength(reply) > MESSAGE_BYTES_MAX) {
-      throw new Error(`Cannot reply to ${message}: past ${MESSAGE_BYTES_MAX} bytes`);
-    }
-    const effects = readTransition(this.definition, this.address, transition);
-    const changed = transition.state !== actor.state || effects !== undefined || due !== undefined;
+    const changed = state !== actor.state || effects !== undefined || due !== undefined;
     if (!changed) return { reply, changed };
-
-    actor.state = deepFreeze(transition.state);
+    actor.state = deepFreeze(state);
     if (due) actor.reminders.delete(due.reminder);
-    for (const [row, { value, text, bytes }] of effects?.rows ?? []) {
-      this.#open.rows.set(row, text);
-      this.#open.rowBytes += bytes;
-      if (text === null) actor.rows.delete(row);
-      else actor.rows.set(row, deepFreeze(value));
-    }
-    for (const [name, at] of effects?.remind ?? []) {
-      this.#open.reminders.set(name, at);
-      if (at === null) actor.reminders.delete(name);
-      else actor.reminders.set(name, at);
-    }
-    for (const send of effects?.sends ?? []) {
-      this.#open.sends.push(send);
-      this.#open.sendBytes += send.bytes;
+    if (effects) {
+      applyEffects(actor, effects);
+      recordEffects(this.#open, effects);
     }
     this.#markDirty();
     return { reply, changed };

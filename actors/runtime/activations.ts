@@ -12,9 +12,10 @@ import {
   VOLATILE_IDLE_MS,
 } from "../../schemas/limits.ts";
 import { addressOf } from "../../schemas/subjects.ts";
-import { Activation, type ActivationHost, type Delivery } from "./activation.ts";
+import { Activation, type ActivationHost } from "./activation.ts";
 import type { Clock } from "./clock.ts";
 import type { AnyActorDefinition } from "./define-actor.ts";
+import type { Delivery } from "./incoming.ts";
 import type { Shard } from "./shard.ts";
 import { decodeActor, type LoadedActor } from "./stored-actor.ts";
 

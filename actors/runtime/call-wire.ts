@@ -3,7 +3,7 @@ import type { Msg } from "@nats-io/transport-node";
 import { z } from "zod";
 import { ActorError } from "../../schemas/errors.ts";
 import { CALL_DEADLINE_MS } from "../../schemas/limits.ts";
-import type { Answer, IncomingCall } from "./activation.ts";
+import type { Answer, IncomingCall } from "./incoming.ts";
 import { encodeRefusal } from "./refusal.ts";
 import { traceOf } from "./trace.ts";
 

@@ -5,8 +5,9 @@ import {
   TRANSITION_ROW_BYTES_MAX,
   TRANSITION_SEND_BYTES_MAX,
 } from "../../schemas/limits.ts";
-import type { Answer, Delivery, IncomingCall } from "./activation.ts";
+import type { Answer, Delivery, IncomingCall } from "./incoming.ts";
 import type { Unsent } from "./outbox.ts";
+import type { Effects } from "./transition.ts";
 
 export interface WaitingAnswer {
   respond: IncomingCall["respond"];
@@ -60,3 +61,16 @@ export const isFull = ({ rows, rowBytes, sendBytes }: Readonly<Change>) =>
   rows.size > CHANGE_ROWS_MAX ||
   rowBytes > TRANSITION_ROW_BYTES_MAX ||
   sendBytes > TRANSITION_SEND_BYTES_MAX;
+
+/** Adds what a handler did to what is to be committed. */
+export function recordEffects(change: Change, { rows, remind, sends }: Effects): void {
+  for (const [row, { text, bytes }] of rows) {
+    change.rows.set(row, text);
+    change.rowBytes += bytes;
+  }
+  for (const [message, at] of remind) change.reminders.set(message, at);
+  for (const send of sends) {
+    change.sends.push(send);
+    change.sendBytes += send.bytes;
+  }
+}

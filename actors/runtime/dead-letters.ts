@@ -9,10 +9,10 @@ import {
   READER_RETRY_MS,
 } from "../../schemas/limits.ts";
 import { deadAddress, deadSubject, mailSubject, STREAMS, shardOf } from "../../schemas/subjects.ts";
-import type { Delivery } from "./activation.ts";
 import { writeAtomically } from "./atomic-batch.ts";
 import type { Bus } from "./bus.ts";
 import type { Clock } from "./clock.ts";
+import type { Delivery } from "./incoming.ts";
 import { refusalOf } from "./refusal.ts";
 
 // nats-server's errors.json: 10057 delete of a message failed, as it is not there; 10043 no such sequence.

@@ -9,9 +9,9 @@ import {
   READER_RETRY_MS,
 } from "../../schemas/limits.ts";
 import { mailSubjects, STREAMS } from "../../schemas/subjects.ts";
-import type { Delivery } from "./activation.ts";
 import type { Bus } from "./bus.ts";
 import type { Clock } from "./clock.ts";
+import type { Delivery } from "./incoming.ts";
 import { readInOrder } from "./read-in-order.ts";
 import type { Shard } from "./shard.ts";
 import { traceOf } from "./trace.ts";

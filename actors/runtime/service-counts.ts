@@ -1,5 +1,5 @@
 /** How many messages of each kind a process has handled, how many it refused, and how long that took. */
-import type { Answer } from "./activation.ts";
+import type { Answer } from "./incoming.ts";
 import { refusalOf } from "./refusal.ts";
 
 export interface MessageCounts {

@@ -2,6 +2,7 @@
 import { z } from "zod";
 import type { AnyActorDefinition } from "./define-actor.ts";
 import { RememberedReplies, StoredReplies } from "./remembered-replies.ts";
+import type { Effects } from "./transition.ts";
 
 /** `mail`: the sequence in MAIL up to which this actor has had its mail. `reminders`: when each is due, epoch ms. */
 const StoredActor = z.object({
@@ -44,6 +45,18 @@ export function decodeActor(
     replies: new RememberedReplies(stored.replies),
     rows,
   };
+}
+
+/** What a handler did to rows and reminders, in memory. */
+export function applyEffects(actor: LoadedActor, { rows, remind }: Effects): void {
+  for (const [row, { value, text }] of rows) {
+    if (text === null) actor.rows.delete(row);
+    else actor.rows.set(row, deepFreeze(value));
+  }
+  for (const [message, at] of remind) {
+    if (at === null) actor.reminders.delete(message);
+    else actor.reminders.set(message, at);
+  }
 }
 
 /** Freezes what is new of a value; what is frozen already was frozen through and through, so it is not walked again. */

@@ -1,0 +1,37 @@
+/** What comes to an actor: calls, which are answered, and deliveries of mail and reminders. */
+import type { ActorError } from "../../schemas/errors.ts";
+import type { CallId } from "./remembered-replies.ts";
+import type { TraceCarrier } from "./trace.ts";
+
+/** `reply` is JSON text. `misdirected`: not here any more, ask again. `dropped`: nobody waits for an answer. */
+export type Answer =
+  | { reply: string }
+  | { refusal: ActorError }
+  | { misdirected: true }
+  | { dropped: true };
+
+export interface IncomingCall {
+  message: string;
+  input: unknown;
+  /** Absent in a call by hand, which nobody repeats. */
+  id?: CallId;
+  deadlineAt: number;
+  trace?: TraceCarrier | undefined;
+  respond(answer: Answer): void;
+}
+
+/** Mail, or a reminder that came due: it is delivered until its effect is durable, and then `done`. */
+export interface Delivery {
+  message: string;
+  input: unknown;
+  /** Position in the stream of mail; a reminder has the time it was set for instead. */
+  sequence?: number;
+  dueAt?: number;
+  trace?: TraceCarrier | undefined;
+  tries: number;
+  /** A commit that held it failed, with others in it or not: it shall have a commit of its own. */
+  alone?: boolean;
+  /** Why that commit failed too: the delivery is given up. */
+  refused?: ActorError;
+  done(): void;
+}

@@ -1,0 +1,45 @@
+/** Runs one handler as a pure function: a message read by its schema in, and what the handler returned, checked, out. */
+import { strict as assert } from "node:assert";
+import { ActorError } from "../../schemas/errors.ts";
+import { MESSAGE_BYTES_MAX } from "../../schemas/limits.ts";
+import type { AnyActorDefinition, HandlerContext } from "./define-actor.ts";
+import { InvalidInput } from "./refusal.ts";
+import { type Effects, readTransition } from "./transition.ts";
+
+export interface Ran {
+  /** JSON text; `null` for a message that is not answered. */
+  reply: string;
+  /** The very state that was given where nothing changed. */
+  state: unknown;
+  effects: Effects | undefined;
+}
+
+/** Throws ActorError where the handler refuses, InvalidInput where its schema does, and anything else for a fault of ours. */
+export function runMessage(
+  definition: AnyActorDefinition,
+  address: string,
+  run: { message: string; input: unknown; state: unknown; context: HandlerContext<unknown> },
+): Ran {
+  const { contract, handlers } = definition;
+  const { message } = run;
+  const schema = Object.hasOwn(contract.messages, message) && contract.messages[message];
+  if (!schema) {
+    const known = Object.keys(contract.messages).join(", ");
+    const text = `Cannot handle "${message}": ${contract.kind} knows ${known}`;
+    throw new ActorError("invalid_request", text);
+  }
+  const input = schema.input.safeParse(run.input);
+  if (!input.success) throw new InvalidInput(message, input.error);
+  const handler = handlers[message];
+  assert(handler, `${contract.kind} has no handler for ${message}`);
+  const transition = handler(run.state, input.data, run.context);
+  const reply = JSON.stringify(schema.reply?.parse(transition.reply) ?? null);
+  if (Buffer.byteLength(reply) > MESSAGE_BYTES_MAX) {
+    throw new Error(`Cannot reply to ${message}: past ${MESSAGE_BYTES_MAX} bytes`);
+  }
+  return {
+    reply,
+    state: transition.state,
+    effects: readTransition(definition, address, transition),
+  };
+}
