@@ -25,7 +25,7 @@ describe("MarkdownPool", () => {
     expect(made.map((outcome) => outcome.kind === "made" && outcome.markdown)).to.deep.equal(
       made.map((_, index) => `---\ntitle: "T"\n---\n\n# ${index}\n\n[c](https://a.example/b)\n`),
     );
-  });
+  }).timeout(10_000);
 
   it("convert() ends a page that takes too long, and goes on with the next", async () => {
     open({ timeoutMs: 1_500 });
@@ -38,7 +38,7 @@ describe("MarkdownPool", () => {
       reason: "Cannot make Markdown: it took longer than 1500 ms",
     });
     expect(next).to.deep.equal({ kind: "made", markdown: "a\n" });
-  });
+  }).timeout(10_000);
 
   it("convert() goes on after a page that filled its thread's memory", async () => {
     open({ heapMibMax: 24 });
@@ -80,7 +80,7 @@ describe("MarkdownPool", () => {
     );
     expect([before, ...reasons]).to.deep.equal([gone, gone, gone]);
     expect((await pool.convert({ html: "a", baseUrl })).kind).to.equal("made");
-  });
+  }).timeout(10_000);
 
   it("close() refuses pages that wait and pages to come", async () => {
     open();
@@ -91,5 +91,5 @@ describe("MarkdownPool", () => {
     expect(await waiting).to.have.property("code", "busy");
     const late = await pool.convert({ html: "a", baseUrl }).catch((error: unknown) => error);
     expect(late).to.have.property("code", "busy");
-  });
+  }).timeout(10_000);
 });

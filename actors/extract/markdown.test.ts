@@ -109,14 +109,14 @@ describe("markdown", () => {
     const sum = (values: number[]) => values.reduce((total, value) => total + value, 0);
     const share = sum(counts.map(([of]) => of)) / sum(counts.map(([, all]) => all));
     expect(share).to.be.at.least(0.99);
-  });
+  }).timeout(10_000);
 
   it("markdown() of the published examples reads back as they were", () => {
     const plain = examples.filter(({ section }) => !/HTML/i.test(section));
     const same = plain.filter(({ html }) => form(readBack(body(html))) === form(absolute(html)));
     expect(plain.length).to.be.above(580);
     expect(same.length / plain.length).to.be.at.least(0.85);
-  });
+  }).timeout(10_000);
 
   it("markdown() keeps every word of a large page with all there is", () => {
     const part = (index: number) => `<section><h3 id=s${index}>Chapter ${index}</h3>
@@ -138,7 +138,7 @@ describe("markdown", () => {
     const page = (chars: number) => `${" ".repeat(chars - 3)}end`;
     expect(body(page(MARKDOWN_HTML_CHARS_MAX))).to.equal("end");
     expect(body(page(MARKDOWN_HTML_CHARS_MAX + 1))).to.equal("en");
-  });
+  }).timeout(10_000);
 
   it("markdown() takes whatever comes in a bounded time", () => {
     const times = (part: string, count: number) => part.repeat(count);

@@ -74,7 +74,7 @@ describe("pageLinks", () => {
       .to.include({ truncated: true })
       .with.property("links")
       .length(PAGE_LINKS_MAX);
-  });
+  }).timeout(10_000);
 
   it("pageLinks() takes addresses of CRAWL_URL_CHARS_MAX characters", () => {
     const base = "https://a.example/";

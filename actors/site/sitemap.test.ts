@@ -109,7 +109,7 @@ describe("readSitemap", () => {
         expect(await read(chunks)).to.deep.equal(whole);
       }
     }
-  });
+  }).timeout(10_000);
 
   it("readSitemap() unpacks gzip, once or twice", async () => {
     const text = urls("/a");
@@ -128,7 +128,7 @@ describe("readSitemap", () => {
     expect((await read(spoilt)).summary.end).to.equal("broken");
     const open = await read(`${HEAD}<url><loc>/a</loc></url><url><loc>/b`);
     expect([open.entries.length, open.summary.end]).to.deep.equal([1, "broken"]);
-  });
+  }).timeout(10_000);
 
   it("readSitemap() throws what its source throws, and lets go of it", async () => {
     const fault = new Error("connection reset");
@@ -177,7 +177,7 @@ describe("readSitemap", () => {
     const lengths = [CRAWL_URL_CHARS_MAX, CRAWL_URL_CHARS_MAX + 1, 100_000].map(long);
     expect((await read(urls(...lengths))).summary).to.include({ entries: 1, invalid: 2 });
     expect((await read(lengths.join("\n"))).summary).to.include({ entries: 1, invalid: 2 });
-  });
+  }).timeout(10_000);
 
   it("readSitemap() takes whatever comes in a bounded time", async () => {
     const hostile = [

@@ -148,7 +148,7 @@ describe("parseRobots", () => {
       expect(ROBOTS_KEPT_CHARS_MAX).to.be.below(STATE_BYTES_MAX);
       expect(rules.truncated).to.equal(true);
     }
-  });
+  }).timeout(10_000);
 
   it("parseRobots() takes any bytes at all, in a bounded time", () => {
     const noise = Uint8Array.from({ length: ROBOTS_BYTES_MAX }, (_, index) => (index * 7919) % 256);
@@ -166,7 +166,7 @@ describe("parseRobots", () => {
     const start = performance.now();
     for (const bytes of hostile) expect(parse(bytes).rules).to.deep.equal([]);
     expect(performance.now() - start).to.be.below(3_000);
-  });
+  }).timeout(10_000);
 });
 
 function parse(text: string | Uint8Array, productToken = "TestBot") {
