@@ -46,6 +46,8 @@ export class EgressProxy {
   readonly url: string;
   /** Other processes of this machine could use the port; who does not know these is answered 407. */
   readonly credentials: { username: string; password: string };
+  /** Makes the credentials known; whoever comes without them is asked for them only after that. Called once. */
+  introduce: () => Promise<void> = async () => {};
 
   readonly #server: Server;
   readonly #guard: EgressGuard;
@@ -62,6 +64,7 @@ export class EgressProxy {
   /** Requests and tunnels under way, and the clients' connections that wait for an answer. */
   #active = 0;
   readonly #answering = new WeakSet<Socket>();
+  #introduced: Promise<void> | undefined;
 
   /** Listens on a port of 127.0.0.1 that the system chooses. */
   static async open(options: EgressProxyOptions): Promise<EgressProxy> {
@@ -147,7 +150,10 @@ export class EgressProxy {
       return;
     }
     if (!this.#isAuthorized(request)) {
-      response.writeHead(407, { "Proxy-Authenticate": CHALLENGE, Connection: "close" }).end();
+      this.#answering.add(request.socket);
+      void this.#challengeable(request).then(() =>
+        response.writeHead(407, { "Proxy-Authenticate": CHALLENGE, Connection: "close" }).end(),
+      );
       return;
     }
     if (request.url === AUTHORIZE_URL) {
@@ -182,6 +188,7 @@ export class EgressProxy {
     // Whoever hangs up before there is a tunnel does not want one any more.
     client.once("end", leave);
     if (!this.#isAuthorized(request)) {
+      await this.#challengeable(request);
       refuseTunnel(client, 407, { "Proxy-Authenticate": CHALLENGE });
       return;
     }
@@ -218,6 +225,13 @@ export class EgressProxy {
     return (
       shown.length === this.#authorization.length && timingSafeEqual(shown, this.#authorization)
     );
+  }
+
+  /** Resolves when a browser that is asked for the credentials could know them. The first to show them are how it does. */
+  async #challengeable({ url }: IncomingMessage): Promise<void> {
+    if (url === AUTHORIZE_URL) return;
+    this.#introduced ??= this.introduce().catch(() => {}); // Then the answer is no.
+    await this.#introduced;
   }
 
   /** Whether the task may have one more request or tunnel; tells `failed` if not. */

@@ -1,5 +1,11 @@
 /** One browser context with one page: nothing of it is shared with any other, and all it fetches passes one proxy. */
-import type { BrowserContext, CDPSession, Page, Browser as PuppeteerBrowser } from "puppeteer-core";
+import type {
+  BrowserContext,
+  CDPSession,
+  Page,
+  Browser as PuppeteerBrowser,
+  Target,
+} from "puppeteer-core";
 import { ActorError } from "../../schemas/errors.ts";
 import { authorizeContext } from "../egress/authorize-context.ts";
 import type { EgressProxy } from "../egress/egress-proxy.ts";
@@ -27,6 +33,9 @@ export class RenderContext implements AsyncDisposable {
   readonly #context: BrowserContext;
   readonly #release: (context: RenderContext) => Promise<void>;
   #released: Promise<void> | undefined;
+  #authorized: Promise<void> | undefined;
+  /** A second page, which a page that is in use cannot replace. */
+  #authorizer: Promise<Page> | undefined;
 
   /** A blank page, ready to load. */
   static async open(options: RenderContextOptions): Promise<RenderContext> {
@@ -42,7 +51,6 @@ export class RenderContext implements AsyncDisposable {
       const page = await context.newPage();
       const session = await page.createCDPSession();
       await Promise.all([
-        authorizeContext(page, egress),
         page.setViewport(VIEWPORT),
         page.setUserAgent({ userAgent: options.userAgent }),
         page.setBypassServiceWorker(true),
@@ -79,13 +87,17 @@ export class RenderContext implements AsyncDisposable {
     page.on("error", () => crashed.abort(pageCrashed()));
     // A dialog holds the page until somebody answers.
     page.on("dialog", (dialog) => void dialog.dismiss().catch(ignoreClosed));
-    context.on("targetcreated", (target) => {
-      if (target.type() !== "page" || target === page.target()) return;
-      void target
-        .page()
-        .then((popup) => popup?.close())
-        .catch(ignoreClosed);
-    });
+    context.on("targetcreated", (target) => void this.#closePopup(target).catch(ignoreClosed));
+    egress.introduce = () => this.#authorizeBehind();
+  }
+
+  /**
+   * Makes the context known to its proxy by way of its page, which has to be blank. Whoever knows that the page will
+   * fetch calls it: without it the first request has the same done, which takes a page more.
+   */
+  async authorize(): Promise<void> {
+    this.#authorized ??= authorizeContext(this.page, this.egress);
+    await this.#authorized;
   }
 
   /** Closes the page, its storage and its connections. */
@@ -100,6 +112,25 @@ export class RenderContext implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.release();
+  }
+
+  async #authorizeBehind(): Promise<void> {
+    this.#authorized ??= this.#authorizeByPage();
+    await this.#authorized;
+  }
+
+  async #authorizeByPage(): Promise<void> {
+    this.#authorizer = this.#context.newPage();
+    const page = await this.#authorizer;
+    await authorizeContext(page, this.egress);
+    await page.close();
+  }
+
+  async #closePopup(target: Target): Promise<void> {
+    const authorizer = await this.#authorizer;
+    if (target.type() !== "page") return;
+    if (target === this.page.target() || target === authorizer?.target()) return;
+    await (await target.page())?.close();
   }
 }
 
