@@ -366,3 +366,17 @@ export const MARKDOWN_TIMEOUT_MS = 15_000;
 export const MARKDOWN_HEAP_MIB_MAX = 512;
 /** Pages that wait for the thread; past it the caller is told to come back. */
 export const MARKDOWN_QUEUE_MAX = 64;
+/** Between two requests to a host, where its robots.txt does not say otherwise. */
+export const CRAWL_DELAY_MS = 500;
+/** Requests at once to a host that asks for no delay. */
+export const HOST_REQUESTS_IN_FLIGHT_MAX = 8;
+/** Requests of one turn at such a host: a message for each would cost more than the page. */
+export const TURN_REQUESTS_MAX = 64;
+/** A turn that has not begun so long after it could: its worker is busy or dead, so another one is granted beside it. */
+export const TURN_OVERDUE_MS = 1_000;
+/** Turns that wait to begin at one host. */
+export const TURNS_AHEAD_MAX = 4;
+/** A turn is forgotten after this: its pages took their longest, or its worker died. */
+export const TURN_MS_MAX = 180_000;
+/** How long before it is due a turn is granted: enough for its task to reach a worker, little for a worker to hold it. */
+export const TURN_LEAD_MS = 5_000;
