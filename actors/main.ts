@@ -112,7 +112,7 @@ export async function startActors(
 /** Runs browsers in this process: the role `browser`. */
 export async function startBrowserWorkers(
   context: ActorsContext,
-  { egressAllow, chromium }: { egressAllow: readonly string[]; chromium: string | undefined },
+  { egressAllow, chromium }: { egressAllow: readonly string[]; chromium: string },
 ): Promise<RunningPart> {
   const { bus, clock, logger, registry, version } = context;
   const guard = createEgressGuard({ policy: createAddressPolicy({ allow: egressAllow }) });

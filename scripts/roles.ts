@@ -11,7 +11,7 @@ import { declareStreams } from "../deploy/streams.ts";
 import { startGateway } from "../gateway/main.ts";
 import { startHealthServer } from "./health-server.ts";
 import type { RoleContext, RoleStart, RunningRole } from "./program.ts";
-import { REPOSITORY } from "./tools.ts";
+import { findChromium, REPOSITORY } from "./tools.ts";
 
 /** State streams. One carries one machine; the number stays with a store for its life. */
 const BUCKETS = 1;
@@ -36,11 +36,16 @@ export const roles: readonly RoleStart[] = [
   {
     role: "browser",
     start: (context) =>
-      startPart(context, "browser", (shared) => startBrowserWorkers(shared, context.config)),
+      startPart(context, "browser", (shared) =>
+        startBrowserWorkers(shared, { ...context.config, chromium: browserOf(context) }),
+      ),
   },
   { role: "gateway", start: startGatewayRole },
   { role: "health", start: startHealthRole },
 ];
+
+const browserOf = ({ config }: RoleContext) =>
+  findChromium({ ...process.env, TRUNKLINE_CHROMIUM: config.chromium });
 
 async function startPart(
   context: RoleContext,

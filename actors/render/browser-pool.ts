@@ -11,8 +11,7 @@ export interface BrowserPoolOptions {
   clock: Clock;
   /** A proxy of its own for each context; the context closes it. */
   openEgress: () => Promise<EgressProxy>;
-  /** `TRUNKLINE_CHROMIUM`. */
-  executablePath?: string | undefined;
+  executablePath: string;
   limits?: Partial<PoolLimits>;
 }
 

@@ -9,7 +9,7 @@ import { RenderContext } from "./render-context.ts";
 import { abortable, within } from "./time-limit.ts";
 
 export interface BrowserOptions {
-  executablePath?: string | undefined;
+  executablePath: string;
   openEgress: () => Promise<EgressProxy>;
   clock: Clock;
   limits: PoolLimits;

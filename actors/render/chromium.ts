@@ -1,16 +1,14 @@
 /** One Chromium process tree: started unprivileged in its sandbox, talked to over pipes, ended without remains. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { chown, mkdtemp, rm, statfs } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { chown, rm, statfs } from "node:fs/promises";
 import { Readable, Writable } from "node:stream";
 import type { ConnectionTransport } from "puppeteer-core";
 import { BROWSER_STDERR_CHARS } from "../../schemas/limits.ts";
 import { chromiumFlags } from "./chromium-flags.ts";
-import { findChromium } from "./find-chromium.ts";
 import { PipeTransport } from "./pipe-transport.ts";
 import { groupMemoryBytes } from "./process-memory.ts";
+import { createProfileFolder } from "./profile-folder.ts";
 
 /** The user and group `nobody`. Chromium's sandbox does not run as root, and nothing here needs it. */
 const UNPRIVILEGED = { uid: 65_534, gid: 65_534 };
@@ -18,8 +16,8 @@ const UNPRIVILEGED = { uid: 65_534, gid: 65_534 };
 const SHARED_MEMORY_BYTES_MIN = 512 * 1024 * 1024;
 
 export interface ChromiumOptions {
-  /** `TRUNKLINE_CHROMIUM`; else the first known name on PATH. */
-  executablePath?: string | undefined;
+  /** Of a Chromium, or of its headless shell: three times as fast, and a third of the size. */
+  executablePath: string;
 }
 
 export class Chromium {
@@ -37,14 +35,13 @@ export class Chromium {
   #killed: Promise<void> | undefined;
 
   /** Resolves when the process runs; whether it can be used shows on the transport. */
-  static async start(options: ChromiumOptions = {}): Promise<Chromium> {
-    const file = await findChromium({ configured: options.executablePath });
-    const profile = await mkdtemp(join(tmpdir(), "trunkline-chromium-"));
+  static async start({ executablePath }: ChromiumOptions): Promise<Chromium> {
+    const profile = await createProfileFolder();
     try {
       const identity = process.getuid?.() === 0 ? UNPRIVILEGED : undefined;
       if (identity) await chown(profile, identity.uid, identity.gid);
       const flags = chromiumFlags({ profile, smallSharedMemory: await isSharedMemorySmall() });
-      const child = spawn(file, flags, {
+      const child = spawn(executablePath, flags, {
         ...identity,
         cwd: profile,
         // A group of its own, so that all of its processes can be ended together.
@@ -56,7 +53,7 @@ export class Chromium {
       return new Chromium(child, profile);
     } catch (error) {
       await rm(profile, { recursive: true, force: true });
-      throw new Error(`Cannot start browser: ${file} did not run`, { cause: error });
+      throw new Error(`Cannot start browser: ${executablePath} did not run`, { cause: error });
     }
   }
 

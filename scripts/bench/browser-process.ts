@@ -1,10 +1,11 @@
 /** What prints PDFs without Trunkline: puppeteer in a warm process, on the same browser with the same flags. */
 import puppeteer, { type Browser } from "puppeteer-core";
 import { Chromium } from "../../actors/render/chromium.ts";
+import { findChromium } from "../tools.ts";
 import { answerParent } from "./answer-parent.ts";
 import { runLoad } from "./run-load.ts";
 
-const chromium = await Chromium.start({ executablePath: process.env.TRUNKLINE_CHROMIUM });
+const chromium = await Chromium.start({ executablePath: findChromium() });
 const browser = await puppeteer.connect({ transport: chromium.transport });
 
 answerParent({

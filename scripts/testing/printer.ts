@@ -11,13 +11,15 @@ import { BrowserPool, type BrowserPoolOptions } from "../../actors/render/browse
 import { type PrintedPdf, printPdf } from "../../actors/render/print-pdf.ts";
 import { systemClock } from "../../actors/runtime/clock.ts";
 import { PdfRequest } from "../../schemas/http/pdf.ts";
+import { findChromium } from "../tools.ts";
 
 const guard = createEgressGuard({ policy: createAddressPolicy({ allow: ["127.0.0.2/32"] }) });
 const DEADLINE_MS = 20_000;
 
 export function openPool(options: Partial<BrowserPoolOptions> = {}): BrowserPool {
   const openEgress = () => EgressProxy.open({ guard });
-  return new BrowserPool({ clock: systemClock, openEgress, ...options });
+  const executablePath = findChromium();
+  return new BrowserPool({ clock: systemClock, openEgress, executablePath, ...options });
 }
 
 export interface PrintOptions {
