@@ -175,11 +175,11 @@ export class Activation {
     for (const { respond } of waiting) respond({ misdirected: true });
   }
 
-  /** The state could not be read: callers are refused. Returns the first delivery that waits for it all the same. */
-  failToStart(error: ActorError): Delivery | undefined {
+  /** The state could not be read, as callers are told. Returns the first delivery that waits for it all the same. */
+  failToStart(answer: Answer): Delivery | undefined {
     const waiting = this.#mailbox;
     this.#mailbox = [];
-    for (const call of waiting) call.respond({ refusal: error });
+    for (const call of waiting) call.respond(answer);
     return this.#deliveries[0];
   }
 

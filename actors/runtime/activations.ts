@@ -143,12 +143,12 @@ export class Activations {
     const { definition, address, key } = activation;
     const { kind } = definition.contract;
     this.#logger.error({ err: error, kind, key, tries }, "actor not loaded");
-    const message = `Cannot load ${address}: see the log`;
-    const delivery = activation.failToStart(
-      new ActorError("unavailable", message, { retryAfterS: 1 }),
-    );
-    if (!delivery) return false;
     const unreadable = error instanceof ZodError || error instanceof SyntaxError;
+    const message = `Cannot load ${address}: see the log`;
+    const refusal = new ActorError("unavailable", message, { retryAfterS: 1 });
+    // A bus that is away passes: callers ask again, here or where the shard is by then.
+    const delivery = activation.failToStart(unreadable ? { refusal } : { misdirected: true });
+    if (!delivery) return false;
     if (unreadable && tries >= MAIL_TRIES_MAX) {
       await this.#parts.bury(address, delivery, error);
       activation.giveUpFirst();
