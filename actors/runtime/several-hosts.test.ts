@@ -96,7 +96,10 @@ describe("several hosts", function () {
     const increments = () =>
       Promise.all(
         keys.flatMap((key) =>
-          [1, 2, 3].map(() => world.client.call(counter, key, "increment", { by: 1 })),
+          // The servers take up to 9 s to choose a leader of the state anew.
+          [1, 2, 3].map(() =>
+            world.client.call(counter, key, "increment", { by: 1 }, { deadlineMs: 40_000 }),
+          ),
         ),
       );
     await increments();
