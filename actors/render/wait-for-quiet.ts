@@ -12,17 +12,20 @@ const NEVER_AWAITED = new Set(["eventsource", "ping", "cspviolationreport"]);
 
 export class RequestsInFlight {
   readonly #requests = new Set<HTTPRequest>();
+  readonly #ended = new WeakSet<HTTPRequest>();
   #changed = new AbortController();
 
   /** Counts from now on, so make one before the page loads. */
   constructor(page: Page) {
     page.on("request", (request) => {
-      if (NEVER_AWAITED.has(request.resourceType())) return;
+      // Puppeteer tells of a request a moment later than the browser did; by then it may have told of its end.
+      if (NEVER_AWAITED.has(request.resourceType()) || this.#ended.has(request)) return;
       this.#requests.add(request);
       this.#change();
     });
     for (const end of ["requestfinished", "requestfailed"] as const) {
       page.on(end, (request: HTTPRequest) => {
+        this.#ended.add(request);
         if (this.#requests.delete(request)) this.#change();
       });
     }
