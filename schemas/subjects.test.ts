@@ -42,7 +42,8 @@ const ODD_KEYS = [
   "a",
 ];
 
-describe("encodeKey()", () => {
+describe("encodeKey()", function () {
+  this.timeout(10_000);
   it("decodeKey() gives back every key, odd ones and 3,000 random ones", () => {
     const random = new SeededRandom(SEED);
     for (const key of [...ODD_KEYS, ...Array.from({ length: 3_000 }, () => randomKey(random))]) {
@@ -70,7 +71,8 @@ describe("encodeKey()", () => {
   });
 });
 
-describe("shardOf()", () => {
+describe("shardOf()", function () {
+  this.timeout(10_000);
   it("fnv1a32() has the published test vectors", () => {
     expect(fnv1a32("")).to.equal(0x811c9dc5);
     expect(fnv1a32("a")).to.equal(0xe40c292c);
@@ -115,7 +117,8 @@ describe("readAddress()", () => {
   });
 });
 
-describe("stateSubjects()", () => {
+describe("stateSubjects()", function () {
+  this.timeout(10_000);
   const subjects = stateSubjects("state-0");
 
   it("row() of one key is never a row or a value of another", () => {

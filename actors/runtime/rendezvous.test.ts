@@ -6,7 +6,8 @@ const shards = Array.from({ length: SHARDS }, (_, shard) => shard);
 const named = (count: number, round: number) =>
   Array.from({ length: count }, (_, index) => `host-${index}-${(round * 7919).toString(16)}`);
 
-describe("preferredHost()", () => {
+describe("preferredHost()", function () {
+  this.timeout(10_000);
   it("names nobody where there is nobody", () => {
     expect(preferredHost(0, [])).to.equal(undefined);
   });
