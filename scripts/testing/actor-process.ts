@@ -1,13 +1,14 @@
 /** A process with an actor host of the test kinds, started, frozen, woken, asked to leave and killed by a test. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
+import { createWriteStream } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 
 const MAIN = join(import.meta.dirname, "actor-process-main.ts");
 const READY_MS_MAX = 15_000;
-/** What a host logged last says why a test failed. */
-const LINES_KEPT = 5_000;
+/** What a host logged last says why it did not start. */
+const LINES_KEPT = 3;
 
 export interface ActorProcessOptions {
   url: string;
@@ -17,8 +18,7 @@ export interface ActorProcessOptions {
 
 export class ActorProcess {
   readonly name: string;
-  /** Its log, the latest lines. */
-  readonly lines: string[] = [];
+  readonly #lastLines: string[] = [];
   readonly #child: ChildProcess;
   readonly #exited: Promise<unknown>;
   readonly #ready: Promise<void>;
@@ -37,9 +37,12 @@ export class ActorProcess {
     this.#ready = this.#untilReady(once(createInterface({ input: stdout }), "line"));
     // Who awaits `ready` is told; who never does, because it kills the host at once, need not be.
     this.#ready.catch(() => {});
+    // A folder in which a test that fails finds the logs of its hosts.
+    const folder = process.env.TRUNKLINE_TEST_LOGS;
+    if (folder) stderr.pipe(createWriteStream(join(folder, `${name}-${this.#child.pid}.log`)));
     createInterface({ input: stderr }).on("line", (line) => {
-      this.lines.push(line);
-      if (this.lines.length > LINES_KEPT) this.lines.shift();
+      this.#lastLines.push(line);
+      if (this.#lastLines.length > LINES_KEPT) this.#lastLines.shift();
     });
     process.once("exit", this.#abandon);
   }
@@ -83,8 +86,6 @@ export class ActorProcess {
       once(late, "abort").then(() => `it was not ready after ${READY_MS_MAX} ms`),
     ]);
     if (reason === undefined) return;
-    throw new Error(
-      `Cannot start host ${this.name}: ${reason}: ${this.lines.slice(-3).join("\n")}`,
-    );
+    throw new Error(`Cannot start host ${this.name}: ${reason}: ${this.#lastLines.join("\n")}`);
   }
 }
