@@ -1,5 +1,6 @@
 import { connect } from "@nats-io/transport-node";
 import { expect } from "chai";
+import { readBusAddress } from "../actors/runtime/bus-address.ts";
 import { startNats } from "../scripts/testing/nats-server.ts";
 import { SeededRandom } from "../scripts/testing/seeded-random.ts";
 import { SHARDS } from "./limits.ts";
@@ -81,7 +82,7 @@ describe("shardOf()", function () {
 
   it("callSubject() is where nats-server's mapping takes the natural subject", async () => {
     await using nats = await startNats();
-    const connection = await connect({ servers: nats.url });
+    const connection = await connect(readBusAddress(nats.url));
     const seen: string[] = [];
     connection.subscribe("shard.>", { callback: (_, message) => void seen.push(message.subject) });
     const random = new SeededRandom(SEED);
