@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import pino from "pino";
 import { LANE_TASKS_MAX } from "../../schemas/limits.ts";
 import {
   addressOf,
@@ -14,6 +15,10 @@ import { echoWorker } from "../../scripts/testing/echo-worker.ts";
 import { probe, probeActor } from "../../scripts/testing/probe.ts";
 import { until } from "../../scripts/testing/until.ts";
 import type { ActorHost } from "./actor-host.ts";
+import { systemClock } from "./clock.ts";
+import { Outbox } from "./outbox.ts";
+import { OutboxRelay } from "./outbox-relay.ts";
+import { Shard } from "./shard.ts";
 
 describe("OutboxRelay", function () {
   this.timeout(30_000);
@@ -105,6 +110,23 @@ describe("OutboxRelay", function () {
       expect(await logged("r", 4)).to.deep.equal(["before", "one", "two", "after"]);
     });
   }
+
+  it("goes on after a shard whose last commit was made although it was lost meanwhile", async () => {
+    const logger = pino({ level: "silent" });
+    const drained = () => {};
+    const relay = new OutboxRelay({ bus: world.bus, clock: systemClock, logger, drained });
+    const message = { to: "actor", kind: "probe", key: "r", message: "note" } as const;
+    const entry = { number: 1, from: "probe.x", ...message, input: { text: "one" } };
+    const shardWithEntry = (number: number) => {
+      const outbox = new Outbox(JSON.stringify({ entries: [entry] }), 0);
+      return new Shard({ number, epoch: 1, subjects: world.subjects, outbox, sentRevision: 0 });
+    };
+    const lost = shardWithEntry(1);
+    lost.status = "gone";
+    relay.add(lost);
+    relay.add(shardWithEntry(2));
+    expect(await logged("r", 1)).to.deep.equal(["one"]);
+  });
 
   it("a full lane holds up nobody but the outboxes that need it, and its tasks run once", async () => {
     const jetstream = world.bus.jetstream.jetstream();

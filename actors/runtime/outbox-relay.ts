@@ -35,7 +35,7 @@ export class OutboxRelay {
   readonly #shards = new Set<Shard>();
   /** Tasks that are in their lanes, while one before them in the outbox is not. */
   readonly #published = new WeakSet<OutboxEntry>();
-  #running: Promise<void> | undefined;
+  #running = false;
 
   /** `drained` is called whenever outboxes have more room than before. */
   constructor(parts: { bus: Bus; clock: Clock; logger: Logger; drained: () => void }) {
@@ -48,7 +48,10 @@ export class OutboxRelay {
   /** The shard's outbox has something to publish. */
   add(shard: Shard): void {
     this.#shards.add(shard);
-    this.#running ??= this.#run();
+    if (this.#running) return;
+    // Set before it runs: where there is nothing to publish after all, it has ended when it returns.
+    this.#running = true;
+    void this.#run();
   }
 
   async #run(): Promise<void> {
@@ -63,7 +66,7 @@ export class OutboxRelay {
         await this.#reload(groups);
       }
     }
-    this.#running = undefined;
+    this.#running = false;
   }
 
   #take(): Group[] {
