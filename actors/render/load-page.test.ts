@@ -159,10 +159,12 @@ describe("loadPage", function () {
       const wait = (waitForSelector: { selector: string; visible?: boolean; hidden?: boolean }) =>
         print(pool, { html: DONE_AFTER_300_MS, waitForSelector });
       expect((await wait({ selector: "b" })).title).to.equal("late");
-      const html = `<p hidden>x<script>setTimeout(() => { document.title = "seen"; document.querySelector("p").hidden = false }, 200)</script>`;
-      expect((await print(pool, { html, waitForSelector: { selector: "p" } })).title).to.equal("");
-      const visible = { selector: "p", visible: true };
-      expect((await print(pool, { html, waitForSelector: visible })).title).to.equal("seen");
+      const seenAfter = (ms: number) =>
+        `<p hidden>x<script>setTimeout(() => { document.title = "seen"; document.querySelector("p").hidden = false }, ${ms})</script>`;
+      const there = { html: seenAfter(60_000), waitForSelector: { selector: "p" } };
+      expect((await print(pool, there)).title).to.equal("");
+      const visible = { html: seenAfter(200), waitForSelector: { selector: "p", visible: true } };
+      expect((await print(pool, visible)).title).to.equal("seen");
       const going = `<p>x<script>setTimeout(() => { document.title = "gone"; document.querySelector("p").remove() }, 200)</script>`;
       const hidden = { selector: "p", hidden: true };
       expect((await print(pool, { html: going, waitForSelector: hidden })).title).to.equal("gone");
