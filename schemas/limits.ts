@@ -44,8 +44,8 @@ export const GATHER_MS_MAX = 5;
 
 // --- Calls ---
 
-/** What a call may take when its caller names no deadline. */
-export const CALL_DEADLINE_MS = 10_000;
+/** What a call may take when its caller names no deadline: a cluster whose leader dies elects another in 4 to 9 s. */
+export const CALL_DEADLINE_MS = 15_000;
 export const CALL_DEADLINE_MS_MAX = 120_000;
 /** How long one try waits for a host that may be frozen before it is sent again under the same id. */
 export const CALL_TRY_MS = 1_500;
@@ -55,6 +55,8 @@ export const CLIENT_CALLS_MAX = 16_384;
 export const MAILBOX_MAX = 2_048;
 /** Messages in flight on one host. */
 export const HOST_CALLS_MAX = 32_768;
+/** Clients whose calls without effect an actor remembers: more processes than any cluster has. */
+export const EFFECTLESS_CLIENTS_MAX = 10_000;
 /** Unsettled replies an actor keeps for one client. */
 export const REPLIES_PER_CLIENT_MAX = 4_096;
 /** How far the clocks of two machines may differ before calls are taken for expired. */
@@ -95,6 +97,8 @@ export const TASK_ACK_WAIT_MS = 6_000;
 export const TASK_HEARTBEAT_MS = 2_000;
 export const TASK_TRIES_MAX = 3;
 export const TASK_RETRY_MS = 500;
+/** Tries of telling the asker that a task was given up, before nobody is told. */
+export const FAILURE_TRIES_MAX = 10;
 /** Streamed replies travel in chunks of this size, so many unacknowledged at once. */
 export const CHUNK_BYTES = 128 * 1024;
 export const CHUNKS_IN_FLIGHT = 8;

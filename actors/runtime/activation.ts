@@ -239,14 +239,18 @@ export class Activation {
   }
 
   #runCall(actor: LoadedActor, call: IncomingCall): Answer {
+    const { id } = call;
     try {
       const { reply, changed } = inSpan(this.#spanName(call), call.trace, () =>
         this.#run(actor, call.message, call.input),
       );
-      if (changed && call.id) actor.replies.remember(call.id, reply, this.#host.clock.now());
+      if (id && changed) actor.replies.remember(id, reply, this.#host.clock.now());
+      else if (id) actor.replies.rememberEffectless(id, { reply });
       return { reply };
     } catch (error) {
-      return { refusal: this.#refuse(error, call.message) };
+      const refusal = this.#refuse(error, call.message);
+      if (id) actor.replies.rememberEffectless(id, { refusal });
+      return { refusal };
     }
   }
 

@@ -4,7 +4,12 @@
  * (the scheme of RIFL, SOSP 2015).
  */
 import { z } from "zod";
-import { REPLIES_KEPT_MS, REPLIES_PER_CLIENT_MAX } from "../../schemas/limits.ts";
+import type { ActorError } from "../../schemas/errors.ts";
+import {
+  EFFECTLESS_CLIENTS_MAX,
+  REPLIES_KEPT_MS,
+  REPLIES_PER_CLIENT_MAX,
+} from "../../schemas/limits.ts";
 
 /** Of one client: calls below `settled` are never sent again; a reply's JSON text by the call's number. */
 interface ClientReplies {
@@ -26,8 +31,16 @@ export interface CallId {
   settled: number;
 }
 
+/** What a call was answered that had no effect. */
+export type Effectless = { reply: string } | { refusal: ActorError };
+
 export class RememberedReplies {
   readonly #clients = new Map<string, ClientReplies>();
+  /**
+   * Answers of calls without effect, in memory alone. A second copy of such a call may run long after its caller was
+   * answered, and then have one: a host that stood still has both copies in its buffer.
+   */
+  readonly #effectless = new Map<string, { settled: number; answers: Map<number, Effectless> }>();
 
   constructor(stored: StoredReplies = {}) {
     for (const [client, { settled, lastAt, replies }] of Object.entries(stored)) {
@@ -38,13 +51,26 @@ export class RememberedReplies {
     }
   }
 
-  /** The reply's JSON text if the call had its effect; `settled` if it is an echo nobody waits for any more. */
-  find(id: CallId): { reply: string } | "settled" | undefined {
+  /** What the call was answered, if it ran before; `settled` if it is an echo nobody waits for any more. */
+  find(id: CallId): Effectless | "settled" | undefined {
     const known = this.#clients.get(id.client);
-    if (!known) return undefined;
-    if (id.number < known.settled) return "settled";
-    const reply = known.replies.get(id.number);
-    return reply === undefined ? undefined : { reply };
+    const effectless = this.#effectless.get(id.client);
+    if (id.number < Math.max(known?.settled ?? 0, effectless?.settled ?? 0)) return "settled";
+    const reply = known?.replies.get(id.number);
+    return reply === undefined ? effectless?.answers.get(id.number) : { reply };
+  }
+
+  /** The call was answered and changed nothing: another copy of it is answered alike, for as long as this actor is in memory. */
+  rememberEffectless(id: CallId, answer: Effectless): void {
+    let known = this.#effectless.get(id.client);
+    if (!known) {
+      if (this.#effectless.size >= EFFECTLESS_CLIENTS_MAX) this.#effectless.clear();
+      known = { settled: 0, answers: new Map() };
+      this.#effectless.set(id.client, known);
+    }
+    known.settled = Math.max(known.settled, id.settled);
+    forgetBelow(known.answers, known.settled);
+    if (known.answers.size < REPLIES_PER_CLIENT_MAX) known.answers.set(id.number, answer);
   }
 
   /** True when the client leaves more calls unsettled than are kept for it. */
@@ -83,11 +109,7 @@ export class RememberedReplies {
   #settle(known: ClientReplies, settled: number): void {
     if (settled <= known.settled) return;
     known.settled = settled;
-    // Numbers grow, so the settled ones come first; the few behind one that overtook them go with it.
-    for (const number of known.replies.keys()) {
-      if (number >= settled) break;
-      known.replies.delete(number);
-    }
+    forgetBelow(known.replies, settled);
   }
 
   // A client that is gone settles nothing more; by then its last call is past every deadline.
@@ -95,5 +117,13 @@ export class RememberedReplies {
     for (const [client, { lastAt }] of this.#clients) {
       if (lastAt < time) this.#clients.delete(client);
     }
+  }
+}
+
+/** Numbers grow, so the settled ones come first; the few behind one that overtook them go with it. */
+function forgetBelow(answers: Map<number, unknown>, settled: number): void {
+  for (const number of answers.keys()) {
+    if (number >= settled) break;
+    answers.delete(number);
   }
 }

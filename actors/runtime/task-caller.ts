@@ -43,8 +43,10 @@ export class TaskCaller {
     return JSON.parse(Buffer.concat(chunks).toString());
   }
 
-  async reply(text: string): Promise<void> {
-    await this.#ask("reply", text);
+  /** Brings the reply, and then the bytes. */
+  async answer(reply: string, chunks: AsyncIterable<Uint8Array> | undefined): Promise<void> {
+    await this.#ask("reply", reply);
+    await this.#stream(chunks);
   }
 
   /** Also when the task has been aborted: the caller may wait all the same. */
@@ -53,7 +55,7 @@ export class TaskCaller {
   }
 
   /** Sends the bytes after the reply, and waits until the caller has taken all but the last few. */
-  async stream(chunks: AsyncIterable<Uint8Array> = none()): Promise<void> {
+  async #stream(chunks: AsyncIterable<Uint8Array> = none()): Promise<void> {
     const underWay = new Set<Promise<unknown>>();
     let index = 0;
     for await (const bytes of split(chunks)) {

@@ -4,6 +4,7 @@ import type { Logger } from "pino";
 import type { Envelope } from "../../schemas/contract.ts";
 import { ActorError } from "../../schemas/errors.ts";
 import {
+  FAILURE_TRIES_MAX,
   READER_RETRY_MS,
   TASK_HEARTBEAT_MS,
   TASK_PULL_MS,
@@ -207,12 +208,16 @@ export class WorkerHost {
       attempt,
       deadlineAt,
     });
+    let unheard: unknown;
     if (caller && schema.reply) {
-      await caller.reply(JSON.stringify(schema.reply.parse(outcome.reply)));
-      await caller.stream(outcome.chunks);
+      const reply = JSON.stringify(schema.reply.parse(outcome.reply));
+      unheard = await caller.answer(reply, outcome.chunks).catch((error: unknown) => error);
     }
+    // The work is done, whoever heard of it.
     const { send = [] } = outcome;
     await this.#publish(task, typeof send === "function" ? send() : send);
+    const left = signal.aborted ? signal.reason : unheard;
+    if (unheard !== undefined && !(left instanceof CallerGone)) throw unheard;
   }
 
   /** The asker hears why, by message or at its inbox. If even that fails, the task comes back and is given up again. */
@@ -230,8 +235,13 @@ export class WorkerHost {
       if (cause instanceof CallerGone) message.term(error.code);
       else {
         const named = { err: cause, kind: definition.contract.kind, key: task.key };
-        this.#parts.logger.error(named, "failure not reported, will be tried again");
-        message.nak(TASK_RETRY_MS);
+        const last = run.attempt >= TASK_TRIES_MAX + FAILURE_TRIES_MAX;
+        this.#parts.logger.error(
+          named,
+          `failure not reported, ${last ? "given up" : "will be tried again"}`,
+        );
+        if (last) message.term(error.code);
+        else message.nak(TASK_RETRY_MS);
       }
     }
     return error;

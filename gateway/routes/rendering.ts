@@ -76,7 +76,7 @@ export function renderingRoutes(
     });
     // Of a large PDF the end is not written yet when its first bytes go out.
     if (reply.bytes !== null) response.set("Content-Length", String(reply.bytes));
-    await stream(chunks, response, signal);
+    await stream(chunks, response, { bytes: reply.bytes, signal });
   }
 
   async function getUsage({ caller }: Asked) {
@@ -97,11 +97,15 @@ export function renderingRoutes(
 async function stream(
   chunks: AsyncIterable<Uint8Array>,
   response: Response,
-  signal: AbortSignal,
+  { bytes, signal }: { bytes: number | null; signal: AbortSignal },
 ): Promise<void> {
+  let written = 0;
   for await (const chunk of chunks) {
     signal.throwIfAborted();
-    if (!response.write(chunk)) await once(response, "drain", { signal });
+    written += chunk.length;
+    // A client that has every byte it was promised may leave at once: that is the end, and no hang-up.
+    if (written === bytes) response.end(chunk);
+    else if (!response.write(chunk)) await once(response, "drain", { signal });
   }
-  response.end();
+  if (!response.writableEnded) response.end();
 }
