@@ -49,6 +49,10 @@ describe("streams", function () {
     const declaring = declareStreams(bus.jetstream, { ...declared, replicas: 3 });
     await Promise.all([second.start(), third.start()]);
     await declaring;
+    const fewer = declareStreams(bus.jetstream, { ...declared, replicas: 1 });
+    expect(await fewer.catch((error) => error.message)).to.equal(
+      'TRUNKLINE_REPLICAS: expected 3, as the streams have it, found "1"',
+    );
     expect((await bus.jetstream.streams.info(subjects.stream)).config.num_replicas).to.equal(3);
     await bus.close();
   });

@@ -152,6 +152,13 @@ async function declareStream(
     await jetstream.streams.add(stream);
   } catch (error) {
     if (!(error instanceof JetStreamApiError) || error.code !== STREAM_EXISTS) throw error;
+    const { config } = await jetstream.streams.info(stream.name);
+    // One process of a cluster that lacks the setting would take every copy but one from all.
+    if (config.num_replicas > (stream.num_replicas ?? 1)) {
+      throw new Error(
+        `TRUNKLINE_REPLICAS: expected ${config.num_replicas}, as the streams have it, found "${stream.num_replicas}"`,
+      );
+    }
     await jetstream.streams.update(stream.name, stream);
   }
 }

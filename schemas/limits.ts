@@ -8,6 +8,8 @@ export const SHARDS = 64;
 export const LEASE_TTL_MS = 3_000;
 /** Three renewals a lease, so that one lost message costs nothing. */
 export const LEASE_RENEW_MS = 1_000;
+/** Tries of the first lease, a renewal apart: an election at start takes up to 9 s. */
+export const LEASE_START_TRIES_MAX = 20;
 /** Taken off a lease before a host trusts it for reads: clocks of two machines drift, timers come late. */
 export const LEASE_MARGIN_MS = 500;
 
@@ -15,6 +17,8 @@ export const LEASE_MARGIN_MS = 500;
 
 /** Characters of a key in its encoded form; with kind, bucket and row it stays well below a subject's practical 1 KiB. */
 export const KEY_CHARS_MAX = 512;
+/** Characters of a message's name: it comes back in answers, headers and logs. */
+export const MESSAGE_NAME_CHARS_MAX = 128;
 /** One message on the bus: nats.conf's max_payload is 1 MiB, the rest is headers. */
 export const MESSAGE_BYTES_MAX = 1_000_000;
 /** An actor's value in the store; beyond it a kind needs rows. */
@@ -68,6 +72,10 @@ export const REPLIES_KEPT_MS = 2 * CALL_DEADLINE_MS_MAX;
 
 /** An actor that heard nothing for so long leaves memory. */
 export const ACTIVATION_IDLE_MS = 60_000;
+/** Actors a host reads from the store at once: more make each slower, and the lease's renewal with them. */
+export const LOADS_IN_FLIGHT_MAX = 64;
+/** Part of the actors in memory that is let go where there are too many, the longest idle first. */
+export const EVICTED_SHARE = 0.1;
 /** State that is only in memory stays longer: the longest window something is counted in, twice. */
 export const VOLATILE_IDLE_MS = 600_000;
 export const ACTIVATIONS_MAX = 20_000;
@@ -80,6 +88,8 @@ export const MAIL_RETRY_MS = 250;
 export const MAIL_RETRY_MS_MAX = 30_000;
 /** Mail of one shard under way in a host's memory. */
 export const MAIL_IN_FLIGHT_MAX = 1_000;
+/** Due reminders of one shard under way: all that came due while no host was there come at once. */
+export const REMINDERS_IN_FLIGHT_MAX = 100;
 /** Dead letters wait so long for an operator. */
 export const DEAD_LETTER_DAYS = 30;
 /** Between MESSAGE_BYTES_MAX and the bus's own bound: a message of a client and its error fit. */

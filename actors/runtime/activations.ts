@@ -5,6 +5,8 @@ import { ActorError } from "../../schemas/errors.ts";
 import {
   ACTIVATION_IDLE_MS,
   ACTIVATIONS_MAX,
+  EVICTED_SHARE,
+  LOADS_IN_FLIGHT_MAX,
   MAIL_RETRY_MS,
   MAIL_RETRY_MS_MAX,
   MAIL_TRIES_MAX,
@@ -15,6 +17,7 @@ import { addressOf } from "../../schemas/subjects.ts";
 import { Activation, type ActivationHost } from "./activation.ts";
 import type { Clock } from "./clock.ts";
 import type { AnyActorDefinition } from "./define-actor.ts";
+import { InFlight } from "./in-flight.ts";
 import type { Delivery } from "./incoming.ts";
 import type { Shard } from "./shard.ts";
 import { decodeActor, type LoadedActor } from "./stored-actor.ts";
@@ -35,6 +38,7 @@ export class Activations {
   readonly #logger: Logger;
   readonly #definitions: ReadonlyMap<string, AnyActorDefinition>;
   readonly #shards = new Set<Shard>();
+  readonly #loads = new InFlight(LOADS_IN_FLIGHT_MAX);
   #count = 0;
 
   constructor(parts: ActivationsParts) {
@@ -54,7 +58,7 @@ export class Activations {
     if (!definition) throw new ActorError("not_found", `Cannot call "${kind}": no such kind`);
     const known = shard.activations.get(addressOf(kind, key));
     if (known) return known;
-    if (this.#count >= ACTIVATIONS_MAX) this.#passivate({ durableMs: 0, volatileMs: 0 });
+    if (this.#count >= ACTIVATIONS_MAX) this.#evict();
     if (this.#count >= ACTIVATIONS_MAX) {
       const message = `Cannot call ${kind}: its host has ${ACTIVATIONS_MAX} busy actors`;
       throw new ActorError("busy", message, { retryAfterS: 1 });
@@ -70,8 +74,7 @@ export class Activations {
     if (definition) {
       const known = shard.activations.get(address);
       // Mail in flight is bounded by itself; the idle actors it leaves behind are not.
-      if (!known && this.#count >= ACTIVATIONS_MAX)
-        this.#passivate({ durableMs: 0, volatileMs: 0 });
+      if (!known && this.#count >= ACTIVATIONS_MAX) this.#evict();
       (known ?? this.#activate(shard, definition, key)).deliver(delivery);
       return;
     }
@@ -91,7 +94,7 @@ export class Activations {
   async passivateUntil(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       await this.#clock.wait(PASSIVATION_SWEEP_MS, signal);
-      this.#passivate({ durableMs: ACTIVATION_IDLE_MS, volatileMs: VOLATILE_IDLE_MS });
+      this.#passivate();
     }
   }
 
@@ -127,7 +130,9 @@ export class Activations {
       try {
         const { load } = this.#parts;
         return activation.start(
-          definition.durable ? await load(shard, definition, address) : initial(),
+          definition.durable
+            ? await this.#loads.run(() => load(shard, definition, address))
+            : initial(),
         );
       } catch (error) {
         const waits = await this.#afterFailedLoad(activation, tries, error);
@@ -174,14 +179,29 @@ export class Activations {
     this.#count -= 1;
   }
 
-  #passivate(idle: { durableMs: number; volatileMs: number }): void {
+  #passivate(): void {
     const now = this.#clock.monotonic();
+    for (const { shard, activation } of this.#idle()) {
+      const idleMs = activation.definition.durable ? ACTIVATION_IDLE_MS : VOLATILE_IDLE_MS;
+      if (now - activation.lastUsedAt >= idleMs) this.#forget(shard, activation);
+    }
+  }
+
+  /** Makes room: those who were longest idle go, and what is only in memory goes last. */
+  #evict(): void {
+    const idle = [...this.#idle()].toSorted(
+      ({ activation: one }, { activation: other }) =>
+        Number(other.definition.durable) - Number(one.definition.durable) ||
+        one.lastUsedAt - other.lastUsedAt,
+    );
+    const gone = idle.slice(0, Math.ceil(ACTIVATIONS_MAX * EVICTED_SHARE));
+    for (const { shard, activation } of gone) this.#forget(shard, activation);
+  }
+
+  *#idle(): Generator<{ shard: Shard; activation: Activation }> {
     for (const shard of this.#shards) {
       for (const activation of shard.activations.values()) {
-        const idleMs = activation.definition.durable ? idle.durableMs : idle.volatileMs;
-        if (activation.isIdle && now - activation.lastUsedAt >= idleMs) {
-          this.#forget(shard, activation);
-        }
+        if (activation.isIdle) yield { shard, activation };
       }
     }
   }

@@ -2,14 +2,14 @@
 import type { Msg } from "@nats-io/transport-node";
 import { z } from "zod";
 import { ActorError } from "../../schemas/errors.ts";
-import { CALL_DEADLINE_MS } from "../../schemas/limits.ts";
+import { CALL_DEADLINE_MS, MESSAGE_NAME_CHARS_MAX } from "../../schemas/limits.ts";
 import type { Answer, IncomingCall } from "./incoming.ts";
 import { encodeRefusal } from "./refusal.ts";
 import { traceOf } from "./trace.ts";
 
 /** `client`, `number` and `settled` name the call among those of its client (RememberedReplies). */
 const CallMessage = z.object({
-  message: z.string(),
+  message: z.string().max(MESSAGE_NAME_CHARS_MAX),
   input: z.unknown().default({}),
   client: z.string().optional(),
   number: z.number().optional(),
@@ -52,6 +52,7 @@ function isOwnCall(value: unknown): value is z.infer<typeof CallMessage> {
   const call = value as Record<string, unknown>;
   return (
     typeof call.message === "string" &&
+    call.message.length <= MESSAGE_NAME_CHARS_MAX &&
     typeof call.client === "string" &&
     typeof call.number === "number" &&
     typeof call.settled === "number" &&

@@ -7,6 +7,7 @@ import {
   MAIL_PREFETCH,
   MAIL_PURGE_MS,
   READER_RETRY_MS,
+  REMINDERS_IN_FLIGHT_MAX,
 } from "../../schemas/limits.ts";
 import { mailSubjects, STREAMS } from "../../schemas/subjects.ts";
 import type { Bus } from "./bus.ts";
@@ -35,8 +36,8 @@ export interface ReaderParts {
 export async function readMail(parts: ReaderParts, shard: Shard): Promise<void> {
   const { bus, clock, logger } = parts;
   const waiting = new Set<number>();
+  const room = new Room(shard.closing.signal);
   let lastRead = 0;
-  let room: (() => void) | undefined;
   let purging = false;
 
   await readForever(parts, shard, STREAMS.mail, mailSubjects(shard.number), (message) => {
@@ -50,16 +51,12 @@ export async function readMail(parts: ReaderParts, shard: Shard): Promise<void> 
       tries: 0,
       done: () => finish(message.seq),
     });
-    if (waiting.size < MAIL_IN_FLIGHT_MAX) return undefined;
-    return new Promise<void>((resolve) => {
-      room = resolve;
-    });
+    return waiting.size < MAIL_IN_FLIGHT_MAX ? undefined : room.wait();
   });
 
   function finish(sequence: number): void {
     waiting.delete(sequence);
-    room?.();
-    room = undefined;
+    room.free();
     if (!purging) void purge();
   }
 
@@ -87,20 +84,47 @@ export async function readMail(parts: ReaderParts, shard: Shard): Promise<void> 
 export async function readReminders(parts: ReaderParts, shard: Shard): Promise<void> {
   const { bus, logger } = parts;
   const { stream } = shard.subjects;
+  const room = new Room(shard.closing.signal);
+  let waiting = 0;
   await readForever(parts, shard, stream, shard.subjects.firedOf(shard.number), (fired) => {
     // A removal leaves no message, but a marker may be read where another tool made one.
     if (fired.headers?.has("KV-Operation")) return undefined;
     const { kind, key, message } = shard.subjects.readFired(fired.subject);
     const done = () => {
+      waiting -= 1;
+      room.free();
       bus.jetstream.streams.deleteMessage(stream, fired.seq, false).catch((error: unknown) => {
         // It will be read once more, and be found obsolete.
         logger.debug({ err: error, shard: shard.number }, "fired reminder not removed");
       });
     };
     const { at } = Fired.parse(fired.json());
+    waiting += 1;
     parts.deliver(shard, { kind, key }, { message, input: {}, dueAt: at, tries: 0, done });
-    return undefined;
+    return waiting < REMINDERS_IN_FLIGHT_MAX ? undefined : room.wait();
   });
+}
+
+/** Where a reader waits until one of its deliveries is done, or its shard closes. */
+class Room {
+  readonly #closing: AbortSignal;
+  #resolve: () => void = () => {};
+
+  constructor(closing: AbortSignal) {
+    this.#closing = closing;
+    closing.addEventListener("abort", () => this.free(), { once: true });
+  }
+
+  wait(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#resolve = resolve;
+      if (this.#closing.aborted) resolve();
+    });
+  }
+
+  free(): void {
+    this.#resolve();
+  }
 }
 
 /** Mail that cannot be read becomes a message no kind has, and so a dead letter that shows what came. */

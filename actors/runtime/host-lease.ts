@@ -5,7 +5,12 @@
 import { randomBytes } from "node:crypto";
 import type { Logger } from "pino";
 import { z } from "zod";
-import { LEASE_MARGIN_MS, LEASE_RENEW_MS, LEASE_TTL_MS } from "../../schemas/limits.ts";
+import {
+  LEASE_MARGIN_MS,
+  LEASE_RENEW_MS,
+  LEASE_START_TRIES_MAX,
+  LEASE_TTL_MS,
+} from "../../schemas/limits.ts";
 import { writeAtomically } from "./atomic-batch.ts";
 import type { Bus } from "./bus.ts";
 import type { Clock } from "./clock.ts";
@@ -14,6 +19,8 @@ import type { StateStore } from "./state-store.ts";
 /** `leaving`: it gives its shards away and takes none. */
 export const Lease = z.object({ leaving: z.boolean() });
 export type Lease = z.infer<typeof Lease>;
+
+const NEVER = { monotonic: Number.NEGATIVE_INFINITY, wall: Number.NEGATIVE_INFINITY };
 
 export interface HostLeaseParts {
   bus: Bus;
@@ -33,7 +40,7 @@ export class HostLease {
   #id: string;
   #revision = 0;
   /** By the monotonic clock, and by the other one. */
-  #holdsUntil = { monotonic: Number.NEGATIVE_INFINITY, wall: Number.NEGATIVE_INFINITY };
+  #holdsUntil = NEVER;
   #leaving = false;
   #renewing: Promise<void> = Promise.resolve();
 
@@ -59,7 +66,19 @@ export class HostLease {
 
   /** Resolves when the lease is written; from then on it is renewed until `release`. */
   async start(): Promise<void> {
-    await this.#renew();
+    const { clock, logger } = this.#parts;
+    // The stream may be without a leader, or its disk slow, at this moment of all.
+    for (let tries = 1; !this.holds; tries++) {
+      try {
+        await this.#renew();
+      } catch (error) {
+        if (tries >= LEASE_START_TRIES_MAX) throw error;
+        logger.warn({ err: error, tries }, "lease not taken, will try again");
+        await clock.wait(LEASE_RENEW_MS);
+        // What was tried may be stored after all; under that name nobody owns anything, and it ends by itself.
+        this.#id = newId(this.#parts.hostName);
+      }
+    }
     this.#parts.logger.info({ host: this.#id }, "lease taken");
     void this.#renewForever();
   }
@@ -108,6 +127,7 @@ export class HostLease {
         logger.warn({ host: this.#id }, "lease lost");
         this.#id = newId(hostName);
         this.#revision = 0;
+        this.#holdsUntil = NEVER;
         lost();
         await this.#renew();
         logger.info({ host: this.#id }, "lease taken");

@@ -79,4 +79,24 @@ describe("RememberedReplies", () => {
       expect(stored(replies).find(id(1, 1, client))).to.deep.equal({ reply: '{"x":"\\""}' });
     }
   });
+
+  it("rememberEffectless() answers another copy alike while in memory, and stores nothing", () => {
+    const replies = new RememberedReplies();
+    replies.rememberEffectless(id(1), { reply: "1" });
+    expect(replies.find(id(1))).to.deep.equal({ reply: "1" });
+    expect(replies.toText()).to.equal("{}");
+    replies.rememberEffectless(id(3, 3), { reply: "3" });
+    expect(replies.find(id(1))).to.equal("settled");
+    expect(replies.find(id(2))).to.equal("settled");
+    expect(replies.find(id(3, 3))).to.deep.equal({ reply: "3" });
+  });
+
+  it("rememberEffectless() keeps REPLIES_PER_CLIENT_MAX of a client, and not one more", () => {
+    const replies = new RememberedReplies();
+    for (let number = 1; number <= REPLIES_PER_CLIENT_MAX + 1; number++) {
+      replies.rememberEffectless(id(number), { reply: "0" });
+    }
+    expect(replies.find(id(REPLIES_PER_CLIENT_MAX))).to.deep.equal({ reply: "0" });
+    expect(replies.find(id(REPLIES_PER_CLIENT_MAX + 1))).to.equal(undefined);
+  });
 });

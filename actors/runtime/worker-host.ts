@@ -9,6 +9,7 @@ import {
   TASK_HEARTBEAT_MS,
   TASK_PULL_MS,
   TASK_RETRY_MS,
+  TASK_RUN_MS_MAX,
   TASK_TRIES_MAX,
 } from "../../schemas/limits.ts";
 import {
@@ -113,11 +114,11 @@ export class WorkerHost {
     const cancelled = this.#parts.bus.connection.subscribe(cancelSubject(task.id), {
       callback: () => controller.abort(new CallerGone()),
     });
-    if (task.deadlineAt !== undefined) {
-      void clock
-        .wait(Math.max(0, task.deadlineAt - clock.now()), finished.signal)
-        .then(() => controller.abort(new DeadlinePassed()));
-    }
+    // What an actor asked for has no deadline of its own, but nothing may hold a slot for ever.
+    const untilMs = (task.deadlineAt ?? Number.POSITIVE_INFINITY) - clock.now();
+    void clock
+      .wait(Math.max(0, Math.min(untilMs, TASK_RUN_MS_MAX)), finished.signal)
+      .then(() => controller.abort(new DeadlinePassed()));
     void this.#keepAlive(message, finished.signal);
     const { signal } = controller;
     const caller = task.caller && new TaskCaller(this.#parts.bus, clock, task.caller, signal);
