@@ -1,5 +1,6 @@
 import { resolve } from "node:path";
 import { expect } from "chai";
+import express from "express";
 import { configFromEnvironment } from "./config.ts";
 
 describe("config", () => {
@@ -75,14 +76,35 @@ describe("config", () => {
     ["TRUNKLINE_REPLICAS", "2", '"1" or "3" or "5"'],
     ["TRUNKLINE_ROLES", "gateway,cook", "roles of gateway, actors, browser, separated by commas"],
     ["TRUNKLINE_EGRESS_ALLOW", "10.0.0.1", "CIDR ranges"],
+    ["TRUNKLINE_REPLICAS", "3", '"1" without a cluster, which TRUNKLINE_NATS_URL names'],
+    ["TRUNKLINE_NATS_CREDS", "a.creds", "TRUNKLINE_NATS_URL with it"],
+    ...["yes", "true", "1", "10.0.0", "10.0.0.0/0", "10.0.0.0/33", "fe80::1%eth0", "loopback,"].map(
+      (value) => ["TRUNKLINE_TRUST_PROXY", value, "addresses, CIDR ranges or loopback"] as const,
+    ),
   ] as const;
   for (const [name, value, expected] of faults) {
-    it(`configFromEnvironment() refuses a wrong ${name}, naming what is valid`, () => {
+    it(`configFromEnvironment() refuses "${value}" as ${name}, naming what is valid`, () => {
       const read = () => configFromEnvironment({ [name]: value });
       expect(read).to.throw(`${name}: expected ${expected}`);
       expect(read).to.throw(`, found "${value}"`);
     });
   }
+
+  it("configFromEnvironment() takes for proxies what Express takes", () => {
+    const value = "loopback, linklocal,uniquelocal, 10.0.0.1,10.0.0.0/1, 10.0.0.0/32,::1, fd00::/8";
+    const { trustProxy } = configFromEnvironment({ TRUNKLINE_TRUST_PROXY: value });
+    expect(trustProxy).to.equal(value.replaceAll(" ", ""));
+    expect(() => express().set("trust proxy", trustProxy)).to.not.throw();
+  });
+
+  it("configFromEnvironment() takes copies and credentials where there is a cluster", () => {
+    const config = configFromEnvironment({
+      TRUNKLINE_NATS_URL: "nats://a:4222",
+      TRUNKLINE_REPLICAS: "3",
+      TRUNKLINE_NATS_CREDS: "a.creds",
+    });
+    expect(config).to.include({ replicas: 3, natsCredsFile: "a.creds" });
+  });
 
   it("configFromEnvironment() names every wrong value, each once, on a line of its own", () => {
     const read = () => configFromEnvironment({ TRUNKLINE_PORT: "x", TRUNKLINE_REPLICAS: "y" });

@@ -37,12 +37,14 @@ const PORT_MAX = 65_535;
 const SECONDS_MAX = 365 * 86_400;
 const SHUTDOWN_SECONDS_MAX = 3_600;
 const REQUESTS_MAX = 1_000_000_000;
+/** Words of Express for what lies near. */
+const PROXY_RANGES = ["loopback", "linklocal", "uniquelocal"];
 
 /** The checked settings. Throws one line for each value that is wrong, naming what would be right. */
 export function configFromEnvironment(environment: NodeJS.ProcessEnv): Config {
   // An empty value is what a container's unset variable looks like.
   const given = Object.entries(environment).filter(([, value]) => value !== "");
-  const parsed = Settings.safeParse(Object.fromEntries(given));
+  const parsed = OnCluster.safeParse(Object.fromEntries(given));
   if (!parsed.success) {
     const lines = parsed.error.issues.map(({ path, message }) => {
       const name = String(path[0]);
@@ -99,9 +101,31 @@ const Settings = z.object({
   TRUNKLINE_SHUTDOWN_SECONDS: whole(1, SHUTDOWN_SECONDS_MAX, SHUTDOWN_SECONDS),
   TRUNKLINE_CHROMIUM: z.string().optional(),
   TRUNKLINE_REQUESTS_PER_5_MINUTES: whole(0, REQUESTS_MAX, REQUESTS_PER_WINDOW),
-  TRUNKLINE_TRUST_PROXY: z.string().optional(),
+  // Neither "true", with which any client may say where it comes from, nor a number of hops.
+  TRUNKLINE_TRUST_PROXY: list(
+    isProxy,
+    `addresses, CIDR ranges or ${PROXY_RANGES.join(", ")}, separated by commas`,
+  )
+    .transform((proxies) => proxies.join(","))
+    .optional(),
   OTEL_EXPORTER_OTLP_ENDPOINT: httpUrl().optional(),
 });
+
+/** Settings that are of use with servers of one's own alone; without them, each would be ignored or refused late. */
+const OnCluster = Settings.superRefine((settings, context) => {
+  if (settings.TRUNKLINE_NATS_URL !== undefined) return;
+  const needs = (name: keyof typeof settings, message: string) =>
+    context.addIssue({ code: "custom", path: [name], message });
+  if (settings.TRUNKLINE_REPLICAS !== 1)
+    needs("TRUNKLINE_REPLICAS", '"1" without a cluster, which TRUNKLINE_NATS_URL names');
+  if (settings.TRUNKLINE_NATS_CREDS !== undefined)
+    needs("TRUNKLINE_NATS_CREDS", "TRUNKLINE_NATS_URL with it, the servers that ask for it");
+});
+
+/** The name of each setting that begins with TRUNKLINE_. */
+export const SETTING_NAMES: readonly string[] = Object.keys(Settings.shape).filter((name) =>
+  name.startsWith("TRUNKLINE_"),
+);
 
 /** A base URL has no query, and a slash at its end would be doubled wherever it is used. */
 function httpUrl() {
@@ -134,6 +158,15 @@ function list(isValid: (item: string) => boolean, message: string) {
 
 function isRole(text: string): text is Role {
   return ROLES.some((role) => role === text);
+}
+
+/** As Express reads it, less what it takes by mistake: the text "1" would be the address 0.0.0.1. */
+function isProxy(text: string): boolean {
+  const [address = "", bits, ...more] = text.split("/");
+  if (PROXY_RANGES.includes(text)) return true;
+  if (text.includes("%") || more.length > 0) return false;
+  const isAddress = ipaddr.IPv4.isValidFourPartDecimal(address) || ipaddr.IPv6.isValid(address);
+  return isAddress && (bits === undefined || (ipaddr.isValidCIDR(text) && Number(bits) > 0));
 }
 
 /** A credential inside a URL stays out of the message, which ends up in logs. */

@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { mkdtemp, readFile, rm, stat } from "node:fs/promises";
+import { mkdtemp, readdir, readFile, rm, stat } from "node:fs/promises";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -126,16 +126,42 @@ describe("program", function () {
     await (await fetch(`http://127.0.0.1:${port}/`)).text();
   });
 
-  it("runProgram() says in one line that a port is in use, and takes everything down again", async () => {
+  it("runProgram() says in one line that a port is in use, before anything starts", async () => {
     const other = createServer().listen(port, "127.0.0.1");
     await once(other, "listening");
     await using program = startProgram();
     expect(await program.exit()).to.equal(1);
-    const text = await program.line("Cannot listen");
-    expect(text).to.equal(`Cannot listen on 127.0.0.1:${port}: EADDRINUSE`);
+    other.close();
+    expect(program.lines).to.deep.equal([
+      `Cannot listen on 127.0.0.1:${port}: the port is in use, TRUNKLINE_PORT chooses another`,
+    ]);
+    expect(await readdir(dataDir)).to.deep.equal([]);
+  });
+
+  it("runProgram() takes everything down again when a role does not start", async () => {
+    const source = `
+      import { runProgram } from ${JSON.stringify(join(import.meta.dirname, "program.ts"))};
+      const roles = [
+        { role: "actors", start: async () => ({ name: "actors", stop: async () => {} }) },
+        { role: "gateway", start: async () => { throw new Error("Cannot start: it rains"); } },
+      ];
+      const onReady = () => console.log("ready");
+      process.exit(await runProgram({ environment: process.env, roles, onReady }));`;
+    const own = { TRUNKLINE_DATA: dataDir, TRUNKLINE_PORT: String(port) };
+    const command = [process.execPath, "--input-type=module", "--eval", source];
+    await using program = new ChildProgram(command, own);
+    expect(await program.exit()).to.equal(1);
+    await program.line("Cannot start: it rains");
     expect(events(program).slice(-2)).to.deep.equal(["role stopped actors", "stopped"]);
     expect(isAlive(await natsPid())).to.equal(false);
-    other.close();
+  });
+
+  it("runProgram() warns of a variable that looks like a setting and is none", async () => {
+    await using program = startProgram({ TRUNKLINE_PROT: "1" });
+    await program.line("ready");
+    expect(await program.line("TRUNKLINE_PROT")).to.include("is TRUNKLINE_PORT meant?");
+    program.signal("SIGTERM");
+    expect(await program.exit()).to.equal(0);
   });
 
   it("runProgram() says in one line what is wrong with a setting", async () => {

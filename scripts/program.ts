@@ -4,14 +4,18 @@ import { readFile } from "node:fs/promises";
 import { type Config, configFromEnvironment, type Role } from "./config.ts";
 import { lockDataDir } from "./data-lock.ts";
 import { EmbeddedNats } from "./embedded-nats.ts";
+import { checkListening } from "./listening-check.ts";
 import { createLogger, type Logger } from "./logger.ts";
 import { startTracing } from "./tracing.ts";
+import { unknownSettings } from "./unknown-settings.ts";
 
 /** `npm` passes on the Ctrl-C that the terminal has already sent, so one press arrives twice. */
 const SAME_PRESS_MS = 500;
 /** What is left to the bus once the time for the drain is over. */
 const BUS_STOP_MS_MAX = 3_000;
 const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+
+const LISTENING: readonly RoleStart["role"][] = ["gateway", "health"];
 
 export interface RoleContext {
   readonly config: Config;
@@ -33,6 +37,8 @@ export interface RunningRole {
 export interface RoleStart {
   /** `health` is what a process without a gateway has in its place. */
   readonly role: Role | "health";
+  /** Throws one line where a setting keeps it from working: before anything is started. */
+  check?(config: Config): void;
   start(context: RoleContext): Promise<RunningRole>;
 }
 
@@ -58,7 +64,14 @@ export async function runProgram(options: ProgramOptions): Promise<number> {
 
 async function run({ environment, roles, onReady }: ProgramOptions): Promise<number> {
   const config = configFromEnvironment(environment);
+  const wanted: readonly RoleStart["role"][] = config.roles.includes("gateway")
+    ? config.roles
+    : [...config.roles, "health"];
+  const chosen = roles.filter(({ role }) => wanted.includes(role));
+  for (const role of chosen) role.check?.(config);
+  if (chosen.some(({ role }) => LISTENING.includes(role))) await checkListening(config);
   const logger = createLogger();
+  for (const warning of unknownSettings(environment)) logger.warn({}, warning);
   const stopping = stopSignal(logger);
   const tracing = config.otlpEndpoint && (await startTracing(config.otlpEndpoint));
   await using bus = await startBus(config, logger);
@@ -67,11 +80,8 @@ async function run({ environment, roles, onReady }: ProgramOptions): Promise<num
   const context = { config, logger, natsUrl, natsCredentials, signal: stopping };
   let failure: unknown;
   try {
-    const wanted: readonly RoleStart["role"][] = config.roles.includes("gateway")
-      ? config.roles
-      : [...config.roles, "health"];
-    for (const { role, start } of roles) {
-      if (!wanted.includes(role) || stopping.aborted) continue;
+    for (const { role, start } of chosen) {
+      if (stopping.aborted) continue;
       running.push(await start(context));
       logger.info({ role }, "role started");
     }

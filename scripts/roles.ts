@@ -9,6 +9,7 @@ import { exposeQueues } from "../actors/runtime/queue-metrics.ts";
 import { Service } from "../actors/runtime/service.ts";
 import { declareStreams } from "../deploy/streams.ts";
 import { startGateway } from "../gateway/main.ts";
+import type { Config } from "./config.ts";
 import { startHealthServer } from "./health-server.ts";
 import type { RoleContext, RoleStart, RunningRole } from "./program.ts";
 import { findChromium, REPOSITORY } from "./tools.ts";
@@ -35,17 +36,19 @@ export const roles: readonly RoleStart[] = [
   },
   {
     role: "browser",
+    check: browserOf,
     start: (context) =>
       startPart(context, "browser", (shared) =>
-        startBrowserWorkers(shared, { ...context.config, chromium: browserOf(context) }),
+        startBrowserWorkers(shared, { ...context.config, chromium: browserOf(context.config) }),
       ),
   },
   { role: "gateway", start: startGatewayRole },
   { role: "health", start: startHealthRole },
 ];
 
-const browserOf = ({ config }: RoleContext) =>
-  findChromium({ ...process.env, TRUNKLINE_CHROMIUM: config.chromium });
+function browserOf({ chromium }: Config): string {
+  return findChromium({ ...process.env, TRUNKLINE_CHROMIUM: chromium });
+}
 
 async function startPart(
   context: RoleContext,

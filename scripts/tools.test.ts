@@ -42,11 +42,18 @@ describe("tools", () => {
   });
 
   it("findChromium() takes what TRUNKLINE_CHROMIUM names, or says that it is none", async () => {
-    const own = await program("own-browser", "");
-    expect(findChromium({ TRUNKLINE_CHROMIUM: own })).to.equal(own);
+    for (const version of ["Chromium 156.0.8078.79", "Google Chrome 156.0.8078.79"]) {
+      const own = await program("own-browser", version);
+      expect(findChromium({ TRUNKLINE_CHROMIUM: own })).to.equal(own);
+    }
     expect(() => findChromium({ TRUNKLINE_CHROMIUM: `${folder}/none` })).to.throw(
       `TRUNKLINE_CHROMIUM: expected the path of a Chromium, found "${folder}/none"`,
     );
+    for (const none of [folder, "/bin/ls"]) {
+      expect(() => findChromium({ TRUNKLINE_CHROMIUM: none })).to.throw(
+        `TRUNKLINE_CHROMIUM: expected the path of a Chromium, found "${none}", which is none`,
+      );
+    }
   });
 
   it("findChromium() prefers a headless shell, on PATH or downloaded, to a full browser", async () => {

@@ -8,6 +8,8 @@ export const TOOLS = join(REPOSITORY, ".tools");
 
 /** The oldest nats-server with all that the runtime uses: atomic batches, scheduled messages, TTL of a key. */
 const NATS_SERVER_MIN = "2.14";
+/** Bridges a cold start of a full browser; a program that waits for something is none of those looked for. */
+const VERSION_MS_MAX = 10_000;
 /** The oldest git that is tested. */
 const GIT_MIN = "2.39";
 
@@ -24,10 +26,7 @@ export function findGit(environment = process.env): string {
 /** The browser to drive. The headless shell comes first: a third of the full browser's time and memory. */
 export function findChromium(environment = process.env, tools = TOOLS): string {
   const named = environment.TRUNKLINE_CHROMIUM;
-  if (named !== undefined && named !== "") {
-    if (isExecutable(named)) return named;
-    throw new Error(`TRUNKLINE_CHROMIUM: expected the path of a Chromium, found "${named}"`);
-  }
+  if (named !== undefined && named !== "") return chromiumAt(named);
   const names = ["chromium-headless-shell", "chrome-headless-shell"];
   const shells = names.flatMap((name) => onPath(name, environment));
   const downloaded = globSync(join(tools, "chrome-headless-shell/*/*/chrome-headless-shell"));
@@ -35,6 +34,15 @@ export function findChromium(environment = process.env, tools = TOOLS): string {
   const found = [...shells, ...downloaded, ...browsers].find(isExecutable);
   if (found !== undefined) return found;
   throw new Error("Cannot find Chromium: none is on PATH or in .tools");
+}
+
+/** One that a person named: taken at its word, it would fail late and with a stack. */
+function chromiumAt(path: string): string {
+  const found = `found "${path}"`;
+  if (!isExecutable(path))
+    throw new Error(`TRUNKLINE_CHROMIUM: expected the path of a Chromium, ${found}`);
+  if (/chrom/i.test(outputOf(resolve(path)))) return path;
+  throw new Error(`TRUNKLINE_CHROMIUM: expected the path of a Chromium, ${found}, which is none`);
 }
 
 function newEnough(name: string, versionMin: string, paths: string[]): string {
@@ -69,10 +77,15 @@ function isExecutable(path: string): boolean {
 
 /** The first dotted number in what `--version` prints; a program that cannot even say it counts as 0. */
 function versionOf(path: string): string {
+  return /\d+(\.\d+)+/.exec(outputOf(path))?.[0] ?? "0";
+}
+
+/** What `--version` prints. */
+function outputOf(path: string): string {
   try {
-    const text = execFileSync(path, ["--version"], { encoding: "utf8", stdio: "pipe" });
-    return /\d+(\.\d+)+/.exec(text)?.[0] ?? "0";
+    const timeout = VERSION_MS_MAX;
+    return execFileSync(path, ["--version"], { encoding: "utf8", stdio: "pipe", timeout });
   } catch {
-    return "0"; // Not a program of this machine; the caller names it in its error.
+    return ""; // Not a program of this machine; the caller names it in its error.
   }
 }

@@ -1,0 +1,35 @@
+/** Finds out whether a server can listen where it is to, before anything is started that would have to be stopped again. */
+import { once } from "node:events";
+import { createServer } from "node:http";
+import { listen } from "../gateway/listen.ts";
+
+/** What a system answers to a name it does not know, and to an address that is another machine's. */
+const WRONG_HOST = new Set(["ENOTFOUND", "EAI_AGAIN", "EAI_FAIL", "EADDRNOTAVAIL", "EINVAL"]);
+
+/** Throws one line that names the setting to change. */
+export async function checkListening(at: { host: string; port: number }): Promise<void> {
+  const server = createServer();
+  try {
+    await listen(server, at);
+  } catch (error) {
+    const expected = "a name or an address of this machine";
+    if (WRONG_HOST.has(codeOf(error)))
+      throw new Error(`TRUNKLINE_HOST: expected ${expected}, found "${at.host}"`, { cause: error });
+    if (codeOf(error) === "EACCES")
+      throw new Error(
+        `TRUNKLINE_PORT: expected a port that this user may take, found "${at.port}"`,
+        { cause: error },
+      );
+    throw error;
+  }
+  const closed = once(server, "close");
+  server.close();
+  server.closeAllConnections();
+  await closed;
+}
+
+/** The system's, which `listen` keeps as the cause. */
+function codeOf(error: unknown): string {
+  const cause = error instanceof Error ? error.cause : undefined;
+  return cause instanceof Error && "code" in cause ? String(cause.code) : "";
+}

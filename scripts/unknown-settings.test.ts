@@ -1,0 +1,36 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect } from "chai";
+import { SETTING_NAMES } from "./config.ts";
+import { unknownSettings } from "./unknown-settings.ts";
+
+describe("unknown settings", () => {
+  it("unknownSettings() names each with the nearest known one", () => {
+    const environment = { TRUNKLINE_PROT: "1", TRUNKLINE_PUBLIC_ULR: "", HOME: "/", TRUNK: "1" };
+    expect(unknownSettings(environment)).to.deep.equal([
+      "TRUNKLINE_PROT is no setting and does nothing: is TRUNKLINE_PORT meant?",
+      "TRUNKLINE_PUBLIC_ULR is no setting and does nothing: is TRUNKLINE_PUBLIC_URL meant?",
+    ]);
+  });
+
+  it("unknownSettings() is silent about every setting, and about those of the bus's configuration", () => {
+    const files = ["nats.conf", "deploy/nats-cluster.conf"];
+    const texts = files.map((file) => readFileSync(join(import.meta.dirname, "..", file), "utf8"));
+    const ofBus = texts.join("\n").match(/TRUNKLINE_[A-Z_]+/g) ?? [];
+    expect(ofBus).to.include("TRUNKLINE_NATS_LISTEN");
+    const names = [...SETTING_NAMES, ...ofBus];
+    expect(unknownSettings(Object.fromEntries(names.map((name) => [name, "1"])))).to.deep.equal([]);
+  });
+
+  it("unknownSettings() is silent about what Kubernetes sets for a service", () => {
+    const links = {
+      TRUNKLINE_GATEWAY_SERVICE_HOST: "10.0.0.1",
+      TRUNKLINE_GATEWAY_SERVICE_PORT: "8787",
+      TRUNKLINE_GATEWAY_SERVICE_PORT_HTTP: "8787",
+      TRUNKLINE_GATEWAY_PORT: "tcp://10.0.0.1:8787",
+      TRUNKLINE_GATEWAY_PORT_8787_TCP: "tcp://10.0.0.1:8787",
+      TRUNKLINE_GATEWAY_PORT_8787_TCP_ADDR: "10.0.0.1",
+    };
+    expect(unknownSettings(links)).to.deep.equal([]);
+  });
+});
