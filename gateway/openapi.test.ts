@@ -19,8 +19,25 @@ interface Operation {
   summary: string;
   tags: string[];
   parameters: { name: string; in: string; required: boolean; schema: object }[];
-  requestBody?: { content: Record<string, { schema: { additionalProperties?: boolean } }> };
-  responses: Record<string, { description: string; content: object }>;
+  requestBody?: { content: Record<string, { schema: BodySchema; example?: unknown }> };
+  responses: Record<
+    string,
+    { description: string; content: Record<string, { example?: { errors: WireError[] } }> }
+  >;
+}
+
+interface BodySchema {
+  additionalProperties?: boolean;
+  properties: Record<string, BodyField>;
+}
+interface BodyField {
+  description?: string;
+  default?: unknown;
+  properties?: Record<string, BodyField>;
+}
+interface WireError {
+  code: number;
+  source?: { pointer: string };
 }
 
 const routes = routeTable({ actors: memoryActors({}), config: testConfig, now: Date.now });
@@ -73,6 +90,30 @@ describe("openapi", () => {
     }
   });
 
+  it("openApiDocument() begins with what this is, and folds the codes", () => {
+    const { description } = document.info;
+    const [first = "", ...others] = description.split("<details>");
+    expect(first)
+      .to.contain("`api_token` in `data/credentials.json`")
+      .and.to.contain("/pdf` prints");
+    expect(first).not.to.contain("|");
+    expect(others).to.have.length(1);
+    expect(description).to.match(/<\/details>$/);
+  });
+
+  it("openApiDocument() says of each field of a page what it is for, and what absence comes to", () => {
+    const pdf = document.paths["/accounts/{account_id}/browser-rendering/pdf"]?.post;
+    const fields = pdf?.requestBody?.content["application/json"]?.schema.properties ?? {};
+    const { properties: options = {} } = fields.pdfOptions ?? {};
+    expect(options.scale?.default).to.equal(1);
+    expect(options.format?.default).to.equal("letter");
+    expect(options.tagged?.default).to.equal(true);
+    expect(options.landscape?.default).to.equal(false);
+    for (const [name, { description }] of [...Object.entries(fields), ...Object.entries(options)]) {
+      expect(description, name).to.be.a("string").and.not.equal("");
+    }
+  });
+
   it("openApiDocument() names the permissions the router checks", () => {
     for (const route of routes) {
       const operation = document.paths[route.path]?.[route.method];
@@ -104,6 +145,44 @@ describe("routes of docs", () => {
     expect(status).to.equal(200);
     expect(json).to.deep.include({ servers: [{ url: "http://example.com:8787/v4" }] });
     expect(json).to.have.property("paths").that.deep.equals(document.paths);
+  });
+
+  it("lead there from the root", async () => {
+    const { status, headers } = await gateway.ask("/", { token: null });
+    expect(status).to.equal(302);
+    expect(headers.get("location")).to.equal("/docs");
+  });
+
+  it("hold examples that work as they are", async () => {
+    const bodies = operations.filter(({ operation }) => operation.requestBody);
+    expect(bodies.length).to.be.at.least(3);
+    for (const { path, method, operation } of bodies) {
+      const json = operation.requestBody?.content["application/json"]?.example;
+      expect(json, path).to.be.an("object");
+      const filled = `/v4${path.replace("{account_id}", gateway.accountId)}`;
+      const answer = await gateway.ask(filled, { method: method.toUpperCase(), json });
+      expect(answer.status, answer.text).to.equal(200);
+      expect(gateway.answered).to.include(`${operation.operationId} 200`);
+    }
+  });
+
+  it("hold examples of refusals as they are answered", async () => {
+    for (const { path, method, operation } of operations) {
+      const filled = path
+        .replace("{account_id}", gateway.accountId)
+        .replace("{token_id}", "0".repeat(32));
+      const json = operation.requestBody?.content["application/json"]?.example;
+      const answer = await gateway.ask(`/v4${filled}?colour=red`, {
+        method: method.toUpperCase(),
+        ...(json === undefined ? {} : { json }),
+      });
+      const [error] = answer.json?.errors ?? [];
+      const [example] =
+        operation.responses["400"]?.content["application/json"]?.example?.errors ?? [];
+      expect(example?.code, path).to.equal(1001).and.to.equal(error?.code);
+      expect(example?.source, path).to.deep.equal({ pointer: "/query/colour" });
+      expect(error?.source).to.deep.equal(example?.source);
+    }
   });
 
   it("serve a page that loads nothing from elsewhere, and a policy that forbids it", async () => {

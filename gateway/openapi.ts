@@ -3,6 +3,7 @@ import { z } from "zod";
 import { ERRORS, type ErrorCode } from "../schemas/errors.ts";
 import { Failure, successOf } from "../schemas/http/envelope.ts";
 import { PERMISSIONS } from "../schemas/permissions.ts";
+import { failure } from "./envelope.ts";
 import { type Route, refusalsOf } from "./route.ts";
 
 type Json = Record<string, unknown>;
@@ -21,7 +22,7 @@ export function openApiDocument(routes: readonly Route[], baseUrl: string): Json
     info: {
       title: "Trunkline",
       version: "4",
-      description: `Every error has one of these codes:\n\n${codeTable()}`,
+      description: introduction(),
     },
     servers: [{ url: baseUrl }],
     security: [{ token: [] }],
@@ -29,11 +30,28 @@ export function openApiDocument(routes: readonly Route[], baseUrl: string): Json
     paths,
     components: {
       securitySchemes: {
-        token: { type: "http", scheme: "bearer", description: "An API token of the account" },
+        token: {
+          type: "http",
+          scheme: "bearer",
+          description: "The api_token in data/credentials.json, or another token of the account",
+        },
       },
       schemas: { Failure: jsonSchema(Failure, "output") },
     },
   };
+}
+
+/** Markdown, with the one element that folds what few look for first. */
+function introduction(): string {
+  return [
+    "Trunkline is a self-hosted automation platform, and this is its API. " +
+      "Its token is `api_token` in `data/credentials.json`, which the first start writes: press Authorize and paste it. " +
+      "Then `POST /accounts/{account_id}/browser-rendering/pdf` prints HTML or the page at a URL as a PDF, " +
+      "with the `account_id` of the same file.",
+    "<details><summary>Codes of errors</summary>",
+    codeTable(),
+    "</details>",
+  ].join("\n\n");
 }
 
 function codeTable(): string {
@@ -58,12 +76,18 @@ function operationOf(route: Route, operationId: string): Json {
           requestBody: {
             required: true,
             description: `At most ${route.body.bytesMax} bytes`,
-            content: { "application/json": { schema: jsonSchema(route.body.schema, "input") } },
+            content: { "application/json": bodyContent(route.body.schema) },
           },
         }
       : {}),
     responses: { "200": answerOf(route), ...refusalAnswers(route) },
   };
+}
+
+/** The schema's own example goes beside it, where "Try it out" takes it from. */
+function bodyContent(bodySchema: z.ZodType): Json {
+  const { examples, ...schema } = jsonSchema(bodySchema, "input");
+  return { schema, ...(Array.isArray(examples) ? { example: examples[0] } : {}) };
 }
 
 function parametersOf(schema: z.ZodType, where: "path" | "query"): Json[] {
@@ -105,10 +129,25 @@ function refusalAnswers(route: Route): Json {
         ...(status === 429 || status === 503 ? { "Retry-After": header("Seconds to wait") } : {}),
         ...(status === 401 ? { "WWW-Authenticate": header("As in RFC 6750") } : {}),
       },
-      content: { "application/json": { schema: { $ref: "#/components/schemas/Failure" } } },
+      content: {
+        "application/json": {
+          schema: { $ref: "#/components/schemas/Failure" },
+          example: failureExample(names),
+        },
+      },
     },
   ]);
   return Object.fromEntries(answers);
+}
+
+/** Of each status the first of its refusals; a wrong request has a pointer besides. */
+function failureExample([name]: readonly ErrorCode[]): Json {
+  if (name === undefined) throw new Error("Cannot document answer: it has no refusal");
+  const { code, meaning } = ERRORS[name];
+  if (name !== "invalid_request") return failure([{ code, message: meaning }]);
+  const pointer = "/query/colour";
+  const message = `Cannot accept ${pointer}: Unknown field, expected no query`;
+  return failure([{ code, message, source: { pointer } }]);
 }
 
 function describe(name: ErrorCode): string {

@@ -9,7 +9,10 @@ export function parseRequest<S extends z.ZodType>(
   value: unknown,
   root: "" | "/query" | "/path",
 ): z.output<S> {
-  const parsed = schema.safeParse(value, { error: describe });
+  const parsed = schema.safeParse(value, {
+    error: (issue) =>
+      describe(issue) ?? (root === "/query" ? describeNumber(issue, value) : undefined),
+  });
   if (parsed.success) return parsed.data;
   const faults = parsed.error.issues.flatMap((issue) => faultsOf(issue, root));
   throw new ActorError("invalid_request", "Cannot accept request: see its faults", {
@@ -36,7 +39,10 @@ function pointerTo(path: readonly PropertyKey[]): string {
 /** Says what would be valid where zod itself only says what is wrong. */
 function describe(issue: z.core.$ZodRawIssue): string | undefined {
   if (issue.code === "unrecognized_keys" && issue.inst instanceof z.ZodObject) {
-    return `Unknown field, expected one of ${Object.keys(issue.inst.shape).join(", ")}`;
+    const names = Object.keys(issue.inst.shape);
+    // Bodies and paths that are read have fields: only a query can be expected to be none.
+    if (names.length === 0) return "Unknown field, expected no query";
+    return `Unknown field, expected one of ${names.join(", ")}`;
   }
   if (issue.code === "invalid_type" && issue.input === undefined) {
     return `Missing, expected ${issue.expected}`;
@@ -46,4 +52,13 @@ function describe(issue: z.core.$ZodRawIssue): string | undefined {
     if (options.length > 0) return [...new Set(options)].join("; or: ");
   }
   return undefined;
+}
+
+/** A query holds text, which is no number any more by the time zod refuses it. */
+function describeNumber(issue: z.core.$ZodRawIssue, query: unknown): string | undefined {
+  if (issue.code !== "invalid_type" || typeof issue.input !== "number") return undefined;
+  const name = String(issue.path?.[0]);
+  const sent = Object.entries(query ?? {}).find(([known]) => known === name)?.[1];
+  const expected = issue.expected === "int" ? "a whole number" : "a number";
+  return `Expected ${expected}, not ${JSON.stringify(sent)}`;
 }

@@ -51,7 +51,12 @@ export function docsRouter(routes: readonly Route[], publicUrl: string): Router 
       response.sendFile(file);
     });
   }
+  // Whoever opens the address that the start prints finds out what is here.
+  router.get("/", (_request, response) => {
+    response.redirect("/docs");
+  });
   for (const path of [
+    "/",
     DOCUMENT_PATH,
     "/docs",
     "/docs/start.js",

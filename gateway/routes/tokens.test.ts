@@ -94,7 +94,9 @@ describe("routes of tokens", () => {
         /apps\.read/,
       ],
       [policy({ resources: { "account.other": "*" } }), "/policies/0/resources", /account\./],
-      [{ ...wanted, expires_on: "tomorrow" }, "/expires_on", /datetime/],
+      [{ ...wanted, expires_on: "tomorrow" }, "/expires_on", /as in "2030-/],
+      [{ ...wanted, expires_on: new Date(START).toISOString() }, "/expires_on", /is past/],
+      [policy({ resources: "*" }), "/policies/0/resources", /as in \{"account/],
       [
         { ...wanted, not_before: "2026-11-20T12:00:00Z", expires_on: "2026-11-20T12:00:00Z" },
         "/expires_on",
@@ -188,9 +190,25 @@ describe("routes of tokens", () => {
     ]) {
       const { status, json } = await gateway.ask(`${tokens}?${query}`);
       expect(status, query).to.equal(400);
+      expect(json?.errors[0]?.message).not.to.contain("NaN");
       expect(json?.errors[0]?.source?.pointer).to.equal(pointer);
     }
     expect((await gateway.ask(`${tokens}?per_page=100`)).status).to.equal(200);
+  });
+
+  it("listTokens() says which number was sent instead", async () => {
+    for (const [query, message] of [
+      ["page=abc", 'Expected a number, not "abc"'],
+      ["per_page=1.5", 'Expected a whole number, not "1.5"'],
+    ]) {
+      const { json } = await gateway.ask(`${tokens}?${query}`);
+      expect(json?.errors[0]?.message).to.contain(message);
+    }
+  });
+
+  it("listPermissionGroups() says that it takes no query", async () => {
+    const { json } = await gateway.ask(`${tokens}/permission_groups?page=1`);
+    expect(json?.errors[0]?.message).to.match(/Unknown field, expected no query$/);
   });
 
   it("listPermissionGroups() lists all there are", async () => {

@@ -110,6 +110,7 @@ export function tokenRoutes(actors: ActorClient, now: () => number): Route[] {
 
   async function createToken({ caller, body }: Asked<unknown, unknown, CreateToken>) {
     checkResources(body, caller.accountId);
+    checkExpiry(body, now());
     const permissions = requestedPermissions(body);
     checkHeld(permissions, caller);
     const { id, text, secretHash, lastFour } = newToken();
@@ -204,6 +205,14 @@ function checkResources({ policies }: CreateToken, accountId: string): void {
   if (faults.length > 0) {
     throw new ActorError("invalid_request", "Cannot create token: see the faults", { faults });
   }
+}
+
+function checkExpiry({ expires_on: text }: CreateToken, now: number): void {
+  if (text === undefined || Date.parse(text) > now) return;
+  const pointer = "/expires_on";
+  const message = `Cannot accept ${pointer}: "${text}" is past, expected a time after ${new Date(now).toISOString()}`;
+  const faults = [{ pointer, message }];
+  throw new ActorError("invalid_request", "Cannot create token: see the faults", { faults });
 }
 
 /** Nobody gives away what they do not hold. */

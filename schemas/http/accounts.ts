@@ -3,7 +3,9 @@ import { z } from "zod";
 import { Id } from "../values.ts";
 import { listingFields } from "./listing.ts";
 
-export const AccountPath = z.strictObject({ account_id: Id });
+export const AccountPath = z.strictObject({
+  account_id: Id.describe("The account_id in data/credentials.json, or as GET /accounts lists it"),
+});
 
 export const AccountsQuery = z.strictObject({
   ...listingFields,

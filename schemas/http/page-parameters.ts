@@ -20,6 +20,7 @@ import {
 import { Cookies } from "./cookies.ts";
 import { ExtraHeaders, fieldValue } from "./header-fields.ts";
 import { compilePattern } from "./request-pattern.ts";
+import { shapedLike } from "./shaped-like.ts";
 
 /** An absolute http or https address. */
 export const HttpUrl = z
@@ -78,7 +79,9 @@ export type LoadEvent = z.output<typeof LoadEvent>;
 const GotoOptions = z
   .strictObject({
     waitUntil: z
-      .union([LoadEvent, z.array(LoadEvent).min(1).max(LoadEvent.options.length)])
+      .union([LoadEvent, z.array(LoadEvent).min(1).max(LoadEvent.options.length)], {
+        error: `Expected one of ${LoadEvent.options.join(", ")}, or an array of them`,
+      })
       .default("domcontentloaded")
       .describe(
         "Event or events after which the page counts as loaded. networkidle0 and networkidle2: loaded, then 500 ms with at most 0 or 2 requests in flight",
@@ -117,12 +120,15 @@ const Viewport = z
   .describe("Size of the window in CSS pixels; 1920 × 1080 when absent");
 
 const WaitForSelector = z
-  .strictObject({
-    selector: z.string().min(1).max(SELECTOR_CHARS_MAX).describe("CSS selector"),
-    timeout: z.int().min(1).max(WAIT_TIMEOUT_MS_MAX).default(WAIT_TIMEOUT_MS),
-    visible: z.boolean().optional().describe("Wait until an element that matches can be seen"),
-    hidden: z.boolean().optional().describe("Wait until none that matches can be seen"),
-  })
+  .strictObject(
+    {
+      selector: z.string().min(1).max(SELECTOR_CHARS_MAX).describe("CSS selector"),
+      timeout: z.int().min(1).max(WAIT_TIMEOUT_MS_MAX).default(WAIT_TIMEOUT_MS),
+      visible: z.boolean().optional().describe("Wait until an element that matches can be seen"),
+      hidden: z.boolean().optional().describe("Wait until none that matches can be seen"),
+    },
+    { error: shapedLike({ selector: "#ready" }) },
+  )
   .refine(({ visible, hidden }) => !(visible && hidden), {
     path: ["hidden"],
     error: "Expected at most one of visible and hidden",
@@ -152,7 +158,7 @@ const Credential = z.string().min(1).max(CREDENTIAL_CHARS_MAX);
 
 /** The fields, to be spread into the strict object of an endpoint; finish that with `pageRules`. */
 export const pageParameterFields = {
-  url: HttpUrl.optional().describe("Address of the page; this or html"),
+  url: HttpUrl.optional().describe("Address of the page; exactly one of url and html"),
   html: z
     .string()
     .min(1)
@@ -160,24 +166,35 @@ export const pageParameterFields = {
       error: `Expected at most ${HTML_BYTES_MAX} bytes`,
     })
     .optional()
-    .describe("The document itself; its origin is about:blank, so relative addresses lead nowhere"),
-  addStyleTag: z.array(StyleTag).max(TAGS_MAX).optional(),
+    .describe(
+      "The document itself; exactly one of url and html. Its origin is about:blank, so relative addresses lead nowhere",
+    ),
+  addStyleTag: z
+    .array(StyleTag)
+    .max(TAGS_MAX)
+    .optional()
+    .describe("Style sheets to add once the page has loaded"),
   addScriptTag: z
     .array(ScriptTag)
     .max(TAGS_MAX)
     .optional()
     .describe("Scripts to run once the page has loaded; nothing happens where JavaScript is off"),
   setExtraHTTPHeaders: ExtraHeaders.optional(),
-  cookies: Cookies.optional(),
+  cookies: Cookies.optional().describe("Cookies the page has before it loads"),
   authenticate: z
     .strictObject({ username: Credential, password: Credential.meta({ secret: true }) })
     .optional()
     .describe("Answers the HTTP authentication of the host of url; with html, of any host"),
   viewport: Viewport.optional(),
-  userAgent: fieldValue(USER_AGENT_CHARS_MAX).min(1).optional(),
+  userAgent: fieldValue(USER_AGENT_CHARS_MAX)
+    .min(1)
+    .optional()
+    .describe("What the browser calls itself, in the header field and in scripts"),
   gotoOptions: GotoOptions.optional(),
   goToOptions: GotoOptions.optional().describe("Another spelling of gotoOptions"),
-  waitForSelector: WaitForSelector.optional(),
+  waitForSelector: WaitForSelector.optional().describe(
+    "Element to wait for once the page has loaded",
+  ),
   waitForTimeout: z
     .int()
     .min(0)
@@ -194,8 +211,15 @@ export const pageParameterFields = {
     .boolean()
     .optional()
     .describe("Go on with the page as it is when something waited for fails or does not come"),
-  emulateMediaType: z.enum(["screen", "print"]).optional(),
-  setJavaScriptEnabled: z.boolean().optional(),
+  emulateMediaType: z
+    .enum(["screen", "print"])
+    .optional()
+    .describe("Media type that style sheets see"),
+  setJavaScriptEnabled: z
+    .boolean()
+    .optional()
+    .describe("Whether scripts of the page run")
+    .meta({ default: true }),
   rejectResourceTypes: ResourceTypes.optional().describe(
     "Requests of these types fail; never the one for the page itself",
   ),
@@ -222,7 +246,10 @@ interface PageSource {
 export function pageRules({ value, issues }: z.core.ParsePayload<PageSource>): void {
   const fault = (path: (string | number)[], message: string) =>
     issues.push({ code: "custom", path, message, input: value });
-  if ((value.url === undefined) === (value.html === undefined)) {
+  // An unknown field may be one of the two, misspelt, and has its own message.
+  const misspelt = issues.some(({ code, path }) => code === "unrecognized_keys" && !path?.length);
+  const sources = [value.url, value.html].filter((source) => source !== undefined);
+  if (sources.length === 2 || (sources.length === 0 && !misspelt)) {
     fault(["url"], "Expected exactly one of url and html");
   }
   if (value.gotoOptions !== undefined && value.goToOptions !== undefined) {

@@ -258,6 +258,31 @@ describe("PdfRequest", () => {
     }
   });
 
+  it("parse() has one message for a misspelt source, and both where two are given", () => {
+    expect(faultsOf({ htm: "x" })).to.deep.equal([""]);
+    expect(faultsOf({ url: "http://x", html: "x", htm: "x" })).to.deep.equal(["", "url"]);
+    expect(faultsOf({ pdfOptions: { htm: "x" } })).to.include("url");
+  });
+
+  it("parse() shows by an example what shape is expected", () => {
+    const messages: [object, RegExp][] = [
+      [{ waitForSelector: "#foo" }, /as in \{"selector":"#ready"\}/],
+      [pdf({ margin: "2cm" }), /as in \{"top":"2cm","left":"1in"\}/],
+    ];
+    for (const [sample, message] of messages) {
+      const { error } = PdfRequest.safeParse({ html: "x", ...sample });
+      expect(error?.issues.map((issue) => issue.message).join()).to.match(message);
+    }
+  });
+
+  it("parse() lists the load events once", () => {
+    for (const waitUntil of ["idle", ["idle"], 5]) {
+      const { error } = PdfRequest.safeParse({ html: "x", gotoOptions: { waitUntil } });
+      expect(error?.issues).to.have.length(1);
+      expect(error?.issues[0]?.message.match(/networkidle0/g)).to.have.length(1);
+    }
+  });
+
   it("parse() bounds html in bytes", () => {
     const half = limits.HTML_BYTES_MAX / 2;
     expect(faultsOf({ html: "é".repeat(half) })).to.deep.equal([]);

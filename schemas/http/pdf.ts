@@ -10,6 +10,7 @@ import {
 } from "../limits.ts";
 import { normalizePage, pageParameterFields, pageRules } from "./page-parameters.ts";
 import { contentAreaOf, Format, Length } from "./paper.ts";
+import { shapedLike } from "./shaped-like.ts";
 
 const PageRanges = z
   .string()
@@ -29,32 +30,45 @@ const Template = z
 
 export const PdfOptions = z
   .strictObject({
-    format: Format.optional(),
+    format: Format.optional().meta({ default: "letter" }),
     width: Length.optional().describe("Paper width, where no format is given"),
     height: Length.optional().describe("Paper height, where no format is given"),
-    landscape: z.boolean().optional(),
-    printBackground: z.boolean().optional(),
-    preferCSSPageSize: z
-      .boolean()
-      .optional()
-      .describe("A size in the page's @page rule goes first"),
-    displayHeaderFooter: z.boolean().optional(),
+    landscape: flag(false).describe("Paper turned on its side"),
+    printBackground: flag(false).describe("Print background colours and images"),
+    preferCSSPageSize: flag(false).describe("A size in the page's @page rule goes first"),
+    displayHeaderFooter: flag(false).describe("Print the header and the footer template"),
     headerTemplate: Template,
     footerTemplate: Template,
-    scale: z.number().min(PRINT_SCALE_MIN).max(PRINT_SCALE_MAX).optional(),
+    scale: z
+      .number()
+      .min(PRINT_SCALE_MIN)
+      .max(PRINT_SCALE_MAX)
+      .optional()
+      .describe("Enlarges or shrinks what is printed")
+      .meta({ default: 1 }),
     margin: z
-      .strictObject({
-        top: Length.optional(),
-        right: Length.optional(),
-        bottom: Length.optional(),
-        left: Length.optional(),
-      })
-      .optional(),
+      .strictObject(
+        {
+          top: Length.optional(),
+          right: Length.optional(),
+          bottom: Length.optional(),
+          left: Length.optional(),
+        },
+        { error: shapedLike({ top: "2cm", left: "1in" }) },
+      )
+      .optional()
+      .describe("Space around the content, by side")
+      .meta({ default: { top: 0, right: 0, bottom: 0, left: 0 } }),
     pageRanges: PageRanges.optional(),
-    omitBackground: z.boolean().optional().describe("Transparent where the page has no background"),
-    tagged: z.boolean().optional().describe("Accessible (tagged) PDF; true when absent"),
-    outline: z.boolean().optional().describe("Bookmarks from headings; makes the PDF tagged"),
-    timeout: z.int().min(1).max(PRINT_TIMEOUT_MS_MAX).default(PRINT_TIMEOUT_MS),
+    omitBackground: flag(false).describe("Transparent where the page has no background"),
+    tagged: flag(true).describe("Accessible (tagged) PDF"),
+    outline: flag(false).describe("Bookmarks from headings; makes the PDF tagged"),
+    timeout: z
+      .int()
+      .min(1)
+      .max(PRINT_TIMEOUT_MS_MAX)
+      .default(PRINT_TIMEOUT_MS)
+      .describe("Milliseconds that printing may take"),
   })
   .superRefine((options, context) => {
     // Lengths that are wrong in themselves leave no area to speak of.
@@ -68,10 +82,19 @@ export const PdfOptions = z
 export type PdfOptions = z.output<typeof PdfOptions>;
 
 export const PdfRequest = z
-  .strictObject({ ...pageParameterFields, pdfOptions: PdfOptions.optional() })
+  .strictObject({
+    ...pageParameterFields,
+    pdfOptions: PdfOptions.optional().describe("How the page is printed"),
+  })
   .check(pageRules)
+  .meta({ examples: [{ html: "<h1>Hello</h1>", pdfOptions: { format: "a4" } }] })
   .transform(normalizePage);
 export type PdfRequest = z.output<typeof PdfRequest>;
+
+/** A boolean that may be absent, and what it then comes to where the page is printed. */
+function flag(whenAbsent: boolean) {
+  return z.boolean().optional().meta({ default: whenAbsent });
+}
 
 /** Chromium's grammar: `5`, `1-3`, `-3`, `8-` and `-`, with commas between; no range runs backwards. */
 function isPageRanges(text: string): boolean {

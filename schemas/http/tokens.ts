@@ -3,12 +3,16 @@ import { z } from "zod";
 import { TOKEN_NAME_CHARS_MAX } from "../limits.ts";
 import { ALL_PERMISSIONS, PERMISSIONS, Permission } from "../permissions.ts";
 import { Id } from "../values.ts";
+import { shapedLike } from "./shaped-like.ts";
 
 export const TokenPath = z.strictObject({ account_id: Id, token_id: Id });
 
 export const PermissionGroup = z.object({ id: Permission, name: z.enum(PERMISSIONS) });
 
-const Time = z.iso.datetime({ offset: true });
+const Time = z.iso.datetime({
+  offset: true,
+  error: 'Expected a time with its zone, as in "2030-01-31T12:00:00Z"',
+});
 
 const RequestedPolicy = z.strictObject({
   effect: z.literal("allow"),
@@ -18,22 +22,30 @@ const RequestedPolicy = z.strictObject({
     .min(1)
     .max(ALL_PERMISSIONS.length),
   resources: z
-    .record(z.string(), z.literal("*"))
+    .record(z.string(), z.literal("*"), { error: shapedLike({ "account.<account_id>": "*" }) })
     .optional()
     .describe('A token opens its own account and nothing else: "account.<account_id>": "*"'),
 });
 
 export const CreateToken = z
   .strictObject({
-    name: z.string().min(1).max(TOKEN_NAME_CHARS_MAX),
+    name: z.string().min(1).max(TOKEN_NAME_CHARS_MAX).describe("What people call it"),
     policies: z.array(RequestedPolicy).min(1).max(ALL_PERMISSIONS.length),
     not_before: Time.optional().describe("Not valid before this"),
-    expires_on: Time.optional().describe("Not valid from this on"),
+    expires_on: Time.optional().describe("Not valid from this on, a time to come"),
   })
   .refine(
     ({ not_before: from, expires_on: to }) => !from || !to || Date.parse(from) < Date.parse(to),
     { path: ["expires_on"], error: "Expected a time after not_before" },
-  );
+  )
+  .meta({
+    examples: [
+      {
+        name: "printer",
+        policies: [{ effect: "allow", permission_groups: [{ id: "browser-rendering.write" }] }],
+      },
+    ],
+  });
 export type CreateToken = z.output<typeof CreateToken>;
 
 export const WireToken = z.object({
