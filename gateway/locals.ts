@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import type { Response } from "express";
 import type { Logger } from "pino";
+import type { ErrorCode } from "../schemas/errors.ts";
 import type { Permission } from "../schemas/permissions.ts";
 import type { Route } from "./route.ts";
 
@@ -24,6 +25,8 @@ export interface Locals {
   caller?: Caller;
   /** Once the body is read; unparsed. */
   body?: unknown;
+  /** Once the request is refused: the error's name. */
+  refusal?: ErrorCode;
 }
 
 export function localsOf(response: Response): Locals {

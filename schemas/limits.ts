@@ -158,6 +158,9 @@ export const TRACE_EXPORT_MS = 3_000;
 export const SOCKETS_MAX = 10_000;
 export const SOCKET_MESSAGE_BYTES_MAX = 1_000_000;
 
+/** Characters kept in the log of a path that leads nowhere: ours have at most some 150. */
+export const LOGGED_PATH_CHARS_MAX = 200;
+
 // --- Rendering: what a request may ask for ---
 
 /** A submitted document, as in the public API. */

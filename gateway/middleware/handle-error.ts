@@ -9,8 +9,10 @@ import { localsOf } from "../locals.ts";
 const RETRY_AFTER_S = 1;
 
 export const handleError: ErrorRequestHandler = (error: unknown, _request, response, _next) => {
-  const { logger, route } = localsOf(response);
+  const locals = localsOf(response);
+  const { logger, route } = locals;
   const refusal = refusalOf(error);
+  locals.refusal = refusal?.code ?? "internal_error";
   if (!refusal) logger.error({ err: error, route: route?.path }, "request failed");
   if (response.headersSent) {
     // The status is gone out already: a body cut short is the only way to say that it is not complete.

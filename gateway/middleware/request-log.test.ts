@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import type { ActorClient } from "../../actors/runtime/actor-client.ts";
 import { ActorError } from "../../schemas/errors.ts";
+import { LOGGED_PATH_CHARS_MAX } from "../../schemas/limits.ts";
 import { type TestGateway, testGateway } from "../testing/test-gateway.ts";
 
 describe("request log", () => {
@@ -15,6 +16,7 @@ describe("request log", () => {
     await start(options);
   };
   const tokens = () => `/v4/accounts/${gateway.accountId}/tokens`;
+  const lines = () => gateway.logs.filter(({ msg }) => msg === "request");
   const post = (body: string | Uint8Array<ArrayBuffer>, headers: Record<string, string> = {}) =>
     gateway.ask(tokens(), {
       method: "POST",
@@ -29,10 +31,9 @@ describe("request log", () => {
     const created = await post(
       '{"name":"body-secret","policies":[{"effect":"allow","permission_groups":[{"id":"apps.read"}]}]}',
     );
-    await gateway.ask("/v4/path-secret");
-    const lines = gateway.logs.filter(({ msg }) => msg === "request");
-    expect(lines).to.have.length(3);
-    expect(lines[0]).to.include({
+    await gateway.ask("/v4/nothing?key=key-secret");
+    expect(lines()).to.have.length(3);
+    expect(lines()[0]).to.include({
       requestId: "id-1",
       method: "GET",
       route: "/accounts/{account_id}/tokens",
@@ -43,11 +44,55 @@ describe("request log", () => {
       client: "127.0.0.1",
     });
     const text = JSON.stringify(gateway.logs);
-    for (const secret of ["query-secret", "cookie-secret", "body-secret", "path-secret"]) {
+    for (const secret of ["query-secret", "cookie-secret", "body-secret", "key-secret"]) {
       expect(text).not.to.contain(secret);
     }
     expect(text).not.to.contain(gateway.token.slice(36));
     expect(text).not.to.contain(created.json?.result.value.slice(36));
+  });
+
+  it("names the refusal", async () => {
+    await gateway.ask(`${tokens()}?page=0`);
+    await gateway.ask(tokens(), { token: null });
+    await gateway.ask(tokens());
+    expect(lines().map(({ code }) => code)).to.deep.equal([
+      "invalid_request",
+      "unauthenticated",
+      undefined,
+    ]);
+  });
+
+  it("has the path of what leads nowhere, without its query and up to the limit", async () => {
+    await gateway.ask("/v4/nothing?key=secret");
+    await gateway.ask("/v4/accounts?key=secret", { method: "PUT" });
+    await gateway.ask(`/${"a".repeat(LOGGED_PATH_CHARS_MAX - 1)}`);
+    await gateway.ask(`/${"a".repeat(LOGGED_PATH_CHARS_MAX)}`);
+    await gateway.ask("/docs");
+    const longest = `/${"a".repeat(LOGGED_PATH_CHARS_MAX - 1)}`;
+    expect(lines().map(({ method, path, status }) => [method, path, status])).to.deep.equal([
+      ["GET", "/v4/nothing", 404],
+      ["PUT", "/v4/accounts", 405],
+      ["GET", longest, 404],
+      ["GET", longest, 404],
+      ["GET", undefined, 200],
+    ]);
+  });
+
+  it("has a client that left before the answer as 499, as metrics have it", async () => {
+    const leaving = new AbortController();
+    const asked = gateway.ask(`/v4/accounts/${gateway.accountId}/browser-rendering/pdf`, {
+      method: "POST",
+      json: { html: "hang" },
+      signal: leaving.signal,
+    });
+    await gateway.printer.begun;
+    leaving.abort();
+    await asked.catch((error: Error) => expect(error.name).to.equal("AbortError"));
+    await gateway.printer.cancelled;
+    expect(lines()).to.have.length(1);
+    expect(lines()[0]).to.include({ status: 499, code: "cancelled", finished: false });
+    const { text } = await gateway.ask("/metrics");
+    expect(text).to.match(/browser-rendering\/pdf",status="499"\} 1/);
   });
 
   it("believes X-Forwarded-For only where it was told to", async () => {

@@ -1,6 +1,7 @@
 /** Counts and times requests by method, route and status, all from closed lists. */
 import type { RequestHandler } from "express";
 import { Counter, Gauge, Histogram, type Registry } from "prom-client";
+import { statusOf } from "../answered-status.ts";
 import { localsOf } from "../locals.ts";
 import type { RequestCounts } from "../request-counts.ts";
 
@@ -36,9 +37,10 @@ export function requestMetrics(registry: Registry, counts: RequestCounts): Reque
       const { route } = localsOf(response);
       const path = route?.path ?? "other";
       const ms = performance.now() - startedAt;
-      requests.inc({ method, route: path, status: response.statusCode });
+      const status = statusOf(response);
+      requests.inc({ method, route: path, status });
       durations.observe({ method, route: path }, ms / 1_000);
-      counts.count(route?.id, response.statusCode, ms);
+      counts.count(route?.id, status, ms);
     });
     next();
   };

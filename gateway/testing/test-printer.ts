@@ -12,6 +12,8 @@ export interface TestPrinter {
   taken: number;
   /** Resolves when a task was taken back while it waited or printed. */
   cancelled: Promise<void>;
+  /** Resolves when the first task begins. */
+  begun: Promise<void>;
   /** Tasks begun. */
   tasks: number;
 }
@@ -22,7 +24,8 @@ export interface TestPrinter {
  */
 export function testPrinter(slots = 4): TestPrinter {
   const { promise: cancelled, resolve: cancel } = Promise.withResolvers<void>();
-  const printer: TestPrinter = { worker: define(), taken: 0, tasks: 0, cancelled };
+  const { promise: begun, resolve: begin } = Promise.withResolvers<void>();
+  const printer: TestPrinter = { worker: define(), taken: 0, tasks: 0, cancelled, begun };
   return printer;
 
   function define() {
@@ -32,6 +35,7 @@ export function testPrinter(slots = 4): TestPrinter {
         async pdf({ parameters }, { signal }) {
           printer.tasks++;
           signal.addEventListener("abort", () => cancel());
+          begin();
           const [word, argument = ""] = (parameters.html ?? "").split(" ");
           if (word === "refuse") {
             const code = argument as ErrorCode;
