@@ -121,12 +121,12 @@ export class ActorHost {
     const { bus, clock, logger } = this.#parts;
     const { subjects } = this.#storeOf(number);
     // After the epoch is written: what a former owner was still committing is there by now, or will be refused.
-    const [stored, mark] = await Promise.all([
+    const [stored, { mark, revision }] = await Promise.all([
       this.#storeOf(number).read(subjects.outbox(number)),
       readSentMark(bus, number),
     ]);
-    const outbox = new Outbox(stored.text, mark.sent);
-    const shard = new Shard({ number, epoch, subjects, outbox, sentRevision: mark.revision });
+    const outbox = new Outbox(stored.text, mark);
+    const shard = new Shard({ number, epoch, subjects, outbox, sentRevision: revision });
     this.#shards.set(number, shard);
     // No queue group: a former owner that is frozen must not be given every other call.
     const subscription = bus.connection.subscribe(shardSubjects(number), {

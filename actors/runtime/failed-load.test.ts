@@ -26,7 +26,7 @@ async function answerAfter(error: Error): Promise<Answer> {
     number: 0,
     epoch: 1,
     subjects: stateSubjects(stateBucket(0)),
-    outbox: new Outbox(undefined, 0),
+    outbox: new Outbox(undefined, { sent: 0, waiting: [] }),
     sentRevision: 0,
   });
   const answers: Answer[] = [];

@@ -3,7 +3,6 @@
  * marks, each written only over the mark it follows: so mail is in the stream once, whoever publishes it, however often.
  */
 import type { Logger } from "pino";
-import { z } from "zod";
 import { BATCH_BYTES_MAX, BATCH_MESSAGES_MAX, LANE_RETRY_MS } from "../../schemas/limits.ts";
 import {
   addressOf,
@@ -16,11 +15,9 @@ import {
 import { type Write, WriteRefused, writeAtomically } from "./atomic-batch.ts";
 import type { Bus } from "./bus.ts";
 import type { Clock } from "./clock.ts";
-import type { OutboxEntry } from "./outbox.ts";
+import { type OutboxEntry, SentMark } from "./outbox.ts";
 import type { Shard } from "./shard.ts";
 import { encodeTask } from "./task.ts";
-
-const SentMark = z.object({ sent: z.number() });
 
 interface Group {
   shard: Shard;
@@ -33,8 +30,10 @@ export class OutboxRelay {
   readonly #logger: Logger;
   readonly #drained: () => void;
   readonly #shards = new Set<Shard>();
-  /** Tasks that are in their lanes, while one before them in the outbox is not. */
+  /** Tasks that are in their lanes, and not yet marked so. */
   readonly #published = new WeakSet<OutboxEntry>();
+  /** Shards with a task whose lane is full: their other tasks wait with it, their mail does not. */
+  readonly #blocked = new Set<Shard>();
   #running = false;
 
   /** `drained` is called whenever outboxes have more room than before. */
@@ -74,7 +73,7 @@ export class OutboxRelay {
     let count = 0;
     let bytes = 0;
     for (const shard of [...this.#shards]) {
-      const waiting = shard.status === "gone" ? [] : shard.outbox.entries;
+      const waiting = shard.status === "gone" ? [] : this.#publishable(shard);
       const entries: OutboxEntry[] = [];
       for (const entry of waiting) {
         // One message of the batch is the shard's mark.
@@ -94,7 +93,14 @@ export class OutboxRelay {
     return groups;
   }
 
-  /** Publishes the groups' tasks; returns what of the groups may be marked as sent, up to the first that could not be. */
+  #publishable(shard: Shard): readonly OutboxEntry[] {
+    const { entries } = shard.outbox;
+    return this.#blocked.has(shard)
+      ? entries.filter(({ message }) => message.to === "actor")
+      : entries;
+  }
+
+  /** Publishes the groups' tasks; returns the groups without the tasks that could not be. */
   async #publishTasks(groups: Group[]): Promise<Group[]> {
     const ready = groups.map(async ({ shard, entries }) => {
       const results = await Promise.allSettled(
@@ -104,14 +110,26 @@ export class OutboxRelay {
           this.#published.add(entry);
         }),
       );
-      const first = results.findIndex((result) => result.status === "rejected");
-      if (first === -1) return { shard, entries };
-      // A full lane drains as workers work; what is behind it in the same outbox waits, and nobody else.
-      this.#shards.delete(shard);
-      void this.#clock.wait(LANE_RETRY_MS).then(() => this.add(shard));
-      return { shard, entries: entries.slice(0, first) };
+      const refused = results.find((result) => result.status === "rejected");
+      if (refused) this.#block(shard, refused.reason);
+      return {
+        shard,
+        entries: entries.filter((_, index) => results[index]?.status === "fulfilled"),
+      };
     });
     return (await Promise.all(ready)).filter(({ entries }) => entries.length > 0);
+  }
+
+  /** A full lane drains as workers work. */
+  #block(shard: Shard, error: unknown): void {
+    const full = error instanceof WriteRefused && error.full;
+    if (!full)
+      this.#logger.warn({ err: error, shard: shard.number }, "task not published, will try again");
+    this.#blocked.add(shard);
+    void this.#clock.wait(LANE_RETRY_MS).then(() => {
+      this.#blocked.delete(shard);
+      this.add(shard);
+    });
   }
 
   /** One that another host published is dropped within the stream's duplicate window; later, it would run twice. */
@@ -128,7 +146,7 @@ export class OutboxRelay {
 
   async #publishMail(groups: Group[]): Promise<void> {
     const writes: Write[] = [];
-    const marks: { shard: Shard; sent: number; index: number }[] = [];
+    const marks: { shard: Shard; mark: SentMark; index: number }[] = [];
     for (const { shard, entries } of groups) {
       for (const { message } of entries) {
         if (message.to !== "actor") continue;
@@ -138,19 +156,19 @@ export class OutboxRelay {
         const subject = mailSubject(shardOf(address), address);
         writes.push({ subject, payload, ...(trace && { headers: trace }) });
       }
-      const sent = entries.at(-1)?.number ?? 0;
-      marks.push({ shard, sent, index: writes.length });
+      const mark = markOf(shard, entries);
+      marks.push({ shard, mark, index: writes.length });
       writes.push({
         subject: sentSubject(shard.number),
-        payload: JSON.stringify({ sent }),
+        payload: JSON.stringify(mark),
         headers: { "Nats-Rollup": "sub" },
         expect: { sequence: shard.sentRevision },
       });
     }
     const last = await writeAtomically(this.#bus, writes);
-    for (const { shard, sent, index } of marks) {
+    for (const { shard, mark, index } of marks) {
       shard.sentRevision = last - (writes.length - 1 - index);
-      shard.outbox.forgetUpTo(sent);
+      shard.outbox.forget(mark);
     }
   }
 
@@ -158,9 +176,9 @@ export class OutboxRelay {
   async #reload(groups: Group[]): Promise<void> {
     for (const { shard } of groups) {
       try {
-        const mark = await readSentMark(this.#bus, shard.number);
-        shard.sentRevision = mark.revision;
-        shard.outbox.forgetUpTo(mark.sent);
+        const { revision, mark } = await readSentMark(this.#bus, shard.number);
+        shard.sentRevision = revision;
+        shard.outbox.forget(mark);
       } catch (error) {
         this.#logger.warn({ err: error, shard: shard.number }, "sent mark not read");
       }
@@ -169,12 +187,17 @@ export class OutboxRelay {
   }
 }
 
-/** Up to which number a shard's outbox is published, and the mark's sequence. */
-export async function readSentMark(bus: Bus, shard: number) {
-  const message = await bus.readLast(STREAMS.mail, sentSubject(shard));
-  if (!message) return { sent: 0, revision: 0 };
-  return { sent: SentMark.parse(message.json()).sent, revision: message.seq };
+/** What is published once these entries are. */
+function markOf({ outbox }: Shard, published: readonly OutboxEntry[]): SentMark {
+  const sent = Math.max(outbox.sent, ...published.map(({ number }) => number));
+  const done = new Set(published);
+  const waiting = outbox.entries.filter((entry) => entry.number <= sent && !done.has(entry));
+  return { sent, waiting: waiting.map(({ number }) => number) };
 }
 
-/** True where a lane takes no more: the task is not stored. */
-export const isLaneFull = (error: unknown) => error instanceof WriteRefused && error.full;
+/** What of a shard's outbox is published, and the sequence of the message that says so. */
+export async function readSentMark(bus: Bus, shard: number) {
+  const message = await bus.readLast(STREAMS.mail, sentSubject(shard));
+  if (!message) return { mark: { sent: 0, waiting: [] }, revision: 0 };
+  return { mark: SentMark.parse(message.json()), revision: message.seq };
+}

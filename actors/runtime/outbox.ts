@@ -27,20 +27,34 @@ export interface OutboxEntry extends Unsent {
   number: number;
 }
 
+/** All up to `sent` is published but the tasks that are named: their lane was full. */
+export const SentMark = z.object({ sent: z.number(), waiting: z.array(z.number()).default([]) });
+export type SentMark = z.infer<typeof SentMark>;
+
+const isUnsent = (number: number, { sent, waiting }: SentMark) =>
+  number > sent || waiting.includes(number);
+
 export class Outbox {
+  #sent: number;
   #entries: OutboxEntry[] = [];
   #nextNumber: number;
   #bytes = 0;
 
-  /** `stored` is what the store holds, `sent` the number up to which the stream of mail has it. */
-  constructor(stored: string | undefined, sent: number) {
+  /** `stored` is what the store holds, `mark` what of it the stream of mail says is published. */
+  constructor(stored: string | undefined, mark: SentMark) {
     const { entries } = StoredOutbox.parse(
       stored === undefined ? { entries: [] } : JSON.parse(stored),
     );
-    this.#nextNumber = Math.max(sent, ...entries.map((entry) => entry.number)) + 1;
+    this.#sent = mark.sent;
+    this.#nextNumber = Math.max(mark.sent, ...entries.map((entry) => entry.number)) + 1;
     for (const { number, ...message } of entries) {
-      if (number > sent) this.#keep({ number, ...unsent(message) });
+      if (isUnsent(number, mark)) this.#keep({ number, ...unsent(message) });
     }
+  }
+
+  /** The highest number that is published. */
+  get sent(): number {
+    return this.#sent;
   }
 
   get entries(): readonly OutboxEntry[] {
@@ -72,11 +86,11 @@ export class Outbox {
     }
   }
 
-  /** Forgets what is published. The stored value may name it still: `sent` is the truth when it is read again. */
-  forgetUpTo(number: number): void {
-    const first = this.#entries.findIndex((entry) => entry.number > number);
-    const gone = this.#entries.splice(0, first === -1 ? this.#entries.length : first);
-    for (const { bytes } of gone) this.#bytes -= bytes;
+  /** Forgets what is published. The stored value may name it still: the mark is the truth when it is read again. */
+  forget(mark: SentMark): void {
+    this.#sent = Math.max(this.#sent, mark.sent);
+    this.#entries = this.#entries.filter(({ number }) => isUnsent(number, mark));
+    this.#bytes = this.#entries.reduce((sum, { bytes }) => sum + bytes, 0);
   }
 
   #keep(entry: OutboxEntry): void {
