@@ -1,5 +1,4 @@
 /** The roles an instance can have, in the order in which they start; they stop in the reverse. */
-import { readFileSync } from "node:fs";
 import { Registry } from "prom-client";
 import { type RunningPart, startActors, startBrowserWorkers, TASKS } from "../actors/main.ts";
 import { BusActorClient } from "../actors/runtime/actor-client.ts";
@@ -12,7 +11,8 @@ import { startGateway } from "../gateway/main.ts";
 import type { Config } from "./config.ts";
 import { startHealthServer } from "./health-server.ts";
 import type { RoleContext, RoleStart, RunningRole } from "./program.ts";
-import { findChromium, REPOSITORY } from "./tools.ts";
+import { findChromium } from "./tools.ts";
+import { version } from "./version.ts";
 
 /** State streams. One carries one machine; the number stays with a store for its life. */
 const BUCKETS = 1;
@@ -124,9 +124,4 @@ async function connect(context: RoleContext, role: string): Promise<Bus> {
   if (!queuesExposed) exposeQueues({ bus, clock, logger, registry });
   queuesExposed = true;
   return bus;
-}
-
-function version(): string {
-  const text = readFileSync(`${REPOSITORY}/package.json`, "utf8");
-  return (JSON.parse(text) as { version: string }).version;
 }

@@ -1,2 +1,2 @@
-/** A command was typed that does not exist, or without what it needs: the help is shown with it. */
+/** A command was typed that does not exist, or without what it needs: a hint to the help is shown with it. */
 export class UsageError extends Error {}

@@ -1,0 +1,35 @@
+/** What a start prints when all is ready: where everything is, and commands to copy. */
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { withoutPasswords } from "../actors/runtime/bus-address.ts";
+import type { Config } from "./config.ts";
+
+export function greeting(config: Config): string {
+  const { dataDir, publicUrl, natsUrl } = config;
+  const lines = ["", `Trunkline runs: ${config.roles.join(", ")}. Ctrl-C stops it.`, ""];
+  if (config.roles.includes("gateway"))
+    lines.push(`Base URL     ${publicUrl}/v4`, `Docs         ${publicUrl}/docs`);
+  // In a cluster the first account may have been made by another gateway.
+  const credentials = join(dataDir, "credentials.json");
+  const hasCredentials = config.roles.includes("gateway") && existsSync(credentials);
+  if (hasCredentials) lines.push(`Credentials  ${credentials}`);
+  lines.push(
+    natsUrl === undefined
+      ? `Bus          nats -s "$(cat '${join(dataDir, "nats.url")}')" …`
+      : `Bus          ${withoutPasswords(natsUrl)}`,
+    "             (for operators: the nats CLI, https://github.com/nats-io/natscli, shows what happens on it)",
+  );
+  if (hasCredentials) lines.push("", ...firstPdf(credentials));
+  return `${lines.join("\n")}\n`;
+}
+
+function firstPdf(credentials: string): string[] {
+  return [
+    "A first PDF:",
+    "",
+    `  credential() { node -p "require('${credentials}').$1"; }`,
+    `  curl -fsS "$(credential base_url)/accounts/$(credential account_id)/browser-rendering/pdf" \\`,
+    `    -H "Authorization: Bearer $(credential api_token)" -H 'Content-Type: application/json' \\`,
+    `    -d '{"html": "<h1>Hello from Trunkline</h1>"}' -o hello.pdf`,
+  ];
+}

@@ -1,0 +1,8 @@
+/** Reads this program's version where npm keeps it. */
+import { readFileSync } from "node:fs";
+import { REPOSITORY } from "./tools.ts";
+
+export function version(): string {
+  const text = readFileSync(`${REPOSITORY}/package.json`, "utf8");
+  return (JSON.parse(text) as { version: string }).version;
+}
