@@ -1,7 +1,7 @@
 /** Parses what a client sent; the only place where a ZodError becomes a 400. */
 import { z } from "zod";
 import { ActorError } from "../schemas/errors.ts";
-import { FAULTS_MAX } from "../schemas/limits.ts";
+import { FAULT_CHARS_MAX, FAULTS_MAX } from "../schemas/limits.ts";
 
 /** `root` says where the value stood: "" for the body, "/query", "/path". Throws `invalid_request`, a fault each. */
 export function parseRequest<S extends z.ZodType>(
@@ -60,5 +60,9 @@ function describeNumber(issue: z.core.$ZodRawIssue, query: unknown): string | un
   const name = String(issue.path?.[0]);
   const sent = Object.entries(query ?? {}).find(([known]) => known === name)?.[1];
   const expected = issue.expected === "int" ? "a whole number" : "a number";
-  return `Expected ${expected}, not ${JSON.stringify(sent)}`;
+  return `Expected ${expected}, not ${shortened(JSON.stringify(sent))}`;
+}
+
+function shortened(text: string): string {
+  return text.length > FAULT_CHARS_MAX ? `${text.slice(0, FAULT_CHARS_MAX)}…` : text;
 }

@@ -1,5 +1,9 @@
 import { expect } from "chai";
-import { JSON_BODY_BYTES_MAX, TOKENS_PER_ACCOUNT_MAX } from "../../schemas/limits.ts";
+import {
+  FAULT_CHARS_MAX,
+  JSON_BODY_BYTES_MAX,
+  TOKENS_PER_ACCOUNT_MAX,
+} from "../../schemas/limits.ts";
 import { ALL_PERMISSIONS, PERMISSIONS } from "../../schemas/permissions.ts";
 import {
   giveToken,
@@ -204,6 +208,15 @@ describe("routes of tokens", () => {
       const { json } = await gateway.ask(`${tokens}?${query}`);
       expect(json?.errors[0]?.message).to.contain(message);
     }
+  });
+
+  it("listTokens() says what was sent up to the limit, and no more of it", async () => {
+    const sentBack = async (chars: number) =>
+      (await gateway.ask(`${tokens}?page=${"a".repeat(chars)}`)).json?.errors[0]?.message;
+    // With its two quotes.
+    const longest = FAULT_CHARS_MAX - 2;
+    expect(await sentBack(longest)).to.match(/not "a{254}"$/);
+    expect(await sentBack(longest + 1)).to.match(/not "a{255}…$/);
   });
 
   it("listPermissionGroups() says that it takes no query", async () => {
