@@ -1,4 +1,4 @@
-import { copyFile, mkdir, mkdtemp, readdir, rm } from "node:fs/promises";
+import { copyFile, mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
@@ -7,7 +7,16 @@ import { runCommand } from "./testing/command-line.ts";
 const SETUP = join(import.meta.dirname, "setup");
 
 describe("setup", function () {
-  this.timeout(30_000);
+  this.timeout(60_000);
+  let folder: string;
+  let copy: string;
+  beforeEach(async () => {
+    folder = await mkdtemp(join(tmpdir(), "trunkline setup "));
+    copy = join(folder, "scripts/setup");
+    await mkdir(join(folder, "scripts"));
+    await copyFile(SETUP, copy);
+  });
+  afterEach(() => rm(folder, { recursive: true }));
 
   it("prints nothing where nothing is missing", async () => {
     const { code, stdout, stderr } = await runCommand(SETUP, []);
@@ -15,17 +24,12 @@ describe("setup", function () {
   });
 
   it("refuses a TRUNKLINE_CHROMIUM that is not there before it downloads anything", async () => {
-    const folder = await mkdtemp(join(tmpdir(), "trunkline setup "));
-    const copy = join(folder, "scripts/setup");
-    await mkdir(join(folder, "scripts"));
-    await copyFile(SETUP, copy);
     const { code, stderr } = await runCommand(copy, [], { TRUNKLINE_CHROMIUM: "/nope" });
     expect(stderr).to.equal(
       'setup: TRUNKLINE_CHROMIUM: expected the path of a Chromium, found "/nope"\n',
     );
     expect(code).to.equal(1);
     expect(await readdir(folder)).to.deep.equal(["scripts"]);
-    await rm(folder, { recursive: true });
   });
 
   it("refuses a TRUNKLINE_CHROMIUM that is another program", async () => {
@@ -34,5 +38,32 @@ describe("setup", function () {
       'setup: TRUNKLINE_CHROMIUM: expected the path of a Chromium, found "/bin/ls", which is none\n',
     );
     expect(code).to.equal(1);
+  });
+
+  it("shows what npm fails at, not that a package asks for a newer Node", async () => {
+    const packed = join(folder, "newer-1.0.0.tgz");
+    const newer = { name: "newer", version: "1.0.0", engines: { node: ">=999" } };
+    const own = { name: "own", version: "1.0.0", dependencies: { newer: `file:${packed}` } };
+    await mkdir(join(folder, "newer"));
+    await writeFile(join(folder, "newer/package.json"), JSON.stringify(newer));
+    await writeFile(join(folder, "package.json"), JSON.stringify(own));
+    const cache = { npm_config_cache: join(folder, "cache") };
+    const npm = (...parameters: string[]) => runCommand("npm", parameters, cache);
+    await npm("pack", join(folder, "newer"), "--pack-destination", folder);
+    const locked = await npm("install", "--prefix", folder, "--package-lock-only");
+    expect(locked.stderr).to.include("EBADENGINE");
+    // A browser that is none ends the set-up once npm is done.
+    const environment = { ...cache, TRUNKLINE_CHROMIUM: "/bin/ls" };
+    const good = await runCommand(copy, [], environment);
+    expect(await readdir(join(folder, "node_modules"))).to.include("newer");
+    expect(good.stderr)
+      .to.include("npm ci")
+      .and.not.match(/EBADENGINE|npm ci failed/);
+    await Promise.all([packed, join(folder, "cache")].map((path) => rm(path, { recursive: true })));
+    await rm(join(folder, "node_modules"), { recursive: true });
+    const bad = await runCommand(copy, [], environment);
+    expect(bad.stderr)
+      .to.match(/npm error code ENOENT/)
+      .and.include("npm ci failed");
   });
 });
