@@ -4,6 +4,7 @@ import { ERRORS, type ErrorCode } from "../schemas/errors.ts";
 import { Failure, successOf } from "../schemas/http/envelope.ts";
 import { PERMISSIONS } from "../schemas/permissions.ts";
 import { failure } from "./envelope.ts";
+import { unknownField } from "./parse-request.ts";
 import { type Route, refusalsOf } from "./route.ts";
 
 type Json = Record<string, unknown>;
@@ -132,7 +133,7 @@ function refusalAnswers(route: Route): Json {
       content: {
         "application/json": {
           schema: { $ref: "#/components/schemas/Failure" },
-          example: failureExample(names),
+          example: failureExample(route, names),
         },
       },
     },
@@ -141,12 +142,13 @@ function refusalAnswers(route: Route): Json {
 }
 
 /** Of each status the first of its refusals; a wrong request has a pointer besides. */
-function failureExample([name]: readonly ErrorCode[]): Json {
+function failureExample(route: Route, [name]: readonly ErrorCode[]): Json {
   if (name === undefined) throw new Error("Cannot document answer: it has no refusal");
   const { code, meaning } = ERRORS[name];
   if (name !== "invalid_request") return failure([{ code, message: meaning }]);
   const pointer = "/query/colour";
-  const message = `Cannot accept ${pointer}: Unknown field, expected no query`;
+  const known = parametersOf(route.query, "query").map((parameter) => String(parameter.name));
+  const message = `Cannot accept ${pointer}: ${unknownField(known)}`;
   return failure([{ code, message, source: { pointer } }]);
 }
 

@@ -39,10 +39,7 @@ function pointerTo(path: readonly PropertyKey[]): string {
 /** Says what would be valid where zod itself only says what is wrong. */
 function describe(issue: z.core.$ZodRawIssue): string | undefined {
   if (issue.code === "unrecognized_keys" && issue.inst instanceof z.ZodObject) {
-    const names = Object.keys(issue.inst.shape);
-    // Bodies and paths that are read have fields: only a query can be expected to be none.
-    if (names.length === 0) return "Unknown field, expected no query";
-    return `Unknown field, expected one of ${names.join(", ")}`;
+    return unknownField(Object.keys(issue.inst.shape));
   }
   if (issue.code === "invalid_type" && issue.input === undefined) {
     return `Missing, expected ${issue.expected}`;
@@ -52,6 +49,13 @@ function describe(issue: z.core.$ZodRawIssue): string | undefined {
     if (options.length > 0) return [...new Set(options)].join("; or: ");
   }
   return undefined;
+}
+
+/** What is said of a field that is none of these. */
+export function unknownField(known: readonly string[]): string {
+  // Bodies and paths that are read have fields: only a query can be expected to be none.
+  const expected = known.length === 0 ? "no query" : `one of ${known.join(", ")}`;
+  return `Unknown field, expected ${expected}`;
 }
 
 /** A query holds text, which is no number any more by the time zod refuses it. */
