@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { CRAWL_PATTERN_CHARS_MAX, CRAWL_PATTERNS_MAX } from "../../schemas/limits.ts";
+import { CRAWL_PATTERN_CHARS_MAX, CRAWL_PATTERNS_MAX } from "../../schemas/crawl-limits.ts";
 import { crawlScope, type ScopeOptions } from "./crawl-scope.ts";
 
 const START = "https://www.example.co.uk/start";

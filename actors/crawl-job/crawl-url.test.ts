@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { CRAWL_URL_CHARS_MAX } from "../../schemas/limits.ts";
+import { CRAWL_URL_CHARS_MAX } from "../../schemas/crawl-limits.ts";
 import {
   CONFORMANCE_NOTE,
   conformanceFile,

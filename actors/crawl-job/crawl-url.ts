@@ -1,5 +1,5 @@
 /** Addresses as a crawl keeps them, and the key under which two of them are the same page. */
-import { CRAWL_URL_CHARS_MAX } from "../../schemas/limits.ts";
+import { CRAWL_URL_CHARS_MAX } from "../../schemas/crawl-limits.ts";
 
 export type CrawlUrl = { valid: true; url: string } | { valid: false; reason: string };
 

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { CRAWL_PATTERN_CHARS_MAX, CRAWL_URL_CHARS_MAX } from "../../schemas/limits.ts";
+import { CRAWL_PATTERN_CHARS_MAX, CRAWL_URL_CHARS_MAX } from "../../schemas/crawl-limits.ts";
 import { SeededRandom } from "../../scripts/testing/seeded-random.ts";
 import { urlPattern } from "./url-pattern.ts";
 import { wildcardMatcher } from "./wildcard-matcher.ts";

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { CHARSET_PRESCAN_BYTES } from "../../schemas/limits.ts";
+import { CHARSET_PRESCAN_BYTES } from "../../schemas/crawl-limits.ts";
 import { decodeBody } from "./decode-body.ts";
 
 describe("decodeBody", () => {

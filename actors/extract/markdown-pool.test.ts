@@ -1,6 +1,6 @@
 import { expect } from "chai";
+import { MARKDOWN_QUEUE_MAX } from "../../schemas/crawl-limits.ts";
 import { ActorError } from "../../schemas/errors.ts";
-import { MARKDOWN_QUEUE_MAX } from "../../schemas/limits.ts";
 import { MarkdownPool, type MarkdownPoolOptions } from "./markdown-pool.ts";
 
 const baseUrl = "https://a.example/";

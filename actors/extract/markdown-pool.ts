@@ -1,11 +1,11 @@
 /** Makes Markdown on threads of its own, so that no page can hold up its process, fill its memory or take for ever. */
 import { Worker } from "node:worker_threads";
-import { ActorError } from "../../schemas/errors.ts";
 import {
   MARKDOWN_HEAP_MIB_MAX,
   MARKDOWN_QUEUE_MAX,
   MARKDOWN_TIMEOUT_MS,
-} from "../../schemas/limits.ts";
+} from "../../schemas/crawl-limits.ts";
+import { ActorError } from "../../schemas/errors.ts";
 import type { MarkdownPage } from "./markdown.ts";
 import type { MarkdownOutcome } from "./markdown-thread.ts";
 

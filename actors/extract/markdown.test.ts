@@ -3,7 +3,7 @@ import { expect } from "chai";
 import { HtmlRenderer, Parser as MarkdownParser } from "commonmark";
 import { Parser } from "htmlparser2";
 import { z } from "zod";
-import { MARKDOWN_HTML_CHARS_MAX } from "../../schemas/limits.ts";
+import { MARKDOWN_HTML_CHARS_MAX } from "../../schemas/crawl-limits.ts";
 import { markdown } from "./markdown.ts";
 
 const examples = z

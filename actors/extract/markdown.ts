@@ -1,6 +1,6 @@
 /** Makes Markdown of a page's HTML. It runs as long as the page makes it: call it through MarkdownPool. */
 import { type ElementNode, htmlToMarkdown } from "@mdream/js";
-import { MARKDOWN_HTML_CHARS_MAX } from "../../schemas/limits.ts";
+import { MARKDOWN_HTML_CHARS_MAX } from "../../schemas/crawl-limits.ts";
 import { codeLanguage } from "./code-language.ts";
 
 export interface MarkdownPage {

@@ -1,5 +1,9 @@
 import { expect } from "chai";
-import { CRAWL_URL_CHARS_MAX, PAGE_LINKS_MAX, PAGE_TITLE_CHARS_MAX } from "../../schemas/limits.ts";
+import {
+  CRAWL_URL_CHARS_MAX,
+  PAGE_LINKS_MAX,
+  PAGE_TITLE_CHARS_MAX,
+} from "../../schemas/crawl-limits.ts";
 import { pageLinks } from "./page-links.ts";
 
 describe("pageLinks", () => {

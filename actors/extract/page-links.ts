@@ -1,6 +1,10 @@
 /** Reads from a page's HTML what a crawl follows: its title, its links, and what it says about following them. */
 import { Tokenizer, type TokenizerCallbacks } from "htmlparser2";
-import { CRAWL_URL_CHARS_MAX, PAGE_LINKS_MAX, PAGE_TITLE_CHARS_MAX } from "../../schemas/limits.ts";
+import {
+  CRAWL_URL_CHARS_MAX,
+  PAGE_LINKS_MAX,
+  PAGE_TITLE_CHARS_MAX,
+} from "../../schemas/crawl-limits.ts";
 
 export interface PageLinks {
   title?: string;

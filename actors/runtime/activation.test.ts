@@ -20,6 +20,7 @@ function startCounter() {
       restart: () => {},
     },
     { definition: counterActor, address: "counter.a", key: "a", shard: 0 },
+    { careful: false },
   );
   activation.start(decodeActor(counterActor, undefined, new Map()));
   const call = (message: string, input: object) => {

@@ -9,15 +9,23 @@ import {
   MAIL_RETRY_MS_MAX,
   MAIL_TRIES_MAX,
   MAILBOX_MAX,
+  REPLY_KEPT_BYTES_MAX,
 } from "../../schemas/limits.ts";
 import { type Change, emptyChange, isFull, mergeChanges, recordEffects } from "./change.ts";
 import type { Clock } from "./clock.ts";
 import type { AnyActorDefinition } from "./define-actor.ts";
-import type { Answer, Delivery, IncomingCall } from "./incoming.ts";
+import type { Answer, Delivery, IncomingCall, Waiting } from "./incoming.ts";
 import { refusalOf } from "./refusal.ts";
 import { RowsView } from "./rows-view.ts";
 import { runMessage } from "./run-message.ts";
-import { applyEffects, deepFreeze, encodeActor, type LoadedActor } from "./stored-actor.ts";
+import {
+  applyEffects,
+  deepFreeze,
+  encodeActor,
+  encodeState,
+  isObsolete,
+  type LoadedActor,
+} from "./stored-actor.ts";
 import { inSpan } from "./trace.ts";
 
 /** What an activation needs of its host. */
@@ -31,7 +39,7 @@ export interface ActivationHost {
   /** Keeps a delivery that cannot be handled for an operator. Resolves when that is durable. */
   bury(activation: Activation, delivery: Delivery, error: Error): Promise<void>;
   /** The activation has ended; what waited for it goes to the next one. */
-  restart(activation: Activation, deliveries: Delivery[], calls: IncomingCall[]): void;
+  restart(activation: Activation, waiting: Waiting): void;
 }
 
 export class Activation {
@@ -47,8 +55,8 @@ export class Activation {
   #mailbox: IncomingCall[] = [];
   readonly #deliveries: Delivery[] = [];
   #delivering = false;
-  /** The delivery that has the open or the present commit for itself. */
-  #isolated: Delivery | undefined;
+  /** Each message's state is measured before it is taken. */
+  readonly #careful: boolean;
   /** A handler found something wrong: when what others did before is committed, the state is read anew. */
   #broken = false;
   /** What happened since the last commit was taken, and what that commit holds. */
@@ -59,8 +67,10 @@ export class Activation {
   constructor(
     host: ActivationHost,
     identity: { definition: AnyActorDefinition; address: string; key: string; shard: number },
+    { careful }: { careful: boolean },
   ) {
     this.#host = host;
+    this.#careful = careful;
     this.definition = identity.definition;
     this.address = identity.address;
     this.key = identity.key;
@@ -106,7 +116,7 @@ export class Activation {
       call.respond({ dropped: true });
     } else {
       const answer = this.#earlierAnswer(this.#actor, call) ?? this.#runCall(this.#actor, call);
-      this.#answer(call.respond, answer);
+      this.#answer(call, answer);
     }
   }
 
@@ -133,46 +143,48 @@ export class Activation {
     return this.#committing;
   }
 
-  /** The actor's value as it is in memory: what a commit stores. */
+  /** The actor's value as it is in memory: what a commit stores. Throws what `encodeActor` throws. */
   encode(): string {
     if (!this.#actor) throw new Error(`Cannot encode ${this.address}: it is not loaded`);
-    return encodeActor(this.#actor);
+    return encodeActor(this.address, this.#actor);
   }
 
   /** The commit is durable: answers go out. */
   committed(): void {
     const change = this.#committing;
     this.#committing = undefined;
-    for (const { respond, answer } of change?.waiting ?? []) respond(answer);
-    for (const { respond, answer } of change?.late ?? []) {
-      this.#host.answerRead(this, respond, answer);
+    for (const { call, answer } of change?.waiting ?? []) call.respond(answer);
+    for (const { call, answer } of change?.late ?? []) {
+      this.#host.answerRead(this, call.respond, answer);
     }
     for (const delivery of change?.delivered ?? []) delivery.done();
     if (this.#open.dirty) this.#host.markDirty(this);
     else if (this.#broken) this.#startAnew();
-    else {
-      this.#isolated = undefined;
-      this.#resume();
-    }
+    else this.#resume();
   }
 
   /** The commit was surely not made and cannot be: what waited for it is refused, and the store is read again. */
   fail(error: ActorError): void {
     if (this.#ended) return;
-    const { waiting, delivered } = this.#unfinished();
-    this.#ended = true;
-    for (const { respond } of waiting) respond({ refusal: error });
-    // A store that takes nothing says nothing about the delivery.
-    const refused = this.#isolated && error.code !== "unavailable" ? { refused: error } : {};
-    const again = delivered.map((delivery) => ({ ...delivery, ...refused, alone: true }));
-    this.#host.restart(this, [...again, ...this.#deliveries], []);
+    const { calls, deliveries } = this.#leave();
+    for (const call of calls) call.respond({ refusal: error });
+    this.#host.restart(this, { deliveries, calls: [], careful: this.#careful });
+  }
+
+  /**
+   * Its value cannot be stored, and nobody knows by whose doing: all messages run again in an activation that measures the
+   * state after each, so that only the one at fault is refused. False where that has been done already.
+   */
+  doubt(): boolean {
+    if (this.#careful) return false;
+    if (!this.#ended) this.#host.restart(this, { ...this.#leave(), careful: true });
+    return true;
   }
 
   /** This host does not own the shard any more, or cannot know: callers ask again, mail is read by the next owner. */
   end(): void {
-    const { waiting } = this.#unfinished();
-    this.#ended = true;
-    for (const { respond } of waiting) respond({ misdirected: true });
+    const { calls } = this.#leave();
+    for (const call of calls) call.respond({ misdirected: true });
   }
 
   /** The state could not be read, as callers are told. Returns the first delivery that waits for it all the same. */
@@ -191,10 +203,7 @@ export class Activation {
   /** Nothing is uncommitted: the next activation takes the calls and deliveries that wait. */
   #startAnew(): void {
     if (this.#ended) return;
-    const calls = this.#mailbox;
-    this.#mailbox = [];
-    this.end();
-    this.#host.restart(this, this.#deliveries, calls);
+    this.#host.restart(this, { ...this.#leave(), careful: this.#careful });
   }
 
   #resume(): void {
@@ -205,21 +214,23 @@ export class Activation {
     this.#deliver();
   }
 
-  #unfinished() {
-    const committing = this.#committing ?? emptyChange();
-    const { waiting, late, delivered } = mergeChanges(committing, this.#open);
-    for (const { respond } of this.#mailbox) {
-      waiting.push({ respond, answer: { misdirected: true } });
-    }
+  /** Ends it; what has not been answered and delivered comes back, in its order. */
+  #leave(): Pick<Waiting, "calls" | "deliveries"> {
+    const { waiting, late, delivered } = mergeChanges(
+      this.#committing ?? emptyChange(),
+      this.#open,
+    );
+    const calls = [...[...waiting, ...late].map(({ call }) => call), ...this.#mailbox];
+    this.#ended = true;
     this.#committing = undefined;
     this.#open = emptyChange();
     this.#mailbox = [];
-    return { waiting: [...waiting, ...late], delivered };
+    return { calls, deliveries: [...delivered, ...this.#deliveries] };
   }
 
-  /** True while nothing may run: the open change is full, or one delivery's alone, or of a state in doubt. */
+  /** True while nothing may run: the open change is full, or the state is in doubt. */
   get #isHeld(): boolean {
-    return isFull(this.#open) || this.#isolated !== undefined || this.#broken;
+    return isFull(this.#open) || this.#broken;
   }
 
   get #waitingCalls(): number {
@@ -269,6 +280,10 @@ export class Activation {
     });
     const changed = state !== actor.state || effects !== undefined || due !== undefined;
     if (!changed) return { reply, changed };
+    if (Buffer.byteLength(reply) > REPLY_KEPT_BYTES_MAX) {
+      throw new Error(`Cannot keep the reply to ${message}: past ${REPLY_KEPT_BYTES_MAX} bytes`);
+    }
+    if (this.#careful) encodeState(this.address, state);
     actor.state = deepFreeze(state);
     if (due) actor.reminders.delete(due.reminder);
     if (effects) {
@@ -288,15 +303,12 @@ export class Activation {
     while (this.#actor && !this.#ended && !this.#isHeld) {
       const [delivery] = this.#deliveries;
       if (!delivery) return;
-      if (this.#isObsolete(this.#actor, delivery)) {
+      if (isObsolete(this.#actor, delivery)) {
         this.#deliveries.shift();
         this.#settle(delivery);
         continue;
       }
-      // It goes on after the commit.
-      if (delivery.alone && (this.#open.dirty || this.#committing)) return;
       try {
-        if (delivery.refused) throw delivery.refused;
         const due = delivery.dueAt === undefined ? undefined : { reminder: delivery.message };
         const actor = this.#actor;
         inSpan(this.#spanName(delivery), delivery.trace, () =>
@@ -309,7 +321,6 @@ export class Activation {
         return;
       }
       this.#deliveries.shift();
-      if (delivery.alone) this.#isolated = delivery;
       this.#finish(this.#actor, delivery);
     }
   }
@@ -319,12 +330,6 @@ export class Activation {
     if (this.#open.dirty) this.#open.delivered.push(delivery);
     else if (this.#committing) this.#committing.delivered.push(delivery);
     else delivery.done();
-  }
-
-  /** Mail that had its effect before, or a reminder that was taken back or set anew after it fired. */
-  #isObsolete(actor: LoadedActor, { sequence, dueAt, message }: Delivery): boolean {
-    if (dueAt !== undefined) return actor.reminders.get(message) !== dueAt;
-    return sequence !== undefined && sequence <= actor.mail;
   }
 
   /** Records with the state that the delivery had its effect, even when that was none. */
@@ -369,17 +374,16 @@ export class Activation {
     return new ActorError("internal_error", `Cannot handle ${message}: see the log`);
   }
 
-  #answer(respond: IncomingCall["respond"], answer: Answer): void {
-    if (this.#open.dirty) this.#open.waiting.push({ respond, answer });
-    else if (this.#committing) this.#committing.late.push({ respond, answer });
-    else this.#host.answerRead(this, respond, answer);
+  #answer(call: IncomingCall, answer: Answer): void {
+    if (this.#open.dirty) this.#open.waiting.push({ call, answer });
+    else if (this.#committing) this.#committing.late.push({ call, answer });
+    else this.#host.answerRead(this, call.respond, answer);
   }
 
   #markDirty(): void {
     if (!this.definition.durable) {
       for (const delivery of this.#open.delivered) delivery.done();
       this.#open = emptyChange();
-      this.#isolated = undefined;
       return;
     }
     if (this.#open.dirty) return;

@@ -18,7 +18,7 @@ import { Activation, type ActivationHost } from "./activation.ts";
 import type { Clock } from "./clock.ts";
 import type { AnyActorDefinition } from "./define-actor.ts";
 import { InFlight } from "./in-flight.ts";
-import type { Delivery } from "./incoming.ts";
+import type { Delivery, Waiting } from "./incoming.ts";
 import type { Shard } from "./shard.ts";
 import { decodeActor, type LoadedActor } from "./stored-actor.ts";
 
@@ -98,7 +98,12 @@ export class Activations {
     }
   }
 
-  #activate(shard: Shard, definition: AnyActorDefinition, key: string, pauseMs = 0): Activation {
+  #activate(
+    shard: Shard,
+    definition: AnyActorDefinition,
+    key: string,
+    { pauseMs, careful } = { pauseMs: 0, careful: false },
+  ): Activation {
     const address = addressOf(definition.contract.kind, key);
     const { markDirty, answerRead, bury } = this.#parts;
     const activation = new Activation(
@@ -108,9 +113,10 @@ export class Activations {
         markDirty,
         answerRead: (...answer) => answerRead(shard, ...answer),
         bury: (_, delivery, error) => bury(address, delivery, error),
-        restart: (...ended) => this.#restart(shard, ...ended),
+        restart: (ended, waiting) => this.#restart(shard, ended, waiting),
       },
       { definition, address, key, shard: shard.number },
+      { careful },
     );
     this.#shards.add(shard);
     shard.activations.set(address, activation);
@@ -162,12 +168,12 @@ export class Activations {
   }
 
   /** A successor takes what is to be delivered, in the same order, and deliveries after a pause: what failed at once may do so again. */
-  #restart(shard: Shard, ...[ended, deliveries, calls]: Parameters<ActivationHost["restart"]>) {
+  #restart(shard: Shard, ended: Activation, { deliveries, calls, careful }: Waiting): void {
     this.#forget(shard, ended);
     if (shard.status === "gone") for (const call of calls) call.respond({ misdirected: true });
-    else if (deliveries.length + calls.length > 0) {
+    else if (careful || deliveries.length + calls.length > 0) {
       const pauseMs = deliveries.length > 0 ? MAIL_RETRY_MS : 0;
-      const next = this.#activate(shard, ended.definition, ended.key, pauseMs);
+      const next = this.#activate(shard, ended.definition, ended.key, { pauseMs, careful });
       for (const delivery of deliveries) next.deliver(delivery);
       for (const call of calls) next.call(call);
     }

@@ -10,7 +10,7 @@ import type { Unsent } from "./outbox.ts";
 import type { Effects } from "./transition.ts";
 
 export interface WaitingAnswer {
-  respond: IncomingCall["respond"];
+  call: IncomingCall;
   answer: Answer;
 }
 

@@ -6,7 +6,6 @@ import {
   BATCH_MESSAGES_MAX,
   GATHER_MS_MAX,
   SINGLE_PUTS_MAX,
-  STATE_BYTES_MAX,
 } from "../../schemas/limits.ts";
 import type { Activation } from "./activation.ts";
 import { OutcomeUnknown, type Write, WriteRefused, writeAtomically } from "./atomic-batch.ts";
@@ -148,11 +147,6 @@ export class GroupCommit {
     const { address } = activation;
     const value = this.#encode(activation);
     if (value === undefined) return undefined;
-    if (Buffer.byteLength(value) > STATE_BYTES_MAX) {
-      const message = `Cannot change ${address}: its state would be past ${STATE_BYTES_MAX} bytes`;
-      activation.fail(new ActorError("limit_reached", message));
-      return undefined;
-    }
     const writes: Write[] = [];
     for (const [row, text] of change.rows) {
       const subject = subjects.row(address, row);
@@ -169,12 +163,13 @@ export class GroupCommit {
     return writes;
   }
 
-  /** Fails the activation when its state is nothing JSON can carry: a fault of its handlers, which must not stop others. */
+  /** Undefined where the state is too large, or nothing JSON can carry: one message's doing, which must not stop others. */
   #encode(activation: Activation): string | undefined {
     const { definition, key, address } = activation;
     try {
       return activation.encode();
     } catch (error) {
+      if (activation.doubt()) return undefined;
       this.#logger.error({ err: error, kind: definition.contract.kind, key }, "state not encoded");
       activation.fail(new ActorError("internal_error", `Cannot change ${address}: see the log`));
       return undefined;

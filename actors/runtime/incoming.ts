@@ -29,9 +29,12 @@ export interface Delivery {
   dueAt?: number;
   trace?: TraceCarrier | undefined;
   tries: number;
-  /** A commit that held it failed, with others in it or not: it shall have a commit of its own. */
-  alone?: boolean;
-  /** Why that commit failed too: the delivery is given up. */
-  refused?: ActorError;
   done(): void;
+}
+
+/** What an activation that ended leaves to the next. `careful`: see `Activation.doubt`. */
+export interface Waiting {
+  deliveries: Delivery[];
+  calls: IncomingCall[];
+  careful: boolean;
 }

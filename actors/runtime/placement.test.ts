@@ -3,6 +3,7 @@ import { SHARDS } from "../../schemas/limits.ts";
 import { startWorld } from "../../scripts/testing/actor-world.ts";
 import { counter, counterActor } from "../../scripts/testing/counter.ts";
 import { until } from "../../scripts/testing/until.ts";
+import { readShardOwners } from "./shard-owners.ts";
 
 describe("Placement", () => {
   it("start() of several hosts at once: each sees all of them and every shard has one owner", async () => {
@@ -31,5 +32,30 @@ describe("Placement", () => {
     await world.bus.jetstream.jetstream().publish(key, epoch);
     await until("the shard is dropped", () => placement.openShards < SHARDS);
     await until("and taken again", () => placement.openShards === SHARDS, 5_000);
+  });
+
+  it("gives back what is its own by name alone and another's by preference", async () => {
+    await using world = await startWorld({ definitions: [counterActor] });
+    const hosts = await Promise.all([world.host({ name: "a" }), world.host({ name: "b" })]);
+    const complete = () => {
+      const open = hosts.reduce((sum, { placement }) => sum + placement.openShards, 0);
+      return open === SHARDS && hosts.every(({ placement }) => placement.isComplete);
+    };
+    await until("both are at rest", complete);
+    const [{ placement }] = hosts;
+    const before = placement.openShards;
+    // As after a hand-over whose last write was lost with the connection.
+    const jetstream = world.bus.jetstream.jetstream();
+    const epoch = JSON.stringify({ host: placement.hostId });
+    for (let shard = 0; shard < SHARDS; shard++) {
+      await jetstream.publish(world.subjects.epoch(shard), epoch);
+    }
+    const owned = async () => {
+      const { hosts: owners } = await readShardOwners(world.bus);
+      return owners.find(({ id }) => id === placement.hostId)?.shards.length;
+    };
+    await until("the rest is given back", async () => (await owned()) === before, 5_000);
+    await until("both are at rest again", complete, 5_000);
+    expect(placement.openShards).to.equal(before);
   });
 });

@@ -226,7 +226,8 @@ export class Placement {
       const free = owner === undefined || !this.#hosts.has(owner) || owner === this.#lease.id;
       if (preferred === this.#lease.id) {
         if (free && !this.#open.has(shard)) this.#move(shard, this.#take(shard));
-      } else if (preferred !== undefined && this.#open.has(shard)) {
+      } else if (preferred !== undefined && (this.#open.has(shard) || owner === this.#lease.id)) {
+        // Also one that is ours by name alone, since giving it back failed half-way: nobody else may take it.
         this.#move(shard, this.#giveBack(shard));
       }
     }
@@ -263,7 +264,7 @@ export class Placement {
 
   async #giveBack(shard: number): Promise<boolean> {
     try {
-      const epoch = this.#open.get(shard);
+      const epoch = this.#open.get(shard) ?? this.#epochs.get(shard)?.sequence;
       await this.#host.handOver(shard);
       this.#open.delete(shard);
       if (epoch !== undefined) await this.#writeEpoch(shard, null, epoch);

@@ -7,6 +7,7 @@ import { z } from "zod";
 import type { ActorError } from "../../schemas/errors.ts";
 import {
   EFFECTLESS_CLIENTS_MAX,
+  REPLIES_BYTES_MAX,
   REPLIES_KEPT_MS,
   REPLIES_PER_CLIENT_MAX,
 } from "../../schemas/limits.ts";
@@ -36,6 +37,8 @@ export type Effectless = { reply: string } | { refusal: ActorError };
 
 export class RememberedReplies {
   readonly #clients = new Map<string, ClientReplies>();
+  /** Of all kept replies. */
+  #bytes = 0;
   /**
    * Answers of calls without effect, in memory alone. A second copy of such a call may run long after its caller was
    * answered, and then have one: a host that stood still has both copies in its buffer.
@@ -48,6 +51,7 @@ export class RememberedReplies {
         ([number, reply]) => [Number(number), JSON.stringify(reply)] as const,
       );
       this.#clients.set(client, { settled, lastAt, replies: new Map(texts) });
+      for (const [, text] of texts) this.#bytes += Buffer.byteLength(text);
     }
   }
 
@@ -73,12 +77,13 @@ export class RememberedReplies {
     if (known.answers.size < REPLIES_PER_CLIENT_MAX) known.answers.set(id.number, answer);
   }
 
-  /** True when the client leaves more calls unsettled than are kept for it. */
+  /** True when the client leaves more calls unsettled than are kept for it, or all of them together more bytes. */
   isFull(id: CallId): boolean {
     const known = this.#clients.get(id.client);
-    if (!known || known.replies.size < REPLIES_PER_CLIENT_MAX) return false;
-    this.#settle(known, id.settled);
-    return known.replies.size >= REPLIES_PER_CLIENT_MAX;
+    const full = () =>
+      this.#bytes >= REPLIES_BYTES_MAX || (known?.replies.size ?? 0) >= REPLIES_PER_CLIENT_MAX;
+    if (known && full()) this.#settle(known, id.settled);
+    return full();
   }
 
   remember(id: CallId, reply: string, now: number): void {
@@ -91,6 +96,7 @@ export class RememberedReplies {
     known.lastAt = Math.max(known.lastAt, now);
     this.#settle(known, id.settled);
     known.replies.set(id.number, reply);
+    this.#bytes += Buffer.byteLength(reply);
   }
 
   /** JSON text of StoredReplies; the replies are JSON text already and are not built twice. */
@@ -109,21 +115,27 @@ export class RememberedReplies {
   #settle(known: ClientReplies, settled: number): void {
     if (settled <= known.settled) return;
     known.settled = settled;
-    forgetBelow(known.replies, settled);
+    for (const reply of forgetBelow(known.replies, settled))
+      this.#bytes -= Buffer.byteLength(reply);
   }
 
   // A client that is gone settles nothing more; by then its last call is past every deadline.
   #forgetClientsGoneBefore(time: number): void {
-    for (const [client, { lastAt }] of this.#clients) {
-      if (lastAt < time) this.#clients.delete(client);
+    for (const [client, { lastAt, replies }] of this.#clients) {
+      if (lastAt >= time) continue;
+      this.#clients.delete(client);
+      for (const reply of replies.values()) this.#bytes -= Buffer.byteLength(reply);
     }
   }
 }
 
 /** Numbers grow, so the settled ones come first; the few behind one that overtook them go with it. */
-function forgetBelow(answers: Map<number, unknown>, settled: number): void {
-  for (const number of answers.keys()) {
+function forgetBelow<T>(answers: Map<number, T>, settled: number): T[] {
+  const forgotten: T[] = [];
+  for (const [number, answer] of answers) {
     if (number >= settled) break;
     answers.delete(number);
+    forgotten.push(answer);
   }
+  return forgotten;
 }

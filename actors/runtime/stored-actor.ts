@@ -1,6 +1,9 @@
 /** What the store holds of an actor: one JSON value an operator can read, and rows beside it. */
 import { z } from "zod";
+import { ActorError } from "../../schemas/errors.ts";
+import { STATE_BYTES_MAX } from "../../schemas/limits.ts";
 import type { AnyActorDefinition } from "./define-actor.ts";
+import type { Delivery } from "./incoming.ts";
 import { RememberedReplies, StoredReplies } from "./remembered-replies.ts";
 import type { Effects } from "./transition.ts";
 
@@ -20,9 +23,19 @@ export interface LoadedActor {
   rows: Map<string, unknown>;
 }
 
-export function encodeActor(actor: Omit<LoadedActor, "rows">): string {
+/** Throws what `encodeState` throws. */
+export function encodeActor(address: string, actor: Omit<LoadedActor, "rows">): string {
+  const state = encodeState(address, actor.state);
   const reminders = JSON.stringify(Object.fromEntries(actor.reminders));
-  return `{"state":${JSON.stringify(actor.state)},"mail":${actor.mail},"reminders":${reminders},"replies":${actor.replies.toText()}}`;
+  return `{"state":${state},"mail":${actor.mail},"reminders":${reminders},"replies":${actor.replies.toText()}}`;
+}
+
+/** Throws ActorError for a state past STATE_BYTES_MAX, and TypeError for one that JSON cannot carry. */
+export function encodeState(address: string, state: unknown): string {
+  const text = JSON.stringify(state);
+  if (Buffer.byteLength(text) <= STATE_BYTES_MAX) return text;
+  const message = `Cannot change ${address}: its state would be past ${STATE_BYTES_MAX} bytes`;
+  throw new ActorError("limit_reached", message);
 }
 
 /** Throws ZodError or SyntaxError when the stored bytes are not of this kind: a fault of ours. */
@@ -57,6 +70,12 @@ export function applyEffects(actor: LoadedActor, { rows, remind }: Effects): voi
     if (at === null) actor.reminders.delete(message);
     else actor.reminders.set(message, at);
   }
+}
+
+/** True for mail that had its effect before, and a reminder that was taken back or set anew after it fired. */
+export function isObsolete(actor: LoadedActor, { sequence, dueAt, message }: Delivery): boolean {
+  if (dueAt !== undefined) return actor.reminders.get(message) !== dueAt;
+  return sequence !== undefined && sequence <= actor.mail;
 }
 
 /** Freezes what is new of a value; what is frozen already was frozen through and through, so it is not walked again. */

@@ -6,7 +6,7 @@ import {
   TURN_OVERDUE_MS,
   TURN_REQUESTS_MAX,
   TURNS_AHEAD_MAX,
-} from "../../schemas/limits.ts";
+} from "../../schemas/crawl-limits.ts";
 import { SeededRandom } from "../../scripts/testing/seeded-random.ts";
 import {
   begin,

@@ -15,7 +15,7 @@ import {
   TURN_OVERDUE_MS,
   TURN_REQUESTS_MAX,
   TURNS_AHEAD_MAX,
-} from "../../schemas/limits.ts";
+} from "../../schemas/crawl-limits.ts";
 import { EpochMs } from "../../schemas/values.ts";
 
 const Turn = z.object({

@@ -1,7 +1,11 @@
 /** Reads sitemaps of every form while they arrive, within bounds, and as far as they can be read. */
 import { Readable } from "node:stream";
 import { createGunzip } from "node:zlib";
-import { SITEMAP_BYTES_MAX, SITEMAP_CHUNK_BYTES, SITEMAP_URLS_MAX } from "../../schemas/limits.ts";
+import {
+  SITEMAP_BYTES_MAX,
+  SITEMAP_CHUNK_BYTES,
+  SITEMAP_URLS_MAX,
+} from "../../schemas/crawl-limits.ts";
 import { SitemapText } from "./sitemap-text.ts";
 import { SitemapXml } from "./sitemap-xml.ts";
 

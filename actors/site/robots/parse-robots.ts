@@ -7,7 +7,7 @@ import {
   ROBOTS_KEPT_CHARS_MAX,
   ROBOTS_SITEMAPS_MAX,
   ROBOTS_WILDCARDS_MAX,
-} from "../../../schemas/limits.ts";
+} from "../../../schemas/crawl-limits.ts";
 import { readContentSignal } from "./read-content-signal.ts";
 import { type RobotsRecord, robotsRecords } from "./robots-lines.ts";
 import { robotsPatternOf } from "./robots-path.ts";

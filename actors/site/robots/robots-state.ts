@@ -1,6 +1,6 @@
 /** What a site's robots.txt says now, or what its absence means, from the outcome of fetching it. */
 import { z } from "zod";
-import { ROBOTS_KEPT_MS, ROBOTS_RETRY_MS } from "../../../schemas/limits.ts";
+import { ROBOTS_KEPT_MS, ROBOTS_RETRY_MS } from "../../../schemas/crawl-limits.ts";
 import { EpochMs } from "../../../schemas/values.ts";
 import { parseRobots, type RobotsReader } from "./parse-robots.ts";
 import { RobotsRules } from "./robots-rules.ts";

@@ -1,0 +1,60 @@
+/** Every bound of crawling that was chosen, with what it bridges. */
+
+/** Addresses that are followed: longer ones are traps or broken, and browsers' own bound was 2,083 for decades. */
+export const CRAWL_URL_CHARS_MAX = 8_192;
+/** What is read of a robots.txt; RFC 9309 asks for at least this (section 2.5). */
+export const ROBOTS_BYTES_MAX = 500 * 1024;
+/** What is read of one line: eight times the longest address browsers took. */
+export const ROBOTS_LINE_BYTES_MAX = 2_083 * 8;
+/** Characters kept of one file, rules and sitemaps: what 500 KiB of the shortest rules come to, within an actor's state. */
+export const ROBOTS_KEPT_CHARS_MAX = 700_000;
+/** Rules with a star: each costs every address of the site a walk (5,000 × 8 KiB take some 0.1 s). */
+export const ROBOTS_WILDCARDS_MAX = 5_000;
+export const ROBOTS_SITEMAPS_MAX = 1_000;
+/** A longer Crawl-delay is a slip of the pen: an hour a page lets a job of seven days fetch 168. */
+export const CRAWL_DELAY_MS_MAX = 3_600_000;
+/** A robots.txt is used for no longer (RFC 9309, section 2.4). */
+export const ROBOTS_KEPT_MS = 24 * 3_600_000;
+/** One that could not be had is tried again after this. */
+export const ROBOTS_RETRY_MS = 60_000;
+/** Redirects of a robots.txt that are followed (RFC 9309, section 2.3.1.2). */
+export const ROBOTS_REDIRECTS_MAX = 5;
+/** Characters of one include or exclude pattern, and how many of each a crawl may have. */
+export const CRAWL_PATTERN_CHARS_MAX = 1_024;
+export const CRAWL_PATTERNS_MAX = 100;
+/** Links taken from one page, the first ones: the richest of real pages have a few thousand. */
+export const PAGE_LINKS_MAX = 10_000;
+export const PAGE_TITLE_CHARS_MAX = 1_024;
+/** Bounds of one sitemap as sitemaps.org sets them, the bytes after decoding. */
+export const SITEMAP_URLS_MAX = 50_000;
+export const SITEMAP_BYTES_MAX = 50 * 1024 * 1024;
+/** Elements nested in a sitemap: real ones stay below 10, and each open one is held in memory. */
+export const SITEMAP_DEPTH_MAX = 64;
+/** Pieces in which a sitemap is read: what is found in one is handed over together. */
+export const SITEMAP_CHUNK_BYTES = 64 * 1024;
+/** Where a page may say its charset: HTML asks for the first 1,024 bytes, pages keep to it loosely. */
+export const CHARSET_PRESCAN_BYTES = 4_096;
+/** What a charset is guessed from. */
+export const CHARSET_SAMPLE_BYTES = 32 * 1024;
+/** HTML that is made into Markdown: the bytes kept of a page, each at most one character. */
+export const MARKDOWN_HTML_CHARS_MAX = 10 * 1024 * 1024;
+/** Time for one page: 2 MB of real HTML take 1 s on a busy core. */
+export const MARKDOWN_TIMEOUT_MS = 15_000;
+/** Memory of the thread: some twenty times the largest page. */
+export const MARKDOWN_HEAP_MIB_MAX = 512;
+/** Pages that wait for the thread; past it the caller is told to come back. */
+export const MARKDOWN_QUEUE_MAX = 64;
+/** Between two requests to a host, where its robots.txt does not say otherwise. */
+export const CRAWL_DELAY_MS = 500;
+/** Requests at once to a host that asks for no delay. */
+export const HOST_REQUESTS_IN_FLIGHT_MAX = 8;
+/** Requests of one turn at such a host: a message for each would cost more than the page. */
+export const TURN_REQUESTS_MAX = 64;
+/** A turn that has not begun so long after it could: its worker is busy or dead, so another one is granted beside it. */
+export const TURN_OVERDUE_MS = 1_000;
+/** Turns that wait to begin at one host. */
+export const TURNS_AHEAD_MAX = 4;
+/** A turn is forgotten after this: its pages took their longest, or its worker died. */
+export const TURN_MS_MAX = 180_000;
+/** How long before it is due a turn is granted: enough for its task to reach a worker, little for a worker to hold it. */
+export const TURN_LEAD_MS = 5_000;
