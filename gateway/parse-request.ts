@@ -1,7 +1,8 @@
 /** Parses what a client sent; the only place where a ZodError becomes a 400. */
 import { z } from "zod";
 import { ActorError } from "../schemas/errors.ts";
-import { FAULT_CHARS_MAX, FAULTS_MAX } from "../schemas/limits.ts";
+import { FAULT_TEXT_CHARS_MAX, FAULTS_MAX } from "../schemas/limits.ts";
+import { shortened } from "./shortened.ts";
 
 /** `root` says where the value stood: "" for the body, "/query", "/path". Throws `invalid_request`, a fault each. */
 export function parseRequest<S extends z.ZodType>(
@@ -14,25 +15,33 @@ export function parseRequest<S extends z.ZodType>(
       describe(issue) ?? (root === "/query" ? describeNumber(issue, value) : undefined),
   });
   if (parsed.success) return parsed.data;
-  const faults = parsed.error.issues.flatMap((issue) => faultsOf(issue, root));
   throw new ActorError("invalid_request", "Cannot accept request: see its faults", {
-    faults: faults.slice(0, FAULTS_MAX),
+    faults: firstFaults(parsed.error.issues, root),
   });
 }
 
 /** One fault an unknown field, so that each has its pointer. */
-function faultsOf(issue: z.core.$ZodIssue, root: string) {
-  const names = issue.code === "unrecognized_keys" ? issue.keys.map((key) => [key]) : [[]];
-  return names.map((name) => {
-    const pointer = root + pointerTo([...issue.path, ...name]);
-    return { pointer, message: `Cannot accept ${pointer || "body"}: ${issue.message}` };
-  });
+function firstFaults(issues: readonly z.core.$ZodIssue[], root: string) {
+  const faults: { pointer: string; message: string }[] = [];
+  for (const issue of issues) {
+    const paths =
+      issue.code === "unrecognized_keys"
+        ? issue.keys.slice(0, FAULTS_MAX).map((key) => [...issue.path, key])
+        : [issue.path];
+    for (const path of paths) {
+      if (faults.length === FAULTS_MAX) return faults;
+      const pointer = shortened(root + pointerTo(path));
+      const text = shortened(issue.message, FAULT_TEXT_CHARS_MAX);
+      faults.push({ pointer, message: `Cannot accept ${pointer || "body"}: ${text}` });
+    }
+  }
+  return faults;
 }
 
 /** RFC 6901 section 3. */
 function pointerTo(path: readonly PropertyKey[]): string {
   return path
-    .map((step) => `/${String(step).replaceAll("~", "~0").replaceAll("/", "~1")}`)
+    .map((step) => `/${shortened(String(step)).replaceAll("~", "~0").replaceAll("/", "~1")}`)
     .join("");
 }
 
@@ -65,8 +74,4 @@ function describeNumber(issue: z.core.$ZodRawIssue, query: unknown): string | un
   const sent = Object.entries(query ?? {}).find(([known]) => known === name)?.[1];
   const expected = issue.expected === "int" ? "a whole number" : "a number";
   return `Expected ${expected}, not ${shortened(JSON.stringify(sent))}`;
-}
-
-function shortened(text: string): string {
-  return text.length > FAULT_CHARS_MAX ? `${text.slice(0, FAULT_CHARS_MAX)}…` : text;
 }

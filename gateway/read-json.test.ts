@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { JSON_DEPTH_MAX } from "../schemas/limits.ts";
+import { FAULT_CHARS_MAX, JSON_DEPTH_MAX, JSON_VALUES_MAX } from "../schemas/limits.ts";
 import { refusal } from "../scripts/testing/refusal.ts";
 import { readJson } from "./read-json.ts";
 
@@ -78,6 +78,39 @@ describe("read-json", () => {
     expect(refusal(() => read(nested(1_000_000))).message).to.contain("levels of nesting");
   });
 
+  it("readJson() reads as many fields and items as the limit, and refuses one more", () => {
+    const items = (count: number) => JSON.stringify(new Array(count).fill(0));
+    const fields = (count: number) =>
+      JSON.stringify({ a: Object.fromEntries(Array.from({ length: count }, (_, i) => [i, ""])) });
+    expect(read(items(JSON_VALUES_MAX))).to.have.length(JSON_VALUES_MAX);
+    expect(read(fields(JSON_VALUES_MAX - 1))).to.have.keys("a");
+    for (const text of [items(JSON_VALUES_MAX + 1), fields(JSON_VALUES_MAX)]) {
+      const { code, message } = refusal(() => read(text));
+      expect(code).to.equal("invalid_request");
+      expect(message).to.contain(`expected at most ${JSON_VALUES_MAX} fields and array items at`);
+    }
+  });
+
+  it("readJson() takes no longer over millions of names than over one text of their size", () => {
+    const names: string[] = [];
+    for (let i = 0; i < 4_500_000; i++) names.push(`"${i.toString(36)}":0`);
+    const many = Buffer.from(`{${names.join(",")}}`);
+    const one = Buffer.from(JSON.stringify({ html: "x".repeat(many.length) }));
+    readJson(one);
+    const text = cpuMs(() => readJson(one));
+    const refused = cpuMs(() => refusal(() => readJson(many)));
+    expect(refused, `one text takes ${text} ms`).to.be.below(3 * text + 20);
+  });
+
+  it("readJson() repeats only the beginning of a long name, and finds the last of many lines", () => {
+    const name = "n".repeat(FAULT_CHARS_MAX + 1);
+    const { message } = refusal(() => read(`{"${name}":1,"${name}":2}`));
+    expect(message).to.contain("given twice").and.to.contain("…");
+    expect(message.length).to.be.below(FAULT_CHARS_MAX + 100);
+    const lines = refusal(() => read(`${"\n".repeat(1_000_000)}x`));
+    expect(lines.message).to.contain("at line 1000001, column 1 (position 1000000)");
+  });
+
   it("readJson() refuses bytes that are not UTF-8", () => {
     const bytes = Uint8Array.of(0x22, 0xff, 0x22);
     expect(refusal(() => readJson(bytes)).message).to.contain("not UTF-8");
@@ -115,6 +148,13 @@ describe("read-json", () => {
     }
   });
 });
+
+function cpuMs(run: () => unknown): number {
+  const before = process.cpuUsage();
+  run();
+  const { user, system } = process.cpuUsage(before);
+  return (user + system) / 1_000;
+}
 
 /** What came of it; a field that is given twice is where the two may differ. */
 function outcome(run: () => unknown, text = ""): unknown {

@@ -1,6 +1,7 @@
 /** Reads JSON more strictly than JSON.parse: a fault has its place, and no field is given twice. */
 import { ActorError } from "../schemas/errors.ts";
-import { JSON_DEPTH_MAX } from "../schemas/limits.ts";
+import { JSON_DEPTH_MAX, JSON_VALUES_MAX } from "../schemas/limits.ts";
+import { shortened } from "./shortened.ts";
 
 const utf8 = new TextDecoder("utf-8", { fatal: true });
 
@@ -35,6 +36,8 @@ type Level = Set<string> | undefined;
 function checkJson(text: string): void {
   const levels: Level[] = [];
   let at = 0;
+  // The outermost value is neither a field nor an item.
+  let values = -1;
   let valueNext = true;
   let emptyAllowed = false;
   skip(BLANK);
@@ -59,6 +62,10 @@ function checkJson(text: string): void {
       return false;
     }
     emptyAllowed = false;
+    // Only once this is known to hold is a value of the text built.
+    if (++values > JSON_VALUES_MAX) {
+      fail(`expected at most ${JSON_VALUES_MAX} fields and array items`);
+    }
     if (character === "{" || character === "[") return open(character);
     if (character === '"') readString();
     else if (!skip(NUMBER) && !skip(WORD)) fail("expected a value");
@@ -103,7 +110,8 @@ function checkJson(text: string): void {
     const fields = levels.at(-1);
     // Where a program copies fields one by one, this name would change the object itself.
     if (name === "__proto__") fail('a field cannot be named "__proto__"', start);
-    if (fields?.has(name)) fail(`the field ${JSON.stringify(name)} is given twice`, start);
+    if (fields?.has(name))
+      fail(`the field ${shortened(JSON.stringify(name))} is given twice`, start);
     fields?.add(name);
     skip(BLANK);
     if (text[at] !== ":") fail('expected ":"');
@@ -136,9 +144,13 @@ function checkJson(text: string): void {
   }
 
   function fail(what: string, position = at): never {
-    const before = text.slice(0, position);
-    const line = before.split("\n").length;
-    const column = position - before.lastIndexOf("\n");
+    let line = 1;
+    let lineStart = 0;
+    for (let next = text.indexOf("\n"); next >= 0 && next < position; line++) {
+      lineStart = next + 1;
+      next = text.indexOf("\n", lineStart);
+    }
+    const column = position - lineStart + 1;
     const place = `line ${line}, column ${column} (position ${position})`;
     throw new ActorError("invalid_request", `Cannot read body: ${what} at ${place}`);
   }
