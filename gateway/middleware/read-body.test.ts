@@ -1,9 +1,13 @@
 import { once } from "node:events";
+import { createServer, type Server } from "node:http";
 import { connect } from "node:net";
 import { gzipSync } from "node:zlib";
 import { expect } from "chai";
+import express, { type ErrorRequestHandler, type RequestHandler, type Response } from "express";
+import { ActorError, ERRORS } from "../../schemas/errors.ts";
 import { BODIES_BYTES_MAX, RENDER_BODY_BYTES_MAX } from "../../schemas/limits.ts";
 import { type TestGateway, testGateway } from "../testing/test-gateway.ts";
+import { type BodyBudget, readBody } from "./read-body.ts";
 
 describe("read body", () => {
   let gateway: TestGateway;
@@ -99,36 +103,10 @@ describe("read body", () => {
     expect(gateway.logs.at(-1)).to.include({ msg: "request", finished: false });
   });
 
-  it("takes no more large bodies at once than memory is meant for", async () => {
-    const port = Number(new URL(gateway.url).port);
-    const path = `/v4/accounts/${gateway.accountId}/browser-rendering/pdf`;
-    const fitting = Math.floor(BODIES_BYTES_MAX / RENDER_BODY_BYTES_MAX);
-    const sockets = Array.from({ length: fitting }, () => connect(port, "127.0.0.1"));
-    for (const socket of sockets) {
-      socket.write(
-        `POST ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${gateway.token}\r\n` +
-          `Content-Type: application/json\r\nContent-Length: ${RENDER_BODY_BYTES_MAX}\r\n` +
-          "Expect: 100-continue\r\n\r\n",
-      );
-    }
-    await Promise.all(sockets.map((socket) => once(socket, "data")));
-    const large = () =>
-      gateway.ask(path, {
-        method: "POST",
-        headers: { "Content-Type": "application/json" },
-        body: spaces(1),
-      });
-    let refused = await large();
-    // The server says "continue" before it has found out who asks.
-    while (refused.status !== 503) refused = await large();
-    expect(refused.json?.errors[0]?.code).to.equal(2004);
-    expect(refused.headers.get("retry-after")).to.equal("1");
-    // Small ones are still taken.
-    expect((await post("{}")).status).to.equal(400);
-    const logged = gateway.logs.length;
-    for (const socket of sockets) socket.destroy();
-    while (gateway.logs.length < logged + fitting) await new Promise(setImmediate);
-    expect((await large()).status).to.equal(400);
+  it("refuses brotli that is none", async () => {
+    const refused = await post("no brotli", { "Content-Encoding": "br" });
+    expect(refused.status).to.equal(400);
+    expect(refused.json?.errors[0]?.message).to.contain("cannot be unpacked");
   });
 
   it("reads no body before it knows who asks", async () => {
@@ -139,6 +117,80 @@ describe("read body", () => {
       body: "x",
     });
     expect(refused.status).to.equal(401);
+  });
+});
+
+describe("readBody()", () => {
+  const CHUNKED = { "Content-Type": "application/json" };
+  let budget: BodyBudget;
+  let server: Server;
+  let url: string;
+  let held: Response[];
+
+  beforeEach(async () => {
+    budget = { bytes: 0 };
+    held = [];
+    const app = express();
+    const hold: RequestHandler = (_request, response) => {
+      held.push(response);
+      response.write("read");
+    };
+    app.post("/", readBody(RENDER_BODY_BYTES_MAX, budget), hold);
+    const refuse: ErrorRequestHandler = (error, _request, response, _next) => {
+      response.status(error instanceof ActorError ? ERRORS[error.code].status : 500);
+      response.end(String(error));
+    };
+    server = createServer(app.use(refuse)).listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const address = server.address();
+    url = `http://127.0.0.1:${typeof address === "object" ? address?.port : ""}/`;
+  });
+  afterEach(async () => {
+    server.closeAllConnections();
+    server.close();
+    await once(server, "close");
+  });
+
+  const post = (body: ReadableStream | string, headers: Record<string, string> = CHUNKED) =>
+    fetch(url, { method: "POST", headers, body, duplex: "half" });
+
+  it("counts of a body what was read of it, until its answer ends", async () => {
+    const answers = await Promise.all(Array.from({ length: 8 }, () => post(spaces(1))));
+    expect(answers.map(({ status }) => status)).to.deep.equal(new Array(8).fill(200));
+    expect(budget.bytes).to.equal(8 * 1026);
+    for (const response of held) response.end();
+    await Promise.all(answers.map((answer) => answer.text()));
+    while (budget.bytes > 0) await new Promise(setImmediate);
+    expect(budget.bytes).to.equal(0);
+  });
+
+  it("counts nothing of what was promised and is not there", async () => {
+    const socket = connect(Number(new URL(url).port), "127.0.0.1");
+    socket.write(
+      "POST / HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n" +
+        `Content-Length: ${RENDER_BODY_BYTES_MAX}\r\nExpect: 100-continue\r\n\r\n`,
+    );
+    await once(socket, "data");
+    socket.write("{");
+    while (budget.bytes === 0) await new Promise(setImmediate);
+    expect(budget.bytes).to.equal(1);
+    socket.destroy();
+    while (budget.bytes > 0) await new Promise(setImmediate);
+  });
+
+  it("fills the memory that is meant for bodies, and refuses one byte more", async () => {
+    for (const body of ["{}", spaces(1)]) {
+      const bytes = typeof body === "string" ? 2 : 1026;
+      budget.bytes = BODIES_BYTES_MAX - bytes;
+      expect((await post(body)).status).to.equal(200);
+      held.pop()?.end();
+      while (budget.bytes > BODIES_BYTES_MAX - bytes) await new Promise(setImmediate);
+      budget.bytes = BODIES_BYTES_MAX - bytes + 1;
+      const refused = await post(bytes === 2 ? body : spaces(1));
+      expect(refused.status).to.equal(503);
+      expect(await refused.text()).to.contain("too many large ones");
+      while (budget.bytes > BODIES_BYTES_MAX - bytes + 1) await new Promise(setImmediate);
+    }
   });
 });
 

@@ -1,44 +1,87 @@
 /** Reads a JSON body up to its route's limit, and no more bodies at once than the gateway's memory is meant to hold. */
-import express, { type Request, type RequestHandler } from "express";
+import { finished, type Readable } from "node:stream";
+import { createBrotliDecompress, createGunzip, createInflate } from "node:zlib";
+import type { Request, RequestHandler } from "express";
 import { ActorError } from "../../schemas/errors.ts";
 import { BODIES_BYTES_MAX } from "../../schemas/limits.ts";
 import { localsOf } from "../locals.ts";
 import { readJson } from "../read-json.ts";
 
-/** Bytes of the bodies under way on one gateway. */
+/** Bytes of the bodies under way on one gateway, as far as they were read. */
 export interface BodyBudget {
   bytes: number;
 }
 
 export function readBody(bytesMax: number, budget: BodyBudget): RequestHandler {
-  const read = express.raw({ limit: bytesMax, type: () => true });
   return async (request, response, next) => {
     checkType(request);
-    const bytes = Math.min(bytesMax, declaredBytes(request) ?? bytesMax);
-    if (budget.bytes + bytes > BODIES_BYTES_MAX) {
-      throw new ActorError("busy", "Cannot accept body: too many large ones are under way", {
-        retryAfterS: 1,
-      });
-    }
-    budget.bytes += bytes;
+    const declared = Number(request.get("content-length") ?? 0);
+    if (declared > bytesMax) throw tooLarge(bytesMax);
+    if (budget.bytes + declared > BODIES_BYTES_MAX) throw tooMany();
+    let held = 0;
+    let open = true;
     response.once("close", () => {
-      budget.bytes -= bytes;
+      open = false;
+      budget.bytes -= held;
     });
-    await new Promise<void>((resolve, reject) => {
-      read(request, response, (error?: unknown) => {
-        if (error === undefined) resolve();
-        else reject(refusalOf(error, bytesMax));
-      });
+    const body = await readBytes(request, (bytes) => {
+      if (!open) throw clientLeft();
+      if (held + bytes > bytesMax) throw tooLarge(bytesMax);
+      if (budget.bytes + bytes > BODIES_BYTES_MAX) throw tooMany();
+      held += bytes;
+      budget.bytes += bytes;
     });
-    // Without a body there is nothing that the raw parser would have set.
-    const body: unknown = request.body;
-    if (!Buffer.isBuffer(body) || body.length === 0) {
+    if (body.length === 0) {
       throw new ActorError("invalid_request", "Cannot read body: expected a JSON object");
     }
     localsOf(response).body = readJson(body);
-    request.body = undefined;
     next();
   };
+}
+
+/** All of a body, unpacked. `hold` is told of every piece before it is kept, and may refuse it. */
+async function readBytes(request: Request, hold: (bytes: number) => void): Promise<Buffer> {
+  const stream = unpacked(request);
+  const chunks: Buffer[] = [];
+  try {
+    // A refusal is answered over the connection of the request, which therefore outlives the reading.
+    for await (const chunk of stream.iterator({ destroyOnReturn: stream !== request })) {
+      hold(chunk.length);
+      chunks.push(chunk);
+    }
+  } catch (error) {
+    if (error instanceof ActorError) throw error;
+    if (request.destroyed && !request.complete) throw clientLeft();
+    if (stream === request) throw error;
+    throw new ActorError("invalid_request", "Cannot read body: it cannot be unpacked");
+  }
+  return Buffer.concat(chunks);
+}
+
+function unpacked(request: Request): Readable {
+  const encoding = request.get("content-encoding")?.toLowerCase() ?? "identity";
+  if (encoding === "identity") return request;
+  const unpacking = unpackerOf(encoding);
+  finished(request, (error) => {
+    if (error) unpacking.destroy(error);
+  });
+  return request.pipe(unpacking);
+}
+
+function unpackerOf(encoding: string) {
+  switch (encoding) {
+    case "gzip":
+      return createGunzip();
+    case "deflate":
+      return createInflate();
+    case "br":
+      return createBrotliDecompress();
+    default:
+      throw new ActorError(
+        "unsupported_media_type",
+        "Cannot read body: unknown Content-Encoding, expected gzip, deflate, br or none",
+      );
+  }
 }
 
 function checkType(request: Request): void {
@@ -50,37 +93,15 @@ function checkType(request: Request): void {
   );
 }
 
-/** Undefined when the body's length is not known beforehand, or grows as it is unpacked. */
-function declaredBytes(request: Request): number | undefined {
-  const length = request.get("content-length");
-  const packed = request.get("content-encoding") !== undefined;
-  return length === undefined || packed ? undefined : Number(length);
-}
+const tooLarge = (bytesMax: number) =>
+  new ActorError(
+    "body_too_large",
+    `Cannot read body: it is too large, expected at most ${bytesMax} bytes`,
+  );
 
-/** The body reader's own errors, by their type. */
-function refusalOf(error: unknown, bytesMax: number): unknown {
-  if (!(error instanceof Error)) return error;
-  // What zlib says when the bytes are not what Content-Encoding promises.
-  if ("code" in error && String(error.code).startsWith("Z_")) {
-    return new ActorError("invalid_request", "Cannot read body: it cannot be unpacked");
-  }
-  const type = "type" in error ? error.type : undefined;
-  switch (type) {
-    case "entity.too.large":
-      return new ActorError(
-        "body_too_large",
-        `Cannot read body: it is too large, expected at most ${bytesMax} bytes`,
-      );
-    case "encoding.unsupported":
-      return new ActorError(
-        "unsupported_media_type",
-        "Cannot read body: unknown Content-Encoding, expected gzip, deflate, br or none",
-      );
-    case "request.aborted":
-      return new ActorError("cancelled", "Cannot read body: the client left");
-    case "request.size.invalid":
-      return new ActorError("invalid_request", "Cannot read body: its size is not Content-Length");
-    default:
-      return error;
-  }
-}
+const tooMany = () =>
+  new ActorError("busy", "Cannot accept body: too many large ones are under way", {
+    retryAfterS: 1,
+  });
+
+const clientLeft = () => new ActorError("cancelled", "Cannot read body: the client left");
