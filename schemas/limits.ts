@@ -142,6 +142,8 @@ export const HEADERS_TIMEOUT_MS = 10_000;
 export const REQUEST_TIMEOUT_MS = 120_000;
 /** Longer than the idle time of usual load balancers (60 s), so that we never close first. */
 export const KEEP_ALIVE_MS = 72_000;
+/** A client that takes nothing of its answer for so long is cut off: it holds a worker's slot. */
+export const ANSWER_STALL_MS = 30_000;
 /** Bodies that only carry a few fields. */
 export const JSON_BODY_BYTES_MAX = 64 * 1024;
 /** A page's HTML inside JSON, as in the public API. */

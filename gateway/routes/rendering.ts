@@ -1,5 +1,4 @@
 /** Rendering: pages in, documents out, streamed as they come from a browser worker. */
-import { once } from "node:events";
 import type { Response } from "express";
 import type { ActorClient } from "../../actors/runtime/actor-client.ts";
 import { account } from "../../schemas/account.ts";
@@ -11,6 +10,7 @@ import { RenderQuery } from "../../schemas/http/rendering.ts";
 import { RENDER_BODY_BYTES_MAX, TASK_RUN_MS_MAX } from "../../schemas/limits.ts";
 import { render } from "../../schemas/render.ts";
 import { type Asked, defineRoute, type Route } from "../route.ts";
+import { writeAnswer } from "../write-answer.ts";
 
 const RENDERING = "/accounts/{account_id}/browser-rendering";
 /** The same under a younger name. */
@@ -76,7 +76,7 @@ export function renderingRoutes(
     });
     // Of a large PDF the end is not written yet when its first bytes go out.
     if (reply.bytes !== null) response.set("Content-Length", String(reply.bytes));
-    await stream(chunks, response, { bytes: reply.bytes, signal });
+    await writeAnswer(chunks, response, { bytes: reply.bytes, signal });
   }
 
   async function getUsage({ caller }: Asked) {
@@ -91,21 +91,4 @@ export function renderingRoutes(
       },
     };
   }
-}
-
-/** Writes no faster than the client reads. The status goes out with the first chunk, so until then a refusal still can. */
-async function stream(
-  chunks: AsyncIterable<Uint8Array>,
-  response: Response,
-  { bytes, signal }: { bytes: number | null; signal: AbortSignal },
-): Promise<void> {
-  let written = 0;
-  for await (const chunk of chunks) {
-    signal.throwIfAborted();
-    written += chunk.length;
-    // A client that has every byte it was promised may leave at once: that is the end, and no hang-up.
-    if (written === bytes) response.end(chunk);
-    else if (!response.write(chunk)) await once(response, "drain", { signal });
-  }
-  if (!response.writableEnded) response.end();
 }

@@ -1,0 +1,97 @@
+import { once } from "node:events";
+import { createServer, type Server, type ServerResponse } from "node:http";
+import { connect, type Socket } from "node:net";
+import { expect } from "chai";
+import { writeAnswer } from "./write-answer.ts";
+
+/** More than the kernel's buffers hold. */
+const LARGE = Buffer.alloc(64 * 1024 * 1024, "x");
+
+describe("writeAnswer()", () => {
+  let server: Server;
+  let client: Socket;
+  let response: ServerResponse;
+  let leaving: AbortController;
+
+  beforeEach(async () => {
+    server = createServer().listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const address = server.address();
+    const port = typeof address === "object" && address ? address.port : 0;
+    client = connect(port, "127.0.0.1");
+    client.on("error", () => undefined);
+    client.write("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+    const [, answering] = await once(server, "request");
+    response = answering;
+    leaving = new AbortController();
+    response.once("close", () => leaving.abort(new Error("left")));
+  });
+  afterEach(async () => {
+    client.destroy();
+    server.closeAllConnections();
+    server.close();
+    await once(server, "close");
+  });
+
+  const write = (chunks: AsyncIterable<Uint8Array>, bytes: number | null, stallMs?: number) =>
+    writeAnswer(chunks, response, {
+      bytes,
+      signal: leaving.signal,
+      ...(stallMs === undefined ? {} : { stallMs }),
+    });
+  const failure = (run: Promise<void>) => run.catch((error: unknown) => error);
+
+  it("cuts off a client that takes nothing, and lets go of the chunks", async () => {
+    const source = { closed: false };
+    const failed = await failure(write(endless(source), null, 20));
+    expect(failed).to.be.instanceOf(Error);
+    expect(response.destroyed).to.equal(true);
+    expect(source.closed).to.equal(true);
+  });
+
+  it("cuts off a client that takes nothing of the end", async () => {
+    await write(one(), LARGE.length, 20);
+    if (!response.closed) await once(response, "close");
+    expect(response.writableFinished).to.equal(false);
+  });
+
+  it("ends as soon as the chunks break off, whether the client reads or not", async () => {
+    const failed = await failure(write(broken(), null, 600_000));
+    expect(String(failed)).to.contain("the worker is gone");
+  });
+
+  it("writes all to a client that reads, however long the chunks take", async () => {
+    let taken = 0;
+    client.on("data", (data) => {
+      taken += data.length;
+    });
+    await write(slow(500), null, 400);
+    await once(response, "finish");
+    while (taken < LARGE.length + 1) await new Promise(setImmediate);
+    expect(leaving.signal.aborted && !response.writableFinished).to.equal(false);
+  });
+
+  async function* slow(pauseMs: number) {
+    yield LARGE;
+    // Longer than a client may stall: the clock runs only while there is something to take.
+    await once(AbortSignal.timeout(pauseMs), "abort");
+    yield Buffer.from("x");
+  }
+});
+
+async function* endless(source: { closed: boolean }) {
+  try {
+    for (;;) yield LARGE;
+  } finally {
+    source.closed = true;
+  }
+}
+
+async function* one() {
+  yield LARGE;
+}
+
+async function* broken() {
+  yield LARGE;
+  throw new Error("the worker is gone");
+}
