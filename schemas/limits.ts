@@ -22,7 +22,7 @@ export const MESSAGE_NAME_CHARS_MAX = 128;
 /** One message on the bus: nats.conf's max_payload is 1 MiB, the rest is headers. */
 export const MESSAGE_BYTES_MAX = 1_000_000;
 /** An actor's state as JSON; beyond it a kind needs rows. What the runtime keeps with it takes the rest of a message. */
-export const STATE_BYTES_MAX = 700_000;
+export const STATE_BYTES_MAX = 720_000;
 /** A reply that is kept with the change it belongs to. */
 export const REPLY_KEPT_BYTES_MAX = 64_000;
 /** Bytes of kept replies at which an actor is busy, until clients have settled some. */
@@ -144,6 +144,11 @@ export const REQUEST_TIMEOUT_MS = 120_000;
 export const KEEP_ALIVE_MS = 72_000;
 /** A client that takes nothing of its answer for so long is cut off: it holds a worker's slot. */
 export const ANSWER_STALL_MS = 30_000;
+/** Unknown tokens one client address may try in a window: a slip of the pen in a script, and no flood of lookups. */
+export const AUTHENTICATION_FAILURES_MAX = 100;
+export const AUTHENTICATION_WINDOW_MS = 60_000;
+/** Addresses, and good tokens, that a gateway remembers for it: some megabytes. */
+export const AUTHENTICATION_CLIENTS_MAX = 10_000;
 /** Bodies that only carry a few fields. */
 export const JSON_BODY_BYTES_MAX = 64 * 1024;
 /** A page's HTML inside JSON, as in the public API. */

@@ -64,7 +64,7 @@ describe("OutboxRelay", function () {
     const { config } = await streams.info(STREAMS.mail);
     await streams.update(STREAMS.mail, { ...config, max_bytes: 1_000 });
     const from = neighbours(2);
-    const text = "x".repeat(60_000);
+    const text = "x".repeat(50_000);
     const calls = Array.from({ length: 12 }, (_, index) =>
       scatter(from[index % 2] ?? "", ["reader"], `${index} ${text}`),
     );

@@ -5,7 +5,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { globSync } from "node:fs";
-import { mkdtemp, rm } from "node:fs/promises";
+import { chmod, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { REPOSITORY } from "../tools.ts";
@@ -53,6 +53,8 @@ async function runFile(file: string): Promise<Counts> {
   const fileRun = `${run}-${file}`;
   // What a test that is killed cannot delete itself goes with this folder.
   const folder = await mkdtemp(join(tmpdir(), "trunkline-run-"));
+  // Browsers run as another user when we are root, and have their profiles in here.
+  await chmod(folder, 0o711);
   const child = spawn(process.execPath, [MOCHA, "--reporter", REPORTER, ...parameters, file], {
     cwd: REPOSITORY,
     env: { ...process.env, [RUN_VARIABLE]: fileRun, TMPDIR: folder },
