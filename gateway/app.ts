@@ -59,7 +59,7 @@ export function buildApp({
   app.use(requestMetrics(registry, counts));
   if (config.otlpEndpoint !== undefined) app.use(traceRequests);
   app.use(docsRouter(routes, config.publicUrl));
-  app.use("/v4", routeRouter(routes, { actors, requestsPerWindow: config.requestsPerWindow }));
+  app.use("/v4", routeRouter(routes, { actors, requestsPerWindow: config.requestsPerWindow, now }));
   app.use(notFound);
   app.use(handleError);
   return app;

@@ -15,9 +15,14 @@ import type { Route } from "./route.ts";
 
 export function routeRouter(
   routes: readonly Route[],
-  { actors, requestsPerWindow }: { actors: ActorClient; requestsPerWindow: number },
+  {
+    actors,
+    requestsPerWindow,
+    now,
+  }: { actors: ActorClient; requestsPerWindow: number; now: () => number },
 ): Router {
   const router = Router({ caseSensitive: true });
+  const authenticated = authenticate(actors, now);
   const budget: BodyBudget = { bytes: 0 };
   for (const [path, atPath] of Map.groupBy(routes.flatMap(pathsOf), ({ path }) => path)) {
     const methods = atPath.map(({ route }) => route.method.toUpperCase());
@@ -30,7 +35,7 @@ export function routeRouter(
   function stepsOf(route: Route): RequestHandler[] {
     return [
       takeRoute(route),
-      authenticate(actors),
+      authenticated,
       limitRequests(actors, requestsPerWindow),
       checkAccount,
       ...(route.permissions ? [checkPermission(route.permissions)] : []),

@@ -1,5 +1,7 @@
 import { expect } from "chai";
 import { apiToken } from "../../schemas/api-token.ts";
+import { AUTHENTICATION_FAILURES_MAX, AUTHENTICATION_WINDOW_MS } from "../../schemas/limits.ts";
+import { newToken } from "../api-token-text.ts";
 import { type TestGateway, testGateway } from "../testing/test-gateway.ts";
 
 describe("authenticate", () => {
@@ -59,6 +61,21 @@ describe("authenticate", () => {
     const answer = await gateway.ask("/v4/accounts", { token: null, headers });
     expect(answer.status).to.equal(200);
     expect(answer.headers.has("www-authenticate")).to.equal(false);
+  });
+
+  it("asks no actor about one unknown token after another, and still knows its clients", async () => {
+    const unknown = (token: string) => gateway.ask("/v4/accounts", { token });
+    const invented = Array.from({ length: AUTHENTICATION_FAILURES_MAX + 1 }, () => newToken().text);
+    expect((await gateway.ask("/v4/accounts")).status).to.equal(200);
+    const last = invented.pop() ?? "";
+    for (const token of invented) expect((await unknown(token)).status).to.equal(401);
+    const refused = await unknown(last);
+    expect(refused.status).to.equal(429);
+    expect(refused.headers.get("retry-after")).to.equal("60");
+    expect(refused.headers.has("www-authenticate")).to.equal(false);
+    expect((await gateway.ask("/v4/accounts")).status).to.equal(200);
+    gateway.clock.now += AUTHENTICATION_WINDOW_MS;
+    expect((await unknown(last)).status).to.equal(401);
   });
 
   it("knows a revoked token no more, at once", async () => {

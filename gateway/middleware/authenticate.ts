@@ -4,12 +4,19 @@ import type { ActorClient } from "../../actors/runtime/actor-client.ts";
 import { apiToken } from "../../schemas/api-token.ts";
 import { ActorError } from "../../schemas/errors.ts";
 import { readToken } from "../api-token-text.ts";
+import { FailedAuthentications } from "../failed-authentications.ts";
 import { localsOf } from "../locals.ts";
 
 const REALM = 'Bearer realm="trunkline"';
 const EXPECTED = "expected the header Authorization: Bearer <token>";
 
-export function authenticate(actors: ActorClient): RequestHandler {
+type TokenHash = NonNullable<ReturnType<typeof readToken>>;
+
+/** An id alone is public: who knows it must not pass for its owner. */
+const textOf = ({ id, secretHash }: TokenHash) => `${id} ${secretHash}`;
+
+export function authenticate(actors: ActorClient, now: () => number): RequestHandler {
+  const failed = new FailedAuthentications(now);
   return async (request, response, next) => {
     const header = request.get("authorization");
     if (header === undefined) {
@@ -24,10 +31,29 @@ export function authenticate(actors: ActorClient): RequestHandler {
     }
     const token = readToken(text);
     if (!token) throw new ActorError("unauthenticated", "Cannot authenticate: unknown token");
-    const { id, secretHash } = token;
-    const verified = await actors.call(apiToken, id, "verify", { secretHash });
+    const address = request.ip ?? "";
+    const retryAfterS = failed.begin(address, textOf(token));
+    if (retryAfterS > 0) {
+      response.removeHeader("WWW-Authenticate");
+      const message = "Cannot authenticate: too many unknown tokens came from this address";
+      throw new ActorError("rate_limited", message, { retryAfterS });
+    }
+    const verified = await verify(address, token);
     response.removeHeader("WWW-Authenticate");
-    localsOf(response).caller = { tokenId: id, ...verified };
+    localsOf(response).caller = { tokenId: token.id, ...verified };
     next();
   };
+
+  async function verify(address: string, token: TokenHash) {
+    const { id, secretHash } = token;
+    try {
+      const verified = await actors.call(apiToken, id, "verify", { secretHash });
+      failed.settle(address, textOf(token), "good");
+      return verified;
+    } catch (error) {
+      const unknown = error instanceof ActorError && error.code === "unauthenticated";
+      failed.settle(address, textOf(token), unknown ? "unknown" : "unclear");
+      throw error;
+    }
+  }
 }
