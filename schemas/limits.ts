@@ -10,6 +10,8 @@ export const LEASE_TTL_MS = 3_000;
 export const LEASE_RENEW_MS = 1_000;
 /** Tries of the first lease, a renewal apart: an election at start takes up to 9 s. */
 export const LEASE_START_TRIES_MAX = 20;
+/** A lease that is stored and was not seen renewed for so long is a ghost: two lives of a lease, seen from anywhere. */
+export const LEASE_UNSEEN_MS_MAX = 2 * LEASE_TTL_MS;
 /** Taken off a lease before a host trusts it for reads: clocks of two machines drift, timers come late. */
 export const LEASE_MARGIN_MS = 500;
 

@@ -58,4 +58,17 @@ describe("Placement", () => {
     await until("both are at rest again", complete, 5_000);
     expect(placement.openShards).to.equal(before);
   });
+
+  it("start() takes what a lease holds that is stored and never renewed", async () => {
+    await using world = await startWorld({ definitions: [counterActor] });
+    // As nats-server leaves it that brings an expired lease back: without a time to live.
+    const jetstream = world.bus.jetstream.jetstream();
+    await jetstream.publish(world.subjects.lease("ghost"), JSON.stringify({ leaving: false }));
+    for (let shard = 0; shard < SHARDS; shard++) {
+      await jetstream.publish(world.subjects.epoch(shard), JSON.stringify({ host: "ghost" }));
+    }
+    const { placement } = await world.host({ name: "a", complete: false });
+    await until("the ghost's shards are taken", () => placement.openShards === SHARDS, 15_000);
+    expect(placement.isComplete).to.equal(true);
+  });
 });

@@ -11,12 +11,16 @@ import { writeAtomically } from "./atomic-batch.ts";
 import type { Bus } from "./bus.ts";
 import type { Clock } from "./clock.ts";
 import { HostLease, Lease } from "./host-lease.ts";
+import { LivingHosts } from "./living-hosts.ts";
 import { readInOrder } from "./read-in-order.ts";
 import { preferredHost } from "./rendezvous.ts";
 import type { StateStore } from "./state-store.ts";
 
 /** `host` is null where the owner gave the shard back. */
 const Epoch = z.object({ host: z.string().nullable() });
+
+/** Of a lease this host wrote and has not seen come back yet. */
+const NOT_READ = 0;
 
 /** What a host does with its shards when placement says so. */
 export interface PlacementHost {
@@ -41,7 +45,7 @@ export class Placement {
   readonly #logger: Logger;
   readonly #lease: HostLease;
   #stopped = false;
-  readonly #hosts = new Map<string, Lease>();
+  readonly #hosts: LivingHosts;
   readonly #epochs = new Map<number, KnownEpoch>();
   /** Shards that are open here, by the epoch they were opened under. */
   readonly #open = new Map<number, number>();
@@ -66,6 +70,7 @@ export class Placement {
     this.#host = parts.host;
     this.#clock = parts.clock;
     this.#logger = parts.logger;
+    this.#hosts = new LivingHosts(parts.clock);
     this.#lease = new HostLease({
       ...parts,
       store: this.#firstStore,
@@ -91,7 +96,7 @@ export class Placement {
   get isComplete(): boolean {
     for (let shard = 0; shard < SHARDS; shard++) {
       const host = this.#epochs.get(shard)?.host;
-      if (!host || !this.#hosts.has(host)) return false;
+      if (!host || !this.#hosts.isAlive(host)) return false;
       if (host === this.#lease.id && !this.#open.has(shard)) return false;
     }
     return true;
@@ -109,7 +114,7 @@ export class Placement {
   async stop(): Promise<void> {
     // The others shall know before the first shard is free.
     await this.#lease.announceLeaving();
-    this.#hosts.set(this.#lease.id, { leaving: true });
+    this.#hosts.see(this.#lease.id, NOT_READ, { leaving: true });
     while (this.#open.size > 0 || this.#moving.size > 0) {
       for (const shard of this.#open.keys()) {
         if (!this.#moving.has(shard)) this.#move(shard, this.#giveBack(shard));
@@ -156,7 +161,7 @@ export class Placement {
     this.#watches = new AbortController();
     this.#watched.clear();
     this.#hosts.clear();
-    this.#hosts.set(this.#lease.id, { leaving: this.#lease.leaving });
+    this.#hosts.see(this.#lease.id, NOT_READ, { leaving: this.#lease.leaving });
     for (const store of this.#stores) void this.#watch(store, this.#watches.signal);
   }
 
@@ -196,8 +201,8 @@ export class Placement {
     const removed =
       message.headers?.has("KV-Operation") || message.headers?.has("Nats-Marker-Reason");
     if (message.subject === subjects.lease(name)) {
-      if (removed) this.#hosts.delete(name);
-      else this.#hosts.set(name, Lease.parse(message.json()));
+      if (removed) this.#hosts.forget(name);
+      else this.#hosts.see(name, message.seq, Lease.parse(message.json()));
       return;
     }
     this.#learn(Number(name), {
@@ -218,12 +223,12 @@ export class Placement {
   #reconcile(): void {
     // Without a lease that lives, a shard that was taken would be free at once.
     if (this.#watched.size < this.#stores.length || this.#stopped || !this.#lease.holds) return;
-    const staying = [...this.#hosts].filter(([, { leaving }]) => !leaving).map(([id]) => id);
+    const staying = this.#hosts.staying();
     for (let shard = 0; shard < SHARDS; shard++) {
       if (this.#moving.has(shard)) continue;
       const preferred = preferredHost(shard, staying);
       const owner = this.#epochs.get(shard)?.host ?? undefined;
-      const free = owner === undefined || !this.#hosts.has(owner) || owner === this.#lease.id;
+      const free = owner === undefined || !this.#hosts.isAlive(owner) || owner === this.#lease.id;
       if (preferred === this.#lease.id) {
         if (free && !this.#open.has(shard)) this.#move(shard, this.#take(shard));
       } else if (preferred !== undefined && (this.#open.has(shard) || owner === this.#lease.id)) {
@@ -291,10 +296,12 @@ export class Placement {
     return sequence;
   }
 
-  /** A watch may lag; whether a lease has ended, the leader knows. */
+  /** A watch may lag; whether a lease was renewed, the leader knows. */
   async #isGone(host: string): Promise<boolean> {
-    const { text } = await this.#firstStore.read(this.#firstStore.subjects.lease(host));
-    return text === undefined;
+    const { text, sequence } = await this.#firstStore.read(this.#firstStore.subjects.lease(host));
+    if (text === undefined || this.#hosts.hasEnded(host, sequence)) return true;
+    this.#hosts.see(host, sequence, Lease.parse(JSON.parse(text)));
+    return false;
   }
 
   /** What was tried may have been done, or lost to another host: the store knows. */

@@ -1,7 +1,7 @@
 /** Runs workers: pulls one task for each free slot of a lane, and sees to it that every task has an end its asker hears. */
 import type { JsMsg } from "@nats-io/jetstream";
 import type { Logger } from "pino";
-import type { Envelope } from "../../schemas/contract.ts";
+import type { Envelope, TaskSchema } from "../../schemas/contract.ts";
 import { ActorError } from "../../schemas/errors.ts";
 import {
   FAILURE_TRIES_MAX,
@@ -190,8 +190,8 @@ export class WorkerHost {
 
   async #finish(run: Run): Promise<void> {
     const { definition, task, attempt, signal, caller } = run;
-    const schema = definition.contract.messages[task.message];
-    const handler = definition.handlers[task.message];
+    const schema = own<TaskSchema>(definition.contract.messages, task.message);
+    const handler = own(definition.handlers, task.message);
     if (!schema || !handler) {
       const text = `Cannot run task: ${definition.contract.kind} has no "${task.message}"`;
       throw new ActorError("invalid_request", text);
@@ -226,7 +226,7 @@ export class WorkerHost {
     const { definition, task, message, caller, signal } = run;
     try {
       const input = run.input ?? readInput(run);
-      const failed = definition.failures[task.message];
+      const failed = own(definition.failures, task.message);
       if (failed && input !== undefined) {
         await this.#publish(task, failed(input, error, { id: task.id, key: task.key }), "failed");
       }
@@ -284,8 +284,13 @@ function refusalOfTask(error: unknown): ActorError | undefined {
 
 /** The input of a task that never came to its handler; undefined where its caller holds it, or it is not valid. */
 function readInput({ definition, task }: Run): unknown {
-  return definition.contract.messages[task.message]?.input.safeParse(task.input).data;
+  return own<TaskSchema>(definition.contract.messages, task.message)?.input.safeParse(task.input)
+    .data;
 }
+
+/** What a record has by itself: a task may be named as what every object inherits. */
+const own = <T>(record: Record<string, T>, name: string): T | undefined =>
+  Object.hasOwn(record, name) ? record[name] : undefined;
 
 function readJson(message: JsMsg): unknown {
   try {
