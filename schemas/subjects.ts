@@ -84,7 +84,6 @@ export const taskConsumer = (kind: string, lane: string) => `${kind}-${lane}`;
 export const cancelSubject = (taskId: string) => `cancel.${taskId}`;
 export const deadSubject = (address: string) => `dead.${address}`;
 export const deadAddress = (subject: string) => subject.slice("dead.".length);
-export const liveSubject = (address: string) => `live.${address}`;
 
 /** Kind and key of `<prefix>.<shard>.<kind>.<key…>`. */
 export function readAddress(subject: string): { kind: string; key: string } {

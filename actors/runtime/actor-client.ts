@@ -24,11 +24,11 @@ import {
   KEY_CHARS_MAX,
   MESSAGE_BYTES_MAX,
 } from "../../schemas/limits.ts";
-import { addressOf, callSubject, mailSubject, shardOf } from "../../schemas/subjects.ts";
-import { WriteRefused, writeAtomically } from "./atomic-batch.ts";
+import { addressOf, callSubject, shardOf } from "../../schemas/subjects.ts";
 import type { Bus } from "./bus.ts";
 import { type CallMessage, MISDIRECTED_CODE } from "./call-wire.ts";
 import type { Clock } from "./clock.ts";
+import { publishMail } from "./publish-mail.ts";
 import { decodeRefusal } from "./refusal.ts";
 import { runTask, type TaskRun } from "./task-client.ts";
 import { currentTrace, type TraceCarrier, traceHeaders } from "./trace.ts";
@@ -288,36 +288,6 @@ export class BusActorClient implements ActorClient {
 /** 503: nobody owns the shard at this moment. 421: its owner has just changed. */
 const isMisdirected = (headers: MsgHdrs) =>
   headers.code === 503 || headers.get("Nats-Service-Error-Code") === MISDIRECTED_CODE;
-
-/** Stores mail under its id: repeating it within the stream's duplicate window stores it once. */
-export async function publishMail(
-  bus: Bus,
-  clock: Clock,
-  mail: { id: string; from: string; address: string; message: string; input: unknown },
-): Promise<void> {
-  const { id, from, address, message, input } = mail;
-  const payload = JSON.stringify({ from, message, input });
-  if (Buffer.byteLength(payload) > MESSAGE_BYTES_MAX) {
-    const text = `Cannot send to ${address}: the message is past ${MESSAGE_BYTES_MAX} bytes`;
-    throw new ActorError("body_too_large", text);
-  }
-  const givesUpAt = clock.monotonic() + CALL_DEADLINE_MS;
-  const trace = currentTrace();
-  for (;;) {
-    try {
-      const subject = mailSubject(shardOf(address), address);
-      const headers = { ...trace, "Nats-Msg-Id": id };
-      await writeAtomically(bus, [{ subject, payload, headers }]);
-      return;
-    } catch (cause) {
-      if (cause instanceof WriteRefused || clock.monotonic() > givesUpAt) {
-        const text = `Cannot send to ${address}: the bus did not take it`;
-        throw Object.assign(new ActorError("unavailable", text, { retryAfterS: 1 }), { cause });
-      }
-      await clock.wait(CALL_RETRY_MS_MAX);
-    }
-  }
-}
 
 function checkedAddress(kind: string, key: string): string {
   const address = key.isWellFormed() ? addressOf(kind, key) : "";

@@ -29,7 +29,8 @@ export interface BusOptions {
 /** The bus was away while something was asked of it: whether it was done is unknown. */
 export class BusLost extends Error {}
 
-const NO_MESSAGE_FOUND = 10037;
+/** JetStream's answer where a read finds nothing. */
+export const NO_MESSAGE_FOUND = 10037;
 
 export class Bus {
   readonly connection: NatsConnection;

@@ -17,7 +17,7 @@ import { preferredHost } from "./rendezvous.ts";
 import type { StateStore } from "./state-store.ts";
 
 /** `host` is null where the owner gave the shard back. */
-const Epoch = z.object({ host: z.string().nullable() });
+export const Epoch = z.object({ host: z.string().nullable() });
 
 /** Of a lease this host wrote and has not seen come back yet. */
 const NOT_READ = 0;

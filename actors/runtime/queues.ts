@@ -1,7 +1,7 @@
 /** What waits on the bus: tasks of each lane, mail, and dead letters. */
 import { JetStreamApiError } from "@nats-io/jetstream";
 import { STREAMS, sentSubject } from "../../schemas/subjects.ts";
-import type { Bus } from "./bus.ts";
+import { type Bus, NO_MESSAGE_FOUND } from "./bus.ts";
 
 export interface Queues {
   lanes: Lane[];
@@ -19,8 +19,6 @@ export interface Lane {
   /** When the first of those waiting and running was sent; undefined where there is none. */
   oldestAt: Date | undefined;
 }
-
-const NO_MESSAGE_FOUND = 10037;
 
 export async function readQueues(bus: Bus): Promise<Queues> {
   const [lanes, mail, dead] = await Promise.all([

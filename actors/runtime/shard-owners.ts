@@ -1,12 +1,10 @@
 /** Which host owns which shard, as the bus has it: for operators. */
 import type { StoredMsg } from "@nats-io/jetstream";
-import { z } from "zod";
 import { SHARDS } from "../../schemas/limits.ts";
 import { type StateSubjects, stateBucket, stateSubjects } from "../../schemas/subjects.ts";
 import type { Bus } from "./bus.ts";
-
-const Lease = z.object({ leaving: z.boolean() });
-const Epoch = z.object({ host: z.string().nullable() });
+import { Lease } from "./host-lease.ts";
+import { Epoch } from "./placement.ts";
 
 export interface OwningHost {
   id: string;

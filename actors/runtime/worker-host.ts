@@ -19,11 +19,11 @@ import {
   taskConsumer,
   taskSubject,
 } from "../../schemas/subjects.ts";
-import { publishMail } from "./actor-client.ts";
 import { writeAtomically } from "./atomic-batch.ts";
 import type { Bus } from "./bus.ts";
 import type { Clock } from "./clock.ts";
 import type { AnyWorkerDefinition } from "./define-worker.ts";
+import { publishMail } from "./publish-mail.ts";
 import { InvalidInput } from "./refusal.ts";
 import type { ServiceCounts } from "./service-counts.ts";
 import { encodeTask, Task } from "./task.ts";
