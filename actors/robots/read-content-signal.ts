@@ -1,5 +1,5 @@
 /** Reads the value of one Content-Signal record (draft-romm-aipref-contentsignals). */
-import { type ContentSignal, ContentUse, CrawlPurpose } from "../../../schemas/content-signal.ts";
+import { type ContentSignal, ContentUse, CrawlPurpose } from "../../schemas/content-signal.ts";
 
 /** `search=yes, ai-train=no, use=reference`: the last of a label holds, what is unknown says nothing. */
 export function readContentSignal(value: string): ContentSignal {

@@ -3,7 +3,7 @@ import {
   CRAWL_URL_CHARS_MAX,
   ROBOTS_BYTES_MAX,
   ROBOTS_WILDCARDS_MAX,
-} from "../../../schemas/crawl-limits.ts";
+} from "../../schemas/crawl-limits.ts";
 import { matchesPathPattern } from "./path-pattern.ts";
 import { robotsVerdict } from "./robots-verdict.ts";
 

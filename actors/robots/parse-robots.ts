@@ -1,5 +1,5 @@
 /** Reads from a robots.txt what concerns one crawler (RFC 9309), with the extensions that sites use. */
-import type { ContentSignal } from "../../../schemas/content-signal.ts";
+import type { ContentSignal } from "../../schemas/content-signal.ts";
 import {
   CRAWL_DELAY_MS_MAX,
   CRAWL_URL_CHARS_MAX,
@@ -7,11 +7,12 @@ import {
   ROBOTS_KEPT_CHARS_MAX,
   ROBOTS_SITEMAPS_MAX,
   ROBOTS_WILDCARDS_MAX,
-} from "../../../schemas/crawl-limits.ts";
+} from "../../schemas/crawl-limits.ts";
+import type { RobotsRules } from "../../schemas/robots-rules.ts";
 import { readContentSignal } from "./read-content-signal.ts";
 import { type RobotsRecord, robotsRecords } from "./robots-lines.ts";
 import { robotsPatternOf } from "./robots-path.ts";
-import { formatRule, type RobotsRules } from "./robots-rules.ts";
+import { formatRule } from "./robots-rule.ts";
 
 export interface RobotsReader {
   /** Our product token: the name in the User-Agent header, without a version. */

@@ -7,8 +7,8 @@ import {
   ROBOTS_LINE_BYTES_MAX,
   ROBOTS_SITEMAPS_MAX,
   ROBOTS_WILDCARDS_MAX,
-} from "../../../schemas/crawl-limits.ts";
-import { STATE_BYTES_MAX } from "../../../schemas/limits.ts";
+} from "../../schemas/crawl-limits.ts";
+import { STATE_BYTES_MAX } from "../../schemas/limits.ts";
 import { parseRobots } from "./parse-robots.ts";
 
 describe("parseRobots", () => {

@@ -1,14 +1,14 @@
 import { expect } from "chai";
 import { z } from "zod";
-import { STATE_BYTES_MAX } from "../../../schemas/limits.ts";
+import { STATE_BYTES_MAX } from "../../schemas/limits.ts";
+import { RobotsRules } from "../../schemas/robots-rules.ts";
 import {
   CONFORMANCE_NOTE,
   conformanceFile,
   conformanceFiles,
   needsConformance,
-} from "../../../scripts/testing/conformance.ts";
+} from "../../scripts/testing/conformance.ts";
 import { parseRobots } from "./parse-robots.ts";
-import { RobotsRules } from "./robots-rules.ts";
 import { robotsVerdict } from "./robots-verdict.ts";
 
 const Vectors = z.array(

@@ -1,7 +1,9 @@
 /** Says whether a robots.txt lets us fetch an address, and which line of it decided. */
+
+import type { RobotsRules } from "../../schemas/robots-rules.ts";
 import { matchesPathPattern } from "./path-pattern.ts";
 import { robotsPathOf } from "./robots-path.ts";
-import { type RobotsRule, type RobotsRules, readRule } from "./robots-rules.ts";
+import { type RobotsRule, readRule } from "./robots-rule.ts";
 
 export interface RobotsVerdict {
   allowed: boolean;

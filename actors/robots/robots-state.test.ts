@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { ROBOTS_KEPT_MS, ROBOTS_RETRY_MS } from "../../../schemas/crawl-limits.ts";
+import { ROBOTS_KEPT_MS, ROBOTS_RETRY_MS } from "../../schemas/crawl-limits.ts";
 import { type RobotsFetch, RobotsState, robotsAnswer, robotsStateOf } from "./robots-state.ts";
 
 const NOW = 1_000_000;

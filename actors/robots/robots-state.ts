@@ -1,9 +1,9 @@
 /** What a site's robots.txt says now, or what its absence means, from the outcome of fetching it. */
 import { z } from "zod";
-import { ROBOTS_KEPT_MS, ROBOTS_RETRY_MS } from "../../../schemas/crawl-limits.ts";
-import { EpochMs } from "../../../schemas/values.ts";
+import { ROBOTS_KEPT_MS, ROBOTS_RETRY_MS } from "../../schemas/crawl-limits.ts";
+import { RobotsRules } from "../../schemas/robots-rules.ts";
+import { EpochMs } from "../../schemas/values.ts";
 import { parseRobots, type RobotsReader } from "./parse-robots.ts";
-import { RobotsRules } from "./robots-rules.ts";
 import { type RobotsVerdict, robotsVerdict } from "./robots-verdict.ts";
 
 export const RobotsState = z.object({

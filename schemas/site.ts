@@ -1,0 +1,111 @@
+/** The contract of a site: what its robots.txt says, and whose turn it is to ask it. The key is its host, with the port where it is not the scheme's own. */
+import { z } from "zod";
+import { ContentUse, CrawlPurpose } from "./content-signal.ts";
+import { defineContract } from "./contract.ts";
+import {
+  CRAWL_URL_CHARS_MAX,
+  HOST_REQUESTS_IN_FLIGHT_MAX,
+  TURN_REQUESTS_MAX,
+} from "./crawl-limits.ts";
+import { RobotsRules } from "./robots-rules.ts";
+import { Id } from "./values.ts";
+
+/** Each scheme has a robots.txt of its own (RFC 9309, section 2.3), but they share the host's pace. */
+export const Scheme = z.enum(["http", "https"]);
+export type Scheme = z.infer<typeof Scheme>;
+
+/** What a crawl is for, to be held against a site's content signal. */
+export const CrawlIntent = z.object({
+  purposes: z.array(CrawlPurpose).min(1),
+  /** Without one a crawl may do anything with what it finds, as in the public API. */
+  contentUse: ContentUse.exclude(["immediate"]).optional(),
+});
+export type CrawlIntent = z.infer<typeof CrawlIntent>;
+
+const Url = z.string().min(1).max(CRAWL_URL_CHARS_MAX);
+const Reason = z.string().min(1);
+
+/** May a crawl have this address, and for a record's `reason` why not. */
+export const PageVerdict = z.discriminatedUnion("allowed", [
+  z.object({ allowed: z.literal(true) }),
+  z.object({ allowed: z.literal(false), reason: Reason }),
+]);
+export type PageVerdict = z.infer<typeof PageVerdict>;
+
+/** How a fetch of robots.txt ended, after redirects were followed and tries were made. */
+export const RobotsOutcome = z.discriminatedUnion("kind", [
+  z.object({ kind: z.literal("rules"), rules: RobotsRules }),
+  z.object({ kind: z.literal("allow_all"), because: Reason }),
+  z.object({ kind: z.literal("disallow_all"), because: Reason }),
+]);
+export type RobotsOutcome = z.infer<typeof RobotsOutcome>;
+
+export const site = defineContract({
+  kind: "site",
+  messages: {
+    /**
+     * What robots.txt says to a crawl that would start here. While it is not known a fetch is under way: the site
+     * speaks on its live subject once it is, and can then be asked again.
+     */
+    consult: {
+      input: z.object({ scheme: Scheme, intent: CrawlIntent }),
+      reply: z.discriminatedUnion("known", [
+        z.object({ known: z.literal(false) }),
+        z.object({
+          known: z.literal(true),
+          /** The content signal forbids the crawl as a whole. */
+          refusal: Reason.optional(),
+        }),
+      ]),
+    },
+    /**
+     * A job has so many requests to make here; it replaces what it wanted before, and 0 takes it off the list. The
+     * job hears `robotsLearned` when it wants something of a scheme for the first time, and `turnGranted` for each turn.
+     */
+    want: {
+      input: z.object({
+        account: Id,
+        job: Id,
+        wants: z.int().min(0),
+        /** Schemes of which the job was not told yet. */
+        tell: z.array(z.object({ scheme: Scheme, intent: CrawlIntent })).max(2),
+      }),
+    },
+    /**
+     * A worker holds a turn and is ready to make its requests: it is told to go, to ask again later, or that the turn
+     * is gone. Each address is judged anew; when none is allowed the turn is over and takes no place in time.
+     */
+    begin: {
+      input: z.object({
+        turn: Id,
+        urls: z.array(Url).min(1).max(TURN_REQUESTS_MAX),
+        intent: CrawlIntent,
+      }),
+      reply: z.discriminatedUnion("state", [
+        z.object({ state: z.literal("gone") }),
+        z.object({ state: z.literal("wait"), askAgainInMs: z.int().min(0) }),
+        z.object({
+          state: z.literal("go"),
+          /** To be waited, by the worker's own clock, before the first request starts. */
+          waitMs: z.int().min(0),
+          atOnce: z.int().min(1).max(HOST_REQUESTS_IN_FLIGHT_MAX),
+          /** In the order of the addresses. */
+          verdicts: z.array(PageVerdict),
+        }),
+      ]),
+    },
+    /** The turn's request has left: the next one's delay counts from here. Only hosts with a delay need to hear it. */
+    requestStarted: { input: z.object({ turn: Id }), reply: z.object({}) },
+    /** The worker has made the turn's requests, or gives it back. */
+    turnFinished: {
+      input: z.object({
+        turn: Id,
+        /** The host asked to be left alone for so long (Retry-After, 429, 503). */
+        awayMs: z.int().min(0).optional(),
+      }),
+    },
+    robotsFetched: { input: z.object({ scheme: Scheme, turn: Id, outcome: RobotsOutcome }) },
+    /** Reminder: a turn is overdue or lost, a robots.txt has to be fetched. */
+    look: { input: z.object({}) },
+  },
+});
