@@ -48,8 +48,8 @@ export const MARKDOWN_QUEUE_MAX = 64;
 export const CRAWL_DELAY_MS = 500;
 /** Requests at once to a host that asks for no delay. */
 export const HOST_REQUESTS_IN_FLIGHT_MAX = 8;
-/** Requests of one turn at such a host: a message for each would cost more than the page. */
-export const TURN_REQUESTS_MAX = 64;
+/** Requests of one turn at such a host: a message for each would cost more than the page. Some 0.3 s of a fast site. */
+export const TURN_REQUESTS_MAX = 256;
 /** A turn that has not begun so long after it could: its worker is busy or dead, so another one is granted beside it. */
 export const TURN_OVERDUE_MS = 1_000;
 /** Turns that wait to begin at one host. */
@@ -58,3 +58,12 @@ export const TURNS_AHEAD_MAX = 4;
 export const TURN_MS_MAX = 180_000;
 /** How long before it is due a turn is granted: enough for its task to reach a worker, little for a worker to hold it. */
 export const TURN_LEAD_MS = 5_000;
+/** Pages of one crawl, and links from its start to a page, as in the public API. */
+export const CRAWL_PAGES_MAX = 100_000;
+export const CRAWL_DEPTH_MAX = 100_000;
+/** Records listed at once: their addresses and metadata stay within one message. */
+export const CRAWL_LIST_MAX = 100;
+/** Pages of one report; a worker sends what has come in, so a slow page holds up no other. */
+export const REPORT_PAGES_MAX = 64;
+/** Addresses of a sitemap in one message: with their rows they fit one commit. */
+export const SITEMAP_REPORT_URLS_MAX = 200;
