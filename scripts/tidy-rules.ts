@@ -10,7 +10,7 @@ export interface SourceFile {
 const LINES_MAX = 400;
 const GATEWAY_TAKES = "actors/runtime/actor-client.ts";
 /** Folders of actors/ that are no kind: anything in actors/ may use them, and they use only each other. */
-const SHARED_FOLDERS = new Set(["runtime", "egress", "extract", "robots", "sitemap"]);
+const SHARED_FOLDERS = new Set(["browser", "runtime", "egress", "extract", "robots", "sitemap"]);
 /** Wires all kinds together. */
 const ACTORS_MAIN = "actors/main.ts";
 const BUS_FOLDERS = ["actors/runtime/", "deploy/", "scripts/"];

@@ -37,6 +37,7 @@ describe("tidy", () => {
       ["actors/user/user.ts", "../main.ts"],
       ["actors/runtime/bus.ts", "../user/user.ts"],
       ["actors/egress/guard.ts", "../render/render.ts"],
+      ["actors/browser/browser.ts", "../render/render.ts"],
       ["actors/main.ts", "../gateway/app.ts"],
     ] as const;
     for (const [path, target] of refused) {
@@ -57,6 +58,7 @@ describe("tidy", () => {
       ["actors/user/user.ts", "./user-state.ts"],
       ["actors/user/user.ts", "../runtime/define-actor.ts"],
       ["actors/render/render.ts", "../egress/guard.ts"],
+      ["actors/render/render.ts", "../browser/browser-pool.ts"],
       ["actors/main.ts", "./user/user.ts"],
       ["deploy/streams.ts", "../actors/runtime/bus.ts"],
       ["scripts/roles.ts", "../gateway/main.ts"],

@@ -11,10 +11,10 @@ import {
   PDF_CHUNK_BYTES,
   PRINT_TIMEOUT_MS,
 } from "../../schemas/limits.ts";
-import type { Limits } from "./load-page.ts";
+import type { Limits } from "../browser/load-page.ts";
+import type { RenderContext } from "../browser/render-context.ts";
+import { abortable, Timeout, within } from "../browser/time-limit.ts";
 import { hasInformation, neutralize, PageCounter } from "./pdf-metadata.ts";
-import type { RenderContext } from "./render-context.ts";
-import { abortable, Timeout, within } from "./time-limit.ts";
 
 export interface PrintOptions {
   pdfOptions?: PdfOptions | undefined;

@@ -2,13 +2,13 @@
 import { ProtocolError } from "puppeteer-core";
 import { ActorError } from "../../schemas/errors.ts";
 import type { PdfRequest } from "../../schemas/http/pdf.ts";
+import type { BrowserPool } from "../browser/browser-pool.ts";
+import { loadPage } from "../browser/load-page.ts";
+import { preparePage } from "../browser/prepare-page.ts";
+import type { RenderContext } from "../browser/render-context.ts";
+import { Timeout } from "../browser/time-limit.ts";
 import type { Clock } from "../runtime/clock.ts";
-import type { BrowserPool } from "./browser-pool.ts";
-import { loadPage } from "./load-page.ts";
 import { PdfStream } from "./pdf-stream.ts";
-import { preparePage } from "./prepare-page.ts";
-import type { RenderContext } from "./render-context.ts";
-import { Timeout } from "./time-limit.ts";
 
 export interface PdfTask {
   parameters: PdfRequest;

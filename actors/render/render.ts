@@ -4,10 +4,10 @@ import { type Envelope, envelope } from "../../schemas/contract.ts";
 import { ActorError } from "../../schemas/errors.ts";
 import { TASK_TRIES_MAX } from "../../schemas/limits.ts";
 import { render } from "../../schemas/render.ts";
+import { BrowserDiedError, BrowserNotStartedError } from "../browser/browser-died-error.ts";
+import type { BrowserPool } from "../browser/browser-pool.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { defineWorker } from "../runtime/define-worker.ts";
-import { BrowserDiedError, BrowserNotStartedError } from "./browser-died-error.ts";
-import type { BrowserPool } from "./browser-pool.ts";
 import { printPdf } from "./print-pdf.ts";
 
 export interface RenderSlots {
