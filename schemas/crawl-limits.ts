@@ -67,3 +67,40 @@ export const CRAWL_LIST_MAX = 100;
 export const REPORT_PAGES_MAX = 64;
 /** Addresses of a sitemap in one message: with their rows they fit one commit. */
 export const SITEMAP_REPORT_URLS_MAX = 200;
+/** Pages of a crawl that names no limit, as in the public API. */
+export const CRAWL_PAGES = 10;
+/** Age of a cached page that is used in place of a request, where none is named, and the most one may name. */
+export const CRAWL_MAX_AGE_S = 86_400;
+export const CRAWL_MAX_AGE_S_MAX = 604_800;
+/** A crawl's request: every worker of the job holds it, and the largest script libraries people inline fit. */
+export const CRAWL_REQUEST_BYTES_MAX = 10 * 1024 * 1024;
+/** What a model is told, and the schema of its answer: both go with every page, whose text needs the room. */
+export const JSON_PROMPT_CHARS_MAX = 16_384;
+export const JSON_SCHEMA_BYTES_MAX = 64 * 1024;
+/** Models tried in order, and the characters of one's name. */
+export const CUSTOM_MODELS_MAX = 10;
+export const MODEL_CHARS_MAX = 256;
+/** Name of an AI model with its provider; the longest on the market have some 100. */
+export const AI_MODEL_CHARS_MAX = 256;
+/** Models that are tried one after the other. */
+export const AI_MODELS_MAX = 5;
+/** Characters of a page that a model reads: some 25,000 tokens, which fit the smaller contexts in use (32,768). */
+export const JSON_PAGE_CHARS_MAX = 100_000;
+/** One question to a model: the largest need half a minute for a long answer. */
+export const JSON_TRY_MS = 60_000;
+/** All questions about one page, so that a row of slow models holds no slot for an hour. */
+export const JSON_PAGE_MS_MAX = 300_000;
+/** The longest that a model which is asked too often is waited for (Retry-After); past it the next one is asked. */
+export const JSON_RETRY_MS_MAX = 20_000;
+/** Pause before the second try where a model does not say how long to wait. */
+export const JSON_RETRY_MS = 1_000;
+/** Answer of a model with all that is around it: ten times what it may have read. */
+export const JSON_ANSWER_BYTES_MAX = 1_000_000;
+/** Time and memory for holding an answer to its schema: both are written by strangers, and honest ones take 1 ms. */
+export const JSON_CHECK_MS = 5_000;
+export const JSON_CHECK_HEAP_MIB_MAX = 128;
+/** Checks that wait for the thread; past it the task comes back later. */
+export const JSON_CHECKS_MAX = 256;
+/** Faults of an answer that the model is told, and characters of them. */
+export const JSON_FAULTS_MAX = 20;
+export const JSON_FAULT_CHARS_MAX = 2_000;
