@@ -16,6 +16,7 @@ describe("config", () => {
       roles: ["gateway", "actors", "browser"],
       egressAllow: [],
       browserSecondsPerDay: 600,
+      ai: undefined,
       shutdownSeconds: 20,
       chromium: undefined,
       otlpEndpoint: undefined,
@@ -52,6 +53,25 @@ describe("config", () => {
     expect(config.publicUrl).to.equal("https://a.example/sub");
   });
 
+  it("configFromEnvironment() takes an AI endpoint with or without a key", () => {
+    const ai = { TRUNKLINE_AI_BASE_URL: "https://a.example/v1/", TRUNKLINE_AI_MODEL: "small" };
+    const expected = { baseUrl: "https://a.example/v1", key: undefined, model: "small" };
+    expect(configFromEnvironment(ai).ai).to.deep.equal(expected);
+    const { ai: withKey } = configFromEnvironment({ ...ai, TRUNKLINE_AI_KEY: "secret" });
+    expect(withKey).to.deep.equal({ ...expected, key: "secret" });
+  });
+
+  it("configFromEnvironment() refuses a part of an AI endpoint, naming what is missing and no key", () => {
+    const url = /^TRUNKLINE_AI_BASE_URL: expected [^\n]+, found nothing$/m;
+    const model = /^TRUNKLINE_AI_MODEL: expected [^\n]+, found nothing$/m;
+    const part = (name: string, value: string) => () => configFromEnvironment({ [name]: value });
+    expect(part("TRUNKLINE_AI_MODEL", "small")).to.throw(url);
+    expect(part("TRUNKLINE_AI_BASE_URL", "https://a.example")).to.throw(model);
+    for (const missing of [url, model, /^((?!secret)[\s\S])*$/]) {
+      expect(part("TRUNKLINE_AI_KEY", "secret")).to.throw(missing);
+    }
+  });
+
   const bounds = [
     ["TRUNKLINE_PORT", "1", "65535", "0", "65536"],
     ["TRUNKLINE_BROWSER_SECONDS_PER_DAY", "0", "31536000", "-1", "31536001"],
@@ -76,6 +96,7 @@ describe("config", () => {
     ["TRUNKLINE_REPLICAS", "2", '"1" or "3" or "5"'],
     ["TRUNKLINE_ROLES", "gateway,cook", "roles of gateway, actors, browser, separated by commas"],
     ["TRUNKLINE_EGRESS_ALLOW", "10.0.0.1", "CIDR ranges"],
+    ["TRUNKLINE_AI_BASE_URL", "a.example", "an http:// or https:// URL"],
     ["TRUNKLINE_REPLICAS", "3", '"1" without a cluster, which TRUNKLINE_NATS_URL names'],
     ["TRUNKLINE_NATS_CREDS", "a.creds", "TRUNKLINE_NATS_URL with it"],
     ...["yes", "true", "1", "10.0.0", "10.0.0.0/0", "10.0.0.0/33", "fe80::1%eth0", "loopback,"].map(

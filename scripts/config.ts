@@ -22,6 +22,8 @@ export interface Config {
   readonly egressAllow: readonly string[];
   /** 0 is no limit. */
   readonly browserSecondsPerDay: number;
+  /** OpenAI-compatible endpoint of the format json; unset: only the models a request brings. */
+  readonly ai: Readonly<{ baseUrl: string; key: string | undefined; model: string }> | undefined;
   readonly shutdownSeconds: number;
   /** Path of a browser; unset: the one that is found. */
   readonly chromium: string | undefined;
@@ -44,7 +46,7 @@ const PROXY_RANGES = ["loopback", "linklocal", "uniquelocal"];
 export function configFromEnvironment(environment: NodeJS.ProcessEnv): Config {
   // An empty value is what a container's unset variable looks like.
   const given = Object.entries(environment).filter(([, value]) => value !== "");
-  const parsed = OnCluster.safeParse(Object.fromEntries(given));
+  const parsed = Checked.safeParse(Object.fromEntries(given));
   if (!parsed.success) {
     const lines = parsed.error.issues.map(({ path, message }) => {
       const name = String(path[0]);
@@ -66,6 +68,7 @@ export function configFromEnvironment(environment: NodeJS.ProcessEnv): Config {
     roles: Object.freeze(settings.TRUNKLINE_ROLES),
     egressAllow: Object.freeze(settings.TRUNKLINE_EGRESS_ALLOW),
     browserSecondsPerDay: settings.TRUNKLINE_BROWSER_SECONDS_PER_DAY,
+    ai: aiFrom(settings),
     shutdownSeconds: settings.TRUNKLINE_SHUTDOWN_SECONDS,
     chromium: settings.TRUNKLINE_CHROMIUM,
     requestsPerWindow: settings.TRUNKLINE_REQUESTS_PER_5_MINUTES,
@@ -98,6 +101,9 @@ const Settings = z.object({
     'CIDR ranges such as "10.0.0.0/8", separated by commas',
   ).default([]),
   TRUNKLINE_BROWSER_SECONDS_PER_DAY: whole(0, SECONDS_MAX, 600),
+  TRUNKLINE_AI_BASE_URL: httpUrl().optional(),
+  TRUNKLINE_AI_KEY: z.string().optional(),
+  TRUNKLINE_AI_MODEL: z.string().optional(),
   TRUNKLINE_SHUTDOWN_SECONDS: whole(1, SHUTDOWN_SECONDS_MAX, SHUTDOWN_SECONDS),
   TRUNKLINE_CHROMIUM: z.string().optional(),
   TRUNKLINE_REQUESTS_PER_5_MINUTES: whole(0, REQUESTS_MAX, REQUESTS_PER_WINDOW),
@@ -111,11 +117,17 @@ const Settings = z.object({
   OTEL_EXPORTER_OTLP_ENDPOINT: httpUrl().optional(),
 });
 
-/** Settings that are of use with servers of one's own alone; without them, each would be ignored or refused late. */
-const OnCluster = Settings.superRefine((settings, context) => {
-  if (settings.TRUNKLINE_NATS_URL !== undefined) return;
+/** Settings that are of use beside others alone; without them, each would be ignored or refused late. */
+const Checked = Settings.superRefine((settings, context) => {
   const needs = (name: keyof typeof settings, message: string) =>
     context.addIssue({ code: "custom", path: [name], message });
+  const { TRUNKLINE_AI_BASE_URL: baseUrl, TRUNKLINE_AI_KEY: key } = settings;
+  const { TRUNKLINE_AI_MODEL: model } = settings;
+  if (baseUrl === undefined && (key ?? model) !== undefined)
+    needs("TRUNKLINE_AI_BASE_URL", "the endpoint's URL beside the other TRUNKLINE_AI_ ones");
+  if (model === undefined && (key ?? baseUrl) !== undefined)
+    needs("TRUNKLINE_AI_MODEL", "the name of a model beside the other TRUNKLINE_AI_ ones");
+  if (settings.TRUNKLINE_NATS_URL !== undefined) return;
   if (settings.TRUNKLINE_REPLICAS !== 1)
     needs("TRUNKLINE_REPLICAS", '"1" without a cluster, which TRUNKLINE_NATS_URL names');
   if (settings.TRUNKLINE_NATS_CREDS !== undefined)
@@ -154,6 +166,12 @@ function list(isValid: (item: string) => boolean, message: string) {
     .string()
     .transform((text) => text.split(",").map((item) => item.trim()))
     .refine((items) => items.every(isValid), message);
+}
+
+function aiFrom(settings: z.output<typeof Settings>): Config["ai"] {
+  const { TRUNKLINE_AI_BASE_URL: baseUrl, TRUNKLINE_AI_MODEL: model } = settings;
+  if (baseUrl === undefined || model === undefined) return undefined;
+  return Object.freeze({ baseUrl, key: settings.TRUNKLINE_AI_KEY, model });
 }
 
 function isRole(text: string): text is Role {
