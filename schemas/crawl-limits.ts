@@ -80,10 +80,6 @@ export const JSON_SCHEMA_BYTES_MAX = 64 * 1024;
 /** Models tried in order, and the characters of one's name. */
 export const CUSTOM_MODELS_MAX = 10;
 export const MODEL_CHARS_MAX = 256;
-/** Name of an AI model with its provider; the longest on the market have some 100. */
-export const AI_MODEL_CHARS_MAX = 256;
-/** Models that are tried one after the other. */
-export const AI_MODELS_MAX = 5;
 /** Characters of a page that a model reads: some 25,000 tokens, which fit the smaller contexts in use (32,768). */
 export const JSON_PAGE_CHARS_MAX = 100_000;
 /** One question to a model: the largest need half a minute for a long answer. */
@@ -99,8 +95,44 @@ export const JSON_ANSWER_BYTES_MAX = 1_000_000;
 /** Time and memory for holding an answer to its schema: both are written by strangers, and honest ones take 1 ms. */
 export const JSON_CHECK_MS = 5_000;
 export const JSON_CHECK_HEAP_MIB_MAX = 128;
-/** Checks that wait for the thread; past it the task comes back later. */
-export const JSON_CHECKS_MAX = 256;
 /** Faults of an answer that the model is told, and characters of them. */
 export const JSON_FAULTS_MAX = 20;
 export const JSON_FAULT_CHARS_MAX = 2_000;
+/** What is kept of one page, after decoding; the rest is not read. */
+export const CRAWL_BODY_BYTES_MAX = 10 * 1024 * 1024;
+/** One request by HTTP alone, from its start to its last byte: as long as a browser waits for a page by default. */
+export const CRAWL_FETCH_MS_MAX = 30_000;
+/** A body past this needs one of a few places in memory: most pages stay far below, hostile ones fill it. */
+export const LARGE_BODY_BYTES = 512 * 1024;
+/** Each takes some six times its size while it becomes a record: 0.5 GB in all. */
+export const LARGE_BODIES_MAX = 8;
+/** A host that answers 429 or 503 and names no time is left alone for so long; no host for longer than the next. */
+export const HOST_AWAY_MS = 5_000;
+export const HOST_AWAY_MS_MAX = 3_600_000;
+/** A turn's worker asks to begin so long before it is due: a round trip, and less than any delay but the shortest. */
+export const TURN_BEGIN_LEAD_MS = 50;
+/** No request of a turn starts later than this after it began; the job gives what is left to another turn. */
+export const TURN_STARTS_MS_MAX = 60_000;
+/** Turns that a worker holds: those that wait for their time cost a few kilobytes each. */
+export const FETCH_TURNS_MAX = 64;
+export const RENDER_TURNS_MAX = 32;
+export const ROBOTS_TURNS_MAX = 32;
+/** Pages that a worker fetches, reads or writes at once by HTTP: eight busy hosts, at a few hundred kilobytes each. */
+export const FETCH_PAGES_MAX = 64;
+/** Jobs whose connections or browser context a worker keeps between turns, and for how long after the last. */
+export const JOBS_KEPT_MAX = 64;
+export const JOB_KEPT_MS = 30_000;
+/** Connections of one job to keep, over all its hosts. */
+export const JOB_CONNECTIONS_MAX = 64;
+/** One message with pages or addresses, below MESSAGE_BYTES_MAX with what is around them. */
+export const REPORT_BYTES_MAX = 900_000;
+/** Links of one page in its report, in bytes: the first ones; 10,000 of real length fit. */
+export const PAGE_LINKS_BYTES_MAX = 700_000;
+/** A page with more to say than this is not kept for other crawls. */
+export const CACHED_PAGE_BYTES_MAX = 256 * 1024;
+/** One sitemap, from the request to its last byte: 50 MB at 3 Mbit/s. */
+export const SITEMAP_FETCH_MS_MAX = 120_000;
+/** One request for a robots.txt; a host that takes longer cannot be crawled either. */
+export const ROBOTS_FETCH_MS_MAX = 15_000;
+/** Tries of a robots.txt that could not be had, before the site is taken as closed (RFC 9309, section 2.3.1.4). */
+export const ROBOTS_TRIES_MAX = 3;

@@ -133,13 +133,16 @@ const SAMPLES: Sample[] = [
   ],
   [
     "jsonOptions/custom_ai",
-    [json({ custom_ai: many(10, { model: "a/b", authorization: "c" }) })],
-    [json({ custom_ai: [] }), json({ custom_ai: many(11, { model: "a/b", authorization: "c" }) })],
+    [json({ custom_ai: many(10, { model: "openai/b", authorization: "c" }) })],
+    [
+      json({ custom_ai: [] }),
+      json({ custom_ai: many(11, { model: "openai/b", authorization: "c" }) }),
+    ],
   ],
   [
     "jsonOptions/custom_ai/0/model",
-    [model({}), model({ model: `a/${text(254)}` }), model({ model: "a/@cf/b" })],
-    ["", "gpt-5", "/gpt-5", "openai/", "a b/c", `a/${text(255)}`].map((name) =>
+    [model({}), model({ model: `xai/${text(252)}` }), model({ model: "groq/@cf/b" })],
+    ["", "gpt-5", "/gpt-5", "openai/", "a b/c", "nobody/gpt-5", `xai/${text(253)}`].map((name) =>
       model({ model: name }),
     ),
   ],
@@ -150,7 +153,7 @@ const SAMPLES: Sample[] = [
       model({ authorization: text(8_193) }),
       model({ authorization: "" }),
       model({ authorization: "a\nb" }),
-      json({ custom_ai: [{ model: "a/b" }] }),
+      json({ custom_ai: [{ model: "openai/b" }] }),
     ],
   ],
   ["userAgent", [], [{ userAgent: "Mozilla/5.0" }, { userAgent: "" }, { userAgent: null }]],

@@ -1,5 +1,6 @@
 /** The body of a crawl's request: where it begins, how far it goes, and what it keeps of each page. */
 import { z } from "zod";
+import { AiModel } from "../ai-providers.ts";
 import { ContentUse, CrawlPurpose } from "../content-signal.ts";
 import { CrawlFormat } from "../crawl-job.ts";
 import {
@@ -14,7 +15,6 @@ import {
   CUSTOM_MODELS_MAX,
   JSON_PROMPT_CHARS_MAX,
   JSON_SCHEMA_BYTES_MAX,
-  MODEL_CHARS_MAX,
 } from "../crawl-limits.ts";
 import { HEADER_VALUE_CHARS_MAX } from "../limits.ts";
 import { fieldValue } from "./header-fields.ts";
@@ -96,13 +96,7 @@ const ResponseFormat = z
   }));
 
 const CustomModel = z.strictObject({
-  model: z
-    .string()
-    .max(MODEL_CHARS_MAX)
-    .regex(/^[\w.-]+\/\S+$/, {
-      error: 'Expected provider and name with a slash between them, as in "openai/gpt-5"',
-    })
-    .describe("Provider and name of a model"),
+  model: AiModel.describe("Provider and name of a model, as in openai/gpt-5"),
   authorization: fieldValue(HEADER_VALUE_CHARS_MAX)
     .min(1)
     .describe("What the provider asks for, as in the header field: Bearer and a key")
