@@ -118,6 +118,8 @@ export const PageOutcome = z.discriminatedUnion("kind", [
     index: Index,
     metadata: RecordMetadata,
     blobs: z.array(RecordBlob).max(2),
+    /** Where json is wanted: the blob whose members have the page's Markdown, for the task `json`; it may be none of `blobs`. */
+    jsonSource: z.string().optional(),
     /** Absolute addresses that may be followed, in the page's order; empty where the page forbids it. */
     links: z.array(Url).max(PAGE_LINKS_MAX),
     /** Set when the page's HTTP status is 400 or more, or a format could not be made. */

@@ -58,6 +58,37 @@ export const TURNS_AHEAD_MAX = 4;
 export const TURN_MS_MAX = 180_000;
 /** How long before it is due a turn is granted: enough for its task to reach a worker, little for a worker to hold it. */
 export const TURN_LEAD_MS = 5_000;
+/** How long ahead a worker is told when to start: with a lease's time less than what a task waits to be given to another. */
+export const TURN_GO_MS_MAX = 2_000;
+/** A worker that asked to begin starts no later than this after the wait it was told, counted from its question. */
+export const TURN_LATE_MS = 1_000;
+/** A turn told to go that was not heard to have started so long after its time never will: that lateness, and a call's way. */
+export const TURN_UNHEARD_MS = TURN_LATE_MS + 250;
+/** Pause before a worker that waits for its turn asks again: what a call takes on a busy machine, a tenth of the delay. */
+export const TURN_ASK_MS = 50;
+/** The same where there is no delay, and each pause is time in which the host could serve. */
+export const TURN_ASK_SOON_MS = 15;
+/** Turns of one host that have started and are not finished: what pages that take their longest come to at the usual delay. */
+export const TURNS_STARTED_MAX = 360;
+/** Rules a turn's addresses are held against, one by one: some 0.1 s, for which the site answers nobody. */
+export const TURN_RULE_CHECKS_MAX = 50_000;
+/** A host is left alone for no longer at its word (Retry-After): one request an hour is no burden. */
+export const SITE_AWAY_MS_MAX = 3_600_000;
+/** Jobs that take turns at one site, in its state; more wait in rows until one of these is done. */
+export const SITE_JOBS_MAX = 1_000;
+/** Jobs that wait so; past it they are refused, since a site that is asked by all of them answers none within its week. */
+export const SITE_JOBS_WAITING_MAX = 10_000;
+/** Jobs told of a site's robots.txt in one transition, and the characters of sitemaps in it: an outbox holds both. */
+export const SITE_TELLS_MAX = 100;
+export const SITE_TELL_CHARS_MAX = 200_000;
+/** Characters of a verdict's reason: with one for each address of a turn the answer can still be kept. */
+export const VERDICT_REASON_CHARS_MAX = 200;
+/** Crawls of one account that run at once: a crawl waits for its sites most of the time, and costs a node some memory. */
+export const CRAWLS_RUNNING_MAX = 100;
+/** Crawls an account has at a time, ended ones for as long as they are kept: their list is in memory while it is read. */
+export const CRAWLS_KEPT_MAX = 10_000;
+/** A crawl that was admitted and has not started by then never will. */
+export const CRAWL_ADMITTED_MS = 60_000;
 /** Pages of one crawl, and links from its start to a page, as in the public API. */
 export const CRAWL_PAGES_MAX = 100_000;
 export const CRAWL_DEPTH_MAX = 100_000;
@@ -136,3 +167,24 @@ export const SITEMAP_FETCH_MS_MAX = 120_000;
 export const ROBOTS_FETCH_MS_MAX = 15_000;
 /** Tries of a robots.txt that could not be had, before the site is taken as closed (RFC 9309, section 2.3.1.4). */
 export const ROBOTS_TRIES_MAX = 3;
+/** What one answer with records may hold, as in the public API; a larger record comes alone. */
+export const CRAWL_ANSWER_BYTES_MAX = 10 * 1024 * 1024;
+/** Bodies of records read ahead of the client: with what a blob reads ahead by itself, a third of what a read may take. */
+export const CRAWL_READ_AHEAD_BYTES_MAX = 4 * 1024 * 1024;
+export const CRAWL_READ_AHEAD_MAX = 16;
+/** How long a start waits for a robots.txt that is not known, as the API has it, and how often it asks. */
+export const CRAWL_START_WAIT_MS = 5_000;
+export const CRAWL_CONSULT_MS = 500;
+/** A job's request outlives its 7 days and the 14 for which its results are kept, even when nobody removes it. */
+export const CRAWL_REQUEST_KEPT_S = 22 * 86_400;
+/** Open event streams of one gateway, and of one account there: each asks for its job's state at intervals. */
+export const EVENT_STREAMS_MAX = 1_000;
+export const EVENT_STREAMS_OF_ACCOUNT_MAX = 100;
+/** How often a stream asks for what live messages may have missed, and whether its token still holds. */
+export const EVENTS_POLL_MS = 5_000;
+/** Proxies close what is silent for 30 s and more. */
+export const EVENTS_KEEP_ALIVE_MS = 15_000;
+/** How soon a client should come back to a stream that broke off. */
+export const EVENTS_RETRY_MS = 2_000;
+/** Bytes that wait for a slow client, past which pages are only counted. */
+export const EVENTS_WAITING_BYTES_MAX = 256 * 1024;

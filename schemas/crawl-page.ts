@@ -51,10 +51,19 @@ export const crawlPage = defineTasks({
       lane: "robots",
       input: z.object({ host: z.string().min(1), scheme: Scheme, turn: Id, dueAt: EpochMs }),
     },
+    /** Removes all blobs of a job whose results are kept no longer; nobody hears of it. */
+    purge: { lane: "robots", input: z.object({ job: Id }) },
     /** Asks an AI model for the data of a page that has been fetched; the job hears `jsonExtracted`. */
     json: {
       lane: "json",
-      input: z.object({ account: Id, job: Id, index: z.int().min(0), url: Url, blob: z.string() }),
+      input: z.object({
+        account: Id,
+        job: Id,
+        index: z.int().min(0),
+        url: Url,
+        /** The outcome's `jsonSource`. */
+        blob: z.string(),
+      }),
     },
   },
 });
