@@ -1,7 +1,7 @@
 /** The shape around every answer of the REST API that is not binary. */
-import type { ResultInfo, WireError } from "../schemas/http/envelope.ts";
+import type { CursorInfo, ResultInfo, WireError } from "../schemas/http/envelope.ts";
 
-export function success(result: unknown, resultInfo?: ResultInfo) {
+export function success(result: unknown, resultInfo?: ResultInfo | CursorInfo) {
   return {
     success: true,
     errors: [],

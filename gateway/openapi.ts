@@ -1,7 +1,7 @@
 /** The OpenAPI 3.1 document of the route table. */
 import { z } from "zod";
 import { ERRORS, type ErrorCode } from "../schemas/errors.ts";
-import { Failure, successOf } from "../schemas/http/envelope.ts";
+import { CursorInfo, Failure, ResultInfo, successOf } from "../schemas/http/envelope.ts";
 import { PERMISSIONS } from "../schemas/permissions.ts";
 import { failure } from "./envelope.ts";
 import { unknownField } from "./parse-request.ts";
@@ -111,12 +111,28 @@ function answerOf(route: Route): Json {
     const { mediaType, description } = route.answer;
     return { description, headers, content: { [mediaType]: {} } };
   }
-  const schema = successOf(route.answer.result, route.answer.paged ?? false);
+  const schema = successOf(...resultOf(route.answer));
   return {
     description: "Done",
     headers,
     content: { "application/json": { schema: jsonSchema(schema, "output") } },
   };
+}
+
+function resultOf(
+  answer: Exclude<Route["answer"], { mediaType: string }>,
+): [z.ZodType, z.ZodType?] {
+  if ("streamed" in answer) return [answer.streamed];
+  switch (answer.paged) {
+    case "numbers":
+      return [answer.result, ResultInfo];
+    case "cursor":
+      return [answer.result, CursorInfo];
+    case undefined:
+      return [answer.result];
+    default:
+      return answer.paged satisfies never;
+  }
 }
 
 function refusalAnswers(route: Route): Json {

@@ -3,7 +3,7 @@ import type { Response } from "express";
 import type { Logger } from "pino";
 import type { z } from "zod";
 import type { ErrorCode } from "../schemas/errors.ts";
-import type { ResultInfo } from "../schemas/http/envelope.ts";
+import type { CursorInfo, ResultInfo } from "../schemas/http/envelope.ts";
 import type { Permission } from "../schemas/permissions.ts";
 import type { Caller } from "./locals.ts";
 
@@ -18,7 +18,7 @@ export interface Asked<P = unknown, Q = unknown, B = unknown> {
   logger: Logger;
 }
 
-export type Answer<R> = { result: R; resultInfo?: ResultInfo };
+export type Answer<R> = { result: R; resultInfo?: ResultInfo | CursorInfo };
 
 interface Declaration<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodType> {
   method: "get" | "post" | "put" | "patch" | "delete";
@@ -42,10 +42,14 @@ interface Declaration<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodT
 
 interface Answers<R extends z.ZodType> {
   result: R;
-  paged?: boolean;
+  /** A list, of which the answer is a part: by the numbers of its pages, or from a cursor on. */
+  paged?: "numbers" | "cursor";
 }
 
-/** The result is JSON in the envelope, or the handler writes bytes of the named media type itself. */
+/** Written by the handler itself: bytes of a media type, or the envelope around a result too large to be held. */
+type Streamed = { mediaType: string; description: string } | { streamed: z.ZodType };
+
+/** The result is JSON in the envelope, or the handler writes the answer itself. */
 export type RouteParts<
   P extends z.ZodType,
   Q extends z.ZodType,
@@ -58,7 +62,7 @@ export type RouteParts<
         handle(asked: Asked<z.output<P>, z.output<Q>, z.output<B>>): Promise<Answer<z.input<R>>>;
       }
     | {
-        answer: { mediaType: string; description: string };
+        answer: Streamed;
         handle(
           asked: Asked<z.output<P>, z.output<Q>, z.output<B>>,
           response: Response,
@@ -68,7 +72,7 @@ export type RouteParts<
 
 /** A route whose types are known only to itself: what the router keeps. */
 export type Route = Declaration<z.ZodType, z.ZodType, z.ZodType> & {
-  answer: Answers<z.ZodType> | { mediaType: string; description: string };
+  answer: Answers<z.ZodType> | Streamed;
   handle(asked: Asked, response: Response): Promise<Answer<unknown> | undefined>;
 };
 

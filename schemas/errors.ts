@@ -28,6 +28,11 @@ export const ERRORS = {
   },
   conflict: { status: 409, code: 1006, meaning: "The present state does not allow it" },
   limit_reached: { status: 409, code: 1007, meaning: "As many exist as the limit allows" },
+  crawl_disallowed: {
+    status: 400,
+    code: 1008,
+    meaning: "The site's Content-Signal forbids the crawl as a whole",
+  },
   internal_error: {
     status: 500,
     code: 2000,
@@ -52,6 +57,7 @@ export const ERRORS = {
   unavailable: { status: 503, code: 2005, meaning: "No actor or browser could answer in time" },
   deadline_exceeded: { status: 504, code: 2006, meaning: "The request's deadline passed" },
   cancelled: { status: 499, code: 2007, meaning: "The caller left before there was an answer" },
+  storage_full: { status: 507, code: 2008, meaning: "The store has no room for more" },
   unauthenticated: { status: 401, code: 10000, meaning: "No token, or an unknown one" },
   forbidden: {
     status: 403,

@@ -18,7 +18,7 @@ export function accountRoutes(actors: ActorClient): Route[] {
       summary: "The accounts the token opens",
       parameters: nothing,
       query: AccountsQuery,
-      answer: { result: WireAccount.array(), paged: true },
+      answer: { result: WireAccount.array(), paged: "numbers" },
       handle: listAccounts,
     }),
     defineRoute({

@@ -56,7 +56,7 @@ export function tokenRoutes(actors: ActorClient, now: () => number): Route[] {
       permissions: ["account.read"],
       parameters: AccountPath,
       query: Listing,
-      answer: { result: WireToken.array(), paged: true },
+      answer: { result: WireToken.array(), paged: "numbers" },
       handle: listTokens,
     }),
     defineRoute({

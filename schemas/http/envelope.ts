@@ -17,15 +17,22 @@ export const ResultInfo = z.object({
 });
 export type ResultInfo = z.infer<typeof ResultInfo>;
 
+/** Of a list that is too long or too lively for numbered pages. */
+export const CursorInfo = z.object({
+  count: z.int().describe("Entries in this answer"),
+  cursor: z.string().optional().describe("There is more: ask again with it"),
+});
+export type CursorInfo = z.infer<typeof CursorInfo>;
+
 const Nothing = z.array(z.never()).max(0);
 
-export function successOf(result: z.ZodType, paged: boolean) {
+export function successOf(result: z.ZodType, resultInfo?: z.ZodType) {
   return z.object({
     success: z.literal(true),
     errors: Nothing,
     messages: Nothing,
     result,
-    ...(paged ? { result_info: ResultInfo } : {}),
+    ...(resultInfo ? { result_info: resultInfo } : {}),
   });
 }
 
