@@ -68,6 +68,8 @@ export const TURN_UNHEARD_MS = TURN_LATE_MS + 250;
 export const TURN_ASK_MS = 50;
 /** The same where there is no delay, and each pause is time in which the host could serve. */
 export const TURN_ASK_SOON_MS = 15;
+/** The longest such pause, where turns take long. */
+export const TURN_ASK_LATE_MS = 1_000;
 /** Turns of one host that have started and are not finished: what pages that take their longest come to at the usual delay. */
 export const TURNS_STARTED_MAX = 360;
 /** Rules a turn's addresses are held against, one by one: some 0.1 s, for which the site answers nobody. */
@@ -140,8 +142,6 @@ export const LARGE_BODIES_MAX = 8;
 /** A host that answers 429 or 503 and names no time is left alone for so long; no host for longer than the next. */
 export const HOST_AWAY_MS = 5_000;
 export const HOST_AWAY_MS_MAX = 3_600_000;
-/** A turn's worker asks to begin so long before it is due: a round trip, and less than any delay but the shortest. */
-export const TURN_BEGIN_LEAD_MS = 50;
 /** No request of a turn starts later than this after it began; the job gives what is left to another turn. */
 export const TURN_STARTS_MS_MAX = 60_000;
 /** Turns that a worker holds: those that wait for their time cost a few kilobytes each. */
@@ -157,6 +157,8 @@ export const JOB_KEPT_MS = 30_000;
 export const JOB_CONNECTIONS_MAX = 64;
 /** One message with pages or addresses, below MESSAGE_BYTES_MAX with what is around them. */
 export const REPORT_BYTES_MAX = 900_000;
+/** Pages that come in within this time are reported together; nobody sees the difference. */
+export const REPORT_GATHER_MS = 20;
 /** Links of one page in its report, in bytes: the first ones; 10,000 of real length fit. */
 export const PAGE_LINKS_BYTES_MAX = 700_000;
 /** A page with more to say than this is not kept for other crawls. */
@@ -188,3 +190,45 @@ export const EVENTS_KEEP_ALIVE_MS = 15_000;
 export const EVENTS_RETRY_MS = 2_000;
 /** Bytes that wait for a slow client, past which pages are only counted. */
 export const EVENTS_WAITING_BYTES_MAX = 256 * 1024;
+
+// --- A crawl job ---
+
+/** A crawl ends after this, and its results are kept for so long after its end, as in the public API. */
+export const CRAWL_MS_MAX = 7 * 86_400_000;
+export const CRAWL_KEPT_MS = 14 * 86_400_000;
+/** Redirects of one page that are followed, each a request with a turn of its own; browsers follow 20. */
+export const CRAWL_REDIRECTS_MAX = 10;
+/** Tries of one page or sitemap, where another one makes sense. */
+export const CRAWL_TRIES_MAX = 3;
+/** What is told of a job as a whole, and how much of an address that is named there. */
+export const CRAWL_MESSAGES_MAX = 20;
+export const CRAWL_MESSAGE_URL_CHARS = 200;
+/** Records of skipped addresses, and places given back for disallowed ones, at a small limit; at a larger one as many as that. */
+export const RECORDS_SPARE_MIN = 1_000;
+/** Sitemaps of one crawl: an index for each of a thousand sections, twice; at two a second they take a quarter of an hour. */
+export const CRAWL_SITEMAPS_MAX = 2_000;
+/** Sitemaps that are queued or under way at once: the others wait until the job has room for their pages. */
+export const SITEMAPS_OPEN_MAX = 32;
+/** Characters of a host's name as the key of its site: names in DNS have 253, and a row has the name as well. */
+export const HOST_KEY_CHARS_MAX = 400;
+/** Patterns of one row of a job: the longest of them fit ROW_BYTES_MAX however they are written. */
+export const PATTERNS_PER_ROW = 25;
+/** Records whose status is one letter each of a row: a listing of 100,000 reads 50 rows, a page's end rewrites 2 KB. */
+export const LETTERS_PER_ROW = 2_000;
+/**
+ * Rows one message of a job changes before it leaves further addresses for later; each adds five at most, and what is
+ * left over takes up to 84, so that TRANSITION_ROWS_MAX holds. Likewise bytes of rows, hosts that are told of, bytes of sends.
+ */
+export const STEP_ROWS_MAX = 360;
+export const STEP_BYTES_MAX = 500_000;
+export const STEP_HOSTS_MAX = 140;
+export const STEP_SEND_BYTES_MAX = 150_000;
+/** Steps of some nanoseconds that looking at addresses may take: 2,500 plain ones, some 20 ms. */
+export const STEP_WORK_MAX = 10_000_000;
+/** Addresses that wait to be looked at are kept in rows of so many characters, at most so many rows. */
+export const BACKLOG_ROW_CHARS_MAX = 50_000;
+export const BACKLOG_ROWS_MAX = 1_000;
+/** Rows kept of a job whose limit is reached: a page that turns out to be disallowed makes room for another. */
+export const BACKLOG_SPARE_ROWS_MAX = 16;
+/** Links wait for sitemaps that are read first, but no more than this. */
+export const BACKLOG_HELD_ROWS_MAX = 64;

@@ -1,5 +1,5 @@
 /** Says whether a robots.txt lets us fetch an address, and which line of it decided. */
-
+import type { DeepReadonly } from "../../schemas/contract.ts";
 import type { RobotsRules } from "../../schemas/robots-rules.ts";
 import { matchesPathPattern } from "./path-pattern.ts";
 import { robotsPathOf } from "./robots-path.ts";
@@ -12,7 +12,10 @@ export interface RobotsVerdict {
 }
 
 /** RFC 9309, section 2.2.2: the longest pattern that matches decides, and Allow wins over an equal Disallow. */
-export function robotsVerdict({ rules }: Pick<RobotsRules, "rules">, url: string): RobotsVerdict {
+export function robotsVerdict(
+  { rules }: DeepReadonly<Pick<RobotsRules, "rules">>,
+  url: string,
+): RobotsVerdict {
   const path = robotsPathOf(url);
   let decisive: RobotsRule | undefined;
   for (const text of rules) {

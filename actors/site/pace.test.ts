@@ -1,41 +1,183 @@
 import { expect } from "chai";
 import {
   HOST_REQUESTS_IN_FLIGHT_MAX,
+  TURN_GO_MS_MAX,
+  TURN_LATE_MS,
   TURN_LEAD_MS,
   TURN_MS_MAX,
   TURN_OVERDUE_MS,
   TURN_REQUESTS_MAX,
+  TURN_UNHEARD_MS,
   TURNS_AHEAD_MAX,
+  TURNS_STARTED_MAX,
 } from "../../schemas/crawl-limits.ts";
-import { SeededRandom } from "../../scripts/testing/seeded-random.ts";
+import { TASK_ACK_WAIT_MS, TASK_HEARTBEAT_MS } from "../../schemas/limits.ts";
 import {
+  type Begun,
   begin,
   finish,
   type Granted,
   grant,
+  grantOwn,
   IDLE_PACE,
   nextLookAt,
+  Pace,
+  started,
   stayAway,
   want,
 } from "./pace.ts";
 
 describe("pace", () => {
-  it("grant() gives one turn ahead where there is a delay, and the next when that begins", () => {
-    const site = new SimulatedSite(500);
+  it("grant() gives one turn ahead where there is a delay, and the next when that one goes", () => {
+    const site = new PacedSite(500);
     site.want("a", "job", 3);
     expect(site.grant()).to.have.length(1);
     expect(site.grant()).to.have.length(0);
-    expect(site.begin("t1")).to.equal(0);
+    expect(site.begin("t1")).to.deep.equal(go(0));
     expect(site.grant().map(({ dueInMs }) => dueInMs)).to.deep.equal([500]);
-    site.now += 480;
-    expect(site.begin("t2")).to.equal(20);
-    site.grant();
-    expect(site.begin("t3")).to.equal(520);
     expect(site.grant()).to.have.length(0);
   });
 
+  it("begin() lets a turn go only when the request before it has left", () => {
+    const site = new PacedSite(500);
+    site.want("a", "job", 3);
+    site.grant();
+    site.begin("t1");
+    site.grant();
+    site.now += 30;
+    expect(site.begin("t2")).to.deep.equal({ state: "wait", askAgainInMs: 20 });
+    site.start("t1");
+    site.now += 20;
+    expect(site.begin("t2")).to.deep.equal(go(480));
+    // Asking again changes nothing, and takes no other place.
+    site.now += 5;
+    const before = site.pace;
+    expect(site.begin("t2")).to.deep.equal(go(475));
+    expect(site.pace).to.equal(before);
+  });
+
+  it("begin() counts the delay from the request's real start, however late that was", () => {
+    const site = new PacedSite(500);
+    site.want("a", "job", 2);
+    site.grant();
+    site.begin("t1");
+    site.grant();
+    site.now += 900;
+    site.start("t1");
+    expect(site.begin("t2")).to.deep.equal(go(500));
+  });
+
+  it("begin() gives up a request that was not heard to leave TURN_UNHEARD_MS after its time, not before", () => {
+    const site = new PacedSite(500);
+    site.want("a", "job", 3);
+    site.grant();
+    site.begin("t1");
+    site.grant();
+    site.begin("t2");
+    site.now += TURN_UNHEARD_MS - 1;
+    expect(site.begin("t2").state).to.equal("wait");
+    site.now += 1;
+    // It may have left at the very last moment.
+    expect(site.begin("t2")).to.deep.equal(go(TURN_LATE_MS + 500 - TURN_UNHEARD_MS));
+    expect(site.begin("t1").state).to.equal("wait");
+  });
+
+  it("begin() tells a worker no earlier than TURN_GO_MS_MAX ahead, so that no second worker of its task can meet it", () => {
+    const site = new PacedSite(TURN_GO_MS_MAX + 1_000);
+    site.want("a", "job", 2);
+    site.grant();
+    site.begin("t1");
+    site.grant();
+    site.start("t1");
+    const asked = site.begin("t2");
+    expect(asked.state).to.equal("wait");
+    site.now += asked.state === "wait" ? asked.askAgainInMs : 0;
+    const told = site.begin("t2");
+    expect(told.state === "go" && told.waitMs).to.be.within(TURN_GO_MS_MAX - 100, TURN_GO_MS_MAX);
+    expect(TURN_GO_MS_MAX + TURN_LATE_MS + TASK_HEARTBEAT_MS).to.be.at.most(TASK_ACK_WAIT_MS);
+  });
+
+  it("begin() serves a turn that asks once more, a redirect's, before those granted later", () => {
+    const site = new PacedSite(500);
+    site.want("a", "job", 10);
+    site.grant();
+    site.begin("t1");
+    site.grant();
+    site.begin("t2");
+    site.start("t1");
+    // The second goes already; the first has its next place behind it.
+    expect(site.begin("t1").state).to.equal("wait");
+    expect(site.grant()).to.have.length(0);
+    site.now += 500;
+    site.start("t2");
+    expect(site.begin("t1")).to.deep.equal(go(500));
+    expect(site.grant()).to.have.length(1);
+    expect(site.begin("t3").state).to.equal("wait");
+  });
+
+  it("begin() has a site's own turn go before all that wait", () => {
+    const site = new PacedSite(500);
+    site.want("a", "job", 10);
+    site.grant();
+    site.begin("t1");
+    site.grant();
+    site.begin("t2");
+    site.pace = grantOwn(site.pace, "own", site.moment).pace;
+    site.begin("own");
+    site.start("t1");
+    expect(site.begin("t2").state).to.equal("wait");
+    expect(site.begin("own")).to.deep.equal(go(500));
+  });
+
+  it("started() the same twice, too late, and of unknown turns changes nothing or only delays", () => {
+    const site = new PacedSite(500);
+    site.want("a", "job", 3);
+    site.grant();
+    site.begin("t1");
+    site.grant();
+    site.begin("t2");
+    site.start("t1");
+    const once = site.pace;
+    site.now += 5;
+    site.start("t1");
+    site.start("t9");
+    expect(site.pace).to.equal(once);
+    // One that was given up and left after all: the next is that much later.
+    const late = new PacedSite(500);
+    late.want("a", "job", 3);
+    late.grant();
+    late.begin("t1");
+    late.grant();
+    late.begin("t2");
+    late.now += TURN_UNHEARD_MS;
+    late.begin("t2");
+    late.start("t1");
+    expect(late.begin("t2")).to.deep.equal(go(500));
+  });
+
+  it("finish() of a turn that went counts as its start; of one given back before its time it does not", () => {
+    const site = new PacedSite(500);
+    site.want("a", "job", 9);
+    site.grant();
+    site.begin("t1");
+    site.grant();
+    site.begin("t2");
+    site.now += 7;
+    site.finish("t1");
+    expect(site.begin("t2")).to.deep.equal(go(500));
+    site.grant();
+    site.begin("t3");
+    site.now += 100;
+    site.finish("t2");
+    expect(site.begin("t3")).to.deep.equal(go(400));
+    const before = site.pace;
+    site.finish("t2");
+    site.finish("t9");
+    expect(site.pace).to.equal(before);
+  });
+
   it("grant() serves accounts by turns, and an account's jobs by turns", () => {
-    const site = new SimulatedSite(500);
+    const site = new PacedSite(500);
     site.want("a", "a1", 3);
     site.want("a", "a2", 3);
     site.want("b", "b1", 3);
@@ -43,147 +185,198 @@ describe("pace", () => {
   });
 
   it("want() replaces what a job wanted, and 0 takes it off the list", () => {
-    const site = new SimulatedSite(500);
+    const site = new PacedSite(500);
     site.want("a", "a1", 3);
     site.want("a", "a1", 1);
     site.want("b", "b1", 2);
     site.want("b", "b1", 0);
     expect(site.serve(5)).to.deep.equal(["a1"]);
+    const idle = site.pace;
+    site.want("b", "b1", 0);
+    expect(site.pace).to.equal(idle);
   });
 
   it("begin() knows nothing of a turn that was finished or never granted", () => {
-    const site = new SimulatedSite(500);
+    const site = new PacedSite(500);
     site.want("a", "a1", 1);
     site.grant();
-    site.pace = finish(site.pace, "t1");
-    expect(site.begin("t1")).to.equal(undefined);
-    expect(site.begin("t9")).to.equal(undefined);
-  });
-
-  it("grant() shares HOST_REQUESTS_IN_FLIGHT_MAX among who waits where there is no delay", () => {
-    const site = new SimulatedSite(0);
-    site.want("a", "a1", 1_000);
-    site.want("b", "b1", 1_000);
-    const granted = site.grant();
-    expect(granted.map(({ job, atOnce }) => [job, atOnce])).to.deep.equal([
-      ["a1", HOST_REQUESTS_IN_FLIGHT_MAX / 2],
-      ["b1", HOST_REQUESTS_IN_FLIGHT_MAX / 2],
-    ]);
-    expect(granted[0]?.requests).to.equal(TURN_REQUESTS_MAX);
-    expect(site.grant()).to.have.length(0);
-    site.pace = finish(site.pace, "t1");
-    expect(site.grant()).to.have.length(1);
-  });
-
-  it("grant() never has more requests in flight than that, nor a turn for requests nobody wants", () => {
-    const site = new SimulatedSite(0);
-    for (let job = 0; job < 20; job++) site.want("a", `job${job}`, 1);
-    const granted = site.grant();
-    expect(granted).to.have.length(HOST_REQUESTS_IN_FLIGHT_MAX);
-    expect(granted.every(({ requests, atOnce }) => requests === 1 && atOnce === 1)).to.equal(true);
+    site.finish("t1");
+    expect(site.begin("t1")).to.deep.equal({ state: "gone" });
+    expect(site.begin("t9")).to.deep.equal({ state: "gone" });
   });
 
   it("grant() gives a turn beside one that is overdue, up to TURNS_AHEAD_MAX", () => {
-    const site = new SimulatedSite(500);
+    const site = new PacedSite(500);
     site.want("a", "a1", 100);
     site.grant();
     site.now += TURN_OVERDUE_MS - 1;
     expect(site.grant()).to.have.length(0);
-    expect(nextLookAt(site.pace, 500)).to.be.at.most(site.now + 1);
+    expect(nextLookAt(site.pace, site.moment)).to.equal(site.now + 1);
     let granted = 1;
     for (let look = 0; look < 20; look++) {
       site.now += TURN_OVERDUE_MS;
       granted += site.grant().length;
     }
     expect(granted).to.equal(TURNS_AHEAD_MAX);
-    // All of them come alive at once, and are still as far from each other.
-    const waits = ["t1", "t2", "t3", "t4"].map((turn) => site.begin(turn));
-    expect(waits).to.deep.equal([0, 500, 1_000, 1_500]);
+    // All of them come alive at once, and only one goes.
+    const told = ["t1", "t2", "t3", "t4"].map((turn) => site.begin(turn).state);
+    expect(told).to.deep.equal(["go", "wait", "wait", "wait"]);
+  });
+
+  it("grant() has no more than TURNS_STARTED_MAX unfinished", () => {
+    const site = new PacedSite(100);
+    site.want("a", "a1", 10_000);
+    for (let number = 1; number <= TURNS_STARTED_MAX; number++) {
+      expect(site.grant(), String(number)).to.have.length(1);
+      site.now += 200;
+      site.begin(`t${number}`);
+      site.start(`t${number}`);
+    }
+    expect(site.grant()).to.have.length(0);
+    site.finish("t1");
+    expect(site.grant()).to.have.length(1);
   });
 
   it("grant() forgets a turn TURN_MS_MAX after it began", () => {
-    const site = new SimulatedSite(0);
-    site.want("a", "a1", 1_000);
+    const site = new PacedSite(0);
+    site.want("a", "a1", 256);
     site.grant();
     site.begin("t1");
     site.now += TURN_MS_MAX - 1;
-    expect(site.grant()).to.have.length(0);
+    site.grant();
+    expect(Object.keys(site.pace.turns)).to.include("t1");
+    expect(nextLookAt(site.pace, site.moment)).to.equal(site.now + 1);
     site.now += 1;
-    expect(site.grant()).to.have.length(1);
-    expect(site.begin("t1")).to.equal(undefined);
+    site.grant();
+    expect(site.begin("t1")).to.deep.equal({ state: "gone" });
   });
 
   it("grant() keeps turns back until they are due in TURN_LEAD_MS", () => {
-    const site = new SimulatedSite(60_000);
+    const site = new PacedSite(60_000);
     site.want("a", "a1", 10);
     site.grant();
     site.begin("t1");
+    site.start("t1");
     expect(site.grant()).to.have.length(0);
-    expect(nextLookAt(site.pace, 60_000)).to.equal(site.now + 60_000 - TURN_LEAD_MS);
+    expect(nextLookAt(site.pace, site.moment)).to.equal(site.now + 60_000 - TURN_LEAD_MS);
     site.now += 60_000 - TURN_LEAD_MS;
     expect(site.grant()).to.have.length(1);
   });
 
-  it("stayAway() holds the next start back, and only ever longer", () => {
-    const site = new SimulatedSite(500);
-    site.want("a", "a1", 10);
-    site.grant();
-    site.pace = stayAway(site.pace, site.now + 3_000);
-    site.pace = stayAway(site.pace, site.now + 1_000);
-    expect(site.begin("t1")).to.equal(3_000);
+  it("stayAway() holds the next start back, only ever longer, and takes turns back that would wait long", () => {
+    for (const delayMs of [500, 0]) {
+      const site = new PacedSite(delayMs);
+      site.want("a", "a1", 10);
+      site.grant();
+      site.pace = stayAway(site.pace, site.now + 1_500);
+      site.pace = stayAway(site.pace, site.now + 1_000);
+      const told = site.begin("t1");
+      expect(told).to.deep.equal(delayMs ? go(1_500) : { state: "wait", askAgainInMs: 1_500 });
+      site.pace = stayAway(site.pace, site.now + TURN_LEAD_MS);
+      expect(site.begin("t1").state).to.equal("wait");
+      site.pace = stayAway(site.pace, site.now + TURN_LEAD_MS + 1);
+      expect(site.begin("t1")).to.deep.equal({ state: "gone" });
+      expect(site.begin("t1")).to.deep.equal({ state: "gone" });
+    }
   });
 
-  it("starts are never early and at most 5 % late over 100 requests, whatever workers do and whoever dies", () => {
-    for (let seed = 1; seed <= 50; seed++) {
-      const { starts, ideal } = simulate(seed);
-      const gaps = starts.slice(1).map((start, index) => start - (starts[index] ?? 0));
-      expect(Math.min(...gaps), `seed ${seed}`).to.be.at.least(500);
-      const took = (starts.at(-1) ?? 0) - (starts[0] ?? 0);
-      expect(took, `seed ${seed}`).to.be.at.most(ideal * 1.05);
-    }
+  it("begin() shares HOST_REQUESTS_IN_FLIGHT_MAX where there is no delay, with the next turns granted", () => {
+    const site = new PacedSite(0);
+    site.want("a", "a1", 1_000);
+    site.want("b", "b1", 1_000);
+    const granted = site.grant();
+    expect(granted.map(({ job, requests }) => [job, requests])).to.deep.equal([
+      ["a1", TURN_REQUESTS_MAX],
+      ["b1", TURN_REQUESTS_MAX],
+    ]);
+    const half = HOST_REQUESTS_IN_FLIGHT_MAX / 2;
+    expect(site.begin("t1")).to.deep.equal(go(0, half));
+    expect(site.begin("t2")).to.deep.equal(go(0, half));
+    expect(site.grant()).to.have.length(2);
+    expect(site.grant()).to.have.length(0);
+    expect(site.begin("t3").state).to.equal("wait");
+    site.finish("t1");
+    expect(site.begin("t3")).to.deep.equal(go(0, half));
+    expect(site.begin("t4").state).to.equal("wait");
+  });
+
+  it("begin() gives all of them to who is alone, and the same again to a worker that took over", () => {
+    const site = new PacedSite(0);
+    site.want("a", "a1", 20);
+    site.grant();
+    expect(site.begin("t1")).to.deep.equal(go(0, HOST_REQUESTS_IN_FLIGHT_MAX));
+    expect(site.begin("t1")).to.deep.equal(go(0, HOST_REQUESTS_IN_FLIGHT_MAX));
+    site.want("a", "a1", 20);
+    site.grant();
+    expect(site.begin("t2").state).to.equal("wait");
+  });
+
+  it("begin() asks less often where turns take long", () => {
+    const site = new PacedSite(0);
+    site.want("a", "a1", 20);
+    site.grant();
+    site.begin("t1");
+    site.want("a", "a1", 20);
+    site.grant();
+    const waits = [0, 320, 100_000].map((ms) => {
+      site.now += ms;
+      const told = site.begin("t2");
+      return told.state === "wait" && told.askAgainInMs;
+    });
+    expect(waits).to.deep.equal([15, 20, 1_000]);
+  });
+
+  it("begin() never has more requests in flight than that, nor a turn for requests nobody wants", () => {
+    const site = new PacedSite(0);
+    for (let job = 0; job < 20; job++) site.want("a", `job${job}`, 1);
+    const granted = site.grant();
+    expect(granted.every(({ requests, atOnce }) => requests === 1 && atOnce === 1)).to.equal(true);
+    for (const { turn } of granted) site.begin(turn);
+    for (const { turn } of site.grant()) expect(site.begin(turn).state).to.equal("wait");
+    const running = Object.values(site.pace.turns).filter(({ atOnce }) => atOnce > 0);
+    expect(running).to.have.length(HOST_REQUESTS_IN_FLIGHT_MAX);
+  });
+
+  it("begin() takes back turns of many requests once the host asks for a delay, and waits for those that run", () => {
+    const site = new PacedSite(0);
+    site.want("a", "a1", 1_000);
+    site.grant();
+    site.begin("t1");
+    site.delayMs = 500;
+    expect(site.begin("t2")).to.deep.equal({ state: "gone" });
+    site.want("a", "a1", 5);
+    const [next] = site.grant();
+    expect(next?.requests).to.equal(1);
+    expect(site.begin(next?.turn ?? "").state).to.equal("wait");
+    site.now += 100;
+    site.finish("t1");
+    expect(site.begin(next?.turn ?? "")).to.deep.equal(go(500));
+  });
+
+  it("what is kept loads again", () => {
+    const site = new PacedSite(500);
+    site.want("a", "a1", 5);
+    site.grant();
+    site.begin("t1");
+    site.grant();
+    expect(Pace.parse(JSON.parse(JSON.stringify(site.pace)))).to.deep.equal(site.pace);
   });
 });
 
-/** 100 requests of three jobs over a site: tasks take 5 to 200 ms to reach a worker; two of the workers die on the way. */
-function simulate(seed: number): { starts: number[]; ideal: number } {
-  const random = new SeededRandom(seed);
-  const site = new SimulatedSite(500);
-  site.want("a", "a1", 60);
-  site.want("a", "a2", 60);
-  site.want("b", "b1", 60);
-  const starts: number[] = [];
-  const dead = new Set([`t${random.integer(10, 39)}`, `t${random.integer(50, 79)}`]);
-  const arriving: { turn: string; at: number }[] = [];
-  while (starts.length < 100) {
-    for (const { turn, dueInMs } of site.grant()) {
-      if (dead.has(turn)) continue;
-      // A worker gets ready a little before the turn is due; what comes late begins late.
-      arriving.push({
-        turn,
-        at: Math.max(site.now + random.integer(5, 200), site.now + dueInMs - 10),
-      });
-    }
-    for (const arrived of arriving.filter(({ at }) => at <= site.now)) {
-      arriving.splice(arriving.indexOf(arrived), 1);
-      const waitMs = site.begin(arrived.turn);
-      if (waitMs !== undefined) {
-        starts.push(site.now + waitMs);
-        site.pace = finish(site.pace, arrived.turn);
-      }
-    }
-    site.now += 1;
-  }
-  return { starts: starts.toSorted((one, other) => one - other), ideal: 99 * 500 };
-}
+const go = (waitMs: number, atOnce = 1): Begun => ({ state: "go", waitMs, atOnce });
 
-class SimulatedSite {
+class PacedSite {
   now = 1_000_000;
-  pace: ReturnType<typeof want> = IDLE_PACE;
-  readonly #delayMs: number;
+  pace: Pace = IDLE_PACE;
+  delayMs: number;
   #turns = 0;
 
   constructor(delayMs: number) {
-    this.#delayMs = delayMs;
+    this.delayMs = delayMs;
+  }
+
+  get moment() {
+    return { delayMs: this.delayMs, now: this.now };
   }
 
   want(account: string, job: string, wants: number): void {
@@ -192,8 +385,8 @@ class SimulatedSite {
 
   grant(): Granted[] {
     const { pace, granted } = grant(this.pace, {
-      delayMs: this.#delayMs,
-      now: this.now,
+      ...this.moment,
+      requestsMax: TURN_REQUESTS_MAX,
       newId: () => {
         this.#turns += 1;
         return `t${this.#turns}`;
@@ -203,10 +396,18 @@ class SimulatedSite {
     return granted;
   }
 
-  begin(turn: string): number | undefined {
-    const begun = begin(this.pace, turn, { delayMs: this.#delayMs, now: this.now });
-    if (begun) this.pace = begun.pace;
-    return begun?.waitMs;
+  begin(turn: string): Begun {
+    const { pace, begun } = begin(this.pace, turn, this.moment);
+    this.pace = pace;
+    return begun;
+  }
+
+  start(turn: string): void {
+    this.pace = started(this.pace, turn, this.moment);
+  }
+
+  finish(turn: string): void {
+    this.pace = finish(this.pace, turn, this.moment);
   }
 
   /** The jobs that are served, one after the other. */
@@ -218,7 +419,8 @@ class SimulatedSite {
       jobs.push(granted.job);
       this.now += 500;
       this.begin(granted.turn);
-      this.pace = finish(this.pace, granted.turn);
+      this.start(granted.turn);
+      this.finish(granted.turn);
     }
     return jobs;
   }

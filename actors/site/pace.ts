@@ -2,38 +2,51 @@
  * Whose turn it is to ask a host, and when: accounts by turns, within an account its jobs by turns, and never two
  * requests closer than the host's delay. Pure: times come in, the next state comes out.
  *
- * A turn is granted ahead, so that its task is with a worker when it is due, and begun by that worker at the last moment:
- * only a turn that begins takes a place in time. So whatever a task waited for, and whoever died with one, no request is
- * early, and no place is lost for long.
+ * A turn is granted ahead, so that its task is with a worker when it is due. Where there is a delay only one turn at a
+ * time is `going`: the next is chosen once the request of this one is known to have left, or can leave no more. So no
+ * request is early, whatever was late and whoever died. Where there is none, turns share the requests in flight.
  */
 import { z } from "zod";
 import type { DeepReadonly } from "../../schemas/contract.ts";
 import {
   HOST_REQUESTS_IN_FLIGHT_MAX,
+  TURN_ASK_LATE_MS,
+  TURN_ASK_MS,
+  TURN_ASK_SOON_MS,
+  TURN_GO_MS_MAX,
+  TURN_LATE_MS,
   TURN_LEAD_MS,
   TURN_MS_MAX,
   TURN_OVERDUE_MS,
   TURN_REQUESTS_MAX,
+  TURN_UNHEARD_MS,
   TURNS_AHEAD_MAX,
+  TURNS_STARTED_MAX,
 } from "../../schemas/crawl-limits.ts";
 import { EpochMs } from "../../schemas/values.ts";
 
 const Turn = z.object({
+  /** Empty of a turn the site takes for itself, ahead of all others. */
   account: z.string(),
   job: z.string(),
-  /** Requests it may make, and how many of them at once. */
   requests: z.int(),
-  atOnce: z.int(),
   /** When it could begin, as it was granted. */
   dueAt: EpochMs,
+  /** Its worker has asked, and been told to wait. */
+  asked: z.boolean(),
   startedAt: EpochMs.optional(),
+  /** Of one that has started where there is no delay: its requests at once. */
+  atOnce: z.int(),
 });
+type Turn = DeepReadonly<z.infer<typeof Turn>>;
 
 export const Pace = z.object({
-  /** When the latest request was, or will be, started. */
+  /** When the latest request left, or could have left at the latest. */
   lastStartAt: EpochMs,
   /** The host asked us to stay away until then. */
   awayUntil: EpochMs,
+  /** The turn whose request leaves next, and when it may: its worker has been told, or is when it asks. */
+  going: z.object({ turn: z.string(), startAt: EpochMs }).optional(),
   /** Who waits, in the order in which they are served. */
   accounts: z.array(
     z.object({
@@ -41,13 +54,18 @@ export const Pace = z.object({
       jobs: z.array(z.object({ job: z.string(), wants: z.int().min(1) })),
     }),
   ),
-  /** Granted and not finished, by their ids. */
+  /** Granted and not finished, by their ids, in the order of their granting. */
   turns: z.record(z.string(), Turn),
 });
-export type Pace = z.infer<typeof Pace>;
-type ReadPace = DeepReadonly<Pace>;
+export type Pace = DeepReadonly<z.infer<typeof Pace>>;
 
 export const IDLE_PACE: Pace = { lastStartAt: 0, awayUntil: 0, accounts: [], turns: {} };
+
+/** The host's delay and the time: what every decision needs. */
+export interface Moment {
+  delayMs: number;
+  now: number;
+}
 
 export interface Granted {
   turn: string;
@@ -59,8 +77,13 @@ export interface Granted {
   dueInMs: number;
 }
 
+export type Begun =
+  | { state: "gone" }
+  | { state: "wait"; askAgainInMs: number }
+  | { state: "go"; waitMs: number; atOnce: number };
+
 /** The job has so many requests to make; it replaces what it wanted before. 0 takes it off the list. */
-export function want(pace: ReadPace, account: string, job: string, wants: number): ReadPace {
+export function want(pace: Pace, account: string, job: string, wants: number): Pace {
   const known = pace.accounts.find((one) => one.account === account);
   const jobs = known?.jobs ?? [];
   const next =
@@ -78,113 +101,263 @@ export function want(pace: ReadPace, account: string, job: string, wants: number
   return { ...pace, accounts: accounts.filter((one) => one.jobs.length > 0) };
 }
 
-/** Grants what may be granted now. Call it after every change, and when the oldest turn that did not begin is overdue. */
+/** Grants what may be granted now. Call it after every change, and at `nextLookAt`. */
 export function grant(
-  pace: ReadPace,
-  { delayMs, now, newId }: { delayMs: number; now: number; newId: () => string },
-): { pace: ReadPace; granted: Granted[] } {
-  let next = withoutLost(pace, now);
+  pace: Pace,
+  { newId, requestsMax, ...moment }: Moment & { newId: () => string; requestsMax: number },
+): { pace: Pace; granted: Granted[] } {
+  const { delayMs, now } = moment;
+  let next = settle(pace, moment);
   const granted: Granted[] = [];
-  for (let room = roomFor(next, delayMs, now); room > 0 && next.accounts.length > 0; ) {
+  while (hasRoom(next, moment)) {
     const [first, ...others] = next.accounts;
     const [job, ...jobs] = first?.jobs ?? [];
     if (!first || !job) break;
-    const waiting = next.accounts.reduce((sum, one) => sum + one.jobs.length, 0);
-    const atOnce =
-      delayMs > 0 ? 1 : Math.min(room, job.wants, Math.ceil(HOST_REQUESTS_IN_FLIGHT_MAX / waiting));
-    const requests = delayMs > 0 ? 1 : Math.min(job.wants, TURN_REQUESTS_MAX);
+    const requests = delayMs > 0 ? 1 : Math.min(job.wants, TURN_REQUESTS_MAX, requestsMax);
+    const atOnce = delayMs > 0 ? 1 : Math.min(shareOf(next), requests);
     const turn = newId();
-    const dueMs = dueInMs(next, delayMs, now);
     const { account } = first;
     const left = job.wants - requests;
     // Who was served goes to the end: the job among its account's, the account among all.
     const served = { account, jobs: left > 0 ? [...jobs, { job: job.job, wants: left }] : jobs };
-    next = {
-      ...next,
-      accounts: served.jobs.length > 0 ? [...others, served] : others,
-      turns: {
-        ...next.turns,
-        [turn]: { account, job: job.job, requests, atOnce, dueAt: now + dueMs },
-      },
-    };
-    granted.push({
-      turn,
-      account,
-      job: job.job,
-      requests,
-      atOnce,
-      dueInMs: dueMs,
+    const dueInMs = nextStartAt(next, moment) - now;
+    const accounts = served.jobs.length > 0 ? [...others, served] : others;
+    next = withTurn({ ...next, accounts }, turn, {
+      ...{ account, job: job.job, requests, asked: false, atOnce: 0 },
+      dueAt: now + dueInMs,
     });
-    room = roomFor(next, delayMs, now);
+    granted.push({ turn, account, job: job.job, requests, atOnce, dueInMs });
   }
   return { pace: next, granted };
 }
 
-/**
- * The turn's worker is ready: how long it must still wait, then it may ask. Undefined for a turn that is not known any
- * more; its job has been given, or will be given, another.
- */
-export function begin(
-  pace: ReadPace,
-  turn: string,
-  { delayMs, now }: { delayMs: number; now: number },
-): { pace: ReadPace; waitMs: number } | undefined {
-  const granted = pace.turns[turn];
-  if (!granted) return undefined;
-  const startAt = now + dueInMs(pace, delayMs, now);
-  return {
-    pace: {
-      ...pace,
-      lastStartAt: startAt,
-      turns: { ...pace.turns, [turn]: { ...granted, startedAt: startAt } },
-    },
-    waitMs: startAt - now,
-  };
+/** A turn for a request of the site's own, ahead of all that wait. */
+export function grantOwn(pace: Pace, turn: string, moment: Moment): { pace: Pace; dueAt: number } {
+  const dueAt = nextStartAt(pace, moment);
+  const own = { account: "", job: "", requests: 1, asked: false, atOnce: 0, dueAt };
+  return { pace: withTurn(pace, turn, own), dueAt };
 }
 
-export function finish(pace: ReadPace, turn: string): ReadPace {
+/** False while a turn that is granted would only wait in its worker. */
+export const isSoon = (pace: Pace, moment: Moment) =>
+  nextStartAt(pace, moment) - moment.now <= TURN_LEAD_MS;
+
+/**
+ * The turn's worker is ready. `gone` is a turn that is not known any more, or cannot begin for long: its job is given
+ * another. A worker that asks again makes no use of what it was told before.
+ */
+export function begin(unsettled: Pace, turn: string, moment: Moment): { pace: Pace; begun: Begun } {
+  const pace = settle(unsettled, moment);
+  const granted = pace.turns[turn];
+  if (granted === undefined) return { pace, begun: { state: "gone" } };
+  if (pace.awayUntil - moment.now > TURN_LEAD_MS) return gone(pace, turn, moment);
+  return moment.delayMs === 0
+    ? beginAtOnce(pace, turn, granted, moment)
+    : beginSpaced(pace, turn, granted, moment);
+}
+
+/** The turn's request has left. */
+export function started(pace: Pace, turn: string, moment: Moment): Pace {
+  const granted = pace.turns[turn];
+  const isGoing = pace.going?.turn === turn;
+  // Of one that is not going this is a repetition, or the request of a worker that was too late: it counts.
+  if (granted === undefined || (!isGoing && granted.startedAt !== undefined)) return pace;
+  const { going, ...others } = pace;
+  const { now, delayMs } = moment;
+  const lastStartAt = Math.max(pace.lastStartAt, now);
+  const next = withTurn({ ...others, lastStartAt }, turn, { ...granted, startedAt: now });
+  if (isGoing || going === undefined) return choose(next, moment);
+  // The one that goes may not have been told yet.
+  const startAt = Math.max(going.startAt, now + delayMs);
+  return { ...next, going: { ...going, startAt } };
+}
+
+/** The turn is over: its worker has made its requests, or gives it back. */
+export function finish(pace: Pace, turn: string, moment: Moment): Pace {
   const { [turn]: finished, ...turns } = pace.turns;
-  return finished ? { ...pace, turns } : pace;
+  if (finished === undefined) return pace;
+  const { going, ...others } = { ...pace, turns };
+  if (going === undefined) return markEnd(others, finished, moment);
+  if (going.turn !== turn) return { ...others, going };
+  // Whether its request left is not known; before its time it surely did not.
+  const lastStartAt = Math.max(others.lastStartAt, going.startAt <= moment.now ? moment.now : 0);
+  return choose({ ...others, lastStartAt }, moment);
 }
 
 /** The host asked to be left alone (Retry-After, 429, 503). */
-export function stayAway(pace: ReadPace, until: number): ReadPace {
+export function stayAway(pace: Pace, until: number): Pace {
   return until > pace.awayUntil ? { ...pace, awayUntil: until } : pace;
 }
 
-/** When `grant` should be called again though nothing happens: a turn is overdue, or lost. */
-export function nextLookAt(pace: ReadPace, delayMs: number): number | undefined {
-  const times = Object.values(pace.turns).map((turn) =>
-    turn.startedAt === undefined ? turn.dueAt + TURN_OVERDUE_MS : turn.startedAt + TURN_MS_MAX,
+/** When `grant` should be called again though nothing happens: a turn is overdue or lost, or one may be granted. */
+export function nextLookAt(pace: Pace, moment: Moment): number | undefined {
+  const { now } = moment;
+  const times = Object.values(pace.turns).flatMap(({ startedAt, dueAt }) =>
+    startedAt === undefined
+      ? [dueAt + TURN_OVERDUE_MS, dueAt + TURN_MS_MAX]
+      : [startedAt + TURN_MS_MAX],
   );
-  if (pace.accounts.length > 0) times.push(nextStartAt(pace, delayMs) - TURN_LEAD_MS);
-  return times.length === 0 ? undefined : Math.min(...times);
+  if (pace.going !== undefined) times.push(pace.going.startAt + TURN_UNHEARD_MS);
+  if (pace.accounts.length > 0) times.push(nextStartAt(pace, moment) - TURN_LEAD_MS);
+  const ahead = times.filter((time) => time > now);
+  return ahead.length === 0 ? undefined : Math.min(...ahead);
 }
 
-const nextStartAt = (pace: ReadPace, delayMs: number) =>
-  Math.max(pace.lastStartAt + delayMs, pace.awayUntil);
-
-const dueInMs = (pace: ReadPace, delayMs: number, now: number) =>
-  Math.max(0, nextStartAt(pace, delayMs) - now);
-
-/** With a delay: one turn ahead, and one more for each that should have begun long ago. Without: requests in flight. */
-function roomFor(pace: ReadPace, delayMs: number, now: number): number {
-  // A task that would wait long waits here, and not in a worker.
-  if (dueInMs(pace, delayMs, now) > TURN_LEAD_MS) return 0;
-  const turns = Object.values(pace.turns);
-  if (delayMs === 0) {
-    const inFlight = turns.reduce((sum, { atOnce }) => sum + atOnce, 0);
-    return HOST_REQUESTS_IN_FLIGHT_MAX - inFlight;
+function beginSpaced(
+  pace: Pace,
+  turn: string,
+  granted: Turn,
+  moment: Moment,
+): { pace: Pace; begun: Begun } {
+  const { now } = moment;
+  const { going } = pace;
+  // It was granted while the host asked for no delay.
+  if (granted.requests > 1) return gone(pace, turn, moment);
+  const waiting = withAsked(pace, turn, now);
+  if (going !== undefined && going.turn !== turn) {
+    return { pace: waiting, begun: wait(going.startAt - now + askMs(moment)) };
   }
-  const ahead = turns.filter(({ startedAt }) => startedAt === undefined);
-  const overdue = ahead.filter(({ dueAt }) => now >= dueAt + TURN_OVERDUE_MS);
-  return Math.min(1 + overdue.length, TURNS_AHEAD_MAX) - ahead.length;
+  if (runsAtOnce(pace)) return { pace: waiting, begun: wait(TURN_ASK_MS) };
+  const startAt = Math.max(now, going?.startAt ?? nextStartAt(pace, moment), pace.awayUntil);
+  const waitMs = startAt - now;
+  if (waitMs > TURN_LEAD_MS) return gone(pace, turn, moment);
+  if (waitMs > TURN_GO_MS_MAX) {
+    return { pace: waiting, begun: wait(waitMs - TURN_GO_MS_MAX + askMs(moment)) };
+  }
+  const go = { state: "go", waitMs, atOnce: 1 } as const;
+  // The usual case changes nothing, so that the answer waits for no commit.
+  if (going?.startAt === startAt) return { pace, begun: go };
+  return { pace: { ...waiting, going: { turn, startAt } }, begun: go };
 }
 
-/** A worker that died took its turn with it; another try of the task is told that the turn is gone. */
-function withoutLost(pace: ReadPace, now: number): ReadPace {
-  const lost = Object.entries(pace.turns).filter(
-    ([, { dueAt, startedAt }]) => now >= (startedAt ?? dueAt) + TURN_MS_MAX,
+function beginAtOnce(
+  pace: Pace,
+  turn: string,
+  granted: Turn,
+  { now }: Moment,
+): { pace: Pace; begun: Begun } {
+  const others = finishedQuietly(pace, turn);
+  const free = HOST_REQUESTS_IN_FLIGHT_MAX - inFlight(others);
+  const waiting = granted.asked ? pace : withTurn(pace, turn, { ...granted, asked: true });
+  if (pace.awayUntil > now) return { pace: waiting, begun: wait(pace.awayUntil - now) };
+  if (free <= 0) return { pace: waiting, begun: wait(askSoonMs(others, now)) };
+  const alone = Object.values(others.turns).length === 0 && pace.accounts.length === 0;
+  const share = alone ? HOST_REQUESTS_IN_FLIGHT_MAX : shareOf(pace);
+  const atOnce = Math.min(free, share, granted.requests);
+  const next = withTurn(pace, turn, { ...granted, asked: true, startedAt: now, atOnce });
+  return { pace: { ...next, lastStartAt: now }, begun: { state: "go", waitMs: 0, atOnce } };
+}
+
+/** Forgets what cannot come any more: a request that was not heard to leave, a turn whose worker died with it. */
+function settle(pace: Pace, moment: Moment): Pace {
+  const { now } = moment;
+  let next = pace;
+  for (const [turn, { startedAt, dueAt }] of Object.entries(pace.turns)) {
+    if (now >= (startedAt ?? dueAt) + TURN_MS_MAX) next = finish(next, turn, moment);
+  }
+  const { going, ...others } = next;
+  if (going === undefined || now < going.startAt + TURN_UNHEARD_MS) return next;
+  const lapsed = others.turns[going.turn];
+  const left = Math.max(others.lastStartAt, going.startAt + TURN_LATE_MS);
+  const kept = lapsed ? withTurn(others, going.turn, { ...lapsed, asked: false }) : others;
+  return choose({ ...kept, lastStartAt: left }, moment);
+}
+
+/** The next to go is one whose worker waits: the site's own, else the one that was granted first. */
+function choose(pace: Pace, moment: Moment): Pace {
+  if (moment.delayMs === 0 || pace.going !== undefined || runsAtOnce(pace)) return pace;
+  const startAt = nextStartAt(pace, moment);
+  // A worker is told no longer ahead; until then another may be quicker.
+  if (startAt - moment.now > TURN_GO_MS_MAX) return pace;
+  const asking = Object.entries(pace.turns).filter(
+    ([, { asked, startedAt, requests }]) => asked && startedAt === undefined && requests === 1,
   );
-  return lost.reduce((left, [turn]) => finish(left, turn), pace);
+  const [turn] = asking.find(([, { account }]) => account === "") ?? asking[0] ?? [];
+  return turn === undefined ? pace : { ...pace, going: { turn, startAt } };
+}
+
+/** When the next request may leave, if the one that goes now leaves at its time. */
+function nextStartAt(pace: Pace, { delayMs, now }: Moment): number {
+  const latest = Math.max(pace.lastStartAt, pace.going?.startAt ?? 0);
+  return Math.max(now, pace.awayUntil, delayMs === 0 ? 0 : latest + delayMs);
+}
+
+/** With a delay: one turn behind the one that goes, and one more for each that should have begun long ago. */
+function hasRoom(pace: Pace, moment: Moment): boolean {
+  // A task that would wait long waits here, and not in a worker.
+  if (!isSoon(pace, moment)) return false;
+  const turns = Object.entries(pace.turns).filter(([, { account }]) => account !== "");
+  const ahead = turns.filter(
+    ([turn, { startedAt }]) => startedAt === undefined && turn !== pace.going?.turn,
+  );
+  if (turns.length - ahead.length >= TURNS_STARTED_MAX) return false;
+  const overdue = ahead.filter(([, { dueAt }]) => moment.now >= dueAt + TURN_OVERDUE_MS);
+  if (moment.delayMs > 0) return ahead.length < Math.min(1 + overdue.length, TURNS_AHEAD_MAX);
+  // Without: as many wait to begin as can run, so that turns follow each other without a gap.
+  const share = shareOf(pace);
+  const lost = overdue.filter(([, { asked }]) => !asked).slice(0, TURNS_AHEAD_MAX);
+  const coming = ahead.filter((one) => !lost.includes(one));
+  const requests = coming.reduce((sum, [, turn]) => sum + Math.min(share, turn.requests), 0);
+  return requests < HOST_REQUESTS_IN_FLIGHT_MAX;
+}
+
+/** Requests at once of one turn: half of all at most, so that the next turn runs while the last of this one come in. */
+function shareOf({ accounts, turns }: Pace): number {
+  const jobs = new Set(Object.values(turns).map(({ job }) => job));
+  for (const account of accounts) for (const { job } of account.jobs) jobs.add(job);
+  return Math.ceil(HOST_REQUESTS_IN_FLIGHT_MAX / Math.max(2, jobs.size));
+}
+
+function inFlight({ turns, going }: Pace): number {
+  const running = Object.values(turns).filter(({ startedAt }) => startedAt !== undefined);
+  return running.reduce((sum, { atOnce }) => sum + atOnce, going === undefined ? 0 : 1);
+}
+
+/** Turns that began while the host asked for no delay are still at it. */
+const runsAtOnce = (pace: Pace) =>
+  Object.values(pace.turns).some(({ startedAt, atOnce }) => startedAt !== undefined && atOnce > 0);
+
+/** The last request of a turn of many may have left just now. */
+function markEnd(pace: Pace, finished: Turn, moment: Moment): Pace {
+  const many = finished.startedAt !== undefined && finished.atOnce > 0;
+  const lastStartAt = many ? Math.max(pace.lastStartAt, moment.now) : pace.lastStartAt;
+  return choose({ ...pace, lastStartAt }, moment);
+}
+
+const gone = (pace: Pace, turn: string, moment: Moment) => ({
+  pace: finish(pace, turn, moment),
+  begun: { state: "gone" } as const,
+});
+
+const wait = (ms: number): Begun => ({
+  state: "wait",
+  askAgainInMs: Math.max(TURN_ASK_SOON_MS, Math.round(ms)),
+});
+
+/** A little over the time at which the answer will be another, and well before the next request is due. */
+const askMs = ({ delayMs }: Moment) => Math.min(TURN_ASK_MS, Math.round(delayMs / 4));
+
+/** Often where turns are short: what a turn waits too long is a small part of what one takes. */
+function askSoonMs({ turns }: Pace, now: number): number {
+  const since = Object.values(turns).flatMap(({ startedAt }) => startedAt ?? []);
+  return Math.min((now - Math.min(now, ...since)) / 16, TURN_ASK_LATE_MS);
+}
+
+/** A worker that asks once more after its request has left has another to make, a redirect's or that of a new try. */
+function withAsked(pace: Pace, turn: string, now: number): Pace {
+  const granted = pace.turns[turn];
+  if (granted === undefined || (granted.asked && granted.startedAt === undefined)) return pace;
+  const { startedAt, ...again } = granted;
+  const dueAt = startedAt === undefined ? granted.dueAt : now;
+  return withTurn(pace, turn, { ...again, dueAt, asked: true });
+}
+
+const withTurn = (pace: Pace, turn: string, value: Turn): Pace => ({
+  ...pace,
+  turns: { ...pace.turns, [turn]: value },
+});
+
+function finishedQuietly(pace: Pace, turn: string): Pace {
+  const { [turn]: _, ...turns } = pace.turns;
+  return { ...pace, turns };
 }

@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import type { ContentSignal, CrawlPurpose } from "../../schemas/content-signal.ts";
-import { type CrawlIntent, signalRefusal } from "./content-signal.ts";
+import type { CrawlIntent } from "../../schemas/site.ts";
+import { signalRefusal } from "./signal-refusal.ts";
 
 const ALL: CrawlPurpose[] = ["search", "ai-input", "ai-train"];
 

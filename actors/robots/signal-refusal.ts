@@ -1,14 +1,13 @@
 /** Holds a site's content signal against what a crawl is for. */
-import type { ContentSignal, ContentUse, CrawlPurpose } from "../../schemas/content-signal.ts";
-
-export interface CrawlIntent {
-  purposes: readonly CrawlPurpose[];
-  /** Without one a crawl may do anything with what it finds, as in the public API. */
-  contentUse?: "reference" | "full" | undefined;
-}
+import type { ContentSignal, ContentUse } from "../../schemas/content-signal.ts";
+import type { DeepReadonly } from "../../schemas/contract.ts";
+import type { CrawlIntent } from "../../schemas/site.ts";
 
 /** Why the signal forbids the crawl, or nothing when it does not. A label that is missing forbids nothing. */
-export function signalRefusal(signal: ContentSignal, intent: CrawlIntent): string | undefined {
+export function signalRefusal(
+  signal: DeepReadonly<ContentSignal>,
+  intent: DeepReadonly<CrawlIntent>,
+): string | undefined {
   const purpose = intent.purposes.find((candidate) => signal[candidate] === false);
   if (purpose !== undefined) return `Content-Signal says ${purpose}=no`;
   const { contentUse = "full" } = intent;
