@@ -242,6 +242,8 @@ export const crawlJob = defineContract({
         reason: Reason.optional(),
       }),
     },
+    /** From the job itself: goes on with addresses that were found and not looked at yet. */
+    admitMore: { input: Nothing },
     /** Reminders: the job's time is over; the time for which its results are kept is. */
     timeOut: { input: Nothing },
     expire: { input: Nothing },

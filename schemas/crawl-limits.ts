@@ -157,6 +157,8 @@ export const JOB_KEPT_MS = 30_000;
 export const JOB_CONNECTIONS_MAX = 64;
 /** One message with pages or addresses, below MESSAGE_BYTES_MAX with what is around them. */
 export const REPORT_BYTES_MAX = 900_000;
+/** Small records written together: with their bytes they fit one batch. */
+export const RECORD_GROUP_MAX = 256;
 /** Pages that come in within this time are reported together; nobody sees the difference. */
 export const REPORT_GATHER_MS = 20;
 /** Links of one page in its report, in bytes: the first ones; 10,000 of real length fit. */
