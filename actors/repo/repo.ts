@@ -1,0 +1,321 @@
+/** Keeps a repository: what its refs and packs are, who may use it; and decides every push. */
+import { envelope } from "../../schemas/contract.ts";
+import { ActorError } from "../../schemas/errors.ts";
+import { PUSH_PARTS_MAX, STAGED_MS, STAGED_PUSHES_MAX } from "../../schemas/git-limits.ts";
+import { folded, namespaceKey } from "../../schemas/git-names.ts";
+import { namespace, RepoListing } from "../../schemas/namespace.ts";
+import { type RepoAddress, type RepoEntry, repo } from "../../schemas/repo.ts";
+import { defineActor } from "../runtime/define-actor.ts";
+import { judgePush } from "./judge-push.ts";
+import { readManifest } from "./read-manifest.ts";
+import {
+  type LiveRepo,
+  packRow,
+  partRow,
+  RepoRow,
+  type RepoRows,
+  RepoState,
+} from "./repo-state.ts";
+import { listTokens, mintToken, revokeToken, verifyToken } from "./repo-tokens.ts";
+
+/** Rows of a removed repository that go in one transition, and the pause before the next. */
+const CLEARED_ROWS = 300;
+const CLEAR_PAUSE_MS = 200;
+
+type WrittenRows = Record<string, RepoRow | null>;
+
+export const repoActor = defineActor(repo, {
+  state: RepoState,
+  initial: { life: "none" },
+  rows: RepoRow,
+
+  handlers: {
+    create(state, { token, ...input }, { key, now, newId, rows }) {
+      if (state.life !== "none") {
+        throw new ActorError("conflict", "Cannot create repository: its id is taken");
+      }
+      const live: LiveRepo = {
+        life: "live",
+        ...input,
+        failure: null,
+        createdAt: now,
+        updatedAt: now,
+        lastPushAt: null,
+        seed: newId(),
+        version: 1,
+        generation: 0,
+        packsRemovedVersion: 0,
+        refs: 0,
+        refNamesBytes: 0,
+        packs: 0,
+        packsBytes: 0,
+        staged: [],
+      };
+      return {
+        state: live,
+        rows: token ? mintToken(rows, token, now).written : {},
+        reply: entryOf(live, key),
+        send: [toldNamespace(live, key)],
+      };
+    },
+
+    get(state, address, { key }) {
+      const live = liveAt(state, address);
+      return { state, reply: entryOf(live, key) };
+    },
+
+    configure(state, settings, { key, now }) {
+      const live = liveAt(state);
+      const {
+        description = live.description,
+        defaultBranch = live.defaultBranch,
+        readOnly = live.readOnly,
+        protectedRefs = live.protectedRefs,
+      } = settings;
+      const changed: LiveRepo = {
+        ...live,
+        description,
+        defaultBranch,
+        readOnly,
+        protectedRefs,
+        updatedAt: now,
+        version: live.version + 1,
+      };
+      return {
+        state: changed,
+        reply: entryOf(changed, key),
+        send: [toldNamespace(changed, key)],
+      };
+    },
+
+    setStatus(state, status, { key, now }) {
+      const live = liveAt(state);
+      const changed = { ...live, ...status, updatedAt: now, version: live.version + 1 };
+      return {
+        state: changed,
+        reply: entryOf(changed, key),
+        send: [toldNamespace(changed, key)],
+      };
+    },
+
+    remove(state, _input, { key, now }) {
+      return state.life === "removed"
+        ? { state, reply: {} }
+        : { ...removed(state, key, now), reply: {} };
+    },
+
+    nameReleased(state, _input, { key, now }) {
+      return state.life === "live" ? removed(state, key, now) : { state };
+    },
+
+    manifest(state, { address, after, packsAfter }, { rows }) {
+      const live = liveAt(state, address);
+      return { state, reply: readManifest(live, rows, { after, packsAfter }) };
+    },
+
+    stage(state, { push, part, commands }, { now }) {
+      const live = liveAt(state);
+      const known = live.staged.find((staged) => staged.push === push);
+      if (!known && live.staged.length >= STAGED_PUSHES_MAX) {
+        const text = `Cannot push: ${STAGED_PUSHES_MAX} large pushes are under way`;
+        throw new ActorError("busy", text, { retryAfterS: 5 });
+      }
+      const parts = [...(known?.parts ?? []).filter((other) => other !== part), part];
+      const others = live.staged.filter((staged) => staged !== known);
+      const rows: WrittenRows = { [partRow(push, part)]: { row: "part", commands } };
+      return {
+        state: { ...live, staged: [...others, { push, parts, at: now }] },
+        rows,
+        // One that is set already comes for the oldest, and is set anew then.
+        ...(live.staged.length === 0 && { remind: { dropStaged: now + STAGED_MS } }),
+        reply: {},
+      };
+    },
+
+    swap(state, { push, commands, parts, packs, ...input }, { key, now, rows }) {
+      const live = liveAt(state);
+      const all = parts === 0 ? commands : stagedCommands(rows, push, parts);
+      const missing = packs.filter(({ sha256 }) => !rows.has(packRow(sha256)));
+      const { results, table, needsPacks } = judgePush(live, rows, {
+        ...input,
+        commands: all,
+        packs: missing,
+      });
+      const dropped = droppedParts(live, (staged) => staged.push === push);
+      const staged = live.staged.filter((other) => other.push !== push);
+      const added = needsPacks ? missing : [];
+      if (!table.changed && added.length === 0) {
+        const reply = { results, version: live.version };
+        if (staged.length === live.staged.length) return { state, reply };
+        return { state: { ...live, staged }, rows: dropped, reply };
+      }
+      const version = live.version + 1;
+      const changed: LiveRepo = {
+        ...live,
+        staged,
+        version,
+        refs: table.count,
+        refNamesBytes: table.namesBytes,
+        packs: live.packs + added.length,
+        packsBytes: added.reduce((sum, { bytes }) => sum + bytes, live.packsBytes),
+        updatedAt: now,
+        lastPushAt: now,
+      };
+      return {
+        state: changed,
+        rows: { ...dropped, ...packRows(added, version), ...table.changedRows(version) },
+        reply: { results, version },
+        send: [toldNamespace(changed, key)],
+      };
+    },
+
+    compact(state, { version: seen, generation, replaced, packs, prune }, { rows }) {
+      const live = liveAt(state);
+      const gone = replaced.map((sha256) => rows.get(packRow(sha256)));
+      const changed =
+        generation !== live.generation ||
+        gone.some((row) => row === undefined) ||
+        (prune && (seen !== live.version || replaced.length !== live.packs));
+      if (changed)
+        throw new ActorError("conflict", "Cannot compact: the packs are not those any more");
+      const version = live.version + 1;
+      const kept = packs.filter(
+        ({ sha256 }) => replaced.includes(sha256) || !rows.has(packRow(sha256)),
+      );
+      const goneBytes = gone.reduce((sum, row) => sum + (row?.row === "pack" ? row.bytes : 0), 0);
+      return {
+        state: {
+          ...live,
+          version,
+          generation: live.generation + Number(prune),
+          packsRemovedVersion: version,
+          packs: live.packs - replaced.length + kept.length,
+          packsBytes: kept.reduce((sum, { bytes }) => sum + bytes, live.packsBytes - goneBytes),
+        },
+        rows: {
+          ...Object.fromEntries(replaced.map((sha256) => [packRow(sha256), null])),
+          ...packRows(kept, version),
+        },
+        reply: { version },
+      };
+    },
+
+    mintToken(state, input, { now, rows }) {
+      const live = liveAt(state);
+      const { token, written } = mintToken(rows, input, now);
+      return { state: live, rows: written, reply: token };
+    },
+
+    listTokens(state, input, { now, rows }) {
+      liveAt(state);
+      return { state, reply: listTokens(rows, input, now) };
+    },
+
+    revokeToken(state, { id }, { now, rows }) {
+      const live = liveAt(state);
+      const { revoked, written } = revokeToken(rows, id, now);
+      return { state: live, reply: { revoked }, ...(written && { rows: written }) };
+    },
+
+    verifyToken(state, { address, ...shown }, { now, rows }) {
+      const live = liveAt(state, address);
+      const { token, written } = verifyToken(rows, shown, now);
+      return { state: live, reply: token, ...(written && { rows: written }) };
+    },
+
+    dropStaged(state, _input, { now }) {
+      if (state.life !== "live") return { state };
+      const isOld = ({ at }: { at: number }) => at + STAGED_MS <= now;
+      const staged = state.staged.filter((push) => !isOld(push));
+      const rows = droppedParts(state, isOld);
+      const [next] = staged.toSorted((one, other) => one.at - other.at);
+      return {
+        state: { ...state, staged },
+        rows,
+        remind: { dropStaged: next ? next.at + STAGED_MS : null },
+      };
+    },
+
+    clearRows(state, _input, { now, rows }) {
+      if (state.life !== "removed" || rows.size === 0) return { state };
+      const some = [...rows.keys()].slice(0, CLEARED_ROWS);
+      return {
+        state,
+        rows: Object.fromEntries(some.map((row) => [row, null])),
+        remind: { clearRows: some.length < rows.size ? now + CLEAR_PAUSE_MS : null },
+      };
+    },
+  },
+});
+
+/** Refuses alike what was never there, what is gone, and what is somewhere else. */
+function liveAt(
+  state: RepoState,
+  address: { [part in keyof RepoAddress]?: string | undefined } = {},
+): LiveRepo {
+  const { accountId, namespace: space, name } = address;
+  const found =
+    state.life === "live" &&
+    (accountId === undefined || accountId === state.accountId) &&
+    (space === undefined || folded(space) === folded(state.namespace)) &&
+    (name === undefined || folded(name) === folded(state.name));
+  if (!found) throw new ActorError("not_found", "Repository not found");
+  return state;
+}
+
+function entryOf(live: LiveRepo, id: string): RepoEntry {
+  // The contract's schema takes from it what is shown.
+  return { ...live, protectedRefs: [...live.protectedRefs], id };
+}
+
+/** Only what a listing shows leaves the actor. */
+function toldNamespace(live: LiveRepo, id: string) {
+  const key = namespaceKey(live.accountId, live.namespace);
+  return envelope(namespace, key, "repoChanged", RepoListing.parse({ ...live, id }));
+}
+
+function removed(state: RepoState, id: string, now: number) {
+  const sends =
+    state.life === "live"
+      ? [
+          envelope(namespace, namespaceKey(state.accountId, state.namespace), "repoRemoved", {
+            id,
+            name: state.name,
+          }),
+        ]
+      : [];
+  return {
+    state: { life: "removed" as const },
+    send: sends,
+    remind: { dropStaged: null, clearRows: now + CLEAR_PAUSE_MS },
+  };
+}
+
+const packRows = (
+  packs: readonly { sha256: string; bytes: number; indexBytes: number }[],
+  version: number,
+): WrittenRows =>
+  Object.fromEntries(
+    packs.map(({ sha256, bytes, indexBytes }) => [
+      packRow(sha256),
+      { row: "pack" as const, version, bytes, indexBytes },
+    ]),
+  );
+
+function stagedCommands(rows: RepoRows, push: string, parts: number): string[] {
+  return Array.from({ length: Math.min(parts, PUSH_PARTS_MAX) }, (_, part) => {
+    const row = rows.get(partRow(push, part));
+    if (row?.row === "part") return row.commands;
+    throw new ActorError("conflict", "Cannot push: a part of it is gone; push again");
+  }).flat();
+}
+
+function droppedParts(
+  { staged }: LiveRepo,
+  which: (staged: { push: string; at: number }) => boolean,
+): WrittenRows {
+  const rows = staged
+    .filter(which)
+    .flatMap(({ push, parts }) => parts.map((part) => [partRow(push, part), null] as const));
+  return Object.fromEntries(rows);
+}

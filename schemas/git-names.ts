@@ -1,0 +1,84 @@
+/** Names in Git repositories: of namespaces, repositories and refs, and what makes each a good one. */
+import { z } from "zod";
+import {
+  NAMESPACE_NAME_CHARS_MAX,
+  NAMESPACE_NAME_CHARS_MIN,
+  REF_DEPTH_MAX,
+  REF_NAME_BYTES_MAX,
+  REPO_NAME_CHARS_MAX,
+} from "./git-limits.ts";
+
+const NAME = /^[a-zA-Z0-9][a-zA-Z0-9._-]*$/;
+const utf8 = new TextEncoder();
+
+export const NamespaceName = z
+  .string()
+  .min(NAMESPACE_NAME_CHARS_MIN)
+  .max(NAMESPACE_NAME_CHARS_MAX)
+  .regex(NAME, `Invalid namespace name: must match ${NAME}`);
+
+/** `x.git` would be `x` to every client that takes the ending off. */
+export const RepoName = z
+  .string()
+  .max(REPO_NAME_CHARS_MAX)
+  .regex(NAME, `Invalid repo name: must match ${NAME}`)
+  .refine((name) => !/\.git$/i.test(name), "Invalid repo name: must not end with .git");
+
+/** Names that differ in case alone are the same name. */
+export const folded = (name: string) => name.toLowerCase();
+
+/** Under which the actor of a namespace is found. */
+export const namespaceKey = (accountId: string, namespace: string) =>
+  `${accountId}.${folded(namespace)}`;
+
+/** Random, as the public API has it. */
+export const RepoId = z
+  .string()
+  .regex(/^[0-9a-z]{16}$/, "expected 16 digits or lower-case letters");
+
+/** A SHA-1, in hex. */
+export const ObjectId = z.string().regex(/^[0-9a-f]{40}$/, "expected 40 lower-case hex characters");
+
+/** What a push gives as old value of a ref that is made, and as new value of one that is deleted. */
+export const ZERO_ID = "0".repeat(40);
+
+/** Why a ref may not have this name, or undefined. As `git check-ref-format` has it, below what clients may change. */
+export function refNameFault(name: string): string | undefined {
+  if (!/^refs\/(heads|tags|notes)\/./.test(name)) {
+    return "only refs/heads/, refs/tags/ and refs/notes/ can be changed";
+  }
+  if (!name.isWellFormed() || utf8.encode(name).length > REF_NAME_BYTES_MAX) {
+    return `a ref's name is UTF-8 of at most ${REF_NAME_BYTES_MAX} bytes`;
+  }
+  const components = name.split("/");
+  if (components.length > REF_DEPTH_MAX) {
+    return `a ref's name has at most ${REF_DEPTH_MAX} components`;
+  }
+  // git-check-ref-format(1), rules 1 to 10; U+FFFD is what broken UTF-8 was read as.
+  const bad =
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: those are among what is refused.
+    /[\u0000-\u0020\u007f~^:?*[\\\ufffd]|\.\.|@\{|\.$/.test(name) ||
+    components.some(
+      (component) => component === "" || component.startsWith(".") || component.endsWith(".lock"),
+    );
+  return bad ? "funny refname" : undefined;
+}
+
+export const BranchName = z
+  .string()
+  .min(1)
+  .refine((name) => refNameFault(`refs/heads/${name}`) === undefined && !name.startsWith("-"), {
+    error: "Invalid branch name",
+  });
+
+/** A whole ref, or all below one: `refs/heads/main`, `refs/heads/release/*`. */
+export const ProtectedRef = z
+  .string()
+  .max(REF_NAME_BYTES_MAX)
+  .refine(
+    (rule) => refNameFault(rule.endsWith("/*") ? `${rule.slice(0, -1)}x` : rule) === undefined,
+    "expected a ref such as refs/heads/main or refs/heads/release/*",
+  );
+
+export const isProtected = (rules: readonly string[], ref: string) =>
+  rules.some((rule) => (rule.endsWith("/*") ? ref.startsWith(rule.slice(0, -1)) : ref === rule));

@@ -1,0 +1,277 @@
+/** The contract of a repository: its settings, its manifest of refs and packs, its tokens. The key is its id. */
+import { z } from "zod";
+import { defineContract } from "./contract.ts";
+import {
+  COMMANDS_BYTES_MAX,
+  PROTECTED_REFS_MAX,
+  PUSH_PARTS_MAX,
+  REF_ROWS,
+  REFS_MAX,
+  REPO_DESCRIPTION_CHARS_MAX,
+  REPO_TOKEN_TTL_S_MAX,
+  REPO_TOKEN_TTL_S_MIN,
+  SWAP_PACKS_MAX,
+} from "./git-limits.ts";
+import { BranchName, NamespaceName, ProtectedRef, RepoId, RepoName } from "./git-names.ts";
+import { EpochMs, Id, Sha256 } from "./values.ts";
+
+const Nothing = z.object({});
+const Version = z.int().min(0);
+const Sentence = z.string().max(REPO_DESCRIPTION_CHARS_MAX);
+
+/** Where a repository is found. */
+export const RepoAddress = z.object({ accountId: Id, namespace: NamespaceName, name: RepoName });
+export type RepoAddress = z.infer<typeof RepoAddress>;
+
+export const RepoStatus = z.enum(["ready", "importing", "forking", "failed"]);
+export type RepoStatus = z.infer<typeof RepoStatus>;
+
+/** What can be changed of a repository at any time. */
+export const RepoSettings = z.object({
+  description: Sentence.nullable(),
+  defaultBranch: BranchName,
+  readOnly: z.boolean(),
+  protectedRefs: z.array(ProtectedRef).max(PROTECTED_REFS_MAX),
+});
+
+/** A repository, as it is shown. */
+export const RepoEntry = RepoAddress.extend({
+  ...RepoSettings.shape,
+  id: RepoId,
+  /** Where its first content came from. */
+  source: z.string().nullable(),
+  status: RepoStatus,
+  /** Why it failed. */
+  failure: z.string().nullable(),
+  createdAt: EpochMs,
+  updatedAt: EpochMs,
+  lastPushAt: EpochMs.nullable(),
+});
+export type RepoEntry = z.infer<typeof RepoEntry>;
+
+/** A pack and its index: one blob, the index first, named after the SHA-256 of the pack. */
+export const Pack = z.object({
+  sha256: Sha256,
+  bytes: z.int().min(0),
+  indexBytes: z.int().min(0),
+});
+export type Pack = z.infer<typeof Pack>;
+
+/** The blob that holds a pack. Accounts share none: who knows an object's id could read it. */
+export const packBlob = (accountId: string, sha256: string) => `git.${accountId}.${sha256}`;
+
+/** One ref's change in a push: `<old> <new> <ref>`, zeros where there is none, as in git's own protocol. */
+const Command = z.string().regex(/^[0-9a-f]{40} [0-9a-f]{40} [^\0]{1,1024}$/);
+const Commands = z
+  .array(Command)
+  .max(REFS_MAX)
+  .refine(
+    (commands) => commandsBytes(commands) <= COMMANDS_BYTES_MAX,
+    `expected at most ${COMMANDS_BYTES_MAX} bytes; more come in parts`,
+  );
+const utf8 = new TextEncoder();
+/** What commands take of a message. */
+export const commandsBytes = (commands: readonly string[]) =>
+  utf8.encode(JSON.stringify(commands)).length;
+
+/** What became of one command of a push. A letter each, so that the answer to REFS_MAX commands can be kept. */
+export const REF_RESULTS = {
+  o: "ok",
+  f: "fetch first",
+  n: "funny refname",
+  c: "cannot lock ref: it conflicts with another ref's name",
+  d: "protected ref: it cannot be deleted",
+  p: "protected ref: only fast-forward updates are accepted",
+  r: "the repository is read-only",
+  m: "multiple updates for this ref in one push",
+  t: "too many refs",
+  q: "the repository would be too large",
+  k: "the repository has too many packs; they are being compacted, push again later",
+  g: "the repository was cleaned up during this push; push again",
+  a: "atomic transaction failed",
+} as const;
+export type RefResult = keyof typeof REF_RESULTS;
+
+export const RepoTokenScope = z.enum(["read", "write"]);
+export type RepoTokenScope = z.infer<typeof RepoTokenScope>;
+export const RepoTokenId = z
+  .string()
+  .regex(/^[0-9a-z]{16}$/, "expected 16 digits or lower-case letters");
+export const RepoTokenState = z.enum(["active", "expired", "revoked"]);
+
+/** A token without what opens it. */
+export const RepoToken = z.object({
+  id: RepoTokenId,
+  scope: RepoTokenScope,
+  createdAt: EpochMs,
+  expiresAt: EpochMs,
+  revokedAt: EpochMs.nullable(),
+  /** To the hour. */
+  lastUsedAt: EpochMs.nullable(),
+});
+export type RepoToken = z.infer<typeof RepoToken>;
+
+const TOKEN_ID_CHARS = 16;
+/** A token's public id follows from its hash, so that whoever has the token can find it. */
+export function repoTokenId(secretHash: string): string {
+  const id = BigInt(`0x${secretHash}`) % 36n ** BigInt(TOKEN_ID_CHARS);
+  return id.toString(36).padStart(TOKEN_ID_CHARS, "0");
+}
+
+const NewToken = z.object({
+  secretHash: Sha256.meta({ secret: true }),
+  scope: RepoTokenScope,
+  ttlS: z.int().min(REPO_TOKEN_TTL_S_MIN).max(REPO_TOKEN_TTL_S_MAX),
+});
+
+/** Up to where a reader has the rows of refs: all changes up to `version`, and in it those up to `row`. */
+const ManifestCursor = z.object({ version: Version, row: z.int().min(-1).max(REF_ROWS) });
+export type ManifestCursor = z.infer<typeof ManifestCursor>;
+
+/** Names of some refs with their values. */
+export const RefTable = z.record(z.string(), z.string());
+
+export const repo = defineContract({
+  kind: "repo",
+  messages: {
+    /** Makes it, with its first token. A second time is a conflict. */
+    create: {
+      input: RepoAddress.extend({
+        ...RepoSettings.shape,
+        source: z.string().nullable(),
+        status: RepoStatus.exclude(["failed"]),
+        token: NewToken.optional(),
+      }),
+      reply: RepoEntry,
+    },
+    /** Refuses where it is none, or another than is asked for. */
+    get: { input: RepoAddress.partial(), reply: RepoEntry },
+    configure: { input: RepoSettings.partial(), reply: RepoEntry },
+    /** An import or a fork has ended. */
+    setStatus: {
+      input: z.object({ status: RepoStatus, failure: z.string().nullable() }),
+      reply: RepoEntry,
+    },
+    /** It is gone at once; its rows go soon after, its packs with the next sweep. Repeating it changes nothing. */
+    remove: { input: Nothing, reply: Nothing },
+    /** Its name was given up. */
+    nameReleased: { input: Nothing },
+
+    /**
+     * What changed of refs and packs since `after`, from the beginning with `{ version: 0, row: -1 }`. Until `done`
+     * there is more, to be asked for by the cursor of the answer; what was told until then is no state that ever was.
+     */
+    manifest: {
+      input: z.object({
+        address: RepoAddress,
+        after: ManifestCursor,
+        /** The version of the packs that the reader has. */
+        packsAfter: Version,
+      }),
+      reply: z.object({
+        version: Version,
+        /** Objects can only have gone away where it is another. */
+        generation: Version,
+        head: z.string(),
+        readOnly: z.boolean(),
+        protectedRefs: z.array(z.string()),
+        status: RepoStatus,
+        bytes: z.int().min(0),
+        rows: z.array(z.object({ row: z.int(), refs: RefTable })),
+        packs: z.array(Pack),
+        /** True where `packs` are all there are; else they are those that came since. */
+        packsWhole: z.boolean(),
+        cursor: ManifestCursor,
+        done: z.boolean(),
+      }),
+    },
+
+    /** A part of a push that is too large for one message; the parts are numbered from 0. */
+    stage: {
+      input: z.object({
+        push: Id,
+        part: z
+          .int()
+          .min(0)
+          .max(PUSH_PARTS_MAX - 1),
+        commands: Commands,
+      }),
+      reply: Nothing,
+    },
+    /**
+     * Judges a push on the refs as they are and makes its changes, with its packs: the only way in which either changes.
+     * The packs are stored, and complete together with those of `generation`.
+     */
+    swap: {
+      input: z.object({
+        push: Id,
+        /** All of them, or none where they were staged in `parts`. */
+        commands: Commands,
+        parts: z.int().min(0).max(PUSH_PARTS_MAX),
+        atomic: z.boolean(),
+        generation: Version,
+        /** Which of them, by their number, only add commits to what was there. */
+        forward: z
+          .array(
+            z
+              .int()
+              .min(0)
+              .max(REFS_MAX - 1),
+          )
+          .max(REFS_MAX),
+        packs: z.array(Pack).max(SWAP_PACKS_MAX),
+      }),
+      reply: z.object({
+        /** A letter of REF_RESULTS for each command. */
+        results: z.string().regex(/^[a-z]*$/),
+        version: Version,
+      }),
+    },
+    /**
+     * Puts packs in the place of others that hold the same objects; where `prune`, all that is needed of them. Refuses
+     * with `conflict` where one of them is not there any more, or for `prune` where anything changed since `version`.
+     */
+    compact: {
+      input: z.object({
+        version: Version,
+        generation: Version,
+        replaced: z.array(Sha256).min(1).max(SWAP_PACKS_MAX),
+        packs: z.array(Pack).max(SWAP_PACKS_MAX),
+        prune: z.boolean(),
+      }),
+      reply: z.object({ version: Version }),
+    },
+
+    mintToken: { input: NewToken, reply: RepoToken },
+    /** The newest first. */
+    listTokens: {
+      input: z.object({
+        state: z.enum([...RepoTokenState.options, "all"]),
+        offset: z.int().min(0),
+        limit: z.int().min(1).max(100),
+      }),
+      reply: z.object({
+        tokens: z.array(RepoToken.extend({ state: RepoTokenState })),
+        total: z.int().min(0),
+      }),
+    },
+    /** `revoked` is false where it was already. */
+    revokeToken: {
+      input: z.object({ id: RepoTokenId }),
+      reply: z.object({ revoked: z.boolean() }),
+    },
+    /** Refuses with `not_found` where this is another repository, with `forbidden` where the token does not open it. */
+    verifyToken: {
+      input: z.object({
+        address: RepoAddress,
+        secretHash: Sha256.meta({ secret: true }),
+        scope: RepoTokenScope,
+      }),
+      reply: z.object({ id: RepoTokenId, scope: RepoTokenScope, expiresAt: EpochMs }),
+    },
+
+    /** Reminders: what was staged and never decided goes; of what is removed, the next rows go. */
+    dropStaged: { input: Nothing },
+    clearRows: { input: Nothing },
+  },
+});
