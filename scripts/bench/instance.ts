@@ -36,6 +36,8 @@ export class Instance implements AsyncDisposable {
         TRUNKLINE_PORT: String(port),
         TRUNKLINE_DATA: join(folder, "data"),
         TRUNKLINE_BROWSER_SECONDS_PER_DAY: "0",
+        // The sites that crawls are measured on.
+        TRUNKLINE_EGRESS_ALLOW: "127.0.0.0/8",
       },
     });
     const instance = new Instance(child, folder, `http://127.0.0.1:${port}`);
@@ -62,23 +64,30 @@ export class Instance implements AsyncDisposable {
 
   /** A function that posts a document and returns the PDF. Rejects where that is refused. */
   printer(): (html: string) => Promise<ArrayBuffer> {
+    const request = this.requester();
+    return async (html) => {
+      const response = await request("POST", "browser-rendering/pdf", { html });
+      return await response.arrayBuffer();
+    };
+  }
+
+  /** A function that asks for a path of the first account. Rejects where that is refused. */
+  requester(): (method: string, path: string, body?: object) => Promise<Response> {
     const file = join(this.#folder, "data/credentials.json");
     const credentials = Credentials.parse(JSON.parse(readFileSync(file, "utf8")));
-    const url = `${credentials.base_url}/accounts/${credentials.account_id}/browser-rendering/pdf`;
+    const base = `${credentials.base_url}/accounts/${credentials.account_id}`;
     const headers = {
       Authorization: `Bearer ${credentials.api_token}`,
       "Content-Type": "application/json",
     };
-    return async (html) => {
-      const response = await fetch(url, {
-        method: "POST",
+    return async (method, path, body) => {
+      const response = await fetch(`${base}/${path}`, {
+        method,
         headers,
-        body: JSON.stringify({ html }),
+        ...(body && { body: JSON.stringify(body) }),
       });
-      if (!response.ok) {
-        throw new Error(`Cannot print: ${response.status} ${await response.text()}`);
-      }
-      return await response.arrayBuffer();
+      if (response.ok) return response;
+      throw new Error(`Cannot ${method} ${path}: ${response.status} ${await response.text()}`);
     };
   }
 

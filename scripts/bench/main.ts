@@ -5,6 +5,7 @@
 import { writeFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { type Benchmark, type Figure, isMet, ratioOf } from "./benchmark.ts";
+import { crawl } from "./crawl.ts";
 import { loadAverage, machineFacts } from "./machine.ts";
 import { pdf } from "./pdf.ts";
 import { markdownTable } from "./report.ts";
@@ -23,6 +24,7 @@ const BENCHMARKS: readonly Benchmark[] = [
   runtimePassive,
   startMemory,
   pdf,
+  crawl,
 ];
 
 const { values, positionals } = parseArgs({

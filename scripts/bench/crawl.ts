@@ -1,0 +1,96 @@
+/** Crawls of a fast site against Crawlee's, with the same kept of each page; and of many hosts, against what their delays allow. */
+import { setTimeout } from "node:timers/promises";
+import { findChromium } from "../tools.ts";
+import { alternate, type Benchmark, type Figure, median } from "./benchmark.ts";
+import { Child } from "./child.ts";
+import { startCrawlee } from "./crawlee-process.ts";
+import { Instance } from "./instance.ts";
+import { HOST_PAGES, HOSTS, SITE_PAGES, type SiteFacts } from "./site-facts.ts";
+
+const DELAY_MS = 500;
+/** Of the same site: in a browser each page takes both sides ten times as long and more. */
+const RENDERED_PAGES = 100;
+const POLL_MS = 20;
+const CRAWL_MS_MAX = 180_000;
+
+interface Crawled {
+  pages: number;
+  ms: number;
+}
+
+export const crawl: Benchmark = {
+  name: "crawl",
+  async run() {
+    await using instance = await Instance.start();
+    await using site = await Child.start("site-process");
+    await using crawlee = await startCrawlee();
+    const facts = await site.ask<SiteFacts>({});
+    const chromium = findChromium();
+    const figures: Figure[] = [];
+    for (const { render, pages, target } of [
+      { render: false, pages: SITE_PAGES, target: 5 },
+      { render: true, pages: RENDERED_PAGES, target: 3 },
+    ]) {
+      const rounds = await alternate(
+        () => crawlee.ask<Crawled>({ url: facts.site, pages, render, chromium }),
+        () => crawlBy(instance, { url: facts.site, limit: pages, render }),
+      );
+      const rate = ({ pages, ms }: Crawled) => (pages / ms) * 1_000;
+      figures.push({
+        name: `crawl of ${pages} pages, render: ${render}`,
+        unit: "pages/s",
+        ours: median(rounds.ours.map(rate)),
+        reference: median(rounds.reference.map(rate)),
+        target: { atLeast: target },
+      });
+    }
+    await site.ask<SiteFacts>({});
+    await crawlBy(instance, {
+      url: facts.hosts,
+      limit: HOSTS * HOST_PAGES + 1,
+      render: false,
+      options: { includeExternalLinks: true },
+    });
+    const { times } = await site.ask<SiteFacts>({});
+    figures.push({
+      name: `crawl of ${HOSTS} hosts, share of the pace their delays allow`,
+      unit: "",
+      ours: median(times.map(shareOfPace)),
+      target: { atLeast: 0.98 },
+    });
+    figures.push({
+      name: "shortest time between two requests to a host",
+      unit: "ms",
+      ours: Math.min(...times.flatMap(gaps)),
+      target: { atLeast: DELAY_MS },
+    });
+    return figures;
+  },
+};
+
+async function crawlBy(instance: Instance, request: object): Promise<Crawled> {
+  const ask = instance.requester();
+  const before = performance.now();
+  const body = { formats: ["html"], maxAge: 0, ...request };
+  const started = await ask("POST", "browser-rendering/crawl", body);
+  const { result: id } = (await started.json()) as { result: string };
+  for (const giveUpAt = before + CRAWL_MS_MAX; performance.now() < giveUpAt; ) {
+    const answer = await ask("GET", `browser-rendering/crawl/${id}?limit=1`);
+    const { result } = (await answer.json()) as { result: { status: string; finished: number } };
+    if (result.status === "completed") {
+      return { pages: result.finished, ms: performance.now() - before };
+    }
+    if (result.status !== "running") throw new Error(`Cannot crawl: the job is ${result.status}`);
+    await setTimeout(POLL_MS);
+  }
+  throw new Error(`Cannot crawl: the job still runs after ${CRAWL_MS_MAX} ms`);
+}
+
+const gaps = (times: number[]) =>
+  times.slice(1).map((at, index) => at - (times[index] ?? Number.NaN));
+
+/** From a host's first request to its last: the time its delays take, by the time it took. */
+function shareOfPace(times: number[]): number {
+  const took = (times.at(-1) ?? 0) - (times[0] ?? 0);
+  return ((times.length - 1) * DELAY_MS) / took;
+}

@@ -1,0 +1,14 @@
+/** What the sites of the crawl benchmarks are, and what they saw. */
+
+export const SITE_PAGES = 500;
+export const HOSTS = 50;
+export const HOST_PAGES = 20;
+
+export interface SiteFacts {
+  /** The large site's first page, and one that links to every host's first page. */
+  site: string;
+  hosts: string;
+  /** Requests served since the last question, and of each host when its requests came, in milliseconds. */
+  served: number;
+  times: number[][];
+}
