@@ -72,6 +72,8 @@ export const TURN_ASK_SOON_MS = 15;
 export const TURN_ASK_LATE_MS = 1_000;
 /** Turns of one host that have started and are not finished: what pages that take their longest come to at the usual delay. */
 export const TURNS_STARTED_MAX = 360;
+/** A worker whose site's robots.txt is being fetched asks again after this: most come within it. */
+export const TURN_ASK_ROBOTS_MS = 250;
 /** Rules a turn's addresses are held against, one by one: some 0.1 s, for which the site answers nobody. */
 export const TURN_RULE_CHECKS_MAX = 50_000;
 /** A host is left alone for no longer at its word (Retry-After): one request an hour is no burden. */
@@ -230,6 +232,8 @@ export const STEP_WORK_MAX = 10_000_000;
 /** Addresses that wait to be looked at are kept in rows of so many characters, at most so many rows. */
 export const BACKLOG_ROW_CHARS_MAX = 50_000;
 export const BACKLOG_ROWS_MAX = 1_000;
+/** Records of one listing, below MESSAGE_BYTES_MAX with what is around them. */
+export const RECORD_LIST_BYTES_MAX = 800_000;
 /** Rows kept of a job whose limit is reached: a page that turns out to be disallowed makes room for another. */
 export const BACKLOG_SPARE_ROWS_MAX = 16;
 /** Links wait for sitemaps that are read first, but no more than this. */

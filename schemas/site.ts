@@ -74,6 +74,11 @@ export const site = defineContract({
     /**
      * A worker holds a turn and is ready to make its requests: it is told to go, to ask again later, or that the turn
      * is gone. Each address is judged anew; when none is allowed the turn is over and takes no place in time.
+     *
+     * At a host with a delay a request may leave from `waitMs` after the answer came until `waitMs` + TURN_LATE_MS after
+     * it was asked for, and at no other time. Who is late asks again, and makes no use of what it was told before: also
+     * who began to connect and takes long, which goes on when it is told to go without a wait. A redirect's next
+     * request at the same host is asked for in the same turn. Every turn ends TURN_MS_MAX after its last `go`.
      */
     begin: {
       input: z.object({

@@ -59,7 +59,12 @@ export const Pace = z.object({
 });
 export type Pace = DeepReadonly<z.infer<typeof Pace>>;
 
-export const IDLE_PACE: Pace = { lastStartAt: 0, awayUntil: 0, accounts: [], turns: {} };
+export const IDLE_PACE: z.infer<typeof Pace> = {
+  lastStartAt: 0,
+  awayUntil: 0,
+  accounts: [],
+  turns: {},
+};
 
 /** The host's delay and the time: what every decision needs. */
 export interface Moment {
@@ -138,9 +143,8 @@ export function grantOwn(pace: Pace, turn: string, moment: Moment): { pace: Pace
   return { pace: withTurn(pace, turn, own), dueAt };
 }
 
-/** False while a turn that is granted would only wait in its worker. */
-export const isSoon = (pace: Pace, moment: Moment) =>
-  nextStartAt(pace, moment) - moment.now <= TURN_LEAD_MS;
+/** Before this a turn that is granted would only wait in its worker. */
+export const grantableAt = (pace: Pace, moment: Moment) => nextStartAt(pace, moment) - TURN_LEAD_MS;
 
 /**
  * The turn's worker is ready. `gone` is a turn that is not known any more, or cannot begin for long: its job is given
@@ -184,6 +188,12 @@ export function finish(pace: Pace, turn: string, moment: Moment): Pace {
   return choose({ ...others, lastStartAt }, moment);
 }
 
+/** The turn is over, and no request of it was or will be made. */
+export function giveBack(pace: Pace, turn: string, moment: Moment): Pace {
+  const { going, ...others } = finishedQuietly(pace, turn);
+  return going === undefined || going.turn === turn ? choose(others, moment) : { ...others, going };
+}
+
 /** The host asked to be left alone (Retry-After, 429, 503). */
 export function stayAway(pace: Pace, until: number): Pace {
   return until > pace.awayUntil ? { ...pace, awayUntil: until } : pace;
@@ -198,7 +208,7 @@ export function nextLookAt(pace: Pace, moment: Moment): number | undefined {
       : [startedAt + TURN_MS_MAX],
   );
   if (pace.going !== undefined) times.push(pace.going.startAt + TURN_UNHEARD_MS);
-  if (pace.accounts.length > 0) times.push(nextStartAt(pace, moment) - TURN_LEAD_MS);
+  if (pace.accounts.length > 0) times.push(grantableAt(pace, moment));
   const ahead = times.filter((time) => time > now);
   return ahead.length === 0 ? undefined : Math.min(...ahead);
 }
@@ -285,7 +295,7 @@ function nextStartAt(pace: Pace, { delayMs, now }: Moment): number {
 /** With a delay: one turn behind the one that goes, and one more for each that should have begun long ago. */
 function hasRoom(pace: Pace, moment: Moment): boolean {
   // A task that would wait long waits here, and not in a worker.
-  if (!isSoon(pace, moment)) return false;
+  if (grantableAt(pace, moment) > moment.now) return false;
   const turns = Object.entries(pace.turns).filter(([, { account }]) => account !== "");
   const ahead = turns.filter(
     ([turn, { startedAt }]) => startedAt === undefined && turn !== pace.going?.turn,

@@ -1,0 +1,175 @@
+/** Keeps a site's robots.txt, and gives the crawls of all accounts their turns at it. */
+import { envelope } from "../../schemas/contract.ts";
+import { crawlJob } from "../../schemas/crawl-job.ts";
+import {
+  SITE_AWAY_MS_MAX,
+  TURN_ASK_ROBOTS_MS,
+  TURN_RULE_CHECKS_MAX,
+} from "../../schemas/crawl-limits.ts";
+import { ActorError } from "../../schemas/errors.ts";
+import { site } from "../../schemas/site.ts";
+import { defineActor } from "../runtime/define-actor.ts";
+import {
+  begin,
+  finish,
+  giveBack,
+  grant,
+  IDLE_PACE,
+  nextLookAt,
+  started,
+  stayAway,
+} from "./pace.ts";
+import { admitWaiting, takeWant, tellNewcomers } from "./site-jobs.ts";
+import {
+  fetchWanted,
+  knownPolicy,
+  loseFetch,
+  nextFetchAt,
+  refusalOf,
+  schemeOf,
+  takeOutcome,
+  verdictsOf,
+  wantRobots,
+} from "./site-robots.ts";
+import { SiteRow, SiteState } from "./site-state.ts";
+import { Step } from "./step.ts";
+
+export const siteActor = defineActor(site, {
+  state: SiteState,
+  rows: SiteRow,
+  initial: { pace: IDLE_PACE, robots: {}, newcomers: [], waiting: 0 },
+
+  handlers: {
+    consult(state, { scheme, intent }, context) {
+      const policy = knownPolicy(state, scheme, context.now);
+      if (policy !== undefined) {
+        const refusal = refusalOf(policy, intent);
+        return { state, reply: { known: true, ...(refusal && { refusal }) } };
+      }
+      const step = new Step(state, context);
+      wantRobots(step, scheme);
+      return { ...advance(step), reply: { known: false } };
+    },
+
+    want(state, wanted, context) {
+      const step = new Step(state, context);
+      takeWant(step, wanted);
+      return advance(step);
+    },
+
+    begin(state, { turn, urls, intent }, context) {
+      const granted = state.pace.turns[turn];
+      if (granted === undefined) return { state, reply: GONE };
+      const step = new Step(state, context);
+      // The site's own turn is for robots.txt itself, or for where that redirects to.
+      const own = granted.account === "";
+      if (!own) {
+        for (const url of urls) checkHost(url, context.key);
+        const unknown = [...new Set(urls.map(schemeOf))].filter(
+          (scheme) => knownPolicy(state, scheme, context.now) === undefined,
+        );
+        for (const scheme of unknown) wantRobots(step, scheme);
+        if (unknown.length > 0) {
+          return { ...advance(step), reply: WAIT_FOR_ROBOTS };
+        }
+        // Each question costs time, so who waits and asks often is judged only at first, and when it goes.
+        if (!granted.asked) {
+          const verdicts = verdictsOf(step, urls, intent);
+          if (!verdicts.some(({ allowed }) => allowed)) return giveUp(step, turn, verdicts);
+        }
+      }
+      const { pace, begun } = begin(state.pace, turn, step.moment);
+      step.pace = pace;
+      if (begun.state === "gone") loseFetch(step, turn);
+      if (begun.state !== "go") return { ...advance(step), reply: begun };
+      const verdicts = own
+        ? urls.map(() => ({ allowed: true }) as const)
+        : verdictsOf(step, urls, intent);
+      if (!verdicts.some(({ allowed }) => allowed)) return giveUp(step, turn, verdicts);
+      return { ...advance(step), reply: { ...begun, verdicts } };
+    },
+
+    requestStarted(state, { turn }, context) {
+      const step = new Step(state, context);
+      step.pace = started(step.pace, turn, step.moment);
+      return { ...advance(step), reply: {} };
+    },
+
+    turnFinished(state, { turn, awayMs }, context) {
+      // A task may be done twice, and a worker may be later than its turn was kept.
+      if (state.pace.turns[turn] === undefined) return { state };
+      const step = new Step(state, context);
+      step.pace = finish(step.pace, turn, step.moment);
+      if (awayMs !== undefined) {
+        step.pace = stayAway(step.pace, step.now + Math.min(awayMs, SITE_AWAY_MS_MAX));
+      }
+      return advance(step);
+    },
+
+    robotsFetched(state, fetched, context) {
+      const step = new Step(state, context);
+      return takeOutcome(step, fetched) ? advance(step) : { state };
+    },
+
+    look(state, _input, context) {
+      const { lookAt, ...others } = state;
+      return advance(new Step(others, context));
+    },
+  },
+});
+
+const GONE = { state: "gone" } as const;
+const WAIT_FOR_ROBOTS = { state: "wait", askAgainInMs: TURN_ASK_ROBOTS_MS } as const;
+
+/** Nothing of the turn may be fetched: it is over, and its place goes to another. */
+function giveUp(step: Step, turn: string, verdicts: ReturnType<typeof verdictsOf>) {
+  step.pace = giveBack(step.pace, turn, step.moment);
+  return { ...advance(step), reply: { state: "go" as const, waitMs: 0, atOnce: 1, verdicts } };
+}
+
+/** Does what has become possible by a change, or by the time. */
+function advance(step: Step) {
+  admitWaiting(step);
+  tellNewcomers(step);
+  fetchWanted(step);
+  grantTurns(step);
+  const remind = lookAhead(step);
+  const { state, rows, send } = step;
+  return {
+    state,
+    ...(Object.keys(rows).length > 0 && { rows }),
+    ...(send.length > 0 && { send }),
+    ...(remind !== undefined && { remind: { look: remind } }),
+  };
+}
+
+function grantTurns(step: Step): void {
+  const { robots } = step.state;
+  const rules = [robots.http, robots.https].map((file) =>
+    file?.policy?.kind === "rules" ? file.policy.rules : 0,
+  );
+  const requestsMax = Math.max(1, Math.floor(TURN_RULE_CHECKS_MAX / Math.max(1, ...rules)));
+  const { newId, key: host } = step.context;
+  const { pace, granted } = grant(step.pace, { ...step.moment, newId, requestsMax });
+  step.pace = pace;
+  for (const { account, job, ...turn } of granted) {
+    step.send.push(envelope(crawlJob, job, "turnGranted", { host, ...turn }));
+  }
+}
+
+/** Sets the reminder where it is needed earlier than it comes; one that comes too early finds nothing to do. */
+function lookAhead(step: Step): number | undefined {
+  const paceAt = nextLookAt(step.pace, step.moment);
+  const times = [...nextFetchAt(step), ...(paceAt === undefined ? [] : [paceAt])];
+  if (times.length === 0) return undefined;
+  const next = Math.max(step.now + 1, Math.min(...times));
+  const { lookAt } = step.state;
+  if (lookAt !== undefined && lookAt > step.now && lookAt <= next) return undefined;
+  step.state = { ...step.state, lookAt: next };
+  return next;
+}
+
+function checkHost(url: string, host: string): void {
+  if (URL.parse(url)?.host === host) return;
+  throw new ActorError("invalid_request", `Cannot begin turn: an address is not at "${host}"`);
+}
