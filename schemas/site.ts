@@ -99,6 +99,11 @@ export const site = defineContract({
         }),
       ]),
     },
+    /**
+     * A worker that follows a robots.txt's redirect to this host takes a turn for that one request, under an id it made;
+     * it begins and finishes like any other, ahead of them.
+     */
+    visit: { input: z.object({ turn: Id }), reply: z.object({}) },
     /** The turn's request has left: the next one's delay counts from here. Only hosts with a delay need to hear it. */
     requestStarted: { input: z.object({ turn: Id }), reply: z.object({}) },
     /** The worker has made the turn's requests, or gives it back. */

@@ -14,6 +14,7 @@ import {
   finish,
   giveBack,
   grant,
+  grantOwn,
   IDLE_PACE,
   nextLookAt,
   started,
@@ -87,6 +88,13 @@ export const siteActor = defineActor(site, {
         : verdictsOf(step, urls, intent);
       if (!verdicts.some(({ allowed }) => allowed)) return giveUp(step, turn, verdicts);
       return { ...advance(step), reply: { ...begun, verdicts } };
+    },
+
+    visit(state, { turn }, context) {
+      if (state.pace.turns[turn] !== undefined) return { state, reply: {} };
+      const step = new Step(state, context);
+      step.pace = grantOwn(step.pace, turn, step.moment).pace;
+      return { ...advance(step), reply: {} };
     },
 
     requestStarted(state, { turn }, context) {
