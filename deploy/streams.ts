@@ -5,15 +5,20 @@ import {
   DiscardPolicy,
   JetStreamApiError,
   type JetStreamManager,
+  PersistMode,
   RetentionPolicy,
   StorageType,
+  StoreCompression,
   type StreamConfig,
 } from "@nats-io/jetstream";
 import { nanos, TimeoutError } from "@nats-io/transport-node";
 import type { TaskContract } from "../schemas/contract.ts";
 import {
+  BLOB_STORE_BYTES_MIN,
+  CACHE_BYTES_MAX,
   CLUSTER_READY_MS,
   CLUSTER_RETRY_MS,
+  CRAWL_STORE_BYTES_MAX,
   DEAD_LETTER_DAYS,
   DEAD_LETTERS_MAX,
   LANE_TASKS_MAX,
@@ -21,6 +26,7 @@ import {
   TASK_ACK_WAIT_MS,
 } from "../schemas/limits.ts";
 import {
+  BLOB_STREAMS,
   STREAMS,
   stateBucket,
   stateSubjects,
@@ -29,6 +35,8 @@ import {
 } from "../schemas/subjects.ts";
 
 const STREAM_EXISTS = 10058;
+/** Insufficient storage resources available. */
+const NO_ROOM = 10047;
 const DAY_MS = 24 * 60 * 60 * 1_000;
 /** A lease that ended, or a row that was removed, stays visible to those who watch for so long. */
 const MARKER_MS = 60_000;
@@ -104,6 +112,22 @@ async function declareAll(
       max_msgs: DEAD_LETTERS_MAX,
       discard: DiscardPolicy.Old,
     },
+    { ...shared, ...blobStream("crawl", "What crawls have found", CRAWL_STORE_BYTES_MAX) },
+    {
+      name: STREAMS.cache,
+      description: "What is remembered to save work, and may be lost",
+      storage: StorageType.File,
+      num_replicas: 1,
+      // Acknowledged before it is on disk: nobody misses it.
+      persist_mode: PersistMode.Async,
+      compression: StoreCompression.S2,
+      subjects: ["cache.>"],
+      max_msgs_per_subject: 1,
+      max_bytes: CACHE_BYTES_MAX,
+      discard: DiscardPolicy.Old,
+      allow_direct: true,
+      allow_msg_ttl: true,
+    },
   );
   await Promise.all(streams.map((stream) => declareStream(jetstream, stream)));
   const lanes = tasks.flatMap(({ kind, lanes }) => lanes.map((lane) => ({ kind, lane })));
@@ -144,7 +168,41 @@ function stateStream(bucket: string): StreamDeclaration {
   };
 }
 
+/** Blobs whose names begin with one of the families in `BLOB_STREAMS`. Full, it refuses: nothing is dropped. */
+function blobStream(
+  family: keyof typeof BLOB_STREAMS,
+  description: string,
+  bytesMax: number,
+): StreamDeclaration {
+  return {
+    name: BLOB_STREAMS[family],
+    description,
+    subjects: [`blob.${family}.>`],
+    compression: StoreCompression.S2,
+    max_bytes: bytesMax,
+    discard: DiscardPolicy.New,
+    allow_direct: true,
+    allow_atomic: true,
+    allow_msg_ttl: true,
+  };
+}
+
+/** The bus sets aside the bytes a stream may take; a disk that has not so many gives as large a part as it can. */
 async function declareStream(
+  jetstream: JetStreamManager,
+  stream: StreamDeclaration,
+): Promise<void> {
+  const { max_bytes: bytes = 0 } = stream;
+  try {
+    await declareAsSaid(jetstream, stream);
+  } catch (error) {
+    if (!(error instanceof JetStreamApiError) || error.code !== NO_ROOM) throw error;
+    if (bytes / 2 < BLOB_STORE_BYTES_MIN) throw error;
+    await declareStream(jetstream, { ...stream, max_bytes: Math.floor(bytes / 2) });
+  }
+}
+
+async function declareAsSaid(
   jetstream: JetStreamManager,
   stream: StreamDeclaration,
 ): Promise<void> {
@@ -159,6 +217,8 @@ async function declareStream(
         `TRUNKLINE_REPLICAS: expected ${config.num_replicas}, as the streams have it, found "${stream.num_replicas}"`,
       );
     }
-    await jetstream.streams.update(stream.name, stream);
+    // What an operator made larger stays so, and what is there is never too much.
+    const max_bytes = Math.max(stream.max_bytes ?? -1, config.max_bytes);
+    await jetstream.streams.update(stream.name, { ...stream, max_bytes });
   }
 }

@@ -119,6 +119,25 @@ export const FAILURE_TRIES_MAX = 10;
 export const CHUNK_BYTES = 128 * 1024;
 export const CHUNKS_IN_FLIGHT = 8;
 
+// --- Blobs and what is remembered for a while ---
+
+/** Characters of a blob's name: with its chunk's it stays well below a subject's practical 1 KiB. */
+export const BLOB_NAME_CHARS_MAX = 256;
+/** Pieces of a blob, half a message: twice as large they are a third quicker, and hold up others twice as long. */
+export const BLOB_CHUNK_BYTES = 512 * 1024;
+/** Pieces that are written or read ahead at once: 4 MiB of memory for each blob on its way. */
+export const BLOB_CHUNKS_IN_FLIGHT = 8;
+/** What a writer that fails spends on removing its pieces; what is left goes with the name. */
+export const BLOB_CLEAN_UP_MS = 2_000;
+/** What crawls may store, of a disk of 20 GB: 80,000 pages of 100 kB. The bus takes less where it has less. */
+export const CRAWL_STORE_BYTES_MAX = 8 * 1024 ** 3;
+/** The least a stream of blobs is made with. */
+export const BLOB_STORE_BYTES_MIN = 512 * 1024 ** 2;
+/** What all caches together may hold; past it the oldest goes. */
+export const CACHE_BYTES_MAX = 512 * 1024 ** 2;
+/** A cache that does not answer by then has nothing. */
+export const CACHE_ANSWER_MS = 500;
+
 // --- Accounts ---
 
 export const ACCOUNT_NAME_CHARS_MAX = 100;
@@ -279,6 +298,20 @@ export const BROWSER_DRAIN_MS = 10 * 60_000;
 export const BROWSER_STDERR_CHARS = 4_000;
 /** A larger message of the browser is skipped: only a page's console or title can be so large. */
 export const CDP_MESSAGE_BYTES_MAX = 64 * 1024 * 1024;
+/**
+ * Events of one page that a browser tells us of. 5,000 inline images are 25,000 events, a request over the network is
+ * 8; to read one takes 20 µs, so that a page costs 1 s at once, and later 4 % of our time, at most.
+ */
+export const PAGE_EVENTS_AT_ONCE_MAX = 40_000;
+export const PAGE_EVENTS_PER_SECOND_MAX = 2_000;
+/** An event counts once more for every so many bytes: reading those takes as long again. */
+export const PAGE_EVENT_BYTES = 8 * 1024;
+/** A frame of another site or a worker counts for so many: thousands of them hold the browser up for seconds. */
+export const PAGE_TARGET_EVENTS = 100;
+/** A browser that does not answer may be held up by a page with more events than this; most have a hundred. */
+export const PAGE_EVENTS_BLAMED = 2_000;
+/** Messages of the browser that are read before others have their turn: 2 ms. */
+export const CDP_MESSAGES_AT_ONCE = 100;
 /** Pieces in which a PDF leaves the browser. */
 export const PDF_CHUNK_BYTES = 1024 * 1024;
 /** What one PDF may weigh, far above what people read and below what fills a disk. */

@@ -1,13 +1,22 @@
 /** Where everything is on the bus. Subjects, streams and keys are built and read here and nowhere else. */
-import { SHARDS } from "./limits.ts";
+import { BLOB_NAME_CHARS_MAX, SHARDS } from "./limits.ts";
 
-export const STREAMS = { mail: "MAIL", tasks: "TASKS", dead: "DEAD" } as const;
+export const STREAMS = {
+  mail: "MAIL",
+  tasks: "TASKS",
+  dead: "DEAD",
+  crawl: "CRAWL",
+  cache: "CACHE",
+} as const;
+/** Where blobs are, by the first token of their names. */
+export const BLOB_STREAMS = { crawl: STREAMS.crawl } as const;
 
 const KV_PREFIX = "$KV.";
 const utf8 = new TextEncoder();
 // It would take a byte order mark at the start of a key away.
 const utf8Text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 const READABLE_KEY = /^[\w-]+(\.[\w-]+)*$/;
+const BLOB_NAME = /^(\w+)(\.[\w-]+)+$/;
 
 /** FNV-1a, 32 bits, over the UTF-8 bytes: the hash of nats-server's `{{partition(n)}}`. */
 export function fnv1a32(text: string): number {
@@ -84,6 +93,40 @@ export const taskConsumer = (kind: string, lane: string) => `${kind}-${lane}`;
 export const cancelSubject = (taskId: string) => `cancel.${taskId}`;
 export const deadSubject = (address: string) => `dead.${address}`;
 export const deadAddress = (subject: string) => subject.slice("dead.".length);
+
+/** What a process remembers for all: see TtlStore. */
+export const cacheSubject = (key: string) => `cache.${encodeKey(key)}`;
+
+/**
+ * Where one blob is. Its head holds its last bytes and says what it is; what comes before is in chunks of one writer
+ * each. `=` is in no name, so nothing of one blob is another's. Throws on a name that is none.
+ */
+export function blobSubjects(name: string) {
+  const stream = blobStream(name);
+  return {
+    stream,
+    head: `blob.${name}.=.head`,
+    chunk: (writer: string, index: number) => `blob.${name}.=.${writer}.${index}`,
+    writtenBy: (writer: string) => `blob.${name}.=.${writer}.*`,
+    all: `blob.${name}.=.>`,
+    /** This blob, and all whose names begin with this name and a dot. */
+    beneath: `blob.${name}.>`,
+  };
+}
+export type BlobSubjects = ReturnType<typeof blobSubjects>;
+
+function blobStream(name: string): string {
+  const first = BLOB_NAME.exec(name)?.[1] ?? "";
+  if (name.length > BLOB_NAME_CHARS_MAX || !isBlobFamily(first)) {
+    const families = Object.keys(BLOB_STREAMS).join(" or ");
+    const text = `expected ${families} and more tokens of letters, digits, _ and -`;
+    throw new Error(`Cannot name blob "${name.slice(0, BLOB_NAME_CHARS_MAX)}": ${text}`);
+  }
+  return BLOB_STREAMS[first];
+}
+
+const isBlobFamily = (token: string): token is keyof typeof BLOB_STREAMS =>
+  Object.hasOwn(BLOB_STREAMS, token);
 
 /** Kind and key of `<prefix>.<shard>.<kind>.<key…>`. */
 export function readAddress(subject: string): { kind: string; key: string } {

@@ -8,7 +8,12 @@ export interface SourceFile {
 }
 
 const LINES_MAX = 400;
-const GATEWAY_TAKES = "actors/runtime/actor-client.ts";
+/** What the gateway may know of the runtime: how to ask, what is stored, and what happens. */
+const GATEWAY_TAKES = new Set([
+  "actors/runtime/actor-client.ts",
+  "actors/runtime/blob-store.ts",
+  "actors/runtime/live.ts",
+]);
 /** Folders of actors/ that are no kind: anything in actors/ may use them, and they use only each other. */
 const SHARED_FOLDERS = new Set(["browser", "runtime", "egress", "extract", "robots", "sitemap"]);
 /** Wires all kinds together. */
@@ -122,7 +127,7 @@ function mayImport(path: string, target: string): boolean {
   // What starts and sets up reaches everything.
   if (ours === undefined || ours === "schemas" || source === "deploy" || source === "scripts")
     return true;
-  if (source === "gateway") return ours === "gateway" || target === GATEWAY_TAKES;
+  if (source === "gateway") return ours === "gateway" || GATEWAY_TAKES.has(target);
   if (ours !== "actors") return false;
   if (path === ACTORS_MAIN) return true;
   const folderOf = (file: string) => file.split("/")[1] ?? "";

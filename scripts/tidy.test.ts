@@ -52,6 +52,8 @@ describe("tidy", () => {
       ["schemas/a.ts", "./b.ts"],
       ["schemas/http/a.ts", "zod"],
       ["gateway/a.ts", "../actors/runtime/actor-client.ts"],
+      ["gateway/a.ts", "../actors/runtime/blob-store.ts"],
+      ["gateway/a.ts", "../actors/runtime/live.ts"],
       ["gateway/routes/a.ts", "../../schemas/b.ts"],
       ["gateway/routes/a.ts", "express"],
       ["actors/user/user.ts", "../../schemas/user.ts"],

@@ -6,7 +6,7 @@ import type { Bus } from "./bus.ts";
 
 export interface Write {
   subject: string;
-  payload: string;
+  payload: string | Uint8Array;
   headers?: Readonly<Record<string, string>>;
   /** The last sequence of `subject` (default: the written one) must be this, or nothing is written. */
   expect?: { sequence: number; subject?: string };
@@ -14,8 +14,8 @@ export interface Write {
 
 // ADR-50 and nats-server's errors.json: 10071 wrong last sequence; 10164 the same while another write is under way.
 const CONFLICTS = new Set([10071, 10164]);
-// 10077 too many messages in the stream; 10123 too many of the subject.
-const FULL = new Set([10077, 10123]);
+// 10077 too many messages or bytes in the stream; 10123 too many of the subject; 10023 and 10047 no room on the disk.
+const FULL = new Set([10077, 10123, 10023, 10047]);
 
 /** The stream refused: surely nothing was written. */
 export class WriteRefused extends Error {

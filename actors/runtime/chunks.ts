@@ -1,0 +1,29 @@
+/** Bytes in pieces of one size, whatever pieces they come in. */
+
+/** All pieces have `size` bytes but the last, which may have fewer. No bytes are no piece. */
+export async function* chunksOf(
+  content: Uint8Array | AsyncIterable<Uint8Array>,
+  size: number,
+): AsyncGenerator<Uint8Array, void, undefined> {
+  let kept: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const given of content instanceof Uint8Array ? [content] : content) {
+    for (let rest = given; rest.length > 0; ) {
+      const piece = rest.subarray(0, size - bytes);
+      rest = rest.subarray(piece.length);
+      // Who gave it may use its memory again, and those who get it keep it for a while.
+      kept.push(content instanceof Uint8Array ? piece : Uint8Array.from(piece));
+      bytes += piece.length;
+      if (bytes < size) continue;
+      yield join(kept);
+      kept = [];
+      bytes = 0;
+    }
+  }
+  if (bytes > 0) yield join(kept);
+}
+
+function join(pieces: readonly Uint8Array[]): Uint8Array {
+  const [first] = pieces;
+  return pieces.length === 1 && first ? first : Buffer.concat(pieces);
+}
