@@ -4,6 +4,7 @@ import type { EgressProxy } from "../egress/egress-proxy.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { BrowserDiedError, BrowserNotStartedError } from "./browser-died-error.ts";
 import { Chromium } from "./chromium.ts";
+import { EventBudgets } from "./event-budgets.ts";
 import type { PoolLimits } from "./pool-limits.ts";
 import { RenderContext } from "./render-context.ts";
 import { abortable, within } from "./time-limit.ts";
@@ -23,6 +24,7 @@ export class Browser {
   readonly #browser: PuppeteerBrowser;
   readonly #session: CDPSession;
   readonly #userAgent: string;
+  readonly #budgets: EventBudgets;
   readonly #options: BrowserOptions;
   readonly #startedAt: number;
   /** Made, and not yet closed. */
@@ -40,7 +42,9 @@ export class Browser {
     const { clock, limits } = options;
     let chromium: Chromium | undefined;
     try {
-      chromium = await Chromium.start({ executablePath: options.executablePath });
+      const budgets = new EventBudgets(clock);
+      const admits = (message: Buffer) => budgets.admits(message);
+      chromium = await Chromium.start({ executablePath: options.executablePath, admits });
       const { transport, ended } = chromium;
       const browser = await within(
         {
@@ -53,13 +57,14 @@ export class Browser {
           puppeteer.connect({
             transport,
             defaultViewport: null,
+            issuesEnabled: false,
             // Every call is bounded by its task; puppeteer need not watch it as well.
             protocolTimeout: 0,
           }),
       );
       const session = await browser.target().createCDPSession();
       const userAgent = await browser.userAgent();
-      return new Browser({ chromium, browser, session, userAgent, options });
+      return new Browser({ chromium, browser, session, userAgent, budgets, options });
     } catch (error) {
       await chromium?.kill();
       const found = chromium?.stderr || (error instanceof Error ? error.message : String(error));
@@ -73,15 +78,17 @@ export class Browser {
     browser: PuppeteerBrowser;
     session: CDPSession;
     userAgent: string;
+    budgets: EventBudgets;
     options: BrowserOptions;
   }) {
-    const { chromium, browser, session, userAgent, options } = parts;
+    const { chromium, browser, session, userAgent, budgets, options } = parts;
     this.died = this.#died.signal;
     this.#chromium = chromium;
     this.#browser = browser;
     this.#session = session;
     // Sites turn away what calls itself headless, and would be printed as their refusal.
     this.#userAgent = userAgent.replace("HeadlessChrome/", "Chrome/");
+    this.#budgets = budgets;
     this.#options = options;
     this.#startedAt = options.clock.monotonic();
     if (chromium.ended.aborted) this.#onEnd();
@@ -155,6 +162,7 @@ export class Browser {
       RenderContext.open({
         browser: this.#browser,
         userAgent: this.#userAgent,
+        budgets: this.#budgets,
         openEgress: this.#options.openEgress,
         died: this.died,
         release: (released) => this.#release(released),
@@ -213,10 +221,8 @@ export class Browser {
     for (;;) {
       await clock.wait(limits.pingMs, this.died);
       if (this.died.aborted) return;
-      const error = () => new Error("it does not answer");
-      const limit = { ms: limits.pingTimeoutMs, error, signal: this.died, clock };
       try {
-        await within(limit, () => this.#session.send("Browser.getVersion"));
+        await this.#ping();
         this.#memoryBytes = (await this.#chromium.memoryBytes()) ?? 0;
         if (this.#memoryBytes < limits.memoryBytesKill) continue;
       } catch {
@@ -224,6 +230,21 @@ export class Browser {
       }
       await this.#chromium.kill();
       return;
+    }
+  }
+
+  /** Rejects when it does not answer, even though the page that may be the reason was ended. */
+  async #ping(): Promise<void> {
+    const { clock, limits } = this.#options;
+    const error = () => new Error("it does not answer");
+    const limit = { ms: limits.pingTimeoutMs / 2, error, signal: this.died, clock };
+    const ping = () => this.#session.send("Browser.getVersion");
+    try {
+      await within(limit, ping);
+    } catch (late) {
+      if (this.died.aborted) throw late;
+      this.#budgets.blame();
+      await within(limit, ping);
     }
   }
 

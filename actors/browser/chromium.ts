@@ -18,6 +18,8 @@ const SHARED_MEMORY_BYTES_MIN = 512 * 1024 * 1024;
 export interface ChromiumOptions {
   /** Of a Chromium, or of its headless shell: three times as fast, and a third of the size. */
   executablePath: string;
+  /** Whether anybody needs a message of it. */
+  admits?: (message: Buffer) => boolean;
 }
 
 export class Chromium {
@@ -35,7 +37,7 @@ export class Chromium {
   #killed: Promise<void> | undefined;
 
   /** Resolves when the process runs; whether it can be used shows on the transport. */
-  static async start({ executablePath }: ChromiumOptions): Promise<Chromium> {
+  static async start({ executablePath, admits }: ChromiumOptions): Promise<Chromium> {
     const profile = await createProfileFolder();
     try {
       const identity = process.getuid?.() === 0 ? UNPRIVILEGED : undefined;
@@ -50,7 +52,7 @@ export class Chromium {
         stdio: ["ignore", "ignore", "pipe", "pipe", "pipe"],
       });
       await once(child, "spawn");
-      return new Chromium(child, profile);
+      return new Chromium(child, profile, admits);
     } catch (error) {
       await rm(profile, { recursive: true, force: true });
       throw new Error(`Cannot start browser: ${executablePath} did not run`, { cause: error });
@@ -58,7 +60,7 @@ export class Chromium {
   }
 
   /** Use `start`. */
-  constructor(child: ChildProcess, profile: string) {
+  constructor(child: ChildProcess, profile: string, admits?: (message: Buffer) => boolean) {
     const [, , stderr, toBrowser, fromBrowser] = child.stdio;
     if (
       child.pid === undefined ||
@@ -78,7 +80,12 @@ export class Chromium {
     stderr.setEncoding("utf8").on("data", (text: string) => {
       this.#stderr = (this.#stderr + text).slice(-BROWSER_STDERR_CHARS);
     });
-    this.transport = new PipeTransport({ toBrowser, fromBrowser, ended: () => this.#end.abort() });
+    this.transport = new PipeTransport({
+      toBrowser,
+      fromBrowser,
+      ended: () => this.#end.abort(),
+      ...(admits && { admits }),
+    });
   }
 
   /** What it said last. */

@@ -1,5 +1,5 @@
 /** Brings the page to the state its caller wants it in: loaded, completed with tags, waited for. */
-import { type Page, PuppeteerError } from "puppeteer-core";
+import { PuppeteerError } from "puppeteer-core";
 import { ActorError } from "../../schemas/errors.ts";
 import type { LoadEvent } from "../../schemas/http/page-parameters.ts";
 import { GOTO_TIMEOUT_MS } from "../../schemas/limits.ts";
@@ -24,10 +24,11 @@ const NO_GOTO_OPTIONS = { waitUntil: "domcontentloaded", timeout: GOTO_TIMEOUT_M
  * With `bestAttempt` a wait that fails is no failure. A document that cannot be had always is.
  */
 export async function loadPage(
-  { page, egress }: RenderContext,
+  context: RenderContext,
   parameters: PageRequest,
   { signal, clock }: Limits,
 ): Promise<MainDocument> {
+  const { page, egress } = context;
   const document = new MainDocument(page, egress);
   const requests = new RequestsInFlight(page);
   const bestAttempt = parameters.bestAttempt ?? false;
@@ -96,7 +97,7 @@ export async function loadPage(
     const error = () =>
       new ActorError("wait_timed_out", `Cannot find "${selector}": it did not come in ${ms} ms`);
     await within({ ms, error, signal, clock }, async (limited) => {
-      if (!(await isSelector(page, selector))) throw invalidSelector();
+      if (!(await isSelector(context, selector))) throw invalidSelector();
       await page.waitForSelector(selector, { visible, hidden, timeout: 0, signal: limited });
     });
   }
@@ -125,11 +126,10 @@ function waitsOf(waitUntil: LoadEvent | readonly LoadEvent[]) {
 const PUPPETEERS = /^(?:aria|pierce|text|xpath)\/|::-p-|>>>/;
 
 /** Puppeteer would wait for what is no selector until the time is over. */
-async function isSelector(page: Page, selector: string): Promise<boolean> {
+async function isSelector(context: RenderContext, selector: string): Promise<boolean> {
   if (PUPPETEERS.test(selector)) return true;
   const select = `document.createDocumentFragment().querySelector(${JSON.stringify(selector)})`;
-  const outcome = await page.evaluate(`try { ${select}; true } catch { false }`);
-  return outcome === true;
+  return (await context.evaluate(`try { ${select}; true } catch { false }`)) === true;
 }
 
 function invalidSelector(): ActorError {

@@ -1,14 +1,16 @@
 import { PassThrough } from "node:stream";
 import { expect } from "chai";
+import { CDP_MESSAGES_AT_ONCE } from "../../schemas/limits.ts";
+import { until } from "../../scripts/testing/until.ts";
 import { PipeTransport } from "./pipe-transport.ts";
 
-function open(messageBytesMax?: number) {
+function open(messageBytesMax?: number, admits = (_: Buffer) => true) {
   const toBrowser = new PassThrough();
   const fromBrowser = new PassThrough();
   const seen: string[] = [];
   const ended = () => seen.push("ended");
   const limit = messageBytesMax === undefined ? {} : { messageBytesMax };
-  const transport = new PipeTransport({ toBrowser, fromBrowser, ended, ...limit });
+  const transport = new PipeTransport({ toBrowser, fromBrowser, ended, admits, ...limit });
   transport.onmessage = (message) => seen.push(message);
   transport.onclose = () => seen.push("closed");
   const receive = async (text: string, size = text.length) => {
@@ -44,6 +46,33 @@ describe("PipeTransport", () => {
     transport.send("b");
     await new Promise((resolve) => setImmediate(resolve));
     expect(String(Buffer.concat(written))).to.equal(["a", "b", ""].join("\0"));
+  });
+
+  it("onmessage() gets only what is admitted", async () => {
+    const { transport, seen, receive } = open(undefined, (message) => message.includes("wanted"));
+    await receive(["a wanted one", "another", "wanted too", ""].join("\0"));
+    expect(seen).to.deep.equal(["a wanted one", "wanted too"]);
+    transport.close();
+  });
+
+  it("onmessage() lets others have their turn between many messages", async () => {
+    const { fromBrowser, seen } = open();
+    const some = "event\0".repeat(CDP_MESSAGES_AT_ONCE);
+    for (let i = 0; i < 10; i++) fromBrowser.write(some);
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(seen.length).to.be.within(1, 3 * CDP_MESSAGES_AT_ONCE);
+    await until("all are read", () => seen.length === 10 * CDP_MESSAGES_AT_ONCE);
+  });
+
+  it("send() turns off what nobody reads", async () => {
+    const { transport, toBrowser } = open();
+    transport.send('{"method":"Log.enable","id":1}');
+    transport.send('{"method":"Network.enable","id":2}');
+    toBrowser.end();
+    const written = Buffer.concat(await toBrowser.toArray());
+    expect(String(written)).to.equal(
+      ['{"method":"Log.disable","id":1}', '{"method":"Network.enable","id":2}', ""].join("\0"),
+    );
   });
 
   it("close() tells its owner before puppeteer, once, and when a pipe ends too", async () => {

@@ -1,7 +1,7 @@
 /** Carries DevTools messages over two pipes, each message ended by a NUL: no port that others could connect to. */
 import type { Readable, Writable } from "node:stream";
 import type { ConnectionTransport } from "puppeteer-core";
-import { CDP_MESSAGE_BYTES_MAX } from "../../schemas/limits.ts";
+import { CDP_MESSAGE_BYTES_MAX, CDP_MESSAGES_AT_ONCE } from "../../schemas/limits.ts";
 
 export class PipeTransport implements ConnectionTransport {
   // Set by puppeteer.
@@ -10,9 +10,12 @@ export class PipeTransport implements ConnectionTransport {
 
   readonly #toBrowser: Writable;
   readonly #ended: () => void;
+  readonly #fromBrowser: Readable;
+  readonly #admits: (message: Buffer) => boolean;
   readonly #messageBytesMax: number;
   #parts: Buffer[] = [];
   #bytes = 0;
+  #delivered = 0;
   #closed = false;
 
   /** `ended` is called before puppeteer hears of the end, so that the cause is known when its promises reject. */
@@ -20,9 +23,13 @@ export class PipeTransport implements ConnectionTransport {
     toBrowser: Writable;
     fromBrowser: Readable;
     ended: () => void;
+    /** Whether anybody needs the message. */
+    admits?: (message: Buffer) => boolean;
     messageBytesMax?: number;
   }) {
     this.#toBrowser = options.toBrowser;
+    this.#fromBrowser = options.fromBrowser;
+    this.#admits = options.admits ?? (() => true);
     this.#ended = options.ended;
     this.#messageBytesMax = options.messageBytesMax ?? CDP_MESSAGE_BYTES_MAX;
     options.fromBrowser.on("data", (chunk: Buffer) => this.#read(chunk));
@@ -35,7 +42,7 @@ export class PipeTransport implements ConnectionTransport {
 
   send(message: string): void {
     if (this.#closed) return;
-    this.#toBrowser.write(`${message}\0`);
+    this.#toBrowser.write(`${quietened(message)}\0`);
   }
 
   close(): void {
@@ -54,6 +61,14 @@ export class PipeTransport implements ConnectionTransport {
       start = end + 1;
     }
     if (start < chunk.length) this.#keep(chunk.subarray(start));
+    if (this.#delivered >= CDP_MESSAGES_AT_ONCE) this.#giveWay();
+  }
+
+  /** A pipe that is never empty would be read for ever, and nothing else of this process would go on. */
+  #giveWay(): void {
+    this.#delivered = 0;
+    this.#fromBrowser.pause();
+    setImmediate(() => this.#fromBrowser.resume());
   }
 
   #keep(part: Buffer): void {
@@ -68,9 +83,19 @@ export class PipeTransport implements ConnectionTransport {
     const whole = this.#bytes <= this.#messageBytesMax && !this.#closed;
     if (whole && only !== undefined) {
       const message = others.length === 0 ? only : Buffer.concat(this.#parts);
-      this.onmessage?.(message.toString("utf8"));
+      if (this.#admits(message)) {
+        this.#delivered += 1;
+        this.onmessage?.(message.toString("utf8"));
+      }
     }
     this.#parts = [];
     this.#bytes = 0;
   }
+}
+
+/** Puppeteer turns on, for every page, reports that nobody here reads; both commands have the same answer. */
+const UNREAD = /^\{"method":"(Log|Performance)\.enable"/;
+
+function quietened(message: string): string {
+  return message.replace(UNREAD, '{"method":"$1.disable"');
 }

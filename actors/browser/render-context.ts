@@ -1,20 +1,25 @@
 /** One browser context with one page: nothing of it is shared with any other, and all it fetches passes one proxy. */
-import type {
-  BrowserContext,
-  CDPSession,
-  Page,
-  Browser as PuppeteerBrowser,
-  Target,
+import {
+  type BrowserContext,
+  type CDPSession,
+  type Page,
+  type Protocol,
+  ProtocolError,
+  type Browser as PuppeteerBrowser,
+  type Target,
 } from "puppeteer-core";
 import { ActorError } from "../../schemas/errors.ts";
 import { authorizeContext } from "../egress/authorize-context.ts";
 import type { EgressProxy } from "../egress/egress-proxy.ts";
+import type { EventBudgets } from "./event-budgets.ts";
 
 const VIEWPORT = { width: 1_920, height: 1_080 };
 
 export interface RenderContextOptions {
   browser: PuppeteerBrowser;
   userAgent: string;
+  /** Of the browser's contexts. */
+  budgets: EventBudgets;
   openEgress: () => Promise<EgressProxy>;
   /** Aborts when the browser has died. */
   died: AbortSignal;
@@ -31,6 +36,9 @@ export class RenderContext implements AsyncDisposable {
   readonly lost: AbortSignal;
 
   readonly #context: BrowserContext;
+  readonly #budgets: EventBudgets;
+  /** Of the page itself, which keeps it wherever it goes. */
+  readonly #frameId: string;
   readonly #release: (context: RenderContext) => Promise<void>;
   #released: Promise<void> | undefined;
   #authorized: Promise<void> | undefined;
@@ -41,6 +49,7 @@ export class RenderContext implements AsyncDisposable {
   static async open(options: RenderContextOptions): Promise<RenderContext> {
     const egress = await options.openEgress();
     let context: BrowserContext | undefined;
+    const flooded = new AbortController();
     try {
       context = await options.browser.createBrowserContext({
         proxyServer: egress.url,
@@ -48,20 +57,34 @@ export class RenderContext implements AsyncDisposable {
         proxyBypassList: ["<-loopback>"],
         downloadBehavior: { policy: "deny" },
       });
+      options.budgets.open(idOf(context), () => flooded.abort());
       const page = await context.newPage();
+      // Puppeteer counts what is in flight by asking, at each event, of each request: 5,000 images held us for 5 s.
+      page.removeAllListeners("request");
       const session = await page.createCDPSession();
-      await Promise.all([
+      const [{ frameTree }] = await Promise.all([
+        session.send("Page.getFrameTree"),
         page.setViewport(VIEWPORT),
         page.setUserAgent({ userAgent: options.userAgent }),
         page.setBypassServiceWorker(true),
         // What is granted here is all there is: nothing.
         session.send("Browser.grantPermissions", {
           permissions: [],
-          ...(context.id === undefined ? {} : { browserContextId: context.id }),
+          browserContextId: idOf(context),
         }),
       ]);
-      return new RenderContext({ ...options, context, page, session, egress });
+      const { id: frameId } = frameTree.frame;
+      return new RenderContext({
+        ...options,
+        context,
+        page,
+        session,
+        egress,
+        frameId,
+        flooded: flooded.signal,
+      });
     } catch (error) {
+      if (context !== undefined) options.budgets.close(idOf(context));
       await Promise.allSettled([context?.close(), egress.close()]);
       throw error;
     }
@@ -69,22 +92,36 @@ export class RenderContext implements AsyncDisposable {
 
   /** Use `open`. */
   constructor(
-    parts: Pick<RenderContextOptions, "died" | "release"> & {
+    parts: Pick<RenderContextOptions, "budgets" | "died" | "release"> & {
       context: BrowserContext;
       page: Page;
       session: CDPSession;
       egress: EgressProxy;
+      frameId: string;
+      flooded: AbortSignal;
     },
   ) {
-    const { context, page, session, egress, died, release } = parts;
+    const { context, page, session, egress, frameId, budgets, flooded, died, release } = parts;
     const crashed = new AbortController();
+    const lose = (how: string) => crashed.abort(lost(how));
     this.page = page;
     this.session = session;
     this.egress = egress;
     this.lost = AbortSignal.any([died, crashed.signal]);
     this.#context = context;
+    this.#budgets = budgets;
+    this.#frameId = frameId;
     this.#release = release;
-    page.on("error", () => crashed.abort(pageCrashed()));
+    page.on("error", () => lose("it made its renderer crash"));
+    page.on("close", () => {
+      if (this.#released === undefined) lose("it closed itself");
+    });
+    const end = () => {
+      lose("it makes more events than a browser can be watched by");
+      this.release();
+    };
+    if (flooded.aborted) end();
+    else flooded.addEventListener("abort", end, { once: true });
     // A dialog holds the page until somebody answers.
     page.on("dialog", (dialog) => void dialog.dismiss().catch(ignoreClosed));
     context.on("targetcreated", (target) => void this.#closePopup(target).catch(ignoreClosed));
@@ -100,9 +137,28 @@ export class RenderContext implements AsyncDisposable {
     await this.#authorized;
   }
 
+  /** The expression's value in a world beside the page's own, where nothing is seen of what the page's scripts redefine. */
+  async evaluate(expression: string): Promise<unknown> {
+    const { result, exceptionDetails } = await this.#evaluate(expression).catch((cause) => {
+      const left = cause instanceof ProtocolError && cause.name === "ProtocolError";
+      throw left ? unusable("it left while it was used") : cause;
+    });
+    if (exceptionDetails === undefined) return result.value;
+    throw unusable("its document does not answer");
+  }
+
+  async #evaluate(expression: string): Promise<Protocol.Runtime.EvaluateResponse> {
+    const { session } = this;
+    const world = await session.send("Page.createIsolatedWorld", { frameId: this.#frameId });
+    const contextId = world.executionContextId;
+    const how = { contextId, awaitPromise: true, returnByValue: true };
+    return await session.send("Runtime.evaluate", { expression, ...how });
+  }
+
   /** Closes the page, its storage and its connections. */
   async close(): Promise<void> {
     await Promise.all([this.#context.close(), this.egress.close()]);
+    this.#budgets.close(idOf(this.#context));
   }
 
   /** Gives the context up; it is closed behind the caller's back, who need not wait for that. */
@@ -134,8 +190,18 @@ export class RenderContext implements AsyncDisposable {
   }
 }
 
-function pageCrashed(): ActorError {
-  return new ActorError("browser_crashed", "Cannot render the page: it made its renderer crash");
+/** Only the browser's first context, which is none of ours, has no id. */
+function idOf({ id }: BrowserContext): string {
+  if (id === undefined) throw new Error("Cannot use context: it has no id");
+  return id;
+}
+
+function unusable(how: string): ActorError {
+  return new ActorError("page_navigated_away", `Cannot use the page: ${how}`);
+}
+
+function lost(how: string): ActorError {
+  return new ActorError("browser_crashed", `Cannot render the page: ${how}`);
 }
 
 /** The page went first, and what was asked of it is settled by that. */

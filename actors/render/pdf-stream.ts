@@ -125,10 +125,10 @@ function printParameters(options: Partial<PdfOptions> = {}): Protocol.Page.Print
 }
 
 /** Fonts that are still loading are waited for, if not for long: then the page prints with what it has. */
-async function fontsReady({ page }: RenderContext, { signal, clock }: Limits): Promise<void> {
+async function fontsReady(context: RenderContext, { signal, clock }: Limits): Promise<void> {
   const late = new Error("the fonts are late");
   const limit = { ms: FONTS_WAIT_MS, error: () => late, signal, clock };
-  const ready = () => page.evaluate(LOADING_FONTS);
+  const ready = () => context.evaluate(LOADING_FONTS);
   await within(limit, ready).catch((error) => {
     if (error !== late) throw error;
   });
