@@ -120,6 +120,7 @@ export const siteActor = defineActor(site, {
     },
 
     look(state, _input, context) {
+      if (state.lookAt === undefined) return advance(new Step(state, context));
       const { lookAt, ...others } = state;
       return advance(new Step(others, context));
     },

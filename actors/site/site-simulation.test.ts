@@ -1,0 +1,127 @@
+import { expect } from "chai";
+import {
+  CRAWL_DELAY_MS,
+  HOST_REQUESTS_IN_FLIGHT_MAX,
+  TURN_LATE_MS,
+} from "../../schemas/crawl-limits.ts";
+import { SeededRandom } from "../../scripts/testing/seeded-random.ts";
+import {
+  type Simulated,
+  type Simulation,
+  simulate,
+} from "../../scripts/testing/site-simulation.ts";
+
+const CALM = { deaths: 0, lateness: 0, pageMs: [20, 400] as [number, number] };
+const JOBS = { 1: [40, 40], 2: [40], 3: [40, 40, 40] };
+
+describe("site, simulated", function () {
+  this.timeout(60_000);
+
+  it("keeps within 2 % of the ideal pace over 100 requests, and never early", () => {
+    for (const seed of seeds(5)) {
+      const { starts } = simulate({ ...CALM, seed, jobs: { 1: [60], 2: [60] } });
+      const hundred = starts.slice(0, 101);
+      expectGaps(hundred, CRAWL_DELAY_MS, seed);
+      const took = (hundred.at(-1) ?? 0) - (hundred[0] ?? 0);
+      expect(took, `seed ${seed}`).to.be.at.most(100 * CRAWL_DELAY_MS * 1.02);
+    }
+  });
+
+  it("is never early, loses no slot for long and starves nobody, whoever dies, is late or repeats itself", () => {
+    for (const seed of seeds(20)) {
+      const simulation = { seed, jobs: JOBS, deaths: 0.01, lateness: 0.03, pageMs: CALM.pageMs };
+      const simulated = simulate(simulation);
+      expectGaps(simulated.starts, CRAWL_DELAY_MS, seed);
+      expectServed(simulated, simulation);
+      // A stall costs its worker's slot up to the moment at which it cannot start any more, as a death does.
+      const ideal = simulated.starts.length * CRAWL_DELAY_MS;
+      const misfortunes = simulated.deaths + simulated.starts.length * simulation.lateness * 5;
+      const lost = misfortunes * (TURN_LATE_MS + CRAWL_DELAY_MS);
+      expect(simulated.tookMs, `seed ${seed}`).to.be.at.most(ideal * 1.02 + lost + 30_000);
+    }
+  });
+
+  it("keeps longer and shorter delays alike", () => {
+    for (const crawlDelayMs of [100, 3_000, 10_000]) {
+      for (const seed of seeds(3)) {
+        const simulation = {
+          ...{ seed, crawlDelayMs, jobs: { 1: [15], 2: [15] } },
+          ...{ deaths: 0.01, lateness: 0.03, pageMs: CALM.pageMs },
+        };
+        const simulated = simulate(simulation);
+        expectGaps(simulated.starts, crawlDelayMs, seed);
+        expectServed(simulated, simulation);
+      }
+    }
+  });
+
+  it("serves accounts by turns, then jobs, while all of them want something", () => {
+    for (const seed of seeds(5)) {
+      const { grants } = simulate({ ...CALM, seed, jobs: JOBS });
+      // The only job of the second account wants something for so long.
+      const shared = grants.slice(0, 3 * 38);
+      for (let end = 3; end <= shared.length; end++) {
+        expectEven(
+          countBy(shared.slice(0, end), ({ account }) => account),
+          seed,
+        );
+      }
+      const third = shared.filter(({ account }) => account === shared[2]?.account);
+      expectEven(
+        countBy(third, ({ job }) => job),
+        seed,
+      );
+    }
+  });
+
+  it("has at most HOST_REQUESTS_IN_FLIGHT_MAX in flight where there is no delay, and keeps them busy", () => {
+    for (const seed of seeds(5)) {
+      const jobs = { 1: [2_000], 2: [1_000, 1_000] };
+      const simulation = {
+        ...CALM,
+        seed,
+        crawlDelayMs: 0,
+        jobs,
+        pageMs: [8, 12] as [number, number],
+      };
+      const simulated = simulate(simulation);
+      expect(simulated.inFlightMax, `seed ${seed}`).to.equal(HOST_REQUESTS_IN_FLIGHT_MAX);
+      expectServed(simulated, simulation);
+      const ideal = (4_000 * 10) / HOST_REQUESTS_IN_FLIGHT_MAX;
+      expect(simulated.tookMs, `seed ${seed}`).to.be.at.most(ideal * 1.25);
+    }
+  });
+
+  it("finishes there too when workers die and are late", () => {
+    for (const seed of seeds(5)) {
+      const simulation: Simulation = {
+        ...{ seed, crawlDelayMs: 0, jobs: { 1: [2_000], 2: [5, 1] } },
+        ...{ deaths: 0.05, lateness: 0.05, pageMs: [5, 40] },
+      };
+      expectServed(simulate(simulation), simulation);
+    }
+  });
+});
+
+/** Seeds of this run; a failure names its own. */
+function seeds(count: number): number[] {
+  const first = SeededRandom.newSeed();
+  return Array.from({ length: count }, (_, index) => (first + index) >>> 0);
+}
+
+function expectGaps(starts: readonly number[], delayMs: number, seed: number): void {
+  const gaps = starts.slice(1).map((start, index) => start - (starts[index] ?? 0));
+  expect(Math.min(...gaps), `seed ${seed}`).to.be.at.least(delayMs);
+}
+
+function expectServed({ made }: Simulated, { jobs, seed }: Simulation): void {
+  const wanted = Object.values(jobs).flat();
+  expect([...made.values()].toSorted(), `seed ${seed}`).to.deep.equal(wanted.toSorted());
+}
+
+function expectEven(counts: number[], seed: number): void {
+  expect(Math.max(...counts) - Math.min(...counts), `seed ${seed}`).to.be.at.most(1);
+}
+
+const countBy = <T>(items: readonly T[], key: (item: T) => string) =>
+  Object.values(Object.groupBy(items, key)).map((group) => group?.length ?? 0);

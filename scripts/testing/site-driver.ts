@@ -1,0 +1,73 @@
+/** A site as a test drives it: its state and rows from message to message, a clock of the test's own, and what it sent. */
+import { siteActor } from "../../actors/site/site.ts";
+import type { SiteRow, SiteState } from "../../actors/site/site-state.ts";
+import type { DeepReadonly, Envelope, Input, Reply } from "../../schemas/contract.ts";
+import type { RobotsRules } from "../../schemas/robots-rules.ts";
+import type { RobotsOutcome, Scheme } from "../../schemas/site.ts";
+import { runHandler } from "./run-handler.ts";
+
+type SiteMessages = typeof siteActor.contract.messages;
+
+export class SiteDriver {
+  readonly host: string;
+  now: number;
+  state: DeepReadonly<SiteState> = siteActor.initial;
+  readonly rows = new Map<string, DeepReadonly<SiteRow>>();
+  /** What the last message sent and asked to be reminded of, and whether it changed anything. */
+  sent: readonly Envelope[] = [];
+  changed = false;
+  lookAt: number | undefined;
+  #ids = 0;
+
+  constructor({ host = "a.example", now = 1_000_000 } = {}) {
+    this.host = host;
+    this.now = now;
+  }
+
+  tell<N extends keyof SiteMessages & string>(
+    message: N,
+    input: Input<SiteMessages[N]>,
+  ): Reply<SiteMessages[N]> {
+    const handled = runHandler(siteActor, message, this.state, input, {
+      key: this.host,
+      now: this.now,
+      rows: this.rows,
+      newId: () => hex(++this.#ids),
+    });
+    this.state = handled.state;
+    for (const [name, row] of Object.entries(handled.rows)) {
+      if (row === null) this.rows.delete(name);
+      else this.rows.set(name, row as SiteRow);
+    }
+    this.sent = handled.send;
+    this.changed = handled.changed;
+    const { look } = handled.remind;
+    if (typeof look === "number") this.lookAt = look;
+    return handled.reply;
+  }
+
+  /** Inputs of the last message's sends of one name. */
+  sentAs<T = Record<string, unknown>>(message: string): T[] {
+    return this.sent.filter((one) => one.message === message).map(({ input }) => input as T);
+  }
+
+  /** Answers the fetch that the last message asked for, as a worker does: in its place in time. */
+  fetched(outcome: RobotsOutcome, scheme: Scheme = "https"): void {
+    const turn = this.state.robots[scheme]?.fetch?.turn;
+    if (turn === undefined) throw new Error(`Cannot answer: no ${scheme} robots.txt is fetched`);
+    const urls = [`${scheme}://${this.host}/robots.txt`];
+    const begun = this.tell("begin", { turn, urls, intent: { purposes: ["search"] } });
+    if (begun.state !== "go") throw new Error(`Cannot fetch robots.txt: ${begun.state}`);
+    this.now += begun.waitMs;
+    this.tell("requestStarted", { turn });
+    this.tell("robotsFetched", { scheme, turn, outcome });
+  }
+}
+
+/** An id of a number. */
+export const hex = (number: number) => number.toString(16).padStart(32, "0");
+
+export const rulesOutcome = (rules: Partial<RobotsRules> = {}): RobotsOutcome => ({
+  kind: "rules",
+  rules: { rules: [], contentSignal: {}, sitemaps: [], truncated: false, ...rules },
+});

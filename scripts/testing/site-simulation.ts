@@ -1,0 +1,225 @@
+/** A site with crawls and workers that are late, die and repeat themselves, on a clock that jumps from event to event. */
+import { TURN_LATE_MS, TURN_MS_MAX } from "../../schemas/crawl-limits.ts";
+import { TASK_ACK_WAIT_MS } from "../../schemas/limits.ts";
+import { SeededRandom } from "./seeded-random.ts";
+import { hex, rulesOutcome, SiteDriver } from "./site-driver.ts";
+
+export interface Simulation {
+  seed: number;
+  /** Undefined for our own. */
+  crawlDelayMs?: number;
+  /** Requests of each job, by account. */
+  jobs: Record<string, number[]>;
+  /** Chance that a worker dies, at each of the places where it may. */
+  deaths: number;
+  /** Chance that a worker or a message is late by up to 3 s. */
+  lateness: number;
+  pageMs: [number, number];
+}
+
+export interface Simulated {
+  /** When requests left, in order. */
+  starts: number[];
+  /** Of each grant: whose it was. */
+  grants: { account: string; job: string; requests: number }[];
+  deaths: number;
+  inFlightMax: number;
+  /** Requests made, by job. */
+  made: Map<string, number>;
+  tookMs: number;
+}
+
+const ASKING = { purposes: ["search" as const] };
+
+interface Job {
+  account: string;
+  job: string;
+  queued: number;
+}
+
+export function simulate(simulation: Simulation): Simulated {
+  return new SimulatedWorld(simulation).run();
+}
+
+class SimulatedWorld {
+  readonly #random: SeededRandom;
+  readonly #simulation: Simulation;
+  readonly #site = new SiteDriver();
+  readonly #jobs = new Map<string, Job>();
+  readonly #events: { at: number; order: number; run: () => void }[] = [];
+  readonly #result: Simulated;
+  #order = 0;
+  #inFlight = 0;
+  #lookAt = Number.POSITIVE_INFINITY;
+
+  constructor(simulation: Simulation) {
+    this.#simulation = simulation;
+    this.#random = new SeededRandom(simulation.seed);
+    const made = new Map<string, number>();
+    this.#result = { starts: [], grants: [], deaths: 0, inFlightMax: 0, made, tookMs: 0 };
+  }
+
+  run(): Simulated {
+    const { crawlDelayMs } = this.#simulation;
+    const site = this.#site;
+    site.tell("consult", { scheme: "https", intent: ASKING });
+    site.fetched(rulesOutcome(crawlDelayMs === undefined ? {} : { crawlDelayMs }));
+    site.now += 60_000;
+    const startedAt = site.now;
+    Object.entries(this.#simulation.jobs).forEach(([account, jobs], number) => {
+      jobs.forEach((queued, index) => {
+        const job = hex(1_000 * (number + 1) + index);
+        this.#jobs.set(job, { account: hex(Number(account)), job, queued });
+        this.#want(job, true);
+      });
+    });
+    const giveUpAt = startedAt + 3_600_000;
+    while (!this.#isDone) {
+      this.#events.sort((one, other) => one.at - other.at || one.order - other.order);
+      const event = this.#events.shift();
+      if (!event || event.at > giveUpAt) break;
+      site.now = Math.max(site.now, event.at);
+      event.run();
+    }
+    this.#result.tookMs = site.now - startedAt;
+    this.#result.starts.sort((one, other) => one - other);
+    return this.#result;
+  }
+
+  get #isDone(): boolean {
+    const wanted = Object.values(this.#simulation.jobs).flat();
+    const made = [...this.#result.made.values()].reduce((sum, one) => sum + one, 0);
+    return made >= wanted.reduce((sum, one) => sum + one, 0);
+  }
+
+  #after(ms: number, run: () => void): void {
+    this.#events.push({ at: this.#site.now + ms, order: this.#order++, run });
+  }
+
+  /** A message's way, seconds long where something is late. */
+  #transit(): number {
+    const { lateness } = this.#simulation;
+    return this.#random.chance(lateness)
+      ? this.#random.integer(100, 3_000)
+      : this.#random.integer(1, 4);
+  }
+
+  /** A message to the site, and what it sets off. */
+  #tell<T>(tell: (site: SiteDriver) => T): T {
+    const reply = tell(this.#site);
+    for (const { key, message, input } of this.#site.sent) {
+      if (message !== "turnGranted") continue;
+      const { turn, requests } = input as { turn: string; requests: number };
+      const account = this.#jobs.get(key)?.account ?? "";
+      this.#result.grants.push({ account, job: key, requests });
+      this.#after(this.#random.integer(5, 30), () => this.#granted(key, turn, requests));
+    }
+    const { lookAt } = this.#site;
+    if (lookAt !== undefined && lookAt < this.#lookAt) {
+      this.#lookAt = lookAt;
+      // The bus is up to a second late with what it reminds of.
+      this.#events.push({
+        at: Math.max(this.#site.now, lookAt) + this.#random.integer(1, 1_000),
+        order: this.#order++,
+        run: () => {
+          this.#lookAt = Number.POSITIVE_INFINITY;
+          this.#site.lookAt = undefined;
+          this.#tell((site) => site.tell("look", {}));
+        },
+      });
+    }
+    return reply;
+  }
+
+  #want(job: string, first = false): void {
+    const { account, queued } = this.#jobs.get(job) as Job;
+    const tell = first ? [{ scheme: "https" as const, intent: ASKING }] : [];
+    const once = () =>
+      this.#tell((site) => site.tell("want", { account, job, wants: queued, tell }));
+    once();
+    if (this.#random.chance(this.#simulation.lateness)) once();
+  }
+
+  #granted(job: string, turn: string, requests: number): void {
+    const known = this.#jobs.get(job) as Job;
+    const taken = Math.min(requests, known.queued);
+    known.queued -= taken;
+    if (taken === 0) this.#tell((site) => site.tell("turnFinished", { turn }));
+    else this.#after(this.#random.integer(2, 100), () => this.#work(job, turn, taken, 1));
+  }
+
+  /** A worker dies here, if it does: its task comes to another, or back to its job. */
+  #dies(job: string, turn: string, requests: number, attempt: number): boolean {
+    if (!this.#random.chance(this.#simulation.deaths)) return false;
+    this.#result.deaths += 1;
+    this.#after(TASK_ACK_WAIT_MS, () => {
+      if (attempt < 3) this.#work(job, turn, requests, attempt + 1);
+      else this.#giveBack(job, requests);
+    });
+    return true;
+  }
+
+  #giveBack(job: string, requests: number): void {
+    const known = this.#jobs.get(job) as Job;
+    known.queued += requests;
+    this.#want(job);
+  }
+
+  #work(job: string, turn: string, requests: number, attempt: number): void {
+    if (this.#dies(job, turn, requests, attempt)) return;
+    const askedAt = this.#site.now;
+    this.#after(this.#transit(), () => {
+      const urls = Array.from({ length: requests }, (_, one) => `https://a.example/${one}`);
+      const begun = this.#tell((site) => site.tell("begin", { turn, urls, intent: ASKING }));
+      this.#after(this.#transit(), () => {
+        if (begun.state === "gone") this.#giveBack(job, requests);
+        else if (begun.state === "wait") {
+          this.#after(begun.askAgainInMs, () => this.#work(job, turn, requests, attempt));
+        } else {
+          if (this.#dies(job, turn, requests, attempt)) return;
+          const sleep = begun.waitMs + (this.#random.chance(0.5) ? 1 : 0);
+          const stall = this.#random.chance(this.#simulation.lateness)
+            ? this.#random.integer(1, 3_000)
+            : 0;
+          this.#after(sleep + stall, () => {
+            const late = this.#site.now > askedAt + begun.waitMs + TURN_LATE_MS;
+            if (late) this.#work(job, turn, requests, attempt);
+            else this.#request(job, turn, { requests, atOnce: begun.atOnce, attempt });
+          });
+        }
+      });
+    });
+  }
+
+  #request(
+    job: string,
+    turn: string,
+    { requests, atOnce, attempt }: { requests: number; atOnce: number; attempt: number },
+  ): void {
+    const { made } = this.#result;
+    if (this.#simulation.crawlDelayMs === 0) {
+      this.#inFlight += atOnce;
+      this.#result.inFlightMax = Math.max(this.#result.inFlightMax, this.#inFlight);
+    } else {
+      this.#result.starts.push(this.#site.now);
+    }
+    const dead = this.#dies(job, turn, requests, attempt);
+    const heard = this.#simulation.crawlDelayMs !== 0 && !dead;
+    if (heard) {
+      this.#after(this.#transit(), () => {
+        this.#tell((site) => site.tell("requestStarted", { turn }));
+      });
+    }
+    const rounds = Math.ceil(requests / atOnce);
+    const [least, most] = this.#simulation.pageMs;
+    const pageMs = this.#random.integer(least, most);
+    this.#after(Math.min(dead ? 0 : rounds * pageMs, TURN_MS_MAX - 10_000), () => {
+      if (this.#simulation.crawlDelayMs === 0) this.#inFlight -= atOnce;
+      if (dead) return;
+      made.set(job, (made.get(job) ?? 0) + requests);
+      const finish = () => this.#tell((site) => site.tell("turnFinished", { turn }));
+      this.#after(this.#transit(), finish);
+      if (this.#random.chance(this.#simulation.lateness)) this.#after(this.#transit(), finish);
+    });
+  }
+}
