@@ -7,6 +7,8 @@ export interface PageLoad {
   signal: AbortSignal;
   /** Called once, when the request for the page itself has left. */
   onStarted(): void;
+  /** To be awaited once, before more than LARGE_BODY_BYTES of a body are held: resolves when there is room for it. */
+  onLarge(): Promise<void>;
 }
 
 /** What came of one request for a page. Redirects are not followed: each hop is a request with a turn of its own. */
@@ -30,7 +32,13 @@ export type PageAnswer =
   /** 304, or a Last-Modified before `modifiedSince`. */
   | { kind: "unmodified"; status: number; lastModifiedAt: number | undefined; browserMs: number }
   /** No document: a failed connection, a crash, a time limit, a content type that is no text. */
-  | { kind: "failed"; reason: string; retry: boolean; status: number | undefined; browserMs: number };
+  | {
+      kind: "failed";
+      reason: string;
+      retry: boolean;
+      status: number | undefined;
+      browserMs: number;
+    };
 
 /** Pages of one job on this worker: connections, or a browser context, are shared by them and by no other job. */
 export interface PageLoader {

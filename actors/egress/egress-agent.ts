@@ -4,6 +4,7 @@ import { Agent as HttpsAgent } from "node:https";
 import type { Duplex } from "node:stream";
 import { connect as connectTls } from "node:tls";
 import { EGRESS_IDLE_MS } from "../../schemas/limits.ts";
+import { systemError } from "./egress-error.ts";
 import type { EgressGuard } from "./egress-guard.ts";
 
 export interface EgressAgentOptions {
@@ -61,10 +62,18 @@ export class EgressTlsAgent extends HttpsAgent {
     connectFor(wanted, this.#options).then(
       (socket) => {
         const host = servername === "" ? (wanted.host ?? "") : servername;
-        created(
-          null,
-          connectTls({ socket, host, servername, ALPNProtocols: ["http/1.1"], ...(ca && { ca }) }),
-        );
+        const secure = connectTls({
+          ...{ socket, host, servername, ALPNProtocols: ["http/1.1"] },
+          ...(ca && { ca }),
+        });
+        // A request takes its connection when it can leave at once: until then it can still be taken back.
+        const fail = (error: Error) => created(error, undefined as never);
+        const stall = () => secure.destroy(systemError("ETIMEDOUT", "nothing moved for too long"));
+        secure.once("error", fail).setTimeout(EGRESS_IDLE_MS, stall);
+        secure.once("secureConnect", () => {
+          secure.off("error", fail).setTimeout(0, stall);
+          created(null, secure);
+        });
       },
       (error) => created(error, undefined as never),
     );

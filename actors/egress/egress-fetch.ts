@@ -30,6 +30,8 @@ export interface EgressFetchOptions {
   /** 0 gives a redirect back as it is, as does an answer without a Location. */
   redirectsMax?: number;
   idleMs?: number;
+  /** Called when a request has left, each hop's own. */
+  onSent?: () => void;
 }
 
 export interface EgressResponse {
@@ -129,6 +131,7 @@ async function send(hop: Hop, options: EgressFetchOptions): Promise<IncomingMess
     const sent = requestFor(hop, options);
     sent.once("response", resolve);
     sent.on("error", reject);
+    if (options.onSent) sent.once("finish", options.onSent);
     // Reached without an answer only where the other side switches protocols unasked.
     sent.once("close", () => reject(systemError("ECONNRESET", "closed without an answer")));
     sent.end(hop.body);

@@ -15,13 +15,8 @@ export interface DecodedBody {
  * nobody knows are passed over, and bytes that make no sense become U+FFFD. Never throws.
  */
 export function decodeBody(bytes: Uint8Array, contentType?: string): DecodedBody {
-  const claims: [DecodedBody["by"], string | undefined][] = [
-    ["bom", bomOf(bytes)],
-    ["header", /\bcharset\s*=\s*["']?([^"'\s;,]+)/i.exec(contentType ?? "")?.[1]],
-    ["meta", claimedWithin(bytes)],
-    ["detection", guess(bytes)],
-  ];
-  for (const [by, label] of claims) {
+  for (const [by, claim] of CLAIMS) {
+    const label = claim(bytes, contentType);
     const decoder = label === undefined ? undefined : decoderOf(label);
     if (decoder !== undefined)
       return { text: decoder.decode(bytes), charset: decoder.encoding, by };
@@ -29,6 +24,16 @@ export function decodeBody(bytes: Uint8Array, contentType?: string): DecodedBody
   const fallback = new TextDecoder();
   return { text: fallback.decode(bytes), charset: fallback.encoding, by: "detection" };
 }
+
+type Claim = (bytes: Uint8Array, contentType: string | undefined) => string | undefined;
+
+/** Each is asked only when those before it named nothing that is known: guessing costs more than all the rest. */
+const CLAIMS: readonly [DecodedBody["by"], Claim][] = [
+  ["bom", bomOf],
+  ["header", (_, contentType) => /\bcharset\s*=\s*["']?([^"'\s;,]+)/i.exec(contentType ?? "")?.[1]],
+  ["meta", claimedWithin],
+  ["detection", guess],
+];
 
 function bomOf([first, second, third]: Uint8Array): string | undefined {
   if (first === 0xef && second === 0xbb && third === 0xbf) return "utf-8";

@@ -8,6 +8,8 @@ import {
 
 export interface PageLinks {
   title?: string;
+  /** What relative addresses are relative to: the page's own, or its `<base href>`. */
+  base: string;
   /** Absolute, as `<link rel=canonical>` has it. */
   canonical?: string;
   /** Absolute http and https addresses without fragments, once each, in the page's order; at most PAGE_LINKS_MAX. */
@@ -79,6 +81,7 @@ class LinkCollector implements TokenizerCallbacks {
     const canonical = this.#absolute(this.#canonical, base);
     return {
       ...(title === undefined || title === "" ? {} : { title }),
+      base,
       ...(canonical === undefined ? {} : { canonical }),
       links: [...links],
       truncated: this.#truncated,

@@ -1,0 +1,146 @@
+/** Gets pages by HTTP alone: one request each, within bounds of size and time. */
+import { JOB_CONNECTIONS_MAX } from "../../schemas/crawl-limits.ts";
+import type { CrawlRequest } from "../../schemas/http/crawl.ts";
+import { EgressError } from "../egress/egress-error.ts";
+import { EgressAgents, type EgressResponse, egressFetch } from "../egress/egress-fetch.ts";
+import type { EgressGuard } from "../egress/egress-guard.ts";
+import { decodeBody } from "../extract/decode-body.ts";
+import type { Clock } from "../runtime/clock.ts";
+import { documentForm, looksBinary } from "./content-types.ts";
+import { CrawlHeaders } from "./crawl-headers.ts";
+import { FetchDeadline } from "./fetch-deadline.ts";
+import type { PageAnswer, PageLoad, PageLoader } from "./page-loader.ts";
+import { isPassing } from "./passing-faults.ts";
+import { readBody } from "./read-body.ts";
+import { redirectTarget } from "./redirect-target.ts";
+import { awayMsOf } from "./retry-after.ts";
+import { readRobotsTag } from "./robots-tag.ts";
+import { PRODUCT_TOKEN } from "./user-agent.ts";
+
+export interface HttpPageLoaderParts {
+  guard: EgressGuard;
+  clock: Clock;
+  request: CrawlRequest;
+  fetchMs: number;
+  /** Certificate authorities in PEM; Node's own unless given. */
+  ca?: string | undefined;
+}
+
+export class HttpPageLoader implements PageLoader {
+  readonly #parts: HttpPageLoaderParts;
+  readonly #agents: EgressAgents;
+  readonly #headers: CrawlHeaders;
+
+  constructor(parts: HttpPageLoaderParts) {
+    this.#parts = parts;
+    const { guard, ca } = parts;
+    this.#agents = new EgressAgents({
+      guard,
+      connectionsMax: JOB_CONNECTIONS_MAX,
+      ...(ca !== undefined && { ca }),
+    });
+    this.#headers = new CrawlHeaders(parts.request);
+  }
+
+  async load(page: PageLoad): Promise<PageAnswer> {
+    const { clock, fetchMs } = this.#parts;
+    const deadline = new FetchDeadline(page.signal, fetchMs, clock);
+    try {
+      const response = await egressFetch(page.url, {
+        agents: this.#agents,
+        signal: deadline.signal,
+        headers: this.#headers.forPage(page.url, clock.now()),
+        // What is too much is cut here, and is no fault.
+        bytesMax: Number.POSITIVE_INFINITY,
+        redirectsMax: 0,
+        onSent: page.onStarted,
+      });
+      try {
+        return await this.#answer(response, page, deadline);
+      } finally {
+        // Of a body that was not read whole, the connection goes too.
+        response.body.destroy();
+      }
+    } catch (error) {
+      page.signal.throwIfAborted();
+      if (deadline.passed) return failed(`it took longer than ${fetchMs} ms`, { retry: true });
+      if (!(error instanceof EgressError)) throw error;
+      return { kind: "failed", reason: error.message, retry: isPassing(error), ...NO_ANSWER };
+    } finally {
+      deadline.clear();
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#agents.close();
+  }
+
+  async #answer(
+    response: EgressResponse,
+    page: PageLoad,
+    deadline: FetchDeadline,
+  ): Promise<PageAnswer> {
+    const { status, headers } = response;
+    const target = redirectTarget(page.url, status, headers);
+    if (target?.url !== undefined)
+      return { kind: "redirect", to: target.url, status, browserMs: 0 };
+    if (target !== undefined) return failed(target.fault, { status });
+    const lastModifiedAt = timeOf(headers.get("last-modified"));
+    if (status === 304 || (status === 200 && this.#isOld(lastModifiedAt))) {
+      return { kind: "unmodified", status, lastModifiedAt, browserMs: 0 };
+    }
+    const contentType = headers.get("content-type") ?? undefined;
+    if (documentForm(contentType) === "other") {
+      const reason = `its content type is "${contentType?.slice(0, SHOWN_CHARS)}", not text`;
+      return failed(reason, { status });
+    }
+    const coding = headers.get("content-encoding")?.trim().toLowerCase() ?? "";
+    if (!CODINGS.has(coding)) {
+      return failed(`its content coding "${coding.slice(0, SHOWN_CHARS)}" is not known`, {
+        status,
+      });
+    }
+    const { bytes, truncated } = await readBody(response.body, () =>
+      deadline.pauseFor(page.onLarge()),
+    );
+    if (contentType === undefined && looksBinary(bytes)) {
+      return failed("it names no content type, and is not text", { status });
+    }
+    return {
+      kind: "page",
+      status,
+      html: decodeBody(bytes, contentType).text,
+      truncated,
+      contentType: contentType?.slice(0, CONTENT_TYPE_CHARS_MAX),
+      lastModifiedAt,
+      awayMs: awayMsOf(status, headers.get("retry-after"), this.#parts.clock.now()),
+      ...readRobotsTag(headers.get("x-robots-tag"), PRODUCT_TOKEN),
+      browserMs: 0,
+    };
+  }
+
+  #isOld(lastModifiedAt: number | undefined): boolean {
+    const { modifiedSince } = this.#parts.request;
+    if (modifiedSince === undefined || lastModifiedAt === undefined) return false;
+    return lastModifiedAt < modifiedSince * 1_000;
+  }
+}
+
+const NO_ANSWER = { status: undefined, browserMs: 0 };
+/** What egressFetch decodes. */
+const CODINGS = new Set(["", "identity", "gzip", "x-gzip", "deflate", "br", "zstd"]);
+const CONTENT_TYPE_CHARS_MAX = 256;
+const SHOWN_CHARS = 100;
+
+function failed(
+  what: string,
+  { status, retry = false }: { status?: number; retry?: boolean },
+): PageAnswer {
+  const reason = `Cannot fetch the page: ${what}`;
+  return { kind: "failed", reason, retry, status, browserMs: 0 };
+}
+
+function timeOf(text: string | null): number | undefined {
+  const time = Date.parse(text ?? "");
+  return Number.isFinite(time) && time >= 0 ? time : undefined;
+}
