@@ -3,7 +3,9 @@ import express, { type Express } from "express";
 import type { Logger } from "pino";
 import type { Registry } from "prom-client";
 import type { ActorClient } from "../actors/runtime/actor-client.ts";
+import type { BlobStore } from "../actors/runtime/blob-store.ts";
 import type { GatewayConfig } from "./gateway-config.ts";
+import type { LiveSource } from "./live-source.ts";
 import { handleError } from "./middleware/handle-error.ts";
 import { notFound } from "./middleware/not-found.ts";
 import { requestId } from "./middleware/request-id.ts";
@@ -15,6 +17,7 @@ import type { RequestCounts } from "./request-counts.ts";
 import type { Route } from "./route.ts";
 import { routeRouter } from "./route-router.ts";
 import { accountRoutes } from "./routes/accounts.ts";
+import { crawlRoutes } from "./routes/crawls.ts";
 import { docsRouter } from "./routes/docs.ts";
 import { healthRouter } from "./routes/health.ts";
 import { metricsRouter } from "./routes/metrics.ts";
@@ -23,6 +26,8 @@ import { tokenRoutes } from "./routes/tokens.ts";
 
 export interface GatewayParts {
   actors: ActorClient;
+  blobs: Pick<BlobStore, "put" | "get">;
+  live: LiveSource;
   config: GatewayConfig;
   logger: Logger;
   registry: Registry;
@@ -31,18 +36,13 @@ export interface GatewayParts {
   /** Names what this process still needs before it can serve. */
   missing: () => readonly string[];
   now: () => number;
+  /** Aborts when this process begins to stop: answers without an end of their own then have one. */
+  stopping: AbortSignal;
 }
 
-export function buildApp({
-  actors,
-  config,
-  logger,
-  registry,
-  counts,
-  missing,
-  now,
-}: GatewayParts): Express {
-  const routes = routeTable({ actors, config, now });
+export function buildApp(parts: GatewayParts): Express {
+  const { actors, config, logger, registry, counts, missing, now } = parts;
+  const routes = routeTable(parts);
   for (const route of routes) counts.add(route);
   const app = express();
   app.disable("x-powered-by");
@@ -66,15 +66,15 @@ export function buildApp({
 }
 
 /** Every endpoint below /v4. */
-export function routeTable({
-  actors,
-  config,
-  now,
-}: Pick<GatewayParts, "actors" | "config" | "now">): Route[] {
+export function routeTable(
+  parts: Pick<GatewayParts, "actors" | "blobs" | "live" | "config" | "now" | "stopping">,
+): Route[] {
+  const { actors, config, now } = parts;
   const browserMsPerDay = config.browserSecondsPerDay * 1_000;
   return [
     ...accountRoutes(actors),
     ...tokenRoutes(actors, now),
     ...renderingRoutes(actors, { browserMsPerDay, now }),
+    ...crawlRoutes({ ...parts, browserMsPerDay, hasModel: config.ai !== undefined }),
   ];
 }

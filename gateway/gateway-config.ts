@@ -8,6 +8,8 @@ export interface GatewayConfig {
   dataDir: string;
   /** Of each account and UTC day; 0 is no limit. */
   browserSecondsPerDay: number;
+  /** A model for the format json; unset: only those that a request brings. */
+  ai?: object | undefined;
   /** Of each account in REQUEST_WINDOW_MS; 0 is no limit. */
   requestsPerWindow: number;
   /** Proxies whose X-Forwarded-For is believed, in the words of Express; unset: none. */

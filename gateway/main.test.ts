@@ -19,6 +19,7 @@ import { freePort } from "../scripts/free-port.ts";
 import { memoryActors } from "../scripts/testing/memory-actors.ts";
 import { startTracing } from "../scripts/tracing.ts";
 import { type GatewayContext, type RunningGateway, startGateway } from "./main.ts";
+import { testCrawls } from "./testing/test-crawls.ts";
 import { testConfig } from "./testing/test-gateway.ts";
 import { testPrinter } from "./testing/test-printer.ts";
 
@@ -33,8 +34,9 @@ describe("gateway process", () => {
     workers: [printer.worker],
   });
   const config = () => ({ ...testConfig, dataDir });
+  const { blobs, live } = testCrawls();
   const start = async (changes: Partial<GatewayContext> = {}) => {
-    gateway = await startGateway({ actors, config: config(), logger, ...changes });
+    gateway = await startGateway({ actors, blobs, live, config: config(), logger, ...changes });
     return `http://127.0.0.1:${gateway.port}`;
   };
   before(async () => {
@@ -70,6 +72,8 @@ describe("gateway process", () => {
     const port = await freePort();
     const starting = startGateway({
       actors: { ...actors, call },
+      blobs,
+      live,
       config: { ...config(), port },
       logger,
       missing: () => ["a browser"],
@@ -92,7 +96,9 @@ describe("gateway process", () => {
   it("startGateway() says in one line that its port is in use", async () => {
     await start();
     const taken = { ...config(), port: gateway?.port ?? 0 };
-    const error = await startGateway({ actors, config: taken, logger }).catch((e: unknown) => e);
+    const error = await startGateway({ actors, blobs, live, config: taken, logger }).catch(
+      (e: unknown) => e,
+    );
     expect(String(error)).to.equal(
       `Error: Cannot listen on 127.0.0.1:${taken.port}: the port is in use, TRUNKLINE_PORT chooses another`,
     );

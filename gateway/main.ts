@@ -5,6 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
 import { collectDefaultMetrics, Registry } from "prom-client";
 import type { ActorClient } from "../actors/runtime/actor-client.ts";
+import type { BlobStore } from "../actors/runtime/blob-store.ts";
 import { ActorError } from "../schemas/errors.ts";
 import {
   HEADER_BYTES_MAX,
@@ -16,6 +17,7 @@ import { buildApp } from "./app.ts";
 import { firstStart } from "./first-start.ts";
 import type { GatewayConfig } from "./gateway-config.ts";
 import { listen } from "./listen.ts";
+import type { LiveSource } from "./live-source.ts";
 import { type RequestCount, RequestCounts } from "./request-counts.ts";
 import { type SocketRoute, socketRouter } from "./sockets/socket-router.ts";
 
@@ -24,6 +26,8 @@ const DRAIN_SHARE = 0.5;
 
 export interface GatewayContext {
   actors: ActorClient;
+  blobs: Pick<BlobStore, "put" | "get">;
+  live: LiveSource;
   config: GatewayConfig;
   logger: Logger;
   /** Names what the other parts of this process still need. */
@@ -46,18 +50,18 @@ export interface RunningGateway {
 
 /** Resolves when requests are accepted and the first account is there. */
 export async function startGateway(context: GatewayContext): Promise<RunningGateway> {
-  const { actors, config, logger, registry = new Registry(), missing = () => [] } = context;
+  const { config, logger, registry = new Registry(), missing = () => [] } = context;
   collectDefaultMetrics({ register: registry });
   let started = false;
   const counts = new RequestCounts();
+  const leaving = new AbortController();
   const app = buildApp({
-    actors,
-    config,
-    logger,
+    ...context,
     registry,
     counts,
     missing: () => [...missing(), ...(started ? [] : ["the first account"])],
     now: () => Date.now(),
+    stopping: leaving.signal,
   });
   const sockets = socketRouter(context.socketRoutes ?? []);
   const { headersMs = HEADERS_TIMEOUT_MS, requestMs = REQUEST_TIMEOUT_MS } = context.timeouts ?? {};
@@ -91,6 +95,7 @@ export async function startGateway(context: GatewayContext): Promise<RunningGate
 
   async function stop(): Promise<void> {
     stopping = true;
+    leaving.abort();
     const closed = once(server, "close");
     // New connections are refused from here on, idle ones closed.
     server.close();

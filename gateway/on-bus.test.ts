@@ -12,6 +12,7 @@ import { requestLimitActor } from "../actors/request-limit/request-limit.ts";
 import { userActor } from "../actors/user/user.ts";
 import { type BusActors, busActors } from "../scripts/testing/bus-actors.ts";
 import { type RunningGateway, startGateway } from "./main.ts";
+import { testCrawls } from "./testing/test-crawls.ts";
 import { testConfig } from "./testing/test-gateway.ts";
 import { CHUNK, type TestPrinter, testPrinter } from "./testing/test-printer.ts";
 
@@ -25,6 +26,7 @@ describe("gateway on the bus", function () {
   let base: string;
   before(async () => {
     printer = testPrinter();
+    const crawls = testCrawls();
     bus = await busActors({
       actors: [accountActor, apiTokenActor, installationActor, requestLimitActor, userActor],
       workers: [printer.worker],
@@ -35,6 +37,8 @@ describe("gateway on the bus", function () {
       ["a", "b", "c"].map((name) =>
         startGateway({
           actors: bus.actors,
+          blobs: crawls.blobs,
+          live: crawls.live,
           config: { ...testConfig, dataDir: join(dataDir, name), requestsPerWindow: 1_000 },
           logger: pino({ level: "fatal" }),
         }),

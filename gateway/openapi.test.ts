@@ -5,7 +5,7 @@ import { memoryActors } from "../scripts/testing/memory-actors.ts";
 import { routeTable } from "./app.ts";
 import { openApiDocument } from "./openapi.ts";
 import { refusalsOf } from "./route.ts";
-import { type TestGateway, testConfig, testGateway } from "./testing/test-gateway.ts";
+import { type TestGateway, testGateway, testParts } from "./testing/test-gateway.ts";
 
 interface Document {
   openapi: string;
@@ -40,7 +40,7 @@ interface WireError {
   source?: { pointer: string };
 }
 
-const routes = routeTable({ actors: memoryActors({}), config: testConfig, now: Date.now });
+const routes = routeTable(testParts(memoryActors({})));
 const document = openApiDocument(routes, "http://127.0.0.1/v4") as unknown as Document;
 const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
   Object.entries(methods).map(([method, operation]) => ({ path, method, operation })),
@@ -170,7 +170,7 @@ describe("routes of docs", () => {
     for (const { path, method, operation } of operations) {
       const filled = path
         .replace("{account_id}", gateway.accountId)
-        .replace("{token_id}", "0".repeat(32));
+        .replace(/\{(token|job)_id\}/, "0".repeat(32));
       const json = operation.requestBody?.content["application/json"]?.example;
       const answer = await gateway.ask(`/v4${filled}?colour=red`, {
         method: method.toUpperCase(),

@@ -85,10 +85,14 @@ function operationOf(route: Route, operationId: string): Json {
   };
 }
 
-/** The schema's own example goes beside it, where "Try it out" takes it from. */
+/**
+ * The schema's own example goes beside it, where "Try it out" takes it from. Zod drops the `examples` of an object
+ * whose fields are transformed, and knows nothing of `example`.
+ */
 function bodyContent(bodySchema: z.ZodType): Json {
-  const { examples, ...schema } = jsonSchema(bodySchema, "input");
-  return { schema, ...(Array.isArray(examples) ? { example: examples[0] } : {}) };
+  const { examples, example, ...schema } = jsonSchema(bodySchema, "input");
+  const shown = Array.isArray(examples) ? examples[0] : example;
+  return { schema, ...(shown === undefined ? {} : { example: shown }) };
 }
 
 function parametersOf(schema: z.ZodType, where: "path" | "query"): Json[] {

@@ -4,9 +4,9 @@ import { ActorError, ERRORS, type ErrorCode } from "../schemas/errors.ts";
 import { memoryActors } from "../scripts/testing/memory-actors.ts";
 import { routeTable } from "./app.ts";
 import { type Route, refusalsOf } from "./route.ts";
-import { openAccount, type TestGateway, testConfig, testGateway } from "./testing/test-gateway.ts";
+import { openAccount, type TestGateway, testGateway, testParts } from "./testing/test-gateway.ts";
 
-const routes = routeTable({ actors: memoryActors({}), config: testConfig, now: Date.now });
+const routes = routeTable(testParts(memoryActors({})));
 
 /** Bodies that each route accepts. */
 const bodies: Record<string, unknown> = {
@@ -15,6 +15,7 @@ const bodies: Record<string, unknown> = {
     policies: [{ effect: "allow", permission_groups: [{ id: "apps.read" }] }],
   },
   renderPdf: { html: "x" },
+  startCrawl: { url: "https://example.com/" },
 };
 
 describe("every route", () => {
@@ -107,7 +108,11 @@ async function ask(
 ) {
   // Another token than the one that asks: the id is a part of its text.
   const [, tokenId = ""] = (await gateway.tokenWith("apps.read")).split("_");
-  const path = route.path.replace("{account_id}", accountId).replace("{token_id}", tokenId);
+  const status = route.id === "cancelCrawl" ? "running" : "completed";
+  const path = route.path
+    .replace("{account_id}", accountId)
+    .replace("{token_id}", tokenId)
+    .replace("{job_id}", gateway.crawls.add(accountId, { status }));
   return gateway.ask(`/v4${path}${query}`, {
     method: route.method.toUpperCase(),
     token,

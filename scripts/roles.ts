@@ -2,6 +2,7 @@
 import { Registry } from "prom-client";
 import { type RunningPart, startActors, startBrowserWorkers, TASKS } from "../actors/main.ts";
 import { BusActorClient } from "../actors/runtime/actor-client.ts";
+import { BlobStore } from "../actors/runtime/blob-store.ts";
 import { Bus } from "../actors/runtime/bus.ts";
 import { systemClock as clock } from "../actors/runtime/clock.ts";
 import { exposeQueues } from "../actors/runtime/queue-metrics.ts";
@@ -72,6 +73,8 @@ async function startGatewayRole(context: RoleContext): Promise<RunningRole> {
   const bus = await connect(context, "gateway");
   const gateway = await startGateway({
     actors: new BusActorClient(bus, clock),
+    blobs: new BlobStore(bus, clock),
+    live: { subscribe: () => () => {} },
     config,
     logger,
     registry,

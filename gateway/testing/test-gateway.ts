@@ -19,6 +19,7 @@ import type { GatewayConfig } from "../gateway-config.ts";
 import { openApiDocument } from "../openapi.ts";
 import { RequestCounts } from "../request-counts.ts";
 import { checkDeclared } from "./declared-answers.ts";
+import { type TestCrawls, testCrawls } from "./test-crawls.ts";
 import { type TestPrinter, testPrinter } from "./test-printer.ts";
 
 export const START = Date.UTC(2026, 10, 20, 12);
@@ -58,6 +59,7 @@ export interface TestGateway {
   token: string;
   actors: MemoryActors;
   printer: TestPrinter;
+  crawls: TestCrawls;
   /** Every line logged. */
   logs: Record<string, unknown>[];
   /** Operations and statuses that were answered, as "operation status". */
@@ -67,6 +69,8 @@ export interface TestGateway {
   ask(path: string, asking?: Asking): Promise<Answered>;
   /** A token with just these permissions. */
   tokenWith(...permissions: Permission[]): Promise<string>;
+  /** Tells the gateway that it is to stop soon. */
+  drain(): void;
   stop(): Promise<void>;
 }
 
@@ -79,6 +83,12 @@ export const testConfig: GatewayConfig = {
   requestsPerWindow: 0,
   shutdownSeconds: 5,
 };
+
+/** What a route table is made of, with crawls that crawl nothing. */
+export function testParts(actors: ActorClient, { blobs, live } = testCrawls()) {
+  const { signal: stopping } = new AbortController();
+  return { actors, blobs, live, stopping, config: testConfig, now: () => Date.now() };
+}
 
 export async function testGateway({
   config = {},
@@ -97,16 +107,24 @@ export async function testGateway({
   const clock = { now: START };
   const now = () => clock.now;
   const printer = testPrinter(slots);
-  const actors = memoryActors({ actors: ALL_ACTORS, workers: [printer.worker], now, waitingMax });
+  const crawls = testCrawls();
+  const actors = memoryActors({
+    actors: [...ALL_ACTORS, ...crawls.actors],
+    workers: [printer.worker],
+    now,
+    waitingMax,
+  });
   const accountId = await openAccount(actors, "One");
   const token = await giveToken(actors, accountId, ALL_PERMISSIONS);
 
   const logs: Record<string, unknown>[] = [];
   const logger = pino({ level: "debug" }, { write: (line) => logs.push(JSON.parse(line)) });
   const wholeConfig = { ...testConfig, ...config };
+  const stopping = new AbortController();
   const parts = {
-    actors: through(actors),
+    ...testParts(through(actors), crawls),
     config: wholeConfig,
+    stopping: stopping.signal,
     logger,
     registry: new Registry(),
     counts: new RequestCounts(),
@@ -127,11 +145,13 @@ export async function testGateway({
     token,
     actors,
     printer,
+    crawls,
     logs,
     answered,
     clock,
     ask,
     tokenWith: (...permissions) => giveToken(actors, accountId, permissions),
+    drain: () => stopping.abort(),
     async stop() {
       server.closeAllConnections();
       server.close();

@@ -174,7 +174,7 @@ const fields = z.strictObject({
   modifiedSince: z
     .int()
     .min(0)
-    .max(UNIX_SECONDS_MAX)
+    .max(UNIX_SECONDS_MAX, { error: "Expected Unix seconds, not milliseconds" })
     .optional()
     .describe("Unix seconds: pages that were not changed since are skipped"),
   options: CrawlOptions.default({}).describe("Which addresses are followed"),
@@ -197,15 +197,13 @@ const fields = z.strictObject({
 export const CrawlRequest = fields
   .check(crawlRules)
   .meta({
-    examples: [
-      {
-        url: "https://example.com/",
-        limit: 50,
-        formats: ["markdown"],
-        render: false,
-        options: { excludePatterns: ["/archive/**"] },
-      },
-    ],
+    example: {
+      url: "https://example.com/",
+      limit: 50,
+      formats: ["markdown"],
+      render: false,
+      options: { excludePatterns: ["/archive/**"] },
+    },
   })
   .transform(({ goToOptions, userAgent: _, ...request }) => {
     const gotoOptions = request.gotoOptions ?? goToOptions;

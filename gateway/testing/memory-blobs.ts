@@ -1,0 +1,32 @@
+/** Blobs in memory, read in pieces as from the bus. For tests of the gateway. */
+import { ActorError } from "../../schemas/errors.ts";
+import { BLOB_CHUNK_BYTES } from "../../schemas/limits.ts";
+
+export class MemoryBlobs {
+  readonly blobs = new Map<string, Uint8Array>();
+  /** Names as they were read, and the bytes that were taken of them. */
+  readonly read: string[] = [];
+  bytesTaken = 0;
+  /** A blob that breaks off after its first piece. */
+  broken: string | undefined;
+
+  async put(name: string, content: Uint8Array | AsyncIterable<Uint8Array>) {
+    const bytes =
+      content instanceof Uint8Array ? content : Buffer.concat(await Array.fromAsync(content));
+    this.blobs.set(name, bytes);
+    return { name, bytes: bytes.length };
+  }
+
+  async *get(name: string, { signal }: { signal?: AbortSignal } = {}) {
+    this.read.push(name);
+    const content = this.blobs.get(name);
+    if (!content) throw new ActorError("not_found", `Cannot read blob ${name}: there is none`);
+    for (let from = 0; from < content.length; from += BLOB_CHUNK_BYTES) {
+      signal?.throwIfAborted();
+      const chunk = content.subarray(from, from + BLOB_CHUNK_BYTES);
+      this.bytesTaken += chunk.length;
+      yield chunk;
+      if (name === this.broken) throw new Error("the disk is gone");
+    }
+  }
+}
