@@ -9,6 +9,7 @@ import type {
   TaskSchema,
 } from "../../schemas/contract.ts";
 import type { ActorError } from "../../schemas/errors.ts";
+import type { ActorClient } from "./actor-client.ts";
 
 export interface TaskContext {
   /** The same at every try. */
@@ -21,6 +22,16 @@ export interface TaskContext {
   attempt: number;
   /** Epoch ms after which nobody waits for the result. */
   deadlineAt: number;
+  /**
+   * Sends before the task ends. Resolves when it is durable; rejects so that the task is tried again. A later try that
+   * sends the same, or under the same `id` (of `[A-Za-z0-9_-]`), is not heard a second time within two minutes.
+   */
+  send(envelopes: readonly Envelope[], options?: { id?: string }): Promise<void>;
+  /**
+   * Asks an actor. Rejects with its refusal; an actor that cannot be reached, or is busy, rejects so that the task is
+   * tried again. Ends with the task's own signal.
+   */
+  call: ActorClient["call"];
 }
 
 /**

@@ -1,9 +1,11 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { expect } from "chai";
+import { envelope } from "../../schemas/contract.ts";
 import {
   BUS_REQUEST_MS,
   CHUNK_BYTES,
   CHUNKS_IN_FLIGHT,
+  CLOCK_SKEW_MS_MAX,
   LANE_TASKS_MAX,
   TASK_ACK_WAIT_MS,
   TASK_INPUT_BYTES_MAX,
@@ -180,6 +182,42 @@ describe("WorkerHost", function () {
     await until("all are done", async () => (await world.count(STREAMS.tasks)) === 0);
     await ask("doubled", ["after"]);
     expect(await logged("doubled", 2)).to.deep.equal(["once", "after"]);
+  });
+
+  it("sends before its end what is durable then, and once though a later try sends it again", async () => {
+    const early = (text: string) => envelope(probe, "early", "note", { text });
+    await work({
+      async before(_, { attempt, send }) {
+        // Another order, and something else between: the same is told by its content.
+        await send(attempt === 1 ? [early("a"), early("b")] : [early("c"), early("b"), early("a")]);
+        await send([early("a")]);
+        await send([early(`named ${attempt}`)], { id: "named" });
+        expect((await logged("early", attempt === 1 ? 4 : 5)).length).to.equal(3 + attempt);
+      },
+    });
+    await ask("early-asker", ["x"], 1);
+    expect(await logged("early-asker", 1)).to.deep.equal(["x"]);
+    expect(await logged("early", 5)).to.deep.equal(["a", "b", "a", "named 1", "c"]);
+  });
+
+  it("asks actors: a refusal is the task's, one that does not answer is asked at the next try", async () => {
+    let tries = 0;
+    await work({
+      async before(text, { attempt, call }) {
+        tries = attempt;
+        // A call so late is not answered.
+        const deadlineMs = text === "late" && attempt === 1 ? -2 * CLOCK_SKEW_MS_MAX : 5_000;
+        if (text === "refused") await call(probe, "asked", "refuse", { text });
+        const { log } = await call(probe, "asked", "append", { text }, { deadlineMs });
+        expect(log).to.include(text);
+      },
+    });
+    expect((await drawl("well")).reply).to.deep.equal({ text: "well", attempt: 1 });
+    expect((await refusalOf(drawl("refused"))).code).to.equal("rate_limited");
+    expect(tries).to.equal(1);
+    expect((await drawl("late")).reply).to.deep.equal({ text: "late", attempt: 2 });
+    const { log } = await world.client.call(probe, "asked", "get", {});
+    expect(log).to.deep.equal(["well", "late"]);
   });
 
   it("gives up a task that so many workers died of", async () => {

@@ -1,7 +1,7 @@
 /** Runs workers: pulls one task for each free slot of a lane, and sees to it that every task has an end its asker hears. */
 import type { JsMsg } from "@nats-io/jetstream";
 import type { Logger } from "pino";
-import type { Envelope, TaskSchema } from "../../schemas/contract.ts";
+import type { TaskSchema } from "../../schemas/contract.ts";
 import { ActorError } from "../../schemas/errors.ts";
 import {
   FAILURE_TRIES_MAX,
@@ -12,23 +12,17 @@ import {
   TASK_RUN_MS_MAX,
   TASK_TRIES_MAX,
 } from "../../schemas/limits.ts";
-import {
-  addressOf,
-  cancelSubject,
-  STREAMS,
-  taskConsumer,
-  taskSubject,
-} from "../../schemas/subjects.ts";
-import { writeAtomically } from "./atomic-batch.ts";
+import { cancelSubject, STREAMS, taskConsumer } from "../../schemas/subjects.ts";
+import { type ActorClient, BusActorClient } from "./actor-client.ts";
 import type { Bus } from "./bus.ts";
 import type { Clock } from "./clock.ts";
 import type { AnyWorkerDefinition } from "./define-worker.ts";
-import { publishMail } from "./publish-mail.ts";
 import { InvalidInput } from "./refusal.ts";
 import type { ServiceCounts } from "./service-counts.ts";
-import { encodeTask, Task } from "./task.ts";
+import { Task } from "./task.ts";
 import { CallerGone, TaskCaller } from "./task-caller.ts";
-import { currentTrace, inSpan } from "./trace.ts";
+import { TaskSends } from "./task-sends.ts";
+import { inSpan } from "./trace.ts";
 
 export interface WorkerHostParts {
   bus: Bus;
@@ -46,18 +40,21 @@ interface Run {
   attempt: number;
   signal: AbortSignal;
   caller: TaskCaller | undefined;
+  sends: TaskSends;
   /** As its schema read it, once it has. */
   input?: unknown;
 }
 
 export class WorkerHost {
   readonly #parts: WorkerHostParts;
+  readonly #actors: ActorClient;
   readonly #stopping = new AbortController();
   readonly #slots: Promise<void>[] = [];
   readonly #running = new Set<AbortController>();
 
   constructor(parts: WorkerHostParts) {
     this.#parts = parts;
+    this.#actors = new BusActorClient(parts.bus, parts.clock);
   }
 
   start(): void {
@@ -129,6 +126,7 @@ export class WorkerHost {
       attempt: message.info.deliveryCount,
       signal,
       caller,
+      sends: new TaskSends(this.#parts.bus, clock, task),
     };
     try {
       const name = `${kind} ${task.message}`;
@@ -189,7 +187,7 @@ export class WorkerHost {
   }
 
   async #finish(run: Run): Promise<void> {
-    const { definition, task, attempt, signal, caller } = run;
+    const { definition, task, attempt, signal, caller, sends } = run;
     const schema = own<TaskSchema>(definition.contract.messages, task.message);
     const handler = own(definition.handlers, task.message);
     if (!schema || !handler) {
@@ -208,6 +206,12 @@ export class WorkerHost {
       signal,
       attempt,
       deadlineAt,
+      send: async (envelopes, { id } = {}) => {
+        signal.throwIfAborted();
+        await sends.send(envelopes, id);
+      },
+      call: (contract, key, message, given, options) =>
+        this.#actors.call(contract, key, message, given, { signal, ...options }).catch(tryAgain),
     });
     let unheard: unknown;
     if (caller && schema.reply) {
@@ -216,7 +220,7 @@ export class WorkerHost {
     }
     // The work is done, whoever heard of it.
     const { send = [] } = outcome;
-    await this.#publish(task, typeof send === "function" ? send() : send);
+    await sends.publish(typeof send === "function" ? send() : send, "sent");
     const left = signal.aborted ? signal.reason : unheard;
     if (unheard !== undefined && !(left instanceof CallerGone)) throw unheard;
   }
@@ -228,7 +232,8 @@ export class WorkerHost {
       const input = run.input ?? readInput(run);
       const failed = own(definition.failures, task.message);
       if (failed && input !== undefined) {
-        await this.#publish(task, failed(input, error, { id: task.id, key: task.key }), "failed");
+        const envelopes = failed(input, error, { id: task.id, key: task.key });
+        await run.sends.publish(envelopes, "failed");
       }
       if (!(signal.reason instanceof CallerGone)) await caller?.refuse(error);
       message.term(error.code);
@@ -247,31 +252,18 @@ export class WorkerHost {
     }
     return error;
   }
-
-  /** The ids are the same at every try, so the bus drops what an earlier try already sent. */
-  async #publish(task: Task, envelopes: readonly Envelope[], suffix = "sent"): Promise<void> {
-    const { bus, clock } = this.#parts;
-    for (const [index, { to, kind, key, message, input, lane = "" }] of envelopes.entries()) {
-      const id = `${task.id}-${suffix}-${index}`;
-      const from = `task.${task.id}`;
-      if (to === "actor") {
-        const address = addressOf(kind, key);
-        await publishMail(bus, clock, { id, from, address, message, input }).catch((cause) => {
-          // Not a refusal of the task: it is tried again.
-          throw new Error(`Cannot send ${message} to ${kind}`, { cause });
-        });
-      } else {
-        const payload = encodeTask({ id, from, key, message, input, trace: currentTrace() });
-        const headers = { "Nats-Msg-Id": id };
-        await writeAtomically(bus, [{ subject: taskSubject(kind, lane), payload, headers }]);
-      }
-    }
-  }
 }
 
 /** This process ends before the task does: another worker takes it at once. */
 class HostStopping extends Error {}
 class DeadlinePassed extends Error {}
+
+/** An actor that cannot be reached is no reason to give a task up. */
+function tryAgain(error: unknown): never {
+  const passes =
+    error instanceof ActorError && (error.code === "unavailable" || error.code === "busy");
+  throw passes ? new Error("Cannot ask an actor at present", { cause: error }) : error;
+}
 
 function refusalOfTask(error: unknown): ActorError | undefined {
   if (error instanceof ActorError) return error;

@@ -109,6 +109,8 @@ export function memoryActors({
       signal: AbortSignal.any([signal, deadline]),
       attempt: 1,
       deadlineAt: now() + deadlineMs,
+      send: async (envelopes: readonly Envelope[]) => deliver(envelopes),
+      call: call as ActorClient["call"],
     };
     try {
       const parsed = schema.input.parse(JSON.parse(JSON.stringify(input)));

@@ -1,0 +1,18 @@
+/** What a worker's handler is given, for a test that calls it by hand: nobody hears what it sends, and nobody answers. */
+import type { TaskContext } from "../../actors/runtime/define-worker.ts";
+import { ActorError } from "../../schemas/errors.ts";
+
+export function taskContext(known: Partial<TaskContext> = {}): TaskContext {
+  return {
+    id: "task",
+    key: "",
+    signal: new AbortController().signal,
+    attempt: 1,
+    deadlineAt: Number.POSITIVE_INFINITY,
+    send: async () => {},
+    call: async ({ kind }) => {
+      throw new ActorError("unavailable", `Cannot reach ${kind}: nobody is there`);
+    },
+    ...known,
+  };
+}
