@@ -1,8 +1,12 @@
 /** The browser ended under a task, which may well succeed in another: not a refusal, so the task is tried again. */
 export class BrowserDiedError extends Error {
-  constructor(message: string, options?: ErrorOptions) {
+  /** Wall-clock milliseconds it was held by the task. */
+  readonly browserMs: number;
+
+  constructor(message: string, options: ErrorOptions & { browserMs?: number } = {}) {
     super(message, options);
     this.name = "BrowserDiedError";
+    this.browserMs = options.browserMs ?? 0;
   }
 }
 

@@ -115,6 +115,19 @@ describe("PdfStream", function () {
     expect(hidden).to.not.include("of 3");
   });
 
+  it("print() takes a header whose styles are its own", async () => {
+    for (const headerTemplate of [
+      '<style>@import url("data:text/css,b{}")</style>',
+      '<link rel="stylesheet" href="data:text/css,b{}"><b class="title"></b>',
+    ]) {
+      const pdf = await print(pool, {
+        html: "x",
+        pdfOptions: { displayHeaderFooter: true, headerTemplate },
+      });
+      expect(pdf.trailer.pages).to.equal(1);
+    }
+  });
+
   it("print() waits for fonts", async () => {
     await using site = await WebSite.start();
     let asked = 0;

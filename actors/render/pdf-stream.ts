@@ -1,6 +1,5 @@
 /** Prints the page and hands the PDF out piece by piece, its description made ours on the way. */
-import type { Protocol } from "puppeteer-core";
-import { ProtocolError } from "puppeteer-core";
+import { type Protocol, ProtocolError } from "puppeteer-core";
 import { ActorError } from "../../schemas/errors.ts";
 import { paperOf } from "../../schemas/http/paper.ts";
 import type { PdfOptions } from "../../schemas/http/pdf.ts";

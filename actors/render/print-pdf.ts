@@ -2,6 +2,7 @@
 import { ProtocolError } from "puppeteer-core";
 import { ActorError } from "../../schemas/errors.ts";
 import type { PdfRequest } from "../../schemas/http/pdf.ts";
+import { BrowserDiedError } from "../browser/browser-died-error.ts";
 import type { BrowserPool } from "../browser/browser-pool.ts";
 import { loadPage } from "../browser/load-page.ts";
 import { preparePage } from "../browser/prepare-page.ts";
@@ -94,6 +95,9 @@ export async function printPdf(
       held.stop();
       // When all has ended, that is why, whatever failed in consequence.
       const cause = ended.aborted ? ended.reason : refusalOf(error, context);
+      if (cause instanceof BrowserDiedError) {
+        throw new BrowserDiedError(cause.message, { cause, browserMs: held.ms });
+      }
       if (!(cause instanceof ActorError)) throw cause;
       throw new ActorError(cause.code, cause.message, { ...cause.details, browserMs: held.ms });
     }

@@ -49,5 +49,7 @@ function gaveUp(error: BrowserDiedError): ActorError {
     ? new ActorError("unavailable", "Cannot print the page: no browser could be started", {
         retryAfterS: 30,
       })
-    : new ActorError("browser_crashed", "Cannot print the page: its browser died at every try");
+    : new ActorError("browser_crashed", "Cannot print the page: its browser died at every try", {
+        browserMs: error.browserMs,
+      });
 }

@@ -222,8 +222,19 @@ const SAMPLES: Sample[] = [
   ],
   [
     "pdfOptions/headerTemplate",
-    [pdf({ headerTemplate: text(500_000) })],
-    [pdf({ headerTemplate: text(500_001) })],
+    [
+      text(500_000),
+      '<style>@import url("data:text/css,b{}"); @IMPORT data:text/css,b{}</style>',
+      '<link rel="icon" href="http://x"><link rel=stylesheet href=data:text/css,b{}>',
+      "<link<".repeat(80_000),
+    ].map((headerTemplate) => pdf({ headerTemplate })),
+    [
+      text(500_001),
+      '<style>@import "http://x/a.css"</style>',
+      "<style>@import url( //x )</style>",
+      '<LINK rel="stylesheet" href="http://x/a.css">',
+      "@import".repeat(70_000),
+    ].map((headerTemplate) => pdf({ headerTemplate })),
   ],
 ];
 

@@ -23,6 +23,9 @@ const PageRanges = z
 const Template = z
   .string()
   .max(TEMPLATE_CHARS_MAX)
+  .refine((html) => !loadsStyles(html), {
+    error: "Expected a template that holds its styles itself, without @import and <link>",
+  })
   .optional()
   .describe(
     "HTML; elements with the class title, date, pageNumber, totalPages or url are filled in. Needs a margin to stand in, and a font-size of its own",
@@ -107,4 +110,15 @@ function isPageRanges(text: string): boolean {
     const from = Number(first === "" ? 1 : first);
     return from >= 1 && (last === "" || from <= Number(last));
   });
+}
+
+/** A template has no network: one that waits for a style sheet of others makes Chromium crash when it prints. */
+function loadsStyles(html: string): boolean {
+  const imports = html.matchAll(/@import\s*(?:url\(\s*)?["']?/gi);
+  const links = html.match(/<link\b[^<>]*/gi) ?? [];
+  return (
+    imports.some(
+      ({ 0: { length }, index }) => !/^data:/i.test(html.slice(index + length, index + length + 5)),
+    ) || links.some((link) => /stylesheet/i.test(link) && !/\bhref\s*=\s*["']?data:/i.test(link))
+  );
 }
