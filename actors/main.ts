@@ -8,6 +8,8 @@ import { callSubject, taskSubject } from "../schemas/subjects.ts";
 import { accountActor } from "./account/account.ts";
 import { apiTokenActor } from "./api-token/api-token.ts";
 import { BrowserPool } from "./browser/browser-pool.ts";
+import { crawlJobActor } from "./crawl-job/crawl-job.ts";
+import { crawlListActor } from "./crawl-list/crawl-list.ts";
 import { createAddressPolicy } from "./egress/address-policy.ts";
 import { createEgressGuard } from "./egress/egress-guard.ts";
 import { EgressProxy } from "./egress/egress-proxy.ts";
@@ -22,13 +24,17 @@ import { exposeCounts, exposeGauge } from "./runtime/metrics.ts";
 import { Service } from "./runtime/service.ts";
 import { ServiceCounts } from "./runtime/service-counts.ts";
 import { WorkerHost } from "./runtime/worker-host.ts";
+import { siteActor } from "./site/site.ts";
 import { userActor } from "./user/user.ts";
 
 export const ACTORS: readonly AnyActorDefinition[] = [
   accountActor,
   apiTokenActor,
+  crawlListActor,
+  crawlJobActor,
   installationActor,
   requestLimitActor,
+  siteActor,
   userActor,
 ];
 

@@ -12,6 +12,10 @@ import {
 } from "../../scripts/testing/site-simulation.ts";
 
 const CALM = { deaths: 0, lateness: 0, pageMs: [20, 400] as [number, number] };
+/** One place at the latest start, and the grant of another turn. */
+const LOST_MS_MAX = TURN_LATE_MS + 2 * CRAWL_DELAY_MS;
+/** The last task of all, out of tries and back at its job, several times over. */
+const TAIL_MS_MAX = 60_000;
 const JOBS = { 1: [40, 40], 2: [40], 3: [40, 40, 40] };
 
 describe("site, simulated", function () {
@@ -33,11 +37,10 @@ describe("site, simulated", function () {
       const simulated = simulate(simulation);
       expectGaps(simulated.starts, CRAWL_DELAY_MS, seed);
       expectServed(simulated, simulation);
-      // A stall costs its worker's slot up to the moment at which it cannot start any more, as a death does.
       const ideal = simulated.starts.length * CRAWL_DELAY_MS;
-      const misfortunes = simulated.deaths + simulated.starts.length * simulation.lateness * 5;
-      const lost = misfortunes * (TURN_LATE_MS + CRAWL_DELAY_MS);
-      expect(simulated.tookMs, `seed ${seed}`).to.be.at.most(ideal * 1.02 + lost + 30_000);
+      // What happens to a worker costs its place, until it is known that it cannot start any more.
+      const lost = (simulated.deaths + simulated.delays) * LOST_MS_MAX;
+      expect(simulated.tookMs, `seed ${seed}`).to.be.at.most(ideal * 1.02 + lost + TAIL_MS_MAX);
     }
   });
 
@@ -82,13 +85,13 @@ describe("site, simulated", function () {
         seed,
         crawlDelayMs: 0,
         jobs,
-        pageMs: [8, 12] as [number, number],
+        pageMs: [10, 10] as [number, number],
       };
       const simulated = simulate(simulation);
       expect(simulated.inFlightMax, `seed ${seed}`).to.equal(HOST_REQUESTS_IN_FLIGHT_MAX);
       expectServed(simulated, simulation);
       const ideal = (4_000 * 10) / HOST_REQUESTS_IN_FLIGHT_MAX;
-      expect(simulated.tookMs, `seed ${seed}`).to.be.at.most(ideal * 1.25);
+      expect(simulated.tookMs, `seed ${seed}`).to.be.at.most(ideal * 1.15);
     }
   });
 
@@ -119,8 +122,9 @@ function expectServed({ made }: Simulated, { jobs, seed }: Simulation): void {
   expect([...made.values()].toSorted(), `seed ${seed}`).to.deep.equal(wanted.toSorted());
 }
 
+/** Who comes while another is served alone, comes behind it. */
 function expectEven(counts: number[], seed: number): void {
-  expect(Math.max(...counts) - Math.min(...counts), `seed ${seed}`).to.be.at.most(1);
+  expect(Math.max(...counts) - Math.min(...counts), `seed ${seed}`).to.be.at.most(2);
 }
 
 const countBy = <T>(items: readonly T[], key: (item: T) => string) =>

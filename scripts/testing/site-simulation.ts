@@ -23,6 +23,8 @@ export interface Simulated {
   /** Of each grant: whose it was. */
   grants: { account: string; job: string; requests: number }[];
   deaths: number;
+  /** Messages and workers that were late. */
+  delays: number;
   inFlightMax: number;
   /** Requests made, by job. */
   made: Map<string, number>;
@@ -56,7 +58,15 @@ class SimulatedWorld {
     this.#simulation = simulation;
     this.#random = new SeededRandom(simulation.seed);
     const made = new Map<string, number>();
-    this.#result = { starts: [], grants: [], deaths: 0, inFlightMax: 0, made, tookMs: 0 };
+    this.#result = {
+      starts: [],
+      grants: [],
+      deaths: 0,
+      delays: 0,
+      inFlightMax: 0,
+      made,
+      tookMs: 0,
+    };
   }
 
   run(): Simulated {
@@ -98,10 +108,13 @@ class SimulatedWorld {
 
   /** A message's way, seconds long where something is late. */
   #transit(): number {
-    const { lateness } = this.#simulation;
-    return this.#random.chance(lateness)
-      ? this.#random.integer(100, 3_000)
-      : this.#random.integer(1, 4);
+    return this.#delay(100) || this.#random.integer(1, 4);
+  }
+
+  #delay(leastMs: number): number {
+    if (!this.#random.chance(this.#simulation.lateness)) return 0;
+    this.#result.delays += 1;
+    return this.#random.integer(leastMs, 3_000);
   }
 
   /** A message to the site, and what it sets off. */
@@ -178,9 +191,7 @@ class SimulatedWorld {
         } else {
           if (this.#dies(job, turn, requests, attempt)) return;
           const sleep = begun.waitMs + (this.#random.chance(0.5) ? 1 : 0);
-          const stall = this.#random.chance(this.#simulation.lateness)
-            ? this.#random.integer(1, 3_000)
-            : 0;
+          const stall = this.#delay(1);
           this.#after(sleep + stall, () => {
             const late = this.#site.now > askedAt + begun.waitMs + TURN_LATE_MS;
             if (late) this.#work(job, turn, requests, attempt);
