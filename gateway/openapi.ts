@@ -48,7 +48,7 @@ function introduction(): string {
     "Trunkline is a self-hosted automation platform, and this is its API. " +
       "Its token is `api_token` in `data/credentials.json`, which the first start writes: press Authorize and paste it. " +
       "Then `POST /accounts/{account_id}/browser-rendering/pdf` prints HTML or the page at a URL as a PDF, " +
-      "with the `account_id` of the same file.",
+      "with the `account_id` of the same file, and `POST /accounts/{account_id}/browser-rendering/crawl` walks a whole site.",
     "<details><summary>Codes of errors</summary>",
     codeTable(),
     "</details>",

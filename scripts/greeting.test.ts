@@ -22,6 +22,7 @@ describe("greeting", () => {
       `Credentials  ${credentials}`,
       `Bus          nats -s "$(cat '${join(folder, "nats.url")}')" …`,
       "A first PDF:",
+      "A first crawl, followed to its end, and the pages it has found:",
     ])
       expect(text.split("\n")).to.include(line);
   });

@@ -19,7 +19,7 @@ export function greeting(config: Config): string {
       : `Bus          ${withoutPasswords(natsUrl)}`,
     "             (for operators: the nats CLI, https://github.com/nats-io/natscli, shows what happens on it)",
   );
-  if (hasCredentials) lines.push("", ...firstPdf(credentials));
+  if (hasCredentials) lines.push("", ...firstPdf(credentials), "", ...FIRST_CRAWL);
   return `${lines.join("\n")}\n`;
 }
 
@@ -28,8 +28,18 @@ function firstPdf(credentials: string): string[] {
     "A first PDF:",
     "",
     `  credential() { node -p "require('${credentials}').$1"; }`,
-    `  curl -fsS "$(credential base_url)/accounts/$(credential account_id)/browser-rendering/pdf" \\`,
-    `    -H "Authorization: Bearer $(credential api_token)" -H 'Content-Type: application/json' \\`,
-    `    -d '{"html": "<h1>Hello from Trunkline</h1>"}' -o hello.pdf`,
+    `  api() { what=$1; shift; curl -fsS "$(credential base_url)/accounts/$(credential account_id)/$what" \\`,
+    `    -H "Authorization: Bearer $(credential api_token)" -H 'Content-Type: application/json' "$@"; }`,
+    `  api browser-rendering/pdf -d '{"html": "<h1>Hello from Trunkline</h1>"}' -o hello.pdf`,
   ];
 }
+
+/** Without a browser, so that it costs none of the account's browser time. */
+const FIRST_CRAWL = [
+  "A first crawl, followed to its end, and the pages it has found:",
+  "",
+  `  job=$(api browser-rendering/crawl -d '{"url": "https://example.com/", "render": false, "formats": ["markdown"]}' \\`,
+  `    | node -p 'JSON.parse(require("fs").readFileSync(0)).result')`,
+  `  api browser-rendering/crawl/$job/events -N`,
+  `  api browser-rendering/crawl/$job`,
+];
