@@ -13,6 +13,8 @@ import { startNats } from "./nats-server.ts";
 
 export interface BusActors {
   actors: ActorClient;
+  /** The hosts' own connection. */
+  bus: Bus;
   stop(): Promise<void>;
 }
 
@@ -21,7 +23,8 @@ export async function busActors({
   workers = [],
 }: {
   actors?: readonly AnyActorDefinition[];
-  workers?: readonly AnyWorkerDefinition[];
+  /** Made of the hosts' connection where they store something themselves. */
+  workers?: readonly AnyWorkerDefinition[] | ((bus: Bus) => readonly AnyWorkerDefinition[]);
 }): Promise<BusActors> {
   const nats = await startNats();
   const logger = pino({ level: "fatal" });
@@ -30,7 +33,8 @@ export async function busActors({
   );
   const [hosts, client] = buses;
   if (!hosts || !client) throw new Error("no bus");
-  const tasks = workers.map(({ contract }) => contract);
+  const definitions = typeof workers === "function" ? workers(hosts) : workers;
+  const tasks = definitions.map(({ contract }) => contract);
   await declareStreams(hosts.jetstream, { replicas: 1, buckets: 1, tasks });
   const counts = new ServiceCounts(new Map());
   const shared = { bus: hosts, clock, logger, counts };
@@ -42,10 +46,11 @@ export async function busActors({
     buckets: 1,
   });
   await actorHost.start();
-  const workerHost = new WorkerHost({ ...shared, definitions: workers });
+  const workerHost = new WorkerHost({ ...shared, definitions });
   workerHost.start();
   return {
     actors: new BusActorClient(client, clock),
+    bus: hosts,
     async stop() {
       await workerHost.stop(1_000);
       await actorHost.stop();
