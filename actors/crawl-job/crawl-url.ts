@@ -1,5 +1,6 @@
 /** Addresses as a crawl keeps them, and the key under which two of them are the same page. */
-import { CRAWL_URL_CHARS_MAX } from "../../schemas/crawl-limits.ts";
+import { CRAWL_URL_CHARS_MAX, HOST_KEY_CHARS_MAX } from "../../schemas/crawl-limits.ts";
+import { encodeKey } from "../../schemas/subjects.ts";
 
 export type CrawlUrl = { valid: true; url: string } | { valid: false; reason: string };
 
@@ -17,6 +18,9 @@ export function crawlUrl(text: string, base?: string): CrawlUrl {
   url.password = "";
   // Encoding makes text longer.
   if (url.href.length > CRAWL_URL_CHARS_MAX) return invalid(TOO_LONG);
+  // It is the key of a site, which has a bound; no name in DNS is near it.
+  if (encodeKey(url.host).length > HOST_KEY_CHARS_MAX)
+    return invalid("the host's name is too long");
   return { valid: true, url: url.href };
 }
 

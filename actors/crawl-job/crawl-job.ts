@@ -1,0 +1,160 @@
+/** Decides which pages a crawl has, in which order they are asked for, and when it is over. */
+import { envelope } from "../../schemas/contract.ts";
+import { crawlJob } from "../../schemas/crawl-job.ts";
+import { CRAWL_MS_MAX } from "../../schemas/crawl-limits.ts";
+import { crawlList } from "../../schemas/crawl-list.ts";
+import { crawlPage } from "../../schemas/crawl-page.ts";
+import { ActorError } from "../../schemas/errors.ts";
+import { defineActor } from "../runtime/define-actor.ts";
+import { admitFromBacklog, askForMore } from "./backlog.ts";
+import { CrawlJobRow, CrawlJobState, INITIAL } from "./crawl-job-state.ts";
+import { crawlUrl } from "./crawl-url.ts";
+import { endIfDone, endJob } from "./ends.ts";
+import { admitStart } from "./frontier.ts";
+import { JobDraft } from "./job-draft.ts";
+import { planRows } from "./plan.ts";
+import { learnRobots, readSlice } from "./read-sitemaps.ts";
+import { listRecords, summaryOf } from "./records.ts";
+import { settleAll } from "./report.ts";
+import { settleExtracted } from "./settle.ts";
+import { openSitemaps } from "./sitemaps.ts";
+import { endTurn, grantTurn, refuseTurn, takeReported } from "./turns.ts";
+import { tellSites } from "./wants.ts";
+
+export const crawlJobActor = defineActor(crawlJob, {
+  state: CrawlJobState,
+  rows: CrawlJobRow,
+  initial: INITIAL,
+
+  handlers: {
+    start(state, { account, plan, request }, context) {
+      if (state.request === request.name) return { state, reply: {} };
+      if (state.status !== "unknown") {
+        throw new ActorError("conflict", `Cannot start crawl: it is ${state.status}`);
+      }
+      const start = crawlUrl(plan.url);
+      if (!start.valid) {
+        throw new ActorError("invalid_request", `Cannot start crawl: ${start.reason}`);
+      }
+      const draft = new JobDraft(state, context);
+      const { url } = start;
+      const { now, key } = context;
+      const homes = [{ origin: new URL(url).origin, learned: false }];
+      const begun = { status: "running", account, request: request.name, createdAt: now, homes };
+      Object.assign(draft.state, begun);
+      for (const [row, value] of planRows({ ...plan, url })) draft.set(row, value);
+      admitStart(draft, url);
+      draft.remind.timeOut = now + CRAWL_MS_MAX;
+      draft.send(envelope(crawlList, account, "started", { id: key, url }));
+      return { ...conclude(draft), reply: {} };
+    },
+
+    get(state, { account }, context) {
+      checkOwner(state, account);
+      return { state, reply: summaryOf(new JobDraft(state, context)) };
+    },
+
+    list(state, query, context) {
+      checkOwner(state, query.account);
+      const draft = new JobDraft(state, context);
+      return { state, reply: { summary: summaryOf(draft), ...listRecords(draft, query) } };
+    },
+
+    cancel(state, { account }, context) {
+      checkOwner(state, account);
+      if (state.status !== "running") {
+        throw new ActorError("conflict", `Cannot cancel crawl: it has ended (${state.status})`);
+      }
+      const draft = new JobDraft(state, context);
+      endJob(draft, "cancelled_by_user");
+      return { ...conclude(draft), reply: {} };
+    },
+
+    turnGranted(state, granted, context) {
+      const draft = new JobDraft(state, context);
+      if (draft.isRunning) {
+        grantTurn(draft, granted);
+        return conclude(draft);
+      }
+      refuseTurn(draft, granted);
+      return { ...draft.transition(), state };
+    },
+
+    robotsLearned(state, learned, context) {
+      if (state.status !== "running") return { state };
+      const draft = new JobDraft(state, context);
+      return learnRobots(draft, learned) ? conclude(draft) : { state };
+    },
+
+    turnReported(state, { turn, outcomes }, context) {
+      if (state.status !== "running") return { state };
+      const draft = new JobDraft(state, context);
+      const reported = takeReported(draft, turn, outcomes);
+      if (reported.length === 0) return { state };
+      settleAll(draft, reported);
+      return conclude(draft);
+    },
+
+    sitemapRead(state, slice, context) {
+      if (state.status !== "running") return { state };
+      const draft = new JobDraft(state, context);
+      return readSlice(draft, slice) ? conclude(draft) : { state };
+    },
+
+    turnEnded(state, ended, context) {
+      if (state.status !== "running") return { state };
+      const draft = new JobDraft(state, context);
+      return endTurn(draft, ended) ? conclude(draft) : { state };
+    },
+
+    jsonExtracted(state, extracted, context) {
+      if (state.status !== "running") return { state };
+      const draft = new JobDraft(state, context);
+      return settleExtracted(draft, extracted) ? conclude(draft) : { state };
+    },
+
+    admitMore(state, _input, context) {
+      if (state.status !== "running") return { state };
+      const draft = new JobDraft(state, context);
+      draft.state.backlog = { ...state.backlog, asked: false };
+      admitFromBacklog(draft);
+      return conclude(draft);
+    },
+
+    timeOut(state, _input, context) {
+      if (state.status !== "running") return { state };
+      const draft = new JobDraft(state, context);
+      endJob(draft, "cancelled_due_to_timeout", ["The crawl took longer than 7 days"]);
+      return conclude(draft);
+    },
+
+    expire(state, _input, { key }) {
+      if (state.endedAt === undefined) return { state };
+      return {
+        state: { ...INITIAL, status: "expired" as const },
+        send: [
+          envelope(crawlPage, key, "purge", { job: key }),
+          envelope(crawlList, state.account, "expired", { id: key }),
+        ],
+      };
+    },
+  },
+});
+
+type State = Parameters<typeof crawlJobActor.handlers.get>[0];
+
+/** Another account's job is as unknown as one that never was. */
+function checkOwner({ status, account }: State, asker: string): void {
+  if (status === "unknown" || status === "expired" || account !== asker) {
+    throw new ActorError("not_found", "Cannot find crawl: it is unknown");
+  }
+}
+
+/** What follows from any change: more sitemaps are opened, the job ends, goes on with what waits, and tells its sites. */
+function conclude(draft: JobDraft) {
+  if (draft.isRunning) openSitemaps(draft);
+  if (draft.isRunning) endIfDone(draft);
+  if (draft.isRunning) askForMore(draft);
+  tellSites(draft);
+  return draft.transition();
+}

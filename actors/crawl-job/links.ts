@@ -1,0 +1,33 @@
+/** What the pages of a report link to, as far as the crawl follows it. */
+import type { PageOutcome } from "../../schemas/crawl-job.ts";
+import type { Found } from "./crawl-job-state.ts";
+import type { JobDraft } from "./job-draft.ts";
+import { pageOf } from "./pages.ts";
+import { isErrorStatus } from "./settle.ts";
+
+/** In the order of the report. Pages of a site repeat each other's links: each is named once. */
+export function foundLinks(
+  draft: JobDraft,
+  outcomes: readonly PageOutcome[],
+): { depth: number; found: Found[] }[] {
+  const { source, depth: depthMax } = draft.plan.plan;
+  if (source === "sitemaps") return [];
+  const seen = new Set<string>();
+  const groups: { depth: number; found: Found[] }[] = [];
+  for (const outcome of outcomes) {
+    if (outcome.kind !== "fetched" || isErrorStatus(outcome.metadata.status)) continue;
+    const depth = pageOf(draft, outcome.index).depth + 1;
+    if (depth > depthMax) continue;
+    let group = groups.at(-1);
+    if (group?.depth !== depth) {
+      group = { depth, found: [] };
+      groups.push(group);
+    }
+    for (const url of outcome.links) {
+      if (seen.has(url)) continue;
+      seen.add(url);
+      group.found.push({ url });
+    }
+  }
+  return groups;
+}

@@ -1,0 +1,99 @@
+/** Records of a job: rows by index, a letter each for listings, and the counts that add up. */
+import type { DeepReadonly } from "../../schemas/contract.ts";
+import type { RecordStatus } from "../../schemas/crawl-job.ts";
+import { LETTERS_PER_ROW, RECORDS_SPARE_MIN } from "../../schemas/crawl-limits.ts";
+import type { PageRow } from "./crawl-job-state.ts";
+import type { JobDraft } from "./job-draft.ts";
+
+type Page = DeepReadonly<PageRow>;
+export type FinalStatus = Extract<RecordStatus, "completed" | "errored" | "disallowed" | "skipped">;
+
+/** What is not settled is `q`: queued, or cancelled once the job has ended. */
+export const LETTERS = {
+  completed: "c",
+  errored: "e",
+  disallowed: "d",
+  skipped: "s",
+} as const satisfies Record<FinalStatus, string>;
+export const UNSETTLED = "q";
+
+export const pageRow = (index: number) => `p/${index}`;
+export const lettersRow = (index: number) => `z/${Math.floor(index / LETTERS_PER_ROW)}`;
+
+export const pageOf = (draft: JobDraft, index: number): Page => draft.take("page", pageRow(index));
+
+/** Where its next request goes. */
+export const addressOf = ({ url, at = url }: Page): string => at;
+
+/** Records beyond those that the limit bounds: skipped ones, and disallowed ones, as many as this each. */
+export const spareRecords = (draft: JobDraft): number =>
+  Math.max(RECORDS_SPARE_MIN, draft.plan.plan.limit);
+
+/** Gives the next index to a page that is to be fetched. Its host's queue has to take it. */
+export function addPage(draft: JobDraft, page: { url: string; depth: number }): number {
+  const index = addRecord(draft, { type: "page", ...page, status: "in_flight" });
+  const { state } = draft;
+  state.admitted += 1;
+  state.total += 1;
+  state.inFlight += 1;
+  return index;
+}
+
+/** Keeps an address that is never fetched and why, as long as there are not too many. Returns its index where it has one. */
+export function addSkipped(
+  draft: JobDraft,
+  page: { url: string; depth: number; reason: string },
+): number | undefined {
+  const { state } = draft;
+  state.skipped += 1;
+  if (state.skippedKept >= spareRecords(draft)) return undefined;
+  state.skippedKept += 1;
+  state.settled += 1;
+  const settledAs = state.settled;
+  return addRecord(draft, { type: "page", ...page, status: "skipped", settledAs });
+}
+
+/** Ends a page that is in flight. */
+export function settlePage(
+  draft: JobDraft,
+  index: number,
+  page: Page,
+  outcome: Pick<Page, "reason" | "metadata" | "blobs"> & { status: FinalStatus },
+): void {
+  const { state } = draft;
+  const { next: _next, alone: _alone, ...kept } = page;
+  state.inFlight -= 1;
+  state.settled += 1;
+  if (outcome.status === "skipped") {
+    state.total -= 1;
+    state.skipped += 1;
+  } else state.finished += 1;
+  if (outcome.status === "disallowed") {
+    state.disallowed += 1;
+    // Nothing was asked of the site; but a site may disallow without end what its pages link to.
+    if (state.disallowed <= spareRecords(draft)) state.admitted -= 1;
+  }
+  draft.set(pageRow(index), { ...kept, ...outcome, settledAs: state.settled });
+  setLetter(draft, index, LETTERS[outcome.status], state.settled);
+}
+
+function addRecord(draft: JobDraft, page: Page): number {
+  const { state } = draft;
+  const index = state.records;
+  state.records += 1;
+  draft.set(pageRow(index), page);
+  const letter = page.status === "skipped" ? LETTERS.skipped : UNSETTLED;
+  setLetter(draft, index, letter, page.settledAs ?? 0);
+  return index;
+}
+
+function setLetter(draft: JobDraft, index: number, letter: string, settledAs: number): void {
+  const name = lettersRow(index);
+  const { letters = "", settledAs: latest = 0 } = draft.find("letters", name) ?? {};
+  const at = index % LETTERS_PER_ROW;
+  draft.set(name, {
+    type: "letters",
+    letters: letters.slice(0, at) + letter + letters.slice(at + 1),
+    settledAs: Math.max(latest, settledAs),
+  });
+}

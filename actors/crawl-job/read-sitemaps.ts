@@ -1,0 +1,54 @@
+/** What a robots.txt and sitemaps say of where pages are. */
+import type { z } from "zod";
+import type { crawlJob, SitemapUrl } from "../../schemas/crawl-job.ts";
+import { discover } from "./backlog.ts";
+import { endJob } from "./ends.ts";
+import type { JobDraft } from "./job-draft.ts";
+import { addSitemap, closeSitemap, giveUpSitemap, retrySitemap, sitemapOf } from "./sitemaps.ts";
+import { sitemapOfTurn, takeReadSitemap } from "./turns.ts";
+
+type Messages = typeof crawlJob.messages;
+type RobotsLearned = z.output<Messages["robotsLearned"]["input"]>;
+type Slice = z.output<Messages["sitemapRead"]["input"]>;
+
+/** What the public API says where it refuses a crawl at its start. */
+const REFUSED = "Crawl purpose(s) completely disallowed by Content-Signal directive";
+
+/** False where nobody waits for it. Sitemaps that robots.txt names come before the one at the usual place. */
+export function learnRobots(draft: JobDraft, learned: RobotsLearned): boolean {
+  const { homes } = draft.state;
+  const origin = `${learned.scheme}://${learned.host}`;
+  const awaited = homes.find((home) => home.origin === origin && !home.learned);
+  if (awaited === undefined) return false;
+  draft.state.homes = homes.map((home) => (home === awaited ? { origin, learned: true } : home));
+  if (learned.refusal !== undefined && awaited === homes[0]) {
+    draft.state.refusal = learned.refusal;
+    endJob(draft, "errored", [REFUSED]);
+    return true;
+  }
+  if (draft.plan.plan.source === "links") return true;
+  const named = learned.sitemaps.map((url) => ({ url }));
+  discover(draft, "files", 0, named);
+  addSitemap(draft, `${origin}/sitemap.xml`, { nesting: 0, guessed: true });
+  return true;
+}
+
+/** Takes a slice of a sitemap; false when no turn of the job reads it. */
+export function readSlice(draft: JobDraft, slice: Slice): boolean {
+  const number = sitemapOfTurn(draft, slice.turn, slice.url);
+  if (number === undefined) return false;
+  const nesting = sitemapOf(draft, number).nesting + 1;
+  if (nesting <= draft.plan.plan.depth) discover(draft, "files", nesting, slice.nested);
+  discover(draft, "sitemap", 0, slice.urls.toSorted(byPriority));
+  if (slice.end === undefined) return true;
+  takeReadSitemap(draft, slice.turn, number);
+  const { failed, retry } = slice.end;
+  if (failed === undefined) closeSitemap(draft, number);
+  else if (retry) retrySitemap(draft, number, failed);
+  else giveUpSitemap(draft, number, failed);
+  return true;
+}
+
+/** What a site holds important comes first, among what it names together; 0.5 is what it says by saying nothing. */
+const byPriority = (one: SitemapUrl, other: SitemapUrl) =>
+  (other.priority ?? 0.5) - (one.priority ?? 0.5);

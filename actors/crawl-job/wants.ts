@@ -1,0 +1,56 @@
+/** Tells sites how many requests a job has for them: when one would not ask for it otherwise, not for every link. */
+import { envelope } from "../../schemas/contract.ts";
+import { TURN_REQUESTS_MAX } from "../../schemas/crawl-limits.ts";
+import { Scheme, site } from "../../schemas/site.ts";
+import { firstOf, hostRow, hostState } from "./host-queues.ts";
+import type { JobDraft } from "./job-draft.ts";
+import { addressOf } from "./pages.ts";
+import { queuedSitemaps } from "./sitemaps.ts";
+
+/** Looks at every host that this message touched. */
+export function tellSites(draft: JobDraft): void {
+  const sitemaps = draft.room > 0 ? queuedSitemaps(draft) : new Map<string, unknown[]>();
+  // Their hosts may have been told of nothing while there was no room for what they list.
+  const hosts = draft.isRunning ? draft.touchedHosts.union(sitemaps) : draft.touchedHosts;
+  for (const host of hosts) tellSite(draft, host, sitemaps.get(host)?.length ?? 0);
+}
+
+/** The site takes the job off its list: nothing is wanted there any more. */
+export function sendUnwanted(draft: JobDraft, host: string): void {
+  const { account } = draft.state;
+  draft.send(envelope(site, host, "want", { account, job: draft.key, wants: 0, tell: [] }));
+}
+
+function tellSite(draft: JobDraft, host: string, sitemaps: number): void {
+  const { told, ...row } = hostState(draft, host);
+  const wants = draft.isRunning ? row.queued + sitemaps : 0;
+  const isAsked = draft.isRunning && (draft.askedHosts.has(host) || told === undefined);
+  const isWorthIt = isAsked || mustTell(wants, told ?? 0);
+  if (isWorthIt && wants > 0) {
+    const tell = isAsked ? schemesOf(draft, host) : [];
+    const { account } = draft.state;
+    draft.send(envelope(site, host, "want", { account, job: draft.key, wants, tell }));
+    draft.set(hostRow(host), { ...row, told: wants });
+  } else if (isWorthIt) sendUnwanted(draft, host);
+  // A row says only what is not the case for a host nobody knows.
+  if (wants === 0 && row.queued === 0) draft.set(hostRow(host), null);
+}
+
+/**
+ * The site counts down what it grants. It has to know of more before it thinks that there is nothing left, and, where it
+ * grants many at once, when there is twice as much: a queue that grows to n is told of log n times.
+ */
+function mustTell(wants: number, told: number): boolean {
+  return wants < told || (told < TURN_REQUESTS_MAX && wants > 2 * told);
+}
+
+/** Robots.txt is asked for by scheme: of the homes there, which wait for it, and of what comes first. */
+function schemesOf(draft: JobDraft, host: string) {
+  const { homes } = draft.state;
+  const awaited = homes.map(({ origin }) => new URL(origin)).filter((url) => url.host === host);
+  const first = firstOf(draft, host);
+  if (first !== undefined) awaited.push(new URL(addressOf(first.page)));
+  const schemes = new Set(awaited.map(({ protocol }) => Scheme.parse(protocol.slice(0, -1))));
+  const { intent } = draft.plan.plan;
+  return [...schemes].map((scheme) => ({ scheme, intent }));
+}
