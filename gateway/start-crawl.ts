@@ -46,8 +46,9 @@ export async function startCrawl(
     const limit = { limitMs: browserMsPerDay };
     await actors.call(account, accountId, "admitRendering", limit, { signal });
   }
-  await actors.call(crawlList, accountId, "admit", {}, { signal });
   await consultSite(starting, request, signal);
+  // Late, since it holds a place for a while, started or not.
+  await actors.call(crawlList, accountId, "admit", {}, { signal });
   const id = randomBytes(16).toString("hex");
   const content = Buffer.from(JSON.stringify(request));
   const kept = { ttlS: CRAWL_REQUEST_KEPT_S, signal };
