@@ -1,0 +1,68 @@
+import { expect } from "chai";
+import { HOST_AWAY_MS, HOST_AWAY_MS_MAX } from "../../schemas/crawl-limits.ts";
+import { documentForm, looksBinary } from "./content-types.ts";
+import { awayMsOf } from "./retry-after.ts";
+import { readRobotsTag } from "./robots-tag.ts";
+
+describe("awayMsOf", () => {
+  const now = Date.UTC(2026, 10, 21);
+
+  it("awayMsOf() reads seconds and dates of 429 and 503, within bounds", () => {
+    expect(awayMsOf(503, "0", now)).to.equal(0);
+    expect(awayMsOf(429, " 12 ", now)).to.equal(12_000);
+    expect(awayMsOf(429, String(HOST_AWAY_MS_MAX / 1_000), now)).to.equal(HOST_AWAY_MS_MAX);
+    expect(awayMsOf(429, String(HOST_AWAY_MS_MAX / 1_000 + 1), now)).to.equal(HOST_AWAY_MS_MAX);
+    expect(awayMsOf(503, "9".repeat(400), now)).to.equal(HOST_AWAY_MS_MAX);
+    expect(awayMsOf(503, new Date(now + 3_000).toUTCString(), now)).to.equal(3_000);
+    expect(awayMsOf(503, new Date(now - 3_000).toUTCString(), now)).to.equal(0);
+  });
+
+  it("awayMsOf() chooses itself where nothing that makes sense is said", () => {
+    for (const header of [null, "", "soon", "-1", "1.5"]) {
+      expect(awayMsOf(503, header, now), String(header)).to.equal(HOST_AWAY_MS);
+    }
+    expect(awayMsOf(200, "12", now)).to.equal(undefined);
+    expect(awayMsOf(500, "12", now)).to.equal(undefined);
+  });
+});
+
+describe("readRobotsTag", () => {
+  const read = (header: string | null) => {
+    const { noindex, nofollow } = readRobotsTag(header, "TestBot");
+    return [noindex, nofollow];
+  };
+
+  it("readRobotsTag() reads what is said to everyone, or to us", () => {
+    expect(read(null)).to.deep.equal([false, false]);
+    expect(read("noindex, NoFollow")).to.deep.equal([true, true]);
+    expect(read("none")).to.deep.equal([true, true]);
+    expect(read("testbot: nofollow")).to.deep.equal([false, true]);
+    expect(read("otherbot: noindex, nofollow")).to.deep.equal([false, false]);
+    expect(read("otherbot: noindex, TESTBOT: nofollow, noindex")).to.deep.equal([true, true]);
+    expect(read("unavailable_after: 25 Jun 2030 15:00:00 PST, nofollow")).to.deep.equal([
+      false,
+      true,
+    ]);
+    expect(read("max-snippet:-1, noarchive")).to.deep.equal([false, false]);
+  });
+});
+
+describe("documentForm", () => {
+  it("documentForm() tells HTML, other text and what is neither", () => {
+    const forms = {
+      html: [undefined, null, "", "text/html", "Text/HTML; charset=x", "application/xhtml+xml"],
+      text: ["text/plain", "application/xml", "application/rss+xml", "application/ld+json"],
+      other: ["image/svg", "application/octet-stream", "application/pdf", "x", "application/xmlx"],
+    };
+    for (const [form, types] of Object.entries(forms)) {
+      for (const type of types) expect(documentForm(type), String(type)).to.equal(form);
+    }
+  });
+
+  it("looksBinary() finds bytes that no text has", () => {
+    expect(looksBinary(Buffer.from("<p>caf\u00e9\t\r\n\u001b"))).to.equal(false);
+    expect(looksBinary(Buffer.from([0xff, 0xfe, 0x41, 0]))).to.equal(false);
+    expect(looksBinary(Buffer.from("PK\u0003\u0004"))).to.equal(true);
+    expect(looksBinary(new Uint8Array())).to.equal(false);
+  });
+});

@@ -1,0 +1,81 @@
+/** The worker that fetches for crawls: a turn's pages and sitemaps, robots.txt, and the data of pages. */
+import { account } from "../../schemas/account.ts";
+import { type Envelope, envelope } from "../../schemas/contract.ts";
+import { crawlPage, type Turn } from "../../schemas/crawl-page.ts";
+import { ActorError } from "../../schemas/errors.ts";
+import { site } from "../../schemas/site.ts";
+import type { BlobStore } from "../runtime/blob-store.ts";
+import { defineWorker, type TaskContext } from "../runtime/define-worker.ts";
+import { fetchRobots, type RobotsFetchParts } from "./fetch-robots.ts";
+import { type JsonTaskParts, jsonFailure, jsonTask } from "./json-task.ts";
+import { type TurnWalkParts, turnEnded, turnFinished, walkTurn } from "./walk-turn.ts";
+
+export interface CrawlPageParts {
+  slots: Record<string, number>;
+  fetch: TurnWalkParts;
+  browser: TurnWalkParts;
+  robots: RobotsFetchParts;
+  json: JsonTaskParts;
+  blobs: Pick<BlobStore, "removeAll">;
+}
+
+export function crawlPageWorker(parts: CrawlPageParts) {
+  return defineWorker(crawlPage, {
+    slots: parts.slots,
+    handlers: {
+      fetchTurn: (turn, context) => walk(parts.fetch, turn, context),
+      renderTurn: (turn, context) => walk(parts.browser, turn, context),
+      async robots(task, context) {
+        return { send: await fetchRobots(parts.robots, task, context) };
+      },
+      async purge({ job }) {
+        // Whatever keeps it from being done, it is to be done later.
+        await parts.blobs.removeAll(`crawl.${job}`).catch((cause: unknown) => {
+          throw new Error(`Cannot remove the blobs of ${job}`, { cause });
+        });
+        return {};
+      },
+      json: jsonTask(parts.json),
+    },
+    failures: {
+      fetchTurn: givenUp,
+      renderTurn: givenUp,
+      robots: ({ host, scheme, turn }, { message: because }) => [
+        envelope(site, host, "robotsFetched", {
+          ...{ scheme, turn, outcome: { kind: "disallow_all", because } },
+        }),
+      ],
+      // What a job leaves behind would lie there for ever.
+      purge: ({ job }) => [envelope(crawlPage, job, "purge", { job })],
+      json: jsonFailure,
+    },
+  });
+}
+
+async function walk(parts: TurnWalkParts, turn: Turn, context: TaskContext) {
+  if (context.attempt > 1) {
+    // What an earlier try made is reported, or lost with its worker: nothing is fetched twice.
+    return { send: givenUp(turn, { message: "Cannot finish turn: its worker stopped in it" }) };
+  }
+  const walked = await walkTurn(parts, turn, context).catch((error: unknown) => {
+    if (isOurs(error)) return undefined;
+    throw error;
+  });
+  if (walked === undefined) return { send: [turnFinished(turn), turnEnded(turn)] };
+  const { browserMs, unsent } = walked;
+  const used: Envelope[] =
+    browserMs === 0
+      ? []
+      : [envelope(account, turn.account, "browserUsed", { ms: browserMs, taskId: turn.turn })];
+  return { send: [...unsent, ...used, turnEnded(turn)] };
+}
+
+/** The bus or an actor was away: that is no page's fault. */
+function isOurs(error: unknown): boolean {
+  const cause = error instanceof Error && !(error instanceof ActorError) ? error.cause : error;
+  return cause instanceof ActorError && (cause.code === "unavailable" || cause.code === "busy");
+}
+
+function givenUp(turn: Turn, { message }: { message: string }): Envelope[] {
+  return [turnFinished(turn), turnEnded(turn, message)];
+}

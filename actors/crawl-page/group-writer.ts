@@ -1,0 +1,42 @@
+/** Writes in groups: what came while a write was under way goes together in the next. */
+
+interface Waiting<T> {
+  item: T;
+  settled(error?: unknown): void;
+}
+
+export class GroupWriter<T> {
+  readonly #write: (items: T[]) => Promise<void>;
+  readonly #groupMax: number;
+  #waiting: Waiting<T>[] = [];
+  #writing = false;
+
+  constructor(write: (items: T[]) => Promise<void>, groupMax: number) {
+    this.#write = write;
+    this.#groupMax = groupMax;
+  }
+
+  /** Resolves when the item is written; rejects when its group could not be. */
+  add(item: T): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const settled = (error?: unknown) => (error === undefined ? resolve() : reject(error));
+      this.#waiting.push({ item, settled });
+      if (!this.#writing) void this.#run();
+    });
+  }
+
+  async #run(): Promise<void> {
+    this.#writing = true;
+    // What is added within this tick goes along.
+    await undefined;
+    while (this.#waiting.length > 0) {
+      const group = this.#waiting.splice(0, this.#groupMax);
+      const error = await this.#write(group.map(({ item }) => item)).then(
+        () => undefined,
+        (cause: unknown) => cause ?? new Error("Cannot write"),
+      );
+      for (const { settled } of group) settled(error);
+    }
+    this.#writing = false;
+  }
+}

@@ -1,0 +1,93 @@
+/** Makes of a page what its record holds: the formats asked for, the title, and where its links lead. */
+
+import type { RecordMetadata } from "../../schemas/crawl-job.ts";
+import { PAGE_LINKS_BYTES_MAX } from "../../schemas/crawl-limits.ts";
+import type { CrawlRequest } from "../../schemas/http/crawl.ts";
+import type { MarkdownPool } from "../extract/markdown-pool.ts";
+import { pageLinks } from "../extract/page-links.ts";
+import { documentForm } from "./content-types.ts";
+import type { PageAnswer } from "./page-loader.ts";
+import type { Places } from "./places.ts";
+import { PRODUCT_TOKEN } from "./user-agent.ts";
+
+export type LoadedPage = Extract<PageAnswer, { kind: "page" }>;
+
+export interface PageRecord {
+  /** JSON members without braces; empty where only json was asked for. */
+  body: Buffer;
+  /** Then the members that a model is asked about. */
+  source?: Buffer;
+  metadata: RecordMetadata;
+  links: string[];
+  /** What is missing in it, or that the answer was an error. */
+  reason?: string;
+}
+
+export interface PageRecordParts {
+  markdown: MarkdownPool;
+  /** As many as may wait for the pool. */
+  markdownPlaces: Places;
+}
+
+export async function pageRecord(
+  { markdown, markdownPlaces }: PageRecordParts,
+  { url, page, request }: { url: string; page: LoadedPage; request: CrawlRequest },
+  signal: AbortSignal,
+): Promise<PageRecord> {
+  const { html, status } = page;
+  const isHtml = documentForm(page.contentType) === "html";
+  const found = isHtml ? pageLinks(html, { url, productToken: PRODUCT_TOKEN }) : PLAIN;
+  const formats = new Set(request.formats);
+  const members: string[] = [];
+  const reasons = status >= 400 ? [`The server answered with status ${status}`] : [];
+  if (formats.has("html")) members.push(`"html":${JSON.stringify(html)}`);
+  const jsonAlone = formats.size === 1 && formats.has("json");
+  let source: Buffer | undefined;
+  if (formats.has("markdown") || jsonAlone) {
+    const made = isHtml ? await convert() : { kind: "made" as const, markdown: html };
+    if (made.kind === "failed") reasons.push(made.reason);
+    else if (!jsonAlone) members.push(`"markdown":${JSON.stringify(made.markdown)}`);
+    else source = Buffer.from(`"markdown":${JSON.stringify(made.markdown)}`);
+  }
+  const { contentType, lastModifiedAt, truncated } = page;
+  const follows =
+    status < 400 && !page.nofollow && !found.nofollow && request.source !== "sitemaps";
+  return {
+    body: Buffer.from(members.join(",")),
+    ...(source && { source }),
+    metadata: {
+      status,
+      ...(found.title !== undefined && { title: found.title }),
+      url,
+      ...(lastModifiedAt !== undefined && { lastModifiedAt }),
+      ...(contentType !== undefined && { contentType }),
+      ...(truncated && { truncated }),
+    },
+    links: follows ? firstWithin(found.links, PAGE_LINKS_BYTES_MAX) : [],
+    ...(reasons.length > 0 && { reason: reasons.join("; ").slice(0, REASON_CHARS_MAX) }),
+  };
+
+  async function convert() {
+    const giveBack = await markdownPlaces.take(signal);
+    try {
+      const { base = url, title } = found;
+      return await markdown.convert({ html, baseUrl: base, ...(title && { title }) }, signal);
+    } finally {
+      giveBack();
+    }
+  }
+}
+
+/** A document that is no HTML has no links to follow. */
+const PLAIN = { base: undefined, title: undefined, links: [], nofollow: false };
+const REASON_CHARS_MAX = 1_000;
+
+/** The first of them that fit in so many bytes. Addresses are ASCII; two quotes and a comma come with each. */
+function firstWithin(links: string[], bytesMax: number): string[] {
+  let bytes = 0;
+  const end = links.findIndex((link) => {
+    bytes += link.length + 3;
+    return bytes > bytesMax;
+  });
+  return end < 0 ? links : links.slice(0, end);
+}

@@ -1,0 +1,71 @@
+/** Tells a job how the requests of a turn ended, several at a time and in the order in which they did. */
+
+import { type Envelope, envelope } from "../../schemas/contract.ts";
+import { crawlJob, type PageOutcome } from "../../schemas/crawl-job.ts";
+import {
+  REPORT_BYTES_MAX,
+  REPORT_GATHER_MS,
+  REPORT_PAGES_MAX,
+} from "../../schemas/crawl-limits.ts";
+import type { Turn } from "../../schemas/crawl-page.ts";
+import type { Clock } from "../runtime/clock.ts";
+
+export interface TurnReportParts {
+  turn: Pick<Turn, "job" | "host" | "turn">;
+  send(envelope: Envelope): Promise<void>;
+  clock: Clock;
+}
+
+export class TurnReport {
+  readonly #parts: TurnReportParts;
+  readonly #waiting: { outcome: PageOutcome; bytes: number }[] = [];
+  readonly #hurry = new AbortController();
+  #sending: Promise<void> | undefined;
+  #failure: { error: unknown } | undefined;
+
+  constructor(parts: TurnReportParts) {
+    this.#parts = parts;
+  }
+
+  /** Never throws: a report that could not be sent is `end`'s to tell. */
+  add(outcome: PageOutcome): void {
+    const bytes = Buffer.byteLength(JSON.stringify(outcome)) + 1;
+    this.#waiting.push({ outcome, bytes });
+    this.#sending ??= this.#sendAll();
+  }
+
+  /** Resolves when the job will hear of everything that was added; nothing may be added any more. */
+  async end(): Promise<void> {
+    this.#hurry.abort();
+    await this.#sending;
+    if (this.#failure) throw this.#failure.error;
+  }
+
+  async #sendAll(): Promise<void> {
+    const { clock, send, turn } = this.#parts;
+    try {
+      while (this.#waiting.length > 0) {
+        // A message costs as much as a page does: of a fast site a few go together.
+        if (this.#waiting.length < REPORT_PAGES_MAX) {
+          await clock.wait(REPORT_GATHER_MS, this.#hurry.signal);
+        }
+        const outcomes = this.#nextGroup();
+        const { job, host, turn: id } = turn;
+        await send(envelope(crawlJob, job, "turnReported", { host, turn: id, outcomes }));
+      }
+      this.#sending = undefined;
+    } catch (error) {
+      this.#failure ??= { error };
+    }
+  }
+
+  #nextGroup(): PageOutcome[] {
+    let bytes = 0;
+    const end = this.#waiting.findIndex((one, index) => {
+      bytes += one.bytes;
+      return index > 0 && (index >= REPORT_PAGES_MAX || bytes > REPORT_BYTES_MAX);
+    });
+    const group = this.#waiting.splice(0, end < 0 ? this.#waiting.length : end);
+    return group.map(({ outcome }) => outcome);
+  }
+}

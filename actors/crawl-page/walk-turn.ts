@@ -1,0 +1,307 @@
+/** What a worker does with a turn: it makes the turn's requests when the site lets it, and tells the job what came of each. */
+import type { Logger } from "pino";
+import { type Envelope, envelope } from "../../schemas/contract.ts";
+import { crawlJob, type PageOutcome } from "../../schemas/crawl-job.ts";
+import { TURN_STARTS_MS_MAX } from "../../schemas/crawl-limits.ts";
+import type { Turn, TurnRequest } from "../../schemas/crawl-page.ts";
+import { ActorError } from "../../schemas/errors.ts";
+import { site } from "../../schemas/site.ts";
+import type { ActorClient } from "../runtime/actor-client.ts";
+import type { Clock } from "../runtime/clock.ts";
+import type { TaskContext } from "../runtime/define-worker.ts";
+import { type Begun, beginTurn } from "./begin-turn.ts";
+import { CrawlHeaders } from "./crawl-headers.ts";
+import { fetchSitemap, type SitemapParts, type SitemapRequest } from "./fetch-sitemap.ts";
+import type { HeldJob, JobShelf } from "./job-shelf.ts";
+import { type CacheStore, PageCache } from "./page-cache.ts";
+import { PageOutcomes, type PageOutcomesParts, type PageRequest } from "./page-outcomes.ts";
+import type { Places } from "./places.ts";
+import { TurnReport } from "./turn-report.ts";
+
+export interface TurnWalkParts extends Omit<PageOutcomesParts, "cache"> {
+  jobs: JobShelf;
+  cache: CacheStore;
+  sitemaps: SitemapParts;
+  clock: Clock;
+  logger: Logger;
+  /** Pages in work, and large ones among them. */
+  places: Places;
+  largePlaces: Places;
+  /** Where loading takes browser time: why the account may have none, if so. */
+  outOfTime?(account: string, call: ActorClient["call"]): Promise<string | undefined>;
+}
+
+/** What a task may do while it runs. */
+export type TurnContext = Pick<TaskContext, "signal" | "call" | "send">;
+
+export interface WalkedTurn {
+  browserMs: number;
+  /** What could not be sent any more, since the task was taken from us; before anything else. */
+  unsent: Envelope[];
+}
+
+/**
+ * Resolves once the job will hear of all that was made; `turnEnded` is still to be sent. Throws where a fault of ours
+ * kept something from the job.
+ */
+export async function walkTurn(
+  parts: TurnWalkParts,
+  turn: Turn,
+  context: TurnContext,
+): Promise<WalkedTurn> {
+  const held = await parts.jobs.hold(turn);
+  try {
+    return await new TurnWalk(parts, turn, context, held).run();
+  } finally {
+    held.release();
+  }
+}
+
+export function turnFinished({ host, turn }: Turn, awayMs?: number): Envelope {
+  return envelope(site, host, "turnFinished", { turn, ...(awayMs !== undefined && { awayMs }) });
+}
+
+export function turnEnded({ job, host, turn }: Turn, failed?: string): Envelope {
+  return envelope(crawlJob, job, "turnEnded", { host, turn, ...(failed && { failed }) });
+}
+
+/** Looks into the cache at once, for one turn. */
+const CACHE_LOOKS = 16;
+const isPage = (request: TurnRequest): request is PageRequest => request.type === "page";
+type Now = Extract<Begun, { state: "now" }>;
+/** The request did not leave in time: its moment has passed, and it needs another. */
+class TooLate extends Error {}
+
+class TurnWalk {
+  readonly #parts: TurnWalkParts;
+  readonly #turn: Turn;
+  readonly #context: TurnContext;
+  readonly #held: HeldJob;
+  readonly #report: TurnReport;
+  readonly #outcomes: PageOutcomes;
+  /** Pages that have come and are being made into records, and starts that the site is being told of. */
+  readonly #underWay = new Set<Promise<void>>();
+  #failure: { error: unknown } | undefined;
+  #awayMs: number | undefined;
+  #browserMs = 0;
+  readonly #unsent: Envelope[] = [];
+
+  constructor(parts: TurnWalkParts, turn: Turn, context: TurnContext, held: HeldJob) {
+    this.#parts = parts;
+    this.#turn = turn;
+    this.#context = context;
+    this.#held = held;
+    this.#report = new TurnReport({ turn, clock: parts.clock, send: this.#send });
+    const cache = new PageCache(parts.cache, turn.account, held.request);
+    this.#outcomes = new PageOutcomes({ ...parts, cache }, turn, held.request);
+  }
+
+  readonly #send = async (envelope: Envelope): Promise<void> => {
+    const { signal, send } = this.#context;
+    if (signal.aborted) this.#unsent.push(envelope);
+    else await send([envelope]);
+  };
+
+  async run(): Promise<WalkedTurn> {
+    const wanted = await this.#withoutCached();
+    try {
+      if (wanted.length > 0) await this.#make(wanted);
+    } catch (error) {
+      // A task that is taken from us gives back what it did not make, and reports the rest.
+      if (!this.#context.signal.aborted) this.#failure ??= { error };
+    }
+    // The next turn at this host need not wait until our records are written.
+    await this.#send(turnFinished(this.#turn, this.#awayMs));
+    await Promise.all(this.#underWay);
+    await this.#report.end();
+    if (this.#failure) throw this.#failure.error;
+    return { browserMs: this.#browserMs, unsent: this.#unsent };
+  }
+
+  /** Reports pages that the account has young enough copies of; what is left has to be asked for. */
+  async #withoutCached(): Promise<TurnRequest[]> {
+    const { requests } = this.#turn;
+    const { signal } = this.#context;
+    if (this.#held.request.maxAge === 0) return requests;
+    const found = new Map<TurnRequest, PageOutcome>();
+    const queue = requests.filter(isPage).values();
+    const look = async () => {
+      for (const request of queue) {
+        const outcome = await this.#outcomes.cached(request, signal);
+        if (outcome !== undefined) found.set(request, outcome);
+      }
+    };
+    await Promise.all(Array.from({ length: CACHE_LOOKS }, look));
+    for (const outcome of found.values()) this.#report.add(outcome);
+    return requests.filter((request) => !found.has(request));
+  }
+
+  /** Makes these requests as the site says. What is not reported the job queues again. */
+  async #make(requests: readonly TurnRequest[]): Promise<void> {
+    const { clock, places, outOfTime } = this.#parts;
+    const { call, signal } = this.#context;
+    const { account, host, turn } = this.#turn;
+    const { crawlPurposes: purposes, contentUse } = this.#held.request;
+    const intent = { purposes, ...(contentUse !== undefined && { contentUse }) };
+    const urls = requests.map(({ url }) => url);
+    const reason = await outOfTime?.(account, call);
+    if (reason !== undefined) {
+      for (const { index } of requests.filter(isPage)) {
+        this.#report.add({ kind: "out_of_time", index, reason });
+      }
+      return;
+    }
+    for (;;) {
+      const begun = await beginTurn({ host, turn, urls, intent }, { call, clock, signal, places });
+      if (begun.state === "gone") return;
+      try {
+        return await this.#makeNow(requests, begun);
+      } catch (error) {
+        if (!(error instanceof TooLate)) throw error;
+      }
+    }
+  }
+
+  async #makeNow(requests: readonly TurnRequest[], begun: Now): Promise<void> {
+    const { clock, places } = this.#parts;
+    const { signal } = this.#context;
+    const lastStartAt = clock.monotonic() + TURN_STARTS_MS_MAX;
+    const queue = requests.entries();
+    // One that has its moment must leave in time; where there are several the site has set no moment for each.
+    const lateAt = requests.length === 1 ? begun.lateAt : undefined;
+    const firsts = [begun.release];
+    const inTurn = async () => {
+      for (const [position, request] of queue) {
+        const verdict = begun.verdicts[position];
+        if (verdict?.allowed !== true) {
+          this.#refuse(request, verdict?.reason ?? "The site gave no verdict");
+          continue;
+        }
+        if (this.#awayMs !== undefined || this.#failure || clock.monotonic() > lastStartAt) return;
+        const release = firsts.pop() ?? (await places.take(signal));
+        await this.#one(request, lateAt, release);
+      }
+    };
+    try {
+      await Promise.all(Array.from({ length: begun.atOnce }, inTurn));
+    } finally {
+      for (const release of firsts) release();
+    }
+  }
+
+  #refuse(request: TurnRequest, reason: string): void {
+    if (isPage(request)) {
+      this.#report.add({ kind: "disallowed", index: request.index, reason });
+    } else {
+      const { job, turn } = this.#turn;
+      const { url, nesting } = request;
+      const end = { failed: reason, retry: false };
+      const slice = { turn, url, nesting, urls: [], nested: [], end };
+      this.#later(() => this.#send(envelope(crawlJob, job, "sitemapRead", slice)));
+    }
+  }
+
+  /** Resolves when the host is done with the request; what is left of the work goes on beside the next. */
+  async #one(request: TurnRequest, lateAt: number | undefined, release: () => void): Promise<void> {
+    const { clock } = this.#parts;
+    const late = new AbortController();
+    const ended =
+      lateAt === undefined
+        ? this.#context.signal
+        : AbortSignal.any([this.#context.signal, late.signal]);
+    const left = new AbortController();
+    if (lateAt !== undefined) {
+      void clock.wait(lateAt - clock.monotonic(), left.signal).then(() => {
+        if (!left.signal.aborted) late.abort(new TooLate());
+      });
+    }
+    const onStarted = () => {
+      if (left.signal.aborted) return;
+      left.abort();
+      if (lateAt !== undefined) this.#later(() => this.#tellStarted());
+    };
+    try {
+      if (isPage(request)) await this.#page(request, { signal: ended, onStarted, release });
+      else await this.#sitemap(request, { signal: ended, onStarted, release });
+    } finally {
+      left.abort();
+    }
+  }
+
+  /** The next request's delay counts from here; without an answer the site counts from the end of the turn. */
+  async #tellStarted(): Promise<void> {
+    const { host, turn } = this.#turn;
+    await this.#context.call(site, host, "requestStarted", { turn }).catch((error: unknown) => {
+      if (!(error instanceof ActorError)) throw error;
+    });
+  }
+
+  async #page(request: PageRequest, { signal, onStarted, release }: Start): Promise<void> {
+    const releases = [release];
+    const onLarge = async () => {
+      releases.push(await this.#parts.largePlaces.take(signal));
+    };
+    const done = () => {
+      for (const one of releases) one();
+    };
+    try {
+      const { url } = request;
+      const loader = await this.#held.loader();
+      const answer = await loader.load({ url, signal, onStarted, onLarge }).catch((error) => {
+        if (signal.aborted) throw signal.reason;
+        return this.#fault(error, url);
+      });
+      this.#browserMs += answer.browserMs;
+      const awayMs = answer.kind === "page" ? answer.awayMs : undefined;
+      if (awayMs !== undefined) this.#awayMs = Math.max(awayMs, this.#awayMs ?? 0);
+      this.#later(async () => {
+        try {
+          this.#report.add(await this.#outcomes.of(request, answer, this.#context.signal));
+        } finally {
+          done();
+        }
+      });
+    } catch (error) {
+      done();
+      throw error;
+    }
+  }
+
+  #fault(error: unknown, url: string) {
+    const { job, host } = this.#turn;
+    const known = error instanceof ActorError;
+    if (!known) this.#parts.logger.error({ err: error, job, host, url }, "page not loaded");
+    const reason = known ? error.message : "Cannot load the page: a fault of the crawler";
+    return { kind: "failed", reason, retry: true, status: undefined, browserMs: 0 } as const;
+  }
+
+  async #sitemap(request: SitemapRequest, { signal, onStarted, release }: Start): Promise<void> {
+    const { sitemaps, clock } = this.#parts;
+    const { job, turn } = this.#turn;
+    const headers = new CrawlHeaders(this.#held.request).forFile(request.url, clock.now());
+    const send = this.#send;
+    try {
+      const task = { job, turn, request, headers, signal, onStarted, send };
+      const { awayMs } = await fetchSitemap(sitemaps, task);
+      if (awayMs !== undefined) this.#awayMs = Math.max(awayMs, this.#awayMs ?? 0);
+    } finally {
+      release();
+    }
+  }
+
+  /** Work that the requests need not wait for, and the end of the turn does. */
+  #later(work: () => Promise<void>): void {
+    const promise = work()
+      .catch((error: unknown) => {
+        if (!this.#context.signal.aborted) this.#failure ??= { error };
+      })
+      .finally(() => this.#underWay.delete(promise));
+    this.#underWay.add(promise);
+  }
+}
+
+interface Start {
+  signal: AbortSignal;
+  onStarted(): void;
+  release(): void;
+}
