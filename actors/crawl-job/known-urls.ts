@@ -24,10 +24,11 @@ export function addKnown(draft: JobDraft, as: KnownAs, url: string, index: numbe
 }
 
 /**
- * 12 bits choose one of 4,096 rows, which at 100,000 addresses hold 25 each; 52 more tell those apart: among 100,000 two
- * are taken for one in 1 of 10^9 jobs. With the job's id in it no site can choose addresses that fill one row.
+ * 14 bits choose one of 16,384 rows, which at 100,000 addresses hold 6 each; 52 more tell those apart: among 100,000 two
+ * are taken for one in 1 of 10^10 jobs. With the job's id in it no site can choose addresses that fill one row.
  */
 function placeOf({ key }: JobDraft, as: KnownAs, url: string): { bucket: string; entry: string } {
   const digest = hash("sha256", `${key} ${as} ${crawlUrlKey(url)}`, "hex");
-  return { bucket: `u/${digest.slice(0, 3)}`, entry: ` ${digest.slice(3, 16)}=` };
+  const bucket = Number.parseInt(digest.slice(0, 4), 16) >> 2;
+  return { bucket: `u/${bucket}`, entry: ` ${digest.slice(4, 17)}=` };
 }
