@@ -112,6 +112,27 @@ describe("first start", () => {
     }
   });
 
+  for (const name of ["credentials.json", "credentials.json.pending"]) {
+    it(`firstStart() says in one line that ${name} is damaged, and what to do`, async () => {
+      const damaged = ["[]", "{}", '{"base_url":"x"}', "null"];
+      // Of the pending file that is the ordinary end of a process that died.
+      if (name === "credentials.json") damaged.push("", '{"base_url":"http://', "\0\0\0");
+      for (const text of damaged) {
+        const dataDir = await newFolder();
+        const path = join(dataDir, name);
+        await writeFile(path, text);
+        const starting = firstStart({ actors: newActors(), dataDir, publicUrl, logger });
+        const error = await starting.catch((thrown: unknown) => thrown);
+        expect(error).to.include({ name: "Error" });
+        expect(String(error)).to.include(`Cannot read "${path}": it holds no credentials; `);
+        expect(String(error))
+          .to.match(/remove it/)
+          .and.not.include("\n");
+        expect(await readFile(path, "utf8")).to.equal(text);
+      }
+    });
+  }
+
   // The calls of a first start are claim, open, register, createToken, issue.
   for (let calls = 0; calls < 5; calls++) {
     for (const when of ["before", "after"] as const) {

@@ -45,8 +45,10 @@ export async function firstStart(parts: FirstStart): Promise<"made" | "kept" | "
   const pendingPath = `${finalPath}.pending`;
   const baseUrl = `${publicUrl}/v4`;
 
-  const kept = await readCredentials(finalPath);
-  if (kept) {
+  const keptText = await readIfThere(finalPath);
+  if (keptText !== undefined) {
+    const remedy = "put a copy of it back, or remove it: the account stays, but not this token";
+    const kept = credentialsOf(keptText, finalPath, remedy);
     const { accountId } = await actors.call(installation, INSTALLATION_KEY, "get", {});
     if (accountId !== null && accountId !== kept.account_id) return elsewhere();
     if (accountId !== null) {
@@ -79,12 +81,10 @@ export async function firstStart(parts: FirstStart): Promise<"made" | "kept" | "
 
   /** A file cut short was never claimed with: the claim waits until all of it is on disk. */
   async function readPending(): Promise<Credentials | undefined> {
-    try {
-      return await readCredentials(pendingPath);
-    } catch (error) {
-      if (error instanceof SyntaxError) return undefined;
-      throw error;
-    }
+    const text = await readIfThere(pendingPath);
+    if (text === undefined || readJson(text) === undefined) return undefined;
+    const remedy = "remove it, and the next start makes another account if there is none yet";
+    return credentialsOf(text, pendingPath, remedy);
   }
 
   async function writePending(): Promise<Credentials> {
@@ -137,15 +137,30 @@ function newCredentials(baseUrl: string): Credentials {
 }
 
 /** Undefined when there is no such file. */
-async function readCredentials(path: string): Promise<Credentials | undefined> {
-  let text: string;
+async function readIfThere(path: string): Promise<string | undefined> {
   try {
-    text = await readFile(path, "utf8");
+    return await readFile(path, "utf8");
   } catch (error) {
     if (error instanceof Error && "code" in error && error.code === "ENOENT") return undefined;
     throw error;
   }
-  return Credentials.parse(JSON.parse(text));
+}
+
+/** Whoever starts us reads what it throws, so it says what to do. */
+function credentialsOf(text: string, path: string, remedy: string): Credentials {
+  const read = Credentials.safeParse(readJson(text));
+  if (read.success) return read.data;
+  throw new Error(`Cannot read "${path}": it holds no credentials; ${remedy}`, {
+    cause: read.error,
+  });
+}
+
+function readJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
 }
 
 async function writeDurably(path: string, credentials: Credentials): Promise<void> {

@@ -1,4 +1,5 @@
 import { once } from "node:events";
+import { existsSync } from "node:fs";
 import { mkdtemp, readdir, readFile, rm, stat } from "node:fs/promises";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
@@ -10,8 +11,10 @@ import { readBusAddress } from "../actors/runtime/bus-address.ts";
 import { freePort } from "./free-port.ts";
 import { processCommand } from "./process-command.ts";
 import { ChildProgram } from "./testing/child-program.ts";
+import { until } from "./testing/until.ts";
 
 const PROGRAM = join(import.meta.dirname, "testing/test-program.ts");
+const START = join(import.meta.dirname, "start.ts");
 
 describe("program", function () {
   this.timeout(30_000);
@@ -75,6 +78,43 @@ describe("program", function () {
         "stopped",
       ]);
       expect(isAlive(pid)).to.equal(false);
+    });
+  }
+
+  it("start.ts hears a signal before the rest is loaded, and then begins nothing", async () => {
+    // As soon as somebody listens.
+    const atOnce = `process.on("newListener", (name) => {
+      if (name === "SIGTERM") queueMicrotask(() => process.kill(process.pid, name)) })`;
+    const preload = `data:text/javascript,${encodeURIComponent(atOnce)}`;
+    await using program = new ChildProgram([process.execPath, "--import", preload, START], own());
+    expect(await program.exit()).to.equal(0);
+    expect(events(program)).to.deep.equal(["stopping"]);
+    expect(await readdir(dataDir)).to.deep.equal([]);
+  });
+
+  const moments: [string, (program: ChildProgram) => Promise<unknown>][] = [
+    ["the data directory is locked", () => until("a lock", () => has("trunkline.lock"))],
+    ["the bus has begun", () => until("a pid", () => has("nats.pid"))],
+    ["the bus runs", () => until("an address", () => has("nats.url"))],
+    ["the actors have started", (program) => program.line('"role":"actors"')],
+    ["the browser has started", (program) => program.line('"role":"browser"')],
+    ["all is ready", (program) => program.line("credentials")],
+  ];
+  for (const [index, [when, moment]] of moments.entries()) {
+    const signal = index % 2 === 0 ? "SIGTERM" : "SIGINT";
+    it(`start.ts ends well on ${signal} as soon as ${when}`, async () => {
+      const profiles = await browserProfiles();
+      await using program = new ChildProgram([process.execPath, START], own());
+      await moment(program);
+      program.signal(signal);
+      expect(await program.exit(), program.lines.join("\n")).to.equal(0);
+      const said = events(program);
+      expect(said).to.include("stopping");
+      if (has("nats.pid") || has("nats.url")) expect(said.at(-1)).to.equal("stopped");
+      const pid = await natsPid().catch(() => 0);
+      expect(pid !== 0 && isAlive(pid)).to.equal(false);
+      const left = (await browserProfiles()).filter((name) => !profiles.includes(name));
+      expect(left).to.deep.equal([]);
     });
   }
 
@@ -147,9 +187,8 @@ describe("program", function () {
       ];
       const onReady = () => console.log("ready");
       process.exit(await runProgram({ environment: process.env, roles, onReady }));`;
-    const own = { TRUNKLINE_DATA: dataDir, TRUNKLINE_PORT: String(port) };
     const command = [process.execPath, "--input-type=module", "--eval", source];
-    await using program = new ChildProgram(command, own);
+    await using program = new ChildProgram(command, own());
     expect(await program.exit()).to.equal(1);
     await program.line("Cannot start: it rains");
     expect(events(program).slice(-2)).to.deep.equal(["role stopped actors", "stopped"]);
@@ -230,9 +269,11 @@ describe("program", function () {
   });
 
   function startProgram(environment: NodeJS.ProcessEnv = {}, options = {}): ChildProgram {
-    const own = { TRUNKLINE_DATA: dataDir, TRUNKLINE_PORT: String(port), ...environment };
-    return new ChildProgram([process.execPath, PROGRAM], own, options);
+    return new ChildProgram([process.execPath, PROGRAM], { ...own(), ...environment }, options);
   }
+
+  const own = () => ({ TRUNKLINE_DATA: dataDir, TRUNKLINE_PORT: String(port) });
+  const has = (name: string) => existsSync(join(dataDir, name));
 
   const natsUrl = async () => (await readFile(join(dataDir, "nats.url"), "utf8")).trim();
   const natsPid = async () => Number(await readFile(join(dataDir, "nats.pid"), "utf8"));
@@ -252,6 +293,9 @@ function events(program: ChildProgram): string[] {
     .map((line) => JSON.parse(line));
   return logged.map(({ msg, role }) => (role === undefined ? msg : `${msg} ${role}`));
 }
+
+const browserProfiles = async () =>
+  (await readdir(tmpdir())).filter((name) => name.startsWith("trunkline-chromium-"));
 
 const isAlive = (pid: number) => processCommand(pid) !== "";
 

@@ -6,14 +6,12 @@ import { lockDataDir } from "./data-lock.ts";
 import { EmbeddedNats } from "./embedded-nats.ts";
 import { checkListening } from "./listening-check.ts";
 import { createLogger, type Logger } from "./logger.ts";
+import { StopSignal } from "./stop-signal.ts";
 import { startTracing } from "./tracing.ts";
 import { unknownSettings } from "./unknown-settings.ts";
 
-/** `npm` passes on the Ctrl-C that the terminal has already sent, so one press arrives twice. */
-const SAME_PRESS_MS = 500;
 /** What is left to the bus once the time for the drain is over. */
 const BUS_STOP_MS_MAX = 3_000;
-const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 
 const LISTENING: readonly RoleStart["role"][] = ["gateway", "health"];
 
@@ -46,6 +44,8 @@ export interface ProgramOptions {
   environment: NodeJS.ProcessEnv;
   /** In the order in which they start; they stop in the reverse. */
   roles: readonly RoleStart[];
+  /** One that has listened for longer than this. */
+  stopping?: StopSignal;
   /** Tells a person that all is ready. */
   onReady(config: Config): void;
 }
@@ -62,7 +62,9 @@ export async function runProgram(options: ProgramOptions): Promise<number> {
   }
 }
 
-async function run({ environment, roles, onReady }: ProgramOptions): Promise<number> {
+async function run(options: ProgramOptions): Promise<number> {
+  const { environment, roles, onReady, stopping = new StopSignal() } = options;
+  const { signal } = stopping;
   const config = configFromEnvironment(environment);
   const wanted: readonly RoleStart["role"][] = config.roles.includes("gateway")
     ? config.roles
@@ -72,24 +74,30 @@ async function run({ environment, roles, onReady }: ProgramOptions): Promise<num
   if (chosen.some(({ role }) => LISTENING.includes(role))) await checkListening(config);
   const logger = createLogger();
   for (const warning of unknownSettings(environment)) logger.warn({}, warning);
-  const stopping = stopSignal(logger);
+  stopping.onImpatience = (name) => logger.warn({ signal: name }, "stopping at once");
+  const tell = () => logger.info({ signal: signal.reason }, "stopping");
+  if (signal.aborted) {
+    tell();
+    return 0;
+  }
+  signal.addEventListener("abort", tell, { once: true });
   const tracing = config.otlpEndpoint && (await startTracing(config.otlpEndpoint));
   await using bus = await startBus(config, logger);
   const running: RunningRole[] = [];
   const { natsUrl, natsCredentials } = bus;
-  const context = { config, logger, natsUrl, natsCredentials, signal: stopping };
+  const context = { config, logger, natsUrl, natsCredentials, signal };
   let failure: unknown;
   try {
     for (const { role, start } of chosen) {
-      if (stopping.aborted) continue;
+      if (signal.aborted) continue;
       running.push(await start(context));
       logger.info({ role }, "role started");
     }
-    if (!stopping.aborted) onReady(config);
-    await aborted(stopping);
+    if (!signal.aborted) onReady(config);
+    await aborted(signal);
   } catch (error) {
     // A start that gave up because of the signal is no failure.
-    if (!stopping.aborted) failure = error;
+    if (!signal.aborted) failure = error;
   }
   const drained = await drain(running, config.shutdownSeconds * 1_000, logger);
   if (tracing) await tracing.stop();
@@ -135,25 +143,6 @@ async function readCredentials(file: string): Promise<string> {
       cause: error,
     });
   }
-}
-
-/** Aborted by the first signal. A second one, from a person who will not wait, ends the process at once. */
-function stopSignal(logger: Logger): AbortSignal {
-  const controller = new AbortController();
-  let firstAt: number | undefined;
-  for (const name of SIGNALS) {
-    process.on(name, () => {
-      if (firstAt === undefined) {
-        firstAt = performance.now();
-        logger.info({ signal: name }, "stopping");
-        controller.abort();
-      } else if (performance.now() - firstAt > SAME_PRESS_MS) {
-        logger.warn({ signal: name }, "stopping at once");
-        process.exit(1);
-      }
-    });
-  }
-  return controller.signal;
 }
 
 /** Stops the roles, last started first. False when some were still at it when the time was over. */

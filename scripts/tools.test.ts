@@ -60,7 +60,9 @@ describe("tools", () => {
     const environment = { PATH: `${folder}/a:${folder}/b` };
     expect(() => findChromium(environment, folder)).to.throw("Cannot find Chromium: none is on");
     const names = [
+      "b/google-chrome-stable",
       "b/google-chrome",
+      "b/chromium-browser",
       "b/chromium",
       "chrome-headless-shell/linux-1/shell/chrome-headless-shell",
       "b/chrome-headless-shell",

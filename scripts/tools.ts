@@ -30,7 +30,8 @@ export function findChromium(environment = process.env, tools = TOOLS): string {
   const names = ["chromium-headless-shell", "chrome-headless-shell"];
   const shells = names.flatMap((name) => onPath(name, environment));
   const downloaded = globSync(join(tools, "chrome-headless-shell/*/*/chrome-headless-shell"));
-  const browsers = ["chromium", "google-chrome"].flatMap((name) => onPath(name, environment));
+  const full = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
+  const browsers = full.flatMap((name) => onPath(name, environment));
   const found = [...shells, ...downloaded, ...browsers].find(isExecutable);
   if (found !== undefined) return found;
   throw new Error("Cannot find Chromium: none is on PATH or in .tools");

@@ -87,6 +87,8 @@ describe("routes of tokens", () => {
       [{ ...wanted, name: "" }, "/name", />=1/],
       [{ ...wanted, name: "n".repeat(121) }, "/name", /120/],
       [{ ...wanted, name: 5 }, "/name", /string/],
+      [{ ...wanted, name: "half \ud83d" }, "/name", /well-formed Unicode/],
+      [{ ...wanted, not_before: "1969-12-31T23:59:59Z" }, "/not_before", /1970/],
       [{ policies: wanted.policies }, "/name", /Missing/],
       [{ ...wanted, policies: [] }, "/policies", />=1/],
       [{ ...wanted, condition: {} }, "/condition", /Unknown field.*name, policies/],

@@ -29,9 +29,20 @@ const RequestedPolicy = z.strictObject({
 
 export const CreateToken = z
   .strictObject({
-    name: z.string().min(1).max(TOKEN_NAME_CHARS_MAX).describe("What people call it"),
+    name: z
+      .string()
+      .min(1)
+      .max(TOKEN_NAME_CHARS_MAX)
+      .refine((name) => name.isWellFormed(), {
+        error: "Expected well-formed Unicode, without half of a surrogate pair",
+      })
+      .describe("What people call it"),
     policies: z.array(RequestedPolicy).min(1).max(ALL_PERMISSIONS.length),
-    not_before: Time.optional().describe("Not valid before this"),
+    not_before: Time.refine((text) => Date.parse(text) >= 0, {
+      error: "Expected a time from 1970 on",
+    })
+      .optional()
+      .describe("Not valid before this"),
     expires_on: Time.optional().describe("Not valid from this on, a time to come"),
   })
   .refine(

@@ -1,0 +1,29 @@
+/** Hears from the first moment that the process is to stop; so it needs nothing that takes time to load. */
+
+/** `npm` passes on the Ctrl-C that the terminal has already sent, so one press arrives twice. */
+const SAME_PRESS_MS = 500;
+const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+
+export class StopSignal {
+  /** Aborted by the first signal, whose name is the reason. */
+  readonly signal: AbortSignal;
+  /** Called before a second signal, from a person who will not wait, ends the process at once. */
+  onImpatience: (name: string) => void = () => {};
+  readonly #controller = new AbortController();
+  #firstAt: number | undefined;
+
+  constructor() {
+    this.signal = this.#controller.signal;
+    for (const name of SIGNALS) process.on(name, () => this.#hear(name));
+  }
+
+  #hear(name: string): void {
+    if (this.#firstAt === undefined) {
+      this.#firstAt = performance.now();
+      this.#controller.abort(name);
+    } else if (performance.now() - this.#firstAt > SAME_PRESS_MS) {
+      this.onImpatience(name);
+      process.exit(1);
+    }
+  }
+}
