@@ -29,7 +29,9 @@ const page = "https://a.example/page";
 const CLOSED: RobotsOutcome = { kind: "disallow_all", because: "it answered 503" };
 const OPEN: RobotsOutcome = { kind: "allow_all", because: "it answered 404" };
 
-describe("site", () => {
+describe("site", function () {
+  this.timeout(20_000);
+
   it("consult() starts one fetch, however many ask, and answers once it is known", () => {
     const site = new SiteDriver();
     const consult = () => site.tell("consult", { scheme: "https", intent });

@@ -99,7 +99,8 @@ export const siteActor = defineActor(site, {
 
     requestStarted(state, { turn }, context) {
       const step = new Step(state, context);
-      step.pace = started(step.pace, turn, step.moment);
+      // The clock shows whole milliseconds, of which this one may be nearly over.
+      step.pace = started(step.pace, turn, { ...step.moment, now: step.now + 1 });
       return { ...advance(step), reply: {} };
     },
 

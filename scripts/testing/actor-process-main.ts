@@ -8,8 +8,10 @@ import { ActorHost } from "../../actors/runtime/actor-host.ts";
 import { Bus } from "../../actors/runtime/bus.ts";
 import { systemClock as clock } from "../../actors/runtime/clock.ts";
 import { ServiceCounts } from "../../actors/runtime/service-counts.ts";
+import { siteActor } from "../../actors/site/site.ts";
 import { counterActor } from "./counter.ts";
 import { ledgerActor } from "./ledger.ts";
+import { turnTakerActor } from "./turn-taker.ts";
 
 const READY_POLL_MS = 5;
 
@@ -18,7 +20,7 @@ const asked = once(process, "SIGTERM");
 const bus = await Bus.connect({ url, name: hostName });
 const host = new ActorHost({
   bus,
-  definitions: [counterActor, ledgerActor],
+  definitions: [counterActor, ledgerActor, siteActor, turnTakerActor],
   hostName,
   replicas: 1,
   buckets: Number(buckets),

@@ -60,6 +60,8 @@ export class SiteDriver {
     if (begun.state !== "go") throw new Error(`Cannot fetch robots.txt: ${begun.state}`);
     this.now += begun.waitMs;
     this.tell("requestStarted", { turn });
+    // It counts from the end of its millisecond.
+    this.now += 1;
     this.tell("robotsFetched", { scheme, turn, outcome });
   }
 }
