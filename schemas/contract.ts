@@ -8,9 +8,14 @@ export interface MessageSchema {
 }
 export type Messages = Record<string, MessageSchema>;
 
-export interface Contract<M extends Messages = Messages> {
+/** What a kind tells those who watch, if it does. */
+export type LiveSchema = z.ZodType | undefined;
+
+export interface Contract<M extends Messages = Messages, L extends LiveSchema = LiveSchema> {
   kind: string;
   messages: M;
+  /** What those who watch a key see of its changes, as they come: nobody waits for it, and some may be missed. */
+  live?: L;
 }
 
 /** A task message: the lane it queues in, and for one that is waited for (see ActorClient.run), its reply. */
@@ -62,7 +67,9 @@ const RESERVED_KINDS = new Set(["lease", "epoch", "outbox", "remind", "fired"]);
 const KIND = /^[a-z][a-z0-9]*(-[a-z0-9]+)*$/;
 
 /** Declares what an actor kind accepts and answers. Throws when the kind is not kebab-case or is reserved. */
-export function defineContract<const M extends Messages>(contract: Contract<M>): Contract<M> {
+export function defineContract<const M extends Messages, L extends LiveSchema = undefined>(
+  contract: Contract<M, L>,
+): Contract<M, L> {
   checkKind(contract.kind);
   return contract;
 }

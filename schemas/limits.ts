@@ -86,6 +86,13 @@ export const EVICTED_SHARE = 0.1;
 export const VOLATILE_IDLE_MS = 600_000;
 export const ACTIVATIONS_MAX = 20_000;
 
+// --- Live updates ---
+
+/** What those who watch see of the messages that one commit holds; past it they are told that some is missing. */
+export const LIVE_BYTES_MAX = 1_000_000;
+/** Updates kept for a watcher that is slow; then it is told that it missed some, and asks for the state. */
+export const LIVE_UPDATES_KEPT = 64;
+
 // --- Mail and reminders ---
 
 /** Tries of one mail before it becomes a dead letter, and the pauses between them. */
@@ -382,6 +389,8 @@ export const TASK_RUN_MS_MAX = 600_000;
 export const CALLER_GONE_MS = 1_000;
 /** How long one pull for a task waits: the most that stopping a worker waits for nothing. */
 export const TASK_PULL_MS = 1_000;
+/** What a task that is told to end may take for it, and a last pull: a browser's context closes in less. */
+export const TASK_END_MS = 2_000;
 /** Mail that waits in all: past it the stream refuses, outboxes fill, and actors answer busy. */
 export const MAIL_MESSAGES_MAX = 5_000_000;
 /** Dead letters kept; past it the oldest go. */

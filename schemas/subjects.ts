@@ -6,10 +6,11 @@ export const STREAMS = {
   tasks: "TASKS",
   dead: "DEAD",
   crawl: "CRAWL",
+  packs: "PACKS",
   cache: "CACHE",
 } as const;
 /** Where blobs are, by the first token of their names. */
-export const BLOB_STREAMS = { crawl: STREAMS.crawl } as const;
+export const BLOB_STREAMS = { crawl: STREAMS.crawl, git: STREAMS.packs } as const;
 
 const KV_PREFIX = "$KV.";
 const utf8 = new TextEncoder();
@@ -86,6 +87,9 @@ export const mailSubject = (shard: number, address: string) => `mail.${shard}.${
 export const mailSubjects = (shard: number) => `mail.${shard}.>`;
 /** How much of a shard's outbox has been published; in the same stream as mail, so that one batch holds both. */
 export const sentSubject = (shard: number | "*") => `sent.${shard}`;
+
+/** Core subject of what those see who watch an actor. */
+export const liveSubject = (address: string) => `live.${address}`;
 
 export const taskSubject = (kind: string, lane: string) => `task.${kind}.${lane}`;
 export const taskConsumer = (kind: string, lane: string) => `${kind}-${lane}`;

@@ -15,6 +15,7 @@ function startCounter() {
       clock: systemClock,
       logger: pino({ level: "silent" }),
       markDirty: () => {},
+      publishLive: () => {},
       answerRead: (_activation, _respond, answer) => void reads.push(answer),
       bury: () => Promise.resolve(),
       restart: () => {},

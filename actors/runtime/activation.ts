@@ -1,7 +1,6 @@
 /** One actor in memory: runs its messages one at a time, in order, and lets nothing out before it is durable. */
 import { AssertionError } from "node:assert";
 import { randomBytes } from "node:crypto";
-import type { Logger } from "pino";
 import { ActorError } from "../../schemas/errors.ts";
 import {
   CLOCK_SKEW_MS_MAX,
@@ -11,10 +10,17 @@ import {
   MAILBOX_MAX,
   REPLY_KEPT_BYTES_MAX,
 } from "../../schemas/limits.ts";
-import { type Change, emptyChange, isFull, mergeChanges, recordEffects } from "./change.ts";
-import type { Clock } from "./clock.ts";
+import type { ActivationHost } from "./activation-host.ts";
+import {
+  type Change,
+  emptyChange,
+  isFull,
+  mergeChanges,
+  recordEffects,
+  recordLive,
+} from "./change.ts";
 import type { AnyActorDefinition } from "./define-actor.ts";
-import type { Answer, Delivery, IncomingCall, Waiting } from "./incoming.ts";
+import { type Answer, busy, type Delivery, type IncomingCall, type Waiting } from "./incoming.ts";
 import { refusalOf } from "./refusal.ts";
 import { RowsView } from "./rows-view.ts";
 import { runMessage } from "./run-message.ts";
@@ -27,20 +33,6 @@ import {
   type LoadedActor,
 } from "./stored-actor.ts";
 import { inSpan } from "./trace.ts";
-
-/** What an activation needs of its host. */
-export interface ActivationHost {
-  clock: Clock;
-  logger: Logger;
-  /** The activation has something to commit. */
-  markDirty(activation: Activation): void;
-  /** Answers once it is sure that this host still owns the shard. */
-  answerRead(activation: Activation, respond: IncomingCall["respond"], answer: Answer): void;
-  /** Keeps a delivery that cannot be handled for an operator. Resolves when that is durable. */
-  bury(activation: Activation, delivery: Delivery, error: Error): Promise<void>;
-  /** The activation has ended; what waited for it goes to the next one. */
-  restart(activation: Activation, waiting: Waiting): void;
-}
 
 export class Activation {
   readonly definition: AnyActorDefinition;
@@ -109,7 +101,8 @@ export class Activation {
   call(call: IncomingCall): void {
     this.#lastUsedAt = this.#host.clock.monotonic();
     if (this.#ended) call.respond({ misdirected: true });
-    else if (this.#waitingCalls >= MAILBOX_MAX) call.respond(this.#busy("its mailbox is full"));
+    else if (this.#waitingCalls >= MAILBOX_MAX)
+      call.respond(busy(this.address, "its mailbox is full"));
     else if (!this.#actor || this.#isHeld) this.#mailbox.push(call);
     // Its caller has given up; by the same rule no reply need be remembered for ever.
     else if (call.deadlineAt + CLOCK_SKEW_MS_MAX < this.#host.clock.now()) {
@@ -158,6 +151,7 @@ export class Activation {
       this.#host.answerRead(this, call.respond, answer);
     }
     for (const delivery of change?.delivered ?? []) delivery.done();
+    if (change) this.#host.publishLive(this, change.live);
     if (this.#open.dirty) this.#host.markDirty(this);
     else if (this.#broken) this.#startAnew();
     else this.#resume();
@@ -245,7 +239,7 @@ export class Activation {
     if (earlier === "settled") return { dropped: true };
     if (earlier) return earlier;
     return actor.replies.isFull(id)
-      ? this.#busy("too many of this client's calls are unsettled")
+      ? busy(this.address, "too many of this client's calls are unsettled")
       : undefined;
   }
 
@@ -267,7 +261,7 @@ export class Activation {
 
   /** Runs one message on the state in memory. Throws what the handler throws, and then nothing has changed. */
   #run(actor: LoadedActor, message: string, input: unknown, due?: { reminder: string }) {
-    const { reply, state, effects } = runMessage(this.definition, this.address, {
+    const { reply, state, effects, live } = runMessage(this.definition, this.address, {
       message,
       input,
       state: actor.state,
@@ -279,7 +273,10 @@ export class Activation {
       },
     });
     const changed = state !== actor.state || effects !== undefined || due !== undefined;
-    if (!changed) return { reply, changed };
+    if (!changed) {
+      if (live !== undefined) this.#show(live);
+      return { reply, changed };
+    }
     if (Buffer.byteLength(reply) > REPLY_KEPT_BYTES_MAX) {
       throw new Error(`Cannot keep the reply to ${message}: past ${REPLY_KEPT_BYTES_MAX} bytes`);
     }
@@ -290,6 +287,7 @@ export class Activation {
       applyEffects(actor, effects);
       recordEffects(this.#open, effects);
     }
+    if (live !== undefined) recordLive(this.#open, live);
     this.#markDirty();
     return { reply, changed };
   }
@@ -330,6 +328,13 @@ export class Activation {
     if (this.#open.dirty) this.#open.delivered.push(delivery);
     else if (this.#committing) this.#committing.delivered.push(delivery);
     else delivery.done();
+  }
+
+  /** It tells of a state that may not be durable yet. */
+  #show(live: string): void {
+    const pending = this.#open.dirty ? this.#open : this.#committing;
+    if (pending) recordLive(pending, live);
+    else this.#host.publishLive(this, [live]);
   }
 
   /** Records with the state that the delivery had its effect, even when that was none. */
@@ -383,16 +388,12 @@ export class Activation {
   #markDirty(): void {
     if (!this.definition.durable) {
       for (const delivery of this.#open.delivered) delivery.done();
+      this.#host.publishLive(this, this.#open.live);
       this.#open = emptyChange();
       return;
     }
     if (this.#open.dirty) return;
     this.#open.dirty = true;
     this.#host.markDirty(this);
-  }
-
-  #busy(reason: string): Answer {
-    const message = `Cannot call ${this.address}: ${reason}`;
-    return { refusal: new ActorError("busy", message, { retryAfterS: 1 }) };
   }
 }

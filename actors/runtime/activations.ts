@@ -14,7 +14,8 @@ import {
   VOLATILE_IDLE_MS,
 } from "../../schemas/limits.ts";
 import { addressOf } from "../../schemas/subjects.ts";
-import { Activation, type ActivationHost } from "./activation.ts";
+import { Activation } from "./activation.ts";
+import type { ActivationHost } from "./activation-host.ts";
 import type { Clock } from "./clock.ts";
 import type { AnyActorDefinition } from "./define-actor.ts";
 import { InFlight } from "./in-flight.ts";
@@ -23,7 +24,10 @@ import type { Shard } from "./shard.ts";
 import { decodeActor, type LoadedActor } from "./stored-actor.ts";
 
 /** What the activations of all shards need of their host, besides themselves. */
-export type ActivationsParts = Pick<ActivationHost, "clock" | "logger" | "markDirty"> & {
+export type ActivationsParts = Pick<
+  ActivationHost,
+  "clock" | "logger" | "markDirty" | "publishLive"
+> & {
   definitions: readonly AnyActorDefinition[];
   /** Reads an actor of the shard from the store. */
   load(shard: Shard, definition: AnyActorDefinition, address: string): Promise<LoadedActor>;
@@ -105,12 +109,13 @@ export class Activations {
     { pauseMs, careful } = { pauseMs: 0, careful: false },
   ): Activation {
     const address = addressOf(definition.contract.kind, key);
-    const { markDirty, answerRead, bury } = this.#parts;
+    const { markDirty, publishLive, answerRead, bury } = this.#parts;
     const activation = new Activation(
       {
         clock: this.#clock,
         logger: this.#logger,
         markDirty,
+        publishLive,
         answerRead: (...answer) => answerRead(shard, ...answer),
         bury: (_, delivery, error) => bury(address, delivery, error),
         restart: (ended, waiting) => this.#restart(shard, ended, waiting),

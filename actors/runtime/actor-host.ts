@@ -4,7 +4,7 @@ import type { Msg, Subscription } from "@nats-io/transport-node";
 import type { Logger } from "pino";
 import { ActorError } from "../../schemas/errors.ts";
 import { HAND_OVER_MS_MAX, HAND_OVER_POLL_MS, HOST_CALLS_MAX } from "../../schemas/limits.ts";
-import { shardSubjects, stateBucket, stateSubjects } from "../../schemas/subjects.ts";
+import { liveSubject, shardSubjects, stateBucket, stateSubjects } from "../../schemas/subjects.ts";
 import { Activations } from "./activations.ts";
 import type { Bus } from "./bus.ts";
 import { readCall } from "./call-wire.ts";
@@ -80,6 +80,7 @@ export class ActorHost {
       logger,
       load: (shard, definition, address) => this.#storeOf(shard.number).load(definition, address),
       markDirty: (activation) => this.#commitOf(activation.shard).add(activation),
+      publishLive: ({ address }, texts) => this.#publishLive(address, texts),
       answerRead: (shard, _, respond, answer) => this.#answerRead(shard, respond, answer),
       bury: async (address, delivery, error) => {
         parts.counts.fail(kindOf(address), delivery.message, error);
@@ -233,6 +234,13 @@ export class ActorHost {
       shard.confirmation ??= this.#confirm(shard);
       void shard.confirmation.then((owned) => respond(owned ? answer : { misdirected: true }));
     }
+  }
+
+  /** Nobody is waited for: who watches asks for the state after a disconnection. */
+  #publishLive(address: string, texts: readonly string[]): void {
+    const { connection, connected } = this.#parts.bus;
+    if (!connected || connection.isDraining() || connection.isClosed()) return;
+    for (const text of texts) connection.publish(liveSubject(address), text);
   }
 
   async #confirm(shard: Shard): Promise<boolean> {

@@ -2,6 +2,7 @@
 
 import {
   CHANGE_ROWS_MAX,
+  LIVE_BYTES_MAX,
   TRANSITION_ROW_BYTES_MAX,
   TRANSITION_SEND_BYTES_MAX,
 } from "../../schemas/limits.ts";
@@ -30,6 +31,9 @@ export interface Change {
    */
   late: WaitingAnswer[];
   delivered: Delivery[];
+  /** JSON texts for those who watch; an empty one stands for what there was no room for. */
+  live: string[];
+  liveBytes: number;
 }
 
 export const emptyChange = (): Change => ({
@@ -42,6 +46,8 @@ export const emptyChange = (): Change => ({
   waiting: [],
   late: [],
   delivered: [],
+  live: [],
+  liveBytes: 0,
 });
 
 export const mergeChanges = (earlier: Change, later: Change): Change => ({
@@ -54,6 +60,8 @@ export const mergeChanges = (earlier: Change, later: Change): Change => ({
   waiting: [...earlier.waiting, ...later.waiting],
   late: [...earlier.late, ...later.late],
   delivered: [...earlier.delivered, ...later.delivered],
+  live: [...earlier.live, ...later.live],
+  liveBytes: earlier.liveBytes + later.liveBytes,
 });
 
 /** True when another transition might make it too large for one commit: the actor waits until it is taken. */
@@ -73,4 +81,13 @@ export function recordEffects(change: Change, { rows, remind, sends }: Effects):
     change.sends.push(send);
     change.sendBytes += send.bytes;
   }
+}
+
+/** Those who watch are told of what fits, and of the rest that there was some. */
+export function recordLive(change: Change, text: string): void {
+  const bytes = Buffer.byteLength(text);
+  if (change.liveBytes + bytes <= LIVE_BYTES_MAX && text !== "") {
+    change.live.push(text);
+    change.liveBytes += bytes;
+  } else if (change.live.at(-1) !== "") change.live.push("");
 }

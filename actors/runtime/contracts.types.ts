@@ -4,6 +4,7 @@ import { defineContract, defineTasks, envelope } from "../../schemas/contract.ts
 import type { ActorClient } from "./actor-client.ts";
 import { defineActor } from "./define-actor.ts";
 import { defineWorker } from "./define-worker.ts";
+import type { LiveUpdates } from "./live.ts";
 
 const Status = z.object({ status: z.enum(["idle", "running"]) });
 
@@ -15,7 +16,11 @@ export const door = defineContract({
     slammed: { input: z.object({ at: z.int() }) },
     creak: { input: z.object({}) },
   },
+  live: z.object({ open: z.boolean() }),
 });
+
+/** Shows nothing. */
+const wall = defineContract({ kind: "wall", messages: { paint: { input: z.object({}) } } });
 
 export const paint = defineTasks({
   kind: "paint",
@@ -70,6 +75,7 @@ export const doorActor = defineActor(door, {
           envelope(paint, key, "strip", { deep: true }),
         ],
         remind: { creak: 1 },
+        live: { open: true },
       };
     },
     get: (state) => ({ state, reply: { status: state.status } }),
@@ -120,6 +126,31 @@ defineActor(door, {
     creak: (state) => ({ state, rows: { a: { size: "x" } } }),
   },
 });
+
+defineActor(door, {
+  state: State,
+  initial,
+  handlers: {
+    ...handlers,
+    // @ts-expect-error those who watch are shown something of another type
+    creak: (state) => ({ state, live: { open: "wide" } }),
+  },
+});
+
+defineActor(wall, {
+  state: z.object({}),
+  initial: {},
+  // @ts-expect-error a kind that shows nothing
+  handlers: { paint: (state) => ({ state, live: { open: true } }) },
+});
+
+export async function watchers(live: LiveUpdates, signal: AbortSignal): Promise<void> {
+  for await (const update of await live.subscribe(door, "front", signal)) {
+    if ("value" in update) update.value.open satisfies boolean;
+  }
+  // @ts-expect-error a kind that shows nothing
+  await live.subscribe(wall, "north", signal);
+}
 
 // @ts-expect-error a message misspelled
 envelope(door, "front", "slamed", { at: 1 });

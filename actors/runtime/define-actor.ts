@@ -5,6 +5,7 @@ import type {
   DeepReadonly,
   Envelope,
   Input,
+  LiveSchema,
   MessageSchema,
   Messages,
 } from "../../schemas/contract.ts";
@@ -13,7 +14,13 @@ import type {
  * What a handler returns. The runtime commits all of it together, and only then answers and delivers.
  * Returning the state it was given, and nothing else but a reply, changes nothing and costs no commit.
  */
-export type Transition<S, M extends MessageSchema, N extends string, R> = {
+export type Transition<
+  S,
+  M extends MessageSchema,
+  N extends string,
+  R,
+  L extends LiveSchema = LiveSchema,
+> = {
   state: DeepReadonly<S>;
   /** Rows to write by name; `null` removes one. Every other row stays as it is. */
   rows?: Readonly<Record<string, DeepReadonly<R> | null>>;
@@ -21,6 +28,11 @@ export type Transition<S, M extends MessageSchema, N extends string, R> = {
   send?: readonly Envelope[];
   /** Messages of this contract to come back without input at a time (epoch ms); `null` takes one back. */
   remind?: { readonly [name in N]?: number | null };
+  /**
+   * Shown to those who watch this key, once the commit is durable. Some may miss it; one past LIVE_BYTES_MAX is not
+   * shown, and they are told that something is missing.
+   */
+  live?: L extends z.ZodType ? DeepReadonly<z.input<L>> : never;
 } & (M extends { reply: infer P extends z.ZodType }
   ? { reply: DeepReadonly<z.input<P>> }
   : { reply?: never });
@@ -36,11 +48,17 @@ export interface HandlerContext<R = never> {
   rows: ReadonlyMap<string, DeepReadonly<R>>;
 }
 
-export type Handler<S, M extends MessageSchema, N extends string, R> = (
+export type Handler<
+  S,
+  M extends MessageSchema,
+  N extends string,
+  R,
+  L extends LiveSchema = LiveSchema,
+> = (
   state: DeepReadonly<S>,
   input: Input<M>,
   context: HandlerContext<R>,
-) => Transition<S, M, N, R>;
+) => Transition<S, M, N, R, L>;
 
 /** Messages that can be reminders: sends whose input may be `{}`. */
 export type Reminders<M extends Messages> = {
@@ -52,8 +70,13 @@ export type Reminders<M extends Messages> = {
 }[keyof M] &
   string;
 
-export interface ActorDefinition<M extends Messages, S, R = never> {
-  contract: Contract<M>;
+export interface ActorDefinition<
+  M extends Messages,
+  S,
+  R = never,
+  L extends LiveSchema = LiveSchema,
+> {
+  contract: Contract<M, L>;
   /** Stored bytes outlive the code: parsed at every load. Add optional fields only. */
   state: z.ZodType<S>;
   /** The state of a key nobody wrote yet. */
@@ -62,7 +85,7 @@ export interface ActorDefinition<M extends Messages, S, R = never> {
   rows?: z.ZodType<R>;
   /** `false` keeps state in memory alone: it may vanish at any time. For counters that may start anew. */
   durable: boolean;
-  handlers: { [N in keyof M]: Handler<S, M[N], Reminders<M>, R> };
+  handlers: { [N in keyof M]: Handler<S, M[N], Reminders<M>, R, L> };
 }
 
 /** A definition whose message, state and row types are known only to itself: what a host keeps. */
@@ -80,15 +103,15 @@ export interface AnyActorDefinition {
  * Binds a contract to its state and handlers. Handlers are pure and synchronous; they throw ActorError to refuse.
  * The compiler refuses a forgotten handler, a misspelled message and a wrong reply.
  */
-export function defineActor<M extends Messages, S, R = never>(
-  contract: Contract<M>,
+export function defineActor<M extends Messages, S, R = never, L extends LiveSchema = undefined>(
+  contract: Contract<M, L>,
   parts: {
     state: z.ZodType<S>;
     initial: NoInfer<S>;
     rows?: z.ZodType<R>;
     durable?: boolean;
-    handlers: { [N in keyof M]: Handler<S, M[N], Reminders<M>, R> };
+    handlers: { [N in keyof M]: Handler<S, M[N], Reminders<M>, R, L> };
   },
-): ActorDefinition<M, S, R> {
+): ActorDefinition<M, S, R, L> {
   return { durable: true, ...parts, contract };
 }

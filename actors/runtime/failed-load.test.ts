@@ -19,6 +19,7 @@ async function answerAfter(error: Error): Promise<Answer> {
     logger: pino({ level: "silent" }),
     load: () => Promise.reject(error),
     markDirty: () => {},
+    publishLive: () => {},
     answerRead: () => {},
     bury: () => Promise.resolve(),
   });

@@ -1,5 +1,5 @@
 /** What comes to an actor: calls, which are answered, and deliveries of mail and reminders. */
-import type { ActorError } from "../../schemas/errors.ts";
+import { ActorError } from "../../schemas/errors.ts";
 import type { CallId } from "./remembered-replies.ts";
 import type { TraceCarrier } from "./trace.ts";
 
@@ -37,4 +37,10 @@ export interface Waiting {
   deliveries: Delivery[];
   calls: IncomingCall[];
   careful: boolean;
+}
+
+/** The answer of an actor that has as much before it as it takes. */
+export function busy(address: string, reason: string): Answer {
+  const message = `Cannot call ${address}: ${reason}`;
+  return { refusal: new ActorError("busy", message, { retryAfterS: 1 }) };
 }

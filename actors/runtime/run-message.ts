@@ -1,7 +1,7 @@
 /** Runs one handler as a pure function: a message read by its schema in, and what the handler returned, checked, out. */
 import { strict as assert } from "node:assert";
 import { ActorError } from "../../schemas/errors.ts";
-import { MESSAGE_BYTES_MAX } from "../../schemas/limits.ts";
+import { LIVE_BYTES_MAX, MESSAGE_BYTES_MAX } from "../../schemas/limits.ts";
 import type { AnyActorDefinition, HandlerContext } from "./define-actor.ts";
 import { InvalidInput } from "./refusal.ts";
 import { type Effects, readTransition } from "./transition.ts";
@@ -12,6 +12,8 @@ export interface Ran {
   /** The very state that was given where nothing changed. */
   state: unknown;
   effects: Effects | undefined;
+  /** JSON text for those who watch; empty where it is too large for them. */
+  live: string | undefined;
 }
 
 /** Throws ActorError where the handler refuses, InvalidInput where its schema does, and anything else for a fault of ours. */
@@ -41,5 +43,13 @@ export function runMessage(
     reply,
     state: transition.state,
     effects: readTransition(definition, address, transition),
+    live: readLive(definition, transition.live),
   };
+}
+
+function readLive({ contract }: AnyActorDefinition, live: unknown): string | undefined {
+  if (live === undefined) return undefined;
+  assert(contract.live, `${contract.kind} has nothing live`);
+  const text = JSON.stringify(contract.live.parse(live));
+  return Buffer.byteLength(text) > LIVE_BYTES_MAX ? "" : text;
 }

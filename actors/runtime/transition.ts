@@ -21,11 +21,11 @@ export interface Effects {
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: handlers of every kind end here.
-type AnyTransition = Transition<any, any, any, any>;
+type AnyTransition = Transition<any, any, any, any, any>;
 
 // The last time that the four-digit years of a schedule (RFC 3339) can name.
 const LAST_TIME = Date.UTC(9999, 11, 31);
-const KEYS = new Set(["state", "rows", "reply", "send", "remind"]);
+const KEYS = new Set(["state", "rows", "reply", "send", "remind", "live"]);
 
 /** The effects besides state and reply, or undefined where there is none. Throws Error past a limit. */
 export function readTransition(

@@ -56,7 +56,13 @@ export const probe = defineContract({
     ask: { input: z.object({ texts: z.array(z.string()), failing: z.int() }), reply: Log },
     echoed: { input: z.object({ text: z.string() }) },
     echoFailed: { input: z.object({ text: z.string(), code: z.string() }) },
+    /** Shows so many characters to those who watch, and changes the log or not. */
+    show: {
+      input: z.object({ text: z.string(), characters: z.int().default(0), note: z.boolean() }),
+      reply: Log,
+    },
   },
+  live: z.object({ text: z.string(), count: z.int() }),
 });
 
 const faltered = new Map<string, number>();
@@ -141,6 +147,11 @@ export const probeActor = defineActor(probe, {
     echoFailed: (state, { text, code }) => ({
       state: { ...state, log: [...state.log, `${text}: ${code}`] },
     }),
+    show(state, { text, characters, note }) {
+      const next = note ? { ...state, log: [...state.log, text] } : state;
+      const live = { text: text + "x".repeat(characters), count: next.log.length };
+      return { state: next, reply: { log: [...next.log] }, live };
+    },
   },
 });
 

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import type { ActorDefinition, HandlerContext } from "../../actors/runtime/define-actor.ts";
 import type { DeepReadonly, Envelope, Input, Messages, Reply } from "../../schemas/contract.ts";
 
-const TRANSITION_KEYS = new Set(["state", "rows", "reply", "send", "remind"]);
+const TRANSITION_KEYS = new Set(["state", "rows", "reply", "send", "remind", "live"]);
 
 export interface Handled<S, P> {
   state: DeepReadonly<S>;
@@ -13,6 +13,7 @@ export interface Handled<S, P> {
   send: readonly Envelope[];
   rows: Readonly<Record<string, unknown>>;
   remind: Readonly<Record<string, number | null | undefined>>;
+  live: unknown;
 }
 
 /** Ids are counted from 1, so that a test can name them. */
@@ -47,6 +48,8 @@ export function runHandler<M extends Messages, S, R, N extends keyof M & string>
     send: transition.send ?? [],
     rows: transition.rows ?? {},
     remind: transition.remind ?? {},
+    live:
+      transition.live === undefined ? undefined : definition.contract.live?.parse(transition.live),
   };
 }
 
