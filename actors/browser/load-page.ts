@@ -24,7 +24,7 @@ const NO_GOTO_OPTIONS = { waitUntil: "domcontentloaded", timeout: GOTO_TIMEOUT_M
  * With `bestAttempt` a wait that fails is no failure. A document that cannot be had always is.
  */
 export async function loadPage(
-  context: RenderContext,
+  context: Pick<RenderContext, "page" | "egress" | "evaluate">,
   parameters: PageRequest,
   { signal, clock }: Limits,
 ): Promise<MainDocument> {
@@ -126,7 +126,10 @@ function waitsOf(waitUntil: LoadEvent | readonly LoadEvent[]) {
 const PUPPETEERS = /^(?:aria|pierce|text|xpath)\/|::-p-|>>>/;
 
 /** Puppeteer would wait for what is no selector until the time is over. */
-async function isSelector(context: RenderContext, selector: string): Promise<boolean> {
+async function isSelector(
+  context: Pick<RenderContext, "evaluate">,
+  selector: string,
+): Promise<boolean> {
   if (PUPPETEERS.test(selector)) return true;
   const select = `document.createDocumentFragment().querySelector(${JSON.stringify(selector)})`;
   return (await context.evaluate(`try { ${select}; true } catch { false }`)) === true;

@@ -14,7 +14,10 @@ export type PageRequest = Omit<PdfRequest, "pdfOptions">;
  * Extra headers go with every request of the page, to whichever host, as puppeteer's users expect: whoever sends
  * secrets in them should allow only that host by `allowRequestPattern`.
  */
-export async function preparePage(context: RenderContext, parameters: PageRequest): Promise<void> {
+export async function preparePage(
+  context: Pick<RenderContext, "page" | "session" | "authorize">,
+  parameters: PageRequest,
+): Promise<void> {
   const { page, session } = context;
   const { emulateMediaType, viewport, userAgent, setExtraHTTPHeaders, cookies } = parameters;
   const { setJavaScriptEnabled, addStyleTag, addScriptTag } = parameters;
@@ -36,7 +39,7 @@ export async function preparePage(context: RenderContext, parameters: PageReques
 }
 
 async function setCookies(
-  { session }: RenderContext,
+  { session }: Pick<RenderContext, "session">,
   cookies: readonly Cookie[],
   pageUrl: string | undefined,
 ): Promise<void> {

@@ -1,17 +1,17 @@
 /** One browser context with one page: nothing of it is shared with any other, and all it fetches passes one proxy. */
-import {
-  type BrowserContext,
-  type CDPSession,
-  type Page,
-  type Protocol,
-  ProtocolError,
-  type Browser as PuppeteerBrowser,
-  type Target,
+import type {
+  BrowserContext,
+  CDPSession,
+  Page,
+  Browser as PuppeteerBrowser,
+  Target,
 } from "puppeteer-core";
 import { ActorError } from "../../schemas/errors.ts";
 import { authorizeContext } from "../egress/authorize-context.ts";
 import type { EgressProxy } from "../egress/egress-proxy.ts";
+import { ContextPage } from "./context-page.ts";
 import type { EventBudgets } from "./event-budgets.ts";
+import { evaluateApart } from "./isolated-world.ts";
 
 const VIEWPORT = { width: 1_920, height: 1_080 };
 
@@ -44,6 +44,9 @@ export class RenderContext implements AsyncDisposable {
   #authorized: Promise<void> | undefined;
   /** A second page, which a page that is in use cannot replace. */
   #authorizer: Promise<Page> | undefined;
+  /** Further pages of ours: those that are being opened, and those that are. */
+  readonly #opening = new Set<Promise<Page>>();
+  readonly #pages = new WeakSet<Target>();
 
   /** A blank page, ready to load. */
   static async open(options: RenderContextOptions): Promise<RenderContext> {
@@ -139,20 +142,24 @@ export class RenderContext implements AsyncDisposable {
 
   /** The expression's value in a world beside the page's own, where nothing is seen of what the page's scripts redefine. */
   async evaluate(expression: string): Promise<unknown> {
-    const { result, exceptionDetails } = await this.#evaluate(expression).catch((cause) => {
-      const left = cause instanceof ProtocolError && cause.name === "ProtocolError";
-      throw left ? unusable("it left while it was used") : cause;
-    });
-    if (exceptionDetails === undefined) return result.value;
-    throw unusable("its document does not answer");
+    return await evaluateApart({ session: this.session, frameId: this.#frameId }, expression);
   }
 
-  async #evaluate(expression: string): Promise<Protocol.Runtime.EvaluateResponse> {
-    const { session } = this;
-    const world = await session.send("Page.createIsolatedWorld", { frameId: this.#frameId });
-    const contextId = world.executionContextId;
-    const how = { contextId, awaitPromise: true, returnByValue: true };
-    return await session.send("Runtime.evaluate", { expression, ...how });
+  /**
+   * One more page in the same context, for pages that share what sites keep: cookies, caches, storage. When it is lost,
+   * the context and its other pages go on.
+   */
+  async openPage({ userAgent }: { userAgent: string }): Promise<ContextPage> {
+    const opening = this.#context.newPage().then((page) => {
+      this.#pages.add(page.target());
+      return page;
+    });
+    this.#opening.add(opening);
+    try {
+      return await ContextPage.prepare(await opening, { context: this, userAgent });
+    } finally {
+      this.#opening.delete(opening);
+    }
   }
 
   /** Closes the page, its storage and its connections. */
@@ -186,6 +193,9 @@ export class RenderContext implements AsyncDisposable {
     const authorizer = await this.#authorizer;
     if (target.type() !== "page") return;
     if (target === this.page.target() || target === authorizer?.target()) return;
+    // A page of ours is told of before whoever opens it has it.
+    await Promise.allSettled(this.#opening);
+    if (this.#pages.has(target)) return;
     await (await target.page())?.close();
   }
 }
@@ -194,10 +204,6 @@ export class RenderContext implements AsyncDisposable {
 function idOf({ id }: BrowserContext): string {
   if (id === undefined) throw new Error("Cannot use context: it has no id");
   return id;
-}
-
-function unusable(how: string): ActorError {
-  return new ActorError("page_navigated_away", `Cannot use the page: ${how}`);
 }
 
 function lost(how: string): ActorError {

@@ -123,10 +123,19 @@ export class EgressProxy {
     return this.#failures.of(address);
   }
 
-  /** A new task of the same tenant in the same context: counters and failures start from nothing. */
-  begin({ bytesMax = this.#bytesMax }: { bytesMax?: number } = {}): void {
+  /**
+   * A new task of the same tenant in the same context: counters and failures start from nothing. Where another task is
+   * still under way it keeps the failures, which that one may ask for.
+   */
+  begin({
+    bytesMax = this.#bytesMax,
+    keepsFailures = false,
+  }: {
+    bytesMax?: number;
+    keepsFailures?: boolean;
+  } = {}): void {
     this.#meter.begin(bytesMax);
-    this.#failures.clear();
+    if (!keepsFailures) this.#failures.clear();
   }
 
   /** Ends listening and every connection at once. */
