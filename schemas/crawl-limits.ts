@@ -78,6 +78,8 @@ export const TURN_ASK_ROBOTS_MS = 250;
 export const TURN_RULE_CHECKS_MAX = 50_000;
 /** A host is left alone for no longer at its word (Retry-After): one request an hour is no burden. */
 export const SITE_AWAY_MS_MAX = 3_600_000;
+/** Turns at once for a site's own robots.txt and for those of others that redirect to it: all go before its pages. */
+export const SITE_VISITS_MAX = 16;
 /** Jobs that take turns at one site, in its state; more wait in rows until one of these is done. */
 export const SITE_JOBS_MAX = 1_000;
 /** Jobs that wait so; past it they are refused, since a site that is asked by all of them answers none within its week. */
@@ -192,6 +194,8 @@ export const EVENTS_POLL_MS = 5_000;
 export const EVENTS_KEEP_ALIVE_MS = 15_000;
 /** How soon a client should come back to a stream that broke off. */
 export const EVENTS_RETRY_MS = 2_000;
+/** Pages of one update to those who follow a job: their addresses fit what one commit may show. */
+export const CRAWL_NEWS_PAGES_MAX = 100;
 /** Bytes that wait for a slow client, past which pages are only counted. */
 export const EVENTS_WAITING_BYTES_MAX = 256 * 1024;
 
@@ -238,3 +242,16 @@ export const RECORD_LIST_BYTES_MAX = 800_000;
 export const BACKLOG_SPARE_ROWS_MAX = 16;
 /** Links wait for sitemaps that are read first, but no more than this. */
 export const BACKLOG_HELD_ROWS_MAX = 64;
+/** A page in a browser, whatever its parameters wait for: less than TURN_MS_MAX, so that its outcome is heard. */
+export const CRAWL_RENDER_MS_MAX = 170_000;
+/** Taking the HTML of a page that is ready: 10 MB take 0.3 s, and a script that never ends takes for ever. */
+export const TAKE_HTML_MS = 10_000;
+/** Bytes that a job's pages may move while none of them ends: five heavy pages. */
+export const RENDER_BYTES_MAX = 200_000_000;
+/** A blank page takes the place of one that is done; what is not gone after this is closed. */
+export const PAGE_RESET_MS = 2_000;
+/** A job's browser context is given back when nothing was loaded for so long: its pages hold some 15 MB each. */
+export const CRAWL_CONTEXT_IDLE_MS = 10_000;
+/** A context is exchanged for a new one after so many pages, or so long: a browser that is replaced waits for it. */
+export const CRAWL_CONTEXT_PAGES_MAX = 500;
+export const CRAWL_CONTEXT_AGE_MS_MAX = 5 * 60_000;

@@ -1,0 +1,417 @@
+import { once } from "node:events";
+import type { ServerResponse } from "node:http";
+import { gzipSync } from "node:zlib";
+import { expect } from "chai";
+import { CRAWL_BODY_BYTES_MAX, LARGE_BODY_BYTES } from "../../schemas/crawl-limits.ts";
+import { CrawlRequest } from "../../schemas/http/crawl.ts";
+import { openPool } from "../../scripts/testing/printer.ts";
+import { until } from "../../scripts/testing/until.ts";
+import { WebSite } from "../../scripts/testing/web-site.ts";
+import { systemClock } from "../runtime/clock.ts";
+import { BrowserPageLoader, type BrowserPageLoaderParts } from "./browser-page-loader.ts";
+import type { PageAnswer } from "./page-loader.ts";
+
+type Parameters = Partial<Record<keyof CrawlRequest, unknown>>;
+type LoadedPage = Extract<PageAnswer, { kind: "page" }>;
+
+const pageOf = (answer: PageAnswer): LoadedPage => {
+  if (answer.kind !== "page") throw new Error(JSON.stringify(answer));
+  return answer;
+};
+
+const script = (code: string) =>
+  `<!doctype html><title>here</title><p>kept</p><script>${code}</script>`;
+
+const answers =
+  (status: number, headers: Record<string, string>, body: string | Buffer = "") =>
+  (_: unknown, response: ServerResponse) => {
+    response.writeHead(status, headers).end(body);
+  };
+
+describe("BrowserPageLoader", function () {
+  this.timeout(30_000);
+  const pool = openPool();
+  const loaders: BrowserPageLoader[] = [];
+  let site: WebSite;
+  let other: WebSite;
+
+  before(async () => {
+    [site, other] = await Promise.all([WebSite.start(), WebSite.start(), pool.start()]);
+  });
+  beforeEach(() => {
+    site.requests.length = 0;
+    other.requests.length = 0;
+  });
+  afterEach(async () => {
+    await Promise.all(loaders.splice(0).map((loader) => loader.close()));
+    await until("contexts are given back", () => pool.contextsInUse === 0);
+  });
+  after(async () => {
+    await Promise.all([pool.close(), site[Symbol.asyncDispose](), other[Symbol.asyncDispose]()]);
+  });
+
+  function open(parameters: Parameters = {}, limits: BrowserPageLoaderParts["limits"] = {}) {
+    const request = CrawlRequest.parse({ url: site.url, ...parameters });
+    const loader = new BrowserPageLoader({ pool, clock: systemClock, request, limits });
+    loaders.push(loader);
+    return loader;
+  }
+
+  interface Watched {
+    signal?: AbortSignal;
+    onStarted?: () => void;
+    onLarge?: () => Promise<void>;
+  }
+
+  async function load(loader: BrowserPageLoader, url: string, watched: Watched = {}) {
+    return await loader.load({
+      url,
+      signal: new AbortController().signal,
+      onStarted: () => {},
+      onLarge: async () => {},
+      ...watched,
+    });
+  }
+
+  describe("load() gives the page", () => {
+    it("as scripts have made it, with what its head says", async () => {
+      const modified = "Wed, 01 Jan 2025 00:00:00 GMT";
+      const headers = {
+        "Content-Type": "text/html; charset=utf-8",
+        "Last-Modified": modified,
+        "X-Robots-Tag": "noindex",
+      };
+      const html = "<!DOCTYPE html><p id=a>x</p><script>a.textContent = '✓'</script>";
+      const url = site.page("/made", answers(200, headers, html));
+      let started = 0;
+      const answer = await load(open(), url, {
+        onStarted: () => {
+          started += 1;
+        },
+      });
+      expect(answer).to.deep.include({
+        kind: "page",
+        status: 200,
+        truncated: false,
+        contentType: headers["Content-Type"],
+        lastModifiedAt: Date.parse(modified),
+        awayMs: undefined,
+        noindex: true,
+        nofollow: false,
+      });
+      expect(pageOf(answer).html).to.match(
+        /^<!DOCTYPE html>\n<html><head><\/head><body><p id="a">✓</,
+      );
+      expect(answer.browserMs).to.be.greaterThan(0).and.satisfy(Number.isInteger);
+      expect(started).to.equal(1);
+    });
+
+    it("of an error, with its body, even an empty one; and how long to stay away", async () => {
+      const loader = open();
+      const gone = site.page("/gone", answers(404, {}, "<p>Nothing here"));
+      expect(pageOf(await load(loader, gone))).to.include({ status: 404 });
+      const empty = site.page("/empty", answers(500, {}));
+      expect(pageOf(await load(loader, empty))).to.include({ status: 500, html: "" });
+      const busy = site.page("/busy", answers(429, { "Retry-After": "7" }, "later"));
+      expect(pageOf(await load(loader, busy))).to.include({ status: 429, awayMs: 7_000 });
+      const nothing = site.page("/nothing", answers(204, {}));
+      expect(pageOf(await load(loader, nothing))).to.include({ status: 204, html: "" });
+    });
+
+    it("of text that browsers would save or show in their own way", async () => {
+      const loader = open();
+      for (const [type, body] of [
+        ["text/plain", "a < b & c"],
+        ["text/csv", "a,b\n1,2"],
+        ["application/json", '{"a":"<b>"}'],
+        ["application/xml", "<a><b/></a>"],
+      ] as const) {
+        const url = site.page("/text", answers(200, { "Content-Type": type }, body));
+        expect(pageOf(await load(loader, url)), type).to.include({ html: body, contentType: type });
+      }
+      const attached = { "Content-Disposition": "attachment; filename=a.html" };
+      const url = site.page("/attached", answers(200, attached, "<p>attached"));
+      expect(pageOf(await load(loader, url)).html).to.contain("attached");
+    });
+
+    it("with the crawler's name in the header, in scripts and in workers", async () => {
+      const name = "VendorBrowserRenderingCrawler/1.0";
+      const url = site.page(
+        "/name",
+        script(`const code = "postMessage(navigator.userAgent)";
+          const worker = new Worker(URL.createObjectURL(new Blob([code])));
+          worker.onmessage = ({ data }) => {
+            document.body.append(Object.assign(document.createElement("b"), { id: "done", textContent: data + "|" + navigator.userAgent }));
+          };`),
+      );
+      const headers = { "User-Agent": "Someone/1", "X-Own": "1" };
+      const waitForSelector = { selector: "#done" };
+      const loader = open({ setExtraHTTPHeaders: headers, waitForSelector });
+      expect(pageOf(await load(loader, url)).html).to.contain(`${name}|${name}`);
+      expect(site.headersOf("/name")).to.include({ "user-agent": name, "x-own": "1" });
+    });
+
+    it("with cookies and credentials of the start's host, cookies that pages set, and other parameters", async () => {
+      const challenge = (_: unknown, response: ServerResponse) => {
+        const { authorization } = site.headersOf("/closed");
+        if (authorization === undefined) {
+          response.writeHead(401, { "WWW-Authenticate": 'Basic realm="a"' }).end("closed");
+        } else response.writeHead(200, { "Set-Cookie": "seen=1" }).end("open");
+      };
+      const loader = open({
+        cookies: [{ name: "given", value: "1" }],
+        authenticate: { username: "a", password: "b" },
+        addScriptTag: [{ content: "document.title = 'tagged'" }],
+        viewport: { width: 320, height: 200 },
+        emulateMediaType: "print",
+        rejectResourceTypes: ["script"],
+      });
+      const closed = await load(loader, site.page("/closed", challenge));
+      expect(pageOf(closed).html).to.contain("open").and.contain("<title>tagged</title>");
+      const next = site.page("/next", "<script src=/a.js></script><p>x");
+      await load(loader, next);
+      expect(site.headersOf("/next").cookie).to.equal("given=1; seen=1");
+      expect(site.paths).not.to.contain("/a.js");
+    });
+
+    it("without scripts where they are off", async () => {
+      const loader = open({ setJavaScriptEnabled: false });
+      const url = site.page("/off", script("document.title = 'ran'"));
+      expect(pageOf(await load(loader, url)).html).to.contain("<title>here</title>");
+    });
+
+    it("cut at its bound when it is large, asking for room before", async () => {
+      const loader = open();
+      const large = site.page("/large", `<p>${"é".repeat(LARGE_BODY_BYTES)}`);
+      let asked = 0;
+      const onLarge = async () => {
+        asked += 1;
+      };
+      expect(pageOf(await load(loader, large, { onLarge })).truncated).to.equal(false);
+      expect(asked).to.equal(1);
+      const grown = site.page("/grown", script("document.body.append('€'.repeat(5_000_000))"));
+      const answer = pageOf(await load(loader, grown, { onLarge }));
+      expect(answer.truncated).to.equal(true);
+      expect(Buffer.byteLength(answer.html)).to.be.within(
+        CRAWL_BODY_BYTES_MAX - 3,
+        CRAWL_BODY_BYTES_MAX,
+      );
+      expect(asked).to.equal(2);
+      const small = site.page("/small", "<p>x");
+      await load(loader, small, { onLarge });
+      expect(asked).to.equal(2);
+    });
+  });
+
+  describe("load() makes one request for the document", () => {
+    it("and answers a redirect with where it leads", async () => {
+      const loader = open();
+      for (const [location, to] of [
+        ["/target?a#b", `${site.url}/target?a`],
+        [`${other.url}/x`, `${other.url}/x`],
+      ] as const) {
+        const url = site.page("/from", answers(302, { Location: location }));
+        const answer = await load(loader, url);
+        expect(answer).to.deep.include({ kind: "redirect", to, status: 302 });
+        expect(answer.browserMs).to.be.greaterThan(0);
+      }
+      const file = site.page("/file", answers(301, { Location: "file:///etc/passwd" }));
+      expect(await load(loader, file)).to.include({ kind: "failed", status: 301, retry: false });
+      expect(site.paths).to.deep.equal(["/from", "/from", "/file"]);
+      expect(other.paths).to.deep.equal([]);
+    });
+
+    it("and goes nowhere else, whatever scripts and refreshes want", async () => {
+      const there = other.page("/there", "there");
+      const ways = {
+        location: script(`location.href = ${JSON.stringify(there)}`),
+        late: script(`addEventListener("load", () => location.replace("/elsewhere"))`),
+        refresh: `<!doctype html><meta http-equiv=refresh content="0; url=${there}"><title>here</title>`,
+        reload: script("location.reload()"),
+        form: `${script("document.forms[0].submit()").replace("<p>", `<form action=${there} method=post></form><p>`)}`,
+        open: script(`open(${JSON.stringify(there)})`),
+        header: answers(200, { Refresh: `0; url=${there}` }, "<title>here</title>"),
+      };
+      const loader = open({ waitForTimeout: 200 });
+      for (const [name, page] of Object.entries(ways)) {
+        const url = site.page(`/${name}`, page);
+        expect(pageOf(await load(loader, url)).html, name).to.contain("here");
+      }
+      expect(site.paths).to.deep.equal(Object.keys(ways).map((name) => `/${name}`));
+      expect(other.paths).to.deep.equal([]);
+    });
+
+    it("while frames within it load as parts of it", async () => {
+      other.page("/frame", "<script>parent.postMessage('framed', '*')</script>");
+      const url = site.page(
+        "/framed",
+        `<!doctype html><script>onmessage = ({ data }) => document.body.className = data</script>
+         <body><iframe src=${other.url}/frame></iframe>`,
+      );
+      const waitForSelector = { selector: ".framed" };
+      expect(pageOf(await load(open({ waitForSelector }), url)).html).to.contain("framed");
+    });
+
+    it("a conditional one where the crawl wants what has changed", async () => {
+      const since = Date.parse("2025-06-01T00:00:00Z") / 1_000;
+      const loader = open({ modifiedSince: since, cookies: [{ name: "given", value: "1" }] });
+      const same = site.page("/same", answers(304, {}));
+      expect(await load(loader, same)).to.deep.include({ kind: "unmodified", status: 304 });
+      expect(site.headersOf("/same")).to.include({
+        "if-modified-since": "Sun, 01 Jun 2025 00:00:00 GMT",
+        cookie: "given=1",
+      });
+      const modified = "Sat, 31 May 2025 00:00:00 GMT";
+      const old = site.page("/old", answers(200, { "Last-Modified": modified }, "old"));
+      expect(await load(loader, old)).to.deep.include({
+        kind: "unmodified",
+        lastModifiedAt: Date.parse(modified),
+      });
+      expect(pageOf(await load(loader, site.page("/new", "new"))).html).to.contain("new");
+    });
+  });
+
+  describe("load() fails with a reason", () => {
+    it("where there is no document", async () => {
+      const loader = open();
+      const picture = site.page("/picture", answers(200, { "Content-Type": "image/png" }));
+      expect(await load(loader, picture)).to.deep.include({
+        kind: "failed",
+        reason: 'Cannot fetch the page: its content type is "image/png", not text',
+        retry: false,
+        status: 200,
+      });
+      const reset = site.page("/reset", (request) => void request.socket.destroy());
+      expect(await load(loader, reset)).to.deep.include({ kind: "failed", retry: true });
+      expect(await load(loader, "http://127.0.0.2:9/")).to.deep.include({ kind: "failed" });
+      const refused = await load(loader, "http://127.0.0.3/");
+      expect(refused).to.deep.include({ kind: "failed", retry: false });
+      expect(refused).to.have.property("reason").that.contains("not one this service fetches");
+    });
+
+    it("where a page hangs, closes itself, crashes or leaves; and the next is loaded", async () => {
+      const gotoOptions = { timeout: 1_500 };
+      const loader = open({ gotoOptions }, { takeHtmlMs: 1_500 });
+      const good = site.page("/good", "<p>good");
+      const cases = {
+        endless: [script("for (;;);"), "took longer than 1500 ms"],
+        late: [script(`addEventListener("load", () => { for (;;); })`), "took longer than 1500 ms"],
+        silent: [() => {}, "took longer than 1500 ms"],
+        blank: [script(`location.href = "about:blank"`), "left"],
+      } as const;
+      for (const [name, [page, reason]] of Object.entries(cases)) {
+        const answer = await load(loader, site.page(`/${name}`, page));
+        expect(answer, name).to.have.property("kind", "failed");
+        expect(answer, name).to.have.property("reason").that.contains(reason);
+        expect(answer.browserMs, name).to.be.greaterThan(0);
+        expect(pageOf(await load(loader, good)).html, name).to.contain("good");
+      }
+      expect(pageOf(await load(loader, site.page("/close", script("close()")))).html).to.contain(
+        "kept",
+      );
+      const dialogs = script("alert(1); confirm(2); onbeforeunload = () => 1");
+      expect(pageOf(await load(loader, site.page("/dialogs", dialogs))).html).to.contain("kept");
+      expect(pageOf(await load(loader, good)).html).to.contain("good");
+    });
+
+    it("where a renderer crashes, alone", async () => {
+      const loader = open();
+      const slow = site.page("/slow", (_, response) => {
+        response.write("<p>slow");
+        crashed.then(() => response.end());
+      });
+      const { promise: crashed, resolve: onCrash } = Promise.withResolvers<void>();
+      const beside = load(loader, slow);
+      await until("the other page loads", () => site.paths.includes("/slow"));
+      const hog = script(`const all = []; for (;;) all.push(new Array(1e6).fill(Math.random()))`);
+      const answer = await load(loader, other.page("/hog", hog));
+      expect(answer).to.deep.include({ kind: "failed", retry: true });
+      onCrash();
+      expect(pageOf(await beside).html).to.contain("slow");
+    });
+
+    it("where its browser dies, and loads the next in another", async () => {
+      const loader = open();
+      const asked = once(site.server, "request");
+      const pending = load(
+        loader,
+        site.page("/never", () => {}),
+      );
+      await asked;
+      for (const pid of pool.pids) process.kill(pid, "SIGKILL");
+      expect(await pending).to.deep.include({ kind: "failed", retry: true });
+      expect(pageOf(await load(loader, site.page("/good", "<p>good"))).html).to.contain("good");
+    });
+
+    it("and throws the signal's reason when the turn is over", async () => {
+      const loader = open();
+      const turn = new AbortController();
+      const asked = once(site.server, "request");
+      const pending = load(
+        loader,
+        site.page("/never", () => {}),
+        { signal: turn.signal },
+      );
+      const error = pending.catch((thrown: unknown) => thrown);
+      await asked;
+      const over = new Error("over");
+      turn.abort(over);
+      expect(await error).to.equal(over);
+      expect(pageOf(await load(loader, site.page("/good", "<p>good"))).html).to.contain("good");
+    });
+  });
+
+  it("load() cuts a document that never ends, and one that grows without end when decoded", async () => {
+    const loader = open({ gotoOptions: { timeout: 20_000 } });
+    const endless = site.page("/endless", (_, response) => {
+      const more = () => {
+        while (response.write(`<p>${"x".repeat(60_000)}`));
+      };
+      response.on("drain", more);
+      more();
+    });
+    const answer = pageOf(await load(loader, endless));
+    expect(answer.truncated).to.equal(true);
+    const bomb = gzipSync(Buffer.alloc(200 * 1024 * 1024, "a"));
+    const packed = answers(200, { "Content-Encoding": "gzip", "Content-Type": "text/html" }, bomb);
+    const unpacked = pageOf(await load(loader, site.page("/bomb", packed)));
+    expect(unpacked.truncated).to.equal(true);
+    expect(unpacked.html.length).to.be.at.most(CRAWL_BODY_BYTES_MAX);
+    expect(pageOf(await load(loader, site.page("/good", "<p>good"))).html).to.contain("good");
+  });
+
+  it("load() leaves nothing of a page behind but what its site keeps", async () => {
+    const loader = open();
+    const busy = script(`window.name = "left"; localStorage.kept = 1; document.cookie = "kept=1";
+      setInterval(() => fetch("/beat"), 20)`);
+    await load(loader, site.page("/busy", busy));
+    site.page("/beat", "");
+    const next = script(`document.title = [window.name, history.length, localStorage.kept]`);
+    const url = site.page("/next", next);
+    expect(pageOf(await load(loader, url)).html).to.contain("<title>,2,1</title>");
+    const beats = () => site.paths.filter((path) => path === "/beat").length;
+    // One that was under way may still come.
+    await load(loader, url);
+    const before = beats();
+    for (let loaded = 0; loaded < 5; loaded++) await load(loader, url);
+    expect(beats()).to.equal(before);
+  });
+
+  it("load() shares one context, uses its pages again, and gives it back when it is idle", async () => {
+    const loader = open({}, { idleMs: 300 });
+    const url = site.page("/set", answers(200, { "Set-Cookie": "seen=1" }, "<p>x"));
+    await Promise.all([url, url, url].map((each) => load(loader, each)));
+    expect(pool.contextsInUse).to.equal(1);
+    await until("the context is given back", () => pool.contextsInUse === 0);
+    await load(loader, site.page("/later", "<p>x"));
+    expect(site.headersOf("/later").cookie).to.equal("seen=1");
+  });
+
+  it("load() exchanges a context that is worn, and its cookies go on", async () => {
+    const loader = open({}, { pagesMax: 2 });
+    const url = site.page("/set", answers(200, { "Set-Cookie": "seen=1" }, "<p>x"));
+    for (const each of [url, url, site.page("/later", "<p>x")]) await load(loader, each);
+    expect(site.headersOf("/later").cookie).to.equal("seen=1");
+    await until("the worn one is given back", () => pool.contextsInUse === 1);
+  });
+});

@@ -1,0 +1,339 @@
+/** Gets pages of one job in a browser: one context with a few pages, which are used again. */
+import {
+  CRAWL_CONTEXT_AGE_MS_MAX,
+  CRAWL_CONTEXT_IDLE_MS,
+  CRAWL_CONTEXT_PAGES_MAX,
+  CRAWL_URL_CHARS_MAX,
+  RENDER_BYTES_MAX,
+  TAKE_HTML_MS,
+} from "../../schemas/crawl-limits.ts";
+import type { ErrorCode } from "../../schemas/errors.ts";
+import type { CrawlRequest } from "../../schemas/http/crawl.ts";
+import { BrowserDiedError, BrowserNotStartedError } from "../browser/browser-died-error.ts";
+import type { BrowserPool } from "../browser/browser-pool.ts";
+import { type PageRequest, preparePage } from "../browser/prepare-page.ts";
+import type { RenderContext } from "../browser/render-context.ts";
+import { abortable } from "../browser/time-limit.ts";
+import type { Clock } from "../runtime/clock.ts";
+import { BrowserPage, type Loaded } from "./browser-page.ts";
+import type { DocumentHead } from "./document-gate.ts";
+import type { PageAnswer, PageLoad, PageLoader } from "./page-loader.ts";
+import { awayMsOf } from "./retry-after.ts";
+import { readRobotsTag } from "./robots-tag.ts";
+import { PRODUCT_TOKEN } from "./user-agent.ts";
+
+export interface BrowserPageLoaderParts {
+  pool: BrowserPool;
+  clock: Clock;
+  request: CrawlRequest;
+  limits?: Partial<ContextLimits>;
+}
+
+interface ContextLimits {
+  idleMs: number;
+  pagesMax: number;
+  ageMsMax: number;
+  takeHtmlMs: number;
+}
+
+type Cookies = Awaited<ReturnType<ReturnType<RenderContext["page"]["browserContext"]>["cookies"]>>;
+
+/** A context in use, and its pages. */
+interface Open {
+  context: RenderContext;
+  openedAt: number;
+  /** Pages loaded in it so far, and those being loaded. */
+  loaded: number;
+  loading: number;
+  idle: BrowserPage[];
+  /** No page begins in it any more; it is given back when the last one is done. */
+  retired: boolean;
+}
+
+export class BrowserPageLoader implements PageLoader {
+  readonly #parts: BrowserPageLoaderParts;
+  readonly #limits: ContextLimits;
+  readonly #parameters: PageRequest;
+  readonly #headers: Readonly<Record<string, string>>;
+  #open: Promise<Open> | undefined;
+  /** Of the context before; those of the request until there was one. */
+  #cookies: Promise<Cookies | undefined> = Promise.resolve(undefined);
+  #idling = new AbortController();
+  #isClosed = false;
+
+  constructor(parts: BrowserPageLoaderParts) {
+    const { request, limits } = parts;
+    this.#parts = parts;
+    this.#limits = {
+      idleMs: CRAWL_CONTEXT_IDLE_MS,
+      pagesMax: CRAWL_CONTEXT_PAGES_MAX,
+      ageMsMax: CRAWL_CONTEXT_AGE_MS_MAX,
+      takeHtmlMs: TAKE_HTML_MS,
+      ...limits,
+    };
+    this.#parameters = pageParametersOf(request);
+    const { modifiedSince } = request;
+    this.#headers =
+      modifiedSince === undefined
+        ? {}
+        : { "If-Modified-Since": new Date(modifiedSince * 1_000).toUTCString() };
+  }
+
+  /** Throws the signal's reason, a `BrowserNotStartedError`, and what is a fault of ours. */
+  async load(load: PageLoad): Promise<PageAnswer> {
+    load.signal.throwIfAborted();
+    this.#idling.abort();
+    const { clock } = this.#parts;
+    const open = await this.#opened(load.signal);
+    const { context } = open;
+    // What failed before is of no interest, unless another page is about to ask for it.
+    context.egress.begin({ bytesMax: RENDER_BYTES_MAX, keepsFailures: open.loading > 0 });
+    open.loading += 1;
+    open.loaded += 1;
+    const startedAt = clock.monotonic();
+    const browserMs = () => Math.max(1, Math.round(clock.monotonic() - startedAt));
+    let page: BrowserPage | undefined;
+    try {
+      page = open.idle.pop() ?? (await this.#openPage(context, load.signal));
+      const wants = (head: DocumentHead) => !this.#isUnmodified(head) && head.form !== "other";
+      const loaded = await page.load(load, { headers: this.#headers, wants });
+      return this.#answer(load.url, loaded, browserMs());
+    } catch (error) {
+      load.signal.throwIfAborted();
+      if (!(error instanceof BrowserDiedError) || error instanceof BrowserNotStartedError) {
+        throw error;
+      }
+      return {
+        kind: "failed",
+        reason: error.message,
+        retry: true,
+        status: undefined,
+        browserMs: browserMs(),
+      };
+    } finally {
+      // Nobody waits for that: the answer is known.
+      void this.#done(open, page);
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#idling.abort();
+    const open = await this.#open?.catch(() => undefined);
+    open?.context.release();
+  }
+
+  /** The context in use; another one where there is none, or the last is worn or lost. */
+  async #opened(signal: AbortSignal): Promise<Open> {
+    const { clock } = this.#parts;
+    const open = await this.#open;
+    if (open !== undefined && !open.retired) {
+      const { pagesMax, ageMsMax } = this.#limits;
+      const isWorn = open.loaded >= pagesMax || clock.monotonic() - open.openedAt >= ageMsMax;
+      if (!isWorn && !open.context.lost.aborted) return open;
+      this.#retire(open);
+    }
+    this.#open ??= this.#openContext(signal);
+    const opening = this.#open;
+    try {
+      return await opening;
+    } catch (error) {
+      if (this.#open === opening) this.#open = undefined;
+      throw error;
+    }
+  }
+
+  async #openContext(signal: AbortSignal): Promise<Open> {
+    const { pool, clock, request } = this.#parts;
+    if (this.#isClosed) throw new Error("Cannot load the page: the loader is closed");
+    const cookies = await this.#cookies;
+    const context = await pool.newContext(signal);
+    try {
+      if (cookies !== undefined) await context.page.browserContext().setCookie(...cookies);
+      else if (request.cookies !== undefined) {
+        await preparePage(context, { cookies: request.cookies, url: request.url });
+      }
+    } catch (error) {
+      context.release();
+      throw error;
+    }
+    return {
+      context,
+      openedAt: clock.monotonic(),
+      loaded: 0,
+      loading: 0,
+      idle: [],
+      retired: false,
+    };
+  }
+
+  async #openPage(context: RenderContext, signal: AbortSignal): Promise<BrowserPage> {
+    const { clock } = this.#parts;
+    const { takeHtmlMs } = this.#limits;
+    const opening = BrowserPage.open(context, { parameters: this.#parameters, clock, takeHtmlMs });
+    try {
+      return await abortable(opening, AbortSignal.any([signal, context.lost]));
+    } catch (error) {
+      void opening.then((page) => page.close()).catch(() => {});
+      throw context.lost.aborted ? context.lost.reason : error;
+    }
+  }
+
+  async #done(open: Open, page: BrowserPage | undefined): Promise<void> {
+    const isUsable = (await page?.reset()) ?? false;
+    open.loading -= 1;
+    if (page !== undefined && isUsable) open.idle.push(page);
+    if (open.loading > 0) return;
+    if (open.retired || this.#isClosed) return open.context.release();
+    this.#idling.abort();
+    this.#idling = new AbortController();
+    const { signal } = this.#idling;
+    await this.#parts.clock.wait(this.#limits.idleMs, signal);
+    if (!signal.aborted && open.loading === 0) this.#retire(open);
+  }
+
+  /** Its cookies go on to the next. */
+  #retire(open: Open): void {
+    if (open.retired) return;
+    open.retired = true;
+    this.#open = undefined;
+    const { context } = open;
+    const former = this.#cookies;
+    this.#cookies = abortable(context.page.browserContext().cookies(), context.lost)
+      .catch(() => former)
+      .finally(() => {
+        if (open.loading === 0) context.release();
+      });
+  }
+
+  #answer(url: string, loaded: Loaded, browserMs: number): PageAnswer {
+    const { clock } = this.#parts;
+    switch (loaded.kind) {
+      case "failed": {
+        const { error, head } = loaded;
+        const retry = PASSING.has(error.code);
+        return { kind: "failed", reason: error.message, retry, status: head?.status, browserMs };
+      }
+      case "ended": {
+        const { head, location } = loaded;
+        const { status } = head;
+        if (location !== undefined) return redirect({ url, location, status, browserMs });
+        if (this.#isUnmodified(head)) {
+          return { kind: "unmodified", status, lastModifiedAt: lastModifiedAt(head), browserMs };
+        }
+        const shown = head.headers.get("content-type")?.slice(0, SHOWN_CHARS);
+        const what = `its content type is "${shown}", not text`;
+        return failed(what, { status, browserMs });
+      }
+      case "taken": {
+        const { head, taken } = loaded;
+        const { status, headers } = head;
+        return {
+          kind: "page",
+          status,
+          html: taken.html,
+          truncated: taken.truncated,
+          contentType: headers.get("content-type")?.slice(0, CONTENT_TYPE_CHARS_MAX),
+          lastModifiedAt: lastModifiedAt(head),
+          awayMs: awayMsOf(status, headers.get("retry-after"), clock.now()),
+          ...readRobotsTag(headers.get("x-robots-tag"), PRODUCT_TOKEN),
+          browserMs,
+        };
+      }
+      default:
+        return loaded satisfies never;
+    }
+  }
+
+  #isUnmodified(head: DocumentHead): boolean {
+    const { modifiedSince } = this.#parts.request;
+    if (head.status === 304) return true;
+    const at = lastModifiedAt(head);
+    if (head.status !== 200 || modifiedSince === undefined || at === undefined) return false;
+    return at < modifiedSince * 1_000;
+  }
+}
+
+const CONTENT_TYPE_CHARS_MAX = 256;
+const SHOWN_CHARS = 100;
+
+/** What may be otherwise at the next try. */
+const PASSING: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
+  "address_unreachable",
+  "browser_crashed",
+  "connection_closed",
+  "connection_refused",
+  "empty_response",
+  "http2_failed",
+  "name_not_resolved",
+  "navigation_timed_out",
+  "network_failed",
+]);
+
+/** The crawler's name, and what it can decode, are not the caller's to say. */
+const OURS = new Set(["user-agent", "accept-encoding"]);
+
+function pageParametersOf(request: CrawlRequest): PageRequest {
+  const { setExtraHTTPHeaders = {} } = request;
+  const headers = Object.entries(setExtraHTTPHeaders).filter(
+    ([name]) => !OURS.has(name.toLowerCase()),
+  );
+  return {
+    // Whose credentials they are.
+    url: request.url,
+    ...(headers.length > 0 && { setExtraHTTPHeaders: Object.fromEntries(headers) }),
+    authenticate: request.authenticate,
+    gotoOptions: request.gotoOptions,
+    waitForSelector: request.waitForSelector,
+    waitForTimeout: request.waitForTimeout,
+    viewport: request.viewport,
+    addScriptTag: request.addScriptTag,
+    addStyleTag: request.addStyleTag,
+    allowResourceTypes: request.allowResourceTypes,
+    rejectResourceTypes: request.rejectResourceTypes,
+    allowRequestPattern: request.allowRequestPattern,
+    rejectRequestPattern: request.rejectRequestPattern,
+    emulateMediaType: request.emulateMediaType,
+    setJavaScriptEnabled: request.setJavaScriptEnabled,
+    actionTimeout: request.actionTimeout,
+    bestAttempt: request.bestAttempt,
+  };
+}
+
+function failed(
+  what: string,
+  { status, browserMs }: { status: number; browserMs: number },
+): PageAnswer {
+  return {
+    kind: "failed",
+    reason: `Cannot fetch the page: ${what}`,
+    retry: false,
+    status,
+    browserMs,
+  };
+}
+
+function redirect(hop: {
+  url: string;
+  location: string;
+  status: number;
+  browserMs: number;
+}): PageAnswer {
+  const { url, location, status, browserMs } = hop;
+  const shown = location.slice(0, SHOWN_CHARS);
+  const target = URL.parse(location, url);
+  if (target === null || !/^https?:$/.test(target.protocol)) {
+    return failed(`it redirects to "${shown}", which is no address of a page`, hop);
+  }
+  target.hash = "";
+  if (target.href.length > CRAWL_URL_CHARS_MAX) {
+    const what = `it redirects to an address of ${target.href.length} characters, "${shown}…"`;
+    return failed(what, hop);
+  }
+  return { kind: "redirect", to: target.href, status, browserMs };
+}
+
+function lastModifiedAt({ headers }: DocumentHead): number | undefined {
+  const time = Date.parse(headers.get("last-modified") ?? "");
+  return Number.isFinite(time) && time >= 0 ? time : undefined;
+}

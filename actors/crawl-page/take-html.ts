@@ -1,0 +1,73 @@
+/** Takes what a page has become, in a world of its own, where no script of the page has changed what functions do. */
+import type { CDPSession, Protocol } from "puppeteer-core";
+import { CRAWL_BODY_BYTES_MAX, LARGE_BODY_BYTES } from "../../schemas/crawl-limits.ts";
+
+export interface TakenHtml {
+  /** Address of the document as it says itself. */
+  url: string;
+  html: string;
+  truncated: boolean;
+}
+
+const WORLD = "trunkline";
+
+/** `onLarge` is awaited before a large one leaves the browser. */
+export async function takeHtml(
+  session: CDPSession,
+  { frameId, onLarge }: { frameId: string; onLarge: () => Promise<void> },
+): Promise<TakenHtml> {
+  const { executionContextId: contextId } = await session.send("Page.createIsolatedWorld", {
+    frameId,
+    worldName: WORLD,
+  });
+  const taken = await evaluate(`(${serialize})(${CRAWL_BODY_BYTES_MAX}, ${LARGE_BODY_BYTES})`);
+  if (taken.html !== undefined) return taken;
+  await onLarge();
+  const html = await evaluate("globalThis.taken");
+  return { ...taken, html };
+
+  async function evaluate(expression: string) {
+    const { result, exceptionDetails } = await session.send("Runtime.evaluate", {
+      expression,
+      contextId,
+      returnByValue: true,
+    });
+    if (exceptionDetails !== undefined) throw new Error(said(exceptionDetails));
+    return result.value;
+  }
+}
+
+/** What there is in a page. */
+declare const document: {
+  URL: string;
+  doctype: object | null;
+  documentElement: { outerHTML: string } | null;
+};
+declare const XMLSerializer: new () => { serializeToString(node: object): string };
+
+/** Runs in the page. A document past the bound is cut at its last whole character. */
+function serialize(bytesMax: number, bytesAtOnce: number) {
+  const whole = markup();
+  const text = bounded(whole);
+  const taken = { url: document.URL, truncated: text.length < whole.length };
+  // A character takes three bytes at most.
+  if (text.length * 3 <= bytesAtOnce) return { ...taken, html: text };
+  Object.assign(globalThis, { taken: text });
+  return taken;
+
+  function markup(): string {
+    const { doctype, documentElement } = document;
+    const type = doctype === null ? "" : `${new XMLSerializer().serializeToString(doctype)}\n`;
+    return type + (documentElement?.outerHTML ?? "");
+  }
+
+  function bounded(html: string): string {
+    if (html.length * 3 <= bytesMax) return html;
+    const { read } = new TextEncoder().encodeInto(html, new Uint8Array(bytesMax));
+    return read < html.length ? html.slice(0, read) : html;
+  }
+}
+
+function said({ text, exception }: Protocol.Runtime.ExceptionDetails): string {
+  return `Cannot take the page: ${exception?.description ?? text}`;
+}
