@@ -1,0 +1,106 @@
+/** The task that takes data out of a page which has been fetched: reads its blob, asks, and stores what came of it. */
+import { envelope } from "../../schemas/contract.ts";
+import { crawlJob, type RecordBlob } from "../../schemas/crawl-job.ts";
+import type { crawlPage } from "../../schemas/crawl-page.ts";
+import { ActorError } from "../../schemas/errors.ts";
+import type { CrawlRequest } from "../../schemas/http/crawl.ts";
+import { TASK_TRIES_MAX } from "../../schemas/limits.ts";
+import type { MarkdownPool } from "../extract/markdown-pool.ts";
+import type { BlobStore } from "../runtime/blob-store.ts";
+import type { WorkerDefinition } from "../runtime/define-worker.ts";
+import type { JsonExtractor, JsonQuestion } from "./json-extractor.ts";
+
+type Tasks = WorkerDefinition<typeof crawlPage.messages>;
+
+export interface JsonTaskParts {
+  blobs: Pick<BlobStore, "get" | "put" | "size">;
+  extractor: Pick<JsonExtractor, "extract">;
+  markdown: Pick<MarkdownPool, "convert">;
+  /** What the job was asked for. */
+  requestOf: (job: string, signal: AbortSignal) => Promise<Pick<CrawlRequest, "jsonOptions">>;
+}
+
+/** The handler of `crawl-page.json`. */
+export function jsonTask({
+  blobs,
+  extractor,
+  markdown,
+  requestOf,
+}: JsonTaskParts): Tasks["handlers"]["json"] {
+  return async ({ job, index, url, blob }, { signal, attempt }) => {
+    const name = `crawl.${job}.${index}.json`;
+    // An earlier try may have come so far, and models do not answer the same twice.
+    const earlier = await blobs.size(name);
+    if (earlier !== undefined) return extracted({ blob: { name, bytes: earlier } });
+
+    const { jsonOptions } = await requestOf(job, signal);
+    const text = await textOf(blob, url, signal);
+    const outcome = await extractor.extract({ url, text }, questionOf(jsonOptions), signal);
+    if (outcome.kind === "failed") {
+      if (outcome.retry && attempt < TASK_TRIES_MAX) throw new Error(outcome.reason);
+      return extracted({ reason: clipped(outcome.reason) });
+    }
+    const { json, reason } = outcome;
+    const stored = await store(name, Buffer.from(`"json":${json}`), signal);
+    return extracted({ blob: stored, ...(reason !== undefined && { reason }) });
+
+    function extracted(found: { blob?: RecordBlob; reason?: string }) {
+      return { send: [envelope(crawlJob, job, "jsonExtracted", { index, ...found })] };
+    }
+  };
+
+  /** Markdown where the record has it; it reads best for its length. */
+  async function textOf(blob: string, url: string, signal: AbortSignal): Promise<string> {
+    const chunks: Uint8Array[] = [];
+    for await (const chunk of blobs.get(blob, { signal })) chunks.push(chunk);
+    const page = JSON.parse(`{${Buffer.concat(chunks).toString()}}`);
+    if (typeof page.markdown === "string") return page.markdown;
+    if (typeof page.html !== "string") {
+      throw new ActorError("invalid_request", "Cannot extract JSON: the page has no text");
+    }
+    const made = await markdown.convert({ html: page.html, baseUrl: url }, signal).catch(comeBack);
+    if (made.kind === "made") return made.markdown;
+    throw new ActorError("invalid_request", `Cannot extract JSON: ${made.reason}`);
+  }
+
+  /** Two tries of one task may end together: the first to be stored is the answer. */
+  async function store(name: string, content: Uint8Array, signal: AbortSignal) {
+    try {
+      return await blobs.put(name, content, { signal });
+    } catch (error) {
+      if (!(error instanceof ActorError && error.code === "conflict")) throw error;
+      const bytes = await blobs.size(name);
+      if (bytes === undefined) throw error;
+      return { name, bytes };
+    }
+  }
+}
+
+/** Sent when the task is given up: the page keeps its other formats. */
+export const jsonFailure: Tasks["failures"]["json"] = ({ job, index }, { message }) => {
+  const reason = message.startsWith("Cannot extract JSON")
+    ? message
+    : `Cannot extract JSON: ${message}`;
+  return [envelope(crawlJob, job, "jsonExtracted", { index, reason: clipped(reason) })];
+};
+
+/** A queue that is full now is no fault of the page: the task is tried again. */
+function comeBack(error: unknown): never {
+  if (error instanceof ActorError) throw new Error(error.message, { cause: error });
+  throw error;
+}
+
+function questionOf(options: CrawlRequest["jsonOptions"]): JsonQuestion {
+  return {
+    prompt: options?.prompt,
+    schema: options?.response_format?.json_schema,
+    customAi: options?.custom_ai,
+  };
+}
+
+/** Characters of a reason, as the job's contract takes it. */
+const REASON_CHARS_MAX = 1_000;
+
+function clipped(reason: string): string {
+  return reason.length <= REASON_CHARS_MAX ? reason : `${reason.slice(0, REASON_CHARS_MAX - 1)}…`;
+}
