@@ -4,8 +4,8 @@ import type { Logger } from "pino";
 import type { Registry } from "prom-client";
 import type { ActorClient } from "../actors/runtime/actor-client.ts";
 import type { BlobStore } from "../actors/runtime/blob-store.ts";
+import type { LiveUpdates } from "../actors/runtime/live.ts";
 import type { GatewayConfig } from "./gateway-config.ts";
-import type { LiveSource } from "./live-source.ts";
 import { handleError } from "./middleware/handle-error.ts";
 import { notFound } from "./middleware/not-found.ts";
 import { requestId } from "./middleware/request-id.ts";
@@ -27,7 +27,7 @@ import { tokenRoutes } from "./routes/tokens.ts";
 export interface GatewayParts {
   actors: ActorClient;
   blobs: Pick<BlobStore, "put" | "get">;
-  live: LiveSource;
+  live: LiveUpdates;
   config: GatewayConfig;
   logger: Logger;
   registry: Registry;

@@ -69,7 +69,7 @@ describe("CrawlEvents", () => {
     server.closeAllConnections();
     server.close();
     await once(server, "close");
-    await until("every stream has ended", () => crawls.live.listeners === 0);
+    await until("every stream has ended", () => crawls.live.watchers === 0);
     expect(failures).to.deep.equal([]);
   });
 
@@ -77,7 +77,7 @@ describe("CrawlEvents", () => {
     Object.assign(crawls.jobs.get(job)?.summary ?? {}, summary);
   };
   const say = (news: object) =>
-    crawls.live.say("crawl-job", job, {
+    crawls.live.show("crawl-job", job, {
       status: "running",
       total: 3,
       finished: 1,
@@ -139,6 +139,19 @@ describe("CrawlEvents", () => {
     await once(response, "end");
     expect(events.map(({ event }) => event)).to.deep.equal(["status", "progress", "finished"]);
     expect(events.at(-1)?.data.status).to.equal("cancelled_by_user");
+  });
+
+  it("follow() says that updates were missed, and looks at once what they would have said", async () => {
+    await listen();
+    const { events } = await follow();
+    await until("status", () => events.length === 1);
+    change({ finished: 2 });
+    crawls.live.miss("crawl-job", job);
+    await until("progress", () => events.length === 3);
+    expect(events.slice(1)).to.deep.equal([
+      { event: "missed", data: { pages: null } },
+      { event: "progress", data: { status: "running", total: 3, finished: 2, skipped: 0 } },
+    ]);
   });
 
   it("follow() ends at once when the job had ended, and is empty for who has heard so", async () => {

@@ -1,8 +1,9 @@
 /** Tells a client how a crawl goes on, as it does, until it ends. */
 import type { Response } from "express";
 import type { ActorClient } from "../actors/runtime/actor-client.ts";
+import type { LiveUpdate, LiveUpdates } from "../actors/runtime/live.ts";
 import { account } from "../schemas/account.ts";
-import { crawlJob } from "../schemas/crawl-job.ts";
+import { type CrawlNews, crawlJob } from "../schemas/crawl-job.ts";
 import {
   EVENT_STREAMS_MAX,
   EVENT_STREAMS_OF_ACCOUNT_MAX,
@@ -10,15 +11,14 @@ import {
   EVENTS_POLL_MS,
 } from "../schemas/crawl-limits.ts";
 import { ActorError, type ErrorCode } from "../schemas/errors.ts";
-import { CrawlNews, type WireCrawlSummary } from "../schemas/http/crawl-answers.ts";
+import type { WireCrawlSummary } from "../schemas/http/crawl-answers.ts";
 import { wireSummary } from "./crawl-wire.ts";
 import { EventStream } from "./event-stream.ts";
-import type { LiveSource } from "./live-source.ts";
 import type { Caller } from "./locals.ts";
 
 export interface CrawlEventsParts {
   actors: ActorClient;
-  live: LiveSource;
+  live: LiveUpdates;
   now: () => number;
   /** Aborts when this gateway stops: its clients go on with another. */
   stopping: AbortSignal;
@@ -47,25 +47,22 @@ export class CrawlEvents {
   ): Promise<void> {
     const { accountId } = caller;
     const release = this.#take(accountId);
-    const ended = AbortSignal.any([signal, this.#parts.stopping]);
-    const held: unknown[] = [];
-    // Replaced once the client knows where the job stands.
-    let hear = (message: unknown) => {
-      held.push(message);
-    };
-    const unsubscribe = this.#parts.live.subscribe(crawlJob.kind, job, (message) => hear(message));
+    const watching = new AbortController();
+    const ended = AbortSignal.any([signal, this.#parts.stopping, watching.signal]);
     try {
+      const updates = await this.#parts.live.subscribe(crawlJob, job, ended);
       const summary = await this.#look(job, accountId, signal);
       if (response.req.get("last-event-id") === FINISHED && summary.status !== "running") {
         response.status(OVER_STATUS).end();
         return;
       }
       const follower = new Follower(new EventStream(response), summary);
-      hear = (message) => follower.hear(message);
-      for (const message of held) follower.hear(message);
+      const relayed = relay(updates, follower);
       await this.#followTo(follower, { job, caller, ended });
+      watching.abort();
+      await relayed;
     } finally {
-      unsubscribe();
+      watching.abort();
       release();
     }
   }
@@ -137,6 +134,13 @@ export class CrawlEvents {
   }
 }
 
+async function relay(
+  updates: AsyncIterable<LiveUpdate<CrawlNews>>,
+  follower: Follower,
+): Promise<void> {
+  for await (const update of updates) follower.hear(update);
+}
+
 /** What one client was told so far. */
 class Follower {
   readonly #stream: EventStream;
@@ -157,11 +161,15 @@ class Follower {
     return this.#finished;
   }
 
-  /** From the live subject: pages that have changed. */
-  hear(message: unknown): void {
-    const { data: news } = CrawlNews.safeParse(message);
-    // What is not understood was said by another version of us; the state itself is asked for soon.
-    if (!news || this.#finished) return;
+  /** Pages that have changed, as the job shows them. */
+  hear(update: LiveUpdate<CrawlNews>): void {
+    if (this.#finished) return;
+    if ("missed" in update) {
+      this.#stream.send("missed", { pages: null });
+      this.#woken.resolve();
+      return;
+    }
+    const { value: news } = update;
     if (news.status !== "running") this.#woken.resolve();
     if (this.#stream.isBehind) {
       this.#missed += news.pages.length;

@@ -6,6 +6,7 @@ import type { Logger } from "pino";
 import { collectDefaultMetrics, Registry } from "prom-client";
 import type { ActorClient } from "../actors/runtime/actor-client.ts";
 import type { BlobStore } from "../actors/runtime/blob-store.ts";
+import type { LiveUpdates } from "../actors/runtime/live.ts";
 import { ActorError } from "../schemas/errors.ts";
 import {
   HEADER_BYTES_MAX,
@@ -17,7 +18,6 @@ import { buildApp } from "./app.ts";
 import { firstStart } from "./first-start.ts";
 import type { GatewayConfig } from "./gateway-config.ts";
 import { listen } from "./listen.ts";
-import type { LiveSource } from "./live-source.ts";
 import { type RequestCount, RequestCounts } from "./request-counts.ts";
 import { type SocketRoute, socketRouter } from "./sockets/socket-router.ts";
 
@@ -27,7 +27,7 @@ const DRAIN_SHARE = 0.5;
 export interface GatewayContext {
   actors: ActorClient;
   blobs: Pick<BlobStore, "put" | "get">;
-  live: LiveSource;
+  live: LiveUpdates;
   config: GatewayConfig;
   logger: Logger;
   /** Names what the other parts of this process still need. */

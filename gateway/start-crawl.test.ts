@@ -30,7 +30,7 @@ describe("startCrawl", () => {
     const id = await startCrawl(parts(), ACCOUNT, request, new AbortController().signal);
     expect(performance.now() - startedAt).to.be.within(45, 5_000);
     expect(crawls.jobs.get(id)?.account).to.equal(ACCOUNT);
-    expect(crawls.live.listeners).to.equal(0);
+    expect(crawls.live.watchers).to.equal(0);
   });
 
   it("startCrawl() starts nothing for a client that leaves while it waits", async () => {
@@ -48,7 +48,7 @@ describe("startCrawl", () => {
     expect(await starting).to.equal(left);
     expect(crawls.jobs.size).to.equal(0);
     expect(crawls.blobs.blobs.size).to.equal(0);
-    expect(crawls.live.listeners).to.equal(0);
+    expect(crawls.live.watchers).to.equal(0);
   });
 
   it("startCrawl() starts a job whole once its request is stored, whoever leaves", async () => {

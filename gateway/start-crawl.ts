@@ -1,7 +1,9 @@
 /** Starts a crawl: what must be so before a job is there, in order. */
 import { randomBytes } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { ActorClient } from "../actors/runtime/actor-client.ts";
 import type { BlobStore } from "../actors/runtime/blob-store.ts";
+import type { LiveUpdates } from "../actors/runtime/live.ts";
 import { account } from "../schemas/account.ts";
 import { crawlJob } from "../schemas/crawl-job.ts";
 import {
@@ -14,12 +16,11 @@ import { ActorError } from "../schemas/errors.ts";
 import type { CrawlRequest } from "../schemas/http/crawl.ts";
 import { site } from "../schemas/site.ts";
 import { planOf } from "./crawl-wire.ts";
-import type { LiveSource } from "./live-source.ts";
 
 export interface CrawlStarting {
   actors: ActorClient;
   blobs: Pick<BlobStore, "put">;
-  live: LiveSource;
+  live: LiveUpdates;
   /** Of an account and UTC day; 0 is no limit. */
   browserMsPerDay: number;
   /** Whether there is a model for the format json besides those a request brings. */
@@ -75,38 +76,40 @@ async function consultSite(
     return true;
   };
   if (await consult()) return;
-  let spoken = Promise.withResolvers<void>();
-  const unsubscribe = live.subscribe(site.kind, host, () => spoken.resolve());
+  const giveUpAt = performance.now() + waitMs;
+  const watching = new AbortController();
+  const updates = await live.subscribe(site, host, AbortSignal.any([signal, watching.signal]));
   try {
-    const giveUpAt = performance.now() + waitMs;
-    // What a live message says may be lost, and what it said before we listened is: so it is asked at intervals too.
+    const iterator = updates[Symbol.asyncIterator]();
+    let update = iterator.next();
+    // What is shown may be missed, so it is asked at intervals too.
     for (let known = await consult(); !known; known = await consult()) {
       const leftMs = giveUpAt - performance.now();
       if (leftMs <= 0) return;
-      await eitherOf(spoken.promise, Math.min(CRAWL_CONSULT_MS, leftMs), signal);
-      spoken = Promise.withResolvers<void>();
+      const shown = await eitherOf(update, Math.min(CRAWL_CONSULT_MS, leftMs), signal);
+      if (shown) update = iterator.next();
     }
   } finally {
-    unsubscribe();
+    watching.abort();
   }
 }
 
-/** Resolves with the promise, or after so many milliseconds; rejects with the signal's reason. */
-function eitherOf(promise: Promise<void>, ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const timer = setTimeout(done, ms);
-    const leave = () => {
-      clearTimeout(timer);
-      reject(signal.reason);
-    };
-    signal.addEventListener("abort", leave, { once: true });
-    void promise.then(done);
-    function done() {
-      clearTimeout(timer);
-      signal.removeEventListener("abort", leave);
-      resolve();
-    }
-  });
+/** Whether it came before so many milliseconds were over; rejects with the signal's reason. */
+async function eitherOf(
+  coming: Promise<unknown>,
+  ms: number,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const waiting = new AbortController();
+  const timer = sleep(ms, false, { signal: AbortSignal.any([signal, waiting.signal]) });
+  try {
+    return await Promise.race([coming.then(() => true), timer]);
+  } catch (error) {
+    throw signal.aborted ? signal.reason : error;
+  } finally {
+    waiting.abort();
+    timer.catch(() => {}); // It was waited for above.
+  }
 }
 
 function checkModel({ formats, jsonOptions }: CrawlRequest, hasModel: boolean): void {

@@ -4,6 +4,7 @@ import { defineContract } from "./contract.ts";
 import {
   CRAWL_DEPTH_MAX,
   CRAWL_LIST_MAX,
+  CRAWL_NEWS_PAGES_MAX,
   CRAWL_PAGES_MAX,
   CRAWL_PATTERN_CHARS_MAX,
   CRAWL_PATTERNS_MAX,
@@ -163,11 +164,29 @@ export const SitemapUrl = z.object({
 });
 export type SitemapUrl = z.infer<typeof SitemapUrl>;
 
+/** What those who follow a job see of it, as it goes on. */
+export const CrawlNews = z.object({
+  ...CrawlSummary.pick({ status: true, total: true, finished: true, skipped: true }).shape,
+  /** Those whose status is another than before. */
+  pages: z
+    .array(
+      z.object({
+        index: Index,
+        url: Url,
+        status: RecordStatus,
+        httpStatus: RecordMetadata.shape.status,
+      }),
+    )
+    .max(CRAWL_NEWS_PAGES_MAX),
+});
+export type CrawlNews = z.infer<typeof CrawlNews>;
+
 const Nothing = z.object({});
 const Asker = z.object({ account: Id });
 
 export const crawlJob = defineContract({
   kind: "crawl-job",
+  live: CrawlNews,
   messages: {
     start: {
       input: z.object({ account: Id, plan: CrawlPlan, request: RecordBlob }),

@@ -42,6 +42,8 @@ export type RobotsOutcome = z.infer<typeof RobotsOutcome>;
 
 export const site = defineContract({
   kind: "site",
+  /** Shown when a robots.txt has become known; nothing is said of what it says. */
+  live: z.object({}),
   messages: {
     /**
      * What robots.txt says to a crawl that would start here. While it is not known a fetch is under way: the site

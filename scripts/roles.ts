@@ -5,6 +5,7 @@ import { BusActorClient } from "../actors/runtime/actor-client.ts";
 import { BlobStore } from "../actors/runtime/blob-store.ts";
 import { Bus } from "../actors/runtime/bus.ts";
 import { systemClock as clock } from "../actors/runtime/clock.ts";
+import { BusLiveUpdates } from "../actors/runtime/live.ts";
 import { exposeQueues } from "../actors/runtime/queue-metrics.ts";
 import { Service } from "../actors/runtime/service.ts";
 import { declareStreams } from "../deploy/streams.ts";
@@ -74,7 +75,7 @@ async function startGatewayRole(context: RoleContext): Promise<RunningRole> {
   const gateway = await startGateway({
     actors: new BusActorClient(bus, clock),
     blobs: new BlobStore(bus, clock),
-    live: { subscribe: () => () => {} },
+    live: new BusLiveUpdates(bus),
     config,
     logger,
     registry,

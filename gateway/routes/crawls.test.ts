@@ -152,19 +152,19 @@ describe("routes of crawls", () => {
       let known = false;
       gateway.crawls.consult = () => (known ? { known: true, refusal: "no" } : { known: false });
       const answer = start({ url: "http://a" });
-      await until("a subscription", () => gateway.crawls.live.listeners === 1);
+      await until("a subscription", () => gateway.crawls.live.watchers === 1);
       expect(gateway.crawls.jobs.size).to.equal(0);
       known = true;
-      gateway.crawls.live.say("site", "a", {});
+      gateway.crawls.live.show("site", "a", {});
       expect((await answer).status).to.equal(400);
-      expect(gateway.crawls.live.listeners).to.equal(0);
+      expect(gateway.crawls.live.watchers).to.equal(0);
     });
 
     it("notices by itself that a robots.txt is known, should nobody say so", async () => {
       gateway.crawls.consult = () => ({ known: gateway.crawls.consulted.length > 3 });
       expect((await startedJob({ url: "http://a" })).plan.url).to.equal("http://a/");
       expect(gateway.crawls.consulted.length).to.equal(4);
-      expect(gateway.crawls.live.listeners).to.equal(0);
+      expect(gateway.crawls.live.watchers).to.equal(0);
     });
   });
 

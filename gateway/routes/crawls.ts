@@ -3,6 +3,7 @@ import type { Response } from "express";
 import type { z } from "zod";
 import type { ActorClient } from "../../actors/runtime/actor-client.ts";
 import type { BlobStore } from "../../actors/runtime/blob-store.ts";
+import type { LiveUpdates } from "../../actors/runtime/live.ts";
 import { crawlJob } from "../../schemas/crawl-job.ts";
 import { CRAWL_REQUEST_BYTES_MAX } from "../../schemas/crawl-limits.ts";
 import { crawlList } from "../../schemas/crawl-list.ts";
@@ -24,7 +25,6 @@ import { Id } from "../../schemas/values.ts";
 import { CrawlEvents } from "../crawl-events.ts";
 import { readCrawl } from "../crawl-reader.ts";
 import { wireEntry } from "../crawl-wire.ts";
-import type { LiveSource } from "../live-source.ts";
 import { type Asked, defineRoute, type Route } from "../route.ts";
 import { startCrawl } from "../start-crawl.ts";
 import { writeAnswer } from "../write-answer.ts";
@@ -36,7 +36,7 @@ const ALIAS = "/accounts/{account_id}/browser-run/crawl";
 export interface CrawlRouteParts {
   actors: ActorClient;
   blobs: Pick<BlobStore, "put" | "get">;
-  live: LiveSource;
+  live: LiveUpdates;
   browserMsPerDay: number;
   /** Whether the service has a model of its own for the format json. */
   hasModel: boolean;
@@ -119,7 +119,7 @@ export function crawlRoutes(parts: CrawlRouteParts): Route[] {
       answer: {
         mediaType: "text/event-stream",
         description:
-          "status: the crawl as it stands, without records; page: a page that has changed, with url, status and httpStatus; progress: total, finished and skipped; missed: how many pages were left out for a client that reads too slowly; finished: the crawl as it ended, and the stream's end",
+          "status: the crawl as it stands, without records; page: a page that has changed, with url, status and httpStatus; progress: total, finished and skipped; missed: pages were left out, for a client that reads too slowly or by a fault of the bus, and how many where that is known; finished: the crawl as it ended, and the stream's end",
       },
       handle: follow,
     }),

@@ -1,21 +1,53 @@
-/** Live subjects in memory. For tests of the gateway. */
-import type { LiveSource } from "../live-source.ts";
+/** Live updates in memory. For tests of the gateway. */
+import type { LiveUpdate, LiveUpdates } from "../../actors/runtime/live.ts";
 
-export class MemoryLive implements LiveSource {
-  readonly #listeners = new Map<string, Set<(message: unknown) => void>>();
+// biome-ignore lint/suspicious/noExplicitAny: the seam's types tie contract and value together; a Map of kinds cannot.
+type AnyUpdate = LiveUpdate<any>;
 
-  subscribe(kind: string, key: string, listener: (message: unknown) => void): () => void {
-    const listeners = this.#listeners.get(`${kind}.${key}`) ?? new Set();
-    this.#listeners.set(`${kind}.${key}`, listeners.add(listener));
-    return () => listeners.delete(listener);
+export class MemoryLive implements LiveUpdates {
+  readonly #watchers = new Map<string, Set<(update: AnyUpdate) => void>>();
+
+  async subscribe(
+    { kind }: { kind: string },
+    key: string,
+    signal: AbortSignal,
+  ): Promise<AsyncIterable<AnyUpdate>> {
+    const watchers = this.#watchers.get(`${kind}.${key}`) ?? new Set();
+    this.#watchers.set(`${kind}.${key}`, watchers);
+    const waiting: AnyUpdate[] = [];
+    let changed = Promise.withResolvers<void>();
+    const watcher = (update: AnyUpdate) => {
+      waiting.push(update);
+      changed.resolve();
+    };
+    watchers.add(watcher);
+    signal.addEventListener("abort", () => {
+      watchers.delete(watcher);
+      changed.resolve();
+    });
+    return (async function* () {
+      while (!signal.aborted) {
+        await changed.promise;
+        changed = Promise.withResolvers();
+        yield* waiting.splice(0);
+      }
+    })();
   }
 
-  say(kind: string, key: string, message: unknown): void {
-    for (const listener of this.#listeners.get(`${kind}.${key}`) ?? []) listener(message);
+  show(kind: string, key: string, value: unknown): void {
+    this.#tell(kind, key, { value });
   }
 
-  /** Listeners that have not ended. */
-  get listeners(): number {
-    return [...this.#listeners.values()].reduce((sum, { size }) => sum + size, 0);
+  miss(kind: string, key: string): void {
+    this.#tell(kind, key, { missed: true });
+  }
+
+  /** Watchers that have not ended. */
+  get watchers(): number {
+    return [...this.#watchers.values()].reduce((sum, { size }) => sum + size, 0);
+  }
+
+  #tell(kind: string, key: string, update: AnyUpdate): void {
+    for (const tell of this.#watchers.get(`${kind}.${key}`) ?? []) tell(update);
   }
 }

@@ -93,17 +93,3 @@ export const WireCrawlEntry = z.object({
 });
 
 export const CancelledCrawl = z.object({ job_id: Id, message: z.string() });
-
-/** What a job says on its live subject, after each commit that changed what people see. */
-export const CrawlNews = z.object({
-  ...progressFields,
-  pages: z.array(
-    z.object({
-      index: z.int(),
-      url: z.string(),
-      status: RecordStatus,
-      httpStatus: z.int().optional(),
-    }),
-  ),
-});
-export type CrawlNews = z.output<typeof CrawlNews>;
