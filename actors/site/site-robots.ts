@@ -80,7 +80,6 @@ export function takeOutcome(
 ): boolean {
   const file = step.state.robots[scheme];
   if (file?.fetch?.turn !== turn) return false;
-  step.pace = finish(step.pace, turn, step.moment);
   const failed = outcome.kind === "disallow_all";
   const { policy } = file;
   // A copy that is too old is good until the site can be asked again (RFC 9309, section 2.4).

@@ -10,6 +10,7 @@ import {
   SITE_JOBS_WAITING_MAX,
   SITE_TELL_CHARS_MAX,
   SITE_TELLS_MAX,
+  SITE_VISITS_MAX,
   TURN_LEAD_MS,
   TURN_MS_MAX,
   TURN_REQUESTS_MAX,
@@ -41,7 +42,9 @@ describe("site", function () {
     expect(site.sentAs("robots")[0]).to.include({ host: "a.example", scheme: "https" });
     expect(consult()).to.deep.equal({ known: false });
     expect([site.sent, site.changed]).to.deep.equal([[], false]);
+    expect(site.shown).to.deep.equal([]);
     site.fetched(rulesOutcome());
+    expect(site.shown).to.deep.equal([{}]);
     expect(consult()).to.deep.equal({ known: true });
     expect(site.changed).to.equal(false);
   });
@@ -260,7 +263,8 @@ describe("site", function () {
     both.tell("consult", { scheme: "http", intent });
     both.fetched(rulesOutcome({ crawlDelayMs: 700 }), "http");
     want(both, 1);
-    expect(both.sentAs("turnGranted")[0]).to.include({ dueInMs: 700 });
+    // The second was fetched while there was no delay; it began a millisecond ago.
+    expect(both.sentAs("turnGranted")[0]).to.include({ dueInMs: 699 });
   });
 
   it("begin() at a host without delay: HOST_REQUESTS_IN_FLIGHT_MAX at once, and the next turn waits ready", () => {
@@ -317,6 +321,38 @@ describe("site", function () {
       expect(site.changed).to.equal(false);
       want(site, 0, []);
     }
+  });
+
+  it("visit() gives a turn ahead of the site's jobs, once, and SITE_VISITS_MAX at most", () => {
+    const site = known();
+    want(site, 5);
+    begin(site, turnsOf(site)[0]);
+    const elsewhere = (number: number) =>
+      begin(site, hex(number), ["https://a.example/robots.txt"]);
+    for (let number = 1; number <= SITE_VISITS_MAX; number++) {
+      site.tell("visit", { turn: hex(700 + number) });
+    }
+    site.tell("visit", { turn: hex(701) });
+    expect(site.changed).to.equal(false);
+    site.tell("visit", { turn: hex(799) });
+    expect(site.changed).to.equal(false);
+    expect(elsewhere(799)).to.deep.equal({ state: "gone" });
+    expect(elsewhere(701).state).to.equal("wait");
+    site.tell("turnFinished", { turn: hex(702) });
+    site.tell("visit", { turn: hex(799) });
+    expect(elsewhere(799).state).to.equal("wait");
+  });
+
+  it("turnFinished() after robotsFetched() still says that the host wants to be left alone", () => {
+    const site = new SiteDriver();
+    want(site, 1);
+    const [task] = site.sentAs<{ turn: string }>("robots");
+    const turn = task?.turn ?? "";
+    begin(site, turn, ["https://a.example/robots.txt"]);
+    site.tell("requestStarted", { turn });
+    site.tell("robotsFetched", { scheme: "https", turn, outcome: CLOSED });
+    site.tell("turnFinished", { turn, awayMs: 10_000 });
+    expect(site.state.pace.awayUntil).to.equal(site.now + 10_000);
   });
 
   it("requestStarted() and begin() of a turn nobody knows change nothing", () => {
@@ -429,7 +465,7 @@ describe("site", function () {
 function known(outcome: RobotsOutcome = rulesOutcome()): SiteDriver {
   const site = new SiteDriver();
   site.tell("consult", { scheme: "https", intent });
-  site.fetched(outcome);
+  site.tell("turnFinished", { turn: site.fetched(outcome) });
   return site;
 }
 

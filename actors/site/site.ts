@@ -3,6 +3,7 @@ import { envelope } from "../../schemas/contract.ts";
 import { crawlJob } from "../../schemas/crawl-job.ts";
 import {
   SITE_AWAY_MS_MAX,
+  SITE_VISITS_MAX,
   TURN_ASK_ROBOTS_MS,
   TURN_RULE_CHECKS_MAX,
 } from "../../schemas/crawl-limits.ts";
@@ -91,7 +92,10 @@ export const siteActor = defineActor(site, {
     },
 
     visit(state, { turn }, context) {
-      if (state.pace.turns[turn] !== undefined) return { state, reply: {} };
+      const own = Object.values(state.pace.turns).filter(({ account }) => account === "");
+      // One visitor too many finds that its turn is gone.
+      const full = own.length >= SITE_VISITS_MAX;
+      if (state.pace.turns[turn] !== undefined || full) return { state, reply: {} };
       const step = new Step(state, context);
       step.pace = grantOwn(step.pace, turn, step.moment).pace;
       return { ...advance(step), reply: {} };
@@ -117,7 +121,9 @@ export const siteActor = defineActor(site, {
 
     robotsFetched(state, fetched, context) {
       const step = new Step(state, context);
-      return takeOutcome(step, fetched) ? advance(step) : { state };
+      if (!takeOutcome(step, fetched)) return { state };
+      // For who waits to ask again: nothing is said of what the file says.
+      return { ...advance(step), live: {} };
     },
 
     look(state, _input, context) {

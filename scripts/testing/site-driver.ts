@@ -17,6 +17,8 @@ export class SiteDriver {
   sent: readonly Envelope[] = [];
   changed = false;
   lookAt: number | undefined;
+  /** What those who watch were shown. */
+  readonly shown: unknown[] = [];
   #ids = 0;
 
   constructor({ host = "a.example", now = 1_000_000 } = {}) {
@@ -41,6 +43,7 @@ export class SiteDriver {
     }
     this.sent = handled.send;
     this.changed = handled.changed;
+    if (handled.live !== undefined) this.shown.push(handled.live);
     const { look } = handled.remind;
     if (typeof look === "number") this.lookAt = look;
     return handled.reply;
@@ -51,8 +54,8 @@ export class SiteDriver {
     return this.sent.filter((one) => one.message === message).map(({ input }) => input as T);
   }
 
-  /** Answers the fetch that the last message asked for, as a worker does: in its place in time. */
-  fetched(outcome: RobotsOutcome, scheme: Scheme = "https"): void {
+  /** Answers a fetch as a worker does, in its place in time. Returns its turn, which is still to be finished. */
+  fetched(outcome: RobotsOutcome, scheme: Scheme = "https"): string {
     const turn = this.state.robots[scheme]?.fetch?.turn;
     if (turn === undefined) throw new Error(`Cannot answer: no ${scheme} robots.txt is fetched`);
     const urls = [`${scheme}://${this.host}/robots.txt`];
@@ -63,6 +66,7 @@ export class SiteDriver {
     // It counts from the end of its millisecond.
     this.now += 1;
     this.tell("robotsFetched", { scheme, turn, outcome });
+    return turn;
   }
 }
 

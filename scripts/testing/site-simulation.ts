@@ -73,7 +73,8 @@ class SimulatedWorld {
     const { crawlDelayMs } = this.#simulation;
     const site = this.#site;
     site.tell("consult", { scheme: "https", intent: ASKING });
-    site.fetched(rulesOutcome(crawlDelayMs === undefined ? {} : { crawlDelayMs }));
+    const turn = site.fetched(rulesOutcome(crawlDelayMs === undefined ? {} : { crawlDelayMs }));
+    site.tell("turnFinished", { turn });
     site.now += 60_000;
     const startedAt = site.now;
     Object.entries(this.#simulation.jobs).forEach(([account, jobs], number) => {

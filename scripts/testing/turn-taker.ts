@@ -76,7 +76,8 @@ export function turnWorker(
       },
       async robots({ host, scheme, turn }) {
         await takeTurn(host, turn, `${scheme}://${host}/robots.txt`);
-        return { send: [envelope(site, host, "robotsFetched", { scheme, turn, outcome })] };
+        const fetched = envelope(site, host, "robotsFetched", { scheme, turn, outcome });
+        return { send: [fetched, envelope(site, host, "turnFinished", { turn })] };
       },
       renderTurn: refuse,
       json: refuse,
