@@ -56,6 +56,11 @@ export class CrawlEvents {
         response.status(OVER_STATUS).end();
         return;
       }
+      // Who asks for the head alone would wait for an end that says nothing.
+      if (response.req.method === "HEAD") {
+        response.type("text/event-stream").end();
+        return;
+      }
       const follower = new Follower(new EventStream(response), summary);
       const relayed = relay(updates, follower);
       await this.#followTo(follower, { job, caller, ended });

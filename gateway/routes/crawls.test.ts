@@ -466,6 +466,15 @@ describe("routes of crawls", () => {
     });
   });
 
+  it("give the head alone of a stream that goes on", async () => {
+    const path = `${crawls}/${add(gateway.accountId)}/events`;
+    const { status, headers, text } = await gateway.ask(path, { method: "HEAD" });
+    expect(status).to.equal(200);
+    expect(headers.get("content-type")).to.match(/^text\/event-stream/);
+    expect(text).to.equal("");
+    await until("it is over", () => gateway.crawls.live.watchers === 0);
+  });
+
   it("need the permission to read for reading, and to write for the rest", async () => {
     const reading = await gateway.tokenWith("browser-rendering.read");
     const id = add(gateway.accountId, { status: "completed" });

@@ -1,0 +1,89 @@
+/** Crawls on a private bus: the real actors, and a worker that fetches from loopback addresses. */
+import { pino } from "pino";
+import { accountActor } from "../../actors/account/account.ts";
+import { apiTokenActor } from "../../actors/api-token/api-token.ts";
+import { crawlJobActor } from "../../actors/crawl-job/crawl-job.ts";
+import { crawlListActor } from "../../actors/crawl-list/crawl-list.ts";
+import { crawlPageWorker } from "../../actors/crawl-page/crawl-page.ts";
+import { HttpPageLoader } from "../../actors/crawl-page/http-page-loader.ts";
+import { JobShelf } from "../../actors/crawl-page/job-shelf.ts";
+import { CachedPage } from "../../actors/crawl-page/page-cache.ts";
+import { Places } from "../../actors/crawl-page/places.ts";
+import { RecordWriter } from "../../actors/crawl-page/record-writer.ts";
+import { createAddressPolicy } from "../../actors/egress/address-policy.ts";
+import { createEgressGuard } from "../../actors/egress/egress-guard.ts";
+import { MarkdownPool } from "../../actors/extract/markdown-pool.ts";
+import { installationActor } from "../../actors/installation/installation.ts";
+import { requestLimitActor } from "../../actors/request-limit/request-limit.ts";
+import { BlobStore } from "../../actors/runtime/blob-store.ts";
+import type { Bus } from "../../actors/runtime/bus.ts";
+import { systemClock as clock } from "../../actors/runtime/clock.ts";
+import { BusLiveUpdates } from "../../actors/runtime/live.ts";
+import { TtlStore } from "../../actors/runtime/ttl-store.ts";
+import { siteActor } from "../../actors/site/site.ts";
+import { userActor } from "../../actors/user/user.ts";
+import { LARGE_BODIES_MAX, MARKDOWN_QUEUE_MAX } from "../../schemas/crawl-limits.ts";
+import { busActors } from "../../scripts/testing/bus-actors.ts";
+
+const FETCH_MS = 2_000;
+const PAGES = 16;
+
+export async function crawlBus() {
+  const policy = createAddressPolicy({ allow: ["127.0.0.0/8"] });
+  const guard = createEgressGuard({ policy });
+  const markdown = new MarkdownPool();
+  const shelves: JobShelf[] = [];
+  const actors = [
+    accountActor,
+    apiTokenActor,
+    crawlJobActor,
+    crawlListActor,
+    installationActor,
+    requestLimitActor,
+    siteActor,
+    userActor,
+  ];
+  const running = await busActors({ actors, workers: (bus) => [worker(bus)] });
+  return {
+    actors: running.actors,
+    blobs: new BlobStore(running.bus, clock),
+    live: new BusLiveUpdates(running.bus),
+    async stop() {
+      await running.stop();
+      await Promise.all(shelves.map((shelf) => shelf.close()));
+      await markdown.close();
+    },
+  };
+
+  function worker(bus: Bus) {
+    const blobs = new BlobStore(bus, clock);
+    const jobs = new JobShelf({
+      blobs,
+      clock,
+      open: async (_, request) => new HttpPageLoader({ guard, clock, request, fetchMs: FETCH_MS }),
+    });
+    shelves.push(jobs);
+    const turns = {
+      jobs,
+      cache: new TtlStore(bus, "page", CachedPage),
+      sitemaps: { guard, clock, fetchMs: FETCH_MS },
+      clock,
+      logger: pino({ level: "fatal" }),
+      places: new Places(PAGES),
+      largePlaces: new Places(LARGE_BODIES_MAX),
+      markdown,
+      markdownPlaces: new Places(MARKDOWN_QUEUE_MAX),
+      records: new RecordWriter(blobs),
+      blobs,
+    };
+    const noModel = () => Promise.reject(new Error("no model here"));
+    return crawlPageWorker({
+      slots: { fetch: 16, robots: 4 },
+      fetch: turns,
+      browser: turns,
+      robots: { guard, clock, fetchMs: FETCH_MS, places: new Places(PAGES) },
+      json: { blobs, extractor: { extract: noModel }, markdown, requestOf: noModel },
+      blobs,
+    });
+  }
+}
