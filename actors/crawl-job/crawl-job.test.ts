@@ -1,6 +1,11 @@
 import { expect } from "chai";
 import type { PageOutcome } from "../../schemas/crawl-job.ts";
-import { CRAWL_KEPT_MS, CRAWL_MS_MAX, CRAWL_TRIES_MAX } from "../../schemas/crawl-limits.ts";
+import {
+  CRAWL_KEPT_MS,
+  CRAWL_MS_MAX,
+  CRAWL_NEWS_PAGES_MAX,
+  CRAWL_TRIES_MAX,
+} from "../../schemas/crawl-limits.ts";
 import {
   ACCOUNT,
   checkJob,
@@ -531,6 +536,33 @@ describe("crawlJob", () => {
       const running = walking([A]);
       running.run("expire", {});
       expect(running.summary().status).to.equal("running");
+    });
+  });
+
+  describe("live", () => {
+    it("those who watch see each page that is settled, and how the job stands", () => {
+      const world = walking([A, B, "https://strange.example/"]);
+      expect(world.news.at(-1)).to.deep.equal({
+        ...{ status: "running", total: 3, finished: 1, skipped: 1 },
+        pages: [
+          { index: 0, url: START, status: "completed", httpStatus: 200 },
+          { index: 3, url: "https://strange.example/", status: "skipped" },
+        ],
+      });
+      const { length } = world.news;
+      const turn = world.grant();
+      expect(world.news).to.have.length(length);
+      world.report(turn, disallowed(1), failed()(2));
+      expect(world.news.at(-1)?.pages).to.deep.equal([{ index: 1, url: A, status: "disallowed" }]);
+      world.run("cancel", { account: ACCOUNT });
+      expect(world.news.at(-1)).to.deep.include({ status: "cancelled_by_user", pages: [] });
+    });
+
+    it("more pages than one message shows are only counted", () => {
+      const strange = Array.from({ length: 150 }, (_, page) => `https://strange.example/${page}`);
+      const world = walking(strange);
+      expect(world.news.at(-1)?.skipped).to.equal(150);
+      expect(world.news.at(-1)?.pages).to.have.length(CRAWL_NEWS_PAGES_MAX);
     });
   });
 

@@ -1,5 +1,5 @@
 /** Decides which pages a crawl has, in which order they are asked for, and when it is over. */
-import { envelope } from "../../schemas/contract.ts";
+import { type DeepReadonly, envelope } from "../../schemas/contract.ts";
 import { crawlJob } from "../../schemas/crawl-job.ts";
 import { CRAWL_MS_MAX } from "../../schemas/crawl-limits.ts";
 import { crawlList } from "../../schemas/crawl-list.ts";
@@ -12,6 +12,7 @@ import { crawlUrl } from "./crawl-url.ts";
 import { endIfDone, endJob } from "./ends.ts";
 import { admitStart } from "./frontier.ts";
 import { JobDraft } from "./job-draft.ts";
+import { newsOf } from "./news.ts";
 import { planRows } from "./plan.ts";
 import { learnRobots, readSlice } from "./read-sitemaps.ts";
 import { listRecords, summaryOf } from "./records.ts";
@@ -36,17 +37,16 @@ export const crawlJobActor = defineActor(crawlJob, {
       if (!start.valid) {
         throw new ActorError("invalid_request", `Cannot start crawl: ${start.reason}`);
       }
-      const draft = new JobDraft(state, context);
       const { url } = start;
       const { now, key } = context;
       const homes = [{ origin: new URL(url).origin, learned: false }];
-      const begun = { status: "running", account, request: request.name, createdAt: now, homes };
-      Object.assign(draft.state, begun);
+      const begun = { status: "running" as const, createdAt: now, account, homes };
+      const draft = new JobDraft({ ...state, ...begun, request: request.name }, context);
       for (const [row, value] of planRows({ ...plan, url })) draft.set(row, value);
       admitStart(draft, url);
       draft.remind.timeOut = now + CRAWL_MS_MAX;
       draft.send(envelope(crawlList, account, "started", { id: key, url }));
-      return { ...conclude(draft), reply: {} };
+      return { ...conclude(state, draft), reply: {} };
     },
 
     get(state, { account }, context) {
@@ -67,14 +67,14 @@ export const crawlJobActor = defineActor(crawlJob, {
       }
       const draft = new JobDraft(state, context);
       endJob(draft, "cancelled_by_user");
-      return { ...conclude(draft), reply: {} };
+      return { ...conclude(state, draft), reply: {} };
     },
 
     turnGranted(state, granted, context) {
       const draft = new JobDraft(state, context);
       if (draft.isRunning) {
         grantTurn(draft, granted);
-        return conclude(draft);
+        return conclude(state, draft);
       }
       refuseTurn(draft, granted);
       return { ...draft.transition(), state };
@@ -83,7 +83,7 @@ export const crawlJobActor = defineActor(crawlJob, {
     robotsLearned(state, learned, context) {
       if (state.status !== "running") return { state };
       const draft = new JobDraft(state, context);
-      return learnRobots(draft, learned) ? conclude(draft) : { state };
+      return learnRobots(draft, learned) ? conclude(state, draft) : { state };
     },
 
     turnReported(state, { turn, outcomes }, context) {
@@ -92,25 +92,25 @@ export const crawlJobActor = defineActor(crawlJob, {
       const reported = takeReported(draft, turn, outcomes);
       if (reported.length === 0) return { state };
       settleAll(draft, reported);
-      return conclude(draft);
+      return conclude(state, draft);
     },
 
     sitemapRead(state, slice, context) {
       if (state.status !== "running") return { state };
       const draft = new JobDraft(state, context);
-      return readSlice(draft, slice) ? conclude(draft) : { state };
+      return readSlice(draft, slice) ? conclude(state, draft) : { state };
     },
 
     turnEnded(state, ended, context) {
       if (state.status !== "running") return { state };
       const draft = new JobDraft(state, context);
-      return endTurn(draft, ended) ? conclude(draft) : { state };
+      return endTurn(draft, ended) ? conclude(state, draft) : { state };
     },
 
     jsonExtracted(state, extracted, context) {
       if (state.status !== "running") return { state };
       const draft = new JobDraft(state, context);
-      return settleExtracted(draft, extracted) ? conclude(draft) : { state };
+      return settleExtracted(draft, extracted) ? conclude(state, draft) : { state };
     },
 
     admitMore(state, _input, context) {
@@ -118,14 +118,14 @@ export const crawlJobActor = defineActor(crawlJob, {
       const draft = new JobDraft(state, context);
       draft.state.backlog = { ...state.backlog, asked: false };
       admitFromBacklog(draft);
-      return conclude(draft);
+      return conclude(state, draft);
     },
 
     timeOut(state, _input, context) {
       if (state.status !== "running") return { state };
       const draft = new JobDraft(state, context);
       endJob(draft, "cancelled_due_to_timeout", ["The crawl took longer than 7 days"]);
-      return conclude(draft);
+      return conclude(state, draft);
     },
 
     expire(state, _input, { key }) {
@@ -141,7 +141,7 @@ export const crawlJobActor = defineActor(crawlJob, {
   },
 });
 
-type State = Parameters<typeof crawlJobActor.handlers.get>[0];
+type State = DeepReadonly<CrawlJobState>;
 
 /** Another account's job is as unknown as one that never was. */
 function checkOwner({ status, account }: State, asker: string): void {
@@ -151,10 +151,10 @@ function checkOwner({ status, account }: State, asker: string): void {
 }
 
 /** What follows from any change: more sitemaps are opened, the job ends, goes on with what waits, and tells its sites. */
-function conclude(draft: JobDraft) {
+function conclude(before: State, draft: JobDraft) {
   if (draft.isRunning) openSitemaps(draft);
   if (draft.isRunning) endIfDone(draft);
   if (draft.isRunning) askForMore(draft);
   tellSites(draft);
-  return draft.transition();
+  return { ...draft.transition(), ...newsOf(draft, before) };
 }

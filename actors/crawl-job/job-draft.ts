@@ -28,6 +28,8 @@ export class JobDraft {
   /** Hosts whose site has to be asked for its robots.txt, though it knows what is wanted. */
   readonly askedHosts = new Set<string>();
   readonly remind: Reminders = {};
+  /** Records that were settled, for those who watch. */
+  readonly settled: number[] = [];
   readonly #stored: ReadonlyMap<string, Row>;
   readonly #rows = new Map<string, Row | null>();
   readonly #sends: Envelope[] = [];

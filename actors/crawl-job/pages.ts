@@ -50,7 +50,9 @@ export function addSkipped(
   state.skippedKept += 1;
   state.settled += 1;
   const settledAs = state.settled;
-  return addRecord(draft, { type: "page", ...page, status: "skipped", settledAs });
+  const index = addRecord(draft, { type: "page", ...page, status: "skipped", settledAs });
+  draft.settled.push(index);
+  return index;
 }
 
 /** Ends a page that is in flight. */
@@ -62,6 +64,7 @@ export function settlePage(
 ): void {
   const { state } = draft;
   const { next: _next, alone: _alone, ...kept } = page;
+  draft.settled.push(index);
   state.inFlight -= 1;
   state.settled += 1;
   if (outcome.status === "skipped") {

@@ -47,8 +47,8 @@ export function listRecords(draft: JobDraft, { status, cursor, count }: Query): 
   const position = cursor === undefined ? first : readCursor(cursor, byEnd);
   const listed: Listed = { entries: [], more: false };
   let bytes = 0;
-  for (const [place, page] of walk(draft, status, position)) {
-    const entry = entryOf(draft, place.index, page);
+  for (const place of walk(draft, status, position)) {
+    const entry = entryOf(draft, place.index);
     bytes += Buffer.byteLength(JSON.stringify(entry));
     const isFull = listed.entries.length >= count || bytes > RECORD_LIST_BYTES_MAX;
     if (isFull && listed.entries.length > 0) return { ...listed, more: true };
@@ -61,15 +61,14 @@ function* walk(
   draft: JobDraft,
   status: RecordStatus | undefined,
   start: Position,
-): Generator<[Position, Page]> {
+): Generator<Position> {
   const { settled } = draft.state;
   const letters = lettersOf(draft, status);
   for (let { index, after, upTo } = start; ; index = -1, after = upTo, upTo = settled) {
     for (const found of matching(draft, letters, index, after)) {
-      const page = pageOf(draft, found);
-      const number = page.settledAs ?? settled;
+      const number = pageOf(draft, found).settledAs ?? settled;
       const isNow = upTo === Number.MAX_SAFE_INTEGER || (number > after && number <= upTo);
-      if (isNow) yield [{ index: found, after, upTo }, page];
+      if (isNow) yield { index: found, after, upTo };
     }
     if (upTo >= settled) return;
   }
@@ -106,7 +105,9 @@ function unsettledStatus({ state }: JobDraft): "queued" | "disallowed" | "cancel
   return state.refusal === undefined ? "cancelled" : "disallowed";
 }
 
-function entryOf(draft: JobDraft, index: number, page: Page): RecordEntry {
+/** A record as it is shown, without what is in its blobs. */
+export function entryOf(draft: JobDraft, index: number): RecordEntry {
+  const page = pageOf(draft, index);
   const { url, status, reason, metadata, blobs = [] } = page;
   if (status === "queued" || status === "in_flight" || status === "extracting") {
     return {

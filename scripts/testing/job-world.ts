@@ -9,7 +9,12 @@ import {
 import { deepFreeze } from "../../actors/runtime/stored-actor.ts";
 import { readTransition } from "../../actors/runtime/transition.ts";
 import type { DeepReadonly, Envelope, Input, Reply } from "../../schemas/contract.ts";
-import type { CrawlPlan, PageOutcome, RecordEntry } from "../../schemas/crawl-job.ts";
+import {
+  CrawlNews,
+  type CrawlPlan,
+  type PageOutcome,
+  type RecordEntry,
+} from "../../schemas/crawl-job.ts";
 import type { Turn } from "../../schemas/crawl-page.ts";
 import { STATE_BYTES_MAX } from "../../schemas/limits.ts";
 import { runHandler } from "./run-handler.ts";
@@ -29,6 +34,8 @@ export class JobWorld {
   now = NOON;
   /** All that was sent and not taken out yet. */
   sent: Envelope[] = [];
+  /** All that those who watch were shown. */
+  readonly news: CrawlNews[] = [];
   readonly reminders = new Map<string, number>();
   /** Of the last message. */
   rowsWritten: string[] = [];
@@ -36,7 +43,7 @@ export class JobWorld {
   #ids = 0;
 
   run<N extends keyof Messages>(message: N, input: Input<Messages[N]>): Reply<Messages[N]> {
-    const { state, rows, send, remind, reply } = runHandler(
+    const { state, rows, send, remind, reply, live } = runHandler(
       crawlJobActor,
       message,
       this.state,
@@ -52,6 +59,7 @@ export class JobWorld {
     const transition = { state, rows: rows as Record<string, Row | null>, send, remind };
     readTransition(crawlJobActor, `crawl-job.${JOB}`, transition);
     assert(JSON.stringify(state).length < STATE_BYTES_MAX / 10, "the state stays small");
+    if (live !== undefined) this.news.push(CrawlNews.parse(live));
     this.state = state;
     this.rowsWritten = Object.keys(rows);
     for (const [name, row] of Object.entries(transition.rows)) {
