@@ -337,6 +337,18 @@ describe("discovery of a crawl", () => {
     checkJob(world);
   }).timeout(60_000);
 
+  it("where patterns are as costly as may be, a message looks at fewer addresses", () => {
+    const excludePatterns = Array.from(
+      { length: 100 },
+      (_, number) => `${"**a".repeat(340)}${number}`,
+    );
+    const world = new JobWorld().start({ source: "links", options: { excludePatterns } });
+    world.learn();
+    world.visit(fetched(numbered(20, `${START}${"b".repeat(4_000)}`)));
+    expect(world.settleBacklog()).to.be.above(5);
+    expect(world.summary().total).to.equal(10);
+  });
+
   it("a site of endless hosts is told of, each one, within what a message may send", () => {
     const world = new JobWorld().start({
       ...{ source: "links", limit: 1_000, options: { includeExternalLinks: true } },
