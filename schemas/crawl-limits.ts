@@ -180,6 +180,8 @@ export const CRAWL_ANSWER_BYTES_MAX = 10 * 1024 * 1024;
 /** Bodies of records read ahead of the client: with what a blob reads ahead by itself, a third of what a read may take. */
 export const CRAWL_READ_AHEAD_BYTES_MAX = 4 * 1024 * 1024;
 export const CRAWL_READ_AHEAD_MAX = 16;
+/** Answers with records that one gateway writes at once: each holds some 8 MB for a client that reads slowly. */
+export const CRAWL_READS_MAX = 64;
 /** How long a start waits for a robots.txt that is not known, as the API has it, and how often it asks. */
 export const CRAWL_START_WAIT_MS = 5_000;
 export const CRAWL_CONSULT_MS = 500;

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { request } from "node:http";
 import { expect } from "chai";
 import { account } from "../../schemas/account.ts";
-import { CRAWL_ANSWER_BYTES_MAX } from "../../schemas/crawl-limits.ts";
+import { CRAWL_ANSWER_BYTES_MAX, CRAWL_READS_MAX } from "../../schemas/crawl-limits.ts";
 import { CrawlRequest } from "../../schemas/http/crawl.ts";
 import { until } from "../../scripts/testing/until.ts";
 import { openAccount, START, type TestGateway, testGateway } from "../testing/test-gateway.ts";
@@ -375,6 +375,25 @@ describe("routes of crawls", () => {
         gateway.logs.some(({ code }) => code === "cancelled"),
       );
       expect(blobs.bytesTaken).to.be.below(22 * MB);
+    });
+
+    it("reads so many at once and not one more, until one is over", async () => {
+      const id = add(gateway.accountId, {}, [{ bodies: [100] }]);
+      const { blobs } = gateway.crawls;
+      const get = blobs.get.bind(blobs);
+      const { promise: opened, resolve: openAll } = Promise.withResolvers<void>();
+      blobs.get = async function* (name, options) {
+        await opened;
+        yield* get(name, options);
+      };
+      const asked = Array.from({ length: CRAWL_READS_MAX }, () => gateway.ask(`${crawls}/${id}`));
+      await until("all are read", () => gateway.crawls.listed.length === CRAWL_READS_MAX);
+      const refused = await gateway.ask(`${crawls}/${id}`);
+      expect(refused.status).to.equal(503);
+      expect(refused.headers.get("retry-after")).to.equal("1");
+      openAll();
+      for (const { status } of await Promise.all(asked)) expect(status).to.equal(200);
+      expect((await gateway.ask(`${crawls}/${id}`)).status).to.equal(200);
     });
 
     /** The URLs of all records, and what each answer came to. */

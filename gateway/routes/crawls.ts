@@ -5,7 +5,7 @@ import type { ActorClient } from "../../actors/runtime/actor-client.ts";
 import type { BlobStore } from "../../actors/runtime/blob-store.ts";
 import type { LiveUpdates } from "../../actors/runtime/live.ts";
 import { crawlJob } from "../../schemas/crawl-job.ts";
-import { CRAWL_REQUEST_BYTES_MAX } from "../../schemas/crawl-limits.ts";
+import { CRAWL_READS_MAX, CRAWL_REQUEST_BYTES_MAX } from "../../schemas/crawl-limits.ts";
 import { crawlList } from "../../schemas/crawl-list.ts";
 import { ActorError } from "../../schemas/errors.ts";
 import { AccountPath } from "../../schemas/http/accounts.ts";
@@ -49,6 +49,7 @@ type CrawlAsked<Q = unknown> = Asked<z.output<typeof CrawlPath>, Q>;
 export function crawlRoutes(parts: CrawlRouteParts): Route[] {
   const { actors } = parts;
   const events = new CrawlEvents(parts);
+  let reads = 0;
   const shared = { tag: "Crawls" };
   return [
     defineRoute({
@@ -143,9 +144,18 @@ export function crawlRoutes(parts: CrawlRouteParts): Route[] {
   async function read(asked: CrawlAsked<CrawlQuery>, response: Response) {
     const { query, caller, signal } = asked;
     const reading = { ...query, account: caller.accountId, job: jobOf(asked), signal };
-    const chunks = await readCrawl(parts, reading).catch(blameCursor);
-    response.set("Content-Type", "application/json; charset=utf-8");
-    await writeAnswer(chunks, response, { bytes: null, signal });
+    if (reads >= CRAWL_READS_MAX) {
+      const text = `Cannot read crawl: ${CRAWL_READS_MAX} are being read here already`;
+      throw new ActorError("busy", text, { retryAfterS: 1 });
+    }
+    reads += 1;
+    try {
+      const chunks = await readCrawl(parts, reading).catch(blameCursor);
+      response.set("Content-Type", "application/json; charset=utf-8");
+      await writeAnswer(chunks, response, { bytes: null, signal });
+    } finally {
+      reads -= 1;
+    }
   }
 
   async function cancel(asked: CrawlAsked) {
