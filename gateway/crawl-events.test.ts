@@ -35,9 +35,10 @@ describe("CrawlEvents", () => {
   let job: string;
   const now = () => 1_000;
 
-  const listen = async ({ pollMs = 60_000, keepAliveMs = 60_000 } = {}) => {
+  const listen = async ({ pollMs = 60_000, keepAliveMs = 60_000, streamsMax = 1_000 } = {}) => {
     const { live } = crawls;
-    const parts = { actors, live, now, stopping: stopping.signal, pollMs, keepAliveMs };
+    const times = { pollMs, keepAliveMs };
+    const parts = { actors, live, now, stopping: stopping.signal, streamsMax, ...times };
     const events = new CrawlEvents(parts);
     const app = express();
     app.get("/", async (_request, response) => {
@@ -268,6 +269,13 @@ describe("CrawlEvents", () => {
     followed[0]?.response.destroy();
     await until("one has ended", () => over === 2);
     expect((await follow()).response.statusCode).to.equal(200);
+  });
+
+  it("follow() refuses one stream more than a gateway may have", async () => {
+    await listen({ streamsMax: 2 });
+    await Promise.all([follow(), follow()]);
+    expect((await follow()).response.statusCode).to.equal(500);
+    expect(failures.splice(0).map((error) => Object(error).code)).to.deep.equal(["busy"]);
   });
 
   async function follow(headers: Record<string, string> = {}) {

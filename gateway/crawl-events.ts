@@ -24,6 +24,7 @@ export interface CrawlEventsParts {
   stopping: AbortSignal;
   pollMs?: number;
   keepAliveMs?: number;
+  streamsMax?: number;
 }
 
 /** Id of the last event: a client that had it and comes back is told that there is nothing more. */
@@ -37,7 +38,12 @@ export class CrawlEvents {
   #open = 0;
 
   constructor(parts: CrawlEventsParts) {
-    this.#parts = { pollMs: EVENTS_POLL_MS, keepAliveMs: EVENTS_KEEP_ALIVE_MS, ...parts };
+    this.#parts = {
+      pollMs: EVENTS_POLL_MS,
+      keepAliveMs: EVENTS_KEEP_ALIVE_MS,
+      streamsMax: EVENT_STREAMS_MAX,
+      ...parts,
+    };
   }
 
   /** Resolves when the stream is over. Rejects with a refusal before it begins. */
@@ -124,8 +130,9 @@ export class CrawlEvents {
       const text = `Cannot follow crawl: the account follows ${EVENT_STREAMS_OF_ACCOUNT_MAX} already`;
       throw new ActorError("rate_limited", text, { retryAfterS: 10 });
     }
-    if (this.#open >= EVENT_STREAMS_MAX) {
-      const text = `Cannot follow crawl: ${EVENT_STREAMS_MAX} are followed here already`;
+    const { streamsMax } = this.#parts;
+    if (this.#open >= streamsMax) {
+      const text = `Cannot follow crawl: ${streamsMax} are followed here already`;
       throw new ActorError("busy", text, { retryAfterS: 10 });
     }
     this.#open += 1;
