@@ -209,6 +209,8 @@ describe("BrowserPageLoader", function () {
       for (const [location, to] of [
         ["/target?a#b", `${site.url}/target?a`],
         [`${other.url}/x`, `${other.url}/x`],
+        // In UTF-8, as servers write it.
+        [Buffer.from("/日本").toString("latin1"), `${site.url}/%E6%97%A5%E6%9C%AC`],
       ] as const) {
         const url = site.page("/from", answers(302, { Location: location }));
         const answer = await load(loader, url);
@@ -217,7 +219,7 @@ describe("BrowserPageLoader", function () {
       }
       const file = site.page("/file", answers(301, { Location: "file:///etc/passwd" }));
       expect(await load(loader, file)).to.include({ kind: "failed", status: 301, retry: false });
-      expect(site.paths).to.deep.equal(["/from", "/from", "/file"]);
+      expect(site.paths).to.deep.equal(["/from", "/from", "/from", "/file"]);
       expect(other.paths).to.deep.equal([]);
     });
 

@@ -12,7 +12,7 @@ import type { ContextPage } from "../browser/context-page.ts";
 import { loadPage } from "../browser/load-page.ts";
 import { type PageRequest, preparePage } from "../browser/prepare-page.ts";
 import type { RenderContext } from "../browser/render-context.ts";
-import { Timeout, within } from "../browser/time-limit.ts";
+import { abortable, Timeout, within } from "../browser/time-limit.ts";
 import { decodeBody } from "../extract/decode-body.ts";
 import type { Clock } from "../runtime/clock.ts";
 import {
@@ -30,7 +30,7 @@ export type Loaded =
   /** As it became, or as far as it came before it was cut. */
   | { kind: "taken"; head: DocumentHead; taken: TakenHtml }
   /** The head says all there is to know: a redirect, or one that was not wanted. */
-  | { kind: "ended"; head: DocumentHead; location: string | undefined }
+  | { kind: "ended"; head: DocumentHead }
   | { kind: "failed"; error: ActorError; head: DocumentHead | undefined };
 
 export interface BrowserPageOptions {
@@ -108,7 +108,7 @@ export class BrowserPage {
         return await this.#decoded(url.href, head, seen.body);
       }
       if (seen.ended && head !== undefined) {
-        return { kind: "ended", head, location: seen.location };
+        return { kind: "ended", head };
       }
       const error = ended.aborted ? ended.reason : thrown;
       if (head !== undefined && hasNothingToShow(error, head)) {
@@ -218,10 +218,13 @@ export class BrowserPage {
     const ms = parameters.actionTimeout ?? takeHtmlMs;
     const error = () =>
       new ActorError("wait_timed_out", `Cannot take the page: it took longer than ${ms} ms`);
-    const { frameId } = this.#page;
-    return await within({ ms, error, signal, clock }, () =>
-      takeHtml(this.#page.session, { frameId, onLarge }),
-    );
+    const limit = { ms, error, signal, clock };
+    const taken = await within(limit, () => takeHtml(this.#page));
+    if (taken.html !== undefined) return taken;
+    const { rest, ...known } = taken;
+    // Waiting for room is no fault of the page.
+    await abortable(onLarge(), signal);
+    return { ...known, html: await within(limit, rest) };
   }
 }
 

@@ -35,8 +35,6 @@ export interface DocumentBody {
 /** What is known of a document; it grows while the page loads. */
 export interface SeenDocument {
   head?: DocumentHead;
-  /** Where a redirect leads, as the server wrote it. */
-  location?: string;
   /** The loading was ended by us: a redirect, or a head that is not wanted. */
   ended: boolean;
   /** Of the network, once the request has left. */
@@ -53,7 +51,6 @@ interface Expectation extends ExpectedDocument {
 
 /** The proxy's own answers carry it. */
 const EGRESS_HEADER = "x-trunkline-egress";
-const REDIRECTS = new Set([301, 302, 303, 307, 308]);
 
 export class DocumentGate {
   /** Of the page itself. */
@@ -119,8 +116,8 @@ export class DocumentGate {
     }
     // Redirects inside the browser, such as to https, show here only.
     if (seen.requestId === networkId && !seen.ended) {
-      seen.head ??= { status: 307, headers: new Headers(), form: "html" };
-      seen.location = event.request.url;
+      const headers = new Headers({ location: event.request.url });
+      seen.head = { status: 307, headers, form: "html" };
       seen.ended = true;
     }
     await this.#refuse(requestId);
@@ -138,9 +135,7 @@ export class DocumentGate {
     const head = { status, headers, form: documentForm(headers.get("content-type")) };
     const { seen } = expected;
     seen.head = head;
-    const location = REDIRECTS.has(status) ? headers.get("location") : null;
-    if (location !== null) seen.location = location;
-    if (location !== null || !expected.wants(head)) {
+    if (!expected.wants(head)) {
       seen.ended = true;
       return await this.#refuse(requestId);
     }
@@ -221,10 +216,10 @@ function headersOf(
   return [...Object.entries(given), ...added].map(([name, value]) => ({ name, value }));
 }
 
-/** Browsers take fields that `Headers` does not. */
+/** Browsers give fields as text, and take some that `Headers` does not. */
 function appendTo(headers: Headers, name: string, value: string): void {
   try {
-    headers.append(name, value);
+    headers.append(name, Buffer.from(value).toString("latin1"));
   } catch (error) {
     if (!(error instanceof TypeError)) throw error;
   }

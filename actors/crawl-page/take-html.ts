@@ -1,6 +1,7 @@
 /** Takes what a page has become, in a world of its own, where no script of the page has changed what functions do. */
-import type { CDPSession, Protocol } from "puppeteer-core";
+import type { Protocol } from "puppeteer-core";
 import { CRAWL_BODY_BYTES_MAX, LARGE_BODY_BYTES } from "../../schemas/crawl-limits.ts";
+import type { IsolatedWorld } from "../browser/isolated-world.ts";
 
 export interface TakenHtml {
   /** Address of the document as it says itself. */
@@ -11,20 +12,19 @@ export interface TakenHtml {
 
 const WORLD = "trunkline";
 
-/** `onLarge` is awaited before a large one leaves the browser. */
-export async function takeHtml(
-  session: CDPSession,
-  { frameId, onLarge }: { frameId: string; onLarge: () => Promise<void> },
-): Promise<TakenHtml> {
+/** The HTML of a large one stays in the browser until `rest` is called. */
+export async function takeHtml({
+  session,
+  frameId,
+}: IsolatedWorld): Promise<
+  Omit<TakenHtml, "html"> & ({ html: string } | { html?: never; rest(): Promise<string> })
+> {
   const { executionContextId: contextId } = await session.send("Page.createIsolatedWorld", {
     frameId,
     worldName: WORLD,
   });
   const taken = await evaluate(`(${serialize})(${CRAWL_BODY_BYTES_MAX}, ${LARGE_BODY_BYTES})`);
-  if (taken.html !== undefined) return taken;
-  await onLarge();
-  const html = await evaluate("globalThis.taken");
-  return { ...taken, html };
+  return taken.html === undefined ? { ...taken, rest: () => evaluate("globalThis.taken") } : taken;
 
   async function evaluate(expression: string) {
     const { result, exceptionDetails } = await session.send("Runtime.evaluate", {
