@@ -13,6 +13,7 @@ import {
 } from "@nats-io/jetstream";
 import { nanos, TimeoutError } from "@nats-io/transport-node";
 import type { TaskContract } from "../schemas/contract.ts";
+import { PACKS_STORE_BYTES_MAX } from "../schemas/git-limits.ts";
 import {
   BLOB_STORE_BYTES_MIN,
   CACHE_BYTES_MAX,
@@ -113,6 +114,12 @@ async function declareAll(
       discard: DiscardPolicy.Old,
     },
     { ...shared, ...blobStream("crawl", "What crawls have found", CRAWL_STORE_BYTES_MAX) },
+    {
+      ...shared,
+      ...blobStream("git", "Packs of repositories, with their indexes", PACKS_STORE_BYTES_MAX),
+      // Packs are compressed already.
+      compression: StoreCompression.None,
+    },
     {
       name: STREAMS.cache,
       description: "What is remembered to save work, and may be lost",

@@ -48,12 +48,12 @@ export const REPO_PACKS_MAX = 2_000;
 /** Packed bytes of one repository, and bytes of one file, as in the public API. */
 export const REPO_BYTES_MAX = 1_000_000_000;
 export const FILE_BYTES_MAX = 32 * 1024 * 1024;
-/** Directories below each other: what git itself allows at most in a path of 4,096 bytes is half of it. */
+/** New directories below each other in one push: git goes down them by recursion. Ten times what is ever seen. */
 export const TREE_DEPTH_MAX = 512;
-/** New directories below each other in one push, from which those they stand on are measured too. */
+/** So many new directories cannot be deep, and are not measured. */
 export const TREE_DEPTH_TRUSTED = 32;
-/** Directories that are read for it at most. */
-export const TREES_MEASURED_MAX = 100_000;
+/** Directories inside others of one push that are looked at for it: some seconds. */
+export const TREE_EDGES_MAX = 2_000_000;
 /** Push options of one push, and characters of one: a line of the protocol holds no more than 65,516. */
 export const PUSH_OPTIONS_MAX = 64;
 export const PUSH_OPTION_CHARS_MAX = 1_024;
@@ -80,8 +80,8 @@ export const GIT_PROCESSES_PER_REPO = 6;
 export const GIT_QUEUE_MAX = 128;
 export const GIT_QUEUE_PER_REPO_MAX = 32;
 export const GIT_QUEUE_MS = 15_000;
-/** Wall-clock and processor time of one process: a clone of 1 GB takes a fraction of it. */
-export const GIT_PROCESS_MS_MAX = 5 * 60_000;
+/** Wall-clock and processor time of one process: 1 GB over 5 Mbit/s, as long as something moves. */
+export const GIT_PROCESS_MS_MAX = 30 * 60_000;
 export const GIT_PROCESS_CPU_S_MAX = 300;
 /** Address space of one process: the largest honest pack takes a third of it, a delta bomb all there is. */
 export const GIT_PROCESS_KIB_MAX = 800_000;
@@ -95,6 +95,11 @@ export const FETCH_REQUEST_BYTES_MAX = 10 * 1024 * 1024;
 export const PUSH_HEAD_BYTES_MAX = 16 * 1024 * 1024;
 /** A body on which nothing moves is cut off: it holds a process. */
 export const GIT_BODY_STALL_MS = 30_000;
+
+// --- The store ---
+
+/** Packs of all repositories; a disk with less room gives a part of it. */
+export const PACKS_STORE_BYTES_MAX = 16 * 1024 ** 3;
 
 // --- The cache of a gateway ---
 

@@ -262,11 +262,7 @@ export const repo = defineContract({
     },
     /** Refuses with `not_found` where this is another repository, with `forbidden` where the token does not open it. */
     verifyToken: {
-      input: z.object({
-        address: RepoAddress,
-        secretHash: Sha256.meta({ secret: true }),
-        scope: RepoTokenScope,
-      }),
+      input: z.object({ address: RepoAddress, secretHash: Sha256.meta({ secret: true }) }),
       reply: z.object({ id: RepoTokenId, scope: RepoTokenScope, expiresAt: EpochMs }),
     },
 

@@ -77,7 +77,7 @@ export function revokeToken(
 /** Refuses with a sentence that git shows. What is to be written is when it was last used, once in a while. */
 export function verifyToken(
   rows: RepoRows,
-  { secretHash, scope }: { secretHash: string; scope: RepoTokenScope },
+  secretHash: string,
   now: number,
 ): { token: DeepReadonly<RepoToken>; written?: WrittenRows } {
   const row = rows.get(tokenRow(repoTokenId(secretHash)));
@@ -88,9 +88,6 @@ export function verifyToken(
     tokenState(row, now) !== "active"
   ) {
     throw new ActorError("forbidden", "Invalid or expired token");
-  }
-  if (scope === "write" && row.scope === "read") {
-    throw new ActorError("forbidden", "Insufficient permissions: this token can only read");
   }
   const token = shown(row);
   if (row.lastUsedAt !== null && now - row.lastUsedAt < TOKEN_USED_MS) return { token };

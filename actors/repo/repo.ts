@@ -217,9 +217,9 @@ export const repoActor = defineActor(repo, {
       return { state: live, reply: { revoked }, ...(written && { rows: written }) };
     },
 
-    verifyToken(state, { address, ...shown }, { now, rows }) {
+    verifyToken(state, { address, secretHash }, { now, rows }) {
       const live = liveAt(state, address);
-      const { token, written } = verifyToken(rows, shown, now);
+      const { token, written } = verifyToken(rows, secretHash, now);
       return { state: live, reply: token, ...(written && { rows: written }) };
     },
 

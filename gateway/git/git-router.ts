@@ -1,0 +1,241 @@
+/** Git over HTTP: who may do what with which repository, and who serves it. Refusals are sentences that git shows. */
+import { join } from "node:path";
+import express, {
+  type ErrorRequestHandler,
+  type Request,
+  type Response,
+  type Router,
+} from "express";
+import type { Logger } from "pino";
+import type { ActorClient } from "../../actors/runtime/actor-client.ts";
+import { ActorError, ERRORS } from "../../schemas/errors.ts";
+import { GIT_CACHE_BYTES_MAX, GIT_CACHE_SWEEP_MS } from "../../schemas/git-limits.ts";
+import { NamespaceName, RepoName } from "../../schemas/git-names.ts";
+import { type RepoAddress, repo } from "../../schemas/repo.ts";
+import { Id } from "../../schemas/values.ts";
+import { FailedAuthentications } from "../failed-authentications.ts";
+import { localsOf } from "../locals.ts";
+import type { Route } from "../route.ts";
+import { FetchCapabilities, receiveAdvertisement, serviceLine } from "./advertisement.ts";
+import { sweepCache } from "./cache-sweep.ts";
+import { shownToken } from "./git-auth.ts";
+import type { GitParts, OpenedRepo } from "./git-parts.ts";
+import { ManifestReader } from "./manifest-reader.ts";
+import { type PackBlobs, PackStore } from "./pack-store.ts";
+import { ProcessSlots, type SlotLimits } from "./process-slots.ts";
+import { receivePack } from "./receive-pack.ts";
+import { RepoCache } from "./repo-cache.ts";
+import { RepoFinder } from "./repo-finder.ts";
+import { advertiseFetch, uploadPack, versionOf } from "./upload-pack.ts";
+
+export interface GitOptions {
+  actors: ActorClient;
+  blobs: PackBlobs;
+  /** The cache is a folder in it. */
+  dataDir: string;
+  now: () => number;
+  cacheBytesMax?: number;
+  slots?: Partial<SlotLimits>;
+}
+
+export interface GitService {
+  parts: GitParts;
+  /** To be mounted at `/git`. */
+  router: Router;
+  /** Brings the cache below its bound. */
+  sweep(): Promise<void>;
+  stop(): void;
+}
+
+type Service = "git-upload-pack" | "git-receive-pack";
+
+interface Exchange {
+  request: Request;
+  response: Response;
+  /** Aborts when the client leaves. */
+  signal: AbortSignal;
+  logger: Logger;
+}
+
+export async function gitService(options: GitOptions): Promise<GitService> {
+  const { actors, blobs, dataDir, now, cacheBytesMax = GIT_CACHE_BYTES_MAX } = options;
+  const packs = new PackStore(blobs);
+  const cache = new RepoCache(join(dataDir, "git"), packs, now);
+  await cache.files.prepare();
+  const parts: GitParts = {
+    actors,
+    cache,
+    packs,
+    finder: new RepoFinder(actors),
+    manifests: new ManifestReader(actors),
+    slots: new ProcessSlots(options.slots),
+  };
+  const sweep = () => sweepCache(cache.files, { bytesMax: cacheBytesMax, now: now() });
+  let sweeping = Promise.resolve();
+  const timer = setInterval(() => {
+    // What cannot be removed now is removed later.
+    sweeping = sweeping.then(sweep).catch(() => {});
+  }, GIT_CACHE_SWEEP_MS);
+  timer.unref();
+  return { parts, router: gitRouter(parts, now), sweep, stop: () => clearInterval(timer) };
+}
+
+function gitRouter(parts: GitParts, now: () => number): Router {
+  const router = express.Router({ caseSensitive: true });
+  const failed = new FailedAuthentications(now);
+  const capabilities = new FetchCapabilities(parts.cache.files);
+  const path = "/:account/:namespace/:name.git";
+  router.get(`${path}/info/refs`, advertise);
+  for (const service of ["git-upload-pack", "git-receive-pack"] as const) {
+    router.post(`${path}/${service}`, (request, response) => exchange(service, request, response));
+  }
+  router.use(() => {
+    throw new ActorError("not_found", "Not found: this is no address that git asks for");
+  });
+  router.use(sayToGit);
+  return router;
+
+  async function advertise(request: Request, response: Response): Promise<void> {
+    const { service } = request.query;
+    if (service !== "git-upload-pack" && service !== "git-receive-pack") {
+      name(response, "git_dumb", "info/refs");
+      throw new ActorError("forbidden", "Only the smart protocol of git is served here");
+    }
+    name(response, `${service}_refs`, "info/refs");
+    const http = exchangeOf(request, response);
+    const version = versionOf(request);
+    if (service === "git-upload-pack" && version === 2) {
+      // The same for all: what there is, the client asks for next.
+      await authorize(http, service, async () => {});
+      const offered = await capabilities.get();
+      setType(response, service, "advertisement");
+      response.send(Buffer.concat([serviceLine(service), offered]));
+      return;
+    }
+    const opened = await open(http, service);
+    setType(response, service, "advertisement");
+    if (service === "git-upload-pack") await advertiseFetch(parts, opened, http);
+    else {
+      const body = receiveAdvertisement(opened.manifest, version === 1 ? 1 : 0);
+      response.send(Buffer.concat([serviceLine(service), body]));
+    }
+  }
+
+  async function exchange(service: Service, request: Request, response: Response): Promise<void> {
+    name(response, service, service);
+    const type = `application/x-${service}-request`;
+    if (request.get("content-type") !== type) {
+      throw new ActorError("unsupported_media_type", `Cannot read body: expected ${type}`);
+    }
+    const http = exchangeOf(request, response);
+    const opened = await open(http, service);
+    setType(response, service, "result");
+    if (service === "git-upload-pack") await uploadPack(parts, opened, http);
+    else await receivePack(parts, opened, http);
+  }
+
+  async function open(http: Exchange, service: Service): Promise<OpenedRepo> {
+    const { signal } = http;
+    const opened = await authorize(http, service, async (id, address) => {
+      const manifest = await parts.manifests.read(id, address, signal);
+      return { id, accountId: address.accountId, manifest };
+    });
+    if (service === "git-receive-pack" && opened.manifest.readOnly) {
+      throw new ActorError("forbidden", "The repository is read-only");
+    }
+    return opened;
+  }
+
+  /** Does this while the token is looked at, and tells of it once that is good. */
+  async function authorize<T>(
+    { request, signal }: Exchange,
+    service: Service,
+    use: (id: string, address: RepoAddress) => Promise<T>,
+  ): Promise<T> {
+    const secretHash = shownToken(request.get("authorization"));
+    if (secretHash === undefined) {
+      throw new ActorError("unauthenticated", "A token of this repository is needed");
+    }
+    const address = addressOf(request);
+    const client = request.ip ?? "";
+    const retryAfterS = failed.begin(client, secretHash);
+    if (retryAfterS > 0) {
+      const text = "Too many unknown tokens came from this address";
+      throw new ActorError("rate_limited", text, { retryAfterS });
+    }
+    const used = await parts.finder
+      .with(address, signal, (id) =>
+        Promise.all([
+          parts.actors.call(repo, id, "verifyToken", { address, secretHash }, { signal }),
+          use(id, address),
+        ]),
+      )
+      .catch((error: unknown) => {
+        const unknown =
+          error instanceof ActorError && (error.code === "forbidden" || error.code === "not_found");
+        failed.settle(client, secretHash, unknown ? "unknown" : "unclear");
+        throw error;
+      });
+    failed.settle(client, secretHash, "good");
+    const [token, result] = used;
+    if (service === "git-receive-pack" && token.scope !== "write") {
+      throw new ActorError("forbidden", "Insufficient permissions: this token can only read");
+    }
+    return result;
+  }
+}
+
+/** What is no name can name nothing. */
+function addressOf({ params }: Request): RepoAddress {
+  const accountId = Id.safeParse(params.account);
+  const namespace = NamespaceName.safeParse(params.namespace);
+  const name = RepoName.safeParse(params.name);
+  if (!accountId.success || !namespace.success || !name.success) {
+    throw new ActorError("not_found", "Repository not found");
+  }
+  return { accountId: accountId.data, namespace: namespace.data, name: name.data };
+}
+
+/** For the log and the figures: paths of a closed list. */
+function name(response: Response, id: string, end: string): void {
+  const path = `/git/{account_id}/{namespace}/{name}.git/${end}`;
+  // Of a route only these two are looked at outside /v4.
+  localsOf(response).route = { id, path } as Route;
+}
+
+function exchangeOf(request: Request, response: Response): Exchange {
+  const gone = new AbortController();
+  if (response.destroyed) gone.abort(clientLeft());
+  response.once("close", () => {
+    if (!response.writableFinished) gone.abort(clientLeft());
+  });
+  return { request, response, signal: gone.signal, logger: localsOf(response).logger };
+}
+
+/** Without a character set, of which git would not know what to make. */
+function setType(response: Response, service: Service, part: "advertisement" | "result"): void {
+  response.setHeader("Content-Type", `application/x-${service}-${part}`);
+  response.setHeader("Cache-Control", "no-cache, max-age=0, must-revalidate");
+}
+
+const clientLeft = () => new ActorError("cancelled", "The client has left");
+
+/** Git shows a text as it is, and asks for a password where the status is 401. */
+const sayToGit: ErrorRequestHandler = (error: unknown, _request, response, _next) => {
+  const locals = localsOf(response);
+  const known = error instanceof ActorError && error.code !== "internal_error" ? error : undefined;
+  locals.refusal = known?.code ?? "internal_error";
+  if (!known) locals.logger.error({ err: error, route: locals.route?.path }, "request failed");
+  if (response.headersSent) {
+    response.destroy();
+    return;
+  }
+  const { code, message, details } =
+    known ?? new ActorError("internal_error", "A fault on our side; try again later");
+  const { status } = ERRORS[code];
+  if (status === 401) response.set("WWW-Authenticate", 'Basic realm="git", charset="UTF-8"');
+  if (status === 429 || status === 503) {
+    response.set("Retry-After", String(details.retryAfterS ?? 1));
+  }
+  response.status(status).type("text/plain").send(`${message}\n`);
+};

@@ -1,0 +1,88 @@
+/** The lines of git's protocols: four hex digits of length, then the text (gitprotocol-common(5)). */
+
+export const FLUSH = Buffer.from("0000");
+
+/** The longest line, its length included. */
+const LINE_BYTES_MAX = 65_520;
+const LENGTH_BYTES = 4;
+/** What a side band line holds besides the number of its band. */
+const BAND_BYTES_MAX = LINE_BYTES_MAX - LENGTH_BYTES - 1;
+
+export function pktLine(content: string | Uint8Array): Buffer {
+  const bytes = typeof content === "string" ? Buffer.from(content) : content;
+  const length = (bytes.length + LENGTH_BYTES).toString(16).padStart(LENGTH_BYTES, "0");
+  return Buffer.concat([Buffer.from(length, "latin1"), bytes]);
+}
+
+/** Band 1 is what was asked for, 2 is for people, 3 ends it with an error. */
+export function sideBand(band: 1 | 2 | 3, content: Uint8Array): Buffer {
+  const lines: Buffer[] = [];
+  for (let from = 0; from < content.length; from += BAND_BYTES_MAX) {
+    const piece = content.subarray(from, from + BAND_BYTES_MAX);
+    lines.push(pktLine(Buffer.concat([Buffer.of(band), piece])));
+  }
+  return Buffer.concat(lines);
+}
+
+/** The bytes are no lines of this protocol. */
+export class PktLineError extends Error {}
+
+/** Reads lines, and then whatever follows them. */
+export class PktReader {
+  readonly #source: AsyncIterator<Buffer>;
+  #ahead: Buffer = Buffer.alloc(0);
+  #ended = false;
+
+  constructor(source: AsyncIterable<Buffer>) {
+    this.#source = source[Symbol.asyncIterator]();
+  }
+
+  /** A line's content, `flush`, or `end` where there is nothing more. */
+  async line(): Promise<Buffer | "flush" | "end"> {
+    if (!(await this.#fill(LENGTH_BYTES))) {
+      if (this.#ahead.length === 0) return "end";
+      throw new PktLineError("a line's length is cut off");
+    }
+    const digits = this.#ahead.toString("latin1", 0, LENGTH_BYTES);
+    if (!/^[0-9a-f]{4}$/i.test(digits)) throw new PktLineError("a line has no length");
+    const length = Number.parseInt(digits, 16);
+    if (length === 0) {
+      this.#take(LENGTH_BYTES);
+      return "flush";
+    }
+    if (length < LENGTH_BYTES || length > LINE_BYTES_MAX) {
+      throw new PktLineError("a line has a length that none can have");
+    }
+    if (!(await this.#fill(length))) throw new PktLineError("a line is cut off");
+    return this.#take(length).subarray(LENGTH_BYTES);
+  }
+
+  /** The next bytes without taking them; fewer at the end. */
+  async peek(bytes: number): Promise<Buffer> {
+    await this.#fill(bytes);
+    return this.#ahead.subarray(0, bytes);
+  }
+
+  /** All that has not been read. */
+  async *rest(): AsyncGenerator<Buffer, void, undefined> {
+    const ahead = this.#take(this.#ahead.length);
+    if (ahead.length > 0) yield ahead;
+    while (await this.#fill(1)) yield this.#take(this.#ahead.length);
+  }
+
+  async #fill(bytes: number): Promise<boolean> {
+    while (this.#ahead.length < bytes && !this.#ended) {
+      const next = await this.#source.next();
+      if (next.done) this.#ended = true;
+      else if (this.#ahead.length === 0) this.#ahead = next.value;
+      else this.#ahead = Buffer.concat([this.#ahead, next.value]);
+    }
+    return this.#ahead.length >= bytes;
+  }
+
+  #take(bytes: number): Buffer {
+    const taken = this.#ahead.subarray(0, bytes);
+    this.#ahead = this.#ahead.subarray(bytes);
+    return taken;
+  }
+}

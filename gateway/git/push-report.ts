@@ -1,0 +1,37 @@
+/** What a push is answered: how its pack was taken, and a line for each ref. */
+import { FLUSH, pktLine, sideBand } from "./pkt-line.ts";
+import type { PushRequest } from "./read-push.ts";
+
+/** `faults`: why a ref was not changed, in the order of the commands; undefined where it was. */
+export interface PushOutcome {
+  unpack: string;
+  faults: readonly (string | undefined)[];
+  /** Said to people. */
+  message?: string | undefined;
+}
+
+/** A line that says nothing, so that nobody takes the connection for dead. */
+export const KEEP_ALIVE = pktLine(Buffer.of(1));
+
+export function hasSideBand({ capabilities }: PushRequest): boolean {
+  return capabilities.has("side-band-64k");
+}
+
+export function pushReport(request: PushRequest, { unpack, faults, message }: PushOutcome): Buffer {
+  const { capabilities, commands } = request;
+  const reports = capabilities.has("report-status") || capabilities.has("report-status-v2");
+  const lines = commands.map(({ ref }, number) => {
+    const fault = faults[number];
+    return pktLine(fault === undefined ? `ok ${ref}\n` : `ng ${ref} ${oneLine(fault)}\n`);
+  });
+  const report = Buffer.concat([pktLine(`unpack ${oneLine(unpack)}\n`), ...lines, FLUSH]);
+  if (!hasSideBand(request)) return reports ? report : Buffer.alloc(0);
+  return Buffer.concat([
+    ...(message === undefined ? [] : [sideBand(2, Buffer.from(`${message}\n`))]),
+    ...(reports ? [sideBand(1, report)] : []),
+    FLUSH,
+  ]);
+}
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: what ends a line would begin another one of the report.
+const oneLine = (text: string) => text.replace(/[\u0000-\u001f\u007f]+/g, " ").trim();

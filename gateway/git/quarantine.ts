@@ -1,0 +1,110 @@
+/** Takes in the pack of a push where nothing can see it, and lets git check every object and link of it. */
+import { mkdir } from "node:fs/promises";
+import { join, resolve } from "node:path";
+import { REPO_BYTES_MAX } from "../../schemas/git-limits.ts";
+import { type CacheFiles, filesOf, removeAll } from "./cache-files.ts";
+import { feed, type GitExit, startGit } from "./git-process.ts";
+import type { Places } from "./inspect-pack.ts";
+import type { PackFiles } from "./pack-store.ts";
+import type { PktReader } from "./pkt-line.ts";
+import type { RepoView } from "./repo-cache.ts";
+
+export interface Quarantine extends Places, AsyncDisposable {
+  /** Undefined where the push brought no object. */
+  files?: PackFiles;
+  /** What was wrong with it. */
+  fault?: string;
+}
+
+/** "PACK", the version, how many objects. */
+const PACK_HEAD_BYTES = 12;
+/** What old histories are full of; git hosts take it. */
+const STRICT =
+  "--strict=zeroPaddedFilemode=ignore,badTimezone=ignore,missingSpaceBeforeDate=ignore";
+
+/** Reads the pack to its end. `room`: bytes the repository may still grow by. */
+export async function quarantinePack(
+  files: CacheFiles,
+  view: RepoView,
+  reader: PktReader,
+  { room, signal }: { room: number; signal: AbortSignal },
+): Promise<Quarantine> {
+  const folder = resolve(files.temporary("push"));
+  const { cwd, environment } = view;
+  const alone = { ...environment, GIT_OBJECT_DIRECTORY: folder, GIT_QUARANTINE_PATH: folder };
+  const together = {
+    ...alone,
+    GIT_ALTERNATE_OBJECT_DIRECTORIES: environment.GIT_OBJECT_DIRECTORY ?? "",
+  };
+  const quarantine: Quarantine = {
+    cwd,
+    alone,
+    together,
+    [Symbol.asyncDispose]: () => removeAll(folder),
+  };
+  try {
+    const head = await reader.peek(PACK_HEAD_BYTES);
+    if (head.length < PACK_HEAD_BYTES || head.toString("latin1", 0, 4) !== "PACK") {
+      return { ...quarantine, fault: "there is no pack after the commands" };
+    }
+    // Git sends an empty one where the refs it makes need no new objects.
+    if (head.readUInt32BE(8) === 0) {
+      for await (const _ of reader.rest()) signal.throwIfAborted();
+      return quarantine;
+    }
+    await mkdir(join(folder, "pack"), { recursive: true });
+    const bytesMax = Math.max(1, Math.min(room, REPO_BYTES_MAX));
+    const parameters = [
+      "index-pack",
+      "--stdin",
+      "--fix-thin",
+      STRICT,
+      `--max-input-size=${bytesMax}`,
+    ];
+    const { exit, stdout } = await indexed(parameters, reader, {
+      cwd,
+      environment: together,
+      signal,
+    });
+    const name = /^pack\t([0-9a-f]{40})\n/.exec(stdout)?.[1];
+    if (exit.code !== 0 || name === undefined) {
+      return { ...quarantine, fault: faultOf(exit) };
+    }
+    return { ...quarantine, files: filesOf(join(folder, "pack", `pack-${name}`)) };
+  } catch (error) {
+    await removeAll(folder);
+    throw error;
+  }
+}
+
+async function indexed(
+  parameters: readonly string[],
+  reader: PktReader,
+  options: Parameters<typeof startGit>[1],
+): Promise<{ exit: GitExit; stdout: string }> {
+  const leave = new AbortController();
+  const signal = AbortSignal.any([options.signal, leave.signal]);
+  const git = startGit(parameters, { ...options, signal });
+  let stdout = "";
+  git.stdout.setEncoding("latin1").on("data", (text: string) => {
+    stdout += text;
+  });
+  try {
+    await feed(git.stdin, reader.rest());
+  } catch (error) {
+    leave.abort();
+    await git.exit;
+    throw error;
+  }
+  const exit = await git.exit;
+  options.signal.throwIfAborted();
+  return { exit, stdout };
+}
+
+/** What git says last, without what is only of use to us. */
+function faultOf({ code, stderr }: GitExit): string {
+  if (code === null) return "index-pack took more than it may have";
+  const said = stderr.split("\n").filter((line) => /^(fatal|error): /.test(line));
+  const last = said.at(-1)?.replace(/^(fatal|error): /, "") ?? "index-pack failed";
+  return last.slice(0, 300);
+}

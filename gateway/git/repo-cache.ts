@@ -1,0 +1,218 @@
+/** Shows git a repository as its manifest has it: packs fetched from the bus, refs in one file, both made once. */
+import { link, mkdir, rename, unlink, utimes, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { ActorError } from "../../schemas/errors.ts";
+import { GIT_CACHE_FETCHES, GIT_CACHE_GRACE_MS } from "../../schemas/git-limits.ts";
+import type { Pack } from "../../schemas/repo.ts";
+import {
+  CacheFiles,
+  entriesOf,
+  isCode,
+  linkedPack,
+  OBJECTS_FROM_VIEW,
+  removeAll,
+  statOf,
+} from "./cache-files.ts";
+import type { Manifest } from "./manifest-reader.ts";
+import type { PackFiles, PackStore } from "./pack-store.ts";
+
+/** A repository on disk, for as long as it is not disposed of. */
+export interface RepoView extends AsyncDisposable {
+  /** Where git runs. */
+  cwd: string;
+  environment: Readonly<Record<string, string>>;
+}
+
+export interface ViewedRepo {
+  id: string;
+  accountId: string;
+}
+
+/** Somebody else emptied the cache meanwhile, so often: then something is wrong with it. */
+const TRIES_MAX = 5;
+
+export class RepoCache {
+  readonly files: CacheFiles;
+  readonly #packs: PackStore;
+  readonly #now: () => number;
+  /** Views being made by this process. */
+  readonly #making = new Map<string, Promise<void>>();
+  /** When a linked pack was first seen that no manifest names any more. */
+  readonly #unnamed = new Map<string, number>();
+  #uses = 0;
+
+  constructor(folder: string, packs: PackStore, now: () => number) {
+    this.files = new CacheFiles(folder);
+    this.#packs = packs;
+    this.#now = now;
+  }
+
+  /** Brings the cache to this manifest. What it needs stays until the view is disposed of. */
+  async open(repo: ViewedRepo, manifest: Manifest, signal: AbortSignal): Promise<RepoView> {
+    const views = this.files.views(repo.id, manifest.generation);
+    const cwd = join(views, `${manifest.version}`);
+    const marker = join(this.files.uses(repo.id), `${process.pid}-${this.#uses++}`);
+    const leave = () => unlink(marker).catch(ignoreGone);
+    for (let tries = 1; ; tries++) {
+      try {
+        await this.#mark(repo.id, marker);
+        await this.#make(repo, manifest, cwd, signal);
+        return {
+          cwd,
+          environment: { GIT_DIR: ".", GIT_OBJECT_DIRECTORY: OBJECTS_FROM_VIEW },
+          [Symbol.asyncDispose]: leave,
+        };
+      } catch (error) {
+        await leave();
+        if (!isCode(error, "ENOENT") || tries >= TRIES_MAX) throw error;
+      }
+    }
+  }
+
+  /** Takes over files of a pack that has been stored, so that it need not be fetched. */
+  async adopt(accountId: string, pack: Pack, made: PackFiles): Promise<void> {
+    const pooled = this.files.pooled(accountId, pack.sha256);
+    await mkdir(this.files.poolFolder(accountId), { recursive: true });
+    await rename(made.pack, pooled.pack);
+    await rename(made.index, pooled.index);
+  }
+
+  async #mark(id: string, marker: string): Promise<void> {
+    await mkdir(this.files.uses(id), { recursive: true });
+    await writeFile(marker, "");
+  }
+
+  async #make(repo: ViewedRepo, manifest: Manifest, cwd: string, signal: AbortSignal) {
+    if (await touch(cwd, this.#now())) return;
+    const made = this.#making.get(cwd) ?? this.#makeView(repo, manifest, cwd);
+    this.#making.set(cwd, made);
+    made.finally(() => this.#making.delete(cwd)).catch(() => {});
+    // Others may wait for it too: who leaves does not end it.
+    await leaving(made, signal);
+  }
+
+  async #makeView(repo: ViewedRepo, manifest: Manifest, cwd: string): Promise<void> {
+    const objects = this.files.objects(repo.id, manifest.generation);
+    await mkdir(join(objects, "pack"), { recursive: true });
+    await this.#linkPacks(repo, manifest, objects);
+    const views = this.files.views(repo.id, manifest.generation);
+    await mkdir(views, { recursive: true });
+    const temporary = this.files.temporary("view");
+    await mkdir(join(temporary, "refs"), { recursive: true });
+    await writeFile(join(temporary, "HEAD"), `ref: ${manifest.head}\n`);
+    await writeFile(join(temporary, "packed-refs"), packedRefs(manifest.refs));
+    try {
+      await rename(temporary, cwd);
+    } catch (error) {
+      await removeAll(temporary);
+      // Another process was as quick, and made the same.
+      if (!isCode(error, "ENOTEMPTY", "EEXIST")) throw error;
+    }
+    await this.#removeOldViews(views, `${manifest.version}`);
+  }
+
+  async #linkPacks(repo: ViewedRepo, manifest: Manifest, objects: string): Promise<void> {
+    const linked = new Set(await entriesOf(join(objects, "pack")));
+    const missing = [...manifest.packs.values()].filter(
+      ({ sha256 }) => !linked.has(`pack-${sha256}.idx`),
+    );
+    const fetchers = Array.from({ length: GIT_CACHE_FETCHES }, async () => {
+      for (let pack = missing.pop(); pack; pack = missing.pop()) {
+        await this.#linkPack(repo, pack, objects);
+      }
+    });
+    await Promise.all(fetchers);
+    await this.#unlinkUnnamed(linked, manifest, objects);
+  }
+
+  async #linkPack({ accountId }: ViewedRepo, pack: Pack, objects: string): Promise<void> {
+    const pooled = this.files.pooled(accountId, pack.sha256);
+    const linked = linkedPack(objects, pack.sha256);
+    for (let tries = 1; ; tries++) {
+      try {
+        // The index last: git knows a pack by it.
+        await link(pooled.pack, linked.pack).catch(ignoreThere);
+        await link(pooled.index, linked.index).catch(ignoreThere);
+        return;
+      } catch (error) {
+        if (!isCode(error, "ENOENT") || tries >= TRIES_MAX) throw error;
+        await this.#fetch(accountId, pack);
+      }
+    }
+  }
+
+  async #fetch(accountId: string, pack: Pack): Promise<void> {
+    const temporary = this.files.temporary("pack");
+    const files = { pack: `${temporary}.pack`, index: `${temporary}.idx` };
+    try {
+      await this.#packs.get(accountId, pack, files, AbortSignal.timeout(GIT_CACHE_GRACE_MS));
+      await this.adopt(accountId, pack, files);
+    } catch (error) {
+      await Promise.all([removeAll(files.pack), removeAll(files.index)]);
+      if (!(error instanceof ActorError) || error.code !== "not_found") throw error;
+      // A manifest names only what is stored: compaction has come between, and the next try sees it.
+      const text = "Cannot read repository: it changed meanwhile; try again";
+      throw new ActorError("unavailable", text, { retryAfterS: 1 });
+    }
+  }
+
+  /** Compaction has put others in their place; a process that runs may still read them for a while. */
+  async #unlinkUnnamed(linked: ReadonlySet<string>, manifest: Manifest, objects: string) {
+    for (const name of linked) {
+      const sha256 = /^pack-([0-9a-f]{64})\./.exec(name)?.[1];
+      if (sha256 === undefined || manifest.packs.has(sha256)) continue;
+      const path = join(objects, "pack", name);
+      const since = this.#unnamed.get(path) ?? this.#now();
+      this.#unnamed.set(path, since);
+      if (this.#now() - since < GIT_CACHE_GRACE_MS) continue;
+      this.#unnamed.delete(path);
+      await unlink(path).catch(ignoreGone);
+    }
+  }
+
+  async #removeOldViews(views: string, current: string): Promise<void> {
+    for (const version of await entriesOf(views)) {
+      if (version === current) continue;
+      const stats = await statOf(join(views, version));
+      if (stats && this.#now() - stats.mtimeMs > GIT_CACHE_GRACE_MS) {
+        await removeAll(join(views, version));
+      }
+    }
+  }
+}
+
+/** Notes that it is used. False where it is not there. */
+async function touch(path: string, now: number): Promise<boolean> {
+  try {
+    await utimes(path, now / 1_000, now / 1_000);
+    return true;
+  } catch (error) {
+    if (isCode(error, "ENOENT")) return false;
+    throw error;
+  }
+}
+
+function packedRefs(refs: ReadonlyMap<string, string>): string {
+  const names = [...refs.keys()];
+  // Git has them in the order of their bytes, which for ASCII is ours too; else it sorts them itself.
+  const isAscii = names.every((name) => /^[\x20-\x7e]*$/.test(name));
+  const lines = names.sort().map((name) => `${refs.get(name)} ${name}\n`);
+  return `${isAscii ? "# pack-refs with: sorted \n" : ""}${lines.join("")}`;
+}
+
+function leaving<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const leave = () => reject(signal.reason);
+    if (signal.aborted) leave();
+    signal.addEventListener("abort", leave, { once: true });
+    promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", leave));
+  });
+}
+
+function ignoreThere(error: unknown): void {
+  if (!isCode(error, "EEXIST")) throw error;
+}
+
+function ignoreGone(error: unknown): void {
+  if (!isCode(error, "ENOENT")) throw error;
+}

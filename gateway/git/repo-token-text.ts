@@ -1,0 +1,19 @@
+/** A repository's token as text: `art_v1_<40 hex>?expires=<seconds>`, as in the public API. Only its hash is kept. */
+import { createHash, randomBytes } from "node:crypto";
+
+const SECRET_BYTES = 20;
+
+export function newRepoToken(): { secret: string; secretHash: string } {
+  const secret = `art_v1_${randomBytes(SECRET_BYTES).toString("hex")}`;
+  return { secret, secretHash: hashOf(secret) };
+}
+
+/** When it expires stands in it for people; what counts is what the repository knows. */
+export const repoTokenText = (secret: string, expiresAt: number) =>
+  `${secret}?expires=${Math.floor(expiresAt / 1_000)}`;
+
+/** Of the secret alone: clients may show the whole text or only that. */
+export const repoTokenHash = (text: string) => hashOf(text.split("?", 1)[0] ?? "");
+
+/** A plain hash will do: there is nothing to guess in 20 random bytes. */
+const hashOf = (secret: string) => createHash("sha256").update(secret).digest("hex");
