@@ -203,26 +203,22 @@ class TurnWalk {
 
   /** Resolves when the host is done with the request; what is left of the work goes on beside the next. */
   async #one(request: TurnRequest, lateAt: number | undefined, release: () => void): Promise<void> {
-    const { clock } = this.#parts;
+    const make = (start: Start) =>
+      isPage(request) ? this.#page(request, start) : this.#sitemap(request, start);
+    const { signal } = this.#context;
+    if (lateAt === undefined) return make({ signal, onStarted() {}, release });
     const late = new AbortController();
-    const ended =
-      lateAt === undefined
-        ? this.#context.signal
-        : AbortSignal.any([this.#context.signal, late.signal]);
     const left = new AbortController();
-    if (lateAt !== undefined) {
-      void clock.wait(lateAt - clock.monotonic(), left.signal).then(() => {
-        if (!left.signal.aborted) late.abort(new TooLate());
-      });
-    }
+    void this.#parts.clock.wait(lateAt - this.#parts.clock.monotonic(), left.signal).then(() => {
+      if (!left.signal.aborted) late.abort(new TooLate());
+    });
     const onStarted = () => {
-      if (left.signal.aborted) return;
+      // A request that is made again over another connection has left already.
+      if (!left.signal.aborted) this.#later(() => this.#tellStarted());
       left.abort();
-      if (lateAt !== undefined) this.#later(() => this.#tellStarted());
     };
     try {
-      if (isPage(request)) await this.#page(request, { signal: ended, onStarted, release });
-      else await this.#sitemap(request, { signal: ended, onStarted, release });
+      await make({ signal: AbortSignal.any([signal, late.signal]), onStarted, release });
     } finally {
       left.abort();
     }

@@ -129,11 +129,17 @@ async function send(hop: Hop, options: EgressFetchOptions): Promise<IncomingMess
     signal.throwIfAborted();
     const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
     const sent = requestFor(hop, options);
-    sent.once("response", resolve);
+    let answered = false;
+    sent.once("response", (answer) => {
+      answered = true;
+      resolve(answer);
+    });
     sent.on("error", reject);
     if (options.onSent) sent.once("finish", options.onSent);
-    // Reached without an answer only where the other side switches protocols unasked.
-    sent.once("close", () => reject(systemError("ECONNRESET", "closed without an answer")));
+    // Without an answer before it, the other side switched protocols unasked.
+    sent.once("close", () => {
+      if (!answered) reject(systemError("ECONNRESET", "closed without an answer"));
+    });
     sent.end(hop.body);
     try {
       return await promise;
