@@ -74,6 +74,9 @@ export const CLOCK_SKEW_MS_MAX = 30_000;
 /** A client's replies are forgotten this long after its last call: no call lives longer, clocks differ less. */
 export const REPLIES_KEPT_MS = 2 * CALL_DEADLINE_MS_MAX;
 
+/** A forgotten actor keeps its replies for so long: then no call of before is repeated. */
+export const FORGOTTEN_KEPT_MS = REPLIES_KEPT_MS + CLOCK_SKEW_MS_MAX;
+
 // --- Activations ---
 
 /** An actor that heard nothing for so long leaves memory. */

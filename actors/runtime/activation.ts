@@ -22,6 +22,7 @@ import {
 import type { AnyActorDefinition } from "./define-actor.ts";
 import { type Answer, busy, type Delivery, type IncomingCall, type Waiting } from "./incoming.ts";
 import { refusalOf } from "./refusal.ts";
+import { earlierAnswer } from "./remembered-replies.ts";
 import { RowsView } from "./rows-view.ts";
 import { runMessage } from "./run-message.ts";
 import {
@@ -29,8 +30,10 @@ import {
   deepFreeze,
   encodeActor,
   encodeState,
+  GONE,
   isObsolete,
   type LoadedActor,
+  letGo,
 } from "./stored-actor.ts";
 import { inSpan } from "./trace.ts";
 
@@ -49,8 +52,8 @@ export class Activation {
   #delivering = false;
   /** Each message's state is measured before it is taken. */
   readonly #careful: boolean;
-  /** A handler found something wrong: when what others did before is committed, the state is read anew. */
-  #broken = false;
+  /** It has forgotten all, or found something wrong: when what was done before is committed, the store is read anew. */
+  #ending = false;
   /** What happened since the last commit was taken, and what that commit holds. */
   #open = emptyChange();
   #committing: Change | undefined;
@@ -108,7 +111,9 @@ export class Activation {
     else if (call.deadlineAt + CLOCK_SKEW_MS_MAX < this.#host.clock.now()) {
       call.respond({ dropped: true });
     } else {
-      const answer = this.#earlierAnswer(this.#actor, call) ?? this.#runCall(this.#actor, call);
+      const answer =
+        earlierAnswer(this.#actor.replies, call.id, this.address) ??
+        this.#runCall(this.#actor, call);
       this.#answer(call, answer);
     }
   }
@@ -137,7 +142,7 @@ export class Activation {
   }
 
   /** The actor's value as it is in memory: what a commit stores. Throws what `encodeActor` throws. */
-  encode(): string {
+  encode(): string | undefined {
     if (!this.#actor) throw new Error(`Cannot encode ${this.address}: it is not loaded`);
     return encodeActor(this.address, this.#actor);
   }
@@ -153,7 +158,7 @@ export class Activation {
     for (const delivery of change?.delivered ?? []) delivery.done();
     if (change) this.#host.publishLive(this, change.live);
     if (this.#open.dirty) this.#host.markDirty(this);
-    else if (this.#broken) this.#startAnew();
+    else if (this.#ending) this.#startAnew();
     else this.#resume();
   }
 
@@ -224,23 +229,12 @@ export class Activation {
 
   /** True while nothing may run: the open change is full, or the state is in doubt. */
   get #isHeld(): boolean {
-    return isFull(this.#open) || this.#broken;
+    return isFull(this.#open) || this.#ending;
   }
 
   get #waitingCalls(): number {
     const { waiting = [], late = [] } = this.#committing ?? {};
     return this.#mailbox.length + this.#open.waiting.length + waiting.length + late.length;
-  }
-
-  /** What a call is answered that ran before, or that may not run. */
-  #earlierAnswer(actor: LoadedActor, { id }: IncomingCall): Answer | undefined {
-    if (!id) return undefined;
-    const earlier = actor.replies.find(id);
-    if (earlier === "settled") return { dropped: true };
-    if (earlier) return earlier;
-    return actor.replies.isFull(id)
-      ? busy(this.address, "too many of this client's calls are unsettled")
-      : undefined;
   }
 
   #runCall(actor: LoadedActor, call: IncomingCall): Answer {
@@ -283,9 +277,11 @@ export class Activation {
     if (this.#careful) encodeState(this.address, state);
     actor.state = deepFreeze(state);
     if (due) actor.reminders.delete(due.reminder);
+    actor.life = "living";
     if (effects) {
-      applyEffects(actor, effects);
-      recordEffects(this.#open, effects);
+      recordEffects(this.#open, applyEffects(actor, effects, this.#host.clock.now()));
+      // No message runs before the past is cleared away: what it wrote would go with that.
+      if (effects.forget) this.#ending = true;
     }
     if (live !== undefined) recordLive(this.#open, live);
     this.#markDirty();
@@ -304,6 +300,12 @@ export class Activation {
       if (isObsolete(this.#actor, delivery)) {
         this.#deliveries.shift();
         this.#settle(delivery);
+        continue;
+      }
+      if (delivery.message === GONE) {
+        this.#deliveries.shift();
+        letGo(this.#actor);
+        this.#finish(this.#actor, delivery);
         continue;
       }
       try {
@@ -366,14 +368,12 @@ export class Activation {
   #refuse(error: unknown, message: string): ActorError {
     const refusal = refusalOf(error);
     if (refusal) return refusal;
-    this.#host.logger.error(
-      { err: error, kind: this.definition.contract.kind, key: this.key, message },
-      "handler failed",
-    );
+    const { kind } = this.definition.contract;
+    this.#host.logger.error({ err: error, kind, key: this.key, message }, "handler failed");
     // What is broken inside is not carried on: the next message reads the store. What is being committed by then was
     // right, and must be durable before anybody reads.
     if (error instanceof AssertionError) {
-      this.#broken = true;
+      this.#ending = true;
       if (!this.#open.dirty && !this.#committing) queueMicrotask(() => this.#startAnew());
     }
     return new ActorError("internal_error", `Cannot handle ${message}: see the log`);

@@ -137,6 +137,21 @@ defineActor(door, {
   },
 });
 
+defineActor(door, {
+  state: State,
+  initial,
+  rows: z.object({ size: z.int() }),
+  handlers: {
+    open: () => ({ forget: true, reply: { status: "idle" as const } }),
+    // @ts-expect-error who forgets answers all the same
+    get: () => ({ forget: true }),
+    // @ts-expect-error what forgets has no state
+    slammed: (state) => ({ forget: true, state }),
+    // @ts-expect-error and no rows
+    creak: () => ({ forget: true, rows: { a: { size: 1 } } }),
+  },
+});
+
 defineActor(wall, {
   state: z.object({}),
   initial: {},

@@ -20,22 +20,34 @@ export type Transition<
   N extends string,
   R,
   L extends LiveSchema = LiveSchema,
-> = {
-  state: DeepReadonly<S>;
-  /** Rows to write by name; `null` removes one. Every other row stays as it is. */
-  rows?: Readonly<Record<string, DeepReadonly<R> | null>>;
+> = (Next<S, N, R> | Forgetting) & {
   /** Messages to other actors and tasks for workers: delivered after the commit, whatever dies. */
   send?: readonly Envelope[];
-  /** Messages of this contract to come back without input at a time (epoch ms); `null` takes one back. */
-  remind?: { readonly [name in N]?: number | null };
   /**
    * Shown to those who watch this key, once the commit is durable. Some may miss it; one past LIVE_BYTES_MAX is not
    * shown, and they are told that something is missing.
    */
   live?: L extends z.ZodType ? DeepReadonly<z.input<L>> : never;
 } & (M extends { reply: infer P extends z.ZodType }
-  ? { reply: DeepReadonly<z.input<P>> }
-  : { reply?: never });
+    ? { reply: DeepReadonly<z.input<P>> }
+    : { reply?: never });
+
+interface Next<S, N extends string, R> {
+  state: DeepReadonly<S>;
+  /** Rows to write by name; `null` removes one. Every other row stays as it is. */
+  rows?: Readonly<Record<string, DeepReadonly<R> | null>>;
+  /** Messages of this contract to come back without input at a time (epoch ms); `null` takes one back. */
+  remind?: { readonly [name in N]?: number | null };
+  forget?: never;
+}
+
+/** State, rows and reminders are gone: the next message finds the initial state. */
+interface Forgetting {
+  forget: true;
+  state?: never;
+  rows?: never;
+  remind?: never;
+}
 
 /** What a handler may know besides state and input. It reads no clock and makes no id of its own. */
 export interface HandlerContext<R = never> {

@@ -146,7 +146,7 @@ export class GroupCommit {
     const { subjects, fence: expect } = shard;
     const { address } = activation;
     const value = this.#encode(activation);
-    if (value === undefined) return undefined;
+    if (!value) return undefined;
     const writes: Write[] = [];
     for (const [row, text] of change.rows) {
       const subject = subjects.row(address, row);
@@ -159,15 +159,21 @@ export class GroupCommit {
     for (const [message, at] of change.reminders) {
       writes.push({ ...reminderWrite(shard, address, message, at), expect });
     }
-    writes.push({ subject: subjects.value(address), payload: value, expect });
+    const subject = subjects.value(address);
+    writes.push(
+      value.text === undefined
+        ? { subject, payload: "", headers: REMOVED, expect }
+        : { subject, payload: value.text, expect },
+    );
     return writes;
   }
 
   /** Undefined where the state is too large, or nothing JSON can carry: one message's doing, which must not stop others. */
-  #encode(activation: Activation): string | undefined {
+  /** Without a text where nothing is to be stored; undefined where it cannot be. */
+  #encode(activation: Activation): { text: string | undefined } | undefined {
     const { definition, key, address } = activation;
     try {
-      return activation.encode();
+      return { text: activation.encode() };
     } catch (error) {
       if (activation.doubt()) return undefined;
       this.#logger.error({ err: error, kind: definition.contract.kind, key }, "state not encoded");

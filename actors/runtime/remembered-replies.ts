@@ -11,6 +11,7 @@ import {
   REPLIES_KEPT_MS,
   REPLIES_PER_CLIENT_MAX,
 } from "../../schemas/limits.ts";
+import { type Answer, busy } from "./incoming.ts";
 
 /** Of one client: calls below `settled` are never sent again; a reply's JSON text by the call's number. */
 interface ClientReplies {
@@ -127,6 +128,21 @@ export class RememberedReplies {
       for (const reply of replies.values()) this.#bytes -= Buffer.byteLength(reply);
     }
   }
+}
+
+/** What a call is answered that ran before, or that may not run. */
+export function earlierAnswer(
+  replies: RememberedReplies,
+  id: CallId | undefined,
+  address: string,
+): Answer | undefined {
+  if (!id) return undefined;
+  const earlier = replies.find(id);
+  if (earlier === "settled") return { dropped: true };
+  if (earlier) return earlier;
+  return replies.isFull(id)
+    ? busy(address, "too many of this client's calls are unsettled")
+    : undefined;
 }
 
 /** Numbers grow, so the settled ones come first; the few behind one that overtook them go with it. */

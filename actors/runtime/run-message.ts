@@ -41,7 +41,7 @@ export function runMessage(
   }
   return {
     reply,
-    state: transition.state,
+    state: transition.forget ? definition.initial : transition.state,
     effects: readTransition(definition, address, transition),
     live: readLive(definition, transition.live),
   };

@@ -1,11 +1,11 @@
 /** Reads what is stored of actors and shards, always as the stream's leader has it. */
 import { DeliverPolicy } from "@nats-io/jetstream";
 import { ROWS_PREFETCH } from "../../schemas/limits.ts";
-import type { StateSubjects } from "../../schemas/subjects.ts";
+import { mailSubject, STREAMS, type StateSubjects, shardOf } from "../../schemas/subjects.ts";
 import type { Bus } from "./bus.ts";
 import type { AnyActorDefinition } from "./define-actor.ts";
 import { readInOrder } from "./read-in-order.ts";
-import { decodeActor, type LoadedActor } from "./stored-actor.ts";
+import { decodeActor, isForgotten, type LoadedActor } from "./stored-actor.ts";
 
 /** A stored value and its sequence; `text` is undefined where it was removed. */
 export interface StoredValue {
@@ -33,8 +33,31 @@ export class StateStore {
   /** An actor as it was last committed. Call it only under an epoch of this host: nobody else writes meanwhile. */
   async load(definition: AnyActorDefinition, address: string): Promise<LoadedActor> {
     const value = await this.read(this.subjects.value(address));
+    if (isForgotten(value.text)) return this.#loadForgotten(definition, address, value);
     const rows = definition.rows ? await this.#readRows(address, value) : new Map();
     return decodeActor(definition, value.text, rows);
+  }
+
+  /**
+   * Clears what is left of the past away. Not fenced, and need not be: rows of a new life come after the value that
+   * says so, and the mail had its effect. From here on the value may go, and neither comes back.
+   */
+  async #loadForgotten(
+    definition: AnyActorDefinition,
+    address: string,
+    value: StoredValue,
+  ): Promise<LoadedActor> {
+    const actor = decodeActor(definition, value.text, new Map());
+    const rows = { filter: this.subjects.rows(address), seq: value.sequence };
+    const mail = { filter: mailSubject(shardOf(address), address), seq: actor.mail + 1 };
+    const { streams } = this.#bus.jetstream;
+    await this.#bus.whileConnected(() =>
+      Promise.all([
+        definition.rows && streams.purge(this.subjects.stream, rows),
+        streams.purge(STREAMS.mail, mail),
+      ]),
+    );
+    return actor;
   }
 
   /**
@@ -42,7 +65,7 @@ export class StateStore {
    * actor's value, which every commit writes after the rows: rows are whole once that value has been seen.
    */
   async #readRows(address: string, value: StoredValue): Promise<Map<string, string>> {
-    if (value.sequence === 0) return new Map();
+    if (value.text === undefined) return new Map();
     const valueSubject = this.subjects.value(address);
     for (;;) {
       const rows = new Map<string, string>();

@@ -41,6 +41,7 @@ describe("decodeActor()", () => {
     const replies = new RememberedReplies();
     replies.remember({ client: "c", number: 1, settled: 1 }, '{"count":1}', 5);
     const text = encodeActor("counter.a", {
+      life: "living",
       state: { count: 9, padding: 'é"\\\n' },
       mail: 4,
       reminders: new Map([["tick", 12]]),

@@ -1,21 +1,33 @@
 /** What the store holds of an actor: one JSON value an operator can read, and rows beside it. */
 import { z } from "zod";
 import { ActorError } from "../../schemas/errors.ts";
-import { STATE_BYTES_MAX } from "../../schemas/limits.ts";
+import { FORGOTTEN_KEPT_MS, STATE_BYTES_MAX } from "../../schemas/limits.ts";
 import type { AnyActorDefinition } from "./define-actor.ts";
 import type { Delivery } from "./incoming.ts";
 import { RememberedReplies, StoredReplies } from "./remembered-replies.ts";
 import type { Effects } from "./transition.ts";
 
-/** `mail`: the sequence in MAIL up to which this actor has had its mail. `reminders`: when each is due, epoch ms. */
+/**
+ * `forgotten`: there is no state, and rows that are older than this value are of the past. It stays for a while, since
+ * a call may be repeated and mail may come again. `mail`: the sequence in MAIL up to which this actor has had its mail. `reminders`: when each is due,
+ * epoch ms.
+ */
 const StoredActor = z.object({
+  forgotten: z.literal(true).optional(),
   state: z.unknown().optional(),
   mail: z.number().default(0),
   reminders: z.record(z.string(), z.number()).default({}),
   replies: StoredReplies.default({}),
 });
 
+/** `forgotten` until something changes it again; `gone` when nobody need remember that any more. */
+export type Life = "living" | "forgotten" | "gone";
+
+/** The reminder of the runtime itself that a forgotten actor can be gone; no kind has such a message. */
+export const GONE = "=gone";
+
 export interface LoadedActor {
+  life: Life;
   state: unknown;
   mail: number;
   reminders: Map<string, number>;
@@ -23,12 +35,18 @@ export interface LoadedActor {
   rows: Map<string, unknown>;
 }
 
-/** Throws what `encodeState` throws. */
-export function encodeActor(address: string, actor: Omit<LoadedActor, "rows">): string {
-  const state = encodeState(address, actor.state);
+/** Undefined where nothing is stored of it. Throws what `encodeState` throws. */
+export function encodeActor(address: string, actor: Omit<LoadedActor, "rows">): string | undefined {
+  if (actor.life === "gone") return undefined;
+  const life =
+    actor.life === "living" ? `"state":${encodeState(address, actor.state)}` : '"forgotten":true';
   const reminders = JSON.stringify(Object.fromEntries(actor.reminders));
-  return `{"state":${state},"mail":${actor.mail},"reminders":${reminders},"replies":${actor.replies.toText()}}`;
+  return `{${life},"mail":${actor.mail},"reminders":${reminders},"replies":${actor.replies.toText()}}`;
 }
+
+/** As `encodeActor` writes it. */
+export const isForgotten = (value: string | undefined) =>
+  value?.startsWith('{"forgotten":true,') ?? false;
 
 /** Throws ActorError for a state past STATE_BYTES_MAX, and TypeError for one that JSON cannot carry. */
 export function encodeState(address: string, state: unknown): string {
@@ -49,10 +67,10 @@ export function decodeActor(
     rows.set(name, deepFreeze(definition.rows?.parse(JSON.parse(text))));
   }
   const stored = StoredActor.parse(value === undefined ? {} : JSON.parse(value));
+  const isInitial = value === undefined || stored.forgotten;
   return {
-    state: deepFreeze(
-      value === undefined ? definition.initial : definition.state.parse(stored.state),
-    ),
+    life: stored.forgotten ? "forgotten" : "living",
+    state: deepFreeze(isInitial ? definition.initial : definition.state.parse(stored.state)),
     mail: stored.mail,
     reminders: new Map(Object.entries(stored.reminders)),
     replies: new RememberedReplies(stored.replies),
@@ -60,8 +78,10 @@ export function decodeActor(
   };
 }
 
-/** What a handler did to rows and reminders, in memory. */
-export function applyEffects(actor: LoadedActor, { rows, remind }: Effects): void {
+/** What a handler did to rows and reminders, in memory. Returns what is to be written. */
+export function applyEffects(actor: LoadedActor, effects: Effects, now: number): Effects {
+  const { rows, remind } = effects;
+  if (effects.forget) return { ...effects, remind: forget(actor, now + FORGOTTEN_KEPT_MS) };
   for (const [row, { value, text }] of rows) {
     if (text === null) actor.rows.delete(row);
     else actor.rows.set(row, deepFreeze(value));
@@ -70,6 +90,22 @@ export function applyEffects(actor: LoadedActor, { rows, remind }: Effects): voi
     if (at === null) actor.reminders.delete(message);
     else actor.reminders.set(message, at);
   }
+  return effects;
+}
+
+/** State, rows and reminders are gone; returns the reminders to write. */
+function forget(actor: LoadedActor, goneAt: number): Effects["remind"] {
+  const taken = [...actor.reminders.keys()].map((message): [string, null] => [message, null]);
+  actor.life = "forgotten";
+  actor.rows.clear();
+  actor.reminders = new Map([[GONE, goneAt]]);
+  return [...taken, [GONE, goneAt]];
+}
+
+/** The reminder GONE came: nothing more is stored of an actor that is still forgotten. */
+export function letGo(actor: LoadedActor): void {
+  actor.reminders.delete(GONE);
+  if (actor.life === "forgotten") actor.life = "gone";
 }
 
 /** True for mail that had its effect before, and a reminder that was taken back or set anew after it fired. */

@@ -18,6 +18,7 @@ export interface Effects {
   rows: [row: string, written: { value: unknown; text: string | null; bytes: number }][];
   remind: [message: string, at: number | null][];
   sends: Unsent[];
+  forget: boolean;
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: handlers of every kind end here.
@@ -25,7 +26,7 @@ type AnyTransition = Transition<any, any, any, any, any>;
 
 // The last time that the four-digit years of a schedule (RFC 3339) can name.
 const LAST_TIME = Date.UTC(9999, 11, 31);
-const KEYS = new Set(["state", "rows", "reply", "send", "remind", "live"]);
+const KEYS = new Set(["state", "rows", "reply", "send", "remind", "live", "forget"]);
 
 /** The effects besides state and reply, or undefined where there is none. Throws Error past a limit. */
 export function readTransition(
@@ -35,14 +36,16 @@ export function readTransition(
 ): Effects | undefined {
   // The compiler does not see a misspelled key in every place, and it would lose sends in silence.
   for (const key in transition) assert(KEYS.has(key), `A transition has no "${key}"`);
-  assert(transition.state !== undefined, "A transition has a state");
-  const { rows, send, remind } = transition;
-  if (!rows && !send?.length && !remind) return undefined;
+  const { rows, send, remind, forget = false } = transition;
+  assert(forget === (transition.state === undefined), "A transition has a state, or forgets it");
+  assert(!forget || (!rows && !remind), "What forgets has no rows and no reminders");
+  if (!rows && !send?.length && !remind && !forget) return undefined;
   assert(definition.durable, `${definition.contract.kind} is not durable: it has only a state`);
   return {
     rows: readRows(definition, rows ?? {}),
     remind: readReminders(definition, remind ?? {}),
     sends: readSends(address, send ?? []),
+    forget,
   };
 }
 

@@ -56,6 +56,10 @@ export const probe = defineContract({
     ask: { input: z.object({ texts: z.array(z.string()), failing: z.int() }), reply: Log },
     echoed: { input: z.object({ text: z.string() }) },
     echoFailed: { input: z.object({ text: z.string(), code: z.string() }) },
+    /** Forgets all; a note goes to another, and an update to those who watch. */
+    forget: { input: z.object({ to: z.string() }), reply: Log },
+    /** The same by mail. */
+    forgetLater: { input: Nothing },
     /** Shows so many characters to those who watch, and changes the log or not. */
     show: {
       input: z.object({ text: z.string(), characters: z.int().default(0), note: z.boolean() }),
@@ -147,6 +151,13 @@ export const probeActor = defineActor(probe, {
     echoFailed: (state, { text, code }) => ({
       state: { ...state, log: [...state.log, `${text}: ${code}`] },
     }),
+    forget: (state, { to }) => ({
+      forget: true,
+      reply: { log: [...state.log] },
+      send: [envelope(probe, to, "note", { text: "forgotten" })],
+      live: { text: "forgotten", count: 0 },
+    }),
+    forgetLater: () => ({ forget: true }),
     show(state, { text, characters, note }) {
       const next = note ? { ...state, log: [...state.log, text] } : state;
       const live = { text: text + "x".repeat(characters), count: next.log.length };

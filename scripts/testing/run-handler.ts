@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import type { ActorDefinition, HandlerContext } from "../../actors/runtime/define-actor.ts";
 import type { DeepReadonly, Envelope, Input, Messages, Reply } from "../../schemas/contract.ts";
 
-const TRANSITION_KEYS = new Set(["state", "rows", "reply", "send", "remind", "live"]);
+const TRANSITION_KEYS = new Set(["state", "rows", "reply", "send", "remind", "live", "forget"]);
 
 export interface Handled<S, P> {
   state: DeepReadonly<S>;
@@ -14,6 +14,8 @@ export interface Handled<S, P> {
   rows: Readonly<Record<string, unknown>>;
   remind: Readonly<Record<string, number | null | undefined>>;
   live: unknown;
+  /** State, rows and reminders are gone; `state` is the initial one. */
+  forgotten: boolean;
 }
 
 /** Ids are counted from 1, so that a test can name them. */
@@ -40,10 +42,13 @@ export function runHandler<M extends Messages, S, R, N extends keyof M & string>
     },
   );
   for (const key of Object.keys(transition)) assert(TRANSITION_KEYS.has(key), `stray "${key}"`);
-  definition.state.parse(transition.state);
+  const { forget: forgotten = false } = transition;
+  const next = forgotten ? definition.initial : transition.state;
+  definition.state.parse(next);
   return {
-    state: deepFreeze(transition.state),
-    changed: transition.state !== state,
+    state: deepFreeze(next as DeepReadonly<S>),
+    changed: next !== state || forgotten,
+    forgotten,
     reply: schema.reply?.parse(transition.reply) as Reply<M[N]>,
     send: transition.send ?? [],
     rows: transition.rows ?? {},
