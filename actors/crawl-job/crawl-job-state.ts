@@ -9,8 +9,7 @@ const Count = z.int().min(0);
 const BacklogLane = z.object({ first: Count, next: Count });
 
 export const CrawlJobState = z.object({
-  /** `expired` is a job whose results are gone. */
-  status: z.enum(["unknown", ...CrawlStatus.options, "expired"]),
+  status: z.enum(["unknown", ...CrawlStatus.options]),
   account: z.string(),
   /** Name of the blob that holds the whole request. */
   request: z.string(),

@@ -530,6 +530,7 @@ describe("crawlJob", () => {
         ...["crawl-page purge", "crawl-list expired"],
       ]);
       expect(refusal(() => world.summary()).code).to.equal("not_found");
+      expect(world.rows.size + world.reminders.size).to.equal(0);
       world.sent = [];
       world.run("expire", {});
       expect(world.sent).to.deep.equal([]);

@@ -131,7 +131,7 @@ export const crawlJobActor = defineActor(crawlJob, {
     expire(state, _input, { key }) {
       if (state.endedAt === undefined) return { state };
       return {
-        state: { ...INITIAL, status: "expired" as const },
+        forget: true,
         send: [
           envelope(crawlPage, key, "purge", { job: key }),
           envelope(crawlList, state.account, "expired", { id: key }),
@@ -145,7 +145,7 @@ type State = DeepReadonly<CrawlJobState>;
 
 /** Another account's job is as unknown as one that never was. */
 function checkOwner({ status, account }: State, asker: string): void {
-  if (status === "unknown" || status === "expired" || account !== asker) {
+  if (status === "unknown" || account !== asker) {
     throw new ActorError("not_found", "Cannot find crawl: it is unknown");
   }
 }

@@ -1,5 +1,6 @@
 /** Lists the records of a job: without a status in discovery order, with one so that each is shown exactly once. */
 
+import { strict as assert } from "node:assert";
 import type { z } from "zod";
 import type { DeepReadonly } from "../../schemas/contract.ts";
 import type { CrawlSummary, crawlJob, RecordEntry, RecordStatus } from "../../schemas/crawl-job.ts";
@@ -27,7 +28,7 @@ interface Listed {
 
 export function summaryOf({ state }: JobDraft): CrawlSummary {
   const { status, browserMs, total, skipped, createdAt, endedAt, messages } = state;
-  if (status === "unknown" || status === "expired") throw new Error("Cannot tell of no job");
+  assert(status !== "unknown", "Only a job that was started is told of");
   // Of a job that has ended every page is finished: what was not settled is cancelled.
   const finished = endedAt === undefined ? state.finished : total;
   const times = endedAt === undefined ? { createdAt } : { createdAt, endedAt };

@@ -43,7 +43,7 @@ export class JobWorld {
   #ids = 0;
 
   run<N extends keyof Messages>(message: N, input: Input<Messages[N]>): Reply<Messages[N]> {
-    const { state, rows, send, remind, reply, live } = runHandler(
+    const { state, rows, send, remind, reply, live, forgotten } = runHandler(
       crawlJobActor,
       message,
       this.state,
@@ -57,7 +57,15 @@ export class JobWorld {
       },
     );
     const transition = { state, rows: rows as Record<string, Row | null>, send, remind };
-    readTransition(crawlJobActor, `crawl-job.${JOB}`, transition);
+    readTransition(
+      crawlJobActor,
+      `crawl-job.${JOB}`,
+      forgotten ? { forget: true, send } : transition,
+    );
+    if (forgotten) {
+      this.rows.clear();
+      this.reminders.clear();
+    }
     assert(JSON.stringify(state).length < STATE_BYTES_MAX / 10, "the state stays small");
     if (live !== undefined) this.news.push(CrawlNews.parse(live));
     this.state = state;
