@@ -3,6 +3,7 @@ import { availableParallelism, hostname } from "node:os";
 import type { Logger } from "pino";
 import type { Registry } from "prom-client";
 import type { TaskContract } from "../schemas/contract.ts";
+import { crawlPage } from "../schemas/crawl-page.ts";
 import { render } from "../schemas/render.ts";
 import { callSubject, taskSubject } from "../schemas/subjects.ts";
 import { accountActor } from "./account/account.ts";
@@ -10,6 +11,7 @@ import { apiTokenActor } from "./api-token/api-token.ts";
 import { BrowserPool } from "./browser/browser-pool.ts";
 import { crawlJobActor } from "./crawl-job/crawl-job.ts";
 import { crawlListActor } from "./crawl-list/crawl-list.ts";
+import { type CrawlWorkerParts, openCrawlWorker } from "./crawl-page/open-crawl-worker.ts";
 import { createAddressPolicy } from "./egress/address-policy.ts";
 import { createEgressGuard } from "./egress/egress-guard.ts";
 import { EgressProxy } from "./egress/egress-proxy.ts";
@@ -39,7 +41,7 @@ export const ACTORS: readonly AnyActorDefinition[] = [
 ];
 
 /** Every kind of task there is: each has a lane or more in the stream of tasks. */
-export const TASKS: readonly TaskContract[] = [render];
+export const TASKS: readonly TaskContract[] = [crawlPage, render];
 
 /** Pages at a time: more than two a core make each slower and none sooner (research: 17 a second at 2 as at 8). */
 const INTERACTIVE_SLOTS_MAX = 6;
@@ -118,7 +120,17 @@ export async function startActors(
 /** Runs browsers in this process: the role `browser`. */
 export async function startBrowserWorkers(
   context: ActorsContext,
-  { egressAllow, chromium }: { egressAllow: readonly string[]; chromium: string },
+  {
+    egressAllow,
+    chromium,
+    browserSecondsPerDay,
+    ai,
+  }: {
+    egressAllow: readonly string[];
+    chromium: string;
+    browserSecondsPerDay: number;
+    ai: CrawlWorkerParts["ai"];
+  },
 ): Promise<RunningPart> {
   const { bus, clock, logger, registry, version } = context;
   const guard = createEgressGuard({ policy: createAddressPolicy({ allow: egressAllow }) });
@@ -130,9 +142,16 @@ export async function startBrowserWorkers(
   await pool.start();
   const cores = availableParallelism();
   const interactive = Math.min(2 * cores, INTERACTIVE_SLOTS_MAX);
-  const definition = renderWorker(pool, clock, { interactive, batch: cores });
-  const counts = new ServiceCounts(new Map([[render.kind, new Set(Object.keys(render.messages))]]));
-  const host = new WorkerHost({ bus, clock, logger, counts, definitions: [definition] });
+  const printing = renderWorker(pool, clock, { interactive, batch: cores });
+  const crawling = openCrawlWorker({
+    ...{ bus, clock, logger, guard, pool, renders: interactive, ai },
+    browserMsPerDay: browserSecondsPerDay * 1_000,
+  });
+  const counts = new ServiceCounts(
+    new Map(TASKS.map(({ kind, messages }) => [kind, new Set(Object.keys(messages))])),
+  );
+  const definitions = [printing, crawling.definition];
+  const host = new WorkerHost({ bus, clock, logger, counts, definitions });
   host.start();
   exposeCounts(registry, "browser", counts);
   exposeGauge(registry, "browsers", "Browsers that run", () => pool.pids.length);
@@ -147,7 +166,7 @@ export async function startBrowserWorkers(
     clock,
     version,
     name: "trunkline-browser",
-    description: "Renders pages in headless Chromium",
+    description: "Renders pages in headless Chromium, and fetches for crawls",
     metadata: () => ({
       slots: `interactive ${interactive}, batch ${cores}`,
       browsers: String(pool.pids.length),
@@ -157,7 +176,7 @@ export async function startBrowserWorkers(
       counts.all().map(({ kind, message, ...counted }) => ({
         ...counted,
         name: `${kind}_${message}`,
-        subject: taskSubject(kind, laneOf(render, message)),
+        subject: taskSubject(kind, laneOf(kind, message)),
       })),
   });
   return {
@@ -165,13 +184,15 @@ export async function startBrowserWorkers(
     async stop(withinMs) {
       service.stop();
       await host.stop(withinMs);
+      await crawling.close();
       await pool.close();
     },
   };
 }
 
 /** Any, of a message that is not known. */
-const laneOf = ({ messages }: TaskContract, message: string) => messages[message]?.lane ?? "*";
+const laneOf = (kind: string, message: string) =>
+  TASKS.find((task) => task.kind === kind)?.messages[message]?.lane ?? "*";
 
 /** For operators, who see it in leases: this machine and process, in the characters of a key. */
 const hostName = () =>

@@ -148,10 +148,13 @@ export const HOST_AWAY_MS = 5_000;
 export const HOST_AWAY_MS_MAX = 3_600_000;
 /** No request of a turn starts later than this after it began; the job gives what is left to another turn. */
 export const TURN_STARTS_MS_MAX = 60_000;
-/** Turns that a worker holds: those that wait for their time cost a few kilobytes each. */
-export const FETCH_TURNS_MAX = 64;
-export const RENDER_TURNS_MAX = 32;
+/** Turns that a worker holds, two for each host with a delay; one that waits costs a few kilobytes. */
+export const FETCH_TURNS_MAX = 128;
+/** Fewer: a browser loads some tens of pages a second, whatever waits. */
+export const RENDER_TURNS_MAX = 64;
 export const ROBOTS_TURNS_MAX = 32;
+/** Pages a worker asks models about at once: each waits for seconds and computes nothing. */
+export const JSON_TASKS_MAX = 8;
 /** Pages that a worker fetches, reads or writes at once by HTTP: eight busy hosts, at a few hundred kilobytes each. */
 export const FETCH_PAGES_MAX = 64;
 /** Jobs whose connections or browser context a worker keeps between turns, and for how long after the last. */

@@ -4,6 +4,7 @@ import { type Envelope, envelope } from "../../schemas/contract.ts";
 import { crawlPage, type Turn } from "../../schemas/crawl-page.ts";
 import { ActorError } from "../../schemas/errors.ts";
 import { site } from "../../schemas/site.ts";
+import { BrowserNotStartedError } from "../browser/browser-died-error.ts";
 import type { BlobStore } from "../runtime/blob-store.ts";
 import { defineWorker, type TaskContext } from "../runtime/define-worker.ts";
 import { fetchRobots, type RobotsFetchParts } from "./fetch-robots.ts";
@@ -70,8 +71,9 @@ async function walk(parts: TurnWalkParts, turn: Turn, context: TaskContext) {
   return { send: [...unsent, ...used, turnEnded(turn)] };
 }
 
-/** The bus or an actor was away: that is no page's fault. */
+/** The bus, an actor or the browser was away: that is no page's fault. */
 function isOurs(error: unknown): boolean {
+  if (error instanceof BrowserNotStartedError) return true;
   const cause = error instanceof Error && !(error instanceof ActorError) ? error.cause : error;
   return cause instanceof ActorError && (cause.code === "unavailable" || cause.code === "busy");
 }

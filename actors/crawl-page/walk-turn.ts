@@ -6,6 +6,7 @@ import { TURN_STARTS_MS_MAX } from "../../schemas/crawl-limits.ts";
 import type { Turn, TurnRequest } from "../../schemas/crawl-page.ts";
 import { ActorError } from "../../schemas/errors.ts";
 import { site } from "../../schemas/site.ts";
+import { BrowserNotStartedError } from "../browser/browser-died-error.ts";
 import type { ActorClient } from "../runtime/actor-client.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { TaskContext } from "../runtime/define-worker.ts";
@@ -245,6 +246,8 @@ class TurnWalk {
       const loader = await this.#held.loader();
       const answer = await loader.load({ url, signal, onStarted, onLarge }).catch((error) => {
         if (signal.aborted) throw signal.reason;
+        // No page is at fault where there is no browser.
+        if (error instanceof BrowserNotStartedError) throw error;
         return this.#fault(error, url);
       });
       this.#browserMs += answer.browserMs;
