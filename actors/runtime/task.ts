@@ -18,10 +18,12 @@ export const Task = z.object({
     .optional(),
   deadlineAt: z.number().optional(),
   trace: z.record(z.string(), z.string()).optional(),
+  /** Tries of it before it was handed back by a worker that stopped. */
+  triesBefore: z.number().optional(),
 });
 export type Task = z.infer<typeof Task>;
 
 export function encodeTask(task: Task): string {
-  const { id, from, key, message, input, caller, deadlineAt, trace } = task;
-  return JSON.stringify({ id, from, key, message, input, caller, deadlineAt, trace });
+  const { id, from, key, message, input, caller, deadlineAt, trace, triesBefore } = task;
+  return JSON.stringify({ id, from, key, message, input, caller, deadlineAt, trace, triesBefore });
 }

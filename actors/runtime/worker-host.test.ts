@@ -1,5 +1,7 @@
+import { EventEmitter, once } from "node:events";
 import { setTimeout as pause } from "node:timers/promises";
 import { expect } from "chai";
+import pino from "pino";
 import { envelope } from "../../schemas/contract.ts";
 import {
   BUS_REQUEST_MS,
@@ -8,6 +10,8 @@ import {
   CLOCK_SKEW_MS_MAX,
   LANE_TASKS_MAX,
   TASK_ACK_WAIT_MS,
+  TASK_END_MS,
+  TASK_HEARTBEAT_MS,
   TASK_INPUT_BYTES_MAX,
   TASK_TRIES_MAX,
 } from "../../schemas/limits.ts";
@@ -19,7 +23,10 @@ import { probe, probeActor } from "../../scripts/testing/probe.ts";
 import { refusalOf } from "../../scripts/testing/refusal.ts";
 import { until } from "../../scripts/testing/until.ts";
 import type { TaskRun } from "./actor-client.ts";
-import type { WorkerHost } from "./worker-host.ts";
+import { systemClock } from "./clock.ts";
+import { ServiceCounts } from "./service-counts.ts";
+import { TaskTaken } from "./task-news.ts";
+import { WorkerHost } from "./worker-host.ts";
 
 const MIB = 1024 * 1024;
 
@@ -169,6 +176,46 @@ describe("WorkerHost", function () {
     expect(attempts.get("last try")).to.equal(TASK_TRIES_MAX);
     expect(attempts.get("given up")).to.equal(TASK_TRIES_MAX);
     expect(attempts.get("no")).to.equal(1);
+  });
+
+  it("ends a task where it still runs when it was given to another worker", async () => {
+    const reasons: unknown[] = [];
+    const attempts: number[] = [];
+    const orders: EchoOrders = {
+      slots: { slow: 1 },
+      async before(_, { attempt, signal }) {
+        attempts.push(attempt);
+        if (attempt > 1)
+          return until("the first has ended", () => reasons.length > 0 || undefined).then(() => {});
+        await new Promise<void>((resolve) => {
+          signal.addEventListener("abort", () => {
+            reasons.push(signal.reason);
+            resolve();
+          });
+        });
+        signal.throwIfAborted();
+      },
+    };
+    // The first is not heard from, as if it stood still.
+    const silent = {
+      ...systemClock,
+      wait: (ms: number, signal?: AbortSignal) =>
+        systemClock.wait(ms === TASK_HEARTBEAT_MS ? 10 * TASK_ACK_WAIT_MS : ms, signal),
+    };
+    const parts = {
+      bus: world.bus,
+      logger: pino({ level: "silent" }),
+      counts: new ServiceCounts(new Map()),
+    };
+    const first = new WorkerHost({ ...parts, clock: silent, definitions: [echoWorker(orders)] });
+    first.start();
+    await ask("taken", ["x"]);
+    await until("the first has it", () => attempts.length === 1);
+    await work(orders);
+    expect(await logged("taken", 1)).to.deep.equal(["x"]);
+    expect(attempts).to.deep.equal([1, 2]);
+    expect(reasons[0]).to.be.instanceOf(TaskTaken);
+    await first.stop(0);
   });
 
   it("sends a task's messages once though it is delivered twice", async () => {
@@ -356,27 +403,59 @@ describe("WorkerHost", function () {
     await logged("filler", LANE_TASKS_MAX);
   });
 
-  it("hands over what it cannot finish when it stops, at once", async () => {
+  it("hands over what it cannot finish when it stops, at once, and that is no try", async () => {
     const attempts: number[] = [];
-    const first = Promise.withResolvers<void>();
+    let runs = TASK_TRIES_MAX + 2;
+    const started = new EventEmitter();
     const orders: EchoOrders = {
       slots: { fast: 1 },
       async before(_, { attempt, signal }) {
         attempts.push(attempt);
-        if (attempt > 1) return;
-        first.resolve();
+        if (--runs === 0) return;
+        started.emit("run");
         await new Promise((resolve) => signal.addEventListener("abort", resolve));
         signal.throwIfAborted();
       },
     };
+    let running = once(started, "run");
     await work(orders);
     const run = say("handed over");
+    while (runs > 1) {
+      await running;
+      running = once(started, "run");
+      const leaving = worker;
+      await work(orders);
+      await leaving.stop(0);
+    }
+    await size(await run);
+    expect(attempts).to.deep.equal(Array(TASK_TRIES_MAX + 2).fill(1));
+  });
+
+  it("stops in time though a task does not heed its signal, and hands it over", async () => {
+    const attempts: number[] = [];
+    const deaf = Promise.withResolvers<void>();
+    const first = Promise.withResolvers<void>();
+    const orders: EchoOrders = {
+      slots: { fast: 1 },
+      async before(_, { attempt }) {
+        attempts.push(attempt);
+        if (attempts.length > 1) return;
+        first.resolve();
+        await deaf.promise;
+      },
+    };
+    await work(orders);
+    const run = say("not heard");
     await first.promise;
     const leaving = worker;
+    const startedAt = performance.now();
+    await leaving.stop(100);
+    expect(performance.now() - startedAt).to.be.within(100, TASK_END_MS + 3_000);
     await work(orders);
-    await leaving.stop(0);
     await size(await run);
-    expect(attempts).to.deep.equal([1, 2]);
+    expect(attempts).to.deep.equal([1, 1]);
+    // It ends when nobody waits for it any more.
+    deaf.resolve();
   });
 
   it("goes on when nats-server is restarted in the middle of a reply's bytes", async () => {

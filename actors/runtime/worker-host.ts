@@ -6,21 +6,24 @@ import { ActorError } from "../../schemas/errors.ts";
 import {
   FAILURE_TRIES_MAX,
   READER_RETRY_MS,
+  TASK_END_MS,
   TASK_HEARTBEAT_MS,
   TASK_PULL_MS,
   TASK_RETRY_MS,
   TASK_RUN_MS_MAX,
   TASK_TRIES_MAX,
 } from "../../schemas/limits.ts";
-import { cancelSubject, STREAMS, taskConsumer } from "../../schemas/subjects.ts";
+import { STREAMS, taskConsumer } from "../../schemas/subjects.ts";
 import { type ActorClient, BusActorClient } from "./actor-client.ts";
+import { writeAtomically } from "./atomic-batch.ts";
 import type { Bus } from "./bus.ts";
 import type { Clock } from "./clock.ts";
 import type { AnyWorkerDefinition } from "./define-worker.ts";
 import { InvalidInput } from "./refusal.ts";
 import type { ServiceCounts } from "./service-counts.ts";
-import { Task } from "./task.ts";
+import { encodeTask, Task } from "./task.ts";
 import { CallerGone, TaskCaller } from "./task-caller.ts";
+import { hearOfTask, TaskTaken } from "./task-news.ts";
 import { TaskSends } from "./task-sends.ts";
 import { inSpan } from "./trace.ts";
 
@@ -50,7 +53,10 @@ export class WorkerHost {
   readonly #actors: ActorClient;
   readonly #stopping = new AbortController();
   readonly #slots: Promise<void>[] = [];
-  readonly #running = new Set<AbortController>();
+  /** What runs, each with what ends its signal. */
+  readonly #running = new Map<Run, AbortController>();
+  /** Aborts when what still runs is given up. */
+  readonly #abandoned = new AbortController();
 
   constructor(parts: WorkerHostParts) {
     this.#parts = parts;
@@ -65,14 +71,27 @@ export class WorkerHost {
     }
   }
 
-  /** Takes no more tasks and finishes those it has; what is not done after `withinMs` goes to another worker. */
+  /**
+   * Takes no more tasks and finishes those it has; what is not done after `withinMs` goes to another worker, and what
+   * does not even end when it is told to is not waited for.
+   */
   async stop(withinMs: number): Promise<void> {
+    const { clock, logger } = this.#parts;
     this.#stopping.abort();
     const finished = new AbortController();
     const idle = Promise.all(this.#slots).finally(() => finished.abort());
-    await this.#parts.clock.wait(withinMs, finished.signal);
-    for (const running of this.#running) running.abort(new HostStopping());
-    await idle;
+    await clock.wait(withinMs, finished.signal);
+    for (const controller of this.#running.values()) controller.abort(new HostStopping());
+    await Promise.race([idle, clock.wait(TASK_END_MS, finished.signal)]);
+    this.#abandoned.abort();
+    const left = [...this.#running.keys()];
+    for (const { task, definition } of left) {
+      const named = { kind: definition.contract.kind, name: task.message, key: task.key };
+      logger.error(named, "task did not end when it was told to, handed back");
+    }
+    await Promise.all(
+      left.map(({ message, task, attempt }) => this.#handBack(message, task, attempt)),
+    );
   }
 
   async #serve(definition: AnyWorkerDefinition, lane: string): Promise<void> {
@@ -97,37 +116,36 @@ export class WorkerHost {
   async #handle(definition: AnyWorkerDefinition, message: JsMsg): Promise<void> {
     const { logger, clock, counts } = this.#parts;
     const { kind } = definition.contract;
-    if (this.#stopping.signal.aborted) return message.nak();
     const read = Task.safeParse(readJson(message));
     if (!read.success) {
       logger.error({ err: read.error, kind, sequence: message.seq }, "unreadable task dropped");
       return message.term("unreadable");
     }
+    const task = read.data;
+    const attempt = (task.triesBefore ?? 0) + message.info.deliveryCount;
+    if (this.#stopping.signal.aborted) return await this.#handBack(message, task, attempt);
     const controller = new AbortController();
-    this.#running.add(controller);
     const startedAt = clock.monotonic();
     const finished = new AbortController();
-    const task = read.data;
-    const cancelled = this.#parts.bus.connection.subscribe(cancelSubject(task.id), {
-      callback: () => controller.abort(new CallerGone()),
-    });
+    const listening = hearOfTask(this.#parts.bus, task.id, attempt, controller);
     // What an actor asked for has no deadline of its own, but nothing may hold a slot for ever.
     const untilMs = (task.deadlineAt ?? Number.POSITIVE_INFINITY) - clock.now();
     void clock
       .wait(Math.max(0, Math.min(untilMs, TASK_RUN_MS_MAX)), finished.signal)
       .then(() => controller.abort(new DeadlinePassed()));
-    void this.#keepAlive(message, finished.signal);
+    void this.#keepAlive(message, AbortSignal.any([finished.signal, this.#abandoned.signal]));
     const { signal } = controller;
     const caller = task.caller && new TaskCaller(this.#parts.bus, clock, task.caller, signal);
     const run: Run = {
       definition,
       task,
       message,
-      attempt: message.info.deliveryCount,
+      attempt,
       signal,
       caller,
       sends: new TaskSends(this.#parts.bus, clock, task),
     };
+    this.#running.set(run, controller);
     try {
       const name = `${kind} ${task.message}`;
       const error = await inSpan(name, task.trace, () => this.#run(run));
@@ -135,8 +153,8 @@ export class WorkerHost {
       counts.count(kind, task.message, answer, clock.monotonic() - startedAt);
     } finally {
       finished.abort();
-      cancelled.unsubscribe();
-      this.#running.delete(controller);
+      listening();
+      this.#running.delete(run);
     }
   }
 
@@ -168,8 +186,12 @@ export class WorkerHost {
         const left = new ActorError("cancelled", "Cannot finish task: its asker has left");
         return this.#giveUp(run, thrown instanceof ActorError ? thrown : left);
       }
+      if (error instanceof TaskTaken) {
+        logger.warn(named, "task left to the worker it was given to meanwhile");
+        return undefined;
+      }
       if (error instanceof HostStopping) {
-        message.nak();
+        await this.#handBack(message, task, attempt);
         return undefined;
       }
       const refusal = refusalOfTask(error);
@@ -183,6 +205,23 @@ export class WorkerHost {
         run,
         refusal ?? new ActorError("internal_error", "Cannot finish task: see the log"),
       );
+    }
+  }
+
+  /**
+   * Another worker takes it at once, and it was no try. Deliveries are counted by the bus, so it has to be another
+   * message. Never rejects.
+   */
+  async #handBack(message: JsMsg, task: Task, attempt: number): Promise<void> {
+    try {
+      const payload = encodeTask({ ...task, triesBefore: attempt - 1 });
+      // Of this very message: the task may be handed back many times.
+      const headers = { "Nats-Msg-Id": `${task.id}-back-${message.seq}` };
+      await writeAtomically(this.#parts.bus, [{ subject: message.subject, payload, headers }]);
+      message.ack();
+    } catch {
+      // Its lane is full, or the bus away: it comes back all the same, as one try more.
+      message.nak();
     }
   }
 
