@@ -52,6 +52,19 @@ describe("EventBudgets", () => {
     expect(ended).to.deep.equal([]);
   });
 
+  it("renew() lets the next page of a context report as much again, but not one that is ended", () => {
+    const event = sent("Page.frameNavigated", {});
+    for (let page = 0; page < 3; page++) {
+      for (let i = 0; i < PAGE_EVENTS_AT_ONCE_MAX / 2; i++) budgets.admits(event);
+      budgets.renew(CONTEXT);
+    }
+    expect(ended).to.deep.equal([]);
+    for (let i = 0; i < PAGE_EVENTS_AT_ONCE_MAX; i++) budgets.admits(event);
+    budgets.renew(CONTEXT);
+    expect(budgets.admits(event)).to.equal(false);
+    expect(ended).to.deep.equal([CONTEXT]);
+  });
+
   it("admits() counts large events and new targets for more", () => {
     const large = sent("Network.requestWillBeSent", { url: "x".repeat(PAGE_EVENT_BYTES * 99) });
     for (let i = 0; i <= PAGE_EVENTS_AT_ONCE_MAX / 100; i++) budgets.admits(large);

@@ -61,6 +61,15 @@ export class EventBudgets {
     });
   }
 
+  /** The context begins with another page: what the one before has reported counts no more. */
+  renew(contextId: string): void {
+    const budget = this.#contexts.get(contextId);
+    if (budget === undefined || budget.isSpent) return;
+    budget.left = PAGE_EVENTS_AT_ONCE_MAX;
+    budget.countedAt = this.#clock.monotonic();
+    budget.used = 0;
+  }
+
   /** When the context is gone. */
   close(contextId: string): void {
     for (const session of this.#contexts.get(contextId)?.sessions ?? [])

@@ -162,6 +162,12 @@ export class RenderContext implements AsyncDisposable {
     }
   }
 
+  /** Another page begins in it: bounds of what pages move and report start from nothing. */
+  begin({ bytesMax, besideOthers }: { bytesMax: number; besideOthers: boolean }): void {
+    this.egress.begin({ bytesMax, keepsFailures: besideOthers });
+    this.#budgets.renew(idOf(this.#context));
+  }
+
   /** Closes the page, its storage and its connections. */
   async close(): Promise<void> {
     await Promise.all([this.#context.close(), this.egress.close()]);

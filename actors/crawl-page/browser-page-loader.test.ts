@@ -316,6 +316,13 @@ describe("BrowserPageLoader", function () {
       expect(pageOf(await load(loader, good)).html).to.contain("good");
     });
 
+    it("where the browser accepts no such cookie", async () => {
+      const cookies = [{ name: "__Host-a", value: "b", domain: "127.0.0.2" }];
+      const answer = await load(open({ cookies }), site.page("/good", "<p>good"));
+      expect(answer).to.deep.include({ kind: "failed", retry: false, browserMs: 0 });
+      expect(answer).to.have.property("reason").that.contains("Cannot set cookies");
+    });
+
     it("where a renderer crashes, alone", async () => {
       const loader = open();
       const slow = site.page("/slow", (_, response) => {

@@ -10,7 +10,7 @@ import {
   RENDER_BYTES_MAX,
   TAKE_HTML_MS,
 } from "../../schemas/crawl-limits.ts";
-import type { ErrorCode } from "../../schemas/errors.ts";
+import { ActorError, type ErrorCode } from "../../schemas/errors.ts";
 import type { CrawlRequest } from "../../schemas/http/crawl.ts";
 import { BrowserDiedError, BrowserNotStartedError } from "../browser/browser-died-error.ts";
 import type { BrowserPool } from "../browser/browser-pool.ts";
@@ -87,11 +87,19 @@ export class BrowserPageLoader implements PageLoader {
   async load(load: PageLoad): Promise<PageAnswer> {
     load.signal.throwIfAborted();
     this.#idling.abort();
+    try {
+      return await this.#loadIn(await this.#opened(load.signal), load);
+    } catch (error) {
+      load.signal.throwIfAborted();
+      return notOpened(error, 0);
+    }
+  }
+
+  async #loadIn(open: Open, load: PageLoad): Promise<PageAnswer> {
     const { clock } = this.#parts;
-    const open = await this.#opened(load.signal);
     const { context } = open;
     // What failed before is of no interest, unless another page is about to ask for it.
-    context.egress.begin({ bytesMax: RENDER_BYTES_MAX, keepsFailures: open.loading > 0 });
+    context.begin({ bytesMax: RENDER_BYTES_MAX, besideOthers: open.loading > 0 });
     open.loading += 1;
     open.loaded += 1;
     const startedAt = clock.monotonic();
@@ -110,16 +118,7 @@ export class BrowserPageLoader implements PageLoader {
       return this.#answer(load.url, loaded, browserMs());
     } catch (error) {
       load.signal.throwIfAborted();
-      if (!(error instanceof BrowserDiedError) || error instanceof BrowserNotStartedError) {
-        throw error;
-      }
-      return {
-        kind: "failed",
-        reason: error.message,
-        retry: true,
-        status: undefined,
-        browserMs: browserMs(),
-      };
+      return notOpened(error, browserMs());
     } finally {
       // Nobody waits for that: the answer is known.
       void this.#done(open, page);
@@ -317,6 +316,15 @@ function pageParametersOf(request: CrawlRequest): PageRequest {
     actionTimeout: request.actionTimeout,
     bestAttempt: request.bestAttempt,
   };
+}
+
+/** A page that could not be opened; throws what is a fault of ours. */
+function notOpened(error: unknown, browserMs: number): PageAnswer {
+  const isRefusal = error instanceof ActorError;
+  const hasDied = error instanceof BrowserDiedError && !(error instanceof BrowserNotStartedError);
+  if (!isRefusal && !hasDied) throw error;
+  const retry = isRefusal ? PASSING.has(error.code) : true;
+  return { kind: "failed", reason: error.message, retry, status: undefined, browserMs };
 }
 
 function failed(
