@@ -1,0 +1,235 @@
+import { expect } from "chai";
+import { pino } from "pino";
+import type { Envelope } from "../../schemas/contract.ts";
+import type { Turn } from "../../schemas/crawl-page.ts";
+import { ActorError } from "../../schemas/errors.ts";
+import { CrawlRequest } from "../../schemas/http/crawl.ts";
+import { BrowserNotStartedError } from "../browser/browser-died-error.ts";
+import { createAddressPolicy } from "../egress/address-policy.ts";
+import { createEgressGuard } from "../egress/egress-guard.ts";
+import { MarkdownPool } from "../extract/markdown-pool.ts";
+import { systemClock as clock } from "../runtime/clock.ts";
+import { crawlPageWorker } from "./crawl-page.ts";
+import { JobShelf } from "./job-shelf.ts";
+import type { PageAnswer, PageLoad } from "./page-loader.ts";
+import { Places } from "./places.ts";
+import { RecordWriter } from "./record-writer.ts";
+
+const URL_OF_START = "http://a.example/";
+const id = (letter: string) => letter.repeat(32);
+const guard = createEgressGuard({ policy: createAddressPolicy({ allow: [] }) });
+const loadedPage: PageAnswer = {
+  ...{ kind: "page", status: 200, html: "x", truncated: false, contentType: "text/html" },
+  ...{ lastModifiedAt: undefined, awayMs: undefined, noindex: false, nofollow: false },
+  browserMs: 7,
+};
+
+interface Scene {
+  load?: (page: PageLoad) => Promise<PageAnswer>;
+  begin?: () => object | Promise<object>;
+  attempt?: number;
+  urls?: string[];
+  places?: Places;
+  outOfTime?: () => Promise<string | undefined>;
+}
+
+describe("walkTurn", () => {
+  const markdown = new MarkdownPool();
+  after(() => markdown.close());
+
+  /** Runs one turn against these answers: what was loaded, and every message by its name, in order. */
+  async function walked(scene: Scene, controller = new AbortController()) {
+    const { urls = [URL_OF_START], attempt = 1, places = new Places(4), outOfTime } = scene;
+    const go = { state: "go", waitMs: 0, atOnce: 1, verdicts: urls.map(() => ({ allowed: true })) };
+    const loads: string[] = [];
+    const calls: string[] = [];
+    const mail: Envelope[] = [];
+    const request = CrawlRequest.parse({ url: URL_OF_START, render: false, maxAge: 0 });
+    const blobs = {
+      async *get() {
+        yield Buffer.from(JSON.stringify(request));
+      },
+      put: async (name: string) => ({ name, bytes: 1 }),
+      putAll: async () => {},
+      size: async () => undefined,
+      removeAll: async () => {},
+    };
+    const { load = async () => loadedPage } = scene;
+    const jobs = new JobShelf({
+      ...{ blobs, clock },
+      open: async () => ({
+        load(page) {
+          loads.push(page.url);
+          return load(page);
+        },
+        async close() {},
+      }),
+    });
+    const turns = {
+      ...{ jobs, clock, blobs, markdown, places, sitemaps: { guard, clock } },
+      cache: { get: async () => undefined, put: async () => true },
+      logger: pino({ level: "silent" }),
+      largePlaces: new Places(1),
+      markdownPlaces: new Places(1),
+      records: new RecordWriter(blobs),
+      ...(outOfTime && { outOfTime }),
+    };
+    const none = () => Promise.reject(new Error("none here"));
+    const { handlers, failures } = crawlPageWorker({
+      ...{ slots: {}, fetch: turns, browser: turns, blobs },
+      robots: { guard, clock, places },
+      json: { blobs, extractor: { extract: none }, markdown, requestOf: none },
+    });
+    const turn: Turn = {
+      ...{ account: id("1"), job: id("2"), host: "a.example", turn: id("3"), dueAt: 0 },
+      requests: urls.map((url, index) => ({ type: "page", index, url, attempt: 1 })),
+    };
+    const context = {
+      ...{ id: "task", key: turn.job, attempt, deadlineAt: 0, signal: controller.signal },
+      async send(envelopes: readonly Envelope[]) {
+        mail.push(...envelopes);
+      },
+      async call(_: unknown, _key: string, message: string) {
+        calls.push(message);
+        return message === "begin" ? ((await scene.begin?.()) ?? go) : {};
+      },
+    };
+    const outcome = await handlers.renderTurn(turn, context as never);
+    const { send = [] } = outcome;
+    mail.push(...(typeof send === "function" ? send() : send));
+    await jobs.close();
+    const inputs = (message: string) =>
+      // biome-ignore lint/suspicious/noExplicitAny: what any message has.
+      mail.filter((one) => one.message === message).map(({ input }) => input as any);
+    return { loads, calls, inputs, messages: mail.map(({ message }) => message), failures, turn };
+  }
+
+  it("reports a turn's page, the browser's time, and its end, in this order", async () => {
+    const { messages, calls, inputs } = await walked({
+      async load({ onStarted }) {
+        onStarted();
+        onStarted();
+        return loadedPage;
+      },
+    });
+    expect(messages).to.deep.equal(["turnFinished", "turnReported", "browserUsed", "turnEnded"]);
+    // It is told once, whatever connections it took.
+    expect(calls).to.deep.equal(["begin", "requestStarted"]);
+    expect(inputs("browserUsed")).to.deep.equal([{ ms: 7, taskId: id("3") }]);
+    expect(inputs("turnEnded")[0]).not.to.have.property("failed");
+  });
+
+  it("makes nothing again at a second try: what the first did not report is given back", async () => {
+    const { messages, loads, calls, inputs } = await walked({ attempt: 2 });
+    expect([loads, calls]).to.deep.equal([[], []]);
+    expect(messages).to.deep.equal(["turnFinished", "turnEnded"]);
+    expect(inputs("turnEnded")[0].failed).to.include("its worker stopped in it");
+  });
+
+  it("makes nothing in a turn that is gone", async () => {
+    const { messages, loads } = await walked({ begin: () => ({ state: "gone" }) });
+    expect(loads).to.deep.equal([]);
+    expect(messages).to.deep.equal(["turnFinished", "turnEnded"]);
+  });
+
+  it("asks again when it is told to wait, and when its request has not left in time", async () => {
+    const waits = [{ state: "wait", askAgainInMs: 5 }];
+    const waited = await walked({ begin: () => waits.shift() ?? goNow(0) });
+    expect(waited.calls).to.deep.equal(["begin", "begin"]);
+    let tries = 0;
+    const late = await walked({
+      // Its moment has passed before it can connect.
+      begin: () => goNow(0),
+      load: ({ signal, onStarted }) => {
+        tries += 1;
+        if (tries > 1) {
+          onStarted();
+          return Promise.resolve(loadedPage);
+        }
+        return new Promise((_, reject) => {
+          signal.addEventListener("abort", () => reject(signal.reason));
+        });
+      },
+    });
+    expect(late.calls).to.deep.equal(["begin", "begin", "requestStarted"]);
+    expect(late.inputs("turnReported")[0].outcomes).to.have.length(1);
+  }).timeout(5_000);
+
+  it("gives back what it did not make when it is stopped, and reports the rest", async () => {
+    const controller = new AbortController();
+    const urls = [1, 2, 3].map((index) => URL_OF_START + index);
+    const { messages, loads, inputs } = await walked(
+      {
+        urls,
+        async load({ url, signal }) {
+          if (url === urls[0]) return loadedPage;
+          controller.abort(new Error("stopping"));
+          throw signal.reason;
+        },
+      },
+      controller,
+    );
+    expect(loads).to.deep.equal(urls.slice(0, 2));
+    expect(inputs("turnReported").flatMap(({ outcomes }) => outcomes)).to.have.length(1);
+    expect(messages.at(-1)).to.equal("turnEnded");
+    expect(inputs("turnEnded")[0]).not.to.have.property("failed");
+  });
+
+  it("blames no page for an actor that is away, or a browser that does not start", async () => {
+    const cause = new ActorError("unavailable", "Cannot reach it");
+    const scenes: Scene[] = [
+      { begin: () => Promise.reject(new Error("Cannot ask an actor at present", { cause })) },
+      { load: () => Promise.reject(new BrowserNotStartedError("no browser")) },
+    ];
+    for (const scene of scenes) {
+      const places = new Places(1);
+      const { messages, inputs } = await walked({ ...scene, places });
+      expect(messages.slice(-1)).to.deep.equal(["turnEnded"]);
+      expect(inputs("turnEnded")[0]).not.to.have.property("failed");
+      expect(inputs("turnReported")).to.deep.equal([]);
+      expect(places.free).to.equal(1);
+    }
+  });
+
+  it("tells of a page whose loading failed for no reason of its own, and gives all places back", async () => {
+    const places = new Places(1);
+    const { inputs } = await walked({ places, load: () => Promise.reject(new TypeError("bug")) });
+    expect(inputs("turnReported")[0].outcomes[0]).to.include({ kind: "failed", retry: true });
+    expect(places.free).to.equal(1);
+  });
+
+  it("loads no page without browser time", async () => {
+    const { loads, inputs, calls } = await walked({ outOfTime: async () => "none is left" });
+    expect([loads, calls]).to.deep.equal([[], []]);
+    expect(inputs("turnReported")[0].outcomes).to.deep.equal([
+      { kind: "out_of_time", index: 0, reason: "none is left" },
+    ]);
+  });
+
+  it("failures() tells the job and the site of a task that was given up", async () => {
+    const { failures, turn } = await walked({});
+    const error = new ActorError("internal_error", "no");
+    const context = { id: "task", key: turn.job };
+    const told = (envelopes: Envelope[]) =>
+      envelopes.map(({ kind, key, message }) => [kind, key, message].join(" "));
+    for (const failed of [failures.fetchTurn, failures.renderTurn]) {
+      expect(told(failed(turn, error, context))).to.deep.equal([
+        "site a.example turnFinished",
+        `crawl-job ${turn.job} turnEnded`,
+      ]);
+    }
+    const robots = failures.robots(
+      { host: "a.example", scheme: "http", turn: turn.turn, dueAt: 0 },
+      error,
+      context,
+    );
+    expect(told(robots)).to.deep.equal(["site a.example robotsFetched"]);
+    expect(told(failures.purge({ job: turn.job }, error, context))).to.deep.equal([
+      `crawl-page ${turn.job} purge`,
+    ]);
+  });
+});
+
+const goNow = (waitMs: number) => ({
+  ...{ state: "go", waitMs, atOnce: 1, verdicts: [{ allowed: true }] },
+});
