@@ -144,7 +144,7 @@ export class Activation {
   /** The actor's value as it is in memory: what a commit stores. Throws what `encodeActor` throws. */
   encode(): string | undefined {
     if (!this.#actor) throw new Error(`Cannot encode ${this.address}: it is not loaded`);
-    return encodeActor(this.address, this.#actor);
+    return encodeActor(this.definition, this.address, this.#actor);
   }
 
   /** The commit is durable: answers go out. */
@@ -274,7 +274,7 @@ export class Activation {
     if (Buffer.byteLength(reply) > REPLY_KEPT_BYTES_MAX) {
       throw new Error(`Cannot keep the reply to ${message}: past ${REPLY_KEPT_BYTES_MAX} bytes`);
     }
-    if (this.#careful) encodeState(this.address, state);
+    if (this.#careful) encodeState(this.definition, this.address, state);
     actor.state = deepFreeze(state);
     if (due) actor.reminders.delete(due.reminder);
     actor.life = "living";

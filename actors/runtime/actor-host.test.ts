@@ -227,6 +227,23 @@ describe("ActorHost", function () {
     await world.client.call(counter, "after-cycle", "increment", { by: 1 });
   });
 
+  it("a state or a row that could not be loaded again is refused alone, and nothing is poisoned", async () => {
+    const { client } = world;
+    for (const row of [false, true]) {
+      const key = `misfit-${row}`;
+      const around = ["a", "b", "c"].map((text) => client.call(probe, key, "append", { text }));
+      const misfit = refusalOf(client.call(probe, key, "misfit", { row }));
+      around.push(client.call(probe, key, "append", { text: "d" }));
+      expect((await misfit).code).to.equal("internal_error");
+      expect((await Promise.all(around)).at(-1)).to.deep.equal({ log: ["a", "b", "c", "d"] });
+      const value = await world.bus.readLast(
+        world.subjects.stream,
+        world.subjects.value(addressOf(probe.kind, key)),
+      );
+      expect(JSON.parse(value?.string() ?? "").state.log).to.deep.equal(["a", "b", "c", "d"]);
+    }
+  });
+
   it("a reply up to what a message holds is given, a larger one is our fault", async () => {
     const text = (length: number) =>
       world.client.call(probe, "reply", "answer", { characters: length });

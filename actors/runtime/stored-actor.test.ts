@@ -40,7 +40,7 @@ describe("decodeActor()", () => {
   it("gives back what encodeActor() wrote, and rows as they are stored", () => {
     const replies = new RememberedReplies();
     replies.remember({ client: "c", number: 1, settled: 1 }, '{"count":1}', 5);
-    const text = encodeActor("counter.a", {
+    const text = encodeActor(definition, "counter.a", {
       life: "living",
       state: { count: 9, padding: 'é"\\\n' },
       mail: 4,
@@ -53,7 +53,7 @@ describe("decodeActor()", () => {
     expect(actor.mail).to.equal(4);
     expect([...actor.reminders]).to.deep.equal([["tick", 12]]);
     expect([...actor.rows]).to.deep.equal([["a.b c", 5]]);
-    expect(encodeActor("counter.a", actor)).to.equal(text);
+    expect(encodeActor(definition, "counter.a", actor)).to.equal(text);
   });
 
   it("refuses bytes of another shape, in state, rows and what is around them", () => {

@@ -20,7 +20,9 @@ const plain = defineActor(
   { state: z.object({}), initial: {}, handlers: { poke: (state) => ({ state }) } },
 );
 const state = {};
-const read = (transition: object, definition: AnyActorDefinition = counterActor) =>
+/** Rows of any shape. */
+const loose: AnyActorDefinition = { ...counterActor, rows: z.unknown() };
+const read = (transition: object, definition: AnyActorDefinition = loose) =>
   readTransition(definition, "counter.me", { state, ...transition });
 const send = (fields: Partial<Envelope> = {}): Envelope => ({
   to: "actor",
@@ -68,6 +70,11 @@ describe("readTransition()", () => {
     expect(() => read({ rows: many(TRANSITION_ROWS_MAX + 1, 1) })).to.throw(
       "501 rows, at most 500",
     );
+  });
+
+  it("takes no row that could not be loaded again", () => {
+    expect(() => read({ rows: { a: "x" } }, counterActor)).to.throw("expected number");
+    expect(read({ rows: { a: 1, b: null } }, counterActor)?.rows).to.have.length(2);
   });
 
   it("takes a row of ROW_BYTES_MAX bytes, and not one more", () => {

@@ -58,6 +58,8 @@ function readRows(definition: AnyActorDefinition, rows: Record<string, unknown>)
     assert(row !== "", "A row has a name");
     assert(value !== undefined, `Row ${row} has a value, or null`);
     within("characters of a row's name", encodeKey(row).length, KEY_CHARS_MAX);
+    // One that could not be loaded again would keep the whole actor from it.
+    if (value !== null) definition.rows?.parse(value);
     const text = value === null ? null : JSON.stringify(value);
     const bytes = text === null ? 0 : Buffer.byteLength(text);
     within(`bytes of row ${row}`, bytes, ROW_BYTES_MAX);

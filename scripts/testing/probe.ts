@@ -24,6 +24,8 @@ export const probe = defineContract({
     misspell: { input: Nothing, reply: Log },
     /** Makes a state that JSON has no words for. */
     cycle: { input: Nothing, reply: Log },
+    /** Makes a state, or a row, that their schemas refuse. */
+    misfit: { input: z.object({ row: z.boolean() }), reply: Log },
     /** A reply of so many characters. */
     answer: { input: z.object({ characters: z.int() }), reply: z.object({ text: z.string() }) },
     /** A reply that breaks its schema, with something nobody outside should see. */
@@ -112,6 +114,11 @@ export const probeActor = defineActor(probe, {
       const odd: { self?: unknown } = {};
       odd.self = odd;
       return { state: { ...state, odd }, reply: { log: [] } };
+    },
+    misfit(state, { row }) {
+      const odd = 5 as unknown as string;
+      const next = row ? state : { ...state, log: [...state.log, odd] };
+      return { state: next, reply: { log: [] }, ...(row && { rows: { odd } }) };
     },
     answer: (state, { characters }) => ({ state, reply: { text: "x".repeat(characters) } }),
     leak: (state) => ({ state, reply: { log: "secret of the house" } as never }),
