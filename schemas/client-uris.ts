@@ -1,0 +1,86 @@
+/** Which addresses an OAuth client may be registered with. Each check answers what is wrong, or undefined. */
+
+const LOOPBACK = String.raw`(127\.0\.0\.1|\[::1\]|localhost)`;
+const LOOPBACK_URI = new RegExp(`^http://${LOOPBACK}(:\\d{1,5})?([/?]|$)`);
+const LOOPBACK_ORIGIN = new RegExp(`^http://${LOOPBACK}(:\\d{1,5})?$`);
+const SCHEME = /^([a-z][a-z0-9+.-]*):/;
+/** RFC 3986 section 2: all else is percent-encoded. A backslash is a slash to some parsers, and not to others. */
+const URI_CHARACTERS = /^[A-Za-z0-9\-._~:/?#[\]@!$&'()*+,;=%]+$/;
+
+/**
+ * RFC 6749 section 3.1.2 and RFC 8252 sections 7 and 8.4: https; http on a loopback address; or a scheme of the app's
+ * own, which only those without a secret have and which has a dot, as a reversed domain name has.
+ */
+export function redirectUriFault(uri: string, { isPublic }: { isPublic: boolean }) {
+  const fault = commonFault(uri);
+  if (fault !== undefined) return fault;
+  if (uri.includes("*")) return "Expected no wildcard: a redirect is to exactly this address";
+  const scheme = SCHEME.exec(uri)?.[1];
+  if (scheme === "https") return webFault(uri);
+  if (scheme === "http") {
+    if (LOOPBACK_URI.test(uri)) return webFault(uri);
+    return "Expected https, or http with the host 127.0.0.1, [::1] or localhost";
+  }
+  if (scheme === undefined || !scheme.includes(".")) {
+    return "Expected https, http on a loopback address, or a scheme with a dot such as com.example.app:";
+  }
+  if (isPublic) return undefined;
+  return 'Expected https, or http on a loopback address: only clients with token_endpoint_auth_method "none" have a scheme of their own';
+}
+
+/** Of the pages about a client, which a person is led to. */
+export function webUriFault(uri: string) {
+  const fault = commonFault(uri);
+  if (fault !== undefined) return fault;
+  return uri.startsWith("https://") ? webFault(uri) : "Expected an https URL";
+}
+
+/** Its host is what is verified, so it has a name, and one that DNS knows. */
+export function clientUriFault(uri: string) {
+  const fault = webUriFault(uri);
+  if (fault !== undefined) return fault;
+  const host = hostOf(uri);
+  const isName = /^[a-z0-9_-]+(\.[a-z0-9_-]+)+$/.test(host) && /[a-z][^.]*$/.test(host);
+  return isName && host.length <= 253 ? undefined : "Expected a host with a domain name of its own";
+}
+
+/** RFC 6454 section 6.2. */
+export function originFault(origin: string) {
+  if (!URI_CHARACTERS.test(origin) || !URL.canParse(origin)) return expectedOrigin;
+  if (!origin.startsWith("https://") && !LOOPBACK_ORIGIN.test(origin)) return expectedOrigin;
+  return origin.includes("*") || new URL(origin).origin !== origin ? expectedOrigin : undefined;
+}
+const expectedOrigin =
+  'Expected an origin, such as "https://app.example.com": a scheme (https, or http on a loopback address), a host, and a port where it is not the usual';
+
+/** The host of a URL that was accepted, without its port. */
+export const hostOf = (uri: string) => new URL(uri).hostname;
+
+/** RFC 6749 section 3.1.2.3: the same text; but on loopback addresses any port (RFC 8252 section 7.3). */
+export function matchesRedirectUri(registered: string, asked: string): boolean {
+  if (registered === asked) return true;
+  const portless = (uri: string) =>
+    LOOPBACK_URI.test(uri)
+      ? uri.replace(/^(http:\/\/(?:\[::1\]|[^:/?]+)):\d{1,5}/, "$1")
+      : undefined;
+  const expected = portless(registered);
+  return expected !== undefined && portless(asked) === expected && commonFault(asked) === undefined;
+}
+
+function commonFault(uri: string): string | undefined {
+  if (!URI_CHARACTERS.test(uri)) {
+    return "Expected a URI of ASCII characters, all others percent-encoded";
+  }
+  if (!URL.canParse(uri)) return 'Expected a URI, such as "https://app.example.com/callback"';
+  if (uri.includes("#")) return 'Expected no fragment, which begins with "#"';
+  const [, authority = ""] = /^[^:]+:\/\/([^/?]*)/.exec(uri) ?? [];
+  if (authority.includes("@")) return 'Expected no user information, which ends with "@"';
+  return undefined;
+}
+
+/** Addresses are compared as texts, so there is one way to write each. */
+function webFault(uri: string): string | undefined {
+  const { href, origin } = new URL(uri);
+  if (href === uri || (href === `${origin}/` && uri === origin)) return undefined;
+  return `Expected it in its normal form, "${href}"`;
+}

@@ -1,0 +1,109 @@
+/** What an OAuth client is registered with (RFC 7591 section 2), and the rules between its fields. */
+import { z } from "zod";
+import { clientUriFault, originFault, redirectUriFault, webUriFault } from "./client-uris.ts";
+import type { DeepReadonly } from "./contract.ts";
+import { CLIENT_NAME_CHARS_MAX, CLIENT_URI_CHARS_MAX, CLIENT_URIS_MAX } from "./oauth-limits.ts";
+import { ALL_SCOPES, NEVER_OPTIONAL, Scope } from "./scopes.ts";
+
+export const GrantType = z.enum(["authorization_code", "refresh_token"]);
+export const AuthMethod = z.enum(["client_secret_basic", "client_secret_post", "none"]);
+
+/** Control characters, and those that turn the direction of writing: a name must not pass for another. */
+const UNSEEN = /[\p{Cc}\u2028\u2029\u200b\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]/u;
+
+export const ClientName = z
+  .string()
+  .min(1)
+  .max(CLIENT_NAME_CHARS_MAX)
+  .refine((name) => name.trim() !== "" && !UNSEEN.test(name) && name.isWellFormed(), {
+    error: "Expected a name that can be seen, without control characters",
+  });
+
+const Uri = z.string().min(1).max(CLIENT_URI_CHARS_MAX);
+const uriWith = (faultOf: (uri: string) => string | undefined) =>
+  Uri.superRefine((uri, context) => {
+    const message = faultOf(uri);
+    if (message !== undefined) context.addIssue({ code: "custom", message });
+  });
+export const WebUri = uriWith(webUriFault);
+export const ClientUri = uriWith(clientUriFault);
+const Origin = uriWith(originFault);
+
+/** Whether a scheme of its own is allowed depends on another field: see `settingsFaults`. */
+const RedirectUri = uriWith((uri) => redirectUriFault(uri, { isPublic: true }));
+
+function distinct<T extends z.ZodType>(item: T, { min, max }: { min: number; max: number }) {
+  return z
+    .array(item)
+    .min(min)
+    .max(max)
+    .refine((items) => new Set(items).size === items.length, { error: "Expected each only once" });
+}
+
+/** Fields that every client has. */
+const required = {
+  clientName: ClientName,
+  grantTypes: distinct(GrantType, { min: 1, max: 2 }).refine(
+    (types) => types.includes("authorization_code"),
+    { error: 'Expected "authorization_code", with or without "refresh_token"' },
+  ),
+  responseTypes: z.array(z.literal("code")).length(1),
+  redirectUris: distinct(RedirectUri, { min: 1, max: CLIENT_URIS_MAX }),
+  scopes: distinct(Scope, { min: 1, max: ALL_SCOPES.length }),
+  tokenEndpointAuthMethod: AuthMethod,
+};
+
+/** Fields that may be empty. */
+const lists = {
+  postLogoutRedirectUris: distinct(RedirectUri, { min: 0, max: CLIENT_URIS_MAX }),
+  optionalScopes: distinct(Scope, { min: 0, max: ALL_SCOPES.length }),
+  allowedCorsOrigins: distinct(Origin, { min: 0, max: CLIENT_URIS_MAX }),
+};
+
+/** Fields that a client may lack. */
+const links = { logoUri: WebUri, policyUri: WebUri, tosUri: WebUri, clientUri: ClientUri };
+
+export const CLIENT_FIELDS = { required, lists, links };
+
+export const ClientSettings = z.object({
+  ...required,
+  ...lists,
+  ...z.object(links).partial().shape,
+});
+export type ClientSettings = z.infer<typeof ClientSettings>;
+
+export const ClientSettingsPatch = z.object({
+  ...z.object({ ...required, ...lists }).partial().shape,
+  logoUri: WebUri.nullish(),
+  policyUri: WebUri.nullish(),
+  tosUri: WebUri.nullish(),
+  clientUri: ClientUri.nullish(),
+});
+export type ClientSettingsPatch = z.infer<typeof ClientSettingsPatch>;
+
+export interface SettingsFault {
+  field: keyof ClientSettings;
+  index: number;
+  message: string;
+}
+
+/** What is wrong between fields, each of which is good by itself. */
+export function settingsFaults(settings: DeepReadonly<ClientSettings>): SettingsFault[] {
+  const { scopes, optionalScopes, tokenEndpointAuthMethod: method } = settings;
+  const isPublic = method === "none";
+  const ofUris = (["redirectUris", "postLogoutRedirectUris"] as const).flatMap((field) =>
+    settings[field].flatMap((uri, index) => {
+      const message = redirectUriFault(uri, { isPublic });
+      return message === undefined ? [] : [{ field, index, message }];
+    }),
+  );
+  const ofOptional = optionalScopes.flatMap((scope, index) => {
+    const field = "optionalScopes" as const;
+    if (NEVER_OPTIONAL.includes(scope)) {
+      return [{ field, index, message: `Expected another: "${scope}" cannot be optional` }];
+    }
+    if (scopes.includes(scope)) return [];
+    return [{ field, index, message: `Expected one of scopes, which "${scope}" is not` }];
+  });
+  return [...ofUris, ...ofOptional];
+}
