@@ -7,6 +7,7 @@ import {
   createGunzip,
   createInflate,
   createZstdDecompress,
+  constants as zlib,
 } from "node:zlib";
 import {
   EGRESS_BODY_BYTES_MAX,
@@ -258,7 +259,8 @@ function decoderFor(answer: IncomingMessage): Transform | undefined {
     case "br":
       return createBrotliDecompress();
     case "zstd":
-      return createZstdDecompress();
+      // RFC 9659: no more memory than a window of 8 MB takes, whatever the frame asks for.
+      return createZstdDecompress({ params: { [zlib.ZSTD_d_windowLogMax]: 23 } });
     default:
       return undefined;
   }

@@ -1,0 +1,61 @@
+import { expect } from "chai";
+import { PAGE_LINKS_BYTES_MAX } from "../../schemas/crawl-limits.ts";
+import { CrawlRequest } from "../../schemas/http/crawl.ts";
+import { MarkdownPool } from "../extract/markdown-pool.ts";
+import { type LoadedPage, pageRecord } from "./page-record.ts";
+import { Places } from "./places.ts";
+
+const url = "http://a.example/dir/";
+
+describe("pageRecord", () => {
+  const markdown = new MarkdownPool({ timeoutMs: 300 });
+  after(() => markdown.close());
+
+  function recordOf(html: string, asked: object = {}, answered: Partial<LoadedPage> = {}) {
+    const page: LoadedPage = {
+      ...{ kind: "page", status: 200, html, truncated: false, contentType: "text/html" },
+      ...{ lastModifiedAt: undefined, awayMs: undefined, noindex: false, nofollow: false },
+      ...{ browserMs: 0, ...answered },
+    };
+    const request = CrawlRequest.parse({ url, ...asked });
+    const parts = { markdown, markdownPlaces: new Places(1) };
+    return pageRecord(parts, { url, page, request }, new AbortController().signal);
+  }
+  const members = ({ body }: { body: Buffer }) => JSON.parse(`{${body}}`);
+
+  it("pageRecord() resolves Markdown's links as the page does, and takes plain text as it is", async () => {
+    const formats = ["markdown"];
+    const html = await recordOf("<base href=/b/><a href=c>d</a>", { formats });
+    expect(members(html)).to.deep.equal({ markdown: "[d](http://a.example/b/c)\n" });
+    expect(html.links).to.deep.equal(["http://a.example/b/c"]);
+    const text = await recordOf("<a href=c>", { formats }, { contentType: "text/plain" });
+    expect(members(text)).to.deep.equal({ markdown: "<a href=c>" });
+    expect(text.links).to.deep.equal([]);
+  });
+
+  it("pageRecord() keeps a page whose Markdown cannot be made, and says why", async () => {
+    const html = "<p>word <b>x</b> <a href=y>z</a></p>".repeat(200_000);
+    const record = await recordOf(html, { formats: ["html", "markdown"] });
+    expect(Object.keys(members(record))).to.deep.equal(["html"]);
+    expect(record.reason).to.equal("Cannot make Markdown: it took longer than 300 ms");
+  }).timeout(10_000);
+
+  it("pageRecord() keeps the first links, PAGE_LINKS_BYTES_MAX bytes of them", async () => {
+    const count = 700;
+    const link = (chars: number, index: number) => `${url}${index}-`.padEnd(chars, "a");
+    const charsOf = PAGE_LINKS_BYTES_MAX / count - 3;
+    const page = (more: number) =>
+      recordOf(
+        Array.from({ length: count }, (_, index) => {
+          return `<a href=${link(charsOf + (index === count - 1 ? more : 0), index)}>`;
+        }).join(""),
+      );
+    expect((await page(0)).links).to.have.length(count);
+    expect((await page(1)).links).to.have.length(count - 1);
+  });
+
+  it("pageRecord() stores half characters so that they can be read again", async () => {
+    const record = await recordOf("<title>\ud800</title>");
+    expect(members(record)).to.deep.equal({ html: "<title>\ud800</title>" });
+  });
+});
