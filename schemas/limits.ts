@@ -104,6 +104,8 @@ export const MAIL_RETRY_MS = 250;
 export const MAIL_RETRY_MS_MAX = 30_000;
 /** Mail of one shard under way in a host's memory. */
 export const MAIL_IN_FLIGHT_MAX = 1_000;
+/** Of one key: past it the key's mail stays in the stream, so that one that keeps failing holds up no other. */
+export const MAIL_OF_KEY_MAX = 250;
 /** Due reminders of one shard under way: all that came due while no host was there come at once. */
 export const REMINDERS_IN_FLIGHT_MAX = 100;
 /** Dead letters wait so long for an operator. */

@@ -150,6 +150,23 @@ describe("mail", function () {
     await gone();
   });
 
+  it("of a key that keeps failing holds up no other, however much there is, and comes in order", async () => {
+    const stuck = "held";
+    const neighbour = keyOn(shardOf(addressOf("probe", stuck)), "beside");
+    await world.client.send(probe, stuck, "falter", { text: "opened", times: 5 });
+    const texts = Array.from({ length: MAIL_IN_FLIGHT_MAX + 100 }, (_, index) => String(index));
+    for (const text of texts) await note(stuck, text);
+    await note(neighbour, "not behind them");
+    await logged(neighbour, 1);
+    expect(await log(stuck)).to.deep.equal([]);
+    await until("all of it came", async () => {
+      clock.skip(MAIL_RETRY_MS_MAX);
+      return (await log(stuck)).length === texts.length + 1;
+    });
+    expect(await log(stuck)).to.deep.equal(["opened", ...texts]);
+    await gone();
+  });
+
   it("comes once when its host is replaced again and again while it is on its way", async () => {
     const keys = Array.from({ length: 20 }, (_, index) => `moving-${index}`);
     const total = 600;

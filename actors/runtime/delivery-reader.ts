@@ -4,6 +4,7 @@ import type { Logger } from "pino";
 import { z } from "zod";
 import {
   MAIL_IN_FLIGHT_MAX,
+  MAIL_OF_KEY_MAX,
   MAIL_PREFETCH,
   MAIL_PURGE_MS,
   READER_RETRY_MS,
@@ -29,33 +30,85 @@ export interface ReaderParts {
   deliver(shard: Shard, address: { kind: string; key: string }, delivery: Delivery): void;
 }
 
+/** Mail of one key that stays in the stream for now: from the first that is not read, to the last that was passed by. */
+interface Left {
+  first: number;
+  last: number;
+  room: Room;
+}
+
 /**
  * Delivers the shard's mail until it closes. What was delivered and is done is removed from the stream, up to the
- * first that is not; so after a change of owner nothing is missing, and each actor knows what it has had.
+ * first that is not; so after a change of owner nothing is missing, and each actor knows what it has had. A key whose
+ * mail does not get done holds up no other: past MAIL_OF_KEY_MAX its mail is passed by, and read for itself.
  */
 export async function readMail(parts: ReaderParts, shard: Shard): Promise<void> {
   const { bus, clock, logger } = parts;
+  const { signal } = shard.closing;
   const waiting = new Set<number>();
-  const room = new Room(shard.closing.signal);
+  const waitingOf = new Map<string, number>();
+  const left = new Map<string, Left>();
+  const room = new Room(signal);
   let lastRead = 0;
   let purging = false;
 
   await readForever(parts, shard, STREAMS.mail, mailSubjects(shard.number), (message) => {
-    lastRead = message.seq;
-    waiting.add(message.seq);
-    const address = shard.readAddress(message.subject) ?? { kind: NOBODY, key: message.subject };
-    parts.deliver(shard, address, {
-      ...readPayload(message.string()),
-      sequence: message.seq,
-      trace: traceOf(message.headers),
-      tries: 0,
-      done: () => finish(message.seq),
-    });
+    const { subject, seq } = message;
+    lastRead = seq;
+    const passedBy = left.get(subject);
+    if (passedBy) passedBy.last = seq;
+    else if (countOf(subject) >= MAIL_OF_KEY_MAX) {
+      const rest = { first: seq, last: seq, room: new Room(signal) };
+      left.set(subject, rest);
+      void catchUp(subject, rest);
+    } else deliver(subject, seq, message.string(), traceOf(message.headers));
     return waiting.size < MAIL_IN_FLIGHT_MAX ? undefined : room.wait();
   });
 
-  function finish(sequence: number): void {
+  function deliver(
+    subject: string,
+    sequence: number,
+    text: string,
+    trace: Delivery["trace"],
+  ): void {
+    waiting.add(sequence);
+    waitingOf.set(subject, countOf(subject) + 1);
+    const address = shard.readAddress(subject) ?? { kind: NOBODY, key: subject };
+    const done = () => finish(subject, sequence);
+    parts.deliver(shard, address, { ...readPayload(text), sequence, trace, tries: 0, done });
+  }
+
+  /** In order, until there is nothing more that was passed by; what comes then is delivered as it is read. */
+  async function catchUp(subject: string, rest: Left): Promise<void> {
+    while (!signal.aborted) {
+      while (countOf(subject) >= MAIL_OF_KEY_MAX && !signal.aborted) await rest.room.wait();
+      try {
+        const message = await bus.whileConnected(() =>
+          bus.readNext(STREAMS.mail, subject, rest.first),
+        );
+        // A replica that lags has not got it yet.
+        if (!message) throw new Error(`Cannot read ${subject}: it is not there`);
+        if (signal.aborted) return;
+        rest.first = message.seq + 1;
+        deliver(subject, message.seq, message.string(), traceOf(message.header));
+        if (message.seq >= rest.last) return void left.delete(subject);
+      } catch (error) {
+        logger.warn({ err: error, shard: shard.number }, "mail of a key not read, will try again");
+        await clock.wait(READER_RETRY_MS, signal);
+      }
+    }
+  }
+
+  function countOf(subject: string): number {
+    return waitingOf.get(subject) ?? 0;
+  }
+
+  function finish(subject: string, sequence: number): void {
     waiting.delete(sequence);
+    const count = countOf(subject) - 1;
+    if (count > 0) waitingOf.set(subject, count);
+    else waitingOf.delete(subject);
+    left.get(subject)?.room.free();
     room.free();
     if (!purging) void purge();
   }
@@ -63,9 +116,10 @@ export async function readMail(parts: ReaderParts, shard: Shard): Promise<void> 
   // Unfenced, and need not be: what is removed had its effect under a fence, whoever owns the shard by now.
   async function purge(): Promise<void> {
     purging = true;
-    await clock.wait(MAIL_PURGE_MS, shard.closing.signal);
+    await clock.wait(MAIL_PURGE_MS, signal);
     purging = false;
-    const [first = lastRead + 1] = waiting;
+    const firsts = Array.from(left.values(), ({ first }) => first);
+    const first = Math.min(lastRead + 1, ...waiting, ...firsts);
     try {
       await bus.jetstream.streams.purge(STREAMS.mail, {
         filter: mailSubjects(shard.number),
