@@ -132,11 +132,25 @@ export async function runGit(
 export async function feed(stdin: Writable, source: AsyncIterable<Uint8Array>): Promise<void> {
   for await (const chunk of source) {
     if (stdin.destroyed) return;
-    if (!stdin.write(chunk) && !stdin.destroyed) {
-      await Promise.race([once(stdin, "drain"), once(stdin, "close")]);
-    }
+    if (!stdin.write(chunk)) await drained(stdin);
   }
   stdin.end();
+}
+
+/** Resolves when there is room again, or it is closed. Rejects with the signal's reason. */
+export async function drained(stream: Writable, signal?: AbortSignal): Promise<void> {
+  if (stream.destroyed || !stream.writableNeedDrain) return;
+  const over = new AbortController();
+  const until = { signal: signal ? AbortSignal.any([signal, over.signal]) : over.signal };
+  try {
+    await Promise.race([once(stream, "drain", until), once(stream, "close", until)]);
+  } catch (error) {
+    signal?.throwIfAborted();
+    // A stream that fails is closed.
+    if (!stream.destroyed) throw error;
+  } finally {
+    over.abort();
+  }
 }
 
 function configEnvironment(config: Readonly<Record<string, string>>): Record<string, string> {

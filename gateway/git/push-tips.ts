@@ -24,12 +24,16 @@ export async function tipFaults(
       .map(({ value }) => value),
   );
   if (unknown.size > 0) {
-    const { stdout } = await runGit(["cat-file", "--batch-check=%(objectname) %(objecttype)"], {
-      cwd,
-      environment: together,
-      input: `${[...unknown].join("\n")}\n`,
-      signal,
-    });
+    const { code, stdout, stderr } = await runGit(
+      ["cat-file", "--batch-check=%(objectname) %(objecttype)"],
+      {
+        cwd,
+        environment: together,
+        input: `${[...unknown].join("\n")}\n`,
+        signal,
+      },
+    );
+    if (code !== 0) throw new Error(`Cannot look at the tips of a push: ${stderr}`);
     for (const line of stdout.toString("latin1").split("\n")) {
       const [id = "", type = "missing"] = line.split(" ");
       if (type !== "missing") types.set(id, type);

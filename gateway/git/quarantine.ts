@@ -43,6 +43,7 @@ export async function quarantinePack(
     [Symbol.asyncDispose]: () => removeAll(folder),
   };
   try {
+    await mkdir(join(folder, "pack"), { recursive: true });
     const head = await reader.peek(PACK_HEAD_BYTES);
     if (head.length < PACK_HEAD_BYTES || head.toString("latin1", 0, 4) !== "PACK") {
       return { ...quarantine, fault: "there is no pack after the commands" };
@@ -52,7 +53,6 @@ export async function quarantinePack(
       for await (const _ of reader.rest()) signal.throwIfAborted();
       return quarantine;
     }
-    await mkdir(join(folder, "pack"), { recursive: true });
     const bytesMax = Math.max(1, Math.min(room, REPO_BYTES_MAX));
     const parameters = [
       "index-pack",

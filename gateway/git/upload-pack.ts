@@ -1,5 +1,4 @@
 /** Serves a fetch by git itself, on the repository as it is. */
-import { once } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Logger } from "pino";
 import { FETCH_REQUEST_BYTES_MAX } from "../../schemas/git-limits.ts";
@@ -7,7 +6,7 @@ import { ANSWER_STALL_MS } from "../../schemas/limits.ts";
 import { serviceLine } from "./advertisement.ts";
 import { wholeBody } from "./git-body.ts";
 import type { GitParts, OpenedRepo } from "./git-parts.ts";
-import { startGit } from "./git-process.ts";
+import { drained, startGit } from "./git-process.ts";
 
 export interface FetchExchange {
   request: IncomingMessage;
@@ -59,7 +58,7 @@ async function serve(
     });
     git.stdin.end(input);
     for await (const chunk of git.stdout) {
-      if (!response.write(chunk)) await drained(response, stalled);
+      if (!response.write(chunk)) await takenBy(response, stalled);
       if (signal.aborted || stalled.signal.aborted) break;
     }
     const { code, stderr } = await git.exit;
@@ -72,16 +71,11 @@ async function serve(
   }
 }
 
-async function drained(response: ServerResponse, stalled: AbortController): Promise<void> {
+/** A client that takes nothing any more ends the process, and its answer is cut off. */
+async function takenBy(response: ServerResponse, stalled: AbortController): Promise<void> {
   const timer = setTimeout(() => stalled.abort(), ANSWER_STALL_MS);
-  const { signal } = stalled;
-  try {
-    await Promise.race([once(response, "drain", { signal }), once(response, "close", { signal })]);
-  } catch {
-    // The client takes nothing any more: the process ends, and the answer is cut off.
-  } finally {
-    clearTimeout(timer);
-  }
+  await drained(response, stalled.signal).catch(() => {});
+  clearTimeout(timer);
 }
 
 /** What the client says of the protocol, where it is what one says of it. */

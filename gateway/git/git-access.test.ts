@@ -1,0 +1,124 @@
+import { expect } from "chai";
+import { repo as repoContract, repoTokenId } from "../../schemas/repo.ts";
+import { repoTokenHash } from "./repo-token-text.ts";
+import { type GitGateway, GitWorld } from "./testing/git-world.ts";
+
+describe("who may use a repository", function () {
+  this.timeout(30_000);
+  let world: GitWorld;
+  let gateway: GitGateway;
+  before(async () => {
+    world = await GitWorld.start();
+    gateway = await world.gateway();
+  });
+  after(() => world[Symbol.asyncDispose]());
+  afterEach(() => expect(gateway.faults).to.deep.equal([]));
+
+  async function ask(path: string, authorization?: string, service = "git-upload-pack") {
+    const url = `${gateway.url}${path}/info/refs?service=${service}`;
+    const response = await fetch(url, authorization ? { headers: { authorization } } : {});
+    return { status: response.status, text: await response.text(), headers: response.headers };
+  }
+  const basic = (user: string, password: string) =>
+    `Basic ${Buffer.from(`${user}:${password}`).toString("base64")}`;
+
+  it("401 with WWW-Authenticate without a token, whether there is such a repository or not", async () => {
+    const repo = await world.repo();
+    for (const path of [repo.path, repo.path.replace(repo.name, "none")]) {
+      for (const shown of [undefined, "Bearer", basic("", ""), "Digest x"]) {
+        const { status, headers } = await ask(path, shown);
+        expect(status).to.equal(401);
+        expect(headers.get("www-authenticate")).to.match(/^Basic realm="git"/);
+      }
+    }
+  });
+
+  it("Bearer, and Basic with the token as password of any user, or as user; whole or without its end", async () => {
+    const repo = await world.repo();
+    const token = await world.token(repo, "read");
+    const secret = token.split("?")[0] ?? "";
+    const shown = [
+      `Bearer ${token}`,
+      `bearer ${secret}`,
+      basic("any", token),
+      basic("", secret),
+      basic(secret, ""),
+    ];
+    for (const authorization of shown)
+      expect((await ask(repo.path, authorization)).status).to.equal(200);
+  });
+
+  it("403 with a sentence for an unknown, expired or revoked token, for another repository's, and for a right it lacks", async () => {
+    const repo = await world.repo();
+    const other = await world.repo();
+    const revoked = await world.token(repo, "write");
+    await world.actors.call(repoContract, repo.id, "revokeToken", {
+      id: repoTokenId(repoTokenHash(revoked)),
+    });
+    const unknown = `art_v1_${"0".repeat(40)}`;
+    for (const token of [unknown, revoked, other.token]) {
+      const { status, text } = await ask(repo.path, `Bearer ${token}`);
+      expect([status, text]).to.deep.equal([403, "Invalid or expired token\n"]);
+    }
+    const reads = await world.token(repo, "read");
+    const refused = await ask(repo.path, `Bearer ${reads}`, "git-receive-pack");
+    expect(refused.status).to.equal(403);
+    expect(refused.text).to.contain("can only read");
+    const posted = await fetch(`${gateway.url}${repo.path}/git-receive-pack`, {
+      method: "POST",
+      headers: {
+        Authorization: `Bearer ${reads}`,
+        "Content-Type": "application/x-git-receive-pack-request",
+      },
+      body: "0000",
+    });
+    expect(posted.status).to.equal(403);
+  });
+
+  it("404 for what is not there, not this account's, or no name", async () => {
+    const repo = await world.repo();
+    const paths = [
+      repo.path.replace(repo.name, "none"),
+      repo.path.replace("a".repeat(32), "b".repeat(32)),
+      repo.path.replace("tests", "other"),
+      repo.path.replace("tests", "..%2f.."),
+      repo.path.replace(repo.name, "%00"),
+      repo.path.replace(".git", ""),
+    ];
+    for (const path of paths)
+      expect((await ask(path, `Bearer ${repo.token}`)).status).to.equal(404);
+  });
+
+  it("finds a repository whatever the case of its name, and not the one that had its name before", async () => {
+    const repo = await world.repo();
+    const path = repo.path.replace(repo.name, repo.name.toUpperCase()).replace("tests", "TESTS");
+    expect((await ask(path, `Bearer ${repo.token}`)).status).to.equal(200);
+    await world.actors.call(repoContract, repo.id, "remove", {});
+    expect((await ask(path, `Bearer ${repo.token}`)).status).to.equal(404);
+  });
+
+  it("403 for the protocol without a service, 415 for another body, 404 for other addresses", async () => {
+    const repo = await world.repo();
+    const headers = { Authorization: `Bearer ${repo.token}` };
+    const at = (end: string, init = {}) =>
+      fetch(`${gateway.url}${repo.path}${end}`, { headers, ...init });
+    expect((await at("/info/refs")).status).to.equal(403);
+    expect((await at("/info/refs?service=git-upload-archive")).status).to.equal(403);
+    expect((await at("/objects/info/packs")).status).to.equal(404);
+    expect((await at("/HEAD")).status).to.equal(404);
+    const posted = await at("/git-upload-pack", { method: "POST", body: "0000" });
+    expect(posted.status).to.equal(415);
+  });
+
+  it("429 for an address that tries one unknown token after another", async () => {
+    const own = await world.gateway();
+    const repo = await world.repo();
+    let status = 0;
+    for (let i = 0; i < 101; i++) {
+      const url = `${own.url}${repo.path}/info/refs?service=git-upload-pack`;
+      const headers = { Authorization: `Bearer art_v1_${i}` };
+      status = (await fetch(url, { headers })).status;
+    }
+    expect(status).to.equal(429);
+  });
+});
