@@ -193,9 +193,9 @@ async function checkWorks(
   const { members } = await actors.call(account, accountId, "get", {});
   const registered = await actors.call(user, person.email, "get", {});
   expect(members).to.deep.equal([
-    { userId: registered.id, email: person.email, role: "Super Administrator" },
+    { userId: registered.id, email: person.email, roles: ["Super Administrator"] },
   ]);
-  expect(registered.accounts).to.deep.equal([{ accountId, role: "Super Administrator" }]);
+  expect(registered.accounts).to.deep.equal([{ accountId, roles: ["Super Administrator"] }]);
 }
 
 function never(): never {

@@ -109,13 +109,13 @@ async function make(actors: ActorClient, credentials: Credentials): Promise<void
   if (!token) throw new Error("Cannot make first account: credentials.json holds no API token");
   // Not in the file, so made of what is in it: the same at every try.
   const userId = createHash("sha256").update(`owner ${accountId}`).digest("hex").slice(0, 32);
-  const owner = { userId, email, role: ROLE } as const;
+  const owner = { userId, email, roles: [ROLE] } as const;
   await actors.call(account, accountId, "open", { name: "Main", owner });
   await actors.call(user, email, "register", {
     id: userId,
     email,
     passwordHash: await hashPassword(password),
-    accounts: [{ accountId, role: ROLE }],
+    accounts: [{ accountId, roles: [ROLE] }],
   });
   await actors.call(account, accountId, "createToken", {
     id: token.id,

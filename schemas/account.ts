@@ -2,13 +2,38 @@
 import { z } from "zod";
 import { defineContract } from "./contract.ts";
 import { ACCOUNT_NAME_CHARS_MAX, TOKEN_NAME_CHARS_MAX } from "./limits.ts";
-import { Permission } from "./permissions.ts";
-import { Email, EpochMs, Id } from "./values.ts";
+import { MEMBERS_PER_ACCOUNT_MAX } from "./oauth-limits.ts";
+import { ALL_PERMISSIONS, ALL_ROLES, Permission, Role } from "./permissions.ts";
+import { Email, EpochMs, Id, Sha256 } from "./values.ts";
 
-export const Role = z.enum(["Super Administrator"]);
-export type Role = z.infer<typeof Role>;
+export const Roles = z
+  .array(Role)
+  .min(1)
+  .max(ALL_ROLES.length)
+  .refine((roles) => new Set(roles).size === roles.length, { error: "Expected each only once" });
 
-export const Member = z.object({ userId: Id, email: Email, role: Role });
+export const Member = z.object({ userId: Id, email: Email, roles: Roles });
+export type Member = z.infer<typeof Member>;
+
+/** Whoever proves with a secret that it was sent to them may become a member, under this e-mail address alone. */
+export const Invitation = z.object({
+  id: Id,
+  email: Email,
+  roles: Roles,
+  invitedAt: EpochMs,
+  expiresAt: EpochMs,
+});
+export type Invitation = z.infer<typeof Invitation>;
+
+/**
+ * Who asks: what their token permits, and the user, where it is one's. Nobody gives a role that permits more than they
+ * hold, or changes somebody who has one.
+ */
+export const MemberChanger = z.object({
+  userId: Id.optional(),
+  permissions: z.array(Permission).max(ALL_PERMISSIONS.length),
+});
+export type MemberChanger = z.infer<typeof MemberChanger>;
 
 /** All of a token but its secret, of which only the `api-token` kind keeps a hash. */
 export const TokenEntry = z.object({
@@ -40,6 +65,50 @@ export const account = defineContract({
       reply: z.object({ name: AccountName, createdAt: EpochMs, members: z.array(Member) }),
     },
 
+    /** The members' roles are read here, whenever it matters: what a user holds of them comes later, by mail. */
+    getMember: { input: z.object({ userId: Id }), reply: Member },
+    listMembers: {
+      input: Nothing,
+      reply: z.object({
+        members: z.array(Member).max(MEMBERS_PER_ACCOUNT_MAX),
+        /** Those that have not expired. */
+        invitations: z.array(Invitation).max(MEMBERS_PER_ACCOUNT_MAX),
+      }),
+    },
+    /** Of an address that is invited already, the new invitation takes the place of the old. */
+    invite: {
+      input: z.object({
+        id: Id,
+        email: Email,
+        roles: Roles,
+        secretHash: Sha256.meta({ secret: true }),
+        by: MemberChanger,
+      }),
+      reply: Invitation,
+    },
+    /** `id` is a user's or an invitation's, here and below. */
+    setRoles: { input: z.object({ id: Id, roles: Roles, by: MemberChanger }), reply: Nothing },
+    /** Refuses as `conflict` to remove the last Super Administrator, as setRoles does to make them less. */
+    removeMember: { input: z.object({ id: Id, by: MemberChanger }), reply: Nothing },
+    /** What an invitation is for, to whoever has its secret; `not_found` when it is unknown, used or expired. */
+    getInvitation: {
+      input: z.object({ id: Id, secretHash: Sha256.meta({ secret: true }) }),
+      reply: Invitation.extend({ accountName: AccountName }),
+    },
+    /**
+     * Makes a registered user a member, and tells the `user`. `not_found` as above; `forbidden` for a user of another
+     * e-mail address. Repeating it changes nothing.
+     */
+    acceptInvitation: {
+      input: z.object({
+        id: Id,
+        secretHash: Sha256.meta({ secret: true }),
+        userId: Id,
+        email: Email,
+      }),
+      reply: z.object({ roles: Roles }),
+    },
+
     createToken: { input: TokenEntry.omit({ createdAt: true }), reply: TokenEntry },
     listTokens: { input: Nothing, reply: z.object({ tokens: z.array(TokenEntry) }) },
     getToken: { input: z.object({ id: Id }), reply: TokenEntry },
@@ -57,4 +126,6 @@ export const account = defineContract({
       reply: z.object({ today: UsageDay, resetsAt: EpochMs, days: z.array(UsageDay) }),
     },
   },
+  /** After every change of who is a member, or of what they may do. */
+  live: z.object({ change: z.literal("members") }),
 });

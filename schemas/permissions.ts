@@ -21,6 +21,41 @@ export const ALL_PERMISSIONS = Object.keys(PERMISSIONS) as Permission[];
 
 export const Permission = z.enum(ALL_PERMISSIONS);
 
+/**
+ * What the members of an account may do, by role. A member with several may do what any of them may. Only a Super
+ * Administrator gives that role, or changes somebody who has it.
+ */
+export const ROLES = {
+  "Super Administrator": {
+    description: "Everything, the other Super Administrators included",
+    permissions: ALL_PERMISSIONS,
+  },
+  Administrator: {
+    description: "Everything but Super Administrators",
+    permissions: ALL_PERMISSIONS,
+  },
+  "OAuth Client Write": {
+    description: "Make, change and delete OAuth clients",
+    permissions: ["oauth-clients.write"],
+  },
+  Member: {
+    description: "See everything, change nothing",
+    permissions: ALL_PERMISSIONS.filter((permission) => permission.endsWith(".read")),
+  },
+} as const satisfies Record<string, { description: string; permissions: readonly Permission[] }>;
+
+export type Role = keyof typeof ROLES;
+
+export const ALL_ROLES = Object.keys(ROLES) as Role[];
+
+export const Role = z.enum(ALL_ROLES);
+
+/** What somebody with these roles may do. */
+export function permissionsOf(roles: readonly Role[]): Permission[] {
+  const held = new Set(roles.flatMap((role): readonly Permission[] => ROLES[role].permissions));
+  return ALL_PERMISSIONS.filter((permission) => held.has(permission));
+}
+
 /** Whether a token with `held` may do what needs `needed`: to write includes to read. */
 export function permits(held: readonly Permission[], needed: Permission): boolean {
   const writing = needed.replace(/\.read$/, ".write");

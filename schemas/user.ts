@@ -1,10 +1,10 @@
 /** The contract of a user: a person who signs in, and the accounts they belong to. The key is the e-mail address. */
 import { z } from "zod";
-import { Role } from "./account.ts";
+import { Roles } from "./account.ts";
 import { defineContract } from "./contract.ts";
 import { Email, Id } from "./values.ts";
 
-export const Membership = z.object({ accountId: Id, role: Role });
+export const Membership = z.object({ accountId: Id, roles: Roles });
 
 export const user = defineContract({
   kind: "user",
@@ -15,10 +15,14 @@ export const user = defineContract({
         id: Id,
         email: Email,
         passwordHash: z.string().min(1).max(512).meta({ secret: true }),
-        accounts: z.array(Membership).min(1),
+        /** None yet of somebody who comes by an invitation. */
+        accounts: z.array(Membership),
       }),
       reply: z.object({}),
     },
+    /** From an account; of a user with another id they are late, and change nothing. */
+    joined: { input: Membership.extend({ userId: Id }) },
+    left: { input: z.object({ userId: Id, accountId: Id }) },
     get: {
       input: z.object({}),
       reply: z.object({ id: Id, email: Email, accounts: z.array(Membership) }),

@@ -15,7 +15,7 @@ const DAY_MS = 86_400_000;
 const owner = {
   userId: "1".repeat(32),
   email: "one@example.com",
-  role: "Super Administrator" as const,
+  roles: ["Super Administrator" as const],
 };
 const opened = run("open", accountActor.initial, { name: "One", owner }).state;
 

@@ -5,18 +5,35 @@ import { ActorError } from "../../schemas/errors.ts";
 import { TOKENS_PER_ACCOUNT_MAX, USAGE_TASKS_REMEMBERED_MAX } from "../../schemas/limits.ts";
 import { defineActor } from "../runtime/define-actor.ts";
 import { AccountState } from "./account-state.ts";
+import {
+  acceptInvitation,
+  invite,
+  memberOf,
+  provenInvitation,
+  removeMember,
+  setRoles,
+  validInvitations,
+} from "./members.ts";
 import { addUsage, dateOf, nextDayAt, usageOf } from "./usage.ts";
 
 export const accountActor = defineActor(account, {
   state: AccountState,
-  initial: { createdAt: 0, name: "", members: [], tokens: [], usage: [], countedTasks: [] },
+  initial: {
+    createdAt: 0,
+    name: "",
+    members: [],
+    invitations: [],
+    tokens: [],
+    usage: [],
+    countedTasks: [],
+  },
 
   handlers: {
     open(state, { name, owner }, { now }) {
       if (state.createdAt === 0) {
         return { state: { ...state, name, createdAt: now, members: [owner] }, reply: {} };
       }
-      if (state.members[0]?.userId === owner.userId) return { state, reply: {} };
+      if (state.members.some(({ userId }) => userId === owner.userId)) return { state, reply: {} };
       throw new ActorError("conflict", "Cannot open account: it belongs to another user");
     },
 
@@ -24,6 +41,41 @@ export const accountActor = defineActor(account, {
       checkOpen(state);
       const { name, createdAt, members } = state;
       return { state, reply: { name, createdAt, members } };
+    },
+
+    getMember(state, { userId }) {
+      checkOpen(state);
+      return { state, reply: memberOf(state, userId) };
+    },
+
+    listMembers(state, _input, { now }) {
+      checkOpen(state);
+      const { members } = state;
+      return { state, reply: { members, invitations: validInvitations(state, now) } };
+    },
+
+    invite(state, input, { now }) {
+      checkOpen(state);
+      return invite(state, input, now);
+    },
+
+    setRoles(state, input, { key, now }) {
+      checkOpen(state);
+      return setRoles(state, input, { accountId: key, now });
+    },
+
+    removeMember(state, input, { key, now }) {
+      checkOpen(state);
+      return removeMember(state, input, { accountId: key, now });
+    },
+
+    getInvitation(state, proof, { now }) {
+      const { secretHash: _, ...invitation } = provenInvitation(state, proof, now);
+      return { state, reply: { ...invitation, accountName: state.name } };
+    },
+
+    acceptInvitation(state, input, { key, now }) {
+      return acceptInvitation(state, input, { accountId: key, now });
     },
 
     createToken(state, input, { now }) {

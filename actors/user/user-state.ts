@@ -2,10 +2,17 @@
 import { z } from "zod";
 import { Membership } from "../../schemas/user.ts";
 
+/** A user had one role in an account at first. */
+const StoredMembership = z.preprocess((stored) => {
+  if (typeof stored !== "object" || stored === null || !("role" in stored)) return stored;
+  const { role, ...membership } = stored;
+  return { ...membership, roles: [role] };
+}, Membership);
+
 export const UserState = z.object({
   /** Empty until the user is registered. */
   id: z.string(),
   email: z.string(),
   passwordHash: z.string().meta({ secret: true }),
-  accounts: z.array(Membership),
+  accounts: z.array(StoredMembership),
 });

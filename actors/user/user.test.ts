@@ -7,7 +7,7 @@ const person = {
   id: "1".repeat(32),
   email: "one@example.com",
   passwordHash: "scrypt$1",
-  accounts: [{ accountId: "a".repeat(32), role: "Super Administrator" as const }],
+  accounts: [{ accountId: "a".repeat(32), roles: ["Super Administrator" as const] }],
 };
 const registered = runHandler(userActor, "register", userActor.initial, person).state;
 

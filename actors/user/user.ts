@@ -15,6 +15,18 @@ export const userActor = defineActor(user, {
       throw new ActorError("conflict", "Cannot register user: the e-mail address is taken");
     },
 
+    joined(state, { userId, accountId, roles }) {
+      if (state.id !== userId) return { state };
+      const others = state.accounts.filter((membership) => membership.accountId !== accountId);
+      return { state: { ...state, accounts: [...others, { accountId, roles }] } };
+    },
+
+    left(state, { userId, accountId }) {
+      const accounts = state.accounts.filter((membership) => membership.accountId !== accountId);
+      const belonged = state.id === userId && accounts.length < state.accounts.length;
+      return { state: belonged ? { ...state, accounts } : state };
+    },
+
     get(state, _input, { key }) {
       if (state.id === "")
         throw new ActorError("not_found", `Cannot find user: "${key}" is unknown`);

@@ -192,7 +192,8 @@ const ALL_ACTORS = [accountActor, apiTokenActor, installationActor, requestLimit
 /** An account in these actors, without a token. */
 export async function openAccount(actors: ActorClient, name: string): Promise<string> {
   const { id } = newToken();
-  const owner = { userId: id, email: "one@example.com", role: "Super Administrator" } as const;
+  const roles = ["Super Administrator" as const];
+  const owner = { userId: id, email: "one@example.com", roles };
   await actors.call(account, id, "open", { name, owner });
   return id;
 }

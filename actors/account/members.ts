@@ -1,0 +1,165 @@
+/** Who belongs to an account, who is invited, and who may change that. */
+import { timingSafeEqual } from "node:crypto";
+import type { account, Invitation, Member, MemberChanger } from "../../schemas/account.ts";
+import { type DeepReadonly, envelope, type Input } from "../../schemas/contract.ts";
+import { ActorError } from "../../schemas/errors.ts";
+import { INVITATION_MS, MEMBERS_PER_ACCOUNT_MAX } from "../../schemas/oauth-limits.ts";
+import { PERMISSIONS, permissionsOf, permits, type Role } from "../../schemas/permissions.ts";
+import { user } from "../../schemas/user.ts";
+import type { AccountState, StoredInvitation } from "./account-state.ts";
+
+type State = DeepReadonly<AccountState>;
+type Messages = (typeof account)["messages"];
+interface Moment {
+  accountId: string;
+  now: number;
+}
+
+const HIGHEST: Role = "Super Administrator";
+const live = { change: "members" } as const;
+
+export function memberOf(state: State, userId: string): DeepReadonly<Member> {
+  const member = state.members.find((entry) => entry.userId === userId);
+  if (!member) throw new ActorError("not_found", `Cannot find member: "${userId}" is unknown`);
+  return member;
+}
+
+export function validInvitations({ invitations }: State, now: number) {
+  return invitations.filter(({ expiresAt }) => now < expiresAt);
+}
+
+export function invite(state: State, input: Input<Messages["invite"]>, now: number) {
+  const { id, email, roles, secretHash, by } = input;
+  const known = state.invitations.find((invitation) => invitation.id === id);
+  if (known) return { state, reply: shown(known) };
+  checkMayChange(state, roles, by);
+  if (state.members.some((member) => member.email === email)) {
+    throw new ActorError("conflict", `Cannot invite "${email}": they are a member`);
+  }
+  const valid = validInvitations(state, now);
+  const replaced = valid.find((invitation) => invitation.email === email);
+  checkMayChange(state, replaced?.roles ?? [], by);
+  const others = valid.filter((invitation) => invitation !== replaced);
+  if (state.members.length + others.length >= MEMBERS_PER_ACCOUNT_MAX) {
+    throw new ActorError(
+      "limit_reached",
+      `Cannot invite "${email}": the account has ${MEMBERS_PER_ACCOUNT_MAX} members and invitations, which is the limit`,
+    );
+  }
+  const invitation = { id, email, roles, invitedAt: now, expiresAt: now + INVITATION_MS };
+  const invitations = [...others, { ...invitation, secretHash }];
+  return { state: { ...state, invitations }, reply: invitation };
+}
+
+export function setRoles(
+  state: State,
+  { id, roles, by }: Input<Messages["setRoles"]>,
+  { accountId, now }: Moment,
+) {
+  const found = findChangeable(state, id, by, now);
+  checkMayChange(state, roles, by);
+  if (found.kind === "invitation") {
+    const invitations = replaced(state.invitations, found.entry, { ...found.entry, roles });
+    return { state: { ...state, invitations }, reply: {} };
+  }
+  if (!roles.includes(HIGHEST)) checkNotLast(state, found.entry);
+  const { userId, email } = found.entry;
+  const members = replaced(state.members, found.entry, { ...found.entry, roles });
+  const send = [envelope(user, email, "joined", { userId, accountId, roles })];
+  return { state: { ...state, members }, reply: {}, send, live };
+}
+
+export function removeMember(
+  state: State,
+  { id, by }: Input<Messages["removeMember"]>,
+  { accountId, now }: Moment,
+) {
+  const found = findChangeable(state, id, by, now);
+  if (found.kind === "invitation") {
+    const invitations = state.invitations.filter((invitation) => invitation !== found.entry);
+    return { state: { ...state, invitations }, reply: {} };
+  }
+  checkNotLast(state, found.entry);
+  const { userId, email } = found.entry;
+  const members = state.members.filter((member) => member !== found.entry);
+  const send = [envelope(user, email, "left", { userId, accountId })];
+  return { state: { ...state, members }, reply: {}, send, live };
+}
+
+/** One message for every reason: who guesses learns nothing from the difference. */
+export function provenInvitation(
+  state: State,
+  { id, secretHash }: Pick<StoredInvitation, "id" | "secretHash">,
+  now: number,
+): DeepReadonly<StoredInvitation> {
+  const invitation = validInvitations(state, now).find((entry) => entry.id === id);
+  if (invitation && sameHash(invitation.secretHash, secretHash)) return invitation;
+  throw new ActorError("not_found", "Cannot find invitation: it is unknown, used or expired");
+}
+
+export function acceptInvitation(
+  state: State,
+  { id, secretHash, userId, email }: Input<Messages["acceptInvitation"]>,
+  { accountId, now }: Moment,
+) {
+  const member = state.members.find((entry) => entry.userId === userId);
+  if (member) return { state, reply: { roles: member.roles } };
+  const invitation = provenInvitation(state, { id, secretHash }, now);
+  if (invitation.email !== email) {
+    throw new ActorError("forbidden", "Cannot accept invitation: it is for another e-mail address");
+  }
+  const { roles } = invitation;
+  const members = [...state.members, { userId, email, roles }];
+  const invitations = state.invitations.filter((entry) => entry !== invitation);
+  const send = [envelope(user, email, "joined", { userId, accountId, roles })];
+  return { state: { ...state, members, invitations }, reply: { roles }, send, live };
+}
+
+type Changeable =
+  | { kind: "member"; entry: DeepReadonly<Member> }
+  | { kind: "invitation"; entry: DeepReadonly<StoredInvitation> };
+
+function findChangeable(state: State, id: string, by: MemberChanger, now: number): Changeable {
+  const invitation = validInvitations(state, now).find((entry) => entry.id === id);
+  const found: Changeable = invitation
+    ? { kind: "invitation", entry: invitation }
+    : { kind: "member", entry: memberOf(state, id) };
+  checkMayChange(state, found.entry.roles, by);
+  return found;
+}
+
+/** Whether they may give these roles, or take them away. */
+function checkMayChange(state: State, roles: readonly Role[], by: MemberChanger): void {
+  const missing = permissionsOf(roles).filter((needed) => !permits(by.permissions, needed));
+  if (missing.length > 0) {
+    const names = missing.map((permission) => `"${PERMISSIONS[permission]}"`).join(", ");
+    throw new ActorError("forbidden", `Cannot change members: the token lacks ${names}`);
+  }
+  if (by.userId === undefined) return;
+  const changer = state.members.find(({ userId }) => userId === by.userId);
+  if (!changer) throw new ActorError("forbidden", "Cannot change members: the user is none");
+  if (roles.includes(HIGHEST) && !changer.roles.includes(HIGHEST)) {
+    throw new ActorError("forbidden", `Cannot change members: only a ${HIGHEST} changes another`);
+  }
+}
+
+function checkNotLast({ members }: State, { userId, roles }: DeepReadonly<Member>): void {
+  if (!roles.includes(HIGHEST)) return;
+  if (members.some((member) => member.userId !== userId && member.roles.includes(HIGHEST))) return;
+  throw new ActorError("conflict", `Cannot change member: they are the last ${HIGHEST}`);
+}
+
+function replaced<T>(entries: readonly T[], old: T, next: T): T[] {
+  return entries.map((entry) => (entry === old ? next : entry));
+}
+
+function shown({
+  secretHash: _,
+  ...invitation
+}: DeepReadonly<StoredInvitation>): DeepReadonly<Invitation> {
+  return invitation;
+}
+
+function sameHash(one: string, other: string): boolean {
+  return timingSafeEqual(Buffer.from(one, "hex"), Buffer.from(other, "hex"));
+}
