@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { ACTORS, TASKS } from "../actors/main.ts";
 import { Bus } from "../actors/runtime/bus.ts";
+import { BLOB_STORE_BYTES_MIN, CRAWL_STORE_BYTES_MAX } from "../schemas/limits.ts";
 import { STREAMS, stateBucket, stateSubjects, taskConsumer } from "../schemas/subjects.ts";
 import { startCluster, startNats } from "../scripts/testing/nats-server.ts";
 import { declareStreams } from "./streams.ts";
@@ -38,6 +39,24 @@ describe("streams", function () {
     );
     expect(failure.message).to.include("replicas > 1 not supported in non-clustered mode");
     await bus.close();
+  });
+
+  it("declareStreams() gives blobs what a small disk has, and may run again there", async () => {
+    const config =
+      "jetstream { store_dir: $TRUNKLINE_NATS_STORE, sync_interval: always, max_mem: 256MB, max_file: 12GB }";
+    await using small = await startNats({ config });
+    const bus = await Bus.connect({ url: small.url, name: "test" });
+    try {
+      const bytesMax = async () => {
+        await declareStreams(bus.jetstream, { ...declared, replicas: 1 });
+        return (await bus.jetstream.streams.info(STREAMS.crawl)).config.max_bytes;
+      };
+      const given = await bytesMax();
+      expect(given).to.be.within(BLOB_STORE_BYTES_MIN, CRAWL_STORE_BYTES_MAX);
+      expect(await bytesMax()).to.be.at.least(given);
+    } finally {
+      await bus.close();
+    }
   });
 
   it("declareStreams() waits for a cluster that has no leader yet", async () => {

@@ -38,6 +38,9 @@ import {
 const STREAM_EXISTS = 10058;
 /** Insufficient storage resources available. */
 const NO_ROOM = 10047;
+const NO_STREAM = 10059;
+/** The part of its bytes a stream is tried with next: no sum of such parts takes the very last byte, which others need. */
+const SMALLER = 0.45;
 const DAY_MS = 24 * 60 * 60 * 1_000;
 /** A lease that ended, or a row that was removed, stays visible to those who watch for so long. */
 const MARKER_MS = 60_000;
@@ -199,33 +202,52 @@ async function declareStream(
   jetstream: JetStreamManager,
   stream: StreamDeclaration,
 ): Promise<void> {
+  const known = await configOf(jetstream, stream.name);
+  if (known) return updateStream(jetstream, stream, known);
   const { max_bytes: bytes = 0 } = stream;
-  try {
-    await declareAsSaid(jetstream, stream);
-  } catch (error) {
-    if (!(error instanceof JetStreamApiError) || error.code !== NO_ROOM) throw error;
-    if (bytes / 2 < BLOB_STORE_BYTES_MIN) throw error;
-    await declareStream(jetstream, { ...stream, max_bytes: Math.floor(bytes / 2) });
-  }
-}
-
-async function declareAsSaid(
-  jetstream: JetStreamManager,
-  stream: StreamDeclaration,
-): Promise<void> {
   try {
     await jetstream.streams.add(stream);
   } catch (error) {
-    if (!(error instanceof JetStreamApiError) || error.code !== STREAM_EXISTS) throw error;
-    const { config } = await jetstream.streams.info(stream.name);
-    // One process of a cluster that lacks the setting would take every copy but one from all.
-    if (config.num_replicas > (stream.num_replicas ?? 1)) {
-      throw new Error(
-        `TRUNKLINE_REPLICAS: expected ${config.num_replicas}, as the streams have it, found "${stream.num_replicas}"`,
-      );
+    if (!(error instanceof JetStreamApiError)) throw error;
+    const smaller = Math.floor(bytes * SMALLER);
+    if (error.code === NO_ROOM && smaller >= BLOB_STORE_BYTES_MIN) {
+      await declareStream(jetstream, { ...stream, max_bytes: smaller });
+    } else if (error.code === STREAM_EXISTS) await declareStream(jetstream, stream);
+    else throw error;
+  }
+}
+
+async function updateStream(
+  jetstream: JetStreamManager,
+  stream: StreamDeclaration,
+  known: StreamConfig,
+): Promise<void> {
+  // One process of a cluster that lacks the setting would take every copy but one from all.
+  if (known.num_replicas > (stream.num_replicas ?? 1)) {
+    throw new Error(
+      `TRUNKLINE_REPLICAS: expected ${known.num_replicas}, as the streams have it, found "${stream.num_replicas}"`,
+    );
+  }
+  // What an operator made larger stays so; where the disk has no room for more, or for nothing, it stays as it is.
+  const larger = Math.max(stream.max_bytes ?? -1, known.max_bytes);
+  for (const max_bytes of new Set([larger, known.max_bytes])) {
+    try {
+      await jetstream.streams.update(stream.name, { ...stream, max_bytes });
+      return;
+    } catch (error) {
+      if (!(error instanceof JetStreamApiError) || error.code !== NO_ROOM) throw error;
     }
-    // What an operator made larger stays so, and what is there is never too much.
-    const max_bytes = Math.max(stream.max_bytes ?? -1, config.max_bytes);
-    await jetstream.streams.update(stream.name, { ...stream, max_bytes });
+  }
+}
+
+async function configOf(
+  jetstream: JetStreamManager,
+  name: string,
+): Promise<StreamConfig | undefined> {
+  try {
+    return (await jetstream.streams.info(name)).config;
+  } catch (error) {
+    if (error instanceof JetStreamApiError && error.code === NO_STREAM) return undefined;
+    throw error;
   }
 }
