@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { ACTORS, TASKS } from "../actors/main.ts";
 import { Bus } from "../actors/runtime/bus.ts";
-import { BLOB_STORE_BYTES_MIN, CRAWL_STORE_BYTES_MAX } from "../schemas/limits.ts";
+import { BLOB_STORE_BYTES_MIN, CRAWL_STORE_BYTES_MAX } from "../schemas/blob-limits.ts";
 import { STREAMS, stateBucket, stateSubjects, taskConsumer } from "../schemas/subjects.ts";
 import { startCluster, startNats } from "../scripts/testing/nats-server.ts";
 import { declareStreams } from "./streams.ts";

@@ -12,14 +12,16 @@ import {
   type StreamConfig,
 } from "@nats-io/jetstream";
 import { nanos, TimeoutError } from "@nats-io/transport-node";
-import type { TaskContract } from "../schemas/contract.ts";
-import { PACKS_STORE_BYTES_MAX } from "../schemas/git-limits.ts";
 import {
   BLOB_STORE_BYTES_MIN,
   CACHE_BYTES_MAX,
+  CRAWL_STORE_BYTES_MAX,
+} from "../schemas/blob-limits.ts";
+import type { TaskContract } from "../schemas/contract.ts";
+import { PACKS_STORE_BYTES_MAX } from "../schemas/git-limits.ts";
+import {
   CLUSTER_READY_MS,
   CLUSTER_RETRY_MS,
-  CRAWL_STORE_BYTES_MAX,
   DEAD_LETTER_DAYS,
   DEAD_LETTERS_MAX,
   LANE_TASKS_MAX,

@@ -1,6 +1,7 @@
 /** Writes what a crawl has found as one JSON document, body after body, without holding it. */
 import type { ActorClient } from "../actors/runtime/actor-client.ts";
 import type { BlobStore } from "../actors/runtime/blob-store.ts";
+import { BLOB_CHUNK_BYTES } from "../schemas/blob-limits.ts";
 import { crawlJob, type RecordEntry } from "../schemas/crawl-job.ts";
 import {
   CRAWL_ANSWER_BYTES_MAX,
@@ -9,7 +10,6 @@ import {
   CRAWL_READ_AHEAD_MAX,
 } from "../schemas/crawl-limits.ts";
 import type { CrawlQuery } from "../schemas/http/crawl-answers.ts";
-import { BLOB_CHUNK_BYTES } from "../schemas/limits.ts";
 import { wireRecord, wireSummary } from "./crawl-wire.ts";
 import { success } from "./envelope.ts";
 import { type Piece, readAhead } from "./read-ahead.ts";

@@ -1,5 +1,6 @@
 /** Where everything is on the bus. Subjects, streams and keys are built and read here and nowhere else. */
-import { BLOB_NAME_CHARS_MAX, SHARDS } from "./limits.ts";
+import { BLOB_NAME_CHARS_MAX } from "./blob-limits.ts";
+import { SHARDS } from "./limits.ts";
 
 export const STREAMS = {
   mail: "MAIL",

@@ -1,7 +1,8 @@
 /** Stores the bodies of records: many small ones in one write, each large one by itself. */
+
+import { BLOB_CHUNK_BYTES } from "../../schemas/blob-limits.ts";
 import type { RecordBlob } from "../../schemas/crawl-job.ts";
 import { RECORD_GROUP_MAX } from "../../schemas/crawl-limits.ts";
-import { BLOB_CHUNK_BYTES } from "../../schemas/limits.ts";
 import type { BlobStore } from "../runtime/blob-store.ts";
 import { GroupWriter } from "./group-writer.ts";
 

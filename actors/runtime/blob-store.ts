@@ -2,13 +2,15 @@
 import { createHash, randomBytes } from "node:crypto";
 import type { StoredMsg } from "@nats-io/jetstream";
 import { z } from "zod";
+import {
+  BLOB_CHUNK_BYTES,
+  BLOB_CHUNKS_IN_FLIGHT,
+  BLOB_CLEAN_UP_MS,
+} from "../../schemas/blob-limits.ts";
 import { ActorError } from "../../schemas/errors.ts";
 import {
   BATCH_BYTES_MAX,
   BATCH_MESSAGES_MAX,
-  BLOB_CHUNK_BYTES,
-  BLOB_CHUNKS_IN_FLIGHT,
-  BLOB_CLEAN_UP_MS,
   CALL_RETRY_MS_MAX,
   SINGLE_PUTS_MAX,
 } from "../../schemas/limits.ts";

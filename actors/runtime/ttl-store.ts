@@ -1,6 +1,7 @@
 /** Values by key that are remembered for a while to save work: any of them may be lost at any time. */
 import type { z } from "zod";
-import { CACHE_ANSWER_MS, MESSAGE_BYTES_MAX } from "../../schemas/limits.ts";
+import { CACHE_ANSWER_MS } from "../../schemas/blob-limits.ts";
+import { MESSAGE_BYTES_MAX } from "../../schemas/limits.ts";
 import { cacheSubject, STREAMS } from "../../schemas/subjects.ts";
 import { writeAtomically } from "./atomic-batch.ts";
 import type { Bus } from "./bus.ts";
