@@ -16,7 +16,9 @@ import { createAddressPolicy } from "./egress/address-policy.ts";
 import { createEgressGuard } from "./egress/egress-guard.ts";
 import { EgressProxy } from "./egress/egress-proxy.ts";
 import { installationActor } from "./installation/installation.ts";
+import { namespaceActor } from "./namespace/namespace.ts";
 import { renderWorker } from "./render/render.ts";
+import { repoActor } from "./repo/repo.ts";
 import { requestLimitActor } from "./request-limit/request-limit.ts";
 import { ActorHost } from "./runtime/actor-host.ts";
 import type { Bus } from "./runtime/bus.ts";
@@ -35,6 +37,8 @@ export const ACTORS: readonly AnyActorDefinition[] = [
   crawlListActor,
   crawlJobActor,
   installationActor,
+  namespaceActor,
+  repoActor,
   requestLimitActor,
   siteActor,
   userActor,

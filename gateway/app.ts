@@ -1,5 +1,5 @@
 /** The gateway as an Express application: middleware in the order a request meets it, and the route table. */
-import express, { type Express } from "express";
+import express, { type Express, type Router } from "express";
 import type { Logger } from "pino";
 import type { Registry } from "prom-client";
 import type { ActorClient } from "../actors/runtime/actor-client.ts";
@@ -28,6 +28,8 @@ export interface GatewayParts {
   actors: ActorClient;
   blobs: Pick<BlobStore, "put" | "get">;
   live: LiveUpdates;
+  /** Serves repositories below /git. */
+  git?: Router;
   config: GatewayConfig;
   logger: Logger;
   registry: Registry;
@@ -59,6 +61,7 @@ export function buildApp(parts: GatewayParts): Express {
   app.use(requestMetrics(registry, counts));
   if (config.otlpEndpoint !== undefined) app.use(traceRequests);
   app.use(docsRouter(routes, config.publicUrl));
+  if (parts.git) app.use("/git", parts.git);
   app.use("/v4", routeRouter(routes, { actors, requestsPerWindow: config.requestsPerWindow, now }));
   app.use(notFound);
   app.use(handleError);

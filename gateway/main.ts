@@ -2,6 +2,7 @@
 import { once } from "node:events";
 import { createServer } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
+import type { Router } from "express";
 import type { Logger } from "pino";
 import { collectDefaultMetrics, Registry } from "prom-client";
 import type { ActorClient } from "../actors/runtime/actor-client.ts";
@@ -28,6 +29,8 @@ export interface GatewayContext {
   actors: ActorClient;
   blobs: Pick<BlobStore, "put" | "get">;
   live: LiveUpdates;
+  /** Serves repositories below /git. */
+  git?: Router;
   config: GatewayConfig;
   logger: Logger;
   /** Names what the other parts of this process still need. */

@@ -9,6 +9,7 @@ import { BusLiveUpdates } from "../actors/runtime/live.ts";
 import { exposeQueues } from "../actors/runtime/queue-metrics.ts";
 import { Service } from "../actors/runtime/service.ts";
 import { declareStreams } from "../deploy/streams.ts";
+import { gitService } from "../gateway/git/git-router.ts";
 import { startGateway } from "../gateway/main.ts";
 import type { Config } from "./config.ts";
 import { startHealthServer } from "./health-server.ts";
@@ -72,9 +73,13 @@ async function startPart(
 async function startGatewayRole(context: RoleContext): Promise<RunningRole> {
   const { config, logger, signal } = context;
   const bus = await connect(context, "gateway");
+  const actors = new BusActorClient(bus, clock);
+  const blobs = new BlobStore(bus, clock);
+  const git = await gitService({ actors, blobs, dataDir: config.dataDir, now: clock.now });
   const gateway = await startGateway({
-    actors: new BusActorClient(bus, clock),
-    blobs: new BlobStore(bus, clock),
+    actors,
+    blobs,
+    git: git.router,
     live: new BusLiveUpdates(bus),
     config,
     logger,
@@ -99,6 +104,7 @@ async function startGatewayRole(context: RoleContext): Promise<RunningRole> {
     name: "gateway",
     async stop() {
       await gateway.stop();
+      git.stop();
       service.stop();
       await bus.close();
     },

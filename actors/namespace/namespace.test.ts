@@ -1,0 +1,193 @@
+import { expect } from "chai";
+import { NAME_CLAIM_MS, NAMESPACE_REPOS_MAX, REMOVED_NAMES_MAX } from "../../schemas/git-limits.ts";
+import type { RepoListing } from "../../schemas/namespace.ts";
+import { refusal } from "../../scripts/testing/refusal.ts";
+import { runHandler } from "../../scripts/testing/run-handler.ts";
+import { namespaceActor } from "./namespace.ts";
+import type { NamespaceRow, NamespaceState } from "./namespace-state.ts";
+
+const OWNER = { accountId: "a".repeat(32), name: "Space" };
+
+function listing(name: string, more: Partial<RepoListing> = {}): RepoListing {
+  return {
+    id: name.toLowerCase().replaceAll("-", "").padStart(16, "0"),
+    name,
+    description: null,
+    defaultBranch: "main",
+    readOnly: false,
+    source: null,
+    status: "ready",
+    createdAt: 1,
+    updatedAt: 1,
+    lastPushAt: null,
+    ...more,
+  };
+}
+
+type Handlers = (typeof namespaceActor)["handlers"];
+
+class TestNamespace {
+  state: NamespaceState = namespaceActor.initial;
+  rows = new Map<string, NamespaceRow>();
+  now = 1_000_000;
+  sends: string[] = [];
+  changed = false;
+
+  ask<N extends keyof Handlers & string>(message: N, input: Parameters<Handlers[N]>[1]) {
+    const handled = runHandler(namespaceActor, message, this.state, input as never, {
+      now: this.now,
+      rows: this.rows,
+    });
+    this.changed = handled.changed || Object.keys(handled.rows).length > 0;
+    this.state = handled.state;
+    this.sends = handled.send.map(({ message: sent, key }) => `${sent} ${key}`);
+    for (const [row, value] of Object.entries(handled.rows)) {
+      if (value === null) this.rows.delete(row);
+      else this.rows.set(row, value as NamespaceRow);
+    }
+    return handled.reply;
+  }
+
+  add(name: string, more: Partial<RepoListing> = {}) {
+    this.ask("claim", { ...OWNER, listing: listing(name, more) });
+    this.ask("repoChanged", listing(name, more));
+  }
+
+  names(query: object = {}) {
+    const whole = { limit: 200, sort: "name" as const, direction: "asc" as const, ...query };
+    const { repos } = this.ask("list", whole) as { repos: RepoListing[] };
+    return repos.map(({ name }) => name);
+  }
+}
+
+describe("namespace", () => {
+  it("create() makes it once; remove() forgets it, unless it has repositories", () => {
+    const space = new TestNamespace();
+    expect(refusal(() => space.ask("get", {})).code).to.equal("not_found");
+    space.ask("create", OWNER);
+    expect(refusal(() => space.ask("create", OWNER)).code).to.equal("conflict");
+    expect(space.ask("get", {})).to.deep.include({ name: "Space", repoCount: 0 });
+    space.add("one");
+    expect(refusal(() => space.ask("remove", {})).code).to.equal("conflict");
+    space.ask("release", { name: "one" });
+    space.ask("remove", {});
+    expect(refusal(() => space.ask("remove", {})).code).to.equal("not_found");
+  });
+
+  it("claim() makes the namespace, gives a name once whatever its case, and the same claim again is no fault", () => {
+    const space = new TestNamespace();
+    space.ask("claim", { ...OWNER, listing: listing("One") });
+    space.ask("claim", { ...OWNER, listing: listing("One") });
+    expect(space.changed).to.equal(false);
+    expect(space.ask("find", { name: "oNE" })).to.deep.equal({ id: listing("One").id });
+    const other = { ...listing("ONE"), id: "f".repeat(16) };
+    expect(refusal(() => space.ask("claim", { ...OWNER, listing: other })).code).to.equal(
+      "conflict",
+    );
+  });
+
+  it("claim() takes a name whose repository did not come to be, which loses it when it does", () => {
+    const space = new TestNamespace();
+    space.ask("claim", { ...OWNER, listing: listing("one") });
+    const other = { ...listing("one"), id: "f".repeat(16) };
+    space.now += NAME_CLAIM_MS - 1;
+    expect(refusal(() => space.ask("claim", { ...OWNER, listing: other })).code).to.equal(
+      "conflict",
+    );
+    space.now += 1;
+    space.ask("claim", { ...OWNER, listing: other });
+    expect(space.sends).to.deep.equal([`nameReleased ${listing("one").id}`]);
+    space.ask("repoChanged", listing("one"));
+    expect(space.sends).to.deep.equal([`nameReleased ${listing("one").id}`]);
+    space.ask("repoChanged", other);
+    space.now += NAME_CLAIM_MS;
+    const third = { ...listing("one"), id: "e".repeat(16) };
+    expect(refusal(() => space.ask("claim", { ...OWNER, listing: third })).code).to.equal(
+      "conflict",
+    );
+  });
+
+  it("claim() gives NAMESPACE_REPOS_MAX names", () => {
+    const space = new TestNamespace();
+    for (let i = 0; i < NAMESPACE_REPOS_MAX; i++) space.rows.set(`r${i}`, listing(`r${i}`));
+    expect(refusal(() => space.ask("claim", { ...OWNER, listing: listing("x") })).code).to.equal(
+      "limit_reached",
+    );
+    space.ask("release", { name: "r1" });
+    space.ask("claim", { ...OWNER, listing: listing("x") });
+    const startedAt = performance.now();
+    expect(space.names({ limit: 3, direction: "desc" })).to.deep.equal(["x", "r9999", "r9998"]);
+    expect(performance.now() - startedAt).to.be.below(1_000);
+  });
+
+  it("release() takes the name away and says so; once more it knows whose it was, a name that never was it does not", () => {
+    const space = new TestNamespace();
+    space.add("One");
+    expect(space.ask("release", { name: "one" })).to.deep.equal({ id: listing("One").id });
+    expect(space.sends).to.deep.equal([`nameReleased ${listing("One").id}`]);
+    expect(space.ask("release", { name: "ONE" })).to.deep.equal({ id: listing("One").id });
+    expect(space.sends).to.deep.equal([]);
+    expect(refusal(() => space.ask("release", { name: "two" })).code).to.equal("not_found");
+    expect(refusal(() => space.ask("find", { name: "one" })).code).to.equal("not_found");
+    for (let i = 0; i <= REMOVED_NAMES_MAX; i++) {
+      space.add(`r${i}`);
+      space.ask("release", { name: `r${i}` });
+    }
+    expect(space.state.removed).to.have.length(REMOVED_NAMES_MAX);
+  });
+
+  it("repoChanged() and repoRemoved() that come twice, or too late, change nothing of another's", () => {
+    const space = new TestNamespace();
+    space.add("one");
+    space.ask("repoChanged", listing("one", { lastPushAt: 5 }));
+    expect(space.rows.get("one")?.lastPushAt).to.equal(5);
+    const { id } = listing("one");
+    space.ask("repoRemoved", { id, name: "one" });
+    space.ask("repoRemoved", { id, name: "one" });
+    expect(space.changed).to.equal(false);
+    space.ask("repoChanged", listing("one"));
+    expect(space.rows.has("one")).to.equal(false);
+    expect(space.sends).to.deep.equal([`nameReleased ${id}`]);
+    space.add("one", { id: "f".repeat(16) });
+    space.ask("repoRemoved", { id, name: "one" });
+    expect(space.rows.has("one")).to.equal(true);
+  });
+
+  it("list() walks all of them by any order, each once, and finds parts of names", () => {
+    const space = new TestNamespace();
+    for (let i = 0; i < 25; i++) {
+      space.add(`Name-${i}`, { createdAt: i % 4, updatedAt: 100 - i, lastPushAt: i % 3 || null });
+    }
+    for (const sort of ["created_at", "updated_at", "last_push_at", "name"] as const) {
+      for (const direction of ["asc", "desc"] as const) {
+        const seen: string[] = [];
+        let after: { value: string | number; id: string } | undefined;
+        for (;;) {
+          const page = space.ask("list", {
+            limit: 4,
+            sort,
+            direction,
+            ...(after && { after }),
+          }) as {
+            repos: RepoListing[];
+            more: boolean;
+          };
+          seen.push(...page.repos.map(({ name }) => name));
+          const last = page.repos.at(-1);
+          if (!page.more || !last) break;
+          const values = {
+            created_at: last.createdAt,
+            updated_at: last.updatedAt,
+            last_push_at: last.lastPushAt ?? 0,
+            name: last.name.toLowerCase(),
+          };
+          after = { value: values[sort], id: last.id };
+        }
+        expect(new Set(seen).size, sort).to.equal(25);
+        expect(seen).to.have.length(25);
+      }
+    }
+    expect(space.names({ search: "NAME-2" })).to.have.length(6);
+    expect(space.names({ sort: "updated_at", limit: 2 })).to.deep.equal(["Name-24", "Name-23"]);
+  });
+});
