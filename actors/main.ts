@@ -4,6 +4,7 @@ import type { Logger } from "pino";
 import type { Registry } from "prom-client";
 import type { TaskContract } from "../schemas/contract.ts";
 import { crawlPage } from "../schemas/crawl-page.ts";
+import { dnsCheck } from "../schemas/dns-check.ts";
 import { render } from "../schemas/render.ts";
 import { callSubject, taskSubject } from "../schemas/subjects.ts";
 import { accountActor } from "./account/account.ts";
@@ -12,11 +13,18 @@ import { BrowserPool } from "./browser/browser-pool.ts";
 import { crawlJobActor } from "./crawl-job/crawl-job.ts";
 import { crawlListActor } from "./crawl-list/crawl-list.ts";
 import { type CrawlWorkerParts, openCrawlWorker } from "./crawl-page/open-crawl-worker.ts";
+import { dnsCheckWorker } from "./dns-check/dns-check.ts";
 import { createAddressPolicy } from "./egress/address-policy.ts";
 import { createEgressGuard } from "./egress/egress-guard.ts";
 import { EgressProxy } from "./egress/egress-proxy.ts";
+import { grantListActor } from "./grant-list/grant-list.ts";
 import { installationActor } from "./installation/installation.ts";
+import { interactionActor } from "./interaction/interaction.ts";
 import { namespaceActor } from "./namespace/namespace.ts";
+import { oauthClientActor } from "./oauth-client/oauth-client.ts";
+import { oauthClientListActor } from "./oauth-client-list/oauth-client-list.ts";
+import { oauthGrantActor } from "./oauth-grant/oauth-grant.ts";
+import { oauthKeysActor } from "./oauth-keys/oauth-keys.ts";
 import { renderWorker } from "./render/render.ts";
 import { repoActor } from "./repo/repo.ts";
 import { requestLimitActor } from "./request-limit/request-limit.ts";
@@ -28,6 +36,7 @@ import { exposeCounts, exposeGauge } from "./runtime/metrics.ts";
 import { Service } from "./runtime/service.ts";
 import { ServiceCounts } from "./runtime/service-counts.ts";
 import { WorkerHost } from "./runtime/worker-host.ts";
+import { sessionActor } from "./session/session.ts";
 import { siteActor } from "./site/site.ts";
 import { userActor } from "./user/user.ts";
 
@@ -36,16 +45,23 @@ export const ACTORS: readonly AnyActorDefinition[] = [
   apiTokenActor,
   crawlListActor,
   crawlJobActor,
+  grantListActor,
   installationActor,
+  interactionActor,
   namespaceActor,
+  oauthClientActor,
+  oauthClientListActor,
+  oauthGrantActor,
+  oauthKeysActor,
   repoActor,
   requestLimitActor,
+  sessionActor,
   siteActor,
   userActor,
 ];
 
 /** Every kind of task there is: each has a lane or more in the stream of tasks. */
-export const TASKS: readonly TaskContract[] = [crawlPage, render];
+export const TASKS: readonly TaskContract[] = [crawlPage, dnsCheck, render];
 
 /** Pages at a time: more than two a core make each slower and none sooner (research: 17 a second at 2 as at 8). */
 const INTERACTIVE_SLOTS_MAX = 6;
@@ -129,11 +145,13 @@ export async function startBrowserWorkers(
     chromium,
     browserSecondsPerDay,
     ai,
+    dnsServers,
   }: {
     egressAllow: readonly string[];
     chromium: string;
     browserSecondsPerDay: number;
     ai: CrawlWorkerParts["ai"];
+    dnsServers: readonly string[];
   },
 ): Promise<RunningPart> {
   const { bus, clock, logger, registry, version } = context;
@@ -154,7 +172,8 @@ export async function startBrowserWorkers(
   const counts = new ServiceCounts(
     new Map(TASKS.map(({ kind, messages }) => [kind, new Set(Object.keys(messages))])),
   );
-  const definitions = [printing, crawling.definition];
+  const lookups = dnsCheckWorker({ servers: dnsServers });
+  const definitions = [printing, crawling.definition, lookups];
   const host = new WorkerHost({ bus, clock, logger, counts, definitions });
   host.start();
   exposeCounts(registry, "browser", counts);

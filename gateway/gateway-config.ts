@@ -16,5 +16,8 @@ export interface GatewayConfig {
   trustProxy?: string | undefined;
   /** Address of an OTLP/HTTP receiver, where the program sends what is traced; unset: nothing is. */
   otlpEndpoint?: string | undefined;
+  /** The longest between two lookups of an OAuth client's domain, and how long it is looked for. */
+  dnsPollSeconds: number;
+  dnsWindowSeconds: number;
   shutdownSeconds: number;
 }

@@ -63,6 +63,7 @@ const lists = {
 /** Fields that a client may lack. */
 const links = { logoUri: WebUri, policyUri: WebUri, tosUri: WebUri, clientUri: ClientUri };
 
+/** What is asked for, by the name of the field; on the wire the names are in snake case. */
 export const CLIENT_FIELDS = { required, lists, links };
 
 export const ClientSettings = z.object({
@@ -81,29 +82,58 @@ export const ClientSettingsPatch = z.object({
 });
 export type ClientSettingsPatch = z.infer<typeof ClientSettingsPatch>;
 
+/** What is kept and shown: as it was accepted, though the rules may have become others since. */
+export const Registration = z.object({
+  clientName: z.string(),
+  grantTypes: z.array(GrantType),
+  responseTypes: z.array(z.literal("code")),
+  redirectUris: z.array(z.string()),
+  postLogoutRedirectUris: z.array(z.string()),
+  scopes: z.array(Scope),
+  optionalScopes: z.array(Scope),
+  tokenEndpointAuthMethod: AuthMethod,
+  allowedCorsOrigins: z.array(z.string()),
+  logoUri: z.string().optional(),
+  policyUri: z.string().optional(),
+  tosUri: z.string().optional(),
+  clientUri: z.string().optional(),
+});
+export type Registration = DeepReadonly<z.infer<typeof Registration>>;
+
+export const REGISTRATION_FIELDS = Registration.keyof().options;
+
+/** A field's name as clients write it. */
+export const wireName = (field: string) =>
+  field.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+
 export interface SettingsFault {
-  field: keyof ClientSettings;
-  index: number;
+  /** JSON pointer, as clients write it. */
+  pointer: string;
   message: string;
 }
 
 /** What is wrong between fields, each of which is good by itself. */
-export function settingsFaults(settings: DeepReadonly<ClientSettings>): SettingsFault[] {
+export function settingsFaults(settings: Registration): SettingsFault[] {
   const { scopes, optionalScopes, tokenEndpointAuthMethod: method } = settings;
   const isPublic = method === "none";
-  const ofUris = (["redirectUris", "postLogoutRedirectUris"] as const).flatMap((field) =>
-    settings[field].flatMap((uri, index) => {
-      const message = redirectUriFault(uri, { isPublic });
-      return message === undefined ? [] : [{ field, index, message }];
-    }),
+  const uris = (["redirectUris", "postLogoutRedirectUris"] as const).flatMap((field) =>
+    faultsOf(field, settings[field], (uri) => redirectUriFault(uri, { isPublic })),
   );
-  const ofOptional = optionalScopes.flatMap((scope, index) => {
-    const field = "optionalScopes" as const;
-    if (NEVER_OPTIONAL.includes(scope)) {
-      return [{ field, index, message: `Expected another: "${scope}" cannot be optional` }];
-    }
-    if (scopes.includes(scope)) return [];
-    return [{ field, index, message: `Expected one of scopes, which "${scope}" is not` }];
+  const optional = faultsOf("optionalScopes", optionalScopes, (scope) => {
+    if (NEVER_OPTIONAL.includes(scope)) return `Expected another: "${scope}" cannot be optional`;
+    return scopes.includes(scope) ? undefined : `Expected one of scopes, which "${scope}" is not`;
   });
-  return [...ofUris, ...ofOptional];
+  return [...uris, ...optional];
+}
+
+function faultsOf<T>(
+  field: keyof Registration,
+  values: readonly T[],
+  faultOf: (value: T) => string | undefined,
+): SettingsFault[] {
+  return values.flatMap((value, index) => {
+    const text = faultOf(value);
+    const pointer = `/${wireName(field)}/${index}`;
+    return text === undefined ? [] : [{ pointer, message: `Cannot accept ${pointer}: ${text}` }];
+  });
 }

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { defineContract } from "./contract.ts";
 import { PAGE_ENTRIES_MAX } from "./limits.ts";
-import { ClientSettings, ClientSettingsPatch } from "./oauth-client-settings.ts";
+import { ClientSettings, ClientSettingsPatch, Registration } from "./oauth-client-settings.ts";
 import { AUDIT_VALUE_CHARS_MAX, CLIENT_SECRETS_MAX, DNS_ANSWER_CHARS_MAX } from "./oauth-limits.ts";
 import { EpochMs, Id, Sha256 } from "./values.ts";
 
@@ -41,7 +41,7 @@ export const SecretEntry = z.object({
 export type SecretEntry = z.infer<typeof SecretEntry>;
 
 /** A client as it is shown. */
-export const ClientEntry = ClientSettings.extend({
+export const ClientEntry = Registration.extend({
   accountId: Id,
   visibility: Visibility,
   verification: Verification.optional(),

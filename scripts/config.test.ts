@@ -1,3 +1,4 @@
+import { Resolver } from "node:dns/promises";
 import { resolve } from "node:path";
 import { expect } from "chai";
 import express from "express";
@@ -22,6 +23,9 @@ describe("config", () => {
       otlpEndpoint: undefined,
       requestsPerWindow: 1_200,
       trustProxy: undefined,
+      dnsServers: [],
+      dnsPollSeconds: 60,
+      dnsWindowSeconds: 172_800,
     });
   });
 
@@ -102,6 +106,11 @@ describe("config", () => {
     ...["yes", "true", "1", "10.0.0", "10.0.0.0/0", "10.0.0.0/33", "fe80::1%eth0", "loopback,"].map(
       (value) => ["TRUNKLINE_TRUST_PROXY", value, "addresses, CIDR ranges or loopback"] as const,
     ),
+    ...["dns.example", "10.0.0", "10.0.0.1:0", "10.0.0.1:65536", "[fd00::1", "[10.0.0.1]:53"].map(
+      (value) => ["TRUNKLINE_DNS_SERVERS", value, "IP addresses"] as const,
+    ),
+    ["TRUNKLINE_DNS_POLL_SECONDS", "0", "a whole number from 1"],
+    ["TRUNKLINE_DNS_WINDOW_SECONDS", "-1", "a whole number from 1"],
   ] as const;
   for (const [name, value, expected] of faults) {
     it(`configFromEnvironment() refuses "${value}" as ${name}, naming what is valid`, () => {
@@ -116,6 +125,13 @@ describe("config", () => {
     const { trustProxy } = configFromEnvironment({ TRUNKLINE_TRUST_PROXY: value });
     expect(trustProxy).to.equal(value.replaceAll(" ", ""));
     expect(() => express().set("trust proxy", trustProxy)).to.not.throw();
+  });
+
+  it("configFromEnvironment() takes for DNS servers what Node's resolver takes", () => {
+    const servers = ["10.0.0.53", "10.0.0.53:5353", "fd00::1", "[fd00::1]", "[fd00::1]:65535"];
+    const { dnsServers } = configFromEnvironment({ TRUNKLINE_DNS_SERVERS: servers.join(", ") });
+    expect(dnsServers).to.deep.equal(servers);
+    expect(() => new Resolver().setServers(dnsServers)).to.not.throw();
   });
 
   it("configFromEnvironment() takes copies and credentials where there is a cluster", () => {

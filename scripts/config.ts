@@ -1,8 +1,10 @@
 /** Reads every setting from the environment, once, into one checked value. */
+import { isIPv4, isIPv6 } from "node:net";
 import { resolve } from "node:path";
 import ipaddr from "ipaddr.js";
 import { z } from "zod";
 import { REQUESTS_PER_WINDOW, SHUTDOWN_SECONDS } from "../schemas/limits.ts";
+import { DNS_POLL_SECONDS, DNS_WINDOW_SECONDS } from "../schemas/oauth-limits.ts";
 
 export const ROLES = ["gateway", "actors", "browser"] as const;
 export type Role = (typeof ROLES)[number];
@@ -25,6 +27,11 @@ export interface Config {
   /** OpenAI-compatible endpoint of the format json; unset: only the models a request brings. */
   readonly ai: Readonly<{ baseUrl: string; key: string | undefined; model: string }> | undefined;
   readonly shutdownSeconds: number;
+  /** For the verification of domains; empty: those of the system. */
+  readonly dnsServers: readonly string[];
+  /** The longest between two lookups of a domain, and how long it is looked for. */
+  readonly dnsPollSeconds: number;
+  readonly dnsWindowSeconds: number;
   /** Path of a browser; unset: the one that is found. */
   readonly chromium: string | undefined;
   /** Of each account in REQUEST_WINDOW_MS; 0 is no limit. */
@@ -70,6 +77,9 @@ export function configFromEnvironment(environment: NodeJS.ProcessEnv): Config {
     browserSecondsPerDay: settings.TRUNKLINE_BROWSER_SECONDS_PER_DAY,
     ai: aiFrom(settings),
     shutdownSeconds: settings.TRUNKLINE_SHUTDOWN_SECONDS,
+    dnsServers: Object.freeze(settings.TRUNKLINE_DNS_SERVERS),
+    dnsPollSeconds: settings.TRUNKLINE_DNS_POLL_SECONDS,
+    dnsWindowSeconds: settings.TRUNKLINE_DNS_WINDOW_SECONDS,
     chromium: settings.TRUNKLINE_CHROMIUM,
     requestsPerWindow: settings.TRUNKLINE_REQUESTS_PER_5_MINUTES,
     trustProxy: settings.TRUNKLINE_TRUST_PROXY,
@@ -105,6 +115,12 @@ const Settings = z.object({
   TRUNKLINE_AI_KEY: z.string().optional(),
   TRUNKLINE_AI_MODEL: z.string().optional(),
   TRUNKLINE_SHUTDOWN_SECONDS: whole(1, SHUTDOWN_SECONDS_MAX, SHUTDOWN_SECONDS),
+  TRUNKLINE_DNS_SERVERS: list(
+    isDnsServer,
+    'IP addresses, with a port where it is not 53, such as "10.0.0.53,[fd00::1]:5353"',
+  ).default([]),
+  TRUNKLINE_DNS_POLL_SECONDS: whole(1, SECONDS_MAX, DNS_POLL_SECONDS),
+  TRUNKLINE_DNS_WINDOW_SECONDS: whole(1, SECONDS_MAX, DNS_WINDOW_SECONDS),
   TRUNKLINE_CHROMIUM: z.string().optional(),
   TRUNKLINE_REQUESTS_PER_5_MINUTES: whole(0, REQUESTS_MAX, REQUESTS_PER_WINDOW),
   // Neither "true", with which any client may say where it comes from, nor a number of hops.
@@ -176,6 +192,14 @@ function aiFrom(settings: z.output<typeof Settings>): Config["ai"] {
 
 function isRole(text: string): text is Role {
   return ROLES.some((role) => role === text);
+}
+
+/** An address, or one with a port, which that of IPv6 is set off from by brackets. */
+function isDnsServer(text: string): boolean {
+  const [, bracketed, plain, port = "53"] =
+    /^(?:\[([^\]]+)\]|([^:]+))(?::(\d{1,5}))?$/.exec(text) ?? [];
+  const isAddress = bracketed === undefined ? isIPv4(plain ?? "") : isIPv6(bracketed);
+  return isIPv6(text) || (isAddress && Number(port) >= 1 && Number(port) <= PORT_MAX);
 }
 
 /** As Express reads it, less what it takes by mistake: the text "1" would be the address 0.0.0.1. */

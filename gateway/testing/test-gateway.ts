@@ -81,6 +81,8 @@ export const testConfig: GatewayConfig = {
   dataDir: "",
   browserSecondsPerDay: 600,
   requestsPerWindow: 0,
+  dnsPollSeconds: 60,
+  dnsWindowSeconds: 172_800,
   shutdownSeconds: 5,
 };
 
