@@ -2,9 +2,13 @@
 import { z } from "zod";
 import { Roles } from "./account.ts";
 import { defineContract } from "./contract.ts";
+import { SESSIONS_PER_USER_MAX } from "./oauth-server-limits.ts";
 import { Email, Id } from "./values.ts";
 
 export const Membership = z.object({ accountId: Id, roles: Roles });
+
+const PasswordHash = z.string().min(1).max(512).meta({ secret: true });
+const SessionOfUser = z.object({ userId: Id, sessionId: Id });
 
 export const user = defineContract({
   kind: "user",
@@ -14,7 +18,7 @@ export const user = defineContract({
       input: z.object({
         id: Id,
         email: Email,
-        passwordHash: z.string().min(1).max(512).meta({ secret: true }),
+        passwordHash: PasswordHash,
         /** None yet of somebody who comes by an invitation. */
         accounts: z.array(Membership),
       }),
@@ -27,5 +31,23 @@ export const user = defineContract({
       input: z.object({}),
       reply: z.object({ id: Id, email: Email, accounts: z.array(Membership) }),
     },
+
+    /** For whoever checks a password, which takes too long for an actor. */
+    getPassword: { input: z.object({}), reply: z.object({ id: Id, passwordHash: PasswordHash }) },
+    /**
+     * `conflict` when the password is another by now. Ends the sessions but `keep`, by mail, and says which; without
+     * `ends` it is the same password, hashed anew.
+     */
+    setPassword: {
+      input: z.object({
+        before: PasswordHash,
+        after: PasswordHash,
+        ends: z.object({ keep: Id.nullable() }).optional(),
+      }),
+      reply: z.object({ ended: z.array(Id).max(SESSIONS_PER_USER_MAX) }),
+    },
+    /** From a session. */
+    sessionOpened: { input: SessionOfUser },
+    sessionEnded: { input: SessionOfUser },
   },
 });

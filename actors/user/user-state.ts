@@ -1,6 +1,7 @@
 /** What is kept of a user. */
 import { z } from "zod";
 import { Membership } from "../../schemas/user.ts";
+import { Id } from "../../schemas/values.ts";
 
 /** A user had one role in an account at first. */
 const StoredMembership = z.preprocess((stored) => {
@@ -15,4 +16,6 @@ export const UserState = z.object({
   email: z.string(),
   passwordHash: z.string().meta({ secret: true }),
   accounts: z.array(StoredMembership),
+  /** Where they are signed in, the latest last. */
+  sessions: z.array(Id).optional(),
 });

@@ -1,5 +1,8 @@
 /** Keeps a user: how they prove who they are, and the accounts they belong to. */
+import { envelope } from "../../schemas/contract.ts";
 import { ActorError } from "../../schemas/errors.ts";
+import { SESSIONS_PER_USER_MAX } from "../../schemas/oauth-server-limits.ts";
+import { session } from "../../schemas/session.ts";
 import { user } from "../../schemas/user.ts";
 import { defineActor } from "../runtime/define-actor.ts";
 import { UserState } from "./user-state.ts";
@@ -32,6 +35,43 @@ export const userActor = defineActor(user, {
         throw new ActorError("not_found", `Cannot find user: "${key}" is unknown`);
       const { id, email, accounts } = state;
       return { state, reply: { id, email, accounts } };
+    },
+
+    getPassword(state, _input, { key }) {
+      if (state.id === "")
+        throw new ActorError("not_found", `Cannot find user: "${key}" is unknown`);
+      return { state, reply: { id: state.id, passwordHash: state.passwordHash } };
+    },
+
+    setPassword(state, { before, after, ends }) {
+      const done = state.passwordHash === after;
+      if (!done && (state.id === "" || state.passwordHash !== before)) {
+        throw new ActorError("conflict", "Cannot set password: it is another by now");
+      }
+      const next = { ...state, passwordHash: after };
+      if (!ends) return { state: next, reply: { ended: [] } };
+      const { sessions = [] } = state;
+      const ended = sessions.filter((id) => id !== ends.keep);
+      return {
+        state: { ...next, sessions: sessions.filter((id) => id === ends.keep) },
+        reply: { ended },
+        send: ended.map((id) => envelope(session, id, "signedOut", {})),
+      };
+    },
+
+    sessionOpened(state, { userId, sessionId }) {
+      if (state.id !== userId || state.sessions?.includes(sessionId)) return { state };
+      const all = [...(state.sessions ?? []), sessionId];
+      const ended = all.slice(0, -SESSIONS_PER_USER_MAX);
+      return {
+        state: { ...state, sessions: all.slice(-SESSIONS_PER_USER_MAX) },
+        send: ended.map((id) => envelope(session, id, "signedOut", {})),
+      };
+    },
+
+    sessionEnded(state, { userId, sessionId }) {
+      if (state.id !== userId || !state.sessions?.includes(sessionId)) return { state };
+      return { state: { ...state, sessions: state.sessions.filter((id) => id !== sessionId) } };
     },
   },
 });

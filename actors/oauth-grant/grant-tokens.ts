@@ -1,0 +1,62 @@
+/** The tokens of a grant: found by their hashes, added, and forgotten when their time is over. */
+import { timingSafeEqual } from "node:crypto";
+import type { DeepReadonly } from "../../schemas/contract.ts";
+import type { GrantToken } from "../../schemas/oauth-grant.ts";
+import {
+  ACCESS_TOKENS_PER_GRANT_MAX,
+  REFRESH_GRACE_MS,
+  REFRESH_TOKENS_PER_GRANT_MAX,
+  USED_REFRESH_TOKENS_MAX,
+} from "../../schemas/oauth-server-limits.ts";
+import type { OpenGrant } from "./oauth-grant-state.ts";
+
+type Open = DeepReadonly<OpenGrant>;
+type Token = DeepReadonly<GrantToken>;
+/** A token, and when it was used, where it is of a kind that is used up. */
+export type UsableToken = Token & { readonly usedAt?: number | undefined };
+
+/** Half a SHA-256 is as hard to find again as a whole one is, for whoever would invent a token. */
+const REMEMBERED_CHARS = 32;
+
+export function sameHash(one: string, other: string): boolean {
+  return timingSafeEqual(Buffer.from(one, "hex"), Buffer.from(other, "hex"));
+}
+
+export const isLive = ({ expiresAt }: { expiresAt: number }, now: number) => now < expiresAt;
+
+/** Whether a refresh token is not served any more, since it was used a while ago. */
+export const isSpent = ({ usedAt }: { usedAt?: number | undefined }, now: number) =>
+  usedAt !== undefined && now - usedAt >= REFRESH_GRACE_MS;
+
+export const wasUsed = (state: Open, hash: string) =>
+  state.usedRefresh.includes(hash.slice(0, REMEMBERED_CHARS));
+
+/** The state with new tokens and without those whose time is over. */
+export function withTokens(
+  state: Open,
+  { access, refresh }: { access: Token; refresh?: Token | undefined },
+  now: number,
+): Open {
+  const accesses = [...state.access.filter((token) => isLive(token, now)), access];
+  return {
+    ...state,
+    access: accesses.slice(-ACCESS_TOKENS_PER_GRANT_MAX),
+    ...withRefresh(state, refresh, now),
+  };
+}
+
+function withRefresh(state: Open, refresh: Token | undefined, now: number) {
+  const all: readonly UsableToken[] = refresh ? [...state.refresh, refresh] : state.refresh;
+  const live = all.filter((token) => isLive(token, now));
+  const kept = live.filter((token) => !isSpent(token, now)).slice(-REFRESH_TOKENS_PER_GRANT_MAX);
+  const spent = live.filter((token) => !kept.includes(token));
+  const used = [...state.usedRefresh, ...spent.map(({ hash }) => hash.slice(0, REMEMBERED_CHARS))];
+  return { refresh: kept, usedRefresh: used.slice(-USED_REFRESH_TOKENS_MAX) };
+}
+
+/** When the last of it is over. */
+export function endsAt(state: Open): number {
+  const tokens = [state.code, ...state.access, ...state.refresh];
+  const last = Math.max(...tokens.map(({ expiresAt }) => expiresAt));
+  return Math.min(last, state.grant.expiresAt);
+}

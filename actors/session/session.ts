@@ -1,0 +1,79 @@
+/** Decides whether a browser is still signed in, and as whom. */
+import { timingSafeEqual } from "node:crypto";
+import { type DeepReadonly, envelope } from "../../schemas/contract.ts";
+import { ActorError } from "../../schemas/errors.ts";
+import { ANONYMOUS_SESSION_MS, SESSION_MS } from "../../schemas/oauth-server-limits.ts";
+import { session } from "../../schemas/session.ts";
+import { user } from "../../schemas/user.ts";
+import { defineActor } from "../runtime/define-actor.ts";
+import { SessionState } from "./session-state.ts";
+
+export const sessionActor = defineActor(session, {
+  state: SessionState,
+  initial: { status: "none" },
+
+  handlers: {
+    open(state, { secretHash, userId, email }, { key, now }) {
+      if (state.status === "open") {
+        if (sameHash(state.secretHash, secretHash)) return { state, reply: {} };
+        throw new ActorError("conflict", "Cannot open session: it is there already");
+      }
+      const expiresAt = now + SESSION_MS;
+      const signedIn = { userId, email, authenticatedAt: now };
+      return {
+        state: { status: "open" as const, secretHash, user: signedIn, expiresAt },
+        reply: {},
+        remind: { expire: expiresAt },
+        send: [envelope(user, email, "sessionOpened", { userId, sessionId: key })],
+      };
+    },
+
+    get(state, { secretHash }, { now }) {
+      return { state, reply: openOf(state, secretHash, now) };
+    },
+
+    awaitLogout(state, { secretHash, logout }, { now }) {
+      if (state.status === "open") {
+        const { logout: _before, ...open } = openOf(state, secretHash, now);
+        return { state: logout ? { ...open, logout } : open, reply: {} };
+      }
+      if (!logout) return { state, reply: {} };
+      const expiresAt = now + ANONYMOUS_SESSION_MS;
+      return {
+        state: { status: "open" as const, secretHash, expiresAt, logout },
+        reply: {},
+        remind: { expire: expiresAt },
+      };
+    },
+
+    end: (state, _input, { key }) => ({ ...endOf(state, key), reply: {} }),
+    signedOut: (state, _input, { key }) => endOf(state, key),
+
+    expire(state, _input, { key, now }) {
+      if (state.status === "open" && now < state.expiresAt) return { state };
+      return endOf(state, key);
+    },
+  },
+});
+
+type State = DeepReadonly<SessionState>;
+
+function openOf(state: State, secretHash: string, now: number) {
+  const opened =
+    state.status === "open" && sameHash(state.secretHash, secretHash) && now < state.expiresAt;
+  if (!opened) throw new ActorError("unauthenticated", "Cannot authenticate: unknown session");
+  return state;
+}
+
+function endOf(state: State, key: string) {
+  if (state.status !== "open") return { state };
+  const { user: signedIn } = state;
+  if (!signedIn) return { forget: true as const };
+  const { userId, email } = signedIn;
+  const send = [envelope(user, email, "sessionEnded", { userId, sessionId: key })];
+  return { forget: true as const, send };
+}
+
+function sameHash(one: string, other: string): boolean {
+  return timingSafeEqual(Buffer.from(one, "hex"), Buffer.from(other, "hex"));
+}
