@@ -5,7 +5,7 @@ import { CursorInfo, Failure, ResultInfo, successOf } from "../schemas/http/enve
 import { PERMISSIONS } from "../schemas/permissions.ts";
 import { failure } from "./envelope.ts";
 import { unknownField } from "./parse-request.ts";
-import { type Route, refusalsOf } from "./route.ts";
+import { type RefusalWording, type Route, refusalsOf } from "./route.ts";
 
 type Json = Record<string, unknown>;
 
@@ -81,7 +81,7 @@ function operationOf(route: Route, operationId: string): Json {
           },
         }
       : {}),
-    responses: { "200": answerOf(route), ...refusalAnswers(route) },
+    responses: { ...answersOf(route), ...refusalAnswers(route) },
   };
 }
 
@@ -109,18 +109,24 @@ function parametersOf(schema: z.ZodType, where: "path" | "query"): Json[] {
   });
 }
 
-function answerOf(route: Route): Json {
+function answersOf(route: Route): Json {
   const headers = headersOf(route);
   if ("mediaType" in route.answer) {
-    const { mediaType, description } = route.answer;
-    return { description, headers, content: { [mediaType]: {} } };
+    const { mediaType, description, also = {} } = route.answer;
+    const others = Object.entries(also).map(([status, said]) => [
+      status,
+      { description: said, headers, ...(status === "206" && { content: { [mediaType]: {} } }) },
+    ]);
+    return {
+      "200": { description, headers, content: { [mediaType]: {} } },
+      ...Object.fromEntries(others),
+    };
   }
+  const { status = 200 } = "result" in route.answer ? route.answer : {};
+  if (status === 204) return { "204": { description: "Done", headers } };
   const schema = successOf(...resultOf(route.answer));
-  return {
-    description: "Done",
-    headers,
-    content: { "application/json": { schema: jsonSchema(schema, "output") } },
-  };
+  const content = { "application/json": { schema: jsonSchema(schema, "output") } };
+  return { [status]: { description: "Done", headers, content } };
 }
 
 function resultOf(
@@ -132,6 +138,8 @@ function resultOf(
       return [answer.result, ResultInfo];
     case "cursor":
       return [answer.result, CursorInfo];
+    case "both":
+      return [answer.result, z.union([ResultInfo, CursorInfo])];
     case undefined:
       return [answer.result];
     default:
@@ -144,7 +152,7 @@ function refusalAnswers(route: Route): Json {
   const answers = [...byStatus].map(([status, names]) => [
     String(status),
     {
-      description: names.map(describe).join("; "),
+      description: names.map((name) => describe(name, route.wording)).join("; "),
       headers: {
         ...headersOf(route),
         ...(status === 429 || status === 503 ? { "Retry-After": header("Seconds to wait") } : {}),
@@ -164,17 +172,22 @@ function refusalAnswers(route: Route): Json {
 /** Of each status the first of its refusals; a wrong request has a pointer besides. */
 function failureExample(route: Route, [name]: readonly ErrorCode[]): Json {
   if (name === undefined) throw new Error("Cannot document answer: it has no refusal");
-  const { code, meaning } = ERRORS[name];
+  const { meaning } = ERRORS[name];
+  const { wording } = route;
+  const pointer = wording?.pointer("/query/colour") ?? "/query/colour";
+  const code = codeOf(name, wording, name === "invalid_request" ? pointer : "");
   if (name !== "invalid_request") return failure([{ code, message: meaning }]);
-  const pointer = "/query/colour";
   const known = parametersOf(route.query, "query").map((parameter) => String(parameter.name));
-  const message = `Cannot accept ${pointer}: ${unknownField(known)}`;
+  const message = `Cannot accept /query/colour: ${unknownField(known)}`;
   return failure([{ code, message, source: { pointer } }]);
 }
 
-function describe(name: ErrorCode): string {
-  return `${ERRORS[name].code}: ${ERRORS[name].meaning}`;
+function describe(name: ErrorCode, wording?: RefusalWording): string {
+  return `${codeOf(name, wording)}: ${ERRORS[name].meaning}`;
 }
+
+const codeOf = (name: ErrorCode, wording?: RefusalWording, pointer = "") =>
+  wording?.code(name, pointer) ?? ERRORS[name].code;
 
 function headersOf(route: Route): Json {
   return {

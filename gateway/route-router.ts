@@ -1,5 +1,5 @@
 /** Makes an Express router of the route table: each route is a list of checks, then its handler. */
-import { type RequestHandler, type Response, Router } from "express";
+import { type Request, type RequestHandler, type Response, Router } from "express";
 import type { ActorClient } from "../actors/runtime/actor-client.ts";
 import { ActorError } from "../schemas/errors.ts";
 import { success } from "./envelope.ts";
@@ -26,7 +26,11 @@ export function routeRouter(
   const budget: BodyBudget = { bytes: 0 };
   for (const [path, atPath] of Map.groupBy(routes.flatMap(pathsOf), ({ path }) => path)) {
     const methods = atPath.map(({ route }) => route.method.toUpperCase());
-    const expressPath = path.replaceAll(/\{(\w+)\}/g, ":$1");
+    const rest = atPath.find(({ route }) => route.rest !== undefined)?.route.rest;
+    const expressPath = path.replaceAll(
+      /\{(\w+)\}/g,
+      (_, name) => `${name === rest ? "*" : ":"}${name}`,
+    );
     for (const { route } of atPath) router[route.method](expressPath, stepsOf(route));
     router.all(expressPath, methodNotAllowed(methods));
   }
@@ -61,7 +65,7 @@ function takeRoute(route: Route): RequestHandler {
 function handle(route: Route): RequestHandler {
   return async (request, response) => {
     const locals = localsOf(response);
-    const parameters = parseRequest(route.parameters, request.params, "/path");
+    const parameters = parseRequest(route.parameters, parametersOf(request), "/path");
     const query = parseRequest(route.query, request.query, "/query");
     const body = route.body && parseRequest(route.body.schema, locals.body, "");
     // What is parsed is no longer needed as it came, and may be large.
@@ -73,8 +77,21 @@ function handle(route: Route): RequestHandler {
       // Whatever broke off because the client left is no fault of ours.
       throw signal.aborted ? signal.reason : error;
     });
-    if (answer) response.json(success(answer.result, answer.resultInfo));
+    if (!answer) return;
+    const { status = 200 } = "result" in route.answer ? route.answer : {};
+    response.status(status);
+    if (status === 204) response.end();
+    else response.json(success(answer.result, answer.resultInfo));
   };
+}
+
+/** One that may have slashes in it comes in parts. */
+function parametersOf({ params }: Request): Record<string, string> {
+  const joined = Object.entries(params).map(([name, value]) => [
+    name,
+    Array.isArray(value) ? value.join("/") : value,
+  ]);
+  return Object.fromEntries(joined);
 }
 
 function hangUpSignal(response: Response): AbortSignal {

@@ -20,6 +20,13 @@ export interface Asked<P = unknown, Q = unknown, B = unknown> {
 
 export type Answer<R> = { result: R; resultInfo?: ResultInfo | CursorInfo };
 
+/** How refusals are told where the public API has numbers and pointers of its own for them. */
+export interface RefusalWording {
+  /** `pointer`: of the fault; "" where the refusal is about none. */
+  code(name: ErrorCode, pointer: string): number;
+  pointer(pointer: string): string;
+}
+
 interface Declaration<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodType> {
   method: "get" | "post" | "put" | "patch" | "delete";
   /** In the form of OpenAPI, below /v4: `/accounts/{account_id}/tokens`. */
@@ -36,6 +43,9 @@ interface Declaration<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodT
   body?: { schema: B; bytesMax: number };
   /** What it may refuse besides what its declaration implies. */
   refusals?: readonly ErrorCode[];
+  wording?: RefusalWording;
+  /** A parameter of the path, its last, that may have slashes in it. */
+  rest?: string;
   /** Answers say in X-Browser-Ms-Used how long a browser was held. */
   rendering?: boolean;
 }
@@ -43,11 +53,20 @@ interface Declaration<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodT
 interface Answers<R extends z.ZodType> {
   result: R;
   /** A list, of which the answer is a part: by the numbers of its pages, or from a cursor on. */
-  paged?: "numbers" | "cursor";
+  paged?: "numbers" | "cursor" | "both";
+  /** 200 where it is not said; an answer of 204 has no body. */
+  status?: 201 | 202 | 204;
 }
 
 /** Written by the handler itself: bytes of a media type, or the envelope around a result too large to be held. */
-type Streamed = { mediaType: string; description: string } | { streamed: z.ZodType };
+type Streamed =
+  | {
+      mediaType: string;
+      description: string;
+      /** Other statuses a client may ask for, with what they say: 304, for one. */
+      also?: Readonly<Record<number, string>>;
+    }
+  | { streamed: z.ZodType };
 
 /** The result is JSON in the envelope, or the handler writes the answer itself. */
 export type RouteParts<

@@ -65,6 +65,30 @@ export const ERRORS = {
     meaning: "The token lacks the permission named in the message",
   },
 
+  range_not_satisfiable: {
+    status: 416,
+    code: 1010,
+    meaning: "The Range begins behind the end",
+  },
+  remote_auth_required: {
+    status: 422,
+    code: 10106,
+    meaning: "The remote wants to know who asks: only public repositories can be imported",
+  },
+  import_in_progress: { status: 409, code: 10302, meaning: "The repository is being imported" },
+  fork_in_progress: { status: 409, code: 10303, meaning: "The repository is being forked" },
+  branch_moved: {
+    status: 409,
+    code: 10304,
+    meaning: "The branch is not where the request expects it",
+  },
+  upstream_unavailable: { status: 502, code: 10401, meaning: "The remote does not answer" },
+  object_too_large: {
+    status: 413,
+    code: 10402,
+    meaning: "What is asked for is larger than one answer may be",
+  },
+
   certificate_invalid: {
     status: 422,
     code: 5000,

@@ -4,6 +4,12 @@ import { ActorError, ERRORS } from "../../schemas/errors.ts";
 import type { WireError } from "../../schemas/http/envelope.ts";
 import { failure } from "../envelope.ts";
 import { localsOf } from "../locals.ts";
+import type { RefusalWording } from "../route.ts";
+
+const OWN_WORDING: RefusalWording = {
+  code: (name) => ERRORS[name].code,
+  pointer: (pointer) => pointer,
+};
 
 /** When to come back, where nobody knows better. */
 const RETRY_AFTER_S = 1;
@@ -30,7 +36,8 @@ export const handleError: ErrorRequestHandler = (error: unknown, _request, respo
   if (route?.rendering && details.browserMs !== undefined) {
     response.set("X-Browser-Ms-Used", String(details.browserMs));
   }
-  response.status(status).json(failure(wireErrors(refusal ?? new ActorError(code, message))));
+  const told = refusal ?? new ActorError(code, message);
+  response.status(status).json(failure(wireErrors(told, route?.wording)));
 };
 
 function refusalOf(error: unknown): ActorError | undefined {
@@ -43,12 +50,13 @@ function refusalOf(error: unknown): ActorError | undefined {
   return undefined;
 }
 
-function wireErrors({ code, message, details }: ActorError): [WireError, ...WireError[]] {
-  const number = ERRORS[code].code;
-  const [first, ...others] = (details.faults ?? []).map((fault) => ({
-    code: number,
-    message: fault.message,
-    source: { pointer: fault.pointer },
-  }));
-  return first ? [first, ...others] : [{ code: number, message }];
+function wireErrors(
+  { code, message, details }: ActorError,
+  wording: RefusalWording = OWN_WORDING,
+): [WireError, ...WireError[]] {
+  const [first, ...others] = (details.faults ?? []).map((fault) => {
+    const pointer = wording.pointer(fault.pointer);
+    return { code: wording.code(code, pointer), message: fault.message, source: { pointer } };
+  });
+  return first ? [first, ...others] : [{ code: wording.code(code, ""), message }];
 }

@@ -11,7 +11,7 @@ interface Document {
 
 interface Operation {
   operationId: string;
-  responses: Record<string, { content: Record<string, { schema?: JsonSchema }> }>;
+  responses: Record<string, { content?: Record<string, { schema?: JsonSchema }> }>;
 }
 
 export interface GivenAnswer {
@@ -42,6 +42,10 @@ export function checkDeclared(document: unknown, answer: GivenAnswer): string | 
   const name = `${operation.operationId} ${status}`;
   const declared = operation.responses[status];
   assert(declared, `${name} is not declared`);
+  if (!declared.content) {
+    assert(body === undefined && type === "", `${name} is declared without a body`);
+    return name;
+  }
   const [mediaType = ""] = type.split(";");
   const content = declared.content[mediaType];
   assert(content, `${name} is declared without ${mediaType}`);

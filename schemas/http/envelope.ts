@@ -20,6 +20,7 @@ export type ResultInfo = z.infer<typeof ResultInfo>;
 /** Of a list that is too long or too lively for numbered pages. */
 export const CursorInfo = z.object({
   count: z.int().describe("Entries in this answer"),
+  per_page: z.int().optional().describe("Entries that were asked for"),
   cursor: z.string().optional().describe("There is more: ask again with it"),
 });
 export type CursorInfo = z.infer<typeof CursorInfo>;
