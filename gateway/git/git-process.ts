@@ -74,10 +74,15 @@ const CONFIG = {
 
 /** Blocks of 512 bytes, as POSIX has it for `ulimit -f`. */
 const FILE_BLOCKS_MAX = Math.ceil(GIT_PROCESS_FILE_BYTES_MAX / 512);
+/** One at a time, since a plain shell takes no more; and no git where one of them fails. */
 const LIMITED = [
-  `ulimit -c 0 -v ${GIT_PROCESS_KIB_MAX} -t ${GIT_PROCESS_CPU_S_MAX} -f ${FILE_BLOCKS_MAX}`,
+  "ulimit -c 0",
+  `ulimit -t ${GIT_PROCESS_CPU_S_MAX}`,
+  `ulimit -f ${FILE_BLOCKS_MAX}`,
+  // macOS has no such limit.
+  ...(process.platform === "darwin" ? [] : [`ulimit -v ${GIT_PROCESS_KIB_MAX}`]),
   'exec git "$@"',
-].join("; ");
+].join(" && ");
 
 /** Starts git. The signal, and the longest time a process may take, end it and all it started. */
 export function startGit(parameters: readonly string[], options: GitOptions): RunningGit {

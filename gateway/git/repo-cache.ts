@@ -65,6 +65,7 @@ export class RepoCache {
       } catch (error) {
         await leave();
         if (!isCode(error, "ENOENT") || tries >= TRIES_MAX) throw error;
+        await this.files.prepare();
       }
     }
   }
