@@ -1,5 +1,6 @@
 /** Reads what is stored of actors and shards, always as the stream's leader has it. */
 import { DeliverPolicy } from "@nats-io/jetstream";
+import type { MsgHdrs } from "@nats-io/transport-node";
 import { ROWS_PREFETCH } from "../../schemas/limits.ts";
 import { mailSubject, STREAMS, type StateSubjects, shardOf } from "../../schemas/subjects.ts";
 import type { Bus } from "./bus.ts";
@@ -26,8 +27,10 @@ export class StateStore {
   async read(subject: string): Promise<StoredValue> {
     const message = await this.#bus.readLast(this.subjects.stream, subject);
     if (!message) return { sequence: 0, text: undefined };
-    const removed = message.header.has("KV-Operation") || message.header.has("Nats-Marker-Reason");
-    return { sequence: message.seq, text: removed ? undefined : message.string() };
+    return {
+      sequence: message.seq,
+      text: isRemoved(message.header) ? undefined : message.string(),
+    };
   }
 
   /** An actor as it was last committed. Call it only under an epoch of this host: nobody else writes meanwhile. */
@@ -72,7 +75,7 @@ export class StateStore {
       let seen = 0;
       for await (const message of this.#readAll([valueSubject, this.subjects.rows(address)])) {
         if (message.subject === valueSubject) seen = message.seq;
-        else if (!message.headers?.has("KV-Operation")) {
+        else if (!isRemoved(message.headers)) {
           rows.set(this.subjects.rowName(message.subject), message.string());
         }
       }
@@ -96,3 +99,7 @@ export class StateStore {
     }
   }
 }
+
+/** By us, or by the bus: where a removal has expired it leaves a marker of its own for a while. */
+const isRemoved = (headers: MsgHdrs | undefined) =>
+  headers !== undefined && (headers.has("KV-Operation") || headers.has("Nats-Marker-Reason"));
