@@ -6,8 +6,11 @@ import { Registry } from "prom-client";
 import { accountActor } from "../../actors/account/account.ts";
 import { apiTokenActor } from "../../actors/api-token/api-token.ts";
 import { installationActor } from "../../actors/installation/installation.ts";
+import { oauthClientActor } from "../../actors/oauth-client/oauth-client.ts";
+import { oauthClientListActor } from "../../actors/oauth-client-list/oauth-client-list.ts";
 import { requestLimitActor } from "../../actors/request-limit/request-limit.ts";
 import type { ActorClient } from "../../actors/runtime/actor-client.ts";
+import type { AnyWorkerDefinition } from "../../actors/runtime/define-worker.ts";
 import { userActor } from "../../actors/user/user.ts";
 import { account } from "../../schemas/account.ts";
 import { apiToken } from "../../schemas/api-token.ts";
@@ -97,12 +100,15 @@ export async function testGateway({
   slots,
   waitingMax = 10,
   missing = () => [],
+  workers = [],
   through = (actors) => actors,
 }: {
   config?: Partial<GatewayConfig>;
   slots?: number;
   waitingMax?: number;
   missing?: () => readonly string[];
+  /** Besides the printer. */
+  workers?: readonly AnyWorkerDefinition[];
   /** Puts something between gateway and actors. */
   through?: (actors: ActorClient) => ActorClient;
 } = {}): Promise<TestGateway> {
@@ -112,7 +118,7 @@ export async function testGateway({
   const crawls = testCrawls();
   const actors = memoryActors({
     actors: [...ALL_ACTORS, ...crawls.actors],
-    workers: [printer.worker],
+    workers: [printer.worker, ...workers],
     now,
     waitingMax,
   });
@@ -189,7 +195,15 @@ export async function testGateway({
   }
 }
 
-const ALL_ACTORS = [accountActor, apiTokenActor, installationActor, requestLimitActor, userActor];
+const ALL_ACTORS = [
+  accountActor,
+  apiTokenActor,
+  installationActor,
+  oauthClientActor,
+  oauthClientListActor,
+  requestLimitActor,
+  userActor,
+];
 
 /** An account in these actors, without a token. */
 export async function openAccount(actors: ActorClient, name: string): Promise<string> {

@@ -12,6 +12,8 @@ import { runHandler } from "./run-handler.ts";
 export interface MemoryActors extends ActorClient {
   /** Resolves when nothing is on its way any more. */
   settled(): Promise<void>;
+  /** Gives every actor the reminders that are due by the clock. Resolves when they are handled. */
+  remind(): Promise<void>;
 }
 
 interface AnyOutcome {
@@ -37,11 +39,13 @@ export function memoryActors({
   const definitions = new Map(actors.map((definition) => [definition.contract.kind, definition]));
   const crews = new Map(workers.map((worker) => [worker.contract.kind, worker]));
   const states = new Map<string, unknown>();
+  const rowsOf = new Map<string, Map<string, unknown>>();
+  const reminders = new Map<string, { kind: string; key: string; due: Map<string, number> }>();
   const lanes = new Map<string, Lane>();
   const underWay = new Set<Promise<unknown>>();
 
   // The seam's types tie contract, message, input and reply together; a Map of kinds cannot.
-  return { call, send, run, settled } as MemoryActors;
+  return { call, send, run, settled, remind } as MemoryActors;
 
   async function call(
     { kind }: Contract,
@@ -62,29 +66,49 @@ export function memoryActors({
     while (underWay.size > 0) await Promise.allSettled(underWay);
   }
 
+  async function remind(): Promise<void> {
+    for (const { kind, key, due } of reminders.values()) {
+      for (const [message, at] of [...due]) {
+        if (at > now()) continue;
+        due.delete(message);
+        handle(kind, key, message, {});
+      }
+    }
+    await settled();
+  }
+
   function handle(kind: string, key: string, message: string, input: unknown): unknown {
     const definition = definitions.get(kind);
     if (!definition) throw new ActorError("unavailable", `Cannot reach ${kind}: no host serves it`);
     const address = `${kind}.${key}`;
+    const rows = rowsOf.get(address) ?? new Map<string, unknown>();
     const handled = runHandler(
       definition,
       message,
       states.get(address) ?? definition.initial,
       // As it would cross the bus.
       JSON.parse(JSON.stringify(input)),
-      { key, now: now(), newId: () => randomUUID().replaceAll("-", "") },
+      { key, now: now(), newId: () => randomUUID().replaceAll("-", ""), rows },
     );
-    const later = [...Object.keys(handled.rows), ...Object.keys(handled.remind)];
-    assert.deepEqual(later, [], "MemoryActors keeps no rows and no reminders");
     states.set(address, handled.state);
+    if (handled.forgotten) {
+      rowsOf.delete(address);
+      reminders.delete(address);
+    } else {
+      rowsOf.set(address, withChanges(rows, handled.rows));
+      const due = withChanges(reminders.get(address)?.due ?? new Map(), handled.remind);
+      reminders.set(address, { kind, key, due });
+    }
     deliver(handled.send);
     return handled.reply;
   }
 
   function deliver(envelopes: readonly Envelope[]): void {
-    for (const { to, kind, key, message, input } of envelopes) {
-      assert(to === "actor", "MemoryActors runs only tasks that are waited for");
-      const delivered = Promise.resolve().then(() => handle(kind, key, message, input));
+    for (const envelope of envelopes) {
+      const { to, kind, key, message, input } = envelope;
+      const delivered = Promise.resolve().then(() =>
+        to === "actor" ? handle(kind, key, message, input) : runSent(envelope),
+      );
       underWay.add(delivered);
       void delivered.finally(() => underWay.delete(delivered));
     }
@@ -103,15 +127,8 @@ export function memoryActors({
     const lane = laneOf(`${kind}.${schema.lane}`, crew.slots[schema.lane] ?? 0);
     const release = await lane.enter();
     const deadline = AbortSignal.timeout(deadlineMs);
-    const context = {
-      id: randomUUID(),
-      key,
-      signal: AbortSignal.any([signal, deadline]),
-      attempt: 1,
-      deadlineAt: now() + deadlineMs,
-      send: async (envelopes: readonly Envelope[]) => deliver(envelopes),
-      call: call as ActorClient["call"],
-    };
+    const ending = AbortSignal.any([signal, deadline]);
+    const context = contextOf(key, ending, now() + deadlineMs);
     try {
       const parsed = schema.input.parse(JSON.parse(JSON.stringify(input)));
       const outcome = await tryTask(crew, message, parsed, context);
@@ -123,6 +140,31 @@ export function memoryActors({
       if (deadline.aborted) throw new ActorError("deadline_exceeded", "Cannot run task: too late");
       throw error;
     }
+  }
+
+  /** A task that nobody waits for. */
+  async function runSent({ kind, key, message, input, lane = "" }: Envelope): Promise<void> {
+    const crew = crews.get(kind);
+    const schema: TaskSchema | undefined = crew?.contract.messages[message];
+    assert(crew && schema, `MemoryActors has no worker for ${kind}`);
+    const release = await laneOf(`${kind}.${lane}`, crew.slots[lane] ?? 0).enter();
+    const { signal } = new AbortController();
+    const context = contextOf(key, signal, Number.POSITIVE_INFINITY);
+    const parsed = schema.input.parse(JSON.parse(JSON.stringify(input)));
+    const outcome = await tryTask(crew, message, parsed, context).finally(release);
+    deliver(typeof outcome.send === "function" ? outcome.send() : (outcome.send ?? []));
+  }
+
+  function contextOf(key: string, signal: AbortSignal, deadlineAt: number): TaskContext {
+    return {
+      id: randomUUID(),
+      key,
+      signal,
+      attempt: 1,
+      deadlineAt,
+      send: async (envelopes) => deliver(envelopes),
+      call: call as ActorClient["call"],
+    };
   }
 
   async function* finish(
@@ -198,4 +240,17 @@ class Lane {
       else this.#free++;
     };
   }
+}
+
+/** `null` removes what was there; undefined leaves it. */
+function withChanges<T>(
+  entries: ReadonlyMap<string, T>,
+  changes: Readonly<Record<string, T | null | undefined>>,
+): Map<string, T> {
+  const next = new Map(entries);
+  for (const [name, value] of Object.entries(changes)) {
+    if (value === null) next.delete(name);
+    else if (value !== undefined) next.set(name, value);
+  }
+  return next;
 }
