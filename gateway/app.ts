@@ -20,7 +20,9 @@ import { accountRoutes } from "./routes/accounts.ts";
 import { crawlRoutes } from "./routes/crawls.ts";
 import { docsRouter } from "./routes/docs.ts";
 import { healthRouter } from "./routes/health.ts";
+import { memberRoutes } from "./routes/members.ts";
 import { metricsRouter } from "./routes/metrics.ts";
+import { oauthClientRoutes } from "./routes/oauth-clients.ts";
 import { renderingRoutes } from "./routes/rendering.ts";
 import { tokenRoutes } from "./routes/tokens.ts";
 
@@ -73,11 +75,17 @@ export function routeTable(
   parts: Pick<GatewayParts, "actors" | "blobs" | "live" | "config" | "now" | "stopping">,
 ): Route[] {
   const { actors, config, now } = parts;
+  const pace = {
+    pollMs: config.dnsPollSeconds * 1_000,
+    windowMs: config.dnsWindowSeconds * 1_000,
+  };
   const browserMsPerDay = config.browserSecondsPerDay * 1_000;
   return [
     ...accountRoutes(actors),
+    ...memberRoutes(actors, config.publicUrl),
     ...tokenRoutes(actors, now),
     ...renderingRoutes(actors, { browserMsPerDay, now }),
     ...crawlRoutes({ ...parts, browserMsPerDay, hasModel: config.ai !== undefined }),
+    ...oauthClientRoutes({ actors, pace }),
   ];
 }

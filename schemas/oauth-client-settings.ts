@@ -2,7 +2,12 @@
 import { z } from "zod";
 import { clientUriFault, originFault, redirectUriFault, webUriFault } from "./client-uris.ts";
 import type { DeepReadonly } from "./contract.ts";
-import { CLIENT_NAME_CHARS_MAX, CLIENT_URI_CHARS_MAX, CLIENT_URIS_MAX } from "./oauth-limits.ts";
+import {
+  CLIENT_CHARS_MAX,
+  CLIENT_NAME_CHARS_MAX,
+  CLIENT_URI_CHARS_MAX,
+  CLIENT_URIS_MAX,
+} from "./oauth-limits.ts";
 import { ALL_SCOPES, NEVER_OPTIONAL, Scope } from "./scopes.ts";
 
 export const GrantType = z.enum(["authorization_code", "refresh_token"]);
@@ -107,9 +112,10 @@ export const wireName = (field: string) =>
   field.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 
 export interface SettingsFault {
-  /** JSON pointer, as clients write it. */
-  pointer: string;
-  message: string;
+  /** As clients write it; empty for all of them. */
+  path: (string | number)[];
+  /** What would be valid. */
+  text: string;
 }
 
 /** What is wrong between fields, each of which is good by itself. */
@@ -123,7 +129,15 @@ export function settingsFaults(settings: Registration): SettingsFault[] {
     if (NEVER_OPTIONAL.includes(scope)) return `Expected another: "${scope}" cannot be optional`;
     return scopes.includes(scope) ? undefined : `Expected one of scopes, which "${scope}" is not`;
   });
-  return [...uris, ...optional];
+  const faults = [...uris, ...optional];
+  // Of ASCII but for the name, which is short.
+  if (JSON.stringify(settings).length > CLIENT_CHARS_MAX) {
+    faults.push({
+      path: [],
+      text: `Expected at most ${CLIENT_CHARS_MAX} characters in all fields together`,
+    });
+  }
+  return faults;
 }
 
 function faultsOf<T>(
@@ -133,7 +147,6 @@ function faultsOf<T>(
 ): SettingsFault[] {
   return values.flatMap((value, index) => {
     const text = faultOf(value);
-    const pointer = `/${wireName(field)}/${index}`;
-    return text === undefined ? [] : [{ pointer, message: `Cannot accept ${pointer}: ${text}` }];
+    return text === undefined ? [] : [{ path: [wireName(field), index], text }];
   });
 }

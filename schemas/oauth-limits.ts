@@ -11,6 +11,8 @@ export const CLIENT_NAME_CHARS_MAX = 100;
 export const CLIENT_URIS_MAX = 50;
 /** Longer addresses do not fit the query they travel in, beside all else, on the way to common servers. */
 export const CLIENT_URI_CHARS_MAX = 2_048;
+/** All that one client is registered with: an account's clients then fit one answer of some megabytes. */
+export const CLIENT_CHARS_MAX = 32_000;
 /** The new secret and the old one, while the client's servers are given the new. */
 export const CLIENT_SECRETS_MAX = 2;
 /** How exactly it is known when a secret was last used: finer would be a write for every use. */

@@ -47,7 +47,12 @@ export function update(state: LiveClient, asked: Asked, now: number): Updated {
 
 /** Throws `invalid_request`, a fault each. */
 export function checkSettings(registration: Registration): void {
-  const faults = settingsFaults(registration).slice(0, FAULTS_MAX);
+  const faults = settingsFaults(registration)
+    .slice(0, FAULTS_MAX)
+    .map(({ path, text }) => {
+      const pointer = path.map((step) => `/${step}`).join("");
+      return { pointer, message: `Cannot accept ${pointer || "body"}: ${text}` };
+    });
   if (faults.length === 0) return;
   throw new ActorError("invalid_request", "Cannot accept client: see its faults", { faults });
 }

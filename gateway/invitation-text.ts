@@ -1,0 +1,30 @@
+/** An invitation as text: `tlin_<account>_<invitation>_<secret>`. The ids find it, the secret opens it. */
+import { createHash, randomBytes } from "node:crypto";
+
+const SECRET_BYTES = 32;
+const INVITATION = /^tlin_([0-9a-f]{32})_([0-9a-f]{32})_([\w-]{43})$/;
+
+export interface InvitationText {
+  accountId: string;
+  id: string;
+  secretHash: string;
+}
+
+export function newInvitation(accountId: string): InvitationText & { text: string } {
+  const id = randomBytes(16).toString("hex");
+  const secret = randomBytes(SECRET_BYTES).toString("base64url");
+  const text = `tlin_${accountId}_${id}_${secret}`;
+  return { text, accountId, id, secretHash: hashOf(secret) };
+}
+
+/** Undefined when the text is no invitation of ours. */
+export function readInvitation(text: string): InvitationText | undefined {
+  const [, accountId, id, secret] = INVITATION.exec(text) ?? [];
+  if (accountId === undefined || id === undefined || secret === undefined) return undefined;
+  return { accountId, id, secretHash: hashOf(secret) };
+}
+
+/** A plain hash will do: there is nothing to guess in 32 random bytes. */
+function hashOf(secret: string): string {
+  return createHash("sha256").update(secret).digest("hex");
+}

@@ -1,0 +1,32 @@
+/** A client secret as text: `tlcs_` and 32 random bytes. Only its hash is kept. */
+import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
+
+/** So that scanners recognise one that was published by mistake. */
+const PREFIX = "tlcs_";
+const SECRET_BYTES = 32;
+
+export interface NewClientSecret {
+  text: string;
+  hash: string;
+  lastFour: string;
+}
+
+export function newClientSecret(): NewClientSecret {
+  const text = PREFIX + randomBytes(SECRET_BYTES).toString("base64url");
+  return { text, hash: hashOf(text), lastFour: text.slice(-4) };
+}
+
+/** The one of these secrets that the text is, in a time that does not depend on which, or on how much of it is right. */
+export function matchingSecret<S extends { hash: string }>(
+  secrets: readonly S[],
+  text: string,
+): S | undefined {
+  const asked = Buffer.from(hashOf(text), "hex");
+  const matches = secrets.map(({ hash }) => timingSafeEqual(Buffer.from(hash, "hex"), asked));
+  return secrets[matches.indexOf(true)];
+}
+
+/** A plain hash will do: there is nothing to guess in 32 random bytes. */
+function hashOf(text: string): string {
+  return createHash("sha256").update(text).digest("hex");
+}

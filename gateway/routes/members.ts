@@ -1,0 +1,166 @@
+/** Members of an account: invited, listed, given roles, removed. */
+import type { z } from "zod";
+import type { ActorClient } from "../../actors/runtime/actor-client.ts";
+import { account, type Invitation, type Member } from "../../schemas/account.ts";
+import { ActorError } from "../../schemas/errors.ts";
+import { AccountPath } from "../../schemas/http/accounts.ts";
+import { Listing } from "../../schemas/http/listing.ts";
+import {
+  InvitedMember,
+  InviteMember,
+  MemberPath,
+  RemovedMember,
+  UpdateMember,
+  WireMember,
+  WireRole,
+  wireRole,
+} from "../../schemas/http/members.ts";
+import { nothing } from "../../schemas/http/nothing.ts";
+import { JSON_BODY_BYTES_MAX } from "../../schemas/limits.ts";
+import { ALL_ROLES } from "../../schemas/permissions.ts";
+import { newInvitation } from "../invitation-text.ts";
+import { pageOf } from "../listing.ts";
+import type { Caller } from "../locals.ts";
+import { type Asked, defineRoute, type Route } from "../route.ts";
+
+const MEMBERS = "/accounts/{account_id}/members";
+const MEMBER = `${MEMBERS}/{member_id}`;
+
+type OfMember<B = unknown> = Asked<z.output<typeof MemberPath>, unknown, B>;
+
+export function memberRoutes(actors: ActorClient, publicUrl: string): Route[] {
+  const shared = { tag: "Members" };
+  const read = { ...shared, permissions: ["account.read"] as const };
+  const write = { ...shared, permissions: ["account.write"] as const };
+  return [
+    defineRoute({
+      ...write,
+      method: "post",
+      path: MEMBERS,
+      id: "inviteMember",
+      summary:
+        "Invite a person by e-mail address; a second invitation takes the place of the first",
+      parameters: AccountPath,
+      query: nothing,
+      body: { schema: InviteMember, bytesMax: JSON_BODY_BYTES_MAX },
+      refusals: ["conflict", "limit_reached"],
+      answer: { result: InvitedMember },
+      handle: inviteMember,
+    }),
+    defineRoute({
+      ...read,
+      method: "get",
+      path: MEMBERS,
+      id: "listMembers",
+      summary: "The account's members, and those who are invited",
+      parameters: AccountPath,
+      query: Listing,
+      answer: { result: WireMember.array(), paged: "numbers" },
+      handle: listMembers,
+    }),
+    defineRoute({
+      ...read,
+      method: "get",
+      path: MEMBER,
+      id: "getMember",
+      summary: "One member, or one who is invited",
+      parameters: MemberPath,
+      query: nothing,
+      answer: { result: WireMember },
+      handle: getMember,
+    }),
+    defineRoute({
+      ...write,
+      method: "put",
+      path: MEMBER,
+      id: "updateMember",
+      summary: "Give a member, or one who is invited, other roles",
+      parameters: MemberPath,
+      query: nothing,
+      body: { schema: UpdateMember, bytesMax: JSON_BODY_BYTES_MAX },
+      refusals: ["conflict"],
+      answer: { result: WireMember },
+      handle: updateMember,
+    }),
+    defineRoute({
+      ...write,
+      method: "delete",
+      path: MEMBER,
+      id: "removeMember",
+      summary: "Remove a member, or take an invitation back",
+      parameters: MemberPath,
+      query: nothing,
+      refusals: ["conflict"],
+      answer: { result: RemovedMember },
+      handle: removeMember,
+    }),
+    defineRoute({
+      ...read,
+      method: "get",
+      path: "/accounts/{account_id}/roles",
+      id: "listRoles",
+      summary: "The roles of members, and what each may do",
+      parameters: AccountPath,
+      query: nothing,
+      answer: { result: WireRole.array() },
+      handle: async () => ({ result: ALL_ROLES.map(wireRole) }),
+    }),
+  ];
+
+  async function inviteMember({ caller, body }: Asked<unknown, unknown, InviteMember>) {
+    const { text, id, secretHash } = newInvitation(caller.accountId);
+    const invitation = await actors.call(account, caller.accountId, "invite", {
+      ...{ id, secretHash, by: changerOf(caller) },
+      ...body,
+    });
+    return {
+      result: {
+        ...wireInvitation(invitation),
+        invitation_token: text,
+        invitation_url: `${publicUrl}/signup?invitation=${text}`,
+      },
+    };
+  }
+
+  async function listMembers({ caller, query }: Asked<unknown, Listing>) {
+    return pageOf(await membersOf(caller.accountId), query);
+  }
+
+  async function getMember({ caller, parameters }: OfMember) {
+    return { result: await findMember(caller.accountId, parameters.member_id) };
+  }
+
+  async function updateMember({ caller, parameters, body }: OfMember<UpdateMember>) {
+    const { member_id: id } = parameters;
+    const change = { id, roles: body.roles, by: changerOf(caller) };
+    await actors.call(account, caller.accountId, "setRoles", change);
+    return { result: await findMember(caller.accountId, id) };
+  }
+
+  async function removeMember({ caller, parameters: { member_id: id } }: OfMember) {
+    await actors.call(account, caller.accountId, "removeMember", { id, by: changerOf(caller) });
+    return { result: { id } };
+  }
+
+  async function findMember(accountId: string, id: string) {
+    const found = (await membersOf(accountId)).find((member) => member.id === id);
+    if (found) return found;
+    throw new ActorError("not_found", `Cannot find member: "${id}" is unknown`);
+  }
+
+  async function membersOf(accountId: string) {
+    const { members, invitations } = await actors.call(account, accountId, "listMembers", {});
+    return [...members.map(wireMember), ...invitations.map(wireInvitation)];
+  }
+}
+
+const changerOf = ({ permissions }: Caller) => ({ permissions });
+
+function wireMember({ userId, email, roles }: Member): z.input<typeof WireMember> {
+  return { id: userId, email, status: "accepted", roles: roles.map(wireRole) };
+}
+
+function wireInvitation({ id, email, roles, expiresAt }: Invitation): z.input<typeof WireMember> {
+  const expires_at = new Date(expiresAt).toISOString();
+  return { id, email, status: "pending", roles: roles.map(wireRole), expires_at };
+}
