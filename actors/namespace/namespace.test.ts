@@ -31,6 +31,8 @@ class TestNamespace {
   rows = new Map<string, NamespaceRow>();
   now = 1_000_000;
   sends: string[] = [];
+  /** What the account's list was told. */
+  listed: readonly { message: string; key: string; input: unknown }[] = [];
   changed = false;
 
   ask<N extends keyof Handlers & string>(message: N, input: Parameters<Handlers[N]>[1]) {
@@ -40,7 +42,10 @@ class TestNamespace {
     });
     this.changed = handled.changed || Object.keys(handled.rows).length > 0;
     this.state = handled.state;
-    this.sends = handled.send.map(({ message: sent, key }) => `${sent} ${key}`);
+    this.listed = handled.send.filter(({ kind }) => kind === "namespace-list");
+    this.sends = handled.send
+      .filter(({ kind }) => kind === "repo")
+      .map(({ message: sent, key }) => `${sent} ${key}`);
     for (const [row, value] of Object.entries(handled.rows)) {
       if (value === null) this.rows.delete(row);
       else this.rows.set(row, value as NamespaceRow);
@@ -189,5 +194,27 @@ describe("namespace", () => {
     }
     expect(space.names({ search: "NAME-2" })).to.have.length(6);
     expect(space.names({ sort: "updated_at", limit: 2 })).to.deep.equal(["Name-24", "Name-23"]);
+  });
+
+  it("tells the account's list of every change of how many repositories there are", () => {
+    const space = new TestNamespace();
+    const told = () => space.listed.map(({ message, key, input }) => ({ message, key, input }));
+    const entry = (repoCount: number, updatedAt: number) => ({
+      message: "changed",
+      key: OWNER.accountId,
+      input: { name: "Space", repoCount, createdAt: 1_000_000, updatedAt },
+    });
+    space.ask("create", OWNER);
+    expect(told()).to.deep.equal([entry(0, 1_000_000)]);
+    space.now += 5;
+    space.ask("claim", { ...OWNER, listing: listing("one") });
+    expect(told()).to.deep.equal([entry(1, 1_000_005)]);
+    space.now += 5;
+    space.ask("release", { name: "one" });
+    expect(told()).to.deep.equal([entry(0, 1_000_010)]);
+    space.ask("remove", {});
+    expect(told()).to.deep.equal([
+      { message: "removed", key: OWNER.accountId, input: { name: "Space" } },
+    ]);
   });
 });

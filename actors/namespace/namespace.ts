@@ -4,6 +4,7 @@ import { ActorError } from "../../schemas/errors.ts";
 import { NAME_CLAIM_MS, NAMESPACE_REPOS_MAX, REMOVED_NAMES_MAX } from "../../schemas/git-limits.ts";
 import { folded } from "../../schemas/git-names.ts";
 import { namespace } from "../../schemas/namespace.ts";
+import { namespaceList } from "../../schemas/namespace-list.ts";
 import { repo } from "../../schemas/repo.ts";
 import { defineActor } from "../runtime/define-actor.ts";
 import { listRepos } from "./list-repos.ts";
@@ -18,7 +19,7 @@ export const namespaceActor = defineActor(namespace, {
     create(state, { accountId, name }, { now }) {
       if (state.createdAt > 0) throw new ActorError("conflict", "Namespace already exists");
       const created = { ...state, accountId, name, createdAt: now, updatedAt: now };
-      return { state: created, reply: entryOf(created, 0) };
+      return { state: created, reply: entryOf(created, 0), send: [toldList(created, 0)] };
     },
 
     get(state, _input, { rows }) {
@@ -31,7 +32,11 @@ export const namespaceActor = defineActor(namespace, {
         const text = `Cannot delete namespace: it has ${rows.size} repositories`;
         throw new ActorError("conflict", text);
       }
-      return { state: { ...state, createdAt: 0, updatedAt: 0, removed: [] }, reply: {} };
+      return {
+        state: { ...state, createdAt: 0, updatedAt: 0, removed: [] },
+        reply: {},
+        send: [envelope(namespaceList, state.accountId, "removed", { name: state.name })],
+      };
     },
 
     claim(state, { accountId, name, listing }, { now, rows }) {
@@ -45,11 +50,15 @@ export const namespaceActor = defineActor(namespace, {
         throw new ActorError("limit_reached", text);
       }
       const made = state.createdAt > 0 ? state : { ...state, accountId, name, createdAt: now };
+      const claimed = { ...made, updatedAt: now };
       return {
-        state: { ...made, updatedAt: now },
+        state: claimed,
         rows: { [row]: { ...listing, claimedAt: now } },
-        // Whose claim it was may come to be late: its name is gone.
-        send: known ? [envelope(repo, known.id, "nameReleased", {})] : [],
+        send: [
+          toldList(claimed, rows.size + (known ? 0 : 1)),
+          // Whose claim it was may come to be late: its name is gone.
+          ...(known ? [envelope(repo, known.id, "nameReleased", {})] : []),
+        ],
         reply: {},
       };
     },
@@ -66,10 +75,11 @@ export const namespaceActor = defineActor(namespace, {
       const earlier = state.removed.find((removed) => removed.name === row);
       if (known) {
         const removed = rememberRemoved(state, row, known.id);
+        const released = { ...state, removed, updatedAt: now };
         return {
-          state: { ...state, removed, updatedAt: now },
+          state: released,
           rows: { [row]: null },
-          send: [envelope(repo, known.id, "nameReleased", {})],
+          send: [envelope(repo, known.id, "nameReleased", {}), toldList(released, rows.size - 1)],
           reply: { id: known.id },
         };
       }
@@ -95,7 +105,8 @@ export const namespaceActor = defineActor(namespace, {
       const row = folded(name);
       if (rows.get(row)?.id !== id) return { state };
       const removed = rememberRemoved(state, row, id);
-      return { state: { ...state, removed, updatedAt: now }, rows: { [row]: null } };
+      const changed = { ...state, removed, updatedAt: now };
+      return { state: changed, rows: { [row]: null }, send: [toldList(changed, rows.size - 1)] };
     },
   },
 });
@@ -107,6 +118,11 @@ function checkMade(state: NamespaceState): NamespaceState {
 
 function entryOf({ accountId, name, createdAt, updatedAt }: NamespaceState, repoCount: number) {
   return { accountId, name, createdAt, updatedAt, repoCount };
+}
+
+function toldList({ accountId, name, createdAt, updatedAt }: NamespaceState, repoCount: number) {
+  const entry = { name, repoCount, createdAt, updatedAt };
+  return envelope(namespaceList, accountId, "changed", entry);
 }
 
 function rememberRemoved({ removed }: NamespaceState, name: string, id: string) {

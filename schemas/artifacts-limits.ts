@@ -1,0 +1,81 @@
+/** Every bound that was chosen for the REST API of repositories, with what it bridges. */
+
+// --- Lists ---
+
+/** Namespaces of one account: a list of their names is in memory while it is used, at some 200 bytes each. */
+export const NAMESPACES_MAX = 10_000;
+/** A namespace that was announced and did not come to be is no longer listed after this. */
+export const NAMESPACE_ANNOUNCED_MS = 60_000;
+/** Entries of one answer, and how many where nobody says, as in the public API. */
+export const NAMESPACE_LIST_MAX = 200;
+export const NAMESPACE_LIST = 100;
+export const REPO_LIST = 50;
+export const REPO_TOKEN_LIST_MAX = 100;
+export const REPO_TOKEN_LIST = 30;
+export const LOG_ENTRIES_MAX = 1_000;
+export const LOG_ENTRIES = 50;
+/** Commits before the first that is shown: git walks over some 50,000 a second. */
+export const LOG_OFFSET_MAX = 1_000_000;
+export const REF_LIST_MAX = 1_000;
+export const REF_LIST = 100;
+/** Characters of a search, of a cursor and of a ref as they are sent. */
+export const SEARCH_CHARS_MAX = 100;
+export const CURSOR_CHARS_MAX = 2_048;
+export const REF_CHARS_MAX = 1_024;
+
+// --- Objects ---
+
+/** Repositories of one gateway that have a process for reads: 14 MB each. */
+export const READERS_MAX = 32;
+/** It goes when nobody has asked for so long. */
+export const READER_IDLE_MS = 60_000;
+/** It is replaced after this, since the cache takes a use that is older than twice as much for forgotten. */
+export const READER_AGE_MS_MAX = 20 * 60_000;
+/** Objects that wait for one process; they take a tenth of a millisecond each. */
+export const READS_WAITING_MAX = 10_000;
+/** A read takes less, from a slow disk too. */
+export const READ_MS_MAX = 20_000;
+/** Bytes of objects that answers of one gateway hold at once: eight files of the largest size. */
+export const READ_BYTES_MAX = 256 * 1024 * 1024;
+/** A file's path as it is sent: PATH_MAX of Linux. */
+export const PATH_BYTES_MAX = 4_096;
+/** Bytes of a tree or commit that is shown as JSON: some 200,000 entries. */
+export const SHOWN_OBJECT_BYTES_MAX = 8 * 1024 * 1024;
+/** What is looked at of a file to tell its type, as git itself does to tell text. */
+export const SNIFFED_BYTES = 8_000;
+
+// --- Diffs and archives ---
+
+/** Files of one diff, and bytes of its patch; past either it says that it is cut. */
+export const DIFF_FILES_MAX = 3_000;
+export const DIFF_PATCH_BYTES_MAX = 2 * 1024 * 1024;
+/** What git may say of them in all before it is stopped. */
+export const DIFF_LIST_BYTES_MAX = 4 * 1024 * 1024;
+export const DIFF_MS_MAX = 20_000;
+/** Files of an archive, and their bytes as they are unpacked: as many as a repository may hold packed. */
+export const ARCHIVE_FILES_MAX = 200_000;
+export const ARCHIVE_BYTES_MAX = 1_000_000_000;
+export const ARCHIVE_MS_MAX = 120_000;
+/** Bytes of archives a gateway keeps, the latest used. */
+export const ARCHIVES_KEPT_BYTES_MAX = 4_000_000_000;
+
+// --- Commits ---
+
+/** Files of one commit by REST; more are better pushed. */
+export const COMMIT_CHANGES_MAX = 1_000;
+/** Its body: a file of the largest size in base64, and the rest. */
+export const COMMIT_BODY_BYTES_MAX = 48 * 1024 * 1024;
+export const COMMIT_MESSAGE_CHARS_MAX = 65_536;
+export const COMMIT_AUTHOR_CHARS_MAX = 256;
+/** Directories above one file, and bytes of one name: what file systems take. */
+export const COMMIT_PATH_DEPTH_MAX = 64;
+export const COMMIT_NAME_BYTES_MAX = 255;
+/** Tries of a commit that names no expected tip, against others that are quicker. */
+export const COMMIT_TRIES_MAX = 8;
+
+// --- Forks and imports ---
+
+/** A repository whose fork was begun and is not there after this has failed: its gateway has died. */
+export const FORK_MS_MAX = 10 * 60_000;
+/** Refs of a fork in one message, as JSON; more come in parts. */
+export const FORK_REFS_BYTES_MAX = 200_000;
