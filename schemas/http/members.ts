@@ -23,12 +23,12 @@ const RequestedRoles = z
 
 export const InviteMember = z
   .strictObject({ email: Email, roles: RequestedRoles })
-  .meta({ examples: [{ email: "ada@example.com", roles: ["Member"] }] });
+  .meta({ example: { email: "ada@example.com", roles: ["Member"] } });
 export type InviteMember = z.output<typeof InviteMember>;
 
 export const UpdateMember = z
   .strictObject({ roles: RequestedRoles })
-  .meta({ examples: [{ roles: ["OAuth Client Write", "Member"] }] });
+  .meta({ example: { roles: ["OAuth Client Write", "Member"] } });
 export type UpdateMember = z.output<typeof UpdateMember>;
 
 export const WireRole = z.object({

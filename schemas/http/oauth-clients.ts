@@ -100,7 +100,9 @@ export const UpdateOAuthClient = z
       "public: for everybody, and for good. It then needs a logo, a scope, and a client URL with a verified host",
     ),
   })
-  .meta({ examples: [{ client_name: "Build Bot 2", visibility: "public" }] });
+  .meta({
+    examples: [{ client_name: "Build Bot 2", logo_uri: "https://bot.example.com/logo.png" }],
+  });
 export type UpdateOAuthClient = z.output<typeof UpdateOAuthClient>;
 
 /** What a client is registered with; lists that were not sent are empty. */
