@@ -27,6 +27,7 @@ import { oauthGrantActor } from "./oauth-grant/oauth-grant.ts";
 import { oauthKeysActor } from "./oauth-keys/oauth-keys.ts";
 import { renderWorker } from "./render/render.ts";
 import { repoActor } from "./repo/repo.ts";
+import { repoEventsActor } from "./repo-events/repo-events.ts";
 import { requestLimitActor } from "./request-limit/request-limit.ts";
 import { ActorHost } from "./runtime/actor-host.ts";
 import type { Bus } from "./runtime/bus.ts";
@@ -54,6 +55,7 @@ export const ACTORS: readonly AnyActorDefinition[] = [
   oauthGrantActor,
   oauthKeysActor,
   repoActor,
+  repoEventsActor,
   requestLimitActor,
   sessionActor,
   siteActor,

@@ -70,6 +70,15 @@ export const REPO_TOKENS_MAX = 1_000;
 /** How exactly it is known when a token was last used: finer would be a write for each request. */
 export const TOKEN_USED_MS = 60 * 60_000;
 
+// --- Events ---
+
+/** Events of an account that are kept, and of one answer; in it no more bytes than fit a message three times over. */
+export const EVENTS_KEPT = 1_000;
+export const EVENTS_LISTED_MAX = 200;
+export const EVENTS_LISTED_BYTES = 300_000;
+/** Refs named in the event of one push: with names at their bound they fit TRANSITION_SEND_BYTES_MAX. */
+export const EVENT_REFS_MAX = 100;
+
 // --- Git processes of one gateway ---
 
 /** At a time, for each core: they wait for disk and network as often as they compute. */

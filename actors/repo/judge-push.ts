@@ -25,7 +25,7 @@ export interface Judgement {
   results: string;
   /** With the changes of all that were accepted. */
   table: RefTable;
-  /** Whether anything accepted can need the packs. */
+  /** Whether anything that changes can need the packs. */
   needsPacks: boolean;
 }
 
@@ -42,7 +42,8 @@ export function judgePush(state: LiveRepo, rows: RepoRows, push: Push): Judgemen
     if (times.get(command.ref) !== 1) return "m";
     const fault = faultOf(command, forward.has(number));
     if (fault) return fault;
-    if (command.value !== table.get(command.ref)) table.set(command.ref, command.value);
+    if (command.value === command.old) return "o";
+    table.set(command.ref, command.value);
     if (command.value !== ZERO_ID) needsPacks = true;
     return "o";
   });

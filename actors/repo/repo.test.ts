@@ -1,6 +1,7 @@
 import { hash } from "node:crypto";
 import { expect } from "chai";
 import {
+  EVENT_REFS_MAX,
   PUSH_PARTS_MAX,
   REF_DEPTH_MAX,
   REF_NAME_BYTES_MAX,
@@ -15,6 +16,7 @@ import {
 } from "../../schemas/git-limits.ts";
 import { ZERO_ID } from "../../schemas/git-names.ts";
 import { type Pack, packBlob, repoTokenId } from "../../schemas/repo.ts";
+import type { RepoEvent } from "../../schemas/repo-events.ts";
 import { refusal } from "../../scripts/testing/refusal.ts";
 import { runHandler } from "../../scripts/testing/run-handler.ts";
 import { repoActor } from "./repo.ts";
@@ -22,6 +24,7 @@ import type { RepoRow, RepoState } from "./repo-state.ts";
 
 const [A, B, C] = ["a", "b", "c"].map((digit) => digit.repeat(40)) as [string, string, string];
 const ADDRESS = { accountId: "a".repeat(32), namespace: "Space", name: "Repo" };
+const OF = { repoId: "repo0000repo0000", namespace: "Space", repoName: "Repo" };
 const PUSH = "1".repeat(32);
 const pack = (n: number, bytes = 100): Pack => ({
   sha256: n.toString(16).padStart(64, "0"),
@@ -44,7 +47,7 @@ class TestRepo {
   now = 1_000_000;
   last: {
     changed: boolean;
-    send: readonly { kind: string; message: string }[];
+    send: readonly { kind: string; message: string; input: unknown }[];
     rows: object;
     remind: object;
   } = { changed: false, send: [], rows: {}, remind: {} };
@@ -113,6 +116,7 @@ describe("repo", () => {
     const repo = new TestRepo();
     expect(repo.last.send.map(({ kind, message }) => [kind, message])).to.deep.equal([
       ["namespace", "repoChanged"],
+      ["repo-events", "happened"],
     ]);
     expect(JSON.stringify(repo.last.send)).to.not.contain(repo.live.seed);
     expect(Object.keys(repo.ask("get", {}))).to.not.include.members(["seed", "refs", "staged"]);
@@ -449,7 +453,7 @@ describe("repo", () => {
       repo.push([make(`refs/heads/${from}`)], { packs });
     }
     repo.ask("nameReleased", {});
-    expect(repo.last.send.map(({ message }) => message)).to.deep.equal(["repoRemoved"]);
+    expect(repo.last.send.map(({ message }) => message)).to.deep.equal(["repoRemoved", "happened"]);
     expect(refusal(() => repo.manifest()).code).to.equal("not_found");
     expect(refusal(() => repo.push([make(main)])).code).to.equal("not_found");
     let rounds = 0;
@@ -461,6 +465,34 @@ describe("repo", () => {
     repo.ask("nameReleased", {});
     repo.ask("dropStaged", {});
     expect(repo.last.changed).to.equal(false);
+  });
+
+  it("tells those who follow the account what happened, with at most EVENT_REFS_MAX refs of a push", () => {
+    const repo = new TestRepo({ status: "importing", source: "git:https://example.com/x.git" });
+    const told = () =>
+      repo.last.send
+        .filter(({ kind }) => kind === "repo-events")
+        .map(({ input }) => (input as { event: RepoEvent }).event);
+    const refs = Array.from({ length: EVENT_REFS_MAX + 1 }, (_, i) => make(`refs/tags/${i}`));
+    repo.push([...refs, `${A} ${B} refs/heads/none`, `${ZERO_ID} ${ZERO_ID} refs/heads/x`]);
+    const [push] = told();
+    if (push?.type !== "pushed") throw new Error("it is not told");
+    expect(push.refs[0]).to.deep.equal({ ref: "refs/tags/0", before: ZERO_ID, after: A });
+    expect(push.refs).to.have.length(EVENT_REFS_MAX);
+    expect(push.refsTotal).to.equal(EVENT_REFS_MAX + 1);
+    repo.ask("setStatus", { status: "ready", failure: null });
+    expect(told()).to.deep.include.members([
+      { type: "imported", source: repo.live.source, ...OF, at: repo.now },
+    ]);
+    repo.ask("setStatus", { status: "ready", failure: null });
+    expect(told()).to.deep.equal([]);
+    const { id } = repo.ask("mintToken", { secretHash: secretHash(1), scope: "read", ttlS: 60 });
+    expect(told().map(({ type }) => type)).to.deep.equal(["token.created"]);
+    expect(JSON.stringify(told())).to.not.contain(secretHash(1));
+    repo.ask("revokeToken", { id });
+    expect(told()).to.deep.equal([{ type: "token.revoked", tokenId: id, ...OF, at: repo.now }]);
+    repo.ask("revokeToken", { id });
+    expect(told()).to.deep.equal([]);
   });
 
   it("configure() and setStatus() change what they name, and tell the namespace", () => {

@@ -17,6 +17,7 @@ import {
   RepoState,
 } from "./repo-state.ts";
 import { listTokens, mintToken, revokeToken, verifyToken } from "./repo-tokens.ts";
+import { arrival, event, pushed } from "./told-events.ts";
 
 /** Rows of a removed repository that go in one transition, and the pause before the next. */
 const CLEARED_ROWS = 300;
@@ -55,7 +56,7 @@ export const repoActor = defineActor(repo, {
         state: live,
         rows: token ? mintToken(rows, token, now).written : {},
         reply: entryOf(live, key),
-        send: [toldNamespace(live, key)],
+        send: [toldNamespace(live, key), event(live, key, now, { type: "created" })],
       };
     },
 
@@ -94,7 +95,7 @@ export const repoActor = defineActor(repo, {
       return {
         state: changed,
         reply: entryOf(changed, key),
-        send: [toldNamespace(changed, key)],
+        send: [toldNamespace(changed, key), ...arrival(live, changed, key, now)],
       };
     },
 
@@ -144,7 +145,7 @@ export const repoActor = defineActor(repo, {
       const dropped = droppedParts(live, (staged) => staged.push === push);
       const staged = live.staged.filter((other) => other.push !== push);
       const added = needsPacks ? missing : [];
-      if (!table.changed && added.length === 0) {
+      if (!table.changed) {
         const reply = { results, version: live.version };
         if (staged.length === live.staged.length) return { state, reply };
         return { state: { ...live, staged }, rows: dropped, reply };
@@ -165,7 +166,7 @@ export const repoActor = defineActor(repo, {
         state: changed,
         rows: { ...dropped, ...packRows(added, version), ...table.changedRows(version) },
         reply: { results, version },
-        send: [toldNamespace(changed, key)],
+        send: [toldNamespace(changed, key), event(live, key, now, pushed(all, results))],
       };
     },
 
@@ -200,10 +201,17 @@ export const repoActor = defineActor(repo, {
       };
     },
 
-    mintToken(state, input, { now, rows }) {
+    mintToken(state, input, { key, now, rows }) {
       const live = liveAt(state);
       const { token, written } = mintToken(rows, input, now);
-      return { state: live, rows: written, reply: token };
+      const { id: tokenId, scope, expiresAt } = token;
+      const created = { type: "token.created" as const, tokenId, scope, expiresAt };
+      return {
+        state: live,
+        rows: written,
+        reply: token,
+        send: [event(live, key, now, created)],
+      };
     },
 
     listTokens(state, input, { now, rows }) {
@@ -211,10 +219,12 @@ export const repoActor = defineActor(repo, {
       return { state, reply: listTokens(rows, input, now) };
     },
 
-    revokeToken(state, { id }, { now, rows }) {
+    revokeToken(state, { id }, { key, now, rows }) {
       const live = liveAt(state);
       const { revoked, written } = revokeToken(rows, id, now);
-      return { state: live, reply: { revoked }, ...(written && { rows: written }) };
+      if (!written) return { state: live, reply: { revoked } };
+      const told = event(live, key, now, { type: "token.revoked", tokenId: id });
+      return { state: live, rows: written, reply: { revoked }, send: [told] };
     },
 
     verifyToken(state, { address, secretHash }, { now, rows }) {
@@ -282,6 +292,7 @@ function removed(state: RepoState, id: string, now: number) {
             id,
             name: state.name,
           }),
+          event(state, id, now, { type: "deleted" }),
         ]
       : [];
   return {

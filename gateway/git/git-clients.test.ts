@@ -3,7 +3,15 @@ import { expect } from "chai";
 import { REFS_MAX } from "../../schemas/git-limits.ts";
 import { ZERO_ID } from "../../schemas/git-names.ts";
 import { REF_RESULTS, repo } from "../../schemas/repo.ts";
-import { type Checkout, type GitGateway, GitWorld, type TestRepo } from "./testing/git-world.ts";
+import { repoEvents } from "../../schemas/repo-events.ts";
+import { until } from "../../scripts/testing/until.ts";
+import {
+  ACCOUNT,
+  type Checkout,
+  type GitGateway,
+  GitWorld,
+  type TestRepo,
+} from "./testing/git-world.ts";
 import { rawPush } from "./testing/raw-push.ts";
 
 describe("git over HTTP", function () {
@@ -162,6 +170,25 @@ describe("git over HTTP", function () {
       await part.git("log", "-p", "-q");
     });
   }
+
+  it("tells who follows the account what was pushed, cloned and fetched", async () => {
+    const { repo: made, work } = await filled(1);
+    const copy = await cloned(made);
+    await work.commit("more");
+    await work.git("push", "-q", "origin", "main");
+    await copy.git("fetch", "-q");
+    // In any order: fetches are told by the gateway.
+    const types = ["cloned", "created", "fetched", "pushed", "pushed"];
+    await until("all are told", async () => {
+      const { last } = await world.actors.call(repoEvents, ACCOUNT, "list", { after: 0, limit: 1 });
+      const after = Math.max(0, last - 20);
+      const query = { after, limit: 20 };
+      const { events } = await world.actors.call(repoEvents, ACCOUNT, "list", query);
+      const ours = events.map(({ event }) => event).filter(({ repoId }) => repoId === made.id);
+      const told = ours.map(({ type }) => type).sort();
+      return told.join() === types.join();
+    });
+  });
 
   it("serves a commit that only its id names", async () => {
     const { repo: made, work } = await filled(3);

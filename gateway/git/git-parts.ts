@@ -1,5 +1,6 @@
 /** What serving git needs, and what is known of the repository a request is about. */
 import type { ActorClient } from "../../actors/runtime/actor-client.ts";
+import type { RepoAddress } from "../../schemas/repo.ts";
 import type { Manifest, ManifestReader } from "./manifest-reader.ts";
 import type { PackStore } from "./pack-store.ts";
 import type { ProcessSlots } from "./process-slots.ts";
@@ -19,5 +20,6 @@ export interface GitParts {
 export interface OpenedRepo {
   id: string;
   accountId: string;
+  address: RepoAddress;
   manifest: Manifest;
 }

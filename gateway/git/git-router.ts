@@ -138,7 +138,7 @@ function gitRouter(parts: GitParts, now: () => number): Router {
     const { signal } = http;
     const opened = await authorize(http, service, async (id, address) => {
       const manifest = await parts.manifests.read(id, address, signal);
-      return { id, accountId: address.accountId, manifest };
+      return { id, accountId: address.accountId, address, manifest };
     });
     if (service === "git-receive-pack" && opened.manifest.readOnly) {
       throw new ActorError("forbidden", "The repository is read-only");

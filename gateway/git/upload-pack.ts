@@ -1,12 +1,15 @@
 /** Serves a fetch by git itself, on the repository as it is. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Logger } from "pino";
+import type { ActorClient } from "../../actors/runtime/actor-client.ts";
 import { FETCH_REQUEST_BYTES_MAX } from "../../schemas/git-limits.ts";
 import { ANSWER_STALL_MS } from "../../schemas/limits.ts";
+import { repoEvents } from "../../schemas/repo-events.ts";
 import { serviceLine } from "./advertisement.ts";
 import { wholeBody } from "./git-body.ts";
 import type { GitParts, OpenedRepo } from "./git-parts.ts";
 import { drained, startGit } from "./git-process.ts";
+import { FLUSH } from "./pkt-line.ts";
 
 export interface FetchExchange {
   request: IncomingMessage;
@@ -16,6 +19,8 @@ export interface FetchExchange {
   logger: Logger;
 }
 
+/** On its side band. */
+const PACK_BEGINS = Buffer.from("\u0001PACK", "latin1");
 const SERVE = ["upload-pack", "--strict", "--stateless-rpc"];
 
 /** Which refs there are, in versions 0 and 1: with what annotated tags point at, which only git knows. */
@@ -40,7 +45,7 @@ export async function uploadPack(
 }
 
 async function serve(
-  { slots, cache }: GitParts,
+  { actors, slots, cache }: GitParts,
   repo: OpenedRepo,
   { request, response, signal, logger }: FetchExchange,
   asked: { parameters: readonly string[]; input?: Buffer; config?: Record<string, string> },
@@ -57,7 +62,12 @@ async function serve(
       signal: AbortSignal.any([signal, stalled.signal]),
     });
     git.stdin.end(input);
-    for await (const chunk of git.stdout) {
+    let hasPack = false;
+    let end: Buffer = Buffer.alloc(0);
+    for await (const chunk of git.stdout as AsyncIterable<Buffer>) {
+      // Git writes the number of a band and what is on it one after the other.
+      if (!hasPack) hasPack = Buffer.concat([end, chunk]).includes(PACK_BEGINS);
+      end = Buffer.concat([end, chunk.subarray(-PACK_BEGINS.length)]).subarray(-PACK_BEGINS.length);
       if (!response.write(chunk)) await takenBy(response, stalled);
       if (signal.aborted || stalled.signal.aborted) break;
     }
@@ -66,9 +76,28 @@ async function serve(
     // Where git ended by itself it has said in its protocol why; else the answer is cut off.
     if (code === null) response.destroy();
     else response.end();
+    // A client that has all of it may leave before git has ended.
+    if (hasPack && FLUSH.equals(end.subarray(-FLUSH.length)))
+      tellFetched(actors, repo, input, logger);
   } finally {
     leave();
   }
+}
+
+/** Nobody waits for it, and a fetch that nobody heard of is a fetch all the same. */
+function tellFetched(
+  actors: ActorClient,
+  { id: repoId, accountId, address }: OpenedRepo,
+  input: Buffer | undefined,
+  logger: Logger,
+): void {
+  const { namespace, name: repoName } = address;
+  // Who has nothing yet clones.
+  const type = input?.includes("have ") ? ("fetched" as const) : ("cloned" as const);
+  const event = { type, repoId, namespace, repoName, at: Date.now() };
+  actors.send(repoEvents, accountId, "happened", { event }).catch((error: unknown) => {
+    logger.warn({ err: error }, "fetch not told");
+  });
 }
 
 /** A client that takes nothing any more ends the process, and its answer is cut off. */

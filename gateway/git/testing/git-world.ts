@@ -10,6 +10,7 @@ import express from "express";
 import { pino } from "pino";
 import { namespaceActor } from "../../../actors/namespace/namespace.ts";
 import { repoActor } from "../../../actors/repo/repo.ts";
+import { repoEventsActor } from "../../../actors/repo-events/repo-events.ts";
 import { BlobStore } from "../../../actors/runtime/blob-store.ts";
 import { systemClock } from "../../../actors/runtime/clock.ts";
 import { namespaceKey } from "../../../schemas/git-names.ts";
@@ -53,7 +54,7 @@ export class GitWorld {
   readonly #gateways: GitGateway[] = [];
 
   static async start(): Promise<GitWorld> {
-    const world = await startWorld({ definitions: [repoActor, namespaceActor] });
+    const world = await startWorld({ definitions: [repoActor, namespaceActor, repoEventsActor] });
     await world.host();
     return new GitWorld(world, await mkdtemp(join(tmpdir(), "trunkline-git-")));
   }
