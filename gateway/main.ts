@@ -1,6 +1,6 @@
 /** Starts and stops the gateway: one HTTP server for requests and WebSockets. */
 import { once } from "node:events";
-import { createServer } from "node:http";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Router } from "express";
 import type { Logger } from "pino";
@@ -9,6 +9,7 @@ import type { ActorClient } from "../actors/runtime/actor-client.ts";
 import type { BlobStore } from "../actors/runtime/blob-store.ts";
 import type { LiveUpdates } from "../actors/runtime/live.ts";
 import { ActorError } from "../schemas/errors.ts";
+import { GIT_PROCESS_MS_MAX } from "../schemas/git-limits.ts";
 import {
   HEADER_BYTES_MAX,
   HEADERS_TIMEOUT_MS,
@@ -72,7 +73,8 @@ export async function startGateway(context: GatewayContext): Promise<RunningGate
     {
       maxHeaderSize: HEADER_BYTES_MAX,
       headersTimeout: headersMs,
-      requestTimeout: requestMs,
+      // A push may take as long as git; of others this is seen to below.
+      requestTimeout: Math.max(requestMs, GIT_PROCESS_MS_MAX),
       keepAliveTimeout: KEEP_ALIVE_MS,
       connectionsCheckingInterval: Math.ceil(headersMs / 2),
     },
@@ -80,7 +82,8 @@ export async function startGateway(context: GatewayContext): Promise<RunningGate
   );
   server.on("upgrade", sockets.upgrade);
   let stopping = false;
-  server.on("request", (_request, response) => {
+  server.on("request", (request, response) => {
+    if (!request.url?.startsWith("/git/")) endWhenLate(request, response, requestMs);
     response.once("close", () => {
       // Node itself closes only connections that are idle when the stop begins.
       if (stopping) setImmediate(() => server.closeIdleConnections());
@@ -113,6 +116,18 @@ export async function startGateway(context: GatewayContext): Promise<RunningGate
     await Promise.all([closed, sockets.close()]);
     clearTimeout(late);
   }
+}
+
+/** All of a request must have come by then. */
+function endWhenLate(request: IncomingMessage, response: ServerResponse, withinMs: number): void {
+  const { socket } = request;
+  const late = setTimeout(() => socket.destroy(), withinMs);
+  const end = () => {
+    if (request.complete || socket.destroyed) clearTimeout(late);
+  };
+  // An answer may be over before its request is.
+  for (const stream of [request, response]) stream.once("close", end);
+  request.once("end", end);
 }
 
 /** Actors may start later than the gateway, on other machines; until then it waits. */
