@@ -52,6 +52,8 @@ export const FILE_BYTES_MAX = 32 * 1024 * 1024;
 export const TREE_DEPTH_MAX = 512;
 /** So many new directories cannot be deep, and are not measured. */
 export const TREE_DEPTH_TRUSTED = 32;
+/** New directories of one push: their ids and places are in memory while they are measured, some 60 MB. */
+export const PUSH_TREES_MAX = 400_000;
 /** Directories inside others of one push that are looked at for it: some seconds. */
 export const TREE_EDGES_MAX = 2_000_000;
 /** Push options of one push, and characters of one: a line of the protocol holds no more than 65,516. */

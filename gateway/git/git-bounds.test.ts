@@ -164,7 +164,7 @@ describe("git's share of the machine", function () {
     expect(gateway.faults).to.deep.equal([]);
   });
 
-  it("a fetch's negotiation has a bound, and a body on which nothing moves is cut off", async () => {
+  it("a fetch's negotiation has a bound", async () => {
     const gateway = await world.gateway();
     const { repo } = await filled(gateway);
     const lines = Buffer.concat(

@@ -1,7 +1,12 @@
 /** Looks at what a push brought before anything can refer to it: sizes, the tips' types, how deep its directories are. */
 import { open, readFile, stat } from "node:fs/promises";
 import { createInterface } from "node:readline";
-import { FILE_BYTES_MAX, TREE_DEPTH_MAX, TREE_DEPTH_TRUSTED } from "../../schemas/git-limits.ts";
+import {
+  FILE_BYTES_MAX,
+  PUSH_TREES_MAX,
+  TREE_DEPTH_MAX,
+  TREE_DEPTH_TRUSTED,
+} from "../../schemas/git-limits.ts";
 import { startGit } from "./git-process.ts";
 import { countIn, INDEX_HEAD_BYTES, type PackedObject, PackIndex, readPack } from "./pack-file.ts";
 import type { PackFiles } from "./pack-store.ts";
@@ -25,11 +30,14 @@ export interface Inspected {
 const SMALL_OBJECTS = 200;
 const SMALL_BYTES = 1024 * 1024;
 
+const TOO_MANY = "it has too many directories; push its history in parts";
+
 export async function inspectPack(
   files: PackFiles,
   places: Places,
   tips: ReadonlySet<string>,
   signal: AbortSignal,
+  { treesMax = PUSH_TREES_MAX } = {},
 ): Promise<Inspected> {
   const types = new Map<string, string>();
   const trees: string[] = [];
@@ -40,11 +48,12 @@ export async function inspectPack(
     }
     if (tips.has(id)) types.set(id, type);
     if (type === "tree") trees.push(id);
+    if (trees.length > treesMax) return { types, fault: TOO_MANY };
   }
   // Fewer cannot be deeper.
   if (fault === undefined && trees.length > TREE_DEPTH_TRUSTED) {
     const depth = await measureTreeDepth(files, places, trees, signal);
-    if (depth === undefined) fault = "it has too many directories; push its history in parts";
+    if (depth === undefined) fault = TOO_MANY;
     else if (depth > TREE_DEPTH_MAX) {
       fault = `its directories are ${depth} deep, past ${TREE_DEPTH_MAX}`;
     }
@@ -74,11 +83,20 @@ async function countObjects({ index }: PackFiles): Promise<number> {
 async function* listedByGit({ cwd, alone }: Places, signal: AbortSignal) {
   const format = "--batch-check=%(objectname) %(objecttype) %(objectsize)";
   const parameters = ["cat-file", "--batch-all-objects", "--unordered", format];
-  const git = startGit(parameters, { cwd, environment: alone, signal });
+  const leave = new AbortController();
+  const until = AbortSignal.any([signal, leave.signal]);
+  const git = startGit(parameters, { cwd, environment: alone, signal: until });
   git.stdin.end();
-  for await (const line of createInterface({ input: git.stdout })) {
-    const [id = "", type = "", bytes = ""] = line.split(" ");
-    yield { id, type, bytes: Number(bytes) };
+  let ended = false;
+  try {
+    for await (const line of createInterface({ input: git.stdout })) {
+      const [id = "", type = "", bytes = ""] = line.split(" ");
+      yield { id, type, bytes: Number(bytes) };
+    }
+    ended = true;
+  } finally {
+    // Whoever reads may have seen enough.
+    if (!ended) leave.abort();
   }
   const { code, stderr } = await git.exit;
   signal.throwIfAborted();

@@ -1,0 +1,61 @@
+import { mkdtemp, readdir, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect } from "chai";
+import { filesOf } from "./cache-files.ts";
+import { inspectPack } from "./inspect-pack.ts";
+import { Checkout } from "./testing/git-world.ts";
+
+const signal = new AbortController().signal;
+
+describe("inspectPack()", function () {
+  this.timeout(30_000);
+  const folders: string[] = [];
+  after(() => Promise.all(folders.map((folder) => rm(folder, { recursive: true }))));
+
+  /** A repository whose one pack has this many commits and trees, each a little different, so that git makes deltas. */
+  async function packed(commits: number) {
+    const work = new Checkout(await mkdtemp(join(tmpdir(), "trunkline-inspect-")));
+    folders.push(work.folder);
+    await work.git("init", "-q", "-b", "main");
+    const lines = Array.from({ length: 200 }, (_, i) => `line ${i}`).join("\n");
+    for (let i = 0; i < commits; i++) await work.commit(`${i}\n${lines}\n${i}`);
+    await work.git("repack", "-adq");
+    const folder = join(work.folder, ".git/objects/pack");
+    const [name = ""] = (await readdir(folder)).filter((entry) => entry.endsWith(".pack"));
+    const environment = { GIT_DIR: ".git" };
+    const places = { cwd: work.folder, alone: environment, together: environment };
+    return { work, files: filesOf(join(folder, name.replace(".pack", ""))), places };
+  }
+
+  it("reads types of tips by itself as git does, also behind deltas", async () => {
+    const { work, files, places } = await packed(20);
+    const listed = await work.git("cat-file", "--batch-all-objects", "--batch-check");
+    const expected = listed
+      .split("\n")
+      .map((line) => line.split(" ").slice(0, 2) as [string, string]);
+    const tips = new Set(expected.map(([id]) => id));
+    const { types, fault } = await inspectPack(files, places, tips, signal);
+    expect(fault).to.equal(undefined);
+    expect([...types].sort()).to.deep.equal(expected.sort());
+    expect(expected).to.have.length(60);
+  });
+
+  it("takes treesMax directories and not one more, whoever lists them", async () => {
+    for (const commits of [40, 70]) {
+      const { files, places } = await packed(commits);
+      const inspected = (treesMax: number) =>
+        inspectPack(files, places, new Set(), signal, { treesMax });
+      expect((await inspected(commits)).fault).to.equal(undefined);
+      expect((await inspected(commits - 1)).fault).to.contain("too many directories");
+    }
+  });
+
+  it("ends with its caller", async () => {
+    const { files, places } = await packed(70);
+    const gone = new AbortController();
+    gone.abort("gone");
+    const reason = await inspectPack(files, places, new Set(), gone.signal).catch((error) => error);
+    expect(reason).to.equal("gone");
+  });
+});
