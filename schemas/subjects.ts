@@ -152,6 +152,8 @@ export function stateSubjects(bucket: string) {
     // `=` alone is no encoded key's token, so rows of one key are never another key's.
     row: (address: string, row: string) => `${prefix}${address}.=.${encodeKey(row)}`,
     rows: (address: string) => `${prefix}${address}.=.>`,
+    /** Among the rows, and no row: `=` alone is no encoded name. */
+    rowMark: (address: string) => `${prefix}${address}.=.=`,
     rowName: (subject: string) => decodeKey(subject.slice(subject.indexOf(".=.") + 3)),
     epoch: (shard: number) => `${prefix}epoch.${shard}`,
     outbox: (shard: number) => `${prefix}outbox.${shard}`,

@@ -135,6 +135,7 @@ export class Activation {
     if (!this.#open.dirty || this.#ended || this.#committing) return undefined;
     this.#committing = this.#open;
     this.#open = emptyChange();
+    if (this.#actor && this.#committing.rows.size > 0) this.#actor.rowCommits += 1;
     // What a full change held up goes on, but on the next change: this one is being written down.
     if (this.#mailbox.length > 0 || this.#deliveries.length > 0)
       queueMicrotask(() => this.#resume());
@@ -145,6 +146,11 @@ export class Activation {
   encode(): string | undefined {
     if (!this.#actor) throw new Error(`Cannot encode ${this.address}: it is not loaded`);
     return encodeActor(this.definition, this.address, this.#actor);
+  }
+
+  /** What the mark beside the rows says after this commit. */
+  get rowCommits(): number {
+    return this.#actor?.rowCommits ?? 0;
   }
 
   /** The commit is durable: answers go out. */

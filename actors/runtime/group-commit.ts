@@ -156,6 +156,10 @@ export class GroupCommit {
           : { subject, payload: text, expect },
       );
     }
+    if (change.rows.size > 0) {
+      const payload = String(activation.rowCommits);
+      writes.push({ subject: subjects.rowMark(address), payload, expect });
+    }
     for (const [message, at] of change.reminders) {
       writes.push({ ...reminderWrite(shard, address, message, at), expect });
     }
@@ -236,8 +240,8 @@ export class GroupCommit {
 const isSmall = (change: Change) =>
   change.rows.size === 0 && change.reminders.size === 0 && change.sends.length === 0;
 
-/** Messages a change takes of a batch: rows, reminders, the value, the outbox. */
-const messagesOf = (change: Readonly<Change>) => change.rows.size + change.reminders.size + 2;
+/** Messages a change takes of a batch: rows and their mark, reminders, the value, the outbox. */
+const messagesOf = (change: Readonly<Change>) => change.rows.size + change.reminders.size + 3;
 
 function newEntries(taken: readonly Taken[]): Map<Shard, OutboxEntry[]> {
   const sends = new Map<Shard, Unsent[]>();

@@ -24,10 +24,11 @@ describe("rows", function () {
     world.client.call(probe, key, "fillRows", { from, count, characters });
   const set = (key: string, row: string, value: string | null) =>
     world.client.call(probe, key, "setRow", { row, value });
-  const stored = (key: string) =>
-    world.count(world.subjects.stream, world.subjects.rows(`probe.${key}`));
+  /** Rows, without the mark beside them. */
+  const stored = async (key: string) =>
+    (await world.count(world.subjects.stream, world.subjects.rows(`probe.${key}`))) - 1;
 
-  it("one of thousands is changed by two messages: the row and the value", async () => {
+  it("one of thousands is changed by three messages: the row, the mark and the value", async () => {
     for (let from = 0; from < 4_000; from += TRANSITION_ROWS_MAX) {
       await fill("many", from, TRANSITION_ROWS_MAX);
     }
@@ -37,10 +38,14 @@ describe("rows", function () {
       callback: (_, { subject }) => void written.push(subject),
     });
     for (const row of ["row1", "row2", "row3"]) await set("many", row, "new");
-    const { value, row } = world.subjects;
+    const { value, row, rowMark } = world.subjects;
     const ofActor = written.filter((subject) => subject.startsWith(value("probe.many")));
     expect(ofActor).to.deep.equal(
-      ["row1", "row2", "row3"].flatMap((name) => [row("probe.many", name), value("probe.many")]),
+      ["row1", "row2", "row3"].flatMap((name) => [
+        row("probe.many", name),
+        rowMark("probe.many"),
+        value("probe.many"),
+      ]),
     );
     expect(await stored("many")).to.equal(4_000);
   });
@@ -57,6 +62,24 @@ describe("rows", function () {
     await set("kept", "row8", null);
     expect(await set("kept", "row8", "again")).to.deep.equal({ rows: 1_000 });
     expect(await set("many", "row0", "x")).to.deep.equal({ rows: 4_000 });
+  });
+
+  it("are not taken from a replica that lags behind: their mark is older than the value", async () => {
+    await fill("late", 0, 10);
+    await host.stop();
+    const mark = world.subjects.rowMark("probe.late");
+    const store = world.bus.jetstream.jetstream();
+    await store.publish(mark, "0");
+    host = await world.host();
+    const answer = fill("late", 0, 0);
+    let answered = false;
+    void answer.then(() => {
+      answered = true;
+    });
+    expect((await fill("other", 0, 0)).rows).to.equal(0);
+    expect(answered).to.equal(false);
+    await store.publish(mark, "1");
+    expect((await answer).rows).to.equal(10);
   });
 
   it("that are changed by many calls at once wait for a commit past CHANGE_ROWS_MAX, and none is lost", async () => {

@@ -6,7 +6,7 @@ import { mailSubject, STREAMS, type StateSubjects, shardOf } from "../../schemas
 import type { Bus } from "./bus.ts";
 import type { AnyActorDefinition } from "./define-actor.ts";
 import { readInOrder } from "./read-in-order.ts";
-import { decodeActor, isForgotten, type LoadedActor } from "./stored-actor.ts";
+import { decodeActor, isForgotten, type LoadedActor, rowCommitsOf } from "./stored-actor.ts";
 
 /** A stored value and its sequence; `text` is undefined where it was removed. */
 export interface StoredValue {
@@ -64,31 +64,33 @@ export class StateStore {
   }
 
   /**
-   * All rows of an actor. A consumer may be served by a replica that lags behind the leader, so it also reads the
-   * actor's value, which every commit writes after the rows: rows are whole once that value has been seen.
+   * All rows of an actor. A consumer may be served by a replica that lags behind the leader: the rows are whole once
+   * their mark is that of the value, since every commit of rows writes both. The mark stands among the rows because a
+   * consumer of two filters takes 40 s for 100,000 messages, and one of a single filter 0.7 s (nats-server 2.15.2).
    */
   async #readRows(address: string, value: StoredValue): Promise<Map<string, string>> {
     if (value.text === undefined) return new Map();
-    const valueSubject = this.subjects.value(address);
+    const committed = rowCommitsOf(value.text);
+    const mark = this.subjects.rowMark(address);
     for (;;) {
       const rows = new Map<string, string>();
-      let seen = 0;
-      for await (const message of this.#readAll([valueSubject, this.subjects.rows(address)])) {
-        if (message.subject === valueSubject) seen = message.seq;
+      let marked = 0;
+      for await (const message of this.#readAll(this.subjects.rows(address))) {
+        if (message.subject === mark) marked = Number(message.string());
         else if (!isRemoved(message.headers)) {
           rows.set(this.subjects.rowName(message.subject), message.string());
         }
       }
-      if (seen >= value.sequence) return rows;
+      if (marked >= committed) return rows;
     }
   }
 
-  async *#readAll(filters: string[]) {
+  async *#readAll(filter: string) {
     const enough = new AbortController();
     const read = readInOrder(this.#bus, {
       stream: this.subjects.stream,
       name: "rows",
-      select: { filter_subjects: filters, deliver_policy: DeliverPolicy.LastPerSubject },
+      select: { filter_subjects: [filter], deliver_policy: DeliverPolicy.LastPerSubject },
       prefetch: ROWS_PREFETCH,
       signal: enough.signal,
       started: (pending) => pending === 0 && enough.abort(),

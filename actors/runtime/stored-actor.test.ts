@@ -3,7 +3,7 @@ import { z } from "zod";
 import { counterActor } from "../../scripts/testing/counter.ts";
 import type { AnyActorDefinition } from "./define-actor.ts";
 import { RememberedReplies } from "./remembered-replies.ts";
-import { decodeActor, deepFreeze, encodeActor } from "./stored-actor.ts";
+import { decodeActor, deepFreeze, encodeActor, rowCommitsOf } from "./stored-actor.ts";
 
 const definition: AnyActorDefinition = counterActor;
 const noRows = new Map<string, string>();
@@ -46,7 +46,9 @@ describe("decodeActor()", () => {
       mail: 4,
       reminders: new Map([["tick", 12]]),
       replies,
+      rowCommits: 3,
     });
+    expect(rowCommitsOf(text ?? "")).to.equal(3);
     const rows = new Map([["a.b c", "5"]]);
     const actor = decodeActor(definition, text, rows);
     expect(actor.state).to.deep.equal({ count: 9, padding: 'é"\\\n' });

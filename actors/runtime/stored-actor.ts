@@ -10,9 +10,10 @@ import type { Effects } from "./transition.ts";
 /**
  * `forgotten`: there is no state, and rows that are older than this value are of the past. It stays for a while, since
  * a call may be repeated and mail may come again. `mail`: the sequence in MAIL up to which this actor has had its mail. `reminders`: when each is due,
- * epoch ms.
+ * epoch ms. `rows`: how many commits wrote rows, as the mark beside the rows has it.
  */
 const StoredActor = z.object({
+  rows: z.number().default(0),
   forgotten: z.literal(true).optional(),
   state: z.unknown().optional(),
   mail: z.number().default(0),
@@ -33,6 +34,8 @@ export interface LoadedActor {
   reminders: Map<string, number>;
   replies: RememberedReplies;
   rows: Map<string, unknown>;
+  /** Commits that wrote rows. */
+  rowCommits: number;
 }
 
 /** Undefined where nothing is stored of it. Throws what `encodeState` throws. */
@@ -44,11 +47,14 @@ export function encodeActor(
   if (actor.life === "gone") return undefined;
   const life =
     actor.life === "living"
-      ? `"state":${encodeState(definition, address, actor.state)}`
+      ? `"rows":${actor.rowCommits},"state":${encodeState(definition, address, actor.state)}`
       : '"forgotten":true';
   const reminders = JSON.stringify(Object.fromEntries(actor.reminders));
   return `{${life},"mail":${actor.mail},"reminders":${reminders},"replies":${actor.replies.toText()}}`;
 }
+
+/** As `encodeActor` writes it: commits that wrote rows, 0 in values of the first release. */
+export const rowCommitsOf = (value: string) => Number(/^\{"rows":(\d+),/.exec(value)?.[1] ?? 0);
 
 /** As `encodeActor` writes it. */
 export const isForgotten = (value: string | undefined) =>
@@ -89,6 +95,7 @@ export function decodeActor(
     reminders: new Map(Object.entries(stored.reminders)),
     replies: new RememberedReplies(stored.replies),
     rows,
+    rowCommits: stored.rows,
   };
 }
 
@@ -112,6 +119,7 @@ function forget(actor: LoadedActor, goneAt: number): Effects["remind"] {
   const taken = [...actor.reminders.keys()].map((message): [string, null] => [message, null]);
   actor.life = "forgotten";
   actor.rows.clear();
+  actor.rowCommits = 0;
   actor.reminders = new Map([[GONE, goneAt]]);
   return [...taken, [GONE, goneAt]];
 }
