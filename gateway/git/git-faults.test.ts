@@ -119,4 +119,34 @@ describe("git under faults", function () {
     );
     await gateway.service.sweep();
   });
+
+  it("keeps every push that was acknowledged when the bus is killed under it, and goes on when it is back", async () => {
+    const { nats } = world.world;
+    if (!nats) throw new Error("no server");
+    const gateway = await world.gateway();
+    const repo = await world.repo();
+    const work = await world.checkout();
+    let acknowledged = "";
+    for (let round = 0; round < 3; round++) {
+      const head = await work.commit(`round ${round}`);
+      const pushing = work.tryGit("push", gateway.remote(repo), "+main:main");
+      const startedAt = performance.now();
+      await until("its time", () => performance.now() - startedAt >= 15 * (round + 1));
+      await nats.kill();
+      await nats.start();
+      if ((await pushing).code === 0) acknowledged = head;
+      const there = await until(
+        "the bus is back",
+        async () => {
+          const listed = await work.tryGit("ls-remote", gateway.remote(repo), "main");
+          return listed.code === 0 && { tip: listed.stdout.slice(0, 40) };
+        },
+        30_000,
+      );
+      if (acknowledged) await work.git("merge-base", "--is-ancestor", acknowledged, there.tip);
+    }
+    await work.git("push", "-q", gateway.remote(repo), "+main:main");
+    const copy = await freshClone(repo);
+    expect(await copy.git("rev-parse", "x/main")).to.equal(await work.git("rev-parse", "main"));
+  });
 });

@@ -81,7 +81,7 @@ async function accept(
     : { types: new Map<string, string>() };
   if (inspected.fault !== undefined) return unpackFailed(push, inspected.fault);
   const tipsFaults = await tipFaults(commands, repo.manifest, inspected.types, taken, signal);
-  if (tipsFaults.every((fault, at) => fault !== undefined || !commands[at])) {
+  if (tipsFaults.every((fault) => fault !== undefined)) {
     return { unpack: "ok", faults: tipsFaults };
   }
   const forward = await forwardCommands(commands, repo.manifest, taken, signal);
