@@ -21,6 +21,7 @@ import { grantListActor } from "./grant-list/grant-list.ts";
 import { installationActor } from "./installation/installation.ts";
 import { interactionActor } from "./interaction/interaction.ts";
 import { namespaceActor } from "./namespace/namespace.ts";
+import { namespaceListActor } from "./namespace-list/namespace-list.ts";
 import { oauthClientActor } from "./oauth-client/oauth-client.ts";
 import { oauthClientListActor } from "./oauth-client-list/oauth-client-list.ts";
 import { oauthGrantActor } from "./oauth-grant/oauth-grant.ts";
@@ -28,6 +29,7 @@ import { oauthKeysActor } from "./oauth-keys/oauth-keys.ts";
 import { renderWorker } from "./render/render.ts";
 import { repoActor } from "./repo/repo.ts";
 import { repoEventsActor } from "./repo-events/repo-events.ts";
+import { repoTokenActor } from "./repo-token/repo-token.ts";
 import { requestLimitActor } from "./request-limit/request-limit.ts";
 import { ActorHost } from "./runtime/actor-host.ts";
 import type { Bus } from "./runtime/bus.ts";
@@ -50,12 +52,14 @@ export const ACTORS: readonly AnyActorDefinition[] = [
   installationActor,
   interactionActor,
   namespaceActor,
+  namespaceListActor,
   oauthClientActor,
   oauthClientListActor,
   oauthGrantActor,
   oauthKeysActor,
   repoActor,
   repoEventsActor,
+  repoTokenActor,
   requestLimitActor,
   sessionActor,
   siteActor,

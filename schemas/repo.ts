@@ -141,6 +141,13 @@ export const repo = defineContract({
         source: z.string().nullable(),
         status: RepoStatus.exclude(["failed"]),
         token: NewToken.optional(),
+        /** What it has from the beginning, as a fork does. */
+        content: z
+          .object({
+            refs: z.array(z.tuple([z.string(), z.string()])).max(REFS_MAX),
+            packs: z.array(Pack).max(SWAP_PACKS_MAX),
+          })
+          .optional(),
       }),
       reply: RepoEntry,
     },
@@ -266,6 +273,8 @@ export const repo = defineContract({
       reply: z.object({ id: RepoTokenId, scope: RepoTokenScope, expiresAt: EpochMs }),
     },
 
+    /** Reminder: a fork that was begun is not there. */
+    giveUp: { input: Nothing },
     /** Reminders: what was staged and never decided goes; of what is removed, the next rows go. */
     dropStaged: { input: Nothing },
     clearRows: { input: Nothing },

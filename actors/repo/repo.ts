@@ -1,13 +1,15 @@
 /** Keeps a repository: what its refs and packs are, who may use it; and decides every push. */
-import { envelope } from "../../schemas/contract.ts";
+import { FORK_MS_MAX } from "../../schemas/artifacts-limits.ts";
+import { type DeepReadonly, envelope } from "../../schemas/contract.ts";
 import { ActorError } from "../../schemas/errors.ts";
 import { PUSH_PARTS_MAX, STAGED_MS, STAGED_PUSHES_MAX } from "../../schemas/git-limits.ts";
 import { folded, namespaceKey } from "../../schemas/git-names.ts";
 import { namespace, RepoListing } from "../../schemas/namespace.ts";
-import { type RepoAddress, type RepoEntry, repo } from "../../schemas/repo.ts";
+import { type Pack, type RepoAddress, type RepoEntry, repo } from "../../schemas/repo.ts";
 import { defineActor } from "../runtime/define-actor.ts";
 import { judgePush } from "./judge-push.ts";
 import { readManifest } from "./read-manifest.ts";
+import { RefTable } from "./ref-table.ts";
 import {
   type LiveRepo,
   packRow,
@@ -24,6 +26,7 @@ const CLEARED_ROWS = 300;
 const CLEAR_PAUSE_MS = 200;
 
 type WrittenRows = Record<string, RepoRow | null>;
+type Content = DeepReadonly<{ refs: [string, string][]; packs: Pack[] }>;
 
 export const repoActor = defineActor(repo, {
   state: RepoState,
@@ -31,7 +34,7 @@ export const repoActor = defineActor(repo, {
   rows: RepoRow,
 
   handlers: {
-    create(state, { token, ...input }, { key, now, newId, rows }) {
+    create(state, { token, content, ...input }, { key, now, newId, rows }) {
       if (state.life !== "none") {
         throw new ActorError("conflict", "Cannot create repository: its id is taken");
       }
@@ -52,11 +55,15 @@ export const repoActor = defineActor(repo, {
         packsBytes: 0,
         staged: [],
       };
+      const { filled, written } = content ? fill(live, content) : { filled: live };
+      const source = content && live.source;
+      const told = source ? { type: "forked" as const, source } : { type: "created" as const };
       return {
-        state: live,
-        rows: token ? mintToken(rows, token, now).written : {},
-        reply: entryOf(live, key),
-        send: [toldNamespace(live, key), event(live, key, now, { type: "created" })],
+        state: filled,
+        rows: { ...(token && mintToken(rows, token, now).written), ...written },
+        reply: entryOf(filled, key),
+        send: [toldNamespace(filled, key), event(filled, key, now, told)],
+        ...(live.status === "forking" && { remind: { giveUp: now + FORK_MS_MAX } }),
       };
     },
 
@@ -97,6 +104,14 @@ export const repoActor = defineActor(repo, {
         reply: entryOf(changed, key),
         send: [toldNamespace(changed, key), ...arrival(live, changed, key, now)],
       };
+    },
+
+    giveUp(state, _input, { key, now }) {
+      if (state.life !== "live" || state.status !== "forking") return { state };
+      const failure = "It was interrupted; delete it and fork again";
+      const version = state.version + 1;
+      const failed = { ...state, status: "failed" as const, failure, updatedAt: now, version };
+      return { state: failed, send: [toldNamespace(failed, key)] };
     },
 
     remove(state, _input, { key, now }) {
@@ -258,6 +273,24 @@ export const repoActor = defineActor(repo, {
   },
 });
 
+/** What it is made with: nobody knows of it yet, so nothing is judged. */
+function fill(live: LiveRepo, { refs, packs }: Content) {
+  const table = new RefTable(new Map(), live);
+  for (const [name, value] of refs) table.set(name, value);
+  const filled: LiveRepo = {
+    ...live,
+    refs: table.count,
+    refNamesBytes: table.namesBytes,
+    packs: packs.length,
+    packsBytes: packs.reduce((sum, { bytes }) => sum + bytes, 0),
+  };
+  const written: WrittenRows = {
+    ...packRows(packs, live.version),
+    ...table.changedRows(live.version),
+  };
+  return { filled, written };
+}
+
 /** Refuses alike what was never there, what is gone, and what is somewhere else. */
 function liveAt(
   state: RepoState,
@@ -298,7 +331,7 @@ function removed(state: RepoState, id: string, now: number) {
   return {
     state: { life: "removed" as const },
     send: sends,
-    remind: { dropStaged: null, clearRows: now + CLEAR_PAUSE_MS },
+    remind: { dropStaged: null, giveUp: null, clearRows: now + CLEAR_PAUSE_MS },
   };
 }
 
