@@ -373,6 +373,8 @@ export const TASK_INPUT_BYTES_MAX = 256 * 1024;
 export const TASK_RUN_MS_MAX = 600_000;
 /** A caller whose inbox nobody listens at for so long has left. */
 export const CALLER_GONE_MS = 1_000;
+/** Idle slots of a lane that ask for a task at once: each asks anew every second, and a task is handed on in a millisecond. */
+export const LANE_PULLS_MAX = 4;
 /** How long one pull for a task waits: the most that stopping a worker waits for nothing. */
 export const TASK_PULL_MS = 1_000;
 /** What a task that is told to end may take for it, and a last pull: a browser's context closes in less. */

@@ -3,7 +3,7 @@ import { TURN_LATE_MS } from "../../schemas/crawl-limits.ts";
 import { type CrawlIntent, type PageVerdict, site } from "../../schemas/site.ts";
 import type { ActorClient } from "../runtime/actor-client.ts";
 import type { Clock } from "../runtime/clock.ts";
-import type { Places } from "./places.ts";
+import type { Places } from "../runtime/places.ts";
 
 export interface TurnToBegin {
   host: string;

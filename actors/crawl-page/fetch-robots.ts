@@ -18,7 +18,7 @@ import type { TaskContext } from "../runtime/define-worker.ts";
 import { beginTurn } from "./begin-turn.ts";
 import { FetchDeadline } from "./fetch-deadline.ts";
 import { isPassing, isPassingStatus } from "./passing-faults.ts";
-import type { Places } from "./places.ts";
+import type { Places } from "../runtime/places.ts";
 import { redirectTarget } from "./redirect-target.ts";
 import { awayMsOf } from "./retry-after.ts";
 import { CRAWLER_USER_AGENT, PRODUCT_TOKEN } from "./user-agent.ts";

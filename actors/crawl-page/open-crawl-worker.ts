@@ -28,7 +28,7 @@ import { JobShelf } from "./job-shelf.ts";
 import { JsonChecker } from "./json-checker.ts";
 import { JsonExtractor, type OperatorsAi } from "./json-extractor.ts";
 import { CachedPage } from "./page-cache.ts";
-import { Places } from "./places.ts";
+import { Places } from "../runtime/places.ts";
 import { RecordWriter } from "./record-writer.ts";
 import type { TurnWalkParts } from "./walk-turn.ts";
 

@@ -7,7 +7,7 @@ import type { MarkdownPool } from "../extract/markdown-pool.ts";
 import { pageLinks } from "../extract/page-links.ts";
 import { documentForm } from "./content-types.ts";
 import type { PageAnswer } from "./page-loader.ts";
-import type { Places } from "./places.ts";
+import type { Places } from "../runtime/places.ts";
 import { PRODUCT_TOKEN } from "./user-agent.ts";
 
 export type LoadedPage = Extract<PageAnswer, { kind: "page" }>;

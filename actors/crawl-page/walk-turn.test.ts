@@ -12,7 +12,7 @@ import { systemClock as clock } from "../runtime/clock.ts";
 import { crawlPageWorker } from "./crawl-page.ts";
 import { JobShelf } from "./job-shelf.ts";
 import type { PageAnswer, PageLoad } from "./page-loader.ts";
-import { Places } from "./places.ts";
+import { Places } from "../runtime/places.ts";
 import { RecordWriter } from "./record-writer.ts";
 
 const URL_OF_START = "http://a.example/";

@@ -16,7 +16,7 @@ import { fetchSitemap, type SitemapParts, type SitemapRequest } from "./fetch-si
 import type { HeldJob, JobShelf } from "./job-shelf.ts";
 import { type CacheStore, PageCache } from "./page-cache.ts";
 import { PageOutcomes, type PageOutcomesParts, type PageRequest } from "./page-outcomes.ts";
-import type { Places } from "./places.ts";
+import type { Places } from "../runtime/places.ts";
 import { TurnReport } from "./turn-report.ts";
 
 export interface TurnWalkParts extends Omit<PageOutcomesParts, "cache"> {

@@ -1,10 +1,11 @@
 /** Runs workers: pulls one task for each free slot of a lane, and sees to it that every task has an end its asker hears. */
-import type { JsMsg } from "@nats-io/jetstream";
+import type { Consumer, JsMsg } from "@nats-io/jetstream";
 import type { Logger } from "pino";
 import type { TaskSchema } from "../../schemas/contract.ts";
 import { ActorError } from "../../schemas/errors.ts";
 import {
   FAILURE_TRIES_MAX,
+  LANE_PULLS_MAX,
   READER_RETRY_MS,
   TASK_END_MS,
   TASK_HEARTBEAT_MS,
@@ -19,6 +20,7 @@ import { writeAtomically } from "./atomic-batch.ts";
 import type { Bus } from "./bus.ts";
 import type { Clock } from "./clock.ts";
 import type { AnyWorkerDefinition } from "./define-worker.ts";
+import { Places } from "./places.ts";
 import { InvalidInput } from "./refusal.ts";
 import type { ServiceCounts } from "./service-counts.ts";
 import { encodeTask, Task } from "./task.ts";
@@ -66,7 +68,10 @@ export class WorkerHost {
   start(): void {
     for (const definition of this.#parts.definitions) {
       for (const [lane, slots] of Object.entries(definition.slots)) {
-        for (let slot = 0; slot < slots; slot++) this.#slots.push(this.#serve(definition, lane));
+        const pulls = new Places(LANE_PULLS_MAX);
+        for (let slot = 0; slot < slots; slot++) {
+          this.#slots.push(this.#serve(definition, lane, pulls));
+        }
       }
     }
   }
@@ -94,7 +99,7 @@ export class WorkerHost {
     );
   }
 
-  async #serve(definition: AnyWorkerDefinition, lane: string): Promise<void> {
+  async #serve(definition: AnyWorkerDefinition, lane: string, pulls: Places): Promise<void> {
     const { bus, clock, logger } = this.#parts;
     const name = taskConsumer(definition.contract.kind, lane);
     const { signal } = this.#stopping;
@@ -102,14 +107,27 @@ export class WorkerHost {
       try {
         const consumer = await bus.jetstream.jetstream().consumers.get(STREAMS.tasks, name);
         while (!signal.aborted) {
-          // A short pull, so that stopping does not wait for a long one.
-          const message = await consumer.next({ expires: TASK_PULL_MS, bind: true });
+          const message = await this.#pull(consumer, pulls);
           if (message) await this.#handle(definition, message);
         }
       } catch (error) {
         logger.warn({ err: error, consumer: name }, "tasks not pulled, will try again");
         await clock.wait(READER_RETRY_MS, signal);
       }
+    }
+  }
+
+  /** Of all idle slots a few ask: a hundred that do are a hundred messages a second for nothing. */
+  async #pull(consumer: Consumer, pulls: Places): Promise<JsMsg | null> {
+    const { signal } = this.#stopping;
+    const giveBack = await pulls.take(signal).catch(() => undefined);
+    // It waited until we stop.
+    if (giveBack === undefined) return null;
+    try {
+      // A short pull, so that stopping does not wait for a long one.
+      return await consumer.next({ expires: TASK_PULL_MS, bind: true });
+    } finally {
+      giveBack();
     }
   }
 

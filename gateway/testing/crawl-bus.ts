@@ -8,7 +8,7 @@ import { crawlPageWorker } from "../../actors/crawl-page/crawl-page.ts";
 import { HttpPageLoader } from "../../actors/crawl-page/http-page-loader.ts";
 import { JobShelf } from "../../actors/crawl-page/job-shelf.ts";
 import { CachedPage } from "../../actors/crawl-page/page-cache.ts";
-import { Places } from "../../actors/crawl-page/places.ts";
+import { Places } from "../../actors/runtime/places.ts";
 import { RecordWriter } from "../../actors/crawl-page/record-writer.ts";
 import { createAddressPolicy } from "../../actors/egress/address-policy.ts";
 import { createEgressGuard } from "../../actors/egress/egress-guard.ts";

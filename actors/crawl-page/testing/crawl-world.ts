@@ -24,7 +24,7 @@ import { crawlPageWorker } from "../crawl-page.ts";
 import { HttpPageLoader } from "../http-page-loader.ts";
 import { JobShelf } from "../job-shelf.ts";
 import { CachedPage } from "../page-cache.ts";
-import { Places } from "../places.ts";
+import { Places } from "../../runtime/places.ts";
 import { RecordWriter } from "../record-writer.ts";
 import type { TurnWalkParts } from "../walk-turn.ts";
 

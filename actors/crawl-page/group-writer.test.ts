@@ -1,0 +1,29 @@
+import { expect } from "chai";
+import { GroupWriter } from "./group-writer.ts";
+
+describe("GroupWriter", () => {
+  it("add() writes together what came while a write was under way, at most so many", async () => {
+    const groups: number[][] = [];
+    const gate = Promise.withResolvers<void>();
+    const writer = new GroupWriter<number>(async (group) => {
+      groups.push(group);
+      await gate.promise;
+    }, 3);
+    const first = writer.add(0);
+    await undefined;
+    await undefined;
+    const others = [1, 2, 3, 4].map((item) => writer.add(item));
+    gate.resolve();
+    await Promise.all([first, ...others]);
+    expect(groups).to.deep.equal([[0], [1, 2, 3], [4]]);
+  });
+
+  it("add() rejects for those whose group failed, and goes on", async () => {
+    const writer = new GroupWriter<string>(async (group) => {
+      if (group.includes("bad")) throw new Error("no");
+    }, 10);
+    const both = await Promise.allSettled([writer.add("bad"), writer.add("beside")]);
+    expect(both.map(({ status }) => status)).to.deep.equal(["rejected", "rejected"]);
+    await writer.add("good");
+  });
+});
