@@ -114,6 +114,8 @@ export const site = defineContract({
         turn: Id,
         /** The host asked to be left alone for so long (Retry-After, 429, 503). */
         awayMs: z.int().min(0).optional(),
+        /** It is given back by another than its worker, which may be at it still: a request it was told to make may leave. */
+        lost: z.boolean().optional(),
       }),
     },
     robotsFetched: { input: z.object({ scheme: Scheme, turn: Id, outcome: RobotsOutcome }) },

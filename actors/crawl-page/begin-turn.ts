@@ -1,4 +1,4 @@
-/** Asks a site for the moment at which a turn's request may leave, and waits for it. */
+/** Asks a site for the moment at which a turn's request may leave, waits for it, and sees to it that it leaves then or not at all. */
 import { TURN_LATE_MS } from "../../schemas/crawl-limits.ts";
 import { type CrawlIntent, type PageVerdict, site } from "../../schemas/site.ts";
 import type { ActorClient } from "../runtime/actor-client.ts";
@@ -66,6 +66,80 @@ export async function beginTurn(
     }
   } finally {
     release?.();
+  }
+}
+
+/** The request did not leave in time: its moment has passed, and it needs another. */
+export class TooLate extends Error {}
+
+/** What whoever makes a request keeps to, and tells. */
+export interface Departure {
+  /** Aborted, with TooLate among other reasons, when the request must not leave any more. */
+  signal: AbortSignal;
+  /** To be called just before it leaves: `signal` is aborted by then where that is too late. */
+  onStarting(): void;
+  /** To be called when it has left. */
+  onStarted(): void;
+}
+
+/** While a request connects, its moment is asked for again so long before it has passed: a call's way on a busy machine. */
+const BEGIN_AGAIN_MS = 500;
+
+/**
+ * Makes the one request of a turn that has begun, which must leave by `lateAt`. One that takes long to connect is told
+ * to go again and again, and goes on for as long as it is told so without a wait. Rejects with TooLate.
+ */
+export async function inTime<T>(
+  turn: TurnToBegin,
+  { call, clock, signal }: Omit<BeginParts, "places">,
+  lateAt: number,
+  make: (departure: Departure) => Promise<T>,
+): Promise<T> {
+  const late = new AbortController();
+  const left = new AbortController();
+  const moment = { lateAt };
+  void keepMoment(turn, { call, clock, left: left.signal }, moment).then(() => {
+    if (!left.signal.aborted) late.abort(new TooLate());
+  });
+  try {
+    return await make({
+      signal: AbortSignal.any([signal, late.signal]),
+      onStarting() {
+        // A process that stood still finds its connection before it finds that the time is over.
+        if (!left.signal.aborted && clock.monotonic() > moment.lateAt) late.abort(new TooLate());
+      },
+      onStarted: () => left.abort(),
+    });
+  } finally {
+    left.abort();
+  }
+}
+
+/** Resolves when the moment has passed, or the request has left. */
+async function keepMoment(
+  { host, turn, urls, intent }: TurnToBegin,
+  { call, clock, left }: Pick<BeginParts, "call" | "clock"> & { left: AbortSignal },
+  moment: { lateAt: number },
+): Promise<void> {
+  for (;;) {
+    await clock.wait(moment.lateAt - BEGIN_AGAIN_MS - clock.monotonic(), left);
+    if (left.aborted) return;
+    const askedAt = clock.monotonic();
+    const answer = await Promise.race([
+      // Without an answer the moment passes.
+      call(site, host, "begin", { turn, urls, intent }).catch(() => undefined),
+      clock.wait(moment.lateAt - askedAt, left).then(() => undefined),
+    ]);
+    const goesOn =
+      answer?.state === "go" &&
+      answer.waitMs === 0 &&
+      answer.verdicts.every(({ allowed }) => allowed) &&
+      clock.monotonic() <= moment.lateAt;
+    if (!goesOn) {
+      await clock.wait(moment.lateAt - clock.monotonic(), left);
+      return;
+    }
+    moment.lateAt = askedAt + TURN_LATE_MS;
   }
 }
 

@@ -67,6 +67,7 @@ describe("BrowserPageLoader", function () {
     return await loader.load({
       url,
       signal: new AbortController().signal,
+      onStarting: () => {},
       onStarted: () => {},
       onLarge: async () => {},
       ...watched,

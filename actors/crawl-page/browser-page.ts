@@ -87,8 +87,13 @@ export class BrowserPage {
     if (url === null) throw new Error(`Cannot load ${load.url}: it is no address`);
     url.hash = "";
     const { onStarted, onLarge } = load;
+    const mayStart = () => {
+      load.onStarting();
+      return !load.signal.aborted;
+    };
     const wants = (head: DocumentHead) => expected.wants(head) && this.#unfreeze();
-    const seen = this.#gate.expect({ ...expected, url: url.href, onStarted, onLarge, wants });
+    const document = { ...expected, url: url.href, mayStart, onStarted, onLarge, wants };
+    const seen = this.#gate.expect(document);
     using overall = new Timeout({ ms: CRAWL_RENDER_MS_MAX, error: tookTooLong, clock });
     const ended = AbortSignal.any([load.signal, this.#page.lost, overall.signal]);
     try {

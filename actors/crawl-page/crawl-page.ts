@@ -27,6 +27,8 @@ export function crawlPageWorker(parts: CrawlPageParts) {
       fetchTurn: (turn, context) => walk(parts.fetch, turn, context),
       renderTurn: (turn, context) => walk(parts.browser, turn, context),
       async robots(task, context) {
+        // Its first worker may be at it still, and a turn is for one of them: the site makes another.
+        if (context.attempt > 1) return { send: [turnLost(task)] };
         return { send: await fetchRobots(parts.robots, task, context) };
       },
       async purge({ job }) {
@@ -71,6 +73,11 @@ async function walk(parts: TurnWalkParts, turn: Turn, context: TaskContext) {
   return { send: [...unsent, ...used, turnEnded(turn)] };
 }
 
+/** To the site, of a turn whose worker may not know that it is over. */
+function turnLost({ host, turn }: Pick<Turn, "host" | "turn">): Envelope {
+  return envelope(site, host, "turnFinished", { turn, lost: true });
+}
+
 /** The bus, an actor or the browser was away: that is no page's fault. */
 function isOurs(error: unknown): boolean {
   if (error instanceof BrowserNotStartedError) return true;
@@ -79,5 +86,5 @@ function isOurs(error: unknown): boolean {
 }
 
 function givenUp(turn: Turn, { message }: { message: string }): Envelope[] {
-  return [turnFinished(turn), turnEnded(turn, message)];
+  return [turnLost(turn), turnEnded(turn, message)];
 }

@@ -14,6 +14,8 @@ export interface ExpectedDocument {
   url: string;
   /** Set in the request unless the page has such a field already. */
   headers: Readonly<Record<string, string>>;
+  /** Asked just before it does. */
+  mayStart(): boolean;
   /** Called when the request leaves. */
   onStarted(): void;
   onLarge(): Promise<void>;
@@ -105,6 +107,7 @@ export class DocumentGate {
     const { networkId = "" } = event;
     const { seen } = expected;
     if (seen.requestId === undefined && withoutFragment(event.request.url) === expected.url) {
+      if (!expected.mayStart()) return await this.#refuse(requestId);
       seen.requestId = networkId;
       const headers = headersOf(event.request.headers, expected.headers);
       await this.#session.send("Fetch.continueRequest", {

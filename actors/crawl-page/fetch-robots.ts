@@ -15,7 +15,7 @@ import type { EgressGuard } from "../egress/egress-guard.ts";
 import { robotsOutcomeOf } from "../robots/robots-outcome.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { TaskContext } from "../runtime/define-worker.ts";
-import { beginTurn } from "./begin-turn.ts";
+import { beginTurn, type Departure, inTime, TooLate } from "./begin-turn.ts";
 import { FetchDeadline } from "./fetch-deadline.ts";
 import { isPassing, isPassingStatus } from "./passing-faults.ts";
 import type { Places } from "../runtime/places.ts";
@@ -122,38 +122,35 @@ class RobotsChain {
   async #ask(url: string, host: string, turn: string): Promise<Answer> {
     const { clock, places } = this.#parts;
     const { call, signal } = this.#context;
+    const asked = { host, turn, urls: [url], intent: ANY_INTENT };
     for (;;) {
-      const begun = await beginTurn(
-        { host, turn, urls: [url], intent: ANY_INTENT },
-        { call, clock, signal, places },
-      );
+      const begun = await beginTurn(asked, { call, clock, signal, places });
       if (begun.state === "gone") return { kind: "gone" };
-      const late = new AbortController();
-      const left = new AbortController();
-      void clock.wait(begun.lateAt - clock.monotonic(), left.signal).then(() => {
-        if (!left.signal.aborted) late.abort(new TooLate());
-      });
       let told: Promise<unknown> = Promise.resolve();
-      const onSent = () => {
-        left.abort();
+      const tell = () => {
         told = call(site, host, "requestStarted", { turn }).catch((error: unknown) => {
           // The site then counts from the end of the turn.
           if (!(error instanceof ActorError)) throw error;
         });
       };
       try {
-        return await this.#request(url, AbortSignal.any([signal, late.signal]), onSent);
+        return await inTime(asked, { call, clock, signal }, begun.lateAt, (departure) => {
+          const onStarted = () => {
+            departure.onStarted();
+            tell();
+          };
+          return this.#request(url, { ...departure, onStarted });
+        });
       } catch (error) {
         if (!(error instanceof TooLate)) throw error;
       } finally {
-        left.abort();
         begun.release();
         await told;
       }
     }
   }
 
-  async #request(url: string, signal: AbortSignal, onSent: () => void): Promise<Answer> {
+  async #request(url: string, { signal, onStarting, onStarted }: Departure): Promise<Answer> {
     const { clock, fetchMs = ROBOTS_FETCH_MS_MAX } = this.#parts;
     const deadline = new FetchDeadline(signal, fetchMs, clock);
     try {
@@ -163,7 +160,8 @@ class RobotsChain {
         headers: { "user-agent": CRAWLER_USER_AGENT, accept: "text/plain,*/*;q=0.8" },
         bytesMax: Number.POSITIVE_INFINITY,
         redirectsMax: 0,
-        onSent,
+        onSending: onStarting,
+        onSent: onStarted,
       });
       try {
         const target = redirectTarget(url, status, headers);
@@ -189,8 +187,6 @@ class RobotsChain {
     }
   }
 }
-
-class TooLate extends Error {}
 
 /** Nobody judges an address that is a robots.txt. */
 const ANY_INTENT = { purposes: ["search" as const] };

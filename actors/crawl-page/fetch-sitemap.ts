@@ -34,6 +34,7 @@ export interface SitemapTask {
   request: SitemapRequest;
   headers: Record<string, string>;
   signal: AbortSignal;
+  onStarting(): void;
   onStarted(): void;
   send(envelope: Envelope): Promise<void>;
 }
@@ -58,7 +59,7 @@ export async function fetchSitemap(
 
 async function read(
   { guard, clock, ca, fetchMs = SITEMAP_FETCH_MS_MAX }: SitemapParts,
-  { request, headers, signal, onStarted }: SitemapTask,
+  { request, headers, signal, onStarting, onStarted }: SitemapTask,
   report: SitemapReport,
 ): Promise<End> {
   using agents = new EgressAgents({ guard, connectionsMax: 1, ...(ca !== undefined && { ca }) });
@@ -71,6 +72,7 @@ async function read(
       // Packed it is hardly ever larger than unpacked, and reading ends at that.
       bytesMax: 2 * SITEMAP_BYTES_MAX,
       redirectsMax: 0,
+      onSending: onStarting,
       onSent: onStarted,
     });
     return await take(response);

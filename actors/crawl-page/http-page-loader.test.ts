@@ -47,7 +47,8 @@ describe("HttpPageLoader", () => {
 
   function load(loader: HttpPageLoader, url: string, page: Partial<PageLoad> = {}) {
     const { signal } = new AbortController();
-    return loader.load({ url, signal, onStarted() {}, async onLarge() {}, ...page });
+    const watched = { onStarting() {}, onStarted() {}, async onLarge() {} };
+    return loader.load({ url, signal, ...watched, ...page });
   }
 
   it("load() gives a page with its charset, type, dates and what it says to robots", async () => {
@@ -269,6 +270,23 @@ describe("HttpPageLoader", () => {
     expect(spoke).to.include({ kind: "failed", status: undefined });
     const long = `${site.url}/${"a".repeat(100_000)}`;
     expect(await load(loader, long)).to.have.property("status", 431);
+  });
+
+  it("load() makes no request that is stopped in the moment in which it could leave", async () => {
+    const loader = loaderOf();
+    const controller = new AbortController();
+    const late = new Error("too late");
+    const onStarting = () => controller.abort(late);
+    const url = site.page("/late", "<p>x");
+    const asked = load(loader, url, {
+      signal: controller.signal,
+      onStarting,
+      onStarted: () => expect.fail(),
+    });
+    expect(await asked.catch((error) => error)).to.equal(late);
+    // Over the same loader's next connection: had the first been asked for, it would have come before.
+    await load(loader, site.page("/next", "<p>x"));
+    expect(site.paths).not.to.include("/late");
   });
 
   it("load() ends with its caller's signal", async () => {

@@ -53,6 +53,7 @@ export class HttpPageLoader implements PageLoader {
         // What is too much is cut here, and is no fault.
         bytesMax: Number.POSITIVE_INFINITY,
         redirectsMax: 0,
+        onSending: page.onStarting,
         onSent: page.onStarted,
       });
       try {

@@ -5,6 +5,8 @@ export interface PageLoad {
   url: string;
   /** Aborted when the turn is over, whatever the page does. */
   signal: AbortSignal;
+  /** Called when the request could leave, just before it does: `signal` is aborted by then where it must not. */
+  onStarting(): void;
   /** Called once, when the request for the page itself has left. */
   onStarted(): void;
   /** To be awaited once, before more than LARGE_BODY_BYTES of a body are held: resolves when there is room for it. */

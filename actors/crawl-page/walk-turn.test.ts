@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import { pino } from "pino";
 import type { Envelope } from "../../schemas/contract.ts";
+import { TURN_LATE_MS } from "../../schemas/crawl-limits.ts";
 import type { Turn } from "../../schemas/crawl-page.ts";
 import { ActorError } from "../../schemas/errors.ts";
 import { CrawlRequest } from "../../schemas/http/crawl.ts";
@@ -137,9 +138,10 @@ describe("walkTurn", () => {
     const waited = await walked({ begin: () => waits.shift() ?? goNow(0) });
     expect(waited.calls).to.deep.equal(["begin", "begin"]);
     let tries = 0;
+    // Asked while it connects, the site says that it is not its turn any more.
+    const answers = [goNow(0), { state: "wait", askAgainInMs: 5 }];
     const late = await walked({
-      // Its moment has passed before it can connect.
-      begin: () => goNow(0),
+      begin: () => answers.shift() ?? goNow(0),
       load: ({ signal, onStarted }) => {
         tries += 1;
         if (tries > 1) {
@@ -151,8 +153,25 @@ describe("walkTurn", () => {
         });
       },
     });
-    expect(late.calls).to.deep.equal(["begin", "begin", "requestStarted"]);
+    expect(late.calls).to.deep.equal(["begin", "begin", "begin", "requestStarted"]);
     expect(late.inputs("turnReported")[0].outcomes).to.have.length(1);
+  }).timeout(5_000);
+
+  it("goes on connecting for as long as the site says go without a wait, whatever it takes", async () => {
+    const connectMs = 2.2 * TURN_LATE_MS;
+    const slow = await walked({
+      begin: () => goNow(0),
+      async load({ signal, onStarted }) {
+        await clock.wait(connectMs, signal);
+        signal.throwIfAborted();
+        onStarted();
+        return loadedPage;
+      },
+    });
+    expect(slow.loads).to.have.length(1);
+    expect(slow.calls.slice(0, 4)).to.deep.equal(["begin", "begin", "begin", "begin"]);
+    expect(slow.calls.at(-1)).to.equal("requestStarted");
+    expect(slow.inputs("turnReported")[0].outcomes).to.have.length(1);
   }).timeout(5_000);
 
   it("gives back what it did not make when it is stopped, and reports the rest", async () => {
@@ -212,6 +231,7 @@ describe("walkTurn", () => {
     const context = { id: "task", key: turn.job };
     const told = (envelopes: Envelope[]) =>
       envelopes.map(({ kind, key, message }) => [kind, key, message].join(" "));
+    expect(failures.fetchTurn(turn, error, context)[0]?.input).to.deep.include({ lost: true });
     for (const failed of [failures.fetchTurn, failures.renderTurn]) {
       expect(told(failed(turn, error, context))).to.deep.equal([
         "site a.example turnFinished",

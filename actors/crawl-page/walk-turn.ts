@@ -10,7 +10,14 @@ import { BrowserNotStartedError } from "../browser/browser-died-error.ts";
 import type { ActorClient } from "../runtime/actor-client.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { TaskContext } from "../runtime/define-worker.ts";
-import { type Begun, beginTurn } from "./begin-turn.ts";
+import {
+  type Begun,
+  beginTurn,
+  type Departure,
+  inTime,
+  TooLate,
+  type TurnToBegin,
+} from "./begin-turn.ts";
 import { CrawlHeaders } from "./crawl-headers.ts";
 import { fetchSitemap, type SitemapParts, type SitemapRequest } from "./fetch-sitemap.ts";
 import type { HeldJob, JobShelf } from "./job-shelf.ts";
@@ -70,8 +77,6 @@ export function turnEnded({ job, host, turn }: Turn, failed?: string): Envelope 
 const CACHE_LOOKS = 16;
 const isPage = (request: TurnRequest): request is PageRequest => request.type === "page";
 type Now = Extract<Begun, { state: "now" }>;
-/** The request did not leave in time: its moment has passed, and it needs another. */
-class TooLate extends Error {}
 
 class TurnWalk {
   readonly #parts: TurnWalkParts;
@@ -156,20 +161,24 @@ class TurnWalk {
       const begun = await beginTurn({ host, turn, urls, intent }, { call, clock, signal, places });
       if (begun.state === "gone") return;
       try {
-        return await this.#makeNow(requests, begun);
+        return await this.#makeNow(requests, begun, intent);
       } catch (error) {
         if (!(error instanceof TooLate)) throw error;
       }
     }
   }
 
-  async #makeNow(requests: readonly TurnRequest[], begun: Now): Promise<void> {
+  async #makeNow(
+    requests: readonly TurnRequest[],
+    begun: Now,
+    intent: TurnToBegin["intent"],
+  ): Promise<void> {
     const { clock, places } = this.#parts;
     const { signal } = this.#context;
     const lastStartAt = clock.monotonic() + TURN_STARTS_MS_MAX;
     const queue = requests.entries();
     // One that has its moment must leave in time; where there are several the site has set no moment for each.
-    const lateAt = requests.length === 1 ? begun.lateAt : undefined;
+    const moment = requests.length === 1 ? { lateAt: begun.lateAt, intent } : undefined;
     const firsts = [begun.release];
     const inTurn = async () => {
       for (const [position, request] of queue) {
@@ -180,7 +189,7 @@ class TurnWalk {
         }
         if (this.#awayMs !== undefined || this.#failure || clock.monotonic() > lastStartAt) return;
         const release = firsts.pop() ?? (await places.take(signal));
-        await this.#one(request, lateAt, release);
+        await this.#one(request, moment, release);
       }
     };
     try {
@@ -203,26 +212,32 @@ class TurnWalk {
   }
 
   /** Resolves when the host is done with the request; what is left of the work goes on beside the next. */
-  async #one(request: TurnRequest, lateAt: number | undefined, release: () => void): Promise<void> {
+  async #one(
+    request: TurnRequest,
+    moment: (Pick<TurnToBegin, "intent"> & { lateAt: number }) | undefined,
+    release: () => void,
+  ): Promise<void> {
     const make = (start: Start) =>
       isPage(request) ? this.#page(request, start) : this.#sitemap(request, start);
-    const { signal } = this.#context;
-    if (lateAt === undefined) return make({ signal, onStarted() {}, release });
-    const late = new AbortController();
-    const left = new AbortController();
-    void this.#parts.clock.wait(lateAt - this.#parts.clock.monotonic(), left.signal).then(() => {
-      if (!left.signal.aborted) late.abort(new TooLate());
-    });
-    const onStarted = () => {
-      // A request that is made again over another connection has left already.
-      if (!left.signal.aborted) this.#later(() => this.#tellStarted());
-      left.abort();
-    };
-    try {
-      await make({ signal: AbortSignal.any([signal, late.signal]), onStarted, release });
-    } finally {
-      left.abort();
-    }
+    const { signal, call } = this.#context;
+    if (moment === undefined) return make({ signal, onStarting() {}, onStarted() {}, release });
+    const { intent, lateAt } = moment;
+    const { host, turn } = this.#turn;
+    const asked = { host, turn, urls: [request.url], intent };
+    const { clock } = this.#parts;
+    let isTold = false;
+    await inTime(asked, { call, clock, signal }, lateAt, (departure) =>
+      make({
+        ...departure,
+        onStarted: () => {
+          departure.onStarted();
+          // A request that is made again over another connection has left already.
+          if (!isTold) this.#later(() => this.#tellStarted());
+          isTold = true;
+        },
+        release,
+      }),
+    );
   }
 
   /** The next request's delay counts from here; without an answer the site counts from the end of the turn. */
@@ -233,7 +248,10 @@ class TurnWalk {
     });
   }
 
-  async #page(request: PageRequest, { signal, onStarted, release }: Start): Promise<void> {
+  async #page(
+    request: PageRequest,
+    { signal, onStarting, onStarted, release }: Start,
+  ): Promise<void> {
     const releases = [release];
     const onLarge = async () => {
       releases.push(await this.#parts.largePlaces.take(signal));
@@ -244,7 +262,8 @@ class TurnWalk {
     try {
       const { url } = request;
       const loader = await this.#held.loader();
-      const answer = await loader.load({ url, signal, onStarted, onLarge }).catch((error) => {
+      const load = { url, signal, onStarting, onStarted, onLarge };
+      const answer = await loader.load(load).catch((error) => {
         if (signal.aborted) throw signal.reason;
         // No page is at fault where there is no browser.
         if (error instanceof BrowserNotStartedError) throw error;
@@ -274,13 +293,16 @@ class TurnWalk {
     return { kind: "failed", reason, retry: true, status: undefined, browserMs: 0 } as const;
   }
 
-  async #sitemap(request: SitemapRequest, { signal, onStarted, release }: Start): Promise<void> {
+  async #sitemap(
+    request: SitemapRequest,
+    { signal, onStarting, onStarted, release }: Start,
+  ): Promise<void> {
     const { sitemaps, clock } = this.#parts;
     const { job, turn } = this.#turn;
     const headers = new CrawlHeaders(this.#held.request).forFile(request.url, clock.now());
     const send = this.#send;
     try {
-      const task = { job, turn, request, headers, signal, onStarted, send };
+      const task = { job, turn, request, headers, signal, onStarting, onStarted, send };
       const { awayMs } = await fetchSitemap(sitemaps, task);
       if (awayMs !== undefined) this.#awayMs = Math.max(awayMs, this.#awayMs ?? 0);
     } finally {
@@ -299,8 +321,6 @@ class TurnWalk {
   }
 }
 
-interface Start {
-  signal: AbortSignal;
-  onStarted(): void;
+interface Start extends Departure {
   release(): void;
 }

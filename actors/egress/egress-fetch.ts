@@ -31,6 +31,8 @@ export interface EgressFetchOptions {
   /** 0 gives a redirect back as it is, as does an answer without a Location. */
   redirectsMax?: number;
   idleMs?: number;
+  /** Called when a request could leave, just before it does: not at all where `signal` is aborted then. */
+  onSending?: () => void;
   /** Called when a request has left, each hop's own. */
   onSent?: () => void;
 }
@@ -136,6 +138,7 @@ async function send(hop: Hop, options: EgressFetchOptions): Promise<IncomingMess
       resolve(answer);
     });
     sent.on("error", reject);
+    if (options.onSending) sent.once("socket", options.onSending);
     if (options.onSent) sent.once("finish", options.onSent);
     // Without an answer before it, the other side switched protocols unasked.
     sent.once("close", () => {

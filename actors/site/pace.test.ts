@@ -20,6 +20,7 @@ import {
   grant,
   grantOwn,
   IDLE_PACE,
+  lose,
   nextLookAt,
   Pace,
   started,
@@ -65,6 +66,21 @@ describe("pace", () => {
     site.now += 900;
     site.start("t1");
     expect(site.begin("t2")).to.deep.equal(go(500));
+  });
+
+  it("lose() lets nobody go in the place of one who was told to, and may not know that it is over", () => {
+    const site = new PacedSite(500);
+    site.want("a", "job", 3);
+    site.grant();
+    site.begin("t1");
+    site.grant();
+    site.start("t1");
+    // Told to leave 500 ms from now, which it may do TURN_LATE_MS later.
+    expect(site.begin("t2")).to.deep.equal(go(500));
+    site.grant();
+    site.pace = lose(site.pace, "t2", site.moment);
+    expect(site.begin("t2")).to.deep.equal({ state: "gone" });
+    expect(site.begin("t3")).to.deep.equal(go(500 + TURN_LATE_MS + 500));
   });
 
   it("begin() gives up a request that was not heard to leave TURN_UNHEARD_MS after its time, not before", () => {

@@ -188,6 +188,14 @@ export function finish(pace: Pace, turn: string, moment: Moment): Pace {
   return choose({ ...others, lastStartAt }, moment);
 }
 
+/** The turn is over, but whoever has it may not know: the request that it was told to make may leave yet. */
+export function lose(pace: Pace, turn: string, moment: Moment): Pace {
+  if (pace.going?.turn !== turn) return finish(pace, turn, moment);
+  const { going, ...others } = finishedQuietly(pace, turn);
+  const lastStartAt = Math.max(pace.lastStartAt, pace.going.startAt + TURN_LATE_MS);
+  return choose({ ...others, lastStartAt }, moment);
+}
+
 /** The turn is over, and no request of it was or will be made. */
 export function giveBack(pace: Pace, turn: string, moment: Moment): Pace {
   const { going, ...others } = finishedQuietly(pace, turn);

@@ -17,6 +17,7 @@ import {
   grant,
   grantOwn,
   IDLE_PACE,
+  lose,
   nextLookAt,
   started,
   stayAway,
@@ -108,11 +109,12 @@ export const siteActor = defineActor(site, {
       return { ...advance(step), reply: {} };
     },
 
-    turnFinished(state, { turn, awayMs }, context) {
+    turnFinished(state, { turn, awayMs, lost }, context) {
       // A task may be done twice, and a worker may be later than its turn was kept.
       if (state.pace.turns[turn] === undefined) return { state };
       const step = new Step(state, context);
-      step.pace = finish(step.pace, turn, step.moment);
+      step.pace = (lost ? lose : finish)(step.pace, turn, step.moment);
+      if (lost) loseFetch(step, turn);
       if (awayMs !== undefined) {
         step.pace = stayAway(step.pace, step.now + Math.min(awayMs, SITE_AWAY_MS_MAX));
       }
