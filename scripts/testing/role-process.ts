@@ -45,6 +45,10 @@ export class RoleProcess implements AsyncDisposable {
     return this.#dataDir;
   }
 
+  get pid(): number {
+    return this.#program.pid;
+  }
+
   get lines(): readonly string[] {
     return this.#program.lines;
   }

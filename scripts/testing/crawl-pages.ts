@@ -1,0 +1,89 @@
+/** What the hosts of a crawl's test have: trees of pages that link to each other's hosts, some behind redirects. */
+
+export interface CrawlHost {
+  address: string;
+  /** Seconds, as its robots.txt says it; without it the usual delay holds. */
+  crawlDelay?: number;
+  /** Beside its home. */
+  pages: number;
+  /** Whether it has a sitemap, which names every other page. */
+  sitemap: boolean;
+  /** Time an answer takes. */
+  answerMs?: number;
+}
+
+/** One request as the host's server saw it, by the clock of the machine. */
+export interface SiteRequest {
+  /** Position among the hosts. */
+  host: number;
+  path: string;
+  /** What the job's own header says. */
+  job: string;
+  agent: string;
+  /** It was seen then, and came at some time since. */
+  at: number;
+  since: number;
+  /** Requests that its host was answering, this one among them. */
+  open: number;
+}
+
+/** Every so many pages is reached by a redirect alone. */
+const REDIRECTED = 7;
+const FILLER = "Water runs over stones, and the mill turns all day. ".repeat(30);
+
+const isRedirected = (page: number) => page % REDIRECTED === REDIRECTED - 1;
+const pathOf = (page: number) => (isRedirected(page) ? `/go/${page}` : `/p/${page}`);
+
+/** Every address that a crawl of all hosts asks for, robots.txt and sitemaps aside: each once. */
+export function allPaths({ pages }: CrawlHost): string[] {
+  const numbers = Array.from({ length: pages }, (_, page) => page);
+  return ["/", ...numbers.flatMap((page) => pathsOf(page))];
+}
+
+/** Addresses of the records: a redirect and its target have one. */
+export function recordPaths({ pages }: CrawlHost): string[] {
+  return ["/", ...Array.from({ length: pages }, (_, page) => `/p/${page}`)];
+}
+
+export function robotsOf({ crawlDelay, sitemap }: CrawlHost, origin: string): string {
+  const delay = crawlDelay === undefined ? "" : `Crawl-delay: ${crawlDelay}\n`;
+  return `User-agent: *\nDisallow: /no\n${delay}${sitemap ? `Sitemap: ${origin}/sitemap.xml\n` : ""}`;
+}
+
+export function sitemapOf({ pages }: CrawlHost, origin: string): string {
+  const urls = Array.from({ length: pages }, (_, page) => page)
+    .filter((page) => page % 2 === 0 && !isRedirected(page))
+    .map((page) => `<url><loc>${origin}/p/${page}</loc></url>`);
+  return `<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">${urls.join("")}</urlset>`;
+}
+
+/** The page at the path, where it redirects to, or nothing. */
+export function hostPage(
+  hosts: readonly CrawlHost[],
+  origins: readonly string[],
+  index: number,
+  path: string,
+): { html: string } | { to: string } | undefined {
+  const { pages = 0 } = hosts[index] ?? {};
+  if (path === "/") {
+    const next = origins[(index + 1) % origins.length];
+    return page(`Home ${index}`, [`${next}/`, ...(pages > 0 ? [pathOf(0)] : []), "/no/entry"]);
+  }
+  const [, kind, digits = ""] = /^\/(p|go)\/(\d+)$/.exec(path) ?? [];
+  const number = Number(digits);
+  if (kind === undefined || number >= pages) return undefined;
+  if (kind === "go") return { to: `${origins[index]}/p/${number}` };
+  const children = [2 * number + 1, 2 * number + 2].filter((child) => child < pages);
+  return page(`Page ${number} of ${index}`, ["/", ...children.map(pathOf)]);
+}
+
+function pathsOf(page: number): string[] {
+  return isRedirected(page) ? [`/go/${page}`, `/p/${page}`] : [`/p/${page}`];
+}
+
+function page(title: string, links: readonly string[]): { html: string } {
+  const anchors = links.map((link) => `<a href="${link}">${link}</a>`).join("\n");
+  return {
+    html: `<!doctype html><title>${title}</title><h1>${title}</h1><p>${FILLER}</p>${anchors}`,
+  };
+}

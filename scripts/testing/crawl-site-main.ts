@@ -1,0 +1,64 @@
+/**
+ * Serves the hosts of a crawl's test in a process of its own, and prints every request it got: times that are measured in
+ * a busy process would say little. The one parameter is a list of hosts as JSON; the first line printed is their ports.
+ */
+import { once } from "node:events";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { setTimeout as wait } from "node:timers/promises";
+import { type CrawlHost, hostPage, robotsOf, type SiteRequest, sitemapOf } from "./crawl-pages.ts";
+
+/** How often the process looks at the clock: a request came after the last look but two. */
+const TICK_MS = 1;
+const TICKS = 3;
+
+const hosts: CrawlHost[] = JSON.parse(process.argv[2] ?? "[]");
+const now = () => performance.timeOrigin + performance.now();
+const ticks: number[] = Array.from({ length: TICKS }, now);
+setInterval(() => {
+  ticks.push(now());
+  ticks.shift();
+}, TICK_MS);
+
+const servers = hosts.map(({ address }, index) => {
+  const server = createServer({ keepAliveTimeout: 60_000 });
+  let open = 0;
+  server.on("request", (request: IncomingMessage, response: ServerResponse) => {
+    const at = now();
+    const since = ticks[0] ?? at;
+    open += 1;
+    response.once("close", () => {
+      open -= 1;
+    });
+    const { url: path = "", headers } = request;
+    const job = String(headers["x-job"] ?? "");
+    const agent = headers["user-agent"] ?? "";
+    const seen: SiteRequest = { host: index, path, job, agent, at, since, open };
+    process.stdout.write(`${JSON.stringify(seen)}\n`);
+    void answer(index, path, response);
+  });
+  server.listen(0, address);
+  return server;
+});
+await Promise.all(servers.map((server) => once(server, "listening")));
+const ports = servers.map((server) => (server.address() as AddressInfo).port);
+const origins = hosts.map(({ address }, index) => `http://${address}:${ports[index]}`);
+process.stdout.write(`${JSON.stringify({ ports })}\n`);
+
+async function answer(index: number, path: string, response: ServerResponse): Promise<void> {
+  const host = hosts[index];
+  if (host === undefined) throw new Error(`Cannot answer: there is no host ${index}`);
+  if (path === "/robots.txt") {
+    return void response.end(robotsOf(host, origins[index] ?? ""));
+  }
+  await wait(host.answerMs ?? 0);
+  if (path === "/sitemap.xml" && host.sitemap) {
+    response.setHeader("Content-Type", "application/xml");
+    return void response.end(sitemapOf(host, origins[index] ?? ""));
+  }
+  const page = hostPage(hosts, origins, index, path);
+  response.setHeader("Content-Type", "text/html; charset=utf-8");
+  if (page === undefined) return void response.writeHead(404).end("<!doctype html>none");
+  if ("to" in page) return void response.writeHead(302, { Location: page.to }).end();
+  response.end(page.html);
+}

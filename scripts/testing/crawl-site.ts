@@ -1,0 +1,80 @@
+/** Runs the hosts of a crawl's test beside it, and holds what they saw against what was promised to them. */
+import { join } from "node:path";
+import { CRAWL_DELAY_MS, HOST_REQUESTS_IN_FLIGHT_MAX } from "../../schemas/crawl-limits.ts";
+import { REPOSITORY } from "../tools.ts";
+import { ChildProgram } from "./child-program.ts";
+import type { CrawlHost, SiteRequest } from "./crawl-pages.ts";
+
+/** What a server's own measuring may be off, beside the time it did not look. */
+const MEASURE_MS = 1;
+
+export class CrawlSite implements AsyncDisposable {
+  readonly hosts: readonly CrawlHost[];
+  readonly origins: readonly string[];
+  readonly #program: ChildProgram;
+  #read = 0;
+  readonly #requests: SiteRequest[] = [];
+
+  static async start(hosts: readonly CrawlHost[]): Promise<CrawlSite> {
+    const main = join(REPOSITORY, "scripts/testing/crawl-site-main.ts");
+    const program = new ChildProgram([process.execPath, main, JSON.stringify(hosts)], {});
+    const { ports } = JSON.parse(await program.line("ports")) as { ports: number[] };
+    const origins = hosts.map(({ address }, index) => `http://${address}:${ports[index]}`);
+    return new CrawlSite(hosts, origins, program);
+  }
+
+  constructor(hosts: readonly CrawlHost[], origins: readonly string[], program: ChildProgram) {
+    this.hosts = hosts;
+    this.origins = origins;
+    this.#program = program;
+  }
+
+  /** All that came so far, in the order in which it was seen. */
+  get requests(): readonly SiteRequest[] {
+    const { lines } = this.#program;
+    for (; this.#read < lines.length; this.#read++) {
+      const line = lines[this.#read] ?? "";
+      if (line.startsWith('{"host"')) this.#requests.push(JSON.parse(line));
+      else if (!line.startsWith('{"ports"')) throw new Error(`The site said: ${line}`);
+    }
+    return this.#requests;
+  }
+
+  urlOf({ host, path }: Pick<SiteRequest, "host" | "path">): string {
+    return `${this.origins[host]}${path}`;
+  }
+
+  /** Requests that surely came too early, or one too many at a time, in words. */
+  paceFaults(): string[] {
+    return this.hosts.flatMap(({ crawlDelay }, host) => {
+      const seen = this.requests.filter((request) => request.host === host);
+      const delayMs = crawlDelay === undefined ? CRAWL_DELAY_MS : crawlDelay * 1_000;
+      return seen.flatMap((request, index) => {
+        if (delayMs === 0 && request.open > HOST_REQUESTS_IN_FLIGHT_MAX) {
+          return [`${this.urlOf(request)} was one of ${request.open} at once`];
+        }
+        const before = seen[index - 1];
+        if (before === undefined) return [];
+        const gapMs = request.at - before.since;
+        if (gapMs >= delayMs - MEASURE_MS) return [];
+        return [
+          `${this.urlOf(request)} came ${gapMs.toFixed(1)} ms after ${before.path}, not ${delayMs}`,
+        ];
+      });
+    });
+  }
+
+  /** How much longer than its delay a host waited in the middle of its requests, as a share of it. */
+  medianSlowness(host: number): number {
+    const { crawlDelay } = this.hosts[host] ?? {};
+    const delayMs = crawlDelay === undefined ? CRAWL_DELAY_MS : crawlDelay * 1_000;
+    const seen = this.requests.filter((request) => request.host === host);
+    const gaps = seen.slice(1).map(({ at }, index) => at - (seen[index]?.at ?? at));
+    const middle = gaps.toSorted((a, b) => a - b)[Math.floor(gaps.length / 2)] ?? delayMs;
+    return middle / delayMs - 1;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#program[Symbol.asyncDispose]();
+  }
+}
