@@ -6,6 +6,7 @@ import type { ActorClient } from "../actors/runtime/actor-client.ts";
 import type { BlobStore } from "../actors/runtime/blob-store.ts";
 import type { LiveUpdates } from "../actors/runtime/live.ts";
 import type { GatewayConfig } from "./gateway-config.ts";
+import type { Repositories } from "./git/repositories.ts";
 import { handleError } from "./middleware/handle-error.ts";
 import { notFound } from "./middleware/not-found.ts";
 import { requestId } from "./middleware/request-id.ts";
@@ -17,6 +18,9 @@ import type { RequestCounts } from "./request-counts.ts";
 import type { Route } from "./route.ts";
 import { routeRouter } from "./route-router.ts";
 import { accountRoutes } from "./routes/accounts.ts";
+import { artifactRoutes } from "./routes/artifacts.ts";
+import { artifactContentRoutes } from "./routes/artifacts-content.ts";
+import { artifactTokenRoutes } from "./routes/artifacts-tokens.ts";
 import { crawlRoutes } from "./routes/crawls.ts";
 import { docsRouter } from "./routes/docs.ts";
 import { healthRouter } from "./routes/health.ts";
@@ -32,6 +36,8 @@ export interface GatewayParts {
   live: LiveUpdates;
   /** Serves repositories below /git. */
   git?: Router;
+  /** What the REST API has of them. */
+  repositories?: Repositories;
   config: GatewayConfig;
   logger: Logger;
   registry: Registry;
@@ -72,9 +78,12 @@ export function buildApp(parts: GatewayParts): Express {
 
 /** Every endpoint below /v4. */
 export function routeTable(
-  parts: Pick<GatewayParts, "actors" | "blobs" | "live" | "config" | "now" | "stopping">,
+  parts: Pick<
+    GatewayParts,
+    "actors" | "blobs" | "live" | "repositories" | "config" | "now" | "stopping"
+  >,
 ): Route[] {
-  const { actors, config, now } = parts;
+  const { actors, config, now, repositories } = parts;
   const pace = {
     pollMs: config.dnsPollSeconds * 1_000,
     windowMs: config.dnsWindowSeconds * 1_000,
@@ -86,6 +95,13 @@ export function routeTable(
     ...tokenRoutes(actors, now),
     ...renderingRoutes(actors, { browserMsPerDay, now }),
     ...crawlRoutes({ ...parts, browserMsPerDay, hasModel: config.ai !== undefined }),
+    ...(repositories
+      ? [
+          ...artifactRoutes(repositories),
+          ...artifactContentRoutes(repositories),
+          ...artifactTokenRoutes(repositories),
+        ]
+      : []),
     ...oauthClientRoutes({ actors, pace }),
   ];
 }

@@ -19,6 +19,7 @@ import {
 import { buildApp } from "./app.ts";
 import { firstStart } from "./first-start.ts";
 import type { GatewayConfig } from "./gateway-config.ts";
+import type { Repositories } from "./git/repositories.ts";
 import { listen } from "./listen.ts";
 import { type RequestCount, RequestCounts } from "./request-counts.ts";
 import { type SocketRoute, socketRouter } from "./sockets/socket-router.ts";
@@ -32,6 +33,7 @@ export interface GatewayContext {
   live: LiveUpdates;
   /** Serves repositories below /git. */
   git?: Router;
+  repositories?: Repositories;
   config: GatewayConfig;
   logger: Logger;
   /** Names what the other parts of this process still need. */

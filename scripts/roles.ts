@@ -10,6 +10,7 @@ import { exposeQueues } from "../actors/runtime/queue-metrics.ts";
 import { Service } from "../actors/runtime/service.ts";
 import { declareStreams } from "../deploy/streams.ts";
 import { gitService } from "../gateway/git/git-router.ts";
+import { openRepositories } from "../gateway/git/open-repositories.ts";
 import { startGateway } from "../gateway/main.ts";
 import type { Config } from "./config.ts";
 import { startHealthServer } from "./health-server.ts";
@@ -76,10 +77,13 @@ async function startGatewayRole(context: RoleContext): Promise<RunningRole> {
   const actors = new BusActorClient(bus, clock);
   const blobs = new BlobStore(bus, clock);
   const git = await gitService({ actors, blobs, dataDir: config.dataDir, now: clock.now });
+  const { publicUrl } = config;
+  const { repositories, close } = openRepositories({ ...git.parts, publicUrl, now: clock.now });
   const gateway = await startGateway({
     actors,
     blobs,
     git: git.router,
+    repositories,
     live: new BusLiveUpdates(bus),
     config,
     logger,
@@ -105,6 +109,7 @@ async function startGatewayRole(context: RoleContext): Promise<RunningRole> {
     async stop() {
       await gateway.stop();
       git.stop();
+      await close();
       service.stop();
       await bus.close();
     },

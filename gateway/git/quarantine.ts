@@ -25,7 +25,7 @@ const STRICT =
 /** Reads the pack to its end. `room`: bytes the repository may still grow by. */
 export async function quarantinePack(
   files: CacheFiles,
-  view: RepoView,
+  view: Pick<RepoView, "cwd" | "environment">,
   reader: PktReader,
   { room, signal }: { room: number; signal: AbortSignal },
 ): Promise<Quarantine> {

@@ -1,0 +1,156 @@
+/** Commits files to a branch without a clone: git checks the commit as it checks a push, and the repository decides. */
+import { COMMIT_TRIES_MAX } from "../../schemas/artifacts-limits.ts";
+import { ActorError } from "../../schemas/errors.ts";
+import { REPO_BYTES_MAX } from "../../schemas/git-limits.ts";
+import { ZERO_ID } from "../../schemas/git-names.ts";
+import { REF_RESULTS, type RepoAddress } from "../../schemas/repo.ts";
+import { applyChanges, type FileChange, type MadeObject, makeObject } from "./commit-changes.ts";
+import { packOf } from "./commit-pack.ts";
+import { commitPush } from "./commit-push.ts";
+import type { OpenedRepo } from "./git-parts.ts";
+import { PktReader } from "./pkt-line.ts";
+import { quarantinePack } from "./quarantine.ts";
+import { type Commit, type Person, parseCommit } from "./read-parse.ts";
+import type { Repositories } from "./repositories.ts";
+
+export interface NewCommit {
+  /** The default branch where none is named. */
+  branch?: string | undefined;
+  /** Where the branch is to be; null: nowhere yet. Where it is not said, wherever it is. */
+  expected?: string | null | undefined;
+  /** Where a new branch begins: a ref or a commit; else its first commit has no parent. */
+  base?: string | undefined;
+  message: string;
+  author?: Person | undefined;
+  committer?: Person | undefined;
+  changes: readonly FileChange[];
+}
+
+export interface Committed {
+  commit: Commit;
+  ref: string;
+  /** Where the branch was; null where it was not. */
+  before: string | null;
+}
+
+/** All of it, or nothing. Refuses with `branch_moved` where the branch is not where it is expected. */
+export async function commitFiles(
+  repositories: Repositories,
+  address: RepoAddress,
+  asked: NewCommit,
+  signal: AbortSignal,
+): Promise<Committed> {
+  for (let tries = 1; ; tries++) {
+    const repo = await repositories.open(address, signal);
+    const outcome = await tryCommit(repositories, repo, asked, signal);
+    if (outcome !== "moved") return outcome;
+    // Whoever says what they expect hears of it; for others it is made anew, on what is there now.
+    if (asked.expected === undefined && tries < COMMIT_TRIES_MAX) continue;
+    throw moved("it moved meanwhile");
+  }
+}
+
+async function tryCommit(
+  repositories: Repositories,
+  repo: OpenedRepo,
+  asked: NewCommit,
+  signal: AbortSignal,
+): Promise<Committed | "moved"> {
+  const { parts } = repositories;
+  const { manifest } = repo;
+  const ref = asked.branch === undefined ? manifest.head : `refs/heads/${asked.branch}`;
+  const before = manifest.refs.get(ref);
+  checkExpected(asked, before);
+  if (manifest.readOnly) throw new ActorError("conflict", `Cannot commit: ${REF_RESULTS.r}`);
+  const parent = before ?? (await baseOf(repositories, repo, asked, signal));
+  const made = await build(repositories, repo, asked, parent, signal);
+  const [commit] = made;
+  if (!commit) throw new Error("Cannot commit: nothing was made");
+
+  const leave = await parts.slots.enter(repo.id, signal);
+  try {
+    using view = await parts.readers.view(repo, signal);
+    const pack = await packOf(made);
+    const room = REPO_BYTES_MAX - manifest.bytes;
+    const source = new PktReader(whole(pack));
+    await using taken = await quarantinePack(parts.cache.files, view, source, { room, signal });
+    if (taken.fault !== undefined || !taken.files) {
+      const text = `Cannot commit: git refuses it: ${taken.fault}`;
+      const faults = [{ pointer: "/changes", message: text }];
+      throw new ActorError("invalid_request", text, { faults });
+    }
+    const stored = await parts.packs.put(repo.accountId, taken.files, signal);
+    const [fault] = await commitPush(parts.actors, repo.id, {
+      commands: [{ old: before ?? ZERO_ID, value: commit.id, ref }],
+      atomic: true,
+      generation: manifest.generation,
+      forward: [0],
+      packs: [stored],
+    });
+    if (fault === REF_RESULTS.f || fault === REF_RESULTS.g) return "moved";
+    if (fault !== undefined) throw new ActorError("conflict", `Cannot commit: ${fault}`);
+    // It is durable: what goes wrong with the cache is no concern of the client's.
+    await parts.cache.adopt(repo.accountId, stored, taken.files).catch(() => {});
+  } finally {
+    leave();
+  }
+  return { commit: parseCommit(commit.id, commit.content), ref, before: before ?? null };
+}
+
+function checkExpected({ expected, base }: NewCommit, before: string | undefined): void {
+  if (expected !== undefined && expected !== (before ?? null)) {
+    const place = before === undefined ? "it does not exist" : `it is at ${before}`;
+    throw moved(place);
+  }
+  if (base !== undefined && before !== undefined) throw moved("it exists, and needs no base");
+}
+
+async function baseOf(
+  repositories: Repositories,
+  repo: OpenedRepo,
+  { base }: NewCommit,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  if (base === undefined) return undefined;
+  const reader = await repositories.reader(repo.address, signal);
+  const commit = await reader.resolve(base);
+  if (commit !== undefined) return commit;
+  const faults = [{ pointer: "/base", message: `Cannot accept /base: there is no "${base}"` }];
+  throw new ActorError("invalid_request", "Cannot commit: see its faults", { faults });
+}
+
+/** The commit first. */
+async function build(
+  repositories: Repositories,
+  repo: OpenedRepo,
+  { changes, message, ...people }: NewCommit,
+  parent: string | undefined,
+  signal: AbortSignal,
+): Promise<MadeObject[]> {
+  const { readers, now, publicUrl } = repositories.parts;
+  const objects = readers.reader(repo, signal);
+  const found = parent === undefined ? undefined : await objects.head(`${parent}^{tree}`);
+  if (parent !== undefined && !found) throw new Error(`Cannot read commit ${parent}: it was there`);
+  const { root, made } = await applyChanges(objects, found?.id, changes);
+  const author = people.author ?? {
+    name: "Trunkline",
+    email: `noreply@${new URL(publicUrl).hostname}`,
+  };
+  const at = `${Math.floor(now() / 1_000)} +0000`;
+  const line = ({ name, email }: Person) => `${name} <${email}> ${at}`;
+  const head = [
+    `tree ${root}`,
+    ...(parent === undefined ? [] : [`parent ${parent}`]),
+    `author ${line(author)}`,
+    `committer ${line(people.committer ?? author)}`,
+  ];
+  const text = `${head.join("\n")}\n\n${message}${message.endsWith("\n") ? "" : "\n"}`;
+  return [makeObject("commit", Buffer.from(text)), ...made];
+}
+
+async function* whole(bytes: Buffer): AsyncGenerator<Buffer> {
+  yield bytes;
+}
+
+const moved = (why: string) =>
+  new ActorError("branch_moved", `Cannot commit to the branch: ${why}`);

@@ -1,0 +1,170 @@
+/** All files of a commit as one: made once by git, and kept on disk for who asks next. */
+import { mkdir, open, readdir, rename, stat, utimes } from "node:fs/promises";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import {
+  ARCHIVE_BYTES_MAX,
+  ARCHIVE_FILES_MAX,
+  ARCHIVE_MS_MAX,
+  ARCHIVES_KEPT_BYTES_MAX,
+} from "../../schemas/artifacts-limits.ts";
+import { ActorError } from "../../schemas/errors.ts";
+import { isCode, removeAll } from "./cache-files.ts";
+import type { GitParts, OpenedRepo } from "./git-parts.ts";
+import { startGit } from "./git-process.ts";
+import type { HeldView, ObjectReaders } from "./read-objects.ts";
+
+export const ARCHIVE_FORMATS = { "tar.gz": "application/gzip", zip: "application/zip" } as const;
+export type ArchiveFormat = keyof typeof ARCHIVE_FORMATS;
+
+export interface Archive {
+  path: string;
+  bytes: number;
+}
+
+type ArchiveParts = Pick<GitParts, "slots" | "cache"> & { readers: ObjectReaders };
+
+export class Archives {
+  readonly #parts: ArchiveParts;
+  readonly #now: () => number;
+  readonly #keptBytesMax: number;
+  readonly #making = new Map<string, Promise<void>>();
+
+  constructor(
+    parts: ArchiveParts,
+    { now, keptBytesMax = ARCHIVES_KEPT_BYTES_MAX }: { now: () => number; keptBytesMax?: number },
+  ) {
+    this.#parts = parts;
+    this.#now = now;
+    this.#keptBytesMax = keptBytesMax;
+  }
+
+  get #folder(): string {
+    return join(this.#parts.cache.files.root, "archives");
+  }
+
+  /** The file is there when this resolves, and for a while after. */
+  async get(
+    repo: OpenedRepo,
+    { commit, format }: { commit: string; format: ArchiveFormat },
+    signal: AbortSignal,
+  ): Promise<Archive> {
+    // Of the repository too: whoever may not see it must not hear that it is there.
+    const path = join(this.#folder, `${repo.id}-${commit}.${format}`);
+    const known = await this.#find(path);
+    if (known) return known;
+    const making = this.#making.get(path) ?? this.#make(repo, path, { commit, format }, signal);
+    this.#making.set(path, making);
+    try {
+      await making;
+    } finally {
+      if (this.#making.get(path) === making) this.#making.delete(path);
+    }
+    const made = await this.#find(path);
+    if (made) return made;
+    const text = "Cannot make archive: others need the room; try again";
+    throw new ActorError("unavailable", text, { retryAfterS: 1 });
+  }
+
+  async #find(path: string): Promise<Archive | undefined> {
+    try {
+      const used = this.#now() / 1_000;
+      await utimes(path, used, used);
+      return { path, bytes: (await stat(path)).size };
+    } catch (error) {
+      if (isCode(error, "ENOENT")) return undefined;
+      throw error;
+    }
+  }
+
+  async #make(
+    repo: OpenedRepo,
+    path: string,
+    { commit, format }: { commit: string; format: ArchiveFormat },
+    signal: AbortSignal,
+  ): Promise<void> {
+    const leave = await this.#parts.slots.enter(repo.id, signal);
+    const temporary = this.#parts.cache.files.temporary("archive");
+    try {
+      // Others may wait for it too: who leaves does not end it.
+      const late = AbortSignal.timeout(ARCHIVE_MS_MAX);
+      using view = await this.#parts.readers.view(repo, late);
+      await checkSize(view, commit, late);
+      const prefix = `${repo.address.name}-${commit.slice(0, 12)}/`;
+      const parameters = ["archive", `--format=${format}`, `--prefix=${prefix}`, commit];
+      await toFile(view, parameters, temporary, late);
+      await mkdir(this.#folder, { recursive: true });
+      await rename(temporary, path);
+      await this.#removeOldest();
+    } finally {
+      await removeAll(temporary);
+      leave();
+    }
+  }
+
+  async #removeOldest(): Promise<void> {
+    const names = await readdir(this.#folder);
+    const kept = await Promise.all(
+      names.map(async (name) => {
+        const path = join(this.#folder, name);
+        const { size, mtimeMs } = await stat(path).catch(() => ({ size: 0, mtimeMs: 0 }));
+        return { path, size, mtimeMs };
+      }),
+    );
+    let bytes = kept.reduce((sum, { size }) => sum + size, 0);
+    for (const { path, size } of kept.sort((one, other) => one.mtimeMs - other.mtimeMs)) {
+      if (bytes <= this.#keptBytesMax) return;
+      await removeAll(path);
+      bytes -= size;
+    }
+  }
+}
+
+/** A few bytes can unfold to any number of files, so they are counted before anything is written. */
+async function checkSize(view: HeldView, commit: string, signal: AbortSignal): Promise<void> {
+  const enough = new AbortController();
+  const { cwd, environment } = view;
+  const git = startGit(["ls-tree", "-r", "-z", "--format=%(objectsize)%x0a", commit], {
+    cwd,
+    environment,
+    signal: AbortSignal.any([signal, enough.signal]),
+  });
+  git.stdin.end();
+  let [files, bytes] = [0, 0];
+  for await (const line of createInterface({ input: git.stdout })) {
+    const size = Number(line.replaceAll("\0", "").trim());
+    if (line.length < 2) continue;
+    files += 1;
+    bytes += Number.isNaN(size) ? 0 : size;
+    if (files > ARCHIVE_FILES_MAX || bytes > ARCHIVE_BYTES_MAX) break;
+  }
+  const isTooLarge = files > ARCHIVE_FILES_MAX || bytes > ARCHIVE_BYTES_MAX;
+  if (isTooLarge) enough.abort();
+  const { code, stderr } = await git.exit;
+  if (isTooLarge) {
+    const text = `Cannot make archive: it has more than ${ARCHIVE_FILES_MAX} files or ${ARCHIVE_BYTES_MAX} bytes`;
+    throw new ActorError("object_too_large", text);
+  }
+  checkEnd(code, stderr, signal);
+}
+
+async function toFile(
+  { cwd, environment }: HeldView,
+  parameters: readonly string[],
+  path: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const git = startGit(parameters, { cwd, environment, signal });
+  git.stdin.end();
+  await using file = await open(path, "wx");
+  for await (const chunk of git.stdout) await file.writeFile(chunk);
+  const { code, stderr } = await git.exit;
+  checkEnd(code, stderr, signal);
+}
+
+function checkEnd(code: number | null, stderr: string, signal: AbortSignal): void {
+  if (signal.aborted) {
+    throw new ActorError("deadline_exceeded", "Cannot make archive: it takes too long");
+  }
+  if (code !== 0) throw new Error(`Cannot make archive: ${stderr}`);
+}

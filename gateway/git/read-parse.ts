@@ -1,0 +1,104 @@
+/** Makes commits and directories out of git's objects (gitformat-commit, git-mktree). */
+
+export interface Person {
+  name: string;
+  email: string;
+}
+
+export interface Commit {
+  hash: string;
+  treeHash: string;
+  /** Without the newline at its end. */
+  message: string;
+  author: Person;
+  committer: Person;
+  parents: string[];
+  /** Seconds since 1970. */
+  authoredAt: number;
+  committedAt: number;
+}
+
+export const ENTRY_TYPES = {
+  "100644": "blob",
+  "100755": "exec",
+  "120000": "symlink",
+  "160000": "gitlink",
+  "40000": "tree",
+} as const;
+export type EntryMode = keyof typeof ENTRY_TYPES;
+
+export interface TreeEntry {
+  name: string;
+  mode: EntryMode;
+  hash: string;
+  type: (typeof ENTRY_TYPES)[EntryMode];
+}
+
+/** An entry with its name as git has it, which need not be UTF-8. */
+export interface RawEntry {
+  name: Buffer;
+  mode: string;
+  hash: string;
+}
+
+const ID_BYTES = 20;
+
+export function parseCommit(hash: string, content: Buffer): Commit {
+  const text = content.toString("utf8");
+  const end = text.indexOf("\n\n");
+  const head = end < 0 ? text : text.slice(0, end);
+  const message = end < 0 ? "" : text.slice(end + 2);
+  const fields = new Map<string, string[]>();
+  for (const line of head.split("\n")) {
+    const at = line.indexOf(" ");
+    // What begins with a blank goes on with the field before, which is a signature.
+    if (at <= 0) continue;
+    const name = line.slice(0, at);
+    fields.set(name, [...(fields.get(name) ?? []), line.slice(at + 1)]);
+  }
+  const [author, authoredAt] = personIn(fields.get("author")?.[0]);
+  const [committer, committedAt] = personIn(fields.get("committer")?.[0]);
+  return {
+    hash,
+    treeHash: fields.get("tree")?.[0] ?? "",
+    message: message.endsWith("\n") ? message.slice(0, -1) : message,
+    author,
+    committer,
+    parents: fields.get("parent") ?? [],
+    authoredAt,
+    committedAt,
+  };
+}
+
+/** `Name <address> seconds zone`, as old as git itself and not always whole. */
+function personIn(text = ""): [Person, number] {
+  const [, name = "", email = "", seconds = "0"] =
+    /^([^<]*)<([^>]*)>(?: *(-?\d+))?/.exec(text) ?? [];
+  return [{ name: name.trim(), email }, Number(seconds)];
+}
+
+export function* rawEntries(content: Buffer): Generator<RawEntry, void, undefined> {
+  for (let at = 0; at < content.length; ) {
+    const blank = content.indexOf(0x20, at);
+    const zero = content.indexOf(0, blank);
+    if (blank < 0 || zero < 0) throw new Error("Cannot read tree: an entry is cut off");
+    // Some old histories have a zero before the mode of a directory.
+    const mode = content.toString("latin1", at, blank).replace(/^0+/, "");
+    const name = content.subarray(blank + 1, zero);
+    const hash = content.toString("hex", zero + 1, zero + 1 + ID_BYTES);
+    yield { name, mode, hash };
+    at = zero + 1 + ID_BYTES;
+  }
+}
+
+export const parseTree = (content: Buffer): TreeEntry[] =>
+  Array.from(rawEntries(content), ({ name, mode, hash }) => {
+    const known = shownMode(mode);
+    return { name: name.toString("utf8"), mode: known, hash, type: ENTRY_TYPES[known] };
+  });
+
+/** Git itself takes no notice of the other bits of a file's mode. */
+function shownMode(mode: string): EntryMode {
+  if (Object.hasOwn(ENTRY_TYPES, mode)) return mode as EntryMode;
+  return (Number.parseInt(mode, 8) & 0o100) === 0 ? "100644" : "100755";
+}

@@ -1,0 +1,171 @@
+/** Reads a repository as people look at it: its refs, its history, its directories and files. */
+import {
+  LOG_ENTRIES_MAX,
+  PATH_BYTES_MAX,
+  SHOWN_OBJECT_BYTES_MAX,
+} from "../../schemas/artifacts-limits.ts";
+import { ActorError } from "../../schemas/errors.ts";
+import type { GitParts, OpenedRepo } from "./git-parts.ts";
+import { runGit } from "./git-process.ts";
+import type { ObjectReader, ObjectReaders } from "./read-objects.ts";
+import { type Commit, parseCommit, parseTree, rawEntries, type TreeEntry } from "./read-parse.ts";
+import type { ReadObject } from "./read-process.ts";
+
+/** A file that is there; its content is read when it is asked for. */
+export interface FoundFile {
+  /** Of the blob. */
+  id: string;
+  bytes: number;
+  content(): Promise<Buffer>;
+}
+
+/** So many commits are walked to one by one; for more there is a process that does nothing else. */
+const WALKED_MAX = 100;
+
+export class RepoReader {
+  readonly #parts: Pick<GitParts, "slots">;
+  readonly #readers: ObjectReaders;
+  readonly #repo: OpenedRepo;
+  readonly #signal: AbortSignal;
+  readonly #objects: ObjectReader;
+
+  constructor(
+    parts: Pick<GitParts, "slots">,
+    readers: ObjectReaders,
+    repo: OpenedRepo,
+    signal: AbortSignal,
+  ) {
+    this.#parts = parts;
+    this.#readers = readers;
+    this.#repo = repo;
+    this.#signal = signal;
+    this.#objects = readers.reader(repo, signal);
+  }
+
+  /** The commit that a branch, a tag, a whole ref, an id or HEAD leads to. */
+  async resolve(ref: string): Promise<string | undefined> {
+    const id = this.#idOf(ref);
+    if (id === undefined) return undefined;
+    return (await this.#objects.head(`${id}^{commit}`))?.id;
+  }
+
+  /** By first parents, the newest first. Nothing where there is no such ref. */
+  async log(ref: string, { limit, offset }: { limit: number; offset: number }): Promise<Commit[]> {
+    const tip = await this.resolve(ref);
+    if (tip === undefined) return [];
+    const count = Math.min(limit, LOG_ENTRIES_MAX);
+    if (offset + count > WALKED_MAX) {
+      const ids = await this.#firstParents(tip, count, offset);
+      return Promise.all(ids.map((id) => this.#commit(id)));
+    }
+    const commits: Commit[] = [];
+    for (let id: string | undefined = tip; id !== undefined && commits.length < offset + count; ) {
+      const commit: Commit = await this.#commit(id);
+      commits.push(commit);
+      [id] = commit.parents;
+    }
+    return commits.slice(offset);
+  }
+
+  /** Undefined where there is none of this id. */
+  async commit(id: string): Promise<Commit | undefined> {
+    const found = await this.#shown(id, "commit");
+    return found && parseCommit(id, found.content);
+  }
+
+  /** One level, in git's order. */
+  async tree(id: string): Promise<TreeEntry[] | undefined> {
+    const found = await this.#shown(id, "tree");
+    return found && parseTree(found.content);
+  }
+
+  async blob(id: string): Promise<FoundFile | undefined> {
+    const head = await this.#objects.head(id);
+    return head?.type === "blob" ? this.#file(head) : undefined;
+  }
+
+  /** Undefined for what is no file, which a link is: its content is where it leads. */
+  async file(ref: string, path: string): Promise<FoundFile | undefined> {
+    const normal = normalPath(path);
+    const commit = normal && (await this.resolve(ref));
+    if (!commit) return undefined;
+    const head = await this.#objects.head(`${commit}:${normal}`);
+    return head?.type === "blob" ? this.#file(head) : undefined;
+  }
+
+  /** The mode and id of what is at a path of a commit. */
+  async entry(commit: string, path: string): Promise<{ mode: string; hash: string } | undefined> {
+    const slash = path.lastIndexOf("/");
+    const parent = slash < 0 ? "" : path.slice(0, slash);
+    const found = await this.#objects.read(`${commit}:${parent}`);
+    if (found?.type !== "tree") return undefined;
+    const name = Buffer.from(path.slice(slash + 1));
+    for (const entry of rawEntries(found.content)) if (entry.name.equals(name)) return entry;
+    return undefined;
+  }
+
+  /** Branch before tag before id, as the public API has it. */
+  #idOf(ref: string): string | undefined {
+    const { refs, head } = this.#repo.manifest;
+    if (ref === "HEAD") return refs.get(head);
+    if (/^refs\/(heads|tags)\//.test(ref)) return refs.get(ref);
+    const named = refs.get(`refs/heads/${ref}`) ?? refs.get(`refs/tags/${ref}`);
+    return named ?? (/^[0-9a-f]{40}$/.test(ref) ? ref : undefined);
+  }
+
+  #file({ id, bytes }: { id: string; bytes: number }): FoundFile {
+    return {
+      id,
+      bytes,
+      content: async () => {
+        const found = await this.#objects.read(id);
+        if (!found) throw new Error(`Cannot read blob ${id}: it was there`);
+        return found.content;
+      },
+    };
+  }
+
+  async #shown(id: string, type: string): Promise<ReadObject | undefined> {
+    const head = await this.#objects.head(id);
+    if (head?.type !== type) return undefined;
+    if (head.bytes > SHOWN_OBJECT_BYTES_MAX) {
+      const text = `Cannot show ${type}: it has ${head.bytes} bytes, past ${SHOWN_OBJECT_BYTES_MAX}`;
+      throw new ActorError("object_too_large", text);
+    }
+    return this.#objects.read(id);
+  }
+
+  async #commit(id: string): Promise<Commit> {
+    const commit = await this.commit(id);
+    // Where a shallow clone was pushed, the whole history is here.
+    if (!commit) throw new Error(`Cannot read commit ${id}: it is not there`);
+    return commit;
+  }
+
+  async #firstParents(tip: string, count: number, offset: number): Promise<string[]> {
+    const leave = await this.#parts.slots.enter(this.#repo.id, this.#signal);
+    try {
+      using view = await this.#readers.view(this.#repo, this.#signal);
+      const range = [`--max-count=${count}`, `--skip=${offset}`, tip, "--"];
+      const { code, stdout, stderr } = await runGit(["rev-list", "--first-parent", ...range], {
+        ...view,
+        signal: this.#signal,
+      });
+      if (code !== 0) throw new Error(`Cannot walk history: ${stderr}`);
+      return stdout.toString("latin1").split("\n").filter(Boolean);
+    } finally {
+      leave();
+    }
+  }
+}
+
+/** Without what leads nowhere; undefined where it leaves the repository or names no file. */
+export function normalPath(path: string): string | undefined {
+  const steps = path.split("/").filter((step) => step !== "" && step !== ".");
+  const isGood =
+    steps.length > 0 &&
+    !steps.includes("..") &&
+    !path.includes("\0") &&
+    Buffer.byteLength(path) <= PATH_BYTES_MAX;
+  return isGood ? steps.join("/") : undefined;
+}

@@ -1,0 +1,283 @@
+/** Everything that can be done with an account's repositories without git: what the REST API and deployed code both ask for. */
+import { randomBytes } from "node:crypto";
+import { ActorError } from "../../schemas/errors.ts";
+import { REPO_TOKEN_TTL_S } from "../../schemas/git-limits.ts";
+import { folded, namespaceKey } from "../../schemas/git-names.ts";
+import {
+  type NamespaceEntry,
+  namespace,
+  type RepoListing,
+  type RepoSort,
+} from "../../schemas/namespace.ts";
+import { type ListedNamespace, namespaceList } from "../../schemas/namespace-list.ts";
+import {
+  type Pack,
+  type RepoAddress,
+  type RepoEntry,
+  type RepoStatus,
+  type RepoToken,
+  type RepoTokenScope,
+  repo,
+  repoTokenId,
+} from "../../schemas/repo.ts";
+import { repoToken, repoTokenKey } from "../../schemas/repo-token.ts";
+import type { GitParts, OpenedRepo } from "./git-parts.ts";
+import type { ObjectReaders } from "./read-objects.ts";
+import { RepoReader } from "./read-repo.ts";
+import { newRepoToken, repoTokenText } from "./repo-token-text.ts";
+
+export interface RepositoriesParts extends GitParts {
+  readers: ObjectReaders;
+  /** Where remotes begin; without a slash at its end. */
+  publicUrl: string;
+  now: () => number;
+}
+
+export interface NewRepo {
+  description?: string | null | undefined;
+  defaultBranch?: string | undefined;
+  readOnly?: boolean | undefined;
+}
+
+/** A repository that has just come to be, with a token that opens everything in it. */
+export interface CreatedRepo extends RepoEntry {
+  remote: string;
+  token: string;
+}
+
+export interface MintedToken extends RepoToken {
+  /** Shown this once. */
+  plaintext: string;
+}
+
+/** How long the id of a token that no longer opens anything can still be asked about. */
+const TOKEN_REMEMBERED_MS = 30 * 24 * 60 * 60_000;
+
+export class Repositories {
+  readonly parts: RepositoriesParts;
+
+  constructor(parts: RepositoriesParts) {
+    this.parts = parts;
+  }
+
+  remote({ accountId, namespace: space, name }: RepoAddress): string {
+    return `${this.parts.publicUrl}/git/${accountId}/${space}/${name}.git`;
+  }
+
+  // --- Namespaces ---
+
+  async createNamespace(accountId: string, name: string): Promise<NamespaceEntry> {
+    const { actors } = this.parts;
+    await actors.call(namespaceList, accountId, "announce", { name });
+    const key = namespaceKey(accountId, name);
+    return actors.call(namespace, key, "create", { accountId, name });
+  }
+
+  getNamespace(accountId: string, name: string): Promise<NamespaceEntry> {
+    return this.parts.actors.call(namespace, namespaceKey(accountId, name), "get", {});
+  }
+
+  async deleteNamespace(accountId: string, name: string): Promise<void> {
+    await this.parts.actors.call(namespace, namespaceKey(accountId, name), "remove", {});
+  }
+
+  /** By name. */
+  listNamespaces(
+    accountId: string,
+    query: { limit: number; after?: string | undefined },
+  ): Promise<{ namespaces: ListedNamespace[]; more: boolean; total: number }> {
+    const { limit, after } = query;
+    const input = { limit, ...(after !== undefined && { after }) };
+    return this.parts.actors.call(namespaceList, accountId, "list", input);
+  }
+
+  // --- Repositories ---
+
+  async create(address: RepoAddress, settings: NewRepo = {}): Promise<CreatedRepo> {
+    return this.make(address, settings, { source: null, status: "ready" });
+  }
+
+  async get(address: RepoAddress, signal: AbortSignal): Promise<RepoEntry> {
+    return this.#with(address, signal, (id) =>
+      this.parts.actors.call(repo, id, "get", address, { signal }),
+    );
+  }
+
+  list(
+    accountId: string,
+    space: string,
+    query: {
+      limit: number;
+      search?: string | undefined;
+      sort: RepoSort;
+      direction: "asc" | "desc";
+      after?: { value: string | number; id: string } | undefined;
+    },
+  ): Promise<{ repos: RepoListing[]; more: boolean; total: number }> {
+    const { search, after, ...rest } = query;
+    const input = { ...rest, ...(search !== undefined && { search }), ...(after && { after }) };
+    return this.parts.actors.call(namespace, namespaceKey(accountId, space), "list", input);
+  }
+
+  async configure(
+    address: RepoAddress,
+    settings: {
+      description?: string | null | undefined;
+      defaultBranch?: string | undefined;
+      readOnly?: boolean | undefined;
+      protectedRefs?: string[] | undefined;
+    },
+    signal: AbortSignal,
+  ): Promise<RepoEntry> {
+    const given = Object.entries(settings).filter(([, value]) => value !== undefined);
+    return this.#with(address, signal, (id) =>
+      this.parts.actors.call(repo, id, "configure", Object.fromEntries(given), { signal }),
+    );
+  }
+
+  /** Once more is no fault. */
+  async delete({ accountId, namespace: space, name }: RepoAddress): Promise<{ id: string }> {
+    const key = namespaceKey(accountId, space);
+    const released = await this.parts.actors.call(namespace, key, "release", { name });
+    // The namespace tells it too, in its own time; whoever asks next must not find it.
+    await this.parts.actors.call(repo, released.id, "remove", {});
+    return released;
+  }
+
+  /** Its objects and refs, as they are. */
+  async reader(address: RepoAddress, signal: AbortSignal): Promise<RepoReader> {
+    return this.readerOf(await this.open(address, signal), signal);
+  }
+
+  readerOf(opened: OpenedRepo, signal: AbortSignal): RepoReader {
+    return new RepoReader(this.parts, this.parts.readers, opened, signal);
+  }
+
+  open(address: RepoAddress, signal: AbortSignal): Promise<OpenedRepo> {
+    const { accountId } = address;
+    return this.#with(address, signal, async (id) => {
+      const manifest = await this.parts.manifests.read(id, address, signal);
+      return { id, accountId, address, manifest };
+    });
+  }
+
+  // --- Tokens ---
+
+  async mintToken(
+    address: RepoAddress,
+    { scope = "write", ttlS = REPO_TOKEN_TTL_S }: { scope?: RepoTokenScope; ttlS?: number },
+    signal: AbortSignal,
+  ): Promise<MintedToken> {
+    return this.#with(address, signal, async (id) => {
+      // Of a repository that is not there no token is announced.
+      await this.parts.actors.call(repo, id, "get", address, { signal });
+      const { secret, secretHash } = newRepoToken();
+      await this.#announceToken(address.accountId, id, { secretHash, ttlS });
+      const input = { secretHash, scope, ttlS };
+      const token = await this.parts.actors.call(repo, id, "mintToken", input);
+      return { ...token, plaintext: repoTokenText(secret, token.expiresAt) };
+    });
+  }
+
+  async listTokens(
+    address: RepoAddress,
+    query: {
+      state: "active" | "expired" | "revoked" | "all";
+      offset: number;
+      limit: number;
+    },
+    signal: AbortSignal,
+  ) {
+    return this.#with(address, signal, async (id) => {
+      await this.parts.actors.call(repo, id, "get", address, { signal });
+      return this.parts.actors.call(repo, id, "listTokens", query, { signal });
+    });
+  }
+
+  /** From the next request on it opens nothing. `revoked` is false where it was revoked before. */
+  async revokeToken(
+    accountId: string,
+    space: string,
+    tokenId: string,
+    signal: AbortSignal,
+  ): Promise<{ revoked: boolean }> {
+    const { actors } = this.parts;
+    const key = repoTokenKey(accountId, tokenId);
+    const { repoId } = await actors.call(repoToken, key, "find", {}, { signal });
+    try {
+      const known = await actors.call(repo, repoId, "get", { accountId }, { signal });
+      if (folded(known.namespace) !== folded(space)) throw unknownToken();
+      return await actors.call(repo, repoId, "revokeToken", { id: tokenId }, { signal });
+    } catch (error) {
+      // Whether it is the token that is not there or its repository.
+      if (error instanceof ActorError && error.code === "not_found") throw unknownToken();
+      throw error;
+    }
+  }
+
+  // --- What forks and imports need of it ---
+
+  /** Makes a repository under a name that nobody has, with its first token. */
+  async make(
+    address: RepoAddress,
+    settings: NewRepo,
+    origin: {
+      source: string | null;
+      status: Exclude<RepoStatus, "failed">;
+      content?: { refs: [string, string][]; packs: Pack[] };
+    },
+  ): Promise<CreatedRepo> {
+    const { actors, now } = this.parts;
+    const { accountId, namespace: space, name } = address;
+    const id = newRepoId();
+    const { description = null, defaultBranch = "main", readOnly = false } = settings;
+    const shown = { description, defaultBranch, readOnly };
+    const { source, status, content } = origin;
+    const times = { createdAt: now(), updatedAt: now(), lastPushAt: null };
+    const listing = { id, name, ...shown, source, status, ...times };
+    const { secret, secretHash } = newRepoToken();
+    const token = { secretHash, scope: "write" as const, ttlS: REPO_TOKEN_TTL_S };
+    await actors.call(namespaceList, accountId, "announce", { name: space });
+    const key = namespaceKey(accountId, space);
+    await Promise.all([
+      actors.call(namespace, key, "claim", { accountId, name: space, listing }),
+      this.#announceToken(accountId, id, token),
+    ]);
+    const entry = await actors.call(repo, id, "create", {
+      ...address,
+      ...shown,
+      protectedRefs: [],
+      source,
+      status,
+      token,
+      ...(content && { content }),
+    });
+    const expiresAt = entry.createdAt + REPO_TOKEN_TTL_S * 1_000;
+    return { ...entry, remote: this.remote(address), token: repoTokenText(secret, expiresAt) };
+  }
+
+  /** Before it is made: there is no token that cannot be found by its id, and revoked. */
+  async #announceToken(
+    accountId: string,
+    repoId: string,
+    { secretHash, ttlS }: { secretHash: string; ttlS: number },
+  ): Promise<void> {
+    const key = repoTokenKey(accountId, repoTokenId(secretHash));
+    const forgetAt = this.parts.now() + ttlS * 1_000 + TOKEN_REMEMBERED_MS;
+    await this.parts.actors.call(repoToken, key, "issue", { repoId, forgetAt });
+  }
+
+  #with<T>(address: RepoAddress, signal: AbortSignal, use: (id: string) => Promise<T>): Promise<T> {
+    return this.parts.finder.with(address, signal, use);
+  }
+}
+
+const ID_CHARS = 16;
+
+/** 16 digits and lower-case letters, as in the public API. */
+function newRepoId(): string {
+  const random = BigInt(`0x${randomBytes(16).toString("hex")}`) % 36n ** BigInt(ID_CHARS);
+  return random.toString(36).padStart(ID_CHARS, "0");
+}
+
+const unknownToken = () => new ActorError("not_found", "Token not found");

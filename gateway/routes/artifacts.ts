@@ -1,0 +1,295 @@
+/** Namespaces and repositories: made, listed, shown, changed, forked, deleted. */
+import { z } from "zod";
+import { namespaceKey } from "../../schemas/git-names.ts";
+import { AccountPath } from "../../schemas/http/accounts.ts";
+import {
+  ChangeRepo,
+  CreateNamespace,
+  CreateRepo,
+  ForkRepo,
+  NamespacePath,
+  NamespacesQuery,
+  RepoPath,
+  ReposQuery,
+} from "../../schemas/http/artifacts.ts";
+import {
+  CreatedRepo,
+  DeletedRepo,
+  ForkedRepo,
+  WireNamespace,
+  WireRepo,
+  WireRepoDetails,
+} from "../../schemas/http/artifacts-answers.ts";
+import { nothing } from "../../schemas/http/nothing.ts";
+import { JSON_BODY_BYTES_MAX } from "../../schemas/limits.ts";
+import type { RepoListing, RepoSort } from "../../schemas/namespace.ts";
+import { forkRepo } from "../git/fork-repo.ts";
+import type { CreatedRepo as MadeRepo, Repositories } from "../git/repositories.ts";
+import { type Asked, defineRoute, type Route } from "../route.ts";
+import {
+  addressOf,
+  NAMESPACE,
+  NAMESPACES,
+  pageInfo,
+  questionOf,
+  REPO,
+  REPOS,
+  readCursor,
+  wireDetails,
+  wireNamespace,
+  wireRepo,
+} from "./artifacts-shapes.ts";
+import { artifactsWording } from "./artifacts-wording.ts";
+
+type InAccount<Q = unknown, B = unknown> = Asked<z.output<typeof AccountPath>, Q, B>;
+type InNamespace<Q = unknown, B = unknown> = Asked<z.output<typeof NamespacePath>, Q, B>;
+type OfRepo<Q = unknown, B = unknown> = Asked<RepoPath, Q, B>;
+
+/** What the last entry of a page stands at, in the order that was asked for. */
+const Place = z.object({
+  value: z.union([z.string(), z.int()]),
+  id: z.string().regex(/^[0-9a-z]{16}$/),
+});
+
+export function artifactRoutes(repositories: Repositories): Route[] {
+  const shared = { tag: "Repositories", wording: artifactsWording };
+  const reading = { ...shared, permissions: ["artifacts.read" as const], query: nothing };
+  const writing = { ...shared, permissions: ["artifacts.write" as const], query: nothing };
+  const json = <S extends z.ZodType>(schema: S) => ({ schema, bytesMax: JSON_BODY_BYTES_MAX });
+  return [
+    defineRoute({
+      ...writing,
+      method: "post",
+      path: NAMESPACES,
+      id: "createNamespace",
+      summary: "Make a namespace; one also comes to be with its first repository",
+      parameters: AccountPath,
+      body: json(CreateNamespace),
+      refusals: ["conflict", "limit_reached"],
+      answer: { result: WireNamespace, status: 201 },
+      handle: createNamespace,
+    }),
+    defineRoute({
+      ...reading,
+      method: "get",
+      path: NAMESPACES,
+      id: "listNamespaces",
+      summary: "The account's namespaces, by name",
+      parameters: AccountPath,
+      query: NamespacesQuery,
+      answer: { result: WireNamespace.array(), paged: "both" },
+      handle: listNamespaces,
+    }),
+    defineRoute({
+      ...reading,
+      method: "get",
+      path: NAMESPACE,
+      id: "getNamespace",
+      summary: "One namespace",
+      parameters: NamespacePath,
+      answer: { result: WireNamespace },
+      handle: getNamespace,
+    }),
+    defineRoute({
+      ...writing,
+      method: "delete",
+      path: NAMESPACE,
+      id: "deleteNamespace",
+      summary: "Delete a namespace that has no repositories",
+      parameters: NamespacePath,
+      refusals: ["conflict"],
+      answer: { result: nothing, status: 204 },
+      handle: deleteNamespace,
+    }),
+    defineRoute({
+      ...writing,
+      method: "post",
+      path: REPOS,
+      id: "createRepo",
+      summary: "Make an empty repository, with a token to push to it",
+      parameters: NamespacePath,
+      body: json(CreateRepo),
+      refusals: ["conflict", "limit_reached"],
+      answer: { result: CreatedRepo, status: 201 },
+      handle: createRepo,
+    }),
+    defineRoute({
+      ...reading,
+      method: "get",
+      path: REPOS,
+      id: "listRepos",
+      summary: "Repositories of a namespace; none where there is no such namespace",
+      parameters: NamespacePath,
+      query: ReposQuery,
+      answer: { result: WireRepo.array(), paged: "both" },
+      handle: listRepos,
+    }),
+    defineRoute({
+      ...reading,
+      method: "get",
+      path: REPO,
+      id: "getRepo",
+      summary: "One repository, and how far its import is",
+      parameters: RepoPath,
+      answer: { result: WireRepoDetails },
+      handle: getRepo,
+    }),
+    defineRoute({
+      ...writing,
+      method: "patch",
+      path: REPO,
+      id: "changeRepo",
+      summary: "Change what is said of a repository, and what pushes may do",
+      parameters: RepoPath,
+      body: json(ChangeRepo),
+      answer: { result: WireRepoDetails },
+      handle: changeRepo,
+    }),
+    defineRoute({
+      ...writing,
+      method: "delete",
+      path: REPO,
+      id: "deleteRepo",
+      summary: "Delete a repository, its history and its tokens, for good",
+      parameters: RepoPath,
+      answer: { result: DeletedRepo, status: 202 },
+      handle: deleteRepo,
+    }),
+    defineRoute({
+      ...writing,
+      method: "post",
+      path: `${REPO}/fork`,
+      id: "forkRepo",
+      summary: "Make a repository that begins as this one is now",
+      parameters: RepoPath,
+      body: json(ForkRepo),
+      refusals: [
+        "conflict",
+        "limit_reached",
+        "import_in_progress",
+        "fork_in_progress",
+        "storage_full",
+      ],
+      answer: { result: ForkedRepo, status: 201 },
+      handle: fork,
+    }),
+  ];
+
+  async function createNamespace({
+    caller,
+    body,
+  }: InAccount<unknown, z.output<typeof CreateNamespace>>) {
+    const made = await repositories.createNamespace(caller.accountId, body.namespace);
+    return { result: wireNamespace(made) };
+  }
+
+  async function listNamespaces({ parameters, query, caller }: InAccount<NamespacesQuery>) {
+    const { limit } = query;
+    const question = questionOf(parameters);
+    const cursor = readCursor(query.cursor, question, z.string());
+    const { namespaces, more, total } = await repositories.listNamespaces(caller.accountId, {
+      limit,
+      after: cursor?.after,
+    });
+    const last = more ? namespaces.at(-1) : undefined;
+    const next = last && { question, after: last.name };
+    const count = namespaces.length;
+    return {
+      result: namespaces.map(wireNamespace),
+      resultInfo: pageInfo({ limit, cursor }, { count, total, next }),
+    };
+  }
+
+  async function getNamespace({ parameters, caller }: InNamespace) {
+    const found = await repositories.getNamespace(caller.accountId, parameters.namespace);
+    return { result: wireNamespace(found) };
+  }
+
+  async function deleteNamespace({ parameters, caller }: InNamespace) {
+    await repositories.deleteNamespace(caller.accountId, parameters.namespace);
+    return { result: {} };
+  }
+
+  async function createRepo({
+    parameters,
+    body,
+  }: InNamespace<unknown, z.output<typeof CreateRepo>>) {
+    const address = addressOf({ ...parameters, name: body.name });
+    const made = await repositories.create(address, {
+      description: body.description,
+      defaultBranch: body.default_branch,
+      readOnly: body.read_only,
+    });
+    return { result: wireCreated(made) };
+  }
+
+  async function listRepos({ parameters, query, caller }: InNamespace<ReposQuery>) {
+    const { cursor: text, limit, search, sort, direction } = query;
+    const { accountId } = caller;
+    const key = namespaceKey(accountId, parameters.namespace);
+    const question = questionOf({ account_id: key }, sort, direction, search ?? "");
+    const cursor = readCursor(text, question, Place);
+    const asked = { limit, search, sort, direction, after: cursor?.after };
+    const { repos, more, total } = await repositories.list(accountId, parameters.namespace, asked);
+    const last = more ? repos.at(-1) : undefined;
+    const next = last && { question, after: placeOf(last, sort) };
+    const { namespace } = parameters;
+    return {
+      result: repos.map((entry) =>
+        wireRepo(entry, repositories.remote({ accountId, namespace, name: entry.name })),
+      ),
+      resultInfo: pageInfo({ limit, cursor }, { count: repos.length, total, next }),
+    };
+  }
+
+  async function getRepo({ parameters, signal }: OfRepo) {
+    const entry = await repositories.get(addressOf(parameters), signal);
+    return { result: wireDetails(entry, repositories.remote(entry)) };
+  }
+
+  async function changeRepo({
+    parameters,
+    body,
+    signal,
+  }: OfRepo<unknown, z.output<typeof ChangeRepo>>) {
+    const settings = {
+      description: body.description,
+      defaultBranch: body.default_branch,
+      readOnly: body.read_only,
+      protectedRefs: body.protected_refs,
+    };
+    const entry = await repositories.configure(addressOf(parameters), settings, signal);
+    return { result: wireDetails(entry, repositories.remote(entry)) };
+  }
+
+  async function deleteRepo({ parameters }: OfRepo) {
+    return { result: await repositories.delete(addressOf(parameters)) };
+  }
+
+  async function fork({ parameters, body, signal }: OfRepo<unknown, z.output<typeof ForkRepo>>) {
+    const request = {
+      name: body.name,
+      description: body.description,
+      readOnly: body.read_only,
+      defaultBranchOnly: body.default_branch_only,
+    };
+    const made = await forkRepo(repositories, addressOf(parameters), request, signal);
+    return { result: { ...wireCreated(made), objects: made.objects } };
+  }
+}
+
+function wireCreated(made: MadeRepo): z.input<typeof CreatedRepo> {
+  const { id, name, description, defaultBranch, remote, token } = made;
+  return { id, name, description, default_branch: defaultBranch, remote, token };
+}
+
+/** As the namespace orders them. */
+function placeOf(entry: RepoListing, sort: RepoSort): z.output<typeof Place> {
+  const values = {
+    created_at: entry.createdAt,
+    updated_at: entry.updatedAt,
+    last_push_at: entry.lastPushAt ?? 0,
+    name: entry.name.toLowerCase(),
+  };
+  return { value: values[sort], id: entry.id };
+}

@@ -1,0 +1,185 @@
+/** A gateway with repositories on a private bus: the real actors, git, and an account that may do everything. */
+import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
+import { createServer } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { pino } from "pino";
+import { Registry } from "prom-client";
+import { accountActor } from "../../actors/account/account.ts";
+import { apiTokenActor } from "../../actors/api-token/api-token.ts";
+import { namespaceActor } from "../../actors/namespace/namespace.ts";
+import { namespaceListActor } from "../../actors/namespace-list/namespace-list.ts";
+import { repoActor } from "../../actors/repo/repo.ts";
+import { repoEventsActor } from "../../actors/repo-events/repo-events.ts";
+import { repoTokenActor } from "../../actors/repo-token/repo-token.ts";
+import { requestLimitActor } from "../../actors/request-limit/request-limit.ts";
+import { BlobStore } from "../../actors/runtime/blob-store.ts";
+import { systemClock } from "../../actors/runtime/clock.ts";
+import { BusLiveUpdates } from "../../actors/runtime/live.ts";
+import { ALL_PERMISSIONS, type Permission } from "../../schemas/permissions.ts";
+import { startWorld, type World } from "../../scripts/testing/actor-world.ts";
+import { buildApp, routeTable } from "../app.ts";
+import { type GitService, gitService } from "../git/git-router.ts";
+import { type OpenedRepositories, openRepositories } from "../git/open-repositories.ts";
+import { Checkout } from "../git/testing/git-world.ts";
+import { openApiDocument } from "../openapi.ts";
+import { RequestCounts } from "../request-counts.ts";
+import { checkDeclared } from "./declared-answers.ts";
+import { type Asking, giveToken, openAccount, testConfig, type Wire } from "./test-gateway.ts";
+
+export interface ArtifactsAnswer {
+  status: number;
+  headers: Headers;
+  bytes: Buffer;
+  text: string;
+  // biome-ignore lint/suspicious/noExplicitAny: a test looks at the result of whatever route it asked.
+  result: any;
+  errors: Wire["errors"];
+  // biome-ignore lint/suspicious/noExplicitAny: of either kind of list.
+  info: any;
+}
+
+const ACTORS = [
+  accountActor,
+  apiTokenActor,
+  namespaceActor,
+  namespaceListActor,
+  repoActor,
+  repoEventsActor,
+  repoTokenActor,
+  requestLimitActor,
+];
+
+export class ArtifactsWorld {
+  readonly world: World;
+  readonly folder: string;
+  accountId = "";
+  token = "";
+  url = "";
+  git!: GitService;
+  opened!: OpenedRepositories;
+  /** What was logged as a fault. */
+  readonly faults: unknown[] = [];
+  document: Record<string, unknown> = {};
+  readonly #stops: (() => Promise<unknown>)[] = [];
+
+  static async start({ readersMax }: { readersMax?: number } = {}): Promise<ArtifactsWorld> {
+    const world = await startWorld({ definitions: ACTORS });
+    await world.host();
+    const started = new ArtifactsWorld(
+      world,
+      await mkdtemp(join(tmpdir(), "trunkline-artifacts-")),
+    );
+    await started.#serve(readersMax);
+    return started;
+  }
+
+  constructor(world: World, folder: string) {
+    this.world = world;
+    this.folder = folder;
+  }
+
+  get base(): string {
+    return `/accounts/${this.accountId}/artifacts/namespaces`;
+  }
+
+  async #serve(readersMax?: number): Promise<void> {
+    const actors = this.world.client;
+    this.accountId = await openAccount(actors, "One");
+    this.token = await giveToken(actors, this.accountId, ALL_PERMISSIONS);
+    const blobs = new BlobStore(this.world.bus, systemClock);
+    const now = Date.now;
+    const dataDir = this.folder;
+    this.git = await gitService({ actors, blobs, dataDir, now });
+    const server = createServer().listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const address = server.address();
+    if (address === null || typeof address === "string") throw new Error("no port");
+    this.url = `http://127.0.0.1:${address.port}`;
+    this.opened = openRepositories(
+      { ...this.git.parts, publicUrl: this.url, now },
+      readersMax === undefined ? {} : { readersMax },
+    );
+    const write = (line: string) => void this.faults.push(JSON.parse(line));
+    const parts = {
+      actors,
+      blobs,
+      live: new BusLiveUpdates(this.world.bus),
+      git: this.git.router,
+      repositories: this.opened.repositories,
+      config: { ...testConfig, publicUrl: this.url, dataDir },
+      logger: pino({ level: "error" }, { write }),
+      registry: new Registry(),
+      counts: new RequestCounts(),
+      missing: () => [],
+      now,
+      stopping: new AbortController().signal,
+    };
+    server.on("request", buildApp(parts));
+    this.document = openApiDocument(routeTable(parts), `${this.url}/v4`);
+    this.#stops.push(
+      async () => this.git.stop(),
+      () => this.opened.close(),
+      async () => {
+        server.closeAllConnections();
+        server.close();
+        if (server.listening) await once(server, "close");
+      },
+    );
+  }
+
+  tokenWith = (...permissions: Permission[]) =>
+    giveToken(this.world.client, this.accountId, permissions);
+
+  /** `path`: below the account's namespaces. */
+  async ask(path: string, asking: Asking = {}): Promise<ArtifactsAnswer> {
+    const { method = "GET", token = this.token, json, body, headers } = asking;
+    const sent = json === undefined ? body : JSON.stringify(json);
+    const response = await fetch(`${this.url}/v4${this.base}${path}`, {
+      method,
+      headers: {
+        ...(token === null ? {} : { Authorization: `Bearer ${token}` }),
+        ...(json === undefined ? {} : { "Content-Type": "application/json" }),
+        ...headers,
+      },
+      ...(sent === undefined ? {} : { body: sent, duplex: "half" }),
+    });
+    const bytes = Buffer.from(await response.arrayBuffer());
+    const text = bytes.toString("utf8");
+    const type = response.headers.get("content-type") ?? "";
+    const isJson = type.startsWith("application/json") && text !== "";
+    const parsed = isJson ? JSON.parse(text) : undefined;
+    const { status } = response;
+    const below = `${this.base}${path}`;
+    checkDeclared(this.document, { method, path: below, status, type, body: parsed });
+    return {
+      status,
+      headers: response.headers,
+      bytes,
+      text,
+      result: parsed?.result,
+      errors: parsed?.errors ?? [],
+      info: parsed?.result_info,
+    };
+  }
+
+  post = (path: string, json: unknown) => this.ask(path, { method: "POST", json });
+
+  /** The remote of what a creation answered, with its token in it. */
+  remote({ remote, token }: { remote: string; token: string }): string {
+    return remote.replace("//", `//x:${token.split("?")[0]}@`);
+  }
+
+  async checkout(): Promise<Checkout> {
+    const checkout = new Checkout(await mkdtemp(join(this.folder, "work-")));
+    await checkout.git("init", "-q", "-b", "main");
+    return checkout;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const stop of this.#stops) await stop();
+    await this.world[Symbol.asyncDispose]();
+    await rm(this.folder, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,119 @@
+/** Wire shapes of answers about repositories. */
+import { z } from "zod";
+import { RepoStatus, RepoTokenId, RepoTokenScope, RepoTokenState } from "../repo.ts";
+
+const Time = z.iso.datetime();
+const Hash = z.string().regex(/^[0-9a-f]{40}$/);
+const RepoId = z.string().regex(/^[0-9a-z]{16}$/);
+
+export const WireNamespace = z.object({
+  namespace: z.string(),
+  jurisdiction: z.literal("unrestricted"),
+  repo_count: z.int(),
+  created_at: Time,
+  updated_at: Time,
+});
+
+export const WireRepo = z.object({
+  id: RepoId,
+  name: z.string(),
+  description: z.string().nullable(),
+  default_branch: z.string(),
+  created_at: Time,
+  updated_at: Time,
+  last_push_at: Time.nullable(),
+  source: z
+    .string()
+    .nullable()
+    .describe("artifacts:<namespace>/<name> of a fork, git:<url> of an import"),
+  read_only: z.boolean(),
+  remote: z.string().describe("For git"),
+  status: RepoStatus,
+});
+
+/** With what a list does not show. */
+export const WireRepoDetails = WireRepo.extend({
+  status_reason: z.string().nullable().describe("Why an import or a fork has failed"),
+  protected_refs: z.array(z.string()),
+});
+
+export const CreatedRepo = z.object({
+  id: RepoId,
+  name: z.string(),
+  description: z.string().nullable(),
+  default_branch: z.string(),
+  remote: z.string(),
+  token: z
+    .string()
+    .meta({ secret: true })
+    .describe("Reads and writes this repository by git for a day; shown this once"),
+});
+export const ForkedRepo = CreatedRepo.extend({ objects: z.int() });
+export const DeletedRepo = z.object({ id: RepoId });
+
+const Person = z.object({ name: z.string(), email: z.string() });
+export const WireCommit = z.object({
+  hash: Hash,
+  treeHash: z.string(),
+  message: z.string(),
+  author: Person,
+  committer: Person,
+  parents: z.array(z.string()),
+  authoredAt: z.int().describe("Seconds since 1970"),
+  committedAt: z.int(),
+});
+
+export const WireTreeEntry = z.object({
+  name: z.string(),
+  mode: z.enum(["100644", "100755", "120000", "160000", "40000"]),
+  hash: Hash,
+  type: z.enum(["blob", "exec", "symlink", "gitlink", "tree"]),
+});
+
+export const WireRef = z.object({
+  name: z.string().describe("refs/heads/main"),
+  hash: Hash,
+  is_default: z.boolean(),
+  is_protected: z.boolean(),
+});
+
+export const WireDiff = z.object({
+  base: Hash,
+  head: Hash,
+  files: z.array(
+    z.object({
+      path: z.string(),
+      old_path: z.string().optional(),
+      status: z.enum(["added", "deleted", "modified", "renamed", "type_changed"]),
+      old_mode: z.string().nullable(),
+      new_mode: z.string().nullable(),
+      old_hash: Hash.nullable(),
+      new_hash: Hash.nullable(),
+      additions: z.int().nullable().describe("Lines; null of what is no text"),
+      deletions: z.int().nullable(),
+    }),
+  ),
+  patch: z.string().describe("As git apply reads it"),
+  truncated: z.boolean().describe("There is more than what is shown"),
+});
+
+export const CommittedFiles = WireCommit.extend({
+  ref: z.string(),
+  before: Hash.nullable().describe("Where the branch was; null where it was not"),
+});
+
+export const WireRepoToken = z.object({
+  id: RepoTokenId,
+  scope: RepoTokenScope,
+  state: RepoTokenState,
+  created_at: Time,
+  expires_at: Time,
+  last_used_at: Time.nullable().describe("To the hour"),
+});
+export const MintedRepoToken = z.object({
+  id: RepoTokenId,
+  plaintext: z.string().meta({ secret: true }).describe("The token itself; shown this once"),
+  scope: RepoTokenScope,
+  expires_at: Time,
+});
+export const RevokedRepoToken = z.object({ id: RepoTokenId });
