@@ -353,6 +353,8 @@ describe("WorkerHost", function () {
     });
     const late = await refusalOf(say("late", {}, { deadlineMs: 300 }));
     expect(late).to.include({ code: "deadline_exceeded" });
+    // A worker that is stopped before it hears of that hands the task back.
+    await until("it is given up", async () => (await world.count(STREAMS.tasks)) === 0);
   });
 
   it("drops a task whose caller died before it started, and one past its deadline", async () => {
