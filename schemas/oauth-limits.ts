@@ -35,9 +35,9 @@ export const DNS_WINDOW_SECONDS = 172_800;
 export const DOMAIN_RECHECK_MS = 86_400_000;
 /** A lookup nobody answered for by then is asked for again: the longest that a busy lane takes. */
 export const DOMAIN_CHECK_LOST_MS = 10 * 60_000;
-/** How long one server may take for one try, and tries of each: 10 s a server in all. */
-export const DNS_TRY_MS = 2_500;
-export const DNS_TRIES = 4;
+/** How long one server may take for the first try, and tries of each, the later given longer: 9 s a server in all. */
+export const DNS_TRY_MS = 3_000;
+export const DNS_TRIES = 2;
 /** Lookups of one process at a time: each waits for the network and costs nothing. */
 export const DNS_LOOKUPS_MAX = 32;
 /** Records of one answer that are shown, and the characters of what is shown. */
