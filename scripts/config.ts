@@ -26,6 +26,8 @@ export interface Config {
   readonly browserSecondsPerDay: number;
   /** OpenAI-compatible endpoint of the format json; unset: only the models a request brings. */
   readonly ai: Readonly<{ baseUrl: string; key: string | undefined; model: string }> | undefined;
+  /** Closed: new users only by invitation. */
+  readonly signup: "open" | "closed";
   readonly shutdownSeconds: number;
   /** For the verification of domains; empty: those of the system. */
   readonly dnsServers: readonly string[];
@@ -76,6 +78,7 @@ export function configFromEnvironment(environment: NodeJS.ProcessEnv): Config {
     egressAllow: Object.freeze(settings.TRUNKLINE_EGRESS_ALLOW),
     browserSecondsPerDay: settings.TRUNKLINE_BROWSER_SECONDS_PER_DAY,
     ai: aiFrom(settings),
+    signup: settings.TRUNKLINE_SIGNUP,
     shutdownSeconds: settings.TRUNKLINE_SHUTDOWN_SECONDS,
     dnsServers: Object.freeze(settings.TRUNKLINE_DNS_SERVERS),
     dnsPollSeconds: settings.TRUNKLINE_DNS_POLL_SECONDS,
@@ -114,6 +117,7 @@ const Settings = z.object({
   TRUNKLINE_AI_BASE_URL: httpUrl().optional(),
   TRUNKLINE_AI_KEY: z.string().optional(),
   TRUNKLINE_AI_MODEL: z.string().optional(),
+  TRUNKLINE_SIGNUP: oneOf(["open", "closed"]).default("open"),
   TRUNKLINE_SHUTDOWN_SECONDS: whole(1, SHUTDOWN_SECONDS_MAX, SHUTDOWN_SECONDS),
   TRUNKLINE_DNS_SERVERS: list(
     isDnsServer,

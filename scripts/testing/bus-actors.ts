@@ -15,6 +15,8 @@ export interface BusActors {
   actors: ActorClient;
   /** The hosts' own connection. */
   bus: Bus;
+  /** For further connections. */
+  url: string;
   stop(): Promise<void>;
 }
 
@@ -49,6 +51,7 @@ export async function busActors({
   const workerHost = new WorkerHost({ ...shared, definitions });
   workerHost.start();
   return {
+    url: nats.url,
     actors: new BusActorClient(client, clock),
     bus: hosts,
     async stop() {
