@@ -154,9 +154,10 @@ async function toFile(
   path: string,
   signal: AbortSignal,
 ): Promise<void> {
+  await using file = await open(path, "wx");
+  // Not before: what a process has said when it ends, and nobody listens to yet, is lost.
   const git = startGit(parameters, { cwd, environment, signal });
   git.stdin.end();
-  await using file = await open(path, "wx");
   for await (const chunk of git.stdout) await file.writeFile(chunk);
   const { code, stderr } = await git.exit;
   checkEnd(code, stderr, signal);

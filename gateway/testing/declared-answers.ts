@@ -47,7 +47,7 @@ export function checkDeclared(document: unknown, answer: GivenAnswer): string | 
     return name;
   }
   const [mediaType = ""] = type.split(";");
-  const content = declared.content[mediaType];
+  const content = declared.content[mediaType] ?? declared.content["*/*"];
   assert(content, `${name} is declared without ${mediaType}`);
   if (content.schema) {
     const reference = "$ref" in content.schema ? String(content.schema.$ref) : undefined;
