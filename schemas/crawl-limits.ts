@@ -220,6 +220,8 @@ export const CRAWL_MESSAGE_URL_CHARS = 200;
 export const RECORDS_SPARE_MIN = 1_000;
 /** Sitemaps of one crawl: an index for each of a thousand sections, twice; at two a second they take a quarter of an hour. */
 export const CRAWL_SITEMAPS_MAX = 2_000;
+/** Levels of sitemaps in sitemaps, redirects among them: real ones have two, and two redirects on the way. */
+export const SITEMAP_NESTING_MAX = 10;
 /** Sitemaps that are queued or under way at once: the others wait until the job has room for their pages. */
 export const SITEMAPS_OPEN_MAX = 32;
 /** Characters of a host's name as the key of its site: names in DNS have 253, and a row has the name as well. */

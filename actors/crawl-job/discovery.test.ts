@@ -6,6 +6,7 @@ import {
   CRAWL_TRIES_MAX,
   PAGE_LINKS_MAX,
   RECORDS_SPARE_MIN,
+  SITEMAP_NESTING_MAX,
   SITEMAPS_OPEN_MAX,
 } from "../../schemas/crawl-limits.ts";
 import type { Turn } from "../../schemas/crawl-page.ts";
@@ -111,6 +112,24 @@ describe("discovery of a crawl", () => {
     const second = world.grant();
     read(world, second, { url: `${START}2.xml`, nested: [SITEMAP, `${START}2.xml`] });
     expect(world.summary().status).to.equal("completed");
+  });
+
+  it("sitemaps are read SITEMAP_NESTING_MAX levels deep, and no deeper: a redirect that never ends does", () => {
+    const world = new JobWorld().start();
+    world.learn();
+    const turn = world.grant();
+    world.report(turn, fetched()(0));
+    read(world, turn, { url: SITEMAP, nested: [`${START}1.xml`] });
+    for (let level = 1; level <= SITEMAP_NESTING_MAX; level++) {
+      expect(world.summary()).to.deep.include({ status: "running", messages: [] });
+      const next = world.grant();
+      expect(next.requests[0]).to.deep.include({ url: `${START}${level}.xml`, nesting: level });
+      read(world, next, { url: `${START}${level}.xml`, nested: [`${START}${level + 1}.xml`] });
+    }
+    expect(world.summary()).to.deep.include({
+      status: "completed",
+      messages: [`Sitemaps are read ${SITEMAP_NESTING_MAX} levels deep; others were left out`],
+    });
   });
 
   it("a sitemap is tried three times where that makes sense, and what robots.txt named is told of", () => {

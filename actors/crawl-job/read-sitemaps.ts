@@ -1,9 +1,11 @@
 /** What a robots.txt and sitemaps say of where pages are. */
 import type { z } from "zod";
 import type { crawlJob, SitemapUrl } from "../../schemas/crawl-job.ts";
+import { SITEMAP_NESTING_MAX } from "../../schemas/crawl-limits.ts";
 import { discover } from "./backlog.ts";
 import { endJob } from "./ends.ts";
 import type { JobDraft } from "./job-draft.ts";
+import { addMessage } from "./job-messages.ts";
 import { addSitemap, closeSitemap, giveUpSitemap, retrySitemap, sitemapOf } from "./sitemaps.ts";
 import { sitemapOfTurn, takeReadSitemap } from "./turns.ts";
 
@@ -38,7 +40,12 @@ export function readSlice(draft: JobDraft, slice: Slice): boolean {
   const number = sitemapOfTurn(draft, slice.turn, slice.url);
   if (number === undefined) return false;
   const nesting = sitemapOf(draft, number).nesting + 1;
-  if (nesting <= draft.plan.plan.depth) discover(draft, "files", nesting, slice.nested);
+  if (nesting <= Math.min(draft.plan.plan.depth, SITEMAP_NESTING_MAX)) {
+    discover(draft, "files", nesting, slice.nested);
+  } else if (nesting > SITEMAP_NESTING_MAX && slice.nested.length > 0) {
+    const message = `Sitemaps are read ${SITEMAP_NESTING_MAX} levels deep; others were left out`;
+    addMessage(draft, message);
+  }
   discover(draft, "sitemap", 0, slice.urls.toSorted(byPriority));
   if (slice.end === undefined) return true;
   takeReadSitemap(draft, slice.turn, number);
