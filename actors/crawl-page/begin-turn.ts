@@ -122,13 +122,13 @@ async function keepMoment(
   moment: { lateAt: number },
 ): Promise<void> {
   for (;;) {
-    await clock.wait(moment.lateAt - BEGIN_AGAIN_MS - clock.monotonic(), left);
+    await clock.wait(Math.max(0, moment.lateAt - BEGIN_AGAIN_MS - clock.monotonic()), left);
     if (left.aborted) return;
     const askedAt = clock.monotonic();
     const answer = await Promise.race([
       // Without an answer the moment passes.
       call(site, host, "begin", { turn, urls, intent }).catch(() => undefined),
-      clock.wait(moment.lateAt - askedAt, left).then(() => undefined),
+      clock.wait(Math.max(0, moment.lateAt - askedAt), left).then(() => undefined),
     ]);
     const goesOn =
       answer?.state === "go" &&
@@ -136,7 +136,7 @@ async function keepMoment(
       answer.verdicts.every(({ allowed }) => allowed) &&
       clock.monotonic() <= moment.lateAt;
     if (!goesOn) {
-      await clock.wait(moment.lateAt - clock.monotonic(), left);
+      await clock.wait(Math.max(0, moment.lateAt - clock.monotonic()), left);
       return;
     }
     moment.lateAt = askedAt + TURN_LATE_MS;
