@@ -74,9 +74,12 @@ describe("crawl under faults", function () {
   async function expectWhole(job: JobToCheck): Promise<void> {
     const { status, messages } = await scene.ended(job.id, JOB_MS_MAX);
     expect(status, messages.join("; ")).to.equal("completed");
-    expect(await crawlFaults(scene, site, job)).to.deep.equal([]);
-    expect(requestsMissing(site, job)).to.deep.equal([]);
-    expect(site.paceFaults()).to.deep.equal([]);
+    const faults = [
+      ...(await crawlFaults(scene, site, job)),
+      ...requestsMissing(site, job).map((url) => `${url} was not asked for`),
+      ...site.paceFaults(),
+    ];
+    expect(faults).to.deep.equal([]);
   }
 
   const quiet = () => clock.wait(scene.random.integer(200, 2_000));

@@ -1,5 +1,7 @@
 /** What must hold of a crawl whatever was broken while it ran, told from its records and from what the site saw. */
+
 import type { WireRecord } from "../../schemas/http/crawl-answers.ts";
+import { TASK_ACK_WAIT_MS } from "../../schemas/limits.ts";
 import { allPaths, recordPaths, type SiteRequest } from "./crawl-pages.ts";
 import type { CrawlScene } from "./crawl-scene.ts";
 import type { CrawlSite } from "./crawl-site.ts";
@@ -7,6 +9,8 @@ import type { CrawlSite } from "./crawl-site.ts";
 const USER_AGENT = "VendorBrowserRenderingCrawler/1.0";
 /** What a job must still hear of a page: its body has to come, be stored, and be reported. */
 const REPORT_MS_MAX = 3_000;
+/** A worker that was cut off may lose its task to another so long after it is back. */
+const TAKEN_MS_MAX = TASK_ACK_WAIT_MS + 1_000;
 /** Places of one worker that a page can be in when it dies, and hosts have several turns where there is no delay. */
 const UNDER_WAY_MAX = 16;
 
@@ -66,12 +70,14 @@ function repetitions(scene: CrawlScene, site: CrawlSite, name: string): string[]
   const byUrl = Map.groupBy(ofJob, (request) => site.urlOf(request));
   const excused = new Map<string, number>();
   for (const [url, requests] of byUrl) {
-    for (const [index, { at }] of requests.slice(0, -1).entries()) {
+    for (const [index, { at, since }] of requests.slice(0, -1).entries()) {
       const next = requests[index + 1]?.at ?? Number.POSITIVE_INFINITY;
       const fault = scene.faults.find(
-        ({ at: from, until }) => at < until && at > from - REPORT_MS_MAX && from < next,
+        ({ at: from, until }) =>
+          at < until + TAKEN_MS_MAX && at > from - REPORT_MS_MAX && from < next,
       );
-      if (fault === undefined) faults.push(`${url} was asked for again after ${next - at} ms`);
+      const gap = `${Math.round(next - at)} to ${Math.round(next - since)} ms`;
+      if (fault === undefined) faults.push(`${url} was asked for again after ${gap}`);
       else excused.set(fault.what, (excused.get(fault.what) ?? 0) + 1);
     }
   }
