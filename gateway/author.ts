@@ -2,4 +2,8 @@
 import type { Author } from "../schemas/oauth-client.ts";
 import type { Caller } from "./locals.ts";
 
-export const authorOf = ({ tokenId }: Caller): Author => ({ type: "api_token", id: tokenId });
+/** Of what a person lets a client do, the person. */
+export function authorOf({ tokenId, userId, clientId }: Caller): Author {
+  if (userId === undefined) return { type: "api_token", id: tokenId };
+  return { type: "user", id: userId, ...(clientId !== undefined && { clientId }) };
+}

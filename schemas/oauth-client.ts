@@ -59,6 +59,8 @@ export const Author = z.object({
   type: z.enum(["api_token", "user", "system"]),
   /** Of the token or the user; empty for the program. */
   id: z.string().max(64),
+  /** Of a user who did it through an OAuth client. */
+  clientId: Id.optional(),
 });
 export type Author = z.infer<typeof Author>;
 

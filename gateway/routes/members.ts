@@ -154,7 +154,10 @@ export function memberRoutes(actors: ActorClient, publicUrl: string): Route[] {
   }
 }
 
-const changerOf = ({ permissions }: Caller) => ({ permissions });
+const changerOf = ({ permissions, userId }: Caller) => ({
+  permissions,
+  ...(userId !== undefined && { userId }),
+});
 
 function wireMember({ userId, email, roles }: Member): z.input<typeof WireMember> {
   return { id: userId, email, status: "accepted", roles: roles.map(wireRole) };
