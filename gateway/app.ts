@@ -14,6 +14,7 @@ import { requestLog } from "./middleware/request-log.ts";
 import { requestMetrics } from "./middleware/request-metrics.ts";
 import { securityHeaders } from "./middleware/security-headers.ts";
 import { traceRequests } from "./middleware/trace-requests.ts";
+import { oauthRouter } from "./oauth/oauth-service.ts";
 import type { RequestCounts } from "./request-counts.ts";
 import type { Route } from "./route.ts";
 import { routeRouter } from "./route-router.ts";
@@ -70,7 +71,9 @@ export function buildApp(parts: GatewayParts): Express {
   if (config.otlpEndpoint !== undefined) app.use(traceRequests);
   app.use(docsRouter(routes, config.publicUrl));
   if (parts.git) app.use("/git", parts.git);
-  app.use("/v4", routeRouter(routes, { actors, requestsPerWindow: config.requestsPerWindow, now }));
+  app.use(oauthRouter(parts));
+  const { requestsPerWindow } = config;
+  app.use("/v4", routeRouter(routes, { actors, live: parts.live, requestsPerWindow, now }));
   app.use(notFound);
   app.use(handleError);
   return app;

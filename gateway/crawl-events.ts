@@ -115,6 +115,7 @@ export class CrawlEvents {
   async #isStillAllowed(caller: Caller, signal: AbortSignal): Promise<boolean> {
     const { accountId, tokenId: id, expiresAt = Number.POSITIVE_INFINITY } = caller;
     if (this.#parts.now() >= expiresAt) return false;
+    if (caller.isStillGood) return caller.isStillGood();
     try {
       await this.#parts.actors.call(account, accountId, "getToken", { id }, { signal });
       return true;

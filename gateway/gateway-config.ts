@@ -19,5 +19,7 @@ export interface GatewayConfig {
   /** The longest between two lookups of an OAuth client's domain, and how long it is looked for. */
   dnsPollSeconds: number;
   dnsWindowSeconds: number;
+  /** Closed: new users only by invitation. Unset: open. */
+  signup?: "open" | "closed" | undefined;
   shutdownSeconds: number;
 }

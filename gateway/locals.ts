@@ -6,13 +6,20 @@ import type { ErrorCode } from "../schemas/errors.ts";
 import type { Permission } from "../schemas/permissions.ts";
 import type { Route } from "./route.ts";
 
-/** Who asks: an API token, and what it opens. */
+/** Who asks: an API token or an OAuth access token, and what it opens. */
 export interface Caller {
   accountId: string;
+  /** Of an OAuth access token the grant's. */
   tokenId: string;
   permissions: readonly Permission[];
   notBeforeAt?: number | undefined;
   expiresAt?: number | undefined;
+  /** In whose name, through which client, and every account it opens: of an OAuth access token. */
+  userId?: string;
+  clientId?: string;
+  accountIds?: readonly string[];
+  /** Whether it opens the same still, for what lasts longer than a request. */
+  isStillGood?: () => Promise<boolean>;
 }
 
 export interface Locals {

@@ -1,6 +1,7 @@
 /** Makes an Express router of the route table: each route is a list of checks, then its handler. */
 import { type Request, type RequestHandler, type Response, Router } from "express";
 import type { ActorClient } from "../actors/runtime/actor-client.ts";
+import type { LiveUpdates } from "../actors/runtime/live.ts";
 import { ActorError } from "../schemas/errors.ts";
 import { success } from "./envelope.ts";
 import { callerOf, localsOf } from "./locals.ts";
@@ -17,12 +18,13 @@ export function routeRouter(
   routes: readonly Route[],
   {
     actors,
+    live,
     requestsPerWindow,
     now,
-  }: { actors: ActorClient; requestsPerWindow: number; now: () => number },
+  }: { actors: ActorClient; live: LiveUpdates; requestsPerWindow: number; now: () => number },
 ): Router {
   const router = Router({ caseSensitive: true });
-  const authenticated = authenticate(actors, now);
+  const authenticated = authenticate({ actors, live, now });
   const budget: BodyBudget = { bytes: 0 };
   for (const [path, atPath] of Map.groupBy(routes.flatMap(pathsOf), ({ path }) => path)) {
     const methods = atPath.map(({ route }) => route.method.toUpperCase());

@@ -18,6 +18,7 @@ describe("config", () => {
       egressAllow: [],
       browserSecondsPerDay: 600,
       ai: undefined,
+      signup: "open",
       shutdownSeconds: 20,
       chromium: undefined,
       otlpEndpoint: undefined,

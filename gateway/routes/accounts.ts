@@ -38,9 +38,12 @@ export function accountRoutes(actors: ActorClient): Route[] {
     caller,
     query,
   }: Asked<unknown, Listing & { name?: string | undefined }>) {
-    const own = await wireAccount(caller.accountId);
-    const asked = query.name === undefined || query.name === own.name;
-    return pageOf(asked ? [own] : [], query);
+    const ids = caller.accountIds ?? [caller.accountId];
+    const own = await Promise.all(ids.map(wireAccount));
+    return pageOf(
+      own.filter(({ name }) => query.name === undefined || query.name === name),
+      query,
+    );
   }
 
   async function getAccount({ caller }: Asked) {

@@ -1,0 +1,101 @@
+/** The authorization server as part of the gateway: the library's endpoints, our pages, and tokens in use. */
+import type { Request, RequestHandler, Response } from "express";
+import { Router } from "express";
+import type { Logger } from "pino";
+import type { ActorClient } from "../../actors/runtime/actor-client.ts";
+import type { LiveUpdates } from "../../actors/runtime/live.ts";
+import { ActorError } from "../../schemas/errors.ts";
+import {
+  AUTHORIZATIONS_PER_ADDRESS_MAX,
+  LOGIN_WINDOW_MS,
+} from "../../schemas/oauth-server-limits.ts";
+import { requestLimit } from "../../schemas/request-limit.ts";
+import { methodNotAllowed } from "../middleware/method-not-allowed.ts";
+import { FormMarks } from "../pages/form-marks.ts";
+import { Interactions } from "../pages/interactions.ts";
+import { libraryPages } from "../pages/library-pages.ts";
+import { linkBelow } from "../pages/page.ts";
+import { pageRouter, showOver } from "../pages/page-router.ts";
+import { networkOf } from "../pages/visit.ts";
+import { cookieNames, knowBrowser } from "./browser-cookies.ts";
+import { LiveProvider } from "./live-provider.ts";
+
+export interface OAuthOptions {
+  actors: ActorClient;
+  live: LiveUpdates;
+  logger: Logger;
+  config: { publicUrl: string; signup?: "open" | "closed" | undefined };
+  now: () => number;
+  stopping: AbortSignal;
+}
+
+/** What each endpoint takes. Those that browsers of other origins may use answer OPTIONS themselves. */
+const ENDPOINTS = {
+  "/.well-known/oauth-authorization-server": ["GET", "OPTIONS"],
+  "/.well-known/openid-configuration": ["GET", "OPTIONS"],
+  "/.well-known/jwks.json": ["GET", "OPTIONS"],
+  "/oauth2/auth": ["GET", "POST"],
+  "/oauth2/auth/:uid": ["GET"],
+  "/oauth2/token": ["POST", "OPTIONS"],
+  "/oauth2/revoke": ["POST", "OPTIONS"],
+  "/oauth2/introspect": ["POST"],
+  "/oauth2/userinfo": ["GET", "POST", "OPTIONS"],
+  "/oauth2/logout": ["GET", "POST"],
+  "/oauth2/logout/confirm": ["POST"],
+  "/oauth2/logout/success": ["GET"],
+} as const;
+
+export function oauthRouter({ actors, config, ...options }: OAuthOptions): Router {
+  const { publicUrl, signup = "open" } = config;
+  const cookies = cookieNames(publicUrl);
+  const link = linkBelow(publicUrl);
+  const { host, protocol } = new URL(publicUrl);
+  const holder = new LiveProvider({
+    ...options,
+    actors,
+    publicUrl,
+    cookies,
+    pages: libraryPages(link),
+  });
+  const marks = new FormMarks(() => holder.secret());
+  const interactions = new Interactions(actors);
+  const router = Router({ caseSensitive: true });
+  router.use(pageRouter({ actors, cookies, marks, interactions, link, signup, showOver }));
+  for (const [path, methods] of Object.entries(ENDPOINTS)) {
+    const steps = path === "/oauth2/auth" ? [limitAuthorizations, toLibrary] : [toLibrary];
+    const taken: readonly string[] = methods;
+    router.all(path, (request, _response, next) => {
+      const method = request.method === "HEAD" ? "GET" : request.method;
+      next(taken.includes(method) ? undefined : "router");
+    });
+    router.all(path, steps);
+  }
+  const refusing = Router({ caseSensitive: true });
+  for (const [path, methods] of Object.entries(ENDPOINTS)) {
+    refusing.all(path, methodNotAllowed(methods.filter((method) => method !== "OPTIONS")));
+  }
+  return Router().use(router, refusing);
+
+  /** Each is kept until a person decides, or for ten minutes. */
+  async function limitAuthorizations(request: Request, _response: Response, next: () => void) {
+    const window = { limit: AUTHORIZATIONS_PER_ADDRESS_MAX, windowMs: LOGIN_WINDOW_MS };
+    const key = `authorize-from ${networkOf(request.ip ?? "")}`;
+    const { allowed, resetS } = await actors.call(requestLimit, key, "take", window);
+    if (allowed) return next();
+    const text = "Cannot authorize: too many requests came from this address";
+    throw new ActorError("rate_limited", text, { retryAfterS: resetS });
+  }
+
+  async function toLibrary(...[request, response]: Parameters<RequestHandler>): Promise<void> {
+    const provider = await holder.provider();
+    knowBrowser(request, response, cookies);
+    // The library makes addresses of what the request says of itself; only the settings know.
+    const { headers } = request;
+    delete headers["x-forwarded-host"];
+    delete headers[":authority"];
+    headers.host = host;
+    headers["x-forwarded-proto"] = protocol.slice(0, -1);
+    request.originalUrl = link(request.url);
+    await provider.callback()(request, response);
+  }
+}

@@ -1,0 +1,33 @@
+/** What one request to the library has read and will write, so that it writes once: see actor-adapter.ts. */
+import type { GrantEntry, GrantToken } from "../../schemas/oauth-grant.ts";
+import type { PendingLogout } from "../../schemas/session.ts";
+import type { metadataOf } from "./live-client.ts";
+import type { TokenAddress } from "./token-text.ts";
+
+/** A grant that is written together with its code. */
+export type NewGrant = Pick<GrantEntry, "scopes" | "rejectedScopes" | "accountIds">;
+
+export class RequestRecords {
+  readonly clients = new Map<string, Promise<ReturnType<typeof metadataOf> | undefined>>();
+  readonly grants = new Map<string, GrantEntry>();
+  readonly newGrants = new Map<string, NewGrant>();
+  /** Who is signed in. */
+  email: string | undefined;
+  /** As the session's actor has it. */
+  logout: PendingLogout | undefined;
+  /** The code or refresh token that is used up by what follows. */
+  using: TokenAddress | undefined;
+  /** Waits for the token beside it. */
+  access: GrantToken | undefined;
+  refresh: GrantToken | undefined;
+}
+
+const records = new WeakMap<object, RequestRecords>();
+
+/** Of a request; outside of one, of nothing. */
+export function recordsOf(context: object | undefined): RequestRecords {
+  if (!context) return new RequestRecords();
+  const known = records.get(context) ?? new RequestRecords();
+  records.set(context, known);
+  return known;
+}

@@ -1,0 +1,279 @@
+/** Gateways on one bus with everything OAuth needs, and a person with a browser that has no JavaScript. */
+import { randomBytes } from "node:crypto";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { pino } from "pino";
+import { accountActor } from "../../../actors/account/account.ts";
+import { apiTokenActor } from "../../../actors/api-token/api-token.ts";
+import { grantListActor } from "../../../actors/grant-list/grant-list.ts";
+import { installationActor } from "../../../actors/installation/installation.ts";
+import { interactionActor } from "../../../actors/interaction/interaction.ts";
+import { oauthClientActor } from "../../../actors/oauth-client/oauth-client.ts";
+import { oauthClientListActor } from "../../../actors/oauth-client-list/oauth-client-list.ts";
+import { oauthGrantActor } from "../../../actors/oauth-grant/oauth-grant.ts";
+import { oauthKeysActor } from "../../../actors/oauth-keys/oauth-keys.ts";
+import { requestLimitActor } from "../../../actors/request-limit/request-limit.ts";
+import { BusActorClient } from "../../../actors/runtime/actor-client.ts";
+import { Bus } from "../../../actors/runtime/bus.ts";
+import { systemClock } from "../../../actors/runtime/clock.ts";
+import { BusLiveUpdates } from "../../../actors/runtime/live.ts";
+import { sessionActor } from "../../../actors/session/session.ts";
+import { userActor } from "../../../actors/user/user.ts";
+import { freePort } from "../../../scripts/free-port.ts";
+import { type BusActors, busActors } from "../../../scripts/testing/bus-actors.ts";
+import type { GatewayConfig } from "../../gateway-config.ts";
+import { type RunningGateway, startGateway } from "../../main.ts";
+import { testCrawls } from "../../testing/test-crawls.ts";
+import { testConfig } from "../../testing/test-gateway.ts";
+
+export const OAUTH_ACTORS = [
+  accountActor,
+  apiTokenActor,
+  grantListActor,
+  installationActor,
+  interactionActor,
+  oauthClientActor,
+  oauthClientListActor,
+  oauthGrantActor,
+  oauthKeysActor,
+  requestLimitActor,
+  sessionActor,
+  userActor,
+];
+
+export interface OAuthWorld {
+  bus: BusActors;
+  /** One address for each gateway; all name the first as issuer. */
+  urls: string[];
+  accountId: string;
+  token: string;
+  /** Who made the account. */
+  owner: { email: string; password: string };
+  logs: string[];
+  /** The REST API, with the first account's token or another. */
+  api(
+    path: string,
+    asked?: { method?: string; json?: unknown; token?: string; gateway?: number },
+  ): Promise<{ status: number; body: Wire }>;
+  makeClient(changes?: Record<string, unknown>): Promise<TestClient>;
+  stop(): Promise<void>;
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: a test looks into answers of every kind.
+export type Wire = any;
+
+export interface TestClient {
+  client_id: string;
+  client_secret: string;
+}
+
+export const REDIRECT_URI = "http://127.0.0.1:1/callback";
+
+export async function oauthWorld({
+  gateways = 1,
+  config = {},
+}: {
+  gateways?: number;
+  config?: Partial<GatewayConfig>;
+} = {}): Promise<OAuthWorld> {
+  const bus = await busActors({ actors: OAUTH_ACTORS });
+  const dataDir = await mkdtemp(join(tmpdir(), "oauth-"));
+  const logs: string[] = [];
+  const logger = pino({ level: "debug" }, { write: (line: string) => logs.push(line) });
+  const running: RunningGateway[] = [];
+  const urls: string[] = [];
+  const buses: Bus[] = [];
+  let publicUrl: string | undefined;
+  for (let index = 0; index < gateways; index++) {
+    const port = await freePort();
+    publicUrl ??= `http://127.0.0.1:${port}`;
+    const own = await Bus.connect({
+      url: bus.url,
+      name: `gateway ${index}`,
+    });
+    buses.push(own);
+    const { blobs } = testCrawls();
+    running.push(
+      await startGateway({
+        actors: new BusActorClient(own, systemClock),
+        blobs,
+        live: new BusLiveUpdates(own),
+        config: { ...testConfig, dataDir, port, publicUrl, ...config },
+        logger,
+      }),
+    );
+    urls.push(`http://127.0.0.1:${port}`);
+  }
+  const credentials = JSON.parse(await readFile(join(dataDir, "credentials.json"), "utf8"));
+  const { account_id: accountId, api_token: token, user: owner } = credentials;
+  return {
+    bus,
+    urls,
+    accountId,
+    token,
+    owner,
+    logs,
+    api,
+    async makeClient(changes = {}) {
+      const { status, body } = await api(`/accounts/${accountId}/oauth_clients`, {
+        method: "POST",
+        json: {
+          client_name: "Build Bot",
+          grant_types: ["authorization_code", "refresh_token"],
+          response_types: ["code"],
+          redirect_uris: [REDIRECT_URI],
+          scopes: ["openid", "email", "account.read", "artifacts.read", "artifacts.write"],
+          optional_scopes: ["artifacts.write"],
+          token_endpoint_auth_method: "client_secret_basic",
+          ...changes,
+        },
+      });
+      if (status !== 200 && status !== 201) throw new Error(JSON.stringify(body));
+      return body.result;
+    },
+    async stop() {
+      await Promise.all(running.map((gateway) => gateway.stop()));
+      await Promise.all(buses.map((own) => own.close()));
+      await bus.stop();
+      await rm(dataDir, { recursive: true });
+    },
+  };
+
+  async function api(
+    path: string,
+    { method = "GET", json, token: bearer = token, gateway = 0 }: Wire = {},
+  ) {
+    const response = await fetch(`${urls[gateway]}/v4${path}`, {
+      method,
+      headers: { Authorization: `Bearer ${bearer}`, "Content-Type": "application/json" },
+      ...(json === undefined ? {} : { body: JSON.stringify(json) }),
+    });
+    return { status: response.status, body: (await response.json()) as Wire };
+  }
+}
+
+/** Another user, with an account of their own. */
+export async function newPerson(world: OAuthWorld) {
+  const person = new Person(world.urls[0] ?? "");
+  const email = `p${randomBytes(4).toString("hex")}@example.com`;
+  const password = "correct horse";
+  await person.open("/signup");
+  await person.submit({ email, password });
+  return { person, email, password };
+}
+
+/** A page as it arrived. */
+export interface Seen {
+  url: string;
+  status: number;
+  headers: Headers;
+  text: string;
+}
+
+/** Follows redirects, keeps cookies, fills in forms; stops where an address is not the gateway's. */
+export class Person {
+  readonly #base: string;
+  readonly cookies = new Map<string, { value: string; path: string }>();
+  seen: Seen = { url: "", status: 0, headers: new Headers(), text: "" };
+  /** Every address it was led over, the last one last. */
+  readonly trail: string[] = [];
+  /** Where another gateway takes over. */
+  through: string | undefined;
+
+  constructor(base: string) {
+    this.#base = base;
+  }
+
+  async open(path: string): Promise<Seen> {
+    return this.#go(new URL(path, this.#base), { method: "GET" });
+  }
+
+  /** Sends the page's form (the one with this action, where there are several), ticked as it is but for `changes`. */
+  async submit(
+    changes: Record<string, string | string[]>,
+    { action }: { action?: string } = {},
+  ): Promise<Seen> {
+    const { target, fields } = formOf(this.seen.text, action);
+    for (const [name, value] of Object.entries(changes)) {
+      fields.delete(name);
+      for (const one of [value].flat()) fields.append(name, one);
+    }
+    return this.#go(new URL(target, this.#base), { method: "POST", body: fields });
+  }
+
+  async signIn({ email, password }: { email: string; password: string }): Promise<Seen> {
+    return this.submit({ email, password });
+  }
+
+  async #go(start: URL, options: { method: string; body?: URLSearchParams }): Promise<Seen> {
+    let url = start;
+    let { method, body } = options;
+    for (let hops = 0; hops < 10; hops++) {
+      this.trail.push(url.href);
+      if (url.origin !== new URL(this.#base).origin) {
+        this.seen = { url: url.href, status: 0, headers: new Headers(), text: "" };
+        return this.seen;
+      }
+      const asked =
+        this.through === undefined ? url : new URL(url.pathname + url.search, this.through);
+      const response = await fetch(asked, {
+        method,
+        redirect: "manual",
+        headers: { Cookie: this.#cookieFor(url.pathname), Accept: "text/html" },
+        ...(body ? { body } : {}),
+      });
+      this.#keep(response);
+      const text = await response.text();
+      const location = response.headers.get("location");
+      if (location === null) {
+        this.seen = { url: url.href, status: response.status, headers: response.headers, text };
+        return this.seen;
+      }
+      if (response.status !== 303 && response.status !== 302) throw new Error(`${response.status}`);
+      url = new URL(location, url);
+      method = "GET";
+      body = undefined;
+    }
+    throw new Error(`Led in a circle: ${this.trail.slice(-10).join(" ")}`);
+  }
+
+  #cookieFor(path: string): string {
+    const sent = [...this.cookies].filter(([, cookie]) => path.startsWith(cookie.path));
+    return sent.map(([name, { value }]) => `${name.split(";")[0]}=${value}`).join("; ");
+  }
+
+  #keep(response: Response): void {
+    for (const line of response.headers.getSetCookie()) {
+      const [, name = "", value = ""] = /^([^=]+)=([^;]*)/.exec(line) ?? [];
+      const path = /path=([^;]+)/i.exec(line)?.[1] ?? "/";
+      const expired = /max-age=0/i.test(line) || /expires=thu, 01 jan 1970/i.test(line);
+      if (expired || value === "") this.cookies.delete(`${name};${path}`);
+      else this.cookies.set(`${name};${path}`, { value, path });
+    }
+  }
+}
+
+function formOf(page: string, action: string | undefined) {
+  for (const [, head = "", inner = ""] of page.matchAll(/<form ([^>]*)>([\s\S]*?)<\/form>/g)) {
+    const target = unescaped(/action="([^"]*)"/.exec(head)?.[1] ?? "");
+    if (action === undefined ? target.endsWith("/signout") : target !== action) continue;
+    const fields = new URLSearchParams();
+    for (const [input] of inner.matchAll(/<input [^>]*>/g)) {
+      const attribute = (name: string) => new RegExp(` ${name}="([^"]*)"`).exec(input)?.[1];
+      const isBox = attribute("type") === "checkbox";
+      if (isBox && (!/ checked[ >]/.test(input) || / disabled/.test(input))) continue;
+      const name = attribute("name");
+      if (name !== undefined) fields.append(name, unescaped(attribute("value") ?? ""));
+    }
+    return { target, fields };
+  }
+  throw new Error(`No form on: ${page}`);
+}
+
+const unescaped = (text: string) =>
+  text
+    .replaceAll("&quot;", '"')
+    .replaceAll("&lt;", "<")
+    .replaceAll("&gt;", ">")
+    .replaceAll("&amp;", "&");

@@ -1,0 +1,56 @@
+/** Pages that the library shows: what went wrong, and signing out for a client. */
+import type { KoaContextWithOIDC } from "oidc-provider";
+import type { ProviderParts } from "../oauth/provider.ts";
+import { html } from "./html.ts";
+import { type Link, type Page, pageHeaders, writePage } from "./page.ts";
+
+export function libraryPages(link: Link): ProviderParts["pages"] {
+  return { error, confirmLogout, loggedOut };
+
+  function error(
+    context: KoaContextWithOIDC,
+    {
+      error: code,
+      error_description: text,
+    }: { error: string; error_description?: string | undefined },
+  ): void {
+    show(context, {
+      title: "Cannot authorize",
+      body: html`<h1>This cannot go on</h1>
+<p>The application that sent you here asked for something that cannot be done. Go back to it and start again; if it
+happens again, tell whoever runs it:</p>
+<p class="note bad"><strong>${code}</strong>${text !== undefined && html`<br>${text}`}</p>`,
+    });
+  }
+
+  function confirmLogout(context: KoaContextWithOIDC, secret: string): void {
+    const { params } = context.oidc;
+    const target = params?.post_logout_redirect_uri as string | undefined;
+    show(context, {
+      title: "Sign out",
+      formTarget: target,
+      body: html`<h1>Sign out?</h1>
+<p>An application asks to sign you out of Trunkline in this browser. What it may do in your name stays as it is.</p>
+<form method="post" action="${link("/oauth2/logout/confirm")}">
+<input type="hidden" name="xsrf" value="${secret}">
+<div class="buttons">
+<button name="logout" value="yes">Sign out</button>
+<button class="second">Stay signed in</button>
+</div>
+</form>`,
+    });
+  }
+
+  function loggedOut(context: KoaContextWithOIDC): void {
+    show(context, {
+      title: "Signed out",
+      body: html`<h1>Done</h1>
+<p>You can close this page, or <a href="${link("/login")}">sign in</a>.</p>`,
+    });
+  }
+
+  function show(context: KoaContextWithOIDC, page: Page): void {
+    context.set(pageHeaders(page));
+    context.body = writePage(page, link);
+  }
+}

@@ -1,0 +1,109 @@
+/** Our pages: which there are, and what a person sees when one of them fails. */
+import { type ErrorRequestHandler, type RequestHandler, Router } from "express";
+import { ActorError, ERRORS } from "../../schemas/errors.ts";
+import { localsOf } from "../locals.ts";
+import { methodNotAllowed } from "../middleware/method-not-allowed.ts";
+import { ConsentPage } from "./consent-page.ts";
+import { html } from "./html.ts";
+import { LoginPages } from "./login-pages.ts";
+import { sendPage } from "./page.ts";
+import type { PageParts } from "./page-parts.ts";
+import { ProfilePages } from "./profile-pages.ts";
+import { STYLE, STYLE_PATH } from "./style.ts";
+import { readForm, Visit } from "./visit.ts";
+
+type Show = (visit: Visit) => Promise<void>;
+
+export function pageRouter(parts: PageParts): Router {
+  const router = Router({ caseSensitive: true });
+  const login = new LoginPages(parts);
+  const consent = new ConsentPage(parts);
+  const profile = new ProfilePages(parts);
+  const home: Show = async (visit) => visit.leadTo(parts.link("/profile/clients"));
+
+  router.get(STYLE_PATH, (_request, response) => {
+    response.set("Cache-Control", "public, max-age=31536000, immutable").type("css").send(STYLE);
+  });
+  page(
+    "/login",
+    (visit) => login.showLogin(visit),
+    (visit) => login.login(visit),
+  );
+  page(
+    "/signup",
+    (visit) => login.showSignup(visit),
+    (visit) => login.signup(visit),
+  );
+  page("/signout", undefined, (visit) => login.signOut(visit));
+  page(
+    "/oauth2/consent",
+    (visit) => consent.show(visit),
+    (visit) => consent.decide(visit),
+  );
+  page("/profile", home);
+  page("/profile/clients", (visit) => profile.showClients(visit));
+  page("/profile/clients/revoke", undefined, (visit) => profile.revokeClient(visit));
+  page(
+    "/profile/password",
+    (visit) => profile.showPassword(visit),
+    (visit) => profile.changePassword(visit),
+  );
+  return router;
+
+  function page(path: string, get: Show | undefined, post?: Show): void {
+    const failed = pageError(parts);
+    if (get) router.get(path, visiting(get), failed);
+    if (post) router.post(path, readForm, visiting(post), failed);
+    router.all(path, methodNotAllowed([...(get ? ["GET"] : []), ...(post ? ["POST"] : [])]));
+  }
+
+  function visiting(show: Show): RequestHandler {
+    return async (request, response) => show(await Visit.begin(request, response, parts));
+  }
+}
+
+/** What was asked for is over, was never there, or belongs to another browser. */
+export function showOver(visit: Visit): void {
+  visit.show(400, {
+    title: "This is over",
+    body: html`<h1>This is over</h1>
+<p>You took longer than it is kept, it was decided already, or it began in another browser. Go back to the application
+that sent you here and start again.</p>`,
+  });
+}
+
+function pageError({ link }: PageParts): ErrorRequestHandler {
+  return (error: unknown, _request, response, _next) => {
+    const status = statusOf(error);
+    const locals = localsOf(response);
+    locals.refusal = error instanceof ActorError ? error.code : "internal_error";
+    if (status === 500) locals.logger.error({ err: error }, "page failed");
+    if (response.headersSent) {
+      response.destroy();
+      return;
+    }
+    const passes = status === 503 || status === 429;
+    if (passes) response.set("Retry-After", "1");
+    sendPage(
+      response,
+      status,
+      {
+        title: "Something went wrong",
+        body: html`<h1>${passes ? "Not at the moment" : "Something went wrong"}</h1>
+<p>${
+          status >= 500 || passes
+            ? "This is a fault on our side. Try again shortly."
+            : "What was sent cannot be read."
+        }</p>`,
+      },
+      link,
+    );
+  };
+}
+
+function statusOf(error: unknown): number {
+  if (error instanceof ActorError) return ERRORS[error.code].status;
+  // Of a form that is too large or broken, as the parser of forms says it.
+  const status = error instanceof Error && "status" in error ? Number(error.status) : 500;
+  return status >= 400 && status < 500 ? status : 500;
+}

@@ -1,0 +1,77 @@
+/** What all our pages have in common: the frame, and the headers that let a browser do only what the page needs. */
+import type { ServerResponse } from "node:http";
+import { type Html, html } from "./html.ts";
+import { STYLE_PATH } from "./style.ts";
+
+export interface Page {
+  title: string;
+  body: Html;
+  /** Where a form may lead besides to ourselves: a browser holds the redirect after it to the policy too. */
+  formTarget?: string | undefined;
+  /** An image from elsewhere. */
+  image?: string | undefined;
+  /** Shown above, to who is signed in. */
+  nav?: Html | undefined;
+}
+
+/** Below which path our own pages are. */
+export type Link = (path: string) => string;
+
+export function linkBelow(publicUrl: string): Link {
+  const base = new URL(publicUrl).pathname.replace(/\/$/, "");
+  return (path) => `${base}${path}`;
+}
+
+export function writePage({ title, body, nav }: Page, link: Link): string {
+  return html`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>${title} – Trunkline</title>
+<link rel="icon" href="data:,">
+<link rel="stylesheet" href="${link(STYLE_PATH)}">
+</head>
+<body>
+<header class="site">Trunkline</header>
+${nav}
+<main>
+${body}
+</main>
+</body>
+</html>
+`.toString();
+}
+
+/** Headers of a page; others are set for every answer, see security-headers.ts. */
+export function pageHeaders({ formTarget, image }: Page): Record<string, string> {
+  const forms = ["'self'", ...(formTarget === undefined ? [] : [sourceOf(formTarget)])];
+  const images = ["data:", ...(image === undefined ? [] : [sourceOf(image)])];
+  return {
+    "Content-Type": "text/html; charset=utf-8",
+    "Content-Security-Policy": [
+      "default-src 'none'",
+      "style-src 'self'",
+      `img-src ${images.join(" ")}`,
+      `form-action ${forms.join(" ")}`,
+      "base-uri 'none'",
+      "frame-ancestors 'none'",
+    ].join("; "),
+  };
+}
+
+export function sendPage(response: ServerResponse, status: number, page: Page, link: Link): void {
+  const text = writePage(page, link);
+  response.writeHead(status, {
+    ...pageHeaders(page),
+    "Content-Length": Buffer.byteLength(text),
+  });
+  response.end(response.req.method === "HEAD" ? undefined : text);
+}
+
+/** CSP names hosts, but no IPv6 address, and schemes. */
+function sourceOf(uri: string): string {
+  const { origin, protocol, hostname } = new URL(uri);
+  return origin === "null" || hostname.startsWith("[") ? protocol : origin;
+}
