@@ -33,7 +33,7 @@ export const DNS_POLL_SECONDS = 60;
 export const DNS_WINDOW_SECONDS = 172_800;
 /** A record that was found is looked for again this often. */
 export const DOMAIN_RECHECK_MS = 86_400_000;
-/** A lookup nobody answered for by then is asked for again: the longest that a busy lane takes. */
+/** A lookup nobody answered by then is asked for again, then ever later: the longest that a busy lane takes. */
 export const DOMAIN_CHECK_LOST_MS = 10 * 60_000;
 /** How long one server may take for the first try, and tries of each, the later given longer: 9 s a server in all. */
 export const DNS_TRY_MS = 3_000;

@@ -57,10 +57,11 @@ export function checkDue(
     };
   }
   const status = domain.status === "verified" ? domain.status : "in_progress";
-  const again = now + DOMAIN_CHECK_LOST_MS;
+  // An answer may be lost with the worker that had it. Where there is no worker at all, few lookups wait for one.
+  const heardAt = Math.max(domain.startedAt, domain.lastCheckedAt ?? 0);
+  const again = now + Math.max(DOMAIN_CHECK_LOST_MS, now - heardAt);
   return {
     domain: { ...domain, status, awaiting: check, lookups: domain.lookups + 1, nextCheckAt: now },
-    // An answer may be lost with the worker that had it.
     checkAt: status === "verified" ? again : Math.min(again, endOf(domain)),
     logs: [],
   };

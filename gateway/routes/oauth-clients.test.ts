@@ -173,6 +173,12 @@ describe("routes of OAuth clients", () => {
       expect(error?.message).to.match(expected);
     }
     expect((await gateway.ask(clients)).json?.result).to.deep.equal([]);
+    const longest = `https://a.example/${"x".repeat(CLIENT_URI_CHARS_MAX - 18)}`;
+    expect(
+      (await create({ ...wanted, redirect_uris: [longest], tos_uri: longest })).status,
+    ).to.equal(200);
+    const longer = await create({ ...wanted, redirect_uris: [`${longest}x`] });
+    expect(longer.json?.errors[0]?.source?.pointer).to.equal("/redirect_uris/0");
     const most = { ...wanted, client_name: "n".repeat(100), redirect_uris: uris(CLIENT_URIS_MAX) };
     expect((await create(most)).status).to.equal(200);
   });
