@@ -105,8 +105,11 @@ export async function inTime<T>(
     return await make({
       signal: AbortSignal.any([signal, late.signal]),
       onStarting() {
+        if (left.signal.aborted) return;
         // A process that stood still finds its connection before it finds that the time is over.
-        if (!left.signal.aborted && clock.monotonic() > moment.lateAt) late.abort(new TooLate());
+        if (clock.monotonic() > moment.lateAt) late.abort(new TooLate());
+        // From here on it cannot be taken back: one that is made anew would be a second one.
+        else left.abort();
       },
       onStarted: () => left.abort(),
     });

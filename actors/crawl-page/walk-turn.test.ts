@@ -10,10 +10,10 @@ import { createAddressPolicy } from "../egress/address-policy.ts";
 import { createEgressGuard } from "../egress/egress-guard.ts";
 import { MarkdownPool } from "../extract/markdown-pool.ts";
 import { systemClock as clock } from "../runtime/clock.ts";
+import { Places } from "../runtime/places.ts";
 import { crawlPageWorker } from "./crawl-page.ts";
 import { JobShelf } from "./job-shelf.ts";
 import type { PageAnswer, PageLoad } from "./page-loader.ts";
-import { Places } from "../runtime/places.ts";
 import { RecordWriter } from "./record-writer.ts";
 
 const URL_OF_START = "http://a.example/";
@@ -155,6 +155,21 @@ describe("walkTurn", () => {
     });
     expect(late.calls).to.deep.equal(["begin", "begin", "begin", "requestStarted"]);
     expect(late.inputs("turnReported")[0].outcomes).to.have.length(1);
+  }).timeout(5_000);
+
+  it("takes no request back that is leaving, though its moment passes before it is heard to have left", async () => {
+    const leaving = await walked({
+      begin: () => goNow(0),
+      async load({ signal, onStarting, onStarted }) {
+        onStarting();
+        await clock.wait(1.5 * TURN_LATE_MS, signal);
+        signal.throwIfAborted();
+        onStarted();
+        return loadedPage;
+      },
+    });
+    expect(leaving.loads).to.have.length(1);
+    expect(leaving.calls).to.deep.equal(["begin", "requestStarted"]);
   }).timeout(5_000);
 
   it("goes on connecting for as long as the site says go without a wait, whatever it takes", async () => {
