@@ -231,6 +231,8 @@ export const crawlJob = defineContract({
         refusal: Reason.optional(),
       }),
     },
+    /** From a site that has as many jobs as it can have: what is wanted there has to be asked for again, later. */
+    siteFull: { input: z.object({ host: z.string().min(1) }) },
     /** From a worker: pages of a turn, as they come in. */
     turnReported: {
       input: z.object({
@@ -263,6 +265,8 @@ export const crawlJob = defineContract({
     },
     /** From the job itself: goes on with addresses that were found and not looked at yet. */
     admitMore: { input: Nothing },
+    /** Reminder: sites that were full are asked again. */
+    askAgain: { input: Nothing },
     /** Reminders: the job's time is over; the time for which its results are kept is. */
     timeOut: { input: Nothing },
     expire: { input: Nothing },

@@ -84,6 +84,9 @@ export const SITE_VISITS_MAX = 16;
 export const SITE_JOBS_MAX = 1_000;
 /** Jobs that wait so; past it they are refused, since a site that is asked by all of them answers none within its week. */
 export const SITE_JOBS_WAITING_MAX = 10_000;
+/** A job whose site is full asks again after this, and ends when so many of its sites are: each of them is in its state. */
+export const SITE_FULL_RETRY_MS = 60_000;
+export const SITES_FULL_MAX = 100;
 /** Jobs told of a site's robots.txt in one transition, and the characters of sitemaps in it: an outbox holds both. */
 export const SITE_TELLS_MAX = 100;
 export const SITE_TELL_CHARS_MAX = 200_000;

@@ -38,6 +38,8 @@ export const CrawlJobState = z.object({
   homes: z.array(z.object({ origin: z.string(), learned: z.boolean() })),
   /** Sitemaps are numbered; those from `released` on wait for their time, `open` are queued or under way. */
   sitemaps: z.object({ known: Count, released: Count, open: z.array(Count) }),
+  /** Sites that took no more jobs: the reminder `askAgain` is set. */
+  fullHosts: z.array(z.string()).optional(),
   /** What was found and not looked at yet. `asked`: a message to ourselves is on its way. */
   backlog: z.object({
     asked: z.boolean(),

@@ -5,6 +5,8 @@ import {
   CRAWL_MS_MAX,
   CRAWL_NEWS_PAGES_MAX,
   CRAWL_TRIES_MAX,
+  SITE_FULL_RETRY_MS,
+  SITES_FULL_MAX,
 } from "../../schemas/crawl-limits.ts";
 import {
   ACCOUNT,
@@ -139,6 +141,42 @@ describe("crawlJob", () => {
       expect(turn).to.deep.include({ account: ACCOUNT, job: JOB, host: HOST });
       expect(turn.dueAt).to.equal(world.now + 100);
       checkJob(world);
+    });
+
+    it("siteFull() has the site asked again later, however often it says so, and the job goes on then", () => {
+      const world = new JobWorld().start();
+      world.take("site");
+      world.run("siteFull", { host: HOST });
+      world.run("siteFull", { host: HOST });
+      expect(world.reminders.get("askAgain")).to.equal(world.now + SITE_FULL_RETRY_MS);
+      expect(world.summary().messages).to.have.length(1);
+      expect(world.summary().messages[0]).to.include(HOST);
+      expect(world.take("site")).to.deep.equal([]);
+      world.now += SITE_FULL_RETRY_MS;
+      world.run("askAgain", {});
+      const [want] = world.take("site");
+      const tell = [{ scheme: "https", intent: { purposes: ["search"] } }];
+      expect(want?.input).to.deep.include({ job: JOB, wants: 1, tell });
+      // It is still full; then the job is cancelled.
+      world.run("siteFull", { host: HOST });
+      expect(world.reminders.has("askAgain")).to.equal(true);
+      world.run("cancel", { account: ACCOUNT });
+      expect(world.reminders.has("askAgain")).to.equal(false);
+      world.run("siteFull", { host: HOST });
+      world.run("askAgain", {});
+      expect(world.summary().status).to.equal("cancelled_by_user");
+      checkJob(world);
+    });
+
+    it("siteFull() of SITES_FULL_MAX sites is waited for, of one more ends the job with a reason", () => {
+      const world = new JobWorld().start();
+      for (let site = 0; site < SITES_FULL_MAX; site++) {
+        world.run("siteFull", { host: `${site}.example` });
+      }
+      expect(world.summary().status).to.equal("running");
+      world.run("siteFull", { host: "one-more.example" });
+      expect(world.summary().status).to.equal("errored");
+      expect(world.summary().messages.at(-1)).to.include(`${SITES_FULL_MAX} sites`);
     });
 
     it("turnGranted() of a job that renders is a task for a browser", () => {

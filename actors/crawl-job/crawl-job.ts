@@ -20,7 +20,7 @@ import { settleAll } from "./report.ts";
 import { settleExtracted } from "./settle.ts";
 import { openSitemaps } from "./sitemaps.ts";
 import { endTurn, grantTurn, refuseTurn, takeReported } from "./turns.ts";
-import { tellSites } from "./wants.ts";
+import { askFullSites, askLater, tellSites } from "./wants.ts";
 
 export const crawlJobActor = defineActor(crawlJob, {
   state: CrawlJobState,
@@ -84,6 +84,20 @@ export const crawlJobActor = defineActor(crawlJob, {
       if (state.status !== "running") return { state };
       const draft = new JobDraft(state, context);
       return learnRobots(draft, learned) ? conclude(state, draft) : { state };
+    },
+
+    siteFull(state, { host }, context) {
+      if (state.status !== "running") return { state };
+      const draft = new JobDraft(state, context);
+      askLater(draft, host);
+      return conclude(state, draft);
+    },
+
+    askAgain(state, _input, context) {
+      if (state.status !== "running") return { state };
+      const draft = new JobDraft(state, context);
+      askFullSites(draft);
+      return conclude(state, draft);
     },
 
     turnReported(state, { turn, outcomes }, context) {

@@ -20,6 +20,7 @@ export function endJob(
   // The number under which all that is cancelled now counts as settled.
   state.settled += 1;
   remind.timeOut = null;
+  if (state.fullHosts !== undefined) remind.askAgain = null;
   remind.expire = now + CRAWL_KEPT_MS;
   draft.send(envelope(crawlList, state.account, "ended", { id: draft.key, status }));
   for (const { origin } of state.homes) draft.touchedHosts.add(new URL(origin).host);

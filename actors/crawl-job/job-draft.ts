@@ -17,7 +17,7 @@ type RowOf<T extends Row["type"]> = Extract<Row, { type: T }>;
 type State = DeepReadonly<CrawlJobState>;
 /** Its members are replaced, never changed. */
 type OpenState = { -readonly [member in keyof State]: State[member] };
-type Reminders = { timeOut?: number | null; expire?: number | null };
+type Reminders = Partial<Record<"timeOut" | "expire" | "askAgain", number | null>>;
 
 export class JobDraft {
   readonly key: string;

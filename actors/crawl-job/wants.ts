@@ -1,9 +1,15 @@
 /** Tells sites how many requests a job has for them: when one would not ask for it otherwise, not for every link. */
 import { envelope } from "../../schemas/contract.ts";
-import { TURN_REQUESTS_MAX } from "../../schemas/crawl-limits.ts";
+import {
+  SITE_FULL_RETRY_MS,
+  SITES_FULL_MAX,
+  TURN_REQUESTS_MAX,
+} from "../../schemas/crawl-limits.ts";
 import { Scheme, site } from "../../schemas/site.ts";
+import { endJob } from "./ends.ts";
 import { firstOf, hostRow, hostState } from "./host-queues.ts";
 import type { JobDraft } from "./job-draft.ts";
+import { addMessage } from "./job-messages.ts";
 import { addressOf } from "./pages.ts";
 import { queuedSitemaps } from "./sitemaps.ts";
 
@@ -13,6 +19,27 @@ export function tellSites(draft: JobDraft): void {
   // Their hosts may have been told of nothing while there was no room for what they list.
   const hosts = draft.isRunning ? draft.touchedHosts.union(sitemaps) : draft.touchedHosts;
   for (const host of hosts) tellSite(draft, host, sitemaps.get(host)?.length ?? 0);
+}
+
+/** The site has too many jobs: it knows nothing of what this one wants. */
+export function askLater(draft: JobDraft, host: string): void {
+  const { fullHosts = [] } = draft.state;
+  if (fullHosts.includes(host)) return;
+  if (fullHosts.length === SITES_FULL_MAX) {
+    endJob(draft, "errored", [`More than ${SITES_FULL_MAX} sites are crawled by too many others`]);
+    return;
+  }
+  addMessage(draft, `${host} is crawled by too many others; it is asked again until it has room`);
+  if (fullHosts.length === 0) draft.remind.askAgain = draft.now + SITE_FULL_RETRY_MS;
+  draft.state.fullHosts = [...fullHosts, host];
+}
+
+export function askFullSites(draft: JobDraft): void {
+  for (const host of draft.state.fullHosts ?? []) {
+    draft.touchedHosts.add(host);
+    draft.askedHosts.add(host);
+  }
+  draft.state.fullHosts = [];
 }
 
 /** The site takes the job off its list: nothing is wanted there any more. */

@@ -8,7 +8,6 @@ import {
   SITE_TELL_CHARS_MAX,
   SITE_TELLS_MAX,
 } from "../../schemas/crawl-limits.ts";
-import { ActorError } from "../../schemas/errors.ts";
 import { type Scheme, site } from "../../schemas/site.ts";
 import { want } from "./pace.ts";
 import { knownPolicy, refusalOf, sitemapsOf, wantRobots } from "./site-robots.ts";
@@ -103,7 +102,8 @@ function admit(step: Step, wanted: Job): void {
 function putToWait(step: Step, job: Job): void {
   const { waiting } = step.state;
   if (waiting >= SITE_JOBS_WAITING_MAX) {
-    throw new ActorError("limit_reached", `Cannot take job: ${waiting} wait for this site already`);
+    step.send.push(envelope(crawlJob, job.job, "siteFull", { host: step.context.key }));
+    return;
   }
   step.rows[rowName(job.job)] = job;
   step.state = { ...step.state, waiting: waiting + 1 };

@@ -437,7 +437,7 @@ describe("site", function () {
     expect(all).to.deep.equal([{ job: late, wants: 7 }]);
   });
 
-  it("keeps SITE_JOBS_WAITING_MAX jobs in rows, and refuses one more; one that leaves makes room", () => {
+  it("keeps SITE_JOBS_WAITING_MAX jobs in rows, and tells one more to come later; one that leaves makes room", () => {
     const site = new SiteDriver();
     const tell = [{ scheme: "https" as const, intent }];
     for (let number = 0; number < SITE_JOBS_MAX; number++) {
@@ -446,7 +446,12 @@ describe("site", function () {
     site.state = { ...site.state, waiting: SITE_JOBS_WAITING_MAX - 1 };
     site.tell("want", { account, job: hex(5_000), wants: 1, tell });
     const one = { account, job: hex(5_001), wants: 1, tell };
-    expect(refusal(() => site.tell("want", one)).code).to.equal("limit_reached");
+    site.tell("want", one);
+    const told = site.sent.filter(({ message }) => message === "siteFull");
+    expect(told.map(({ key, input }) => [key, input])).to.deep.equal([
+      [hex(5_001), { host: "a.example" }],
+    ]);
+    expect(site.rows.size).to.equal(1);
     site.tell("want", { account, job: hex(5_000), wants: 0, tell: [] });
     expect(site.rows.size).to.equal(0);
     site.tell("want", one);
