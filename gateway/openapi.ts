@@ -178,7 +178,7 @@ function failureExample(route: Route, [name]: readonly ErrorCode[]): Json {
   const code = codeOf(name, wording, name === "invalid_request" ? pointer : "");
   if (name !== "invalid_request") return failure([{ code, message: meaning }]);
   const known = parametersOf(route.query, "query").map((parameter) => String(parameter.name));
-  const message = `Cannot accept /query/colour: ${unknownField(known)}`;
+  const message = `Cannot accept ${pointer}: ${unknownField(known)}`;
   return failure([{ code, message, source: { pointer } }]);
 }
 

@@ -1,13 +1,16 @@
 /** Commits files to a branch without a clone: git checks the commit as it checks a push, and the repository decides. */
+import { writeFile } from "node:fs/promises";
 import { COMMIT_TRIES_MAX } from "../../schemas/artifacts-limits.ts";
 import { ActorError } from "../../schemas/errors.ts";
 import { REPO_BYTES_MAX } from "../../schemas/git-limits.ts";
 import { ZERO_ID } from "../../schemas/git-names.ts";
 import { REF_RESULTS, type RepoAddress } from "../../schemas/repo.ts";
+import { type CacheFiles, filesOf, removeAll } from "./cache-files.ts";
 import { applyChanges, type FileChange, type MadeObject, makeObject } from "./commit-changes.ts";
-import { packOf } from "./commit-pack.ts";
+import { type MadePack, packOf } from "./commit-pack.ts";
 import { commitPush } from "./commit-push.ts";
 import type { OpenedRepo } from "./git-parts.ts";
+import type { PackFiles } from "./pack-store.ts";
 import { PktReader } from "./pkt-line.ts";
 import { quarantinePack } from "./quarantine.ts";
 import { type Commit, type Person, parseCommit } from "./read-parse.ts";
@@ -67,34 +70,78 @@ async function tryCommit(
   const [commit] = made;
   if (!commit) throw new Error("Cannot commit: nothing was made");
 
+  const pack = await packOf(made);
+  await using taken = asked.changes.every(isPlain)
+    ? await writePack(parts.cache.files, pack)
+    : await checkedByGit(repositories, repo, pack, signal);
+  const stored = await parts.packs.put(repo.accountId, taken.files, signal);
+  const [fault] = await commitPush(parts.actors, repo.id, {
+    commands: [{ old: before ?? ZERO_ID, value: commit.id, ref }],
+    atomic: true,
+    generation: manifest.generation,
+    forward: [0],
+    packs: [stored],
+  });
+  if (fault === REF_RESULTS.f || fault === REF_RESULTS.g) return "moved";
+  if (fault !== undefined) throw new ActorError("conflict", `Cannot commit: ${fault}`);
+  // It is durable: what goes wrong with the cache is no concern of the client's.
+  await parts.cache.adopt(repo.accountId, stored, taken.files).catch(() => {});
+  return { commit: parseCommit(commit.id, commit.content), ref, before: before ?? null };
+}
+
+/**
+ * Names that no system takes for another, `.git` above all, and links to nowhere but files: of a commit of such files
+ * there is nothing that git would have to say. Every link in it is to what is there, since it was made of it.
+ */
+function isPlain(change: FileChange): boolean {
+  if ("delete" in change) return true;
+  if (change.mode === "120000") return false;
+  return change.path.split("/").every((step) => PLAIN.test(step));
+}
+
+const PLAIN = /^(?!\.git)[A-Za-z0-9_@+=,.-]*[A-Za-z0-9_@+=,-]$/i;
+
+interface TakenPack extends AsyncDisposable {
+  files: PackFiles;
+}
+
+async function writePack(cache: CacheFiles, { pack, index }: MadePack): Promise<TakenPack> {
+  const files = filesOf(cache.temporary("commit"));
+  await Promise.all([
+    writeFile(files.pack, pack, { flag: "wx" }),
+    writeFile(files.index, index, { flag: "wx" }),
+  ]);
+  return {
+    files,
+    async [Symbol.asyncDispose]() {
+      await Promise.all([removeAll(files.pack), removeAll(files.index)]);
+    },
+  };
+}
+
+/** As a push is. */
+async function checkedByGit(
+  { parts }: Repositories,
+  repo: OpenedRepo,
+  { pack }: MadePack,
+  signal: AbortSignal,
+): Promise<TakenPack> {
   const leave = await parts.slots.enter(repo.id, signal);
   try {
     using view = await parts.readers.view(repo, signal);
-    const pack = await packOf(made);
-    const room = REPO_BYTES_MAX - manifest.bytes;
+    const room = REPO_BYTES_MAX - repo.manifest.bytes;
     const source = new PktReader(whole(pack));
-    await using taken = await quarantinePack(parts.cache.files, view, source, { room, signal });
-    if (taken.fault !== undefined || !taken.files) {
-      const text = `Cannot commit: git refuses it: ${taken.fault}`;
-      const faults = [{ pointer: "/changes", message: text }];
-      throw new ActorError("invalid_request", text, { faults });
-    }
-    const stored = await parts.packs.put(repo.accountId, taken.files, signal);
-    const [fault] = await commitPush(parts.actors, repo.id, {
-      commands: [{ old: before ?? ZERO_ID, value: commit.id, ref }],
-      atomic: true,
-      generation: manifest.generation,
-      forward: [0],
-      packs: [stored],
+    const taken = await quarantinePack(parts.cache.files, view, source, { room, signal });
+    const { files, fault } = taken;
+    if (files && fault === undefined) return Object.assign(taken, { files });
+    await taken[Symbol.asyncDispose]();
+    const text = `Cannot commit: git refuses it: ${fault}`;
+    throw new ActorError("invalid_request", text, {
+      faults: [{ pointer: "/changes", message: text }],
     });
-    if (fault === REF_RESULTS.f || fault === REF_RESULTS.g) return "moved";
-    if (fault !== undefined) throw new ActorError("conflict", `Cannot commit: ${fault}`);
-    // It is durable: what goes wrong with the cache is no concern of the client's.
-    await parts.cache.adopt(repo.accountId, stored, taken.files).catch(() => {});
   } finally {
     leave();
   }
-  return { commit: parseCommit(commit.id, commit.content), ref, before: before ?? null };
 }
 
 function checkExpected({ expected, base }: NewCommit, before: string | undefined): void {

@@ -56,7 +56,8 @@ function wireErrors(
 ): [WireError, ...WireError[]] {
   const [first, ...others] = (details.faults ?? []).map((fault) => {
     const pointer = wording.pointer(fault.pointer);
-    return { code: wording.code(code, pointer), message: fault.message, source: { pointer } };
+    const message = fault.message.replace(fault.pointer, () => pointer);
+    return { code: wording.code(code, pointer), message, source: { pointer } };
   });
   return first ? [first, ...others] : [{ code: wording.code(code, ""), message }];
 }
