@@ -58,6 +58,8 @@ export class Activation {
   #open = emptyChange();
   #committing: Change | undefined;
   #lastUsedAt: number;
+  readonly #nameOf = ({ message }: { message: string }) =>
+    `${this.definition.contract.kind} ${message}`;
 
   constructor(
     host: ActivationHost,
@@ -135,7 +137,9 @@ export class Activation {
     if (!this.#open.dirty || this.#ended || this.#committing) return undefined;
     this.#committing = this.#open;
     this.#open = emptyChange();
-    if (this.#actor && this.#committing.rows.size > 0) this.#actor.rowCommits += 1;
+    if (this.#actor && this.#committing.rows.size > 0) {
+      this.#committing.rowCommits = ++this.#actor.rowCommits;
+    }
     // What a full change held up goes on, but on the next change: this one is being written down.
     if (this.#mailbox.length > 0 || this.#deliveries.length > 0)
       queueMicrotask(() => this.#resume());
@@ -146,11 +150,6 @@ export class Activation {
   encode(): string | undefined {
     if (!this.#actor) throw new Error(`Cannot encode ${this.address}: it is not loaded`);
     return encodeActor(this.definition, this.address, this.#actor);
-  }
-
-  /** What the mark beside the rows says after this commit. */
-  get rowCommits(): number {
-    return this.#actor?.rowCommits ?? 0;
   }
 
   /** The commit is durable: answers go out. */
@@ -246,7 +245,7 @@ export class Activation {
   #runCall(actor: LoadedActor, call: IncomingCall): Answer {
     const { id } = call;
     try {
-      const { reply, changed } = inSpan(this.#spanName(call), call.trace, () =>
+      const { reply, changed } = inSpan(this.#nameOf(call), call.trace, () =>
         this.#run(actor, call.message, call.input),
       );
       if (id && changed) actor.replies.remember(id, reply, this.#host.clock.now());
@@ -294,10 +293,6 @@ export class Activation {
     return { reply, changed };
   }
 
-  #spanName({ message }: { message: string }): string {
-    return `${this.definition.contract.kind} ${message}`;
-  }
-
   #deliver(): void {
     if (this.#delivering) return;
     while (this.#actor && !this.#ended && !this.#isHeld) {
@@ -317,7 +312,7 @@ export class Activation {
       try {
         const due = delivery.dueAt === undefined ? undefined : { reminder: delivery.message };
         const actor = this.#actor;
-        inSpan(this.#spanName(delivery), delivery.trace, () =>
+        inSpan(this.#nameOf(delivery), delivery.trace, () =>
           this.#run(actor, delivery.message, delivery.input, due),
         );
       } catch (error) {

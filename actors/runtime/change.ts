@@ -20,6 +20,8 @@ export interface Change {
   /** JSON text by row; `null` removes it. */
   rows: Map<string, string | null>;
   rowBytes: number;
+  /** What the mark beside the rows says after the commit that this is taken for. */
+  rowCommits: number;
   /** Epoch ms by message; `null` takes the reminder back. */
   reminders: Map<string, number | null>;
   sends: Unsent[];
@@ -40,6 +42,7 @@ export const emptyChange = (): Change => ({
   dirty: false,
   rows: new Map(),
   rowBytes: 0,
+  rowCommits: 0,
   reminders: new Map(),
   sends: [],
   sendBytes: 0,
@@ -54,6 +57,7 @@ export const mergeChanges = (earlier: Change, later: Change): Change => ({
   dirty: earlier.dirty || later.dirty,
   rows: new Map([...earlier.rows, ...later.rows]),
   rowBytes: earlier.rowBytes + later.rowBytes,
+  rowCommits: later.rowCommits,
   reminders: new Map([...earlier.reminders, ...later.reminders]),
   sends: [...earlier.sends, ...later.sends],
   sendBytes: earlier.sendBytes + later.sendBytes,

@@ -157,7 +157,7 @@ export class GroupCommit {
       );
     }
     if (change.rows.size > 0) {
-      const payload = String(activation.rowCommits);
+      const payload = String(change.rowCommits);
       writes.push({ subject: subjects.rowMark(address), payload, expect });
     }
     for (const [message, at] of change.reminders) {
