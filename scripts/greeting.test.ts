@@ -23,6 +23,7 @@ describe("greeting", () => {
       `Bus          nats -s "$(cat '${join(folder, "nats.url")}')" …`,
       "A first PDF:",
       "A first crawl, followed to its end, and the pages it has found:",
+      "A first repository, and a push to it from an empty folder:",
     ])
       expect(text.split("\n")).to.include(line);
   });

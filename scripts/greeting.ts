@@ -19,7 +19,8 @@ export function greeting(config: Config): string {
       : `Bus          ${withoutPasswords(natsUrl)}`,
     "             (for operators: the nats CLI, https://github.com/nats-io/natscli, shows what happens on it)",
   );
-  if (hasCredentials) lines.push("", ...firstPdf(credentials), "", ...FIRST_CRAWL);
+  if (hasCredentials)
+    lines.push("", ...firstPdf(credentials), "", ...FIRST_CRAWL, "", ...FIRST_PUSH);
   return `${lines.join("\n")}\n`;
 }
 
@@ -42,4 +43,16 @@ const FIRST_CRAWL = [
   `    | node -p 'JSON.parse(require("fs").readFileSync(0)).result')`,
   `  api browser-rendering/crawl/$job/events -N`,
   `  api browser-rendering/crawl/$job`,
+];
+
+/** The token goes by the environment: what stands in a command line, everybody on the machine can see. */
+const FIRST_PUSH = [
+  "A first repository, and a push to it from an empty folder:",
+  "",
+  `  made=$(api artifacts/namespaces/default/repos -d '{"name": "hello"}')`,
+  `  made() { echo "$made" | node -p "JSON.parse(require('fs').readFileSync(0)).result.$1"; }`,
+  "  git init -q -b main hello && echo Hello > hello/README.md && git -C hello add .",
+  `  git -C hello -c user.name=Me -c user.email=me@example.com commit -q -m "First commit"`,
+  `  GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=http.extraHeader GIT_CONFIG_VALUE_0="Authorization: Bearer $(made token)" \\`,
+  `    git -C hello push "$(made remote)" main`,
 ];
