@@ -87,6 +87,8 @@ export const site = defineContract({
         turn: Id,
         urls: z.array(Url).min(1).max(TURN_REQUESTS_MAX),
         intent: CrawlIntent,
+        /** Who asks: a task may be with two workers, and the turn is the first one's. To another it is gone. */
+        by: Id.optional(),
       }),
       reply: z.discriminatedUnion("state", [
         z.object({ state: z.literal("gone") }),

@@ -10,6 +10,8 @@ export interface TurnToBegin {
   turn: string;
   urls: readonly string[];
   intent: CrawlIntent;
+  /** Made anew for each run of a task. */
+  by: string;
 }
 
 export interface BeginParts {
@@ -37,7 +39,7 @@ export type Begun =
 const HELD_WAIT_MS = 250;
 
 export async function beginTurn(
-  { host, turn, urls, intent }: TurnToBegin,
+  { host, ...asked }: TurnToBegin,
   { call, clock, signal, places }: BeginParts,
 ): Promise<Begun> {
   let release: (() => void) | undefined;
@@ -45,7 +47,7 @@ export async function beginTurn(
     for (;;) {
       signal.throwIfAborted();
       const askedAt = clock.monotonic();
-      const answer = await call(site, host, "begin", { turn, urls, intent });
+      const answer = await call(site, host, "begin", asked);
       if (answer.state === "gone") return { state: "gone" };
       const waitMs = answer.state === "wait" ? answer.askAgainInMs : answer.waitMs;
       if (waitMs > HELD_WAIT_MS) {
@@ -120,7 +122,7 @@ export async function inTime<T>(
 
 /** Resolves when the moment has passed, or the request has left. */
 async function keepMoment(
-  { host, turn, urls, intent }: TurnToBegin,
+  { host, ...asked }: TurnToBegin,
   { call, clock, left }: Pick<BeginParts, "call" | "clock"> & { left: AbortSignal },
   moment: { lateAt: number },
 ): Promise<void> {
@@ -130,7 +132,7 @@ async function keepMoment(
     const askedAt = clock.monotonic();
     const answer = await Promise.race([
       // Without an answer the moment passes.
-      call(site, host, "begin", { turn, urls, intent }).catch(() => undefined),
+      call(site, host, "begin", asked).catch(() => undefined),
       clock.wait(Math.max(0, moment.lateAt - askedAt), left).then(() => undefined),
     ]);
     const goesOn =

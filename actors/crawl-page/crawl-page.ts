@@ -9,7 +9,7 @@ import type { BlobStore } from "../runtime/blob-store.ts";
 import { defineWorker, type TaskContext } from "../runtime/define-worker.ts";
 import { fetchRobots, type RobotsFetchParts } from "./fetch-robots.ts";
 import { type JsonTaskParts, jsonFailure, jsonTask } from "./json-task.ts";
-import { type TurnWalkParts, turnEnded, turnFinished, walkTurn } from "./walk-turn.ts";
+import { type TurnWalkParts, turnEnded, turnFinished, turnLost, walkTurn } from "./walk-turn.ts";
 
 export interface CrawlPageParts {
   slots: Record<string, number>;
@@ -71,11 +71,6 @@ async function walk(parts: TurnWalkParts, turn: Turn, context: TaskContext) {
       ? []
       : [envelope(account, turn.account, "browserUsed", { ms: browserMs, taskId: turn.turn })];
   return { send: [...unsent, ...used, turnEnded(turn)] };
-}
-
-/** To the site, of a turn whose worker may not know that it is over. */
-function turnLost({ host, turn }: Pick<Turn, "host" | "turn">): Envelope {
-  return envelope(site, host, "turnFinished", { turn, lost: true });
 }
 
 /** The bus, an actor or the browser was away: that is no page's fault. */

@@ -15,10 +15,10 @@ import type { EgressGuard } from "../egress/egress-guard.ts";
 import { robotsOutcomeOf } from "../robots/robots-outcome.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { TaskContext } from "../runtime/define-worker.ts";
+import type { Places } from "../runtime/places.ts";
 import { beginTurn, type Departure, inTime, TooLate } from "./begin-turn.ts";
 import { FetchDeadline } from "./fetch-deadline.ts";
 import { isPassing, isPassingStatus } from "./passing-faults.ts";
-import type { Places } from "../runtime/places.ts";
 import { redirectTarget } from "./redirect-target.ts";
 import { awayMsOf } from "./retry-after.ts";
 import { CRAWLER_USER_AGENT, PRODUCT_TOKEN } from "./user-agent.ts";
@@ -55,8 +55,9 @@ export async function fetchRobots(
     ...(parts.ca !== undefined && { ca: parts.ca }),
   });
   const { host, scheme, turn } = task;
+  const by = randomBytes(16).toString("hex");
   for (let attempt = 1; ; attempt++) {
-    const answer = await new RobotsChain(parts, task, context, agents).follow();
+    const answer = await new RobotsChain(parts, task, context, agents, by).follow();
     if (answer.kind === "gone") return [];
     const { outcome, retry, awayMs } = answer;
     // A host that wants to be left alone is not asked again in this turn.
@@ -74,17 +75,20 @@ class RobotsChain {
   readonly #task: RobotsTask;
   readonly #context: RobotsContext;
   readonly #agents: EgressAgents;
+  readonly #by: string;
 
   constructor(
     parts: RobotsFetchParts,
     task: RobotsTask,
     context: RobotsContext,
     agents: EgressAgents,
+    by: string,
   ) {
     this.#parts = parts;
     this.#task = task;
     this.#context = context;
     this.#agents = agents;
+    this.#by = by;
   }
 
   /** RFC 9309, section 2.3.1.2: also across authorities. */
@@ -122,7 +126,7 @@ class RobotsChain {
   async #ask(url: string, host: string, turn: string): Promise<Answer> {
     const { clock, places } = this.#parts;
     const { call, signal } = this.#context;
-    const asked = { host, turn, urls: [url], intent: ANY_INTENT };
+    const asked = { host, turn, urls: [url], intent: ANY_INTENT, by: this.#by };
     for (;;) {
       const begun = await beginTurn(asked, { call, clock, signal, places });
       if (begun.state === "gone") return { kind: "gone" };

@@ -1,4 +1,5 @@
 /** What a worker does with a turn: it makes the turn's requests when the site lets it, and tells the job what came of each. */
+import { randomBytes } from "node:crypto";
 import type { Logger } from "pino";
 import { type Envelope, envelope } from "../../schemas/contract.ts";
 import { crawlJob, type PageOutcome } from "../../schemas/crawl-job.ts";
@@ -10,6 +11,7 @@ import { BrowserNotStartedError } from "../browser/browser-died-error.ts";
 import type { ActorClient } from "../runtime/actor-client.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { TaskContext } from "../runtime/define-worker.ts";
+import type { Places } from "../runtime/places.ts";
 import {
   type Begun,
   beginTurn,
@@ -23,7 +25,6 @@ import { fetchSitemap, type SitemapParts, type SitemapRequest } from "./fetch-si
 import type { HeldJob, JobShelf } from "./job-shelf.ts";
 import { type CacheStore, PageCache } from "./page-cache.ts";
 import { PageOutcomes, type PageOutcomesParts, type PageRequest } from "./page-outcomes.ts";
-import type { Places } from "../runtime/places.ts";
 import { TurnReport } from "./turn-report.ts";
 
 export interface TurnWalkParts extends Omit<PageOutcomesParts, "cache"> {
@@ -69,6 +70,11 @@ export function turnFinished({ host, turn }: Turn, awayMs?: number): Envelope {
   return envelope(site, host, "turnFinished", { turn, ...(awayMs !== undefined && { awayMs }) });
 }
 
+/** Of a turn that may be with another worker, which does not know that it is over. */
+export function turnLost({ host, turn }: Pick<Turn, "host" | "turn">): Envelope {
+  return envelope(site, host, "turnFinished", { turn, lost: true });
+}
+
 export function turnEnded({ job, host, turn }: Turn, failed?: string): Envelope {
   return envelope(crawlJob, job, "turnEnded", { host, turn, ...(failed && { failed }) });
 }
@@ -89,6 +95,8 @@ class TurnWalk {
   readonly #underWay = new Set<Promise<void>>();
   #failure: { error: unknown } | undefined;
   #awayMs: number | undefined;
+  #isLost = false;
+  readonly #by = randomBytes(16).toString("hex");
   #browserMs = 0;
   readonly #unsent: Envelope[] = [];
 
@@ -117,7 +125,7 @@ class TurnWalk {
       if (!this.#context.signal.aborted) this.#failure ??= { error };
     }
     // The next turn at this host need not wait until our records are written.
-    await this.#send(turnFinished(this.#turn, this.#awayMs));
+    await this.#send(this.#isLost ? turnLost(this.#turn) : turnFinished(this.#turn, this.#awayMs));
     await Promise.all(this.#underWay);
     await this.#report.end();
     if (this.#failure) throw this.#failure.error;
@@ -158,8 +166,13 @@ class TurnWalk {
       return;
     }
     for (;;) {
-      const begun = await beginTurn({ host, turn, urls, intent }, { call, clock, signal, places });
-      if (begun.state === "gone") return;
+      const asked = { host, turn, urls, intent, by: this.#by };
+      const begun = await beginTurn(asked, { call, clock, signal, places });
+      if (begun.state === "gone") {
+        // Where it is another worker's now, a request of it may be about to leave.
+        this.#isLost = true;
+        return;
+      }
       try {
         return await this.#makeNow(requests, begun, intent);
       } catch (error) {
@@ -223,7 +236,7 @@ class TurnWalk {
     if (moment === undefined) return make({ signal, onStarting() {}, onStarted() {}, release });
     const { intent, lateAt } = moment;
     const { host, turn } = this.#turn;
-    const asked = { host, turn, urls: [request.url], intent };
+    const asked = { host, turn, urls: [request.url], intent, by: this.#by };
     const { clock } = this.#parts;
     let isTold = false;
     await inTime(asked, { call, clock, signal }, lateAt, (departure) =>

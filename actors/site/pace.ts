@@ -32,6 +32,8 @@ const Turn = z.object({
   requests: z.int(),
   /** When it could begin, as it was granted. */
   dueAt: EpochMs,
+  /** Whose it is: the first that asked. */
+  by: z.string().optional(),
   /** Its worker has asked, and been told to wait. */
   asked: z.boolean(),
   startedAt: EpochMs.optional(),
@@ -158,6 +160,13 @@ export function begin(unsettled: Pace, turn: string, moment: Moment): { pace: Pa
   return moment.delayMs === 0
     ? beginAtOnce(pace, turn, granted, moment)
     : beginSpaced(pace, turn, granted, moment);
+}
+
+/** The turn is whose it is, or of who asks first; undefined where it is another's. */
+export function hold(pace: Pace, turn: string, by: string | undefined): Pace | undefined {
+  const granted = pace.turns[turn];
+  if (granted === undefined || by === undefined || granted.by === by) return pace;
+  return granted.by === undefined ? withTurn(pace, turn, { ...granted, by }) : undefined;
 }
 
 /** The turn's request has left. */

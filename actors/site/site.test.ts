@@ -92,6 +92,23 @@ describe("site", function () {
     expect(site.changed).to.equal(false);
   });
 
+  it("begin() gives a turn to the first worker that asks, and is gone for another", () => {
+    const site = known();
+    want(site, 3);
+    const [turn = ""] = turnsOf(site);
+    const ask = (by: string) =>
+      site.tell("begin", { turn, urls: [page], intent, by: hex(Number(by)) });
+    expect(ask("1")).to.include({ state: "go" });
+    expect(ask("2")).to.deep.equal({ state: "gone" });
+    expect(site.changed).to.equal(false);
+    expect(ask("1")).to.include({ state: "go" });
+    // The other gives it back as lost: the first may go yet, and nobody else in its place.
+    site.tell("turnFinished", { turn, lost: true });
+    expect(ask("1")).to.deep.equal({ state: "gone" });
+    const next = begin(site, turnsOf(site).at(-1));
+    expect(next).to.not.include({ waitMs: CRAWL_DELAY_MS });
+  });
+
   it("want() tells a job of a second scheme without taking its turns away", () => {
     const site = known();
     want(site, 5);

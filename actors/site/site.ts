@@ -16,6 +16,7 @@ import {
   giveBack,
   grant,
   grantOwn,
+  hold,
   IDLE_PACE,
   lose,
   nextLookAt,
@@ -60,10 +61,12 @@ export const siteActor = defineActor(site, {
       return advance(step);
     },
 
-    begin(state, { turn, urls, intent }, context) {
+    begin(state, { turn, urls, intent, by }, context) {
       const granted = state.pace.turns[turn];
-      if (granted === undefined) return { state, reply: GONE };
+      const held = hold(state.pace, turn, by);
+      if (granted === undefined || held === undefined) return { state, reply: GONE };
       const step = new Step(state, context);
+      step.pace = held;
       // The site's own turn is for robots.txt itself, or for where that redirects to.
       const own = granted.account === "";
       if (!own) {
@@ -81,7 +84,7 @@ export const siteActor = defineActor(site, {
           if (!verdicts.some(({ allowed }) => allowed)) return giveUp(step, turn, verdicts);
         }
       }
-      const { pace, begun } = begin(state.pace, turn, step.moment);
+      const { pace, begun } = begin(step.pace, turn, step.moment);
       step.pace = pace;
       if (begun.state === "gone") loseFetch(step, turn);
       if (begun.state !== "go") return { ...advance(step), reply: begun };
