@@ -1,13 +1,19 @@
 /** Kills everything that a crawl stands on while it runs: no page is lost, none is fetched twice, no host is hurried. */
 import { expect } from "chai";
 import { systemClock as clock } from "../actors/runtime/clock.ts";
+import { TURNS_AHEAD_MAX } from "../schemas/crawl-limits.ts";
 import { LEASE_TTL_MS } from "../schemas/limits.ts";
 import { crawlFaults, type JobToCheck, requestsMissing } from "../scripts/testing/crawl-check.ts";
 import { CrawlScene } from "../scripts/testing/crawl-scene.ts";
 import { CrawlSite } from "../scripts/testing/crawl-site.ts";
 import { SeededRandom } from "../scripts/testing/seeded-random.ts";
+import { until } from "../scripts/testing/until.ts";
 
 const JOB_MS_MAX = 90_000;
+const START_PAUSE_MS = 300;
+const FAST_HOST = 2;
+const RENDERED_HOST = 3;
+const ALL_HOSTS = [0, 1, FAST_HOST, RENDERED_HOST];
 
 const seed = Number(process.env.TRUNKLINE_TEST_SEED ?? SeededRandom.newSeed());
 
@@ -22,6 +28,7 @@ describe("crawl under faults", function () {
       { address: "127.0.20.1", pages: 24, sitemap: true, crawlDelay: 0.4, answerMs: 20 },
       { address: "127.0.20.2", pages: 24, sitemap: false, answerMs: 5 },
       { address: "127.0.20.3", pages: 60, sitemap: true, crawlDelay: 0, answerMs: 100 },
+      { address: "127.0.20.4", pages: 8, sitemap: true, crawlDelay: 0.3 },
     ]);
     scene = await CrawlScene.start({ seed, actors: 2, browsers: 2 });
   });
@@ -59,16 +66,89 @@ describe("crawl under faults", function () {
     await expectWhole(job);
   });
 
-  async function start(name: string): Promise<JobToCheck> {
+  it("crawls are started, rendered, read and cancelled meanwhile: what was acknowledged holds", async () => {
+    const rendered = await start("rendered", [RENDERED_HOST], { render: true });
+    const cancelled = await start("cancelled");
+    const small = startMany();
+    await quiet();
+    await scene.killOne("browser");
+    const seen = readAll(rendered.id);
+    await scene.killOne("actors");
+    const cancelledAt = await cancel(cancelled.id);
+    await scene.killBus(scene.random.integer(0, 1_500));
+    await quiet();
+    await scene.killOne("gateway");
+    const ids = await small.stop();
+    console.log(`      ${ids.length} small crawls were acknowledged`);
+    for (const id of ids) {
+      const { status, messages } = await scene.ended(id, JOB_MS_MAX);
+      expect(status, messages.join("; ")).to.equal("completed");
+    }
+    const { status } = await scene.summary(cancelled.id);
+    expect(status).to.equal("cancelled_by_user");
+    for (const record of await scene.records(cancelled.id)) {
+      expect(record.status, record.url).to.not.equal("queued");
+    }
+    // Turns that were granted by then are made; a host with a delay has a few ahead when a worker dies.
+    const after = site.requests.filter(
+      ({ job, host, at }) => job === cancelled.name && host !== FAST_HOST && at > cancelledAt,
+    );
+    for (const [host, requests] of Map.groupBy(after, ({ host }) => host)) {
+      expect(requests.length, `host ${host}`).to.be.at.most(TURNS_AHEAD_MAX + 1);
+    }
+    await expectWhole(rendered);
+    const urls = await seen;
+    expect(new Set(urls).size, "records read twice").to.equal(urls.length);
+  });
+
+  async function start(name: string, hosts = ALL_HOSTS, more: object = {}): Promise<JobToCheck> {
     const id = await scene.startCrawl({
-      url: `${site.origins[0]}/`,
+      url: `${site.origins[hosts[0] ?? 0]}/`,
       render: false,
       limit: 1_000,
       maxAge: 0,
-      options: { includeExternalLinks: true },
+      options: { includeExternalLinks: hosts.length > 1 },
       setExtraHTTPHeaders: { "x-job": name },
+      ...more,
     });
-    return { id, name, hosts: site.hosts.map((_, host) => host) };
+    return { id, name, hosts };
+  }
+
+  /** Starts crawls of two pages, one after the other; what is not acknowledged is nobody's. */
+  function startMany() {
+    const ids: string[] = [];
+    const stopping = new AbortController();
+    const run = async () => {
+      while (!stopping.signal.aborted) {
+        const url = `${site.origins[FAST_HOST]}/`;
+        const answer = await scene
+          .ask("", "POST", { url, render: false, limit: 2 })
+          .catch(() => {});
+        if (answer?.status === 200) ids.push((answer.json as { result: string }).result);
+        await clock.wait(START_PAUSE_MS, stopping.signal);
+      }
+    };
+    const running = run();
+    return {
+      async stop() {
+        stopping.abort();
+        await running;
+        return ids;
+      },
+    };
+  }
+
+  /** When the cancelling was acknowledged. One that was made without its answer being heard is a conflict later. */
+  function cancel(id: string): Promise<number> {
+    return until(`crawl ${id} is cancelled`, async () => {
+      const answer = await scene.ask(`/${id}`, "DELETE").catch(() => {});
+      return (answer?.status === 200 || answer?.status === 409) && Date.now();
+    });
+  }
+
+  /** Walks what is completed while the crawl runs and more comes. */
+  async function readAll(id: string): Promise<string[]> {
+    return (await scene.records(id, "limit=2&status=completed")).map(({ url }) => url);
   }
 
   async function expectWhole(job: JobToCheck): Promise<void> {
