@@ -1,5 +1,6 @@
 import { hash } from "node:crypto";
 import { expect } from "chai";
+import { FORK_MS_MAX } from "../../schemas/artifacts-limits.ts";
 import {
   EVENT_REFS_MAX,
   PUSH_PARTS_MAX,
@@ -493,6 +494,39 @@ describe("repo", () => {
     expect(told()).to.deep.equal([{ type: "token.revoked", tokenId: id, ...OF, at: repo.now }]);
     repo.ask("revokeToken", { id });
     expect(told()).to.deep.equal([]);
+  });
+
+  it("create() fills what it makes, as a fork is, and tells that it is one", () => {
+    const source = "artifacts:Space/Origin";
+    const content = {
+      refs: [
+        ["refs/heads/main", A],
+        ["refs/tags/v1", B],
+      ] as [string, string][],
+      packs: [pack(1), pack(2)],
+    };
+    const fork = new TestRepo({ source, content, readOnly: true });
+    const events = fork.last.send.filter(({ kind }) => kind === "repo-events");
+    expect(events.map(({ input }) => (input as { event: RepoEvent }).event.type)).to.deep.equal([
+      "forked",
+    ]);
+    expect(fork.refs()).to.deep.equal(Object.fromEntries(content.refs));
+    const { packs, bytes } = fork.manifest();
+    expect([packs, bytes]).to.deep.equal([content.packs, 200]);
+    expect(fork.live).to.deep.include({ refs: 2, packs: 2 });
+  });
+
+  it("giveUp() says that a fork has failed where it is not there in time, and nothing of one that is", () => {
+    const fork = new TestRepo({ source: "artifacts:Space/Origin", status: "forking" });
+    expect(fork.last.remind).to.deep.equal({ giveUp: fork.now + FORK_MS_MAX });
+    fork.ask("giveUp", {});
+    expect(fork.ask("get", {})).to.deep.include({ status: "failed" });
+    fork.ask("giveUp", {});
+    expect(fork.last.changed).to.equal(false);
+    const ready = new TestRepo({ status: "forking" });
+    ready.ask("setStatus", { status: "ready", failure: null });
+    ready.ask("giveUp", {});
+    expect(ready.ask("get", {})).to.deep.include({ status: "ready" });
   });
 
   it("configure() and setStatus() change what they name, and tell the namespace", () => {
