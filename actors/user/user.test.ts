@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import { SESSIONS_PER_USER_MAX } from "../../schemas/oauth-server-limits.ts";
 import { refusal } from "../../scripts/testing/refusal.ts";
 import { runHandler } from "../../scripts/testing/run-handler.ts";
 import { userActor } from "./user.ts";
@@ -67,5 +68,51 @@ describe("user", () => {
   it("register() takes an address in lower case", () => {
     const { input } = userActor.contract.messages.register;
     expect(input.parse({ ...person, email: "One@Example.com" }).email).to.equal("one@example.com");
+  });
+});
+
+describe("user's password and sessions", () => {
+  const id = (number: number) => number.toString(16).padStart(32, "0");
+  const session = (number: number) => ({ userId: person.id, sessionId: id(number) });
+
+  it("setPassword() replaces the one that is known, once, and ends the other sessions", () => {
+    let { state } = runHandler(userActor, "sessionOpened", registered, session(1));
+    state = runHandler(userActor, "sessionOpened", state, session(2)).state;
+    const change = { before: "scrypt$1", after: "argon2", ends: { keep: id(2) } };
+    const changed = runHandler(userActor, "setPassword", state, change);
+    expect(changed.reply.ended).to.deep.equal([id(1)]);
+    expect(changed.send.map(({ key, message }) => [key, message])).to.deep.equal([
+      [id(1), "signedOut"],
+    ]);
+    expect(changed.state.sessions).to.deep.equal([id(2)]);
+    expect(runHandler(userActor, "setPassword", changed.state, change).reply.ended).to.deep.equal(
+      [],
+    );
+    const late = { ...change, after: "other" };
+    const refused = refusal(() => runHandler(userActor, "setPassword", changed.state, late));
+    expect(refused.code).to.equal("conflict");
+  });
+
+  it("setPassword() of the same password, hashed anew, ends nothing", () => {
+    const { state } = runHandler(userActor, "sessionOpened", registered, session(1));
+    const rehashed = { before: "scrypt$1", after: "argon2" };
+    const { send, state: next } = runHandler(userActor, "setPassword", state, rehashed);
+    expect([send.length, next.sessions]).to.deep.equal([0, [id(1)]]);
+  });
+
+  it("sessionOpened() and sessionEnded() count each once; past the limit the oldest ends", () => {
+    let state = registered;
+    for (let i = 0; i < SESSIONS_PER_USER_MAX; i++) {
+      state = runHandler(userActor, "sessionOpened", state, session(i)).state;
+    }
+    expect(runHandler(userActor, "sessionOpened", state, session(0)).changed).to.equal(false);
+    const past = runHandler(userActor, "sessionOpened", state, session(99));
+    expect(past.send.map(({ key }) => key)).to.deep.equal([id(0)]);
+    const ended = runHandler(userActor, "sessionEnded", past.state, session(99));
+    expect(ended.state.sessions).to.have.length(SESSIONS_PER_USER_MAX - 1);
+    expect(runHandler(userActor, "sessionEnded", ended.state, session(99)).changed).to.equal(false);
+    const stranger = { userId: id(7), sessionId: id(1) };
+    expect(runHandler(userActor, "sessionOpened", state, stranger).changed).to.equal(false);
+    expect(runHandler(userActor, "sessionEnded", state, stranger).changed).to.equal(false);
   });
 });

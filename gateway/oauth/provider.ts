@@ -93,6 +93,8 @@ function configuration(
     },
     scopes: [...ALL_SCOPES],
     claims: { openid: ["sub"], email: ["email"] },
+    // A client says where it is led to, also where it has only one such address.
+    allowOmittingSingleRegisteredRedirectUri: false,
     responseTypes: ["code"],
     clientAuthMethods: ["client_secret_basic", "client_secret_post", "none"] as ClientAuthMethod[],
     routes: {
@@ -164,14 +166,16 @@ function configuration(
 }
 
 function checkScopes(context: KoaContextWithOIDC): void {
-  const { client, params } = context.oidc;
+  const { client, params, body } = context.oidc;
   const allowed = registrationOf(client)?.scopes ?? [];
   if (!params) return;
-  const asked = params.scope as string | undefined;
-  params.scope = asked ?? allowed.filter((scope) => scope !== "offline_access").join(" ");
-  const missing = String(params.scope)
+  // As it was sent: what the library does not know it has dropped by now, and the client would not hear of it.
+  const sent = context.method === "POST" ? body?.scope : context.query.scope;
+  params.scope ??= allowed.filter((scope) => scope !== "offline_access").join(" ");
+  const asked = typeof sent === "string" ? sent : "";
+  const missing = asked
     .split(" ")
-    .find((scope) => scope !== "offline_access" && !allowed.some((id) => id === scope));
+    .find((id) => id !== "" && id !== "offline_access" && !allowed.some((scope) => scope === id));
   if (missing === undefined) return;
   const text = `The OAuth 2.0 Client is not allowed to request scope '${missing}'.`;
   throw Object.assign(new errors.InvalidScope(text, missing), { error_description: text });

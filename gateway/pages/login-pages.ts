@@ -142,7 +142,7 @@ export class LoginPages {
       title: "Sign in",
       formTarget: aim.waiting?.params.redirect_uri,
       body: html`<h1>Sign in</h1>
-${aim.waiting && html`<p>to go on with your authorization.</p>`}
+${aim.waiting && html`<p>Then you decide what the application you came from may do.</p>`}
 ${refusalNote(refused)}
 <form method="post" action="${link("/login")}">
 ${await visit.markField("login")}

@@ -41,6 +41,8 @@ h1 { font-size: 1.4rem; line-height: 1.25; margin: 0 0 0.75rem; text-wrap: balan
 h2 { font-size: 1rem; margin: 1.5rem 0 0.5rem; }
 p { margin: 0 0 0.75rem; }
 a { color: var(--accent); }
+form + p { margin-top: 1.1rem; }
+main > :last-child, .granted > :last-child { margin-bottom: 0; }
 .quiet { color: var(--quiet); font-size: 0.9rem; }
 .field { margin: 0 0 1rem; }
 .field label { display: block; font-weight: 600; margin-bottom: 0.25rem; }
@@ -67,8 +69,7 @@ button.plain { border: 0; padding: 0; min-height: 1.75rem; background: none; col
 fieldset { border: 0; margin: 1.25rem 0 0; padding: 0; min-width: 0; }
 legend { font-weight: 600; padding: 0; margin-bottom: 0.4rem; }
 ul.plain { list-style: none; margin: 0; padding: 0; }
-.item { display: flex; gap: 0.65rem; padding: 0.5rem 0; border-top: 1px solid var(--line); align-items: flex-start; }
-.item:first-of-type, li:first-child > .item { border-top: 0; }
+.item { display: flex; gap: 0.65rem; padding: 0.4rem 0; align-items: flex-start; }
 .item .what { display: block; min-width: 0; }
 .item .name { display: block; font-weight: 600; }
 .item.off .name { color: var(--quiet); }
