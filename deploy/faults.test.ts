@@ -117,9 +117,11 @@ describe("actors under faults", function () {
 /** Every actor answers, soon and without a call that failed. */
 async function expectAnswers(scene: FaultScene, who: string): Promise<void> {
   const ms = await scene.load.askAll();
-  console.log(`      ${who} answered after ${ms} ms`);
+  // What the machine itself takes just now, with everything in its place.
+  const undisturbedMs = await scene.load.askAll();
+  console.log(`      ${who} answered after ${ms} ms, then after ${undisturbedMs} ms`);
   expectNoFailures(scene);
-  expect(ms).to.be.below(TAKEOVER_MS_MAX);
+  expect(ms - undisturbedMs).to.be.below(TAKEOVER_MS_MAX);
 }
 
 async function expectNothingWrong(scene: FaultScene): Promise<void> {
