@@ -12,9 +12,10 @@ export const oauthKeysActor = defineActor(oauthKeys, {
   handlers: {
     get: (state) => ({ state, reply: state }),
 
-    offer({ keys }, { after, key, secret }, { now }) {
+    offer(state, { after, key, secret }, { now }) {
+      const { keys } = state;
       const known = keys?.signing ?? [];
-      if (keys && known.at(-1)?.kid !== after) return { state: { keys }, reply: keys };
+      if (keys && known.at(-1)?.kid !== after) return { state, reply: keys };
       const all = [...known, { ...key, createdAt: now }];
       // One has signed its last when the next one has had its lead.
       const signing = all.filter((_key, index) => {

@@ -235,8 +235,9 @@ function adaptClient({ Client }: Provider, actors: ActorClient, logger: Logger):
     postLogoutRedirectUriAllowed(this: Client, uri: unknown) {
       return isAmong(this.postLogoutRedirectUris, uri);
     },
-    // A form that sends itself needs a script, and a fragment is for what is not a code.
-    responseModeAllowed: (mode: string | undefined) => mode === undefined || mode === "query",
+    // A form that sends itself needs a script, and a fragment is for what is not a code and is refused next.
+    responseModeAllowed: (mode: string | undefined, responseType: string) =>
+      mode === undefined || mode === "query" || responseType !== "code",
     compareClientSecret(this: Client, given: string) {
       const registration = registrationOf(this);
       if (!registration) return false;
@@ -260,6 +261,13 @@ function finishAnswer(context: KoaContextWithOIDC, { pages }: ProviderParts): vo
   const { route, session } = context.oidc ?? {};
   if (route === "discovery" && context.status === 200) {
     Object.assign(context.body as object, { response_modes_supported: ["query"] });
+  }
+  // The library refuses it by the very form that is refused: a page that sends itself, by a script.
+  if (route === "authorization" && context.oidc.params?.response_mode === "form_post") {
+    context.status = 400;
+    const error_description = "requested response_mode is not allowed";
+    pages.error(context, { error: "invalid_request", error_description });
+    return;
   }
   if (!session || context.status !== 200) return;
   const state = session.state as Record<string, string | undefined> | undefined;
