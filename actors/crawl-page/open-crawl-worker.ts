@@ -20,6 +20,7 @@ import { MarkdownPool } from "../extract/markdown-pool.ts";
 import { BlobStore } from "../runtime/blob-store.ts";
 import type { Bus } from "../runtime/bus.ts";
 import type { Clock } from "../runtime/clock.ts";
+import { Places } from "../runtime/places.ts";
 import { TtlStore } from "../runtime/ttl-store.ts";
 import { BrowserPageLoader } from "./browser-page-loader.ts";
 import { crawlPageWorker } from "./crawl-page.ts";
@@ -28,7 +29,6 @@ import { JobShelf } from "./job-shelf.ts";
 import { JsonChecker } from "./json-checker.ts";
 import { JsonExtractor, type OperatorsAi } from "./json-extractor.ts";
 import { CachedPage } from "./page-cache.ts";
-import { Places } from "../runtime/places.ts";
 import { RecordWriter } from "./record-writer.ts";
 import type { TurnWalkParts } from "./walk-turn.ts";
 

@@ -2,8 +2,8 @@ import { expect } from "chai";
 import { PAGE_LINKS_BYTES_MAX } from "../../schemas/crawl-limits.ts";
 import { CrawlRequest } from "../../schemas/http/crawl.ts";
 import { MarkdownPool } from "../extract/markdown-pool.ts";
-import { type LoadedPage, pageRecord } from "./page-record.ts";
 import { Places } from "../runtime/places.ts";
+import { type LoadedPage, pageRecord } from "./page-record.ts";
 
 const url = "http://a.example/dir/";
 

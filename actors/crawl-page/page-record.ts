@@ -5,9 +5,9 @@ import { PAGE_LINKS_BYTES_MAX } from "../../schemas/crawl-limits.ts";
 import type { CrawlRequest } from "../../schemas/http/crawl.ts";
 import type { MarkdownPool } from "../extract/markdown-pool.ts";
 import { pageLinks } from "../extract/page-links.ts";
+import type { Places } from "../runtime/places.ts";
 import { documentForm } from "./content-types.ts";
 import type { PageAnswer } from "./page-loader.ts";
-import type { Places } from "../runtime/places.ts";
 import { PRODUCT_TOKEN } from "./user-agent.ts";
 
 export type LoadedPage = Extract<PageAnswer, { kind: "page" }>;

@@ -18,13 +18,13 @@ import { BlobStore } from "../../runtime/blob-store.ts";
 import type { Bus } from "../../runtime/bus.ts";
 import { systemClock as clock } from "../../runtime/clock.ts";
 import { defineActor } from "../../runtime/define-actor.ts";
+import { Places } from "../../runtime/places.ts";
 import { TtlStore } from "../../runtime/ttl-store.ts";
 import { siteActor } from "../../site/site.ts";
 import { crawlPageWorker } from "../crawl-page.ts";
 import { HttpPageLoader } from "../http-page-loader.ts";
 import { JobShelf } from "../job-shelf.ts";
 import { CachedPage } from "../page-cache.ts";
-import { Places } from "../../runtime/places.ts";
 import { RecordWriter } from "../record-writer.ts";
 import type { TurnWalkParts } from "../walk-turn.ts";
 
