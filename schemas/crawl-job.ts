@@ -135,7 +135,13 @@ export const PageOutcome = z.discriminatedUnion("kind", [
     status: z.int(),
     browserMs: z.int().min(0),
   }),
-  z.object({ kind: z.literal("disallowed"), index: Index, reason: Reason }),
+  z.object({
+    kind: z.literal("disallowed"),
+    index: Index,
+    reason: Reason,
+    /** No ban: the host gave no answer over HTTP when it was asked for its robots.txt. */
+    unreachable: z.literal(true).optional(),
+  }),
   z.object({
     kind: z.literal("skipped"),
     index: Index,

@@ -24,11 +24,13 @@ export type CrawlIntent = z.infer<typeof CrawlIntent>;
 
 const Url = z.string().min(1).max(CRAWL_URL_CHARS_MAX);
 const Reason = z.string().min(1);
+/** Nothing was forbidden: the host gave no answer over HTTP when it was asked for its robots.txt. */
+const unreachable = z.literal(true).optional();
 
 /** May a crawl have this address, and for a record's `reason` why not. */
 export const PageVerdict = z.discriminatedUnion("allowed", [
   z.object({ allowed: z.literal(true) }),
-  z.object({ allowed: z.literal(false), reason: Reason }),
+  z.object({ allowed: z.literal(false), reason: Reason, unreachable }),
 ]);
 export type PageVerdict = z.infer<typeof PageVerdict>;
 
@@ -36,7 +38,7 @@ export type PageVerdict = z.infer<typeof PageVerdict>;
 export const RobotsOutcome = z.discriminatedUnion("kind", [
   z.object({ kind: z.literal("rules"), rules: RobotsRules }),
   z.object({ kind: z.literal("allow_all"), because: Reason }),
-  z.object({ kind: z.literal("disallow_all"), because: Reason }),
+  z.object({ kind: z.literal("disallow_all"), because: Reason, unreachable }),
 ]);
 export type RobotsOutcome = z.infer<typeof RobotsOutcome>;
 

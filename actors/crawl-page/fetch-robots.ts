@@ -196,7 +196,7 @@ class RobotsChain {
 const ANY_INTENT = { purposes: ["search" as const] };
 
 function unreachable(because: string, retry: boolean): End {
-  return { kind: "end", outcome: { kind: "disallow_all", because }, retry };
+  return { kind: "end", outcome: { kind: "disallow_all", because, unreachable: true }, retry };
 }
 
 /** One byte more than is read of it, so that its reader knows that there was more. */

@@ -35,7 +35,8 @@ describe("robotsOutcomeOf", () => {
   });
 
   it("robotsOutcomeOf() makes plain data that arrives as it was", () => {
-    for (const fetched of [answered(200), answered(404), answered(500)]) {
+    const lost = { kind: "unreachable", because: "the name cannot be resolved" } as const;
+    for (const fetched of [answered(200), answered(404), answered(500), lost]) {
       const outcome = outcomeOf(fetched);
       expect(RobotsOutcome.parse(JSON.parse(JSON.stringify(outcome)))).to.deep.equal(outcome);
     }
@@ -43,6 +44,14 @@ describe("robotsOutcomeOf", () => {
 });
 
 describe("robotsAnswer", () => {
+  it("robotsAnswer() tells a host that gave no answer from one that forbids", () => {
+    const lost = outcomeOf({ kind: "unreachable", because: "the name cannot be resolved" });
+    expect(robotsAnswer(lost, "https://a.example/")).to.include({ unreachable: true });
+    for (const outcome of [answered(503), answered(200)].map(outcomeOf)) {
+      expect(robotsAnswer(outcome, "https://a.example/a")).to.not.have.property("unreachable");
+    }
+  });
+
   it("robotsAnswer() says which line forbids an address", () => {
     const outcome = outcomeOf(answered(200));
     expect(robotsAnswer(outcome, "https://a.example/a/b")).to.deep.equal({

@@ -16,12 +16,14 @@ export type RobotsFetch =
 export type RobotsPolicy = DeepReadonly<
   | { kind: "rules"; rules: { rules: string[] } }
   | { kind: "allow_all" }
-  | { kind: "disallow_all"; because: string }
+  | { kind: "disallow_all"; because: string; unreachable?: true | undefined }
 >;
 
 /** RFC 9309, section 2.3.1: rules of an answer, all allowed without a file, nothing while the site is in trouble. */
 export function robotsOutcomeOf(fetched: RobotsFetch, reader: RobotsReader): RobotsOutcome {
-  if (fetched.kind === "unreachable") return { kind: "disallow_all", because: fetched.because };
+  if (fetched.kind === "unreachable") {
+    return { kind: "disallow_all", because: fetched.because, unreachable: true };
+  }
   if (fetched.kind === "redirected_away") {
     return { kind: "allow_all", because: "it redirects too often" };
   }
@@ -36,12 +38,15 @@ export function robotsOutcomeOf(fetched: RobotsFetch, reader: RobotsReader): Rob
 export function robotsAnswer(
   policy: RobotsPolicy,
   url: string,
-): RobotsVerdict & { reason?: string } {
+): RobotsVerdict & { reason?: string; unreachable?: true } {
   switch (policy.kind) {
     case "allow_all":
       return { allowed: true };
     case "disallow_all":
-      return { allowed: false, reason: `robots.txt cannot be read: ${policy.because}` };
+      return {
+        ...{ allowed: false, reason: `robots.txt cannot be read: ${policy.because}` },
+        ...(policy.unreachable && { unreachable: true }),
+      };
     case "rules": {
       const verdict = robotsVerdict(policy.rules, url);
       const { allowed, rule } = verdict;

@@ -141,12 +141,14 @@ function judgeOf(step: Step, scheme: Scheme, intent: CrawlIntent): (url: string)
       ? { kind: "rules", rules: { rules: partsOf(step, scheme).flatMap(({ rules }) => rules) } }
       : policy;
   return (url) => {
-    const { allowed, reason = "robots.txt forbids it" } = robotsAnswer(robots, url);
-    return allowed ? { allowed } : disallowed(reason);
+    const { allowed, unreachable, ...answer } = robotsAnswer(robots, url);
+    if (allowed) return { allowed };
+    const verdict = disallowed(answer.reason ?? "robots.txt forbids it");
+    return unreachable ? { ...verdict, unreachable } : verdict;
   };
 }
 
-function disallowed(reason: string): PageVerdict {
+function disallowed(reason: string): PageVerdict & { allowed: false } {
   const cut = reason.length > VERDICT_REASON_CHARS_MAX;
   return {
     allowed: false,

@@ -16,7 +16,12 @@ export const Policy = z.discriminatedUnion("kind", [
     contentSignal: ContentSignal,
   }),
   z.object({ kind: z.literal("allow_all"), because: z.string() }),
-  z.object({ kind: z.literal("disallow_all"), because: z.string() }),
+  z.object({
+    kind: z.literal("disallow_all"),
+    because: z.string(),
+    /** There was no answer over HTTP. */
+    unreachable: z.literal(true).optional(),
+  }),
 ]);
 export type Policy = z.infer<typeof Policy>;
 

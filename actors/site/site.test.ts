@@ -167,6 +167,12 @@ describe("site", function () {
     expect(begin(closed, turnsOf(closed)[0])).to.deep.include({
       verdicts: [{ allowed: false, reason: "robots.txt cannot be read: it answered 503" }],
     });
+    const lost = known({ kind: "disallow_all", because: "connection refused", unreachable: true });
+    want(lost, 1);
+    const reason = "robots.txt cannot be read: connection refused";
+    expect(begin(lost, turnsOf(lost)[0])).to.deep.include({
+      verdicts: [{ allowed: false, reason, unreachable: true }],
+    });
   });
 
   it("begin() refuses addresses of other hosts", () => {
