@@ -383,6 +383,37 @@ describe("authorization server", function () {
       expect((await elsewhere.signIn({ email, password: "better horse" })).status).to.equal(200);
     });
 
+    it("an invitation makes a new user, or one who signs in, a member", async () => {
+      const invite = async (email: string) => {
+        const json = { email, roles: ["Member"] };
+        const path = `/accounts/${world.accountId}/members`;
+        const { body } = await world.api(path, { method: "POST", json });
+        return new URL(body.result.invitation_url);
+      };
+      const fresh = new Person(world.urls[0] ?? "");
+      const { pathname, search } = await invite("fresh@example.com");
+      expect((await fresh.open(pathname + search)).text).to.contain("You are invited");
+      await fresh.submit({ password: "correct horse" });
+      expect((await fresh.open(query({ prompt: "consent" }))).url).to.contain("/oauth2/consent");
+      expect(fresh.seen.text).to.contain("Member");
+      // What the person may only read, no client may write in their name.
+      const scope = "account.read artifacts.write";
+      const code = (await authorize({ prompt: "consent", scope }, fresh)).get("code");
+      const { access_token: token } = (await redeem(code)).body;
+      const path = `/accounts/${world.accountId}/members`;
+      expect((await world.api(path, { token })).status).to.equal(200);
+      const json = { email: "x@example.com", roles: ["Member"] };
+      expect((await world.api(path, { token, method: "POST", json })).status).to.equal(403);
+      expect((await fresh.open(pathname + search)).text).to.contain("invitation is over");
+
+      const { email, password } = await newPerson(world);
+      const again = await invite(email);
+      const known = new Person(world.urls[0] ?? "");
+      await known.open(`/login${again.search}`);
+      await known.signIn({ email, password });
+      expect((await known.open(query())).url).to.contain("/oauth2/consent");
+    });
+
     it("revoking a client on the page ends its tokens at every gateway", async () => {
       const { access_token: token } = await tokens();
       for (const gateway of [0, 1]) expect(await works(token, gateway)).to.equal(true);
