@@ -147,6 +147,8 @@ export const PageOutcome = z.discriminatedUnion("kind", [
     index: Index,
     reason: Reason,
     metadata: RecordMetadata.optional(),
+    /** Of a page that the browser asked for, and that was not modified. */
+    browserMs: z.int().min(0).optional(),
   }),
   /** The fetch failed, or the host asked to wait; `retry` says whether another try makes sense. */
   z.object({

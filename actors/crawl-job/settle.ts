@@ -22,7 +22,7 @@ type Extracted = z.output<typeof crawlJob.messages.jsonExtracted.input>;
 export function settle(draft: JobDraft, outcome: PageOutcome): void {
   const { index } = outcome;
   const page = pageOf(draft, index);
-  if ("browserMs" in outcome) draft.state.browserMs += outcome.browserMs;
+  if ("browserMs" in outcome) draft.state.browserMs += outcome.browserMs ?? 0;
   switch (outcome.kind) {
     case "fetched":
       settleFetched(draft, index, page, outcome);

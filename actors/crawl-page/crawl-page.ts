@@ -61,16 +61,16 @@ async function walk(parts: TurnWalkParts, turn: Turn, context: TaskContext) {
     return { send: givenUp(turn, { message: "Cannot finish turn: its worker stopped in it" }) };
   }
   const walked = await walkTurn(parts, turn, context).catch((error: unknown) => {
-    if (isOurs(error)) return undefined;
-    throw error;
+    return { browserMs: 0, unsent: [], failure: { error } };
   });
-  if (walked === undefined) return { send: [turnFinished(turn), turnEnded(turn)] };
-  const { browserMs, unsent } = walked;
-  const used: Envelope[] =
-    browserMs === 0
-      ? []
-      : [envelope(account, turn.account, "browserUsed", { ms: browserMs, taskId: turn.turn })];
-  return { send: [...unsent, ...used, turnEnded(turn)] };
+  const { browserMs: ms, unsent, failure } = walked;
+  const used = envelope(account, turn.account, "browserUsed", { ms, taskId: turn.turn });
+  const sent: Envelope[] = ms === 0 ? unsent : [...unsent, used];
+  if (failure === undefined) return { send: [...sent, turnEnded(turn)] };
+  if (isOurs(failure.error)) return { send: [...sent, turnFinished(turn), turnEnded(turn)] };
+  // The next try knows nothing of it.
+  await context.send(sent);
+  throw failure.error;
 }
 
 /** The bus, an actor or the browser was away: that is no page's fault. */

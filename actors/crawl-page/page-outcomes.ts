@@ -46,7 +46,8 @@ export class PageOutcomes {
       case "unmodified": {
         const { status, lastModifiedAt } = answer;
         const metadata = { status, url, ...(lastModifiedAt !== undefined && { lastModifiedAt }) };
-        return { kind: "skipped", index, reason: this.#notSince(lastModifiedAt), metadata };
+        const reason = this.#notSince(lastModifiedAt);
+        return { kind: "skipped", index, reason, metadata, browserMs };
       }
       case "failed": {
         const { reason, retry, status } = answer;

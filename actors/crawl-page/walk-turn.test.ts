@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { pino } from "pino";
 import type { Envelope } from "../../schemas/contract.ts";
-import { TURN_LATE_MS } from "../../schemas/crawl-limits.ts";
+import { TURN_LATE_MS, TURN_STARTS_MS_MAX } from "../../schemas/crawl-limits.ts";
 import type { Turn } from "../../schemas/crawl-page.ts";
 import { ActorError } from "../../schemas/errors.ts";
 import { CrawlRequest } from "../../schemas/http/crawl.ts";
@@ -9,7 +9,7 @@ import { BrowserNotStartedError } from "../browser/browser-died-error.ts";
 import { createAddressPolicy } from "../egress/address-policy.ts";
 import { createEgressGuard } from "../egress/egress-guard.ts";
 import { MarkdownPool } from "../extract/markdown-pool.ts";
-import { systemClock as clock } from "../runtime/clock.ts";
+import { type Clock, systemClock as clock } from "../runtime/clock.ts";
 import { Places } from "../runtime/places.ts";
 import { crawlPageWorker } from "./crawl-page.ts";
 import { JobShelf } from "./job-shelf.ts";
@@ -17,6 +17,7 @@ import type { PageAnswer, PageLoad } from "./page-loader.ts";
 import { RecordWriter } from "./record-writer.ts";
 
 const URL_OF_START = "http://a.example/";
+const PAIR = [`${URL_OF_START}1`, `${URL_OF_START}2`];
 const id = (letter: string) => letter.repeat(32);
 const guard = createEgressGuard({ policy: createAddressPolicy({ allow: [] }) });
 const loadedPage: PageAnswer = {
@@ -32,6 +33,9 @@ interface Scene {
   urls?: string[];
   places?: Places;
   outOfTime?: () => Promise<string | undefined>;
+  atOnce?: number;
+  clock?: Clock;
+  putAll?: () => Promise<void>;
 }
 
 describe("walkTurn", () => {
@@ -41,7 +45,8 @@ describe("walkTurn", () => {
   /** Runs one turn against these answers: what was loaded, and every message by its name, in order. */
   async function walked(scene: Scene, controller = new AbortController()) {
     const { urls = [URL_OF_START], attempt = 1, places = new Places(4), outOfTime } = scene;
-    const go = { state: "go", waitMs: 0, atOnce: 1, verdicts: urls.map(() => ({ allowed: true })) };
+    const { atOnce = 1, clock: workersClock = clock, putAll = async () => {} } = scene;
+    const go = { state: "go", waitMs: 0, atOnce, verdicts: urls.map(() => ({ allowed: true })) };
     const loads: string[] = [];
     const calls: string[] = [];
     const mail: Envelope[] = [];
@@ -51,7 +56,7 @@ describe("walkTurn", () => {
         yield Buffer.from(JSON.stringify(request));
       },
       put: async (name: string) => ({ name, bytes: 1 }),
-      putAll: async () => {},
+      putAll,
       size: async () => undefined,
       removeAll: async () => {},
     };
@@ -67,7 +72,7 @@ describe("walkTurn", () => {
       }),
     });
     const turns = {
-      ...{ jobs, clock, blobs, markdown, places, sitemaps: { guard, clock } },
+      ...{ jobs, clock: workersClock, blobs, markdown, places, sitemaps: { guard, clock } },
       cache: { get: async () => undefined, put: async () => true },
       logger: pino({ level: "silent" }),
       largePlaces: new Places(1),
@@ -95,14 +100,19 @@ describe("walkTurn", () => {
         return message === "begin" ? ((await scene.begin?.()) ?? go) : {};
       },
     };
-    const outcome = await handlers.renderTurn(turn, context as never);
+    let error: unknown;
+    const outcome = await handlers.renderTurn(turn, context as never).catch((thrown) => {
+      error = thrown;
+      return { send: [] };
+    });
     const { send = [] } = outcome;
     mail.push(...(typeof send === "function" ? send() : send));
     await jobs.close();
     const inputs = (message: string) =>
       // biome-ignore lint/suspicious/noExplicitAny: what any message has.
       mail.filter((one) => one.message === message).map(({ input }) => input as any);
-    return { loads, calls, inputs, messages: mail.map(({ message }) => message), failures, turn };
+    const messages = mail.map(({ message }) => message);
+    return { loads, calls, inputs, messages, failures, turn, error };
   }
 
   it("reports a turn's page, the browser's time, and its end, in this order", async () => {
@@ -230,6 +240,68 @@ describe("walkTurn", () => {
     const { inputs } = await walked({ places, load: () => Promise.reject(new TypeError("bug")) });
     expect(inputs("turnReported")[0].outcomes[0]).to.include({ kind: "failed", retry: true });
     expect(places.free).to.equal(1);
+  });
+
+  it("starts no request that had its place only after TURN_STARTS_MS_MAX; one at it starts", async () => {
+    for (const [lateMs, started] of [
+      [0, 2],
+      [1, 1],
+    ] as const) {
+      // Time stands still but for the first page, which holds the only place.
+      let now = 1_000;
+      const standing: Clock = { ...clock, monotonic: () => now };
+      const { loads, messages, inputs } = await walked({
+        ...{ urls: PAIR, atOnce: 2, places: new Places(1), clock: standing },
+        async load() {
+          now = 1_000 + TURN_STARTS_MS_MAX + lateMs;
+          return loadedPage;
+        },
+      });
+      expect(loads).to.have.length(started);
+      expect(inputs("turnReported").flatMap(({ outcomes }) => outcomes)).to.have.length(started);
+      expect(messages.at(-1)).to.equal("turnEnded");
+    }
+  });
+
+  it("gives the turn back once all of its pages have come, where a browser does not start for one", async () => {
+    const second = Promise.withResolvers<void>();
+    const { messages, inputs } = await walked({
+      ...{ urls: PAIR, atOnce: 2 },
+      async load({ url }) {
+        if (url === PAIR[0]) {
+          setTimeout(second.resolve, 50);
+          throw new BrowserNotStartedError("no browser");
+        }
+        await second.promise;
+        return loadedPage;
+      },
+    });
+    expect(messages.slice(0, 2)).to.deep.equal(["turnFinished", "turnReported"]);
+    expect(messages.at(-1)).to.equal("turnEnded");
+    expect(inputs("browserUsed")).to.deep.equal([{ ms: 7, taskId: id("3") }]);
+  });
+
+  it("has the browser's time paid for what it loaded, whatever fault of ours keeps it from the job", async () => {
+    const used = [{ ms: 7, taskId: id("3") }];
+    const away = await walked({
+      putAll: () => Promise.reject(new ActorError("unavailable", "away")),
+    });
+    expect(away.messages.at(-1)).to.equal("turnEnded");
+    expect(away.inputs("browserUsed")).to.deep.equal(used);
+    const bug = await walked({ putAll: () => Promise.reject(new TypeError("bug")) });
+    expect(bug.error).to.be.instanceOf(TypeError);
+    expect(bug.inputs("browserUsed")).to.deep.equal(used);
+    expect(bug.messages).not.to.include("turnEnded");
+  });
+
+  it("tells the job the browser's time of a page that was not modified", async () => {
+    const { inputs } = await walked({
+      load: async () => ({
+        ...{ kind: "unmodified", status: 304, lastModifiedAt: undefined, browserMs: 700 },
+      }),
+    });
+    expect(inputs("browserUsed")).to.deep.equal([{ ms: 700, taskId: id("3") }]);
+    expect(inputs("turnReported")[0].outcomes[0]).to.include({ kind: "skipped", browserMs: 700 });
   });
 
   it("loads no page without browser time", async () => {

@@ -47,12 +47,11 @@ export interface WalkedTurn {
   browserMs: number;
   /** What could not be sent any more, since the task was taken from us; before anything else. */
   unsent: Envelope[];
+  /** A fault of ours that kept something from the job. */
+  failure?: { error: unknown };
 }
 
-/**
- * Resolves once the job will hear of all that was made; `turnEnded` is still to be sent. Throws where a fault of ours
- * kept something from the job.
- */
+/** Resolves once nothing of the turn is under way any more; what was used, and `turnEnded`, are still to be sent. */
 export async function walkTurn(
   parts: TurnWalkParts,
   turn: Turn,
@@ -117,19 +116,23 @@ class TurnWalk {
   };
 
   async run(): Promise<WalkedTurn> {
-    const wanted = await this.#withoutCached();
     try {
+      const wanted = await this.#withoutCached();
       if (wanted.length > 0) await this.#make(wanted);
     } catch (error) {
       // A task that is taken from us gives back what it did not make, and reports the rest.
       if (!this.#context.signal.aborted) this.#failure ??= { error };
     }
+    const fail = (error: unknown) => {
+      this.#failure ??= { error };
+    };
     // The next turn at this host need not wait until our records are written.
-    await this.#send(this.#isLost ? turnLost(this.#turn) : turnFinished(this.#turn, this.#awayMs));
+    const done = this.#isLost ? turnLost(this.#turn) : turnFinished(this.#turn, this.#awayMs);
+    await this.#send(done).catch(fail);
     await Promise.all(this.#underWay);
-    await this.#report.end();
-    if (this.#failure) throw this.#failure.error;
-    return { browserMs: this.#browserMs, unsent: this.#unsent };
+    await this.#report.end().catch(fail);
+    const walked = { browserMs: this.#browserMs, unsent: this.#unsent };
+    return this.#failure ? { ...walked, failure: this.#failure } : walked;
   }
 
   /** Reports pages that the account has young enough copies of; what is left has to be asked for. */
@@ -193,6 +196,9 @@ class TurnWalk {
     // One that has its moment must leave in time; where there are several the site has set no moment for each.
     const moment = requests.length === 1 ? { lateAt: begun.lateAt, intent } : undefined;
     const firsts = [begun.release];
+    let stopped: { error: unknown } | undefined;
+    const mayStart = () =>
+      !stopped && !this.#failure && this.#awayMs === undefined && clock.monotonic() <= lastStartAt;
     const inTurn = async () => {
       for (const [position, request] of queue) {
         const verdict = begun.verdicts[position];
@@ -200,16 +206,20 @@ class TurnWalk {
           this.#refuse(request, verdict?.reason ?? "The site gave no verdict");
           continue;
         }
-        if (this.#awayMs !== undefined || this.#failure || clock.monotonic() > lastStartAt) return;
+        if (!mayStart()) return;
         const release = firsts.pop() ?? (await places.take(signal));
+        // It may have waited for its place for longer than the site keeps the turn.
+        if (!mayStart()) return release();
         await this.#one(request, moment, release);
       }
     };
-    try {
-      await Promise.all(Array.from({ length: begun.atOnce }, inTurn));
-    } finally {
-      for (const release of firsts) release();
-    }
+    // The turn is not over while a page of it loads: who fails waits for the others.
+    const stop = (error: unknown) => {
+      stopped ??= { error };
+    };
+    await Promise.all(Array.from({ length: begun.atOnce }, () => inTurn().catch(stop)));
+    for (const release of firsts) release();
+    if (stopped) throw stopped.error;
   }
 
   #refuse(request: TurnRequest, reason: string): void {
