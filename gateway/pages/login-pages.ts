@@ -38,7 +38,8 @@ export class LoginPages {
     const { signedIn } = visit;
     // Signed in meanwhile, in another tab, or here already with nothing else to do.
     const must = aim.waiting?.prompt.reasons.some((reason) => reason !== "no_session");
-    if (signedIn && !must) return this.#goOn(visit, aim, signedIn);
+    // An invitation is accepted by a form alone: a link must make nobody a member.
+    if (signedIn && !must && aim.invitation === "") return this.#goOn(visit, aim, signedIn);
     await this.#login(visit, aim, { email: aim.waiting?.params.login_hint ?? "" });
   }
 
