@@ -24,11 +24,32 @@ describe("readSitemap", () => {
       <url><loc><![CDATA[https://a.example/<y>&]]></loc><lastmod>2026-01-02T03:04:05+01:00</lastmod></url>
       <url><priority>7</priority><lastmod>soon</lastmod><loc>https://a.example/z</loc></url></urlset>`);
     expect(entries).to.deep.equal([
-      { ...page("x?a=1&b=2"), lastModifiedAt: Date.UTC(2026, 0, 2), priority: 0.8 },
+      { ...page("x?a=1&b=2"), lastModifiedAt: Date.UTC(2026, 0, 3) - 1, priority: 0.8 },
       { ...page("%3Cy%3E&"), lastModifiedAt: Date.UTC(2026, 0, 2, 2, 4, 5) },
       page("z"),
     ]);
     expect(summary).to.deep.equal({ form: "urlset", entries: 3, invalid: 0, end: "complete" });
+  });
+
+  it("readSitemap() takes a time that is none to the second as the end of what it names", async () => {
+    const times = {
+      "2026": Date.UTC(2027, 0, 1) - 1,
+      "2026-11": Date.UTC(2026, 11, 1) - 1,
+      "2026-12": Date.UTC(2027, 0, 1) - 1,
+      "2026-11-21": Date.UTC(2026, 10, 22) - 1,
+      "2026-11-21T12:30Z": Date.UTC(2026, 10, 21, 12, 31) - 1,
+      "2026-11-21T12:30+01:00": Date.UTC(2026, 10, 21, 11, 31) - 1,
+      "2026-11-21T12:30:10Z": Date.UTC(2026, 10, 21, 12, 30, 10),
+      "2026-11-21T12:30:10.5Z": Date.UTC(2026, 10, 21, 12, 30, 10, 500),
+      "Sat, 21 Nov 2026 12:30:10 GMT": Date.UTC(2026, 10, 21, 12, 30, 10),
+      "2026-13": undefined,
+      "2026-11-32": undefined,
+    };
+    const urls = Object.keys(times).map(
+      (time) => `<url><loc>https://a.example/</loc><lastmod>${time}</lastmod></url>`,
+    );
+    const { entries } = await read(`${HEAD}${urls.join("")}</urlset>`);
+    expect(entries.map(({ lastModifiedAt }) => lastModifiedAt)).to.deep.equal(Object.values(times));
   });
 
   it("readSitemap() tells relative and foreign addresses, and counts what is none", async () => {
@@ -60,7 +81,7 @@ describe("readSitemap", () => {
       [{ ...page("a"), lastModifiedAt: Date.UTC(2026, 0, 2) }],
     ]);
     const rdf = await read(`<rdf:RDF><channel/><item><link>https://a.example/a</link>
-      <dc:date>2026-01-02</dc:date></item></rdf:RDF>`);
+      <dc:date>2026-01-02T00:00:00Z</dc:date></item></rdf:RDF>`);
     expect([rdf.summary.form, rdf.entries]).to.deep.equal([rss.summary.form, rss.entries]);
     const atom =
       await read(`<feed><link href="https://a.example/"/><entry><link rel="edit" href="/e"/>
