@@ -5,7 +5,9 @@ import type { Registry } from "prom-client";
 import type { TaskContract } from "../schemas/contract.ts";
 import { crawlPage } from "../schemas/crawl-page.ts";
 import { dnsCheck } from "../schemas/dns-check.ts";
+import { gitUpkeep } from "../schemas/git-upkeep.ts";
 import { render } from "../schemas/render.ts";
+import { repoImport } from "../schemas/repo-import.ts";
 import { callSubject, taskSubject } from "../schemas/subjects.ts";
 import { accountActor } from "./account/account.ts";
 import { apiTokenActor } from "./api-token/api-token.ts";
@@ -26,6 +28,7 @@ import { oauthClientActor } from "./oauth-client/oauth-client.ts";
 import { oauthClientListActor } from "./oauth-client-list/oauth-client-list.ts";
 import { oauthGrantActor } from "./oauth-grant/oauth-grant.ts";
 import { oauthKeysActor } from "./oauth-keys/oauth-keys.ts";
+import { packSweepActor } from "./pack-sweep/pack-sweep.ts";
 import { renderWorker } from "./render/render.ts";
 import { repoActor } from "./repo/repo.ts";
 import { repoEventsActor } from "./repo-events/repo-events.ts";
@@ -57,6 +60,7 @@ export const ACTORS: readonly AnyActorDefinition[] = [
   oauthClientListActor,
   oauthGrantActor,
   oauthKeysActor,
+  packSweepActor,
   repoActor,
   repoEventsActor,
   repoTokenActor,
@@ -67,7 +71,7 @@ export const ACTORS: readonly AnyActorDefinition[] = [
 ];
 
 /** Every kind of task there is: each has a lane or more in the stream of tasks. */
-export const TASKS: readonly TaskContract[] = [crawlPage, dnsCheck, render];
+export const TASKS: readonly TaskContract[] = [crawlPage, dnsCheck, gitUpkeep, render, repoImport];
 
 /** Pages at a time: more than two a core make each slower and none sooner (research: 17 a second at 2 as at 8). */
 const INTERACTIVE_SLOTS_MAX = 6;

@@ -43,7 +43,7 @@ export const STAGED_PUSHES_MAX = 4;
 export const STAGED_MS = 10 * 60_000;
 /** Packs one change may add or take away: a transition has TRANSITION_ROWS_MAX rows. */
 export const SWAP_PACKS_MAX = 200;
-/** Packs of one repository: past them a push waits for compaction, which begins at 50. At some 120 bytes they fit an answer. */
+/** Packs of one repository: past them a push waits for compaction, which begins at COMPACT_PACKS. At some 120 bytes they fit an answer. */
 export const REPO_PACKS_MAX = 2_000;
 /** Packed bytes of one repository, and bytes of one file, as in the public API. */
 export const REPO_BYTES_MAX = 1_000_000_000;
@@ -112,6 +112,35 @@ export const GIT_BODY_STALL_MS = 30_000;
 /** Packs of all repositories; a disk with less room gives a part of it. */
 export const PACKS_STORE_BYTES_MAX = 16 * 1024 ** 3;
 
+// --- Upkeep of packs ---
+
+/** From so many on packs are put together: a fetch from 100 takes a fifth longer than from one, from 1,000 three times as long. */
+export const COMPACT_PACKS = 50;
+/** Repositories a gateway puts together at a time, or sweeps: each takes a core and the disk. */
+export const UPKEEP_SLOTS = 1;
+/** The pause after which what failed is tried again; and after which a task that says nothing is taken for lost. */
+export const UPKEEP_RETRY_MS = 60_000;
+export const UPKEEP_LOST_MS = 60 * 60_000;
+/** A repository that has no room looks so often whether something in it is not needed any more. */
+export const PRUNE_FOR_ROOM_MS = 24 * 60 * 60_000;
+/** Pruning gives way to pushes; so often it begins anew before it leaves it for later. */
+export const PRUNE_TRIES_MAX = 5;
+/** How long a stored pack is surely there, though nobody names it: longer than any push takes between storing and asking. */
+export const PACK_HELD_MS = 15 * 60_000;
+/**
+ * A pack that nobody names is removed when nobody has named it for so long: readers that know it from an older manifest
+ * have ended (GIT_CACHE_GRACE_MS), and so has every hold, whatever the clocks of two machines differ by.
+ */
+export const PACK_SWEEP_GRACE_MS = 2 * 60 * 60_000;
+/** How often all packs are held against all repositories: some seconds for 100,000 of them. */
+export const PACK_SWEEP_MS = 60 * 60_000;
+/** Packs in one message of a sweep: at 150 bytes an answer of them can be kept (REPLY_KEPT_BYTES_MAX). */
+export const PACK_SWEEP_BATCH = 300;
+/** What was condemned and is not found any more is forgotten; condemning it again only takes longer. */
+export const PACK_CONDEMNED_MS = 24 * 60 * 60_000;
+/** Objects whose ids are compared before others have their turn: a few milliseconds. */
+export const COMPARED_IDS = 20_000;
+
 // --- The cache of a gateway ---
 
 /** Bytes of packs kept on disk. */
@@ -124,5 +153,7 @@ export const GIT_CACHE_FETCHES = 8;
 export const GIT_CACHE_REFS_MAX = 250_000;
 /** How often a gateway looks what may go. */
 export const GIT_CACHE_SWEEP_MS = 60_000;
+/** Files of packs that wait for their last reader; forgotten, they wait anew. */
+export const GIT_CACHE_UNNAMED_MAX = 20_000;
 /** Names of repositories a gateway remembers with their ids. */
 export const GIT_NAMES_KEPT = 10_000;

@@ -1,5 +1,6 @@
 /** The contract of a repository: its settings, its manifest of refs and packs, its tokens. The key is its id. */
 import { z } from "zod";
+import { IMPORT_URL_CHARS_MAX } from "./artifacts-limits.ts";
 import { defineContract } from "./contract.ts";
 import {
   COMMANDS_BYTES_MAX,
@@ -49,6 +50,17 @@ export const RepoEntry = RepoAddress.extend({
 });
 export type RepoEntry = z.infer<typeof RepoEntry>;
 
+/** Where a repository is imported from. */
+export const RepoOrigin = z.object({
+  /** https, without user and password. */
+  url: z.string().max(IMPORT_URL_CHARS_MAX),
+  /** That one alone, where it is named. */
+  branch: z.string().nullable(),
+  /** Pushes are refused from its end on. */
+  readOnly: z.boolean(),
+});
+export type RepoOrigin = z.infer<typeof RepoOrigin>;
+
 /** A pack and its index: one blob, the index first, named after the SHA-256 of the pack. */
 export const Pack = z.object({
   sha256: Sha256,
@@ -57,8 +69,15 @@ export const Pack = z.object({
 });
 export type Pack = z.infer<typeof Pack>;
 
+/** A pack on its way to be named: `until` it is surely there. */
+export const HeldPack = Pack.extend({ until: EpochMs.optional() });
+export type HeldPack = z.infer<typeof HeldPack>;
+
 /** The blob that holds a pack. Accounts share none: who knows an object's id could read it. */
 export const packBlob = (accountId: string, sha256: string) => `git.${accountId}.${sha256}`;
+
+/** The row of a repository that names a pack: what is swept is held against these. */
+export const packRow = (sha256: string) => `pack.${sha256}`;
 
 /** One ref's change in a push: `<old> <new> <ref>`, zeros where there is none, as in git's own protocol. */
 const Command = z.string().regex(/^[0-9a-f]{40} [0-9a-f]{40} [^\0]{1,1024}$/);
@@ -88,6 +107,7 @@ export const REF_RESULTS = {
   q: "the repository would be too large",
   k: "the repository has too many packs; they are being compacted, push again later",
   g: "the repository was cleaned up during this push; push again",
+  l: "the push took too long; push again",
   a: "atomic transaction failed",
 } as const;
 export type RefResult = keyof typeof REF_RESULTS;
@@ -145,12 +165,16 @@ export const repo = defineContract({
         content: z
           .object({
             refs: z.array(z.tuple([z.string(), z.string()])).max(REFS_MAX),
-            packs: z.array(Pack).max(SWAP_PACKS_MAX),
+            packs: z.array(HeldPack).max(SWAP_PACKS_MAX),
           })
           .optional(),
+        /** What it is to have, where its status is `importing`. */
+        origin: RepoOrigin.optional(),
       }),
       reply: RepoEntry,
     },
+    /** Told by who imports it: it is there, or why it is not. */
+    importEnded: { input: z.object({ failure: z.string().nullable(), readOnly: z.boolean() }) },
     /** Refuses where it is none, or another than is asked for. */
     get: { input: RepoAddress.partial(), reply: RepoEntry },
     configure: { input: RepoSettings.partial(), reply: RepoEntry },
@@ -226,7 +250,7 @@ export const repo = defineContract({
               .max(REFS_MAX - 1),
           )
           .max(REFS_MAX),
-        packs: z.array(Pack).max(SWAP_PACKS_MAX),
+        packs: z.array(HeldPack).max(SWAP_PACKS_MAX),
       }),
       reply: z.object({
         /** A letter of REF_RESULTS for each command. */
@@ -243,11 +267,18 @@ export const repo = defineContract({
         version: Version,
         generation: Version,
         replaced: z.array(Sha256).min(1).max(SWAP_PACKS_MAX),
-        packs: z.array(Pack).max(SWAP_PACKS_MAX),
+        packs: z.array(HeldPack).max(SWAP_PACKS_MAX),
         prune: z.boolean(),
       }),
       reply: z.object({ version: Version }),
     },
+
+    /** Has what no ref leads to dropped for good, soon. */
+    prune: { input: Nothing, reply: Nothing },
+    /** Told by who put its packs together: nothing is under way any more. */
+    upkeepEnded: { input: z.object({ pruned: z.boolean() }) },
+    /** Reminder: there may be packs to put together. */
+    upkeepDue: { input: Nothing },
 
     mintToken: { input: NewToken, reply: RepoToken },
     /** The newest first. */

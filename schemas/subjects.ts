@@ -118,6 +118,14 @@ export function blobSubjects(name: string) {
     beneath: `blob.${name}.>`,
   };
 }
+/** All blobs of a family. */
+export const blobFamily = (family: keyof typeof BLOB_STREAMS) => ({
+  stream: BLOB_STREAMS[family],
+  all: `blob.${family}.>`,
+});
+/** The blob that a subject is of. */
+export const blobNameOf = (subject: string) =>
+  subject.slice("blob.".length, subject.indexOf(".=."));
 export type BlobSubjects = ReturnType<typeof blobSubjects>;
 
 function blobStream(name: string): string {
@@ -152,6 +160,8 @@ export function stateSubjects(bucket: string) {
     // `=` alone is no encoded key's token, so rows of one key are never another key's.
     row: (address: string, row: string) => `${prefix}${address}.=.${encodeKey(row)}`,
     rows: (address: string) => `${prefix}${address}.=.>`,
+    /** Of every key of a kind that has one token. */
+    rowsOfAll: (kind: string, row: string) => `${prefix}${kind}.*.=.${row}`,
     /** Among the rows, and no row: `=` alone is no encoded name. */
     rowMark: (address: string) => `${prefix}${address}.=.=`,
     rowName: (subject: string) => decodeKey(subject.slice(subject.indexOf(".=.") + 3)),

@@ -1,5 +1,7 @@
 /** The roles an instance can have, in the order in which they start; they stop in the reverse. */
 import { Registry } from "prom-client";
+import { createAddressPolicy } from "../actors/egress/address-policy.ts";
+import { createResolver } from "../actors/egress/resolver.ts";
 import { type RunningPart, startActors, startBrowserWorkers, TASKS } from "../actors/main.ts";
 import { BusActorClient } from "../actors/runtime/actor-client.ts";
 import { BlobStore } from "../actors/runtime/blob-store.ts";
@@ -8,10 +10,18 @@ import { systemClock as clock } from "../actors/runtime/clock.ts";
 import { BusLiveUpdates } from "../actors/runtime/live.ts";
 import { exposeQueues } from "../actors/runtime/queue-metrics.ts";
 import { Service } from "../actors/runtime/service.ts";
+import { ServiceCounts } from "../actors/runtime/service-counts.ts";
+import { RowNames } from "../actors/runtime/stored-subjects.ts";
+import { WorkerHost } from "../actors/runtime/worker-host.ts";
 import { declareStreams } from "../deploy/streams.ts";
 import { gitService } from "../gateway/git/git-router.ts";
+import { importWorker } from "../gateway/git/import-worker.ts";
 import { openRepositories } from "../gateway/git/open-repositories.ts";
+import { upkeepWorker } from "../gateway/git/upkeep-worker.ts";
 import { startGateway } from "../gateway/main.ts";
+import { gitUpkeep } from "../schemas/git-upkeep.ts";
+import { PACK_SWEEP, packSweep } from "../schemas/pack-sweep.ts";
+import { repoImport } from "../schemas/repo-import.ts";
 import type { Config } from "./config.ts";
 import { startHealthServer } from "./health-server.ts";
 import type { RoleContext, RoleStart, RunningRole } from "./program.ts";
@@ -71,12 +81,35 @@ async function startPart(
   };
 }
 
+/** One that is under way is begun anew elsewhere: it may take far longer than a stop. */
+const IMPORT_STOP_MS = 1_000;
+
 async function startGatewayRole(context: RoleContext): Promise<RunningRole> {
   const { config, logger, signal } = context;
   const bus = await connect(context, "gateway");
   const actors = new BusActorClient(bus, clock);
   const blobs = new BlobStore(bus, clock);
   const git = await gitService({ actors, blobs, dataDir: config.dataDir, now: clock.now });
+  const rows = new RowNames(bus, { buckets: BUCKETS });
+  const upkeep = new WorkerHost({
+    ...{ bus, clock, logger },
+    counts: new ServiceCounts(
+      new Map([[gitUpkeep.kind, new Set(Object.keys(gitUpkeep.messages))]]),
+    ),
+    definitions: [upkeepWorker(git.parts, { blobs, rows })],
+  });
+  upkeep.start();
+  // It is kept by the bus until there are actors.
+  await actors.send(packSweep, PACK_SWEEP, "begin", {});
+  const policy = createAddressPolicy({ allow: config.egressAllow });
+  const imports = new WorkerHost({
+    ...{ bus, clock, logger },
+    counts: new ServiceCounts(
+      new Map([[repoImport.kind, new Set(Object.keys(repoImport.messages))]]),
+    ),
+    definitions: [importWorker({ ...git.parts, resolve: createResolver({ policy }) })],
+  });
+  imports.start();
   const { publicUrl } = config;
   const { repositories, close } = openRepositories({ ...git.parts, publicUrl, now: clock.now });
   const gateway = await startGateway({
@@ -108,6 +141,8 @@ async function startGatewayRole(context: RoleContext): Promise<RunningRole> {
     name: "gateway",
     async stop() {
       await gateway.stop();
+      await upkeep.stop(config.shutdownSeconds * 1_000 * DRAIN_SHARE);
+      await imports.stop(IMPORT_STOP_MS);
       git.stop();
       await close();
       service.stop();

@@ -8,10 +8,11 @@ export interface SourceFile {
 }
 
 const LINES_MAX = 400;
-/** What the gateway may know of the runtime: how to ask, what is stored, and what happens. */
+/** What the gateway may know of the runtime: how to ask, what is stored, what happens, and the work it does on packs. */
 const GATEWAY_TAKES = new Set([
   "actors/runtime/actor-client.ts",
   "actors/runtime/blob-store.ts",
+  "actors/runtime/define-worker.ts",
   "actors/runtime/live.ts",
 ]);
 /** Folders of actors/ that are no kind: anything in actors/ may use them, and they use only each other. */

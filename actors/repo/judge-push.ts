@@ -6,7 +6,7 @@ import {
   REPO_PACKS_MAX,
 } from "../../schemas/git-limits.ts";
 import { isProtected, refNameFault, ZERO_ID } from "../../schemas/git-names.ts";
-import type { Pack, RefResult } from "../../schemas/repo.ts";
+import type { HeldPack, RefResult } from "../../schemas/repo.ts";
 import { RefTable } from "./ref-table.ts";
 import type { LiveRepo, RepoRows } from "./repo-state.ts";
 
@@ -17,7 +17,8 @@ export interface Push {
   /** Numbers of the commands that only add commits. */
   forward: readonly number[];
   /** Those the repository does not have. */
-  packs: readonly Pack[];
+  packs: readonly HeldPack[];
+  now: number;
 }
 
 export interface Judgement {
@@ -90,8 +91,10 @@ function readCommand(text: string): Command {
 }
 
 /** What keeps every command out that may need the pushed objects. */
-function packsFaultOf(state: LiveRepo, { packs, generation }: Push): RefResult | undefined {
+function packsFaultOf(state: LiveRepo, { packs, generation, now }: Push): RefResult | undefined {
   if (generation !== state.generation) return "g";
+  // It may have been swept since it was stored.
+  if (packs.some(({ until = now }) => until < now)) return "l";
   const bytes = packs.reduce((sum, pack) => sum + pack.bytes, state.packsBytes);
   if (packs.length > 0 && bytes > REPO_BYTES_MAX) return "q";
   if (packs.length > 0 && state.packs + packs.length > REPO_PACKS_MAX) return "k";

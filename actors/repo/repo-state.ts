@@ -22,6 +22,11 @@ const Live = RepoEntry.omit({ id: true }).extend({
   packsBytes: z.int().min(0),
   /** Pushes of which parts have come. */
   staged: z.array(z.object({ push: z.string(), parts: z.array(z.int()), at: EpochMs })),
+  /** No task is given away before then: one is under way, or has failed. */
+  nextUpkeepAt: EpochMs.optional(),
+  /** What no ref leads to is to be dropped; and when it last was. */
+  toPrune: z.boolean().optional(),
+  prunedAt: EpochMs.optional(),
 });
 export type LiveRepo = DeepReadonly<z.infer<typeof Live>>;
 
@@ -42,7 +47,6 @@ export const RepoRow = z.discriminatedUnion("row", [
 export type RepoRow = DeepReadonly<z.infer<typeof RepoRow>>;
 export type RepoRows = ReadonlyMap<string, RepoRow>;
 
-export const packRow = (sha256: string) => `pack.${sha256}`;
 export const tokenRow = (id: string) => `token.${id}`;
 export const partRow = (push: string, part: number) => `part.${push}.${part}`;
 export const refsRow = (row: number) => `refs.${row}`;

@@ -5,20 +5,15 @@ import { ActorError } from "../../schemas/errors.ts";
 import { PUSH_PARTS_MAX, STAGED_MS, STAGED_PUSHES_MAX } from "../../schemas/git-limits.ts";
 import { folded, namespaceKey } from "../../schemas/git-names.ts";
 import { namespace, RepoListing } from "../../schemas/namespace.ts";
-import { type Pack, type RepoAddress, type RepoEntry, repo } from "../../schemas/repo.ts";
+import { type Pack, packRow, type RepoAddress, type RepoEntry, repo } from "../../schemas/repo.ts";
+import { repoImport } from "../../schemas/repo-import.ts";
 import { defineActor } from "../runtime/define-actor.ts";
 import { judgePush } from "./judge-push.ts";
 import { readManifest } from "./read-manifest.ts";
 import { RefTable } from "./ref-table.ts";
-import {
-  type LiveRepo,
-  packRow,
-  partRow,
-  RepoRow,
-  type RepoRows,
-  RepoState,
-} from "./repo-state.ts";
+import { type LiveRepo, partRow, RepoRow, type RepoRows, RepoState } from "./repo-state.ts";
 import { listTokens, mintToken, revokeToken, verifyToken } from "./repo-tokens.ts";
+import { beginUpkeep, checkHeld, compact, endUpkeep, makeRoom, packRows } from "./repo-upkeep.ts";
 import { arrival, event, pushed } from "./told-events.ts";
 
 /** Rows of a removed repository that go in one transition, and the pause before the next. */
@@ -34,7 +29,7 @@ export const repoActor = defineActor(repo, {
   rows: RepoRow,
 
   handlers: {
-    create(state, { token, content, ...input }, { key, now, newId, rows }) {
+    create(state, { token, content, origin, ...input }, { key, now, newId, rows }) {
       if (state.life !== "none") {
         throw new ActorError("conflict", "Cannot create repository: its id is taken");
       }
@@ -55,14 +50,21 @@ export const repoActor = defineActor(repo, {
         packsBytes: 0,
         staged: [],
       };
+      if (content) checkHeld(content.packs, now);
       const { filled, written } = content ? fill(live, content) : { filled: live };
       const source = content && live.source;
+      const { accountId, namespace: space, name } = live;
+      const address = { accountId, namespace: space, name };
       const told = source ? { type: "forked" as const, source } : { type: "created" as const };
       return {
         state: filled,
         rows: { ...(token && mintToken(rows, token, now).written), ...written },
         reply: entryOf(filled, key),
-        send: [toldNamespace(filled, key), event(filled, key, now, told)],
+        send: [
+          toldNamespace(filled, key),
+          event(filled, key, now, told),
+          ...(origin ? [envelope(repoImport, key, "fetch", { ...origin, address })] : []),
+        ],
         ...(live.status === "forking" && { remind: { giveUp: now + FORK_MS_MAX } }),
       };
     },
@@ -103,6 +105,18 @@ export const repoActor = defineActor(repo, {
         state: changed,
         reply: entryOf(changed, key),
         send: [toldNamespace(changed, key), ...arrival(live, changed, key, now)],
+      };
+    },
+
+    importEnded(state, { failure, readOnly }, { key, now }) {
+      // A task may be told of twice.
+      if (state.life !== "live" || state.status !== "importing") return { state };
+      const status = failure === null ? ("ready" as const) : ("failed" as const);
+      const version = state.version + 1;
+      const ended = { ...state, status, failure, readOnly, updatedAt: now, version };
+      return {
+        state: ended,
+        send: [toldNamespace(ended, key), ...arrival(state, ended, key, now)],
       };
     },
 
@@ -156,14 +170,16 @@ export const repoActor = defineActor(repo, {
         ...input,
         commands: all,
         packs: missing,
+        now,
       });
       const dropped = droppedParts(live, (staged) => staged.push === push);
       const staged = live.staged.filter((other) => other.push !== push);
       const added = needsPacks ? missing : [];
       if (!table.changed) {
         const reply = { results, version: live.version };
-        if (staged.length === live.staged.length) return { state, reply };
-        return { state: { ...live, staged }, rows: dropped, reply };
+        const left = staged.length === live.staged.length ? live : { ...live, staged };
+        const after = results.includes("q") ? makeRoom(left, key, now) : { state: left };
+        return { ...after, ...(left !== live && { rows: dropped }), reply };
       }
       const version = live.version + 1;
       const changed: LiveRepo = {
@@ -177,43 +193,28 @@ export const repoActor = defineActor(repo, {
         updatedAt: now,
         lastPushAt: now,
       };
+      const { send = [], ...upkeep } = beginUpkeep(changed, key, now);
       return {
-        state: changed,
+        ...upkeep,
         rows: { ...dropped, ...packRows(added, version), ...table.changedRows(version) },
         reply: { results, version },
-        send: [toldNamespace(changed, key), event(live, key, now, pushed(all, results))],
+        send: [toldNamespace(changed, key), event(live, key, now, pushed(all, results)), ...send],
       };
     },
 
-    compact(state, { version: seen, generation, replaced, packs, prune }, { rows }) {
+    compact: (state, input, { now, rows }) => compact(liveAt(state), rows, input, now),
+
+    prune(state, _input, { key, now }) {
       const live = liveAt(state);
-      const gone = replaced.map((sha256) => rows.get(packRow(sha256)));
-      const changed =
-        generation !== live.generation ||
-        gone.some((row) => row === undefined) ||
-        (prune && (seen !== live.version || replaced.length !== live.packs));
-      if (changed)
-        throw new ActorError("conflict", "Cannot compact: the packs are not those any more");
-      const version = live.version + 1;
-      const kept = packs.filter(
-        ({ sha256 }) => replaced.includes(sha256) || !rows.has(packRow(sha256)),
-      );
-      const goneBytes = gone.reduce((sum, row) => sum + (row?.row === "pack" ? row.bytes : 0), 0);
-      return {
-        state: {
-          ...live,
-          version,
-          generation: live.generation + Number(prune),
-          packsRemovedVersion: version,
-          packs: live.packs - replaced.length + kept.length,
-          packsBytes: kept.reduce((sum, { bytes }) => sum + bytes, live.packsBytes - goneBytes),
-        },
-        rows: {
-          ...Object.fromEntries(replaced.map((sha256) => [packRow(sha256), null])),
-          ...packRows(kept, version),
-        },
-        reply: { version },
-      };
+      return { ...beginUpkeep({ ...live, toPrune: true }, key, now), reply: {} };
+    },
+
+    upkeepEnded(state, { pruned }, { now }) {
+      return state.life === "live" ? endUpkeep(state, pruned, now) : { state };
+    },
+
+    upkeepDue(state, _input, { key, now }) {
+      return state.life === "live" ? beginUpkeep(state, key, now) : { state };
     },
 
     mintToken(state, input, { key, now, rows }) {
@@ -331,20 +332,9 @@ function removed(state: RepoState, id: string, now: number) {
   return {
     state: { life: "removed" as const },
     send: sends,
-    remind: { dropStaged: null, giveUp: null, clearRows: now + CLEAR_PAUSE_MS },
+    remind: { dropStaged: null, giveUp: null, upkeepDue: null, clearRows: now + CLEAR_PAUSE_MS },
   };
 }
-
-const packRows = (
-  packs: readonly { sha256: string; bytes: number; indexBytes: number }[],
-  version: number,
-): WrittenRows =>
-  Object.fromEntries(
-    packs.map(({ sha256, bytes, indexBytes }) => [
-      packRow(sha256),
-      { row: "pack" as const, version, bytes, indexBytes },
-    ]),
-  );
 
 function stagedCommands(rows: RepoRows, push: string, parts: number): string[] {
   return Array.from({ length: Math.min(parts, PUSH_PARTS_MAX) }, (_, part) => {

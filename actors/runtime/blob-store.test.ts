@@ -43,7 +43,7 @@ describe("BlobStore", function () {
       const content = patternAt(0, bytes);
       for (const given of [content, inPieces(content, 300_007), inPieces(content, bytes || 1)]) {
         const name = newName();
-        expect(await blobs.put(name, given)).to.deep.equal({ name, bytes });
+        expect(await blobs.put(name, given)).to.deep.equal({ name, bytes, wasThere: false });
         expect(content.equals(await readAll(blobs, name))).to.equal(true);
         expect(await blobs.size(name)).to.equal(bytes);
       }
@@ -322,6 +322,40 @@ describe("BlobStore", function () {
     (await world.bus.jetstream.streams.info(STREAMS.crawl)).state.last_seq;
   const sequenceOf = async (name: string) =>
     (await world.bus.readLast(STREAMS.crawl, blobSubjects(name).head))?.seq ?? 0;
+
+  it("put() tells whether it was there, isWhole() and names() what is, to the piece", async () => {
+    for (const bytes of [10, 3 * BLOB_CHUNK_BYTES]) {
+      const name = newName();
+      const content = patternAt(0, bytes);
+      expect(await blobs.isWhole(name)).to.equal(false);
+      expect((await blobs.put(name, content)).wasThere).to.equal(false);
+      expect((await blobs.put(name, content)).wasThere).to.equal(true);
+      expect(await blobs.isWhole(name)).to.equal(true);
+      expect((await blobs.names("crawl")).has(name)).to.equal(true);
+    }
+  });
+
+  it("isWhole() is false, and names() has it, where a piece is missing", async () => {
+    const name = newName();
+    await blobs.put(name, patternAt(0, 3 * BLOB_CHUNK_BYTES));
+    const last = await blobs.lastSequence(name);
+    await blobs.removeUpTo(name, (last ?? 0) - 2);
+    expect(await blobs.isWhole(name)).to.equal(false);
+    expect((await blobs.names("crawl")).has(name)).to.equal(true);
+  });
+
+  it("removeUpTo() removes what was seen, and nothing that was stored anew since", async () => {
+    const name = newName();
+    await blobs.put(name, patternAt(0, 10));
+    const seen = (await blobs.lastSequence(name)) ?? 0;
+    await blobs.remove(name);
+    await blobs.put(name, patternAt(0, 10));
+    await blobs.removeUpTo(name, seen);
+    expect(await blobs.isWhole(name)).to.equal(true);
+    await blobs.removeUpTo(name, (await blobs.lastSequence(name)) ?? 0);
+    expect(await blobs.has(name)).to.equal(false);
+    expect(await blobs.lastSequence(name)).to.equal(undefined);
+  });
 });
 
 const codeOf = async (promise: Promise<unknown>) => (await refusalOf(promise)).code;

@@ -14,18 +14,32 @@ import {
   CALL_RETRY_MS_MAX,
   SINGLE_PUTS_MAX,
 } from "../../schemas/limits.ts";
-import { type BlobSubjects, blobSubjects } from "../../schemas/subjects.ts";
+import {
+  type BLOB_STREAMS,
+  type BlobSubjects,
+  blobFamily,
+  blobNameOf,
+  blobSubjects,
+} from "../../schemas/subjects.ts";
 import { type Write, WriteRefused, writeAtomically } from "./atomic-batch.ts";
 import type { Bus } from "./bus.ts";
 import { chunksOf } from "./chunks.ts";
 import type { Clock } from "./clock.ts";
 import { persist } from "./persist.ts";
+import { subjectsOf } from "./stored-subjects.ts";
 
 export interface BlobOptions {
   /** It is gone after so many seconds, at least 1; without it, when it is removed. */
   ttlS?: number | undefined;
   /** Ends it with the signal's reason. */
   signal?: AbortSignal | undefined;
+}
+
+export interface StoredBlob {
+  name: string;
+  bytes: number;
+  /** False where it surely was not there before. */
+  wasThere?: boolean;
 }
 
 export interface SmallBlob extends Pick<BlobOptions, "ttlS"> {
@@ -63,7 +77,7 @@ export class BlobStore {
     name: string,
     content: Uint8Array | AsyncIterable<Uint8Array>,
     { ttlS, signal }: BlobOptions = {},
-  ): Promise<{ name: string; bytes: number }> {
+  ): Promise<StoredBlob> {
     const blob = blobSubjects(name);
     const hash = createHash("sha256");
     // Two writers of one name share nothing but its head, and one that died is in nobody's way.
@@ -91,13 +105,14 @@ export class BlobStore {
       const head = { bytes, sha256: hash.digest("hex"), chunks, ...(chunks > 0 && { writer }) };
       mayBeStored = true;
       const write = writeOf(blob.head, last, ttlS, head);
+      const wasKnown = known !== undefined;
       known ??= await this.#writeHead(blob, name, write, head, signal);
       mayBeStored = known.writer === head.writer;
       if (known.sha256 !== head.sha256 || known.bytes !== bytes) {
         throw new ActorError("conflict", `Cannot store ${name}: it has another content already`);
       }
       if (!mayBeStored) await this.#removeChunks(blob, name, writer);
-      return { name, bytes };
+      return { name, bytes, wasThere: wasKnown || known !== head };
     } catch (error) {
       await Promise.allSettled(underWay);
       // A head whose write had no answer may come to be, and needs them.
@@ -155,6 +170,39 @@ export class BlobStore {
 
   async has(name: string): Promise<boolean> {
     return (await this.size(name)) !== undefined;
+  }
+
+  /** Whether all of it is there, by the stream's leader: it is not one that was removed just now. */
+  async isWhole(name: string): Promise<boolean> {
+    const { stream, head, writtenBy } = blobSubjects(name);
+    const found = await this.#ofLeader(name, () => this.#bus.readLast(stream, head));
+    if (!found) return false;
+    const { chunks, writer } = Head.parse(JSON.parse(found.header.get(HEAD)));
+    if (chunks === 0 || writer === undefined) return chunks === 0;
+    const stored = await this.#ofLeader(name, () =>
+      subjectsOf(this.#bus, stream, writtenBy(writer)),
+    );
+    return stored.length === chunks;
+  }
+
+  /** Names of all blobs that begin with this token, also where only parts of one are there. */
+  async names(family: keyof typeof BLOB_STREAMS): Promise<Set<string>> {
+    const { stream, all } = blobFamily(family);
+    const subjects = await this.#ofLeader(family, () => subjectsOf(this.#bus, stream, all));
+    return new Set(subjects.map(blobNameOf));
+  }
+
+  /** The last sequence that anything of a blob has: what is written later has a higher one. */
+  async lastSequence(name: string): Promise<number | undefined> {
+    const { stream, all } = blobSubjects(name);
+    return (await this.#ofLeader(name, () => this.#bus.readLast(stream, all)))?.seq;
+  }
+
+  /** Removes what has this sequence or a lower one. */
+  async removeUpTo(name: string, sequence: number): Promise<void> {
+    const { stream, all } = blobSubjects(name);
+    const options = { filter: all, seq: sequence + 1 };
+    await this.#ofLeader(name, () => this.#bus.jetstream.streams.purge(stream, options));
   }
 
   /** Removes a blob, if there is one. Who is reading it may be refused. */
@@ -253,6 +301,10 @@ export class BlobStore {
       return found ?? (await this.#bus.readLast(stream, subject));
     };
     return persist(this.#clock, `read ${name}`, read, signal);
+  }
+
+  #ofLeader<T>(name: string, ask: () => Promise<T>): Promise<T> {
+    return persist(this.#clock, `look at ${name}`, () => this.#bus.whileConnected(ask), undefined);
   }
 
   /** Where this fails they go when the name is removed. */

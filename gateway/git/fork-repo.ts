@@ -5,7 +5,7 @@ import { FORK_REFS_BYTES_MAX } from "../../schemas/artifacts-limits.ts";
 import { ActorError } from "../../schemas/errors.ts";
 import { SWAP_PACKS_MAX } from "../../schemas/git-limits.ts";
 import { ZERO_ID } from "../../schemas/git-names.ts";
-import { type Pack, type RepoAddress, repo as repoContract } from "../../schemas/repo.ts";
+import { type HeldPack, type RepoAddress, repo as repoContract } from "../../schemas/repo.ts";
 import { filesOf, removeAll } from "./cache-files.ts";
 import { commitPush } from "./commit-push.ts";
 import type { OpenedRepo } from "./git-parts.ts";
@@ -29,8 +29,8 @@ export async function forkRepo(
   { name, defaultBranchOnly = false, ...given }: ForkRequest,
   signal: AbortSignal,
 ): Promise<ForkedRepo> {
-  const [repo, entry] = await Promise.all([
-    repositories.open(origin, signal),
+  const [{ repo, held }, entry] = await Promise.all([
+    holdOrigin(repositories, origin, signal),
     repositories.get(origin, signal),
   ]);
   if (entry.status === "importing") throw busy("import_in_progress", "imported");
@@ -42,7 +42,7 @@ export async function forkRepo(
       ? []
       : [[manifest.head, tip]]
     : [...manifest.refs];
-  const shared = [...manifest.packs.values()];
+  const shared = [...manifest.packs.values()].map((pack) => ({ ...pack, until: held }));
   const packs =
     defaultBranchOnly || shared.length > SWAP_PACKS_MAX
       ? await packRefs(repositories, repo, refs, signal)
@@ -66,12 +66,32 @@ export async function forkRepo(
   };
 }
 
+/** The origin with its packs, which the sweep leaves for as long as `held` even where it drops them now. */
+async function holdOrigin(
+  repositories: Repositories,
+  origin: RepoAddress,
+  signal: AbortSignal,
+): Promise<{ repo: OpenedRepo; held: number }> {
+  let repo = await repositories.open(origin, signal);
+  for (;;) {
+    const { packs } = repo.manifest;
+    const store = repositories.parts.packs;
+    const held = await store.hold(origin.accountId, [...packs.keys()], signal);
+    // What it still names after that has not been removed before.
+    const later = await repositories.open(origin, signal);
+    if ([...packs.keys()].every((sha256) => later.manifest.packs.has(sha256))) {
+      return { repo, held };
+    }
+    repo = later;
+  }
+}
+
 /** Too many refs for one message: they come as in a push, and until they are there it says that it is being forked. */
 async function forkInParts(
   repositories: Repositories,
   address: RepoAddress,
   settings: NewRepo,
-  { source, refs, packs }: { source: string; refs: [string, string][]; packs: readonly Pack[] },
+  { source, refs, packs }: { source: string; refs: [string, string][]; packs: readonly HeldPack[] },
 ): Promise<CreatedRepo> {
   const { actors } = repositories.parts;
   const open = { ...settings, readOnly: false };
@@ -97,7 +117,7 @@ async function packRefs(
   repo: OpenedRepo,
   refs: readonly [string, string][],
   signal: AbortSignal,
-): Promise<Pack[]> {
+): Promise<HeldPack[]> {
   if (refs.length === 0) return [];
   const { slots, cache, readers, packs } = repositories.parts;
   const leave = await slots.enter(repo.id, signal);
@@ -129,7 +149,7 @@ async function packRefs(
 /** By the size of its index: a head, then an id, a sum and an offset for each (gitformat-pack(5), "Version 2"). */
 const INDEX_FIXED_BYTES = 8 + 256 * 4 + 2 * 20;
 const INDEX_BYTES_EACH = 20 + 4 + 4;
-const objectsIn = ({ indexBytes }: Pack) =>
+const objectsIn = ({ indexBytes }: HeldPack) =>
   Math.max(0, Math.floor((indexBytes - INDEX_FIXED_BYTES) / INDEX_BYTES_EACH));
 
 const busy = (code: "import_in_progress" | "fork_in_progress", done: string) =>

@@ -36,6 +36,8 @@ export interface GitOptions {
   now: () => number;
   cacheBytesMax?: number;
   slots?: Partial<SlotLimits>;
+  /** How long a pack that was just stored is surely there. */
+  packsHeldMs?: number;
 }
 
 export interface GitService {
@@ -59,7 +61,10 @@ interface Exchange {
 
 export async function gitService(options: GitOptions): Promise<GitService> {
   const { actors, blobs, dataDir, now, cacheBytesMax = GIT_CACHE_BYTES_MAX } = options;
-  const packs = new PackStore(blobs);
+  const packs = new PackStore(blobs, actors, {
+    now,
+    ...(options.packsHeldMs !== undefined && { heldMs: options.packsHeldMs }),
+  });
   const cache = new RepoCache(join(dataDir, "git"), packs, now);
   await cache.files.prepare();
   const parts: GitParts = {
@@ -140,6 +145,9 @@ function gitRouter(parts: GitParts, now: () => number): Router {
       const manifest = await parts.manifests.read(id, address, signal);
       return { id, accountId: address.accountId, address, manifest };
     });
+    if (service === "git-receive-pack" && opened.manifest.status === "importing") {
+      throw new ActorError("import_in_progress", "The repository is being imported");
+    }
     if (service === "git-receive-pack" && opened.manifest.readOnly) {
       throw new ActorError("forbidden", "The repository is read-only");
     }

@@ -1,8 +1,11 @@
 /** Takes a push: its pack is checked and durable before the repository decides, and the client hears just what it decided. */
+import { createReadStream } from "node:fs";
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { Readable } from "node:stream";
 import type { Logger } from "pino";
 import { ActorError } from "../../schemas/errors.ts";
 import { PUSH_HEAD_BYTES_MAX, REPO_BYTES_MAX } from "../../schemas/git-limits.ts";
+import { REF_RESULTS } from "../../schemas/repo.ts";
 import { commitPush } from "./commit-push.ts";
 import { gitBody } from "./git-body.ts";
 import type { GitParts, OpenedRepo } from "./git-parts.ts";
@@ -13,6 +16,8 @@ import { forwardCommands, tipFaults } from "./push-tips.ts";
 import { type Quarantine, quarantinePack } from "./quarantine.ts";
 import { isDeletion, type PushRequest, readPush } from "./read-push.ts";
 
+/** "PACK", version 2, no objects. */
+const EMPTY_PACK = Buffer.from("5041434b0000000200000000", "hex");
 /** The pause after which a client hears that we still work on it, as git's own `receive.keepAlive`. */
 const KEEP_ALIVE_MS = 5_000;
 
@@ -60,10 +65,42 @@ async function decide(
     const room = REPO_BYTES_MAX - repo.manifest.bytes;
     await using taken = await quarantinePack(parts.cache.files, view, reader, { room, signal });
     if (taken.fault !== undefined) return unpackFailed(push, taken.fault);
-    return await accept(parts, repo, push, taken, signal);
+    const outcome = await accept(parts, repo, push, taken, signal);
+    if (!outcome.faults.includes(REF_RESULTS.g)) return outcome;
+    return await verifyAnew(parts, repo, push, { outcome, taken, signal });
   } finally {
     leave();
   }
+}
+
+/** What it was checked against may have gone meanwhile: it is checked once more, against what is there now. */
+async function verifyAnew(
+  parts: GitParts,
+  opened: OpenedRepo,
+  push: PushRequest,
+  first: { outcome: PushOutcome; taken: Quarantine; signal: AbortSignal },
+): Promise<PushOutcome> {
+  const { outcome, taken, signal } = first;
+  const manifest = await parts.manifests.read(opened.id, opened.address, signal);
+  const repo = { ...opened, manifest };
+  await using view = await parts.cache.open(repo, manifest, signal);
+  const room = REPO_BYTES_MAX - manifest.bytes;
+  const pack = taken.files ? createReadStream(taken.files.pack) : Readable.from([EMPTY_PACK]);
+  await using again = await quarantinePack(parts.cache.files, view, new PktReader(pack), {
+    room,
+    signal,
+  });
+  if (again.fault !== undefined) return unpackFailed(push, again.fault);
+  // What was done already is not asked for a second time.
+  const isOpen = (number: number) =>
+    push.capabilities.has("atomic") || outcome.faults[number] === REF_RESULTS.g;
+  const open = push.commands.filter((_, number) => isOpen(number));
+  const { unpack, faults } = await accept(parts, repo, { ...push, commands: open }, again, signal);
+  const later = faults.values();
+  return {
+    unpack,
+    faults: outcome.faults.map((fault, number) => (isOpen(number) ? later.next().value : fault)),
+  };
 }
 
 async function accept(
@@ -88,8 +125,12 @@ async function accept(
   const pack = files && (await parts.packs.put(repo.accountId, files, signal));
   const packs = pack ? [pack] : [];
   const faults = await commit(parts, repo, push, { packs, forward, tipsFaults });
+  const isNamed = commands.some(
+    (command, number) => !isDeletion(command) && faults[number] === undefined,
+  );
   // It is durable: what goes wrong with the cache is no concern of the client's.
-  if (pack && files) await parts.cache.adopt(repo.accountId, pack, files).catch(() => {});
+  if (pack && files && isNamed)
+    await parts.cache.adopt(repo.accountId, pack, files).catch(() => {});
   return { unpack: "ok", faults };
 }
 

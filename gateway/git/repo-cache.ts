@@ -2,7 +2,11 @@
 import { link, mkdir, rename, unlink, utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { ActorError } from "../../schemas/errors.ts";
-import { GIT_CACHE_FETCHES, GIT_CACHE_GRACE_MS } from "../../schemas/git-limits.ts";
+import {
+  GIT_CACHE_FETCHES,
+  GIT_CACHE_GRACE_MS,
+  GIT_CACHE_UNNAMED_MAX,
+} from "../../schemas/git-limits.ts";
 import type { Pack } from "../../schemas/repo.ts";
 import {
   CacheFiles,
@@ -28,6 +32,8 @@ export interface ViewedRepo {
   accountId: string;
 }
 
+/** A file's time may be behind the clock by as much. */
+const MARKER_SLACK_MS = 100;
 /** Somebody else emptied the cache meanwhile, so often: then something is wrong with it. */
 const TRIES_MAX = 5;
 
@@ -37,8 +43,8 @@ export class RepoCache {
   readonly #now: () => number;
   /** Views being made by this process. */
   readonly #making = new Map<string, Promise<void>>();
-  /** When a linked pack was first seen that no manifest names any more. */
-  readonly #unnamed = new Map<string, number>();
+  /** Since when files are there that are not needed any more. */
+  readonly #unneeded = new Map<string, number>();
   #uses = 0;
 
   constructor(folder: string, packs: PackStore, now: () => number) {
@@ -110,6 +116,7 @@ export class RepoCache {
       if (!isCode(error, "ENOTEMPTY", "EEXIST")) throw error;
     }
     await this.#removeOldViews(views, `${manifest.version}`);
+    await this.#removeOldGenerations(repo, manifest.generation);
   }
 
   async #linkPacks(repo: ViewedRepo, manifest: Manifest, objects: string): Promise<void> {
@@ -123,7 +130,7 @@ export class RepoCache {
       }
     });
     await Promise.all(fetchers);
-    await this.#unlinkUnnamed(linked, manifest, objects);
+    await this.#unlinkUnnamed(repo, linked, manifest);
   }
 
   async #linkPack({ accountId }: ViewedRepo, pack: Pack, objects: string): Promise<void> {
@@ -157,17 +164,62 @@ export class RepoCache {
     }
   }
 
-  /** Compaction has put others in their place; a process that runs may still read them for a while. */
-  async #unlinkUnnamed(linked: ReadonlySet<string>, manifest: Manifest, objects: string) {
-    for (const name of linked) {
+  /**
+   * Compaction has put others in their place: who comes now finds those, and who came before may still read these. They
+   * go when all who use the repository have come since.
+   */
+  async #unlinkUnnamed(repo: ViewedRepo, linked: ReadonlySet<string>, manifest: Manifest) {
+    const folder = join(this.files.objects(repo.id, manifest.generation), "pack");
+    const unnamed = [...linked].filter((name) => {
       const sha256 = /^pack-([0-9a-f]{64})\./.exec(name)?.[1];
-      if (sha256 === undefined || manifest.packs.has(sha256)) continue;
-      const path = join(objects, "pack", name);
-      const since = this.#unnamed.get(path) ?? this.#now();
-      this.#unnamed.set(path, since);
-      if (this.#now() - since < GIT_CACHE_GRACE_MS) continue;
-      this.#unnamed.delete(path);
-      await unlink(path).catch(ignoreGone);
+      const isNamed = sha256 === undefined || manifest.packs.has(sha256);
+      if (isNamed) this.#unneeded.delete(join(folder, name));
+      return !isNamed;
+    });
+    const views = await entriesOf(this.files.views(repo.id, manifest.generation));
+    // Who is behind does not know of what has come since.
+    if (unnamed.length === 0 || views.some((version) => Number(version) > manifest.version)) return;
+    const usedSince = await this.#oldestUse(repo.id);
+    for (const name of unnamed) {
+      const path = join(folder, name);
+      if (this.#mayGo(path, usedSince)) await unlink(path).catch(ignoreGone);
+    }
+  }
+
+  /** True where all who use its repository have come since it was first not needed. */
+  #mayGo(path: string, usedSince: number): boolean {
+    const since = this.#unneeded.get(path) ?? this.#now();
+    const isRead = usedSince <= since + MARKER_SLACK_MS;
+    if (!isRead || this.#now() - since > GIT_CACHE_GRACE_MS) {
+      this.#unneeded.delete(path);
+      return true;
+    }
+    if (this.#unneeded.size >= GIT_CACHE_UNNAMED_MAX) this.#unneeded.clear();
+    this.#unneeded.set(path, since);
+    return false;
+  }
+
+  /** When the use began that began first; now where there is none. */
+  async #oldestUse(id: string): Promise<number> {
+    const uses = this.files.uses(id);
+    const names = await entriesOf(uses);
+    const stats = await Promise.all(names.map((name) => statOf(join(uses, name))));
+    const now = this.#now();
+    // What is older is of a process that was killed.
+    const began = stats.flatMap((stat) => stat?.mtimeMs ?? []);
+    return Math.min(now, ...began.filter((at) => now - at <= GIT_CACHE_GRACE_MS));
+  }
+
+  /** What was there before something was dropped. */
+  async #removeOldGenerations(repo: ViewedRepo, generation: number): Promise<void> {
+    if (generation === 0) return;
+    const names = await entriesOf(this.files.repo(repo.id));
+    const old = names.filter((name) => /^\d+$/.test(name) && Number(name) < generation);
+    if (old.length === 0) return;
+    const usedSince = await this.#oldestUse(repo.id);
+    for (const name of old) {
+      const path = join(this.files.repo(repo.id), name);
+      if (this.#mayGo(path, usedSince)) await removeAll(path);
     }
   }
 

@@ -1,4 +1,4 @@
-/** A gateway that serves git, as a process that ends itself at a chosen step of a push: `<url> <data> <step>`. */
+/** A gateway that serves git, as a process that ends itself at a chosen step of a push: `<url> <data> <step> [upkeep]`. */
 import { once } from "node:events";
 import { createServer } from "node:http";
 import express from "express";
@@ -7,17 +7,37 @@ import { type ActorClient, BusActorClient } from "../../../actors/runtime/actor-
 import { BlobStore } from "../../../actors/runtime/blob-store.ts";
 import { Bus } from "../../../actors/runtime/bus.ts";
 import { systemClock } from "../../../actors/runtime/clock.ts";
+import { defineWorker } from "../../../actors/runtime/define-worker.ts";
+import { ServiceCounts } from "../../../actors/runtime/service-counts.ts";
+import { RowNames } from "../../../actors/runtime/stored-subjects.ts";
+import { WorkerHost } from "../../../actors/runtime/worker-host.ts";
 import { requestId } from "../../middleware/request-id.ts";
 import { gitService } from "../git-router.ts";
+import type { PackBlobs } from "../pack-store.ts";
+import { upkeepWorker } from "../upkeep-worker.ts";
 
-const [url = "", dataDir = "", step = "none"] = process.argv.slice(2);
+const [url = "", dataDir = "", step = "none", upkeep = ""] = process.argv.slice(2);
 const bus = await Bus.connect({ url, name: "gateway" });
+const blobs = new BlobStore(bus, systemClock);
 const service = await gitService({
   actors: endingActors(new BusActorClient(bus, systemClock)),
-  blobs: endingBlobs(new BlobStore(bus, systemClock)),
+  blobs: endingBlobs(blobs),
   dataDir,
   now: Date.now,
 });
+if (upkeep) {
+  const rows = new RowNames(bus, { buckets: 1 });
+  const { contract, ...worker } = upkeepWorker(service.parts, { blobs, rows });
+  const { compact, sweep } = worker.handlers;
+  const handlers: typeof worker.handlers = {
+    compact: (input, context) => compact(input, { ...context, call: ending(context.call) }),
+    sweep,
+  };
+  const logger = pino({ level: "fatal" });
+  const counts = new ServiceCounts(new Map());
+  const definitions = [defineWorker(contract, { ...worker, handlers })];
+  new WorkerHost({ bus, clock: systemClock, logger, counts, definitions }).start();
+}
 const app = express();
 app.use(requestId(pino({ level: "error" })));
 app.use("/git", service.router);
@@ -32,9 +52,10 @@ function endAt(name: string): void {
   if (name === step) process.kill(process.pid, "SIGKILL");
 }
 
-function endingBlobs(blobs: BlobStore): Pick<BlobStore, "put" | "get"> {
+function endingBlobs(blobs: BlobStore): PackBlobs {
   return {
     get: (...given) => blobs.get(...given),
+    isWhole: (...given) => blobs.isWhole(...given),
     async put(...given) {
       endAt("before-store");
       const stored = await blobs.put(...given);
@@ -45,14 +66,20 @@ function endingBlobs(blobs: BlobStore): Pick<BlobStore, "put" | "get"> {
 }
 
 function endingActors(actors: BusActorClient): ActorClient {
-  const call: ActorClient["call"] = async (contract, key, message, ...rest) => {
-    if (message !== "swap") return await actors.call(contract, key, message, ...rest);
-    endAt("before-swap");
-    const answered = actors.call(contract, key, message, ...rest);
-    endAt("during-swap");
+  const call = ending(actors.call.bind(actors));
+  return { call, send: actors.send.bind(actors), run: actors.run.bind(actors) };
+}
+
+function ending(inner: ActorClient["call"]): ActorClient["call"] {
+  return async (contract, key, message, ...rest) => {
+    if (message !== "swap" && message !== "compact") {
+      return await inner(contract, key, message, ...rest);
+    }
+    endAt(`before-${message}`);
+    const answered = inner(contract, key, message, ...rest);
+    endAt(`during-${message}`);
     const reply = await answered;
-    endAt("after-swap");
+    endAt(`after-${message}`);
     return reply;
   };
-  return { call, send: actors.send.bind(actors), run: actors.run.bind(actors) };
 }

@@ -9,17 +9,26 @@ import { join } from "node:path";
 import express from "express";
 import { pino } from "pino";
 import { namespaceActor } from "../../../actors/namespace/namespace.ts";
+import {
+  packSweepActor,
+  packSweepActorWith,
+  type SweepTimes,
+} from "../../../actors/pack-sweep/pack-sweep.ts";
 import { repoActor } from "../../../actors/repo/repo.ts";
 import { repoEventsActor } from "../../../actors/repo-events/repo-events.ts";
 import { BlobStore } from "../../../actors/runtime/blob-store.ts";
 import { systemClock } from "../../../actors/runtime/clock.ts";
+import { RowNames } from "../../../actors/runtime/stored-subjects.ts";
 import { namespaceKey } from "../../../schemas/git-names.ts";
+import { gitUpkeep } from "../../../schemas/git-upkeep.ts";
 import { namespace } from "../../../schemas/namespace.ts";
+import { PACK_SWEEP, packSweep } from "../../../schemas/pack-sweep.ts";
 import { type RepoSettings, type RepoTokenScope, repo } from "../../../schemas/repo.ts";
 import { startWorld, type World } from "../../../scripts/testing/actor-world.ts";
 import { requestId } from "../../middleware/request-id.ts";
 import { type GitOptions, type GitService, gitService } from "../git-router.ts";
 import { newRepoToken, repoTokenText } from "../repo-token-text.ts";
+import { upkeepWorker } from "../upkeep-worker.ts";
 
 export const ACCOUNT = "a".repeat(32);
 
@@ -53,8 +62,16 @@ export class GitWorld {
   readonly folder: string;
   readonly #gateways: GitGateway[] = [];
 
-  static async start(): Promise<GitWorld> {
-    const world = await startWorld({ definitions: [repoActor, namespaceActor, repoEventsActor] });
+  static async start({ sweepTimes }: { sweepTimes?: SweepTimes } = {}): Promise<GitWorld> {
+    const world = await startWorld({
+      definitions: [
+        repoActor,
+        namespaceActor,
+        repoEventsActor,
+        sweepTimes ? packSweepActorWith(sweepTimes) : packSweepActor,
+      ],
+      tasks: [gitUpkeep],
+    });
     await world.host();
     return new GitWorld(world, await mkdtemp(join(tmpdir(), "trunkline-git-")));
   }
@@ -101,6 +118,14 @@ export class GitWorld {
     };
     this.#gateways.push(gateway);
     return gateway;
+  }
+
+  /** Lets a gateway do the upkeep of packs. */
+  async upkeep({ service }: GitGateway): Promise<void> {
+    const rows = new RowNames(this.world.bus, { buckets: 1 });
+    const blobs = new BlobStore(this.world.bus, systemClock);
+    await this.world.worker([upkeepWorker(service.parts, { blobs, rows })]);
+    await this.actors.send(packSweep, PACK_SWEEP, "begin", {});
   }
 
   async repo(settings: Partial<Zod<typeof RepoSettings>> = {}): Promise<TestRepo> {

@@ -1,0 +1,103 @@
+/** Keeps the packs of a repository few: when somebody is to put them together, and what becomes of it. */
+import { type DeepReadonly, type Envelope, envelope, type Input } from "../../schemas/contract.ts";
+import { ActorError } from "../../schemas/errors.ts";
+import {
+  COMPACT_PACKS,
+  PRUNE_FOR_ROOM_MS,
+  UPKEEP_LOST_MS,
+  UPKEEP_RETRY_MS,
+} from "../../schemas/git-limits.ts";
+import { gitUpkeep } from "../../schemas/git-upkeep.ts";
+import { type HeldPack, type Pack, packRow, type repo } from "../../schemas/repo.ts";
+import type { LiveRepo, RepoRow, RepoRows } from "./repo-state.ts";
+
+interface Step {
+  state: LiveRepo;
+  send?: Envelope[];
+  remind?: { upkeepDue: number | null };
+}
+
+/** Gives away the work where there is some and nobody is at it. */
+export function beginUpkeep(live: LiveRepo, id: string, now: number): Step {
+  const { accountId, namespace, name, nextUpkeepAt = now, toPrune = false } = live;
+  if (now < nextUpkeepAt || !isDue(live)) return { state: live };
+  const task = { address: { accountId, namespace, name }, prune: toPrune };
+  return {
+    state: { ...live, nextUpkeepAt: now + UPKEEP_LOST_MS },
+    send: [envelope(gitUpkeep, id, "compact", task)],
+    remind: { upkeepDue: now + UPKEEP_LOST_MS },
+  };
+}
+
+/** Where it has failed, or more has come meanwhile, there is still something to do. */
+export function endUpkeep(live: LiveRepo, pruned: boolean, now: number): Step {
+  const { nextUpkeepAt: _, toPrune = false, ...rest } = live;
+  const state = { ...rest, ...(toPrune && !pruned && { toPrune }) };
+  if (!isDue(state)) return { state, remind: { upkeepDue: null } };
+  const nextUpkeepAt = now + UPKEEP_RETRY_MS;
+  return { state: { ...state, nextUpkeepAt }, remind: { upkeepDue: nextUpkeepAt } };
+}
+
+/** A push was refused for want of room: what nobody needs may give some. */
+export function makeRoom(live: LiveRepo, id: string, now: number): Step {
+  const { prunedAt = Number.NEGATIVE_INFINITY, toPrune = false } = live;
+  if (toPrune || now < prunedAt + PRUNE_FOR_ROOM_MS) return { state: live };
+  return beginUpkeep({ ...live, toPrune: true }, id, now);
+}
+
+const isDue = ({ packs, toPrune = false }: LiveRepo) => toPrune || packs >= COMPACT_PACKS;
+
+export function compact(
+  live: LiveRepo,
+  rows: RepoRows,
+  input: DeepReadonly<Input<(typeof repo)["messages"]["compact"]>>,
+  now: number,
+) {
+  const { version: seen, generation, replaced, packs, prune } = input;
+  const gone = replaced.map((sha256) => rows.get(packRow(sha256)));
+  const changed =
+    generation !== live.generation ||
+    gone.some((row) => row === undefined) ||
+    (prune && (seen !== live.version || replaced.length !== live.packs));
+  if (changed) {
+    throw new ActorError("conflict", "Cannot compact: the packs are not those any more");
+  }
+  checkHeld(packs, now);
+  const version = live.version + 1;
+  const kept = packs.filter(
+    ({ sha256 }) => replaced.includes(sha256) || !rows.has(packRow(sha256)),
+  );
+  const goneBytes = gone.reduce((sum, row) => sum + (row?.row === "pack" ? row.bytes : 0), 0);
+  const state: LiveRepo = {
+    ...live,
+    version,
+    generation: live.generation + Number(prune),
+    packsRemovedVersion: version,
+    ...(prune && { prunedAt: now }),
+    packs: live.packs - replaced.length + kept.length,
+    packsBytes: kept.reduce((sum, { bytes }) => sum + bytes, live.packsBytes - goneBytes),
+  };
+  return {
+    state,
+    rows: {
+      ...Object.fromEntries(replaced.map((sha256) => [packRow(sha256), null])),
+      ...packRows(kept, version),
+    },
+    reply: { version },
+  };
+}
+
+/** What is not held any more may have been swept: it cannot be named now. */
+export function checkHeld(packs: readonly HeldPack[], now: number): void {
+  if (packs.every(({ until = now }) => until >= now)) return;
+  const text = "Cannot use packs: they were stored too long ago; try again";
+  throw new ActorError("unavailable", text, { retryAfterS: 1 });
+}
+
+export const packRows = (packs: readonly Pack[], version: number): Record<string, RepoRow | null> =>
+  Object.fromEntries(
+    packs.map(({ sha256, bytes, indexBytes }) => [
+      packRow(sha256),
+      { row: "pack" as const, version, bytes, indexBytes },
+    ]),
+  );

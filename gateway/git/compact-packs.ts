@@ -1,0 +1,128 @@
+/** Puts the packs of a repository together in a place of their own, and has the new ones named in their place. */
+import { link, mkdir, readFile, writeFile } from "node:fs/promises";
+import { join, resolve } from "node:path";
+import { setImmediate as others } from "node:timers/promises";
+import type { TaskContext } from "../../actors/runtime/define-worker.ts";
+import { ActorError } from "../../schemas/errors.ts";
+import { COMPARED_IDS, PRUNE_TRIES_MAX, SWAP_PACKS_MAX } from "../../schemas/git-limits.ts";
+import { type HeldPack, type RepoAddress, repo } from "../../schemas/repo.ts";
+import { entriesOf, linkedPack, removeAll } from "./cache-files.ts";
+import type { GitParts, OpenedRepo } from "./git-parts.ts";
+import { runGit } from "./git-process.ts";
+import { PackIndex } from "./pack-file.ts";
+
+interface Repacked {
+  /** By their hashes, as they are linked. */
+  replaced: string[];
+  packs: HeldPack[];
+}
+
+const PACKED = /^pack-([0-9a-f]+)\.idx$/;
+/** Rolls up small packs until each is twice as large as all smaller ones; every object stays, wanted or not. */
+const ROLL_UP = ["repack", "-q", "-n", "-d", "--geometric=2"];
+/** One pack of what refs lead to, and nothing else. */
+const DROP = ["repack", "-q", "-n", "-a", "-d"];
+
+/** Repeating it is no fault. Rejects with ActorError where it is to be tried later. */
+export async function compactPacks(
+  parts: GitParts,
+  address: RepoAddress,
+  { prune }: { prune: boolean },
+  { key: id, signal, call }: Pick<TaskContext, "key" | "signal" | "call">,
+): Promise<void> {
+  const { accountId } = address;
+  for (let tries = 1; ; tries++) {
+    const manifest = await parts.manifests.read(id, address, signal);
+    const opened = { id, accountId, address, manifest };
+    const { version, generation, packs } = manifest;
+    // What is pruned is changed in one message, which names so many.
+    const dropping = prune && packs.size <= SWAP_PACKS_MAX;
+    if (packs.size === 0) return;
+    const made = await repack(parts, opened, dropping, signal);
+    try {
+      for (let from = 0; from < made.replaced.length; from += SWAP_PACKS_MAX) {
+        const replaced = made.replaced.slice(from, from + SWAP_PACKS_MAX);
+        const input = { version, generation, replaced, packs: made.packs, prune: dropping };
+        await call(repo, id, "compact", input);
+      }
+    } catch (error) {
+      const isLate = error instanceof ActorError && error.code === "conflict";
+      if (!isLate || !prune || tries >= PRUNE_TRIES_MAX) throw error;
+      continue;
+    }
+    if (prune === dropping) return;
+  }
+}
+
+async function repack(
+  { slots, cache, packs: store }: GitParts,
+  opened: OpenedRepo,
+  dropping: boolean,
+  signal: AbortSignal,
+): Promise<Repacked> {
+  const { id, accountId, manifest } = opened;
+  const leave = await slots.enter(id, signal);
+  const scratch = resolve(cache.files.temporary("compact"));
+  const objects = join(scratch, "objects");
+  try {
+    await using view = await cache.open(opened, manifest, signal);
+    await mkdir(join(objects, "pack"), { recursive: true });
+    await mkdir(join(scratch, "refs"));
+    await writeFile(join(scratch, "HEAD"), `ref: ${manifest.head}\n`);
+    await writeFile(join(scratch, "packed-refs"), await readFile(join(view.cwd, "packed-refs")));
+    const before = [...manifest.packs.keys()];
+    for (const sha256 of before) {
+      const from = linkedPack(cache.files.objects(id, manifest.generation), sha256);
+      const to = linkedPack(objects, sha256);
+      await link(from.pack, to.pack);
+      await link(from.index, to.index);
+    }
+    const { code, stderr } = await runGit(dropping ? DROP : ROLL_UP, {
+      cwd: scratch,
+      environment: { GIT_DIR: "." },
+      config: { "repack.writeBitmaps": "false" },
+      signal,
+    });
+    if (code !== 0) throw new Error(`Cannot compact: ${stderr}`);
+    const after = (await entriesOf(join(objects, "pack"))).flatMap((name) => {
+      return PACKED.exec(name)?.[1] ?? [];
+    });
+    const replaced = before.filter((sha256) => !after.includes(sha256));
+    const made = after.filter((name) => !manifest.packs.has(name));
+    const views = cache.files.objects(id, manifest.generation);
+    if (!dropping) await checkAllThere(views, replaced, objects, made);
+    const packs: HeldPack[] = [];
+    for (const name of made) {
+      const files = linkedPack(objects, name);
+      const pack = await store.put(accountId, files, signal);
+      await cache.adopt(accountId, pack, files);
+      packs.push(pack);
+    }
+    return { replaced, packs };
+  } finally {
+    await removeAll(scratch);
+    leave();
+  }
+}
+
+/** Nothing is given up on git's word alone. */
+async function checkAllThere(
+  from: string,
+  replaced: readonly string[],
+  to: string,
+  made: readonly string[],
+): Promise<void> {
+  const indexOf = async (objects: string, name: string) =>
+    new PackIndex(await readFile(linkedPack(objects, name).index));
+  const indexes = await Promise.all(made.map((name) => indexOf(to, name)));
+  for (const name of replaced) {
+    const old = await indexOf(from, name);
+    for (let at = 0; at < old.count; at++) {
+      const id = Buffer.from(old.id(at), "hex");
+      if (!indexes.some((index) => index.find(id) >= 0)) {
+        throw new Error(`Cannot compact: ${id.toString("hex")} is not in the new packs`);
+      }
+      if (at % COMPARED_IDS === 0) await others();
+    }
+  }
+}
