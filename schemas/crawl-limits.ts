@@ -54,8 +54,8 @@ export const TURN_REQUESTS_MAX = 256;
 export const TURN_OVERDUE_MS = 1_000;
 /** Turns that wait to begin at one host. */
 export const TURNS_AHEAD_MAX = 4;
-/** A turn is forgotten after this: its pages took their longest, or its worker died. */
-export const TURN_MS_MAX = 180_000;
+/** A turn is forgotten so long after it began. Its last request leaves by TURN_STARTS_MS_MAX and takes CRAWL_RENDER_MS_MAX: 230 s, and a margin. */
+export const TURN_MS_MAX = 240_000;
 /** How long before it is due a turn is granted: enough for its task to reach a worker, little for a worker to hold it. */
 export const TURN_LEAD_MS = 5_000;
 /** How long ahead a worker is told when to start: with a lease's time less than what a task waits to be given to another. */
@@ -149,7 +149,7 @@ export const LARGE_BODIES_MAX = 8;
 /** A host that answers 429 or 503 and names no time is left alone for so long; no host for longer than the next. */
 export const HOST_AWAY_MS = 5_000;
 export const HOST_AWAY_MS_MAX = 3_600_000;
-/** No request of a turn starts later than this after it began; the job gives what is left to another turn. */
+/** No request of a turn starts later than this after it began: with its longest it is within TURN_MS_MAX. The job gives what is left to another turn. */
 export const TURN_STARTS_MS_MAX = 60_000;
 /** Turns that a worker holds, two for each host with a delay; one that waits costs a few kilobytes. */
 export const FETCH_TURNS_MAX = 128;
@@ -252,7 +252,7 @@ export const RECORD_LIST_BYTES_MAX = 800_000;
 export const BACKLOG_SPARE_ROWS_MAX = 16;
 /** Links wait for sitemaps that are read first, but no more than this. */
 export const BACKLOG_HELD_ROWS_MAX = 64;
-/** A page in a browser, whatever its parameters wait for: less than TURN_MS_MAX, so that its outcome is heard. */
+/** A page in a browser, whatever its parameters wait for: with TURN_STARTS_MS_MAX before it less than TURN_MS_MAX. */
 export const CRAWL_RENDER_MS_MAX = 170_000;
 /** Taking the HTML of a page that is ready: 10 MB take 0.3 s, and a script that never ends takes for ever. */
 export const TAKE_HTML_MS = 10_000;

@@ -1,12 +1,16 @@
 import { expect } from "chai";
 import {
+  CRAWL_FETCH_MS_MAX,
+  CRAWL_RENDER_MS_MAX,
   HOST_REQUESTS_IN_FLIGHT_MAX,
+  SITEMAP_FETCH_MS_MAX,
   TURN_GO_MS_MAX,
   TURN_LATE_MS,
   TURN_LEAD_MS,
   TURN_MS_MAX,
   TURN_OVERDUE_MS,
   TURN_REQUESTS_MAX,
+  TURN_STARTS_MS_MAX,
   TURN_UNHEARD_MS,
   TURNS_AHEAD_MAX,
   TURNS_STARTED_MAX,
@@ -265,6 +269,18 @@ describe("pace", () => {
     site.now += 1;
     site.grant();
     expect(site.begin("t1")).to.deep.equal({ state: "gone" });
+  });
+
+  it("grant() forgets no turn whose last request may be under way, so that no more than HOST_REQUESTS_IN_FLIGHT_MAX are", () => {
+    const longest = Math.max(CRAWL_FETCH_MS_MAX, CRAWL_RENDER_MS_MAX, SITEMAP_FETCH_MS_MAX);
+    const site = new PacedSite(0);
+    site.want("a", "a1", 5_000);
+    const begun = site.grant().map(({ turn }) => site.begin(turn));
+    const running = begun.map((told) => (told.state === "go" ? told.atOnce : 0));
+    expect(running.reduce((sum, one) => sum + one)).to.equal(HOST_REQUESTS_IN_FLIGHT_MAX);
+    // A worker begins a little after it was told to, and takes some time to say that it has ended.
+    site.now += TURN_LATE_MS + TURN_STARTS_MS_MAX + longest + TURN_LATE_MS;
+    for (const { turn } of site.grant()) expect(site.begin(turn).state).to.equal("wait");
   });
 
   it("grant() keeps turns back until they are due in TURN_LEAD_MS", () => {
