@@ -79,3 +79,8 @@ export const COMMIT_TRIES_MAX = 8;
 export const FORK_MS_MAX = 10 * 60_000;
 /** Refs of a fork in one message, as JSON; more come in parts. */
 export const FORK_REFS_BYTES_MAX = 200_000;
+/** Imports of one gateway at a time: each holds a git process, disk and the network. */
+export const IMPORT_SLOTS = 2;
+/** One import: 1 GB over 5 Mbit/s. */
+export const IMPORT_MS_MAX = 30 * 60_000;
+export const IMPORT_URL_CHARS_MAX = 2_048;

@@ -529,6 +529,26 @@ describe("repo", () => {
     expect(ready.ask("get", {})).to.deep.include({ status: "ready" });
   });
 
+  it("importEnded() makes it ready, or says why not, once; create() has it imported", () => {
+    const origin = { url: "https://example.com/x.git", branch: null, readOnly: true };
+    const importing = { status: "importing" as const, source: `git:${origin.url}`, origin };
+    const imported = new TestRepo(importing);
+    const task = imported.last.send.find(({ kind }) => kind === "repo-import");
+    expect(task?.input).to.deep.equal({ ...origin, address: ADDRESS });
+    imported.ask("importEnded", { failure: null, readOnly: true });
+    expect(imported.live).to.deep.include({ status: "ready", readOnly: true, failure: null });
+    imported.ask("importEnded", { failure: "late", readOnly: false });
+    expect(imported.last.changed).to.equal(false);
+    const failed = new TestRepo(importing);
+    failed.ask("importEnded", { failure: "nobody there", readOnly: false });
+    expect(failed.live).to.deep.include({ status: "failed", failure: "nobody there" });
+    const events = failed.last.send.filter(({ kind }) => kind === "repo-events");
+    expect(events).to.deep.equal([]);
+    failed.ask("remove", {});
+    failed.ask("importEnded", { failure: null, readOnly: false });
+    expect(failed.last.changed).to.equal(false);
+  });
+
   it("configure() and setStatus() change what they name, and tell the namespace", () => {
     const repo = new TestRepo();
     const { version } = repo.live;

@@ -64,6 +64,9 @@ async function tryCommit(
   const ref = asked.branch === undefined ? manifest.head : `refs/heads/${asked.branch}`;
   const before = manifest.refs.get(ref);
   checkExpected(asked, before);
+  if (manifest.status === "importing") {
+    throw new ActorError("import_in_progress", "Cannot commit: the repository is being imported");
+  }
   if (manifest.readOnly) throw new ActorError("conflict", `Cannot commit: ${REF_RESULTS.r}`);
   const parent = before ?? (await baseOf(repositories, repo, asked, signal));
   const made = await build(repositories, repo, asked, parent, signal);

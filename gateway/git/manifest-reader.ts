@@ -1,7 +1,7 @@
 /** Follows the manifests of repositories: asks for what changed since the last time, and puts it together. */
 import type { ActorClient } from "../../actors/runtime/actor-client.ts";
 import { GIT_CACHE_REFS_MAX, REF_ROWS } from "../../schemas/git-limits.ts";
-import { type Pack, type RepoAddress, repo } from "../../schemas/repo.ts";
+import { type Pack, type RepoAddress, type RepoStatus, repo } from "../../schemas/repo.ts";
 
 type Refs = Readonly<Record<string, string>>;
 
@@ -10,6 +10,7 @@ interface ManifestParts {
   generation: number;
   head: string;
   readOnly: boolean;
+  status: RepoStatus;
   protectedRefs: readonly string[];
   bytes: number;
   rows: ReadonlyMap<number, Refs>;
@@ -22,6 +23,7 @@ export class Manifest {
   readonly generation: number;
   readonly head: string;
   readonly readOnly: boolean;
+  readonly status: RepoStatus;
   readonly protectedRefs: readonly string[];
   readonly bytes: number;
   readonly rows: ReadonlyMap<number, Refs>;
@@ -33,6 +35,7 @@ export class Manifest {
     this.generation = parts.generation;
     this.head = parts.head;
     this.readOnly = parts.readOnly;
+    this.status = parts.status;
     this.protectedRefs = parts.protectedRefs;
     this.bytes = parts.bytes;
     this.rows = parts.rows;
@@ -51,6 +54,7 @@ const NOTHING: ManifestParts = {
   generation: 0,
   head: "",
   readOnly: false,
+  status: "ready",
   protectedRefs: [],
   bytes: 0,
   rows: new Map(),

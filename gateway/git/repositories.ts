@@ -14,6 +14,7 @@ import {
   type Pack,
   type RepoAddress,
   type RepoEntry,
+  type RepoOrigin,
   type RepoStatus,
   type RepoToken,
   type RepoTokenScope,
@@ -95,6 +96,20 @@ export class Repositories {
 
   async create(address: RepoAddress, settings: NewRepo = {}): Promise<CreatedRepo> {
     return this.make(address, settings, { source: null, status: "ready" });
+  }
+
+  /** It is there, and empty, at once; `get` tells how far it is. */
+  import(
+    address: RepoAddress,
+    {
+      url,
+      branch,
+      readOnly = false,
+    }: { url: string; branch?: string | undefined; readOnly?: boolean | undefined },
+  ): Promise<CreatedRepo> {
+    const origin = { url, branch: branch ?? null, readOnly };
+    const settings = branch === undefined ? {} : { defaultBranch: branch };
+    return this.make(address, settings, { source: `git:${url}`, status: "importing", origin });
   }
 
   async get(address: RepoAddress, signal: AbortSignal): Promise<RepoEntry> {
@@ -225,6 +240,7 @@ export class Repositories {
       source: string | null;
       status: Exclude<RepoStatus, "failed">;
       content?: { refs: [string, string][]; packs: Pack[] };
+      origin?: RepoOrigin;
     },
   ): Promise<CreatedRepo> {
     const { actors, now } = this.parts;
@@ -232,7 +248,7 @@ export class Repositories {
     const id = newRepoId();
     const { description = null, defaultBranch = "main", readOnly = false } = settings;
     const shown = { description, defaultBranch, readOnly };
-    const { source, status, content } = origin;
+    const { source, status, content, origin: imported } = origin;
     const times = { createdAt: now(), updatedAt: now(), lastPushAt: null };
     const listing = { id, name, ...shown, source, status, ...times };
     const { secret, secretHash } = newRepoToken();
@@ -251,6 +267,7 @@ export class Repositories {
       status,
       token,
       ...(content && { content }),
+      ...(imported && { origin: imported }),
     });
     const expiresAt = entry.createdAt + REPO_TOKEN_TTL_S * 1_000;
     return { ...entry, remote: this.remote(address), token: repoTokenText(secret, expiresAt) };

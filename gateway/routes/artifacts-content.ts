@@ -155,7 +155,7 @@ export function artifactContentRoutes(repositories: Repositories): Route[] {
       parameters: RepoPath,
       query: nothing,
       body: { schema: CommitFiles, bytesMax: COMMIT_BODY_BYTES_MAX },
-      refusals: ["branch_moved", "conflict", "storage_full"],
+      refusals: ["branch_moved", "import_in_progress", "conflict", "storage_full"],
       answer: { result: CommittedFiles, status: 201 },
       handle: makeCommit,
     }),

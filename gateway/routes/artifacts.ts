@@ -1,5 +1,6 @@
 /** Namespaces and repositories: made, listed, shown, changed, forked, deleted. */
 import { z } from "zod";
+import { ActorError } from "../../schemas/errors.ts";
 import { namespaceKey } from "../../schemas/git-names.ts";
 import { AccountPath } from "../../schemas/http/accounts.ts";
 import {
@@ -7,6 +8,7 @@ import {
   CreateNamespace,
   CreateRepo,
   ForkRepo,
+  ImportRepo,
   NamespacePath,
   NamespacesQuery,
   RepoPath,
@@ -173,6 +175,18 @@ export function artifactRoutes(repositories: Repositories): Route[] {
       answer: { result: ForkedRepo, status: 201 },
       handle: fork,
     }),
+    defineRoute({
+      ...writing,
+      method: "post",
+      path: `${REPO}/import`,
+      id: "importRepo",
+      summary: "Make a repository of a public one elsewhere; getRepo tells how far it is",
+      parameters: RepoPath,
+      body: json(ImportRepo),
+      refusals: ["conflict", "limit_reached", "import_in_progress"],
+      answer: { result: CreatedRepo, status: 201 },
+      handle: importRepo,
+    }),
   ];
 
   async function createNamespace({
@@ -275,6 +289,22 @@ export function artifactRoutes(repositories: Repositories): Route[] {
     };
     const made = await forkRepo(repositories, addressOf(parameters), request, signal);
     return { result: { ...wireCreated(made), objects: made.objects } };
+  }
+
+  async function importRepo({
+    parameters,
+    body,
+    signal,
+  }: OfRepo<unknown, z.output<typeof ImportRepo>>) {
+    const address = addressOf(parameters);
+    const asked = { url: body.url, branch: body.branch, readOnly: body.read_only };
+    const made = await repositories.import(address, asked).catch(async (error: unknown) => {
+      if (!(error instanceof ActorError) || error.code !== "conflict") throw error;
+      const known = await repositories.get(address, signal);
+      if (known.status !== "importing") throw error;
+      throw new ActorError("import_in_progress", "Cannot import: it is being imported already");
+    });
+    return { result: wireCreated(made) };
   }
 }
 

@@ -18,6 +18,7 @@ import { BlobStore } from "../../actors/runtime/blob-store.ts";
 import { systemClock } from "../../actors/runtime/clock.ts";
 import { BusLiveUpdates } from "../../actors/runtime/live.ts";
 import { ALL_PERMISSIONS, type Permission } from "../../schemas/permissions.ts";
+import { repoImport } from "../../schemas/repo-import.ts";
 import { startWorld, type World } from "../../scripts/testing/actor-world.ts";
 import { buildApp, routeTable } from "../app.ts";
 import { type GitService, gitService } from "../git/git-router.ts";
@@ -65,7 +66,7 @@ export class ArtifactsWorld {
   readonly #stops: (() => Promise<unknown>)[] = [];
 
   static async start({ readersMax }: { readersMax?: number } = {}): Promise<ArtifactsWorld> {
-    const world = await startWorld({ definitions: ACTORS });
+    const world = await startWorld({ definitions: ACTORS, tasks: [repoImport] });
     await world.host();
     const started = new ArtifactsWorld(
       world,

@@ -7,6 +7,7 @@ import {
   COMMIT_NAME_BYTES_MAX,
   COMMIT_PATH_DEPTH_MAX,
   CURSOR_CHARS_MAX,
+  IMPORT_URL_CHARS_MAX,
   LOG_ENTRIES,
   LOG_ENTRIES_MAX,
   LOG_OFFSET_MAX,
@@ -202,6 +203,29 @@ export const ForkRepo = z
 export type ForkRepo = z.output<typeof ForkRepo>;
 
 const TTL_TEXT = `ttl must be between ${REPO_TOKEN_TTL_S_MIN} and ${REPO_TOKEN_TTL_S_MAX} seconds`;
+export const ImportRepo = z
+  .strictObject({
+    url: z.string().max(IMPORT_URL_CHARS_MAX).refine(isImportable, {
+      error:
+        'url must be an HTTPS git remote URL (e.g. "https://example.com/owner/repo.git"), without user and password',
+    }),
+    branch: BranchName.optional().describe("That one alone; else all branches and tags"),
+    depth: z
+      .int()
+      .min(1)
+      .optional()
+      .describe("Taken, and the whole history is imported all the same"),
+    read_only: z.boolean().optional(),
+  })
+  .meta({ examples: [{ url: "https://example.com/owner/repo.git" }] });
+export type ImportRepo = z.output<typeof ImportRepo>;
+
+function isImportable(text: string): boolean {
+  const url = URL.parse(text);
+  const plain = /^https:\/\/[\x21-\x7e]+$/i.test(text);
+  return plain && url?.protocol === "https:" && url.username === "" && url.password === "";
+}
+
 export const MintRepoToken = z
   .strictObject({
     repo: RepoName,
