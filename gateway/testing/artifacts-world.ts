@@ -10,6 +10,7 @@ import { accountActor } from "../../actors/account/account.ts";
 import { apiTokenActor } from "../../actors/api-token/api-token.ts";
 import { namespaceActor } from "../../actors/namespace/namespace.ts";
 import { namespaceListActor } from "../../actors/namespace-list/namespace-list.ts";
+import { packSweepActor } from "../../actors/pack-sweep/pack-sweep.ts";
 import { repoActor } from "../../actors/repo/repo.ts";
 import { repoEventsActor } from "../../actors/repo-events/repo-events.ts";
 import { repoTokenActor } from "../../actors/repo-token/repo-token.ts";
@@ -17,6 +18,7 @@ import { requestLimitActor } from "../../actors/request-limit/request-limit.ts";
 import { BlobStore } from "../../actors/runtime/blob-store.ts";
 import { systemClock } from "../../actors/runtime/clock.ts";
 import { BusLiveUpdates } from "../../actors/runtime/live.ts";
+import { gitUpkeep } from "../../schemas/git-upkeep.ts";
 import { ALL_PERMISSIONS, type Permission } from "../../schemas/permissions.ts";
 import { repoImport } from "../../schemas/repo-import.ts";
 import { startWorld, type World } from "../../scripts/testing/actor-world.ts";
@@ -46,6 +48,7 @@ const ACTORS = [
   apiTokenActor,
   namespaceActor,
   namespaceListActor,
+  packSweepActor,
   repoActor,
   repoEventsActor,
   repoTokenActor,
@@ -66,7 +69,7 @@ export class ArtifactsWorld {
   readonly #stops: (() => Promise<unknown>)[] = [];
 
   static async start({ readersMax }: { readersMax?: number } = {}): Promise<ArtifactsWorld> {
-    const world = await startWorld({ definitions: ACTORS, tasks: [repoImport] });
+    const world = await startWorld({ definitions: ACTORS, tasks: [gitUpkeep, repoImport] });
     await world.host();
     const started = new ArtifactsWorld(
       world,
