@@ -284,6 +284,15 @@ describe("BrowserPageLoader", function () {
         retry: false,
         status: 200,
       });
+      const busy = { "Content-Type": "image/png", "Retry-After": "7" };
+      for (const status of [429, 503]) {
+        const answer = await load(loader, site.page(`/busy-${status}`, answers(status, busy, "x")));
+        expect(answer).to.include({ kind: "failed", status, retry: true, awayMs: 7_000 });
+      }
+      const waiting = open({ waitForSelector: { selector: "#never", timeout: 300 } });
+      const page = site.page("/busy", answers(503, { "Retry-After": "7" }, "<p>later"));
+      const asked = { kind: "failed", status: 503, retry: true, awayMs: 7_000 };
+      expect(await load(waiting, page)).to.include(asked);
       const reset = site.page("/reset", (request) => void request.socket.destroy());
       expect(await load(loader, reset)).to.deep.include({ kind: "failed", retry: true });
       expect(await load(loader, "http://127.0.0.2:9/")).to.deep.include({ kind: "failed" });

@@ -19,8 +19,9 @@ import type { RenderContext } from "../browser/render-context.ts";
 import { abortable } from "../browser/time-limit.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { BrowserPage, type Loaded } from "./browser-page.ts";
-import type { DocumentHead } from "./document-gate.ts";
+import { type DocumentHead, isOfHost } from "./document-gate.ts";
 import type { PageAnswer, PageLoad, PageLoader } from "./page-loader.ts";
+import { isPassingStatus } from "./passing-faults.ts";
 import { redirectTarget } from "./redirect-target.ts";
 import { awayMsOf } from "./retry-after.ts";
 import { readRobotsTag } from "./robots-tag.ts";
@@ -220,8 +221,10 @@ export class BrowserPageLoader implements PageLoader {
     switch (loaded.kind) {
       case "failed": {
         const { error, head } = loaded;
-        const retry = PASSING.has(error.code);
-        return { kind: "failed", reason: error.message, retry, status: head?.status, browserMs };
+        const asked = this.#askedBy(head);
+        const retry = asked.retry || PASSING.has(error.code);
+        const status = head?.status;
+        return { kind: "failed", reason: error.message, ...asked, retry, status, browserMs };
       }
       case "ended": {
         const { head } = loaded;
@@ -236,7 +239,7 @@ export class BrowserPageLoader implements PageLoader {
         }
         const shown = head.headers.get("content-type")?.slice(0, SHOWN_CHARS);
         const what = `its content type is "${shown}", not text`;
-        return failed(what, { status, browserMs });
+        return { ...failed(what, { status, browserMs }), ...this.#askedBy(head) };
       }
       case "taken": {
         const { head, taken } = loaded;
@@ -256,6 +259,14 @@ export class BrowserPageLoader implements PageLoader {
       default:
         return loaded satisfies never;
     }
+  }
+
+  /** What the host's status and fields say of another try, whatever the body is. */
+  #askedBy(head: DocumentHead | undefined): { retry: boolean; awayMs?: number } {
+    if (head === undefined || !isOfHost(head)) return { retry: false };
+    const { status, headers } = head;
+    const awayMs = awayMsOf(status, headers.get("retry-after"), this.#parts.clock.now());
+    return { retry: isPassingStatus(status), ...(awayMs !== undefined && { awayMs }) };
   }
 
   #isPage(url: string, head: DocumentHead): boolean {

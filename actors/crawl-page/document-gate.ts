@@ -197,9 +197,13 @@ function lowered(headers: Readonly<Record<string, string>>): Record<string, stri
   return Object.fromEntries(entries.map(([name, value]) => [name.toLowerCase(), value]));
 }
 
-/** Browsers would save it, or show it in a view of their own. What our proxy says of a failure is for them to show. */
-function isSaved({ headers, form }: DocumentHead): boolean {
-  if (headers.has(EGRESS_HEADER)) return false;
+/** Not what our proxy says of a failure. */
+export const isOfHost = ({ headers }: DocumentHead) => !headers.has(EGRESS_HEADER);
+
+/** Browsers would save it, or show it in a view of their own. What our proxy says is for them to show. */
+function isSaved(head: DocumentHead): boolean {
+  const { headers, form } = head;
+  if (!isOfHost(head)) return false;
   return form === "text" || /^\s*attachment/i.test(headers.get("content-disposition") ?? "");
 }
 

@@ -104,6 +104,38 @@ describe("HttpPageLoader", () => {
     expect(ms).to.be.within(55_000, 60_000);
   });
 
+  it("load() leaves a host alone that asks for it, whatever the body is, and tries again", async () => {
+    const loader = loaderOf({}, { fetchMs: 300 });
+    const busy = (headers: Record<string, string>, status = 503, body: Uint8Array | string = "x") =>
+      load(
+        loader,
+        site.page("/busy", (_, response) => {
+          response.removeHeader("Content-Type");
+          response.writeHead(status, { "Retry-After": "7", ...headers }).write(body);
+          if (headers.Drips === undefined) response.end();
+        }),
+      );
+    const image = { "Content-Type": "image/png" };
+    const coded = { "Content-Encoding": "compress" };
+    for (const answer of [
+      await busy(image),
+      await busy(image, 429),
+      await busy(coded),
+      await busy({}, 503, Buffer.alloc(8)),
+      await busy({ Drips: "1" }),
+      await busy({ "Content-Length": "100" }),
+    ]) {
+      expect(answer).to.include({ kind: "failed", retry: true, awayMs: 7_000 });
+    }
+    for (const [status, retry] of [
+      [500, true],
+      [404, false],
+    ] as const) {
+      const answer = await busy(image, status);
+      expect(answer).to.include({ kind: "failed", retry }).and.not.have.property("awayMs");
+    }
+  });
+
   it("load() follows no redirect, and says where it leads", async () => {
     const to = (location: string, status = 302) =>
       site.page("/r", (_, response) => response.writeHead(status, { Location: location }).end());

@@ -10,7 +10,7 @@ import { documentForm, looksBinary } from "./content-types.ts";
 import { CrawlHeaders } from "./crawl-headers.ts";
 import { FetchDeadline } from "./fetch-deadline.ts";
 import type { PageAnswer, PageLoad, PageLoader } from "./page-loader.ts";
-import { isPassing } from "./passing-faults.ts";
+import { isPassing, isPassingStatus } from "./passing-faults.ts";
 import { readBody } from "./read-body.ts";
 import { redirectTarget } from "./redirect-target.ts";
 import { awayMsOf } from "./retry-after.ts";
@@ -45,8 +45,9 @@ export class HttpPageLoader implements PageLoader {
   async load(page: PageLoad): Promise<PageAnswer> {
     const { clock, fetchMs } = this.#parts;
     const deadline = new FetchDeadline(page.signal, fetchMs, clock);
+    let response: EgressResponse | undefined;
     try {
-      const response = await egressFetch(page.url, {
+      response = await egressFetch(page.url, {
         agents: this.#agents,
         signal: deadline.signal,
         headers: this.#headers.forPage(page.url, clock.now()),
@@ -64,9 +65,13 @@ export class HttpPageLoader implements PageLoader {
       }
     } catch (error) {
       page.signal.throwIfAborted();
-      if (deadline.passed) return failed(`it took longer than ${fetchMs} ms`, { retry: true });
+      const away = response && this.#awayOf(response);
+      if (deadline.passed) {
+        return { ...failed(`it took longer than ${fetchMs} ms`, { retry: true }), ...away };
+      }
       if (!(error instanceof EgressError)) throw error;
-      return { kind: "failed", reason: error.message, retry: isPassing(error), ...NO_ANSWER };
+      const retry = isPassing(error);
+      return { kind: "failed", reason: error.message, retry, ...NO_ANSWER, ...away };
     } finally {
       deadline.clear();
     }
@@ -86,26 +91,28 @@ export class HttpPageLoader implements PageLoader {
     if (target?.url !== undefined)
       return { kind: "redirect", to: target.url, status, browserMs: 0 };
     if (target !== undefined) return failed(target.fault, { status });
+    const away = this.#awayOf(response);
+    const noText = (what: string) => ({
+      ...failed(what, { status, retry: isPassingStatus(status) }),
+      ...away,
+    });
     const lastModifiedAt = timeOf(headers.get("last-modified"));
     if (status === 304 || (status === 200 && this.#isOld(lastModifiedAt))) {
       return { kind: "unmodified", status, lastModifiedAt, browserMs: 0 };
     }
     const contentType = headers.get("content-type") ?? undefined;
     if (documentForm(contentType) === "other") {
-      const reason = `its content type is "${contentType?.slice(0, SHOWN_CHARS)}", not text`;
-      return failed(reason, { status });
+      return noText(`its content type is "${contentType?.slice(0, SHOWN_CHARS)}", not text`);
     }
     const coding = headers.get("content-encoding")?.trim().toLowerCase() ?? "";
     if (!CODINGS.has(coding)) {
-      return failed(`its content coding "${coding.slice(0, SHOWN_CHARS)}" is not known`, {
-        status,
-      });
+      return noText(`its content coding "${coding.slice(0, SHOWN_CHARS)}" is not known`);
     }
     const { bytes, truncated } = await readBody(response.body, () =>
       deadline.pauseFor(page.onLarge()),
     );
     if (contentType === undefined && looksBinary(bytes)) {
-      return failed("it names no content type, and is not text", { status });
+      return noText("it names no content type, and is not text");
     }
     return {
       kind: "page",
@@ -114,10 +121,15 @@ export class HttpPageLoader implements PageLoader {
       truncated,
       contentType: contentType?.slice(0, CONTENT_TYPE_CHARS_MAX),
       lastModifiedAt,
-      awayMs: awayMsOf(status, headers.get("retry-after"), this.#parts.clock.now()),
+      awayMs: away.awayMs,
       ...readRobotsTag(headers.get("x-robots-tag"), PRODUCT_TOKEN),
       browserMs: 0,
     };
+  }
+
+  #awayOf({ status, headers }: EgressResponse): { awayMs?: number } {
+    const awayMs = awayMsOf(status, headers.get("retry-after"), this.#parts.clock.now());
+    return awayMs === undefined ? {} : { awayMs };
   }
 
   #isOld(lastModifiedAt: number | undefined): boolean {

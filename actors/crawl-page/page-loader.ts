@@ -39,6 +39,8 @@ export type PageAnswer =
       reason: string;
       retry: boolean;
       status: number | undefined;
+      /** As of a page: what a host asks for holds whatever else it sends. */
+      awayMs?: number;
       browserMs: number;
     };
 

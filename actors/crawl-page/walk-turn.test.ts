@@ -263,6 +263,18 @@ describe("walkTurn", () => {
     }
   });
 
+  it("makes no more requests of a host that asks to be left alone, though it answers with no page", async () => {
+    const { loads, inputs } = await walked({
+      urls: PAIR,
+      load: async () => ({
+        ...{ kind: "failed", reason: "no text", retry: true, status: 503, browserMs: 0 },
+        awayMs: 7_000,
+      }),
+    });
+    expect(loads).to.have.length(1);
+    expect(inputs("turnFinished")[0]).to.include({ awayMs: 7_000 });
+  });
+
   it("gives the turn back once all of its pages have come, where a browser does not start for one", async () => {
     const second = Promise.withResolvers<void>();
     const { messages, inputs } = await walked({

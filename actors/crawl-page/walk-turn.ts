@@ -293,7 +293,7 @@ class TurnWalk {
         return this.#fault(error, url);
       });
       this.#browserMs += answer.browserMs;
-      const awayMs = answer.kind === "page" ? answer.awayMs : undefined;
+      const awayMs = "awayMs" in answer ? answer.awayMs : undefined;
       if (awayMs !== undefined) this.#awayMs = Math.max(awayMs, this.#awayMs ?? 0);
       this.#later(async () => {
         try {
