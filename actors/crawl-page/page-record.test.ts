@@ -40,6 +40,20 @@ describe("pageRecord", () => {
     expect(record.reason).to.equal("Cannot make Markdown: it took longer than 300 ms");
   }).timeout(10_000);
 
+  it("pageRecord() keeps the body of an error as HTML, whatever formats were asked for", async () => {
+    const gone = "<p>gone";
+    const formats = ["markdown"];
+    const failed = await recordOf(gone, { formats }, { status: 400 });
+    expect(members(failed)).to.deep.equal({ html: gone, markdown: "gone\n" });
+    expect(members(await recordOf(gone, { formats }, { status: 399 }))).not.to.have.property(
+      "html",
+    );
+    const asked = { formats: ["json"], jsonOptions: { prompt: "x" } };
+    expect(members(await recordOf(gone, asked, { status: 503 }))).to.deep.equal({ html: gone });
+    const twice = await recordOf(gone, { formats: ["html"] }, { status: 404 });
+    expect(`${twice.body}`).to.equal(`"html":"${gone}"`);
+  });
+
   it("pageRecord() keeps the first links, PAGE_LINKS_BYTES_MAX bytes of them", async () => {
     const count = 700;
     const link = (chars: number, index: number) => `${url}${index}-`.padEnd(chars, "a");

@@ -13,7 +13,7 @@ import { PRODUCT_TOKEN } from "./user-agent.ts";
 export type LoadedPage = Extract<PageAnswer, { kind: "page" }>;
 
 export interface PageRecord {
-  /** JSON members without braces; empty where only json was asked for. */
+  /** JSON members without braces; empty where only json was asked for, unless the answer was an error. */
   body: Buffer;
   /** Then the members that a model is asked about. */
   source?: Buffer;
@@ -40,7 +40,8 @@ export async function pageRecord(
   const formats = new Set(request.formats);
   const members: string[] = [];
   const reasons = status >= 400 ? [`The server answered with status ${status}`] : [];
-  if (formats.has("html")) members.push(`"html":${JSON.stringify(html)}`);
+  // What a server says of an error is kept as it came.
+  if (formats.has("html") || status >= 400) members.push(`"html":${JSON.stringify(html)}`);
   const jsonAlone = formats.size === 1 && formats.has("json");
   let source: Buffer | undefined;
   if (formats.has("markdown") || jsonAlone) {
