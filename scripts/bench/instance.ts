@@ -62,6 +62,10 @@ export class Instance implements AsyncDisposable {
     return this.#process.pid;
   }
 
+  get dataDir(): string {
+    return join(this.#folder, "data");
+  }
+
   /** A function that posts a document and returns the PDF. Rejects where that is refused. */
   printer(): (html: string) => Promise<ArrayBuffer> {
     const request = this.requester();
@@ -73,7 +77,7 @@ export class Instance implements AsyncDisposable {
 
   /** A function that asks for a path of the first account. Rejects where that is refused. */
   requester(): (method: string, path: string, body?: object) => Promise<Response> {
-    const file = join(this.#folder, "data/credentials.json");
+    const file = join(this.dataDir, "credentials.json");
     const credentials = Credentials.parse(JSON.parse(readFileSync(file, "utf8")));
     const base = `${credentials.base_url}/accounts/${credentials.account_id}`;
     const headers = {

@@ -6,6 +6,7 @@ import { writeFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { type Benchmark, type Figure, isMet, ratioOf } from "./benchmark.ts";
 import { crawl } from "./crawl.ts";
+import { git } from "./git.ts";
 import { loadAverage, machineFacts } from "./machine.ts";
 import { pdf } from "./pdf.ts";
 import { markdownTable } from "./report.ts";
@@ -25,6 +26,7 @@ const BENCHMARKS: readonly Benchmark[] = [
   startMemory,
   pdf,
   crawl,
+  git,
 ];
 
 const { values, positionals } = parseArgs({

@@ -1,0 +1,192 @@
+/** Pushes, clones, forks and commits, against `git http-backend` behind a plain Node server, which is not durable. */
+import { execFile } from "node:child_process";
+import { cp, mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { alternate, type Benchmark, type Figure, median, type Target } from "./benchmark.ts";
+import { Child } from "./child.ts";
+import { GitHistory } from "./git-history.ts";
+import { Instance } from "./instance.ts";
+
+const PUSHERS = 8;
+/** Of each pusher in a round, and of the one alone. */
+const PUSHES = 6;
+const FORKS = 20;
+const COMMITS = 40;
+/** One round only warms up. */
+const ROUNDS_ALL = 6;
+const NAMESPACE = "artifacts/namespaces/bench";
+
+interface Remote {
+  url: string;
+  authorization?: string;
+}
+
+const run = promisify(execFile);
+
+export const git: Benchmark = {
+  name: "git",
+  async run() {
+    const folder = await mkdtemp(join(tmpdir(), "trunkline-bench-git-"));
+    try {
+      return await measure(folder);
+    } finally {
+      await rm(folder, { recursive: true, force: true });
+    }
+  },
+};
+
+async function measure(folder: string): Promise<Figure[]> {
+  const history = await GitHistory.make(folder, PUSHES * ROUNDS_ALL);
+  const root = join(folder, "reference");
+  const names = Array.from({ length: PUSHERS + 1 }, (_, number) => `repo-${number}`);
+  for (const name of names) {
+    await cp(history.folder, join(root, `${name}.git`), { recursive: true });
+  }
+  await using plain = await Child.start("git-http-process", root);
+  const base = await plain.ask<string>("url");
+  const reference = names.map((name): Remote => ({ url: `${base}/${name}.git` }));
+
+  await using instance = await Instance.start();
+  const request = instance.requester();
+  const answer = async (method: string, path: string, body?: object) => {
+    const { result } = (await (await request(method, path, body)).json()) as {
+      result: { remote: string; token: string; commit: { hash: string } };
+    };
+    return result;
+  };
+  const created = await answer("POST", `${NAMESPACE}/repos`, { name: "repo-0" });
+  const first = remoteOf(created);
+  await gitRun(history.folder, first, ["push", "-q", first.url, "main"]);
+  const forkMs: number[] = [];
+  const fork = async (name: string) => {
+    const before = performance.now();
+    const made = await answer("POST", `${NAMESPACE}/repos/repo-0/fork`, { name });
+    forkMs.push(performance.now() - before);
+    return remoteOf(made);
+  };
+  const ours = [first];
+  for (const name of names.slice(1)) ours.push(await fork(name));
+  for (let number = 0; number < FORKS; number++) await fork(`fork-${number}`);
+
+  const figures: Figure[] = [];
+  const compare = async (
+    name: string,
+    unit: string,
+    target: Target,
+    one: (remotes: readonly Remote[]) => Promise<number>,
+  ) => {
+    const rounds = await alternate(
+      () => one(reference),
+      () => one(ours),
+    );
+    const [of, own] = [median(rounds.reference), median(rounds.ours)];
+    figures.push({ name, unit, ours: own, reference: of, target });
+  };
+
+  const clone = async (remote: Remote | undefined, ...options: string[]) => {
+    if (!remote) throw new Error("no remote");
+    const target = join(folder, `clone-${Math.random()}`);
+    const before = performance.now();
+    await gitRun(folder, remote, ["clone", "-q", "--bare", ...options, remote.url, target]);
+    const ms = performance.now() - before;
+    await rm(target, { recursive: true });
+    return ms;
+  };
+  const wiped = async (remotes: readonly Remote[]) => {
+    const isOurs = remotes === ours;
+    if (isOurs) await rm(join(instance.dataDir, "git"), { recursive: true, force: true });
+    return await clone(remotes[0]);
+  };
+  await compare("git, full clone", "ms", { atMost: 1 }, ([remote]) => clone(remote));
+  await compare("git, clone of depth 1", "ms", { atMost: 0.6 }, ([remote]) =>
+    clone(remote, "--depth", "1"),
+  );
+  await compare("git, first clone of a cold node", "ms", { atMost: 1.5 }, wiped);
+
+  const pushed = new Map<Remote, number>();
+  const pushNext = async (remote: Remote) => {
+    const at = pushed.get(remote) ?? 0;
+    pushed.set(remote, at + 1);
+    const body = history.pushes[at]?.body;
+    if (!body) throw new Error("Cannot push: no more is prepared");
+    await push(remote, body);
+  };
+  await compare("git, push of one commit, server", "ms", { atMost: 0.8 }, async ([remote]) => {
+    const times: number[] = [];
+    for (let i = 0; remote && i < PUSHES; i++) {
+      const before = performance.now();
+      await pushNext(remote);
+      times.push(performance.now() - before);
+    }
+    return median(times);
+  });
+  await compare("git, 8 pushers at once", "pushes/s", { atLeast: 1.5 }, async ([, ...remotes]) => {
+    const before = performance.now();
+    await Promise.all(
+      remotes.map(async (remote) => {
+        for (let i = 0; i < PUSHES; i++) await pushNext(remote);
+      }),
+    );
+    return (PUSHERS * PUSHES * 1_000) / (performance.now() - before);
+  });
+
+  const commitMs: number[] = [];
+  for (let number = 0; number < COMMITS; number++) {
+    const before = performance.now();
+    await answer("POST", `${NAMESPACE}/repos/fork-0/commits`, {
+      branch: "main",
+      message: `commit ${number}`,
+      changes: [{ path: `notes/${number % 5}.txt`, content: `text ${number}\n` }],
+    });
+    commitMs.push(performance.now() - before);
+  }
+  figures.push(
+    { name: "git, fork by REST", unit: "ms p50", ours: median(forkMs), target: { atMost: 10 } },
+    {
+      name: "git, commit of a file by REST",
+      unit: "ms p50",
+      ours: median(commitMs),
+      target: { atMost: 15 },
+    },
+  );
+  return figures;
+}
+
+function remoteOf({ remote, token }: { remote: string; token: string }): Remote {
+  const basic = Buffer.from(`x:${token}`).toString("base64");
+  return { url: remote, authorization: `Basic ${basic}` };
+}
+
+/** What a client asks of the server for a push, without the client. */
+async function push({ url, authorization }: Remote, body: Uint8Array<ArrayBuffer>): Promise<void> {
+  const headers = authorization === undefined ? {} : { authorization };
+  const advertised = await fetch(`${url}/info/refs?service=git-receive-pack`, { headers });
+  await advertised.arrayBuffer();
+  const type = { "content-type": "application/x-git-receive-pack-request" };
+  const answered = await fetch(`${url}/git-receive-pack`, {
+    method: "POST",
+    headers: { ...headers, ...type },
+    body,
+  });
+  const report = await answered.text();
+  if (!report.includes("ok refs/heads/main")) throw new Error(`Cannot push: ${report}`);
+}
+
+async function gitRun(cwd: string, { authorization }: Remote, parameters: string[]): Promise<void> {
+  await run("git", parameters, {
+    cwd,
+    env: {
+      PATH: process.env.PATH,
+      HOME: cwd,
+      GIT_CONFIG_NOSYSTEM: "1",
+      GIT_TERMINAL_PROMPT: "0",
+      ...(authorization !== undefined && {
+        GIT_CONFIG_COUNT: "1",
+        GIT_CONFIG_KEY_0: "http.extraHeader",
+        GIT_CONFIG_VALUE_0: `Authorization: ${authorization}`,
+      }),
+    },
+  });
+}
