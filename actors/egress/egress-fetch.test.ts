@@ -202,6 +202,30 @@ describe("egressFetch", () => {
     expect([answers, origin.accepted()]).to.deep.equal([4, 2]);
   });
 
+  it("egressFetch() asks anew once, and not at all for who counts what leaves", async () => {
+    let asked = 0;
+    await using origin = await startTcpServer((socket) => {
+      socket.on("data", () => {
+        asked += 1;
+        if (asked > 2) socket.resetAndDestroy();
+        else socket.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+      });
+    });
+    const url = `http://open.test:${origin.port}/`;
+    const both = await Promise.all([get(url), get(url)]);
+    await Promise.all(both.map(({ body }) => text(body)));
+    let left = 0;
+    const onSent = () => {
+      left += 1;
+    };
+    const counted = await get(url, { onSent }).catch((error: EgressError) => error);
+    expect(counted).to.have.property("code", "connection_closed");
+    expect([left, asked]).to.deep.equal([1, 3]);
+    const again = await get(url).catch((error: EgressError) => error);
+    expect(again).to.have.property("code", "connection_closed");
+    expect([asked, origin.accepted()]).to.deep.equal([5, 3]);
+  });
+
   it("egressFetch() speaks TLS to a server whose certificate is valid for the name", async () => {
     const certificate = selfSignedCertificate("open.test");
     const server = createTlsServer(certificate, (_request, response) => response.end("secure"));

@@ -31,6 +31,11 @@ export interface EgressFetchOptions {
   /** 0 gives a redirect back as it is, as does an answer without a Location. */
   redirectsMax?: number;
   idleMs?: number;
+  /**
+   * Whether a request whose kept connection turns out closed is sent once more, over a new one. Unless said, not for
+   * those who are told of each that leaves: they have promised a site no more than that.
+   */
+  resend?: boolean;
   /** Called when a request could leave, just before it does: not at all where `signal` is aborted then. */
   onSending?: () => void;
   /** Called when a request has left, each hop's own. */
@@ -128,7 +133,7 @@ function parseHttpUrl(address: string, base?: URL): URL {
 
 async function send(hop: Hop, options: EgressFetchOptions): Promise<IncomingMessage> {
   const { signal } = options;
-  for (;;) {
+  for (let resent = false; ; resent = true) {
     signal.throwIfAborted();
     const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
     const sent = requestFor(hop, options);
@@ -152,8 +157,17 @@ async function send(hop: Hop, options: EgressFetchOptions): Promise<IncomingMess
       // A kept connection was closed by the other side just then: that says nothing about the target.
       const stale = sent.reusedSocket && (hop.method === "GET" || hop.method === "HEAD");
       const failure = toEgressError(error, hop.url.hostname);
-      if (!stale || failure.code !== "connection_closed") throw failure;
+      const mayResend = stale && !resent && (options.resend ?? options.onSent === undefined);
+      if (!mayResend || failure.code !== "connection_closed") throw failure;
+      // Others that were kept may be closed as well.
+      closeIdle(options.agents);
     }
+  }
+}
+
+function closeIdle({ http, https }: EgressAgents): void {
+  for (const { freeSockets } of [http, https]) {
+    for (const socket of Object.values(freeSockets).flat()) socket?.destroy();
   }
 }
 

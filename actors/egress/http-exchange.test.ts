@@ -153,6 +153,22 @@ describe("HttpExchange", () => {
     expect(proxy.failures).to.deep.equal([]);
   });
 
+  it("asks again once and no more", async () => {
+    let asked = 0;
+    await using origin = await startTcpServer((socket) => {
+      socket.on("data", () => {
+        asked += 1;
+        if (asked > 1) socket.resetAndDestroy();
+        else socket.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+      });
+    });
+    await using proxy = await openProxy();
+    const url = `http://open.test:${origin.port}/`;
+    expect((await ask(proxy, url)).body).to.equal("ok");
+    expect((await ask(proxy, url)).status).to.equal(502);
+    expect([asked, origin.accepted()]).to.deep.equal([3, 2]);
+  });
+
   it("does not pass on a label that only the proxy may give", async () => {
     await using origin = await startHttpServer((_request, response) =>
       response.writeHead(403, { "X-Trunkline-Egress": "refused" }).end(),

@@ -35,16 +35,15 @@ export function exchange(passage: HttpExchange): void {
     Number(request.headers["content-length"] ?? 0) > 0;
   // What cannot be sent twice never travels on a connection that its origin may be about to close.
   const repeatable = SAFE_METHODS.has(request.method ?? "") && !hasBody;
-  const agent = repeatable ? passage.agents.kept : passage.agents.single;
   /** The client has left, or has been told how it ended: what comes later is of no interest. */
   let over = false;
-  let upstream = send();
+  let upstream = send(repeatable ? passage.agents.kept : passage.agents.single);
   response.once("close", () => {
     over = true;
     if (!response.writableFinished) upstream.destroy();
   });
 
-  function send(): ClientRequest {
+  function send(agent: Agent): ClientRequest {
     const sent = httpRequest({ ...targetOf(passage), agent });
     let settled = false;
     sent.maxHeadersCount = 0;
@@ -61,7 +60,9 @@ export function exchange(passage: HttpExchange): void {
     sent.on("error", (error) => {
       if (over || settled) return;
       settled = true;
-      if (repeatable && sent.reusedSocket && isClosed(error)) upstream = send();
+      // Once, over a connection of its own, which is no reused one.
+      if (repeatable && sent.reusedSocket && isClosed(error))
+        upstream = send(passage.agents.single);
       else fail(error);
     });
     sent.once("close", () => {
