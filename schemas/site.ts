@@ -106,6 +106,17 @@ export const site = defineContract({
       ]),
     },
     /**
+     * What robots.txt says of these addresses, for a crawl that needs no request to have them. No verdicts while it is
+     * not known, which changes nothing: who begins a turn has it fetched.
+     */
+    judge: {
+      input: z.object({
+        urls: z.array(Url).min(1).max(TURN_REQUESTS_MAX),
+        intent: CrawlIntent,
+      }),
+      reply: z.object({ verdicts: z.array(PageVerdict).optional() }),
+    },
+    /**
      * A worker that follows a robots.txt's redirect to this host takes a turn for that one request, under an id it made;
      * it begins and finishes like any other, ahead of them.
      */

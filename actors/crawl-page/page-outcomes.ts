@@ -62,11 +62,18 @@ export class PageOutcomes {
     }
   }
 
-  /** A copy the account has, as this job's own. */
-  async cached({ index, url }: PageRequest, signal: AbortSignal): Promise<PageOutcome | undefined> {
+  /** A copy the account has that is young enough. */
+  find({ url }: PageRequest): Promise<CachedPage | undefined> {
     const { cache, clock } = this.#parts;
-    const found = await cache.find(url, clock.now());
-    if (found === undefined) return undefined;
+    return cache.find(url, clock.now());
+  }
+
+  /** The copy as this job's own; undefined where it is gone meanwhile. */
+  async cached(
+    { index }: PageRequest,
+    found: CachedPage,
+    signal: AbortSignal,
+  ): Promise<PageOutcome | undefined> {
     const { metadata, links, reason, cachedAt } = found;
     const { lastModifiedAt } = metadata;
     const { modifiedSince = 0 } = this.#request;

@@ -36,6 +36,9 @@ interface Scene {
   atOnce?: number;
   clock?: Clock;
   putAll?: () => Promise<void>;
+  /** Whether the account has a copy of every page, and what the site says of them. */
+  isCached?: boolean;
+  judge?: (asked: { urls: string[] }) => object;
 }
 
 describe("walkTurn", () => {
@@ -50,7 +53,7 @@ describe("walkTurn", () => {
     const loads: string[] = [];
     const calls: string[] = [];
     const mail: Envelope[] = [];
-    const request = CrawlRequest.parse({ url: URL_OF_START, render: false, maxAge: 0 });
+    const request = CrawlRequest.parse({ url: URL_OF_START, render: false, maxAge: 100 });
     const blobs = {
       async *get() {
         yield Buffer.from(JSON.stringify(request));
@@ -73,7 +76,10 @@ describe("walkTurn", () => {
     });
     const turns = {
       ...{ jobs, clock: workersClock, blobs, markdown, places, sitemaps: { guard, clock } },
-      cache: { get: async () => undefined, put: async () => true },
+      cache: {
+        get: async () => (scene.isCached ? cachedPage() : undefined),
+        put: async () => true,
+      },
       logger: pino({ level: "silent" }),
       largePlaces: new Places(1),
       markdownPlaces: new Places(1),
@@ -95,8 +101,9 @@ describe("walkTurn", () => {
       async send(envelopes: readonly Envelope[]) {
         mail.push(...envelopes);
       },
-      async call(_: unknown, _key: string, message: string) {
+      async call(_: unknown, _key: string, message: string, input: { urls: string[] }) {
         calls.push(message);
+        if (message === "judge") return scene.judge?.(input);
         return message === "begin" ? ((await scene.begin?.()) ?? go) : {};
       },
     };
@@ -275,6 +282,38 @@ describe("walkTurn", () => {
     expect(inputs("turnFinished")[0]).to.include({ awayMs: 7_000 });
   });
 
+  it("uses copies that the site allows by now, in no turn; those it forbids are disallowed", async () => {
+    const refused = { allowed: false, reason: "line 1", unreachable: true };
+    const { calls, loads, inputs } = await walked({
+      ...{ urls: PAIR, isCached: true },
+      judge: ({ urls }) => ({ verdicts: urls.map((url) => (url === PAIR[1] ? refused : ALLOWED)) }),
+    });
+    expect([calls, loads]).to.deep.equal([["judge"], []]);
+    const outcomes = inputs("turnReported").flatMap((report) => report.outcomes);
+    const [first, second] = outcomes.toSorted((a, b) => a.index - b.index);
+    expect(first).to.include({ kind: "fetched", index: 0 });
+    expect(second).to.deep.equal({
+      ...{ kind: "disallowed", index: 1, reason: "line 1", unreachable: true },
+    });
+    expect(inputs("turnFinished")).to.have.length(1);
+  });
+
+  it("asks for pages it has copies of while the site cannot say whether it allows them", async () => {
+    const { calls, loads } = await walked({ isCached: true, judge: () => ({}) });
+    expect(calls).to.deep.equal(["judge", "begin"]);
+    expect(loads).to.have.length(1);
+  });
+
+  it("tells the job of a host that cannot be reached", async () => {
+    const verdicts = [{ allowed: false, reason: "no answer", unreachable: true }];
+    const { inputs } = await walked({
+      begin: () => ({ state: "go", waitMs: 0, atOnce: 1, verdicts }),
+    });
+    expect(inputs("turnReported")[0].outcomes).to.deep.equal([
+      { kind: "disallowed", index: 0, reason: "no answer", unreachable: true },
+    ]);
+  });
+
   it("gives the turn back once all of its pages have come, where a browser does not start for one", async () => {
     const second = Promise.withResolvers<void>();
     const { messages, inputs } = await walked({
@@ -349,6 +388,11 @@ describe("walkTurn", () => {
   });
 });
 
+const ALLOWED = { allowed: true };
+const cachedPage = () => ({
+  ...{ cachedAt: clock.now(), blobs: [], links: [] },
+  metadata: { status: 200, url: URL_OF_START },
+});
 const goNow = (waitMs: number) => ({
   ...{ state: "go", waitMs, atOnce: 1, verdicts: [{ allowed: true }] },
 });

@@ -6,24 +6,17 @@ import { crawlJob, type PageOutcome } from "../../schemas/crawl-job.ts";
 import { TURN_STARTS_MS_MAX } from "../../schemas/crawl-limits.ts";
 import type { Turn, TurnRequest } from "../../schemas/crawl-page.ts";
 import { ActorError } from "../../schemas/errors.ts";
-import { site } from "../../schemas/site.ts";
+import { type CrawlIntent, type PageVerdict, site } from "../../schemas/site.ts";
 import { BrowserNotStartedError } from "../browser/browser-died-error.ts";
 import type { ActorClient } from "../runtime/actor-client.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { TaskContext } from "../runtime/define-worker.ts";
 import type { Places } from "../runtime/places.ts";
-import {
-  type Begun,
-  beginTurn,
-  type Departure,
-  inTime,
-  TooLate,
-  type TurnToBegin,
-} from "./begin-turn.ts";
+import { type Begun, beginTurn, type Departure, inTime, TooLate } from "./begin-turn.ts";
 import { CrawlHeaders } from "./crawl-headers.ts";
 import { fetchSitemap, type SitemapParts, type SitemapRequest } from "./fetch-sitemap.ts";
 import type { HeldJob, JobShelf } from "./job-shelf.ts";
-import { type CacheStore, PageCache } from "./page-cache.ts";
+import { type CachedPage, type CacheStore, PageCache } from "./page-cache.ts";
 import { PageOutcomes, type PageOutcomesParts, type PageRequest } from "./page-outcomes.ts";
 import { TurnReport } from "./turn-report.ts";
 
@@ -135,22 +128,35 @@ class TurnWalk {
     return this.#failure ? { ...walked, failure: this.#failure } : walked;
   }
 
-  /** Reports pages that the account has young enough copies of; what is left has to be asked for. */
+  /** Reports pages that the account has young enough copies of, and may still have; what is left has to be asked for. */
   async #withoutCached(): Promise<TurnRequest[]> {
-    const { requests } = this.#turn;
-    const { signal } = this.#context;
+    const { requests, host } = this.#turn;
+    const { signal, call } = this.#context;
     if (this.#held.request.maxAge === 0) return requests;
-    const found = new Map<TurnRequest, PageOutcome>();
-    const queue = requests.filter(isPage).values();
-    const look = async () => {
-      for (const request of queue) {
-        const outcome = await this.#outcomes.cached(request, signal);
-        if (outcome !== undefined) found.set(request, outcome);
+    const copies = new Map<PageRequest, CachedPage>();
+    await someAtOnce(requests.filter(isPage), async (request) => {
+      const copy = await this.#outcomes.find(request);
+      if (copy !== undefined) copies.set(request, copy);
+    });
+    if (copies.size === 0) return requests;
+    const urls = Array.from(copies.keys(), ({ url }) => url);
+    const { verdicts } = await call(site, host, "judge", { urls, intent: this.#intent });
+    // What the site does not know yet it learns for a turn that begins.
+    if (verdicts === undefined) return requests;
+    const refused = new Map<TurnRequest, PageVerdict | undefined>();
+    const used = new Map<TurnRequest, PageOutcome>();
+    await someAtOnce([...copies].entries(), async ([position, [request, copy]]) => {
+      const verdict = verdicts[position];
+      if (verdict?.allowed !== true) {
+        refused.set(request, verdict);
+        return;
       }
-    };
-    await Promise.all(Array.from({ length: CACHE_LOOKS }, look));
-    for (const outcome of found.values()) this.#report.add(outcome);
-    return requests.filter((request) => !found.has(request));
+      const outcome = await this.#outcomes.cached(request, copy, signal);
+      if (outcome !== undefined) used.set(request, outcome);
+    });
+    for (const [request, verdict] of refused) this.#refuse(request, verdict);
+    for (const outcome of used.values()) this.#report.add(outcome);
+    return requests.filter((request) => !used.has(request) && !refused.has(request));
   }
 
   /** Makes these requests as the site says. What is not reported the job queues again. */
@@ -158,8 +164,7 @@ class TurnWalk {
     const { clock, places, outOfTime } = this.#parts;
     const { call, signal } = this.#context;
     const { account, host, turn } = this.#turn;
-    const { crawlPurposes: purposes, contentUse } = this.#held.request;
-    const intent = { purposes, ...(contentUse !== undefined && { contentUse }) };
+    const intent = this.#intent;
     const urls = requests.map(({ url }) => url);
     const reason = await outOfTime?.(account, call);
     if (reason !== undefined) {
@@ -177,24 +182,25 @@ class TurnWalk {
         return;
       }
       try {
-        return await this.#makeNow(requests, begun, intent);
+        return await this.#makeNow(requests, begun);
       } catch (error) {
         if (!(error instanceof TooLate)) throw error;
       }
     }
   }
 
-  async #makeNow(
-    requests: readonly TurnRequest[],
-    begun: Now,
-    intent: TurnToBegin["intent"],
-  ): Promise<void> {
+  get #intent(): CrawlIntent {
+    const { crawlPurposes: purposes, contentUse } = this.#held.request;
+    return { purposes, ...(contentUse !== undefined && { contentUse }) };
+  }
+
+  async #makeNow(requests: readonly TurnRequest[], begun: Now): Promise<void> {
     const { clock, places } = this.#parts;
     const { signal } = this.#context;
     const lastStartAt = clock.monotonic() + TURN_STARTS_MS_MAX;
     const queue = requests.entries();
     // One that has its moment must leave in time; where there are several the site has set no moment for each.
-    const moment = requests.length === 1 ? { lateAt: begun.lateAt, intent } : undefined;
+    const lateAt = requests.length === 1 ? begun.lateAt : undefined;
     const firsts = [begun.release];
     let stopped: { error: unknown } | undefined;
     const mayStart = () =>
@@ -203,14 +209,14 @@ class TurnWalk {
       for (const [position, request] of queue) {
         const verdict = begun.verdicts[position];
         if (verdict?.allowed !== true) {
-          this.#refuse(request, verdict?.reason ?? "The site gave no verdict");
+          this.#refuse(request, verdict);
           continue;
         }
         if (!mayStart()) return;
         const release = firsts.pop() ?? (await places.take(signal));
         // It may have waited for its place for longer than the site keeps the turn.
         if (!mayStart()) return release();
-        await this.#one(request, moment, release);
+        await this.#one(request, lateAt, release);
       }
     };
     // The turn is not over while a page of it loads: who fails waits for the others.
@@ -222,9 +228,12 @@ class TurnWalk {
     if (stopped) throw stopped.error;
   }
 
-  #refuse(request: TurnRequest, reason: string): void {
+  #refuse(request: TurnRequest, verdict: PageVerdict | undefined): void {
+    const { reason, unreachable } =
+      verdict?.allowed === false ? verdict : { reason: "The site gave no verdict" };
     if (isPage(request)) {
-      this.#report.add({ kind: "disallowed", index: request.index, reason });
+      const { index } = request;
+      this.#report.add({ kind: "disallowed", index, reason, ...(unreachable && { unreachable }) });
     } else {
       const { job, turn } = this.#turn;
       const { url, nesting } = request;
@@ -235,18 +244,13 @@ class TurnWalk {
   }
 
   /** Resolves when the host is done with the request; what is left of the work goes on beside the next. */
-  async #one(
-    request: TurnRequest,
-    moment: (Pick<TurnToBegin, "intent"> & { lateAt: number }) | undefined,
-    release: () => void,
-  ): Promise<void> {
+  async #one(request: TurnRequest, lateAt: number | undefined, release: () => void): Promise<void> {
     const make = (start: Start) =>
       isPage(request) ? this.#page(request, start) : this.#sitemap(request, start);
     const { signal, call } = this.#context;
-    if (moment === undefined) return make({ signal, onStarting() {}, onStarted() {}, release });
-    const { intent, lateAt } = moment;
+    if (lateAt === undefined) return make({ signal, onStarting() {}, onStarted() {}, release });
     const { host, turn } = this.#turn;
-    const asked = { host, turn, urls: [request.url], intent, by: this.#by };
+    const asked = { host, turn, urls: [request.url], intent: this.#intent, by: this.#by };
     const { clock } = this.#parts;
     let isTold = false;
     await inTime(asked, { call, clock, signal }, lateAt, (departure) =>
@@ -346,4 +350,12 @@ class TurnWalk {
 
 interface Start extends Departure {
   release(): void;
+}
+
+async function someAtOnce<T>(all: Iterable<T>, look: (one: T) => Promise<void>): Promise<void> {
+  const queue = Iterator.from(all);
+  const lookOn = async () => {
+    for (const one of queue) await look(one);
+  };
+  await Promise.all(Array.from({ length: CACHE_LOOKS }, lookOn));
 }

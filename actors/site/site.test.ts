@@ -175,6 +175,27 @@ describe("site", function () {
     });
   });
 
+  it("judge() says what begin() would, and changes nothing; nothing is said while a file is not known", () => {
+    const site = known(rulesOutcome({ rules: ["12-/private"] }));
+    const judge = (urls: string[], judged = intent) =>
+      site.tell("judge", { urls, intent: judged }).verdicts;
+    const reason = "robots.txt line 12: Disallow: /private";
+    expect(judge([page, "https://a.example/private/x"])).to.deep.equal([
+      { allowed: true },
+      { allowed: false, reason },
+    ]);
+    expect([site.changed, site.sent]).to.deep.equal([false, []]);
+    expect(judge([page, "http://a.example/"])).to.equal(undefined);
+    expect([site.changed, site.sent]).to.deep.equal([false, []]);
+    expect(refusal(() => judge(["https://b.example/"])).code).to.equal("invalid_request");
+    site.now += ROBOTS_KEPT_MS;
+    expect(judge([page])).to.equal(undefined);
+    const signal = known(rulesOutcome({ contentSignal: { search: false } }));
+    expect(signal.tell("judge", { urls: [page], intent }).verdicts).to.deep.equal([
+      { allowed: false, reason: "Content-Signal says search=no" },
+    ]);
+  });
+
   it("begin() refuses addresses of other hosts", () => {
     const site = known();
     want(site, 1);

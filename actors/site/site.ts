@@ -95,6 +95,13 @@ export const siteActor = defineActor(site, {
       return { ...advance(step), reply: { ...begun, verdicts } };
     },
 
+    judge(state, { urls, intent }, context) {
+      for (const url of urls) checkHost(url, context.key);
+      const known = urls.every((url) => knownPolicy(state, schemeOf(url), context.now));
+      const verdicts = known && verdictsOf(new Step(state, context), urls, intent);
+      return { state, reply: verdicts ? { verdicts } : {} };
+    },
+
     visit(state, { turn }, context) {
       const own = Object.values(state.pace.turns).filter(({ account }) => account === "");
       // One visitor too many finds that its turn is gone.
@@ -192,5 +199,5 @@ function lookAhead(step: Step): number | undefined {
 
 function checkHost(url: string, host: string): void {
   if (URL.parse(url)?.host === host) return;
-  throw new ActorError("invalid_request", `Cannot begin turn: an address is not at "${host}"`);
+  throw new ActorError("invalid_request", `Cannot judge address: it is not at "${host}"`);
 }
