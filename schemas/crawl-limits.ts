@@ -188,6 +188,10 @@ export const CRAWL_READ_AHEAD_BYTES_MAX = 4 * 1024 * 1024;
 export const CRAWL_READ_AHEAD_MAX = 16;
 /** Answers with records that one gateway writes at once: each holds some 8 MB for a client that reads slowly. */
 export const CRAWL_READS_MAX = 64;
+/** Of one account there: a quarter, so that one with slow clients does not close the way for the others. */
+export const CRAWL_READS_OF_ACCOUNT_MAX = 16;
+/** How long one such answer may take: 10 MB at some 17 kB a second. Who is slower asks for fewer records. */
+export const CRAWL_READ_MS_MAX = 600_000;
 /** How long a start waits for a robots.txt that is not known, as the API has it, and how often it asks. */
 export const CRAWL_START_WAIT_MS = 5_000;
 export const CRAWL_CONSULT_MS = 500;

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { request } from "node:http";
 import { expect } from "chai";
 import { account } from "../../schemas/account.ts";
-import { CRAWL_ANSWER_BYTES_MAX, CRAWL_READS_MAX } from "../../schemas/crawl-limits.ts";
+import { CRAWL_ANSWER_BYTES_MAX, CRAWL_READS_OF_ACCOUNT_MAX } from "../../schemas/crawl-limits.ts";
 import { CrawlRequest } from "../../schemas/http/crawl.ts";
 import { until } from "../../scripts/testing/until.ts";
 import { openAccount, START, type TestGateway, testGateway } from "../testing/test-gateway.ts";
@@ -377,7 +377,7 @@ describe("routes of crawls", () => {
       expect(blobs.bytesTaken).to.be.below(22 * MB);
     });
 
-    it("reads so many at once and not one more, until one is over", async () => {
+    it("reads so many of an account at once and not one more, until one is over", async () => {
       const id = add(gateway.accountId, {}, [{ bodies: [100] }]);
       const { blobs } = gateway.crawls;
       const get = blobs.get.bind(blobs);
@@ -386,10 +386,15 @@ describe("routes of crawls", () => {
         await opened;
         yield* get(name, options);
       };
-      const asked = Array.from({ length: CRAWL_READS_MAX }, () => gateway.ask(`${crawls}/${id}`));
-      await until("all are read", () => gateway.crawls.listed.length === CRAWL_READS_MAX);
+      const asked = Array.from({ length: CRAWL_READS_OF_ACCOUNT_MAX }, () =>
+        gateway.ask(`${crawls}/${id}`),
+      );
+      await until(
+        "all are read",
+        () => gateway.crawls.listed.length === CRAWL_READS_OF_ACCOUNT_MAX,
+      );
       const refused = await gateway.ask(`${crawls}/${id}`);
-      expect(refused.status).to.equal(503);
+      expect(refused.status).to.equal(429);
       expect(refused.headers.get("retry-after")).to.equal("1");
       openAll();
       for (const { status } of await Promise.all(asked)) expect(status).to.equal(200);

@@ -5,7 +5,7 @@ import type { ActorClient } from "../../actors/runtime/actor-client.ts";
 import type { BlobStore } from "../../actors/runtime/blob-store.ts";
 import type { LiveUpdates } from "../../actors/runtime/live.ts";
 import { crawlJob } from "../../schemas/crawl-job.ts";
-import { CRAWL_READS_MAX, CRAWL_REQUEST_BYTES_MAX } from "../../schemas/crawl-limits.ts";
+import { CRAWL_READ_MS_MAX, CRAWL_REQUEST_BYTES_MAX } from "../../schemas/crawl-limits.ts";
 import { crawlList } from "../../schemas/crawl-list.ts";
 import { ActorError } from "../../schemas/errors.ts";
 import { AccountPath } from "../../schemas/http/accounts.ts";
@@ -24,6 +24,7 @@ import { RenderQuery } from "../../schemas/http/rendering.ts";
 import { Id } from "../../schemas/values.ts";
 import { CrawlEvents } from "../crawl-events.ts";
 import { readCrawl } from "../crawl-reader.ts";
+import { CrawlReads } from "../crawl-reads.ts";
 import { wireEntry } from "../crawl-wire.ts";
 import { type Asked, defineRoute, type Route } from "../route.ts";
 import { startCrawl } from "../start-crawl.ts";
@@ -42,6 +43,8 @@ export interface CrawlRouteParts {
   hasModel: boolean;
   now: () => number;
   stopping: AbortSignal;
+  /** How long an answer with records may take. */
+  readMs?: number;
 }
 
 type CrawlAsked<Q = unknown> = Asked<z.output<typeof CrawlPath>, Q>;
@@ -49,7 +52,7 @@ type CrawlAsked<Q = unknown> = Asked<z.output<typeof CrawlPath>, Q>;
 export function crawlRoutes(parts: CrawlRouteParts): Route[] {
   const { actors } = parts;
   const events = new CrawlEvents(parts);
-  let reads = 0;
+  const reads = new CrawlReads();
   const shared = { tag: "Crawls" };
   return [
     defineRoute({
@@ -142,19 +145,17 @@ export function crawlRoutes(parts: CrawlRouteParts): Route[] {
   }
 
   async function read(asked: CrawlAsked<CrawlQuery>, response: Response) {
-    const { query, caller, signal } = asked;
-    const reading = { ...query, account: caller.accountId, job: jobOf(asked), signal };
-    if (reads >= CRAWL_READS_MAX) {
-      const text = `Cannot read crawl: ${CRAWL_READS_MAX} are being read here already`;
-      throw new ActorError("busy", text, { retryAfterS: 1 });
-    }
-    reads += 1;
+    const { query, caller } = asked;
+    const { readMs = CRAWL_READ_MS_MAX } = parts;
+    const release = reads.take(caller.accountId);
+    const signal = AbortSignal.any([asked.signal, AbortSignal.timeout(readMs)]);
     try {
+      const reading = { ...query, account: caller.accountId, job: jobOf(asked), signal };
       const chunks = await readCrawl(parts, reading).catch(blameCursor);
       response.set("Content-Type", "application/json; charset=utf-8");
       await writeAnswer(chunks, response, { bytes: null, signal });
     } finally {
-      reads -= 1;
+      release();
     }
   }
 
