@@ -281,6 +281,17 @@ describe("crawl-page", () => {
     expect(site.paths).not.to.include("/x");
   }).timeout(10_000);
 
+  it("robots() reads the file in every answer of success", async () => {
+    site.page("/robots.txt", (_, response) =>
+      response.writeHead(203).end(`${AT_ONCE}Disallow: /x`),
+    );
+    const [outcome] = await crawled({}, [site.page("/x", "x")]);
+    expect(outcome).to.deep.include({
+      kind: "disallowed",
+      reason: "robots.txt line 3: Disallow: /x",
+    });
+  });
+
   it("robots() ends redirects that never end, and reads no more of a file than it needs", async () => {
     let hops = 0;
     site.page("/robots.txt", (_, response) =>

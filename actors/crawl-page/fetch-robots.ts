@@ -171,7 +171,8 @@ class RobotsChain {
         const target = redirectTarget(url, status, headers);
         if (target !== undefined) return { kind: "redirect", to: target.url };
         const reader = { productToken: PRODUCT_TOKEN, url };
-        const bytes = status === 200 ? await start(body) : new Uint8Array();
+        const isFile = status >= 200 && status < 300;
+        const bytes = isFile ? await start(body) : new Uint8Array();
         return {
           kind: "end",
           outcome: robotsOutcomeOf({ kind: "answered", status, body: bytes }, reader),
