@@ -101,7 +101,7 @@ export type RecordEntry = z.infer<typeof RecordEntry>;
 export const CrawlSummary = z.object({
   status: CrawlStatus,
   browserMs: z.int().min(0),
-  /** Of pages that were admitted; skipped ones are in neither. */
+  /** Of pages that were admitted; skipped ones are in neither, and `finished` has none that is queued or cancelled. */
   total: z.int().min(0),
   finished: z.int().min(0),
   skipped: z.int().min(0),

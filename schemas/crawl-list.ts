@@ -21,9 +21,9 @@ export const crawlList = defineContract({
   messages: {
     /** Refuses when the account has as many jobs running, or kept, as it may. */
     admit: { input: Nothing, reply: Nothing },
-    /** From a job. */
-    started: { input: z.object({ id: Id, url: z.string() }) },
-    ended: { input: z.object({ id: Id, status: CrawlStatus }) },
+    /** From a job, with its own times; without one it is now. */
+    started: { input: z.object({ id: Id, url: z.string(), createdAt: EpochMs.optional() }) },
+    ended: { input: z.object({ id: Id, status: CrawlStatus, endedAt: EpochMs.optional() }) },
     expired: { input: z.object({ id: Id }) },
     /** Newest first. */
     list: {

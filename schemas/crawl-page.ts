@@ -51,8 +51,11 @@ export const crawlPage = defineTasks({
       lane: "robots",
       input: z.object({ host: z.string().min(1), scheme: Scheme, turn: Id, dueAt: EpochMs }),
     },
-    /** Removes all blobs of a job whose results are kept no longer; nobody hears of it. */
-    purge: { lane: "robots", input: z.object({ job: Id }) },
+    /** Removes all blobs of a job whose results are kept no longer, or its request once it has ended; nobody hears of it. */
+    purge: {
+      lane: "robots",
+      input: z.object({ job: Id, only: z.literal("request").optional() }),
+    },
     /** Asks an AI model for the data of a page that has been fetched; the job hears `jsonExtracted`. */
     json: {
       lane: "json",

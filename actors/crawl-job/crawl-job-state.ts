@@ -34,6 +34,8 @@ export const CrawlJobState = z.object({
   skipped: Count,
   /** Addresses that were skipped and have a record. */
   skippedKept: Count,
+  /** Pages that turned out to be skipped after they were admitted. */
+  skippedLate: Count.optional(),
   /** Where the crawl starts, and where that is redirected to: whose sitemaps are read. */
   homes: z.array(z.object({ origin: z.string(), learned: z.boolean() })),
   /** Sitemaps are numbered; those from `released` on wait for their time, `open` are queued or under way. */
@@ -102,8 +104,12 @@ export const PageRow = z.object({
   ]),
   /** Tries that failed. */
   failures: Count.optional(),
-  /** A worker failed while it had this page with others: the next turn has it alone. */
+  /** Turns that broke off while they had this page and nothing else. */
+  breaks: Count.optional(),
+  /** A turn broke off while it had this page: the next one has it alone. */
   alone: z.literal(true).optional(),
+  /** Skipped for its depth alone: found nearer to the start it is a page all the same. */
+  tooDeep: z.literal(true).optional(),
   /** The one behind it in its host's queue. */
   next: Count.optional(),
   settledAs: Count.optional(),

@@ -56,7 +56,7 @@ describe("crawlJob", () => {
       expect(world.take("crawl-list")).to.deep.equal([
         {
           ...{ to: "actor", kind: "crawl-list", key: ACCOUNT, message: "started" },
-          input: { id: JOB, url: START },
+          input: { id: JOB, url: START, createdAt: world.now },
         },
       ]);
       const [want, ...others] = world.take("site");
@@ -228,7 +228,7 @@ describe("crawlJob", () => {
       const world = walking([A, B]);
       const first = world.grant();
       world.run("turnEnded", { host: HOST, turn: first.turn, failed: "workers died of it" });
-      for (const attempt of [2, 3]) {
+      for (const attempt of [1, 2, 3]) {
         const turn = world.grant();
         expect(turn.requests).to.deep.equal([{ type: "page", index: 1, url: A, attempt }]);
         world.run("turnEnded", { host: HOST, turn: turn.turn, failed: "workers died of it" });
@@ -237,7 +237,7 @@ describe("crawlJob", () => {
       world.visit(fetched());
       expect(world.records()[1]).to.deep.include({
         status: "errored",
-        reason: "workers died of it",
+        reason: "its fetch broke off 3 times",
       });
       expect(world.summary()).to.deep.include({ status: "completed", total: 3, finished: 3 });
     });
@@ -249,7 +249,7 @@ describe("crawlJob", () => {
       }
       expect(world.summary().status).to.equal("errored");
       expect(world.summary().messages).to.deep.equal([
-        "The start URL could not be fetched: it died",
+        "The start URL could not be fetched: its fetch broke off 3 times",
       ]);
     });
 
@@ -306,11 +306,16 @@ describe("crawlJob", () => {
       expect(world.summary()).to.deep.include({ status: "completed", total: 3, finished: 3 });
     });
 
-    it("skipped leaves the totals, and keeps its place", () => {
+    it("skipped leaves the totals, and gives its place to another", () => {
       const world = walking([A, B], { limit: 2 });
       world.visit((index) => ({ kind: "skipped", index, reason: "Last modified long ago" }));
       expect(world.summary()).to.deep.include({
-        ...{ status: "completed", total: 1, finished: 1, skipped: 1 },
+        ...{ status: "running", total: 1, finished: 1, skipped: 1 },
+      });
+      world.settleBacklog();
+      world.visit(fetched());
+      expect(world.summary()).to.deep.include({
+        ...{ status: "completed", total: 2, finished: 2, skipped: 1 },
       });
       expect(world.records()[1]?.reason).to.equal("Last modified long ago");
     });
@@ -350,7 +355,7 @@ describe("crawlJob", () => {
       const reason = "600 of 600 seconds are used";
       world.report(turn, { kind: "out_of_time", index: 2, reason }, fetched()(1));
       expect(world.summary()).to.deep.include({
-        ...{ status: "cancelled_due_to_limits", total: 4, finished: 4, messages: [reason] },
+        ...{ status: "cancelled_due_to_limits", total: 4, finished: 2, messages: [reason] },
       });
       expect(world.statuses()).to.include({ [A]: "completed", [B]: "cancelled" });
       expect(world.records({ status: "cancelled" }).map(({ reason }) => reason)).to.deep.equal([
@@ -492,7 +497,7 @@ describe("crawlJob", () => {
       world.visit(fetched());
       expect(world.summary()).to.deep.include({ status: "completed", endedAt: world.now });
       expect(world.take("crawl-list").map(({ message, input }) => [message, input])).to.deep.equal([
-        ["ended", { id: JOB, status: "completed" }],
+        ["ended", { id: JOB, status: "completed", endedAt: world.now }],
       ]);
       expect([...world.reminders]).to.deep.equal([["expire", world.now + CRAWL_KEPT_MS]]);
     });
@@ -507,7 +512,7 @@ describe("crawlJob", () => {
       });
       expect(world.records()[1]?.reason).to.equal("the crawl was cancelled");
       expect(world.summary()).to.deep.include({
-        ...{ status: "cancelled_by_user", total: 3, finished: 3 },
+        ...{ status: "cancelled_by_user", total: 3, finished: 1 },
       });
       const wants = world.take("site").map(({ input }) => input);
       expect(wants).to.deep.equal([{ account: ACCOUNT, job: JOB, wants: 0, tell: [] }]);

@@ -45,7 +45,7 @@ export const crawlJobActor = defineActor(crawlJob, {
       for (const [row, value] of planRows({ ...plan, url })) draft.set(row, value);
       admitStart(draft, url);
       draft.remind.timeOut = now + CRAWL_MS_MAX;
-      draft.send(envelope(crawlList, account, "started", { id: key, url }));
+      draft.send(envelope(crawlList, account, "started", { id: key, url, createdAt: now }));
       return { ...conclude(state, draft), reply: {} };
     },
 

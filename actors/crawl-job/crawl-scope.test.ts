@@ -8,20 +8,48 @@ describe("crawlScope", () => {
   it("crawlScope() stays on the start's host, on http and https", () => {
     expect(reason("https://www.example.co.uk/a", {})).to.equal(undefined);
     expect(reason("http://www.example.co.uk/a", {})).to.equal(undefined);
-    expect(reason("https://example.co.uk/", {})).to.equal(
-      "the host is example.co.uk, not www.example.co.uk",
+    expect(reason("https://blog.example.co.uk/", {})).to.equal(
+      "the host is blog.example.co.uk, not www.example.co.uk",
     );
     expect(reason("https://www.example.co.uk:8443/", {})).to.be.a("string");
   });
 
-  it("crawlScope() takes all of the registrable domain with includeSubdomains", () => {
+  it("crawlScope() takes a host with www. and without for one", () => {
+    expect(reason("https://example.co.uk/", {})).to.equal(undefined);
+    expect(reason("https://www.example.org/", {}, "http://example.org/")).to.equal(undefined);
+    expect(reason("https://www.a.example.org/", {}, "http://a.example.org/")).to.equal(undefined);
+    expect(reason("http://www.example.org:81/", {}, "http://example.org/")).to.be.a("string");
+    expect(reason("https://github.io/", {}, "https://www.github.io/")).to.be.a("string");
+    const options = { includeSubdomains: true };
+    expect(reason("https://b.github.io/", options, "https://www.github.io/")).to.be.a("string");
+  });
+
+  it("crawlScope() takes subdomains of the start's host with includeSubdomains, not its siblings or parent", () => {
+    const options = { includeSubdomains: true };
+    const start = "https://docs.example.org/";
+    for (const host of ["docs.example.org", "www.docs.example.org", "a.b.docs.example.org"]) {
+      expect(reason(`https://${host}/`, options, start), host).to.equal(undefined);
+    }
+    for (const host of [
+      "example.org",
+      "www.example.org",
+      "blog.example.org",
+      "olddocs.example.org",
+    ]) {
+      expect(reason(`https://${host}/`, options, start), host).to.equal(
+        `the host ${host} is no subdomain of docs.example.org`,
+      );
+    }
+  });
+
+  it("crawlScope() takes subdomains of the bare name where the start's begins with www.", () => {
     const options = { includeSubdomains: true };
     for (const host of ["example.co.uk", "blog.example.co.uk", "a.b.example.co.uk"]) {
       expect(reason(`https://${host}/`, options), host).to.equal(undefined);
     }
     for (const host of ["other.co.uk", "co.uk", "notexample.co.uk", "www.example.co.uk:81"]) {
       expect(reason(`https://${host}/`, options), host).to.equal(
-        `the host ${host} shares no domain with www.example.co.uk`,
+        `the host ${host} is no subdomain of www.example.co.uk`,
       );
     }
   });

@@ -35,19 +35,19 @@ export function crawlScope(startUrl: string, options: ScopeOptions): (url: strin
 }
 
 function hostRefusal(start: URL, url: URL, options: ScopeOptions): string | undefined {
+  if (options.includeExternalLinks === true) return undefined;
   // Default ports are not part of a host, so http and https are the same place.
-  if (options.includeExternalLinks === true || url.host === start.host) return undefined;
+  const home = bareName(start.hostname);
+  if (url.port === start.port && bareName(url.hostname) === home) return undefined;
   if (options.includeSubdomains !== true) return `the host is ${url.host}, not ${start.host}`;
-  if (url.port === start.port && areRelated(start.hostname, url.hostname)) return undefined;
-  return `the host ${url.host} shares no domain with ${start.host}`;
+  if (url.port === start.port && url.hostname.endsWith(`.${home}`)) return undefined;
+  return `the host ${url.host} is no subdomain of ${start.host}`;
 }
 
-/** Hosts whose registrable domain is one: who registered example.co.uk has all below it, but not all of co.uk. */
-function areRelated(one: string, other: string): boolean {
-  const domain = getDomain(one, DOMAIN_OPTIONS);
-  if (domain !== null) return domain === getDomain(other, DOMAIN_OPTIONS);
-  // Names outside the public suffixes, such as localhost; of an address nothing is below.
-  return other.endsWith(`.${one}`);
+/** www.example.org and example.org are one site by custom; but not where the bare name belongs to many, as github.io does. */
+function bareName(host: string): string {
+  const bare = host.replace(/^www\./, "");
+  return getDomain(bare, DOMAIN_OPTIONS) === null ? host : bare;
 }
 
 /** Of a site at github.io its neighbours are strangers. */

@@ -84,7 +84,7 @@ describe("discovery of a crawl", () => {
     expect(links.grant().requests).to.have.length(1);
   });
 
-  it("depth bounds links from the start, and how deep sitemaps are nested", () => {
+  it("depth bounds links from the start and from pages of sitemaps", () => {
     const world = new JobWorld().start({ depth: 1 });
     world.learn();
     const turn = world.grant();
@@ -92,11 +92,17 @@ describe("discovery of a crawl", () => {
     world.report(turn, fetched([A])(0));
     const second = world.grant();
     expect(second.requests[0]).to.deep.include({ url: `${START}1.xml`, nesting: 1 });
-    read(world, second, { url: `${START}1.xml`, nested: [`${START}2.xml`], urls: [{ url: B }] });
+    read(world, second, { url: `${START}1.xml`, urls: [{ url: B }] });
     world.settleBacklog();
     world.visit(fetched([`${START}from-sitemap`]));
     world.visit(fetched([`${START}too-deep`]));
-    expect(Object.keys(world.statuses())).to.deep.equal([START, B, A, `${START}from-sitemap`]);
+    expect(Object.entries(world.statuses()).map(([url, status]) => [url, status])).to.deep.equal([
+      [START, "completed"],
+      [B, "completed"],
+      [A, "completed"],
+      [`${START}from-sitemap`, "queued"],
+      [`${START}too-deep`, "skipped"],
+    ]);
     const alone = new JobWorld().start({ depth: 0, source: "links" });
     alone.learn();
     alone.visit(fetched([A]));

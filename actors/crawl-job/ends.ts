@@ -3,6 +3,7 @@ import { envelope } from "../../schemas/contract.ts";
 import type { CrawlStatus } from "../../schemas/crawl-job.ts";
 import { CRAWL_KEPT_MS } from "../../schemas/crawl-limits.ts";
 import { crawlList } from "../../schemas/crawl-list.ts";
+import { crawlPage } from "../../schemas/crawl-page.ts";
 import { backlogIsEmpty } from "./backlog.ts";
 import type { JobDraft } from "./job-draft.ts";
 import { sitemapsAreAwaited } from "./sitemaps.ts";
@@ -22,7 +23,9 @@ export function endJob(
   remind.timeOut = null;
   if (state.fullHosts !== undefined) remind.askAgain = null;
   remind.expire = now + CRAWL_KEPT_MS;
-  draft.send(envelope(crawlList, state.account, "ended", { id: draft.key, status }));
+  draft.send(envelope(crawlList, state.account, "ended", { id: draft.key, status, endedAt: now }));
+  // It may hold credentials, and nobody needs it any more: what is still under way is dropped.
+  draft.send(envelope(crawlPage, draft.key, "purge", { job: draft.key, only: "request" }));
   for (const { origin } of state.homes) draft.touchedHosts.add(new URL(origin).host);
 }
 

@@ -5,7 +5,7 @@ import { crawlUrl } from "./crawl-url.ts";
 import { enqueue } from "./host-queues.ts";
 import type { JobDraft } from "./job-draft.ts";
 import { addKnown, knownIndex } from "./known-urls.ts";
-import { addPage, addressOf, addSkipped, pageOf } from "./pages.ts";
+import { addPage, addressOf, addSkipped, pageOf, unskip } from "./pages.ts";
 import { addSitemap } from "./sitemaps.ts";
 
 type FoundList = readonly DeepReadonly<Found>[];
@@ -39,14 +39,31 @@ function admitPage(draft: JobDraft, depth: number, { url: text, lastModifiedAt }
   const parsed = crawlUrl(text);
   if (!parsed.valid) return;
   const { url } = parsed;
-  if (knownIndex(draft, "page", url) !== undefined) return;
-  const reason = refusalOf(draft, url, lastModifiedAt);
-  if (reason === undefined) {
+  const isTooDeep = depth > draft.plan.plan.depth;
+  const known = knownIndex(draft, "page", url);
+  if (known !== undefined) {
+    if (!isTooDeep && pageOf(draft, known).tooDeep) {
+      unskip(draft, known, depth);
+      enqueue(draft, known, pageOf(draft, known), "last");
+    }
+    return;
+  }
+  const refusal = refusalOf(draft, url, lastModifiedAt);
+  if (refusal === undefined && !isTooDeep) {
     addAndQueue(draft, { url, depth });
     return;
   }
-  const index = addSkipped(draft, { url, depth, reason });
+  const why =
+    refusal === undefined
+      ? { reason: distance(draft, depth), tooDeep: true as const }
+      : { reason: refusal };
+  const index = addSkipped(draft, { url, depth, ...why });
   if (index !== undefined) addKnown(draft, "page", url, index);
+}
+
+function distance({ plan }: JobDraft, depth: number): string {
+  const links = depth === 1 ? "1 link" : `${depth} links`;
+  return `it is ${links} from the start, depth is ${plan.plan.depth}`;
 }
 
 function addAndQueue(draft: JobDraft, page: { url: string; depth: number }): void {

@@ -10,14 +10,13 @@ export function foundLinks(
   draft: JobDraft,
   outcomes: readonly PageOutcome[],
 ): { depth: number; found: Found[] }[] {
-  const { source, depth: depthMax } = draft.plan.plan;
+  const { source } = draft.plan.plan;
   if (source === "sitemaps") return [];
   const seen = new Set<string>();
   const groups: { depth: number; found: Found[] }[] = [];
   for (const outcome of outcomes) {
     if (outcome.kind !== "fetched" || isErrorStatus(outcome.metadata.status)) continue;
     const depth = pageOf(draft, outcome.index).depth + 1;
-    if (depth > depthMax) continue;
     let group = groups.at(-1);
     if (group?.depth !== depth) {
       group = { depth, found: [] };

@@ -25,7 +25,7 @@ export const pageOf = (draft: JobDraft, index: number): Page => draft.take("page
 /** Where its next request goes. */
 export const addressOf = ({ url, at = url }: Page): string => at;
 
-/** Records beyond those that the limit bounds: skipped ones, and disallowed ones, as many as this each. */
+/** Records beyond those that the limit bounds: skipped, skipped once they were asked for, disallowed: as many as this each. */
 export const spareRecords = (draft: JobDraft): number =>
   Math.max(RECORDS_SPARE_MIN, draft.plan.plan.limit);
 
@@ -42,7 +42,7 @@ export function addPage(draft: JobDraft, page: { url: string; depth: number }): 
 /** Keeps an address that is never fetched and why, as long as there are not too many. Returns its index where it has one. */
 export function addSkipped(
   draft: JobDraft,
-  page: { url: string; depth: number; reason: string },
+  page: Pick<Page, "url" | "depth" | "reason" | "tooDeep">,
 ): number | undefined {
   const { state } = draft;
   state.skipped += 1;
@@ -53,6 +53,19 @@ export function addSkipped(
   const index = addRecord(draft, { type: "page", ...page, status: "skipped", settledAs });
   draft.settled.push(index);
   return index;
+}
+
+/** Makes a page of a record that was skipped. Its host's queue has to take it. */
+export function unskip(draft: JobDraft, index: number, depth: number): void {
+  const { state } = draft;
+  const { reason: _reason, settledAs: _number, tooDeep: _tooDeep, ...page } = pageOf(draft, index);
+  draft.set(pageRow(index), { ...page, depth, status: "in_flight" });
+  setLetter(draft, index, UNSETTLED, 0);
+  state.skipped -= 1;
+  state.skippedKept -= 1;
+  state.admitted += 1;
+  state.total += 1;
+  state.inFlight += 1;
 }
 
 /** Ends a page that is in flight. */
@@ -67,13 +80,15 @@ export function settlePage(
   draft.settled.push(index);
   state.inFlight -= 1;
   state.settled += 1;
+  // Both give their place back; but a site may disallow, or redirect, without end what its pages link to.
   if (outcome.status === "skipped") {
     state.total -= 1;
     state.skipped += 1;
+    state.skippedLate = (state.skippedLate ?? 0) + 1;
+    if (state.skippedLate <= spareRecords(draft)) state.admitted -= 1;
   } else state.finished += 1;
   if (outcome.status === "disallowed") {
     state.disallowed += 1;
-    // Nothing was asked of the site; but a site may disallow without end what its pages link to.
     if (state.disallowed <= spareRecords(draft)) state.admitted -= 1;
   }
   draft.set(pageRow(index), { ...kept, ...outcome, settledAs: state.settled });

@@ -40,9 +40,8 @@ export function readSlice(draft: JobDraft, slice: Slice): boolean {
   const number = sitemapOfTurn(draft, slice.turn, slice.url);
   if (number === undefined) return false;
   const nesting = sitemapOf(draft, number).nesting + 1;
-  if (nesting <= Math.min(draft.plan.plan.depth, SITEMAP_NESTING_MAX)) {
-    discover(draft, "files", nesting, slice.nested);
-  } else if (nesting > SITEMAP_NESTING_MAX && slice.nested.length > 0) {
+  if (nesting <= SITEMAP_NESTING_MAX) discover(draft, "files", nesting, slice.nested);
+  else if (slice.nested.length > 0) {
     const message = `Sitemaps are read ${SITEMAP_NESTING_MAX} levels deep; others were left out`;
     addMessage(draft, message);
   }

@@ -29,8 +29,8 @@ interface Listed {
 export function summaryOf({ state }: JobDraft): CrawlSummary {
   const { status, browserMs, total, skipped, createdAt, endedAt, messages } = state;
   assert(status !== "unknown", "Only a job that was started is told of");
-  // Of a job that has ended every page is finished: what was not settled is cancelled.
-  const finished = endedAt === undefined ? state.finished : total;
+  // What was not settled at the end is cancelled, save where a signal forbids it all.
+  const finished = state.refusal === undefined ? state.finished : total;
   const times = endedAt === undefined ? { createdAt } : { createdAt, endedAt };
   return { status, browserMs, total, finished, skipped, ...times, messages: [...messages] };
 }
@@ -45,7 +45,7 @@ export function listRecords(draft: JobDraft, { status, cursor, count }: Query): 
   const byEnd = status !== undefined && status !== "queued";
   const everything = { index: -1, after: -1, upTo: Number.MAX_SAFE_INTEGER };
   const first = byEnd ? { index: -1, after: -1, upTo: state.settled } : everything;
-  const position = cursor === undefined ? first : readCursor(cursor, byEnd);
+  const position = cursor === undefined ? first : readCursor(cursor, byEnd, state.records);
   const listed: Listed = { entries: [], more: false };
   let bytes = 0;
   for (const place of walk(draft, status, position)) {
@@ -144,9 +144,10 @@ function whyUnsettled({ state }: JobDraft, page: Page): string {
 const writeCursor = ({ index, after, upTo }: Position, byEnd: boolean) =>
   byEnd ? `${index}.${after + 1}.${upTo}` : `${index}`;
 
-function readCursor(cursor: string, byEnd: boolean): Position {
+function readCursor(cursor: string, byEnd: boolean, records: number): Position {
   const [, index, after, upTo] = /^(\d{1,9})(?:\.(\d{1,9})\.(\d{1,9}))?$/.exec(cursor) ?? [];
-  if (index === undefined || (upTo !== undefined) !== byEnd) {
+  const isOfRecord = index !== undefined && Number(index) < records;
+  if (!isOfRecord || (upTo !== undefined) !== byEnd) {
     const message = "Cannot list records: the cursor is of no listing with this status";
     throw new ActorError("invalid_request", message);
   }

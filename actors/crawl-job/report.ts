@@ -3,7 +3,7 @@ import type { PageOutcome } from "../../schemas/crawl-job.ts";
 import { discover } from "./backlog.ts";
 import type { JobDraft } from "./job-draft.ts";
 import { foundLinks } from "./links.ts";
-import { settle } from "./settle.ts";
+import { isUnreachable, settle } from "./settle.ts";
 
 /** What ends the job comes last: pages that were fetched before it are kept. */
 export function settleAll(draft: JobDraft, outcomes: readonly PageOutcome[]): void {
@@ -14,8 +14,10 @@ export function settleAll(draft: JobDraft, outcomes: readonly PageOutcome[]): vo
   }
 }
 
-const endsJob = ({ kind, index }: PageOutcome) =>
-  kind === "out_of_time" || (kind === "failed" && index === 0);
+const endsJob = (outcome: PageOutcome) => {
+  if (outcome.kind === "out_of_time") return true;
+  return outcome.index === 0 && (outcome.kind === "failed" || isUnreachable(outcome));
+};
 
 const byEnd = (one: PageOutcome, other: PageOutcome) =>
   Number(endsJob(one)) - Number(endsJob(other));

@@ -11,6 +11,7 @@ import { crawlUrl } from "./crawl-url.ts";
 import { endJob, endWithoutStart } from "./ends.ts";
 import { enqueue } from "./host-queues.ts";
 import type { JobDraft } from "./job-draft.ts";
+import { addMessage } from "./job-messages.ts";
 import { addKnown, knownIndex } from "./known-urls.ts";
 import { pageOf, pageRow, settlePage } from "./pages.ts";
 
@@ -31,9 +32,10 @@ export function settle(draft: JobDraft, outcome: PageOutcome): void {
       followRedirect(draft, index, page, outcome);
       break;
     case "disallowed":
+      settleDisallowed(draft, index, page, outcome);
+      break;
     case "skipped": {
-      const { kind: status, reason } = outcome;
-      const metadata = "metadata" in outcome ? outcome.metadata : undefined;
+      const { kind: status, reason, metadata } = outcome;
       settlePage(draft, index, page, { status, reason, ...given({ metadata }) });
       break;
     }
@@ -123,6 +125,24 @@ function redirectRefusal(draft: JobDraft, index: number, url: string): string | 
   const { at } = pageOf(draft, 0);
   const verdict = draft.plan.judge(url, at);
   return verdict.allowed ? undefined : `where ${verdict.reason}`;
+}
+
+/** Nobody forbade it where the host gave no answer. */
+export const isUnreachable = (outcome: PageOutcome) =>
+  outcome.kind === "disallowed" && outcome.unreachable === true;
+
+function settleDisallowed(
+  draft: JobDraft,
+  index: number,
+  page: Page,
+  outcome: OutcomeOf<"disallowed">,
+): void {
+  const { reason } = outcome;
+  const status = isUnreachable(outcome) ? "errored" : "disallowed";
+  settlePage(draft, index, page, { status, reason });
+  if (index !== 0) return;
+  if (status === "errored") endWithoutStart(draft, reason);
+  else addMessage(draft, `The start URL was not fetched: ${reason}`);
 }
 
 function settleFailed(

@@ -76,7 +76,12 @@ export function endTurn(draft: JobDraft, { turn, failed }: TurnEnded): boolean {
   const row = draft.find("turn", turnRow(turn));
   if (row === undefined) return false;
   draft.set(turnRow(turn), null);
-  for (const index of row.pages.toReversed()) returnPage(draft, index, failed);
+  const isAlone = row.pages.length + row.sitemaps.length === 1;
+  for (const index of row.pages.toReversed()) {
+    if (failed === undefined) enqueue(draft, index, pageOf(draft, index), "first");
+    else if (isAlone) returnBroken(draft, index);
+    else setApart(draft, index);
+  }
   for (const number of row.sitemaps) retrySitemap(draft, number, failed);
   return true;
 }
@@ -151,20 +156,23 @@ function addRequest(taken: Taken, request: TurnRequest): void {
   taken.chars += request.url.length;
 }
 
-const attemptOf = ({ failures = 0 }: { readonly failures?: number | undefined }) => failures + 1;
+type Tried = { readonly failures?: number | undefined; readonly breaks?: number | undefined };
+const attemptOf = ({ failures = 0, breaks = 0 }: Tried) => failures + breaks + 1;
 
-/** A turn that failed may have done so by any of its pages: each is tried alone, so that one takes no others with it. */
-function returnPage(draft: JobDraft, index: number, failed: string | undefined): void {
+/** A turn that broke off may have done so by any of its pages, or by none: each is tried alone, and none is to blame yet. */
+function setApart(draft: JobDraft, index: number): void {
+  enqueue(draft, index, { ...pageOf(draft, index), alone: true }, "first");
+}
+
+/** What broke it off is not known: its worker, the bus, or a fault of ours. */
+function returnBroken(draft: JobDraft, index: number): void {
   const page: DeepReadonly<PageRow> = pageOf(draft, index);
-  if (failed === undefined) {
-    enqueue(draft, index, page, "first");
+  const breaks = (page.breaks ?? 0) + 1;
+  if (breaks < CRAWL_TRIES_MAX) {
+    enqueue(draft, index, { ...page, breaks, alone: true }, "first");
     return;
   }
-  const failures = (page.failures ?? 0) + 1;
-  if (failures < CRAWL_TRIES_MAX) {
-    enqueue(draft, index, { ...page, failures, alone: true }, "first");
-    return;
-  }
-  settlePage(draft, index, page, { status: "errored", reason: failed });
-  if (index === 0) endWithoutStart(draft, failed);
+  const reason = `its fetch broke off ${breaks} times`;
+  settlePage(draft, index, page, { status: "errored", reason });
+  if (index === 0) endWithoutStart(draft, reason);
 }

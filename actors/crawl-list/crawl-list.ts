@@ -29,10 +29,11 @@ export const crawlListActor = defineActor(crawlList, {
       return { state: { ...state, admitted: [...admitted, now] }, reply: {} };
     },
 
-    started(state, { id, url }, { now, rows }) {
+    started(state, { id, url, createdAt }, { now, rows }) {
       if (rows.has(id)) return { state };
       const { next, running, kept } = state;
-      const row = { id, url, status: "running" as const, createdAt: now, number: next };
+      const at = createdAt ?? now;
+      const row = { id, url, status: "running" as const, createdAt: at, number: next };
       const [, ...admitted] = state.admitted;
       return {
         state: { next: next + 1, running: running + 1, kept: kept + 1, admitted },
@@ -40,13 +41,13 @@ export const crawlListActor = defineActor(crawlList, {
       };
     },
 
-    ended(state, { id, status }, { now, rows }) {
+    ended(state, { id, status, endedAt }, { now, rows }) {
       const row = rows.get(id);
       // A job ends once; of one that has expired there is nothing left to say.
       if (row?.status !== "running" || status === "running") return { state };
       return {
         state: { ...state, running: state.running - 1 },
-        rows: { [id]: { ...row, status, endedAt: now } },
+        rows: { [id]: { ...row, status, endedAt: endedAt ?? now } },
       };
     },
 
@@ -58,7 +59,7 @@ export const crawlListActor = defineActor(crawlList, {
     },
 
     list(state, { cursor, status, count }, { rows }) {
-      const before = cursor === undefined ? Number.POSITIVE_INFINITY : numberOf(cursor);
+      const before = cursor === undefined ? Number.POSITIVE_INFINITY : numberOf(cursor, state.next);
       const newestFirst = [...rows.values()]
         .filter((row) => row.number < before && (status === undefined || row.status === status))
         .sort((one, other) => other.number - one.number);
@@ -77,8 +78,8 @@ export const crawlListActor = defineActor(crawlList, {
 
 const entryOf = ({ number, ...entry }: DeepReadonly<CrawlListRow>) => entry;
 
-function numberOf(cursor: string): number {
-  if (/^\d{1,15}$/.test(cursor)) return Number(cursor);
+function numberOf(cursor: string, next: number): number {
+  if (/^\d{1,15}$/.test(cursor) && Number(cursor) < next) return Number(cursor);
   throw new ActorError("invalid_request", "Cannot list crawls: the cursor is not one of this list");
 }
 

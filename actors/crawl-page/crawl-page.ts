@@ -31,9 +31,10 @@ export function crawlPageWorker(parts: CrawlPageParts) {
         if (context.attempt > 1) return { send: [turnLost(task)] };
         return { send: await fetchRobots(parts.robots, task, context) };
       },
-      async purge({ job }) {
+      async purge({ job, only }) {
+        const removed = only === undefined ? `crawl.${job}` : `crawl.${job}.${only}`;
         // Whatever keeps it from being done, it is to be done later.
-        await parts.blobs.removeAll(`crawl.${job}`).catch((cause: unknown) => {
+        await parts.blobs.removeAll(removed).catch((cause: unknown) => {
           throw new Error(`Cannot remove the blobs of ${job}`, { cause });
         });
         return {};
@@ -49,7 +50,7 @@ export function crawlPageWorker(parts: CrawlPageParts) {
         }),
       ],
       // What a job leaves behind would lie there for ever.
-      purge: ({ job }) => [envelope(crawlPage, job, "purge", { job })],
+      purge: (purge) => [envelope(crawlPage, purge.job, "purge", purge)],
       json: jsonFailure,
     },
   });

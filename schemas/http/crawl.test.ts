@@ -225,6 +225,9 @@ describe("CrawlRequest", () => {
     expect(faultsOf({ url: `http://x/${text(longest + 1)}` })).to.deep.equal(["url"]);
     expect(faultsOf({ url: `http://x/${"ü".repeat(longest / 2)}` })).to.deep.equal(["url"]);
     expect(faultsOf({ url: `http://x/${text(longest)}#${text(100)}` })).to.deep.equal([]);
+    const host = (length: number) => `http://${text(length)}/`;
+    expect(faultsOf({ url: host(bounds.HOST_KEY_CHARS_MAX) })).to.deep.equal([]);
+    expect(faultsOf({ url: host(bounds.HOST_KEY_CHARS_MAX + 1) })).to.deep.equal(["url"]);
   });
 
   it("parse() sends a user name to authenticate", () => {

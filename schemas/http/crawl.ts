@@ -13,10 +13,12 @@ import {
   CRAWL_PATTERNS_MAX,
   CRAWL_URL_CHARS_MAX,
   CUSTOM_MODELS_MAX,
+  HOST_KEY_CHARS_MAX,
   JSON_PROMPT_CHARS_MAX,
   JSON_SCHEMA_BYTES_MAX,
 } from "../crawl-limits.ts";
 import { HEADER_VALUE_CHARS_MAX } from "../limits.ts";
+import { encodeKey } from "../subjects.ts";
 import { fieldValue } from "./header-fields.ts";
 import { wholeJsonSchema } from "./json-schema.ts";
 import { HttpUrl, pageParameterFields } from "./page-parameters.ts";
@@ -32,6 +34,9 @@ const StartUrl = HttpUrl.refine((text) => !hasCredentials(text), {
   .transform(normalized)
   .refine((url) => url.length <= CRAWL_URL_CHARS_MAX, {
     error: `Expected an address of at most ${CRAWL_URL_CHARS_MAX} characters`,
+  })
+  .refine((url) => encodeKey(new URL(url).host).length <= HOST_KEY_CHARS_MAX, {
+    error: "Expected a host whose name is shorter, as every name in DNS is",
   });
 
 const Patterns = z
@@ -49,10 +54,12 @@ const CrawlOptions = z.strictObject(
     includeSubdomains: z
       .boolean()
       .optional()
-      .describe("Follow links to subdomains of the start's host")
+      .describe(
+        "Follow links to subdomains of the start's host too, not to its siblings or parent; example.com and www.example.com are one site in any case, and both have those of example.com",
+      )
       .meta({ default: false }),
     includePatterns: Patterns.describe(
-      "Only addresses that one of these matches: * is any characters but /, ** is any. With a scheme it is the whole address that is matched, otherwise host and path, or the end of the path. The start is always visited",
+      "Only addresses that one of these matches: * is any characters but /, ** is any. With a scheme it is the whole address that is matched, otherwise host and path, or the end of the path. Every other character stands for itself, also [ and ?. The start is always visited",
     ),
     excludePatterns: Patterns.describe(
       "No address that one of these matches; goes before includePatterns",
@@ -152,7 +159,9 @@ const fields = z.strictObject({
     .min(0)
     .max(CRAWL_DEPTH_MAX)
     .default(CRAWL_DEPTH_MAX)
-    .describe("Links at most from the start to a page; 0 is the start alone"),
+    .describe(
+      "Links at most to a page, from the start or from a page that a sitemap lists; 0 follows no links: the start, and with source all or sitemaps what sitemaps list",
+    ),
   source: z
     .enum(["all", "sitemaps", "links"])
     .default("all")
