@@ -179,7 +179,11 @@ export const CACHED_PAGE_BYTES_MAX = 256 * 1024;
 export const SITEMAP_FETCH_MS_MAX = 120_000;
 /** One request for a robots.txt; a host that takes longer cannot be crawled either. */
 export const ROBOTS_FETCH_MS_MAX = 15_000;
-/** Tries of a robots.txt that could not be had, before the site is taken as closed (RFC 9309, section 2.3.1.4). */
+/** How long a worker waits for the place of one such request; where that is further off, the fetch goes on in another turn. */
+export const ROBOTS_WAIT_MS_MAX = 60_000;
+/** None leaves later than this after its turn began, so that its end is heard within TURN_MS_MAX; another turn makes the others. */
+export const ROBOTS_STARTS_MS_MAX = 120_000;
+/** Tries of a robots.txt that could not be had, and fetches of it that came to no end, before the site is taken as closed (RFC 9309, section 2.3.1.4). */
 export const ROBOTS_TRIES_MAX = 3;
 /** What one answer with records may hold, as in the public API; a larger record comes alone. */
 export const CRAWL_ANSWER_BYTES_MAX = 10 * 1024 * 1024;

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { defineTasks } from "./contract.ts";
 import { CRAWL_URL_CHARS_MAX, TURN_REQUESTS_MAX } from "./crawl-limits.ts";
-import { Scheme } from "./site.ts";
+import { RobotsProgress, Scheme } from "./site.ts";
 import { EpochMs, Id } from "./values.ts";
 
 const Url = z.string().min(1).max(CRAWL_URL_CHARS_MAX);
@@ -46,10 +46,14 @@ export const crawlPage = defineTasks({
     fetchTurn: { lane: "fetch", input: Turn },
     /** The same in a browser, one context for a job and worker. */
     renderTurn: { lane: "browser", input: Turn },
-    /** Fetches a robots.txt in a turn of the site's own; the site hears `robotsFetched`. */
+    /** Fetches a robots.txt in a turn of the site's own; the site hears `robotsFetched`, or `robotsPaused`. */
     robots: {
       lane: "robots",
-      input: z.object({ host: z.string().min(1), scheme: Scheme, turn: Id, dueAt: EpochMs }),
+      input: z.object({
+        ...{ host: z.string().min(1), scheme: Scheme, turn: Id, dueAt: EpochMs },
+        /** Where an earlier turn left it. */
+        from: RobotsProgress.optional(),
+      }),
     },
     /** Removes all blobs of a job whose results are kept no longer, or its request once it has ended; nobody hears of it. */
     purge: {

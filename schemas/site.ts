@@ -5,6 +5,8 @@ import { defineContract } from "./contract.ts";
 import {
   CRAWL_URL_CHARS_MAX,
   HOST_REQUESTS_IN_FLIGHT_MAX,
+  ROBOTS_REDIRECTS_MAX,
+  ROBOTS_TRIES_MAX,
   TURN_REQUESTS_MAX,
 } from "./crawl-limits.ts";
 import { RobotsRules } from "./robots-rules.ts";
@@ -41,6 +43,14 @@ export const RobotsOutcome = z.discriminatedUnion("kind", [
   z.object({ kind: z.literal("disallow_all"), because: Reason, unreachable }),
 ]);
 export type RobotsOutcome = z.infer<typeof RobotsOutcome>;
+
+/** How far a fetch of robots.txt has come: where its next request goes, after how many redirects, in which try. */
+export const RobotsProgress = z.object({
+  url: Url,
+  hops: z.int().min(0).max(ROBOTS_REDIRECTS_MAX),
+  attempt: z.int().min(1).max(ROBOTS_TRIES_MAX),
+});
+export type RobotsProgress = z.infer<typeof RobotsProgress>;
 
 export const site = defineContract({
   kind: "site",
@@ -134,6 +144,8 @@ export const site = defineContract({
       }),
     },
     robotsFetched: { input: z.object({ scheme: Scheme, turn: Id, outcome: RobotsOutcome }) },
+    /** The next request is too far off for a worker to wait: the fetch goes on from there in another turn. */
+    robotsPaused: { input: z.object({ scheme: Scheme, turn: Id, next: RobotsProgress }) },
     /** Reminder: a turn is overdue or lost, a robots.txt has to be fetched. */
     look: { input: z.object({}) },
   },

@@ -5,10 +5,11 @@ import {
   ROBOTS_BYTES_MAX,
   ROBOTS_FETCH_MS_MAX,
   ROBOTS_REDIRECTS_MAX,
+  ROBOTS_STARTS_MS_MAX,
   ROBOTS_TRIES_MAX,
 } from "../../schemas/crawl-limits.ts";
 import { ActorError } from "../../schemas/errors.ts";
-import { type RobotsOutcome, type Scheme, site } from "../../schemas/site.ts";
+import { type RobotsOutcome, type RobotsProgress, type Scheme, site } from "../../schemas/site.ts";
 import { EgressError } from "../egress/egress-error.ts";
 import { EgressAgents, egressFetch } from "../egress/egress-fetch.ts";
 import type { EgressGuard } from "../egress/egress-guard.ts";
@@ -16,7 +17,14 @@ import { robotsOutcomeOf } from "../robots/robots-outcome.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { TaskContext } from "../runtime/define-worker.ts";
 import type { Places } from "../runtime/places.ts";
-import { beginTurn, type Departure, inTime, TooLate } from "./begin-turn.ts";
+import {
+  type Begun,
+  beginTurn,
+  type Departure,
+  inTime,
+  TooLate,
+  type TurnToBegin,
+} from "./begin-turn.ts";
 import { FetchDeadline } from "./fetch-deadline.ts";
 import { isPassing, isPassingStatus } from "./passing-faults.ts";
 import { redirectTarget } from "./redirect-target.ts";
@@ -35,15 +43,18 @@ export interface RobotsTask {
   host: string;
   scheme: Scheme;
   turn: string;
+  from?: RobotsProgress | undefined;
 }
 
 export type RobotsContext = Pick<TaskContext, "signal" | "call" | "send">;
 
 /** What one request came to. */
 type End = { kind: "end"; outcome: RobotsOutcome; retry: boolean; awayMs?: number | undefined };
-type Answer = { kind: "gone" } | { kind: "redirect"; to: string | undefined } | End;
+type Answer =
+  /** Its place is too far off, or the turn is over. */
+  { kind: "gone" } | { kind: "redirect"; to: string | undefined } | End;
 
-/** Each try begins anew, in the same turn. Returns what is to be sent; nothing where the site has lost the turn. */
+/** Returns what is to be sent: what was found, or how far it came where the rest is for another turn. */
 export async function fetchRobots(
   parts: RobotsFetchParts,
   task: RobotsTask,
@@ -54,56 +65,56 @@ export async function fetchRobots(
     connectionsMax: 1 + ROBOTS_REDIRECTS_MAX,
     ...(parts.ca !== undefined && { ca: parts.ca }),
   });
-  const { host, scheme, turn } = task;
-  const by = randomBytes(16).toString("hex");
-  for (let attempt = 1; ; attempt++) {
-    const answer = await new RobotsChain(parts, task, context, agents, by).follow();
-    if (answer.kind === "gone") return [];
-    const { outcome, retry, awayMs } = answer;
-    // A host that wants to be left alone is not asked again in this turn.
-    if (retry && awayMs === undefined && attempt < ROBOTS_TRIES_MAX) continue;
-    return [
-      envelope(site, host, "robotsFetched", { scheme, turn, outcome }),
-      envelope(site, host, "turnFinished", { turn, ...(awayMs !== undefined && { awayMs }) }),
-    ];
-  }
+  // The agents are needed until then.
+  return await new RobotsFetch(parts, task, context, agents).run();
 }
 
-/** One try: the file, or where it redirects to. */
-class RobotsChain {
+class RobotsFetch {
   readonly #parts: RobotsFetchParts;
   readonly #task: RobotsTask;
   readonly #context: RobotsContext;
   readonly #agents: EgressAgents;
-  readonly #by: string;
+  readonly #by = randomBytes(16).toString("hex");
+  readonly #lastStartAt: number;
 
   constructor(
     parts: RobotsFetchParts,
     task: RobotsTask,
     context: RobotsContext,
     agents: EgressAgents,
-    by: string,
   ) {
     this.#parts = parts;
     this.#task = task;
     this.#context = context;
     this.#agents = agents;
-    this.#by = by;
+    this.#lastStartAt = parts.clock.monotonic() + ROBOTS_STARTS_MS_MAX;
   }
 
-  /** RFC 9309, section 2.3.1.2: also across authorities. */
-  async follow(): Promise<Exclude<Answer, { kind: "redirect" }>> {
-    let url = `${this.#task.scheme}://${this.#task.host}/robots.txt`;
-    for (let hop = 0; ; hop++) {
-      const answer = await this.#visit(url);
-      if (answer.kind !== "redirect") return answer;
-      if (answer.to === undefined || hop === ROBOTS_REDIRECTS_MAX) {
-        const { host, scheme } = this.#task;
-        const reader = { productToken: PRODUCT_TOKEN, url: `${scheme}://${host}/robots.txt` };
-        const outcome = robotsOutcomeOf({ kind: "redirected_away" }, reader);
-        return { kind: "end", outcome, retry: false };
+  /** Follows redirects, also across authorities (RFC 9309, section 2.3.1.2). Each try begins anew. */
+  async run(): Promise<Envelope[]> {
+    const { host, scheme, turn, from } = this.#task;
+    const first = `${scheme}://${host}/robots.txt`;
+    let next: RobotsProgress = from ?? { url: first, hops: 0, attempt: 1 };
+    for (;;) {
+      const { hops, attempt } = next;
+      const answer = await this.#visit(next.url);
+      if (answer.kind === "gone") {
+        return [envelope(site, host, "robotsPaused", { scheme, turn, next })];
       }
-      url = answer.to;
+      if (answer.kind === "redirect" && answer.to !== undefined && hops < ROBOTS_REDIRECTS_MAX) {
+        next = { url: answer.to, hops: hops + 1, attempt };
+        continue;
+      }
+      const { outcome, retry, awayMs } = answer.kind === "end" ? answer : redirectedAway(first);
+      // A host that wants to be left alone is not asked again in this fetch.
+      if (retry && awayMs === undefined && attempt < ROBOTS_TRIES_MAX) {
+        next = { url: first, hops: 0, attempt: attempt + 1 };
+        continue;
+      }
+      return [
+        envelope(site, host, "robotsFetched", { scheme, turn, outcome }),
+        envelope(site, host, "turnFinished", { turn, ...(awayMs !== undefined && { awayMs }) }),
+      ];
     }
   }
 
@@ -116,19 +127,41 @@ class RobotsChain {
     await call(site, host, "visit", { turn });
     try {
       const answer = await this.#ask(url, host, turn);
+      if (answer.kind !== "gone" || this.#restMs() <= 0) return answer;
       // The other host is too busy for a visitor: as if it could not be reached.
-      return answer.kind === "gone" ? unreachable("its redirect's host is busy", true) : answer;
+      const because = "its redirect's host is busy";
+      return { kind: "end", outcome: { kind: "disallow_all", because }, retry: true };
     } finally {
       await send([envelope(site, host, "turnFinished", { turn })]);
     }
   }
 
-  async #ask(url: string, host: string, turn: string): Promise<Answer> {
+  #restMs(): number {
+    return this.#lastStartAt - this.#parts.clock.monotonic();
+  }
+
+  /** The turn's moment, where it comes in time. */
+  async #begin(asked: TurnToBegin): Promise<Begun> {
     const { clock, places } = this.#parts;
+    const { call, signal } = this.#context;
+    if (this.#restMs() <= 0) return { state: "gone" };
+    using late = new Timer(clock, this.#restMs());
+    const either = AbortSignal.any([signal, late.signal]);
+    try {
+      return await beginTurn(asked, { call, clock, signal: either, places });
+    } catch (error) {
+      signal.throwIfAborted();
+      if (late.signal.aborted) return { state: "gone" };
+      throw error;
+    }
+  }
+
+  async #ask(url: string, host: string, turn: string): Promise<Answer> {
+    const { clock } = this.#parts;
     const { call, signal } = this.#context;
     const asked = { host, turn, urls: [url], intent: ANY_INTENT, by: this.#by };
     for (;;) {
-      const begun = await beginTurn(asked, { call, clock, signal, places });
+      const begun = await this.#begin(asked);
       if (begun.state === "gone") return { kind: "gone" };
       let told: Promise<unknown> = Promise.resolve();
       const tell = () => {
@@ -184,20 +217,53 @@ class RobotsChain {
       }
     } catch (error) {
       signal.throwIfAborted();
-      if (deadline.passed) return unreachable(`it took longer than ${fetchMs} ms`, true);
-      if (error instanceof EgressError) return unreachable(error.message, isPassing(error));
+      if (deadline.passed) return this.#noAnswer(url, `it took longer than ${fetchMs} ms`, true);
+      if (error instanceof EgressError) {
+        return this.#noAnswer(url, error.message, isPassing(error));
+      }
       throw error;
     } finally {
       deadline.clear();
     }
+  }
+
+  #noAnswer(url: string, because: string, retry: boolean): End {
+    // A host whose redirect leads nowhere has answered.
+    const unreachable = new URL(url).host === this.#task.host;
+    const outcome = { kind: "disallow_all", because } as const;
+    return { kind: "end", outcome: unreachable ? { ...outcome, unreachable } : outcome, retry };
+  }
+}
+
+/** Aborts its signal when the time is over. */
+class Timer {
+  readonly #controller = new AbortController();
+  readonly #done = new AbortController();
+
+  constructor(clock: Clock, ms: number) {
+    void clock.wait(Math.max(0, ms), this.#done.signal).then(() => {
+      if (!this.#done.signal.aborted) this.#controller.abort();
+    });
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  [Symbol.dispose](): void {
+    this.#done.abort();
   }
 }
 
 /** Nobody judges an address that is a robots.txt. */
 const ANY_INTENT = { purposes: ["search" as const] };
 
-function unreachable(because: string, retry: boolean): End {
-  return { kind: "end", outcome: { kind: "disallow_all", because, unreachable: true }, retry };
+function redirectedAway(url: string): End {
+  const outcome = robotsOutcomeOf(
+    { kind: "redirected_away" },
+    { productToken: PRODUCT_TOKEN, url },
+  );
+  return { kind: "end", outcome, retry: false };
 }
 
 /** One byte more than is read of it, so that its reader knows that there was more. */

@@ -10,6 +10,7 @@ import { z } from "zod";
 import type { DeepReadonly } from "../../schemas/contract.ts";
 import {
   HOST_REQUESTS_IN_FLIGHT_MAX,
+  ROBOTS_WAIT_MS_MAX,
   TURN_ASK_LATE_MS,
   TURN_ASK_MS,
   TURN_ASK_SOON_MS,
@@ -156,7 +157,7 @@ export function begin(unsettled: Pace, turn: string, moment: Moment): { pace: Pa
   const pace = settle(unsettled, moment);
   const granted = pace.turns[turn];
   if (granted === undefined) return { pace, begun: { state: "gone" } };
-  if (pace.awayUntil - moment.now > TURN_LEAD_MS) return gone(pace, turn, moment);
+  if (pace.awayUntil - moment.now > waitMsMax(granted)) return gone(pace, turn, moment);
   return moment.delayMs === 0
     ? beginAtOnce(pace, turn, granted, moment)
     : beginSpaced(pace, turn, granted, moment);
@@ -240,14 +241,17 @@ function beginSpaced(
   const { going } = pace;
   // It was granted while the host asked for no delay.
   if (granted.requests > 1) return gone(pace, turn, moment);
-  const waiting = withAsked(pace, turn, now);
+  const waiting = withAsked(pace, turn, moment);
   if (going !== undefined && going.turn !== turn) {
     return { pace: waiting, begun: wait(going.startAt - now + askMs(moment)) };
   }
   if (runsAtOnce(pace)) return { pace: waiting, begun: wait(TURN_ASK_MS) };
+  if (going === undefined && granted.account !== "" && ownIsDue(pace, now)) {
+    return { pace: waiting, begun: wait(askMs(moment)) };
+  }
   const startAt = Math.max(now, going?.startAt ?? nextStartAt(pace, moment), pace.awayUntil);
   const waitMs = startAt - now;
-  if (waitMs > TURN_LEAD_MS) return gone(pace, turn, moment);
+  if (waitMs > waitMsMax(granted)) return gone(pace, turn, moment);
   if (waitMs > TURN_GO_MS_MAX) {
     return { pace: waiting, begun: wait(waitMs - TURN_GO_MS_MAX + askMs(moment)) };
   }
@@ -371,13 +375,30 @@ function askSoonMs({ turns }: Pace, now: number): number {
 }
 
 /** A worker that asks once more after its request has left has another to make, a redirect's or that of a new try. */
-function withAsked(pace: Pace, turn: string, now: number): Pace {
+function withAsked(pace: Pace, turn: string, moment: Moment): Pace {
   const granted = pace.turns[turn];
-  if (granted === undefined || (granted.asked && granted.startedAt === undefined)) return pace;
+  if (granted === undefined) return pace;
   const { startedAt, ...again } = granted;
-  const dueAt = startedAt === undefined ? granted.dueAt : now;
+  const isNew = !granted.asked || startedAt !== undefined;
+  if (granted.account === "") {
+    const dueAt = nextStartAt(pace, moment);
+    if (!isNew && dueAt < granted.dueAt + TURN_OVERDUE_MS) return pace;
+    return withTurn(pace, turn, { ...again, dueAt, asked: true });
+  }
+  if (!isNew) return pace;
+  const dueAt = startedAt === undefined ? granted.dueAt : moment.now;
   return withTurn(pace, turn, { ...again, dueAt, asked: true });
 }
+
+/** A site's own turns wait in their workers: they are few, and what they ask for keeps others waiting. */
+const waitMsMax = ({ account }: Turn) => (account === "" ? ROBOTS_WAIT_MS_MAX : TURN_LEAD_MS);
+
+/** A turn of the site's own is about to ask for its moment again: it goes first. */
+const ownIsDue = (pace: Pace, now: number) =>
+  Object.values(pace.turns).some(
+    ({ account, asked, startedAt, dueAt }) =>
+      account === "" && asked && startedAt === undefined && now < dueAt + TURN_OVERDUE_MS,
+  );
 
 const withTurn = (pace: Pace, turn: string, value: Turn): Pace => ({
   ...pace,

@@ -3,6 +3,7 @@ import { type DeepReadonly, envelope } from "../../schemas/contract.ts";
 import {
   ROBOTS_KEPT_MS,
   ROBOTS_RETRY_MS,
+  ROBOTS_TRIES_MAX,
   SITE_TELL_CHARS_MAX,
   TURN_MS_MAX,
   VERDICT_REASON_CHARS_MAX,
@@ -10,7 +11,13 @@ import {
 import { crawlPage } from "../../schemas/crawl-page.ts";
 import { ROW_BYTES_MAX } from "../../schemas/limits.ts";
 import type { RobotsRules } from "../../schemas/robots-rules.ts";
-import type { CrawlIntent, PageVerdict, RobotsOutcome, Scheme } from "../../schemas/site.ts";
+import type {
+  CrawlIntent,
+  PageVerdict,
+  RobotsOutcome,
+  RobotsProgress,
+  Scheme,
+} from "../../schemas/site.ts";
 import { type RobotsPolicy, robotsAnswer } from "../robots/robots-outcome.ts";
 import { signalRefusal } from "../robots/signal-refusal.ts";
 import { finish, grantableAt, grantOwn } from "./pace.ts";
@@ -37,22 +44,30 @@ export function wantRobots(step: Step, scheme: Scheme): void {
   if (!file.wanted) step.setRobots(scheme, { ...file, wanted: true });
 }
 
-/** Starts the fetches that are wanted, each in a turn ahead of all others, and gives up those that are lost. */
+/** Gives up the fetches that were not heard from. */
+export function dropLostFetches(step: Step): void {
+  for (const scheme of SCHEMES) {
+    const fetch = step.state.robots[scheme]?.fetch;
+    if (fetch === undefined || step.now < fetch.lostAt) continue;
+    step.pace = finish(step.pace, fetch.turn, step.moment);
+    // One that no worker came to says nothing about the file.
+    loseFetch(step, fetch.turn, { counts: fetch.begun === true });
+  }
+}
+
+/** Starts the fetches that are wanted, each in a turn ahead of all others. */
 export function fetchWanted(step: Step): void {
   for (const scheme of SCHEMES) {
     const file = step.state.robots[scheme];
-    if (!file?.wanted || (file.fetch !== undefined && step.now < file.fetch.lostAt)) continue;
-    if (file.fetch) step.pace = finish(step.pace, file.fetch.turn, step.moment);
-    if (grantableAt(step.pace, step.moment) > step.now) {
-      step.setRobots(scheme, withoutFetch(file));
-      continue;
-    }
+    if (!file?.wanted || file.fetch !== undefined) continue;
+    if (grantableAt(step.pace, step.moment) > step.now) continue;
     const turn = step.context.newId();
     const { pace, dueAt } = grantOwn(step.pace, turn, step.moment);
     step.pace = pace;
     step.setRobots(scheme, { ...file, fetch: { turn, lostAt: step.now + TURN_MS_MAX } });
     const host = step.context.key;
-    step.send.push(envelope(crawlPage, host, "robots", { host, scheme, turn, dueAt }));
+    const from = file.next && { from: file.next };
+    step.send.push(envelope(crawlPage, host, "robots", { host, scheme, turn, dueAt, ...from }));
   }
 }
 
@@ -65,11 +80,36 @@ export function nextFetchAt(step: Step): number[] {
   });
 }
 
-/** The worker of a fetch was told that its turn is gone: another will be made. */
-export function loseFetch(step: Step, turn: string): void {
+/** A worker has begun with the turn: where it is a fetch's, it has its time from now on. */
+export function beginFetch(step: Step, turn: string): void {
   for (const scheme of SCHEMES) {
     const file = step.state.robots[scheme];
-    if (file?.fetch?.turn === turn) step.setRobots(scheme, withoutFetch(file));
+    if (file?.fetch?.turn !== turn || file.fetch.begun) continue;
+    const fetch = { turn, lostAt: step.now + TURN_MS_MAX, begun: true };
+    step.setRobots(scheme, { ...file, fetch });
+  }
+}
+
+/** The fetch goes on in another turn; false for one that nobody waits for any more. */
+export function pauseFetch(
+  step: Step,
+  { scheme, turn, next }: { scheme: Scheme; turn: string; next: RobotsProgress },
+): boolean {
+  const file = step.state.robots[scheme];
+  if (file?.fetch?.turn !== turn) return false;
+  step.pace = finish(step.pace, turn, step.moment);
+  step.setRobots(scheme, { ...withoutFetch(file), next });
+  return true;
+}
+
+/** The worker of a fetch is gone: there will be another, unless it is the file that does this to workers. */
+export function loseFetch(step: Step, turn: string, { counts = true } = {}): void {
+  for (const scheme of SCHEMES) {
+    const file = step.state.robots[scheme];
+    if (file?.fetch?.turn !== turn) continue;
+    const lost = (file.lost ?? 0) + (counts ? 1 : 0);
+    if (lost < ROBOTS_TRIES_MAX) step.setRobots(scheme, { ...withoutFetch(file), lost });
+    else learn(step, scheme, { kind: "disallow_all", because: `${lost} fetches came to no end` });
   }
 }
 
@@ -78,10 +118,14 @@ export function takeOutcome(
   step: Step,
   { scheme, turn, outcome }: { scheme: Scheme; turn: string; outcome: RobotsOutcome },
 ): boolean {
-  const file = step.state.robots[scheme];
-  if (file?.fetch?.turn !== turn) return false;
+  if (step.state.robots[scheme]?.fetch?.turn !== turn) return false;
+  learn(step, scheme, outcome);
+  return true;
+}
+
+function learn(step: Step, scheme: Scheme, outcome: RobotsOutcome): void {
   const failed = outcome.kind === "disallow_all";
-  const { policy } = file;
+  const policy = step.state.robots[scheme]?.policy;
   // A copy that is too old is good until the site can be asked again (RFC 9309, section 2.4).
   const kept = failed && policy !== undefined && policy.kind !== "disallow_all";
   step.setRobots(scheme, {
@@ -89,7 +133,7 @@ export function takeOutcome(
     expiresAt: step.now + (failed ? ROBOTS_RETRY_MS : ROBOTS_KEPT_MS),
     wanted: false,
   });
-  return true;
+  step.hasLearned = true;
 }
 
 /** Addresses of sitemaps the file names, as many as one message takes. */

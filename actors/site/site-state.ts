@@ -1,7 +1,7 @@
 /** What is kept of a site. */
 import { z } from "zod";
 import { ContentSignal } from "../../schemas/content-signal.ts";
-import { CrawlIntent, Scheme } from "../../schemas/site.ts";
+import { CrawlIntent, RobotsProgress, Scheme } from "../../schemas/site.ts";
 import { EpochMs, Id } from "../../schemas/values.ts";
 import { Pace } from "./pace.ts";
 
@@ -32,8 +32,11 @@ export const RobotsFile = z.object({
   expiresAt: EpochMs,
   /** Somebody asked for it while it was not known, or too old. */
   wanted: z.boolean(),
-  /** Under way, in a turn of its own; lost when it is not heard from by then. */
-  fetch: z.object({ turn: Id, lostAt: EpochMs }).optional(),
+  /** Under way, in a turn of its own; lost when it is not heard from by then. `begun`: a worker is at it. */
+  fetch: z.object({ turn: Id, lostAt: EpochMs, begun: z.boolean().optional() }).optional(),
+  /** Where a fetch in an earlier turn came to, and how many were lost on the way. */
+  next: RobotsProgress.optional(),
+  lost: z.int().min(0).optional(),
 });
 export type RobotsFile = z.infer<typeof RobotsFile>;
 

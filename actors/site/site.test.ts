@@ -5,6 +5,7 @@ import {
   ROBOTS_KEPT_CHARS_MAX,
   ROBOTS_KEPT_MS,
   ROBOTS_RETRY_MS,
+  ROBOTS_TRIES_MAX,
   SITE_AWAY_MS_MAX,
   SITE_JOBS_MAX,
   SITE_JOBS_WAITING_MAX,
@@ -365,6 +366,48 @@ describe("site", function () {
       expect(site.changed).to.equal(false);
       want(site, 0, []);
     }
+  });
+
+  it("a file whose fetch is lost again and again is given up after ROBOTS_TRIES_MAX, and tried again as any that failed", () => {
+    const urls = ["https://a.example/robots.txt"];
+    for (const isTold of [true, false]) {
+      const site = new SiteDriver();
+      want(site, 1);
+      for (let lost = 1; lost <= ROBOTS_TRIES_MAX; lost++) {
+        const turn = site.state.robots.https?.fetch?.turn ?? "";
+        const begun = begin(site, turn, urls);
+        expect(begun.state, `${isTold} ${lost}`).to.equal("go");
+        site.tell("requestStarted", { turn });
+        site.now += isTold ? 30_000 : TURN_MS_MAX;
+        if (isTold) site.tell("turnFinished", { turn, lost: true });
+        else site.tell("look", {});
+        expect(site.sentAs("robots")).to.have.length(lost === ROBOTS_TRIES_MAX ? 0 : 1);
+      }
+      expect(site.shown).to.have.length(1);
+      expect(site.state.robots.https?.policy).to.deep.equal({
+        ...{ kind: "disallow_all", because: "3 fetches came to no end" },
+      });
+      site.now += ROBOTS_RETRY_MS;
+      expect(site.tell("consult", { scheme: "https", intent })).to.deep.equal({ known: false });
+      expect(site.sentAs("robots")).to.have.length(1);
+    }
+  });
+
+  it("a fetch to which no worker came is begun anew, and is no fault of the file; one that begins late has its time", () => {
+    const site = new SiteDriver();
+    want(site, 1);
+    for (let round = 0; round <= ROBOTS_TRIES_MAX; round++) {
+      site.now += TURN_MS_MAX;
+      site.tell("look", {});
+      expect(site.sentAs("robots"), String(round)).to.have.length(1);
+    }
+    site.now += TURN_MS_MAX - 1;
+    const turn = site.state.robots.https?.fetch?.turn ?? "";
+    expect(begin(site, turn, ["https://a.example/robots.txt"]).state).to.equal("go");
+    site.tell("requestStarted", { turn });
+    site.now += TURN_MS_MAX - 1_000;
+    site.tell("robotsFetched", { scheme: "https", turn, outcome: OPEN });
+    expect(site.state.robots.https?.policy).to.deep.equal(OPEN);
   });
 
   it("visit() gives a turn ahead of the site's jobs, once, and SITE_VISITS_MAX at most", () => {

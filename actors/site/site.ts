@@ -25,10 +25,13 @@ import {
 } from "./pace.ts";
 import { admitWaiting, takeWant, tellNewcomers } from "./site-jobs.ts";
 import {
+  beginFetch,
+  dropLostFetches,
   fetchWanted,
   knownPolicy,
   loseFetch,
   nextFetchAt,
+  pauseFetch,
   refusalOf,
   schemeOf,
   takeOutcome,
@@ -84,9 +87,9 @@ export const siteActor = defineActor(site, {
           if (!verdicts.some(({ allowed }) => allowed)) return giveUp(step, turn, verdicts);
         }
       }
+      if (own) beginFetch(step, turn);
       const { pace, begun } = begin(step.pace, turn, step.moment);
       step.pace = pace;
-      if (begun.state === "gone") loseFetch(step, turn);
       if (begun.state !== "go") return { ...advance(step), reply: begun };
       const verdicts = own
         ? urls.map(() => ({ allowed: true }) as const)
@@ -133,9 +136,12 @@ export const siteActor = defineActor(site, {
 
     robotsFetched(state, fetched, context) {
       const step = new Step(state, context);
-      if (!takeOutcome(step, fetched)) return { state };
-      // For who waits to ask again: nothing is said of what the file says.
-      return { ...advance(step), live: {} };
+      return takeOutcome(step, fetched) ? advance(step) : { state };
+    },
+
+    robotsPaused(state, paused, context) {
+      const step = new Step(state, context);
+      return pauseFetch(step, paused) ? advance(step) : { state };
     },
 
     look(state, _input, context) {
@@ -157,17 +163,20 @@ function giveUp(step: Step, turn: string, verdicts: ReturnType<typeof verdictsOf
 
 /** Does what has become possible by a change, or by the time. */
 function advance(step: Step) {
+  dropLostFetches(step);
   admitWaiting(step);
   tellNewcomers(step);
   fetchWanted(step);
   grantTurns(step);
   const remind = lookAhead(step);
-  const { state, rows, send } = step;
+  const { state, rows, send, hasLearned } = step;
   return {
     state,
     ...(Object.keys(rows).length > 0 && { rows }),
     ...(send.length > 0 && { send }),
     ...(remind !== undefined && { remind: { look: remind } }),
+    // For who waits to ask again: nothing is said of what the file says.
+    ...(hasLearned && { live: {} }),
   };
 }
 

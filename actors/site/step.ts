@@ -14,6 +14,8 @@ export class Step {
   readonly rows: Record<string, Row | null> = {};
   readonly send: Envelope[] = [];
   readonly context: HandlerContext<SiteRow>;
+  /** A robots.txt has become known. */
+  hasLearned = false;
 
   constructor(state: State, context: HandlerContext<SiteRow>) {
     this.state = state;
