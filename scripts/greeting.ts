@@ -29,7 +29,7 @@ function firstPdf(credentials: string): string[] {
     "A first PDF:",
     "",
     `  credential() { node -p "require('${credentials}').$1"; }`,
-    `  api() { what=$1; shift; curl -fsS "$(credential base_url)/accounts/$(credential account_id)/$what" \\`,
+    `  api() { what=$1; shift; curl --fail-with-body -sS "$(credential base_url)/accounts/$(credential account_id)/$what" \\`,
     `    -H "Authorization: Bearer $(credential api_token)" -H 'Content-Type: application/json' "$@"; }`,
     `  api browser-rendering/pdf -d '{"html": "<h1>Hello from Trunkline</h1>"}' -o hello.pdf`,
   ];

@@ -160,7 +160,7 @@ type State = DeepReadonly<CrawlJobState>;
 /** Another account's job is as unknown as one that never was. */
 function checkOwner({ status, account }: State, asker: string): void {
   if (status === "unknown" || account !== asker) {
-    throw new ActorError("not_found", "Cannot find crawl: it is unknown");
+    throw new ActorError("not_found", "Cannot find crawl: unknown here, or another account's");
   }
 }
 

@@ -31,6 +31,26 @@ describe("crawl-list", () => {
     });
   });
 
+  it("list() shows the times of the job itself, however late they come", () => {
+    const list = new List();
+    list.now = 2_000;
+    list.run("started", { id: id(1), url: "https://a.example/", createdAt: 1_700 });
+    list.run("ended", { id: id(1), status: "completed", endedAt: 1_900 });
+    expect(list.run("list", { count: 1 }).entries[0]).to.deep.include({
+      ...{ createdAt: 1_700, endedAt: 1_900 },
+    });
+  });
+
+  it("list() refuses a cursor that is past its end", () => {
+    const list = new List();
+    list.start(1);
+    for (const cursor of ["1", "99999", "x"]) {
+      const refused = refusal(() => list.run("list", { count: 1, cursor }));
+      expect(refused.code, cursor).to.equal("invalid_request");
+    }
+    expect(list.run("list", { count: 1, cursor: "0" }).entries).to.deep.equal([]);
+  });
+
   it("list() shows every job once, though jobs come, end and go while it is read", () => {
     const list = new List();
     for (let number = 1; number <= 25; number++) list.start(number);

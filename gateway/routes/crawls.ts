@@ -123,7 +123,7 @@ export function crawlRoutes(parts: CrawlRouteParts): Route[] {
       answer: {
         mediaType: "text/event-stream",
         description:
-          "status: the crawl as it stands, without records; page: a page that has changed, with url, status and httpStatus; progress: total, finished and skipped; missed: pages were left out, for a client that reads too slowly or by a fault of the bus, and how many where that is known; finished: the crawl as it ended, and the stream's end",
+          "status: the crawl as it stands when the stream begins, without records, which hold what came before; page: a page that has changed since, with url, status and httpStatus; progress: total, finished and skipped; missed: pages were left out, for a client that reads too slowly or by a fault of the bus, and how many where that is known; finished: the crawl as it ended, and the stream's end",
       },
       handle: follow,
     }),

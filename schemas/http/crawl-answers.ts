@@ -37,7 +37,11 @@ export const StartedCrawl = Id.describe("The crawl's id");
 const progressFields = {
   status: CrawlStatus,
   total: z.int().describe("Pages found so far, without skipped ones"),
-  finished: z.int().describe("Of these, those that are no longer queued"),
+  finished: z
+    .int()
+    .describe(
+      "Of these, those that are completed, errored or disallowed: neither queued nor cancelled",
+    ),
   skipped: z.int().describe("Addresses that were found and left out"),
 };
 
