@@ -104,10 +104,26 @@ describe("crawls on the bus", function () {
     expect(events.at(-1)?.data).to.deep.include({ id, status: "completed", finished: 4 });
 
     const { result: list } = await ask();
-    expect(list[0]).to.deep.include({ id, url: `${site.url}/`, status: "completed" });
+    const { createdAt, endedAt } = result;
+    const entry = { id, url: `${site.url}/`, status: "completed", createdAt, endedAt };
+    expect(list[0]).to.deep.equal(entry);
+    const isKept = () => bus.blobs.has(`crawl.${id}.request`);
+    await until("its request to be removed", async () => !(await isKept()));
+    expect((await ask(`/${id}`)).result.records[0].html).to.equal(home.html);
     const again = await ask(`/${id}`, "DELETE");
     expect(again.status).to.equal(409);
     expect(again.errors[0].code).to.equal(1006);
+  });
+
+  it("a start that cannot be reached errors the crawl, and says why", async () => {
+    const site = await WebSite.start();
+    const { url } = site;
+    await site[Symbol.asyncDispose]();
+    const { status, messages, records } = await ended(await start({ url: `${url}/` }));
+    expect(status).to.equal("errored");
+    expect(messages.join()).to.match(/^The start URL could not be fetched: ./);
+    expect(records[0].status).to.equal("errored");
+    expect(messages.join()).to.contain(records[0].reason);
   });
 
   it("walks every record once by its cursor, whatever the limit and status", async () => {
