@@ -23,14 +23,13 @@ import {
   type Granted,
   grant,
   grantOwn,
-  IDLE_PACE,
   lose,
   nextLookAt,
-  Pace,
   started,
   stayAway,
   want,
 } from "./pace.ts";
+import { IDLE_PACE, Pace } from "./pace-state.ts";
 
 describe("pace", () => {
   it("grant() gives one turn ahead where there is a delay, and the next when that one goes", () => {

@@ -6,9 +6,8 @@
  * time is `going`: the next is chosen once the request of this one is known to have left, or can leave no more. So no
  * request is early, whatever was late and whoever died. Where there is none, turns share the requests in flight.
  */
-import { z } from "zod";
-import type { DeepReadonly } from "../../schemas/contract.ts";
 import {
+  CRAWL_DELAY_MS,
   HOST_REQUESTS_IN_FLIGHT_MAX,
   ROBOTS_WAIT_MS_MAX,
   TURN_ASK_LATE_MS,
@@ -24,50 +23,7 @@ import {
   TURNS_AHEAD_MAX,
   TURNS_STARTED_MAX,
 } from "../../schemas/crawl-limits.ts";
-import { EpochMs } from "../../schemas/values.ts";
-
-const Turn = z.object({
-  /** Empty of a turn the site takes for itself, ahead of all others. */
-  account: z.string(),
-  job: z.string(),
-  requests: z.int(),
-  /** When it could begin, as it was granted. */
-  dueAt: EpochMs,
-  /** Whose it is: the first that asked. */
-  by: z.string().optional(),
-  /** Its worker has asked, and been told to wait. */
-  asked: z.boolean(),
-  startedAt: EpochMs.optional(),
-  /** Of one that has started where there is no delay: its requests at once. */
-  atOnce: z.int(),
-});
-type Turn = DeepReadonly<z.infer<typeof Turn>>;
-
-export const Pace = z.object({
-  /** When the latest request left, or could have left at the latest. */
-  lastStartAt: EpochMs,
-  /** The host asked us to stay away until then. */
-  awayUntil: EpochMs,
-  /** The turn whose request leaves next, and when it may: its worker has been told, or is when it asks. */
-  going: z.object({ turn: z.string(), startAt: EpochMs }).optional(),
-  /** Who waits, in the order in which they are served. */
-  accounts: z.array(
-    z.object({
-      account: z.string(),
-      jobs: z.array(z.object({ job: z.string(), wants: z.int().min(1) })),
-    }),
-  ),
-  /** Granted and not finished, by their ids, in the order of their granting. */
-  turns: z.record(z.string(), Turn),
-});
-export type Pace = DeepReadonly<z.infer<typeof Pace>>;
-
-export const IDLE_PACE: z.infer<typeof Pace> = {
-  lastStartAt: 0,
-  awayUntil: 0,
-  accounts: [],
-  turns: {},
-};
+import type { Pace, Turn } from "./pace-state.ts";
 
 /** The host's delay and the time: what every decision needs. */
 export interface Moment {
@@ -229,6 +185,14 @@ export function nextLookAt(pace: Pace, moment: Moment): number | undefined {
   if (pace.accounts.length > 0) times.push(grantableAt(pace, moment));
   const ahead = times.filter((time) => time > now);
   return ahead.length === 0 ? undefined : Math.min(...ahead);
+}
+
+/** Undefined while there are turns or somebody waits; else when nothing would be lost by forgetting all of it. */
+export function idleFrom(pace: Pace, { delayMs }: Moment): number | undefined {
+  const { accounts, turns, going, lastStartAt, awayUntil } = pace;
+  if (accounts.length > 0 || Object.keys(turns).length > 0 || going) return undefined;
+  // A host that nothing is known of has a delay as well.
+  return Math.max(lastStartAt + Math.max(delayMs, CRAWL_DELAY_MS), awayUntil);
 }
 
 function beginSpaced(

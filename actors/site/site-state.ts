@@ -3,7 +3,7 @@ import { z } from "zod";
 import { ContentSignal } from "../../schemas/content-signal.ts";
 import { CrawlIntent, RobotsProgress, Scheme } from "../../schemas/site.ts";
 import { EpochMs, Id } from "../../schemas/values.ts";
-import { Pace } from "./pace.ts";
+import { Pace } from "./pace-state.ts";
 
 /** What robots.txt says, the rules and sitemaps themselves being in rows. */
 export const Policy = z.discriminatedUnion("kind", [

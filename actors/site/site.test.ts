@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import {
   CRAWL_DELAY_MS,
+  CRAWL_DELAY_MS_MAX,
   HOST_REQUESTS_IN_FLIGHT_MAX,
   ROBOTS_KEPT_CHARS_MAX,
   ROBOTS_KEPT_MS,
@@ -22,6 +23,7 @@ import { REPLY_KEPT_BYTES_MAX, ROW_BYTES_MAX, STATE_BYTES_MAX } from "../../sche
 import type { CrawlIntent, RobotsOutcome } from "../../schemas/site.ts";
 import { refusal } from "../../scripts/testing/refusal.ts";
 import { hex, rulesOutcome, SiteDriver } from "../../scripts/testing/site-driver.ts";
+import { siteActor } from "./site.ts";
 import { SiteState } from "./site-state.ts";
 
 const intent: CrawlIntent = { purposes: ["search", "ai-input", "ai-train"] };
@@ -272,12 +274,13 @@ describe("site", function () {
     expect(site.sentAs("turnGranted")).to.have.length(1);
   });
 
-  it("look() is asked for when a turn is overdue, and not at all by a site nobody wants anything of", () => {
+  it("look() is asked for when a turn is overdue, and by a site nobody wants anything of when its file is too old", () => {
     const site = known();
+    const tooOldAt = site.now + ROBOTS_KEPT_MS;
     site.lookAt = undefined;
     site.now += 10_000;
     site.tell("look", {});
-    expect(site.lookAt).to.equal(undefined);
+    expect(site.lookAt).to.equal(tooOldAt);
     want(site, 2);
     expect(site.lookAt).to.equal(site.now + 1_000);
     const [turn = ""] = turnsOf(site);
@@ -290,9 +293,7 @@ describe("site", function () {
     site.lookAt = undefined;
     site.now += 5_000;
     site.tell("look", {});
-    expect(site.lookAt).to.equal(undefined);
-    site.tell("look", {});
-    expect(site.changed).to.equal(false);
+    expect(site.lookAt).to.equal(tooOldAt);
   });
 
   it("Crawl-delay holds in place of our own, longer and shorter; of two files the slower does", () => {
@@ -545,6 +546,51 @@ describe("site", function () {
     expect(site.rows.size).to.equal(1);
   });
 
+  it("look() forgets a site that nobody wants anything of, once its files are too old and its delay is over, not before", () => {
+    const rules = rulesOutcome({ rules: ["1-/x"], crawlDelayMs: CRAWL_DELAY_MS_MAX });
+    const site = known(rules);
+    const expiresAt = site.now + ROBOTS_KEPT_MS;
+    lookUntil(site, expiresAt - 1);
+    want(site, 1, []);
+    lookUntil(site, expiresAt - 2);
+    const [turn = ""] = turnsOf(site);
+    expect(begin(site, turn).state).to.equal("go");
+    site.tell("requestStarted", { turn });
+    site.tell("turnFinished", { turn });
+    const startedAt = site.now;
+    lookUntil(site, startedAt + CRAWL_DELAY_MS_MAX - 1);
+    expect(site.rows.size).to.equal(1);
+    lookUntil(site, startedAt + CRAWL_DELAY_MS_MAX + 10);
+    expect([site.state, site.rows.size]).to.deep.equal([siteActor.initial, 0]);
+    for (const message of ["look", "want", "turnFinished", "requestStarted"] as const) {
+      const input = message === "want" ? { account, job, wants: 0, tell: [] } : { turn };
+      site.tell(message, message === "look" ? {} : input);
+      expect(site.changed, message).to.equal(false);
+    }
+    want(site, 1, []);
+    expect(begin(site, turnsOf(site)[0]).state).to.equal("wait");
+    expect(site.sentAs("robots")).to.have.length(1);
+  });
+
+  it("look() forgets no site that asked to be left alone, nor one that a job waits at; but who was only visited", () => {
+    const away = known(CLOSED);
+    away.tell("visit", { turn: hex(7) });
+    away.tell("turnFinished", { turn: hex(7), awayMs: SITE_AWAY_MS_MAX });
+    const until = away.now + SITE_AWAY_MS_MAX;
+    lookUntil(away, until - 1);
+    expect(away.state.pace.awayUntil).to.equal(until);
+    lookUntil(away, until + 1);
+    expect(away.state).to.equal(siteActor.initial);
+    const waited = new SiteDriver();
+    want(waited, 1);
+    lookUntil(waited, waited.now + 2 * TURN_MS_MAX);
+    expect(waited.state.newcomers).to.have.length(1);
+    const visited = new SiteDriver();
+    visited.tell("visit", { turn: hex(7) });
+    lookUntil(visited, visited.now + 2 * TURN_MS_MAX);
+    expect(visited.state).to.equal(siteActor.initial);
+  });
+
   it("what is kept loads again", () => {
     const site = known(rulesOutcome({ crawlDelayMs: 250, contentSignal: { search: true } }));
     want(site, 5);
@@ -559,6 +605,15 @@ function known(outcome: RobotsOutcome = rulesOutcome()): SiteDriver {
   site.tell("consult", { scheme: "https", intent });
   site.tell("turnFinished", { turn: site.fetched(outcome) });
   return site;
+}
+
+/** Time goes on to then, and the reminders come. */
+function lookUntil(site: SiteDriver, until: number): void {
+  while (site.state.lookAt !== undefined && site.state.lookAt <= until) {
+    site.now = Math.max(site.now, site.state.lookAt);
+    site.tell("look", {});
+  }
+  site.now = until;
 }
 
 function want(

@@ -17,12 +17,13 @@ import {
   grant,
   grantOwn,
   hold,
-  IDLE_PACE,
+  idleFrom,
   lose,
   nextLookAt,
   started,
   stayAway,
 } from "./pace.ts";
+import { IDLE_PACE } from "./pace-state.ts";
 import { admitWaiting, takeWant, tellNewcomers } from "./site-jobs.ts";
 import {
   beginFetch,
@@ -147,7 +148,10 @@ export const siteActor = defineActor(site, {
     look(state, _input, context) {
       if (state.lookAt === undefined) return advance(new Step(state, context));
       const { lookAt, ...others } = state;
-      return advance(new Step(others, context));
+      const step = new Step(others, context);
+      const transition = advance(step);
+      const endsAt = endOf(step);
+      return endsAt !== undefined && endsAt <= step.now ? { forget: true } : transition;
     },
   },
 });
@@ -198,6 +202,11 @@ function grantTurns(step: Step): void {
 function lookAhead(step: Step): number | undefined {
   const paceAt = nextLookAt(step.pace, step.moment);
   const times = [...nextFetchAt(step), ...(paceAt === undefined ? [] : [paceAt])];
+  const endsAt = endOf(step);
+  // A message that changed nothing leaves a site unknown that was unknown.
+  if (endsAt !== undefined && (step.state !== step.before || isRemembered(step.state))) {
+    times.push(endsAt);
+  }
   if (times.length === 0) return undefined;
   const next = Math.max(step.now + 1, Math.min(...times));
   const { lookAt } = step.state;
@@ -205,6 +214,19 @@ function lookAhead(step: Step): number | undefined {
   step.state = { ...step.state, lookAt: next };
   return next;
 }
+
+/** When nobody needs anything of the site any more; what comes later finds it as if it were new. */
+function endOf(step: Step): number | undefined {
+  const { robots, newcomers, waiting } = step.state;
+  const idleAt = idleFrom(step.pace, step.moment);
+  if (idleAt === undefined || newcomers.length > 0 || waiting > 0) return undefined;
+  const files = [robots.http, robots.https].flatMap((file) => file ?? []);
+  if (files.some(({ wanted }) => wanted)) return undefined;
+  return Math.max(idleAt, ...files.map(({ expiresAt }) => expiresAt));
+}
+
+const isRemembered = ({ robots, pace }: Step["state"]) =>
+  Object.keys(robots).length > 0 || pace.lastStartAt > 0 || pace.awayUntil > 0;
 
 function checkHost(url: string, host: string): void {
   if (URL.parse(url)?.host === host) return;

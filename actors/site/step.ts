@@ -3,13 +3,15 @@ import type { DeepReadonly, Envelope } from "../../schemas/contract.ts";
 import { CRAWL_DELAY_MS } from "../../schemas/crawl-limits.ts";
 import type { Scheme } from "../../schemas/site.ts";
 import type { HandlerContext } from "../runtime/define-actor.ts";
-import type { Moment, Pace } from "./pace.ts";
+import type { Moment } from "./pace.ts";
+import type { Pace } from "./pace-state.ts";
 import type { RobotsFile, SiteRow, SiteState } from "./site-state.ts";
 
 export type State = DeepReadonly<SiteState>;
 export type Row = DeepReadonly<SiteRow>;
 
 export class Step {
+  readonly before: State;
   state: State;
   readonly rows: Record<string, Row | null> = {};
   readonly send: Envelope[] = [];
@@ -18,6 +20,7 @@ export class Step {
   hasLearned = false;
 
   constructor(state: State, context: HandlerContext<SiteRow>) {
+    this.before = state;
     this.state = state;
     this.context = context;
   }

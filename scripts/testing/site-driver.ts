@@ -37,6 +37,7 @@ export class SiteDriver {
       newId: () => hex(++this.#ids),
     });
     this.state = handled.state;
+    if (handled.forgotten) this.rows.clear();
     for (const [name, row] of Object.entries(handled.rows)) {
       if (row === null) this.rows.delete(name);
       else this.rows.set(name, row as SiteRow);
