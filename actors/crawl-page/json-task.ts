@@ -66,7 +66,8 @@ export function jsonTask({
   /** Two tries of one task may end together: the first to be stored is the answer. */
   async function store(name: string, content: Uint8Array, signal: AbortSignal) {
     try {
-      return await blobs.put(name, content, { signal });
+      const { bytes } = await blobs.put(name, content, { signal });
+      return { name, bytes };
     } catch (error) {
       if (!(error instanceof ActorError && error.code === "conflict")) throw error;
       const bytes = await blobs.size(name);
