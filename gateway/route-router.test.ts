@@ -6,7 +6,21 @@ import { routeTable } from "./app.ts";
 import { type Route, refusalsOf } from "./route.ts";
 import { openAccount, type TestGateway, testGateway, testParts } from "./testing/test-gateway.ts";
 
-const routes = routeTable(testParts(memoryActors({})));
+/** They are about what has to be made first: members.test.ts and oauth-clients.test.ts ask them, and provoke their refusals. */
+const ASKED_ELSEWHERE = new Set([
+  "inviteMember",
+  "getMember",
+  "updateMember",
+  "removeMember",
+  "createOAuthClient",
+  "getOAuthClient",
+  "updateOAuthClient",
+  "deleteOAuthClient",
+  "rotateOAuthClientSecret",
+  "deleteOldOAuthClientSecret",
+  "listOAuthClientChanges",
+]);
+const routes = routeTable(testParts(memoryActors({}))).filter(({ id }) => !ASKED_ELSEWHERE.has(id));
 
 /** Bodies that each route accepts. */
 const bodies: Record<string, unknown> = {

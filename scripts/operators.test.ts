@@ -60,7 +60,9 @@ describe("operators' commands", function () {
       const text = await nats("service", "ls");
       expect(text).to.match(/trunkline-gateway .* Answers HTTP requests, an endpoint a route /);
       expect(text).to.match(/trunkline-actors .* Runs actors: one place for each key /);
-      expect(text).to.match(/trunkline-browser .* Renders pages in headless Chromium /);
+      expect(text).to.match(
+        /trunkline-browser .* Renders pages in headless Chromium, and fetches for crawls /,
+      );
     });
 
     it("info names a role's host, its shards, its slots and its endpoints", async () => {
