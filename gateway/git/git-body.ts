@@ -70,8 +70,6 @@ function countedTo(bytesMax: number, stallMs: number): Transform {
     if (counted.writableNeedDrain) stalled.refresh();
     else counted.destroy(new ActorError("deadline_exceeded", "Cannot read body: nothing came"));
   }, stallMs);
-  // The connection keeps the process, not this.
-  stalled.unref();
   counted.once("close", () => clearTimeout(stalled));
   return counted;
 }

@@ -21,19 +21,37 @@ const EMPTY_PACK = Buffer.from("5041434b0000000200000000", "hex");
 /** The pause after which a client hears that we still work on it, as git's own `receive.keepAlive`. */
 const KEEP_ALIVE_MS = 5_000;
 
+interface PushExchange {
+  request: IncomingMessage;
+  response: ServerResponse;
+  signal: AbortSignal;
+  logger: Logger;
+}
+
 export async function receivePack(
   parts: GitParts,
   repo: OpenedRepo,
-  http: { request: IncomingMessage; response: ServerResponse; signal: AbortSignal; logger: Logger },
+  http: PushExchange,
 ): Promise<void> {
-  const { request, response, signal, logger } = http;
+  const { request, response } = http;
   const body = gitBody(request, { bytesMax: PUSH_HEAD_BYTES_MAX + REPO_BYTES_MAX });
   const reader = new PktReader(body);
-  const push = await readPush(reader);
-  if (!push) {
-    response.end();
-    return;
+  try {
+    const push = await readPush(reader);
+    if (push) await answerPush(parts, repo, { push, reader, http });
+    else response.end();
+  } finally {
+    // Whatever was refused before its end is not read on.
+    body.destroy();
   }
+}
+
+async function answerPush(
+  parts: GitParts,
+  repo: OpenedRepo,
+  { push, reader, http }: { push: PushRequest; reader: PktReader; http: PushExchange },
+): Promise<void> {
+  const { response, signal, logger } = http;
   const alive = setInterval(() => {
     if (hasSideBand(push)) response.write(KEEP_ALIVE);
   }, KEEP_ALIVE_MS);
@@ -45,7 +63,6 @@ export async function receivePack(
     response.end(pushReport(push, outcome));
   } finally {
     clearInterval(alive);
-    body.destroy();
   }
 }
 
