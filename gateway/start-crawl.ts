@@ -5,6 +5,7 @@ import type { ActorClient } from "../actors/runtime/actor-client.ts";
 import type { BlobStore } from "../actors/runtime/blob-store.ts";
 import type { LiveUpdates } from "../actors/runtime/live.ts";
 import { account } from "../schemas/account.ts";
+import { CRAWL_DISALLOWED_TEXT } from "../schemas/content-signal.ts";
 import { crawlJob } from "../schemas/crawl-job.ts";
 import {
   CRAWL_CONSULT_MS,
@@ -29,9 +30,6 @@ export interface CrawlStarting {
   /** How long a robots.txt that is not known is waited for. */
   waitMs?: number;
 }
-
-/** In the words of the public API, which clients look for. */
-const DISALLOWED = "Crawl purpose(s) completely disallowed by Content-Signal directive";
 
 /** Resolves with the job's id once it will be done. */
 export async function startCrawl(
@@ -72,7 +70,8 @@ async function consultSite(
   const consult = async () => {
     const answer = await actors.call(site, host, "consult", asked, { signal });
     if (!answer.known) return false;
-    if (answer.refusal !== undefined) throw new ActorError("crawl_disallowed", DISALLOWED);
+    if (answer.refusal !== undefined)
+      throw new ActorError("crawl_disallowed", CRAWL_DISALLOWED_TEXT);
     return true;
   };
   if (await consult()) return;

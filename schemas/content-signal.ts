@@ -17,3 +17,7 @@ export const ContentSignal = z.object({
   use: ContentUse.optional(),
 });
 export type ContentSignal = z.output<typeof ContentSignal>;
+
+/** What a client hears when the signal of the start's site forbids the crawl: the public API's words, which clients look for. */
+export const CRAWL_DISALLOWED_TEXT =
+  "Crawl purpose(s) completely disallowed by Content-Signal directive";

@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { defineContract } from "./contract.ts";
 import {
+  CONTENT_TYPE_CHARS_MAX,
   CRAWL_DEPTH_MAX,
   CRAWL_LIST_MAX,
   CRAWL_NEWS_PAGES_MAX,
@@ -12,6 +13,7 @@ import {
   HOST_REQUESTS_IN_FLIGHT_MAX,
   PAGE_LINKS_MAX,
   PAGE_TITLE_CHARS_MAX,
+  RECORD_REASON_CHARS_MAX,
   REPORT_PAGES_MAX,
   ROBOTS_SITEMAPS_MAX,
   SITEMAP_REPORT_URLS_MAX,
@@ -23,7 +25,7 @@ import { EpochMs, Id } from "./values.ts";
 const Url = z.string().min(1).max(CRAWL_URL_CHARS_MAX);
 const Pattern = z.string().min(1).max(CRAWL_PATTERN_CHARS_MAX);
 const Index = z.int().min(0);
-const Reason = z.string().min(1).max(1_000);
+const Reason = z.string().min(1).max(RECORD_REASON_CHARS_MAX);
 
 export const CrawlFormat = z.enum(["html", "markdown", "json"]);
 export type CrawlFormat = z.infer<typeof CrawlFormat>;
@@ -75,7 +77,7 @@ export const RecordMetadata = z.object({
   /** Where it was found, after redirects. */
   url: Url,
   lastModifiedAt: EpochMs.optional(),
-  contentType: z.string().max(256).optional(),
+  contentType: z.string().max(CONTENT_TYPE_CHARS_MAX).optional(),
   /** The body went past the bound and was cut there. */
   truncated: z.boolean().optional(),
   /** It came from the account's page cache: when it was fetched. */

@@ -25,6 +25,11 @@ export const CRAWL_PATTERNS_MAX = 100;
 /** Links taken from one page, the first ones: the richest of real pages have a few thousand. */
 export const PAGE_LINKS_MAX = 10_000;
 export const PAGE_TITLE_CHARS_MAX = 1_024;
+/** What is kept of a page's content type: those in use have some 50. */
+export const CONTENT_TYPE_CHARS_MAX = 256;
+/** Why a record is not completed: a sentence or two, with what a server said cut to the next. */
+export const RECORD_REASON_CHARS_MAX = 1_000;
+export const ANSWER_SHOWN_CHARS = 100;
 /** Bounds of one sitemap as sitemaps.org sets them, the bytes after decoding. */
 export const SITEMAP_URLS_MAX = 50_000;
 export const SITEMAP_BYTES_MAX = 50 * 1024 * 1024;
@@ -76,8 +81,6 @@ export const TURNS_STARTED_MAX = 360;
 export const TURN_ASK_ROBOTS_MS = 250;
 /** Rules a turn's addresses are held against, one by one: some 0.1 s, for which the site answers nobody. */
 export const TURN_RULE_CHECKS_MAX = 50_000;
-/** A host is left alone for no longer at its word (Retry-After): one request an hour is no burden. */
-export const SITE_AWAY_MS_MAX = 3_600_000;
 /** Turns at once for a site's own robots.txt and for those of others that redirect to it: all go before its pages. */
 export const SITE_VISITS_MAX = 16;
 /** Jobs that take turns at one site, in its state; more wait in rows until one of these is done. */
@@ -146,8 +149,9 @@ export const CRAWL_FETCH_MS_MAX = 30_000;
 export const LARGE_BODY_BYTES = 512 * 1024;
 /** Each takes some six times its size while it becomes a record: 0.5 GB in all. */
 export const LARGE_BODIES_MAX = 8;
-/** A host that answers 429 or 503 and names no time is left alone for so long; no host for longer than the next. */
+/** A host that answers 429 or 503 and names no time is left alone for so long. */
 export const HOST_AWAY_MS = 5_000;
+/** A host is left alone for no longer at its word (Retry-After): one request an hour is no burden. */
 export const HOST_AWAY_MS_MAX = 3_600_000;
 /** No request of a turn starts later than this after it began: with its longest it is within TURN_MS_MAX. The job gives what is left to another turn. */
 export const TURN_STARTS_MS_MAX = 60_000;

@@ -1,5 +1,7 @@
 /** What a robots.txt and sitemaps say of where pages are. */
+
 import type { z } from "zod";
+import { CRAWL_DISALLOWED_TEXT } from "../../schemas/content-signal.ts";
 import type { crawlJob, SitemapUrl } from "../../schemas/crawl-job.ts";
 import { SITEMAP_NESTING_MAX } from "../../schemas/crawl-limits.ts";
 import { discover } from "./backlog.ts";
@@ -13,9 +15,6 @@ type Messages = typeof crawlJob.messages;
 type RobotsLearned = z.output<Messages["robotsLearned"]["input"]>;
 type Slice = z.output<Messages["sitemapRead"]["input"]>;
 
-/** What the public API says where it refuses a crawl at its start. */
-const REFUSED = "Crawl purpose(s) completely disallowed by Content-Signal directive";
-
 /** False where nobody waits for it. Sitemaps that robots.txt names come before the one at the usual place. */
 export function learnRobots(draft: JobDraft, learned: RobotsLearned): boolean {
   const { homes } = draft.state;
@@ -25,7 +24,7 @@ export function learnRobots(draft: JobDraft, learned: RobotsLearned): boolean {
   draft.state.homes = homes.map((home) => (home === awaited ? { origin, learned: true } : home));
   if (learned.refusal !== undefined && awaited === homes[0]) {
     draft.state.refusal = learned.refusal;
-    endJob(draft, "errored", [REFUSED]);
+    endJob(draft, "errored", [CRAWL_DISALLOWED_TEXT]);
     return true;
   }
   if (draft.plan.plan.source === "links") return true;

@@ -4,6 +4,8 @@
  * are never fetched (of 40 images 7, which took 10 of 60 ms). `rejectResourceTypes` saves the rest.
  */
 import {
+  ANSWER_SHOWN_CHARS,
+  CONTENT_TYPE_CHARS_MAX,
   CRAWL_CONTEXT_AGE_MS_MAX,
   CRAWL_CONTEXT_IDLE_MS,
   CRAWL_CONTEXT_PAGES_MAX,
@@ -19,7 +21,9 @@ import type { RenderContext } from "../browser/render-context.ts";
 import { abortable } from "../browser/time-limit.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { BrowserPage, type Loaded } from "./browser-page.ts";
+import { callersFields } from "./crawl-headers.ts";
 import { type DocumentHead, isOfHost } from "./document-gate.ts";
+import { isUnmodified, lastModifiedAt } from "./last-modified.ts";
 import type { PageAnswer, PageLoad, PageLoader } from "./page-loader.ts";
 import { isPassingStatus } from "./passing-faults.ts";
 import { redirectTarget } from "./redirect-target.ts";
@@ -235,9 +239,14 @@ export class BrowserPageLoader implements PageLoader {
         }
         if (target !== undefined) return failed(target.fault, { status, browserMs });
         if (this.#isUnmodified(head)) {
-          return { kind: "unmodified", status, lastModifiedAt: lastModifiedAt(head), browserMs };
+          return {
+            kind: "unmodified",
+            status,
+            lastModifiedAt: lastModifiedAt(head.headers),
+            browserMs,
+          };
         }
-        const shown = head.headers.get("content-type")?.slice(0, SHOWN_CHARS);
+        const shown = head.headers.get("content-type")?.slice(0, ANSWER_SHOWN_CHARS);
         const what = `its content type is "${shown}", not text`;
         return { ...failed(what, { status, browserMs }), ...this.#askedBy(head) };
       }
@@ -250,7 +259,7 @@ export class BrowserPageLoader implements PageLoader {
           html: taken.html,
           truncated: taken.truncated,
           contentType: headers.get("content-type")?.slice(0, CONTENT_TYPE_CHARS_MAX),
-          lastModifiedAt: lastModifiedAt(head),
+          lastModifiedAt: lastModifiedAt(headers),
           awayMs: awayMsOf(status, headers.get("retry-after"), clock.now()),
           ...readRobotsTag(headers.get("x-robots-tag"), PRODUCT_TOKEN),
           browserMs,
@@ -275,16 +284,9 @@ export class BrowserPageLoader implements PageLoader {
   }
 
   #isUnmodified(head: DocumentHead): boolean {
-    const { modifiedSince } = this.#parts.request;
-    if (head.status === 304) return true;
-    const at = lastModifiedAt(head);
-    if (head.status !== 200 || modifiedSince === undefined || at === undefined) return false;
-    return at < modifiedSince * 1_000;
+    return isUnmodified(head, this.#parts.request.modifiedSince);
   }
 }
-
-const CONTENT_TYPE_CHARS_MAX = 256;
-const SHOWN_CHARS = 100;
 
 /** What may be otherwise at the next try. */
 const PASSING: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
@@ -299,14 +301,8 @@ const PASSING: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   "network_failed",
 ]);
 
-/** The crawler's name, and what it can decode, are not the caller's to say. */
-const OURS = new Set(["user-agent", "accept-encoding"]);
-
 function pageParametersOf(request: CrawlRequest): PageRequest {
-  const { setExtraHTTPHeaders = {} } = request;
-  const headers = Object.entries(setExtraHTTPHeaders).filter(
-    ([name]) => !OURS.has(name.toLowerCase()),
-  );
+  const headers = callersFields(request);
   return {
     // Whose credentials they are.
     url: request.url,
@@ -349,9 +345,4 @@ function failed(
     status,
     browserMs,
   };
-}
-
-function lastModifiedAt({ headers }: DocumentHead): number | undefined {
-  const time = Date.parse(headers.get("last-modified") ?? "");
-  return Number.isFinite(time) && time >= 0 ? time : undefined;
 }

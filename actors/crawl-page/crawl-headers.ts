@@ -21,10 +21,7 @@ export class CrawlHeaders {
   readonly #since: string | undefined;
 
   constructor(source: HeaderSource) {
-    for (const [name, value] of Object.entries(source.setExtraHTTPHeaders ?? {})) {
-      const field = name.toLowerCase();
-      if (!OURS.has(field)) this.#common[field] = value;
-    }
+    for (const [name, value] of callersFields(source)) this.#common[name.toLowerCase()] = value;
     this.#common["user-agent"] = CRAWLER_USER_AGENT;
     this.#startUrl = new URL(source.url);
     this.#cookies = source.cookies ?? [];
@@ -62,6 +59,13 @@ export class CrawlHeaders {
       headers.authorization = this.#authorization;
     }
   }
+}
+
+/** The caller's own fields, without those that are not theirs to say. */
+export function callersFields({
+  setExtraHTTPHeaders = {},
+}: Pick<HeaderSource, "setExtraHTTPHeaders">): [name: string, value: string][] {
+  return Object.entries(setExtraHTTPHeaders).filter(([name]) => !OURS.has(name.toLowerCase()));
 }
 
 /** RFC 7617, with the charset that servers of today expect. */

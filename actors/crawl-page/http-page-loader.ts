@@ -1,5 +1,9 @@
 /** Gets pages by HTTP alone: one request each, within bounds of size and time. */
-import { JOB_CONNECTIONS_MAX } from "../../schemas/crawl-limits.ts";
+import {
+  ANSWER_SHOWN_CHARS,
+  CONTENT_TYPE_CHARS_MAX,
+  JOB_CONNECTIONS_MAX,
+} from "../../schemas/crawl-limits.ts";
 import type { CrawlRequest } from "../../schemas/http/crawl.ts";
 import { EgressError } from "../egress/egress-error.ts";
 import { EgressAgents, type EgressResponse, egressFetch } from "../egress/egress-fetch.ts";
@@ -9,6 +13,7 @@ import type { Clock } from "../runtime/clock.ts";
 import { documentForm, looksBinary } from "./content-types.ts";
 import { CrawlHeaders } from "./crawl-headers.ts";
 import { FetchDeadline } from "./fetch-deadline.ts";
+import { isUnmodified, lastModifiedAt } from "./last-modified.ts";
 import type { PageAnswer, PageLoad, PageLoader } from "./page-loader.ts";
 import { isPassing, isPassingStatus } from "./passing-faults.ts";
 import { readBody } from "./read-body.ts";
@@ -96,17 +101,17 @@ export class HttpPageLoader implements PageLoader {
       ...failed(what, { status, retry: isPassingStatus(status) }),
       ...away,
     });
-    const lastModifiedAt = timeOf(headers.get("last-modified"));
-    if (status === 304 || (status === 200 && this.#isOld(lastModifiedAt))) {
-      return { kind: "unmodified", status, lastModifiedAt, browserMs: 0 };
+    const modified = { lastModifiedAt: lastModifiedAt(headers) };
+    if (isUnmodified(response, this.#parts.request.modifiedSince)) {
+      return { kind: "unmodified", status, ...modified, browserMs: 0 };
     }
     const contentType = headers.get("content-type") ?? undefined;
     if (documentForm(contentType) === "other") {
-      return noText(`its content type is "${contentType?.slice(0, SHOWN_CHARS)}", not text`);
+      return noText(`its content type is "${contentType?.slice(0, ANSWER_SHOWN_CHARS)}", not text`);
     }
     const coding = headers.get("content-encoding")?.trim().toLowerCase() ?? "";
     if (!CODINGS.has(coding)) {
-      return noText(`its content coding "${coding.slice(0, SHOWN_CHARS)}" is not known`);
+      return noText(`its content coding "${coding.slice(0, ANSWER_SHOWN_CHARS)}" is not known`);
     }
     const { bytes, truncated } = await readBody(response.body, () =>
       deadline.pauseFor(page.onLarge()),
@@ -120,7 +125,7 @@ export class HttpPageLoader implements PageLoader {
       html: decodeBody(bytes, contentType).text,
       truncated,
       contentType: contentType?.slice(0, CONTENT_TYPE_CHARS_MAX),
-      lastModifiedAt,
+      ...modified,
       awayMs: away.awayMs,
       ...readRobotsTag(headers.get("x-robots-tag"), PRODUCT_TOKEN),
       browserMs: 0,
@@ -131,19 +136,11 @@ export class HttpPageLoader implements PageLoader {
     const awayMs = awayMsOf(status, headers.get("retry-after"), this.#parts.clock.now());
     return awayMs === undefined ? {} : { awayMs };
   }
-
-  #isOld(lastModifiedAt: number | undefined): boolean {
-    const { modifiedSince } = this.#parts.request;
-    if (modifiedSince === undefined || lastModifiedAt === undefined) return false;
-    return lastModifiedAt < modifiedSince * 1_000;
-  }
 }
 
 const NO_ANSWER = { status: undefined, browserMs: 0 };
 /** What egressFetch decodes. */
 const CODINGS = new Set(["", "identity", "gzip", "x-gzip", "deflate", "br", "zstd"]);
-const CONTENT_TYPE_CHARS_MAX = 256;
-const SHOWN_CHARS = 100;
 
 function failed(
   what: string,
@@ -151,9 +148,4 @@ function failed(
 ): PageAnswer {
   const reason = `Cannot fetch the page: ${what}`;
   return { kind: "failed", reason, retry, status, browserMs: 0 };
-}
-
-function timeOf(text: string | null): number | undefined {
-  const time = Date.parse(text ?? "");
-  return Number.isFinite(time) && time >= 0 ? time : undefined;
 }

@@ -1,6 +1,7 @@
 /** The task that takes data out of a page which has been fetched: reads its blob, asks, and stores what came of it. */
 import { envelope } from "../../schemas/contract.ts";
 import { crawlJob, type RecordBlob } from "../../schemas/crawl-job.ts";
+import { RECORD_REASON_CHARS_MAX } from "../../schemas/crawl-limits.ts";
 import type { crawlPage } from "../../schemas/crawl-page.ts";
 import { ActorError } from "../../schemas/errors.ts";
 import type { CrawlRequest } from "../../schemas/http/crawl.ts";
@@ -99,9 +100,8 @@ function questionOf(options: CrawlRequest["jsonOptions"]): JsonQuestion {
   };
 }
 
-/** Characters of a reason, as the job's contract takes it. */
-const REASON_CHARS_MAX = 1_000;
-
 function clipped(reason: string): string {
-  return reason.length <= REASON_CHARS_MAX ? reason : `${reason.slice(0, REASON_CHARS_MAX - 1)}…`;
+  return reason.length <= RECORD_REASON_CHARS_MAX
+    ? reason
+    : `${reason.slice(0, RECORD_REASON_CHARS_MAX - 1)}…`;
 }

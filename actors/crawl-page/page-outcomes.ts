@@ -1,5 +1,6 @@
 /** Says what came of a page: stores its record, remembers it for other crawls, and finds those remembered. */
 import type { PageOutcome, RecordBlob } from "../../schemas/crawl-job.ts";
+import { RECORD_REASON_CHARS_MAX } from "../../schemas/crawl-limits.ts";
 import type { Turn, TurnRequest } from "../../schemas/crawl-page.ts";
 import { ActorError } from "../../schemas/errors.ts";
 import type { CrawlRequest } from "../../schemas/http/crawl.ts";
@@ -171,5 +172,4 @@ export class PageOutcomes {
   }
 }
 
-const REASON_CHARS_MAX = 1_000;
-const clipped = (reason: string) => reason.slice(0, REASON_CHARS_MAX);
+const clipped = (reason: string) => reason.slice(0, RECORD_REASON_CHARS_MAX);

@@ -1,7 +1,7 @@
 /** Makes of a page what its record holds: the formats asked for, the title, and where its links lead. */
 
 import type { RecordMetadata } from "../../schemas/crawl-job.ts";
-import { PAGE_LINKS_BYTES_MAX } from "../../schemas/crawl-limits.ts";
+import { PAGE_LINKS_BYTES_MAX, RECORD_REASON_CHARS_MAX } from "../../schemas/crawl-limits.ts";
 import type { CrawlRequest } from "../../schemas/http/crawl.ts";
 import type { MarkdownPool } from "../extract/markdown-pool.ts";
 import { pageLinks } from "../extract/page-links.ts";
@@ -65,7 +65,7 @@ export async function pageRecord(
       ...(truncated && { truncated }),
     },
     links: follows ? firstWithin(found.links, PAGE_LINKS_BYTES_MAX) : [],
-    ...(reasons.length > 0 && { reason: reasons.join("; ").slice(0, REASON_CHARS_MAX) }),
+    ...(reasons.length > 0 && { reason: reasons.join("; ").slice(0, RECORD_REASON_CHARS_MAX) }),
   };
 
   async function convert() {
@@ -81,7 +81,6 @@ export async function pageRecord(
 
 /** A document that is no HTML has no links to follow. */
 const PLAIN = { base: undefined, title: undefined, links: [], nofollow: false };
-const REASON_CHARS_MAX = 1_000;
 
 /** The first of them that fit in so many bytes. Addresses are ASCII; two quotes and a comma come with each. */
 function firstWithin(links: string[], bytesMax: number): string[] {

@@ -1,9 +1,7 @@
 /** Reads where a redirect leads. */
-import { CRAWL_URL_CHARS_MAX } from "../../schemas/crawl-limits.ts";
+import { ANSWER_SHOWN_CHARS, CRAWL_URL_CHARS_MAX } from "../../schemas/crawl-limits.ts";
 
 const REDIRECTS = new Set([301, 302, 303, 307, 308]);
-/** Characters of an address that are shown in a reason. */
-const SHOWN_CHARS = 100;
 
 /** Undefined of an answer that is no redirect: another status, or one without a Location. */
 export function redirectTarget(
@@ -13,7 +11,7 @@ export function redirectTarget(
 ): { url: string; fault?: never } | { url?: never; fault: string } | undefined {
   const location = REDIRECTS.has(status) ? headers.get("location") : null;
   if (location === null) return undefined;
-  const shown = location.slice(0, SHOWN_CHARS);
+  const shown = location.slice(0, ANSWER_SHOWN_CHARS);
   // Header fields come byte by byte; servers write addresses in UTF-8.
   const target = URL.parse(Buffer.from(location, "latin1").toString(), from);
   if (target === null || !/^https?:$/.test(target.protocol)) {

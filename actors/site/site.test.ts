@@ -2,12 +2,12 @@ import { expect } from "chai";
 import {
   CRAWL_DELAY_MS,
   CRAWL_DELAY_MS_MAX,
+  HOST_AWAY_MS_MAX,
   HOST_REQUESTS_IN_FLIGHT_MAX,
   ROBOTS_KEPT_CHARS_MAX,
   ROBOTS_KEPT_MS,
   ROBOTS_RETRY_MS,
   ROBOTS_TRIES_MAX,
-  SITE_AWAY_MS_MAX,
   SITE_JOBS_MAX,
   SITE_JOBS_WAITING_MAX,
   SITE_TELL_CHARS_MAX,
@@ -346,14 +346,14 @@ describe("site", function () {
     expect(Buffer.byteLength(JSON.stringify(begun))).to.be.below(REPLY_KEPT_BYTES_MAX);
   });
 
-  it("turnFinished() holds the host back for as long as it asks, SITE_AWAY_MS_MAX at most, and once", () => {
+  it("turnFinished() holds the host back for as long as it asks, HOST_AWAY_MS_MAX at most, and once", () => {
     const site = known();
     for (const [awayMs, until] of [
       [10_000, 10_000],
-      [SITE_AWAY_MS_MAX, SITE_AWAY_MS_MAX],
-      [SITE_AWAY_MS_MAX + 1, SITE_AWAY_MS_MAX],
+      [HOST_AWAY_MS_MAX, HOST_AWAY_MS_MAX],
+      [HOST_AWAY_MS_MAX + 1, HOST_AWAY_MS_MAX],
     ] as const) {
-      site.now += 2 * SITE_AWAY_MS_MAX;
+      site.now += 2 * HOST_AWAY_MS_MAX;
       site.tell("consult", { scheme: "https", intent });
       want(site, 2, []);
       const [turn = ""] = turnsOf(site);
@@ -363,7 +363,7 @@ describe("site", function () {
       expect(site.state.pace.awayUntil).to.equal(site.now + until);
       const [next = ""] = turnsOf(site);
       expect(begin(site, next)).to.deep.equal({ state: "gone" });
-      site.tell("turnFinished", { turn, awayMs: SITE_AWAY_MS_MAX });
+      site.tell("turnFinished", { turn, awayMs: HOST_AWAY_MS_MAX });
       expect(site.changed).to.equal(false);
       want(site, 0, []);
     }
@@ -575,8 +575,8 @@ describe("site", function () {
   it("look() forgets no site that asked to be left alone, nor one that a job waits at; but who was only visited", () => {
     const away = known(CLOSED);
     away.tell("visit", { turn: hex(7) });
-    away.tell("turnFinished", { turn: hex(7), awayMs: SITE_AWAY_MS_MAX });
-    const until = away.now + SITE_AWAY_MS_MAX;
+    away.tell("turnFinished", { turn: hex(7), awayMs: HOST_AWAY_MS_MAX });
+    const until = away.now + HOST_AWAY_MS_MAX;
     lookUntil(away, until - 1);
     expect(away.state.pace.awayUntil).to.equal(until);
     lookUntil(away, until + 1);

@@ -2,7 +2,7 @@
 import { envelope } from "../../schemas/contract.ts";
 import { crawlJob } from "../../schemas/crawl-job.ts";
 import {
-  SITE_AWAY_MS_MAX,
+  HOST_AWAY_MS_MAX,
   SITE_VISITS_MAX,
   TURN_ASK_ROBOTS_MS,
   TURN_RULE_CHECKS_MAX,
@@ -130,7 +130,7 @@ export const siteActor = defineActor(site, {
       step.pace = (lost ? lose : finish)(step.pace, turn, step.moment);
       if (lost) loseFetch(step, turn);
       if (awayMs !== undefined) {
-        step.pace = stayAway(step.pace, step.now + Math.min(awayMs, SITE_AWAY_MS_MAX));
+        step.pace = stayAway(step.pace, step.now + Math.min(awayMs, HOST_AWAY_MS_MAX));
       }
       return advance(step);
     },
