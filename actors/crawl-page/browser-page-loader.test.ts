@@ -29,7 +29,7 @@ const answers =
   };
 
 describe("BrowserPageLoader", function () {
-  this.timeout(90_000);
+  this.timeout(30_000);
   const pool = openPool();
   const loaders: BrowserPageLoader[] = [];
   let site: WebSite;

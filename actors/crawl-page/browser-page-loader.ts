@@ -55,8 +55,8 @@ interface Open {
   loaded: number;
   loading: number;
   idle: BrowserPage[];
-  /** No page begins in it any more; it is given back when the last one is done. */
-  retired: boolean;
+  /** Set when no page begins in it any more: its cookies are being read. It is given back after that and the last page. */
+  retired: Promise<unknown> | undefined;
 }
 
 export class BrowserPageLoader implements PageLoader {
@@ -141,7 +141,7 @@ export class BrowserPageLoader implements PageLoader {
   async #opened(signal: AbortSignal): Promise<Open> {
     const { clock } = this.#parts;
     const open = await this.#open;
-    if (open !== undefined && !open.retired) {
+    if (open !== undefined && open.retired === undefined) {
       const { pagesMax, ageMsMax } = this.#limits;
       const isWorn = open.loaded >= pagesMax || clock.monotonic() - open.openedAt >= ageMsMax;
       if (!isWorn && !open.context.lost.aborted) return open;
@@ -177,7 +177,7 @@ export class BrowserPageLoader implements PageLoader {
       loaded: 0,
       loading: 0,
       idle: [],
-      retired: false,
+      retired: undefined,
     };
   }
 
@@ -198,7 +198,11 @@ export class BrowserPageLoader implements PageLoader {
     open.loading -= 1;
     if (page !== undefined && isUsable) open.idle.push(page);
     if (open.loading > 0) return;
-    if (open.retired || this.#isClosed) return open.context.release();
+    if (open.retired !== undefined || this.#isClosed) {
+      // A context that is closed answers nothing more, not even what it was asked before.
+      await open.retired;
+      return open.context.release();
+    }
     this.#idling.abort();
     this.#idling = new AbortController();
     const { signal } = this.#idling;
@@ -208,8 +212,7 @@ export class BrowserPageLoader implements PageLoader {
 
   /** Its cookies go on to the next. */
   #retire(open: Open): void {
-    if (open.retired) return;
-    open.retired = true;
+    if (open.retired !== undefined) return;
     this.#open = undefined;
     const { context } = open;
     const former = this.#cookies;
@@ -218,6 +221,7 @@ export class BrowserPageLoader implements PageLoader {
       .finally(() => {
         if (open.loading === 0) context.release();
       });
+    open.retired = this.#cookies;
   }
 
   #answer(url: string, loaded: Loaded, browserMs: number): PageAnswer {
