@@ -17,7 +17,7 @@ const ELECTION_MS_MAX = 15_000;
 const TAKEOVER_MS_MAX = 5_000;
 
 describe("cluster", function () {
-  this.timeout(60_000);
+  this.timeout(120_000);
   let folder: string;
   let nats: TestNatsCluster;
   let bus: Bus;
@@ -69,7 +69,7 @@ describe("cluster", function () {
 
   it("a PDF comes out, and tokens hold", async () => {
     const startedAt = performance.now();
-    expect((await pdf()).subarray(0, 5).toString()).to.equal("%PDF-");
+    expect((await pdf()).toString("latin1", 0, 500)).to.match(/^%PDF-/);
     print("first PDF after", performance.now() - startedAt);
     await load.more(50);
     expect(load.failures).to.deep.equal([]);
@@ -82,7 +82,7 @@ describe("cluster", function () {
     if (!leader) throw new Error(`No server leads ${STATE_STREAM}`);
     await leader.kill();
     await load.more(50);
-    expect((await pdf()).subarray(0, 5).toString()).to.equal("%PDF-");
+    expect((await pdf()).toString("latin1", 0, 500)).to.match(/^%PDF-/);
     const gap = load.takeGapMs();
     print("state's leader killed: longest silence", gap);
     expect(gap).to.be.below(ELECTION_MS_MAX);
@@ -96,26 +96,33 @@ describe("cluster", function () {
   it("a process with actors killed: the other takes its shards", async () => {
     await load.more(20);
     load.takeGapMs();
+    // What the machine itself takes just now, with everything in its place.
+    await load.more(100);
+    const undisturbed = load.takeGapMs();
     actors[0]?.signal("SIGKILL");
     await load.more(200);
     const gap = load.takeGapMs();
     print("actors killed: longest silence", gap);
-    expect(gap).to.be.below(TAKEOVER_MS_MAX);
+    expect(gap - undisturbed).to.be.below(TAKEOVER_MS_MAX);
   });
 
   it("a second process with browsers joins and takes tasks", async () => {
     const second = await start("browser-1", "browser");
     browsers.push(second);
     await second.ready();
-    const pages = Array.from({ length: 24 }, () => pdf());
-    for (const page of await Promise.all(pages)) {
-      expect(page.subarray(0, 5).toString()).to.equal("%PDF-");
-    }
-    const tasks = await Promise.all(
-      browsers.map(async (browser) => tasksOf(await browser.metrics())),
+    const tasks = await until(
+      "both have taken tasks",
+      async () => {
+        for (const page of await Promise.all(Array.from({ length: 24 }, () => pdf()))) {
+          expect(page.subarray(0, 5).toString()).to.equal("%PDF-");
+        }
+        const taken = browsers.map(async (browser) => tasksOf(await browser.metrics()));
+        const counts = await Promise.all(taken);
+        return Math.min(...counts) > 0 && counts;
+      },
+      60_000,
     );
     console.log(`      tasks of each browser process: ${tasks.join(" and ")}`);
-    expect(Math.min(...tasks)).to.be.above(0);
   });
 
   it("every acknowledged change is there after all that", async () => {

@@ -9,7 +9,8 @@ import { CrawlSite } from "../scripts/testing/crawl-site.ts";
 import { SeededRandom } from "../scripts/testing/seeded-random.ts";
 import { until } from "../scripts/testing/until.ts";
 
-const JOB_MS_MAX = 90_000;
+/** A job takes half a minute; a machine with other work to do took four times as long. */
+const JOB_MS_MAX = 300_000;
 const START_PAUSE_MS = 300;
 const FAST_HOST = 2;
 const RENDERED_HOST = 3;
@@ -18,35 +19,38 @@ const ALL_HOSTS = [0, 1, FAST_HOST, RENDERED_HOST];
 const seed = Number(process.env.TRUNKLINE_TEST_SEED ?? SeededRandom.newSeed());
 
 describe("crawl under faults", function () {
-  this.timeout(180_000);
+  this.timeout(900_000);
   before(() => console.log(`    TRUNKLINE_TEST_SEED=${seed} repeats the choices of this run`));
 
   let scene: CrawlScene;
   let site: CrawlSite;
+  /** What is to be ended, the last first. */
+  let started: AsyncDisposableStack;
   beforeEach(async () => {
+    started = new AsyncDisposableStack();
     site = await CrawlSite.start([
       { address: "127.0.20.1", pages: 24, sitemap: true, crawlDelay: 0.4, answerMs: 20 },
       { address: "127.0.20.2", pages: 24, sitemap: false, answerMs: 5 },
       { address: "127.0.20.3", pages: 60, sitemap: true, crawlDelay: 0, answerMs: 100 },
       { address: "127.0.20.4", pages: 8, sitemap: true, crawlDelay: 0.3 },
     ]);
-    scene = await CrawlScene.start({ seed, actors: 2, browsers: 2 });
+    started.use(site);
+    scene = started.use(await CrawlScene.start({ seed, actors: 2, browsers: 2 }));
   });
   afterEach(async function () {
     if (this.currentTest?.state === "failed") {
       console.log(scene.errorLines.slice(-40).join("\n"));
     }
-    await scene[Symbol.asyncDispose]();
-    await site[Symbol.asyncDispose]();
+    await started.disposeAsync();
   });
 
   it("processes are killed one after the other, and all at once", async () => {
     const job = await start("walk");
-    await quiet();
+    await further(job);
     await scene.killOne("browser");
-    await quiet();
+    await further(job);
     await scene.killOne("actors");
-    await quiet();
+    await further(job);
     await scene.killOne("gateway");
     await scene.killAll();
     await expectWhole(job);
@@ -54,11 +58,11 @@ describe("crawl under faults", function () {
 
   it("the bus is killed, and connections are cut and stall", async () => {
     const job = await start("walk");
-    await quiet();
+    await further(job);
     await scene.killBus(scene.random.integer(0, 500));
-    await quiet();
+    await further(job);
     await scene.killBus(LEASE_TTL_MS + 500);
-    await quiet();
+    await further(job);
     await scene.cutOff("browser", scene.random.integer(0, 1_500), "cut");
     await scene.cutOff("actors", scene.random.integer(0, 1_500), "cut");
     await scene.cutOff("browser", scene.random.integer(500, LEASE_TTL_MS + 2_000), "stall");
@@ -70,13 +74,14 @@ describe("crawl under faults", function () {
     const rendered = await start("rendered", [RENDERED_HOST], { render: true });
     const cancelled = await start("cancelled");
     const small = startMany();
-    await quiet();
+    await further(cancelled);
     await scene.killOne("browser");
     const seen = readAll(rendered.id);
     await scene.killOne("actors");
     const cancelledAt = await cancel(cancelled.id);
     await scene.killBus(scene.random.integer(0, 1_500));
-    await quiet();
+    const before = small.ids.length;
+    await until("more is started", () => small.ids.length > before, JOB_MS_MAX);
     await scene.killOne("gateway");
     const ids = await small.stop();
     console.log(`      ${ids.length} small crawls were acknowledged`);
@@ -89,7 +94,7 @@ describe("crawl under faults", function () {
     for (const record of await scene.records(cancelled.id)) {
       expect(record.status, record.url).to.not.equal("queued");
     }
-    // Turns that were granted by then are made; a host with a delay has a few ahead when a worker dies.
+    // The bus is killed at once, so a worker may hear of it late; a host with a delay has a few turns ahead when one dies.
     const after = site.requests.filter(
       ({ job, host, at }) => job === cancelled.name && host !== FAST_HOST && at > cancelledAt,
     );
@@ -130,6 +135,7 @@ describe("crawl under faults", function () {
     };
     const running = run();
     return {
+      ids: ids as readonly string[],
       async stop() {
         stopping.abort();
         await running;
@@ -140,10 +146,11 @@ describe("crawl under faults", function () {
 
   /** When the cancelling was acknowledged. One that was made without its answer being heard is a conflict later. */
   function cancel(id: string): Promise<number> {
-    return until(`crawl ${id} is cancelled`, async () => {
+    const look = async () => {
       const answer = await scene.ask(`/${id}`, "DELETE").catch(() => {});
       return (answer?.status === 200 || answer?.status === 409) && Date.now();
-    });
+    };
+    return until(`crawl ${id} is cancelled`, look, JOB_MS_MAX);
   }
 
   /** Walks what is completed while the crawl runs and more comes. */
@@ -162,5 +169,12 @@ describe("crawl under faults", function () {
     expect(faults).to.deep.equal([]);
   }
 
-  const quiet = () => clock.wait(scene.random.integer(200, 2_000));
+  /** Until some more was asked for where there is a delay, or all was: what is killed then is in the midst of it. */
+  async function further(job: JobToCheck): Promise<void> {
+    const slow = () =>
+      site.requests.filter((one) => one.job === job.name && one.host !== FAST_HOST).length;
+    const enough = slow() + scene.random.integer(1, 8);
+    const isFurther = () => slow() >= enough || requestsMissing(site, job).length === 0;
+    await until(`${job.name} goes on`, isFurther, JOB_MS_MAX);
+  }
 });

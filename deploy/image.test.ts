@@ -1,7 +1,7 @@
 import { execFile, spawnSync } from "node:child_process";
-import { cp, mkdir, mkdtemp, readFile, rm } from "node:fs/promises";
+import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { expect } from "chai";
 import { freePort } from "../scripts/free-port.ts";
@@ -38,6 +38,17 @@ describe("image", function () {
       TRUNKLINE_PORT: String(port),
       TRUNKLINE_ROLES: "gateway,actors",
     };
+    const old = join(folder, "old");
+    await mkdir(old);
+    await writeFile(join(old, "nats-server"), "#!/bin/sh\necho nats-server: v2.13.9\n", {
+      mode: 0o755,
+    });
+    const outdated = { ...environment, PATH: `${old}:${dirname(process.execPath)}` };
+    await using refused = new ChildProgram(imageCommand(), outdated, { cwd: folder });
+    expect(await refused.exit()).to.equal(1);
+    expect(refused.lines).to.deep.equal([
+      `Cannot find nats-server: 2.14 or newer is needed, ${old}/nats-server is 2.13.9`,
+    ]);
     await using program = new ChildProgram(imageCommand(), environment, { cwd: folder });
     await program.line("Trunkline runs");
     const url = `http://127.0.0.1:${port}/healthz`;

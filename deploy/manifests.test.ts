@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect } from "chai";
+import { parse, parseAllDocuments } from "yaml";
 import { z } from "zod";
 import { configFromEnvironment, ROLES } from "../scripts/config.ts";
 import {
@@ -110,6 +111,23 @@ describe("manifests", () => {
     });
   }
 
+  it("whoever fetches reaches the world, and has memory for what it holds", () => {
+    const compose = Services.parse(parse(read("deploy/compose.yaml"), { merge: true })).services;
+    const policies = parseAllDocuments(read("deploy/kubernetes/network-policies.yaml")).map(
+      (document) => Policy.parse(document.toJS()),
+    );
+    const egressOf = (role: string) =>
+      policies.find(({ metadata }) => metadata.name === role)?.spec.egress;
+    expect(JSON.stringify(egressOf("browser"))).to.include("0.0.0.0/0");
+    // Pages are fetched by browsers, and what apps ask for by hosts of actors.
+    expect(egressOf("actors")).to.deep.equal(egressOf("browser"));
+    for (const role of ["actors", "browser"]) {
+      expect(compose[role]?.networks).to.deep.equal(["bus", "outside"]);
+      expect(compose[role]?.shm_size).to.match(/^\dgb$/);
+      expect(read(`deploy/kubernetes/${role}.yaml`)).to.match(/mountPath: \/dev\/shm/);
+    }
+  });
+
   it("seccomp-browser.json leaves Chromium's sandbox what it is made of", () => {
     const { defaultAction, syscalls } = SeccompProfile.parse(
       JSON.parse(read("deploy/seccomp-browser.json")),
@@ -140,6 +158,17 @@ describe("manifests", () => {
       expect(containerfile).to.include(` ${font}`);
     }
   });
+});
+
+const Services = z.object({
+  services: z.record(
+    z.string(),
+    z.object({ networks: z.array(z.string()), shm_size: z.string().optional() }),
+  ),
+});
+const Policy = z.object({
+  metadata: z.object({ name: z.string() }),
+  spec: z.object({ egress: z.array(z.unknown()).optional() }),
 });
 
 const SeccompProfile = z.object({

@@ -3,7 +3,11 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { ACTORS, TASKS } from "../actors/main.ts";
 import { Bus } from "../actors/runtime/bus.ts";
-import { BLOB_STORE_BYTES_MIN, CRAWL_STORE_BYTES_MAX } from "../schemas/blob-limits.ts";
+import {
+  BLOB_STORE_BYTES_MIN,
+  CACHE_BYTES_MAX,
+  CRAWL_STORE_BYTES_MAX,
+} from "../schemas/blob-limits.ts";
 import { STREAMS, stateBucket, stateSubjects, taskConsumer } from "../schemas/subjects.ts";
 import { startCluster, startNats } from "../scripts/testing/nats-server.ts";
 import { declareStreams } from "./streams.ts";
@@ -28,6 +32,9 @@ describe("streams", function () {
         await bus.jetstream.consumers.info(STREAMS.tasks, taskConsumer(kind, lane));
       }
     }
+    // The oldest of the cache goes for what is new: see the test of TtlStore.
+    const cache = await bus.jetstream.streams.info(STREAMS.cache);
+    expect(cache.config).to.include({ max_bytes: CACHE_BYTES_MAX, discard: "old" });
     await bus.close();
   });
 
@@ -49,6 +56,9 @@ describe("streams", function () {
     try {
       const bytesMax = async () => {
         await declareStreams(bus.jetstream, { ...declared, replicas: 1 });
+        // Not even the largest, which comes last, is left without.
+        const packs = (await bus.jetstream.streams.info(STREAMS.packs)).config.max_bytes;
+        expect(packs).to.be.above(BLOB_STORE_BYTES_MIN);
         return (await bus.jetstream.streams.info(STREAMS.crawl)).config.max_bytes;
       };
       const given = await bytesMax();
@@ -72,6 +82,23 @@ describe("streams", function () {
     expect(await fewer.catch((error) => error.message)).to.equal(
       'TRUNKLINE_REPLICAS: expected 3, as the streams have it, found "1"',
     );
+    expect((await bus.jetstream.streams.info(subjects.stream)).config.num_replicas).to.equal(3);
+    await bus.close();
+  });
+
+  it("declareStreams() makes three copies of one only while no host of actors runs", async () => {
+    await using cluster = await startCluster(3);
+    const [first] = cluster.servers;
+    if (!first) throw new Error("A cluster of three has three servers");
+    const bus = await Bus.connect({ url: first.url, name: "test" });
+    await declareStreams(bus.jetstream, { ...declared, replicas: 1 });
+    await bus.jetstream.jetstream().publish(subjects.lease("host"), "{}");
+    const more = () => declareStreams(bus.jetstream, { ...declared, replicas: 3 });
+    expect(await more().catch((error) => error.message)).to.match(
+      /^TRUNKLINE_REPLICAS: expected 1, as .+ has it, while hosts of actors run, found "3"/,
+    );
+    await bus.jetstream.streams.purge(subjects.stream, { filter: subjects.leases });
+    await more();
     expect((await bus.jetstream.streams.info(subjects.stream)).config.num_replicas).to.equal(3);
     await bus.close();
   });
@@ -107,7 +134,7 @@ describe("streams", function () {
       subjects.outbox(shard),
       subjects.lease("<host>"),
       subjects.remind(shard, address, "<message>"),
-      subjects.fired(shard, address, "<message>"),
+      subjects.firedFor(subjects.remind(shard, address, "<message>")) ?? "",
     ];
     for (const subject of keys) {
       const key = subject.replace("$KV.state-0.", "").replace(`.${shard}`, ".<p>");

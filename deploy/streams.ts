@@ -13,6 +13,13 @@ import {
 } from "@nats-io/jetstream";
 import { nanos, TimeoutError } from "@nats-io/transport-node";
 import {
+  AGENTS_STORE_BYTES_MAX,
+  APP_LOG_LINES_MAX,
+  APP_LOG_MS,
+  APP_LOGS_BYTES_MAX,
+  APPS_STORE_BYTES_MAX,
+} from "../schemas/app-limits.ts";
+import {
   BLOB_STORE_BYTES_MIN,
   CACHE_BYTES_MAX,
   CRAWL_STORE_BYTES_MAX,
@@ -44,7 +51,6 @@ const NO_STREAM = 10059;
 /** The part of its bytes a stream is tried with next: no sum of such parts takes the very last byte, which others need. */
 const SMALLER = 0.45;
 const DAY_MS = 24 * 60 * 60 * 1_000;
-/** A lease that ended, or a row that was removed, stays visible to those who watch for so long. */
 const MARKER_MS = 60_000;
 
 export interface StreamsOptions {
@@ -52,6 +58,8 @@ export interface StreamsOptions {
   /** State streams: one on one machine; more let commits of different shards run beside each other. */
   buckets: number;
   tasks: readonly TaskContract[];
+  /** A lease that ended, or a row that was removed, stays visible to those who watch for so long. A minute unless told. */
+  markerMs?: number;
 }
 
 /** Waits, for a while, for a cluster that has just been started: it has no leader yet, or not all of its servers. */
@@ -78,12 +86,12 @@ const isUnavailable = (error: unknown) =>
 
 async function declareAll(
   jetstream: JetStreamManager,
-  { replicas, buckets, tasks }: StreamsOptions,
+  { replicas, buckets, tasks, markerMs = MARKER_MS }: StreamsOptions,
 ): Promise<void> {
   const shared = { storage: StorageType.File, num_replicas: replicas };
   const streams: StreamDeclaration[] = Array.from({ length: buckets }, (_, index) => ({
     ...shared,
-    ...stateStream(stateBucket(index)),
+    ...stateStream(stateBucket(index), markerMs),
   }));
   streams.push(
     {
@@ -126,6 +134,39 @@ async function declareAll(
       compression: StoreCompression.None,
     },
     {
+      ...shared,
+      ...blobStream(
+        "app",
+        "Bundles of apps, and bodies too large for a message",
+        APPS_STORE_BYTES_MAX,
+      ),
+    },
+    {
+      ...shared,
+      name: STREAMS.agents,
+      description: "Databases of agents: an image, and the pages that changed since",
+      subjects: ["agentlog.>"],
+      // An image takes the place of all that was before it, in one step.
+      allow_rollup_hdrs: true,
+      // Records of several agents are synced to disk together.
+      allow_atomic: true,
+      max_bytes: AGENTS_STORE_BYTES_MAX,
+      discard: DiscardPolicy.New,
+      allow_direct: true,
+    },
+    {
+      ...shared,
+      name: STREAMS.appLogs,
+      description: "What apps have printed",
+      subjects: ["applog.>"],
+      max_msgs_per_subject: APP_LOG_LINES_MAX,
+      max_age: nanos(APP_LOG_MS),
+      max_bytes: APP_LOGS_BYTES_MAX,
+      discard: DiscardPolicy.Old,
+      compression: StoreCompression.S2,
+      allow_direct: true,
+    },
+    {
       name: STREAMS.cache,
       description: "What is remembered to save work, and may be lost",
       storage: StorageType.File,
@@ -141,7 +182,18 @@ async function declareAll(
       allow_msg_ttl: true,
     },
   );
-  await Promise.all(streams.map((stream) => declareStream(jetstream, stream)));
+  // First all of them, with the least they work with; then each gets what there is, those that want least first: on a small
+  // disk none is left without, and what each gets does not depend on chance.
+  const sized = streams.filter(isSized);
+  for (const stream of streams) {
+    const least = isSized(stream)
+      ? { max_bytes: Math.min(stream.max_bytes, BLOB_STORE_BYTES_MIN) }
+      : {};
+    await declareStream(jetstream, { ...stream, ...least });
+  }
+  for (const stream of sized.toSorted((one, other) => one.max_bytes - other.max_bytes)) {
+    await grow(jetstream, stream);
+  }
   const lanes = tasks.flatMap(({ kind, lanes }) => lanes.map((lane) => ({ kind, lane })));
   await Promise.all(
     lanes.map(({ kind, lane }) =>
@@ -159,9 +211,13 @@ async function declareAll(
 }
 
 type StreamDeclaration = Partial<StreamConfig> & { name: string };
+type SizedStream = StreamDeclaration & { max_bytes: number };
+
+const isSized = (stream: StreamDeclaration): stream is SizedStream =>
+  stream.max_bytes !== undefined;
 
 /** A KV bucket by its names, made by hand since it holds more: leases, schedules and atomic batches. */
-function stateStream(bucket: string): StreamDeclaration {
+function stateStream(bucket: string, markerMs: number): StreamDeclaration {
   const { stream, all } = stateSubjects(bucket);
   return {
     name: stream,
@@ -175,7 +231,7 @@ function stateStream(bucket: string): StreamDeclaration {
     allow_direct: true,
     allow_atomic: true,
     allow_msg_ttl: true,
-    subject_delete_marker_ttl: nanos(MARKER_MS),
+    subject_delete_marker_ttl: nanos(markerMs),
     allow_msg_schedules: true,
   };
 }
@@ -199,23 +255,25 @@ function blobStream(
   };
 }
 
-/** The bus sets aside the bytes a stream may take; a disk that has not so many gives as large a part as it can. */
 async function declareStream(
   jetstream: JetStreamManager,
   stream: StreamDeclaration,
 ): Promise<void> {
   const known = await configOf(jetstream, stream.name);
   if (known) return updateStream(jetstream, stream, known);
-  const { max_bytes: bytes = 0 } = stream;
   try {
     await jetstream.streams.add(stream);
   } catch (error) {
-    if (!(error instanceof JetStreamApiError)) throw error;
-    const smaller = Math.floor(bytes * SMALLER);
-    if (error.code === NO_ROOM && smaller >= BLOB_STORE_BYTES_MIN) {
-      await declareStream(jetstream, { ...stream, max_bytes: smaller });
-    } else if (error.code === STREAM_EXISTS) await declareStream(jetstream, stream);
-    else throw error;
+    if (!(error instanceof JetStreamApiError) || error.code !== STREAM_EXISTS) throw error;
+    await declareStream(jetstream, stream);
+  }
+}
+
+/** The bus sets aside the bytes a stream may take; a disk that has not so many gives as large a part as it can. */
+async function grow(jetstream: JetStreamManager, stream: SizedStream): Promise<void> {
+  const known = await configOf(jetstream, stream.name);
+  for (let bytes = stream.max_bytes; known && bytes > known.max_bytes; bytes *= SMALLER) {
+    if (await resize(jetstream, stream, Math.floor(bytes))) return;
   }
 }
 
@@ -230,15 +288,39 @@ async function updateStream(
       `TRUNKLINE_REPLICAS: expected ${known.num_replicas}, as the streams have it, found "${stream.num_replicas}"`,
     );
   }
-  // What an operator made larger stays so; where the disk has no room for more, or for nothing, it stays as it is.
-  const larger = Math.max(stream.max_bytes ?? -1, known.max_bytes);
-  for (const max_bytes of new Set([larger, known.max_bytes])) {
-    try {
-      await jetstream.streams.update(stream.name, { ...stream, max_bytes });
-      return;
-    } catch (error) {
-      if (!(error instanceof JetStreamApiError) || error.code !== NO_ROOM) throw error;
-    }
+  await refuseToReplicateUnderWay(jetstream, stream, known);
+  // What an operator made larger stays so.
+  await resize(jetstream, stream, Math.max(stream.max_bytes ?? -1, known.max_bytes));
+}
+
+/** Hosts that run count on the fences of a stream that has one copy (`Placement.fenceOfAll`). */
+async function refuseToReplicateUnderWay(
+  jetstream: JetStreamManager,
+  { name, num_replicas: wanted = 1 }: StreamDeclaration,
+  { num_replicas: found }: StreamConfig,
+): Promise<void> {
+  if (found > 1 || wanted === found) return;
+  const { leases, stream } = stateSubjects(stateBucket(0));
+  const { state } = await jetstream.streams.info(stream, { subjects_filter: leases });
+  const hosts = Object.keys(state.subjects ?? {}).length;
+  if (hosts === 0) return;
+  throw new Error(
+    `TRUNKLINE_REPLICAS: expected ${found}, as ${name} has it, while hosts of actors run, found "${wanted}"; stop all and start them with ${wanted}`,
+  );
+}
+
+/** False where the disk has no room for it. */
+async function resize(
+  jetstream: JetStreamManager,
+  stream: StreamDeclaration,
+  bytes: number,
+): Promise<boolean> {
+  try {
+    await jetstream.streams.update(stream.name, { ...stream, max_bytes: bytes });
+    return true;
+  } catch (error) {
+    if (!(error instanceof JetStreamApiError) || error.code !== NO_ROOM) throw error;
+    return false;
   }
 }
 

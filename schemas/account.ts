@@ -1,9 +1,11 @@
 /** The contract of an account: its name, members and API tokens, and the browser time it used. The key is its id. */
 import { z } from "zod";
+import { GrantId } from "./api-token.ts";
 import { defineContract } from "./contract.ts";
 import { ACCOUNT_NAME_CHARS_MAX, TOKEN_NAME_CHARS_MAX } from "./limits.ts";
 import { MEMBERS_PER_ACCOUNT_MAX } from "./oauth-limits.ts";
 import { ALL_PERMISSIONS, ALL_ROLES, Permission, Role } from "./permissions.ts";
+import { tellAgain } from "./tell-again.ts";
 import { Email, EpochMs, Id, Sha256 } from "./values.ts";
 
 export const Roles = z
@@ -45,6 +47,7 @@ export const TokenEntry = z.object({
   createdAt: EpochMs,
   notBeforeAt: EpochMs.optional(),
   expiresAt: EpochMs.optional(),
+  grantId: GrantId,
 });
 export type TokenEntry = z.infer<typeof TokenEntry>;
 
@@ -90,6 +93,8 @@ export const account = defineContract({
     setRoles: { input: z.object({ id: Id, roles: Roles, by: MemberChanger }), reply: Nothing },
     /** Refuses as `conflict` to remove the last Super Administrator, as setRoles does to make them less. */
     removeMember: { input: z.object({ id: Id, by: MemberChanger }), reply: Nothing },
+    /** Of its members. */
+    tellAgain,
     /** What an invitation is for, to whoever has its secret; `not_found` when it is unknown, used or expired. */
     getInvitation: {
       input: z.object({ id: Id, secretHash: Sha256.meta({ secret: true }) }),
@@ -116,11 +121,21 @@ export const account = defineContract({
 
     /** Refuses when this UTC day's browser time has reached the limit; 0 is no limit. */
     admitRendering: {
-      input: z.object({ limitMs: z.int().min(0) }),
+      input: z.object({
+        limitMs: z.int().min(0),
+        /** Of what the caller has used and not told yet. */
+        untoldMs: z.int().min(0).optional(),
+      }),
       reply: z.object({ usedMs: z.int().min(0) }),
     },
-    /** Reported once a task, whatever became of it. */
-    browserUsed: { input: z.object({ ms: z.int().min(0), taskId: z.string().min(1).max(64) }) },
+    /** Reported once a task, whatever became of it; a long one may tell of parts before, each under an id of its own. */
+    browserUsed: {
+      input: z.object({
+        ms: z.int().min(0),
+        taskId: z.string().min(1).max(64),
+        isPart: z.literal(true).optional(),
+      }),
+    },
     getUsage: {
       input: Nothing,
       reply: z.object({ today: UsageDay, resetsAt: EpochMs, days: z.array(UsageDay) }),

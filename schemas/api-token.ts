@@ -4,6 +4,9 @@ import { defineContract } from "./contract.ts";
 import { Permission } from "./permissions.ts";
 import { EpochMs, Id, Sha256 } from "./values.ts";
 
+/** Of a token that was made with an OAuth access token: it opens no more than the grant does, and for no longer. */
+export const GrantId = Id.optional();
+
 export const apiToken = defineContract({
   kind: "api-token",
   messages: {
@@ -15,6 +18,7 @@ export const apiToken = defineContract({
         secretHash: Sha256,
         notBeforeAt: EpochMs.optional(),
         expiresAt: EpochMs.optional(),
+        grantId: GrantId,
       }),
       reply: z.object({}),
     },
@@ -26,6 +30,7 @@ export const apiToken = defineContract({
         permissions: z.array(Permission),
         notBeforeAt: EpochMs.optional(),
         expiresAt: EpochMs.optional(),
+        grantId: GrantId,
       }),
     },
     /** For good: a revoked token is never issued again. */

@@ -35,12 +35,16 @@ export const READER_AGE_MS_MAX = 20 * 60_000;
 export const READS_WAITING_MAX = 10_000;
 /** A read takes less, from a slow disk too. */
 export const READ_MS_MAX = 20_000;
-/** Bytes of objects that answers of one gateway hold at once: eight files of the largest size. */
+/** Bytes of objects that answers of one gateway hold at once: eight files of the largest size, or as many such trees. */
 export const READ_BYTES_MAX = 256 * 1024 * 1024;
 /** A file's path as it is sent: PATH_MAX of Linux. */
 export const PATH_BYTES_MAX = 4_096;
 /** Bytes of a tree or commit that is shown as JSON: some 200,000 entries. */
 export const SHOWN_OBJECT_BYTES_MAX = 8 * 1024 * 1024;
+/** So many times its bytes are counted as held for it: entries of trees are three to four times as long in JSON. */
+export const SHOWN_OBJECT_FACTOR = 4;
+/** Bytes of all commits of one log: two of the largest, or LOG_ENTRIES_MAX with messages of ten pages. */
+export const LOG_BYTES_MAX = 16 * 1024 * 1024;
 /** What is looked at of a file to tell its type, as git itself does to tell text. */
 export const SNIFFED_BYTES = 8_000;
 
@@ -63,13 +67,17 @@ export const ARCHIVES_KEPT_BYTES_MAX = 4_000_000_000;
 
 /** Files of one commit by REST; more are better pushed. */
 export const COMMIT_CHANGES_MAX = 1_000;
-/** Its body: a file of the largest size in base64, and the rest. */
+/** Its body, at least: a file of FILE_BYTES_MAX in base64, and the rest. */
 export const COMMIT_BODY_BYTES_MAX = 48 * 1024 * 1024;
 export const COMMIT_MESSAGE_CHARS_MAX = 65_536;
 export const COMMIT_AUTHOR_CHARS_MAX = 256;
 /** Directories above one file, and bytes of one name: what file systems take. */
 export const COMMIT_PATH_DEPTH_MAX = 64;
 export const COMMIT_NAME_BYTES_MAX = 255;
+/** Bytes of directories that one commit reads and makes: each entry takes some ten times as much in memory while it is made. */
+export const COMMIT_TREES_BYTES_MAX = 32 * 1024 * 1024;
+/** Bytes of its small files that are packed before others have their turn: some ten milliseconds. */
+export const PACKED_AT_ONCE_BYTES = 512 * 1024;
 /** Tries of a commit that names no expected tip, against others that are quicker. */
 export const COMMIT_TRIES_MAX = 8;
 
@@ -83,4 +91,13 @@ export const FORK_REFS_BYTES_MAX = 200_000;
 export const IMPORT_SLOTS = 2;
 /** One import: 1 GB over 5 Mbit/s. */
 export const IMPORT_MS_MAX = 30 * 60_000;
+/** Commits of a line of history: more than any repository of REPO_BYTES_MAX has. */
+export const IMPORT_DEPTH_MAX = 1_000_000;
+/** How often an import says how far it is, at most: each time is a commit of its repository. */
+export const IMPORT_TOLD_MS = 1_000;
+/** Bytes of what a host may say of its refs: half a million, of which most may be its own. */
+export const IMPORT_REFS_BYTES_MAX = 32 * 1024 * 1024;
+/** Large files that one import fetches at a time, and what their host may say of a hundred of them. */
+export const IMPORT_LFS_AT_ONCE = 4;
+export const IMPORT_LFS_ANSWER_BYTES_MAX = 1024 * 1024;
 export const IMPORT_URL_CHARS_MAX = 2_048;

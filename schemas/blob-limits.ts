@@ -11,7 +11,7 @@ export const BLOB_CLEAN_UP_MS = 2_000;
 /** What crawls may store, of a disk of 20 GB: 80,000 pages of 100 kB. The bus takes less where it has less. */
 export const CRAWL_STORE_BYTES_MAX = 8 * 1024 ** 3;
 /** The least a stream of blobs is made with. */
-export const BLOB_STORE_BYTES_MIN = 512 * 1024 ** 2;
+export const BLOB_STORE_BYTES_MIN = 128 * 1024 ** 2;
 /** What all caches together may hold; past it the oldest goes. */
 export const CACHE_BYTES_MAX = 512 * 1024 ** 2;
 /** A cache that does not answer by then has nothing. */

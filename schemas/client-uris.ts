@@ -3,6 +3,7 @@
 const LOOPBACK = String.raw`(127\.0\.0\.1|\[::1\]|localhost)`;
 const LOOPBACK_URI = new RegExp(`^http://${LOOPBACK}(:\\d{1,5})?([/?]|$)`);
 const LOOPBACK_ORIGIN = new RegExp(`^http://${LOOPBACK}(:\\d{1,5})?$`);
+const LOOPBACK_HTTPS = new RegExp(`^https://${LOOPBACK}(:\\d{1,5})?([/?]|$)`);
 const SCHEME = /^([a-z][a-z0-9+.-]*):/;
 /** RFC 3986 section 2: all else is percent-encoded. A backslash is a slash to some parsers, and not to others. */
 const URI_CHARACTERS = /^[A-Za-z0-9\-._~:/?#[\]@!$&'()*+,;=%]+$/;
@@ -26,6 +27,16 @@ export function redirectUriFault(uri: string, { isPublic }: { isPublic: boolean 
   }
   if (isPublic) return undefined;
   return 'Expected https, or http on a loopback address: only clients with token_endpoint_auth_method "none" have a scheme of their own';
+}
+
+/** That any app may claim: RFC 8252 section 7.1. */
+export const hasOwnScheme = (uri: string) => !/^https?:/.test(uri);
+
+/** RFC 8252 section 7.2: an app on a person's device claims https addresses, and nobody claims its own host by name. */
+export function nativeUriFault(uri: string) {
+  return LOOPBACK_HTTPS.test(uri)
+    ? "Expected http on a loopback address: https is there for clients without a scheme of their own"
+    : undefined;
 }
 
 /** Of the pages about a client, which a person is led to. */

@@ -63,7 +63,7 @@ export interface Envelope {
 }
 
 // Names the runtime keeps in the same buckets and subjects as kinds.
-const RESERVED_KINDS = new Set(["lease", "epoch", "outbox", "remind", "fired"]);
+const RESERVED_KINDS = new Set(["lease", "epoch", "outbox", "remind", "fired", "journal"]);
 const KIND = /^[a-z][a-z0-9]*(-[a-z0-9]+)*$/;
 
 /** Declares what an actor kind accepts and answers. Throws when the kind is not kebab-case or is reserved. */

@@ -10,7 +10,6 @@ import {
   CRAWL_PATTERN_CHARS_MAX,
   CRAWL_PATTERNS_MAX,
   CRAWL_URL_CHARS_MAX,
-  HOST_REQUESTS_IN_FLIGHT_MAX,
   PAGE_LINKS_MAX,
   PAGE_TITLE_CHARS_MAX,
   RECORD_REASON_CHARS_MAX,
@@ -149,6 +148,8 @@ export const PageOutcome = z.discriminatedUnion("kind", [
     index: Index,
     reason: Reason,
     metadata: RecordMetadata.optional(),
+    /** Of a page that is older than what is wanted: what it leads to may be newer. */
+    links: z.array(Url).max(PAGE_LINKS_MAX).optional(),
     /** Of a page that the browser asked for, and that was not modified. */
     browserMs: z.int().min(0).optional(),
   }),
@@ -161,6 +162,8 @@ export const PageOutcome = z.discriminatedUnion("kind", [
     metadata: RecordMetadata.optional(),
     blobs: z.array(RecordBlob).max(2),
     browserMs: z.int().min(0),
+    /** The browser ended under it, or all of the job's pages in it: any page that was in there may be to blame. */
+    browserLost: z.literal(true).optional(),
   }),
   /** The account has no browser time left: the page was not loaded. */
   z.object({ kind: z.literal("out_of_time"), index: Index, reason: Reason }),
@@ -228,8 +231,6 @@ export const crawlJob = defineContract({
         host: z.string().min(1),
         turn: Id,
         requests: z.int().min(1).max(TURN_REQUESTS_MAX),
-        atOnce: z.int().min(1).max(HOST_REQUESTS_IN_FLIGHT_MAX),
-        dueInMs: z.int().min(0),
       }),
     },
     /** From a site: its robots.txt is known. `refusal`: the content signal forbids the crawl. */
@@ -238,6 +239,8 @@ export const crawlJob = defineContract({
         host: z.string().min(1),
         scheme: Scheme,
         sitemaps: z.array(Url).max(ROBOTS_SITEMAPS_MAX),
+        /** The file has more than is read or kept. */
+        truncated: z.literal(true).optional(),
         refusal: Reason.optional(),
       }),
     },
@@ -264,7 +267,15 @@ export const crawlJob = defineContract({
       }),
     },
     /** From a worker or its host: what the turn did not report is queued again. */
-    turnEnded: { input: z.object({ host: z.string(), turn: Id, failed: Reason.optional() }) },
+    turnEnded: {
+      input: z.object({
+        host: z.string(),
+        turn: Id,
+        failed: Reason.optional(),
+        /** No page is to blame: a fault of ours, which will not be gone at once. */
+        fault: Reason.optional(),
+      }),
+    },
     jsonExtracted: {
       input: z.object({
         index: Index,

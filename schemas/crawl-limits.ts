@@ -11,8 +11,8 @@ export const ROBOTS_KEPT_CHARS_MAX = 700_000;
 /** Rules with a star: each costs every address of the site a walk (5,000 × 8 KiB take some 0.1 s). */
 export const ROBOTS_WILDCARDS_MAX = 5_000;
 export const ROBOTS_SITEMAPS_MAX = 1_000;
-/** A longer Crawl-delay is a slip of the pen: an hour a page lets a job of seven days fetch 168. */
-export const CRAWL_DELAY_MS_MAX = 3_600_000;
+/** A longer Crawl-delay is a slip of the pen: a day for each page lets a job of seven days fetch as many. */
+export const CRAWL_DELAY_MS_MAX = 86_400_000;
 /** A robots.txt is used for no longer (RFC 9309, section 2.4). */
 export const ROBOTS_KEPT_MS = 24 * 3_600_000;
 /** One that could not be had is tried again after this. */
@@ -47,6 +47,8 @@ export const MARKDOWN_HTML_CHARS_MAX = 10 * 1024 * 1024;
 export const MARKDOWN_TIMEOUT_MS = 15_000;
 /** Memory of the thread: some twenty times the largest page. */
 export const MARKDOWN_HEAP_MIB_MAX = 512;
+/** Of the classes of a code block, where its language is looked for: classes in use have some 50. */
+export const CODE_CLASS_CHARS_MAX = 256;
 /** Pages that wait for the thread; past it the caller is told to come back. */
 export const MARKDOWN_QUEUE_MAX = 64;
 /** Between two requests to a host, where its robots.txt does not say otherwise. */
@@ -73,10 +75,23 @@ export const TURN_UNHEARD_MS = TURN_LATE_MS + 250;
 export const TURN_ASK_MS = 50;
 /** The same where there is no delay, and each pause is time in which the host could serve. */
 export const TURN_ASK_SOON_MS = 15;
+/** A place that others could use is not held through a longer wait than this. */
+export const TURN_HELD_WAIT_MS = 250;
+/** So long before its moment a request has its place and begins to connect: TCP and TLS with a host 100 ms away. */
+export const TURN_AHEAD_MS = 200;
+/** So long before it a browser is told to load the page: it takes some 10 ms to ask for it. */
+export const GOTO_AHEAD_MS = 20;
+/** A request is counted as if it had been so long on its way, and the next as if it took no time: the host sees both arrive. */
+export const ARRIVAL_MS = 4;
+/** While a request connects, its moment is asked for again so long before it has passed: a call's way on a busy machine. */
+export const TURN_AGAIN_MS = 500;
 /** The longest such pause, where turns take long. */
 export const TURN_ASK_LATE_MS = 1_000;
-/** Turns of one host that have started and are not finished: what pages that take their longest come to at the usual delay. */
-export const TURNS_STARTED_MAX = 360;
+/**
+ * Turns of one host that have started and are not finished: at the usual delay pages may take 8 s before this slows them.
+ * A host that takes longer is overloaded, or drips; a worker has 64 places for all.
+ */
+export const TURNS_STARTED_MAX = 16;
 /** A worker whose site's robots.txt is being fetched asks again after this: most come within it. */
 export const TURN_ASK_ROBOTS_MS = 250;
 /** Rules a turn's addresses are held against, one by one: some 0.1 s, for which the site answers nobody. */
@@ -90,6 +105,10 @@ export const SITE_JOBS_WAITING_MAX = 10_000;
 /** A job whose site is full asks again after this, and ends when so many of its sites are: each of them is in its state. */
 export const SITE_FULL_RETRY_MS = 60_000;
 export const SITES_FULL_MAX = 100;
+/** A job goes on at a host so long after a fault of ours, and after twice as long each time, up to SITE_FULL_RETRY_MS. */
+export const FAULT_RETRY_MS = 5_000;
+/** A job ends when turns have ended by faults of ours for so long and no page has come: a full store, browsers that do not start. */
+export const JOB_FAULTS_MS_MAX = 600_000;
 /** Jobs told of a site's robots.txt in one transition, and the characters of sitemaps in it: an outbox holds both. */
 export const SITE_TELLS_MAX = 100;
 export const SITE_TELL_CHARS_MAX = 200_000;
@@ -135,6 +154,10 @@ export const JSON_RETRY_MS_MAX = 20_000;
 export const JSON_RETRY_MS = 1_000;
 /** Answer of a model with all that is around it: ten times what it may have read. */
 export const JSON_ANSWER_BYTES_MAX = 1_000_000;
+/** What is repeated of what a provider says of an error: a sentence. */
+export const JSON_QUOTED_CHARS_MAX = 200;
+/** Models known to take no schema, the latest: each that is forgotten costs one question more. */
+export const SCHEMALESS_MODELS_MAX = 256;
 /** Time and memory for holding an answer to its schema: both are written by strangers, and honest ones take 1 ms. */
 export const JSON_CHECK_MS = 5_000;
 export const JSON_CHECK_HEAP_MIB_MAX = 128;
@@ -149,10 +172,12 @@ export const CRAWL_FETCH_MS_MAX = 30_000;
 export const LARGE_BODY_BYTES = 512 * 1024;
 /** Each takes some six times its size while it becomes a record: 0.5 GB in all. */
 export const LARGE_BODIES_MAX = 8;
-/** A host that answers 429 or 503 and names no time is left alone for so long. */
+/** A host that answers 429 or 503 and names no time is left alone for so long, and for twice as long each time it does so again. */
 export const HOST_AWAY_MS = 5_000;
-/** A host is left alone for no longer at its word (Retry-After): one request an hour is no burden. */
-export const HOST_AWAY_MS_MAX = 3_600_000;
+/** But no longer than this: a page has three tries, and a job of seven days a thousand such pauses. */
+export const HOST_AWAY_UNSAID_MS_MAX = 600_000;
+/** A host is left alone for no longer at its word (Retry-After): one request a day is no burden. */
+export const HOST_AWAY_MS_MAX = 86_400_000;
 /** No request of a turn starts later than this after it began: with its longest it is within TURN_MS_MAX. The job gives what is left to another turn. */
 export const TURN_STARTS_MS_MAX = 60_000;
 /** Turns that a worker holds, two for each host with a delay; one that waits costs a few kilobytes. */
@@ -160,6 +185,10 @@ export const FETCH_TURNS_MAX = 128;
 /** Fewer: a browser loads some tens of pages a second, whatever waits. */
 export const RENDER_TURNS_MAX = 64;
 export const ROBOTS_TURNS_MAX = 32;
+/** Jobs whose blobs a worker removes at once: the store does it, and hosts that answer nobody must not keep a request's secrets there. */
+export const JOB_PURGES_MAX = 4;
+/** Pages of one job that models are asked about at once: two workers' worth, so that a large crawl fills no lane and others go on. */
+export const JOB_JSON_TASKS_MAX = 16;
 /** Pages a worker asks models about at once: each waits for seconds and computes nothing. */
 export const JSON_TASKS_MAX = 8;
 /** Pages that a worker fetches, reads or writes at once by HTTP: eight busy hosts, at a few hundred kilobytes each. */
@@ -167,7 +196,11 @@ export const FETCH_PAGES_MAX = 64;
 /** Jobs whose connections or browser context a worker keeps between turns, and for how long after the last. */
 export const JOBS_KEPT_MAX = 64;
 export const JOB_KEPT_MS = 30_000;
-/** Connections of one job to keep, over all its hosts. */
+/** Bytes of requests among them, past which those that nobody uses go: a dozen of the largest. */
+export const JOBS_KEPT_BYTES_MAX = 12 * CRAWL_REQUEST_BYTES_MAX;
+/** How often a worker asks whether a job still runs while nobody answers, after it may have missed the job's end. */
+export const JOB_WATCH_RETRY_MS = 500;
+/** Connections of one job that are kept while nothing is asked over them, of each scheme and over all its hosts. */
 export const JOB_CONNECTIONS_MAX = 64;
 /** One message with pages or addresses, below MESSAGE_BYTES_MAX with what is around them. */
 export const REPORT_BYTES_MAX = 900_000;
@@ -177,10 +210,14 @@ export const RECORD_GROUP_MAX = 256;
 export const REPORT_GATHER_MS = 20;
 /** Links of one page in its report, in bytes: the first ones; 10,000 of real length fit. */
 export const PAGE_LINKS_BYTES_MAX = 700_000;
+/** Copies of pages that are looked for, or taken, at once for one turn: each is a round trip to the bus. */
+export const CACHE_LOOKS_AT_ONCE = 16;
 /** A page with more to say than this is not kept for other crawls. */
 export const CACHED_PAGE_BYTES_MAX = 256 * 1024;
 /** One sitemap, from the request to its last byte: 50 MB at 3 Mbit/s. */
 export const SITEMAP_FETCH_MS_MAX = 120_000;
+/** Until its head has come, as of a page: links wait for sitemaps, and one that does not answer is asked for three times. */
+export const SITEMAP_ANSWER_MS_MAX = 30_000;
 /** One request for a robots.txt; a host that takes longer cannot be crawled either. */
 export const ROBOTS_FETCH_MS_MAX = 15_000;
 /** How long a worker waits for the place of one such request; where that is further off, the fetch goes on in another turn. */
@@ -189,6 +226,8 @@ export const ROBOTS_WAIT_MS_MAX = 60_000;
 export const ROBOTS_STARTS_MS_MAX = 120_000;
 /** Tries of a robots.txt that could not be had, and fetches of it that came to no end, before the site is taken as closed (RFC 9309, section 2.3.1.4). */
 export const ROBOTS_TRIES_MAX = 3;
+/** A host is waited for no longer at its word (Retry-After) before the next try: past this its robots.txt cannot be had. */
+export const ROBOTS_AWAY_MS_MAX = 3_600_000;
 /** What one answer with records may hold, as in the public API; a larger record comes alone. */
 export const CRAWL_ANSWER_BYTES_MAX = 10 * 1024 * 1024;
 /** Bodies of records read ahead of the client: with what a blob reads ahead by itself, a third of what a read may take. */
@@ -226,6 +265,8 @@ export const CRAWL_MS_MAX = 7 * 86_400_000;
 export const CRAWL_KEPT_MS = 14 * 86_400_000;
 /** Redirects of one page that are followed, each a request with a turn of its own; browsers follow 20. */
 export const CRAWL_REDIRECTS_MAX = 10;
+/** Browsers of a worker with one page that may have ended the last one: each takes some 150 MB, and they are rarely needed. */
+export const BROWSERS_APART_MAX = 1;
 /** Tries of one page or sitemap, where another one makes sense. */
 export const CRAWL_TRIES_MAX = 3;
 /** What is told of a job as a whole, and how much of an address that is named there. */
@@ -239,6 +280,8 @@ export const CRAWL_SITEMAPS_MAX = 2_000;
 export const SITEMAP_NESTING_MAX = 10;
 /** Sitemaps that are queued or under way at once: the others wait until the job has room for their pages. */
 export const SITEMAPS_OPEN_MAX = 32;
+/** Hosts at which one job wants requests at once: those that answer nobody hold up a lane for all, some two minutes for so many. */
+export const JOB_HOSTS_MAX = 100;
 /** Characters of a host's name as the key of its site: names in DNS have 253, and a row has the name as well. */
 export const HOST_KEY_CHARS_MAX = 400;
 /** Patterns of one row of a job: the longest of them fit ROW_BYTES_MAX however they are written. */
@@ -266,12 +309,23 @@ export const BACKLOG_SPARE_ROWS_MAX = 16;
 export const BACKLOG_HELD_ROWS_MAX = 64;
 /** A page in a browser, whatever its parameters wait for: with TURN_STARTS_MS_MAX before it less than TURN_MS_MAX. */
 export const CRAWL_RENDER_MS_MAX = 170_000;
+/**
+ * Browser time that a worker's turns have used of an account is told when so much has come together. What is asked before
+ * each page knows of what its own worker has not told: a limit is passed by the pages that are in browsers when it is
+ * reached, and by less than this for each further worker.
+ */
+export const BROWSER_TIME_TOLD_MS = 10_000;
 /** Taking the HTML of a page that is ready: 10 MB take 0.3 s, and a script that never ends takes for ever. */
 export const TAKE_HTML_MS = 10_000;
-/** Bytes that a job's pages may move while none of them ends: five heavy pages. */
+/** Bytes that pages of one browser context may move together, from when one begins in it alone: five heavy pages. */
 export const RENDER_BYTES_MAX = 200_000_000;
-/** A blank page takes the place of one that is done; what is not gone after this is closed. */
-export const PAGE_RESET_MS = 2_000;
+/** Where they have moved so much, the next begin in another context: so those that overlap without end are not cut for it. */
+export const CRAWL_CONTEXT_BYTES_MAX = RENDER_BYTES_MAX / 2;
+/**
+ * A page that is done is stopped, to be used again; one that is not stopped by then is closed, which takes another 0.5 s where
+ * it hangs: so 2 s after it is done, or was taken back, nothing of it is connected. Most are stopped in 10 ms.
+ */
+export const PAGE_RESET_MS = 1_000;
 /** A job's browser context is given back when nothing was loaded for so long: its pages hold some 15 MB each. */
 export const CRAWL_CONTEXT_IDLE_MS = 10_000;
 /** A context is exchanged for a new one after so many pages, or so long: a browser that is replaced waits for it. */

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { defineTasks } from "./contract.ts";
 import { CRAWL_URL_CHARS_MAX, TURN_REQUESTS_MAX } from "./crawl-limits.ts";
 import { RobotsProgress, Scheme } from "./site.ts";
-import { EpochMs, Id } from "./values.ts";
+import { Id } from "./values.ts";
 
 const Url = z.string().min(1).max(CRAWL_URL_CHARS_MAX);
 
@@ -16,6 +16,8 @@ export const TurnRequest = z.discriminatedUnion("type", [
     url: Url,
     /** 1 at the first try. */
     attempt: z.int().min(1),
+    /** What ended its last try may have been another page beside it: it is the turn's only request, in a browser of its own. */
+    alone: z.literal(true).optional(),
   }),
   z.object({
     type: z.literal("sitemap"),
@@ -32,15 +34,13 @@ const Turn = z.object({
   job: Id,
   host: z.string().min(1),
   turn: Id,
-  /** When the turn could begin, by the clock of who granted it: a hint for how long to do something else. */
-  dueAt: EpochMs,
   requests: z.array(TurnRequest).min(1).max(TURN_REQUESTS_MAX),
 });
 export type Turn = z.infer<typeof Turn>;
 
 export const crawlPage = defineTasks({
   kind: "crawl-page",
-  lanes: ["fetch", "browser", "robots", "json"],
+  lanes: ["fetch", "browser", "robots", "json", "purge"],
   messages: {
     /** Makes a turn's requests by HTTP alone. The job hears `turnReported` as pages come in, and `turnEnded`. */
     fetchTurn: { lane: "fetch", input: Turn },
@@ -50,14 +50,16 @@ export const crawlPage = defineTasks({
     robots: {
       lane: "robots",
       input: z.object({
-        ...{ host: z.string().min(1), scheme: Scheme, turn: Id, dueAt: EpochMs },
+        host: z.string().min(1),
+        scheme: Scheme,
+        turn: Id,
         /** Where an earlier turn left it. */
         from: RobotsProgress.optional(),
       }),
     },
     /** Removes all blobs of a job whose results are kept no longer, or its request once it has ended; nobody hears of it. */
     purge: {
-      lane: "robots",
+      lane: "purge",
       input: z.object({ job: Id, only: z.literal("request").optional() }),
     },
     /** Asks an AI model for the data of a page that has been fetched; the job hears `jsonExtracted`. */

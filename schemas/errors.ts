@@ -58,6 +58,13 @@ export const ERRORS = {
   deadline_exceeded: { status: 504, code: 2006, meaning: "The request's deadline passed" },
   cancelled: { status: 499, code: 2007, meaning: "The caller left before there was an answer" },
   storage_full: { status: 507, code: 2008, meaning: "The store has no room for more" },
+  app_broken: { status: 422, code: 11001, meaning: "The app's bundle does not start" },
+  app_failed: { status: 500, code: 11002, meaning: "The app's own code failed; its log says how" },
+  may_have_run: {
+    status: 502,
+    code: 11003,
+    meaning: "The app's host was lost under the request, which may have had its effect",
+  },
   unauthenticated: { status: 401, code: 10000, meaning: "No token, or an unknown one" },
   forbidden: {
     status: 403,
@@ -69,6 +76,11 @@ export const ERRORS = {
     status: 416,
     code: 1010,
     meaning: "The Range begins behind the end",
+  },
+  content_differs: {
+    status: 422,
+    code: 1011,
+    meaning: "What came is not what was promised, by its size or its hash",
   },
   remote_auth_required: {
     status: 422,
@@ -146,6 +158,11 @@ export const ERRORS = {
     code: 6003,
     meaning: "The page is too large or could not be printed",
   },
+  element_not_found: {
+    status: 422,
+    code: 6004,
+    meaning: "The page has no element that the selector matches, or none that takes room",
+  },
 } as const satisfies Record<string, { status: number; code: number; meaning: string }>;
 
 export type ErrorCode = keyof typeof ERRORS;
@@ -171,3 +188,19 @@ export class ActorError extends Error {
     this.details = details;
   }
 }
+
+/** It may be otherwise at another try. */
+export const isPassing = (error: unknown): boolean =>
+  error instanceof ActorError && (error.code === "busy" || error.code === "unavailable");
+
+/** Whether it was done is not known: it may have been before nobody waited any more. */
+const UNKNOWN = new Set<ErrorCode>([
+  "unavailable",
+  "deadline_exceeded",
+  "cancelled",
+  "internal_error",
+]);
+
+/** What was asked for was surely not done. */
+export const isRefusal = (error: unknown): error is ActorError =>
+  error instanceof ActorError && !UNKNOWN.has(error.code);

@@ -34,10 +34,10 @@ export const namespaceKey = (accountId: string, namespace: string) =>
 /** Random, as the public API has it. */
 export const RepoId = z
   .string()
-  .regex(/^[0-9a-z]{16}$/, "expected 16 digits or lower-case letters");
+  .regex(/^[0-9a-z]{16}$/, "Expected 16 digits or lower-case letters");
 
 /** A SHA-1, in hex. */
-export const ObjectId = z.string().regex(/^[0-9a-f]{40}$/, "expected 40 lower-case hex characters");
+export const ObjectId = z.string().regex(/^[0-9a-f]{40}$/, "Expected 40 lower-case hex characters");
 
 /** What a push gives as old value of a ref that is made, and as new value of one that is deleted. */
 export const ZERO_ID = "0".repeat(40);
@@ -77,7 +77,7 @@ export const ProtectedRef = z
   .max(REF_NAME_BYTES_MAX)
   .refine(
     (rule) => refNameFault(rule.endsWith("/*") ? `${rule.slice(0, -1)}x` : rule) === undefined,
-    "expected a ref such as refs/heads/main or refs/heads/release/*",
+    "Expected a ref such as refs/heads/main or refs/heads/release/*",
   );
 
 export const isProtected = (rules: readonly string[], ref: string) =>

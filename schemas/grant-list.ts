@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { defineContract } from "./contract.ts";
 import { Consent } from "./oauth-grant.ts";
-import { CLIENTS_PER_USER_MAX, GRANTS_PER_CLIENT_MAX } from "./oauth-server-limits.ts";
+import { CLIENTS_PER_PAGE, GRANTS_PER_CLIENT_MAX } from "./oauth-server-limits.ts";
 import { EpochMs, Id } from "./values.ts";
 
 /** A client the person allowed something. */
@@ -13,6 +13,11 @@ export const AllowedClient = Consent.extend({
   grantIds: z.array(Id).max(GRANTS_PER_CLIENT_MAX),
 });
 export type AllowedClient = z.infer<typeof AllowedClient>;
+
+/** Behind which consent a page begins: when it was given, and for which client. */
+export const ListCursor = z
+  .string()
+  .regex(/^\d{1,15}\.[0-9a-f]{32}$/, "Expected a cursor of this list");
 
 const Nothing = z.object({});
 const Client = z.object({ clientId: Id });
@@ -27,15 +32,21 @@ export const grantList = defineContract({
      */
     consent: { input: Consent.extend({ clientId: Id }), reply: Nothing },
     getConsent: { input: Client, reply: z.object({ consent: Consent.nullable() }) },
-    /** The latest consent first. */
+    /** The latest consent first, from a cursor on. */
     list: {
-      input: Nothing,
-      reply: z.object({ clients: z.array(AllowedClient).max(CLIENTS_PER_USER_MAX) }),
+      input: z.object({ cursor: ListCursor.optional() }),
+      reply: z.object({
+        clients: z.array(AllowedClient).max(CLIENTS_PER_PAGE),
+        cursor: ListCursor.optional(),
+      }),
     },
     /** Takes back what the client was allowed, and ends its grants: those that are answered, and by mail. */
     revokeClient: { input: Client, reply: z.object({ grantIds: z.array(Id) }) },
-    /** From a grant. */
+    /** The grant is open: whoever takes back what the client was allowed from now on ends it too. */
+    addGrant: { input: Grant, reply: Nothing },
+    /** From a grant: the same, where whoever opened it died before it could say so. */
     grantOpened: { input: Grant },
+    /** From a grant. */
     grantEnded: { input: Grant },
   },
 });

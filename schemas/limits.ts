@@ -4,12 +4,14 @@
 
 /** Units of placement. Fixed for the life of a store: keys hash to them, and nats.conf repeats the number. */
 export const SHARDS = 64;
-/** A dead host's lease ends after this; with the takeover its actors answer again within 5 s. */
-export const LEASE_TTL_MS = 3_000;
-/** Three renewals a lease, so that one lost message costs nothing. */
-export const LEASE_RENEW_MS = 1_000;
+/** A dead host's lease ends after this; its actors answer again within 5 s, and 100 requests 0.5 s apart lose some 5 % of their time. */
+export const LEASE_TTL_MS = 2_000;
+/** Four renewals a lease, so that a lost message costs nothing. */
+export const LEASE_RENEW_MS = 500;
+/** A renewal is given up after this: the lease lives long enough for another. */
+export const LEASE_ANSWER_MS_MAX = 1_000;
 /** Tries of the first lease, a renewal apart: an election at start takes up to 9 s. */
-export const LEASE_START_TRIES_MAX = 20;
+export const LEASE_START_TRIES_MAX = 40;
 /** A lease that is stored and was not seen renewed for so long is a ghost: two lives of a lease, seen from anywhere. */
 export const LEASE_UNSEEN_MS_MAX = 2 * LEASE_TTL_MS;
 /** Taken off a lease before a host trusts it for reads: clocks of two machines drift, timers come late. */
@@ -47,7 +49,7 @@ export const TRANSITION_REMINDERS_MAX = 16;
 export const BATCH_MESSAGES_MAX = 1_000;
 /** Bytes of one atomic batch, so that a commit stays short. */
 export const BATCH_BYTES_MAX = 4_000_000;
-/** Dirty actors up to which single fenced puts are quicker than a batch (research: 2.5 ms a batch, whatever its size). */
+/** Writes up to which single puts are quicker than a batch (research: 2.5 ms a batch, whatever its size). */
 export const SINGLE_PUTS_MAX = 8;
 /** The longest that a commit waits for callers to come back: more than a round trip, less than anybody notices. */
 export const GATHER_MS_MAX = 5;
@@ -57,10 +59,6 @@ export const GATHER_MS_MAX = 5;
 /** What a call may take when its caller names no deadline: a cluster whose leader dies elects another in 4 to 9 s. */
 export const CALL_DEADLINE_MS = 15_000;
 export const CALL_DEADLINE_MS_MAX = 120_000;
-/** How long one try waits for a host that may be frozen before it is sent again under the same id. */
-export const CALL_TRY_MS = 1_500;
-/** Calls a client may have in flight; past it they are refused. */
-export const CLIENT_CALLS_MAX = 16_384;
 /** Messages waiting for one key. */
 export const MAILBOX_MAX = 2_048;
 /** Messages in flight on one host. */
@@ -87,7 +85,10 @@ export const LOADS_IN_FLIGHT_MAX = 64;
 export const EVICTED_SHARE = 0.1;
 /** State that is only in memory stays longer: the longest window something is counted in, twice. */
 export const VOLATILE_IDLE_MS = 600_000;
+/** Actors in memory at once, whatever each holds: a few kB as a rule. */
 export const ACTIVATIONS_MAX = 20_000;
+/** Bytes of rows in memory at which idle actors leave. 100,000 pages of a crawl are 50 MB, and 170 MB of the heap. */
+export const ACTIVATION_BYTES_MAX = 256_000_000;
 
 // --- Live updates ---
 
@@ -123,6 +124,8 @@ export const LANE_TASKS_MAX = 1_000;
 /** A worker that is not heard from for so long is taken for dead, and its task goes to another. */
 export const TASK_ACK_WAIT_MS = 6_000;
 export const TASK_HEARTBEAT_MS = 2_000;
+/** A worker that the bus has not answered for so long is not sure of its task: a second before another is given it. */
+export const TASK_SURE_MS = TASK_ACK_WAIT_MS - 1_000;
 export const TASK_TRIES_MAX = 3;
 export const TASK_RETRY_MS = 500;
 /** Tries of telling the asker that a task was given up, before nobody is told. */
@@ -156,9 +159,12 @@ export const HEADERS_TIMEOUT_MS = 10_000;
 export const REQUEST_TIMEOUT_MS = 120_000;
 /** Longer than the idle time of usual load balancers (60 s), so that we never close first. */
 export const KEEP_ALIVE_MS = 72_000;
-/** A client that takes nothing of its answer for so long is cut off: it holds a worker's slot. */
+/** A client that takes less than so many bytes in so long is cut off, since it holds a worker's slot: 4 kB a second is no line. */
 export const ANSWER_STALL_MS = 30_000;
-/** Unknown tokens one client address may try in a window: a slip of the pen in a script, and no flood of lookups. */
+export const ANSWER_STALL_BYTES = 128 * 1024;
+/** What is given to a client at a time, to see how much of it is taken. */
+export const ANSWER_PIECE_BYTES = 64 * 1024;
+/** Unknown tokens, and clients, one client address may try in a window: a slip of the pen in a script, and no flood of lookups. */
 export const AUTHENTICATION_FAILURES_MAX = 100;
 export const AUTHENTICATION_WINDOW_MS = 60_000;
 /** Addresses, and good tokens, that a gateway remembers for it: some megabytes. */
@@ -183,9 +189,11 @@ export const PAGE_ENTRIES = 20;
 export const PAGE_ENTRIES_MAX = 100;
 /** A receiver of traces that does not answer holds up a stop no longer than this. */
 export const TRACE_EXPORT_MS = 3_000;
-/** Open WebSockets of one gateway, and the bytes of one message. */
+/** Open WebSockets of one gateway, and the bytes of one message: as base64 in JSON it is one message on the bus. */
 export const SOCKETS_MAX = 10_000;
-export const SOCKET_MESSAGE_BYTES_MAX = 1_000_000;
+export const SOCKET_MESSAGE_BYTES_MAX = 512 * 1024;
+/** What a client has to read what was sent before its socket is closed, and to answer that. */
+export const SOCKET_CLOSE_MS_MAX = 5_000;
 
 /** Characters kept in the log of a path that leads nowhere: ours have at most some 150. */
 export const LOGGED_PATH_CHARS_MAX = 200;
@@ -248,6 +256,8 @@ export const EGRESS_ADDRESSES_MAX = 8;
 /** An answer is used again for so long: a page opens several connections to a host within a second. */
 export const EGRESS_NAME_KEPT_MS = 10_000;
 export const EGRESS_NAMES_MAX = 1_000;
+/** Fewer are no answer: an alert that ends a TLS connection has 31 at most, the shortest head of HTTP more. */
+export const EGRESS_ANSWER_BYTES_MIN = 32;
 /** A connection on which nothing moves is cut; long polls answer within it. */
 export const EGRESS_IDLE_MS = 60_000;
 /** Request line and headers, either way; Chromium itself takes 256 KiB, servers send a tenth of this. */
@@ -271,6 +281,8 @@ export const BROWSER_CONTEXTS_MAX = 300;
 export const BROWSER_AGE_MS_MAX = 30 * 60_000;
 /** Memory of the whole process tree at which a browser is replaced: five times that of a fresh one with four pages. */
 export const BROWSER_MEMORY_BYTES_MAX = 1_500_000_000;
+/** Chromium draws into shared memory; containers often have only 64 MB of it. */
+export const BROWSER_SHARED_MEMORY_BYTES_MIN = 512 * 1024 * 1024;
 /** Memory at which it is ended at once, before the machine is out of it. */
 export const BROWSER_MEMORY_BYTES_KILL = 4_000_000_000;
 /** JavaScript heap of one page: a document that needs more crashes alone. */
@@ -289,7 +301,7 @@ export const CONTEXT_CLOSE_MS = 2_000;
 export const BROWSER_DRAIN_MS = 10 * 60_000;
 /** What Chromium said last, for error messages. */
 export const BROWSER_STDERR_CHARS = 4_000;
-/** A larger message of the browser is skipped: only a page's console or title can be so large. */
+/** A larger message of the browser is skipped: only a page's console, title or picture can be so large. */
 export const CDP_MESSAGE_BYTES_MAX = 64 * 1024 * 1024;
 /**
  * Events of one page that a browser tells us of. 5,000 inline images are 25,000 events, a request over the network is
@@ -359,11 +371,8 @@ export const PASSIVATION_SWEEP_MS = 1_000;
 /** A shard that is given back finishes its calls; most take milliseconds, and none may hold up a shutdown. */
 export const HAND_OVER_MS_MAX = 10_000;
 export const HAND_OVER_POLL_MS = 2;
-/** First and longest pause before a call is sent again to a shard that is changing its owner. */
-export const CALL_RETRY_MS = 5;
+/** The longest pause before what failed in passing is tried again. */
 export const CALL_RETRY_MS_MAX = 250;
-/** How often a client looks for calls past their time: a hundredth of the default deadline. */
-export const CALL_SWEEP_MS = 100;
 
 // --- Tasks that are waited for ---
 
@@ -373,8 +382,8 @@ export const TASK_INPUT_BYTES_MAX = 256 * 1024;
 export const TASK_RUN_MS_MAX = 600_000;
 /** A caller whose inbox nobody listens at for so long has left. */
 export const CALLER_GONE_MS = 1_000;
-/** Idle slots of a lane that ask for a task at once: each asks anew every second, and a task is handed on in a millisecond. */
-export const LANE_PULLS_MAX = 4;
+/** Tasks that a lane's idle slots ask for at once, whatever their number: a task is handed on in a millisecond. */
+export const LANE_PULL_TASKS_MAX = 4;
 /** How long one pull for a task waits: the most that stopping a worker waits for nothing. */
 export const TASK_PULL_MS = 1_000;
 /** What a task that is told to end may take for it, and a last pull: a browser's context closes in less. */

@@ -1,6 +1,13 @@
 /** What an OAuth client is registered with (RFC 7591 section 2), and the rules between its fields. */
 import { z } from "zod";
-import { clientUriFault, originFault, redirectUriFault, webUriFault } from "./client-uris.ts";
+import {
+  clientUriFault,
+  hasOwnScheme,
+  nativeUriFault,
+  originFault,
+  redirectUriFault,
+  webUriFault,
+} from "./client-uris.ts";
 import type { DeepReadonly } from "./contract.ts";
 import {
   CLIENT_CHARS_MAX,
@@ -13,15 +20,18 @@ import { ALL_SCOPES, NEVER_OPTIONAL, Scope } from "./scopes.ts";
 export const GrantType = z.enum(["authorization_code", "refresh_token"]);
 export const AuthMethod = z.enum(["client_secret_basic", "client_secret_post", "none"]);
 
-/** Control characters, and those that turn the direction of writing: a name must not pass for another. */
-const UNSEEN = /[\p{Cc}\u2028\u2029\u200b\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]/u;
+/**
+ * Control characters, what no font shows (the marks that turn the direction of writing among it), and the braille pattern
+ * without a dot: a name must not pass for another, nor for none.
+ */
+const UNSEEN = /[\p{Cc}\p{Default_Ignorable_Code_Point}\u2028\u2029\u2800\ufff9-\ufffb]/u;
 
 export const ClientName = z
   .string()
   .min(1)
   .max(CLIENT_NAME_CHARS_MAX)
   .refine((name) => name.trim() !== "" && !UNSEEN.test(name) && name.isWellFormed(), {
-    error: "Expected a name that can be seen, without control characters",
+    error: "Expected a name that can be seen, without control characters and invisible ones",
   });
 
 const Uri = z.string().min(1).max(CLIENT_URI_CHARS_MAX);
@@ -118,12 +128,21 @@ export interface SettingsFault {
   text: string;
 }
 
+type RedirectUris = Pick<Registration, "redirectUris" | "postLogoutRedirectUris">;
+
+/** One with a scheme of its own is an application on a person's device. */
+export const isNativeClient = ({ redirectUris, postLogoutRedirectUris }: RedirectUris) =>
+  [...redirectUris, ...postLogoutRedirectUris].some(hasOwnScheme);
+
 /** What is wrong between fields, each of which is good by itself. */
 export function settingsFaults(settings: Registration): SettingsFault[] {
   const { scopes, optionalScopes, tokenEndpointAuthMethod: method } = settings;
   const isPublic = method === "none";
+  const isNative = isNativeClient(settings);
   const uris = (["redirectUris", "postLogoutRedirectUris"] as const).flatMap((field) =>
-    faultsOf(field, settings[field], (uri) => redirectUriFault(uri, { isPublic })),
+    faultsOf(field, settings[field], (uri) => {
+      return redirectUriFault(uri, { isPublic }) ?? (isNative ? nativeUriFault(uri) : undefined);
+    }),
   );
   const optional = faultsOf("optionalScopes", optionalScopes, (scope) => {
     if (NEVER_OPTIONAL.includes(scope)) return `Expected another: "${scope}" cannot be optional`;

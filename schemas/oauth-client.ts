@@ -4,6 +4,7 @@ import { defineContract } from "./contract.ts";
 import { PAGE_ENTRIES_MAX } from "./limits.ts";
 import { ClientSettings, ClientSettingsPatch, Registration } from "./oauth-client-settings.ts";
 import { AUDIT_VALUE_CHARS_MAX, CLIENT_SECRETS_MAX, DNS_ANSWER_CHARS_MAX } from "./oauth-limits.ts";
+import { tellAgain } from "./tell-again.ts";
 import { EpochMs, Id, Sha256 } from "./values.ts";
 
 /** What a client's domain says in a TXT record to be verified: this and the client's code. */
@@ -164,6 +165,8 @@ export const oauthClient = defineContract({
     },
     /** From the authorization server, at most once in SECRET_USED_EVERY_MS for each secret. */
     secretUsed: { input: z.object({ secretId: Id }) },
+
+    tellAgain,
 
     /** From a worker; `check` is the number of the lookup it was asked for. */
     domainChecked: {

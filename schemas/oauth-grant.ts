@@ -3,6 +3,7 @@ import { z } from "zod";
 import { defineContract } from "./contract.ts";
 import { ACCOUNTS_PER_GRANT_MAX, TOKEN_RECORD_BYTES_MAX } from "./oauth-server-limits.ts";
 import { ALL_SCOPES, Scope } from "./scopes.ts";
+import { tellAgain } from "./tell-again.ts";
 import { Email, EpochMs, Id, Sha256 } from "./values.ts";
 
 const Scopes = z.array(Scope).max(ALL_SCOPES.length);
@@ -87,6 +88,8 @@ export const oauthGrant = defineContract({
     revokeAccess: { input: Hash, reply: Nothing },
     /** All of it, for good. Of what is gone already it changes nothing. */
     revoke: { input: Nothing, reply: Nothing },
+    /** Also of a grant that is gone. */
+    tellAgain,
     /** From the person's list: they took back what they allowed. */
     consentWithdrawn: { input: Nothing },
     /** Reminder. */

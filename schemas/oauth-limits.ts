@@ -17,8 +17,10 @@ export const CLIENT_CHARS_MAX = 32_000;
 export const CLIENT_SECRETS_MAX = 2;
 /** How exactly it is known when a secret was last used: finer would be a write for every use. */
 export const SECRET_USED_EVERY_MS = 3_600_000;
-/** Changes that are kept of one client: a change a day for most of a year. */
-export const AUDIT_ENTRIES_MAX = 200;
+/** Entries in the log that people make of one client within a day: somebody who tries out its settings makes some twenty. */
+export const CLIENT_CHANGES_PER_DAY_MAX = 40;
+/** Changes that are kept of one client: however many somebody makes, what they did is there for ten days and more. */
+export const AUDIT_ENTRIES_MAX = 600;
 /** Characters that are kept of one value before and after: a log of long lists still fits a few megabytes. */
 export const AUDIT_VALUE_CHARS_MAX = 500;
 /** The log of a client that was deleted can be read for so long. */

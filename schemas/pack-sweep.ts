@@ -1,4 +1,4 @@
-/** The contract of the sweep of packs: which nobody names, and since when. There is one, with the key PACK_SWEEP. */
+/** The contract of the sweep of packs and large files: which nobody names, and since when. There is one, with the key PACK_SWEEP. */
 import { z } from "zod";
 import { defineContract } from "./contract.ts";
 import { PACK_SWEEP_BATCH, SWAP_PACKS_MAX } from "./git-limits.ts";
@@ -8,8 +8,17 @@ export const PACK_SWEEP = "packs";
 
 const Nothing = z.object({});
 
-/** A stored pack as it was seen: written anew it has another sequence. */
-export const StoredPack = z.object({ accountId: Id, sha256: Sha256, sequence: z.int().min(1) });
+/** What is swept: packs, and large files. */
+export const SweptFamily = z.enum(["pack", "lfs"]).default("pack");
+export type SweptFamily = z.output<typeof SweptFamily>;
+
+/** A stored pack or large file as it was seen: written anew it has another sequence. */
+export const StoredPack = z.object({
+  family: SweptFamily,
+  accountId: Id,
+  sha256: Sha256,
+  sequence: z.int().min(1),
+});
 export type StoredPack = z.infer<typeof StoredPack>;
 const StoredPacks = z.array(StoredPack).max(PACK_SWEEP_BATCH);
 
@@ -40,8 +49,12 @@ export const packSweep = defineContract({
      * Refuses with `busy` where one of them is being removed.
      */
     hold: {
-      input: z.object({ accountId: Id, packs: z.array(Sha256).max(SWAP_PACKS_MAX) }),
-      reply: z.object({ until: EpochMs }),
+      input: z.object({
+        family: SweptFamily,
+        accountId: Id,
+        packs: z.array(Sha256).max(SWAP_PACKS_MAX),
+      }),
+      reply: z.object({ heldMs: z.int().min(0) }),
     },
     /** Reminder. */
     sweepDue: { input: Nothing },

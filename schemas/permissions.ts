@@ -50,6 +50,9 @@ export const ALL_ROLES = Object.keys(ROLES) as Role[];
 
 export const Role = z.enum(ALL_ROLES);
 
+/** Only who has it gives it, or takes it away; an account always has one. */
+export const HIGHEST_ROLE: Role = "Super Administrator";
+
 /** What somebody with these roles may do. */
 export function permissionsOf(roles: readonly Role[]): Permission[] {
   const held = new Set(roles.flatMap((role): readonly Permission[] => ROLES[role].permissions));

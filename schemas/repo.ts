@@ -1,19 +1,34 @@
 /** The contract of a repository: its settings, its manifest of refs and packs, its tokens. The key is its id. */
 import { z } from "zod";
-import { IMPORT_URL_CHARS_MAX } from "./artifacts-limits.ts";
+import { IMPORT_DEPTH_MAX, IMPORT_URL_CHARS_MAX } from "./artifacts-limits.ts";
 import { defineContract } from "./contract.ts";
 import {
   COMMANDS_BYTES_MAX,
+  LFS_BATCH_MAX,
+  LFS_NAMED_MAX,
   PROTECTED_REFS_MAX,
+  PUSH_OPTION_CHARS_MAX,
+  PUSH_OPTIONS_BYTES_MAX,
+  PUSH_OPTIONS_MAX,
   PUSH_PARTS_MAX,
   REF_ROWS,
   REFS_MAX,
   REPO_DESCRIPTION_CHARS_MAX,
+  REPO_SHALLOW_MAX,
   REPO_TOKEN_TTL_S_MAX,
   REPO_TOKEN_TTL_S_MIN,
   SWAP_PACKS_MAX,
+  TREE_DEPTH_MAX,
 } from "./git-limits.ts";
-import { BranchName, NamespaceName, ProtectedRef, RepoId, RepoName } from "./git-names.ts";
+import {
+  BranchName,
+  NamespaceName,
+  ObjectId,
+  ProtectedRef,
+  RepoId,
+  RepoName,
+} from "./git-names.ts";
+import { HeldLfsObject, LfsObject } from "./lfs.ts";
 import { EpochMs, Id, Sha256 } from "./values.ts";
 
 const Nothing = z.object({});
@@ -35,6 +50,13 @@ export const RepoSettings = z.object({
   protectedRefs: z.array(ProtectedRef).max(PROTECTED_REFS_MAX),
 });
 
+/** How far an import is: what it is at, and how much of that is done. */
+export const ImportProgress = z.object({
+  step: z.enum(["asking", "receiving", "resolving", "checking", "large_files"]),
+  percent: z.int().min(0).max(100).nullable(),
+});
+export type ImportProgress = z.infer<typeof ImportProgress>;
+
 /** A repository, as it is shown. */
 export const RepoEntry = RepoAddress.extend({
   ...RepoSettings.shape,
@@ -42,8 +64,10 @@ export const RepoEntry = RepoAddress.extend({
   /** Where its first content came from. */
   source: z.string().nullable(),
   status: RepoStatus,
-  /** Why it failed. */
+  /** Why it failed, or what an import lacks. */
   failure: z.string().nullable(),
+  /** While it is imported. */
+  progress: ImportProgress.optional(),
   createdAt: EpochMs,
   updatedAt: EpochMs,
   lastPushAt: EpochMs.nullable(),
@@ -56,6 +80,8 @@ export const RepoOrigin = z.object({
   url: z.string().max(IMPORT_URL_CHARS_MAX),
   /** That one alone, where it is named. */
   branch: z.string().nullable(),
+  /** So many commits of each line of history. */
+  depth: z.int().min(1).max(IMPORT_DEPTH_MAX).nullable().default(null),
   /** Pushes are refused from its end on. */
   readOnly: z.boolean(),
 });
@@ -69,8 +95,8 @@ export const Pack = z.object({
 });
 export type Pack = z.infer<typeof Pack>;
 
-/** A pack on its way to be named: `until` it is surely there. */
-export const HeldPack = Pack.extend({ until: EpochMs.optional() });
+/** A pack that is asked to be named: from then on it is surely there for so long. No clock is held against another's. */
+export const HeldPack = Pack.extend({ heldMs: z.int().optional() });
 export type HeldPack = z.infer<typeof HeldPack>;
 
 /** The blob that holds a pack. Accounts share none: who knows an object's id could read it. */
@@ -89,34 +115,24 @@ const Commands = z
     `expected at most ${COMMANDS_BYTES_MAX} bytes; more come in parts`,
   );
 const utf8 = new TextEncoder();
-/** What commands take of a message. */
+/** What commands, or options, take of a message. */
 export const commandsBytes = (commands: readonly string[]) =>
   utf8.encode(JSON.stringify(commands)).length;
 
-/** What became of one command of a push. A letter each, so that the answer to REFS_MAX commands can be kept. */
-export const REF_RESULTS = {
-  o: "ok",
-  f: "fetch first",
-  n: "funny refname",
-  c: "cannot lock ref: it conflicts with another ref's name",
-  d: "protected ref: it cannot be deleted",
-  p: "protected ref: only fast-forward updates are accepted",
-  r: "the repository is read-only",
-  m: "multiple updates for this ref in one push",
-  t: "too many refs",
-  q: "the repository would be too large",
-  k: "the repository has too many packs; they are being compacted, push again later",
-  g: "the repository was cleaned up during this push; push again",
-  l: "the push took too long; push again",
-  a: "atomic transaction failed",
-} as const;
-export type RefResult = keyof typeof REF_RESULTS;
+/** What a client says beside a push, for who hears of it: `git push -o`. */
+const PushOptions = z
+  .array(z.string().max(PUSH_OPTION_CHARS_MAX))
+  .max(PUSH_OPTIONS_MAX)
+  .refine(
+    (options) => commandsBytes(options) <= PUSH_OPTIONS_BYTES_MAX,
+    `expected at most ${PUSH_OPTIONS_BYTES_MAX} bytes`,
+  );
 
 export const RepoTokenScope = z.enum(["read", "write"]);
 export type RepoTokenScope = z.infer<typeof RepoTokenScope>;
 export const RepoTokenId = z
   .string()
-  .regex(/^[0-9a-z]{16}$/, "expected 16 digits or lower-case letters");
+  .regex(/^[0-9a-z]{16}$/, "Expected 16 digits or lower-case letters");
 export const RepoTokenState = z.enum(["active", "expired", "revoked"]);
 
 /** A token without what opens it. */
@@ -148,6 +164,15 @@ const NewToken = z.object({
 const ManifestCursor = z.object({ version: Version, row: z.int().min(-1).max(REF_ROWS) });
 export type ManifestCursor = z.infer<typeof ManifestCursor>;
 
+/** Commits whose parents are not here, as git's own file `shallow` names them. */
+const Shallow = z.array(ObjectId).max(REPO_SHALLOW_MAX);
+
+/** So many directories, and no more, lie below each other; whoever does not say has not looked. */
+const TreeDepth = z.int().min(0).max(TREE_DEPTH_MAX);
+
+/** What it may have in all, as it is set where it is asked for; REPO_BYTES_MAX where nobody says. */
+const RepoBytes = z.int().min(0).optional();
+
 /** Names of some refs with their values. */
 export const RefTable = z.record(z.string(), z.string());
 
@@ -166,15 +191,28 @@ export const repo = defineContract({
           .object({
             refs: z.array(z.tuple([z.string(), z.string()])).max(REFS_MAX),
             packs: z.array(HeldPack).max(SWAP_PACKS_MAX),
+            treeDepth: TreeDepth.optional(),
           })
           .optional(),
+        shallow: Shallow.optional(),
         /** What it is to have, where its status is `importing`. */
         origin: RepoOrigin.optional(),
       }),
       reply: RepoEntry,
     },
+    /** Told by who imports it: where its history ends, before there is any. */
+    importShallow: { input: z.object({ commits: Shallow }), reply: Nothing },
+    /** Told by who imports it, now and then. */
+    importProgressed: { input: ImportProgress },
     /** Told by who imports it: it is there, or why it is not. */
-    importEnded: { input: z.object({ failure: z.string().nullable(), readOnly: z.boolean() }) },
+    importEnded: {
+      input: z.object({
+        failure: z.string().nullable(),
+        /** What did not come along, though it is ready. */
+        lacking: z.string().nullable().optional(),
+        readOnly: z.boolean(),
+      }),
+    },
     /** Refuses where it is none, or another than is asked for. */
     get: { input: RepoAddress.partial(), reply: RepoEntry },
     configure: { input: RepoSettings.partial(), reply: RepoEntry },
@@ -207,6 +245,8 @@ export const repo = defineContract({
         readOnly: z.boolean(),
         protectedRefs: z.array(z.string()),
         status: RepoStatus,
+        shallow: z.array(z.string()),
+        treeDepth: z.int().min(0),
         bytes: z.int().min(0),
         rows: z.array(z.object({ row: z.int(), refs: RefTable })),
         packs: z.array(Pack),
@@ -251,6 +291,11 @@ export const repo = defineContract({
           )
           .max(REFS_MAX),
         packs: z.array(HeldPack).max(SWAP_PACKS_MAX),
+        bytesMax: RepoBytes,
+        options: PushOptions.optional(),
+        /** Of all there is, with the packs, where that was `treeBelow` without them. */
+        treeDepth: TreeDepth.optional(),
+        treeBelow: TreeDepth.optional(),
       }),
       reply: z.object({
         /** A letter of REF_RESULTS for each command. */
@@ -269,14 +314,51 @@ export const repo = defineContract({
         replaced: z.array(Sha256).min(1).max(SWAP_PACKS_MAX),
         packs: z.array(HeldPack).max(SWAP_PACKS_MAX),
         prune: z.boolean(),
+        /** As it was measured at `version`. */
+        treeDepth: TreeDepth.optional(),
       }),
       reply: z.object({ version: Version }),
+    },
+
+    /** Which of these large files it has, and how much more it takes. */
+    findLfsObjects: {
+      input: z.object({
+        address: RepoAddress,
+        oids: z.array(Sha256).max(LFS_BATCH_MAX),
+        bytesMax: RepoBytes,
+      }),
+      reply: z.object({
+        objects: z.array(LfsObject),
+        /** Bytes, and how many. */
+        room: z.int(),
+        places: z.int(),
+        readOnly: z.boolean(),
+        status: RepoStatus,
+      }),
+    },
+    /** Names large files that are stored. Refuses with `storage_full` and `limit_reached` where they are too much. */
+    nameLfsObjects: {
+      input: z.object({
+        address: RepoAddress,
+        objects: z.array(HeldLfsObject).max(LFS_NAMED_MAX),
+        bytesMax: RepoBytes,
+        /** By who imports it: while that is under way, and at no other time. */
+        ofImport: z.boolean().optional(),
+      }),
+      reply: Nothing,
+    },
+    /** All of them, by their ids. */
+    listLfsObjects: {
+      input: z.object({ after: Sha256.optional() }),
+      reply: z.object({ objects: z.array(LfsObject), more: z.boolean() }),
     },
 
     /** Has what no ref leads to dropped for good, soon. */
     prune: { input: Nothing, reply: Nothing },
     /** Told by who put its packs together: nothing is under way any more. */
     upkeepEnded: { input: z.object({ pruned: z.boolean() }) },
+    /** A push was too large for what there is room for: what nobody needs may give some. */
+    roomLacked: { input: Nothing },
     /** Reminder: there may be packs to put together. */
     upkeepDue: { input: Nothing },
 

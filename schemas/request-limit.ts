@@ -16,5 +16,7 @@ export const requestLimit = defineContract({
         resetS: z.int().min(0),
       }),
     },
+    /** One that was counted is not to count, if its window is not over. */
+    giveBack: { input: z.object({}), reply: z.object({}) },
   },
 });

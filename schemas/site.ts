@@ -132,12 +132,21 @@ export const site = defineContract({
      */
     visit: { input: z.object({ turn: Id }), reply: z.object({}) },
     /** The turn's request has left: the next one's delay counts from here. Only hosts with a delay need to hear it. */
-    requestStarted: { input: z.object({ turn: Id }), reply: z.object({}) },
+    requestStarted: {
+      input: z.object({
+        turn: Id,
+        /** One more has left for the turn's request: its browser sent it once more by itself. */
+        again: z.boolean().optional(),
+        /** By how much at most it left after the moment it was told, counted from when its worker asked for that. */
+        lateMs: z.int().min(0).optional(),
+      }),
+      reply: z.object({}),
+    },
     /** The worker has made the turn's requests, or gives it back. */
     turnFinished: {
       input: z.object({
         turn: Id,
-        /** The host asked to be left alone for so long (Retry-After, 429, 503). */
+        /** The host asked to be left alone for so long (429, 503 and Retry-After); 0 where it did not say how long. */
         awayMs: z.int().min(0).optional(),
         /** It is given back by another than its worker, which may be at it still: a request it was told to make may leave. */
         lost: z.boolean().optional(),
@@ -145,7 +154,15 @@ export const site = defineContract({
     },
     robotsFetched: { input: z.object({ scheme: Scheme, turn: Id, outcome: RobotsOutcome }) },
     /** The next request is too far off for a worker to wait: the fetch goes on from there in another turn. */
-    robotsPaused: { input: z.object({ scheme: Scheme, turn: Id, next: RobotsProgress }) },
+    robotsPaused: {
+      input: z.object({
+        scheme: Scheme,
+        turn: Id,
+        next: RobotsProgress,
+        /** Not before so long: another host, to which it is redirected, asked to be left alone. */
+        waitMs: z.int().min(0).optional(),
+      }),
+    },
     /** Reminder: a turn is overdue or lost, a robots.txt has to be fetched. */
     look: { input: z.object({}) },
   },

@@ -56,6 +56,20 @@ describe("encodeKey()", function () {
     }
   });
 
+  it("decodeKey() gives back every ASCII character, and takes it in no other spelling", () => {
+    for (let code = 0; code < 128; code++) {
+      const character = String.fromCharCode(code);
+      for (const key of [`p${character}7`, character]) {
+        expect(decodeKey(encodeKey(key))).to.equal(key);
+      }
+      const escaped = `=${code.toString(16).toUpperCase().padStart(2, "0")}`;
+      for (const other of [`p${escaped}7`, `p${escaped.toLowerCase()}7`]) {
+        if (other === encodeKey(`p${character}7`)) continue;
+        expect(() => decodeKey(other), other).to.throw("Cannot decode key");
+      }
+    }
+  });
+
   it("encodeKey() leaves readable keys as they are", () => {
     for (const key of ["a", "a.b-c_d.E9", "0123"]) expect(encodeKey(key)).to.equal(key);
   });
@@ -152,9 +166,12 @@ describe("stateSubjects()", function () {
     }
   });
 
-  it("readFired() reads what fired() wrote", () => {
+  it("readFired() reads where the reminder of a subject comes; no other subject is a reminder's", () => {
     for (const key of ODD_KEYS) {
-      const fired = subjects.fired(7, addressOf("counter", key), "tick");
+      const address = addressOf("counter", key);
+      const fired = subjects.firedFor(subjects.remind(7, address, "tick")) ?? "";
+      expect(subjects.firedFor(subjects.value(address))).to.equal(undefined);
+      expect(subjects.firedFor(fired)).to.equal(undefined);
       expect(subjects.readFired(fired)).to.deep.equal({ kind: "counter", key, message: "tick" });
     }
   });

@@ -9,15 +9,26 @@ export const STREAMS = {
   crawl: "CRAWL",
   packs: "PACKS",
   cache: "CACHE",
+  apps: "APPS",
+  agents: "AGENTS",
+  appLogs: "APP_LOGS",
 } as const;
 /** Where blobs are, by the first token of their names. */
-export const BLOB_STREAMS = { crawl: STREAMS.crawl, git: STREAMS.packs } as const;
+export const BLOB_STREAMS = {
+  crawl: STREAMS.crawl,
+  git: STREAMS.packs,
+  app: STREAMS.apps,
+} as const;
 
 const KV_PREFIX = "$KV.";
 const utf8 = new TextEncoder();
 // It would take a byte order mark at the start of a key away.
 const utf8Text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 const READABLE_KEY = /^[\w-]+(\.[\w-]+)*$/;
+/** ASCII whose dots all separate tokens: names of rows, as a rule. */
+const PLAIN_KEY = /^[!-\-/-~]+(\.[!-\-/-~]+)*$/;
+/** ASCII without dots, of which each character is escaped that has to be and no other: rows' names, 100,000 at a time. */
+const PLAINLY_ESCAPED = /^(?:[\w-]|=(?:[01][0-9A-F]|2[0-9A-CF]|3[A-F]|40|5[B-E]|60|7[B-F]))+$/;
 const BLOB_NAME = /^(\w+)(\.[\w-]+)+$/;
 
 /** FNV-1a, 32 bits, over the UTF-8 bytes: the hash of nats-server's `{{partition(n)}}`. */
@@ -34,6 +45,7 @@ export function fnv1a32(text: string): number {
  */
 export function encodeKey(key: string): string {
   if (READABLE_KEY.test(key)) return key;
+  if (PLAIN_KEY.test(key)) return key.replaceAll(/[^\w.-]/g, escaped);
   // UTF-8 has one and the same replacement for every half of a surrogate pair.
   if (!key.isWellFormed()) throw new Error("Cannot encode key: it is not well-formed Unicode");
   let encoded = "";
@@ -43,15 +55,22 @@ export function encodeKey(key: string): string {
     const character = String.fromCharCode(byte);
     const separator = character === "." && !afterDot && index < bytes.length - 1;
     if (separator || /[A-Za-z0-9_-]/.test(character)) encoded += character;
-    else encoded += `=${byte.toString(16).toUpperCase().padStart(2, "0")}`;
+    else encoded += escaped(character);
     afterDot = separator;
   });
   return encoded;
 }
 
+/** One of U+0000 to U+00FF. */
+const escaped = (character: string) =>
+  `=${character.charCodeAt(0).toString(16).toUpperCase().padStart(2, "0")}`;
+
 /** The key that `encodeKey` made this of. Throws on text it cannot have made: one key has one address. */
 export function decodeKey(encoded: string): string {
   if (READABLE_KEY.test(encoded)) return encoded;
+  if (PLAINLY_ESCAPED.test(encoded)) {
+    return encoded.replaceAll(/=(..)/g, (_, hex) => String.fromCharCode(Number.parseInt(hex, 16)));
+  }
   const bytes: number[] = [];
   for (let i = 0; i < encoded.length; i++) {
     if (encoded[i] !== "=") bytes.push(encoded.charCodeAt(i));
@@ -82,7 +101,8 @@ export const addressOf = (kind: string, key: string) => `${kind}.${encodeKey(key
 export const shardOf = (address: string) => fnv1a32(`actor.${address}`) % SHARDS;
 
 export const callSubject = (shard: number | "*", address: string) => `shard.${shard}.${address}`;
-export const shardSubjects = (shard: number) => `shard.${shard}.>`;
+/** What the subjects of all calls to a shard begin with. */
+export const shardSubjects = (shard: number) => `shard.${shard}`;
 
 export const mailSubject = (shard: number, address: string) => `mail.${shard}.${address}`;
 export const mailSubjects = (shard: number) => `mail.${shard}.>`;
@@ -90,6 +110,8 @@ export const mailSubjects = (shard: number) => `mail.${shard}.>`;
 export const sentSubject = (shard: number | "*") => `sent.${shard}`;
 
 /** Core subject of what those see who watch an actor. */
+/** Where a gateway hears which requests of apps were begun. */
+export const begunSubject = (gateway: string) => `begun.${gateway}`;
 export const liveSubject = (address: string) => `live.${address}`;
 
 export const taskSubject = (kind: string, lane: string) => `task.${kind}.${lane}`;
@@ -98,6 +120,13 @@ export const taskConsumer = (kind: string, lane: string) => `${kind}-${lane}`;
 export const cancelSubject = (taskId: string) => `cancel.${taskId}`;
 export const deadSubject = (address: string) => `dead.${address}`;
 export const deadAddress = (subject: string) => subject.slice("dead.".length);
+
+/** The changes of one agent's database, one after the other, from an image of all of it on. */
+export const agentLogSubject = (key: string) => `agentlog.${encodeKey(key)}`;
+/** Those of all agents of an app, by `appKey`. */
+export const agentLogSubjects = (app: string) => `${agentLogSubject(app)}.>`;
+/** What an app has printed, by `appKey`. */
+export const appLogSubject = (key: string) => `applog.${encodeKey(key)}`;
 
 /** What a process remembers for all: see TtlStore. */
 export const cacheSubject = (key: string) => `cache.${encodeKey(key)}`;
@@ -160,6 +189,11 @@ export function stateSubjects(bucket: string) {
     // `=` alone is no encoded key's token, so rows of one key are never another key's.
     row: (address: string, row: string) => `${prefix}${address}.=.${encodeKey(row)}`,
     rows: (address: string) => `${prefix}${address}.=.>`,
+    /** Values and rows of all keys whose first tokens these are. */
+    beneath: (address: string) => `${prefix}${address}.>`,
+    /** The key that a value or row is of. */
+    keyOf: (kind: string, subject: string) =>
+      decodeKey((subject.split(".=.")[0] ?? "").slice(prefix.length + kind.length + 1)),
     /** Of every key of a kind that has one token. */
     rowsOfAll: (kind: string, row: string) => `${prefix}${kind}.*.=.${row}`,
     /** Among the rows, and no row: `=` alone is no encoded name. */
@@ -170,11 +204,23 @@ export function stateSubjects(bucket: string) {
     lease: (host: string) => `${prefix}lease.${host}`,
     leases: `${prefix}lease.*`,
     epochs: `${prefix}epoch.*`,
+    /** One commit of a host, until a later one takes its slot. */
+    journal: (host: string, slot: number) => `${prefix}journal.${host}.${slot}`,
+    /** Which of those commits are written down. */
+    journalNote: (host: string) => `${prefix}journal.${host}.note`,
+    journalOf: (host: string) => `${prefix}journal.${host}.*`,
+    journals: `${prefix}journal.*.*`,
+    /** The bucket's name for a subject, and back. */
+    bucketKey: (subject: string) => subject.slice(prefix.length),
+    ofBucketKey: (key: string) => `${prefix}${key}`,
     lastToken: (subject: string) => subject.slice(subject.lastIndexOf(".") + 1),
     remind: (shard: number, address: string, message: string) =>
       `${prefix}remind.${shard}.${address}.=.${message}`,
-    fired: (shard: number, address: string, message: string) =>
-      `${prefix}fired.${shard}.${address}.=.${message}`,
+    /** Where the reminder of a subject comes when it is due; undefined where the subject is no reminder's. */
+    firedFor: (subject: string) =>
+      subject.startsWith(`${prefix}remind.`)
+        ? `${prefix}fired.${subject.slice(`${prefix}remind.`.length)}`
+        : undefined,
     firedOf: (shard: number) => `${prefix}fired.${shard}.>`,
     /** Kind, key and message of a fired reminder. */
     readFired(subject: string) {

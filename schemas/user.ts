@@ -3,7 +3,7 @@ import { z } from "zod";
 import { Roles } from "./account.ts";
 import { defineContract } from "./contract.ts";
 import { SESSIONS_PER_USER_MAX } from "./oauth-server-limits.ts";
-import { Email, Id } from "./values.ts";
+import { Email, Id, PasswordVersion } from "./values.ts";
 
 export const Membership = z.object({ accountId: Id, roles: Roles });
 
@@ -33,7 +33,10 @@ export const user = defineContract({
     },
 
     /** For whoever checks a password, which takes too long for an actor. */
-    getPassword: { input: z.object({}), reply: z.object({ id: Id, passwordHash: PasswordHash }) },
+    getPassword: {
+      input: z.object({}),
+      reply: z.object({ id: Id, passwordHash: PasswordHash, passwordVersion: PasswordVersion }),
+    },
     /**
      * `conflict` when the password is another by now. Ends the sessions but `keep`, by mail, and says which; without
      * `ends` it is the same password, hashed anew.
@@ -46,8 +49,15 @@ export const user = defineContract({
       }),
       reply: z.object({ ended: z.array(Id).max(SESSIONS_PER_USER_MAX) }),
     },
+    /**
+     * Before its browser is told of it. `unauthenticated` where the password was changed since it was checked. Repeating it
+     * changes nothing.
+     */
+    addSession: {
+      input: SessionOfUser.extend({ passwordVersion: PasswordVersion }),
+      reply: z.object({}),
+    },
     /** From a session. */
-    sessionOpened: { input: SessionOfUser },
     sessionEnded: { input: SessionOfUser },
   },
 });

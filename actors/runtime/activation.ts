@@ -1,6 +1,6 @@
 /** One actor in memory: runs its messages one at a time, in order, and lets nothing out before it is durable. */
 import { AssertionError } from "node:assert";
-import { randomBytes } from "node:crypto";
+import { randomUUID } from "node:crypto";
 import { ActorError } from "../../schemas/errors.ts";
 import {
   CLOCK_SKEW_MS_MAX,
@@ -10,6 +10,7 @@ import {
   MAILBOX_MAX,
   REPLY_KEPT_BYTES_MAX,
 } from "../../schemas/limits.ts";
+import type { Activated } from "./activated.ts";
 import type { ActivationHost } from "./activation-host.ts";
 import {
   type Change,
@@ -37,7 +38,7 @@ import {
 } from "./stored-actor.ts";
 import { inSpan } from "./trace.ts";
 
-export class Activation {
+export class Activation implements Activated {
   readonly definition: AnyActorDefinition;
   readonly address: string;
   readonly key: string;
@@ -75,12 +76,10 @@ export class Activation {
     this.#lastUsedAt = host.clock.monotonic();
   }
 
-  /** Monotonic time of the last message. */
   get lastUsedAt(): number {
     return this.#lastUsedAt;
   }
 
-  /** True when nothing would be lost by forgetting it. */
   get isIdle(): boolean {
     return this.#actor !== undefined && this.isSettled && this.#deliveries.length === 0;
   }
@@ -156,12 +155,12 @@ export class Activation {
   committed(): void {
     const change = this.#committing;
     this.#committing = undefined;
+    if (change) this.#host.publishLive(this, change.live); // First: whoever is answered may count on it.
     for (const { call, answer } of change?.waiting ?? []) call.respond(answer);
     for (const { call, answer } of change?.late ?? []) {
       this.#host.answerRead(this, call.respond, answer);
     }
     for (const delivery of change?.delivered ?? []) delivery.done();
-    if (change) this.#host.publishLive(this, change.live);
     if (this.#open.dirty) this.#host.markDirty(this);
     else if (this.#ending) this.#startAnew();
     else this.#resume();
@@ -267,7 +266,8 @@ export class Activation {
       context: {
         key: this.key,
         now: this.#host.clock.now(),
-        newId: () => randomBytes(16).toString("hex"),
+        // Node draws the bytes of many UUIDs at once: drawing 16 bytes is a call of the kernel.
+        newId: () => randomUUID().replaceAll("-", ""),
         rows: this.#rows,
       },
     });

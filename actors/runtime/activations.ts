@@ -3,6 +3,7 @@ import type { Logger } from "pino";
 import { ZodError } from "zod";
 import { ActorError } from "../../schemas/errors.ts";
 import {
+  ACTIVATION_BYTES_MAX,
   ACTIVATION_IDLE_MS,
   ACTIVATIONS_MAX,
   EVICTED_SHARE,
@@ -14,14 +15,19 @@ import {
   VOLATILE_IDLE_MS,
 } from "../../schemas/limits.ts";
 import { addressOf } from "../../schemas/subjects.ts";
+import type { Activated } from "./activated.ts";
 import { Activation } from "./activation.ts";
 import type { ActivationHost } from "./activation-host.ts";
 import type { Clock } from "./clock.ts";
 import type { AnyActorDefinition } from "./define-actor.ts";
+import type { AnyHostedDefinition } from "./define-hosted.ts";
+import { HostedActivation } from "./hosted-activation.ts";
 import { InFlight } from "./in-flight.ts";
-import type { Delivery, Waiting } from "./incoming.ts";
-import type { Shard } from "./shard.ts";
+import type { Answer, Delivery, IncomingCall, Waiting } from "./incoming.ts";
+import type { AnyActivation, ReadAddress, Shard } from "./shard.ts";
 import { decodeActor, type LoadedActor } from "./stored-actor.ts";
+
+type AnswerRead = [respond: IncomingCall["respond"], answer: Answer];
 
 /** What the activations of all shards need of their host, besides themselves. */
 export type ActivationsParts = Pick<
@@ -29,9 +35,14 @@ export type ActivationsParts = Pick<
   "clock" | "logger" | "markDirty" | "publishLive"
 > & {
   definitions: readonly AnyActorDefinition[];
+  /** Of rows in memory; ACTIVATION_BYTES_MAX unless told. */
+  rowBytesMax?: number | undefined;
+  hosted?: readonly AnyHostedDefinition[] | undefined;
   /** Reads an actor of the shard from the store. */
   load(shard: Shard, definition: AnyActorDefinition, address: string): Promise<LoadedActor>;
-  answerRead(shard: Shard, ...answer: Parameters<ActivationHost["answerRead"]>): void;
+  /** True while this host surely owns the shard. */
+  confirm(shard: Shard): Promise<boolean>;
+  answerRead(shard: Shard, ...answer: AnswerRead): void;
   /** Keeps a delivery that cannot be handled. Resolves when that is durable; never rejects. */
   bury(address: string, delivery: Delivery, error: Error): Promise<void>;
 };
@@ -40,16 +51,21 @@ export class Activations {
   readonly #parts: ActivationsParts;
   readonly #clock: Clock;
   readonly #logger: Logger;
-  readonly #definitions: ReadonlyMap<string, AnyActorDefinition>;
+  readonly #definitions: ReadonlyMap<string, AnyActorDefinition | AnyHostedDefinition>;
   readonly #shards = new Set<Shard>();
   readonly #loads = new InFlight(LOADS_IN_FLIGHT_MAX);
+  /** Instances that were dropped with their shard, until they are closed: no second one of a key is opened before. */
+  readonly #closing = new Map<string, Promise<void>>();
+  /** What is in memory of those with rows. */
+  readonly #loaded = new WeakMap<AnyActivation, LoadedActor>();
   #count = 0;
 
   constructor(parts: ActivationsParts) {
     this.#parts = parts;
     this.#clock = parts.clock;
     this.#logger = parts.logger;
-    this.#definitions = new Map(parts.definitions.map((one) => [one.contract.kind, one]));
+    const { definitions, hosted = [] } = parts;
+    this.#definitions = new Map([...definitions, ...hosted].map((one) => [one.contract.kind, one]));
   }
 
   get count(): number {
@@ -57,17 +73,17 @@ export class Activations {
   }
 
   /** The actor for a call. Throws ActorError where there is no such kind, or memory is full of busy ones. */
-  forCall(shard: Shard, kind: string, key: string): Activation {
+  forCall(shard: Shard, { kind, key, address }: ReadAddress): Activated {
     const definition = this.#definitions.get(kind);
     if (!definition) throw new ActorError("not_found", `Cannot call "${kind}": no such kind`);
-    const known = shard.activations.get(addressOf(kind, key));
+    const known = shard.activations.get(address);
     if (known) return known;
     if (this.#count >= ACTIVATIONS_MAX) this.#evict();
     if (this.#count >= ACTIVATIONS_MAX) {
       const message = `Cannot call ${kind}: its host has ${ACTIVATIONS_MAX} busy actors`;
       throw new ActorError("busy", message, { retryAfterS: 1 });
     }
-    return this.#activate(shard, definition, key);
+    return this.#add(shard, definition, key);
   }
 
   /** Gives mail or a reminder to its actor. A kind that does not exist makes it a dead letter. */
@@ -79,7 +95,7 @@ export class Activations {
       const known = shard.activations.get(address);
       // Mail in flight is bounded by itself; the idle actors it leaves behind are not.
       if (!known && this.#count >= ACTIVATIONS_MAX) this.#evict();
-      (known ?? this.#activate(shard, definition, key)).deliver(delivery);
+      (known ?? this.#add(shard, definition, key)).deliver(delivery);
       return;
     }
     const error = new ActorError("not_found", `Cannot deliver to "${kind}": no such kind`);
@@ -90,8 +106,18 @@ export class Activations {
   drop(shard: Shard): void {
     this.#shards.delete(shard);
     this.#count -= shard.activations.size;
-    for (const activation of shard.activations.values()) activation.end();
+    for (const activation of shard.activations.values()) {
+      activation.end();
+      if (activation instanceof HostedActivation) this.#keepClosing(activation);
+    }
     shard.activations.clear();
+  }
+
+  /** What runs somebody else's code finishes and closes: others will open it elsewhere. */
+  leave(shard: Shard): void {
+    for (const activation of shard.activations.values()) {
+      if (activation instanceof HostedActivation) activation.leave();
+    }
   }
 
   /** Lets idle actors go, from now until the signal. */
@@ -100,6 +126,41 @@ export class Activations {
       await this.#clock.wait(PASSIVATION_SWEEP_MS, signal);
       this.#passivate();
     }
+  }
+
+  #add(shard: Shard, definition: AnyActorDefinition | AnyHostedDefinition, key: string): Activated {
+    if ("handlers" in definition) return this.#activate(shard, definition, key);
+    const address = addressOf(definition.contract.kind, key);
+    const { answerRead, bury, confirm } = this.#parts;
+    const activation = new HostedActivation(
+      {
+        clock: this.#clock,
+        logger: this.#logger,
+        confirm: () => confirm(shard),
+        answerRead: (...answer) => answerRead(shard, ...answer),
+        bury: (delivery, error) => bury(address, delivery, error),
+        forget: (closed) => this.#forget(shard, closed),
+      },
+      { definition, address, key },
+    );
+    const closed = this.#closing.get(address);
+    if (closed) activation.startAfter(closed);
+    this.#keep(shard, activation);
+    return activation;
+  }
+
+  #keepClosing(activation: HostedActivation): void {
+    const { address } = activation;
+    const closed = activation.closed.then(() => {
+      if (this.#closing.get(address) === closed) this.#closing.delete(address);
+    });
+    this.#closing.set(address, closed);
+  }
+
+  #keep(shard: Shard, activation: AnyActivation): void {
+    this.#shards.add(shard);
+    shard.activations.set(activation.address, activation);
+    this.#count += 1;
   }
 
   #activate(
@@ -116,16 +177,14 @@ export class Activations {
         logger: this.#logger,
         markDirty,
         publishLive,
-        answerRead: (...answer) => answerRead(shard, ...answer),
+        answerRead: (_, ...answer) => answerRead(shard, ...answer),
         bury: (_, delivery, error) => bury(address, delivery, error),
         restart: (ended, waiting) => this.#restart(shard, ended, waiting),
       },
       { definition, address, key, shard: shard.number },
       { careful },
     );
-    this.#shards.add(shard);
-    shard.activations.set(address, activation);
-    this.#count += 1;
+    this.#keep(shard, activation);
     void this.#load(shard, activation, pauseMs);
     return activation;
   }
@@ -140,11 +199,11 @@ export class Activations {
       if (activation.isEnded) return;
       try {
         const { load } = this.#parts;
-        return activation.start(
-          definition.durable
-            ? await this.#loads.run(() => load(shard, definition, address))
-            : initial(),
-        );
+        const actor = definition.durable
+          ? await this.#loads.run(() => load(shard, definition, address))
+          : initial();
+        if (definition.rows) this.#loaded.set(activation, actor);
+        return activation.start(actor);
       } catch (error) {
         const waits = await this.#afterFailedLoad(activation, tries, error);
         if (!waits) return this.#forget(shard, activation);
@@ -184,7 +243,7 @@ export class Activations {
     }
   }
 
-  #forget(shard: Shard, activation: Activation): void {
+  #forget(shard: Shard, activation: AnyActivation): void {
     if (shard.activations.get(activation.address) !== activation) return;
     shard.activations.delete(activation.address);
     this.#count -= 1;
@@ -193,27 +252,64 @@ export class Activations {
   #passivate(): void {
     const now = this.#clock.monotonic();
     for (const { shard, activation } of this.#idle()) {
-      const idleMs = activation.definition.durable ? ACTIVATION_IDLE_MS : VOLATILE_IDLE_MS;
-      if (now - activation.lastUsedAt >= idleMs) this.#forget(shard, activation);
+      if (now - activation.lastUsedAt >= idleMsOf(activation)) this.#letGo(shard, activation);
     }
+    this.#passivateByBytes();
+  }
+
+  /** Those with rows, the longest idle first, until what is left is within its bound. */
+  #passivateByBytes(): void {
+    const { rowBytesMax = ACTIVATION_BYTES_MAX } = this.#parts;
+    let bytes = 0;
+    for (const shard of this.#shards) {
+      for (const activation of shard.activations.values()) bytes += this.#rowBytes(activation);
+    }
+    if (bytes <= rowBytesMax) return;
+    for (const { shard, activation } of this.#longestIdle()) {
+      const freed = this.#rowBytes(activation);
+      if (freed === 0) continue;
+      this.#letGo(shard, activation);
+      bytes -= freed;
+      if (bytes <= rowBytesMax) return;
+    }
+  }
+
+  #rowBytes(activation: AnyActivation): number {
+    return this.#loaded.get(activation)?.rowBytes ?? 0;
+  }
+
+  /** An instance is still there until it is closed. */
+  #letGo(shard: Shard, activation: AnyActivation): void {
+    if (activation instanceof HostedActivation) activation.passivate();
+    else this.#forget(shard, activation);
   }
 
   /** Makes room: those who were longest idle go, and what is only in memory goes last. */
   #evict(): void {
-    const idle = [...this.#idle()].toSorted(
-      ({ activation: one }, { activation: other }) =>
-        Number(other.definition.durable) - Number(one.definition.durable) ||
-        one.lastUsedAt - other.lastUsedAt,
-    );
-    const gone = idle.slice(0, Math.ceil(ACTIVATIONS_MAX * EVICTED_SHARE));
-    for (const { shard, activation } of gone) this.#forget(shard, activation);
+    const gone = this.#longestIdle().slice(0, Math.ceil(ACTIVATIONS_MAX * EVICTED_SHARE));
+    for (const { shard, activation } of gone) this.#letGo(shard, activation);
   }
 
-  *#idle(): Generator<{ shard: Shard; activation: Activation }> {
+  #longestIdle(): { shard: Shard; activation: AnyActivation }[] {
+    return [...this.#idle()].sort(
+      ({ activation: one }, { activation: other }) =>
+        Number(isDurable(other)) - Number(isDurable(one)) || one.lastUsedAt - other.lastUsedAt,
+    );
+  }
+
+  *#idle(): Generator<{ shard: Shard; activation: AnyActivation }> {
     for (const shard of this.#shards) {
       for (const activation of shard.activations.values()) {
         if (activation.isIdle) yield { shard, activation };
       }
     }
   }
+}
+
+const isDurable = (activation: AnyActivation) =>
+  activation instanceof HostedActivation || activation.definition.durable;
+
+function idleMsOf(activation: AnyActivation): number {
+  if (activation instanceof HostedActivation) return activation.definition.idleMs;
+  return activation.definition.durable ? ACTIVATION_IDLE_MS : VOLATILE_IDLE_MS;
 }

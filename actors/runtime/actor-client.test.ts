@@ -1,12 +1,7 @@
 import { expect } from "chai";
+import { CALL_TRY_MS, CLIENT_CALLS_MAX } from "../../schemas/call-limits.ts";
 import { ActorError } from "../../schemas/errors.ts";
-import {
-  CALL_TRY_MS,
-  CLIENT_CALLS_MAX,
-  MAILBOX_MAX,
-  MESSAGE_BYTES_MAX,
-  REPLIES_PER_CLIENT_MAX,
-} from "../../schemas/limits.ts";
+import { MAILBOX_MAX, MESSAGE_BYTES_MAX, REPLIES_PER_CLIENT_MAX } from "../../schemas/limits.ts";
 import { addressOf, callSubject, shardOf } from "../../schemas/subjects.ts";
 import { startWorld, type World } from "../../scripts/testing/actor-world.ts";
 import { counter, counterActor } from "../../scripts/testing/counter.ts";

@@ -1,7 +1,12 @@
 /** Calls actors, sends to them and has tasks done, from anywhere on the bus. */
 import { randomBytes } from "node:crypto";
-import type { Msg, MsgHdrs } from "@nats-io/transport-node";
 import type { z } from "zod";
+import {
+  CALL_RETRY_MS,
+  CALL_SWEEP_MS,
+  CALL_TRY_MS,
+  CLIENT_CALLS_MAX,
+} from "../../schemas/call-limits.ts";
 import type {
   Calls,
   Contract,
@@ -12,24 +17,20 @@ import type {
   TaskContract,
   TaskMessages,
 } from "../../schemas/contract.ts";
-import { ActorError } from "../../schemas/errors.ts";
+import { ActorError, isPassing } from "../../schemas/errors.ts";
 import {
   CALL_DEADLINE_MS,
   CALL_DEADLINE_MS_MAX,
-  CALL_RETRY_MS,
   CALL_RETRY_MS_MAX,
-  CALL_SWEEP_MS,
-  CALL_TRY_MS,
-  CLIENT_CALLS_MAX,
   KEY_CHARS_MAX,
   MESSAGE_BYTES_MAX,
 } from "../../schemas/limits.ts";
 import { addressOf, callSubject, shardOf } from "../../schemas/subjects.ts";
-import type { Bus } from "./bus.ts";
-import { type CallMessage, MISDIRECTED_CODE } from "./call-wire.ts";
+import type { Bus, Heard } from "./bus.ts";
+import { batchNumber, CallBatches, isBatchToken } from "./call-batches.ts";
+import { type CallMessage, type HeardAnswer, readAnswer, readBatchAnswers } from "./call-wire.ts";
 import type { Clock } from "./clock.ts";
 import { publishMail } from "./publish-mail.ts";
-import { decodeRefusal } from "./refusal.ts";
 import { runTask, type TaskRun } from "./task-client.ts";
 import { currentTrace, type TraceCarrier, traceHeaders } from "./trace.ts";
 
@@ -89,6 +90,8 @@ interface Pending {
   givesUpAt: number;
   sentAt: number;
   retryMs: number;
+  /** The number of the batch it was sent with last. */
+  batch: number;
   /** How often it was sent to somebody. */
   tries: number;
   resolve(reply: unknown): void;
@@ -100,6 +103,7 @@ export class BusActorClient implements ActorClient {
   readonly #clock: Clock;
   readonly #client = randomBytes(6).toString("hex");
   readonly #inbox = `_INBOX.${this.#client}`;
+  readonly #batches: CallBatches;
   readonly #pending = new Map<number, Pending>();
   /** Numbers of unanswered calls by address, the oldest first. */
   readonly #unsettled = new Map<string, Set<number>>();
@@ -109,11 +113,8 @@ export class BusActorClient implements ActorClient {
   constructor(bus: Bus, clock: Clock) {
     this.#bus = bus;
     this.#clock = clock;
-    bus.connection.subscribe(`${this.#inbox}.*`, {
-      callback: (error, msg) => {
-        if (!error) this.#receive(msg);
-      },
-    });
+    this.#batches = new CallBatches(bus, this.#inbox);
+    bus.hearBelow(this.#inbox, (heard) => this.#receive(heard));
     // What was under way is lost, questions and answers alike.
     bus.onReconnect(() => {
       for (const pending of this.#pending.values()) this.#send(pending);
@@ -144,6 +145,7 @@ export class BusActorClient implements ActorClient {
         deadlineAt: this.#clock.now() + waitMs,
         givesUpAt: this.#clock.monotonic() + waitMs,
         sentAt: 0,
+        batch: 0,
         retryMs: CALL_RETRY_MS,
         tries: 0,
         // The host parsed the reply by the contract's schema.
@@ -214,8 +216,7 @@ export class BusActorClient implements ActorClient {
     const { address, number, message, input, deadlineAt } = pending;
     pending.sentAt = this.#clock.monotonic();
     // What is published while the bus is away is dropped; the reconnection sends it again.
-    const { connection, connected } = this.#bus;
-    if (!connected || connection.isDraining() || connection.isClosed()) return;
+    if (this.#bus.isAway) return;
     const [settled = number] = this.#unsettled.get(address) ?? [];
     const call: CallMessage = { message, input, client: this.#client, number, settled, deadlineAt };
     const payload = JSON.stringify(call);
@@ -224,27 +225,51 @@ export class BusActorClient implements ActorClient {
       throw new ActorError("body_too_large", text);
     }
     pending.tries += 1;
-    connection.publish(callSubject(shardOf(address), address), payload, {
-      reply: `${this.#inbox}.${number}`,
-      ...(pending.trace && { headers: traceHeaders(pending.trace) }),
-    });
+    if (!pending.trace) pending.batch = this.#batches.add(address, number, payload);
+    else {
+      // Its headers are its own, so it goes alone.
+      this.#bus.publish(callSubject(shardOf(address), address), payload, {
+        reply: `${this.#inbox}.${number}`,
+        headers: traceHeaders(pending.trace),
+      });
+    }
   }
 
-  #receive(msg: Msg): void {
-    const pending = this.#pending.get(Number(msg.subject.slice(this.#inbox.length + 1)));
-    if (!pending) return;
-    const { headers } = msg;
-    if (!headers) {
-      this.#settle(pending);
-      pending.resolve(msg.json());
-    } else if (isMisdirected(headers)) this.#sendLater(pending);
-    else {
-      const refusal = decodeRefusal(msg.string());
-      // Said of this try alone: one before it may have had its effect, and then its reply is still to be had.
-      const passes = refusal.code === "busy" || refusal.code === "unavailable";
-      if (passes && pending.tries > 1) this.#sendLater(pending);
-      else this.#refuse(pending, refusal);
+  #receive(heard: Heard): void {
+    const token = heard.subject.slice(this.#inbox.length + 1);
+    const pending = this.#pending.get(Number(token));
+    if (pending) this.#take(pending, readAnswer(heard));
+    else if (!isBatchToken(token)) return;
+    else if (!heard.headers) {
+      for (const { number, answer } of readBatchAnswers(heard)) {
+        const answered = this.#pending.get(number);
+        if (answered) this.#take(answered, answer);
+      }
+    } else {
+      // Said of the message: nobody owned the shard, or it cannot be read.
+      const answer = readAnswer(heard);
+      for (const sent of this.#sentIn(batchNumber(token))) this.#take(sent, answer);
     }
+  }
+
+  /** Those that wait of a batch. It went to one actor, which its first call names for as long as that waits. */
+  *#sentIn(batch: number): Generator<Pending> {
+    const first = this.#pending.get(batch);
+    const numbers = first ? this.#unsettled.get(first.address) : this.#pending.keys();
+    for (const number of numbers ?? []) {
+      const pending = this.#pending.get(number);
+      if (pending?.batch === batch) yield pending;
+    }
+  }
+
+  #take(pending: Pending, answer: HeardAnswer): void {
+    if ("reply" in answer) {
+      this.#settle(pending);
+      pending.resolve(answer.reply);
+    } else if ("misdirected" in answer) this.#sendLater(pending);
+    // Said of this try alone: one before it may have had its effect, and then its reply is still to be had.
+    else if (isPassing(answer.refusal) && pending.tries > 1) this.#sendLater(pending);
+    else this.#refuse(pending, answer.refusal);
   }
 
   #sendLater(pending: Pending): void {
@@ -284,10 +309,6 @@ export class BusActorClient implements ActorClient {
     if (unsettled?.size === 0) this.#unsettled.delete(address);
   }
 }
-
-/** 503: nobody owns the shard at this moment. 421: its owner has just changed. */
-const isMisdirected = (headers: MsgHdrs) =>
-  headers.code === 503 || headers.get("Nats-Service-Error-Code") === MISDIRECTED_CODE;
 
 function checkedAddress(kind: string, key: string): string {
   const address = key.isWellFormed() ? addressOf(kind, key) : "";

@@ -1,5 +1,6 @@
 import { headers, type Msg } from "@nats-io/transport-node";
 import { expect } from "chai";
+import { CALL_BATCH_MAX } from "../../schemas/call-limits.ts";
 import { ActorError } from "../../schemas/errors.ts";
 import {
   ACTIVATION_IDLE_MS,
@@ -102,6 +103,53 @@ describe("ActorHost", function () {
     expect((await ask("counter.hand", { message: "get" })).json()).to.deep.equal({ count: 2 });
     expect((await ask("counter.hand", { message: "tick", input: {} })).json()).to.equal(null);
     expect(await count("hand")).to.equal(3);
+  });
+
+  it("answers calls in one message by their numbers, those that cannot be read too", async () => {
+    const own = { client: "batch", settled: 1, deadlineAt: clock.now() + 5_000 };
+    type Answer = { number: number | null; reply?: unknown; refusal?: string };
+    const heard: Answer[][] = [];
+    world.bus.hearBelow("_INBOX.batch", (message) => heard.push(JSON.parse(message.string())));
+    const calls = [
+      { ...increment, ...own, number: 1 },
+      { ...own, number: 2 },
+      { ...increment, ...own, number: 3 },
+      { ...increment, ...own, number: 1 },
+      { message: "refuse", number: 4 },
+      "no call",
+    ];
+    const reply = "_INBOX.batch.answers";
+    world.bus.connection.publish("actor.counter.batch", JSON.stringify(calls), { reply });
+    await until("all are answered", () => heard.flat().length === calls.length);
+    const answers = heard.map((message) =>
+      message.map(({ number, reply, refusal }) => [
+        number,
+        refusal === undefined ? reply : decodeRefusal(refusal).code,
+      ]),
+    );
+    expect(answers).to.deep.equal([
+      [
+        [2, "invalid_request"],
+        [null, "invalid_request"],
+      ],
+      [
+        [1, { count: 1 }],
+        [3, { count: 2 }],
+        [1, { count: 1 }],
+        [4, "conflict"],
+      ],
+    ]);
+    expect(await count("batch")).to.equal(2);
+  });
+
+  it("takes CALL_BATCH_MAX calls in one message, and refuses one more", async () => {
+    const calls = Array.from({ length: CALL_BATCH_MAX }, () => increment);
+    expect((await ask("counter.many", calls)).json()).to.have.length(CALL_BATCH_MAX);
+    const refusal = refused(await ask("counter.many", [...calls, increment]));
+    expect(refusal.message).to.equal(
+      `Cannot read calls: at most ${CALL_BATCH_MAX} go in one message`,
+    );
+    expect(await count("many")).to.equal(CALL_BATCH_MAX);
   });
 
   it("refuses what is not a call, and says what is", async () => {

@@ -1,31 +1,36 @@
 /** Runs the actors of the shards this process owns: takes their messages off the bus and brings their effects back. */
 import { setImmediate as nextTurn } from "node:timers/promises";
-import type { Msg, Subscription } from "@nats-io/transport-node";
 import type { Logger } from "pino";
 import { ActorError } from "../../schemas/errors.ts";
 import { HAND_OVER_MS_MAX, HAND_OVER_POLL_MS, HOST_CALLS_MAX } from "../../schemas/limits.ts";
 import { liveSubject, shardSubjects, stateBucket, stateSubjects } from "../../schemas/subjects.ts";
 import { Activations } from "./activations.ts";
-import type { Bus } from "./bus.ts";
-import { readCall } from "./call-wire.ts";
+import type { Bus, Heard, Hearing } from "./bus.ts";
+import { readCalls } from "./call-wire.ts";
 import type { Clock } from "./clock.ts";
 import { bury } from "./dead-letters.ts";
 import type { AnyActorDefinition } from "./define-actor.ts";
+import type { AnyHostedDefinition } from "./define-hosted.ts";
 import { type ReaderParts, readMail, readReminders } from "./delivery-reader.ts";
 import { GroupCommit } from "./group-commit.ts";
 import type { Answer, Delivery, IncomingCall } from "./incoming.ts";
+import { JournalReplay, listJournals } from "./journal-replay.ts";
 import { Outbox } from "./outbox.ts";
 import { OutboxRelay, readSentMark } from "./outbox-relay.ts";
 import { Placement } from "./placement.ts";
 import type { ServiceCounts } from "./service-counts.ts";
-import { Shard } from "./shard.ts";
+import { type ReadAddress, Shard } from "./shard.ts";
 import { StateStore } from "./state-store.ts";
 
 export interface ActorHostParts {
   bus: Bus;
   definitions: readonly AnyActorDefinition[];
+  /** Kinds whose messages run somebody else's code. */
+  hosted?: readonly AnyHostedDefinition[];
   /** The start of this host's id, for operators. */
   hostName: string;
+  /** Of rows in memory; ACTIVATION_BYTES_MAX unless told. */
+  rowBytesMax?: number;
   /** Copies of each state stream, and how many such streams there are. */
   replicas: number;
   buckets: number;
@@ -39,10 +44,11 @@ export class ActorHost {
   readonly #parts: ActorHostParts;
   readonly #stores: readonly StateStore[];
   readonly #commits: readonly GroupCommit[];
+  readonly #replays: readonly JournalReplay[];
   readonly #relay: OutboxRelay;
   readonly #activations: Activations;
   readonly #shards = new Map<number, Shard>();
-  readonly #subscriptions = new Map<Shard, Subscription>();
+  readonly #hearings = new Map<Shard, Hearing>();
   readonly #stopped = new AbortController();
   #callsInFlight = 0;
 
@@ -53,15 +59,24 @@ export class ActorHost {
       { length: parts.buckets },
       (_, index) => new StateStore(bus, stateSubjects(stateBucket(index))),
     );
+    this.#replays = this.#stores.map(({ subjects }) => new JournalReplay(bus, subjects));
+    const hostId = () => this.placement.hostId;
     this.#commits = this.#stores.map(
-      () =>
+      ({ subjects }, index) =>
         new GroupCommit({
           bus,
+          subjects,
           clock,
           logger,
           replicas: parts.replicas,
           host: {
+            get id() {
+              return hostId();
+            },
             shardOf: (activation) => this.#shards.get(activation.shard),
+            fenceOfAll: () => this.placement.fenceOfAll(index),
+            isReplayed: ({ number, epoch: sequence, host }) =>
+              this.placement.isReplayed(number, { sequence, host }),
             committed: (shard) => this.#relay.add(shard),
             verify: (shards) => this.#verify(shards),
             abandon: (shards) => {
@@ -76,12 +91,18 @@ export class ActorHost {
     this.#relay = new OutboxRelay({ bus, clock, logger, drained });
     this.#activations = new Activations({
       definitions: parts.definitions,
+      hosted: parts.hosted,
+      rowBytesMax: parts.rowBytesMax,
       clock,
       logger,
-      load: (shard, definition, address) => this.#storeOf(shard.number).load(definition, address),
+      load: async ({ number }, definition, address) => {
+        await this.#commitOf(number).checkpoints.flushed(address);
+        return this.#storeOf(number).load(definition, address);
+      },
       markDirty: (activation) => this.#commitOf(activation.shard).add(activation),
       publishLive: ({ address }, texts) => this.#publishLive(address, texts),
-      answerRead: (shard, _, respond, answer) => this.#answerRead(shard, respond, answer),
+      confirm: async (shard) => this.#owns(shard),
+      answerRead: (shard, respond, answer) => this.#answerRead(shard, respond, answer),
       bury: async (address, delivery, error) => {
         parts.counts.fail(kindOf(address), delivery.message, error);
         await bury({ bus, clock, logger }, address, delivery, error);
@@ -94,9 +115,11 @@ export class ActorHost {
       stores: this.#stores,
       hostName: parts.hostName,
       host: {
-        open: (shard, epoch) => this.#open(shard, epoch),
+        replay: (shard, epoch, journals) => this.#replay(shard, epoch, journals),
+        open: (shard, epoch, host) => this.#open(shard, epoch, host),
         handOver: (shard) => this.#handOver(shard),
         drop: (shard) => this.#drop(shard),
+        forgetJournal: (host) => this.#forgetJournal(host),
       },
     });
   }
@@ -108,7 +131,11 @@ export class ActorHost {
 
   /** Joins the hosts: takes a lease, then shards as they fall to it. */
   async start(): Promise<void> {
-    await this.placement.start();
+    const { bus } = this.#parts;
+    const journals = await Promise.all(
+      this.#stores.map(({ subjects }) => listJournals(bus, subjects)),
+    );
+    await this.placement.start(journals.flat());
     void this.#activations.passivateUntil(this.#stopped.signal);
   }
 
@@ -116,9 +143,17 @@ export class ActorHost {
   async stop(): Promise<void> {
     await this.placement.stop();
     this.#stopped.abort();
+    for (const { checkpoints } of this.#commits) checkpoints.stop();
+    await this.#forgetOwnJournal();
   }
 
-  async #open(number: number, epoch: number): Promise<void> {
+  async #replay(number: number, epoch: number, journals: readonly string[]): Promise<void> {
+    const { subjects } = this.#storeOf(number);
+    const fence = { sequence: epoch, subject: subjects.epoch(number) };
+    await ofBucket(this.#replays, number).replay(number, fence, journals);
+  }
+
+  async #open(number: number, epoch: number, host: string): Promise<void> {
     const { bus, clock, logger } = this.#parts;
     const { subjects } = this.#storeOf(number);
     // After the epoch is written: what a former owner was still committing is there by now, or will be refused.
@@ -127,16 +162,15 @@ export class ActorHost {
       readSentMark(bus, number),
     ]);
     const outbox = new Outbox(stored.text, mark);
-    const shard = new Shard({ number, epoch, subjects, outbox, sentRevision: revision });
+    const shard = new Shard({ number, epoch, host, subjects, outbox, sentRevision: revision });
     this.#shards.set(number, shard);
     // No queue group: a former owner that is frozen must not be given every other call.
-    const subscription = bus.connection.subscribe(shardSubjects(number), {
-      callback: (error, msg) => {
-        if (error) logger.error({ err: error, shard: number }, "subscription failed");
-        else this.#receive(shard, msg);
-      },
+    const hearing = bus.hearBelow(shardSubjects(number), (heard) => this.#receive(shard, heard), {
+      // Else the shard may be another host's by now, which callers of this process shall reach, too.
+      isHere: () => bus.connected && this.placement.holdsLease(),
+      failed: (error) => logger.error({ err: error, shard: number }, "subscription failed"),
     });
-    this.#subscriptions.set(shard, subscription);
+    this.#hearings.set(shard, hearing);
     if (outbox.entries.length > 0) this.#relay.add(shard);
     const deliver: ReaderParts["deliver"] = (to, address, delivery) => {
       this.#activations.deliver(to, address, this.#countDelivery(address.kind, delivery));
@@ -146,14 +180,16 @@ export class ActorHost {
   }
 
   /** Stops taking messages, finishes those it has, and forgets the shard. Mail that waits is the next owner's. */
-  async #handOver(number: number): Promise<void> {
+  async #handOver(number: number): Promise<boolean> {
     const { clock, logger } = this.#parts;
     const shard = this.#shards.get(number);
-    if (!shard) return;
+    if (!shard) return false;
+    const { checkpoints } = this.#commitOf(number);
     shard.status = "leaving";
     shard.closing.abort();
     // What is on its way to us by now still comes, and is sent on.
-    await this.#subscriptions.get(shard)?.drain();
+    await this.#hearings.get(shard)?.drain();
+    this.#activations.leave(shard);
     const giveUpAt = clock.monotonic() + HAND_OVER_MS_MAX;
     while (!shard.isSettled && this.#shards.get(number) === shard) {
       if (clock.monotonic() > giveUpAt) {
@@ -162,7 +198,15 @@ export class ActorHost {
       }
       await clock.wait(HAND_OVER_POLL_MS);
     }
+    const flushed = new AbortController();
+    await Promise.race([
+      checkpoints.flushedShard(shard).then(() => flushed.abort()),
+      clock.wait(giveUpAt - clock.monotonic(), flushed.signal),
+    ]);
+    const isWritten =
+      this.#shards.get(number) === shard && shard.isSettled && !checkpoints.journal.holds(shard);
     this.#drop(number);
+    return isWritten;
   }
 
   #drop(number: number): void {
@@ -171,46 +215,68 @@ export class ActorHost {
     this.#shards.delete(number);
     shard.status = "gone";
     shard.closing.abort();
-    this.#subscriptions.get(shard)?.unsubscribe();
-    this.#subscriptions.delete(shard);
+    this.#hearings.get(shard)?.close();
+    this.#hearings.delete(shard);
     this.#activations.drop(shard);
+    this.#commitOf(number).checkpoints.drop(shard);
   }
 
-  #receive(shard: Shard, msg: Msg): void {
-    const { clock } = this.#parts;
-    const call = readCall(msg, clock.now());
-    if (!call) return;
-    const address = shard.readAddress(msg.subject);
-    if (!address) {
-      call.respond({ refusal: new ActorError("invalid_request", NO_ADDRESS) });
-      return;
+  /** What is left in it the next owners need, and remove. */
+  async #forgetOwnJournal(): Promise<void> {
+    if (!this.#commits.every(({ checkpoints }) => checkpoints.journal.isEmpty)) return;
+    try {
+      await this.#forgetJournal(this.placement.hostId);
+    } catch (error) {
+      this.#parts.logger.warn({ err: error }, "journal left to the other hosts");
     }
-    const { kind, key } = address;
-    this.#count(kind, call);
+  }
+
+  async #forgetJournal(host: string): Promise<void> {
+    const { bus } = this.#parts;
+    await Promise.all(
+      this.#stores.map(({ subjects: { stream, journalOf } }) =>
+        bus.whileConnected(() => bus.jetstream.streams.purge(stream, { filter: journalOf(host) })),
+      ),
+    );
+  }
+
+  #receive(shard: Shard, heard: Heard): void {
+    const { bus, clock } = this.#parts;
+    const arrivedAt = clock.monotonic();
+    const calls = readCalls(bus, heard, clock.now());
+    const to = shard.readAddress(heard.subject);
+    for (const call of calls) {
+      if (to) {
+        this.#count(to.kind, call, arrivedAt);
+        this.#take(shard, to, call);
+      } else call.respond({ refusal: new ActorError("invalid_request", NO_ADDRESS) });
+    }
+  }
+
+  #take(shard: Shard, to: ReadAddress, call: IncomingCall): void {
     if (shard.status !== "open") {
       call.respond({ misdirected: true });
       return;
     }
     try {
       if (this.#callsInFlight > HOST_CALLS_MAX) {
-        const message = `Cannot call ${kind}: its host has ${HOST_CALLS_MAX} calls in flight`;
+        const message = `Cannot call ${to.kind}: its host has ${HOST_CALLS_MAX} calls in flight`;
         throw new ActorError("busy", message, { retryAfterS: 1 });
       }
-      this.#activations.forCall(shard, kind, key).call(call);
+      this.#activations.forCall(shard, to).call(call);
     } catch (error) {
       if (!(error instanceof ActorError)) throw error;
       call.respond({ refusal: error });
     }
   }
 
-  #count(kind: string, call: IncomingCall): void {
+  #count(kind: string, call: IncomingCall, arrivedAt: number): void {
     const { clock, counts } = this.#parts;
-    const startedAt = clock.monotonic();
     const { respond } = call;
     this.#callsInFlight += 1;
     call.respond = (answer) => {
       this.#callsInFlight -= 1;
-      counts.count(kind, call.message, answer, clock.monotonic() - startedAt);
+      counts.count(kind, call.message, answer, clock.monotonic() - arrivedAt);
       respond(answer);
     };
   }
@@ -228,19 +294,22 @@ export class ActorHost {
 
   /** Nothing was written that a lost fence would have stopped, so ownership is made sure of first. */
   #answerRead(shard: Shard, respond: IncomingCall["respond"], answer: Answer): void {
-    if (shard.status === "gone") respond({ misdirected: true });
-    else if (this.placement.holdsLease()) respond(answer);
-    else {
-      shard.confirmation ??= this.#confirm(shard);
-      void shard.confirmation.then((owned) => respond(owned ? answer : { misdirected: true }));
-    }
+    const owned = this.#owns(shard);
+    if (typeof owned === "boolean") respond(owned ? answer : { misdirected: true });
+    else void owned.then((sure) => respond(sure ? answer : { misdirected: true }));
+  }
+
+  /** At once where the lease or the shard's loss says it; else the epoch is asked for. */
+  #owns(shard: Shard): boolean | Promise<boolean> {
+    if (shard.status === "gone") return false;
+    if (this.placement.holdsLease()) return true;
+    shard.confirmation ??= this.#confirm(shard);
+    return shard.confirmation;
   }
 
   /** Nobody is waited for: who watches asks for the state after a disconnection. */
   #publishLive(address: string, texts: readonly string[]): void {
-    const { connection, connected } = this.#parts.bus;
-    if (!connected || connection.isDraining() || connection.isClosed()) return;
-    for (const text of texts) connection.publish(liveSubject(address), text);
+    for (const text of texts) this.#parts.bus.publishFirst(liveSubject(address), text);
   }
 
   async #confirm(shard: Shard): Promise<boolean> {
@@ -260,16 +329,19 @@ export class ActorHost {
   }
 
   #storeOf(shard: number): StateStore {
-    const store = this.#stores[shard % this.#stores.length];
-    if (!store) throw new Error("Cannot host actors: there is no state bucket");
-    return store;
+    return ofBucket(this.#stores, shard);
   }
 
   #commitOf(shard: number): GroupCommit {
-    const commit = this.#commits[shard % this.#commits.length];
-    if (!commit) throw new Error("Cannot host actors: there is no state bucket");
-    return commit;
+    return ofBucket(this.#commits, shard);
   }
+}
+
+/** What there is one of for each state bucket: that of the shard's. */
+function ofBucket<T>(buckets: readonly T[], shard: number): T {
+  const one = buckets[shard % buckets.length];
+  if (one === undefined) throw new Error("Cannot host actors: there is no state bucket");
+  return one;
 }
 
 /** Of `<kind>.<key>`. */

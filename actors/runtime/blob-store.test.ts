@@ -50,6 +50,43 @@ describe("BlobStore", function () {
     });
   }
 
+  it("reading leaves no consumers behind, of which a stream has so many and no more", async () => {
+    for (const bytes of [100, (BLOB_CHUNKS_IN_FLIGHT + 3) * BLOB_CHUNK_BYTES]) {
+      const name = newName();
+      await blobs.put(name, patternAt(0, bytes));
+      for (let i = 0; i < 10; i++) await readAll(blobs, name);
+      await blobs.part(name, { start: 10, end: 50 }).next();
+      await blobs.names("crawl");
+    }
+    const { state } = await world.bus.jetstream.streams.info(STREAMS.crawl);
+    expect(state.consumer_count).to.equal(0);
+  });
+
+  it("part() gives any of its bytes, and reads no more chunks than they are in", async () => {
+    for (const bytes of [1, 100, 2 * BLOB_CHUNK_BYTES, 3 * BLOB_CHUNK_BYTES + 7]) {
+      const content = patternAt(0, bytes);
+      const name = newName();
+      await blobs.put(name, content);
+      const places = [
+        0,
+        1,
+        BLOB_CHUNK_BYTES - 1,
+        BLOB_CHUNK_BYTES,
+        2 * BLOB_CHUNK_BYTES,
+        bytes - 1,
+      ];
+      const inside = places.filter((place) => place < bytes);
+      for (const start of inside) {
+        for (const end of inside.filter((place) => place >= start)) {
+          const part = Buffer.concat(await Array.fromAsync(blobs.part(name, { start, end })));
+          expect(part.equals(content.subarray(start, end + 1)), `${start}-${end}`).to.equal(true);
+        }
+      }
+    }
+    const absent = Array.fromAsync(blobs.part(newName(), { start: 0, end: 1 }));
+    expect(await codeOf(absent)).to.equal("not_found");
+  });
+
   it("put() again with the same content succeeds, with another it is refused and nothing changes", async () => {
     for (const bytes of [10, 3 * BLOB_CHUNK_BYTES]) {
       const name = newName();

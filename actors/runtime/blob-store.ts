@@ -26,7 +26,6 @@ import type { Bus } from "./bus.ts";
 import { chunksOf } from "./chunks.ts";
 import type { Clock } from "./clock.ts";
 import { persist } from "./persist.ts";
-import { subjectsOf } from "./stored-subjects.ts";
 
 export interface BlobOptions {
   /** It is gone after so many seconds, at least 1; without it, when it is removed. */
@@ -163,6 +162,33 @@ export class BlobStore {
     }
   }
 
+  /** Some of a blob's bytes, the one at `end` included; they are held against nothing. */
+  async *part(
+    name: string,
+    { start, end }: { start: number; end: number },
+    { signal }: Pick<BlobOptions, "signal"> = {},
+  ): AsyncGenerator<Uint8Array, void, undefined> {
+    const blob = blobSubjects(name);
+    const found = await this.#readHead(blob, name, signal);
+    if (!found) throw new ActorError("not_found", `Cannot read ${name}: there is no such blob`);
+    const { head, content } = found;
+    // Those before the last have one size, whatever it was when they were written.
+    const size = head.chunks > 0 ? (head.bytes - content.length) / head.chunks : 1;
+    const ahead: Promise<Uint8Array>[] = [];
+    let next = Math.min(Math.floor(start / size), head.chunks);
+    for (let index = next; index <= head.chunks && index * size <= end; index++) {
+      for (; next < head.chunks && next * size <= end && ahead.length < BLOB_CHUNKS_IN_FLIGHT; ) {
+        const subject = blob.chunk(head.writer ?? "", next++);
+        ahead.push(noticedLater(this.#readChunk(blob, name, subject, signal)));
+      }
+      const chunk = (await ahead.shift()) ?? content;
+      signal?.throwIfAborted();
+      const from = index * (head.chunks > 0 ? size : 0);
+      const piece = chunk.subarray(Math.max(0, start - from), end + 1 - from);
+      if (piece.length > 0) yield piece;
+    }
+  }
+
   /** How many bytes a blob has, or undefined where there is none. */
   async size(name: string): Promise<number | undefined> {
     return (await this.#readHead(blobSubjects(name), name))?.head.bytes;
@@ -180,7 +206,7 @@ export class BlobStore {
     const { chunks, writer } = Head.parse(JSON.parse(found.header.get(HEAD)));
     if (chunks === 0 || writer === undefined) return chunks === 0;
     const stored = await this.#ofLeader(name, () =>
-      subjectsOf(this.#bus, stream, writtenBy(writer)),
+      this.#bus.subjectsOf(stream, writtenBy(writer)),
     );
     return stored.length === chunks;
   }
@@ -188,7 +214,7 @@ export class BlobStore {
   /** Names of all blobs that begin with this token, also where only parts of one are there. */
   async names(family: keyof typeof BLOB_STREAMS): Promise<Set<string>> {
     const { stream, all } = blobFamily(family);
-    const subjects = await this.#ofLeader(family, () => subjectsOf(this.#bus, stream, all));
+    const subjects = await this.#ofLeader(family, () => this.#bus.subjectsOf(stream, all));
     return new Set(subjects.map(blobNameOf));
   }
 

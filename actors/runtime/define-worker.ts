@@ -18,6 +18,13 @@ export interface TaskContext {
   key: string;
   /** Aborted when the asker left, the deadline passed, the task was given to another worker, or we stop. */
   signal: AbortSignal;
+  /**
+   * Aborted when the bus was silent for so long that another worker may soon be given the task. What it does can go on,
+   * but for what two workers must not do at a time.
+   */
+  lapsed: AbortSignal;
+  /** Whether no other worker can have the task yet: by the clock, for what is about to begin. */
+  isSure(): boolean;
   /** 1 at the first try. */
   attempt: number;
   /** Epoch ms after which nobody waits for the result. */
@@ -48,6 +55,8 @@ export interface WorkerDefinition<M extends TaskMessages> {
   contract: TaskContract<M>;
   /** Tasks at a time in each lane; a lane that is not named is not served by this worker. */
   slots: Record<string, number>;
+  /** How long one of its tasks may take, where that is not TASK_RUN_MS_MAX. */
+  runMsMax?: number;
   handlers: {
     [N in keyof M]: (input: Input<M[N]>, context: TaskContext) => Promise<Outcome<M[N]>>;
   };

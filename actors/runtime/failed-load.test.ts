@@ -20,18 +20,20 @@ async function answerAfter(error: Error): Promise<Answer> {
     load: () => Promise.reject(error),
     markDirty: () => {},
     publishLive: () => {},
+    confirm: () => Promise.resolve(true),
     answerRead: () => {},
     bury: () => Promise.resolve(),
   });
   const shard = new Shard({
     number: 0,
     epoch: 1,
+    host: "test",
     subjects: stateSubjects(stateBucket(0)),
     outbox: new Outbox(undefined, { sent: 0, waiting: [] }),
     sentRevision: 0,
   });
   const answers: Answer[] = [];
-  activations.forCall(shard, "counter", "a").call({
+  activations.forCall(shard, { kind: "counter", key: "a", address: "counter.a" }).call({
     message: "get",
     input: {},
     deadlineAt: systemClock.now() + 1_000,

@@ -71,7 +71,7 @@ describe("an actor that forgets", function () {
       await call(key, "append");
       await fill(key, 3);
       await call(key, "forget");
-      expect(await stored(key)).to.include('"forgotten":true');
+      await until("it is forgotten", async () => (await stored(key)).includes('"forgotten":true'));
     }
     await call("again", "append", "new");
     await fill("again", 2);

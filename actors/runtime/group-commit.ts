@@ -1,31 +1,37 @@
-/** Commits what all of a host's actors in one bucket have done, one atomic batch at a time, each fenced by its shard. */
+/**
+ * Commits what all of a host's actors in one bucket have done, one commit at a time: in one message of the journal where
+ * that will do, else in one atomic batch in which each message is fenced by its shard.
+ */
 import type { Logger } from "pino";
 import { ActorError } from "../../schemas/errors.ts";
 import {
-  BATCH_BYTES_MAX,
-  BATCH_MESSAGES_MAX,
-  GATHER_MS_MAX,
-  SINGLE_PUTS_MAX,
-} from "../../schemas/limits.ts";
+  JOURNAL_ACTOR_MESSAGES_MAX,
+  JOURNAL_COMMIT_BYTES_MAX,
+  REMINDER_SOON_MS,
+} from "../../schemas/journal-limits.ts";
+import { BATCH_BYTES_MAX, BATCH_MESSAGES_MAX, GATHER_MS_MAX } from "../../schemas/limits.ts";
+import type { StateSubjects } from "../../schemas/subjects.ts";
 import type { Activation } from "./activation.ts";
 import { OutcomeUnknown, type Write, WriteRefused, writeAtomically } from "./atomic-batch.ts";
 import type { Bus } from "./bus.ts";
 import type { Change } from "./change.ts";
+import { Checkpoints, type JournalHost } from "./checkpoints.ts";
 import type { Clock } from "./clock.ts";
+import { type JournalEntry, layOver, type Puts, shardsOf, writesOf } from "./journal.ts";
 import type { OutboxEntry, Unsent } from "./outbox.ts";
-import { REMOVED, reminderWrite } from "./reminders.ts";
+import { reminderText } from "./reminders.ts";
 import type { Shard } from "./shard.ts";
 
 /** What one activation adds to a commit; its sends go into its shard's outbox, once for the whole commit. */
-interface Taken {
+interface Taken extends JournalEntry {
   activation: Activation;
-  shard: Shard;
   change: Change;
-  writes: Write[];
 }
 
-export interface GroupCommitHost {
+export interface GroupCommitHost extends JournalHost {
   shardOf(activation: Activation): Shard | undefined;
+  /** Refuses a write once any shard of the bucket has another epoch than this host has heard of. */
+  fenceOfAll(): Write["expect"];
   /** The shard's outbox has new sends, which are durable and may be published. */
   committed(shard: Shard): void;
   /** A fence failed: finds out which shards are lost, and drops those. Resolves when that is settled. */
@@ -36,18 +42,21 @@ export interface GroupCommitHost {
 
 /** Tries of one commit whose shards all turn out to be ours. */
 const COMMIT_TRIES_MAX = 5;
-/** What may be spent on gathering, of the time the last batch took: the rule of PostgreSQL's commit_delay. */
+/** What may be spent on gathering, of the time the last commit took: the rule of PostgreSQL's commit_delay. */
 const GATHER_TIME_SHARE = 0.5;
 /** Of the actors of the last batch, those whose return is waited for: the last stragglers are not worth it. */
 const GATHER_RETURN_SHARE = 0.75;
+/** So many callers are not worth waiting for. */
+const FEW = 8;
 
 export class GroupCommit {
   readonly #bus: Bus;
   readonly #host: GroupCommitHost;
   readonly #clock: Clock;
   readonly #logger: Logger;
-  /** Replicated streams refuse a second write under the same fence while one is under way. */
-  readonly #singlePutsMax: number;
+  /** A replicated stream does not hold the fence of all shards. */
+  readonly #hasJournal: boolean;
+  readonly #checkpoints: Checkpoints;
   readonly #dirty = new Set<Activation>();
   #running = false;
   /** Under way: ends at once when so many activations are dirty. */
@@ -55,6 +64,7 @@ export class GroupCommit {
 
   constructor(parts: {
     bus: Bus;
+    subjects: StateSubjects;
     host: GroupCommitHost;
     clock: Clock;
     logger: Logger;
@@ -64,7 +74,17 @@ export class GroupCommit {
     this.#host = parts.host;
     this.#clock = parts.clock;
     this.#logger = parts.logger;
-    this.#singlePutsMax = parts.replicas === 1 ? SINGLE_PUTS_MAX : 1;
+    this.#hasJournal = parts.replicas === 1;
+    this.#checkpoints = new Checkpoints({
+      ...parts,
+      isDue: () => this.#start(),
+      failed: (...failure) => this.#afterFailure(...failure),
+    });
+  }
+
+  /** What of this bucket is committed and not yet written where it belongs. */
+  get checkpoints(): Checkpoints {
+    return this.#checkpoints;
   }
 
   /** The activation's change goes into the next commit. */
@@ -73,10 +93,7 @@ export class GroupCommit {
     if (this.#gathering && this.#dirty.size >= this.#gathering.enough) {
       this.#gathering.ended.abort();
     }
-    if (this.#running) return;
-    this.#running = true;
-    // What else arrived in this turn of the loop shall share the first commit.
-    setImmediate(() => void this.#run());
+    this.#start();
   }
 
   /** Outboxes have room again: what waited for that goes on. */
@@ -85,25 +102,33 @@ export class GroupCommit {
     if (activation) this.add(activation);
   }
 
+  #start(): void {
+    if (this.#running) return;
+    this.#running = true;
+    // What else arrived in this turn of the loop shall share the first commit.
+    setImmediate(() => void this.#run());
+  }
+
   async #run(): Promise<void> {
     for (;;) {
       const taken = this.#take();
-      if (taken.length === 0) break;
-      if (taken.length <= this.#singlePutsMax && taken.every(({ change }) => isSmall(change))) {
-        await Promise.all(taken.map((one) => this.#commit([one])));
-      } else {
+      if (taken.length > 0) {
         const startedAt = this.#clock.monotonic();
         await this.#commit(taken);
         const tookMs = this.#clock.monotonic() - startedAt;
-        await this.#gather(taken.length, Math.min(tookMs * GATHER_TIME_SHARE, GATHER_MS_MAX));
+        if (taken.length > FEW) {
+          await this.#gather(taken.length, Math.min(tookMs * GATHER_TIME_SHARE, GATHER_MS_MAX));
+        }
       }
+      if (this.#checkpoints.isNow) await this.#checkpoints.write();
+      else if (taken.length === 0) break;
     }
     this.#running = false;
   }
 
   /**
-   * A batch costs about the same whatever its size, and callers that were just answered come back in a moment: one
-   * batch for them and for those who wait already, instead of one for each half in turn.
+   * A commit costs about the same whatever its size, and callers that were just answered come back in a moment: one
+   * commit for them and for those who wait already, instead of one for each half in turn.
    */
   async #gather(answered: number, ms: number): Promise<void> {
     const ended = new AbortController();
@@ -112,7 +137,7 @@ export class GroupCommit {
     this.#gathering = undefined;
   }
 
-  /** What one batch can hold of the dirty activations, the longest waiting first. */
+  /** What one commit can hold of the dirty activations, the longest waiting first. */
   #take(): Taken[] {
     const taken: Taken[] = [];
     const sendBytes = new Map<Shard, number>();
@@ -124,56 +149,46 @@ export class GroupCommit {
         this.#dirty.delete(activation);
         continue;
       }
-      const size = messagesOf(activation.open);
+      const pending = this.#checkpoints.journal.pendingOf(activation.address)?.puts;
+      const size = messagesOf(activation.open) + (pending?.size ?? 0);
       if (messages + size > BATCH_MESSAGES_MAX || bytes > BATCH_BYTES_MAX) break;
       const sent = (sendBytes.get(shard) ?? 0) + activation.open.sendBytes;
       // It waits among the dirty until some of what the outbox holds is published: see `outboxDrained`.
       if (activation.open.sendBytes > 0 && !shard.outbox.hasRoomFor(sent)) continue;
       this.#dirty.delete(activation);
       const change = activation.takeChange();
-      const writes = change && this.#writesOf(activation, shard, change);
-      if (!writes) continue;
+      const puts = change && this.#putsOf(activation, shard, change);
+      if (!puts) continue;
       sendBytes.set(shard, sent);
       messages += size;
-      bytes += writes.reduce((sum, write) => sum + write.payload.length, 0);
-      taken.push({ activation, shard, change, writes });
+      for (const text of puts.values()) bytes += text?.length ?? 0;
+      for (const text of pending?.values() ?? []) bytes += text?.length ?? 0;
+      taken.push({ activation, shard, owner: activation.address, change, puts });
     }
     return taken;
   }
 
   /** The value last: who reads a replica knows by it that the rows are there (StateStore). */
-  #writesOf(activation: Activation, shard: Shard, change: Change): Write[] | undefined {
-    const { subjects, fence: expect } = shard;
+  #putsOf(activation: Activation, shard: Shard, change: Change): Puts | undefined {
     const { address } = activation;
+    const { subjects } = shard;
     const value = this.#encode(activation);
     if (!value) return undefined;
-    const writes: Write[] = [];
-    for (const [row, text] of change.rows) {
-      const subject = subjects.row(address, row);
-      writes.push(
-        text === null
-          ? { subject, payload: "", headers: REMOVED, expect }
-          : { subject, payload: text, expect },
-      );
-    }
-    if (change.rows.size > 0) {
-      const payload = String(change.rowCommits);
-      writes.push({ subject: subjects.rowMark(address), payload, expect });
-    }
+    const puts: Puts = new Map();
     for (const [message, at] of change.reminders) {
-      writes.push({ ...reminderWrite(shard, address, message, at), expect });
+      const subject = subjects.remind(shard.number, address, message);
+      puts.set(subject, at === null ? null : reminderText(at));
     }
-    const subject = subjects.value(address);
-    writes.push(
-      value.text === undefined
-        ? { subject, payload: "", headers: REMOVED, expect }
-        : { subject, payload: value.text, expect },
-    );
-    return writes;
+    for (const [row, text] of change.rows) puts.set(subjects.row(address, row), text);
+    if (change.rows.size > 0) puts.set(subjects.rowMark(address), String(change.rowCommits));
+    puts.set(subjects.value(address), value.text ?? null);
+    return puts;
   }
 
-  /** Undefined where the state is too large, or nothing JSON can carry: one message's doing, which must not stop others. */
-  /** Without a text where nothing is to be stored; undefined where it cannot be. */
+  /**
+   * Without a text where nothing is to be stored. Undefined where the state is too large, or nothing JSON can carry: one
+   * message's doing, which must not stop others.
+   */
   #encode(activation: Activation): { text: string | undefined } | undefined {
     const { definition, key, address } = activation;
     try {
@@ -187,25 +202,31 @@ export class GroupCommit {
   }
 
   /** Writes it all, or less and less of it while shards turn out to be lost. */
-  async #commit(all: Taken[]): Promise<void> {
+  async #commit(all: readonly Taken[]): Promise<void> {
     for (let tries = 1; ; tries++) {
       const taken = all.filter(({ shard }) => shard.status !== "gone");
       if (taken.length === 0) return;
       const outboxes = newEntries(taken);
-      const writes = taken.flatMap((one) => one.writes);
-      for (const [shard, entries] of outboxes) {
+      const entries: JournalEntry[] = [...taken];
+      for (const [shard, added] of outboxes) {
         const subject = shard.subjects.outbox(shard.number);
-        writes.push({ subject, payload: shard.outbox.toText(entries), expect: shard.fence });
+        const puts: Puts = new Map([[subject, shard.outbox.toText(added)]]);
+        entries.push({ shard, owner: shard.subjects.bucketKey(subject), puts });
       }
       try {
-        await writeAtomically(this.#bus, writes);
+        if (!(await this.#writeToJournal(taken, entries))) await this.#writeDown(entries);
       } catch (error) {
-        const retry = await this.#afterFailure(taken, tries, error);
-        if (retry) continue;
+        const outcome = await this.#afterFailure(shardsOf(taken), tries, error);
+        if (outcome === "not made") continue;
+        if (outcome === "refused") {
+          const text = "Cannot commit: the store refuses writes";
+          const refusal = new ActorError("unavailable", text, { retryAfterS: 1 });
+          for (const { activation } of taken) activation.fail(refusal);
+        }
         return;
       }
-      for (const [shard, entries] of outboxes) {
-        shard.outbox.add(entries);
+      for (const [shard, added] of outboxes) {
+        shard.outbox.add(added);
         this.#host.committed(shard);
       }
       for (const { activation } of taken) activation.committed();
@@ -213,32 +234,82 @@ export class GroupCommit {
     }
   }
 
-  /** True when the commit was surely not made and is worth another try. */
-  async #afterFailure(taken: Taken[], tries: number, error: unknown): Promise<boolean> {
-    const shards = new Set(taken.map(({ shard }) => shard));
+  /**
+   * False where that is no way for this commit, or another host has just taken some shard: surely nothing is stored.
+   * From the look at who lost which shard, in `#commit`, to the fence nothing is awaited: so they are of one moment.
+   */
+  async #writeToJournal(
+    taken: readonly Taken[],
+    entries: readonly JournalEntry[],
+  ): Promise<boolean> {
+    const { journal } = this.#checkpoints;
+    const expect = this.#host.fenceOfAll();
+    if (!this.#hasJournal || !expect) return false;
+    if (isSingle(taken, entries) && !journal.pendingOf(taken[0].owner)) return false;
+    const isFit = ({ owner, shard, puts }: JournalEntry) =>
+      shard.host === journal.id &&
+      (journal.pendingOf(owner)?.puts.size ?? 0) + puts.size <= JOURNAL_ACTOR_MESSAGES_MAX;
+    // The bus has a reminder when it is written down.
+    const soon = this.#clock.now() + REMINDER_SOON_MS;
+    const isDueSoon = ({ change }: Taken) =>
+      change.reminders.values().some((at) => at !== null && at < soon);
+    if (taken.some(isDueSoon) || !entries.every(isFit)) return false;
+    const payload = Buffer.from(journal.encode(entries));
+    if (payload.length > JOURNAL_COMMIT_BYTES_MAX || !journal.hasRoomFor(payload.length))
+      return false;
+    try {
+      const write = { subject: journal.subject, payload, expect };
+      journal.record(await writeAtomically(this.#bus, [write]), payload.length, entries);
+    } catch (error) {
+      if (error instanceof WriteRefused && error.conflict) return false;
+      if (error instanceof OutcomeUnknown) journal.skip(shardsOf(taken));
+      throw error;
+    }
+    this.#checkpoints.schedule();
+    return true;
+  }
+
+  /** With what is pending of the same actors: a value is never newer than what belongs to it. */
+  async #writeDown(entries: readonly JournalEntry[]): Promise<void> {
+    const writes: Write[] = [];
+    for (const { shard, owner, puts } of entries) {
+      const all: Puts = new Map(this.#checkpoints.journal.pendingOf(owner)?.puts);
+      layOver(all, puts);
+      writes.push(...writesOf(shard.subjects, shard.fence, all));
+    }
+    await writeAtomically(this.#bus, writes);
+    this.#checkpoints.absorb(entries);
+  }
+
+  /** `not made`: surely nothing was written, and by now it is known which shards are lost, if any. */
+  async #afterFailure(
+    shards: ReadonlySet<Shard>,
+    tries: number,
+    error: unknown,
+  ): Promise<"not made" | "refused" | "unknown"> {
     if (error instanceof WriteRefused && !error.conflict) {
       this.#logger.error({ err: error }, "commit refused");
-      const refusal = new ActorError("unavailable", "Cannot commit: the store refuses writes", {
-        retryAfterS: 1,
-      });
-      for (const { activation } of taken) activation.fail(refusal);
-      return false;
+      return "refused";
     }
     // A conflict does not say whose fence failed. One that stays while every epoch is ours is a write that
     // is still under way in the stream: who wrote it is not known, so the epochs are renewed.
     if (error instanceof WriteRefused && tries < COMMIT_TRIES_MAX) {
       await this.#host.verify(shards);
-      return true;
+      return "not made";
     }
     if (!(error instanceof OutcomeUnknown || error instanceof WriteRefused)) throw error;
     this.#logger.warn({ err: error, shards: shards.size }, "commit outcome unknown");
     this.#host.abandon(shards);
-    return false;
+    return "unknown";
   }
 }
 
-const isSmall = (change: Change) =>
-  change.rows.size === 0 && change.reminders.size === 0 && change.sends.length === 0;
+/** One value of one actor: a put of its own costs less than a place in the journal. */
+const isSingle = (
+  taken: readonly Taken[],
+  entries: readonly JournalEntry[],
+): taken is readonly [Taken] =>
+  taken.length === 1 && entries.length === 1 && entries[0]?.puts.size === 1;
 
 /** Messages a change takes of a batch: rows and their mark, reminders, the value, the outbox. */
 const messagesOf = (change: Readonly<Change>) => change.rows.size + change.reminders.size + 3;

@@ -6,6 +6,7 @@ import { randomBytes } from "node:crypto";
 import type { Logger } from "pino";
 import { z } from "zod";
 import {
+  LEASE_ANSWER_MS_MAX,
   LEASE_MARGIN_MS,
   LEASE_RENEW_MS,
   LEASE_START_TRIES_MAX,
@@ -157,7 +158,7 @@ export class HostLease {
       headers: { "Nats-TTL": `${LEASE_TTL_MS / 1_000}s` },
       expect: { sequence: this.#revision },
     };
-    this.#revision = await writeAtomically(bus, [write], LEASE_RENEW_MS);
+    this.#revision = await writeAtomically(bus, [write], LEASE_ANSWER_MS_MAX);
     this.#holdsUntil = until;
   }
 }

@@ -44,3 +44,11 @@ export function busy(address: string, reason: string): Answer {
   const message = `Cannot call ${address}: ${reason}`;
   return { refusal: new ActorError("busy", message, { retryAfterS: 1 }) };
 }
+
+/** Not `unavailable`: callers take that for something that may pass, and ask again. */
+export const GIVEN_UP: Answer = {
+  refusal: new ActorError(
+    "deadline_exceeded",
+    "Cannot finish: its host gave it up, and whether it had its effect is not known",
+  ),
+};

@@ -3,6 +3,7 @@ import type { z } from "zod";
 import type { Contract, Messages } from "../../schemas/contract.ts";
 import { ActorError } from "../../schemas/errors.ts";
 import { LIVE_UPDATES_KEPT } from "../../schemas/limits.ts";
+import { parseJson } from "../../schemas/parse-json.ts";
 import { addressOf, liveSubject } from "../../schemas/subjects.ts";
 import type { Bus } from "./bus.ts";
 
@@ -39,8 +40,8 @@ export class BusLiveUpdates implements LiveUpdates {
     const updates = new LatestUpdates<z.output<L>>();
     const subscription = connection.subscribe(liveSubject(addressOf(kind, key)), {
       callback: (error, msg) => {
-        const read = error ? undefined : schema.safeParse(readJson(msg.string()));
-        // A newer host may show what this process does not know.
+        const read = error ? undefined : schema.safeParse(parseJson(msg.string()));
+        // A newer host may show what this process does not know; an empty text says that something was too large.
         updates.push(read?.success ? { value: read.data } : { missed: true });
       },
     });
@@ -106,13 +107,5 @@ class LatestUpdates<T> {
     } finally {
       leave();
     }
-  }
-}
-
-function readJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined; // An empty one says that something was too large to be shown.
   }
 }

@@ -119,7 +119,14 @@ describe("OutboxRelay", function () {
     const entry = { number: 1, from: "probe.x", ...message, input: { text: "one" } };
     const shardWithEntry = (number: number) => {
       const outbox = new Outbox(JSON.stringify({ entries: [entry] }), { sent: 0, waiting: [] });
-      return new Shard({ number, epoch: 1, subjects: world.subjects, outbox, sentRevision: 0 });
+      return new Shard({
+        number,
+        epoch: 1,
+        host: "test",
+        subjects: world.subjects,
+        outbox,
+        sentRevision: 0,
+      });
     };
     const lost = shardWithEntry(1);
     lost.status = "gone";

@@ -4,36 +4,38 @@
  */
 import { DeliverPolicy, type JsMsg } from "@nats-io/jetstream";
 import type { Logger } from "pino";
-import { z } from "zod";
 import { PLACEMENT_PREFETCH, READER_RETRY_MS, SHARDS } from "../../schemas/limits.ts";
-import type { StateSubjects } from "../../schemas/subjects.ts";
 import { writeAtomically } from "./atomic-batch.ts";
 import type { Bus } from "./bus.ts";
 import type { Clock } from "./clock.ts";
+import { Epoch, journalsOf, NOBODY } from "./epoch.ts";
 import { HostLease, Lease } from "./host-lease.ts";
 import { LivingHosts } from "./living-hosts.ts";
 import { readInOrder } from "./read-in-order.ts";
 import { preferredHost } from "./rendezvous.ts";
 import type { StateStore } from "./state-store.ts";
 
-/** `host` is null where the owner gave the shard back. */
-export const Epoch = z.object({ host: z.string().nullable() });
-
 /** Of a lease this host wrote and has not seen come back yet. */
 const NOT_READ = 0;
 
 /** What a host does with its shards when placement says so. */
 export interface PlacementHost {
-  /** The epoch is written: loads, and takes messages. Rejects when it cannot; the shard is then taken again. */
-  open(shard: number, epoch: number): Promise<void>;
-  /** Finishes what it took and commits it. Resolves when nothing of the shard is left in memory. */
-  handOver(shard: number): Promise<void>;
+  /** The epoch is written: writes down what former owners have left in these journals. */
+  replay(shard: number, epoch: number, journals: readonly string[]): Promise<void>;
+  /** Loads, and takes messages. Rejects when it cannot; the shard is then taken again. */
+  open(shard: number, epoch: number, host: string): Promise<void>;
+  /**
+   * Finishes what it took and commits it. Resolves when nothing of the shard is left in memory: true where all of it is
+   * written down, too.
+   */
+  handOver(shard: number): Promise<boolean>;
   /** Drops everything at once: somebody else owns it, or may. */
   drop(shard: number): void;
+  /** Nobody needs the journal of this host any more. */
+  forgetJournal(host: string): Promise<void>;
 }
 
-interface KnownEpoch {
-  host: string | null;
+interface KnownEpoch extends Epoch {
   sequence: number;
 }
 
@@ -51,6 +53,10 @@ export class Placement {
   readonly #open = new Map<number, number>();
   /** Shards being taken or given back. */
   readonly #moving = new Map<number, Promise<void>>();
+  /** The last epoch that was seen in a bucket, of all its shards: who has seen it has seen all before it. */
+  readonly #lastEpochs = new Map<StateStore, number>();
+  /** Hosts that may be gone and have left a journal. */
+  readonly #journals = new Set<string>();
   /** Buckets whose leases and epochs are known up to now. */
   readonly #watched = new Set<StateStore>();
   #watches = new AbortController();
@@ -74,7 +80,10 @@ export class Placement {
     this.#lease = new HostLease({
       ...parts,
       store: this.#firstStore,
-      renewed: () => this.#reconcile(),
+      renewed: () => {
+        this.#reconcile();
+        void this.#forgetJournals();
+      },
       lost: () => {
         for (const shard of [...this.#open.keys()]) this.#drop(shard);
         // Who was away for so long may have missed that others came and went.
@@ -102,8 +111,9 @@ export class Placement {
     return true;
   }
 
-  /** Takes a lease and then shards, from now on until `stop`. */
-  async start(): Promise<void> {
+  /** Takes a lease and then shards, from now on until `stop`. `journals`: hosts that have left one, as the store has it. */
+  async start(journals: readonly string[]): Promise<void> {
+    for (const journal of journals) this.#journals.add(journal);
     await this.#lease.start();
     this.#watchAll();
     // What failed while the bus was away is not left to wait for the next renewal.
@@ -129,6 +139,23 @@ export class Placement {
   /** True while no other host can have taken a shard of this one. */
   holdsLease(): boolean {
     return this.#lease.holds;
+  }
+
+  /**
+   * Refuses a write once any shard of the bucket has been taken or given back that this host has not heard of. (Not in a
+   * replicated stream: it does not look for several subjects among the writes that are under way.)
+   */
+  fenceOfAll(bucket: number): { sequence: number; subject: string } | undefined {
+    const store = this.#storeOf(bucket);
+    const sequence = this.#lastEpochs.get(store);
+    return sequence === undefined ? undefined : { sequence, subject: store.subjects.epochs };
+  }
+
+  /** True when a later owner has written down what the journal of this epoch's host held of the shard. */
+  isReplayed(shard: number, epoch: { sequence: number; host: string }): boolean {
+    const known = this.#epochs.get(shard);
+    if (known === undefined || known.sequence <= epoch.sequence) return false;
+    return !known.journals.includes(epoch.host);
   }
 
   /** True if the shard's epoch in the store is still the one it was opened under; else drops the shard. */
@@ -186,7 +213,7 @@ export class Placement {
           started: (pending) => pending === 0 && caughtUp(),
         });
         for await (const message of read) {
-          this.#observe(subjects, message);
+          this.#observe(store, message);
           if (message.info.pending === 0) caughtUp();
         }
       } catch (error) {
@@ -196,25 +223,27 @@ export class Placement {
     }
   }
 
-  #observe(subjects: StateSubjects, message: JsMsg): void {
+  #observe(store: StateStore, message: JsMsg): void {
+    const { subjects } = store;
     const name = subjects.lastToken(message.subject);
     const removed =
       message.headers?.has("KV-Operation") || message.headers?.has("Nats-Marker-Reason");
-    if (message.subject === subjects.lease(name)) {
-      if (removed) this.#hosts.forget(name);
-      else this.#hosts.see(name, message.seq, Lease.parse(message.json()));
+    if (message.subject === subjects.epoch(Number(name))) {
+      const epoch = removed ? NOBODY : Epoch.parse(message.json());
+      this.#learn(Number(name), { ...epoch, sequence: message.seq });
+      // Only now: `fenceOfAll` says that whatever was lost before it is dropped.
+      this.#lastEpochs.set(store, message.seq);
       return;
     }
-    this.#learn(Number(name), {
-      host: removed ? null : Epoch.parse(message.json()).host,
-      sequence: message.seq,
-    });
+    if (removed) this.#hosts.forget(name);
+    else this.#hosts.see(name, message.seq, Lease.parse(message.json()));
   }
 
   #learn(shard: number, epoch: KnownEpoch): void {
     const known = this.#epochs.get(shard);
     if (known && known.sequence >= epoch.sequence) return;
     this.#epochs.set(shard, epoch);
+    for (const host of epoch.journals) this.#journals.add(host);
     const opened = this.#open.get(shard);
     if (opened !== undefined && epoch.sequence > opened) this.#drop(shard);
   }
@@ -253,8 +282,8 @@ export class Placement {
     try {
       const known = this.#epochs.get(shard);
       if (known?.host && known.host !== id && !(await this.#isGone(known.host))) return false;
-      const epoch = await this.#writeEpoch(shard, id, known?.sequence ?? 0);
-      await this.#host.open(shard, epoch);
+      const epoch = await this.#takeOver(shard, known);
+      await this.#host.open(shard, epoch, id);
       this.#open.set(shard, epoch);
       // Another may have taken it meanwhile, or the lease it was taken under has ended: then it is free for all.
       const lost = (this.#epochs.get(shard)?.sequence ?? epoch) > epoch || this.#lease.id !== id;
@@ -267,12 +296,26 @@ export class Placement {
     }
   }
 
+  /** Writes the epoch, and once more when what journals hold is written down: from then on nobody need read them. */
+  async #takeOver(shard: number, known: KnownEpoch | undefined): Promise<number> {
+    const host = this.#lease.id;
+    const journals = journalsOf(known);
+    const epoch = await this.#writeEpoch(shard, { host, journals }, known?.sequence ?? 0);
+    if (journals.length === 0) return epoch;
+    for (const journal of journals) this.#journals.add(journal);
+    await this.#host.replay(shard, epoch, journals);
+    return this.#writeEpoch(shard, { host, journals: [] }, epoch);
+  }
+
   async #giveBack(shard: number): Promise<boolean> {
     try {
-      const epoch = this.#open.get(shard) ?? this.#epochs.get(shard)?.sequence;
-      await this.#host.handOver(shard);
+      const known = this.#epochs.get(shard);
+      const opened = this.#open.get(shard);
+      const isWritten = await this.#host.handOver(shard);
       this.#open.delete(shard);
-      if (epoch !== undefined) await this.#writeEpoch(shard, null, epoch);
+      const epoch = opened ?? known?.sequence;
+      const journals = opened !== undefined && isWritten ? [] : journalsOf(known);
+      if (epoch !== undefined) await this.#writeEpoch(shard, { host: null, journals }, epoch);
       return true;
     } catch (error) {
       this.#logger.debug({ err: error, shard }, "shard not given back");
@@ -283,16 +326,16 @@ export class Placement {
     }
   }
 
-  async #writeEpoch(shard: number, host: string | null, expected: number): Promise<number> {
+  async #writeEpoch(shard: number, epoch: Epoch, expected: number): Promise<number> {
     const { subjects } = this.#storeOf(shard);
     const sequence = await writeAtomically(this.#bus, [
       {
         subject: subjects.epoch(shard),
-        payload: JSON.stringify({ host }),
+        payload: JSON.stringify(epoch),
         expect: { sequence: expected },
       },
     ]);
-    this.#epochs.set(shard, { host, sequence });
+    this.#epochs.set(shard, { ...epoch, sequence });
     return sequence;
   }
 
@@ -316,7 +359,24 @@ export class Placement {
   async #readEpoch(shard: number): Promise<KnownEpoch> {
     const store = this.#storeOf(shard);
     const { sequence, text } = await store.read(store.subjects.epoch(shard));
-    return { host: text === undefined ? null : Epoch.parse(JSON.parse(text)).host, sequence };
+    return { ...(text === undefined ? NOBODY : Epoch.parse(JSON.parse(text))), sequence };
+  }
+
+  /** Of hosts that are gone and that no epoch names. */
+  async #forgetJournals(): Promise<void> {
+    if (this.#watched.size < this.#stores.length) return;
+    for (const host of this.#journals) {
+      const isNamed = (epoch: Epoch) => epoch.host === host || epoch.journals.includes(host);
+      if (host === this.#lease.id || this.#hosts.isAlive(host)) continue;
+      if (this.#epochs.values().some(isNamed)) continue;
+      try {
+        if (!(await this.#isGone(host))) continue;
+        await this.#host.forgetJournal(host);
+        this.#journals.delete(host);
+      } catch (error) {
+        this.#logger.warn({ err: error, host }, "journal not removed, will try again");
+      }
+    }
   }
 
   #drop(shard: number): void {

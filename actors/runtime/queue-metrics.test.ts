@@ -6,6 +6,8 @@ import { addressOf, deadSubject, mailSubject, shardOf } from "../../schemas/subj
 import { startWorld, type World } from "../../scripts/testing/actor-world.ts";
 import { counter, counterActor } from "../../scripts/testing/counter.ts";
 import { echo } from "../../scripts/testing/echo.ts";
+import type { TestNatsServer } from "../../scripts/testing/nats-server.ts";
+import { stopProcess } from "../../scripts/testing/process-children.ts";
 import { SkippingClock } from "../../scripts/testing/skipping-clock.ts";
 import { until } from "../../scripts/testing/until.ts";
 import { exposeQueues } from "./queue-metrics.ts";
@@ -89,11 +91,12 @@ describe("exposeQueues()", function () {
   });
 
   it("leaves the figures out where the bus does not answer in time, and says when it is gone", async () => {
-    world.nats?.pause();
+    const { pid } = world.nats as TestNatsServer;
+    await stopProcess(pid);
     const startedAt = performance.now();
     expect(await figures()).to.deep.equal({ bus_connected: 1 });
     expect(performance.now() - startedAt).to.be.below(QUEUE_FIGURES_MS_MAX + 2_000);
-    world.nats?.resume();
+    process.kill(pid, "SIGCONT");
     await world.nats?.kill();
     await until("the connection is lost", () => !world.bus.connected);
     clock.skip(QUEUE_FIGURES_KEPT_MS);

@@ -1,9 +1,8 @@
 /** Runs one handler as a pure function: a message read by its schema in, and what the handler returned, checked, out. */
 import { strict as assert } from "node:assert";
-import { ActorError } from "../../schemas/errors.ts";
-import { LIVE_BYTES_MAX, MESSAGE_BYTES_MAX } from "../../schemas/limits.ts";
+import { LIVE_BYTES_MAX } from "../../schemas/limits.ts";
 import type { AnyActorDefinition, HandlerContext } from "./define-actor.ts";
-import { InvalidInput } from "./refusal.ts";
+import { encodeReply, readMessage } from "./read-message.ts";
 import { type Effects, readTransition } from "./transition.ts";
 
 export interface Ran {
@@ -24,21 +23,11 @@ export function runMessage(
 ): Ran {
   const { contract, handlers } = definition;
   const { message } = run;
-  const schema = Object.hasOwn(contract.messages, message) && contract.messages[message];
-  if (!schema) {
-    const known = Object.keys(contract.messages).join(", ");
-    const text = `Cannot handle "${message}": ${contract.kind} knows ${known}`;
-    throw new ActorError("invalid_request", text);
-  }
-  const input = schema.input.safeParse(run.input);
-  if (!input.success) throw new InvalidInput(message, input.error);
+  const { schema, input } = readMessage(contract, message, run.input);
   const handler = handlers[message];
   assert(handler, `${contract.kind} has no handler for ${message}`);
-  const transition = handler(run.state, input.data, run.context);
-  const reply = JSON.stringify(schema.reply?.parse(transition.reply) ?? null);
-  if (Buffer.byteLength(reply) > MESSAGE_BYTES_MAX) {
-    throw new Error(`Cannot reply to ${message}: past ${MESSAGE_BYTES_MAX} bytes`);
-  }
+  const transition = handler(run.state, input, run.context);
+  const reply = encodeReply(schema, message, transition.reply);
   return {
     reply,
     state: transition.forget ? definition.initial : transition.state,

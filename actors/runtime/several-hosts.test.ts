@@ -5,8 +5,10 @@ import { startWorld, type World } from "../../scripts/testing/actor-world.ts";
 import { counter, counterActor } from "../../scripts/testing/counter.ts";
 import { startCluster } from "../../scripts/testing/nats-server.ts";
 import { probe, probeActor } from "../../scripts/testing/probe.ts";
+import { TcpProxy } from "../../scripts/testing/tcp-proxy.ts";
 import { until } from "../../scripts/testing/until.ts";
 import type { ActorHost } from "./actor-host.ts";
+import { systemClock } from "./clock.ts";
 import { preferredHost } from "./rendezvous.ts";
 
 const definitions = [counterActor, probeActor];
@@ -82,6 +84,40 @@ describe("several hosts", function () {
     }
   });
 
+  it("leave no caller in their process without an answer while the bus is lost to them alone", async () => {
+    await using world = await startWorld({ definitions });
+    const proxy = await TcpProxy.start(world.nats?.port ?? 0);
+    const listeners = new Map();
+    const url = world.nats?.urlAt(proxy.port) ?? "";
+    const lost = await world.host({ name: "lost", bus: { url, listeners } });
+    // By this clock no try lasts too long, so nothing is sent again for want of an answer.
+    const clock = { ...systemClock, monotonic: () => 0 };
+    const client = await world.newClient({ listeners, clock });
+    const keys = Array.from({ length: 20 }, (_, index) => `n${index}`);
+    const called = async (message: "increment" | "get") => {
+      const replies = await Promise.all(
+        keys.map((key) => client.call(counter, key, message, { by: 1 })),
+      );
+      return replies.map(({ count }) => count);
+    };
+    await called("increment");
+    proxy.cut();
+    const asked = [called("increment"), called("get")];
+    proxy.open();
+    await Promise.all(asked);
+    const other = await world.host({ name: "other" });
+    await settled(world, [lost, other]);
+    proxy.cut();
+    await until("the other has all", () => other.placement.openShards === SHARDS);
+    expect(await called("get")).to.deep.equal(keys.map(() => 2));
+    await called("increment");
+    proxy.open();
+    await settled(world, [lost, other]);
+    expect(await called("get")).to.deep.equal(keys.map(() => 3));
+    await lost.stop();
+    await proxy.stop();
+  });
+
   it("do all of it on three servers with three replicas, also while one of them is away", async () => {
     await using cluster = await startCluster(3);
     await using world = await startWorld({
@@ -135,10 +171,11 @@ describe("several hosts", function () {
 
 /** Resolves when every shard is open at the host that should have it. */
 async function settled(world: World, hosts: readonly ActorHost[]): Promise<void> {
-  const ids = hosts.map(({ placement }) => placement.hostId);
   await until(
     "the shards are where they belong",
     async () => {
+      // A host whose lease ended while nobody led the bus goes on under another name.
+      const ids = hosts.map(({ placement }) => placement.hostId);
       // After a server was killed there is nobody to ask until the others have chosen a leader.
       const owners = await ownersOf(world).catch(() => undefined);
       if (!owners) return false;

@@ -3,8 +3,8 @@ import type { StoredMsg } from "@nats-io/jetstream";
 import { SHARDS } from "../../schemas/limits.ts";
 import { type StateSubjects, stateBucket, stateSubjects } from "../../schemas/subjects.ts";
 import type { Bus } from "./bus.ts";
+import { Epoch } from "./epoch.ts";
 import { Lease } from "./host-lease.ts";
-import { Epoch } from "./placement.ts";
 
 export interface OwningHost {
   id: string;

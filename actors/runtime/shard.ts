@@ -1,18 +1,30 @@
 /** One shard while this host owns it: from the epoch it wrote until it hands the shard over or finds it lost. */
 import { addressOf, readAddress, type StateSubjects, shardOf } from "../../schemas/subjects.ts";
 import type { Activation } from "./activation.ts";
+import type { HostedActivation } from "./hosted-activation.ts";
 import type { Outbox } from "./outbox.ts";
 
 /** `open` takes messages; `leaving` finishes what it took; `gone` belongs to somebody else, or to nobody. */
 export type ShardStatus = "open" | "leaving" | "gone";
 
+/** Of an actor: `address` is both others as they stand in subjects. */
+export interface ReadAddress {
+  kind: string;
+  key: string;
+  address: string;
+}
+
+export type AnyActivation = Activation | HostedActivation;
+
 export class Shard {
   readonly number: number;
   /** Sequence of the epoch's message: every commit is fenced by it. */
   readonly epoch: number;
+  /** The id of this host that the epoch names. */
+  readonly host: string;
   readonly subjects: StateSubjects;
   readonly outbox: Outbox;
-  readonly activations = new Map<string, Activation>();
+  readonly activations = new Map<string, AnyActivation>();
   status: ShardStatus = "open";
   /** Sequence of the shard's `sent` message in the stream of mail. */
   sentRevision: number;
@@ -24,12 +36,14 @@ export class Shard {
   constructor(parts: {
     number: number;
     epoch: number;
+    host: string;
     subjects: StateSubjects;
     outbox: Outbox;
     sentRevision: number;
   }) {
     this.number = parts.number;
     this.epoch = parts.epoch;
+    this.host = parts.host;
     this.subjects = parts.subjects;
     this.outbox = parts.outbox;
     this.sentRevision = parts.sentRevision;
@@ -43,10 +57,11 @@ export class Shard {
    * Kind and key of a call's or mail's subject; undefined where it is nobody's, or that of a key on another shard, which
    * would live twice. Never throws: that would end the reader of the connection.
    */
-  readAddress(subject: string): { kind: string; key: string } | undefined {
+  readAddress(subject: string): ReadAddress | undefined {
     try {
       const { kind, key } = readAddress(subject);
-      return shardOf(addressOf(kind, key)) === this.number ? { kind, key } : undefined;
+      const address = addressOf(kind, key);
+      return shardOf(address) === this.number ? { kind, key, address } : undefined;
     } catch {
       return undefined;
     }

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { counterActor } from "../../scripts/testing/counter.ts";
 import type { AnyActorDefinition } from "./define-actor.ts";
 import { RememberedReplies } from "./remembered-replies.ts";
-import { decodeActor, deepFreeze, encodeActor, rowCommitsOf } from "./stored-actor.ts";
+import { decodeActor, decodeRow, deepFreeze, encodeActor, rowCommitsOf } from "./stored-actor.ts";
 
 const definition: AnyActorDefinition = counterActor;
 const noRows = new Map<string, string>();
@@ -49,7 +49,7 @@ describe("decodeActor()", () => {
       rowCommits: 3,
     });
     expect(rowCommitsOf(text ?? "")).to.equal(3);
-    const rows = new Map([["a.b c", "5"]]);
+    const rows = new Map([["a.b c", decodeRow(definition, "5")]]);
     const actor = decodeActor(definition, text, rows);
     expect(actor.state).to.deep.equal({ count: 9, padding: 'é"\\\n' });
     expect(actor.mail).to.equal(4);
@@ -68,7 +68,8 @@ describe("decodeActor()", () => {
     ]) {
       expect(() => decodeActor(definition, value, noRows), value).to.throw();
     }
-    expect(() => decodeActor(definition, undefined, new Map([["a", '"x"']]))).to.throw();
+    for (const text of ["", '"x"', "5,"])
+      expect(() => decodeRow(definition, text), text).to.throw();
   });
 
   it("freezes state, initial state and rows through and through", () => {
@@ -81,7 +82,7 @@ describe("decodeActor()", () => {
     const actor = decodeActor(
       nested,
       '{"state":{"list":[{"a":1}]}}',
-      new Map([["r", '{"b":[1]}']]),
+      new Map([["r", decodeRow(nested, '{"b":[1]}')]]),
     );
     const { list } = actor.state as { list: { a: number }[] };
     const row = actor.rows.get("r") as { b: number[] };

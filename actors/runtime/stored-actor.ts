@@ -34,6 +34,8 @@ export interface LoadedActor {
   reminders: Map<string, number>;
   replies: RememberedReplies;
   rows: Map<string, unknown>;
+  /** Of their texts, about: what is replaced counts as before. */
+  rowBytes: number;
   /** Commits that wrote rows. */
   rowCommits: number;
 }
@@ -42,7 +44,7 @@ export interface LoadedActor {
 export function encodeActor(
   definition: AnyActorDefinition,
   address: string,
-  actor: Omit<LoadedActor, "rows">,
+  actor: Omit<LoadedActor, "rows" | "rowBytes">,
 ): string | undefined {
   if (actor.life === "gone") return undefined;
   const life =
@@ -76,16 +78,13 @@ export function encodeState(
   throw new ActorError("limit_reached", message);
 }
 
-/** Throws ZodError or SyntaxError when the stored bytes are not of this kind: a fault of ours. */
+/** Its rows are read already. Throws ZodError or SyntaxError when the stored bytes are not of this kind: a fault of ours. */
 export function decodeActor(
   definition: AnyActorDefinition,
   value: string | undefined,
-  rowTexts: ReadonlyMap<string, string>,
+  rows: Map<string, unknown>,
+  rowBytes = 0,
 ): LoadedActor {
-  const rows = new Map<string, unknown>();
-  for (const [name, text] of rowTexts) {
-    rows.set(name, deepFreeze(definition.rows?.parse(JSON.parse(text))));
-  }
   const stored = StoredActor.parse(value === undefined ? {} : JSON.parse(value));
   const isInitial = value === undefined || stored.forgotten;
   return {
@@ -95,17 +94,25 @@ export function decodeActor(
     reminders: new Map(Object.entries(stored.reminders)),
     replies: new RememberedReplies(stored.replies),
     rows,
+    rowBytes,
     rowCommits: stored.rows,
   };
+}
+
+/** One row of an actor. Throws what `decodeActor` throws. */
+export function decodeRow({ rows: schema }: AnyActorDefinition, text: string): unknown {
+  return deepFreeze(schema?.parse(JSON.parse(text)));
 }
 
 /** What a handler did to rows and reminders, in memory. Returns what is to be written. */
 export function applyEffects(actor: LoadedActor, effects: Effects, now: number): Effects {
   const { rows, remind } = effects;
   if (effects.forget) return { ...effects, remind: forget(actor, now + FORGOTTEN_KEPT_MS) };
-  for (const [row, { value, text }] of rows) {
-    if (text === null) actor.rows.delete(row);
-    else actor.rows.set(row, deepFreeze(value));
+  for (const [row, { value, text, bytes }] of rows) {
+    const before = actor.rows.size;
+    if (text !== null) actor.rows.set(row, deepFreeze(value));
+    else if (actor.rows.delete(row)) actor.rowBytes -= actor.rowBytes / before;
+    if (actor.rows.size > before) actor.rowBytes += bytes;
   }
   for (const [message, at] of remind) {
     if (at === null) actor.reminders.delete(message);
@@ -119,6 +126,7 @@ function forget(actor: LoadedActor, goneAt: number): Effects["remind"] {
   const taken = [...actor.reminders.keys()].map((message): [string, null] => [message, null]);
   actor.life = "forgotten";
   actor.rows.clear();
+  actor.rowBytes = 0;
   actor.rowCommits = 0;
   actor.reminders = new Map([[GONE, goneAt]]);
   return [...taken, [GONE, goneAt]];

@@ -33,25 +33,29 @@ export class TaskCaller {
 
   /** Says that the task has started and returns its input. Rejects with CallerGone when nobody is there. */
   async start(inline: unknown): Promise<unknown> {
-    await this.#ask("started", "");
+    await this.#ask("started");
     const { inputChunks: count } = this.#caller;
     if (count === undefined) return inline;
     const chunks: Uint8Array[] = [];
     await this.#inParallel(count, async (index) => {
-      chunks[index] = await this.#ask(`input.${index}`, "");
+      chunks[index] = await this.#ask(`input.${index}`);
     });
     return JSON.parse(Buffer.concat(chunks).toString());
   }
 
   /** Brings the reply, and then the bytes. */
   async answer(reply: string, chunks: AsyncIterable<Uint8Array> | undefined): Promise<void> {
-    await this.#ask("reply", reply);
+    await this.#ask("reply", Buffer.from(reply));
     await this.#stream(chunks);
   }
 
   /** Also when the task has been aborted: the caller may wait all the same. */
   async refuse(error: ActorError): Promise<void> {
-    await this.#ask("refused", encodeRefusal(error).payload, new AbortController().signal);
+    await this.#ask(
+      "refused",
+      Buffer.from(encodeRefusal(error).payload),
+      new AbortController().signal,
+    );
   }
 
   /** Sends the bytes after the reply, and waits until the caller has taken all but the last few. */
@@ -66,7 +70,7 @@ export class TaskCaller {
       if (underWay.size >= CHUNKS_IN_FLIGHT) await Promise.race(underWay);
     }
     await Promise.all(underWay);
-    await this.#ask("end", "");
+    await this.#ask("end");
   }
 
   async #inParallel(count: number, take: (index: number) => Promise<void>): Promise<void> {
@@ -78,17 +82,12 @@ export class TaskCaller {
   }
 
   /** Repeats itself while the bus is away; the caller knows what it has had. */
-  async #ask(
-    step: string,
-    payload: string | Uint8Array,
-    signal = this.#signal,
-  ): Promise<Uint8Array> {
+  async #ask(step: string, payload?: Uint8Array, signal = this.#signal): Promise<Uint8Array> {
     let absentSince: number | undefined;
     for (;;) {
       signal.throwIfAborted();
       try {
-        return (await this.#bus.request(`${this.#caller.inbox}.${this.#try}.${step}`, payload))
-          .data;
+        return await this.#bus.ask(`${this.#caller.inbox}.${this.#try}.${step}`, payload);
       } catch (error) {
         if (isAbsent(error)) {
           // After a reconnection its subscription may be back a moment later than ours.

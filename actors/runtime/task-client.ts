@@ -1,12 +1,12 @@
 /** Has one task done and waits for it: the worker reports to an inbox of this process, which holds the input for it. */
 import { randomBytes } from "node:crypto";
-import type { Msg, Subscription } from "@nats-io/transport-node";
 import { ActorError } from "../../schemas/errors.ts";
 import { CHUNK_BYTES, TASK_INPUT_BYTES_MAX, TASK_RUN_MS_MAX } from "../../schemas/limits.ts";
 import { cancelSubject, STREAMS, taskSubject } from "../../schemas/subjects.ts";
 import { WriteRefused, writeAtomically } from "./atomic-batch.ts";
-import type { Bus } from "./bus.ts";
+import type { Bus, Hearing, Question } from "./bus.ts";
 import type { Clock } from "./clock.ts";
+import { persist } from "./persist.ts";
 import { decodeRefusal } from "./refusal.ts";
 import { encodeTask } from "./task.ts";
 import { currentTrace } from "./trace.ts";
@@ -40,7 +40,7 @@ export async function runTask<R>(
   if (signal.aborted) leave();
   else {
     void clock.wait(waitMs, run.ended).then(() => run.fail(run.lateness(task.kind)));
-    await run.queue(task, clock.now() + waitMs);
+    await run.queue(task, clock.now() + waitMs, clock);
   }
   return run.done;
 }
@@ -51,7 +51,7 @@ class WaitingRun<R> {
   readonly #id: string;
   readonly #inbox: string;
   readonly #input: Buffer;
-  readonly #subscription: Subscription;
+  readonly #hearing: Hearing;
   readonly #done = Promise.withResolvers<TaskRun<R>>();
   readonly #end = new AbortController();
   #sequence: number | undefined;
@@ -64,7 +64,7 @@ class WaitingRun<R> {
    * Bytes that came and were not taken yet, by their place: what is sent again after a disconnection comes in any order.
    * Each is acknowledged when it is taken, which holds the worker back.
    */
-  readonly #chunks = new Map<number, Msg>();
+  readonly #chunks = new Map<number, Question>();
   #taken = 0;
   #complete = false;
   #error: ActorError | undefined;
@@ -76,11 +76,7 @@ class WaitingRun<R> {
     this.#inbox = `_INBOX.${id}`;
     this.#input = Buffer.from(JSON.stringify(input));
     this.#done.promise.catch(() => {}); // It is awaited only once the task is queued.
-    this.#subscription = bus.connection.subscribe(`${this.#inbox}.>`, {
-      callback: (error, msg) => {
-        if (!error) this.#receive(msg);
-      },
-    });
+    this.#hearing = bus.answerBelow(this.#inbox, (question) => this.#receive(question));
   }
 
   get done(): Promise<TaskRun<R>> {
@@ -104,7 +100,7 @@ class WaitingRun<R> {
         });
   }
 
-  async queue(task: TaskToRun, deadlineAt: number): Promise<void> {
+  async queue(task: TaskToRun, deadlineAt: number, clock: Clock): Promise<void> {
     const { kind, lane, key, message, from } = task;
     const inline = this.#input.length <= TASK_INPUT_BYTES_MAX;
     const chunks = Math.ceil(this.#input.length / CHUNK_BYTES);
@@ -121,7 +117,9 @@ class WaitingRun<R> {
     try {
       const headers = { "Nats-Msg-Id": this.#id };
       const subject = taskSubject(kind, lane);
-      this.#sequence = await writeAtomically(this.#bus, [{ subject, payload, headers }]);
+      // Under its id it is queued once, however often the bus is asked: a stream may be choosing a leader.
+      const write = () => writeAtomically(this.#bus, [{ subject, payload, headers }]);
+      this.#sequence = await persist(clock, `queue ${kind} task`, write, this.#end.signal);
       if (this.#end.signal.aborted) this.#takeBack();
     } catch (error) {
       const refusal =
@@ -153,29 +151,29 @@ class WaitingRun<R> {
   }
 
   #finish(): void {
-    this.#subscription.unsubscribe();
+    this.#hearing.close();
     this.#end.abort();
     this.#wake();
   }
 
-  #receive(msg: Msg): void {
-    const [from = "", step, index] = msg.subject.slice(this.#inbox.length + 1).split(".");
+  #receive(question: Question): void {
+    const [from = "", step, index] = question.subject.slice(this.#inbox.length + 1).split(".");
     if (step === "started") this.#started(from);
     if (this.#earlierTries.has(from)) return;
     if (step === "chunk") {
-      this.#take(Number(index), msg);
+      this.#take(Number(index), question);
       return;
     }
     if (step === "input") {
       const begin = Number(index) * CHUNK_BYTES;
-      msg.respond(this.#input.subarray(begin, begin + CHUNK_BYTES));
+      question.respond(this.#input.subarray(begin, begin + CHUNK_BYTES));
       return;
     }
-    msg.respond();
-    if (step === "refused") this.fail(decodeRefusal(msg.string()));
+    question.respond();
+    if (step === "refused") this.fail(decodeRefusal(question.string()));
     else if (step === "reply" && !this.#replied) {
       this.#replied = true;
-      this.#done.resolve({ reply: msg.json<R>(), chunks: this.#read() });
+      this.#done.resolve({ reply: JSON.parse(question.string()) as R, chunks: this.#read() });
     } else if (step === "end") {
       this.#complete = true;
       this.#wake();
@@ -194,10 +192,10 @@ class WaitingRun<R> {
     }
   }
 
-  #take(index: number, msg: Msg): void {
+  #take(index: number, question: Question): void {
     // Sent again because our answer was lost; or because its reader is slow, and then only this one is waited for.
-    if (index < this.#taken) msg.respond();
-    else this.#chunks.set(index, msg);
+    if (index < this.#taken) question.respond();
+    else this.#chunks.set(index, question);
     this.#wake();
   }
 

@@ -1,5 +1,5 @@
 import { EventEmitter, once } from "node:events";
-import { setTimeout as pause } from "node:timers/promises";
+import { setImmediate as immediate, setTimeout as pause } from "node:timers/promises";
 import { expect } from "chai";
 import pino from "pino";
 import { envelope } from "../../schemas/contract.ts";
@@ -13,6 +13,7 @@ import {
   TASK_END_MS,
   TASK_HEARTBEAT_MS,
   TASK_INPUT_BYTES_MAX,
+  TASK_RUN_MS_MAX,
   TASK_TRIES_MAX,
 } from "../../schemas/limits.ts";
 import { STREAMS, taskSubject } from "../../schemas/subjects.ts";
@@ -21,8 +22,10 @@ import { echo } from "../../scripts/testing/echo.ts";
 import { type EchoOrders, echoWorker, patternAt } from "../../scripts/testing/echo-worker.ts";
 import { probe, probeActor } from "../../scripts/testing/probe.ts";
 import { refusalOf } from "../../scripts/testing/refusal.ts";
+import { SkippingClock } from "../../scripts/testing/skipping-clock.ts";
 import { until } from "../../scripts/testing/until.ts";
-import type { TaskRun } from "./actor-client.ts";
+import type { BusActorClient, TaskRun } from "./actor-client.ts";
+import type { Listeners } from "./bus.ts";
 import { systemClock } from "./clock.ts";
 import { ServiceCounts } from "./service-counts.ts";
 import { TaskTaken } from "./task-news.ts";
@@ -31,13 +34,22 @@ import { WorkerHost } from "./worker-host.ts";
 const MIB = 1024 * 1024;
 
 describe("WorkerHost", function () {
-  this.timeout(40_000);
+  this.timeout(90_000);
   let world: World;
   let worker: WorkerHost;
+  /** In another process than the worker's, as far as either can tell. */
+  let client: BusActorClient;
+  /** In the process of the worker that is told of these listeners. */
+  let neighbour: BusActorClient;
+  const listeners: Listeners = new Map();
   const never = new AbortController().signal;
   before(async () => {
     world = await startWorld({ definitions: [probeActor], tasks: [echo] });
     await world.host();
+    neighbour = await world.newClient({ listeners });
+  });
+  beforeEach(() => {
+    client = world.client;
   });
   after(() => world[Symbol.asyncDispose]());
   afterEach(async () => {
@@ -46,10 +58,10 @@ describe("WorkerHost", function () {
   });
 
   const work = async (orders: EchoOrders = {}) => {
-    worker = await world.worker([echoWorker(orders)]);
+    worker = await world.worker([echoWorker(orders)], { listeners });
   };
   const say = (text: string, input: object = {}, options: object = {}) =>
-    world.client.run(
+    client.run(
       echo,
       "key",
       "say",
@@ -79,49 +91,83 @@ describe("WorkerHost", function () {
     return bytes;
   }
 
-  it("runs a task that is waited for, with its bytes or without", async () => {
-    await work();
-    for (const bytes of [0, 1, 1_000, 3 * MIB + 1]) {
-      const run = await say("a", { bytes, pieceBytes: 300_001 });
-      expect(run.reply).to.deep.equal({ text: "a", attempt: 1 });
-      expect(await size(run)).to.equal(bytes);
-    }
-  });
+  for (const inOneProcess of [false, true]) {
+    describe(inOneProcess ? "in its asker's process" : "in another process", () => {
+      beforeEach(() => {
+        if (inOneProcess) client = neighbour;
+      });
 
-  it("takes inputs at TASK_INPUT_BYTES_MAX, past it, and of 50 MB", async () => {
-    await work();
-    const around = TASK_INPUT_BYTES_MAX - JSON.stringify({ text: "" }).length;
-    for (const length of [around, around + 1, 50 * MIB]) {
-      // Only the length of so large a reply could not come back in one message.
-      const error = await say("x".repeat(length)).then(size, (refused: Error) => refused);
-      if (length < MIB) expect(error).to.equal(0);
-      else expect(error).to.be.instanceOf(Error);
-    }
-    const big = await say("a", { padding: "é".repeat(25 * MIB) });
-    expect(big.reply).to.deep.equal({ text: "a", attempt: 1 });
-    await size(big);
-  });
+      it("runs a task that is waited for, with its bytes or without", async () => {
+        await work();
+        for (const bytes of [0, 1, 1_000, 3 * MIB + 1]) {
+          const run = await say("a", { bytes, pieceBytes: 300_001 });
+          expect(run.reply).to.deep.equal({ text: "a", attempt: 1 });
+          expect(await size(run)).to.equal(bytes);
+        }
+      });
 
-  it("keeps a slow reader's bytes back, and brings them all in order", async () => {
-    let made = 0;
-    await work({
-      made: (bytes) => {
-        made = bytes;
-      },
+      it("takes inputs at TASK_INPUT_BYTES_MAX, past it, and of 50 MB", async () => {
+        await work();
+        const around = TASK_INPUT_BYTES_MAX - JSON.stringify({ text: "" }).length;
+        for (const length of [around, around + 1, 50 * MIB]) {
+          // Only the length of so large a reply could not come back in one message.
+          const error = await say("x".repeat(length)).then(size, (refused: Error) => refused);
+          if (length < MIB) expect(error).to.equal(0);
+          else expect(error).to.be.instanceOf(Error);
+        }
+        const big = await say("a", { padding: "é".repeat(25 * MIB) });
+        expect(big.reply).to.deep.equal({ text: "a", attempt: 1 });
+        await size(big);
+      });
+
+      it("keeps a slow reader's bytes back, and brings them all in order", async () => {
+        let made = 0;
+        await work({
+          made: (bytes) => {
+            made = bytes;
+          },
+        });
+        const bytes = 30 * MIB;
+        const pieceBytes = 2 * CHUNK_BYTES;
+        const run = await say("slow", { bytes, pieceBytes });
+        let seen = 0;
+        for await (const chunk of run.chunks) {
+          if (!patternAt(seen, chunk.length).equals(chunk))
+            throw new Error(`wrong byte at ${seen}`);
+          // Slower than the bus waits for an acknowledgement: then the same bytes are sent again, not new ones.
+          if (seen === 10 * CHUNK_BYTES) await pause(BUS_REQUEST_MS + 600);
+          expect(made - seen).to.be.at.most(CHUNKS_IN_FLIGHT * CHUNK_BYTES + 2 * pieceBytes);
+          seen += chunk.length;
+        }
+        expect(seen).to.equal(bytes);
+      });
+
+      it("ends a task whose reader leaves in the middle of its bytes", async () => {
+        await work({ slots: { fast: 1 } });
+        const run = await say("left", { bytes: 30 * MIB });
+        for await (const chunk of run.chunks) if (chunk.length > 0) break;
+        // The slot is free again.
+        await size(await say("next"));
+      });
+
+      it("goes on when nats-server is restarted in the middle of a reply's bytes", async () => {
+        await work();
+        const bytes = 30 * MIB;
+        const run = await say("interrupted", { bytes });
+        let seen = 0;
+        for await (const chunk of run.chunks) {
+          if (!patternAt(seen, chunk.length).equals(chunk))
+            throw new Error(`wrong byte at ${seen}`);
+          seen += chunk.length;
+          if (seen === 32 * chunk.length) await world.nats?.restart();
+        }
+        expect(seen).to.equal(bytes);
+        // What the worker says of its end may be lost with the server: then the task comes once more.
+        const isOver = async () => (await world.count(STREAMS.tasks)) === 0;
+        await until("the task is over", isOver, 10 * TASK_ACK_WAIT_MS);
+      });
     });
-    const bytes = 30 * MIB;
-    const pieceBytes = 2 * CHUNK_BYTES;
-    const run = await say("slow", { bytes, pieceBytes });
-    let seen = 0;
-    for await (const chunk of run.chunks) {
-      if (!patternAt(seen, chunk.length).equals(chunk)) throw new Error(`wrong byte at ${seen}`);
-      // Slower than the bus waits for an acknowledgement: then the same bytes are sent again, not new ones.
-      if (seen === 10 * CHUNK_BYTES) await pause(BUS_REQUEST_MS + 600);
-      expect(made - seen).to.be.at.most(CHUNKS_IN_FLIGHT * CHUNK_BYTES + 2 * pieceBytes);
-      seen += chunk.length;
-    }
-    expect(seen).to.equal(bytes);
-  });
+  }
 
   it("gives each lane its slots, and no lane waits behind another", async () => {
     let running = 0;
@@ -216,6 +262,64 @@ describe("WorkerHost", function () {
     expect(attempts).to.deep.equal([1, 2]);
     expect(reasons[0]).to.be.instanceOf(TaskTaken);
     await first.stop(0);
+  });
+
+  it("ends a task after TASK_RUN_MS_MAX and not before, and goes on though it does not heed that", async () => {
+    const clock = new SkippingClock();
+    const counts = new ServiceCounts(new Map());
+    const deaf = Promise.withResolvers<void>();
+    const heard = Promise.withResolvers<AbortSignal>();
+    const orders: EchoOrders = {
+      slots: { slow: 1 },
+      async before(text, { signal }) {
+        if (text !== "deaf") return;
+        heard.resolve(signal);
+        await deaf.promise;
+      },
+    };
+    const { bus } = world;
+    const logger = pino({ level: "silent" });
+    worker = new WorkerHost({ bus, definitions: [echoWorker(orders)], clock, logger, counts });
+    worker.start();
+    await ask("deaf", ["deaf"]);
+    const signal = await heard.promise;
+    clock.skip(TASK_RUN_MS_MAX - 5_000);
+    await immediate();
+    expect(signal.aborted).to.equal(false);
+    clock.skip(5_000);
+    await until("it is told", () => signal.aborted);
+    expect(await logged("deaf", 1)).to.deep.equal(["deaf: deadline_exceeded"]);
+    await ask("next", ["next"]);
+    await logged("next", 1);
+    deaf.resolve();
+  });
+
+  it("gives a task as long as its worker says", async () => {
+    const clock = new SkippingClock();
+    const heard = Promise.withResolvers<AbortSignal>();
+    const ended = Promise.withResolvers<void>();
+    const orders: EchoOrders = {
+      slots: { slow: 1 },
+      async before(_text, { signal }) {
+        heard.resolve(signal);
+        await Promise.race([once(signal, "abort"), ended.promise]);
+      },
+    };
+    const runMsMax = 3 * TASK_RUN_MS_MAX;
+    const definitions = [{ ...echoWorker(orders), runMsMax }];
+    const counts = new ServiceCounts(new Map());
+    const logger = pino({ level: "silent" });
+    worker = new WorkerHost({ bus: world.bus, definitions, clock, logger, counts });
+    worker.start();
+    await ask("long", ["long"]);
+    const signal = await heard.promise;
+    clock.skip(runMsMax - 5_000);
+    await immediate();
+    expect(signal.aborted).to.equal(false);
+    clock.skip(5_000);
+    await until("it is told", () => signal.aborted);
+    ended.resolve();
+    await logged("long", 1);
   });
 
   it("sends a task's messages once though it is delivered twice", async () => {
@@ -331,14 +435,6 @@ describe("WorkerHost", function () {
     await until("the worker hears of it", () => signal.aborted);
     const before = refusalOf(say("before", {}, { signal: AbortSignal.abort() }));
     expect((await before).code).to.equal("cancelled");
-  });
-
-  it("ends a task whose reader leaves in the middle of its bytes", async () => {
-    await work({ slots: { fast: 1 } });
-    const run = await say("left", { bytes: 30 * MIB });
-    for await (const chunk of run.chunks) if (chunk.length > 0) break;
-    // The slot is free again.
-    await size(await say("next"));
   });
 
   it("refuses at the deadline: unavailable where nobody started, else deadline_exceeded", async () => {
@@ -458,18 +554,5 @@ describe("WorkerHost", function () {
     expect(attempts).to.deep.equal([1, 1]);
     // It ends when nobody waits for it any more.
     deaf.resolve();
-  });
-
-  it("goes on when nats-server is restarted in the middle of a reply's bytes", async () => {
-    await work();
-    const bytes = 30 * MIB;
-    const run = await say("interrupted", { bytes });
-    let seen = 0;
-    for await (const chunk of run.chunks) {
-      if (!patternAt(seen, chunk.length).equals(chunk)) throw new Error(`wrong byte at ${seen}`);
-      seen += chunk.length;
-      if (seen === 32 * chunk.length) await world.nats?.restart();
-    }
-    expect(seen).to.equal(bytes);
   });
 });

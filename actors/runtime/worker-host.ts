@@ -1,31 +1,29 @@
 /** Runs workers: pulls one task for each free slot of a lane, and sees to it that every task has an end its asker hears. */
-import type { Consumer, JsMsg } from "@nats-io/jetstream";
+import type { JsMsg } from "@nats-io/jetstream";
 import type { Logger } from "pino";
 import type { TaskSchema } from "../../schemas/contract.ts";
-import { ActorError } from "../../schemas/errors.ts";
+import { ActorError, isPassing } from "../../schemas/errors.ts";
 import {
   FAILURE_TRIES_MAX,
-  LANE_PULLS_MAX,
   READER_RETRY_MS,
   TASK_END_MS,
-  TASK_HEARTBEAT_MS,
-  TASK_PULL_MS,
   TASK_RETRY_MS,
   TASK_RUN_MS_MAX,
   TASK_TRIES_MAX,
 } from "../../schemas/limits.ts";
-import { STREAMS, taskConsumer } from "../../schemas/subjects.ts";
+import { taskConsumer } from "../../schemas/subjects.ts";
 import { type ActorClient, BusActorClient } from "./actor-client.ts";
 import { writeAtomically } from "./atomic-batch.ts";
 import type { Bus } from "./bus.ts";
 import type { Clock } from "./clock.ts";
 import type { AnyWorkerDefinition } from "./define-worker.ts";
-import { Places } from "./places.ts";
 import { InvalidInput } from "./refusal.ts";
 import type { ServiceCounts } from "./service-counts.ts";
 import { encodeTask, Task } from "./task.ts";
 import { CallerGone, TaskCaller } from "./task-caller.ts";
+import { TaskLease } from "./task-lease.ts";
 import { hearOfTask, TaskTaken } from "./task-news.ts";
+import { type PulledTask, TaskPuller } from "./task-puller.ts";
 import { TaskSends } from "./task-sends.ts";
 import { inSpan } from "./trace.ts";
 
@@ -44,6 +42,7 @@ interface Run {
   message: JsMsg;
   attempt: number;
   signal: AbortSignal;
+  lease: TaskLease;
   caller: TaskCaller | undefined;
   sends: TaskSends;
   /** As its schema read it, once it has. */
@@ -68,9 +67,12 @@ export class WorkerHost {
   start(): void {
     for (const definition of this.#parts.definitions) {
       for (const [lane, slots] of Object.entries(definition.slots)) {
-        const pulls = new Places(LANE_PULLS_MAX);
+        const { bus, clock, logger } = this.#parts;
+        const consumer = taskConsumer(definition.contract.kind, lane);
+        const stopping = this.#stopping.signal;
+        const puller = new TaskPuller({ bus, clock, logger, consumer, stopping });
         for (let slot = 0; slot < slots; slot++) {
-          this.#slots.push(this.#serve(definition, lane, pulls));
+          this.#slots.push(this.#serve(definition, puller));
         }
       }
     }
@@ -99,40 +101,23 @@ export class WorkerHost {
     );
   }
 
-  async #serve(definition: AnyWorkerDefinition, lane: string, pulls: Places): Promise<void> {
-    const { bus, clock, logger } = this.#parts;
-    const name = taskConsumer(definition.contract.kind, lane);
-    const { signal } = this.#stopping;
-    while (!signal.aborted) {
+  async #serve(definition: AnyWorkerDefinition, puller: TaskPuller): Promise<void> {
+    const { clock, logger } = this.#parts;
+    for (;;) {
+      const pulled = await puller.take();
+      if (!pulled) return;
       try {
-        const consumer = await bus.jetstream.jetstream().consumers.get(STREAMS.tasks, name);
-        while (!signal.aborted) {
-          const message = await this.#pull(consumer, pulls);
-          if (message) await this.#handle(definition, message);
-        }
+        await this.#handle(definition, pulled);
       } catch (error) {
-        logger.warn({ err: error, consumer: name }, "tasks not pulled, will try again");
-        await clock.wait(READER_RETRY_MS, signal);
+        const { kind } = definition.contract;
+        logger.warn({ err: error, kind }, "task not taken, it will be delivered again");
+        await clock.wait(READER_RETRY_MS, this.#stopping.signal);
       }
     }
   }
 
-  /** Of all idle slots a few ask: a hundred that do are a hundred messages a second for nothing. */
-  async #pull(consumer: Consumer, pulls: Places): Promise<JsMsg | null> {
-    const { signal } = this.#stopping;
-    const giveBack = await pulls.take(signal).catch(() => undefined);
-    // It waited until we stop.
-    if (giveBack === undefined) return null;
-    try {
-      // A short pull, so that stopping does not wait for a long one.
-      return await consumer.next({ expires: TASK_PULL_MS, bind: true });
-    } finally {
-      giveBack();
-    }
-  }
-
-  async #handle(definition: AnyWorkerDefinition, message: JsMsg): Promise<void> {
-    const { logger, clock, counts } = this.#parts;
+  async #handle(definition: AnyWorkerDefinition, { message, pulledAt }: PulledTask): Promise<void> {
+    const { bus, logger, clock, counts } = this.#parts;
     const { kind } = definition.contract;
     const read = Task.safeParse(readJson(message));
     if (!read.success) {
@@ -145,23 +130,26 @@ export class WorkerHost {
     const controller = new AbortController();
     const startedAt = clock.monotonic();
     const finished = new AbortController();
-    const listening = hearOfTask(this.#parts.bus, task.id, attempt, controller);
+    const listening = hearOfTask(bus, task.id, attempt, controller);
     // What an actor asked for has no deadline of its own, but nothing may hold a slot for ever.
     const untilMs = (task.deadlineAt ?? Number.POSITIVE_INFINITY) - clock.now();
+    const { runMsMax = TASK_RUN_MS_MAX } = definition;
     void clock
-      .wait(Math.max(0, Math.min(untilMs, TASK_RUN_MS_MAX)), finished.signal)
+      .wait(Math.max(0, Math.min(untilMs, runMsMax)), finished.signal)
       .then(() => controller.abort(new DeadlinePassed()));
-    void this.#keepAlive(message, AbortSignal.any([finished.signal, this.#abandoned.signal]));
+    const lease = new TaskLease({ bus, clock, message, pulledAt });
+    void lease.keep(AbortSignal.any([finished.signal, this.#abandoned.signal]));
     const { signal } = controller;
-    const caller = task.caller && new TaskCaller(this.#parts.bus, clock, task.caller, signal);
+    const caller = task.caller && new TaskCaller(bus, clock, task.caller, signal);
     const run: Run = {
       definition,
       task,
       message,
       attempt,
       signal,
+      lease,
       caller,
-      sends: new TaskSends(this.#parts.bus, clock, task),
+      sends: new TaskSends(bus, clock, task),
     };
     this.#running.set(run, controller);
     try {
@@ -173,13 +161,6 @@ export class WorkerHost {
       finished.abort();
       listening();
       this.#running.delete(run);
-    }
-  }
-
-  async #keepAlive(message: JsMsg, finished: AbortSignal): Promise<void> {
-    while (!finished.aborted) {
-      await this.#parts.clock.wait(TASK_HEARTBEAT_MS, finished);
-      if (!finished.aborted) message.working();
     }
   }
 
@@ -244,7 +225,7 @@ export class WorkerHost {
   }
 
   async #finish(run: Run): Promise<void> {
-    const { definition, task, attempt, signal, caller, sends } = run;
+    const { definition, task, attempt, signal, lease, caller, sends } = run;
     const schema = own<TaskSchema>(definition.contract.messages, task.message);
     const handler = own(definition.handlers, task.message);
     if (!schema || !handler) {
@@ -257,10 +238,12 @@ export class WorkerHost {
     if (!parsed.success) throw new InvalidInput(task.message, parsed.error);
     run.input = parsed.data;
     const deadlineAt = task.deadlineAt ?? Number.POSITIVE_INFINITY;
-    const outcome = await handler(parsed.data, {
+    const work = handler(parsed.data, {
       id: task.id,
       key: task.key,
       signal,
+      lapsed: lease.lapsed,
+      isSure: () => lease.isSure(),
       attempt,
       deadlineAt,
       send: async (envelopes, { id } = {}) => {
@@ -270,6 +253,7 @@ export class WorkerHost {
       call: (contract, key, message, given, options) =>
         this.#actors.call(contract, key, message, given, { signal, ...options }).catch(tryAgain),
     });
+    const outcome = await this.#heeding(run, work);
     let unheard: unknown;
     if (caller && schema.reply) {
       const reply = JSON.stringify(schema.reply.parse(outcome.reply));
@@ -280,6 +264,29 @@ export class WorkerHost {
     await sends.publish(typeof send === "function" ? send() : send, "sent");
     const left = signal.aborted ? signal.reason : unheard;
     if (unheard !== undefined && !(left instanceof CallerGone)) throw unheard;
+  }
+
+  /** Work that does not end when it is told to is not waited for; where the process ends, `stop` sees to that. */
+  async #heeding<T>({ signal, task, definition }: Run, work: Promise<T>): Promise<T> {
+    const { clock, logger } = this.#parts;
+    const { promise: unheeded, reject } = Promise.withResolvers<never>();
+    const ended = new AbortController();
+    const giveUp = async () => {
+      await clock.wait(TASK_END_MS, ended.signal);
+      if (ended.signal.aborted || signal.reason instanceof HostStopping) return;
+      const named = { kind: definition.contract.kind, name: task.message, key: task.key };
+      logger.error(named, "task did not end when it was told to, its slot goes on without it");
+      reject(signal.reason);
+    };
+    signal.addEventListener("abort", giveUp, { once: true });
+    // Whichever comes second has nobody who listens.
+    work.catch(() => {});
+    try {
+      return await Promise.race([work, unheeded]);
+    } finally {
+      ended.abort();
+      signal.removeEventListener("abort", giveUp);
+    }
   }
 
   /** The asker hears why, by message or at its inbox. If even that fails, the task comes back and is given up again. */
@@ -317,9 +324,7 @@ class DeadlinePassed extends Error {}
 
 /** An actor that cannot be reached is no reason to give a task up. */
 function tryAgain(error: unknown): never {
-  const passes =
-    error instanceof ActorError && (error.code === "unavailable" || error.code === "busy");
-  throw passes ? new Error("Cannot ask an actor at present", { cause: error }) : error;
+  throw isPassing(error) ? new Error("Cannot ask an actor at present", { cause: error }) : error;
 }
 
 function refusalOfTask(error: unknown): ActorError | undefined {

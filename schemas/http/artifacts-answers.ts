@@ -1,6 +1,12 @@
 /** Wire shapes of answers about repositories. */
 import { z } from "zod";
-import { RepoStatus, RepoTokenId, RepoTokenScope, RepoTokenState } from "../repo.ts";
+import {
+  ImportProgress,
+  RepoStatus,
+  RepoTokenId,
+  RepoTokenScope,
+  RepoTokenState,
+} from "../repo.ts";
 
 const Time = z.iso.datetime();
 const Hash = z.string().regex(/^[0-9a-f]{40}$/);
@@ -12,6 +18,13 @@ export const WireNamespace = z.object({
   repo_count: z.int(),
   created_at: Time,
   updated_at: Time,
+});
+
+export const WireStored = z.object({
+  bytes: z
+    .int()
+    .describe("Of packs and large files, each once; what is deleted counts for some hours more"),
+  bytes_max: z.int().nullable().describe("null: no bound"),
 });
 
 export const WireRepo = z.object({
@@ -33,7 +46,15 @@ export const WireRepo = z.object({
 
 /** With what a list does not show. */
 export const WireRepoDetails = WireRepo.extend({
-  status_reason: z.string().nullable().describe("Why an import or a fork has failed"),
+  status_reason: z
+    .string()
+    .nullable()
+    .describe(
+      "Why an import or a fork has failed, or what an import lacks: large files that its host does not give",
+    ),
+  status_progress: ImportProgress.nullable().describe(
+    "What an import is at, and how much of that is done",
+  ),
   protected_refs: z.array(z.string()),
 });
 

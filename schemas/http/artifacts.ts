@@ -7,6 +7,7 @@ import {
   COMMIT_NAME_BYTES_MAX,
   COMMIT_PATH_DEPTH_MAX,
   CURSOR_CHARS_MAX,
+  IMPORT_DEPTH_MAX,
   IMPORT_URL_CHARS_MAX,
   LOG_ENTRIES,
   LOG_ENTRIES_MAX,
@@ -213,8 +214,9 @@ export const ImportRepo = z
     depth: z
       .int()
       .min(1)
+      .max(IMPORT_DEPTH_MAX)
       .optional()
-      .describe("Taken, and the whole history is imported all the same"),
+      .describe("So many commits of each line of history, and none before; else all of them"),
     read_only: z.boolean().optional(),
   })
   .meta({ examples: [{ url: "https://example.com/owner/repo.git" }] });
@@ -275,67 +277,75 @@ export function pathFault(path: string): string | undefined {
 /** Without a group that repeats: a file of the largest size has 44 million characters. */
 const isBase64 = (text: string) => text.length % 4 === 0 && /^[A-Za-z0-9+/]*={0,2}$/.test(text);
 
-const Change = z
-  .strictObject({
-    path: ChangedPath,
-    content: z.string().optional().describe("The whole file, as text"),
-    base64: z
-      .string()
-      .refine(isBase64, { error: "Expected base64" })
-      .optional()
-      .describe("The whole file, of any bytes"),
-    delete: z.literal(true).optional().describe("The file, or all of a directory, goes"),
-    mode: z
-      .enum(["100644", "100755", "120000"])
-      .optional()
-      .describe("As it was, or 100644, where it is not said"),
-  })
-  .superRefine((change, context) => {
-    const { content, base64, delete: gone, mode } = change;
-    const given = [content, base64, gone].filter((value) => value !== undefined).length;
-    if (given !== 1) {
-      const message = "Expected one of content, base64 and delete";
-      context.addIssue({ code: "custom", message });
-    }
-    if (gone && mode !== undefined) {
-      context.addIssue({ code: "custom", path: ["mode"], message: "Expected none with delete" });
-    }
-    if (content !== undefined && !content.isWellFormed()) {
-      const message = "Expected well-formed Unicode; base64 takes any bytes";
-      context.addIssue({ code: "custom", path: ["content"], message });
-    }
-    for (const [name, bytes] of [
-      ["content", content === undefined ? 0 : utf8.encode(content).length],
-      ["base64", base64 === undefined ? 0 : Math.floor((base64.length * 3) / 4) - 2],
-    ] as const) {
-      if (bytes <= FILE_BYTES_MAX) continue;
-      const message = `Expected at most ${FILE_BYTES_MAX} bytes`;
-      context.addIssue({ code: "custom", path: [name], message });
-    }
-  });
+/** One that has at most so many bytes. */
+const changeOf = (fileBytes: number) =>
+  z
+    .strictObject({
+      path: ChangedPath,
+      content: z.string().optional().describe("The whole file, as text"),
+      base64: z
+        .string()
+        .refine(isBase64, { error: "Expected base64" })
+        .optional()
+        .describe("The whole file, of any bytes"),
+      delete: z.literal(true).optional().describe("The file, or all of a directory, goes"),
+      mode: z
+        .enum(["100644", "100755", "120000"])
+        .optional()
+        .describe("As it was, or 100644, where it is not said"),
+    })
+    .superRefine((change, context) => {
+      const { content, base64, delete: gone, mode } = change;
+      const given = [content, base64, gone].filter((value) => value !== undefined).length;
+      if (given !== 1) {
+        const message = "Expected one of content, base64 and delete";
+        context.addIssue({ code: "custom", message });
+      }
+      if (gone && mode !== undefined) {
+        context.addIssue({ code: "custom", path: ["mode"], message: "Expected none with delete" });
+      }
+      if (content !== undefined && !content.isWellFormed()) {
+        const message = "Expected well-formed Unicode; base64 takes any bytes";
+        context.addIssue({ code: "custom", path: ["content"], message });
+      }
+      for (const [name, bytes] of [
+        ["content", content === undefined ? 0 : utf8.encode(content).length],
+        ["base64", base64 === undefined ? 0 : bytesInBase64(base64)],
+      ] as const) {
+        if (bytes <= fileBytes) continue;
+        const message = `Expected at most ${fileBytes} bytes`;
+        context.addIssue({ code: "custom", path: [name], message });
+      }
+    });
 
-export const CommitFiles = z
-  .strictObject({
-    branch: BranchName.optional().describe("The default branch, where it is not said"),
-    expected: ObjectId.nullable()
-      .optional()
-      .describe("Where the branch is to be, null for nowhere yet: else 409, and nothing is done"),
-    base: Ref.optional().describe("Where a new branch begins; else it has no history"),
-    message: Text(COMMIT_MESSAGE_CHARS_MAX)
-      .min(1)
-      .refine((text) => !text.includes("\0"), { error: "Expected no NUL" }),
-    author: Person.optional(),
-    committer: Person.optional().describe("The author, where it is not said"),
-    changes: z.array(Change).min(1).max(COMMIT_CHANGES_MAX),
-  })
-  .meta({
-    examples: [
-      {
-        branch: "main",
-        message: "Add a greeting",
-        author: { name: "An agent", email: "agent@example.com" },
-        changes: [{ path: "hello.txt", content: "Hello\n" }],
-      },
-    ],
-  });
+const bytesInBase64 = (text: string) => (text.length * 3) / 4 - (/=*$/.exec(text)?.[0].length ?? 0);
+
+/** With files of at most so many bytes each. */
+export const commitFilesOf = (fileBytes: number) =>
+  z
+    .strictObject({
+      branch: BranchName.optional().describe("The default branch, where it is not said"),
+      expected: ObjectId.nullable()
+        .optional()
+        .describe("Where the branch is to be, null for nowhere yet: else 409, and nothing is done"),
+      base: Ref.optional().describe("Where a new branch begins; else it has no history"),
+      message: Text(COMMIT_MESSAGE_CHARS_MAX)
+        .min(1)
+        .refine((text) => !text.includes("\0"), { error: "Expected no NUL" }),
+      author: Person.optional(),
+      committer: Person.optional().describe("The author, where it is not said"),
+      changes: z.array(changeOf(fileBytes)).min(1).max(COMMIT_CHANGES_MAX),
+    })
+    .meta({
+      examples: [
+        {
+          branch: "main",
+          message: "Add a greeting",
+          author: { name: "An agent", email: "agent@example.com" },
+          changes: [{ path: "hello.txt", content: "Hello\n" }],
+        },
+      ],
+    });
+
+export const CommitFiles = commitFilesOf(FILE_BYTES_MAX);
 export type CommitFiles = z.output<typeof CommitFiles>;

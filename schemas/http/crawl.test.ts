@@ -214,6 +214,9 @@ describe("CrawlRequest", () => {
   it("parse() writes the URL as WHATWG does, without fragment", () => {
     const url = "HTTP://EXAMPLE.com:80/a/../b c?q=ü#top";
     expect(CrawlRequest.parse({ url }).url).to.equal("http://example.com/b%20c?q=%C3%BC");
+    expect(CrawlRequest.parse({ url: "https://a.example.:8443/b." }).url).to.equal(
+      "https://a.example:8443/b.",
+    );
     expect(CrawlRequest.parse({ url: "https://bücher.example" }).url).to.equal(
       "https://xn--bcher-kva.example/",
     );

@@ -260,6 +260,8 @@ function hasCredentials(text: string): boolean {
 /** As the WHATWG URL standard writes it, without fragment, which no server sees. */
 function normalized(text: string): string {
   const url = new URL(text);
+  // As crawls write addresses (crawl-url.ts): the site that is asked about the start is the one that is crawled.
+  url.hostname = url.hostname.replace(/\.+$/, "");
   url.hash = "";
   return url.href;
 }

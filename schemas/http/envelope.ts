@@ -25,7 +25,11 @@ export const CursorInfo = z.object({
 });
 export type CursorInfo = z.infer<typeof CursorInfo>;
 
-const Nothing = z.array(z.never()).max(0);
+/** With its only value as an example: shown documents would make up an entry of their own. */
+const Nothing = z
+  .array(z.never())
+  .max(0)
+  .meta({ examples: [[]] });
 
 export function successOf(result: z.ZodType, resultInfo?: z.ZodType) {
   return z.object({

@@ -110,6 +110,80 @@ const SAMPLES: Sample[] = [
     ["", text(1_025)].map((username) => ({ authenticate: { username, password: "b" } })),
   ],
   [
+    "authenticate/password",
+    [{ authenticate: { username: "a", password: text(1_024) } }],
+    ["", text(1_025), undefined].map((password) => ({ authenticate: { username: "a", password } })),
+  ],
+  [
+    "addScriptTag",
+    [{ addScriptTag: many(50, { content: "" }) }, { addScriptTag: [] }],
+    [{ addScriptTag: many(51, { content: "" }) }],
+  ],
+  [
+    "addScriptTag/0/content",
+    [{ addScriptTag: [{ content: text(limits.TAG_CHARS_MAX) }] }],
+    [{ addScriptTag: [{ content: text(limits.TAG_CHARS_MAX + 1) }] }],
+  ],
+  [
+    "viewport/height",
+    [1, 10_000].map((height) => ({ viewport: { width: 1, height } })),
+    [0, 10_001, 1.5, undefined].map((height) => ({ viewport: { width: 1, height } })),
+  ],
+  ...["isMobile", "hasTouch", "isLandscape"].map(
+    (name): Sample => [
+      `viewport/${name}`,
+      [{ viewport: { width: 1, height: 1, [name]: true } }],
+      [{ viewport: { width: 1, height: 1, [name]: 1 } }],
+    ],
+  ),
+  ...["bestAttempt", "setJavaScriptEnabled"].map(
+    (name): Sample => [
+      name,
+      [{ [name]: true }, { [name]: false }],
+      ["true", 1, null].map((value) => ({ [name]: value })),
+    ],
+  ),
+  ...[
+    "landscape",
+    "printBackground",
+    "preferCSSPageSize",
+    "displayHeaderFooter",
+    "omitBackground",
+    "tagged",
+    "outline",
+  ].map(
+    (name): Sample => [
+      `pdfOptions/${name}`,
+      [pdf({ [name]: true }), pdf({ [name]: false })],
+      ["true", 1, null].map((value) => pdf({ [name]: value })),
+    ],
+  ),
+  [
+    "gotoOptions/referrerPolicy",
+    [{ gotoOptions: { referrerPolicy: "no-referrer" } }],
+    ["", "never", "No-Referrer"].map((referrerPolicy) => ({ gotoOptions: { referrerPolicy } })),
+  ],
+  [
+    "gotoOptions/referer",
+    [{ gotoOptions: { referer: "http://x" } }],
+    ["", "x", "data:,x"].map((referer) => ({ gotoOptions: { referer } })),
+  ],
+  [
+    "allowResourceTypes/0",
+    [{ allowResourceTypes: ["websocket", "preflight"] }],
+    [{ allowResourceTypes: ["images"] }],
+  ],
+  [
+    "rejectRequestPattern",
+    [{ rejectRequestPattern: many(50, "a") }],
+    [{ rejectRequestPattern: many(51, "a") }],
+  ],
+  [
+    "allowRequestPattern/0",
+    [{ allowRequestPattern: ["/^https:/"] }],
+    [{ allowRequestPattern: ["(?<=a)b"] }],
+  ],
+  [
     "viewport/width",
     [1, 10_000].map((width) => ({ viewport: { width, height: 1 } })),
     [0, 10_001, 1.5].map((width) => ({ viewport: { width, height: 1 } })),
@@ -186,7 +260,9 @@ const SAMPLES: Sample[] = [
   ],
   [
     "pdfOptions/format",
-    ["letter", "A4", "LEDGER"].map((format) => pdf({ format })),
+    ["letter", "legal", "tabloid", "LEDGER", "a0", "A1", "a2", "A3", "A4", "a5", "A6"].map(
+      (format) => pdf({ format }),
+    ),
     ["a7", "", "toString"].map((format) => pdf({ format })),
   ],
   [
@@ -212,6 +288,29 @@ const SAMPLES: Sample[] = [
       pdf({ landscape: true, margin: { top: "8.5in" } }),
       pdf({ width: 0 }),
     ],
+  ],
+  ...["top", "right", "bottom", "left"].map(
+    (side): Sample => [
+      `pdfOptions/margin/${side}`,
+      [0, 96, "96px", "1in", "2.54cm", "25.4mm", "0"].map((length) =>
+        pdf({ margin: { [side]: length } }),
+      ),
+      [-1, "-1px", "1pt", "1em", "10%", "", null, 200 * 96 + 1].map((length) =>
+        pdf({ margin: { [side]: length } }),
+      ),
+    ],
+  ),
+  [
+    "pdfOptions/height",
+    [1, "200in", "5080mm"].map((height) => pdf({ height })),
+    [-1, "200.1in", "tall"].map((height) => pdf({ height })),
+  ],
+  [
+    "pdfOptions/footerTemplate",
+    [pdf({ footerTemplate: text(500_000) })],
+    [text(500_001), '<style>@import "http://x/a.css"</style>'].map((footerTemplate) =>
+      pdf({ footerTemplate }),
+    ),
   ],
   [
     "pdfOptions/pageRanges",

@@ -1,0 +1,129 @@
+import { expect } from "chai";
+import { agent } from "../../schemas/agent.ts";
+import type { AppRequest } from "../../schemas/app-exchange.ts";
+import { APP_HELD_BYTES_MAX } from "../../schemas/app-limits.ts";
+import { type AgentWorld, keyOf, startAgentWorld } from "../../scripts/testing/agent-world.ts";
+import { HeldBytes } from "./held-bytes.ts";
+import { weightOf } from "./weight.ts";
+
+/** Gets hold of what says things to the host, as code in one process with it can, and says what it is asked to. */
+const FORGER = `
+import { Agent } from "trunkline/agents";
+const FORGED = {
+  gateways: (agent) => ["a b", "*", "x\\r\\nPUB a 1", "__proto__", "a.b", ""].map((gateway) => ({
+    type: "act", agent, after: 0, actions: [{ gateway, to: [1], frame: "x" }],
+  })),
+  closes: (agent) => [[2000, ""], [1006, ""], [1000, "é".repeat(100)]].map(([code, reason]) => ({
+    type: "act", agent, after: 0, actions: [{ gateway: "g", to: [1], close: { code, reason } }],
+  })),
+  node: () => ["NODE_HANDLE_ACK", "NODE_HANDLE_NACK", "NODE_HANDLE", "NODE_X"].map((cmd) => ({ cmd, type: "net.Socket" })),
+  nothing: () => [null, 1, "x", {}, { type: "none" }],
+  numbers: (agent) => [{
+    type: "act", agent, after: 0,
+    actions: [{ gateway: "g", to: Array.from({ length: 100_000 }, () => Number.MAX_SAFE_INTEGER), frame: "x" }],
+  }],
+  results: (agent) => [{ type: "finished", agent, turn: 1, after: "x", result: null }],
+  held: (agent) => Array.from({ length: 3_000 }, () => ({
+    type: "act", agent, after: 1e9, actions: [{ gateway: "g", to: [1], frame: "x".repeat(50_000) }],
+  })),
+};
+export class Forger extends Agent {
+  async onRequest(request) {
+    const forged = new URL(request.url).pathname.slice(1);
+    if (forged === "cycle") {
+      const secret = {};
+      secret.secret = secret;
+      const told = [];
+      for (const wrong of [secret, 1, [1]]) {
+        told.push(await this.webhook("http://127.0.0.1/", {}, { secret: wrong }).catch(String));
+      }
+      return new Response(told.join());
+    }
+    if (forged === "") return new Response("well");
+    const { get } = Map.prototype;
+    let open;
+    Map.prototype.get = function (key) {
+      const value = get.call(this, key);
+      open ??= value?.agent?.link && value.agent;
+      return value;
+    };
+    this.sql\`CREATE TABLE IF NOT EXISTS t (v)\`;
+    this.sql\`INSERT INTO t VALUES (1)\`;
+    await this.ctx.storage.sync();
+    Map.prototype.get = get;
+    for (const message of FORGED[forged](open.number)) {
+      // Its own side reads some of it, and throws.
+      try {
+        open.link.send(message);
+      } catch {}
+    }
+    return new Response("said");
+  }
+}
+export default {};
+`;
+const CONFIG = { agents: [{ binding: "Forger", class_name: "Forger" }] };
+
+describe("a process that says what none of ours says", function () {
+  this.timeout(120_000);
+  let world: AgentWorld;
+  before(async () => {
+    world = await startAgentWorld();
+    await world.host("first");
+    for (const app of ["forger", "other"]) await world.deploy(app, FORGER, CONFIG);
+  });
+  after(() => world[Symbol.asyncDispose]());
+
+  const ask = async (app: string, path: string) => {
+    const request: AppRequest = { method: "GET", url: `http://app/${path}`, headers: [] };
+    const answer = await world.client.call(
+      agent,
+      keyOf(app, "Forger", path || "a"),
+      "request",
+      request,
+      { deadlineMs: 60_000 },
+    );
+    return answer.body && "text" in answer.body ? answer.body.text : "";
+  };
+
+  for (const forged of ["gateways", "closes", "node", "nothing", "held"]) {
+    it(`ends, and its host goes on: ${forged}`, async () => {
+      const error = await ask("forger", forged).catch((thrown: Error) => thrown);
+      expect(error).to.be.instanceOf(Error);
+      expect((error as Error).message).to.include("The process of the app has ended");
+      expect(await ask("other", "")).to.equal("well");
+      expect(await ask("forger", "")).to.equal("well");
+    });
+  }
+
+  for (const forged of ["numbers", "results"]) {
+    it(`does no harm to its host: ${forged}`, async () => {
+      await ask("forger", forged).catch(() => {});
+      expect(await ask("other", "")).to.equal("well");
+    });
+  }
+
+  it("hears that an argument has the wrong type, and nothing ends", async () => {
+    const told = await ask("forger", "cycle");
+    expect(told.match(/an argument has the wrong type/g)).to.have.length(3);
+  });
+
+  it("HeldBytes takes APP_HELD_BYTES_MAX and not one more", () => {
+    const reasons: string[] = [];
+    const held = new HeldBytes((reason) => reasons.push(reason));
+    held.hold(APP_HELD_BYTES_MAX);
+    expect(reasons).to.deep.equal([]);
+    expect(held.hasRoom(1)).to.equal(false);
+    held.release(1);
+    held.hold(1);
+    expect(reasons).to.deep.equal([]);
+    held.hold(1);
+    expect(reasons).to.have.length(1);
+  });
+
+  it("weightOf() counts texts, bytes and what is around them", () => {
+    const texts = [{ a: "x".repeat(1_000) }, new Uint8Array(2_000), [1, 2, 3]];
+    expect(weightOf(texts)).to.be.within(4_000, 4_400);
+    expect(weightOf(undefined)).to.be.lessThan(100);
+  });
+});

@@ -1,0 +1,101 @@
+/** Events of GitHub, an agent for each repository: kept in its table, and shown by a page as they come. */
+import { Agent, type AgentNamespace, getAgentByName, routeAgentRequest } from "trunkline/agents";
+import { PAGE } from "./page.ts";
+
+interface Env {
+  readonly Repository: AgentNamespace<Repository>;
+  readonly Overview: AgentNamespace<Overview>;
+}
+
+export interface RepositoryState {
+  repository: string;
+  events: number;
+  /** The newest first. */
+  latest: { id: string; type: string; text: string; at: string }[];
+}
+
+const LATEST = 20;
+
+interface GitHubEvent {
+  action?: string;
+  ref?: string;
+  commits?: unknown[];
+  repository: { full_name: string };
+  sender?: { login: string };
+}
+
+export class Repository extends Agent<Env, RepositoryState> {
+  override initialState: RepositoryState = { repository: "", events: 0, latest: [] };
+
+  override onStart(): void {
+    this.sql`CREATE TABLE IF NOT EXISTS events (
+      number INTEGER PRIMARY KEY, id TEXT UNIQUE, type TEXT, text TEXT, at TEXT, body TEXT)`;
+  }
+
+  /** Who looks on changes nothing. */
+  override shouldConnectionBeReadonly(): boolean {
+    return true;
+  }
+
+  override async onRequest(request: Request): Promise<Response> {
+    if (request.headers.get("x-trunkline-event-source") !== "github") {
+      return Response.json(this.state);
+    }
+    const id = request.headers.get("x-trunkline-event-id") ?? "";
+    const type = request.headers.get("x-trunkline-event-type") ?? "";
+    const body = await request.text();
+    const event = JSON.parse(body) as GitHubEvent;
+    const repository = event.repository.full_name;
+    // A replay of the delivery log comes again.
+    this.sql`INSERT INTO events (id, type, text, at, body)
+      VALUES (${id}, ${type}, ${wordsOf(type, event)}, ${new Date().toISOString()}, ${body})
+      ON CONFLICT (id) DO NOTHING`;
+    const [{ events } = { events: 0 }] = this.sql<{ events: number }>`
+      SELECT count(*) AS events FROM events`;
+    const latest = this.sql<RepositoryState["latest"][number]>`
+      SELECT id, type, text, at FROM events ORDER BY number DESC LIMIT ${LATEST}`;
+    this.setState({ repository, events, latest });
+    const overview = await getAgentByName(this.env.Overview, "all");
+    await overview.counted(this.name, { repository, events });
+    return new Response(null, { status: 204 });
+  }
+}
+
+export interface OverviewState {
+  repositories: Record<string, { repository: string; events: number }>;
+}
+
+export class Overview extends Agent<Env, OverviewState> {
+  override initialState: OverviewState = { repositories: {} };
+
+  /** Called twice with the same it changes nothing. */
+  counted(name: string, counted: { repository: string; events: number }): void {
+    const { repositories } = this.state;
+    if ((repositories[name]?.events ?? 0) >= counted.events) return;
+    this.setState({ repositories: { ...repositories, [name]: counted } });
+  }
+
+  override shouldConnectionBeReadonly(): boolean {
+    return true;
+  }
+}
+
+function wordsOf(type: string, { action, ref, commits, sender }: GitHubEvent): string {
+  const what = type === "push" ? `${commits?.length ?? 0} commits to ${ref}` : (action ?? type);
+  return sender ? `${what}, by ${sender.login}` : what;
+}
+
+export default {
+  async fetch(request: Request, env: Env): Promise<Response> {
+    const { pathname } = new URL(request.url);
+    if (pathname === "/") {
+      return new Response(PAGE, { headers: { "content-type": "text/html; charset=utf-8" } });
+    }
+    // Sockets show the agents; what they keep comes by signed webhooks alone.
+    const routed = isSocket(request) ? await routeAgentRequest(request, env) : null;
+    return routed ?? new Response("Not found", { status: 404 });
+  },
+};
+
+const isSocket = (request: Request) =>
+  request.headers.get("upgrade")?.toLowerCase() === "websocket";

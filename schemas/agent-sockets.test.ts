@@ -1,0 +1,38 @@
+import { type Duplex, PassThrough } from "node:stream";
+import { expect } from "chai";
+import * as ws from "ws";
+import { SocketAction } from "./agent-sockets.ts";
+import { CLOSE_REASON_BYTES_MAX } from "./close-codes.ts";
+
+/** What the library sends with; its types do not name it. */
+const { Sender } = ws as unknown as {
+  Sender: new (out: Duplex) => { close(code: number, reason: string): void };
+};
+
+describe("agent-sockets", () => {
+  const isTaken = (code: number, reason = "") =>
+    SocketAction.safeParse({ to: [1], close: { code, reason } }).success;
+  const isSent = (code: number, reason = "") => {
+    try {
+      new Sender(new PassThrough()).close(code, reason);
+      return true;
+    } catch {
+      return false;
+    }
+  };
+
+  it("a close is taken with the codes that sockets send, and with no other", () => {
+    for (let code = 0; code <= 5_001; code++) {
+      expect(isTaken(code), `${code}`).to.equal(isSent(code));
+    }
+    expect(isTaken(1000.5)).to.equal(false);
+  });
+
+  it("a reason may have CLOSE_REASON_BYTES_MAX bytes and not one more", () => {
+    for (const bytes of [CLOSE_REASON_BYTES_MAX, CLOSE_REASON_BYTES_MAX + 1]) {
+      const reason = `é${"x".repeat(bytes - 2)}`;
+      expect(isTaken(1000, reason), `${bytes}`).to.equal(isSent(1000, reason));
+    }
+    expect(isTaken(1000, "x".repeat(CLOSE_REASON_BYTES_MAX))).to.equal(true);
+  });
+});

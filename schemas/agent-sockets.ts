@@ -1,0 +1,50 @@
+/** What an agent's host says to the gateways that hold its sockets. Core messages, answered, so that order and loss are known. */
+import { z } from "zod";
+import { Frame } from "./agent.ts";
+import { CLOSE_CODES, CLOSE_REASON_BYTES_MAX, isCloseCode, isCloseReason } from "./close-codes.ts";
+
+/** A token of a subject, and no more: processes of apps say which it is. */
+export const GatewayName = z.string().regex(/^[\w-]{1,64}$/);
+
+/** Core subject of one gateway process; nobody there means that its sockets are gone. */
+export const socketsSubject = (gateway: string) => `sockets.${gateway}`;
+
+const isCode = { error: `Expected a code that may be sent: ${CLOSE_CODES}` };
+const isReason = { error: `Expected a reason of at most ${CLOSE_REASON_BYTES_MAX} bytes` };
+/** What a gateway is told to close a socket with: its library throws at anything else. */
+export const CloseToSend = z.object({
+  code: z.number().refine(isCloseCode, isCode),
+  reason: z.string().refine(isCloseReason, isReason),
+});
+
+/** One thing to do with sockets, by their numbers. */
+export const SocketAction = z.union([
+  z.object({
+    to: z.array(z.int()),
+    frame: Frame,
+    /** A later one of these replaces it for a reader that is slow: each is the whole state. */
+    isState: z.boolean().optional(),
+  }),
+  z.object({ to: z.array(z.int()), close: CloseToSend }),
+]);
+export type SocketAction = z.infer<typeof SocketAction>;
+
+/**
+ * Batches of one agent to one gateway come one after the other, each when the last was answered. `commit` is the record of
+ * the agent's log that holds these actions: a new owner sends them again when it cannot know that they arrived, and the
+ * gateway leaves out what it has done. Without it they are of no record, and are sent by their owner alone, as `batch`.
+ */
+export const SocketBatch = z.object({
+  agent: z.string(),
+  owner: z.string(),
+  batch: z.int().min(1),
+  commit: z.int().min(1).optional(),
+  /** Of a commit whose actions are more than one message holds, from 0 on: every owner divides them alike. */
+  part: z.int().min(0).optional(),
+  actions: z.array(SocketAction),
+});
+export type SocketBatch = z.infer<typeof SocketBatch>;
+
+/** `gone` are sockets of this agent that the gateway does not have. */
+export const SocketBatchAnswer = z.object({ gone: z.array(z.int()) });
+export type SocketBatchAnswer = z.infer<typeof SocketBatchAnswer>;

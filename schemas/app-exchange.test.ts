@@ -1,0 +1,28 @@
+import { expect } from "chai";
+import { inlineBody, inlineBytes } from "./app-exchange.ts";
+
+describe("app-exchange", () => {
+  const again = (bytes: Buffer) => inlineBytes(inlineBody(bytes));
+
+  it("inlineBody() and inlineBytes() give back the very bytes, whatever they are", () => {
+    const mark = Buffer.from([0xef, 0xbb, 0xbf, 0x61]);
+    const all = Buffer.from(Array.from({ length: 256 }, (_, byte) => byte));
+    for (const bytes of [
+      Buffer.alloc(0),
+      Buffer.from("h\u00e9\n"),
+      mark,
+      all,
+      Buffer.from([0xc3]),
+    ]) {
+      expect(again(bytes).equals(bytes), bytes.toString("hex")).to.equal(true);
+    }
+    // A view of a larger buffer is its own bytes alone.
+    expect(again(all.subarray(7, 200)).equals(all.subarray(7, 200))).to.equal(true);
+  });
+
+  it("inlineBody() is text where that is exact and JSON writes it short", () => {
+    expect(inlineBody(Buffer.from("a\tb\r\n"))).to.deep.equal({ text: "a\tb\r\n" });
+    expect(inlineBody(Buffer.from("a\u0000b"))).to.have.property("base64");
+    expect(inlineBody(Buffer.from([0xff]))).to.have.property("base64");
+  });
+});

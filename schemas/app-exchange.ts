@@ -1,0 +1,61 @@
+/** Requests and answers of apps as they cross the bus: what the gateway has of HTTP, and nothing more. */
+import { z } from "zod";
+
+/** A small body stands in the message, a larger one in a blob that its reader removes. */
+export const Body = z.union([
+  z.object({ text: z.string() }),
+  z.object({ base64: z.string() }),
+  z.object({ blob: z.string() }),
+]);
+export type Body = z.infer<typeof Body>;
+
+type InlineBody = Exclude<Body, { blob: string }>;
+
+// It would take a byte order mark at the start away.
+const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+// biome-ignore lint/suspicious/noControlCharactersInRegex: JSON takes six characters for each.
+const CONTROLS = /[\u0000-\u0008\u000b\u000c\u000e-\u001f]/;
+
+/** As it stands in a message: text where that is exact, and shorter in JSON than base64 is at its worst. */
+export function inlineBody(bytes: Uint8Array): InlineBody {
+  const text = exactText(bytes);
+  if (text !== undefined && !CONTROLS.test(text)) return { text };
+  const { buffer, byteOffset, byteLength } = bytes;
+  return { base64: Buffer.from(buffer, byteOffset, byteLength).toString("base64") };
+}
+
+export const inlineBytes = (body: InlineBody): Buffer =>
+  "text" in body ? Buffer.from(body.text) : Buffer.from(body.base64, "base64");
+
+/** The text that is these bytes in UTF-8, with its byte order mark; undefined where there is none. */
+export function exactText(bytes: Uint8Array): string | undefined {
+  try {
+    return utf8.decode(bytes);
+  } catch {
+    return undefined; // Not UTF-8.
+  }
+}
+
+/** Names in lower case, in order; a name may come several times. */
+export const HeaderList = z.array(z.tuple([z.string(), z.string()]));
+export type HeaderList = z.infer<typeof HeaderList>;
+
+export const AppRequest = z.object({
+  method: z.string(),
+  /** As the client wrote it, with scheme and host of the app's own address and without the prefix that led to the app. */
+  url: z.string(),
+  headers: HeaderList,
+  body: Body.optional(),
+});
+export type AppRequest = z.infer<typeof AppRequest>;
+
+/** RFC 9110 section 9.2.1: what may run again, since it changes nothing. */
+export const isSafeMethod = (method: string): boolean => SAFE_METHODS.has(method);
+const SAFE_METHODS = new Set(["GET", "HEAD", "OPTIONS"]);
+
+export const AppAnswer = z.object({
+  status: z.int().min(200).max(599),
+  headers: HeaderList,
+  body: Body.optional(),
+});
+export type AppAnswer = z.infer<typeof AppAnswer>;

@@ -1,0 +1,17 @@
+/** Which codes and reasons may be sent when a WebSocket is closed (RFC 6455 section 7.4 and IANA's registry). */
+
+/** In UTF-8: a control frame holds 125 bytes, two of them the code (RFC 6455 section 5.5). */
+export const CLOSE_REASON_BYTES_MAX = 123;
+
+/** 1004 means nothing; 1005, 1006 and 1015 are told, never sent; up to 2999 all others are kept for the protocol. */
+const NOT_SENT = new Set([1004, 1005, 1006]);
+
+/** For whoever gave another. */
+export const CLOSE_CODES = "1000 to 1014 as registered, or 3000 to 4999";
+
+export const isCloseCode = (code: number): boolean =>
+  Number.isInteger(code) &&
+  ((code >= 1000 && code <= 1014 && !NOT_SENT.has(code)) || (code >= 3000 && code <= 4999));
+
+export const isCloseReason = (reason: string): boolean =>
+  new TextEncoder().encode(reason).length <= CLOSE_REASON_BYTES_MAX;

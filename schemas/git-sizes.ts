@@ -1,0 +1,34 @@
+/** How large what is in repositories may be: what an operator sets, and what follows from it. */
+import { COMMIT_BODY_BYTES_MAX } from "./artifacts-limits.ts";
+import {
+  FILE_BYTES_MAX,
+  GIT_BYTES_PER_ACCOUNT,
+  INFLATED_FACTOR,
+  REPO_BYTES_MAX,
+} from "./git-limits.ts";
+
+export interface GitSizes {
+  /** Of one file, and of any other object. */
+  readonly fileBytes: number;
+  /** Of one repository: packed, with its large files. */
+  readonly repoBytes: number;
+  /** Of all that an account stores, packs with their indexes; 0 is no bound. */
+  readonly accountBytes: number;
+}
+
+export const GIT_SIZES: GitSizes = {
+  fileBytes: FILE_BYTES_MAX,
+  repoBytes: REPO_BYTES_MAX,
+  accountBytes: GIT_BYTES_PER_ACCOUNT,
+};
+
+/** Of one large file: half of what a repository may hold. */
+export const lfsObjectBytes = ({ repoBytes }: GitSizes) => Math.floor(repoBytes / 2);
+
+/** All objects of one push, unpacked. */
+export const inflatedBytes = ({ repoBytes }: Pick<GitSizes, "repoBytes">) =>
+  INFLATED_FACTOR * repoBytes;
+
+/** The body of a commit by REST: a file of the largest size in base64, and the rest. */
+export const commitBodyBytes = ({ fileBytes }: GitSizes) =>
+  Math.max(COMMIT_BODY_BYTES_MAX, Math.ceil(1.5 * fileBytes));

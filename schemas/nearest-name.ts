@@ -1,0 +1,31 @@
+/** Which of the names that exist somebody meant: for errors about names that do not. */
+
+/** The nearest by the characters that must be added, dropped or replaced, whatever the case; "" where there is none. */
+export function nearestName(name: string, known: readonly string[]): string {
+  const lower = name.toLowerCase();
+  const [first = ""] = known.toSorted(
+    (one, other) => distance(lower, one.toLowerCase()) - distance(lower, other.toLowerCase()),
+  );
+  return first;
+}
+
+/** The one that was surely meant: a slip of the pen away. "" where none is. */
+export function meantName(name: string, known: readonly string[]): string {
+  const nearest = nearestName(name, known);
+  const slips = Math.max(2, Math.floor(name.length / 3));
+  return distance(name.toLowerCase(), nearest.toLowerCase()) <= slips ? nearest : "";
+}
+
+/** Levenshtein's. */
+function distance(from: string, to: string): number {
+  let row = Array.from({ length: to.length + 1 }, (_, column) => column);
+  for (const [index, character] of [...from].entries()) {
+    const next = [index + 1];
+    for (const [column, other] of [...to].entries()) {
+      const replaced = (row[column] ?? 0) + (character === other ? 0 : 1);
+      next.push(Math.min(replaced, (row[column + 1] ?? 0) + 1, (next[column] ?? 0) + 1));
+    }
+    row = next;
+  }
+  return row.at(-1) ?? 0;
+}

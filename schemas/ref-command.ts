@@ -1,0 +1,47 @@
+/** One command of a push, a ref and the values it has and is to have; and what becomes of it. */
+import { isProtected, refNameFault, ZERO_ID } from "./git-names.ts";
+
+export interface RefCommand {
+  old: string;
+  value: string;
+  ref: string;
+}
+
+export interface RefStanding {
+  /** Where the ref is; ZERO_ID where it is not. */
+  tip: string | undefined;
+  protectedRefs: readonly string[];
+  /** The new value keeps all commits of the old one. */
+  isForward: boolean;
+}
+
+/** What became of one command of a push. A letter each, so that the answer to REFS_MAX commands can be kept. */
+export const REF_RESULTS = {
+  o: "ok",
+  f: "fetch first",
+  n: "funny refname",
+  c: "cannot lock ref: it conflicts with another ref's name",
+  d: "protected ref: it cannot be deleted",
+  p: "protected ref: only fast-forward updates are accepted",
+  r: "the repository is read-only",
+  m: "multiple updates for this ref in one push",
+  t: "too many refs",
+  q: "the repository would be too large",
+  k: "the repository has too many packs; they are being compacted, push again later",
+  g: "the repository was cleaned up during this push; push again",
+  l: "the push took too long; push again",
+  a: "atomic transaction failed",
+} as const;
+export type RefResult = keyof typeof REF_RESULTS;
+
+/** Why the command comes to nothing as its ref stands, as a letter of REF_RESULTS: whatever else is pushed with it. */
+export function commandFault(
+  { old, value, ref }: RefCommand,
+  { tip, protectedRefs, isForward }: RefStanding,
+): "n" | "f" | "d" | "p" | undefined {
+  if (refNameFault(ref) !== undefined) return "n";
+  if (tip !== old) return "f";
+  if (old === ZERO_ID || old === value || !isProtected(protectedRefs, ref)) return undefined;
+  if (value === ZERO_ID) return "d";
+  return isForward ? undefined : "p";
+}
