@@ -2,7 +2,8 @@ import { execFileSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { expect } from "chai";
-import { openPool, print, startPrint } from "../../scripts/testing/printer.ts";
+import { openEgress, openPool, print, startPrint } from "../../scripts/testing/printer.ts";
+import { stopProcess } from "../../scripts/testing/process-children.ts";
 import { refusalOf } from "../../scripts/testing/refusal.ts";
 import { WebSite } from "../../scripts/testing/web-site.ts";
 import { systemClock } from "../runtime/clock.ts";
@@ -17,17 +18,20 @@ const HANGING = {
 };
 
 describe("BrowserPool", function () {
-  this.timeout(30_000);
+  this.timeout(90_000);
 
   it("newContext() shares no cookie, no storage and no cache with another", async () => {
     await using pool = openPool();
     await using site = await WebSite.start();
     const url = site.page("/", (_, response) => {
       response.setHeader("Set-Cookie", "visited=1; Max-Age=1000");
-      response.end(`<script src="/cached.js"></script><script>
+      response.end(`<body><script src="/cached.js"></script><script>
         document.title = [document.cookie, localStorage.length, sessionStorage.length];
         localStorage.visited = sessionStorage.visited = 1;
-        indexedDB.databases().then(({ length }) => { document.title += "," + length; indexedDB.open("d") })
+        indexedDB.databases().then(({ length }) => {
+          document.title += "," + length;
+          indexedDB.open("d").onsuccess = () => document.body.append(document.createElement("hr"));
+        })
       </script>`);
     });
     site.page("/cached.js", (_, response) => {
@@ -36,7 +40,7 @@ describe("BrowserPool", function () {
         .end();
     });
     for (let visit = 1; visit <= 3; visit++) {
-      const pdf = await print(pool, { url, waitForTimeout: 100 });
+      const pdf = await print(pool, { url, waitForSelector: { selector: "hr" } });
       expect(pdf.title).to.equal("visited=1,0,0,0");
       expect(site.headersOf("/").cookie).to.equal(undefined);
       expect(site.paths.filter((path) => path === "/cached.js")).to.have.length(visit);
@@ -49,6 +53,39 @@ describe("BrowserPool", function () {
     const contexts = await Promise.all([1, 2, 3, 4].map(() => pool.newContext(signal)));
     expect(new Set(contexts.map(({ egress }) => egress.url)).size).to.equal(4);
     for (const context of contexts) context.release();
+  });
+
+  it("newContext() gives what is ready first to who came first, whatever it was begun for", async () => {
+    const gates: PromiseWithResolvers<void>[] = [];
+    await using pool = openPool({
+      limits: { contextsWarm: 1 },
+      async openEgress() {
+        const gate = Promise.withResolvers<void>();
+        gates.push(gate);
+        await gate.promise;
+        return await openEgress();
+      },
+    });
+    const begun = (count: number) => until(() => gates.length === count);
+    const started = pool.start();
+    await begun(1); // Ahead, for nobody yet.
+    const order: string[] = [];
+    const ask = async (who: string) => {
+      const context = await pool.newContext(signal);
+      order.push(who);
+      return context;
+    };
+    const asked = [ask("first"), ask("second")];
+    await begun(2); // One more: the first has what is being made already, or this one if it is ready before.
+    gates[1]?.resolve();
+    await asked[0];
+    expect(order).to.deep.equal(["first"]);
+    gates[0]?.resolve();
+    await asked[1];
+    await begun(3); // Nobody waits any more.
+    gates[2]?.resolve();
+    await started;
+    expect(gates).to.have.length(3);
   });
 
   it("newContext() rejects when its signal aborts", async () => {
@@ -140,10 +177,11 @@ describe("BrowserPool", function () {
 
   it("newContext() ends a browser that stands still, and one that is too large", async function () {
     if (process.platform !== "linux") this.skip();
-    await using still = openPool({ limits: { pingMs: 100, pingTimeoutMs: 300 } });
+    await using still = openPool({ limits: { pingMs: 100, pingTimeoutMs: 4_000 } });
     await still.start();
     const first = pidOf(still);
     process.kill(-first, "SIGSTOP");
+    await stopProcess(first);
     expect(await outcomeOf(print(still, A_PAGE))).to.be.instanceOf(BrowserDiedError);
     expect((await print(still, A_PAGE)).title).to.equal("a page");
 
@@ -211,8 +249,8 @@ describe("BrowserPool", function () {
     await printing[0];
     await pool.close();
     await Promise.all(printing);
-    expect(pids.filter(isAlive)).to.deep.equal([]);
-    expect(pids.flatMap(processesOf)).to.deep.equal([]);
+    // All are killed by now; the kernel may take a moment to end them.
+    await until(() => pids.filter(isAlive).length + pids.flatMap(processesOf).length === 0);
     expect(profiles().filter((name) => !before.includes(name))).to.deep.equal([]);
     expect(await outcomeOf(pool.newContext(signal))).to.be.instanceOf(BrowserDiedError);
     const unused = openPool();
@@ -225,9 +263,9 @@ function outcomeOf(promise: Promise<unknown>): Promise<unknown> {
 }
 
 async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
-  const endsAt = performance.now() + 10_000;
+  const endsAt = performance.now() + 40_000;
   while (!(await holds())) {
-    if (performance.now() > endsAt) throw new Error("it did not come to hold in 10 s");
+    if (performance.now() > endsAt) throw new Error("it did not come to hold in 40 s");
     await systemClock.wait(20);
   }
 }

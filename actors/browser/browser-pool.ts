@@ -66,6 +66,11 @@ export class BrowserPool implements AsyncDisposable {
     }
   }
 
+  /** Another browser, for work that nobody else may disturb, nor be disturbed by. To be closed after use. */
+  another(): BrowserPool {
+    return new BrowserPool({ ...this.#options, limits: { ...this.#limits, contextsWarm: 0 } });
+  }
+
   /** Ends every browser; contexts in use are lost. Leaves no process and no file. */
   async close(): Promise<void> {
     this.#closed.abort(new BrowserDiedError("Cannot render: the browser pool is closed"));

@@ -32,8 +32,11 @@ export class Browser {
   readonly #closing = new Set<Promise<void>>();
   #warm: RenderContext[] = [];
   #warming: Promise<void> | undefined;
+  /** Tasks that wait for a context, the longest first. While any does, none is made ahead. */
+  readonly #waiting: PromiseWithResolvers<RenderContext>[] = [];
+  /** Contexts, so far and at present. */
   #made = 0;
-  #asked = 0;
+  #making = 0;
   #memoryBytes = 0;
   #draining = false;
   #idle = Promise.withResolvers<void>();
@@ -100,9 +103,9 @@ export class Browser {
     return this.#chromium.pid;
   }
 
-  /** Contexts in the hands of tasks, and those being made for them. */
+  /** Contexts in the hands of tasks, and those that tasks wait for. */
   get active(): number {
-    return this.#contexts.size - this.#warm.length + this.#asked;
+    return this.#contexts.size - this.#warm.length + this.#waiting.length;
   }
 
   /** Why it should be replaced, if it should. */
@@ -113,17 +116,17 @@ export class Browser {
     return this.#memoryBytes >= limits.memoryBytesMax ? "memory" : undefined;
   }
 
-  /** A context that was made ahead, or else a new one. Rejects with a `BrowserDiedError` when the browser dies. */
+  /**
+   * A context that was made ahead, or else the next that is ready, for whatever it was begun: who came first has it first.
+   * Rejects with a `BrowserDiedError` when the browser dies.
+   */
   async newContext(): Promise<RenderContext> {
     const warm = this.#warm.shift();
     if (warm !== undefined) return warm;
-    this.#asked += 1;
-    try {
-      return await this.#make();
-    } finally {
-      this.#asked -= 1;
-      if (this.#draining && this.active === 0) this.#idle.resolve();
-    }
+    const wanted = Promise.withResolvers<RenderContext>();
+    this.#waiting.push(wanted);
+    if (this.#making < this.#waiting.length) void this.#make();
+    return await wanted.promise;
   }
 
   /** Makes contexts ahead until enough are ready. Never rejects. */
@@ -156,9 +159,30 @@ export class Browser {
     await this.#warming;
   }
 
-  async #make(): Promise<RenderContext> {
+  /** Makes one more, for who waits longest or else to keep it ready. Returns whether it could. Never rejects. */
+  async #make(): Promise<boolean> {
     this.#made += 1;
-    const context = await abortable(
+    this.#making += 1;
+    try {
+      const context = await this.#open().finally(() => {
+        this.#making -= 1;
+      });
+      this.#contexts.add(context);
+      const wanted = this.#waiting.shift();
+      if (wanted !== undefined) wanted.resolve(context);
+      else if (this.#draining) context.release();
+      else this.#warm.push(context);
+      return true;
+    } catch (error) {
+      // Those who wait may each have one of the others that are being made.
+      if (this.#waiting.length > this.#making) this.#waiting.shift()?.reject(error);
+      this.#endIfIdle();
+      return false;
+    }
+  }
+
+  async #open(): Promise<RenderContext> {
+    return await abortable(
       RenderContext.open({
         browser: this.#browser,
         userAgent: this.#userAgent,
@@ -169,37 +193,34 @@ export class Browser {
       }),
       this.died,
     );
-    this.#contexts.add(context);
-    return context;
   }
 
+  /** Stops early where the browser has died, which `died` tells, or makes no contexts, which the next task sees and reports. */
   async #fill(): Promise<void> {
-    try {
-      while (this.#canWarm()) {
-        const context = await this.#make();
-        if (this.#draining) context.release();
-        else this.#warm.push(context);
-      }
-    } catch {
-      // The browser has died, which `died` tells, or cannot make contexts, which the next task will see and report.
-    }
+    while (this.#canWarm() && (await this.#make()));
   }
 
   #canWarm(): boolean {
     const { contextsWarm, contextsMax } = this.#options.limits;
     const enough = this.#warm.length >= contextsWarm || this.#made >= contextsMax;
-    return !enough && !this.#draining && !this.died.aborted;
+    const wanted = this.#waiting.length === 0 && !enough;
+    return wanted && !this.#draining && !this.died.aborted;
   }
 
   #release(context: RenderContext): Promise<void> {
     const closing = this.#closeContext(context).finally(() => {
       this.#contexts.delete(context);
       this.#closing.delete(closing);
-      if (this.#draining && this.active === 0) this.#idle.resolve();
-      else void this.warm();
+      if (!this.#endIfIdle()) void this.warm();
     });
     this.#closing.add(closing);
     return closing;
+  }
+
+  #endIfIdle(): boolean {
+    const isIdle = this.#draining && this.active === 0;
+    if (isIdle) this.#idle.resolve();
+    return isIdle;
   }
 
   /** Never rejects: a context that does not close takes its browser with it. */

@@ -32,8 +32,22 @@ const QUIET = [
   "--no-pings",
   "--password-store=basic",
   "--use-mock-keychain",
-  "--disable-features=MediaRouter,OptimizationHints,Translate,WebUIOmniboxAimPopup,WebUIOmniboxFullPopup,WebUIOmniboxPopup",
 ];
+
+const QUIET_FEATURES = [
+  "MediaRouter",
+  "OptimizationHints",
+  // What a page wants prerendered is fetched ahead otherwise.
+  "Prerender2FallbackPrefetchSpecRules",
+  "Translate",
+  "WebUIOmniboxAimPopup",
+  "WebUIOmniboxFullPopup",
+  "WebUIOmniboxPopup",
+];
+
+/** Of what a page wants fetched ahead (speculation rules) none is begun: nobody moves on, and each asks a host once more. */
+const NO_PREFETCH =
+  "PrefetchMultipleActiveSetSizeLimitForBase:prefetch_multiple_active_set_size_limit_for_base_value/0";
 
 const RENDERING = [
   "--headless",
@@ -63,6 +77,8 @@ export function chromiumFlags({
     ...EGRESS,
     ...QUIET,
     ...RENDERING,
+    `--disable-features=${QUIET_FEATURES.join()}`,
+    `--enable-features=${NO_PREFETCH}`,
     ...(smallSharedMemory ? ["--disable-dev-shm-usage"] : []),
     "--remote-debugging-pipe",
     `--user-data-dir=${profile}`,

@@ -1,10 +1,11 @@
 /** One Chromium process tree: started unprivileged in its sandbox, talked to over pipes, ended without remains. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { chown, rm, statfs } from "node:fs/promises";
+import { chown, rm } from "node:fs/promises";
 import { Readable, Writable } from "node:stream";
 import type { ConnectionTransport } from "puppeteer-core";
-import { BROWSER_STDERR_CHARS } from "../../schemas/limits.ts";
+import { BROWSER_SHARED_MEMORY_BYTES_MIN, BROWSER_STDERR_CHARS } from "../../schemas/limits.ts";
+import { fileSystemBytes } from "../runtime/file-system-bytes.ts";
 import { chromiumFlags } from "./chromium-flags.ts";
 import { PipeTransport } from "./pipe-transport.ts";
 import { groupMemoryBytes } from "./process-memory.ts";
@@ -12,8 +13,6 @@ import { createProfileFolder } from "./profile-folder.ts";
 
 /** The user and group `nobody`. Chromium's sandbox does not run as root, and nothing here needs it. */
 const UNPRIVILEGED = { uid: 65_534, gid: 65_534 };
-/** Chromium draws into shared memory; containers often have only 64 MB of it. */
-const SHARED_MEMORY_BYTES_MIN = 512 * 1024 * 1024;
 
 export interface ChromiumOptions {
   /** Of a Chromium, or of its headless shell: three times as fast, and a third of the size. */
@@ -134,12 +133,6 @@ function environment(profile: string): NodeJS.ProcessEnv {
   };
 }
 
-async function isSharedMemorySmall(): Promise<boolean> {
-  try {
-    const { bsize, blocks } = await statfs("/dev/shm");
-    return bsize * blocks < SHARED_MEMORY_BYTES_MIN;
-  } catch {
-    // No such file system: Chromium then uses ordinary files by itself.
-    return true;
-  }
-}
+/** Where there is none Chromium uses ordinary files by itself. */
+const isSharedMemorySmall = async () =>
+  (await fileSystemBytes("/dev/shm")) < BROWSER_SHARED_MEMORY_BYTES_MIN;

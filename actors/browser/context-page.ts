@@ -3,9 +3,42 @@ import type { CDPSession, Page } from "puppeteer-core";
 import { ActorError } from "../../schemas/errors.ts";
 import type { EgressProxy } from "../egress/egress-proxy.ts";
 import { evaluateApart } from "./isolated-world.ts";
+import { sessionOf } from "./page-session.ts";
 import type { RenderContext } from "./render-context.ts";
 
-const VIEWPORT = { width: 1_920, height: 1_080 };
+export const VIEWPORT = { width: 1_920, height: 1_080 };
+
+/**
+ * The page is laid out for VIEWPORT and takes itself to be so large, but is not shown so large: the browser draws what it
+ * shows, and of a small PDF's time that was a tenth. Who takes a picture of it calls `setViewport`.
+ */
+async function layOut(page: Page): Promise<void> {
+  await sessionOf(page).send("Emulation.setDeviceMetricsOverride", {
+    ...VIEWPORT,
+    deviceScaleFactor: 1,
+    mobile: false,
+    // As puppeteer has it for what is not turned.
+    screenOrientation: { angle: 0, type: "portraitPrimary" },
+    dontSetVisibleSize: true,
+  });
+}
+
+/** What every page has before it is used, whoever opened it: a session of ours, our viewport, the user agent it was given. */
+export async function setUpPage(
+  page: Page,
+  userAgent: string,
+): Promise<{ session: CDPSession; frameId: string }> {
+  // Puppeteer counts what is in flight by asking, at each event, of each request: 5,000 images held us for 5 s.
+  page.removeAllListeners("request");
+  const session = await page.createCDPSession();
+  const [{ frameTree }] = await Promise.all([
+    session.send("Page.getFrameTree"),
+    layOut(page),
+    page.setUserAgent({ userAgent }),
+    page.setBypassServiceWorker(true),
+  ]);
+  return { session, frameId: frameTree.frame.id };
+}
 
 export class ContextPage {
   readonly page: Page;
@@ -21,16 +54,7 @@ export class ContextPage {
     page: Page,
     { context, userAgent }: { context: RenderContext; userAgent: string },
   ): Promise<ContextPage> {
-    // Puppeteer counts what is in flight by asking, at each event, of each request.
-    page.removeAllListeners("request");
-    const session = await page.createCDPSession();
-    const [{ frameTree }] = await Promise.all([
-      session.send("Page.getFrameTree"),
-      page.setViewport(VIEWPORT),
-      page.setUserAgent({ userAgent }),
-      page.setBypassServiceWorker(true),
-    ]);
-    return new ContextPage({ page, session, context, frameId: frameTree.frame.id });
+    return new ContextPage({ page, context, ...(await setUpPage(page, userAgent)) });
   }
 
   /** Use `RenderContext.openPage`. */

@@ -26,7 +26,7 @@ const FLOODS = {
 };
 
 describe("a hostile page", function () {
-  this.timeout(60_000);
+  this.timeout(90_000);
 
   for (const [what, html] of Object.entries(FLOODS)) {
     it(`that floods the browser with ${what} is ended, and nobody else held up`, async () => {
@@ -102,12 +102,12 @@ describe("a hostile page", function () {
     const startedAt = performance.now();
     for (const html of ["<script>close()</script>", busy("close()")]) {
       const refused = await refusalOf(
-        print(pool, { html, gotoOptions: { waitUntil: "networkidle0" }, waitForTimeout: 15_000 }),
+        print(pool, { html, gotoOptions: { waitUntil: "networkidle0" }, waitForTimeout: 50_000 }),
       );
       expect(refused.code).to.equal("browser_crashed");
       expect(refused.message).to.include("closed itself");
     }
-    expect(performance.now() - startedAt).to.be.below(10_000);
+    expect(performance.now() - startedAt).to.be.below(30_000);
     await until("every slot is free", () => pool.contextsInUse === 0);
   });
 });

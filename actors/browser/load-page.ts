@@ -4,6 +4,7 @@ import { ActorError } from "../../schemas/errors.ts";
 import type { LoadEvent } from "../../schemas/http/page-parameters.ts";
 import { GOTO_TIMEOUT_MS } from "../../schemas/limits.ts";
 import type { Clock } from "../runtime/clock.ts";
+import { checkSelector } from "./css-selector.ts";
 import { definedOf } from "./defined-of.ts";
 import { MainDocument } from "./main-document.ts";
 import { netErrorOf } from "./navigation-errors.ts";
@@ -15,23 +16,27 @@ import { RequestsInFlight } from "./wait-for-quiet.ts";
 export interface Limits {
   signal: AbortSignal;
   clock: Clock;
+  /** Whether the document that has come is to be had as with `bestAttempt`. */
+  isEnough?: () => boolean;
 }
 
 const NO_GOTO_OPTIONS = { waitUntil: "domcontentloaded", timeout: GOTO_TIMEOUT_MS } as const;
 
 /**
- * Returns the watch over the document; call its `check` before the page is used, since a page may navigate on.
+ * Returns the watch over the document, to be disposed of; call its `check` before the page is used, since a page may
+ * navigate on.
  * With `bestAttempt` a wait that fails is no failure. A document that cannot be had always is.
  */
 export async function loadPage(
-  context: Pick<RenderContext, "page" | "egress" | "evaluate">,
+  context: Pick<RenderContext, "page" | "frameId" | "egress" | "evaluate">,
   parameters: PageRequest,
-  { signal, clock }: Limits,
+  { signal, clock, isEnough = () => false }: Limits,
 ): Promise<MainDocument> {
-  const { page, egress } = context;
-  const document = new MainDocument(page, egress);
+  const { page } = context;
+  using watching = new DisposableStack();
+  const document = watching.use(new MainDocument(context));
   const requests = new RequestsInFlight(page);
-  const bestAttempt = parameters.bestAttempt ?? false;
+  const isBestAttempt = () => parameters.bestAttempt === true || isEnough();
 
   await load();
   document.check();
@@ -49,6 +54,8 @@ export async function loadPage(
     await clock.wait(parameters.waitForTimeout, signal);
     signal.throwIfAborted();
   }
+  // From here on its caller watches.
+  watching.move();
   return document;
 
   async function load(): Promise<void> {
@@ -75,7 +82,7 @@ export async function loadPage(
       const netError = netErrorOf(cause);
       if (netError !== undefined) throw document.failure(netError, parameters.url ?? "");
       const here = document.arrived || parameters.html !== undefined;
-      if (!(bestAttempt && here && isTimeout(cause)) || signal.aborted) throw cause;
+      if (!(isBestAttempt() && here && isTimeout(cause)) || signal.aborted) throw cause;
     }
   }
 
@@ -97,7 +104,7 @@ export async function loadPage(
     const error = () =>
       new ActorError("wait_timed_out", `Cannot find "${selector}": it did not come in ${ms} ms`);
     await within({ ms, error, signal, clock }, async (limited) => {
-      if (!(await isSelector(context, selector))) throw invalidSelector();
+      await checkSelector(context, selector, "/waitForSelector/selector");
       await page.waitForSelector(selector, { visible, hidden, timeout: 0, signal: limited });
     });
   }
@@ -107,7 +114,7 @@ export async function loadPage(
       await wait();
     } catch (error) {
       const isWait = error instanceof ActorError && error.code !== "invalid_request";
-      if (!bestAttempt || signal.aborted || !isWait) throw error;
+      if (!isBestAttempt() || signal.aborted || !isWait) throw error;
     }
   }
 }
@@ -120,26 +127,6 @@ function waitsOf(waitUntil: LoadEvent | readonly LoadEvent[]) {
   if (wanted.has("domcontentloaded")) events.push("domcontentloaded");
   if (wanted.has("load") || requestsMax !== undefined) events.push("load");
   return { events, requestsMax };
-}
-
-/** Puppeteer's own kinds of selectors, which browsers do not know. */
-const PUPPETEERS = /^(?:aria|pierce|text|xpath)\/|::-p-|>>>/;
-
-/** Puppeteer would wait for what is no selector until the time is over. */
-async function isSelector(
-  context: Pick<RenderContext, "evaluate">,
-  selector: string,
-): Promise<boolean> {
-  if (PUPPETEERS.test(selector)) return true;
-  const select = `document.createDocumentFragment().querySelector(${JSON.stringify(selector)})`;
-  return (await context.evaluate(`try { ${select}; true } catch { false }`)) === true;
-}
-
-function invalidSelector(): ActorError {
-  const fault = { pointer: "/waitForSelector/selector", message: "Expected a CSS selector" };
-  return new ActorError("invalid_request", "Cannot wait for selector: it is none", {
-    faults: [fault],
-  });
 }
 
 function isTimeout(error: unknown): boolean {

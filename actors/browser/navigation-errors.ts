@@ -60,3 +60,10 @@ export function hostOf(address: string): string {
 function reasonOf({ message }: EgressFailure): string {
   return message.slice(message.indexOf(": ") + 2);
 }
+
+/** What puppeteer throws when a page goes under its hands has no class of its own, only these words. */
+const NAVIGATED_AWAY =
+  /Execution context (?:was destroyed|is not available)|detached|Cannot find context/i;
+
+/** Whether the page has left while something was asked of it. */
+export const hasNavigatedAway = ({ message }: Error) => NAVIGATED_AWAY.test(message);

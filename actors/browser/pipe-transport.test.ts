@@ -38,6 +38,15 @@ describe("PipeTransport", () => {
     expect(seen).to.deep.equal(["12345", "next"]);
   });
 
+  it("onmessage() gets a refusal in place of an answer that is too long, with its id", async () => {
+    for (const size of [1, 7, 100]) {
+      const { seen, receive } = open(20);
+      await receive('{"id":12,"result":{"data":"long"}}\0{"method":"a-long-event"}\0next\0', size);
+      const error = { code: -32_000, message: "its answer is larger than 20 bytes" };
+      expect(seen).to.deep.equal([JSON.stringify({ id: 12, error }), "next"]);
+    }
+  });
+
   it("send() ends each message by a NUL", async () => {
     const { transport, toBrowser } = open();
     const written: Buffer[] = [];

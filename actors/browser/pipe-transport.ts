@@ -14,6 +14,8 @@ export class PipeTransport implements ConnectionTransport {
   readonly #admits: (message: Buffer) => boolean;
   readonly #messageBytesMax: number;
   #parts: Buffer[] = [];
+  /** Of a message that is too long: what it begins with. */
+  #beginning = "";
   #bytes = 0;
   #delivered = 0;
   #closed = false;
@@ -73,9 +75,13 @@ export class PipeTransport implements ConnectionTransport {
 
   #keep(part: Buffer): void {
     this.#bytes += part.length;
-    // Of a message that is too long only the length is kept, until its end comes by.
-    if (this.#bytes > this.#messageBytesMax) this.#parts = [];
-    else if (part.length > 0) this.#parts.push(part);
+    if (this.#bytes <= this.#messageBytesMax) {
+      if (part.length > 0) this.#parts.push(part);
+      return;
+    }
+    // Of a message that is too long only its length and its beginning are kept, until its end comes by.
+    if (this.#beginning === "") this.#beginning = beginningOf([...this.#parts, part]);
+    this.#parts = [];
   }
 
   #deliver(): void {
@@ -88,9 +94,30 @@ export class PipeTransport implements ConnectionTransport {
         this.onmessage?.(message.toString("utf8"));
       }
     }
+    if (this.#beginning !== "" && !this.#closed) this.#refuse(this.#beginning);
     this.#parts = [];
+    this.#beginning = "";
     this.#bytes = 0;
   }
+
+  /** Whoever asked for what is too long is told, and does not wait for ever. */
+  #refuse(beginning: string): void {
+    const id = ANSWER.exec(beginning)?.[1];
+    if (id === undefined) return;
+    const message = `its answer is larger than ${this.#messageBytesMax} bytes`;
+    this.onmessage?.(JSON.stringify({ id: Number(id), error: { code: TOO_LARGE, message } }));
+  }
+}
+
+/** The browser writes an answer's id first. */
+const ANSWER = /^\{"id":(\d+),/;
+/** What the protocol has for errors of the server. */
+const TOO_LARGE = -32_000;
+
+function beginningOf(parts: readonly Buffer[]): string {
+  return Buffer.concat(parts.map((part) => part.subarray(0, 64)))
+    .subarray(0, 64)
+    .toString("latin1");
 }
 
 /** Puppeteer turns on, for every page, reports that nobody here reads; both commands have the same answer. */

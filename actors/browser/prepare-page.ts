@@ -5,7 +5,7 @@ import type { Cookie } from "../../schemas/http/cookies.ts";
 import type { PdfRequest } from "../../schemas/http/pdf.ts";
 import { definedOf } from "./defined-of.ts";
 import type { RenderContext } from "./render-context.ts";
-import { filterRequests } from "./request-filter.ts";
+import { type FilterHooks, filterRequests } from "./request-filter.ts";
 
 /** What any page endpoint may ask for; it has no say in how the result is made. */
 export type PageRequest = Omit<PdfRequest, "pdfOptions">;
@@ -17,6 +17,7 @@ export type PageRequest = Omit<PdfRequest, "pdfOptions">;
 export async function preparePage(
   context: Pick<RenderContext, "page" | "session" | "authorize">,
   parameters: PageRequest,
+  hooks: FilterHooks = {},
 ): Promise<void> {
   const { page, session } = context;
   const { emulateMediaType, viewport, userAgent, setExtraHTTPHeaders, cookies } = parameters;
@@ -34,7 +35,7 @@ export async function preparePage(
     setJavaScriptEnabled === false && page.setJavaScriptEnabled(false),
     // A site's policy is about others' tags; the caller's own are to work on every page.
     hasTags && page.setBypassCSP(true),
-    filterRequests({ page, session }, parameters),
+    filterRequests({ page, session }, parameters, hooks),
   ]);
 }
 

@@ -9,11 +9,10 @@ import type {
 import { ActorError } from "../../schemas/errors.ts";
 import { authorizeContext } from "../egress/authorize-context.ts";
 import type { EgressProxy } from "../egress/egress-proxy.ts";
-import { ContextPage } from "./context-page.ts";
+import { ContextPage, setUpPage } from "./context-page.ts";
 import type { EventBudgets } from "./event-budgets.ts";
 import { evaluateApart } from "./isolated-world.ts";
-
-const VIEWPORT = { width: 1_920, height: 1_080 };
+import { sessionOf } from "./page-session.ts";
 
 export interface RenderContextOptions {
   browser: PuppeteerBrowser;
@@ -32,13 +31,13 @@ export class RenderContext implements AsyncDisposable {
   /** A DevTools session of our own beside puppeteer's. */
   readonly session: CDPSession;
   readonly egress: EgressProxy;
+  /** Of the page itself, which keeps it wherever it goes. */
+  readonly frameId: string;
   /** Aborts when the page or its browser is gone, with the error that says so. */
   readonly lost: AbortSignal;
 
   readonly #context: BrowserContext;
   readonly #budgets: EventBudgets;
-  /** Of the page itself, which keeps it wherever it goes. */
-  readonly #frameId: string;
   readonly #release: (context: RenderContext) => Promise<void>;
   #released: Promise<void> | undefined;
   #authorized: Promise<void> | undefined;
@@ -62,21 +61,14 @@ export class RenderContext implements AsyncDisposable {
       });
       options.budgets.open(idOf(context), () => flooded.abort());
       const page = await context.newPage();
-      // Puppeteer counts what is in flight by asking, at each event, of each request: 5,000 images held us for 5 s.
-      page.removeAllListeners("request");
-      const session = await page.createCDPSession();
-      const [{ frameTree }] = await Promise.all([
-        session.send("Page.getFrameTree"),
-        page.setViewport(VIEWPORT),
-        page.setUserAgent({ userAgent: options.userAgent }),
-        page.setBypassServiceWorker(true),
+      const [{ session, frameId }] = await Promise.all([
+        setUpPage(page, options.userAgent),
         // What is granted here is all there is: nothing.
-        session.send("Browser.grantPermissions", {
+        sessionOf(page).send("Browser.grantPermissions", {
           permissions: [],
           browserContextId: idOf(context),
         }),
       ]);
-      const { id: frameId } = frameTree.frame;
       return new RenderContext({
         ...options,
         context,
@@ -113,7 +105,7 @@ export class RenderContext implements AsyncDisposable {
     this.lost = AbortSignal.any([died, crashed.signal]);
     this.#context = context;
     this.#budgets = budgets;
-    this.#frameId = frameId;
+    this.frameId = frameId;
     this.#release = release;
     page.on("error", () => lose("it made its renderer crash"));
     page.on("close", () => {
@@ -142,7 +134,7 @@ export class RenderContext implements AsyncDisposable {
 
   /** The expression's value in a world beside the page's own, where nothing is seen of what the page's scripts redefine. */
   async evaluate(expression: string): Promise<unknown> {
-    return await evaluateApart({ session: this.session, frameId: this.#frameId }, expression);
+    return await evaluateApart(this, expression);
   }
 
   /**
@@ -162,9 +154,12 @@ export class RenderContext implements AsyncDisposable {
     }
   }
 
-  /** Another page begins in it: bounds of what pages move and report start from nothing. */
+  /**
+   * Another page begins in it: what pages may report starts from nothing. So does what they may move, unless others are
+   * under way: then what they have moved counts on, and what failed is kept for them.
+   */
   begin({ bytesMax, besideOthers }: { bytesMax: number; besideOthers: boolean }): void {
-    this.egress.begin({ bytesMax, keepsFailures: besideOthers });
+    if (!besideOthers) this.egress.begin({ bytesMax });
     this.#budgets.renew(idOf(this.#context));
   }
 

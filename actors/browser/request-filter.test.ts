@@ -7,7 +7,7 @@ import { WebSite } from "../../scripts/testing/web-site.ts";
 const gotoOptions = { waitUntil: "networkidle0" as const };
 
 describe("filterRequests", function () {
-  this.timeout(20_000);
+  this.timeout(60_000);
   const pool = openPool();
   let site: WebSite;
   let framed: WebSite;

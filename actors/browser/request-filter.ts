@@ -16,6 +16,11 @@ export interface FilterParameters {
   allowRequestPattern?: readonly string[] | undefined;
 }
 
+export interface FilterHooks {
+  /** Asked before the site gets credentials for the document of the page itself, which is then requested once more. */
+  mayAnswerSite?: () => Promise<boolean>;
+}
+
 type Paused = Protocol.Fetch.RequestPausedEvent;
 type AuthRequired = Protocol.Fetch.AuthRequiredEvent;
 
@@ -28,6 +33,7 @@ type AuthRequired = Protocol.Fetch.AuthRequiredEvent;
 export async function filterRequests(
   { page, session }: { page: Page; session: CDPSession },
   parameters: FilterParameters,
+  { mayAnswerSite = async () => true }: FilterHooks = {},
 ): Promise<void> {
   const refusedTypes = refusedResourceTypes(parameters);
   const reject = (parameters.rejectRequestPattern ?? []).map(compilePattern);
@@ -94,17 +100,21 @@ export async function filterRequests(
     return allow === undefined || (!long && matches(allow, url));
   }
 
-  async function answer(target: CDPSession, { requestId, request, authChallenge }: AuthRequired) {
+  async function answer(target: CDPSession, event: AuthRequired) {
+    const { requestId, request, authChallenge, resourceType, frameId } = event;
     const shown = credentialsShown.has(requestId);
-    const authChallengeResponse: Protocol.Fetch.AuthChallengeResponse =
-      authenticate !== undefined &&
+    credentialsShown.add(requestId);
+    const isOfPage = resourceType === "Document" && frameId === mainFrame;
+    const isMeant =
       authChallenge.source !== "Proxy" &&
       // Asked again, they were wrong: the page is then what the site shows to strangers.
       !shown &&
-      mayAuthenticate(request.url)
+      mayAuthenticate(request.url) &&
+      (!isOfPage || (await mayAnswerSite()));
+    const authChallengeResponse: Protocol.Fetch.AuthChallengeResponse =
+      isMeant && authenticate !== undefined
         ? { response: "ProvideCredentials", ...authenticate }
         : { response: "CancelAuth" };
-    credentialsShown.add(requestId);
     await target.send("Fetch.continueWithAuth", { requestId, authChallengeResponse });
   }
 

@@ -37,10 +37,27 @@ export const CrawlJobState = z.object({
   /** Pages that turned out to be skipped after they were admitted. */
   skippedLate: Count.optional(),
   /** Where the crawl starts, and where that is redirected to: whose sitemaps are read. */
-  homes: z.array(z.object({ origin: z.string(), learned: z.boolean() })),
+  homes: z.array(
+    z.object({
+      origin: z.string(),
+      learned: z.boolean(),
+      /** Its /sitemap.xml waits until those that robots.txt names are read, with all they list. */
+      guess: z.literal(true).optional(),
+    }),
+  ),
   /** Sitemaps are numbered; those from `released` on wait for their time, `open` are queued or under way. */
   sitemaps: z.object({ known: Count, released: Count, open: z.array(Count) }),
-  /** Sites that took no more jobs: the reminder `askAgain` is set. */
+  /** Pages models are being asked about, and the first and last of those that wait for that. */
+  extractions: z
+    .object({ asked: Count, first: Count.optional(), last: Count.optional() })
+    .optional(),
+  /** Hosts at which requests are wanted, and the first and last of those that wait for that. */
+  hosts: z
+    .object({ open: Count, first: z.string().optional(), last: z.string().optional() })
+    .optional(),
+  /** Turns that ended by faults of ours since then, without a page between them. */
+  faults: z.object({ since: EpochMs, turns: Count }).optional(),
+  /** Hosts where nothing is wanted for now (their sites have too many jobs): the reminder `askAgain` is set. */
   fullHosts: z.array(z.string()).optional(),
   /** What was found and not looked at yet. `asked`: a message to ourselves is on its way. */
   backlog: z.object({
@@ -106,13 +123,18 @@ export const PageRow = z.object({
   failures: Count.optional(),
   /** Turns that broke off while they had this page and nothing else. */
   breaks: Count.optional(),
-  /** A turn broke off while it had this page: the next one has it alone. */
+  /** A turn broke off, or a browser ended, while it had this page: the next one has it alone. */
   alone: z.literal(true).optional(),
   /** Skipped for its depth alone: found nearer to the start it is a page all the same. */
   tooDeep: z.literal(true).optional(),
-  /** The one behind it in its host's queue. */
+  /** Where its JSON is made from, while it waits to be asked for. */
+  jsonSource: z.string().optional(),
+  /** The one behind it: in its host's queue, or among those that wait to be asked for their JSON. */
   next: Count.optional(),
   settledAs: Count.optional(),
+  /** Once it is settled: what is shown of it, all in one (settled-record.ts). */
+  shown: z.string().optional(),
+  /** The same of a page whose JSON is being made, and of what was skipped at once or settled by the first release. */
   reason: z.string().optional(),
   metadata: RecordMetadata.optional(),
   blobs: z.array(RecordBlob).optional(),
@@ -138,6 +160,10 @@ export const HostRow = z.object({
   queued: Count,
   /** Requests the site thinks are wanted; missing before it was told anything. */
   told: Count.optional(),
+  /** Requests are wanted there; or it waits in line for that, with one behind it. */
+  open: z.literal(true).optional(),
+  waits: z.literal(true).optional(),
+  behind: z.string().optional(),
 });
 export type HostRow = z.infer<typeof HostRow>;
 

@@ -139,7 +139,6 @@ describe("crawlJob", () => {
       const turn = world.grant(2);
       expect(turn.requests.map(({ url }) => url)).to.deep.equal([A, B]);
       expect(turn).to.deep.include({ account: ACCOUNT, job: JOB, host: HOST });
-      expect(turn.dueAt).to.equal(world.now + 100);
       checkJob(world);
     });
 
@@ -181,7 +180,7 @@ describe("crawlJob", () => {
 
     it("turnGranted() of a job that renders is a task for a browser", () => {
       const world = new JobWorld().start({ render: true });
-      world.run("turnGranted", { host: HOST, turn: OTHER, requests: 1, atOnce: 1, dueInMs: 0 });
+      world.run("turnGranted", { host: HOST, turn: OTHER, requests: 1 });
       const [task] = world.take("crawl-page");
       expect(task).to.deep.include({ message: "renderTurn", lane: "browser", to: "worker" });
     });
@@ -189,7 +188,7 @@ describe("crawlJob", () => {
     it("turnGranted() twice changes nothing, and where nothing waits gives the turn back", () => {
       const world = new JobWorld().start();
       world.take("site");
-      const granted = { host: HOST, turn: OTHER, requests: 1, atOnce: 1, dueInMs: 0 };
+      const granted = { host: HOST, turn: OTHER, requests: 1 };
       world.run("turnGranted", granted);
       world.sent = [];
       world.run("turnGranted", granted);
@@ -230,7 +229,8 @@ describe("crawlJob", () => {
       world.run("turnEnded", { host: HOST, turn: first.turn, failed: "workers died of it" });
       for (const attempt of [1, 2, 3]) {
         const turn = world.grant();
-        expect(turn.requests).to.deep.equal([{ type: "page", index: 1, url: A, attempt }]);
+        const asked = { type: "page", index: 1, url: A, attempt, alone: true };
+        expect(turn.requests).to.deep.equal([asked]);
         world.run("turnEnded", { host: HOST, turn: turn.turn, failed: "workers died of it" });
         checkJob(world);
       }

@@ -10,6 +10,7 @@ import { admitFromBacklog, askForMore } from "./backlog.ts";
 import { CrawlJobRow, CrawlJobState, INITIAL } from "./crawl-job-state.ts";
 import { crawlUrl } from "./crawl-url.ts";
 import { endIfDone, endJob } from "./ends.ts";
+import { takeFault } from "./faults.ts";
 import { admitStart } from "./frontier.ts";
 import { JobDraft } from "./job-draft.ts";
 import { newsOf } from "./news.ts";
@@ -118,7 +119,9 @@ export const crawlJobActor = defineActor(crawlJob, {
     turnEnded(state, ended, context) {
       if (state.status !== "running") return { state };
       const draft = new JobDraft(state, context);
-      return endTurn(draft, ended) ? conclude(state, draft) : { state };
+      if (!endTurn(draft, ended)) return { state };
+      if (ended.fault !== undefined) takeFault(draft, ended.host, ended.fault);
+      return conclude(state, draft);
     },
 
     jsonExtracted(state, extracted, context) {

@@ -18,6 +18,15 @@ describe("crawlUrl", () => {
     expect(urlOf("http://a.example/\u0000\ud800")).to.equal("http://a.example/%00%EF%BF%BD");
   });
 
+  it("crawlUrl() leaves out the dot of a name's root: with and without it is one host, with one pace", () => {
+    expect(urlOf("https://a.example./b.")).to.equal("https://a.example/b.");
+    expect(urlOf("http://a.example.:8080/")).to.equal("http://a.example:8080/");
+    expect(urlOf("http://127.0.0.1./")).to.equal("http://127.0.0.1/");
+    expect(urlOf("http://a.example../")).to.equal("http://a.example/");
+    expect(reasonOf("http://./")).to.equal("the address cannot be parsed");
+    expect(urlOf("http://[::1]/")).to.equal("http://[::1]/");
+  });
+
   it("crawlUrl() says why an address cannot be crawled", () => {
     expect(reasonOf("mailto:a@b.example")).to.equal("the scheme is mailto, not http or https");
     expect(reasonOf("file:///etc/passwd")).to.equal("the scheme is file, not http or https");

@@ -4,7 +4,7 @@ import { encodeKey } from "../../schemas/subjects.ts";
 
 export type CrawlUrl = { valid: true; url: string } | { valid: false; reason: string };
 
-/** Normalised by the WHATWG URL standard; without fragment, which no server sees, and without a user's name. */
+/** Normalised by the WHATWG URL standard; without fragment, which no server sees, a user's name, and a name's last dot. */
 export function crawlUrl(text: string, base?: string): CrawlUrl {
   if (text.length > CRAWL_URL_CHARS_MAX) return invalid(TOO_LONG);
   const url = URL.parse(text, base);
@@ -12,6 +12,10 @@ export function crawlUrl(text: string, base?: string): CrawlUrl {
   if (url.protocol !== "http:" && url.protocol !== "https:") {
     return invalid(`the scheme is ${url.protocol.slice(0, -1)}, not http or https`);
   }
+  const name = url.hostname.replace(/\.+$/, "");
+  if (name === "") return invalid("the address cannot be parsed");
+  // The dot of the root makes no other host (RFC 1034, section 3.1).
+  if (name !== url.hostname) url.hostname = name;
   url.hash = "";
   // Credentials belong to the `authenticate` parameter, and not into records.
   url.username = "";

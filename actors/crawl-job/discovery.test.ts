@@ -43,7 +43,7 @@ describe("discovery of a crawl", () => {
     world.learn({ sitemaps: [`${START}one.xml`, `${START}one.xml`, `${START}two.xml`] });
     const turn = world.grant();
     expect(turn.requests.map(({ url }) => url)).to.deep.equal([
-      ...[START, `${START}one.xml`, `${START}two.xml`, SITEMAP],
+      ...[START, `${START}one.xml`, `${START}two.xml`],
     ]);
     world.report(turn, fetched([`${START}link`, A])(0));
     expect(world.records()).to.have.length(1);
@@ -51,11 +51,45 @@ describe("discovery of a crawl", () => {
     read(world, turn, { url: `${START}one.xml`, urls: [{ url: A }, { url: START }] });
     read(world, turn, { url: `${START}two.xml`, urls: [{ url: B }] });
     expect(world.records()).to.have.length(3);
-    read(world, turn, { url: SITEMAP, end: { failed: "HTTP 404", retry: false } });
+    const last = world.grant(1);
+    read(world, last, { url: SITEMAP, end: { failed: "HTTP 404", retry: false } });
     world.settleBacklog();
     expect(Object.keys(world.statuses())).to.deep.equal([START, B, A, `${START}link`]);
     expect(world.summary().messages).to.deep.equal([]);
     checkJob(world);
+  });
+
+  it("the sitemap at the usual place comes after all that robots.txt names, and all that these list", () => {
+    const world = new JobWorld().start();
+    world.learn({ sitemaps: [`${START}index.xml`] });
+    world.visit(fetched([`${START}link`]));
+    const index = world.grant();
+    expect(index.requests.map(({ url }) => url)).to.deep.equal([`${START}index.xml`]);
+    read(world, index, { url: `${START}index.xml`, nested: [`${START}nested.xml`] });
+    const nested = world.grant();
+    expect(nested.requests.map(({ url }) => url)).to.deep.equal([`${START}nested.xml`]);
+    read(world, nested, { url: `${START}nested.xml`, urls: [{ url: A }], end: undefined });
+    expect(world.grant().requests.map(({ url }) => url)).to.deep.equal([A]);
+    read(world, nested, { url: `${START}nested.xml`, end: { failed: "HTTP 503", retry: true } });
+    const again = world.grant();
+    expect(again.requests.map(({ url }) => url)).to.deep.equal([`${START}nested.xml`]);
+    read(world, again, { url: `${START}nested.xml`, urls: [{ url: A }, { url: B }] });
+    const usual = world.grant();
+    expect(usual.requests.map(({ url }) => url)).to.deep.equal([SITEMAP, B]);
+    read(world, usual, { url: SITEMAP, urls: [{ url: `${START}c` }] });
+    world.settleBacklog();
+    expect(Object.keys(world.statuses())).to.deep.equal(
+      ["", "a", "b", "c", "link"].map((path) => START + path),
+    );
+    checkJob(world);
+  });
+
+  it("the sitemap at the usual place that robots.txt names is read once", () => {
+    const world = new JobWorld().start();
+    world.learn({ sitemaps: [SITEMAP] });
+    world.visit(fetched());
+    read(world, world.grant(), { url: SITEMAP });
+    expect(world.summary().status).to.equal("completed");
   });
 
   it("pages of a sitemap wait until the start URL has said where the crawl is at home", () => {
@@ -120,6 +154,15 @@ describe("discovery of a crawl", () => {
     expect(world.summary().status).to.equal("completed");
   });
 
+  it("says of a robots.txt that is larger than is read that not all of it counts, once", () => {
+    const world = new JobWorld().start();
+    world.learn({ truncated: true });
+    world.learn({ truncated: true });
+    expect(world.summary().messages).to.deep.equal([
+      `The robots.txt is larger than is read: not all of it counts (${START}robots.txt)`,
+    ]);
+  });
+
   it("sitemaps are read SITEMAP_NESTING_MAX levels deep, and no deeper: a redirect that never ends does", () => {
     const world = new JobWorld().start();
     world.learn();
@@ -147,8 +190,8 @@ describe("discovery of a crawl", () => {
       expect(turn.requests[0]).to.deep.include({ attempt: tries, url: `${START}named.xml` });
       const end = { failed: "Cannot read the sitemap: HTTP 503", retry: true };
       read(world, turn, { url: `${START}named.xml`, end });
-      if (tries === 1) read(world, turn, { url: SITEMAP, end: { failed: "404", retry: false } });
     }
+    read(world, world.grant(), { url: SITEMAP, end: { failed: "404", retry: false } });
     expect(world.summary()).to.deep.include({
       status: "completed",
       messages: [`Cannot read the sitemap: HTTP 503 (${START}named.xml)`],
@@ -219,6 +262,24 @@ describe("discovery of a crawl", () => {
     expect(world.summary()).to.deep.include({ total: 3, skipped: 1 });
   });
 
+  it("modifiedSince skips an older page and follows its links, the start's too", () => {
+    const world = new JobWorld().start({ modifiedSince: 1_767_225_600, source: "links" });
+    world.learn();
+    const older =
+      (...links: string[]) =>
+      (index: number) => ({
+        kind: "skipped" as const,
+        ...{ index, reason: "Last modified before that", links, browserMs: 7 },
+        metadata: { status: 200, url: START },
+      });
+    world.visit(older(A));
+    world.visit(older(B, A));
+    expect(world.statuses()).to.deep.equal({ [START]: "skipped", [A]: "skipped", [B]: "queued" });
+    expect(world.summary()).to.include({ status: "running", skipped: 2, browserMs: 14 });
+    world.visit(fetched());
+    expect(world.summary()).to.include({ status: "completed", total: 1, skipped: 2 });
+  });
+
   it("scope: what is not the crawl's is skipped once, and says why", () => {
     const world = new JobWorld().start({ source: "links", options: { excludePatterns: ["**/b"] } });
     world.learn();
@@ -259,8 +320,11 @@ describe("discovery of a crawl", () => {
     expect(world.statuses()[B]).to.equal("queued");
     world.visit((index) => ({ kind: "disallowed", index, reason: "robots.txt" }));
     const [want] = world.take("site").slice(-1);
-    expect(want?.input).to.deep.include({ wants: 2 });
-    expect(world.grant().requests.map(({ url }) => url)).to.deep.equal([`${START}2.xml`, SITEMAP]);
+    expect(want?.input).to.deep.include({ wants: 1 });
+    const two = world.grant();
+    expect(two.requests.map(({ url }) => url)).to.deep.equal([`${START}2.xml`]);
+    read(world, two, { url: `${START}2.xml` });
+    expect(world.grant().requests.map(({ url }) => url)).to.deep.equal([SITEMAP]);
   });
 
   it("as many skipped addresses have a record as there may be, more are counted", () => {
@@ -382,11 +446,19 @@ describe("discovery of a crawl", () => {
     world.take("site");
     world.visit(fetched(Array.from({ length: 500 }, (_, host) => `http://h${host}.example/`)));
     world.settleBacklog();
-    const wants = world.take("site").filter(({ key }) => key !== HOST);
-    expect(new Set(wants.map(({ key }) => key)).size).to.equal(500);
-    expect(wants).to.have.length(500);
-    expect(wants[0]?.input).to.deep.include({ wants: 1 });
-    world.visit(fetched(), "h7.example");
+    const told: string[] = [];
+    for (let visited = 0; visited < 500; visited += 1) {
+      const wants = world
+        .take("site")
+        .filter(({ message, key }) => message === "want" && key !== HOST);
+      for (const { key, input } of wants) {
+        told.push(key);
+        expect(input).to.deep.include({ wants: 1 });
+      }
+      world.visit(fetched(), told[visited]);
+    }
+    expect(new Set(told).size).to.equal(500);
+    expect(told).to.have.length(500);
     expect(world.rows.has("h/h7.example")).to.equal(false);
     checkJob(world);
   });

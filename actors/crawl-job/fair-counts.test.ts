@@ -33,6 +33,65 @@ function walking(links: string[], plan: Parameters<JobWorld["start"]>[0] = {}): 
 }
 
 describe("what a crawl counts and says", () => {
+  describe("pages under which their browser ended", () => {
+    const failed = { kind: "failed" as const, retry: true, blobs: [], browserMs: 1 };
+    const lost = (index: number): PageOutcome => ({
+      ...{ ...failed, index, reason: "the browser ended", browserLost: true },
+    });
+
+    it("are tried again each by itself, and none is to blame until it was alone in it", () => {
+      const world = walking([A, B]);
+      const both = world.grant();
+      expect(both.requests.map((request) => "alone" in request)).to.deep.equal([false, false]);
+      world.report(both, lost(1), lost(2));
+      world.report(both, lost(1), lost(2));
+      for (const url of [A, B]) {
+        const { turn, requests } = world.grant();
+        const index = url === A ? 1 : 2;
+        expect(requests).to.deep.equal([{ type: "page", index, url, attempt: 1, alone: true }]);
+        world.report({ turn, host: HOST } as never, url === A ? lost(1) : fetched()(2));
+        world.run("turnEnded", { host: HOST, turn });
+        checkJob(world);
+      }
+      for (const attempt of [2, 3]) {
+        const turn = world.grant();
+        expect(turn.requests).to.deep.equal([
+          { type: "page", index: 1, url: A, attempt, alone: true },
+        ]);
+        world.report(turn, lost(1));
+      }
+      expect(world.summary()).to.deep.include({ status: "completed", total: 3, finished: 3 });
+      const [, ended, innocent] = world.records();
+      expect(ended).to.deep.include({ status: "errored", reason: "the browser ended" });
+      expect(innocent).to.deep.include({ status: "completed" });
+      checkJob(world);
+    });
+
+    it("end with their tries, whatever else becomes of them in between", () => {
+      const world = walking([A]);
+      const other = { ...failed, index: 1, reason: "it took too long" };
+      for (let tries = 1; tries < CRAWL_TRIES_MAX; tries += 1) {
+        world.visit(lost);
+        world.visit(() => other);
+      }
+      world.visit(lost);
+      expect(world.summary().status).to.equal("running");
+      world.visit(lost);
+      expect(world.records()[1]).to.deep.include({ status: "errored" });
+      expect(world.summary().status).to.equal("completed");
+    });
+
+    it("of a start that ends its browser by itself the job says so", () => {
+      const world = new JobWorld().start();
+      world.learn();
+      for (let tries = 0; tries <= CRAWL_TRIES_MAX; tries += 1) world.visit(lost);
+      expect(world.summary()).to.deep.include({
+        status: "errored",
+        messages: ["The start URL could not be fetched: the browser ended"],
+      });
+    });
+  });
+
   describe("a start that is not fetched", () => {
     it("at a host that cannot be reached the job is errored and says why, also behind a redirect", () => {
       for (const hops of [0, 1]) {
@@ -147,6 +206,22 @@ describe("what a crawl counts and says", () => {
       checkJob(world);
     });
 
+    it("so is one to which a page within it redirects, in place of that page", () => {
+      const far = `${START}far`;
+      const world = walking([A, B], { depth: 1 });
+      world.visit(fetched([far]));
+      world.settleBacklog();
+      expect(world.statuses()[far]).to.equal("skipped");
+      world.visit(redirected(far));
+      expect(world.statuses()).to.deep.equal({
+        ...{ [START]: "completed", [A]: "completed", [B]: "skipped", [far]: "queued" },
+      });
+      checkJob(world);
+      world.visit(fetched());
+      expect(world.summary()).to.deep.include({ status: "completed", total: 3, skipped: 1 });
+      checkJob(world);
+    });
+
     it("as many are recorded as may be, more are counted", () => {
       const world = walking(numbered(RECORDS_SPARE_MIN + 5), { depth: 0 });
       expect(world.summary()).to.deep.include({
@@ -243,7 +318,7 @@ describe("what a crawl counts and says", () => {
     world.visit(fetched());
     const job = ACCOUNT && "5".repeat(32);
     expect(world.take("crawl-page")).to.deep.include({
-      ...{ to: "worker", kind: "crawl-page", key: job, lane: "robots", message: "purge" },
+      ...{ to: "worker", kind: "crawl-page", key: job, lane: "purge", message: "purge" },
       input: { job, only: "request" },
     });
   });

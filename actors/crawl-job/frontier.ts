@@ -5,7 +5,8 @@ import { crawlUrl } from "./crawl-url.ts";
 import { enqueue } from "./host-queues.ts";
 import type { JobDraft } from "./job-draft.ts";
 import { addKnown, knownIndex } from "./known-urls.ts";
-import { addPage, addressOf, addSkipped, pageOf, unskip } from "./pages.ts";
+import { addressOf } from "./page-address.ts";
+import { addPage, addSkipped, pageOf, unskip } from "./pages.ts";
 import { addSitemap } from "./sitemaps.ts";
 
 type FoundList = readonly DeepReadonly<Found>[];
@@ -29,6 +30,13 @@ export function admitStart(draft: JobDraft, url: string): void {
   addAndQueue(draft, { url, depth: 0 });
 }
 
+/** A page that was skipped for its depth alone is fetched all the same, where it is found within it. */
+export function foundNearer(draft: JobDraft, index: number, depth: number): void {
+  if (!pageOf(draft, index).tooDeep || draft.room <= 0) return;
+  unskip(draft, index, depth);
+  enqueue(draft, index, pageOf(draft, index), "last");
+}
+
 /** Where redirects of the start URL have led to, if they have. */
 export function movedTo(draft: JobDraft): string | undefined {
   const start = pageOf(draft, 0);
@@ -42,10 +50,7 @@ function admitPage(draft: JobDraft, depth: number, { url: text, lastModifiedAt }
   const isTooDeep = depth > draft.plan.plan.depth;
   const known = knownIndex(draft, "page", url);
   if (known !== undefined) {
-    if (!isTooDeep && pageOf(draft, known).tooDeep) {
-      unskip(draft, known, depth);
-      enqueue(draft, known, pageOf(draft, known), "last");
-    }
+    if (!isTooDeep) foundNearer(draft, known, depth);
     return;
   }
   const refusal = refusalOf(draft, url, lastModifiedAt);

@@ -3,7 +3,8 @@ import { strict as assert } from "node:assert";
 import type { DeepReadonly } from "../../schemas/contract.ts";
 import type { HostRow, PageRow } from "./crawl-job-state.ts";
 import type { JobDraft } from "./job-draft.ts";
-import { addressOf, pageOf, pageRow } from "./pages.ts";
+import { addressOf } from "./page-address.ts";
+import { pageOf, pageRow } from "./pages.ts";
 
 type Host = DeepReadonly<HostRow>;
 type Page = DeepReadonly<PageRow>;

@@ -5,7 +5,6 @@ import {
   STEP_BYTES_MAX,
   STEP_HOSTS_MAX,
   STEP_ROWS_MAX,
-  STEP_SEND_BYTES_MAX,
   STEP_WORK_MAX,
 } from "../../schemas/crawl-limits.ts";
 import type { HandlerContext } from "../runtime/define-actor.ts";
@@ -33,7 +32,6 @@ export class JobDraft {
   readonly #stored: ReadonlyMap<string, Row>;
   readonly #rows = new Map<string, Row | null>();
   readonly #sends: Envelope[] = [];
-  #sendBytes = 0;
   #bytes = 0;
   #work = 0;
 
@@ -82,12 +80,6 @@ export class JobDraft {
 
   send(envelope: Envelope): void {
     this.#sends.push(envelope);
-    this.#sendBytes += JSON.stringify(envelope).length;
-  }
-
-  /** True while there is room for one more large send. */
-  get maySend(): boolean {
-    return this.#sendBytes < STEP_SEND_BYTES_MAX;
   }
 
   /** Counts what looking at one more address costs, in bytes of rows and in work. */

@@ -15,18 +15,25 @@ export function foundLinks(
   const seen = new Set<string>();
   const groups: { depth: number; found: Found[] }[] = [];
   for (const outcome of outcomes) {
-    if (outcome.kind !== "fetched" || isErrorStatus(outcome.metadata.status)) continue;
+    const links = followed(outcome);
+    if (links.length === 0) continue;
     const depth = pageOf(draft, outcome.index).depth + 1;
     let group = groups.at(-1);
     if (group?.depth !== depth) {
       group = { depth, found: [] };
       groups.push(group);
     }
-    for (const url of outcome.links) {
+    for (const url of links) {
       if (seen.has(url)) continue;
       seen.add(url);
       group.found.push({ url });
     }
   }
   return groups;
+}
+
+function followed(outcome: PageOutcome): readonly string[] {
+  if (outcome.kind === "skipped") return outcome.links ?? [];
+  const isPage = outcome.kind === "fetched" && !isErrorStatus(outcome.metadata.status);
+  return isPage ? outcome.links : [];
 }

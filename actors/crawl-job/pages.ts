@@ -4,6 +4,7 @@ import type { RecordStatus } from "../../schemas/crawl-job.ts";
 import { LETTERS_PER_ROW, RECORDS_SPARE_MIN } from "../../schemas/crawl-limits.ts";
 import type { PageRow } from "./crawl-job-state.ts";
 import type { JobDraft } from "./job-draft.ts";
+import { type Shown, writeShown } from "./settled-record.ts";
 
 type Page = DeepReadonly<PageRow>;
 export type FinalStatus = Extract<RecordStatus, "completed" | "errored" | "disallowed" | "skipped">;
@@ -21,9 +22,6 @@ export const pageRow = (index: number) => `p/${index}`;
 export const lettersRow = (index: number) => `z/${Math.floor(index / LETTERS_PER_ROW)}`;
 
 export const pageOf = (draft: JobDraft, index: number): Page => draft.take("page", pageRow(index));
-
-/** Where its next request goes. */
-export const addressOf = ({ url, at = url }: Page): string => at;
 
 /** Records beyond those that the limit bounds: skipped, skipped once they were asked for, disallowed: as many as this each. */
 export const spareRecords = (draft: JobDraft): number =>
@@ -73,10 +71,10 @@ export function settlePage(
   draft: JobDraft,
   index: number,
   page: Page,
-  outcome: Pick<Page, "reason" | "metadata" | "blobs"> & { status: FinalStatus },
+  outcome: Shown & { status: FinalStatus },
 ): void {
   const { state } = draft;
-  const { next: _next, alone: _alone, ...kept } = page;
+  const { next: _next, alone: _alone, reason, metadata, blobs, ...kept } = page;
   draft.settled.push(index);
   state.inFlight -= 1;
   state.settled += 1;
@@ -91,7 +89,13 @@ export function settlePage(
     state.disallowed += 1;
     if (state.disallowed <= spareRecords(draft)) state.admitted -= 1;
   }
-  draft.set(pageRow(index), { ...kept, ...outcome, settledAs: state.settled });
+  const { status, ...shown } = outcome;
+  const place = { job: draft.key, index, page };
+  draft.set(pageRow(index), {
+    ...kept,
+    ...{ status, settledAs: state.settled },
+    shown: writeShown(place, { reason, metadata, blobs, ...shown }),
+  });
   setLetter(draft, index, LETTERS[outcome.status], state.settled);
 }
 

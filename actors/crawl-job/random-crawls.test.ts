@@ -102,7 +102,7 @@ class RandomCrawl {
       .integer(0, 2 ** 31)
       .toString(16)
       .padStart(32, "e");
-    this.world.run("turnGranted", { host, turn, requests, atOnce: 1, dueInMs: 0 });
+    this.world.run("turnGranted", { host, turn, requests });
   }
 
   /** Reports some of a turn, all in pieces, or loses it. */
@@ -147,7 +147,9 @@ class RandomCrawl {
     if (draw < 30) {
       const metadata = this.#random.chance(0.9) ? { metadata: { status: 503, url } } : {};
       const retry = this.#random.chance(0.7);
-      return { ...common, kind: "failed", reason: "it failed", retry, blobs: [], ...metadata };
+      const lost = retry && this.#random.chance(0.3) && { browserLost: true as const };
+      const failed = { ...metadata, ...lost, reason: "it failed", retry, blobs: [] };
+      return { ...common, kind: "failed", ...failed };
     }
     this.fetches.set(url, (this.fetches.get(url) ?? 0) + 1);
     if (this.#random.chance(0.002)) return { kind: "out_of_time", index, reason: "no time" };

@@ -3,34 +3,39 @@
 import type { z } from "zod";
 import { CRAWL_DISALLOWED_TEXT } from "../../schemas/content-signal.ts";
 import type { crawlJob, SitemapUrl } from "../../schemas/crawl-job.ts";
-import { SITEMAP_NESTING_MAX } from "../../schemas/crawl-limits.ts";
+import { CRAWL_MESSAGE_URL_CHARS, SITEMAP_NESTING_MAX } from "../../schemas/crawl-limits.ts";
 import { discover } from "./backlog.ts";
 import { endJob } from "./ends.ts";
 import type { JobDraft } from "./job-draft.ts";
 import { addMessage } from "./job-messages.ts";
-import { addSitemap, closeSitemap, giveUpSitemap, retrySitemap, sitemapOf } from "./sitemaps.ts";
+import { closeSitemap, giveUpSitemap, retrySitemap, sitemapOf } from "./sitemaps.ts";
 import { sitemapOfTurn, takeReadSitemap } from "./turns.ts";
 
 type Messages = typeof crawlJob.messages;
 type RobotsLearned = z.output<Messages["robotsLearned"]["input"]>;
 type Slice = z.output<Messages["sitemapRead"]["input"]>;
 
-/** False where nobody waits for it. Sitemaps that robots.txt names come before the one at the usual place. */
+/** False where nobody waits for it. */
 export function learnRobots(draft: JobDraft, learned: RobotsLearned): boolean {
   const { homes } = draft.state;
   const origin = `${learned.scheme}://${learned.host}`;
   const awaited = homes.find((home) => home.origin === origin && !home.learned);
   if (awaited === undefined) return false;
-  draft.state.homes = homes.map((home) => (home === awaited ? { origin, learned: true } : home));
+  const readsSitemaps = draft.plan.plan.source !== "links";
+  const known = { origin, learned: true, ...(readsSitemaps && { guess: true as const }) };
+  draft.state.homes = homes.map((home) => (home === awaited ? known : home));
+  if (learned.truncated) {
+    const name = `${origin}/robots.txt`.slice(0, CRAWL_MESSAGE_URL_CHARS);
+    addMessage(draft, `The robots.txt is larger than is read: not all of it counts (${name})`);
+  }
   if (learned.refusal !== undefined && awaited === homes[0]) {
     draft.state.refusal = learned.refusal;
     endJob(draft, "errored", [CRAWL_DISALLOWED_TEXT]);
     return true;
   }
-  if (draft.plan.plan.source === "links") return true;
+  if (!readsSitemaps) return true;
   const named = learned.sitemaps.map((url) => ({ url }));
   discover(draft, "files", 0, named);
-  addSitemap(draft, `${origin}/sitemap.xml`, { nesting: 0, guessed: true });
   return true;
 }
 

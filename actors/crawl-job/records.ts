@@ -9,7 +9,9 @@ import { ActorError } from "../../schemas/errors.ts";
 import type { PageRow } from "./crawl-job-state.ts";
 import { hostOfUrl } from "./host-queues.ts";
 import type { JobDraft } from "./job-draft.ts";
-import { addressOf, LETTERS, lettersRow, pageOf, UNSETTLED } from "./pages.ts";
+import { addressOf } from "./page-address.ts";
+import { LETTERS, lettersRow, pageOf, UNSETTLED } from "./pages.ts";
+import { readShown } from "./settled-record.ts";
 
 type Page = DeepReadonly<PageRow>;
 type Query = z.output<typeof crawlJob.messages.list.input>;
@@ -109,7 +111,7 @@ function unsettledStatus({ state }: JobDraft): "queued" | "disallowed" | "cancel
 /** A record as it is shown, without what is in its blobs. */
 export function entryOf(draft: JobDraft, index: number): RecordEntry {
   const page = pageOf(draft, index);
-  const { url, status, reason, metadata, blobs = [] } = page;
+  const { url, status } = page;
   if (status === "queued" || status === "in_flight" || status === "extracting") {
     return {
       index,
@@ -119,6 +121,7 @@ export function entryOf(draft: JobDraft, index: number): RecordEntry {
       blobs: [],
     };
   }
+  const { reason, metadata, blobs = [] } = readShown({ job: draft.key, index, page });
   const known = { ...(reason && { reason }), ...(metadata && { metadata }) };
   return { index, url, status, ...known, blobs: [...blobs] };
 }

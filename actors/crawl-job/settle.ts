@@ -2,13 +2,14 @@
 
 import type { z } from "zod";
 import type { DeepReadonly } from "../../schemas/contract.ts";
-import { envelope } from "../../schemas/contract.ts";
 import type { crawlJob, PageOutcome } from "../../schemas/crawl-job.ts";
 import { CRAWL_REDIRECTS_MAX, CRAWL_TRIES_MAX } from "../../schemas/crawl-limits.ts";
-import { crawlPage } from "../../schemas/crawl-page.ts";
 import type { PageRow } from "./crawl-job-state.ts";
 import { crawlUrl } from "./crawl-url.ts";
 import { endJob, endWithoutStart } from "./ends.ts";
+import { endExtraction, extract } from "./extractions.ts";
+import { forgetFaults } from "./faults.ts";
+import { foundNearer } from "./frontier.ts";
 import { enqueue } from "./host-queues.ts";
 import type { JobDraft } from "./job-draft.ts";
 import { addMessage } from "./job-messages.ts";
@@ -26,6 +27,7 @@ export function settle(draft: JobDraft, outcome: PageOutcome): void {
   if ("browserMs" in outcome) draft.state.browserMs += outcome.browserMs ?? 0;
   switch (outcome.kind) {
     case "fetched":
+      forgetFaults(draft);
       settleFetched(draft, index, page, outcome);
       break;
     case "redirected":
@@ -53,10 +55,12 @@ export function settle(draft: JobDraft, outcome: PageOutcome): void {
 /** The page's JSON is there, or why it is not: with it the page is completed. False where nobody waits for it. */
 export function settleExtracted(draft: JobDraft, { index, blob, reason }: Extracted): boolean {
   const page = draft.find("page", pageRow(index));
-  if (page?.status !== "extracting") return false;
+  // Of one that waits for its task nobody was asked.
+  if (page?.status !== "extracting" || page.jsonSource !== undefined) return false;
   const blobs = [...(page.blobs ?? []), ...(blob ? [blob] : [])];
   const missing = reason ?? page.reason;
   settlePage(draft, index, page, { status: "completed", blobs, ...given({ reason: missing }) });
+  endExtraction(draft);
   return true;
 }
 
@@ -75,16 +79,7 @@ function settleFetched(
     const why = reason ?? `HTTP ${metadata.status}`;
     settlePage(draft, index, page, { status: "errored", ...record, reason: why });
   } else if (!isJsonWanted) settlePage(draft, index, page, { status: "completed", ...record });
-  // Only addresses thousands of characters long, dozens in one report, come to this.
-  else if (!draft.maySend) {
-    const left = "no JSON was made: too many long addresses came at once";
-    settlePage(draft, index, page, { status: "completed", ...record, reason: left });
-  } else {
-    draft.set(pageRow(index), { ...page, status: "extracting", ...record });
-    const job = { account: draft.state.account, job: draft.key };
-    const source = { ...job, index, url: metadata.url, blob: jsonSource };
-    draft.send(envelope(crawlPage, draft.key, "json", source));
-  }
+  else extract(draft, index, { ...page, ...record }, jsonSource);
 }
 
 /** A redirect ends at its target, which is a page of the crawl like any other, or one it has already. */
@@ -109,6 +104,8 @@ function followRedirect(
     if (refusal !== undefined) {
       const reason = `it redirects to ${shortened(url)}, ${refusal}`;
       settlePage(draft, index, page, { status: "skipped", reason, metadata });
+      const known = knownIndex(draft, "page", url);
+      if (known !== undefined) foundNearer(draft, known, page.depth);
       return;
     }
     if (knownIndex(draft, "page", url) === undefined) addKnown(draft, "page", url, index);
@@ -149,12 +146,18 @@ function settleFailed(
   draft: JobDraft,
   index: number,
   page: Page,
-  { retry, reason, metadata, blobs }: OutcomeOf<"failed">,
+  { retry, reason, metadata, blobs, browserLost }: OutcomeOf<"failed">,
 ): void {
+  const { alone: wasAlone, ...kept } = page;
+  const alone = browserLost && { alone: true as const };
+  if (alone && !wasAlone) {
+    // Any of the pages in that browser may have ended it: none is to blame yet.
+    enqueue(draft, index, { ...kept, ...alone }, "last");
+    return;
+  }
   const failures = (page.failures ?? 0) + 1;
   if (retry && failures < CRAWL_TRIES_MAX) {
-    const { alone: _alone, ...kept } = page;
-    enqueue(draft, index, { ...kept, failures }, "last");
+    enqueue(draft, index, { ...kept, ...alone, failures }, "last");
     return;
   }
   settlePage(draft, index, page, { status: "errored", reason, blobs, ...given({ metadata }) });

@@ -38,6 +38,7 @@ export function addSitemap(
 
 /** Queues sitemaps up to SITEMAPS_OPEN_MAX. Those that wait are wanted only while there is room for their pages. */
 export function openSitemaps(draft: JobDraft): void {
+  guessSitemaps(draft);
   const { sitemaps } = draft.state;
   const open = [...sitemaps.open];
   let { released } = sitemaps;
@@ -62,15 +63,31 @@ export function queuedSitemaps(draft: JobDraft): Map<string, { number: number; r
 }
 
 /** More addresses may come from sitemaps. */
-export function sitemapsAreAwaited({ state, plan }: JobDraft): boolean {
-  if (plan.plan.source === "links") return false;
-  const { sitemaps, backlog, homes } = state;
+export function sitemapsAreAwaited(draft: JobDraft): boolean {
+  if (draft.plan.plan.source === "links") return false;
+  const { homes, sitemaps } = draft.state;
   return (
-    homes.some(({ learned }) => !learned) ||
-    sitemaps.released < sitemaps.known ||
+    homes.some(({ learned, guess }) => !learned || guess) ||
     sitemaps.open.length > 0 ||
-    backlog.files.first < backlog.files.next
+    someWait(draft)
   );
+}
+
+/** Sitemaps that were found have not been queued yet. */
+function someWait({ state: { sitemaps, backlog } }: JobDraft): boolean {
+  return sitemaps.released < sitemaps.known || backlog.files.first < backlog.files.next;
+}
+
+/** Those at the usual place come after those that were named: what they list comes later among the records. */
+function guessSitemaps(draft: JobDraft): void {
+  const { homes, sitemaps } = draft.state;
+  if (!homes.some(({ guess }) => guess)) return;
+  const isNamed = (number: number) => sitemapOf(draft, number).guessed !== true;
+  if (someWait(draft) || sitemaps.open.some(isNamed)) return;
+  for (const { origin, guess } of homes) {
+    if (guess) addSitemap(draft, `${origin}/sitemap.xml`, { nesting: 0, guessed: true });
+  }
+  draft.state.homes = homes.map(({ origin, learned }) => ({ origin, learned }));
 }
 
 export const sitemapOf = (draft: JobDraft, number: number): Sitemap =>

@@ -11,9 +11,10 @@ import type { PageRow, SitemapRow, TurnRow } from "./crawl-job-state.ts";
 import { endWithoutStart } from "./ends.ts";
 import { dequeue, enqueue, firstOf, hostRow, hostState } from "./host-queues.ts";
 import type { JobDraft } from "./job-draft.ts";
-import { addressOf, pageOf, settlePage } from "./pages.ts";
+import { addressOf } from "./page-address.ts";
+import { pageOf, settlePage } from "./pages.ts";
 import { queuedSitemaps, retrySitemap, sitemapRow } from "./sitemaps.ts";
-import { sendUnwanted } from "./wants.ts";
+import { isPostponed, sendUnwanted } from "./wants.ts";
 
 type Messages = typeof crawlJob.messages;
 type Granted = z.output<Messages["turnGranted"]["input"]>;
@@ -22,8 +23,12 @@ type TurnEnded = z.output<Messages["turnEnded"]["input"]>;
 export const turnRow = (turn: string) => `t/${turn}`;
 
 /** Gives the turn to a worker with what is queued at its host, or back where there is nothing. */
-export function grantTurn(draft: JobDraft, { host, turn, requests: max, dueInMs }: Granted): void {
+export function grantTurn(draft: JobDraft, { host, turn, requests: max }: Granted): void {
   if (draft.find("turn", turnRow(turn)) !== undefined) return;
+  if (isPostponed(draft, host)) {
+    refuseTurn(draft, { host, turn });
+    return;
+  }
   countDown(draft, host, max);
   const taken = takeRequests(draft, host, max);
   if (taken.requests.length === 0) {
@@ -33,14 +38,13 @@ export function grantTurn(draft: JobDraft, { host, turn, requests: max, dueInMs 
   const { pages, sitemaps, requests } = taken;
   draft.set(turnRow(turn), { type: "turn", host, pages, sitemaps });
   const { account } = draft.state;
-  const dueAt = draft.now + dueInMs;
   const message = draft.plan.plan.render ? "renderTurn" : "fetchTurn";
-  const task = { account, job: draft.key, host, turn, dueAt, requests };
+  const task = { account, job: draft.key, host, turn, requests };
   draft.send(envelope(crawlPage, draft.key, message, task));
 }
 
 /** Of a job that has ended the site hears only now that nothing is wanted: there may be too many sites to tell all. */
-export function refuseTurn(draft: JobDraft, { host, turn }: Granted): void {
+export function refuseTurn(draft: JobDraft, { host, turn }: Pick<Granted, "host" | "turn">): void {
   if (draft.state.account !== "") sendUnwanted(draft, host);
   giveBack(draft, host, turn);
 }
@@ -130,12 +134,14 @@ function takePage(draft: JobDraft, host: string, taken: Taken): boolean {
   const first = firstOf(draft, host);
   if (first === undefined) return false;
   const { index, page } = first;
-  if (page.alone && taken.requests.length > 0) return false;
+  const { alone } = page;
+  if (alone && taken.requests.length > 0) return false;
   dequeue(draft, host);
   taken.pages.push(index);
-  addRequest(taken, { type: "page", index, url: addressOf(page), attempt: attemptOf(page) });
+  const asked = { url: addressOf(page), attempt: attemptOf(page), ...(alone && { alone }) };
+  addRequest(taken, { type: "page", index, ...asked });
   taken.chars += page.url.length;
-  taken.isClosed = page.alone === true;
+  taken.isClosed = alone === true;
   return true;
 }
 

@@ -1,5 +1,6 @@
 import { expect } from "chai";
 import { CRAWL_PATTERN_CHARS_MAX, CRAWL_URL_CHARS_MAX } from "../../schemas/crawl-limits.ts";
+import { processorTime } from "../../scripts/testing/processor-time.ts";
 import { SeededRandom } from "../../scripts/testing/seeded-random.ts";
 import { urlPattern } from "./url-pattern.ts";
 import { wildcardMatcher } from "./wildcard-matcher.ts";
@@ -75,7 +76,7 @@ describe("wildcardMatcher", () => {
       expect(wildcardMatcher(pattern)(text), told).to.equal(expected);
     }
     expect(matched).to.be.above(1_000);
-  }).timeout(10_000);
+  });
 
   it("wildcardMatcher() knows where a word of bits ends", () => {
     for (const length of [31, 32, 33, 63, 64, 65, 1_000]) {
@@ -93,10 +94,10 @@ describe("wildcardMatcher", () => {
     const patterns = ["*a", "**a", "a*", "**a*a", "a"].map((part) =>
       part.repeat(CRAWL_PATTERN_CHARS_MAX / part.length).concat("b"),
     );
-    const start = performance.now();
+    const takenMs = processorTime();
     for (const pattern of patterns) expect(wildcardMatcher(pattern)(text)).to.equal(false);
-    expect(performance.now() - start).to.be.below(1_000);
-  }).timeout(10_000);
+    expect(takenMs()).to.be.below(1_000);
+  }).timeout(120_000);
 });
 
 function naive(text: string, pattern: string): boolean {

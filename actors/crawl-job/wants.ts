@@ -10,7 +10,8 @@ import { endJob } from "./ends.ts";
 import { firstOf, hostRow, hostState } from "./host-queues.ts";
 import type { JobDraft } from "./job-draft.ts";
 import { addMessage } from "./job-messages.ts";
-import { addressOf } from "./pages.ts";
+import { closeHost, nextInLine, openHost } from "./open-hosts.ts";
+import { addressOf } from "./page-address.ts";
 import { queuedSitemaps } from "./sitemaps.ts";
 
 /** Looks at every host that this message touched. */
@@ -19,6 +20,9 @@ export function tellSites(draft: JobDraft): void {
   // Their hosts may have been told of nothing while there was no room for what they list.
   const hosts = draft.isRunning ? draft.touchedHosts.union(sitemaps) : draft.touchedHosts;
   for (const host of hosts) tellSite(draft, host, sitemaps.get(host)?.length ?? 0);
+  for (let host = nextHost(draft); host !== undefined; host = nextHost(draft)) {
+    tellSite(draft, host, sitemaps.get(host)?.length ?? 0);
+  }
 }
 
 /** The site has too many jobs: it knows nothing of what this one wants. */
@@ -33,6 +37,16 @@ export function askLater(draft: JobDraft, host: string): void {
   if (fullHosts.length === 0) draft.remind.askAgain = draft.now + SITE_FULL_RETRY_MS;
   draft.state.fullHosts = [...fullHosts, host];
 }
+
+/** Nothing is wanted at the host for so long; others that wait are asked again then as well. */
+export function postpone(draft: JobDraft, host: string, ms: number): void {
+  sendUnwanted(draft, host);
+  draft.state.fullHosts = [...(draft.state.fullHosts ?? []), host];
+  draft.remind.askAgain = draft.now + ms;
+}
+
+export const isPostponed = ({ state }: JobDraft, host: string): boolean =>
+  state.fullHosts?.includes(host) === true;
 
 export function askFullSites(draft: JobDraft): void {
   for (const host of draft.state.fullHosts ?? []) {
@@ -49,8 +63,10 @@ export function sendUnwanted(draft: JobDraft, host: string): void {
 }
 
 function tellSite(draft: JobDraft, host: string, sitemaps: number): void {
+  if (draft.isRunning && isPostponed(draft, host)) return;
+  const wants = draft.isRunning ? hostState(draft, host).queued + sitemaps : 0;
+  if (wants > 0 && !openHost(draft, host)) return;
   const { told, ...row } = hostState(draft, host);
-  const wants = draft.isRunning ? row.queued + sitemaps : 0;
   const isAsked = draft.isRunning && (draft.askedHosts.has(host) || told === undefined);
   const isWorthIt = isAsked || mustTell(wants, told ?? 0);
   if (isWorthIt && wants > 0) {
@@ -60,8 +76,10 @@ function tellSite(draft: JobDraft, host: string, sitemaps: number): void {
     draft.set(hostRow(host), { ...row, told: wants });
   } else if (isWorthIt) sendUnwanted(draft, host);
   // A row says only what is not the case for a host nobody knows.
-  if (wants === 0 && row.queued === 0) draft.set(hostRow(host), null);
+  if (wants === 0 && row.queued === 0 && !row.waits) closeHost(draft, host);
 }
+
+const nextHost = (draft: JobDraft) => (draft.isRunning ? nextInLine(draft) : undefined);
 
 /**
  * The site counts down what it grants. It has to know of more before it thinks that there is nothing left, and, where it

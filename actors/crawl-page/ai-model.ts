@@ -9,6 +9,7 @@ import {
   type ModelMessage,
   wrapLanguageModel,
 } from "ai";
+import { JSON_QUOTED_CHARS_MAX, SCHEMALESS_MODELS_MAX } from "../../schemas/crawl-limits.ts";
 import { EgressError } from "../egress/egress-error.ts";
 import { AnswerTooLarge, type Fetch } from "./ai-fetch.ts";
 
@@ -86,6 +87,8 @@ export class AiModelClient {
       const text = await this.#ask(messages, undefined, signal);
       // What it refused was the schema, then: the words alone have it too.
       this.#schemaless.add(this.#name);
+      const [oldest = ""] = this.#schemaless;
+      if (this.#schemaless.size > SCHEMALESS_MODELS_MAX) this.#schemaless.delete(oldest);
       return text;
     }
   }
@@ -170,15 +173,13 @@ function faultOf(error: unknown, endpoint: AiEndpoint): AiFault {
   });
 }
 
-const QUOTED_CHARS_MAX = 200;
-
 /** What an OpenAI-compatible server says of an error, its caller's key blotted out. */
 function wordsOf({ responseBody = "" }: APICallError, { quoted, authorization }: AiEndpoint) {
   const said = quoted ? /"message"\s*:\s*"((?:[^"\\]|\\.){1,1000})"/.exec(responseBody)?.[1] : "";
   if (!said) return "";
   const secret = authorization?.split(" ").at(-1) ?? "";
   const words = (secret === "" ? said : said.replaceAll(secret, "…")).replace(/\\(.)/g, "$1");
-  return `: ${words.slice(0, QUOTED_CHARS_MAX)}`;
+  return `: ${words.slice(0, JSON_QUOTED_CHARS_MAX)}`;
 }
 
 function retryAfterMs(headers: Record<string, string> | undefined): number | undefined {

@@ -1,49 +1,44 @@
 import { expect } from "chai";
-import { HOST_AWAY_MS, HOST_AWAY_MS_MAX } from "../../schemas/crawl-limits.ts";
+import { HOST_AWAY_MS_MAX } from "../../schemas/crawl-limits.ts";
 import { documentForm, looksBinary } from "./content-types.ts";
 import { awayMsOf } from "./retry-after.ts";
-import { readRobotsTag } from "./robots-tag.ts";
+import { saysNofollow } from "./robots-tag.ts";
 
 describe("awayMsOf", () => {
   const now = Date.UTC(2026, 10, 21);
 
   it("awayMsOf() reads seconds and dates of 429 and 503, within bounds", () => {
-    expect(awayMsOf(503, "0", now)).to.equal(0);
+    expect(awayMsOf(503, "0", now)).to.equal(1);
     expect(awayMsOf(429, " 12 ", now)).to.equal(12_000);
     expect(awayMsOf(429, String(HOST_AWAY_MS_MAX / 1_000), now)).to.equal(HOST_AWAY_MS_MAX);
     expect(awayMsOf(429, String(HOST_AWAY_MS_MAX / 1_000 + 1), now)).to.equal(HOST_AWAY_MS_MAX);
     expect(awayMsOf(503, "9".repeat(400), now)).to.equal(HOST_AWAY_MS_MAX);
     expect(awayMsOf(503, new Date(now + 3_000).toUTCString(), now)).to.equal(3_000);
-    expect(awayMsOf(503, new Date(now - 3_000).toUTCString(), now)).to.equal(0);
+    expect(awayMsOf(503, new Date(now - 3_000).toUTCString(), now)).to.equal(1);
   });
 
-  it("awayMsOf() chooses itself where nothing that makes sense is said", () => {
+  it("awayMsOf() is 0 where nothing that makes sense is said", () => {
     for (const header of [null, "", "soon", "-1", "1.5"]) {
-      expect(awayMsOf(503, header, now), String(header)).to.equal(HOST_AWAY_MS);
+      expect(awayMsOf(503, header, now), String(header)).to.equal(0);
     }
     expect(awayMsOf(200, "12", now)).to.equal(undefined);
     expect(awayMsOf(500, "12", now)).to.equal(undefined);
   });
 });
 
-describe("readRobotsTag", () => {
-  const read = (header: string | null) => {
-    const { noindex, nofollow } = readRobotsTag(header, "TestBot");
-    return [noindex, nofollow];
-  };
+describe("saysNofollow", () => {
+  const read = (header: string | null) => saysNofollow(header, "TestBot");
 
-  it("readRobotsTag() reads what is said to everyone, or to us", () => {
-    expect(read(null)).to.deep.equal([false, false]);
-    expect(read("noindex, NoFollow")).to.deep.equal([true, true]);
-    expect(read("none")).to.deep.equal([true, true]);
-    expect(read("testbot: nofollow")).to.deep.equal([false, true]);
-    expect(read("otherbot: noindex, nofollow")).to.deep.equal([false, false]);
-    expect(read("otherbot: noindex, TESTBOT: nofollow, noindex")).to.deep.equal([true, true]);
-    expect(read("unavailable_after: 25 Jun 2030 15:00:00 PST, nofollow")).to.deep.equal([
-      false,
-      true,
-    ]);
-    expect(read("max-snippet:-1, noarchive")).to.deep.equal([false, false]);
+  it("saysNofollow() reads what is said to everyone, or to us", () => {
+    expect(read(null)).to.equal(false);
+    expect(read("noindex, NoFollow")).to.equal(true);
+    expect(read("noindex")).to.equal(false);
+    expect(read("none")).to.equal(true);
+    expect(read("testbot: nofollow")).to.equal(true);
+    expect(read("otherbot: noindex, nofollow")).to.equal(false);
+    expect(read("otherbot: noindex, TESTBOT: nofollow, noindex")).to.equal(true);
+    expect(read("unavailable_after: 25 Jun 2030 15:00:00 PST, nofollow")).to.equal(true);
+    expect(read("max-snippet:-1, noarchive")).to.equal(false);
   });
 });
 

@@ -1,7 +1,7 @@
-/** Asks a site for the moment at which a turn's request may leave, waits for it, and sees to it that it leaves then or not at all. */
-import { TURN_LATE_MS } from "../../schemas/crawl-limits.ts";
+/** Asks a site for the moment at which a turn's request may leave, and waits until that is near. */
+import { TURN_AHEAD_MS, TURN_HELD_WAIT_MS, TURN_LATE_MS } from "../../schemas/crawl-limits.ts";
 import { type CrawlIntent, type PageVerdict, site } from "../../schemas/site.ts";
-import type { ActorClient } from "../runtime/actor-client.ts";
+import type { ActorClient, CallOptions } from "../runtime/actor-client.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Places } from "../runtime/places.ts";
 
@@ -19,7 +19,15 @@ export interface BeginParts {
   clock: Clock;
   signal: AbortSignal;
   /** What a request needs at hand once its moment has come. */
-  places: Places;
+  places: Pick<Places, "take">;
+}
+
+/** Of one request, by the monotonic clock: it leaves in between, or not at all. */
+export interface Moment {
+  /** The site's own moment, or later by what of an answer's way cannot be told from it. */
+  startAt: number;
+  /** TURN_LATE_MS after the site's own moment, or earlier by as much. */
+  lateAt: number;
 }
 
 export type Begun =
@@ -29,127 +37,107 @@ export type Begun =
       state: "now";
       atOnce: number;
       verdicts: readonly PageVerdict[];
-      /** By the monotonic clock: a request that has not left by then must not. */
-      lateAt: number;
+      /** It may be TURN_AHEAD_MS off: so long before it the first request may begin to connect. */
+      moment: Moment;
       /** Gives the first request's place back. */
       release(): void;
     };
 
-/** A place that others could use is not held through a longer wait than this. */
-const HELD_WAIT_MS = 250;
+/** What the site says, by this worker's clock. */
+type Heard =
+  | { state: "gone" }
+  | { state: "wait"; until: number }
+  | { state: "go"; moment: Moment; atOnce: number; verdicts: readonly PageVerdict[] };
+type Go = Extract<Heard, { state: "go" }>;
 
-export async function beginTurn(
-  { host, ...asked }: TurnToBegin,
-  { call, clock, signal, places }: BeginParts,
-): Promise<Begun> {
+export async function beginTurn(turn: TurnToBegin, parts: BeginParts): Promise<Begun> {
+  const { clock, signal, places } = parts;
   let release: (() => void) | undefined;
+  let told: Go | undefined;
   try {
     for (;;) {
       signal.throwIfAborted();
-      const askedAt = clock.monotonic();
-      const answer = await call(site, host, "begin", asked);
-      if (answer.state === "gone") return { state: "gone" };
-      const waitMs = answer.state === "wait" ? answer.askAgainInMs : answer.waitMs;
-      if (waitMs > HELD_WAIT_MS) {
+      const heard = await (told ? askAgain(turn, parts, told) : ask(turn, parts));
+      if (heard.state === "gone") return heard;
+      const until = heard.state === "wait" ? heard.until : heard.moment.startAt;
+      if (until - clock.monotonic() > TURN_HELD_WAIT_MS) {
         release?.();
         release = undefined;
       }
-      await waitUntil(clock, clock.monotonic() + waitMs, signal);
-      if (answer.state === "wait") continue;
-      const { atOnce, verdicts } = answer;
-      const lateAt = askedAt + waitMs + TURN_LATE_MS;
+      if (heard.state === "wait") {
+        told = undefined;
+        await waitUntil(clock, until, signal);
+        continue;
+      }
+      const { moment, atOnce, verdicts } = heard;
+      await waitUntil(clock, until - TURN_AHEAD_MS, signal);
+      // An answer waits for what the site has to store first. Now, with the request before long gone, that is little.
+      if (!told && until - clock.monotonic() > TURN_AHEAD_MS / 2) {
+        told = heard;
+        continue;
+      }
       const idle = verdicts.every(({ allowed }) => !allowed);
-      if (idle) return { state: "now", atOnce, verdicts, lateAt, release() {} };
+      if (idle) return { state: "now", atOnce, verdicts, moment, release() {} };
       release ??= await places.take(signal);
-      if (clock.monotonic() > lateAt) continue;
+      if (clock.monotonic() > moment.lateAt) {
+        told = undefined;
+        continue;
+      }
       const held = release;
       release = undefined;
-      return { state: "now", atOnce, verdicts, lateAt, release: held };
+      return { state: "now", atOnce, verdicts, moment, release: held };
     }
   } finally {
     release?.();
   }
 }
 
-/** The request did not leave in time: its moment has passed, and it needs another. */
-export class TooLate extends Error {}
-
-/** What whoever makes a request keeps to, and tells. */
-export interface Departure {
-  /** Aborted, with TooLate among other reasons, when the request must not leave any more. */
-  signal: AbortSignal;
-  /** To be called just before it leaves: `signal` is aborted by then where that is too late. */
-  onStarting(): void;
-  /** To be called when it has left. */
-  onStarted(): void;
-}
-
-/** While a request connects, its moment is asked for again so long before it has passed: a call's way on a busy machine. */
-const BEGIN_AGAIN_MS = 500;
-
-/**
- * Makes the one request of a turn that has begun, which must leave by `lateAt`. One that takes long to connect is told
- * to go again and again, and goes on for as long as it is told so without a wait. Rejects with TooLate.
- */
-export async function inTime<T>(
-  turn: TurnToBegin,
-  { call, clock, signal }: Omit<BeginParts, "places">,
-  lateAt: number,
-  make: (departure: Departure) => Promise<T>,
-): Promise<T> {
-  const late = new AbortController();
-  const left = new AbortController();
-  const moment = { lateAt };
-  void keepMoment(turn, { call, clock, left: left.signal }, moment).then(() => {
-    if (!left.signal.aborted) late.abort(new TooLate());
-  });
-  try {
-    return await make({
-      signal: AbortSignal.any([signal, late.signal]),
-      onStarting() {
-        if (left.signal.aborted) return;
-        // A process that stood still finds its connection before it finds that the time is over.
-        if (clock.monotonic() > moment.lateAt) late.abort(new TooLate());
-        // From here on it cannot be taken back: one that is made anew would be a second one.
-        else left.abort();
-      },
-      onStarted: () => left.abort(),
-    });
-  } finally {
-    left.abort();
-  }
-}
-
-/** Resolves when the moment has passed, or the request has left. */
-async function keepMoment(
+async function ask(
   { host, ...asked }: TurnToBegin,
-  { call, clock, left }: Pick<BeginParts, "call" | "clock"> & { left: AbortSignal },
-  moment: { lateAt: number },
-): Promise<void> {
-  for (;;) {
-    await clock.wait(Math.max(0, moment.lateAt - BEGIN_AGAIN_MS - clock.monotonic()), left);
-    if (left.aborted) return;
-    const askedAt = clock.monotonic();
-    const answer = await Promise.race([
-      // Without an answer the moment passes.
-      call(site, host, "begin", asked).catch(() => undefined),
-      clock.wait(Math.max(0, moment.lateAt - askedAt), left).then(() => undefined),
+  { call, clock }: Pick<BeginParts, "call" | "clock">,
+  options: CallOptions = {},
+): Promise<Heard> {
+  const askedAt = clock.monotonic();
+  const answer = await call(site, host, "begin", asked, options);
+  // When it was answered is not known, but that it was between the two.
+  const now = clock.monotonic();
+  if (answer.state === "gone") return { state: "gone" };
+  if (answer.state === "wait") return { state: "wait", until: now + answer.askAgainInMs };
+  const { waitMs, atOnce, verdicts } = answer;
+  const moment = { startAt: now + waitMs, lateAt: askedAt + waitMs + TURN_LATE_MS };
+  return { state: "go", moment, atOnce, verdicts };
+}
+
+/** What was told holds where the site says nothing more until then: it may be with a host that has died. */
+async function askAgain(turn: TurnToBegin, parts: BeginParts, told: Go): Promise<Heard> {
+  const { clock, signal } = parts;
+  const over = new AbortController();
+  const options = { signal: AbortSignal.any([signal, over.signal]) };
+  try {
+    const heard = await Promise.race([
+      ask(turn, parts, options),
+      waitUntil(clock, told.moment.startAt, options.signal).then(() => told),
     ]);
-    const goesOn =
-      answer?.state === "go" &&
-      answer.waitMs === 0 &&
-      answer.verdicts.every(({ allowed }) => allowed) &&
-      clock.monotonic() <= moment.lateAt;
-    if (!goesOn) {
-      await clock.wait(Math.max(0, moment.lateAt - clock.monotonic()), left);
-      return;
-    }
-    moment.lateAt = askedAt + TURN_LATE_MS;
+    if (heard === told || heard.state !== "go") return heard;
+    return { ...heard, moment: narrowed(told.moment, heard.moment) };
+  } finally {
+    over.abort();
   }
+}
+
+/** What two answers together say of one moment; where they cannot mean the same, the later one. */
+function narrowed(before: Moment, after: Moment): Moment {
+  const isMoved =
+    after.startAt < before.lateAt - TURN_LATE_MS || after.lateAt - TURN_LATE_MS > before.startAt;
+  if (isMoved) return after;
+  return {
+    startAt: Math.min(before.startAt, after.startAt),
+    lateAt: Math.max(before.lateAt, after.lateAt),
+  };
 }
 
 /** Timers may fire a little early; a request never does. */
-async function waitUntil(clock: Clock, at: number, signal: AbortSignal): Promise<void> {
+export async function waitUntil(clock: Clock, at: number, signal: AbortSignal): Promise<void> {
   for (let ms = at - clock.monotonic(); ms > 0; ms = at - clock.monotonic()) {
     await clock.wait(Math.ceil(ms), signal);
     signal.throwIfAborted();

@@ -6,29 +6,27 @@
 import {
   ANSWER_SHOWN_CHARS,
   CONTENT_TYPE_CHARS_MAX,
-  CRAWL_CONTEXT_AGE_MS_MAX,
-  CRAWL_CONTEXT_IDLE_MS,
-  CRAWL_CONTEXT_PAGES_MAX,
-  RENDER_BYTES_MAX,
-  TAKE_HTML_MS,
+  GOTO_AHEAD_MS,
 } from "../../schemas/crawl-limits.ts";
 import { ActorError, type ErrorCode } from "../../schemas/errors.ts";
 import type { CrawlRequest } from "../../schemas/http/crawl.ts";
 import { BrowserDiedError, BrowserNotStartedError } from "../browser/browser-died-error.ts";
 import type { BrowserPool } from "../browser/browser-pool.ts";
-import { type PageRequest, preparePage } from "../browser/prepare-page.ts";
-import type { RenderContext } from "../browser/render-context.ts";
-import { abortable } from "../browser/time-limit.ts";
+import type { PageRequest } from "../browser/prepare-page.ts";
+import { abortable, Timeout } from "../browser/time-limit.ts";
 import type { Clock } from "../runtime/clock.ts";
-import { BrowserPage, type Loaded } from "./browser-page.ts";
+import { Places } from "../runtime/places.ts";
+import { BrowserContexts, type ContextLimits, type OpenContext } from "./browser-contexts.ts";
+import type { BrowserPage, Loaded } from "./browser-page.ts";
 import { callersFields } from "./crawl-headers.ts";
-import { type DocumentHead, isOfHost } from "./document-gate.ts";
+import { NotMade } from "./departure.ts";
+import type { DocumentHead } from "./document-gate.ts";
 import { isUnmodified, lastModifiedAt } from "./last-modified.ts";
 import type { PageAnswer, PageLoad, PageLoader } from "./page-loader.ts";
 import { isPassingStatus } from "./passing-faults.ts";
 import { redirectTarget } from "./redirect-target.ts";
 import { awayMsOf } from "./retry-after.ts";
-import { readRobotsTag } from "./robots-tag.ts";
+import { saysNofollow } from "./robots-tag.ts";
 import { PRODUCT_TOKEN } from "./user-agent.ts";
 
 export interface BrowserPageLoaderParts {
@@ -36,51 +34,21 @@ export interface BrowserPageLoaderParts {
   clock: Clock;
   request: CrawlRequest;
   limits?: Partial<ContextLimits>;
-}
-
-interface ContextLimits {
-  idleMs: number;
-  pagesMax: number;
-  ageMsMax: number;
-  takeHtmlMs: number;
-}
-
-type Cookies = Awaited<ReturnType<ReturnType<RenderContext["page"]["browserContext"]>["cookies"]>>;
-
-/** A context in use, and its pages. */
-interface Open {
-  context: RenderContext;
-  openedAt: number;
-  /** Pages loaded in it so far, and those being loaded. */
-  loaded: number;
-  loading: number;
-  idle: BrowserPage[];
-  /** Set when no page begins in it any more: its cookies are being read. It is given back after that and the last page. */
-  retired: Promise<unknown> | undefined;
+  /** For pages that need a browser of their own; without it the loader has one for itself. */
+  apart?: Places;
 }
 
 export class BrowserPageLoader implements PageLoader {
   readonly #parts: BrowserPageLoaderParts;
-  readonly #limits: ContextLimits;
-  readonly #parameters: PageRequest;
   readonly #headers: Readonly<Record<string, string>>;
-  #open: Promise<Open> | undefined;
-  /** Of the context before; those of the request until there was one. */
-  #cookies: Promise<Cookies | undefined> = Promise.resolve(undefined);
-  #idling = new AbortController();
-  #isClosed = false;
+  readonly #contexts: BrowserContexts;
+  readonly #apart: Places;
 
   constructor(parts: BrowserPageLoaderParts) {
-    const { request, limits } = parts;
+    const { request, pool, apart = new Places(1) } = parts;
     this.#parts = parts;
-    this.#limits = {
-      idleMs: CRAWL_CONTEXT_IDLE_MS,
-      pagesMax: CRAWL_CONTEXT_PAGES_MAX,
-      ageMsMax: CRAWL_CONTEXT_AGE_MS_MAX,
-      takeHtmlMs: TAKE_HTML_MS,
-      ...limits,
-    };
-    this.#parameters = pageParametersOf(request);
+    this.#contexts = this.#contextsOf(pool);
+    this.#apart = apart;
     const { modifiedSince } = request;
     this.#headers =
       modifiedSince === undefined
@@ -90,138 +58,92 @@ export class BrowserPageLoader implements PageLoader {
 
   /** Throws the signal's reason, a `BrowserNotStartedError`, and what is a fault of ours. */
   async load(load: PageLoad): Promise<PageAnswer> {
-    load.signal.throwIfAborted();
-    this.#idling.abort();
+    const { signal, startBy } = load;
+    const { clock } = this.#parts;
+    signal.throwIfAborted();
+    const error = () => new NotMade("There is no browser for the page");
+    using late = new Timeout({ ms: startBy - clock.monotonic(), error, clock });
+    const opening = AbortSignal.any([signal, late.signal]);
     try {
-      return await this.#loadIn(await this.#opened(load.signal), load);
+      if (load.isAlone) return await this.#loadApart(load, opening);
+      return await this.#loadBy(this.#contexts, load, opening);
     } catch (error) {
-      load.signal.throwIfAborted();
+      signal.throwIfAborted();
       return notOpened(error, 0);
     }
   }
 
-  async #loadIn(open: Open, load: PageLoad): Promise<PageAnswer> {
+  /** Whatever becomes of its browser there is the page's own doing. */
+  async #loadApart(load: PageLoad, opening: AbortSignal): Promise<PageAnswer> {
+    const release = await this.#apart.take(opening);
+    try {
+      await using pool = this.#parts.pool.another();
+      const contexts = this.#contextsOf(pool);
+      try {
+        return await this.#loadBy(contexts, load, opening);
+      } finally {
+        await contexts.close();
+      }
+    } finally {
+      release();
+    }
+  }
+
+  #contextsOf(pool: BrowserPool): BrowserContexts {
+    const parameters = pageParametersOf(this.#parts.request);
+    return new BrowserContexts({ ...this.#parts, pool, parameters });
+  }
+
+  async #loadBy(
+    contexts: BrowserContexts,
+    load: PageLoad,
+    opening: AbortSignal,
+  ): Promise<PageAnswer> {
+    const open = await abortable(contexts.use(), opening);
+    const answer = await this.#loadIn({ contexts, open }, load, opening);
+    const isLost = answer.kind === "failed" && answer.retry && open.context.lost.aborted;
+    return isLost ? { ...answer, browserLost: true } : answer;
+  }
+
+  async #loadIn(
+    { contexts, open }: { contexts: BrowserContexts; open: OpenContext },
+    load: PageLoad,
+    opening: AbortSignal,
+  ): Promise<PageAnswer> {
     const { clock } = this.#parts;
-    const { context } = open;
-    // What failed before is of no interest, unless another page is about to ask for it.
-    context.begin({ bytesMax: RENDER_BYTES_MAX, besideOthers: open.loading > 0 });
-    open.loading += 1;
-    open.loaded += 1;
+    contexts.begin(open);
     const startedAt = clock.monotonic();
     let waitedMs = 0;
     const browserMs = () => Math.max(1, Math.round(clock.monotonic() - startedAt - waitedMs));
-    const onLarge = async () => {
-      const askedAt = clock.monotonic();
-      await load.onLarge();
-      waitedMs += clock.monotonic() - askedAt;
+    // Waiting is no time of a browser.
+    const waited = async (wait: Promise<void>) => {
+      const before = clock.monotonic();
+      await wait;
+      waitedMs += clock.monotonic() - before;
     };
+    const due = (aheadMs?: number) => waited(load.due(aheadMs));
+    const onLarge = () => waited(load.onLarge());
     let page: BrowserPage | undefined;
     try {
-      page = open.idle.pop() ?? (await this.#openPage(context, load.signal));
+      const opened = await contexts.page(open, opening);
+      page = opened;
+      opening.throwIfAborted();
+      await due(GOTO_AHEAD_MS);
       const wants = (head: DocumentHead) => this.#isPage(load.url, head);
-      const loaded = await page.load({ ...load, onLarge }, { headers: this.#headers, wants });
+      const headers = load.isStart ? {} : this.#headers;
+      const loaded = await opened.load({ ...load, due, onLarge }, { headers, wants });
       return this.#answer(load.url, loaded, browserMs());
     } catch (error) {
       load.signal.throwIfAborted();
       return notOpened(error, browserMs());
     } finally {
       // Nobody waits for that: the answer is known.
-      void this.#done(open, page);
+      void contexts.done(open, page);
     }
   }
 
   async close(): Promise<void> {
-    this.#isClosed = true;
-    this.#idling.abort();
-    const open = await this.#open?.catch(() => undefined);
-    open?.context.release();
-  }
-
-  /** The context in use; another one where there is none, or the last is worn or lost. */
-  async #opened(signal: AbortSignal): Promise<Open> {
-    const { clock } = this.#parts;
-    const open = await this.#open;
-    if (open !== undefined && open.retired === undefined) {
-      const { pagesMax, ageMsMax } = this.#limits;
-      const isWorn = open.loaded >= pagesMax || clock.monotonic() - open.openedAt >= ageMsMax;
-      if (!isWorn && !open.context.lost.aborted) return open;
-      this.#retire(open);
-    }
-    this.#open ??= this.#openContext(signal);
-    const opening = this.#open;
-    try {
-      return await opening;
-    } catch (error) {
-      if (this.#open === opening) this.#open = undefined;
-      throw error;
-    }
-  }
-
-  async #openContext(signal: AbortSignal): Promise<Open> {
-    const { pool, clock, request } = this.#parts;
-    if (this.#isClosed) throw new Error("Cannot load the page: the loader is closed");
-    const cookies = await this.#cookies;
-    const context = await pool.newContext(signal);
-    try {
-      if (cookies !== undefined) await context.page.browserContext().setCookie(...cookies);
-      else if (request.cookies !== undefined) {
-        await preparePage(context, { cookies: request.cookies, url: request.url });
-      }
-    } catch (error) {
-      context.release();
-      throw error;
-    }
-    return {
-      context,
-      openedAt: clock.monotonic(),
-      loaded: 0,
-      loading: 0,
-      idle: [],
-      retired: undefined,
-    };
-  }
-
-  async #openPage(context: RenderContext, signal: AbortSignal): Promise<BrowserPage> {
-    const { clock } = this.#parts;
-    const { takeHtmlMs } = this.#limits;
-    const opening = BrowserPage.open(context, { parameters: this.#parameters, clock, takeHtmlMs });
-    try {
-      return await abortable(opening, AbortSignal.any([signal, context.lost]));
-    } catch (error) {
-      void opening.then((page) => page.close()).catch(() => {});
-      throw context.lost.aborted ? context.lost.reason : error;
-    }
-  }
-
-  async #done(open: Open, page: BrowserPage | undefined): Promise<void> {
-    const isUsable = (await page?.reset()) ?? false;
-    open.loading -= 1;
-    if (page !== undefined && isUsable) open.idle.push(page);
-    if (open.loading > 0) return;
-    if (open.retired !== undefined || this.#isClosed) {
-      // A context that is closed answers nothing more, not even what it was asked before.
-      await open.retired;
-      return open.context.release();
-    }
-    this.#idling.abort();
-    this.#idling = new AbortController();
-    const { signal } = this.#idling;
-    await this.#parts.clock.wait(this.#limits.idleMs, signal);
-    if (!signal.aborted && open.loading === 0) this.#retire(open);
-  }
-
-  /** Its cookies go on to the next. */
-  #retire(open: Open): void {
-    if (open.retired !== undefined) return;
-    this.#open = undefined;
-    const { context } = open;
-    const former = this.#cookies;
-    this.#cookies = abortable(context.page.browserContext().cookies(), context.lost)
-      .catch(() => former)
-      .finally(() => {
-        if (open.loading === 0) context.release();
-      });
-    open.retired = this.#cookies;
+    await this.#contexts.close();
   }
 
   #answer(url: string, loaded: Loaded, browserMs: number): PageAnswer {
@@ -265,7 +187,7 @@ export class BrowserPageLoader implements PageLoader {
           contentType: headers.get("content-type")?.slice(0, CONTENT_TYPE_CHARS_MAX),
           lastModifiedAt: lastModifiedAt(headers),
           awayMs: awayMsOf(status, headers.get("retry-after"), clock.now()),
-          ...readRobotsTag(headers.get("x-robots-tag"), PRODUCT_TOKEN),
+          nofollow: saysNofollow(headers.get("x-robots-tag"), PRODUCT_TOKEN),
           browserMs,
         };
       }
@@ -276,7 +198,7 @@ export class BrowserPageLoader implements PageLoader {
 
   /** What the host's status and fields say of another try, whatever the body is. */
   #askedBy(head: DocumentHead | undefined): { retry: boolean; awayMs?: number } {
-    if (head === undefined || !isOfHost(head)) return { retry: false };
+    if (head === undefined) return { retry: false };
     const { status, headers } = head;
     const awayMs = awayMsOf(status, headers.get("retry-after"), this.#parts.clock.now());
     return { retry: isPassingStatus(status), ...(awayMs !== undefined && { awayMs }) };
@@ -288,7 +210,7 @@ export class BrowserPageLoader implements PageLoader {
   }
 
   #isUnmodified(head: DocumentHead): boolean {
-    return isUnmodified(head, this.#parts.request.modifiedSince);
+    return isUnmodified(head, this.#parts.request);
   }
 }
 
@@ -335,7 +257,8 @@ function notOpened(error: unknown, browserMs: number): PageAnswer {
   const hasDied = error instanceof BrowserDiedError && !(error instanceof BrowserNotStartedError);
   if (!isRefusal && !hasDied) throw error;
   const retry = isRefusal ? PASSING.has(error.code) : true;
-  return { kind: "failed", reason: error.message, retry, status: undefined, browserMs };
+  const lost = hasDied && { browserLost: true as const };
+  return { kind: "failed", reason: error.message, retry, status: undefined, browserMs, ...lost };
 }
 
 function failed(

@@ -10,11 +10,13 @@ import { ActorError } from "../../schemas/errors.ts";
 import { BrowserDiedError } from "../browser/browser-died-error.ts";
 import type { ContextPage } from "../browser/context-page.ts";
 import { loadPage } from "../browser/load-page.ts";
+import { hasNavigatedAway, navigationError } from "../browser/navigation-errors.ts";
 import { type PageRequest, preparePage } from "../browser/prepare-page.ts";
 import type { RenderContext } from "../browser/render-context.ts";
 import { abortable, Timeout, within } from "../browser/time-limit.ts";
 import { decodeBody } from "../extract/decode-body.ts";
 import type { Clock } from "../runtime/clock.ts";
+import { DocumentDeparture } from "./document-departure.ts";
 import {
   type DocumentBody,
   DocumentGate,
@@ -45,14 +47,21 @@ export class BrowserPage {
   /** Reports how much of a document has come, while that matters. */
   readonly #meter: CDPSession;
   readonly #options: BrowserPageOptions;
+  /** Of the document that is loaded, or was last. */
+  #departure: DocumentDeparture | undefined;
+  /** The document answered when it was taken: its scripts do not hang. */
+  #isTaken = false;
 
   static async open(context: RenderContext, options: BrowserPageOptions): Promise<BrowserPage> {
     const page = await context.openPage({ userAgent: CRAWLER_USER_AGENT });
     const gateSession = await page.page.createCDPSession();
-    await preparePage(page, options.parameters);
+    let gate: DocumentGate | undefined;
+    await preparePage(page, options.parameters, {
+      mayAnswerSite: async () => (await gate?.oneMore()) ?? false,
+    });
     // A document that a page has loaded ahead would be shown without another request.
     await gateSession.send("Page.setPrerenderingAllowed", { isAllowed: false });
-    const gate = await DocumentGate.install(gateSession, page.frameId);
+    gate = await DocumentGate.install(gateSession, page.frameId);
     return new BrowserPage({ page, gate, meter: gateSession, options });
   }
 
@@ -86,13 +95,13 @@ export class BrowserPage {
     const url = URL.parse(load.url);
     if (url === null) throw new Error(`Cannot load ${load.url}: it is no address`);
     url.hash = "";
-    const { onStarted, onLarge } = load;
-    const mayStart = () => {
-      load.onStarting();
-      return !load.signal.aborted;
-    };
+    const { onLarge } = load;
+    const { egress } = this.#page;
+    const departure = new DocumentDeparture({ url, leave: load, egress, session: this.#meter });
+    this.#departure = departure;
+    this.#isTaken = false;
     const wants = (head: DocumentHead) => expected.wants(head) && this.#unfreeze();
-    const document = { ...expected, url: url.href, mayStart, onStarted, onLarge, wants };
+    const document = { ...expected, url: url.href, departure, onLarge, wants };
     const seen = this.#gate.expect(document);
     using overall = new Timeout({ ms: CRAWL_RENDER_MS_MAX, error: tookTooLong, clock });
     const ended = AbortSignal.any([load.signal, this.#page.lost, overall.signal]);
@@ -101,6 +110,7 @@ export class BrowserPage {
       const head = seen.head ?? EMPTY_HEAD;
       const taken = await this.#take(onLarge, ended);
       if (!/^https?:/.test(taken.url)) throw leftItself();
+      this.#isTaken = true;
       return {
         kind: "taken",
         head,
@@ -111,6 +121,11 @@ export class BrowserPage {
       const { head } = seen;
       if (seen.body !== undefined && head !== undefined && !ended.aborted) {
         return await this.#decoded(url.href, head, seen.body);
+      }
+      if (seen.isUnreached) {
+        const failure = egress.failureOf(url.href);
+        const unreached = navigationError("ERR_FAILED", url.href, failure);
+        return { kind: "failed", error: unreached, head: undefined };
       }
       if (seen.ended && head !== undefined) {
         return { kind: "ended", head };
@@ -123,6 +138,7 @@ export class BrowserPage {
       if (refusal === undefined) throw error;
       return { kind: "failed", error: refusal, head };
     } finally {
+      departure.end();
       this.#gate.close();
       for (const event of WATCHED) this.#page.page.removeAllListeners(event);
     }
@@ -145,8 +161,11 @@ export class BrowserPage {
           session.send("Page.setWebLifecycleState", { state: "frozen" }),
           // What was before could be shown again without a request.
           session.send("Page.resetNavigationHistory"),
+          // The browser answers the others, also for a page that hangs, and would hold its connections for as long.
+          !this.#isTaken && session.send("Runtime.getIsolateId"),
         ]),
       );
+      this.#departure?.[Symbol.dispose]();
       return true;
     } catch {
       this.close();
@@ -164,9 +183,10 @@ export class BrowserPage {
 
   /** Behind the caller's back: a page that hangs is ended by its browser. */
   close(): void {
-    this.#page.page.close().catch(() => {
+    const closed = this.#page.page.close().catch(() => {
       // It has gone.
     });
+    void closed.then(() => this.#departure?.[Symbol.dispose]());
   }
 
   async #decoded(url: string, head: DocumentHead, reading: Promise<DocumentBody>): Promise<Loaded> {
@@ -185,8 +205,10 @@ export class BrowserPage {
     const { parameters, clock } = this.#options;
     using size = this.#measure(seen);
     try {
-      const limits = { signal: AbortSignal.any([signal, size.exceeded]), clock };
-      const document = await loadPage(this.#page, { ...parameters, url }, limits);
+      // What a page of an error lacks does not come, and what it says is to be kept.
+      const isEnough = () => (seen.head?.status ?? 0) >= 400;
+      const limits = { signal: AbortSignal.any([signal, size.exceeded]), clock, isEnough };
+      using document = await loadPage(this.#page, { ...parameters, url }, limits);
       document.check();
       return false;
     } catch (error) {
@@ -253,16 +275,12 @@ function leftItself(): ActorError {
   return new ActorError("page_navigated_away", "Cannot take the page: it left while it was used");
 }
 
-/** What puppeteer throws when a page goes under its hands has no class of its own, only these words. */
-const NAVIGATED_AWAY =
-  /Execution context (?:was destroyed|is not available)|detached|Cannot find context/i;
-
 /** Undefined where the page is not at fault. */
 function refusalOf(error: unknown, { page }: ContextPage): ActorError | undefined {
   if (error instanceof ActorError) return error;
   if (error instanceof BrowserDiedError) return new ActorError("browser_crashed", error.message);
   if (!(error instanceof Error)) return undefined;
-  if (NAVIGATED_AWAY.test(error.message)) return leftItself();
+  if (hasNavigatedAway(error)) return leftItself();
   if (page.isClosed() || error.name === "TargetCloseError") {
     return new ActorError("browser_crashed", "Cannot load the page: it closed itself");
   }

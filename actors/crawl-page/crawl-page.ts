@@ -1,15 +1,15 @@
 /** The worker that fetches for crawls: a turn's pages and sitemaps, robots.txt, and the data of pages. */
-import { account } from "../../schemas/account.ts";
 import { type Envelope, envelope } from "../../schemas/contract.ts";
 import { crawlPage, type Turn } from "../../schemas/crawl-page.ts";
-import { ActorError } from "../../schemas/errors.ts";
+import { ActorError, isPassing } from "../../schemas/errors.ts";
 import { site } from "../../schemas/site.ts";
 import { BrowserNotStartedError } from "../browser/browser-died-error.ts";
 import type { BlobStore } from "../runtime/blob-store.ts";
 import { defineWorker, type TaskContext } from "../runtime/define-worker.ts";
 import { fetchRobots, type RobotsFetchParts } from "./fetch-robots.ts";
 import { type JsonTaskParts, jsonFailure, jsonTask } from "./json-task.ts";
-import { type TurnWalkParts, turnEnded, turnFinished, turnLost, walkTurn } from "./walk-turn.ts";
+import { turnEnded, turnFinished, turnLost } from "./turn-messages.ts";
+import { type TurnWalkParts, walkTurn } from "./walk-turn.ts";
 
 export interface CrawlPageParts {
   slots: Record<string, number>;
@@ -62,25 +62,32 @@ async function walk(parts: TurnWalkParts, turn: Turn, context: TaskContext) {
     return { send: givenUp(turn, { message: "Cannot finish turn: its worker stopped in it" }) };
   }
   const walked = await walkTurn(parts, turn, context).catch((error: unknown) => {
-    return { browserMs: 0, unsent: [], failure: { error } };
+    return { unsent: [], failure: { error } };
   });
-  const { browserMs: ms, unsent, failure } = walked;
-  const used = envelope(account, turn.account, "browserUsed", { ms, taskId: turn.turn });
-  const sent: Envelope[] = ms === 0 ? unsent : [...unsent, used];
-  if (failure === undefined) return { send: [...sent, turnEnded(turn)] };
-  if (isOurs(failure.error)) return { send: [...sent, turnFinished(turn), turnEnded(turn)] };
+  const { unsent, failure } = walked;
+  if (failure === undefined) return { send: [...unsent, turnEnded(turn)] };
+  const fault = lastingFault(failure.error);
+  if (fault !== undefined || wasAway(failure.error)) {
+    const ended = turnEnded(turn, fault === undefined ? {} : { fault });
+    return { send: [...unsent, turnFinished(turn), ended] };
+  }
   // The next try knows nothing of it.
-  await context.send(sent);
+  await context.send(unsent);
   throw failure.error;
 }
 
-/** The bus, an actor or the browser was away: that is no page's fault. */
-function isOurs(error: unknown): boolean {
-  if (error instanceof BrowserNotStartedError) return true;
-  const cause = error instanceof Error && !(error instanceof ActorError) ? error.cause : error;
-  return cause instanceof ActorError && (cause.code === "unavailable" || cause.code === "busy");
+/** No page is at fault, and the next turn would fare no better. */
+function lastingFault(error: unknown): string | undefined {
+  if (error instanceof BrowserNotStartedError) return "no browser could be started";
+  const isFull = error instanceof ActorError && error.code === "storage_full";
+  return isFull ? "the store has no room for what was fetched" : undefined;
+}
+
+/** The bus or an actor was away: that is no page's fault. */
+function wasAway(error: unknown): boolean {
+  return isPassing(error instanceof Error && !(error instanceof ActorError) ? error.cause : error);
 }
 
 function givenUp(turn: Turn, { message }: { message: string }): Envelope[] {
-  return [turnLost(turn), turnEnded(turn, message)];
+  return [turnLost(turn), turnEnded(turn, { failed: message })];
 }

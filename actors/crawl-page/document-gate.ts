@@ -5,7 +5,9 @@
 import type { CDPSession, Protocol } from "puppeteer-core";
 import { CRAWL_BODY_BYTES_MAX, LARGE_BODY_BYTES } from "../../schemas/crawl-limits.ts";
 import { CHUNK_BYTES } from "../../schemas/limits.ts";
+import { EGRESS_FIELD } from "../egress/http-headers.ts";
 import { type DocumentForm, documentForm } from "./content-types.ts";
+import type { DocumentDeparture } from "./document-departure.ts";
 
 type Paused = Protocol.Fetch.RequestPausedEvent;
 
@@ -14,10 +16,7 @@ export interface ExpectedDocument {
   url: string;
   /** Set in the request unless the page has such a field already. */
   headers: Readonly<Record<string, string>>;
-  /** Asked just before it does. */
-  mayStart(): boolean;
-  /** Called when the request leaves. */
-  onStarted(): void;
+  departure: DocumentDeparture;
   onLarge(): Promise<void>;
   /** Whether the answer makes the document worth loading. */
   wants(head: DocumentHead): boolean;
@@ -39,6 +38,8 @@ export interface SeenDocument {
   head?: DocumentHead;
   /** The loading was ended by us: a redirect, or a head that is not wanted. */
   ended: boolean;
+  /** So it was, since our proxy could not reach the host. */
+  isUnreached: boolean;
   /** Of the network, once the request has left. */
   requestId?: string;
   /** Of one that browsers do not show as it is. */
@@ -50,9 +51,6 @@ export interface SeenDocument {
 interface Expectation extends ExpectedDocument {
   seen: SeenDocument;
 }
-
-/** The proxy's own answers carry it. */
-const EGRESS_HEADER = "x-trunkline-egress";
 
 export class DocumentGate {
   /** Of the page itself. */
@@ -67,6 +65,8 @@ export class DocumentGate {
       patterns: [
         { resourceType: "Document", requestStage: "Request" },
         { resourceType: "Document", requestStage: "Response" },
+        // With it come scripts' own requests, which Chromium tells from these only when they have been stopped.
+        { resourceType: "Fetch", requestStage: "Request" },
       ],
     });
     return gate;
@@ -85,9 +85,14 @@ export class DocumentGate {
 
   /** From now on one request for the document may pass. */
   expect(document: ExpectedDocument): SeenDocument {
-    const seen: SeenDocument = { ended: false, isMeasured: false };
+    const seen: SeenDocument = { ended: false, isUnreached: false, isMeasured: false };
     this.#expected = { ...document, seen };
     return seen;
+  }
+
+  /** Whether the document may be asked for once more, once it may. */
+  async oneMore(): Promise<boolean> {
+    return (await this.#expected?.departure.oneMore()) ?? false;
   }
 
   /** From now on none may. */
@@ -96,7 +101,10 @@ export class DocumentGate {
   }
 
   async #decide(event: Paused): Promise<void> {
-    const { requestId, frameId } = event;
+    const { requestId, frameId, resourceType } = event;
+    // Chromium's name for what a link wants fetched ahead: of a page of the crawl that is a request without a turn.
+    if (resourceType === "Fetch") return await this.#refuse(requestId);
+    if (resourceType !== "Document") return await this.#pass(requestId);
     // A frame within the page is a part of it.
     if (frameId !== this.frameId) return await this.#pass(requestId);
     const isAnswer =
@@ -107,15 +115,13 @@ export class DocumentGate {
     const { networkId = "" } = event;
     const { seen } = expected;
     if (seen.requestId === undefined && withoutFragment(event.request.url) === expected.url) {
-      if (!expected.mayStart()) return await this.#refuse(requestId);
+      const { departure } = expected;
       seen.requestId = networkId;
-      const headers = headersOf(event.request.headers, expected.headers);
-      await this.#session.send("Fetch.continueRequest", {
-        requestId,
-        ...(headers !== undefined && { headers }),
-      });
-      expected.onStarted();
-      return;
+      if (!(await departure.mayGoOn())) return await this.#refuse(requestId);
+      const added = { ...expected.headers, ...departure.headers };
+      const headers = headersOf(event.request.headers, added);
+      departure.release(networkId);
+      return await this.#pass(requestId, headers);
     }
     // Redirects inside the browser, such as to https, show here only.
     if (seen.requestId === networkId && !seen.ended) {
@@ -132,11 +138,20 @@ export class DocumentGate {
     if (expected === undefined || expected.seen.requestId !== networkId) {
       return await this.#refuse(requestId);
     }
-    if (status === undefined) return await this.#pass(requestId);
+    if (status === undefined) {
+      expected.departure.failed();
+      return await this.#pass(requestId);
+    }
     const headers = new Headers();
     for (const { name, value } of responseHeaders) appendTo(headers, name, value);
+    const { seen, departure } = expected;
+    if (isOfProxy(event.request.url, headers)) {
+      seen.isUnreached = true;
+      seen.ended = true;
+      return await this.#refuse(requestId);
+    }
+    departure.arrived();
     const head = { status, headers, form: documentForm(headers.get("content-type")) };
-    const { seen } = expected;
     seen.head = head;
     if (!expected.wants(head)) {
       seen.ended = true;
@@ -182,8 +197,9 @@ export class DocumentGate {
     }
   }
 
-  async #pass(requestId: string): Promise<void> {
-    await this.#session.send("Fetch.continueRequest", { requestId });
+  async #pass(requestId: string, headers?: Protocol.Fetch.HeaderEntry[]): Promise<void> {
+    const changed = headers !== undefined && { headers };
+    await this.#session.send("Fetch.continueRequest", { requestId, ...changed });
   }
 
   /** The page stays as it is: any other reason would show an error in its place. */
@@ -197,13 +213,12 @@ function lowered(headers: Readonly<Record<string, string>>): Record<string, stri
   return Object.fromEntries(entries.map(([name, value]) => [name.toLowerCase(), value]));
 }
 
-/** Not what our proxy says of a failure. */
-export const isOfHost = ({ headers }: DocumentHead) => !headers.has(EGRESS_HEADER);
+/** What our proxy says of a failure. It passes no such field on, and answers nothing inside of tunnels. */
+const isOfProxy = (url: string, headers: Headers) =>
+  url.startsWith("http:") && headers.has(EGRESS_FIELD);
 
-/** Browsers would save it, or show it in a view of their own. What our proxy says is for them to show. */
-function isSaved(head: DocumentHead): boolean {
-  const { headers, form } = head;
-  if (!isOfHost(head)) return false;
+/** Browsers would save it, or show it in a view of their own. */
+function isSaved({ headers, form }: DocumentHead): boolean {
   return form === "text" || /^\s*attachment/i.test(headers.get("content-disposition") ?? "");
 }
 

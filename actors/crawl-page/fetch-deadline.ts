@@ -6,7 +6,7 @@ export class FetchDeadline {
   readonly #clock: Clock;
   readonly #outer: AbortSignal;
   readonly #leave = () => this.#controller.abort(this.#outer.reason);
-  #timer: NodeJS.Timeout | undefined;
+  #counting = new AbortController();
   #endsAt: number;
   #passed = false;
 
@@ -29,7 +29,7 @@ export class FetchDeadline {
   }
 
   async pauseFor<T>(waited: Promise<T>): Promise<T> {
-    clearTimeout(this.#timer);
+    this.#counting.abort();
     const restMs = this.#endsAt - this.#clock.monotonic();
     try {
       return await waited;
@@ -39,18 +39,24 @@ export class FetchDeadline {
     }
   }
 
+  extend(ms: number): void {
+    this.#counting.abort();
+    this.#endsAt += ms;
+    if (!this.signal.aborted) this.#start(this.#endsAt - this.#clock.monotonic());
+  }
+
   clear(): void {
-    clearTimeout(this.#timer);
+    this.#counting.abort();
     this.#outer.removeEventListener("abort", this.#leave);
   }
 
   #start(ms: number): void {
-    this.#timer = setTimeout(
-      () => {
-        this.#passed = true;
-        this.#controller.abort(new Error("The time for the fetch is over"));
-      },
-      Math.max(0, ms),
-    );
+    const counting = new AbortController();
+    this.#counting = counting;
+    void this.#clock.wait(Math.max(0, ms), counting.signal).then(() => {
+      if (counting.signal.aborted) return;
+      this.#passed = true;
+      this.#controller.abort(new Error("The time for the fetch is over"));
+    });
   }
 }

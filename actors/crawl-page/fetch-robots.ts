@@ -2,6 +2,8 @@
 import { randomBytes } from "node:crypto";
 import { type Envelope, envelope } from "../../schemas/contract.ts";
 import {
+  HOST_AWAY_MS,
+  ROBOTS_AWAY_MS_MAX,
   ROBOTS_BYTES_MAX,
   ROBOTS_FETCH_MS_MAX,
   ROBOTS_REDIRECTS_MAX,
@@ -10,6 +12,7 @@ import {
 } from "../../schemas/crawl-limits.ts";
 import { ActorError } from "../../schemas/errors.ts";
 import { type RobotsOutcome, type RobotsProgress, type Scheme, site } from "../../schemas/site.ts";
+import { isSuccessful } from "../../schemas/status-classes.ts";
 import { EgressError } from "../egress/egress-error.ts";
 import { EgressAgents, egressFetch } from "../egress/egress-fetch.ts";
 import type { EgressGuard } from "../egress/egress-guard.ts";
@@ -17,14 +20,8 @@ import { robotsOutcomeOf } from "../robots/robots-outcome.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { TaskContext } from "../runtime/define-worker.ts";
 import type { Places } from "../runtime/places.ts";
-import {
-  type Begun,
-  beginTurn,
-  type Departure,
-  inTime,
-  TooLate,
-  type TurnToBegin,
-} from "./begin-turn.ts";
+import { type Begun, beginTurn, type TurnToBegin } from "./begin-turn.ts";
+import { type Departure, inTime, type Left, start, TooLate } from "./departure.ts";
 import { FetchDeadline } from "./fetch-deadline.ts";
 import { isPassing, isPassingStatus } from "./passing-faults.ts";
 import { redirectTarget } from "./redirect-target.ts";
@@ -62,7 +59,7 @@ export async function fetchRobots(
 ): Promise<Envelope[]> {
   using agents = new EgressAgents({
     guard: parts.guard,
-    connectionsMax: 1 + ROBOTS_REDIRECTS_MAX,
+    idleMax: 1 + ROBOTS_REDIRECTS_MAX,
     ...(parts.ca !== undefined && { ca: parts.ca }),
   });
   // The agents are needed until then.
@@ -106,15 +103,18 @@ class RobotsFetch {
         continue;
       }
       const { outcome, retry, awayMs } = answer.kind === "end" ? answer : redirectedAway(first);
-      // A host that wants to be left alone is not asked again in this fetch.
-      if (retry && awayMs === undefined && attempt < ROBOTS_TRIES_MAX) {
+      // What its redirect's host asks for, that one has been told.
+      const isOurs = new URL(next.url).host === host;
+      const finished = turnFinished(host, turn, isOurs ? awayMs : undefined);
+      if (retry && attempt < ROBOTS_TRIES_MAX) {
         next = { url: first, hops: 0, attempt: attempt + 1 };
-        continue;
+        if (awayMs === undefined) continue;
+        if (awayMs <= ROBOTS_AWAY_MS_MAX) {
+          const wait = isOurs ? {} : { waitMs: Math.max(awayMs, HOST_AWAY_MS) };
+          return [finished, envelope(site, host, "robotsPaused", { scheme, turn, next, ...wait })];
+        }
       }
-      return [
-        envelope(site, host, "robotsFetched", { scheme, turn, outcome }),
-        envelope(site, host, "turnFinished", { turn, ...(awayMs !== undefined && { awayMs }) }),
-      ];
+      return [envelope(site, host, "robotsFetched", { scheme, turn, outcome }), finished];
     }
   }
 
@@ -125,14 +125,16 @@ class RobotsFetch {
     if (host === this.#task.host) return this.#ask(url, host, this.#task.turn);
     const turn = randomBytes(16).toString("hex");
     await call(site, host, "visit", { turn });
+    let awayMs: number | undefined;
     try {
       const answer = await this.#ask(url, host, turn);
+      if (answer.kind === "end") awayMs = answer.awayMs;
       if (answer.kind !== "gone" || this.#restMs() <= 0) return answer;
       // The other host is too busy for a visitor: as if it could not be reached.
       const because = "its redirect's host is busy";
       return { kind: "end", outcome: { kind: "disallow_all", because }, retry: true };
     } finally {
-      await send([envelope(site, host, "turnFinished", { turn })]);
+      await send([turnFinished(host, turn, awayMs)]);
     }
   }
 
@@ -164,20 +166,17 @@ class RobotsFetch {
       const begun = await this.#begin(asked);
       if (begun.state === "gone") return { kind: "gone" };
       let told: Promise<unknown> = Promise.resolve();
-      const tell = () => {
-        told = call(site, host, "requestStarted", { turn }).catch((error: unknown) => {
+      const tell = ({ lateMs }: Left) => {
+        told = call(site, host, "requestStarted", { turn, lateMs }).catch((error: unknown) => {
           // The site then counts from the end of the turn.
           if (!(error instanceof ActorError)) throw error;
         });
       };
       try {
-        return await inTime(asked, { call, clock, signal }, begun.lateAt, (departure) => {
-          const onStarted = () => {
-            departure.onStarted();
-            tell();
-          };
-          return this.#request(url, { ...departure, onStarted });
-        });
+        const parts = { call, clock, signal, onLeft: tell };
+        return await inTime(asked, parts, begun.moment, (departure) =>
+          this.#request(url, departure),
+        );
       } catch (error) {
         if (!(error instanceof TooLate)) throw error;
       } finally {
@@ -187,8 +186,9 @@ class RobotsFetch {
     }
   }
 
-  async #request(url: string, { signal, onStarting, onStarted }: Departure): Promise<Answer> {
+  async #request(url: string, departure: Departure): Promise<Answer> {
     const { clock, fetchMs = ROBOTS_FETCH_MS_MAX } = this.#parts;
+    const { signal, onStarted, oneMore } = departure;
     const deadline = new FetchDeadline(signal, fetchMs, clock);
     try {
       const { status, headers, body } = await egressFetch(url, {
@@ -197,15 +197,16 @@ class RobotsFetch {
         headers: { "user-agent": CRAWLER_USER_AGENT, accept: "text/plain,*/*;q=0.8" },
         bytesMax: Number.POSITIVE_INFINITY,
         redirectsMax: 0,
-        onSending: onStarting,
+        onSending: () => start(departure),
         onSent: onStarted,
+        oneMore: () => deadline.pauseFor(oneMore()),
       });
       try {
         const target = redirectTarget(url, status, headers);
         if (target !== undefined) return { kind: "redirect", to: target.url };
         const reader = { productToken: PRODUCT_TOKEN, url };
-        const isFile = status >= 200 && status < 300;
-        const bytes = isFile ? await start(body) : new Uint8Array();
+        const isFile = isSuccessful(status);
+        const bytes = isFile ? await beginningOf(body) : new Uint8Array();
         return {
           kind: "end",
           outcome: robotsOutcomeOf({ kind: "answered", status, body: bytes }, reader),
@@ -233,6 +234,10 @@ class RobotsFetch {
     const outcome = { kind: "disallow_all", because } as const;
     return { kind: "end", outcome: unreachable ? { ...outcome, unreachable } : outcome, retry };
   }
+}
+
+function turnFinished(host: string, turn: string, awayMs: number | undefined): Envelope {
+  return envelope(site, host, "turnFinished", { turn, ...(awayMs !== undefined && { awayMs }) });
 }
 
 /** Aborts its signal when the time is over. */
@@ -267,7 +272,7 @@ function redirectedAway(url: string): End {
 }
 
 /** One byte more than is read of it, so that its reader knows that there was more. */
-async function start(body: AsyncIterable<Uint8Array>): Promise<Uint8Array> {
+async function beginningOf(body: AsyncIterable<Uint8Array>): Promise<Uint8Array> {
   const chunks: Uint8Array[] = [];
   let length = 0;
   for await (const chunk of body) {

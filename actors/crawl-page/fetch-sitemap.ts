@@ -4,6 +4,7 @@ import { envelope } from "../../schemas/contract.ts";
 import { crawlJob, type SitemapUrl } from "../../schemas/crawl-job.ts";
 import {
   REPORT_BYTES_MAX,
+  SITEMAP_ANSWER_MS_MAX,
   SITEMAP_BYTES_MAX,
   SITEMAP_FETCH_MS_MAX,
   SITEMAP_REPORT_URLS_MAX,
@@ -14,6 +15,7 @@ import { EgressAgents, type EgressResponse, egressFetch } from "../egress/egress
 import type { EgressGuard } from "../egress/egress-guard.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { readSitemap, type SitemapEntry, type SitemapSummary } from "../sitemap/sitemap.ts";
+import { type Departure, start } from "./departure.ts";
 import { FetchDeadline } from "./fetch-deadline.ts";
 import { isPassing, isPassingStatus } from "./passing-faults.ts";
 import { redirectTarget } from "./redirect-target.ts";
@@ -33,9 +35,7 @@ export interface SitemapTask {
   turn: string;
   request: SitemapRequest;
   headers: Record<string, string>;
-  signal: AbortSignal;
-  onStarting(): void;
-  onStarted(): void;
+  departure: Departure;
   send(envelope: Envelope): Promise<void>;
 }
 
@@ -59,11 +59,14 @@ export async function fetchSitemap(
 
 async function read(
   { guard, clock, ca, fetchMs = SITEMAP_FETCH_MS_MAX }: SitemapParts,
-  { request, headers, signal, onStarting, onStarted }: SitemapTask,
+  { request, headers, departure }: SitemapTask,
   report: SitemapReport,
 ): Promise<End> {
-  using agents = new EgressAgents({ guard, connectionsMax: 1, ...(ca !== undefined && { ca }) });
-  const deadline = new FetchDeadline(signal, fetchMs, clock);
+  using agents = new EgressAgents({ guard, idleMax: 1, ...(ca !== undefined && { ca }) });
+  const { signal, onStarted } = departure;
+  const answerMs = Math.min(SITEMAP_ANSWER_MS_MAX, fetchMs);
+  const deadline = new FetchDeadline(signal, answerMs, clock);
+  let hasAnswered = false;
   try {
     const response = await egressFetch(request.url, {
       agents,
@@ -72,17 +75,28 @@ async function read(
       // Packed it is hardly ever larger than unpacked, and reading ends at that.
       bytesMax: 2 * SITEMAP_BYTES_MAX,
       redirectsMax: 0,
-      onSending: onStarting,
+      onSending: () => start(departure),
       onSent: onStarted,
     });
+    hasAnswered = true;
+    deadline.extend(fetchMs - answerMs);
     return await take(response);
   } catch (error) {
     signal.throwIfAborted();
-    if (deadline.passed) return failed(`it took longer than ${fetchMs} ms`, true);
+    if (deadline.passed) return tooLate();
     if (error instanceof EgressError) return { failed: error.message, retry: isPassing(error) };
     throw error;
   } finally {
     deadline.clear();
+  }
+
+  /** What came so slowly comes no faster from its beginning, and links wait for it. */
+  function tooLate(): End {
+    if (!hasAnswered) return failed(`the server did not answer in ${answerMs} ms`, true);
+    return failed(
+      `it took longer than ${fetchMs} ms; its first ${report.entries} entries count`,
+      false,
+    );
   }
 
   async function take({ status, headers: answered, body, url }: EgressResponse): Promise<End> {
@@ -106,10 +120,12 @@ async function read(
   }
 }
 
-function endOf({ end, form, entries }: SitemapSummary): End {
+function endOf({ end, form, entries, invalid }: SitemapSummary): End {
   switch (end) {
     case "complete":
-      return { retry: false };
+      return invalid === 0
+        ? { retry: false }
+        : failed(`${invalid} of its entries have no address that could be fetched`, false);
     case "urls_max":
     case "bytes_max":
       return failed(
@@ -136,9 +152,15 @@ class SitemapReport {
   #urls: SitemapUrl[] = [];
   #nested: SitemapUrl[] = [];
   #bytes = 0;
+  #entries = 0;
 
   constructor(task: SitemapTask) {
     this.#task = task;
+  }
+
+  /** Found so far. */
+  get entries(): number {
+    return this.#entries;
   }
 
   async add(entries: readonly SitemapUrl[], to: "urls" | "nested"): Promise<void> {
@@ -150,6 +172,7 @@ class SitemapReport {
         await this.#send();
       }
       this.#bytes += bytes;
+      this.#entries += 1;
       (to === "urls" ? this.#urls : this.#nested).push({
         url,
         ...(lastModifiedAt !== undefined && { lastModifiedAt }),

@@ -12,6 +12,7 @@ import { decodeBody } from "../extract/decode-body.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { documentForm, looksBinary } from "./content-types.ts";
 import { CrawlHeaders } from "./crawl-headers.ts";
+import { start } from "./departure.ts";
 import { FetchDeadline } from "./fetch-deadline.ts";
 import { isUnmodified, lastModifiedAt } from "./last-modified.ts";
 import type { PageAnswer, PageLoad, PageLoader } from "./page-loader.ts";
@@ -19,7 +20,7 @@ import { isPassing, isPassingStatus } from "./passing-faults.ts";
 import { readBody } from "./read-body.ts";
 import { redirectTarget } from "./redirect-target.ts";
 import { awayMsOf } from "./retry-after.ts";
-import { readRobotsTag } from "./robots-tag.ts";
+import { saysNofollow } from "./robots-tag.ts";
 import { PRODUCT_TOKEN } from "./user-agent.ts";
 
 export interface HttpPageLoaderParts {
@@ -41,7 +42,7 @@ export class HttpPageLoader implements PageLoader {
     const { guard, ca } = parts;
     this.#agents = new EgressAgents({
       guard,
-      connectionsMax: JOB_CONNECTIONS_MAX,
+      idleMax: JOB_CONNECTIONS_MAX,
       ...(ca !== undefined && { ca }),
     });
     this.#headers = new CrawlHeaders(parts.request);
@@ -55,12 +56,15 @@ export class HttpPageLoader implements PageLoader {
       response = await egressFetch(page.url, {
         agents: this.#agents,
         signal: deadline.signal,
-        headers: this.#headers.forPage(page.url, clock.now()),
+        headers: page.isStart
+          ? this.#headers.forFile(page.url, clock.now())
+          : this.#headers.forPage(page.url, clock.now()),
         // What is too much is cut here, and is no fault.
         bytesMax: Number.POSITIVE_INFINITY,
         redirectsMax: 0,
-        onSending: page.onStarting,
+        onSending: () => start(page),
         onSent: page.onStarted,
+        oneMore: () => deadline.pauseFor(page.oneMore()),
       });
       try {
         return await this.#answer(response, page, deadline);
@@ -102,7 +106,7 @@ export class HttpPageLoader implements PageLoader {
       ...away,
     });
     const modified = { lastModifiedAt: lastModifiedAt(headers) };
-    if (isUnmodified(response, this.#parts.request.modifiedSince)) {
+    if (isUnmodified(response, this.#parts.request)) {
       return { kind: "unmodified", status, ...modified, browserMs: 0 };
     }
     const contentType = headers.get("content-type") ?? undefined;
@@ -127,7 +131,7 @@ export class HttpPageLoader implements PageLoader {
       contentType: contentType?.slice(0, CONTENT_TYPE_CHARS_MAX),
       ...modified,
       awayMs: away.awayMs,
-      ...readRobotsTag(headers.get("x-robots-tag"), PRODUCT_TOKEN),
+      nofollow: saysNofollow(headers.get("x-robots-tag"), PRODUCT_TOKEN),
       browserMs: 0,
     };
   }

@@ -1,5 +1,5 @@
 /** What a worker keeps of jobs between their turns: their requests, and connections or a browser context. */
-import { JOB_KEPT_MS, JOBS_KEPT_MAX } from "../../schemas/crawl-limits.ts";
+import { JOB_KEPT_MS, JOBS_KEPT_BYTES_MAX, JOBS_KEPT_MAX } from "../../schemas/crawl-limits.ts";
 import { CrawlRequest } from "../../schemas/http/crawl.ts";
 import type { BlobStore } from "../runtime/blob-store.ts";
 import type { Clock } from "../runtime/clock.ts";
@@ -9,8 +9,15 @@ export interface JobShelfParts {
   blobs: Pick<BlobStore, "get">;
   clock: Clock;
   open: OpenPageLoader;
+  /** A signal that aborts when the job has ended; where there is none, nobody hears of it. */
+  watch?: (job: JobName, closed: AbortSignal) => Promise<AbortSignal>;
   jobsMax?: number;
   keptMs?: number;
+}
+
+export interface JobName {
+  account: string;
+  job: string;
 }
 
 /** A job on this worker. Whoever takes it gives it back by `release`. */
@@ -18,16 +25,21 @@ export interface HeldJob {
   request: CrawlRequest;
   /** Opened when it is first asked for: a turn that waits needs none. */
   loader(): Promise<PageLoader>;
+  /** Aborts when the job has ended: no request of it may start any more. */
+  ended(): Promise<AbortSignal>;
   release(): void;
 }
 
-interface Kept {
-  account: string;
-  job: string;
+interface Kept extends JobName {
   request: Promise<CrawlRequest>;
   loader: Promise<PageLoader> | undefined;
+  ended: Promise<AbortSignal> | undefined;
+  /** Aborts when nothing of it is kept any more. */
+  dropped: AbortController;
   holders: number;
   usedAt: number;
+  /** Of its request, once it is read. */
+  bytes: number;
 }
 
 export class JobShelf {
@@ -42,7 +54,7 @@ export class JobShelf {
   }
 
   /** Rejects with ActorError `not_found` where the job has no request any more. */
-  async hold({ account, job }: { account: string; job: string }): Promise<HeldJob> {
+  async hold({ account, job }: JobName): Promise<HeldJob> {
     const kept = this.#kept.get(job) ?? this.#read(account, job);
     this.#kept.delete(job);
     this.#kept.set(job, kept);
@@ -55,9 +67,13 @@ export class JobShelf {
     };
     try {
       const request = await kept.request;
-      return { request, release, loader: () => this.#loader(kept, request) };
+      const ended = () => this.#ended(kept, account);
+      return { request, release, ended, loader: () => this.#loader(kept, request) };
     } catch (error) {
-      if (this.#kept.get(job) === kept) this.#kept.delete(job);
+      if (this.#kept.get(job) === kept) {
+        this.#kept.delete(job);
+        kept.dropped.abort();
+      }
       release();
       throw error;
     }
@@ -67,18 +83,32 @@ export class JobShelf {
     this.#closed.abort();
     const all = [...this.#kept.values()];
     this.#kept.clear();
-    await Promise.all(all.map(closeLoader));
+    await Promise.all(all.map(drop));
   }
 
   #read(account: string, job: string): Kept {
-    const usedAt = this.#parts.clock.monotonic();
-    return { account, job, request: this.#request(job), loader: undefined, holders: 0, usedAt };
+    const kept: Kept = {
+      account,
+      job,
+      request: this.#request(job, (bytes) => {
+        kept.bytes = bytes;
+      }),
+      loader: undefined,
+      ended: undefined,
+      dropped: new AbortController(),
+      holders: 0,
+      usedAt: this.#parts.clock.monotonic(),
+      bytes: 0,
+    };
+    return kept;
   }
 
-  async #request(job: string): Promise<CrawlRequest> {
+  async #request(job: string, onRead: (bytes: number) => void): Promise<CrawlRequest> {
     const chunks: Uint8Array[] = [];
     for await (const chunk of this.#parts.blobs.get(`crawl.${job}.request`)) chunks.push(chunk);
-    return CrawlRequest.parse(JSON.parse(Buffer.concat(chunks).toString()));
+    const content = Buffer.concat(chunks);
+    onRead(content.length);
+    return CrawlRequest.parse(JSON.parse(content.toString()));
   }
 
   #loader(kept: Kept, request: CrawlRequest): Promise<PageLoader> {
@@ -91,15 +121,30 @@ export class JobShelf {
     return loader;
   }
 
-  /** Lets go of unused jobs: those past their time, and the longest unused of too many. */
+  #ended(kept: Kept, account: string): Promise<AbortSignal> {
+    const { watch } = this.#parts;
+    if (watch === undefined) return Promise.resolve(kept.dropped.signal);
+    kept.ended ??= watch({ account, job: kept.job }, kept.dropped.signal);
+    const ended = kept.ended;
+    ended.catch(() => {
+      // The next turn tries again.
+      if (kept.ended === ended) kept.ended = undefined;
+    });
+    return ended;
+  }
+
+  /** Lets go of unused jobs: those past their time, and the longest unused of too many or too large ones. */
   #sweep(jobsMax: number): void {
     const { clock, keptMs = JOB_KEPT_MS } = this.#parts;
     const now = clock.monotonic();
+    let bytes = this.#kept.values().reduce((sum, kept) => sum + kept.bytes, 0);
     for (const kept of this.#kept.values()) {
       if (kept.holders > 0) continue;
-      if (this.#kept.size <= jobsMax && now - kept.usedAt < keptMs) continue;
+      const isFull = this.#kept.size > jobsMax || bytes > JOBS_KEPT_BYTES_MAX;
+      if (!isFull && now - kept.usedAt < keptMs) continue;
+      bytes -= kept.bytes;
       this.#kept.delete(kept.job);
-      void closeLoader(kept);
+      void drop(kept);
     }
   }
 
@@ -115,7 +160,8 @@ export class JobShelf {
 }
 
 /** Never rejects: a loader that did not open, or does not close, holds nothing that could be given back. */
-async function closeLoader({ loader }: Kept): Promise<void> {
+async function drop({ loader, dropped }: Kept): Promise<void> {
+  dropped.abort();
   try {
     await (await loader)?.close();
   } catch {

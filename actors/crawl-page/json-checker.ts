@@ -4,17 +4,24 @@
  */
 import { Worker } from "node:worker_threads";
 import { JSON_CHECK_HEAP_MIB_MAX, JSON_CHECK_MS } from "../../schemas/crawl-limits.ts";
+import { Timeout } from "../browser/time-limit.ts";
+import { type Clock, systemClock } from "../runtime/clock.ts";
 import type { JsonCheck, JsonVerdict } from "./json-checker-thread.ts";
 
 export class JsonChecker {
   readonly #timeoutMs: number;
+  readonly #clock: Clock;
   #worker: Worker | undefined;
   /** The end of the check that came last; one runs at a time, and each caller has one. */
   #last: Promise<unknown> = Promise.resolve();
   #closed = false;
 
-  constructor({ timeoutMs = JSON_CHECK_MS }: { timeoutMs?: number } = {}) {
+  constructor({
+    timeoutMs = JSON_CHECK_MS,
+    clock = systemClock,
+  }: { timeoutMs?: number; clock?: Clock } = {}) {
     this.#timeoutMs = timeoutMs;
+    this.#clock = clock;
   }
 
   /** Throws when it is closed. */
@@ -42,13 +49,14 @@ export class JsonChecker {
     };
     const onError = (error: Error) => lost(error.message);
     const onExit = () => lost("the thread that checks it was ended");
-    const tooLong = `checking an answer against it took longer than ${this.#timeoutMs} ms`;
-    const timer = setTimeout(lost, this.#timeoutMs, tooLong);
+    const ms = this.#timeoutMs;
+    const error = () => new Error(`checking an answer against it took longer than ${ms} ms`);
+    using timeout = new Timeout({ ms, error, clock: this.#clock });
+    timeout.signal.addEventListener("abort", () => lost(timeout.signal.reason.message));
     worker.once("message", resolve).once("error", onError).once("exit", onExit);
     worker.ref();
     worker.postMessage(check);
     const verdict = await promise;
-    clearTimeout(timer);
     worker.off("message", resolve).off("error", onError).off("exit", onExit);
     worker.unref();
     return verdict;

@@ -1,14 +1,29 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { text } from "node:stream/consumers";
+import { setImmediate as turn } from "node:timers/promises";
 import { expect } from "chai";
-import { JSON_ANSWER_BYTES_MAX, JSON_PAGE_CHARS_MAX } from "../../schemas/crawl-limits.ts";
+import {
+  JSON_ANSWER_BYTES_MAX,
+  JSON_PAGE_CHARS_MAX,
+  JSON_PAGE_MS_MAX,
+  JSON_RETRY_MS_MAX,
+  JSON_TRY_MS,
+  SCHEMALESS_MODELS_MAX,
+} from "../../schemas/crawl-limits.ts";
 import { startHttpServer } from "../../scripts/testing/loopback-server.ts";
+import { SkippingClock } from "../../scripts/testing/skipping-clock.ts";
+import { until } from "../../scripts/testing/until.ts";
 import { createAddressPolicy } from "../egress/address-policy.ts";
 import { EgressAgents } from "../egress/egress-fetch.ts";
 import { createEgressGuard } from "../egress/egress-guard.ts";
 import { systemClock } from "../runtime/clock.ts";
 import { JsonChecker } from "./json-checker.ts";
-import { JsonExtractor, type JsonExtractorParts, type JsonQuestion } from "./json-extractor.ts";
+import {
+  JsonExtractor,
+  type JsonExtractorParts,
+  type JsonOutcome,
+  type JsonQuestion,
+} from "./json-extractor.ts";
 
 const SCHEMA = {
   type: "object",
@@ -61,7 +76,7 @@ const refuses =
 const good = says(JSON.stringify(GOOD));
 
 describe("JsonExtractor", function () {
-  this.timeout(20_000);
+  this.timeout(60_000);
   const guard = createEgressGuard({ policy: createAddressPolicy({ allow: ["127.0.0.2/32"] }) });
   const agents = new EgressAgents({ guard });
   const checker = new JsonChecker();
@@ -213,8 +228,11 @@ describe("JsonExtractor", function () {
 
   it("extract() leaves a model that does not answer", async () => {
     const silent: Answer = () => {};
-    const outcome = await extract([silent, good], { customAi: both }, { tryMs: 1_500 });
-    expect(outcome).to.have.property("kind", "extracted");
+    const clock = new SkippingClock();
+    const extracted = extract([silent, good], { customAi: both }, { clock });
+    await until("the first is asked", () => server.questions.length === 1);
+    clock.skip(JSON_TRY_MS);
+    expect(await extracted).to.have.property("kind", "extracted");
     const dripping: Answer = (response) => {
       const timer = setInterval(() => response.write(" "), 20);
       response.once("close", () => clearInterval(timer));
@@ -227,6 +245,93 @@ describe("JsonExtractor", function () {
       { tryMs: 1_500, operators: operators() },
     );
     expect(inside.reason).to.contain("it did not answer in 1500 ms");
+  });
+
+  it("extract() remembers SCHEMALESS_MODELS_MAX servers that know no schemas, the latest", async () => {
+    const plain: Answer = (response, question) =>
+      (question.body.response_format?.type === "json_schema" ? refuses(400) : good)(
+        response,
+        question,
+      );
+    server.answers = [plain];
+    const extractor = new JsonExtractor({ agents, checker, clock: systemClock, providers });
+    const questionsFor = async (number: number) => {
+      const before = server.questions.length;
+      const models = [{ model: `one/${number}`, authorization: KEY }];
+      await extractor.extract(PAGE, { schema: SCHEMA, customAi: models }, signal);
+      return server.questions.length - before;
+    };
+    for (let number = 0; number < SCHEMALESS_MODELS_MAX; number++) await questionsFor(number);
+    expect(await questionsFor(0)).to.equal(1);
+    expect(await questionsFor(SCHEMALESS_MODELS_MAX)).to.equal(2);
+    expect(await questionsFor(1)).to.equal(1);
+    expect(await questionsFor(0)).to.equal(2);
+  });
+
+  describe("extract() gives up", () => {
+    const silent: Answer = () => {};
+    const SOON_MS = 20_000;
+    let clock: SkippingClock;
+    let outcome: JsonOutcome | undefined;
+    beforeEach(() => {
+      clock = new SkippingClock();
+      outcome = undefined;
+    });
+
+    function begin(answers: Answer[], models: JsonQuestion["customAi"] = customAi) {
+      return extract(answers, { customAi: models }, { clock }).then((given) => {
+        outcome = given;
+      });
+    }
+    const asked = (count: number) =>
+      until(`${count} questions`, () => server.questions.length === count);
+    async function skip(ms: number) {
+      clock.skip(ms);
+      await turn();
+    }
+
+    it("a model after JSON_TRY_MS, and not before", async () => {
+      const ended = begin([silent]);
+      await asked(1);
+      await skip(JSON_TRY_MS - SOON_MS);
+      expect(outcome).to.equal(undefined);
+      await skip(SOON_MS);
+      await ended;
+      expect(outcome?.reason).to.contain(`it did not answer in ${JSON_TRY_MS} ms`);
+    });
+
+    it("all models together after JSON_PAGE_MS_MAX, and not before", async () => {
+      const models = Array.from({ length: 9 }, () => customAi).flat();
+      const ended = begin([silent], models);
+      const tries = JSON_PAGE_MS_MAX / JSON_TRY_MS;
+      for (let tried = 1; tried < tries; tried++) {
+        await asked(tried);
+        await skip(JSON_TRY_MS);
+      }
+      await asked(tries);
+      // The bound of all comes a little before that of the last.
+      await skip(JSON_TRY_MS - SOON_MS);
+      expect(outcome).to.equal(undefined);
+      await skip(SOON_MS);
+      await ended;
+      expect(outcome).to.include({ kind: "failed" });
+      expect(outcome?.reason).to.contain(`no answer in ${JSON_PAGE_MS_MAX} ms`);
+      expect(server.questions).to.have.length(tries);
+    });
+
+    it("a model that is to be waited for longer than JSON_RETRY_MS_MAX, at once", async () => {
+      const busy = (ms: number) => refuses(429, { "Retry-After": String(ms / 1_000) });
+      const ended = begin([busy(JSON_RETRY_MS_MAX), good]);
+      await until("it waits", () => clock.isAwaited(JSON_RETRY_MS_MAX));
+      await skip(JSON_RETRY_MS_MAX);
+      await ended;
+      expect(outcome).to.have.property("kind", "extracted");
+      await begin([busy(JSON_RETRY_MS_MAX + 1_000), good], both);
+      expect(outcome).to.have.property("kind", "extracted");
+      expect(server.questions.map(({ body }) => body.model).slice(-2)).to.deep.equal([
+        ...["big/model", "small"],
+      ]);
+    });
   });
 
   it("extract() reads no answer past its bound, of providers and of the operator's endpoint", async () => {

@@ -7,16 +7,22 @@ import { TASK_TRIES_MAX } from "../../schemas/limits.ts";
 import { startWorld, type World } from "../../scripts/testing/actor-world.ts";
 import { startHttpServer } from "../../scripts/testing/loopback-server.ts";
 import { refusalOf } from "../../scripts/testing/refusal.ts";
+import { until } from "../../scripts/testing/until.ts";
 import { createAddressPolicy } from "../egress/address-policy.ts";
 import { EgressAgents } from "../egress/egress-fetch.ts";
 import { createEgressGuard } from "../egress/egress-guard.ts";
 import { MarkdownPool } from "../extract/markdown-pool.ts";
 import { BlobStore } from "../runtime/blob-store.ts";
 import { systemClock as clock } from "../runtime/clock.ts";
+import { Places } from "../runtime/places.ts";
+import type { JobName } from "./job-shelf.ts";
 import { JsonChecker } from "./json-checker.ts";
 import { JsonExtractor } from "./json-extractor.ts";
 import { jsonFailure, jsonTask } from "./json-task.ts";
 
+type Ended = () => Promise<AbortSignal>;
+
+const running = new AbortController().signal;
 const account = "a".repeat(32);
 const url = "https://shop.example/lamp";
 const request = CrawlRequest.parse({
@@ -29,11 +35,13 @@ const request = CrawlRequest.parse({
 });
 
 describe("jsonTask", function () {
-  this.timeout(30_000);
+  this.timeout(60_000);
   const guard = createEgressGuard({ policy: createAddressPolicy({ allow: [] }) });
   const agents = new EgressAgents({ guard });
   const checker = new JsonChecker();
   const markdown = new MarkdownPool();
+  const markdownPlaces = new Places(1);
+  const reads: string[] = [];
   const signal = new AbortController().signal;
   let world: World;
   let blobs: BlobStore;
@@ -72,10 +80,7 @@ describe("jsonTask", function () {
 
   /** Runs the task about a page with these members; its one send. */
   async function run(page: { job: string; blob: string }, attempt = 1) {
-    const handler = jsonTask({ blobs, extractor, markdown, requestOf: async () => request });
-    const input = { account, index: 3, url, ...page };
-    const context = { id: "t", key: page.job, signal, attempt, deadlineAt: clock.now() + 60_000 };
-    const { send = [] } = await handler(input, context as never);
+    const send = await sentBy(page, { attempt });
     const [envelope, ...more] = typeof send === "function" ? send() : send;
     expect(more).to.deep.equal([]);
     expect(envelope).to.include({ kind: "crawl-job", key: page.job, message: "jsonExtracted" });
@@ -84,6 +89,38 @@ describe("jsonTask", function () {
       blob?: { name: string; bytes: number };
       reason?: string;
     };
+  }
+
+  async function sentBy(
+    page: { job: string; blob: string },
+    { attempt = 1, ended = async () => running }: { attempt?: number; ended?: Ended } = {},
+  ) {
+    let held = 0;
+    const hold = async (name: JobName) => {
+      held += 1;
+      expect(name).to.deep.equal({ account, job: page.job });
+      const release = () => {
+        held -= 1;
+      };
+      return { request, ended, release };
+    };
+    const watched: Pick<BlobStore, "get" | "put" | "size"> = {
+      get(name, options) {
+        reads.push(name);
+        return blobs.get(name, options);
+      },
+      put: blobs.put.bind(blobs),
+      size: blobs.size.bind(blobs),
+    };
+    const handler = jsonTask({ blobs: watched, extractor, markdown, markdownPlaces, hold });
+    const input = { account, index: 3, url, ...page };
+    const context = { id: "t", key: page.job, signal, attempt, deadlineAt: clock.now() + 60_000 };
+    try {
+      const { send = [] } = await handler(input, context as never);
+      return send;
+    } finally {
+      expect(held).to.equal(0);
+    }
   }
 
   async function stored(members: string) {
@@ -112,6 +149,18 @@ describe("jsonTask", function () {
   it("makes Markdown where the record has HTML alone", async () => {
     await run(await stored('"html":"<h1>Lamp</h1><script>no()</script>"'));
     expect(asked[0]).to.contain("# Lamp").and.not.contain("no()");
+  });
+
+  it("makes Markdown when there is a place for it, and gives that back", async () => {
+    const page = await stored('"html":"<h1>Lamp</h1>"');
+    const giveBack = await markdownPlaces.take(signal);
+    const running = run(page);
+    await until("it reads the page", () => reads.includes(page.blob));
+    expect(asked).to.have.length(0);
+    giveBack();
+    await running;
+    expect(asked).to.have.length(1);
+    expect(markdownPlaces.free).to.equal(1);
   });
 
   it("asks nobody again when it runs twice, and takes what was stored first", async () => {
@@ -144,6 +193,27 @@ describe("jsonTask", function () {
     expect(error).to.be.an("error").and.not.an.instanceOf(ActorError);
     const last = await run(page, TASK_TRIES_MAX);
     expect(last.reason).to.equal("Cannot extract JSON: the AI model: it answered 429");
+  });
+
+  it("asks nobody about a page of a job that has ended, and stops asking when it ends", async () => {
+    const page = await stored('"markdown":"# Lamp"');
+    const over = AbortSignal.abort();
+    expect(await sentBy(page, { ended: async () => over })).to.deep.equal([]);
+    expect(asked).to.have.length(0);
+
+    const ending = new AbortController();
+    answer = () => ending.abort();
+    expect(await sentBy(page, { ended: async () => ending.signal })).to.deep.equal([]);
+    expect(asked).to.have.length(1);
+    expect(await blobs.size(`crawl.${page.job}.3.json`)).to.equal(undefined);
+  });
+
+  it("comes back where nobody can say whether the job has ended", async () => {
+    const page = await stored('"markdown":"# Lamp"');
+    const ended = () => Promise.reject(new ActorError("unavailable", "the job is away"));
+    const error = await sentBy(page, { ended }).catch((thrown: unknown) => thrown);
+    expect(error).to.be.an("error").and.not.an.instanceOf(ActorError);
+    expect(asked).to.have.length(0);
   });
 
   it("is refused where the page is gone, or has no text", async () => {

@@ -9,6 +9,8 @@ import { TASK_TRIES_MAX } from "../../schemas/limits.ts";
 import type { MarkdownPool } from "../extract/markdown-pool.ts";
 import type { BlobStore } from "../runtime/blob-store.ts";
 import type { WorkerDefinition } from "../runtime/define-worker.ts";
+import type { Places } from "../runtime/places.ts";
+import type { HeldJob, JobName } from "./job-shelf.ts";
 import type { JsonExtractor, JsonQuestion } from "./json-extractor.ts";
 
 type Tasks = WorkerDefinition<typeof crawlPage.messages>;
@@ -17,33 +19,56 @@ export interface JsonTaskParts {
   blobs: Pick<BlobStore, "get" | "put" | "size">;
   extractor: Pick<JsonExtractor, "extract">;
   markdown: Pick<MarkdownPool, "convert">;
-  /** What the job was asked for. */
-  requestOf: (job: string, signal: AbortSignal) => Promise<Pick<CrawlRequest, "jsonOptions">>;
+  /** As many as may wait for the pool, shared with those who make records: nobody finds it full. */
+  markdownPlaces: Pick<Places, "take">;
+  /** What the job was asked for, and whether it has ended. */
+  hold: (job: JobName) => Promise<JobOfTask>;
 }
+
+type JobOfTask = Pick<HeldJob, "ended" | "release"> & {
+  request: Pick<CrawlRequest, "jsonOptions">;
+};
 
 /** The handler of `crawl-page.json`. */
 export function jsonTask({
   blobs,
   extractor,
   markdown,
-  requestOf,
+  markdownPlaces,
+  hold,
 }: JsonTaskParts): Tasks["handlers"]["json"] {
-  return async ({ job, index, url, blob }, { signal, attempt }) => {
+  return async ({ account, job, index, url, blob }, context) => {
+    const { attempt } = context;
     const name = `crawl.${job}.${index}.json`;
     // An earlier try may have come so far, and models do not answer the same twice.
     const earlier = await blobs.size(name);
     if (earlier !== undefined) return extracted({ blob: { name, bytes: earlier } });
 
-    const { jsonOptions } = await requestOf(job, signal);
-    const text = await textOf(blob, url, signal);
-    const outcome = await extractor.extract({ url, text }, questionOf(jsonOptions), signal);
-    if (outcome.kind === "failed") {
-      if (outcome.retry && attempt < TASK_TRIES_MAX) throw new Error(outcome.reason);
-      return extracted({ reason: clipped(outcome.reason) });
+    const held = await hold({ account, job });
+    try {
+      const ended = await held.ended().catch(comeBack);
+      // Nobody waits for it, and models cost their owner money.
+      if (ended.aborted) return {};
+      const signal = AbortSignal.any([context.signal, ended]);
+      return await extractNow(held.request, signal).catch((error: unknown) => {
+        if (ended.aborted) return {};
+        throw error;
+      });
+    } finally {
+      held.release();
     }
-    const { json, reason } = outcome;
-    const stored = await store(name, Buffer.from(`"json":${json}`), signal);
-    return extracted({ blob: stored, ...(reason !== undefined && { reason }) });
+
+    async function extractNow({ jsonOptions }: JobOfTask["request"], signal: AbortSignal) {
+      const text = await textOf(blob, url, signal);
+      const outcome = await extractor.extract({ url, text }, questionOf(jsonOptions), signal);
+      if (outcome.kind === "failed") {
+        if (outcome.retry && attempt < TASK_TRIES_MAX) throw new Error(outcome.reason);
+        return extracted({ reason: clipped(outcome.reason) });
+      }
+      const { json, reason } = outcome;
+      const stored = await store(name, Buffer.from(`"json":${json}`), signal);
+      return extracted({ blob: stored, ...(reason !== undefined && { reason }) });
+    }
 
     function extracted(found: { blob?: RecordBlob; reason?: string }) {
       return { send: [envelope(crawlJob, job, "jsonExtracted", { index, ...found })] };
@@ -59,7 +84,11 @@ export function jsonTask({
     if (typeof page.html !== "string") {
       throw new ActorError("invalid_request", "Cannot extract JSON: the page has no text");
     }
-    const made = await markdown.convert({ html: page.html, baseUrl: url }, signal).catch(comeBack);
+    const giveBack = await markdownPlaces.take(signal);
+    const made = await markdown
+      .convert({ html: page.html, baseUrl: url }, signal)
+      .catch(comeBack)
+      .finally(giveBack);
     if (made.kind === "made") return made.markdown;
     throw new ActorError("invalid_request", `Cannot extract JSON: ${made.reason}`);
   }
@@ -86,7 +115,7 @@ export const jsonFailure: Tasks["failures"]["json"] = ({ job, index }, { message
   return [envelope(crawlJob, job, "jsonExtracted", { index, reason: clipped(reason) })];
 };
 
-/** A queue that is full now is no fault of the page: the task is tried again. */
+/** A queue that is full now, or a job that is away, is no fault of the page: the task is tried again. */
 function comeBack(error: unknown): never {
   if (error instanceof ActorError) throw new Error(error.message, { cause: error });
   throw error;

@@ -3,9 +3,11 @@ import { availableParallelism } from "node:os";
 import type { Logger } from "pino";
 import { account } from "../../schemas/account.ts";
 import {
+  BROWSERS_APART_MAX,
   CRAWL_FETCH_MS_MAX,
   FETCH_PAGES_MAX,
   FETCH_TURNS_MAX,
+  JOB_PURGES_MAX,
   JSON_TASKS_MAX,
   LARGE_BODIES_MAX,
   MARKDOWN_QUEUE_MAX,
@@ -17,20 +19,23 @@ import type { BrowserPool } from "../browser/browser-pool.ts";
 import { EgressAgents } from "../egress/egress-fetch.ts";
 import type { EgressGuard } from "../egress/egress-guard.ts";
 import { MarkdownPool } from "../extract/markdown-pool.ts";
+import { BusActorClient } from "../runtime/actor-client.ts";
 import { BlobStore } from "../runtime/blob-store.ts";
 import type { Bus } from "../runtime/bus.ts";
 import type { Clock } from "../runtime/clock.ts";
+import { BusLiveUpdates } from "../runtime/live.ts";
 import { Places } from "../runtime/places.ts";
 import { TtlStore } from "../runtime/ttl-store.ts";
 import { BrowserPageLoader } from "./browser-page-loader.ts";
+import type { OutOfTime } from "./browser-time.ts";
 import { crawlPageWorker } from "./crawl-page.ts";
 import { HttpPageLoader } from "./http-page-loader.ts";
-import { JobShelf } from "./job-shelf.ts";
+import { JobShelf, type JobShelfParts } from "./job-shelf.ts";
+import { watchJob } from "./job-watch.ts";
 import { JsonChecker } from "./json-checker.ts";
 import { JsonExtractor, type OperatorsAi } from "./json-extractor.ts";
 import { CachedPage } from "./page-cache.ts";
 import { RecordWriter } from "./record-writer.ts";
-import type { TurnWalkParts } from "./walk-turn.ts";
 
 export interface CrawlWorkerParts {
   bus: Bus;
@@ -52,15 +57,19 @@ export function openCrawlWorker(parts: CrawlWorkerParts) {
   const markdown = new MarkdownPool({ threads: Math.max(1, availableParallelism() - 1) });
   const checker = new JsonChecker();
   const agents = new EgressAgents({ guard });
+  const actors = new BusActorClient(bus, clock);
+  const watching = { live: new BusLiveUpdates(bus), call: actors.call.bind(actors), clock };
+  const watch: JobShelfParts["watch"] = (job, closed) => watchJob(watching, job, closed);
   const fetched = new JobShelf({
-    ...{ blobs, clock },
+    ...{ blobs, clock, watch },
     open: async (_, request) => {
       return new HttpPageLoader({ guard, clock, request, fetchMs: CRAWL_FETCH_MS_MAX });
     },
   });
+  const apart = new Places(BROWSERS_APART_MAX);
   const rendered = new JobShelf({
-    ...{ blobs, clock },
-    open: async (_, request) => new BrowserPageLoader({ pool, clock, request }),
+    ...{ blobs, clock, watch },
+    open: async (_, request) => new BrowserPageLoader({ pool, clock, request, apart }),
   });
   const shared = {
     cache: new TtlStore(bus, "page", CachedPage),
@@ -72,10 +81,11 @@ export function openCrawlWorker(parts: CrawlWorkerParts) {
     markdownPlaces: new Places(MARKDOWN_QUEUE_MAX),
     records: new RecordWriter(blobs),
     blobs,
+    untold: new Map<string, number>(),
   };
-  const outOfTime: NonNullable<TurnWalkParts["outOfTime"]> = async (id, call) => {
+  const outOfTime: OutOfTime = async (id, untoldMs, call) => {
     try {
-      await call(account, id, "admitRendering", { limitMs: browserMsPerDay });
+      await call(account, id, "admitRendering", { limitMs: browserMsPerDay, untoldMs });
       return undefined;
     } catch (error) {
       if (error instanceof ActorError && error.code === "browser_time_exceeded") {
@@ -90,6 +100,7 @@ export function openCrawlWorker(parts: CrawlWorkerParts) {
       browser: RENDER_TURNS_MAX,
       robots: ROBOTS_TURNS_MAX,
       json: JSON_TASKS_MAX,
+      purge: JOB_PURGES_MAX,
     },
     fetch: { ...shared, jobs: fetched, places: new Places(FETCH_PAGES_MAX) },
     browser: { ...shared, jobs: rendered, places: new Places(renders), outOfTime },
@@ -98,18 +109,12 @@ export function openCrawlWorker(parts: CrawlWorkerParts) {
       blobs,
       extractor: new JsonExtractor({ agents, checker, clock, operators: ai }),
       markdown,
-      requestOf,
+      markdownPlaces: shared.markdownPlaces,
+      hold: fetched.hold.bind(fetched),
     },
     blobs,
   });
   return { definition, close };
-
-  async function requestOf(job: string) {
-    // Whose it is matters to loaders alone.
-    const held = await fetched.hold({ account: "", job });
-    held.release();
-    return held.request;
-  }
 
   async function close(): Promise<void> {
     await Promise.all([fetched.close(), rendered.close(), markdown.close(), checker.close()]);

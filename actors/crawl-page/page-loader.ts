@@ -1,14 +1,16 @@
 /** How a crawl gets one page: by HTTP alone, or in a browser. Both are held to the same bounds and say the same things. */
 import type { CrawlRequest } from "../../schemas/http/crawl.ts";
+import type { Departure } from "./departure.ts";
 
-export interface PageLoad {
+/** Its signal is aborted when the turn is over, too, whatever the page does. */
+export interface PageLoad extends Departure {
   url: string;
-  /** Aborted when the turn is over, whatever the page does. */
-  signal: AbortSignal;
-  /** Called when the request could leave, just before it does: `signal` is aborted by then where it must not. */
-  onStarting(): void;
-  /** Called once, when the request for the page itself has left. */
-  onStarted(): void;
+  /** It is read whether it has changed or not: without its links an incremental crawl would end there. */
+  isStart: boolean;
+  /** In a browser of its own. */
+  isAlone: boolean;
+  /** By the monotonic clock. Loading that cannot be begun by then is not: NotMade. */
+  startBy: number;
   /** To be awaited once, before more than LARGE_BODY_BYTES of a body are held: resolves when there is room for it. */
   onLarge(): Promise<void>;
 }
@@ -26,12 +28,11 @@ export type PageAnswer =
       /** Milliseconds the host asked us to stay away (Retry-After), or what we choose after a bare 429 or 503. */
       awayMs: number | undefined;
       /** `X-Robots-Tag` for everyone or for us. */
-      noindex: boolean;
       nofollow: boolean;
       browserMs: number;
     }
   | { kind: "redirect"; to: string; status: number; browserMs: number }
-  /** 304, or a Last-Modified before `modifiedSince`. */
+  /** 304, or a Last-Modified before `modifiedSince` of what has no links to follow. */
   | { kind: "unmodified"; status: number; lastModifiedAt: number | undefined; browserMs: number }
   /** No document: a failed connection, a crash, a time limit, a content type that is no text. */
   | {
@@ -42,6 +43,8 @@ export type PageAnswer =
       /** As of a page: what a host asks for holds whatever else it sends. */
       awayMs?: number;
       browserMs: number;
+      /** Its browser ended under it, or the job's context there: it may be another page's fault. */
+      browserLost?: true;
     };
 
 /** Pages of one job on this worker: connections, or a browser context, are shared by them and by no other job. */

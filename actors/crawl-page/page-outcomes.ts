@@ -6,9 +6,10 @@ import { ActorError } from "../../schemas/errors.ts";
 import type { CrawlRequest } from "../../schemas/http/crawl.ts";
 import type { BlobStore } from "../runtime/blob-store.ts";
 import type { Clock } from "../runtime/clock.ts";
+import { isOlder } from "./last-modified.ts";
 import type { CachedPage, PageCache } from "./page-cache.ts";
 import type { PageAnswer } from "./page-loader.ts";
-import { type LoadedPage, type PageRecordParts, pageRecord } from "./page-record.ts";
+import { errorOf, type LoadedPage, type PageRecordParts, pageRecord } from "./page-record.ts";
 import { isPassingStatus } from "./passing-faults.ts";
 import type { RecordWriter } from "./record-writer.ts";
 
@@ -51,11 +52,14 @@ export class PageOutcomes {
         return { kind: "skipped", index, reason, metadata, browserMs };
       }
       case "failed": {
-        const { reason, retry, status } = answer;
+        const { reason, retry, status, browserLost } = answer;
         const metadata = status === undefined ? undefined : { status, url };
+        const error = status === undefined ? undefined : errorOf(status);
+        const why = error === undefined ? reason : `${error}; ${reason}`;
         return {
-          ...{ kind: "failed", index, reason: clipped(reason), retry, blobs: [], browserMs },
+          ...{ kind: "failed", index, reason: clipped(why), retry, blobs: [], browserMs },
           ...(metadata && { metadata }),
+          ...(browserLost && { browserLost }),
         };
       }
       default:
@@ -77,9 +81,8 @@ export class PageOutcomes {
   ): Promise<PageOutcome | undefined> {
     const { metadata, links, reason, cachedAt } = found;
     const { lastModifiedAt } = metadata;
-    const { modifiedSince = 0 } = this.#request;
-    if (lastModifiedAt !== undefined && lastModifiedAt < modifiedSince * 1_000) {
-      return { kind: "skipped", index, reason: this.#notSince(lastModifiedAt), metadata };
+    if (isOlder({ status: 200, lastModifiedAt }, this.#request)) {
+      return { kind: "skipped", index, reason: this.#notSince(lastModifiedAt), metadata, links };
     }
     const copied = await this.#copy(index, found, signal);
     if (copied === undefined) return undefined;
@@ -96,7 +99,8 @@ export class PageOutcomes {
   ): Promise<PageOutcome> {
     const { records, cache, clock } = this.#parts;
     const request = this.#request;
-    const { body, source, metadata, links, reason } = await pageRecord(
+    if (isOlder(page, request)) return await this.#older({ index, url, page }, signal);
+    const { body, source, metadata, links, reason, isWhole } = await pageRecord(
       this.#parts,
       { url, page, request },
       signal,
@@ -121,8 +125,22 @@ export class PageOutcomes {
       ...(reason !== undefined && { reason }),
     };
     // Nobody waits for it: it may be lost like all of the cache.
-    if (page.status === 200) void cache.keep(url, { ...record, cachedAt: clock.now() });
+    if (page.status === 200 && isWhole) {
+      void cache.keep(url, { ...record, cachedAt: clock.now() });
+    }
     return { kind: "fetched", index, ...record, browserMs };
+  }
+
+  /** Of a page that no record is wanted of. */
+  async #older(
+    { index, url, page }: { index: number; url: string; page: LoadedPage },
+    signal: AbortSignal,
+  ): Promise<PageOutcome> {
+    const request = { ...this.#request, formats: [] };
+    const { metadata, links } = await pageRecord(this.#parts, { url, page, request }, signal);
+    const { lastModifiedAt, browserMs } = page;
+    const reason = this.#notSince(lastModifiedAt);
+    return { kind: "skipped", index, reason, metadata, links, browserMs };
   }
 
   /** Undefined where the job that fetched it is gone, with all it held. */

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { PAGE_LINKS_BYTES_MAX } from "../../schemas/crawl-limits.ts";
+import { PAGE_LINKS_BYTES_MAX, PAGE_LINKS_MAX } from "../../schemas/crawl-limits.ts";
 import { CrawlRequest } from "../../schemas/http/crawl.ts";
 import { MarkdownPool } from "../extract/markdown-pool.ts";
 import { Places } from "../runtime/places.ts";
@@ -8,13 +8,22 @@ import { type LoadedPage, pageRecord } from "./page-record.ts";
 const url = "http://a.example/dir/";
 
 describe("pageRecord", () => {
-  const markdown = new MarkdownPool({ timeoutMs: 300 });
-  after(() => markdown.close());
+  const patient = new MarkdownPool();
+  const hasty = new MarkdownPool({ timeoutMs: 300 });
+  after(async () => {
+    await patient.close();
+    await hasty.close();
+  });
 
-  function recordOf(html: string, asked: object = {}, answered: Partial<LoadedPage> = {}) {
+  function recordOf(
+    html: string,
+    asked: object = {},
+    answered: Partial<LoadedPage> = {},
+    markdown = patient,
+  ) {
     const page: LoadedPage = {
       ...{ kind: "page", status: 200, html, truncated: false, contentType: "text/html" },
-      ...{ lastModifiedAt: undefined, awayMs: undefined, noindex: false, nofollow: false },
+      ...{ lastModifiedAt: undefined, awayMs: undefined, nofollow: false },
       ...{ browserMs: 0, ...answered },
     };
     const request = CrawlRequest.parse({ url, ...asked });
@@ -35,10 +44,10 @@ describe("pageRecord", () => {
 
   it("pageRecord() keeps a page whose Markdown cannot be made, and says why", async () => {
     const html = "<p>word <b>x</b> <a href=y>z</a></p>".repeat(200_000);
-    const record = await recordOf(html, { formats: ["html", "markdown"] });
+    const record = await recordOf(html, { formats: ["html", "markdown"] }, {}, hasty);
     expect(Object.keys(members(record))).to.deep.equal(["html"]);
     expect(record.reason).to.equal("Cannot make Markdown: it took longer than 300 ms");
-  }).timeout(10_000);
+  });
 
   it("pageRecord() keeps the body of an error as HTML, whatever formats were asked for", async () => {
     const gone = "<p>gone";
@@ -64,8 +73,20 @@ describe("pageRecord", () => {
           return `<a href=${link(charsOf + (index === count - 1 ? more : 0), index)}>`;
         }).join(""),
       );
-    expect((await page(0)).links).to.have.length(count);
-    expect((await page(1)).links).to.have.length(count - 1);
+    const whole = await page(0);
+    expect(whole.links).to.have.length(count);
+    expect(whole).not.to.have.property("reason");
+    const cut = await page(1);
+    expect(cut.links).to.have.length(count - 1);
+    expect(cut.reason).to.equal(`Only its first ${count - 1} links are followed`);
+  });
+
+  it("pageRecord() says of a page with more than PAGE_LINKS_MAX links that those are not followed", async () => {
+    const links = (count: number) =>
+      Array.from({ length: count }, (_, index) => `<a href=${index}>`).join("");
+    expect(await recordOf(links(PAGE_LINKS_MAX))).not.to.have.property("reason");
+    const { reason } = await recordOf(links(PAGE_LINKS_MAX + 1));
+    expect(reason).to.equal(`Only its first ${PAGE_LINKS_MAX} links are followed`);
   });
 
   it("pageRecord() stores half characters so that they can be read again", async () => {

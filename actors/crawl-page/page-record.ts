@@ -21,6 +21,8 @@ export interface PageRecord {
   links: string[];
   /** What is missing in it, or that the answer was an error. */
   reason?: string;
+  /** False where a format could not be made: another try may. */
+  isWhole: boolean;
 }
 
 export interface PageRecordParts {
@@ -39,20 +41,28 @@ export async function pageRecord(
   const found = isHtml ? pageLinks(html, { url, productToken: PRODUCT_TOKEN }) : PLAIN;
   const formats = new Set(request.formats);
   const members: string[] = [];
-  const reasons = status >= 400 ? [`The server answered with status ${status}`] : [];
+  const error = errorOf(status);
+  const reasons = error === undefined ? [] : [error];
   // What a server says of an error is kept as it came.
   if (formats.has("html") || status >= 400) members.push(`"html":${JSON.stringify(html)}`);
   const jsonAlone = formats.size === 1 && formats.has("json");
   let source: Buffer | undefined;
+  let isWhole = true;
   if (formats.has("markdown") || jsonAlone) {
     const made = isHtml ? await convert() : { kind: "made" as const, markdown: html };
-    if (made.kind === "failed") reasons.push(made.reason);
-    else if (!jsonAlone) members.push(`"markdown":${JSON.stringify(made.markdown)}`);
+    if (made.kind === "failed") {
+      reasons.push(made.reason);
+      isWhole = false;
+    } else if (!jsonAlone) members.push(`"markdown":${JSON.stringify(made.markdown)}`);
     else source = Buffer.from(`"markdown":${JSON.stringify(made.markdown)}`);
   }
   const { contentType, lastModifiedAt, truncated } = page;
   const follows =
     status < 400 && !page.nofollow && !found.nofollow && request.source !== "sitemaps";
+  const links = follows ? firstWithin(found.links, PAGE_LINKS_BYTES_MAX) : [];
+  if (follows && (found.truncated || links.length < found.links.length)) {
+    reasons.push(`Only its first ${links.length} links are followed`);
+  }
   return {
     body: Buffer.from(members.join(",")),
     ...(source && { source }),
@@ -64,7 +74,8 @@ export async function pageRecord(
       ...(contentType !== undefined && { contentType }),
       ...(truncated && { truncated }),
     },
-    links: follows ? firstWithin(found.links, PAGE_LINKS_BYTES_MAX) : [],
+    links,
+    isWhole,
     ...(reasons.length > 0 && { reason: reasons.join("; ").slice(0, RECORD_REASON_CHARS_MAX) }),
   };
 
@@ -79,8 +90,12 @@ export async function pageRecord(
   }
 }
 
+/** What is so of an answer that is no page; undefined of one that is. */
+export const errorOf = (status: number): string | undefined =>
+  status >= 400 ? `The server answered with status ${status}` : undefined;
+
 /** A document that is no HTML has no links to follow. */
-const PLAIN = { base: undefined, title: undefined, links: [], nofollow: false };
+const PLAIN = { base: undefined, title: undefined, links: [], nofollow: false, truncated: false };
 
 /** The first of them that fit in so many bytes. Addresses are ASCII; two quotes and a comma come with each. */
 function firstWithin(links: string[], bytesMax: number): string[] {

@@ -1,7 +1,6 @@
 /** Reads where a redirect leads. */
 import { ANSWER_SHOWN_CHARS, CRAWL_URL_CHARS_MAX } from "../../schemas/crawl-limits.ts";
-
-const REDIRECTS = new Set([301, 302, 303, 307, 308]);
+import { REDIRECTS } from "../egress/egress-fetch.ts";
 
 /** Undefined of an answer that is no redirect: another status, or one without a Location. */
 export function redirectTarget(

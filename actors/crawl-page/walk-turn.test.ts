@@ -1,20 +1,23 @@
 import { expect } from "chai";
 import { pino } from "pino";
 import type { Envelope } from "../../schemas/contract.ts";
-import { TURN_LATE_MS, TURN_STARTS_MS_MAX } from "../../schemas/crawl-limits.ts";
+import { BROWSER_TIME_TOLD_MS, TURN_STARTS_MS_MAX } from "../../schemas/crawl-limits.ts";
 import type { Turn } from "../../schemas/crawl-page.ts";
 import { ActorError } from "../../schemas/errors.ts";
 import { CrawlRequest } from "../../schemas/http/crawl.ts";
+import { taskContext } from "../../scripts/testing/task-context.ts";
 import { BrowserNotStartedError } from "../browser/browser-died-error.ts";
 import { createAddressPolicy } from "../egress/address-policy.ts";
 import { createEgressGuard } from "../egress/egress-guard.ts";
 import { MarkdownPool } from "../extract/markdown-pool.ts";
 import { type Clock, systemClock as clock } from "../runtime/clock.ts";
+import type { TaskContext } from "../runtime/define-worker.ts";
 import { Places } from "../runtime/places.ts";
 import { crawlPageWorker } from "./crawl-page.ts";
 import { JobShelf } from "./job-shelf.ts";
 import type { PageAnswer, PageLoad } from "./page-loader.ts";
 import { RecordWriter } from "./record-writer.ts";
+import type { TurnWalkParts } from "./walk-turn.ts";
 
 const URL_OF_START = "http://a.example/";
 const PAIR = [`${URL_OF_START}1`, `${URL_OF_START}2`];
@@ -22,7 +25,7 @@ const id = (letter: string) => letter.repeat(32);
 const guard = createEgressGuard({ policy: createAddressPolicy({ allow: [] }) });
 const loadedPage: PageAnswer = {
   ...{ kind: "page", status: 200, html: "x", truncated: false, contentType: "text/html" },
-  ...{ lastModifiedAt: undefined, awayMs: undefined, noindex: false, nofollow: false },
+  ...{ lastModifiedAt: undefined, awayMs: undefined, nofollow: false },
   browserMs: 7,
 };
 
@@ -30,9 +33,11 @@ interface Scene {
   load?: (page: PageLoad) => Promise<PageAnswer>;
   begin?: () => object | Promise<object>;
   attempt?: number;
+  lease?: Partial<Pick<TaskContext, "lapsed" | "isSure">>;
   urls?: string[];
   places?: Places;
-  outOfTime?: () => Promise<string | undefined>;
+  outOfTime?: TurnWalkParts["outOfTime"];
+  untold?: TurnWalkParts["untold"];
   atOnce?: number;
   clock?: Clock;
   putAll?: () => Promise<void>;
@@ -85,24 +90,30 @@ describe("walkTurn", () => {
       markdownPlaces: new Places(1),
       records: new RecordWriter(blobs),
       ...(outOfTime && { outOfTime }),
+      untold: scene.untold ?? new Map(),
     };
     const none = () => Promise.reject(new Error("none here"));
     const { handlers, failures } = crawlPageWorker({
       ...{ slots: {}, fetch: turns, browser: turns, blobs },
       robots: { guard, clock, places },
-      json: { blobs, extractor: { extract: none }, markdown, requestOf: none },
+      json: { blobs, extractor: { extract: none }, markdown, markdownPlaces: places, hold: none },
     });
     const turn: Turn = {
-      ...{ account: id("1"), job: id("2"), host: "a.example", turn: id("3"), dueAt: 0 },
+      ...{ account: id("1"), job: id("2"), host: "a.example", turn: id("3") },
       requests: urls.map((url, index) => ({ type: "page", index, url, attempt: 1 })),
     };
     const context = {
-      ...{ id: "task", key: turn.job, attempt, deadlineAt: 0, signal: controller.signal },
+      ...taskContext({ key: turn.job, attempt, signal: controller.signal, ...scene.lease }),
       async send(envelopes: readonly Envelope[]) {
         mail.push(...envelopes);
       },
-      async call(_: unknown, _key: string, message: string, input: { urls: string[] }) {
-        calls.push(message);
+      async call(
+        _: unknown,
+        _key: string,
+        message: string,
+        input: { urls: string[]; again?: boolean },
+      ) {
+        calls.push(input.again ? `${message} again` : message);
         if (message === "judge") return scene.judge?.(input);
         return message === "begin" ? ((await scene.begin?.()) ?? go) : {};
       },
@@ -131,8 +142,8 @@ describe("walkTurn", () => {
       },
     });
     expect(messages).to.deep.equal(["turnFinished", "turnReported", "browserUsed", "turnEnded"]);
-    // It is told once, whatever connections it took.
-    expect(calls).to.deep.equal(["begin", "requestStarted"]);
+    // Browsers may send it again by themselves.
+    expect(calls).to.deep.equal(["begin", "requestStarted", "requestStarted again"]);
     expect(inputs("browserUsed")).to.deep.equal([{ ms: 7, taskId: id("3") }]);
     expect(inputs("turnEnded")[0]).not.to.have.property("failed");
   });
@@ -172,71 +183,60 @@ describe("walkTurn", () => {
     });
     expect(late.calls).to.deep.equal(["begin", "begin", "begin", "requestStarted"]);
     expect(late.inputs("turnReported")[0].outcomes).to.have.length(1);
-  }).timeout(5_000);
-
-  it("takes no request back that is leaving, though its moment passes before it is heard to have left", async () => {
-    const leaving = await walked({
-      begin: () => goNow(0),
-      async load({ signal, onStarting, onStarted }) {
-        onStarting();
-        await clock.wait(1.5 * TURN_LATE_MS, signal);
-        signal.throwIfAborted();
-        onStarted();
-        return loadedPage;
-      },
-    });
-    expect(leaving.loads).to.have.length(1);
-    expect(leaving.calls).to.deep.equal(["begin", "requestStarted"]);
-  }).timeout(5_000);
-
-  it("goes on connecting for as long as the site says go without a wait, whatever it takes", async () => {
-    const connectMs = 2.2 * TURN_LATE_MS;
-    const slow = await walked({
-      begin: () => goNow(0),
-      async load({ signal, onStarted }) {
-        await clock.wait(connectMs, signal);
-        signal.throwIfAborted();
-        onStarted();
-        return loadedPage;
-      },
-    });
-    expect(slow.loads).to.have.length(1);
-    expect(slow.calls.slice(0, 4)).to.deep.equal(["begin", "begin", "begin", "begin"]);
-    expect(slow.calls.at(-1)).to.equal("requestStarted");
-    expect(slow.inputs("turnReported")[0].outcomes).to.have.length(1);
-  }).timeout(5_000);
-
-  it("gives back what it did not make when it is stopped, and reports the rest", async () => {
-    const controller = new AbortController();
-    const urls = [1, 2, 3].map((index) => URL_OF_START + index);
-    const { messages, loads, inputs } = await walked(
-      {
-        urls,
-        async load({ url, signal }) {
-          if (url === urls[0]) return loadedPage;
-          controller.abort(new Error("stopping"));
-          throw signal.reason;
-        },
-      },
-      controller,
-    );
-    expect(loads).to.deep.equal(urls.slice(0, 2));
-    expect(inputs("turnReported").flatMap(({ outcomes }) => outcomes)).to.have.length(1);
-    expect(messages.at(-1)).to.equal("turnEnded");
-    expect(inputs("turnEnded")[0]).not.to.have.property("failed");
   });
 
-  it("blames no page for an actor that is away, or a browser that does not start", async () => {
+  it("gives back what it did not make when it is stopped, or not sure of its task, and reports the rest", async () => {
+    for (const how of ["stopped", "lapsed"] as const) {
+      const [controller, lapsed] = [new AbortController(), new AbortController()];
+      const urls = [1, 2, 3].map((index) => URL_OF_START + index);
+      const { messages, loads, inputs } = await walked(
+        {
+          ...{ urls, lease: { lapsed: lapsed.signal } },
+          async load({ url, signal }) {
+            if (url === urls[0]) return loadedPage;
+            (how === "stopped" ? controller : lapsed).abort(new Error("stopping"));
+            throw signal.reason;
+          },
+        },
+        controller,
+      );
+      expect(loads).to.deep.equal(urls.slice(0, 2));
+      expect(inputs("turnReported").flatMap(({ outcomes }) => outcomes)).to.have.length(1);
+      expect(messages.at(-1)).to.equal("turnEnded");
+      expect(inputs("turnEnded")[0]).not.to.have.property("failed");
+    }
+  });
+
+  it("starts nothing more as soon as another worker may be given its task", async () => {
+    let isSure = true;
+    const { loads } = await walked({
+      ...{ urls: PAIR, lease: { isSure: () => isSure } },
+      async load() {
+        isSure = false;
+        return loadedPage;
+      },
+    });
+    expect(loads).to.have.length(1);
+  });
+
+  it("blames no page for an actor that is away, a browser that does not start, or a store that is full", async () => {
     const cause = new ActorError("unavailable", "Cannot reach it");
-    const scenes: Scene[] = [
-      { begin: () => Promise.reject(new Error("Cannot ask an actor at present", { cause })) },
-      { load: () => Promise.reject(new BrowserNotStartedError("no browser")) },
+    const full = new ActorError("storage_full", "Cannot store it");
+    const scenes: [Scene, string | undefined][] = [
+      [{ begin: () => Promise.reject(new Error("not at present", { cause })) }, undefined],
+      [
+        { load: () => Promise.reject(new BrowserNotStartedError("no browser")) },
+        "no browser could be started",
+      ],
+      [{ putAll: () => Promise.reject(full) }, "the store has no room for what was fetched"],
     ];
-    for (const scene of scenes) {
+    for (const [scene, fault] of scenes) {
       const places = new Places(1);
       const { messages, inputs } = await walked({ ...scene, places });
       expect(messages.slice(-1)).to.deep.equal(["turnEnded"]);
-      expect(inputs("turnEnded")[0]).not.to.have.property("failed");
+      expect(inputs("turnEnded")).to.deep.equal([
+        { host: "a.example", turn: id("3"), ...(fault && { fault }) },
+      ]);
       expect(inputs("turnReported")).to.deep.equal([]);
       expect(places.free).to.equal(1);
     }
@@ -363,6 +363,73 @@ describe("walkTurn", () => {
     ]);
   });
 
+  it("asks for browser time before each page, and tells of what it has used when 10 s have come together", async () => {
+    const urls = [1, 2, 3, 4, 5].map((index) => URL_OF_START + index);
+    const untold: number[] = [];
+    const { loads, inputs } = await walked({
+      ...{ urls, atOnce: 1 },
+      load: async () => ({ ...loadedPage, browserMs: BROWSER_TIME_TOLD_MS - 1 }),
+      async outOfTime(_account, untoldMs) {
+        untold.push(untoldMs);
+        return untold.length > 4 ? "none is left" : undefined;
+      },
+    });
+    expect(loads).to.deep.equal(urls.slice(0, 3));
+    // Before the turn begins, and before each page.
+    const page = BROWSER_TIME_TOLD_MS - 1;
+    expect(untold).to.deep.equal([0, 0, page, 0, page]);
+    const outcomes = inputs("turnReported").flatMap((report) => report.outcomes);
+    expect(outcomes.map(({ kind }) => kind).sort()).to.deep.equal([
+      ...["fetched", "fetched", "fetched", "out_of_time"],
+    ]);
+    expect(inputs("browserUsed")).to.deep.equal([
+      { ms: 2 * page, taskId: `${id("3")}.1`, isPart: true },
+      { ms: page, taskId: id("3") },
+    ]);
+  });
+
+  it("tells of browser time at BROWSER_TIME_TOLD_MS, and below it at the turn's end", async () => {
+    const used = async (browserMs: number) => {
+      const { inputs } = await walked({ load: async () => ({ ...loadedPage, browserMs }) });
+      return inputs("browserUsed");
+    };
+    const below = BROWSER_TIME_TOLD_MS - 1;
+    expect(await used(below)).to.deep.equal([{ ms: below, taskId: id("3") }]);
+    expect(await used(BROWSER_TIME_TOLD_MS)).to.deep.equal([
+      { ms: BROWSER_TIME_TOLD_MS, taskId: `${id("3")}.1`, isPart: true },
+      { ms: 0, taskId: id("3") },
+    ]);
+  });
+
+  it("asks with what all turns of the worker have used of the account, and tells of it at its end", async () => {
+    const [account, other] = [id("1"), id("9")];
+    const untold = new Map([
+      [account, 100],
+      [other, 5],
+    ]);
+    const asked: number[] = [];
+    const { inputs } = await walked({
+      ...{ urls: PAIR, untold },
+      async outOfTime(_account, untoldMs) {
+        asked.push(untoldMs);
+        return undefined;
+      },
+    });
+    expect(asked).to.deep.equal([100, 100, 107]);
+    expect(inputs("browserUsed")).to.deep.equal([{ ms: 114, taskId: id("3") }]);
+    expect([...untold]).to.deep.equal([[other, 5]]);
+  });
+
+  it("tells of no time where it used none, whatever others did", async () => {
+    const untold = new Map([[id("1"), 100]]);
+    const { inputs } = await walked({
+      untold,
+      load: async () => ({ ...loadedPage, browserMs: 0 }),
+    });
+    expect(inputs("browserUsed")).to.deep.equal([]);
+    expect(untold.get(id("1"))).to.equal(100);
+  });
+
   it("failures() tells the job and the site of a task that was given up", async () => {
     const { failures, turn } = await walked({});
     const error = new ActorError("internal_error", "no");
@@ -377,7 +444,7 @@ describe("walkTurn", () => {
       ]);
     }
     const robots = failures.robots(
-      { host: "a.example", scheme: "http", turn: turn.turn, dueAt: 0 },
+      { host: "a.example", scheme: "http", turn: turn.turn },
       error,
       context,
     );

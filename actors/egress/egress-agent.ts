@@ -13,7 +13,11 @@ export interface EgressAgentOptions {
   signal: AbortSignal;
   /** Whether connections are kept for the next request to the same origin. */
   keepAlive: boolean;
-  connectionsMax: number;
+  /**
+   * Connections kept while nothing is asked over them, of all origins together. There is no bound of those in use: in
+   * Node's agents a request past one waits where no signal reaches it, behind idle connections to other origins.
+   */
+  idleMax: number;
 }
 
 /** What Node's agents say of a connection they want. */
@@ -39,6 +43,12 @@ export class EgressAgent extends HttpAgent {
       (socket) => created(null, socket),
       (error) => created(error, undefined as never),
     );
+  }
+
+  override keepSocketAlive(socket: Duplex): boolean {
+    makeRoom(this, this.#options);
+    // Node's types leave out that it answers.
+    return super.keepSocketAlive(socket) as unknown as boolean;
   }
 }
 
@@ -78,10 +88,24 @@ export class EgressTlsAgent extends HttpsAgent {
       (error) => created(error, undefined as never),
     );
   }
+
+  override keepSocketAlive(socket: Duplex): boolean {
+    makeRoom(this, this.#options);
+    // Node's types leave out that it answers.
+    return super.keepSocketAlive(socket) as unknown as boolean;
+  }
 }
 
-function agentOptions({ keepAlive, connectionsMax }: EgressAgentOptions) {
-  return { keepAlive, maxTotalSockets: connectionsMax, timeout: EGRESS_IDLE_MS };
+function agentOptions({ keepAlive }: EgressAgentOptions) {
+  return { keepAlive, timeout: EGRESS_IDLE_MS };
+}
+
+/** For one more idle connection: the first of the origin that has been in the list for longest goes. */
+function makeRoom({ freeSockets }: HttpAgent, { idleMax }: EgressAgentOptions): void {
+  const idle = Object.values(freeSockets).flatMap((sockets = []) =>
+    sockets.filter(({ destroyed }) => !destroyed),
+  );
+  for (const socket of idle.slice(0, Math.max(0, idle.length + 1 - idleMax))) socket.destroy();
 }
 
 function connectFor({ host, port }: Wanted, { guard, signal }: EgressAgentOptions) {

@@ -5,8 +5,9 @@ import { expect } from "chai";
 import { EGRESS_REDIRECTS_MAX } from "../../schemas/limits.ts";
 import { listen, startHttpServer, startTcpServer } from "../../scripts/testing/loopback-server.ts";
 import { selfSignedCertificate } from "../../scripts/testing/self-signed-certificate.ts";
+import { until } from "../../scripts/testing/until.ts";
 import { createAddressPolicy } from "./address-policy.ts";
-import type { EgressError } from "./egress-error.ts";
+import { EgressError } from "./egress-error.ts";
 import { EgressAgents, type EgressFetchOptions, egressFetch } from "./egress-fetch.ts";
 import { createEgressGuard } from "./egress-guard.ts";
 
@@ -202,7 +203,7 @@ describe("egressFetch", () => {
     expect([answers, origin.accepted()]).to.deep.equal([4, 2]);
   });
 
-  it("egressFetch() asks anew once, and not at all for who counts what leaves", async () => {
+  it("egressFetch() asks anew once, and not at all where no more may leave", async () => {
     let asked = 0;
     await using origin = await startTcpServer((socket) => {
       socket.on("data", () => {
@@ -218,12 +219,34 @@ describe("egressFetch", () => {
     const onSent = () => {
       left += 1;
     };
-    const counted = await get(url, { onSent }).catch((error: EgressError) => error);
+    const oneMore = async () => false;
+    const counted = await get(url, { onSent, oneMore }).catch((error: EgressError) => error);
     expect(counted).to.have.property("code", "connection_closed");
     expect([left, asked]).to.deep.equal([1, 3]);
     const again = await get(url).catch((error: EgressError) => error);
     expect(again).to.have.property("code", "connection_closed");
     expect([asked, origin.accepted()]).to.deep.equal([5, 3]);
+  });
+
+  it("egressFetch() asks anew for no answer that has begun, and no request that may have had an effect", async () => {
+    let begun = "HTTP/1.1 200";
+    await using origin = await startTcpServer((socket) => {
+      let served = 0;
+      socket.on("data", () => {
+        served += 1;
+        if (served === 1) socket.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+        else socket.end(begun);
+      });
+    });
+    const url = `http://open.test:${origin.port}/`;
+    for (const method of ["GET", "POST"]) {
+      const accepted = origin.accepted();
+      await text((await get(url)).body);
+      const failed = await get(url, { method }).catch((error: EgressError) => error);
+      expect(failed).to.be.instanceOf(EgressError);
+      expect(origin.accepted() - accepted).to.equal(1);
+      begun = "";
+    }
   });
 
   it("egressFetch() speaks TLS to a server whose certificate is valid for the name", async () => {
@@ -263,6 +286,42 @@ describe("egressFetch", () => {
     const body = refusalOf(text(answer.body));
     reading.abort(new Error("left"));
     expect(await body).to.have.property("message", "left");
+  });
+
+  it("a connection that another host keeps is in nobody's way, and the longest idle ones go", async () => {
+    await using origin = await startHttpServer((_request, response) => response.end("ok"));
+    await using closed = await startHttpServer(() => {});
+    await closed.close();
+    using few = new EgressAgents({ guard, idleMax: 3 });
+    const ask = async (name: string, port = origin.port) =>
+      text((await get(`http://${name}.test:${port}/`, { agents: few })).body);
+    for (const name of ["a", "b", "c", "d", "e"]) expect(await ask(name)).to.equal("ok");
+    expect(await refusalOf(ask("f", closed.port))).to.include({ code: "connection_refused" });
+    expect(await Promise.all(["g", "h", "i", "j"].map((name) => ask(name)))).to.have.lengthOf(4);
+    await until("three are kept", () => origin.open() === 3);
+    const accepted = origin.accepted();
+    for (const name of ["h", "i", "j"]) await ask(name);
+    expect(origin.accepted()).to.equal(accepted);
+    await ask("a");
+    expect(origin.accepted()).to.equal(accepted + 1);
+    await until("three are kept", () => origin.open() === 3);
+  });
+
+  it("egressFetch() ends by its signal while it waits for a connection that never comes", async () => {
+    for (const scheme of ["http", "https"]) {
+      const leaving = new AbortController();
+      const connecting = Promise.withResolvers<void>();
+      const connect = () => {
+        connecting.resolve();
+        return new Promise<never>(() => {});
+      };
+      using waiting = new EgressAgents({ guard: { connect } });
+      const url = `${scheme}://open.test/`;
+      const fetching = refusalOf(get(url, { agents: waiting, signal: leaving.signal }));
+      await connecting.promise;
+      leaving.abort(new Error("left"));
+      expect(await fetching).to.have.property("message", "left");
+    }
   });
 
   it("close() leaves no connection", async () => {

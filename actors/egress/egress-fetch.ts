@@ -32,12 +32,12 @@ export interface EgressFetchOptions {
   redirectsMax?: number;
   idleMs?: number;
   /**
-   * Whether a request whose kept connection turns out closed is sent once more, over a new one. Unless said, not for
-   * those who are told of each that leaves: they have promised a site no more than that.
+   * A GET or HEAD whose kept connection turned out closed, without a byte of an answer, is sent once more, over a new
+   * one: when this resolves with true, for who has promised a site a moment for each request, and at once for others.
    */
-  resend?: boolean;
-  /** Called when a request could leave, just before it does: not at all where `signal` is aborted then. */
-  onSending?: () => void;
+  oneMore?: () => Promise<boolean>;
+  /** Called when a request could leave, which it does when this resolves: not at all where `signal` is aborted then. */
+  onSending?: () => Promise<void>;
   /** Called when a request has left, each hop's own. */
   onSent?: () => void;
 }
@@ -58,9 +58,10 @@ export class EgressAgents {
   readonly https: EgressTlsAgent;
   readonly #closing = new AbortController();
 
-  constructor(options: { guard: EgressGuard; connectionsMax?: number; ca?: string }) {
-    const { guard, connectionsMax = EGRESS_CONNECTIONS_MAX, ca } = options;
-    const common = { guard, connectionsMax, keepAlive: true, signal: this.#closing.signal };
+  /** `idleMax` bounds those kept for each scheme; how many are in use is the affair of who fetches. */
+  constructor(options: { guard: EgressGuard; idleMax?: number; ca?: string }) {
+    const { guard, idleMax = EGRESS_CONNECTIONS_MAX, ca } = options;
+    const common = { guard, idleMax, keepAlive: true, signal: this.#closing.signal };
     this.http = new EgressAgent(common);
     this.https = new EgressTlsAgent({ ...common, ca });
   }
@@ -137,30 +138,54 @@ async function send(hop: Hop, options: EgressFetchOptions): Promise<IncomingMess
     signal.throwIfAborted();
     const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
     const sent = requestFor(hop, options);
+    // A request that has no connection yet says nothing when it is destroyed.
+    const giveUp = () => reject(signal.reason);
+    signal.addEventListener("abort", giveUp, { once: true });
     let answered = false;
+    let readBefore = 0;
+    sent.once("socket", ({ bytesRead }) => {
+      readBefore = bytesRead;
+    });
     sent.once("response", (answer) => {
       answered = true;
       resolve(answer);
     });
     sent.on("error", reject);
-    if (options.onSending) sent.once("socket", options.onSending);
+    let hasLeft = false;
+    const leave = () => {
+      if (sent.destroyed || signal.aborted) return;
+      hasLeft = true;
+      sent.end(hop.body);
+    };
     if (options.onSent) sent.once("finish", options.onSent);
     // Without an answer before it, the other side switched protocols unasked.
     sent.once("close", () => {
       if (!answered) reject(systemError("ECONNRESET", "closed without an answer"));
     });
-    sent.end(hop.body);
+    const { onSending } = options;
+    if (onSending === undefined) leave();
+    else {
+      sent.once("socket", () => {
+        onSending().then(leave, (error) => sent.destroy(error));
+      });
+    }
     try {
       return await promise;
     } catch (error) {
       signal.throwIfAborted();
-      // A kept connection was closed by the other side just then: that says nothing about the target.
-      const stale = sent.reusedSocket && (hop.method === "GET" || hop.method === "HEAD");
       const failure = toEgressError(error, hop.url.hostname);
-      const mayResend = stale && !resent && (options.resend ?? options.onSent === undefined);
-      if (!mayResend || failure.code !== "connection_closed") throw failure;
+      // A kept connection was closed by the other side just then: that says nothing about the target.
+      const isStale =
+        sent.reusedSocket &&
+        sent.socket?.bytesRead === readBefore &&
+        failure.code === "connection_closed";
+      const isIdempotent = hop.method === "GET" || hop.method === "HEAD";
+      if (!isStale || !isIdempotent || resent) throw failure;
+      if (hasLeft && options.oneMore && !(await options.oneMore())) throw failure;
       // Others that were kept may be closed as well.
       closeIdle(options.agents);
+    } finally {
+      signal.removeEventListener("abort", giveUp);
     }
   }
 }
@@ -192,10 +217,10 @@ function requestFor({ url, method, headers, body }: Hop, options: EgressFetchOpt
   return sent;
 }
 
-const REDIRECTS: readonly (number | undefined)[] = [301, 302, 303, 307, 308];
+export const REDIRECTS: ReadonlySet<number | undefined> = new Set([301, 302, 303, 307, 308]);
 
 function locationOf(answer: IncomingMessage): string | undefined {
-  return REDIRECTS.includes(answer.statusCode) ? answer.headers.location : undefined;
+  return REDIRECTS.has(answer.statusCode) ? answer.headers.location : undefined;
 }
 
 /** WHATWG Fetch, "HTTP-redirect fetch". */

@@ -16,17 +16,20 @@ import { EgressError, toEgressError } from "./egress-error.ts";
 import { type EgressFailure, EgressFailures, targetOfUrl } from "./egress-failures.ts";
 import type { EgressGuard, EgressTarget } from "./egress-guard.ts";
 import { exchange } from "./http-exchange.ts";
+import { type Mark, type MarkedRequest, MarkedRequests } from "./marked-requests.ts";
 import {
   answerFailure,
   basicAuthorization,
   CHALLENGE,
   labelsOf,
+  notWanted,
   parseAuthority,
   refuseTunnel,
   statusOf,
   tooLarge,
 } from "./proxy-answers.ts";
 import { carry } from "./tunnel.ts";
+import { type TunnelHold, TunnelHolds } from "./tunnel-holds.ts";
 
 export interface EgressProxyOptions {
   guard: EgressGuard;
@@ -59,6 +62,8 @@ export class EgressProxy {
   readonly #closing = new AbortController();
   readonly #agents: { kept: EgressAgent; single: EgressAgent };
   readonly #authorization: Buffer;
+  readonly #marked = new MarkedRequests();
+  readonly #tunnelHolds = new TunnelHolds();
   /** Both sides' open sockets. */
   readonly #sockets = new Set<Duplex>();
   /** Requests and tunnels under way, and the clients' connections that wait for an answer. */
@@ -92,9 +97,10 @@ export class EgressProxy {
     this.#meter = new ByteMeter(bytesMax);
     this.#connectionsMax = connectionsMax;
     this.#idleMs = options.idleMs ?? EGRESS_IDLE_MS;
+    const common = { guard: this.#guard, signal };
     this.#agents = {
-      kept: new EgressAgent({ guard: this.#guard, signal, keepAlive: true, connectionsMax }),
-      single: new EgressAgent({ guard: this.#guard, signal, keepAlive: false, connectionsMax }),
+      kept: new EgressAgent({ ...common, keepAlive: true, idleMax: connectionsMax }),
+      single: new EgressAgent({ ...common, keepAlive: false, idleMax: 0 }),
     };
     this.#server = server;
     // Sizes are bounded; dropping the headers past a count in silence would change the request.
@@ -123,19 +129,20 @@ export class EgressProxy {
     return this.#failures.of(address);
   }
 
-  /**
-   * A new task of the same tenant in the same context: counters and failures start from nothing. Where another task is
-   * still under way it keeps the failures, which that one may ask for.
-   */
-  begin({
-    bytesMax = this.#bytesMax,
-    keepsFailures = false,
-  }: {
-    bytesMax?: number;
-    keepsFailures?: boolean;
-  } = {}): void {
+  /** A new task of the same tenant in the same context: counters and failures start from nothing. */
+  begin({ bytesMax = this.#bytesMax }: { bytesMax?: number } = {}): void {
     this.#meter.begin(bytesMax);
-    if (!keepsFailures) this.#failures.clear();
+    this.#failures.clear();
+  }
+
+  /** Lets a request over http: that carries the mark leave only as it says, until the mark is disposed of. */
+  mark(request: MarkedRequest): Mark {
+    return this.#marked.add(request);
+  }
+
+  /** Asks before anything more goes through a tunnel to the address's host and port, until it is disposed of. */
+  holdTunnels(url: URL, hold: TunnelHold): Disposable {
+    return this.#tunnelHolds.add(targetOfUrl(url), hold);
   }
 
   /** Ends listening and every connection at once. */
@@ -174,6 +181,11 @@ export class EgressProxy {
       response.end("Cannot forward the request: its target is not an absolute http: URL\n");
       return;
     }
+    const marked = this.#marked.of(request);
+    if (marked === "unknown") {
+      answerFailure(response, notWanted());
+      return;
+    }
     const url = new URL(request.url);
     const target = targetOfUrl(url);
     const failed = (error: unknown) => answerFailure(response, this.#record(target, error));
@@ -184,8 +196,10 @@ export class EgressProxy {
       this.#active -= 1;
       this.#answering.delete(request.socket);
     });
-    const moved = (socket: Socket) => this.#count(socket, target);
-    exchange({ request, response, url, agents: this.#agents, idleMs: this.#idleMs, moved, failed });
+    exchange({
+      ...{ request, response, url, marked, agents: this.#agents, idleMs: this.#idleMs, failed },
+      moved: (socket) => this.#count(socket, target),
+    });
   }
 
   async #onConnect(request: IncomingMessage, client: Socket, head: Buffer): Promise<void> {
@@ -222,6 +236,7 @@ export class EgressProxy {
         upstream,
         idleMs: this.#idleMs,
         moved: (socket) => this.#count(socket, target),
+        holds: () => this.#tunnelHolds.of(target),
       });
     } catch (error) {
       if (signal.aborted) client.destroy();

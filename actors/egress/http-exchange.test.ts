@@ -153,6 +153,22 @@ describe("HttpExchange", () => {
     expect(proxy.failures).to.deep.equal([]);
   });
 
+  it("asks again for no answer that has begun", async () => {
+    await using origin = await startTcpServer((socket) => {
+      let served = 0;
+      socket.on("data", () => {
+        served += 1;
+        if (served === 1) socket.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+        else socket.end("HTTP/1.1 200");
+      });
+    });
+    await using proxy = await openProxy();
+    const url = `http://open.test:${origin.port}/`;
+    expect((await ask(proxy, url)).body).to.equal("ok");
+    expect((await ask(proxy, url)).status).to.equal(502);
+    expect(origin.accepted()).to.equal(1);
+  });
+
   it("asks again once and no more", async () => {
     let asked = 0;
     await using origin = await startTcpServer((socket) => {

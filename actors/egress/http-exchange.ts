@@ -12,6 +12,8 @@ import { pipeline } from "node:stream";
 import { EGRESS_HEADER_BYTES_MAX } from "../../schemas/limits.ts";
 import { systemError } from "./egress-error.ts";
 import { endToEndHeaders, hasHeader } from "./http-headers.ts";
+import type { MarkedRequest } from "./marked-requests.ts";
+import { answerFailure, notWanted } from "./proxy-answers.ts";
 
 export interface HttpExchange {
   request: IncomingMessage;
@@ -19,6 +21,8 @@ export interface HttpExchange {
   url: URL;
   agents: { kept: Agent; single: Agent };
   idleMs: number;
+  /** Whoever says when it may leave. */
+  marked: MarkedRequest | undefined;
   /** Told whenever bytes moved on the connection to the origin. */
   moved: (socket: Socket) => void;
   /** Told once when there will be no (whole) answer; answers in its place if that is still possible. */
@@ -29,7 +33,7 @@ export interface HttpExchange {
 const SAFE_METHODS = new Set(["GET", "HEAD", "OPTIONS"]);
 
 export function exchange(passage: HttpExchange): void {
-  const { request, response, idleMs, moved } = passage;
+  const { request, response, idleMs, marked, moved } = passage;
   const hasBody =
     request.headers["transfer-encoding"] !== undefined ||
     Number(request.headers["content-length"] ?? 0) > 0;
@@ -37,20 +41,47 @@ export function exchange(passage: HttpExchange): void {
   const repeatable = SAFE_METHODS.has(request.method ?? "") && !hasBody;
   /** The client has left, or has been told how it ended: what comes later is of no interest. */
   let over = false;
-  let upstream = send(repeatable ? passage.agents.kept : passage.agents.single);
+  let upstream: ClientRequest | undefined;
+  start(repeatable ? passage.agents.kept : passage.agents.single);
   response.once("close", () => {
     over = true;
-    if (!response.writableFinished) upstream.destroy();
+    if (!response.writableFinished) upstream?.destroy();
   });
+
+  function start(agent: Agent): void {
+    if (marked === undefined) upstream = send(agent);
+    else void startMarked(marked, agent);
+  }
+
+  async function startMarked({ admit }: MarkedRequest, agent: Agent): Promise<void> {
+    const isAdmitted = await admit();
+    if (over) return;
+    if (isAdmitted) upstream = send(agent);
+    else takeBack();
+  }
+
+  /** It is no failure of its target. */
+  function takeBack(): void {
+    over = true;
+    answerFailure(response, notWanted());
+  }
 
   function send(agent: Agent): ClientRequest {
     const sent = httpRequest({ ...targetOf(passage), agent });
     let settled = false;
+    let readBefore = 0;
+    sent.once("socket", ({ bytesRead }) => {
+      readBefore = bytesRead;
+    });
     sent.maxHeadersCount = 0;
     sent.setTimeout(idleMs, () => {
       fail(systemError("ETIMEDOUT", "nothing moved for too long"));
       sent.destroy();
     });
+    if (marked !== undefined) {
+      sent.once("socket", () => void leave(sent, marked));
+      sent.once("finish", marked.onSent);
+    }
     sent.on("information", () => moved(socketOf(sent)));
     sent.once("response", (answer) => {
       settled = true;
@@ -60,9 +91,9 @@ export function exchange(passage: HttpExchange): void {
     sent.on("error", (error) => {
       if (over || settled) return;
       settled = true;
+      const isStale = sent.reusedSocket && socketOf(sent).bytesRead === readBefore;
       // Once, over a connection of its own, which is no reused one.
-      if (repeatable && sent.reusedSocket && isClosed(error))
-        upstream = send(passage.agents.single);
+      if (repeatable && isStale && isClosed(error)) start(passage.agents.single);
       else fail(error);
     });
     sent.once("close", () => {
@@ -70,8 +101,19 @@ export function exchange(passage: HttpExchange): void {
       if (!settled) fail(systemError("ECONNRESET", "closed without an answer"));
     });
     if (hasBody) pipeline(request, sent, () => {});
-    else sent.end();
+    else if (marked === undefined) sent.end();
     return sent;
+  }
+
+  async function leave(sent: ClientRequest, { mayLeave }: MarkedRequest): Promise<void> {
+    const isDue = await mayLeave();
+    if (over || sent.destroyed) return;
+    if (isDue) {
+      sent.end();
+      return;
+    }
+    takeBack();
+    sent.destroy();
   }
 
   function passBack(answer: IncomingMessage, socket: Socket) {

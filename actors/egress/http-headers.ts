@@ -1,7 +1,11 @@
 /** What of a message's headers a proxy passes on: everything but what belongs to one connection (RFC 9110, section 7.6.1). */
+import { MARK_HEADER } from "./marked-requests.ts";
 
 /** Names and values alternate, as in Node's `rawHeaders`, so that order, case and repetition survive. */
 export type RawHeaders = string[];
+
+/** The proxy's own answers carry it; an origin's are not passed on with it. */
+export const EGRESS_FIELD = "X-Trunkline-Egress";
 
 const HOP_BY_HOP = new Set([
   "connection",
@@ -10,8 +14,9 @@ const HOP_BY_HOP = new Set([
   "trailer",
   "transfer-encoding",
   "upgrade",
-  // Never passed on: it would be read as if we had said it.
-  "x-trunkline-egress",
+  // Never passed on: the one would be read as if we had said it, the other is between a browser and us.
+  EGRESS_FIELD.toLowerCase(),
+  MARK_HEADER,
 ]);
 
 /** The headers without hop-by-hop ones, those `Connection` names, any `Proxy-…`, and those in `without`. */

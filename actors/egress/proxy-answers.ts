@@ -3,6 +3,7 @@ import { type ServerResponse, STATUS_CODES } from "node:http";
 import type { Socket } from "node:net";
 import { EgressError } from "./egress-error.ts";
 import type { EgressTarget } from "./egress-guard.ts";
+import { EGRESS_FIELD } from "./http-headers.ts";
 
 export const CHALLENGE = 'Basic realm="trunkline-egress"';
 
@@ -46,10 +47,16 @@ export function statusOf({ code }: EgressError): number {
 
 /** Tells the proxy's answers from an origin's with the same status. */
 export function labelsOf({ code }: EgressError): Record<string, string> {
-  return { "X-Trunkline-Egress": code === "address_refused" ? "refused" : code };
+  return { [EGRESS_FIELD]: code === "address_refused" ? "refused" : code };
 }
 
 export function tooLarge(detail: string): EgressError {
   const message = "Cannot fetch: more bytes came than one task may move";
   return new EgressError("transfer_too_large", message, detail);
+}
+
+/** Of a request whose maker has left, or whose moment has passed. */
+export function notWanted(): EgressError {
+  const message = "Cannot fetch: the request is not wanted any more";
+  return new EgressError("connection_closed", message, "it was taken back");
 }

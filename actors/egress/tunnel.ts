@@ -1,5 +1,7 @@
 /** Carries bytes both ways between two sockets, with backpressure and half-close, until both sides have ended. */
 import type { Socket } from "node:net";
+import { EGRESS_ANSWER_BYTES_MIN } from "../../schemas/limits.ts";
+import type { TunnelHold } from "./tunnel-holds.ts";
 
 export interface Tunnel {
   client: Socket;
@@ -8,9 +10,13 @@ export interface Tunnel {
   idleMs: number;
   /** Told whenever bytes moved on the upstream; it destroys both sides if they were too many. */
   moved: (upstream: Socket) => void;
+  /** Those of whom each is asked before anything of the client goes on. */
+  holds: () => readonly TunnelHold[];
 }
 
-export function carry({ client, upstream, idleMs, moved }: Tunnel): void {
+export function carry({ client, upstream, idleMs, moved, holds }: Tunnel): void {
+  /** Of the upstream, when the client last sent something; undefined once it is known that nothing more comes. */
+  let readBefore: number | undefined;
   pump(client, upstream);
   pump(upstream, client);
   // Bytes either way are read from or written to the upstream, so its idle time is the tunnel's.
@@ -20,20 +26,41 @@ export function carry({ client, upstream, idleMs, moved }: Tunnel): void {
   function pump(source: Socket, target: Socket) {
     source.on("data", (chunk) => {
       moved(upstream);
+      if (source === client) checkHolds();
       if (target.destroyed) return;
       if (!target.write(chunk)) source.pause();
       moved(upstream);
     });
     target.on("drain", () => source.resume());
-    if (source.readableEnded) target.end();
-    else source.once("end", () => target.end());
+    const end = () => {
+      if (source === upstream) tellUnanswered();
+      target.end();
+    };
+    if (source.readableEnded) end();
+    else source.once("end", end);
     // The side that fails tells the other by closing; "close" follows every "error".
     source.on("error", () => {});
     source.once("close", (failed) => {
       moved(upstream);
+      if (source === upstream) tellUnanswered();
       if (failed) target.destroy();
       else drain(target);
     });
+  }
+
+  function checkHolds() {
+    readBefore = upstream.bytesRead;
+    if (holds().every((hold) => hold.mayPass())) return;
+    client.destroy();
+    upstream.destroy();
+  }
+
+  /** Before the client knows that it was closed. */
+  function tellUnanswered() {
+    const isAnswered =
+      readBefore === undefined || upstream.bytesRead - readBefore >= EGRESS_ANSWER_BYTES_MIN;
+    readBefore = undefined;
+    if (!isAnswered) for (const hold of holds()) hold.onUnanswered();
   }
 
   /** What the target has not read yet still belongs to it, unless it never reads. */

@@ -1,4 +1,5 @@
 /** Finds out in which language a block of code is written, by the marks that highlighters leave. */
+import { CODE_CLASS_CHARS_MAX } from "../../schemas/crawl-limits.ts";
 
 /** An element, its attributes, and what it stands in. */
 export interface CodeElement {
@@ -31,12 +32,10 @@ function languageOf(attributes: Record<string, string>): string | undefined {
   const named = attributes["data-lang"] ?? attributes["data-language"];
   if (named !== undefined && /^[\w+#.-]+$/.test(named)) return named.toLowerCase();
   // The class may be megabytes long, and the patterns look for spaces in it.
-  const marks = attributes.class?.slice(0, CLASS_CHARS_READ) ?? "";
+  const marks = attributes.class?.slice(0, CODE_CLASS_CHARS_MAX) ?? "";
   for (const mark of MARKS) {
     const language = mark.exec(marks)?.[1]?.toLowerCase();
     if (language !== undefined) return NONE.has(language) ? undefined : language;
   }
   return undefined;
 }
-
-const CLASS_CHARS_READ = 256;

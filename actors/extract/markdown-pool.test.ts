@@ -1,7 +1,15 @@
+import { setImmediate as turn } from "node:timers/promises";
 import { expect } from "chai";
-import { MARKDOWN_QUEUE_MAX } from "../../schemas/crawl-limits.ts";
+import {
+  MARKDOWN_HTML_CHARS_MAX,
+  MARKDOWN_QUEUE_MAX,
+  MARKDOWN_TIMEOUT_MS,
+} from "../../schemas/crawl-limits.ts";
 import { ActorError } from "../../schemas/errors.ts";
+import { SkippingClock } from "../../scripts/testing/skipping-clock.ts";
+import { until } from "../../scripts/testing/until.ts";
 import { MarkdownPool, type MarkdownPoolOptions } from "./markdown-pool.ts";
+import type { MarkdownOutcome } from "./markdown-thread.ts";
 
 const baseUrl = "https://a.example/";
 /** Takes seconds, in whatever thread. */
@@ -25,20 +33,46 @@ describe("MarkdownPool", () => {
     expect(made.map((outcome) => outcome.kind === "made" && outcome.markdown)).to.deep.equal(
       made.map((_, index) => `---\ntitle: "T"\n---\n\n# ${index}\n\n[c](https://a.example/b)\n`),
     );
-  }).timeout(10_000);
+  });
 
   it("convert() ends a page that takes too long, and goes on with the next", async () => {
-    open({ timeoutMs: 1_500 });
-    const [long, next] = await Promise.all([
-      pool.convert(LONG),
-      pool.convert({ html: "a", baseUrl }),
-    ]);
+    const clock = new SkippingClock();
+    const timeoutMs = 60_000;
+    open({ clock, timeoutMs });
+    const both = Promise.all([pool.convert(LONG), pool.convert({ html: "a", baseUrl })]);
+    await until("it is at it", () => clock.isAwaited(timeoutMs));
+    clock.skip(timeoutMs);
+    const [long, next] = await both;
     expect(long).to.deep.equal({
       kind: "failed",
-      reason: "Cannot make Markdown: it took longer than 1500 ms",
+      reason: "Cannot make Markdown: it took longer than 60000 ms",
     });
     expect(next).to.deep.equal({ kind: "made", markdown: "a\n" });
-  }).timeout(10_000);
+  });
+
+  it("convert() gives a page MARKDOWN_TIMEOUT_MS, and no more", async () => {
+    const clock = new SkippingClock();
+    open({ clock });
+    let made: MarkdownOutcome | undefined;
+    const long = pool.convert(LONG).then((outcome) => {
+      made = outcome;
+    });
+    await until("it is at it", () => clock.isAwaited(MARKDOWN_TIMEOUT_MS));
+    clock.skip(MARKDOWN_TIMEOUT_MS - 500);
+    await turn();
+    expect(made).to.equal(undefined);
+    clock.skip(500);
+    await long;
+    const reason = `Cannot make Markdown: it took longer than ${MARKDOWN_TIMEOUT_MS} ms`;
+    expect(made).to.deep.equal({ kind: "failed", reason });
+  });
+
+  it("convert() has memory for the largest pages, however dense they are", async () => {
+    open({ timeoutMs: 60_000 });
+    const piece = "<p><a href=y>z</a>";
+    const html = piece.repeat(MARKDOWN_HTML_CHARS_MAX / piece.length);
+    expect(await pool.convert({ html, baseUrl })).to.have.property("kind", "made");
+  }).timeout(60_000);
 
   it("convert() goes on after a page that filled its thread's memory", async () => {
     open({ heapMibMax: 24 });
@@ -49,7 +83,7 @@ describe("MarkdownPool", () => {
       kind: "made",
       markdown: "a\n",
     });
-  }).timeout(10_000);
+  });
 
   it("convert() lets MARKDOWN_QUEUE_MAX pages wait, and refuses one more", async () => {
     open();
@@ -63,7 +97,7 @@ describe("MarkdownPool", () => {
     leave.abort();
     await running;
     for (const outcome of await Promise.all(waiting)) expect(outcome.kind).to.equal("made");
-  }).timeout(10_000);
+  });
 
   it("convert() ends with its caller's signal: before, while it waits, while it runs", async () => {
     open();
@@ -80,7 +114,7 @@ describe("MarkdownPool", () => {
     );
     expect([before, ...reasons]).to.deep.equal([gone, gone, gone]);
     expect((await pool.convert({ html: "a", baseUrl })).kind).to.equal("made");
-  }).timeout(10_000);
+  });
 
   it("close() refuses pages that wait and pages to come", async () => {
     open();
@@ -91,5 +125,5 @@ describe("MarkdownPool", () => {
     expect(await waiting).to.have.property("code", "busy");
     const late = await pool.convert({ html: "a", baseUrl }).catch((error: unknown) => error);
     expect(late).to.have.property("code", "busy");
-  }).timeout(10_000);
+  });
 });

@@ -6,6 +6,8 @@ import {
   MARKDOWN_TIMEOUT_MS,
 } from "../../schemas/crawl-limits.ts";
 import { ActorError } from "../../schemas/errors.ts";
+import { Timeout } from "../browser/time-limit.ts";
+import { type Clock, systemClock } from "../runtime/clock.ts";
 import type { MarkdownPage } from "./markdown.ts";
 import type { MarkdownOutcome } from "./markdown-thread.ts";
 
@@ -14,6 +16,7 @@ export interface MarkdownPoolOptions {
   timeoutMs?: number;
   queueMax?: number;
   heapMibMax?: number;
+  clock?: Clock;
 }
 
 interface Job {
@@ -28,6 +31,7 @@ export class MarkdownPool {
   readonly #timeoutMs: number;
   readonly #queueMax: number;
   readonly #heapMibMax: number;
+  readonly #clock: Clock;
   readonly #idle: Worker[] = [];
   readonly #busy = new Set<Worker>();
   readonly #queue: Job[] = [];
@@ -38,6 +42,7 @@ export class MarkdownPool {
     this.#timeoutMs = options.timeoutMs ?? MARKDOWN_TIMEOUT_MS;
     this.#queueMax = options.queueMax ?? MARKDOWN_QUEUE_MAX;
     this.#heapMibMax = options.heapMibMax ?? MARKDOWN_HEAP_MIB_MAX;
+    this.#clock = options.clock ?? systemClock;
   }
 
   /** Throws `busy` when the queue is full or the pool closed, and the signal's reason when the caller has left. */
@@ -101,10 +106,10 @@ export class MarkdownPool {
         again: false,
         result: { kind: "failed", reason: `Cannot make Markdown: ${reason}` },
       });
-    const timer = setTimeout(
-      () => lost(`it took longer than ${this.#timeoutMs} ms`),
-      this.#timeoutMs,
-    );
+    const ms = this.#timeoutMs;
+    const error = () => new Error(`it took longer than ${ms} ms`);
+    const timeout = new Timeout({ ms, error, clock: this.#clock });
+    timeout.signal.addEventListener("abort", () => lost(timeout.signal.reason.message));
     const onMessage = (result: MarkdownOutcome) => resolve({ again: true, result });
     const onError = (error: Error) => lost(error.message);
     const onExit = () => lost("the thread was ended");
@@ -113,7 +118,7 @@ export class MarkdownPool {
     signal?.addEventListener("abort", onAbort, { once: true });
     worker.postMessage(page);
     return promise.finally(() => {
-      clearTimeout(timer);
+      timeout[Symbol.dispose]();
       worker.off("message", onMessage).off("error", onError).off("exit", onExit);
       signal?.removeEventListener("abort", onAbort);
     });

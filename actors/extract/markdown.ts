@@ -1,5 +1,5 @@
 /** Makes Markdown of a page's HTML. It runs as long as the page makes it: call it through MarkdownPool. */
-import { type ElementNode, htmlToMarkdown } from "@mdream/js";
+import { type ElementNode, htmlToMarkdown, type TextNode } from "@mdream/js";
 import { MARKDOWN_HTML_CHARS_MAX } from "../../schemas/crawl-limits.ts";
 import { codeLanguage } from "./code-language.ts";
 
@@ -16,7 +16,7 @@ export function markdown({ html, baseUrl, title }: MarkdownPage): string {
   const body = htmlToMarkdown(html.slice(0, MARKDOWN_HTML_CHARS_MAX), {
     origin: baseUrl,
     plugins: { tagOverrides: TAGS, filter: { exclude: ["title", "[hidden]"] } },
-    hooks: [{ processAttributes: (node) => prepare(node, baseUrl) }],
+    hooks: [{ processAttributes: (node) => prepare(node, baseUrl), processTextNode: escapeLast }],
   });
   const text = title === undefined ? body : `---\ntitle: ${yamlText(title)}\n---\n\n${body}`;
   return `${text.trimEnd()}\n`.toWellFormed();
@@ -25,7 +25,13 @@ export function markdown({ html, baseUrl, title }: MarkdownPage): string {
 /** Elements that Markdown has no form for read as plain blocks and plain text, not as tags. */
 const TAGS = {
   address: "div",
+  center: "div",
   details: "div",
+  dir: "ul",
+  fieldset: "div",
+  form: "div",
+  legend: "p",
+  menu: "ul",
   summary: "p",
   dl: "div",
   dt: "p",
@@ -50,6 +56,15 @@ function prepare(node: ElementNode, baseUrl: string): void {
     const language = codeLanguage(node);
     if (language !== undefined) node.attributes = { ...attributes, class: `language-${language}` };
   }
+}
+
+/** The last "<" of a text is left as it is, since no letter follows; in `<b>List</b>&lt;<i>T</i>` one comes after all. */
+function escapeLast({ value, parent }: TextNode): { content: string; skip: boolean } | undefined {
+  if (!value.endsWith("<")) return undefined;
+  for (let node = parent; node != null; node = node.parent) {
+    if (node.name === "pre" || node.name === "code") return undefined;
+  }
+  return { content: `${value.slice(0, -1)}&lt;`, skip: false };
 }
 
 /** Scripts are no links. What cannot be resolved is nobody's address, so its text is enough. */

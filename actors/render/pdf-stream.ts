@@ -4,7 +4,6 @@ import { ActorError } from "../../schemas/errors.ts";
 import { paperOf } from "../../schemas/http/paper.ts";
 import type { PdfOptions } from "../../schemas/http/pdf.ts";
 import {
-  FONTS_WAIT_MS,
   LOAD_REST_MS,
   PDF_BYTES_MAX,
   PDF_CHUNK_BYTES,
@@ -13,6 +12,8 @@ import {
 import type { Limits } from "../browser/load-page.ts";
 import type { RenderContext } from "../browser/render-context.ts";
 import { abortable, Timeout, within } from "../browser/time-limit.ts";
+import { refusedByBrowser } from "./held-page.ts";
+import { fontsReady } from "./page-ready.ts";
 import { hasInformation, neutralize, PageCounter } from "./pdf-metadata.ts";
 
 export interface PrintOptions {
@@ -123,23 +124,6 @@ function printParameters(options: Partial<PdfOptions> = {}): Protocol.Page.Print
   };
 }
 
-/** Fonts that are still loading are waited for, if not for long: then the page prints with what it has. */
-async function fontsReady(context: RenderContext, { signal, clock }: Limits): Promise<void> {
-  const late = new Error("the fonts are late");
-  const limit = { ms: FONTS_WAIT_MS, error: () => late, signal, clock };
-  const ready = () => context.evaluate(LOADING_FONTS);
-  await within(limit, ready).catch((error) => {
-    if (error !== late) throw error;
-  });
-}
-
-// Runs in the page. Layout tells which fonts are needed. `document.fonts.ready` would wait for images and all else.
-const LOADING_FONTS = `
-  document.documentElement?.offsetHeight;
-  Promise.allSettled(
-    [...document.fonts].filter(({ status }) => status === "loading").map(({ loaded }) => loaded),
-  ).then(() => undefined)`;
-
 // The protocol has one code for all that Chromium refuses to print, so its text is what there is to tell them apart.
 const FAULTS: Record<string, { pointer: string; message: string }> = {
   "Page range exceeds page count": {
@@ -163,7 +147,5 @@ function printError(cause: unknown): unknown {
     const message = `Cannot print the page: ${fault.message}`;
     return new ActorError("invalid_request", message, { faults: [fault] });
   }
-  if (cause.name === "TargetCloseError" || cause.name === "ConnectionClosedError") return cause;
-  const what = cause.originalMessage || cause.message;
-  return new ActorError("page_not_printable", `Cannot print the page: ${what}`);
+  return refusedByBrowser(cause, "print");
 }

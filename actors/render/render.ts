@@ -1,4 +1,5 @@
-/** The browser worker: prints pages, and reports the browser time each of them took to its account. */
+/** The browser worker: prints and captures pages, and reports the browser time each of them took to its account. */
+import { Readable } from "node:stream";
 import { account } from "../../schemas/account.ts";
 import { type Envelope, envelope } from "../../schemas/contract.ts";
 import { ActorError } from "../../schemas/errors.ts";
@@ -7,8 +8,9 @@ import { render } from "../../schemas/render.ts";
 import { BrowserDiedError, BrowserNotStartedError } from "../browser/browser-died-error.ts";
 import type { BrowserPool } from "../browser/browser-pool.ts";
 import type { Clock } from "../runtime/clock.ts";
-import { defineWorker } from "../runtime/define-worker.ts";
+import { defineWorker, type TaskContext } from "../runtime/define-worker.ts";
 import { printPdf } from "./print-pdf.ts";
+import { takeScreenshot } from "./take-screenshot.ts";
 
 export interface RenderSlots {
   interactive: number;
@@ -19,24 +21,48 @@ export function renderWorker(pool: BrowserPool, clock: Clock, { interactive, bat
   return defineWorker(render, {
     slots: { interactive, batch },
     handlers: {
-      async pdf(input, { id, signal, attempt }) {
-        try {
-          const printed = await printPdf(pool, input, { signal, clock });
+      pdf: (input, task) =>
+        tried(task, async () => {
+          const printed = await printPdf(pool, input, { signal: task.signal, clock });
           return {
             reply: printed.summary(),
             chunks: printed.chunks,
-            send: () => browserUsed(input.account, id, printed.browserMs()),
+            send: () => browserUsed(input.account, task.id, printed.browserMs()),
           };
-        } catch (error) {
-          if (error instanceof BrowserDiedError && attempt === TASK_TRIES_MAX) throw gaveUp(error);
-          throw error;
-        }
-      },
+        }),
+      screenshot: (input, task) =>
+        tried(task, async () => {
+          const { bytes, browserMs } = await takeScreenshot(pool, input, {
+            signal: task.signal,
+            clock,
+          });
+          return {
+            reply: { browserMs, bytes: bytes.length },
+            chunks: Readable.from([bytes]),
+            send: browserUsed(input.account, task.id, browserMs),
+          };
+        }),
     },
-    failures: {
-      pdf: (input, { details }, { id }) => browserUsed(input.account, id, details.browserMs ?? 0),
-    },
+    failures: { pdf: failed, screenshot: failed },
   });
+}
+
+/** At its last try a task that ended its browser is refused. */
+async function tried<T>({ attempt }: TaskContext, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (error instanceof BrowserDiedError && attempt === TASK_TRIES_MAX) throw gaveUp(error);
+    throw error;
+  }
+}
+
+function failed(
+  input: { account: string },
+  { details }: ActorError,
+  { id }: { id: string },
+): Envelope[] {
+  return browserUsed(input.account, id, details.browserMs ?? 0);
 }
 
 function browserUsed(accountId: string, taskId: string, ms: number): Envelope[] {
@@ -46,10 +72,10 @@ function browserUsed(accountId: string, taskId: string, ms: number): Envelope[] 
 /** A page that ends its browser is at fault; a browser that cannot start is ours. */
 function gaveUp(error: BrowserDiedError): ActorError {
   return error instanceof BrowserNotStartedError
-    ? new ActorError("unavailable", "Cannot print the page: no browser could be started", {
+    ? new ActorError("unavailable", "Cannot render the page: no browser could be started", {
         retryAfterS: 30,
       })
-    : new ActorError("browser_crashed", "Cannot print the page: its browser died at every try", {
+    : new ActorError("browser_crashed", "Cannot render the page: its browser died at every try", {
         browserMs: error.browserMs,
       });
 }

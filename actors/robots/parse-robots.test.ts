@@ -9,6 +9,7 @@ import {
   ROBOTS_WILDCARDS_MAX,
 } from "../../schemas/crawl-limits.ts";
 import { STATE_BYTES_MAX } from "../../schemas/limits.ts";
+import { processorTime } from "../../scripts/testing/processor-time.ts";
 import { parseRobots } from "./parse-robots.ts";
 
 describe("parseRobots", () => {
@@ -148,7 +149,7 @@ describe("parseRobots", () => {
       expect(ROBOTS_KEPT_CHARS_MAX).to.be.below(STATE_BYTES_MAX);
       expect(rules.truncated).to.equal(true);
     }
-  }).timeout(10_000);
+  });
 
   it("parseRobots() takes any bytes at all, in a bounded time", () => {
     const noise = Uint8Array.from({ length: ROBOTS_BYTES_MAX }, (_, index) => (index * 7919) % 256);
@@ -163,10 +164,10 @@ describe("parseRobots", () => {
       Uint8Array.of(0xff, 0xfe, 0x41),
       new Uint8Array(),
     ];
-    const start = performance.now();
+    const takenMs = processorTime();
     for (const bytes of hostile) expect(parse(bytes).rules).to.deep.equal([]);
-    expect(performance.now() - start).to.be.below(3_000);
-  }).timeout(10_000);
+    expect(takenMs()).to.be.below(5_000);
+  }).timeout(120_000);
 });
 
 function parse(text: string | Uint8Array, productToken = "TestBot") {

@@ -11,7 +11,7 @@ describe("robotsOutcomeOf", () => {
 
   it("robotsOutcomeOf() allows all where there is no file: 4xx, redirects without end", () => {
     const fetches = [
-      ...[300, 304, 400, 401, 403, 404, 410, 429, 451, 499].map(answered),
+      ...[300, 304, 400, 401, 403, 404, 410, 451, 499].map(answered),
       { kind: "redirected_away" } as const,
     ];
     for (const fetched of fetches) {
@@ -23,7 +23,7 @@ describe("robotsOutcomeOf", () => {
 
   it("robotsOutcomeOf() disallows all while the site cannot be asked", () => {
     const lost = { kind: "unreachable", because: "the name cannot be resolved" } as const;
-    for (const fetched of [...[500, 503, 599].map(answered), lost]) {
+    for (const fetched of [...[429, 500, 503, 599].map(answered), lost]) {
       expect(outcomeOf(fetched).kind).to.equal("disallow_all");
     }
     expect(robotsAnswer(outcomeOf(lost), "https://a.example/").reason).to.equal(

@@ -1,6 +1,7 @@
 /** What a site's robots.txt says, or what its absence means, from the outcome of fetching it; and its word on an address. */
 import type { DeepReadonly } from "../../schemas/contract.ts";
 import type { RobotsOutcome } from "../../schemas/site.ts";
+import { isSuccessful } from "../../schemas/status-classes.ts";
 import { parseRobots, type RobotsReader } from "./parse-robots.ts";
 import { type RobotsVerdict, robotsVerdict } from "./robots-verdict.ts";
 
@@ -29,8 +30,9 @@ export function robotsOutcomeOf(fetched: RobotsFetch, reader: RobotsReader): Rob
   }
   const { status, body } = fetched;
   const because = `it answered ${status}`;
-  if (status >= 500) return { kind: "disallow_all", because };
-  if (status < 200 || status >= 300) return { kind: "allow_all", because };
+  // 429 says nothing about the file, though section 2.3.1.3 has all 4xx in one: to take it as leave would be a second mistake.
+  if (status >= 500 || status === 429) return { kind: "disallow_all", because };
+  if (!isSuccessful(status)) return { kind: "allow_all", because };
   return { kind: "rules", rules: parseRobots(body, reader) };
 }
 

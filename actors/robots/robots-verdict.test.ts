@@ -4,6 +4,7 @@ import {
   ROBOTS_BYTES_MAX,
   ROBOTS_WILDCARDS_MAX,
 } from "../../schemas/crawl-limits.ts";
+import { processorTime } from "../../scripts/testing/processor-time.ts";
 import { matchesPathPattern } from "./path-pattern.ts";
 import { robotsVerdict } from "./robots-verdict.ts";
 
@@ -49,12 +50,12 @@ describe("robotsVerdict", () => {
     const longs = Array.from({ length: 60 }, (_, line) => `${line}-/*${long}${line}`);
     const many = Array.from({ length: 62 }, (_, line) => `${line}-/${star}b${line}`);
     const plain = Array.from({ length: ROBOTS_BYTES_MAX / 13 }, (_, line) => `${line}-/aa${line}`);
-    const start = performance.now();
+    const takenMs = processorTime();
     for (const rules of [stars, longs, many, plain]) {
       expect(verdict(rules, address)).to.deep.equal({ allowed: true });
     }
-    expect(performance.now() - start).to.be.below(3_000);
-  }).timeout(10_000);
+    expect(takenMs()).to.be.below(5_000);
+  }).timeout(120_000);
 });
 
 describe("matchesPathPattern", () => {
@@ -68,7 +69,7 @@ describe("matchesPathPattern", () => {
         );
       }
     }
-  }).timeout(10_000);
+  });
 
   it("matchesPathPattern() finds a piece that begins again within itself", () => {
     expect(matchesPathPattern("/aabaabaaab", "/*aabaaab")).to.equal(true);

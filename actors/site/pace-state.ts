@@ -25,6 +25,8 @@ export const Pace = z.object({
   lastStartAt: EpochMs,
   /** The host asked us to stay away until then. */
   awayUntil: EpochMs,
+  /** How often in a row it did, each time by a request that left after the pause before. */
+  busy: z.int().min(1).optional(),
   /** The turn whose request leaves next, and when it may: its worker has been told, or is when it asks. */
   going: z.object({ turn: z.string(), startAt: EpochMs }).optional(),
   /** Who waits, in the order in which they are served. */

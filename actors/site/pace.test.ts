@@ -2,6 +2,8 @@ import { expect } from "chai";
 import {
   CRAWL_FETCH_MS_MAX,
   CRAWL_RENDER_MS_MAX,
+  HOST_AWAY_MS,
+  HOST_AWAY_UNSAID_MS_MAX,
   HOST_REQUESTS_IN_FLIGHT_MAX,
   SITEMAP_FETCH_MS_MAX,
   TURN_GO_MS_MAX,
@@ -16,6 +18,7 @@ import {
   TURNS_STARTED_MAX,
 } from "../../schemas/crawl-limits.ts";
 import { TASK_ACK_WAIT_MS, TASK_HEARTBEAT_MS } from "../../schemas/limits.ts";
+import { comeBack, stayAway } from "./host-away.ts";
 import {
   type Begun,
   begin,
@@ -26,7 +29,6 @@ import {
   lose,
   nextLookAt,
   started,
-  stayAway,
   want,
 } from "./pace.ts";
 import { IDLE_PACE, Pace } from "./pace-state.ts";
@@ -38,7 +40,8 @@ describe("pace", () => {
     expect(site.grant()).to.have.length(1);
     expect(site.grant()).to.have.length(0);
     expect(site.begin("t1")).to.deep.equal(go(0));
-    expect(site.grant().map(({ dueInMs }) => dueInMs)).to.deep.equal([500]);
+    const [next] = site.grant();
+    expect(site.pace.turns[next?.turn ?? ""]?.dueAt).to.equal(site.now + 500);
     expect(site.grant()).to.have.length(0);
   });
 
@@ -141,7 +144,7 @@ describe("pace", () => {
     site.begin("t1");
     site.grant();
     site.begin("t2");
-    site.pace = grantOwn(site.pace, "own", site.moment).pace;
+    site.pace = grantOwn(site.pace, "own", site.moment);
     site.begin("own");
     site.start("t1");
     expect(site.begin("t2").state).to.equal("wait");
@@ -172,6 +175,51 @@ describe("pace", () => {
     late.begin("t2");
     late.start("t1");
     expect(late.begin("t2")).to.deep.equal(go(500));
+  });
+
+  it("started() counts from when a request left at the latest, and not from when that was heard", () => {
+    for (const [lateMs, waitMs] of [
+      [3, 483],
+      // No later than it was heard, whatever its worker says.
+      [90, 500],
+      [undefined, 500],
+    ] as const) {
+      const site = new PacedSite(500);
+      site.want("a", "job", 3);
+      site.grant();
+      site.begin("t1");
+      site.grant();
+      site.begin("t2");
+      site.now += 20;
+      site.pace = started(site.pace, "t1", { delayMs: 500, now: site.now, lateMs });
+      expect(site.begin("t2")).to.deep.equal(go(waitMs));
+    }
+  });
+
+  it("started() counts from when it is heard where the turn does not go any more", () => {
+    const site = new PacedSite(500);
+    site.want("a", "job", 3);
+    site.grant();
+    site.begin("t1");
+    site.grant();
+    site.begin("t2");
+    site.now += TURN_UNHEARD_MS;
+    site.begin("t2");
+    site.pace = started(site.pace, "t1", { delayMs: 500, now: site.now, lateMs: 1 });
+    expect(site.begin("t2")).to.deep.equal(go(500));
+  });
+
+  it("started() again counts one more request that left for the same turn", () => {
+    const site = new PacedSite(500);
+    site.want("a", "job", 3);
+    site.grant();
+    site.begin("t1");
+    site.grant();
+    site.begin("t2");
+    site.start("t1");
+    site.now += 100;
+    site.pace = started(site.pace, "t1", { delayMs: 500, now: site.now, again: true });
+    expect(site.begin("t2")).to.deep.equal(go(500));
   });
 
   it("finish() of a turn that went counts as its start; of one given back before its time it does not", () => {
@@ -299,16 +347,49 @@ describe("pace", () => {
       const site = new PacedSite(delayMs);
       site.want("a", "a1", 10);
       site.grant();
-      site.pace = stayAway(site.pace, site.now + 1_500);
-      site.pace = stayAway(site.pace, site.now + 1_000);
+      site.pace = away(site, 1_500);
+      site.pace = away(site, 1_000);
       const told = site.begin("t1");
       expect(told).to.deep.equal(delayMs ? go(1_500) : { state: "wait", askAgainInMs: 1_500 });
-      site.pace = stayAway(site.pace, site.now + TURN_LEAD_MS);
+      site.pace = away(site, TURN_LEAD_MS);
       expect(site.begin("t1").state).to.equal("wait");
-      site.pace = stayAway(site.pace, site.now + TURN_LEAD_MS + 1);
+      site.pace = away(site, TURN_LEAD_MS + 1);
       expect(site.begin("t1")).to.deep.equal({ state: "gone" });
       expect(site.begin("t1")).to.deep.equal({ state: "gone" });
     }
+  });
+
+  it("stayAway() of a host that names no time is twice as long each time, HOST_AWAY_UNSAID_MS_MAX at most, until it answers", () => {
+    const site = new PacedSite(500);
+    const pauses: number[] = [];
+    const pause = (awayMs: number) => {
+      site.pace = away(site, awayMs);
+      pauses.push(site.pace.awayUntil - site.now);
+      site.now = site.pace.awayUntil;
+    };
+    for (let time = 0; time < 9; time++) pause(0);
+    expect(pauses).to.deep.equal([
+      ...[5_000, 10_000, 20_000, 40_000, 80_000, 160_000, 320_000],
+      ...[HOST_AWAY_UNSAID_MS_MAX, HOST_AWAY_UNSAID_MS_MAX],
+    ]);
+    expect(comeBack(site.pace, site.now - 1)).to.equal(site.pace);
+    site.pace = comeBack(site.pace, site.now);
+    pause(0);
+    pause(1_000);
+    pause(0);
+    expect(pauses.slice(9)).to.deep.equal([HOST_AWAY_MS, 1_000, 4 * HOST_AWAY_MS]);
+  });
+
+  it("stayAway() is not longer for what a host says to requests from before its pause, unless it names a time", () => {
+    const site = new PacedSite(0);
+    site.pace = away(site, 0);
+    const startedAt = site.now - 1;
+    const { awayUntil } = site.pace;
+    site.now += 1_000;
+    site.pace = stayAway(site.pace, { awayMs: 0, startedAt, now: site.now });
+    expect(site.pace).to.include({ awayUntil, busy: 1 });
+    site.pace = stayAway(site.pace, { awayMs: HOST_AWAY_MS, startedAt, now: site.now });
+    expect(site.pace).to.include({ awayUntil: site.now + HOST_AWAY_MS, busy: 1 });
   });
 
   it("begin() shares HOST_REQUESTS_IN_FLIGHT_MAX where there is no delay, with the next turns granted", () => {
@@ -361,7 +442,7 @@ describe("pace", () => {
     const site = new PacedSite(0);
     for (let job = 0; job < 20; job++) site.want("a", `job${job}`, 1);
     const granted = site.grant();
-    expect(granted.every(({ requests, atOnce }) => requests === 1 && atOnce === 1)).to.equal(true);
+    expect(granted.every(({ requests }) => requests === 1)).to.equal(true);
     for (const { turn } of granted) site.begin(turn);
     for (const { turn } of site.grant()) expect(site.begin(turn).state).to.equal("wait");
     const running = Object.values(site.pace.turns).filter(({ atOnce }) => atOnce > 0);
@@ -395,6 +476,9 @@ describe("pace", () => {
 });
 
 const go = (waitMs: number, atOnce = 1): Begun => ({ state: "go", waitMs, atOnce });
+
+const away = ({ pace, now }: PacedSite, awayMs: number) =>
+  stayAway(pace, { awayMs, startedAt: now, now });
 
 class PacedSite {
   now = 1_000_000;

@@ -36,9 +36,6 @@ export interface Granted {
   account: string;
   job: string;
   requests: number;
-  atOnce: number;
-  /** Milliseconds until it can begin: a hint for who waits. */
-  dueInMs: number;
 }
 
 export type Begun =
@@ -70,7 +67,7 @@ export function grant(
   pace: Pace,
   { newId, requestsMax, ...moment }: Moment & { newId: () => string; requestsMax: number },
 ): { pace: Pace; granted: Granted[] } {
-  const { delayMs, now } = moment;
+  const { delayMs } = moment;
   let next = settle(pace, moment);
   const granted: Granted[] = [];
   while (hasRoom(next, moment)) {
@@ -78,28 +75,26 @@ export function grant(
     const [job, ...jobs] = first?.jobs ?? [];
     if (!first || !job) break;
     const requests = delayMs > 0 ? 1 : Math.min(job.wants, TURN_REQUESTS_MAX, requestsMax);
-    const atOnce = delayMs > 0 ? 1 : Math.min(shareOf(next), requests);
     const turn = newId();
     const { account } = first;
     const left = job.wants - requests;
     // Who was served goes to the end: the job among its account's, the account among all.
     const served = { account, jobs: left > 0 ? [...jobs, { job: job.job, wants: left }] : jobs };
-    const dueInMs = nextStartAt(next, moment) - now;
+    const dueAt = nextStartAt(next, moment);
     const accounts = served.jobs.length > 0 ? [...others, served] : others;
     next = withTurn({ ...next, accounts }, turn, {
-      ...{ account, job: job.job, requests, asked: false, atOnce: 0 },
-      dueAt: now + dueInMs,
+      ...{ account, job: job.job, requests, asked: false, atOnce: 0, dueAt },
     });
-    granted.push({ turn, account, job: job.job, requests, atOnce, dueInMs });
+    granted.push({ turn, account, job: job.job, requests });
   }
   return { pace: next, granted };
 }
 
 /** A turn for a request of the site's own, ahead of all that wait. */
-export function grantOwn(pace: Pace, turn: string, moment: Moment): { pace: Pace; dueAt: number } {
+export function grantOwn(pace: Pace, turn: string, moment: Moment): Pace {
   const dueAt = nextStartAt(pace, moment);
   const own = { account: "", job: "", requests: 1, asked: false, atOnce: 0, dueAt };
-  return { pace: withTurn(pace, turn, own), dueAt };
+  return withTurn(pace, turn, own);
 }
 
 /** Before this a turn that is granted would only wait in its worker. */
@@ -126,16 +121,28 @@ export function hold(pace: Pace, turn: string, by: string | undefined): Pace | u
   return granted.by === undefined ? withTurn(pace, turn, { ...granted, by }) : undefined;
 }
 
-/** The turn's request has left. */
-export function started(pace: Pace, turn: string, moment: Moment): Pace {
+/** The turn's request has left, or one more for it. */
+export function started(
+  pace: Pace,
+  turn: string,
+  {
+    again = false,
+    lateMs,
+    ...moment
+  }: Moment & { again?: boolean | undefined; lateMs?: number | undefined },
+): Pace {
   const granted = pace.turns[turn];
   const isGoing = pace.going?.turn === turn;
+  if (granted === undefined) return pace;
   // Of one that is not going this is a repetition, or the request of a worker that was too late: it counts.
-  if (granted === undefined || (!isGoing && granted.startedAt !== undefined)) return pace;
+  if (!isGoing && !again && granted.startedAt !== undefined) return pace;
   const { going, ...others } = pace;
   const { now, delayMs } = moment;
-  const lastStartAt = Math.max(pace.lastStartAt, now);
-  const next = withTurn({ ...others, lastStartAt }, turn, { ...granted, startedAt: now });
+  // The report takes its time, which must not count.
+  const leftBy = isGoing && going && lateMs !== undefined ? going.startAt + lateMs : now;
+  const startedAt = Math.min(now, leftBy);
+  const lastStartAt = Math.max(pace.lastStartAt, startedAt);
+  const next = withTurn({ ...others, lastStartAt }, turn, { ...granted, startedAt });
   if (isGoing || going === undefined) return choose(next, moment);
   // The one that goes may not have been told yet.
   const startAt = Math.max(going.startAt, now + delayMs);
@@ -166,11 +173,6 @@ export function lose(pace: Pace, turn: string, moment: Moment): Pace {
 export function giveBack(pace: Pace, turn: string, moment: Moment): Pace {
   const { going, ...others } = finishedQuietly(pace, turn);
   return going === undefined || going.turn === turn ? choose(others, moment) : { ...others, going };
-}
-
-/** The host asked to be left alone (Retry-After, 429, 503). */
-export function stayAway(pace: Pace, until: number): Pace {
-  return until > pace.awayUntil ? { ...pace, awayUntil: until } : pace;
 }
 
 /** When `grant` should be called again though nothing happens: a turn is overdue or lost, or one may be granted. */

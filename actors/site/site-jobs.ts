@@ -48,8 +48,15 @@ export function tellNewcomers(step: Step): void {
       told += 1;
       characters += more;
       const refusal = refusalOf(policy, intent);
-      const learned = { host: step.context.key, scheme, sitemaps, ...(refusal && { refusal }) };
-      step.send.push(envelope(crawlJob, newcomer.job, "robotsLearned", learned));
+      const truncated = policy.kind === "rules" && policy.truncated;
+      const learned = { host: step.context.key, scheme, sitemaps };
+      step.send.push(
+        envelope(crawlJob, newcomer.job, "robotsLearned", {
+          ...learned,
+          ...(truncated && { truncated }),
+          ...(refusal && { refusal }),
+        }),
+      );
       return false;
     });
     if (untold.length === newcomer.tell.length && untold.length > 0) {

@@ -12,15 +12,22 @@ import { until } from "../../scripts/testing/until.ts";
 import { siteActor } from "./site.ts";
 
 const REQUESTS = 30;
+/** Of the run in which the site's host dies. */
+const LONG_REQUESTS = 99;
 /** All of the run, on a machine that does other things as well and stops for them now and then. */
 const BUSY = 1.25;
 /** A host that dies is replaced within this, as the runtime promises. */
 const TAKEOVER_MS_MAX = 5_000;
 
-describe("site on the bus", function () {
-  this.timeout(60_000);
+interface Start {
+  at: number;
+  grantedAt: number;
+}
 
-  it("two workers of three jobs keep the delay: never early, and 5 % late at most", async () => {
+describe("site on the bus", function () {
+  this.timeout(120_000);
+
+  it("two workers of three jobs keep the delay: never early, and most of them 5 % late at most", async () => {
     await using world = await startWorld({
       definitions: [siteActor, turnTakerActor],
       tasks: [crawlPage],
@@ -28,6 +35,7 @@ describe("site on the bus", function () {
     await world.host();
     await using server = await startHttpServer((_request, response) => void response.end("page"));
     const starts = await crawl(world, `${server.address}:${server.port}`, {
+      requests: REQUESTS,
       outcome: rulesOutcome(),
     });
     expectPaced(starts);
@@ -43,9 +51,10 @@ describe("site on the bus", function () {
       await Promise.all(processes.map(({ ready }) => ready));
       let killed = false;
       const starts = await crawl(world, host, {
+        requests: LONG_REQUESTS,
         outcome: rulesOutcome(),
         async onStart(count) {
-          if (killed || count < REQUESTS / 2) return;
+          if (killed || count < LONG_REQUESTS / 2) return;
           killed = true;
           const owner = await ownerOf(world, host);
           await processes.find(({ name }) => owner?.startsWith(name))?.kill();
@@ -53,7 +62,9 @@ describe("site on the bus", function () {
       });
       expect(killed).to.equal(true);
       expectPaced(starts);
-      expect(span(starts)).to.be.at.most(REQUESTS * CRAWL_DELAY_MS * BUSY + TAKEOVER_MS_MAX);
+      // Robots.txt and every page: a place of the pace each, and one more for a page that was asked for as the host died.
+      expect(starts.length).to.be.within(LONG_REQUESTS + 1, LONG_REQUESTS + 2);
+      expect(span(starts)).to.be.at.most(LONG_REQUESTS * CRAWL_DELAY_MS * BUSY + TAKEOVER_MS_MAX);
     } finally {
       await Promise.all(processes.map((one) => one.kill()));
     }
@@ -64,12 +75,16 @@ describe("site on the bus", function () {
 async function crawl(
   world: World,
   host: string,
-  { outcome, onStart }: { outcome: RobotsOutcome; onStart?: (count: number) => Promise<void> },
-): Promise<number[]> {
-  const starts: number[] = [];
+  {
+    requests,
+    outcome,
+    onStart,
+  }: { requests: number; outcome: RobotsOutcome; onStart?: (count: number) => Promise<void> },
+): Promise<Start[]> {
+  const starts: Start[] = [];
   const pages = new Set<string>();
-  const visited = (url: string, at: number) => {
-    starts.push(at);
+  const visited = (url: string, at: number, grantedAt: number) => {
+    starts.push({ at, grantedAt });
     pages.add(url);
     void onStart?.(starts.length);
   };
@@ -78,24 +93,30 @@ async function crawl(
   }
   for (const [number, account] of ["a", "a", "b"].entries()) {
     const job = String(number).repeat(32);
-    const input = { account: account.repeat(32), host, wants: REQUESTS / 3 };
+    const input = { account: account.repeat(32), host, wants: requests / 3 };
     await world.client.call(turnTaker, job, "begin", input);
   }
-  await until("all requests were made", () => pages.size === REQUESTS + 1, 50_000);
+  await until("all requests were made", () => pages.size === requests + 1, 100_000);
   // Their last calls need a host, which may be gone as soon as this returns.
   await until("all tasks are done", async () => (await world.count(STREAMS.tasks)) === 0);
-  return starts.sort((one, other) => one - other);
+  return starts.sort((one, other) => one.at - other.at);
 }
 
-/** Never early, and between most requests at most 5 % late. */
-function expectPaced(starts: readonly number[]): void {
-  const gaps = starts.slice(1).map((start, index) => start - (starts[index] ?? 0));
-  gaps.sort((one, other) => one - other);
-  expect(gaps[0]).to.be.at.least(CRAWL_DELAY_MS);
-  expect(gaps[Math.floor(gaps.length / 2)]).to.be.at.most(CRAWL_DELAY_MS * 1.05);
+/**
+ * Never early, and most moments are granted at most 5 % late. By the moments granted, since a machine that does other
+ * things as well lets requests leave some milliseconds after them.
+ */
+function expectPaced(starts: readonly Start[]): void {
+  const gaps = starts.slice(1).map(({ at, grantedAt }, index) => {
+    const before = starts[index]?.at ?? 0;
+    return { left: at - before, granted: grantedAt - before };
+  });
+  expect(Math.min(...gaps.map(({ left }) => left))).to.be.at.least(CRAWL_DELAY_MS);
+  const granted = gaps.map((gap) => gap.granted).sort((one, other) => one - other);
+  expect(granted[Math.floor(granted.length / 2)]).to.be.at.most(CRAWL_DELAY_MS * 1.05);
 }
 
-const span = (starts: readonly number[]) => (starts.at(-1) ?? 0) - (starts[0] ?? 0);
+const span = (starts: readonly Start[]) => (starts.at(-1)?.at ?? 0) - (starts[0]?.at ?? 0);
 
 async function ownerOf({ bus, subjects }: World, host: string): Promise<string | null | undefined> {
   const shard = shardOf(addressOf("site", host));

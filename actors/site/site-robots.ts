@@ -1,6 +1,8 @@
 /** A site's robots.txt: kept in rows since it may be large, fetched in turns of the site's own, asked about addresses. */
+import type { z } from "zod";
 import { type DeepReadonly, envelope } from "../../schemas/contract.ts";
 import {
+  ROBOTS_AWAY_MS_MAX,
   ROBOTS_KEPT_MS,
   ROBOTS_RETRY_MS,
   ROBOTS_TRIES_MAX,
@@ -11,13 +13,7 @@ import {
 import { crawlPage } from "../../schemas/crawl-page.ts";
 import { ROW_BYTES_MAX } from "../../schemas/limits.ts";
 import type { RobotsRules } from "../../schemas/robots-rules.ts";
-import type {
-  CrawlIntent,
-  PageVerdict,
-  RobotsOutcome,
-  RobotsProgress,
-  Scheme,
-} from "../../schemas/site.ts";
+import type { CrawlIntent, PageVerdict, RobotsOutcome, Scheme, site } from "../../schemas/site.ts";
 import { type RobotsPolicy, robotsAnswer } from "../robots/robots-outcome.ts";
 import { signalRefusal } from "../robots/signal-refusal.ts";
 import { finish, grantableAt, grantOwn } from "./pace.ts";
@@ -60,14 +56,13 @@ export function fetchWanted(step: Step): void {
   for (const scheme of SCHEMES) {
     const file = step.state.robots[scheme];
     if (!file?.wanted || file.fetch !== undefined) continue;
-    if (grantableAt(step.pace, step.moment) > step.now) continue;
+    if (fetchableAt(step, file) > step.now) continue;
     const turn = step.context.newId();
-    const { pace, dueAt } = grantOwn(step.pace, turn, step.moment);
-    step.pace = pace;
+    step.pace = grantOwn(step.pace, turn, step.moment);
     step.setRobots(scheme, { ...file, fetch: { turn, lostAt: step.now + TURN_MS_MAX } });
     const host = step.context.key;
     const from = file.next && { from: file.next };
-    step.send.push(envelope(crawlPage, host, "robots", { host, scheme, turn, dueAt, ...from }));
+    step.send.push(envelope(crawlPage, host, "robots", { host, scheme, turn, ...from }));
   }
 }
 
@@ -76,9 +71,12 @@ export function nextFetchAt(step: Step): number[] {
   return SCHEMES.flatMap((scheme) => {
     const file = step.state.robots[scheme];
     if (!file?.wanted) return [];
-    return file.fetch?.lostAt ?? grantableAt(step.pace, step.moment);
+    return file.fetch?.lostAt ?? fetchableAt(step, file);
   });
 }
+
+const fetchableAt = (step: Step, { notBefore = 0 }: DeepReadonly<RobotsFile>): number =>
+  Math.max(notBefore, grantableAt(step.pace, step.moment));
 
 /** A worker has begun with the turn: where it is a fetch's, it has its time from now on. */
 export function beginFetch(step: Step, turn: string): void {
@@ -90,15 +88,15 @@ export function beginFetch(step: Step, turn: string): void {
   }
 }
 
+type Paused = z.output<typeof site.messages.robotsPaused.input>;
+
 /** The fetch goes on in another turn; false for one that nobody waits for any more. */
-export function pauseFetch(
-  step: Step,
-  { scheme, turn, next }: { scheme: Scheme; turn: string; next: RobotsProgress },
-): boolean {
+export function pauseFetch(step: Step, { scheme, turn, next, waitMs = 0 }: Paused): boolean {
   const file = step.state.robots[scheme];
   if (file?.fetch?.turn !== turn) return false;
   step.pace = finish(step.pace, turn, step.moment);
-  step.setRobots(scheme, { ...withoutFetch(file), next });
+  const notBefore = step.now + Math.min(waitMs, ROBOTS_AWAY_MS_MAX);
+  step.setRobots(scheme, { ...withoutFetch(file), next, ...(waitMs > 0 && { notBefore }) });
   return true;
 }
 
@@ -208,10 +206,11 @@ function storePolicy(step: Step, scheme: Scheme, outcome: RobotsOutcome): Policy
     step.rows[rowName(scheme, number)] = parts[number] ?? null;
   }
   if (outcome.kind !== "rules") return outcome;
-  const { crawlDelayMs, contentSignal, rules } = outcome.rules;
+  const { crawlDelayMs, contentSignal, rules, truncated } = outcome.rules;
   return {
     ...{ kind: "rules", rows: parts.length, rules: rules.length, contentSignal },
     ...(crawlDelayMs !== undefined && { crawlDelayMs: Math.round(crawlDelayMs) }),
+    ...(truncated && { truncated }),
   };
 }
 

@@ -14,6 +14,8 @@ export const Policy = z.discriminatedUnion("kind", [
     rules: z.int().min(0),
     crawlDelayMs: z.int().min(0).optional(),
     contentSignal: ContentSignal,
+    /** The file has more than is read or kept. */
+    truncated: z.literal(true).optional(),
   }),
   z.object({ kind: z.literal("allow_all"), because: z.string() }),
   z.object({
@@ -37,6 +39,8 @@ export const RobotsFile = z.object({
   /** Where a fetch in an earlier turn came to, and how many were lost on the way. */
   next: RobotsProgress.optional(),
   lost: z.int().min(0).optional(),
+  /** The next fetch begins no earlier. */
+  notBefore: EpochMs.optional(),
 });
 export type RobotsFile = z.infer<typeof RobotsFile>;
 

@@ -1,7 +1,9 @@
 import { expect } from "chai";
 import {
+  ARRIVAL_MS,
   CRAWL_DELAY_MS,
   CRAWL_DELAY_MS_MAX,
+  HOST_AWAY_MS,
   HOST_AWAY_MS_MAX,
   HOST_REQUESTS_IN_FLIGHT_MAX,
   ROBOTS_KEPT_CHARS_MAX,
@@ -82,8 +84,9 @@ describe("site", function () {
       scheme: "https",
       sitemaps,
     });
-    const [turn] = site.sentAs<{ turn: string; dueInMs: number; requests: number }>("turnGranted");
-    expect(turn).to.include({ requests: 1, dueInMs: CRAWL_DELAY_MS });
+    const [turn] = site.sentAs<{ turn: string; requests: number }>("turnGranted");
+    expect(turn).to.include({ requests: 1 });
+    expect(dueIns(site)).to.deep.equal([CRAWL_DELAY_MS]);
     const begun = begin(site, turn?.turn);
     expect(begun).to.deep.equal({
       ...{ state: "go", waitMs: CRAWL_DELAY_MS, atOnce: 1 },
@@ -123,6 +126,16 @@ describe("site", function () {
     expect(site.sentAs("robotsLearned")).to.deep.equal([
       { host: "a.example", scheme: "http", sitemaps: [] },
     ]);
+  });
+
+  it("want() tells a job that a robots.txt is larger than is read, also one that comes later", () => {
+    const site = new SiteDriver();
+    want(site, 1);
+    site.fetched(rulesOutcome({ truncated: true }));
+    const learned = { host: "a.example", scheme: "https", sitemaps: [], truncated: true };
+    expect(site.sentAs("robotsLearned")).to.deep.equal([learned]);
+    site.tell("want", { account, job: hex(9), wants: 1, tell: [{ scheme: "https", intent }] });
+    expect(site.sentAs("robotsLearned")).to.deep.equal([learned]);
   });
 
   it("want() of nothing takes a job off, and it hears nothing more", () => {
@@ -300,17 +313,16 @@ describe("site", function () {
     for (const crawlDelayMs of [0, 200, 2_000, 60_000]) {
       const site = known(rulesOutcome({ crawlDelayMs }));
       want(site, 1_000);
-      const granted = site.sentAs<{ dueInMs: number; requests: number }>("turnGranted")[0];
-      if (crawlDelayMs > TURN_LEAD_MS) expect(granted).to.equal(undefined);
-      else expect(granted?.dueInMs).to.equal(crawlDelayMs);
+      const granted = site.sentAs<{ requests: number }>("turnGranted")[0];
+      expect(dueIns(site)[0]).to.equal(crawlDelayMs > TURN_LEAD_MS ? undefined : crawlDelayMs);
       if (crawlDelayMs === 0) expect(granted?.requests).to.equal(TURN_REQUESTS_MAX);
     }
     const both = known(rulesOutcome({ crawlDelayMs: 0 }));
     both.tell("consult", { scheme: "http", intent });
     both.fetched(rulesOutcome({ crawlDelayMs: 700 }), "http");
     want(both, 1);
-    // The second was fetched while there was no delay; it began a millisecond ago.
-    expect(both.sentAs("turnGranted")[0]).to.include({ dueInMs: 699 });
+    // The second was fetched while there was no delay; it began just so long ago.
+    expect(dueIns(both)).to.deep.equal([700 - 1 - ARRIVAL_MS]);
   });
 
   it("begin() at a host without delay: HOST_REQUESTS_IN_FLIGHT_MAX at once, and the next turn waits ready", () => {
@@ -367,6 +379,22 @@ describe("site", function () {
       expect(site.changed).to.equal(false);
       want(site, 0, []);
     }
+  });
+
+  it("turnFinished() holds a host that names no time back for longer each time, until it answers otherwise", () => {
+    const site = known(rulesOutcome({ crawlDelayMs: 0 }));
+    want(site, 10, []);
+    const answer = (turn = turnsOf(site)[0] ?? "", awayMs?: number) => {
+      if (site.state.pace.turns[turn]?.startedAt === undefined) begin(site, turn);
+      site.tell("turnFinished", { turn, ...(awayMs !== undefined && { awayMs }) });
+      const ms = Math.max(0, site.state.pace.awayUntil - site.now);
+      site.now += ms;
+      site.tell("look", {});
+      want(site, 10, []);
+      return ms;
+    };
+    expect([answer(undefined, 0), answer(undefined, 0)]).to.deep.equal([5_000, 10_000]);
+    expect([answer(), answer(undefined, 0)]).to.deep.equal([0, HOST_AWAY_MS]);
   });
 
   it("a file whose fetch is lost again and again is given up after ROBOTS_TRIES_MAX, and tried again as any that failed", () => {
@@ -630,6 +658,10 @@ const turnsOf = (site: SiteDriver) =>
   Object.entries(site.state.pace.turns)
     .filter(([, turn]) => turn.account !== "" && turn.startedAt === undefined)
     .map(([turn]) => turn);
+
+/** In how long each of them could begin. */
+const dueIns = (site: SiteDriver) =>
+  turnsOf(site).map((turn) => (site.state.pace.turns[turn]?.dueAt ?? 0) - site.now);
 
 const begin = (site: SiteDriver, turn = "", urls = [page]) =>
   site.tell("begin", { turn, urls, intent });

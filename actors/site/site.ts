@@ -2,14 +2,16 @@
 import { envelope } from "../../schemas/contract.ts";
 import { crawlJob } from "../../schemas/crawl-job.ts";
 import {
-  HOST_AWAY_MS_MAX,
+  ARRIVAL_MS,
   SITE_VISITS_MAX,
   TURN_ASK_ROBOTS_MS,
+  TURN_LEAD_MS,
   TURN_RULE_CHECKS_MAX,
 } from "../../schemas/crawl-limits.ts";
 import { ActorError } from "../../schemas/errors.ts";
 import { site } from "../../schemas/site.ts";
 import { defineActor } from "../runtime/define-actor.ts";
+import { comeBack, stayAway } from "./host-away.ts";
 import {
   begin,
   finish,
@@ -21,7 +23,6 @@ import {
   lose,
   nextLookAt,
   started,
-  stayAway,
 } from "./pace.ts";
 import { IDLE_PACE } from "./pace-state.ts";
 import { admitWaiting, takeWant, tellNewcomers } from "./site-jobs.ts";
@@ -80,6 +81,11 @@ export const siteActor = defineActor(site, {
         );
         for (const scheme of unknown) wantRobots(step, scheme);
         if (unknown.length > 0) {
+          // A worker would hold it for as long as the host is left alone.
+          if (step.pace.awayUntil - step.now > TURN_LEAD_MS) {
+            step.pace = finish(step.pace, turn, step.moment);
+            return { ...advance(step), reply: GONE };
+          }
           return { ...advance(step), reply: WAIT_FOR_ROBOTS };
         }
         // Each question costs time, so who waits and asks often is judged only at first, and when it goes.
@@ -112,26 +118,35 @@ export const siteActor = defineActor(site, {
       const full = own.length >= SITE_VISITS_MAX;
       if (state.pace.turns[turn] !== undefined || full) return { state, reply: {} };
       const step = new Step(state, context);
-      step.pace = grantOwn(step.pace, turn, step.moment).pace;
+      step.pace = grantOwn(step.pace, turn, step.moment);
       return { ...advance(step), reply: {} };
     },
 
-    requestStarted(state, { turn }, context) {
+    requestStarted(state, { turn, again, lateMs }, context) {
       const step = new Step(state, context);
       // The clock shows whole milliseconds, of which this one may be nearly over.
-      step.pace = started(step.pace, turn, { ...step.moment, now: step.now + 1 });
+      const arrivesInMs = 1 + ARRIVAL_MS;
+      const late = lateMs === undefined ? {} : { lateMs: lateMs + arrivesInMs };
+      const moment = { ...step.moment, now: step.now + arrivesInMs };
+      step.pace = started(step.pace, turn, { ...moment, again, ...late });
       return { ...advance(step), reply: {} };
     },
 
     turnFinished(state, { turn, awayMs, lost }, context) {
       // A task may be done twice, and a worker may be later than its turn was kept.
-      if (state.pace.turns[turn] === undefined) return { state };
+      const granted = state.pace.turns[turn];
+      if (granted === undefined) return { state };
+      const { startedAt } = granted;
       const step = new Step(state, context);
       step.pace = (lost ? lose : finish)(step.pace, turn, step.moment);
       if (lost) loseFetch(step, turn);
       if (awayMs !== undefined) {
-        step.pace = stayAway(step.pace, step.now + Math.min(awayMs, HOST_AWAY_MS_MAX));
-      }
+        step.pace = stayAway(step.pace, {
+          awayMs,
+          startedAt: startedAt ?? step.now,
+          now: step.now,
+        });
+      } else if (!lost && startedAt !== undefined) step.pace = comeBack(step.pace, startedAt);
       return advance(step);
     },
 

@@ -12,8 +12,8 @@ export interface RawEntry {
 export function sitemapEntry(raw: RawEntry, sitemapUrl: string): SitemapEntry | undefined {
   const text = raw.url.trim();
   if (text === "" || text.length > CRAWL_URL_CHARS_MAX) return undefined;
-  const absolute = URL.parse(text);
-  const url = absolute ?? URL.parse(text, sitemapUrl);
+  // Some are written without a host, which the protocol forbids and sites do.
+  const url = URL.parse(text, sitemapUrl);
   if (url === null || !/^https?:$/.test(url.protocol)) return undefined;
   url.hash = "";
   if (url.href.length > CRAWL_URL_CHARS_MAX) return undefined;
@@ -21,8 +21,6 @@ export function sitemapEntry(raw: RawEntry, sitemapUrl: string): SitemapEntry | 
   const priority = priorityOf(raw.priority);
   return {
     url: url.href,
-    relative: absolute === null,
-    foreign: url.host !== new URL(sitemapUrl).host,
     ...(lastModifiedAt === undefined ? {} : { lastModifiedAt }),
     ...(priority === undefined ? {} : { priority }),
   };

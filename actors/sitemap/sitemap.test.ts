@@ -13,6 +13,8 @@ import {
   conformanceFiles,
   needsConformance,
 } from "../../scripts/testing/conformance.ts";
+import { BOMB_BYTES, gzipBomb, peakBytes } from "../../scripts/testing/gzip-bomb.ts";
+import { processorTime } from "../../scripts/testing/processor-time.ts";
 import { readSitemap, type SitemapEntry, type SitemapSummary } from "./sitemap.ts";
 
 const HEAD = '<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">';
@@ -52,15 +54,15 @@ describe("readSitemap", () => {
     expect(entries.map(({ lastModifiedAt }) => lastModifiedAt)).to.deep.equal(Object.values(times));
   });
 
-  it("readSitemap() tells relative and foreign addresses, and counts what is none", async () => {
+  it("readSitemap() makes relative addresses absolute, and counts what is none", async () => {
     const { entries, summary } = await read(
       urls("/a", "b", "//o.example/c", "https://o.example/d", "ftp://a.example/", "http://[", ""),
     );
-    expect(entries.map(({ url, relative, foreign }) => [url, relative, foreign])).to.deep.equal([
-      ["https://a.example/a", true, false],
-      ["https://a.example/maps/b", true, false],
-      ["https://o.example/c", true, true],
-      ["https://o.example/d", false, true],
+    expect(entries.map(({ url }) => url)).to.deep.equal([
+      "https://a.example/a",
+      "https://a.example/maps/b",
+      "https://o.example/c",
+      "https://o.example/d",
     ]);
     expect(summary.invalid).to.equal(3);
   });
@@ -130,7 +132,7 @@ describe("readSitemap", () => {
         expect(await read(chunks)).to.deep.equal(whole);
       }
     }
-  }).timeout(10_000);
+  });
 
   it("readSitemap() unpacks gzip, once or twice", async () => {
     const text = urls("/a");
@@ -149,7 +151,7 @@ describe("readSitemap", () => {
     expect((await read(spoilt)).summary.end).to.equal("broken");
     const open = await read(`${HEAD}<url><loc>/a</loc></url><url><loc>/b`);
     expect([open.entries.length, open.summary.end]).to.deep.equal([1, "broken"]);
-  }).timeout(10_000);
+  });
 
   it("readSitemap() throws what its source throws, and lets go of it", async () => {
     const fault = new Error("connection reset");
@@ -172,18 +174,18 @@ describe("readSitemap", () => {
     expect((await read(at)).summary).to.include({ entries: SITEMAP_URLS_MAX, end: "complete" });
     const past = at.replace("</urlset>", "<url><loc>/x</loc></url></urlset>");
     expect((await read(past)).summary).to.include({ entries: SITEMAP_URLS_MAX, end: "urls_max" });
-  }).timeout(10_000);
+  });
 
   it("readSitemap() takes SITEMAP_BYTES_MAX bytes after unpacking, and no bomb's more", async () => {
     const page = urls("/a");
     const at = page + " ".repeat(SITEMAP_BYTES_MAX - page.length);
     expect((await read(gzipSync(at))).summary).to.include({ entries: 1, end: "complete" });
     expect((await read(gzipSync(`${at} `))).summary).to.include({ entries: 1, end: "bytes_max" });
-    const bomb = gzipSync(Buffer.alloc(400_000_000));
-    const before = process.memoryUsage().rss;
+    const bomb = gzipBomb();
+    const before = peakBytes();
     expect((await read(bomb)).summary.end).to.equal("bytes_max");
-    expect(process.memoryUsage().rss - before).to.be.below(150_000_000);
-  }).timeout(20_000);
+    expect(peakBytes() - before).to.be.below(BOMB_BYTES / 2);
+  });
 
   it("readSitemap() follows SITEMAP_DEPTH_MAX nested elements", async () => {
     const nested = (depth: number) =>
@@ -198,7 +200,7 @@ describe("readSitemap", () => {
     const lengths = [CRAWL_URL_CHARS_MAX, CRAWL_URL_CHARS_MAX + 1, 100_000].map(long);
     expect((await read(urls(...lengths))).summary).to.include({ entries: 1, invalid: 2 });
     expect((await read(lengths.join("\n"))).summary).to.include({ entries: 1, invalid: 2 });
-  }).timeout(10_000);
+  });
 
   it("readSitemap() takes whatever comes in a bounded time", async () => {
     const hostile = [
@@ -214,7 +216,7 @@ describe("readSitemap", () => {
       "<a b='",
       "\n",
     ];
-    const start = performance.now();
+    const takenMs = processorTime();
     for (const part of hostile) {
       for (const head of ["", "<urlset>", "<urlset><url><loc>"]) {
         const text = (head + part.repeat(4_000_000 / part.length)).slice(0, 4_000_000);
@@ -225,8 +227,8 @@ describe("readSitemap", () => {
     expect((await read(entity)).entries.map(({ url }) => url)).to.deep.equal([
       "https://a.example/&b;",
     ]);
-    expect(performance.now() - start).to.be.below(15_000);
-  }).timeout(30_000);
+    expect(takenMs()).to.be.below(20_000);
+  }).timeout(120_000);
 });
 
 describe(`published sitemap material${CONFORMANCE_NOTE}`, () => {
@@ -272,7 +274,7 @@ describe(`published sitemap material${CONFORMANCE_NOTE}`, () => {
 });
 
 function page(path: string): SitemapEntry {
-  return { url: `https://a.example/${path}`, relative: false, foreign: false };
+  return { url: `https://a.example/${path}` };
 }
 
 function urls(...locs: string[]): string {

@@ -12,10 +12,6 @@ import { SitemapXml } from "./sitemap-xml.ts";
 export interface SitemapEntry {
   /** Absolute, in normal form, without a fragment. */
   url: string;
-  /** It was written without a host, which the protocol forbids and sites do. */
-  relative: boolean;
-  /** It is on another host than the sitemap. */
-  foreign: boolean;
   lastModifiedAt?: number;
   /** 0 to 1; what names none has 0.5. */
   priority?: number;

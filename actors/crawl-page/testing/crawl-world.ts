@@ -46,6 +46,11 @@ export interface WorldOptions {
   slots?: number;
 }
 
+/** What hangs takes as long, what is large less, on a busy machine too. */
+const FETCH_MS = 12_000;
+/** A page may take FETCH_MS by itself, and on a busy machine all else several times as long. */
+const OUTCOMES_MS_MAX = 100_000;
+
 export class CrawlWorld {
   readonly heard: Heard[] = [];
   /** What each job has still to ask for, by host. */
@@ -55,7 +60,7 @@ export class CrawlWorld {
   readonly #bus: BusActors;
   readonly #close: () => Promise<void>;
 
-  static async start({ fetchMs = 2_000, pages = 16, slots = 16 }: WorldOptions = {}) {
+  static async start({ fetchMs = FETCH_MS, pages = 16, slots = 16 }: WorldOptions = {}) {
     const guard = createEgressGuard({
       policy: createAddressPolicy({ allow: ["127.0.0.0/8"] }),
     });
@@ -82,15 +87,17 @@ export class CrawlWorld {
         markdownPlaces: new Places(MARKDOWN_QUEUE_MAX),
         records: new RecordWriter(blobs),
         blobs,
+        untold: new Map(),
       };
       const json = {
         blobs,
         extractor: { extract: () => Promise.reject(new Error("no model here")) },
+        markdownPlaces: turns.markdownPlaces,
         markdown,
-        requestOf: () => Promise.reject(new Error("no model here")),
+        hold: () => Promise.reject(new Error("no model here")),
       };
       const definition = crawlPageWorker({
-        slots: { fetch: slots, robots: 4 },
+        slots: { fetch: slots, robots: 4, purge: 1 },
         fetch: turns,
         browser: turns,
         robots: { guard, clock, fetchMs, places: new Places(pages) },
@@ -143,10 +150,14 @@ export class CrawlWorld {
 
   /** Outcomes of a job's pages in the order of its indexes, once there are so many. */
   async outcomes(job: string, count: number): Promise<PageOutcome[]> {
-    return until(`${count} outcomes`, () => {
-      const all = this.#outcomesOf(job);
-      return all.length >= count && all.toSorted((a, b) => a.index - b.index);
-    });
+    return until(
+      `${count} outcomes`,
+      () => {
+        const all = this.#outcomesOf(job);
+        return all.length >= count && all.toSorted((a, b) => a.index - b.index);
+      },
+      OUTCOMES_MS_MAX,
+    );
   }
 
   /** The first such message a job was told. */
@@ -178,11 +189,10 @@ export class CrawlWorld {
     this.heard.push({ job, message, input });
     if (message === "expire") return [envelope(crawlPage, job, "purge", { job })];
     if (message !== "turnGranted") return [];
-    const { host, turn, requests: max, dueInMs } = input;
+    const { host, turn, requests: max } = input;
     const requests = this.#queues.get(`${job} ${host}`)?.splice(0, max) ?? [];
     if (requests.length === 0) return [envelope(site, host, "turnFinished", { turn })];
-    const dueAt = clock.now() + dueInMs;
-    const task = { account: this.account, job, host, turn, dueAt, requests };
+    const task = { account: this.account, job, host, turn, requests };
     return [envelope(crawlPage, job, "fetchTurn", task)];
   }
 

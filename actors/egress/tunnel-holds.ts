@@ -1,0 +1,32 @@
+/** Who holds tunnels to a target: what is inside of them cannot be seen, only cut. */
+import type { EgressTarget } from "./egress-guard.ts";
+
+export interface TunnelHold {
+  /** Whether what a browser sends may go on; if not, its tunnel is cut. */
+  mayPass(): boolean;
+  /** The target has closed a tunnel without an answer to what came last: a browser would send that again. */
+  onUnanswered(): void;
+}
+
+export class TunnelHolds {
+  readonly #holds = new Map<string, Set<TunnelHold>>();
+
+  /** From now on, until it is disposed of. */
+  add(target: EgressTarget, hold: TunnelHold): Disposable {
+    const key = keyOf(target);
+    const holds = this.#holds.get(key) ?? new Set();
+    this.#holds.set(key, holds.add(hold));
+    return {
+      [Symbol.dispose]: () => {
+        holds.delete(hold);
+        if (holds.size === 0 && this.#holds.get(key) === holds) this.#holds.delete(key);
+      },
+    };
+  }
+
+  of(target: EgressTarget): readonly TunnelHold[] {
+    return [...(this.#holds.get(keyOf(target)) ?? [])];
+  }
+}
+
+const keyOf = ({ host, port }: EgressTarget) => `${host}:${port}`;

@@ -1,0 +1,46 @@
+/** Waits, with a bounded patience, for what a page shows and does not have yet; then it is drawn with what it has. */
+import { FONTS_WAIT_MS } from "../../schemas/limits.ts";
+import type { Limits } from "../browser/load-page.ts";
+import type { RenderContext } from "../browser/render-context.ts";
+import { within } from "../browser/time-limit.ts";
+
+/** Fonts that are still loading. */
+export async function fontsReady(context: RenderContext, limits: Limits): Promise<void> {
+  await patiently({ ...limits, ms: FONTS_WAIT_MS }, () => context.evaluate(LOADING_FONTS));
+}
+
+/** Images and all else that the document names: what Chromium itself waits for when it prints. */
+export async function contentReady(
+  context: Pick<RenderContext, "page" | "evaluate">,
+  limits: Limits & { ms: number },
+): Promise<void> {
+  const { page } = context;
+  const { promise: loaded, resolve } = Promise.withResolvers<void>();
+  const load = () => resolve();
+  page.once("load", load);
+  try {
+    await patiently(limits, async () => {
+      if ((await context.evaluate("document.readyState")) !== "complete") await loaded;
+    });
+  } finally {
+    page.off("load", load);
+  }
+}
+
+/** Waits so long, and no longer: what does not come then is no failure. */
+export async function patiently(
+  { ms, signal, clock }: Limits & { ms: number },
+  wait: () => Promise<unknown>,
+): Promise<void> {
+  const late = new Error("it did not come in time");
+  await within({ ms, error: () => late, signal, clock }, wait).catch((error) => {
+    if (error !== late) throw error;
+  });
+}
+
+// Runs in the page. Layout tells which fonts are needed. `document.fonts.ready` would wait for images and all else.
+const LOADING_FONTS = `
+  document.documentElement?.offsetHeight;
+  Promise.allSettled(
+    [...document.fonts].filter(({ status }) => status === "loading").map(({ loaded }) => loaded),
+  ).then(() => undefined)`;
