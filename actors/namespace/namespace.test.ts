@@ -1,5 +1,10 @@
 import { expect } from "chai";
-import { NAME_CLAIM_MS, NAMESPACE_REPOS_MAX, REMOVED_NAMES_MAX } from "../../schemas/git-limits.ts";
+import {
+  NAME_CLAIM_MS,
+  NAME_CLAIMS_MAX,
+  NAMESPACE_REPOS_MAX,
+  REMOVED_NAMES_MAX,
+} from "../../schemas/git-limits.ts";
 import type { RepoListing } from "../../schemas/namespace.ts";
 import { refusal } from "../../scripts/testing/refusal.ts";
 import { runHandler } from "../../scripts/testing/run-handler.ts";
@@ -112,6 +117,40 @@ describe("namespace", () => {
     );
   });
 
+  it("claim() keeps NAME_CLAIMS_MAX in its value, and more in rows; all are names like any other", () => {
+    const space = new TestNamespace();
+    const claim = (number: number) =>
+      space.ask("claim", { ...OWNER, listing: listing(`r${number}`) });
+    const count = () => (space.ask("get", {}) as { repoCount: number }).repoCount;
+    for (let i = 0; i < NAME_CLAIMS_MAX; i++) claim(i);
+    expect(space.rows.size).to.equal(0);
+    claim(NAME_CLAIMS_MAX);
+    expect(space.rows.size).to.equal(NAME_CLAIMS_MAX);
+    expect(Object.keys(space.state.claims ?? {})).to.deep.equal([`r${NAME_CLAIMS_MAX}`]);
+    expect(count()).to.equal(NAME_CLAIMS_MAX + 1);
+    expect(space.names()).to.have.length(NAME_CLAIMS_MAX + 1);
+    for (const number of [0, NAME_CLAIMS_MAX]) {
+      const { id } = listing(`r${number}`);
+      expect(space.ask("find", { name: `R${number}` })).to.deep.equal({ id });
+      expect(refusal(() => space.ask("remove", {})).code).to.equal("conflict");
+      space.ask("repoChanged", listing(`r${number}`));
+      expect(space.rows.get(`r${number}`)).to.deep.equal(listing(`r${number}`));
+    }
+    expect(space.state.claims).to.deep.equal({});
+    claim(NAME_CLAIMS_MAX + 1);
+    const { id } = listing(`r${NAME_CLAIMS_MAX + 1}`);
+    space.ask("repoRemoved", { id, name: `r${NAME_CLAIMS_MAX + 1}` });
+    claim(NAME_CLAIMS_MAX + 2);
+    space.ask("release", { name: `r${NAME_CLAIMS_MAX + 2}` });
+    expect(count()).to.equal(NAME_CLAIMS_MAX + 1);
+    const first = listing("again");
+    space.ask("claim", { ...OWNER, listing: first });
+    space.now += NAME_CLAIM_MS;
+    space.ask("claim", { ...OWNER, listing: { ...first, id: "f".repeat(16) } });
+    expect(space.sends).to.deep.equal([`nameReleased ${first.id}`]);
+    expect(space.ask("find", { name: "again" })).to.deep.equal({ id: "f".repeat(16) });
+  });
+
   it("claim() gives NAMESPACE_REPOS_MAX names", () => {
     const space = new TestNamespace();
     for (let i = 0; i < NAMESPACE_REPOS_MAX; i++) space.rows.set(`r${i}`, listing(`r${i}`));
@@ -208,7 +247,11 @@ describe("namespace", () => {
     expect(told()).to.deep.equal([entry(0, 1_000_000)]);
     space.now += 5;
     space.ask("claim", { ...OWNER, listing: listing("one") });
+    expect(told(), "it is not there yet").to.deep.equal([]);
+    space.ask("repoChanged", listing("one"));
     expect(told()).to.deep.equal([entry(1, 1_000_005)]);
+    space.ask("repoChanged", listing("one"));
+    expect(told()).to.deep.equal([]);
     space.now += 5;
     space.ask("release", { name: "one" });
     expect(told()).to.deep.equal([entry(0, 1_000_010)]);

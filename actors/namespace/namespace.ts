@@ -8,7 +8,7 @@ import { namespaceList } from "../../schemas/namespace-list.ts";
 import { repo } from "../../schemas/repo.ts";
 import { defineActor } from "../runtime/define-actor.ts";
 import { listRepos } from "./list-repos.ts";
-import { NamespaceRow, NamespaceState } from "./namespace-state.ts";
+import { Names, NamespaceRow, NamespaceState } from "./namespace-state.ts";
 
 export const namespaceActor = defineActor(namespace, {
   state: NamespaceState,
@@ -23,13 +23,14 @@ export const namespaceActor = defineActor(namespace, {
     },
 
     get(state, _input, { rows }) {
-      return { state, reply: entryOf(checkMade(state), rows.size) };
+      return { state, reply: entryOf(checkMade(state), new Names(state, rows).size) };
     },
 
     remove(state, _input, { rows }) {
       checkMade(state);
-      if (rows.size > 0) {
-        const text = `Cannot delete namespace: it has ${rows.size} repositories`;
+      const { size } = new Names(state, rows);
+      if (size > 0) {
+        const text = `Cannot delete namespace: it has ${size} repositories`;
         throw new ActorError("conflict", text);
       }
       return {
@@ -40,22 +41,24 @@ export const namespaceActor = defineActor(namespace, {
     },
 
     claim(state, { accountId, name, listing }, { now, rows }) {
+      const names = new Names(state, rows);
       const row = folded(listing.name);
-      const known = rows.get(row);
+      const known = names.get(row);
       if (known?.id === listing.id) return { state, reply: {} };
       const isFree = !known || (known.claimedAt ?? now) + NAME_CLAIM_MS <= now;
       if (!isFree) throw new ActorError("conflict", `repo already exists: ${listing.name}`);
-      if (!known && rows.size >= NAMESPACE_REPOS_MAX) {
+      if (!known && names.size >= NAMESPACE_REPOS_MAX) {
         const text = `Cannot create repository: the namespace has ${NAMESPACE_REPOS_MAX}, which is the limit`;
         throw new ActorError("limit_reached", text);
       }
-      const made = state.createdAt > 0 ? state : { ...state, accountId, name, createdAt: now };
+      const isNew = state.createdAt === 0;
+      const made = isNew ? { ...state, accountId, name, createdAt: now } : state;
       const claimed = { ...made, updatedAt: now };
       return {
-        state: claimed,
-        rows: { [row]: { ...listing, claimedAt: now } },
+        ...names.claim(claimed, row, { ...listing, claimedAt: now }),
         send: [
-          toldList(claimed, rows.size + (known ? 0 : 1)),
+          // Of the repository it is told when that is there.
+          ...(isNew ? [toldList(claimed, names.size)] : []),
           // Whose claim it was may come to be late: its name is gone.
           ...(known ? [envelope(repo, known.id, "nameReleased", {})] : []),
         ],
@@ -64,22 +67,22 @@ export const namespaceActor = defineActor(namespace, {
     },
 
     find(state, { name }, { rows }) {
-      const known = rows.get(folded(name));
+      const known = new Names(state, rows).get(folded(name));
       if (!known) throw new ActorError("not_found", "Repository not found");
       return { state, reply: { id: known.id } };
     },
 
     release(state, { name }, { now, rows }) {
       const row = folded(name);
-      const known = rows.get(row);
+      const names = new Names(state, rows);
+      const known = names.get(row);
       const earlier = state.removed.find((removed) => removed.name === row);
       if (known) {
         const removed = rememberRemoved(state, row, known.id);
         const released = { ...state, removed, updatedAt: now };
         return {
-          state: released,
-          rows: { [row]: null },
-          send: [envelope(repo, known.id, "nameReleased", {}), toldList(released, rows.size - 1)],
+          ...names.put(released, row, null),
+          send: [envelope(repo, known.id, "nameReleased", {}), toldList(released, names.size - 1)],
           reply: { id: known.id },
         };
       }
@@ -88,25 +91,30 @@ export const namespaceActor = defineActor(namespace, {
     },
 
     list(state, query, { rows }) {
-      return { state, reply: listRepos(rows.values(), query) };
+      return { state, reply: listRepos(new Names(state, rows).values(), query) };
     },
 
     repoChanged(state, listing, { rows }) {
       const row = folded(listing.name);
-      const known = rows.get(row);
+      const names = new Names(state, rows);
+      const known = names.get(row);
       // Its name was given to another, or up, before it came to be.
       if (known?.id !== listing.id) {
         return { state, send: [envelope(repo, listing.id, "nameReleased", {})] };
       }
-      return { state, rows: { [row]: listing } };
+      const changed = names.put(state, row, listing);
+      return known.claimedAt === undefined
+        ? changed
+        : { ...changed, send: [toldList(state, names.size)] };
     },
 
     repoRemoved(state, { id, name }, { now, rows }) {
       const row = folded(name);
-      if (rows.get(row)?.id !== id) return { state };
+      const names = new Names(state, rows);
+      if (names.get(row)?.id !== id) return { state };
       const removed = rememberRemoved(state, row, id);
       const changed = { ...state, removed, updatedAt: now };
-      return { state: changed, rows: { [row]: null }, send: [toldList(changed, rows.size - 1)] };
+      return { ...names.put(changed, row, null), send: [toldList(changed, names.size - 1)] };
     },
   },
 });

@@ -6,14 +6,15 @@ import {
   PACK_SWEEP_GRACE_MS,
   PACK_SWEEP_MS,
 } from "../../schemas/git-limits.ts";
-import { PACK_SWEEP, type packSweep } from "../../schemas/pack-sweep.ts";
+import { PACK_SWEEP, packSweep } from "../../schemas/pack-sweep.ts";
 import { refusal } from "../../scripts/testing/refusal.ts";
 import { runHandler } from "../../scripts/testing/run-handler.ts";
 import { packSweepActor } from "./pack-sweep.ts";
 
 const ACCOUNT = "a".repeat(32);
 const sha = (number: number) => number.toString(16).padStart(64, "0");
-const pack = (number: number, sequence = 1) => ({
+const pack = (number: number, sequence = 1, family: "pack" | "lfs" = "pack") => ({
+  family,
   accountId: ACCOUNT,
   sha256: sha(number),
   sequence,
@@ -91,7 +92,7 @@ describe("pack-sweep", () => {
     sweep.condemn(pack(1));
     sweep.now += PACK_SWEEP_GRACE_MS;
     const held = sweep.tell("hold", { accountId: ACCOUNT, packs: [sha(1)] });
-    expect(held.reply).to.deep.equal({ until: sweep.now + PACK_HELD_MS });
+    expect(held.reply).to.deep.equal({ heldMs: PACK_HELD_MS });
     expect(sweep.condemn(pack(1))).to.deep.equal([]);
     const other = sweep.tell("hold", { accountId: ACCOUNT, packs: [sha(2)] });
     expect(other.rows).to.deep.equal({});
@@ -139,5 +140,25 @@ describe("pack-sweep", () => {
     const packs = Array.from({ length: PACK_SWEEP_BATCH + 1 }, (_, number) => pack(number));
     sweep.condemn(...packs.slice(1));
     expect(() => sweep.condemn(...packs)).to.throw();
+  });
+
+  it("a large file and a pack of the same hash are two things", () => {
+    sweep.condemn(pack(1), pack(1, 5, "lfs"));
+    sweep.tell("hold", { accountId: ACCOUNT, packs: [sha(1)], family: "lfs" });
+    sweep.now += PACK_SWEEP_GRACE_MS;
+    expect(sweep.condemn(pack(1), pack(1, 5, "lfs"))).to.deep.equal([pack(1)]);
+    sweep.now += PACK_SWEEP_GRACE_MS;
+    expect(sweep.condemn(pack(1, 5, "lfs"))).to.deep.equal([pack(1, 5, "lfs")]);
+    const code = refusal(() => {
+      sweep.tell("hold", { accountId: ACCOUNT, packs: [sha(1)], family: "lfs" });
+    }).code;
+    expect(code).to.equal("busy");
+  });
+
+  it("what was condemned before there were families is a pack", () => {
+    const { family: _, ...old } = pack(1);
+    expect(
+      packSweep.messages.condemn.input.parse({ observedFrom: 1, packs: [old] }).packs,
+    ).to.deep.equal([pack(1)]);
   });
 });

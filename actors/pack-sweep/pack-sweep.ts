@@ -1,4 +1,4 @@
-/** Decides which stored packs go: those that nobody has named for a long time, and that nobody holds. */
+/** Decides which stored packs and large files go: those that nobody has named for a long time, and that nobody holds. */
 import { z } from "zod";
 import { envelope } from "../../schemas/contract.ts";
 import { ActorError } from "../../schemas/errors.ts";
@@ -67,7 +67,7 @@ export function packSweepActorWith({ heldMs, graceMs, everyMs }: SweepTimes) {
         const changes: Record<string, z.infer<typeof Condemned>> = {};
         const removable: StoredPack[] = [];
         for (const pack of packs) {
-          const row = rowOf(pack.accountId, pack.sha256);
+          const row = rowOf(pack);
           const known = rows.get(row);
           if (known?.removing) continue; // As `listRemovable` has it.
           if (known?.sequence !== pack.sequence) {
@@ -87,20 +87,20 @@ export function packSweepActorWith({ heldMs, graceMs, everyMs }: SweepTimes) {
 
       removed(state, { packs }, { rows }) {
         const gone = packs
-          .map((pack) => ({ ...pack, row: rowOf(pack.accountId, pack.sha256) }))
+          .map((pack) => ({ ...pack, row: rowOf(pack) }))
           .filter(({ row, sequence }) => rows.get(row)?.sequence === sequence);
         return { state, rows: Object.fromEntries(gone.map(({ row }) => [row, null])), reply: {} };
       },
 
-      hold(state, { accountId, packs }, { now, rows }) {
+      hold(state, { family, accountId, packs }, { rows }) {
         const condemned = packs
-          .map((sha256) => rowOf(accountId, sha256))
+          .map((sha256) => rowOf({ family, accountId, sha256 }))
           .filter((row) => rows.has(row));
         if (condemned.some((row) => rows.get(row)?.removing)) {
           const text = "Cannot use a pack: it is being removed; try again";
           throw new ActorError("busy", text, { retryAfterS: 1 });
         }
-        const reply = { until: now + heldMs };
+        const reply = { heldMs };
         if (condemned.length === 0) return { state, reply };
         return { state, rows: Object.fromEntries(condemned.map((row) => [row, null])), reply };
       },
@@ -108,4 +108,5 @@ export function packSweepActorWith({ heldMs, graceMs, everyMs }: SweepTimes) {
   });
 }
 
-const rowOf = (accountId: string, sha256: string) => `${accountId}.${sha256}`;
+const rowOf = ({ family, accountId, sha256 }: Omit<StoredPack, "sequence">) =>
+  family === "pack" ? `${accountId}.${sha256}` : `${accountId}.${family}.${sha256}`;

@@ -4,11 +4,15 @@ import {
   REFS_MAX,
   REPO_BYTES_MAX,
   REPO_PACKS_MAX,
+  TREE_DEPTH_MAX,
 } from "../../schemas/git-limits.ts";
-import { isProtected, refNameFault, ZERO_ID } from "../../schemas/git-names.ts";
-import type { HeldPack, RefResult } from "../../schemas/repo.ts";
+import { ZERO_ID } from "../../schemas/git-names.ts";
+import { commandFault, type RefCommand, type RefResult } from "../../schemas/ref-command.ts";
+import type { HeldPack } from "../../schemas/repo.ts";
 import { RefTable } from "./ref-table.ts";
+import { bytesOf } from "./repo-lfs.ts";
 import type { LiveRepo, RepoRows } from "./repo-state.ts";
+import { isOver } from "./repo-upkeep.ts";
 
 export interface Push {
   commands: readonly string[];
@@ -18,7 +22,10 @@ export interface Push {
   forward: readonly number[];
   /** Those the repository does not have. */
   packs: readonly HeldPack[];
-  now: number;
+  /** Of all that it may then have. */
+  bytesMax?: number | undefined;
+  /** Of all there is with them. */
+  treeDepth: number;
 }
 
 export interface Judgement {
@@ -57,16 +64,14 @@ export function judgePush(state: LiveRepo, rows: RepoRows, push: Push): Judgemen
     needsPacks: false,
   };
 
-  function faultOf({ old, value, ref }: Command, isForward: boolean): RefResult | undefined {
+  function faultOf(command: RefCommand, isForward: boolean): RefResult | undefined {
     if (state.readOnly) return "r";
-    if (refNameFault(ref) !== undefined) return "n";
-    if (table.get(ref) !== old) return "f";
+    const { old, value, ref } = command;
+    const { protectedRefs } = state;
+    const fault = commandFault(command, { tip: table.get(ref), protectedRefs, isForward });
+    if (fault) return fault;
     const deletes = value === ZERO_ID;
     const makes = old === ZERO_ID && !deletes;
-    if (isProtected(state.protectedRefs, ref)) {
-      if (deletes && old !== ZERO_ID) return "d";
-      if (old !== ZERO_ID && old !== value && !isForward) return "p";
-    }
     if (!deletes && packsFault) return packsFault;
     if (!makes) return undefined;
     if (table.conflicts(ref)) return "c";
@@ -74,15 +79,9 @@ export function judgePush(state: LiveRepo, rows: RepoRows, push: Push): Judgemen
   }
 }
 
-interface Command {
-  old: string;
-  value: string;
-  ref: string;
-}
-
 const ID_CHARS = ZERO_ID.length;
 
-function readCommand(text: string): Command {
+function readCommand(text: string): RefCommand {
   return {
     old: text.slice(0, ID_CHARS),
     value: text.slice(ID_CHARS + 1, 2 * ID_CHARS + 1),
@@ -91,12 +90,17 @@ function readCommand(text: string): Command {
 }
 
 /** What keeps every command out that may need the pushed objects. */
-function packsFaultOf(state: LiveRepo, { packs, generation, now }: Push): RefResult | undefined {
+function packsFaultOf(
+  state: LiveRepo,
+  { packs, generation, treeDepth, bytesMax = REPO_BYTES_MAX }: Push,
+): RefResult | undefined {
   if (generation !== state.generation) return "g";
   // It may have been swept since it was stored.
-  if (packs.some(({ until = now }) => until < now)) return "l";
-  const bytes = packs.reduce((sum, pack) => sum + pack.bytes, state.packsBytes);
-  if (packs.length > 0 && bytes > REPO_BYTES_MAX) return "q";
+  if (packs.some(isOver)) return "l";
+  // What came meanwhile may be below it: that is looked at anew.
+  if (packs.length > 0 && treeDepth > TREE_DEPTH_MAX) return "g";
+  const bytes = packs.reduce((sum, pack) => sum + pack.bytes, bytesOf(state));
+  if (packs.length > 0 && bytes > bytesMax) return "q";
   if (packs.length > 0 && state.packs + packs.length > REPO_PACKS_MAX) return "k";
   return undefined;
 }

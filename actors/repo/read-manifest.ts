@@ -1,6 +1,7 @@
 /** Tells a reader what changed of refs and packs since it last asked, in answers that fit a message. */
 import { MANIFEST_PAGE_BYTES } from "../../schemas/git-limits.ts";
 import type { ManifestCursor, Pack } from "../../schemas/repo.ts";
+import { bytesOf } from "./repo-lfs.ts";
 import { type LiveRepo, type RepoRows, rowsOf } from "./repo-state.ts";
 
 type Row = { row: number; refs: Readonly<Record<string, string>> };
@@ -46,7 +47,9 @@ export function readManifest(
     readOnly: state.readOnly,
     protectedRefs: state.protectedRefs,
     status: state.status,
-    bytes: state.packsBytes,
+    shallow: state.shallow ?? [],
+    treeDepth: state.treeDepth,
+    bytes: bytesOf(state),
     rows: page,
     packs,
     packsWhole,

@@ -6,6 +6,8 @@ import { type RepoRow, type RepoRows, refsRow } from "./repo-state.ts";
 
 type Refs = Readonly<Record<string, string>>;
 
+/** Names that are looked for row by row; for more, all directories are counted once. */
+const LOOKED_FOR_BELOW = 32;
 const NO_REFS: Refs = {};
 const utf8 = new TextEncoder();
 
@@ -17,8 +19,11 @@ export class RefTable {
   readonly #rows: RepoRows;
   readonly #seed: string;
   readonly #changes = new Map<string, string>();
-  /** How many refs the changes make below each directory. */
-  readonly #madeBelow = new Map<string, number>();
+  /** How many more refs there are below each directory than were; and how many that a change gave a value. */
+  readonly #moreBelow = new Map<string, number>();
+  readonly #setBelow = new Map<string, number>();
+  #storedBelow: ReadonlyMap<string, number> | undefined;
+  #looked = 0;
   #count: number;
   #namesBytes: number;
 
@@ -58,13 +63,15 @@ export class RefTable {
   /** Zeros delete it. */
   set(name: string, value: string): void {
     const before = this.get(name);
+    const wasSet = (this.#changes.get(name) ?? ZERO_ID) !== ZERO_ID;
     this.#changes.set(name, value);
     const added = Number(value !== ZERO_ID) - Number(before !== ZERO_ID);
-    if (added === 0) return;
+    const set = Number(value !== ZERO_ID) - Number(wasSet);
     this.#count += added;
-    this.#namesBytes += added * utf8.encode(JSON.stringify(name)).length;
+    if (added !== 0) this.#namesBytes += added * utf8.encode(JSON.stringify(name)).length;
     for (const directory of directoriesOf(name)) {
-      this.#madeBelow.set(directory, (this.#madeBelow.get(directory) ?? 0) + added);
+      this.#moreBelow.set(directory, (this.#moreBelow.get(directory) ?? 0) + added);
+      this.#setBelow.set(directory, (this.#setBelow.get(directory) ?? 0) + set);
     }
   }
 
@@ -88,7 +95,11 @@ export class RefTable {
   }
 
   #hasBelow(name: string): boolean {
-    if ((this.#madeBelow.get(name) ?? 0) > 0) return true;
+    if ((this.#setBelow.get(name) ?? 0) > 0) return true;
+    this.#looked += 1;
+    if (this.#looked > LOOKED_FOR_BELOW) {
+      return (this.#countBelow().get(name) ?? 0) + (this.#moreBelow.get(name) ?? 0) > 0;
+    }
     const directory = `${name}/`;
     for (let row = 0; row < REF_ROWS; row++) {
       const names = namesOf(this.#refsIn(row));
@@ -97,6 +108,21 @@ export class RefTable {
       }
     }
     return false;
+  }
+
+  /** How many stored refs are below each directory: for who makes many. */
+  #countBelow(): ReadonlyMap<string, number> {
+    if (this.#storedBelow) return this.#storedBelow;
+    const counts = new Map<string, number>();
+    for (let row = 0; row < REF_ROWS; row++) {
+      for (const name of Object.keys(this.#refsIn(row))) {
+        for (const directory of directoriesOf(name)) {
+          counts.set(directory, (counts.get(directory) ?? 0) + 1);
+        }
+      }
+    }
+    this.#storedBelow = counts;
+    return counts;
   }
 
   #refsIn(row: number): Refs {

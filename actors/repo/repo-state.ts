@@ -1,6 +1,7 @@
 /** What is kept of a repository: a small value, and rows for refs, packs, tokens and the parts of large pushes. */
 import { z } from "zod";
 import type { DeepReadonly } from "../../schemas/contract.ts";
+import { TREE_DEPTH_MAX } from "../../schemas/git-limits.ts";
 import { Pack, RefTable, RepoEntry, RepoToken } from "../../schemas/repo.ts";
 import { EpochMs, Sha256 } from "../../schemas/values.ts";
 
@@ -20,6 +21,15 @@ const Live = RepoEntry.omit({ id: true }).extend({
   refNamesBytes: z.int().min(0),
   packs: z.int().min(0),
   packsBytes: z.int().min(0),
+  /** Where its history ends though there was more. */
+  shallow: z.array(z.string()).optional(),
+  /** The branch that was imported, of one that was imported alone. */
+  importedBranch: z.string().nullable().optional(),
+  /** So many directories, and no more, lie below each other. */
+  treeDepth: z.int().min(0).default(TREE_DEPTH_MAX),
+  /** Large files. */
+  lfsObjects: z.int().min(0).default(0),
+  lfsBytes: z.int().min(0).default(0),
   /** Pushes of which parts have come. */
   staged: z.array(z.object({ push: z.string(), parts: z.array(z.int()), at: EpochMs })),
   /** No task is given away before then: one is under way, or has failed. */
@@ -33,7 +43,8 @@ export type LiveRepo = DeepReadonly<z.infer<typeof Live>>;
 export const RepoState = z.discriminatedUnion("life", [
   z.object({ life: z.literal("none") }),
   Live,
-  z.object({ life: z.literal("removed") }),
+  /** So that nothing late makes it anew; without a time it was removed before that was kept. */
+  z.object({ life: z.literal("removed"), at: EpochMs.optional() }),
 ]);
 export type RepoState = DeepReadonly<z.infer<typeof RepoState>>;
 
@@ -42,6 +53,7 @@ export const RepoRow = z.discriminatedUnion("row", [
   z.object({ row: z.literal("refs"), version: Version, refs: RefTable }),
   Pack.omit({ sha256: true }).extend({ row: z.literal("pack"), version: Version }),
   RepoToken.extend({ row: z.literal("token"), secretHash: Sha256.meta({ secret: true }) }),
+  z.object({ row: z.literal("lfs"), bytes: z.int().min(0) }),
   z.object({ row: z.literal("part"), commands: z.array(z.string()) }),
 ]);
 export type RepoRow = DeepReadonly<z.infer<typeof RepoRow>>;

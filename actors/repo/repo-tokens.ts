@@ -1,9 +1,9 @@
 /** The tokens of a repository: made, listed, taken back, and held against what a caller shows. */
-import { timingSafeEqual } from "node:crypto";
 import type { DeepReadonly } from "../../schemas/contract.ts";
 import { ActorError } from "../../schemas/errors.ts";
 import { REPO_TOKENS_MAX, TOKEN_USED_MS } from "../../schemas/git-limits.ts";
 import { type RepoToken, type RepoTokenScope, repoTokenId } from "../../schemas/repo.ts";
+import { sameHash } from "../hashes/same-hash.ts";
 import { type RepoRow, type RepoRows, rowsOf, tokenRow } from "./repo-state.ts";
 
 type TokenRow = Extract<RepoRow, { row: "token" }>;
@@ -84,7 +84,7 @@ export function verifyToken(
   // One sentence for every reason: an attacker learns nothing from the difference.
   if (
     row?.row !== "token" ||
-    !timingSafeEqual(Buffer.from(row.secretHash, "hex"), Buffer.from(secretHash, "hex")) ||
+    !sameHash(row.secretHash, secretHash) ||
     tokenState(row, now) !== "active"
   ) {
     throw new ActorError("forbidden", "Invalid or expired token");

@@ -36,6 +36,9 @@ const live = (more: Partial<LiveRepo> = {}): LiveRepo => ({
   refNamesBytes: 20,
   packs: 3,
   packsBytes: 300,
+  treeDepth: 0,
+  lfsObjects: 0,
+  lfsBytes: 0,
   staged: [],
   ...more,
 });
@@ -67,7 +70,21 @@ describe("upkeep of a repository", () => {
     const { state, send = [] } = beginUpkeep(live({ toPrune: true }), ID, NOW);
     expect(send[0]?.input).to.include({ prune: true });
     expect(endUpkeep(state, false, NOW).state.toPrune).to.equal(true);
-    expect(endUpkeep(state, true, NOW).state.toPrune).to.equal(undefined);
+    expect(endUpkeep({ ...state, packs: 0 }, true, NOW).state.toPrune).to.equal(undefined);
+  });
+
+  it("prunes once more where that was asked for between the commit of a prune and its end", () => {
+    const all = { ...input, prune: true, replaced: [sha(1), sha(2), sha(3)] };
+    const begun = beginUpkeep(live({ toPrune: true }), ID, NOW).state;
+    const { state: pruned } = compact(begun, rows, all, NOW);
+    expect(pruned.toPrune).to.equal(undefined);
+    expect(endUpkeep(pruned, true, NOW).remind).to.deep.equal({ upkeepDue: null });
+    const { state: asked, remind } = endUpkeep({ ...pruned, toPrune: true }, true, NOW);
+    expect(remind).to.deep.equal({ upkeepDue: NOW + UPKEEP_RETRY_MS });
+    const { send = [] } = beginUpkeep(asked, ID, NOW + UPKEEP_RETRY_MS);
+    expect(send[0]?.input).to.include({ prune: true });
+    const rolledUp = compact(begun, rows, { ...input }, NOW).state;
+    expect(rolledUp.toPrune).to.equal(true);
   });
 
   it("makes room for a push that found none, once a day", () => {
@@ -87,7 +104,7 @@ describe("upkeep of a repository", () => {
     version: 7,
     generation: 2,
     replaced: [sha(1), sha(2)],
-    packs: [{ sha256: sha(9), bytes: 150, indexBytes: 15, until: NOW }],
+    packs: [{ sha256: sha(9), bytes: 150, indexBytes: 15, heldMs: 0 }],
     prune: false,
   };
 
@@ -100,11 +117,12 @@ describe("upkeep of a repository", () => {
 
   it("compact() refuses packs that are gone, another generation, and what is held no more", () => {
     const repeated = { ...input, replaced: [sha(1), sha(5)] };
-    const code = (given: typeof input, more = {}, now = NOW) =>
-      refusal(() => compact(live(more), rows, given, now)).code;
+    const code = (given: typeof input, more = {}) =>
+      refusal(() => compact(live(more), rows, given, NOW)).code;
     expect(code(repeated)).to.equal("conflict");
     expect(code(input, { generation: 3 })).to.equal("conflict");
-    expect(code(input, {}, NOW + 1)).to.equal("unavailable");
+    const late = { ...input, packs: input.packs.map((pack) => ({ ...pack, heldMs: -1 })) };
+    expect(code(late)).to.equal("unavailable");
   });
 
   it("compact() prunes only what has not changed, as a new generation", () => {
@@ -120,7 +138,7 @@ describe("upkeep of a repository", () => {
   it("checkHeld() takes a pack until its hold is over", () => {
     const [pack] = input.packs;
     if (!pack) throw new Error("no pack");
-    checkHeld([pack], NOW);
-    expect(refusal(() => checkHeld([pack], NOW + 1)).code).to.equal("unavailable");
+    checkHeld([pack, { ...pack, heldMs: 1 }]);
+    expect(refusal(() => checkHeld([pack, { ...pack, heldMs: -1 }])).code).to.equal("unavailable");
   });
 });

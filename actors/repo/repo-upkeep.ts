@@ -8,7 +8,7 @@ import {
   UPKEEP_RETRY_MS,
 } from "../../schemas/git-limits.ts";
 import { gitUpkeep } from "../../schemas/git-upkeep.ts";
-import { type HeldPack, type Pack, packRow, type repo } from "../../schemas/repo.ts";
+import { type Pack, packRow, type repo } from "../../schemas/repo.ts";
 import type { LiveRepo, RepoRow, RepoRows } from "./repo-state.ts";
 
 interface Step {
@@ -29,10 +29,14 @@ export function beginUpkeep(live: LiveRepo, id: string, now: number): Step {
   };
 }
 
-/** Where it has failed, or more has come meanwhile, there is still something to do. */
+/**
+ * Where it has failed, or more has come meanwhile, there is still something to do. That a prune is done its own commit says;
+ * only where there is no pack there is none to make.
+ */
 export function endUpkeep(live: LiveRepo, pruned: boolean, now: number): Step {
   const { nextUpkeepAt: _, toPrune = false, ...rest } = live;
-  const state = { ...rest, ...(toPrune && !pruned && { toPrune }) };
+  const isPruned = pruned && live.packs === 0;
+  const state = { ...rest, ...(toPrune && !isPruned && { toPrune }) };
   if (!isDue(state)) return { state, remind: { upkeepDue: null } };
   const nextUpkeepAt = now + UPKEEP_RETRY_MS;
   return { state: { ...state, nextUpkeepAt }, remind: { upkeepDue: nextUpkeepAt } };
@@ -53,7 +57,7 @@ export function compact(
   input: DeepReadonly<Input<(typeof repo)["messages"]["compact"]>>,
   now: number,
 ) {
-  const { version: seen, generation, replaced, packs, prune } = input;
+  const { version: seen, generation, replaced, packs, prune, treeDepth } = input;
   const gone = replaced.map((sha256) => rows.get(packRow(sha256)));
   const changed =
     generation !== live.generation ||
@@ -62,17 +66,22 @@ export function compact(
   if (changed) {
     throw new ActorError("conflict", "Cannot compact: the packs are not those any more");
   }
-  checkHeld(packs, now);
+  checkHeld(packs);
   const version = live.version + 1;
+  const { toPrune = false, ...rest } = live;
   const kept = packs.filter(
     ({ sha256 }) => replaced.includes(sha256) || !rows.has(packRow(sha256)),
   );
   const goneBytes = gone.reduce((sum, row) => sum + (row?.row === "pack" ? row.bytes : 0), 0);
   const state: LiveRepo = {
-    ...live,
+    ...rest,
+    // Whoever asks for it from now on asks for another.
+    ...(toPrune && !prune && { toPrune }),
     version,
     generation: live.generation + Number(prune),
     packsRemovedVersion: version,
+    // What has come since is on top of it, nobody knows how deep.
+    ...(treeDepth !== undefined && seen === live.version && { treeDepth }),
     ...(prune && { prunedAt: now }),
     packs: live.packs - replaced.length + kept.length,
     packsBytes: kept.reduce((sum, { bytes }) => sum + bytes, live.packsBytes - goneBytes),
@@ -87,10 +96,17 @@ export function compact(
   };
 }
 
+interface Held {
+  heldMs?: number | undefined;
+}
+
+/** Whoever does not say has looked that it is there. */
+export const isOver = ({ heldMs = 0 }: Held) => heldMs < 0;
+
 /** What is not held any more may have been swept: it cannot be named now. */
-export function checkHeld(packs: readonly HeldPack[], now: number): void {
-  if (packs.every(({ until = now }) => until >= now)) return;
-  const text = "Cannot use packs: they were stored too long ago; try again";
+export function checkHeld(packs: readonly Held[]): void {
+  if (!packs.some(isOver)) return;
+  const text = "Cannot use what is stored: that was too long ago; try again";
   throw new ActorError("unavailable", text, { retryAfterS: 1 });
 }
 

@@ -2,6 +2,7 @@ import { hash } from "node:crypto";
 import { expect } from "chai";
 import { FORK_MS_MAX } from "../../schemas/artifacts-limits.ts";
 import {
+  EVENT_OTHERS_MAX,
   EVENT_REFS_MAX,
   PUSH_PARTS_MAX,
   REF_DEPTH_MAX,
@@ -10,10 +11,13 @@ import {
   REFS_MAX,
   REPO_BYTES_MAX,
   REPO_PACKS_MAX,
+  REPO_REMOVED_MS,
+  REPO_SHALLOW_MAX,
   REPO_TOKENS_MAX,
   STAGED_MS,
   STAGED_PUSHES_MAX,
   TOKEN_USED_MS,
+  TREE_DEPTH_MAX,
 } from "../../schemas/git-limits.ts";
 import { ZERO_ID } from "../../schemas/git-names.ts";
 import { type Pack, packBlob, repoTokenId } from "../../schemas/repo.ts";
@@ -51,7 +55,8 @@ class TestRepo {
     send: readonly { kind: string; message: string; input: unknown }[];
     rows: object;
     remind: object;
-  } = { changed: false, send: [], rows: {}, remind: {} };
+    forgotten: boolean;
+  } = { changed: false, send: [], rows: {}, remind: {}, forgotten: false };
 
   constructor(settings: Partial<Input<"create">> = {}) {
     this.ask("create", {
@@ -460,12 +465,19 @@ describe("repo", () => {
     let rounds = 0;
     for (; repo.rows.size > 0; rounds++) repo.ask("clearRows", {});
     expect(rounds).to.be.above(1);
+    const removedAt = repo.now;
+    for (const message of ["remove", "nameReleased", "dropStaged"] as const) {
+      repo.ask(message, {});
+      expect(repo.last.changed).to.equal(false);
+    }
+    // Nothing late makes it anew, for a day; then nothing is left of it.
+    repo.now = removedAt + REPO_REMOVED_MS - 1;
     repo.ask("clearRows", {});
-    expect(repo.last.changed).to.equal(false);
-    repo.ask("remove", {});
-    repo.ask("nameReleased", {});
-    repo.ask("dropStaged", {});
-    expect(repo.last.changed).to.equal(false);
+    expect(repo.last.remind).to.deep.equal({ clearRows: removedAt + REPO_REMOVED_MS });
+    expect(repo.last.forgotten).to.equal(false);
+    repo.now += 1;
+    repo.ask("clearRows", {});
+    expect(repo.last.forgotten).to.equal(true);
   });
 
   it("tells those who follow the account what happened, with at most EVENT_REFS_MAX refs of a push", () => {
@@ -482,8 +494,10 @@ describe("repo", () => {
     expect(push.refs).to.have.length(EVENT_REFS_MAX);
     expect(push.refsTotal).to.equal(EVENT_REFS_MAX + 1);
     repo.ask("setStatus", { status: "ready", failure: null });
-    expect(told()).to.deep.include.members([
-      { type: "imported", source: repo.live.source, ...OF, at: repo.now },
+    const { defaultBranch, description, readOnly, createdAt, updatedAt, lastPushAt } = repo.live;
+    const about = { defaultBranch, description, readOnly, createdAt, updatedAt, lastPushAt };
+    expect(told()).to.deep.equal([
+      { type: "imported", source: repo.live.source, branch: null, ...OF, about, at: repo.now },
     ]);
     repo.ask("setStatus", { status: "ready", failure: null });
     expect(told()).to.deep.equal([]);
@@ -494,6 +508,30 @@ describe("repo", () => {
     expect(told()).to.deep.equal([{ type: "token.revoked", tokenId: id, ...OF, at: repo.now }]);
     repo.ask("revokeToken", { id });
     expect(told()).to.deep.equal([]);
+  });
+
+  it("tells with a push that makes a ref where EVENT_OTHERS_MAX of the others were, the default branch first", () => {
+    const repo = new TestRepo();
+    const id = (i: number) => i.toString(16).padStart(40, "0");
+    const told = () =>
+      repo.last.send
+        .map(({ input }) => (input as { event?: RepoEvent }).event)
+        .find((event) => event?.type === "pushed");
+    const others = () => {
+      const event = told();
+      return event?.type === "pushed" ? event.others : undefined;
+    };
+    repo.push(
+      Array.from({ length: EVENT_OTHERS_MAX }, (_, i) => make(`refs/tags/${i}`, id(i + 1))),
+    );
+    expect(others()).to.deep.equal([]);
+    repo.push([make(main, A)]);
+    expect(others()).to.have.length(EVENT_OTHERS_MAX);
+    repo.push([make("refs/heads/side", B)]);
+    expect(others()).to.have.length(EVENT_OTHERS_MAX);
+    expect(others()?.[0]).to.equal(A);
+    repo.push([`${A} ${B} ${main}`]);
+    expect(others()).to.deep.equal([]);
   });
 
   it("create() fills what it makes, as a fork is, and tells that it is one", () => {
@@ -530,7 +568,7 @@ describe("repo", () => {
   });
 
   it("importEnded() makes it ready, or says why not, once; create() has it imported", () => {
-    const origin = { url: "https://example.com/x.git", branch: null, readOnly: true };
+    const origin = { url: "https://example.com/x.git", branch: null, depth: null, readOnly: true };
     const importing = { status: "importing" as const, source: `git:${origin.url}`, origin };
     const imported = new TestRepo(importing);
     const task = imported.last.send.find(({ kind }) => kind === "repo-import");
@@ -566,5 +604,81 @@ describe("repo", () => {
     });
     expect(repo.live.version).to.equal(version + 3);
     expect(repo.last.send.map(({ message }) => message)).to.deep.equal(["repoChanged"]);
+  });
+
+  it("importShallow() ends its history where an import stopped, for all who read it, and at no other time", () => {
+    const origin = { url: "https://example.com/x.git", branch: null, depth: 3, readOnly: false };
+    const repo = new TestRepo({ status: "importing", source: "git:x", origin });
+    const before = repo.manifest().version;
+    const many = (count: number) =>
+      Array.from({ length: count }, (_, i) => i.toString(16).padStart(40, "0"));
+    repo.ask("importShallow", { commits: many(REPO_SHALLOW_MAX) });
+    expect(repo.manifest().shallow).to.have.length(REPO_SHALLOW_MAX);
+    expect(repo.manifest().version).to.be.greaterThan(before);
+    expect(() => repo.ask("importShallow", { commits: many(REPO_SHALLOW_MAX + 1) })).to.throw();
+    repo.ask("importEnded", { failure: null, readOnly: false });
+    expect(refusal(() => repo.ask("importShallow", { commits: [] })).code).to.equal("conflict");
+    expect(new TestRepo({ shallow: [A] }).manifest().shallow).to.deep.equal([A]);
+  });
+
+  it("importProgressed() is shown until the import has ended, and is nothing when it comes late", () => {
+    const origin = { url: "https://example.com/x.git", branch: null, depth: null, readOnly: false };
+    const repo = new TestRepo({ status: "importing", source: "git:x", origin });
+    repo.ask("importProgressed", { step: "receiving", percent: 40 });
+    expect(repo.ask("get", {}).progress).to.deep.equal({ step: "receiving", percent: 40 });
+    repo.ask("importEnded", { failure: null, readOnly: false });
+    expect(repo.ask("get", {}).progress).to.equal(undefined);
+    repo.ask("importProgressed", { step: "checking", percent: null });
+    expect(repo.last.changed).to.equal(false);
+  });
+
+  it("how deep its directories may be grows with what is pushed, and is what was measured where nothing came since", () => {
+    const repo = new TestRepo();
+    const depth = () => repo.manifest().treeDepth;
+    expect(depth()).to.equal(0);
+    repo.push([make(main)], { packs: [pack(1)], treeDepth: 7 });
+    repo.push([make("refs/heads/b")], { packs: [pack(2)], treeDepth: 3 });
+    expect(depth()).to.equal(7);
+    repo.push([`${A} ${B} refs/heads/none`], { packs: [pack(3)], treeDepth: 9 });
+    expect(depth(), "refused").to.equal(7);
+    const compacted = (version: number, from: number) =>
+      repo.ask("compact", {
+        version,
+        generation: 0,
+        replaced: [pack(from).sha256],
+        packs: [pack(from + 10)],
+        prune: false,
+        treeDepth: 2,
+      });
+    compacted(repo.live.version - 1, 1);
+    expect(depth(), "something came since").to.equal(7);
+    compacted(repo.live.version, 2);
+    expect(depth()).to.equal(2);
+    repo.push([make("refs/heads/c")], { packs: [pack(4)], treeDepth: TREE_DEPTH_MAX });
+    expect(depth()).to.equal(TREE_DEPTH_MAX);
+    const past = { packs: [pack(5)], treeDepth: TREE_DEPTH_MAX + 1 };
+    expect(() => repo.push([make("refs/heads/d")], past)).to.throw();
+    const unknown = new TestRepo();
+    unknown.push([make(main)], { packs: [pack(1)] });
+    expect(unknown.manifest().treeDepth, "nobody looked").to.equal(TREE_DEPTH_MAX);
+  });
+
+  it("how deep its directories may be is summed over pushes that were begun together; past the bound they are looked at anew", () => {
+    const repo = new TestRepo();
+    const depth = () => repo.manifest().treeDepth;
+    const push = (n: number, treeBelow: number, treeDepth: number) =>
+      repo.push([make(`refs/heads/${n}`)], { packs: [pack(n)], treeDepth, treeBelow });
+    expect(push(1, 0, 30)).to.equal("o");
+    expect(push(2, 0, 30)).to.equal("o");
+    expect(depth()).to.equal(60);
+    expect(push(3, 60, 80), "nothing came since").to.equal("o");
+    expect(push(4, 100, 120), "it was measured since").to.equal("o");
+    expect(depth()).to.equal(120);
+    const rest = TREE_DEPTH_MAX - depth();
+    expect(push(5, 10, 10 + rest + 1)).to.equal("g");
+    expect(depth()).to.equal(120);
+    expect(push(5, 10, 10 + rest)).to.equal("o");
+    expect(push(6, TREE_DEPTH_MAX, TREE_DEPTH_MAX), "measured whole").to.equal("o");
+    expect(depth()).to.equal(TREE_DEPTH_MAX);
   });
 });

@@ -1,28 +1,30 @@
 /** Keeps a repository: what its refs and packs are, who may use it; and decides every push. */
 import { FORK_MS_MAX } from "../../schemas/artifacts-limits.ts";
-import { type DeepReadonly, envelope } from "../../schemas/contract.ts";
+import { envelope } from "../../schemas/contract.ts";
 import { ActorError } from "../../schemas/errors.ts";
-import { PUSH_PARTS_MAX, STAGED_MS, STAGED_PUSHES_MAX } from "../../schemas/git-limits.ts";
+import {
+  CLEAR_PAUSE_MS,
+  CLEARED_ROWS,
+  PUSH_PARTS_MAX,
+  REPO_REMOVED_MS,
+  STAGED_MS,
+  STAGED_PUSHES_MAX,
+} from "../../schemas/git-limits.ts";
 import { folded, namespaceKey } from "../../schemas/git-names.ts";
 import { namespace, RepoListing } from "../../schemas/namespace.ts";
-import { type Pack, packRow, type RepoAddress, type RepoEntry, repo } from "../../schemas/repo.ts";
+import { packRow, type RepoAddress, type RepoEntry, repo } from "../../schemas/repo.ts";
 import { repoImport } from "../../schemas/repo-import.ts";
 import { defineActor } from "../runtime/define-actor.ts";
+import { deeperSince, fill } from "./fill-repo.ts";
 import { judgePush } from "./judge-push.ts";
 import { readManifest } from "./read-manifest.ts";
-import { RefTable } from "./ref-table.ts";
+import { findLfsObjects, listLfsObjects, nameLfsObjects } from "./repo-lfs.ts";
 import { type LiveRepo, partRow, RepoRow, type RepoRows, RepoState } from "./repo-state.ts";
 import { listTokens, mintToken, revokeToken, verifyToken } from "./repo-tokens.ts";
 import { beginUpkeep, checkHeld, compact, endUpkeep, makeRoom, packRows } from "./repo-upkeep.ts";
 import { arrival, event, pushed } from "./told-events.ts";
 
-/** Rows of a removed repository that go in one transition, and the pause before the next. */
-const CLEARED_ROWS = 300;
-const CLEAR_PAUSE_MS = 200;
-
 type WrittenRows = Record<string, RepoRow | null>;
-type Content = DeepReadonly<{ refs: [string, string][]; packs: Pack[] }>;
-
 export const repoActor = defineActor(repo, {
   state: RepoState,
   initial: { life: "none" },
@@ -48,9 +50,13 @@ export const repoActor = defineActor(repo, {
         refNamesBytes: 0,
         packs: 0,
         packsBytes: 0,
+        treeDepth: 0,
+        lfsObjects: 0,
+        lfsBytes: 0,
         staged: [],
+        ...(origin && { importedBranch: origin.branch }),
       };
-      if (content) checkHeld(content.packs, now);
+      if (content) checkHeld(content.packs);
       const { filled, written } = content ? fill(live, content) : { filled: live };
       const source = content && live.source;
       const { accountId, namespace: space, name } = live;
@@ -108,12 +114,31 @@ export const repoActor = defineActor(repo, {
       };
     },
 
-    importEnded(state, { failure, readOnly }, { key, now }) {
+    importShallow(state, { commits }) {
+      const live = liveAt(state);
+      if (live.status !== "importing") {
+        throw new ActorError(
+          "conflict",
+          "Cannot end history: the repository is not being imported",
+        );
+      }
+      return { state: { ...live, shallow: commits, version: live.version + 1 }, reply: {} };
+    },
+
+    importProgressed(state, progress) {
+      // It may come late.
+      if (state.life !== "live" || state.status !== "importing") return { state };
+      return { state: { ...state, progress } };
+    },
+
+    importEnded(state, { failure, lacking = null, readOnly }, { key, now }) {
       // A task may be told of twice.
       if (state.life !== "live" || state.status !== "importing") return { state };
       const status = failure === null ? ("ready" as const) : ("failed" as const);
+      const { progress: _, ...rest } = state;
       const version = state.version + 1;
-      const ended = { ...state, status, failure, readOnly, updatedAt: now, version };
+      const about = { status, failure: failure ?? lacking, readOnly };
+      const ended = { ...rest, ...about, updatedAt: now, version };
       return {
         state: ended,
         send: [toldNamespace(ended, key), ...arrival(state, ended, key, now)],
@@ -162,15 +187,16 @@ export const repoActor = defineActor(repo, {
       };
     },
 
-    swap(state, { push, commands, parts, packs, ...input }, { key, now, rows }) {
+    swap(state, { push, commands, parts, packs, options, ...input }, { key, now, rows }) {
       const live = liveAt(state);
       const all = parts === 0 ? commands : stagedCommands(rows, push, parts);
+      const treeDepth = deeperSince(live, input.treeDepth, input.treeBelow);
       const missing = packs.filter(({ sha256 }) => !rows.has(packRow(sha256)));
       const { results, table, needsPacks } = judgePush(live, rows, {
         ...input,
         commands: all,
         packs: missing,
-        now,
+        treeDepth,
       });
       const dropped = droppedParts(live, (staged) => staged.push === push);
       const staged = live.staged.filter((other) => other.push !== push);
@@ -189,6 +215,7 @@ export const repoActor = defineActor(repo, {
         refs: table.count,
         refNamesBytes: table.namesBytes,
         packs: live.packs + added.length,
+        ...(added.length > 0 && { treeDepth }),
         packsBytes: added.reduce((sum, { bytes }) => sum + bytes, live.packsBytes),
         updatedAt: now,
         lastPushAt: now,
@@ -198,11 +225,29 @@ export const repoActor = defineActor(repo, {
         ...upkeep,
         rows: { ...dropped, ...packRows(added, version), ...table.changedRows(version) },
         reply: { results, version },
-        send: [toldNamespace(changed, key), event(live, key, now, pushed(all, results)), ...send],
+        send: [
+          toldNamespace(changed, key),
+          event(live, key, now, pushed(live, rows, all, results, options)),
+          ...send,
+        ],
       };
     },
 
     compact: (state, input, { now, rows }) => compact(liveAt(state), rows, input, now),
+
+    findLfsObjects(state, { address, oids, bytesMax }, { rows }) {
+      return { state, reply: findLfsObjects(liveAt(state, address), rows, oids, bytesMax) };
+    },
+
+    nameLfsObjects(state, { address, objects, ...input }, { rows }) {
+      const live = liveAt(state, address);
+      return { ...nameLfsObjects(live, rows, objects, input), reply: {} };
+    },
+
+    listLfsObjects(state, { after }, { rows }) {
+      liveAt(state);
+      return { state, reply: listLfsObjects(rows, after) };
+    },
 
     prune(state, _input, { key, now }) {
       const live = liveAt(state);
@@ -211,6 +256,10 @@ export const repoActor = defineActor(repo, {
 
     upkeepEnded(state, { pruned }, { now }) {
       return state.life === "live" ? endUpkeep(state, pruned, now) : { state };
+    },
+
+    roomLacked(state, _input, { key, now }) {
+      return state.life === "live" ? makeRoom(state, key, now) : { state };
     },
 
     upkeepDue(state, _input, { key, now }) {
@@ -263,34 +312,21 @@ export const repoActor = defineActor(repo, {
     },
 
     clearRows(state, _input, { now, rows }) {
-      if (state.life !== "removed" || rows.size === 0) return { state };
+      if (state.life !== "removed") return { state };
+      const { at = now } = state;
+      if (rows.size === 0 && now >= at + REPO_REMOVED_MS) return { forget: true };
+      if (rows.size === 0) {
+        return { state: { ...state, at }, remind: { clearRows: at + REPO_REMOVED_MS } };
+      }
       const some = [...rows.keys()].slice(0, CLEARED_ROWS);
       return {
         state,
         rows: Object.fromEntries(some.map((row) => [row, null])),
-        remind: { clearRows: some.length < rows.size ? now + CLEAR_PAUSE_MS : null },
+        remind: { clearRows: now + CLEAR_PAUSE_MS },
       };
     },
   },
 });
-
-/** What it is made with: nobody knows of it yet, so nothing is judged. */
-function fill(live: LiveRepo, { refs, packs }: Content) {
-  const table = new RefTable(new Map(), live);
-  for (const [name, value] of refs) table.set(name, value);
-  const filled: LiveRepo = {
-    ...live,
-    refs: table.count,
-    refNamesBytes: table.namesBytes,
-    packs: packs.length,
-    packsBytes: packs.reduce((sum, { bytes }) => sum + bytes, 0),
-  };
-  const written: WrittenRows = {
-    ...packRows(packs, live.version),
-    ...table.changedRows(live.version),
-  };
-  return { filled, written };
-}
 
 /** Refuses alike what was never there, what is gone, and what is somewhere else. */
 function liveAt(
@@ -330,7 +366,7 @@ function removed(state: RepoState, id: string, now: number) {
         ]
       : [];
   return {
-    state: { life: "removed" as const },
+    state: { life: "removed" as const, at: now },
     send: sends,
     remind: { dropStaged: null, giveUp: null, upkeepDue: null, clearRows: now + CLEAR_PAUSE_MS },
   };

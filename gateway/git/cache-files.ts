@@ -1,11 +1,14 @@
 /** Where things lie in the cache of a gateway. All of it may vanish at any time but what a marker says is in use. */
 import { randomBytes } from "node:crypto";
-import { mkdir, readdir, rm, stat } from "node:fs/promises";
+import { mkdir, readdir, readFile, rm, stat, unlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { PackFiles } from "./pack-store.ts";
 
 /** From a view to the objects it shows, whatever the folders above them are called. */
 export const OBJECTS_FROM_VIEW = "../../objects";
+
+/** Of Linux: another one each time it is started. */
+const BOOT_ID = "/proc/sys/kernel/random/boot_id";
 
 export class CacheFiles {
   readonly root: string;
@@ -14,8 +17,22 @@ export class CacheFiles {
     this.root = root;
   }
 
+  /**
+   * Nothing here waits for the disk, so after a power cut files may be there with nothing in them: what was made before this
+   * machine was started is not believed.
+   */
+  async discardOfEarlierBoot(): Promise<void> {
+    // Where the system does not say, nobody can tell.
+    const boot = await readFile(BOOT_ID, "latin1").catch(() => undefined);
+    const path = join(this.root, "boot");
+    if (boot === undefined || (await readFile(path, "latin1").catch(() => "")) === boot) return;
+    await mkdir(this.root, { recursive: true });
+    for (const name of await entriesOf(this.root)) await removeAll(join(this.root, name));
+    await writeFile(path, boot);
+  }
+
   async prepare(): Promise<void> {
-    for (const folder of ["packs", "repos", "tmp", "trash"]) {
+    for (const folder of ["packs", "repos", "answers", "tmp", "trash"]) {
       await mkdir(join(this.root, folder), { recursive: true });
     }
   }
@@ -33,9 +50,14 @@ export class CacheFiles {
     return join(this.root, "repos", id);
   }
 
-  /** Holds a file for each use of the repository, by any process. */
+  /** Holds a folder for each use of the repository, by any process. */
   uses(id: string): string {
     return join(this.repo(id), "uses");
+  }
+
+  /** One of them, which nobody else has; of which version of the repository, its name says. */
+  use(id: string, version: number): string {
+    return join(this.uses(id), `${randomBytes(9).toString("hex")}-${version}`);
   }
 
   objects(id: string, generation: number): string {
@@ -44,6 +66,11 @@ export class CacheFiles {
 
   views(id: string, generation: number): string {
     return join(this.repo(id), `${generation}`, "views");
+  }
+
+  /** Holds a folder for each process. */
+  get answers(): string {
+    return join(this.root, "answers");
   }
 
   /** A name that nobody else has. */
@@ -59,6 +86,22 @@ export class CacheFiles {
 /** Git does not mind what a pack is called, as long as it ends like one. */
 export const linkedPack = (objects: string, sha256: string): PackFiles =>
   filesOf(join(objects, "pack", `pack-${sha256}`));
+
+/** One index over several packs, which git finds beside them (gitformat-pack(5), "multi-pack-index"). */
+export const PACKS_INDEX = "multi-pack-index";
+
+/** True where there was one: who came before may have read it, and now looks for the packs it names. */
+export async function dropPacksIndex(packs: string): Promise<boolean> {
+  try {
+    await unlink(join(packs, PACKS_INDEX));
+    return true;
+  } catch (error) {
+    if (isCode(error, "ENOENT", "ENOTDIR")) return false;
+    throw error;
+  }
+}
+
+export const versionOfUse = (name: string) => Number(name.split("-").at(-1));
 
 export const filesOf = (path: string): PackFiles => ({
   pack: `${path}.pack`,

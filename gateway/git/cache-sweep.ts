@@ -1,7 +1,7 @@
 /** Keeps the cache of a gateway below its bound: repositories go by when they were last used, and then packs that no other needs. */
-import { rename } from "node:fs/promises";
+import { rename, statfs } from "node:fs/promises";
 import { join } from "node:path";
-import { GIT_CACHE_GRACE_MS } from "../../schemas/git-limits.ts";
+import { GIT_CACHE_FREE_SHARE, GIT_CACHE_GRACE_MS } from "../../schemas/git-limits.ts";
 import { type CacheFiles, entriesOf, isCode, removeAll, statOf } from "./cache-files.ts";
 
 /** Part of the repositories that go before the bytes are counted again. */
@@ -13,13 +13,24 @@ interface PooledPack {
   usedMs: number;
 }
 
+type RoomOf = (folder: string) => Promise<{ free: number; all: number }>;
+
+const roomOn: RoomOf = async (folder) => {
+  const { bsize, bavail, blocks } = await statfs(folder);
+  return { free: bsize * bavail, all: bsize * blocks };
+};
+
 /** Several processes may do this to one folder at a time. */
 export async function sweepCache(
   files: CacheFiles,
-  { bytesMax, now }: { bytesMax: number; now: number },
+  { now, roomOf = roomOn, ...asked }: { bytesMax: number; now: number; roomOf?: RoomOf },
 ): Promise<void> {
   await removeLeftovers(files, now);
   let bytes = (await pooledPacks(files)).reduce((sum, pack) => sum + pack.bytes, 0);
+  const { free, all } = await roomOf(files.root);
+  // The bus, and all else that stores, needs some of the disk too.
+  const left = Math.max(0, bytes + free - GIT_CACHE_FREE_SHARE * all);
+  const bytesMax = Math.min(asked.bytesMax, left);
   if (bytes <= bytesMax) return;
   bytes = await removeUnlinked(files, bytesMax);
   const ids = await byLastUse(files);
@@ -31,11 +42,13 @@ export async function sweepCache(
 }
 
 /** What processes left behind that were killed. */
-async function removeLeftovers({ root }: CacheFiles, now: number): Promise<void> {
-  for (const name of await entriesOf(join(root, "tmp"))) {
-    const path = join(root, "tmp", name);
-    const stats = await statOf(path);
-    if (stats && now - stats.mtimeMs > GIT_CACHE_GRACE_MS) await removeAll(path);
+async function removeLeftovers({ root, answers }: CacheFiles, now: number): Promise<void> {
+  for (const folder of [join(root, "tmp"), answers]) {
+    for (const name of await entriesOf(folder)) {
+      const path = join(folder, name);
+      const stats = await statOf(path);
+      if (stats && now - stats.mtimeMs > GIT_CACHE_GRACE_MS) await removeAll(path);
+    }
   }
   for (const name of await entriesOf(join(root, "trash"))) {
     const path = join(root, "trash", name);

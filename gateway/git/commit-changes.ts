@@ -1,5 +1,6 @@
 /** Makes the directories of a new commit out of those of its parent and what is to be changed in them. */
 import { createHash } from "node:crypto";
+import { COMMIT_TREES_BYTES_MAX } from "../../schemas/artifacts-limits.ts";
 import { ActorError } from "../../schemas/errors.ts";
 import type { ObjectReader } from "./read-objects.ts";
 import { type RawEntry, rawEntries } from "./read-parse.ts";
@@ -33,7 +34,10 @@ interface Directory {
 const TREE = "40000";
 const KEPT_MODES = new Set(["100644", "100755"]);
 
-/** The objects that are new, the root directory first. Throws ActorError `invalid_request` where changes do not fit. */
+/**
+ * The objects that are new, the root directory first. Throws ActorError `invalid_request` where changes do not fit, and
+ * `object_too_large` where they are to directories of too many bytes.
+ */
 export async function applyChanges(
   objects: ObjectReader,
   root: string | undefined,
@@ -45,6 +49,13 @@ export async function applyChanges(
     made.set(object.id, object);
     return object.id;
   };
+  let treesBytes = 0;
+  const count = (bytes: number) => {
+    treesBytes += bytes;
+    if (treesBytes <= COMMIT_TREES_BYTES_MAX) return;
+    const text = `Cannot commit: its directories have more than ${COMMIT_TREES_BYTES_MAX} bytes`;
+    throw new ActorError("object_too_large", text);
+  };
   const tree = (await apply(root, plan(changes))) ?? add("tree", Buffer.alloc(0));
   return { root: tree, made: [...made.values()].reverse() };
 
@@ -54,6 +65,7 @@ export async function applyChanges(
     if (id !== undefined) {
       const found = await objects.read(id);
       if (found?.type !== "tree") throw new Error(`Cannot read tree ${id}: it was there`);
+      count(found.bytes);
       for (const entry of rawEntries(found.content)) entries.set(keyOf(entry.name), entry);
     }
     for (const [name, below] of directory.below) {
@@ -65,6 +77,7 @@ export async function applyChanges(
     }
     if (entries.size === 0) return undefined;
     const content = treeContent([...entries.values()]);
+    count(content.length);
     const made = makeObject("tree", content);
     return made.id === id ? id : add("tree", content);
   }

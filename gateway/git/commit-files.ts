@@ -1,10 +1,10 @@
 /** Commits files to a branch without a clone: git checks the commit as it checks a push, and the repository decides. */
 import { writeFile } from "node:fs/promises";
-import { COMMIT_TRIES_MAX } from "../../schemas/artifacts-limits.ts";
+import { COMMIT_PATH_DEPTH_MAX, COMMIT_TRIES_MAX } from "../../schemas/artifacts-limits.ts";
 import { ActorError } from "../../schemas/errors.ts";
-import { REPO_BYTES_MAX } from "../../schemas/git-limits.ts";
 import { ZERO_ID } from "../../schemas/git-names.ts";
-import { REF_RESULTS, type RepoAddress } from "../../schemas/repo.ts";
+import { REF_RESULTS } from "../../schemas/ref-command.ts";
+import type { RepoAddress } from "../../schemas/repo.ts";
 import { type CacheFiles, filesOf, removeAll } from "./cache-files.ts";
 import { applyChanges, type FileChange, type MadeObject, makeObject } from "./commit-changes.ts";
 import { type MadePack, packOf } from "./commit-pack.ts";
@@ -46,7 +46,9 @@ export async function commitFiles(
   for (let tries = 1; ; tries++) {
     const repo = await repositories.open(address, signal);
     const outcome = await tryCommit(repositories, repo, asked, signal);
-    if (outcome !== "moved") return outcome;
+    if (typeof outcome === "object") return outcome;
+    // The branch may be where it was: what it is made of is looked for anew.
+    if (outcome === "cleaned" && tries < COMMIT_TRIES_MAX) continue;
     // Whoever says what they expect hears of it; for others it is made anew, on what is there now.
     if (asked.expected === undefined && tries < COMMIT_TRIES_MAX) continue;
     throw moved("it moved meanwhile");
@@ -58,7 +60,7 @@ async function tryCommit(
   repo: OpenedRepo,
   asked: NewCommit,
   signal: AbortSignal,
-): Promise<Committed | "moved"> {
+): Promise<Committed | "moved" | "cleaned"> {
   const { parts } = repositories;
   const { manifest } = repo;
   const ref = asked.branch === undefined ? manifest.head : `refs/heads/${asked.branch}`;
@@ -75,20 +77,27 @@ async function tryCommit(
 
   const pack = await packOf(made);
   await using taken = asked.changes.every(isPlain)
-    ? await writePack(parts.cache.files, pack)
+    ? writePack(parts.cache.files, pack)
     : await checkedByGit(repositories, repo, pack, signal);
-  const stored = await parts.packs.put(repo.accountId, taken.files, signal);
+  const [stored] = await Promise.all([
+    parts.packs.put(repo.accountId, taken.files, signal),
+    taken.written,
+  ]);
+  // What goes wrong with the cache is no concern of the client's.
+  const adopted = parts.cache.adopt(repo.accountId, stored.sha256, taken.files).catch(() => {});
   const [fault] = await commitPush(parts.actors, repo.id, {
     commands: [{ old: before ?? ZERO_ID, value: commit.id, ref }],
     atomic: true,
     generation: manifest.generation,
     forward: [0],
     packs: [stored],
+    bytesMax: parts.sizes.repoBytes,
+    treeDepth: Math.max(manifest.treeDepth, COMMIT_PATH_DEPTH_MAX),
   });
-  if (fault === REF_RESULTS.f || fault === REF_RESULTS.g) return "moved";
+  if (fault === REF_RESULTS.f) return "moved";
+  if (fault === REF_RESULTS.g) return "cleaned";
   if (fault !== undefined) throw new ActorError("conflict", `Cannot commit: ${fault}`);
-  // It is durable: what goes wrong with the cache is no concern of the client's.
-  await parts.cache.adopt(repo.accountId, stored, taken.files).catch(() => {});
+  await adopted;
   return { commit: parseCommit(commit.id, commit.content), ref, before: before ?? null };
 }
 
@@ -106,18 +115,24 @@ const PLAIN = /^(?!\.git)[A-Za-z0-9_@+=,.-]*[A-Za-z0-9_@+=,-]$/i;
 
 interface TakenPack extends AsyncDisposable {
   files: PackFiles;
+  /** They need not be there before. */
+  written?: Promise<unknown>;
 }
 
-async function writePack(cache: CacheFiles, { pack, index }: MadePack): Promise<TakenPack> {
-  const files = filesOf(cache.temporary("commit"));
-  await Promise.all([
-    writeFile(files.pack, pack, { flag: "wx" }),
-    writeFile(files.index, index, { flag: "wx" }),
+function writePack(cache: CacheFiles, whole: MadePack): TakenPack {
+  const paths = filesOf(cache.temporary("commit"));
+  const written = Promise.all([
+    writeFile(paths.pack, whole.pack, { flag: "wx" }),
+    writeFile(paths.index, whole.index, { flag: "wx" }),
   ]);
+  // Who waits for it may have failed before.
+  written.catch(() => {});
   return {
-    files,
+    files: { ...paths, whole },
+    written,
     async [Symbol.asyncDispose]() {
-      await Promise.all([removeAll(files.pack), removeAll(files.index)]);
+      await written.catch(() => {});
+      await Promise.all([removeAll(paths.pack), removeAll(paths.index)]);
     },
   };
 }
@@ -129,18 +144,23 @@ async function checkedByGit(
   { pack }: MadePack,
   signal: AbortSignal,
 ): Promise<TakenPack> {
-  const leave = await parts.slots.enter(repo.id, signal);
+  const leave = await parts.slots.enter(repo, signal);
   try {
     using view = await parts.readers.view(repo, signal);
-    const room = REPO_BYTES_MAX - repo.manifest.bytes;
+    const { repoBytes } = parts.sizes;
+    const room = repoBytes - repo.manifest.bytes;
     const source = new PktReader(whole(pack));
-    const taken = await quarantinePack(parts.cache.files, view, source, { room, signal });
+    const taken = await quarantinePack(parts.cache.files, view, source, {
+      room,
+      repoBytes,
+      signal,
+    });
     const { files, fault } = taken;
     if (files && fault === undefined) return Object.assign(taken, { files });
     await taken[Symbol.asyncDispose]();
-    const text = `Cannot commit: git refuses it: ${fault}`;
-    throw new ActorError("invalid_request", text, {
-      faults: [{ pointer: "/changes", message: text }],
+    const message = `git refuses it: ${fault}`;
+    throw new ActorError("invalid_request", `Cannot commit: ${message}`, {
+      faults: [{ pointer: "/changes", message }],
     });
   } finally {
     leave();

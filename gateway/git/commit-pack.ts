@@ -1,7 +1,9 @@
 /** Writes objects as a pack, each by itself, with its index (gitformat-pack(5)). */
 import { createHash } from "node:crypto";
+import { setImmediate as others } from "node:timers/promises";
 import { promisify } from "node:util";
 import { crc32, deflate, deflateSync } from "node:zlib";
+import { PACKED_AT_ONCE_BYTES } from "../../schemas/artifacts-limits.ts";
 import type { MadeObject } from "./commit-changes.ts";
 
 export interface MadePack {
@@ -25,8 +27,15 @@ export async function packOf(objects: readonly MadeObject[]): Promise<MadePack> 
   const parts: Buffer[] = [head];
   const entries: PackEntry[] = [];
   let offset = head.length;
+  let atOnce = 0;
   for (const { id, type, content } of objects) {
-    const packed = content.length <= SMALL_BYTES ? deflateSync(content) : await deflated(content);
+    const isSmall = content.length <= SMALL_BYTES;
+    const packed = isSmall ? deflateSync(content) : await deflated(content);
+    atOnce = isSmall ? atOnce + content.length : 0;
+    if (atOnce > PACKED_AT_ONCE_BYTES) {
+      await others();
+      atOnce = 0;
+    }
     const entry = Buffer.concat([entryHead(TYPES[type], content.length), packed]);
     entries.push({ id: Buffer.from(id, "hex"), crc: crc32(entry), offset });
     parts.push(entry);

@@ -2,26 +2,30 @@
 import { randomBytes } from "node:crypto";
 import type { ActorClient } from "../../actors/runtime/actor-client.ts";
 import { ActorError } from "../../schemas/errors.ts";
-import { COMMANDS_BYTES_MAX, PUSH_PARTS_MAX } from "../../schemas/git-limits.ts";
-import { commandsBytes, type Pack, REF_RESULTS, type RefResult, repo } from "../../schemas/repo.ts";
-import type { PushCommand } from "./read-push.ts";
+import { COMMANDS_BYTES_MAX, PUSH_PARTS_MAX, SWAP_DEADLINE_MS } from "../../schemas/git-limits.ts";
+import { REF_RESULTS, type RefCommand, type RefResult } from "../../schemas/ref-command.ts";
+import { commandsBytes, repo } from "../../schemas/repo.ts";
+import { heldNow, type KeptPack } from "./pack-store.ts";
 
 export interface CommittedPush {
-  commands: readonly PushCommand[];
+  commands: readonly RefCommand[];
   atomic: boolean;
   generation: number;
   forward: readonly number[];
-  packs: readonly Pack[];
+  packs: readonly KeptPack[];
+  /** That the repository may then have. */
+  bytesMax: number;
+  options?: readonly string[];
+  /** Of all there is, with these packs, where that was `treeBelow` without them. */
+  treeDepth?: number;
+  treeBelow?: number;
 }
-
-/** Longer than any election: who pushes would rather wait than not know. */
-const SWAP_DEADLINE_MS = 60_000;
 
 /** Why each command was refused; undefined where it was made. */
 export async function commitPush(
   actors: ActorClient,
   id: string,
-  { commands, ...input }: CommittedPush,
+  { commands, packs, options = [], ...input }: CommittedPush,
 ): Promise<(string | undefined)[]> {
   const push = randomBytes(16).toString("hex");
   const parts = partsOf(commands.map(({ old, value, ref }) => `${old} ${value} ${ref}`));
@@ -36,7 +40,14 @@ export async function commitPush(
     repo,
     id,
     "swap",
-    { ...input, push, parts: staged, commands: staged > 0 ? [] : (only ?? []) },
+    {
+      ...input,
+      packs: packs.map(heldNow),
+      options: [...options],
+      push,
+      parts: staged,
+      commands: staged > 0 ? [] : (only ?? []),
+    },
     { deadlineMs: SWAP_DEADLINE_MS },
   );
   return Array.from(results, (letter) =>

@@ -1,20 +1,31 @@
 /** Puts the packs of a repository together in a place of their own, and has the new ones named in their place. */
 import { link, mkdir, readFile, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
+import { createInterface } from "node:readline";
 import { setImmediate as others } from "node:timers/promises";
 import type { TaskContext } from "../../actors/runtime/define-worker.ts";
 import { ActorError } from "../../schemas/errors.ts";
-import { COMPARED_IDS, PRUNE_TRIES_MAX, SWAP_PACKS_MAX } from "../../schemas/git-limits.ts";
-import { type HeldPack, type RepoAddress, repo } from "../../schemas/repo.ts";
+import {
+  COMPARED_IDS,
+  PRUNE_TRIES_MAX,
+  PUSH_TREES_MAX,
+  SWAP_PACKS_MAX,
+  TREE_DEPTH_MEASURED,
+} from "../../schemas/git-limits.ts";
+import { type RepoAddress, repo } from "../../schemas/repo.ts";
 import { entriesOf, linkedPack, removeAll } from "./cache-files.ts";
 import type { GitParts, OpenedRepo } from "./git-parts.ts";
-import { runGit } from "./git-process.ts";
+import { runGit, startGit } from "./git-process.ts";
 import { PackIndex } from "./pack-file.ts";
+import { heldNow, type KeptPack } from "./pack-store.ts";
+import { measureWholeDepth } from "./tree-depth.ts";
 
 interface Repacked {
   /** By their hashes, as they are linked. */
   replaced: string[];
-  packs: HeldPack[];
+  packs: KeptPack[];
+  /** Of all there is, where it was measured anew. */
+  treeDepth?: number;
 }
 
 const PACKED = /^pack-([0-9a-f]+)\.idx$/;
@@ -42,7 +53,16 @@ export async function compactPacks(
     try {
       for (let from = 0; from < made.replaced.length; from += SWAP_PACKS_MAX) {
         const replaced = made.replaced.slice(from, from + SWAP_PACKS_MAX);
-        const input = { version, generation, replaced, packs: made.packs, prune: dropping };
+        const { treeDepth } = made;
+        const measured = from === 0 && treeDepth !== undefined && { treeDepth };
+        const given = {
+          version,
+          generation,
+          replaced,
+          packs: made.packs.map(heldNow),
+          prune: dropping,
+        };
+        const input = { ...given, ...measured };
         await call(repo, id, "compact", input);
       }
     } catch (error) {
@@ -61,7 +81,7 @@ async function repack(
   signal: AbortSignal,
 ): Promise<Repacked> {
   const { id, accountId, manifest } = opened;
-  const leave = await slots.enter(id, signal);
+  const leave = await slots.enter(opened, signal);
   const scratch = resolve(cache.files.temporary("compact"));
   const objects = join(scratch, "objects");
   try {
@@ -70,6 +90,9 @@ async function repack(
     await mkdir(join(scratch, "refs"));
     await writeFile(join(scratch, "HEAD"), `ref: ${manifest.head}\n`);
     await writeFile(join(scratch, "packed-refs"), await readFile(join(view.cwd, "packed-refs")));
+    if (manifest.shallow.length > 0) {
+      await writeFile(join(scratch, "shallow"), `${manifest.shallow.join("\n")}\n`);
+    }
     const before = [...manifest.packs.keys()];
     for (const sha256 of before) {
       const from = linkedPack(cache.files.objects(id, manifest.generation), sha256);
@@ -91,18 +114,42 @@ async function repack(
     const made = after.filter((name) => !manifest.packs.has(name));
     const views = cache.files.objects(id, manifest.generation);
     if (!dropping) await checkAllThere(views, replaced, objects, made);
-    const packs: HeldPack[] = [];
+    const treeDepth = await depthAnew(manifest, scratch, signal);
+    const packs: KeptPack[] = [];
     for (const name of made) {
       const files = linkedPack(objects, name);
-      const pack = await store.put(accountId, files, signal);
-      await cache.adopt(accountId, pack, files);
+      const pack = await store.put(accountId, files, signal, { isUpkeep: true });
+      await cache.adopt(accountId, pack.sha256, files);
       packs.push(pack);
     }
-    return { replaced, packs };
+    return { replaced, packs, ...(treeDepth !== undefined && { treeDepth }) };
   } finally {
     await removeAll(scratch);
     leave();
   }
+}
+
+/** What was added up push by push is more than there is: once in a while it is measured, so that pushes need not be. */
+async function depthAnew(
+  { treeDepth }: OpenedRepo["manifest"],
+  scratch: string,
+  signal: AbortSignal,
+): Promise<number | undefined> {
+  if (treeDepth <= TREE_DEPTH_MEASURED) return undefined;
+  const place = { cwd: scratch, environment: { GIT_DIR: "." } };
+  const format = "--batch-check=%(objecttype) %(objectname)";
+  const listing = startGit(["cat-file", "--batch-all-objects", "--unordered", format], {
+    ...place,
+    signal,
+  });
+  listing.stdin.end();
+  const trees: string[] = [];
+  for await (const line of createInterface({ input: listing.stdout })) {
+    if (line.startsWith("tree ") && trees.length <= PUSH_TREES_MAX) trees.push(line.slice(5));
+  }
+  const { code, stderr } = await listing.exit;
+  if (code !== 0) throw new Error(`Cannot list directories: ${stderr}`);
+  return await measureWholeDepth(trees, place, signal);
 }
 
 /** Nothing is given up on git's word alone. */

@@ -1,4 +1,7 @@
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { expect } from "chai";
+import { systemClock } from "../../actors/runtime/clock.ts";
 import { repo as repoContract, repoTokenId } from "../../schemas/repo.ts";
 import { repoTokenHash } from "./repo-token-text.ts";
 import { type GitGateway, GitWorld } from "./testing/git-world.ts";
@@ -48,7 +51,7 @@ describe("who may use a repository", function () {
       expect((await ask(repo.path, authorization)).status).to.equal(200);
   });
 
-  it("403 with a sentence for an unknown, expired or revoked token, for another repository's, and for a right it lacks", async () => {
+  it("403 with a sentence for an unknown or revoked token, for another repository's, and for a right it lacks", async () => {
     const repo = await world.repo();
     const other = await world.repo();
     const revoked = await world.token(repo, "write");
@@ -73,6 +76,81 @@ describe("who may use a repository", function () {
       body: "0000",
     });
     expect(posted.status).to.equal(403);
+  });
+
+  it("403 at the next request, whichever gateway gets it, for a token that was revoked", async () => {
+    const repo = await world.repo();
+    const gateways = [gateway, await world.gateway()];
+    const statuses = (token: string) =>
+      Promise.all(
+        gateways.flatMap(({ url }) =>
+          ["git-upload-pack", "git-receive-pack"].map(async (service) => {
+            const asked = await fetch(`${url}${repo.path}/info/refs?service=${service}`, {
+              headers: { Authorization: `Bearer ${token}` },
+            });
+            await asked.arrayBuffer();
+            return asked.status;
+          }),
+        ),
+      );
+    for (let round = 0; round < 5; round++) {
+      const token = await world.token(repo, "write");
+      expect(await statuses(token)).to.deep.equal([200, 200, 200, 200]);
+      const id = repoTokenId(repoTokenHash(token));
+      await world.actors.call(repoContract, repo.id, "revokeToken", { id });
+      expect(await statuses(token)).to.deep.equal([403, 403, 403, 403]);
+    }
+  });
+
+  it("403 for a token from the moment on at which it expires", async () => {
+    let skipped = 0;
+    const clock = { ...systemClock, now: () => systemClock.now() + skipped };
+    await using later = await GitWorld.start({ clock });
+    const own = await later.gateway();
+    const repo = await later.repo();
+    const token = await later.token(repo, "read", 60);
+    const { tokens } = await later.actors.call(repoContract, repo.id, "listTokens", {
+      state: "active",
+      offset: 0,
+      limit: 1,
+    });
+    const status = async () => {
+      const url = `${own.url}${repo.path}/info/refs?service=git-upload-pack`;
+      const answer = await fetch(url, { headers: { Authorization: `Bearer ${token}` } });
+      return [answer.status, answer.status === 200 ? "" : await answer.text()];
+    };
+    const [{ expiresAt } = { expiresAt: 0 }] = tokens;
+    skipped = expiresAt - 10_000 - systemClock.now();
+    expect(await status()).to.deep.equal([200, ""]);
+    skipped = expiresAt - systemClock.now();
+    expect(await status()).to.deep.equal([403, "Invalid or expired token\n"]);
+    expect(own.faults).to.deep.equal([]);
+  });
+
+  it("the real git asks for a password where it has none, and shows the sentence of each refusal", async () => {
+    const repo = await world.repo();
+    const remote = (token: string) => gateway.remote(repo, token);
+    const work = await world.checkout();
+    await work.commit("first");
+    const asked = join(world.folder, "asks");
+    const script = `#!/bin/sh\necho "$1" >> "${asked}.told"\ncase $1 in User*) echo anybody ;; *) echo "${repo.token}" ;; esac\n`;
+    await writeFile(asked, script, { mode: 0o755 });
+    const bare = `${gateway.url}${repo.path}`;
+    await work.git("-c", `core.askPass=${asked}`, "push", "-q", bare, "main");
+    expect(await work.git("ls-remote", remote(repo.token), "main")).to.contain("refs/heads/main");
+
+    const reads = await world.token(repo, "read");
+    const cases: [string, string, RegExp][] = [
+      ["no token", bare, /could not read|terminal prompts disabled/],
+      ["unknown", remote("wrong"), /^remote: Invalid or expired token$/m],
+      ["reads", remote(reads.split("?")[0] ?? ""), /^remote: .*can only read/m],
+      ["missing", remote(repo.token).replace(repo.name, "none"), /^remote: .*[Nn]ot found/m],
+    ];
+    for (const [what, url, sentence] of cases) {
+      const { code, stderr } = await work.tryGit("push", url, "main:other");
+      expect(code, what).to.not.equal(0);
+      expect(stderr, what).to.match(sentence);
+    }
   });
 
   it("404 for what is not there, not this account's, or no name", async () => {

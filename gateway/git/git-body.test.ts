@@ -4,17 +4,18 @@ import type { AddressInfo } from "node:net";
 import { gzipSync } from "node:zlib";
 import { expect } from "chai";
 import { ActorError } from "../../schemas/errors.ts";
+import { until } from "../../scripts/testing/until.ts";
 import { gitBody } from "./git-body.ts";
 
 describe("gitBody()", () => {
   /** What comes of reading the body of one request: its bytes, or the refusal's code. */
   async function read(
     send: (request: ReturnType<typeof ask>) => void,
-    { bytesMax = 1_000, stallMs = 60, encoding = "identity" } = {},
+    { bytesMax = 1_000, stallMs = 10_000, stallBytes = 1, encoding = "identity", waitMs = 0 } = {},
   ): Promise<number | string> {
     const { promise, resolve } = Promise.withResolvers<number | string>();
     const server = createServer((request, response) => {
-      void bytesOf(request, { bytesMax, stallMs }).then((outcome) => {
+      void bytesOf(request, { bytesMax, stallMs, stallBytes, waitMs }).then((outcome) => {
         resolve(outcome);
         response.end();
       });
@@ -32,10 +33,19 @@ describe("gitBody()", () => {
     return outcome;
   }
 
-  async function bytesOf(request: IncomingMessage, options: { bytesMax: number; stallMs: number }) {
+  async function bytesOf(
+    request: IncomingMessage,
+    {
+      waitMs,
+      ...options
+    }: { bytesMax: number; stallMs: number; stallBytes: number; waitMs: number },
+  ) {
     try {
+      const body = gitBody(request, options);
+      const startedAt = performance.now();
+      if (waitMs > 0) await until("it is read", () => performance.now() - startedAt >= waitMs);
       let bytes = 0;
-      for await (const chunk of gitBody(request, options)) bytes += chunk.length;
+      for await (const chunk of body) bytes += chunk.length;
       return bytes;
     } catch (error) {
       if (error instanceof ActorError) return error.code;
@@ -66,10 +76,89 @@ describe("gitBody()", () => {
     );
   });
 
+  it("goes on where as much comes as has to, and ends where it trickles", async () => {
+    const slowly = (bytes: number) => (request: ReturnType<typeof ask>) => {
+      let left = 20;
+      const timer = setInterval(() => {
+        if (left-- > 0) request.write(Buffer.alloc(bytes));
+        else request.end();
+        if (left < 0) clearInterval(timer);
+      }, 50);
+      request.once("close", () => clearInterval(timer));
+    };
+    const pace = { stallMs: 600, stallBytes: 30 };
+    expect(await read(slowly(30), pace)).to.equal(600);
+    expect(await read(slowly(1), pace)).to.equal("deadline_exceeded");
+  });
+
+  it("does not cut off what has come and waits for its reader", async () => {
+    for (const bytes of [60_000, 100_000, 1_000_000]) {
+      const waited = { bytesMax: bytes, stallMs: 60, waitMs: 300 };
+      const outcome = await read((request) => request.end(Buffer.alloc(bytes)), waited);
+      expect(outcome).to.equal(bytes);
+    }
+  });
+
+  describe("of a body that is refused", () => {
+    const BYTES_MAX = 1_000;
+    const DISCARDED_MAX = 4_000_000;
+    const STALL_MS = 600;
+
+    /** What becomes of who sends so much after the answer is there, and has more to send where `hasMore`. */
+    async function answered(rest: number, hasMore = false): Promise<string> {
+      const server = createServer((request, response) => {
+        const bounds = { bytesMax: BYTES_MAX, discardedMax: DISCARDED_MAX };
+        const body = gitBody(request, { ...bounds, stallMs: STALL_MS, stallBytes: 1 });
+        body.once("error", () => response.end("refused")).resume();
+      }).listen(0, "127.0.0.1");
+      await once(server, "listening");
+      try {
+        const { port } = server.address() as AddressInfo;
+        const request = ask({ port, host: "127.0.0.1", method: "POST" });
+        const cut = new Promise<string>((resolve) => {
+          request.on("error", () => resolve("cut off"));
+        });
+        // One byte too many, and it waits for what it is told.
+        request.write(Buffer.alloc(BYTES_MAX + 1));
+        const [response] = (await once(request, "response")) as [IncomingMessage];
+        const said = response.setEncoding("utf8").toArray();
+        expect((await said).join("")).to.equal("refused");
+        const sent = new Promise<string>((resolve) => {
+          if (hasMore) request.write(Buffer.alloc(rest));
+          else request.end(Buffer.alloc(rest), () => resolve("sent"));
+        });
+        const isIdle = async () => {
+          const connections = await new Promise((resolve) =>
+            server.getConnections((_, count) => resolve(count)),
+          );
+          return connections === 0 && "cut off";
+        };
+        const closed = until("it is cut off", isIdle, 10 * STALL_MS).then(String);
+        // Once all is sent the connection stays for what is asked next.
+        closed.catch(() => {});
+        return await Promise.race([sent, cut, closed]);
+      } finally {
+        server.closeAllConnections();
+        server.close();
+      }
+    }
+
+    it("takes the rest to its bound, and not more", async () => {
+      expect(await answered(DISCARDED_MAX)).to.equal("sent");
+      expect(await answered(DISCARDED_MAX + 1, true)).to.equal("cut off");
+    });
+
+    it("takes no rest that does not come", async () => {
+      expect(await answered(1, true)).to.equal("cut off");
+    });
+  });
+
   it("ends where nothing comes for a while, or the client leaves", async () => {
-    expect(await read((request) => request.write("x"))).to.equal("deadline_exceeded");
+    expect(await read((request) => request.write("x"), { stallMs: 60 })).to.equal(
+      "deadline_exceeded",
+    );
     const leaves = (request: ReturnType<typeof ask>) =>
       request.write("x", () => setImmediate(() => request.destroy()));
-    expect(await read(leaves, { stallMs: 10_000 })).to.equal("cancelled");
+    expect(await read(leaves)).to.equal("cancelled");
   });
 });

@@ -1,8 +1,10 @@
 import { randomBytes } from "node:crypto";
 import { expect } from "chai";
-import { REFS_MAX } from "../../schemas/git-limits.ts";
+import { FETCH_TOLD_MS, REFS_MAX } from "../../schemas/git-limits.ts";
 import { ZERO_ID } from "../../schemas/git-names.ts";
-import { REF_RESULTS, repo } from "../../schemas/repo.ts";
+import { REF_RESULTS } from "../../schemas/ref-command.ts";
+import { repo } from "../../schemas/repo.ts";
+import type { RepoEventEnvelope } from "../../schemas/repo-event-envelope.ts";
 import { repoEvents } from "../../schemas/repo-events.ts";
 import { until } from "../../scripts/testing/until.ts";
 import {
@@ -39,6 +41,19 @@ describe("git over HTTP", function () {
     const place = await world.checkout();
     await place.git("clone", "-q", ...options, gateway.remote(from), "copy");
     return Object.assign(place, { folder: `${place.folder}/copy` });
+  }
+
+  /** Those of the repository among the last. */
+  async function eventsOf({ name }: TestRepo): Promise<RepoEventEnvelope[]> {
+    const { last } = await world.actors.call(repoEvents, ACCOUNT, "list", { after: 0, limit: 1 });
+    const query = { after: Math.max(0, last - 20), limit: 20 };
+    const { events } = await world.actors.call(repoEvents, ACCOUNT, "list", query);
+    return events.map(({ event }) => event).filter(({ source }) => source.repoName === name);
+  }
+
+  async function typesOf(made: TestRepo): Promise<string[]> {
+    const events = await eventsOf(made);
+    return events.map(({ type }) => type.replace("artifacts.repo.", "")).sort();
   }
 
   for (const version of ["0", "1", "2"]) {
@@ -116,13 +131,23 @@ describe("git over HTTP", function () {
   });
 
   it("makes all or nothing of an atomic push, takes push options, and refuses a directory that is a ref", async () => {
-    const { work } = await filled();
+    const { repo: made, work } = await filled();
     const options = ["push", "--atomic", "-o", "ci.skip", "-o", "note=é"];
     const mixed = await work.tryGit(...options, "origin", "main:one", "main:main/below");
     expect(mixed.stderr).to.contain(REF_RESULTS.a);
     expect(mixed.stderr).to.contain("conflicts");
     expect(await work.git("ls-remote", "origin", "one")).to.equal("");
     await work.git(...options, "-q", "origin", "main:one", "main:two/three");
+    // In the event of each ref; the first push had none.
+    const pushes = await until("all are told", async () => {
+      const told = (await eventsOf(made)).filter(({ type }) => type === "artifacts.repo.pushed");
+      return told.length === 3 && told.map(({ payload }) => payload);
+    });
+    expect(pushes.map((payload) => "pushOptions" in payload && payload.pushOptions)).to.deep.equal([
+      false,
+      ["ci.skip", "note=é"],
+      ["ci.skip", "note=é"],
+    ]);
     const plain = await work.tryGit("push", "origin", "main:three", "main:two");
     expect(plain.stderr).to.contain("conflicts");
     expect(await work.git("ls-remote", "origin", "three")).to.contain("refs/heads/three");
@@ -179,15 +204,32 @@ describe("git over HTTP", function () {
     await copy.git("fetch", "-q");
     // In any order: fetches are told by the gateway.
     const types = ["cloned", "created", "fetched", "pushed", "pushed"];
+    await until("all are told", async () => (await typesOf(made)).join() === types.join());
+  });
+
+  it("tells one clone of a partial clone and all it fetches later, and so many of each as there were seconds", async () => {
+    const { repo: made } = await filled(3);
+    let now = Date.now();
+    const other = await world.gateway({ now: () => now });
+    const part = await world.checkout();
+    const remote = other.remote(made);
+    const clone = (folder: string) =>
+      part.git("clone", "-q", "--no-checkout", "--filter=blob:none", remote, folder);
+    await clone("one");
+    for (const commit of ["HEAD", "HEAD~1", "HEAD~2"]) {
+      await part.git("-C", "one", "show", `${commit}:file.txt`);
+    }
+    now += FETCH_TOLD_MS - 1;
+    await clone("two");
+    now += 1;
+    await clone("three");
+    await clone("four");
     await until("all are told", async () => {
-      const { last } = await world.actors.call(repoEvents, ACCOUNT, "list", { after: 0, limit: 1 });
-      const after = Math.max(0, last - 20);
-      const query = { after, limit: 20 };
-      const { events } = await world.actors.call(repoEvents, ACCOUNT, "list", query);
-      const ours = events.map(({ event }) => event).filter(({ repoId }) => repoId === made.id);
-      const told = ours.map(({ type }) => type).sort();
-      return told.join() === types.join();
+      const told = (await typesOf(made)).filter((type) => /cloned|fetched/.test(type));
+      expect(told.length).to.be.at.most(3);
+      return told.join() === ["cloned", "cloned", "fetched"].join();
     });
+    expect(other.faults).to.deep.equal([]);
   });
 
   it("serves a commit that only its id names", async () => {
@@ -215,6 +257,8 @@ describe("git over HTTP", function () {
     const made10000 = await rawPush(gateway, made, make);
     expect(made10000.match(/ok refs/g)).to.have.length(REFS_MAX - 1);
     expect((await work.git("ls-remote", "origin")).split("\n")).to.have.length(REFS_MAX + 1);
+    const mirror = await cloned(made, "--mirror");
+    expect((await mirror.git("for-each-ref")).split("\n")).to.have.length(REFS_MAX);
     const more = await work.tryGit("push", "origin", "main:one-more");
     expect(more.stderr).to.contain("too many refs");
     await work.commit("more");

@@ -1,12 +1,14 @@
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
+import { ActorProcess } from "../../scripts/testing/actor-process.ts";
 import { ChildProgram } from "../../scripts/testing/child-program.ts";
 import { SeededRandom } from "../../scripts/testing/seeded-random.ts";
 import { until } from "../../scripts/testing/until.ts";
-import { type Checkout, GitWorld, type TestRepo } from "./testing/git-world.ts";
+import { type Checkout, type GitGateway, GitWorld, type TestRepo } from "./testing/git-world.ts";
 
 const MAIN = join(import.meta.dirname, "testing", "git-gateway-main.ts");
+const HOST = join(import.meta.dirname, "testing", "git-host-main.ts");
 const STEPS = ["before-store", "after-store", "before-swap", "during-swap", "after-swap", "any"];
 
 describe("git under faults", function () {
@@ -25,6 +27,37 @@ describe("git under faults", function () {
     await copy.git("fsck", "--full", "--strict");
     expect(gateway.faults).to.deep.equal([]);
     return copy;
+  }
+
+  /** Resolves when the next push is there: its pack is stored, the repository is asked, it has decided; or after a while. */
+  function stepOf({ service }: GitGateway, step: string, waitMs: number): Promise<unknown> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const { packs, actors } = service.parts;
+    if (step === "any") {
+      const startedAt = performance.now();
+      return until("its time", () => performance.now() - startedAt >= waitMs);
+    }
+    if (step === "stored") {
+      const put = packs.put;
+      packs.put = async (...given) => {
+        packs.put = put;
+        const stored = await put.apply(packs, given);
+        resolve();
+        return stored;
+      };
+      return promise;
+    }
+    const call = actors.call.bind(actors);
+    actors.call = async (contract, key, message, ...rest) => {
+      const answered = call(contract, key, message, ...rest);
+      if (message !== "swap") return await answered;
+      actors.call = call;
+      if (step === "asked") resolve();
+      const reply = await answered;
+      resolve();
+      return reply;
+    };
+    return promise;
   }
 
   it("of two gateways that race for a branch one wins each time, whether they share a cache or not", async () => {
@@ -78,6 +111,61 @@ describe("git under faults", function () {
     }
   });
 
+  it("processes of one node share its cache, while it is swept, emptied, and one of them is killed", async () => {
+    const swept = await world.gateway({ cacheBytesMax: 1 });
+    const { dataDir } = swept;
+    const child = () =>
+      new ChildProgram([process.execPath, MAIN, world.world.url, dataDir, "none"], {});
+    await using killed = child();
+    await using lasting = child();
+    const [killedPort, lastingPort] = await Promise.all(
+      [killed, lasting].map(async (one) => (await one.line("listening")).split(" ")[1]),
+    );
+    const repo = await world.repo();
+    const at = (port: string | undefined) => `http://x:${repo.token}@127.0.0.1:${port}${repo.path}`;
+    const remotes = [at(killedPort), at(lastingPort), swept.remote(repo)];
+    const work = await world.checkout();
+    await work.commit("first");
+    await work.git("push", "-q", remotes[0] ?? "", "main");
+    let over = false;
+    const sweeper = (async () => {
+      for (let round = 0; !over; round++) {
+        await swept.service.sweep();
+        const emptied = round % 2 === 0 ? "packs" : "repos";
+        await rm(join(dataDir, "git", emptied), { recursive: true, force: true }).catch(() => {});
+        await (await world.checkout()).tryGit("fetch", "-q", remotes[2] ?? "", "main");
+      }
+    })();
+    const pushers = Array.from({ length: 3 }, async (_, number) => {
+      const own = await world.checkout();
+      const heads: string[] = [];
+      for (let round = 0; round < 8; round++) {
+        heads.push(await own.commit(`${number} ${round}`));
+        const remote = remotes[(number + round) % 3] ?? "";
+        const branch = `main:branch-${number}`;
+        // An emptied cache may fail who reads it at that moment; what counts is what was acknowledged.
+        if ((await own.tryGit("push", "-q", remote, branch)).code !== 0) heads.pop();
+        if (number === 0 && round === 5) killed.signal("SIGKILL");
+      }
+      return heads;
+    });
+    const acknowledged = await Promise.all(pushers).finally(() => {
+      over = true;
+    });
+    await sweeper;
+    expect(acknowledged.flat()).to.have.length.above(8);
+    const copy = await freshClone(repo);
+    for (const [number, heads] of acknowledged.entries()) {
+      for (const head of heads) {
+        await copy.git("merge-base", "--is-ancestor", head, `x/branch-${number}`);
+      }
+    }
+    // And the cache that all of them have left is good.
+    const left = await world.checkout();
+    await left.git("fetch", "-q", at(lastingPort), "+refs/heads/*:refs/heads/x/*");
+    await left.git("fsck", "--full", "--strict");
+  });
+
   it("keeps every push that was acknowledged, wherever gateways are killed, and shows none by half", async () => {
     const seed = Number(process.env.TRUNKLINE_TEST_SEED ?? SeededRandom.newSeed());
     console.log(`      TRUNKLINE_TEST_SEED=${seed}`);
@@ -126,12 +214,15 @@ describe("git under faults", function () {
     const gateway = await world.gateway();
     const repo = await world.repo();
     const work = await world.checkout();
+    const seed = Number(process.env.TRUNKLINE_TEST_SEED ?? SeededRandom.newSeed());
+    console.log(`      TRUNKLINE_TEST_SEED=${seed}`);
+    const random = new SeededRandom(seed);
     let acknowledged = "";
-    for (let round = 0; round < 3; round++) {
-      const head = await work.commit(`round ${round}`);
+    for (const step of ["stored", "asked", "decided", "any"] as const) {
+      const head = await work.commit(step);
+      const reached = stepOf(gateway, step, random.integer(0, 120));
       const pushing = work.tryGit("push", gateway.remote(repo), "+main:main");
-      const startedAt = performance.now();
-      await until("its time", () => performance.now() - startedAt >= 15 * (round + 1));
+      await reached;
       await nats.kill();
       await nats.start();
       if ((await pushing).code === 0) acknowledged = head;
@@ -148,5 +239,67 @@ describe("git under faults", function () {
     await work.git("push", "-q", gateway.remote(repo), "+main:main");
     const copy = await freshClone(repo);
     expect(await copy.git("rev-parse", "x/main")).to.equal(await work.git("rev-parse", "main"));
+  });
+
+  it("keeps every push that was acknowledged when its git is killed under it, and says so of the others", async () => {
+    const gateway = await world.gateway();
+    const repo = await world.repo();
+    const work = await world.checkout();
+    const programs = join(world.folder, "killed-git");
+    await mkdir(programs);
+    const real = (await work.git("--exec-path")).concat("/git");
+    const marker = join(programs, "armed");
+    // Half of the pack is in it when it dies.
+    const script = `#!/bin/sh\nif [ "$1" = index-pack ] && rm "${marker}" 2>/dev/null; then\n  head -c 40 | "${real}" "$@" & kill -9 $$\nfi\nexec "${real}" "$@"\n`;
+    await writeFile(join(programs, "git"), script, { mode: 0o755 });
+    const { PATH } = process.env;
+    for (let round = 0; round < 3; round++) {
+      const before = await work.tryGit("ls-remote", gateway.remote(repo), "main");
+      const head = await work.commit(`round ${round}`);
+      await writeFile(marker, "");
+      process.env.PATH = `${programs}:${PATH}`;
+      const killed = await work.tryGit("push", gateway.remote(repo), "main").finally(() => {
+        process.env.PATH = PATH;
+      });
+      expect(killed.code).to.not.equal(0);
+      expect(killed.stderr).to.contain("index-pack");
+      const after = await work.tryGit("ls-remote", gateway.remote(repo), "main");
+      expect(after.stdout).to.equal(before.stdout);
+      await work.git("push", "-q", gateway.remote(repo), "main");
+      const copy = await freshClone(repo);
+      expect(await copy.git("rev-parse", "x/main")).to.equal(head);
+    }
+  });
+
+  it("keeps every push that was acknowledged when a host of actors is killed under them", async () => {
+    const seed = Number(process.env.TRUNKLINE_TEST_SEED ?? SeededRandom.newSeed());
+    console.log(`      TRUNKLINE_TEST_SEED=${seed}`);
+    const random = new SeededRandom(seed);
+    const program = { main: HOST, parameters: [] };
+    const host = new ActorProcess({ url: world.world.url, name: "killed", program });
+    try {
+      await host.ready;
+      const gateway = await world.gateway();
+      // Some of them are on the one host, some on the other.
+      const pushes = await Promise.all(
+        Array.from({ length: 5 }, async () => {
+          const [repo, work] = [await world.repo(), await world.checkout()];
+          return { repo, work, head: await work.commit("first") };
+        }),
+      );
+      const pushing = pushes.map(({ repo, work }) =>
+        work.tryGit("push", gateway.remote(repo), "main"),
+      );
+      await stepOf(gateway, random.pick(["stored", "asked", "decided", "any"]), 50);
+      await host.kill();
+      const pushed = await Promise.all(pushing);
+      for (const [at, { repo, work, head }] of pushes.entries()) {
+        if (pushed[at]?.code !== 0) await work.git("push", "-q", gateway.remote(repo), "main");
+        const copy = await freshClone(repo);
+        expect(await copy.git("rev-parse", "x/main")).to.equal(head);
+      }
+    } finally {
+      await host.kill();
+    }
   });
 });

@@ -11,15 +11,28 @@ import type { ActorClient } from "../../actors/runtime/actor-client.ts";
 import { ActorError, ERRORS } from "../../schemas/errors.ts";
 import { GIT_CACHE_BYTES_MAX, GIT_CACHE_SWEEP_MS } from "../../schemas/git-limits.ts";
 import { NamespaceName, RepoName } from "../../schemas/git-names.ts";
+import { GIT_SIZES, type GitSizes } from "../../schemas/git-sizes.ts";
 import { type RepoAddress, repo } from "../../schemas/repo.ts";
 import { Id } from "../../schemas/values.ts";
+import { AnswerPace, type AnswerPaceLimits } from "../answer-pace.ts";
 import { FailedAuthentications } from "../failed-authentications.ts";
 import { localsOf } from "../locals.ts";
 import type { Route } from "../route.ts";
-import { FetchCapabilities, receiveAdvertisement, serviceLine } from "./advertisement.ts";
+import { AccountStorage } from "./account-storage.ts";
+import {
+  FetchCapabilities,
+  fetchAdvertisement,
+  receiveAdvertisement,
+  serviceLine,
+} from "./advertisement.ts";
+import { AnswerCache } from "./answer-cache.ts";
 import { sweepCache } from "./cache-sweep.ts";
+import { CloneIndexes } from "./clone-index.ts";
+import { FetchEvents } from "./fetch-events.ts";
 import { shownToken } from "./git-auth.ts";
 import type { GitParts, OpenedRepo } from "./git-parts.ts";
+import { addLfsRoutes, type LfsParts } from "./lfs-router.ts";
+import { type LfsBlobs, LfsStore } from "./lfs-store.ts";
 import { ManifestReader } from "./manifest-reader.ts";
 import { type PackBlobs, PackStore } from "./pack-store.ts";
 import { ProcessSlots, type SlotLimits } from "./process-slots.ts";
@@ -30,14 +43,24 @@ import { advertiseFetch, uploadPack, versionOf } from "./upload-pack.ts";
 
 export interface GitOptions {
   actors: ActorClient;
-  blobs: PackBlobs;
+  blobs: PackBlobs & LfsBlobs;
   /** The cache is a folder in it. */
   dataDir: string;
   now: () => number;
   cacheBytesMax?: number;
   slots?: Partial<SlotLimits>;
+  /** Packs of so many bytes get bitmaps when they are cloned. */
+  bitmapsFromBytes?: number;
   /** How long a pack that was just stored is surely there. */
   packsHeldMs?: number;
+  /** Where addresses that are told begin; as a request has it, where it is not given. */
+  publicUrl?: string;
+  /** How large what is in repositories may be. */
+  sizes?: Partial<GitSizes> | undefined;
+  /** How fast answers have to be taken. */
+  pace?: Partial<AnswerPaceLimits> | undefined;
+  /** Large files on their way at a time. */
+  transfersMax?: number;
 }
 
 export interface GitService {
@@ -46,7 +69,8 @@ export interface GitService {
   router: Router;
   /** Brings the cache below its bound. */
   sweep(): Promise<void>;
-  stop(): void;
+  /** Resolves when all that it has to tell is told. */
+  stop(): Promise<void>;
 }
 
 type Service = "git-upload-pack" | "git-receive-pack";
@@ -61,19 +85,30 @@ interface Exchange {
 
 export async function gitService(options: GitOptions): Promise<GitService> {
   const { actors, blobs, dataDir, now, cacheBytesMax = GIT_CACHE_BYTES_MAX } = options;
-  const packs = new PackStore(blobs, actors, {
-    now,
-    ...(options.packsHeldMs !== undefined && { heldMs: options.packsHeldMs }),
-  });
+  const { packsHeldMs, publicUrl, transfersMax, bitmapsFromBytes } = options;
+  const sizes = { ...GIT_SIZES, ...options.sizes };
+  const storage = new AccountStorage(actors, { now, bytesMax: sizes.accountBytes });
+  const held = { storage, ...(packsHeldMs !== undefined && { heldMs: packsHeldMs }) };
+  const packs = new PackStore(blobs, actors, held);
+  const lfs = new LfsStore(blobs, packs, held);
   const cache = new RepoCache(join(dataDir, "git"), packs, now);
+  await cache.files.discardOfEarlierBoot();
   await cache.files.prepare();
+  const slots = new ProcessSlots(options.slots);
   const parts: GitParts = {
     actors,
+    answers: new AnswerCache(cache.files),
     cache,
+    cloneIndexes: new CloneIndexes({ cache, slots, now, fromBytes: bitmapsFromBytes }),
     packs,
+    pace: options.pace,
+    sizes,
+    fetchEvents: new FetchEvents(actors, now),
     finder: new RepoFinder(actors),
+    lfs,
     manifests: new ManifestReader(actors),
-    slots: new ProcessSlots(options.slots),
+    slots,
+    storage,
   };
   const sweep = () => sweepCache(cache.files, { bytesMax: cacheBytesMax, now: now() });
   let sweeping = Promise.resolve();
@@ -82,10 +117,18 @@ export async function gitService(options: GitOptions): Promise<GitService> {
     sweeping = sweeping.then(sweep).catch(() => {});
   }, GIT_CACHE_SWEEP_MS);
   timer.unref();
-  return { parts, router: gitRouter(parts, now), sweep, stop: () => clearInterval(timer) };
+  const router = gitRouter(parts, { lfs, now, publicUrl, transfersMax });
+  const stop = async () => {
+    clearInterval(timer);
+    await storage.stop();
+  };
+  return { parts, router, sweep, stop };
 }
 
-function gitRouter(parts: GitParts, now: () => number): Router {
+function gitRouter(
+  parts: GitParts,
+  { now, ...large }: Pick<LfsParts, "lfs" | "publicUrl" | "transfersMax"> & { now: () => number },
+): Router {
   const router = express.Router({ caseSensitive: true });
   const failed = new FailedAuthentications(now);
   const capabilities = new FetchCapabilities(parts.cache.files);
@@ -94,6 +137,8 @@ function gitRouter(parts: GitParts, now: () => number): Router {
   for (const service of ["git-upload-pack", "git-receive-pack"] as const) {
     router.post(`${path}/${service}`, (request, response) => exchange(service, request, response));
   }
+  const { actors, sizes, storage } = parts;
+  addLfsRoutes(router, path, { ...large, actors, sizes, storage, authorize: authorizeLarge });
   router.use(() => {
     throw new ActorError("not_found", "Not found: this is no address that git asks for");
   });
@@ -112,18 +157,25 @@ function gitRouter(parts: GitParts, now: () => number): Router {
     if (service === "git-upload-pack" && version === 2) {
       // The same for all: what there is, the client asks for next.
       await authorize(http, service, async () => {});
-      const offered = await capabilities.get();
+      const offered = await capabilities.get(2);
       setType(response, service, "advertisement");
       response.send(Buffer.concat([serviceLine(service), offered]));
       return;
     }
     const opened = await open(http, service);
     setType(response, service, "advertisement");
-    if (service === "git-upload-pack") await advertiseFetch(parts, opened, http);
-    else {
-      const body = receiveAdvertisement(opened.manifest, version === 1 ? 1 : 0);
-      response.send(Buffer.concat([serviceLine(service), body]));
+    const told = version === 1 ? 1 : 0;
+    const body =
+      service === "git-upload-pack"
+        ? fetchAdvertisement(opened.manifest, await capabilities.get(0), told)
+        : receiveAdvertisement(opened.manifest, told);
+    if (!body) {
+      await advertiseFetch(parts, opened, http);
+      return;
     }
+    const content = Buffer.concat([serviceLine(service), body]);
+    response.setHeader("Content-Length", content.length);
+    await new AnswerPace(response, parts.pace).end(http.signal, content);
   }
 
   async function exchange(service: Service, request: Request, response: Response): Promise<void> {
@@ -152,6 +204,20 @@ function gitRouter(parts: GitParts, now: () => number): Router {
       throw new ActorError("forbidden", "The repository is read-only");
     }
     return opened;
+  }
+
+  async function authorizeLarge<T>(
+    request: Request,
+    response: Response,
+    { writing, id, end }: { writing: boolean; id: string; end: string },
+    use: (id: string, address: RepoAddress, signal: AbortSignal) => Promise<T>,
+  ): Promise<{ used: T; signal: AbortSignal }> {
+    name(response, id, `info/lfs/${end}`);
+    const http = exchangeOf(request, response);
+    const { signal } = http;
+    const service = writing ? "git-receive-pack" : "git-upload-pack";
+    const used = await authorize(http, service, (repoId, address) => use(repoId, address, signal));
+    return { used, signal };
   }
 
   /** Does this while the token is looked at, and tells of it once that is good. */

@@ -1,13 +1,18 @@
+import { randomBytes } from "node:crypto";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
+import type { ActorClient } from "../../actors/runtime/actor-client.ts";
 import { BlobStore } from "../../actors/runtime/blob-store.ts";
 import { systemClock } from "../../actors/runtime/clock.ts";
-import { COMPACT_PACKS } from "../../schemas/git-limits.ts";
+import { ActorError } from "../../schemas/errors.ts";
+import { COMPACT_PACKS, PRUNE_TRIES_MAX, REPO_BYTES_MAX } from "../../schemas/git-limits.ts";
+import { gitStorage } from "../../schemas/git-storage.ts";
 import { repo as repoContract } from "../../schemas/repo.ts";
 import { ChildProgram } from "../../scripts/testing/child-program.ts";
 import { SeededRandom } from "../../scripts/testing/seeded-random.ts";
 import { until } from "../../scripts/testing/until.ts";
+import { compactPacks } from "./compact-packs.ts";
 import {
   ACCOUNT,
   type Checkout,
@@ -51,7 +56,7 @@ describe("upkeep of packs", function () {
       name.slice(-64),
     );
 
-  /** The bus shows a row that was removed for a minute more, and for as long the pack is taken for named. */
+  /** The bus shows a row that was removed for some seconds more, and for as long the pack is taken for named. */
   async function noOrphans(...repos: TestRepo[]): Promise<void> {
     await until(
       "no pack is stored that nobody names",
@@ -61,6 +66,16 @@ describe("upkeep of packs", function () {
       },
       240_000,
     );
+  }
+
+  /** What is counted of the account is what these have, each pack once: what was stored besides is gone, and subtracted. */
+  async function expectCounted(...repos: TestRepo[]): Promise<void> {
+    const packs = (await Promise.all(repos.map(manifestOf))).flatMap((manifest) => manifest.packs);
+    const bytes = packs.reduce((sum, pack) => sum + pack.bytes + pack.indexBytes, 0);
+    await until("what is counted is what is there", async () => {
+      const counted = await world.actors.call(gitStorage, ACCOUNT, "get", {});
+      return counted.bytes === bytes && counted.heldBytes === 0;
+    });
   }
 
   async function freshClone(repo: TestRepo): Promise<Checkout> {
@@ -98,6 +113,8 @@ describe("upkeep of packs", function () {
     expect(await copy.git("rev-list", "--count", "x/main")).to.equal(String(COMPACT_PACKS));
     for (const head of heads) await copy.git("merge-base", "--is-ancestor", head, "x/main");
     expect(gateway.faults).to.deep.equal([]);
+    await noOrphans(repo);
+    await expectCounted(repo);
   });
 
   it("prunes what no ref leads to", async () => {
@@ -119,6 +136,73 @@ describe("upkeep of packs", function () {
     await work.git("push", "-q", gateway.remote(repo), "main");
     const copy = await freshClone(repo);
     await copy.git("merge-base", "--is-ancestor", kept, "x/main");
+  });
+
+  it("begins to prune PRUNE_TRIES_MAX times where others push, and then leaves it for later", async () => {
+    const gateway = await world.gateway({ packsHeldMs: TIMES.heldMs });
+    const pruned = async (rivals: number) => {
+      const repo = await world.repo();
+      const work = await world.checkout();
+      const push = async (content: string) => {
+        await work.commit(content);
+        await work.git("push", "-q", gateway.remote(repo), "main");
+      };
+      await push("first");
+      let [asked, left] = [0, rivals];
+      const call: ActorClient["call"] = async (contract, key, message, ...rest) => {
+        if (message === "compact") {
+          asked += 1;
+          if (left-- > 0) await push(`rival ${left}`);
+        }
+        return await world.actors.call(contract, key, message, ...rest);
+      };
+      const address = { accountId: ACCOUNT, namespace: "tests", name: repo.name };
+      const context = { key: repo.id, signal: new AbortController().signal, call };
+      const run = compactPacks(gateway.service.parts, address, { prune: true }, context);
+      const code = await run.then(
+        () => undefined,
+        (error: unknown) => (error instanceof ActorError ? error.code : error),
+      );
+      return { code, asked };
+    };
+    expect(await pruned(PRUNE_TRIES_MAX - 1)).to.deep.equal({
+      code: undefined,
+      asked: PRUNE_TRIES_MAX,
+    });
+    expect(await pruned(PRUNE_TRIES_MAX)).to.deep.equal({
+      code: "conflict",
+      asked: PRUNE_TRIES_MAX,
+    });
+  });
+
+  it("prunes where a push finds no room, for the next one", async () => {
+    const gateway = await world.gateway({ packsHeldMs: TIMES.heldMs });
+    await world.upkeep(gateway);
+    const repo = await world.repo();
+    const address = { accountId: ACCOUNT, namespace: "tests", name: repo.name };
+    const work = await world.checkout();
+    await work.commit("kept");
+    await work.git("push", "-q", gateway.remote(repo), "main");
+    await work.git("checkout", "-q", "-b", "side");
+    await work.commit(randomBytes(200_000).toString("base64"));
+    await work.git("push", "-q", gateway.remote(repo), "side");
+    await work.git("push", "-q", gateway.remote(repo), ":side");
+    // Half of the rest, twice: large files are as good as packs.
+    const { bytes } = await manifestOf(repo);
+    const free = Math.floor((REPO_BYTES_MAX - bytes - 10_000) / 2);
+    const objects = ["1", "2"].map((digit) => ({
+      oid: digit.repeat(64),
+      bytes: free,
+      heldMs: 60_000,
+    }));
+    await world.actors.call(repoContract, repo.id, "nameLfsObjects", { address, objects });
+    await work.git("checkout", "-q", "main");
+    await work.commit(randomBytes(100_000).toString("base64"));
+    const refused = await work.tryGit("push", gateway.remote(repo), "main");
+    expect(refused.stderr).to.contain("too large");
+    await until("a new generation", async () => (await manifestOf(repo)).generation === 1, 30_000);
+    await work.git("push", "-q", gateway.remote(repo), "main");
+    expect(gateway.faults).to.deep.equal([]);
   });
 
   it("holds a pushed pack that was stored long ago by a push that broke off", async () => {
@@ -156,8 +240,8 @@ describe("upkeep of packs", function () {
     const random = new SeededRandom(seed);
     const repos = [await world.repo(), await world.repo()];
     const gateways = [
-      await world.gateway({ packsHeldMs: TIMES.heldMs }),
-      await world.gateway({ packsHeldMs: TIMES.heldMs }),
+      await world.gateway({ packsHeldMs: TIMES.heldMs, bitmapsFromBytes: 1 }),
+      await world.gateway({ packsHeldMs: TIMES.heldMs, bitmapsFromBytes: 1 }),
     ];
     for (const gateway of gateways) await world.upkeep(gateway);
     const over = new AbortController();

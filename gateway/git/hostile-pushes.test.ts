@@ -1,6 +1,8 @@
 import { randomBytes } from "node:crypto";
 import { deflateSync, gzipSync } from "node:zlib";
 import { expect } from "chai";
+import { BlobStore } from "../../actors/runtime/blob-store.ts";
+import { systemClock } from "../../actors/runtime/clock.ts";
 import { PUSH_OPTIONS_MAX, TREE_DEPTH_MAX } from "../../schemas/git-limits.ts";
 import { ZERO_ID } from "../../schemas/git-names.ts";
 import { until } from "../../scripts/testing/until.ts";
@@ -212,6 +214,31 @@ describe("what a push must not bring", function () {
     }
   });
 
+  it("packs of pushes that the repository would refuse, of which nothing is stored", async () => {
+    const file = await work.object("blob", randomBytes(20));
+    const tree = await work.tree("100644", "new.txt", file);
+    const commit = await work.commitTree(tree);
+    const packed = await packOf(work, [commit, tree, file]);
+    const blobs = new BlobStore(world.world.bus, systemClock);
+    const before = await blobs.names("git");
+    const make = (ref: string, old = ZERO_ID) => ({ old, value: commit, ref });
+    const twice = make("refs/heads/twice");
+    for (const [what, commands, atomic] of [
+      ["fetch first", [make("refs/heads/moved", ABSENT)], false],
+      ["funny refname", [make("refs/heads/..")], false],
+      ["multiple updates", [twice, twice], false],
+      ["fetch first", [make("refs/heads/good"), make("refs/heads/moved", ABSENT)], true],
+    ] as const) {
+      const capabilities = atomic ? "report-status atomic" : "report-status";
+      const body = pushBody(commands, packed, capabilities);
+      const answer = await post(gateway, repo, "git-receive-pack", body);
+      const report = await answer.text();
+      expect(report).to.contain("unpack ok").and.to.contain(what);
+      if (atomic) expect(report).to.contain("ng refs/heads/good atomic transaction failed");
+    }
+    expect(await blobs.names("git")).to.deep.equal(before);
+  });
+
   it("commands that are none", async () => {
     const line = `${ZERO_ID} ${ABSENT} refs/heads/x\0 report-status\n`;
     const bodies = [
@@ -367,10 +394,13 @@ function ofsDistance(distance: number): Buffer {
   return Buffer.from(bytes);
 }
 
+/** Of the quarter megabyte that zlib sets up for each of them, what some bytes need: 20,000 would take 5 s. */
+const SMALL_WINDOW = { windowBits: 9, memLevel: 1 };
+
 function deepTrees(depth: number): { pack: Buffer; tip: string } {
   const entries: Buffer[] = [];
   const add = (type: string, number: number, content: Buffer) => {
-    entries.push(entryHead(number, content.length), deflateSync(content));
+    entries.push(entryHead(number, content.length), deflateSync(content, SMALL_WINDOW));
     return idOf(type, content);
   };
   let id = add("blob", 3, Buffer.from("x"));

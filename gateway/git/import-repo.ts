@@ -1,18 +1,24 @@
 /** Brings a public repository here: fetched by git from one checked address, then taken in as a push is. */
-import { mkdir, writeFile } from "node:fs/promises";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { isIPv6 } from "node:net";
 import { join } from "node:path";
 import { PassThrough } from "node:stream";
 import type { ActorClient } from "../../actors/runtime/actor-client.ts";
-import { IMPORT_MS_MAX } from "../../schemas/artifacts-limits.ts";
+import { IMPORT_MS_MAX, IMPORT_REFS_BYTES_MAX } from "../../schemas/artifacts-limits.ts";
 import { ActorError } from "../../schemas/errors.ts";
-import { REFS_MAX, REPO_BYTES_MAX } from "../../schemas/git-limits.ts";
+import { REFS_MAX, REPO_SHALLOW_MAX } from "../../schemas/git-limits.ts";
 import { refNameFault, ZERO_ID } from "../../schemas/git-names.ts";
-import { type RepoAddress, type RepoOrigin, repo as repoContract } from "../../schemas/repo.ts";
-import { removeAll } from "./cache-files.ts";
+import {
+  type ImportProgress,
+  type RepoAddress,
+  type RepoOrigin,
+  repo as repoContract,
+} from "../../schemas/repo.ts";
+import { removeAll, statOf } from "./cache-files.ts";
 import { commitPush } from "./commit-push.ts";
 import type { GitParts, OpenedRepo } from "./git-parts.ts";
 import { runGit, startGit } from "./git-process.ts";
+import { type ImportFetch, importLfs } from "./import-lfs.ts";
 import { inspectPack } from "./inspect-pack.ts";
 import { PktReader } from "./pkt-line.ts";
 import { quarantinePack } from "./quarantine.ts";
@@ -22,6 +28,11 @@ export interface ImportParts extends GitParts {
   resolve(host: string, signal: AbortSignal): Promise<readonly string[]>;
   /** Whose certificates are believed besides those of the system's. */
   authorities?: string | undefined;
+  /** For large files. */
+  fetch: ImportFetch;
+  lfsObjectsMax?: number;
+  /** How long one may take. */
+  msMax?: number;
 }
 
 interface Remote {
@@ -40,24 +51,37 @@ const SETTINGS = {
   "protocol.version": "2",
 };
 
-/** Resolves when it is there; once more changes nothing. Rejects with ActorError, which says why it cannot be. */
+/**
+ * Resolves when it is there, with what it lacks all the same; once more changes nothing. Rejects with ActorError, which
+ * says why it cannot be.
+ */
 export async function importRepo(
   parts: ImportParts,
-  { id, address, url, branch }: RepoOrigin & { id: string; address: RepoAddress },
+  { id, address, url, branch, depth }: RepoOrigin & { id: string; address: RepoAddress },
   left: AbortSignal,
-): Promise<void> {
-  const signal = AbortSignal.any([left, AbortSignal.timeout(IMPORT_MS_MAX)]);
+  tell: (progress: ImportProgress) => void,
+): Promise<string | null> {
+  const { msMax = IMPORT_MS_MAX } = parts;
+  const late = new AbortController();
+  const text = `Cannot import: it takes longer than ${Math.ceil(msMax / 60_000)} minutes`;
+  // A refusal: another try would take as long.
+  const timer = setTimeout(() => late.abort(new ActorError("deadline_exceeded", text)), msMax);
+  await using ends = new AsyncDisposableStack();
+  ends.defer(() => clearTimeout(timer));
+  const signal = AbortSignal.any([left, late.signal]);
   const manifest = await parts.manifests.read(id, address, signal);
   // A task may be run again when it was all but done.
-  if (manifest.refs.size > 0) return;
+  if (manifest.refs.size > 0) return null;
   const repo = { id, accountId: address.accountId, address, manifest };
   const folder = parts.cache.files.temporary("import");
-  const leave = await parts.slots.enter(id, signal);
+  const leave = await parts.slots.enter(repo, signal);
+  tell({ step: "asking", percent: null });
   try {
     const settings = await settingsFor(parts, url, signal);
     await emptyRepository(folder);
     const git = (parameters: readonly string[]) =>
       runGit(parameters, {
+        bytesMax: IMPORT_REFS_BYTES_MAX,
         cwd: folder,
         environment: { GIT_DIR: ".", GIT_ALLOW_PROTOCOL: "https" },
         config: settings,
@@ -65,23 +89,35 @@ export async function importRepo(
       });
     const remote = await lookAt(git, url);
     const wanted = wantedRefs(remote, branch);
-    if (wanted.size === 0) return;
+    if (wanted.size === 0) return null;
     const specs = [...wanted.keys()].map((ref) => `+${ref}:${ref}`).join("\n");
-    const fetched = await runGit(
-      ["fetch", "-q", "--no-tags", "--no-write-fetch-head", "--stdin", "--", url],
-      {
-        cwd: folder,
-        environment: { GIT_DIR: ".", GIT_ALLOW_PROTOCOL: "https" },
-        config: settings,
-        input: `${specs}\n`,
-        signal,
-      },
-    );
+    const shallower = depth === null ? [] : [`--depth=${depth}`];
+    const parameters = ["--progress", "--no-tags", "--no-write-fetch-head", "--stdin"];
+    const fetched = await runGit(["fetch", ...parameters, ...shallower, "--", url], {
+      cwd: folder,
+      environment: { GIT_DIR: ".", GIT_ALLOW_PROTOCOL: "https" },
+      config: settings,
+      input: `${specs}\n`,
+      fileBytesMax: 2 * parts.sizes.repoBytes,
+      signal,
+      onStderr: progressOf(tell),
+    });
     if (fetched.code !== 0) throw failed(fetched.stderr, url);
+    tell({ step: "checking", percent: null });
     const refs = await listRefs(git);
-    await takeIn(parts, repo, { folder, refs, signal });
+    const shallow = await shallowOf(folder);
+    // Before anything leads to them: whoever reads must know that there is nothing behind.
+    if (shallow.length > 0) {
+      await parts.actors.call(repoContract, id, "importShallow", { commits: shallow });
+    }
+    // Before there is anything, too: a task that is run again leaves what it finds.
     const head = branch === null ? remote.head : `refs/heads/${branch}`;
     if (head !== undefined && refs.has(head)) await setHead(parts.actors, id, head);
+    // So are large files: nobody looks for them once there are refs.
+    const large = { folder, tips: [...refs.values()], url };
+    const lacking = await importLfs(parts, repo, large, signal, tell);
+    await takeIn(parts, repo, { folder, refs, shallow, signal });
+    return lacking;
   } finally {
     leave();
     await removeAll(folder);
@@ -152,13 +188,59 @@ async function listRefs(git: Git): Promise<Map<string, string>> {
   return new Map(lines.map((line) => [line.slice(41), line.slice(0, 40)]));
 }
 
+/** An id and its newline. */
+const SHALLOW_LINE_BYTES = ZERO_ID.length + 1;
+
+/** Commits whose parents did not come along. */
+async function shallowOf(folder: string): Promise<string[]> {
+  const path = join(folder, "shallow");
+  const commits = ((await statOf(path))?.size ?? 0) / SHALLOW_LINE_BYTES;
+  if (commits === 0) return [];
+  if (commits <= REPO_SHALLOW_MAX) {
+    return (await readFile(path, "latin1")).split("\n").filter(Boolean);
+  }
+  const reason = `Cannot import: at that depth its history ends in ${commits} commits, past ${REPO_SHALLOW_MAX}; name a branch, or a greater depth`;
+  throw new ActorError("limit_reached", reason);
+}
+
+/** What `git fetch --progress` says, whose lines end where they are written over. */
+export function progressOf(tell: (progress: ImportProgress) => void): (text: string) => void {
+  let line = "";
+  return (text) => {
+    const lines = `${line}${text}`.split(/[\r\n]/);
+    line = (lines.pop() ?? "").slice(-PROGRESS_CHARS_MAX);
+    for (const said of lines) {
+      const [, what, percent] =
+        /^(Receiving objects|Resolving deltas): +(\d{1,3})%/.exec(said) ?? [];
+      if (what === undefined) continue;
+      const step = what === "Receiving objects" ? "receiving" : "resolving";
+      tell({ step, percent: Math.min(100, Number(percent)) });
+    }
+  };
+}
+const PROGRESS_CHARS_MAX = 1_000;
+
 /** As a push of all there is: checked by git, measured, stored, and then decided. */
 async function takeIn(
   parts: ImportParts,
   repo: OpenedRepo,
-  { folder, refs, signal }: { folder: string; refs: Map<string, string>; signal: AbortSignal },
+  {
+    folder,
+    refs,
+    shallow,
+    signal,
+  }: {
+    folder: string;
+    refs: Map<string, string>;
+    shallow: readonly string[];
+    signal: AbortSignal;
+  },
 ): Promise<void> {
-  await using view = await parts.cache.open(repo, repo.manifest, signal);
+  const { sizes } = parts;
+  const { repoBytes } = sizes;
+  const manifest =
+    shallow.length > 0 ? await parts.manifests.read(repo.id, repo.address, signal) : repo.manifest;
+  await using view = await parts.cache.open(repo, manifest, signal);
   const packing = startGit(["pack-objects", "--all", "--stdout", "--delta-base-offset", "-q"], {
     cwd: folder,
     environment: { GIT_DIR: "." },
@@ -168,14 +250,17 @@ async function takeIn(
   // At once: what a process has said when it ends, and nobody listens to yet, is lost.
   const reader = new PktReader(packing.stdout.pipe(new PassThrough()));
   await using taken = await quarantinePack(parts.cache.files, view, reader, {
-    room: REPO_BYTES_MAX,
+    room: repoBytes,
+    repoBytes,
     signal,
   });
   if (taken.fault !== undefined || !taken.files) {
     throw new ActorError("conflict", `Cannot import: git refuses it: ${taken.fault}`);
   }
   const tips = new Set(refs.values());
-  const { fault, types } = await inspectPack(taken.files, taken, tips, signal);
+  const { fault, types, treeDepth } = await inspectPack(taken.files, taken, tips, signal, {
+    sizes,
+  });
   if (fault !== undefined) throw new ActorError("conflict", `Cannot import: ${fault}`);
   const pack = await parts.packs.put(repo.accountId, taken.files, signal);
   const commands = [...refs]
@@ -187,10 +272,12 @@ async function takeIn(
     generation: repo.manifest.generation,
     forward: [],
     packs: [pack],
+    bytesMax: repoBytes,
+    treeDepth,
   });
   const refused = faults.find((text) => text !== undefined);
   if (refused !== undefined) throw new ActorError("conflict", `Cannot import: ${refused}`);
-  await parts.cache.adopt(repo.accountId, pack, taken.files).catch(() => {});
+  await parts.cache.adopt(repo.accountId, pack.sha256, taken.files).catch(() => {});
 }
 
 async function setHead(actors: ActorClient, id: string, head: string): Promise<void> {
@@ -201,8 +288,12 @@ async function setHead(actors: ActorClient, id: string, head: string): Promise<v
 
 /** What git says last, without what only its own user could answer. */
 function failed(stderr: string, url: string): ActorError {
-  if (/could not read Username|Authentication failed|error: 40[13]/.test(stderr)) {
-    const text = `Repository "${url}" requires authentication. Only public repositories can be imported.`;
+  // Where it is asked who it is, and may ask nobody, git says that it could not.
+  const asked = /could not read (?:Username|Password)|Authentication failed/.test(stderr);
+  const status = /returned error: (40[13])|HTTP (40[13])/.exec(stderr);
+  if (asked || status) {
+    const shown = status?.[1] ?? status?.[2] ?? 401;
+    const text = `Repository "${url}" requires authentication (HTTP ${shown}): credentials are needed. Only public repositories can be imported.`;
     return new ActorError("remote_auth_required", text);
   }
   const said = stderr.split("\n").filter((line) => /^(fatal|error): /.test(line));

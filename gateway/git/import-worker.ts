@@ -1,20 +1,28 @@
 /** The worker that imports repositories: it runs where git, its cache and its slots are. */
 import { defineWorker } from "../../actors/runtime/define-worker.ts";
-import { IMPORT_SLOTS } from "../../schemas/artifacts-limits.ts";
+import { IMPORT_MS_MAX, IMPORT_SLOTS, IMPORT_TOLD_MS } from "../../schemas/artifacts-limits.ts";
 import { envelope } from "../../schemas/contract.ts";
 import { ActorError } from "../../schemas/errors.ts";
-import { repo } from "../../schemas/repo.ts";
+import { type ImportProgress, repo } from "../../schemas/repo.ts";
 import { repoImport } from "../../schemas/repo-import.ts";
 import { type ImportParts, importRepo } from "./import-repo.ts";
 
-export function importWorker(parts: ImportParts) {
+/** `toldMs`: how often it says how far it is, at most. */
+export function importWorker(parts: ImportParts & { toldMs?: number }) {
   return defineWorker(repoImport, {
     slots: { import: IMPORT_SLOTS },
+    // It says itself that it took too long.
+    runMsMax: 2 * IMPORT_MS_MAX,
     handlers: {
       async fetch(origin, { key, signal }) {
-        await importRepo(parts, { ...origin, id: key }, signal);
+        const tell = seldom(parts.toldMs ?? IMPORT_TOLD_MS, (progress) => {
+          // What is not heard now is told again, or does not matter any more.
+          parts.actors.send(repo, key, "importProgressed", progress).catch(() => {});
+        });
+        const lacking = await importRepo(parts, { ...origin, id: key }, signal, tell);
         const { readOnly } = origin;
-        return { send: [envelope(repo, key, "importEnded", { failure: null, readOnly })] };
+        const ended = { failure: null, lacking, readOnly };
+        return { send: [envelope(repo, key, "importEnded", ended)] };
       },
     },
     failures: {
@@ -27,4 +35,18 @@ export function importWorker(parts: ImportParts) {
       },
     },
   });
+}
+
+/** Each new step is told at once. */
+function seldom(
+  everyMs: number,
+  tell: (progress: ImportProgress) => void,
+): (progress: ImportProgress) => void {
+  let last: { step: string; at: number } | undefined;
+  return (progress) => {
+    const at = performance.now();
+    if (last?.step === progress.step && at - last.at < everyMs) return;
+    last = { step: progress.step, at };
+    tell(progress);
+  };
 }

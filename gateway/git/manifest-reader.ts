@@ -12,6 +12,8 @@ interface ManifestParts {
   readOnly: boolean;
   status: RepoStatus;
   protectedRefs: readonly string[];
+  shallow: readonly string[];
+  treeDepth: number;
   bytes: number;
   rows: ReadonlyMap<number, Refs>;
   packs: ReadonlyMap<string, Pack>;
@@ -25,6 +27,10 @@ export class Manifest {
   readonly readOnly: boolean;
   readonly status: RepoStatus;
   readonly protectedRefs: readonly string[];
+  /** Commits whose parents are not here. */
+  readonly shallow: readonly string[];
+  /** So many directories, and no more, lie below each other. */
+  readonly treeDepth: number;
   readonly bytes: number;
   readonly rows: ReadonlyMap<number, Refs>;
   readonly packs: ReadonlyMap<string, Pack>;
@@ -37,6 +43,8 @@ export class Manifest {
     this.readOnly = parts.readOnly;
     this.status = parts.status;
     this.protectedRefs = parts.protectedRefs;
+    this.shallow = parts.shallow;
+    this.treeDepth = parts.treeDepth;
     this.bytes = parts.bytes;
     this.rows = parts.rows;
     this.packs = parts.packs;
@@ -56,6 +64,8 @@ const NOTHING: ManifestParts = {
   readOnly: false,
   status: "ready",
   protectedRefs: [],
+  shallow: [],
+  treeDepth: 0,
   bytes: 0,
   rows: new Map(),
   packs: new Map(),

@@ -71,6 +71,16 @@ export function readPack(pack: Buffer, index: PackIndex): PackedObject[] {
   });
 }
 
+/** Unpacked bytes of all deltas: of each some are unpacked, to see what it makes. */
+export function deltaBytesIn(pack: Buffer, index: PackIndex): number {
+  let sum = 0;
+  for (let at = 0; at < index.count; at++) {
+    const entry = entryAt(pack, index.offset(at));
+    if (TYPES[entry.type] === undefined) sum += entry.bytes;
+  }
+  return sum;
+}
+
 interface Entry {
   at: number;
   type: number;

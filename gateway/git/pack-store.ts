@@ -1,58 +1,87 @@
 /** Packs on the bus: one blob each, the index before the pack, named after the SHA-256 of the pack. */
 import { createHash } from "node:crypto";
-import { createReadStream } from "node:fs";
-import { open, readFile, stat } from "node:fs/promises";
+import { createReadStream, readFileSync, statSync } from "node:fs";
+import { open, stat } from "node:fs/promises";
 import type { ActorClient } from "../../actors/runtime/actor-client.ts";
 import type { BlobStore } from "../../actors/runtime/blob-store.ts";
 import { ActorError } from "../../schemas/errors.ts";
-import { PACK_HELD_MS, SWAP_PACKS_MAX } from "../../schemas/git-limits.ts";
-import { PACK_SWEEP, packSweep } from "../../schemas/pack-sweep.ts";
-import { type HeldPack, type Pack, packBlob } from "../../schemas/repo.ts";
+import { PACK_HELD_MS, SWAP_PACKS_MAX, WHOLE_PACK_BYTES_MAX } from "../../schemas/git-limits.ts";
+import { PACK_SWEEP, packSweep, type SweptFamily } from "../../schemas/pack-sweep.ts";
+import { type Pack, packBlob } from "../../schemas/repo.ts";
+import type { AccountStorage, StoredThing } from "./account-storage.ts";
 
 export type PackBlobs = Pick<BlobStore, "put" | "get" | "isWhole">;
 
 export interface PackFiles {
   pack: string;
   index: string;
+  /** What is in them, where they are small. */
+  whole?: { pack: Buffer; index: Buffer };
 }
 
+/** Stored, and surely there until then, as `performance.now()` has it. */
+export interface KeptPack extends Pack {
+  until: number;
+}
+
+/** As it is told to who is to name it. */
+export const heldNow = <K extends { until: number }>({ until, ...stored }: K) => ({
+  ...stored,
+  heldMs: Math.floor(until - performance.now()),
+});
+
 export interface PackStoreOptions {
-  now: () => number;
+  storage: AccountStorage;
   /** How long a pack that was just stored is surely there. */
   heldMs?: number;
 }
 
-/** Files up to this size are read whole: with both, a blob of one message. */
-const WHOLE_BYTES_MAX = 512 * 1024;
+/** Just written, they are in the system's memory: reading them takes less time than asking another thread to. */
+export function withWhole(files: PackFiles): PackFiles {
+  const bytes = statSync(files.pack).size + statSync(files.index).size;
+  if (bytes > WHOLE_PACK_BYTES_MAX) return files;
+  return { ...files, whole: { pack: readFileSync(files.pack), index: readFileSync(files.index) } };
+}
 
 export class PackStore {
   readonly #blobs: PackBlobs;
   readonly #actors: Pick<ActorClient, "call">;
-  readonly #now: () => number;
+  readonly #storage: AccountStorage;
   readonly #heldMs: number;
 
   constructor(
     blobs: PackBlobs,
     actors: Pick<ActorClient, "call">,
-    { now, heldMs = PACK_HELD_MS }: PackStoreOptions,
+    { storage, heldMs = PACK_HELD_MS }: PackStoreOptions,
   ) {
     this.#blobs = blobs;
     this.#actors = actors;
-    this.#now = now;
+    this.#storage = storage;
     this.#heldMs = heldMs;
   }
 
-  /** Resolves when it is durable, and held for a while. Storing it again changes nothing. */
-  async put(accountId: string, files: PackFiles, signal: AbortSignal): Promise<HeldPack> {
-    const [pack, index] = await Promise.all([stat(files.pack), stat(files.index)]);
-    const sizes = { bytes: pack.size, indexBytes: index.size };
-    const isSmall = pack.size + index.size <= WHOLE_BYTES_MAX;
-    const small = isSmall && (await Promise.all([readFile(files.index), readFile(files.pack)]));
-    const sha256 = await hashOf(small ? [small[1]] : createReadStream(files.pack));
+  /**
+   * Resolves when it is durable, and held for a while. Storing it again changes nothing. Refuses with `storage_full` where
+   * the account has too much.
+   */
+  async put(
+    accountId: string,
+    files: PackFiles,
+    signal: AbortSignal,
+    { isUpkeep }: Pick<StoredThing, "isUpkeep"> = {},
+  ): Promise<KeptPack> {
+    const { whole } = files;
+    const [bytes, indexBytes] = whole
+      ? [whole.pack.length, whole.index.length]
+      : await Promise.all([sizeOf(files.pack), sizeOf(files.index)]);
+    const sizes = { bytes, indexBytes };
+    const sha256 = await hashOf(whole ? [whole.pack] : createReadStream(files.pack));
     const name = packBlob(accountId, sha256);
-    const store = () =>
-      this.#blobs.put(name, small ? Buffer.concat(small) : both(files), { signal });
-    const until = this.#now() + this.#heldMs;
+    const content = () => (whole ? Buffer.concat([whole.index, whole.pack]) : both(files));
+    const put = () => this.#blobs.put(name, content(), { signal });
+    const thing = { accountId, bytes: bytes + indexBytes, isUpkeep };
+    const store = () => this.#storage.store(thing, put, signal);
+    const until = performance.now() + this.#heldMs;
     const { wasThere } = await store();
     if (wasThere === false) return { sha256, ...sizes, until };
     // Nobody may have named it for long: then it is about to be swept, or was just now.
@@ -64,19 +93,25 @@ export class PackStore {
         throw new ActorError("unavailable", text, { retryAfterS: 60 });
       }
     }
-    return { sha256, ...sizes, until: Math.min(held, this.#now() + this.#heldMs) };
+    return { sha256, ...sizes, until: Math.min(held, performance.now() + this.#heldMs) };
   }
 
   /**
-   * Keeps packs from being swept, to name them once more. Returns until when. Whether they are still there is to be
+   * Keeps packs from being swept, to name them once more. Returns until when, as `performance.now()` has it. Whether they are still there is to be
    * looked at after this.
    */
-  async hold(accountId: string, packs: readonly string[], signal: AbortSignal): Promise<number> {
+  async hold(
+    accountId: string,
+    packs: readonly string[],
+    signal: AbortSignal,
+    family: SweptFamily = "pack",
+  ): Promise<number> {
     let held = Number.POSITIVE_INFINITY;
-    for (let from = 0; from < packs.length; from += SWAP_PACKS_MAX) {
-      const input = { accountId, packs: packs.slice(from, from + SWAP_PACKS_MAX) };
-      const { until } = await this.#actors.call(packSweep, PACK_SWEEP, "hold", input, { signal });
-      held = Math.min(held, until);
+    for (let first = 0; first < packs.length; first += SWAP_PACKS_MAX) {
+      const input = { family, accountId, packs: packs.slice(first, first + SWAP_PACKS_MAX) };
+      const from = performance.now();
+      const { heldMs } = await this.#actors.call(packSweep, PACK_SWEEP, "hold", input, { signal });
+      held = Math.min(held, from + heldMs);
     }
     return held;
   }
@@ -106,6 +141,8 @@ async function* both({ index, pack }: PackFiles): AsyncGenerator<Uint8Array> {
   yield* createReadStream(index);
   yield* createReadStream(pack);
 }
+
+const sizeOf = async (path: string) => (await stat(path)).size;
 
 async function hashOf(chunks: Iterable<Uint8Array> | AsyncIterable<Uint8Array>): Promise<string> {
   const hash = createHash("sha256");

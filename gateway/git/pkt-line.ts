@@ -71,12 +71,17 @@ export class PktReader {
   }
 
   async #fill(bytes: number): Promise<boolean> {
-    while (this.#ahead.length < bytes && !this.#ended) {
+    const chunks = this.#ahead.length === 0 ? [] : [this.#ahead];
+    let held = this.#ahead.length;
+    while (held < bytes && !this.#ended) {
       const next = await this.#source.next();
       if (next.done) this.#ended = true;
-      else if (this.#ahead.length === 0) this.#ahead = next.value;
-      else this.#ahead = Buffer.concat([this.#ahead, next.value]);
+      else chunks.push(next.value);
+      held += next.value?.length ?? 0;
     }
+    // Once: they may come in any number of pieces.
+    const [only] = chunks;
+    if (only) this.#ahead = chunks.length === 1 ? only : Buffer.concat(chunks);
     return this.#ahead.length >= bytes;
   }
 

@@ -1,7 +1,8 @@
-/** Lets only so many git processes run at a time, and so many of one repository; others wait a while in their order. */
+/** Lets only so many git processes run at a time, and so many of one repository; others wait a while, no account for another alone. */
 import { availableParallelism } from "node:os";
 import { ActorError } from "../../schemas/errors.ts";
 import {
+  GIT_ACCOUNT_SHARE,
   GIT_PROCESSES_PER_CORE,
   GIT_PROCESSES_PER_REPO,
   GIT_QUEUE_MAX,
@@ -9,8 +10,14 @@ import {
   GIT_QUEUE_PER_REPO_MAX,
 } from "../../schemas/git-limits.ts";
 
+/** Whose process it is. */
+export interface SlotOwner {
+  id: string;
+  accountId: string;
+}
+
 interface Waiting {
-  repo: string;
+  repo: SlotOwner;
   start(): void;
 }
 
@@ -34,6 +41,7 @@ export class ProcessSlots {
   readonly #limits: SlotLimits;
   readonly #running = new Map<string, number>();
   #waiting: Waiting[] = [];
+  readonly #ofAccounts = new Map<string, number>();
   #total = 0;
 
   constructor(limits: Partial<SlotLimits> = {}) {
@@ -49,7 +57,7 @@ export class ProcessSlots {
   }
 
   /** Resolves with what gives the slot back. Rejects with ActorError `busy`, or the signal's reason. */
-  async enter(repo: string, signal: AbortSignal): Promise<() => void> {
+  async enter(repo: SlotOwner, signal: AbortSignal): Promise<() => void> {
     signal.throwIfAborted();
     if (!this.#hasRoom(repo)) await this.#wait(repo, signal);
     else this.#count(repo, 1);
@@ -62,11 +70,15 @@ export class ProcessSlots {
     };
   }
 
-  #wait(repo: string, signal: AbortSignal): Promise<void> {
-    const ofRepo = this.#waiting.filter((other) => other.repo === repo).length;
-    if (this.#waiting.length >= this.#limits.queue || ofRepo >= this.#limits.queuePerRepo) {
-      return Promise.reject(busy());
-    }
+  #wait(repo: SlotOwner, signal: AbortSignal): Promise<void> {
+    const { queue, queuePerRepo } = this.#limits;
+    const ofAccount = this.#waiting.filter((other) => other.repo.accountId === repo.accountId);
+    const ofRepo = ofAccount.filter((other) => other.repo.id === repo.id);
+    const isFull =
+      this.#waiting.length >= queue ||
+      ofAccount.length >= Math.ceil(queue * GIT_ACCOUNT_SHARE) ||
+      ofRepo.length >= queuePerRepo;
+    if (isFull) return Promise.reject(busy());
     return new Promise((resolve, reject) => {
       const leave = (reason: unknown) => {
         this.#waiting = this.#waiting.filter((other) => other !== waiting);
@@ -93,7 +105,9 @@ export class ProcessSlots {
 
   #startNext(): void {
     for (;;) {
-      const next = this.#waiting.find(({ repo }) => this.#hasRoom(repo));
+      const ready = this.#waiting.filter(({ repo }) => this.#hasRoom(repo));
+      // Who has its share already is next only where nobody else is.
+      const next = ready.find(({ repo }) => !this.#hasShare(repo)) ?? ready[0];
       if (!next) return;
       this.#waiting = this.#waiting.filter((other) => other !== next);
       this.#count(next.repo, 1);
@@ -101,17 +115,27 @@ export class ProcessSlots {
     }
   }
 
-  #hasRoom(repo: string): boolean {
+  #hasRoom({ id }: SlotOwner): boolean {
     const { processes, perRepo } = this.#limits;
-    return this.#total < processes && (this.#running.get(repo) ?? 0) < perRepo;
+    return this.#total < processes && (this.#running.get(id) ?? 0) < perRepo;
   }
 
-  #count(repo: string, change: 1 | -1): void {
-    this.#total += change;
-    const count = (this.#running.get(repo) ?? 0) + change;
-    if (count === 0) this.#running.delete(repo);
-    else this.#running.set(repo, count);
+  #hasShare({ accountId }: SlotOwner): boolean {
+    const running = this.#ofAccounts.get(accountId) ?? 0;
+    return running >= Math.ceil(this.#limits.processes * GIT_ACCOUNT_SHARE);
   }
+
+  #count({ id, accountId }: SlotOwner, change: 1 | -1): void {
+    this.#total += change;
+    add(this.#running, id, change);
+    add(this.#ofAccounts, accountId, change);
+  }
+}
+
+function add(counts: Map<string, number>, key: string, change: 1 | -1): void {
+  const count = (counts.get(key) ?? 0) + change;
+  if (count === 0) counts.delete(key);
+  else counts.set(key, count);
 }
 
 function busy(): ActorError {

@@ -1,16 +1,15 @@
 /** Holds the values a push gives to refs against the objects that are there, and tells which only add to what was. */
-import { isProtected } from "../../schemas/git-names.ts";
+import { COMPARED_MAX } from "../../schemas/git-limits.ts";
+import { isProtected, ZERO_ID } from "../../schemas/git-names.ts";
+import { commandFault, REF_RESULTS, type RefCommand } from "../../schemas/ref-command.ts";
 import { runGit } from "./git-process.ts";
 import type { Places } from "./inspect-pack.ts";
 import type { Manifest } from "./manifest-reader.ts";
-import { isDeletion, type PushCommand } from "./read-push.ts";
-
-/** Protected refs of one push whose histories are compared; each is a process. */
-const COMPARED_MAX = 50;
+import { isDeletion } from "./read-push.ts";
 
 /** Why a ref cannot have its value, for each command; `known`: types of objects that the push brought. */
 export async function tipFaults(
-  commands: readonly PushCommand[],
+  commands: readonly RefCommand[],
   manifest: Manifest,
   known: ReadonlyMap<string, string>,
   { cwd, together }: Places,
@@ -49,9 +48,37 @@ export async function tipFaults(
   });
 }
 
+/**
+ * Why the repository will refuse a command, where that can be told by its manifest: what will come to nothing need not be
+ * stored. Whoever gave an old value had seen it, and the manifest was read after that: it does not come back.
+ */
+export function foreseenFaults(
+  commands: readonly RefCommand[],
+  { protectedRefs, refs }: Manifest,
+  forward: readonly number[],
+): (string | undefined)[] {
+  const times = new Map<string, number>();
+  for (const { ref } of commands) times.set(ref, (times.get(ref) ?? 0) + 1);
+  const isForward = new Set(forward);
+  let compared = 0;
+  return commands.map((command, number) => {
+    const { ref } = command;
+    if (times.get(ref) !== 1) return REF_RESULTS.m;
+    const tip = refs.get(ref) ?? ZERO_ID;
+    const standing = { tip, protectedRefs, isForward: isForward.has(number) };
+    const fault = commandFault(command, standing);
+    if (fault !== undefined && fault !== "p") return REF_RESULTS[fault];
+    if (fault === undefined && !standing.isForward) return undefined;
+    // It was compared, or would have been.
+    compared += 1;
+    if (compared > COMPARED_MAX) return "too many protected refs in one push; push it alone";
+    return fault && REF_RESULTS[fault];
+  });
+}
+
 /** Numbers of the commands that keep all commits of a protected ref. */
 export async function forwardCommands(
-  commands: readonly PushCommand[],
+  commands: readonly RefCommand[],
   { protectedRefs, refs }: Manifest,
   { cwd, together }: Places,
   signal: AbortSignal,
@@ -59,6 +86,7 @@ export async function forwardCommands(
   const compared = commands
     .map((command, number) => ({ ...command, number }))
     .filter((command) => !isDeletion(command) && refs.get(command.ref) === command.old)
+    .filter(({ old, value }) => old !== value)
     .filter(({ ref }) => isProtected(protectedRefs, ref))
     .slice(0, COMPARED_MAX);
   const forward: number[] = [];

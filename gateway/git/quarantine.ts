@@ -1,11 +1,10 @@
 /** Takes in the pack of a push where nothing can see it, and lets git check every object and link of it. */
 import { mkdir } from "node:fs/promises";
 import { join, resolve } from "node:path";
-import { REPO_BYTES_MAX } from "../../schemas/git-limits.ts";
 import { type CacheFiles, filesOf, removeAll } from "./cache-files.ts";
 import { feed, type GitExit, startGit } from "./git-process.ts";
 import type { Places } from "./inspect-pack.ts";
-import type { PackFiles } from "./pack-store.ts";
+import { type PackFiles, withWhole } from "./pack-store.ts";
 import type { PktReader } from "./pkt-line.ts";
 import type { RepoView } from "./repo-cache.ts";
 
@@ -14,6 +13,8 @@ export interface Quarantine extends Places, AsyncDisposable {
   files?: PackFiles;
   /** What was wrong with it. */
   fault?: string;
+  /** That was that it did not fit into the room there is. */
+  lacksRoom?: true;
 }
 
 /** "PACK", the version, how many objects. */
@@ -22,12 +23,15 @@ const PACK_HEAD_BYTES = 12;
 const STRICT =
   "--strict=zeroPaddedFilemode=ignore,badTimezone=ignore,missingSpaceBeforeDate=ignore";
 
-/** Reads the pack to its end. `room`: bytes the repository may still grow by. */
+/** As git has it where it reads more than `--max-input-size`. */
+const TOO_LARGE = /^fatal: pack exceeds maximum allowed size/m;
+
+/** Reads the pack to its end. `room`: bytes the repository may still grow by, of `repoBytes` in all. */
 export async function quarantinePack(
   files: CacheFiles,
   view: Pick<RepoView, "cwd" | "environment">,
   reader: PktReader,
-  { room, signal }: { room: number; signal: AbortSignal },
+  { room, repoBytes, signal }: { room: number; repoBytes: number; signal: AbortSignal },
 ): Promise<Quarantine> {
   const folder = resolve(files.temporary("push"));
   const { cwd, environment } = view;
@@ -53,7 +57,7 @@ export async function quarantinePack(
       for await (const _ of reader.rest()) signal.throwIfAborted();
       return quarantine;
     }
-    const bytesMax = Math.max(1, Math.min(room, REPO_BYTES_MAX));
+    const bytesMax = Math.max(1, Math.min(room, repoBytes));
     const parameters = [
       "index-pack",
       "--stdin",
@@ -68,9 +72,10 @@ export async function quarantinePack(
     });
     const name = /^pack\t([0-9a-f]{40})\n/.exec(stdout)?.[1];
     if (exit.code !== 0 || name === undefined) {
-      return { ...quarantine, fault: faultOf(exit) };
+      const lacksRoom = bytesMax < repoBytes && TOO_LARGE.test(exit.stderr);
+      return { ...quarantine, fault: faultOf(exit), ...(lacksRoom && { lacksRoom }) };
     }
-    return { ...quarantine, files: filesOf(join(folder, "pack", `pack-${name}`)) };
+    return { ...quarantine, files: withWhole(filesOf(join(folder, "pack", `pack-${name}`))) };
   } catch (error) {
     await removeAll(folder);
     throw error;

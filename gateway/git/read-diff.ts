@@ -52,14 +52,19 @@ const NO_MODE = "000000";
 export async function readDiff(
   parts: Pick<GitParts, "slots"> & { readers: ObjectReaders },
   repo: OpenedRepo,
-  { base, head, signal }: { base: string; head: string; signal: AbortSignal },
+  {
+    base,
+    head,
+    signal,
+    msMax = DIFF_MS_MAX,
+  }: { base: string; head: string; signal: AbortSignal; msMax?: number },
 ): Promise<Diff> {
-  const leave = await parts.slots.enter(repo.id, signal);
+  const leave = await parts.slots.enter(repo, signal);
   try {
     using view = await parts.readers.view(repo, signal);
     const run = (format: readonly string[], bytesMax: number) => {
       const parameters = ["diff-tree", "-r", "-M", "--no-ext-diff", "--no-textconv", ...format];
-      return cut([...parameters, base, head, "--"], view, { bytesMax, signal });
+      return cut([...parameters, base, head, "--"], view, { bytesMax, msMax, signal });
     };
     const listed = await run(["--raw", "--no-abbrev", "--numstat", "-z"], DIFF_LIST_BYTES_MAX);
     const { files, whole } = parseList(listed.output);
@@ -78,10 +83,10 @@ export async function readDiff(
 async function cut(
   parameters: readonly string[],
   { cwd, environment }: { cwd: string; environment: Readonly<Record<string, string>> },
-  { bytesMax, signal }: { bytesMax: number; signal: AbortSignal },
+  { bytesMax, msMax, signal }: { bytesMax: number; msMax: number; signal: AbortSignal },
 ): Promise<{ output: Buffer; isCut: boolean }> {
   const enough = new AbortController();
-  const late = AbortSignal.timeout(DIFF_MS_MAX);
+  const late = AbortSignal.timeout(msMax);
   const git = startGit(parameters, {
     cwd,
     environment,
@@ -92,12 +97,13 @@ async function cut(
   const chunks: Buffer[] = [];
   let bytes = 0;
   for await (const chunk of git.stdout) {
+    // It is being ended: what it has said already is let go.
+    if (bytes > bytesMax) continue;
     chunks.push(chunk);
     bytes += chunk.length;
-    if (bytes > bytesMax) break;
+    if (bytes > bytesMax) enough.abort();
   }
   const isCut = bytes > bytesMax;
-  if (isCut) enough.abort();
   const { code, stderr } = await git.exit;
   signal.throwIfAborted();
   if (late.aborted && !isCut) {

@@ -75,7 +75,7 @@ export class ObjectReaders {
     };
   }
 
-  /** A place for git itself, with all packs of the manifest; refs in it may be of an earlier time. */
+  /** A place for git itself, with all packs of the manifest, and without refs. */
   async view(repo: OpenedRepo, signal: AbortSignal): Promise<HeldView> {
     const opened = await this.#open(repo, signal);
     opened.holders += 1;
@@ -139,7 +139,11 @@ export class ObjectReaders {
     const { manifest } = repo;
     const now = this.#now();
     // Others may wait for it too: who leaves does not end it.
-    const view = await this.#cache.open(repo, manifest, AbortSignal.timeout(READER_AGE_MS_MAX));
+    const view = await this.#cache.openObjects(
+      repo,
+      manifest,
+      AbortSignal.timeout(READER_AGE_MS_MAX),
+    );
     const stays =
       known &&
       !known.process.ended &&

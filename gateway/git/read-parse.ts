@@ -42,29 +42,31 @@ export interface RawEntry {
 }
 
 const ID_BYTES = 20;
+/** There may be any number of others, which are nobody's concern. */
+const FIELD = /^(tree|parent|author|committer) (.*)$/s;
 
 export function parseCommit(hash: string, content: Buffer): Commit {
   const text = content.toString("utf8");
   const end = text.indexOf("\n\n");
   const head = end < 0 ? text : text.slice(0, end);
   const message = end < 0 ? "" : text.slice(end + 2);
-  const fields = new Map<string, string[]>();
+  const fields = new Map<string, string>();
+  const parents: string[] = [];
   for (const line of head.split("\n")) {
-    const at = line.indexOf(" ");
     // What begins with a blank goes on with the field before, which is a signature.
-    if (at <= 0) continue;
-    const name = line.slice(0, at);
-    fields.set(name, [...(fields.get(name) ?? []), line.slice(at + 1)]);
+    const [, name, value = ""] = FIELD.exec(line) ?? [];
+    if (name === "parent") parents.push(value);
+    else if (name !== undefined && !fields.has(name)) fields.set(name, value);
   }
-  const [author, authoredAt] = personIn(fields.get("author")?.[0]);
-  const [committer, committedAt] = personIn(fields.get("committer")?.[0]);
+  const [author, authoredAt] = personIn(fields.get("author"));
+  const [committer, committedAt] = personIn(fields.get("committer"));
   return {
     hash,
-    treeHash: fields.get("tree")?.[0] ?? "",
+    treeHash: fields.get("tree") ?? "",
     message: message.endsWith("\n") ? message.slice(0, -1) : message,
     author,
     committer,
-    parents: fields.get("parent") ?? [],
+    parents,
     authoredAt,
     committedAt,
   };

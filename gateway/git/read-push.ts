@@ -3,21 +3,18 @@ import { ActorError } from "../../schemas/errors.ts";
 import {
   PUSH_HEAD_BYTES_MAX,
   PUSH_OPTION_CHARS_MAX,
+  PUSH_OPTIONS_BYTES_MAX,
   PUSH_OPTIONS_MAX,
   REFS_MAX,
   SHALLOW_LINES_MAX,
 } from "../../schemas/git-limits.ts";
 import { ZERO_ID } from "../../schemas/git-names.ts";
+import type { RefCommand } from "../../schemas/ref-command.ts";
+import { commandsBytes } from "../../schemas/repo.ts";
 import { PktLineError, type PktReader } from "./pkt-line.ts";
 
-export interface PushCommand {
-  old: string;
-  value: string;
-  ref: string;
-}
-
 export interface PushRequest {
-  commands: PushCommand[];
+  commands: RefCommand[];
   capabilities: ReadonlySet<string>;
   options: string[];
 }
@@ -35,10 +32,10 @@ export async function readPush(reader: PktReader): Promise<PushRequest | undefin
   }
 }
 
-export const isDeletion = ({ value }: PushCommand) => value === ZERO_ID;
+export const isDeletion = ({ value }: RefCommand) => value === ZERO_ID;
 
 async function readLines(reader: PktReader): Promise<PushRequest | undefined> {
-  const commands: PushCommand[] = [];
+  const commands: RefCommand[] = [];
   let capabilities: ReadonlySet<string> | undefined;
   let [bytes, shallows] = [0, 0];
   for (;;) {
@@ -85,6 +82,9 @@ async function readOptions(reader: PktReader): Promise<string[]> {
       throw tooMuch(`${PUSH_OPTIONS_MAX} push options of ${PUSH_OPTION_CHARS_MAX} characters`);
     }
     options.push(option);
+    if (commandsBytes(options) > PUSH_OPTIONS_BYTES_MAX) {
+      throw tooMuch(`${PUSH_OPTIONS_BYTES_MAX} bytes of push options`);
+    }
   }
 }
 

@@ -1,5 +1,6 @@
 /** Reads a repository as people look at it: its refs, its history, its directories and files. */
 import {
+  LOG_BYTES_MAX,
   LOG_ENTRIES_MAX,
   PATH_BYTES_MAX,
   SHOWN_OBJECT_BYTES_MAX,
@@ -19,6 +20,10 @@ export interface FoundFile {
   content(): Promise<Buffer>;
 }
 
+/** Hears how many bytes are about to be read for what is shown, and throws where there are too many. */
+export type Hold = (bytes: number) => void;
+
+const ANY: Hold = () => {};
 /** So many commits are walked to one by one; for more there is a process that does nothing else. */
 const WALKED_MAX = 100;
 
@@ -49,33 +54,52 @@ export class RepoReader {
     return (await this.#objects.head(`${id}^{commit}`))?.id;
   }
 
-  /** By first parents, the newest first. Nothing where there is no such ref. */
-  async log(ref: string, { limit, offset }: { limit: number; offset: number }): Promise<Commit[]> {
+  /**
+   * By first parents, the newest first. Nothing where there is no such ref. Throws ActorError `object_too_large` where the
+   * commits are larger than a log may be.
+   */
+  async log(
+    ref: string,
+    { limit, offset }: { limit: number; offset: number },
+    hold = ANY,
+  ): Promise<Commit[]> {
     const tip = await this.resolve(ref);
     if (tip === undefined) return [];
     const count = Math.min(limit, LOG_ENTRIES_MAX);
+    let bytes = 0;
+    const take: Hold = (more) => {
+      bytes += more;
+      if (bytes > LOG_BYTES_MAX) {
+        const text = `Cannot show history: its commits have more than ${LOG_BYTES_MAX} bytes; ask for fewer`;
+        throw new ActorError("object_too_large", text);
+      }
+      hold(more);
+    };
     if (offset + count > WALKED_MAX) {
       const ids = await this.#firstParents(tip, count, offset);
-      return Promise.all(ids.map((id) => this.#commit(id)));
+      return Promise.all(ids.map((id) => this.#commit(id, take)));
     }
     const commits: Commit[] = [];
-    for (let id: string | undefined = tip; id !== undefined && commits.length < offset + count; ) {
-      const commit: Commit = await this.#commit(id);
-      commits.push(commit);
-      [id] = commit.parents;
+    // An import to a depth ends there; where a shallow clone was pushed, the whole history is here.
+    const ends = new Set(this.#repo.manifest.shallow);
+    let id: string | undefined = tip;
+    for (let at = 0; id !== undefined && at < offset + count; at++) {
+      const commit: Commit = await this.#commit(id, at < offset ? ANY : take);
+      if (at >= offset) commits.push(commit);
+      id = ends.has(id) ? undefined : commit.parents[0];
     }
-    return commits.slice(offset);
+    return commits;
   }
 
   /** Undefined where there is none of this id. */
-  async commit(id: string): Promise<Commit | undefined> {
-    const found = await this.#shown(id, "commit");
+  async commit(id: string, hold = ANY): Promise<Commit | undefined> {
+    const found = await this.#shown(id, "commit", hold);
     return found && parseCommit(id, found.content);
   }
 
   /** One level, in git's order. */
-  async tree(id: string): Promise<TreeEntry[] | undefined> {
-    const found = await this.#shown(id, "tree");
+  async tree(id: string, hold = ANY): Promise<TreeEntry[] | undefined> {
+    const found = await this.#shown(id, "tree", hold);
     return found && parseTree(found.content);
   }
 
@@ -125,25 +149,25 @@ export class RepoReader {
     };
   }
 
-  async #shown(id: string, type: string): Promise<ReadObject | undefined> {
+  async #shown(id: string, type: string, hold: Hold): Promise<ReadObject | undefined> {
     const head = await this.#objects.head(id);
     if (head?.type !== type) return undefined;
     if (head.bytes > SHOWN_OBJECT_BYTES_MAX) {
       const text = `Cannot show ${type}: it has ${head.bytes} bytes, past ${SHOWN_OBJECT_BYTES_MAX}`;
       throw new ActorError("object_too_large", text);
     }
+    hold(head.bytes);
     return this.#objects.read(id);
   }
 
-  async #commit(id: string): Promise<Commit> {
-    const commit = await this.commit(id);
-    // Where a shallow clone was pushed, the whole history is here.
+  async #commit(id: string, hold: Hold): Promise<Commit> {
+    const commit = await this.commit(id, hold);
     if (!commit) throw new Error(`Cannot read commit ${id}: it is not there`);
     return commit;
   }
 
   async #firstParents(tip: string, count: number, offset: number): Promise<string[]> {
-    const leave = await this.#parts.slots.enter(this.#repo.id, this.#signal);
+    const leave = await this.#parts.slots.enter(this.#repo, this.#signal);
     try {
       using view = await this.#readers.view(this.#repo, this.#signal);
       const range = [`--max-count=${count}`, `--skip=${offset}`, tip, "--"];

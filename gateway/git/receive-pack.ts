@@ -4,22 +4,27 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { Readable } from "node:stream";
 import type { Logger } from "pino";
 import { ActorError } from "../../schemas/errors.ts";
-import { PUSH_HEAD_BYTES_MAX, REPO_BYTES_MAX } from "../../schemas/git-limits.ts";
-import { REF_RESULTS } from "../../schemas/repo.ts";
+import {
+  PUSH_AHEAD_BYTES,
+  PUSH_HEAD_BYTES_MAX,
+  PUSH_KEEP_ALIVE_MS,
+} from "../../schemas/git-limits.ts";
+import { accountFull } from "../../schemas/git-storage.ts";
+import { REF_RESULTS } from "../../schemas/ref-command.ts";
+import { repo as repoContract } from "../../schemas/repo.ts";
 import { commitPush } from "./commit-push.ts";
 import { gitBody } from "./git-body.ts";
 import type { GitParts, OpenedRepo } from "./git-parts.ts";
 import { inspectPack } from "./inspect-pack.ts";
+import type { PackFiles } from "./pack-store.ts";
 import { PktReader } from "./pkt-line.ts";
 import { hasSideBand, KEEP_ALIVE, type PushOutcome, pushReport } from "./push-report.ts";
-import { forwardCommands, tipFaults } from "./push-tips.ts";
+import { foreseenFaults, forwardCommands, tipFaults } from "./push-tips.ts";
 import { type Quarantine, quarantinePack } from "./quarantine.ts";
 import { isDeletion, type PushRequest, readPush } from "./read-push.ts";
 
 /** "PACK", version 2, no objects. */
 const EMPTY_PACK = Buffer.from("5041434b0000000200000000", "hex");
-/** The pause after which a client hears that we still work on it, as git's own `receive.keepAlive`. */
-const KEEP_ALIVE_MS = 5_000;
 
 interface PushExchange {
   request: IncomingMessage;
@@ -34,7 +39,7 @@ export async function receivePack(
   http: PushExchange,
 ): Promise<void> {
   const { request, response } = http;
-  const body = gitBody(request, { bytesMax: PUSH_HEAD_BYTES_MAX + REPO_BYTES_MAX });
+  const body = gitBody(request, { bytesMax: PUSH_HEAD_BYTES_MAX + parts.sizes.repoBytes });
   const reader = new PktReader(body);
   try {
     const push = await readPush(reader);
@@ -52,67 +57,86 @@ async function answerPush(
   { push, reader, http }: { push: PushRequest; reader: PktReader; http: PushExchange },
 ): Promise<void> {
   const { response, signal, logger } = http;
+  // What it leaves behind goes when the client has its answer.
+  await using ends = new AsyncDisposableStack();
   const alive = setInterval(() => {
     if (hasSideBand(push)) response.write(KEEP_ALIVE);
-  }, KEEP_ALIVE_MS);
+  }, PUSH_KEEP_ALIVE_MS);
   try {
-    const outcome = await decide(parts, repo, push, reader, signal).catch((error: unknown) => {
-      if (!response.headersSent) throw error;
-      return failed(push, error, logger);
-    });
+    const outcome = await decide(parts, repo, { push, reader, signal, ends }).catch(
+      (error: unknown) => {
+        if (!response.headersSent) throw error;
+        return failed(push, error, logger);
+      },
+    );
     response.end(pushReport(push, outcome));
   } finally {
     clearInterval(alive);
   }
 }
 
+interface Deciding {
+  push: PushRequest;
+  reader: PktReader;
+  signal: AbortSignal;
+  /** To be done when it is decided. */
+  ends: AsyncDisposableStack;
+}
+
 async function decide(
   parts: GitParts,
   repo: OpenedRepo,
-  push: PushRequest,
-  reader: PktReader,
-  signal: AbortSignal,
+  { push, reader, signal, ends }: Deciding,
 ): Promise<PushOutcome> {
   if (push.commands.every(isDeletion)) {
     return { unpack: "ok", faults: await commit(parts, repo, push, { packs: [], forward: [] }) };
   }
-  const leave = await parts.slots.enter(repo.id, signal);
-  try {
-    await using view = await parts.cache.open(repo, repo.manifest, signal);
-    const room = REPO_BYTES_MAX - repo.manifest.bytes;
-    await using taken = await quarantinePack(parts.cache.files, view, reader, { room, signal });
-    if (taken.fault !== undefined) return unpackFailed(push, taken.fault);
-    const outcome = await accept(parts, repo, push, taken, signal);
-    if (!outcome.faults.includes(REF_RESULTS.g)) return outcome;
-    return await verifyAnew(parts, repo, push, { outcome, taken, signal });
-  } finally {
-    leave();
+  await reader.peek(PUSH_AHEAD_BYTES);
+  ends.defer(await parts.slots.enter(repo, signal));
+  const view = ends.use(await parts.cache.openObjects(repo, repo.manifest, signal));
+  const { repoBytes } = parts.sizes;
+  const room = repoBytes - repo.manifest.bytes;
+  const ofAccount = await parts.storage.room(repo.accountId, signal);
+  const source = { room: Math.min(room, ofAccount), repoBytes, signal };
+  const taken = ends.use(await quarantinePack(parts.cache.files, view, reader, source));
+  if (taken.lacksRoom && ofAccount < room) {
+    const stored = await parts.storage.get(repo.accountId, signal);
+    return unpackFailed(push, accountFull(stored, parts.storage.bytesMax).message);
   }
+  if (taken.lacksRoom) {
+    // Nobody waits for it: there is room for a later push, or there is not.
+    parts.actors.send(repoContract, repo.id, "roomLacked", {}).catch(() => {});
+    return unpackFailed(push, REF_RESULTS.q);
+  }
+  if (taken.fault !== undefined) return unpackFailed(push, taken.fault);
+  const outcome = await accept(parts, repo, { push, taken, signal, ends }).catch((error: unknown) =>
+    tooMuch(push, error),
+  );
+  if (!outcome.faults.includes(REF_RESULTS.g)) return outcome;
+  return await verifyAnew(parts, repo, { push, outcome, taken, signal, ends });
 }
 
 /** What it was checked against may have gone meanwhile: it is checked once more, against what is there now. */
 async function verifyAnew(
   parts: GitParts,
   opened: OpenedRepo,
-  push: PushRequest,
-  first: { outcome: PushOutcome; taken: Quarantine; signal: AbortSignal },
+  first: Omit<Deciding, "reader"> & { outcome: PushOutcome; taken: Quarantine },
 ): Promise<PushOutcome> {
-  const { outcome, taken, signal } = first;
+  const { push, outcome, taken, signal, ends } = first;
   const manifest = await parts.manifests.read(opened.id, opened.address, signal);
   const repo = { ...opened, manifest };
-  await using view = await parts.cache.open(repo, manifest, signal);
-  const room = REPO_BYTES_MAX - manifest.bytes;
-  const pack = taken.files ? createReadStream(taken.files.pack) : Readable.from([EMPTY_PACK]);
-  await using again = await quarantinePack(parts.cache.files, view, new PktReader(pack), {
-    room,
-    signal,
-  });
+  const view = ends.use(await parts.cache.openObjects(repo, manifest, signal));
+  const { repoBytes } = parts.sizes;
+  const source = { room: repoBytes - manifest.bytes, repoBytes, signal };
+  const reader = new PktReader(packAgain(taken.files));
+  const again = ends.use(await quarantinePack(parts.cache.files, view, reader, source));
   if (again.fault !== undefined) return unpackFailed(push, again.fault);
   // What was done already is not asked for a second time.
   const isOpen = (number: number) =>
     push.capabilities.has("atomic") || outcome.faults[number] === REF_RESULTS.g;
   const open = push.commands.filter((_, number) => isOpen(number));
-  const { unpack, faults } = await accept(parts, repo, { ...push, commands: open }, again, signal);
+  const rest = { ...push, commands: open };
+  const { unpack, faults } = await accept(parts, repo, { push: rest, taken: again, signal, ends });
   const later = faults.values();
   return {
     unpack,
@@ -120,53 +144,68 @@ async function verifyAnew(
   };
 }
 
+/** It may be in the cache already, and its file with it. */
+function packAgain(files: PackFiles | undefined): AsyncIterable<Buffer> {
+  if (!files) return Readable.from([EMPTY_PACK]);
+  return files.whole ? Readable.from([files.whole.pack]) : createReadStream(files.pack);
+}
+
 async function accept(
   parts: GitParts,
   repo: OpenedRepo,
-  push: PushRequest,
-  taken: Quarantine,
-  signal: AbortSignal,
+  { push, taken, signal, ends }: Omit<Deciding, "reader"> & { taken: Quarantine },
 ): Promise<PushOutcome> {
   const { commands } = push;
   const { files } = taken;
   const tips = new Set(commands.map(({ value }) => value));
   const inspected = files
-    ? await inspectPack(files, taken, tips, signal)
-    : { types: new Map<string, string>() };
+    ? await inspectPack(files, taken, tips, signal, {
+        below: repo.manifest.treeDepth,
+        sizes: parts.sizes,
+      })
+    : { types: new Map<string, string>(), treeDepth: repo.manifest.treeDepth };
   if (inspected.fault !== undefined) return unpackFailed(push, inspected.fault);
   const tipsFaults = await tipFaults(commands, repo.manifest, inspected.types, taken, signal);
-  if (tipsFaults.every((fault) => fault !== undefined)) {
-    return { unpack: "ok", faults: tipsFaults };
-  }
   const forward = await forwardCommands(commands, repo.manifest, taken, signal);
+  const foreseen = foreseenFaults(commands, repo.manifest, forward);
+  const known = tipsFaults.map((fault, number) => fault ?? foreseen[number]);
+  const isFault = (fault: string | undefined) => fault !== undefined;
+  const isOver = push.capabilities.has("atomic") ? known.some(isFault) : known.every(isFault);
+  if (isOver) {
+    return { unpack: "ok", faults: known.map((fault) => fault ?? REF_RESULTS.a) };
+  }
   const pack = files && (await parts.packs.put(repo.accountId, files, signal));
   const packs = pack ? [pack] : [];
-  const faults = await commit(parts, repo, push, { packs, forward, tipsFaults });
+  // What goes wrong with the cache is no concern of the client's.
+  const adopt = async () => {
+    if (files && pack) await parts.cache.adopt(repo.accountId, pack.sha256, files).catch(() => {});
+  };
+  // A small one is all in memory; whether it is named, the cache need not know.
+  const adopted = files?.whole && adopt();
+  ends.defer(() => adopted);
+  const { treeDepth } = inspected;
+  const faults = await commit(parts, repo, push, { packs, forward, known, treeDepth });
   const isNamed = commands.some(
     (command, number) => !isDeletion(command) && faults[number] === undefined,
   );
-  // It is durable: what goes wrong with the cache is no concern of the client's.
-  if (pack && files && isNamed)
-    await parts.cache.adopt(repo.accountId, pack, files).catch(() => {});
+  if (isNamed && !adopted) ends.defer(adopt);
   return { unpack: "ok", faults };
 }
 
 /** From here on the client's leaving changes nothing. */
 async function commit(
-  { actors }: GitParts,
+  { actors, sizes }: GitParts,
   { id, manifest }: OpenedRepo,
-  { commands, capabilities }: PushRequest,
+  { commands, capabilities, options }: PushRequest,
   found: {
     packs: Parameters<typeof commitPush>[2]["packs"];
     forward: readonly number[];
-    tipsFaults?: readonly (string | undefined)[];
+    known?: readonly (string | undefined)[];
+    treeDepth?: number;
   },
 ): Promise<(string | undefined)[]> {
-  const faults = commands.map((_, number) => found.tipsFaults?.[number]);
+  const faults = commands.map((_, number) => found.known?.[number]);
   const atomic = capabilities.has("atomic");
-  if (atomic && faults.some((fault) => fault !== undefined)) {
-    return faults.map((fault) => fault ?? "atomic transaction failed");
-  }
   const numbers = commands.flatMap((_, number) => (faults[number] === undefined ? [number] : []));
   const results = await commitPush(actors, id, {
     commands: numbers.flatMap((number) => commands[number] ?? []),
@@ -174,9 +213,21 @@ async function commit(
     generation: manifest.generation,
     forward: found.forward.map((number) => numbers.indexOf(number)).filter((number) => number >= 0),
     packs: found.packs,
+    bytesMax: sizes.repoBytes,
+    options,
+    ...(found.treeDepth !== undefined && {
+      treeDepth: found.treeDepth,
+      treeBelow: manifest.treeDepth,
+    }),
   });
   for (const [at, number] of numbers.entries()) faults[number] = results[at];
   return faults;
+}
+
+/** Git shows it beside each ref. */
+function tooMuch(push: PushRequest, error: unknown): PushOutcome {
+  if (!(error instanceof ActorError) || error.code !== "storage_full") throw error;
+  return unpackFailed(push, error.message);
 }
 
 const unpackFailed = (push: PushRequest, fault: string): PushOutcome => ({

@@ -1,21 +1,25 @@
 /** Shows git a repository as its manifest has it: packs fetched from the bus, refs in one file, both made once. */
-import { link, mkdir, rename, unlink, utimes, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { link, mkdir, rename, rmdir, stat, unlink, utimes, writeFile } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
 import { ActorError } from "../../schemas/errors.ts";
 import {
   GIT_CACHE_FETCHES,
   GIT_CACHE_GRACE_MS,
   GIT_CACHE_UNNAMED_MAX,
+  GIT_NAMES_KEPT,
+  OLD_VIEWS_MS,
 } from "../../schemas/git-limits.ts";
 import type { Pack } from "../../schemas/repo.ts";
 import {
   CacheFiles,
+  dropPacksIndex,
   entriesOf,
   isCode,
   linkedPack,
   OBJECTS_FROM_VIEW,
   removeAll,
   statOf,
+  versionOfUse,
 } from "./cache-files.ts";
 import type { Manifest } from "./manifest-reader.ts";
 import type { PackFiles, PackStore } from "./pack-store.ts";
@@ -32,6 +36,8 @@ export interface ViewedRepo {
   accountId: string;
 }
 
+/** The view without refs. */
+const PLAIN_VIEW = "plain";
 /** A file's time may be behind the clock by as much. */
 const MARKER_SLACK_MS = 100;
 /** Somebody else emptied the cache meanwhile, so often: then something is wrong with it. */
@@ -45,7 +51,8 @@ export class RepoCache {
   readonly #making = new Map<string, Promise<void>>();
   /** Since when files are there that are not needed any more. */
   readonly #unneeded = new Map<string, number>();
-  #uses = 0;
+  /** When repositories were last looked at for views of old. */
+  readonly #lookedForOld = new Map<string, number>();
 
   constructor(folder: string, packs: PackStore, now: () => number) {
     this.files = new CacheFiles(folder);
@@ -54,11 +61,26 @@ export class RepoCache {
   }
 
   /** Brings the cache to this manifest. What it needs stays until the view is disposed of. */
-  async open(repo: ViewedRepo, manifest: Manifest, signal: AbortSignal): Promise<RepoView> {
-    const views = this.files.views(repo.id, manifest.generation);
-    const cwd = join(views, `${manifest.version}`);
-    const marker = join(this.files.uses(repo.id), `${process.pid}-${this.#uses++}`);
-    const leave = () => unlink(marker).catch(ignoreGone);
+  open(repo: ViewedRepo, manifest: Manifest, signal: AbortSignal): Promise<RepoView> {
+    return this.#open(repo, manifest, `${manifest.version}`, signal);
+  }
+
+  /** All its objects, and none of its refs: after a change there is nothing to make but links to what has come. */
+  openObjects(repo: ViewedRepo, manifest: Manifest, signal: AbortSignal): Promise<RepoView> {
+    // Where its history ends is a part of a view.
+    if (manifest.shallow.length > 0) return this.open(repo, manifest, signal);
+    return this.#open(repo, manifest, PLAIN_VIEW, signal);
+  }
+
+  async #open(
+    repo: ViewedRepo,
+    manifest: Manifest,
+    name: string,
+    signal: AbortSignal,
+  ): Promise<RepoView> {
+    const cwd = join(this.files.views(repo.id, manifest.generation), name);
+    const marker = this.files.use(repo.id, manifest.version);
+    const leave = () => rmdir(marker).catch(ignoreGone);
     for (let tries = 1; ; tries++) {
       try {
         await this.#mark(repo.id, marker);
@@ -76,38 +98,68 @@ export class RepoCache {
     }
   }
 
-  /** Takes over files of a pack that has been stored, so that it need not be fetched. */
-  async adopt(accountId: string, pack: Pack, made: PackFiles): Promise<void> {
-    const pooled = this.files.pooled(accountId, pack.sha256);
-    await mkdir(this.files.poolFolder(accountId), { recursive: true });
-    await rename(made.pack, pooled.pack);
+  /** Takes over files of a pack that has been stored, or is about to be, so that it need not be fetched. */
+  async adopt(accountId: string, sha256: string, made: PackFiles): Promise<void> {
+    const pooled = this.files.pooled(accountId, sha256);
+    const take = () => rename(made.pack, pooled.pack);
+    await take().catch(async (error: unknown) => {
+      if (!isCode(error, "ENOENT")) throw error;
+      await mkdir(this.files.poolFolder(accountId), { recursive: true });
+      await take();
+    });
     await rename(made.index, pooled.index);
   }
 
+  /** A folder, since that is made at one go. */
   async #mark(id: string, marker: string): Promise<void> {
-    await mkdir(this.files.uses(id), { recursive: true });
-    await writeFile(marker, "");
+    await mkdir(marker).catch(async (error: unknown) => {
+      if (!isCode(error, "ENOENT")) throw error;
+      await mkdir(this.files.uses(id), { recursive: true });
+      await mkdir(marker);
+    });
   }
 
   async #make(repo: ViewedRepo, manifest: Manifest, cwd: string, signal: AbortSignal) {
-    if (await touch(cwd, this.#now())) return;
-    const made = this.#making.get(cwd) ?? this.#makeView(repo, manifest, cwd);
-    this.#making.set(cwd, made);
-    made.finally(() => this.#making.delete(cwd)).catch(() => {});
+    const isThere = await touch(cwd, this.#now());
+    const isPlain = basename(cwd) === PLAIN_VIEW;
+    if (isThere && !isPlain) return;
+    const name = `${cwd} ${manifest.version}`;
+    const made =
+      this.#making.get(name) ?? this.#makeView(repo, manifest, { cwd, isThere, isPlain });
+    this.#making.set(name, made);
+    made.finally(() => this.#making.delete(name)).catch(() => {});
     // Others may wait for it too: who leaves does not end it.
     await leaving(made, signal);
   }
 
-  async #makeView(repo: ViewedRepo, manifest: Manifest, cwd: string): Promise<void> {
-    const objects = this.files.objects(repo.id, manifest.generation);
-    await mkdir(join(objects, "pack"), { recursive: true });
-    await this.#linkPacks(repo, manifest, objects);
-    const views = this.files.views(repo.id, manifest.generation);
-    await mkdir(views, { recursive: true });
+  async #makeView(
+    repo: ViewedRepo,
+    manifest: Manifest,
+    { cwd, isThere, isPlain }: { cwd: string; isThere: boolean; isPlain: boolean },
+  ): Promise<void> {
+    const { generation } = manifest;
+    await this.#linkPacks(repo, manifest, this.files.objects(repo.id, generation));
+    if (!isThere) await this.#writeView(manifest, cwd, isPlain ? new Map() : manifest.refs);
+    await this.#removeOldGenerations(repo, generation);
+    const lookedAt = this.#lookedForOld.get(repo.id) ?? Number.NEGATIVE_INFINITY;
+    if (this.#now() - lookedAt < OLD_VIEWS_MS) return;
+    if (this.#lookedForOld.size >= GIT_NAMES_KEPT) this.#lookedForOld.clear();
+    this.#lookedForOld.set(repo.id, this.#now());
+    await this.#removeOldViews(this.files.views(repo.id, generation), basename(cwd));
+  }
+
+  async #writeView(manifest: Manifest, cwd: string, refs: Manifest["refs"]): Promise<void> {
+    const { head, shallow } = manifest;
     const temporary = this.files.temporary("view");
     await mkdir(join(temporary, "refs"), { recursive: true });
-    await writeFile(join(temporary, "HEAD"), `ref: ${manifest.head}\n`);
-    await writeFile(join(temporary, "packed-refs"), packedRefs(manifest.refs));
+    await Promise.all([
+      mkdir(dirname(cwd), { recursive: true }),
+      writeFile(join(temporary, "HEAD"), `ref: ${head}\n`),
+      writeFile(join(temporary, "packed-refs"), packedRefs(refs)),
+      ...(shallow.length > 0
+        ? [writeFile(join(temporary, "shallow"), `${shallow.join("\n")}\n`)]
+        : []),
+    ]);
     try {
       await rename(temporary, cwd);
     } catch (error) {
@@ -115,8 +167,6 @@ export class RepoCache {
       // Another process was as quick, and made the same.
       if (!isCode(error, "ENOTEMPTY", "EEXIST")) throw error;
     }
-    await this.#removeOldViews(views, `${manifest.version}`);
-    await this.#removeOldGenerations(repo, manifest.generation);
   }
 
   async #linkPacks(repo: ViewedRepo, manifest: Manifest, objects: string): Promise<void> {
@@ -124,11 +174,15 @@ export class RepoCache {
     const missing = [...manifest.packs.values()].filter(
       ({ sha256 }) => !linked.has(`pack-${sha256}.idx`),
     );
-    const fetchers = Array.from({ length: GIT_CACHE_FETCHES }, async () => {
-      for (let pack = missing.pop(); pack; pack = missing.pop()) {
-        await this.#linkPack(repo, pack, objects);
-      }
-    });
+    if (linked.size === 0) await mkdir(join(objects, "pack"), { recursive: true });
+    const fetchers = Array.from(
+      { length: Math.min(GIT_CACHE_FETCHES, missing.length) },
+      async () => {
+        for (let pack = missing.pop(); pack; pack = missing.pop()) {
+          await this.#linkPack(repo, pack, objects);
+        }
+      },
+    );
     await Promise.all(fetchers);
     await this.#unlinkUnnamed(repo, linked, manifest);
   }
@@ -138,6 +192,7 @@ export class RepoCache {
     const linked = linkedPack(objects, pack.sha256);
     for (let tries = 1; ; tries++) {
       try {
+        await this.#checkPooled(pooled, pack);
         // The index last: git knows a pack by it.
         await link(pooled.pack, linked.pack).catch(ignoreThere);
         await link(pooled.index, linked.index).catch(ignoreThere);
@@ -149,12 +204,20 @@ export class RepoCache {
     }
   }
 
+  /** Rejects as where it is not there where it is not whole: whatever the reason, it can be fetched. */
+  async #checkPooled(pooled: PackFiles, { bytes, indexBytes }: Pack): Promise<void> {
+    const [pack, index] = await Promise.all([stat(pooled.pack), stat(pooled.index)]);
+    if (pack.size === bytes && index.size === indexBytes) return;
+    await Promise.all([removeAll(pooled.pack), removeAll(pooled.index)]);
+    throw Object.assign(new Error("Cannot use pack: it is not whole"), { code: "ENOENT" });
+  }
+
   async #fetch(accountId: string, pack: Pack): Promise<void> {
     const temporary = this.files.temporary("pack");
     const files = { pack: `${temporary}.pack`, index: `${temporary}.idx` };
     try {
       await this.#packs.get(accountId, pack, files, AbortSignal.timeout(GIT_CACHE_GRACE_MS));
-      await this.adopt(accountId, pack, files);
+      await this.adopt(accountId, pack.sha256, files);
     } catch (error) {
       await Promise.all([removeAll(files.pack), removeAll(files.index)]);
       if (!(error instanceof ActorError) || error.code !== "not_found") throw error;
@@ -176,14 +239,27 @@ export class RepoCache {
       if (isNamed) this.#unneeded.delete(join(folder, name));
       return !isNamed;
     });
-    const views = await entriesOf(this.files.views(repo.id, manifest.generation));
+    if (unnamed.length === 0) return;
+    const { version, generation } = manifest;
+    const seen = [
+      ...(await entriesOf(this.files.views(repo.id, generation))).map(Number),
+      ...(await entriesOf(this.files.uses(repo.id))).map(versionOfUse),
+    ];
     // Who is behind does not know of what has come since.
-    if (unnamed.length === 0 || views.some((version) => Number(version) > manifest.version)) return;
+    if (seen.some((other) => other > version)) return;
     const usedSince = await this.#oldestUse(repo.id);
-    for (const name of unnamed) {
-      const path = join(folder, name);
-      if (this.#mayGo(path, usedSince)) await unlink(path).catch(ignoreGone);
+    const going = unnamed
+      .map((name) => join(folder, name))
+      .filter((path) => this.#mayGo(path, usedSince));
+    if (going.length === 0) return;
+    if (await dropPacksIndex(folder)) {
+      // Whoever has read it needs all the packs that it names: they go when these have left too.
+      for (const path of going) this.#unneeded.set(path, this.#now());
+      return;
     }
+    for (const path of going) await unlink(path).catch(ignoreGone);
+    // It may have been made meanwhile.
+    await dropPacksIndex(folder);
   }
 
   /** True where all who use its repository have come since it was first not needed. */

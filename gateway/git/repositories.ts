@@ -1,7 +1,7 @@
 /** Everything that can be done with an account's repositories without git: what the REST API and deployed code both ask for. */
 import { randomBytes } from "node:crypto";
 import { ActorError } from "../../schemas/errors.ts";
-import { REPO_TOKEN_TTL_S } from "../../schemas/git-limits.ts";
+import { REPO_TOKEN_TTL_S, TOKEN_REMEMBERED_MS } from "../../schemas/git-limits.ts";
 import { folded, namespaceKey } from "../../schemas/git-names.ts";
 import {
   type NamespaceEntry,
@@ -11,7 +11,6 @@ import {
 } from "../../schemas/namespace.ts";
 import { type ListedNamespace, namespaceList } from "../../schemas/namespace-list.ts";
 import {
-  type Pack,
   type RepoAddress,
   type RepoEntry,
   type RepoOrigin,
@@ -23,6 +22,7 @@ import {
 } from "../../schemas/repo.ts";
 import { repoToken, repoTokenKey } from "../../schemas/repo-token.ts";
 import type { GitParts, OpenedRepo } from "./git-parts.ts";
+import { heldNow, type KeptPack } from "./pack-store.ts";
 import type { ObjectReaders } from "./read-objects.ts";
 import { RepoReader } from "./read-repo.ts";
 import { newRepoToken, repoTokenText } from "./repo-token-text.ts";
@@ -46,13 +46,17 @@ export interface CreatedRepo extends RepoEntry {
   token: string;
 }
 
+export interface NewContent {
+  refs: [string, string][];
+  packs: KeptPack[];
+  /** So many directories, and no more, lie below each other in it. */
+  treeDepth: number;
+}
+
 export interface MintedToken extends RepoToken {
   /** Shown this once. */
   plaintext: string;
 }
-
-/** How long the id of a token that no longer opens anything can still be asked about. */
-const TOKEN_REMEMBERED_MS = 30 * 24 * 60 * 60_000;
 
 export class Repositories {
   readonly parts: RepositoriesParts;
@@ -104,10 +108,16 @@ export class Repositories {
     {
       url,
       branch,
+      depth,
       readOnly = false,
-    }: { url: string; branch?: string | undefined; readOnly?: boolean | undefined },
+    }: {
+      url: string;
+      branch?: string | undefined;
+      depth?: number | undefined;
+      readOnly?: boolean | undefined;
+    },
   ): Promise<CreatedRepo> {
-    const origin = { url, branch: branch ?? null, readOnly };
+    const origin = { url, branch: branch ?? null, depth: depth ?? null, readOnly };
     const settings = branch === undefined ? {} : { defaultBranch: branch };
     return this.make(address, settings, { source: `git:${url}`, status: "importing", origin });
   }
@@ -148,6 +158,26 @@ export class Repositories {
     return this.#with(address, signal, (id) =>
       this.parts.actors.call(repo, id, "configure", Object.fromEntries(given), { signal }),
     );
+  }
+
+  /**
+   * What no ref leads to is dropped for good, soon after this resolves: until then, who knows an id can fetch it. Else it
+   * stays, as users of git expect of what they have forced away by mistake.
+   */
+  async prune(address: RepoAddress, signal: AbortSignal): Promise<{ id: string }> {
+    const { actors } = this.parts;
+    return this.#with(address, signal, async (id) => {
+      const entry = await actors.call(repo, id, "get", address, { signal });
+      if (entry.status === "importing" || entry.status === "forking") {
+        const text = "Cannot prune: the repository is not there yet";
+        throw new ActorError(
+          `${entry.status === "importing" ? "import" : "fork"}_in_progress`,
+          text,
+        );
+      }
+      await actors.call(repo, id, "prune", {});
+      return { id };
+    });
   }
 
   /** Once more is no fault. */
@@ -239,8 +269,12 @@ export class Repositories {
     origin: {
       source: string | null;
       status: Exclude<RepoStatus, "failed">;
-      content?: { refs: [string, string][]; packs: Pack[] };
+      /** What it begins with; found out while its name is claimed. */
+      content?: () => Promise<NewContent>;
+      shallow?: readonly string[];
       origin?: RepoOrigin;
+      /** The namespace is there, and in the account's list. */
+      isListed?: boolean;
     },
   ): Promise<CreatedRepo> {
     const { actors, now } = this.parts;
@@ -248,32 +282,58 @@ export class Repositories {
     const id = newRepoId();
     const { description = null, defaultBranch = "main", readOnly = false } = settings;
     const shown = { description, defaultBranch, readOnly };
-    const { source, status, content, origin: imported } = origin;
+    const { source, status, content, shallow = [], origin: imported, isListed } = origin;
     const times = { createdAt: now(), updatedAt: now(), lastPushAt: null };
     const listing = { id, name, ...shown, source, status, ...times };
     const { secret, secretHash } = newRepoToken();
     const token = { secretHash, scope: "write" as const, ttlS: REPO_TOKEN_TTL_S };
-    await actors.call(namespaceList, accountId, "announce", { name: space });
     const key = namespaceKey(accountId, space);
-    await Promise.all([
-      actors.call(namespace, key, "claim", { accountId, name: space, listing }),
-      this.#announceToken(accountId, id, token),
+    if (!isListed) await actors.call(namespaceList, accountId, "announce", { name: space });
+    const claim = actors.call(namespace, key, "claim", { accountId, name: space, listing });
+    const [filled] = await Promise.all([
+      content?.().catch((error: unknown) => {
+        // Nobody else need wait until the claim is forgotten.
+        void claim.then(() => actors.call(namespace, key, "release", { name })).catch(() => {});
+        throw error;
+      }),
+      claim,
+      this.#load(accountId, id, secretHash),
     ]);
-    const entry = await actors.call(repo, id, "create", {
+    const created = actors.call(repo, id, "create", {
       ...address,
       ...shown,
       protectedRefs: [],
       source,
       status,
       token,
-      ...(content && { content }),
+      ...(shallow.length > 0 && { shallow: [...shallow] }),
+      ...(filled && { content: { ...filled, packs: filled.packs.map(heldNow) } }),
       ...(imported && { origin: imported }),
+    });
+    // Whoever gets it can find it by its id, and revoke it: both are durable by then.
+    const announced = this.#announceToken(accountId, id, token);
+    const [entry] = await Promise.all([created, announced]).catch(async (error: unknown) => {
+      await Promise.allSettled([created, announced]);
+      // Nobody else need wait for the name, and there is nothing that the token opens: what is lost of this ends by itself.
+      void actors.call(namespace, key, "release", { name }).catch(() => {});
+      const tokenKey = repoTokenKey(accountId, repoTokenId(secretHash));
+      void actors.send(repoToken, tokenKey, "forget", {}).catch(() => {});
+      throw error;
     });
     const expiresAt = entry.createdAt + REPO_TOKEN_TTL_S * 1_000;
     return { ...entry, remote: this.remote(address), token: repoTokenText(secret, expiresAt) };
   }
 
-  /** Before it is made: there is no token that cannot be found by its id, and revoked. */
+  /** Neither is there yet. Once both have been looked for, what is told to them at once is stored at once. */
+  async #load(accountId: string, id: string, secretHash: string): Promise<void> {
+    const { actors } = this.parts;
+    const key = repoTokenKey(accountId, repoTokenId(secretHash));
+    await Promise.allSettled([
+      actors.call(repo, id, "get", {}),
+      actors.call(repoToken, key, "find", {}),
+    ]);
+  }
+
   async #announceToken(
     accountId: string,
     repoId: string,

@@ -1,7 +1,8 @@
-/** Measures how many new directories of a push lie below each other: git goes down them by recursion, once a clone. */
+/** Measures how many directories lie below each other: git goes down them by recursion, once a clone. */
 import { readFile } from "node:fs/promises";
-import { TREE_EDGES_MAX } from "../../schemas/git-limits.ts";
-import { feed, startGit } from "./git-process.ts";
+import { PUSH_TREES_MAX, TREE_DEPTH_MAX, TREE_EDGES_MAX } from "../../schemas/git-limits.ts";
+import { batchOf } from "./cat-file-batch.ts";
+import { feed, startGit, write } from "./git-process.ts";
 import type { Places } from "./inspect-pack.ts";
 import { PackIndex } from "./pack-file.ts";
 import type { PackFiles } from "./pack-store.ts";
@@ -9,9 +10,11 @@ import type { PackFiles } from "./pack-store.ts";
 const ID_BYTES = 20;
 /** How an entry that is a directory begins; git refuses any other way to write it. */
 const DIRECTORY = Buffer.from("40000 ");
-const NEWLINE = 10;
 
-/** Undefined where there are more of them in each other than are looked at. */
+/**
+ * Of a push's new directories alone; those that were there before count for nothing. Undefined where there are more of
+ * them in each other than are looked at.
+ */
 export async function measureTreeDepth(
   files: PackFiles,
   { cwd, alone }: Places,
@@ -30,9 +33,11 @@ export async function measureTreeDepth(
   let edges = 0;
   try {
     for await (const { id, content } of batchOf(git.stdout)) {
+      // It is being ended: what it has said already is let go.
+      if (edges > TREE_EDGES_MAX) continue;
       const inside = childrenIn(content, index);
       edges += inside.length;
-      if (edges > TREE_EDGES_MAX) return undefined;
+      if (edges > TREE_EDGES_MAX) leave.abort();
       children.set(index.find(Buffer.from(id, "hex")), inside);
     }
   } finally {
@@ -41,7 +46,56 @@ export async function measureTreeDepth(
     await git.exit;
   }
   signal.throwIfAborted();
+  if (edges > TREE_EDGES_MAX) return undefined;
   if (children.size !== trees.length) throw new Error("Cannot measure directories: git was ended");
+  return deepest(children);
+}
+
+/**
+ * Of these directories with all that is in them, new or not: level by level, each directory once. Undefined where there
+ * are more than are looked at.
+ */
+export async function measureWholeDepth(
+  trees: readonly string[],
+  { cwd, environment }: { cwd: string; environment: Readonly<Record<string, string>> },
+  signal: AbortSignal,
+  { treesMax = PUSH_TREES_MAX, treeEdgesMax = TREE_EDGES_MAX } = {},
+): Promise<number | undefined> {
+  const children = new Map<string, string[]>();
+  let edges = 0;
+  let level = [...new Set(trees)];
+  if (level.length === 0) return 0;
+  const leave = new AbortController();
+  const git = startGit(["cat-file", "--batch"], {
+    cwd,
+    environment,
+    signal: AbortSignal.any([signal, leave.signal]),
+  });
+  await using _ended = {
+    async [Symbol.asyncDispose]() {
+      leave.abort();
+      await git.exit;
+    },
+  };
+  const answers = batchOf(git.stdout);
+  // Each level is below the one before, so there are no more of them than may be.
+  for (let levels = 1; level.length > 0; levels++) {
+    if (levels > TREE_DEPTH_MAX) return TREE_DEPTH_MAX + 1;
+    if (children.size + level.length > treesMax) return undefined;
+    const asked = write(git.stdin, lines(level));
+    for (const _ of level) {
+      const { value, done } = await answers.next();
+      signal.throwIfAborted();
+      if (done) throw new Error("Cannot measure directories: git was ended");
+      const inside = directoriesIn(value.content).map((child) => child.toString("hex"));
+      edges += inside.length;
+      if (edges > treeEdgesMax) return undefined;
+      children.set(value.id, inside);
+    }
+    await asked;
+    const next = new Set([...level].flatMap((id) => children.get(id) ?? []));
+    level = [...next].filter((id) => !children.has(id));
+  }
   return deepest(children);
 }
 
@@ -52,46 +106,29 @@ async function* lines(ids: readonly string[]): AsyncGenerator<Buffer> {
   }
 }
 
-/** The objects that `cat-file --batch` prints: a line `<id> <type> <bytes>`, the content, a newline. */
-async function* batchOf(source: AsyncIterable<Buffer>) {
-  let chunks: Buffer[] = [];
-  let [held, needed] = [0, 1];
-  for await (const chunk of source) {
-    chunks.push(chunk);
-    held += chunk.length;
-    if (held < needed) continue;
-    let ahead = Buffer.concat(chunks);
-    for (;;) {
-      const end = ahead.indexOf(NEWLINE);
-      const [id = "", , size = "0"] = ahead.toString("latin1", 0, Math.max(end, 0)).split(" ");
-      needed = end < 0 ? ahead.length + 1 : end + 1 + Number(size) + 1;
-      if (ahead.length < needed) break;
-      yield { id, content: ahead.subarray(end + 1, needed - 1) };
-      ahead = ahead.subarray(needed);
-    }
-    chunks = [ahead];
-    held = ahead.length;
-  }
-}
-
 /** Those of a tree's directories that are new too, by their place in the index. */
 function childrenIn(tree: Buffer, index: PackIndex): Int32Array {
-  const found: number[] = [];
+  const places = directoriesIn(tree).map((id) => index.find(id));
+  return Int32Array.from(places.filter((place) => place >= 0));
+}
+
+/** Ids of the directories in a tree. */
+function directoriesIn(tree: Buffer): Buffer[] {
+  const found: Buffer[] = [];
   for (let at = 0; at < tree.length; ) {
     const idAt = tree.indexOf(0, at) + 1;
     if (idAt === 0) break;
     if (DIRECTORY.compare(tree, at, at + DIRECTORY.length) === 0) {
-      const child = index.find(tree.subarray(idAt, idAt + ID_BYTES));
-      if (child >= 0) found.push(child);
+      found.push(tree.subarray(idAt, idAt + ID_BYTES));
     }
     at = idAt + ID_BYTES;
   }
-  return Int32Array.from(found);
+  return found;
 }
 
 /** Trees are named by their content, so none is below itself. */
-function deepest(children: ReadonlyMap<number, Int32Array>): number {
-  const depths = new Map<number, number>();
+function deepest<T>(children: ReadonlyMap<T, ArrayLike<T>>): number {
+  const depths = new Map<T, number>();
   let deepest = 0;
   for (const root of children.keys()) {
     if (depths.has(root)) continue;

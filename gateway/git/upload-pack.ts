@@ -1,14 +1,14 @@
 /** Serves a fetch by git itself, on the repository as it is. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Logger } from "pino";
-import type { ActorClient } from "../../actors/runtime/actor-client.ts";
-import { FETCH_REQUEST_BYTES_MAX } from "../../schemas/git-limits.ts";
-import { ANSWER_STALL_MS } from "../../schemas/limits.ts";
-import { repoEvents } from "../../schemas/repo-events.ts";
+import { FETCH_REQUEST_BYTES_MAX, KNOWN_QUESTION_BYTES_MAX } from "../../schemas/git-limits.ts";
+import { AnswerPace } from "../answer-pace.ts";
 import { serviceLine } from "./advertisement.ts";
+import type { AnswerKey, FoundAnswer, Recording } from "./answer-cache.ts";
 import { wholeBody } from "./git-body.ts";
 import type { GitParts, OpenedRepo } from "./git-parts.ts";
-import { drained, startGit } from "./git-process.ts";
+import { startGit } from "./git-process.ts";
+import { listRefs } from "./list-refs.ts";
 import { FLUSH } from "./pkt-line.ts";
 
 export interface FetchExchange {
@@ -21,16 +21,18 @@ export interface FetchExchange {
 
 /** On its side band. */
 const PACK_BEGINS = Buffer.from("\u0001PACK", "latin1");
+/** A line of its own: in versions 0 and 1 every client names what begins with the word among its capabilities. */
+const DEEPENS = /[0-9a-f]{4}deepen[- ]/;
 const SERVE = ["upload-pack", "--strict", "--stateless-rpc"];
 
-/** Which refs there are, in versions 0 and 1: with what annotated tags point at, which only git knows. */
+/** Which refs there are, in versions 0 and 1, where only git knows: with what annotated tags point at. */
 export async function advertiseFetch(
   parts: GitParts,
   repo: OpenedRepo,
   exchange: FetchExchange,
 ): Promise<void> {
-  exchange.response.write(serviceLine("git-upload-pack"));
-  await serve(parts, repo, exchange, { parameters: [...SERVE, "--http-backend-info-refs"] });
+  const head = serviceLine("git-upload-pack");
+  await serve(parts, repo, exchange, { head, parameters: [...SERVE, "--http-backend-info-refs"] });
 }
 
 export async function uploadPack(
@@ -39,21 +41,89 @@ export async function uploadPack(
   exchange: FetchExchange,
 ): Promise<void> {
   const input = await wholeBody(exchange.request, FETCH_REQUEST_BYTES_MAX);
+  const listed = versionOf(exchange.request) === 2 && listRefs(repo.manifest, input);
+  if (listed) {
+    await new AnswerPace(exchange.response, parts.pace).end(exchange.signal, listed);
+    return;
+  }
   // A shallow clone searches for deltas anew: a third of the time without, in as many bytes.
-  const config = input.includes("deepen") ? { "pack.window": "0" } : {};
+  const config = DEEPENS.test(input.toString("latin1")) ? { "pack.window": "0" } : {};
   await serve(parts, repo, exchange, { parameters: SERVE, input, config });
 }
 
+interface Asked {
+  /** What the answer begins with, whatever git says: not before it is sure that git is asked. */
+  head?: Buffer;
+  parameters: readonly string[];
+  input?: Buffer;
+  config?: Record<string, string>;
+}
+
 async function serve(
-  { actors, slots, cache }: GitParts,
+  parts: GitParts,
+  repo: OpenedRepo,
+  exchange: FetchExchange,
+  asked: Asked,
+): Promise<void> {
+  const key = keyOf(repo, exchange.request, asked);
+  const known = key && (await parts.answers.find(key));
+  const recording = known || !key ? undefined : parts.answers.record(key);
+  try {
+    const hasPack = known
+      ? await sendKnown(parts, known, exchange, asked)
+      : await serveByGit(parts, repo, exchange, { ...asked, recording });
+    // What goes wrong with it is no concern of the client's.
+    if (key && hasPack && !known) void parts.cloneIndexes.want(repo).catch(() => {});
+    if (hasPack) parts.fetchEvents.tell(repo, asked.input, exchange.logger);
+  } finally {
+    recording?.drop();
+  }
+}
+
+/** Who has something already is answered by git: hardly anybody has just the same. */
+function keyOf(
+  { id, manifest }: OpenedRepo,
+  request: IncomingMessage,
+  { parameters, input = NO_INPUT }: Asked,
+): AnswerKey | undefined {
+  if (input.length > KNOWN_QUESTION_BYTES_MAX || input.includes("have ")) return undefined;
+  const { GIT_PROTOCOL: protocol = "" } = protocolOf(request);
+  return { id, version: manifest.version, question: [protocol, ...parameters, input] };
+}
+
+const NO_INPUT = Buffer.alloc(0);
+
+/** True where it had a pack, and all of it was sent. */
+async function sendKnown(
+  { pace }: Pick<GitParts, "pace">,
+  { bytes, hasPack, content }: FoundAnswer,
+  { response, signal }: FetchExchange,
+  { head }: Asked,
+): Promise<boolean> {
+  const paced = new AnswerPace(response, pace);
+  response.setHeader("Content-Length", bytes + (head?.length ?? 0));
+  if (head) response.write(head);
+  let sent = 0;
+  for await (const chunk of content) {
+    sent += chunk.length;
+    await paced.writeOut(chunk, signal);
+  }
+  if (sent === bytes) await paced.end(signal);
+  else response.destroy();
+  return hasPack && sent === bytes;
+}
+
+/** True where it had a pack, and all of it was sent. */
+async function serveByGit(
+  { slots, cache, cloneIndexes, pace }: GitParts,
   repo: OpenedRepo,
   { request, response, signal, logger }: FetchExchange,
-  asked: { parameters: readonly string[]; input?: Buffer; config?: Record<string, string> },
-): Promise<void> {
-  const { parameters, input, config = {} } = asked;
-  const leave = await slots.enter(repo.id, signal);
+  { head, parameters, input, config = {}, recording }: Asked & { recording: Recording | undefined },
+): Promise<boolean> {
+  const leave = await slots.enter(repo, signal);
   try {
     await using view = await cache.open(repo, repo.manifest, signal);
+    const paced = new AnswerPace(response, pace);
     const stalled = new AbortController();
     const git = startGit([...parameters, "."], {
       cwd: view.cwd,
@@ -62,49 +132,36 @@ async function serve(
       signal: AbortSignal.any([signal, stalled.signal]),
     });
     git.stdin.end(input);
+    if (head) response.write(head);
     let hasPack = false;
     let end: Buffer = Buffer.alloc(0);
-    for await (const chunk of git.stdout as AsyncIterable<Buffer>) {
+    // What is left in the middle is no fault: left to itself, the iterator ends it with an error.
+    const chunks: AsyncIterable<Buffer> = git.stdout.iterator({ destroyOnReturn: false });
+    for await (const chunk of chunks) {
       // Git writes the number of a band and what is on it one after the other.
       if (!hasPack) hasPack = Buffer.concat([end, chunk]).includes(PACK_BEGINS);
       end = Buffer.concat([end, chunk.subarray(-PACK_BEGINS.length)]).subarray(-PACK_BEGINS.length);
-      if (!response.write(chunk)) await takenBy(response, stalled);
+      recording?.add(chunk);
+      // A client that takes too little ends the process, and its answer is cut off.
+      await paced.write(chunk, signal).catch(() => stalled.abort());
       if (signal.aborted || stalled.signal.aborted) break;
     }
+    git.stdout.destroy();
     const { code, stderr } = await git.exit;
-    if (code !== 0) logger.info({ code, stderr }, "upload-pack failed");
+    if (code !== 0) {
+      logger.info({ code, stderr }, "upload-pack failed");
+      if (code !== null) await cloneIndexes.drop(repo);
+    }
     // Where git ended by itself it has said in its protocol why; else the answer is cut off.
     if (code === null) response.destroy();
-    else response.end();
+    else await paced.end(signal);
+    const isWhole = FLUSH.equals(end.subarray(-FLUSH.length));
+    if (code === 0 && isWhole) await recording?.keep({ hasPack });
     // A client that has all of it may leave before git has ended.
-    if (hasPack && FLUSH.equals(end.subarray(-FLUSH.length)))
-      tellFetched(actors, repo, input, logger);
+    return hasPack && isWhole;
   } finally {
     leave();
   }
-}
-
-/** Nobody waits for it, and a fetch that nobody heard of is a fetch all the same. */
-function tellFetched(
-  actors: ActorClient,
-  { id: repoId, accountId, address }: OpenedRepo,
-  input: Buffer | undefined,
-  logger: Logger,
-): void {
-  const { namespace, name: repoName } = address;
-  // Who has nothing yet clones.
-  const type = input?.includes("have ") ? ("fetched" as const) : ("cloned" as const);
-  const event = { type, repoId, namespace, repoName, at: Date.now() };
-  actors.send(repoEvents, accountId, "happened", { event }).catch((error: unknown) => {
-    logger.warn({ err: error }, "fetch not told");
-  });
-}
-
-/** A client that takes nothing any more ends the process, and its answer is cut off. */
-async function takenBy(response: ServerResponse, stalled: AbortController): Promise<void> {
-  const timer = setTimeout(() => stalled.abort(), ANSWER_STALL_MS);
-  await drained(response, stalled.signal).catch(() => {});
-  clearTimeout(timer);
 }
 
 /** What the client says of the protocol, where it is what one says of it. */

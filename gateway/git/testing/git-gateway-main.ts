@@ -1,4 +1,4 @@
-/** A gateway that serves git, as a process that ends itself at a chosen step of a push: `<url> <data> <step> [upkeep]`. */
+/** A gateway that serves git, as a process that ends itself at a chosen step of a push: `<url> <data> <step> [upkeep] [ms of holds]`. */
 import { once } from "node:events";
 import { createServer } from "node:http";
 import express from "express";
@@ -13,10 +13,11 @@ import { RowNames } from "../../../actors/runtime/stored-subjects.ts";
 import { WorkerHost } from "../../../actors/runtime/worker-host.ts";
 import { requestId } from "../../middleware/request-id.ts";
 import { gitService } from "../git-router.ts";
+import type { LfsBlobs } from "../lfs-store.ts";
 import type { PackBlobs } from "../pack-store.ts";
 import { upkeepWorker } from "../upkeep-worker.ts";
 
-const [url = "", dataDir = "", step = "none", upkeep = ""] = process.argv.slice(2);
+const [url = "", dataDir = "", step = "none", upkeep = "", packsHeldMs] = process.argv.slice(2);
 const bus = await Bus.connect({ url, name: "gateway" });
 const blobs = new BlobStore(bus, systemClock);
 const service = await gitService({
@@ -24,14 +25,16 @@ const service = await gitService({
   blobs: endingBlobs(blobs),
   dataDir,
   now: Date.now,
+  bitmapsFromBytes: 1,
+  ...(packsHeldMs !== undefined && { packsHeldMs: Number(packsHeldMs) }),
 });
 if (upkeep) {
   const rows = new RowNames(bus, { buckets: 1 });
   const { contract, ...worker } = upkeepWorker(service.parts, { blobs, rows });
-  const { compact, sweep } = worker.handlers;
+  const { compact, ...others } = worker.handlers;
   const handlers: typeof worker.handlers = {
     compact: (input, context) => compact(input, { ...context, call: ending(context.call) }),
-    sweep,
+    ...others,
   };
   const logger = pino({ level: "fatal" });
   const counts = new ServiceCounts(new Map());
@@ -52,8 +55,9 @@ function endAt(name: string): void {
   if (name === step) process.kill(process.pid, "SIGKILL");
 }
 
-function endingBlobs(blobs: BlobStore): PackBlobs {
+function endingBlobs(blobs: BlobStore): PackBlobs & LfsBlobs {
   return {
+    part: (...given) => blobs.part(...given),
     get: (...given) => blobs.get(...given),
     isWhole: (...given) => blobs.isWhole(...given),
     async put(...given) {

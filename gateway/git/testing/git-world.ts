@@ -8,6 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import express from "express";
 import { pino } from "pino";
+import { gitStorageActor } from "../../../actors/git-storage/git-storage.ts";
 import { namespaceActor } from "../../../actors/namespace/namespace.ts";
 import {
   packSweepActor,
@@ -17,10 +18,11 @@ import {
 import { repoActor } from "../../../actors/repo/repo.ts";
 import { repoEventsActor } from "../../../actors/repo-events/repo-events.ts";
 import { BlobStore } from "../../../actors/runtime/blob-store.ts";
-import { systemClock } from "../../../actors/runtime/clock.ts";
+import { type Clock, systemClock } from "../../../actors/runtime/clock.ts";
 import { RowNames } from "../../../actors/runtime/stored-subjects.ts";
 import { namespaceKey } from "../../../schemas/git-names.ts";
 import { gitUpkeep } from "../../../schemas/git-upkeep.ts";
+import { KEEP_ALIVE_MS } from "../../../schemas/limits.ts";
 import { namespace } from "../../../schemas/namespace.ts";
 import { PACK_SWEEP, packSweep } from "../../../schemas/pack-sweep.ts";
 import { type RepoSettings, type RepoTokenScope, repo } from "../../../schemas/repo.ts";
@@ -62,17 +64,31 @@ export class GitWorld {
   readonly folder: string;
   readonly #gateways: GitGateway[] = [];
 
-  static async start({ sweepTimes }: { sweepTimes?: SweepTimes } = {}): Promise<GitWorld> {
+  /** `hosted` false leaves the actors to hosts that the test starts. */
+  static async start({
+    sweepTimes,
+    hosted = true,
+    clock = systemClock,
+  }: {
+    sweepTimes?: SweepTimes;
+    hosted?: boolean;
+    /** Of the actors. */
+    clock?: Clock;
+  } = {}): Promise<GitWorld> {
     const world = await startWorld({
       definitions: [
         repoActor,
         namespaceActor,
         repoEventsActor,
+        gitStorageActor,
         sweepTimes ? packSweepActorWith(sweepTimes) : packSweepActor,
       ],
       tasks: [gitUpkeep],
+      // A sweep takes for named what the bus still shows: with the minute of production each test would wait for it.
+      markerMs: 1_000,
+      clock,
     });
-    await world.host();
+    if (hosted) await world.host();
     return new GitWorld(world, await mkdtemp(join(tmpdir(), "trunkline-git-")));
   }
 
@@ -100,7 +116,8 @@ export class GitWorld {
     const app = express();
     app.use(requestId(pino({ level: "error" }, { write })));
     app.use("/git", service.router);
-    const server = createServer(app).listen(0, "127.0.0.1");
+    // As the product has it: with Node's 5 s a test that computes for as long finds its connection closed.
+    const server = createServer({ keepAliveTimeout: KEEP_ALIVE_MS }, app).listen(0, "127.0.0.1");
     await once(server, "listening");
     const gateway: GitGateway = {
       service,
@@ -110,7 +127,7 @@ export class GitWorld {
       remote: ({ path, token }, shown = token) =>
         `http://x:${shown}@127.0.0.1:${portOf(server)}${path}`,
       async stop() {
-        service.stop();
+        await service.stop();
         server.closeAllConnections();
         server.close();
         if (server.listening) await once(server, "close");
@@ -168,9 +185,9 @@ export class GitWorld {
     return repoTokenText(secret, minted.expiresAt);
   }
 
-  /** A new folder, in which a git runs by `git`. */
-  async checkout(): Promise<Checkout> {
-    const checkout = new Checkout(await mkdtemp(join(this.folder, "work-")));
+  /** A new folder, in which a git runs by `git`; `programs`: a folder of more for it to find. */
+  async checkout({ programs }: { programs?: string } = {}): Promise<Checkout> {
+    const checkout = new Checkout(await mkdtemp(join(this.folder, "work-")), programs);
     await checkout.git("init", "-q", "-b", "main");
     return checkout;
   }
@@ -187,9 +204,11 @@ type Zod<S extends { _zod: { output: unknown } }> = S["_zod"]["output"];
 /** The real git in a folder of its own, with none of this machine's configuration. */
 export class Checkout {
   readonly folder: string;
+  readonly #programs: string | undefined;
 
-  constructor(folder: string) {
+  constructor(folder: string, programs?: string) {
     this.folder = folder;
+    this.#programs = programs;
   }
 
   /** Rejects where it fails. */
@@ -200,7 +219,7 @@ export class Checkout {
   }
 
   tryGit(...parameters: string[]): Promise<Ran> {
-    return runGitClient(this.folder, parameters);
+    return runGitClient(this.folder, parameters, "", this.#programs);
   }
 
   /** Takes in an object as it is, checked by nobody. */
@@ -242,6 +261,7 @@ export function runGitClient(
   cwd: string,
   parameters: readonly string[],
   input: string | Uint8Array = "",
+  programs?: string,
 ): Promise<Ran> {
   return new Promise((resolve) => {
     const child = execFile(
@@ -251,7 +271,7 @@ export function runGitClient(
         cwd,
         maxBuffer: 64 * 1024 * 1024,
         env: {
-          PATH: process.env.PATH,
+          PATH: [...(programs === undefined ? [] : [programs]), process.env.PATH].join(":"),
           HOME: cwd,
           GIT_CONFIG_NOSYSTEM: "1",
           GIT_TERMINAL_PROMPT: "0",

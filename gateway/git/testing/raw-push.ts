@@ -1,7 +1,7 @@
 /** A push by hand: any commands, any bytes for a pack. */
 import { createHash } from "node:crypto";
+import type { RefCommand } from "../../../schemas/ref-command.ts";
 import { FLUSH, pktLine } from "../pkt-line.ts";
-import type { PushCommand } from "../read-push.ts";
 import type { GitGateway, TestRepo } from "./git-world.ts";
 
 /** As git sends it where no object is needed. */
@@ -13,7 +13,7 @@ export function withSum(content: Uint8Array): Buffer {
 }
 
 export function pushBody(
-  commands: readonly PushCommand[],
+  commands: readonly RefCommand[],
   pack: Uint8Array,
   capabilities = "report-status",
 ): Buffer<ArrayBuffer> {
@@ -46,7 +46,7 @@ export async function post(
 export async function rawPush(
   gateway: GitGateway,
   repo: TestRepo,
-  commands: readonly PushCommand[],
+  commands: readonly RefCommand[],
   pack: Uint8Array = EMPTY_PACK,
 ): Promise<string> {
   const body = pushBody(
