@@ -3,18 +3,23 @@ import { type DeepReadonly, envelope } from "../../schemas/contract.ts";
 import { ActorError } from "../../schemas/errors.ts";
 import { type AllowedClient, grantList } from "../../schemas/grant-list.ts";
 import { type Consent, oauthGrant } from "../../schemas/oauth-grant.ts";
-import { CLIENTS_PER_USER_MAX, GRANTS_PER_CLIENT_MAX } from "../../schemas/oauth-server-limits.ts";
+import {
+  CLIENTS_PER_PAGE,
+  CLIENTS_PER_USER_MAX,
+  GRANTS_PER_CLIENT_MAX,
+} from "../../schemas/oauth-server-limits.ts";
 import { defineActor } from "../runtime/define-actor.ts";
-import { GrantListState } from "./grant-list-state.ts";
+import { AllowedClientRow, GrantListState } from "./grant-list-state.ts";
 
 export const grantListActor = defineActor(grantList, {
   state: GrantListState,
+  rows: AllowedClientRow,
   initial: { clients: [] },
 
   handlers: {
-    consent(state, { clientId, ...consent }, { now }) {
-      const known = clientOf(state, clientId);
-      if (!known && state.clients.length >= CLIENTS_PER_USER_MAX) {
+    consent(state, { clientId, ...consent }, { now, rows }) {
+      const known = clientOf({ state, rows }, clientId);
+      if (!known && rows.size + state.clients.length >= CLIENTS_PER_USER_MAX) {
         throw new ActorError(
           "limit_reached",
           `Cannot allow client: ${CLIENTS_PER_USER_MAX} are allowed, which is the limit`,
@@ -22,60 +27,91 @@ export const grantListActor = defineActor(grantList, {
       }
       const decided = known ? merged(known, consent) : consent;
       const client = { grantIds: [], ...known, ...decided, clientId, consentedAt: now };
-      return { state: { clients: [...othersOf(state, clientId), client] }, reply: {} };
+      return { ...withClient(state, client), reply: {} };
     },
 
-    getConsent(state, { clientId }) {
-      return { state, reply: { consent: clientOf(state, clientId) ?? null } };
+    getConsent(state, { clientId }, { rows }) {
+      return { state, reply: { consent: clientOf({ state, rows }, clientId) ?? null } };
     },
 
-    list(state) {
-      return { state, reply: { clients: state.clients.toReversed() } };
-    },
-
-    revokeClient(state, { clientId }) {
-      const known = clientOf(state, clientId);
-      if (!known) return { state, reply: { grantIds: [] } };
-      const { grantIds } = known;
-      const send = grantIds.map((grantId) => envelope(oauthGrant, grantId, "consentWithdrawn", {}));
-      return { state: { clients: othersOf(state, clientId) }, reply: { grantIds }, send };
-    },
-
-    grantOpened(state, { clientId, grantId }, { now }) {
-      const known = clientOf(state, clientId);
-      // It was opened while the person took back what it rests on.
-      if (!known) return { state, send: [envelope(oauthGrant, grantId, "consentWithdrawn", {})] };
-      if (known.grantIds.includes(grantId)) return { state };
-      const all = [...known.grantIds, grantId];
-      const gone = all.slice(0, -GRANTS_PER_CLIENT_MAX);
-      const grantIds = all.slice(-GRANTS_PER_CLIENT_MAX);
+    list(state, { cursor }, { rows }) {
+      const sorted = [...state.clients, ...rows.values()].sort(latestFirst);
+      const before = cursor === undefined ? undefined : positionOf(cursor);
+      const rest = before ? sorted.filter((client) => latestFirst(before, client) < 0) : sorted;
+      const clients = rest.slice(0, CLIENTS_PER_PAGE);
+      const last = rest.length > clients.length ? clients.at(-1) : undefined;
       return {
-        state: replaced(state, { ...known, grantIds, lastGrantAt: now }),
-        send: gone.map((id) => envelope(oauthGrant, id, "consentWithdrawn", {})),
+        state,
+        reply: { clients, ...(last && { cursor: `${last.consentedAt}.${last.clientId}` }) },
       };
     },
 
-    grantEnded(state, { clientId, grantId }) {
-      const known = clientOf(state, clientId);
+    revokeClient(state, { clientId }, { rows }) {
+      const known = clientOf({ state, rows }, clientId);
+      if (!known) return { state, reply: { grantIds: [] } };
+      const { grantIds } = known;
+      const send = grantIds.map((grantId) => envelope(oauthGrant, grantId, "consentWithdrawn", {}));
+      const rest = { state: without(state, clientId), rows: { [clientId]: null } };
+      return { ...rest, reply: { grantIds }, send };
+    },
+
+    addGrant: (state, grant, context) => ({ ...withGrant(state, grant, context), reply: {} }),
+    grantOpened: (state, grant, context) => withGrant(state, grant, context),
+
+    grantEnded(state, { clientId, grantId }, { rows }) {
+      const known = clientOf({ state, rows }, clientId);
       if (!known?.grantIds.includes(grantId)) return { state };
       const grantIds = known.grantIds.filter((id) => id !== grantId);
-      return { state: replaced(state, { ...known, grantIds }) };
+      return withClient(state, { ...known, grantIds });
     },
   },
 });
 
 type State = DeepReadonly<GrantListState>;
 type Client = DeepReadonly<AllowedClient>;
+type Position = Pick<Client, "consentedAt" | "clientId">;
 
-const clientOf = ({ clients }: State, clientId: string) =>
-  clients.find((client) => client.clientId === clientId);
+const clientOf = (
+  { state, rows }: { state: State; rows: ReadonlyMap<string, Client> },
+  clientId: string,
+) => rows.get(clientId) ?? state.clients.find((client) => client.clientId === clientId);
 
-const othersOf = ({ clients }: State, clientId: string) =>
-  clients.filter((client) => client.clientId !== clientId);
+/** Past the limit the client's oldest ends. */
+function withGrant(
+  state: State,
+  { clientId, grantId }: { clientId: string; grantId: string },
+  { now, rows }: { now: number; rows: ReadonlyMap<string, Client> },
+) {
+  const known = clientOf({ state, rows }, clientId);
+  // It was opened while the person took back what it rests on.
+  if (!known) return { state, send: [envelope(oauthGrant, grantId, "consentWithdrawn", {})] };
+  if (known.grantIds.includes(grantId)) return { state };
+  const all = [...known.grantIds, grantId];
+  const gone = all.slice(0, -GRANTS_PER_CLIENT_MAX);
+  const grantIds = all.slice(-GRANTS_PER_CLIENT_MAX);
+  return {
+    ...withClient(state, { ...known, grantIds, lastGrantAt: now }),
+    send: gone.map((id) => envelope(oauthGrant, id, "consentWithdrawn", {})),
+  };
+}
 
-const replaced = ({ clients }: State, client: Client): State => ({
-  clients: clients.map((other) => (other.clientId === client.clientId ? client : other)),
+function without(state: State, clientId: string): State {
+  const clients = state.clients.filter((client) => client.clientId !== clientId);
+  return clients.length < state.clients.length ? { clients } : state;
+}
+
+const withClient = (state: State, client: Client) => ({
+  state: without(state, client.clientId),
+  rows: { [client.clientId]: client },
 });
+
+const latestFirst = (one: Position, other: Position) =>
+  other.consentedAt - one.consentedAt || (one.clientId < other.clientId ? -1 : 1);
+
+function positionOf(cursor: string): Position {
+  const [consentedAt, clientId = ""] = cursor.split(".");
+  return { consentedAt: Number(consentedAt), clientId };
+}
 
 /** What was allowed for other accounts is not allowed for these. */
 function merged(known: DeepReadonly<Consent>, decided: DeepReadonly<Consent>) {

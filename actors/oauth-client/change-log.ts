@@ -6,8 +6,14 @@ import {
   type Registration,
   wireName,
 } from "../../schemas/oauth-client-settings.ts";
-import { AUDIT_ENTRIES_MAX, AUDIT_VALUE_CHARS_MAX } from "../../schemas/oauth-limits.ts";
+import {
+  AUDIT_ENTRIES_MAX,
+  AUDIT_VALUE_CHARS_MAX,
+  CLIENT_CHANGES_PER_DAY_MAX,
+} from "../../schemas/oauth-limits.ts";
 import { type ChangeRow, changeRow, type LiveClient } from "./oauth-client-state.ts";
+
+const DAY_MS = 86_400_000;
 
 export interface LoggedChange {
   action: AuditAction;
@@ -31,6 +37,22 @@ export function logged(
     number++;
   }
   return { state: { ...state, nextChange: number }, rows };
+}
+
+/**
+ * The state in which these changes count too. Throws `rate_limited` where there were too many within a day: the log
+ * forgets its oldest, and nobody is to make it forget what they did.
+ */
+export function counted(state: LiveClient, entries: number, now: number): LiveClient {
+  const { lately } = state;
+  const isSameDay = lately !== undefined && now < lately.since + DAY_MS;
+  const { since, entries: before } = isSameDay ? lately : { since: now, entries: 0 };
+  if (before >= CLIENT_CHANGES_PER_DAY_MAX) {
+    const text = `Cannot change client: it was changed ${CLIENT_CHANGES_PER_DAY_MAX} times within a day`;
+    const retryAfterS = Math.ceil((since + DAY_MS - now) / 1_000);
+    throw new ActorError("rate_limited", text, { retryAfterS });
+  }
+  return { ...state, lately: { since, entries: before + entries } };
 }
 
 /** A registration's fields that are not what they were. */

@@ -150,6 +150,17 @@ describe("the domain of an oauth-client", () => {
     expect(verification(client)?.status).to.equal("verified");
   });
 
+  it("goes on when the client URL is sent again meanwhile, which is no entry in the log", () => {
+    const client = DrivenClient.made(complete);
+    client.check("absent");
+    const { length } = actions(client);
+    client.now += 1_000;
+    client.update({ clientUri: complete.clientUri });
+    expect(verification(client)).to.include({ status: "pending", nextCheckAt: client.now });
+    expect(actions(client)).to.have.length(length);
+    expect(client.ask()).to.be.greaterThan(0);
+  });
+
   it("starts anew for another host; another path of it changes nothing of what is verified", () => {
     const client = DrivenClient.verified();
     client.update({ clientUri: "https://bot.example.com/other" });

@@ -32,14 +32,21 @@ export function startVerification(
     return { domain: { ...known, pace, nextCheckAt: now }, checkAt: now, logs: [] };
   }
   const { lastAnswer, lastCheckedAt } = known ?? {};
+  const changes = [{ field: "host", from: null, to: host }];
   return {
     domain: {
-      ...{ status: "pending", host, startedAt: now, pace, lookups: 0, nextCheckAt: now },
+      status: "pending",
+      host,
+      startedAt: now,
+      pace,
+      lookups: 0,
+      nextCheckAt: now,
       ...(lastAnswer !== undefined && { lastAnswer }),
       ...(lastCheckedAt !== undefined && { lastCheckedAt }),
     },
     checkAt: now,
-    logs: [{ action: "verification_started", changes: [{ field: "host", from: null, to: host }] }],
+    // One that is under way goes on, for its whole time once more.
+    logs: known && known.status !== "failed" ? [] : [{ action: "verification_started", changes }],
   };
 }
 

@@ -42,6 +42,8 @@ const Live = z.object({
   promotedAt: EpochMs.optional(),
   /** The number of the next change in the log. */
   nextChange: z.int().min(0),
+  /** Entries in the log that people have made within a day, and when that day began. */
+  lately: z.object({ since: EpochMs, entries: z.int().min(0) }).optional(),
 });
 export type LiveClient = DeepReadonly<z.infer<typeof Live>>;
 

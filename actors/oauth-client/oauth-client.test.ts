@@ -3,6 +3,7 @@ import {
   AUDIT_ENTRIES_MAX,
   AUDIT_KEPT_MS,
   AUDIT_VALUE_CHARS_MAX,
+  CLIENT_CHANGES_PER_DAY_MAX,
   CLIENT_CHARS_MAX,
   SECRET_USED_EVERY_MS,
 } from "../../schemas/oauth-limits.ts";
@@ -70,6 +71,24 @@ describe("oauth-client", () => {
       "/post_logout_redirect_uris/1",
     ]);
     DrivenClient.made({ redirectUris: own, tokenEndpointAuthMethod: "none" });
+  });
+
+  it("create() refuses https on loopback beside a scheme of its own, and takes either by itself", () => {
+    const loopback = ["https://localhost:8443/cb", "https://127.0.0.1/cb", "https://[::1]"];
+    DrivenClient.made({ redirectUris: loopback, tokenEndpointAuthMethod: "none" });
+    DrivenClient.made({ redirectUris: loopback });
+    const native = {
+      redirectUris: ["com.example.app:/cb", "http://localhost/cb", "https://localhost.example/cb"],
+      tokenEndpointAuthMethod: "none" as const,
+    };
+    const both = { ...native, postLogoutRedirectUris: loopback };
+    const { details } = refusal(() => DrivenClient.made(both));
+    expect(details.faults?.map(({ pointer }) => pointer)).to.deep.equal([
+      "/post_logout_redirect_uris/0",
+      "/post_logout_redirect_uris/1",
+      "/post_logout_redirect_uris/2",
+    ]);
+    DrivenClient.made(native);
   });
 
   it("create() accepts CLIENT_CHARS_MAX characters in all and refuses one more", () => {
@@ -266,6 +285,7 @@ describe("oauth-client", () => {
   it("the log keeps AUDIT_ENTRIES_MAX changes, and of one more drops the oldest", () => {
     const client = DrivenClient.made();
     for (let number = 1; number < AUDIT_ENTRIES_MAX; number++) {
+      client.now += 86_400_000 / CLIENT_CHANGES_PER_DAY_MAX;
       client.update({ clientName: `Bot ${number}` });
     }
     expect(client.rows.size).to.equal(AUDIT_ENTRIES_MAX);
@@ -273,6 +293,34 @@ describe("oauth-client", () => {
     client.update({ clientName: "One more" });
     expect(client.rows.size).to.equal(AUDIT_ENTRIES_MAX);
     expect(client.rows.has("change.0")).to.equal(false);
+  });
+
+  it("update() and secrets are refused past CLIENT_CHANGES_PER_DAY_MAX a day, and a removal is not", () => {
+    const client = DrivenClient.made(complete);
+    // Nothing is changed by it, but its domain is looked at.
+    client.update({ clientUri: complete.clientUri });
+    client.addSecret(2);
+    client.run("removeOldSecret", { accountId: ACCOUNT, by });
+    for (let number = 4; number <= CLIENT_CHANGES_PER_DAY_MAX; number++) {
+      client.update({ clientName: `Bot ${number}` });
+    }
+    client.now += 86_399_000;
+    const { state } = client;
+    const changes = [
+      () => client.update({ clientName: "One more" }),
+      () => client.update({ clientUri: complete.clientUri }),
+      () => client.addSecret(3),
+    ];
+    for (const change of changes) {
+      const { code, details } = refusal(change);
+      expect([code, details.retryAfterS]).to.deep.equal(["rate_limited", 1]);
+    }
+    // What changes nothing is none.
+    client.update({ clientName: `Bot ${CLIENT_CHANGES_PER_DAY_MAX}` });
+    client.now += 1_000;
+    for (const change of changes) change();
+    client.state = state;
+    client.run("remove", { accountId: ACCOUNT, by });
   });
 
   it("what is kept loads again", () => {

@@ -9,13 +9,14 @@ import { type ClientEntry, oauthClient } from "../../schemas/oauth-client.ts";
 import { oauthClientList } from "../../schemas/oauth-client-list.ts";
 import { AUDIT_KEPT_MS, SECRET_USED_EVERY_MS } from "../../schemas/oauth-limits.ts";
 import { defineActor } from "../runtime/define-actor.ts";
-import { differences, logged, pageOfChanges, SYSTEM } from "./change-log.ts";
+import { counted, differences, logged, pageOfChanges, SYSTEM } from "./change-log.ts";
 import { answered, checkDue, type DomainStep, startVerification, textOf } from "./domain.ts";
 import { ChangeRow, type LiveClient, OAuthClientState } from "./oauth-client-state.ts";
 import { newSecret, secretLog, withoutOldSecret, withSecret } from "./secrets.ts";
 import { checkSettings, update } from "./update.ts";
 
 const live = { change: "updated" } as const;
+const removed = { change: "removed" } as const;
 
 export const oauthClientActor = defineActor(oauthClient, {
   state: OAuthClientState,
@@ -69,8 +70,10 @@ export const oauthClientActor = defineActor(oauthClient, {
       const client = ownedBy(state, asked.accountId, key);
       const { state: next, logs, checkAt } = update(client, asked, now);
       if (next === client) return { state, reply: entryOf(client) };
+      // What its domain says then may be an entry too.
+      const changed = counted(next, logs.length + Number(typeof checkAt === "number"), now);
       return {
-        ...logged(next, logs, { by: asked.by, at: now }),
+        ...logged(changed, logs, { by: asked.by, at: now }),
         reply: entryOf(next),
         ...(checkAt !== undefined && { remind: { checkDomain: checkAt } }),
         live,
@@ -80,7 +83,7 @@ export const oauthClientActor = defineActor(oauthClient, {
     addSecret(state, { accountId, by, secret }, { key, now, newId }) {
       const client = ownedBy(state, accountId, key);
       const made = newSecret(secret, newId(), now);
-      const next = { ...withSecret(client, made), updatedAt: now };
+      const next = counted({ ...withSecret(client, made), updatedAt: now }, 1, now);
       return {
         ...logged(next, [secretLog("secret_added", made)], { by, at: now }),
         reply: {},
@@ -91,7 +94,8 @@ export const oauthClientActor = defineActor(oauthClient, {
     removeOldSecret(state, { accountId, by }, { key, now }) {
       const [next, old] = withoutOldSecret(ownedBy(state, accountId, key));
       const log = secretLog("secret_removed", old);
-      return { ...logged({ ...next, updatedAt: now }, [log], { by, at: now }), reply: {}, live };
+      const changed = counted({ ...next, updatedAt: now }, 1, now);
+      return { ...logged(changed, [log], { by, at: now }), reply: {}, live };
     },
 
     remove(state, { accountId, by }, { key, now }) {
@@ -103,9 +107,11 @@ export const oauthClientActor = defineActor(oauthClient, {
         reply: {},
         remind: { checkDomain: null, forget: now + AUDIT_KEPT_MS },
         send: [envelope(oauthClientList, accountId, "removed", { clientId: key })],
-        live: { change: "removed" as const },
+        live: removed,
       };
     },
+
+    tellAgain: (state) => ({ state, reply: {}, live: state.life === "removed" ? removed : live }),
 
     listChanges(state, { accountId, ...page }, { key, rows }) {
       if (state.life === "none" || state.accountId !== accountId) throw unknown(key);

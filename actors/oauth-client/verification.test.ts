@@ -97,7 +97,8 @@ describe("verification over the bus and DNS", function () {
     await world.host();
     await startWorker();
     server.records.set(HOST, "SERVFAIL");
-    const id = await create(300);
+    // Long enough for a lookup on a machine that has much else to do.
+    const id = await create(2_000);
     const failed = await untilVerification(id, "failed", ({ status }) => status === "failed");
     expect(failed.lastAnswer).to.contain("SERVFAIL");
     const { length } = server.asked;

@@ -1,11 +1,11 @@
 /** The tokens of a grant: found by their hashes, added, and forgotten when their time is over. */
-import { timingSafeEqual } from "node:crypto";
 import type { DeepReadonly } from "../../schemas/contract.ts";
 import type { GrantToken } from "../../schemas/oauth-grant.ts";
 import {
   ACCESS_TOKENS_PER_GRANT_MAX,
   REFRESH_GRACE_MS,
   REFRESH_TOKENS_PER_GRANT_MAX,
+  TOKEN_RECORDS_BYTES_MAX,
   USED_REFRESH_TOKENS_MAX,
 } from "../../schemas/oauth-server-limits.ts";
 import type { OpenGrant } from "./oauth-grant-state.ts";
@@ -17,10 +17,6 @@ export type UsableToken = Token & { readonly usedAt?: number | undefined };
 
 /** Half a SHA-256 is as hard to find again as a whole one is, for whoever would invent a token. */
 const REMEMBERED_CHARS = 32;
-
-export function sameHash(one: string, other: string): boolean {
-  return timingSafeEqual(Buffer.from(one, "hex"), Buffer.from(other, "hex"));
-}
 
 export const isLive = ({ expiresAt }: { expiresAt: number }, now: number) => now < expiresAt;
 
@@ -40,18 +36,36 @@ export function withTokens(
   const accesses = [...state.access.filter((token) => isLive(token, now)), access];
   return {
     ...state,
-    access: accesses.slice(-ACCESS_TOKENS_PER_GRANT_MAX),
+    access: lastOf(accesses, ACCESS_TOKENS_PER_GRANT_MAX),
     ...withRefresh(state, refresh, now),
   };
 }
 
 function withRefresh(state: Open, refresh: Token | undefined, now: number) {
-  const all: readonly UsableToken[] = refresh ? [...state.refresh, refresh] : state.refresh;
-  const live = all.filter((token) => isLive(token, now));
-  const kept = live.filter((token) => !isSpent(token, now)).slice(-REFRESH_TOKENS_PER_GRANT_MAX);
-  const spent = live.filter((token) => !kept.includes(token));
-  const used = [...state.usedRefresh, ...spent.map(({ hash }) => hash.slice(0, REMEMBERED_CHARS))];
+  const live = state.refresh.filter((token) => isLive(token, now));
+  const served = live.filter((token) => !isSpent(token, now));
+  const next: readonly UsableToken[] = refresh ? [refresh] : [];
+  // One that is served again makes room last: without it, the next of many that refresh at once would end the grant.
+  const byWorth = [...served.filter(isUnused), ...served.filter((one) => !isUnused(one)), ...next];
+  const worth = new Set(lastOf(byWorth, REFRESH_TOKENS_PER_GRANT_MAX));
+  const kept = [...live, ...next].filter((token) => worth.has(token));
+  // One that nobody used was no reuse, whoever comes with it.
+  const gone = live.filter((token) => !worth.has(token) && !isUnused(token));
+  const used = [...state.usedRefresh, ...gone.map(({ hash }) => hash.slice(0, REMEMBERED_CHARS))];
   return { refresh: kept, usedRefresh: used.slice(-USED_REFRESH_TOKENS_MAX) };
+}
+
+const isUnused = ({ usedAt }: UsableToken) => usedAt === undefined;
+
+/** As many as may be kept. */
+function lastOf<T extends Token>(tokens: readonly T[], countMax: number): T[] {
+  let bytes = 0;
+  const last = tokens.slice(-countMax);
+  const first = last.findLastIndex(({ record }) => {
+    bytes += Buffer.byteLength(JSON.stringify(record));
+    return bytes > TOKEN_RECORDS_BYTES_MAX;
+  });
+  return last.slice(first + 1);
 }
 
 /** When the last of it is over. */

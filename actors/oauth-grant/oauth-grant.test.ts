@@ -1,5 +1,6 @@
 import { expect } from "chai";
 import type { DeepReadonly } from "../../schemas/contract.ts";
+import { STATE_BYTES_MAX } from "../../schemas/limits.ts";
 import type { GrantToken } from "../../schemas/oauth-grant.ts";
 import {
   ACCESS_TOKEN_MS,
@@ -10,6 +11,7 @@ import {
   REFRESH_TOKEN_MS,
   REFRESH_TOKENS_PER_GRANT_MAX,
   TOKEN_RECORD_BYTES_MAX,
+  TOKEN_RECORDS_BYTES_MAX,
   USED_REFRESH_TOKENS_MAX,
 } from "../../schemas/oauth-server-limits.ts";
 import { refusal } from "../../scripts/testing/refusal.ts";
@@ -125,6 +127,63 @@ describe("oauth-grant", () => {
     expect(find(state, "access", 100 + ACCESS_TOKENS_PER_GRANT_MAX + 4).token.used).to.equal(false);
   });
 
+  /** Of one token, as many, each with a next token of its own: `first` is the number of the first. */
+  function retried(state: State, used: number, asked: { first: number; times: number }) {
+    let next = state;
+    for (let i = 0; i < asked.times; i++) {
+      const access = token(10_000 + asked.first + i, ACCESS_TOKEN_MS);
+      const refresh = token(asked.first + i, REFRESH_TOKEN_MS);
+      const { reply, state } = run("refresh", next, { refreshHash: hash(used), access, refresh });
+      expect(reply.outcome).to.equal("issued");
+      next = state;
+    }
+    return next;
+  }
+
+  it("refresh() serves 64 that come with one token at once, and then each with its own", () => {
+    let state = retried(redeemed, 3, { first: 100, times: 64 });
+    for (let i = 0; i < 64; i++) state = retried(state, 100 + i, { first: 200 + i, times: 1 });
+    for (let i = 0; i < 64; i++) {
+      expect(find(state, "refresh", 100 + i).token.used).to.equal(false);
+      expect(find(state, "refresh", 200 + i).token.used).to.equal(false);
+      expect(find(state, "access", 10_100 + i).token.used).to.equal(false);
+      expect(find(state, "access", 10_200 + i).token.used).to.equal(false);
+    }
+  });
+
+  it("refresh() ends nothing within the grace, however often it is asked: the oldest that nobody used goes, and is no reuse", () => {
+    const times = REFRESH_TOKENS_PER_GRANT_MAX - 1;
+    const full = retried(redeemed, 3, { first: 1_000, times });
+    expect(find(full, "refresh", 1_000).token.used).to.equal(false);
+    const state = retried(full, 3, { first: 1_000 + times, times: 1 });
+    const oldest = { refreshHash: hash(1_000), ...first };
+    expect(refusal(() => run("refresh", state, oldest)).code).to.equal("not_found");
+    for (const number of [3, 1_001, 1_000 + times]) {
+      expect(find(state, "refresh", number).token.used).to.equal(false);
+    }
+    const late = run("refresh", state, { ...oldest, refreshHash: hash(3) }, NOW + REFRESH_GRACE_MS);
+    expect([late.reply.outcome, late.forgotten]).to.deep.equal(["reused", true]);
+  });
+
+  it("refresh() keeps as many records as TOKEN_RECORDS_BYTES_MAX holds, the newest, and all of it fits", () => {
+    const record = { x: "x".repeat(TOKEN_RECORD_BYTES_MAX - '{"x":""}'.length) };
+    let state = redeemed;
+    for (let i = 0; i < 80; i++) {
+      const tokens = {
+        access: { ...token(10_000 + i, ACCESS_TOKEN_MS), record },
+        refresh: { ...token(1_000 + i, REFRESH_TOKEN_MS), record },
+      };
+      state = run("refresh", state, { refreshHash: hash(3), ...tokens }).state;
+    }
+    if (state.status !== "open") throw new Error("ended");
+    const most = Math.floor(TOKEN_RECORDS_BYTES_MAX / TOKEN_RECORD_BYTES_MAX);
+    // The one that is served again has a record of its own, which is small.
+    expect([state.access.length, state.refresh.length]).to.deep.equal([most, most + 1]);
+    expect(find(state, "refresh", 1_079).token.used).to.equal(false);
+    expect(find(state, "refresh", 3).token.used).to.equal(false);
+    expect(Buffer.byteLength(JSON.stringify(state))).to.be.below(STATE_BYTES_MAX - 100_000);
+  });
+
   it("find() ends with the token's time, and with the grant's", () => {
     const late = () => find(redeemed, "access", 2, NOW + ACCESS_TOKEN_MS);
     expect(find(redeemed, "access", 2, NOW + ACCESS_TOKEN_MS - 1).grant.userId).to.equal(
@@ -145,6 +204,13 @@ describe("oauth-grant", () => {
       expect(run(message, redeemed, {}).forgotten).to.equal(true);
       expect(run(message, oauthGrantActor.initial, {}).changed).to.equal(false);
     }
+  });
+
+  it("tellAgain() tells of a grant that is open and of one that is gone, and changes neither", () => {
+    const open = run("tellAgain", redeemed, {});
+    expect([open.live, open.changed]).to.deep.equal([{ change: "revoked" }, false]);
+    const gone = run("tellAgain", oauthGrantActor.initial, {});
+    expect([gone.live, gone.changed]).to.deep.equal([{ change: "ended" }, false]);
   });
 
   it("expire() comes back while something lives, and forgets when nothing does", () => {

@@ -4,16 +4,9 @@ import { envelope } from "../../schemas/contract.ts";
 import { ActorError } from "../../schemas/errors.ts";
 import { grantList } from "../../schemas/grant-list.ts";
 import { oauthGrant } from "../../schemas/oauth-grant.ts";
+import { sameHash } from "../hashes/same-hash.ts";
 import { defineActor } from "../runtime/define-actor.ts";
-import {
-  endsAt,
-  isLive,
-  isSpent,
-  sameHash,
-  type UsableToken,
-  wasUsed,
-  withTokens,
-} from "./grant-tokens.ts";
+import { endsAt, isLive, isSpent, type UsableToken, wasUsed, withTokens } from "./grant-tokens.ts";
 import { OAuthGrantState, type OpenGrant } from "./oauth-grant-state.ts";
 
 export const oauthGrantActor = defineActor(oauthGrant, {
@@ -97,6 +90,11 @@ export const oauthGrantActor = defineActor(oauthGrant, {
     revoke(state, _input, { key }) {
       if (state.status !== "open") return { state, reply: {} };
       return { ...endOf(state, key), reply: {} };
+    },
+
+    tellAgain(state) {
+      const live = { change: state.status === "open" ? ("revoked" as const) : ("ended" as const) };
+      return { state, reply: {}, live };
     },
 
     consentWithdrawn(state, _input, { key }) {

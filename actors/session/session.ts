@@ -1,10 +1,10 @@
 /** Decides whether a browser is still signed in, and as whom. */
-import { timingSafeEqual } from "node:crypto";
 import { type DeepReadonly, envelope } from "../../schemas/contract.ts";
 import { ActorError } from "../../schemas/errors.ts";
-import { ANONYMOUS_SESSION_MS, SESSION_MS } from "../../schemas/oauth-server-limits.ts";
+import { SESSION_MS } from "../../schemas/oauth-server-limits.ts";
 import { session } from "../../schemas/session.ts";
 import { user } from "../../schemas/user.ts";
+import { sameHash } from "../hashes/same-hash.ts";
 import { defineActor } from "../runtime/define-actor.ts";
 import { SessionState } from "./session-state.ts";
 
@@ -13,7 +13,7 @@ export const sessionActor = defineActor(session, {
   initial: { status: "none" },
 
   handlers: {
-    open(state, { secretHash, userId, email }, { key, now }) {
+    open(state, { secretHash, userId, email }, { now }) {
       if (state.status === "open") {
         if (sameHash(state.secretHash, secretHash)) return { state, reply: {} };
         throw new ActorError("conflict", "Cannot open session: it is there already");
@@ -24,7 +24,6 @@ export const sessionActor = defineActor(session, {
         state: { status: "open" as const, secretHash, user: signedIn, expiresAt },
         reply: {},
         remind: { expire: expiresAt },
-        send: [envelope(user, email, "sessionOpened", { userId, sessionId: key })],
       };
     },
 
@@ -37,13 +36,8 @@ export const sessionActor = defineActor(session, {
         const { logout: _before, ...open } = openOf(state, secretHash, now);
         return { state: logout ? { ...open, logout } : open, reply: {} };
       }
-      if (!logout) return { state, reply: {} };
-      const expiresAt = now + ANONYMOUS_SESSION_MS;
-      return {
-        state: { status: "open" as const, secretHash, expiresAt, logout },
-        reply: {},
-        remind: { expire: expiresAt },
-      };
+      // It ended meanwhile: nobody is left to confirm it.
+      return { state, reply: {} };
     },
 
     end: (state, _input, { key }) => ({ ...endOf(state, key), reply: {} }),
@@ -72,8 +66,4 @@ function endOf(state: State, key: string) {
   const { userId, email } = signedIn;
   const send = [envelope(user, email, "sessionEnded", { userId, sessionId: key })];
   return { forget: true as const, send };
-}
-
-function sameHash(one: string, other: string): boolean {
-  return timingSafeEqual(Buffer.from(one, "hex"), Buffer.from(other, "hex"));
 }

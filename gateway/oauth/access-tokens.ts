@@ -12,12 +12,13 @@ import {
   permissionsOf,
   permits,
 } from "../../schemas/permissions.ts";
+import type { Scope } from "../../schemas/scopes.ts";
 import type { Caller } from "../locals.ts";
+import { WatchedCache } from "../watched-cache.ts";
 import { memberOf } from "./consents.ts";
 import { knownScopes } from "./known-scopes.ts";
 import { findClient, type LiveClient } from "./live-client.ts";
 import { readTokenText, type TokenAddress } from "./token-text.ts";
-import { WatchedCache } from "./watched-cache.ts";
 
 interface Granted {
   grant: GrantEntry;
@@ -35,6 +36,7 @@ export class AccessTokens {
   readonly #actors: ActorClient;
   readonly #now: () => number;
   readonly #tokens: WatchedCache<Granted>;
+  readonly #grants: WatchedCache<GrantEntry>;
   readonly #clients: WatchedCache<LiveClient | undefined>;
   readonly #members: WatchedCache<Member | undefined>;
 
@@ -43,6 +45,7 @@ export class AccessTokens {
     this.#now = now;
     const options = { live, now, keptMs: TOKEN_CACHED_MS, entriesMax: TOKENS_CACHED_MAX };
     this.#tokens = new WatchedCache(options);
+    this.#grants = new WatchedCache(options);
     this.#clients = new WatchedCache(options);
     this.#members = new WatchedCache(options);
   }
@@ -59,9 +62,8 @@ export class AccessTokens {
    */
   async verify(address: TokenAddress, askedId: string | undefined): Promise<Caller> {
     const { grant, scope, expiresAt } = await this.#granted(address);
-    const client = await this.#clientOf(grant.clientId);
-    if (this.#now() >= expiresAt || !client || !(await this.#mayUse(client, grant)))
-      throw unknown();
+    if (this.#now() >= expiresAt) throw unknown();
+    const client = await this.#clientFor(grant);
     const members = await this.#membersOf(grant);
     const opened = members.find(({ accountId }) => accountId === askedId) ?? members[0];
     const scopes = knownScopes(scope).filter((id) => client.scopes.includes(id));
@@ -69,44 +71,59 @@ export class AccessTokens {
       // A token that opens no account is counted, and limited, as its user.
       accountId: opened?.accountId ?? grant.userId,
       tokenId: address.grantId,
-      permissions: opened ? permissionsIn(scopes, opened.member) : [],
+      permissions: opened ? permissionsIn(opened.member, scopes) : [],
+      scopes,
       expiresAt,
       userId: grant.userId,
       clientId: grant.clientId,
+      grantId: address.grantId,
       accountIds: members.map(({ accountId }) => accountId),
-      isStillGood: () => this.#isStillGood(address, askedId),
+      isStillGood: () =>
+        isGood(async () => {
+          const { accountId } = await this.verify(address, askedId);
+          return askedId === undefined || accountId === askedId;
+        }),
     };
   }
 
-  async #isStillGood(address: TokenAddress, askedId: string | undefined): Promise<boolean> {
-    try {
-      const { accountId } = await this.verify(address, askedId);
-      return askedId === undefined || accountId === askedId;
-    } catch (error) {
-      if (error instanceof ActorError && error.code === "unauthenticated") return false;
-      throw error;
-    }
+  /**
+   * What an API token opens that was made with an access token of this grant: what its client and its person may do
+   * still, and nothing once the grant is over. Refuses as above.
+   */
+  async verifyIssued(issued: Caller & { grantId: string }): Promise<Caller> {
+    const { grantId, accountId } = issued;
+    const grant = await this.#grantOf(grantId);
+    const client = await this.#clientFor(grant);
+    const members = await this.#membersOf(grant);
+    const opened = members.find((one) => one.accountId === accountId);
+    if (!opened) throw unknown();
+    const permissions = permissionsIn(opened.member, client.scopes, issued.permissions);
+    return { ...issued, permissions, userId: grant.userId, clientId: grant.clientId };
+  }
+
+  #grantOf(grantId: string): Promise<GrantEntry> {
+    return this.#grants.get(grantId, { contract: oauthGrant, key: grantId }, () =>
+      orUnknown(this.#actors.call(oauthGrant, grantId, "get", {})),
+    );
   }
 
   #granted({ kind, grantId, hash }: TokenAddress): Promise<Granted> {
     return this.#tokens.get(hash, { contract: oauthGrant, key: grantId }, async () => {
-      try {
-        const { grant, token } = await this.#actors.call(oauthGrant, grantId, "find", {
-          kind,
-          hash,
-        });
-        const { scope } = token.record;
-        return { grant, scope: typeof scope === "string" ? scope : "", expiresAt: token.expiresAt };
-      } catch (error) {
-        if (error instanceof ActorError && error.code === "not_found") throw unknown();
-        throw error;
-      }
+      const found = this.#actors.call(oauthGrant, grantId, "find", { kind, hash });
+      const { grant, token } = await orUnknown(found);
+      const { scope } = token.record;
+      return { grant, scope: typeof scope === "string" ? scope : "", expiresAt: token.expiresAt };
     });
   }
 
-  #clientOf(clientId: string): Promise<LiveClient | undefined> {
+  /** Of a grant that its person may use. */
+  async #clientFor(grant: GrantEntry): Promise<LiveClient> {
+    const { clientId } = grant;
     const source = { contract: oauthClient, key: clientId };
-    return this.#clients.get(clientId, source, () => findClient(this.#actors, clientId));
+    const find = () => findClient(this.#actors, clientId);
+    const client = await this.#clients.get(clientId, source, find);
+    if (!client || !(await this.#mayUse(client, grant))) throw unknown();
+    return client;
   }
 
   async #mayUse({ visibility, accountId }: LiveClient, { userId }: GrantEntry): Promise<boolean> {
@@ -130,10 +147,31 @@ export class AccessTokens {
 }
 
 /** No more than the person may do themselves: a scope to write is one to read where they may only read. */
-function permissionsIn(scopes: readonly string[], { roles }: Member): Permission[] {
-  const held = permissionsOf(roles);
-  const granted = ALL_PERMISSIONS.filter((id) => scopes.includes(id));
-  return ALL_PERMISSIONS.filter((id) => permits(granted, id) && permits(held, id));
+function permissionsIn({ roles }: Member, ...granted: (readonly Scope[])[]): Permission[] {
+  const bounds = [permissionsOf(roles), ...granted.map(permissionsAmong)];
+  return ALL_PERMISSIONS.filter((id) => bounds.every((held) => permits(held, id)));
+}
+
+const permissionsAmong = (scopes: readonly Scope[]) =>
+  ALL_PERMISSIONS.filter((id) => scopes.includes(id));
+
+/** Whether what was verified once is good still, for what lasts longer than a request. */
+export async function isGood(verifying: () => Promise<boolean>): Promise<boolean> {
+  try {
+    return await verifying();
+  } catch (error) {
+    if (error instanceof ActorError && error.code === "unauthenticated") return false;
+    throw error;
+  }
+}
+
+async function orUnknown<T>(calling: Promise<T>): Promise<T> {
+  try {
+    return await calling;
+  } catch (error) {
+    if (error instanceof ActorError && error.code === "not_found") throw unknown();
+    throw error;
+  }
 }
 
 /** One message for every reason: an attacker learns nothing from the difference. */

@@ -2,7 +2,13 @@ import { generateKeyPairSync } from "node:crypto";
 import { expect } from "chai";
 import { OAUTH_KEYS_KEY, oauthKeys } from "../../schemas/oauth-keys.ts";
 import { until } from "../../scripts/testing/until.ts";
-import { type OAuthWorld, oauthWorld, REDIRECT_URI, type Wire } from "./testing/oauth-world.ts";
+import {
+  type OAuthWorld,
+  oauthWorld,
+  Person,
+  REDIRECT_URI,
+  type Wire,
+} from "./testing/oauth-world.ts";
 
 describe("authorization server behind a proxy that ends TLS", function () {
   this.timeout(30_000);
@@ -44,6 +50,31 @@ describe("authorization server behind a proxy that ends TLS", function () {
       expect(cookie)
         .to.match(/; secure/i)
         .and.match(/; httponly/i);
+  });
+
+  it("who signs in has a session that is no script's, no other site's and nothing without TLS", async () => {
+    const set: string[] = [];
+    const person = new Person(world.urls[0] ?? "");
+    person.onAnswer = (_method, { headers }) => set.push(...headers.getSetCookie());
+    await person.open("/login");
+    await person.signIn(world.owner);
+    expect(person.seen.url).to.contain("/profile/clients");
+    const names = set.map((cookie) => cookie.split("=")[0]);
+    expect(names).to.include.members(["__Host-tl_session", "__Host-tl_known"]);
+    for (const cookie of set) {
+      expect(cookie)
+        .to.match(/; secure/i)
+        .and.match(/; httponly/i)
+        .and.match(/; samesite=lax/i)
+        .and.match(/; path=\/(;|$)/i)
+        .and.not.match(/; domain=/i);
+    }
+    // What somebody kept of it opens nothing once it has ended.
+    const kept = new Person(world.urls[0] ?? "");
+    for (const [name, cookie] of person.cookies) kept.cookies.set(name, cookie);
+    expect((await kept.open("/profile/clients")).url).to.contain("/profile/clients");
+    await person.submit({}, { action: "/signout" });
+    expect((await kept.open("/profile/clients")).url).to.contain("/login");
   });
 
   it("a closed sign-up shows no form and makes no user", async () => {

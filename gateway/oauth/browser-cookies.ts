@@ -1,20 +1,18 @@
-/** Cookies of a browser: which one it is, and its session. Both are random, and mean nothing by themselves. */
+/** Cookies of a browser: which one it is, its session, and who signed in there. None means anything by itself. */
 import { randomBytes } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import type { Request, Response } from "express";
-import { SESSION_MS } from "../../schemas/oauth-server-limits.ts";
+import { BROWSER_MS, SESSION_MS } from "../../schemas/oauth-server-limits.ts";
 import { sha256 } from "./token-text.ts";
 
 const BROWSER = /^[\w-]{43}$/;
 const browsers = new WeakMap<IncomingMessage, string>();
 
-/** How long forms that are open, and requests under way, may lie about. */
-const BROWSER_DAYS = 30;
-const DAY_MS = 86_400_000;
-
 export interface CookieNames {
   session: string;
   browser: string;
+  /** Proves who has signed in there. */
+  known: string;
   isSecure: boolean;
 }
 
@@ -22,7 +20,12 @@ export interface CookieNames {
 export function cookieNames(publicUrl: string): CookieNames {
   const isSecure = publicUrl.startsWith("https:");
   const prefix = isSecure ? "__Host-" : "";
-  return { session: `${prefix}tl_session`, browser: `${prefix}tl_browser`, isSecure };
+  return {
+    session: `${prefix}tl_session`,
+    browser: `${prefix}tl_browser`,
+    known: `${prefix}tl_known`,
+    isSecure,
+  };
 }
 
 /** Names the browser of a request, by a cookie that is made where there is none. */
@@ -35,7 +38,7 @@ export function knowBrowser(request: Request, response: Response, names: CookieN
   const made = randomBytes(32).toString("base64url");
   browsers.set(request, made);
   setCookie(response, names.browser, made, {
-    maxAgeMs: BROWSER_DAYS * DAY_MS,
+    maxAgeMs: BROWSER_MS,
     isSecure: names.isSecure,
   });
   return made;
@@ -66,7 +69,7 @@ export function setSessionCookie(response: Response, names: CookieNames, text: s
   });
 }
 
-function setCookie(
+export function setCookie(
   response: Response,
   name: string,
   value: string,
@@ -83,7 +86,7 @@ function setCookie(
 }
 
 /** The first of its name: RFC 6265 section 5.4 sends the closest first. */
-function readCookie(request: IncomingMessage, name: string): string | undefined {
+export function readCookie(request: IncomingMessage, name: string): string | undefined {
   for (const pair of request.headers.cookie?.split(";") ?? []) {
     const [key, ...value] = pair.trim().split("=");
     if (key === name) return value.join("=");

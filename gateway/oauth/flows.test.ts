@@ -64,7 +64,7 @@ describe("authorization flows, by a public client library", function () {
 
       const { sub } = tokens.claims() ?? { sub: "" };
       const info = await oidc.fetchUserInfo(library, token, sub);
-      expect(info).to.deep.equal({ sub, email: world.owner.email });
+      expect(info).to.deep.equal({ sub, email: world.owner.email, email_verified: false });
 
       const refreshed = await oidc.refreshTokenGrant(library, tokens.refresh_token ?? "");
       expect(refreshed.refresh_token)

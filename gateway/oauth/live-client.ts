@@ -1,11 +1,14 @@
 /** A client as the library knows it: looked up at every request, so that a change, a secret and a deletion hold at once. */
-import { timingSafeEqual } from "node:crypto";
+import type { Provider } from "oidc-provider";
 import type { z } from "zod";
 import type { ActorClient } from "../../actors/runtime/actor-client.ts";
+import { COMMAND_LINE_CLIENT_ID } from "../../schemas/command-line.ts";
 import { ActorError } from "../../schemas/errors.ts";
 import { oauthClient } from "../../schemas/oauth-client.ts";
+import { isNativeClient } from "../../schemas/oauth-client-settings.ts";
 import type { Scope } from "../../schemas/scopes.ts";
 import { Id } from "../../schemas/values.ts";
+import { COMMAND_LINE_CLIENT } from "./command-line-client.ts";
 
 export type LiveClient = z.output<(typeof oauthClient.messages.getForAuthorization)["reply"]>;
 
@@ -15,6 +18,7 @@ export async function findClient(
   clientId: string,
 ): Promise<LiveClient | undefined> {
   if (!Id.safeParse(clientId).success) return undefined;
+  if (clientId === COMMAND_LINE_CLIENT_ID) return COMMAND_LINE_CLIENT;
   try {
     return await actors.call(oauthClient, clientId, "getForAuthorization", {});
   } catch (error) {
@@ -32,8 +36,6 @@ export function scopesOf({ scopes, grantTypes }: Pick<LiveClient, "scopes" | "gr
 /** The metadata that the library checks; what is ours goes beside it. */
 export function metadataOf(clientId: string, client: LiveClient) {
   const { redirectUris, postLogoutRedirectUris, tokenEndpointAuthMethod: method } = client;
-  const all = [...redirectUris, ...postLogoutRedirectUris];
-  const hasOwnScheme = all.some((uri) => !/^https?:/.test(uri));
   return {
     client_id: clientId,
     redirect_uris: redirectUris,
@@ -41,7 +43,7 @@ export function metadataOf(clientId: string, client: LiveClient) {
     grant_types: client.grantTypes,
     response_types: client.responseTypes,
     token_endpoint_auth_method: method,
-    application_type: hasOwnScheme ? "native" : "web",
+    application_type: isNativeClient(client) ? "native" : "web",
     // The library wants one; what is compared are the hashes.
     ...(method === "none" ? {} : { client_secret: "kept elsewhere" }),
     registration: {
@@ -58,11 +60,7 @@ export function metadataOf(clientId: string, client: LiveClient) {
 /** Of `metadataOf`, as the library gives it back. */
 export type Registered = ReturnType<typeof metadataOf>["registration"];
 
-/** The secret that this is, or undefined; every one is compared, however soon one matches. */
-export function matchingSecret({ secrets }: Registered, hash: string) {
-  const given = Buffer.from(hash, "hex");
-  const [match] = secrets.filter((secret) =>
-    timingSafeEqual(Buffer.from(secret.hash, "hex"), given),
-  );
-  return match;
-}
+export type Client = InstanceType<Provider["Client"]>;
+
+export const registrationOf = (client: Client | undefined) =>
+  client?.registration as Registered | undefined;

@@ -3,7 +3,8 @@ import type { Provider } from "oidc-provider";
 import type { LiveUpdates } from "../../actors/runtime/live.ts";
 import { OAUTH_KEYS_KEY, oauthKeys } from "../../schemas/oauth-keys.ts";
 import { KEYS_CHECK_MS } from "../../schemas/oauth-server-limits.ts";
-import { makeProvider, type ProviderParts } from "./provider.ts";
+import { makeProvider } from "./provider.ts";
+import type { ProviderParts } from "./provider-parts.ts";
 import { loadKeys, type ServerKeys } from "./signing-keys.ts";
 
 interface Current {
@@ -14,7 +15,6 @@ interface Current {
 
 export interface LiveProviderParts extends ProviderParts {
   live: LiveUpdates;
-  now: () => number;
   stopping: AbortSignal;
 }
 

@@ -1,7 +1,8 @@
 /** What actors cannot answer now, as OAuth says it: it passes, and is no fault of the client. */
-import { errors } from "oidc-provider";
+
 import type { ActorClient } from "../../actors/runtime/actor-client.ts";
 import { ActorError } from "../../schemas/errors.ts";
+import { errors } from "./oidc-library.ts";
 
 const PASSING = new Set(["unavailable", "busy", "deadline_exceeded"]);
 

@@ -6,17 +6,20 @@ import type { ActorClient } from "../../actors/runtime/actor-client.ts";
 import type { LiveUpdates } from "../../actors/runtime/live.ts";
 import { ActorError } from "../../schemas/errors.ts";
 import {
+  AUTHORIZATION_QUERY_CHARS_MAX,
   AUTHORIZATIONS_PER_ADDRESS_MAX,
   LOGIN_WINDOW_MS,
 } from "../../schemas/oauth-server-limits.ts";
 import { requestLimit } from "../../schemas/request-limit.ts";
+import { FailedAuthentications } from "../failed-authentications.ts";
 import { methodNotAllowed } from "../middleware/method-not-allowed.ts";
 import { FormMarks } from "../pages/form-marks.ts";
 import { Interactions } from "../pages/interactions.ts";
+import { KnownBrowsers } from "../pages/known-browsers.ts";
 import { libraryPages } from "../pages/library-pages.ts";
 import { linkBelow } from "../pages/page.ts";
-import { pageRouter, showOver } from "../pages/page-router.ts";
-import { networkOf } from "../pages/visit.ts";
+import { pageError, pageRouter, showOver } from "../pages/page-router.ts";
+import { networkOf, readForm } from "../pages/visit.ts";
 import { cookieNames, knowBrowser } from "./browser-cookies.ts";
 import { LiveProvider } from "./live-provider.ts";
 
@@ -45,6 +48,12 @@ const ENDPOINTS = {
   "/oauth2/logout/success": ["GET"],
 } as const;
 
+/** Their refusals are pages. */
+const SEEN_BY_PEOPLE = Object.keys(ENDPOINTS).filter((path) => /\/(auth|logout)\b/.test(path));
+
+/** Where a person is on the way to a client. */
+const OPENED_BY_CLIENTS = ["/oauth2/auth", "/oauth2/consent", "/login", "/signup"];
+
 export function oauthRouter({ actors, config, ...options }: OAuthOptions): Router {
   const { publicUrl, signup = "open" } = config;
   const cookies = cookieNames(publicUrl);
@@ -55,12 +64,19 @@ export function oauthRouter({ actors, config, ...options }: OAuthOptions): Route
     actors,
     publicUrl,
     cookies,
+    failed: new FailedAuthentications(options.now),
     pages: libraryPages(link),
   });
   const marks = new FormMarks(() => holder.secret());
+  const known = new KnownBrowsers(() => holder.secret(), cookies);
   const interactions = new Interactions(actors);
   const router = Router({ caseSensitive: true });
-  router.use(pageRouter({ actors, cookies, marks, interactions, link, signup, showOver }));
+  router.use(OPENED_BY_CLIENTS, keepOpener);
+  router.use(
+    pageRouter({ actors, cookies, marks, known, interactions, link, publicUrl, signup, showOver }),
+  );
+  const asPage = pageError({ link });
+  router.post(["/oauth2/auth", "/oauth2/logout"], readForm, askAgain, asPage);
   for (const [path, methods] of Object.entries(ENDPOINTS)) {
     const steps = path === "/oauth2/auth" ? [limitAuthorizations, toLibrary] : [toLibrary];
     const taken: readonly string[] = methods;
@@ -68,13 +84,26 @@ export function oauthRouter({ actors, config, ...options }: OAuthOptions): Route
       const method = request.method === "HEAD" ? "GET" : request.method;
       next(taken.includes(method) ? undefined : "router");
     });
-    router.all(path, steps);
+    router.all(path, steps, SEEN_BY_PEOPLE.includes(path) ? asPage : []);
   }
   const refusing = Router({ caseSensitive: true });
   for (const [path, methods] of Object.entries(ENDPOINTS)) {
     refusing.all(path, methodNotAllowed(methods.filter((method) => method !== "OPTIONS")));
   }
   return Router().use(router, refusing);
+
+  /**
+   * A form of another site comes without our cookies (SameSite=Lax); what it leads to comes with them. OpenID Connect Core
+   * 3.1.2.1 and RP-Initiated Logout 2 ask for both methods.
+   */
+  function askAgain({ body, path }: Request, response: Response): void {
+    const query = new URLSearchParams(body).toString();
+    if (query.length > AUTHORIZATION_QUERY_CHARS_MAX) {
+      const text = `Cannot read request: the form has more than ${AUTHORIZATION_QUERY_CHARS_MAX} characters`;
+      throw new ActorError("invalid_request", text);
+    }
+    response.redirect(303, link(`${path}?${query}`));
+  }
 
   /** Each is kept until a person decides, or for ten minutes. */
   async function limitAuthorizations(request: Request, _response: Response, next: () => void) {
@@ -98,4 +127,10 @@ export function oauthRouter({ actors, config, ...options }: OAuthOptions): Route
     request.originalUrl = link(request.url);
     await provider.callback()(request, response);
   }
+}
+
+/** A client's page that opened a window for this is to hear from it in the end: elsewhere the two are parted. */
+function keepOpener(_request: Request, response: Response, next: () => void): void {
+  response.set("Cross-Origin-Opener-Policy", "unsafe-none");
+  next();
 }

@@ -1,5 +1,6 @@
 import { createHash, randomBytes } from "node:crypto";
 import { expect } from "chai";
+import { until } from "../../scripts/testing/until.ts";
 import {
   newPerson,
   type OAuthWorld,
@@ -112,6 +113,16 @@ describe("authorization server", function () {
         expect(given.get("iss")).to.equal(world.urls[0]);
         expect(given.get("state")).to.equal("s");
       }
+      // RFC 6749 section 3.3: it asks for something, which by itself opens nothing.
+      for (const more of [{}, { prompt: "consent" }]) {
+        const alone = await authorize({ scope: "offline_access", ...more });
+        expect(alone.get("error"), JSON.stringify(more)).to.equal("invalid_scope");
+        expect(alone.get("error_description")).to.contain("'offline_access'");
+      }
+      const other = (await world.makeClient()).client_id;
+      for (const scope of [undefined, ""]) {
+        expect((await authorize({ client_id: other, scope })).get("code")).to.be.a("string");
+      }
       const named = await authorize({ scope: "account.read dns.read" });
       expect(named.get("error_description")).to.equal(
         "The OAuth 2.0 Client is not allowed to request scope 'dns.read'.",
@@ -206,6 +217,22 @@ describe("authorization server", function () {
       expect((await refresh(two.refresh_token)).status).to.equal(200);
     });
 
+    it("64 that refresh with one token at once, at two gateways, are all served, and then each with its own", async () => {
+      const { refresh_token: first } = await tokens();
+      let used = Array.from({ length: 64 }, () => first);
+      for (const round of [1, 2]) {
+        const all = await Promise.all(
+          used.map((token, index) => refresh(token, { gateway: index % 2 })),
+        );
+        const statuses = all.map(({ status }) => status);
+        expect(statuses, `${round}`).to.deep.equal(used.map(() => 200));
+        const open = await Promise.all(all.map(({ body }) => works(body.access_token)));
+        expect(open, `${round}`).to.deep.equal(used.map(() => true));
+        used = all.map(({ body }) => body.refresh_token);
+      }
+      expect((await refresh(first)).status).to.equal(200);
+    });
+
     it("a refresh may ask for less, not for more, and not for another client", async () => {
       const { refresh_token: token } = await tokens();
       const more = await refresh(token, {}, { scope: "artifacts.write" });
@@ -286,21 +313,59 @@ describe("authorization server", function () {
       for (const gateway of [0, 1]) expect(await works(token, gateway)).to.equal(false);
     });
 
-    it("browsers of the client's origins may ask for tokens, and others nothing", async () => {
-      const { refresh_token: token, access_token } = await tokens();
-      const from = (Origin: string) => ({ headers: { Origin } });
-      const good = await refresh(token, from("https://app.example.com"));
-      expect(good.headers.get("access-control-allow-origin")).to.equal("https://app.example.com");
-      const bad = await refresh(token, from("https://evil.example.com"));
-      expect([bad.status, bad.headers.get("access-control-allow-origin")]).to.deep.equal([
-        400,
-        null,
-      ]);
-      const asked = from("https://app.example.com");
-      const introspected = await post("/oauth2/introspect", { token: access_token }, asked);
-      expect(introspected.headers.get("access-control-allow-origin")).to.equal(null);
-      const auth = await fetch(`${world.urls[0]}${query()}`, { ...asked, redirect: "manual" });
-      expect(auth.headers.get("access-control-allow-origin")).to.equal(null);
+    it("a token is given back whatever its hint says (RFC 7009 section 2.1)", async () => {
+      for (const token_type_hint of ["refresh_token", "access_token", "of_another_kind"]) {
+        const { access_token, refresh_token } = await tokens();
+        const given = [access_token, refresh_token].map((token) =>
+          post("/oauth2/revoke", { token, token_type_hint }),
+        );
+        expect((await Promise.all(given)).map(({ status }) => status)).to.deep.equal([200, 200]);
+        expect(await works(access_token)).to.equal(false);
+        expect((await refresh(refresh_token)).body.error).to.equal("invalid_grant");
+      }
+    });
+
+    it("browsers of the client's origins may ask for tokens, give them back and hear who somebody is, and others nothing", async () => {
+      const { refresh_token: token, access_token } = (
+        await redeem((await authorize({ scope: "openid account.read" })).get("code"))
+      ).body;
+      const good = { Origin: "https://app.example.com" };
+      const bad = { Origin: "https://evil.example.com" };
+      const who = (headers: Record<string, string>) =>
+        fetch(`${world.urls[0]}/oauth2/userinfo`, {
+          headers: { ...headers, Authorization: `Bearer ${access_token}` },
+        });
+      const allowed = [
+        await refresh(token, { headers: good }),
+        await who(good),
+        await post("/oauth2/revoke", { token: "x" }, { headers: good }),
+      ];
+      for (const { status, headers } of allowed) {
+        expect([status, headers.get("access-control-allow-origin")]).to.deep.equal([
+          200,
+          good.Origin,
+        ]);
+        expect(headers.get("access-control-allow-credentials")).to.equal(null);
+      }
+      const refused = [
+        await refresh(token, { headers: bad }),
+        await who(bad),
+        await post("/oauth2/revoke", { token: access_token }, { headers: bad }),
+      ];
+      for (const { status, headers } of refused) {
+        expect([status, headers.get("access-control-allow-origin")]).to.deep.equal([400, null]);
+      }
+      expect(await works(access_token)).to.equal(true);
+      const introspected = await post(
+        "/oauth2/introspect",
+        { token: access_token },
+        { headers: good },
+      );
+      const auth = await fetch(`${world.urls[0]}${query()}`, { headers: good, redirect: "manual" });
+      const { headers } = await fetch(`${world.urls[0]}/login`, { headers: good });
+      for (const other of [introspected.headers, auth.headers, headers]) {
+        expect(other.get("access-control-allow-origin")).to.equal(null);
+      }
     });
   });
 
@@ -316,6 +381,28 @@ describe("authorization server", function () {
       expect([denied.get("error"), denied.get("iss")]).to.deep.equal([
         "access_denied",
         world.urls[0],
+      ]);
+    });
+
+    it("an account in which a person may do nothing of what is asked cannot be chosen, and says why", async () => {
+      const { person, email, password } = await newPerson(world);
+      const json = { email, roles: ["OAuth Client Write"] };
+      const members = `/accounts/${world.accountId}/members`;
+      const { body } = await world.api(members, { method: "POST", json });
+      await person.open(`/login${new URL(body.result.invitation_url).search}`);
+      await person.signIn({ email, password });
+      await until("they see the account", async () => {
+        await person.open(query({ scope: "artifacts.read" }));
+        return person.seen.text.includes(world.accountId);
+      });
+      expect(person.seen.text).to.contain(
+        "Your role there, OAuth Client Write, allows nothing of what is asked for.",
+      );
+      expect(person.seen.text).to.contain("If one is missing, an administrator of it can invite");
+      const chosen = await person.submit({ decision: "allow", account: [world.accountId] });
+      expect([chosen.status, chosen.text.includes("Choose at least one account.")]).to.deep.equal([
+        400,
+        true,
       ]);
     });
 
@@ -437,9 +524,11 @@ describe("authorization server", function () {
       await person.submit({ logout: "yes" });
       expect(person.seen.url).to.equal(`${target}?state=s`);
       expect((await person.open("/profile/clients")).url).to.contain("/login");
-      expect((await leave(target, new Person(world.urls[0] ?? ""))).url).to.equal(
-        `${target}?state=s`,
-      );
+      // Who is not signed in chooses to go on: a link from elsewhere leads nobody through here.
+      const stranger = await leave(target, new Person(world.urls[0] ?? ""));
+      expect([stranger.status, new URL(stranger.url).origin]).to.deep.equal([200, world.urls[0]]);
+      expect(stranger.text).to.contain(`href="${target}?state=s"`);
+      expect(stranger.headers.getSetCookie().join()).to.not.contain("tl_session");
     });
   });
 

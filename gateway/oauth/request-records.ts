@@ -1,8 +1,11 @@
-/** What one request to the library has read and will write, so that it writes once: see actor-adapter.ts. */
-import type { GrantEntry, GrantToken } from "../../schemas/oauth-grant.ts";
+/** What one request to the library has read and will write, so that it writes once: see token-store.ts. */
+import type { z } from "zod";
+import type { GrantEntry, GrantToken, oauthGrant } from "../../schemas/oauth-grant.ts";
 import type { PendingLogout } from "../../schemas/session.ts";
 import type { metadataOf } from "./live-client.ts";
 import type { TokenAddress } from "./token-text.ts";
+
+export type FoundToken = z.output<(typeof oauthGrant.messages.find)["reply"]>;
 
 /** A grant that is written together with its code. */
 export type NewGrant = Pick<GrantEntry, "scopes" | "rejectedScopes" | "accountIds">;
@@ -10,7 +13,11 @@ export type NewGrant = Pick<GrantEntry, "scopes" | "rejectedScopes" | "accountId
 export class RequestRecords {
   readonly clients = new Map<string, Promise<ReturnType<typeof metadataOf> | undefined>>();
   readonly grants = new Map<string, GrantEntry>();
+  /** Tokens that are looked up already, by their hashes. */
+  readonly tokens = new Map<string, Promise<FoundToken | undefined>>();
   readonly newGrants = new Map<string, NewGrant>();
+  /** What the request proves itself by, as it is counted: see throttle.ts. */
+  proof: string | undefined;
   /** Who is signed in. */
   email: string | undefined;
   /** As the session's actor has it. */

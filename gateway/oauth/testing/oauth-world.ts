@@ -9,6 +9,7 @@ import { apiTokenActor } from "../../../actors/api-token/api-token.ts";
 import { grantListActor } from "../../../actors/grant-list/grant-list.ts";
 import { installationActor } from "../../../actors/installation/installation.ts";
 import { interactionActor } from "../../../actors/interaction/interaction.ts";
+import { loginGuardActor } from "../../../actors/login-guard/login-guard.ts";
 import { oauthClientActor } from "../../../actors/oauth-client/oauth-client.ts";
 import { oauthClientListActor } from "../../../actors/oauth-client-list/oauth-client-list.ts";
 import { oauthGrantActor } from "../../../actors/oauth-grant/oauth-grant.ts";
@@ -17,7 +18,7 @@ import { requestLimitActor } from "../../../actors/request-limit/request-limit.t
 import { BusActorClient } from "../../../actors/runtime/actor-client.ts";
 import { Bus } from "../../../actors/runtime/bus.ts";
 import { systemClock } from "../../../actors/runtime/clock.ts";
-import { BusLiveUpdates } from "../../../actors/runtime/live.ts";
+import { BusLiveUpdates, type LiveUpdates } from "../../../actors/runtime/live.ts";
 import { sessionActor } from "../../../actors/session/session.ts";
 import { userActor } from "../../../actors/user/user.ts";
 import { freePort } from "../../../scripts/free-port.ts";
@@ -33,6 +34,7 @@ export const OAUTH_ACTORS = [
   grantListActor,
   installationActor,
   interactionActor,
+  loginGuardActor,
   oauthClientActor,
   oauthClientListActor,
   oauthGrantActor,
@@ -73,9 +75,12 @@ export const REDIRECT_URI = "http://127.0.0.1:1/callback";
 export async function oauthWorld({
   gateways = 1,
   config = {},
+  hear = (live) => live,
 }: {
   gateways?: number;
   config?: Partial<GatewayConfig>;
+  /** What each gateway hears, where some of it is to be lost. */
+  hear?: (live: LiveUpdates, gateway: number) => LiveUpdates;
 } = {}): Promise<OAuthWorld> {
   const bus = await busActors({ actors: OAUTH_ACTORS });
   const dataDir = await mkdtemp(join(tmpdir(), "oauth-"));
@@ -98,7 +103,7 @@ export async function oauthWorld({
       await startGateway({
         actors: new BusActorClient(own, systemClock),
         blobs,
-        live: new BusLiveUpdates(own),
+        live: hear(new BusLiveUpdates(own), index),
         config: { ...testConfig, dataDir, port, publicUrl, ...config },
         logger,
       }),
@@ -178,6 +183,10 @@ export class Person {
   seen: Seen = { url: "", status: 0, headers: new Headers(), text: "" };
   /** Every address it was led over, the last one last. */
   readonly trail: string[] = [];
+  /** Hears of every answer, redirects among them. */
+  onAnswer: ((method: string, response: Response) => void) | undefined;
+  /** Its network, where the gateway believes a proxy before it. */
+  from: string | undefined;
   /** Where another gateway takes over. */
   through: string | undefined;
 
@@ -202,6 +211,14 @@ export class Person {
     return this.#go(new URL(target, this.#base), { method: "POST", body: fields });
   }
 
+  /** Without a form of a page, as another site would. */
+  async post(path: string, fields: Record<string, string>): Promise<Seen> {
+    return this.#go(new URL(path, this.#base), {
+      method: "POST",
+      body: new URLSearchParams(fields),
+    });
+  }
+
   async signIn({ email, password }: { email: string; password: string }): Promise<Seen> {
     return this.submit({ email, password });
   }
@@ -220,10 +237,15 @@ export class Person {
       const response = await fetch(asked, {
         method,
         redirect: "manual",
-        headers: { Cookie: this.#cookieFor(url.pathname), Accept: "text/html" },
+        headers: {
+          Cookie: this.#cookieFor(url.pathname),
+          Accept: "text/html",
+          ...(this.from !== undefined && { "X-Forwarded-For": this.from }),
+        },
         ...(body ? { body } : {}),
       });
       this.#keep(response);
+      this.onAnswer?.(method, response);
       const text = await response.text();
       const location = response.headers.get("location");
       if (location === null) {

@@ -1,0 +1,91 @@
+import { expect } from "chai";
+import { authorize, ClientCalls } from "./testing/client-calls.ts";
+import {
+  type OAuthWorld,
+  oauthWorld,
+  Person,
+  REDIRECT_URI,
+  type TestClient,
+} from "./testing/oauth-world.ts";
+
+const ORIGIN = "https://app.example.com";
+const VERIFIER = "v".repeat(43);
+const CHALLENGE = {
+  code_challenge: "7w_YNF9DSfIdPf_pRjSq646_kPr-2-o9NAl16JGghdM",
+  code_challenge_method: "S256",
+};
+
+describe("pages of other origins", function () {
+  this.timeout(30_000);
+  let world: OAuthWorld;
+  let calls: ClientCalls;
+  let base: string;
+  let client: TestClient;
+  before(async () => {
+    world = await oauthWorld();
+    calls = new ClientCalls(world);
+    [base = ""] = world.urls;
+    client = await world.makeClient({
+      token_endpoint_auth_method: "none",
+      allowed_cors_origins: [ORIGIN],
+    });
+  });
+  after(() => world?.stop());
+
+  const allowedOf = ({ headers }: { headers: Headers }) =>
+    headers.get("access-control-allow-origin");
+
+  it("may ask beforehand where they may ask at all, and nowhere else", async () => {
+    const preflight = (path: string, method: string) =>
+      fetch(base + path, {
+        method: "OPTIONS",
+        headers: {
+          Origin: ORIGIN,
+          "Access-Control-Request-Method": method,
+          "Access-Control-Request-Headers": "authorization",
+        },
+      });
+    for (const [path, method] of [
+      ["/oauth2/token", "POST"],
+      ["/oauth2/revoke", "POST"],
+      ["/oauth2/userinfo", "GET"],
+    ] as const) {
+      const answer = await preflight(path, method);
+      expect([answer.ok, allowedOf(answer)], path).to.deep.equal([true, ORIGIN]);
+      expect(answer.headers.get("access-control-allow-credentials"), path).to.equal(null);
+      expect(answer.headers.get("access-control-allow-headers"), path).to.match(/authorization/i);
+    }
+    for (const [path, method] of [
+      ["/oauth2/introspect", "POST"],
+      ["/oauth2/auth", "POST"],
+      ["/oauth2/consent", "POST"],
+      ["/oauth2/logout", "POST"],
+      ["/login", "POST"],
+      ["/profile/clients", "GET"],
+      ["/v4/accounts", "GET"],
+    ] as const) {
+      expect(allowedOf(await preflight(path, method)), path).to.equal(null);
+    }
+  });
+
+  it("read what the client is given, and why it is refused something", async () => {
+    const person = new Person(base);
+    await person.open("/login");
+    await person.signIn(world.owner);
+    const headers = { Origin: ORIGIN };
+    const sent = { by: client, headers };
+    const { client_id } = client;
+    const code = (await authorize(person, client, CHALLENGE)).get("code");
+    const given = await calls.redeem(code, sent, { client_id, code_verifier: VERIFIER });
+    expect([given.status, allowedOf(given)]).to.deep.equal([200, ORIGIN]);
+    const wrong = await calls.refresh("x", sent, { client_id });
+    const seen = [wrong.status, wrong.body.error, allowedOf(wrong)];
+    expect(seen).to.deep.equal([400, "invalid_grant", ORIGIN]);
+    const Authorization = `Bearer ${given.body.access_token}`;
+    const who = await fetch(`${base}/oauth2/userinfo`, { headers: { ...headers, Authorization } });
+    expect([who.status, allowedOf(who)]).to.deep.equal([200, ORIGIN]);
+    // What the origin may do as the client it may not do as whoever is signed in.
+    const address = `/oauth2/auth?${new URLSearchParams({ client_id, response_type: "code", redirect_uri: REDIRECT_URI })}`;
+    expect(allowedOf(await fetch(base + address, { headers, redirect: "manual" }))).to.equal(null);
+  });
+});

@@ -1,0 +1,86 @@
+import { createServer, type Server } from "node:http";
+import { expect } from "chai";
+import express from "express";
+import { pino } from "pino";
+import { interactionActor } from "../../actors/interaction/interaction.ts";
+import { oauthKeysActor } from "../../actors/oauth-keys/oauth-keys.ts";
+import { requestLimitActor } from "../../actors/request-limit/request-limit.ts";
+import type { ActorClient } from "../../actors/runtime/actor-client.ts";
+import { ActorError } from "../../schemas/errors.ts";
+import { freePort } from "../../scripts/free-port.ts";
+import { memoryActors } from "../../scripts/testing/memory-actors.ts";
+import { MemoryLive } from "../testing/memory-live.ts";
+import { oauthRouter } from "./oauth-service.ts";
+
+const BASIC = { Authorization: `Basic ${Buffer.from(`${"c".repeat(32)}:x`).toString("base64")}` };
+
+describe("authorization server whose actors are away", () => {
+  let base: string;
+  let server: Server;
+  let stopping: AbortController;
+  let away: (kind: string) => boolean;
+  beforeEach(async () => {
+    const port = await freePort();
+    base = `http://127.0.0.1:${port}`;
+    stopping = new AbortController();
+    const memory = memoryActors({ actors: [interactionActor, oauthKeysActor, requestLimitActor] });
+    away = (kind) => kind === "oauth-client";
+    const call: ActorClient["call"] = async (contract, ...rest) => {
+      if (!away(contract.kind)) return memory.call(contract, ...rest);
+      throw new ActorError("unavailable", "Cannot call: away", { retryAfterS: 7 });
+    };
+    const router = oauthRouter({
+      actors: { ...memory, call },
+      live: new MemoryLive(),
+      logger: pino({ level: "silent" }),
+      config: { publicUrl: base },
+      now: Date.now,
+      stopping: stopping.signal,
+    });
+    const app = express().use((_request, response, next) => {
+      response.locals.logger = pino({ level: "silent" });
+      next();
+    });
+    server = createServer(app.use(router)).listen(port, "127.0.0.1");
+  });
+  afterEach(() => {
+    stopping.abort();
+    server.closeAllConnections();
+    server.close();
+  });
+
+  const authorize = () =>
+    fetch(`${base}/oauth2/auth?client_id=${"c".repeat(32)}&response_type=code`, {
+      headers: { Accept: "text/html" },
+    });
+
+  it("answers programs temporarily_unavailable, and when to come back", async () => {
+    for (const path of ["token", "revoke", "introspect"]) {
+      const fields = { grant_type: "refresh_token", refresh_token: "x", token: "x" };
+      const body = new URLSearchParams(fields);
+      const answer = await fetch(`${base}/oauth2/${path}`, {
+        method: "POST",
+        headers: BASIC,
+        body,
+      });
+      const { error } = (await answer.json()) as { error: string };
+      const retryAfter = answer.headers.get("retry-after");
+      expect([answer.status, error, retryAfter]).to.deep.equal([
+        503,
+        "temporarily_unavailable",
+        "1",
+      ]);
+    }
+  });
+
+  it("shows people a page, and says when to come back", async () => {
+    const answer = await authorize();
+    expect([answer.status, answer.headers.get("retry-after")]).to.deep.equal([503, "1"]);
+    expect(await answer.text()).to.contain("temporarily_unavailable");
+    // Before it gets so far.
+    away = (kind) => kind === "request-limit";
+    const early = await authorize();
+    expect([early.status, early.headers.get("retry-after")]).to.deep.equal([503, "7"]);
+    expect(await early.text()).to.contain("Not at the moment");
+  });
+});
