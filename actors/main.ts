@@ -2,15 +2,27 @@
 import { availableParallelism, hostname } from "node:os";
 import type { Logger } from "pino";
 import type { Registry } from "prom-client";
+import { processArguments } from "../agents/process/arguments.ts";
+import { appPurge } from "../schemas/app-purge.ts";
+import type { AgentLimits } from "../schemas/app-usage.ts";
 import type { TaskContract } from "../schemas/contract.ts";
 import { crawlPage } from "../schemas/crawl-page.ts";
 import { dnsCheck } from "../schemas/dns-check.ts";
 import { gitUpkeep } from "../schemas/git-upkeep.ts";
+import { webhookPost } from "../schemas/outgoing-webhook.ts";
 import { render } from "../schemas/render.ts";
 import { repoImport } from "../schemas/repo-import.ts";
 import { callSubject, taskSubject } from "../schemas/subjects.ts";
 import { accountActor } from "./account/account.ts";
+import { openAgents } from "./agent/open-agents.ts";
+import { agentAlarmActor } from "./agent-alarm/agent-alarm.ts";
+import { agentInboxActor } from "./agent-inbox/agent-inbox.ts";
 import { apiTokenActor } from "./api-token/api-token.ts";
+import { appActor } from "./app/app.ts";
+import { appListActor } from "./app-list/app-list.ts";
+import { appPurgeWorker } from "./app-purge/app-purge.ts";
+import type { SecretBox } from "./app-secrets/secret-box.ts";
+import { appUsageActor } from "./app-usage/app-usage.ts";
 import { BrowserPool } from "./browser/browser-pool.ts";
 import { crawlJobActor } from "./crawl-job/crawl-job.ts";
 import { crawlListActor } from "./crawl-list/crawl-list.ts";
@@ -19,15 +31,19 @@ import { dnsCheckWorker } from "./dns-check/dns-check.ts";
 import { createAddressPolicy } from "./egress/address-policy.ts";
 import { createEgressGuard } from "./egress/egress-guard.ts";
 import { EgressProxy } from "./egress/egress-proxy.ts";
+import { endpointBreakerActor } from "./endpoint-breaker/endpoint-breaker.ts";
+import { gitStorageActor } from "./git-storage/git-storage.ts";
 import { grantListActor } from "./grant-list/grant-list.ts";
 import { installationActor } from "./installation/installation.ts";
 import { interactionActor } from "./interaction/interaction.ts";
+import { loginGuardActor } from "./login-guard/login-guard.ts";
 import { namespaceActor } from "./namespace/namespace.ts";
 import { namespaceListActor } from "./namespace-list/namespace-list.ts";
 import { oauthClientActor } from "./oauth-client/oauth-client.ts";
 import { oauthClientListActor } from "./oauth-client-list/oauth-client-list.ts";
 import { oauthGrantActor } from "./oauth-grant/oauth-grant.ts";
 import { oauthKeysActor } from "./oauth-keys/oauth-keys.ts";
+import { outgoingWebhookActor } from "./outgoing-webhook/outgoing-webhook.ts";
 import { packSweepActor } from "./pack-sweep/pack-sweep.ts";
 import { renderWorker } from "./render/render.ts";
 import { repoActor } from "./repo/repo.ts";
@@ -35,6 +51,7 @@ import { repoEventsActor } from "./repo-events/repo-events.ts";
 import { repoTokenActor } from "./repo-token/repo-token.ts";
 import { requestLimitActor } from "./request-limit/request-limit.ts";
 import { ActorHost } from "./runtime/actor-host.ts";
+import { BlobStore } from "./runtime/blob-store.ts";
 import type { Bus } from "./runtime/bus.ts";
 import type { Clock } from "./runtime/clock.ts";
 import type { AnyActorDefinition } from "./runtime/define-actor.ts";
@@ -45,21 +62,31 @@ import { WorkerHost } from "./runtime/worker-host.ts";
 import { sessionActor } from "./session/session.ts";
 import { siteActor } from "./site/site.ts";
 import { userActor } from "./user/user.ts";
+import { webhookPostWorker } from "./webhook-post/webhook-post.ts";
 
 export const ACTORS: readonly AnyActorDefinition[] = [
   accountActor,
+  agentAlarmActor,
+  agentInboxActor,
   apiTokenActor,
+  appActor,
+  appListActor,
+  appUsageActor,
   crawlListActor,
   crawlJobActor,
+  endpointBreakerActor,
+  gitStorageActor,
   grantListActor,
   installationActor,
   interactionActor,
+  loginGuardActor,
   namespaceActor,
   namespaceListActor,
   oauthClientActor,
   oauthClientListActor,
   oauthGrantActor,
   oauthKeysActor,
+  outgoingWebhookActor,
   packSweepActor,
   repoActor,
   repoEventsActor,
@@ -71,7 +98,15 @@ export const ACTORS: readonly AnyActorDefinition[] = [
 ];
 
 /** Every kind of task there is: each has a lane or more in the stream of tasks. */
-export const TASKS: readonly TaskContract[] = [crawlPage, dnsCheck, gitUpkeep, render, repoImport];
+export const TASKS: readonly TaskContract[] = [
+  appPurge,
+  crawlPage,
+  dnsCheck,
+  gitUpkeep,
+  render,
+  repoImport,
+  webhookPost,
+];
 
 /** Pages at a time: more than two a core make each slower and none sooner (research: 17 a second at 2 as at 8). */
 const INTERACTIVE_SLOTS_MAX = 6;
@@ -95,11 +130,34 @@ export interface RunningPart {
 /** Runs actors in this process: the role `actors`. */
 export async function startActors(
   context: ActorsContext,
-  { replicas, buckets }: { replicas: number; buckets: number },
+  {
+    replicas,
+    buckets,
+    egressAllow,
+    secrets,
+    agentLimits,
+  }: {
+    replicas: number;
+    buckets: number;
+    egressAllow: readonly string[];
+    secrets: SecretBox;
+    agentLimits: AgentLimits;
+  },
 ): Promise<RunningPart> {
   const { bus, clock, logger, registry, version } = context;
+  const agents = await openAgents({
+    ...{ bus, clock, logger, secrets },
+    limits: agentLimits,
+    guard: createEgressGuard({ policy: createAddressPolicy({ allow: egressAllow }) }),
+    program: processArguments,
+  });
   const counts = new ServiceCounts(
-    new Map(ACTORS.map(({ contract }) => [contract.kind, new Set(Object.keys(contract.messages))])),
+    new Map(
+      [...ACTORS, ...agents.definitions].map(({ contract }) => [
+        contract.kind,
+        new Set(Object.keys(contract.messages)),
+      ]),
+    ),
   );
   const host = new ActorHost({
     bus,
@@ -109,6 +167,7 @@ export async function startActors(
     replicas,
     buckets,
     definitions: ACTORS,
+    hosted: agents.definitions,
     hostName: hostName(),
   });
   await host.start();
@@ -120,6 +179,7 @@ export async function startActors(
     () => host.placement.openShards,
   );
   exposeGauge(registry, "actors_activations", "Actors in memory", () => host.activations);
+  exposeGauge(registry, "app_processes", "Processes of apps", () => agents.processes.count);
   const service = new Service({
     bus,
     clock,
@@ -143,6 +203,7 @@ export async function startActors(
     async stop() {
       service.stop();
       await host.stop();
+      await agents.close();
     },
   };
 }
@@ -153,15 +214,19 @@ export async function startBrowserWorkers(
   {
     egressAllow,
     chromium,
+    buckets,
     browserSecondsPerDay,
     ai,
     dnsServers,
+    secrets,
   }: {
     egressAllow: readonly string[];
     chromium: string;
+    buckets: number;
     browserSecondsPerDay: number;
     ai: CrawlWorkerParts["ai"];
     dnsServers: readonly string[];
+    secrets: SecretBox;
   },
 ): Promise<RunningPart> {
   const { bus, clock, logger, registry, version } = context;
@@ -183,7 +248,10 @@ export async function startBrowserWorkers(
     new Map(TASKS.map(({ kind, messages }) => [kind, new Set(Object.keys(messages))])),
   );
   const lookups = dnsCheckWorker({ servers: dnsServers });
-  const definitions = [printing, crawling.definition, lookups];
+  const purges = appPurgeWorker({ bus, buckets, blobs: new BlobStore(bus, clock) });
+  const blobs = new BlobStore(bus, clock);
+  const posting = webhookPostWorker({ guard, blobs, secrets, clock });
+  const definitions = [printing, crawling.definition, lookups, purges, posting];
   const host = new WorkerHost({ bus, clock, logger, counts, definitions });
   host.start();
   exposeCounts(registry, "browser", counts);

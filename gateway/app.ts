@@ -1,12 +1,20 @@
 /** The gateway as an Express application: middleware in the order a request meets it, and the route table. */
-import express, { type Express, type Router } from "express";
+import express, { type Express, type RequestHandler, Router } from "express";
 import type { Logger } from "pino";
 import type { Registry } from "prom-client";
+import type { SecretBox } from "../actors/app-secrets/secret-box.ts";
 import type { ActorClient } from "../actors/runtime/actor-client.ts";
+import type { AnswerOn } from "../actors/runtime/answer.ts";
 import type { BlobStore } from "../actors/runtime/blob-store.ts";
 import type { LiveUpdates } from "../actors/runtime/live.ts";
+import type { StoredLines } from "../actors/runtime/stored-lines.ts";
+import type { AgentLimits } from "../schemas/app-usage.ts";
+import { readAppRequest } from "./apps/app-addresses.ts";
+import { appRouter } from "./apps/app-router.ts";
+import { ServingApps } from "./apps/serving-apps.ts";
 import type { GatewayConfig } from "./gateway-config.ts";
 import type { Repositories } from "./git/repositories.ts";
+import { localsOf } from "./locals.ts";
 import { handleError } from "./middleware/handle-error.ts";
 import { notFound } from "./middleware/not-found.ts";
 import { requestId } from "./middleware/request-id.ts";
@@ -19,10 +27,12 @@ import type { RequestCounts } from "./request-counts.ts";
 import type { Route } from "./route.ts";
 import { routeRouter } from "./route-router.ts";
 import { accountRoutes } from "./routes/accounts.ts";
+import { appRoutes } from "./routes/apps.ts";
 import { artifactRoutes } from "./routes/artifacts.ts";
 import { artifactContentRoutes } from "./routes/artifacts-content.ts";
 import { artifactTokenRoutes } from "./routes/artifacts-tokens.ts";
 import { crawlRoutes } from "./routes/crawls.ts";
+import { deliveryRoutes } from "./routes/deliveries.ts";
 import { docsRouter } from "./routes/docs.ts";
 import { healthRouter } from "./routes/health.ts";
 import { memberRoutes } from "./routes/members.ts";
@@ -39,6 +49,8 @@ export interface GatewayParts {
   git?: Router;
   /** What the REST API has of them. */
   repositories?: Repositories;
+  /** Where apps answer, and what their secrets are sealed with. */
+  apps?: AppsParts;
   config: GatewayConfig;
   logger: Logger;
   registry: Registry;
@@ -49,11 +61,29 @@ export interface GatewayParts {
   now: () => number;
   /** Aborts when this process begins to stop: answers without an end of their own then have one. */
   stopping: AbortSignal;
+  /** How long an answer with the records of a crawl may take; CRAWL_READ_MS_MAX where nothing is said. */
+  readMs?: number;
 }
 
-export function buildApp(parts: GatewayParts): Express {
-  const { actors, config, logger, registry, counts, missing, now } = parts;
-  const routes = routeTable(parts);
+export interface AppsParts {
+  secrets: SecretBox;
+  /** See AppAddresses. */
+  appsDomain: string;
+  blobs: Pick<BlobStore, "put" | "get" | "remove">;
+  answerOn: AnswerOn;
+  /** Calls back when the bus was away and is there again. Returns what ends it. */
+  onReconnect(listener: () => void): () => void;
+  /** What apps have printed. */
+  lines: StoredLines;
+  /** Of each account's agents. */
+  limits: AgentLimits;
+}
+
+export function buildApp(
+  parts: GatewayParts,
+  routes: readonly Route[] = routeTable(parts),
+): Express {
+  const { actors, config, logger, registry, counts, missing, now, apps } = parts;
   for (const route of routes) counts.add(route);
   const app = express();
   app.disable("x-powered-by");
@@ -64,11 +94,16 @@ export function buildApp(parts: GatewayParts): Express {
 
   app.use(requestId(logger));
   app.use(securityHeaders(config.publicUrl));
+  // Before all paths of our own: those of an app's origin are the app's.
+  const measures = [
+    requestMetrics(registry, counts),
+    ...(config.otlpEndpoint === undefined ? [] : [traceRequests]),
+  ];
+  if (apps) app.use(ofApps(parts, apps, measures));
   app.use(healthRouter(missing));
   app.use(metricsRouter(registry));
   app.use(requestLog);
-  app.use(requestMetrics(registry, counts));
-  if (config.otlpEndpoint !== undefined) app.use(traceRequests);
+  app.use(measures);
   app.use(docsRouter(routes, config.publicUrl));
   if (parts.git) app.use("/git", parts.git);
   app.use(oauthRouter(parts));
@@ -83,10 +118,10 @@ export function buildApp(parts: GatewayParts): Express {
 export function routeTable(
   parts: Pick<
     GatewayParts,
-    "actors" | "blobs" | "live" | "repositories" | "config" | "now" | "stopping"
+    "actors" | "blobs" | "live" | "repositories" | "apps" | "config" | "now" | "stopping" | "readMs"
   >,
 ): Route[] {
-  const { actors, config, now, repositories } = parts;
+  const { actors, config, now, repositories, apps } = parts;
   const pace = {
     pollMs: config.dnsPollSeconds * 1_000,
     windowMs: config.dnsWindowSeconds * 1_000,
@@ -106,5 +141,48 @@ export function routeTable(
         ]
       : []),
     ...oauthClientRoutes({ actors, pace }),
+    ...(apps
+      ? [
+          ...appRoutes({ actors, ...apps, addresses: addressesOf(parts, apps) }),
+          ...deliveryRoutes({ actors, blobs: parts.blobs }),
+        ]
+      : []),
   ];
+}
+
+export const addressesOf = (
+  { config }: Pick<GatewayParts, "config">,
+  { appsDomain }: AppsParts,
+) => ({
+  publicUrl: config.publicUrl,
+  appsDomain,
+});
+
+function ofApps(
+  parts: GatewayParts,
+  apps: AppsParts,
+  measures: readonly RequestHandler[],
+): RequestHandler {
+  const { secrets, blobs, limits, answerOn } = apps;
+  const serving = new ServingApps({ ...parts, secrets });
+  const addresses = addressesOf(parts, apps);
+  const router = Router();
+  router.use((request, response, next) => {
+    const { headers, url } = request;
+    const asked = readAppRequest(addresses, { host: headers.host, url });
+    if (asked) localsOf(response).askedOfApp = asked;
+    next(asked ? undefined : "router");
+  });
+  router.use([...measures], appRouter({ ...parts, blobs, serving, addresses, limits, answerOn }));
+  return router;
+}
+
+/** The same routes as code of apps calls them. */
+export function routesOfApps(
+  { actors, live, config, now }: GatewayParts,
+  routes: readonly Route[],
+  authenticated: RequestHandler,
+): RequestHandler {
+  const { requestsPerWindow } = config;
+  return routeRouter(routes, { actors, live, now, requestsPerWindow, authenticated });
 }

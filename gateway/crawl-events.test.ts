@@ -257,7 +257,7 @@ describe("CrawlEvents", () => {
       .reduce((sum, { data }) => sum + data.pages, 0);
     expect(told + missed).to.equal(50_000);
     expect(missed).to.be.above(10_000);
-  }).timeout(10_000);
+  });
 
   it("follow() refuses one stream more than an account may have, until one has ended", async () => {
     await listen();

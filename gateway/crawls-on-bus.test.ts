@@ -1,12 +1,14 @@
 import { once } from "node:events";
 import { mkdtemp, readFile, rm } from "node:fs/promises";
-import { get, type IncomingMessage } from "node:http";
+import { get, type IncomingMessage, type ServerResponse } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { expect } from "chai";
 import { pino } from "pino";
+import { crawlJob } from "../schemas/crawl-job.ts";
+import { HOST_REQUESTS_IN_FLIGHT_MAX } from "../schemas/crawl-limits.ts";
 import { until } from "../scripts/testing/until.ts";
 import { WebSite } from "../scripts/testing/web-site.ts";
 import { type RunningGateway, startGateway } from "./main.ts";
@@ -26,7 +28,7 @@ function heldBytes(): number {
 }
 
 describe("crawls on the bus", function () {
-  this.timeout(60_000);
+  this.timeout(180_000);
   let bus: Awaited<ReturnType<typeof crawlBus>>;
   let gateway: RunningGateway;
   let dataDir: string;
@@ -68,7 +70,7 @@ describe("crawls on the bus", function () {
         const { result } = await ask(`/${id}?limit=1`);
         return result.status !== "running" && result;
       },
-      30_000,
+      90_000,
     );
 
   it("walks a site, shows its pages as they come, and gives them", async () => {
@@ -103,10 +105,13 @@ describe("crawls on the bus", function () {
     expect(events.at(-1)?.event).to.equal("finished");
     expect(events.at(-1)?.data).to.deep.include({ id, status: "completed", finished: 4 });
 
-    const { result: list } = await ask();
-    const { createdAt, endedAt } = result;
+    // The list hears of the end by mail.
+    const listed = async () => (await ask()).result[0];
+    const { endedAt } = result;
+    await until("the list has the end", async () => (await listed()).endedAt === endedAt);
+    const { createdAt } = result;
     const entry = { id, url: `${site.url}/`, status: "completed", createdAt, endedAt };
-    expect(list[0]).to.deep.equal(entry);
+    expect(await listed()).to.deep.equal(entry);
     const isKept = () => bus.blobs.has(`crawl.${id}.request`);
     await until("its request to be removed", async () => !(await isKept()));
     expect((await ask(`/${id}`)).result.records[0].html).to.equal(home.html);
@@ -124,6 +129,26 @@ describe("crawls on the bus", function () {
     expect(messages.join()).to.match(/^The start URL could not be fetched: ./);
     expect(records[0].status).to.equal("errored");
     expect(messages.join()).to.contain(records[0].reason);
+  });
+
+  it("makes no more requests of a crawl that was cancelled, whatever it was granted", async () => {
+    await using site = await WebSite.start();
+    site.page("/robots.txt", "User-agent: *\nCrawl-delay: 0\n");
+    const pages = Array.from({ length: 250 }, (_, index) => `/${index}`);
+    site.page("/", pages.map((path) => `<a href="${path}">x</a>`).join(""));
+    const slow = (_: IncomingMessage, response: ServerResponse) => {
+      setTimeout(() => response.end("<p>x"), 100);
+    };
+    for (const path of pages) site.page(path, slow);
+    const id = await start({ url: `${site.url}/`, limit: 251 });
+    const fetched = () => site.paths.filter((path) => pages.includes(path)).length;
+    await until("some pages are fetched", () => fetched() >= 20);
+    expect((await ask(`/${id}`, "DELETE")).status).to.equal(200);
+    const before = fetched();
+    // Another has its turn only after the first's is over.
+    site.page("/next", "<p>next</p>");
+    await ended(await start({ url: `${site.url}/next`, limit: 1 }));
+    expect(fetched() - before).to.be.at.most(HOST_REQUESTS_IN_FLIGHT_MAX);
   });
 
   it("walks every record once by its cursor, whatever the limit and status", async () => {
@@ -159,6 +184,42 @@ describe("crawls on the bus", function () {
     await over;
     expect(events.at(-1)?.data.status).to.equal("cancelled_by_user");
     expect((await ask(`/${id}`, "DELETE")).status).to.equal(409);
+  });
+
+  it("is gone with all it held when its time has come, and not while it runs", async () => {
+    await using site = await WebSite.start();
+    site.page("/robots.txt", "User-agent: *\nCrawl-delay: 0\n");
+    site.page("/", '<p>home<a href="/a">a</a>');
+    let mayEnd = () => {};
+    site.page("/a", (_, response) => {
+      mayEnd = () => response.end("<p>a");
+    });
+    const id = await start({ url: `${site.url}/`, source: "links" });
+    await until("the last page is asked for", () => site.paths.includes("/a"));
+    // A reminder of before the end finds a job that runs.
+    await bus.actors.send(crawlJob, id, "expire", {});
+    const accountId = crawls.split("/").at(-3) ?? "";
+    const blobs = async () => {
+      const read = { account: accountId, count: 10 };
+      const { entries } = await bus.actors.call(crawlJob, id, "list", read);
+      return entries.flatMap(({ entry }) => entry.blobs.map(({ name }) => name));
+    };
+    await until("the first page has its record", async () => (await blobs()).length === 1);
+    mayEnd();
+    const { status } = await ended(id);
+    expect(status).to.equal("completed");
+    const names = await blobs();
+    expect(names).to.have.length(2);
+
+    await bus.actors.send(crawlJob, id, "expire", {});
+    await until("the job is gone", async () => (await ask(`/${id}`)).status === 404);
+    for (const name of [...names, `crawl.${id}.request`]) {
+      await until(`${name} is removed`, async () => !(await bus.blobs.has(name)));
+    }
+    const listed = async () => (await ask()).result.map((entry: { id: string }) => entry.id);
+    await until("the list has forgotten it", async () => !(await listed()).includes(id));
+    expect((await ask(`/${id}`, "DELETE")).status).to.equal(404);
+    expect((await ask(`/${id}/events`)).status).to.equal(404);
   });
 
   it("refuses a crawl that the site's content signal forbids, before it fetches any page", async () => {

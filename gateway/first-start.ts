@@ -8,6 +8,7 @@ import type { ActorClient } from "../actors/runtime/actor-client.ts";
 import { account } from "../schemas/account.ts";
 import { apiToken } from "../schemas/api-token.ts";
 import { INSTALLATION_KEY, installation } from "../schemas/installation.ts";
+import { parseJson } from "../schemas/parse-json.ts";
 import { ALL_PERMISSIONS } from "../schemas/permissions.ts";
 import { user } from "../schemas/user.ts";
 import { Email, Id } from "../schemas/values.ts";
@@ -82,7 +83,7 @@ export async function firstStart(parts: FirstStart): Promise<"made" | "kept" | "
   /** A file cut short was never claimed with: the claim waits until all of it is on disk. */
   async function readPending(): Promise<Credentials | undefined> {
     const text = await readIfThere(pendingPath);
-    if (text === undefined || readJson(text) === undefined) return undefined;
+    if (text === undefined || parseJson(text) === undefined) return undefined;
     const remedy = "remove it, and the next start makes another account if there is none yet";
     return credentialsOf(text, pendingPath, remedy);
   }
@@ -148,19 +149,11 @@ async function readIfThere(path: string): Promise<string | undefined> {
 
 /** Whoever starts us reads what it throws, so it says what to do. */
 function credentialsOf(text: string, path: string, remedy: string): Credentials {
-  const read = Credentials.safeParse(readJson(text));
+  const read = Credentials.safeParse(parseJson(text));
   if (read.success) return read.data;
   throw new Error(`Cannot read "${path}": it holds no credentials; ${remedy}`, {
     cause: read.error,
   });
-}
-
-function readJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 async function writeDurably(path: string, credentials: Credentials): Promise<void> {

@@ -4,6 +4,8 @@ import type { Response } from "express";
 import type { Logger } from "pino";
 import type { ErrorCode } from "../schemas/errors.ts";
 import type { Permission } from "../schemas/permissions.ts";
+import type { Scope } from "../schemas/scopes.ts";
+import type { AskedOfApp } from "./apps/app-addresses.ts";
 import type { Route } from "./route.ts";
 
 /** Who asks: an API token or an OAuth access token, and what it opens. */
@@ -12,11 +14,16 @@ export interface Caller {
   /** Of an OAuth access token the grant's. */
   tokenId: string;
   permissions: readonly Permission[];
+  /** That its client was given, and still has: of an OAuth access token. */
+  scopes?: readonly Scope[];
   notBeforeAt?: number | undefined;
   expiresAt?: number | undefined;
-  /** In whose name, through which client, and every account it opens: of an OAuth access token. */
+  /** In whose name, and through which client: of what rests on a grant. */
   userId?: string;
   clientId?: string;
+  /** That it rests on, itself or by the token it was made with. */
+  grantId?: string | undefined;
+  /** Every account it opens: of an OAuth access token. */
   accountIds?: readonly string[];
   /** Whether it opens the same still, for what lasts longer than a request. */
   isStillGood?: () => Promise<boolean>;
@@ -28,6 +35,8 @@ export interface Locals {
   logger: Logger;
   /** Once a route matched. */
   route?: Route;
+  /** Of a request that is for an app: its path is the app's own, and no label of figures. */
+  askedOfApp?: AskedOfApp;
   /** Once the request is authenticated. */
   caller?: Caller;
   /** Once the body is read; unparsed. */

@@ -146,7 +146,7 @@ describe("gateway process", () => {
   it("stop() says goodbye on WebSockets", async () => {
     const url = await start({
       socketRoutes: [
-        { match: ({ pathname }) => (pathname === "/ws" ? {} : undefined), accept() {} },
+        { match: ({ pathname }) => pathname === "/ws", admit: async () => ({ accept() {} }) },
       ],
     });
     const socket = new WebSocket(`${url}/ws`);

@@ -16,12 +16,22 @@ import {
   KEEP_ALIVE_MS,
   REQUEST_TIMEOUT_MS,
 } from "../schemas/limits.ts";
-import { buildApp } from "./app.ts";
+import {
+  type AppsParts,
+  addressesOf,
+  buildApp,
+  type GatewayParts,
+  routesOfApps,
+  routeTable,
+} from "./app.ts";
+import { serveAppRest } from "./apps/app-rest.ts";
+import { answerAppTokens } from "./apps/app-tokens.ts";
 import { firstStart } from "./first-start.ts";
 import type { GatewayConfig } from "./gateway-config.ts";
 import type { Repositories } from "./git/repositories.ts";
 import { listen } from "./listen.ts";
 import { type RequestCount, RequestCounts } from "./request-counts.ts";
+import { AgentSockets } from "./sockets/agent-sockets.ts";
 import { type SocketRoute, socketRouter } from "./sockets/socket-router.ts";
 
 /** What requests in flight may take of the time for a stop; the rest is for the parts that stop after the gateway. */
@@ -34,6 +44,7 @@ export interface GatewayContext {
   /** Serves repositories below /git. */
   git?: Router;
   repositories?: Repositories;
+  apps?: AppsParts;
   config: GatewayConfig;
   logger: Logger;
   /** Names what the other parts of this process still need. */
@@ -61,19 +72,40 @@ export async function startGateway(context: GatewayContext): Promise<RunningGate
   let started = false;
   const counts = new RequestCounts();
   const leaving = new AbortController();
-  const app = buildApp({
+  const parts: GatewayParts = {
     ...context,
     registry,
     counts,
     missing: () => [...missing(), ...(started ? [] : ["the first account"])],
     now: () => Date.now(),
     stopping: leaving.signal,
-  });
-  const sockets = socketRouter(context.socketRoutes ?? []);
+  };
+  // Once, with all they hold and bound: for clients, and for code of apps.
+  const routes = routeTable(parts);
+  const app = buildApp(parts, routes);
+  const appRest =
+    context.apps &&
+    (await serveAppRest({
+      ...parts,
+      ...context.apps,
+      routes: (authenticated) => routesOfApps(parts, routes, authenticated),
+    }));
+  const leaveTokens = context.apps && answerAppTokens({ ...parts, ...context.apps });
+  const agentSockets =
+    context.apps &&
+    new AgentSockets({
+      ...context,
+      ...context.apps,
+      addresses: addressesOf(context, context.apps),
+    });
+  const socketRoutes = [...(context.socketRoutes ?? []), ...(agentSockets ? [agentSockets] : [])];
+  const sockets = socketRouter(socketRoutes, { logger });
   const { headersMs = HEADERS_TIMEOUT_MS, requestMs = REQUEST_TIMEOUT_MS } = context.timeouts ?? {};
   const server = createServer(
     {
       maxHeaderSize: HEADER_BYTES_MAX,
+      // Another protocol is an offer (RFC 9110 section 7.8): some clients make it with each request, and its body is to be read.
+      shouldUpgradeCallback: ({ headers }) => headers.upgrade?.toLowerCase() === "websocket",
       headersTimeout: headersMs,
       // A push may take as long as git; of others this is seen to below.
       requestTimeout: Math.max(requestMs, GIT_PROCESS_MS_MAX),
@@ -116,6 +148,11 @@ export async function startGateway(context: GatewayContext): Promise<RunningGate
       config.shutdownSeconds * DRAIN_SHARE * 1_000,
     );
     await Promise.all([closed, sockets.close()]);
+    // Agents that do not answer learn of it when they next say something.
+    const given = sleep(config.shutdownSeconds * DRAIN_SHARE * 1_000, undefined, { ref: false });
+    await Promise.race([agentSockets?.close(), given]);
+    leaveTokens?.();
+    await appRest?.close();
     clearTimeout(late);
   }
 }

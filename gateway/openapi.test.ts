@@ -22,7 +22,10 @@ interface Operation {
   requestBody?: { content: Record<string, { schema: BodySchema; example?: unknown }> };
   responses: Record<
     string,
-    { description: string; content: Record<string, { example?: { errors: WireError[] } }> }
+    {
+      description: string;
+      content: Record<string, { schema: BodySchema; example?: { errors: WireError[] } }>;
+    }
   >;
 }
 
@@ -33,6 +36,7 @@ interface BodySchema {
 interface BodyField {
   description?: string;
   default?: unknown;
+  examples?: unknown[];
   properties?: Record<string, BodyField>;
 }
 interface WireError {
@@ -84,6 +88,32 @@ describe("openapi", () => {
     expect(document.components.schemas).to.have.property("Failure");
   });
 
+  it("openApiDocument() shows of a failed rendering what a browser or its target did, not what git did", () => {
+    const pdf = document.paths["/accounts/{account_id}/browser-rendering/pdf"]?.post;
+    const failed = pdf?.responses["422"];
+    const [error] = failed?.content["application/json"]?.example?.errors ?? [];
+    expect(error?.code).to.be.within(5_000, 6_999);
+    expect(failed?.description)
+      .to.contain("6002: ")
+      .and.not.to.match(/repositor|remote/i);
+  });
+
+  it("openApiDocument() shows no made-up errors and messages where there are none", () => {
+    for (const { path, operation } of operations) {
+      for (const [status, { content }] of Object.entries(operation.responses)) {
+        const { schema } = content?.["application/json"] ?? {};
+        if (!status.startsWith("2") || schema === undefined) continue;
+        for (const name of ["errors", "messages"]) {
+          expect(schema.properties[name]?.examples, `${path} ${name}`).to.deep.equal([[]]);
+        }
+      }
+    }
+  });
+
+  it("openApiDocument() names no bound that nobody chose", () => {
+    expect(JSON.stringify(document)).not.to.contain(String(Number.MAX_SAFE_INTEGER));
+  });
+
   it("openApiDocument() lists every code", () => {
     for (const [name, { status, code }] of Object.entries(ERRORS)) {
       expect(document.info.description).to.contain(`| ${code} | ${status} | ${name} |`);
@@ -112,6 +142,20 @@ describe("openapi", () => {
     for (const [name, { description }] of [...Object.entries(fields), ...Object.entries(options)]) {
       expect(description, name).to.be.a("string").and.not.equal("");
     }
+  });
+
+  it("openApiDocument() says of a picture what it may be, and of each option what it is for", () => {
+    const taken = document.paths["/accounts/{account_id}/browser-rendering/screenshot"]?.post;
+    const types = ["image/png", "image/jpeg", "image/webp", "text/plain"];
+    expect(Object.keys(taken?.responses["200"]?.content ?? {})).to.deep.equal(types);
+    expect(taken?.responses["422"]?.description).to.contain("6004: ");
+    const fields = taken?.requestBody?.content["application/json"]?.schema.properties ?? {};
+    const { properties: options = {} } = fields.screenshotOptions ?? {};
+    expect(options.type?.default).to.equal("png");
+    for (const [name, { description }] of [...Object.entries(fields), ...Object.entries(options)]) {
+      expect(description, name).to.be.a("string").and.not.equal("");
+    }
+    expect(taken?.requestBody?.content["application/json"]).to.have.property("example");
   });
 
   it("openApiDocument() names the permissions the router checks", () => {

@@ -96,7 +96,10 @@ function bodyContent(bodySchema: z.ZodType): Json {
 }
 
 function parametersOf(schema: z.ZodType, where: "path" | "query"): Json[] {
-  const { properties = {}, required = [] } = z.toJSONSchema(schema, { io: "input" });
+  const { properties = {}, required = [] } = z.toJSONSchema(schema, {
+    io: "input",
+    override: plain,
+  });
   return Object.entries(properties).map(([name, property]) => {
     const { description, ...rest } = typeof property === "object" ? property : {};
     return {
@@ -113,12 +116,13 @@ function answersOf(route: Route): Json {
   const headers = headersOf(route);
   if ("mediaType" in route.answer) {
     const { mediaType, description, also = {} } = route.answer;
+    const content = Object.fromEntries([mediaType].flat().map((type) => [type, {}]));
     const others = Object.entries(also).map(([status, said]) => [
       status,
-      { description: said, headers, ...(status === "206" && { content: { [mediaType]: {} } }) },
+      { description: said, headers, ...(status === "206" && { content }) },
     ]);
     return {
-      "200": { description, headers, content: { [mediaType]: {} } },
+      "200": { description, headers, content },
       ...Object.fromEntries(others),
     };
   }
@@ -130,7 +134,7 @@ function answersOf(route: Route): Json {
 }
 
 function resultOf(
-  answer: Exclude<Route["answer"], { mediaType: string }>,
+  answer: Exclude<Route["answer"], { mediaType: unknown }>,
 ): [z.ZodType, z.ZodType?] {
   if ("streamed" in answer) return [answer.streamed];
   switch (answer.paged) {
@@ -203,6 +207,14 @@ function header(description: string, type = "string"): Json {
 }
 
 function jsonSchema(schema: z.ZodType, io: "input" | "output"): Json {
-  const { $schema: _, ...rest } = z.toJSONSchema(schema, { io, reused: "inline" });
+  const { $schema: _, ...rest } = z.toJSONSchema(schema, { io, reused: "inline", override: plain });
   return rest;
+}
+
+/** Without what only zod wrote: bounds of whole numbers that nobody chose, and how a time looks that has a format. */
+function plain({ jsonSchema }: { jsonSchema: z.core.JSONSchema.BaseSchema }): void {
+  const { minimum, maximum, format } = jsonSchema;
+  if (minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum;
+  if (maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
+  if (format === "date-time") delete jsonSchema.pattern;
 }

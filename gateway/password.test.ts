@@ -1,4 +1,8 @@
 import { expect } from "chai";
+import {
+  PASSWORD_HASHES_AT_ONCE,
+  PASSWORD_HASHES_WAITING_MAX,
+} from "../schemas/oauth-server-limits.ts";
 import { hashPassword, passwordMatches } from "./password.ts";
 
 describe("password", () => {
@@ -20,5 +24,15 @@ describe("password", () => {
     expect(await passwordMatches("pleaseletmein", stored)).to.equal(true);
     const refused = await passwordMatches("x", "md5$x").catch((error: unknown) => error);
     expect(String(refused)).to.contain('"md5"');
+  });
+
+  it("hashPassword() takes as many as run and wait, and refuses one more at once", async function () {
+    this.timeout(30_000);
+    const count = PASSWORD_HASHES_AT_ONCE + PASSWORD_HASHES_WAITING_MAX;
+    const all = Array.from({ length: count }, () => hashPassword("s3cret"));
+    const refused = await hashPassword("s3cret").catch((error: unknown) => error);
+    expect(refused).to.deep.include({ code: "busy" });
+    expect(await Promise.all(all)).to.have.length(count);
+    expect(await hashPassword("s3cret")).to.match(/^\$argon2id/);
   });
 });

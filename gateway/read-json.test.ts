@@ -54,7 +54,7 @@ describe("read-json", () => {
       expect(() => JSON.parse(text), text).to.throw(SyntaxError);
       const { code, message } = refusal(() => read(text));
       expect(code).to.equal("invalid_request");
-      expect(message).to.equal(`Cannot read body: ${what}`);
+      expect(message).to.equal(`Cannot accept body: ${what}`);
     }
   });
 

@@ -17,7 +17,7 @@ function decode(bytes: Uint8Array): string {
     return utf8.decode(bytes);
   } catch (error) {
     if (!(error instanceof TypeError)) throw error;
-    throw new ActorError("invalid_request", "Cannot read body: it is not UTF-8");
+    throw new ActorError("invalid_request", "Cannot accept body: it is not UTF-8");
   }
 }
 
@@ -152,6 +152,6 @@ function checkJson(text: string): void {
     }
     const column = position - lineStart + 1;
     const place = `line ${line}, column ${column} (position ${position})`;
-    throw new ActorError("invalid_request", `Cannot read body: ${what} at ${place}`);
+    throw new ActorError("invalid_request", `Cannot accept body: ${what} at ${place}`);
   }
 }

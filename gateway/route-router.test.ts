@@ -23,6 +23,7 @@ const bodies: Record<string, unknown> = {
     policies: [{ effect: "allow", permission_groups: [{ id: "apps.read" }] }],
   },
   renderPdf: { html: "x" },
+  takeScreenshot: { html: "x" },
   startCrawl: { url: "https://example.com/" },
   inviteMember: { email: "ada@example.com", roles: ["Member"] },
   updateMember: { roles: ["Administrator"] },

@@ -61,7 +61,8 @@ interface Answers<R extends z.ZodType> {
 /** Written by the handler itself: bytes of a media type, or the envelope around a result too large to be held. */
 type Streamed =
   | {
-      mediaType: string;
+      /** One, or those that the body of the request chooses from. */
+      mediaType: string | readonly string[];
       description: string;
       /** Other statuses a client may ask for, with what they say: 304, for one. */
       also?: Readonly<Record<number, string>>;
@@ -78,7 +79,11 @@ export type RouteParts<
   (
     | {
         answer: Answers<R>;
-        handle(asked: Asked<z.output<P>, z.output<Q>, z.output<B>>): Promise<Answer<z.input<R>>>;
+        /** `response`: to see when the client has it; it is written by the router. */
+        handle(
+          asked: Asked<z.output<P>, z.output<Q>, z.output<B>>,
+          response: Response,
+        ): Promise<Answer<z.input<R>>>;
       }
     | {
         answer: Streamed;

@@ -4,6 +4,8 @@ import { connect, type Socket } from "node:net";
 import { expect } from "chai";
 import { writeAnswer } from "./write-answer.ts";
 
+/** Of what comes in 20 ms. */
+const BITE = 10_000;
 /** More than the kernel's buffers hold. */
 const LARGE = Buffer.alloc(64 * 1024 * 1024, "x");
 
@@ -50,7 +52,7 @@ describe("writeAnswer()", () => {
   });
 
   it("cuts off a client that takes nothing of the end", async () => {
-    await write(one(), LARGE.length, 20);
+    await failure(write(one(), LARGE.length, 20));
     if (!response.closed) await once(response, "close");
     expect(response.writableFinished).to.equal(false);
   });
@@ -71,6 +73,34 @@ describe("writeAnswer()", () => {
     expect(leaving.signal.aborted && !response.writableFinished).to.equal(false);
   });
 
+  it("cuts off one that takes a little now and then, and not one that takes enough", async () => {
+    const pace = { stallMs: 400, stallBytes: 4 * 1024 * 1024 };
+    const written = (chunks: AsyncIterable<Uint8Array>, bytes: number) =>
+      writeAnswer(chunks, response, { bytes, signal: leaving.signal, ...pace });
+    client.pause();
+    const timer = setInterval(() => client.read(BITE), 20);
+    const failed = await failure(written(one(), LARGE.length));
+    clearInterval(timer);
+    expect(String(failed)).to.contain("reads too slowly");
+    expect(response.destroyed).to.equal(true);
+  });
+
+  it("waits for one that is slow, and takes enough", async () => {
+    const pace = { stallMs: 1_000, stallBytes: 128 * 1024 };
+    const content = LARGE.subarray(0, 16 * 1024 * 1024);
+    client.pause();
+    const startedAt = performance.now();
+    const timer = setInterval(() => client.read(), 10);
+    try {
+      const { signal } = leaving;
+      await writeAnswer(one(content), response, { bytes: content.length, signal, ...pace });
+      if (!response.writableFinished) await once(response, "finish");
+    } finally {
+      clearInterval(timer);
+    }
+    expect(performance.now() - startedAt).to.be.above(pace.stallMs);
+  });
+
   async function* slow(pauseMs: number) {
     yield LARGE;
     // Longer than a client may stall: the clock runs only while there is something to take.
@@ -87,8 +117,8 @@ async function* endless(source: { closed: boolean }) {
   }
 }
 
-async function* one() {
-  yield LARGE;
+async function* one(content = LARGE) {
+  yield content;
 }
 
 async function* broken() {

@@ -98,6 +98,21 @@ describe("account", () => {
     ).to.equal(0);
   });
 
+  it("admitRendering() counts what its caller has used and not told", () => {
+    const { state } = run("browserUsed", opened, { ms: 5, taskId: "a" });
+    const ask = (untoldMs: number) => run("admitRendering", state, { limitMs: 10, untoldMs });
+    expect(ask(4).reply).to.deep.equal({ usedMs: 9 });
+    expect(refusal(() => ask(5)).code).to.equal("browser_time_exceeded");
+  });
+
+  it("browserUsed() counts a task that tells of its time in parts as one", () => {
+    const part = { ms: 5, taskId: "a.1", isPart: true } as const;
+    const once = run("browserUsed", opened, part).state;
+    const { state } = run("browserUsed", once, { ms: 3, taskId: "a" });
+    expect(run("getUsage", state, {}).reply.today).to.include({ ms: 8, tasks: 1 });
+    expect(run("browserUsed", state, part).changed).to.equal(false);
+  });
+
   it("admitRendering() knows no limit at 0", () => {
     const { state } = run("browserUsed", opened, { ms: 10 * DAY_MS, taskId: "a" });
     expect(run("admitRendering", state, { limitMs: 0 }).reply.usedMs).to.equal(10 * DAY_MS);

@@ -8,6 +8,7 @@ import { AccountState } from "./account-state.ts";
 import {
   acceptInvitation,
   invite,
+  live,
   memberOf,
   provenInvitation,
   removeMember,
@@ -69,6 +70,8 @@ export const accountActor = defineActor(account, {
       return removeMember(state, input, { accountId: key, now });
     },
 
+    tellAgain: (state) => ({ state, reply: {}, live }),
+
     getInvitation(state, proof, { now }) {
       const { secretHash: _, ...invitation } = provenInvitation(state, proof, now);
       return { state, reply: { ...invitation, accountName: state.name } };
@@ -107,9 +110,9 @@ export const accountActor = defineActor(account, {
       return { state: { ...state, tokens }, reply: {} };
     },
 
-    admitRendering(state, { limitMs }, { now }) {
+    admitRendering(state, { limitMs, untoldMs = 0 }, { now }) {
       checkOpen(state);
-      const { ms } = usageOf(state.usage, dateOf(now));
+      const ms = usageOf(state.usage, dateOf(now)).ms + untoldMs;
       if (limitMs > 0 && ms >= limitMs) {
         throw new ActorError(
           "browser_time_exceeded",
@@ -120,11 +123,12 @@ export const accountActor = defineActor(account, {
       return { state, reply: { usedMs: ms } };
     },
 
-    browserUsed(state, { ms, taskId }, { now }) {
+    browserUsed(state, { ms, taskId, isPart = false }, { now }) {
       // A worker that dies after its report runs its task again elsewhere, and reports again.
       if (state.createdAt === 0 || state.countedTasks.includes(taskId)) return { state };
       const countedTasks = [...state.countedTasks, taskId].slice(-USAGE_TASKS_REMEMBERED_MAX);
-      return { state: { ...state, usage: addUsage(state.usage, dateOf(now), ms), countedTasks } };
+      const usage = addUsage(state.usage, dateOf(now), { ms, tasks: isPart ? 0 : 1 });
+      return { state: { ...state, usage, countedTasks } };
     },
 
     getUsage(state, _input, { now }) {

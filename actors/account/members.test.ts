@@ -104,6 +104,18 @@ describe("members of an account", () => {
     expect(gone.code).to.equal("forbidden");
   });
 
+  it("who is no administrator any more changes nothing, whatever was known of them when they asked", () => {
+    const state = joined(joined(opened, 2, ["OAuth Client Write"]), 3, ["Member"]);
+    const by = { ...all, userId: id(2) };
+    for (const call of [
+      () => run("invite", state, { ...invitation(4, ["Member"]), by }),
+      () => run("setRoles", state, { id: id(3), roles: ["OAuth Client Write"], by }),
+      () => run("removeMember", state, { id: id(3), by }),
+    ]) {
+      expect(refusal(call).message).to.contain("no administrator");
+    }
+  });
+
   it("the last Super Administrator cannot go, or become less", () => {
     const roles = ["Administrator" as const];
     const attempts = [

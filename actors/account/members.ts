@@ -1,11 +1,17 @@
 /** Who belongs to an account, who is invited, and who may change that. */
-import { timingSafeEqual } from "node:crypto";
 import type { account, Invitation, Member, MemberChanger } from "../../schemas/account.ts";
 import { type DeepReadonly, envelope, type Input } from "../../schemas/contract.ts";
 import { ActorError } from "../../schemas/errors.ts";
 import { INVITATION_MS, MEMBERS_PER_ACCOUNT_MAX } from "../../schemas/oauth-limits.ts";
-import { PERMISSIONS, permissionsOf, permits, type Role } from "../../schemas/permissions.ts";
+import {
+  HIGHEST_ROLE,
+  PERMISSIONS,
+  permissionsOf,
+  permits,
+  type Role,
+} from "../../schemas/permissions.ts";
 import { user } from "../../schemas/user.ts";
+import { sameHash } from "../hashes/same-hash.ts";
 import type { AccountState, StoredInvitation } from "./account-state.ts";
 
 type State = DeepReadonly<AccountState>;
@@ -15,8 +21,8 @@ interface Moment {
   now: number;
 }
 
-const HIGHEST: Role = "Super Administrator";
-const live = { change: "members" } as const;
+/** What those who watch hear. */
+export const live = { change: "members" } as const;
 
 export function memberOf(state: State, userId: string): DeepReadonly<Member> {
   const member = state.members.find((entry) => entry.userId === userId);
@@ -62,7 +68,7 @@ export function setRoles(
     const invitations = replaced(state.invitations, found.entry, { ...found.entry, roles });
     return { state: { ...state, invitations }, reply: {} };
   }
-  if (!roles.includes(HIGHEST)) checkNotLast(state, found.entry);
+  if (!roles.includes(HIGHEST_ROLE)) checkNotLast(state, found.entry);
   const { userId, email } = found.entry;
   const members = replaced(state.members, found.entry, { ...found.entry, roles });
   const send = [envelope(user, email, "joined", { userId, accountId, roles })];
@@ -138,15 +144,23 @@ function checkMayChange(state: State, roles: readonly Role[], by: MemberChanger)
   if (by.userId === undefined) return;
   const changer = state.members.find(({ userId }) => userId === by.userId);
   if (!changer) throw new ActorError("forbidden", "Cannot change members: the user is none");
-  if (roles.includes(HIGHEST) && !changer.roles.includes(HIGHEST)) {
-    throw new ActorError("forbidden", `Cannot change members: only a ${HIGHEST} changes another`);
+  // What their token permits was read before; what they are is known here.
+  if (!permits(permissionsOf(changer.roles), "account.write")) {
+    throw new ActorError("forbidden", "Cannot change members: the user is no administrator");
+  }
+  if (roles.includes(HIGHEST_ROLE) && !changer.roles.includes(HIGHEST_ROLE)) {
+    throw new ActorError(
+      "forbidden",
+      `Cannot change members: only a ${HIGHEST_ROLE} changes another`,
+    );
   }
 }
 
 function checkNotLast({ members }: State, { userId, roles }: DeepReadonly<Member>): void {
-  if (!roles.includes(HIGHEST)) return;
-  if (members.some((member) => member.userId !== userId && member.roles.includes(HIGHEST))) return;
-  throw new ActorError("conflict", `Cannot change member: they are the last ${HIGHEST}`);
+  if (!roles.includes(HIGHEST_ROLE)) return;
+  if (members.some((member) => member.userId !== userId && member.roles.includes(HIGHEST_ROLE)))
+    return;
+  throw new ActorError("conflict", `Cannot change member: they are the last ${HIGHEST_ROLE}`);
 }
 
 function replaced<T>(entries: readonly T[], old: T, next: T): T[] {
@@ -158,8 +172,4 @@ function shown({
   ...invitation
 }: DeepReadonly<StoredInvitation>): DeepReadonly<Invitation> {
   return invitation;
-}
-
-function sameHash(one: string, other: string): boolean {
-  return timingSafeEqual(Buffer.from(one, "hex"), Buffer.from(other, "hex"));
 }

@@ -17,12 +17,16 @@ export function usageOf(usage: Usage, date: string): UsageDay {
   return usage.find((day) => day.date === date) ?? { date, ms: 0, tasks: 0 };
 }
 
-/** Adds one task's time, and forgets days that are no longer shown. */
-export function addUsage(usage: Usage, date: string, ms: number): UsageDay[] {
+/** Adds what was used, and forgets days that are no longer shown. */
+export function addUsage(
+  usage: Usage,
+  date: string,
+  { ms, tasks }: Pick<UsageDay, "ms" | "tasks">,
+): UsageDay[] {
   const before = usageOf(usage, date);
   const others = usage.filter((day) => day.date !== date);
   // The clocks of two hosts differ, so around midnight a day may come after the one that follows it.
-  return [...others, { date, ms: before.ms + ms, tasks: before.tasks + 1 }]
+  return [...others, { date, ms: before.ms + ms, tasks: before.tasks + tasks }]
     .sort((one, other) => (one.date < other.date ? -1 : 1))
     .slice(-USAGE_DAYS_MAX);
 }

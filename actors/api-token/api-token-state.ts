@@ -1,5 +1,6 @@
 /** What is kept of an API token: never the secret itself. */
 import { z } from "zod";
+import { GrantId } from "../../schemas/api-token.ts";
 import { Permission } from "../../schemas/permissions.ts";
 import { EpochMs, Id, Sha256 } from "../../schemas/values.ts";
 
@@ -12,6 +13,7 @@ export const ApiTokenState = z.discriminatedUnion("status", [
     secretHash: Sha256,
     notBeforeAt: EpochMs.optional(),
     expiresAt: EpochMs.optional(),
+    grantId: GrantId,
   }),
   z.object({ status: z.literal("revoked") }),
 ]);

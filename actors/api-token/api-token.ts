@@ -1,7 +1,7 @@
 /** Decides whether a secret opens an API token, and what it opens. */
-import { timingSafeEqual } from "node:crypto";
 import { apiToken } from "../../schemas/api-token.ts";
 import { ActorError } from "../../schemas/errors.ts";
+import { sameHash } from "../hashes/same-hash.ts";
 import { defineActor } from "../runtime/define-actor.ts";
 import { ApiTokenState } from "./api-token-state.ts";
 
@@ -36,7 +36,3 @@ export const apiTokenActor = defineActor(apiToken, {
     },
   },
 });
-
-function sameHash(one: string, other: string): boolean {
-  return timingSafeEqual(Buffer.from(one, "hex"), Buffer.from(other, "hex"));
-}

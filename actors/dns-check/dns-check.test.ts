@@ -1,6 +1,12 @@
 import { expect } from "chai";
 import { ActorError } from "../../schemas/errors.ts";
-import { DNS_ANSWER_CHARS_MAX, DNS_RECORDS_SHOWN_MAX } from "../../schemas/oauth-limits.ts";
+import {
+  DNS_ANSWER_CHARS_MAX,
+  DNS_LOOKUPS_MAX,
+  DNS_RECORDS_SHOWN_MAX,
+  DNS_TRIES,
+  DNS_TRY_MS,
+} from "../../schemas/oauth-limits.ts";
 import { DnsServer, type TxtAnswer } from "../../scripts/testing/dns-server.ts";
 import { taskContext } from "../../scripts/testing/task-context.ts";
 import { until } from "../../scripts/testing/until.ts";
@@ -19,7 +25,7 @@ describe("dns-check", () => {
   afterEach(() => server[Symbol.asyncDispose]());
 
   const worker = (servers = [server.address]) =>
-    dnsCheckWorker({ servers, timing: { tryMs: 100, tries: 2 } });
+    dnsCheckWorker({ servers, timing: { tryMs: 100, tries: DNS_TRIES } });
 
   async function find(answer?: TxtAnswer, servers?: string[]) {
     if (answer !== undefined) server.records.set(HOST, answer);
@@ -85,6 +91,27 @@ describe("dns-check", () => {
     expect(finding.outcome).to.equal("found");
     expect(silent.asked).to.not.deep.equal([]);
   });
+
+  it("findText() asks a server that is silent DNS_TRIES times", async () => {
+    expect(await find("silence")).to.include({ outcome: "unanswered" });
+    expect(server.asked).to.have.length(DNS_TRIES);
+  });
+
+  it("findText() waits DNS_TRY_MS for a server, of DNS_LOOKUPS_MAX at a time", async () => {
+    const { slots, handlers } = dnsCheckWorker({ servers: [server.address] });
+    expect(slots).to.deep.equal({ dns: DNS_LOOKUPS_MAX });
+    server.records.set(HOST, "silence");
+    const stopping = new AbortController();
+    const context = taskContext({ key: CLIENT, signal: stopping.signal });
+    const finding = handlers.findText(INPUT, context).catch(() => {});
+    await until("a question", () => server.asked.length === 1);
+    const before = performance.now();
+    await until("the next", () => server.asked.length === 2, 3 * DNS_TRY_MS);
+    // Of the resolver, whose timer is coarse.
+    expect(performance.now() - before).to.be.greaterThan(DNS_TRY_MS * 0.9);
+    stopping.abort();
+    await finding;
+  }).timeout(4 * DNS_TRY_MS);
 
   it("findText() says what a server nobody listens at is", async () => {
     const closed = await DnsServer.start();

@@ -34,6 +34,16 @@ describe("request-limit", () => {
     expect(reply).to.deep.equal({ allowed: false, limit: 2, remaining: 0, resetS: 5 });
   });
 
+  it("giveBack() takes one back of a window that is not over, and never more than were taken", () => {
+    const full = { windowEndsAt: 1_000, taken: 1 };
+    const back = runHandler(requestLimitActor, "giveBack", full, {}, { now: 999 });
+    expect(back.state.taken).to.equal(0);
+    const again = runHandler(requestLimitActor, "giveBack", back.state, {}, { now: 999 });
+    expect(again.changed).to.equal(false);
+    const late = runHandler(requestLimitActor, "giveBack", full, {}, { now: 1_000 });
+    expect(late.changed).to.equal(false);
+  });
+
   it("is kept in memory alone", () => {
     expect(requestLimitActor.durable).to.equal(false);
   });

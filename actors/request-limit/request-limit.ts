@@ -22,5 +22,10 @@ export const requestLimitActor = defineActor(requestLimit, {
         reply: { allowed, limit, remaining: Math.max(0, limit - taken), resetS },
       };
     },
+
+    giveBack(state, _input, { now }) {
+      const isOver = now >= state.windowEndsAt || state.taken === 0;
+      return { state: isOver ? state : { ...state, taken: state.taken - 1 }, reply: {} };
+    },
   },
 });

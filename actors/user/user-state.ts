@@ -1,7 +1,7 @@
 /** What is kept of a user. */
 import { z } from "zod";
 import { Membership } from "../../schemas/user.ts";
-import { Id } from "../../schemas/values.ts";
+import { Id, PasswordVersion } from "../../schemas/values.ts";
 
 /** A user had one role in an account at first. */
 const StoredMembership = z.preprocess((stored) => {
@@ -15,6 +15,7 @@ export const UserState = z.object({
   id: z.string(),
   email: z.string(),
   passwordHash: z.string().meta({ secret: true }),
+  passwordVersion: PasswordVersion,
   accounts: z.array(StoredMembership),
   /** Where they are signed in, the latest last. */
   sessions: z.array(Id).optional(),

@@ -76,8 +76,8 @@ describe("user's password and sessions", () => {
   const session = (number: number) => ({ userId: person.id, sessionId: id(number) });
 
   it("setPassword() replaces the one that is known, once, and ends the other sessions", () => {
-    let { state } = runHandler(userActor, "sessionOpened", registered, session(1));
-    state = runHandler(userActor, "sessionOpened", state, session(2)).state;
+    let { state } = runHandler(userActor, "addSession", registered, session(1));
+    state = runHandler(userActor, "addSession", state, session(2)).state;
     const change = { before: "scrypt$1", after: "argon2", ends: { keep: id(2) } };
     const changed = runHandler(userActor, "setPassword", state, change);
     expect(changed.reply.ended).to.deep.equal([id(1)]);
@@ -88,31 +88,53 @@ describe("user's password and sessions", () => {
     expect(runHandler(userActor, "setPassword", changed.state, change).reply.ended).to.deep.equal(
       [],
     );
+    expect(runHandler(userActor, "setPassword", changed.state, change).state).to.deep.equal(
+      changed.state,
+    );
     const late = { ...change, after: "other" };
     const refused = refusal(() => runHandler(userActor, "setPassword", changed.state, late));
     expect(refused.code).to.equal("conflict");
   });
 
+  it("addSession() refuses what was checked before the password changed", () => {
+    const change = { before: "scrypt$1", after: "argon2", ends: { keep: id(2) } };
+    const before = runHandler(userActor, "addSession", registered, session(2)).state;
+    const { state } = runHandler(userActor, "setPassword", before, change);
+    expect(runHandler(userActor, "getPassword", state, {}).reply.passwordVersion).to.equal(1);
+    for (const passwordVersion of [undefined, 0]) {
+      const stale = { ...session(1), passwordVersion };
+      const refused = refusal(() => runHandler(userActor, "addSession", state, stale));
+      expect(refused.code).to.equal("unauthenticated");
+    }
+    // The one in which it was changed stays, though it is told of again.
+    const kept = runHandler(userActor, "addSession", state, session(2));
+    expect([kept.changed, kept.send]).to.deep.equal([false, []]);
+    const fresh = { ...session(3), passwordVersion: 1 };
+    const opened = runHandler(userActor, "addSession", state, fresh);
+    expect([opened.state.sessions, opened.send]).to.deep.equal([[id(2), id(3)], []]);
+  });
+
   it("setPassword() of the same password, hashed anew, ends nothing", () => {
-    const { state } = runHandler(userActor, "sessionOpened", registered, session(1));
+    const { state } = runHandler(userActor, "addSession", registered, session(1));
     const rehashed = { before: "scrypt$1", after: "argon2" };
     const { send, state: next } = runHandler(userActor, "setPassword", state, rehashed);
     expect([send.length, next.sessions]).to.deep.equal([0, [id(1)]]);
   });
 
-  it("sessionOpened() and sessionEnded() count each once; past the limit the oldest ends", () => {
+  it("addSession() and sessionEnded() count each once; past the limit the oldest ends", () => {
     let state = registered;
     for (let i = 0; i < SESSIONS_PER_USER_MAX; i++) {
-      state = runHandler(userActor, "sessionOpened", state, session(i)).state;
+      state = runHandler(userActor, "addSession", state, session(i)).state;
     }
-    expect(runHandler(userActor, "sessionOpened", state, session(0)).changed).to.equal(false);
-    const past = runHandler(userActor, "sessionOpened", state, session(99));
+    expect(runHandler(userActor, "addSession", state, session(0)).changed).to.equal(false);
+    const past = runHandler(userActor, "addSession", state, session(99));
     expect(past.send.map(({ key }) => key)).to.deep.equal([id(0)]);
     const ended = runHandler(userActor, "sessionEnded", past.state, session(99));
     expect(ended.state.sessions).to.have.length(SESSIONS_PER_USER_MAX - 1);
     expect(runHandler(userActor, "sessionEnded", ended.state, session(99)).changed).to.equal(false);
     const stranger = { userId: id(7), sessionId: id(1) };
-    expect(runHandler(userActor, "sessionOpened", state, stranger).changed).to.equal(false);
+    const refused = refusal(() => runHandler(userActor, "addSession", state, stranger));
+    expect(refused.code).to.equal("unauthenticated");
     expect(runHandler(userActor, "sessionEnded", state, stranger).changed).to.equal(false);
   });
 });

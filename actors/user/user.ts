@@ -40,7 +40,8 @@ export const userActor = defineActor(user, {
     getPassword(state, _input, { key }) {
       if (state.id === "")
         throw new ActorError("not_found", `Cannot find user: "${key}" is unknown`);
-      return { state, reply: { id: state.id, passwordHash: state.passwordHash } };
+      const { id, passwordHash, passwordVersion } = state;
+      return { state, reply: { id, passwordHash, passwordVersion } };
     },
 
     setPassword(state, { before, after, ends }) {
@@ -50,21 +51,32 @@ export const userActor = defineActor(user, {
       }
       const next = { ...state, passwordHash: after };
       if (!ends) return { state: next, reply: { ended: [] } };
-      const { sessions = [] } = state;
+      const { sessions = [], passwordVersion = 0 } = state;
       const ended = sessions.filter((id) => id !== ends.keep);
       return {
-        state: { ...next, sessions: sessions.filter((id) => id === ends.keep) },
+        state: {
+          ...next,
+          passwordVersion: done ? passwordVersion : passwordVersion + 1,
+          sessions: sessions.filter((id) => id === ends.keep),
+        },
         reply: { ended },
         send: ended.map((id) => envelope(session, id, "signedOut", {})),
       };
     },
 
-    sessionOpened(state, { userId, sessionId }) {
-      if (state.id !== userId || state.sessions?.includes(sessionId)) return { state };
+    addSession(state, { userId, sessionId, passwordVersion }) {
+      const isTheirs = state.id === userId;
+      if (isTheirs && state.sessions?.includes(sessionId)) return { state, reply: {} };
+      // The password was checked, and then changed, before anybody knew of the session.
+      const isStale = (passwordVersion ?? 0) < (state.passwordVersion ?? 0);
+      if (!isTheirs || isStale) {
+        throw new ActorError("unauthenticated", "Cannot sign in: the password is another by now");
+      }
       const all = [...(state.sessions ?? []), sessionId];
       const ended = all.slice(0, -SESSIONS_PER_USER_MAX);
       return {
         state: { ...state, sessions: all.slice(-SESSIONS_PER_USER_MAX) },
+        reply: {},
         send: ended.map((id) => envelope(session, id, "signedOut", {})),
       };
     },

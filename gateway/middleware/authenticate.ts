@@ -1,24 +1,17 @@
 /** Finds out who asks: the API token or OAuth access token of the Authorization header (RFC 6750 section 2.1). */
 import type { RequestHandler } from "express";
-import { apiToken } from "../../schemas/api-token.ts";
 import { ActorError } from "../../schemas/errors.ts";
-import { readToken } from "../api-token-text.ts";
 import { FailedAuthentications } from "../failed-authentications.ts";
 import { type Caller, localsOf } from "../locals.ts";
-import { AccessTokens, type AccessTokensOptions } from "../oauth/access-tokens.ts";
+import type { AccessTokensOptions } from "../oauth/access-tokens.ts";
+import { type FoundToken, TokenFinder } from "../token-finder.ts";
 
 const REALM = 'Bearer realm="trunkline"';
 const EXPECTED = "expected the header Authorization: Bearer <token>";
 
-interface Finder {
-  /** Of this token and no other, and no secret. */
-  name: string;
-  find(): Promise<Caller>;
-}
-
 export function authenticate({ actors, live, now }: AccessTokensOptions): RequestHandler {
   const failed = new FailedAuthentications(now);
-  const accessTokens = new AccessTokens({ actors, live, now });
+  const tokens = new TokenFinder({ actors, live, now });
   return async (request, response, next) => {
     const header = request.get("authorization");
     if (header === undefined) {
@@ -31,7 +24,8 @@ export function authenticate({ actors, live, now }: AccessTokensOptions): Reques
     if (text === undefined) {
       throw new ActorError("unauthenticated", `Cannot authenticate: unknown scheme, ${EXPECTED}`);
     }
-    const found = finderOf(text, request.params.account_id);
+    const { account_id: askedId } = request.params;
+    const found = tokens.read(text, typeof askedId === "string" ? askedId : undefined);
     if (!found) throw new ActorError("unauthenticated", "Cannot authenticate: unknown token");
     const address = request.ip ?? "";
     const retryAfterS = failed.begin(address, found.name);
@@ -46,25 +40,7 @@ export function authenticate({ actors, live, now }: AccessTokensOptions): Reques
     next();
   };
 
-  /** How to look up a token, by its look; undefined when it is none of ours. */
-  function finderOf(text: string, askedId: unknown): Finder | undefined {
-    const access = accessTokens.read(text);
-    if (access) {
-      const accountId = typeof askedId === "string" ? askedId : undefined;
-      return { name: access.hash, find: () => accessTokens.verify(access, accountId) };
-    }
-    const token = readToken(text);
-    if (!token) return undefined;
-    const { id, secretHash } = token;
-    const find = async () => ({
-      tokenId: id,
-      ...(await actors.call(apiToken, id, "verify", { secretHash })),
-    });
-    // An id alone is public: who knows it must not pass for its owner.
-    return { name: `${id} ${secretHash}`, find };
-  }
-
-  async function verify(address: string, { name, find }: Finder): Promise<Caller> {
+  async function verify(address: string, { name, find }: FoundToken): Promise<Caller> {
     try {
       const caller = await find();
       failed.settle(address, name, "good");

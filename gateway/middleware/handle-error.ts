@@ -4,15 +4,13 @@ import { ActorError, ERRORS } from "../../schemas/errors.ts";
 import type { WireError } from "../../schemas/http/envelope.ts";
 import { failure } from "../envelope.ts";
 import { localsOf } from "../locals.ts";
+import { setRetryAfter } from "../retry-after.ts";
 import type { RefusalWording } from "../route.ts";
 
 const OWN_WORDING: RefusalWording = {
   code: (name) => ERRORS[name].code,
   pointer: (pointer) => pointer,
 };
-
-/** When to come back, where nobody knows better. */
-const RETRY_AFTER_S = 1;
 
 export const handleError: ErrorRequestHandler = (error: unknown, _request, response, _next) => {
   const locals = localsOf(response);
@@ -30,9 +28,7 @@ export const handleError: ErrorRequestHandler = (error: unknown, _request, respo
   const { code, message, details } =
     refusal ?? new ActorError("internal_error", "Cannot answer: a fault on our side");
   const { status } = ERRORS[code];
-  if (status === 429 || status === 503) {
-    response.set("Retry-After", String(details.retryAfterS ?? RETRY_AFTER_S));
-  }
+  setRetryAfter(response, status, details.retryAfterS);
   if (route?.rendering && details.browserMs !== undefined) {
     response.set("X-Browser-Ms-Used", String(details.browserMs));
   }
@@ -45,7 +41,7 @@ function refusalOf(error: unknown): ActorError | undefined {
   if (error instanceof ActorError && error.code !== "internal_error") return error;
   // Express itself throws this when a path's percent-encoding cannot be decoded.
   if (error instanceof URIError) {
-    return new ActorError("invalid_request", "Cannot read path: its percent-encoding is broken");
+    return new ActorError("invalid_request", "Cannot accept path: its percent-encoding is broken");
   }
   return undefined;
 }
@@ -56,8 +52,14 @@ function wireErrors(
 ): [WireError, ...WireError[]] {
   const [first, ...others] = (details.faults ?? []).map((fault) => {
     const pointer = wording.pointer(fault.pointer);
-    const message = fault.message.replace(fault.pointer, () => pointer);
+    const message = acceptable(fault).replace(fault.pointer, () => pointer);
     return { code: wording.code(code, pointer), message, source: { pointer } };
   });
   return first ? [first, ...others] : [{ code: wording.code(code, ""), message }];
+}
+
+/** Actors and workers only say what they expected; a client reads of every field the same. */
+function acceptable({ pointer, message }: { pointer: string; message: string }): string {
+  if (message.startsWith("Cannot accept ")) return message;
+  return `Cannot accept ${pointer || "body"}: ${message}`;
 }

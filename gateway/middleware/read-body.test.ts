@@ -54,7 +54,7 @@ describe("read body", () => {
     const { status, json } = await post('{\n  "name": ,\n}');
     expect(status).to.equal(400);
     expect(json?.errors[0]?.message).to.equal(
-      "Cannot read body: expected a value at line 2, column 11 (position 12)",
+      "Cannot accept body: expected a value at line 2, column 11 (position 12)",
     );
   });
 

@@ -32,7 +32,7 @@ export function readBody(bytesMax: number, budget: BodyBudget): RequestHandler {
       budget.bytes += bytes;
     });
     if (body.length === 0) {
-      throw new ActorError("invalid_request", "Cannot read body: expected a JSON object");
+      throw new ActorError("invalid_request", "Cannot accept body: expected a JSON object");
     }
     localsOf(response).body = readJson(body);
     next();
@@ -53,7 +53,7 @@ async function readBytes(request: Request, hold: (bytes: number) => void): Promi
     if (error instanceof ActorError) throw error;
     if (request.destroyed && !request.complete) throw clientLeft();
     if (stream === request) throw error;
-    throw new ActorError("invalid_request", "Cannot read body: it cannot be unpacked");
+    throw new ActorError("invalid_request", "Cannot accept body: it cannot be unpacked");
   }
   return Buffer.concat(chunks);
 }

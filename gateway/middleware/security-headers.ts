@@ -3,17 +3,18 @@ import type { RequestHandler } from "express";
 
 export function securityHeaders(publicUrl: string): RequestHandler {
   const secure = publicUrl.startsWith("https:");
+  const headers = Object.entries({
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    ...(secure ? { "Strict-Transport-Security": "max-age=31536000" } : {}),
+  });
   return (_request, response, next) => {
-    response.set({
-      "Cache-Control": "no-store",
-      "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
-      "Cross-Origin-Opener-Policy": "same-origin",
-      "Cross-Origin-Resource-Policy": "same-origin",
-      "Referrer-Policy": "no-referrer",
-      "X-Content-Type-Options": "nosniff",
-      "X-Frame-Options": "DENY",
-      ...(secure ? { "Strict-Transport-Security": "max-age=31536000" } : {}),
-    });
+    for (const [name, value] of headers) response.setHeader(name, value);
     next();
   };
 }

@@ -1,4 +1,5 @@
 /** Who asks: a client's name and logo, who publishes it, and where it says more of itself. */
+import { COMMAND_LINE_CLIENT } from "../oauth/command-line-client.ts";
 import type { LiveClient } from "../oauth/live-client.ts";
 import { type Html, html } from "./html.ts";
 
@@ -17,10 +18,19 @@ ${
 ${linksOf(client)}`;
 }
 
-function publisherOf({ verification, clientUri }: LiveClient, owner: string | undefined): Html {
+function publisherOf(client: LiveClient, owner: string | undefined): Html {
+  if (client === COMMAND_LINE_CLIENT) {
+    return html`Part of this platform. Go on only if you have just typed <strong>trunkline login</strong>.`;
+  }
+  const { verification, clientUri } = client;
   if (owner !== undefined) return html`A private client of the account <strong>${owner}</strong>.`;
   const host = clientUri === undefined ? undefined : new URL(clientUri).hostname;
   const isVerified = verification?.status === "verified" && verification.host === host;
+  const since = verification?.missingSince;
+  if (host !== undefined && isVerified && since !== undefined) {
+    const date = new Date(since).toISOString().slice(0, 10);
+    return html`<strong>${host}</strong> confirmed that it publishes this, but has not done so any more since <time datetime="${date}">${date}</time>. Go on only if you know who runs it.`;
+  }
   if (host !== undefined && isVerified) {
     return html`Published by <strong>${host}</strong>, which has confirmed it.`;
   }

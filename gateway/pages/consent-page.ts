@@ -1,7 +1,9 @@
 /** The page on which a person allows a client something, or does not. */
 import { account } from "../../schemas/account.ts";
+import { ActorError } from "../../schemas/errors.ts";
 import { grantList } from "../../schemas/grant-list.ts";
 import type { Consent } from "../../schemas/oauth-grant.ts";
+import { ACCOUNTS_PER_GRANT_MAX, CLIENTS_PER_USER_MAX } from "../../schemas/oauth-server-limits.ts";
 import { SCOPES, type Scope } from "../../schemas/scopes.ts";
 import { memberOf } from "../oauth/consents.ts";
 import { knownScopes } from "../oauth/known-scopes.ts";
@@ -12,7 +14,7 @@ import { refusalNote } from "./forms.ts";
 import { type Html, html } from "./html.ts";
 import type { Waiting } from "./interactions.ts";
 import type { PageParts } from "./page-parts.ts";
-import { Refused } from "./sign-in.ts";
+import { Refused } from "./refused.ts";
 import type { SignedIn, Visit } from "./visit.ts";
 
 interface Asked {
@@ -58,10 +60,20 @@ export class ConsentPage {
     const choices = await this.#choicesOf(asked);
     const consent = consentOf(visit, choices);
     if (consent.accountIds.length === 0 && choices.accounts.length > 0) {
-      return this.#ask(visit, asked, new Refused(400, "Choose at least one account."));
+      return this.#ask(visit, asked, new Refused(400, "Choose at least one account."), consent);
+    }
+    if (consent.accountIds.length > ACCOUNTS_PER_GRANT_MAX) {
+      const text = `Choose at most ${ACCOUNTS_PER_GRANT_MAX} accounts.`;
+      return this.#ask(visit, asked, new Refused(400, text), consent);
     }
     const { clientId, person } = asked;
-    await this.#parts.actors.call(grantList, person.userId, "consent", { clientId, ...consent });
+    try {
+      await this.#parts.actors.call(grantList, person.userId, "consent", { clientId, ...consent });
+    } catch (error) {
+      if (!(error instanceof ActorError && error.code === "limit_reached")) throw error;
+      const text = `You have allowed ${CLIENTS_PER_USER_MAX} clients something, which is the limit. Revoke one, under Authorized clients, and decide once more.`;
+      return this.#ask(visit, asked, new Refused(409, text), consent);
+    }
     await this.#end(visit, asked, { consent: {} });
   }
 
@@ -95,11 +107,11 @@ export class ConsentPage {
   }
 
   async #refuse(visit: Visit, asked: Asked): Promise<void> {
-    const { client, person, uid, waiting } = asked;
+    const { client, person, uid } = asked;
     const { link } = this.#parts;
     visit.show(403, {
       title: "Private client",
-      formTarget: waiting.params.redirect_uri,
+      leadsOut: true,
       body: html`<h1>${client.clientName} is private</h1>
 <p>Only members of the account that owns it can authorize it, and you, ${person.email}, are not one of them.
 Ask an administrator of that account to invite you, or sign in as somebody else.</p>
@@ -111,18 +123,22 @@ ${await visit.markField(purposeOf(asked))}
     });
   }
 
-  async #ask(visit: Visit, asked: Asked, refused?: Refused): Promise<void> {
-    const { client, clientId, person, uid, waiting } = asked;
+  /** What was chosen stays: a scope that was declined is not offered as if it had not been. */
+  async #ask(visit: Visit, asked: Asked, refused?: Refused, chosen?: Consent): Promise<void> {
+    const { client, clientId, person, uid } = asked;
     const { actors, link } = this.#parts;
     const choices = await this.#choicesOf(asked);
     const { consent } = await actors.call(grantList, person.userId, "getConsent", { clientId });
+    const ticked = chosen
+      ? new Set(chosen.accountIds)
+      : defaultAccounts(choices.accounts, client, consent);
     const owner =
       client.visibility === "private"
         ? (await actors.call(account, client.accountId, "get", {})).name
         : undefined;
     visit.show(refused?.status ?? 200, {
       title: `Authorize ${client.clientName}`,
-      formTarget: waiting.params.redirect_uri,
+      leadsOut: true,
       image: client.logoUri,
       body: html`${clientHeading(client, owner)}
 <p>It asks for access as <strong>${person.email}</strong>.</p>
@@ -130,9 +146,9 @@ ${refusalNote(refused)}
 <form method="post" action="${link("/oauth2/consent")}">
 ${await visit.markField(purposeOf(asked))}
 <input type="hidden" name="interaction" value="${uid}">
-${accountsField(choices.accounts, defaultAccounts(choices.accounts, client, consent))}
+${accountsField(choices.accounts, ticked)}
 ${requiredList(choices.required)}
-${optionalField(choices.optional, consent)}
+${optionalField(choices.optional, chosen ?? consent)}
 <div class="buttons">
 <button name="decision" value="allow">Allow</button>
 <button name="decision" value="deny" class="second">Deny</button>

@@ -1,6 +1,6 @@
 /** Parts that several of our forms have. */
 import { type Html, html } from "./html.ts";
-import type { Refused } from "./sign-in.ts";
+import type { Refused } from "./refused.ts";
 
 /** What went wrong, read out at once where the page is read out. */
 export function refusalNote(refused: Refused | undefined): Html {

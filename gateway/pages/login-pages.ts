@@ -1,18 +1,12 @@
 /** The pages /login and /signup. */
-import { ActorError } from "../../schemas/errors.ts";
+import { ActorError, isPassing } from "../../schemas/errors.ts";
 import { PASSWORD_CHARS_MIN } from "../../schemas/oauth-server-limits.ts";
 import { field, refusalNote } from "./forms.ts";
 import { html } from "./html.ts";
 import { loginResult, type Waiting } from "./interactions.ts";
 import type { PageParts } from "./page-parts.ts";
-import {
-  acceptInvitation,
-  findInvitation,
-  type Person,
-  Refused,
-  signIn,
-  signUp,
-} from "./sign-in.ts";
+import { Refused, staleForm } from "./refused.ts";
+import { acceptInvitation, findInvitation, type Person, signIn, signUp } from "./sign-in.ts";
 import type { Visit } from "./visit.ts";
 
 /** What both pages are on the way to. */
@@ -23,7 +17,6 @@ interface Aim {
 }
 
 const HOME = "/profile";
-const STALE = "This page was open for too long. Try once more.";
 
 export class LoginPages {
   readonly #parts: PageParts;
@@ -48,14 +41,13 @@ export class LoginPages {
     if (!aim) return;
     const email = visit.text("email");
     await this.#orRefuse(
+      visit,
       async () => {
         await this.#checkForm(visit, "login");
         const password = visit.text("password");
-        const person = await signIn(this.#parts.actors, {
-          email,
-          password,
-          address: visit.address,
-        });
+        const { address } = visit;
+        const known = (of: string) => visit.knownAs(of);
+        const person = await signIn(this.#parts.actors, { email, password, address, known });
         await this.#goOn(visit, aim, await visit.signIn(person));
       },
       (refused) => this.#login(visit, aim, { email, refused }),
@@ -72,6 +64,7 @@ export class LoginPages {
     if (!aim) return;
     const email = visit.text("email");
     await this.#orRefuse(
+      visit,
       async () => {
         await this.#checkForm(visit, "signup");
         const invited = await findInvitation(this.#parts.actors, aim.invitation);
@@ -118,17 +111,21 @@ export class LoginPages {
   }
 
   async #checkForm(visit: Visit, purpose: string): Promise<void> {
-    if (!(await visit.isOurForm(purpose))) throw new Refused(403, STALE);
+    if (!(await visit.isOurForm(purpose))) throw staleForm();
   }
 
-  async #orRefuse(work: () => Promise<void>, refuse: (refused: Refused) => Promise<void>) {
+  async #orRefuse(
+    visit: Visit,
+    work: () => Promise<void>,
+    refuse: (refused: Refused) => Promise<void>,
+  ) {
     try {
       await work();
     } catch (error) {
-      const busy = error instanceof ActorError && ["busy", "unavailable"].includes(error.code);
-      if (!busy && !(error instanceof Refused)) throw error;
-      const text = "We cannot do this at the moment. Try again shortly.";
-      await refuse(error instanceof Refused ? error : new Refused(503, text));
+      const refused = refusalOf(error);
+      if (!refused) throw error;
+      visit.noteRefusal(refused);
+      await refuse(refused);
     }
   }
 
@@ -141,7 +138,7 @@ export class LoginPages {
     const canSignUp = signup === "open" || aim.invitation !== "";
     visit.show(refused?.status ?? 200, {
       title: "Sign in",
-      formTarget: aim.waiting?.params.redirect_uri,
+      leadsOut: aim.waiting !== undefined,
       body: html`<h1>Sign in</h1>
 ${aim.waiting && html`<p>Then you decide what the application you came from may do.</p>`}
 ${refusalNote(refused)}
@@ -180,7 +177,7 @@ ${signIn}`,
     const fixed = invited?.email;
     visit.show(refused?.status ?? 200, {
       title: "Create account",
-      formTarget: aim.waiting?.params.redirect_uri,
+      leadsOut: aim.waiting !== undefined,
       body: html`<h1>Create account</h1>
 ${invited && html`<p>You are invited to the account <strong>${invited.accountName}</strong> as ${invited.roles.join(", ")}.</p>`}
 ${refusalNote(refused)}
@@ -209,6 +206,13 @@ ${field({
 ${signIn}`,
     });
   }
+}
+
+function refusalOf(error: unknown): Refused | undefined {
+  if (error instanceof Refused) return error;
+  if (!(error instanceof ActorError) || !isPassing(error)) return undefined;
+  const text = "We cannot do this at the moment. Try again shortly.";
+  return new Refused(503, text, { retryAfterS: error.details.retryAfterS });
 }
 
 function aimFields({ uid, invitation }: Aim) {

@@ -8,6 +8,7 @@ export interface PageParts extends VisitParts {
   actors: ActorClient;
   interactions: Interactions;
   link: Link;
+  publicUrl: string;
   /** Closed: new users only by invitation. */
   signup: "open" | "closed";
   /** Tells a person that what they were on the way to is over. */

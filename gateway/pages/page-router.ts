@@ -3,11 +3,14 @@ import { type ErrorRequestHandler, type RequestHandler, Router } from "express";
 import { ActorError, ERRORS } from "../../schemas/errors.ts";
 import { localsOf } from "../locals.ts";
 import { methodNotAllowed } from "../middleware/method-not-allowed.ts";
+import { setRetryAfter } from "../retry-after.ts";
 import { ConsentPage } from "./consent-page.ts";
 import { html } from "./html.ts";
 import { LoginPages } from "./login-pages.ts";
+import { MembersPage } from "./members-page.ts";
 import { sendPage } from "./page.ts";
 import type { PageParts } from "./page-parts.ts";
+import { PROFILE_PATHS } from "./profile-nav.ts";
 import { ProfilePages } from "./profile-pages.ts";
 import { STYLE, STYLE_PATH } from "./style.ts";
 import { readForm, Visit } from "./visit.ts";
@@ -19,6 +22,7 @@ export function pageRouter(parts: PageParts): Router {
   const login = new LoginPages(parts);
   const consent = new ConsentPage(parts);
   const profile = new ProfilePages(parts);
+  const members = new MembersPage(parts);
   const home: Show = async (visit) => visit.leadTo(parts.link("/profile/clients"));
 
   router.get(STYLE_PATH, (_request, response) => {
@@ -43,6 +47,13 @@ export function pageRouter(parts: PageParts): Router {
   page("/profile", home);
   page("/profile/clients", (visit) => profile.showClients(visit));
   page("/profile/clients/revoke", undefined, (visit) => profile.revokeClient(visit));
+  page(PROFILE_PATHS.members, (visit) => members.show(visit));
+  page(`${PROFILE_PATHS.members}/invite`, undefined, (visit) => members.invite(visit));
+  page(
+    `${PROFILE_PATHS.members}/change`,
+    (visit) => members.showMember(visit),
+    (visit) => members.changeMember(visit),
+  );
   page(
     "/profile/password",
     (visit) => profile.showPassword(visit),
@@ -72,7 +83,8 @@ that sent you here and start again.</p>`,
   });
 }
 
-function pageError({ link }: PageParts): ErrorRequestHandler {
+/** Where a person would see what is for programs. */
+export function pageError({ link }: Pick<PageParts, "link">): ErrorRequestHandler {
   return (error: unknown, _request, response, _next) => {
     const status = statusOf(error);
     const locals = localsOf(response);
@@ -82,23 +94,20 @@ function pageError({ link }: PageParts): ErrorRequestHandler {
       response.destroy();
       return;
     }
-    const passes = status === 503 || status === 429;
-    if (passes) response.set("Retry-After", "1");
-    sendPage(
-      response,
-      status,
-      {
-        title: "Something went wrong",
-        body: html`<h1>${passes ? "Not at the moment" : "Something went wrong"}</h1>
-<p>${
-          status >= 500 || passes
-            ? "This is a fault on our side. Try again shortly."
-            : "What was sent cannot be read."
-        }</p>`,
-      },
-      link,
-    );
+    const { retryAfterS } = error instanceof ActorError ? error.details : {};
+    setRetryAfter(response, status, retryAfterS);
+    const title = status === 503 || status === 429 ? "Not at the moment" : "Something went wrong";
+    const body = html`<h1>${title}</h1>
+<p>${textOf(status, error)}</p>`;
+    sendPage(response, status, { title, body }, link);
   };
+}
+
+function textOf(status: number, error: unknown): string {
+  if (status === 429) return "Too many requests came from where you are. Try again later.";
+  if (status >= 500) return "This is a fault on our side. Try again shortly.";
+  const isSaid = error instanceof ActorError && error.code === "invalid_request";
+  return isSaid ? `${error.message}.` : "What was sent cannot be read.";
 }
 
 function statusOf(error: unknown): number {

@@ -6,8 +6,11 @@ import { STYLE_PATH } from "./style.ts";
 export interface Page {
   title: string;
   body: Html;
-  /** Where a form may lead besides to ourselves: a browser holds the redirect after it to the policy too. */
-  formTarget?: string | undefined;
+  /**
+   * Its form may lead on to a client. A browser holds every redirect after a form to `form-action`, those of the client's
+   * own site too, and nobody knows where these lead: so there is none then.
+   */
+  leadsOut?: boolean;
   /** An image from elsewhere. */
   image?: string | undefined;
   /** Shown above, to who is signed in. */
@@ -45,8 +48,7 @@ ${body}
 }
 
 /** Headers of a page; others are set for every answer, see security-headers.ts. */
-export function pageHeaders({ formTarget, image }: Page): Record<string, string> {
-  const forms = ["'self'", ...(formTarget === undefined ? [] : [sourceOf(formTarget)])];
+export function pageHeaders({ leadsOut, image }: Page): Record<string, string> {
   const images = ["data:", ...(image === undefined ? [] : [sourceOf(image)])];
   return {
     "Content-Type": "text/html; charset=utf-8",
@@ -54,7 +56,7 @@ export function pageHeaders({ formTarget, image }: Page): Record<string, string>
       "default-src 'none'",
       "style-src 'self'",
       `img-src ${images.join(" ")}`,
-      `form-action ${forms.join(" ")}`,
+      ...(leadsOut ? [] : ["form-action 'self'"]),
       "base-uri 'none'",
       "frame-ancestors 'none'",
     ].join("; "),

@@ -1,66 +1,79 @@
-/** Signing in and up: throttled, and telling nobody which addresses are known. */
+/** Signing in and up, throttled. Signing in tells nobody which addresses are known; signing up does, a few at a time. */
 import { randomBytes } from "node:crypto";
 import { z } from "zod";
 import type { ActorClient } from "../../actors/runtime/actor-client.ts";
 import { account } from "../../schemas/account.ts";
 import { ActorError } from "../../schemas/errors.ts";
 import {
-  LOGIN_WINDOW_MS,
-  LOGINS_PER_ACCOUNT_MAX,
+  ACCOUNTS_PER_USER_MAX,
   LOGINS_PER_ADDRESS_MAX,
   PASSWORD_CHARS_MAX,
   PASSWORD_CHARS_MIN,
   SIGNUPS_PER_ADDRESS_MAX,
 } from "../../schemas/oauth-server-limits.ts";
-import { requestLimit } from "../../schemas/request-limit.ts";
 import { user } from "../../schemas/user.ts";
 import { Email } from "../../schemas/values.ts";
 import { readInvitation } from "../invitation-text.ts";
 import { hashPassword, isDated, matchNoPassword, passwordMatches } from "../password.ts";
+import { Refused } from "./refused.ts";
+import { giveBackTry, takeTry, tryPassword } from "./tries.ts";
 
 export interface Person {
   userId: string;
   email: string;
+  /** Of the password that was checked. */
+  passwordVersion?: number | undefined;
 }
 
-/** What went wrong, as the person reads it; `field` is what they should look at. */
-export class Refused extends Error {
-  readonly status: number;
-  readonly field: "email" | "password" | "current" | undefined;
-
-  constructor(status: number, message: string, field?: Refused["field"]) {
-    super(message);
-    this.status = status;
-    this.field = field;
-  }
-}
-
-const WRONG = "The e-mail address or the password is not right.";
-const TOO_OFTEN = "Too many tries. Wait a quarter of an hour and try again.";
+export const WRONG = "The e-mail address or the password is not right.";
 
 /** Long enough is what counts; longer than this is no password but an attempt to keep us busy. */
 const Password = z.string().min(PASSWORD_CHARS_MIN).max(PASSWORD_CHARS_MAX);
 
+export interface Credentials {
+  email: string;
+  password: string;
+  /** The network they come from. */
+  address: string;
+  /** What their browser is to a person who has signed in there before. */
+  known?: (email: string) => Promise<string | undefined>;
+}
+
 /** Refuses a wrong password and an unknown address with the same words, after the same time. */
-export async function signIn(
-  actors: ActorClient,
-  { email: given, password, address }: { email: string; password: string; address: string },
-): Promise<Person> {
-  const email = Email.safeParse(given.trim());
-  await takeTry(actors, `login-from ${address}`, LOGINS_PER_ADDRESS_MAX);
+export async function signIn(actors: ActorClient, given: Credentials): Promise<Person> {
+  const { password, address } = given;
+  const email = Email.safeParse(given.email.trim());
+  const browser = email.success ? await given.known?.(email.data) : undefined;
+  const network = `login-from ${address}`;
+  const isKnown = browser !== undefined;
+  if (!isKnown) await takeTry(actors, network, LOGINS_PER_ADDRESS_MAX);
   if (!email.success || password.length > PASSWORD_CHARS_MAX) throw new Refused(401, WRONG);
-  await takeTry(actors, `login-to ${email.data}`, LOGINS_PER_ACCOUNT_MAX);
-  const known = await passwordOf(actors, email.data);
+  const source = { from: isKnown ? `browser ${browser}` : `network ${address}`, isKnown };
+  const person = await tryPassword(actors, { email: email.data, ...source }, () =>
+    userWith(actors, email.data, password),
+  );
+  if (!person) throw new Refused(401, WRONG);
+  if (!isKnown) await giveBackTry(actors, network);
+  return person;
+}
+
+/** Undefined when there is none with this password. */
+async function userWith(
+  actors: ActorClient,
+  email: string,
+  password: string,
+): Promise<Person | undefined> {
+  const known = await passwordOf(actors, email);
   const matches = known
     ? await passwordMatches(password, known.passwordHash)
     : await matchNoPassword(password);
-  if (!matches || !known) throw new Refused(401, WRONG);
-  const { id, passwordHash: before } = known;
+  if (!matches || !known) return undefined;
+  const { id, passwordHash: before, passwordVersion } = known;
   if (isDated(before)) {
     const after = await hashPassword(password);
-    await actors.call(user, email.data, "setPassword", { before, after });
+    await actors.call(user, email, "setPassword", { before, after });
   }
-  return { userId: id, email: email.data };
+  return { userId: id, email, passwordVersion };
 }
 
 /** Makes a user, with an account of their own unless they come by an invitation. */
@@ -69,7 +82,7 @@ export async function signUp(
   asked: { email: string; password: string; address: string; invitation: string },
 ): Promise<Person> {
   const email = Email.safeParse(asked.email.trim());
-  if (!email.success) throw new Refused(400, "Enter an e-mail address.", "email");
+  if (!email.success) throw new Refused(400, "Enter an e-mail address.", { field: "email" });
   checkNewPassword(asked.password, "password");
   await takeTry(actors, `signup-from ${asked.address}`, SIGNUPS_PER_ADDRESS_MAX);
   const accountId = asked.invitation === "" ? newId() : undefined;
@@ -85,7 +98,7 @@ export async function signUp(
   } catch (error) {
     if (!(error instanceof ActorError && error.code === "conflict")) throw error;
     const text = "This account cannot be created. If you have one already, sign in.";
-    throw new Refused(409, text, "email");
+    throw new Refused(409, text, { field: "email" });
   }
   if (accountId !== undefined) await openOwnAccount(actors, accountId, person);
   return person;
@@ -123,6 +136,11 @@ export async function acceptInvitation(
   const invitation = readInvitation(text);
   if (!invitation) return;
   const { accountId, id, secretHash } = invitation;
+  const { accounts } = await actors.call(user, email, "get", {});
+  if (accounts.length >= ACCOUNTS_PER_USER_MAX) {
+    const text = `You belong to ${ACCOUNTS_PER_USER_MAX} accounts, which is the limit. Leave one of them first.`;
+    throw new Refused(409, text);
+  }
   try {
     await actors.call(account, accountId, "acceptInvitation", { id, secretHash, userId, email });
   } catch (error) {
@@ -140,13 +158,16 @@ export async function changePassword(
   { email, sessionId }: Person & { sessionId: string },
   { current, password }: { current: string; password: string },
 ): Promise<readonly string[]> {
-  await takeTry(actors, `login-to ${email}`, LOGINS_PER_ACCOUNT_MAX);
-  const known = await passwordOf(actors, email);
-  const matches =
-    known !== undefined &&
-    current.length <= PASSWORD_CHARS_MAX &&
-    (await passwordMatches(current, known.passwordHash));
-  if (!matches) throw new Refused(403, "The current password is not right.", "current");
+  const source = { email, from: `session ${sessionId}`, isKnown: true };
+  const known = await tryPassword(actors, source, async () => {
+    const found = await passwordOf(actors, email);
+    const matches =
+      found !== undefined &&
+      current.length <= PASSWORD_CHARS_MAX &&
+      (await passwordMatches(current, found.passwordHash));
+    return matches ? found : undefined;
+  });
+  if (!known) throw new Refused(403, "The current password is not right.", { field: "current" });
   checkNewPassword(password, "password");
   const { passwordHash: before } = known;
   const after = await hashPassword(password);
@@ -158,7 +179,7 @@ export async function changePassword(
 function checkNewPassword(password: string, field: "password"): void {
   if (Password.safeParse(password).success) return;
   const text = `Choose a password of ${PASSWORD_CHARS_MIN} to ${PASSWORD_CHARS_MAX} characters.`;
-  throw new Refused(400, text, field);
+  throw new Refused(400, text, { field });
 }
 
 async function passwordOf(actors: ActorClient, email: string) {
@@ -168,12 +189,6 @@ async function passwordOf(actors: ActorClient, email: string) {
     if (error instanceof ActorError && error.code === "not_found") return undefined;
     throw error;
   }
-}
-
-async function takeTry(actors: ActorClient, key: string, limit: number): Promise<void> {
-  const window = { limit, windowMs: LOGIN_WINDOW_MS };
-  const { allowed } = await actors.call(requestLimit, key, "take", window);
-  if (!allowed) throw new Refused(429, TOO_OFTEN);
 }
 
 const newId = () => randomBytes(16).toString("hex");

@@ -82,6 +82,14 @@ ul.plain { list-style: none; margin: 0; padding: 0; }
   background: var(--back); border: 1px solid var(--line);
 }
 .links { display: flex; flex-wrap: wrap; gap: 0.25rem 1rem; }
+.rows li { border-top: 1px solid var(--line); padding: 0.6rem 0; }
+.rows .name, .rows .quiet { display: block; }
+.rows .name { font-weight: 600; }
+.copy code { display: block; padding: 0.6rem 0.8rem; background: var(--back); border: 1px solid var(--line); border-radius: 0.4rem; user-select: all; }
+a.button {
+  display: grid; place-items: center; min-height: 2.75rem; padding: 0.5rem 1.1rem; font-weight: 600; text-decoration: none;
+  border: 1px solid var(--accent); border-radius: 0.4rem; color: var(--accent);
+}
 .granted { border-top: 1px solid var(--line); padding: 1rem 0; }
 .granted h2 { margin: 0 0 0.25rem; }
 footer { color: var(--quiet); font-size: 0.85rem; max-width: 30rem; width: 100%; }

@@ -5,7 +5,7 @@ import { urlencoded } from "express";
 import ipaddr from "ipaddr.js";
 import type { ActorClient } from "../../actors/runtime/actor-client.ts";
 import { ActorError } from "../../schemas/errors.ts";
-import { FORM_BYTES_MAX } from "../../schemas/oauth-server-limits.ts";
+import { FORM_BYTES_MAX, FORM_FIELDS_MAX } from "../../schemas/oauth-server-limits.ts";
 import { session } from "../../schemas/session.ts";
 import {
   type CookieNames,
@@ -15,9 +15,14 @@ import {
   sessionTextOf,
   setSessionCookie,
 } from "../oauth/browser-cookies.ts";
+import { setRetryAfter } from "../retry-after.ts";
 import type { FormMarks } from "./form-marks.ts";
 import { type Html, html } from "./html.ts";
+import type { KnownBrowsers } from "./known-browsers.ts";
+import { openSession } from "./open-session.ts";
 import { type Link, type Page, sendPage } from "./page.ts";
+import type { Refused } from "./refused.ts";
+import type { Person } from "./sign-in.ts";
 
 export interface SignedIn {
   sessionId: string;
@@ -30,6 +35,7 @@ export interface VisitParts {
   actors: ActorClient;
   cookies: CookieNames;
   marks: FormMarks;
+  known: KnownBrowsers;
   link: Link;
 }
 
@@ -37,7 +43,7 @@ export interface VisitParts {
 export const readForm: RequestHandler = urlencoded({
   extended: false,
   limit: FORM_BYTES_MAX,
-  parameterLimit: 1_000,
+  parameterLimit: FORM_FIELDS_MAX,
 });
 
 export class Visit {
@@ -75,17 +81,21 @@ export class Visit {
   }
 
   /** A session of its own for every sign-in: one that somebody else put into this browser opens nothing. */
-  async signIn({ userId, email }: { userId: string; email: string }): Promise<SignedIn> {
-    const { actors, cookies } = this.#parts;
+  async signIn(person: Person): Promise<SignedIn> {
+    const { actors, cookies, known } = this.#parts;
     const before = this.signedIn;
     const text = newSessionText();
-    const { id, secretHash } = sessionAddress(text);
-    await actors.call(session, id, "open", { secretHash, userId, email });
-    const { user } = await actors.call(session, id, "get", { secretHash });
+    const opened = await openSession(actors, text, person);
     if (before) await actors.call(session, before.sessionId, "end", {});
+    await known.remember(this.request, this.#response, opened.email);
     setSessionCookie(this.#response, cookies, text);
-    this.signedIn = { sessionId: id, userId, email, authenticatedAt: user?.authenticatedAt ?? 0 };
-    return this.signedIn;
+    this.signedIn = opened;
+    return opened;
+  }
+
+  /** What this browser is to a person who has signed in here before. */
+  knownAs(email: string): Promise<string | undefined> {
+    return this.#parts.known.find(this.request, email);
   }
 
   async signOut(): Promise<void> {
@@ -125,6 +135,11 @@ export class Visit {
 
   get address(): string {
     return networkOf(this.request.ip ?? "");
+  }
+
+  /** Says of what is shown next when to come back. */
+  noteRefusal({ status, retryAfterS }: Refused): void {
+    setRetryAfter(this.#response, status, retryAfterS);
   }
 
   show(status: number, page: Page): void {

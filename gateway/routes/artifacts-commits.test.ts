@@ -5,12 +5,15 @@ import { join } from "node:path";
 import { expect } from "chai";
 import isomorphicGit from "isomorphic-git";
 import http from "isomorphic-git/http/node";
+import type { ActorClient } from "../../actors/runtime/actor-client.ts";
 import {
   COMMIT_CHANGES_MAX,
   COMMIT_MESSAGE_CHARS_MAX,
   COMMIT_PATH_DEPTH_MAX,
 } from "../../schemas/artifacts-limits.ts";
 import { FILE_BYTES_MAX } from "../../schemas/git-limits.ts";
+import { commitFiles } from "../git/commit-files.ts";
+import { Repositories } from "../git/repositories.ts";
 import type { Checkout } from "../git/testing/git-world.ts";
 import { ArtifactsWorld } from "../testing/artifacts-world.ts";
 
@@ -170,6 +173,29 @@ describe("commits by REST", function () {
     expect(missing.errors[0]?.code).to.equal(10304);
     expect((await world.ask(`${at}/refs`)).result).to.have.length(1);
     expect((await world.ask(`${at}/raw/main/a`)).text).to.equal("2");
+  });
+
+  it("goes on where the repository was cleaned up meanwhile, though a tip is expected", async () => {
+    const { result } = await put("a", "1");
+    const { parts } = world.opened.repositories;
+    const { actors } = parts;
+    let swaps = 0;
+    const cleaning: ActorClient = {
+      run: actors.run.bind(actors),
+      send: actors.send.bind(actors),
+      // As where the generation is another the first time.
+      call: (contract, key, message, input, ...rest) => {
+        const isFirst = message === "swap" && swaps++ === 0;
+        const asked = isFirst ? Object.assign({}, input, { generation: 7 }) : input;
+        return actors.call(contract, key, message, asked, ...rest);
+      },
+    };
+    const repositories = new Repositories({ ...parts, actors: cleaning });
+    const address = { accountId: world.accountId, namespace: "commits", name: at.slice(15) };
+    const changes = [{ path: "b", content: Buffer.from("2") }];
+    const asked = { message: "m", expected: result.hash, changes };
+    const made = await commitFiles(repositories, address, asked, new AbortController().signal);
+    expect([made.before, swaps]).to.deep.equal([result.hash, 2]);
   });
 
   it("of many that expect the same one is made; of many that expect nothing all are", async () => {

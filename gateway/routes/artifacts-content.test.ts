@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { chmod, mkdir, rm, symlink, writeFile } from "node:fs/promises";
+import { chmod, mkdir, readdir, rm, stat, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
 import { LOG_ENTRIES_MAX } from "../../schemas/artifacts-limits.ts";
@@ -337,8 +337,17 @@ describe("routes of what is in a repository", function () {
     expect(execFileSync("cat", [join(root, "src/a.txt")]).toString()).to.equal("one\n");
     expect(execFileSync("ls", ["-l", join(root, "src/run.sh")]).toString()).to.match(/^-rwx/);
     await rm(folder, { recursive: true });
+    // By the commit's id it is the one that was made for its branch.
+    const kept = join(world.folder, "git", "archives");
+    const inodes = async () =>
+      await Promise.all(
+        (await readdir(kept)).map(async (file) => (await stat(join(kept, file))).ino),
+      );
+    const before = await inodes();
+    expect(before).to.have.length(1);
     const again = await ask(`/archive/${main}.tar.gz`);
     expect(again.bytes.equals(tar.bytes)).to.equal(true);
+    expect(await inodes()).to.deep.equal(before);
     const known = await ask("/archive/main.tar.gz", {
       headers: { "If-None-Match": `"${main}.tar.gz"` },
     });

@@ -2,12 +2,14 @@
 import { createReadStream } from "node:fs";
 import type { Response } from "express";
 import { z } from "zod";
-import { COMMIT_BODY_BYTES_MAX, READ_BYTES_MAX } from "../../schemas/artifacts-limits.ts";
+import { READ_BYTES_MAX, SHOWN_OBJECT_FACTOR } from "../../schemas/artifacts-limits.ts";
 import { ActorError } from "../../schemas/errors.ts";
 import { isProtected } from "../../schemas/git-names.ts";
+import { commitBodyBytes } from "../../schemas/git-sizes.ts";
 import {
   ArchivePath,
-  CommitFiles,
+  type CommitFiles,
+  commitFilesOf,
   DiffQuery,
   FileQuery,
   LogQuery,
@@ -34,12 +36,16 @@ import { answerRanged, RANGED } from "../ranged-answer.ts";
 import { type Asked, defineRoute, type Route } from "../route.ts";
 import { addressOf, pageInfo, questionOf, REPO, readCursor } from "./artifacts-shapes.ts";
 import { artifactsWording } from "./artifacts-wording.ts";
+import { HeldBytes } from "./held-bytes.ts";
 
 const BYTES = "application/octet-stream";
 
 export function artifactContentRoutes(repositories: Repositories): Route[] {
+  const { sizes } = repositories.parts;
   const archives = new Archives(repositories.parts, repositories.parts);
-  let heldBytes = 0;
+  const held = new HeldBytes(READ_BYTES_MAX);
+  const shownTo = (response: Response) => (bytes: number) =>
+    held.hold(SHOWN_OBJECT_FACTOR * bytes, response);
   const shared = { tag: "Repository content", wording: artifactsWording };
   const reading = {
     ...shared,
@@ -69,6 +75,7 @@ export function artifactContentRoutes(repositories: Repositories): Route[] {
       summary:
         "The history of a ref by first parents, newest first; none where there is no such ref",
       query: LogQuery,
+      refusals: ["object_too_large"],
       answer: { result: WireCommit.array() },
       handle: log,
     }),
@@ -137,7 +144,7 @@ export function artifactContentRoutes(repositories: Repositories): Route[] {
       id: "getArchive",
       summary: "All files of a commit, as .tar.gz or .zip",
       parameters: ArchivePath,
-      refusals: ["range_not_satisfiable", "object_too_large"],
+      refusals: ["range_not_satisfiable", "object_too_large", "conflict"],
       answer: {
         mediaType: "*/*",
         description: "The archive, with the commit's id in its ETag",
@@ -154,8 +161,14 @@ export function artifactContentRoutes(repositories: Repositories): Route[] {
       permissions: ["artifacts.write"],
       parameters: RepoPath,
       query: nothing,
-      body: { schema: CommitFiles, bytesMax: COMMIT_BODY_BYTES_MAX },
-      refusals: ["branch_moved", "import_in_progress", "conflict", "storage_full"],
+      body: { schema: commitFilesOf(sizes.fileBytes), bytesMax: commitBodyBytes(sizes) },
+      refusals: [
+        "branch_moved",
+        "import_in_progress",
+        "conflict",
+        "storage_full",
+        "object_too_large",
+      ],
       answer: { result: CommittedFiles, status: 201 },
       handle: makeCommit,
     }),
@@ -183,19 +196,27 @@ export function artifactContentRoutes(repositories: Repositories): Route[] {
     };
   }
 
-  async function log({ parameters, query, signal }: Asked<RepoPath, LogQuery>) {
+  async function log({ parameters, query, signal }: Asked<RepoPath, LogQuery>, response: Response) {
     const reader = await repositories.reader(addressOf(parameters), signal);
-    return { result: await reader.log(query.ref, query) };
+    return { result: await reader.log(query.ref, query, shownTo(response)) };
   }
 
-  async function commit({ parameters, signal }: Asked<z.output<typeof ObjectPath>>) {
+  async function commit(
+    { parameters, signal }: Asked<z.output<typeof ObjectPath>>,
+    response: Response,
+  ) {
     const reader = await repositories.reader(addressOf(parameters), signal);
-    return { result: (await reader.commit(parameters.hash)) ?? notFound("Commit") };
+    const found = await reader.commit(parameters.hash, shownTo(response));
+    return { result: found ?? notFound("Commit") };
   }
 
-  async function tree({ parameters, signal }: Asked<z.output<typeof ObjectPath>>) {
+  async function tree(
+    { parameters, signal }: Asked<z.output<typeof ObjectPath>>,
+    response: Response,
+  ) {
     const reader = await repositories.reader(addressOf(parameters), signal);
-    return { result: (await reader.tree(parameters.hash)) ?? notFound("Tree") };
+    const found = await reader.tree(parameters.hash, shownTo(response));
+    return { result: found ?? notFound("Tree") };
   }
 
   async function blob(
@@ -261,7 +282,7 @@ export function artifactContentRoutes(repositories: Repositories): Route[] {
     const repo = await repositories.open(addressOf(parameters), signal);
     const id = await repositories.readerOf(repo, signal).resolve(ref);
     if (id === undefined) return notFound("Ref");
-    const made = await archives.get(repo, { commit: id, format: known }, signal);
+    const made = await archives.get(repo, { commit: id, format: known });
     const name = `${repo.address.name}-${id.slice(0, 12)}.${known}`;
     response.set("Content-Disposition", `attachment; filename="${name}"`);
     const named = {
@@ -291,16 +312,7 @@ export function artifactContentRoutes(repositories: Repositories): Route[] {
     signal: AbortSignal,
     typeOf: TypeOf,
   ): Promise<void> {
-    if (heldBytes > 0 && heldBytes + found.bytes > READ_BYTES_MAX) {
-      const text = "Cannot read file: too many large ones are being read here";
-      throw new ActorError("busy", text, { retryAfterS: 1 });
-    }
-    heldBytes += found.bytes;
-    const release = () => {
-      heldBytes -= found.bytes;
-    };
-    if (response.destroyed) release();
-    else response.once("close", release);
+    held.hold(found.bytes, response);
     let content: Promise<Buffer> | undefined;
     const read = () => {
       content ??= found.content();

@@ -1,4 +1,5 @@
 import { execFileSync } from "node:child_process";
+import { createHash } from "node:crypto";
 import { expect } from "chai";
 import { repo as repoContract } from "../../schemas/repo.ts";
 import type { Checkout } from "../git/testing/git-world.ts";
@@ -130,5 +131,51 @@ describe("forks", function () {
       const refused = await fork({ name: "y" }, "half");
       expect([refused.status, refused.errors[0]?.code]).to.deep.equal([409, code]);
     }
+  });
+
+  it("have the origin's large files, and of one branch alone those that it points at", async () => {
+    const { result: made } = await world.post("/forks/repos", { name: "large" });
+    const large = await world.checkout();
+    const store = async ({ remote, token }: { remote: string; token: string }, text: string) => {
+      const oid = createHash("sha256").update(text).digest("hex");
+      const { status } = await fetch(`${remote}/info/lfs/objects/${oid}/${text.length}`, {
+        method: "PUT",
+        headers: { Authorization: `Bearer ${token}` },
+        body: text,
+      });
+      expect(status).to.equal(200);
+      return oid;
+    };
+    const pointer = (oid: string, size: number) =>
+      `version https://git-lfs.github.com/spec/v1\noid sha256:${oid}\nsize ${size}\n`;
+    const [old, other, unnamed] = [
+      await store(made, "in main's past"),
+      await store(made, "in other"),
+      await store(made, "in no file"),
+    ];
+    await large.commit(pointer(old, 14), "a.bin");
+    await large.commit("no pointer any more", "a.bin");
+    await large.git("checkout", "-q", "-b", "other");
+    await large.commit(pointer(other, 8), "b.bin");
+    await large.git("push", "-q", world.remote(made), "main", "other");
+    const has = async ({ remote, token }: { remote: string; token: string }, oid: string) => {
+      const headers = { Authorization: `Bearer ${token}` };
+      return (await fetch(`${remote}/info/lfs/objects/${oid}`, { headers })).status === 200;
+    };
+    const whole = (await fork({ name: "large-all" }, "large")).result;
+    const branch = (await fork({ name: "large-main", default_branch_only: true }, "large")).result;
+    const read = (await fork({ name: "large-read", read_only: true }, "large")).result;
+    for (const [repo, expected] of [
+      [whole, [true, true, true]],
+      [read, [true, true, true]],
+      [branch, [true, false, false]],
+    ] as const) {
+      const found = await Promise.all([old, other, unnamed].map((oid) => has(repo, oid)));
+      expect(found, repo.name).to.deep.equal(expected);
+      const { result } = await world.ask(`/forks/repos/${repo.name}`);
+      expect(result.status).to.equal("ready");
+    }
+    await world.ask("/forks/repos/large", { method: "DELETE" });
+    expect(await has(whole, other)).to.equal(true);
   });
 });

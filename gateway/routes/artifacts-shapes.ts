@@ -14,6 +14,7 @@ import type { ListedNamespace } from "../../schemas/namespace-list.ts";
 import type { RepoAddress, RepoEntry, RepoToken } from "../../schemas/repo.ts";
 
 export const NAMESPACES = "/accounts/{account_id}/artifacts/namespaces";
+export const STORED = "/accounts/{account_id}/artifacts/usage";
 export const NAMESPACE = `${NAMESPACES}/{namespace}`;
 export const REPOS = `${NAMESPACE}/repos`;
 export const REPO = `${REPOS}/{name}`;
@@ -57,6 +58,7 @@ export function wireDetails(entry: RepoEntry, remote: string): z.input<typeof Wi
   return {
     ...wireRepo(entry, remote),
     status_reason: entry.failure,
+    status_progress: entry.progress ?? null,
     protected_refs: entry.protectedRefs,
   };
 }

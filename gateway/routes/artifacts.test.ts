@@ -1,6 +1,12 @@
 import { expect } from "chai";
+import type { ActorClient } from "../../actors/runtime/actor-client.ts";
+import { ActorError } from "../../schemas/errors.ts";
+import { repoToken } from "../../schemas/repo-token.ts";
 import { until } from "../../scripts/testing/until.ts";
+import { Repositories } from "../git/repositories.ts";
 import { ArtifactsWorld } from "../testing/artifacts-world.ts";
+
+const codeOf = (error: unknown) => error instanceof ActorError && error.code;
 
 describe("routes of namespaces and repositories", function () {
   this.timeout(30_000);
@@ -164,6 +170,36 @@ describe("routes of namespaces and repositories", function () {
     expect((await post("/faults/repos", longest)).status).to.equal(201);
   });
 
+  it("createRepo() leaves nothing behind where it fails when its name is claimed", async () => {
+    const { parts } = world.opened.repositories;
+    const { actors } = parts;
+    const issued: string[] = [];
+    const failing: ActorClient = {
+      run: actors.run.bind(actors),
+      send: actors.send.bind(actors),
+      call: (contract, key, message, ...rest) => {
+        if (message === "issue") issued.push(key);
+        if (message === "create" && contract.kind === "repo") {
+          return Promise.reject(new Error("cut off"));
+        }
+        return actors.call(contract, key, message, ...rest);
+      },
+    };
+    const address = { accountId: world.accountId, namespace: "claims", name: "again" };
+    const made = new Repositories({ ...parts, actors: failing }).create(address);
+    expect(await made.catch((error: Error) => error.message)).to.equal("cut off");
+    const { status } = await until("its name is free", async () => {
+      const answer = await world.post("/claims/repos", { name: "again" });
+      return answer.status === 201 && answer;
+    });
+    expect(status).to.equal(201);
+    const [key = ""] = issued;
+    await until("its token is forgotten", async () => {
+      const found = await actors.call(repoToken, key, "find", {}).catch(codeOf);
+      return found === "not_found";
+    });
+  });
+
   it("listRepos() searches, sorts and goes from page to page; of an unknown namespace there are none", async () => {
     const unknown = await ask("/nowhere-at-all/repos");
     expect([unknown.status, unknown.result]).to.deep.equal([200, []]);
@@ -265,6 +301,41 @@ describe("routes of namespaces and repositories", function () {
     expect((await patch({ protected_refs: rules.slice(1) })).status).to.equal(200);
     const none = await ask("/changed/repos/none", { method: "PATCH", json: { read_only: true } });
     expect(none.status).to.equal(404);
+  });
+
+  it("the routes of the public API are all there, and those beside them", () => {
+    const at = "/accounts/{account_id}/artifacts";
+    const spaces = `${at}/namespaces`;
+    const repos = `${spaces}/{namespace}/repos`;
+    const own = `${repos}/{name}`;
+    const expected = {
+      [`${at}/usage`]: ["get"],
+      [spaces]: ["get", "post"],
+      [`${spaces}/{namespace}`]: ["delete", "get"],
+      [repos]: ["get", "post"],
+      [own]: ["delete", "get", "patch"],
+      [`${own}/fork`]: ["post"],
+      [`${own}/import`]: ["post"],
+      [`${own}/prune`]: ["post"],
+      [`${own}/log`]: ["get"],
+      [`${own}/commit/{hash}`]: ["get"],
+      [`${own}/tree/{hash}`]: ["get"],
+      [`${own}/blob/{hash}`]: ["get"],
+      [`${own}/file`]: ["get"],
+      [`${own}/raw/{ref}/{path}`]: ["get"],
+      [`${own}/refs`]: ["get"],
+      [`${own}/diff`]: ["get"],
+      [`${own}/archive/{archive}`]: ["get"],
+      [`${own}/commits`]: ["post"],
+      [`${own}/tokens`]: ["get"],
+      [`${spaces}/{namespace}/tokens`]: ["post"],
+      [`${spaces}/{namespace}/tokens/{token_id}`]: ["delete"],
+    };
+    const paths = world.document.paths as Record<string, object>;
+    const found = Object.entries(paths)
+      .filter(([path]) => path.startsWith(at))
+      .map(([path, methods]) => [path, Object.keys(methods).sort()] as const);
+    expect(Object.fromEntries(found)).to.deep.equal(expected);
   });
 
   it("reading needs artifacts.read, the rest artifacts.write; tokens of a repository open nothing here", async () => {

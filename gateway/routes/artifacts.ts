@@ -21,6 +21,7 @@ import {
   WireNamespace,
   WireRepo,
   WireRepoDetails,
+  WireStored,
 } from "../../schemas/http/artifacts-answers.ts";
 import { nothing } from "../../schemas/http/nothing.ts";
 import { JSON_BODY_BYTES_MAX } from "../../schemas/limits.ts";
@@ -37,6 +38,7 @@ import {
   REPO,
   REPOS,
   readCursor,
+  STORED,
   wireDetails,
   wireNamespace,
   wireRepo,
@@ -59,6 +61,16 @@ export function artifactRoutes(repositories: Repositories): Route[] {
   const writing = { ...shared, permissions: ["artifacts.write" as const], query: nothing };
   const json = <S extends z.ZodType>(schema: S) => ({ schema, bytesMax: JSON_BODY_BYTES_MAX });
   return [
+    defineRoute({
+      ...reading,
+      method: "get",
+      path: STORED,
+      id: "getStoredBytes",
+      summary: "Bytes that the account has in repositories, and may have",
+      parameters: AccountPath,
+      answer: { result: WireStored },
+      handle: getStored,
+    }),
     defineRoute({
       ...writing,
       method: "post",
@@ -178,6 +190,18 @@ export function artifactRoutes(repositories: Repositories): Route[] {
     defineRoute({
       ...writing,
       method: "post",
+      path: `${REPO}/prune`,
+      id: "pruneRepo",
+      summary:
+        "Drop what no ref leads to any more, for good and soon: a secret that was forced away",
+      parameters: RepoPath,
+      refusals: ["import_in_progress", "fork_in_progress"],
+      answer: { result: DeletedRepo, status: 202 },
+      handle: prune,
+    }),
+    defineRoute({
+      ...writing,
+      method: "post",
       path: `${REPO}/import`,
       id: "importRepo",
       summary: "Make a repository of a public one elsewhere; getRepo tells how far it is",
@@ -188,6 +212,12 @@ export function artifactRoutes(repositories: Repositories): Route[] {
       handle: importRepo,
     }),
   ];
+
+  async function getStored({ caller, signal }: InAccount) {
+    const { storage } = repositories.parts;
+    const { bytes } = await storage.get(caller.accountId, signal);
+    return { result: { bytes, bytes_max: storage.bytesMax === 0 ? null : storage.bytesMax } };
+  }
 
   async function createNamespace({
     caller,
@@ -280,6 +310,10 @@ export function artifactRoutes(repositories: Repositories): Route[] {
     return { result: await repositories.delete(addressOf(parameters)) };
   }
 
+  async function prune({ parameters, signal }: OfRepo) {
+    return { result: await repositories.prune(addressOf(parameters), signal) };
+  }
+
   async function fork({ parameters, body, signal }: OfRepo<unknown, z.output<typeof ForkRepo>>) {
     const request = {
       name: body.name,
@@ -297,7 +331,8 @@ export function artifactRoutes(repositories: Repositories): Route[] {
     signal,
   }: OfRepo<unknown, z.output<typeof ImportRepo>>) {
     const address = addressOf(parameters);
-    const asked = { url: body.url, branch: body.branch, readOnly: body.read_only };
+    const { url, branch, depth, read_only: readOnly } = body;
+    const asked = { url, branch, depth, readOnly };
     const made = await repositories.import(address, asked).catch(async (error: unknown) => {
       if (!(error instanceof ActorError) || error.code !== "conflict") throw error;
       const known = await repositories.get(address, signal);

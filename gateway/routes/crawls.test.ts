@@ -2,7 +2,11 @@ import { once } from "node:events";
 import { request } from "node:http";
 import { expect } from "chai";
 import { account } from "../../schemas/account.ts";
-import { CRAWL_ANSWER_BYTES_MAX, CRAWL_READS_OF_ACCOUNT_MAX } from "../../schemas/crawl-limits.ts";
+import {
+  CRAWL_ANSWER_BYTES_MAX,
+  CRAWL_READS_OF_ACCOUNT_MAX,
+  CRAWL_REQUEST_BYTES_MAX,
+} from "../../schemas/crawl-limits.ts";
 import { CrawlRequest } from "../../schemas/http/crawl.ts";
 import { until } from "../../scripts/testing/until.ts";
 import { openAccount, START, type TestGateway, testGateway } from "../testing/test-gateway.ts";
@@ -77,7 +81,7 @@ describe("routes of crawls", () => {
 
     it("refuses each fault with its pointer", async () => {
       const faults: [object, string, RegExp][] = [
-        [{}, "/url", /Missing, expected string/],
+        [{}, "/url", /: Missing, expected an absolute URL of at most 16384 characters$/],
         [{ url: "http://a", userAgent: "x" }, "/userAgent", /crawler's name is fixed/],
         [{ url: "http://a", limit: 100_001 }, "/limit", /100000/],
         [{ url: "http://a", html: "x" }, "/html", /Unknown field, expected one of url, limit/],
@@ -98,6 +102,16 @@ describe("routes of crawls", () => {
         expect(answer?.errors[0]?.message).to.match(message);
       }
       expect(gateway.crawls.jobs.size).to.equal(0);
+    });
+
+    it("takes a body of CRAWL_REQUEST_BYTES_MAX, and not one byte more", async () => {
+      const headers = { "Content-Type": "application/json" };
+      const sized = (bytes: number) => {
+        const body = JSON.stringify({ url: "https://example.com/" }).padEnd(bytes);
+        return gateway.ask(crawls, { method: "POST", body, headers });
+      };
+      expect((await sized(CRAWL_REQUEST_BYTES_MAX)).status).to.equal(200);
+      expect((await sized(CRAWL_REQUEST_BYTES_MAX + 1)).status).to.equal(413);
     });
 
     it("needs a model for json: the service's own, or one that the request brings", async () => {
@@ -292,7 +306,7 @@ describe("routes of crawls", () => {
         if (records > 1) expect(bytes).to.be.at.most(CRAWL_ANSWER_BYTES_MAX);
       }
       expect(answers[3]?.bytes).to.be.above(25 * MB);
-    }).timeout(10_000);
+    });
 
     it("refuses what it cannot read from, with a pointer", async () => {
       const id = add(gateway.accountId);
@@ -375,6 +389,27 @@ describe("routes of crawls", () => {
         gateway.logs.some(({ code }) => code === "cancelled"),
       );
       expect(blobs.bytesTaken).to.be.below(22 * MB);
+    });
+
+    it("takes no longer for an answer than it may, and lets go of what a client does not fetch", async () => {
+      await reopen({ readMs: 2_000 });
+      const small = add(gateway.accountId, {}, [{ bodies: [100] }]);
+      expect((await result(`${crawls}/${small}`)).records).to.have.length(1);
+      const large = add(gateway.accountId, {}, [{ bodies: [100 * MB] }]);
+      const client = request(`${gateway.url}${crawls}/${large}`, {
+        headers: { Authorization: `Bearer ${gateway.token}` },
+      });
+      client.end();
+      const [response] = await once(client, "response");
+      const failure = once(response, "error");
+      response.pause();
+      await until("the request is over", () =>
+        gateway.logs.some(({ msg }) => msg === "request failed"),
+      );
+      response.resume();
+      expect((await failure)[0]).to.have.property("code", "ECONNRESET");
+      expect(gateway.crawls.blobs.bytesTaken).to.be.below(22 * MB);
+      expect((await result(`${crawls}/${small}`)).records).to.have.length(1);
     });
 
     it("reads so many of an account at once and not one more, until one is over", async () => {

@@ -22,6 +22,7 @@ import {
 import { nothing } from "../../schemas/http/nothing.ts";
 import { RenderQuery } from "../../schemas/http/rendering.ts";
 import { Id } from "../../schemas/values.ts";
+import { blameCursor } from "../blame-cursor.ts";
 import { CrawlEvents } from "../crawl-events.ts";
 import { readCrawl } from "../crawl-reader.ts";
 import { CrawlReads } from "../crawl-reads.ts";
@@ -177,12 +178,4 @@ function jobOf({ parameters }: CrawlAsked): string {
   const { success, data } = Id.safeParse(parameters.job_id);
   if (success) return data;
   throw new ActorError("not_found", "Cannot find crawl: unknown here, or another account's");
-}
-
-/** All that an actor can find wrong with what the gateway asks of it: the rest it has parsed itself. */
-function blameCursor(error: unknown): never {
-  if (!(error instanceof ActorError) || error.code !== "invalid_request") throw error;
-  const pointer = "/query/cursor";
-  const message = `Cannot accept ${pointer}: Unknown, expected the cursor of an answer to the same question`;
-  throw new ActorError("invalid_request", error.message, { faults: [{ pointer, message }] });
 }

@@ -18,6 +18,7 @@ import {
 import { nothing } from "../../schemas/http/nothing.ts";
 import { JSON_BODY_BYTES_MAX } from "../../schemas/limits.ts";
 import { ALL_ROLES } from "../../schemas/permissions.ts";
+import { callTold } from "../call-told.ts";
 import { newInvitation } from "../invitation-text.ts";
 import { pageOf } from "../listing.ts";
 import type { Caller } from "../locals.ts";
@@ -110,7 +111,9 @@ export function memberRoutes(actors: ActorClient, publicUrl: string): Route[] {
   async function inviteMember({ caller, body }: Asked<unknown, unknown, InviteMember>) {
     const { text, id, secretHash } = newInvitation(caller.accountId);
     const invitation = await actors.call(account, caller.accountId, "invite", {
-      ...{ id, secretHash, by: changerOf(caller) },
+      id,
+      secretHash,
+      by: changerOf(caller),
       ...body,
     });
     return {
@@ -133,12 +136,15 @@ export function memberRoutes(actors: ActorClient, publicUrl: string): Route[] {
   async function updateMember({ caller, parameters, body }: OfMember<UpdateMember>) {
     const { member_id: id } = parameters;
     const change = { id, roles: body.roles, by: changerOf(caller) };
-    await actors.call(account, caller.accountId, "setRoles", change);
+    await callTold(actors, account, caller.accountId, "setRoles", change);
     return { result: await findMember(caller.accountId, id) };
   }
 
   async function removeMember({ caller, parameters: { member_id: id } }: OfMember) {
-    await actors.call(account, caller.accountId, "removeMember", { id, by: changerOf(caller) });
+    await callTold(actors, account, caller.accountId, "removeMember", {
+      id,
+      by: changerOf(caller),
+    });
     return { result: { id } };
   }
 

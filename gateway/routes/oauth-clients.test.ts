@@ -112,7 +112,7 @@ describe("routes of OAuth clients", () => {
     const { client_name: _, ...nameless } = wanted;
     const faults: [unknown, string, RegExp][] = [
       [nameless, "/client_name", /Missing/],
-      [{ ...wanted, client_name: "" }, "/client_name", />=1/],
+      [{ ...wanted, client_name: "" }, "/client_name", /a text of 1 to \d+ characters$/],
       [{ ...wanted, client_name: "n".repeat(101) }, "/client_name", /100/],
       [{ ...wanted, client_name: "   " }, "/client_name", /can be seen/],
       [{ ...wanted, client_name: "a\u0007" }, "/client_name", /control characters/],
@@ -120,7 +120,7 @@ describe("routes of OAuth clients", () => {
       [{ ...wanted, client_name: "half \ud83d" }, "/client_name", /can be seen/],
       [{ ...wanted, grant_types: ["refresh_token"] }, "/grant_types", /authorization_code/],
       [{ ...wanted, grant_types: ["implicit"] }, "/grant_types/0", /authorization_code/],
-      [{ ...wanted, grant_types: [] }, "/grant_types", />=1/],
+      [{ ...wanted, grant_types: [] }, "/grant_types", /an array of 1 to \d+ items/],
       [
         { ...wanted, grant_types: ["authorization_code", "authorization_code"] },
         "/grant_types",
@@ -128,7 +128,7 @@ describe("routes of OAuth clients", () => {
       ],
       [{ ...wanted, response_types: ["token"] }, "/response_types/0", /code/],
       [{ ...wanted, response_types: [] }, "/response_types", /1/],
-      [{ ...wanted, redirect_uris: [] }, "/redirect_uris", />=1/],
+      [{ ...wanted, redirect_uris: [] }, "/redirect_uris", /an array of 1 to \d+ items/],
       [{ ...wanted, redirect_uris: ["http://a.example/"] }, "/redirect_uris/0", /https, or http/],
       [{ ...wanted, redirect_uris: ["com.example.app:/x"] }, "/redirect_uris/0", /"none"/],
       [{ ...wanted, redirect_uris: ["https://a.example/#"] }, "/redirect_uris/0", /fragment/],
@@ -144,7 +144,7 @@ describe("routes of OAuth clients", () => {
         /only once/,
       ],
       [{ ...wanted, post_logout_redirect_uris: ["x"] }, "/post_logout_redirect_uris/0", /URI/],
-      [{ ...wanted, scopes: [] }, "/scopes", />=1/],
+      [{ ...wanted, scopes: [] }, "/scopes", /an array of 1 to \d+ items/],
       [{ ...wanted, scopes: ["everything"] }, "/scopes/0", /apps\.read/],
       [{ ...wanted, optional_scopes: ["apps.read"] }, "/optional_scopes/0", /one of scopes/],
       [{ ...wanted, optional_scopes: ["openid"] }, "/optional_scopes/0", /cannot be optional/],
@@ -210,7 +210,11 @@ describe("routes of OAuth clients", () => {
     expect(shown).to.deep.equal([ids.slice(0, 2), ids.slice(3)]);
     expect(rest.json?.result_info).to.not.have.property("cursor");
     for (const query of ["cursor=x", "limit=0", "limit=101", "page=1"]) {
-      expect((await gateway.ask(`${clients}?${query}`)).status, query).to.equal(400);
+      const { status, json } = await gateway.ask(`${clients}?${query}`);
+      expect(status, query).to.equal(400);
+      const pointer = `/query/${query.slice(0, query.indexOf("="))}`;
+      expect(json?.errors[0]?.source).to.deep.equal({ pointer });
+      expect(json?.errors[0]?.message).to.match(new RegExp(`^Cannot accept ${pointer}: \\S`));
     }
   });
 
@@ -289,6 +293,29 @@ describe("routes of OAuth clients", () => {
       visibility: "public",
     });
     expect(path.json?.result).to.include({ visibility: "public" });
+  });
+
+  it("its domain is asked no further apart, and no longer, than the settings say", async () => {
+    await gateway.stop();
+    gateway = await testGateway({
+      config: { dnsPollSeconds: 25, dnsWindowSeconds: 300 },
+      workers: [dnsCheckWorker({ servers: [server.address] })],
+    });
+    clients = `/v4/accounts/${gateway.accountId}/oauth_clients`;
+    const { client_id: id } = await made(complete);
+    const pauses: number[] = [];
+    for (;;) {
+      await gateway.actors.remind();
+      const { json } = await gateway.ask(`${clients}/${id}`);
+      const { status, next_check_at } = json?.result.client_uri_verification ?? {};
+      if (status === "failed") break;
+      expect(status).to.equal("in_progress");
+      pauses.push(Date.parse(next_check_at) - gateway.clock.now);
+      gateway.clock.now = Date.parse(next_check_at);
+    }
+    expect(Math.max(...pauses)).to.equal(25_000);
+    expect(gateway.clock.now - START).to.equal(300_000);
+    expect(server.asked).to.have.length(pauses.length);
   });
 
   it("rotateOAuthClientSecret() makes a second, refuses a third, and the old one goes", async () => {

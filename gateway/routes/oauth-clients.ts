@@ -26,6 +26,8 @@ import { oauthClientList } from "../../schemas/oauth-client-list.ts";
 import { CLIENT_SECRETS_MAX } from "../../schemas/oauth-limits.ts";
 import { ALL_SCOPES, SCOPES } from "../../schemas/scopes.ts";
 import { authorOf } from "../author.ts";
+import { blameCursor } from "../blame-cursor.ts";
+import { callTold } from "../call-told.ts";
 import { newClientSecret } from "../oauth-client-secret.ts";
 import { type Asked, defineRoute, type Route } from "../route.ts";
 
@@ -170,10 +172,12 @@ export function oauthClientRoutes({ actors, pace }: OAuthClientRouteParts): Rout
 
   async function listClients({ caller, query }: Asked<unknown, OAuthClientsQuery>) {
     const { accountId } = caller;
-    const { clientIds, cursor } = await actors.call(oauthClientList, accountId, "list", {
-      count: query.limit,
-      ...(query.cursor !== undefined && { cursor: query.cursor }),
-    });
+    const { clientIds, cursor } = await actors
+      .call(oauthClientList, accountId, "list", {
+        count: query.limit,
+        ...(query.cursor !== undefined && { cursor: query.cursor }),
+      })
+      .catch(blameCursor);
     const found = await Promise.all(clientIds.map((clientId) => findClient(clientId, accountId)));
     const result = found.filter((client) => client !== undefined);
     const resultInfo = { count: result.length, ...(cursor !== undefined && { cursor }) };
@@ -197,7 +201,7 @@ export function oauthClientRoutes({ actors, pace }: OAuthClientRouteParts): Rout
   async function updateClient(asked: OfClient<unknown, UpdateOAuthClient>) {
     const { caller, parameters, body } = asked;
     const { client_id: id } = parameters;
-    const entry = await actors.call(oauthClient, id, "update", {
+    const entry = await callTold(actors, oauthClient, id, "update", {
       ...changeBy(caller),
       patch: patchOf(body),
       ...(body.visibility !== undefined && { visibility: body.visibility }),
@@ -207,7 +211,7 @@ export function oauthClientRoutes({ actors, pace }: OAuthClientRouteParts): Rout
   }
 
   async function deleteClient({ caller, parameters: { client_id: id } }: OfClient) {
-    await actors.call(oauthClient, id, "remove", changeBy(caller));
+    await callTold(actors, oauthClient, id, "remove", changeBy(caller));
     return { result: { id } };
   }
 
@@ -224,16 +228,13 @@ export function oauthClientRoutes({ actors, pace }: OAuthClientRouteParts): Rout
   }
 
   async function listChanges({ caller, parameters, query }: OfClient<OAuthChangesQuery>) {
-    const { entries, cursor } = await actors.call(
-      oauthClient,
-      parameters.client_id,
-      "listChanges",
-      {
+    const { entries, cursor } = await actors
+      .call(oauthClient, parameters.client_id, "listChanges", {
         accountId: caller.accountId,
         count: query.limit,
         ...(query.cursor !== undefined && { cursor: query.cursor }),
-      },
-    );
+      })
+      .catch(blameCursor);
     const resultInfo = { count: entries.length, ...(cursor !== undefined && { cursor }) };
     return { result: entries.map(wireChange), resultInfo };
   }
@@ -282,7 +283,9 @@ function wireVerification(verification: NonNullable<ClientEntry["verification"]>
   const { status, text, host, lastAnswer } = verification;
   const { lastCheckedAt, nextCheckAt, verifiedAt, missingSince } = verification;
   return {
-    ...{ status, text, host },
+    status,
+    text,
+    host,
     ...(lastAnswer !== undefined && { last_answer: lastAnswer }),
     ...(lastCheckedAt !== undefined && { last_checked_at: timeOf(lastCheckedAt) }),
     ...(nextCheckAt !== undefined && { next_check_at: timeOf(nextCheckAt) }),

@@ -46,12 +46,22 @@ describe("routes of rendering", () => {
     expect((await gateway.ask(usage)).status).to.equal(200);
   });
 
+  it("renderPdf() tells what only the browser can find wrong as every other fault", async () => {
+    for (const pointer of ["/waitForSelector/selector", ""]) {
+      const json = { html: `blame ${pointer}` };
+      const answer = await gateway.ask(pdf, { method: "POST", json });
+      expect(answer.status).to.equal(400);
+      const message = `Cannot accept ${pointer || "body"}: Expected something else`;
+      expect(answer.json?.errors).to.deep.equal([{ code: 1001, message, source: { pointer } }]);
+    }
+  });
+
   it("renderPdf() refuses each fault with its pointer, and X-Browser-Ms-Used", async () => {
     const faults: [unknown, string, RegExp][] = [
       [{}, "/url", /exactly one of url and html/],
       [{ html: "x", url: "http://example.com" }, "/url", /exactly one/],
       [{ html: "x", pdfoptions: {} }, "/pdfoptions", /Unknown field.*pdfOptions/],
-      [{ html: "x", pdfOptions: { scale: 2.01 } }, "/pdfOptions/scale", /<=2/],
+      [{ html: "x", pdfOptions: { scale: 2.01 } }, "/pdfOptions/scale", /a number from 0\.1 to 2$/],
       [{ html: "x", pdfOptions: { size: 1 } }, "/pdfOptions/size", /Unknown field.*pageRanges/],
       [{ html: "x", viewport: { width: "8" } }, "/viewport/width", /number/],
     ];
@@ -142,6 +152,103 @@ describe("routes of rendering", () => {
     });
     gateway.clock.now = START + 12 * 3_600_000;
     expect((await print("x")).status).to.equal(200);
+  });
+
+  describe("screenshot", () => {
+    const PNG = { html: "<h1>Hello</h1>" };
+    const take = (json: object, options: object = {}) =>
+      gateway.ask(pdf.replace("/pdf", "/screenshot"), { method: "POST", json, ...options });
+
+    it("takeScreenshot() streams what the worker captures, as the type that was asked for", async () => {
+      const types: [object, string][] = [
+        [{}, "image/png"],
+        [{ screenshotOptions: { type: "jpeg", quality: 100 } }, "image/jpeg"],
+        [{ screenshotOptions: { type: "webp", quality: 0 } }, "image/webp"],
+        [{ screenshotOptions: { encoding: "base64" } }, "text/plain; charset=utf-8"],
+      ];
+      for (const [json, type] of types) {
+        const { status, headers, text } = await take({ ...PNG, ...json });
+        expect(status, text).to.equal(200);
+        expect(headers.get("content-type")).to.equal(type);
+        expect(headers.get("content-length")).to.equal(String(text.length));
+        expect(headers.get("x-browser-ms-used")).to.equal("34");
+      }
+      const young = pdf.replace("browser-rendering/pdf", "browser-run/screenshot");
+      expect((await gateway.ask(young, { method: "POST", json: PNG })).status).to.equal(200);
+    });
+
+    it("takeScreenshot() hands every parameter on", async () => {
+      const json = {
+        ...PNG,
+        selector: "h1",
+        viewport: { width: 800, height: 600 },
+        screenshotOptions: { clip: { x: 1, y: 2, width: 3, height: 4 }, omitBackground: true },
+      };
+      const { text } = await take(json);
+      const taken = JSON.parse(text.slice(text.indexOf("\n")));
+      expect(taken.selector).to.equal("h1");
+      expect(taken.viewport).to.deep.equal(json.viewport);
+      expect(taken.screenshotOptions).to.deep.include(json.screenshotOptions);
+    });
+
+    it("takeScreenshot() refuses each fault with its pointer, and asks no worker", async () => {
+      const options = (screenshotOptions: object) => ({ ...PNG, screenshotOptions });
+      const faults: [object, string, RegExp][] = [
+        [{}, "/url", /exactly one of url and html/],
+        [options({ quality: 80 }), "/screenshotOptions/quality", /none with a png/],
+        [options({ type: "gif" }), "/screenshotOptions/type", /png.*jpeg.*webp/],
+        [options({ fullpage: true }), "/screenshotOptions/fullpage", /Unknown field.*fullPage/],
+        [{ ...PNG, pdfOptions: {} }, "/pdfOptions", /Unknown field/],
+        [{ ...PNG, selector: "" }, "/selector", /1 to 4096 characters/],
+      ];
+      for (const [json, pointer, message] of faults) {
+        const answer = await take(json);
+        expect(answer.status, pointer).to.equal(400);
+        const fault = answer.json?.errors.find(({ source }) => source?.pointer === pointer);
+        expect(fault?.message, JSON.stringify(answer.json?.errors)).to.match(message);
+        expect(answer.headers.get("x-browser-ms-used")).to.equal("0");
+      }
+      expect(gateway.printer.tasks).to.equal(0);
+    });
+
+    it("takeScreenshot() passes on a worker's refusal, with the browser time it cost", async () => {
+      const { status, headers, json } = await take({ html: "refuse element_not_found" });
+      expect([status, json?.errors[0]?.code]).to.deep.equal([422, 6_004]);
+      expect(headers.get("x-browser-ms-used")).to.equal("12");
+    });
+
+    it("takeScreenshot() needs browser-rendering.write, and browser time", async () => {
+      const token = await gateway.tokenWith("browser-rendering.read", "account.write");
+      expect((await take(PNG, { token })).status).to.equal(403);
+      const used = { ms: 600_000, taskId: "a" };
+      await gateway.actors.send(account, gateway.accountId, "browserUsed", used);
+      await gateway.actors.settled();
+      const refused = await take(PNG);
+      expect([refused.status, refused.json?.errors[0]?.code]).to.deep.equal([429, 2_002]);
+    });
+
+    it("takeScreenshot() waits in the queue of PDFs, and refuses at once when it is full", async () => {
+      await gateway.stop();
+      await start({ slots: 1, waitingMax: 1 });
+      const leaving = new AbortController();
+      const hang = { method: "POST", json: { html: "hang" }, signal: leaving.signal };
+      const ask = () => gateway.ask(pdf, hang).catch(() => undefined);
+      const waiting = [ask(), ask()];
+      const third = await Promise.race([...waiting, take(PNG)]);
+      expect(third?.status).to.equal(429);
+      expect(third?.json?.errors[0]?.code).to.equal(2003);
+      leaving.abort();
+      await Promise.all(waiting);
+    });
+
+    it("takeScreenshot() takes the task back when the client hangs up", async () => {
+      const leaving = new AbortController();
+      const asked = take({ html: "hang" }, { signal: leaving.signal }).catch(() => undefined);
+      await begun();
+      leaving.abort();
+      await asked;
+      await gateway.printer.cancelled;
+    });
   });
 
   it("getUsage() opens to readers of rendering and of the account, and shows no limit as null", async () => {

@@ -1,4 +1,4 @@
-/** Rendering: pages in, documents out, streamed as they come from a browser worker. */
+/** Rendering: pages in, documents and pictures out, streamed as they come from a browser worker. */
 import type { Response } from "express";
 import type { ActorClient } from "../../actors/runtime/actor-client.ts";
 import { account } from "../../schemas/account.ts";
@@ -7,6 +7,11 @@ import { AccountPath, WireUsage } from "../../schemas/http/accounts.ts";
 import { nothing } from "../../schemas/http/nothing.ts";
 import { PdfRequest } from "../../schemas/http/pdf.ts";
 import { RenderQuery } from "../../schemas/http/rendering.ts";
+import {
+  mediaTypeOf,
+  PICTURE_MEDIA_TYPES,
+  ScreenshotRequest,
+} from "../../schemas/http/screenshot.ts";
 import { RENDER_BODY_BYTES_MAX, TASK_RUN_MS_MAX } from "../../schemas/limits.ts";
 import { render } from "../../schemas/render.ts";
 import { type Asked, defineRoute, type Route } from "../route.ts";
@@ -16,10 +21,29 @@ const RENDERING = "/accounts/{account_id}/browser-rendering";
 /** The same under a younger name. */
 const ALIAS = "/accounts/{account_id}/browser-run";
 
-/** What the target did, or the browser. */
-const TARGET_FAILURES = Object.keys(ERRORS).filter(
-  (name): name is ErrorCode => ERRORS[name as ErrorCode].status === 422,
-);
+/** What the target did, or the browser: those of the 5000s and 6000s, as in the public API. Others of 422 are git's. */
+const TARGET_FAILURES = Object.keys(ERRORS).filter((name): name is ErrorCode => {
+  const { status, code } = ERRORS[name as ErrorCode];
+  return status === 422 && code >= 5_000 && code < 7_000 && name !== "element_not_found";
+});
+
+/** Of every route that has a page rendered. */
+const RENDERS = {
+  method: "post",
+  tag: "Rendering",
+  permissions: ["browser-rendering.write"],
+  parameters: AccountPath,
+  query: RenderQuery,
+  rendering: true,
+} as const;
+const REFUSALS = ["browser_time_exceeded", "queue_full", ...TARGET_FAILURES] as const;
+
+interface Rendered {
+  mediaType: string;
+  browserMs: number;
+  bytes: number | null;
+  chunks: AsyncIterable<Uint8Array>;
+}
 
 export function renderingRoutes(
   actors: ActorClient,
@@ -27,20 +51,26 @@ export function renderingRoutes(
 ): Route[] {
   return [
     defineRoute({
-      method: "post",
+      ...RENDERS,
       path: `${RENDERING}/pdf`,
       alias: `${ALIAS}/pdf`,
       id: "renderPdf",
-      tag: "Rendering",
       summary: "Print a page as a PDF",
-      permissions: ["browser-rendering.write"],
-      parameters: AccountPath,
-      query: RenderQuery,
       body: { schema: PdfRequest, bytesMax: RENDER_BODY_BYTES_MAX },
-      refusals: ["browser_time_exceeded", "queue_full", ...TARGET_FAILURES],
-      rendering: true,
+      refusals: REFUSALS,
       answer: { mediaType: "application/pdf", description: "The PDF" },
       handle: renderPdf,
+    }),
+    defineRoute({
+      ...RENDERS,
+      path: `${RENDERING}/screenshot`,
+      alias: `${ALIAS}/screenshot`,
+      id: "takeScreenshot",
+      summary: "Capture a page, or a part of it, as a picture",
+      body: { schema: ScreenshotRequest, bytesMax: RENDER_BODY_BYTES_MAX },
+      refusals: [...REFUSALS, "element_not_found"],
+      answer: { mediaType: PICTURE_MEDIA_TYPES, description: "The picture" },
+      handle: takeScreenshot,
     }),
     defineRoute({
       method: "get",
@@ -62,21 +92,44 @@ export function renderingRoutes(
     response: Response,
   ) {
     const { accountId } = caller;
-    const limit = { limitMs: browserMsPerDay };
-    await actors.call(account, accountId, "admitRendering", limit, { signal });
-    const deadlineMs = TASK_RUN_MS_MAX;
-    const task = { account: accountId, parameters: body, deadlineAt: now() + deadlineMs };
+    const task = { ...(await admit(accountId, signal)), parameters: body };
     const { reply, chunks } = await actors.run(render, accountId, "pdf", task, {
-      deadlineMs,
+      deadlineMs: TASK_RUN_MS_MAX,
       signal,
     });
-    response.set({
-      "Content-Type": "application/pdf",
-      "X-Browser-Ms-Used": String(reply.browserMs),
+    await write({ ...reply, mediaType: "application/pdf", chunks }, response, signal);
+  }
+
+  async function takeScreenshot(
+    { caller, body, signal }: Asked<unknown, unknown, ScreenshotRequest>,
+    response: Response,
+  ) {
+    const { accountId } = caller;
+    const task = { ...(await admit(accountId, signal)), parameters: body };
+    const { reply, chunks } = await actors.run(render, accountId, "screenshot", task, {
+      deadlineMs: TASK_RUN_MS_MAX,
+      signal,
     });
+    const mediaType = mediaTypeOf(body.screenshotOptions);
+    await write({ ...reply, mediaType, chunks }, response, signal);
+  }
+
+  /** What every task begins with, once the account has browser time left. */
+  async function admit(accountId: string, signal: AbortSignal) {
+    const limit = { limitMs: browserMsPerDay };
+    await actors.call(account, accountId, "admitRendering", limit, { signal });
+    return { account: accountId, deadlineAt: now() + TASK_RUN_MS_MAX };
+  }
+
+  async function write(
+    { mediaType, browserMs, bytes, chunks }: Rendered,
+    response: Response,
+    signal: AbortSignal,
+  ) {
+    response.set({ "Content-Type": mediaType, "X-Browser-Ms-Used": String(browserMs) });
     // Of a large PDF the end is not written yet when its first bytes go out.
-    if (reply.bytes !== null) response.set("Content-Length", String(reply.bytes));
-    await writeAnswer(chunks, response, { bytes: reply.bytes, signal });
+    if (bytes !== null) response.set("Content-Length", String(bytes));
+    await writeAnswer(chunks, response, { bytes, signal });
   }
 
   async function getUsage({ caller }: Asked) {

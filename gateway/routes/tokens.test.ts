@@ -84,16 +84,20 @@ describe("routes of tokens", () => {
 
   it("createToken() refuses each fault with its pointer and what would be valid", async () => {
     const faults: [unknown, string, RegExp][] = [
-      [{ ...wanted, name: "" }, "/name", />=1/],
+      [{ ...wanted, name: "" }, "/name", /a text of 1 to 120 characters$/],
       [{ ...wanted, name: "n".repeat(121) }, "/name", /120/],
-      [{ ...wanted, name: 5 }, "/name", /string/],
+      [{ ...wanted, name: 5 }, "/name", /a text of 1 to 120 characters$/],
       [{ ...wanted, name: "half \ud83d" }, "/name", /well-formed Unicode/],
       [{ ...wanted, not_before: "1969-12-31T23:59:59Z" }, "/not_before", /1970/],
       [{ policies: wanted.policies }, "/name", /Missing/],
-      [{ ...wanted, policies: [] }, "/policies", />=1/],
+      [{ ...wanted, policies: [] }, "/policies", /an array of 1 to \d+ items/],
       [{ ...wanted, condition: {} }, "/condition", /Unknown field.*name, policies/],
       [policy({ effect: "deny" }), "/policies/0/effect", /allow/],
-      [policy({ permission_groups: [] }), "/policies/0/permission_groups", />=1/],
+      [
+        policy({ permission_groups: [] }),
+        "/policies/0/permission_groups",
+        /an array of 1 to \d+ items/,
+      ],
       [
         policy({ permission_groups: [{ id: "everything" }] }),
         "/policies/0/permission_groups/0/id",
@@ -205,7 +209,8 @@ describe("routes of tokens", () => {
   it("listTokens() says which number was sent instead", async () => {
     for (const [query, message] of [
       ["page=abc", 'Expected a number, not "abc"'],
-      ["per_page=1.5", 'Expected a whole number, not "1.5"'],
+      ["per_page=1.5", 'Expected a whole number from 1 to 100, not "1.5"'],
+      ["per_page=101", 'Expected a whole number from 1 to 100, not "101"'],
     ]) {
       const { json } = await gateway.ask(`${tokens}?${query}`);
       expect(json?.errors[0]?.message).to.contain(message);

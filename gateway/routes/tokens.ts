@@ -17,6 +17,7 @@ import {
   WireToken,
 } from "../../schemas/http/tokens.ts";
 import { JSON_BODY_BYTES_MAX } from "../../schemas/limits.ts";
+import { oauthGrant } from "../../schemas/oauth-grant.ts";
 import {
   ALL_PERMISSIONS,
   PERMISSIONS,
@@ -38,7 +39,8 @@ export function tokenRoutes(actors: ActorClient, now: () => number): Route[] {
       method: "post",
       path: TOKENS,
       id: "createToken",
-      summary: "Make a token that opens some or all of what the caller's own opens",
+      summary:
+        "Make a token that opens some or all of what the caller's own opens; made with an OAuth access token, it ends with the grant",
       permissions: ["account.write"],
       parameters: AccountPath,
       query: nothing,
@@ -118,27 +120,31 @@ export function tokenRoutes(actors: ActorClient, now: () => number): Route[] {
       ...(body.not_before === undefined ? {} : { notBeforeAt: Date.parse(body.not_before) }),
       ...(body.expires_on === undefined ? {} : { expiresAt: Date.parse(body.expires_on) }),
     };
-    const { accountId } = caller;
+    const { accountId, grantId } = caller;
+    const origin = grantId === undefined ? {} : { grantId };
     // In this order a token that opens anything is always in the account's list, and so can be revoked.
-    const entry = { id, name: body.name, permissions, lastFour, ...validity };
+    const entry = { id, name: body.name, permissions, lastFour, ...validity, ...origin };
     const created = await actors.call(account, accountId, "createToken", entry);
-    const issued = { accountId, permissions, secretHash, ...validity };
+    const issued = { accountId, permissions, secretHash, ...validity, ...origin };
     await actors.call(apiToken, id, "issue", issued);
     return { result: { ...wireToken(created, accountId), value: text } };
   }
 
   async function listTokens({ caller, query }: Asked<unknown, Listing>) {
     const { tokens } = await actors.call(account, caller.accountId, "listTokens", {});
-    return pageOf(
-      tokens.map((token) => wireToken(token, caller.accountId)),
-      query,
-    );
+    const { result, resultInfo } = pageOf(tokens, query);
+    const isOver = await Promise.all(result.map(({ grantId }) => isGrantOver(grantId)));
+    return {
+      result: result.map((token, index) => wireToken(token, caller.accountId, isOver[index])),
+      resultInfo,
+    };
   }
 
   async function getToken({ caller, parameters }: Asked<z.output<typeof TokenPath>>) {
     const id = parameters.token_id;
     const token = await actors.call(account, caller.accountId, "getToken", { id });
-    return { result: wireToken(token, caller.accountId) };
+    const isOver = await isGrantOver(token.grantId);
+    return { result: wireToken(token, caller.accountId, isOver) };
   }
 
   async function deleteToken({ caller, parameters }: Asked<z.output<typeof TokenPath>>) {
@@ -154,8 +160,23 @@ export function tokenRoutes(actors: ActorClient, now: () => number): Route[] {
     return { result: { id: caller.tokenId, status: "active" as const, ...wireValidity(caller) } };
   }
 
-  function wireToken(token: TokenEntry, accountId: string): z.input<typeof WireToken> {
-    const expired = token.expiresAt !== undefined && now() >= token.expiresAt;
+  async function isGrantOver(grantId: string | undefined): Promise<boolean> {
+    if (grantId === undefined) return false;
+    try {
+      await actors.call(oauthGrant, grantId, "get", {});
+      return false;
+    } catch (error) {
+      if (error instanceof ActorError && error.code === "not_found") return true;
+      throw error;
+    }
+  }
+
+  function wireToken(
+    token: TokenEntry,
+    accountId: string,
+    isOver = false,
+  ): z.input<typeof WireToken> {
+    const expired = isOver || (token.expiresAt !== undefined && now() >= token.expiresAt);
     return {
       id: token.id,
       name: token.name,

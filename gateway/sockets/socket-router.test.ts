@@ -3,17 +3,25 @@ import { createServer, type Server } from "node:http";
 import { connect } from "node:net";
 import { expect } from "chai";
 import { WebSocket } from "ws";
+import { ActorError } from "../../schemas/errors.ts";
 import { SOCKET_MESSAGE_BYTES_MAX } from "../../schemas/limits.ts";
 import { type SocketRoute, type SocketRouter, socketRouter } from "./socket-router.ts";
 
 const echo: SocketRoute = {
-  match(url) {
-    const [, name] = /^\/echo\/(\w+)$/.exec(url.pathname) ?? [];
-    return name === undefined ? undefined : { name };
-  },
-  accept(socket, _request, { name }) {
-    if (name === "nobody") return socket.close(4404, "unknown");
-    socket.on("message", (message) => socket.send(`${name}: ${message}`));
+  match: ({ pathname }) => pathname.startsWith("/echo/"),
+  async admit({ url = "" }) {
+    const [, name] = /^\/echo\/(\w+)/.exec(url) ?? [];
+    if (name === "nobody") {
+      return { refuse: { status: 401, contentType: "text/plain", text: "who?" } };
+    }
+    if (name === "busy") throw new ActorError("busy", "Cannot open: all is full");
+    if (name === "broken") throw new Error("inside");
+    return {
+      accept: (socket) => {
+        if (name === "closed") return socket.close(4404, "unknown");
+        socket.on("message", (message) => socket.send(`${name}: ${message}`));
+      },
+    };
   },
 };
 
@@ -55,9 +63,21 @@ describe("socket router", () => {
   });
 
   it("upgrade() lets a route refuse with a code that a browser can see", async () => {
-    const [code, reason] = await once(await opened("/echo/nobody"), "close");
+    const [code, reason] = await once(await opened("/echo/closed"), "close");
     expect(code).to.equal(4404);
     expect(String(reason)).to.equal("unknown");
+  });
+
+  it("upgrade() answers in place of a socket what its route says, or refuses by its error", async () => {
+    const answered = async (path: string) => {
+      const [, response] = await once(new WebSocket(url + path), "unexpected-response");
+      const chunks: Buffer[] = [];
+      for await (const chunk of response) chunks.push(chunk);
+      return `${response.statusCode} ${Buffer.concat(chunks)}`;
+    };
+    expect(await answered("/echo/nobody")).to.equal("401 who?");
+    expect(await answered("/echo/busy")).to.equal("503 Cannot open: all is full");
+    expect(await answered("/echo/broken")).to.equal("500 ");
   });
 
   it("upgrade() takes as many sockets as the limit and refuses one more", async () => {

@@ -8,6 +8,7 @@ import { pino } from "pino";
 import { Registry } from "prom-client";
 import { accountActor } from "../../actors/account/account.ts";
 import { apiTokenActor } from "../../actors/api-token/api-token.ts";
+import { gitStorageActor } from "../../actors/git-storage/git-storage.ts";
 import { namespaceActor } from "../../actors/namespace/namespace.ts";
 import { namespaceListActor } from "../../actors/namespace-list/namespace-list.ts";
 import { packSweepActor } from "../../actors/pack-sweep/pack-sweep.ts";
@@ -18,6 +19,7 @@ import { requestLimitActor } from "../../actors/request-limit/request-limit.ts";
 import { BlobStore } from "../../actors/runtime/blob-store.ts";
 import { systemClock } from "../../actors/runtime/clock.ts";
 import { BusLiveUpdates } from "../../actors/runtime/live.ts";
+import type { GitSizes } from "../../schemas/git-sizes.ts";
 import { gitUpkeep } from "../../schemas/git-upkeep.ts";
 import { ALL_PERMISSIONS, type Permission } from "../../schemas/permissions.ts";
 import { repoImport } from "../../schemas/repo-import.ts";
@@ -46,6 +48,7 @@ export interface ArtifactsAnswer {
 const ACTORS = [
   accountActor,
   apiTokenActor,
+  gitStorageActor,
   namespaceActor,
   namespaceListActor,
   packSweepActor,
@@ -54,6 +57,11 @@ const ACTORS = [
   repoTokenActor,
   requestLimitActor,
 ];
+
+interface ArtifactsOptions {
+  readersMax?: number | undefined;
+  sizes?: Partial<GitSizes> | undefined;
+}
 
 export class ArtifactsWorld {
   readonly world: World;
@@ -68,14 +76,14 @@ export class ArtifactsWorld {
   document: Record<string, unknown> = {};
   readonly #stops: (() => Promise<unknown>)[] = [];
 
-  static async start({ readersMax }: { readersMax?: number } = {}): Promise<ArtifactsWorld> {
+  static async start({ readersMax, sizes }: ArtifactsOptions = {}): Promise<ArtifactsWorld> {
     const world = await startWorld({ definitions: ACTORS, tasks: [gitUpkeep, repoImport] });
     await world.host();
     const started = new ArtifactsWorld(
       world,
       await mkdtemp(join(tmpdir(), "trunkline-artifacts-")),
     );
-    await started.#serve(readersMax);
+    await started.#serve({ readersMax, sizes });
     return started;
   }
 
@@ -88,14 +96,14 @@ export class ArtifactsWorld {
     return `/accounts/${this.accountId}/artifacts/namespaces`;
   }
 
-  async #serve(readersMax?: number): Promise<void> {
+  async #serve({ readersMax, sizes }: ArtifactsOptions): Promise<void> {
     const actors = this.world.client;
     this.accountId = await openAccount(actors, "One");
     this.token = await giveToken(actors, this.accountId, ALL_PERMISSIONS);
     const blobs = new BlobStore(this.world.bus, systemClock);
     const now = Date.now;
     const dataDir = this.folder;
-    this.git = await gitService({ actors, blobs, dataDir, now });
+    this.git = await gitService({ actors, blobs, dataDir, now, sizes });
     const server = createServer().listen(0, "127.0.0.1");
     await once(server, "listening");
     const address = server.address();
@@ -123,7 +131,7 @@ export class ArtifactsWorld {
     server.on("request", buildApp(parts));
     this.document = openApiDocument(routeTable(parts), `${this.url}/v4`);
     this.#stops.push(
-      async () => this.git.stop(),
+      () => this.git.stop(),
       () => this.opened.close(),
       async () => {
         server.closeAllConnections();

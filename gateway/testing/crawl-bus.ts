@@ -7,6 +7,7 @@ import { crawlListActor } from "../../actors/crawl-list/crawl-list.ts";
 import { crawlPageWorker } from "../../actors/crawl-page/crawl-page.ts";
 import { HttpPageLoader } from "../../actors/crawl-page/http-page-loader.ts";
 import { JobShelf } from "../../actors/crawl-page/job-shelf.ts";
+import { watchJob } from "../../actors/crawl-page/job-watch.ts";
 import { CachedPage } from "../../actors/crawl-page/page-cache.ts";
 import { RecordWriter } from "../../actors/crawl-page/record-writer.ts";
 import { createAddressPolicy } from "../../actors/egress/address-policy.ts";
@@ -14,6 +15,7 @@ import { createEgressGuard } from "../../actors/egress/egress-guard.ts";
 import { MarkdownPool } from "../../actors/extract/markdown-pool.ts";
 import { installationActor } from "../../actors/installation/installation.ts";
 import { requestLimitActor } from "../../actors/request-limit/request-limit.ts";
+import { BusActorClient } from "../../actors/runtime/actor-client.ts";
 import { BlobStore } from "../../actors/runtime/blob-store.ts";
 import type { Bus } from "../../actors/runtime/bus.ts";
 import { systemClock as clock } from "../../actors/runtime/clock.ts";
@@ -25,7 +27,7 @@ import { userActor } from "../../actors/user/user.ts";
 import { LARGE_BODIES_MAX, MARKDOWN_QUEUE_MAX } from "../../schemas/crawl-limits.ts";
 import { busActors } from "../../scripts/testing/bus-actors.ts";
 
-const FETCH_MS = 2_000;
+const FETCH_MS = 20_000;
 const PAGES = 16;
 
 export async function crawlBus() {
@@ -57,9 +59,12 @@ export async function crawlBus() {
 
   function worker(bus: Bus) {
     const blobs = new BlobStore(bus, clock);
+    const client = new BusActorClient(bus, clock);
+    const watching = { live: new BusLiveUpdates(bus), call: client.call.bind(client), clock };
     const jobs = new JobShelf({
       blobs,
       clock,
+      watch: (job, closed) => watchJob(watching, job, closed),
       open: async (_, request) => new HttpPageLoader({ guard, clock, request, fetchMs: FETCH_MS }),
     });
     shelves.push(jobs);
@@ -75,14 +80,15 @@ export async function crawlBus() {
       markdownPlaces: new Places(MARKDOWN_QUEUE_MAX),
       records: new RecordWriter(blobs),
       blobs,
+      untold: new Map(),
     };
     const noModel = () => Promise.reject(new Error("no model here"));
     return crawlPageWorker({
-      slots: { fetch: 16, robots: 4 },
+      slots: { fetch: 16, robots: 4, purge: 1 },
       fetch: turns,
       browser: turns,
       robots: { guard, clock, fetchMs: FETCH_MS, places: new Places(PAGES) },
-      json: { blobs, extractor: { extract: noModel }, markdown, requestOf: noModel },
+      json: { ...turns, extractor: { extract: noModel }, hold: noModel },
       blobs,
     });
   }

@@ -18,6 +18,10 @@ export class MemoryBlobs {
     return { name, bytes: bytes.length };
   }
 
+  async remove(name: string) {
+    this.blobs.delete(name);
+  }
+
   async *get(name: string, { signal }: { signal?: AbortSignal } = {}) {
     this.read.push(name);
     const content = this.blobs.get(name);

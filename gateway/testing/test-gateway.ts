@@ -102,6 +102,7 @@ export async function testGateway({
   missing = () => [],
   workers = [],
   through = (actors) => actors,
+  readMs,
 }: {
   config?: Partial<GatewayConfig>;
   slots?: number;
@@ -111,6 +112,8 @@ export async function testGateway({
   workers?: readonly AnyWorkerDefinition[];
   /** Puts something between gateway and actors. */
   through?: (actors: ActorClient) => ActorClient;
+  /** How long an answer with the records of a crawl may take. */
+  readMs?: number;
 } = {}): Promise<TestGateway> {
   const clock = { now: START };
   const now = () => clock.now;
@@ -138,6 +141,7 @@ export async function testGateway({
     counts: new RequestCounts(),
     missing,
     now,
+    ...(readMs !== undefined && { readMs }),
   };
   const server = createServer(buildApp(parts)).listen(0, "127.0.0.1");
   await once(server, "listening");

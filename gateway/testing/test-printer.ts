@@ -19,7 +19,7 @@ export interface TestPrinter {
 }
 
 /**
- * `chunks <n>` prints n chunks, `stream <n>` too without knowing how many it will be; `refuse <code>` refuses after 12 ms of browser time; `break <n>` fails after n chunks, with one to come;
+ * `chunks <n>` prints n chunks, `stream <n>` too without knowing how many it will be; `refuse <code>` refuses after 12 ms of browser time; `blame <pointer>` says that a field is wrong; `break <n>` fails after n chunks, with one to come;
  * `hang` prints nothing until it is taken back; `fault` fails in a way nobody expects; anything else prints itself.
  */
 export function testPrinter(slots = 4): TestPrinter {
@@ -32,39 +32,50 @@ export function testPrinter(slots = 4): TestPrinter {
     return defineWorker(render, {
       slots: { interactive: slots },
       handlers: {
-        async pdf({ parameters }, { signal }) {
-          printer.tasks++;
-          signal.addEventListener("abort", () => cancel());
-          begin();
-          const [word, argument = ""] = (parameters.html ?? "").split(" ");
-          if (word === "refuse") {
-            const code = argument as ErrorCode;
-            throw new ActorError(code, `Cannot print: ${code}`, { browserMs: 12 });
-          }
-          if (word === "fault") throw new Error("the printer is on fire");
-          if (word === "hang") await once(signal, "abort");
-          signal.throwIfAborted();
-          const count = Number(argument);
-          if (word === "stream") {
-            return {
-              reply: { browserMs: 34, bytes: null, pages: null },
-              chunks: print(count, false),
-            };
-          }
-          if (word === "chunks" || word === "break") {
-            const breaks = word === "break";
-            const bytes = (count + Number(breaks)) * CHUNK.length;
-            return { reply: { browserMs: 34, bytes, pages: 1 }, chunks: print(count, breaks) };
-          }
-          const bytes = Buffer.from(`%PDF-1.7\n${JSON.stringify(parameters)}`);
-          return { reply: { browserMs: 34, bytes: bytes.length, pages: 1 }, chunks: one(bytes) };
+        pdf: ({ parameters }, { signal }) => print(parameters, signal),
+        async screenshot({ parameters }, { signal }) {
+          const { reply, chunks } = await print(parameters, signal);
+          if (reply.bytes === null) throw new Error("a picture knows its length");
+          return { reply: { browserMs: reply.browserMs, bytes: reply.bytes }, chunks };
         },
       },
-      failures: { pdf: () => [] },
+      failures: { pdf: () => [], screenshot: () => [] },
     });
   }
 
-  async function* print(count: number, breaks: boolean) {
+  async function print(parameters: { html?: string | undefined }, signal: AbortSignal) {
+    printer.tasks++;
+    signal.addEventListener("abort", () => cancel());
+    begin();
+    const [word, argument = ""] = (parameters.html ?? "").split(" ");
+    if (word === "refuse") {
+      const code = argument as ErrorCode;
+      throw new ActorError(code, `Cannot print: ${code}`, { browserMs: 12 });
+    }
+    if (word === "blame") {
+      const fault = { pointer: argument, message: "Expected something else" };
+      throw new ActorError("invalid_request", "Cannot print", { faults: [fault] });
+    }
+    if (word === "fault") throw new Error("the printer is on fire");
+    if (word === "hang") await once(signal, "abort");
+    signal.throwIfAborted();
+    const count = Number(argument);
+    if (word === "stream") {
+      return {
+        reply: { browserMs: 34, bytes: null, pages: null },
+        chunks: repeat(count, false),
+      };
+    }
+    if (word === "chunks" || word === "break") {
+      const breaks = word === "break";
+      const bytes = (count + Number(breaks)) * CHUNK.length;
+      return { reply: { browserMs: 34, bytes, pages: 1 }, chunks: repeat(count, breaks) };
+    }
+    const bytes = Buffer.from(`%PDF-1.7\n${JSON.stringify(parameters)}`);
+    return { reply: { browserMs: 34, bytes: bytes.length, pages: 1 }, chunks: one(bytes) };
+  }
+
+  async function* repeat(count: number, breaks: boolean) {
     for (let i = 0; i < count; i++) {
       printer.taken++;
       yield CHUNK;

@@ -1,0 +1,63 @@
+/** Finds the key of the secrets: in the settings, or in a file that the first start makes. */
+import { randomBytes } from "node:crypto";
+import { link, mkdir, open, readFile, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { isSecretKey, newSecretKey, SecretBox, SecretKeyError } from "./secret-box.ts";
+
+export interface SecretKeys {
+  /** From TRUNKLINE_SECRETS_KEY, the newest first; empty: the file. */
+  secretsKeys: readonly string[];
+  dataDir: string;
+}
+
+const FILE = "secrets.key";
+
+export async function openSecretBox({ secretsKeys, dataDir }: SecretKeys): Promise<SecretBox> {
+  if (secretsKeys.length > 0) return new SecretBox(secretsKeys);
+  const path = join(dataDir, FILE);
+  const text = (await readIfThere(path)) ?? (await make(dataDir, path));
+  const keys = text.split(/[\s,]+/).filter((key) => key !== "");
+  if (keys.length > 0 && keys.every(isSecretKey)) return new SecretBox(keys);
+  const expected = "keys of 32 bytes in base64, the newest first";
+  throw new SecretKeyError(`Cannot read ${path}: expected ${expected}; put a copy of it back`);
+}
+
+/** Whole and on disk before it has its name; of several processes that start at once, one makes it. */
+async function make(dataDir: string, path: string): Promise<string> {
+  await mkdir(dataDir, { recursive: true, mode: 0o700 });
+  const made = `${path}.${randomBytes(6).toString("hex")}`;
+  const file = await open(made, "wx", 0o600);
+  try {
+    await file.writeFile(`${newSecretKey()}\n`);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+  try {
+    await link(made, path);
+  } catch (error) {
+    if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) throw error;
+  } finally {
+    await rm(made);
+  }
+  await syncFolder(dataDir);
+  return readFile(path, "utf8");
+}
+
+async function readIfThere(path: string): Promise<string | undefined> {
+  try {
+    return await readFile(path, "utf8");
+  } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === "ENOENT") return undefined;
+    throw error;
+  }
+}
+
+async function syncFolder(path: string): Promise<void> {
+  const folder = await open(path, "r");
+  try {
+    await folder.sync();
+  } finally {
+    await folder.close();
+  }
+}

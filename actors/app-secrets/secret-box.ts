@@ -1,0 +1,112 @@
+/** Seals secrets of apps with a key that the bus never sees: what is stored of them opens nothing by itself. */
+import { createCipheriv, createDecipheriv, createHash, randomBytes } from "node:crypto";
+
+/** What a value is sealed for: it opens for nothing else, so that it cannot be moved. */
+export interface SealedFor {
+  accountId: string;
+  app: string;
+  name: string;
+}
+
+/** Whoever runs the program can help, and no client: the key is not the one it was. */
+export class SecretKeyError extends Error {
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = "SecretKeyError";
+  }
+}
+
+export const SECRET_KEY_BYTES = 32;
+const NONCE_BYTES = 12;
+const TAG_BYTES = 16;
+/** Of a key's hash: enough to say which one it was. */
+const KEY_ID_CHARS = 8;
+const SEALED = /^v1\.([0-9a-f]{8})\.([A-Za-z0-9_-]+)$/;
+
+interface Key {
+  id: string;
+  bytes: Uint8Array;
+}
+
+export class SecretBox {
+  /** The first one seals; all of them open. */
+  readonly #keys: readonly [Key, ...Key[]];
+
+  /** Keys of 32 bytes in base64, the newest first. */
+  constructor(keys: readonly string[]) {
+    const [first, ...rest] = keys.map(readKey);
+    if (!first) throw new SecretKeyError("Cannot seal secrets: there is no key");
+    this.#keys = [first, ...rest];
+  }
+
+  /** `v1.<which key>.<nonce, what was sealed, and its tag, in base64url>`: AES-256-GCM. */
+  seal(value: string, sealedFor: SealedFor): string {
+    const [{ id, bytes }] = this.#keys;
+    // Random ones of 96 bits may be used 2^32 times with one key (NIST SP 800-38D, section 8.3).
+    const nonce = randomBytes(NONCE_BYTES);
+    const cipher = createCipheriv("aes-256-gcm", bytes, nonce, { authTagLength: TAG_BYTES });
+    cipher.setAAD(boundTo(sealedFor));
+    const sealed = Buffer.concat([nonce, cipher.update(value, "utf8"), cipher.final()]);
+    return `v1.${id}.${Buffer.concat([sealed, cipher.getAuthTag()]).toString("base64url")}`;
+  }
+
+  /** Throws SecretKeyError where no key opens it, or it was sealed for something else. */
+  open(sealed: string, sealedFor: SealedFor): string {
+    const [, id = "", text = ""] = SEALED.exec(sealed) ?? [];
+    const cannot = `Cannot open secret ${sealedFor.name} of app ${sealedFor.app}`;
+    if (text === "") throw new SecretKeyError(`${cannot}: it is not what was sealed`);
+    const key = this.#keys.find((known) => known.id === id);
+    if (!key) {
+      const known = this.#keys.map((one) => one.id).join(", ");
+      const remedy =
+        "add that key to TRUNKLINE_SECRETS_KEY behind the new one, or put secrets.key back, or set the secret again";
+      throw new SecretKeyError(`${cannot}: key ${id} sealed it, and here is ${known}; ${remedy}`);
+    }
+    const bytes = Buffer.from(text, "base64url");
+    if (bytes.length < NONCE_BYTES + TAG_BYTES) {
+      throw new SecretKeyError(`${cannot}: it is cut short`);
+    }
+    const nonce = bytes.subarray(0, NONCE_BYTES);
+    const decipher = createDecipheriv("aes-256-gcm", key.bytes, nonce, {
+      authTagLength: TAG_BYTES,
+    });
+    decipher.setAAD(boundTo(sealedFor));
+    decipher.setAuthTag(bytes.subarray(-TAG_BYTES));
+    try {
+      const opened = decipher.update(bytes.subarray(NONCE_BYTES, -TAG_BYTES));
+      return Buffer.concat([opened, decipher.final()]).toString("utf8");
+    } catch (cause) {
+      const text = `${cannot}: it was changed, or sealed for another app or name`;
+      throw new SecretKeyError(text, { cause });
+    }
+  }
+
+  /** True where an older key sealed it: to be sealed anew when there is an occasion. */
+  isOutdated(sealed: string): boolean {
+    return SEALED.exec(sealed)?.[1] !== this.#keys[0].id;
+  }
+}
+
+export const newSecretKey = () => randomBytes(SECRET_KEY_BYTES).toString("base64");
+
+/** In any of the two alphabets, with or without padding: exactly 32 bytes. */
+export function isSecretKey(text: string): boolean {
+  const bare = text.replace(/=+$/, "");
+  return (
+    /^[A-Za-z0-9+/_-]{43}$/.test(bare) && Buffer.from(bare, "base64").length === SECRET_KEY_BYTES
+  );
+}
+
+function readKey(text: string): Key {
+  // Never say what was found: it may be a key with a slip of the pen.
+  if (!isSecretKey(text)) {
+    throw new SecretKeyError("Cannot seal secrets: expected keys of 32 bytes in base64");
+  }
+  const bytes = Buffer.from(text, "base64");
+  const hash = createHash("sha256").update("trunkline secrets key\0").update(bytes).digest("hex");
+  return { id: hash.slice(0, KEY_ID_CHARS), bytes };
+}
+
+/** JSON keeps the parts apart, whatever is in them. */
+const boundTo = ({ accountId, app, name }: SealedFor) =>
+  Buffer.from(JSON.stringify([accountId, app, name]));

@@ -1,0 +1,90 @@
+/** Remembers ids for a number of days in rows of an actor, a small part of a day to each, so that one more is a small write. */
+import { hash as digest } from "node:crypto";
+import { z } from "zod";
+
+/** ` <12 characters of a SHA-256>=<number, base 36>` for each. */
+export const RecentIdsRow = z.object({ row: z.literal("ids"), ids: z.string() });
+export type RecentIdsRow = z.infer<typeof RecentIdsRow>;
+
+/** How many each day has, by its number since 1970. */
+export const RecentDays = z.array(z.object({ day: z.int(), count: z.int() }));
+export type RecentDays = z.infer<typeof RecentDays>;
+
+interface Row {
+  row: string;
+}
+type Rows = ReadonlyMap<string, Readonly<Row>>;
+type Days = readonly Readonly<RecentDays[number]>[];
+
+const DAY_MS = 86_400_000;
+/** A million ids of one day are 220 kB a row then. */
+const PARTS = 64;
+const HASH_CHARS = 12;
+
+const dayOf = (now: number) => Math.floor(now / DAY_MS);
+const rowOf = (day: number, part: number) => `ids/${day}/${part}`;
+
+/** The number an id was remembered with, since `keptMs` ago. */
+export function recall(
+  { rows, days, now, keptMs }: { rows: Rows; days: Days; now: number; keptMs: number },
+  id: string,
+): number | undefined {
+  const { hash, part } = hashOf(id);
+  for (const { day } of days) {
+    if (day < dayOf(now - keptMs)) continue;
+    const ids = idsOf(rows.get(rowOf(day, part)));
+    const at = ids.indexOf(` ${hash}=`);
+    if (at === -1) continue;
+    const [number = ""] = ids.slice(at + HASH_CHARS + 2).split(" ", 1);
+    return Number.parseInt(number, 36);
+  }
+  return undefined;
+}
+
+/** The row that changes, and the days as they are then. */
+export function remember(
+  { rows, days, now }: { rows: Rows; days: Days; now: number },
+  id: string,
+  number: number,
+): { rows: Record<string, RecentIdsRow>; days: RecentDays } {
+  const { hash, part } = hashOf(id);
+  // Clocks of two hosts differ: what an earlier one called tomorrow stays the last day.
+  const last = days.at(-1);
+  const day = Math.max(dayOf(now), last?.day ?? 0);
+  const row = rowOf(day, part);
+  const ids = `${idsOf(rows.get(row))} ${hash}=${number.toString(36)}`;
+  const others = last?.day === day ? days.slice(0, -1) : days;
+  const count = (last?.day === day ? last.count : 0) + 1;
+  return { rows: { [row]: { row: "ids", ids } }, days: [...others, { day, count }] };
+}
+
+/** The rows of days that are over, and of the oldest ones while there are more ids than may be. */
+export function forgetOld(
+  { rows, days, now }: { rows: Rows; days: Days; now: number },
+  { keptMs, idsMax }: { keptMs: number; idsMax: number },
+): { rows: Record<string, null>; days: RecentDays } {
+  let total = days.reduce((sum, { count }) => sum + count, 0);
+  const kept = [...days];
+  const gone: number[] = [];
+  for (const { day, count } of days) {
+    const isLast = kept.length === 1;
+    if (day >= dayOf(now - keptMs) && (total <= idsMax || isLast)) break;
+    gone.push(day);
+    kept.shift();
+    total -= count;
+  }
+  const names = gone.flatMap((day) => Array.from({ length: PARTS }, (_, part) => rowOf(day, part)));
+  const there = names.filter((name) => rows.has(name));
+  return { rows: Object.fromEntries(there.map((name) => [name, null])), days: kept };
+}
+
+/** 72 bits: two ids of a million are alike once in ten billion logs. */
+function hashOf(id: string): { hash: string; part: number } {
+  const bytes = digest("sha256", id, "buffer");
+  const hash = bytes.subarray(0, (HASH_CHARS * 3) / 4).toString("base64url");
+  return { hash, part: (bytes.at(-1) ?? 0) % PARTS };
+}
+
+function idsOf(row: Readonly<Row> | undefined): string {
+  return row && "ids" in row && typeof row.ids === "string" ? row.ids : "";
+}

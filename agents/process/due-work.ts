@@ -1,0 +1,146 @@
+/**
+ * Does what is due in an agent: at once or by a timer while the agent is in memory, and by its alarm, which the host keeps,
+ * when it is not.
+ */
+import type { OpenAgent } from "./open-agent.ts";
+import { readValue, writeValue } from "./own-tables.ts";
+
+/** Schedules, the queue, submissions. */
+export interface DuePart {
+  /** When its next piece is due (epoch ms); what is under way is due since it began. */
+  nextAt(): number | undefined;
+  /** Begins what is due, where it is not under way already. */
+  begin(): void;
+  /** Resolves when nothing is under way. */
+  settled(): Promise<unknown>;
+}
+
+const ALARM = "alarm";
+/** What is due so soon waits in memory. */
+const NEAR_MS = 10_000;
+/** Should the process end before it has done what is due, then another looks after it by then. */
+const SAFETY_MS = 15_000;
+/** The longest that a timer can wait. */
+const TIMER_MS_MAX = 2 ** 31 - 1;
+/** An agent that does not start is tried again so much later. */
+const HOLD_MS = 5_000;
+/** What an alarm waits for, so that the next can be set when it is known. */
+const WAKE_MS = 1_000;
+
+export class DueWork {
+  readonly #agent: OpenAgent;
+  readonly #parts: DuePart[];
+  #timer: NodeJS.Timeout | undefined;
+  #isArmed = false;
+  #isChanged = false;
+  #isClosed = false;
+  #heldUntil = 0;
+
+  constructor(agent: OpenAgent, parts: DuePart[]) {
+    this.#agent = agent;
+    this.#parts = parts;
+  }
+
+  /** Something is due at another time than before. */
+  changed(): void {
+    this.#isChanged = true;
+    if (this.#isArmed) return;
+    this.#isArmed = true;
+    setImmediate(() => {
+      this.#isArmed = false;
+      this.arm();
+    });
+  }
+
+  /** Begins what is due, and sets a timer for what comes next. */
+  arm(): void {
+    clearTimeout(this.#timer);
+    if (this.#isClosed) return;
+    const next = this.nextAt();
+    this.#agent.noteIdle();
+    if (next === undefined) return;
+    const wait = Math.max(next, this.#heldUntil) - Date.now();
+    if (wait > 0) {
+      this.#timer = setTimeout(() => this.arm(), Math.min(wait, TIMER_MS_MAX));
+      return;
+    }
+    for (const part of this.#parts) part.begin();
+    const later = this.#nextAfter(Date.now());
+    if (later === undefined) return;
+    this.#timer = setTimeout(() => this.arm(), Math.min(later - Date.now(), TIMER_MS_MAX));
+  }
+
+  /** The agent did not start. */
+  hold(): void {
+    this.#heldUntil = Date.now() + HOLD_MS;
+  }
+
+  nextAt(): number | undefined {
+    return earliest(this.#parts.map((part) => part.nextAt()));
+  }
+
+  get isNear(): boolean {
+    const next = this.nextAt();
+    return next !== undefined && next < Date.now() + NEAR_MS;
+  }
+
+  /** The alarm rang, perhaps too early: it is set again if anything is left. */
+  async wake(): Promise<void> {
+    if (this.#setAt() !== undefined) writeValue(this.#agent.database, ALARM, null);
+    this.changed();
+    this.arm();
+    const settled = Promise.all(this.#parts.map((part) => part.settled()));
+    let timer: NodeJS.Timeout | undefined;
+    const tired = new Promise((resolve) => {
+      timer = setTimeout(resolve, WAKE_MS);
+    });
+    await Promise.race([settled, tired]);
+    clearTimeout(timer);
+  }
+
+  /** What the alarm is to be changed to with the next record; undefined leaves it as it is. */
+  alarm(): number | null | undefined {
+    if (!this.#isChanged) return undefined;
+    this.#isChanged = false;
+    const now = Date.now();
+    const next = this.nextAt();
+    const stored = this.#setAt();
+    // One of before now has rung, or never will.
+    const set = stored !== undefined && stored > now ? stored : undefined;
+    if (next === undefined) {
+      // One that is near may ring for nothing: to take it back costs as much.
+      if (set === undefined || set < now + 4 * SAFETY_MS) return undefined;
+      writeValue(this.#agent.database, ALARM, null);
+      return null;
+    }
+    const wanted = next > now + NEAR_MS ? Math.ceil(next) : now + SAFETY_MS;
+    // It rings in time, and is set anew then.
+    if (set !== undefined && set <= wanted) return undefined;
+    writeValue(this.#agent.database, ALARM, wanted);
+    return wanted;
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    clearTimeout(this.#timer);
+  }
+
+  #nextAfter(now: number): number | undefined {
+    return earliest(
+      this.#parts.map((part) => {
+        const at = part.nextAt();
+        return at === undefined || at <= now ? undefined : at;
+      }),
+    );
+  }
+
+  #setAt(): number | undefined {
+    const value = readValue(this.#agent.database, ALARM);
+    return typeof value === "number" ? value : undefined;
+  }
+}
+
+function earliest(times: (number | undefined)[]): number | undefined {
+  const known = times.filter((time) => time !== undefined);
+  return known.length === 0 ? undefined : Math.min(...known);
+}

@@ -1,0 +1,33 @@
+/** Which frames of a socket were handled: they begin in order and may end in another. */
+
+export class FramesDone {
+  /** All up to here, and some after it. */
+  #upTo: number;
+  readonly #later: Set<number>;
+  readonly #underWay = new Set<number>();
+
+  constructor(text = "[0]") {
+    const [upTo = 0, ...later] = JSON.parse(text) as number[];
+    this.#upTo = upTo;
+    this.#later = new Set(later);
+  }
+
+  /** False when it was handled, or is being handled. */
+  begin(number: number): boolean {
+    if (number <= this.#upTo || this.#later.has(number) || this.#underWay.has(number)) return false;
+    // Frames are numbered without gaps: those before it were handled by a former owner, and changed nothing.
+    if (this.#underWay.size === 0 && this.#later.size === 0) this.#upTo = number - 1;
+    this.#underWay.add(number);
+    return true;
+  }
+
+  end(number: number): void {
+    this.#underWay.delete(number);
+    this.#later.add(number);
+    while (this.#later.delete(this.#upTo + 1)) this.#upTo += 1;
+  }
+
+  toString(): string {
+    return JSON.stringify([this.#upTo, ...this.#later]);
+  }
+}

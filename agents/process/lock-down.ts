@@ -1,0 +1,73 @@
+/** Takes from the process what the platform itself needs no more and code of apps must not have. */
+import { EventEmitter } from "node:events";
+import { DatabaseSync, StatementSync } from "node:sqlite";
+import safeProcess from "./safe-process.ts";
+
+/** Of the real `process`, should code of apps ever get hold of it. */
+const TAKEN = [
+  "_debugEnd",
+  "_debugProcess",
+  "_getActiveHandles",
+  "_getActiveRequests",
+  "_kill",
+  "_linkedBinding",
+  "_rawDebug",
+  "_startProfilerIdleNotifier",
+  "_stopProfilerIdleNotifier",
+  "abort",
+  "binding",
+  "chdir",
+  "dlopen",
+  "execve",
+  "getBuiltinModule",
+  "initgroups",
+  "kill",
+  "loadEnvFile",
+  "mainModule",
+  "openStdin",
+  "permission",
+  "report",
+  "send",
+  "setegid",
+  "seteuid",
+  "setgid",
+  "setgroups",
+  "setuid",
+  "stderr",
+  "stdin",
+  "stdout",
+  "umask",
+];
+/** Of databases: guards are set by then, and nothing may be opened by way of one that is there. */
+const TAKEN_FROM_DATABASES = [
+  "aggregate",
+  "applyChangeset",
+  "constructor",
+  "createSession",
+  "createTagStore",
+  "deserialize",
+  "enableDefensive",
+  "enableLoadExtension",
+  "function",
+  "loadExtension",
+  "location",
+  "open",
+  "serialize",
+  "setAuthorizer",
+];
+
+export function lockDown(): void {
+  const real = globalThis.process;
+  for (const name of TAKEN) Reflect.deleteProperty(real, name);
+  // Node looks up on it what may not be there, and emits on it what arrives: on what others may change, it would be theirs.
+  const emitter = Object.getOwnPropertyDescriptors(EventEmitter.prototype);
+  Object.setPrototypeOf(real, Object.freeze(Object.create(null, emitter)));
+  Object.defineProperty(real, "emit", { value: real.emit, writable: false, configurable: false });
+  for (const name of TAKEN_FROM_DATABASES) Reflect.deleteProperty(DatabaseSync.prototype, name);
+  Reflect.deleteProperty(StatementSync.prototype, "constructor");
+  Object.defineProperty(globalThis, "process", {
+    value: safeProcess,
+    writable: true,
+    configurable: true,
+  });
+}

@@ -1,0 +1,65 @@
+/** What the platform keeps in an agent's database: user SQL neither reads nor changes it. */
+import type { AgentDatabase } from "./agent-database.ts";
+import type { SqlValue } from "./sql-values.ts";
+
+/** Run at every opening: a table that a later version adds comes to older databases so. */
+const TABLES = `
+CREATE TABLE IF NOT EXISTS _trunkline_values (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS _trunkline_storage (key TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS _trunkline_replies (
+  position INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, result BLOB NOT NULL
+);
+CREATE TABLE IF NOT EXISTS _trunkline_connections (
+  gateway TEXT NOT NULL, number INTEGER NOT NULL, id TEXT NOT NULL, uri TEXT NOT NULL, tags TEXT NOT NULL,
+  state TEXT, is_readonly INTEGER NOT NULL, has_protocol INTEGER NOT NULL, done TEXT NOT NULL,
+  PRIMARY KEY (gateway, number)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS _trunkline_schedules (
+  position INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, callback TEXT NOT NULL, payload TEXT,
+  type TEXT NOT NULL, at INTEGER NOT NULL, detail, retry TEXT NOT NULL,
+  attempts INTEGER NOT NULL DEFAULT 0, next_at INTEGER, error TEXT
+);
+CREATE INDEX IF NOT EXISTS _trunkline_schedules_due ON _trunkline_schedules (next_at) WHERE next_at IS NOT NULL;
+CREATE TABLE IF NOT EXISTS _trunkline_queue (
+  position INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, callback TEXT NOT NULL, payload TEXT,
+  created_at INTEGER NOT NULL, retry TEXT NOT NULL, attempts INTEGER NOT NULL DEFAULT 0, next_at INTEGER, error TEXT
+);
+CREATE INDEX IF NOT EXISTS _trunkline_queue_due ON _trunkline_queue (position) WHERE next_at IS NOT NULL;
+CREATE TABLE IF NOT EXISTS _trunkline_submissions (
+  position INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, idempotency_key TEXT UNIQUE, method TEXT NOT NULL,
+  payload TEXT, metadata TEXT, retry TEXT NOT NULL, status TEXT NOT NULL, attempts INTEGER NOT NULL DEFAULT 0,
+  next_at INTEGER, result TEXT, error TEXT, created_at INTEGER NOT NULL, started_at INTEGER, completed_at INTEGER
+);
+CREATE INDEX IF NOT EXISTS _trunkline_submissions_due ON _trunkline_submissions (next_at) WHERE next_at IS NOT NULL;
+`;
+
+export function createOwnTables(database: AgentDatabase): void {
+  database.ownScript(TABLES);
+}
+
+/** Single values: the state, the alarm. */
+export function readValue(database: AgentDatabase, key: string): SqlValue | undefined {
+  return database.own("SELECT value FROM _trunkline_values WHERE key = ?", key)[0]?.value;
+}
+
+/** What code of the app gave to be kept. */
+export function keepValue(database: AgentDatabase, key: string, value: SqlValue): void {
+  database.keep("INSERT OR REPLACE INTO _trunkline_values VALUES (?, ?)", key, value);
+}
+
+export function writeValue(database: AgentDatabase, key: string, value: SqlValue): void {
+  database.own("INSERT OR REPLACE INTO _trunkline_values VALUES (?, ?)", key, value);
+}
+
+/** JSON of whatever an app wants kept; undefined is kept as nothing at all. */
+export function toJson(what: string, value: unknown): string | null {
+  try {
+    return JSON.stringify(value) ?? null;
+  } catch (cause) {
+    throw new TypeError(`Cannot keep ${what}: it is no JSON`, { cause });
+  }
+}
+
+export function fromJson(json: SqlValue | undefined): unknown {
+  return typeof json === "string" ? JSON.parse(json) : undefined;
+}

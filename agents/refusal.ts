@@ -1,0 +1,23 @@
+/** Errors of the platform that user code may meet, with the refusal that a caller outside hears. */
+
+export class AgentRefusal extends Error {
+  /** One of schemas/errors.ts. */
+  readonly refusal: string;
+
+  constructor(refusal: string, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = "AgentRefusal";
+    this.refusal = refusal;
+  }
+}
+
+/** A statement that the database refused. */
+export class SqlError extends Error {
+  readonly query: string;
+
+  constructor(query: string, cause: unknown) {
+    super(`SQL query failed: ${cause instanceof Error ? cause.message : String(cause)}`, { cause });
+    this.name = "SqlError";
+    this.query = query;
+  }
+}

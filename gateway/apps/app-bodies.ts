@@ -1,0 +1,87 @@
+/** Bodies of apps' requests and answers at a gateway, and how many bytes of them it holds at once. */
+import type { Readable } from "node:stream";
+import { readBody, writeBody } from "../../actors/body-blobs/body-blobs.ts";
+import type { BlobStore } from "../../actors/runtime/blob-store.ts";
+import type { Body } from "../../schemas/app-exchange.ts";
+import { APP_REQUEST_BYTES_MAX } from "../../schemas/app-limits.ts";
+import { ActorError } from "../../schemas/errors.ts";
+import { BODIES_BYTES_MAX } from "../../schemas/limits.ts";
+import type { BodyBudget } from "../middleware/read-body.ts";
+
+/** A request's body, and how its bytes and those of its answer are counted. */
+export interface TakenBody {
+  /** What goes with the message; undefined where there is none. */
+  body: Body | undefined;
+  /** So many bytes of its answer are here. It is never refused: what was done would be done again. */
+  answered(bytes: number): void;
+  /** The answer is out. */
+  release(): Promise<void>;
+}
+
+/** All of a request's body. Refuses with `body_too_large`, and with `busy` where this gateway holds too many. */
+export class AppBodies {
+  readonly #budget: BodyBudget;
+  readonly #blobs: Pick<BlobStore, "put" | "get" | "remove">;
+
+  constructor(blobs: Pick<BlobStore, "put" | "get" | "remove">, budget: BodyBudget = { bytes: 0 }) {
+    this.#blobs = blobs;
+    this.#budget = budget;
+  }
+
+  async take(
+    request: Readable,
+    { key, declaredBytes }: { key: string; declaredBytes: number },
+  ): Promise<TakenBody> {
+    const budget = this.#budget;
+    if (declaredBytes > APP_REQUEST_BYTES_MAX) throw tooLarge();
+    // Also where there is no body: there will be an answer.
+    if (budget.bytes + declaredBytes > BODIES_BYTES_MAX) throw tooMany();
+    const chunks: Buffer[] = [];
+    let bytes = 0;
+    const hold = (more: number) => {
+      bytes += more;
+      budget.bytes += more;
+    };
+    try {
+      // A refusal is answered over the connection of the request, which therefore outlives the reading.
+      for await (const chunk of request.iterator({ destroyOnReturn: false })) {
+        if (bytes + chunk.length > APP_REQUEST_BYTES_MAX) throw tooLarge();
+        if (budget.bytes + chunk.length > BODIES_BYTES_MAX) throw tooMany();
+        hold(chunk.length);
+        chunks.push(chunk);
+      }
+      const body = await this.write(Buffer.concat(chunks, bytes), key);
+      const release = async () => {
+        hold(-bytes);
+        // Where this fails it goes by itself.
+        if (body && "blob" in body) await this.#blobs.remove(body.blob).catch(() => {});
+      };
+      return { body, answered: hold, release };
+    } catch (error) {
+      hold(-bytes);
+      throw error;
+    }
+  }
+
+  /** The bytes of an answer, which nobody else reads. */
+  async read(body: Body | undefined): Promise<Buffer> {
+    if (!body) return Buffer.alloc(0);
+    const bytes = await readBody(this.#blobs, body);
+    if ("blob" in body) await this.#blobs.remove(body.blob).catch(() => {});
+    return bytes;
+  }
+
+  /** As it goes with a message; undefined where there is nothing. */
+  async write(bytes: Buffer, key: string): Promise<Body | undefined> {
+    return bytes.length === 0 ? undefined : writeBody(this.#blobs, key, bytes);
+  }
+}
+
+const tooLarge = () =>
+  new ActorError(
+    "body_too_large",
+    `Cannot read body: it is too large, expected at most ${APP_REQUEST_BYTES_MAX} bytes`,
+  );
+
+const tooMany = () =>
+  new ActorError("busy", "Cannot accept body: too many are under way", { retryAfterS: 1 });

@@ -1,0 +1,23 @@
+/** What holds of every request to an app, be it for an answer or for a socket. */
+import { ActorError } from "../../schemas/errors.ts";
+
+/** Without the query. Throws `invalid_request` where it is none. */
+export function pathOf(path: string): string {
+  // With a base, what begins with two slashes would name a host.
+  const url = path.startsWith("/") ? URL.parse(`http://app.invalid${path}`) : null;
+  if (url) return url.pathname;
+  throw new ActorError("invalid_request", "Cannot accept path: expected one that begins with /");
+}
+
+/** What an app's code threw, also at its start, is for its own log. */
+export function withoutInside(error: unknown): unknown {
+  if (!(error instanceof ActorError)) return error;
+  switch (error.code) {
+    case "app_failed":
+      return new ActorError(error.code, "Cannot answer: the app's code failed");
+    case "app_broken":
+      return new ActorError(error.code, "Cannot answer: the app does not start");
+    default:
+      return error;
+  }
+}

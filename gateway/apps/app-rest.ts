@@ -1,0 +1,206 @@
+/**
+ * Serves calls of the REST API that code of apps makes through its bindings: asked over the bus, answered by the very routes
+ * that clients use. No token is involved: who the caller is never leaves this process.
+ */
+import { randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
+import { request as ask, createServer, type IncomingMessage } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import express, { type RequestHandler } from "express";
+import type { Logger } from "pino";
+import type { AnswerOn } from "../../actors/runtime/answer.ts";
+import type { BlobStore } from "../../actors/runtime/blob-store.ts";
+import type { HeaderList } from "../../schemas/app-exchange.ts";
+import { APP_ANSWER_BYTES_MAX } from "../../schemas/app-limits.ts";
+import { appKey } from "../../schemas/app-names.ts";
+import {
+  APP_REST_QUEUE,
+  APP_REST_SUBJECT,
+  type AppRestAnswer,
+  AppRestRequest,
+} from "../../schemas/app-rest.ts";
+import { ActorError, ERRORS } from "../../schemas/errors.ts";
+import type { Permission } from "../../schemas/permissions.ts";
+import { failure } from "../envelope.ts";
+import { type Caller, localsOf } from "../locals.ts";
+import { handleError } from "../middleware/handle-error.ts";
+import { notFound } from "../middleware/not-found.ts";
+import { requestId } from "../middleware/request-id.ts";
+import { AppBodies } from "./app-bodies.ts";
+
+/** What a binding may do, as permissions of tokens have it. */
+const PERMISSIONS = {
+  artifacts: ["artifacts.write"],
+  browser: ["browser-rendering.write"],
+} as const satisfies Record<AppRestRequest["permission"], readonly Permission[]>;
+
+const CALLER = "x-trunkline-caller";
+
+export interface AppRestParts {
+  /** The routes, behind the given way to know who asks. */
+  routes(authenticated: RequestHandler): RequestHandler;
+  answerOn: AnswerOn;
+  blobs: Pick<BlobStore, "put" | "get" | "remove">;
+  logger: Logger;
+  now: () => number;
+}
+
+export interface AppRest {
+  close(): Promise<void>;
+}
+
+/** Resolves when calls are taken. */
+export async function serveAppRest(parts: AppRestParts): Promise<AppRest> {
+  const { blobs, logger, now, answerOn } = parts;
+  const bodies = new AppBodies(blobs);
+  const callers = new Map<string, Caller>();
+  const folder = await mkdtemp(join(tmpdir(), "trunkline-rest-"));
+  const socketPath = join(folder, "rest");
+  const server = createServer(innerApp());
+  server.listen(socketPath);
+  await once(server, "listening");
+  const leave = answerOn(APP_REST_SUBJECT, answer, { queue: APP_REST_QUEUE });
+  return {
+    async close() {
+      leave();
+      server.close();
+      server.closeAllConnections();
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+
+  function innerApp() {
+    const app = express();
+    app.disable("x-powered-by");
+    app.disable("etag");
+    app.enable("case sensitive routing");
+    app.set("query parser", "simple");
+    app.use(requestId(logger));
+    app.use("/v4", parts.routes(takeCaller));
+    app.use(notFound);
+    app.use(handleError);
+    return app;
+  }
+
+  function takeCaller(...[request, response, next]: Parameters<RequestHandler>): void {
+    const caller = callers.get(request.get(CALLER) ?? "");
+    if (!caller) throw new ActorError("unauthenticated", "Cannot authenticate: unknown caller");
+    localsOf(response).caller = caller;
+    next();
+  }
+
+  /** Never rejects. */
+  async function answer(payload: string): Promise<string> {
+    try {
+      return JSON.stringify(await call(AppRestRequest.parse(JSON.parse(payload))));
+    } catch (error) {
+      if (!(error instanceof ActorError)) logger.error({ err: error }, "call of an app failed");
+      return JSON.stringify(refused(error));
+    }
+  }
+
+  async function call(asked: AppRestRequest): Promise<AppRestAnswer> {
+    const { accountId, app, permission, request, deadlineAt } = asked;
+    const path = pathOf(request.url, accountId);
+    const key = appKey(accountId, app);
+    const body = await bodies.read(request.body);
+    const name = randomBytes(16).toString("hex");
+    callers.set(name, { accountId, tokenId: `app ${app}`, permissions: PERMISSIONS[permission] });
+    try {
+      const response = await send(path, {
+        method: request.method,
+        headers: [...request.headers.filter(([header]) => isCarried(header)), [CALLER, name]],
+        body,
+        withinMs: Math.max(1, deadlineAt - now()),
+      });
+      const bytes = await readAll(response);
+      const answered = await bodies.write(bytes, key);
+      return {
+        status: response.statusCode ?? ERRORS.internal_error.status,
+        headers: answeredHeaders(response),
+        ...(answered && { body: answered }),
+      };
+    } finally {
+      callers.delete(name);
+    }
+  }
+
+  function send(
+    path: string,
+    {
+      method,
+      headers,
+      body,
+      withinMs,
+    }: { method: string; headers: HeaderList; body: Buffer; withinMs: number },
+  ): Promise<IncomingMessage> {
+    const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
+    const sent = ask({
+      socketPath,
+      path,
+      method,
+      headers: [...headers.flat(), "host", "app", "content-length", String(body.length)],
+      signal: AbortSignal.timeout(withinMs),
+    });
+    sent.on("response", resolve);
+    sent.on("error", (error) => {
+      const late = error.name === "AbortError";
+      const text = "Cannot answer: the call's deadline passed";
+      reject(late ? new ActorError("deadline_exceeded", text) : error);
+    });
+    sent.end(body);
+    return promise;
+  }
+}
+
+/** Of `http://trunkline/<what follows the account>`: with no more than its host, and no way above it, it is the account's own. */
+function pathOf(url: string, accountId: string): string {
+  const read = URL.parse(url);
+  if (read?.origin === "http://trunkline") {
+    return `/v4/accounts/${accountId}${read.pathname}${read.search}`;
+  }
+  throw new ActorError("forbidden", "Cannot call the API: expected a path below the account");
+}
+
+const NOT_CARRIED = new Set(["host", "content-length", "authorization", "cookie", CALLER]);
+const isCarried = (name: string) => !NOT_CARRIED.has(name.toLowerCase());
+
+function answeredHeaders({ rawHeaders }: IncomingMessage): HeaderList {
+  const headers: HeaderList = [];
+  for (let index = 0; index + 1 < rawHeaders.length; index += 2) {
+    headers.push([rawHeaders[index]?.toLowerCase() ?? "", rawHeaders[index + 1] ?? ""]);
+  }
+  return headers.filter(
+    ([name]) => !["connection", "keep-alive", "transfer-encoding"].includes(name),
+  );
+}
+
+async function readAll(response: IncomingMessage): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of response) {
+    bytes += chunk.length;
+    if (bytes > APP_ANSWER_BYTES_MAX) {
+      const text = `Cannot answer: the answer is past ${APP_ANSWER_BYTES_MAX} bytes`;
+      throw new ActorError("body_too_large", text);
+    }
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks, bytes);
+}
+
+function refused(error: unknown): AppRestAnswer {
+  const refusal =
+    error instanceof ActorError
+      ? error
+      : new ActorError("internal_error", "Cannot answer: a fault on our side");
+  const { status, code } = ERRORS[refusal.code];
+  const body = failure([{ code, message: refusal.message }]);
+  return {
+    status,
+    headers: [["content-type", "application/json; charset=utf-8"]],
+    body: { text: JSON.stringify(body) },
+  };
+}

@@ -1,0 +1,116 @@
+/** Leads requests to apps: to the endpoints their configuration declares, and else to their own code. */
+import type { Request, RequestHandler, Response } from "express";
+import type { ActorClient } from "../../actors/runtime/actor-client.ts";
+import type { AnswerOn } from "../../actors/runtime/answer.ts";
+import type { BlobStore } from "../../actors/runtime/blob-store.ts";
+import { appEntry } from "../../schemas/agent.ts";
+import type { AppRequest } from "../../schemas/app-exchange.ts";
+import { APP_REQUEST_MS_MAX } from "../../schemas/app-limits.ts";
+import { appKey } from "../../schemas/app-names.ts";
+import type { AgentLimits } from "../../schemas/app-usage.ts";
+import { localsOf } from "../locals.ts";
+import { requestLog } from "../middleware/request-log.ts";
+import { endpointOf, webhookEndpoints } from "../webhooks/declared-endpoint.ts";
+import { AccountRoom } from "./account-room.ts";
+import { type AppAddresses, type AskedOfApp, machineUrlOf, originOf } from "./app-addresses.ts";
+import { AppBodies } from "./app-bodies.ts";
+import { answerHeaders, requestHeaders } from "./app-headers.ts";
+import { pathOf, withoutInside } from "./app-requests.ts";
+import { BegunRequests } from "./begun-requests.ts";
+import type { ServingApps } from "./serving-apps.ts";
+
+export interface AppRouterParts {
+  actors: ActorClient;
+  blobs: Pick<BlobStore, "put" | "get" | "remove">;
+  serving: ServingApps;
+  addresses: AppAddresses;
+  now: () => number;
+  /** Of each account's agents. */
+  limits: AgentLimits;
+  answerOn: AnswerOn;
+}
+
+/** Of a request that is for an app, as `askedOfApp` says; any other goes on. */
+export function appRouter({
+  actors,
+  blobs,
+  serving,
+  addresses,
+  now,
+  limits,
+  answerOn,
+}: AppRouterParts): RequestHandler {
+  const bodies = new AppBodies(blobs);
+  const begun = new BegunRequests(answerOn);
+  const webhooks = webhookEndpoints({
+    ...{ actors, blobs, now },
+    room: new AccountRoom({ actors, limits, now }),
+  });
+  return async (request, response, next) => {
+    const { askedOfApp: asked } = localsOf(response);
+    if (!asked) return next();
+    requestLog(request, response, () => {});
+    // Ours say what pages of ours may do; an app's answers say it themselves.
+    if (asked.isOwnOrigin)
+      for (const name of response.getHeaderNames()) response.removeHeader(name);
+    const app = await serving.get(asked);
+    const declared = endpointOf(app.config, pathOf(asked.path));
+    if (!declared) return answerByCode(request, response, asked);
+    const { path, ...of } = asked;
+    const answer = await webhooks.answer({
+      ...{ accountId: of.accountId, app: of.app, config: app.config, declared },
+      secretOf: (name) => serving.secretOf(asked, app, name),
+      request: {
+        method: request.method,
+        calledUrl: (of.isOwnOrigin ? originOf : machineUrlOf)(addresses, of) + path,
+        url: originOf(addresses, of) + path,
+        headers: headersOf(request, asked),
+        body: request,
+      },
+      logger: localsOf(response).logger,
+    });
+    response.status(answer.status).set(answer.headers).end(answer.body);
+  };
+
+  async function answerByCode(
+    request: Request,
+    response: Response,
+    asked: AskedOfApp,
+  ): Promise<void> {
+    const key = appKey(asked.accountId, asked.app);
+    const declaredBytes = Number(request.get("content-length") ?? 0);
+    const left = new AbortController();
+    if (response.closed) left.abort();
+    else response.once("close", () => left.abort());
+    const { body, answered, release } = await bodies.take(request, { key, declaredBytes });
+    try {
+      const input = { ...appRequest(request, asked), ...(body && { body }) };
+      const options = { deadlineMs: APP_REQUEST_MS_MAX, signal: left.signal };
+      const answer = await begun
+        .run(input, (wanted) => actors.call(appEntry, key, "request", wanted, options))
+        .catch((error: unknown) => {
+          throw withoutInside(error);
+        });
+      const bytes = await bodies.read(answer.body);
+      answered(bytes.length);
+      const prefix = asked.isOwnOrigin ? undefined : `/apps/${asked.accountId}/${asked.app}`;
+      response.status(answer.status).set(answerHeaders(answer.headers, { prefix }));
+      response.end(bytes);
+    } finally {
+      if (left.signal.aborted) await release();
+      else left.signal.addEventListener("abort", () => void release(), { once: true });
+    }
+  }
+
+  function appRequest(request: Request, asked: AskedOfApp): AppRequest {
+    return {
+      method: request.method,
+      url: originOf(addresses, asked) + asked.path,
+      headers: headersOf(request, asked),
+    };
+  }
+}
+
+export function headersOf(request: Request, { isOwnOrigin }: Pick<AskedOfApp, "isOwnOrigin">) {
+  return requestHeaders(request, { isOwnOrigin, client: request.ip });
+}

@@ -1,0 +1,57 @@
+/** Tells code of apps whose a token is that it was sent: see schemas/app-token.ts. */
+import type { Logger } from "pino";
+import type { AnswerOn } from "../../actors/runtime/answer.ts";
+import { APP_REST_QUEUE } from "../../schemas/app-rest.ts";
+import {
+  APP_TOKEN_SUBJECT,
+  type AppTokenAnswer,
+  AppTokenRequest,
+  type TokenIdentity,
+} from "../../schemas/app-token.ts";
+import { ActorError } from "../../schemas/errors.ts";
+import type { Caller } from "../locals.ts";
+import type { AccessTokensOptions } from "../oauth/access-tokens.ts";
+import { TokenFinder } from "../token-finder.ts";
+
+export interface AppTokensParts extends AccessTokensOptions {
+  answerOn: AnswerOn;
+  logger: Logger;
+}
+
+/** Returns what ends it. */
+export function answerAppTokens({ answerOn, logger, ...options }: AppTokensParts): () => void {
+  const tokens = new TokenFinder(options);
+  return answerOn(APP_TOKEN_SUBJECT, answer, { queue: APP_REST_QUEUE });
+
+  async function answer(payload: string): Promise<string> {
+    return JSON.stringify(await identify(AppTokenRequest.parse(JSON.parse(payload))));
+  }
+
+  async function identify({ accountId, token }: AppTokenRequest): Promise<AppTokenAnswer> {
+    const found = tokens.read(token, accountId);
+    if (!found) return { isUnknown: true };
+    try {
+      return { identity: identityOf(await found.find(), accountId) };
+    } catch (error) {
+      if (error instanceof ActorError && error.code === "unauthenticated") {
+        return { isUnknown: true };
+      }
+      if (!(error instanceof ActorError)) logger.error({ err: error }, "token not looked up");
+      return { isUnavailable: true };
+    }
+  }
+}
+
+function identityOf(caller: Caller, askedId: string): TokenIdentity {
+  const { scopes, userId, clientId, expiresAt, permissions, accountId } = caller;
+  return {
+    kind: scopes ? "oauth" : "api",
+    id: caller.tokenId,
+    ...(userId !== undefined && { userId }),
+    ...(clientId !== undefined && { clientId }),
+    accountIds: [...(caller.accountIds ?? [accountId])],
+    scopes: [...(scopes ?? permissions)],
+    permissions: accountId === askedId ? [...permissions] : [],
+    ...(expiresAt !== undefined && { expiresAt }),
+  };
+}

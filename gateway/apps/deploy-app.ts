@@ -1,0 +1,88 @@
+/** Deploys a version of an app: stored, started once to see that it does, and only then serving. */
+import { randomUUID } from "node:crypto";
+import type { ActorClient } from "../../actors/runtime/actor-client.ts";
+import type { BlobStore } from "../../actors/runtime/blob-store.ts";
+import { appEntry } from "../../schemas/agent.ts";
+import { type AppOverview, app } from "../../schemas/app.ts";
+import { APP_START_MS_MAX } from "../../schemas/app-limits.ts";
+import { appList } from "../../schemas/app-list.ts";
+import { appKey } from "../../schemas/app-names.ts";
+import { ActorError, isRefusal } from "../../schemas/errors.ts";
+import type { DeployApp } from "../../schemas/http/apps.ts";
+
+/** Beside the start itself: the bundle comes to the host, and the answer back. */
+const CHECK_MS_MAX = APP_START_MS_MAX + 10_000;
+
+export interface DeployParts {
+  actors: ActorClient;
+  blobs: Pick<BlobStore, "put" | "remove">;
+}
+
+/** Refuses with `app_broken` where it does not start: what served goes on serving. */
+export async function deployApp(
+  { actors, blobs }: DeployParts,
+  { accountId, name }: { accountId: string; name: string },
+  { config, bundle }: DeployApp,
+): Promise<AppOverview> {
+  const key = appKey(accountId, name);
+  // Before anything is stored or listed: what is refused leaves nothing.
+  if (config.name !== name) {
+    const reason = `its configuration is that of "${config.name}"`;
+    throw new ActorError("invalid_request", `Cannot deploy app "${name}": ${reason}`);
+  }
+  const missing = await missingSecrets(actors, key, config.secrets.required);
+  if (missing.length > 0) {
+    const text = `Cannot deploy app "${name}": it has no secret ${missing.join(", ")}; put it first`;
+    throw new ActorError("conflict", text);
+  }
+  await actors.call(appList, accountId, "admit", { name });
+  const bytes = Buffer.from(bundle);
+  // Each version has its own: the removal of an old one, whenever it comes, takes nothing from a later one of the same text.
+  const blob = `app.${key}.bundle.${randomUUID()}`;
+  await blobs.put(blob, bytes);
+  const staged = { config, bundle: blob, bundleBytes: bytes.length };
+  const { version } = await actors.call(app, key, "stage", staged).catch(async (error: unknown) => {
+    if (isRefusal(error)) await blobs.remove(blob).catch(() => {});
+    throw error;
+  });
+  const reason = await check(actors, key, version, config);
+  if (reason !== undefined) {
+    await actors.call(app, key, "reject", { version, reason });
+    throw new ActorError("app_broken", `Cannot deploy app "${name}": ${reason}`);
+  }
+  return actors.call(app, key, "activate", { version });
+}
+
+/** Why it does not start, if it does not. A host that is busy or away says nothing of the app. */
+async function check(
+  actors: ActorClient,
+  key: string,
+  version: number,
+  { agents }: DeployApp["config"],
+): Promise<string | undefined> {
+  try {
+    const options = { deadlineMs: CHECK_MS_MAX };
+    const { classes } = await actors.call(appEntry, key, "check", { version }, options);
+    const lacking = agents.filter(({ class_name: name }) => !classes.includes(name));
+    if (lacking.length === 0) return undefined;
+    const names = lacking.map(({ class_name: name }) => `"${name}"`).join(", ");
+    return `its bundle exports no class ${names} that extends Agent`;
+  } catch (error) {
+    if (error instanceof ActorError && error.code === "app_broken") return error.message;
+    throw error;
+  }
+}
+
+async function missingSecrets(
+  actors: ActorClient,
+  key: string,
+  required: readonly string[],
+): Promise<string[]> {
+  if (required.length === 0) return [];
+  const known = await actors.call(app, key, "get", {}).catch((error: unknown) => {
+    if (error instanceof ActorError && error.code === "not_found") return undefined;
+    throw error;
+  });
+  const names = new Set(known?.secrets.map(({ name }) => name));
+  return required.filter((name) => !names.has(name));
+}

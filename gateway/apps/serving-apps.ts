@@ -1,0 +1,53 @@
+/** The apps this gateway serves, as their actors have them: remembered while nothing changes, and never for long. */
+import type { SecretBox } from "../../actors/app-secrets/secret-box.ts";
+import type { ActorClient } from "../../actors/runtime/actor-client.ts";
+import type { LiveUpdates } from "../../actors/runtime/live.ts";
+import { app as contract, type ServingApp } from "../../schemas/app.ts";
+import { APP_SERVING_KEPT_MS, SERVING_APPS_KEPT_MAX } from "../../schemas/app-limits.ts";
+import { appKey } from "../../schemas/app-names.ts";
+import { WatchedCache } from "../watched-cache.ts";
+import type { AppOf } from "./app-addresses.ts";
+
+export interface ServingAppsParts {
+  actors: Pick<ActorClient, "call">;
+  live: LiveUpdates;
+  now: () => number;
+  secrets: Pick<SecretBox, "open">;
+}
+
+export class ServingApps {
+  readonly #parts: ServingAppsParts;
+  readonly #known: WatchedCache<ServingApp>;
+  /** Secrets by name, for as long as what serves is remembered: opening one takes as long as checking a signature. */
+  readonly #opened = new WeakMap<ServingApp, Map<string, string>>();
+
+  constructor(parts: ServingAppsParts) {
+    this.#parts = parts;
+    const { live, now } = parts;
+    this.#known = new WatchedCache({
+      ...{ live, now },
+      keptMs: APP_SERVING_KEPT_MS,
+      entriesMax: SERVING_APPS_KEPT_MAX,
+    });
+  }
+
+  /** Rejects with `not_found` where there is no such app, or no version of it serves. */
+  async get({ accountId, app }: AppOf): Promise<ServingApp> {
+    const key = appKey(accountId, app);
+    return this.#known.get(key, { contract, key }, () =>
+      this.#parts.actors.call(contract, key, "getServing", {}),
+    );
+  }
+
+  /** The value of one of the app's secrets. Throws SecretKeyError where this gateway has not the key. */
+  secretOf({ accountId, app }: AppOf, serving: ServingApp, name: string): string | undefined {
+    const known = this.#opened.get(serving)?.get(name);
+    if (known !== undefined) return known;
+    const sealed = serving.secrets.find((secret) => secret.name === name)?.sealed;
+    if (sealed === undefined) return undefined;
+    const value = this.#parts.secrets.open(sealed, { accountId, app, name });
+    const opened = this.#opened.get(serving) ?? new Map<string, string>();
+    this.#opened.set(serving, opened.set(name, value));
+    return value;
+  }
+}

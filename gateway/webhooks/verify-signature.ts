@@ -1,0 +1,48 @@
+/** Whether an event was signed by whoever has one of the secrets, just now; compared in constant time. */
+import { createHmac, timingSafeEqual } from "node:crypto";
+import type { SignatureScheme } from "./signature-schemes.ts";
+import type { SignedEvent } from "./signed-event.ts";
+
+/** Undefined where it holds; else why not, for the log: a sender is told nothing. */
+export function signatureFault(
+  scheme: SignatureScheme,
+  secrets: readonly string[],
+  event: SignedEvent,
+  now: number,
+): string | undefined {
+  const header = scheme.headers.map((name) => event.headers.get(name)).find((one) => one);
+  if (header === undefined) return `there is no ${scheme.headers[0]}`;
+  if (scheme.toleranceS !== undefined) {
+    const at = scheme.signedAt?.(event, header);
+    if (at === undefined || !Number.isFinite(at)) return "it does not say when it was signed";
+    const seconds = Math.abs(now / 1_000 - at);
+    if (seconds > scheme.toleranceS) return `it was signed ${Math.round(seconds)} s from now`;
+  }
+  const texts = scheme.signed(event, header);
+  if (texts === undefined) return "what is signed is not there";
+  const given = (scheme.given?.(header) ?? [header]).map((text) => bytesOf(text, scheme.encoding));
+  let holds = false;
+  for (const key of secrets.flatMap((secret) => scheme.keys?.(secret) ?? [secret])) {
+    // An empty key signs what anybody can sign.
+    if (key.length === 0) continue;
+    for (const parts of texts) {
+      const hmac = createHmac(scheme.algorithm, key);
+      for (const part of parts) hmac.update(part);
+      const expected = hmac.digest();
+      // None ends it early: how many secrets there are is nobody's business.
+      for (const one of given) {
+        if (one.length === expected.length && timingSafeEqual(one, expected)) holds = true;
+      }
+    }
+  }
+  return holds ? undefined : "no secret gives its signature";
+}
+
+/** Empty where the text is not what the encoding gives: Buffer itself skips what it does not know. */
+function bytesOf(text: string, encoding: "hex" | "base64"): Buffer {
+  const isWhole =
+    encoding === "hex"
+      ? /^(?:[0-9a-f]{2})+$/i.test(text)
+      : /^[A-Za-z0-9+/]+={0,2}$/.test(text) && text.length % 4 === 0;
+  return isWhole ? Buffer.from(text, encoding) : Buffer.alloc(0);
+}
