@@ -17,16 +17,20 @@ describe("config", () => {
       roles: ["gateway", "actors", "browser"],
       egressAllow: [],
       browserSecondsPerDay: 600,
+      agentLimits: { agents: 10_000, bytes: 1_073_741_824 },
       ai: undefined,
       signup: "open",
       shutdownSeconds: 20,
       chromium: undefined,
       otlpEndpoint: undefined,
       requestsPerWindow: 1_200,
+      gitSizes: { fileBytes: 33_554_432, repoBytes: 1_000_000_000, accountBytes: 8 * 1024 ** 3 },
       trustProxy: undefined,
       dnsServers: [],
       dnsPollSeconds: 60,
       dnsWindowSeconds: 172_800,
+      appsDomain: "apps.localhost:8787",
+      secretsKeys: [],
     });
   });
 
@@ -53,6 +57,18 @@ describe("config", () => {
     expect(config.natsUrl).to.equal("nats://a:4222,tls://b:4222");
   });
 
+  it("configFromEnvironment() takes a domain of apps with or without a port, and nothing else", () => {
+    for (const domain of ["apps.example.com", "localhost", "apps.example:8443"]) {
+      const { appsDomain } = configFromEnvironment({ TRUNKLINE_APPS_DOMAIN: domain });
+      expect(appsDomain).to.equal(domain);
+    }
+    for (const domain of ["https://a.example", "a..b", "A.example", ".a", "a.example/", "a:b"]) {
+      expect(() => configFromEnvironment({ TRUNKLINE_APPS_DOMAIN: domain }), domain).to.throw(
+        `TRUNKLINE_APPS_DOMAIN: expected a domain in lower case`,
+      );
+    }
+  });
+
   it("configFromEnvironment() takes the slash off the end of a URL", () => {
     const config = configFromEnvironment({ TRUNKLINE_PUBLIC_URL: "https://a.example/sub/" });
     expect(config.publicUrl).to.equal("https://a.example/sub");
@@ -77,10 +93,24 @@ describe("config", () => {
     }
   });
 
+  it("configFromEnvironment() takes keys of secrets, and names none that it refuses", () => {
+    const keys = [1, 2].map((byte) => Buffer.alloc(32, byte).toString("base64"));
+    const read = (value: string) => configFromEnvironment({ TRUNKLINE_SECRETS_KEY: value });
+    expect(read(keys.join(", ")).secretsKeys).to.deep.equal(keys);
+    expect(() => read(`${keys[0]},slip`)).to.throw(
+      /^TRUNKLINE_SECRETS_KEY: expected keys of 32 bytes in base64[^\n]*, found another value$/,
+    );
+  });
+
   const bounds = [
     ["TRUNKLINE_PORT", "1", "65535", "0", "65536"],
     ["TRUNKLINE_BROWSER_SECONDS_PER_DAY", "0", "31536000", "-1", "31536001"],
+    ["TRUNKLINE_AGENTS_PER_ACCOUNT", "1", "100000", "0", "100001"],
+    ["TRUNKLINE_AGENT_BYTES_PER_ACCOUNT", "0", "100000000000000", "-1", "100000000000001"],
     ["TRUNKLINE_REQUESTS_PER_5_MINUTES", "0", "1000000000", "-1", "1000000001"],
+    ["TRUNKLINE_GIT_FILE_BYTES", "1000000", "134217728", "999999", "134217729"],
+    ["TRUNKLINE_GIT_REPO_BYTES", "1000000", "2000000000", "999999", "2000000001"],
+    ["TRUNKLINE_GIT_BYTES_PER_ACCOUNT", "0", "100000000000000", "-1", "100000000000001"],
     ["TRUNKLINE_SHUTDOWN_SECONDS", "1", "3600", "0", "3601"],
   ] as const;
   for (const [name, min, max, ...outside] of bounds) {

@@ -3,6 +3,22 @@ import { isIPv4, isIPv6 } from "node:net";
 import { resolve } from "node:path";
 import ipaddr from "ipaddr.js";
 import { z } from "zod";
+import { isSecretKey } from "../actors/app-secrets/secret-box.ts";
+import {
+  AGENT_BYTES_PER_ACCOUNT,
+  AGENTS_PER_ACCOUNT,
+  AGENTS_PER_ACCOUNT_MAX,
+} from "../schemas/app-limits.ts";
+import type { AgentLimits } from "../schemas/app-usage.ts";
+import {
+  FILE_BYTES_MAX,
+  FILE_BYTES_SETTING_MAX,
+  GIT_BYTES_PER_ACCOUNT,
+  GIT_BYTES_SETTING_MIN,
+  REPO_BYTES_MAX,
+  REPO_BYTES_SETTING_MAX,
+} from "../schemas/git-limits.ts";
+import type { GitSizes } from "../schemas/git-sizes.ts";
 import { REQUESTS_PER_WINDOW, SHUTDOWN_SECONDS } from "../schemas/limits.ts";
 import { DNS_POLL_SECONDS, DNS_WINDOW_SECONDS } from "../schemas/oauth-limits.ts";
 
@@ -24,6 +40,8 @@ export interface Config {
   readonly egressAllow: readonly string[];
   /** 0 is no limit. */
   readonly browserSecondsPerDay: number;
+  /** What each account's agents may be and keep. */
+  readonly agentLimits: AgentLimits;
   /** OpenAI-compatible endpoint of the format json; unset: only the models a request brings. */
   readonly ai: Readonly<{ baseUrl: string; key: string | undefined; model: string }> | undefined;
   /** Closed: new users only by invitation. */
@@ -38,16 +56,24 @@ export interface Config {
   readonly chromium: string | undefined;
   /** Of each account in REQUEST_WINDOW_MS; 0 is no limit. */
   readonly requestsPerWindow: number;
+  readonly gitSizes: Readonly<GitSizes>;
   /** Proxies whose X-Forwarded-For is believed, in the words of Express; unset: none. */
   readonly trustProxy: string | undefined;
   /** Address of an OTLP/HTTP receiver; unset: no traces. */
   readonly otlpEndpoint: string | undefined;
+  /** Parent of the origins of apps, with a port where it is not that of the scheme. */
+  readonly appsDomain: string;
+  /** Keys that seal the secrets of apps, the newest first; empty: the one in the data folder. */
+  readonly secretsKeys: readonly string[];
 }
 
 const PORT_MAX = 65_535;
 const SECONDS_MAX = 365 * 86_400;
 const SHUTDOWN_SECONDS_MAX = 3_600;
 const REQUESTS_MAX = 1_000_000_000;
+const BYTES_MAX = 10 ** 14;
+/** Settings whose values are in no error. */
+const SECRET_SETTINGS = new Set(["TRUNKLINE_SECRETS_KEY"]);
 /** Words of Express for what lies near. */
 const PROXY_RANGES = ["loopback", "linklocal", "uniquelocal"];
 
@@ -59,7 +85,8 @@ export function configFromEnvironment(environment: NodeJS.ProcessEnv): Config {
   if (!parsed.success) {
     const lines = parsed.error.issues.map(({ path, message }) => {
       const name = String(path[0]);
-      return `${name}: expected ${message}, found ${quoted(environment[name])}`;
+      const found = SECRET_SETTINGS.has(name) ? "another value" : quoted(environment[name]);
+      return `${name}: expected ${message}, found ${found}`;
     });
     throw new Error(lines.join("\n"));
   }
@@ -77,6 +104,10 @@ export function configFromEnvironment(environment: NodeJS.ProcessEnv): Config {
     roles: Object.freeze(settings.TRUNKLINE_ROLES),
     egressAllow: Object.freeze(settings.TRUNKLINE_EGRESS_ALLOW),
     browserSecondsPerDay: settings.TRUNKLINE_BROWSER_SECONDS_PER_DAY,
+    agentLimits: Object.freeze({
+      agents: settings.TRUNKLINE_AGENTS_PER_ACCOUNT,
+      bytes: settings.TRUNKLINE_AGENT_BYTES_PER_ACCOUNT,
+    }),
     ai: aiFrom(settings),
     signup: settings.TRUNKLINE_SIGNUP,
     shutdownSeconds: settings.TRUNKLINE_SHUTDOWN_SECONDS,
@@ -85,8 +116,15 @@ export function configFromEnvironment(environment: NodeJS.ProcessEnv): Config {
     dnsWindowSeconds: settings.TRUNKLINE_DNS_WINDOW_SECONDS,
     chromium: settings.TRUNKLINE_CHROMIUM,
     requestsPerWindow: settings.TRUNKLINE_REQUESTS_PER_5_MINUTES,
+    gitSizes: Object.freeze({
+      fileBytes: settings.TRUNKLINE_GIT_FILE_BYTES,
+      repoBytes: settings.TRUNKLINE_GIT_REPO_BYTES,
+      accountBytes: settings.TRUNKLINE_GIT_BYTES_PER_ACCOUNT,
+    }),
     trustProxy: settings.TRUNKLINE_TRUST_PROXY,
     otlpEndpoint: settings.OTEL_EXPORTER_OTLP_ENDPOINT,
+    appsDomain: settings.TRUNKLINE_APPS_DOMAIN ?? `apps.localhost:${port}`,
+    secretsKeys: Object.freeze(settings.TRUNKLINE_SECRETS_KEY),
   });
 }
 
@@ -114,6 +152,8 @@ const Settings = z.object({
     'CIDR ranges such as "10.0.0.0/8", separated by commas',
   ).default([]),
   TRUNKLINE_BROWSER_SECONDS_PER_DAY: whole(0, SECONDS_MAX, 600),
+  TRUNKLINE_AGENTS_PER_ACCOUNT: whole(1, AGENTS_PER_ACCOUNT_MAX, AGENTS_PER_ACCOUNT),
+  TRUNKLINE_AGENT_BYTES_PER_ACCOUNT: whole(0, BYTES_MAX, AGENT_BYTES_PER_ACCOUNT),
   TRUNKLINE_AI_BASE_URL: httpUrl().optional(),
   TRUNKLINE_AI_KEY: z.string().optional(),
   TRUNKLINE_AI_MODEL: z.string().optional(),
@@ -127,6 +167,9 @@ const Settings = z.object({
   TRUNKLINE_DNS_WINDOW_SECONDS: whole(1, SECONDS_MAX, DNS_WINDOW_SECONDS),
   TRUNKLINE_CHROMIUM: z.string().optional(),
   TRUNKLINE_REQUESTS_PER_5_MINUTES: whole(0, REQUESTS_MAX, REQUESTS_PER_WINDOW),
+  TRUNKLINE_GIT_FILE_BYTES: whole(GIT_BYTES_SETTING_MIN, FILE_BYTES_SETTING_MAX, FILE_BYTES_MAX),
+  TRUNKLINE_GIT_REPO_BYTES: whole(GIT_BYTES_SETTING_MIN, REPO_BYTES_SETTING_MAX, REPO_BYTES_MAX),
+  TRUNKLINE_GIT_BYTES_PER_ACCOUNT: whole(0, BYTES_MAX, GIT_BYTES_PER_ACCOUNT),
   // Neither "true", with which any client may say where it comes from, nor a number of hops.
   TRUNKLINE_TRUST_PROXY: list(
     isProxy,
@@ -135,6 +178,17 @@ const Settings = z.object({
     .transform((proxies) => proxies.join(","))
     .optional(),
   OTEL_EXPORTER_OTLP_ENDPOINT: httpUrl().optional(),
+  TRUNKLINE_APPS_DOMAIN: z
+    .string()
+    .regex(
+      /^[a-z\d](?:[a-z\d-]*[a-z\d])?(?:\.[a-z\d](?:[a-z\d-]*[a-z\d])?)*(?::\d{1,5})?$/,
+      'a domain in lower case, with a port where it is not that of the scheme, such as "apps.example.com"',
+    )
+    .optional(),
+  TRUNKLINE_SECRETS_KEY: list(
+    isSecretKey,
+    "keys of 32 bytes in base64, the newest first, separated by commas",
+  ).default([]),
 });
 
 /** Settings that are of use beside others alone; without them, each would be ignored or refused late. */

@@ -124,15 +124,6 @@ export class NatsServer {
     await this.start();
   }
 
-  /** Stands still, as a machine that swaps or a virtual machine that is moved (SIGSTOP). */
-  pause(): void {
-    this.#signal("SIGSTOP");
-  }
-
-  resume(): void {
-    this.#signal("SIGCONT");
-  }
-
   #urlOf(user: keyof NatsPasswords): string {
     return `nats://${user}:${this.#options.passwords[user]}@127.0.0.1:${this.#port}`;
   }

@@ -1,4 +1,5 @@
-import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { readFileSync } from "node:fs";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
@@ -7,15 +8,16 @@ import { mailSubject, shardOf } from "../schemas/subjects.ts";
 import { freePort } from "./free-port.ts";
 import { ChildProgram } from "./testing/child-program.ts";
 import { runCommand, trunkline } from "./testing/command-line.ts";
-import { natsCli } from "./testing/nats-cli.ts";
+import { natsCliOrSkip } from "./testing/nats-cli.ts";
 import { startNats, type TestNatsServer } from "./testing/nats-server.ts";
 import { until } from "./testing/until.ts";
+import { REPOSITORY } from "./tools.ts";
 
 const START = join(import.meta.dirname, "start.ts");
 const LOST = "account.lost";
 
 describe("operators' commands", function () {
-  this.timeout(30_000);
+  this.timeout(60_000);
   let cli: string;
   let dataDir: string;
   let port: number;
@@ -25,16 +27,12 @@ describe("operators' commands", function () {
   let token: string;
 
   before(async function () {
-    this.timeout(300_000); // The first build of the CLI compiles a few hundred packages.
-    const found = await natsCli();
-    if (found === undefined) {
-      console.log("      skipped: the nats CLI is built with Go, which is missing here");
-      return this.skip();
-    }
-    cli = found;
+    cli = await natsCliOrSkip(this);
     dataDir = await mkdtemp(join(tmpdir(), "trunkline-operators-"));
     port = await freePort();
     server = await startNats();
+    // As the embedded server's is.
+    await writeFile(join(dataDir, "nats.system.url"), `${server.systemUrl}\n`);
     program = new ChildProgram([process.execPath, START], {
       TRUNKLINE_DATA: dataDir,
       TRUNKLINE_PORT: String(port),
@@ -120,7 +118,8 @@ describe("operators' commands", function () {
         JSON.parse(await nats("kv", "get", "state-0", key, "--raw"));
       expect(await value(`account.${account}`)).to.nested.include({ "state.name": "Main" });
       const lease = (await nats("kv", "ls", "state-0", "lease.*")).trim();
-      expect(await value("epoch.5")).to.deep.equal({ host: lease.slice("lease.".length) });
+      const host = lease.slice("lease.".length);
+      expect(await value("epoch.5")).to.deep.equal({ host, journals: [] });
       expect(await value(lease)).to.deep.equal({ leaving: false });
       expect(await nats("kv", "get", "state-0", "epoch.5")).to.match(/epoch\.5 .*revision: \d+/);
     });
@@ -196,6 +195,50 @@ describe("operators' commands", function () {
         'Cannot read call: expected JSON like {"message":"<name>","input":{}}',
       );
       expect(await nats("req", "actor.acount.x", "{}")).to.include("Cannot ");
+    });
+  });
+
+  describe("README", () => {
+    // The only one that does not end by itself.
+    const commands = Array.from(
+      readFileSync(join(REPOSITORY, "README.md"), "utf8").matchAll(
+        /^\$ ((?:nats|scripts\/trunkline) .*?)(?: +# .*)?$|`(nats -s "\$\(cat .*?)`/gm,
+      ),
+      ([, shown, named]) => shown ?? named ?? "",
+    ).filter((command) => !command.includes(" kv watch "));
+
+    it("shows at least what the sections above are about", () => {
+      expect(commands.join("\n"))
+        .to.include("nats service stats trunkline-gateway\n")
+        .and.include("scripts/trunkline admin tasks\n")
+        .and.include("nats kv get state-0 epoch.5 --raw\n")
+        .and.include("server report jetstream");
+      expect(commands.length).to.be.at.least(12);
+    });
+
+    for (const shown of commands) {
+      it(`${shown} does what it says`, async () => {
+        const command = shown
+          .replace(/\b[0-9a-f]{32}\b/, account)
+          .replace("$(cat data/", `$(cat ${dataDir}/`);
+        const environment = { NATS_URL: url(), TRUNKLINE_NATS_URL: url() };
+        const { code, stdout, stderr } = await runCommand(
+          "sh",
+          ["-c", `nats() { '${cli}' "$@"; }; cd '${REPOSITORY}' && ${command}`],
+          environment,
+        );
+        expect(code, stderr).to.equal(0);
+        expect(stdout + stderr)
+          .to.match(/\w/)
+          .and.not.match(/error:|^nats: /m);
+      });
+    }
+
+    it("server report shows connections to the other user", async () => {
+      const report = ["server", "report", "connections"];
+      const { code, stdout } = await runCommand(cli, ["-s", server?.systemUrl ?? "", ...report]);
+      expect(code).to.equal(0);
+      expect(stdout).to.include("trunkline-gateway").and.include("trunkline-browser");
     });
   });
 

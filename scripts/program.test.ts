@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { existsSync } from "node:fs";
-import { mkdtemp, readdir, readFile, rm, stat } from "node:fs/promises";
-import { createServer } from "node:net";
+import { mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { connect as connectTo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { jetstream, jetstreamManager } from "@nats-io/jetstream";
@@ -11,13 +11,14 @@ import { readBusAddress } from "../actors/runtime/bus-address.ts";
 import { freePort } from "./free-port.ts";
 import { processCommand } from "./process-command.ts";
 import { ChildProgram } from "./testing/child-program.ts";
+import { startNats } from "./testing/nats-server.ts";
 import { until } from "./testing/until.ts";
 
 const PROGRAM = join(import.meta.dirname, "testing/test-program.ts");
 const START = join(import.meta.dirname, "start.ts");
 
 describe("program", function () {
-  this.timeout(30_000);
+  this.timeout(60_000);
   let dataDir: string;
   let port: number;
   beforeEach(async () => {
@@ -151,7 +152,7 @@ describe("program", function () {
     program.signal("SIGTERM");
     expect(await program.exit()).to.equal(1);
     expect(await program.line("drain cut off")).to.include('"roles":["actors"]');
-    expect(isAlive(pid)).to.equal(false);
+    await ended(pid);
   });
 
   it("runProgram() refuses a data directory that another instance holds", async () => {
@@ -260,6 +261,28 @@ describe("program", function () {
     await (await connect(readBusAddress(await natsUrl()))).close();
   });
 
+  it("start.ts refuses an outside bus that is too old, in one line", async () => {
+    await using server = await startNats();
+    const { port: oldPort, stop } = await saysItIs("2.13.9", server.port);
+    const outside = { TRUNKLINE_NATS_URL: server.urlAt(oldPort) };
+    await using program = new ChildProgram([process.execPath, START], { ...own(), ...outside });
+    expect(await program.exit()).to.equal(1);
+    expect(program.lines).to.deep.equal([
+      `Cannot use the bus at 127.0.0.1:${oldPort}: nats-server 2.14 or newer is needed, it is 2.13.9`,
+    ]);
+    await stop();
+  });
+
+  it("runProgram() says in one line that its data directory is none", async () => {
+    const file = join(dataDir, "file");
+    await writeFile(file, "");
+    await using program = startProgram({ TRUNKLINE_DATA: file });
+    expect(await program.exit()).to.equal(1);
+    expect(program.lines).to.deep.equal([
+      `TRUNKLINE_DATA: expected a folder that this user may write to, found "${file}"`,
+    ]);
+  });
+
   it("runProgram() names a credentials file that is not there", async () => {
     const file = join(dataDir, "none.creds");
     const outside = { TRUNKLINE_NATS_URL: "nats://127.0.0.1:1", TRUNKLINE_NATS_CREDS: file };
@@ -286,6 +309,29 @@ describe("program", function () {
   }
 });
 
+/** A way to a server on which it calls itself another version; all else is as it is. */
+async function saysItIs(version: string, port: number) {
+  const proxy = createServer((client) => {
+    const server = connectTo(port, "127.0.0.1");
+    client.on("error", () => {}).pipe(server);
+    server.on("error", () => {}).on("close", () => client.destroy());
+    server.on("data", (bytes) => {
+      const text = bytes.toString("latin1").replace(/"version":"[^"]+"/, `"version":"${version}"`);
+      client.write(text, "latin1");
+    });
+  });
+  proxy.listen(0, "127.0.0.1");
+  await once(proxy, "listening");
+  const address = proxy.address();
+  return {
+    port: typeof address === "object" ? (address?.port ?? 0) : 0,
+    async stop() {
+      proxy.close();
+      await once(proxy, "close");
+    },
+  };
+}
+
 /** The log's messages, with the role where there is one. */
 function events(program: ChildProgram): string[] {
   const logged = program.lines
@@ -300,7 +346,7 @@ const browserProfiles = async () =>
 const isAlive = (pid: number) => processCommand(pid) !== "";
 
 async function ended(pid: number): Promise<void> {
-  const deadline = Date.now() + 5_000;
+  const deadline = Date.now() + 20_000;
   while (isAlive(pid) && Date.now() < deadline)
     await new Promise((resolve) => setImmediate(resolve));
   expect(isAlive(pid)).to.equal(false);

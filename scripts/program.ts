@@ -1,5 +1,5 @@
 /** Runs one instance of Trunkline: the bus, then its roles; and on a signal the same backwards, losing nothing. */
-import { mkdirSync } from "node:fs";
+import { accessSync, constants, mkdirSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { type Config, configFromEnvironment, type Role } from "./config.ts";
 import { lockDataDir } from "./data-lock.ts";
@@ -111,7 +111,7 @@ interface ProgramBus extends AsyncDisposable {
 }
 
 async function startBus(config: Config, logger: Logger): Promise<ProgramBus> {
-  mkdirSync(config.dataDir, { recursive: true, mode: 0o700 });
+  makeDataDir(config.dataDir);
   if (config.natsUrl !== undefined) {
     const file = config.natsCredsFile;
     const natsCredentials = file === undefined ? undefined : await readCredentials(file);
@@ -132,6 +132,16 @@ async function startBus(config: Config, logger: Logger): Promise<ProgramBus> {
       logger.info({}, "stopped");
     },
   };
+}
+
+function makeDataDir(dataDir: string): void {
+  try {
+    mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+    accessSync(dataDir, constants.W_OK);
+  } catch (error) {
+    const expected = "a folder that this user may write to";
+    throw new Error(`TRUNKLINE_DATA: expected ${expected}, found "${dataDir}"`, { cause: error });
+  }
 }
 
 async function readCredentials(file: string): Promise<string> {

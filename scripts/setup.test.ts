@@ -23,6 +23,23 @@ describe("setup", function () {
     expect({ code, stdout, stderr }).to.deep.equal({ code: 0, stdout: "", stderr: "" });
   });
 
+  it("takes less than a second where nothing is missing, and starts no npm", async () => {
+    const npm = join(folder, "npm");
+    await writeFile(npm, `#!/bin/sh\necho "$@" >> '${folder}/asked'\n`, { mode: 0o755 });
+    const environment = { PATH: `${folder}:${process.env.PATH}` };
+    // Processor time: on a machine with more to do each second of a clock holds less of it.
+    const { code, stdout } = await runCommand("sh", ["-c", `'${SETUP}' && times`], environment);
+    expect(code).to.equal(0);
+    const [, children = ""] = stdout.split("\n");
+    const spent = children.matchAll(/(\d+)m([\d.,]+)s/g);
+    const seconds = Array.from(spent, ([, minutes, rest = ""]) => {
+      return Number(minutes) * 60 + Number(rest.replace(",", "."));
+    });
+    expect(seconds).to.have.length(2);
+    expect(seconds.reduce((sum, part) => sum + part)).to.be.below(1);
+    expect(await readdir(folder)).to.not.include("asked");
+  });
+
   it("refuses a TRUNKLINE_CHROMIUM that is not there before it downloads anything", async () => {
     const { code, stderr } = await runCommand(copy, [], { TRUNKLINE_CHROMIUM: "/nope" });
     expect(stderr).to.equal(
@@ -47,7 +64,8 @@ describe("setup", function () {
     await mkdir(join(folder, "newer"));
     await writeFile(join(folder, "newer/package.json"), JSON.stringify(newer));
     await writeFile(join(folder, "package.json"), JSON.stringify(own));
-    const cache = { npm_config_cache: join(folder, "cache") };
+    // Whoever started the tests may have told npm to be silent.
+    const cache = { npm_config_cache: join(folder, "cache"), npm_config_loglevel: "notice" };
     const npm = (...parameters: string[]) => runCommand("npm", parameters, cache);
     await npm("pack", join(folder, "newer"), "--pack-destination", folder);
     const locked = await npm("install", "--prefix", folder, "--package-lock-only");

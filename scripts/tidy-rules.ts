@@ -8,17 +8,34 @@ export interface SourceFile {
 }
 
 const LINES_MAX = 400;
-/** What the gateway may know of the runtime: how to ask, what is stored, what happens, and the work it does on packs. */
+/** What the gateway may know of actors: how to ask, what is stored, what happens, the work it does on packs, sealed secrets, bodies. */
 const GATEWAY_TAKES = new Set([
+  "actors/app-secrets/secret-box.ts",
+  "actors/body-blobs/body-blobs.ts",
   "actors/runtime/actor-client.ts",
+  "actors/runtime/answer.ts",
   "actors/runtime/blob-store.ts",
   "actors/runtime/define-worker.ts",
   "actors/runtime/live.ts",
+  "actors/runtime/stored-lines.ts",
 ]);
 /** Folders of actors/ that are no kind: anything in actors/ may use them, and they use only each other. */
-const SHARED_FOLDERS = new Set(["browser", "runtime", "egress", "extract", "robots", "sitemap"]);
+const SHARED_FOLDERS = new Set([
+  "app-secrets",
+  "body-blobs",
+  "browser",
+  "egress",
+  "event-log",
+  "extract",
+  "hashes",
+  "robots",
+  "runtime",
+  "sitemap",
+]);
 /** Wires all kinds together. */
 const ACTORS_MAIN = "actors/main.ts";
+/** How an app's process is started: the only file of agents/ that another part knows. */
+const AGENTS_ARGUMENTS = "agents/process/arguments.ts";
 const BUS_FOLDERS = ["actors/runtime/", "deploy/", "scripts/"];
 const TEST_PACKAGES = new Set(["chai", "mocha"]);
 /** Read by the bus's configuration: our own code sets them, and whoever runs a cluster. */
@@ -40,7 +57,7 @@ const OWN_VARIABLES = new Set([
 export const isTest = (path: string) =>
   /\.(test|contract)\.ts$/.test(path) || /(^|\/)(testing|bench)\//.test(path);
 
-/** Imports point one way: gateway → schemas, actors → schemas, and kinds meet only there. */
+/** Imports point one way: gateway → schemas, actors → schemas, agents → schemas, and kinds meet only there. */
 export function importsPointOneWay({ path, text }: SourceFile): string[] {
   if (isTest(path)) return [];
   return importsOf(path, text)
@@ -122,10 +139,12 @@ function importsOf(path: string, text: string): string[] {
 
 function mayImport(path: string, target: string): boolean {
   const [source] = path.split("/");
-  const ours = /^(schemas|actors|gateway|deploy|scripts)\//.exec(target)?.[1];
+  const ours = /^(schemas|agents|actors|gateway|deploy|scripts)\//.exec(target)?.[1];
   // re2js reads the patterns that requests bring: a schema must know a bad one.
   if (source === "schemas") return ours === "schemas" || target === "zod" || target === "re2js";
-  // What starts and sets up reaches everything.
+  if (source === "agents") return ours === undefined || ours === "schemas" || ours === "agents";
+  // What starts and sets up reaches everything but the code that runs in processes of apps.
+  if (ours === "agents") return target === AGENTS_ARGUMENTS && source === "actors";
   if (ours === undefined || ours === "schemas" || source === "deploy" || source === "scripts")
     return true;
   if (source === "gateway") return ours === "gateway" || GATEWAY_TAKES.has(target);

@@ -39,6 +39,10 @@ describe("tidy", () => {
       ["actors/egress/guard.ts", "../render/render.ts"],
       ["actors/browser/browser.ts", "../render/render.ts"],
       ["actors/main.ts", "../gateway/app.ts"],
+      ["agents/agent.ts", "../actors/runtime/bus.ts"],
+      ["actors/agent/agent.ts", "../../agents/agent.ts"],
+      ["gateway/a.ts", "../agents/process/arguments.ts"],
+      ["schemas/a.ts", "../agents/types.ts"],
     ] as const;
     for (const [path, target] of refused) {
       it(`importsPointOneWay() refuses ${target} in ${path}`, () => {
@@ -62,6 +66,9 @@ describe("tidy", () => {
       ["actors/render/render.ts", "../egress/guard.ts"],
       ["actors/render/render.ts", "../browser/browser-pool.ts"],
       ["actors/main.ts", "./user/user.ts"],
+      ["agents/agent.ts", "../schemas/kebab.ts"],
+      ["agents/process/schedules.ts", "croner"],
+      ["actors/agent/agent.ts", "../../agents/process/arguments.ts"],
       ["deploy/streams.ts", "../actors/runtime/bus.ts"],
       ["scripts/roles.ts", "../gateway/main.ts"],
       ["gateway/a.test.ts", "../actors/user/user.ts"],

@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
-import { findChromium, findGit, findNatsServer } from "./tools.ts";
+import { checkNatsServer, findChromium, findGit, findNatsServer } from "./tools.ts";
 
 describe("tools", () => {
   let folder: string;
@@ -32,6 +32,17 @@ describe("tools", () => {
       `Cannot find nats-server: 2.14 or newer is needed, ${old} is 2.13.9, ${broken} is 0`,
     );
     expect(() => findNatsServer({}, folder)).to.throw("2.14 or newer is needed, none was found");
+  });
+
+  it("checkNatsServer() takes 2.14 and refuses 2.13 where others have started it", () => {
+    for (const version of ["2.14.0", "2.14.0-RC.1", "2.20.0", "3.0.0"]) {
+      checkNatsServer("bus:4222", version);
+    }
+    for (const version of ["2.13.9", "2.9.25", "1.4.1", "0"]) {
+      expect(() => checkNatsServer("bus:4222", version)).to.throw(
+        `Cannot use the bus at bus:4222: nats-server 2.14 or newer is needed, it is ${version}`,
+      );
+    }
   });
 
   it("findGit() takes 2.39 and refuses 2.38", async () => {

@@ -19,6 +19,14 @@ export function findNatsServer(environment = process.env, tools = TOOLS): string
   return newEnough("nats-server", NATS_SERVER_MIN, paths);
 }
 
+/** Throws one line where a server that others have started is too old. */
+export function checkNatsServer(address: string, version: string): void {
+  if (isAtLeast(version, NATS_SERVER_MIN)) return;
+  throw new Error(
+    `Cannot use the bus at ${address}: nats-server ${NATS_SERVER_MIN} or newer is needed, it is ${version}`,
+  );
+}
+
 export function findGit(environment = process.env): string {
   return newEnough("git", GIT_MIN, onPath("git", environment));
 }

@@ -1,11 +1,15 @@
 /** The command line: finds the command that was asked for and runs it. */
+
 import { adminDead } from "./admin/admin-dead.ts";
 import { adminShards } from "./admin/admin-shards.ts";
 import { adminTasks } from "./admin/admin-tasks.ts";
 import { UsageError } from "./admin/usage-error.ts";
 import { version } from "./version.ts";
 
-const HELP = `Usage: trunkline <command>
+const help = (commands: string) => `Usage: trunkline <command>
+
+For apps, in the app's folder:
+${commands}
 
 For operators, on a machine that reaches the bus (TRUNKLINE_NATS_URL, or the embedded one of TRUNKLINE_DATA):
   admin shards                    which host owns which shards, and whether it lives
@@ -15,8 +19,11 @@ For operators, on a machine that reaches the bus (TRUNKLINE_NATS_URL, or the emb
   admin dead retry <number>|--all send it again, and forget it
   admin dead drop <number>|--all  forget it
 
-  --help, after any command too   this text
+  --help                          this text; after a command for apps, more of that one
   --version                       the version of this program
+
+TRUNKLINE_API_URL, TRUNKLINE_API_TOKEN and TRUNKLINE_ACCOUNT_ID do in place of a login.
+It ends with 0 when all went well, 1 when it did not, 2 when it was not understood.
 `;
 
 const HINT = "scripts/trunkline --help lists what it can do";
@@ -25,28 +32,48 @@ const HINT = "scripts/trunkline --help lists what it can do";
 process.exit(await main(process.argv.slice(2)));
 
 async function main(parameters: string[]): Promise<number> {
-  const [area, noun, ...rest] = parameters;
   try {
-    if (area === undefined || area === "help" || parameters.some(asksForHelp))
-      console.log(HELP.trimEnd());
-    else if (area === "--version") console.log(`trunkline ${version()}`);
-    else if (area === "admin" && noun === "dead") await adminDead(rest, process.env);
-    else if (area === "admin" && noun === "shards") await adminShards(rest, process.env);
-    else if (area === "admin" && noun === "tasks") await adminTasks(rest, process.env);
-    else if (area === "admin" && noun === undefined)
-      throw new UsageError('Cannot run "admin": expected shards, tasks or dead after it');
-    else {
-      const asked = [area, noun].filter(Boolean).join(" ");
-      throw new UsageError(`Cannot run "${asked}": no such command`);
-    }
+    const [area] = parameters;
+    if (area === "--version") console.log(`trunkline ${version()}`);
+    else if (area === "admin" && !parameters.some(asksForHelp)) await admin(parameters.slice(1));
+    else await forApps(parameters);
     return 0;
   } catch (error) {
     if (!(error instanceof UsageError)) {
       console.error(error instanceof Error ? error.message : error);
       return 1;
     }
-    console.error(`${error.message}\n${HINT}`);
+    console.error(`${error.message}\n${error.hint ?? HINT}`);
     return 2;
+  }
+}
+
+async function admin([noun, ...rest]: string[]): Promise<void> {
+  if (noun === "dead") await adminDead(rest, process.env);
+  else if (noun === "shards") await adminShards(rest, process.env);
+  else if (noun === "tasks") await adminTasks(rest, process.env);
+  else if (noun === undefined)
+    throw new UsageError('Cannot run "admin": expected shards, tasks or dead after it');
+  else throw new UsageError(`Cannot run "admin ${noun}": no such command`);
+}
+
+/** What they need takes a moment to load; operators do not wait for it. */
+async function forApps(parameters: string[]): Promise<void> {
+  const { commandList, findCommand, helpOf, unknownCommand } = await import("./cli/commands.ts");
+  const [area] = parameters;
+  const found = findCommand(parameters);
+  if (found?.rest.some(asksForHelp)) console.log(helpOf(found.command));
+  else if (area === undefined || area === "help" || (!found && parameters.some(asksForHelp)))
+    console.log(help(commandList()).trimEnd());
+  else if (!found) throw new UsageError(unknownCommand(parameters));
+  else {
+    try {
+      await found.command.run(found.rest, process.env);
+    } catch (error) {
+      if (!(error instanceof UsageError)) throw error;
+      const hint = `trunkline ${found.command.name} --help says how it is used`;
+      throw new UsageError(error.message, { hint });
+    }
   }
 }
 

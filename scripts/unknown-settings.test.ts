@@ -22,6 +22,11 @@ describe("unknown settings", () => {
     expect(unknownSettings(Object.fromEntries(names.map((name) => [name, "1"])))).to.deep.equal([]);
   });
 
+  it("unknownSettings() is silent about those of the command line", () => {
+    const names = ["TRUNKLINE_API_URL", "TRUNKLINE_API_TOKEN", "TRUNKLINE_ACCOUNT_ID"];
+    expect(unknownSettings(Object.fromEntries(names.map((name) => [name, "1"])))).to.deep.equal([]);
+  });
+
   it("unknownSettings() is silent about what Kubernetes sets for a service", () => {
     const links = {
       TRUNKLINE_GATEWAY_SERVICE_HOST: "10.0.0.1",

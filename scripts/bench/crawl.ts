@@ -90,7 +90,7 @@ const gaps = (times: number[]) =>
   times.slice(1).map((at, index) => at - (times[index] ?? Number.NaN));
 
 /** From a host's first request to its last: the time its delays take, by the time it took. */
-function shareOfPace(times: number[]): number {
+export function shareOfPace(times: number[]): number {
   const took = (times.at(-1) ?? 0) - (times[0] ?? 0);
   return ((times.length - 1) * DELAY_MS) / took;
 }

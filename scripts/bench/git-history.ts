@@ -6,8 +6,11 @@ import { FLUSH, pktLine } from "../../gateway/git/pkt-line.ts";
 
 const FILES = 5_000;
 const COMMITS = 1_000;
-const REF = "refs/heads/main";
-const FILE_LINES = 30;
+/** What is pushed to. */
+export const REF = "refs/heads/main";
+/** With them the pack of it all has 10 MB: a repository of programs, not a collection of notes. */
+const FILE_LINES = 100;
+const COMMON_LINES = 1_000;
 
 export interface PreparedPush {
   body: Uint8Array<ArrayBuffer>;
@@ -75,10 +78,14 @@ function commitText(commit: number): string {
   }
 }
 
-/** Text that does not pack to nothing. */
+/** Text that does not pack to nothing. As in sources, some lines stand in many files. */
 function contentOf(file: number, commit: number): string {
   return Array.from({ length: FILE_LINES }, (_, line) => {
-    const seed = line === commit % FILE_LINES ? file * 31 + line + commit * 17 : file * 31 + line;
-    return `${line} ${Math.imul(seed + 1, 2_654_435_761) >>> 0} ${Math.imul(seed + 7, 40_503) >>> 0}\n`;
+    const isCommon = (file + line) % 3 === 0;
+    const own = isCommon
+      ? (file * 7 + line) % COMMON_LINES
+      : COMMON_LINES + file * FILE_LINES + line;
+    const seed = line === commit % FILE_LINES ? own + commit * 17 : own;
+    return `${Math.imul(seed + 1, 2_654_435_761) >>> 0} ${Math.imul(seed + 7, 40_503) >>> 0}\n`;
   }).join("");
 }

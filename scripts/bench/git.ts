@@ -4,18 +4,25 @@ import { cp, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import { FLUSH, pktLine } from "../../gateway/git/pkt-line.ts";
 import { alternate, type Benchmark, type Figure, median, type Target } from "./benchmark.ts";
 import { Child } from "./child.ts";
-import { GitHistory } from "./git-history.ts";
+import { GitHistory, REF } from "./git-history.ts";
 import { Instance } from "./instance.ts";
 
 const PUSHERS = 8;
 /** Of each pusher in a round, and of the one alone. */
 const PUSHES = 6;
+/** Clones of a round: each is mostly its client's own work, which the machine disturbs. */
+const CLONES = 3;
+/** Clones of a round that come after a push each: nobody can have kept the answer. */
+const CLONES_AFTER_PUSH = 2;
 const FORKS = 20;
 const COMMITS = 40;
 /** One round only warms up. */
 const ROUNDS_ALL = 6;
+/** Between a command's capabilities and its arguments. */
+const DELIMITER = Buffer.from("0001");
 const NAMESPACE = "artifacts/namespaces/bench";
 
 interface Remote {
@@ -38,7 +45,7 @@ export const git: Benchmark = {
 };
 
 async function measure(folder: string): Promise<Figure[]> {
-  const history = await GitHistory.make(folder, PUSHES * ROUNDS_ALL);
+  const history = await GitHistory.make(folder, (PUSHES + CLONES_AFTER_PUSH) * ROUNDS_ALL);
   const root = join(folder, "reference");
   const names = Array.from({ length: PUSHERS + 1 }, (_, number) => `repo-${number}`);
   for (const name of names) {
@@ -59,30 +66,30 @@ async function measure(folder: string): Promise<Figure[]> {
   const created = await answer("POST", `${NAMESPACE}/repos`, { name: "repo-0" });
   const first = remoteOf(created);
   await gitRun(history.folder, first, ["push", "-q", first.url, "main"]);
-  const forkMs: number[] = [];
-  const fork = async (name: string) => {
-    const before = performance.now();
-    const made = await answer("POST", `${NAMESPACE}/repos/repo-0/fork`, { name });
-    forkMs.push(performance.now() - before);
-    return remoteOf(made);
-  };
+  const fork = async (name: string) =>
+    remoteOf(await answer("POST", `${NAMESPACE}/repos/repo-0/fork`, { name }));
   const ours = [first];
   for (const name of names.slice(1)) ours.push(await fork(name));
-  for (let number = 0; number < FORKS; number++) await fork(`fork-${number}`);
 
   const figures: Figure[] = [];
   const compare = async (
     name: string,
     unit: string,
-    target: Target,
+    target: Target | undefined,
     one: (remotes: readonly Remote[]) => Promise<number>,
+    count = 1,
   ) => {
+    const times = async (remotes: readonly Remote[]) => {
+      const all: number[] = [];
+      for (let time = 0; time < count; time++) all.push(await one(remotes));
+      return median(all);
+    };
     const rounds = await alternate(
-      () => one(reference),
-      () => one(ours),
+      () => times(reference),
+      () => times(ours),
     );
     const [of, own] = [median(rounds.reference), median(rounds.ours)];
-    figures.push({ name, unit, ours: own, reference: of, target });
+    figures.push({ name, unit, ours: own, reference: of, ...(target && { target }) });
   };
 
   const clone = async (remote: Remote | undefined, ...options: string[]) => {
@@ -99,12 +106,6 @@ async function measure(folder: string): Promise<Figure[]> {
     if (isOurs) await rm(join(instance.dataDir, "git"), { recursive: true, force: true });
     return await clone(remotes[0]);
   };
-  await compare("git, full clone", "ms", { atMost: 1 }, ([remote]) => clone(remote));
-  await compare("git, clone of depth 1", "ms", { atMost: 0.6 }, ([remote]) =>
-    clone(remote, "--depth", "1"),
-  );
-  await compare("git, first clone of a cold node", "ms", { atMost: 1.5 }, wiped);
-
   const pushed = new Map<Remote, number>();
   const pushNext = async (remote: Remote) => {
     const at = pushed.get(remote) ?? 0;
@@ -113,6 +114,32 @@ async function measure(folder: string): Promise<Figure[]> {
     if (!body) throw new Error("Cannot push: no more is prepared");
     await push(remote, body);
   };
+  const cloneAfterPush = async ([remote]: readonly Remote[]) => {
+    if (remote) await pushNext(remote);
+    return await clone(remote);
+  };
+  const serve = async ([remote]: readonly Remote[]) => {
+    if (!remote) throw new Error("no remote");
+    const before = performance.now();
+    await fetchShallow(remote);
+    return performance.now() - before;
+  };
+  const serveAfterPush = async (remotes: readonly Remote[]) => {
+    if (remotes[0]) await pushNext(remotes[0]);
+    return await serve(remotes);
+  };
+  const full = ([remote]: readonly Remote[]) => clone(remote);
+  const shallow = ([remote]: readonly Remote[]) => clone(remote, "--depth", "1");
+  const atMost = { same: { atMost: 1 }, less: { atMost: 0.6 } };
+  await compare("git, full clone", "ms", atMost.same, full, CLONES);
+  await compare("git, full clone after a push", "ms", atMost.same, cloneAfterPush);
+  await compare("git, clone of depth 1", "ms", atMost.less, shallow, CLONES);
+  // What of it is the server's: the rest is the client's own, which no server shortens.
+  await compare("git, clone of depth 1, server", "ms", undefined, serve);
+  // Nobody has asked for just this before, so nearly all of it is git's `pack-objects`, on both sides.
+  await compare("git, clone of depth 1 after a push, server", "ms", undefined, serveAfterPush);
+  await compare("git, first clone of a cold node", "ms", { atMost: 1.5 }, wiped);
+
   await compare("git, push of one commit, server", "ms", { atMost: 0.8 }, async ([remote]) => {
     const times: number[] = [];
     for (let i = 0; remote && i < PUSHES; i++) {
@@ -132,6 +159,12 @@ async function measure(folder: string): Promise<Figure[]> {
     return (PUSHERS * PUSHES * 1_000) / (performance.now() - before);
   });
 
+  const forkMs: number[] = [];
+  for (let number = 0; number < FORKS; number++) {
+    const before = performance.now();
+    await fork(`fork-${number}`);
+    forkMs.push(performance.now() - before);
+  }
   const commitMs: number[] = [];
   for (let number = 0; number < COMMITS; number++) {
     const before = performance.now();
@@ -171,7 +204,41 @@ async function push({ url, authorization }: Remote, body: Uint8Array<ArrayBuffer
     body,
   });
   const report = await answered.text();
-  if (!report.includes("ok refs/heads/main")) throw new Error(`Cannot push: ${report}`);
+  if (!report.includes(`ok ${REF}`)) throw new Error(`Cannot push: ${report}`);
+}
+
+/** What a client asks of the server for a clone of depth 1, without the client (gitprotocol-v2(5)). */
+async function fetchShallow({ url, authorization }: Remote): Promise<void> {
+  const headers = {
+    "git-protocol": "version=2",
+    ...(authorization !== undefined && { authorization }),
+  };
+  const ask = async (command: string, parameters: readonly string[]) => {
+    const lines = [`command=${command}`, "agent=git/2.39.5", "object-format=sha1"].map((text) =>
+      pktLine(text),
+    );
+    const body = Buffer.concat([
+      ...lines,
+      DELIMITER,
+      ...parameters.map((text) => pktLine(text)),
+      FLUSH,
+    ]);
+    const type = { "content-type": "application/x-git-upload-pack-request" };
+    const response = await fetch(`${url}/git-upload-pack`, {
+      method: "POST",
+      headers: { ...headers, ...type },
+      body,
+    });
+    return Buffer.from(await response.arrayBuffer());
+  };
+  const advertised = await fetch(`${url}/info/refs?service=git-upload-pack`, { headers });
+  await advertised.arrayBuffer();
+  const refs = await ask("ls-refs", ["peel", "symrefs", "ref-prefix HEAD", `ref-prefix ${REF}`]);
+  const tip = /([0-9a-f]{40}) refs\/heads\/main/.exec(refs.toString("latin1"))?.[1];
+  if (tip === undefined) throw new Error("Cannot fetch: the branch is not listed");
+  const wanted = ["thin-pack", "no-progress", "ofs-delta", `want ${tip}`, "done", "deepen 1"];
+  const pack = await ask("fetch", wanted);
+  if (!pack.includes("PACK")) throw new Error(`Cannot fetch: ${pack.subarray(0, 200)}`);
 }
 
 async function gitRun(cwd: string, { authorization }: Remote, parameters: string[]): Promise<void> {

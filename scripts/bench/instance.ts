@@ -10,7 +10,12 @@ import { z } from "zod";
 import { freePort } from "../free-port.ts";
 import { REPOSITORY } from "../tools.ts";
 
-const Credentials = z.object({ base_url: z.url(), account_id: z.string(), api_token: z.string() });
+const Credentials = z.object({
+  base_url: z.url(),
+  account_id: z.string(),
+  api_token: z.string(),
+  user: z.object({ email: z.string(), password: z.string() }),
+});
 
 const START_MS_MAX = 60_000;
 const POLL_MS = 50;
@@ -18,7 +23,7 @@ const POLL_MS = 50;
 export class Instance implements AsyncDisposable {
   readonly #process: ChildProcess;
   readonly #folder: string;
-  readonly #url: string;
+  readonly url: string;
   // Where a benchmark breaks off, nobody disposes of it any more.
   readonly #abandon = () => this.#interrupt();
 
@@ -36,6 +41,8 @@ export class Instance implements AsyncDisposable {
         TRUNKLINE_PORT: String(port),
         TRUNKLINE_DATA: join(folder, "data"),
         TRUNKLINE_BROWSER_SECONDS_PER_DAY: "0",
+        // Counted as ever, and never past.
+        TRUNKLINE_REQUESTS_PER_5_MINUTES: "1000000",
         // The sites that crawls are measured on.
         TRUNKLINE_EGRESS_ALLOW: "127.0.0.0/8",
       },
@@ -53,7 +60,7 @@ export class Instance implements AsyncDisposable {
   constructor(child: ChildProcess, folder: string, url: string) {
     this.#process = child;
     this.#folder = folder;
-    this.#url = url;
+    this.url = url;
     process.once("exit", this.#abandon);
   }
 
@@ -64,6 +71,12 @@ export class Instance implements AsyncDisposable {
 
   get dataDir(): string {
     return join(this.#folder, "data");
+  }
+
+  /** Of the first account. */
+  credentials() {
+    const file = join(this.dataDir, "credentials.json");
+    return Credentials.parse(JSON.parse(readFileSync(file, "utf8")));
   }
 
   /** A function that posts a document and returns the PDF. Rejects where that is refused. */
@@ -77,8 +90,7 @@ export class Instance implements AsyncDisposable {
 
   /** A function that asks for a path of the first account. Rejects where that is refused. */
   requester(): (method: string, path: string, body?: object) => Promise<Response> {
-    const file = join(this.dataDir, "credentials.json");
-    const credentials = Credentials.parse(JSON.parse(readFileSync(file, "utf8")));
+    const credentials = this.credentials();
     const base = `${credentials.base_url}/accounts/${credentials.account_id}`;
     const headers = {
       Authorization: `Bearer ${credentials.api_token}`,
@@ -119,7 +131,7 @@ export class Instance implements AsyncDisposable {
       if (!this.#isRunning) {
         throw new Error(`Cannot start Trunkline: npm ended with code ${this.#process.exitCode}`);
       }
-      const answer = await fetch(`${this.#url}/healthz`).catch(() => undefined); // Not yet listening.
+      const answer = await fetch(`${this.url}/healthz`).catch(() => undefined); // Not yet listening.
       if (answer?.ok) return;
       await setTimeout(POLL_MS);
     }

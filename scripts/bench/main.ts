@@ -4,10 +4,14 @@
  */
 import { writeFileSync } from "node:fs";
 import { parseArgs } from "node:util";
+import { appBroadcasts, appCold, appSockets, appWebhooks } from "./apps.ts";
 import { type Benchmark, type Figure, isMet, ratioOf } from "./benchmark.ts";
 import { crawl } from "./crawl.ts";
+import { crawlDeath } from "./crawl-death.ts";
+import { crawlFrontier } from "./crawl-frontier.ts";
 import { git } from "./git.ts";
 import { loadAverage, machineFacts } from "./machine.ts";
+import { oauth } from "./oauth.ts";
 import { pdf } from "./pdf.ts";
 import { markdownTable } from "./report.ts";
 import { runtimeCalls } from "./runtime-calls.ts";
@@ -26,7 +30,14 @@ const BENCHMARKS: readonly Benchmark[] = [
   startMemory,
   pdf,
   crawl,
+  crawlFrontier,
+  crawlDeath,
   git,
+  oauth,
+  appWebhooks,
+  appBroadcasts,
+  appCold,
+  appSockets,
 ];
 
 const { values, positionals } = parseArgs({

@@ -12,3 +12,13 @@ export interface SiteFacts {
   served: number;
   times: number[][];
 }
+
+/** Of the site with 100,000 pages. */
+export const SITEMAPS = 2;
+export const SITEMAP_PAGES = 50_000;
+
+export interface FrontierFacts {
+  url: string;
+  /** Pages that were asked for. */
+  pages: number;
+}

@@ -1,7 +1,7 @@
 /** A process with an actor host of the test kinds, started, frozen, woken, asked to leave and killed by a test. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { createWriteStream } from "node:fs";
+import { createWriteStream, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 
@@ -14,6 +14,8 @@ export interface ActorProcessOptions {
   url: string;
   name: string;
   buckets?: number;
+  /** Of another program than the one that hosts the test kinds: what it takes after url and name. */
+  program?: { main: string; parameters: readonly string[] };
 }
 
 export class ActorProcess {
@@ -26,9 +28,10 @@ export class ActorProcess {
   readonly #abandon = () => void this.#child.kill("SIGKILL");
 
   /** Starts the process; it takes messages once `ready` resolves. */
-  constructor({ url, name, buckets = 1 }: ActorProcessOptions) {
+  constructor({ url, name, buckets = 1, program }: ActorProcessOptions) {
+    const { main, parameters } = program ?? { main: MAIN, parameters: [String(buckets)] };
     this.name = name;
-    this.#child = spawn(process.execPath, [MAIN, url, name, String(buckets)], {
+    this.#child = spawn(process.execPath, [main, url, name, ...parameters], {
       stdio: ["ignore", "pipe", "pipe"],
     });
     const { stdout, stderr } = this.#child;
@@ -71,6 +74,13 @@ export class ActorProcess {
 
   resume(): void {
     this.#child.kill("SIGCONT");
+  }
+
+  /** Processes that it started, where the system lists them. */
+  children(): number[] {
+    const { pid } = this.#child;
+    const text = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8");
+    return text.split(" ").filter(Boolean).map(Number);
   }
 
   async #ended(): Promise<void> {

@@ -1,10 +1,13 @@
 /** A private bus with the streams of the runtime, and hosts, workers and clients on it, all in the test's own process. */
+import type { StreamInfoRequestOptions } from "@nats-io/jetstream";
+import { TimeoutError } from "@nats-io/transport-node";
 import pino, { type Logger } from "pino";
 import { BusActorClient } from "../../actors/runtime/actor-client.ts";
 import { ActorHost } from "../../actors/runtime/actor-host.ts";
-import { Bus } from "../../actors/runtime/bus.ts";
+import { Bus, type BusOptions, type Listeners } from "../../actors/runtime/bus.ts";
 import { type Clock, systemClock } from "../../actors/runtime/clock.ts";
 import type { AnyActorDefinition } from "../../actors/runtime/define-actor.ts";
+import type { AnyHostedDefinition } from "../../actors/runtime/define-hosted.ts";
 import type { AnyWorkerDefinition } from "../../actors/runtime/define-worker.ts";
 import { ServiceCounts } from "../../actors/runtime/service-counts.ts";
 import { WorkerHost } from "../../actors/runtime/worker-host.ts";
@@ -16,9 +19,13 @@ import { until } from "./until.ts";
 
 export interface WorldOptions {
   definitions?: readonly AnyActorDefinition[];
+  /** Made of each host's own connection. */
+  hosted?: (bus: Bus) => readonly AnyHostedDefinition[];
   tasks?: readonly TaskContract[];
   buckets?: number;
   replicas?: number;
+  /** How long the bus shows that something was removed; at least a second. */
+  markerMs?: number;
   /** Of hosts, workers and clients that name no other. */
   clock?: Clock;
   /** Servers that run already, in place of a private one. */
@@ -35,8 +42,13 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
   const nats = options.url === undefined ? await startNats() : undefined;
   const url = options.url ?? nats?.url ?? "";
   const bus = await Bus.connect({ url, name: "test" });
-  const { replicas = 1, buckets = 1, tasks = [] } = options;
-  await declareStreams(bus.jetstream, { replicas, buckets, tasks });
+  const { replicas = 1, buckets = 1, tasks = [], markerMs } = options;
+  await declareStreams(bus.jetstream, {
+    replicas,
+    buckets,
+    tasks,
+    ...(markerMs !== undefined && { markerMs }),
+  });
   return new World(options, bus, url, nats);
 }
 
@@ -70,14 +82,20 @@ export class World {
       definitions?: readonly AnyActorDefinition[];
       complete?: boolean;
       counts?: ServiceCounts;
+      hosted?: readonly AnyHostedDefinition[];
+      rowBytesMax?: number;
+      /** How it reaches the bus, and who is in its process. */
+      bus?: Pick<BusOptions, "url" | "listeners">;
     } = {},
   ): Promise<ActorHost> {
     const { name = "host", clock = this.#clock, complete = true } = options;
-    const bus = await Bus.connect({ url: this.url, name });
+    const bus = await Bus.connect({ url: this.url, ...options.bus, name });
     const host = new ActorHost({
       bus,
       definitions: options.definitions ?? this.#options.definitions ?? [],
+      hosted: options.hosted ?? this.#options.hosted?.(bus) ?? [],
       hostName: name,
+      ...(options.rowBytesMax !== undefined && { rowBytesMax: options.rowBytesMax }),
       replicas: this.#options.replicas ?? 1,
       buckets: this.#options.buckets ?? 1,
       clock,
@@ -105,14 +123,24 @@ export class World {
   }
 
   /** A client with a connection of its own. */
-  async newClient(): Promise<BusActorClient> {
-    const bus = await Bus.connect({ url: this.url, name: "client" });
+  async newClient({
+    listeners,
+    clock = this.#clock,
+  }: {
+    listeners?: Listeners;
+    clock?: Clock;
+  } = {}): Promise<BusActorClient> {
+    const shared = listeners && { listeners };
+    const bus = await Bus.connect({ url: this.url, ...shared, name: "client" });
     this.#closing.push(() => bus.close());
-    return new BusActorClient(bus, this.#clock);
+    return new BusActorClient(bus, clock);
   }
 
-  async worker(definitions: readonly AnyWorkerDefinition[]): Promise<WorkerHost> {
-    const bus = await Bus.connect({ url: this.url, name: "worker" });
+  async worker(
+    definitions: readonly AnyWorkerDefinition[],
+    shared: Pick<BusOptions, "listeners"> = {},
+  ): Promise<WorkerHost> {
+    const bus = await Bus.connect({ url: this.url, ...shared, name: "worker" });
     const counts = new ServiceCounts(new Map());
     const parts = { bus, clock: this.#clock, logger: this.#logger, counts };
     const worker = new WorkerHost({ ...parts, definitions });
@@ -130,7 +158,7 @@ export class World {
 
   /** How many messages a stream holds, of one subject where it is named. */
   async count(stream: string, subject?: string): Promise<number> {
-    const { state } = await this.bus.jetstream.streams.info(
+    const { state } = await this.#info(
       stream,
       subject === undefined ? {} : { subjects_filter: subject },
     );
@@ -140,7 +168,18 @@ export class World {
 
   /** The last sequence of the state stream: how much has been written. */
   async written(): Promise<number> {
-    return (await this.bus.jetstream.streams.info(this.subjects.stream)).state.last_seq;
+    return (await this.#info(this.subjects.stream)).state.last_seq;
+  }
+
+  /** A question that was on its way when the server ended is never answered: it is asked once more. */
+  async #info(stream: string, options: Partial<StreamInfoRequestOptions> = {}) {
+    const { streams } = this.bus.jetstream;
+    try {
+      return await streams.info(stream, options);
+    } catch (error) {
+      if (!(error instanceof TimeoutError)) throw error;
+      return await streams.info(stream, options);
+    }
   }
 
   mailWaiting(): Promise<number> {

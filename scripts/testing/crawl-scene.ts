@@ -20,6 +20,8 @@ export interface CrawlSceneOptions {
   actors?: number;
   browsers?: number;
   environment?: NodeJS.ProcessEnv;
+  /** Processes have no proxy between them and the bus: none can be cut off, and none is slower for it. */
+  direct?: boolean;
 }
 
 /** A process that can be killed and started again: with the same data, at the same port. */
@@ -44,10 +46,12 @@ export class CrawlScene implements AsyncDisposable {
   readonly faults: { what: string; at: number; until: number }[] = [];
   readonly #folder: string;
   readonly #environment: NodeJS.ProcessEnv;
+  readonly #direct: boolean;
   #credentials: Credentials | undefined;
 
   static async start(options: CrawlSceneOptions = {}): Promise<CrawlScene> {
-    const { seed = SeededRandom.newSeed(), actors = 1, browsers = 1, environment } = options;
+    const { seed = SeededRandom.newSeed(), actors = 1, browsers = 1 } = options;
+    const { environment, direct = false } = options;
     const folder = await mkdtemp(join(tmpdir(), "trunkline-crawl-"));
     // Browsers run as another user where we are root, and have their profiles in here.
     await chmod(folder, 0o755);
@@ -61,7 +65,7 @@ export class CrawlScene implements AsyncDisposable {
         return { name: `${role}-${index}`, role, port, proxy, instance: undefined };
       }),
     );
-    const scene = new CrawlScene({ seed, folder, nats, places, environment });
+    const scene = new CrawlScene({ seed, folder, nats, places, environment, direct });
     try {
       await scene.startAll();
       return scene;
@@ -77,12 +81,14 @@ export class CrawlScene implements AsyncDisposable {
     nats: TestNatsServer;
     places: readonly Place[];
     environment: NodeJS.ProcessEnv | undefined;
+    direct: boolean;
   }) {
     this.random = new SeededRandom(parts.seed);
     this.nats = parts.nats;
     this.places = parts.places;
     this.#folder = parts.folder;
     this.#environment = parts.environment ?? {};
+    this.#direct = parts.direct;
   }
 
   /** Every process that does not run is started, and ready. */
@@ -184,6 +190,10 @@ export class CrawlScene implements AsyncDisposable {
     return { status: response.status, json: (await response.json()) as unknown };
   }
 
+  get accountId(): string {
+    return this.#known().account_id;
+  }
+
   get crawlsUrl(): string {
     const { base_url, account_id } = this.#known();
     return `${base_url}/accounts/${account_id}/browser-rendering/crawl`;
@@ -234,7 +244,7 @@ export class CrawlScene implements AsyncDisposable {
     const dataDir = join(this.#folder, place.name);
     place.instance = new RoleProcess(dataDir, temporary, place.port, {
       TRUNKLINE_ROLES: place.role,
-      TRUNKLINE_NATS_URL: this.nats.urlAt(place.proxy.port),
+      TRUNKLINE_NATS_URL: this.#direct ? this.nats.url : this.nats.urlAt(place.proxy.port),
       TRUNKLINE_EGRESS_ALLOW: "127.0.0.0/8",
       TRUNKLINE_REQUESTS_PER_5_MINUTES: "0",
       TRUNKLINE_BROWSER_SECONDS_PER_DAY: "0",

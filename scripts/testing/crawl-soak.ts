@@ -26,6 +26,8 @@ const seed = Number(values.seed ?? SeededRandom.newSeed());
 const endAt = clock.monotonic() + Number(values.minutes) * 60_000;
 const random = new SeededRandom(seed);
 console.log(`--seed ${seed} repeats the choices of this run`);
+// Each process that is started anew, and the bus, wants to hear of our end.
+process.setMaxListeners(0);
 
 while (clock.monotonic() < endAt && process.exitCode === undefined) {
   await using site = await CrawlSite.start([
@@ -56,19 +58,26 @@ while (clock.monotonic() < endAt && process.exitCode === undefined) {
     () => scene.cutOff("browser", scene.random.integer(0, 3 * LEASE_TTL_MS), "stall"),
     () => scene.cutOff("actors", scene.random.integer(0, 2 * LEASE_TTL_MS), "stall"),
   ];
-  for (let count = 0; count < FAULTS_PER_ROUND; count++) {
-    await clock.wait(scene.random.integer(0, QUIET_MS_MAX));
-    await scene.random.pick(faults)();
-  }
-  const { status, messages } = await scene.ended(id, JOB_MS_MAX);
-  const job = { id, name, hosts: site.hosts.map((_, host) => host) };
-  const problems = [
-    ...(status === "completed" ? [] : [`The crawl is ${status}: ${messages.join("; ")}`]),
-    ...(await crawlFaults(scene, site, job)),
-    ...requestsMissing(site, job).map((url) => `${url} was not asked for`),
-    ...site.paceFaults(),
-  ];
+  const problems = await afterFaults().catch((error: Error) => [error.message]);
   const what = problems.length === 0 ? "all is well" : problems.join("\n");
   console.log(`${site.requests.length} requests, ${what}`);
-  if (problems.length > 0) process.exitCode = 1;
+  if (problems.length > 0) {
+    for (const line of scene.errorLines) console.log(line);
+    process.exitCode = 1;
+  }
+
+  async function afterFaults(): Promise<string[]> {
+    for (let count = 0; count < FAULTS_PER_ROUND; count++) {
+      await clock.wait(scene.random.integer(0, QUIET_MS_MAX));
+      await scene.random.pick(faults)();
+    }
+    const { status, messages } = await scene.ended(id, JOB_MS_MAX);
+    const job = { id, name, hosts: site.hosts.map((_, host) => host) };
+    return [
+      ...(status === "completed" ? [] : [`The crawl is ${status}: ${messages.join("; ")}`]),
+      ...(await crawlFaults(scene, site, job)),
+      ...requestsMissing(site, job).map((url) => `${url} was not asked for`),
+      ...site.paceFaults(),
+    ];
+  }
 }

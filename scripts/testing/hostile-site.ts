@@ -166,6 +166,17 @@ export class HostileSites implements AsyncDisposable {
     });
   }
 
+  /** Pages of which some end the browser that asks for them, and others take so long that they are in it then. */
+  browserKillers(kill: () => void): Promise<HostileSite> {
+    const paths = [1, 2, 3, 4].flatMap((number) => [`/kill/${number}`, `/fine/${number}`]);
+    return this.#serve(async (path, response) => {
+      if (path.startsWith("/kill")) return kill();
+      if (path === "/") return page(response, paths.map((to) => `<a href="${to}">x</a>`).join(""));
+      await wait(500);
+      page(response, "");
+    });
+  }
+
   /** `localhost` begins TLS late on every connection, and keeps none. */
   async slowConnect(certificate: Certificate, afterMs: number): Promise<HostileSite> {
     const paths: string[] = [];

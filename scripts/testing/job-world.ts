@@ -129,7 +129,7 @@ export class JobWorld {
 
   tryGrant(requests = 256, host = HOST): Turn | undefined {
     const turn = (++this.#turns).toString(16).padStart(32, "0");
-    this.run("turnGranted", { host, turn, requests, atOnce: 1, dueInMs: 100 });
+    this.run("turnGranted", { host, turn, requests });
     const task = this.take("crawl-page").findLast(({ message }) => message.endsWith("Turn"));
     return task?.input as Turn | undefined;
   }

@@ -6,7 +6,11 @@ import { z } from "zod";
 import { REPOSITORY } from "../tools.ts";
 
 /** Stand for the passwords an operator chooses. */
-export const SECRETS = { TRUNKLINE_NATS_PASSWORD: "p1", TRUNKLINE_NATS_SYSTEM_PASSWORD: "p2" };
+export const SECRETS = {
+  TRUNKLINE_NATS_PASSWORD: "p1",
+  TRUNKLINE_NATS_SYSTEM_PASSWORD: "p2",
+  TRUNKLINE_SECRETS_KEY: Buffer.alloc(32, 1).toString("base64"),
+};
 
 /** One container as its platform would start it: command, environment with every value in place, probes. */
 export interface Container {

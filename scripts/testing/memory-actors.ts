@@ -160,6 +160,8 @@ export function memoryActors({
       id: randomUUID(),
       key,
       signal,
+      lapsed: new AbortController().signal,
+      isSure: () => true,
       attempt: 1,
       deadlineAt,
       send: async (envelopes) => deliver(envelopes),

@@ -12,12 +12,14 @@ import { type PrintedPdf, printPdf } from "../../actors/render/print-pdf.ts";
 import { systemClock } from "../../actors/runtime/clock.ts";
 import { PdfRequest } from "../../schemas/http/pdf.ts";
 import { findChromium } from "../tools.ts";
+import { pageTexts, tableFaults } from "./pdf-file.ts";
 
 const guard = createEgressGuard({ policy: createAddressPolicy({ allow: ["127.0.0.2/32"] }) });
-const DEADLINE_MS = 20_000;
+const DEADLINE_MS = 50_000;
+
+export const openEgress = () => EgressProxy.open({ guard });
 
 export function openPool(options: Partial<BrowserPoolOptions> = {}): BrowserPool {
-  const openEgress = () => EgressProxy.open({ guard });
   const executablePath = findChromium();
   return new BrowserPool({ clock: systemClock, openEgress, executablePath, ...options });
 }
@@ -80,21 +82,24 @@ export class Pdf {
     return this.#source.includes(syntax);
   }
 
-  /** Its text, by poppler's pdftotext; undefined where that is missing. */
-  get text(): string | undefined {
-    const { stdout, error } = spawnSync("pdftotext", ["-layout", "-", "-"], { input: this.bytes });
-    return error === undefined ? stdout.toString() : undefined;
+  /** The text of each page, header and footer too. */
+  get texts(): string[] {
+    return pageTexts(this.bytes);
   }
 
-  /** What qpdf finds wrong with it; undefined where that is missing. */
-  get faults(): string | undefined {
+  /** What is wrong with it, by its table of objects and, where that is there, by qpdf. */
+  get faults(): string {
+    return [...tableFaults(this.bytes), ...this.#faultsByQpdf()].join("\n");
+  }
+
+  #faultsByQpdf(): string[] {
     const folder = mkdtempSync(join(tmpdir(), "trunkline-pdf-"));
     try {
       const file = join(folder, "checked.pdf");
       writeFileSync(file, this.bytes);
       const check = spawnSync("qpdf", ["--check", file]);
-      if (check.error !== undefined) return undefined;
-      return check.status === 0 ? "" : `${check.stdout}${check.stderr}`;
+      if (check.error !== undefined || check.status === 0) return [];
+      return [`${check.stdout}${check.stderr}`];
     } finally {
       rmSync(folder, { recursive: true });
     }

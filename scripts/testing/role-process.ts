@@ -2,8 +2,8 @@
 import { mkdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { freePort } from "../free-port.ts";
-import { REPOSITORY } from "../tools.ts";
 import { ChildProgram } from "./child-program.ts";
+import { startCommand } from "./start-command.ts";
 import { until } from "./until.ts";
 
 const START_MS_MAX = 60_000;
@@ -12,6 +12,7 @@ export interface Credentials {
   base_url: string;
   account_id: string;
   api_token: string;
+  user: { email: string; password: string };
 }
 
 export class RoleProcess implements AsyncDisposable {
@@ -33,7 +34,7 @@ export class RoleProcess implements AsyncDisposable {
   constructor(dataDir: string, temporary: string, port: number, environment: NodeJS.ProcessEnv) {
     this.#dataDir = dataDir;
     this.#port = port;
-    this.#program = new ChildProgram([process.execPath, join(REPOSITORY, "scripts/start.ts")], {
+    this.#program = new ChildProgram(startCommand(), {
       TRUNKLINE_DATA: dataDir,
       TRUNKLINE_PORT: String(port),
       TMPDIR: temporary,

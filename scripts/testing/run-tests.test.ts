@@ -48,6 +48,18 @@ describe("run-tests", function () {
     expect(runTests(file).lastLine).to.equal("0 passed, 1 failed");
   });
 
+  it("run() says at its end what failed, and nothing else of those files", async () => {
+    const bad = await testFile(
+      "early",
+      'it("fine", () => {}); it("wrong", () => { throw new Error("no way"); });',
+    );
+    const late = await testFile("late", 'it("good", () => {});');
+    const { output } = runTests(bad, late);
+    const [, end = ""] = output.split("== what failed\n");
+    expect(end).to.match(/early\.test\.ts.*1 failing.*wrong.*no way/s);
+    expect(end).not.to.match(/fine|good/);
+  });
+
   it("run() ends and names a process that a test left behind", async function () {
     if (process.platform !== "linux") this.skip();
     const left = await testFile(

@@ -2,6 +2,7 @@
 import { siteActor } from "../../actors/site/site.ts";
 import type { SiteRow, SiteState } from "../../actors/site/site-state.ts";
 import type { DeepReadonly, Envelope, Input, Reply } from "../../schemas/contract.ts";
+import { ARRIVAL_MS } from "../../schemas/crawl-limits.ts";
 import type { RobotsRules } from "../../schemas/robots-rules.ts";
 import type { RobotsOutcome, Scheme } from "../../schemas/site.ts";
 import { runHandler } from "./run-handler.ts";
@@ -64,8 +65,8 @@ export class SiteDriver {
     if (begun.state !== "go") throw new Error(`Cannot fetch robots.txt: ${begun.state}`);
     this.now += begun.waitMs;
     this.tell("requestStarted", { turn });
-    // It counts from the end of its millisecond.
-    this.now += 1;
+    // It counts from the end of its millisecond, and from when it will have arrived.
+    this.now += 1 + ARRIVAL_MS;
     this.tell("robotsFetched", { scheme, turn, outcome });
     return turn;
   }

@@ -15,6 +15,8 @@ export interface Simulation {
   /** Chance that a worker or a message is late by up to 3 s. */
   lateness: number;
   pageMs: [number, number];
+  /** The site's host dies once so many requests have left, and nobody answers for the site until it is replaced. */
+  hostDeath?: { afterRequests: number; awayMs: number };
 }
 
 export interface Simulated {
@@ -53,6 +55,8 @@ class SimulatedWorld {
   #order = 0;
   #inFlight = 0;
   #lookAt = Number.POSITIVE_INFINITY;
+  /** Until then nobody answers for the site. */
+  #backAt = 0;
 
   constructor(simulation: Simulation) {
     this.#simulation = simulation;
@@ -107,6 +111,15 @@ class SimulatedWorld {
     this.#events.push({ at: this.#site.now + ms, order: this.#order++, run });
   }
 
+  /** What is meant for the site waits for it where it is away. */
+  #reach(ms: number, run: () => void): void {
+    this.#after(ms, () => {
+      const awayMs = this.#backAt - this.#site.now;
+      if (awayMs > 0) this.#reach(awayMs + this.#random.integer(1, 4), run);
+      else run();
+    });
+  }
+
   /** A message's way, seconds long where something is late. */
   #transit(): number {
     return this.#delay(100) || this.#random.integer(1, 4);
@@ -138,7 +151,7 @@ class SimulatedWorld {
         run: () => {
           this.#lookAt = Number.POSITIVE_INFINITY;
           this.#site.lookAt = undefined;
-          this.#tell((site) => site.tell("look", {}));
+          this.#reach(0, () => this.#tell((site) => site.tell("look", {})));
         },
       });
     }
@@ -149,7 +162,9 @@ class SimulatedWorld {
     const { account, queued } = this.#jobs.get(job) as Job;
     const tell = first ? [{ scheme: "https" as const, intent: ASKING }] : [];
     const once = () =>
-      this.#tell((site) => site.tell("want", { account, job, wants: queued, tell }));
+      this.#reach(0, () =>
+        this.#tell((site) => site.tell("want", { account, job, wants: queued, tell })),
+      );
     once();
     if (this.#random.chance(this.#simulation.lateness)) once();
   }
@@ -158,7 +173,8 @@ class SimulatedWorld {
     const known = this.#jobs.get(job) as Job;
     const taken = Math.min(requests, known.queued);
     known.queued -= taken;
-    if (taken === 0) this.#tell((site) => site.tell("turnFinished", { turn }));
+    if (taken === 0)
+      this.#reach(0, () => this.#tell((site) => site.tell("turnFinished", { turn })));
     else this.#after(this.#random.integer(2, 100), () => this.#work(job, turn, taken, 1));
   }
 
@@ -182,7 +198,7 @@ class SimulatedWorld {
   #work(job: string, turn: string, requests: number, attempt: number): void {
     if (this.#dies(job, turn, requests, attempt)) return;
     const askedAt = this.#site.now;
-    this.#after(this.#transit(), () => {
+    this.#reach(this.#transit(), () => {
       const urls = Array.from({ length: requests }, (_, one) => `https://a.example/${one}`);
       const begun = this.#tell((site) => site.tell("begin", { turn, urls, intent: ASKING }));
       this.#after(this.#transit(), () => {
@@ -196,18 +212,17 @@ class SimulatedWorld {
           this.#after(sleep + stall, () => {
             const late = this.#site.now > askedAt + begun.waitMs + TURN_LATE_MS;
             if (late) this.#work(job, turn, requests, attempt);
-            else this.#request(job, turn, { requests, atOnce: begun.atOnce, attempt });
+            else {
+              const lateMs = this.#site.now - askedAt - begun.waitMs;
+              this.#request(job, turn, { requests, atOnce: begun.atOnce, attempt, lateMs });
+            }
           });
         }
       });
     });
   }
 
-  #request(
-    job: string,
-    turn: string,
-    { requests, atOnce, attempt }: { requests: number; atOnce: number; attempt: number },
-  ): void {
+  #request(job: string, turn: string, { requests, atOnce, attempt, lateMs }: Made): void {
     const { made } = this.#result;
     if (this.#simulation.crawlDelayMs === 0) {
       this.#inFlight += atOnce;
@@ -215,11 +230,15 @@ class SimulatedWorld {
     } else {
       this.#result.starts.push(this.#site.now);
     }
+    const { hostDeath } = this.#simulation;
+    if (this.#result.starts.length === hostDeath?.afterRequests) {
+      this.#backAt = this.#site.now + hostDeath.awayMs;
+    }
     const dead = this.#dies(job, turn, requests, attempt);
     const heard = this.#simulation.crawlDelayMs !== 0 && !dead;
     if (heard) {
-      this.#after(this.#transit(), () => {
-        this.#tell((site) => site.tell("requestStarted", { turn }));
+      this.#reach(this.#transit(), () => {
+        this.#tell((site) => site.tell("requestStarted", { turn, lateMs }));
       });
     }
     const rounds = Math.ceil(requests / atOnce);
@@ -230,8 +249,15 @@ class SimulatedWorld {
       if (dead) return;
       made.set(job, (made.get(job) ?? 0) + requests);
       const finish = () => this.#tell((site) => site.tell("turnFinished", { turn }));
-      this.#after(this.#transit(), finish);
-      if (this.#random.chance(this.#simulation.lateness)) this.#after(this.#transit(), finish);
+      this.#reach(this.#transit(), finish);
+      if (this.#random.chance(this.#simulation.lateness)) this.#reach(this.#transit(), finish);
     });
   }
+}
+
+interface Made {
+  requests: number;
+  atOnce: number;
+  attempt: number;
+  lateMs: number;
 }

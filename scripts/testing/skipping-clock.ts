@@ -2,6 +2,7 @@
 import { type Clock, systemClock } from "../../actors/runtime/clock.ts";
 
 interface Waiter {
+  ms: number;
   until: number;
   wake(): void;
 }
@@ -20,10 +21,17 @@ export class SkippingClock implements Clock {
 
   async wait(ms: number, signal?: AbortSignal): Promise<void> {
     const woken = new AbortController();
-    const waiter = { until: this.monotonic() + ms, wake: () => woken.abort() };
+    const waiter = { ms, until: this.monotonic() + ms, wake: () => woken.abort() };
     this.#waiters.add(waiter);
+    // At once, so that nobody takes it for one who waits still.
+    signal?.addEventListener("abort", () => this.#waiters.delete(waiter), { once: true });
     await systemClock.wait(ms, signal ? AbortSignal.any([signal, woken.signal]) : woken.signal);
     this.#waiters.delete(waiter);
+  }
+
+  /** Whether somebody waits who wanted to wait for so long. */
+  isAwaited(ms: number): boolean {
+    return [...this.#waiters].some((waiter) => waiter.ms === ms);
   }
 
   skip(ms: number): void {

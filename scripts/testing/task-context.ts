@@ -7,6 +7,8 @@ export function taskContext(known: Partial<TaskContext> = {}): TaskContext {
     id: "task",
     key: "",
     signal: new AbortController().signal,
+    lapsed: new AbortController().signal,
+    isSure: () => true,
     attempt: 1,
     deadlineAt: Number.POSITIVE_INFINITY,
     send: async () => {},

@@ -38,12 +38,12 @@ export const turnTakerActor = defineActor(turnTaker, {
       return { state: { account, queued: wants, turns: 0 }, send: [want], reply: {} };
     },
     robotsLearned: (state) => ({ state }),
-    turnGranted(state, { host, turn, dueInMs }, { key, now }) {
+    turnGranted(state, { host, turn }, { key }) {
       if (state.queued === 0)
         return { state, send: [envelope(site, host, "turnFinished", { turn })] };
       const url = `http://${host}/${key}/${state.turns}`;
       const task = envelope(crawlPage, key, "fetchTurn", {
-        ...{ account: state.account, job: key, host, turn, dueAt: now + dueInMs },
+        ...{ account: state.account, job: key, host, turn },
         requests: [{ type: "page", index: state.turns, url, attempt: 1 }],
       });
       return {
@@ -59,10 +59,16 @@ export const turnTakerActor = defineActor(turnTaker, {
   },
 });
 
-/** Makes requests as the site tells it to; `visited` hears when each one left, by a clock that all workers share. */
+/**
+ * Makes requests as the site tells it to; `visited` hears when each one left, and the earliest moment that the site can have
+ * meant, by a clock that all workers share.
+ */
 export function turnWorker(
   client: ActorClient,
-  { outcome, visited }: { outcome: RobotsOutcome; visited: (url: string, at: number) => void },
+  {
+    outcome,
+    visited,
+  }: { outcome: RobotsOutcome; visited: (url: string, at: number, grantedAt: number) => void },
 ) {
   return defineWorker(crawlPage, {
     slots: { fetch: 4, robots: 1 },
@@ -107,8 +113,9 @@ export function turnWorker(
       const at = performance.now();
       if (at > askedAt + told.waitMs + TURN_LATE_MS) continue;
       const left = fetch(url);
-      visited(url, at);
-      await client.call(site, host, "requestStarted", { turn });
+      visited(url, at, askedAt + told.waitMs);
+      const lateMs = Math.ceil(Math.max(0, performance.now() - askedAt - told.waitMs));
+      await client.call(site, host, "requestStarted", { turn, lateMs });
       await (await left).arrayBuffer();
       return true;
     }

@@ -1,0 +1,166 @@
+/** A job that knows 100,000 addresses: what its node weighs, how soon it goes on without it, and what one more address costs. */
+import { readFileSync } from "node:fs";
+import { Kvm } from "@nats-io/kv";
+import { type ActorClient, BusActorClient } from "../../actors/runtime/actor-client.ts";
+import { Bus } from "../../actors/runtime/bus.ts";
+import { systemClock as clock } from "../../actors/runtime/clock.ts";
+import { crawlJob } from "../../schemas/crawl-job.ts";
+import { CRAWL_PAGES_MAX } from "../../schemas/crawl-limits.ts";
+import { addressOf, shardOf, stateBucket } from "../../schemas/subjects.ts";
+import { CrawlScene } from "../testing/crawl-scene.ts";
+import { type Benchmark, median } from "./benchmark.ts";
+import { Child } from "./child.ts";
+import type { FrontierFacts } from "./site-facts.ts";
+
+const TIMES = 3;
+const POLL_MS = 20;
+const BUILD_MS_MAX = 120_000;
+const RESUME_MS_MAX = 30_000;
+/** Addresses over which the cost of one is taken, early in a job and late. */
+const EARLY = [1_000, 11_000] as const;
+const LATE = [90_000, 100_000] as const;
+
+interface Measured {
+  rssBytes: number;
+  peakBytes: number;
+  afterBytes: number;
+  resumeMs: number;
+  early: Cost;
+  late: Cost;
+}
+
+/** Of one address, in milliseconds: as time passes, and of the node's processor. */
+interface Cost {
+  wallMs: number;
+  cpuMs: number;
+}
+
+export const crawlFrontier: Benchmark = {
+  name: "crawl-frontier",
+  async run() {
+    const times: Measured[] = [];
+    for (let time = 0; time < TIMES; time++) times.push(await measure());
+    const middle = (of: (one: Measured) => number) => median(times.map(of));
+    const known = `a job with ${CRAWL_PAGES_MAX} known addresses`;
+    const mb = (name: string, bytes: (one: Measured) => number) => ({
+      name: `${known}, ${name}`,
+      unit: "MB RSS",
+      ours: middle(bytes) / 1e6,
+      target: { atMost: 300 },
+    });
+    return [
+      mb("its node", ({ rssBytes }) => rssBytes),
+      mb("its node at most, while it grew", ({ peakBytes }) => peakBytes),
+      mb("the node that took it over", ({ afterBytes }) => afterBytes),
+      {
+        name: `${known}, from its node's end to its next page`,
+        unit: "ms",
+        ours: middle(({ resumeMs }) => resumeMs),
+        target: { atMost: 5_000 },
+      },
+      {
+        name: "one more address at 100,000, reference: at 1,000",
+        unit: "ms of processor",
+        ours: middle(({ late }) => late.cpuMs),
+        reference: middle(({ early }) => early.cpuMs),
+        target: { atMost: 1.3 },
+      },
+      {
+        name: "one more address at 100,000, reference: at 1,000",
+        unit: "ms",
+        ours: middle(({ late }) => late.wallMs),
+        reference: middle(({ early }) => early.wallMs),
+        target: { atMost: 1.3 },
+      },
+    ];
+  },
+};
+
+/** One job from its start, in processes of their own, until its node is killed and it has gone on. */
+async function measure(): Promise<Measured> {
+  await using site = await Child.start("frontier-site-process");
+  await using scene = await CrawlScene.start({ actors: 2 });
+  const { url } = await site.ask<FrontierFacts>({});
+  const bus = await Bus.connect({ url: scene.nats.url, name: "bench-frontier" });
+  try {
+    const id = await scene.startCrawl({
+      ...{ url: `${url}/`, limit: CRAWL_PAGES_MAX, source: "sitemaps", render: false, maxAge: 0 },
+    });
+    const actors = new BusActorClient(bus, clock);
+    const account = scene.accountId;
+    const node = await nodeOf(bus, id);
+    const job = { actors, id, account, pid: node };
+    const early = await costOf(job, EARLY);
+    const late = await costOf(job, LATE);
+    const { rssBytes, peakBytes } = memoryOf(node);
+    const { finished } = await actors.call(crawlJob, id, "get", { account });
+    const killedAt = performance.now();
+    process.kill(node, "SIGKILL");
+    const giveUpAt = killedAt + RESUME_MS_MAX;
+    for (;;) {
+      const now = await actors.call(crawlJob, id, "get", { account });
+      if (now.finished > finished) break;
+      if (performance.now() > giveUpAt) throw new Error(`Cannot go on: the job is ${now.status}`);
+      await clock.wait(POLL_MS);
+    }
+    const resumeMs = performance.now() - killedAt;
+    const { rssBytes: afterBytes } = memoryOf(await nodeOf(bus, id));
+    return { rssBytes, peakBytes, afterBytes, resumeMs, early, late };
+  } finally {
+    await bus.close();
+  }
+}
+
+interface Job {
+  actors: ActorClient;
+  id: string;
+  account: string;
+  pid: number;
+}
+
+/** Waits until the job knows the first number of addresses, then the second. */
+async function costOf({ actors, id, account, pid }: Job, [from, to]: readonly [number, number]) {
+  const first = await reached(from);
+  const last = await reached(to);
+  const added = last.total - first.total;
+  return {
+    wallMs: (last.at - first.at) / added,
+    cpuMs: (last.cpuMs - first.cpuMs) / added,
+  };
+
+  async function reached(count: number) {
+    for (const giveUpAt = performance.now() + BUILD_MS_MAX; performance.now() < giveUpAt; ) {
+      const { total, status } = await actors.call(crawlJob, id, "get", { account });
+      const at = performance.now();
+      if (total >= count) return { total, at, cpuMs: processorMsOf(pid) };
+      if (status !== "running") throw new Error(`Cannot fill the job: it is ${status} at ${total}`);
+      await clock.wait(POLL_MS);
+    }
+    throw new Error(`Cannot fill the job: it has not ${count} pages after ${BUILD_MS_MAX} ms`);
+  }
+}
+
+/** The process that has the job: a shard's epoch names its host, and that ends with the pid and a random part. */
+async function nodeOf(bus: Bus, id: string): Promise<number> {
+  const state = await new Kvm(bus.connection).open(stateBucket(0));
+  const shard = shardOf(addressOf(crawlJob.kind, id));
+  const host = (await state.get(`epoch.${shard}`))?.json<{ host: string }>().host ?? "";
+  const pid = /-(\d+)-\w+$/.exec(host)?.[1];
+  if (pid === undefined) throw new Error(`Cannot tell the process of shard ${shard}: "${host}"`);
+  return Number(pid);
+}
+
+/** What is resident now, and what was at most. Linux only. */
+function memoryOf(pid: number): { rssBytes: number; peakBytes: number } {
+  const status = readFileSync(`/proc/${pid}/status`, "utf8");
+  const bytes = (name: string) =>
+    Number(new RegExp(`^${name}:\\s+(\\d+) kB$`, "m").exec(status)?.[1]) * 1_024;
+  return { rssBytes: bytes("VmRSS"), peakBytes: bytes("VmHWM") };
+}
+
+/** Of all its threads, in a hundredth of a second. Fields are counted behind the name, which may hold blanks. */
+function processorMsOf(pid: number): number {
+  const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+  return (Number(fields[11]) + Number(fields[12])) * 10;
+}

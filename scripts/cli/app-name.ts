@@ -1,0 +1,18 @@
+/** Which app a command is about: the one that was named, or the one of this folder. */
+import { AppName } from "../../schemas/app-names.ts";
+import { UsageError } from "../admin/usage-error.ts";
+import { readAppConfig } from "./app-config-file.ts";
+import { CONFIG_HELP, CONFIG_OPTION } from "./command.ts";
+
+export const APP_OPTION = { ...CONFIG_OPTION, app: { type: "string", short: "a" } } as const;
+export const APP_HELP = `  --app, -a <name>      the app; else the one of this folder's trunkline.jsonc
+${CONFIG_HELP}`;
+
+export function appNameOf(values: Record<string, string | boolean | undefined>): string {
+  if (values.app === undefined)
+    return readAppConfig(values.config as string | undefined).config.name;
+  const read = AppName.safeParse(values.app);
+  if (read.success) return read.data;
+  const [issue] = read.error.issues;
+  throw new UsageError(`Cannot use "${values.app}" as the name of an app: ${issue?.message}`);
+}

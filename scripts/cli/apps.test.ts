@@ -1,0 +1,342 @@
+import { execFile } from "node:child_process";
+import { createHmac } from "node:crypto";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { expect } from "chai";
+import { AppFolder } from "../testing/app-folder.ts";
+import { AppPlatform } from "../testing/app-platform.ts";
+import { TcpProxy } from "../testing/tcp-proxy.ts";
+import { until } from "../testing/until.ts";
+import { REPOSITORY } from "../tools.ts";
+
+const CONFIG = {
+  name: "hooks",
+  main: "src/index.ts",
+  compatibility_date: "2026-11-20",
+  vars: { GREETING: "hello", LIMITS: { all: [1, "two"] } },
+  agents: [{ binding: "RepoAgent", class_name: "RepoAgent" }],
+  artifacts: [{ binding: "ARTIFACTS", namespace: "default" }],
+};
+
+const code = (version: string) => `
+import { Agent, callable, getAgentByName, routeAgentRequest } from "trunkline/agents";
+
+interface State { count: number }
+
+export class RepoAgent extends Agent<Env, State> {
+  override initialState: State = { count: 0 };
+  @callable()
+  add(by: number): number {
+    this.setState({ count: this.state.count + by });
+    return this.state.count;
+  }
+  override async onRequest(request: Request): Promise<Response> {
+    const { print } = await request.json();
+    console.warn(print);
+    return Response.json(this.state);
+  }
+}
+
+export default {
+  async fetch(request: Request, env: Env): Promise<Response> {
+    const { pathname, search } = new URL(request.url);
+    if (pathname === "/version") return new Response("${version}");
+    if (pathname === "/secret") return new Response(env.TOKEN);
+    if (pathname === "/print") {
+      console.log(decodeURIComponent(search.slice(1)));
+      return new Response("printed");
+    }
+    if (pathname === "/add") {
+      const agent = await getAgentByName(env.RepoAgent, "one");
+      return Response.json(await agent.add(env.LIMITS.all.length));
+    }
+    return (await routeAgentRequest(request, env)) ?? new Response(env.GREETING, { status: 404 });
+  },
+};
+`;
+
+describe("trunkline for apps", function () {
+  this.timeout(180_000);
+  let platform: AppPlatform;
+  let folder: AppFolder;
+  let environment: { TRUNKLINE_API_URL: string; TRUNKLINE_API_TOKEN: string };
+  before(async () => {
+    platform = await AppPlatform.start({ TRUNKLINE_ROLES: "gateway,actors" });
+    const { base_url, api_token } = await platform.instance.credentials();
+    environment = { TRUNKLINE_API_URL: base_url, TRUNKLINE_API_TOKEN: api_token };
+    folder = await AppFolder.make(environment);
+  });
+  after(async () => {
+    await folder?.[Symbol.asyncDispose]();
+    await platform?.[Symbol.asyncDispose]();
+  });
+
+  const config = (changes: object = {}) =>
+    folder.write("trunkline.jsonc", { ...CONFIG, secrets: { required: ["TOKEN"] }, ...changes });
+  const version = async () => (await platform.ask("hooks", "/version")).text;
+  const print = (text: string) => platform.ask("hooks", `/print?${encodeURIComponent(text)}`);
+
+  it("secret put takes a value from stdin, and none from its parameters", async () => {
+    await config();
+    await folder.write("src/index.ts", code("one"));
+    const early = await folder.run(["deploy"]);
+    expect(early.code).to.equal(1);
+    expect(early.stderr).to.match(
+      /^Cannot deploy app "hooks": it has no secret TOKEN; put it first/,
+    );
+
+    const typed = await folder.run(["secret", "put", "TOKEN", "s3cret"]);
+    expect(typed.code).to.equal(2);
+    expect(typed.stderr)
+      .to.match(/^Cannot take a secret's value as a parameter/)
+      .and.not.include("s3cret");
+    const empty = await folder.run(["secret", "put", "TOKEN"], { input: "\n" });
+    expect(empty.stderr).to.equal("Cannot put secret TOKEN: its value is empty\n");
+    const put = await folder.succeed(["secret", "put", "TOKEN"], { input: "two\nlines\n" });
+    expect(put).to.equal("Put secret TOKEN of hooks\n");
+  });
+
+  it("deploy bundles and uploads what the folder has, and says where it serves", async () => {
+    const told = await folder.succeed(["deploy"]);
+    expect(told).to.match(/^Deployed hooks, version 1 \(\d+ kB\)\n/);
+    expect(told).to.include(`http://hooks.${platform.accountId}.apps.localhost:`);
+    expect(told).to.include(`${platform.url}/apps/${platform.accountId}/hooks`);
+    expect(await version()).to.equal("one");
+    expect((await platform.ask("hooks", "/secret")).text).to.equal("two\nlines");
+    expect((await platform.ask("hooks", "/add")).text).to.equal("2");
+    expect((await platform.ask("hooks", "/else")).text).to.equal("hello");
+  });
+
+  it("deploy warns of a date in the future, and uploads nothing with --dry-run", async () => {
+    await config({ compatibility_date: "2999-01-01" });
+    const { code, stdout, stderr } = await folder.run(["deploy", "--dry-run"]);
+    expect({ code, stderr }).to.deep.equal({
+      code: 0,
+      stderr: "trunkline.jsonc: warning: compatibility_date 2999-01-01 is in the future\n",
+    });
+    expect(stdout).to.match(/^hooks: \d+ kB; nothing was deployed\n$/);
+    await config();
+  });
+
+  it("deploy says in the server's words why a version does not start, and the one before serves on", async () => {
+    await folder.write("src/index.ts", `throw new Error("broken at start");`);
+    const { code: ended, stderr } = await folder.run(["deploy"]);
+    expect(ended).to.equal(1);
+    expect(stderr).to.match(/^Cannot deploy app "hooks": .*broken at start/);
+    expect(await version()).to.equal("one");
+    await folder.write("src/index.ts", "export default {");
+    const unread = await folder.run(["deploy"]);
+    expect(unread.code).to.equal(1);
+    expect(unread.stderr).to.include("src/index.ts:1:16");
+  });
+
+  it("versions shows what was deployed, rollback has an earlier one serve again", async () => {
+    await folder.write("src/index.ts", code("three"));
+    expect(await folder.succeed(["deploy"])).to.include("version 3");
+    const lines = (await folder.succeed(["versions"])).split("\n");
+    expect(lines[1]).to.match(/^\s+3 {2}serving/);
+    expect(lines[2]).to.match(/^\s+2 {2}broken .*broken at start/);
+    expect(lines[3]).to.match(/^\s+1 {2}ready/);
+    expect(await folder.succeed(["rollback"])).to.equal("hooks serves version 1\n");
+    await until("version one serves", async () => (await version()) === "one");
+    expect(await folder.succeed(["rollback", "3"])).to.equal("hooks serves version 3\n");
+    const unknown = await folder.run(["rollback", "77", "--app", "hooks"]);
+    expect(unknown.code).to.equal(1);
+    expect(unknown.stderr).to.match(/^Cannot .*77/);
+    const odd = await folder.run(["rollback", "first"]);
+    expect(odd.code).to.equal(2);
+  });
+
+  it("secret list shows names, secret delete takes one away", async () => {
+    await folder.succeed(["secret", "put", "OTHER", "-a", "hooks"], { input: "value" });
+    const listed = await folder.succeed(["secret", "list"]);
+    expect(listed)
+      .to.match(/^NAME\s+PUT\n/)
+      .and.include("OTHER")
+      .and.include("TOKEN");
+    expect(listed).to.not.include("value");
+    expect(await folder.succeed(["secret", "delete", "OTHER"])).to.equal(
+      "Deleted secret OTHER of hooks\n",
+    );
+    expect((await folder.run(["secret", "delete", "OTHER"])).code).to.equal(1);
+    expect((await folder.run(["secret", "put", "NO-NAME"])).code).to.equal(2);
+  });
+
+  it("types writes an Env with which the app's code is checked", async () => {
+    expect(await folder.succeed(["types"])).to.equal("Wrote worker-configuration.d.ts\n");
+    const written = await folder.read("worker-configuration.d.ts");
+    expect(written).to.include("readonly GREETING: string;").and.include("readonly TOKEN: string;");
+    expect(written).to.include('AgentNamespace<import("./src/index.ts").RepoAgent>');
+    const compilerOptions = {
+      ...{ target: "es2022", module: "esnext", moduleResolution: "bundler", types: [] },
+      ...{ strict: true, noEmit: true, skipLibCheck: true },
+    };
+    await folder.write("tsconfig.json", { compilerOptions, include: ["src", "*.d.ts"] });
+    expect(await checked()).to.equal("");
+    await folder.write(
+      "src/bad.ts",
+      "export const bad = (env: Env) => [env.GREETING.length, env.GREETNG];",
+    );
+    expect(await checked()).to.match(/src\/bad\.ts\(1,\d+\): error TS2551: .*GREETING/);
+    await folder.write("src/bad.ts", "export {};");
+
+    await folder.write("mine.d.ts", "interface Mine {}");
+    const kept = await folder.run(["types", "mine.d.ts"]);
+    expect(kept.code).to.equal(1);
+    expect(await folder.read("mine.d.ts")).to.equal("interface Mine {}");
+  });
+
+  it("tail prints lines as they come, over a lost connection, until Ctrl-C", async () => {
+    const proxy = await TcpProxy.start(Number(new URL(platform.url).port));
+    try {
+      await print("before");
+      await until("the line is there", async () => {
+        const { body } = await platform.rest("GET", "/apps/hooks/logs");
+        return JSON.stringify(body).includes("before");
+      });
+      const through = { TRUNKLINE_API_URL: `http://127.0.0.1:${proxy.port}` };
+      await using tail = folder.start(["tail", "-n", "1"], through);
+      expect(await tail.line("before")).to.match(/^\d\d:\d\d:\d\d\.\d{3} INFO {2}before$/);
+      await platform.ask("hooks", "/agents/repo-agent/a%1b[31mb", {
+        method: "POST",
+        body: JSON.stringify({ print: "red \u001b[31m\u0007" }),
+      });
+      expect(await tail.line("red")).to.match(/ WARN {2}\[RepoAgent ab\] red \\x07$/);
+      proxy.cut();
+      await tail.line("trying again");
+      for (let number = 0; number < 20; number++) await print(`missed ${number}.`);
+      proxy.open();
+      await tail.line("missed 19.");
+      const missed = tail.lines.filter((line) => line.includes("missed"));
+      expect(missed.map((line) => Number(/missed (\d+)/.exec(line)?.[1]))).to.deep.equal(
+        Array.from({ length: 20 }, (_, number) => number),
+      );
+      expect(tail.lines.filter((line) => line.includes("trying again"))).to.have.length(1);
+      tail.signal("SIGINT");
+      expect(await tail.exit()).to.equal(0);
+    } finally {
+      await proxy.stop();
+    }
+    const lost = await folder.run(["tail", "--app", "nowhere"]);
+    expect(lost.code).to.equal(1);
+    expect(lost.stderr).to.match(/^Cannot .*nowhere/);
+    expect((await folder.run(["tail", "-n", "1000000"])).code).to.equal(2);
+  });
+
+  it("dev deploys at each save, tells what is wrong with one, and ends by Ctrl-C", async () => {
+    await using dev = folder.start(["dev"]);
+    await dev.line("serves at");
+    await folder.write("src/index.ts", code("saved"));
+    await until("what was saved serves", async () => (await version()) === "saved", 30_000);
+    await print("seen by dev");
+    await dev.line("seen by dev");
+
+    await folder.write("src/index.ts", `${code("broken")} }}`);
+    await dev.line("src/index.ts:");
+    await dev.line("What was deployed before goes on");
+    expect(await version()).to.equal("saved");
+    await folder.write("src/index.ts", `${code("stops")} throw new Error("not today");`);
+    await dev.line("not today");
+    expect(await version()).to.equal("saved");
+
+    await config({ vars: { ...CONFIG.vars, GREETING: "changed" }, agnets: [] });
+    await dev.line("is agents meant?");
+    await folder.write("src/index.ts", code("again"));
+    await config({ vars: { ...CONFIG.vars, GREETING: "changed" } });
+    await until(
+      "the configuration is in force",
+      async () => (await platform.ask("hooks", "/else")).text === "changed",
+      30_000,
+    );
+    expect(await version()).to.equal("again");
+    dev.signal("SIGINT");
+    expect(await dev.exit()).to.equal(0);
+  });
+
+  it("dev deploys nowhere but on this machine, unless it is told to", async () => {
+    const elsewhere = new AppFolder(folder.path, {
+      ...environment,
+      TRUNKLINE_API_URL: "https://platform.example",
+      TRUNKLINE_ACCOUNT_ID: platform.accountId,
+    });
+    const { code: ended, stderr } = await elsewhere.run(["dev"]);
+    expect(ended).to.equal(1);
+    expect(stderr).to.include("platform.example: it is not this machine; say --remote");
+  });
+
+  it("deliveries lists what came to an agent, shows it, and delivers it again", async () => {
+    const webhook = {
+      ...{ path: "/in/:entity", provider: "hmac", secret: "TOKEN", agent: "RepoAgent" },
+      ...{ entity: { path: true }, event_id: { header: "x-id" }, hmac: { header: "x-signature" } },
+    };
+    await config({ webhooks: [webhook] });
+    await folder.succeed(["secret", "put", "TOKEN"], { input: "key" });
+    await folder.succeed(["deploy"]);
+    for (const id of ["first", "second"]) {
+      const body = JSON.stringify({ print: id });
+      const signature = createHmac("sha256", "key").update(body).digest("hex");
+      await until(`${id} is taken`, async () => {
+        const headers = {
+          "x-id": id,
+          "x-signature": signature,
+          "content-type": "application/json",
+        };
+        const { status } = await platform.ask("hooks", "/in/box", {
+          method: "POST",
+          headers,
+          body,
+        });
+        return status === 202;
+      });
+    }
+    const agent = ["RepoAgent", "box"];
+    const listed = await until("both are delivered", async () => {
+      const text = await folder.succeed(["deliveries", "list", ...agent, "--status", "delivered"]);
+      return text.includes("first") && text.includes("second") && text;
+    });
+    expect(listed.split("\n")[1]).to.match(/^\s*2 {2}delivered .*second/);
+    const page = await folder.succeed(["deliveries", "list", ...agent, "--limit", "1"]);
+    expect(page).to.match(/More: --cursor \d+\n$/);
+    const shown = JSON.parse(await folder.succeed(["deliveries", "show", ...agent, "1"]));
+    expect(shown).to.deep.include({ event_id: "first", body: '{"print":"first"}' });
+    expect(await folder.succeed(["deliveries", "replay", ...agent, "1"])).to.equal(
+      "1 delivery comes again\n",
+    );
+    const all = await folder.succeed([
+      "deliveries",
+      "replay",
+      ...agent,
+      "--from",
+      "1",
+      "--to",
+      "2",
+    ]);
+    expect(all).to.match(/^\d deliver(y|ies) comes? again\n$/);
+    expect((await folder.run(["deliveries", "replay", ...agent])).code).to.equal(2);
+    const odd = await folder.run(["deliveries", "list", ...agent, "--status", "lost"]);
+    expect(odd.code).to.equal(1);
+    expect(odd.stderr).to.match(/status/);
+  });
+
+  it("delete asks, and without a terminal wants --force", async () => {
+    const asked = await folder.run(["delete"]);
+    expect(asked.code).to.equal(2);
+    expect(asked.stderr).to.match(/^Cannot ask whether hooks is to be deleted/);
+    expect(await folder.succeed(["delete", "--force"])).to.equal("Deleted hooks\n");
+    const gone = await folder.run(["versions"]);
+    expect(gone.code).to.equal(1);
+    expect(gone.stderr).to.match(/^Cannot .*hooks/);
+  });
+
+  /** What the compiler says of the folder. */
+  async function checked(): Promise<string> {
+    const compiler = join(REPOSITORY, "node_modules/typescript/bin/tsc");
+    const options = { cwd: folder.path };
+    const { stdout } = await promisify(execFile)(
+      process.execPath,
+      [compiler, "-p", "."],
+      options,
+    ).catch((error: { stdout: string }) => error);
+    return stdout;
+  }
+});

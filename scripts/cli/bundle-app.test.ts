@@ -1,0 +1,95 @@
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { expect } from "chai";
+import { APP_BUNDLE_BYTES_MAX } from "../../schemas/app-limits.ts";
+import { AppFolder } from "../testing/app-folder.ts";
+import { readAppConfig } from "./app-config-file.ts";
+import { bundleApp, checkedBundle } from "./bundle-app.ts";
+
+describe("bundleApp", function () {
+  this.timeout(30_000);
+  let folder: AppFolder;
+  beforeEach(async () => {
+    folder = await AppFolder.make();
+    const config = { name: "hooks", main: "src/index.ts", compatibility_date: "2026-11-20" };
+    await folder.write("trunkline.jsonc", config);
+  });
+  afterEach(() => folder[Symbol.asyncDispose]());
+
+  const bundle = () => bundleApp(readAppConfig(join(folder.path, "trunkline.jsonc")));
+
+  /** What the bundle exports, in this process. */
+  async function load(text: string): Promise<Record<string, unknown>> {
+    const path = join(folder.path, "bundle.mjs");
+    await writeFile(path, text);
+    return import(pathToFileURL(path).href);
+  }
+
+  const failure = () =>
+    bundle().then(
+      () => "",
+      (error: Error) => error.message,
+    );
+
+  it("makes one module of TypeScript, packages and modules of Node, required ones too", async () => {
+    await folder.write("node_modules/old/package.json", { name: "old", main: "main.js" });
+    await folder.write(
+      "node_modules/old/main.js",
+      `const Emitter = require("events"); const { format } = require("node:util");
+class Old extends Emitter {}
+module.exports = { emits: new Old() instanceof Emitter, text: format("%d", 3) };`,
+    );
+    await folder.write("src/name.ts", `export const name: string = "né";`);
+    await folder.write(
+      "src/index.ts",
+      `import { createHash } from "crypto"; import old from "old"; import { name } from "./name.ts";
+export const all = [createHash("sha256").update("").digest("hex").length, old, name];`,
+    );
+    const text = await bundle();
+    expect(text).to.not.include("sourceMappingURL");
+    expect(text).to.not.include("Dynamic require");
+    expect((await load(text)).all).to.deep.equal([64, { emits: true, text: "3" }, "né"]);
+  });
+
+  it("leaves trunkline/agents outside, keeps names of classes, and knows decorators as the standard has them", async () => {
+    await folder.write(
+      "src/index.ts",
+      `import { Agent } from "trunkline/agents";
+const seen: string[] = [];
+function mark() { return (_method: unknown, { name, kind }: { name: string | symbol; kind: string }) => { seen.push(kind + " " + String(name)); }; }
+class Outer { @mark() callMe() {} }
+const Other = class Inner {};
+export { Agent, Outer as Renamed, Other, seen };`,
+    );
+    const text = await bundle();
+    expect(text).to.match(/import \{ Agent \} from "trunkline\/agents"/);
+    const loaded = await load(text.replace(/import \{ Agent \}.*\n/, "const Agent = 1;\n"));
+    expect(loaded.seen).to.deep.equal(["method callMe"]);
+    expect(loaded.Renamed).to.have.property("name", "Outer");
+    expect(loaded.Other).to.have.property("name", "Inner");
+  });
+
+  it("says where the code is wrong, and what is not found", async () => {
+    await folder.write("src/index.ts", `export const a = ;\n`);
+    expect(await failure()).to.match(/Unexpected ";"[\s\S]*src\/index\.ts:1:17/);
+    await folder.write("src/index.ts", `import "./lost.ts";\nimport "lost";`);
+    expect(await failure()).to.match(
+      /"\.\/lost\.ts"[\s\S]*src\/index\.ts:1:7[\s\S]*"lost"[\s\S]*:2:7/,
+    );
+  });
+
+  it("says that main is missing, or names no file", async () => {
+    expect(await failure()).to.match(/"main" names src\/index\.ts, and there is no such file$/);
+    await folder.write("trunkline.jsonc", { name: "hooks", compatibility_date: "2026-11-20" });
+    expect(await failure()).to.match(/expected "main", the module to bundle/);
+  });
+
+  it("takes a bundle at the limit, and none past it", () => {
+    const text = "é".repeat(APP_BUNDLE_BYTES_MAX / 2);
+    expect(checkedBundle(text)).to.equal(text);
+    expect(() => checkedBundle(`${text}!`)).to.throw(
+      `Cannot deploy: the bundle has ${APP_BUNDLE_BYTES_MAX + 1} bytes, and may have ${APP_BUNDLE_BYTES_MAX}`,
+    );
+  });
+});

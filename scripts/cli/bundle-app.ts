@@ -1,0 +1,110 @@
+/** Makes one ES module of an app's code and what it imports. */
+import { statSync } from "node:fs";
+import { isBuiltin } from "node:module";
+import {
+  type BuildFailure,
+  type BuildOptions,
+  build,
+  formatMessages,
+  type Message,
+  type Plugin,
+} from "esbuild";
+import { APP_BUNDLE_BYTES_MAX } from "../../schemas/app-limits.ts";
+import { type AppConfigFile, mainOf } from "./app-config-file.ts";
+import { CommandFailure } from "./command.ts";
+
+/** What is there where apps run; never part of a bundle. */
+export const OWN_PACKAGE = "trunkline/agents";
+
+export function bundleOptions(
+  file: AppConfigFile,
+): BuildOptions & { write: false; plugins: Plugin[] } {
+  const main = mainOf(file);
+  if (!isFile(main)) {
+    throw new CommandFailure(
+      `${file.path}: "main" names ${file.config.main}, and there is no such file`,
+    );
+  }
+  return {
+    entryPoints: [main],
+    absWorkingDir: file.folder,
+    outfile: "bundle.js",
+    bundle: true,
+    write: false,
+    format: "esm",
+    target: "es2022",
+    platform: "neutral",
+    // Of a package with several builds, the one that needs neither a page nor a file system.
+    conditions: ["worker"],
+    mainFields: ["module", "main"],
+    external: [OWN_PACKAGE],
+    // Names of classes and methods are what agents and their callables are found by.
+    keepNames: true,
+    charset: "utf8",
+    logLevel: "silent",
+    sourcemap: false,
+    plugins: [builtinModules],
+  };
+}
+
+/** The bundle's text; warnings are printed. Throws what is wrong with the code, with its places. */
+export async function bundleApp(file: AppConfigFile): Promise<string> {
+  const options = bundleOptions(file);
+  try {
+    const { outputFiles, warnings } = await build(options);
+    for (const line of await linesOf(warnings, "warning")) console.error(line);
+    return checkedBundle(outputFiles[0]?.text ?? "");
+  } catch (error) {
+    if (!isBuildFailure(error)) throw error;
+    throw new CommandFailure((await linesOf(error.errors, "error")).join("\n"), { cause: error });
+  }
+}
+
+export function checkedBundle(bundle: string): string {
+  const bytes = Buffer.byteLength(bundle);
+  if (bytes <= APP_BUNDLE_BYTES_MAX) return bundle;
+  throw new CommandFailure(
+    `Cannot deploy: the bundle has ${bytes} bytes, and may have ${APP_BUNDLE_BYTES_MAX}`,
+  );
+}
+
+/** As compilers print them: the place first. */
+export async function linesOf(messages: Message[], kind: "error" | "warning"): Promise<string[]> {
+  const color = kind === "error" ? process.stderr.isTTY === true : false;
+  const lines = await formatMessages(messages, { kind, color });
+  return lines.map((line) => line.trimEnd());
+}
+
+const isBuildFailure = (error: unknown): error is BuildFailure =>
+  error instanceof Error && "errors" in error && Array.isArray(error.errors);
+
+/**
+ * Modules of Node stay outside. Where an older package requires one, its bundle has no `require`: it is imported, and
+ * what it exports by default is what `require` would have given.
+ */
+const builtinModules: Plugin = {
+  name: "built-in modules",
+  setup({ onResolve, onLoad }) {
+    onResolve({ filter: /^[\w:/]+$/ }, ({ path, kind }) => {
+      if (!isBuiltin(path)) return undefined;
+      const name = path.startsWith("node:") ? path : `node:${path}`;
+      return kind === "require-call"
+        ? { path: name, namespace: "required" }
+        : { path: name, external: true };
+    });
+    onLoad({ filter: /./, namespace: "required" }, ({ path }) => ({
+      contents: `module.exports = require(${JSON.stringify(`default of ${path}`)}).default;`,
+    }));
+    onResolve({ filter: /^default of node:/ }, ({ path }) => ({
+      path: path.slice("default of ".length),
+      namespace: "imported",
+    }));
+    onLoad({ filter: /./, namespace: "imported" }, ({ path }) => ({
+      contents: `export { default } from ${JSON.stringify(path)};`,
+    }));
+  },
+};
+
+function isFile(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isFile() === true;
+}

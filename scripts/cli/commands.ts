@@ -1,0 +1,81 @@
+/** Every command for apps, and the help for all of them and for each. */
+import { meantName } from "../../schemas/nearest-name.ts";
+import type { Command } from "./command.ts";
+import { deleteApp } from "./delete.ts";
+import { deliveriesList, deliveriesReplay, deliveriesShow } from "./deliveries.ts";
+import { deploy } from "./deploy.ts";
+import { dev } from "./dev.ts";
+import { login } from "./login.ts";
+import { logout } from "./logout.ts";
+import { secretDelete, secretList, secretPut } from "./secret.ts";
+import { tail } from "./tail.ts";
+import { types } from "./types.ts";
+import { rollback, versions } from "./versions.ts";
+import { whoami } from "./whoami.ts";
+
+export const COMMANDS: readonly Command[] = [
+  login,
+  logout,
+  whoami,
+  dev,
+  deploy,
+  types,
+  tail,
+  versions,
+  rollback,
+  secretPut,
+  secretList,
+  secretDelete,
+  deliveriesList,
+  deliveriesShow,
+  deliveriesReplay,
+  deleteApp,
+];
+
+const INDENT = 2;
+const NAME_WIDTH = 30;
+
+/** A line for each. */
+export function commandList(): string {
+  return COMMANDS.map(
+    ({ name, summary }) => `${" ".repeat(INDENT)}${name.padEnd(NAME_WIDTH)}  ${summary}`,
+  ).join("\n");
+}
+
+/** The command, and what follows its name. */
+export function findCommand(
+  parameters: readonly string[],
+): { command: Command; rest: string[] } | undefined {
+  for (const command of COMMANDS) {
+    const words = command.name.split(" ");
+    if (words.every((word, index) => parameters[index] === word)) {
+      return { command, rest: parameters.slice(words.length) };
+    }
+  }
+  return undefined;
+}
+
+/** What is wrong with what was typed. */
+export function unknownCommand([area = "", noun]: readonly string[]): string {
+  const typed = noun === undefined ? area : `${area} ${noun}`;
+  const seconds = secondWords(area);
+  if (seconds.length > 0) {
+    return `Cannot run "${typed}": expected ${seconds.join(", ")} after ${area}`;
+  }
+  const firsts = COMMANDS.map(({ name }) => name.split(" ")[0] ?? "");
+  const meant = meantName(area, firsts);
+  return `Cannot run "${typed}": no such command${meant === "" ? "" : `; is ${meant} meant?`}`;
+}
+
+/** Of commands that have two. */
+function secondWords(first: string): string[] {
+  return COMMANDS.flatMap(({ name }) => {
+    const [start, second] = name.split(" ");
+    return start === first && second !== undefined ? [second] : [];
+  });
+}
+
+export function helpOf({ name, usage, summary, help }: Command): string {
+  const sentence = `${summary.slice(0, 1).toUpperCase()}${summary.slice(1)}.`;
+  return `Usage: trunkline ${[name, usage].filter(Boolean).join(" ")}\n\n${sentence}\n\n${help}`;
+}

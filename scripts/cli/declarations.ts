@@ -1,0 +1,57 @@
+/**
+ * What editors know of `trunkline/agents`: declarations made of its sources, since an editor would hold the sources
+ * themselves to the settings of the app's project.
+ */
+import { execFileSync } from "node:child_process";
+import { existsSync, globSync, mkdtempSync, renameSync, rmSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { REPOSITORY } from "../tools.ts";
+import { CommandFailure } from "./command.ts";
+
+/** As `exports` of package.json names it. */
+const FOLDER = join(REPOSITORY, "declarations");
+const ENTRY = "agents/index.ts";
+const COMPILER = join(REPOSITORY, "node_modules/typescript/bin/tsc");
+const COMPILER_MS_MAX = 120_000;
+
+/** Makes them where they are missing or older than the sources. */
+export function makeDeclarations(): void {
+  const made = statSync(join(FOLDER, "agents/index.d.ts"), { throwIfNoEntry: false });
+  const sources = ["agents/**/*.ts", "schemas/**/*.ts"].flatMap((pattern) =>
+    globSync(pattern, { cwd: REPOSITORY }),
+  );
+  const newest = Math.max(...sources.map((path) => statSync(join(REPOSITORY, path)).mtimeMs));
+  if (made && made.mtimeMs >= newest) return;
+  // Without the compiler, as in an image of the platform, no app is written.
+  if (!existsSync(COMPILER)) return;
+  const next = mkdtempSync(`${FOLDER}.`);
+  try {
+    compile(next);
+    rmSync(FOLDER, { recursive: true, force: true });
+    renameSync(next, FOLDER);
+  } catch (error) {
+    // Another command was faster.
+    if (!(error instanceof Error && "code" in error && error.code === "ENOTEMPTY")) throw error;
+  } finally {
+    rmSync(next, { recursive: true, force: true });
+  }
+}
+
+function compile(folder: string): void {
+  const options = ["--ignoreConfig", "--declaration", "--emitDeclarationOnly", "--stripInternal"];
+  const language = ["--module", "nodenext", "--target", "esnext", "--allowImportingTsExtensions"];
+  const checks = ["--strict", "--skipLibCheck", "--types", "node"];
+  const places = ["--rootDir", ".", "--outDir", folder];
+  try {
+    execFileSync(
+      process.execPath,
+      [COMPILER, ENTRY, ...options, ...language, ...checks, ...places],
+      { cwd: REPOSITORY, timeout: COMPILER_MS_MAX, encoding: "utf8" },
+    );
+  } catch (error) {
+    const said = error instanceof Error && "stdout" in error ? String(error.stdout) : String(error);
+    throw new CommandFailure(`Cannot make declarations of trunkline/agents: ${said}`, {
+      cause: error,
+    });
+  }
+}

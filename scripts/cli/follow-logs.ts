@@ -1,0 +1,87 @@
+/** Prints what an app prints, as it does, over interruptions of any length. */
+import { setTimeout as pause } from "node:timers/promises";
+import { stripVTControlCharacters } from "node:util";
+import type { z } from "zod";
+import { APP_LOG_LINES_SHOWN_MAX, APP_LOG_WAIT_S_MAX } from "../../schemas/app-limits.ts";
+import { WireAppLogLine } from "../../schemas/http/apps.ts";
+import { type Platform, Refused } from "./platform.ts";
+import { Unreachable } from "./reach.ts";
+
+const PAUSE_MS = 250;
+const PAUSE_MS_MAX = 5_000;
+/** Beside the time for which the platform waits for a line. */
+const ANSWER_MS_MAX = 15_000;
+
+export type LogLine = z.output<typeof WireAppLogLine>;
+
+export interface Following {
+  app: string;
+  /** Lines that are there already. */
+  earlier: number;
+  signal: AbortSignal;
+  print(line: LogLine): void;
+}
+
+/** Resolves when the signal comes. Rejects with what will not pass: no such app, no permission. */
+export async function followLogs(platform: Platform, wanted: Following): Promise<void> {
+  const { signal, print } = wanted;
+  let after: number | undefined;
+  let pauseMs = PAUSE_MS;
+  let isTold = false;
+  while (!signal.aborted) {
+    try {
+      const lines = await nextLines(platform, wanted, after);
+      if (isTold) console.error("Connected again");
+      isTold = false;
+      pauseMs = PAUSE_MS;
+      const shown = after === undefined ? lines.slice(lines.length - wanted.earlier) : lines;
+      if (after !== undefined || wanted.earlier > 0) shown.forEach(print);
+      after = lines.at(-1)?.id ?? after ?? 0;
+    } catch (error) {
+      if (signal.aborted) return;
+      if (!mayPass(error)) throw error;
+      if (!isTold) console.error(`${error.message}; trying again`);
+      isTold = true;
+      const waitMs = error instanceof Refused ? (error.retryAfterS ?? 0) * 1_000 : 0;
+      await pause(Math.max(pauseMs, waitMs), undefined, { signal }).catch(() => {});
+      pauseMs = Math.min(pauseMs * 2, PAUSE_MS_MAX);
+    }
+  }
+}
+
+/** At first what is there; then what comes behind the last one, as soon as it comes. */
+function nextLines(
+  platform: Platform,
+  { app, earlier, signal }: Following,
+  after: number | undefined,
+): Promise<LogLine[]> {
+  const query =
+    after === undefined
+      ? { limit: Math.max(1, earlier) }
+      : { limit: APP_LOG_LINES_SHOWN_MAX, after, wait_seconds: APP_LOG_WAIT_S_MAX };
+  const text = new URLSearchParams(
+    Object.entries(query).map(([name, value]) => [name, String(value)]),
+  );
+  const late = AbortSignal.timeout(APP_LOG_WAIT_S_MAX * 1_000 + ANSWER_MS_MAX);
+  return platform.ask(`/apps/${app}/logs?${text}`, WireAppLogLine.array(), {
+    signal: AbortSignal.any([signal, late]),
+  });
+}
+
+const mayPass = (error: unknown): error is Error =>
+  error instanceof Unreachable ||
+  (error instanceof Refused && (error.status === 429 || error.status >= 500));
+
+/** What an app prints may come from anybody: nothing of it steers the terminal. */
+export function lineText({ time, level, text, agent }: LogLine): string {
+  const from = agent === null ? "" : ` [${plain(`${agent.class_name} ${agent.name}`)}]`;
+  return `${time.slice(11, 23)} ${level.toUpperCase().padEnd(5)}${from} ${plain(text)}`;
+}
+
+function plain(text: string): string {
+  return stripVTControlCharacters(text).replaceAll(
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: those are what is taken out.
+    /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g,
+    (character) => `\\x${character.charCodeAt(0).toString(16).padStart(2, "0")}`,
+  );
+}

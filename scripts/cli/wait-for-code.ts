@@ -1,0 +1,82 @@
+/** Listens on a port of this machine until a browser comes back from the authorization server. */
+import { once } from "node:events";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { COMMAND_LINE_CALLBACK } from "../../schemas/command-line.ts";
+import { CommandFailure } from "./command.ts";
+
+/** As long as the server waits for the person. */
+const WAIT_MS_MAX = 10 * 60_000;
+
+export interface WaitingForCode extends AsyncDisposable {
+  redirectUri: string;
+  /** Rejects when the person refuses, or does nothing. */
+  code: Promise<string>;
+}
+
+export async function waitForCode(expected: {
+  state: string;
+  issuer: string;
+}): Promise<WaitingForCode> {
+  const { promise, resolve, reject } = Promise.withResolvers<string>();
+  // Whoever asked may not wait any more by then.
+  promise.catch(() => {});
+  const callback = new URL(COMMAND_LINE_CALLBACK);
+  const server = createServer(answer);
+  server.listen(0, callback.hostname);
+  await once(server, "listening");
+  callback.port = String((server.address() as AddressInfo).port);
+  const timer = setTimeout(() => {
+    reject(new CommandFailure("Cannot log in: nobody allowed it within ten minutes"));
+  }, WAIT_MS_MAX);
+  return {
+    redirectUri: callback.href,
+    code: promise,
+    async [Symbol.asyncDispose]() {
+      clearTimeout(timer);
+      server.close();
+      // The page may still be on its way to the browser.
+      server.closeIdleConnections();
+    },
+  };
+
+  function answer(request: IncomingMessage, response: ServerResponse): void {
+    const { pathname, searchParams } = new URL(request.url ?? "/", callback);
+    const code = searchParams.get("code");
+    if (request.method !== "GET" || pathname !== callback.pathname) {
+      page(response, 404, "There is nothing here.");
+    } else if (!isExpected(searchParams)) {
+      page(response, 400, "This is not the login that was asked for.");
+    } else if (code !== null) {
+      page(response, 200, "You are logged in. You can close this window.");
+      resolve(code);
+    } else {
+      page(response, 200, "You are not logged in. You can close this window.");
+      reject(new CommandFailure(`Cannot log in: ${refusalOf(searchParams)}`));
+    }
+  }
+
+  /** Another page may send a browser here too: only who knows the state comes from where we sent it. */
+  function isExpected(answered: URLSearchParams): boolean {
+    return answered.get("state") === expected.state && answered.get("iss") === expected.issuer;
+  }
+}
+
+function refusalOf(answered: URLSearchParams): string {
+  const error = answered.get("error");
+  if (error === "access_denied") return "you did not allow it";
+  return answered.get("error_description") ?? error ?? "no code came";
+}
+
+function page(response: ServerResponse, status: number, text: string): void {
+  response.writeHead(status, {
+    "Content-Type": "text/html; charset=utf-8",
+    "Content-Security-Policy": "default-src 'none'",
+    "Cache-Control": "no-store",
+    // The process ends with the answer, and does not wait for the browser to let go.
+    Connection: "close",
+  });
+  response.end(
+    `<!doctype html><html lang="en"><meta charset="utf-8"><title>Trunkline</title><h1>Trunkline</h1><p>${text}</p></html>`,
+  );
+}

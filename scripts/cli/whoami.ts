@@ -1,0 +1,26 @@
+/** `trunkline whoami`: which platform and account commands are about, asked of the platform itself. */
+import { z } from "zod";
+import { type Command, readParameters } from "./command.ts";
+import { loginFolder, readLogin } from "./login-file.ts";
+import { openPlatform } from "./platform.ts";
+
+export const whoami: Command = {
+  name: "whoami",
+  usage: "",
+  summary: "which platform and account commands are about",
+  help: "Asks the platform, so it also says whether the token is still good.",
+  async run(parameters, environment) {
+    readParameters(parameters, {});
+    const platform = await openPlatform(environment);
+    const { name } = await platform.ask("", z.object({ name: z.string() }));
+    const byToken = (environment.TRUNKLINE_API_TOKEN ?? "") !== "";
+    const login = byToken ? undefined : await readLogin(loginFolder(environment));
+    console.log(
+      [
+        `Platform  ${platform.apiUrl}`,
+        `Account   ${name} (${platform.accountId})`,
+        `As        ${login?.email ?? "the token in TRUNKLINE_API_TOKEN"}`,
+      ].join("\n"),
+    );
+  },
+};

@@ -1,0 +1,57 @@
+/** One actor in the hand of a test: its state and rows between messages, the time, its reminders, and what it has sent. */
+import type { ActorDefinition } from "../../actors/runtime/define-actor.ts";
+import type { DeepReadonly, Envelope, Input, Messages, Reply } from "../../schemas/contract.ts";
+import { runHandler } from "./run-handler.ts";
+
+export class ActorInHand<M extends Messages, S, R> {
+  state: DeepReadonly<S>;
+  now = Date.UTC(2026, 10, 20);
+  readonly rows = new Map<string, DeepReadonly<R>>();
+  readonly reminders = new Map<string, number>();
+  /** What was sent and not taken from here. */
+  sent: Envelope[] = [];
+  forgotten = 0;
+  readonly #definition: ActorDefinition<M, S, R>;
+  readonly #key: string;
+  #ids = 0;
+
+  constructor(definition: ActorDefinition<M, S, R>, key: string) {
+    this.#definition = definition;
+    this.#key = key;
+    this.state = definition.initial as DeepReadonly<S>;
+  }
+
+  ask<N extends keyof M & string>(message: N, input: Input<M[N]>): Reply<M[N]> {
+    const handled = runHandler(this.#definition, message, this.state, input, {
+      key: this.#key,
+      now: this.now,
+      rows: this.rows,
+      newId: () => (++this.#ids).toString(16).padStart(32, "0"),
+    });
+    this.state = handled.state;
+    if (handled.forgotten) {
+      this.rows.clear();
+      this.reminders.clear();
+      this.forgotten += 1;
+    }
+    for (const [row, value] of Object.entries(handled.rows)) {
+      if (value === null) this.rows.delete(row);
+      else this.rows.set(row, value as DeepReadonly<R>);
+    }
+    for (const [name, at] of Object.entries(handled.remind)) {
+      if (typeof at === "number") this.reminders.set(name, at);
+      else this.reminders.delete(name);
+    }
+    this.sent.push(...handled.send);
+    return handled.reply;
+  }
+
+  /** Goes to the time of a reminder, which is one of its messages, and gives it. */
+  remind(name: keyof M & string): void {
+    const at = this.reminders.get(name);
+    if (at === undefined) throw new Error(`There is no reminder ${name}`);
+    this.now = Math.max(this.now, at);
+    this.reminders.delete(name);
+    this.ask(name, {} as Input<M[typeof name]>);
+  }
+}

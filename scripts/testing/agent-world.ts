@@ -1,0 +1,137 @@
+/** Hosts of agents on a private bus, with apps that a test deploys, and a gateway's side of sockets that it can look at. */
+import pino from "pino";
+import { type OpenAgents, openAgents } from "../../actors/agent/open-agents.ts";
+import { agentAlarmActor } from "../../actors/agent-alarm/agent-alarm.ts";
+import { agentInboxActor } from "../../actors/agent-inbox/agent-inbox.ts";
+import { appActor } from "../../actors/app/app.ts";
+import { newSecretKey, SecretBox } from "../../actors/app-secrets/secret-box.ts";
+import { appUsageActor } from "../../actors/app-usage/app-usage.ts";
+import { createAddressPolicy } from "../../actors/egress/address-policy.ts";
+import { createEgressGuard, type EgressGuard } from "../../actors/egress/egress-guard.ts";
+import type { ActorHost } from "../../actors/runtime/actor-host.ts";
+import { BlobStore } from "../../actors/runtime/blob-store.ts";
+import { Bus } from "../../actors/runtime/bus.ts";
+import { systemClock } from "../../actors/runtime/clock.ts";
+import type { AnyActorDefinition } from "../../actors/runtime/define-actor.ts";
+import { processArguments } from "../../agents/process/arguments.ts";
+import { app } from "../../schemas/app.ts";
+import { AppConfig } from "../../schemas/app-config.ts";
+import { AGENT_BYTES_PER_ACCOUNT, AGENTS_PER_ACCOUNT } from "../../schemas/app-limits.ts";
+import { agentKey, appKey } from "../../schemas/app-names.ts";
+import { appPurge } from "../../schemas/app-purge.ts";
+import type { AgentLimits } from "../../schemas/app-usage.ts";
+import { type LogLine, startWorld, type World } from "./actor-world.ts";
+
+export const ACCOUNT = "a".repeat(32);
+
+/** Where hosts in other processes have to know it. */
+export const SECRETS_KEY = newSecretKey();
+
+/** Where a test says nothing else. */
+export const AGENT_LIMITS: AgentLimits = {
+  agents: AGENTS_PER_ACCOUNT,
+  bytes: AGENT_BYTES_PER_ACCOUNT,
+};
+
+export interface AgentWorldOptions {
+  definitions?: readonly AnyActorDefinition[];
+}
+
+export async function startAgentWorld(options: AgentWorldOptions = {}): Promise<AgentWorld> {
+  const given = options.definitions ?? [];
+  const definitions = [appActor, agentAlarmActor, agentInboxActor, appUsageActor, ...given];
+  return new AgentWorld(await startWorld({ definitions, tasks: [appPurge] }));
+}
+
+export interface AgentHost {
+  host: ActorHost;
+  agents: OpenAgents;
+  /** Hands over, and ends the processes. */
+  stop(): Promise<void>;
+}
+
+export class AgentWorld implements AsyncDisposable {
+  readonly world: World;
+  readonly secrets = new SecretBox([SECRETS_KEY]);
+  readonly log: LogLine[] = [];
+  readonly #hosts: AgentHost[] = [];
+
+  constructor(world: World) {
+    this.world = world;
+  }
+
+  get client() {
+    return this.world.client;
+  }
+
+  /** Its apps reach this machine, where nothing else is said. */
+  async host(
+    name = "host",
+    {
+      guard = createEgressGuard({ policy: createAddressPolicy({ allow: ["127.0.0.0/8"] }) }),
+      limits = AGENT_LIMITS,
+      ...processes
+    }: {
+      guard?: EgressGuard;
+      limits?: AgentLimits;
+      processesMax?: number;
+      idleMs?: number;
+    } = {},
+  ): Promise<AgentHost> {
+    const bus = await Bus.connect({ url: this.world.url, name });
+    const logger = pino({}, { write: (line) => void this.log.push(JSON.parse(line) as LogLine) });
+    const agents = await openAgents({
+      bus,
+      clock: systemClock,
+      logger,
+      guard,
+      secrets: this.secrets,
+      program: processArguments,
+      limits,
+      ...processes,
+    });
+    const host = await this.world.host({ name, hosted: agents.definitions });
+    let stopping: Promise<void> | undefined;
+    const stop = async () => {
+      await host.stop();
+      await agents.close();
+      await bus.close();
+    };
+    const started = {
+      host,
+      agents,
+      stop() {
+        stopping ??= stop();
+        return stopping;
+      },
+    };
+    this.#hosts.push(started);
+    return started;
+  }
+
+  /** Stores a version and lets it serve, as a deploy does. */
+  async deploy(
+    name: string,
+    code: string,
+    config: Partial<Parameters<typeof AppConfig.parse>[0] & object> = {},
+  ): Promise<string> {
+    const key = appKey(ACCOUNT, name);
+    const bundle = `app.${key}.bundle.${Math.random().toString(36).slice(2)}`;
+    await new BlobStore(this.world.bus, systemClock).put(bundle, Buffer.from(code));
+    const { version } = await this.client.call(app, key, "stage", {
+      config: AppConfig.parse({ name, compatibility_date: "2026-11-20", ...config }),
+      bundle,
+      bundleBytes: code.length,
+    });
+    await this.client.call(app, key, "activate", { version });
+    return key;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const { stop } of this.#hosts.reverse()) await stop();
+    await this.world[Symbol.asyncDispose]();
+  }
+}
+
+export const keyOf = (app: string, className: string, name: string) =>
+  agentKey({ accountId: ACCOUNT, app, className, name });

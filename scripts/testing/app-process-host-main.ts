@@ -1,0 +1,43 @@
+/**
+ * A host of one app's process and nothing else, for tests that kill it: `node app-process-host-main.ts <folder> <code>`, and
+ * `bound` where the kernel is to end the process with it. Calls `go` of the class `Going`, and prints what comes of all this.
+ */
+import { join } from "node:path";
+import { serialize } from "node:v8";
+import { AppProcess } from "../../actors/agent/app-process.ts";
+import { AppUsers, whyOneUser } from "../../actors/agent/app-user.ts";
+import { endedWithHost } from "../../actors/agent/ended-with-host.ts";
+import { systemClock as clock } from "../../actors/runtime/clock.ts";
+import { processArguments } from "../../agents/process/arguments.ts";
+import { AppConfig } from "../../schemas/app-config.ts";
+
+const [folder = "", code = "", bound] = process.argv.slice(2);
+const program = bound === "bound" ? endedWithHost(processArguments) : processArguments;
+const { main } = program({ bundleFolder: folder, workFolder: folder });
+const isPossible = (await whyOneUser([process.execPath, main])) === undefined;
+const config = AppConfig.parse({
+  name: "app",
+  compatibility_date: "2026-11-20",
+  agents: [{ binding: "Going", class_name: "Going" }],
+});
+const app = await AppProcess.start(
+  {
+    ...{ clock, program, key: "app", folder: join(folder, "1") },
+    user: new AppUsers({ isPossible }).take("app"),
+    operate() {},
+    log: ({ text }) => console.log(`says ${text}`),
+  },
+  {
+    serving: { version: 1, revision: 1, bundle: "bundle", secrets: [], config },
+    bundle: Buffer.from(code),
+    values: {},
+  },
+);
+const address = { accountId: "a".repeat(32), app: "app", className: "Going", name: "a" };
+const agent = await app.openAgent(
+  { key: "a", address },
+  { image: undefined, records: [], lastCommit: 0 },
+  { heard: ({ type }) => console.log(`heard ${type}`), ended() {} },
+);
+const args = new Uint8Array(serialize({ args: [] }));
+app.turn(agent, "first", { type: "invoke", method: "go", args });

@@ -1,0 +1,219 @@
+/** A cluster with one app: gateways, hosts of actors and a bus in processes of their own, each of which a test may kill. */
+import { chmod, mkdtemp, readFile, rm } from "node:fs/promises";
+import { request as ask } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { WebSocket } from "ws";
+import { newSecretKey } from "../../actors/app-secrets/secret-box.ts";
+import { freePort } from "../free-port.ts";
+import { AppPlatform, Watcher } from "./app-platform.ts";
+import { startNats, type TestNatsServer } from "./nats-server.ts";
+import { childrenOf, processMark } from "./process-children.ts";
+import { RoleProcess } from "./role-process.ts";
+
+const GATEWAYS = 2;
+const HOSTS = 2;
+/** Whoever asks for longer asks somebody else: a sender of webhooks waits no longer either. */
+const ASK_MS_MAX = 20_000;
+
+export interface Gateway {
+  name: string;
+  url: string;
+  instance: RoleProcess;
+  isAlive: boolean;
+}
+
+interface SceneParts {
+  folder: string;
+  nats: TestNatsServer;
+  settings: NodeJS.ProcessEnv;
+}
+
+export class AppScene implements AsyncDisposable {
+  readonly nats: TestNatsServer;
+  readonly gateways: Gateway[] = [];
+  readonly hosts: RoleProcess[] = [];
+  /** What has run of the app's code, now or earlier. */
+  readonly #appProcesses = new Map<number, string>();
+  readonly #parts: SceneParts;
+  #platform: AppPlatform | undefined;
+  readonly #starting: Promise<unknown>[] = [];
+  #started = 0;
+
+  static async start(): Promise<AppScene> {
+    const folder = await mkdtemp(join(tmpdir(), "trunkline-scene-"));
+    // Code of apps runs as somebody else.
+    await chmod(folder, 0o755);
+    const nats = await startNats();
+    const ports = await Promise.all(Array.from({ length: GATEWAYS }, () => freePort()));
+    const settings = {
+      TRUNKLINE_NATS_URL: nats.url,
+      TRUNKLINE_PUBLIC_URL: `http://127.0.0.1:${ports[0]}`,
+      TRUNKLINE_APPS_DOMAIN: `apps.localhost:${ports[0]}`,
+      TRUNKLINE_SECRETS_KEY: newSecretKey(),
+      TRUNKLINE_REQUESTS_PER_5_MINUTES: "0",
+      // Receivers of a test.
+      TRUNKLINE_EGRESS_ALLOW: "127.0.0.0/8",
+    };
+    const scene = new AppScene({ folder, nats, settings });
+    try {
+      for (const [index, port] of ports.entries()) scene.#addGateway(`gateway-${index}`, port);
+      await Promise.all([
+        ...scene.gateways.map(({ instance }) => instance.ready()),
+        ...Array.from({ length: HOSTS }, () => scene.addHost()),
+      ]);
+      scene.#platform = await scene.#findPlatform();
+      return scene;
+    } catch (error) {
+      await scene[Symbol.asyncDispose]();
+      throw error;
+    }
+  }
+
+  constructor(parts: SceneParts) {
+    this.#parts = parts;
+    this.nats = parts.nats;
+  }
+
+  /** As the account's owner asks: by the first gateway that is there. */
+  get platform(): AppPlatform {
+    if (!this.#platform) throw new Error("Cannot ask: the cluster has not started");
+    return this.#platform;
+  }
+
+  get livingGateways(): Gateway[] {
+    return this.gateways.filter(({ isAlive }) => isAlive);
+  }
+
+  async addHost(): Promise<void> {
+    const host = this.#process(`host-${++this.#started}`, await freePort(), "actors");
+    this.hosts.push(host);
+    await host.ready();
+  }
+
+  /** Whatever starts meanwhile: `settled` waits for it. */
+  later(starting: Promise<unknown>): void {
+    starting.catch(() => {}); // Whoever waits hears of it.
+    this.#starting.push(starting);
+  }
+
+  async settled(): Promise<void> {
+    await Promise.all(this.#starting);
+  }
+
+  /** With the processes of apps below it, which end with it. */
+  async killHost(host: RoleProcess): Promise<void> {
+    this.#notePids();
+    this.hosts.splice(this.hosts.indexOf(host), 1);
+    await host[Symbol.asyncDispose]();
+  }
+
+  async killGateway(gateway: Gateway): Promise<void> {
+    gateway.isAlive = false;
+    await gateway.instance[Symbol.asyncDispose]();
+  }
+
+  async restartGateway(gateway: Gateway): Promise<void> {
+    const port = Number(new URL(gateway.url).port);
+    gateway.instance = this.#process(gateway.name, port, "gateway");
+    await gateway.instance.ready();
+    gateway.isAlive = true;
+  }
+
+  /** The processes that run the app's code now. */
+  async appProcesses(): Promise<number[]> {
+    const below = this.hosts.flatMap((host) => childrenOf(host.pid));
+    const pids = [];
+    for (const pid of below) {
+      const command = await readFile(`/proc/${pid}/cmdline`, "utf8").catch(() => "");
+      if (command.includes("agents/process/")) pids.push(pid);
+    }
+    this.#note(pids);
+    return pids;
+  }
+
+  /** What ran of the app's code and runs still. */
+  get left(): number[] {
+    const running = [...this.#appProcesses].filter(([pid, mark]) => processMark(pid) === mark);
+    return running.map(([pid]) => pid);
+  }
+
+  /** Status and text; undefined where nobody answered. */
+  post(
+    gateway: Gateway,
+    path: string,
+    { headers, body }: { headers: Record<string, string>; body: string },
+  ): Promise<{ status: number; text: string } | undefined> {
+    const { promise, resolve } = Promise.withResolvers<
+      { status: number; text: string } | undefined
+    >();
+    const signal = AbortSignal.timeout(ASK_MS_MAX);
+    const url = this.#urlOf(gateway.url, path);
+    const sent = ask(url, { method: "POST", headers, signal, agent: false }, async (response) => {
+      try {
+        const text = Buffer.concat(await response.toArray()).toString();
+        resolve({ status: response.statusCode ?? 0, text });
+      } catch {
+        resolve(undefined); // It was cut off in the middle.
+      }
+    });
+    sent.on("error", () => resolve(undefined));
+    sent.end(body);
+    return promise;
+  }
+
+  async watch(gateway: Gateway, path: string): Promise<Watcher> {
+    const url = this.#urlOf(gateway.url.replace("http", "ws"), path);
+    const watcher = new Watcher(new WebSocket(url));
+    await watcher.opened;
+    return watcher;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.allSettled(this.#starting);
+    this.#notePids();
+    const all = [...this.gateways.map(({ instance }) => instance), ...this.hosts];
+    await Promise.all(all.map((one) => one[Symbol.asyncDispose]()));
+    await this.nats.stop();
+    await rm(this.#parts.folder, { recursive: true, force: true, maxRetries: 10 });
+  }
+
+  #urlOf(base: string, path: string): string {
+    return `${base}/apps/${this.platform.accountId}${path}`;
+  }
+
+  #addGateway(name: string, port: number): void {
+    const instance = this.#process(name, port, "gateway");
+    this.gateways.push({ name, url: `http://127.0.0.1:${port}`, instance, isAlive: true });
+  }
+
+  #process(name: string, port: number, role: string): RoleProcess {
+    const { folder, settings } = this.#parts;
+    return new RoleProcess(join(folder, name), tmpdir(), port, {
+      ...settings,
+      TRUNKLINE_ROLES: role,
+    });
+  }
+
+  /** One of the gateways made the first account, and has written down who that is. */
+  async #findPlatform(): Promise<AppPlatform> {
+    for (const { instance } of this.gateways) {
+      const found = await instance.credentials().catch(() => undefined);
+      if (found) return new AppPlatform(instance, this.#parts.folder, found);
+    }
+    throw new Error("Cannot ask: no gateway has made an account");
+  }
+
+  #notePids(): void {
+    for (const host of this.hosts) {
+      this.#note(childrenOf(host.pid));
+    }
+  }
+
+  #note(pids: readonly number[]): void {
+    for (const pid of pids) {
+      const mark = processMark(pid);
+      if (mark !== undefined) this.#appProcesses.set(pid, mark);
+    }
+  }
+}

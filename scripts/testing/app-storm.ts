@@ -1,0 +1,287 @@
+/** Signed webhooks with duplicates, and sockets that watch what becomes of them, while a test breaks things below. */
+import { createHmac } from "node:crypto";
+import { isDeepStrictEqual } from "node:util";
+import { systemClock as clock } from "../../actors/runtime/clock.ts";
+import type { Watcher } from "./app-platform.ts";
+import type { AppScene, Gateway } from "./app-scene.ts";
+import type { SeededRandom } from "./seeded-random.ts";
+import { until } from "./until.ts";
+
+export const STORM_APP = "storm";
+export const STORM_SECRET = "secret of the storm";
+const AGENTS = 6;
+const SENDERS_OF_EACH = 2;
+const SOCKETS = 100;
+/** Sockets are told last of what is stored, and a process may have to start before. */
+const SHOWN_MS_MAX = 45_000;
+const AGAIN_MS = 50;
+/** Between two events of a sender: what is answered at once waits for its agent, and the longer the more there is. */
+const PAUSE_MS_MAX = 100;
+
+/** Events of even agents come by the endpoint that is declared, of odd ones by the app's own code. */
+export const STORM_CODE = `
+import { createHmac, timingSafeEqual } from "node:crypto";
+import { Agent, getAgentByName, routeAgentRequest } from "trunkline/agents";
+
+export class Repo extends Agent {
+  initialState = { count: 0, last: null };
+  onStart() {
+    this.sql\`CREATE TABLE IF NOT EXISTS delivered (id TEXT)\`;
+    this.sql\`CREATE TABLE IF NOT EXISTS taken (id TEXT PRIMARY KEY)\`;
+  }
+  async onRequest(request) {
+    if (request.method === "GET") {
+      const ids = [...this.sql\`SELECT id FROM delivered UNION ALL SELECT id FROM taken\`];
+      return Response.json({ state: this.state, ids: ids.map(({ id }) => id) });
+    }
+    const id = request.headers.get("x-github-delivery");
+    await request.text();
+    if (request.headers.has("x-by-code")) {
+      const known = [...this.sql\`SELECT id FROM taken WHERE id = \${id}\`].length > 0;
+      if (known) return new Response("known", { status: 202 });
+      this.sql\`INSERT OR IGNORE INTO taken VALUES (\${id})\`;
+    } else this.sql\`INSERT INTO delivered VALUES (\${id})\`;
+    const count = this.state.count + 1;
+    this.broadcast(JSON.stringify({ type: "event", count, id }));
+    this.setState({ count, last: id });
+    return new Response("taken", { status: 202 });
+  }
+}
+
+export default {
+  async fetch(request, env) {
+    if (new URL(request.url).pathname !== "/by-code") {
+      return (await routeAgentRequest(request, env)) ?? new Response("not here", { status: 404 });
+    }
+    const body = await request.clone().text();
+    const signed = Buffer.from(request.headers.get("x-hub-signature-256") ?? "");
+    const wanted = Buffer.from("sha256=" + createHmac("sha256", env.HOOK).update(body).digest("hex"));
+    if (signed.length !== wanted.length || !timingSafeEqual(signed, wanted)) {
+      return new Response("not signed", { status: 401 });
+    }
+    const agent = await getAgentByName(env.Repo, JSON.parse(body).repository.full_name);
+    const headers = new Headers(request.headers);
+    headers.set("x-by-code", "1");
+    return agent.fetch(new Request(request.url, { method: "POST", headers, body }));
+  },
+};
+`;
+
+export const STORM_CONFIG = {
+  agents: [{ binding: "Repo", class_name: "Repo" }],
+  webhooks: [
+    {
+      path: "/declared",
+      provider: "github" as const,
+      secret: "HOOK",
+      agent: "Repo",
+      entity: { body: "/repository/full_name" },
+    },
+  ],
+};
+
+interface Shown {
+  count: number;
+  last: string | null;
+}
+
+interface Socket {
+  watcher: Watcher;
+  agent: number;
+  gateway: Gateway;
+  /** Its gateway was killed. */
+  isLost: boolean;
+}
+
+const agentPath = (agent: number) => `/${STORM_APP}/agents/repo/agent-${agent}`;
+
+export class AppStorm {
+  readonly faults: string[] = [];
+  /** Times that a sender came again because it heard nothing, or that it should. */
+  again = 0;
+  repeats = 0;
+  /** Events that were answered and not yet with their agents when the last one was. */
+  waited = 0;
+  readonly #scene: AppScene;
+  readonly #random: SeededRandom;
+  /** By agent: what was answered with 202. */
+  readonly #taken = Array.from({ length: AGENTS }, () => new Set<string>());
+  readonly #sockets: Socket[] = [];
+  #isSending = true;
+  #isOver = false;
+  #senders: Promise<unknown> = Promise.resolve();
+
+  constructor(scene: AppScene, random: SeededRandom) {
+    this.#scene = scene;
+    this.#random = random;
+  }
+
+  get taken(): number {
+    return this.#taken.reduce((sum, { size }) => sum + size, 0);
+  }
+
+  /** Opens the sockets, then lets the senders begin. */
+  async start(): Promise<void> {
+    for (let first = 0; first < SOCKETS; first += AGENTS) {
+      const agents = Array.from({ length: Math.min(AGENTS, SOCKETS - first) }, (_, at) => at);
+      await Promise.all(agents.map((agent) => this.watch(agent)));
+    }
+    const senders = Array.from({ length: AGENTS * SENDERS_OF_EACH }, (_, number) =>
+      this.#send(number, this.#random.fork()),
+    );
+    this.#senders = Promise.all(senders);
+  }
+
+  /** Resolves when so many more events are taken. */
+  more(count: number): Promise<unknown> {
+    const goal = this.taken + count;
+    return until(`${goal} events are taken`, () => this.taken >= goal, SHOWN_MS_MAX);
+  }
+
+  async watch(agent: number): Promise<void> {
+    const gateway = this.#random.pick(this.#scene.livingGateways);
+    const watcher = await this.#scene.watch(gateway, agentPath(agent));
+    const socket: Socket = { watcher, agent, gateway, isLost: false };
+    this.#sockets.push(socket);
+    void watcher.closed.then(({ code, reason }) => {
+      if (!this.#isOver && !socket.isLost) {
+        this.faults.push(`a socket of agent ${agent} was closed: ${code} ${reason}`);
+      }
+    });
+  }
+
+  /** Call it before the gateway dies. Returns the agents whose sockets go with it. */
+  lose(gateway: Gateway): number[] {
+    const lost = this.#sockets.filter((one) => one.gateway === gateway && !one.isLost);
+    for (const socket of lost) socket.isLost = true;
+    return lost.map(({ agent }) => agent);
+  }
+
+  /** Resolves when every event is answered. */
+  async stop(): Promise<void> {
+    this.#isSending = false;
+    await this.#senders;
+  }
+
+  /** What was answered, what is stored and what is shown. */
+  async compare(): Promise<void> {
+    const began = await Promise.all(this.#taken.map((_, agent) => this.#read(agent)));
+    this.waited = this.taken - began.reduce((sum, one) => sum + (one?.ids.length ?? 0), 0);
+    for (const [agent, taken] of this.#taken.entries()) {
+      let stored: { state: Shown; ids: string[] } = { state: { count: 0, last: null }, ids: [] };
+      const all = async () => {
+        stored = (await this.#read(agent)) ?? stored;
+        return stored.ids.length >= taken.size;
+      };
+      await until(`agent ${agent} has its ${taken.size} events`, all, SHOWN_MS_MAX).catch(
+        ({ message }) => this.faults.push(`${message}, but ${stored.ids.length}`),
+      );
+      this.#compare(agent, [...taken], stored);
+      await this.#compareShown(agent, stored.state);
+    }
+    for (const socket of this.#sockets) this.#checkOrder(socket);
+  }
+
+  close(): void {
+    this.#isSending = false;
+    this.#isOver = true;
+    for (const { watcher } of this.#sockets) watcher.socket.terminate();
+  }
+
+  #compare(agent: number, taken: string[], { ids, state }: { ids: string[]; state: Shown }): void {
+    const stored = new Set(ids);
+    const missing = taken.filter((id) => !stored.has(id));
+    const twice = ids.filter((id, at) => ids.indexOf(id) !== at);
+    const sent = new Set(taken);
+    const strange = ids.filter((id) => !sent.has(id));
+    if (missing.length > 0) this.faults.push(`agent ${agent} has lost ${missing}`);
+    if (twice.length > 0) this.faults.push(`agent ${agent} has twice ${twice}`);
+    if (strange.length > 0) this.faults.push(`agent ${agent} has what nobody heard of ${strange}`);
+    if (state.count !== ids.length) {
+      this.faults.push(`agent ${agent} counts ${state.count} events and has ${ids.length}`);
+    }
+  }
+
+  async #compareShown(agent: number, state: Shown): Promise<void> {
+    const open = this.#sockets.filter((one) => one.agent === agent && !one.isLost);
+    for (const [at, { watcher, gateway }] of open.entries()) {
+      const isShown = () => isDeepStrictEqual(watcher.states.at(-1), state);
+      await until("the last state is shown", isShown, SHOWN_MS_MAX).catch(() => {
+        const last = JSON.stringify(watcher.states.at(-1));
+        const { readyState } = watcher.socket;
+        const which = `socket ${at} of ${open.length} at ${gateway.name} (${readyState})`;
+        this.faults.push(
+          `agent ${agent}, ${which} shows ${last}, stored is ${JSON.stringify(state)}`,
+        );
+      });
+    }
+  }
+
+  /** After the state it began with, each event once, and then the state of it. */
+  #checkOrder({ watcher, agent, gateway }: Socket): void {
+    let wanted: { type: string; count: number } | undefined;
+    for (const text of watcher.frames) {
+      const frame = JSON.parse(text) as { type: string; count: number; state: Shown };
+      const isState = frame.type === "cf_agent_state";
+      if (!isState && frame.type !== "event") continue;
+      const count = isState ? frame.state.count : frame.count;
+      if (wanted && (wanted.type !== frame.type || wanted.count !== count)) {
+        const got = `${frame.type} ${count} where ${wanted.type} ${wanted.count} was due`;
+        this.faults.push(`a socket of agent ${agent} at ${gateway.name} was shown ${got}`);
+        return;
+      }
+      wanted = isState ? { type: "event", count: count + 1 } : { type: "cf_agent_state", count };
+    }
+  }
+
+  async #send(number: number, random: SeededRandom): Promise<void> {
+    const agent = number % AGENTS;
+    for (let count = 0; this.#isSending; count++) {
+      const id = `${number}.${count}`;
+      await clock.wait(random.next() * PAUSE_MS_MAX);
+      const first = this.#deliver(agent, id, random);
+      // Senders repeat what they think was lost: at the same time, or later.
+      const isDouble = random.chance(0.15);
+      await Promise.all([first, isDouble && this.#deliver(agent, id, random)]);
+      const isLate = random.chance(0.15);
+      if (isLate) await this.#deliver(agent, id, random);
+      this.repeats += Number(isDouble) + Number(isLate);
+    }
+  }
+
+  /** Until somebody has answered 202. */
+  async #deliver(agent: number, id: string, random: SeededRandom): Promise<void> {
+    const path = `/${STORM_APP}/${agent % 2 === 0 ? "declared" : "by-code"}`;
+    const body = JSON.stringify({ repository: { full_name: `agent-${agent}` }, id });
+    const signature = createHmac("sha256", STORM_SECRET).update(body).digest("hex");
+    const headers = {
+      "content-type": "application/json",
+      "x-github-event": "push",
+      "x-github-delivery": id,
+      "x-hub-signature-256": `sha256=${signature}`,
+    };
+    const isAnswered = async () => {
+      const gateway = random.pick(this.#scene.livingGateways);
+      const answer = await this.#scene.post(gateway, path, { headers, body });
+      if (answer?.status === 202) return true;
+      this.again += 1;
+      if (answer && answer.status < 500) {
+        this.faults.push(`event ${id} was answered ${answer.status} ${answer.text}`);
+        return true;
+      }
+      await clock.wait(AGAIN_MS);
+      return false;
+    };
+    await until(`event ${id} is answered`, isAnswered, SHOWN_MS_MAX).catch(({ message }) =>
+      this.faults.push(message),
+    );
+    this.#taken[agent]?.add(id);
+  }
+
+  async #read(agent: number): Promise<{ state: Shown; ids: string[] } | undefined> {
+    const [gateway] = this.#scene.livingGateways;
+    const url = `${gateway?.url}/apps/${this.#scene.platform.accountId}${agentPath(agent)}`;
+    const response = await fetch(url);
+    return response.ok ? ((await response.json()) as { state: Shown; ids: string[] }) : undefined;
+  }
+}

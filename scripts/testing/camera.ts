@@ -1,0 +1,65 @@
+/** Takes screenshots for a test as a client would have them taken, and looks at them with a browser's own decoders. */
+import type { z } from "zod";
+import type { BrowserPool } from "../../actors/browser/browser-pool.ts";
+import { takeScreenshot } from "../../actors/render/take-screenshot.ts";
+import { systemClock } from "../../actors/runtime/clock.ts";
+import { ScreenshotRequest } from "../../schemas/http/screenshot.ts";
+
+const DEADLINE_MS = 60_000;
+
+export interface CameraOptions {
+  signal?: AbortSignal;
+  deadlineMs?: number;
+  bytesMax?: number;
+}
+
+/** `bytes` and `browserMs`. */
+export async function capture(
+  pool: BrowserPool,
+  request: z.input<typeof ScreenshotRequest>,
+  {
+    signal = new AbortController().signal,
+    deadlineMs = DEADLINE_MS,
+    ...limits
+  }: CameraOptions = {},
+) {
+  const parameters = ScreenshotRequest.parse(request);
+  const deadlineAt = systemClock.now() + deadlineMs;
+  const given = { signal, clock: systemClock, ...limits };
+  return await takeScreenshot(pool, { parameters, deadlineAt }, given);
+}
+
+export interface Seen {
+  type: string | undefined;
+  width: number;
+  height: number;
+  /** Red, green, blue and opacity of each point that was asked for. */
+  colors: number[][];
+}
+
+const BEGINNINGS: Record<string, RegExp> = {
+  png: /^\x89PNG\r\n/,
+  jpeg: /^\xff\xd8\xff/,
+  webp: /^RIFF....WEBP/s,
+};
+
+export async function look(
+  pool: BrowserPool,
+  bytes: Buffer,
+  ...points: [x: number, y: number][]
+): Promise<Seen> {
+  await using context = await pool.newContext(new AbortController().signal);
+  const picture = bytes.toString("base64");
+  const decoded = await context.evaluate(`(async () => {
+    const blob = await (await fetch("data:;base64,${picture}")).blob();
+    const image = await createImageBitmap(blob);
+    const { width, height } = image;
+    const drawn = new OffscreenCanvas(width, height).getContext("2d");
+    drawn.drawImage(image, 0, 0);
+    const colors = ${JSON.stringify(points)}.map(([x, y]) => [...drawn.getImageData(x, y, 1, 1).data]);
+    return { width, height, colors };
+  })()`);
+  const text = bytes.subarray(0, 16).toString("latin1");
+  const type = Object.keys(BEGINNINGS).find((name) => BEGINNINGS[name]?.test(text));
+  return { type, ...(decoded as Omit<Seen, "type">) };
+}

@@ -1,0 +1,19 @@
+/** One of the example apps on an instance of a test: bundled as the command line does, with its secrets. */
+import { join } from "node:path";
+import { readAppConfig } from "../cli/app-config-file.ts";
+import { bundleApp } from "../cli/bundle-app.ts";
+import { REPOSITORY } from "../tools.ts";
+import type { AppPlatform } from "./app-platform.ts";
+
+export async function deployExample(
+  platform: AppPlatform,
+  name: string,
+  secrets: Readonly<Record<string, string>> = {},
+): Promise<void> {
+  for (const [secret, value] of Object.entries(secrets)) {
+    await platform.rest("PUT", `/apps/${name}/secrets/${secret}`, { value });
+  }
+  const file = readAppConfig(join(REPOSITORY, "deploy/examples", name, "trunkline.jsonc"));
+  const { body } = await platform.deploy(name, await bundleApp(file), file.config);
+  if (!body.success) throw new Error(`Cannot deploy ${name}: ${JSON.stringify(body.errors)}`);
+}

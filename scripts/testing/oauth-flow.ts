@@ -1,0 +1,240 @@
+/** One person's way with one client, from authorize to revoke, over nodes that die. */
+import { expect } from "chai";
+import { systemClock as clock } from "../../actors/runtime/clock.ts";
+import { Person, REDIRECT_URI, type TestClient } from "../../gateway/oauth/testing/oauth-world.ts";
+import type { OAuthNodes } from "./oauth-nodes.ts";
+import { until } from "./until.ts";
+
+/** A lease, a start, and what a busy machine takes for both. */
+const STEP_MS_MAX = 60_000;
+const AGAIN_MS = 50;
+
+export const FLOW_STEPS = [
+  "authorize",
+  "signIn",
+  "consent",
+  "redeem",
+  "refresh",
+  "revoke",
+] as const;
+
+interface Tokens {
+  access_token: string;
+  refresh_token: string;
+}
+
+/** They do again what was not answered, at whichever node answers. */
+export class OAuthFlow {
+  again = 0;
+  restarts = 0;
+  readonly #nodes: OAuthNodes;
+  readonly #client: TestClient;
+  readonly #email: string;
+  readonly #person: Person;
+  readonly #usedCodes: string[] = [];
+  /** Which one it asks: another flow another. */
+  #node: number;
+  #tokens: Tokens | undefined;
+  /** Every token that was answered and is not revoked. */
+  readonly #live: string[] = [];
+  readonly #dead: Tokens[] = [];
+
+  /** The person signs up by an invitation, and out again. */
+  static async begin(nodes: OAuthNodes, client: TestClient, number: number): Promise<OAuthFlow> {
+    const email = `p${number}@example.com`;
+    const { invitation_url = "" } = await nodes.api("members", { email, roles: ["Member"] });
+    const person = new Person(nodes.urls[0] ?? "");
+    await person.open(invitation_url);
+    await person.submit({ password: "correct horse" });
+    person.cookies.clear();
+    return new OAuthFlow({ nodes, client, email, person, node: number % 2 });
+  }
+
+  constructor(parts: {
+    nodes: OAuthNodes;
+    client: TestClient;
+    email: string;
+    person: Person;
+    node: number;
+  }) {
+    this.#nodes = parts.nodes;
+    this.#client = parts.client;
+    this.#email = parts.email;
+    this.#person = parts.person;
+    this.#node = parts.node;
+  }
+
+  async go(steps: readonly (typeof FLOW_STEPS)[number][]): Promise<void> {
+    for (const step of steps) await this[step]();
+  }
+
+  async authorize(): Promise<void> {
+    const { client_id } = this.#client;
+    const query = new URLSearchParams({
+      ...{ client_id, response_type: "code", redirect_uri: REDIRECT_URI, state: "s" },
+    });
+    await this.#visit(() => this.#person.open(`/oauth2/auth?${query}`));
+    const { url, status, text } = this.#person.seen;
+    expect(url, `${status} ${text}`).to.match(/\/login\?|\/oauth2\/consent\?|\/callback\?code=/);
+  }
+
+  async signIn(): Promise<void> {
+    const person = { email: this.#email, password: "correct horse" };
+    while (this.#isAt("/login") && !this.#isOver())
+      await this.#visit(() => this.#person.signIn(person));
+    if (this.#isOver()) await this.#beginAnew();
+  }
+
+  async consent(): Promise<void> {
+    while (this.#isAt("/consent") && !this.#isOver()) {
+      await this.#visit(() => this.#person.submit({ decision: "allow" }));
+    }
+    if (this.#isOver()) await this.#beginAnew();
+    expect(this.#person.seen.url).to.contain("/callback?code=");
+  }
+
+  async redeem(): Promise<void> {
+    while (!this.#tokens) {
+      const code = new URL(this.#person.seen.url).searchParams.get("code") ?? "";
+      const before = this.again;
+      const fields = { grant_type: "authorization_code", redirect_uri: REDIRECT_URI, code };
+      const { status, body } = await this.#ask("/oauth2/token", fields);
+      this.#usedCodes.push(code);
+      if (status === 200) this.#take(body);
+      else {
+        // An answer was lost: the code is used up, and so is what it gave.
+        expect([status, body.error, this.again > before]).to.deep.equal([
+          400,
+          "invalid_grant",
+          true,
+        ]);
+        await this.#beginAnew();
+      }
+    }
+  }
+
+  async refresh(): Promise<void> {
+    const refresh_token = this.#tokens?.refresh_token ?? "";
+    const { status, body } = await this.#ask("/oauth2/token", {
+      grant_type: "refresh_token",
+      refresh_token,
+    });
+    expect([status, body.error]).to.deep.equal([200, undefined]);
+    this.#take(body);
+  }
+
+  async revoke(): Promise<void> {
+    const { refresh_token: token, access_token } = this.#tokens ?? {};
+    if (token === undefined || access_token === undefined) throw new Error("No tokens");
+    const { status } = await this.#ask("/oauth2/revoke", { token });
+    expect(status).to.equal(200);
+    this.#live.length = 0;
+    this.#dead.push({ refresh_token: token, access_token });
+  }
+
+  /** At both nodes, which run again. The first that they say counts: they remember nothing that was given back. */
+  async check(): Promise<void> {
+    for (const [tokens, expected] of [
+      [this.#live, 200],
+      [this.#dead.map(({ access_token }) => access_token), 401],
+    ] as const) {
+      for (const token of tokens) {
+        for (const url of this.#nodes.urls) {
+          const answered = async () => {
+            const status = await statusOf(url, token);
+            return status < 500 && status;
+          };
+          expect(await until("a token is answered", answered, STEP_MS_MAX)).to.equal(expected);
+        }
+      }
+    }
+  }
+
+  /** No code and no token that is over gives anything. */
+  async checkReplays(): Promise<void> {
+    for (const code of this.#usedCodes) {
+      const fields = { grant_type: "authorization_code", redirect_uri: REDIRECT_URI, code };
+      expect((await this.#ask("/oauth2/token", fields)).body.error).to.equal("invalid_grant");
+    }
+    for (const { refresh_token } of this.#dead) {
+      const fields = { grant_type: "refresh_token", refresh_token };
+      expect((await this.#ask("/oauth2/token", fields)).body.error).to.equal("invalid_grant");
+    }
+  }
+
+  #take(tokens: Tokens): void {
+    this.#tokens = tokens;
+    this.#live.push(tokens.access_token);
+  }
+
+  #isAt(path: string): boolean {
+    return new URL(this.#person.seen.url).pathname.endsWith(path);
+  }
+
+  #isOver(): boolean {
+    const { status, text } = this.#person.seen;
+    return status === 400 && text.includes("start again");
+  }
+
+  /** As the page says: from the client on. What was decided is remembered. */
+  async #beginAnew(): Promise<void> {
+    this.restarts += 1;
+    await this.authorize();
+    await this.signIn();
+    await this.consent();
+  }
+
+  /** A page that did not come is asked for once more, from where the person was. */
+  async #visit(go: () => Promise<unknown>): Promise<void> {
+    const before = this.#person.seen;
+    await this.#until(async () => {
+      this.#person.seen = before;
+      this.#person.through = this.#nodes.urls[this.#node];
+      await go();
+      return this.#person.seen.status < 500;
+    });
+  }
+
+  async #ask(path: string, fields: Record<string, string>) {
+    const { client_id, client_secret } = this.#client;
+    const basic = Buffer.from(`${client_id}:${client_secret}`).toString("base64");
+    return await this.#until(async () => {
+      const response = await fetch(`${this.#nodes.urls[this.#node]}${path}`, {
+        method: "POST",
+        headers: { Authorization: `Basic ${basic}` },
+        body: new URLSearchParams(fields),
+      });
+      const text = await response.text();
+      const body = text === "" ? {} : JSON.parse(text);
+      return response.status < 500 && { status: response.status, body };
+    });
+  }
+
+  #until<T>(ask: () => Promise<T | false>): Promise<T> {
+    return until(
+      `${this.#email} goes on`,
+      async () => {
+        try {
+          const answer = await ask();
+          if (answer !== false) return answer;
+        } catch (error) {
+          // The node died, or does not listen yet.
+          if (!(error instanceof TypeError)) throw error;
+        }
+        this.again += 1;
+        this.#node = 1 - this.#node;
+        await clock.wait(AGAIN_MS);
+        return false;
+      },
+      STEP_MS_MAX,
+    );
+  }
+}
+
+async function statusOf(url: string, token: string): Promise<number> {
+  const response = await fetch(`${url}/v4/accounts`, {
+    headers: { Authorization: `Bearer ${token}` },
+  });
+  await response.text();
+  return response.status;
+}

@@ -1,0 +1,93 @@
+/** Reads a PDF as Chromium writes it: its text page by page, and whether its table of objects is right. */
+import { inflateSync } from "node:zlib";
+
+interface PdfObject {
+  dictionary: string;
+  /** What its stream holds, unpacked; empty where it has none. */
+  stream: string;
+}
+
+/** The text of each page in order, without the blanks that only its layout has. */
+export function pageTexts(bytes: Buffer): string[] {
+  const objects = readObjects(bytes);
+  const pages = Array.from(objects.values()).filter(({ dictionary }) =>
+    /\/Type \/Page\b/.test(dictionary),
+  );
+  return pages.map(({ dictionary }) => {
+    const fonts = Array.from(dictionary.matchAll(/\/(F\d+) (\d+) 0 R/g), ([, name = "", id]) => {
+      const toUnicode = /\/ToUnicode (\d+) 0 R/.exec(objects.get(Number(id))?.dictionary ?? "");
+      return [name, readCharacters(objects.get(Number(toUnicode?.[1]))?.stream ?? "")] as const;
+    });
+    const contents = /\/Contents (\d+) 0 R/.exec(dictionary)?.[1];
+    return readText(objects.get(Number(contents))?.stream ?? "", new Map(fonts));
+  });
+}
+
+/** What is wrong with where the table says its objects are (ISO 32000-1, 7.5.4); empty for nothing. */
+export function tableFaults(bytes: Buffer): string[] {
+  const source = bytes.toString("latin1");
+  const at = Number(/startxref\s+(\d+)\s+%%EOF\s*$/.exec(source)?.[1]);
+  const [head, size] = /^xref\n0 (\d+)\n/.exec(source.slice(at)) ?? [];
+  if (head === undefined) return [`no table at ${at}`];
+  const faults: string[] = [];
+  for (let id = 1; id < Number(size); id++) {
+    const entry = source.substr(at + head.length + id * 20, 20);
+    const [, offset, kind] = /^(\d{10}) \d{5} ([nf])[ \r]\n$/.exec(entry) ?? [];
+    if (offset === undefined) faults.push(`entry of object ${id} is "${entry}"`);
+    else if (kind === "n" && !source.startsWith(`${id} 0 obj`, Number(offset)))
+      faults.push(`object ${id} is not at ${offset}`);
+  }
+  const trailer = source.slice(at + head.length + Number(size) * 20);
+  if (!trailer.startsWith("trailer")) faults.push("no trailer behind the table");
+  if (!new RegExp(`/Size ${size}\\b`).test(trailer)) faults.push("the trailer has another size");
+  return faults;
+}
+
+function readObjects(bytes: Buffer): Map<number, PdfObject> {
+  const source = bytes.toString("latin1");
+  const begun = source.matchAll(/^(\d+) 0 obj\n/gm);
+  return new Map(
+    Array.from(begun, ({ 0: { length }, 1: id, index }) => {
+      const object = source.slice(index, source.indexOf("\nendobj", index));
+      const at = object.indexOf("stream\n");
+      const dictionary = object.slice(length, at === -1 ? undefined : at);
+      const packed = bytes.subarray(index + at + "stream\n".length, index + object.length);
+      const isText = at !== -1 && dictionary.includes("/FlateDecode");
+      return [Number(id), { dictionary, stream: isText ? inflated(packed) : "" }];
+    }),
+  );
+}
+
+/** Behind the data stands "endstream", and within it may stand "\nendobj": then it is no text. */
+function inflated(packed: Buffer): string {
+  try {
+    return inflateSync(packed).toString("latin1");
+  } catch {
+    return "";
+  }
+}
+
+/** What a font's numbers stand for (ISO 32000-1, 9.10.3). */
+function readCharacters(map: string): Map<number, string> {
+  const characters = new Map<number, string>();
+  for (const [, first = "", last, to = ""] of map.matchAll(
+    /^<(\w{4})> (?:<(\w{4})> )?<(\w{4})>$/gm,
+  )) {
+    const from = Number.parseInt(first, 16);
+    for (let glyph = from; glyph <= Number.parseInt(last ?? first, 16); glyph++) {
+      characters.set(glyph, String.fromCharCode(Number.parseInt(to, 16) + glyph - from));
+    }
+  }
+  return characters;
+}
+
+function readText(content: string, fonts: Map<string, Map<number, string>>): string {
+  let font: Map<number, string> | undefined;
+  let text = "";
+  for (const [, name, glyphs] of content.matchAll(/\/(F\d+) [\d.]+ Tf|<([0-9A-F]+)>/g)) {
+    if (name !== undefined) font = fonts.get(name);
+    for (const glyph of glyphs?.match(/.{4}/g) ?? [])
+      text += font?.get(Number.parseInt(glyph, 16)) ?? "\ufffd";
+  }
+  return text;
+}
