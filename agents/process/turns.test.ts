@@ -28,6 +28,9 @@ export class Ledger extends Agent<any, { n: number }> {
   add(what) { this.sql\`INSERT INTO entries (what) VALUES (\${what})\`; return this.all().length; }
   all() { return this.sql\`SELECT what FROM entries ORDER BY id\`.map(({ what }) => what); }
   async slow(ms) { this.order.push("begin " + ms); await new Promise((resolve) => setTimeout(resolve, ms)); this.order.push("end " + ms); return this.order; }
+  held = Promise.withResolvers();
+  letGo() { this.held.resolve(); }
+  async waits(name) { this.order.push("begin " + name); await this.held.promise; this.order.push("end " + name); return this.order; }
   async addThenFetch(what) { this.add(what); const response = await fetch("https://elsewhere.example/"); return response.status; }
   who() { const { agent, request, connection } = getCurrentAgent(); return [agent === this, request?.url, connection]; }
   async ask(name, method, ...args) { const other = await getAgentByName(this.env.Ledger, name); return other[method](...args); }
@@ -58,6 +61,9 @@ export class Strict extends Agent<any> {
   static options = { serialTurns: true };
   order: string[] = [];
   async slow(ms) { this.order.push("begin " + ms); await new Promise((resolve) => setTimeout(resolve, ms)); this.order.push("end " + ms); return this.order; }
+  async outside() { await fetch("https://elsewhere.example/"); }
+  never() { return new Promise(() => {}); }
+  now() { return "now"; }
 }
 let starts = 0;
 export class Fragile extends Agent<any> {
@@ -85,17 +91,28 @@ export default {
 
 describe("an app's process: turns", function () {
   this.timeout(60_000);
+  const agents = ["Ledger", "Strict", "Fragile"].map((name) => ({
+    binding: name,
+    className: name,
+  }));
+  const nothing = { type: "answer" as const, answer: { status: 204, headers: [] } };
   let host: MemoryHost;
+  /** One in which turns have little time. */
+  let brief: MemoryHost;
   before(async () => {
     host = await MemoryHost.start({
       code: CODE,
       values: { SECRET: "s3cret" },
-      agents: ["Ledger", "Strict", "Fragile"].map((name) => ({ binding: name, className: name })),
-      limits: { turnMs: 2_000, answerBytes: 1_000_000 },
-      operate: async () => ({ type: "answer", answer: { status: 204, headers: [] } }),
+      agents,
+      limits: { answerBytes: 1_000_000 },
+      operate: async () => nothing,
     });
+    brief = await MemoryHost.start({ code: CODE, agents, limits: { turnMs: 500 } });
   });
-  after(() => host.stop());
+  after(async () => {
+    await host.stop();
+    await brief.stop();
+  });
 
   const names = new Set<string>();
   const fresh = (className = "Ledger") => {
@@ -165,7 +182,7 @@ describe("an app's process: turns", function () {
     });
 
     it("refuses an entry past its time", async () => {
-      const error = await refused(host.entry("/slow"));
+      const error = await refused(brief.entry("/slow"));
       expect(error.error.refusal).to.equal("deadline_exceeded");
     });
 
@@ -242,8 +259,11 @@ describe("an app's process: turns", function () {
 
     it("begin in order and may interleave; strict ones do not", async () => {
       const loose = fresh();
-      const [, order] = await Promise.all([80, 20].map((ms) => host.invoke(loose, "slow", ms)));
-      expect(order).to.deep.equal(["begin 80", "begin 20", "end 20"]);
+      const first = host.invoke(loose, "waits", "first");
+      const second = host.invoke(loose, "slow", 1);
+      expect(await second).to.deep.equal(["begin first", "begin 1", "end 1"]);
+      await host.invoke(loose, "letGo");
+      expect(await first).to.deep.equal(["begin first", "begin 1", "end 1", "end first"]);
       const strict = fresh("Strict");
       const [, serial] = await Promise.all([80, 20].map((ms) => host.invoke(strict, "slow", ms)));
       expect(serial).to.deep.equal(["begin 80", "end 80", "begin 20", "end 20"]);
@@ -251,21 +271,27 @@ describe("an app's process: turns", function () {
 
     it("past their time are refused, and those behind a strict one go on", async () => {
       const key = fresh("Strict");
-      const [slow, next] = [host.invoke(key, "slow", 5_000), host.invoke(key, "slow", 1)];
-      expect((await refused(slow)).error.refusal).to.equal("deadline_exceeded");
-      expect(await next).to.include("end 1");
+      const [never, next] = [brief.invoke(key, "never"), brief.invoke(key, "now")];
+      expect((await refused(never)).error.refusal).to.equal("deadline_exceeded");
+      expect(await next).to.equal("now");
     });
 
     it("more than may wait are refused as busy", async () => {
       const key = fresh("Strict");
-      const first = host.invoke(key, "slow", 300);
-      const turns = Array.from({ length: 1_000 }, () =>
-        host.invoke(key, "slow", 0).then(() => "done"),
-      );
-      const outcomes = await Promise.allSettled([first, ...turns]);
-      const busy = outcomes.filter(({ status }) => status === "rejected");
-      expect(busy).to.have.length(1);
-      expect((busy[0] as PromiseRejectedResult).reason.error.refusal).to.equal("busy");
+      const held = Promise.withResolvers<typeof nothing>();
+      const own = await MemoryHost.start({ code: CODE, agents, operate: () => held.promise });
+      try {
+        const first = own.invoke(key, "outside");
+        const turns = Array.from({ length: 1_000 }, () => own.invoke(key, "now"));
+        // The last of them comes when none has ended.
+        const error = await refused(Promise.all(turns));
+        expect(error.error.refusal).to.equal("busy");
+        held.resolve(nothing);
+        const outcomes = await Promise.allSettled([first, ...turns]);
+        expect(outcomes.filter(({ status }) => status === "rejected")).to.have.length(1);
+      } finally {
+        await own.stop();
+      }
     });
 
     it("onStart that throws refuses the turns that wait, and is tried again by the next", async () => {
@@ -467,10 +493,15 @@ describe("an app's process: turns", function () {
   describe("durability", () => {
     it("nothing is answered, and nothing asked of others, before the record is stored", async () => {
       const held = Promise.withResolvers<void>();
+      let isHeld = false;
       const own = await MemoryHost.start({
         code: CODE,
         agents: [{ binding: "Ledger", className: "Ledger" }],
-        beforeCommit: (_, commit) => (commit > 1 ? held.promise : undefined),
+        beforeCommit: (_, commit) => {
+          if (commit <= 1) return undefined;
+          isHeld = true;
+          return held.promise;
+        },
         operate: async () => ({ type: "answer", answer: { status: 204, headers: [] } }),
       });
       try {
@@ -481,11 +512,9 @@ describe("an app's process: turns", function () {
             answered += 1;
           }),
         );
-        await until(
-          "the second record waits",
-          () => own.idle.size >= 0 && own.operations.length === 0,
-        );
-        await new Promise((resolve) => setTimeout(resolve, 100));
+        await until("the second record waits", () => isHeld);
+        // Whatever it lets out beside the record has come when it answers this.
+        await own.entry("/env");
         expect([answered, own.operations.length]).to.deep.equal([0, 0]);
         held.resolve();
         expect(await Promise.all(turns)).to.deep.equal([2, 204, ["one", "two", "two"]]);
