@@ -1,4 +1,5 @@
 /** Ends waiting: by a signal, or after so long. */
+import { setImmediate as turn } from "node:timers/promises";
 import type { Clock } from "../runtime/clock.ts";
 
 /** The outcome of the work, or the signal's reason as soon as it aborts. */
@@ -42,7 +43,9 @@ export class Timeout {
   constructor({ ms, error, clock }: Pick<TimeLimit, "ms" | "error" | "clock">) {
     const timeout = new AbortController();
     this.signal = timeout.signal;
-    void clock.wait(Math.max(0, ms), this.#stop.signal).then(() => {
+    void clock.wait(Math.max(0, ms), this.#stop.signal).then(async () => {
+      // A process that stood still hears its timers first, and what came meanwhile after them: it may be what is awaited.
+      if (!this.#stop.signal.aborted) await turn();
       if (!this.#stop.signal.aborted) timeout.abort(error());
     });
   }
