@@ -10,7 +10,7 @@ import type { RenderContext } from "./render-context.ts";
 const { signal } = new AbortController();
 
 describe("RenderContext", function () {
-  this.timeout(30_000);
+  this.timeout(90_000);
   let pool: BrowserPool;
   let site: WebSite;
   let context: RenderContext;
@@ -18,6 +18,7 @@ describe("RenderContext", function () {
 
   before(async () => {
     pool = openPool();
+    await pool.start();
     site = await WebSite.start();
     site.page("/", "<title>reached</title>");
     site.page("/image", (_, response) => {

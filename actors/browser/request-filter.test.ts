@@ -118,7 +118,7 @@ describe("filterRequests", function () {
       socket.onopen = () => done("open"); socket.onclose = ({ code }) => done(code);
       const done = (title) => { document.title = title; document.body.append(document.createElement("b")) }
     </script><body>`;
-    const waitForSelector = { selector: "b", timeout: 3_000 };
+    const waitForSelector = { selector: "b", timeout: 30_000 };
     expect((await print(pool, { html, waitForSelector })).title).to.equal("open");
     const rejectResourceTypes = ["websocket" as const];
     expect((await print(pool, { html, waitForSelector, rejectResourceTypes })).title).to.equal(

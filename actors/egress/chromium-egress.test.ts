@@ -16,7 +16,7 @@ import { EgressProxy } from "./egress-proxy.ts";
 
 /** What a page can reach of this machine's loopback: 127.0.0.2 is opened, 127.0.0.1 is not. */
 describe("Chromium behind an EgressProxy", function () {
-  this.timeout(30_000);
+  this.timeout(90_000);
   let inside: LoopbackServer;
   let open: Awaited<ReturnType<typeof startHttpServer>>;
   let browser: Browser;
@@ -54,6 +54,7 @@ describe("Chromium behind an EgressProxy", function () {
     browser = await launch({
       executablePath: findChromium(),
       headless: "shell",
+      timeout: 80_000,
       args: [
         // Chromium's sandbox does not run as root; the page is this file's own.
         ...(process.getuid?.() === 0 ? ["--no-sandbox"] : []),

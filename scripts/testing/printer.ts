@@ -9,24 +9,27 @@ import { createAddressPolicy } from "../../actors/egress/address-policy.ts";
 import { createEgressGuard } from "../../actors/egress/egress-guard.ts";
 import { EgressProxy } from "../../actors/egress/egress-proxy.ts";
 import { type PrintedPdf, printPdf } from "../../actors/render/print-pdf.ts";
-import { systemClock } from "../../actors/runtime/clock.ts";
+import { type Clock, systemClock } from "../../actors/runtime/clock.ts";
 import { PdfRequest } from "../../schemas/http/pdf.ts";
 import { findChromium } from "../tools.ts";
 import { pageTexts, tableFaults } from "./pdf-file.ts";
 
 const guard = createEgressGuard({ policy: createAddressPolicy({ allow: ["127.0.0.2/32"] }) });
 const DEADLINE_MS = 50_000;
+/** A browser that is well may be slow to answer on a busy machine, and a task of a test has no second try. */
+const PATIENT = { pingTimeoutMs: 40_000, contextCloseMs: 20_000 };
 
 export const openEgress = () => EgressProxy.open({ guard });
 
-export function openPool(options: Partial<BrowserPoolOptions> = {}): BrowserPool {
-  const executablePath = findChromium();
-  return new BrowserPool({ clock: systemClock, openEgress, executablePath, ...options });
+export function openPool({ limits, ...options }: Partial<BrowserPoolOptions> = {}): BrowserPool {
+  const shared = { clock: systemClock, openEgress, executablePath: findChromium() };
+  return new BrowserPool({ ...shared, ...options, limits: { ...PATIENT, ...limits } });
 }
 
 export interface PrintOptions {
   signal?: AbortSignal;
   deadlineMs?: number;
+  clock?: Clock;
 }
 
 /** Prints what a client would have sent, and reads it to the end. */
@@ -44,13 +47,17 @@ export async function print(
 export async function startPrint(
   pool: BrowserPool,
   request: z.input<typeof PdfRequest>,
-  { signal = new AbortController().signal, deadlineMs = DEADLINE_MS }: PrintOptions = {},
+  {
+    signal = new AbortController().signal,
+    deadlineMs = DEADLINE_MS,
+    clock = systemClock,
+  }: PrintOptions = {},
 ): Promise<PrintedPdf> {
   const task = {
     parameters: PdfRequest.parse(request),
-    deadlineAt: systemClock.now() + deadlineMs,
+    deadlineAt: clock.now() + deadlineMs,
   };
-  return await printPdf(pool, task, { signal, clock: systemClock });
+  return await printPdf(pool, task, { signal, clock });
 }
 
 export class Pdf {

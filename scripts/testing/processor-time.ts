@@ -8,3 +8,21 @@ export function processorTime(): () => number {
     return (user + system) / 1_000;
   };
 }
+
+const LOOK_MS = 10;
+
+/** Starts to watch; call what it returns, once, for the longest that this thread has worked without looking at its timers. */
+export function longestTurn(): () => number {
+  let longestMs = 0;
+  let turn = processorTime();
+  const look = () => {
+    longestMs = Math.max(longestMs, turn());
+    turn = processorTime();
+  };
+  const timer = setInterval(look, LOOK_MS);
+  return () => {
+    look();
+    clearInterval(timer);
+    return longestMs;
+  };
+}
