@@ -1,5 +1,6 @@
 /** Finds a loopback port for a server that clients must find again when it is started anew. */
 import { randomInt } from "node:crypto";
+import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { createServer } from "node:net";
 
@@ -16,9 +17,22 @@ export async function freePort(preferred?: number): Promise<number> {
   if (preferred !== undefined && (await isFree(preferred))) return preferred;
   for (let tries = 0; tries < TRIES_MAX; tries++) {
     const port = randomInt(PORT_MIN, PORT_MAX);
-    if (await isFree(port)) return port;
+    if ((await isClaimed(port)) && (await isFree(port))) return port;
   }
   throw new Error(`Cannot find a free port: ${TRIES_MAX} of ${PORT_MIN} to ${PORT_MAX} are in use`);
+}
+
+/**
+ * Whoever looks for a port before the server that this one is for listens on it finds another: the same number is taken
+ * for UDP, which nobody uses here, until this process ends. False where somebody was before us.
+ */
+async function isClaimed(port: number): Promise<boolean> {
+  const socket = createSocket("udp4").unref();
+  const failed = once(socket, "error");
+  socket.bind(port, "127.0.0.1");
+  const [error] = await Promise.race([failed, once(socket, "listening")]);
+  if (error !== undefined) socket.close();
+  return error === undefined;
 }
 
 async function isFree(port: number): Promise<boolean> {
