@@ -58,7 +58,7 @@ class Sockets {
 }
 
 describe("agents whose hosts, processes and bus are killed", function () {
-  this.timeout(180_000);
+  this.timeout(300_000);
 
   it("have each event that was answered exactly once, and show the state that is stored", async () => {
     await using world = await startAgentWorld();
@@ -123,7 +123,7 @@ describe("agents whose hosts, processes and bus are killed", function () {
           key,
         ).to.deep.equal([]);
         expect(count).to.equal(mine.length);
-        await until("its socket shows it", () => sockets.states.get(key) === count);
+        await until("its socket shows it", () => sockets.states.get(key) === count, 60_000);
       }
       expect(sockets.faults).to.deep.equal([]);
     } finally {

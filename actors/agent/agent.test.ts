@@ -36,7 +36,7 @@ async function textOf(world: AgentWorld, { body }: AppAnswer): Promise<string> {
 }
 
 describe("agents on hosts", function () {
-  this.timeout(120_000);
+  this.timeout(240_000);
   let world: AgentWorld;
   let host: AgentHost;
   let app: string;
@@ -175,7 +175,7 @@ describe("agents on hosts", function () {
       const config = { name: "hooks", compatibility_date: "2026-11-20", ...AGENT_APP_CONFIG };
       const staged = { config, bundle, bundleBytes: code.length };
       const { version } = await world.client.call(appContract, app, "stage", staged);
-      return world.client.call(appEntry, app, "check", { version });
+      return world.client.call(appEntry, app, "check", { version }, { deadlineMs: 60_000 });
     };
     expect(await stage(AGENT_APP)).to.deep.equal({ classes: ["Counter"] });
     for (const code of ["throw new Error('not today')", "syntax error", "export default {}"]) {

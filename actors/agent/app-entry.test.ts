@@ -23,7 +23,7 @@ export default {
 `;
 
 describe("app-entry", function () {
-  this.timeout(60_000);
+  this.timeout(120_000);
   let world: AgentWorld;
   let outside: Server;
   let app: string;

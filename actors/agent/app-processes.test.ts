@@ -22,7 +22,7 @@ import { until } from "../../scripts/testing/until.ts";
 const BROKEN = "throw new Error('not today')";
 
 describe("processes of apps", function () {
-  this.timeout(90_000);
+  this.timeout(240_000);
   let world: AgentWorld;
   let host: AgentHost;
   beforeEach(async () => {
@@ -113,7 +113,8 @@ describe("processes of apps", function () {
     const apps: string[] = [];
     for (const name of ["one", "two", "three"]) apps.push(await world.deploy(name, code, { vars }));
     const request = { method: "GET", url: "http://app/", headers: [] };
-    const call = (at: number) => world.client.call(appEntry, apps[at] ?? "", "request", request);
+    const call = (at: number) =>
+      world.client.call(appEntry, apps[at] ?? "", "request", request, { deadlineMs: 60_000 });
     const first = call(0);
     await until("it is under way", () => asked.length === 1);
     const { process: idle } = await processes.of(apps[1] ?? "");
@@ -121,7 +122,7 @@ describe("processes of apps", function () {
     // The second does nothing: the third has its place.
     const third = call(2);
     await until("it is under way", () => asked.length === 2);
-    expect(idle.isEnded).to.equal(true);
+    await idle.ended;
     const { code: refused, message } = await refusalOf(processes.of(apps[1] ?? ""));
     expect([refused, message]).to.deep.equal([
       "busy",
@@ -160,7 +161,7 @@ describe("processes of apps", function () {
     } }`;
     const app = await world.deploy("many", code, { vars });
     const request = { method: "GET", url: "http://app/", headers: [] };
-    const told = world.client.call(appEntry, app, "request", request, { deadlineMs: 30_000 });
+    const told = world.client.call(appEntry, app, "request", request, { deadlineMs: 60_000 });
     await until("as many are under way", () => asked.length === APP_OPERATIONS_MAX);
     asked[0]?.end();
     await until("the last one too", () => asked.length === APP_OPERATIONS_MAX + 1);
@@ -176,7 +177,8 @@ describe("processes of apps", function () {
     const request = { method: "GET", url: "http://app/", headers: [] };
     const call = () => world.client.call(appEntry, app, "request", request);
     expect((await call()).status).to.equal(200);
-    expect(processes.count).to.equal(1);
+    const { process: first } = await processes.of(app);
+    await first.ended;
     await until("none is left", () => processes.count === 0);
     expect((await call()).status).to.equal(200);
   });

@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { createServer, type RequestListener, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { Readable } from "node:stream";
@@ -7,6 +8,7 @@ import { agent } from "../../schemas/agent.ts";
 import { APP_ANSWER_BYTES_MAX, APP_ARRIVING_BYTES_MAX } from "../../schemas/app-limits.ts";
 import { ActorError } from "../../schemas/errors.ts";
 import { type AgentWorld, keyOf, startAgentWorld } from "../../scripts/testing/agent-world.ts";
+import { until } from "../../scripts/testing/until.ts";
 import { createAddressPolicy } from "../egress/address-policy.ts";
 import { createEgressGuard } from "../egress/egress-guard.ts";
 import { Arriving } from "./arriving.ts";
@@ -30,7 +32,7 @@ const OUTSIDE = "127.0.0.2";
 const INSIDE = "127.0.0.1";
 
 describe("fetch of a hostile app", function () {
-  this.timeout(60_000);
+  this.timeout(120_000);
   let world: AgentWorld;
   let answer: RequestListener;
   let outside: Server;
@@ -51,14 +53,22 @@ describe("fetch of a hostile app", function () {
     await world.deploy("hostile", CODE, {
       agents: [{ binding: "Fetcher", class_name: "Fetcher" }],
     });
-    outside = createServer((request, response) => answer(request, response));
-    inside = createServer((_request, response) => {
-      asked += 1;
-      response.end("inside");
+    // The same port, so that only the address tells one from the other: it may be somebody else's at one of them.
+    await until("one port is free at both", async () => {
+      outside = createServer((request, response) => answer(request, response));
+      inside = createServer((_request, response) => {
+        asked += 1;
+        response.end("inside");
+      });
+      await once(outside.listen(0, OUTSIDE), "listening");
+      try {
+        await once(inside.listen(portOf(outside), INSIDE), "listening");
+        return true;
+      } catch {
+        outside.close();
+        return false;
+      }
     });
-    await new Promise<void>((resolve) => outside.listen(0, OUTSIDE, resolve));
-    // The same port, so that only the address tells one from the other.
-    await new Promise<void>((resolve) => inside.listen(portOf(outside), INSIDE, resolve));
   });
   after(async () => {
     await world[Symbol.asyncDispose]();

@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
-import { mkdir, rm, stat, statfs, utimes } from "node:fs/promises";
+import { mkdir, mkdtemp, rm, stat, statfs, utimes } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
@@ -10,24 +10,26 @@ import { openProcessFolder, rootIn, touch } from "./process-folders.ts";
 
 describe("openProcessFolder()", () => {
   it("makes one for this host, and removes what a killed one left, with what still runs there", async () => {
-    const left = await openProcessFolder();
+    // None that other hosts on this machine look into.
+    const root = await mkdtemp(join(tmpdir(), "trunkline-folders-"));
+    const left = await openProcessFolder(root);
     await mkdir(join(left, "1"));
     const orphan = spawn(process.execPath, ["-e", "for (;;);", join(left, "1/bundle")], {
       stdio: "ignore",
     });
     const ended = once(orphan, "exit");
-    const living = await openProcessFolder();
+    const living = await openProcessFolder(root);
     expect(existsSync(left)).to.equal(true);
     const long = new Date(Date.now() - APP_FOLDER_LEFT_MS - 1_000);
     await utimes(left, long, long);
     await utimes(living, long, long);
     await touch(living);
-    const third = await openProcessFolder();
+    const third = await openProcessFolder(root);
     expect(existsSync(left)).to.equal(false);
     expect(existsSync(living)).to.equal(true);
     expect((await stat(third)).mode & 0o777).to.equal(0o711);
     await ended;
-    await Promise.all([living, third].map((folder) => rm(folder, { recursive: true })));
+    for (const folder of [living, third, root]) await rm(folder, { recursive: true, force: true });
   });
 });
 

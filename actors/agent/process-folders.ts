@@ -11,8 +11,8 @@ const MEMORY_FOLDER = "/dev/shm";
 const PREFIX = "trunkline-apps-";
 
 /** A folder of this host alone. Removes those of hosts that were killed, with processes that outlived them. */
-export async function openProcessFolder(): Promise<string> {
-  const root = await rootIn(MEMORY_FOLDER);
+export async function openProcessFolder(memoryFolder = MEMORY_FOLDER): Promise<string> {
+  const root = await rootIn(memoryFolder);
   await removeLeft(root);
   const folder = await mkdtemp(join(root, PREFIX));
   // Users of apps pass through to what is theirs, and see nothing else.

@@ -11,7 +11,7 @@ import { createEgressGuard, type EgressGuard } from "../../actors/egress/egress-
 import type { ActorHost } from "../../actors/runtime/actor-host.ts";
 import { BlobStore } from "../../actors/runtime/blob-store.ts";
 import { Bus } from "../../actors/runtime/bus.ts";
-import { systemClock } from "../../actors/runtime/clock.ts";
+import { type Clock, systemClock } from "../../actors/runtime/clock.ts";
 import type { AnyActorDefinition } from "../../actors/runtime/define-actor.ts";
 import { processArguments } from "../../agents/process/arguments.ts";
 import { app } from "../../schemas/app.ts";
@@ -70,10 +70,13 @@ export class AgentWorld implements AsyncDisposable {
     {
       guard = createEgressGuard({ policy: createAddressPolicy({ allow: ["127.0.0.0/8"] }) }),
       limits = AGENT_LIMITS,
+      clock = systemClock,
       ...processes
     }: {
       guard?: EgressGuard;
       limits?: AgentLimits;
+      /** Of its agents and their processes. */
+      clock?: Clock;
       processesMax?: number;
       idleMs?: number;
     } = {},
@@ -81,10 +84,7 @@ export class AgentWorld implements AsyncDisposable {
     const bus = await Bus.connect({ url: this.world.url, name });
     const logger = pino({}, { write: (line) => void this.log.push(JSON.parse(line) as LogLine) });
     const agents = await openAgents({
-      bus,
-      clock: systemClock,
-      logger,
-      guard,
+      ...{ bus, clock, logger, guard },
       secrets: this.secrets,
       program: processArguments,
       limits,

@@ -7,7 +7,7 @@ const LOOK_MS = 3;
 export async function until<T>(
   what: string,
   look: () => T | undefined | false | Promise<T | undefined | false>,
-  withinMs = 15_000,
+  withinMs = 30_000,
 ): Promise<T> {
   const giveUpAt = performance.now() + withinMs;
   for (;;) {
