@@ -4,6 +4,7 @@ import type { Input } from "../../schemas/contract.ts";
 import { dnsCheck } from "../../schemas/dns-check.ts";
 import { oauthClient } from "../../schemas/oauth-client.ts";
 import { oauthClientList } from "../../schemas/oauth-client-list.ts";
+import { STREAMS } from "../../schemas/subjects.ts";
 import { startWorld, type World } from "../../scripts/testing/actor-world.ts";
 import { DnsServer } from "../../scripts/testing/dns-server.ts";
 import { refusalOf } from "../../scripts/testing/refusal.ts";
@@ -17,7 +18,7 @@ const HOST = "bot.example.com";
 const accountId = ACCOUNT;
 
 describe("verification over the bus and DNS", function () {
-  this.timeout(30_000);
+  this.timeout(60_000);
   let world: World;
   let server: DnsServer;
   beforeEach(async () => {
@@ -31,7 +32,9 @@ describe("verification over the bus and DNS", function () {
   });
 
   const startWorker = () =>
-    world.worker([dnsCheckWorker({ servers: [server.address], timing: { tryMs: 200, tries: 1 } })]);
+    world.worker([
+      dnsCheckWorker({ servers: [server.address], timing: { tryMs: 5_000, tries: 1 } }),
+    ]);
   const pace = { pollMs: 20, windowMs: 60_000 };
 
   async function create(windowMs = pace.windowMs): Promise<string> {
@@ -98,9 +101,10 @@ describe("verification over the bus and DNS", function () {
     await startWorker();
     server.records.set(HOST, "SERVFAIL");
     // Long enough for a lookup on a machine that has much else to do.
-    const id = await create(2_000);
+    const id = await create(5_000);
     const failed = await untilVerification(id, "failed", ({ status }) => status === "failed");
     expect(failed.lastAnswer).to.contain("SERVFAIL");
+    await until("no lookup is under way", async () => (await world.count(STREAMS.tasks)) === 0);
     const { length } = server.asked;
     server.records.set(HOST, [[await textOf(id)]]);
     await update(id, { patch: { clientUri: complete.clientUri } });

@@ -38,7 +38,10 @@ interface Got {
 }
 
 /** A receiver, and an agent's queue before it. */
-async function world(answer: (response: ServerResponse, got: Got) => void) {
+async function world(
+  answer: (response: ServerResponse, got: Got) => void,
+  { timeoutMs = 30_000 } = {},
+) {
   const got: Got[] = [];
   const receiver = await startHttpServer(async (request, response) => {
     const one = { headers: request.headers, body: await text(request), path: request.url };
@@ -50,7 +53,7 @@ async function world(answer: (response: ServerResponse, got: Got) => void) {
   const blobs = new MemoryBlobs();
   const policy = createAddressPolicy({ allow: ["127.0.0.2/32"] });
   const worker = webhookPostWorker({
-    ...{ guard: createEgressGuard({ policy }), blobs, secrets, timeoutMs: 1_000 },
+    ...{ guard: createEgressGuard({ policy }), blobs, secrets, timeoutMs },
     clock: { now: () => time.now },
   });
   const actors = memoryActors({
@@ -200,7 +203,7 @@ describe("webhook-post", () => {
   });
 
   it("post() ends what is not answered in time", async () => {
-    await using w = await world(() => {});
+    await using w = await world(() => {}, { timeoutMs: 500 });
     const { webhook } = await w.get(await w.send(w.url));
     expect(webhook.lastTry).to.include({ error: "It did not answer in time" });
     expect(webhook.lastTry).to.not.have.property("status");
