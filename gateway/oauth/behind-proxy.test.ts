@@ -11,7 +11,7 @@ import {
 } from "./testing/oauth-world.ts";
 
 describe("authorization server behind a proxy that ends TLS", function () {
-  this.timeout(30_000);
+  this.timeout(120_000);
   let world: OAuthWorld;
   const publicUrl = "https://trunkline.example.com";
   before(async () => {

@@ -13,7 +13,7 @@ const OTHER_URI = "https://bot.example.com/callback";
 const BYE = "https://bot.example.com/bye";
 
 describe("a client that is changed", function () {
-  this.timeout(40_000);
+  this.timeout(120_000);
   let world: OAuthWorld;
   let calls: ClientCalls;
   let owner: Person;

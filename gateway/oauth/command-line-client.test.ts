@@ -5,7 +5,7 @@ import { ALL_PERMISSIONS, PERMISSIONS } from "../../schemas/permissions.ts";
 import { newPerson, type OAuthWorld, oauthWorld, REDIRECT_URI } from "./testing/oauth-world.ts";
 
 describe("command line as an OAuth client", function () {
-  this.timeout(30_000);
+  this.timeout(120_000);
   let world: OAuthWorld;
   before(async () => {
     world = await oauthWorld();

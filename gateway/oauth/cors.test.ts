@@ -16,7 +16,7 @@ const CHALLENGE = {
 };
 
 describe("pages of other origins", function () {
-  this.timeout(30_000);
+  this.timeout(120_000);
   let world: OAuthWorld;
   let calls: ClientCalls;
   let base: string;

@@ -29,7 +29,7 @@ interface Granted {
 }
 
 describe("a client that is deleted", function () {
-  this.timeout(60_000);
+  this.timeout(120_000);
   let world: OAuthWorld;
   let calls: ClientCalls;
   let client: TestClient;

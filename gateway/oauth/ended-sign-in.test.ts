@@ -11,7 +11,7 @@ import {
 class Stopped extends Error {}
 
 describe("an authorization request whose sign-in has ended", function () {
-  this.timeout(30_000);
+  this.timeout(120_000);
   let world: OAuthWorld;
   before(async () => {
     world = await oauthWorld();

@@ -15,7 +15,7 @@ const METHODS = {
 };
 
 describe("authorization flows, by a public client library", function () {
-  this.timeout(30_000);
+  this.timeout(120_000);
   let world: OAuthWorld;
   before(async () => {
     world = await oauthWorld();

@@ -12,7 +12,7 @@ import {
 } from "./testing/oauth-world.ts";
 
 describe("API tokens that are made with an OAuth access token", function () {
-  this.timeout(40_000);
+  this.timeout(120_000);
   let world: OAuthWorld;
   let client: TestClient;
   let guest: Awaited<ReturnType<typeof newPerson>>;

@@ -23,7 +23,7 @@ import { readTokenText, type TokenAddress } from "./token-text.ts";
 const SLACK_MS = 10_000;
 
 describe("what the authorization server gives out", function () {
-  this.timeout(40_000);
+  this.timeout(120_000);
   let world: OAuthWorld;
   let client: TestClient;
   let owner: Person;

@@ -23,7 +23,7 @@ const BEFORE_MS = 60_000;
 const silent = pino({ level: "silent" });
 
 describe("signing keys that are rotated", function () {
-  this.timeout(30_000);
+  this.timeout(120_000);
   let now: number;
   let actors: MemoryActors;
   let base: string;

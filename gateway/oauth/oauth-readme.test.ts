@@ -9,7 +9,7 @@ import { type OAuthWorld, oauthWorld, Person } from "./testing/oauth-world.ts";
 const run = promisify(execFile);
 
 describe("the first OAuth client", function () {
-  this.timeout(60_000);
+  this.timeout(120_000);
   let world: OAuthWorld;
   let folder: string;
   before(async () => {

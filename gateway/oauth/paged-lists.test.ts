@@ -7,7 +7,7 @@ import { type OAuthWorld, oauthWorld, Person, type Wire } from "./testing/oauth-
 const id = (number: number) => number.toString(16).padStart(32, "0");
 
 describe("lists that are read through one gateway after the other", function () {
-  this.timeout(40_000);
+  this.timeout(120_000);
   let world: OAuthWorld;
   let account: string;
   before(async () => {

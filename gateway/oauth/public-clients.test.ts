@@ -3,7 +3,7 @@ import { makePublic } from "./testing/client-calls.ts";
 import { newPerson, type OAuthWorld, oauthWorld, REDIRECT_URI } from "./testing/oauth-world.ts";
 
 describe("public clients", function () {
-  this.timeout(30_000);
+  this.timeout(120_000);
   let world: OAuthWorld;
   before(async () => {
     world = await oauthWorld();

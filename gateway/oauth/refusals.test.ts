@@ -12,7 +12,7 @@ import {
 } from "./testing/oauth-world.ts";
 
 describe("authorization server", function () {
-  this.timeout(40_000);
+  this.timeout(120_000);
   let world: OAuthWorld;
   let client: TestClient;
   let owner: Person;

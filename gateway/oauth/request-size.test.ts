@@ -15,7 +15,7 @@ import {
 const BYE = "https://bot.example.com/bye";
 
 describe("size of requests to the authorization server", function () {
-  this.timeout(30_000);
+  this.timeout(120_000);
   let world: OAuthWorld;
   let base: string;
   let client: TestClient;

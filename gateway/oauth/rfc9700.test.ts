@@ -44,7 +44,7 @@ import {
 import { sha256 } from "./token-text.ts";
 
 describe("RFC 9700", function () {
-  this.timeout(40_000);
+  this.timeout(120_000);
   let world: OAuthWorld;
   let base: string;
   let client: TestClient;

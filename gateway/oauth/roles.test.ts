@@ -19,7 +19,7 @@ const OPENED: Record<Role, [boolean, boolean, boolean, boolean]> = {
 };
 
 describe("roles of those in whose name a client asks", function () {
-  this.timeout(40_000);
+  this.timeout(120_000);
   let world: OAuthWorld;
   let calls: ClientCalls;
   let account: string;

@@ -5,7 +5,7 @@ import { AUTHENTICATION_FAILURES_MAX } from "../../schemas/limits.ts";
 import { type OAuthWorld, oauthWorld } from "./testing/oauth-world.ts";
 
 describe("programs that try one thing after another", function () {
-  this.timeout(40_000);
+  this.timeout(120_000);
   let world: OAuthWorld;
   let basic: string;
   beforeEach(async () => {

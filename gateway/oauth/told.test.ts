@@ -34,7 +34,7 @@ const hearing = (live: LiveUpdates): LiveUpdates => ({
 const LESS: Role[] = ["OAuth Client Write"];
 
 describe("a revocation that was stored and not told", function () {
-  this.timeout(40_000);
+  this.timeout(120_000);
   let world: OAuthWorld;
   let client: TestClient;
   let person: Person;

@@ -8,7 +8,7 @@ import {
 } from "../oauth/testing/oauth-world.ts";
 
 describe("consent page", function () {
-  this.timeout(30_000);
+  this.timeout(120_000);
   let world: OAuthWorld;
   let client: TestClient;
   let person: Person;

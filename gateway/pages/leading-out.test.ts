@@ -8,7 +8,7 @@ import { findChromium } from "../../scripts/tools.ts";
 import { type OAuthWorld, oauthWorld, type TestClient } from "../oauth/testing/oauth-world.ts";
 
 describe("ways out of our pages in Chromium", function () {
-  this.timeout(60_000);
+  this.timeout(120_000);
   let world: OAuthWorld;
   let base: string;
   let browser: Browser;
@@ -51,7 +51,7 @@ describe("ways out of our pages in Chromium", function () {
   it("a callback that leads on to another origin is followed, after consent, sign-in and sign-out", async () => {
     await page.goto(asked("/onward"));
     await signIn(page);
-    expect(page.url()).to.contain("/oauth2/consent");
+    await until("they are asked", () => page.url().includes("/oauth2/consent"));
     await press(page, "button[value=allow]");
     await isAt(page, `${urlOf(elsewhere)}/welcome`);
 
@@ -125,7 +125,7 @@ describe("ways out of our pages in Chromium", function () {
 async function press(page: Page, selector: string): Promise<void> {
   const button = await page.waitForSelector(selector);
   // Where it is refused, there is no navigation, and what is waited for next says so.
-  const moved = page.waitForNavigation({ timeout: 5_000 }).catch(() => undefined);
+  const moved = page.waitForNavigation({ timeout: 30_000 }).catch(() => undefined);
   await Promise.all([moved, button?.click()]);
 }
 

@@ -10,7 +10,7 @@ const INVITE = { action: `${MEMBERS}/invite` };
 const CHANGE = { action: `${MEMBERS}/change` };
 
 describe("members page", function () {
-  this.timeout(40_000);
+  this.timeout(120_000);
   let world: OAuthWorld;
   let owner: Person;
   before(async () => {

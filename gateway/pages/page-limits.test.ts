@@ -36,7 +36,7 @@ const ADDRESS = "127.0.0.1";
 const id = (number: number) => number.toString(16).padStart(32, "0");
 
 describe("limits of pages", function () {
-  this.timeout(60_000);
+  this.timeout(120_000);
   let world: OAuthWorld;
   let client: TestClient;
   before(async () => {
@@ -105,16 +105,15 @@ describe("limits of pages", function () {
     const person = stranger();
     const before = Date.now();
     const { url } = await person.open(query());
+    const after = Date.now();
     const uid = new URL(url).searchParams.get("interaction");
     const bucket = await new Kvm(world.bus.bus.connection).open("state-0");
     // A key is written some time after what is in it was answered.
     const stored: Wire = await until("it is written", async () =>
       (await bucket.get(`interaction.${uid}`))?.json(),
     );
-    expect(stored.state.expiresAt - before).to.be.within(
-      INTERACTION_MS - 1_000,
-      INTERACTION_MS + 5_000,
-    );
+    // It may be kept in whole seconds.
+    expect(stored.state.expiresAt - INTERACTION_MS).to.be.within(before - 1_000, after + 1_000);
   });
 
   it("an ID token is good for ID_TOKEN_MS", async () => {

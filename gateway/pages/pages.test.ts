@@ -25,7 +25,7 @@ const LOOKS = [
 ] as const;
 
 describe("pages in Chromium", function () {
-  this.timeout(90_000);
+  this.timeout(240_000);
   let world: OAuthWorld;
   let browser: Browser;
   let page: Page;

@@ -16,7 +16,7 @@ import { Refused } from "./refused.ts";
 import { changePassword, type Person as Signer, signIn } from "./sign-in.ts";
 
 describe("sign-in", function () {
-  this.timeout(30_000);
+  this.timeout(120_000);
   let world: OAuthWorld;
   before(async () => {
     world = await oauthWorld({ config: { trustProxy: "loopback" } });
