@@ -86,7 +86,7 @@ export default {
 const SECRET = "it is a secret";
 
 describe("an app that takes webhooks by its own code", function () {
-  this.timeout(60_000);
+  this.timeout(120_000);
   let host: MemoryHost;
   before(async () => {
     host = await MemoryHost.start({

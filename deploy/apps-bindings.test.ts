@@ -159,7 +159,7 @@ export default {
 `;
 
 describe("bindings of apps", function () {
-  this.timeout(120_000);
+  this.timeout(300_000);
   let platform: AppPlatform;
   before(async () => {
     platform = await AppPlatform.start();

@@ -16,7 +16,7 @@ export default {
 `;
 
 describe("requests to code of apps whose host is killed", function () {
-  this.timeout(150_000);
+  this.timeout(300_000);
   let scene: AppScene;
   let outside: Server;
   const asked: { what: string; response: ServerResponse }[] = [];

@@ -12,7 +12,7 @@ import { findChromium, REPOSITORY } from "../scripts/tools.ts";
 const run = promisify(execFile);
 
 describe("a first app", function () {
-  this.timeout(120_000);
+  this.timeout(300_000);
   let platform: AppPlatform;
   let folder: string;
   let browser: Browser;

@@ -42,7 +42,7 @@ export default {
 `;
 
 describe("tokens that an app is sent", function () {
-  this.timeout(120_000);
+  this.timeout(300_000);
   let platform: AppPlatform;
   before(async () => {
     platform = await AppPlatform.start();

@@ -18,7 +18,7 @@ interface Span {
 }
 
 describe("traces of apps", function () {
-  this.timeout(90_000);
+  this.timeout(300_000);
 
   it("go on from who asked, over the app's entry, to its agent, and have no path of theirs", async () => {
     const spans: Span[] = [];

@@ -65,7 +65,7 @@ const agents = [{ binding: "RepoAgent", class_name: "RepoAgent" }];
 const SECRET = "webhook secret";
 
 describe("apps", function () {
-  this.timeout(120_000);
+  this.timeout(300_000);
   let platform: AppPlatform;
   before(async () => {
     platform = await AppPlatform.start();

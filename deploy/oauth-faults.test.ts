@@ -11,7 +11,7 @@ const KILL_WITHIN_MS = 40;
 const seed = Number(process.env.TRUNKLINE_TEST_SEED ?? SeededRandom.newSeed());
 
 describe("OAuth under faults", function () {
-  this.timeout(400_000);
+  this.timeout(600_000);
   before(() => console.log(`    TRUNKLINE_TEST_SEED=${seed} repeats the choices of this run`));
 
   it("nodes are killed between and in all steps from authorize to revoke", async () => {

@@ -20,7 +20,7 @@ interface Operation {
 const UNKNOWN = "f".repeat(32);
 
 describe("OAuth scopes on the REST API", function () {
-  this.timeout(120_000);
+  this.timeout(300_000);
   let folder: string;
   let nats: TestNatsServer;
   let node: RoleProcess;
@@ -81,7 +81,7 @@ describe("OAuth scopes on the REST API", function () {
         ...(type !== undefined && { "Content-Type": type }),
       },
       ...(type !== undefined && { body: '{"never":"good"}' }),
-      signal: AbortSignal.timeout(20_000),
+      signal: AbortSignal.timeout(60_000),
     });
     await response.body?.cancel();
     return response.status;

@@ -12,7 +12,7 @@ import { AgentLog, type NewRecord } from "./agent-log.ts";
 import { AgentRoom } from "./agent-room.ts";
 
 describe("AgentLog", function () {
-  this.timeout(60_000);
+  this.timeout(120_000);
   let world: World;
   before(async () => {
     world = await startWorld({ definitions: [appUsageActor] });

@@ -16,7 +16,7 @@ import { refusalOf } from "../../scripts/testing/refusal.ts";
 const request: AppRequest = { method: "GET", url: "http://app/agents/counter/a", headers: [] };
 
 describe("hosts of agents, asked by anybody", function () {
-  this.timeout(60_000);
+  this.timeout(120_000);
   let world: AgentWorld;
   let host: AgentHost;
   before(async () => {

@@ -11,7 +11,7 @@ import { systemClock } from "../runtime/clock.ts";
 import { SocketSender } from "./socket-sender.ts";
 
 describe("SocketSender", function () {
-  this.timeout(60_000);
+  this.timeout(120_000);
   let world: World;
   let gateways = 0;
   before(async () => {

@@ -121,7 +121,7 @@ export default {
 const CLASSES = ["Plain", "Older", "Agents", "Hidden"];
 
 describe("an app's process: the class Agent", function () {
-  this.timeout(60_000);
+  this.timeout(120_000);
   let host: MemoryHost;
   let key = "";
   let count = 0;

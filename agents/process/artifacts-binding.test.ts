@@ -83,7 +83,7 @@ async function tried(call: () => Promise<unknown>): Promise<void> {
 }
 
 describe("artifactsBinding", function () {
-  this.timeout(60_000);
+  this.timeout(120_000);
   let world: ArtifactsWorld;
   before(async () => {
     world = await ArtifactsWorld.start();

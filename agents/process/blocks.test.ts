@@ -43,7 +43,7 @@ export class Opener extends Agent {
 `;
 
 describe("an app's process: blockConcurrencyWhile", function () {
-  this.timeout(60_000);
+  this.timeout(120_000);
   let host: MemoryHost;
   before(async () => {
     host = await MemoryHost.start({ code: CODE });

@@ -66,7 +66,7 @@ export class Full extends Agent {
 `;
 
 describe("an app's process: bounds of what is due", function () {
-  this.timeout(60_000);
+  this.timeout(120_000);
   let host: MemoryHost;
   before(async () => {
     host = await MemoryHost.start({

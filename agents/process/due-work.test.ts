@@ -39,7 +39,7 @@ export class Worker extends Agent<any> {
 `;
 
 describe("an app's process: schedules, queue and submissions", function () {
-  this.timeout(60_000);
+  this.timeout(120_000);
   let host: MemoryHost;
   let count = 0;
   const fresh = () => {

@@ -149,7 +149,7 @@ const ATTEMPTS: Record<string, string> = {
 };
 
 describe("isolation of an app's process", function () {
-  this.timeout(60_000);
+  this.timeout(120_000);
   const folder = mkdtempSync(join(tmpdir(), "trunkline-secret-"));
   const file = join(folder, "secret.mjs");
   writeFileSync(file, 'export default "the secret";');

@@ -60,7 +60,7 @@ const SERVERS =
 const stateFrame = (count: number) => `{"type":"cf_agent_state","state":{"count":${count}}}`;
 
 describe("an app's process: sockets", function () {
-  this.timeout(60_000);
+  this.timeout(120_000);
   let host: MemoryHost;
   let room = "";
   let rooms = 0;

@@ -90,7 +90,7 @@ export default {
 `;
 
 describe("an app's process: turns", function () {
-  this.timeout(60_000);
+  this.timeout(120_000);
   const agents = ["Ledger", "Strict", "Fragile"].map((name) => ({
     binding: name,
     className: name,

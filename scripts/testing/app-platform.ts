@@ -136,6 +136,6 @@ export class Watcher {
   }
 
   async shown(what: string, test: (frames: readonly string[]) => boolean): Promise<void> {
-    await until(what, () => test(this.frames), 20_000);
+    await until(what, () => test(this.frames), 60_000);
   }
 }

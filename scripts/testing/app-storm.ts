@@ -13,7 +13,7 @@ const AGENTS = 6;
 const SENDERS_OF_EACH = 2;
 const SOCKETS = 100;
 /** Sockets are told last of what is stored, and a process may have to start before. */
-const SHOWN_MS_MAX = 45_000;
+const SHOWN_MS_MAX = 90_000;
 const AGAIN_MS = 50;
 /** Between two events of a sender: what is answered at once waits for its agent, and the longer the more there is. */
 const PAUSE_MS_MAX = 100;

@@ -6,7 +6,7 @@ import type { OAuthNodes } from "./oauth-nodes.ts";
 import { until } from "./until.ts";
 
 /** A lease, a start, and what a busy machine takes for both. */
-const STEP_MS_MAX = 60_000;
+const STEP_MS_MAX = 120_000;
 const AGAIN_MS = 50;
 
 export const FLOW_STEPS = [

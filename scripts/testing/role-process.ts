@@ -6,7 +6,7 @@ import { ChildProgram } from "./child-program.ts";
 import { startCommand } from "./start-command.ts";
 import { until } from "./until.ts";
 
-const START_MS_MAX = 60_000;
+const START_MS_MAX = 120_000;
 
 export interface Credentials {
   base_url: string;

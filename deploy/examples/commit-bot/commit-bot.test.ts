@@ -4,7 +4,7 @@ import { deployExample } from "../../../scripts/testing/example-app.ts";
 import { until } from "../../../scripts/testing/until.ts";
 
 describe("example commit-bot", function () {
-  this.timeout(180_000);
+  this.timeout(300_000);
   let platform: AppPlatform;
   before(async () => {
     platform = await AppPlatform.start();

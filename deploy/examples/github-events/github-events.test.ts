@@ -12,7 +12,7 @@ const PICTURES = process.env.PAGE_PICTURES;
 const SECRET = "it is a secret";
 
 describe("example github-events", function () {
-  this.timeout(120_000);
+  this.timeout(300_000);
   let platform: AppPlatform;
   let browser: Browser;
   let page: Page;

@@ -7,7 +7,7 @@ import { until } from "../../../scripts/testing/until.ts";
 const SECRETS = { STRIPE_SECRET: "whsec_example", READ_TOKEN: "who may read" };
 
 describe("example stripe-events", function () {
-  this.timeout(120_000);
+  this.timeout(300_000);
   let platform: AppPlatform;
   before(async () => {
     platform = await AppPlatform.start();
