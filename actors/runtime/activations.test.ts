@@ -14,7 +14,7 @@ import { until } from "../../scripts/testing/until.ts";
 const definitions = [counterActor, probeActor, tallyActor];
 
 describe("Activations", function () {
-  this.timeout(60_000);
+  this.timeout(120_000);
 
   it("leave memory after their time without a message, kinds in memory alone later; state stays", async () => {
     const clock = new SkippingClock();

@@ -1,7 +1,12 @@
 import { expect } from "chai";
 import { CALL_TRY_MS, CLIENT_CALLS_MAX } from "../../schemas/call-limits.ts";
 import { ActorError } from "../../schemas/errors.ts";
-import { MAILBOX_MAX, MESSAGE_BYTES_MAX, REPLIES_PER_CLIENT_MAX } from "../../schemas/limits.ts";
+import {
+  CALL_DEADLINE_MS,
+  MAILBOX_MAX,
+  MESSAGE_BYTES_MAX,
+  REPLIES_PER_CLIENT_MAX,
+} from "../../schemas/limits.ts";
 import { addressOf, callSubject, shardOf } from "../../schemas/subjects.ts";
 import { startWorld, type World } from "../../scripts/testing/actor-world.ts";
 import { counter, counterActor } from "../../scripts/testing/counter.ts";
@@ -13,7 +18,7 @@ import { systemClock } from "./clock.ts";
 import { encodeRefusal } from "./refusal.ts";
 
 describe("BusActorClient", function () {
-  this.timeout(30_000);
+  this.timeout(60_000);
   let world: World;
   before(async () => {
     world = await startWorld({ definitions: [counterActor, probeActor] });
@@ -38,7 +43,8 @@ describe("BusActorClient", function () {
       const startedAt = performance.now();
       const late = await refusalOf(increment("a", { deadlineMs: 300 }));
       expect(late).to.include({ code: "unavailable" });
-      expect(performance.now() - startedAt).to.be.within(300, 2_000);
+      // Its own deadline, far from that of a call that names none.
+      expect(performance.now() - startedAt).to.be.within(300, 0.8 * CALL_DEADLINE_MS);
       const leaving = new AbortController();
       const left = refusalOf(increment("a", { signal: leaving.signal }));
       leaving.abort();
@@ -76,7 +82,8 @@ describe("BusActorClient", function () {
       expect(await increment("busy")).to.deep.equal({ count: 1 });
       expect(performance.now() - startedAt).to.be.above(CALL_TRY_MS);
       expect(new Set(numbers).size).to.equal(1);
-      expect(numbers).to.have.length(3);
+      // More where this process stands still before it hears the second.
+      expect(numbers.length).to.be.at.least(3);
       stub.unsubscribe();
     });
 

@@ -8,6 +8,7 @@ import {
 } from "@nats-io/transport-node";
 import { expect } from "chai";
 import { startNats } from "../../scripts/testing/nats-server.ts";
+import { stopProcess } from "../../scripts/testing/process-children.ts";
 import { until } from "../../scripts/testing/until.ts";
 import { Bus, type Heard } from "./bus.ts";
 
@@ -15,7 +16,7 @@ import { Bus, type Heard } from "./bus.ts";
 const REFUSALS = 3;
 
 describe("Bus", function () {
-  this.timeout(20_000);
+  this.timeout(90_000);
 
   it("connect() says in one line where it tried, and not with which password", async () => {
     await using nats = await startNats();
@@ -215,6 +216,19 @@ describe("Bus", function () {
     expect(heard.at(-1)).to.equal("of the next turn");
     await bus.close();
     await neighbour.close();
+  });
+
+  it("close() ends, too, where the bus goes while it is told the rest", async () => {
+    await using nats = await startNats();
+    const bus = await Bus.connect({ url: nats.url, name: "test" });
+    bus.hearBelow("shard.1", () => {});
+    await bus.connection.flush();
+    await stopProcess(nats.pid);
+    const closing = bus.close();
+    await until("it says the rest", () => bus.connection.isDraining());
+    await nats.kill();
+    await closing;
+    expect(bus.connection.isClosed()).to.equal(true);
   });
 
   it("beforeSaying() calls back at the end of the turn, and what is published then is said with the rest", async () => {

@@ -257,8 +257,9 @@ export class Bus {
     for (const hearing of this.#hearings) hearing.close();
     if (this.connection.isClosed()) return;
     this.#say();
-    // A drain against a bus that is gone would wait for it for ever.
-    await (this.#connected ? this.connection.drain() : this.connection.close());
+    // A drain against a bus that is gone would wait for it for ever; against one that goes meanwhile it fails.
+    if (this.#connected) await this.connection.drain().catch(() => {});
+    await this.connection.close();
   }
 
   #listen(name: string, listener: Listener, failed?: (error: Error) => void): Hearing {

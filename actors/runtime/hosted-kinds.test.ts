@@ -11,7 +11,7 @@ const hosted = (bus: Bus) => [logbookKind(bus)];
 const KEYS = 24;
 
 describe("hosted kinds on the bus", function () {
-  this.timeout(60_000);
+  this.timeout(180_000);
 
   it("are called and sent to as every kind, leave memory when idle, and open anew from their log", async () => {
     const clock = new SkippingClock();
@@ -59,7 +59,8 @@ describe("hosted kinds on the bus", function () {
       const mine: string[] = [];
       told.set(key, mine);
       for (let count = 0; writing; count++) {
-        await world.client.call(logbook, key, "write", { text: `c${count}` });
+        const write = { text: `c${count}` };
+        await world.client.call(logbook, key, "write", write, { deadlineMs: 60_000 });
         mine.push(`c${count}`);
         if (count % 5 !== 0) continue;
         await world.client.send(logbook, key, "note", { text: `m${count}` });
@@ -68,7 +69,7 @@ describe("hosted kinds on the bus", function () {
     });
     const more = (by: number) => {
       const goal = total(told) + by;
-      return until("more is written", () => total(told) > goal);
+      return until("more is written", () => total(told) > goal, 60_000);
     };
     await more(100);
     hosts.push(await world.host({ name: "third", clock: clocks[2] ?? systemClock }));

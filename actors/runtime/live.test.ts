@@ -10,7 +10,7 @@ import { Bus } from "./bus.ts";
 import { BusLiveUpdates, type LiveUpdate } from "./live.ts";
 
 describe("live updates", function () {
-  this.timeout(30_000);
+  this.timeout(90_000);
   let world: World;
   let bus: Bus;
   let live: BusLiveUpdates;
@@ -29,7 +29,8 @@ describe("live updates", function () {
   });
 
   const show = (key: string, text: string, { note = true, characters = 0 } = {}) =>
-    world.client.call(probe, key, "show", { text, note, characters });
+    // A nats-server that was killed may take its time to come back, and the shards then.
+    world.client.call(probe, key, "show", { text, note, characters }, { deadlineMs: 60_000 });
 
   it("subscribe() misses nothing that happens after it, in order, changes or not", async () => {
     for (let round = 0; round < 20; round++) {

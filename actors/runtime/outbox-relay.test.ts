@@ -21,7 +21,7 @@ import { OutboxRelay } from "./outbox-relay.ts";
 import { Shard } from "./shard.ts";
 
 describe("OutboxRelay", function () {
-  this.timeout(30_000);
+  this.timeout(120_000);
   let world: World;
   let host: ActorHost;
   beforeEach(async () => {
@@ -35,10 +35,14 @@ describe("OutboxRelay", function () {
     world.client.call(probe, from, "scatter", { to, text, times });
   const log = async (key: string) => (await world.client.call(probe, key, "get", {})).log;
   const logged = (key: string, count: number) =>
-    until(`${key} has ${count} notes`, async () => {
-      const lines = await log(key);
-      return lines.length >= count && lines;
-    });
+    until(
+      `${key} has ${count} notes`,
+      async () => {
+        const lines = await log(key);
+        return lines.length >= count && lines;
+      },
+      60_000,
+    );
   /** Keys that all live on one shard. */
   function neighbours(count: number): string[] {
     const keys = ["seed"];

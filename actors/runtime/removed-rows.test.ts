@@ -5,7 +5,7 @@ import { probe, probeActor } from "../../scripts/testing/probe.ts";
 import { until } from "../../scripts/testing/until.ts";
 
 describe("rows that were removed", function () {
-  this.timeout(30_000);
+  this.timeout(90_000);
 
   it("stay away when what the bus leaves of them for a while is all there is", async () => {
     await using world = await startWorld({ definitions: [probeActor] });

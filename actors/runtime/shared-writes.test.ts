@@ -6,7 +6,7 @@ import { SharedWrites } from "./shared-writes.ts";
 import { LogTaken, SubjectLog } from "./subject-log.ts";
 
 describe("SharedWrites", function () {
-  this.timeout(30_000);
+  this.timeout(90_000);
 
   it("store what comes at once together, tell each its sequence, and refuse only what is fenced out", async () => {
     await using world = await startWorld();
@@ -39,7 +39,7 @@ describe("SharedWrites", function () {
 });
 
 describe("SubjectLog", function () {
-  this.timeout(30_000);
+  this.timeout(90_000);
   const text = (payload: string) => ({ payload: Buffer.from(payload), headers: { N: payload } });
 
   it("takes over whole, shuts out who had it, and goes on after a rollup", async () => {

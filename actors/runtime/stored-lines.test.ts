@@ -9,7 +9,7 @@ import { Bus } from "./bus.ts";
 import { BusLines } from "./stored-lines.ts";
 
 describe("stored-lines", function () {
-  this.timeout(30_000);
+  this.timeout(90_000);
   let nats: TestNatsServer;
   let bus: Bus;
   let lines: BusLines;

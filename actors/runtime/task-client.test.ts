@@ -7,18 +7,21 @@ import { Task } from "./task.ts";
 
 /** Speaks to the asker as workers do, in whatever order a test wants. */
 interface Speaker {
-  say(step: string, payload?: string): Promise<Uint8Array>;
+  say(step: string, payload?: string, timeoutMs?: number): Promise<Uint8Array>;
 }
 
+/** Where no answer is to come, it is waited for so long. */
+const SILENCE_MS = 500;
+
 describe("BusActorClient.run()", function () {
-  this.timeout(15_000);
+  this.timeout(60_000);
   let world: World;
   before(async () => {
     world = await startWorld({ tasks: [echo] });
   });
   after(() => world[Symbol.asyncDispose]());
 
-  const run = (deadlineMs = 5_000) =>
+  const run = (deadlineMs = 50_000) =>
     world.client.run(
       echo,
       "key",
@@ -30,17 +33,14 @@ describe("BusActorClient.run()", function () {
     const consumer = await world.bus.jetstream
       .jetstream()
       .consumers.get(STREAMS.tasks, "echo-fast");
-    const message = await consumer.next({ expires: 5_000, bind: true });
+    const message = await consumer.next({ expires: 20_000, bind: true });
     if (!message) throw new Error("no task came");
     message.ack();
     const { caller } = Task.parse(message.json());
     return (attempt) => ({
-      say: async (step, payload = "") =>
-        (
-          await world.bus.request(`${caller?.inbox}.${attempt}.${step}`, payload, {
-            timeoutMs: 500,
-          })
-        ).data,
+      say: async (step, payload = "", timeoutMs = 20_000) =>
+        (await world.bus.request(`${caller?.inbox}.${attempt}.${step}`, payload, { timeoutMs }))
+          .data,
     });
   }
   const reply = JSON.stringify({ text: "a", attempt: 1 });
@@ -62,7 +62,7 @@ describe("BusActorClient.run()", function () {
     await say("chunk.1", "b");
     await say("chunk.3", "d");
     await say("end");
-    await say("end").catch(() => {}); // The caller may have left by now.
+    await say("end", "", SILENCE_MS).catch(() => {}); // The caller may have left by now.
     expect(await text).to.equal("abcd");
   });
 
@@ -72,7 +72,7 @@ describe("BusActorClient.run()", function () {
     const [dead, living] = [speaker("dead"), speaker("living")];
     await dead.say("started");
     await living.say("started");
-    const late = dead.say("reply", JSON.stringify({ text: "late", attempt: 1 }));
+    const late = dead.say("reply", JSON.stringify({ text: "late", attempt: 1 }), SILENCE_MS);
     expect(await late.catch((error: Error) => error.name)).to.equal("TimeoutError");
     await living.say("reply", reply);
     const done = await running;

@@ -34,7 +34,7 @@ import { WorkerHost } from "./worker-host.ts";
 const MIB = 1024 * 1024;
 
 describe("WorkerHost", function () {
-  this.timeout(90_000);
+  this.timeout(180_000);
   let world: World;
   let worker: WorkerHost;
   /** In another process than the worker's, as far as either can tell. */
@@ -67,20 +67,24 @@ describe("WorkerHost", function () {
       "say",
       { text, ...input },
       {
-        deadlineMs: 20_000,
+        deadlineMs: 60_000,
         signal: never,
         ...options,
       },
     );
   const drawl = (text: string) =>
-    world.client.run(echo, "key", "drawl", { text }, { deadlineMs: 20_000, signal: never });
+    world.client.run(echo, "key", "drawl", { text }, { deadlineMs: 60_000, signal: never });
   const ask = (key: string, texts: string[], failing = 0) =>
     world.client.call(probe, key, "ask", { texts, failing });
   const logged = (key: string, count: number) =>
-    until(`${key} heard ${count}`, async () => {
-      const { log } = await world.client.call(probe, key, "get", {});
-      return log.length >= count && log;
-    });
+    until(
+      `${key} heard ${count}`,
+      async () => {
+        const { log } = await world.client.call(probe, key, "get", {});
+        return log.length >= count && log;
+      },
+      60_000,
+    );
   /** Reads to the end, and checks every byte. */
   async function size({ chunks }: TaskRun<unknown>): Promise<number> {
     let bytes = 0;
@@ -379,7 +383,7 @@ describe("WorkerHost", function () {
       .jetstream()
       .consumers.get(STREAMS.tasks, "echo-slow");
     for (let death = 0; death < TASK_TRIES_MAX; death++) {
-      const message = await consumer.next({ expires: 5_000, bind: true });
+      const message = await consumer.next({ expires: 20_000, bind: true });
       message?.nak();
     }
     await work();
@@ -400,7 +404,7 @@ describe("WorkerHost", function () {
         "key",
         "shout",
         { text: "a" },
-        { deadlineMs: 5_000, signal: never },
+        { deadlineMs: 60_000, signal: never },
       ),
     );
     expect(error).to.include({ code: "invalid_request" });
@@ -442,13 +446,21 @@ describe("WorkerHost", function () {
     const idle = await refusalOf(say("idle", {}, { deadlineMs: 200 }));
     expect(idle).to.include({ code: "unavailable" });
     await until("it is gone", async () => (await world.count(STREAMS.tasks)) === 0);
+    const started = Promise.withResolvers<void>();
     await work({
       slots: { fast: 1 },
-      before: (_, { signal }) =>
-        new Promise((resolve) => signal.addEventListener("abort", () => resolve())),
+      before(_, { signal }) {
+        started.resolve();
+        return new Promise((resolve) => signal.addEventListener("abort", () => resolve()));
+      },
     });
-    const late = await refusalOf(say("late", {}, { deadlineMs: 300 }));
-    expect(late).to.include({ code: "deadline_exceeded" });
+    const clock = new SkippingClock({ stands: true });
+    client = await world.newClient({ clock });
+    const deadlineMs = 60_000;
+    const late = refusalOf(say("late", {}, { deadlineMs }));
+    await started.promise;
+    clock.skip(deadlineMs);
+    expect(await late).to.include({ code: "deadline_exceeded" });
     // A worker that is stopped before it hears of that hands the task back.
     await until("it is given up", async () => (await world.count(STREAMS.tasks)) === 0);
   });
@@ -489,7 +501,8 @@ describe("WorkerHost", function () {
     const full = await refusalOf(drawl("one more"));
     expect(full).to.include({ code: "queue_full" });
     expect(full.details.retryAfterS).to.be.above(0);
-    expect(performance.now() - startedAt).to.be.below(2_000);
+    // Far from its deadline.
+    expect(performance.now() - startedAt).to.be.below(20_000);
     // An actor's task waits in its outbox; its calls, and other shards, go on.
     await ask("patient", ["waits"]);
     await world.client.call(probe, "patient", "append", { text: "call" });
@@ -548,7 +561,8 @@ describe("WorkerHost", function () {
     const leaving = worker;
     const startedAt = performance.now();
     await leaving.stop(100);
-    expect(performance.now() - startedAt).to.be.within(100, TASK_END_MS + 3_000);
+    // Beside what a slow machine takes, far from what the task would.
+    expect(performance.now() - startedAt).to.be.below(TASK_END_MS + 20_000);
     await work(orders);
     await size(await run);
     expect(attempts).to.deep.equal([1, 1]);

@@ -1,21 +1,24 @@
 /**
- * A process that hosts the test kinds, for tests that kill it: `node actor-process-main.ts <url> <name> <buckets>`.
- * Prints "ready" when every shard has an owner. SIGTERM hands its shards over and ends it.
+ * A process that hosts the test kinds, for tests that kill it: `node actor-process-main.ts <url> <name> <buckets> [hold]`.
+ * With `hold` it writes no checkpoints by time. Prints "ready" when every shard has an owner. SIGTERM hands its shards over and ends it.
  */
 import { once } from "node:events";
 import pino from "pino";
 import { ActorHost } from "../../actors/runtime/actor-host.ts";
 import { Bus } from "../../actors/runtime/bus.ts";
-import { systemClock as clock } from "../../actors/runtime/clock.ts";
+import { systemClock } from "../../actors/runtime/clock.ts";
 import { ServiceCounts } from "../../actors/runtime/service-counts.ts";
 import { siteActor } from "../../actors/site/site.ts";
+import { CHECKPOINT_MS } from "../../schemas/journal-limits.ts";
 import { counterActor } from "./counter.ts";
+import { HoldingClock } from "./holding-clock.ts";
 import { ledgerActor } from "./ledger.ts";
 import { turnTakerActor } from "./turn-taker.ts";
 
 const READY_POLL_MS = 5;
 
-const [url = "", hostName = "", buckets = "1"] = process.argv.slice(2);
+const [url = "", hostName = "", buckets = "1", hold] = process.argv.slice(2);
+const clock = hold === undefined ? systemClock : new HoldingClock(CHECKPOINT_MS);
 const asked = once(process, "SIGTERM");
 const bus = await Bus.connect({ url, name: hostName });
 const host = new ActorHost({

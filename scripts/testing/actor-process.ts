@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 
 const MAIN = join(import.meta.dirname, "actor-process-main.ts");
-const READY_MS_MAX = 15_000;
+const READY_MS_MAX = 45_000;
 /** What a host logged last says why it did not start. */
 const LINES_KEPT = 3;
 
@@ -14,6 +14,8 @@ export interface ActorProcessOptions {
   url: string;
   name: string;
   buckets?: number;
+  /** What it commits to its journal is not written where it belongs after a while. */
+  holdsCheckpoints?: boolean;
   /** Of another program than the one that hosts the test kinds: what it takes after url and name. */
   program?: { main: string; parameters: readonly string[] };
 }
@@ -28,8 +30,9 @@ export class ActorProcess {
   readonly #abandon = () => void this.#child.kill("SIGKILL");
 
   /** Starts the process; it takes messages once `ready` resolves. */
-  constructor({ url, name, buckets = 1, program }: ActorProcessOptions) {
-    const { main, parameters } = program ?? { main: MAIN, parameters: [String(buckets)] };
+  constructor({ url, name, buckets = 1, holdsCheckpoints = false, program }: ActorProcessOptions) {
+    const own = [String(buckets), ...(holdsCheckpoints ? ["hold"] : [])];
+    const { main, parameters } = program ?? { main: MAIN, parameters: own };
     this.name = name;
     this.#child = spawn(process.execPath, [main, url, name, ...parameters], {
       stdio: ["ignore", "pipe", "pipe"],

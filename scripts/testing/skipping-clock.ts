@@ -1,4 +1,7 @@
-/** A clock that runs as every clock does, and that a test can put forward: who waits is woken as if that time had passed. */
+/**
+ * A clock that runs as every clock does, and that a test can put forward: who waits is woken as if that time had passed.
+ * One that stands goes on only so, however long anything takes; of the time of day alone it knows how late it is.
+ */
 import { type Clock, systemClock } from "../../actors/runtime/clock.ts";
 
 interface Waiter {
@@ -9,14 +12,20 @@ interface Waiter {
 
 export class SkippingClock implements Clock {
   readonly #waiters = new Set<Waiter>();
+  readonly #stoodAt: number | undefined;
   #skipped = 0;
+
+  constructor({ stands = false } = {}) {
+    // A whole number: sums of times are then exact.
+    this.#stoodAt = stands ? Math.round(systemClock.monotonic()) : undefined;
+  }
 
   now(): number {
     return systemClock.now() + this.#skipped;
   }
 
   monotonic(): number {
-    return systemClock.monotonic() + this.#skipped;
+    return (this.#stoodAt ?? systemClock.monotonic()) + this.#skipped;
   }
 
   async wait(ms: number, signal?: AbortSignal): Promise<void> {
@@ -25,7 +34,9 @@ export class SkippingClock implements Clock {
     this.#waiters.add(waiter);
     // At once, so that nobody takes it for one who waits still.
     signal?.addEventListener("abort", () => this.#waiters.delete(waiter), { once: true });
-    await systemClock.wait(ms, signal ? AbortSignal.any([signal, woken.signal]) : woken.signal);
+    const ended = signal ? AbortSignal.any([signal, woken.signal]) : woken.signal;
+    if (this.#stoodAt === undefined) await systemClock.wait(ms, ended);
+    else if (ms > 0) await aborted(ended);
     this.#waiters.delete(waiter);
   }
 
@@ -39,4 +50,9 @@ export class SkippingClock implements Clock {
     const now = this.monotonic();
     for (const waiter of this.#waiters) if (waiter.until <= now) waiter.wake();
   }
+}
+
+async function aborted(signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return;
+  await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
 }

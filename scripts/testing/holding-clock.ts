@@ -1,0 +1,32 @@
+/** A clock that runs as every clock does, but for waits of one length: those end when a test lets them, or with their signal. */
+import { type Clock, systemClock } from "../../actors/runtime/clock.ts";
+
+export class HoldingClock implements Clock {
+  readonly #heldMs: number;
+  readonly #released = new AbortController();
+
+  constructor(heldMs: number) {
+    this.#heldMs = heldMs;
+  }
+
+  now(): number {
+    return systemClock.now();
+  }
+
+  monotonic(): number {
+    return systemClock.monotonic();
+  }
+
+  async wait(ms: number, signal?: AbortSignal): Promise<void> {
+    const { signal: released } = this.#released;
+    if (ms !== this.#heldMs || released.aborted) return await systemClock.wait(ms, signal);
+    if (signal?.aborted) return;
+    const ended = signal ? AbortSignal.any([signal, released]) : released;
+    await new Promise((resolve) => ended.addEventListener("abort", resolve, { once: true }));
+  }
+
+  /** Ends those that last now, and holds none from now on. */
+  release(): void {
+    this.#released.abort();
+  }
+}
