@@ -345,7 +345,7 @@ describe("BrowserPageLoader", function () {
     });
 
     it("where a renderer crashes, alone", async () => {
-      const loader = open();
+      const loader = open({ gotoOptions: { timeout: 60_000 } });
       const slow = site.page("/slow", (_, response) => {
         response.write("<p>slow");
         crashed.then(() => response.end());

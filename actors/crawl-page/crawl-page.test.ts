@@ -3,6 +3,7 @@ import { expect } from "chai";
 import type { PageOutcome } from "../../schemas/crawl-job.ts";
 import { CRAWL_BODY_BYTES_MAX } from "../../schemas/crawl-limits.ts";
 import type { TurnRequest } from "../../schemas/crawl-page.ts";
+import { type Arrival, Arrivals } from "../../scripts/testing/arrivals.ts";
 import { until } from "../../scripts/testing/until.ts";
 import { WebSite } from "../../scripts/testing/web-site.ts";
 import { CrawlWorld, type Fetched } from "./testing/crawl-world.ts";
@@ -240,15 +241,16 @@ describe("crawl-page", function () {
   });
 
   it("keeps the delay between requests to a host, robots.txt and its redirects included", async () => {
-    const at: number[] = [];
-    site.server.on("request", () => at.push(performance.now()));
+    using arrivals = new Arrivals();
+    const seen: Arrival[] = [];
+    site.server.on("request", () => seen.push(arrivals.seen()));
     site.page("/robots.txt", (_, response) =>
       response.writeHead(302, { Location: "/robots2.txt" }).end(),
     );
     site.page("/robots2.txt", "User-agent: *\nCrawl-delay: 0.1\n");
     const urls = Array.from({ length: 5 }, (_, index) => site.page(`/${index}`, "x"));
     await crawled({}, urls);
-    const gaps = at.slice(1).map((time, index) => time - (at[index] ?? 0));
+    const gaps = seen.slice(1).map(({ at }, index) => at - (seen[index]?.since ?? 0));
     expect(gaps).to.have.length(6);
     // A delay of our own until the file is known. How late one leaves is the machine's; how soon is ours.
     for (const gap of gaps.slice(1)) expect(gap).to.be.at.least(98);

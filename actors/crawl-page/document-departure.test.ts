@@ -316,9 +316,11 @@ describe("DocumentDeparture", function () {
         <link rel=prerender href=/old>
         <script type=speculationrules>${rules("prefetch")}</script>
         <script type=speculationrules>${rules("prerender")}</script>
-        <script>addEventListener("load", () => fetch("/fetched"))</script>`);
+        <script>addEventListener("load", () => fetch("/fetched").then(() => {
+          document.body.append(Object.assign(document.createElement("b"), { id: "done" }));
+        }))</script>`);
     });
-    await load(`${origin}/`, {}, { waitForTimeout: 500 });
+    await load(`${origin}/`, {}, { waitForSelector: { selector: "#done" }, waitForTimeout: 500 });
     const paths = seen.map(({ path }) => path).filter((path) => path !== "/rules");
     expect(paths).to.deep.equal(["/", "/fetched"]);
   });
@@ -332,7 +334,7 @@ describe("DocumentDeparture", function () {
       response.on("drain", more);
       more();
     });
-    const answer = await load(`${origin}/`, {}, { gotoOptions: { timeout: 20_000 } });
+    const answer = await load(`${origin}/`, {}, { gotoOptions: { timeout: 60_000 } });
     expect(answer).to.include({ kind: "page", truncated: true });
   });
 

@@ -228,6 +228,8 @@ describe("HttpPageLoader", () => {
 
   it("load() keeps JOB_CONNECTIONS_MAX connections to hosts, and not one more", async () => {
     const http = createServer((_, response) => response.end("x"));
+    // Longer than it takes to visit all of them: none is closed by its host.
+    http.keepAliveTimeout = 120_000;
     await using server = await listen(http, "0.0.0.0");
     const all = createEgressGuard({ policy: createAddressPolicy({ allow: ["127.0.0.0/8"] }) });
     const request = CrawlRequest.parse({ url: site.url, render: false });
@@ -240,7 +242,7 @@ describe("HttpPageLoader", () => {
       expect(await visit(JOB_CONNECTIONS_MAX + more)).to.have.property("kind", "page");
       await until("one is let go of", () => server.open() === JOB_CONNECTIONS_MAX);
     }
-  });
+  }).timeout(60_000);
 
   it("load() reads no document that is no text", async () => {
     const typed = (type: string) =>

@@ -114,7 +114,7 @@ describe("JsonChecker", function () {
   });
 
   it("check() has JSON_CHECK_HEAP_MIB_MAX of memory for it, and no more", async () => {
-    const patient = new JsonChecker({ timeoutMs: 60_000 });
+    const patient = new JsonChecker({ timeoutMs: 120_000 });
     // Each fault takes some 270 bytes.
     const faultsOfValue = JSON_CHECK_HEAP_MIB_MAX * 2_000;
     const zeros = JSON.stringify(Array(faultsOfValue).fill(0));
@@ -126,7 +126,7 @@ describe("JsonChecker", function () {
     expect(past.kind).to.equal("bad_schema");
     expect("reason" in past && past.reason).to.contain("memory");
     await patient.close();
-  }).timeout(60_000);
+  }).timeout(120_000);
 
   it("check() refuses when it is closed", async () => {
     const closed = new JsonChecker();

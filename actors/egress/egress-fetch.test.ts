@@ -297,10 +297,16 @@ describe("egressFetch", () => {
       text((await get(`http://${name}.test:${port}/`, { agents: few })).body);
     for (const name of ["a", "b", "c", "d", "e"]) expect(await ask(name)).to.equal("ok");
     expect(await refusalOf(ask("f", closed.port))).to.include({ code: "connection_refused" });
-    expect(await Promise.all(["g", "h", "i", "j"].map((name) => ask(name)))).to.have.lengthOf(4);
+    const answered: string[] = [];
+    const note = async (name: string) => {
+      await ask(name);
+      answered.push(name);
+    };
+    await Promise.all(["g", "h", "i", "j"].map(note));
     await until("three are kept", () => origin.open() === 3);
     const accepted = origin.accepted();
-    for (const name of ["h", "i", "j"]) await ask(name);
+    // Answers may come in any order; who came first is idle for longest.
+    for (const name of answered.slice(1)) await ask(name);
     expect(origin.accepted()).to.equal(accepted);
     await ask("a");
     expect(origin.accepted()).to.equal(accepted + 1);

@@ -12,6 +12,10 @@ import { MarkdownPool, type MarkdownPoolOptions } from "./markdown-pool.ts";
 import type { MarkdownOutcome } from "./markdown-thread.ts";
 
 const baseUrl = "https://a.example/";
+/** What may pass by itself between two lines of a test. */
+const SOON_MS = 5_000;
+/** What the largest pages may take, on a busy machine. */
+const LARGE_MS_MAX = 150_000;
 /** Takes seconds, in whatever thread. */
 const LONG = { html: "<p>word <b>x</b> <a href=y>z</a></p>".repeat(300_000), baseUrl };
 
@@ -58,24 +62,24 @@ describe("MarkdownPool", () => {
       made = outcome;
     });
     await until("it is at it", () => clock.isAwaited(MARKDOWN_TIMEOUT_MS));
-    clock.skip(MARKDOWN_TIMEOUT_MS - 500);
+    clock.skip(MARKDOWN_TIMEOUT_MS - SOON_MS);
     await turn();
     expect(made).to.equal(undefined);
-    clock.skip(500);
+    clock.skip(SOON_MS);
     await long;
     const reason = `Cannot make Markdown: it took longer than ${MARKDOWN_TIMEOUT_MS} ms`;
     expect(made).to.deep.equal({ kind: "failed", reason });
   });
 
   it("convert() has memory for the largest pages, however dense they are", async () => {
-    open({ timeoutMs: 60_000 });
+    open({ timeoutMs: LARGE_MS_MAX });
     const piece = "<p><a href=y>z</a>";
     const html = piece.repeat(MARKDOWN_HTML_CHARS_MAX / piece.length);
     expect(await pool.convert({ html, baseUrl })).to.have.property("kind", "made");
-  }).timeout(60_000);
+  }).timeout(LARGE_MS_MAX);
 
   it("convert() goes on after a page that filled its thread's memory", async () => {
-    open({ heapMibMax: 24 });
+    open({ heapMibMax: 24, timeoutMs: LARGE_MS_MAX });
     const full = await pool.convert(LONG);
     expect(full).to.have.property("kind", "failed");
     expect(full).to.have.property("reason").that.includes("memory");
@@ -83,7 +87,7 @@ describe("MarkdownPool", () => {
       kind: "made",
       markdown: "a\n",
     });
-  });
+  }).timeout(LARGE_MS_MAX);
 
   it("convert() lets MARKDOWN_QUEUE_MAX pages wait, and refuses one more", async () => {
     open();
@@ -97,7 +101,7 @@ describe("MarkdownPool", () => {
     leave.abort();
     await running;
     for (const outcome of await Promise.all(waiting)) expect(outcome.kind).to.equal("made");
-  });
+  }).timeout(60_000);
 
   it("convert() ends with its caller's signal: before, while it waits, while it runs", async () => {
     open();
