@@ -6,26 +6,17 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { setTimeout as wait } from "node:timers/promises";
+import { Arrivals } from "./arrivals.ts";
 import { type CrawlHost, hostPage, robotsOf, type SiteRequest, sitemapOf } from "./crawl-pages.ts";
 
-/** How often the process looks at the clock: a request came after the last look but two. */
-const TICK_MS = 1;
-const TICKS = 3;
-
 const hosts: CrawlHost[] = JSON.parse(process.argv[2] ?? "[]");
-const now = () => performance.timeOrigin + performance.now();
-const ticks: number[] = Array.from({ length: TICKS }, now);
-setInterval(() => {
-  ticks.push(now());
-  ticks.shift();
-}, TICK_MS);
+const arrivals = new Arrivals();
 
 const servers = hosts.map(({ address }, index) => {
   const server = createServer({ keepAliveTimeout: 60_000 });
   let open = 0;
   server.on("request", (request: IncomingMessage, response: ServerResponse) => {
-    const at = now();
-    const since = ticks[0] ?? at;
+    const arrival = arrivals.seen();
     open += 1;
     response.once("close", () => {
       open -= 1;
@@ -33,7 +24,7 @@ const servers = hosts.map(({ address }, index) => {
     const { url: path = "", headers } = request;
     const job = String(headers["x-job"] ?? "");
     const agent = headers["user-agent"] ?? "";
-    const seen: SiteRequest = { host: index, path, job, agent, at, since, open };
+    const seen: SiteRequest = { host: index, path, job, agent, ...arrival, open };
     process.stdout.write(`${JSON.stringify(seen)}\n`);
     void answer(index, path, response);
   });
