@@ -118,6 +118,10 @@ export async function importRepo(
     const lacking = await importLfs(parts, repo, large, signal, tell);
     await takeIn(parts, repo, { folder, refs, shallow, signal });
     return lacking;
+  } catch (error) {
+    // Whatever it waited for just then, and what that said of it.
+    late.signal.throwIfAborted();
+    throw error;
   } finally {
     leave();
     await removeAll(folder);

@@ -36,7 +36,7 @@ const named = (content: Buffer) => ({
 });
 
 describe("imports", function () {
-  this.timeout(60_000);
+  this.timeout(240_000);
   let world: ArtifactsWorld;
   let server: Server;
   let importing: ImportParts;
@@ -134,10 +134,14 @@ describe("imports", function () {
 
   const start = (name: string, json: object) => world.post(`/imports/repos/${name}/import`, json);
   const ended = (name: string) =>
-    until("the import has ended", async () => {
-      const { result } = await world.ask(`/imports/repos/${name}`);
-      return result.status !== "importing" && result;
-    });
+    until(
+      "the import has ended",
+      async () => {
+        const { result } = await world.ask(`/imports/repos/${name}`);
+        return result.status !== "importing" && result;
+      },
+      60_000,
+    );
   const refsOf = async (name: string) =>
     (await world.ask(`/imports/repos/${name}/refs`)).result.map(
       (ref: { name: string }) => ref.name,
@@ -291,7 +295,7 @@ describe("imports", function () {
     expect(await readable()).to.equal(true);
     const pruned = await world.post("/imports/repos/shallow/prune", undefined);
     expect([pruned.status, pruned.result]).to.deep.equal([202, { id: result.id }]);
-    await until("what no ref leads to is gone", async () => !(await readable()), 30_000);
+    await until("what no ref leads to is gone", async () => !(await readable()), 60_000);
     expect(await logOf("shallow", "main")).to.have.length(4);
     const again = await world.checkout();
     await again.git("fetch", "-q", world.remote(result), "main", "more");
@@ -410,9 +414,18 @@ describe("imports", function () {
   it("take no longer than they may", async () => {
     const url = `${origin}/repo.git`;
     expect(await faultOf("late-1", url, { msMax: 30_000 })).to.equal(undefined);
-    expect(await faultOf("late-2", `${origin}/slow.git`, { msMax: 300 })).to.equal(
-      "deadline_exceeded: Cannot import: it takes longer than 1 minutes",
-    );
+    // Whatever it waits for then, and whatever that says of it.
+    const resolve: ImportParts["resolve"] = async (_, signal) => {
+      await once(signal, "abort");
+      throw new ActorError("cancelled", "Cannot wait: the caller has left");
+    };
+    const msMax = 3_000;
+    const faults = await Promise.all([
+      faultOf("late-2", `${origin}/slow.git`, { msMax }),
+      faultOf("late-3", url, { msMax, resolve }),
+    ]);
+    const late = "deadline_exceeded: Cannot import: it takes longer than 1 minutes";
+    expect(faults).to.deep.equal([late, late]);
     expect(await refsOf("late-2")).to.deep.equal([]);
   });
 
@@ -501,5 +514,6 @@ describe("imports", function () {
     }
     const most = { url: `${origin}/none.git`, depth: IMPORT_DEPTH_MAX };
     expect((await start("most", most)).status).to.equal(201);
+    expect((await ended("most")).status).to.equal("failed");
   });
 });
