@@ -12,7 +12,7 @@ const HOST = join(import.meta.dirname, "testing", "git-host-main.ts");
 const STEPS = ["before-store", "after-store", "before-swap", "during-swap", "after-swap", "any"];
 
 describe("git under faults", function () {
-  this.timeout(120_000);
+  this.timeout(300_000);
   let world: GitWorld;
   before(async () => {
     world = await GitWorld.start();
@@ -66,22 +66,26 @@ describe("git under faults", function () {
     const repo = await world.repo();
     const works = await Promise.all(gateways.map(() => world.checkout()));
     let wins = 0;
+    const remoteOf = (i: number) => gateways[i]?.remote(repo) ?? "";
     for (let round = 0; round < 4; round++) {
-      const raced = await Promise.all(
+      // All build on the same before any of them pushes.
+      const heads = await Promise.all(
         works.map(async (work, i) => {
-          const gateway = gateways[i];
-          if (!gateway) throw new Error("no gateway");
           if (round > 0) {
-            await work.git("fetch", "-q", gateway.remote(repo), "main");
+            await work.git("fetch", "-q", remoteOf(i), "main");
             await work.git("reset", "-q", "--hard", "FETCH_HEAD");
           }
-          const head = await work.commit(`${round} ${i}`);
-          const { code } = await work.tryGit("push", gateway.remote(repo), "main");
-          return code === 0 ? head : undefined;
+          return await work.commit(`${round} ${i}`);
+        }),
+      );
+      const raced = await Promise.all(
+        works.map(async (work, i) => {
+          const { code } = await work.tryGit("push", remoteOf(i), "main");
+          return code === 0 ? heads[i] : undefined;
         }),
       );
       const won = raced.filter((head) => head !== undefined);
-      // At once or one after the other: who comes late has not fetched the winner's commit.
+      // At once or one after the other: who comes late does not have the winner's commit.
       expect(won).to.have.length(1);
       wins += won.length;
       const there = await works[0]?.git("ls-remote", one.remote(repo), "main");
@@ -176,7 +180,10 @@ describe("git under faults", function () {
     let [acknowledged, tip] = ["", ""];
     for (let round = 0; round < 14; round++) {
       const step = random.pick(STEPS);
-      if (random.chance(0.3)) await rm(dataDir, { recursive: true, force: true });
+      if (random.chance(0.3)) {
+        // What the killed gateway had started may still write there.
+        await rm(dataDir, { recursive: true, force: true, maxRetries: 10 });
+      }
       await using gateway = new ChildProgram(
         [process.execPath, MAIN, world.world.url, dataDir, step],
         {},
@@ -232,7 +239,7 @@ describe("git under faults", function () {
           const listed = await work.tryGit("ls-remote", gateway.remote(repo), "main");
           return listed.code === 0 && { tip: listed.stdout.slice(0, 40) };
         },
-        30_000,
+        60_000,
       );
       if (acknowledged) await work.git("merge-base", "--is-ancestor", acknowledged, there.tip);
     }

@@ -6,7 +6,12 @@ import type { ActorClient } from "../../actors/runtime/actor-client.ts";
 import { BlobStore } from "../../actors/runtime/blob-store.ts";
 import { systemClock } from "../../actors/runtime/clock.ts";
 import { ActorError } from "../../schemas/errors.ts";
-import { COMPACT_PACKS, PRUNE_TRIES_MAX, REPO_BYTES_MAX } from "../../schemas/git-limits.ts";
+import {
+  COMPACT_PACKS,
+  PRUNE_TRIES_MAX,
+  REPO_BYTES_MAX,
+  UPKEEP_RETRY_MS,
+} from "../../schemas/git-limits.ts";
 import { gitStorage } from "../../schemas/git-storage.ts";
 import { repo as repoContract } from "../../schemas/repo.ts";
 import { ChildProgram } from "../../scripts/testing/child-program.ts";
@@ -31,10 +36,12 @@ const STEPS = [
   "any",
 ];
 /** A hold well below the grace, and both so short that a test can wait. */
-const TIMES = { heldMs: 3_000, graceMs: 6_000, everyMs: 500 };
+const TIMES = { heldMs: 5_000, graceMs: 10_000, everyMs: 500 };
+/** Long enough for another try where the first took longer than the hold. */
+const UPKEEP_MS = UPKEEP_RETRY_MS + 60_000;
 
 describe("upkeep of packs", function () {
-  this.timeout(420_000);
+  this.timeout(600_000);
   let world: GitWorld;
   beforeEach(async () => {
     world = await GitWorld.start({ sweepTimes: TIMES });
@@ -48,6 +55,7 @@ describe("upkeep of packs", function () {
       packsAfter: 0,
     });
   }
+  const isPruned = async (repo: TestRepo) => (await manifestOf(repo)).generation === 1;
   const packsOf = async (repo: TestRepo) =>
     (await manifestOf(repo)).packs.map(({ sha256 }) => sha256);
 
@@ -72,10 +80,11 @@ describe("upkeep of packs", function () {
   async function expectCounted(...repos: TestRepo[]): Promise<void> {
     const packs = (await Promise.all(repos.map(manifestOf))).flatMap((manifest) => manifest.packs);
     const bytes = packs.reduce((sum, pack) => sum + pack.bytes + pack.indexBytes, 0);
-    await until("what is counted is what is there", async () => {
+    const isCounted = async () => {
       const counted = await world.actors.call(gitStorage, ACCOUNT, "get", {});
       return counted.bytes === bytes && counted.heldBytes === 0;
-    });
+    };
+    await until("what is counted is what is there", isCounted, 60_000);
   }
 
   async function freshClone(repo: TestRepo): Promise<Checkout> {
@@ -108,7 +117,7 @@ describe("upkeep of packs", function () {
     await work.git("reset", "-q", "--hard", "FETCH_HEAD");
     heads.push(await work.commit("one more"));
     await work.git("push", "-q", gateway.remote(repo), "main");
-    await until("few packs", async () => (await packsOf(repo)).length < 10, 30_000);
+    await until("few packs", async () => (await packsOf(repo)).length < 10, UPKEEP_MS);
     const copy = await freshClone(repo);
     expect(await copy.git("rev-list", "--count", "x/main")).to.equal(String(COMPACT_PACKS));
     for (const head of heads) await copy.git("merge-base", "--is-ancestor", head, "x/main");
@@ -130,7 +139,7 @@ describe("upkeep of packs", function () {
     const other = await world.checkout();
     await other.git("fetch", "-q", gateway.remote(repo), secret);
     await world.actors.call(repoContract, repo.id, "prune", {});
-    await until("a new generation", async () => (await manifestOf(repo)).generation === 1, 30_000);
+    await until("a new generation", () => isPruned(repo), UPKEEP_MS);
     const { code } = await (await world.checkout()).tryGit("fetch", gateway.remote(repo), secret);
     expect(code).to.not.equal(0);
     await work.git("push", "-q", gateway.remote(repo), "main");
@@ -200,7 +209,7 @@ describe("upkeep of packs", function () {
     await work.commit(randomBytes(100_000).toString("base64"));
     const refused = await work.tryGit("push", gateway.remote(repo), "main");
     expect(refused.stderr).to.contain("too large");
-    await until("a new generation", async () => (await manifestOf(repo)).generation === 1, 30_000);
+    await until("a new generation", () => isPruned(repo), UPKEEP_MS);
     await work.git("push", "-q", gateway.remote(repo), "main");
     expect(gateway.faults).to.deep.equal([]);
   });
@@ -291,7 +300,7 @@ describe("upkeep of packs", function () {
         const data = join(world.folder, "killed");
         if (random.chance(0.5)) await rm(data, { recursive: true, force: true });
         await using gateway = new ChildProgram(
-          [process.execPath, MAIN, world.world.url, data, step, "upkeep"],
+          [process.execPath, MAIN, world.world.url, data, step, "upkeep", `${TIMES.heldMs}`],
           {},
         );
         const [, port] = (await gateway.line("listening")).split(" ");
@@ -320,7 +329,7 @@ describe("upkeep of packs", function () {
         const counts = await Promise.all(repos.map(async (repo) => (await packsOf(repo)).length));
         return counts.every((count) => count < COMPACT_PACKS);
       },
-      120_000,
+      UPKEEP_MS + 60_000,
     );
     await noOrphans(...repos);
     for (const repo of repos) await freshClone(repo);
