@@ -126,7 +126,7 @@ describe("answers that are kept", () => {
   });
 
   it("serve clones of a repository as it is, and only those whom it is open to", async function () {
-    this.timeout(60_000);
+    this.timeout(120_000);
     await using world = await GitWorld.start();
     const gateway = await world.gateway();
     const { answers, slots, cache } = gateway.service.parts;
@@ -170,6 +170,7 @@ describe("answers that are kept", () => {
     await copy.git("fetch", "-q", gateway.remote(repo), "other");
     expect(await clone()).to.equal(head);
 
+    await until("nobody writes there", () => slots.running === 0);
     await rm(cache.files.root, { recursive: true });
     expect(await clone()).to.equal(head);
     expect(await clone()).to.equal(head);

@@ -348,7 +348,7 @@ describe("Git LFS", function () {
     const repo = await world.repo();
     const content = randomBytes(1_000);
     const object = await upload(repo, content);
-    const slow = randomBytes(2_000);
+    const slow = randomBytes(4 * BLOB_CHUNK_BYTES);
     const { oid, size } = made(slow);
     const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
     const writer = writable.getWriter();
@@ -358,13 +358,14 @@ describe("Git LFS", function () {
       at: busy,
       duplex: "half",
     } as RequestInit & { at: GitGateway });
-    await writer.write(slow.subarray(0, 1_000));
-    const refused = await until("it is busy", async () => {
-      const answer = await ask(repo, `objects/${object.oid}`, { at: busy });
-      return answer.status === 503 && answer;
-    });
+    await writer.write(slow.subarray(0, 2 * BLOB_CHUNK_BYTES + 1));
+    await until("some of it is stored", async () =>
+      [...(await blobs().names("git"))].includes(lfsBlob(ACCOUNT, oid)),
+    );
+    const refused = await ask(repo, `objects/${object.oid}`, { at: busy });
+    expect(refused.status).to.equal(503);
     expect(refused.headers.get("retry-after")).to.equal("2");
-    await writer.write(slow.subarray(1_000));
+    await writer.write(slow.subarray(2 * BLOB_CHUNK_BYTES + 1));
     await writer.close();
     expect((await uploading).status).to.equal(200);
     expect((await ask(repo, `objects/${object.oid}`, { at: busy })).status).to.equal(200);

@@ -7,10 +7,11 @@ import { type GitGateway, GitWorld, type TestRepo } from "./testing/git-world.ts
 
 /** More than buffers hold on the way to a client. */
 const LARGE = 16 * 1024 * 1024;
-const PACE = { stallMs: 1_000, stallBytes: 512 * 1024 };
+/** Longer than a machine stands still that has much else to do: to this process that is a client that reads nothing. */
+const PACE = { stallMs: 3_000, stallBytes: 512 * 1024 };
 
 describe("who reads a clone slowly", function () {
-  this.timeout(60_000);
+  this.timeout(120_000);
   let world: GitWorld;
   let gateway: GitGateway;
   let repo: TestRepo;
@@ -57,21 +58,17 @@ describe("who reads a clone slowly", function () {
   it("and takes nothing, or a little now and then, holds no process for long, and is cut off", async () => {
     for (const bite of [0, 2_000]) {
       const socket = cloning(`have ${"1".repeat(39)}${bite === 0 ? 0 : 1}\n`);
+      const over = closed(socket);
       await until("git runs", () => slots().running === 1);
       const reading = setInterval(() => bite > 0 && socket.read(bite), 50);
       try {
-        await until("the process has ended", () => slots().running === 0, 10_000);
+        await until("the process has ended", () => slots().running === 0, 60_000);
       } finally {
         clearInterval(reading);
       }
-      const over = closed(socket);
-      let bytes = 0;
-      socket.on("data", (chunk) => {
-        bytes += chunk.length;
-      });
       socket.resume();
       await over;
-      expect(bytes).to.be.below(LARGE);
+      expect(socket.bytesRead).to.be.below(LARGE);
     }
   });
 
@@ -80,13 +77,15 @@ describe("who reads a clone slowly", function () {
     await work.git("fetch", "-q", gateway.remote(repo), "main");
     const first = cloning();
     first.resume();
-    await until("it is kept", async () => slots().running === 0 && first.bytesRead > LARGE);
+    await until("it is kept", () => slots().running === 0 && first.bytesRead > LARGE, 60_000);
     first.destroy();
     const second = cloning();
-    await until("it has begun", () => second.bytesWritten > 0);
+    const over = closed(second);
+    // Taken off the connection, and no more than that.
+    second.read(0);
+    await until("it has begun", () => second.bytesRead > 0);
     const before = performance.now();
     await until("nobody waits for it", () => performance.now() - before > 2 * PACE.stallMs);
-    const over = closed(second);
     second.resume();
     await over;
     expect(second.bytesRead).to.be.below(LARGE);
@@ -98,7 +97,7 @@ describe("who reads a clone slowly", function () {
     const startedAt = performance.now();
     const reading = setInterval(() => socket.read(), 20);
     try {
-      await until("all has come", () => socket.bytesRead > LARGE, 30_000);
+      await until("all has come", () => socket.bytesRead > LARGE, 60_000);
     } finally {
       clearInterval(reading);
     }

@@ -3,6 +3,7 @@ import { chmod, mkdir, readdir, rm, stat, symlink, writeFile } from "node:fs/pro
 import { join } from "node:path";
 import { expect } from "chai";
 import { LOG_ENTRIES_MAX } from "../../schemas/artifacts-limits.ts";
+import { until } from "../../scripts/testing/until.ts";
 import type { Checkout } from "../git/testing/git-world.ts";
 import { ArtifactsWorld } from "../testing/artifacts-world.ts";
 
@@ -368,8 +369,9 @@ describe("routes of what is in a repository", function () {
     for (let i = 0; i < 5; i++) await ask("/file?ref=main&path=README.md");
     expect(readers.size).to.equal(before);
     for (const place of ["repos", "packs"]) {
+      await until("no place is held", () => world.git.parts.slots.running === 0);
       await rm(join(world.folder, "git", place), { recursive: true });
-      await mkdir(join(world.folder, "git", place));
+      await mkdir(join(world.folder, "git", place), { recursive: true });
       expect((await ask("/file?ref=main&path=README.md")).text).to.equal("# probe\n");
       expect((await ask(`/tree/${await at("main:src")}`)).result).to.have.length(4);
       expect((await ask("/file?ref=main&path=nope")).status).to.equal(404);

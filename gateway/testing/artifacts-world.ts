@@ -192,6 +192,7 @@ export class ArtifactsWorld {
   async [Symbol.asyncDispose](): Promise<void> {
     for (const stop of this.#stops) await stop();
     await this.world[Symbol.asyncDispose]();
-    await rm(this.folder, { recursive: true, force: true });
+    // A git that was started by what is gone may still write there.
+    await rm(this.folder, { recursive: true, force: true, maxRetries: 10 });
   }
 }

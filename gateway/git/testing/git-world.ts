@@ -195,7 +195,8 @@ export class GitWorld {
   async [Symbol.asyncDispose](): Promise<void> {
     for (const gateway of this.#gateways) await gateway.stop();
     await this.world[Symbol.asyncDispose]();
-    await rm(this.folder, { recursive: true, force: true });
+    // A git that was started by what is gone may still write there.
+    await rm(this.folder, { recursive: true, force: true, maxRetries: 10 });
   }
 }
 
