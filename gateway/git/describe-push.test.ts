@@ -17,7 +17,7 @@ import { ACCOUNT, type GitGateway, GitWorld, type TestRepo } from "./testing/git
 type Pushed = Extract<RepoEventEnvelope, { type: "artifacts.repo.pushed" }>;
 
 describe("commits of pushes that somebody follows", function () {
-  this.timeout(60_000);
+  this.timeout(180_000);
   let world: GitWorld;
   let gateway: GitGateway;
   before(async () => {
@@ -34,7 +34,7 @@ describe("commits of pushes that somebody follows", function () {
   after(() => world[Symbol.asyncDispose]());
 
   async function pushesOf(repo: TestRepo, count: number): Promise<Pushed["payload"][]> {
-    return await until("all pushes are told", async () => {
+    const told = async () => {
       const query = { after: 0, limit: 200 };
       const { events } = await world.actors.call(repoEvents, ACCOUNT, "list", query);
       const pushes = events
@@ -42,7 +42,8 @@ describe("commits of pushes that somebody follows", function () {
         .filter((event) => event.type === "artifacts.repo.pushed")
         .filter(({ source }) => source.repoName === repo.name);
       return pushes.length === count && pushes.map(({ payload }) => payload);
-    });
+    };
+    return await until("all pushes are told", told, 60_000);
   }
 
   it("are those that are new in each ref, the newest EVENT_COMMITS_MAX, and how many there are", async () => {

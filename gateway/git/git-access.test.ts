@@ -7,7 +7,7 @@ import { repoTokenHash } from "./repo-token-text.ts";
 import { type GitGateway, GitWorld } from "./testing/git-world.ts";
 
 describe("who may use a repository", function () {
-  this.timeout(30_000);
+  this.timeout(60_000);
   let world: GitWorld;
   let gateway: GitGateway;
   before(async () => {

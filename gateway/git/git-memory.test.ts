@@ -86,5 +86,5 @@ describe("what a gateway remembers of git", () => {
       expect(stderr).to.have.length(GIT_STDERR_CHARS_MAX);
       expect(stderr.endsWith("xy")).to.equal(true);
     }
-  }).timeout(10_000);
+  });
 });

@@ -18,7 +18,7 @@ import { Checkout } from "./testing/git-world.ts";
 const signal = new AbortController().signal;
 
 describe("inspectPack()", function () {
-  this.timeout(30_000);
+  this.timeout(120_000);
   const folders: string[] = [];
   after(() => Promise.all(folders.map((folder) => rm(folder, { recursive: true }))));
 

@@ -9,7 +9,7 @@ import { type GitGateway, GitWorld } from "./testing/git-world.ts";
 const author = { name: "A", email: "a@example.com" };
 
 describe("git over HTTP, for isomorphic-git", function () {
-  this.timeout(30_000);
+  this.timeout(60_000);
   let world: GitWorld;
   let gateway: GitGateway;
   before(async () => {

@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import { processorTime } from "../../scripts/testing/processor-time.ts";
 import { parseCommit } from "./read-parse.ts";
 
 const TREE = "1".repeat(40);
@@ -24,10 +25,10 @@ describe("parseCommit()", () => {
 
   it("takes a moment for a commit of very many lines, whatever they are called", () => {
     for (const line of ["x y\n", `parent ${"2".repeat(40)}\n`, "gpgsig x\n y\n"]) {
-      const startedAt = performance.now();
+      const elapsed = processorTime();
       const { treeHash } = parse(`${HEAD}${line.repeat(100_000)}\nmessage`);
       expect(treeHash).to.equal(TREE);
-      expect(performance.now() - startedAt, line).to.be.below(5_000);
+      expect(elapsed(), line).to.be.below(5_000);
     }
   });
 });

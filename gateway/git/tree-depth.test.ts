@@ -14,7 +14,7 @@ import { measureWholeDepth } from "./tree-depth.ts";
 const signal = new AbortController().signal;
 
 describe("how deep directories are", function () {
-  this.timeout(120_000);
+  this.timeout(240_000);
   let world: GitWorld;
   let gateway: GitGateway;
   before(async () => {
@@ -78,7 +78,7 @@ describe("how deep directories are", function () {
       .to.be.above(TREE_DEPTH_MAX - 25)
       .and.at.most(TREE_DEPTH_MAX);
     await world.actors.call(repoContract, repo.id, "prune", {});
-    await until("it is measured", async () => (await depthOf(repo)) === 25, 30_000);
+    await until("it is measured", async () => (await depthOf(repo)) === 25, 60_000);
     await work.commit("after", path);
     await work.git("push", "-q", gateway.remote(repo), "main");
     expect(await depthOf(repo)).to.equal(50);

@@ -3,7 +3,8 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { type Checkout, type GitGateway, GitWorld, type TestRepo } from "./testing/git-world.ts";
 
-describe("the git that answers a fetch", () => {
+describe("the git that answers a fetch", function () {
+  this.timeout(60_000);
   let world: GitWorld;
   let gateway: GitGateway;
   let repo: TestRepo;
