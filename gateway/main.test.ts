@@ -105,7 +105,8 @@ describe("gateway process", () => {
   });
 
   it("stop() lets what is in flight finish, and takes nothing new", async () => {
-    const url = await start();
+    // However long this machine takes for it.
+    const url = await start({ config: { ...config(), shutdownSeconds: 60 } });
     const { account_id, api_token } = await credentials();
     const agent = new Agent({ keepAlive: true });
     const client = request(`${url}/v4/accounts/${account_id}/browser-rendering/pdf`, {

@@ -17,7 +17,7 @@ import { testConfig } from "./testing/test-gateway.ts";
 import { CHUNK, type TestPrinter, testPrinter } from "./testing/test-printer.ts";
 
 describe("gateway on the bus", function () {
-  this.timeout(20_000);
+  this.timeout(60_000);
   let bus: BusActors;
   let printer: TestPrinter;
   let gateways: RunningGateway[];

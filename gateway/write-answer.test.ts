@@ -9,7 +9,11 @@ const BITE = 10_000;
 /** More than the kernel's buffers hold. */
 const LARGE = Buffer.alloc(64 * 1024 * 1024, "x");
 
-describe("writeAnswer()", () => {
+/** For clients that take enough: longer than a machine stands still that has much else to do. */
+const SURE_MS = 3_000;
+
+describe("writeAnswer()", function () {
+  this.timeout(60_000);
   let server: Server;
   let client: Socket;
   let response: ServerResponse;
@@ -67,7 +71,7 @@ describe("writeAnswer()", () => {
     client.on("data", (data) => {
       taken += data.length;
     });
-    await write(slow(500), null, 400);
+    await write(slow(SURE_MS + 500), null, SURE_MS);
     await once(response, "finish");
     while (taken < LARGE.length + 1) await new Promise(setImmediate);
     expect(leaving.signal.aborted && !response.writableFinished).to.equal(false);
@@ -86,11 +90,11 @@ describe("writeAnswer()", () => {
   });
 
   it("waits for one that is slow, and takes enough", async () => {
-    const pace = { stallMs: 1_000, stallBytes: 128 * 1024 };
+    const pace = { stallMs: SURE_MS, stallBytes: 128 * 1024 };
     const content = LARGE.subarray(0, 16 * 1024 * 1024);
     client.pause();
     const startedAt = performance.now();
-    const timer = setInterval(() => client.read(), 10);
+    const timer = setInterval(() => client.read(), 20);
     try {
       const { signal } = leaving;
       await writeAnswer(one(content), response, { bytes: content.length, signal, ...pace });

@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { expect } from "chai";
 import { BlobStore } from "../../actors/runtime/blob-store.ts";
 import { systemClock } from "../../actors/runtime/clock.ts";
+import { persist } from "../../actors/runtime/persist.ts";
 import { ALL_PERMISSIONS } from "../../schemas/permissions.ts";
 import type { RepoEventEnvelope } from "../../schemas/repo-event-envelope.ts";
 import { repoEvents } from "../../schemas/repo-events.ts";
@@ -111,7 +112,8 @@ describe("what is left on the bus of what is done with repositories", function (
     let all = "";
     for await (const { config, state } of bus.jetstream.streams.list()) {
       for (let seq = Math.max(1, state.first_seq); seq <= state.last_seq; seq++) {
-        const message = await bus.jetstream.streams.getMessage(config.name, { seq });
+        const read = () => bus.jetstream.streams.getMessage(config.name, { seq });
+        const message = await persist(systemClock, "read", read);
         if (message) all += `${message.subject} ${Buffer.from(message.data).toString("latin1")}\n`;
       }
     }

@@ -2,7 +2,7 @@ import { expect } from "chai";
 import { ArtifactsWorld } from "../testing/artifacts-world.ts";
 
 describe("routes of repository tokens", function () {
-  this.timeout(30_000);
+  this.timeout(60_000);
   let world: ArtifactsWorld;
   let created: { remote: string; token: string };
   before(async () => {

@@ -9,7 +9,7 @@ import { ArtifactsWorld } from "../testing/artifacts-world.ts";
 const codeOf = (error: unknown) => error instanceof ActorError && error.code;
 
 describe("routes of namespaces and repositories", function () {
-  this.timeout(30_000);
+  this.timeout(60_000);
   let world: ArtifactsWorld;
   before(async () => {
     world = await ArtifactsWorld.start();

@@ -392,7 +392,7 @@ describe("routes of crawls", () => {
     });
 
     it("takes no longer for an answer than it may, and lets go of what a client does not fetch", async () => {
-      await reopen({ readMs: 2_000 });
+      await reopen({ readMs: 5_000 });
       const small = add(gateway.accountId, {}, [{ bodies: [100] }]);
       expect((await result(`${crawls}/${small}`)).records).to.have.length(1);
       const large = add(gateway.accountId, {}, [{ bodies: [100 * MB] }]);

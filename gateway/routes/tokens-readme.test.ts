@@ -9,7 +9,7 @@ import { type TestGateway, testGateway } from "../testing/test-gateway.ts";
 const run = promisify(execFile);
 
 describe("tokens and usage", function () {
-  this.timeout(30_000);
+  this.timeout(60_000);
   let gateway: TestGateway;
   let folder: string;
   before(async () => {
