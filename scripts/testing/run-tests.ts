@@ -102,7 +102,8 @@ async function runFile(file: string): Promise<Counts> {
   if (problem !== "") counts.failed += 1;
   // The pipes of a child may be held by what it left behind, so their end is not waited for before that is ended.
   if (!child.stdout?.readableEnded) await once(child, "close");
-  await rm(folder, { recursive: true, force: true });
+  // What was just ended may have written there until then.
+  await rm(folder, { recursive: true, force: true, maxRetries: 10 });
   const said = `${output.trimEnd()}${problem && `\n  ${file} ${problem}`}\n`;
   if (counts.passed + counts.failed > 0) console.log(`${file}${said}`);
   if (counts.failed > 0) failures.push(`${file}\n${said.slice(Math.max(0, said.search(FAILING)))}`);
