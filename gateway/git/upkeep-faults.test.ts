@@ -252,7 +252,7 @@ describe("upkeep when the bus is killed under it", function () {
       await upload(repo);
       await push(repo, work, "main", await work.commit(`round ${round}`));
       armed = random.pick(SWEEPING);
-      await until("it is killed", () => armed === "", 60_000);
+      await until("it is killed", () => armed === "", 150_000);
       await push(repo, work, "main", await work.commit(`after ${round}`));
     }
     await check(repo);

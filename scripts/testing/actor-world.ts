@@ -115,7 +115,7 @@ export class World {
       await bus.close();
     });
     if (complete) {
-      await until("every shard has an owner", () => host.placement.isComplete);
+      await until("every shard has an owner", () => host.placement.isComplete, 60_000);
       // Its subscriptions are on their way; a request by hand is not sent again.
       await bus.connection.flush();
     }

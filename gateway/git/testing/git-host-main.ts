@@ -25,5 +25,5 @@ const host = new ActorHost({
   counts: new ServiceCounts(new Map()),
 });
 await host.start();
-await until("every shard has an owner", () => host.placement.isComplete);
+await until("every shard has an owner", () => host.placement.isComplete, 60_000);
 console.log("ready");

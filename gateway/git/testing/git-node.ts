@@ -40,7 +40,7 @@ export class GitNode implements AsyncDisposable {
 
   /** Where it serves, once it does. */
   async url(): Promise<string> {
-    const port = await until("a gateway serves", () => this.#port, 60_000);
+    const port = await until("a gateway serves", () => this.#port, 120_000);
     return `http://127.0.0.1:${port}`;
   }
 
