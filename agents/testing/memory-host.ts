@@ -134,7 +134,8 @@ export class MemoryHost {
       limits: {
         databaseBytes: 64 * 1024 ** 2,
         answerBytes: 10_000_000,
-        turnMs: 30_000,
+        // No machine is so slow, whatever runs beside it.
+        turnMs: 120_000,
         workMs: 900_000,
         ...options.limits,
       },

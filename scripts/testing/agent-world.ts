@@ -8,6 +8,7 @@ import { newSecretKey, SecretBox } from "../../actors/app-secrets/secret-box.ts"
 import { appUsageActor } from "../../actors/app-usage/app-usage.ts";
 import { createAddressPolicy } from "../../actors/egress/address-policy.ts";
 import { createEgressGuard, type EgressGuard } from "../../actors/egress/egress-guard.ts";
+import type { ActorClient } from "../../actors/runtime/actor-client.ts";
 import type { ActorHost } from "../../actors/runtime/actor-host.ts";
 import { BlobStore } from "../../actors/runtime/blob-store.ts";
 import { Bus } from "../../actors/runtime/bus.ts";
@@ -33,6 +34,9 @@ export const AGENT_LIMITS: AgentLimits = {
   bytes: AGENT_BYTES_PER_ACCOUNT,
 };
 
+/** A call may have to wait for an app's process, and others of this machine start beside it. */
+const CALL_MS = 60_000;
+
 export interface AgentWorldOptions {
   definitions?: readonly AnyActorDefinition[];
 }
@@ -52,16 +56,19 @@ export interface AgentHost {
 
 export class AgentWorld implements AsyncDisposable {
   readonly world: World;
+  readonly client: Pick<ActorClient, "call" | "send">;
   readonly secrets = new SecretBox([SECRETS_KEY]);
   readonly log: LogLine[] = [];
   readonly #hosts: AgentHost[] = [];
 
   constructor(world: World) {
     this.world = world;
-  }
-
-  get client() {
-    return this.world.client;
+    const { client } = world;
+    this.client = {
+      call: (contract, key, message, input, options) =>
+        client.call(contract, key, message, input, { deadlineMs: CALL_MS, ...options }),
+      send: client.send.bind(client),
+    };
   }
 
   /** Its apps reach this machine, where nothing else is said. */
