@@ -9,7 +9,7 @@ import { type Credentials, RoleProcess } from "../scripts/testing/role-process.t
 import { REPOSITORY } from "../scripts/tools.ts";
 
 describe("backup and restore", function () {
-  this.timeout(120_000);
+  this.timeout(240_000);
   let cli: string;
   let folder: string;
 

@@ -6,18 +6,19 @@ import { Bus } from "../actors/runtime/bus.ts";
 import { stateBucket, stateSubjects } from "../schemas/subjects.ts";
 import { startCluster, type TestNatsCluster } from "../scripts/testing/nats-server.ts";
 import { type Credentials, RoleProcess } from "../scripts/testing/role-process.ts";
+import { standStill } from "../scripts/testing/stand-still.ts";
 import { TokenLoad } from "../scripts/testing/token-load.ts";
 import { until } from "../scripts/testing/until.ts";
 
 const CLIENTS = 8;
 const STATE_STREAM = stateSubjects(stateBucket(0)).stream;
-/** nats-server misses a leader after 4 to 9 s, and nothing sets that; then leases are taken anew. */
-const ELECTION_MS_MAX = 15_000;
-/** A dead host's lease ends after 3 s. */
+/** nats-server misses a leader after 4 to 9 s, and as long again where two stand for it at once; then leases are taken anew. */
+const ELECTION_MS_MAX = 25_000;
+/** A dead host's lease ends after 2 s. */
 const TAKEOVER_MS_MAX = 5_000;
 
 describe("cluster", function () {
-  this.timeout(120_000);
+  this.timeout(300_000);
   let folder: string;
   let nats: TestNatsCluster;
   let bus: Bus;
@@ -100,10 +101,11 @@ describe("cluster", function () {
     await load.more(100);
     const undisturbed = load.takeGapMs();
     actors[0]?.signal("SIGKILL");
+    const still = standStill();
     await load.more(200);
     const gap = load.takeGapMs();
     print("actors killed: longest silence", gap);
-    expect(gap - undisturbed).to.be.below(TAKEOVER_MS_MAX);
+    expect(gap - undisturbed - still()).to.be.below(TAKEOVER_MS_MAX);
   });
 
   it("a second process with browsers joins and takes tasks", async () => {
@@ -138,7 +140,8 @@ describe("cluster", function () {
       left.map(() => 0),
     );
     print("all stopped after", performance.now() - startedAt);
-    expect(await processesIn(folder)).to.deep.equal([]);
+    // What a browser has started ends with it, a moment later.
+    await until("all have ended", async () => (await processesIn(folder)).length === 0);
   });
 
   function start(name: string, roles: string): Promise<RoleProcess> {

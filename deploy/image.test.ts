@@ -17,7 +17,7 @@ const HEALTHY = join(REPOSITORY, "deploy/healthy.ts");
 const NOBODY = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {};
 
 describe("image", function () {
-  this.timeout(180_000);
+  this.timeout(400_000);
   let folder: string;
   beforeEach(async () => {
     folder = await mkdtemp(join(tmpdir(), "trunkline-image-"));
@@ -66,7 +66,7 @@ describe("image", function () {
       "/healthz?js-enabled-only=true",
       "/healthz?js-server-only=true",
     ]) {
-      expect(await isHealthy(`http://127.0.0.1:${port}${path}`), path).to.equal(true);
+      await until(`${path} is healthy`, () => isHealthy(`http://127.0.0.1:${port}${path}`));
     }
     expect(await isHealthy(`http://127.0.0.1:${port}/none`)).to.equal(false);
   });

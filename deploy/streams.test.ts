@@ -17,7 +17,7 @@ const subjects = stateSubjects(stateBucket(0));
 const declared = { buckets: 1, tasks: TASKS };
 
 describe("streams", function () {
-  this.timeout(60_000);
+  this.timeout(240_000);
 
   it("declareStreams() makes every stream and lane, and may run again, also at once", async () => {
     await using server = await startNats();

@@ -17,7 +17,7 @@ const START = join(import.meta.dirname, "start.ts");
 const LOST = "account.lost";
 
 describe("operators' commands", function () {
-  this.timeout(60_000);
+  this.timeout(240_000);
   let cli: string;
   let dataDir: string;
   let port: number;

@@ -7,7 +7,7 @@ import { runCommand } from "./testing/command-line.ts";
 const SETUP = join(import.meta.dirname, "setup");
 
 describe("setup", function () {
-  this.timeout(60_000);
+  this.timeout(240_000);
   let folder: string;
   let copy: string;
   beforeEach(async () => {

@@ -9,7 +9,7 @@ import { startNats } from "./testing/nats-server.ts";
 const COMMANDS = ["admin shards", "admin tasks", "admin dead list", "admin dead show <number>"];
 
 describe("command line", function () {
-  this.timeout(30_000);
+  this.timeout(90_000);
 
   for (const command of ["", "help", "--help", "-h", "admin --help", "admin dead --help"]) {
     const parameters = command.split(" ").filter(Boolean);
@@ -64,7 +64,8 @@ describe("command line", function () {
     const url = `nats://127.0.0.1:${silent.port}`;
     const startedAt = performance.now();
     const { code, stderr } = await trunkline(["admin", "tasks"], url);
-    expect(performance.now() - startedAt).to.be.within(BUS_CONNECT_MS, BUS_CONNECT_MS + 5_000);
+    // With what a slow machine takes to start a program.
+    expect(performance.now() - startedAt).to.be.within(BUS_CONNECT_MS, BUS_CONNECT_MS + 40_000);
     expect(code).to.equal(1);
     expect(stderr).to.match(/^Cannot connect to the bus at .*: timeout\n$/);
   });

@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import { processorTime } from "../../scripts/testing/processor-time.ts";
 import { compilePattern } from "./request-pattern.ts";
 
 describe("compilePattern", () => {
@@ -12,9 +13,9 @@ describe("compilePattern", () => {
   });
 
   it("compilePattern() matches in linear time what hangs other engines", () => {
-    const startedAt = performance.now();
+    const spent = processorTime();
     expect(compilePattern("^(a+)+$").test(`${"a".repeat(50_000)}!`)).to.equal(false);
-    expect(performance.now() - startedAt).to.be.below(2_000);
+    expect(spent()).to.be.below(10_000);
   });
 
   it("compilePattern() refuses what is wrong or too large", () => {

@@ -5,7 +5,7 @@ import { trunkline } from "../testing/command-line.ts";
 import { ranges } from "./admin-shards.ts";
 
 describe("admin shards", function () {
-  this.timeout(30_000);
+  this.timeout(90_000);
 
   it("names each host, its lease and its shards", async () => {
     await using world = await startWorld({ buckets: 2 });
@@ -14,7 +14,7 @@ describe("admin shards", function () {
     expect(code).to.equal(0);
     const [heading, host, ...rest] = stdout.split("\n");
     expect(heading).to.match(/^HOST +LEASE +RENEWED +OWNED +SHARDS$/);
-    expect(host).to.match(/^north-[0-9a-f]{8} +held +\d\.\d s ago +64 +0-63$/);
+    expect(host).to.match(/^north-[0-9a-f]{8} +held +[\d.]+ s ago +64 +0-63$/);
     expect(rest).to.deep.equal(["", `${SHARDS} of ${SHARDS} shards have an owner`, ""]);
   });
 
@@ -30,7 +30,7 @@ describe("admin shards", function () {
     const { stdout } = await trunkline(["admin", "shards"], world.url);
     const [, dead, old, , summary] = stdout.split("\n");
     expect(dead).to.match(/^dead +gone +- +2 +10 12$/);
-    expect(old).to.match(/^old +leaving +\d\.\d s ago +4 +3-5 9$/);
+    expect(old).to.match(/^old +leaving +[\d.]+ s ago +4 +3-5 9$/);
     expect(summary).to.equal(
       `4 of ${SHARDS} shards have an owner; nobody answers for 0-2 6-8 10-63`,
     );

@@ -6,7 +6,7 @@ import { STREAMS, sentSubject, stateBucket, stateSubjects } from "../../schemas/
 import { COUNTERS, type FaultLoad, LEDGERS, SINKS } from "./fault-load.ts";
 import { findViolation } from "./linearizability.ts";
 
-const REST_MS_MAX = 20_000;
+const REST_MS_MAX = 60_000;
 const REST_POLL_MS = 100;
 
 /** Stops the load, waits until nothing is under way, and returns what is wrong, in words. */

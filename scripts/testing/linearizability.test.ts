@@ -111,5 +111,5 @@ describe("findViolation", () => {
       if (ended) ended.output += 1_000;
       expect(accepts(...history), `seed ${seed}`).to.equal(false);
     }
-  }).timeout(10_000);
+  }).timeout(60_000);
 });

@@ -12,7 +12,7 @@ import { NatsServer, type NatsServerOptions, newNatsPassword } from "../nats-ser
 import { REPOSITORY } from "../tools.ts";
 
 /** An election takes a second, or several when two servers stand for it at once. */
-const CLUSTER_MS_MAX = 30_000;
+const CLUSTER_MS_MAX = 60_000;
 /** Before there is a leader nobody answers. */
 const CLUSTER_ANSWER_MS = 1_000;
 const CLUSTER_POLL_MS = 20;

@@ -8,7 +8,7 @@ import { expect } from "chai";
 const RUN_TESTS = join(import.meta.dirname, "run-tests.ts");
 
 describe("run-tests", function () {
-  this.timeout(30_000);
+  this.timeout(180_000);
   let folder: string;
   before(async () => {
     folder = await mkdtemp(join(tmpdir(), "trunkline-test-"));

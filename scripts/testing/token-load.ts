@@ -4,7 +4,7 @@ import { until } from "./until.ts";
 
 /** Tokens of each client that stay; all clients together remain below an account's bound. */
 const KEPT_MAX = 4;
-const MORE_MS_MAX = 40_000;
+const MORE_MS_MAX = 90_000;
 
 interface Token {
   id: string;
