@@ -1,16 +1,21 @@
 import { randomBytes } from "node:crypto";
+import { setImmediate as turnOfLoop } from "node:timers/promises";
 import { expect } from "chai";
 import { CRAWL_DELAY_MS, TURN_AHEAD_MS, TURN_LATE_MS } from "../../schemas/crawl-limits.ts";
 import { site } from "../../schemas/site.ts";
 import { type BusActors, busActors } from "../../scripts/testing/bus-actors.ts";
 import { SkippingClock } from "../../scripts/testing/skipping-clock.ts";
 import { until } from "../../scripts/testing/until.ts";
-import { systemClock } from "../runtime/clock.ts";
+import { type Clock, systemClock } from "../runtime/clock.ts";
 import { Places } from "../runtime/places.ts";
 import { siteActor } from "../site/site.ts";
 import { beginTurn } from "./begin-turn.ts";
 
 const newId = () => randomBytes(16).toString("hex");
+const TURN = {
+  ...{ host: "a.example", turn: newId(), urls: ["http://a.example/robots.txt"], by: newId() },
+  intent: { purposes: ["search" as const] },
+};
 
 describe("beginTurn", () => {
   let bus: BusActors;
@@ -29,21 +34,15 @@ describe("beginTurn", () => {
     return { host, turn, urls, intent: { purposes: ["search" as const] }, by: newId() };
   }
 
-  /** `wayMs`: what each answer is on its way, the last of them for all that follow; one without end never comes. */
   function parts({
     places = new Places(1),
     clock = systemClock,
     signal = new AbortController().signal,
-    wayMs = [0],
   } = {}) {
     const asked: number[] = [];
-    const call: typeof bus.actors.call = async (...question) => {
+    const call: typeof bus.actors.call = (...question) => {
       asked.push(clock.monotonic());
-      const answer = await bus.actors.call(...question);
-      const ms = wayMs[Math.min(asked.length, wayMs.length) - 1] ?? 0;
-      if (ms === Number.POSITIVE_INFINITY) return new Promise<never>(() => {});
-      if (ms > 0) await clock.wait(ms);
-      return answer;
+      return bus.actors.call(...question);
     };
     return { call, clock, signal, places, asked };
   }
@@ -90,58 +89,45 @@ describe("beginTurn", () => {
   it("beginTurn() asks again before its moment: an answer's long way does not move it, nor makes it early", async () => {
     const [none, long] = [0, TURN_AHEAD_MS];
     for (const wayMs of [[long, none], [none, long], [none]]) {
-      const host = newHost();
-      const { leftAt, heardBy } = await begun(host);
-      const given = parts({ wayMs });
-      const next = await beginTurn(await turnAt(host), given);
+      await using world = new StandIn(wayMs);
+      const next = await beginTurn(TURN, world);
       if (next.state !== "now") throw new Error("The turn is gone");
       const { startAt, lateAt } = next.moment;
       const spread = startAt - lateAt + TURN_LATE_MS;
       expect(spread, `ways of ${wayMs}`).to.be.within(-1, long / 2);
-      expect(startAt).to.be.above(leftAt + CRAWL_DELAY_MS);
-      expect(startAt).to.be.below(heardBy + CRAWL_DELAY_MS + long / 2);
-      expect(given.asked).to.have.length(2);
+      expect(startAt).to.be.within(world.momentAt, world.momentAt + long / 2);
+      expect(world.asked).to.have.length(2);
     }
   });
 
   it("beginTurn() keeps to what it was told where the site's host dies before it is asked again", async () => {
-    const host = newHost();
-    const { leftAt } = await begun(host);
-    const given = parts({ wayMs: [0, Number.POSITIVE_INFINITY] });
-    const next = await beginTurn(await turnAt(host), given);
+    await using world = new StandIn([0, Number.POSITIVE_INFINITY]);
+    const next = await beginTurn(TURN, world);
     if (next.state !== "now") throw new Error("The turn is gone");
-    expect(given.asked).to.have.length(2);
+    expect(world.asked).to.have.length(2);
     const { startAt, lateAt } = next.moment;
-    expect(startAt).to.be.above(leftAt + CRAWL_DELAY_MS);
-    expect(systemClock.monotonic()).to.be.within(startAt, lateAt);
+    expect(startAt).to.be.at.least(world.momentAt);
+    expect(world.clock.monotonic()).to.be.within(startAt, lateAt);
     next.release();
   });
 
   it("beginTurn() keeps to a moment that the site has put off since", async () => {
-    const host = newHost();
-    await begun(host);
-    const [turn, other] = [await turnAt(host), await turnAt(host)];
-    const given = parts();
-    const waiting = beginTurn(turn, given);
-    await until("the site was asked", () => given.asked.length > 0);
-    // A worker that was too late says that its request has left all the same.
-    await bus.actors.call(site, host, "requestStarted", { turn: other.turn });
-    const leftAt = systemClock.monotonic();
+    await using world = new StandIn([0]);
+    const waiting = beginTurn(TURN, world);
+    expect(world.asked).to.have.length(1);
+    world.momentAt += CRAWL_DELAY_MS;
     const next = await waiting;
     if (next.state !== "now") throw new Error("The turn is gone");
-    expect(next.moment.startAt).to.be.at.least(leftAt + CRAWL_DELAY_MS - 15);
+    expect(next.moment.startAt).to.be.at.least(world.momentAt);
   });
 
   it("beginTurn() holds no place through a long wait", async () => {
-    const host = newHost();
-    await begun(host);
-    const places = new Places(1);
-    const given = parts({ places });
-    const waiting = beginTurn(await turnAt(host), given);
-    await until("the site was asked", () => given.asked.length > 0);
-    expect(places.free).to.equal(1);
+    await using world = new StandIn([0]);
+    const waiting = beginTurn(TURN, world);
+    await world.clock.wait(CRAWL_DELAY_MS - TURN_AHEAD_MS - 1);
+    expect(world.places.free).to.equal(1);
     const next = await waiting;
-    expect(places.free).to.equal(0);
+    expect(world.places.free).to.equal(0);
     if (next.state === "now") next.release();
   });
 
@@ -175,17 +161,16 @@ describe("beginTurn", () => {
   });
 
   it("beginTurn() ends with its signal's reason, wherever it waits, and leaves its place", async () => {
-    const host = newHost();
-    await begun(host);
-    const places = new Places(1);
+    await using world = new StandIn([0]);
     const away = new AbortController();
-    const given = parts({ places, signal: away.signal });
-    const waiting = beginTurn(await turnAt(host), given).catch((error: unknown) => error);
-    await until("the site was asked", () => given.asked.length > 0);
+    const given = { ...world, signal: away.signal };
+    const waiting = beginTurn(TURN, given).catch((error: unknown) => error);
+    await world.clock.wait(CRAWL_DELAY_MS / 2);
     const reason = new Error("the worker stops");
     away.abort(reason);
     expect(await waiting).to.equal(reason);
-    expect(places.free).to.equal(1);
+    expect(world.places.free).to.equal(1);
+    const places = new Places(1);
     const held = await places.take(new AbortController().signal);
     const gone = new AbortController();
     const other = parts({ places, signal: gone.signal });
@@ -197,3 +182,51 @@ describe("beginTurn", () => {
     expect(places.free).to.equal(1);
   });
 });
+
+/** A site that knows the moment of one turn, and a time of its own, which passes by a millisecond in each turn of the loop. */
+class StandIn implements AsyncDisposable {
+  readonly asked: number[] = [];
+  readonly places = new Places(1);
+  readonly signal = new AbortController().signal;
+  momentAt: number;
+  readonly #wayMs: readonly number[];
+  #now = 10_000;
+  #isOver = false;
+  readonly #passing: Promise<void>;
+
+  /** What each answer is on its way, the last of them for all that follow; one without end never comes. */
+  constructor(wayMs: readonly number[]) {
+    this.#wayMs = wayMs;
+    this.momentAt = this.#now + CRAWL_DELAY_MS;
+    this.#passing = this.#pass();
+  }
+
+  readonly clock: Clock = {
+    ...systemClock,
+    monotonic: () => this.#now,
+    wait: async (ms, signal) => {
+      for (const at = this.#now + ms; this.#now < at && !signal?.aborted; ) await turnOfLoop();
+    },
+  };
+
+  readonly call = (async () => {
+    this.asked.push(this.#now);
+    const waitMs = Math.max(0, this.momentAt - this.#now);
+    const ms = this.#wayMs[Math.min(this.asked.length, this.#wayMs.length) - 1] ?? 0;
+    if (ms === Number.POSITIVE_INFINITY) return new Promise<never>(() => {});
+    await this.clock.wait(ms);
+    return { state: "go", waitMs, atOnce: 1, verdicts: [{ allowed: true }] };
+  }) as never;
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#isOver = true;
+    await this.#passing;
+  }
+
+  async #pass(): Promise<void> {
+    while (!this.#isOver) {
+      await turnOfLoop();
+      this.#now += 1;
+    }
+  }
+}
