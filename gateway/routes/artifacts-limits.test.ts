@@ -22,7 +22,7 @@ import { Repositories } from "../git/repositories.ts";
 import { ArtifactsWorld } from "../testing/artifacts-world.ts";
 
 describe("bounds of what is done with repositories", function () {
-  this.timeout(120_000);
+  this.timeout(240_000);
   const { signal } = new AbortController();
   let world: ArtifactsWorld;
   let name: string;
@@ -153,23 +153,34 @@ describe("bounds of what is done with repositories", function () {
       const url = `${world.url}/v4${world.base}/limits/repos/${name}/raw/main/large`;
       const request = ask(url, { headers: { Authorization: `Bearer ${world.token}` } }).end();
       const [response] = (await once(request, "response")) as [IncomingMessage];
-      // What it holds is held for as long as nobody reads it.
+      // What it holds is held until somebody has read all of it.
       return response;
     };
     const readers: IncomingMessage[] = [];
-    for (let bytes = 0; bytes < READ_BYTES_MAX; bytes += FILE_BYTES_MAX) readers.push(await read());
-    expect(readers.map(({ statusCode }) => statusCode)).to.deep.equal(readers.map(() => 200));
-    const past = await read();
-    expect(past.statusCode).to.equal(ERRORS.busy.status);
-    past.destroy();
-    readers.pop()?.destroy();
-    const next = await until("there is room again", async () => {
-      const response = await read();
-      if (response.statusCode === 200) return response;
-      response.destroy();
-      return undefined;
-    });
-    for (const response of [...readers, next]) response.destroy();
+    // Slowly, and not so slowly that they are cut off.
+    const reading = setInterval(() => {
+      for (const response of readers) response.read();
+    }, 500);
+    try {
+      for (let bytes = 0; bytes < READ_BYTES_MAX; bytes += FILE_BYTES_MAX) {
+        readers.push(await read());
+      }
+      expect(readers.map(({ statusCode }) => statusCode)).to.deep.equal(readers.map(() => 200));
+      const past = await read();
+      expect(past.statusCode).to.equal(ERRORS.busy.status);
+      past.destroy();
+      readers.pop()?.destroy();
+      const room = async () => {
+        const response = await read();
+        if (response.statusCode === 200) return response;
+        response.destroy();
+        return undefined;
+      };
+      readers.push(await until("there is room again", room, 60_000));
+    } finally {
+      clearInterval(reading);
+      for (const response of readers) response.destroy();
+    }
   });
 
   it("archives and differences have as long as they may take", async () => {
