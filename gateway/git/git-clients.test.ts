@@ -17,7 +17,7 @@ import {
 import { rawPush } from "./testing/raw-push.ts";
 
 describe("git over HTTP", function () {
-  this.timeout(60_000);
+  this.timeout(120_000);
   let world: GitWorld;
   let gateway: GitGateway;
   before(async () => {

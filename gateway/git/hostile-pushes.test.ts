@@ -19,7 +19,7 @@ import { EMPTY_PACK, post, pushBody, rawPush, withSum } from "./testing/raw-push
 const ABSENT = "1234567890123456789012345678901234567890";
 
 describe("what a push must not bring", function () {
-  this.timeout(60_000);
+  this.timeout(120_000);
   let world: GitWorld;
   let gateway: GitGateway;
   let work: Checkout;

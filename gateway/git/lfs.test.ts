@@ -31,7 +31,7 @@ const made = (content: Uint8Array) => ({
 });
 
 describe("Git LFS", function () {
-  this.timeout(60_000);
+  this.timeout(120_000);
   let world: GitWorld;
   let gateway: GitGateway;
   before(async () => {

@@ -8,7 +8,7 @@ import type { Checkout } from "../git/testing/git-world.ts";
 import { ArtifactsWorld } from "../testing/artifacts-world.ts";
 
 describe("routes of what is in a repository", function () {
-  this.timeout(60_000);
+  this.timeout(120_000);
   let world: ArtifactsWorld;
   let work: Checkout;
   let remote: string;

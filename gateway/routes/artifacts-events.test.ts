@@ -11,7 +11,7 @@ import { ArtifactsWorld } from "../testing/artifacts-world.ts";
 import { giveToken, openAccount } from "../testing/test-gateway.ts";
 
 describe("what is left on the bus of what is done with repositories", function () {
-  this.timeout(60_000);
+  this.timeout(120_000);
   let world: ArtifactsWorld;
   before(async () => {
     world = await ArtifactsWorld.start();

@@ -6,7 +6,7 @@ import type { Checkout } from "../git/testing/git-world.ts";
 import { ArtifactsWorld } from "../testing/artifacts-world.ts";
 
 describe("forks", function () {
-  this.timeout(60_000);
+  this.timeout(120_000);
   let world: ArtifactsWorld;
   let work: Checkout;
   let origin: { id: string; remote: string; token: string };

@@ -22,7 +22,7 @@ import { ArtifactsWorld } from "../testing/artifacts-world.ts";
 const signal = new AbortController().signal;
 
 describe("archives and differences of hostile trees", function () {
-  this.timeout(120_000);
+  this.timeout(240_000);
   let world: ArtifactsWorld;
   let work: Checkout;
   let blob: string;

@@ -10,7 +10,7 @@ import { ArtifactsWorld } from "../testing/artifacts-world.ts";
 const run = promisify(execFile);
 
 describe("the first repository", function () {
-  this.timeout(60_000);
+  this.timeout(120_000);
   let world: ArtifactsWorld;
   before(async () => {
     world = await ArtifactsWorld.start();

@@ -8,7 +8,7 @@ const FILE_BYTES = 300_000;
 const REPO_BYTES = 1_000_000;
 
 describe("sizes that are set", function () {
-  this.timeout(60_000);
+  this.timeout(180_000);
   let world: ArtifactsWorld;
   before(async () => {
     world = await ArtifactsWorld.start({ sizes: { fileBytes: FILE_BYTES, repoBytes: REPO_BYTES } });
@@ -95,7 +95,7 @@ describe("sizes that are set", function () {
 const ACCOUNT_BYTES = 4_000_000;
 
 describe("what an account stores", function () {
-  this.timeout(60_000);
+  this.timeout(180_000);
   let world: ArtifactsWorld;
   before(async () => {
     world = await ArtifactsWorld.start({ sizes: { accountBytes: ACCOUNT_BYTES } });
