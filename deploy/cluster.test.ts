@@ -105,7 +105,8 @@ describe("cluster", function () {
     await load.more(200);
     const gap = load.takeGapMs();
     print("actors killed: longest silence", gap);
-    expect(gap - undisturbed - still()).to.be.below(TAKEOVER_MS_MAX);
+    // A takeover is late by some times what a busy machine takes for an answer.
+    expect(gap - still()).to.be.below(TAKEOVER_MS_MAX + 10 * undisturbed);
   });
 
   it("a second process with browsers joins and takes tasks", async () => {
