@@ -481,7 +481,11 @@ describe("authorization server", function () {
       const { pathname, search } = await invite("fresh@example.com");
       expect((await fresh.open(pathname + search)).text).to.contain("You are invited");
       await fresh.submit({ password: "correct horse" });
-      expect((await fresh.open(query({ prompt: "consent" }))).url).to.contain("/oauth2/consent");
+      await until("they see the account", async () => {
+        await fresh.open(query({ prompt: "consent" }));
+        return fresh.seen.text.includes(world.accountId);
+      });
+      expect(fresh.seen.url).to.contain("/oauth2/consent");
       expect(fresh.seen.text).to.contain("Member");
       // What the person may only read, no client may write in their name.
       const scope = "account.read artifacts.write";
