@@ -46,6 +46,11 @@ export class OAuthFlow {
     const person = new Person(nodes.urls[0] ?? "");
     await person.open(invitation_url);
     await person.submit({ password: "correct horse" });
+    // They hear by mail of whose member they are, and may choose no account before.
+    await until(`${email} sees the account`, async () => {
+      await person.open(authorizationOf(client));
+      return person.seen.text.includes('name="account"');
+    });
     person.cookies.clear();
     return new OAuthFlow({ nodes, client, email, person, node: number % 2 });
   }
@@ -69,11 +74,7 @@ export class OAuthFlow {
   }
 
   async authorize(): Promise<void> {
-    const { client_id } = this.#client;
-    const query = new URLSearchParams({
-      ...{ client_id, response_type: "code", redirect_uri: REDIRECT_URI, state: "s" },
-    });
-    await this.#visit(() => this.#person.open(`/oauth2/auth?${query}`));
+    await this.#visit(() => this.#person.open(authorizationOf(this.#client)));
     const { url, status, text } = this.#person.seen;
     expect(url, `${status} ${text}`).to.match(/\/login\?|\/oauth2\/consent\?|\/callback\?code=/);
   }
@@ -229,6 +230,11 @@ export class OAuthFlow {
       STEP_MS_MAX,
     );
   }
+}
+
+function authorizationOf({ client_id }: TestClient): string {
+  const fields = { client_id, response_type: "code", redirect_uri: REDIRECT_URI, state: "s" };
+  return `/oauth2/auth?${new URLSearchParams(fields)}`;
 }
 
 async function statusOf(url: string, token: string): Promise<number> {
