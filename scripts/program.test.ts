@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { existsSync } from "node:fs";
-import { mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { chmod, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { connect as connectTo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -20,15 +20,20 @@ const START = join(import.meta.dirname, "start.ts");
 describe("program", function () {
   this.timeout(180_000);
   let dataDir: string;
+  let temporary: string;
   let port: number;
   beforeEach(async () => {
     dataDir = await mkdtemp(join(tmpdir(), "trunkline data "));
+    temporary = await mkdtemp(join(tmpdir(), "trunkline-program-"));
+    // Browsers run as another user where we are root, and have their profiles in here.
+    await chmod(temporary, 0o711);
     port = await freePort();
   });
   afterEach(async () => {
     // A program that was killed leaves its server; the next start would end it, but there is none.
     await endServer();
     await rm(dataDir, { recursive: true });
+    await rm(temporary, { recursive: true, maxRetries: 10 });
   });
 
   it("runProgram() starts the bus where nats.url says, on the same port the next time", async () => {
@@ -104,7 +109,6 @@ describe("program", function () {
   for (const [index, [when, moment]] of moments.entries()) {
     const signal = index % 2 === 0 ? "SIGTERM" : "SIGINT";
     it(`start.ts ends well on ${signal} as soon as ${when}`, async () => {
-      const profiles = await browserProfiles();
       await using program = new ChildProgram([process.execPath, START], own());
       await moment(program);
       program.signal(signal);
@@ -114,8 +118,8 @@ describe("program", function () {
       if (has("nats.pid") || has("nats.url")) expect(said.at(-1)).to.equal("stopped");
       const pid = await natsPid().catch(() => 0);
       expect(pid !== 0 && isAlive(pid)).to.equal(false);
-      const left = (await browserProfiles()).filter((name) => !profiles.includes(name));
-      expect(left).to.deep.equal([]);
+      const left = await readdir(temporary);
+      expect(left.filter((name) => name.startsWith("trunkline-chromium-"))).to.deep.equal([]);
     });
   }
 
@@ -297,6 +301,7 @@ describe("program", function () {
 
   // A stop that is to be whole has the time for it on a busy machine.
   const own = () => ({
+    TMPDIR: temporary,
     TRUNKLINE_DATA: dataDir,
     TRUNKLINE_PORT: String(port),
     TRUNKLINE_SHUTDOWN_SECONDS: "120",
@@ -344,9 +349,6 @@ function events(program: ChildProgram): string[] {
     .map((line) => JSON.parse(line));
   return logged.map(({ msg, role }) => (role === undefined ? msg : `${msg} ${role}`));
 }
-
-const browserProfiles = async () =>
-  (await readdir(tmpdir())).filter((name) => name.startsWith("trunkline-chromium-"));
 
 const isAlive = (pid: number) => processCommand(pid) !== "";
 

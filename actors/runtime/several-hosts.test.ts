@@ -25,7 +25,8 @@ describe("several hosts", function () {
     const load = Promise.all(
       Array.from({ length: 8 }, async (_, lane) => {
         while (calling) {
-          await world.client.call(counter, `k${lane}.${called % 40}`, "increment", { by: 1 });
+          const key = `k${lane}.${called % 40}`;
+          await world.client.call(counter, key, "increment", { by: 1 }, { deadlineMs: 60_000 });
           called += 1;
         }
       }),
