@@ -13,7 +13,7 @@ const sitemap = (url: string): TurnRequest => ({ type: "sitemap", url, nesting: 
 const AT_ONCE = "User-agent: *\nCrawl-delay: 0\n";
 
 describe("crawl-page", function () {
-  this.timeout(120_000);
+  this.timeout(240_000);
   let world: CrawlWorld;
   let site: WebSite;
   before(async () => {

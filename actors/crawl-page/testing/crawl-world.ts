@@ -49,12 +49,14 @@ export interface WorldOptions {
 /** What hangs takes as long, what is large less, on a busy machine too. */
 const FETCH_MS = 12_000;
 /** A page may take FETCH_MS by itself, and on a busy machine all else several times as long. */
-const OUTCOMES_MS_MAX = 100_000;
+const OUTCOMES_MS_MAX = 200_000;
 
 export class CrawlWorld {
   readonly heard: Heard[] = [];
   /** What each job has still to ask for, by host. */
   readonly #queues = new Map<string, TurnRequest[]>();
+  /** Of each turn: what it has not reported yet. */
+  readonly #unreported = new Map<string, TurnRequest[]>();
   readonly account = newId();
   readonly blobs: BlobStore;
   readonly #bus: BusActors;
@@ -188,12 +190,35 @@ export class CrawlWorld {
   hear(job: string, message: string, input: Heard["input"]) {
     this.heard.push({ job, message, input });
     if (message === "expire") return [envelope(crawlPage, job, "purge", { job })];
+    if (message === "turnReported" || message === "sitemapRead") this.#settle(input);
+    if (message === "turnEnded") return this.#giveBack(job, input);
     if (message !== "turnGranted") return [];
     const { host, turn, requests: max } = input;
     const requests = this.#queues.get(`${job} ${host}`)?.splice(0, max) ?? [];
     if (requests.length === 0) return [envelope(site, host, "turnFinished", { turn })];
+    this.#unreported.set(turn, requests);
     const task = { account: this.account, job, host, turn, requests };
     return [envelope(crawlPage, job, "fetchTurn", task)];
+  }
+
+  #settle({ turn, outcomes = [], url, end }: Heard["input"]): void {
+    const indexes = new Set(outcomes.map(({ index }: PageOutcome) => index));
+    const isSettled = (request: TurnRequest) =>
+      request.type === "page" ? indexes.has(request.index) : end && request.url === url;
+    const left = this.#unreported.get(turn)?.filter((request) => !isSettled(request));
+    if (left) this.#unreported.set(turn, left);
+  }
+
+  /** A worker that stood still for so long that it lost its task gives back what it has not made; so a job asks again. */
+  #giveBack(job: string, { host, turn }: Heard["input"]) {
+    const left = this.#unreported.get(turn) ?? [];
+    this.#unreported.delete(turn);
+    if (left.length === 0) return [];
+    const key = `${job} ${host}`;
+    const queue = [...(this.#queues.get(key) ?? []), ...left];
+    this.#queues.set(key, queue);
+    const want = { account: this.account, job, wants: queue.length, tell: [] };
+    return [envelope(site, host, "want", want)];
   }
 
   #of(job: string): Heard[] {
