@@ -22,7 +22,14 @@ export interface StartProcess {
     browser: string | undefined;
   };
   compatibilityDate: string;
-  limits: { databaseBytes: number; answerBytes: number; turnMs: number; workMs: number };
+  limits: {
+    databaseBytes: number;
+    answerBytes: number;
+    turnMs: number;
+    workMs: number;
+    /** Of deliveries that came together, none follows another later, before there is a record of those. */
+    togetherMs: number;
+  };
 }
 
 /** One socket as its agent keeps it in its database and in memory. */
@@ -92,8 +99,11 @@ export type ToProcess =
       /** Number of the last record in the log. */
       lastCommit: number;
     }
-  /** `id` is the same in every try: an agent answers a repeat from its database. */
-  | { type: "turn"; agent: number; turn: number; id: string; input: TurnInput }
+  /**
+   * `id` is the same in every try: an agent answers a repeat from its database. A delivery that `follows` another turn is begun
+   * only where it can share the record of that, which was answered 2xx; else its result is `nothing`.
+   */
+  | { type: "turn"; agent: number; turn: number; id: string; input: TurnInput; follows?: number }
   /** `fetch` of the default export; an upgrade may be accepted. */
   | { type: "entry"; turn: number; request: ProcessRequest; isUpgrade: boolean }
   | { type: "committed"; agent: number; commit: number }

@@ -35,6 +35,14 @@ export const DELIVERIES_TOGETHER_MAX = 16;
 export const DELIVERIES_TOGETHER_CHARS_MAX = EVENT_REQUEST_CHARS_MAX;
 /** No further one of them is begun after so long: what is done by then is told, and code that is slow has its events by one. */
 export const DELIVERIES_TOGETHER_MS_MAX = 1_000;
+/** What they write becomes one record, and another from here on: far below what one message holds, compressed or not. */
+export const DELIVERIES_UNRECORDED_BYTES_MAX = 256 * 1024;
+/** Those of one record are run without a pause: other agents of the app are not held up for longer, but by one of them alone. */
+export const DELIVERIES_UNRECORDED_MS_MAX = 100;
+/** Agents of one host that have events with them at which each is given more of them at once, and less often. */
+export const DELIVERING_AGENTS_FEW = 8;
+/** How long the inbox of each then waits to hear that they are taken, and gathers meanwhile what comes. */
+export const DELIVERIES_GATHER_MS = 100;
 /** An agent that was not heard from for so long has not got it: mail is tried for two minutes, and waits before. */
 export const DELIVERY_ANSWER_MS_MAX = 300_000;
 /** How long an inbox is waited for that is told what became of its events: it is told by mail then, and a shutdown goes on. */

@@ -11,6 +11,7 @@ import type { HostedContext, HostedInstance, HostedMessage } from "../runtime/de
 import type { AgentLog, LoadedLog } from "./agent-log.ts";
 import type { AppProcesses, Running } from "./app-processes.ts";
 import { Deliveries } from "./deliveries.ts";
+import type { DeliveryPace } from "./delivery-pace.ts";
 import type { Operations } from "./operations.ts";
 import { type BodyBlobs, readRequest, writeAnswer } from "./process-bodies.ts";
 import { toActorError } from "./process-error.ts";
@@ -27,6 +28,7 @@ export interface AgentParts {
   actors: ActorClient;
   blobs: BodyBlobs;
   processes: AppProcesses;
+  pace: DeliveryPace;
   operations: Operations;
 }
 
@@ -87,7 +89,9 @@ export class AgentInstance implements HostedInstance<AgentMessages> {
     this.#durable = loaded.lastCommit;
     this.#deliveries = new Deliveries({
       ...{ actors: parts.actors, clock: parts.clock, blobs: parts.blobs, key, turns: this.#turns },
-      run: async (id, input) => this.#answered(await this.#turn(id, input)),
+      pace: parts.pace,
+      begin: (id, input, follows) => this.#begin(id, input, follows),
+      hasCrashed: (id) => parts.processes.hasCrashed(`${key} ${id}`),
       goesOn: () => !this.#leaving && !this.#isOver,
       ended: () => this.#look(),
     });
@@ -195,11 +199,16 @@ export class AgentInstance implements HostedInstance<AgentMessages> {
   }
 
   #turn(id: string, input: TurnInput): Promise<TurnResult> {
+    return this.#begin(id, input).ended;
+  }
+
+  #begin(id: string, input: TurnInput, follows?: number) {
     if (this.#turns.size >= AGENT_TURNS_MAX) {
       const text = `Cannot take more: the agent has ${AGENT_TURNS_MAX} turns under way`;
       throw new ActorError("busy", text, { retryAfterS: 1 });
     }
-    return this.#turns.wait(this.#running.process.turn(this.#agent, id, input), id);
+    const turn = this.#running.process.turn(this.#agent, id, input, follows);
+    return { turn, ended: this.#turns.wait(turn, id) };
   }
 
   async #wake(id: string, { at }: HostedInput<"wake">): Promise<void> {

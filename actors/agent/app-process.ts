@@ -157,10 +157,10 @@ export class AppProcess {
     this.send({ type: "close", agent });
   }
 
-  /** Begins a turn of an agent; its number is in what comes of it. Throws ActorError `busy`. */
-  turn(agent: number, id: string, input: TurnInput): number {
+  /** Begins a turn of an agent; its number is in what comes of it, and what another `follows`. Throws ActorError `busy`. */
+  turn(agent: number, id: string, input: TurnInput, follows?: number): number {
     const turn = ++this.#numbers;
-    this.#begin({ type: "turn", agent, turn, id, input });
+    this.#begin({ type: "turn", agent, turn, id, input, ...(follows && { follows }) });
     return turn;
   }
 

@@ -131,6 +131,11 @@ export class AppProcesses {
     }
   }
 
+  /** True where its process may have ended by what it does. */
+  hasCrashed(id: string): boolean {
+    return this.#crashes.has(id);
+  }
+
   /** A turn's process has ended under it. True when it is not to be tried again. */
   crashed(id: string): boolean {
     const times = (this.#crashes.get(id) ?? 0) + 1;

@@ -16,6 +16,7 @@ import { AppFetch } from "./app-fetch.ts";
 import { AppLog } from "./app-log.ts";
 import { AppProcesses } from "./app-processes.ts";
 import { AppUsers, whyOneUser } from "./app-user.ts";
+import { DeliveryPace } from "./delivery-pace.ts";
 import { endedWithHost, whyNotEnded } from "./ended-with-host.ts";
 import { FollowedApps } from "./followed-apps.ts";
 import { Operations } from "./operations.ts";
@@ -63,7 +64,8 @@ export async function openAgents(parts: OpenAgentsParts): Promise<OpenAgents> {
     log: new AppLog(bus, clock),
   });
   const writes = new SharedWrites(bus);
-  const shared = { bus, clock, actors, blobs, processes, operations, writes, limits };
+  const pace = new DeliveryPace(clock);
+  const shared = { bus, clock, actors, blobs, processes, pace, operations, writes, limits };
   return {
     definitions: [agentKind(shared), appEntryKind(shared)],
     processes,

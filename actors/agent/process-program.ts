@@ -8,6 +8,7 @@ import {
   APP_ANSWER_BYTES_MAX,
 } from "../../schemas/app-limits.ts";
 import type { StartProcess } from "../../schemas/app-process.ts";
+import { DELIVERIES_UNRECORDED_MS_MAX } from "../../schemas/webhook-limits.ts";
 
 export type ProcessProgram = (folders: ProcessFolders) => ProcessArguments;
 
@@ -40,6 +41,7 @@ export function startOf(
       answerBytes: APP_ANSWER_BYTES_MAX,
       turnMs: AGENT_TURN_MS_MAX,
       workMs: AGENT_WORK_MS_MAX,
+      togetherMs: DELIVERIES_UNRECORDED_MS_MAX,
     },
   };
 }

@@ -70,8 +70,8 @@ async function receive(message: ToProcess): Promise<void> {
     case "open":
       return openAgent(message);
     case "turn": {
-      const { turn, id, input } = message;
-      return agents.get(message.agent)?.turns.take(turn, id, input);
+      const { agent, ...taken } = message;
+      return agents.get(agent)?.turns.take(taken);
     }
     case "entry":
       return takeEntry(message);

@@ -71,6 +71,7 @@ export class OpenAgent {
   #isBroken = false;
   #last: Promise<unknown> = Promise.resolve();
   #turns = 0;
+  #endedTurns = 0;
   #background = 0;
   #isIdle = false;
   #isClosed = false;
@@ -147,6 +148,7 @@ export class OpenAgent {
         : this.ready(props).then(begin);
     return done.finally(() => {
       this.#turns -= 1;
+      this.#endedTurns += 1;
       this.noteIdle();
     });
   }
@@ -335,6 +337,7 @@ export class OpenAgent {
   }
 
   async #inBackground(work: () => unknown): Promise<void> {
+    const endedBefore = this.#endedTurns;
     try {
       await work();
     } catch (error) {
@@ -342,7 +345,8 @@ export class OpenAgent {
     } finally {
       this.#background -= 1;
       if (!this.#isClosed) {
-        this.gate.flushSoon();
+        // A turn that goes on since before has yet to say what it did, and this with it.
+        if (this.#turns === 0 || this.#endedTurns > endedBefore) this.gate.flushSoon();
         this.noteIdle();
       }
     }

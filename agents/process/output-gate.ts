@@ -29,6 +29,8 @@ export class OutputGate {
   #durable: number;
   /** Something waits for the next record, whether or not it will say anything. */
   #isPromised = false;
+  /** Calls of `after`. */
+  #asked = 0;
   #isWanted = false;
   #isArmed = false;
   #isClosed = false;
@@ -49,13 +51,25 @@ export class OutputGate {
     this.#imageBytes = options.imageBytes;
   }
 
-  /** The record that what is said now must wait for. */
-  after(): number {
+  /** The record that what is said now must wait for; that is taken soon, or with what follows. */
+  after({ isSoon = true } = {}): number {
     const { database } = this.#options;
+    this.#asked += 1;
     if (!this.#isPromised && !database.isInTransaction && !database.log.isDirty) return this.#last;
     this.#isPromised = true;
-    this.flushSoon();
+    if (isSoon) this.flushSoon();
     return this.#last + 1;
+  }
+
+  /** Moves when something goes outside, or waits for a record. */
+  get asked(): number {
+    return this.#asked;
+  }
+
+  /** True where no record is on its way, or about to be taken: what follows can share the next. */
+  get isAtRest(): boolean {
+    const isWaiting = this.#isArmed || this.#isWanted || this.#durable < this.#last;
+    return !isWaiting && !this.#isClosed;
   }
 
   act(action: ProcessAction): void {
@@ -63,10 +77,10 @@ export class OutputGate {
     this.flushSoon();
   }
 
-  /** After what was sent to sockets until now. */
-  say(message: FromProcess): void {
+  /** After what was sent to sockets until now; soon, or with what follows. */
+  say(message: FromProcess, { isSoon = true } = {}): void {
     this.#said.push(message);
-    this.flushSoon();
+    if (isSoon) this.flushSoon();
   }
 
   /**

@@ -91,6 +91,11 @@ export class PageLog {
     return this.#pages * PAGE_BYTES;
   }
 
+  /** Of pages changed since the last record, before they are compressed. */
+  get changedBytes(): number {
+    return this.#changed.size * PAGE_BYTES + Math.max(0, this.#walBytes() - this.#read);
+  }
+
   /** What was written so far is what every owner writes anew by itself: it goes with the first record that says more. */
   settle(): void {
     this.absorb();

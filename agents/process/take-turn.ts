@@ -1,8 +1,9 @@
 /** What comes to an agent from its host, one turn each: run once in effect, answered when that is durable. */
 import { deserialize, serialize } from "node:v8";
-import type { TurnInput, TurnResult } from "../../schemas/app-process.ts";
+import type { ToProcess, TurnInput, TurnResult } from "../../schemas/app-process.ts";
 import { isSuccessful } from "../../schemas/status-classes.ts";
 import { AgentRefusal } from "../refusal.ts";
+import { DeliveryChain } from "./delivery-chain.ts";
 import { PROPS_HEADER, toProcessAnswer, toProcessError, toRequest } from "./exchange.ts";
 import { methodOf } from "./methods.ts";
 import type { OpenAgent } from "./open-agent.ts";
@@ -14,6 +15,8 @@ export interface Invocation {
   props?: unknown;
 }
 
+type TakenTurn = Omit<ToProcess & { type: "turn" }, "type" | "agent">;
+
 const NOTHING: TurnResult = { type: "nothing" };
 /** The others do no harm when they come again: frames have numbers, sockets are known, alarms look at what is due. */
 const KEPT = new Set<TurnInput["type"]>(["request", "deliver", "invoke", "connect"]);
@@ -22,19 +25,33 @@ export class TurnTaker {
   readonly #agent: OpenAgent;
   /** A caller that asks again while its turn runs gets the same answer. */
   readonly #underWay = new Map<string, Promise<Outcome>>();
+  readonly #deliveries: DeliveryChain;
 
   constructor(agent: OpenAgent) {
     this.#agent = agent;
+    this.#deliveries = new DeliveryChain(agent);
   }
 
-  async take(turn: number, id: string, input: TurnInput): Promise<void> {
-    const outcome = await this.#outcome(id, input);
+  async take({ turn, id, input, follows }: TakenTurn): Promise<void> {
+    if (input.type !== "deliver") return this.#say(turn, await this.#outcome(id, input));
+    await this.#deliveries.take({
+      ...{ turn, follows },
+      run: async () => {
+        const outcome = await this.#outcome(id, input);
+        return { isTaken: isTaken(outcome), say: (soon) => this.#say(turn, outcome, soon) };
+      },
+      leaveOut: () => this.#say(turn, { result: NOTHING }),
+    });
+  }
+
+  #say(turn: number, outcome: Outcome, soon?: { isSoon: boolean }): void {
     const { gate, number: agent } = this.#agent;
-    const said = { agent, turn, after: gate.after() };
+    const said = { agent, turn, after: gate.after(soon) };
     gate.say(
       "result" in outcome
         ? { type: "finished", ...said, result: outcome.result }
         : { type: "refused", ...said, error: outcome.error },
+      soon,
     );
   }
 

@@ -137,6 +137,7 @@ export class MemoryHost {
         // No machine is so slow, whatever runs beside it.
         turnMs: 120_000,
         workMs: 900_000,
+        togetherMs: 30_000,
         ...options.limits,
       },
     });
@@ -216,6 +217,26 @@ export class MemoryHost {
     const open = this.#openAgent(key);
     await open.opened;
     return this.#ask((turn) => ({ type: "turn", agent: open.number, turn, id, input }));
+  }
+
+  /** Deliveries that came together, each behind the one before; by id and path. */
+  async deliver(key: string, deliveries: readonly (readonly [id: string, path: string])[]) {
+    const open = this.#openAgent(key);
+    await open.opened;
+    const requests = await Promise.all(
+      deliveries.map(([, path]) => wireRequest(path, { method: "POST" })),
+    );
+    const messages: ToProcess[] = [];
+    const results = requests.map((request, index) => {
+      const [id = ""] = deliveries[index] ?? [];
+      const input: TurnInput = { type: "deliver", deliveryId: id, attempt: 1, request };
+      const follows = index > 0 ? { follows: this.#turn } : {};
+      return this.#wait((turn) => {
+        messages.push({ type: "turn", agent: open.number, turn, id, input, ...follows });
+      });
+    });
+    this.#send(...messages);
+    return Promise.allSettled(results);
   }
 
   close(key: string): void {
@@ -385,12 +406,16 @@ export class MemoryHost {
   }
 
   #ask(message: (turn: number) => ToProcess): Promise<TurnResult> {
+    return this.#wait((turn) => this.#send(message(turn)));
+  }
+
+  #wait(begin: (turn: number) => void): Promise<TurnResult> {
     this.#turn += 1;
     const turn = this.#turn;
     return new Promise((resolve, reject) => {
       if (this.#isDead) return reject(new Error("The process ended"));
       this.#turns.set(turn, { resolve, reject });
-      this.#send(message(turn));
+      begin(turn);
     });
   }
 
@@ -400,8 +425,8 @@ export class MemoryHost {
     return waiting;
   }
 
-  #send(message: ToProcess): void {
-    if (this.#child.connected) this.#child.send([message], () => undefined);
+  #send(...messages: ToProcess[]): void {
+    if (this.#child.connected) this.#child.send(messages, () => undefined);
   }
 
   #die(): void {
