@@ -1,4 +1,5 @@
 /** What the sites of the crawl benchmarks are, and what they saw. */
+import type { Arrival } from "../testing/arrivals.ts";
 
 export const SITE_PAGES = 500;
 export const HOSTS = 50;
@@ -8,9 +9,9 @@ export interface SiteFacts {
   /** The large site's first page, and one that links to every host's first page. */
   site: string;
   hosts: string;
-  /** Requests served since the last question, and of each host when its requests came, in milliseconds. */
+  /** Requests served since the last question, and of each host when its requests came. */
   served: number;
-  times: number[][];
+  arrivals: Arrival[][];
 }
 
 /** Of the site with 100,000 pages. */

@@ -1,6 +1,7 @@
 /** Sites to crawl: one of 500 pages that asks for no delay, and 50 hosts of 20 pages that keep the usual one. */
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { type Arrival, Arrivals } from "../testing/arrivals.ts";
 import { answerParent } from "./answer-parent.ts";
 import { HOST_PAGES, HOSTS, SITE_PAGES, type SiteFacts } from "./site-facts.ts";
 
@@ -8,7 +9,8 @@ const PAGE_BYTES = 7_700;
 const TEXT = "The quick brown fox jumps over the lazy dog, and then it rests for a while. ";
 
 let served = 0;
-const times = new Map<string, number[]>();
+const arrivals = new Arrivals();
+const seen = new Map<string, Arrival[]>();
 const large = createServer((request, response) => {
   served += 1;
   answer(request, response, "User-agent: *\nCrawl-delay: 0\n", (path) =>
@@ -23,8 +25,7 @@ const many = await Promise.all(
   Array.from({ length: HOSTS }, async (_, index) => {
     const name = `127.0.3.${index + 1}`;
     const server = createServer((request, response) => {
-      const seen = times.get(name) ?? [];
-      times.set(name, [...seen, performance.now()]);
+      seen.set(name, [...(seen.get(name) ?? []), arrivals.seen()]);
       answer(request, response, "", (path) =>
         path === "/" ? numbers(HOST_PAGES - 1).map((page) => `/${page + 1}`) : [],
       );
@@ -41,13 +42,14 @@ answerParent({
       site: `http://127.0.0.1:${port}/0`,
       hosts: `http://127.0.0.1:${port}/hosts`,
       served,
-      times: [...times.values()],
+      arrivals: [...seen.values()],
     };
     served = 0;
-    times.clear();
+    seen.clear();
     return facts;
   },
   async close() {
+    arrivals[Symbol.dispose]();
     for (const server of [large, ...many]) server.closeAllConnections();
   },
 });
