@@ -173,7 +173,7 @@ describe("PdfStream", function () {
       setTimeout(() => response.writeHead(404).end(), 200);
     });
     const html = `<title>loading</title><style>@font-face { font-family: f; src: url(${site.url}/font.woff2) }</style>
-      <p style="font-family: f">x<script>document.fonts.onloadingdone = () => { document.title = "loaded" }</script>`;
+      <p style="font-family: f">x<script>[...document.fonts][0].loaded.catch(() => { document.title = "loaded" })</script>`;
     expect((await print(pool, { html })).title).to.equal("loaded");
     expect(asked).to.equal(1);
   });
