@@ -60,17 +60,7 @@ export const TURN_REQUESTS_MAX = 256;
 /** A turn that has not begun so long after it could: its worker is busy or dead, so another one is granted beside it. */
 export const TURN_OVERDUE_MS = 1_000;
 /** Turns that wait to begin at one host. */
-export const TURNS_AHEAD_MAX = 6;
-/** Turns that know whom they follow: with the one that goes they take the time in which a dead host of the site is replaced. */
-export const TURNS_IN_LINE_MAX = 4;
-/** At hosts that are asked less often that time is little of what a hundred requests take. */
-export const LINE_DELAY_MS_MAX = 1_000;
-/** A site that has not answered for so long is taken to be away: its workers tell each other what they would have told it. */
-export const SITE_AWAY_MS = 100;
-/** What a call may take that says how long ago a request left: the time it waits for a site that is away counts as well. */
-export const STARTED_CALL_MS = 500;
-/** What a worker has heard so is of no use later: another request has long had the next place. */
-export const LEFT_KEPT_MS = 10_000;
+export const TURNS_AHEAD_MAX = 4;
 /** A turn is forgotten so long after it began. Its last request leaves by TURN_STARTS_MS_MAX and takes CRAWL_RENDER_MS_MAX: 230 s, and a margin. */
 export const TURN_MS_MAX = 240_000;
 /** How long before it is due a turn is granted: enough for its task to reach a worker, little for a worker to hold it. */
@@ -79,12 +69,8 @@ export const TURN_LEAD_MS = 5_000;
 export const TURN_GO_MS_MAX = 2_000;
 /** A worker that asked to begin starts no later than this after the wait it was told, counted from its question. */
 export const TURN_LATE_MS = 1_000;
-/** A request leaves no later than this after its moment where another's leaving set it, and not the site. */
-export const TURN_FOLLOW_LATE_MS = 150;
 /** A turn told to go that was not heard to have started so long after its time never will: that lateness, and a call's way. */
 export const TURN_UNHEARD_MS = TURN_LATE_MS + 250;
-/** The same of one that was not told, and may have gone by itself. */
-export const TURN_FOLLOW_UNHEARD_MS = TURN_FOLLOW_LATE_MS + 250;
 /** Pause before a worker that waits for its turn asks again: what a call takes on a busy machine, a tenth of the delay. */
 export const TURN_ASK_MS = 50;
 /** The same where there is no delay, and each pause is time in which the host could serve. */
@@ -194,10 +180,10 @@ export const HOST_AWAY_UNSAID_MS_MAX = 600_000;
 export const HOST_AWAY_MS_MAX = 86_400_000;
 /** No request of a turn starts later than this after it began: with its longest it is within TURN_MS_MAX. The job gives what is left to another turn. */
 export const TURN_STARTS_MS_MAX = 60_000;
-/** Turns that a worker holds, five for each host with a delay; one that waits costs a few kilobytes. */
-export const FETCH_TURNS_MAX = 320;
+/** Turns that a worker holds, two for each host with a delay; one that waits costs a few kilobytes. */
+export const FETCH_TURNS_MAX = 128;
 /** Fewer: a browser loads some tens of pages a second, whatever waits. */
-export const RENDER_TURNS_MAX = 160;
+export const RENDER_TURNS_MAX = 64;
 export const ROBOTS_TURNS_MAX = 32;
 /** Jobs whose blobs a worker removes at once: the store does it, and hosts that answer nobody must not keep a request's secrets there. */
 export const JOB_PURGES_MAX = 4;

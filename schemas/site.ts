@@ -52,18 +52,6 @@ export const RobotsProgress = z.object({
 });
 export type RobotsProgress = z.infer<typeof RobotsProgress>;
 
-/** Places of a host are counted, so that none is taken for another that its turn had before. */
-const PlaceNumber = z.int();
-export const PlacedTurn = z.object({ turn: Id, place: PlaceNumber });
-export type PlacedTurn = z.infer<typeof PlacedTurn>;
-/** A turn's place behind another: its request may leave `delayMs` after the other's has left. */
-export const Follow = z.object({
-  place: PlaceNumber,
-  after: PlacedTurn,
-  delayMs: z.int().min(1),
-});
-export type Follow = z.infer<typeof Follow>;
-
 export const site = defineContract({
   kind: "site",
   /** Shown when a robots.txt has become known; nothing is said of what it says. */
@@ -105,9 +93,6 @@ export const site = defineContract({
      * it was asked for, and at no other time. Who is late asks again, and makes no use of what it was told before: also
      * who began to connect and takes long, which goes on when it is told to go without a wait. A redirect's next
      * request at the same host is asked for in the same turn. Every turn ends TURN_MS_MAX after its last `go`.
-     *
-     * Who waits may be told whom it follows. While the site does not answer its request may leave `delayMs` after that
-     * one's has surely left, until TURN_FOLLOW_LATE_MS later; whatever the site answers holds instead.
      */
     begin: {
       input: z.object({
@@ -119,18 +104,11 @@ export const site = defineContract({
       }),
       reply: z.discriminatedUnion("state", [
         z.object({ state: z.literal("gone") }),
-        z.object({
-          state: z.literal("wait"),
-          askAgainInMs: z.int().min(0),
-          follow: Follow.optional(),
-          /** As with `go`, when it asks for the first time and is judged. */
-          verdicts: z.array(PageVerdict).optional(),
-        }),
+        z.object({ state: z.literal("wait"), askAgainInMs: z.int().min(0) }),
         z.object({
           state: z.literal("go"),
           /** To be waited, by the worker's own clock, before the first request starts. */
           waitMs: z.int().min(0),
-          place: PlaceNumber.optional(),
           atOnce: z.int().min(1).max(HOST_REQUESTS_IN_FLIGHT_MAX),
           /** In the order of the addresses. */
           verdicts: z.array(PageVerdict),
@@ -161,10 +139,6 @@ export const site = defineContract({
         again: z.boolean().optional(),
         /** By how much at most it left after the moment it was told, counted from when its worker asked for that. */
         lateMs: z.int().min(0).optional(),
-        /** How long at most before this was said it had left. */
-        agoMs: z.int().min(0).optional(),
-        /** The place that it left from. */
-        place: PlaceNumber.optional(),
       }),
       reply: z.object({}),
     },

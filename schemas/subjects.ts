@@ -118,8 +118,6 @@ export const taskSubject = (kind: string, lane: string) => `task.${kind}.${lane}
 export const taskConsumer = (kind: string, lane: string) => `${kind}-${lane}`;
 /** Core subject on which a running task hears that nobody waits for it any more. */
 export const cancelSubject = (taskId: string) => `cancel.${taskId}`;
-/** Core subject of what crawl workers tell each other of the requests they make. */
-export const crawlDepartureSubject = "crawl.departure";
 export const deadSubject = (address: string) => `dead.${address}`;
 export const deadAddress = (subject: string) => subject.slice("dead.".length);
 

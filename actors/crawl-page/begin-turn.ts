@@ -1,16 +1,9 @@
 /** Asks a site for the moment at which a turn's request may leave, and waits until that is near. */
-import {
-  ARRIVAL_MS,
-  TURN_AHEAD_MS,
-  TURN_FOLLOW_LATE_MS,
-  TURN_HELD_WAIT_MS,
-  TURN_LATE_MS,
-} from "../../schemas/crawl-limits.ts";
-import { type CrawlIntent, type Follow, type PageVerdict, site } from "../../schemas/site.ts";
+import { TURN_AHEAD_MS, TURN_HELD_WAIT_MS, TURN_LATE_MS } from "../../schemas/crawl-limits.ts";
+import { type CrawlIntent, type PageVerdict, site } from "../../schemas/site.ts";
 import type { ActorClient, CallOptions } from "../runtime/actor-client.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Places } from "../runtime/places.ts";
-import type { Departures } from "./departures.ts";
 
 export interface TurnToBegin {
   host: string;
@@ -27,8 +20,6 @@ export interface BeginParts {
   signal: AbortSignal;
   /** What a request needs at hand once its moment has come. */
   places: Pick<Places, "take">;
-  /** Where requests may leave though nobody answers for the site. */
-  departures?: Pick<Departures, "hasLeft" | "isAway">;
 }
 
 /** Of one request, by the monotonic clock: it leaves in between, or not at all. */
@@ -37,8 +28,6 @@ export interface Moment {
   startAt: number;
   /** TURN_LATE_MS after the site's own moment, or earlier by as much. */
   lateAt: number;
-  /** The turn's place, where others follow. */
-  place?: number;
 }
 
 export type Begun =
@@ -57,25 +46,18 @@ export type Begun =
 /** What the site says, by this worker's clock. */
 type Heard =
   | { state: "gone" }
-  | { state: "wait"; until: number; follow?: Follow | undefined; verdicts?: Verdicts | undefined }
+  | { state: "wait"; until: number }
   | { state: "go"; moment: Moment; atOnce: number; verdicts: readonly PageVerdict[] };
 type Go = Extract<Heard, { state: "go" }>;
-type Verdicts = readonly PageVerdict[];
 
 export async function beginTurn(turn: TurnToBegin, parts: BeginParts): Promise<Begun> {
   const { clock, signal, places } = parts;
   let release: (() => void) | undefined;
   let told: Go | undefined;
-  let follow: Follow | undefined;
-  let judged: Verdicts | undefined;
   try {
     for (;;) {
       signal.throwIfAborted();
-      const heard = await (told
-        ? askAgain(turn, parts, told)
-        : follow && judged && parts.departures
-          ? askOrFollow(turn, { ...parts, departures: parts.departures }, follow, judged)
-          : ask(turn, parts));
+      const heard = await (told ? askAgain(turn, parts, told) : ask(turn, parts));
       if (heard.state === "gone") return heard;
       const until = heard.state === "wait" ? heard.until : heard.moment.startAt;
       if (until - clock.monotonic() > TURN_HELD_WAIT_MS) {
@@ -84,8 +66,6 @@ export async function beginTurn(turn: TurnToBegin, parts: BeginParts): Promise<B
       }
       if (heard.state === "wait") {
         told = undefined;
-        follow = heard.follow;
-        judged = heard.verdicts ?? judged;
         await waitUntil(clock, until, signal);
         continue;
       }
@@ -122,54 +102,24 @@ async function ask(
   // When it was answered is not known, but that it was between the two.
   const now = clock.monotonic();
   if (answer.state === "gone") return { state: "gone" };
-  if (answer.state === "wait") {
-    const { follow, verdicts } = answer;
-    return { state: "wait", until: now + answer.askAgainInMs, follow, verdicts };
-  }
-  const { waitMs, atOnce, verdicts, place } = answer;
-  const told = { startAt: now + waitMs, lateAt: askedAt + waitMs + TURN_LATE_MS };
-  const moment = { ...told, ...(place !== undefined && { place }) };
+  if (answer.state === "wait") return { state: "wait", until: now + answer.askAgainInMs };
+  const { waitMs, atOnce, verdicts } = answer;
+  const moment = { startAt: now + waitMs, lateAt: askedAt + waitMs + TURN_LATE_MS };
   return { state: "go", moment, atOnce, verdicts };
 }
 
 /** What was told holds where the site says nothing more until then: it may be with a host that has died. */
 async function askAgain(turn: TurnToBegin, parts: BeginParts, told: Go): Promise<Heard> {
-  const heard = await askOr(turn, parts, async (signal) => {
-    await waitUntil(parts.clock, told.moment.startAt, signal);
-    return told;
-  });
-  if (heard === told || heard.state !== "go") return heard;
-  return { ...heard, moment: narrowed(told.moment, heard.moment) };
-}
-
-/** Where the site does not answer the turn goes as it was told to: behind the one that it follows. */
-function askOrFollow(
-  turn: TurnToBegin,
-  parts: BeginParts & Required<Pick<BeginParts, "departures">>,
-  { place, after, delayMs }: Follow,
-  verdicts: Verdicts,
-): Promise<Heard> {
-  return askOr(turn, parts, async (signal) => {
-    const leftAt = await parts.departures.hasLeft(after, signal);
-    // As the site counts it: on its way it may have been so long.
-    const startAt = leftAt + delayMs + ARRIVAL_MS;
-    const moment = { startAt, lateAt: leftAt + delayMs + TURN_FOLLOW_LATE_MS, place };
-    return { state: "go", moment, atOnce: 1, verdicts };
-  });
-}
-
-/** The site's answer, or what holds without one once that is there. Of a host that is to be left alone only the site knows. */
-async function askOr(
-  turn: TurnToBegin,
-  parts: BeginParts,
-  otherwise: (signal: AbortSignal) => Promise<Heard>,
-): Promise<Heard> {
+  const { clock, signal } = parts;
   const over = new AbortController();
-  const signal = AbortSignal.any([parts.signal, over.signal]);
-  const asked = ask(turn, parts, { signal });
+  const options = { signal: AbortSignal.any([signal, over.signal]) };
   try {
-    const heard = await Promise.race([asked, otherwise(signal)]);
-    return heard.state === "go" && parts.departures?.isAway(turn.host) ? await asked : heard;
+    const heard = await Promise.race([
+      ask(turn, parts, options),
+      waitUntil(clock, told.moment.startAt, options.signal).then(() => told),
+    ]);
+    if (heard === told || heard.state !== "go") return heard;
+    return { ...heard, moment: narrowed(told.moment, heard.moment) };
   } finally {
     over.abort();
   }
@@ -181,7 +131,6 @@ function narrowed(before: Moment, after: Moment): Moment {
     after.startAt < before.lateAt - TURN_LATE_MS || after.lateAt - TURN_LATE_MS > before.startAt;
   if (isMoved) return after;
   return {
-    ...after,
     startAt: Math.min(before.startAt, after.startAt),
     lateAt: Math.max(before.lateAt, after.lateAt),
   };

@@ -92,12 +92,10 @@ describe("inTime", () => {
       },
       { answers, onLeft: (left) => void told.push(left) },
     );
-    expect(told.map(({ again, lateMs }) => ({ again, lateMs }))).to.deep.equal([
+    expect(told).to.deep.equal([
       { again: false, lateMs: 8 },
       { again: true, lateMs: 3 },
     ]);
-    const [first, second] = told;
-    expect((second?.leftAt ?? 0) - (first?.leftAt ?? 0)).to.equal(1_003);
   });
 
   it("goes on connecting for as long as the site says go without a wait, whatever it takes", async () => {

@@ -48,10 +48,6 @@ export interface Left {
   again: boolean;
   /** By how much at most it left after the moment that the site has set for it. */
   lateMs: number;
-  /** By the monotonic clock. */
-  leftAt: number;
-  /** The turn's place, from which others count. */
-  place?: number | undefined;
 }
 
 /** Whoever makes the request has its place already. */
@@ -98,9 +94,8 @@ export async function inTime<T>(
       onStarted() {
         left.abort();
         requests += 1;
-        const leftAt = clock.monotonic();
-        const lateMs = Math.ceil(Math.max(0, leftAt - moment.lateAt + TURN_LATE_MS));
-        onLeft?.({ again: requests > 1, lateMs, leftAt, place: moment.place });
+        const lateMs = Math.max(0, clock.monotonic() - moment.lateAt + TURN_LATE_MS);
+        onLeft?.({ again: requests > 1, lateMs: Math.ceil(lateMs) });
       },
       async oneMore() {
         const begun = await beginTurn(turn, { call, clock, signal, places: NO_PLACES });
@@ -165,6 +160,5 @@ async function keepMoment(
       return;
     }
     moment.lateAt = askedAt + TURN_LATE_MS;
-    if (answer.place !== undefined) moment.place = answer.place;
   }
 }

@@ -29,7 +29,6 @@ import { TtlStore } from "../runtime/ttl-store.ts";
 import { BrowserPageLoader } from "./browser-page-loader.ts";
 import type { OutOfTime } from "./browser-time.ts";
 import { crawlPageWorker } from "./crawl-page.ts";
-import { Departures } from "./departures.ts";
 import { HttpPageLoader } from "./http-page-loader.ts";
 import { JobShelf, type JobShelfParts } from "./job-shelf.ts";
 import { watchJob } from "./job-watch.ts";
@@ -59,7 +58,6 @@ export function openCrawlWorker(parts: CrawlWorkerParts) {
   const checker = new JsonChecker();
   const agents = new EgressAgents({ guard });
   const actors = new BusActorClient(bus, clock);
-  const departures = new Departures({ bus, clock });
   const watching = { live: new BusLiveUpdates(bus), call: actors.call.bind(actors), clock };
   const watch: JobShelfParts["watch"] = (job, closed) => watchJob(watching, job, closed);
   const fetched = new JobShelf({
@@ -79,7 +77,6 @@ export function openCrawlWorker(parts: CrawlWorkerParts) {
     clock,
     logger,
     largePlaces: new Places(LARGE_BODIES_MAX),
-    departures,
     markdown,
     markdownPlaces: new Places(MARKDOWN_QUEUE_MAX),
     records: new RecordWriter(blobs),
@@ -122,6 +119,5 @@ export function openCrawlWorker(parts: CrawlWorkerParts) {
   async function close(): Promise<void> {
     await Promise.all([fetched.close(), rendered.close(), markdown.close(), checker.close()]);
     agents.close();
-    departures[Symbol.dispose]();
   }
 }

@@ -1,9 +1,7 @@
 /** Makes the requests of a turn, each within its moment where it has one, and sees to it that what comes of each is told. */
 import type { Logger } from "pino";
-import { STARTED_CALL_MS } from "../../schemas/crawl-limits.ts";
 import type { Turn, TurnRequest } from "../../schemas/crawl-page.ts";
 import { ActorError } from "../../schemas/errors.ts";
-import { CALL_DEADLINE_MS } from "../../schemas/limits.ts";
 import { site } from "../../schemas/site.ts";
 import { BrowserNotStartedError } from "../browser/browser-died-error.ts";
 import type { Clock } from "../runtime/clock.ts";
@@ -14,7 +12,6 @@ import type { BrowserTime } from "./browser-time.ts";
 import { isPage } from "./cached-pages.ts";
 import { CrawlHeaders } from "./crawl-headers.ts";
 import { atAnyTime, type Departure, inTime, type Left, NotMade } from "./departure.ts";
-import type { Departures } from "./departures.ts";
 import { fetchSitemap, type SitemapParts, type SitemapRequest } from "./fetch-sitemap.ts";
 import type { HeldJob } from "./job-shelf.ts";
 import type { PageOutcomes, PageRequest } from "./page-outcomes.ts";
@@ -30,7 +27,6 @@ export interface TurnsWorker {
   logger: Logger;
   /** Large pages in work. */
   largePlaces: Places;
-  departures?: Departures;
 }
 
 export interface TurnRequestsParts {
@@ -59,7 +55,6 @@ type Start = Departure & Omit<Place, "moment">;
 
 export class TurnRequests {
   readonly #parts: TurnRequestsParts;
-  readonly #telling = new Set<Promise<void>>();
   #awayMs: number | undefined;
 
   constructor(parts: TurnRequestsParts) {
@@ -80,46 +75,20 @@ export class TurnRequests {
     const { ended } = held;
     if (moment === undefined) return make({ ...atAnyTime({ signal, ended }), ...place });
     const asked = { ...asking, urls: [request.url] };
-    const onLeft = (left: Left) =>
-      mail.later(() => {
-        const telling = this.#tellStarted(left).finally(() => this.#telling.delete(telling));
-        this.#telling.add(telling);
-        return telling;
-      });
+    const onLeft = (left: Left) => mail.later(() => this.#tellStarted(left));
     const parts = { call, clock: worker.clock, signal, ended, onLeft };
     await inTime(asked, parts, moment, (departure) => make({ ...departure, ...place }));
   }
 
-  /** Resolves when the site has heard of all that has left, or cannot: a turn that is over before would have left nothing. */
-  async told(): Promise<void> {
-    await Promise.allSettled(this.#telling);
-  }
-
   /** The next request's delay counts from here; without an answer the site counts from the end of the turn. */
-  async #tellStarted({ again, lateMs, leftAt, place }: Left): Promise<void> {
-    const { worker, context, turn: task } = this.#parts;
-    const { host, turn } = task;
-    const { clock, departures } = worker;
-    const heard = new AbortController();
-    const placed = place === undefined ? {} : { place };
-    if (place !== undefined) void departures?.tellLeft({ turn, place }, leftAt, heard.signal);
-    try {
-      for (;;) {
-        // Said anew while the site is away: what counts is how long ago it was.
-        const agoMs = Math.ceil(clock.monotonic() - leftAt);
-        const started = { turn, lateMs, agoMs, ...placed, ...(again && { again }) };
-        const options = { deadlineMs: STARTED_CALL_MS };
-        try {
-          await context.call(site, host, "requestStarted", started, options);
-          return;
-        } catch (error) {
-          if (error instanceof ActorError) return;
-          if (context.signal.aborted || agoMs > CALL_DEADLINE_MS) throw error;
-        }
-      }
-    } finally {
-      heard.abort();
-    }
+  async #tellStarted({ again, lateMs }: Left): Promise<void> {
+    const { host, turn } = this.#parts.turn;
+    const started = { turn, lateMs, ...(again && { again }) };
+    await this.#parts.context
+      .call(site, host, "requestStarted", started)
+      .catch((error: unknown) => {
+        if (!(error instanceof ActorError)) throw error;
+      });
   }
 
   async #page(request: PageRequest, { release, ...start }: Start): Promise<void> {
@@ -185,9 +154,6 @@ export class TurnRequests {
   }
 
   #leaveAlone(ms: number | undefined): void {
-    if (ms === undefined) return;
-    this.#awayMs = Math.max(ms, this.#awayMs ?? 0);
-    const { worker, turn } = this.#parts;
-    worker.departures?.tellAway(turn.host, ms);
+    if (ms !== undefined) this.#awayMs = Math.max(ms, this.#awayMs ?? 0);
   }
 }

@@ -101,7 +101,6 @@ class TurnWalk {
       if (!isOver) this.#mail.fail(error);
     }
     const { awayMs } = this.#requests;
-    await this.#requests.told();
     // The next turn at this host need not wait until our records are written.
     const done = this.#isLost ? turnLost(this.#turn) : turnFinished(this.#turn, awayMs);
     await this.#mail.send(done).catch(this.#mail.fail);
@@ -127,7 +126,7 @@ class TurnWalk {
 
   /** Makes these requests as the site says. What is not reported the job queues again. */
   async #make(requests: readonly TurnRequest[]): Promise<void> {
-    const { clock, places, departures } = this.#parts;
+    const { clock, places } = this.#parts;
     const { call, signal } = this.#context;
     const { ended } = this.#held;
     const urls = requests.map(({ url }) => url);
@@ -136,8 +135,7 @@ class TurnWalk {
     for (;;) {
       const asked = { ...this.#asking, urls };
       const either = AbortSignal.any([signal, ended]);
-      const parts = { call, clock, signal: either, places, ...(departures && { departures }) };
-      const begun = await beginTurn(asked, parts);
+      const begun = await beginTurn(asked, { call, clock, signal: either, places });
       if (begun.state === "gone") {
         // Where it is another worker's now, a request of it may be about to leave.
         this.#isLost = true;

@@ -28,16 +28,7 @@ export const Pace = z.object({
   /** How often in a row it did, each time by a request that left after the pause before. */
   busy: z.int().min(1).optional(),
   /** The turn whose request leaves next, and when it may: its worker has been told, or is when it asks. */
-  going: z
-    .object({
-      ...{ turn: z.string(), startAt: EpochMs },
-      /** Where others follow; whether its worker was told since it is its turn. */
-      ...{ place: z.int().optional(), told: z.boolean().optional() },
-    })
-    .optional(),
-  /** Who goes after it, and the last place that was given. */
-  line: z.array(z.object({ turn: z.string(), place: z.int() })).optional(),
-  places: z.int().optional(),
+  going: z.object({ turn: z.string(), startAt: EpochMs }).optional(),
   /** Who waits, in the order in which they are served. */
   accounts: z.array(
     z.object({
@@ -49,7 +40,6 @@ export const Pace = z.object({
   turns: z.record(z.string(), Turn),
 });
 export type Pace = DeepReadonly<z.infer<typeof Pace>>;
-export type Going = NonNullable<Pace["going"]>;
 
 export const IDLE_PACE: z.infer<typeof Pace> = {
   lastStartAt: 0,

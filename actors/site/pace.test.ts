@@ -5,10 +5,7 @@ import {
   HOST_AWAY_MS,
   HOST_AWAY_UNSAID_MS_MAX,
   HOST_REQUESTS_IN_FLIGHT_MAX,
-  LINE_DELAY_MS_MAX,
   SITEMAP_FETCH_MS_MAX,
-  TURN_FOLLOW_LATE_MS,
-  TURN_FOLLOW_UNHEARD_MS,
   TURN_GO_MS_MAX,
   TURN_LATE_MS,
   TURN_LEAD_MS,
@@ -18,7 +15,6 @@ import {
   TURN_STARTS_MS_MAX,
   TURN_UNHEARD_MS,
   TURNS_AHEAD_MAX,
-  TURNS_IN_LINE_MAX,
   TURNS_STARTED_MAX,
 } from "../../schemas/crawl-limits.ts";
 import { TASK_ACK_WAIT_MS, TASK_HEARTBEAT_MS } from "../../schemas/limits.ts";
@@ -38,7 +34,7 @@ import {
 import { IDLE_PACE, Pace } from "./pace-state.ts";
 
 describe("pace", () => {
-  it("grant() gives one turn ahead where there is a delay, and those that may follow it when that one goes", () => {
+  it("grant() gives one turn ahead where there is a delay, and the next when that one goes", () => {
     const site = new PacedSite(500);
     site.want("a", "job", 3);
     expect(site.grant()).to.have.length(1);
@@ -47,93 +43,6 @@ describe("pace", () => {
     const [next] = site.grant();
     expect(site.pace.turns[next?.turn ?? ""]?.dueAt).to.equal(site.now + 500);
     expect(site.grant()).to.have.length(0);
-  });
-
-  it("begin() tells those who wait whom they follow, TURNS_IN_LINE_MAX of them, in the order of their granting", () => {
-    const site = new PacedSite(500);
-    const turns = site.line();
-    const follows = turns
-      .map((turn) => site.ask(turn))
-      .map((begun) => "follow" in begun && begun.follow);
-    expect(follows).to.have.length(TURNS_IN_LINE_MAX);
-    follows.forEach((follow, index) => {
-      const after = { turn: `t${index + 1}`, place: index + 1 };
-      expect(follow).to.deep.equal({ place: index + 2, after, delayMs: 500 });
-    });
-    // Elsewhere a host's absence is little of what requests take.
-    const slow = new PacedSite(LINE_DELAY_MS_MAX + 1);
-    expect(slow.line()).to.have.length(1);
-    expect(slow.ask("t2")).to.not.have.property("follow");
-  });
-
-  it("started() of turns that left by themselves counts from when they did, whichever is heard first", () => {
-    for (const order of [[1, 2, 3], [3, 2, 1], [2, 3, 1], [3], [2, 3]]) {
-      const site = new PacedSite(500);
-      site.line();
-      const goneAt = site.now;
-      // The first leaves now, and so does one each 505 ms; the site is away until all are gone.
-      site.now += 2_100;
-      for (const number of order) {
-        const leftBy = goneAt + 505 * (number - 1);
-        site.left(`t${number}`, number, leftBy);
-      }
-      const told = site.begin("t4");
-      const earliest = goneAt + 2 * 505 + 500;
-      expect(told.state === "go" && site.now + told.waitMs, String(order)).to.be.at.least(earliest);
-      expect(told.state === "go" && site.now + told.waitMs).to.be.at.most(goneAt + 2_600);
-      expect(site.begin("t5").state).to.equal("wait");
-    }
-  });
-
-  it("started() from a place that its turn has no more is no sign that those before have left", () => {
-    const site = new PacedSite(500);
-    site.line();
-    const before = site.pace;
-    site.left("t3", 99, site.now);
-    expect(site.pace.going?.turn).to.equal("t1");
-    expect(site.pace.line).to.deep.equal(before.line);
-    expect(site.pace.lastStartAt).to.equal(site.now);
-  });
-
-  it("finish() gives a place back, lose() leaves it empty for as long as its request may leave", () => {
-    for (const [end, afterMs, emptyMs] of [
-      [finish, 0, 0],
-      [lose, 500 + TURN_FOLLOW_UNHEARD_MS, 500 + TURN_FOLLOW_LATE_MS],
-    ] as const) {
-      const site = new PacedSite(500);
-      site.line();
-      site.pace = end(site.pace, "t2", site.moment);
-      site.left("t1", 1, site.now);
-      const leftAt = site.now;
-      site.now += afterMs;
-      const told = site.begin("t3");
-      expect(told.state === "go" && site.now + told.waitMs).to.equal(leftAt + 500 + emptyMs);
-    }
-  });
-
-  it("begin() waits for who was not told for as long as it may go by itself, for who was for TURN_UNHEARD_MS", () => {
-    for (const [isTold, unheardMs] of [
-      [false, TURN_FOLLOW_UNHEARD_MS],
-      [true, TURN_UNHEARD_MS],
-    ] as const) {
-      const site = new PacedSite(500);
-      site.line();
-      site.start("t1");
-      if (isTold) site.begin("t2");
-      site.now += 500 + unheardMs - 1;
-      expect(site.begin("t3").state).to.equal("wait");
-      site.now += 1;
-      const leastMs = (isTold ? TURN_LATE_MS : TURN_FOLLOW_LATE_MS) + 500 - unheardMs;
-      expect(site.begin("t3")).to.deep.equal(go(leastMs));
-    }
-  });
-
-  it("begin() of a host whose delay is over knows no line any more", () => {
-    const site = new PacedSite(500);
-    site.line();
-    site.delayMs = 0;
-    site.begin("t2");
-    expect(site.pace).to.not.have.property("line");
   });
 
   it("begin() lets a turn go only when the request before it has left", () => {
@@ -228,7 +137,7 @@ describe("pace", () => {
     expect(site.begin("t3").state).to.equal("wait");
   });
 
-  it("begin() has a site's own turn go before all that have no place yet", () => {
+  it("begin() has a site's own turn go before all that wait", () => {
     const site = new PacedSite(500);
     site.want("a", "job", 10);
     site.grant();
@@ -237,12 +146,9 @@ describe("pace", () => {
     site.begin("t2");
     site.pace = grantOwn(site.pace, "own", site.moment);
     site.begin("own");
-    site.begin("t3");
     site.start("t1");
-    expect(site.begin("own").state).to.equal("wait");
-    site.start("t2");
-    expect(site.begin("t3").state).to.equal("wait");
-    expect(site.begin("own").state).to.equal("go");
+    expect(site.begin("t2").state).to.equal("wait");
+    expect(site.begin("own")).to.deep.equal(go(500));
   });
 
   it("started() the same twice, too late, and of unknown turns changes nothing or only delays", () => {
@@ -605,32 +511,10 @@ class PacedSite {
     return granted;
   }
 
-  /** The first turn goes, and all that are granted behind it have asked. */
-  line(): string[] {
-    this.want("a", "job", 20);
-    this.grant();
-    this.begin("t1");
-    const turns = this.grant().map(({ turn }) => turn);
-    for (const turn of turns) this.begin(turn);
-    return turns;
-  }
-
-  left(turn: string, place: number, leftBy: number): void {
-    this.pace = started(this.pace, turn, { ...this.moment, leftBy, place });
-  }
-
-  ask(turn: string): Begun {
+  begin(turn: string): Begun {
     const { pace, begun } = begin(this.pace, turn, this.moment);
     this.pace = pace;
     return begun;
-  }
-
-  begin(turn: string): Begun {
-    const begun = this.ask(turn);
-    if (begun.state === "gone") return begun;
-    // Of places tests ask by themselves.
-    if (begun.state === "wait") return { state: "wait", askAgainInMs: begun.askAgainInMs };
-    return go(begun.waitMs, begun.atOnce);
   }
 
   start(turn: string): void {

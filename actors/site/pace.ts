@@ -3,7 +3,7 @@
  * requests closer than the host's delay. Pure: times come in, the next state comes out.
  *
  * A turn is granted ahead, so that its task is with a worker when it is due. Where there is a delay only one turn at a
- * time is `going`: the next takes its place once the request of this one is known to have left, or can leave no more. So no
+ * time is `going`: the next is chosen once the request of this one is known to have left, or can leave no more. So no
  * request is early, whatever was late and whoever died. Where there is none, turns share the requests in flight.
  */
 import {
@@ -14,37 +14,16 @@ import {
   TURN_ASK_MS,
   TURN_ASK_SOON_MS,
   TURN_GO_MS_MAX,
+  TURN_LATE_MS,
   TURN_LEAD_MS,
   TURN_MS_MAX,
   TURN_OVERDUE_MS,
   TURN_REQUESTS_MAX,
+  TURN_UNHEARD_MS,
   TURNS_AHEAD_MAX,
-  TURNS_IN_LINE_MAX,
   TURNS_STARTED_MAX,
 } from "../../schemas/crawl-limits.ts";
-import type { Follow } from "../../schemas/site.ts";
-import {
-  followOf,
-  hasLine,
-  leaveLine,
-  lineUp,
-  takeFirst,
-  withoutLine,
-  withoutPlace,
-} from "./line.ts";
 import type { Pace, Turn } from "./pace-state.ts";
-import {
-  finishedQuietly,
-  inFlight,
-  isTold,
-  latestMs,
-  runsAtOnce,
-  shareOf,
-  tell,
-  unheardAt,
-  withStarted,
-  withTurn,
-} from "./pace-turns.ts";
 
 /** The host's delay and the time: what every decision needs. */
 export interface Moment {
@@ -61,19 +40,8 @@ export interface Granted {
 
 export type Begun =
   | { state: "gone" }
-  | { state: "wait"; askAgainInMs: number; follow?: Follow }
-  | { state: "go"; waitMs: number; atOnce: number; place?: number };
-
-/** A request that has left. */
-export interface Started extends Moment {
-  /** Surely by then. */
-  leftBy?: number;
-  /** Of one that left from its place, and by how much at most after the moment that this one has. */
-  lateMs?: number | undefined;
-  place?: number | undefined;
-  /** It is one more for its turn. */
-  again?: boolean | undefined;
-}
+  | { state: "wait"; askAgainInMs: number }
+  | { state: "go"; waitMs: number; atOnce: number };
 
 /** The job has so many requests to make; it replaces what it wanted before. 0 takes it off the list. */
 export function want(pace: Pace, account: string, job: string, wants: number): Pace {
@@ -154,33 +122,38 @@ export function hold(pace: Pace, turn: string, by: string | undefined): Pace | u
 }
 
 /** The turn's request has left, or one more for it. */
-export function started(pace: Pace, turn: string, left: Started): Pace {
-  const { again = false, leftBy = left.now, lateMs, place, ...moment } = left;
+export function started(
+  pace: Pace,
+  turn: string,
+  {
+    again = false,
+    lateMs,
+    ...moment
+  }: Moment & { again?: boolean | undefined; lateMs?: number | undefined },
+): Pace {
   const granted = pace.turns[turn];
+  const isGoing = pace.going?.turn === turn;
   if (granted === undefined) return pace;
-  const { going, ...others } = pace;
-  const isGoing = going?.turn === turn && (place ?? going.place) === going.place;
-  const fromLine = place === undefined || isGoing ? undefined : leaveLine(pace, turn, place);
   // Of one that is not going this is a repetition, or the request of a worker that was too late: it counts.
-  if (!isGoing && !fromLine && !again && granted.startedAt !== undefined) return pace;
+  if (!isGoing && !again && granted.startedAt !== undefined) return pace;
+  const { going, ...others } = pace;
+  const { now, delayMs } = moment;
   // The report takes its time, which must not count.
-  const lateBy = isGoing && lateMs !== undefined ? going.startAt + lateMs : leftBy;
-  const startedAt = Math.min(leftBy, lateBy);
+  const leftBy = isGoing && going && lateMs !== undefined ? going.startAt + lateMs : now;
+  const startedAt = Math.min(now, leftBy);
   const lastStartAt = Math.max(pace.lastStartAt, startedAt);
-  let next: Pace = fromLine?.pace ?? (isGoing ? others : pace);
-  for (const before of fromLine?.before ?? []) next = withStarted(next, before, startedAt);
-  next = withStarted({ ...next, lastStartAt }, turn, startedAt);
-  if (next.going === undefined) return choose(next, moment);
+  const next = withTurn({ ...others, lastStartAt }, turn, { ...granted, startedAt });
+  if (isGoing || going === undefined) return choose(next, moment);
   // The one that goes may not have been told yet.
-  const startAt = Math.max(next.going.startAt, startedAt + moment.delayMs);
-  return { ...next, going: { ...next.going, startAt } };
+  const startAt = Math.max(going.startAt, now + delayMs);
+  return { ...next, going: { ...going, startAt } };
 }
 
 /** The turn is over: its worker has made its requests, or gives it back. */
 export function finish(pace: Pace, turn: string, moment: Moment): Pace {
-  const finished = pace.turns[turn];
+  const { [turn]: finished, ...turns } = pace.turns;
   if (finished === undefined) return pace;
-  const { going, ...others } = withoutPlace(finishedQuietly(pace, turn), turn);
+  const { going, ...others } = { ...pace, turns };
   if (going === undefined) return markEnd(others, finished, moment);
   if (going.turn !== turn) return { ...others, going };
   // Whether its request left is not known; before its time it surely did not.
@@ -190,17 +163,15 @@ export function finish(pace: Pace, turn: string, moment: Moment): Pace {
 
 /** The turn is over, but whoever has it may not know: the request that it was told to make may leave yet. */
 export function lose(pace: Pace, turn: string, moment: Moment): Pace {
-  // Nobody takes its place, though: it is left when it has passed.
-  if (pace.line?.some((one) => one.turn === turn)) return finishedQuietly(pace, turn);
   if (pace.going?.turn !== turn) return finish(pace, turn, moment);
   const { going, ...others } = finishedQuietly(pace, turn);
-  const lastStartAt = Math.max(pace.lastStartAt, pace.going.startAt + latestMs(pace.going));
+  const lastStartAt = Math.max(pace.lastStartAt, pace.going.startAt + TURN_LATE_MS);
   return choose({ ...others, lastStartAt }, moment);
 }
 
 /** The turn is over, and no request of it was or will be made. */
 export function giveBack(pace: Pace, turn: string, moment: Moment): Pace {
-  const { going, ...others } = withoutPlace(finishedQuietly(pace, turn), turn);
+  const { going, ...others } = finishedQuietly(pace, turn);
   return going === undefined || going.turn === turn ? choose(others, moment) : { ...others, going };
 }
 
@@ -212,7 +183,7 @@ export function nextLookAt(pace: Pace, moment: Moment): number | undefined {
       ? [dueAt + TURN_OVERDUE_MS, dueAt + TURN_MS_MAX]
       : [startedAt + TURN_MS_MAX],
   );
-  if (pace.going !== undefined) times.push(unheardAt(pace.going));
+  if (pace.going !== undefined) times.push(pace.going.startAt + TURN_UNHEARD_MS);
   if (pace.accounts.length > 0) times.push(grantableAt(pace, moment));
   const ahead = times.filter((time) => time > now);
   return ahead.length === 0 ? undefined : Math.min(...ahead);
@@ -232,21 +203,14 @@ function beginSpaced(
   granted: Turn,
   moment: Moment,
 ): { pace: Pace; begun: Begun } {
-  const { now, delayMs } = moment;
+  const { now } = moment;
+  const { going } = pace;
   // It was granted while the host asked for no delay.
   if (granted.requests > 1) return gone(pace, turn, moment);
-  const asked = withAsked(pace, turn, moment);
-  // Those who have a place go first.
-  const first = pace.going === undefined ? pace.line?.[0] : undefined;
-  const isBehind = first !== undefined && first.turn !== turn;
-  const waiting = lineUp(isBehind ? choose(asked, moment) : asked, delayMs);
-  const { going } = waiting;
+  const waiting = withAsked(pace, turn, moment);
   if (going !== undefined && going.turn !== turn) {
-    const follow = followOf(waiting, turn, delayMs);
-    const begun = wait(going.startAt - now + askMs(moment));
-    return { pace: waiting, begun: { ...begun, ...(follow && { follow }) } };
+    return { pace: waiting, begun: wait(going.startAt - now + askMs(moment)) };
   }
-  if (isBehind && going === undefined) return { pace: waiting, begun: wait(TURN_ASK_MS) };
   if (runsAtOnce(pace)) return { pace: waiting, begun: wait(TURN_ASK_MS) };
   if (going === undefined && granted.account !== "" && ownIsDue(pace, now)) {
     return { pace: waiting, begun: wait(askMs(moment)) };
@@ -257,14 +221,10 @@ function beginSpaced(
   if (waitMs > TURN_GO_MS_MAX) {
     return { pace: waiting, begun: wait(waitMs - TURN_GO_MS_MAX + askMs(moment)) };
   }
-  // A worker that asks once more is answered without waiting for a commit.
-  const next =
-    going?.startAt === startAt && isTold(going)
-      ? pace
-      : tell(going ? waiting : goNext(waiting, turn, startAt, moment), startAt);
-  const { place } = next.going ?? {};
-  const go = { state: "go", waitMs, atOnce: 1, ...(place !== undefined && { place }) } as const;
-  return { pace: next, begun: go };
+  const go = { state: "go", waitMs, atOnce: 1 } as const;
+  // The usual case changes nothing, so that the answer waits for no commit.
+  if (going?.startAt === startAt) return { pace, begun: go };
+  return { pace: { ...waiting, going: { turn, startAt } }, begun: go };
 }
 
 function beginAtOnce(
@@ -287,20 +247,20 @@ function beginAtOnce(
 
 /** Forgets what cannot come any more: a request that was not heard to leave, a turn whose worker died with it. */
 function settle(pace: Pace, moment: Moment): Pace {
-  const { now, delayMs } = moment;
-  let next = delayMs === 0 ? withoutLine(pace) : pace;
+  const { now } = moment;
+  let next = pace;
   for (const [turn, { startedAt, dueAt }] of Object.entries(pace.turns)) {
     if (now >= (startedAt ?? dueAt) + TURN_MS_MAX) next = finish(next, turn, moment);
   }
   const { going, ...others } = next;
-  if (going === undefined || now < unheardAt(going)) return next;
+  if (going === undefined || now < going.startAt + TURN_UNHEARD_MS) return next;
   const lapsed = others.turns[going.turn];
-  const left = Math.max(others.lastStartAt, going.startAt + latestMs(going));
+  const left = Math.max(others.lastStartAt, going.startAt + TURN_LATE_MS);
   const kept = lapsed ? withTurn(others, going.turn, { ...lapsed, asked: false }) : others;
   return choose({ ...kept, lastStartAt: left }, moment);
 }
 
-/** The next to go is the first in line, else one whose worker waits: the site's own, or the one that was granted first. */
+/** The next to go is one whose worker waits: the site's own, else the one that was granted first. */
 function choose(pace: Pace, moment: Moment): Pace {
   if (moment.delayMs === 0 || pace.going !== undefined || runsAtOnce(pace)) return pace;
   const startAt = nextStartAt(pace, moment);
@@ -310,14 +270,7 @@ function choose(pace: Pace, moment: Moment): Pace {
     ([, { asked, startedAt, requests }]) => asked && startedAt === undefined && requests === 1,
   );
   const [turn] = asking.find(([, { account }]) => account === "") ?? asking[0] ?? [];
-  const first = pace.line?.[0]?.turn ?? turn;
-  return first === undefined ? pace : goNext(pace, first, startAt, moment);
-}
-
-function goNext(pace: Pace, turn: string, startAt: number, { delayMs }: Moment): Pace {
-  if (!hasLine(delayMs) && !pace.line?.length) return { ...pace, going: { turn, startAt } };
-  const [first, next] = takeFirst(pace, turn);
-  return lineUp({ ...next, going: { ...first, startAt } }, delayMs);
+  return turn === undefined ? pace : { ...pace, going: { turn, startAt } };
 }
 
 /** When the next request may leave, if the one that goes now leaves at its time. */
@@ -326,7 +279,7 @@ function nextStartAt(pace: Pace, { delayMs, now }: Moment): number {
   return Math.max(now, pace.awayUntil, delayMs === 0 ? 0 : latest + delayMs);
 }
 
-/** With a delay: so many behind the one that goes as have a place, and one more for each that should have begun long ago. */
+/** With a delay: one turn behind the one that goes, and one more for each that should have begun long ago. */
 function hasRoom(pace: Pace, moment: Moment): boolean {
   // A task that would wait long waits here, and not in a worker.
   if (grantableAt(pace, moment) > moment.now) return false;
@@ -336,9 +289,7 @@ function hasRoom(pace: Pace, moment: Moment): boolean {
   );
   if (turns.length - ahead.length >= TURNS_STARTED_MAX) return false;
   const overdue = ahead.filter(([, { dueAt }]) => moment.now >= dueAt + TURN_OVERDUE_MS);
-  // Before the first goes there may be others to come who are served by turns.
-  const placed = pace.going && hasLine(moment.delayMs) ? TURNS_IN_LINE_MAX : 1;
-  if (moment.delayMs > 0) return ahead.length < Math.min(placed + overdue.length, TURNS_AHEAD_MAX);
+  if (moment.delayMs > 0) return ahead.length < Math.min(1 + overdue.length, TURNS_AHEAD_MAX);
   // Without: as many wait to begin as can run, so that turns follow each other without a gap.
   const share = shareOf(pace);
   const lost = overdue.filter(([, { asked }]) => !asked).slice(0, TURNS_AHEAD_MAX);
@@ -346,6 +297,22 @@ function hasRoom(pace: Pace, moment: Moment): boolean {
   const requests = coming.reduce((sum, [, turn]) => sum + Math.min(share, turn.requests), 0);
   return requests < HOST_REQUESTS_IN_FLIGHT_MAX;
 }
+
+/** Requests at once of one turn: half of all at most, so that the next turn runs while the last of this one come in. */
+function shareOf({ accounts, turns }: Pace): number {
+  const jobs = new Set(Object.values(turns).map(({ job }) => job));
+  for (const account of accounts) for (const { job } of account.jobs) jobs.add(job);
+  return Math.ceil(HOST_REQUESTS_IN_FLIGHT_MAX / Math.max(2, jobs.size));
+}
+
+function inFlight({ turns, going }: Pace): number {
+  const running = Object.values(turns).filter(({ startedAt }) => startedAt !== undefined);
+  return running.reduce((sum, { atOnce }) => sum + atOnce, going === undefined ? 0 : 1);
+}
+
+/** Turns that began while the host asked for no delay are still at it. */
+const runsAtOnce = (pace: Pace) =>
+  Object.values(pace.turns).some(({ startedAt, atOnce }) => startedAt !== undefined && atOnce > 0);
 
 /** The last request of a turn of many may have left just now. */
 function markEnd(pace: Pace, finished: Turn, moment: Moment): Pace {
@@ -398,3 +365,13 @@ const ownIsDue = (pace: Pace, now: number) =>
     ({ account, asked, startedAt, dueAt }) =>
       account === "" && asked && startedAt === undefined && now < dueAt + TURN_OVERDUE_MS,
   );
+
+const withTurn = (pace: Pace, turn: string, value: Turn): Pace => ({
+  ...pace,
+  turns: { ...pace.turns, [turn]: value },
+});
+
+function finishedQuietly(pace: Pace, turn: string): Pace {
+  const { [turn]: _, ...turns } = pace.turns;
+  return { ...pace, turns };
+}

@@ -89,7 +89,7 @@ describe("site", function () {
     expect(dueIns(site)).to.deep.equal([CRAWL_DELAY_MS]);
     const begun = begin(site, turn?.turn);
     expect(begun).to.deep.equal({
-      ...{ state: "go", place: 2, waitMs: CRAWL_DELAY_MS, atOnce: 1 },
+      ...{ state: "go", waitMs: CRAWL_DELAY_MS, atOnce: 1 },
       verdicts: [{ allowed: true }],
     });
     // Repeated it takes no other place, and is answered without a commit.

@@ -9,7 +9,7 @@ import {
   TURN_RULE_CHECKS_MAX,
 } from "../../schemas/crawl-limits.ts";
 import { ActorError } from "../../schemas/errors.ts";
-import { type PageVerdict, site } from "../../schemas/site.ts";
+import { site } from "../../schemas/site.ts";
 import { defineActor } from "../runtime/define-actor.ts";
 import { comeBack, stayAway } from "./host-away.ts";
 import {
@@ -72,7 +72,6 @@ export const siteActor = defineActor(site, {
       if (granted === undefined || held === undefined) return { state, reply: GONE };
       const step = new Step(state, context);
       step.pace = held;
-      let judged: PageVerdict[] | undefined;
       // The site's own turn is for robots.txt itself, or for where that redirects to.
       const own = granted.account === "";
       if (!own) {
@@ -91,16 +90,14 @@ export const siteActor = defineActor(site, {
         }
         // Each question costs time, so who waits and asks often is judged only at first, and when it goes.
         if (!granted.asked) {
-          judged = verdictsOf(step, urls, intent);
-          if (!judged.some(({ allowed }) => allowed)) return giveUp(step, turn, judged);
+          const verdicts = verdictsOf(step, urls, intent);
+          if (!verdicts.some(({ allowed }) => allowed)) return giveUp(step, turn, verdicts);
         }
       }
       if (own) beginFetch(step, turn);
       const { pace, begun } = begin(step.pace, turn, step.moment);
       step.pace = pace;
-      if (begun.state !== "go") {
-        return { ...advance(step), reply: { ...begun, ...(judged && { verdicts: judged }) } };
-      }
+      if (begun.state !== "go") return { ...advance(step), reply: begun };
       const verdicts = own
         ? urls.map(() => ({ allowed: true }) as const)
         : verdictsOf(step, urls, intent);
@@ -125,13 +122,13 @@ export const siteActor = defineActor(site, {
       return { ...advance(step), reply: {} };
     },
 
-    requestStarted(state, { turn, again, lateMs, agoMs = 0, place }, context) {
+    requestStarted(state, { turn, again, lateMs }, context) {
       const step = new Step(state, context);
       // The clock shows whole milliseconds, of which this one may be nearly over.
       const arrivesInMs = 1 + ARRIVAL_MS;
       const late = lateMs === undefined ? {} : { lateMs: lateMs + arrivesInMs };
-      const left = { leftBy: step.now - agoMs + arrivesInMs, place, again, ...late };
-      step.pace = started(step.pace, turn, { ...step.moment, ...left });
+      const moment = { ...step.moment, now: step.now + arrivesInMs };
+      step.pace = started(step.pace, turn, { ...moment, again, ...late });
       return { ...advance(step), reply: {} };
     },
 

@@ -1,13 +1,6 @@
 /** A site with crawls and workers that are late, die and repeat themselves, on a clock that jumps from event to event. */
-import {
-  ARRIVAL_MS,
-  SITE_AWAY_MS,
-  TURN_FOLLOW_LATE_MS,
-  TURN_LATE_MS,
-  TURN_MS_MAX,
-} from "../../schemas/crawl-limits.ts";
+import { TURN_LATE_MS, TURN_MS_MAX } from "../../schemas/crawl-limits.ts";
 import { TASK_ACK_WAIT_MS } from "../../schemas/limits.ts";
-import type { Follow, PlacedTurn } from "../../schemas/site.ts";
 import { SeededRandom } from "./seeded-random.ts";
 import { hex, rulesOutcome, SiteDriver } from "./site-driver.ts";
 
@@ -64,9 +57,6 @@ class SimulatedWorld {
   #lookAt = Number.POSITIVE_INFINITY;
   /** Until then nobody answers for the site. */
   #backAt = 0;
-  /** What workers have told each other: when requests have left from their places; and who waits for that. */
-  readonly #left = new Map<string, number>();
-  readonly #followers = new Map<string, ((leftAt: number) => void)[]>();
 
   constructor(simulation: Simulation) {
     this.#simulation = simulation;
@@ -205,28 +195,16 @@ class SimulatedWorld {
     this.#want(job);
   }
 
-  #work(job: string, turn: string, requests: number, attempt: number, follow?: Follow): void {
+  #work(job: string, turn: string, requests: number, attempt: number): void {
     if (this.#dies(job, turn, requests, attempt)) return;
     const askedAt = this.#site.now;
-    let isDecided = false;
-    if (follow) {
-      this.#follow(follow, (lateMs) => {
-        if (isDecided) return;
-        isDecided = true;
-        const { place } = follow;
-        this.#request(job, turn, { requests, atOnce: 1, attempt, lateMs, place });
-      });
-    }
     this.#reach(this.#transit(), () => {
       const urls = Array.from({ length: requests }, (_, one) => `https://a.example/${one}`);
       const begun = this.#tell((site) => site.tell("begin", { turn, urls, intent: ASKING }));
       this.#after(this.#transit(), () => {
-        if (isDecided) return;
-        isDecided = true;
         if (begun.state === "gone") this.#giveBack(job, requests);
         else if (begun.state === "wait") {
-          const { askAgainInMs, follow: next } = begun;
-          this.#after(askAgainInMs, () => this.#work(job, turn, requests, attempt, next));
+          this.#after(begun.askAgainInMs, () => this.#work(job, turn, requests, attempt));
         } else {
           if (this.#dies(job, turn, requests, attempt)) return;
           const sleep = begun.waitMs + (this.#random.chance(0.5) ? 1 : 0);
@@ -236,8 +214,7 @@ class SimulatedWorld {
             if (late) this.#work(job, turn, requests, attempt);
             else {
               const lateMs = this.#site.now - askedAt - begun.waitMs;
-              const { atOnce, place } = begun;
-              this.#request(job, turn, { requests, atOnce, attempt, lateMs, place });
+              this.#request(job, turn, { requests, atOnce: begun.atOnce, attempt, lateMs });
             }
           });
         }
@@ -245,37 +222,8 @@ class SimulatedWorld {
     });
   }
 
-  /** Who has heard that the request before has left may go a delay later, if the site has not answered by then. */
-  #follow({ after, delayMs }: Follow, go: (lateMs: number) => void): void {
-    const follow = (leftAt: number) => {
-      const startAt = leftAt + delayMs + ARRIVAL_MS + this.#delay(1);
-      this.#after(Math.max(0, startAt - this.#site.now), () => {
-        const lateMs = this.#site.now - leftAt - delayMs;
-        if (lateMs <= TURN_FOLLOW_LATE_MS) go(lateMs);
-      });
-    };
-    const known = this.#left.get(placeOf(after));
-    if (known !== undefined) follow(known);
-    else {
-      const followers = this.#followers.get(placeOf(after)) ?? [];
-      this.#followers.set(placeOf(after), [...followers, follow]);
-    }
-  }
-
-  /** The site is away, as it seems: its workers hear of the request from each other. */
-  #tellLeft(placed: PlacedTurn, leftAt: number, isHeard: () => boolean): void {
-    this.#after(SITE_AWAY_MS + this.#random.integer(0, 20), () => {
-      if (isHeard() || this.#left.has(placeOf(placed))) return;
-      // A message's way, which nobody who hears it knows.
-      const heardAt = leftAt + this.#random.integer(1, 4);
-      this.#left.set(placeOf(placed), heardAt);
-      for (const follow of this.#followers.get(placeOf(placed)) ?? []) follow(heardAt);
-    });
-  }
-
-  #request(job: string, turn: string, { requests, atOnce, attempt, lateMs, place }: Made): void {
+  #request(job: string, turn: string, { requests, atOnce, attempt, lateMs }: Made): void {
     const { made } = this.#result;
-    const leftAt = this.#site.now;
     if (this.#simulation.crawlDelayMs === 0) {
       this.#inFlight += atOnce;
       this.#result.inFlightMax = Math.max(this.#result.inFlightMax, this.#inFlight);
@@ -287,17 +235,10 @@ class SimulatedWorld {
       this.#backAt = this.#site.now + hostDeath.awayMs;
     }
     const dead = this.#dies(job, turn, requests, attempt);
-    let isHeard = this.#simulation.crawlDelayMs === 0;
-    let afterwards = () => {};
-    if (!isHeard && !dead) {
-      const placed = place === undefined ? {} : { place };
-      if (place !== undefined) this.#tellLeft({ turn, place }, leftAt, () => isHeard);
+    const heard = this.#simulation.crawlDelayMs !== 0 && !dead;
+    if (heard) {
       this.#reach(this.#transit(), () => {
-        // It was said a moment before it is heard.
-        const agoMs = Math.max(0, this.#site.now - leftAt - this.#random.integer(1, 4));
-        this.#tell((site) => site.tell("requestStarted", { turn, lateMs, agoMs, ...placed }));
-        isHeard = true;
-        afterwards();
+        this.#tell((site) => site.tell("requestStarted", { turn, lateMs }));
       });
     }
     const rounds = Math.ceil(requests / atOnce);
@@ -308,13 +249,8 @@ class SimulatedWorld {
       if (dead) return;
       made.set(job, (made.get(job) ?? 0) + requests);
       const finish = () => this.#tell((site) => site.tell("turnFinished", { turn }));
-      const end = () => {
-        this.#reach(this.#transit(), finish);
-        if (this.#random.chance(this.#simulation.lateness)) this.#reach(this.#transit(), finish);
-      };
-      // A turn that is over before the site has heard of its request would have made none.
-      if (isHeard) end();
-      else afterwards = end;
+      this.#reach(this.#transit(), finish);
+      if (this.#random.chance(this.#simulation.lateness)) this.#reach(this.#transit(), finish);
     });
   }
 }
@@ -324,7 +260,4 @@ interface Made {
   atOnce: number;
   attempt: number;
   lateMs: number;
-  place?: number | undefined;
 }
-
-const placeOf = ({ turn, place }: PlacedTurn) => `${turn} ${place}`;
