@@ -111,7 +111,7 @@ export class Deliveries {
       mail.begun = delivery.id;
       try {
         let result = await begun[index - start]?.ended;
-        if (!result || (result.type === "nothing" && index > start)) {
+        if (!result || result.type === "nothing") {
           if (!isFirst && (!goesOn() || clock.monotonic() >= giveUpAt)) return;
           // Those that cannot share a record are not sent along in vain.
           isTogether &&= isFirst || index - start > 1;

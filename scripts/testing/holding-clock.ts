@@ -1,4 +1,5 @@
 /** A clock that runs as every clock does, but for waits of one length: those end when a test lets them, or with their signal. */
+import { once } from "node:events";
 import { type Clock, systemClock } from "../../actors/runtime/clock.ts";
 
 export class HoldingClock implements Clock {
@@ -22,7 +23,7 @@ export class HoldingClock implements Clock {
     if (ms !== this.#heldMs || released.aborted) return await systemClock.wait(ms, signal);
     if (signal?.aborted) return;
     const ended = signal ? AbortSignal.any([signal, released]) : released;
-    await new Promise((resolve) => ended.addEventListener("abort", resolve, { once: true }));
+    await once(ended, "abort");
   }
 
   /** Ends those that last now, and holds none from now on. */

@@ -2,6 +2,7 @@
  * A clock that runs as every clock does, and that a test can put forward: who waits is woken as if that time had passed.
  * One that stands goes on only so, however long anything takes; of the time of day alone it knows how late it is.
  */
+import { once } from "node:events";
 import { type Clock, systemClock } from "../../actors/runtime/clock.ts";
 
 interface Waiter {
@@ -36,7 +37,7 @@ export class SkippingClock implements Clock {
     signal?.addEventListener("abort", () => this.#waiters.delete(waiter), { once: true });
     const ended = signal ? AbortSignal.any([signal, woken.signal]) : woken.signal;
     if (this.#stoodAt === undefined) await systemClock.wait(ms, ended);
-    else if (ms > 0) await aborted(ended);
+    else if (ms > 0 && !ended.aborted) await once(ended, "abort");
     this.#waiters.delete(waiter);
   }
 
@@ -50,9 +51,4 @@ export class SkippingClock implements Clock {
     const now = this.monotonic();
     for (const waiter of this.#waiters) if (waiter.until <= now) waiter.wake();
   }
-}
-
-async function aborted(signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return;
-  await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
 }
