@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { expect } from "chai";
 import { openEgress, openPool, print, startPrint } from "../../scripts/testing/printer.ts";
-import { stopProcess } from "../../scripts/testing/process-children.ts";
+import { stopGroup } from "../../scripts/testing/process-children.ts";
 import { refusalOf } from "../../scripts/testing/refusal.ts";
 import { SkippingClock } from "../../scripts/testing/skipping-clock.ts";
 import { WebSite } from "../../scripts/testing/web-site.ts";
@@ -183,8 +183,7 @@ describe("BrowserPool", function () {
     await using still = openPool({ clock, limits: { pingMs: 100, pingTimeoutMs } });
     await still.start();
     const first = pidOf(still);
-    process.kill(-first, "SIGSTOP");
-    await stopProcess(first);
+    await stopGroup(first);
     const waiting = outcomeOf(print(still, A_PAGE));
     await until(() => {
       // It is asked twice, and may take half of the time for each answer.

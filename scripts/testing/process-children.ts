@@ -30,9 +30,9 @@ export const isOfApp = (pid: number) => commandOf(pid).includes("agents/process/
 export function processMark(pid: number): string | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-    const [state, ...fields] = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+    const fields = fieldsIn(stat);
     // The 22nd of all: when it started.
-    return state === "Z" ? undefined : `${pid} ${fields[18]}`;
+    return fields[0] === "Z" ? undefined : `${pid} ${fields[19]}`;
   } catch {
     return undefined;
   }
@@ -50,8 +50,31 @@ export function isRunning(pid: number): boolean {
 /** Stops it. A signal may still be on its way to some of its threads when kill(2) has returned: until then they work. */
 export async function stopProcess(pid: number): Promise<void> {
   process.kill(pid, "SIGSTOP");
-  await until("it stands still", () => statesOfThreads(pid).every((state) => state === "T"));
+  await until("it stands still", () => standsStill(pid));
 }
+
+/** Stops all processes of a group: the first of a browser may be a shell, which waits for the browser itself. */
+export async function stopGroup(group: number): Promise<void> {
+  process.kill(-group, "SIGSTOP");
+  await until("they stand still", () => membersOf(group).every(standsStill));
+}
+
+function membersOf(group: number): number[] {
+  const pids = readdirSync("/proc").filter((name) => /^\d+$/.test(name));
+  return pids.map(Number).filter((pid) => groupOf(pid) === group);
+}
+
+function groupOf(pid: number): number | undefined {
+  try {
+    return Number(fieldsIn(readFileSync(`/proc/${pid}/stat`, "utf8"))[2]);
+  } catch {
+    return undefined; // It has ended.
+  }
+}
+
+/** One that has ended and that nobody collects does nothing either. */
+const standsStill = (pid: number) =>
+  statesOfThreads(pid).every((state) => state === "T" || state === "Z");
 
 function statesOfThreads(pid: number): (string | undefined)[] {
   try {
@@ -62,5 +85,7 @@ function statesOfThreads(pid: number): (string | undefined)[] {
   }
 }
 
-/** After the name, which may hold anything. */
-const stateIn = (stat: string) => stat.slice(stat.lastIndexOf(")") + 2)[0];
+const stateIn = (stat: string) => fieldsIn(stat)[0];
+
+/** From the state on: after the name, which may hold anything. */
+const fieldsIn = (stat: string) => stat.slice(stat.lastIndexOf(")") + 2).split(" ");
