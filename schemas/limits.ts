@@ -4,7 +4,7 @@
 
 /** Units of placement. Fixed for the life of a store: keys hash to them, and nats.conf repeats the number. */
 export const SHARDS = 64;
-/** A dead host's lease ends after this; its actors answer again within 5 s, and 100 requests 0.5 s apart lose some 5 % of their time. */
+/** A lease that is not renewed ends after this: its host's actors answer again within 5 s. One whose connection is gone ends sooner. */
 export const LEASE_TTL_MS = 2_000;
 /** Four renewals a lease, so that a lost message costs nothing. */
 export const LEASE_RENEW_MS = 500;
@@ -16,6 +16,11 @@ export const LEASE_START_TRIES_MAX = 40;
 export const LEASE_UNSEEN_MS_MAX = 2 * LEASE_TTL_MS;
 /** Taken off a lease before a host trusts it for reads: clocks of two machines drift, timers come late. */
 export const LEASE_MARGIN_MS = 500;
+
+/** So often a host asks the next one whether it is there: found gone twice, it has been without its connection for as long. */
+export const PRESENCE_MS = 250;
+/** One that dies takes some of it to lose its connection, and one that stands still does not answer: both say nothing yet. */
+export const PRESENCE_ANSWER_MS = 250;
 
 // --- Messages ---
 

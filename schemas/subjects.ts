@@ -104,6 +104,12 @@ export const callSubject = (shard: number | "*", address: string) => `shard.${sh
 /** What the subjects of all calls to a shard begin with. */
 export const shardSubjects = (shard: number) => `shard.${shard}`;
 
+/** Where a host answers for as long as it is connected. */
+export const presenceSubject = (host: string) => `present.${host}`;
+
+/** Where it is said that a shard has begun to answer at another host. */
+export const openedSubject = (shard: number | "*") => `opened.${shard}`;
+
 export const mailSubject = (shard: number, address: string) => `mail.${shard}.${address}`;
 export const mailSubjects = (shard: number) => `mail.${shard}.>`;
 /** How much of a shard's outbox has been published; in the same stream as mail, so that one batch holds both. */

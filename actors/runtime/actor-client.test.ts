@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { expect } from "chai";
 import { CALL_TRY_MS, CLIENT_CALLS_MAX } from "../../schemas/call-limits.ts";
 import { ActorError } from "../../schemas/errors.ts";
@@ -12,6 +13,7 @@ import { startWorld, type World } from "../../scripts/testing/actor-world.ts";
 import { counter, counterActor } from "../../scripts/testing/counter.ts";
 import { probe, probeActor } from "../../scripts/testing/probe.ts";
 import { refusalOf } from "../../scripts/testing/refusal.ts";
+import { until } from "../../scripts/testing/until.ts";
 import { BusActorClient } from "./actor-client.ts";
 import { Bus } from "./bus.ts";
 import { systemClock } from "./clock.ts";
@@ -85,6 +87,33 @@ describe("BusActorClient", function () {
       // More where this process stands still before it hears the second.
       expect(numbers.length).to.be.at.least(3);
       stub.unsubscribe();
+    });
+
+    it("call() asks again as soon as another host has the shard, whoever was silent or missing", async () => {
+      await using other = await startWorld({ definitions: [counterActor] });
+      // By this clock no try lasts too long, and a pause ends by nothing but news.
+      const clock = {
+        ...systemClock,
+        monotonic: () => 0,
+        wait: async (ms: number, signal?: AbortSignal) => {
+          if (signal && !signal.aborted) await once(signal, "abort");
+          else await systemClock.wait(ms);
+        },
+      };
+      const client = await other.newClient({ clock });
+      const address = addressOf("counter", "silent");
+      const silent = other.bus.connection.subscribe(callSubject(shardOf(address), address), {
+        callback: () => {},
+      });
+      await other.bus.connection.flush();
+      const heard = () => silent.getReceived() === 1;
+      const calls = ["silent", "missing"].map((key) =>
+        client.call(counter, key, "increment", { by: 1 }),
+      );
+      await until("one is heard", heard);
+      silent.unsubscribe();
+      await other.host();
+      expect(await Promise.all(calls)).to.deep.equal([{ count: 1 }, { count: 1 }]);
     });
 
     it("call() waits for its deadline, and throws at nobody, when its connection is closed", async () => {

@@ -25,7 +25,7 @@ import {
   KEY_CHARS_MAX,
   MESSAGE_BYTES_MAX,
 } from "../../schemas/limits.ts";
-import { addressOf, callSubject, shardOf } from "../../schemas/subjects.ts";
+import { addressOf, callSubject, openedSubject, shardOf } from "../../schemas/subjects.ts";
 import type { Bus, Heard } from "./bus.ts";
 import { batchNumber, CallBatches, isBatchToken } from "./call-batches.ts";
 import { type CallMessage, type HeardAnswer, readAnswer, readBatchAnswers } from "./call-wire.ts";
@@ -107,6 +107,8 @@ export class BusActorClient implements ActorClient {
   readonly #pending = new Map<number, Pending>();
   /** Numbers of unanswered calls by address, the oldest first. */
   readonly #unsettled = new Map<string, Set<number>>();
+  /** Those that are sent again in a while, and what ends the pause. */
+  readonly #paused = new Map<Pending, AbortController>();
   #lastNumber = 0;
   #sweeping = false;
 
@@ -119,6 +121,10 @@ export class BusActorClient implements ActorClient {
     bus.onReconnect(() => {
       for (const pending of this.#pending.values()) this.#send(pending);
     });
+    const callback = (error: Error | null, { subject }: { subject: string }) => {
+      if (!error) this.#sendAgain(Number(subject.slice(openedSubject("*").length - 1)));
+    };
+    bus.connection.subscribe(openedSubject("*"), { callback });
   }
 
   call<M extends Messages, N extends Calls<M>>(
@@ -276,9 +282,25 @@ export class BusActorClient implements ActorClient {
     const pause = pending.retryMs;
     pending.retryMs = Math.min(pause * 2, CALL_RETRY_MS_MAX);
     pending.sentAt = this.#clock.monotonic();
-    void this.#clock.wait(pause).then(() => {
+    const ended = new AbortController();
+    this.#paused.set(pending, ended);
+    void this.#clock.wait(pause, ended.signal).then(() => {
+      this.#paused.delete(pending);
       if (this.#pending.has(pending.number)) this.#send(pending);
     });
+  }
+
+  /** Another host has the shard now: what waits for it was heard by nobody, or by one who will never answer. */
+  #sendAgain(shard: number): void {
+    for (const [address, numbers] of this.#unsettled) {
+      if (shardOf(address) !== shard) continue;
+      for (const number of numbers) {
+        const pending = this.#pending.get(number);
+        const paused = pending && this.#paused.get(pending);
+        if (paused) paused.abort();
+        else if (pending) this.#send(pending);
+      }
+    }
   }
 
   /** While calls wait: gives up those past their deadline, and sends again what a frozen host may hold. */

@@ -3,8 +3,15 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Logger } from "pino";
 import { ActorError } from "../../schemas/errors.ts";
 import { HAND_OVER_MS_MAX, HAND_OVER_POLL_MS, HOST_CALLS_MAX } from "../../schemas/limits.ts";
-import { liveSubject, shardSubjects, stateBucket, stateSubjects } from "../../schemas/subjects.ts";
+import {
+  liveSubject,
+  openedSubject,
+  shardSubjects,
+  stateBucket,
+  stateSubjects,
+} from "../../schemas/subjects.ts";
 import { Activations } from "./activations.ts";
+import { tell } from "./ask.ts";
 import type { Bus, Heard, Hearing } from "./bus.ts";
 import { readCalls } from "./call-wire.ts";
 import type { Clock } from "./clock.ts";
@@ -171,6 +178,8 @@ export class ActorHost {
       failed: (error) => logger.error({ err: error, shard: number }, "subscription failed"),
     });
     this.#hearings.set(shard, hearing);
+    // Behind the subscription, on the same connection: who hears of it is heard.
+    tell(bus, openedSubject(number), "");
     if (outbox.entries.length > 0) this.#relay.add(shard);
     const deliver: ReaderParts["deliver"] = (to, address, delivery) => {
       this.#activations.deliver(to, address, this.#countDelivery(address.kind, delivery));

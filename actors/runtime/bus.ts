@@ -71,6 +71,7 @@ export class Bus {
   readonly connection: NatsConnection;
   readonly jetstream: JetStreamManager;
   #connected = true;
+  #disconnections = 0;
   /** Rejections of what waits for an answer. (A race with one long-lived promise would keep every loser in memory.) */
   readonly #waiting = new Set<(error: BusLost) => void>();
   readonly #reconnected = new Set<() => void>();
@@ -127,6 +128,11 @@ export class Bus {
 
   get connected(): boolean {
     return this.#connected;
+  }
+
+  /** How often the connection was lost: whatever holds only while it lasts, holds no more after one of them. */
+  get disconnections(): number {
+    return this.#disconnections;
   }
 
   /** What is published now is lost, and on its way out it may throw. */
@@ -345,6 +351,7 @@ export class Bus {
     for await (const status of this.connection.status()) {
       if (status.type === "disconnect") {
         this.#connected = false;
+        this.#disconnections += 1;
         const error = new BusLost("Cannot reach the bus: the connection was lost");
         for (const reject of this.#waiting) reject(error);
       }

@@ -21,7 +21,11 @@ import type { StateStore } from "./state-store.ts";
 export const Lease = z.object({ leaving: z.boolean() });
 export type Lease = z.infer<typeof Lease>;
 
-const NEVER = { monotonic: Number.NEGATIVE_INFINITY, wall: Number.NEGATIVE_INFINITY };
+const NEVER = {
+  monotonic: Number.NEGATIVE_INFINITY,
+  wall: Number.NEGATIVE_INFINITY,
+  disconnections: 0,
+};
 
 export interface HostLeaseParts {
   bus: Bus;
@@ -40,7 +44,7 @@ export class HostLease {
   readonly #stopped = new AbortController();
   #id: string;
   #revision = 0;
-  /** By the monotonic clock, and by the other one. */
+  /** By the monotonic clock, and by the other one; and no longer than the connection lasts that it was renewed by. */
   #holdsUntil = NEVER;
   #leaving = false;
   #renewing: Promise<void> = Promise.resolve();
@@ -58,11 +62,14 @@ export class HostLease {
     return this.#leaving;
   }
 
-  /** True while it surely lives, by this machine's own clocks. */
+  /** True while it surely lives, by this machine's own clocks and its connection. */
   get holds(): boolean {
-    const { clock } = this.#parts;
+    const { bus, clock } = this.#parts;
+    const { monotonic, wall, disconnections } = this.#holdsUntil;
+    // Whoever sees that this host has lost its connection may end its lease: see `HostPresence`.
+    if (bus.disconnections !== disconnections) return false;
     // The monotonic clock stands still while a virtual machine is suspended; the other may be set back.
-    return clock.monotonic() < this.#holdsUntil.monotonic && clock.now() < this.#holdsUntil.wall;
+    return clock.monotonic() < monotonic && clock.now() < wall;
   }
 
   /** Resolves when the lease is written; from then on it is renewed until `release`. */
@@ -151,7 +158,11 @@ export class HostLease {
   async #renew(): Promise<void> {
     const { bus, store, clock } = this.#parts;
     const holdsMs = LEASE_TTL_MS - LEASE_MARGIN_MS;
-    const until = { monotonic: clock.monotonic() + holdsMs, wall: clock.now() + holdsMs };
+    const until = {
+      monotonic: clock.monotonic() + holdsMs,
+      wall: clock.now() + holdsMs,
+      disconnections: bus.disconnections,
+    };
     const write = {
       subject: store.subjects.lease(this.#id),
       payload: JSON.stringify({ leaving: this.#leaving } satisfies Lease),
@@ -161,6 +172,16 @@ export class HostLease {
     this.#revision = await writeAtomically(bus, [write], LEASE_ANSWER_MS_MAX);
     this.#holdsUntil = until;
   }
+}
+
+/** Ends the lease of another host as it was seen last. Rejects with WriteRefused where it was renewed since. */
+export async function endLease(
+  { bus, store }: Pick<HostLeaseParts, "bus" | "store">,
+  host: string,
+  sequence: number,
+): Promise<void> {
+  const write = { subject: store.subjects.lease(host), payload: "", headers: RELEASED };
+  await writeAtomically(bus, [{ ...write, expect: { sequence } }]);
 }
 
 /** Long enough for a host that was away to see it; one that was away longer has lost its own lease, and looks anew. */

@@ -32,6 +32,20 @@ describe("LivingHosts", () => {
     expect(hosts.hasEnded("ghost", 8)).to.equal(false);
   });
 
+  it("after() goes round all that live, in the order of their names", () => {
+    const { time, hosts } = start();
+    hosts.see("ghost", 1, { leaving: false });
+    time.now += LEASE_UNSEEN_MS_MAX + 1;
+    expect(hosts.after("a")).to.equal(undefined);
+    hosts.see("a", 2, { leaving: false });
+    expect(hosts.after("a")).to.equal(undefined);
+    hosts.see("c", 3, { leaving: true });
+    hosts.see("b", 4, { leaving: false });
+    expect(hosts.after("a")).to.deep.equal({ host: "b", sequence: 4 });
+    expect(hosts.after("b")).to.deep.equal({ host: "c", sequence: 3 });
+    expect(hosts.after("c")).to.deep.equal({ host: "a", sequence: 2 });
+  });
+
   it("staying() leaves out who leaves, is forgotten or was never seen", () => {
     const { hosts } = start();
     hosts.see("stays", 1, { leaving: false });

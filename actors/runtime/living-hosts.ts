@@ -41,6 +41,16 @@ export class LivingHosts {
     return known !== undefined && this.#clock.monotonic() - known.seenAt <= LEASE_UNSEEN_MS_MAX;
   }
 
+  /** The next in the order of their names, which begins anew behind the last, and its lease as it was seen last. */
+  after(host: string): { host: string; sequence: number } | undefined {
+    const others = [...this.#hosts.keys()]
+      .filter((one) => one !== host && this.isAlive(one))
+      .sort();
+    const next = others.find((one) => one > host) ?? others[0];
+    const known = next === undefined ? undefined : this.#hosts.get(next);
+    return next === undefined || !known ? undefined : { host: next, sequence: known.sequence };
+  }
+
   /** Those that take shards. */
   staying(): string[] {
     return [...this.#hosts]

@@ -9,7 +9,8 @@ import { writeAtomically } from "./atomic-batch.ts";
 import type { Bus } from "./bus.ts";
 import type { Clock } from "./clock.ts";
 import { Epoch, journalsOf, NOBODY } from "./epoch.ts";
-import { HostLease, Lease } from "./host-lease.ts";
+import { endLease, HostLease, Lease } from "./host-lease.ts";
+import { HostPresence } from "./host-presence.ts";
 import { LivingHosts } from "./living-hosts.ts";
 import { readInOrder } from "./read-in-order.ts";
 import { preferredHost } from "./rendezvous.ts";
@@ -48,6 +49,7 @@ export class Placement {
   readonly #lease: HostLease;
   #stopped = false;
   readonly #hosts: LivingHosts;
+  readonly #presence: HostPresence;
   readonly #epochs = new Map<number, KnownEpoch>();
   /** Shards that are open here, by the epoch they were opened under. */
   readonly #open = new Map<number, number>();
@@ -90,6 +92,13 @@ export class Placement {
         this.#watchAll();
       },
     });
+    this.#presence = new HostPresence({
+      ...parts,
+      hosts: this.#hosts,
+      id: () => this.#lease.id,
+      end: (host, sequence) =>
+        endLease({ bus: this.#bus, store: this.#firstStore }, host, sequence),
+    });
   }
 
   get hostId(): string {
@@ -116,6 +125,7 @@ export class Placement {
     for (const journal of journals) this.#journals.add(journal);
     await this.#lease.start();
     this.#watchAll();
+    void this.#presence.watch();
     // What failed while the bus was away is not left to wait for the next renewal.
     this.#bus.onReconnect(() => this.#reconcile());
   }
@@ -133,6 +143,7 @@ export class Placement {
     }
     this.#stopped = true;
     this.#watches.abort();
+    this.#presence.stop();
     await this.#lease.release();
   }
 
