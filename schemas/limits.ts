@@ -17,8 +17,10 @@ export const LEASE_UNSEEN_MS_MAX = 2 * LEASE_TTL_MS;
 /** Taken off a lease before a host trusts it for reads: clocks of two machines drift, timers come late. */
 export const LEASE_MARGIN_MS = 500;
 
-/** So often a host asks the next one whether it is there: found gone twice, it has been without its connection for as long. */
+/** So often a host asks the next one whether it is there. */
 export const PRESENCE_MS = 250;
+/** Found gone so often, it is: once may be a client that is just coming back, which tries every tenth of a second. */
+export const PRESENCE_MISSES = 2;
 /** One that dies takes some of it to lose its connection, and one that stands still does not answer: both say nothing yet. */
 export const PRESENCE_ANSWER_MS = 250;
 

@@ -89,7 +89,7 @@ describe("BusActorClient", function () {
       stub.unsubscribe();
     });
 
-    it("call() asks again as soon as another host has the shard, whoever was silent or missing", async () => {
+    it("call() that waits for its next try asks again once somebody has the shard, one under way does not", async () => {
       await using other = await startWorld({ definitions: [counterActor] });
       // By this clock no try lasts too long, and a pause ends by nothing but news.
       const clock = {
@@ -106,14 +106,18 @@ describe("BusActorClient", function () {
         callback: () => {},
       });
       await other.bus.connection.flush();
-      const heard = () => silent.getReceived() === 1;
-      const calls = ["silent", "missing"].map((key) =>
-        client.call(counter, key, "increment", { by: 1 }),
-      );
-      await until("one is heard", heard);
-      silent.unsubscribe();
+      const leaving = new AbortController();
+      const add = (key: string, signal?: AbortSignal) =>
+        client.call(counter, key, "increment", { by: 1 }, signal && { signal });
+      const underWay = refusalOf(add("silent", leaving.signal));
+      const paused = add("missing");
+      await until("one is heard", () => silent.getReceived() === 1);
       await other.host();
-      expect(await Promise.all(calls)).to.deep.equal([{ count: 1 }, { count: 1 }]);
+      expect(await paused).to.deep.equal({ count: 1 });
+      // It is not heard again, by nobody: the host answers only this one.
+      expect(await add("silent")).to.deep.equal({ count: 1 });
+      leaving.abort();
+      expect(await underWay).to.include({ code: "cancelled" });
     });
 
     it("call() waits for its deadline, and throws at nobody, when its connection is closed", async () => {

@@ -107,8 +107,8 @@ export class BusActorClient implements ActorClient {
   readonly #pending = new Map<number, Pending>();
   /** Numbers of unanswered calls by address, the oldest first. */
   readonly #unsettled = new Map<string, Set<number>>();
-  /** Those that are sent again in a while, and what ends the pause. */
-  readonly #paused = new Map<Pending, AbortController>();
+  /** By shard: those that are sent again in a while, and what ends the pause. */
+  readonly #paused = new Map<number, Map<Pending, AbortController>>();
   #lastNumber = 0;
   #sweeping = false;
 
@@ -119,10 +119,15 @@ export class BusActorClient implements ActorClient {
     bus.hearBelow(this.#inbox, (heard) => this.#receive(heard));
     // What was under way is lost, questions and answers alike.
     bus.onReconnect(() => {
-      for (const pending of this.#pending.values()) this.#send(pending);
+      for (const pending of this.#pending.values()) {
+        if (!this.#endPause(pending)) this.#send(pending);
+      }
     });
+    // Only what waits for its next try. One that is under way may be with its new owner, who would run it once more.
     const callback = (error: Error | null, { subject }: { subject: string }) => {
-      if (!error) this.#sendAgain(Number(subject.slice(openedSubject("*").length - 1)));
+      if (error) return;
+      const shard = Number(subject.slice(openedSubject("*").length - 1));
+      for (const pause of this.#paused.get(shard)?.values() ?? []) pause.abort();
     };
     bus.connection.subscribe(openedSubject("*"), { callback });
   }
@@ -279,28 +284,27 @@ export class BusActorClient implements ActorClient {
   }
 
   #sendLater(pending: Pending): void {
-    const pause = pending.retryMs;
-    pending.retryMs = Math.min(pause * 2, CALL_RETRY_MS_MAX);
+    const shard = shardOf(pending.address);
+    const paused = this.#paused.get(shard) ?? new Map<Pending, AbortController>();
+    // Of an earlier try: its pause is under way.
+    if (paused.has(pending)) return;
+    const pauseMs = pending.retryMs;
+    pending.retryMs = Math.min(pauseMs * 2, CALL_RETRY_MS_MAX);
     pending.sentAt = this.#clock.monotonic();
-    const ended = new AbortController();
-    this.#paused.set(pending, ended);
-    void this.#clock.wait(pause, ended.signal).then(() => {
-      this.#paused.delete(pending);
+    const pause = new AbortController();
+    this.#paused.set(shard, paused.set(pending, pause));
+    void this.#clock.wait(pauseMs, pause.signal).then(() => {
+      paused.delete(pending);
+      if (paused.size === 0) this.#paused.delete(shard);
       if (this.#pending.has(pending.number)) this.#send(pending);
     });
   }
 
-  /** Another host has the shard now: what waits for it was heard by nobody, or by one who will never answer. */
-  #sendAgain(shard: number): void {
-    for (const [address, numbers] of this.#unsettled) {
-      if (shardOf(address) !== shard) continue;
-      for (const number of numbers) {
-        const pending = this.#pending.get(number);
-        const paused = pending && this.#paused.get(pending);
-        if (paused) paused.abort();
-        else if (pending) this.#send(pending);
-      }
-    }
+  /** Has it sent at once, where it waits for its next try. */
+  #endPause(pending: Pending): boolean {
+    const pause = this.#paused.get(shardOf(pending.address))?.get(pending);
+    pause?.abort();
+    return pause !== undefined;
   }
 
   /** While calls wait: gives up those past their deadline, and sends again what a frozen host may hold. */

@@ -130,6 +130,11 @@ export class Bus {
     return this.#connected;
   }
 
+  /** Id of the server that this connection is to. */
+  get server(): string {
+    return this.connection.info?.server_id ?? "";
+  }
+
   /** How often the connection was lost: whatever holds only while it lasts, holds no more after one of them. */
   get disconnections(): number {
     return this.#disconnections;

@@ -17,8 +17,12 @@ import type { Bus } from "./bus.ts";
 import type { Clock } from "./clock.ts";
 import type { StateStore } from "./state-store.ts";
 
-/** `leaving`: it gives its shards away and takes none. */
-export const Lease = z.object({ leaving: z.boolean() });
+export const Lease = z.object({
+  /** It gives its shards away and takes none. */
+  leaving: z.boolean(),
+  /** Id of the server whose connection it was renewed on. */
+  server: z.string().optional(),
+});
 export type Lease = z.infer<typeof Lease>;
 
 const NEVER = {
@@ -34,6 +38,8 @@ export interface HostLeaseParts {
   logger: Logger;
   /** The start of the host's id, for operators; a random part makes it unique. */
   hostName: string;
+  /** The lease is about to be written under this name. */
+  renewing(id: string): void;
   renewed(): void;
   /** The lease has ended; `id` is a new one by now. */
   lost(): void;
@@ -94,9 +100,7 @@ export class HostLease {
   /** Tells the other hosts that this one leaves; the lease goes on. */
   async announceLeaving(): Promise<void> {
     this.#leaving = true;
-    await this.#renewing;
-    this.#renewing = this.#renewOrStartAnew();
-    await this.#renewing;
+    await this.#renewNext();
   }
 
   /** Ends the lease at once. It leaves a marker as one that expires does: others would count on what is just gone. */
@@ -112,20 +116,28 @@ export class HostLease {
     }
   }
 
+  /** At once, whenever it was renewed last; one after the other. */
+  async renew(): Promise<void> {
+    await this.#renewNext();
+    if (!this.#stopped.signal.aborted) this.#parts.renewed();
+  }
+
+  async #renewNext(): Promise<void> {
+    this.#renewing = this.#renewing.then(() => this.#renewOrStartAnew());
+    await this.#renewing;
+  }
+
   async #renewForever(): Promise<void> {
     const { signal } = this.#stopped;
-    for (;;) {
+    while (!signal.aborted) {
       await this.#parts.clock.wait(LEASE_RENEW_MS, signal);
-      await this.#renewing;
-      if (signal.aborted) return;
-      this.#renewing = this.#renewOrStartAnew();
-      await this.#renewing;
-      this.#parts.renewed();
+      await this.renew();
     }
   }
 
   async #renewOrStartAnew(): Promise<void> {
     const { logger, lost, hostName } = this.#parts;
+    if (this.#stopped.signal.aborted) return;
     try {
       await this.#renew();
     } catch (error) {
@@ -156,7 +168,9 @@ export class HostLease {
 
   /** The time it holds counts from before it was sent. */
   async #renew(): Promise<void> {
-    const { bus, store, clock } = this.#parts;
+    const { bus, store, clock, renewing } = this.#parts;
+    renewing(this.#id);
+    const lease: Lease = { leaving: this.#leaving, server: bus.server };
     const holdsMs = LEASE_TTL_MS - LEASE_MARGIN_MS;
     const until = {
       monotonic: clock.monotonic() + holdsMs,
@@ -165,7 +179,7 @@ export class HostLease {
     };
     const write = {
       subject: store.subjects.lease(this.#id),
-      payload: JSON.stringify({ leaving: this.#leaving } satisfies Lease),
+      payload: JSON.stringify(lease),
       headers: { "Nats-TTL": `${LEASE_TTL_MS / 1_000}s` },
       expect: { sequence: this.#revision },
     };
@@ -181,7 +195,7 @@ export async function endLease(
   sequence: number,
 ): Promise<void> {
   const write = { subject: store.subjects.lease(host), payload: "", headers: RELEASED };
-  await writeAtomically(bus, [{ ...write, expect: { sequence } }]);
+  await writeAtomically(bus, [{ ...write, expect: { sequence } }], LEASE_ANSWER_MS_MAX);
 }
 
 /** Long enough for a host that was away to see it; one that was away longer has lost its own lease, and looks anew. */

@@ -32,18 +32,21 @@ describe("LivingHosts", () => {
     expect(hosts.hasEnded("ghost", 8)).to.equal(false);
   });
 
-  it("after() goes round all that live, in the order of their names", () => {
+  it("nextAfter() goes round all that live at a server, in the order of their names", () => {
     const { time, hosts } = start();
-    hosts.see("ghost", 1, { leaving: false });
+    const here = { leaving: false, server: "here" };
+    hosts.see("ghost", 1, here);
     time.now += LEASE_UNSEEN_MS_MAX + 1;
-    expect(hosts.after("a")).to.equal(undefined);
-    hosts.see("a", 2, { leaving: false });
-    expect(hosts.after("a")).to.equal(undefined);
-    hosts.see("c", 3, { leaving: true });
-    hosts.see("b", 4, { leaving: false });
-    expect(hosts.after("a")).to.deep.equal({ host: "b", sequence: 4 });
-    expect(hosts.after("b")).to.deep.equal({ host: "c", sequence: 3 });
-    expect(hosts.after("c")).to.deep.equal({ host: "a", sequence: 2 });
+    expect(hosts.nextAfter("a", "here")).to.equal(undefined);
+    hosts.see("a", 2, here);
+    hosts.see("aa", 3, { ...here, server: "there" });
+    hosts.see("ab", 4, { leaving: false });
+    expect(hosts.nextAfter("a", "here")).to.equal(undefined);
+    hosts.see("c", 5, { ...here, leaving: true });
+    hosts.see("b", 6, here);
+    expect(hosts.nextAfter("a", "here")).to.deep.equal({ host: "b", sequence: 6 });
+    expect(hosts.nextAfter("b", "here")).to.deep.equal({ host: "c", sequence: 5 });
+    expect(hosts.nextAfter("c", "here")).to.deep.equal({ host: "a", sequence: 2 });
   });
 
   it("staying() leaves out who leaves, is forgotten or was never seen", () => {

@@ -21,10 +21,10 @@ export class LivingHosts {
   }
 
   /** The lease was read at this sequence. Each renewal has another. */
-  see(host: string, sequence: number, { leaving }: Lease): void {
+  see(host: string, sequence: number, lease: Lease): void {
     const known = this.#hosts.get(host);
     const seenAt = known?.sequence === sequence ? known.seenAt : this.#clock.monotonic();
-    this.#hosts.set(host, { leaving, sequence, seenAt });
+    this.#hosts.set(host, { ...lease, sequence, seenAt });
   }
 
   forget(host: string): void {
@@ -41,14 +41,14 @@ export class LivingHosts {
     return known !== undefined && this.#clock.monotonic() - known.seenAt <= LEASE_UNSEEN_MS_MAX;
   }
 
-  /** The next in the order of their names, which begins anew behind the last, and its lease as it was seen last. */
-  after(host: string): { host: string; sequence: number } | undefined {
-    const others = [...this.#hosts.keys()]
-      .filter((one) => one !== host && this.isAlive(one))
-      .sort();
-    const next = others.find((one) => one > host) ?? others[0];
-    const known = next === undefined ? undefined : this.#hosts.get(next);
-    return next === undefined || !known ? undefined : { host: next, sequence: known.sequence };
+  /** The next of those at a server in the order of their names, which begins anew behind the last; and its lease as it was seen last. */
+  nextAfter(host: string, server: string): { host: string; sequence: number } | undefined {
+    const others = [...this.#hosts].filter(
+      ([one, lease]) => one !== host && lease.server === server && this.isAlive(one),
+    );
+    others.sort(([one], [other]) => (one < other ? -1 : 1));
+    const [next, lease] = others.find(([one]) => one > host) ?? others[0] ?? [];
+    return next === undefined || !lease ? undefined : { host: next, sequence: lease.sequence };
   }
 
   /** Those that take shards. */

@@ -82,6 +82,7 @@ export class Placement {
     this.#lease = new HostLease({
       ...parts,
       store: this.#firstStore,
+      renewing: (id) => this.#presence.answerAs(id),
       renewed: () => {
         this.#reconcile();
         void this.#forgetJournals();
@@ -95,7 +96,6 @@ export class Placement {
     this.#presence = new HostPresence({
       ...parts,
       hosts: this.#hosts,
-      id: () => this.#lease.id,
       end: (host, sequence) =>
         endLease({ bus: this.#bus, store: this.#firstStore }, host, sequence),
     });
@@ -126,8 +126,8 @@ export class Placement {
     await this.#lease.start();
     this.#watchAll();
     void this.#presence.watch();
-    // What failed while the bus was away is not left to wait for the next renewal.
-    this.#bus.onReconnect(() => this.#reconcile());
+    // The lease is not trusted again before, and what failed while the bus was away is tried again then.
+    this.#bus.onReconnect(() => void this.#lease.renew());
   }
 
   /** Gives every shard to the others, then the lease back. */
