@@ -6,6 +6,8 @@ export const CALL_TRY_MS = 1_500;
 export const CLIENT_CALLS_MAX = 16_384;
 /** First pause before a call is sent again to a shard that is changing its owner. */
 export const CALL_RETRY_MS = 5;
+/** The longest pause before what failed in passing is tried again. */
+export const CALL_RETRY_MS_MAX = 250;
 /** How often a client looks for calls past their time: a hundredth of the default deadline. */
 export const CALL_SWEEP_MS = 100;
 /** Calls that go in one message: more would save little, and wait for each other. */

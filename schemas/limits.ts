@@ -378,8 +378,6 @@ export const PASSIVATION_SWEEP_MS = 1_000;
 /** A shard that is given back finishes its calls; most take milliseconds, and none may hold up a shutdown. */
 export const HAND_OVER_MS_MAX = 10_000;
 export const HAND_OVER_POLL_MS = 2;
-/** The longest pause before what failed in passing is tried again. */
-export const CALL_RETRY_MS_MAX = 250;
 
 // --- Tasks that are waited for ---
 

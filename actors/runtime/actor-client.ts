@@ -3,6 +3,7 @@ import { randomBytes } from "node:crypto";
 import type { z } from "zod";
 import {
   CALL_RETRY_MS,
+  CALL_RETRY_MS_MAX,
   CALL_SWEEP_MS,
   CALL_TRY_MS,
   CLIENT_CALLS_MAX,
@@ -21,7 +22,6 @@ import { ActorError, isPassing } from "../../schemas/errors.ts";
 import {
   CALL_DEADLINE_MS,
   CALL_DEADLINE_MS_MAX,
-  CALL_RETRY_MS_MAX,
   KEY_CHARS_MAX,
   MESSAGE_BYTES_MAX,
 } from "../../schemas/limits.ts";

@@ -7,13 +7,9 @@ import {
   BLOB_CHUNKS_IN_FLIGHT,
   BLOB_CLEAN_UP_MS,
 } from "../../schemas/blob-limits.ts";
+import { CALL_RETRY_MS_MAX } from "../../schemas/call-limits.ts";
 import { ActorError } from "../../schemas/errors.ts";
-import {
-  BATCH_BYTES_MAX,
-  BATCH_MESSAGES_MAX,
-  CALL_RETRY_MS_MAX,
-  SINGLE_PUTS_MAX,
-} from "../../schemas/limits.ts";
+import { BATCH_BYTES_MAX, BATCH_MESSAGES_MAX, SINGLE_PUTS_MAX } from "../../schemas/limits.ts";
 import {
   type BLOB_STREAMS,
   type BlobSubjects,

@@ -1,8 +1,9 @@
 /** Asks the bus again, for a while, what it did not answer. Only for what may be done twice. */
 import { JetStreamApiError } from "@nats-io/jetstream";
 import { RequestError, TimeoutError } from "@nats-io/transport-node";
+import { CALL_RETRY_MS_MAX } from "../../schemas/call-limits.ts";
 import { ActorError } from "../../schemas/errors.ts";
-import { CALL_DEADLINE_MS, CALL_RETRY_MS_MAX } from "../../schemas/limits.ts";
+import { CALL_DEADLINE_MS } from "../../schemas/limits.ts";
 import { OutcomeUnknown } from "./atomic-batch.ts";
 import { BusLost } from "./bus.ts";
 import type { Clock } from "./clock.ts";

@@ -1,6 +1,8 @@
 /** Mail from those who have no outbox: clients and workers. */
+
+import { CALL_RETRY_MS_MAX } from "../../schemas/call-limits.ts";
 import { ActorError } from "../../schemas/errors.ts";
-import { CALL_DEADLINE_MS, CALL_RETRY_MS_MAX, MESSAGE_BYTES_MAX } from "../../schemas/limits.ts";
+import { CALL_DEADLINE_MS, MESSAGE_BYTES_MAX } from "../../schemas/limits.ts";
 import { mailSubject, shardOf } from "../../schemas/subjects.ts";
 import { WriteRefused, writeAtomically } from "./atomic-batch.ts";
 import type { Bus } from "./bus.ts";

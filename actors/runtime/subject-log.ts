@@ -3,7 +3,8 @@
  * message is refused.
  */
 import { setTimeout as wait } from "node:timers/promises";
-import { BUS_REQUEST_MS, CALL_RETRY_MS_MAX } from "../../schemas/limits.ts";
+import { CALL_RETRY_MS_MAX } from "../../schemas/call-limits.ts";
+import { BUS_REQUEST_MS } from "../../schemas/limits.ts";
 import { WriteRefused, writeAtomically } from "./atomic-batch.ts";
 import type { Bus } from "./bus.ts";
 import type { SharedWrites } from "./shared-writes.ts";
