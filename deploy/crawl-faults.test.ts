@@ -72,13 +72,15 @@ describe("crawl under faults", function () {
 
   it("crawls are started, rendered, read and cancelled meanwhile: what was acknowledged holds", async () => {
     const rendered = await start("rendered", [RENDERED_HOST], { render: true });
-    const cancelled = await start("cancelled");
     const small = startMany();
-    await further(cancelled);
     await scene.killOne("browser");
     const seen = readAll(rendered.id);
-    await scene.killOne("actors");
+    const cancelled = await start("cancelled");
+    await further(cancelled);
+    // It would be over by the time that the next process is ready.
+    const killed = scene.killOne("actors");
     const cancelledAt = await cancel(cancelled.id);
+    await killed;
     await scene.killBus(scene.random.integer(0, 1_500));
     const before = small.ids.length;
     await until("more is started", () => small.ids.length > before, JOB_MS_MAX);
