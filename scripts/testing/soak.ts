@@ -38,6 +38,8 @@ while (clock.monotonic() < endAt && process.exitCode === undefined) {
       host.resume();
     },
     restart: async () => {
+      // A host that starts and finds no bus ends.
+      await Promise.all(scene.hosts.map(({ ready }) => ready));
       await scene.nats.kill();
       await clock.wait(scene.random.integer(0, 1.5 * LEASE_TTL_MS));
       await scene.nats.start();
