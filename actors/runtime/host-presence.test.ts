@@ -8,7 +8,7 @@ import { systemClock } from "./clock.ts";
 import { HostPresence, type HostPresenceParts } from "./host-presence.ts";
 
 /** Asked so often after the last step, and nothing ended: nothing will. */
-const ROUNDS_MORE = 4;
+const ROUNDS_MORE = 10;
 
 describe("HostPresence", () => {
   let nats: TestNatsServer;
@@ -38,7 +38,10 @@ describe("HostPresence", () => {
     return presence;
   };
 
-  /** Of a host that is followed by `next`: what it ends. Each step is done when it has asked once more. */
+  /**
+   * Of a host that is followed by `next`, whose lease is another before each question: what it ends, and how many questions ago
+   * that was its lease. Each step is done when it has asked once more.
+   */
   async function endedBy(bus: Bus, steps: (() => Promise<unknown>)[] = []) {
     const ended: [string, number][] = [];
     let rounds = 0;
@@ -55,11 +58,11 @@ describe("HostPresence", () => {
         nextAfter(host, server) {
           expect({ host, server }).to.deep.equal({ host: "asks", server: bus.server });
           // What it has ended is gone.
-          return ended.length === 0 ? { host: "next", sequence: 7 + rounds } : undefined;
+          return ended.length === 0 ? { host: "next", sequence: rounds } : undefined;
         },
       },
       async end(host, sequence) {
-        ended.push([host, sequence]);
+        ended.push([host, rounds - sequence]);
       },
     });
     presence.answerAs("asks");
@@ -70,11 +73,11 @@ describe("HostPresence", () => {
     return ended;
   }
 
-  it("ends the lease of one whose connection is gone, as it was seen before the second question", async () => {
+  it("ends the lease of one whose connection is gone, as it was seen before the last question", async () => {
     const bus = await connect();
     open(bus).answerAs("next");
     await bus.connection.flush();
-    expect(await endedBy(await connect(), [() => bus.close()])).to.deep.equal([["next", 9]]);
+    expect(await endedBy(await connect(), [() => bus.close()])).to.deep.equal([["next", 0]]);
   });
 
   it("leaves alone who answers, and who is silent", async () => {
