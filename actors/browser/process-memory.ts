@@ -8,13 +8,19 @@ const PAGE_BYTES = 4_096;
  * that of a sandboxed process, its private pages count. Undefined where there is no /proc.
  */
 export async function groupMemoryBytes(group: number): Promise<number | undefined> {
+  const pids = await membersOf(group);
+  if (pids === undefined) return undefined;
+  const sizes = await Promise.all(pids.map(memoryOf));
+  return sizes.reduce((sum, size) => sum + size, 0);
+}
+
+/** Ids of the group's processes. Undefined where there is no /proc. */
+export async function membersOf(group: number): Promise<string[] | undefined> {
   const names = await readdir("/proc").catch(() => undefined);
   if (names === undefined) return undefined;
   const pids = names.filter((name) => /^\d+$/.test(name));
-  const sizes = await Promise.all(
-    pids.map(async (pid) => ((await groupOf(pid)) === group ? memoryOf(pid) : 0)),
-  );
-  return sizes.reduce((sum, size) => sum + size, 0);
+  const groups = await Promise.all(pids.map(groupOf));
+  return pids.filter((_, index) => groups[index] === group);
 }
 
 /** Field 5 of /proc/<pid>/stat; the name in field 2 may hold blanks and parentheses. */

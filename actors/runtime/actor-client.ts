@@ -90,6 +90,8 @@ interface Pending {
   givesUpAt: number;
   sentAt: number;
   retryMs: number;
+  /** While it waits for its next try: what ends that. */
+  pause: AbortController | undefined;
   /** The number of the batch it was sent with last. */
   batch: number;
   /** How often it was sent to somebody. */
@@ -107,8 +109,8 @@ export class BusActorClient implements ActorClient {
   readonly #pending = new Map<number, Pending>();
   /** Numbers of unanswered calls by address, the oldest first. */
   readonly #unsettled = new Map<string, Set<number>>();
-  /** By shard: those that are sent again in a while, and what ends the pause. */
-  readonly #paused = new Map<number, Map<Pending, AbortController>>();
+  /** By shard: those that wait for their next try. */
+  readonly #paused = new Map<number, Set<Pending>>();
   #lastNumber = 0;
   #sweeping = false;
 
@@ -120,14 +122,15 @@ export class BusActorClient implements ActorClient {
     // What was under way is lost, questions and answers alike.
     bus.onReconnect(() => {
       for (const pending of this.#pending.values()) {
-        if (!this.#endPause(pending)) this.#send(pending);
+        if (pending.pause) pending.pause.abort();
+        else this.#send(pending);
       }
     });
     // Only what waits for its next try. One that is under way may be with its new owner, who would run it once more.
     const callback = (error: Error | null, { subject }: { subject: string }) => {
       if (error) return;
       const shard = Number(subject.slice(openedSubject("*").length - 1));
-      for (const pause of this.#paused.get(shard)?.values() ?? []) pause.abort();
+      for (const { pause } of this.#paused.get(shard) ?? []) pause?.abort();
     };
     bus.connection.subscribe(openedSubject("*"), { callback });
   }
@@ -158,6 +161,7 @@ export class BusActorClient implements ActorClient {
         sentAt: 0,
         batch: 0,
         retryMs: CALL_RETRY_MS,
+        pause: undefined,
         tries: 0,
         // The host parsed the reply by the contract's schema.
         resolve: resolve as (reply: unknown) => void,
@@ -284,27 +288,21 @@ export class BusActorClient implements ActorClient {
   }
 
   #sendLater(pending: Pending): void {
-    const shard = shardOf(pending.address);
-    const paused = this.#paused.get(shard) ?? new Map<Pending, AbortController>();
     // Of an earlier try: its pause is under way.
-    if (paused.has(pending)) return;
+    if (pending.pause) return;
     const pauseMs = pending.retryMs;
     pending.retryMs = Math.min(pauseMs * 2, CALL_RETRY_MS_MAX);
     pending.sentAt = this.#clock.monotonic();
-    const pause = new AbortController();
-    this.#paused.set(shard, paused.set(pending, pause));
-    void this.#clock.wait(pauseMs, pause.signal).then(() => {
+    pending.pause = new AbortController();
+    const shard = shardOf(pending.address);
+    const paused = this.#paused.get(shard) ?? new Set();
+    this.#paused.set(shard, paused.add(pending));
+    void this.#clock.wait(pauseMs, pending.pause.signal).then(() => {
+      pending.pause = undefined;
       paused.delete(pending);
       if (paused.size === 0) this.#paused.delete(shard);
       if (this.#pending.has(pending.number)) this.#send(pending);
     });
-  }
-
-  /** Has it sent at once, where it waits for its next try. */
-  #endPause(pending: Pending): boolean {
-    const pause = this.#paused.get(shardOf(pending.address))?.get(pending);
-    pause?.abort();
-    return pause !== undefined;
   }
 
   /** While calls wait: gives up those past their deadline, and sends again what a frozen host may hold. */

@@ -12,7 +12,7 @@ import {
   LEASE_START_TRIES_MAX,
   LEASE_TTL_MS,
 } from "../../schemas/limits.ts";
-import { writeAtomically } from "./atomic-batch.ts";
+import { type Write, writeAtomically } from "./atomic-batch.ts";
 import type { Bus } from "./bus.ts";
 import type { Clock } from "./clock.ts";
 import type { StateStore } from "./state-store.ts";
@@ -109,8 +109,7 @@ export class HostLease {
     await this.#renewing;
     const { bus, store, logger } = this.#parts;
     try {
-      const subject = store.subjects.lease(this.#id);
-      await writeAtomically(bus, [{ subject, payload: "", headers: RELEASED }]);
+      await writeAtomically(bus, [endOf(store, this.#id)]);
     } catch (error) {
       logger.warn({ err: error, host: this.#id }, "lease left to expire");
     }
@@ -194,9 +193,18 @@ export async function endLease(
   host: string,
   sequence: number,
 ): Promise<void> {
-  const write = { subject: store.subjects.lease(host), payload: "", headers: RELEASED };
-  await writeAtomically(bus, [{ ...write, expect: { sequence } }], LEASE_ANSWER_MS_MAX);
+  await writeAtomically(
+    bus,
+    [{ ...endOf(store, host), expect: { sequence } }],
+    LEASE_ANSWER_MS_MAX,
+  );
 }
+
+const endOf = (store: StateStore, host: string): Write => ({
+  subject: store.subjects.lease(host),
+  payload: "",
+  headers: RELEASED,
+});
 
 /** Long enough for a host that was away to see it; one that was away longer has lost its own lease, and looks anew. */
 const RELEASED = { "KV-Operation": "DEL", "Nats-TTL": "60s" } as const;

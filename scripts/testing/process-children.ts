@@ -1,5 +1,6 @@
 /** Looks at processes that others started. Linux only: elsewhere there are none to see. */
 import { readdirSync, readFileSync } from "node:fs";
+import { membersOf } from "../../actors/browser/process-memory.ts";
 import { until } from "./until.ts";
 
 export function childrenOf(pid: number): number[] {
@@ -56,27 +57,14 @@ export async function stopProcess(pid: number): Promise<void> {
 /** Stops all processes of a group: the first of a browser may be a shell, which waits for the browser itself. */
 export async function stopGroup(group: number): Promise<void> {
   process.kill(-group, "SIGSTOP");
-  await until("they stand still", () => membersOf(group).every(standsStill));
-}
-
-function membersOf(group: number): number[] {
-  const pids = readdirSync("/proc").filter((name) => /^\d+$/.test(name));
-  return pids.map(Number).filter((pid) => groupOf(pid) === group);
-}
-
-function groupOf(pid: number): number | undefined {
-  try {
-    return Number(fieldsIn(readFileSync(`/proc/${pid}/stat`, "utf8"))[2]);
-  } catch {
-    return undefined; // It has ended.
-  }
+  await until("they stand still", async () => (await membersOf(group))?.every(standsStill));
 }
 
 /** One that has ended and that nobody collects does nothing either. */
-const standsStill = (pid: number) =>
+const standsStill = (pid: number | string) =>
   statesOfThreads(pid).every((state) => state === "T" || state === "Z");
 
-function statesOfThreads(pid: number): (string | undefined)[] {
+function statesOfThreads(pid: number | string): (string | undefined)[] {
   try {
     const folder = `/proc/${pid}/task`;
     return readdirSync(folder).map((id) => stateIn(readFileSync(`${folder}/${id}/stat`, "utf8")));
