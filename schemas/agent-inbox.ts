@@ -1,8 +1,10 @@
 /**
  * The contract of an agent's inbox: events that were verified, stored before their sender hears 202, delivered to the agent
- * one after the other. The key is the agent's (`agentKey`). `agent.deliver` brings an event; `settle` is its answer.
+ * one after the other. The key is the agent's (`agentKey`). Mail (`agent.deliver`) tells the agent's host that there are
+ * deliveries: it asks for them (`current`), says what became of them (`settle`), and so on until none is left.
  */
 import { z } from "zod";
+import { AgentDelivery } from "./agent.ts";
 import { AppRequest } from "./app-exchange.ts";
 import { defineContract } from "./contract.ts";
 import { EpochMs } from "./values.ts";
@@ -56,7 +58,7 @@ const Delivered = DeliveryOutcome.extend({
   /** `id` and `attempt` of the AgentDelivery. */
   id: z.string(),
   attempt: z.int().min(1),
-  /** Of those of its `next` that were begun, in order. */
+  /** Of those behind it that were begun, in order. */
   next: z
     .array(DeliveryOutcome)
     .max(DELIVERIES_TOGETHER_MAX - 1)
@@ -93,10 +95,29 @@ export const agentInbox = defineContract({
     /** The same by mail, from an actor: nobody waits. */
     happened: { input: ReceivedEvent },
     /**
-     * From the host of the agent: what became of `agent.deliver`. A second one, or one that comes too late, does no harm. 2xx is
+     * From the host of the agent: what it is to be given now. They are begun in order, each when the one before was answered
+     * 2xx; what was not begun is given again. The same until the first is settled; none where none is due.
+     */
+    current: {
+      input: Nothing,
+      reply: z.object({
+        deliveries: z.array(AgentDelivery).max(DELIVERIES_TOGETHER_MAX),
+        /** Events that wait behind them. */
+        waiting: z.int().min(0),
+      }),
+    },
+    /**
+     * From the host of the agent: what became of these. A second one, or one that comes too late, does no harm. 2xx is
      * delivered, everything else is tried again. Durable when it is answered.
      */
-    settle: { input: Delivered, reply: Nothing },
+    settle: {
+      input: Delivered.extend({
+        /** It asks for what is next itself, while the mail it does that for waits: none is sent for that. */
+        takesNext: z.boolean().optional(),
+      }),
+      /** True where it is to ask. */
+      reply: z.object({ hasNext: z.boolean() }),
+    },
     /** The same by mail, where nobody has answered. */
     delivered: { input: Delivered },
     /** Delivers again what is in the log and not waiting: in the order of arrival, before what came later. */

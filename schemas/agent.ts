@@ -3,7 +3,6 @@ import { z } from "zod";
 import { AppAnswer, AppRequest } from "./app-exchange.ts";
 import { defineContract } from "./contract.ts";
 import { EpochMs } from "./values.ts";
-import { DELIVERIES_TOGETHER_MAX } from "./webhook-limits.ts";
 
 const Nothing = z.object({});
 
@@ -33,7 +32,7 @@ export type SocketClose = z.infer<typeof SocketClose>;
 export const AgentDelivery = z.object({
   /**
    * The same in each try; a replay has another. An agent that answered 2xx under it answers that again and does nothing; what
-   * failed runs anew. The host answers each try by `settle` to `agent-inbox`. A blob in `request` is not the reader's to remove.
+   * failed runs anew. A blob in `request` is not the reader's to remove.
    */
   id: z.string(),
   /** `webhook` calls onRequest with a POST of the body; `event` calls the method that the app's configuration names. */
@@ -84,19 +83,8 @@ export const agent = defineContract({
     },
     /** The agent's next timer is due: from its alarm. */
     wake: { input: z.object({ at: EpochMs }) },
-    /**
-     * From its inbox, one after the other: the inbox hears of the result. `next` are begun in order, each when the one before
-     * was answered 2xx; what was not begun is sent again.
-     */
-    deliver: {
-      input: z.object({
-        delivery: AgentDelivery,
-        next: z
-          .array(AgentDelivery)
-          .max(DELIVERIES_TOGETHER_MAX - 1)
-          .optional(),
-      }),
-    },
+    /** Its inbox has deliveries for it: its host takes them there, by `current` and `settle`. Once too often does no harm. */
+    deliver: { input: Nothing },
     /** Ends it in memory, so that it opens in the version that serves by then. */
     reload: { input: Nothing, reply: Nothing },
     /** For tools of operators and for listings: what the agent is at. */

@@ -29,20 +29,24 @@ export const SIGNATURES_READ_MAX = 16;
 /** Pauses after each try of a delivery that failed: what comes behind it waits 13 minutes at most. */
 export const DELIVERY_PAUSES_MS: readonly number[] = [1_000, 5_000, 30_000, 120_000, 600_000];
 export const DELIVERY_TRIES_MAX = DELIVERY_PAUSES_MS.length + 1;
-/** Events that go to an agent together while it is behind: mail and its answer cost more than what one event needs besides. */
+/** Events that go to an agent together while it is behind: a record and what is said of them cost more than one event besides. */
 export const DELIVERIES_TOGETHER_MAX = 16;
 /** Characters of their requests, so that mail stays as small as with one that is as large as it may be. */
 export const DELIVERIES_TOGETHER_CHARS_MAX = EVENT_REQUEST_CHARS_MAX;
 /** No further one of them is begun after so long: what is done by then is told, and code that is slow has its events by one. */
 export const DELIVERIES_TOGETHER_MS_MAX = 1_000;
+/** One mail has them taken for so long while more come: it holds up the removal of what is behind it. Then another takes over. */
+export const DELIVERIES_OF_MAIL_MS_MAX = 10_000;
 /** What they write becomes one record, and another from here on: far below what one message holds, compressed or not. */
 export const DELIVERIES_UNRECORDED_BYTES_MAX = 256 * 1024;
 /** Those of one record are run without a pause: other agents of the app are not held up for longer, but by one of them alone. */
 export const DELIVERIES_UNRECORDED_MS_MAX = 100;
-/** Agents of one host that have events with them at which each is given more of them at once, and less often. */
-export const DELIVERING_AGENTS_FEW = 8;
-/** How long the inbox of each then waits to hear that they are taken, and gathers meanwhile what comes. */
-export const DELIVERIES_GATHER_MS = 100;
+/** Share of its time that a host is at work, from which on agents are given more events at once, and less often. */
+export const DELIVERIES_GATHER_LOAD = 0.8;
+/** Between two looks at that. */
+export const DELIVERY_LOAD_MS = 250;
+/** How long an inbox then waits to hear that they are taken, and gathers meanwhile what comes: as long as a queue of them would. */
+export const DELIVERIES_GATHER_MS = 500;
 /** An agent that was not heard from for so long has not got it: mail is tried for two minutes, and waits before. */
 export const DELIVERY_ANSWER_MS_MAX = 300_000;
 /** How long an inbox is waited for that is told what became of its events: it is told by mail then, and a shutdown goes on. */

@@ -18,7 +18,7 @@ export const AgentInboxState = z.object({
       /** Numbers of those that were sent with it, in order. */
       next: z.array(z.int().min(1)).optional(),
       attempt: z.int().min(1),
-      /** Of the mail that is not answered; absent while the next try is not due. */
+      /** When the try began that is not answered; absent while the next one is not due. */
       sentAt: EpochMs.optional(),
       dueAt: EpochMs.optional(),
     })

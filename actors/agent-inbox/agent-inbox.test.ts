@@ -160,9 +160,8 @@ describe("agent-inbox", () => {
         ...{ status: "failed", attempts: DELIVERY_TRIES_MAX },
         error: `failed ${DELIVERY_TRIES_MAX}`,
       });
-      expect(inbox.answer().map(({ request }) => request.body)).to.deep.equal([
-        { text: '{"eventId":"b"}' },
-      ]);
+      const [next] = inbox.answer();
+      expect(next?.request.body).to.deep.equal({ text: '{"eventId":"b"}' });
       expect(inbox.entry(2)).to.include({ status: "delivered" });
       const failed = inbox.ask("list", { limit: 10, status: "failed" });
       expect(failed.deliveries.map(({ number }) => number)).to.deep.equal([1]);
@@ -206,13 +205,13 @@ describe("agent-inbox", () => {
       inbox.receive("b");
       const [first] = inbox.deliveries();
       const taken = { id: first?.id ?? "", attempt: 1, status: 200 };
-      expect(inbox.ask("settle", taken)).to.deep.equal({});
+      expect(inbox.ask("settle", taken)).to.deep.equal({ hasNext: false });
       expect(inbox.entry(1)).to.include({ status: "delivered", attempts: 1 });
       const ended = inbox.state;
-      expect(inbox.ask("settle", taken)).to.deep.equal({});
+      expect(inbox.ask("settle", taken)).to.deep.equal({ hasNext: false });
       inbox.ask("delivered", taken);
       expect(inbox.state).to.equal(ended);
-      expect(inbox.deliveries().map(({ attempt }) => attempt)).to.deep.equal([1]);
+      expect(inbox.deliveries()[0]).to.include({ attempt: 1 });
     });
 
     it("delivered() to an inbox that knows nothing of it changes nothing", () => {
@@ -229,6 +228,60 @@ describe("agent-inbox", () => {
     });
   });
 
+  describe("settle() of a host that takes what is next itself", () => {
+    const settle = (status: number, takesNext = true) => {
+      const { deliveries } = inbox.ask("current", {});
+      const { id = "", attempt = 1 } = deliveries[0] ?? {};
+      return inbox.ask("settle", { id, attempt, status, takesNext });
+    };
+    const told = () => inbox.sent.splice(0).filter(({ kind }) => kind === "agent").length;
+
+    it("begins the next turn without mail, and says that there is one", () => {
+      for (const id of ["a", "b"]) inbox.receive(id);
+      expect(told()).to.equal(1);
+      expect(inbox.ask("current", {}).waiting).to.equal(1);
+      expect(settle(200)).to.deep.equal({ hasNext: true });
+      expect(told()).to.equal(0);
+      const [next] = inbox.ask("current", {}).deliveries;
+      expect(next?.request.body).to.deep.equal({ text: JSON.stringify({ eventId: "b" }) });
+      expect(settle(200)).to.deep.equal({ hasNext: false });
+      expect(inbox.ask("current", {})).to.deep.equal({ deliveries: [], waiting: 0 });
+      inbox.receive("c");
+      expect(told()).to.equal(1);
+    });
+
+    it("says that there is none while the next try is not due, which mail tells of", () => {
+      inbox.receive("a");
+      expect(told()).to.equal(1);
+      expect(settle(500)).to.deep.equal({ hasNext: false });
+      expect(inbox.ask("current", {})).to.deep.equal({ deliveries: [], waiting: 1 });
+      inbox.untilNextTry();
+      expect(told()).to.equal(1);
+      expect(inbox.ask("current", {}).deliveries[0]).to.include({ attempt: 2 });
+    });
+
+    it("sends mail for what is next where the host gives way", () => {
+      for (const id of ["a", "b"]) inbox.receive(id);
+      expect(told()).to.equal(1);
+      expect(settle(200, false)).to.deep.equal({ hasNext: false });
+      expect(told()).to.equal(1);
+      expect(inbox.ask("current", {}).deliveries).to.have.length(1);
+    });
+
+    it("is told of again by mail, where nobody knows whether it was heard", () => {
+      for (const id of ["a", "b"]) inbox.receive(id);
+      const [first] = inbox.deliveries();
+      const answer = { id: first?.id ?? "", attempt: 1, status: 200 };
+      expect(inbox.ask("settle", { ...answer, takesNext: true })).to.deep.equal({ hasNext: true });
+      expect(told()).to.equal(0);
+      inbox.ask("delivered", answer);
+      expect(told()).to.equal(1);
+      expect(settle(200)).to.deep.equal({ hasNext: false });
+      inbox.ask("delivered", answer);
+      expect(told()).to.equal(0);
+    });
+  });
+
   describe("events that wait while the agent is behind", () => {
     const receiveAll = (count: number, fields = {}) => {
       for (let i = 0; i < count; i++) inbox.receive(`${i}`, fields);
@@ -238,10 +291,10 @@ describe("agent-inbox", () => {
     const statusesOf = (count: number) =>
       Array.from({ length: count }, (_, index) => inbox.entry(index + 1).status);
 
-    it("go together, DELIVERIES_TOGETHER_MAX and no more in a mail, in their order", () => {
+    it("go together, DELIVERIES_TOGETHER_MAX and no more at a time, in their order", () => {
       receiveAll(DELIVERIES_TOGETHER_MAX + 2);
       const seen: string[][] = [];
-      for (let [mail] = inbox.mails(); mail; [mail] = inbox.mails()) {
+      for (let [mail] = inbox.rounds(); mail; [mail] = inbox.rounds()) {
         seen.push(idsOf(mail));
         inbox.now += 1;
         inbox.settle(
@@ -273,7 +326,7 @@ describe("agent-inbox", () => {
       const blob = { ...bare, body: { blob: "app.a.b.1" } };
       for (const id of ["blob", "last"]) inbox.receive(id, { request: blob });
       const sizes: number[] = [];
-      for (let [mail] = inbox.mails(); mail; [mail] = inbox.mails()) {
+      for (let [mail] = inbox.rounds(); mail; [mail] = inbox.rounds()) {
         sizes.push(mail.length);
         inbox.settle(
           mail,
@@ -285,27 +338,27 @@ describe("agent-inbox", () => {
 
     it("wait for the one that failed, and those that were not begun are sent again", () => {
       receiveAll(6);
-      inbox.settle(inbox.mails()[0] ?? [], [200]);
-      const [mail] = inbox.mails();
+      inbox.settle(inbox.rounds()[0] ?? [], [200]);
+      const [mail] = inbox.rounds();
       expect(idsOf(mail)).to.deep.equal(["1", "2", "3", "4", "5"]);
       inbox.settle(mail ?? [], [200, 200, 500]);
       expect(statusesOf(4)).to.deep.equal(["delivered", "delivered", "delivered", "waiting"]);
       expect(inbox.entry(4)).to.include({ attempts: 1, answerStatus: 500 });
-      expect(inbox.mails()).to.deep.equal([]);
+      expect(inbox.rounds()).to.deep.equal([]);
       // The same message twice.
       inbox.settle(mail ?? [], [200, 200, 500]);
       expect(inbox.entry(4)).to.include({ attempts: 1, status: "waiting" });
       inbox.untilNextTry();
-      const [again] = inbox.mails();
+      const [again] = inbox.rounds();
       expect(idsOf(again)).to.deep.equal(["3"]);
       expect(again?.[0]).to.include({ id: mail?.[2]?.id, attempt: 2 });
       inbox.settle(again ?? [], [200]);
-      const [rest] = inbox.mails();
+      const [rest] = inbox.rounds();
       expect(idsOf(rest)).to.deep.equal(["4", "5"]);
       expect(rest?.map(({ id }) => id)).to.deep.equal(mail?.slice(3).map(({ id }) => id));
       // It took long: the others were not begun.
       inbox.settle(rest ?? [], [200]);
-      expect(idsOf(inbox.mails()[0])).to.deep.equal(["5"]);
+      expect(idsOf(inbox.rounds()[0])).to.deep.equal(["5"]);
       // More than were sent, and too late.
       inbox.settle(rest ?? [], [200, 200]);
       expect(inbox.entry(6).status).to.equal("waiting");
@@ -314,18 +367,18 @@ describe("agent-inbox", () => {
     for (const place of [0, 1, 2, 3]) {
       it(`are cut by a failure at each place, here ${place}: those before it have ended, those behind it follow`, () => {
         receiveAll(5);
-        inbox.settle(inbox.mails()[0] ?? [], [200]);
-        const [mail = []] = inbox.mails();
+        inbox.settle(inbox.rounds()[0] ?? [], [200]);
+        const [mail = []] = inbox.rounds();
         inbox.settle(mail, [...Array.from({ length: place }, () => 200), 500]);
         for (let attempt = 2; attempt <= DELIVERY_TRIES_MAX; attempt++) {
-          expect(inbox.mails()).to.deep.equal([]);
+          expect(inbox.rounds()).to.deep.equal([]);
           inbox.untilNextTry();
-          const [again = []] = inbox.mails();
+          const [again = []] = inbox.rounds();
           expect(again.map(({ id }) => id)).to.deep.equal([mail[place]?.id]);
           expect(again[0]?.attempt).to.equal(attempt);
           inbox.settle(again, [500]);
         }
-        const rest = inbox.mails()[0] ?? [];
+        const rest = inbox.rounds()[0] ?? [];
         expect(rest.map(({ id }) => id)).to.deep.equal(mail.slice(place + 1).map(({ id }) => id));
         inbox.settle(
           rest,
@@ -342,8 +395,8 @@ describe("agent-inbox", () => {
 
     it("whose answer is overdue count against the first alone, which one that comes late ends", () => {
       receiveAll(4);
-      inbox.settle(inbox.mails()[0] ?? [], [200]);
-      const [mail = []] = inbox.mails();
+      inbox.settle(inbox.rounds()[0] ?? [], [200]);
+      const [mail = []] = inbox.rounds();
       inbox.now += DELIVERY_ANSWER_MS_MAX;
       inbox.remind("resume");
       expect(inbox.entry(2)).to.include({ attempts: 1, error: "The agent did not answer in time" });
@@ -352,11 +405,11 @@ describe("agent-inbox", () => {
       expect(inbox.entry(2)).to.include({ status: "delivered", attempts: 1 });
       // What it says of others is too late: they come once more, and the agent knows what it has had.
       expect(inbox.entry(3)).to.include({ status: "waiting" });
-      const [rest = []] = inbox.mails();
+      const [rest = []] = inbox.rounds();
       expect(rest.map(({ id, attempt }) => [id, attempt])).to.deep.equal(
         mail.slice(1).map(({ id }) => [id, 1]),
       );
-      expect(inbox.mails()).to.deep.equal([]);
+      expect(inbox.rounds()).to.deep.equal([]);
     });
 
     it("are not doubled by a replay that comes between them and their answer", () => {
@@ -364,7 +417,7 @@ describe("agent-inbox", () => {
       inbox.answer();
       for (const id of ["a", "b", "c"]) inbox.receive(id);
       inbox.answer();
-      const [mail] = inbox.mails();
+      const [mail] = inbox.rounds();
       expect(mail).to.have.length(2);
       inbox.ask("replay", { from: 1, to: 1 });
       inbox.settle(mail ?? [], [200, 200]);

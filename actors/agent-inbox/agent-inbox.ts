@@ -15,7 +15,7 @@ import { AgentInboxState, eventRow, InboxRow, requestRow } from "./agent-inbox-s
 import { type InboxContext, InboxDraft } from "./inbox-draft.ts";
 import { entryOf, list, replay } from "./log.ts";
 import { blobBytesOf, isForgettable, tidy, trim } from "./trim.ts";
-import { begin, resume, settle } from "./turns.ts";
+import { begin, current, isUnderWay, resume, settle, tellAgent } from "./turns.ts";
 
 const DAY_MS = 86_400_000;
 
@@ -49,15 +49,24 @@ export const agentInboxActor = defineActor(agentInbox, {
       return draft.transition();
     },
 
-    settle(state, result, context) {
+    current(state, _input, context) {
+      const deliveries = current(new InboxDraft(state, context));
+      const waiting = countOf(state.waiting) - deliveries.length;
+      return { state, reply: { deliveries, waiting } };
+    },
+
+    settle(state, { takesNext = false, ...result }, context) {
       const draft = new InboxDraft(state, context);
-      settle(draft, result);
-      return { ...draft.transition(), reply: {} };
+      settle(draft, result, { isAsked: takesNext });
+      const hasNext = takesNext && isUnderWay(draft);
+      return { ...draft.transition(), reply: { hasNext } };
     },
 
     delivered(state, result, context) {
       const draft = new InboxDraft(state, context);
-      settle(draft, result);
+      settle(draft, result, { isAsked: true });
+      // Its host may have settled all the same, and does not know what it was answered.
+      if (isUnderWay(draft)) tellAgent(draft);
       return draft.transition();
     },
 

@@ -1,6 +1,7 @@
-/** Gives an agent its events, one after the other, each until it is taken or given up: several in one mail while it is behind. */
-import { agent } from "../../schemas/agent.ts";
+/** Gives an agent its events, one after the other, each until it is taken or given up: several together while it is behind. */
+import { type AgentDelivery, agent } from "../../schemas/agent.ts";
 import type { agentInbox, DeliveryOutcome } from "../../schemas/agent-inbox.ts";
+import type { AppRequest } from "../../schemas/app-exchange.ts";
 import { type DeepReadonly, envelope, type Input } from "../../schemas/contract.ts";
 import { isSuccessful } from "../../schemas/status-classes.ts";
 import {
@@ -18,8 +19,13 @@ type Result = Input<(typeof agentInbox)["messages"]["delivered"]>;
 /** A try that is over. */
 type Tried = DeepReadonly<DeliveryOutcome> & { attempt: number; sentAt?: number | undefined };
 
+/** Who begins a turn: `isAsked` by a host that asks for it, and needs no mail that says so. */
+interface Beginning {
+  isAsked: boolean;
+}
+
 /** Begins the next event's turn where there is none. */
-export function begin(draft: InboxDraft): void {
+export function begin(draft: InboxDraft, { isAsked }: Beginning = { isAsked: false }): void {
   const number = draft.state.waiting[0]?.[0];
   if (draft.state.turn !== undefined || number === undefined) return;
   const { ended, ...event } = draft.event(number);
@@ -27,11 +33,35 @@ export function begin(draft: InboxDraft): void {
     const replayed = { ...event, replays: event.replays + 1, attempts: 0 };
     draft.write({ [eventRow(number)]: replayed });
   }
-  sendTry(draft, number, 1);
+  beginTry(draft, number, 1);
+  if (!isAsked) tellAgent(draft);
+}
+
+/** True while the agent is to have a try, or has it. */
+export const isUnderWay = ({ state }: InboxDraft) => state.turn?.sentAt !== undefined;
+
+/** What the agent is to have now: the one whose try is under way, and those that go with it. */
+export function current(draft: InboxDraft): AgentDelivery[] {
+  const { turn } = draft.state;
+  if (turn?.sentAt === undefined) return [];
+  const { number, next = [], attempt } = turn;
+  return [number, ...next].map((one) => ({
+    ...{ id: deliveryId(draft, one), attempt },
+    request: draft.request(one) as AppRequest,
+  }));
+}
+
+/** The mail that is handled until nothing is left: whichever host has the agent by then hears of it. */
+export function tellAgent(draft: InboxDraft): void {
+  draft.send.push(envelope(agent, draft.key, "deliver", {}));
 }
 
 /** What the agent's host said of a try: of those that went together, as far as it came with them. */
-export function settle(draft: InboxDraft, { id, attempt, next = [], ...first }: Result): void {
+export function settle(
+  draft: InboxDraft,
+  { id, attempt, next = [], ...first }: Result,
+  beginning: Beginning,
+): void {
   const { turn } = draft.state;
   // A try that was given up may be answered after all: late for its own turn, or for one that is over.
   if (turn === undefined || id !== deliveryId(draft, turn.number)) return;
@@ -46,7 +76,7 @@ export function settle(draft: InboxDraft, { id, attempt, next = [], ...first }: 
     else if (isCurrent) fail(draft, number, { error: `It answered ${outcome.status}`, ...tried });
     if (!isTaken) break;
   }
-  begin(draft);
+  begin(draft, beginning);
 }
 
 /** The time has come for the next try, or the answer to the last one is overdue. */
@@ -56,8 +86,10 @@ export function resume(draft: InboxDraft): void {
   const at = turn === undefined ? undefined : dueAt(turn);
   if (turn === undefined || at === undefined) begin(draft);
   else if (draft.now < at) draft.remind("resume", at);
-  else if (turn.sentAt === undefined) sendTry(draft, turn.number, turn.attempt);
-  else {
+  else if (turn.sentAt === undefined) {
+    beginTry(draft, turn.number, turn.attempt);
+    tellAgent(draft);
+  } else {
     fail(draft, turn.number, { ...turn, error: "The agent did not answer in time" });
     begin(draft);
   }
@@ -92,16 +124,10 @@ function afterTry(draft: InboxDraft, number: number, { attempt, sentAt, status, 
   };
 }
 
-function sendTry(draft: InboxDraft, number: number, attempt: number): void {
-  const { now: sentAt, key } = draft;
-  const deliveryOf = (one: number) => ({
-    ...{ id: deliveryId(draft, one), attempt },
-    request: draft.request(one),
-  });
+function beginTry(draft: InboxDraft, number: number, attempt: number): void {
+  const { now: sentAt } = draft;
   // One that failed before is tried alone.
   const next = attempt === 1 ? nextAfter(draft, number) : [];
-  const sent = { delivery: deliveryOf(number), next: next.map(deliveryOf) };
-  draft.send.push(envelope(agent, key, "deliver", sent));
   draft.change({ turn: { number, next, attempt, sentAt } });
   wake(draft, sentAt + DELIVERY_ANSWER_MS_MAX);
 }

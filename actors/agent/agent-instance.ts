@@ -93,6 +93,7 @@ export class AgentInstance implements HostedInstance<AgentMessages> {
       begin: (id, input, follows) => this.#begin(id, input, follows),
       hasCrashed: (id) => parts.processes.hasCrashed(`${key} ${id}`),
       goesOn: () => !this.#leaving && !this.#isOver,
+      givesWay: () => context.hasMoreMail(),
       ended: () => this.#look(),
     });
     this.#sockets = new SocketSender({
@@ -127,7 +128,7 @@ export class AgentInstance implements HostedInstance<AgentMessages> {
         return this.#answerOf(result);
       }
       case "deliver":
-        return this.#deliveries.take(input as HostedInput<"deliver">);
+        return this.#deliveries.take();
       case "invoke": {
         const { method, args } = input as HostedInput<"invoke">;
         const bytes = Buffer.from(args, "base64");

@@ -1,16 +1,12 @@
 /** Agents: user code for one entity each, in one place, with a database whose log fences out who had it before. */
 import { agent } from "../../schemas/agent.ts";
+import { agentInbox } from "../../schemas/agent-inbox.ts";
 import { AGENT_IDLE_MS } from "../../schemas/app-limits.ts";
 import { appKey, isAddress, readAgentKey } from "../../schemas/app-names.ts";
 import type { AgentLimits } from "../../schemas/app-usage.ts";
 import { ActorError } from "../../schemas/errors.ts";
 import { defineHosted, type HostedDefinition } from "../runtime/define-hosted.ts";
-import {
-  AgentInstance,
-  type AgentMessages,
-  type AgentParts,
-  type HostedInput,
-} from "./agent-instance.ts";
+import { AgentInstance, type AgentMessages, type AgentParts } from "./agent-instance.ts";
 import { AgentLog, type AgentLogParts } from "./agent-log.ts";
 import { AgentRoom } from "./agent-room.ts";
 import { answerDeliveries } from "./delivered.ts";
@@ -45,15 +41,16 @@ export function agentKind(parts: AgentKindParts): HostedDefinition<AgentMessages
       const loaded = await AgentLog.open(parts, { key, app, room });
       return AgentInstance.open(parts, { key, address }, { running, loaded, context });
     },
-    async refused(key, { message, input }, error) {
+    async refused(key, { message }, error) {
       // Its alarm rings again until the agent has heard it.
       if (message === "wake") return error instanceof ActorError;
       if (message !== "deliver") return false;
-      const { delivery } = input as HostedInput<"deliver">;
+      const { deliveries } = await parts.actors.call(agentInbox, key, "current", {});
+      const [delivery] = deliveries;
       const isRefusal = error instanceof ActorError;
       const outcome = { error: isRefusal ? error.message : "The platform failed to deliver it" };
-      // What came with it is sent again.
-      await answerDeliveries(parts.actors, key, delivery, [outcome]);
+      // What would come with it is given again.
+      if (delivery) await answerDeliveries(parts.actors, key, delivery, [outcome]);
       return isRefusal;
     },
   });

@@ -4,23 +4,36 @@ import { ActorError } from "../../schemas/errors.ts";
 import { DELIVERY_ERROR_CHARS_MAX, DELIVERY_SETTLED_MS_MAX } from "../../schemas/webhook-limits.ts";
 import type { ActorClient } from "../runtime/actor-client.ts";
 
-/** `first` is the one whose try is answered; what follows in `outcomes` is of those that came with it. */
+/**
+ * Of the one whose try is answered; what follows in `outcomes` is of those that came with it. Resolves with whether there
+ * is a next one to be asked for: only where `takesNext`.
+ */
 export async function answerDeliveries(
   actors: Pick<ActorClient, "call" | "send">,
   key: string,
   { id, attempt }: { id: string; attempt: number },
   outcomes: readonly DeliveryOutcome[],
-): Promise<void> {
+  { takesNext = false } = {},
+): Promise<boolean> {
   const [first, ...next] = outcomes.map(({ error, ...outcome }) =>
     error === undefined ? outcome : { ...outcome, error: error.slice(0, DELIVERY_ERROR_CHARS_MAX) },
   );
   const told = { id, attempt, ...first, next };
   try {
     // Mail would be one more write that the disk has to take, and one more message that its reader has to remove.
-    await actors.call(agentInbox, key, "settle", told, { deadlineMs: DELIVERY_SETTLED_MS_MAX });
+    const options = { deadlineMs: DELIVERY_SETTLED_MS_MAX };
+    const { hasNext } = await actors.call(
+      agentInbox,
+      key,
+      "settle",
+      { ...told, takesNext },
+      options,
+    );
+    return hasNext;
   } catch (error) {
     if (!(error instanceof ActorError)) throw error;
     // Where it was heard all the same, the second one does no harm.
     await actors.send(agentInbox, key, "delivered", told);
+    return false;
   }
 }

@@ -2,16 +2,27 @@ import { once } from "node:events";
 import { createServer, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect } from "chai";
+import { agent } from "../../schemas/agent.ts";
 import { agentInbox, type Delivery } from "../../schemas/agent-inbox.ts";
-import { DELIVERIES_TOGETHER_MS_MAX } from "../../schemas/webhook-limits.ts";
+import { addressOf, mailSubject, shardOf } from "../../schemas/subjects.ts";
+import {
+  DELIVERIES_OF_MAIL_MS_MAX,
+  DELIVERIES_TOGETHER_MS_MAX,
+} from "../../schemas/webhook-limits.ts";
 import {
   type AgentHost,
   type AgentWorld,
   keyOf,
   startAgentWorld,
 } from "../../scripts/testing/agent-world.ts";
+import { refusalOf } from "../../scripts/testing/refusal.ts";
 import { until } from "../../scripts/testing/until.ts";
+import type { ActorClient } from "../runtime/actor-client.ts";
 import { type Clock, systemClock } from "../runtime/clock.ts";
+import { Deliveries } from "./deliveries.ts";
+import { DeliveryPace } from "./delivery-pace.ts";
+import type { BodyBlobs } from "./process-bodies.ts";
+import { Turns } from "./turns.ts";
 
 /** It writes nothing: what runs again is seen outside. */
 const CODE = `
@@ -97,12 +108,31 @@ describe("deliveries that come together", function () {
     process.kill(running.pid, "SIGKILL");
   };
 
-  it("are run once each, in order", async () => {
+  it("are run once each, in order, all for one mail", async () => {
+    const address = addressOf(agent.kind, key);
+    const { connection } = world.world.bus;
+    const mail = connection.subscribe(mailSubject(shardOf(address), address));
     const entries = await delivered(fine);
+    expect(mail.getReceived()).to.equal(1);
+    mail.unsubscribe();
     expect(runs).to.deep.equal(ALL);
     expect(attemptsOf(entries)).to.deep.equal(ALL.map(() => 1));
     const [, ...together] = entries.map(({ lastAttemptAt }) => lastAttemptAt);
     expect(new Set(together).size).to.equal(1);
+  });
+
+  it("are taken for one mail until DELIVERIES_OF_MAIL_MS_MAX, and then for another", async () => {
+    const address = addressOf(agent.kind, key);
+    const { connection } = world.world.bus;
+    const mail = connection.subscribe(mailSubject(shardOf(address), address));
+    const entries = await delivered((response, event) => {
+      if (event === TOGETHER[0]) monotonicMs += DELIVERIES_OF_MAIL_MS_MAX;
+      response.end();
+    });
+    expect(runs).to.deep.equal(ALL);
+    expect(attemptsOf(entries)).to.deep.equal(ALL.map(() => 1));
+    expect(mail.getReceived()).to.equal(2);
+    mail.unsubscribe();
   });
 
   it("are begun no more after DELIVERIES_TOGETHER_MS_MAX", async () => {
@@ -152,4 +182,80 @@ describe("deliveries that come together", function () {
       expect(attemptsOf(entries)).to.deep.equal(attemptsWith(2));
     });
   }
+});
+
+describe("Deliveries", () => {
+  let rounds: string[][];
+  let settled: { id: string; takesNext: boolean }[];
+  let goesOn: boolean;
+  let givesWay: boolean;
+  let whileAsked: () => void;
+  beforeEach(() => {
+    rounds = [["1", "2"], ["3"]];
+    settled = [];
+    goesOn = true;
+    givesWay = false;
+    whileAsked = () => {};
+  });
+
+  function deliveries(): Deliveries {
+    const call = async (_contract: unknown, _key: string, message: string, input: unknown) => {
+      if (message === "current") {
+        whileAsked();
+        const [ids = []] = rounds;
+        const request = { method: "POST", url: "http://app/in", headers: [] };
+        return { deliveries: ids.map((id) => ({ id, attempt: 1, request })), waiting: 0 };
+      }
+      const { id, takesNext } = input as { id: string; takesNext: boolean };
+      settled.push({ id, takesNext });
+      rounds.shift();
+      return { hasNext: takesNext && rounds.length > 0 };
+    };
+    const answer = { status: 200, headers: [] };
+    let turn = 0;
+    return new Deliveries({
+      actors: { call, send: async () => {} } as unknown as Pick<ActorClient, "call" | "send">,
+      clock: systemClock,
+      blobs: { get: () => Promise.reject(new Error("no blob")) } as unknown as BodyBlobs,
+      key: "agent",
+      turns: new Turns(),
+      pace: new DeliveryPace(systemClock, () => 0),
+      begin: () => ({ turn: ++turn, ended: Promise.resolve({ type: "answer", answer }) }),
+      hasCrashed: () => false,
+      goesOn: () => goesOn,
+      givesWay: () => givesWay,
+      ended() {},
+    });
+  }
+
+  it("take() goes on until nothing is left", async () => {
+    await deliveries().take();
+    expect(settled).to.deep.equal([
+      { id: "1", takesNext: true },
+      { id: "3", takesNext: true },
+    ]);
+  });
+
+  it("take() leaves what is next to other mail where something waits for its turn", async () => {
+    givesWay = true;
+    await deliveries().take();
+    expect(settled).to.deep.equal([{ id: "1", takesNext: false }]);
+  });
+
+  it("take() rejects where the agent closes before what is next has begun: its mail comes again", async () => {
+    const taking = deliveries();
+    whileAsked = () => {
+      if (settled.length === 1) goesOn = false;
+    };
+    const error = await refusalOf(taking.take());
+    expect(error).to.include({ code: "unavailable" });
+    expect(settled).to.have.length(1);
+    expect(taking.isUnderWay).to.equal(false);
+  });
+
+  it("take() begins nothing where nothing is left", async () => {
+    rounds = [];
+    await deliveries().take();
+    expect(settled).to.deep.equal([]);
+  });
 });

@@ -1,11 +1,14 @@
-/** What an agent's inbox sent in one mail: run in order, and the inbox told what became of it, also where the instance ends. */
+/** What waits in an agent's inbox: run in order, and the inbox told what became of it, also where the instance ends. */
 import type { AgentDelivery } from "../../schemas/agent.ts";
-import type { DeliveryOutcome } from "../../schemas/agent-inbox.ts";
+import { agentInbox, type DeliveryOutcome } from "../../schemas/agent-inbox.ts";
 import type { TurnInput, TurnResult } from "../../schemas/app-process.ts";
 import type { DeepReadonly } from "../../schemas/contract.ts";
 import { ActorError, isPassing } from "../../schemas/errors.ts";
 import { isSuccessful } from "../../schemas/status-classes.ts";
-import { DELIVERIES_TOGETHER_MS_MAX } from "../../schemas/webhook-limits.ts";
+import {
+  DELIVERIES_OF_MAIL_MS_MAX,
+  DELIVERIES_TOGETHER_MS_MAX,
+} from "../../schemas/webhook-limits.ts";
 import type { ActorClient } from "../runtime/actor-client.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { answerDeliveries } from "./delivered.ts";
@@ -28,6 +31,8 @@ export interface DeliveriesParts {
   hasCrashed(id: string): boolean;
   /** False where none is to be begun any more. */
   goesOn(): boolean;
+  /** True where something else waits for its turn. */
+  givesWay(): boolean;
   ended(): void;
 }
 
@@ -36,8 +41,8 @@ interface Begun {
   ended: Promise<TurnResult>;
 }
 
-/** One mail at a time. */
-interface Mail {
+/** What goes together. */
+interface Round {
   outcomes: DeliveryOutcome[];
   /** Id of the delivery that is waited for. */
   begun?: string;
@@ -49,46 +54,70 @@ interface Mail {
 
 export class Deliveries {
   readonly #parts: DeliveriesParts;
-  #mail: Mail | undefined;
+  #isUnderWay = false;
+  #round: Round | undefined;
 
   constructor(parts: DeliveriesParts) {
     this.#parts = parts;
   }
 
   get isUnderWay(): boolean {
-    return this.#mail !== undefined;
+    return this.#isUnderWay;
   }
 
-  /** Exactly one answer goes to the inbox, whatever becomes of the turns. */
-  async take({ delivery, next = [] }: { delivery: Given; next?: readonly Given[] | undefined }) {
+  /**
+   * The inbox has something: round after round, until nothing is left. The mail that says so is done then, and not before: so
+   * whoever has the agent next hears of what is left. Rejects where that is to be.
+   */
+  async take(): Promise<void> {
+    const { actors, clock, key, goesOn, givesWay, ended } = this.#parts;
+    const giveWayAt = clock.monotonic() + DELIVERIES_OF_MAIL_MS_MAX;
+    this.#isUnderWay = true;
+    try {
+      for (let hasNext = true; hasNext; ) {
+        const { deliveries, waiting } = await actors.call(agentInbox, key, "current", {});
+        if (!goesOn()) throw new ActorError("unavailable", "Cannot deliver: the agent is closing");
+        const [first, ...others] = deliveries;
+        if (!first) return;
+        const takesNext = () => goesOn() && !givesWay() && clock.monotonic() < giveWayAt;
+        hasNext = await this.#take([first, ...others], { waiting, takesNext });
+      }
+    } finally {
+      this.#isUnderWay = false;
+      ended();
+    }
+  }
+
+  /** Exactly one answer goes to the inbox, whatever becomes of the turns. Resolves with whether there is more to be had. */
+  async #take(
+    deliveries: readonly [Given, ...Given[]],
+    { waiting, takesNext }: { waiting: number; takesNext: () => boolean },
+  ): Promise<boolean> {
     const { actors, key, pace, goesOn } = this.#parts;
-    const mail: Mail = {
+    const round: Round = {
       outcomes: [],
       hurried: new AbortController(),
       told: Promise.withResolvers(),
     };
-    this.#mail = mail;
+    this.#round = round;
     try {
-      {
-        using _ = pace.begin();
-        await this.#run(mail, [delivery, ...next]);
-        if (goesOn()) await pace.gather(mail.hurried.signal);
-      }
-      await answerDeliveries(actors, key, delivery, mail.outcomes);
+      await this.#run(round, deliveries);
+      if (goesOn()) await pace.gather(waiting, round.hurried.signal);
+      const [first] = deliveries;
+      return await answerDeliveries(actors, key, first, round.outcomes, { takesNext: takesNext() });
     } finally {
-      this.#mail = undefined;
-      mail.told.resolve();
-      this.#parts.ended();
+      this.#round = undefined;
+      round.told.resolve();
     }
   }
 
   /**
-   * The instance fails. What was delivered is told before: mail that ends with its instance comes again, with all that was in
-   * it. The one under way comes again then, as it would by itself.
+   * The instance fails. What was delivered is told before: it need not be given again with the one under way, which comes
+   * again as it would by itself.
    */
   async end({ message }: Error): Promise<void> {
-    if (!this.#mail) return;
-    const { begun, outcomes, hurried, told } = this.#mail;
+    if (!this.#round) return;
+    const { begun, outcomes, hurried, told } = this.#round;
     hurried.abort();
     const underWay = this.#parts.turns.underWay().find(({ id }) => id === begun);
     const isFirst = outcomes.length === 0;
@@ -98,9 +127,9 @@ export class Deliveries {
   }
 
   /** Each is begun when the one before was answered 2xx; what was not begun, the inbox sends again. */
-  async #run(mail: Mail, deliveries: readonly Given[]): Promise<void> {
+  async #run(round: Round, deliveries: readonly Given[]): Promise<void> {
     const { clock, goesOn, hasCrashed } = this.#parts;
-    const { outcomes } = mail;
+    const { outcomes } = round;
     const giveUpAt = clock.monotonic() + DELIVERIES_TOGETHER_MS_MAX;
     // By which of them its process ended is seen only where they go one by one.
     let isTogether = !deliveries.some(({ id }) => hasCrashed(id));
@@ -108,7 +137,7 @@ export class Deliveries {
     let start = 0;
     for (const [index, delivery] of deliveries.entries()) {
       const isFirst = index === 0;
-      mail.begun = delivery.id;
+      round.begun = delivery.id;
       try {
         let result = await begun[index - start]?.ended;
         if (!result || result.type === "nothing") {
@@ -126,7 +155,7 @@ export class Deliveries {
         if (!isSuccessful(status)) return;
       } catch (error) {
         const isRefusal = error instanceof ActorError && !isPassing(error);
-        // It passes: this mail comes again, or the inbox sends this one again.
+        // It passes: the mail comes again, or the inbox gives this one again.
         if (!isRefusal && isFirst) throw error;
         if (isRefusal) outcomes.push({ error: error.message });
         return;

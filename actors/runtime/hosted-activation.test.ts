@@ -141,9 +141,10 @@ describe("HostedActivation", () => {
     const first = scene.deliver("m1", 1);
     scene.deliver("m2", 2);
     expect(scene.received).to.have.length(0);
-    await scene.opened();
+    const { context } = await scene.opened();
     await scene.message(4);
     expect(scene.texts()).to.deep.equal(["a", "b", "c", "m1"]);
+    expect(context.hasMoreMail()).to.equal(true);
     // Calls do not wait for one another, mail does.
     scene.received[1]?.resolve({ text: "B", more: "stays inside" });
     await until("the second is answered", () => answers[1]?.length === 1);
@@ -153,6 +154,7 @@ describe("HostedActivation", () => {
     await scene.message(5);
     expect(first.done).to.equal(1);
     expect(scene.texts()[4]).to.equal("m2");
+    expect(context.hasMoreMail()).to.equal(false);
     expect(scene.received[3]?.id).to.equal("mail-1");
     expect(scene.openings).to.have.length(1);
   });

@@ -194,6 +194,7 @@ export class HostedActivation implements Activated {
     const { confirm } = this.#host;
     const context = {
       confirm: async () => !life.isOver && this.#status !== "ended" && (await confirm()),
+      hasMoreMail: () => this.#deliveries.length > 1,
       end: (error: Error) => finish(life, error),
       signal: life.abandoned.signal,
     };

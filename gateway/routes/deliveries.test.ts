@@ -1,17 +1,15 @@
 import { expect } from "chai";
 import express from "express";
 import { pino } from "pino";
-import { z } from "zod";
 import { accountActor } from "../../actors/account/account.ts";
 import { agentInboxActor } from "../../actors/agent-inbox/agent-inbox.ts";
+import { answeringAgent } from "../../actors/agent-inbox/testing/answering-agent.ts";
 import { eventOf, INBOX_KEY } from "../../actors/agent-inbox/testing/inbox.ts";
 import { apiTokenActor } from "../../actors/api-token/api-token.ts";
 import { appActor } from "../../actors/app/app.ts";
 import { outgoingWebhookActor } from "../../actors/outgoing-webhook/outgoing-webhook.ts";
 import { requestLimitActor } from "../../actors/request-limit/request-limit.ts";
-import type { AnyActorDefinition } from "../../actors/runtime/define-actor.ts";
 import { defineWorker } from "../../actors/runtime/define-worker.ts";
-import { type AgentDelivery, agent } from "../../schemas/agent.ts";
 import { agentInbox } from "../../schemas/agent-inbox.ts";
 import { app } from "../../schemas/app.ts";
 import { AppConfig } from "../../schemas/app-config.ts";
@@ -36,22 +34,6 @@ import { deliveryRoutes } from "./deliveries.ts";
 async function world() {
   const agentAnswers = { status: 200 };
   const posts = { status: 200 };
-  const agentActor = {
-    ...{ contract: agent, state: z.object({}), initial: {}, durable: true },
-    handlers: {
-      deliver(
-        state: object,
-        { delivery: { id, attempt } }: { delivery: AgentDelivery },
-        { key }: { key: string },
-      ) {
-        const { status } = agentAnswers;
-        return {
-          state,
-          send: [envelope(agentInbox, key, "delivered", { id, attempt, status })],
-        };
-      },
-    },
-  } as unknown as AnyActorDefinition;
   const posting = defineWorker(webhookPost, {
     slots: { post: 4, purge: 1 },
     handlers: {
@@ -66,7 +48,8 @@ async function world() {
   });
   const kinds = [accountActor, apiTokenActor, requestLimitActor, appActor];
   const actors = memoryActors({
-    actors: [...kinds, agentInboxActor, outgoingWebhookActor, agentActor],
+    actors: [...kinds, agentInboxActor, outgoingWebhookActor],
+    hosted: (all) => [answeringAgent(all, { answer: () => agentAnswers.status })],
     workers: [posting],
   });
   const blobs = new MemoryBlobs();

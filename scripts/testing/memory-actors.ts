@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import type { ActorClient, TaskRun } from "../../actors/runtime/actor-client.ts";
 import type { AnyActorDefinition } from "../../actors/runtime/define-actor.ts";
+import type { AnyHostedDefinition, HostedContext } from "../../actors/runtime/define-hosted.ts";
 import type { AnyWorkerDefinition, TaskContext } from "../../actors/runtime/define-worker.ts";
 import type { Contract, Envelope, TaskContract, TaskSchema } from "../../schemas/contract.ts";
 import { ActorError } from "../../schemas/errors.ts";
@@ -26,11 +27,14 @@ type RunOptions = { deadlineMs: number; signal: AbortSignal };
 
 export function memoryActors({
   actors = [],
+  hosted = () => [],
   workers = [],
   now = Date.now,
   waitingMax = LANE_TASKS_MAX,
 }: {
   actors?: readonly AnyActorDefinition[];
+  /** Each message finds an instance of its own. */
+  hosted?: (actors: ActorClient) => readonly AnyHostedDefinition[];
   workers?: readonly AnyWorkerDefinition[];
   now?: () => number;
   /** Tasks of one lane that wait for a slot. */
@@ -45,7 +49,9 @@ export function memoryActors({
   const underWay = new Set<Promise<unknown>>();
 
   // The seam's types tie contract, message, input and reply together; a Map of kinds cannot.
-  return { call, send, run, settled, remind } as MemoryActors;
+  const all = { call, send, run, settled, remind } as MemoryActors;
+  const hosts = new Map(hosted(all).map((definition) => [definition.contract.kind, definition]));
+  return all;
 
   async function call(
     { kind }: Contract,
@@ -78,6 +84,8 @@ export function memoryActors({
   }
 
   function handle(kind: string, key: string, message: string, input: unknown): unknown {
+    const host = hosts.get(kind);
+    if (host) return handleHosted(host, key, message, input);
     const definition = definitions.get(kind);
     if (!definition) throw new ActorError("unavailable", `Cannot reach ${kind}: no host serves it`);
     const address = `${kind}.${key}`;
@@ -101,6 +109,24 @@ export function memoryActors({
     }
     deliver(handled.send);
     return handled.reply;
+  }
+
+  async function handleHosted(
+    { open, contract }: AnyHostedDefinition,
+    key: string,
+    message: string,
+    input: unknown,
+  ): Promise<unknown> {
+    const context: HostedContext = {
+      confirm: async () => true,
+      hasMoreMail: () => false,
+      end() {},
+      signal: new AbortController().signal,
+    };
+    const instance = await open(key, context);
+    const read = contract.messages[message]?.input.parse(JSON.parse(JSON.stringify(input)));
+    const deadlineAt = Number.POSITIVE_INFINITY;
+    return instance.receive({ message, input: read, id: randomUUID(), deadlineAt });
   }
 
   function deliver(envelopes: readonly Envelope[]): void {

@@ -5,56 +5,55 @@
 import { once } from "node:events";
 import pino from "pino";
 import { z } from "zod";
-import { type AgentDelivery, agent } from "../../../schemas/agent.ts";
-import { agentInbox } from "../../../schemas/agent-inbox.ts";
-import { envelope } from "../../../schemas/contract.ts";
+import { defineContract } from "../../../schemas/contract.ts";
+import { BusActorClient } from "../../runtime/actor-client.ts";
 import { ActorHost } from "../../runtime/actor-host.ts";
 import { Bus } from "../../runtime/bus.ts";
 import { systemClock as clock } from "../../runtime/clock.ts";
-import type { AnyActorDefinition } from "../../runtime/define-actor.ts";
+import { defineActor } from "../../runtime/define-actor.ts";
 import { ServiceCounts } from "../../runtime/service-counts.ts";
 import { agentInboxActor } from "../agent-inbox.ts";
+import { answeringAgent } from "./answering-agent.ts";
 
 const READY_POLL_MS = 5;
-/** Of what comes together: the rest is to come again. */
-const TAKEN_MAX = 3;
-const State = z.object({ deliveries: z.array(z.string()), bodies: z.array(z.string()) });
-type State = z.infer<typeof State>;
-
-/** As an agent does: what it has had under an id it answers again. Of `invoke` it answers with what it was given. */
-const rememberingAgent = {
-  ...{ contract: agent, state: State, initial: { deliveries: [], bodies: [] }, durable: true },
-  handlers: {
-    deliver(
-      state: State,
-      { delivery, next = [] }: { delivery: AgentDelivery; next?: AgentDelivery[] },
-      { key }: { key: string },
-    ) {
-      const { id, attempt } = delivery;
-      const taken = [delivery, ...next].slice(0, TAKEN_MAX);
-      const added = taken.filter((one) => !state.deliveries.includes(one.id));
-      const bodies = added.map(({ request: { body } }) =>
-        body && "text" in body ? body.text : "",
-      );
-      const [first, ...others] = taken.map(() => ({ status: 200 }));
-      return {
-        state: {
-          deliveries: [...state.deliveries, ...added.map((one) => one.id)],
-          bodies: [...state.bodies, ...bodies],
-        },
-        send: [envelope(agentInbox, key, "delivered", { id, attempt, ...first, next: others })],
-      };
-    },
-    invoke: (state: State) => ({ state, reply: { result: JSON.stringify(state.bodies) } }),
+/** What an agent was given: in place of its database. */
+const Memory = z.object({ ids: z.array(z.string()), bodies: z.array(z.string()) });
+const memory = defineContract({
+  kind: "memory",
+  messages: {
+    keep: { input: z.object({ id: z.string(), body: z.string() }), reply: z.object({}) },
+    get: { input: z.object({}), reply: Memory },
   },
-} as unknown as AnyActorDefinition;
+});
+/** What it has had under an id it does not take again. */
+const memoryActor = defineActor(memory, {
+  state: Memory,
+  initial: { ids: [], bodies: [] },
+  handlers: {
+    keep: (state, { id, body }) => {
+      if (state.ids.includes(id)) return { state, reply: {} };
+      return { state: { ids: [...state.ids, id], bodies: [...state.bodies, body] }, reply: {} };
+    },
+    get: (state) => ({ state, reply: state }),
+  },
+});
 
 const [url = "", hostName = ""] = process.argv.slice(2);
 const asked = once(process, "SIGTERM");
 const bus = await Bus.connect({ url, name: hostName });
+const actors = new BusActorClient(bus, clock);
+const rememberingAgent = answeringAgent(actors, {
+  async answer(key, { id, request: { body } }) {
+    const text = body && "text" in body ? body.text : "";
+    await actors.call(memory, key, "keep", { id, body: text });
+    return 200;
+  },
+  invoke: async (key) => JSON.stringify((await actors.call(memory, key, "get", {})).bodies),
+});
 const host = new ActorHost({
   ...{ bus, clock, hostName, replicas: 1, buckets: 1 },
-  definitions: [agentInboxActor, rememberingAgent],
+  definitions: [agentInboxActor, memoryActor],
+  hosted: [rememberingAgent],
   logger: pino({ level: "debug" }, pino.destination({ dest: 2, sync: true })),
   counts: new ServiceCounts(new Map()),
 });

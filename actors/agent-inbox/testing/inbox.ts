@@ -24,24 +24,19 @@ export class Inbox extends ActorInHand<Messages, AgentInboxState, InboxRow> {
     return this.ask("receive", eventOf(eventId, fields));
   }
 
-  /** What the agent was sent since this was last asked. */
+  /** What the agent is to have, where it was told that there is something since this was last asked. */
   deliveries(): AgentDelivery[] {
-    const sent = this.sent.filter(({ kind }) => kind === "agent");
-    this.sent = this.sent.filter(({ kind }) => kind !== "agent");
-    return sent.map(({ input }) => (input as { delivery: AgentDelivery }).delivery);
+    return this.rounds().flatMap(([first]) => first ?? []);
   }
 
-  /** Each mail with what goes together in it. */
-  mails(): AgentDelivery[][] {
-    const sent = this.sent.filter(({ kind }) => kind === "agent");
+  /** With what goes together each time. */
+  rounds(): AgentDelivery[][] {
+    const told = this.sent.filter(({ kind }) => kind === "agent");
     this.sent = this.sent.filter(({ kind }) => kind !== "agent");
-    return sent.map(({ input }) => {
-      const { delivery, next = [] } = input as { delivery: AgentDelivery; next?: AgentDelivery[] };
-      return [delivery, ...next];
-    });
+    return told.map(() => this.ask("current", {}).deliveries);
   }
 
-  /** The agent answers a mail, as far as it came with it. */
+  /** The agent answers a round, as far as it came with it. */
   settle([first, ...next]: AgentDelivery[], statuses: number[]): void {
     const [status, ...others] = statuses.map((one) => ({ status: one }));
     const { id = "", attempt = 1 } = first ?? {};

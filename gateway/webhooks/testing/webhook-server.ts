@@ -1,13 +1,10 @@
 /** A server with one app whose endpoints are declared, in front of real inboxes and of an agent that remembers what it got. */
 import { pino } from "pino";
-import { z } from "zod";
 import { agentInboxActor } from "../../../actors/agent-inbox/agent-inbox.ts";
+import { answeringAgent } from "../../../actors/agent-inbox/testing/answering-agent.ts";
 import { appUsageActor } from "../../../actors/app-usage/app-usage.ts";
-import type { AnyActorDefinition } from "../../../actors/runtime/define-actor.ts";
-import { type AgentDelivery, agent } from "../../../schemas/agent.ts";
-import { agentInbox } from "../../../schemas/agent-inbox.ts";
+import type { AgentDelivery } from "../../../schemas/agent.ts";
 import { AppConfig } from "../../../schemas/app-config.ts";
-import { envelope } from "../../../schemas/contract.ts";
 import { startHttpServer } from "../../../scripts/testing/loopback-server.ts";
 import { type MemoryActors, memoryActors } from "../../../scripts/testing/memory-actors.ts";
 import { AccountRoom } from "../../apps/account-room.ts";
@@ -61,22 +58,19 @@ export async function webhookServer(
   };
   const delivered: Delivered[] = [];
   const clock = { now: Date.now() };
-  const agentActor = {
-    contract: agent,
-    state: z.object({}),
-    initial: {},
-    durable: true,
-    handlers: {
-      deliver(state: object, { delivery }: { delivery: AgentDelivery }, { key }: { key: string }) {
-        delivered.push({ key, delivery });
-        const { id, attempt } = delivery;
-        const done = { id, attempt, status: 200 };
-        return { state, send: [envelope(agentInbox, key, "delivered", done)] };
-      },
-    },
-  } as unknown as AnyActorDefinition;
   const inbox = { ...agentInboxActor, initial: { ...agentInboxActor.initial, ...full } };
-  const actors = memoryActors({ actors: [inbox, agentActor, appUsageActor], now: () => clock.now });
+  const actors = memoryActors({
+    actors: [inbox, appUsageActor],
+    hosted: (all) => [
+      answeringAgent(all, {
+        answer(key, delivery) {
+          delivered.push({ key, delivery });
+          return 200;
+        },
+      }),
+    ],
+    now: () => clock.now,
+  });
   const blobs = new MemoryBlobs();
   const now = () => clock.now;
   const limits = { agents: 10, bytes: bytesMax };
