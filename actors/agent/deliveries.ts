@@ -10,7 +10,7 @@ import {
   DELIVERIES_TOGETHER_MS_MAX,
 } from "../../schemas/webhook-limits.ts";
 import type { ActorClient } from "../runtime/actor-client.ts";
-import type { Clock } from "../runtime/clock.ts";
+import { type Clock, OVER } from "../runtime/clock.ts";
 import { answerDeliveries } from "./delivered.ts";
 import type { DeliveryPace } from "./delivery-pace.ts";
 import { type BodyBlobs, readRequest } from "./process-bodies.ts";
@@ -118,7 +118,7 @@ export class Deliveries {
   async end({ message }: Error): Promise<void> {
     if (!this.#round) return;
     const { begun, outcomes, hurried, told } = this.#round;
-    hurried.abort();
+    hurried.abort(OVER);
     const underWay = this.#parts.turns.underWay().find(({ id }) => id === begun);
     const isFirst = outcomes.length === 0;
     if (isFirst && (begun === undefined || underWay)) return;

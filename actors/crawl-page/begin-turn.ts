@@ -2,7 +2,7 @@
 import { TURN_AHEAD_MS, TURN_HELD_WAIT_MS, TURN_LATE_MS } from "../../schemas/crawl-limits.ts";
 import { type CrawlIntent, type PageVerdict, site } from "../../schemas/site.ts";
 import type { ActorClient, CallOptions } from "../runtime/actor-client.ts";
-import type { Clock } from "../runtime/clock.ts";
+import { type Clock, OVER } from "../runtime/clock.ts";
 import type { Places } from "../runtime/places.ts";
 
 export interface TurnToBegin {
@@ -121,7 +121,7 @@ async function askAgain(turn: TurnToBegin, parts: BeginParts, told: Go): Promise
     if (heard === told || heard.state !== "go") return heard;
     return { ...heard, moment: narrowed(told.moment, heard.moment) };
   } finally {
-    over.abort();
+    over.abort(OVER);
   }
 }
 

@@ -1,6 +1,7 @@
 /** How one request of a turn leaves: within the moment its site has set, or not at all. */
 import { TURN_AGAIN_MS, TURN_LATE_MS } from "../../schemas/crawl-limits.ts";
 import { site } from "../../schemas/site.ts";
+import { OVER } from "../runtime/clock.ts";
 import {
   type BeginParts,
   beginTurn,
@@ -89,10 +90,10 @@ export async function inTime<T>(
       },
       onStarting() {
         // From here on it cannot be taken back: one that is made anew would be a second one.
-        if (mayLeave()) left.abort();
+        if (mayLeave()) left.abort(OVER);
       },
       onStarted() {
-        left.abort();
+        left.abort(OVER);
         requests += 1;
         const lateMs = Math.max(0, clock.monotonic() - moment.lateAt + TURN_LATE_MS);
         onLeft?.({ again: requests > 1, lateMs: Math.ceil(lateMs) });
@@ -107,7 +108,7 @@ export async function inTime<T>(
       },
     });
   } finally {
-    left.abort();
+    left.abort(OVER);
   }
 
   function keep(): void {

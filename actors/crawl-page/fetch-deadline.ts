@@ -1,5 +1,5 @@
 /** The time a fetch may take, which does not run while it waits for room of ours. */
-import type { Clock } from "../runtime/clock.ts";
+import { type Clock, OVER } from "../runtime/clock.ts";
 
 export class FetchDeadline {
   readonly #controller = new AbortController();
@@ -29,7 +29,7 @@ export class FetchDeadline {
   }
 
   async pauseFor<T>(waited: Promise<T>): Promise<T> {
-    this.#counting.abort();
+    this.#counting.abort(OVER);
     const restMs = this.#endsAt - this.#clock.monotonic();
     try {
       return await waited;
@@ -40,13 +40,13 @@ export class FetchDeadline {
   }
 
   extend(ms: number): void {
-    this.#counting.abort();
+    this.#counting.abort(OVER);
     this.#endsAt += ms;
     if (!this.signal.aborted) this.#start(this.#endsAt - this.#clock.monotonic());
   }
 
   clear(): void {
-    this.#counting.abort();
+    this.#counting.abort(OVER);
     this.#outer.removeEventListener("abort", this.#leave);
   }
 

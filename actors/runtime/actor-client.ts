@@ -29,7 +29,7 @@ import { addressOf, callSubject, openedSubject, shardOf } from "../../schemas/su
 import type { Bus, Heard } from "./bus.ts";
 import { batchNumber, CallBatches, isBatchToken } from "./call-batches.ts";
 import { type CallMessage, type HeardAnswer, readAnswer, readBatchAnswers } from "./call-wire.ts";
-import type { Clock } from "./clock.ts";
+import { type Clock, OVER } from "./clock.ts";
 import { publishMail } from "./publish-mail.ts";
 import { runTask, type TaskRun } from "./task-client.ts";
 import { currentTrace, type TraceCarrier, traceHeaders } from "./trace.ts";
@@ -122,7 +122,7 @@ export class BusActorClient implements ActorClient {
     // What was under way is lost, questions and answers alike.
     bus.onReconnect(() => {
       for (const pending of this.#pending.values()) {
-        if (pending.pause) pending.pause.abort();
+        if (pending.pause) pending.pause.abort(OVER);
         else this.#send(pending);
       }
     });
@@ -130,7 +130,7 @@ export class BusActorClient implements ActorClient {
     const callback = (error: Error | null, { subject }: { subject: string }) => {
       if (error) return;
       const shard = Number(subject.slice(openedSubject("*").length - 1));
-      for (const { pause } of this.#paused.get(shard) ?? []) pause?.abort();
+      for (const { pause } of this.#paused.get(shard) ?? []) pause?.abort(OVER);
     };
     bus.connection.subscribe(openedSubject("*"), { callback });
   }

@@ -1,5 +1,4 @@
 /** Time as the runtime sees it, so that a test can hold it in its hands. */
-import { setTimeout as sleep } from "node:timers/promises";
 
 export interface Clock {
   /** Epoch milliseconds. */
@@ -10,14 +9,22 @@ export interface Clock {
   wait(ms: number, signal?: AbortSignal): Promise<void>;
 }
 
+/** Reason of a signal that ends a wait and is told to nobody: without one a controller makes an exception, stack and all. */
+export const OVER = "over";
+
 export const systemClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),
-  async wait(ms, signal) {
-    try {
-      await sleep(ms, undefined, signal ? { signal, ref: false } : { ref: false });
-    } catch (error) {
-      if (!signal?.aborted) throw error;
-    }
-  },
+  // Node's own `setTimeout` of promises makes an error each time that a signal ends it, which is most of the times here.
+  wait: (ms, signal) =>
+    new Promise((resolve) => {
+      if (signal?.aborted) return resolve();
+      const end = () => {
+        clearTimeout(timer);
+        signal?.removeEventListener("abort", end);
+        resolve();
+      };
+      const timer = setTimeout(end, ms).unref();
+      signal?.addEventListener("abort", end);
+    }),
 };

@@ -16,7 +16,7 @@ import { OutcomeUnknown, type Write, WriteRefused, writeAtomically } from "./ato
 import type { Bus } from "./bus.ts";
 import type { Change } from "./change.ts";
 import { Checkpoints, type JournalHost } from "./checkpoints.ts";
-import type { Clock } from "./clock.ts";
+import { type Clock, OVER } from "./clock.ts";
 import { type JournalEntry, layOver, type Puts, shardsOf, writesOf } from "./journal.ts";
 import type { OutboxEntry, Unsent } from "./outbox.ts";
 import { reminderText } from "./reminders.ts";
@@ -91,7 +91,7 @@ export class GroupCommit {
   add(activation: Activation): void {
     this.#dirty.add(activation);
     if (this.#gathering && this.#dirty.size >= this.#gathering.enough) {
-      this.#gathering.ended.abort();
+      this.#gathering.ended.abort(OVER);
     }
     this.#start();
   }
