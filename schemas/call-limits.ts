@@ -14,3 +14,5 @@ export const CALL_SWEEP_MS = 100;
 export const CALL_BATCH_MAX = 128;
 /** Bytes of calls or answers that are joined; larger ones go alone, as they would with no other. */
 export const CALL_BATCH_BYTES_MAX = 192 * 1024;
+/** How long a task waits for an actor that it could send mail to: a host that dies is missed by a second call within it. */
+export const TELL_MS_MAX = 2_000;

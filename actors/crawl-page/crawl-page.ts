@@ -62,10 +62,10 @@ async function walk(parts: TurnWalkParts, turn: Turn, context: TaskContext) {
     return { send: givenUp(turn, { message: "Cannot finish turn: its worker stopped in it" }) };
   }
   const walked = await walkTurn(parts, turn, context).catch((error: unknown) => {
-    return { unsent: [], failure: { error } };
+    return { unsent: [], isReported: false, failure: { error } };
   });
-  const { unsent, failure } = walked;
-  if (failure === undefined) return { send: [...unsent, turnEnded(turn)] };
+  const { unsent, isReported, failure } = walked;
+  if (failure === undefined) return { send: isReported ? unsent : [...unsent, turnEnded(turn)] };
   const fault = lastingFault(failure.error);
   if (fault !== undefined || wasAway(failure.error)) {
     const ended = turnEnded(turn, fault === undefined ? {} : { fault });

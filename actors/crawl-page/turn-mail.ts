@@ -23,7 +23,7 @@ export class TurnMail {
 
   constructor(parts: TurnMailParts) {
     this.#parts = parts;
-    this.#report = new TurnReport({ ...parts, send: this.send });
+    this.#report = new TurnReport({ ...parts, send: this.tell });
   }
 
   /** What could not be sent any more, since the task was taken from us. */
@@ -40,11 +40,15 @@ export class TurnMail {
     this.#failure ??= { error };
   };
 
-  readonly send = async (envelope: Envelope): Promise<void> => {
-    const { signal, send } = this.#parts;
-    if (signal.aborted) this.#unsent.push(envelope);
-    else await send([envelope]);
-  };
+  readonly send = (envelope: Envelope): Promise<void> => this.#send(envelope, false);
+
+  /** What does no harm where it is heard twice. */
+  readonly tell = (envelope: Envelope): Promise<void> => this.#send(envelope, true);
+
+  /** Pages whose outcomes the job hears of. */
+  get reported(): number {
+    return this.#report.reported;
+  }
 
   report(outcome: PageOutcome): void {
     this.#report.add(outcome);
@@ -73,6 +77,12 @@ export class TurnMail {
       })
       .finally(() => this.#underWay.delete(promise));
     this.#underWay.add(promise);
+  }
+
+  async #send(envelope: Envelope, idempotent: boolean): Promise<void> {
+    const { signal, send } = this.#parts;
+    if (signal.aborted) this.#unsent.push(envelope);
+    else await send([envelope], { idempotent });
   }
 
   /** Resolves when nothing is under way any more; nothing may be told after it. */

@@ -8,7 +8,7 @@ import {
   REPORT_PAGES_MAX,
 } from "../../schemas/crawl-limits.ts";
 import type { Turn } from "../../schemas/crawl-page.ts";
-import type { Clock } from "../runtime/clock.ts";
+import { type Clock, OVER } from "../runtime/clock.ts";
 
 export interface TurnReportParts {
   turn: Pick<Turn, "job" | "host" | "turn">;
@@ -22,9 +22,16 @@ export class TurnReport {
   readonly #hurry = new AbortController();
   #sending: Promise<void> | undefined;
   #failure: { error: unknown } | undefined;
+  /** By index. */
+  readonly #reported = new Set<number>();
 
   constructor(parts: TurnReportParts) {
     this.#parts = parts;
+  }
+
+  /** Pages whose outcomes the job hears of. */
+  get reported(): number {
+    return this.#reported.size;
   }
 
   /** Never throws: a report that could not be sent is `end`'s to tell. */
@@ -36,7 +43,7 @@ export class TurnReport {
 
   /** Resolves when the job will hear of everything that was added; nothing may be added any more. */
   async end(): Promise<void> {
-    this.#hurry.abort();
+    this.#hurry.abort(OVER);
     await this.#sending;
     if (this.#failure) throw this.#failure.error;
   }
@@ -52,6 +59,7 @@ export class TurnReport {
         const outcomes = this.#nextGroup();
         const { job, host, turn: id } = turn;
         await send(envelope(crawlJob, job, "turnReported", { host, turn: id, outcomes }));
+        for (const { index } of outcomes) this.#reported.add(index);
       }
       this.#sending = undefined;
     } catch (error) {

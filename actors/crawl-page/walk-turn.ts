@@ -33,6 +33,8 @@ export type TurnContext = Pick<TaskContext, "signal" | "lapsed" | "isSure" | "ca
 export interface WalkedTurn {
   /** The browser time it took, and before it what could not be sent any more, since the task was taken from us. */
   unsent: Envelope[];
+  /** The job has heard of all that the turn was for, and has forgotten it. */
+  isReported: boolean;
   /** A fault of ours that kept something from the job. */
   failure?: { error: unknown };
 }
@@ -103,10 +105,11 @@ class TurnWalk {
     const { awayMs } = this.#requests;
     // The next turn at this host need not wait until our records are written.
     const done = this.#isLost ? turnLost(this.#turn) : turnFinished(this.#turn, awayMs);
-    await this.#mail.send(done).catch(this.#mail.fail);
+    await this.#mail.tell(done).catch(this.#mail.fail);
     await this.#mail.end();
-    const { unsent, failure } = this.#mail;
-    const walked = { unsent: [...unsent, ...this.#browserTime.end()] };
+    const { unsent, failure, reported } = this.#mail;
+    const isReported = unsent.length === 0 && reported === this.#turn.requests.length;
+    const walked = { isReported, unsent: [...unsent, ...this.#browserTime.end()] };
     return failure ? { ...walked, failure } : walked;
   }
 

@@ -16,7 +16,7 @@ import {
   TASK_RUN_MS_MAX,
   TASK_TRIES_MAX,
 } from "../../schemas/limits.ts";
-import { STREAMS, taskSubject } from "../../schemas/subjects.ts";
+import { addressOf, mailSubject, STREAMS, shardOf, taskSubject } from "../../schemas/subjects.ts";
 import { startWorld, type World } from "../../scripts/testing/actor-world.ts";
 import { echo } from "../../scripts/testing/echo.ts";
 import { type EchoOrders, echoWorker, patternAt } from "../../scripts/testing/echo-worker.ts";
@@ -353,6 +353,27 @@ describe("WorkerHost", function () {
     await ask("early-asker", ["x"], 1);
     expect(await logged("early-asker", 1)).to.deep.equal(["x"]);
     expect(await logged("early", 5)).to.deep.equal(["a", "b", "a", "named 1", "c"]);
+  });
+
+  it("tells what is idempotent by call, and by mail where a call does not do", async () => {
+    const address = addressOf(probe.kind, "told");
+    const mail = world.bus.connection.subscribe(mailSubject(shardOf(address), address));
+    const dead = world.bus.connection.subscribe("dead.>");
+    const note = (input: object) => envelope(probe, "told", "note", input as { text: string });
+    await work({
+      async before(_, { send }) {
+        await send([note({ text: "a" }), note({ text: "b" })], { idempotent: true });
+        expect(await logged("told", 2)).to.deep.equal(["a", "b"]);
+        expect(mail.getReceived()).to.equal(0);
+        await send([note({ text: "c" }), note({ wrong: true })], { idempotent: true });
+      },
+    });
+    await ask("told-asker", ["x"]);
+    expect(await logged("told", 3)).to.deep.equal(["a", "b", "c"]);
+    // Nobody could read it: that is said where an operator sees it.
+    await until("it is a dead letter", () => dead.getReceived() > 0);
+    expect(mail.getReceived()).to.equal(1);
+    for (const one of [mail, dead]) one.unsubscribe();
   });
 
   it("asks actors: a refusal is the task's, one that does not answer is asked at the next try", async () => {

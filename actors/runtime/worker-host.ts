@@ -1,7 +1,8 @@
 /** Runs workers: pulls one task for each free slot of a lane, and sees to it that every task has an end its asker hears. */
 import type { JsMsg } from "@nats-io/jetstream";
 import type { Logger } from "pino";
-import type { TaskSchema } from "../../schemas/contract.ts";
+import { TELL_MS_MAX } from "../../schemas/call-limits.ts";
+import type { Contract, Envelope, TaskSchema } from "../../schemas/contract.ts";
 import { ActorError, isPassing } from "../../schemas/errors.ts";
 import {
   FAILURE_TRIES_MAX,
@@ -15,7 +16,7 @@ import { taskConsumer } from "../../schemas/subjects.ts";
 import { type ActorClient, BusActorClient } from "./actor-client.ts";
 import { writeAtomically } from "./atomic-batch.ts";
 import type { Bus } from "./bus.ts";
-import type { Clock } from "./clock.ts";
+import { type Clock, OVER } from "./clock.ts";
 import type { AnyWorkerDefinition } from "./define-worker.ts";
 import { InvalidInput } from "./refusal.ts";
 import type { ServiceCounts } from "./service-counts.ts";
@@ -86,7 +87,7 @@ export class WorkerHost {
     const { clock, logger } = this.#parts;
     this.#stopping.abort();
     const finished = new AbortController();
-    const idle = Promise.all(this.#slots).finally(() => finished.abort());
+    const idle = Promise.all(this.#slots).finally(() => finished.abort(OVER));
     await clock.wait(withinMs, finished.signal);
     for (const controller of this.#running.values()) controller.abort(new HostStopping());
     await Promise.race([idle, clock.wait(TASK_END_MS, finished.signal)]);
@@ -158,7 +159,7 @@ export class WorkerHost {
       const answer = error ? { refusal: error } : { reply: "" };
       counts.count(kind, task.message, answer, clock.monotonic() - startedAt);
     } finally {
-      finished.abort();
+      finished.abort(OVER);
       listening();
       this.#running.delete(run);
     }
@@ -246,9 +247,9 @@ export class WorkerHost {
       isSure: () => lease.isSure(),
       attempt,
       deadlineAt,
-      send: async (envelopes, { id } = {}) => {
+      send: async (envelopes, { id, idempotent = false } = {}) => {
         signal.throwIfAborted();
-        await sends.send(envelopes, id);
+        await sends.send(idempotent ? await this.#tell(envelopes) : envelopes, id);
       },
       call: (contract, key, message, given, options) =>
         this.#actors.call(contract, key, message, given, { signal, ...options }).catch(tryAgain),
@@ -264,6 +265,21 @@ export class WorkerHost {
     await sends.publish(typeof send === "function" ? send() : send, "sent");
     const left = signal.aborted ? signal.reason : unheard;
     if (unheard !== undefined && !(left instanceof CallerGone)) throw unheard;
+  }
+
+  /** Returns what is still to be sent: whether anybody has heard it is not known. */
+  async #tell(envelopes: readonly Envelope[]): Promise<Envelope[]> {
+    const left: Envelope[] = [];
+    const options = { deadlineMs: TELL_MS_MAX };
+    for (const envelope of envelopes) {
+      const { kind, key, message, input } = envelope;
+      // Whatever has a handler can be called; by its contract it is only not answered.
+      const contract: Contract = { kind, messages: {} };
+      await this.#actors
+        .call(contract, key, message as never, input as never, options)
+        .catch(() => left.push(envelope));
+    }
+    return left;
   }
 
   /** Work that does not end when it is told to is not waited for; where the process ends, `stop` sees to that. */
@@ -284,7 +300,7 @@ export class WorkerHost {
     try {
       return await Promise.race([work, unheeded]);
     } finally {
-      ended.abort();
+      ended.abort(OVER);
       signal.removeEventListener("abort", giveUp);
     }
   }

@@ -9,6 +9,7 @@ import { crawlPage, type TurnRequest } from "../../../schemas/crawl-page.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import { CrawlRequest } from "../../../schemas/http/crawl.ts";
 import { site } from "../../../schemas/site.ts";
+import { STREAMS } from "../../../schemas/subjects.ts";
 import { type BusActors, busActors } from "../../../scripts/testing/bus-actors.ts";
 import { until } from "../../../scripts/testing/until.ts";
 import { createAddressPolicy } from "../../egress/address-policy.ts";
@@ -159,6 +160,15 @@ export class CrawlWorld {
         return all.length >= count && all.toSorted((a, b) => a.index - b.index);
       },
       OUTCOMES_MS_MAX,
+    );
+  }
+
+  /** Resolves when no task is waiting or under way. */
+  async idle(): Promise<void> {
+    const { streams } = this.#bus.bus.jetstream;
+    await until(
+      "the tasks are over",
+      async () => (await streams.info(STREAMS.tasks)).state.messages === 0,
     );
   }
 
