@@ -300,7 +300,7 @@ export class Activation implements Activated {
       if (!delivery) return;
       if (isObsolete(this.#actor, delivery)) {
         this.#deliveries.shift();
-        this.#settle(delivery);
+        if (!this.#remindAgain(this.#actor, delivery)) this.#settle(delivery);
         continue;
       }
       if (delivery.message === GONE) {
@@ -324,6 +324,18 @@ export class Activation implements Activated {
       this.#deliveries.shift();
       this.#finish(this.#actor, delivery);
     }
+  }
+
+  /**
+   * A reminder comes that is due at another time: it may have taken the place of the actor's own on the bus for a commit that
+   * was not made. That is set anew then, and this returns true.
+   */
+  #remindAgain(actor: LoadedActor, delivery: Delivery): boolean {
+    const dueAt = actor.reminders.get(delivery.message);
+    if (delivery.dueAt === undefined || dueAt === undefined) return false;
+    this.#open.reminders.set(delivery.message, dueAt);
+    this.#finish(actor, delivery);
+    return true;
   }
 
   /** It needs no effect, by a state that may not be durable yet: until then the bus keeps it. */

@@ -14,13 +14,14 @@ import { counter, counterActor } from "../../scripts/testing/counter.ts";
 import { HoldingClock } from "../../scripts/testing/holding-clock.ts";
 import { probe, probeActor } from "../../scripts/testing/probe.ts";
 import { until } from "../../scripts/testing/until.ts";
-import { WriteRefused } from "./atomic-batch.ts";
+import { WriteRefused, writeAtomically } from "./atomic-batch.ts";
 import { Checkpoints } from "./checkpoints.ts";
 import { systemClock } from "./clock.ts";
 import { Epoch } from "./epoch.ts";
 import { CONTENT_HEADER } from "./journal.ts";
 import { JournalReplay } from "./journal-replay.ts";
 import { Outbox } from "./outbox.ts";
+import { reminderText, scheduleOf } from "./reminders.ts";
 import { Shard } from "./shard.ts";
 import { keysBeneath, RowNames } from "./stored-subjects.ts";
 
@@ -137,6 +138,52 @@ describe("the journal", function () {
     expect(await scheduled("later")).to.equal(`@at ${new Date(now + 3_000).toISOString()}`);
     await remind("later", null);
     await until("it is taken back", async () => (await scheduled("later")) === "");
+  });
+
+  it("writes a reminder that is due soon ahead of its commit, and what the commit holds besides into the journal", async () => {
+    const now = 1_800_000_000_000;
+    const clock = new HoldingClock(CHECKPOINT_MS);
+    clock.now = () => now;
+    await using world = await startWorld({ definitions, clock });
+    await world.host();
+    const address = addressOf("counter", "a");
+    const subject = world.subjects.remind(shardOf(address), address, "tick");
+    const schedules: string[] = [];
+    world.bus.connection.subscribe(subject, {
+      callback: (_, { headers }) => void schedules.push(headers?.get("Nats-Schedule") ?? ""),
+    });
+    const at = (ms: number) => `@at ${new Date(now + ms).toISOString()}`;
+    const remind = (ms: number) => world.client.call(counter, "a", "remindAt", { at: now + ms });
+    // What is pending of the same reminder is not written over it later.
+    await remind(10_000);
+    await remind(1_000);
+    expect(schedules).to.deep.equal([at(1_000)]);
+    await world.client.call(counter, "a", "increment", { by: 1 });
+    expect(await storedCount(world, "a")).to.equal(0);
+    clock.release();
+    await until("it is written down", async () => (await storedCount(world, "a")) === 1);
+    expect(schedules).to.deep.equal([at(1_000)]);
+  });
+
+  it("sets a reminder anew in whose place another one came, of a commit that was not made", async () => {
+    await using world = await startWorld({ definitions });
+    await world.host();
+    const address = addressOf("counter", "a");
+    const { subjects } = world;
+    const subject = subjects.remind(shardOf(address), address, "tick");
+    const own = Date.now() + 2 * REMINDER_SOON_MS;
+    await world.client.call(counter, "a", "remindAt", { at: own });
+    const other = reminderText(Date.now() + 500);
+    await until("it is on the bus", () => world.bus.readLast(subjects.stream, subject));
+    await writeAtomically(world.bus, [
+      { subject, payload: other, headers: scheduleOf(subjects, subject, other) },
+    ]);
+    const cameAt = await until(
+      "its own has come",
+      async () => (await world.client.call(counter, "a", "get", {})).count === 1 && Date.now(),
+      45_000,
+    );
+    expect(cameAt).to.be.at.least(own);
   });
 
   it("has reminders that come though their host was killed before they were written down", async () => {
@@ -331,9 +378,10 @@ describe("the journal", function () {
     await using world = await startWorld({ definitions });
     await world.host();
     await world.client.call(probe, "f", "setRow", { row: "a", value: "1" });
-    await world.client.call(probe, "f", "remind", { late: 60_000 });
-    // A reminder goes to its key at once, and what was pending of the actor with it.
-    expect(await storedRows(world, "probe.f")).to.equal(2);
+    const count = JOURNAL_ACTOR_MESSAGES_MAX;
+    // They go to their keys at once, and what was pending of the actor with them: rows, and their mark.
+    await world.client.call(probe, "f", "fillRows", { from: 0, count, characters: 10 });
+    expect(await storedRows(world, "probe.f")).to.equal(count + 2);
     await world.client.call(probe, "f", "setRow", { row: "b", value: "1" });
     await world.client.call(probe, "f", "forget", { to: "g" });
     expect(await world.client.call(probe, "f", "setRow", { row: "c", value: "1" })).to.deep.equal({

@@ -48,6 +48,8 @@ const GATHER_TIME_SHARE = 0.5;
 const GATHER_RETURN_SHARE = 0.75;
 /** So many callers are not worth waiting for. */
 const FEW = 8;
+/** Messages that cost the server less one by one than in a batch, for which it makes a store of its own. */
+const EARLY_SINGLY_MAX = 16;
 
 export class GroupCommit {
   readonly #bus: Bus;
@@ -204,6 +206,7 @@ export class GroupCommit {
   /** Writes it all, or less and less of it while shards turn out to be lost. */
   async #commit(all: readonly Taken[]): Promise<void> {
     for (let tries = 1; ; tries++) {
+      const early = await this.#writeEarly(all);
       const taken = all.filter(({ shard }) => shard.status !== "gone");
       if (taken.length === 0) return;
       const outboxes = newEntries(taken);
@@ -214,7 +217,8 @@ export class GroupCommit {
         entries.push({ shard, owner: shard.subjects.bucketKey(subject), puts });
       }
       try {
-        if (!(await this.#writeToJournal(taken, entries))) await this.#writeDown(entries);
+        const isStored = early && (await this.#writeToJournal(taken, entries, early));
+        if (!isStored) await this.#writeDown(entries);
       } catch (error) {
         const outcome = await this.#afterFailure(shardsOf(taken), tries, error);
         if (outcome === "not made") continue;
@@ -235,12 +239,40 @@ export class GroupCommit {
   }
 
   /**
+   * Reminders that are due before a checkpoint would bring them to the bus, ahead of the commit that sets them: one that comes
+   * though its commit was not made is nobody's. Undefined where that is no way: they are written with the commit then.
+   */
+  async #writeEarly(taken: readonly Taken[]): Promise<JournalEntry[] | undefined> {
+    if (!this.#hasJournal) return undefined;
+    const soon = this.#clock.now() + REMINDER_SOON_MS;
+    const early: JournalEntry[] = [];
+    for (const { shard, owner, change } of taken) {
+      const puts: Puts = new Map();
+      for (const [message, at] of change.reminders) {
+        if (at === null || at >= soon) continue;
+        puts.set(shard.subjects.remind(shard.number, owner, message), reminderText(at));
+      }
+      if (puts.size > 0 && shard.status !== "gone") early.push({ shard, owner, puts });
+    }
+    const writes = early.flatMap(({ shard, puts }) => writesOf(shard.subjects, shard.fence, puts));
+    try {
+      if (writes.length > EARLY_SINGLY_MAX) await writeAtomically(this.#bus, writes);
+      else await Promise.all(writes.map((write) => writeAtomically(this.#bus, [write])));
+      return early;
+    } catch {
+      // Whatever it is, the commit meets it too.
+      return undefined;
+    }
+  }
+
+  /**
    * False where that is no way for this commit, or another host has just taken some shard: surely nothing is stored.
    * From the look at who lost which shard, in `#commit`, to the fence nothing is awaited: so they are of one moment.
    */
   async #writeToJournal(
     taken: readonly Taken[],
     entries: readonly JournalEntry[],
+    early: readonly JournalEntry[],
   ): Promise<boolean> {
     const { journal } = this.#checkpoints;
     const expect = this.#host.fenceOfAll();
@@ -249,17 +281,14 @@ export class GroupCommit {
     const isFit = ({ owner, shard, puts }: JournalEntry) =>
       shard.host === journal.id &&
       (journal.pendingOf(owner)?.puts.size ?? 0) + puts.size <= JOURNAL_ACTOR_MESSAGES_MAX;
-    // The bus has a reminder when it is written down.
-    const soon = this.#clock.now() + REMINDER_SOON_MS;
-    const isDueSoon = ({ change }: Taken) =>
-      change.reminders.values().some((at) => at !== null && at < soon);
-    if (taken.some(isDueSoon) || !entries.every(isFit)) return false;
+    if (!entries.every(isFit)) return false;
     const payload = Buffer.from(journal.encode(entries));
     if (payload.length > JOURNAL_COMMIT_BYTES_MAX || !journal.hasRoomFor(payload.length))
       return false;
     try {
       const write = { subject: journal.subject, payload, expect };
       journal.record(await writeAtomically(this.#bus, [write]), payload.length, entries);
+      journal.absorbPuts(early);
     } catch (error) {
       if (error instanceof WriteRefused && error.conflict) return false;
       if (error instanceof OutcomeUnknown) journal.skip(shardsOf(taken));

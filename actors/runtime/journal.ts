@@ -181,6 +181,13 @@ export class Journal {
     }
   }
 
+  /** These puts are written, and what else is pending of their owners is not. */
+  absorbPuts(entries: readonly JournalEntry[]): void {
+    for (const { owner, puts } of entries) {
+      for (const subject of puts.keys()) this.#pending.get(owner)?.puts.delete(subject);
+    }
+  }
+
   /** The owner's value and all that was pending beside it are written. */
   absorb(owner: string): void {
     this.#pending.delete(owner);
