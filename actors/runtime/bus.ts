@@ -19,6 +19,7 @@ import {
 } from "@nats-io/transport-node";
 import { BUS_CONNECT_MS, BUS_REQUEST_MS, JETSTREAM_ANSWER_MS } from "../../schemas/limits.ts";
 import { readBusAddress } from "./bus-address.ts";
+import { Requests } from "./requests.ts";
 
 export interface BusOptions {
   /** Of every server, separated by commas; user and password may stand in them. */
@@ -81,6 +82,7 @@ export class Bus {
   #isTurnEnding = false;
   /** Of this turn: nothing that is said in it may overtake what the server was told. */
   #isServerFirst = false;
+  readonly #requests: Requests;
   readonly #listeners: Listeners;
   readonly #hearings = new Set<Hearing>();
 
@@ -123,6 +125,9 @@ export class Bus {
     this.connection = connection;
     this.jetstream = jetstream;
     this.#listeners = listeners;
+    this.#requests = new Requests(connection);
+    const closed = new BusLost("Cannot reach the bus: the connection is closed");
+    void connection.closed().then(() => this.#requests.rejectAll(closed));
     void this.#watchStatus();
   }
 
@@ -219,10 +224,9 @@ export class Bus {
     payload: string | Uint8Array,
     options: { headers?: MsgHdrs; timeoutMs?: number } = {},
   ): Promise<Msg> {
-    const { headers, timeoutMs: timeout = BUS_REQUEST_MS } = options;
-    return this.whileConnected(() =>
-      this.connection.request(subject, payload, { timeout, ...(headers && { headers }) }),
-    );
+    const { headers, timeoutMs = BUS_REQUEST_MS } = options;
+    if (!this.#connected) return Promise.reject(new BusLost("Cannot reach the bus: disconnected"));
+    return this.#requests.ask(subject, payload, { headers, timeoutMs });
   }
 
   /**
@@ -359,6 +363,7 @@ export class Bus {
         this.#disconnections += 1;
         const error = new BusLost("Cannot reach the bus: the connection was lost");
         for (const reject of this.#waiting) reject(error);
+        this.#requests.rejectAll(error);
       }
       if (status.type === "reconnect") {
         this.#connected = true;

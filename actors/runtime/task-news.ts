@@ -1,4 +1,4 @@
-/** What a running task hears from outside: that nobody waits for it, or that another worker has it by now. */
+/** What running tasks hear from outside: that nobody waits for them, or that another worker has them by now. */
 import { cancelSubject } from "../../schemas/subjects.ts";
 import type { Bus } from "./bus.ts";
 import { CallerGone } from "./task-caller.ts";
@@ -6,38 +6,61 @@ import { CallerGone } from "./task-caller.ts";
 /** A worker that was not heard from for a while is taken for dead: this one was, and somebody else goes on. */
 export class TaskTaken extends Error {}
 
-/**
- * Aborts the controller with CallerGone or TaskTaken. Workers say which try they run, when it is not the first and when
- * the bus is back; who runs a later one answers. Returns what ends the listening.
- */
-export function hearOfTask(
-  bus: Bus,
-  taskId: string,
-  attempt: number,
-  controller: AbortController,
-): () => void {
-  const { connection } = bus;
-  const subject = cancelSubject(taskId);
-  const say = () => {
-    if (!connection.isClosed() && !connection.isDraining()) {
-      connection.publish(subject, JSON.stringify({ attempt }));
-    }
-  };
-  const subscription = connection.subscribe(subject, {
-    callback: (error, msg) => {
-      if (error) return;
-      const other = readAttempt(msg.string());
+interface Listener {
+  id: string;
+  attempt: number;
+  controller: AbortController;
+}
+
+/** Of all tasks of a worker: a subscription for each would be two messages more of each. */
+export class TaskNews {
+  readonly #bus: Bus;
+  /** By the task's id: the same task may be here twice. */
+  readonly #listeners = new Map<string, Set<Listener>>();
+
+  constructor(bus: Bus) {
+    this.#bus = bus;
+    const before = cancelSubject("").length;
+    bus.connection.subscribe(cancelSubject(">"), {
+      callback: (error, message) => {
+        if (!error) this.#take(message.subject.slice(before), message.string());
+      },
+    });
+    bus.onReconnect(() => {
+      for (const all of this.#listeners.values()) for (const one of all) this.#say(one);
+    });
+  }
+
+  /**
+   * Aborts the controller with CallerGone or TaskTaken. Workers say which try they run, when it is not the first and when
+   * the bus is back; who runs a later one answers. Returns what ends the listening.
+   */
+  listen(listener: Listener): () => void {
+    const { id, attempt } = listener;
+    const all = this.#listeners.get(id) ?? new Set();
+    this.#listeners.set(id, all.add(listener));
+    if (attempt > 1) this.#say(listener);
+    return () => {
+      all.delete(listener);
+      if (all.size === 0 && this.#listeners.get(id) === all) this.#listeners.delete(id);
+    };
+  }
+
+  #take(id: string, text: string): void {
+    for (const listener of this.#listeners.get(id) ?? []) {
+      const { attempt, controller } = listener;
+      const other = readAttempt(text);
       if (other === undefined) controller.abort(new CallerGone());
       else if (other > attempt) controller.abort(new TaskTaken());
-      else if (other < attempt) say();
-    },
-  });
-  if (attempt > 1) say();
-  const forget = bus.onReconnect(say);
-  return () => {
-    forget();
-    subscription.unsubscribe();
-  };
+      else if (other < attempt) this.#say(listener);
+    }
+  }
+
+  #say({ id, attempt }: Listener): void {
+    const { connection } = this.#bus;
+    if (connection.isClosed() || connection.isDraining()) return;
+    connection.publish(cancelSubject(id), JSON.stringify({ attempt }));
+  }
 }
 
 /** Undefined for the word of a caller that leaves, which has no text. */

@@ -23,7 +23,7 @@ import type { ServiceCounts } from "./service-counts.ts";
 import { encodeTask, Task } from "./task.ts";
 import { CallerGone, TaskCaller } from "./task-caller.ts";
 import { TaskLease } from "./task-lease.ts";
-import { hearOfTask, TaskTaken } from "./task-news.ts";
+import { TaskNews, TaskTaken } from "./task-news.ts";
 import { type PulledTask, TaskPuller } from "./task-puller.ts";
 import { TaskSends } from "./task-sends.ts";
 import { inSpan } from "./trace.ts";
@@ -53,6 +53,7 @@ interface Run {
 export class WorkerHost {
   readonly #parts: WorkerHostParts;
   readonly #actors: ActorClient;
+  readonly #news: TaskNews;
   readonly #stopping = new AbortController();
   readonly #slots: Promise<void>[] = [];
   /** What runs, each with what ends its signal. */
@@ -63,6 +64,7 @@ export class WorkerHost {
   constructor(parts: WorkerHostParts) {
     this.#parts = parts;
     this.#actors = new BusActorClient(parts.bus, parts.clock);
+    this.#news = new TaskNews(parts.bus);
   }
 
   start(): void {
@@ -131,7 +133,7 @@ export class WorkerHost {
     const controller = new AbortController();
     const startedAt = clock.monotonic();
     const finished = new AbortController();
-    const listening = hearOfTask(bus, task.id, attempt, controller);
+    const unlisten = this.#news.listen({ id: task.id, attempt, controller });
     // What an actor asked for has no deadline of its own, but nothing may hold a slot for ever.
     const untilMs = (task.deadlineAt ?? Number.POSITIVE_INFINITY) - clock.now();
     const { runMsMax = TASK_RUN_MS_MAX } = definition;
@@ -160,7 +162,7 @@ export class WorkerHost {
       counts.count(kind, task.message, answer, clock.monotonic() - startedAt);
     } finally {
       finished.abort(OVER);
-      listening();
+      unlisten();
       this.#running.delete(run);
     }
   }
