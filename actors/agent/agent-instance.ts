@@ -88,8 +88,7 @@ export class AgentInstance implements HostedInstance<AgentMessages> {
     this.#log = loaded.log;
     this.#durable = loaded.lastCommit;
     this.#deliveries = new Deliveries({
-      ...{ actors: parts.actors, clock: parts.clock, blobs: parts.blobs, key, turns: this.#turns },
-      pace: parts.pace,
+      ...{ ...parts, key, turns: this.#turns },
       begin: (id, input, follows) => this.#begin(id, input, follows),
       hasCrashed: (id) => parts.processes.hasCrashed(`${key} ${id}`),
       goesOn: () => !this.#leaving && !this.#isOver,
@@ -171,6 +170,7 @@ export class AgentInstance implements HostedInstance<AgentMessages> {
 
   async close(signal: AbortSignal): Promise<void> {
     const { clock } = this.#parts;
+    this.#deliveries.stop();
     const giveUpAt = clock.monotonic() + APP_DRAIN_MS;
     while (this.isBusy && !signal.aborted && !this.#isOver && clock.monotonic() < giveUpAt) {
       const woken = new AbortController();

@@ -190,12 +190,16 @@ describe("Deliveries", () => {
   let goesOn: boolean;
   let givesWay: boolean;
   let whileAsked: () => void;
+  let whileRun: () => void;
+  let begun: number;
   beforeEach(() => {
     rounds = [["1", "2"], ["3"]];
     settled = [];
     goesOn = true;
     givesWay = false;
     whileAsked = () => {};
+    whileRun = () => {};
+    begun = 0;
   });
 
   function deliveries(): Deliveries {
@@ -212,7 +216,6 @@ describe("Deliveries", () => {
       return { hasNext: takesNext && rounds.length > 0 };
     };
     const answer = { status: 200, headers: [] };
-    let turn = 0;
     return new Deliveries({
       actors: { call, send: async () => {} } as unknown as Pick<ActorClient, "call" | "send">,
       clock: systemClock,
@@ -220,7 +223,11 @@ describe("Deliveries", () => {
       key: "agent",
       turns: new Turns(),
       pace: new DeliveryPace(systemClock, () => 0),
-      begin: () => ({ turn: ++turn, ended: Promise.resolve({ type: "answer", answer }) }),
+      begin() {
+        whileRun();
+        begun += 1;
+        return { turn: begun, ended: Promise.resolve({ type: "answer", answer }) };
+      },
       hasCrashed: () => false,
       goesOn: () => goesOn,
       givesWay: () => givesWay,
@@ -251,6 +258,17 @@ describe("Deliveries", () => {
     expect(error).to.include({ code: "unavailable" });
     expect(settled).to.have.length(1);
     expect(taking.isUnderWay).to.equal(false);
+  });
+
+  it("take() leaves what is next to whoever has the agent then, where it closes", async () => {
+    const taking = deliveries();
+    whileRun = () => taking.stop();
+    await taking.take();
+    expect(settled).to.deep.equal([{ id: "1", takesNext: false }]);
+    // What was not begun is given again: of those that went together too.
+    expect(begun).to.equal(2);
+    const error = await refusalOf(taking.take());
+    expect(error).to.include({ code: "unavailable" });
   });
 
   it("take() begins nothing where nothing is left", async () => {

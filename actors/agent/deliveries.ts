@@ -55,6 +55,7 @@ interface Round {
 export class Deliveries {
   readonly #parts: DeliveriesParts;
   #isUnderWay = false;
+  #isStopping = false;
   #round: Round | undefined;
 
   constructor(parts: DeliveriesParts) {
@@ -70,16 +71,16 @@ export class Deliveries {
    * whoever has the agent next hears of what is left. Rejects where that is to be.
    */
   async take(): Promise<void> {
-    const { actors, clock, key, goesOn, givesWay, ended } = this.#parts;
+    const { actors, clock, key, givesWay, ended } = this.#parts;
     const giveWayAt = clock.monotonic() + DELIVERIES_OF_MAIL_MS_MAX;
     this.#isUnderWay = true;
     try {
       for (let hasNext = true; hasNext; ) {
         const { deliveries, waiting } = await actors.call(agentInbox, key, "current", {});
-        if (!goesOn()) throw new ActorError("unavailable", "Cannot deliver: the agent is closing");
+        if (!this.#goesOn) throw new ActorError("unavailable", "Cannot deliver: the agent closes");
         const [first, ...others] = deliveries;
         if (!first) return;
-        const takesNext = () => goesOn() && !givesWay() && clock.monotonic() < giveWayAt;
+        const takesNext = () => this.#goesOn && !givesWay() && clock.monotonic() < giveWayAt;
         hasNext = await this.#take([first, ...others], { waiting, takesNext });
       }
     } finally {
@@ -88,12 +89,16 @@ export class Deliveries {
     }
   }
 
+  get #goesOn(): boolean {
+    return !this.#isStopping && this.#parts.goesOn();
+  }
+
   /** Exactly one answer goes to the inbox, whatever becomes of the turns. Resolves with whether there is more to be had. */
   async #take(
     deliveries: readonly [Given, ...Given[]],
     { waiting, takesNext }: { waiting: number; takesNext: () => boolean },
   ): Promise<boolean> {
-    const { actors, key, pace, goesOn } = this.#parts;
+    const { actors, key, pace } = this.#parts;
     const round: Round = {
       outcomes: [],
       hurried: new AbortController(),
@@ -102,7 +107,7 @@ export class Deliveries {
     this.#round = round;
     try {
       await this.#run(round, deliveries);
-      if (goesOn()) await pace.gather(waiting, round.hurried.signal);
+      if (this.#goesOn) await pace.gather(waiting, round.hurried.signal);
       const [first] = deliveries;
       return await answerDeliveries(actors, key, first, round.outcomes, { takesNext: takesNext() });
     } finally {
@@ -111,14 +116,20 @@ export class Deliveries {
     }
   }
 
+  /** The agent closes: nothing more is begun, and the inbox is to hear without delay. */
+  stop(): void {
+    this.#isStopping = true;
+    this.#round?.hurried.abort(OVER);
+  }
+
   /**
    * The instance fails. What was delivered is told before: it need not be given again with the one under way, which comes
    * again as it would by itself.
    */
   async end({ message }: Error): Promise<void> {
     if (!this.#round) return;
-    const { begun, outcomes, hurried, told } = this.#round;
-    hurried.abort(OVER);
+    const { begun, outcomes, told } = this.#round;
+    this.stop();
     const underWay = this.#parts.turns.underWay().find(({ id }) => id === begun);
     const isFirst = outcomes.length === 0;
     if (isFirst && (begun === undefined || underWay)) return;
@@ -128,7 +139,7 @@ export class Deliveries {
 
   /** Each is begun when the one before was answered 2xx; what was not begun, the inbox sends again. */
   async #run(round: Round, deliveries: readonly Given[]): Promise<void> {
-    const { clock, goesOn, hasCrashed } = this.#parts;
+    const { clock, hasCrashed } = this.#parts;
     const { outcomes } = round;
     const giveUpAt = clock.monotonic() + DELIVERIES_TOGETHER_MS_MAX;
     // By which of them its process ended is seen only where they go one by one.
@@ -141,7 +152,7 @@ export class Deliveries {
       try {
         let result = await begun[index - start]?.ended;
         if (!result || result.type === "nothing") {
-          if (!isFirst && (!goesOn() || clock.monotonic() >= giveUpAt)) return;
+          if (!isFirst && (!this.#goesOn || clock.monotonic() >= giveUpAt)) return;
           // Those that cannot share a record are not sent along in vain.
           isTogether &&= isFirst || index - start > 1;
           const all = await this.#beginAll(delivery, isTogether ? deliveries.slice(index + 1) : []);

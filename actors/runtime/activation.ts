@@ -4,8 +4,6 @@ import { randomUUID } from "node:crypto";
 import { ActorError } from "../../schemas/errors.ts";
 import {
   CLOCK_SKEW_MS_MAX,
-  MAIL_RETRY_MS,
-  MAIL_RETRY_MS_MAX,
   MAIL_TRIES_MAX,
   MAILBOX_MAX,
   REPLY_KEPT_BYTES_MAX,
@@ -21,7 +19,14 @@ import {
   recordLive,
 } from "./change.ts";
 import type { AnyActorDefinition } from "./define-actor.ts";
-import { type Answer, busy, type Delivery, type IncomingCall, type Waiting } from "./incoming.ts";
+import {
+  type Answer,
+  busy,
+  type Delivery,
+  type IncomingCall,
+  mailPauseMs,
+  type Waiting,
+} from "./incoming.ts";
 import { refusalOf } from "./refusal.ts";
 import { earlierAnswer } from "./remembered-replies.ts";
 import { RowsView } from "./rows-view.ts";
@@ -35,6 +40,7 @@ import {
   isObsolete,
   type LoadedActor,
   letGo,
+  ownDueAt,
 } from "./stored-actor.ts";
 import { inSpan } from "./trace.ts";
 
@@ -43,6 +49,7 @@ export class Activation implements Activated {
   readonly address: string;
   readonly key: string;
   readonly shard: number;
+  lastUsedAt: number;
   readonly #host: ActivationHost;
   #actor: LoadedActor | undefined;
   #rows = new RowsView(new Map());
@@ -58,7 +65,6 @@ export class Activation implements Activated {
   /** What happened since the last commit was taken, and what that commit holds. */
   #open = emptyChange();
   #committing: Change | undefined;
-  #lastUsedAt: number;
   readonly #nameOf = ({ message }: { message: string }) =>
     `${this.definition.contract.kind} ${message}`;
 
@@ -73,11 +79,7 @@ export class Activation implements Activated {
     this.address = identity.address;
     this.key = identity.key;
     this.shard = identity.shard;
-    this.#lastUsedAt = host.clock.monotonic();
-  }
-
-  get lastUsedAt(): number {
-    return this.#lastUsedAt;
+    this.lastUsedAt = host.clock.monotonic();
   }
 
   get isIdle(): boolean {
@@ -103,7 +105,7 @@ export class Activation implements Activated {
 
   /** Runs a call, or answers it from memory if it ran before; refuses past MAILBOX_MAX. */
   call(call: IncomingCall): void {
-    this.#lastUsedAt = this.#host.clock.monotonic();
+    this.lastUsedAt = this.#host.clock.monotonic();
     if (this.#ended) call.respond({ misdirected: true });
     else if (this.#waitingCalls >= MAILBOX_MAX)
       call.respond(busy(this.address, "its mailbox is full"));
@@ -121,7 +123,7 @@ export class Activation implements Activated {
 
   /** Runs a delivery after those before it. One that fails is tried again later; meanwhile calls go on. */
   deliver(delivery: Delivery): void {
-    this.#lastUsedAt = this.#host.clock.monotonic();
+    this.lastUsedAt = this.#host.clock.monotonic();
     this.#deliveries.push(delivery);
     this.#deliver();
   }
@@ -258,7 +260,7 @@ export class Activation implements Activated {
   }
 
   /** Runs one message on the state in memory. Throws what the handler throws, and then nothing has changed. */
-  #run(actor: LoadedActor, message: string, input: unknown, due?: { reminder: string }) {
+  #run(actor: LoadedActor, message: string, input: unknown, isDue = false) {
     const { reply, state, effects, live } = runMessage(this.definition, this.address, {
       message,
       input,
@@ -271,7 +273,7 @@ export class Activation implements Activated {
         rows: this.#rows,
       },
     });
-    const changed = state !== actor.state || effects !== undefined || due !== undefined;
+    const changed = state !== actor.state || effects !== undefined || isDue;
     if (!changed) {
       if (live !== undefined) this.#show(live);
       return { reply, changed };
@@ -281,7 +283,7 @@ export class Activation implements Activated {
     }
     if (this.#careful) encodeState(this.definition, this.address, state);
     actor.state = deepFreeze(state);
-    if (due) actor.reminders.delete(due.reminder);
+    if (isDue) actor.reminders.delete(message);
     actor.life = "living";
     if (effects) {
       recordEffects(this.#open, applyEffects(actor, effects, this.#host.clock.now()));
@@ -298,44 +300,30 @@ export class Activation implements Activated {
     while (this.#actor && !this.#ended && !this.#isHeld) {
       const [delivery] = this.#deliveries;
       if (!delivery) return;
-      if (isObsolete(this.#actor, delivery)) {
+      const { message, input } = delivery;
+      const actor = this.#actor;
+      if (isObsolete(actor, delivery)) {
         this.#deliveries.shift();
-        if (!this.#remindAgain(this.#actor, delivery)) this.#settle(delivery);
-        continue;
-      }
-      if (delivery.message === GONE) {
-        this.#deliveries.shift();
-        letGo(this.#actor);
-        this.#finish(this.#actor, delivery);
+        const dueAt = ownDueAt(actor, delivery);
+        if (dueAt !== undefined) this.#open.reminders.set(message, dueAt);
+        if (dueAt !== undefined) this.#finish(actor, delivery);
+        else this.#settle(delivery);
         continue;
       }
       try {
-        const due = delivery.dueAt === undefined ? undefined : { reminder: delivery.message };
-        const actor = this.#actor;
-        inSpan(this.#nameOf(delivery), delivery.trace, () =>
-          this.#run(actor, delivery.message, delivery.input, due),
-        );
+        const isDue = delivery.dueAt !== undefined;
+        const run = () => this.#run(actor, message, input, isDue);
+        if (message === GONE) letGo(actor);
+        else inSpan(this.#nameOf(delivery), delivery.trace, run);
       } catch (error) {
         this.#delivering = true;
         // Rejects for nobody: whatever goes wrong while it waits ends in another try.
-        void this.#afterFailure(this.#actor, delivery, error);
+        void this.#afterFailure(actor, delivery, error);
         return;
       }
       this.#deliveries.shift();
-      this.#finish(this.#actor, delivery);
+      this.#finish(actor, delivery);
     }
-  }
-
-  /**
-   * A reminder comes that is due at another time: it may have taken the place of the actor's own on the bus for a commit that
-   * was not made. That is set anew then, and this returns true.
-   */
-  #remindAgain(actor: LoadedActor, delivery: Delivery): boolean {
-    const dueAt = actor.reminders.get(delivery.message);
-    if (delivery.dueAt === undefined || dueAt === undefined) return false;
-    this.#open.reminders.set(delivery.message, dueAt);
-    this.#finish(actor, delivery);
-    return true;
   }
 
   /** It needs no effect, by a state that may not be durable yet: until then the bus keeps it. */
@@ -371,8 +359,7 @@ export class Activation implements Activated {
       this.#finish(actor, delivery);
     } else {
       this.#refuse(failure, delivery.message);
-      const pause = Math.min(MAIL_RETRY_MS * 2 ** (delivery.tries - 1), MAIL_RETRY_MS_MAX);
-      await this.#host.clock.wait(pause);
+      await this.#host.clock.wait(mailPauseMs(delivery.tries));
     }
     this.#delivering = false;
     this.#deliver();

@@ -6,15 +6,20 @@ import { ActorError, isPassing } from "../../schemas/errors.ts";
 import {
   CALL_DEADLINE_MS_MAX,
   CLOCK_SKEW_MS_MAX,
-  MAIL_RETRY_MS,
-  MAIL_RETRY_MS_MAX,
   MAIL_TRIES_MAX,
   MAILBOX_MAX,
 } from "../../schemas/limits.ts";
 import type { Activated } from "./activated.ts";
 import type { Clock } from "./clock.ts";
 import type { AnyHostedDefinition, HostedInstance } from "./define-hosted.ts";
-import { type Answer, busy, type Delivery, GIVEN_UP, type IncomingCall } from "./incoming.ts";
+import {
+  type Answer,
+  busy,
+  type Delivery,
+  GIVEN_UP,
+  type IncomingCall,
+  mailPauseMs,
+} from "./incoming.ts";
 import { encodeReply, readMessage } from "./read-message.ts";
 import { refusalOf } from "./refusal.ts";
 import { SettledCalls } from "./settled-calls.ts";
@@ -354,9 +359,8 @@ export class HostedActivation implements Activated {
 
   /** Ends early when a call comes, or nobody is to come any more. */
   async #rest(failures: number): Promise<void> {
-    const pause = Math.min(MAIL_RETRY_MS * 2 ** (failures - 1), MAIL_RETRY_MS_MAX);
     this.#resting = new AbortController();
-    await this.#host.clock.wait(pause, this.#resting.signal);
+    await this.#host.clock.wait(mailPauseMs(failures), this.#resting.signal);
   }
 
   /** Whether these had their effect, the next instance knows. */

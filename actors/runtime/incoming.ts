@@ -1,5 +1,6 @@
 /** What comes to an actor: calls, which are answered, and deliveries of mail and reminders. */
 import { ActorError } from "../../schemas/errors.ts";
+import { MAIL_RETRY_MS, MAIL_RETRY_MS_MAX } from "../../schemas/limits.ts";
 import type { CallId } from "./remembered-replies.ts";
 import type { TraceCarrier } from "./trace.ts";
 
@@ -31,6 +32,10 @@ export interface Delivery {
   tries: number;
   done(): void;
 }
+
+/** Before mail that failed so often is tried again. */
+export const mailPauseMs = (failures: number) =>
+  Math.min(MAIL_RETRY_MS * 2 ** (failures - 1), MAIL_RETRY_MS_MAX);
 
 /** What an activation that ended leaves to the next. `careful`: see `Activation.doubt`. */
 export interface Waiting {

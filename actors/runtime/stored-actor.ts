@@ -144,6 +144,13 @@ export function isObsolete(actor: LoadedActor, { sequence, dueAt, message }: Del
   return sequence !== undefined && sequence <= actor.mail;
 }
 
+/**
+ * Of an obsolete reminder: when the actor's own of this name is due, if it has one. That may have lost its place on the bus to
+ * the other, for a commit that was not made, and is set anew.
+ */
+export const ownDueAt = (actor: LoadedActor, { dueAt, message }: Delivery): number | undefined =>
+  dueAt === undefined ? undefined : actor.reminders.get(message);
+
 /** Freezes what is new of a value; what is frozen already was frozen through and through, so it is not walked again. */
 export function deepFreeze<T>(value: T): T {
   if (typeof value !== "object" || value === null || Object.isFrozen(value)) return value;
