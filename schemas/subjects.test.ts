@@ -92,6 +92,15 @@ describe("shardOf()", function () {
     expect(fnv1a32("")).to.equal(0x811c9dc5);
     expect(fnv1a32("a")).to.equal(0xe40c292c);
     expect(fnv1a32("foobar")).to.equal(0xbf9cf968);
+    expect(fnv1a32("chongo was here!\n")).to.equal(0xd49930d5);
+  });
+
+  it("fnv1a32() is over the UTF-8 bytes, wherever the text is more than ASCII", () => {
+    for (const text of ["é", "abcé", "grüße", "a\u{1f600}b", "\u07ff\u0800"]) {
+      let hash = 0x811c9dc5;
+      for (const byte of Buffer.from(text)) hash = Math.imul(hash ^ byte, 0x01000193);
+      expect(fnv1a32(text), text).to.equal(hash >>> 0);
+    }
   });
 
   it("callSubject() is where nats-server's mapping takes the natural subject", async () => {

@@ -34,7 +34,17 @@ const BLOB_NAME = /^(\w+)(\.[\w-]+)+$/;
 /** FNV-1a, 32 bits, over the UTF-8 bytes: the hash of nats-server's `{{partition(n)}}`. */
 export function fnv1a32(text: string): number {
   let hash = 0x811c9dc5;
-  for (const byte of utf8.encode(text)) hash = Math.imul(hash ^ byte, 0x01000193);
+  for (let i = 0; i < text.length; i++) {
+    const code = text.charCodeAt(i);
+    if (code > 0x7f) return fnv1a32OfBytes(utf8.encode(text));
+    hash = Math.imul(hash ^ code, 0x01000193);
+  }
+  return hash >>> 0;
+}
+
+function fnv1a32OfBytes(bytes: Uint8Array): number {
+  let hash = 0x811c9dc5;
+  for (const byte of bytes) hash = Math.imul(hash ^ byte, 0x01000193);
   return hash >>> 0;
 }
 
@@ -61,9 +71,12 @@ export function encodeKey(key: string): string {
   return encoded;
 }
 
-/** One of U+0000 to U+00FF. */
-const escaped = (character: string) =>
-  `=${character.charCodeAt(0).toString(16).toUpperCase().padStart(2, "0")}`;
+/** Of U+0000 to U+00FF. */
+const ESCAPES = Array.from(
+  { length: 0x100 },
+  (_, code) => `=${code.toString(16).toUpperCase().padStart(2, "0")}`,
+);
+const escaped = (character: string) => ESCAPES[character.charCodeAt(0)] ?? "";
 
 /** The key that `encodeKey` made this of. Throws on text it cannot have made: one key has one address. */
 export function decodeKey(encoded: string): string {
