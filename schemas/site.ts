@@ -10,7 +10,7 @@ import {
   TURN_REQUESTS_MAX,
 } from "./crawl-limits.ts";
 import { RobotsRules } from "./robots-rules.ts";
-import { Id } from "./values.ts";
+import { EpochMs, Id } from "./values.ts";
 
 /** Each scheme has a robots.txt of its own (RFC 9309, section 2.3), but they share the host's pace. */
 export const Scheme = z.enum(["http", "https"]);
@@ -110,6 +110,8 @@ export const site = defineContract({
           /** To be waited, by the worker's own clock, before the first request starts. */
           waitMs: z.int().min(0),
           atOnce: z.int().min(1).max(HOST_REQUESTS_IN_FLIGHT_MAX),
+          /** When this was answered, and by which clock: a worker that has the same knows from when it is to wait. */
+          told: z.object({ at: EpochMs, clock: z.string() }).optional(),
           /** In the order of the addresses. */
           verdicts: z.array(PageVerdict),
         }),

@@ -100,6 +100,20 @@ describe("beginTurn", () => {
     }
   });
 
+  it("beginTurn() knows the moment whatever way an answer has, of a site with the same clock alone", async () => {
+    const long = TURN_AHEAD_MS;
+    for (const clockId of [systemClock.id, "another machine's"]) {
+      await using world = new StandIn([long / 2], clockId);
+      const next = await beginTurn(TURN, world);
+      if (next.state !== "now") throw new Error("The turn is gone");
+      const { startAt, lateAt } = next.moment;
+      const lateMs = clockId === systemClock.id ? 0 : long / 2;
+      expect(startAt, clockId).to.be.within(world.momentAt + lateMs, world.momentAt + lateMs + 1);
+      expect(lateAt).to.be.within(world.momentAt + TURN_LATE_MS - 1, startAt + TURN_LATE_MS);
+      next.release();
+    }
+  });
+
   it("beginTurn() keeps to what it was told where the site's host dies before it is asked again", async () => {
     await using world = new StandIn([0, Number.POSITIVE_INFINITY]);
     const next = await beginTurn(TURN, world);
@@ -183,6 +197,8 @@ describe("beginTurn", () => {
   });
 });
 
+const EPOCH = 1_800_000_000_000;
+
 /** A site that knows the moment of one turn, and a time of its own, which passes by a millisecond in each turn of the loop. */
 class StandIn implements AsyncDisposable {
   readonly asked: number[] = [];
@@ -190,19 +206,22 @@ class StandIn implements AsyncDisposable {
   readonly signal = new AbortController().signal;
   momentAt: number;
   readonly #wayMs: readonly number[];
+  readonly #clockId: string | undefined;
   #now = 10_000;
   #isOver = false;
   readonly #passing: Promise<void>;
 
   /** What each answer is on its way, the last of them for all that follow; one without end never comes. */
-  constructor(wayMs: readonly number[]) {
+  constructor(wayMs: readonly number[], clockId?: string) {
     this.#wayMs = wayMs;
+    this.#clockId = clockId;
     this.momentAt = this.#now + CRAWL_DELAY_MS;
     this.#passing = this.#pass();
   }
 
   readonly clock: Clock = {
     ...systemClock,
+    now: () => EPOCH + this.#now,
     monotonic: () => this.#now,
     wait: async (ms, signal) => {
       for (const at = this.#now + ms; this.#now < at && !signal?.aborted; ) await turnOfLoop();
@@ -212,10 +231,11 @@ class StandIn implements AsyncDisposable {
   readonly call = (async () => {
     this.asked.push(this.#now);
     const waitMs = Math.max(0, this.momentAt - this.#now);
+    const told = this.#clockId && { told: { at: this.clock.now(), clock: this.#clockId } };
     const ms = this.#wayMs[Math.min(this.asked.length, this.#wayMs.length) - 1] ?? 0;
     if (ms === Number.POSITIVE_INFINITY) return new Promise<never>(() => {});
     await this.clock.wait(ms);
-    return { state: "go", waitMs, atOnce: 1, verdicts: [{ allowed: true }] };
+    return { state: "go", waitMs, atOnce: 1, ...told, verdicts: [{ allowed: true }] };
   }) as never;
 
   async [Symbol.asyncDispose](): Promise<void> {

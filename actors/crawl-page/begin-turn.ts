@@ -99,13 +99,19 @@ async function ask(
 ): Promise<Heard> {
   const askedAt = clock.monotonic();
   const answer = await call(site, host, "begin", asked, options);
+  // First: whatever comes between the two makes it later, and not early.
+  const epochNow = clock.now();
   // When it was answered is not known, but that it was between the two.
   const now = clock.monotonic();
   if (answer.state === "gone") return { state: "gone" };
   if (answer.state === "wait") return { state: "wait", until: now + answer.askAgainInMs };
-  const { waitMs, atOnce, verdicts } = answer;
-  const moment = { startAt: now + waitMs, lateAt: askedAt + waitMs + TURN_LATE_MS };
-  return { state: "go", moment, atOnce, verdicts };
+  const { waitMs, atOnce, verdicts, told } = answer;
+  // By the same clock nothing of its way is unknown.
+  const isOurs = told !== undefined && told.clock === clock.id;
+  const toldAt = isOurs ? now - (epochNow - told.at) : undefined;
+  const startAt = (toldAt ?? now) + waitMs;
+  const lateAt = (toldAt ?? askedAt) + waitMs + TURN_LATE_MS;
+  return { state: "go", moment: { startAt, lateAt }, atOnce, verdicts };
 }
 
 /** What was told holds where the site says nothing more until then: it may be with a host that has died. */

@@ -267,7 +267,7 @@ export class Activation implements Activated {
       state: actor.state,
       context: {
         key: this.key,
-        now: this.#host.clock.now(),
+        ...{ now: this.#host.clock.now(), clock: this.#host.clock.id },
         // Node draws the bytes of many UUIDs at once: drawing 16 bytes is a call of the kernel.
         newId: () => randomUUID().replaceAll("-", ""),
         rows: this.#rows,

@@ -54,6 +54,8 @@ export interface HandlerContext<R = never> {
   key: string;
   /** Epoch milliseconds of the host that runs it. */
   now: number;
+  /** Id of the clock that says so. */
+  clock?: string | undefined;
   /** 32 hex characters, random. */
   newId(): string;
   /** The rows as they are now. */

@@ -102,7 +102,9 @@ export const siteActor = defineActor(site, {
         ? urls.map(() => ({ allowed: true }) as const)
         : verdictsOf(step, urls, intent);
       if (!verdicts.some(({ allowed }) => allowed)) return giveUp(step, turn, verdicts);
-      return { ...advance(step), reply: { ...begun, verdicts } };
+      const { now: at, clock } = context;
+      const told = clock === undefined ? {} : { told: { at, clock } };
+      return { ...advance(step), reply: { ...begun, ...told, verdicts } };
     },
 
     judge(state, { urls, intent }, context) {
