@@ -31,7 +31,7 @@ export const DELIVERY_PAUSES_MS: readonly number[] = [1_000, 5_000, 30_000, 120_
 export const DELIVERY_TRIES_MAX = DELIVERY_PAUSES_MS.length + 1;
 /** Events that go to an agent together while it is behind: a record and what is said of them cost more than one event besides. */
 export const DELIVERIES_TOGETHER_MAX = 16;
-/** Characters of their requests, so that mail stays as small as with one that is as large as it may be. */
+/** Characters of their requests: what goes together is no larger than one alone may be. */
 export const DELIVERIES_TOGETHER_CHARS_MAX = EVENT_REQUEST_CHARS_MAX;
 /** No further one of them is begun after so long: what is done by then is told, and code that is slow has its events by one. */
 export const DELIVERIES_TOGETHER_MS_MAX = 1_000;
