@@ -13,6 +13,7 @@ import type { SqlRow } from "./process/agent-database.ts";
 import type { OpenAgent } from "./process/open-agent.ts";
 import type { CancelOutcome } from "./process/submissions.ts";
 import { AgentRefusal } from "./refusal.ts";
+import { requestOf } from "./request-of.ts";
 import { withRetry } from "./retry.ts";
 import type {
   AgentClassOptions,
@@ -330,7 +331,6 @@ export class Agent<Env = unknown, State = unknown> {
 
   /** What every request comes to first. */
   async fetch(input: string | URL | Request, init?: RequestInit): Promise<Response> {
-    const isWhole = input instanceof Request && init === undefined;
-    return this.onRequest(isWhole ? input : new Request(input, init));
+    return this.onRequest(requestOf(input, init));
   }
 }

@@ -6,6 +6,7 @@ import { running } from "./current-agent.ts";
 import { PROPS_HEADER, toProcessRequest, toResponse } from "./process/exchange.ts";
 import type { HostLink } from "./process/host-link.ts";
 import { AgentRefusal } from "./refusal.ts";
+import { requestOf } from "./request-of.ts";
 
 export interface AgentId {
   readonly name: string;
@@ -91,7 +92,7 @@ export class AgentNamespace<T = AnyAgent> {
       id,
       name,
       fetch: (input: string | URL | Request, init?: RequestInit) =>
-        this.#fetch(name, props, new Request(input, init)),
+        this.#fetch(name, props, requestOf(input, init)),
     };
     const target = Object.freeze(Object.create(null) as object);
     return new Proxy(target, {

@@ -78,6 +78,11 @@ export default {
       const agent = await getAgentByName(env.RepoAgent, repository.toLowerCase().replace(/\\//g, "-"));
       return agent.fetch(request);
     }
+    if (url.pathname === "/read") {
+      const agent = await getAgentByName(env.RepoAgent, "read");
+      await request.text();
+      return agent.fetch(request).catch((error) => new Response(String(error), { status: 500 }));
+    }
     return (await routeAgentRequest(request, env)) || new Response("Not found", { status: 404 });
   },
 };
@@ -130,6 +135,14 @@ describe("an app that takes webhooks by its own code", function () {
     expect((await post({})).status).to.equal(400);
     expect((await host.entry("/elsewhere")).status).to.equal(404);
     expect((await host.entry("/agents/repo-agent/octo-hello")).status).to.equal(405);
+  });
+
+  it("is told of a request whose body it has read itself: its agent would see none", async () => {
+    const response = await host.entry("/read", { method: "POST", body: "event" });
+    expect(response.status).to.equal(500);
+    expect(await response.text())
+      .to.include("its body has been read")
+      .and.include("clone()");
   });
 
   it("answers 202 and goes on: by the queue, and by a submission that sends a signed webhook", async () => {

@@ -26,6 +26,10 @@ export async function toProcessRequest(
   request: Request,
   bytesMax: number,
 ): Promise<ProcessRequest> {
+  // Else it would be passed on without one.
+  if (request.bodyUsed) {
+    throw new TypeError("Cannot pass on the request: its body has been read, read a clone() of it");
+  }
   const body = await readBody(request, bytesMax);
   return {
     method: request.method,
@@ -85,22 +89,30 @@ async function readBody(
   bytesMax: number,
 ): Promise<Uint8Array | undefined> {
   if (from.body === null) return undefined;
+  const reader = (from.body as ReadableStream<unknown>).getReader();
   const parts: Uint8Array[] = [];
   let bytes = 0;
-  for await (const part of from.body as ReadableStream<unknown>) {
-    if (!(part instanceof Uint8Array)) {
-      throw new TypeError(`Cannot read a body: a part is ${describe(part)}, not bytes`);
+  try {
+    for (;;) {
+      const { done, value: part } = await reader.read();
+      if (done) return new Uint8Array(Buffer.concat(parts));
+      if (!(part instanceof Uint8Array)) {
+        throw new TypeError(`Cannot read a body: a part is ${describe(part)}, not bytes`);
+      }
+      bytes += part.length;
+      if (bytes > bytesMax) {
+        throw new AgentRefusal(
+          "body_too_large",
+          `Cannot pass on a body: it is larger than ${bytesMax} bytes`,
+        );
+      }
+      parts.push(part);
     }
-    bytes += part.length;
-    if (bytes > bytesMax) {
-      throw new AgentRefusal(
-        "body_too_large",
-        `Cannot pass on a body: it is larger than ${bytesMax} bytes`,
-      );
-    }
-    parts.push(part);
+  } catch (error) {
+    // Whoever writes it is told that nobody reads on.
+    reader.cancel(error).catch(() => {});
+    throw error;
   }
-  return new Uint8Array(Buffer.concat(parts));
 }
 
 function describe(value: unknown): string {
