@@ -42,7 +42,7 @@ export const crawlPage = defineTasks({
   kind: "crawl-page",
   lanes: ["fetch", "browser", "robots", "json", "purge"],
   messages: {
-    /** Makes a turn's requests by HTTP alone. The job hears `turnReported` as pages come in, and `turnEnded`. */
+    /** Makes a turn's requests by HTTP alone. The job hears `turnReported` as pages come in, and `turnEnded` where that is not all. */
     fetchTurn: { lane: "fetch", input: Turn },
     /** The same in a browser, one context for a job and worker. */
     renderTurn: { lane: "browser", input: Turn },

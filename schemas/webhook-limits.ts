@@ -36,7 +36,7 @@ export const DELIVERIES_TOGETHER_CHARS_MAX = EVENT_REQUEST_CHARS_MAX;
 /** No further one of them is begun after so long: what is done by then is told, and code that is slow has its events by one. */
 export const DELIVERIES_TOGETHER_MS_MAX = 1_000;
 /** One mail has them taken for so long while more come: it holds up the removal of what is behind it. Then another takes over. */
-export const DELIVERIES_OF_MAIL_MS_MAX = 10_000;
+export const DELIVERIES_OF_MAIL_MS_MAX = 3_000;
 /** What they write becomes one record, and another from here on: far below what one message holds, compressed or not. */
 export const DELIVERIES_UNRECORDED_BYTES_MAX = 256 * 1024;
 /** Those of one record are run without a pause: other agents of the app are not held up for longer, but by one of them alone. */

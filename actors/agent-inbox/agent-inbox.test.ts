@@ -268,6 +268,18 @@ describe("agent-inbox", () => {
       expect(inbox.ask("current", {}).deliveries).to.have.length(1);
     });
 
+    it("tells of a turn that began for somebody who has lost the agent since", () => {
+      for (const id of ["a", "b"]) inbox.receive(id);
+      const [first] = inbox.deliveries();
+      const answer = { id: first?.id ?? "", attempt: 1, status: 200 };
+      expect(inbox.ask("settle", { ...answer, takesNext: true })).to.deep.equal({ hasNext: true });
+      expect(told()).to.equal(0);
+      expect(inbox.ask("settle", { ...answer, takesNext: false })).to.deep.equal({
+        hasNext: false,
+      });
+      expect(told()).to.equal(1);
+    });
+
     it("is told of again by mail, where nobody knows whether it was heard", () => {
       for (const id of ["a", "b"]) inbox.receive(id);
       const [first] = inbox.deliveries();

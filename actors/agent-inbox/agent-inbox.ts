@@ -15,7 +15,7 @@ import { AgentInboxState, eventRow, InboxRow, requestRow } from "./agent-inbox-s
 import { type InboxContext, InboxDraft } from "./inbox-draft.ts";
 import { entryOf, list, replay } from "./log.ts";
 import { blobBytesOf, isForgettable, tidy, trim } from "./trim.ts";
-import { begin, current, isUnderWay, resume, settle, tellAgent } from "./turns.ts";
+import { beginAndTell, current, isUnderWay, resume, settle, tellAgent } from "./turns.ts";
 
 const DAY_MS = 86_400_000;
 
@@ -57,14 +57,16 @@ export const agentInboxActor = defineActor(agentInbox, {
 
     settle(state, { takesNext = false, ...result }, context) {
       const draft = new InboxDraft(state, context);
-      settle(draft, result, { isAsked: takesNext });
-      const hasNext = takesNext && isUnderWay(draft);
-      return { ...draft.transition(), reply: { hasNext } };
+      settle(draft, result);
+      const hasNext = isUnderWay(draft);
+      // Also of one that began for somebody who has lost the agent since, and heard of it in our place.
+      if (hasNext && !takesNext) tellAgent(draft);
+      return { ...draft.transition(), reply: { hasNext: hasNext && takesNext } };
     },
 
     delivered(state, result, context) {
       const draft = new InboxDraft(state, context);
-      settle(draft, result, { isAsked: true });
+      settle(draft, result);
       // Its host may have settled all the same, and does not know what it was answered.
       if (isUnderWay(draft)) tellAgent(draft);
       return draft.transition();
@@ -73,7 +75,7 @@ export const agentInboxActor = defineActor(agentInbox, {
     replay(state, wanted, context) {
       const draft = new InboxDraft(state, context);
       const replayed = replay(draft, wanted);
-      begin(draft);
+      beginAndTell(draft);
       return { ...draft.transition(), reply: { replayed } };
     },
 
@@ -152,7 +154,7 @@ function take(draft: InboxDraft, event: ReceivedEvent, { newId }: InboxContext):
     blobBytes: (draft.state.blobBytes ?? 0) + blobBytesOf(draft.event(number)),
     ids: remembered.days,
   });
-  begin(draft);
+  beginAndTell(draft);
   trim(draft);
   if (draft.state.trimAt === undefined) draft.remind("trim", now + DAY_MS);
   return number;

@@ -19,22 +19,22 @@ type Result = Input<(typeof agentInbox)["messages"]["delivered"]>;
 /** A try that is over. */
 type Tried = DeepReadonly<DeliveryOutcome> & { attempt: number; sentAt?: number | undefined };
 
-/** Who begins a turn: `isAsked` by a host that asks for it, and needs no mail that says so. */
-interface Beginning {
-  isAsked: boolean;
-}
-
-/** Begins the next event's turn where there is none. */
-export function begin(draft: InboxDraft, { isAsked }: Beginning = { isAsked: false }): void {
+/** Begins the next event's turn where there is none; true where it has. Its agent is still to be told. */
+export function begin(draft: InboxDraft): boolean {
   const number = draft.state.waiting[0]?.[0];
-  if (draft.state.turn !== undefined || number === undefined) return;
+  if (draft.state.turn !== undefined || number === undefined) return false;
   const { ended, ...event } = draft.event(number);
   if (ended !== undefined) {
     const replayed = { ...event, replays: event.replays + 1, attempts: 0 };
     draft.write({ [eventRow(number)]: replayed });
   }
   beginTry(draft, number, 1);
-  if (!isAsked) tellAgent(draft);
+  return true;
+}
+
+/** Where nobody asks for what is next. */
+export function beginAndTell(draft: InboxDraft): void {
+  if (begin(draft)) tellAgent(draft);
 }
 
 /** True while the agent is to have a try, or has it. */
@@ -56,12 +56,8 @@ export function tellAgent(draft: InboxDraft): void {
   draft.send.push(envelope(agent, draft.key, "deliver", {}));
 }
 
-/** What the agent's host said of a try: of those that went together, as far as it came with them. */
-export function settle(
-  draft: InboxDraft,
-  { id, attempt, next = [], ...first }: Result,
-  beginning: Beginning,
-): void {
+/** What the agent's host said of a try: of those that went together, as far as it came with them. The next one begins. */
+export function settle(draft: InboxDraft, { id, attempt, next = [], ...first }: Result): void {
   const { turn } = draft.state;
   // A try that was given up may be answered after all: late for its own turn, or for one that is over.
   if (turn === undefined || id !== deliveryId(draft, turn.number)) return;
@@ -76,7 +72,7 @@ export function settle(
     else if (isCurrent) fail(draft, number, { error: `It answered ${outcome.status}`, ...tried });
     if (!isTaken) break;
   }
-  begin(draft, beginning);
+  begin(draft);
 }
 
 /** The time has come for the next try, or the answer to the last one is overdue. */
@@ -84,14 +80,14 @@ export function resume(draft: InboxDraft): void {
   draft.change({ resumeAt: undefined });
   const { turn } = draft.state;
   const at = turn === undefined ? undefined : dueAt(turn);
-  if (turn === undefined || at === undefined) begin(draft);
+  if (turn === undefined || at === undefined) beginAndTell(draft);
   else if (draft.now < at) draft.remind("resume", at);
   else if (turn.sentAt === undefined) {
     beginTry(draft, turn.number, turn.attempt);
     tellAgent(draft);
   } else {
     fail(draft, turn.number, { ...turn, error: "The agent did not answer in time" });
-    begin(draft);
+    beginAndTell(draft);
   }
 }
 

@@ -92,7 +92,7 @@ export class AgentInstance implements HostedInstance<AgentMessages> {
       begin: (id, input, follows) => this.#begin(id, input, follows),
       hasCrashed: (id) => parts.processes.hasCrashed(`${key} ${id}`),
       goesOn: () => !this.#leaving && !this.#isOver,
-      givesWay: () => context.hasMoreMail(),
+      givesWay: () => context.hasOtherMail(),
       ended: () => this.#look(),
     });
     this.#sockets = new SocketSender({

@@ -5,8 +5,8 @@ import { DELIVERY_ERROR_CHARS_MAX, DELIVERY_SETTLED_MS_MAX } from "../../schemas
 import type { ActorClient } from "../runtime/actor-client.ts";
 
 /**
- * Of the one whose try is answered; what follows in `outcomes` is of those that came with it. Resolves with whether there
- * is a next one to be asked for: only where `takesNext`.
+ * The first of `outcomes` is that of the try; the others are of those that came with it. Resolves with whether there is a
+ * next one to be asked for: only where `takesNext`.
  */
 export async function answerDeliveries(
   actors: Pick<ActorClient, "call" | "send">,

@@ -4,10 +4,13 @@ import type { AddressInfo } from "node:net";
 import { expect } from "chai";
 import { agent } from "../../schemas/agent.ts";
 import { agentInbox, type Delivery } from "../../schemas/agent-inbox.ts";
+import { ActorError } from "../../schemas/errors.ts";
 import { addressOf, mailSubject, shardOf } from "../../schemas/subjects.ts";
 import {
+  DELIVERIES_GATHER_MS,
   DELIVERIES_OF_MAIL_MS_MAX,
   DELIVERIES_TOGETHER_MS_MAX,
+  DELIVERY_LOAD_MS,
 } from "../../schemas/webhook-limits.ts";
 import {
   type AgentHost,
@@ -16,6 +19,7 @@ import {
   startAgentWorld,
 } from "../../scripts/testing/agent-world.ts";
 import { refusalOf } from "../../scripts/testing/refusal.ts";
+import { SkippingClock } from "../../scripts/testing/skipping-clock.ts";
 import { until } from "../../scripts/testing/until.ts";
 import type { ActorClient } from "../runtime/actor-client.ts";
 import { type Clock, systemClock } from "../runtime/clock.ts";
@@ -79,7 +83,10 @@ describe("deliveries that come together", function () {
   });
 
   /** All that came, when nothing waits any more; `others` answers those that came together. */
-  async function delivered(others: typeof answer): Promise<Delivery[]> {
+  async function delivered(
+    others: typeof answer,
+    meanwhile: () => Promise<void> = async () => {},
+  ): Promise<Delivery[]> {
     const first = Promise.withResolvers<ServerResponse>();
     answer = (response, event) =>
       event === "0" ? first.resolve(response) : others(response, event);
@@ -90,7 +97,9 @@ describe("deliveries that come together", function () {
         keep: { days: 1, count: 10 },
       });
     }
-    (await first.promise).end();
+    const held = await first.promise;
+    await meanwhile();
+    held.end();
     return until(
       "nothing waits",
       async () => {
@@ -119,6 +128,16 @@ describe("deliveries that come together", function () {
     expect(attemptsOf(entries)).to.deep.equal(ALL.map(() => 1));
     const [, ...together] = entries.map(({ lastAttemptAt }) => lastAttemptAt);
     expect(new Set(together).size).to.equal(1);
+  });
+
+  it("need no more mail where one comes too many", async () => {
+    const address = addressOf(agent.kind, key);
+    const { connection } = world.world.bus;
+    const mail = connection.subscribe(mailSubject(shardOf(address), address));
+    await delivered(fine, () => world.client.send(agent, key, "deliver", {}));
+    expect(runs).to.deep.equal(ALL);
+    expect(mail.getReceived()).to.equal(2);
+    mail.unsubscribe();
   });
 
   it("are taken for one mail until DELIVERIES_OF_MAIL_MS_MAX, and then for another", async () => {
@@ -185,6 +204,7 @@ describe("deliveries that come together", function () {
 });
 
 describe("Deliveries", () => {
+  const never = new AbortController().signal;
   let rounds: string[][];
   let settled: { id: string; takesNext: boolean }[];
   let goesOn: boolean;
@@ -192,6 +212,9 @@ describe("Deliveries", () => {
   let whileAsked: () => void;
   let whileRun: () => void;
   let begun: number;
+  let load: number;
+  let answers: boolean;
+  let clock: SkippingClock;
   beforeEach(() => {
     rounds = [["1", "2"], ["3"]];
     settled = [];
@@ -200,10 +223,19 @@ describe("Deliveries", () => {
     whileAsked = () => {};
     whileRun = () => {};
     begun = 0;
+    load = 0;
+    answers = true;
+    clock = new SkippingClock();
   });
 
   function deliveries(): Deliveries {
-    const call = async (_contract: unknown, _key: string, message: string, input: unknown) => {
+    const call = async (
+      ...[, , message, input, options]: [unknown, string, string, unknown, { signal?: AbortSignal }]
+    ) => {
+      if (!answers) {
+        await once(options.signal ?? never, "abort");
+        throw new ActorError("cancelled", "Cannot wait: the caller has left");
+      }
       if (message === "current") {
         whileAsked();
         const [ids = []] = rounds;
@@ -216,13 +248,15 @@ describe("Deliveries", () => {
       return { hasNext: takesNext && rounds.length > 0 };
     };
     const answer = { status: 200, headers: [] };
+    const pace = new DeliveryPace(clock, () => load);
+    clock.skip(DELIVERY_LOAD_MS);
     return new Deliveries({
       actors: { call, send: async () => {} } as unknown as Pick<ActorClient, "call" | "send">,
-      clock: systemClock,
+      clock,
       blobs: { get: () => Promise.reject(new Error("no blob")) } as unknown as BodyBlobs,
       key: "agent",
       turns: new Turns(),
-      pace: new DeliveryPace(systemClock, () => 0),
+      pace,
       begin() {
         whileRun();
         begun += 1;
@@ -269,6 +303,23 @@ describe("Deliveries", () => {
     expect(begun).to.equal(2);
     const error = await refusalOf(taking.take());
     expect(error).to.include({ code: "unavailable" });
+  });
+
+  it("take() gives way at once, though the host has all it can do", async () => {
+    givesWay = true;
+    load = 1;
+    await deliveries().take();
+    expect(clock.isAwaited(DELIVERIES_GATHER_MS)).to.equal(false);
+    expect(settled).to.deep.equal([{ id: "1", takesNext: false }]);
+  });
+
+  it("take() ends where it closes while its inbox does not answer", async () => {
+    const taking = deliveries();
+    answers = false;
+    const taken = refusalOf(taking.take());
+    taking.stop();
+    expect(await taken).to.include({ code: "unavailable" });
+    expect(taking.isUnderWay).to.equal(false);
   });
 
   it("take() begins nothing where nothing is left", async () => {

@@ -41,6 +41,13 @@ interface Begun {
   ended: Promise<TurnResult>;
 }
 
+/** It passes: the mail comes again, to whoever has the agent then. */
+class Closing extends ActorError {
+  constructor() {
+    super("unavailable", "Cannot deliver: the agent closes");
+  }
+}
+
 /** What goes together. */
 interface Round {
   outcomes: DeliveryOutcome[];
@@ -55,7 +62,8 @@ interface Round {
 export class Deliveries {
   readonly #parts: DeliveriesParts;
   #isUnderWay = false;
-  #isStopping = false;
+  /** Nothing more is begun, and nobody asked. */
+  readonly #stopped = new AbortController();
   #round: Round | undefined;
 
   constructor(parts: DeliveriesParts) {
@@ -76,8 +84,13 @@ export class Deliveries {
     this.#isUnderWay = true;
     try {
       for (let hasNext = true; hasNext; ) {
-        const { deliveries, waiting } = await actors.call(agentInbox, key, "current", {});
-        if (!this.#goesOn) throw new ActorError("unavailable", "Cannot deliver: the agent closes");
+        const { signal } = this.#stopped;
+        const { deliveries, waiting } = await actors
+          .call(agentInbox, key, "current", {}, { signal })
+          .catch((error: unknown) => {
+            throw signal.aborted ? new Closing() : error;
+          });
+        if (!this.#goesOn) throw new Closing();
         const [first, ...others] = deliveries;
         if (!first) return;
         const takesNext = () => this.#goesOn && !givesWay() && clock.monotonic() < giveWayAt;
@@ -90,7 +103,7 @@ export class Deliveries {
   }
 
   get #goesOn(): boolean {
-    return !this.#isStopping && this.#parts.goesOn();
+    return !this.#stopped.signal.aborted && this.#parts.goesOn();
   }
 
   /** Exactly one answer goes to the inbox, whatever becomes of the turns. Resolves with whether there is more to be had. */
@@ -98,7 +111,7 @@ export class Deliveries {
     deliveries: readonly [Given, ...Given[]],
     { waiting, takesNext }: { waiting: number; takesNext: () => boolean },
   ): Promise<boolean> {
-    const { actors, key, pace } = this.#parts;
+    const { actors, key, pace, givesWay } = this.#parts;
     const round: Round = {
       outcomes: [],
       hurried: new AbortController(),
@@ -107,7 +120,7 @@ export class Deliveries {
     this.#round = round;
     try {
       await this.#run(round, deliveries);
-      if (this.#goesOn) await pace.gather(waiting, round.hurried.signal);
+      if (this.#goesOn && !givesWay()) await pace.gather(waiting, round.hurried.signal);
       const [first] = deliveries;
       return await answerDeliveries(actors, key, first, round.outcomes, { takesNext: takesNext() });
     } finally {
@@ -118,7 +131,7 @@ export class Deliveries {
 
   /** The agent closes: nothing more is begun, and the inbox is to hear without delay. */
   stop(): void {
-    this.#isStopping = true;
+    this.#stopped.abort(OVER);
     this.#round?.hurried.abort(OVER);
   }
 

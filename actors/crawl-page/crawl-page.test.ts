@@ -3,6 +3,7 @@ import { expect } from "chai";
 import type { PageOutcome } from "../../schemas/crawl-job.ts";
 import { CRAWL_BODY_BYTES_MAX } from "../../schemas/crawl-limits.ts";
 import type { TurnRequest } from "../../schemas/crawl-page.ts";
+import { ActorError } from "../../schemas/errors.ts";
 import { type Arrival, Arrivals } from "../../scripts/testing/arrivals.ts";
 import { until } from "../../scripts/testing/until.ts";
 import { WebSite } from "../../scripts/testing/web-site.ts";
@@ -63,6 +64,27 @@ describe("crawl-page", function () {
     }
     expect(world.messages(job)).not.to.include("turnEnded");
     expect(new Set(site.paths).size).to.equal(site.paths.length);
+  });
+
+  it("fetchTurn() gives pages back whose report the job refuses", async () => {
+    const url = site.page("/refused", "<p>a");
+    const hear = world.hear.bind(world);
+    let refused = 0;
+    world.hear = (job, message, input) => {
+      if (message !== "turnReported" || refused === 2) return hear(job, message, input);
+      refused += 1;
+      throw new ActorError("limit_reached", "Cannot take it");
+    };
+    try {
+      const job = await world.crawl({ url: site.url }, [page(url, 0)]);
+      const [outcome] = await world.outcomes(job, 1);
+      expect(outcome).to.include({ kind: "fetched", index: 0 });
+      // By call and by mail; and then what had it fetched anew.
+      expect(refused).to.equal(2);
+      expect(world.messages(job)).to.include("turnEnded");
+    } finally {
+      world.hear = hear;
+    }
   });
 
   it("fetchTurn() follows no links of pages that forbid it, nor of errors, nor where only sitemaps count", async () => {

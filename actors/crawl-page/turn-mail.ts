@@ -8,7 +8,7 @@ import type { TaskContext } from "../runtime/define-worker.ts";
 import { isPage } from "./cached-pages.ts";
 import { TurnReport } from "./turn-report.ts";
 
-export interface TurnMailParts extends Pick<TaskContext, "signal" | "send"> {
+export interface TurnMailParts extends Pick<TaskContext, "signal" | "send" | "tell"> {
   turn: Turn;
   clock: Clock;
 }
@@ -23,7 +23,7 @@ export class TurnMail {
 
   constructor(parts: TurnMailParts) {
     this.#parts = parts;
-    this.#report = new TurnReport({ ...parts, send: this.tell });
+    this.#report = new TurnReport({ ...parts, tell: this.tell });
   }
 
   /** What could not be sent any more, since the task was taken from us. */
@@ -40,12 +40,21 @@ export class TurnMail {
     this.#failure ??= { error };
   };
 
-  readonly send = (envelope: Envelope): Promise<void> => this.#send(envelope, false);
+  readonly send = async (envelope: Envelope): Promise<void> => {
+    const { signal, send } = this.#parts;
+    if (signal.aborted) this.#unsent.push(envelope);
+    else await send([envelope]);
+  };
 
-  /** What does no harm where it is heard twice. */
-  readonly tell = (envelope: Envelope): Promise<void> => this.#send(envelope, true);
+  /** What does no harm where it is heard twice. Resolves with whether it was heard. */
+  readonly tell = async (envelope: Envelope): Promise<boolean> => {
+    const { signal, tell } = this.#parts;
+    if (!signal.aborted) return tell(envelope);
+    this.#unsent.push(envelope);
+    return false;
+  };
 
-  /** Pages whose outcomes the job hears of. */
+  /** Pages whose outcomes the job has heard of. */
   get reported(): number {
     return this.#report.reported;
   }
@@ -77,12 +86,6 @@ export class TurnMail {
       })
       .finally(() => this.#underWay.delete(promise));
     this.#underWay.add(promise);
-  }
-
-  async #send(envelope: Envelope, idempotent: boolean): Promise<void> {
-    const { signal, send } = this.#parts;
-    if (signal.aborted) this.#unsent.push(envelope);
-    else await send([envelope], { idempotent });
   }
 
   /** Resolves when nothing is under way any more; nothing may be told after it. */

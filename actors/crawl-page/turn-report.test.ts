@@ -14,16 +14,19 @@ const turn = { job: "a".repeat(32), host: "a.example", turn: "b".repeat(32) };
 
 describe("TurnReport", () => {
   let sent: Envelope[];
+  let heard: boolean;
   beforeEach(() => {
     sent = [];
+    heard = true;
   });
   const sizes = () => sent.map((one) => outcomesOf(one).length);
   const report = () =>
     new TurnReport({
       turn,
       clock,
-      send: async (envelope) => {
+      tell: async (envelope) => {
         sent.push(envelope);
+        return heard;
       },
     });
   const outcome = (index: number, links: string[] = []): PageOutcome => ({
@@ -59,9 +62,18 @@ describe("TurnReport", () => {
     }
   });
 
+  it("counts the pages whose outcomes the job has heard of, and none that it may refuse yet", async () => {
+    for (heard of [true, false]) {
+      const reporting = report();
+      for (const index of [3, 5]) reporting.add(outcome(index));
+      await reporting.end();
+      expect(reporting.reported).to.equal(heard ? 2 : 0);
+    }
+  });
+
   it("end() tells that something could not be sent", async () => {
     const gone = new Error("gone");
-    const reporting = new TurnReport({ turn, clock, send: () => Promise.reject(gone) });
+    const reporting = new TurnReport({ turn, clock, tell: () => Promise.reject(gone) });
     reporting.add(outcome(0));
     expect(await reporting.end().catch((error: unknown) => error)).to.equal(gone);
   });

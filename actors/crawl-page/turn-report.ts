@@ -12,7 +12,8 @@ import { type Clock, OVER } from "../runtime/clock.ts";
 
 export interface TurnReportParts {
   turn: Pick<Turn, "job" | "host" | "turn">;
-  send(envelope: Envelope): Promise<void>;
+  /** Resolves with whether the job has heard it: else it will, or refuses it. */
+  tell(envelope: Envelope): Promise<boolean>;
   clock: Clock;
 }
 
@@ -29,7 +30,7 @@ export class TurnReport {
     this.#parts = parts;
   }
 
-  /** Pages whose outcomes the job hears of. */
+  /** Pages whose outcomes the job has heard of. */
   get reported(): number {
     return this.#reported.size;
   }
@@ -49,7 +50,7 @@ export class TurnReport {
   }
 
   async #sendAll(): Promise<void> {
-    const { clock, send, turn } = this.#parts;
+    const { clock, tell, turn } = this.#parts;
     try {
       while (this.#waiting.length > 0) {
         // A message costs as much as a page does: of a fast site a few go together.
@@ -58,8 +59,8 @@ export class TurnReport {
         }
         const outcomes = this.#nextGroup();
         const { job, host, turn: id } = turn;
-        await send(envelope(crawlJob, job, "turnReported", { host, turn: id, outcomes }));
-        for (const { index } of outcomes) this.#reported.add(index);
+        const report = envelope(crawlJob, job, "turnReported", { host, turn: id, outcomes });
+        if (await tell(report)) for (const { index } of outcomes) this.#reported.add(index);
       }
       this.#sending = undefined;
     } catch (error) {

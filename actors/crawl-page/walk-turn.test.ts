@@ -107,6 +107,10 @@ describe("walkTurn", () => {
       async send(envelopes: readonly Envelope[]) {
         mail.push(...envelopes);
       },
+      async tell(envelope: Envelope) {
+        mail.push(envelope);
+        return true;
+      },
       async call(
         _: unknown,
         _key: string,

@@ -28,7 +28,10 @@ export interface TurnWalkParts extends Omit<PageOutcomesParts, "cache">, TurnsWo
 }
 
 /** What a task may do while it runs. */
-export type TurnContext = Pick<TaskContext, "signal" | "lapsed" | "isSure" | "call" | "send">;
+export type TurnContext = Pick<
+  TaskContext,
+  "signal" | "lapsed" | "isSure" | "call" | "send" | "tell"
+>;
 
 export interface WalkedTurn {
   /** The browser time it took, and before it what could not be sent any more, since the task was taken from us. */
@@ -39,7 +42,7 @@ export interface WalkedTurn {
   failure?: { error: unknown };
 }
 
-/** Resolves once nothing of the turn is under way any more; what is unsent, and `turnEnded`, are still to be sent. */
+/** Resolves once nothing of the turn is under way any more; what is unsent, and `turnEnded` of one that is not reported, are still to be sent. */
 export async function walkTurn(
   parts: TurnWalkParts,
   turn: Turn,
@@ -80,9 +83,9 @@ class TurnWalk {
     const intent = { purposes, ...(contentUse !== undefined && { contentUse }) };
     const by = randomBytes(16).toString("hex");
     this.#asking = { host: turn.host, turn: turn.turn, intent, by };
-    const { signal, send, call } = context;
+    const { signal, send, tell, call } = context;
     const { clock, outOfTime, untold } = parts;
-    this.#mail = new TurnMail({ turn, signal, send, clock });
+    this.#mail = new TurnMail({ turn, signal, send, tell, clock });
     const cache = new PageCache(parts.cache, turn.account, held.request);
     this.#outcomes = new PageOutcomes({ ...parts, cache }, turn, held.request);
     this.#browserTime = new BrowserTime({ turn, call, outOfTime, untold });

@@ -305,14 +305,15 @@ export class Activation implements Activated {
       if (isObsolete(actor, delivery)) {
         this.#deliveries.shift();
         const dueAt = ownDueAt(actor, delivery);
-        if (dueAt !== undefined) this.#open.reminders.set(message, dueAt);
-        if (dueAt !== undefined) this.#finish(actor, delivery);
-        else this.#settle(delivery);
+        if (dueAt === undefined) this.#settle(delivery);
+        else {
+          this.#open.reminders.set(message, dueAt);
+          this.#finish(actor, delivery);
+        }
         continue;
       }
       try {
-        const isDue = delivery.dueAt !== undefined;
-        const run = () => this.#run(actor, message, input, isDue);
+        const run = () => this.#run(actor, message, input, delivery.dueAt !== undefined);
         if (message === GONE) letGo(actor);
         else inSpan(this.#nameOf(delivery), delivery.trace, run);
       } catch (error) {

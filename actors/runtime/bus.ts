@@ -216,8 +216,8 @@ export class Bus {
   }
 
   /**
-   * Asks and waits for one answer. Rejects with BusLost when the connection goes while it waits (the library would
-   * wait for the timeout), and with the library's RequestError or TimeoutError.
+   * Asks and waits for one answer. Rejects with BusLost when the connection goes while it waits, and with the library's
+   * RequestError or TimeoutError.
    */
   request(
     subject: string,

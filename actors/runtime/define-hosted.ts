@@ -38,8 +38,8 @@ export interface HostedInstance<M extends Messages> {
 export interface HostedContext {
   /** True while this host surely owns the key's shard. An answer that nothing durable proves is held until it is sure. */
   confirm(): Promise<boolean>;
-  /** True while other mail waits behind what is delivered. */
-  hasMoreMail(): boolean;
+  /** True while mail of another message waits behind what is delivered. */
+  hasOtherMail(): boolean;
   /** The instance has failed, or found itself fenced out: what waits is asked again, and the next message opens it anew. */
   end(error: Error): void;
   /** Aborts when the host gives the key up without waiting. */

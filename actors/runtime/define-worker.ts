@@ -32,13 +32,13 @@ export interface TaskContext {
   /**
    * Sends before the task ends. Resolves when it is durable; rejects so that the task is tried again. A later try that
    * sends the same, or under the same `id` (of `[A-Za-z0-9_-]`), is not heard a second time within two minutes.
-   * Messages to actors that are `idempotent` go by call, which costs a fraction, and by mail where none is answered
-   * soon: these may be heard twice, and behind what was sent after them.
    */
-  send(
-    envelopes: readonly Envelope[],
-    options?: { id?: string; idempotent?: boolean },
-  ): Promise<void>;
+  send(envelopes: readonly Envelope[], options?: { id?: string }): Promise<void>;
+  /**
+   * Sends an actor what does no harm where it is heard twice, and behind what was sent after it: by call, which costs a
+   * fraction, and resolves with true; or by mail where that is refused or not answered soon, and resolves with false.
+   */
+  tell(envelope: Envelope): Promise<boolean>;
   /**
    * Asks an actor. Rejects with its refusal; an actor that cannot be reached, or is busy, rejects so that the task is
    * tried again. Ends with the task's own signal.

@@ -14,7 +14,7 @@ import type { Answer, Delivery } from "./incoming.ts";
 const Text = z.object({ text: z.string() });
 const guest = defineContract({
   kind: "guest",
-  messages: { say: { input: Text, reply: Text }, hear: { input: Text } },
+  messages: { say: { input: Text, reply: Text }, hear: { input: Text }, wake: { input: Text } },
 });
 type Guest = (typeof guest)["messages"];
 
@@ -104,10 +104,10 @@ class Scene {
     return answers;
   }
 
-  deliver(text: unknown, sequence: number): { done: number } {
+  deliver(text: unknown, sequence: number, message = "hear"): { done: number } {
     const delivered = { done: 0 };
     const delivery: Delivery = {
-      message: "hear",
+      message,
       input: { text },
       sequence,
       tries: 0,
@@ -144,7 +144,9 @@ describe("HostedActivation", () => {
     const { context } = await scene.opened();
     await scene.message(4);
     expect(scene.texts()).to.deep.equal(["a", "b", "c", "m1"]);
-    expect(context.hasMoreMail()).to.equal(true);
+    expect(context.hasOtherMail()).to.equal(false);
+    scene.deliver("w", 3, "wake");
+    expect(context.hasOtherMail()).to.equal(true);
     // Calls do not wait for one another, mail does.
     scene.received[1]?.resolve({ text: "B", more: "stays inside" });
     await until("the second is answered", () => answers[1]?.length === 1);
@@ -154,7 +156,10 @@ describe("HostedActivation", () => {
     await scene.message(5);
     expect(first.done).to.equal(1);
     expect(scene.texts()[4]).to.equal("m2");
-    expect(context.hasMoreMail()).to.equal(false);
+    expect(context.hasOtherMail()).to.equal(true);
+    scene.received[4]?.resolve(undefined);
+    await scene.message(6);
+    expect(context.hasOtherMail()).to.equal(false);
     expect(scene.received[3]?.id).to.equal("mail-1");
     expect(scene.openings).to.have.length(1);
   });

@@ -199,7 +199,8 @@ export class HostedActivation implements Activated {
     const { confirm } = this.#host;
     const context = {
       confirm: async () => !life.isOver && this.#status !== "ended" && (await confirm()),
-      hasMoreMail: () => this.#deliveries.length > 1,
+      hasOtherMail: () =>
+        this.#deliveries.some(({ message }) => message !== this.#deliveries[0]?.message),
       end: (error: Error) => finish(life, error),
       signal: life.abandoned.signal,
     };

@@ -15,20 +15,30 @@ interface Listener {
 /** Of all tasks of a worker: a subscription for each would be two messages more of each. */
 export class TaskNews {
   readonly #bus: Bus;
+  readonly #leave: () => void;
   /** By the task's id: the same task may be here twice. */
   readonly #listeners = new Map<string, Set<Listener>>();
 
   constructor(bus: Bus) {
     this.#bus = bus;
     const before = cancelSubject("").length;
-    bus.connection.subscribe(cancelSubject(">"), {
+    const subscription = bus.connection.subscribe(cancelSubject(">"), {
       callback: (error, message) => {
         if (!error) this.#take(message.subject.slice(before), message.string());
       },
     });
-    bus.onReconnect(() => {
+    const forget = bus.onReconnect(() => {
       for (const all of this.#listeners.values()) for (const one of all) this.#say(one);
     });
+    this.#leave = () => {
+      forget();
+      subscription.unsubscribe();
+    };
+  }
+
+  /** Nothing is running any more. */
+  stop(): void {
+    this.#leave();
   }
 
   /**

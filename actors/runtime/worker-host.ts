@@ -102,6 +102,7 @@ export class WorkerHost {
     await Promise.all(
       left.map(({ message, task, attempt }) => this.#handBack(message, task, attempt)),
     );
+    this.#news.stop();
   }
 
   async #serve(definition: AnyWorkerDefinition, puller: TaskPuller): Promise<void> {
@@ -249,9 +250,15 @@ export class WorkerHost {
       isSure: () => lease.isSure(),
       attempt,
       deadlineAt,
-      send: async (envelopes, { id, idempotent = false } = {}) => {
+      send: async (envelopes, { id } = {}) => {
         signal.throwIfAborted();
-        await sends.send(idempotent ? await this.#tell(envelopes) : envelopes, id);
+        await sends.send(envelopes, id);
+      },
+      tell: async (envelope) => {
+        signal.throwIfAborted();
+        const isTold = await this.#tell(envelope, signal);
+        if (!isTold) await sends.send([envelope], undefined);
+        return isTold;
       },
       call: (contract, key, message, given, options) =>
         this.#actors.call(contract, key, message, given, { signal, ...options }).catch(tryAgain),
@@ -269,19 +276,15 @@ export class WorkerHost {
     if (unheard !== undefined && !(left instanceof CallerGone)) throw unheard;
   }
 
-  /** Returns what is still to be sent: whether anybody has heard it is not known. */
-  async #tell(envelopes: readonly Envelope[]): Promise<Envelope[]> {
-    const left: Envelope[] = [];
-    const options = { deadlineMs: TELL_MS_MAX };
-    for (const envelope of envelopes) {
-      const { kind, key, message, input } = envelope;
-      // Whatever has a handler can be called; by its contract it is only not answered.
-      const contract: Contract = { kind, messages: {} };
-      await this.#actors
-        .call(contract, key, message as never, input as never, options)
-        .catch(() => left.push(envelope));
-    }
-    return left;
+  /** False where nobody knows whether it was heard. */
+  async #tell({ kind, key, message, input }: Envelope, signal: AbortSignal): Promise<boolean> {
+    // Whatever has a handler can be called; by its contract it is only not answered.
+    const contract: Contract = { kind, messages: {} };
+    const options = { deadlineMs: TELL_MS_MAX, signal };
+    return this.#actors.call(contract, key, message as never, input as never, options).then(
+      () => true,
+      () => false,
+    );
   }
 
   /** Work that does not end when it is told to is not waited for; where the process ends, `stop` sees to that. */

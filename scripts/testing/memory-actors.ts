@@ -119,7 +119,7 @@ export function memoryActors({
   ): Promise<unknown> {
     const context: HostedContext = {
       confirm: async () => true,
-      hasMoreMail: () => false,
+      hasOtherMail: () => false,
       end() {},
       signal: new AbortController().signal,
     };
@@ -191,6 +191,10 @@ export function memoryActors({
       attempt: 1,
       deadlineAt,
       send: async (envelopes) => deliver(envelopes),
+      async tell(envelope) {
+        deliver([envelope]);
+        return true;
+      },
       call: call as ActorClient["call"],
     };
   }

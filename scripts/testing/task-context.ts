@@ -12,6 +12,7 @@ export function taskContext(known: Partial<TaskContext> = {}): TaskContext {
     attempt: 1,
     deadlineAt: Number.POSITIVE_INFINITY,
     send: async () => {},
+    tell: async () => true,
     call: async ({ kind }) => {
       throw new ActorError("unavailable", `Cannot reach ${kind}: nobody is there`);
     },
