@@ -110,6 +110,11 @@ describe("deliveries that come together", function () {
     );
   }
 
+  /** The mail that comes to the agent from now on. */
+  const mailHeard = () => {
+    const address = addressOf(agent.kind, key);
+    return world.world.bus.connection.subscribe(mailSubject(shardOf(address), address));
+  };
   const fine = (response: ServerResponse) => response.end();
   const attemptsOf = (entries: Delivery[]) => entries.map(({ attempts }) => attempts);
   const kill = async () => {
@@ -118,9 +123,7 @@ describe("deliveries that come together", function () {
   };
 
   it("are run once each, in order, all for one mail", async () => {
-    const address = addressOf(agent.kind, key);
-    const { connection } = world.world.bus;
-    const mail = connection.subscribe(mailSubject(shardOf(address), address));
+    const mail = mailHeard();
     const entries = await delivered(fine);
     expect(mail.getReceived()).to.equal(1);
     mail.unsubscribe();
@@ -131,9 +134,7 @@ describe("deliveries that come together", function () {
   });
 
   it("need no more mail where one comes too many", async () => {
-    const address = addressOf(agent.kind, key);
-    const { connection } = world.world.bus;
-    const mail = connection.subscribe(mailSubject(shardOf(address), address));
+    const mail = mailHeard();
     await delivered(fine, () => world.client.send(agent, key, "deliver", {}));
     expect(runs).to.deep.equal(ALL);
     expect(mail.getReceived()).to.equal(2);
@@ -141,9 +142,7 @@ describe("deliveries that come together", function () {
   });
 
   it("are taken for one mail until DELIVERIES_OF_MAIL_MS_MAX, and then for another", async () => {
-    const address = addressOf(agent.kind, key);
-    const { connection } = world.world.bus;
-    const mail = connection.subscribe(mailSubject(shardOf(address), address));
+    const mail = mailHeard();
     const entries = await delivered((response, event) => {
       if (event === TOGETHER[0]) monotonicMs += DELIVERIES_OF_MAIL_MS_MAX;
       response.end();

@@ -53,8 +53,6 @@ interface Round {
   outcomes: DeliveryOutcome[];
   /** Id of the delivery that is waited for. */
   begun?: string;
-  /** Aborts when the inbox is to be told without delay. */
-  hurried: AbortController;
   /** Resolves when the inbox has been told, or cannot be. */
   told: PromiseWithResolvers<void>;
 }
@@ -62,7 +60,7 @@ interface Round {
 export class Deliveries {
   readonly #parts: DeliveriesParts;
   #isUnderWay = false;
-  /** Nothing more is begun, and nobody asked. */
+  /** Nothing more is begun, and nobody asked; the inbox is to hear without delay. */
   readonly #stopped = new AbortController();
   #round: Round | undefined;
 
@@ -114,13 +112,12 @@ export class Deliveries {
     const { actors, key, pace, givesWay } = this.#parts;
     const round: Round = {
       outcomes: [],
-      hurried: new AbortController(),
       told: Promise.withResolvers(),
     };
     this.#round = round;
     try {
       await this.#run(round, deliveries);
-      if (this.#goesOn && !givesWay()) await pace.gather(waiting, round.hurried.signal);
+      if (this.#goesOn && !givesWay()) await pace.gather(waiting, this.#stopped.signal);
       const [first] = deliveries;
       return await answerDeliveries(actors, key, first, round.outcomes, { takesNext: takesNext() });
     } finally {
@@ -132,7 +129,6 @@ export class Deliveries {
   /** The agent closes: nothing more is begun, and the inbox is to hear without delay. */
   stop(): void {
     this.#stopped.abort(OVER);
-    this.#round?.hurried.abort(OVER);
   }
 
   /**

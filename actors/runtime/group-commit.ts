@@ -240,7 +240,8 @@ export class GroupCommit {
 
   /**
    * Reminders that are due before a checkpoint would bring them to the bus, ahead of the commit that sets them: one that comes
-   * though its commit was not made is nobody's, and the actor's own, whose place it may have taken, is set anew. Undefined where that is no way: they are written with the commit then.
+   * though its commit was not made is nobody's, and the actor's own, whose place it may have taken, is set anew. Undefined
+   * where that is no way: they are written with the commit then.
    */
   async #writeEarly(taken: readonly Taken[]): Promise<JournalEntry[] | undefined> {
     if (!this.#hasJournal) return undefined;

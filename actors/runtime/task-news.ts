@@ -15,7 +15,8 @@ interface Listener {
 /** Of all tasks of a worker: a subscription for each would be two messages more of each. */
 export class TaskNews {
   readonly #bus: Bus;
-  readonly #leave: () => void;
+  /** To be called when nothing is running any more. */
+  readonly stop: () => void;
   /** By the task's id: the same task may be here twice. */
   readonly #listeners = new Map<string, Set<Listener>>();
 
@@ -30,15 +31,10 @@ export class TaskNews {
     const forget = bus.onReconnect(() => {
       for (const all of this.#listeners.values()) for (const one of all) this.#say(one);
     });
-    this.#leave = () => {
+    this.stop = () => {
       forget();
       subscription.unsubscribe();
     };
-  }
-
-  /** Nothing is running any more. */
-  stop(): void {
-    this.#leave();
   }
 
   /**
@@ -57,9 +53,11 @@ export class TaskNews {
   }
 
   #take(id: string, text: string): void {
-    for (const listener of this.#listeners.get(id) ?? []) {
+    const listeners = this.#listeners.get(id);
+    if (!listeners) return;
+    const other = readAttempt(text);
+    for (const listener of listeners) {
       const { attempt, controller } = listener;
-      const other = readAttempt(text);
       if (other === undefined) controller.abort(new CallerGone());
       else if (other > attempt) controller.abort(new TaskTaken());
       else if (other < attempt) this.#say(listener);
