@@ -3,6 +3,7 @@ import {
   CRAWL_DELAY_MS,
   HOST_REQUESTS_IN_FLIGHT_MAX,
   TURN_LATE_MS,
+  TURN_REQUESTS_MAX,
 } from "../../schemas/crawl-limits.ts";
 import { LEASE_TTL_MS } from "../../schemas/limits.ts";
 import { SeededRandom } from "../../scripts/testing/seeded-random.ts";
@@ -17,6 +18,8 @@ const CALM = { deaths: 0, lateness: 0, pageMs: [20, 400] as [number, number] };
 const LOST_MS_MAX = TURN_LATE_MS + 2 * CRAWL_DELAY_MS;
 /** The last task of all, out of tries and back at its job, several times over. */
 const TAIL_MS_MAX = 60_000;
+/** By how much the last turn of all, with two places of eight to itself, ends after the rest. */
+const LAST_TURN_MS_MAX = TURN_REQUESTS_MAX * 10 * (1 / 2 - 1 / 8);
 const JOBS = { 1: [40, 40], 2: [40], 3: [40, 40, 40] };
 
 describe("site, simulated", function () {
@@ -97,7 +100,7 @@ describe("site, simulated", function () {
 
   it("has at most HOST_REQUESTS_IN_FLIGHT_MAX in flight where there is no delay, and keeps them busy", () => {
     for (const seed of seeds(5)) {
-      const jobs = { 1: [2_000], 2: [1_000, 1_000] };
+      const jobs = { 1: [8_000], 2: [4_000, 4_000] };
       const simulation = {
         ...CALM,
         seed,
@@ -108,8 +111,8 @@ describe("site, simulated", function () {
       const simulated = simulate(simulation);
       expect(simulated.inFlightMax, `seed ${seed}`).to.equal(HOST_REQUESTS_IN_FLIGHT_MAX);
       expectServed(simulated, simulation);
-      const ideal = (4_000 * 10) / HOST_REQUESTS_IN_FLIGHT_MAX;
-      expect(simulated.tookMs, `seed ${seed}`).to.be.at.most(ideal * 1.15);
+      const ideal = (16_000 * 10) / HOST_REQUESTS_IN_FLIGHT_MAX;
+      expect(simulated.tookMs, `seed ${seed}`).to.be.at.most(ideal * 1.1 + LAST_TURN_MS_MAX);
     }
   });
 
