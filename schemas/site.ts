@@ -28,6 +28,8 @@ const Url = z.string().min(1).max(CRAWL_URL_CHARS_MAX);
 const Reason = z.string().min(1);
 /** Nothing was forbidden: the host gave no answer over HTTP when it was asked for its robots.txt. */
 const unreachable = z.literal(true).optional();
+/** Which of a turn's requests, where they are made one after the other; the first, which needs none, is 0. */
+const nth = z.int().min(0).max(TURN_REQUESTS_MAX).optional();
 
 /** May a crawl have this address, and for a record's `reason` why not. */
 export const PageVerdict = z.discriminatedUnion("allowed", [
@@ -93,10 +95,14 @@ export const site = defineContract({
      * it was asked for, and at no other time. Who is late asks again, and makes no use of what it was told before: also
      * who began to connect and takes long, which goes on when it is told to go without a wait. A redirect's next
      * request at the same host is asked for in the same turn. Every turn ends TURN_MS_MAX after its last `go`.
+     *
+     * There a turn's requests are made one after the other: each is asked for with those that come after it, once the site
+     * has heard that the one before has left.
      */
     begin: {
       input: z.object({
         turn: Id,
+        nth,
         urls: z.array(Url).min(1).max(TURN_REQUESTS_MAX),
         intent: CrawlIntent,
         /** Who asks: a task may be with two workers, and the turn is the first one's. To another it is gone. */
@@ -110,6 +116,8 @@ export const site = defineContract({
           /** To be waited, by the worker's own clock, before the first request starts. */
           waitMs: z.int().min(0),
           atOnce: z.int().min(1).max(HOST_REQUESTS_IN_FLIGHT_MAX),
+          /** The host has a delay: this is the moment of the first request that is allowed. */
+          spaced: z.literal(true).optional(),
           /** When this was answered, and by which clock: a worker that has the same knows from when it is to wait. */
           told: z.object({ at: EpochMs, clock: z.string() }).optional(),
           /** In the order of the addresses. */
@@ -137,6 +145,7 @@ export const site = defineContract({
     requestStarted: {
       input: z.object({
         turn: Id,
+        nth,
         /** One more has left for the turn's request: its browser sent it once more by itself. */
         again: z.boolean().optional(),
         /** By how much at most it left after the moment it was told, counted from when its worker asked for that. */
@@ -150,6 +159,8 @@ export const site = defineContract({
         turn: Id,
         /** The host asked to be left alone for so long (429, 503 and Retry-After); 0 where it did not say how long. */
         awayMs: z.int().min(0).optional(),
+        /** Which request it answered so: others of the turn that have left are still at it. */
+        nth,
         /** It is given back by another than its worker, which may be at it still: a request it was told to make may leave. */
         lost: z.boolean().optional(),
       }),

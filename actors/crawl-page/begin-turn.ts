@@ -8,6 +8,8 @@ import type { Places } from "../runtime/places.ts";
 export interface TurnToBegin {
   host: string;
   turn: string;
+  /** Which of its requests, where they have moments one after the other; the first is 0. */
+  nth?: number;
   urls: readonly string[];
   intent: CrawlIntent;
   /** Made anew for each run of a task. */
@@ -36,6 +38,8 @@ export type Begun =
   | {
       state: "now";
       atOnce: number;
+      /** The moment is the first allowed request's alone. */
+      spaced: boolean;
       verdicts: readonly PageVerdict[];
       /** It may be TURN_AHEAD_MS off: so long before it the first request may begin to connect. */
       moment: Moment;
@@ -47,7 +51,13 @@ export type Begun =
 type Heard =
   | { state: "gone" }
   | { state: "wait"; until: number }
-  | { state: "go"; moment: Moment; atOnce: number; verdicts: readonly PageVerdict[] };
+  | {
+      state: "go";
+      moment: Moment;
+      atOnce: number;
+      spaced: boolean;
+      verdicts: readonly PageVerdict[];
+    };
 type Go = Extract<Heard, { state: "go" }>;
 
 export async function beginTurn(turn: TurnToBegin, parts: BeginParts): Promise<Begun> {
@@ -69,7 +79,7 @@ export async function beginTurn(turn: TurnToBegin, parts: BeginParts): Promise<B
         await waitUntil(clock, until, signal);
         continue;
       }
-      const { moment, atOnce, verdicts } = heard;
+      const { moment, atOnce, spaced, verdicts } = heard;
       await waitUntil(clock, until - TURN_AHEAD_MS, signal);
       // An answer waits for what the site has to store first. Now, with the request before long gone, that is little.
       if (!told && until - clock.monotonic() > TURN_AHEAD_MS / 2) {
@@ -77,7 +87,7 @@ export async function beginTurn(turn: TurnToBegin, parts: BeginParts): Promise<B
         continue;
       }
       const idle = verdicts.every(({ allowed }) => !allowed);
-      if (idle) return { state: "now", atOnce, verdicts, moment, release() {} };
+      if (idle) return { state: "now", atOnce, spaced, verdicts, moment, release() {} };
       release ??= await places.take(signal);
       if (clock.monotonic() > moment.lateAt) {
         told = undefined;
@@ -85,7 +95,7 @@ export async function beginTurn(turn: TurnToBegin, parts: BeginParts): Promise<B
       }
       const held = release;
       release = undefined;
-      return { state: "now", atOnce, verdicts, moment, release: held };
+      return { state: "now", atOnce, spaced, verdicts, moment, release: held };
     }
   } finally {
     release?.();
@@ -105,13 +115,13 @@ async function ask(
   const now = clock.monotonic();
   if (answer.state === "gone") return { state: "gone" };
   if (answer.state === "wait") return { state: "wait", until: now + answer.askAgainInMs };
-  const { waitMs, atOnce, verdicts, told } = answer;
+  const { waitMs, atOnce, spaced = false, verdicts, told } = answer;
   // By the same clock nothing of its way is unknown.
   const isOurs = told !== undefined && told.clock === clock.id;
   const toldAt = isOurs ? now - (epochNow - told.at) : undefined;
   const startAt = (toldAt ?? now) + waitMs;
   const lateAt = (toldAt ?? askedAt) + waitMs + TURN_LATE_MS;
-  return { state: "go", moment: { startAt, lateAt }, atOnce, verdicts };
+  return { state: "go", moment: { startAt, lateAt }, atOnce, spaced, verdicts };
 }
 
 /** What was told holds where the site says nothing more until then: it may be with a host that has died. */

@@ -4,8 +4,10 @@ import { crawlJob } from "../../schemas/crawl-job.ts";
 import type { Turn } from "../../schemas/crawl-page.ts";
 import { site } from "../../schemas/site.ts";
 
-export function turnFinished({ host, turn }: Turn, awayMs?: number): Envelope {
-  return envelope(site, host, "turnFinished", { turn, ...(awayMs !== undefined && { awayMs }) });
+export function turnFinished({ host, turn }: Turn, awayMs?: number, nth?: number): Envelope {
+  const away = awayMs === undefined ? {} : { awayMs };
+  const which = nth === undefined ? {} : { nth };
+  return envelope(site, host, "turnFinished", { turn, ...away, ...which });
 }
 
 /** Of a turn that may be with another worker, which does not know that it is over. */

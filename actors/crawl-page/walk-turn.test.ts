@@ -31,7 +31,9 @@ const loadedPage: PageAnswer = {
 
 interface Scene {
   load?: (page: PageLoad) => Promise<PageAnswer>;
-  begin?: () => object | Promise<object>;
+  begin?: (asked: Asked) => object | undefined | Promise<object>;
+  /** Resolves once the site has heard that a request has left. */
+  started?: (asked: Asked) => Promise<object>;
   attempt?: number;
   lease?: Partial<Pick<TaskContext, "lapsed" | "isSure">>;
   urls?: string[];
@@ -44,6 +46,13 @@ interface Scene {
   /** Whether the account has a copy of every page, and what the site says of them. */
   isCached?: boolean;
   judge?: (asked: { urls: string[] }) => object;
+  onTold?: (message: string) => void;
+}
+
+interface Asked {
+  nth?: number;
+  urls: string[];
+  again?: boolean;
 }
 
 describe("walkTurn", () => {
@@ -57,6 +66,7 @@ describe("walkTurn", () => {
     const go = { state: "go", waitMs: 0, atOnce, verdicts: urls.map(() => ({ allowed: true })) };
     const loads: string[] = [];
     const calls: string[] = [];
+    const asked: Asked[] = [];
     const mail: Envelope[] = [];
     const request = CrawlRequest.parse({ url: URL_OF_START, render: false, maxAge: 100 });
     const blobs = {
@@ -109,17 +119,15 @@ describe("walkTurn", () => {
       },
       async tell(envelope: Envelope) {
         mail.push(envelope);
+        scene.onTold?.(envelope.message);
         return true;
       },
-      async call(
-        _: unknown,
-        _key: string,
-        message: string,
-        input: { urls: string[]; again?: boolean },
-      ) {
+      async call(_: unknown, _key: string, message: string, input: Asked) {
         calls.push(input.again ? `${message} again` : message);
+        asked.push(input);
         if (message === "judge") return scene.judge?.(input);
-        return message === "begin" ? ((await scene.begin?.()) ?? go) : {};
+        if (message === "requestStarted") return (await scene.started?.(input)) ?? {};
+        return message === "begin" ? ((await scene.begin?.(input)) ?? go) : {};
       },
     };
     let error: unknown;
@@ -134,7 +142,7 @@ describe("walkTurn", () => {
       // biome-ignore lint/suspicious/noExplicitAny: what any message has.
       mail.filter((one) => one.message === message).map(({ input }) => input as any);
     const messages = mail.map(({ message }) => message);
-    return { loads, calls, inputs, messages, failures, turn, error };
+    return { loads, calls, asked, inputs, messages, failures, turn, error };
   }
 
   it("reports a turn's page and the browser's time, and says no more of a turn that is reported", async () => {
@@ -284,6 +292,150 @@ describe("walkTurn", () => {
     });
     expect(loads).to.have.length(1);
     expect(inputs("turnFinished")[0]).to.include({ awayMs: 7_000 });
+  });
+
+  it("makes the requests of a host with a delay one after the other, each asked for once the site knows of the one before", async () => {
+    let known = 0;
+    let loading = 0;
+    let loadingMost = 0;
+    const firstIsThere = Promise.withResolvers<void>();
+    const { loads, calls, asked, inputs, messages } = await walked({
+      urls: FOUR,
+      begin: ({ nth, urls }) => {
+        expect([nth, urls]).to.deep.equal([known, FOUR.slice(known)]);
+        return spaced(urls);
+      },
+      async started({ nth = 0 }) {
+        await new Promise(setImmediate);
+        known = nth + 1;
+        return {};
+      },
+      async load({ url, onStarted }) {
+        loading += 1;
+        loadingMost = Math.max(loadingMost, loading);
+        onStarted();
+        // A page that takes long keeps none waiting.
+        if (url === FOUR[0]) await firstIsThere.promise;
+        if (url === FOUR[3]) firstIsThere.resolve();
+        loading -= 1;
+        return loadedPage;
+      },
+    });
+    expect(loads).to.deep.equal(FOUR);
+    expect(loadingMost).to.equal(2);
+    expect(calls).to.deep.equal(FOUR.flatMap(() => ["begin", "requestStarted"]));
+    expect(asked.map(({ nth = 0 }) => nth)).to.deep.equal([0, 0, 1, 1, 2, 2, 3, 3]);
+    expect(messages.filter((one) => one === "turnFinished")).to.have.length(1);
+    expect(inputs("turnFinished")).to.deep.equal([{ turn: id("3") }]);
+    expect(inputs("turnReported").flatMap(({ outcomes }) => outcomes)).to.have.length(4);
+    expect(messages).to.not.include("turnEnded");
+  });
+
+  it("asks there for what is allowed, and for another moment of one that missed its own", async () => {
+    const tries: string[] = [];
+    const { loads, asked, inputs } = await walked({
+      urls: FOUR,
+      begin: ({ nth, urls }) =>
+        // While the second connects, it is not its turn any more.
+        tries.length === 2 && urls.length === 1 && nth === 1
+          ? { state: "wait", askAgainInMs: 5 }
+          : spaced(urls, FOUR[1]),
+      load({ url, signal, onStarted }) {
+        tries.push(url);
+        if (tries.length !== 2) {
+          onStarted();
+          return Promise.resolve(loadedPage);
+        }
+        return new Promise((_, reject) => {
+          signal.addEventListener("abort", () => reject(signal.reason));
+        });
+      },
+    });
+    expect(loads).to.deep.equal([FOUR[0], FOUR[2], FOUR[2], FOUR[3]]);
+    const begun = asked.flatMap(({ nth, urls }) => (urls ? [[nth, urls]] : []));
+    expect(begun).to.deep.equal([
+      [0, FOUR],
+      [1, FOUR.slice(2)],
+      [1, [FOUR[2]]],
+      [1, FOUR.slice(2)],
+      [2, [FOUR[3]]],
+    ]);
+    const outcomes = inputs("turnReported").flatMap((report) => report.outcomes);
+    expect(outcomes.map(({ kind, index }) => [kind, index])).to.have.deep.members([
+      ["disallowed", 1],
+      ...[0, 2, 3].map((index) => ["fetched", index]),
+    ]);
+  });
+
+  it("has used the moment of a request that came to its end without leaving", async () => {
+    const { calls, inputs } = await walked({
+      urls: PAIR,
+      begin: ({ urls }) => spaced(urls),
+      load: async () => ({
+        ...{ kind: "failed", reason: "refused", retry: true, status: undefined, browserMs: 0 },
+      }),
+    });
+    expect(calls).to.deep.equal(PAIR.flatMap(() => ["begin", "requestStarted"]));
+    expect(inputs("turnReported").flatMap(({ outcomes }) => outcomes)).to.have.length(2);
+  });
+
+  it("tells at once of a host with a delay that asks to be left alone, while other pages load, and makes no more", async () => {
+    const told = Promise.withResolvers<void>();
+    const { loads, inputs, messages } = await walked({
+      urls: FOUR,
+      begin: async ({ nth = 0, urls }) => {
+        // Its answer is there by now.
+        if (nth === 2) await new Promise(setImmediate);
+        return spaced(urls);
+      },
+      onTold: (message) => {
+        if (message === "turnFinished") told.resolve();
+      },
+      async load({ url, onStarted }) {
+        onStarted();
+        if (url === FOUR[1]) return { ...loadedPage, status: 429, awayMs: 7_000 };
+        await told.promise;
+        return loadedPage;
+      },
+    });
+    expect(loads).to.deep.equal(FOUR.slice(0, 2));
+    expect(inputs("turnFinished")).to.deep.equal([
+      { turn: id("3"), nth: 1, awayMs: 7_000 },
+      { turn: id("3") },
+    ]);
+    // What was not made is the job's again.
+    expect(messages.at(-1)).to.equal("turnEnded");
+  });
+
+  it("reports what it has of a turn that is gone between two requests, or stops there, once all of it has come", async () => {
+    for (const how of ["gone", "stopped", "failed"] as const) {
+      const controller = new AbortController();
+      const asked = Promise.withResolvers<void>();
+      const { loads, inputs, messages, error } = await walked(
+        {
+          urls: FOUR,
+          async begin({ nth, urls }) {
+            if (nth !== 2) return spaced(urls);
+            setImmediate(asked.resolve);
+            if (how === "gone") return { state: "gone" };
+            if (how === "stopped") controller.abort(new Error("stopping"));
+            throw new ActorError("unavailable", "Cannot reach it");
+          },
+          async load({ url, onStarted }) {
+            onStarted();
+            if (url === FOUR[0]) await asked.promise;
+            return loadedPage;
+          },
+        },
+        controller,
+      );
+      expect(error, how).to.equal(undefined);
+      expect(loads).to.deep.equal(FOUR.slice(0, 2));
+      expect(inputs("turnReported").flatMap(({ outcomes }) => outcomes)).to.have.length(2);
+      expect(messages.at(-1)).to.equal("turnEnded");
+      const lost = how === "gone" ? { lost: true } : {};
+      expect(inputs("turnFinished")[0], how).to.deep.equal({ turn: id("3"), ...lost });
+    }
   });
 
   it("uses copies that the site allows by now, in no turn; those it forbids are disallowed", async () => {
@@ -459,7 +611,13 @@ describe("walkTurn", () => {
   });
 });
 
+const FOUR = [1, 2, 3, 4].map((number) => `${URL_OF_START}${number}`);
 const ALLOWED = { allowed: true };
+/** Of a host with a delay, which is over; one of the addresses may be disallowed. */
+const spaced = (urls: readonly string[], forbidden?: string) => ({
+  ...{ state: "go", waitMs: 0, atOnce: 1, spaced: true },
+  verdicts: urls.map((url) => (url === forbidden ? { allowed: false, reason: "line 1" } : ALLOWED)),
+});
 const cachedPage = () => ({
   ...{ cachedAt: clock.now(), blobs: [], links: [] },
   metadata: { status: 200, url: URL_OF_START },

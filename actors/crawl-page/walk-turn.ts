@@ -3,6 +3,7 @@ import { randomBytes } from "node:crypto";
 import type { Envelope } from "../../schemas/contract.ts";
 import { TURN_STARTS_MS_MAX } from "../../schemas/crawl-limits.ts";
 import type { Turn, TurnRequest } from "../../schemas/crawl-page.ts";
+import type { PageVerdict } from "../../schemas/site.ts";
 import { site } from "../../schemas/site.ts";
 import type { TaskContext } from "../runtime/define-worker.ts";
 import type { Places } from "../runtime/places.ts";
@@ -71,6 +72,9 @@ class TurnWalk {
   readonly #outcomes: PageOutcomes;
   readonly #browserTime: BrowserTime;
   readonly #requests: TurnRequests;
+  /** Requests that have left, each beside those after it; and the first fault of ours among them. */
+  readonly #underWay: Promise<void>[] = [];
+  #stopped: { error: unknown } | undefined;
   #isLost = false;
   #isOutOfTime = false;
 
@@ -132,15 +136,24 @@ class TurnWalk {
 
   /** Makes these requests as the site says. What is not reported the job queues again. */
   async #make(requests: readonly TurnRequest[]): Promise<void> {
+    try {
+      await this.#makeAll(requests);
+    } finally {
+      await Promise.all(this.#underWay);
+    }
+    if (this.#stopped) throw this.#stopped.error;
+  }
+
+  async #makeAll(requests: readonly TurnRequest[]): Promise<void> {
     const { clock, places } = this.#parts;
     const { call, signal } = this.#context;
-    const { ended } = this.#held;
-    const urls = requests.map(({ url }) => url);
-    const first = requests.find(isPage);
-    if (first !== undefined && !(await this.#hasTime(first))) return;
-    for (;;) {
-      const asked = { ...this.#asking, urls };
-      const either = AbortSignal.any([signal, ended]);
+    const either = AbortSignal.any([signal, this.#held.ended]);
+    let left = requests;
+    let nth = 0;
+    while (left.length > 0) {
+      const first = left.find(isPage);
+      if (first !== undefined && !(await this.#hasTime(first))) return;
+      const asked = { ...this.#asking, nth, urls: left.map(({ url }) => url) };
       const begun = await beginTurn(asked, { call, clock, signal: either, places });
       if (begun.state === "gone") {
         // Where it is another worker's now, a request of it may be about to leave.
@@ -148,7 +161,13 @@ class TurnWalk {
         return;
       }
       try {
-        return await this.#makeNow(requests, begun);
+        if (!begun.spaced) return await this.#makeNow(left, nth, begun);
+        left = this.#allowed(left, begun.verdicts);
+        const [request, ...others] = left;
+        if (request === undefined || !this.#mayGoOn()) return begun.release();
+        await this.#makeNext(request, nth, begun);
+        left = others;
+        nth += 1;
       } catch (error) {
         if (error instanceof NotMade) return;
         if (!(error instanceof TooLate)) throw error;
@@ -156,35 +175,61 @@ class TurnWalk {
     }
   }
 
-  async #makeNow(requests: readonly TurnRequest[], begun: Now): Promise<void> {
+  /** Resolves once the request has left and the site knows: the next may be asked for, and this one goes on beside it. */
+  async #makeNext(request: TurnRequest, nth: number, { moment, release }: Now): Promise<void> {
+    const startBy = this.#parts.clock.monotonic() + TURN_STARTS_MS_MAX;
+    const left = Promise.withResolvers<{ told: Promise<void> }>();
+    let hasLeft = false;
+    const onLeft = (told: Promise<void>) => {
+      hasLeft = true;
+      left.resolve({ told });
+    };
+    const made = this.#requests.make(request, { moment, nth, startBy, release, onLeft });
+    this.#underWay.push(
+      made.catch((error: unknown) => {
+        // Of one that needed another moment than it could have nobody hears, and the job queues it again.
+        const isKnown = !hasLeft || error instanceof TooLate || error instanceof NotMade;
+        if (!isKnown) this.#stopped ??= { error };
+      }),
+    );
+    await Promise.race([left.promise, made]);
+    // One that came to its end without a request has had its moment as well.
+    await (hasLeft ? (await left.promise).told : this.#requests.tellStarted(nth));
+  }
+
+  /** What may be asked for; of the rest it is said why not. */
+  #allowed(
+    requests: readonly TurnRequest[],
+    verdicts: readonly PageVerdict[],
+  ): readonly TurnRequest[] {
+    return requests.filter((request, position) => {
+      const verdict = verdicts[position];
+      if (verdict?.allowed === true) return true;
+      this.#mail.refuse(request, verdict);
+      return false;
+    });
+  }
+
+  /** All of them, so many at once. */
+  async #makeNow(requests: readonly TurnRequest[], nth: number, begun: Now): Promise<void> {
     const { clock, places } = this.#parts;
     const { signal } = this.#context;
-    const { ended } = this.#held;
     const startBy = clock.monotonic() + TURN_STARTS_MS_MAX;
-    const queue = requests.entries();
+    const queue = this.#allowed(requests, begun.verdicts).values();
     // One that has its moment must leave in time; where there are several the site has set no moment for each.
     const moment = requests.length === 1 ? begun.moment : undefined;
     const firsts = [begun.release];
     let stopped: { error: unknown } | undefined;
-    const mayStart = () =>
-      !(stopped || this.#mail.failure || this.#isOutOfTime || ended.aborted) &&
-      this.#context.isSure() &&
-      this.#requests.awayMs === undefined &&
-      clock.monotonic() <= startBy;
+    const mayStart = () => !stopped && this.#mayGoOn() && clock.monotonic() <= startBy;
     const inTurn = async () => {
-      for (const [position, request] of queue) {
-        const verdict = begun.verdicts[position];
-        if (verdict?.allowed !== true) {
-          this.#mail.refuse(request, verdict);
-          continue;
-        }
+      for (const request of queue) {
         if (!mayStart()) return;
         const release = firsts.pop() ?? (await places.take(signal));
         // Others may have used up the time since the turn began; a request alone has its moment now.
         if (moment === undefined) await this.#hasTime(request).catch(releasing(release));
         // It may have waited for its place for longer than the site keeps the turn.
         if (!mayStart()) return release();
-        await this.#requests.make(request, { moment, startBy, release });
+        await this.#requests.make(request, { moment, startBy, release, ...(nth > 0 && { nth }) });
       }
     };
     // The turn is not over while a page of it loads: who fails waits for the others.
@@ -194,6 +239,11 @@ class TurnWalk {
     await Promise.all(Array.from({ length: begun.atOnce }, () => inTurn().catch(stop)));
     for (const release of firsts) release();
     if (stopped) throw stopped.error;
+  }
+
+  #mayGoOn(): boolean {
+    const isOver = this.#stopped || this.#mail.failure || this.#isOutOfTime;
+    return !(isOver || this.#held.ended.aborted || this.#requests.isAway) && this.#context.isSure();
   }
 
   /** Whether the account has browser time for it; where not it is said, once, and nothing more is loaded. */

@@ -8,6 +8,8 @@ export const Turn = z.object({
   account: z.string(),
   job: z.string(),
   requests: z.int(),
+  /** Requests of the same turn that come after this one, where there is a delay: each is then an entry of its own. */
+  more: z.int().min(1).optional(),
   /** When it could begin, as it was granted. */
   dueAt: EpochMs,
   /** Whose it is: the first that asked. */
@@ -28,7 +30,14 @@ export const Pace = z.object({
   /** How often in a row it did, each time by a request that left after the pause before. */
   busy: z.int().min(1).optional(),
   /** The turn whose request leaves next, and when it may: its worker has been told, or is when it asks. */
-  going: z.object({ turn: z.string(), startAt: EpochMs }).optional(),
+  going: z
+    .object({
+      turn: z.string(),
+      startAt: EpochMs,
+      /** Where it was put off: what its worker may have been told before, and may have kept to. */
+      toldAt: EpochMs.optional(),
+    })
+    .optional(),
   /** Who waits, in the order in which they are served. */
   accounts: z.array(
     z.object({
@@ -36,10 +45,29 @@ export const Pace = z.object({
       jobs: z.array(z.object({ job: z.string(), wants: z.int().min(1) })),
     }),
   ),
-  /** Granted and not finished, by their ids, in the order of their granting. */
+  /** Granted and not finished, by their ids, in the order of their granting; see `entryOf`. */
   turns: z.record(z.string(), Turn),
 });
 export type Pace = DeepReadonly<z.infer<typeof Pace>>;
+
+/** Under which a turn's request is kept, where the turn's requests are made one after the other. The first is 0. */
+export const entryOf = (turn: string, nth = 0) => (nth === 0 ? turn : `${turn}/${nth}`);
+
+/** The entry of the request after this one. */
+export function entryAfter(entry: string): string {
+  const [turn = "", nth = 0] = entry.split("/");
+  return entryOf(turn, Number(nth) + 1);
+}
+
+/** What is kept of a turn, in the order in which its requests are made. */
+export const entriesOf = ({ turns }: Pace, turn: string): string[] =>
+  Object.keys(turns).filter((entry) => entry === turn || entry.startsWith(`${turn}/`));
+
+/** The host's delay and the time: what every decision needs. */
+export interface Moment {
+  delayMs: number;
+  now: number;
+}
 
 export const IDLE_PACE: z.infer<typeof Pace> = {
   lastStartAt: 0,

@@ -12,6 +12,7 @@ import {
   TURN_MS_MAX,
   TURN_OVERDUE_MS,
   TURN_REQUESTS_MAX,
+  TURN_SPAN_MS,
   TURN_STARTS_MS_MAX,
   TURN_UNHEARD_MS,
   TURNS_AHEAD_MAX,
@@ -31,7 +32,7 @@ import {
   started,
   want,
 } from "./pace.ts";
-import { IDLE_PACE, Pace } from "./pace-state.ts";
+import { entryOf, IDLE_PACE, Pace } from "./pace-state.ts";
 
 describe("pace", () => {
   it("grant() gives one turn ahead where there is a delay, and the next when that one goes", () => {
@@ -290,6 +291,107 @@ describe("pace", () => {
     expect(told).to.deep.equal(["go", "wait", "wait", "wait"]);
   });
 
+  it("grant() gives a job that is alone the requests of TURN_SPAN_MS, and others one, who wait for no longer", () => {
+    for (const delayMs of [1, 250, 500, 1_250, 1_251, 60_000]) {
+      const span = Math.max(1, Math.floor(TURN_SPAN_MS / delayMs));
+      expect(severalAt(delayMs).grant()[0]?.requests).to.equal(Math.min(span, TURNS_STARTED_MAX));
+    }
+    const site = severalAt(500);
+    expect(site.grant()).to.deep.include({ turn: "t1", account: "a", job: "a1", requests: 5 });
+    site.want("b", "b1", 100);
+    expect(site.serveAll("t1", 5)).to.equal(4 * 500);
+    for (const [turn, account] of [
+      ["t2", "a"],
+      ["t3", "b"],
+      ["t4", "a"],
+    ] as const) {
+      expect(site.grant()[0]).to.include({ turn, account, requests: 1 });
+      site.serveAll(turn, 1);
+    }
+    site.want("b", "b1", 0);
+    for (const entry of Object.keys(site.pace.turns)) site.finish(entry);
+    expect(site.grant()[0]).to.include({ job: "a1", requests: 5 });
+    // A job that has a turn under way still is not alone with another.
+    const two = severalAt(500);
+    two.want("b", "b1", 1);
+    two.grant();
+    two.serveAll("t1", 1);
+    two.grant();
+    two.serveAll("t2", 1);
+    expect(two.pace.accounts).to.have.length(1);
+    expect(two.grant()[0]).to.include({ job: "a1", requests: 1 });
+  });
+
+  it("grant() gives the next turn with the last request of one of several, however many its worker has of them", () => {
+    for (const wanted of [1, 3, 5]) {
+      const site = severalAt(500);
+      site.grant();
+      for (let nth = 0; nth < wanted; nth++) {
+        expect(site.begin(entryOf("t1", nth), wanted - nth)).to.deep.equal(go(nth === 0 ? 0 : 500));
+        // Asking again with less, for this one alone, changes nothing.
+        site.begin(entryOf("t1", nth), 1);
+        expect(site.grant(), `${nth} of ${wanted}`).to.have.length(nth === wanted - 1 ? 1 : 0);
+        site.now += nth === 0 ? 0 : 500;
+        site.start(entryOf("t1", nth));
+      }
+      expect(site.begin(entryOf("t1", wanted), 1)).to.deep.equal({ state: "gone" });
+      expect(site.begin("t2", 5)).to.deep.equal(go(500));
+    }
+  });
+
+  it("grant() gives another turn where the worker of one of several is heard of no more, between its requests or in one", () => {
+    for (const asks of [false, true]) {
+      const site = severalAt(500);
+      site.grant();
+      site.serveAll("t1", 2, 5);
+      if (asks) expect(site.begin("t1/2", 3)).to.deep.equal(go(500));
+      const lostBy = 500 + (asks ? TURN_UNHEARD_MS : TURN_OVERDUE_MS);
+      expect(nextLookAt(site.pace, site.moment)).to.be.at.most(site.now + lostBy);
+      site.now += lostBy - 1;
+      expect(site.grant()).to.have.length(0);
+      site.now += 1;
+      expect(site.grant()).to.have.length(1);
+      // Its place in time may have been used; where it was not told to go, it was not.
+      expect(site.begin("t2", 5).state).to.equal("go");
+    }
+  });
+
+  it("started() twice gives one next request, also after that has left", () => {
+    const site = severalAt(500);
+    site.grant();
+    site.serveAll("t1", 2, 5);
+    const once = site.pace;
+    site.start("t1");
+    site.start("t1/1");
+    expect(site.pace).to.equal(once);
+    expect(Object.keys(once.turns)).to.deep.equal(["t1", "t1/1", "t1/2"]);
+    // A redirect of the first takes a place of its own, and leaves the rest as it was.
+    expect(site.begin("t1", 1)).to.deep.equal(go(500));
+    expect(site.begin("t1/2", 3).state).to.equal("wait");
+    site.now += 500;
+    site.pace = started(site.pace, "t1", { ...site.moment, again: true });
+    expect(Object.keys(site.pace.turns)).to.have.length(3);
+    expect(site.begin("t1/2", 3)).to.deep.equal(go(500));
+  });
+
+  it("finish() of one that was put off counts as a start from the moment it was told first", () => {
+    const site = new PacedSite(500);
+    site.want("a", "a1", 2);
+    site.want("b", "b1", 2);
+    site.grant();
+    site.begin("t1");
+    site.grant();
+    site.start("t1");
+    expect(site.begin("t2")).to.deep.equal(go(500));
+    site.grant();
+    site.now += 400;
+    // A request more leaves for the first; the second leaves when it was told to, and ends before that is heard.
+    site.pace = started(site.pace, "t1", { ...site.moment, again: true });
+    site.now += 101;
+    site.finish("t2");
+    expect(site.begin("t3")).to.deep.equal(go(500));
+  });
+
   it("grant() has no more than TURNS_STARTED_MAX unfinished", () => {
     const site = new PacedSite(100);
     site.want("a", "a1", 10_000);
@@ -480,10 +582,20 @@ const go = (waitMs: number, atOnce = 1): Begun => ({ state: "go", waitMs, atOnce
 const away = ({ pace, now }: PacedSite, awayMs: number) =>
   stayAway(pace, { awayMs, startedAt: now, now });
 
+/** With one job that has turns of several requests. */
+function severalAt(delayMs: number): PacedSite {
+  const site = new PacedSite(delayMs);
+  site.spacedMax = TURN_REQUESTS_MAX;
+  site.want("a", "a1", 10_000);
+  return site;
+}
+
 class PacedSite {
   now = 1_000_000;
   pace: Pace = IDLE_PACE;
   delayMs: number;
+  /** Of one turn where there is a delay: one, unless a test is about turns of several. */
+  spacedMax = 1;
   #turns = 0;
 
   constructor(delayMs: number) {
@@ -501,7 +613,7 @@ class PacedSite {
   grant(): Granted[] {
     const { pace, granted } = grant(this.pace, {
       ...this.moment,
-      requestsMax: TURN_REQUESTS_MAX,
+      requestsMax: this.delayMs > 0 ? this.spacedMax : TURN_REQUESTS_MAX,
       newId: () => {
         this.#turns += 1;
         return `t${this.#turns}`;
@@ -511,8 +623,8 @@ class PacedSite {
     return granted;
   }
 
-  begin(turn: string): Begun {
-    const { pace, begun } = begin(this.pace, turn, this.moment);
+  begin(turn: string, wanted = 1): Begun {
+    const { pace, begun } = begin(this.pace, turn, { ...this.moment, wanted });
     this.pace = pace;
     return begun;
   }
@@ -523,6 +635,18 @@ class PacedSite {
 
   finish(turn: string): void {
     this.pace = finish(this.pace, turn, this.moment);
+  }
+
+  /** Makes so many requests of a turn that has `wanted` of them, and says how long it took. */
+  serveAll(turn: string, requests: number, wanted = requests): number {
+    const from = this.now;
+    for (let nth = 0; nth < requests; nth++) {
+      const begun = this.begin(entryOf(turn, nth), wanted - nth);
+      if (begun.state !== "go") throw new Error(`Cannot serve ${turn}/${nth}: ${begun.state}`);
+      this.now += begun.waitMs;
+      this.start(entryOf(turn, nth));
+    }
+    return this.now - from;
   }
 
   /** The jobs that are served, one after the other. */

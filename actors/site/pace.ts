@@ -4,7 +4,8 @@
  *
  * A turn is granted ahead, so that its task is with a worker when it is due. Where there is a delay only one turn at a
  * time is `going`: the next is chosen once the request of this one is known to have left, or can leave no more. So no
- * request is early, whatever was late and whoever died. Where there is none, turns share the requests in flight.
+ * request is early, whatever was late and whoever died. A job that is alone there has turns of several requests, each an
+ * entry of its own once the one before has left. Where there is no delay, turns share the requests in flight.
  */
 import {
   CRAWL_DELAY_MS,
@@ -20,16 +21,17 @@ import {
   TURN_OVERDUE_MS,
   TURN_REQUESTS_MAX,
   TURN_UNHEARD_MS,
-  TURNS_AHEAD_MAX,
-  TURNS_STARTED_MAX,
 } from "../../schemas/crawl-limits.ts";
-import type { Pace, Turn } from "./pace-state.ts";
-
-/** The host's delay and the time: what every decision needs. */
-export interface Moment {
-  delayMs: number;
-  now: number;
-}
+import { entryAfter, type Moment, type Pace, type Turn } from "./pace-state.ts";
+import {
+  grantableAt,
+  hasRoom,
+  inFlight,
+  nextStartAt,
+  shareOf,
+  spacedMax,
+  spanRequests,
+} from "./room.ts";
 
 export interface Granted {
   turn: string;
@@ -74,7 +76,8 @@ export function grant(
     const [first, ...others] = next.accounts;
     const [job, ...jobs] = first?.jobs ?? [];
     if (!first || !job) break;
-    const requests = delayMs > 0 ? 1 : Math.min(job.wants, TURN_REQUESTS_MAX, requestsMax);
+    const most = delayMs > 0 ? spacedMax(next, job.job, delayMs) : TURN_REQUESTS_MAX;
+    const requests = Math.min(job.wants, most, requestsMax);
     const turn = newId();
     const { account } = first;
     const left = job.wants - requests;
@@ -97,21 +100,23 @@ export function grantOwn(pace: Pace, turn: string, moment: Moment): Pace {
   return withTurn(pace, turn, own);
 }
 
-/** Before this a turn that is granted would only wait in its worker. */
-export const grantableAt = (pace: Pace, moment: Moment) => nextStartAt(pace, moment) - TURN_LEAD_MS;
-
 /**
- * The turn's worker is ready. `gone` is a turn that is not known any more, or cannot begin for long: its job is given
- * another. A worker that asks again makes no use of what it was told before.
+ * The turn's worker is ready for this entry's request, and for the `wanted` that it counts with it. `gone` is a turn that
+ * is not known any more, or cannot begin for long: its job is given another. A worker that asks again makes no use of what
+ * it was told before.
  */
-export function begin(unsettled: Pace, turn: string, moment: Moment): { pace: Pace; begun: Begun } {
+export function begin(
+  unsettled: Pace,
+  turn: string,
+  { wanted = 1, ...moment }: Moment & { wanted?: number },
+): { pace: Pace; begun: Begun } {
   const pace = settle(unsettled, moment);
   const granted = pace.turns[turn];
   if (granted === undefined) return { pace, begun: { state: "gone" } };
   if (pace.awayUntil - moment.now > waitMsMax(granted)) return gone(pace, turn, moment);
   return moment.delayMs === 0
     ? beginAtOnce(pace, turn, granted, moment)
-    : beginSpaced(pace, turn, granted, moment);
+    : beginSpaced(pace, turn, granted, { ...moment, wanted });
 }
 
 /** The turn is whose it is, or of who asks first; undefined where it is another's. */
@@ -142,11 +147,23 @@ export function started(
   const leftBy = isGoing && going && lateMs !== undefined ? going.startAt + lateMs : now;
   const startedAt = Math.min(now, leftBy);
   const lastStartAt = Math.max(pace.lastStartAt, startedAt);
-  const next = withTurn({ ...others, lastStartAt }, turn, { ...granted, startedAt });
+  const next = withNext({ ...others, lastStartAt }, turn, { ...granted, startedAt }, moment);
   if (isGoing || going === undefined) return choose(next, moment);
   // The one that goes may not have been told yet.
   const startAt = Math.max(going.startAt, now + delayMs);
-  return { ...next, going: { ...going, startAt } };
+  const { toldAt = going.startAt } = going;
+  return { ...next, going: { ...going, startAt, toldAt } };
+}
+
+/** These entries of a turn are over, as one of them would be. */
+export function finishAll(
+  pace: Pace,
+  entries: readonly string[],
+  { end, ...moment }: Moment & { end: typeof finish },
+): Pace {
+  const last = entries.find((entry) => entry === pace.going?.turn) ?? entries.at(-1) ?? "";
+  const others = entries.filter((entry) => entry !== last);
+  return end(others.reduce(finishedQuietly, pace), last, moment);
 }
 
 /** The turn is over: its worker has made its requests, or gives it back. */
@@ -157,7 +174,8 @@ export function finish(pace: Pace, turn: string, moment: Moment): Pace {
   if (going === undefined) return markEnd(others, finished, moment);
   if (going.turn !== turn) return { ...others, going };
   // Whether its request left is not known; before its time it surely did not.
-  const lastStartAt = Math.max(others.lastStartAt, going.startAt <= moment.now ? moment.now : 0);
+  const { toldAt = going.startAt } = going;
+  const lastStartAt = Math.max(others.lastStartAt, toldAt <= moment.now ? moment.now : 0);
   return choose({ ...others, lastStartAt }, moment);
 }
 
@@ -201,13 +219,13 @@ function beginSpaced(
   pace: Pace,
   turn: string,
   granted: Turn,
-  moment: Moment,
+  { wanted, ...moment }: Moment & { wanted: number },
 ): { pace: Pace; begun: Begun } {
-  const { now } = moment;
+  const { now, delayMs } = moment;
   const { going } = pace;
-  // It was granted while the host asked for no delay.
-  if (granted.requests > 1) return gone(pace, turn, moment);
-  const waiting = withAsked(pace, turn, moment);
+  // It was granted while the host asked for no delay, or for a shorter one.
+  if (granted.requests > spanRequests(delayMs)) return gone(pace, turn, moment);
+  const waiting = withAsked(pace, turn, { ...moment, wanted });
   if (going !== undefined && going.turn !== turn) {
     return { pace: waiting, begun: wait(going.startAt - now + askMs(moment)) };
   }
@@ -224,7 +242,7 @@ function beginSpaced(
   const go = { state: "go", waitMs, atOnce: 1 } as const;
   // The usual case changes nothing, so that the answer waits for no commit.
   if (going?.startAt === startAt) return { pace, begun: go };
-  return { pace: { ...waiting, going: { turn, startAt } }, begun: go };
+  return { pace: { ...waiting, going: { ...going, turn, startAt } }, begun: go };
 }
 
 function beginAtOnce(
@@ -273,43 +291,6 @@ function choose(pace: Pace, moment: Moment): Pace {
   return turn === undefined ? pace : { ...pace, going: { turn, startAt } };
 }
 
-/** When the next request may leave, if the one that goes now leaves at its time. */
-function nextStartAt(pace: Pace, { delayMs, now }: Moment): number {
-  const latest = Math.max(pace.lastStartAt, pace.going?.startAt ?? 0);
-  return Math.max(now, pace.awayUntil, delayMs === 0 ? 0 : latest + delayMs);
-}
-
-/** With a delay: one turn behind the one that goes, and one more for each that should have begun long ago. */
-function hasRoom(pace: Pace, moment: Moment): boolean {
-  // A task that would wait long waits here, and not in a worker.
-  if (grantableAt(pace, moment) > moment.now) return false;
-  const turns = Object.entries(pace.turns).filter(([, { account }]) => account !== "");
-  const ahead = turns.filter(
-    ([turn, { startedAt }]) => startedAt === undefined && turn !== pace.going?.turn,
-  );
-  if (turns.length - ahead.length >= TURNS_STARTED_MAX) return false;
-  const overdue = ahead.filter(([, { dueAt }]) => moment.now >= dueAt + TURN_OVERDUE_MS);
-  if (moment.delayMs > 0) return ahead.length < Math.min(1 + overdue.length, TURNS_AHEAD_MAX);
-  // Without: as many wait to begin as can run, so that turns follow each other without a gap.
-  const share = shareOf(pace);
-  const lost = overdue.filter(([, { asked }]) => !asked).slice(0, TURNS_AHEAD_MAX);
-  const coming = ahead.filter((one) => !lost.includes(one));
-  const requests = coming.reduce((sum, [, turn]) => sum + Math.min(share, turn.requests), 0);
-  return requests < HOST_REQUESTS_IN_FLIGHT_MAX;
-}
-
-/** Requests at once of one turn: half of all at most, so that the next turn runs while the last of this one come in. */
-function shareOf({ accounts, turns }: Pace): number {
-  const jobs = new Set(Object.values(turns).map(({ job }) => job));
-  for (const account of accounts) for (const { job } of account.jobs) jobs.add(job);
-  return Math.ceil(HOST_REQUESTS_IN_FLIGHT_MAX / Math.max(2, jobs.size));
-}
-
-function inFlight({ turns, going }: Pace): number {
-  const running = Object.values(turns).filter(({ startedAt }) => startedAt !== undefined);
-  return running.reduce((sum, { atOnce }) => sum + atOnce, going === undefined ? 0 : 1);
-}
-
 /** Turns that began while the host asked for no delay are still at it. */
 const runsAtOnce = (pace: Pace) =>
   Object.values(pace.turns).some(({ startedAt, atOnce }) => startedAt !== undefined && atOnce > 0);
@@ -341,7 +322,11 @@ function askSoonMs({ turns }: Pace, now: number): number {
 }
 
 /** A worker that asks once more after its request has left has another to make, a redirect's or that of a new try. */
-function withAsked(pace: Pace, turn: string, moment: Moment): Pace {
+function withAsked(
+  pace: Pace,
+  turn: string,
+  { wanted, ...moment }: Moment & { wanted: number },
+): Pace {
   const granted = pace.turns[turn];
   if (granted === undefined) return pace;
   const { startedAt, ...again } = granted;
@@ -353,7 +338,21 @@ function withAsked(pace: Pace, turn: string, moment: Moment): Pace {
   }
   if (!isNew) return pace;
   const dueAt = startedAt === undefined ? granted.dueAt : moment.now;
-  return withTurn(pace, turn, { ...again, dueAt, asked: true });
+  const { more: _, ...first } = again;
+  // What comes after a request is known when that is asked for: the job may have had fewer.
+  const rest = startedAt === undefined && wanted > 1 ? { more: wanted - 1 } : {};
+  return withTurn(pace, turn, { ...first, ...rest, requests: 1, dueAt, asked: true });
+}
+
+/** A request has left: the one that comes after it in its turn is next. */
+function withNext(pace: Pace, turn: string, { more, ...left }: Turn, moment: Moment): Pace {
+  const next = withTurn(pace, turn, left);
+  const entry = entryAfter(turn);
+  if (more === undefined || next.turns[entry] !== undefined) return next;
+  const { startedAt: _, ...others } = left;
+  const rest = more > 1 ? { more: more - 1 } : {};
+  const dueAt = nextStartAt(next, moment);
+  return withTurn(next, entry, { ...others, ...rest, asked: false, dueAt });
 }
 
 /** A site's own turns wait in their workers: they are few, and what they ask for keeps others waiting. */

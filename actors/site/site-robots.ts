@@ -16,7 +16,8 @@ import type { RobotsRules } from "../../schemas/robots-rules.ts";
 import type { CrawlIntent, PageVerdict, RobotsOutcome, Scheme, site } from "../../schemas/site.ts";
 import { type RobotsPolicy, robotsAnswer } from "../robots/robots-outcome.ts";
 import { signalRefusal } from "../robots/signal-refusal.ts";
-import { finish, grantableAt, grantOwn } from "./pace.ts";
+import { finish, grantOwn } from "./pace.ts";
+import { grantableAt } from "./room.ts";
 import type { Policy, RobotsFile } from "./site-state.ts";
 import type { State, Step } from "./step.ts";
 

@@ -4,6 +4,8 @@ import {
   HOST_REQUESTS_IN_FLIGHT_MAX,
   TURN_LATE_MS,
   TURN_REQUESTS_MAX,
+  TURN_SPAN_MS,
+  TURNS_STARTED_MAX,
 } from "../../schemas/crawl-limits.ts";
 import { LEASE_TTL_MS } from "../../schemas/limits.ts";
 import { SeededRandom } from "../../scripts/testing/seeded-random.ts";
@@ -21,17 +23,38 @@ const TAIL_MS_MAX = 60_000;
 /** By how much the last turn of all, with two places of eight to itself, ends after the rest. */
 const LAST_TURN_MS_MAX = TURN_REQUESTS_MAX * 10 * (1 / 2 - 1 / 8);
 const JOBS = { 1: [40, 40], 2: [40], 3: [40, 40, 40] };
+/** Turns of one request each, and of several. */
+const TWO_OR_ONE = [{ 1: [60], 2: [60] }, { 1: [120] }] as Simulation["jobs"][];
 
 describe("site, simulated", function () {
   this.timeout(60_000);
 
   it("keeps within 3 % of the ideal pace over 100 requests, and never early", () => {
     for (const seed of seeds(5)) {
-      const { starts } = simulate({ ...CALM, seed, jobs: { 1: [60], 2: [60] } });
-      const hundred = starts.slice(0, 101);
-      expectGaps(hundred, CRAWL_DELAY_MS, seed);
-      const took = (hundred.at(-1) ?? 0) - (hundred[0] ?? 0);
-      expect(took, `seed ${seed}`).to.be.at.most(100 * CRAWL_DELAY_MS * 1.03);
+      for (const jobs of TWO_OR_ONE) {
+        const { starts } = simulate({ ...CALM, seed, jobs });
+        const hundred = starts.slice(0, 101);
+        expectGaps(hundred, CRAWL_DELAY_MS, seed);
+        const took = (hundred.at(-1) ?? 0) - (hundred[0] ?? 0);
+        expect(took, `seed ${seed}`).to.be.at.most(100 * CRAWL_DELAY_MS * 1.03);
+      }
+    }
+  });
+
+  it("gives a job that is alone as many requests in a turn as TURN_SPAN_MS has, and a slow host no more than may be under way", () => {
+    for (const crawlDelayMs of [50, 500, 1_000, 5_000]) {
+      const several = Math.min(TURNS_STARTED_MAX, Math.max(1, TURN_SPAN_MS / crawlDelayMs));
+      for (const seed of seeds(3)) {
+        const simulation: Simulation = { ...CALM, seed, crawlDelayMs, jobs: { 1: [100] } };
+        const quick = simulate({ ...simulation, pageMs: [5, crawlDelayMs] });
+        expectServed(quick, simulation);
+        expectGaps(quick.starts, crawlDelayMs, seed);
+        expect(quick.grants.length, `seed ${seed}`).to.be.at.most((1.3 * 100) / several + 2);
+        const slow = simulate({ ...simulation, pageMs: [20_000, 25_000] });
+        expectServed(slow, simulation);
+        expectGaps(slow.starts, crawlDelayMs, seed);
+        expect(slow.inFlightMax, `seed ${seed}`).to.be.at.most(TURNS_STARTED_MAX + 1);
+      }
     }
   });
 
@@ -39,7 +62,8 @@ describe("site, simulated", function () {
     for (const seed of seeds(3)) {
       for (const awayMs of [500, 1_000, LEASE_TTL_MS]) {
         const hostDeath = { afterRequests: 30 + (seed % 40), awayMs };
-        const simulation = { ...CALM, seed, jobs: { 1: [60], 2: [60] }, hostDeath };
+        const jobs = TWO_OR_ONE[seed % 2] ?? {};
+        const simulation = { ...CALM, seed, jobs, hostDeath };
         const simulated = simulate(simulation);
         expectGaps(simulated.starts, CRAWL_DELAY_MS, seed);
         expectServed(simulated, simulation);
@@ -54,7 +78,8 @@ describe("site, simulated", function () {
 
   it("is never early, loses no slot for long and starves nobody, whoever dies, is late or repeats itself", () => {
     for (const seed of seeds(20)) {
-      const simulation = { seed, jobs: JOBS, deaths: 0.01, lateness: 0.03, pageMs: CALM.pageMs };
+      const jobs = seed % 2 === 0 ? JOBS : { 1: [240] };
+      const simulation = { seed, jobs, deaths: 0.01, lateness: 0.03, pageMs: CALM.pageMs };
       const simulated = simulate(simulation);
       expectGaps(simulated.starts, CRAWL_DELAY_MS, seed);
       expectServed(simulated, simulation);
@@ -69,7 +94,7 @@ describe("site, simulated", function () {
     for (const crawlDelayMs of [100, 3_000, 10_000]) {
       for (const seed of seeds(3)) {
         const simulation = {
-          ...{ seed, crawlDelayMs, jobs: { 1: [15], 2: [15] } },
+          ...{ seed, crawlDelayMs, jobs: seed % 2 === 0 ? { 1: [15], 2: [15] } : { 1: [60] } },
           ...{ deaths: 0.01, lateness: 0.03, pageMs: CALM.pageMs },
         };
         const simulated = simulate(simulation);

@@ -89,7 +89,7 @@ describe("site", function () {
     expect(dueIns(site)).to.deep.equal([CRAWL_DELAY_MS]);
     const begun = begin(site, turn?.turn);
     expect(begun).to.deep.equal({
-      ...{ state: "go", waitMs: CRAWL_DELAY_MS, atOnce: 1 },
+      ...{ state: "go", waitMs: CRAWL_DELAY_MS, atOnce: 1, spaced: true },
       verdicts: [{ allowed: true }],
     });
     // Repeated it takes no other place, and is answered without a commit.
@@ -100,7 +100,7 @@ describe("site", function () {
 
   it("begin() gives a turn to the first worker that asks, and is gone for another", () => {
     const site = known();
-    want(site, 3);
+    want(site, 8);
     const [turn = ""] = turnsOf(site);
     const ask = (by: string) =>
       site.tell("begin", { turn, urls: [page], intent, by: hex(Number(by)) });
@@ -117,10 +117,10 @@ describe("site", function () {
 
   it("want() tells a job of a second scheme without taking its turns away", () => {
     const site = known();
-    want(site, 5);
-    site.tell("want", { account, job, wants: 5, tell: [{ scheme: "http", intent }] });
+    want(site, 8);
+    site.tell("want", { account, job, wants: 8, tell: [{ scheme: "http", intent }] });
     expect(site.sentAs("robots")).to.have.length(1);
-    expect(site.state.pace.accounts[0]?.jobs).to.deep.equal([{ job, wants: 5 }]);
+    expect(site.state.pace.accounts[0]?.jobs).to.deep.equal([{ job, wants: 8 }]);
     site.tell("turnFinished", { turn: turnsOf(site)[0] ?? "" });
     site.fetched(OPEN, "http");
     expect(site.sentAs("robotsLearned")).to.deep.equal([
@@ -160,7 +160,7 @@ describe("site", function () {
 
   it("begin() judges by robots.txt, line for line, and gives a place to the next when nothing is allowed", () => {
     const site = known(rulesOutcome({ rules: ["12-/private"] }));
-    want(site, 2);
+    want(site, 7);
     const [turn = ""] = turnsOf(site);
     const begun = begin(site, turn, ["https://a.example/private/x"]);
     expect(begun).to.deep.equal({
@@ -294,7 +294,7 @@ describe("site", function () {
     site.now += 10_000;
     site.tell("look", {});
     expect(site.lookAt).to.equal(tooOldAt);
-    want(site, 2);
+    want(site, 7);
     expect(site.lookAt).to.equal(site.now + 1_000);
     const [turn = ""] = turnsOf(site);
     begin(site, turn);

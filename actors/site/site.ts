@@ -15,6 +15,7 @@ import { comeBack, stayAway } from "./host-away.ts";
 import {
   begin,
   finish,
+  finishAll,
   giveBack,
   grant,
   grantOwn,
@@ -24,7 +25,7 @@ import {
   nextLookAt,
   started,
 } from "./pace.ts";
-import { IDLE_PACE } from "./pace-state.ts";
+import { entriesOf, entryOf, IDLE_PACE } from "./pace-state.ts";
 import { admitWaiting, takeWant, tellNewcomers } from "./site-jobs.ts";
 import {
   beginFetch,
@@ -66,12 +67,14 @@ export const siteActor = defineActor(site, {
       return advance(step);
     },
 
-    begin(state, { turn, urls, intent, by }, context) {
+    begin(state, { turn: id, nth, urls, intent, by }, context) {
+      const turn = entryOf(id, nth);
       const granted = state.pace.turns[turn];
       const held = hold(state.pace, turn, by);
       if (granted === undefined || held === undefined) return { state, reply: GONE };
       const step = new Step(state, context);
       step.pace = held;
+      let wanted = 1;
       // The site's own turn is for robots.txt itself, or for where that redirects to.
       const own = granted.account === "";
       if (!own) {
@@ -91,11 +94,12 @@ export const siteActor = defineActor(site, {
         // Each question costs time, so who waits and asks often is judged only at first, and when it goes.
         if (!granted.asked) {
           const verdicts = verdictsOf(step, urls, intent);
-          if (!verdicts.some(({ allowed }) => allowed)) return giveUp(step, turn, verdicts);
+          wanted = verdicts.filter(({ allowed }) => allowed).length;
+          if (wanted === 0) return giveUp(step, turn, verdicts);
         }
       }
       if (own) beginFetch(step, turn);
-      const { pace, begun } = begin(step.pace, turn, step.moment);
+      const { pace, begun } = begin(step.pace, turn, { ...step.moment, wanted });
       step.pace = pace;
       if (begun.state !== "go") return { ...advance(step), reply: begun };
       const verdicts = own
@@ -104,7 +108,8 @@ export const siteActor = defineActor(site, {
       if (!verdicts.some(({ allowed }) => allowed)) return giveUp(step, turn, verdicts);
       const { now: at, clock } = context;
       const told = clock === undefined ? {} : { told: { at, clock } };
-      return { ...advance(step), reply: { ...begun, ...told, verdicts } };
+      const spaced = step.moment.delayMs > 0 ? { spaced: true as const } : {};
+      return { ...advance(step), reply: { ...begun, ...spaced, ...told, verdicts } };
     },
 
     judge(state, { urls, intent }, context) {
@@ -124,31 +129,36 @@ export const siteActor = defineActor(site, {
       return { ...advance(step), reply: {} };
     },
 
-    requestStarted(state, { turn, again, lateMs }, context) {
+    requestStarted(state, { turn, nth, again, lateMs }, context) {
       const step = new Step(state, context);
       // The clock shows whole milliseconds, of which this one may be nearly over.
       const arrivesInMs = 1 + ARRIVAL_MS;
       const late = lateMs === undefined ? {} : { lateMs: lateMs + arrivesInMs };
       const moment = { ...step.moment, now: step.now + arrivesInMs };
-      step.pace = started(step.pace, turn, { ...moment, again, ...late });
+      step.pace = started(step.pace, entryOf(turn, nth), { ...moment, again, ...late });
       return { ...advance(step), reply: {} };
     },
 
-    turnFinished(state, { turn, awayMs, lost }, context) {
+    turnFinished(state, { turn, nth, awayMs, lost }, context) {
+      const { turns } = state.pace;
+      const startedAt = (entry: string) => turns[entry]?.startedAt;
+      const asked = nth === undefined ? undefined : entryOf(turn, nth);
+      const entries = entriesOf(state.pace, turn).filter(
+        (entry) => asked === undefined || entry === asked || startedAt(entry) === undefined,
+      );
       // A task may be done twice, and a worker may be later than its turn was kept.
-      const granted = state.pace.turns[turn];
-      if (granted === undefined) return { state };
-      const { startedAt } = granted;
+      if (entries.length === 0) return { state };
+      const latest = entries.flatMap((entry) => startedAt(entry) ?? []).at(-1);
       const step = new Step(state, context);
-      step.pace = (lost ? lose : finish)(step.pace, turn, step.moment);
+      step.pace = finishAll(step.pace, entries, { ...step.moment, end: lost ? lose : finish });
       if (lost) loseFetch(step, turn);
       if (awayMs !== undefined) {
         step.pace = stayAway(step.pace, {
           awayMs,
-          startedAt: startedAt ?? step.now,
+          startedAt: latest ?? step.now,
           now: step.now,
         });
-      } else if (!lost && startedAt !== undefined) step.pace = comeBack(step.pace, startedAt);
+      } else if (!lost && latest !== undefined) step.pace = comeBack(step.pace, latest);
       return advance(step);
     },
 

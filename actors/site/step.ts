@@ -3,8 +3,7 @@ import type { DeepReadonly, Envelope } from "../../schemas/contract.ts";
 import { CRAWL_DELAY_MS } from "../../schemas/crawl-limits.ts";
 import type { Scheme } from "../../schemas/site.ts";
 import type { HandlerContext } from "../runtime/define-actor.ts";
-import type { Moment } from "./pace.ts";
-import type { Pace } from "./pace-state.ts";
+import type { Moment, Pace } from "./pace-state.ts";
 import type { RobotsFile, SiteRow, SiteState } from "./site-state.ts";
 
 export type State = DeepReadonly<SiteState>;

@@ -54,6 +54,8 @@ class SimulatedWorld {
   readonly #result: Simulated;
   #order = 0;
   #inFlight = 0;
+  /** Pages of each turn that its worker waits for. */
+  readonly #loading = new Map<string, number>();
   #lookAt = Number.POSITIVE_INFINITY;
   /** Until then nobody answers for the site. */
   #backAt = 0;
@@ -175,15 +177,25 @@ class SimulatedWorld {
     known.queued -= taken;
     if (taken === 0)
       this.#reach(0, () => this.#tell((site) => site.tell("turnFinished", { turn })));
-    else this.#after(this.#random.integer(2, 100), () => this.#work(job, turn, taken, 1));
+    else {
+      const work = { job, turn, nth: 0, requests: taken, attempt: 1 };
+      this.#after(this.#random.integer(2, 100), () => this.#work(work));
+    }
   }
 
-  /** A worker dies here, if it does: its task comes to another, or back to its job. */
-  #dies(job: string, turn: string, requests: number, attempt: number): boolean {
+  /**
+   * A worker dies here, if it does: its task comes to another, or back to its job. To that one the turn is gone once the
+   * first has asked.
+   */
+  #dies(work: Work): boolean {
     if (!this.#random.chance(this.#simulation.deaths)) return false;
     this.#result.deaths += 1;
     this.#after(TASK_ACK_WAIT_MS, () => {
-      if (attempt < 3) this.#work(job, turn, requests, attempt + 1);
+      const { job, turn, nth, requests, attempt } = work;
+      if (nth > 0) {
+        this.#reach(0, () => this.#tell((site) => site.tell("turnFinished", { turn, lost: true })));
+        this.#giveBack(job, requests);
+      } else if (attempt < 3) this.#work({ ...work, attempt: attempt + 1 });
       else this.#giveBack(job, requests);
     });
     return true;
@@ -195,26 +207,29 @@ class SimulatedWorld {
     this.#want(job);
   }
 
-  #work(job: string, turn: string, requests: number, attempt: number): void {
-    if (this.#dies(job, turn, requests, attempt)) return;
+  /** Makes what is left of a turn: all at once, or the first of it where there is a delay. */
+  #work(work: Work): void {
+    if (this.#dies(work)) return;
+    const { job, turn, nth, requests } = work;
     const askedAt = this.#site.now;
     this.#reach(this.#transit(), () => {
       const urls = Array.from({ length: requests }, (_, one) => `https://a.example/${one}`);
-      const begun = this.#tell((site) => site.tell("begin", { turn, urls, intent: ASKING }));
+      const begun = this.#tell((site) => site.tell("begin", { turn, nth, urls, intent: ASKING }));
       this.#after(this.#transit(), () => {
         if (begun.state === "gone") this.#giveBack(job, requests);
         else if (begun.state === "wait") {
-          this.#after(begun.askAgainInMs, () => this.#work(job, turn, requests, attempt));
+          this.#after(begun.askAgainInMs, () => this.#work(work));
         } else {
-          if (this.#dies(job, turn, requests, attempt)) return;
+          if (this.#dies(work)) return;
           const sleep = begun.waitMs + (this.#random.chance(0.5) ? 1 : 0);
           const stall = this.#delay(1);
           this.#after(sleep + stall, () => {
             const late = this.#site.now > askedAt + begun.waitMs + TURN_LATE_MS;
-            if (late) this.#work(job, turn, requests, attempt);
+            if (late) this.#work(work);
             else {
               const lateMs = this.#site.now - askedAt - begun.waitMs;
-              this.#request(job, turn, { requests, atOnce: begun.atOnce, attempt, lateMs });
+              if (begun.spaced) this.#requestOne(work, lateMs);
+              else this.#requestAll(work, begun.atOnce);
             }
           });
         }
@@ -222,42 +237,76 @@ class SimulatedWorld {
     });
   }
 
-  #request(job: string, turn: string, { requests, atOnce, attempt, lateMs }: Made): void {
-    const { made } = this.#result;
-    if (this.#simulation.crawlDelayMs === 0) {
-      this.#inFlight += atOnce;
-      this.#result.inFlightMax = Math.max(this.#result.inFlightMax, this.#inFlight);
-    } else {
-      this.#result.starts.push(this.#site.now);
-    }
+  #requestOne(work: Work, lateMs: number): void {
+    const { job, turn, nth, requests } = work;
+    this.#result.starts.push(this.#site.now);
     const { hostDeath } = this.#simulation;
     if (this.#result.starts.length === hostDeath?.afterRequests) {
       this.#backAt = this.#site.now + hostDeath.awayMs;
     }
-    const dead = this.#dies(job, turn, requests, attempt);
-    const heard = this.#simulation.crawlDelayMs !== 0 && !dead;
-    if (heard) {
-      this.#reach(this.#transit(), () => {
-        this.#tell((site) => site.tell("requestStarted", { turn, lateMs }));
-      });
-    }
-    const rounds = Math.ceil(requests / atOnce);
-    const [least, most] = this.#simulation.pageMs;
-    const pageMs = this.#random.integer(least, most);
-    this.#after(Math.min(dead ? 0 : rounds * pageMs, TURN_MS_MAX - 10_000), () => {
-      if (this.#simulation.crawlDelayMs === 0) this.#inFlight -= atOnce;
-      if (dead) return;
-      made.set(job, (made.get(job) ?? 0) + requests);
-      const finish = () => this.#tell((site) => site.tell("turnFinished", { turn }));
-      this.#reach(this.#transit(), finish);
-      if (this.#random.chance(this.#simulation.lateness)) this.#reach(this.#transit(), finish);
+    if (this.#dies(work)) return;
+    const { pageMs } = this.#simulation;
+    const isLast = requests === 1;
+    this.#countInFlight(1);
+    this.#loading.set(turn, (this.#loading.get(turn) ?? 0) + 1);
+    this.#after(this.#random.integer(...pageMs), () => {
+      this.#inFlight -= 1;
+      this.#madeOf(job, 1);
+      this.#loading.set(turn, (this.#loading.get(turn) ?? 0) - 1);
+      if (isLast) this.#finishWhole(turn);
     });
+    this.#reach(this.#transit(), () => {
+      this.#tell((site) => site.tell("requestStarted", { turn, nth, lateMs }));
+      const next = { job, turn, nth: nth + 1, requests: requests - 1, attempt: 1 };
+      // Once it knows that the site has heard it.
+      if (!isLast) this.#after(this.#transit(), () => this.#work(next));
+    });
+  }
+
+  #requestAll(work: Work, atOnce: number): void {
+    const { job, turn, requests } = work;
+    this.#countInFlight(atOnce);
+    const dead = this.#dies(work);
+    const rounds = Math.ceil(requests / atOnce);
+    const pageMs = this.#random.integer(...this.#simulation.pageMs);
+    this.#after(Math.min(dead ? 0 : rounds * pageMs, TURN_MS_MAX - 10_000), () => {
+      this.#inFlight -= atOnce;
+      if (dead) return;
+      this.#madeOf(job, requests);
+      this.#finish(turn);
+    });
+  }
+
+  #countInFlight(more: number): void {
+    this.#inFlight += more;
+    this.#result.inFlightMax = Math.max(this.#result.inFlightMax, this.#inFlight);
+  }
+
+  #madeOf(job: string, requests: number): void {
+    const { made } = this.#result;
+    made.set(job, (made.get(job) ?? 0) + requests);
+  }
+
+  /** Once all of its pages are there; one that a dead worker had never is. */
+  #finishWhole(turn: string): void {
+    if (this.#loading.get(turn) === 0) this.#finish(turn);
+    else this.#after(10, () => this.#finishWhole(turn));
+  }
+
+  #finish(turn: string): void {
+    const finish = () => this.#tell((site) => site.tell("turnFinished", { turn }));
+    this.#reach(this.#transit(), finish);
+    if (this.#random.chance(this.#simulation.lateness)) this.#reach(this.#transit(), finish);
   }
 }
 
-interface Made {
+/** What a worker has of a turn. */
+interface Work {
+  job: string;
+  turn: string;
+  /** Which of its requests comes next. */
+  nth: number;
+  /** From that one on. */
   requests: number;
-  atOnce: number;
   attempt: number;
-  lateMs: number;
 }
