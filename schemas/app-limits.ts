@@ -67,8 +67,8 @@ export const AGENT_ALARM_RETRY_MS_MAX = 60 * 60_000;
 export const AGENT_IDLE_MS = 60_000;
 /** A process whose agents are all gone ends. */
 export const APP_PROCESS_IDLE_MS = 120_000;
-/** What a process may take to load its bundle and say that it is ready. */
-export const APP_START_MS_MAX = 10_000;
+/** What a process may take to load its bundle and say that it is ready: some 10 s where six want each processor. */
+export const APP_START_MS_MAX = 20_000;
 /** The heap of one app's process, and all that it may be resident. */
 export const APP_HEAP_MB_MAX = 256;
 export const APP_RESIDENT_MB_MAX = 768;
