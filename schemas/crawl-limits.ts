@@ -57,7 +57,9 @@ export const CRAWL_DELAY_MS = 500;
 export const HOST_REQUESTS_IN_FLIGHT_MAX = 8;
 /** Requests of one turn at such a host: a message for each would cost more than the page. Some 0.3 s of a fast site. */
 export const TURN_REQUESTS_MAX = 256;
-/** Requests of one turn of a job that is alone at a host with a delay: those of so long, since another job may have to wait for it. */
+/** Requests of one turn of a job that is alone at a host with a delay: a fifth of the messages, and few beside those that may be under way. */
+export const TURN_SPACED_REQUESTS_MAX = 5;
+/** No more than those of so long, since another job may have to wait for them. */
 export const TURN_SPAN_MS = 2_500;
 /** A turn that has not begun so long after it could: its worker is busy or dead, so another one is granted beside it. */
 export const TURN_OVERDUE_MS = 1_000;
@@ -90,11 +92,10 @@ export const TURN_AGAIN_MS = 500;
 /** The longest such pause, where turns take long. */
 export const TURN_ASK_LATE_MS = 1_000;
 /**
- * Requests of one host that have started and whose turns are not finished: at the usual delay pages may take 8 s, besides
- * the TURN_SPAN_MS that a turn may be open for others, before this slows them. A host that takes longer is overloaded, or
- * drips; a worker has 64 places for all.
+ * Requests of one host that have started and are not finished: at the usual delay pages may take 8 s before this slows them.
+ * A host that takes longer is overloaded, or drips; a worker has 64 places for all.
  */
-export const TURNS_STARTED_MAX = 20;
+export const TURNS_STARTED_MAX = 16;
 /** A worker whose site's robots.txt is being fetched asks again after this: most come within it. */
 export const TURN_ASK_ROBOTS_MS = 250;
 /** Rules a turn's addresses are held against, one by one: some 0.1 s, for which the site answers nobody. */

@@ -28,7 +28,7 @@ const Url = z.string().min(1).max(CRAWL_URL_CHARS_MAX);
 const Reason = z.string().min(1);
 /** Nothing was forbidden: the host gave no answer over HTTP when it was asked for its robots.txt. */
 const unreachable = z.literal(true).optional();
-/** Which of a turn's requests, where they are made one after the other; the first, which needs none, is 0. */
+/** Which of a turn's requests, where they are made one after the other: the first is 0. Who asks without it knows of one alone. */
 const nth = z.int().min(0).max(TURN_REQUESTS_MAX).optional();
 
 /** May a crawl have this address, and for a record's `reason` why not. */
@@ -96,8 +96,8 @@ export const site = defineContract({
      * who began to connect and takes long, which goes on when it is told to go without a wait. A redirect's next
      * request at the same host is asked for in the same turn. Every turn ends TURN_MS_MAX after its last `go`.
      *
-     * There a turn's requests are made one after the other: each is asked for with those that come after it, once the site
-     * has heard that the one before has left.
+     * There a turn's requests are made one after the other: the first is asked for with all of them, each other one alone
+     * and by its number, once the site has heard that the one before has left; and each is finished by itself.
      */
     begin: {
       input: z.object({
@@ -159,7 +159,7 @@ export const site = defineContract({
         turn: Id,
         /** The host asked to be left alone for so long (429, 503 and Retry-After); 0 where it did not say how long. */
         awayMs: z.int().min(0).optional(),
-        /** Which request it answered so: others of the turn that have left are still at it. */
+        /** This request alone is over; without it all are that the turn has left. */
         nth,
         /** It is given back by another than its worker, which may be at it still: a request it was told to make may leave. */
         lost: z.boolean().optional(),

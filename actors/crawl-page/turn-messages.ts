@@ -4,10 +4,13 @@ import { crawlJob } from "../../schemas/crawl-job.ts";
 import type { Turn } from "../../schemas/crawl-page.ts";
 import { site } from "../../schemas/site.ts";
 
-export function turnFinished({ host, turn }: Turn, awayMs?: number, nth?: number): Envelope {
+/** `nth`: of this request alone. */
+export function turnFinished(
+  { host, turn }: Turn,
+  { nth, awayMs }: { nth?: number; awayMs?: number | undefined } = {},
+): Envelope {
   const away = awayMs === undefined ? {} : { awayMs };
-  const which = nth === undefined ? {} : { nth };
-  return envelope(site, host, "turnFinished", { turn, ...away, ...which });
+  return envelope(site, host, "turnFinished", { turn, ...(nth !== undefined && { nth }), ...away });
 }
 
 /** Of a turn that may be with another worker, which does not know that it is over. */

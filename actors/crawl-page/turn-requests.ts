@@ -16,7 +16,6 @@ import { fetchSitemap, type SitemapParts, type SitemapRequest } from "./fetch-si
 import type { HeldJob } from "./job-shelf.ts";
 import type { PageOutcomes, PageRequest } from "./page-outcomes.ts";
 import type { TurnMail } from "./turn-mail.ts";
-import { turnFinished } from "./turn-messages.ts";
 
 /** A job while a turn of it runs: by then it is known how its end is heard of. */
 export type TurnsJob = Omit<HeldJob, "ended"> & { ended: AbortSignal };
@@ -46,8 +45,8 @@ export interface TurnRequestsParts {
 interface Place {
   /** Undefined where the site has set no moment. */
   moment: Moment | undefined;
-  /** Which of the turn's requests it is, where each has a moment. */
-  nth?: number;
+  /** Which of the turn's requests it is; of those without a moment the first. */
+  nth: number;
   /** It has left; resolves once the site knows, or cannot be told. */
   onLeft?: (told: Promise<void>) => void;
   /** By the monotonic clock: what has not been begun by then is not. */
@@ -56,51 +55,50 @@ interface Place {
   release(): void;
 }
 
-type Start = Departure & Omit<Place, "moment" | "onLeft">;
+type Start = Departure & Pick<Place, "startBy" | "release">;
 
 export class TurnRequests {
   readonly #parts: TurnRequestsParts;
   #awayMs: number | undefined;
-  #isAway = false;
 
   constructor(parts: TurnRequestsParts) {
     this.#parts = parts;
   }
 
-  /** For how long the host wants to be left alone, where it said so and has to be told with the turn's end. */
+  /** For how long the host wants to be left alone, where it said so. */
   get awayMs(): number | undefined {
     return this.#awayMs;
   }
 
-  /** The host wants to be left alone. */
-  get isAway(): boolean {
-    return this.#isAway;
-  }
-
-  /** Resolves when the host is done with the request; what is left of the work goes on beside the next. */
-  async make(request: TurnRequest, { moment, onLeft, ...place }: Place): Promise<void> {
+  /**
+   * Resolves when the host is done with the request, with how long it wants to be left alone; what is left of the work goes on
+   * beside the next.
+   */
+  async make(
+    request: TurnRequest,
+    { moment, nth, onLeft, ...place }: Place,
+  ): Promise<number | undefined> {
     const make = (start: Start) =>
       isPage(request) ? this.#page(request, start) : this.#sitemap(request, start);
     const { worker, asking, context, held, mail } = this.#parts;
     const { signal, call } = context;
     const { ended } = held;
     if (moment === undefined) return make({ ...atAnyTime({ signal, ended }), ...place });
-    const { nth } = place;
-    const asked = { ...asking, ...(nth !== undefined && { nth }), urls: [request.url] };
+    const asked = { ...asking, nth, urls: [request.url] };
     const tell = (left: Left) => {
       const told = this.tellStarted(nth, left);
       mail.later(() => told);
       onLeft?.(told);
     };
     const parts = { call, clock: worker.clock, signal, ended, onLeft: tell };
-    await inTime(asked, parts, moment, (departure) => make({ ...departure, ...place }));
+    return await inTime(asked, parts, moment, (departure) => make({ ...departure, ...place }));
   }
 
   /** The next request's delay counts from here; without an answer the site counts from the end of the turn. */
-  async tellStarted(nth?: number, left?: Left): Promise<void> {
+  async tellStarted(nth: number, left?: Left): Promise<void> {
     const { host, turn } = this.#parts.turn;
     const { again = false, lateMs } = left ?? {};
-    const started = { turn, ...(nth && { nth }), ...(left && { lateMs }), ...(again && { again }) };
+    const started = { turn, nth, ...(left && { lateMs }), ...(again && { again }) };
     await this.#parts.context
       .call(site, host, "requestStarted", started)
       .catch((error: unknown) => {
@@ -108,7 +106,7 @@ export class TurnRequests {
       });
   }
 
-  async #page(request: PageRequest, { release, nth, ...start }: Start): Promise<void> {
+  async #page(request: PageRequest, { release, ...start }: Start): Promise<number | undefined> {
     const { signal } = start;
     const { worker, context, held, mail, outcomes, browserTime } = this.#parts;
     const releases = [release];
@@ -132,7 +130,6 @@ export class TurnRequests {
       const used = browserTime.add(answer.browserMs);
       if (used !== undefined) mail.later(() => mail.send(used));
       const awayMs = "awayMs" in answer ? answer.awayMs : undefined;
-      this.#leaveAlone(awayMs, nth);
       mail.later(async () => {
         try {
           mail.report(await outcomes.of(request, answer, context.signal));
@@ -140,6 +137,7 @@ export class TurnRequests {
           done();
         }
       });
+      return this.#leaveAlone(awayMs);
     } catch (error) {
       done();
       throw error;
@@ -155,7 +153,10 @@ export class TurnRequests {
     return { kind: "failed", reason, retry: true, status: undefined, browserMs: 0 } as const;
   }
 
-  async #sitemap(request: SitemapRequest, { release, nth, ...departure }: Start): Promise<void> {
+  async #sitemap(
+    request: SitemapRequest,
+    { release, ...departure }: Start,
+  ): Promise<number | undefined> {
     const { worker, held, mail } = this.#parts;
     const { job, turn } = this.#parts.turn;
     const { sitemaps, clock } = worker;
@@ -164,18 +165,14 @@ export class TurnRequests {
     try {
       const task = { job, turn, request, headers, departure, send };
       const { awayMs } = await fetchSitemap(sitemaps, task);
-      this.#leaveAlone(awayMs, nth);
+      return this.#leaveAlone(awayMs);
     } finally {
       release();
     }
   }
 
-  /** The site hears of it at once, where other requests of the turn may be at it for long. */
-  #leaveAlone(ms: number | undefined, nth: number | undefined): void {
-    if (ms === undefined) return;
-    this.#isAway = true;
-    const { mail, turn } = this.#parts;
-    if (nth === undefined) this.#awayMs = Math.max(ms, this.#awayMs ?? 0);
-    else mail.later(async () => void (await mail.tell(turnFinished(turn, ms, nth))));
+  #leaveAlone(ms: number | undefined): number | undefined {
+    if (ms !== undefined) this.#awayMs = Math.max(ms, this.#awayMs ?? 0);
+    return ms;
   }
 }

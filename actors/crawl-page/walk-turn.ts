@@ -75,6 +75,13 @@ class TurnWalk {
   /** Requests that have left, each beside those after it; and the first fault of ours among them. */
   readonly #underWay: Promise<void>[] = [];
   #stopped: { error: unknown } | undefined;
+  /** Requests made in their moments of which the site has not heard yet that they are done with. */
+  #unfinished = 0;
+  /** All were made so, and none is left for whom the turn would have to be finished. */
+  #isMade = false;
+  /** What a host said of such a request, where the site may hear of the turn's end first. */
+  #untoldAwayMs: number | undefined;
+  #isSpaced = false;
   #isLost = false;
   #isOutOfTime = false;
 
@@ -109,10 +116,9 @@ class TurnWalk {
       const isOver = this.#context.signal.aborted || this.#held.ended.aborted;
       if (!isOver) this.#mail.fail(error);
     }
-    const { awayMs } = this.#requests;
     // The next turn at this host need not wait until our records are written.
-    const done = this.#isLost ? turnLost(this.#turn) : turnFinished(this.#turn, awayMs);
-    await this.#mail.tell(done).catch(this.#mail.fail);
+    if (!this.#isMade || this.#unfinished > 0)
+      await this.#mail.tell(this.#ending()).catch(this.#mail.fail);
     await this.#mail.end();
     const { unsent, failure, reported } = this.#mail;
     const isReported = unsent.length === 0 && reported === this.#turn.requests.length;
@@ -134,17 +140,25 @@ class TurnWalk {
     return found.left;
   }
 
+  /** How the site hears that the turn is over. */
+  #ending(): Envelope {
+    if (this.#isLost) return turnLost(this.#turn);
+    const awayMs = this.#isSpaced ? this.#untoldAwayMs : this.#requests.awayMs;
+    return turnFinished(this.#turn, { awayMs });
+  }
+
   /** Makes these requests as the site says. What is not reported the job queues again. */
   async #make(requests: readonly TurnRequest[]): Promise<void> {
     try {
-      await this.#makeAll(requests);
+      await this.#begin(requests);
     } finally {
       await Promise.all(this.#underWay);
     }
     if (this.#stopped) throw this.#stopped.error;
   }
 
-  async #makeAll(requests: readonly TurnRequest[]): Promise<void> {
+  /** Resolves once none of them is to be begun any more. */
+  async #begin(requests: readonly TurnRequest[]): Promise<void> {
     const { clock, places } = this.#parts;
     const { call, signal } = this.#context;
     const either = AbortSignal.any([signal, this.#held.ended]);
@@ -153,7 +167,9 @@ class TurnWalk {
     while (left.length > 0) {
       const first = left.find(isPage);
       if (first !== undefined && !(await this.#hasTime(first))) return;
-      const asked = { ...this.#asking, nth, urls: left.map(({ url }) => url) };
+      // Those after the first were judged with it.
+      const wanted = nth === 0 ? left : left.slice(0, 1);
+      const asked = { ...this.#asking, nth, urls: wanted.map(({ url }) => url) };
       const begun = await beginTurn(asked, { call, clock, signal: either, places });
       if (begun.state === "gone") {
         // Where it is another worker's now, a request of it may be about to leave.
@@ -161,11 +177,14 @@ class TurnWalk {
         return;
       }
       try {
-        if (!begun.spaced) return await this.#makeNow(left, nth, begun);
-        left = this.#allowed(left, begun.verdicts);
+        const allowed = this.#allowed(wanted, begun.verdicts);
+        left = [...allowed, ...left.slice(wanted.length)];
         const [request, ...others] = left;
-        if (request === undefined || !this.#mayGoOn()) return begun.release();
-        await this.#makeNext(request, nth, begun);
+        if (request === undefined || allowed.length === 0) return begun.release();
+        this.#isSpaced = begun.spaced;
+        if (!begun.spaced) return await this.#makeAtOnce(allowed, begun, nth);
+        if (!this.#mayGoOn()) return begun.release();
+        await this.#makeInItsMoment(request, begun, nth);
         left = others;
         nth += 1;
       } catch (error) {
@@ -173,28 +192,46 @@ class TurnWalk {
         if (!(error instanceof TooLate)) throw error;
       }
     }
+    this.#isMade = true;
   }
 
-  /** Resolves once the request has left and the site knows: the next may be asked for, and this one goes on beside it. */
-  async #makeNext(request: TurnRequest, nth: number, { moment, release }: Now): Promise<void> {
+  /**
+   * Resolves once the request has left and the site knows: the next may be asked for, and this one goes on beside it. The
+   * site hears when it is done with: a host may ask to be left alone, or be slow with this one alone.
+   */
+  async #makeInItsMoment(
+    request: TurnRequest,
+    { moment, release }: Now,
+    nth: number,
+  ): Promise<void> {
     const startBy = this.#parts.clock.monotonic() + TURN_STARTS_MS_MAX;
-    const left = Promise.withResolvers<{ told: Promise<void> }>();
-    let hasLeft = false;
-    const onLeft = (told: Promise<void>) => {
-      hasLeft = true;
-      left.resolve({ told });
+    const left = Promise.withResolvers<void>();
+    let told: Promise<void> | undefined;
+    const onLeft = (telling: Promise<void>) => {
+      told ??= telling;
+      left.resolve();
     };
+    this.#unfinished += 1;
     const made = this.#requests.make(request, { moment, nth, startBy, release, onLeft });
+    const finished = made.then(async (awayMs) => {
+      // One that came to its end without a request has had its moment as well.
+      told ??= this.#requests.tellStarted(nth);
+      await told;
+      const isHeard = await this.#mail.tell(turnFinished(this.#turn, { nth, awayMs }));
+      this.#unfinished -= 1;
+      if (!isHeard) this.#untoldAwayMs = awayMs;
+    });
     this.#underWay.push(
-      made.catch((error: unknown) => {
+      finished.catch((error: unknown) => {
+        // Its request has not left, and is made again or not at all.
+        if (told === undefined) this.#unfinished -= 1;
         // Of one that needed another moment than it could have nobody hears, and the job queues it again.
-        const isKnown = !hasLeft || error instanceof TooLate || error instanceof NotMade;
+        const isKnown = told === undefined || error instanceof TooLate || error instanceof NotMade;
         if (!isKnown) this.#stopped ??= { error };
       }),
     );
     await Promise.race([left.promise, made]);
-    // One that came to its end without a request has had its moment as well.
-    await (hasLeft ? (await left.promise).told : this.#requests.tellStarted(nth));
+    await (told ?? finished);
   }
 
   /** What may be asked for; of the rest it is said why not. */
@@ -211,11 +248,11 @@ class TurnWalk {
   }
 
   /** All of them, so many at once. */
-  async #makeNow(requests: readonly TurnRequest[], nth: number, begun: Now): Promise<void> {
+  async #makeAtOnce(requests: readonly TurnRequest[], begun: Now, nth: number): Promise<void> {
     const { clock, places } = this.#parts;
     const { signal } = this.#context;
     const startBy = clock.monotonic() + TURN_STARTS_MS_MAX;
-    const queue = this.#allowed(requests, begun.verdicts).values();
+    const queue = requests.values();
     // One that has its moment must leave in time; where there are several the site has set no moment for each.
     const moment = requests.length === 1 ? begun.moment : undefined;
     const firsts = [begun.release];
@@ -229,7 +266,7 @@ class TurnWalk {
         if (moment === undefined) await this.#hasTime(request).catch(releasing(release));
         // It may have waited for its place for longer than the site keeps the turn.
         if (!mayStart()) return release();
-        await this.#requests.make(request, { moment, startBy, release, ...(nth > 0 && { nth }) });
+        await this.#requests.make(request, { moment, nth, startBy, release });
       }
     };
     // The turn is not over while a page of it loads: who fails waits for the others.
@@ -243,7 +280,10 @@ class TurnWalk {
 
   #mayGoOn(): boolean {
     const isOver = this.#stopped || this.#mail.failure || this.#isOutOfTime;
-    return !(isOver || this.#held.ended.aborted || this.#requests.isAway) && this.#context.isSure();
+    return (
+      !(isOver || this.#held.ended.aborted || this.#requests.awayMs !== undefined) &&
+      this.#context.isSure()
+    );
   }
 
   /** Whether the account has browser time for it; where not it is said, once, and nothing more is loaded. */

@@ -12,6 +12,7 @@ import {
   TURN_MS_MAX,
   TURN_OVERDUE_MS,
   TURN_REQUESTS_MAX,
+  TURN_SPACED_REQUESTS_MAX,
   TURN_SPAN_MS,
   TURN_STARTS_MS_MAX,
   TURN_UNHEARD_MS,
@@ -294,7 +295,9 @@ describe("pace", () => {
   it("grant() gives a job that is alone the requests of TURN_SPAN_MS, and others one, who wait for no longer", () => {
     for (const delayMs of [1, 250, 500, 1_250, 1_251, 60_000]) {
       const span = Math.max(1, Math.floor(TURN_SPAN_MS / delayMs));
-      expect(severalAt(delayMs).grant()[0]?.requests).to.equal(Math.min(span, TURNS_STARTED_MAX));
+      expect(severalAt(delayMs).grant()[0]?.requests).to.equal(
+        Math.min(span, TURN_SPACED_REQUESTS_MAX),
+      );
     }
     const site = severalAt(500);
     expect(site.grant()).to.deep.include({ turn: "t1", account: "a", job: "a1", requests: 5 });

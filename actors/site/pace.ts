@@ -101,7 +101,7 @@ export function grantOwn(pace: Pace, turn: string, moment: Moment): Pace {
 }
 
 /**
- * The turn's worker is ready for this entry's request, and for the `wanted` that it counts with it. `gone` is a turn that
+ * The turn's worker is ready for this entry's request, which at first is one of the `wanted` that it has. `gone` is a turn that
  * is not known any more, or cannot begin for long: its job is given another. A worker that asks again makes no use of what
  * it was told before.
  */
@@ -330,7 +330,7 @@ function withAsked(
   const granted = pace.turns[turn];
   if (granted === undefined) return pace;
   const { startedAt, ...again } = granted;
-  const isNew = !granted.asked || startedAt !== undefined;
+  const isNew = !granted.asked || startedAt !== undefined || granted.requests > 1;
   if (granted.account === "") {
     const dueAt = nextStartAt(pace, moment);
     if (!isNew && dueAt < granted.dueAt + TURN_OVERDUE_MS) return pace;
@@ -338,10 +338,9 @@ function withAsked(
   }
   if (!isNew) return pace;
   const dueAt = startedAt === undefined ? granted.dueAt : moment.now;
-  const { more: _, ...first } = again;
-  // What comes after a request is known when that is asked for: the job may have had fewer.
-  const rest = startedAt === undefined && wanted > 1 ? { more: wanted - 1 } : {};
-  return withTurn(pace, turn, { ...first, ...rest, requests: 1, dueAt, asked: true });
+  // The job may have had fewer than were granted.
+  const rest = granted.requests > 1 && wanted > 1 ? { more: wanted - 1 } : {};
+  return withTurn(pace, turn, { ...again, ...rest, requests: 1, dueAt, asked: true });
 }
 
 /** A request has left: the one that comes after it in its turn is next. */

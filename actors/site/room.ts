@@ -3,6 +3,7 @@ import {
   HOST_REQUESTS_IN_FLIGHT_MAX,
   TURN_LEAD_MS,
   TURN_OVERDUE_MS,
+  TURN_SPACED_REQUESTS_MAX,
   TURN_SPAN_MS,
   TURNS_AHEAD_MAX,
   TURNS_STARTED_MAX,
@@ -51,9 +52,9 @@ export function spacedMax({ accounts, turns }: Pace, job: string, delayMs: numbe
   return Math.max(1, Math.min(free, spanRequests(delayMs)));
 }
 
-/** Another job may have to wait for as long as a turn takes. */
+/** Another job may have to wait for this turn and for the one that was granted behind it. */
 export const spanRequests = (delayMs: number) =>
-  Math.min(TURNS_STARTED_MAX, Math.max(1, Math.floor(TURN_SPAN_MS / delayMs)));
+  Math.min(TURN_SPACED_REQUESTS_MAX, Math.max(1, Math.floor(TURN_SPAN_MS / delayMs)));
 
 /** Requests at once of one turn: half of all at most, so that the next turn runs while the last of this one come in. */
 export function shareOf({ accounts, turns }: Pace): number {

@@ -1,9 +1,11 @@
 import { expect } from "chai";
 import {
   CRAWL_DELAY_MS,
+  HOST_AWAY_MS,
   HOST_REQUESTS_IN_FLIGHT_MAX,
   TURN_LATE_MS,
   TURN_REQUESTS_MAX,
+  TURN_SPACED_REQUESTS_MAX,
   TURN_SPAN_MS,
   TURNS_STARTED_MAX,
 } from "../../schemas/crawl-limits.ts";
@@ -18,6 +20,8 @@ import {
 const CALM = { deaths: 0, lateness: 0, pageMs: [20, 400] as [number, number] };
 /** One place at the latest start, and the grant of another turn. */
 const LOST_MS_MAX = TURN_LATE_MS + 2 * CRAWL_DELAY_MS;
+/** The bus is up to a second late with what it reminds of. */
+const LOOK_LATE_MS_MAX = 1_000;
 /** The last task of all, out of tries and back at its job, several times over. */
 const TAIL_MS_MAX = 60_000;
 /** By how much the last turn of all, with two places of eight to itself, ends after the rest. */
@@ -43,7 +47,8 @@ describe("site, simulated", function () {
 
   it("gives a job that is alone as many requests in a turn as TURN_SPAN_MS has, and a slow host no more than may be under way", () => {
     for (const crawlDelayMs of [50, 500, 1_000, 5_000]) {
-      const several = Math.min(TURNS_STARTED_MAX, Math.max(1, TURN_SPAN_MS / crawlDelayMs));
+      const span = Math.max(1, TURN_SPAN_MS / crawlDelayMs);
+      const several = Math.min(TURN_SPACED_REQUESTS_MAX, span);
       for (const seed of seeds(3)) {
         const simulation: Simulation = { ...CALM, seed, crawlDelayMs, jobs: { 1: [100] } };
         const quick = simulate({ ...simulation, pageMs: [5, crawlDelayMs] });
@@ -53,7 +58,40 @@ describe("site, simulated", function () {
         const slow = simulate({ ...simulation, pageMs: [20_000, 25_000] });
         expectServed(slow, simulation);
         expectGaps(slow.starts, crawlDelayMs, seed);
-        expect(slow.inFlightMax, `seed ${seed}`).to.be.at.most(TURNS_STARTED_MAX + 1);
+        expect(slow.inFlightMax, `seed ${seed}`).to.be.at.most(
+          TURNS_STARTED_MAX + TURN_SPACED_REQUESTS_MAX,
+        );
+      }
+    }
+  });
+
+  it("goes on after pauses that a host asks for now and then, none longer than the one before", () => {
+    for (const awayEvery of [3, 4, 5]) {
+      for (const seed of seeds(3)) {
+        const simulation = { ...CALM, seed, jobs: { 1: [60] }, awayEvery };
+        const simulated = simulate(simulation);
+        expectGaps(simulated.starts, CRAWL_DELAY_MS, seed);
+        expectServed(simulated, simulation);
+        const { length } = simulated.starts;
+        const pauses = Math.ceil(length / awayEvery) * (HOST_AWAY_MS + LOOK_LATE_MS_MAX);
+        expect(simulated.tookMs, `seed ${seed}`).to.be.at.most(length * 600 + pauses);
+      }
+    }
+  });
+
+  it("keeps its pace where a few pages are slow, whatever the delay", () => {
+    for (const crawlDelayMs of [100, 250, 500]) {
+      for (const seed of seeds(3)) {
+        const simulation: Simulation = {
+          ...{ ...CALM, seed, crawlDelayMs, jobs: { 1: [300] } },
+          ...{ slow: 0.02, slowMs: [10_000, 20_000] },
+        };
+        const simulated = simulate(simulation);
+        expectServed(simulated, simulation);
+        const gaps = simulated.starts
+          .slice(1)
+          .map((at, index) => at - (simulated.starts[index] ?? 0));
+        expect(Math.max(...gaps), `seed ${seed}`).to.be.at.most(5_000);
       }
     }
   });

@@ -9,7 +9,7 @@ import {
   TURN_RULE_CHECKS_MAX,
 } from "../../schemas/crawl-limits.ts";
 import { ActorError } from "../../schemas/errors.ts";
-import { site } from "../../schemas/site.ts";
+import { type PageVerdict, site } from "../../schemas/site.ts";
 import { defineActor } from "../runtime/define-actor.ts";
 import { comeBack, stayAway } from "./host-away.ts";
 import {
@@ -74,7 +74,7 @@ export const siteActor = defineActor(site, {
       if (granted === undefined || held === undefined) return { state, reply: GONE };
       const step = new Step(state, context);
       step.pace = held;
-      let wanted = 1;
+      let verdicts: PageVerdict[] | undefined;
       // The site's own turn is for robots.txt itself, or for where that redirects to.
       const own = granted.account === "";
       if (!own) {
@@ -91,20 +91,26 @@ export const siteActor = defineActor(site, {
           }
           return { ...advance(step), reply: WAIT_FOR_ROBOTS };
         }
+        // It would make them all at once.
+        if (nth === undefined && urls.length > 1 && step.moment.delayMs > 0) {
+          step.pace = finish(step.pace, turn, step.moment);
+          return { ...advance(step), reply: GONE };
+        }
         // Each question costs time, so who waits and asks often is judged only at first, and when it goes.
         if (!granted.asked) {
-          const verdicts = verdictsOf(step, urls, intent);
-          wanted = verdicts.filter(({ allowed }) => allowed).length;
-          if (wanted === 0) return giveUp(step, turn, verdicts);
+          verdicts = verdictsOf(step, urls, intent);
+          if (!verdicts.some(({ allowed }) => allowed)) return giveUp(step, turn, verdicts);
         }
       }
-      if (own) beginFetch(step, turn);
+      if (own) {
+        beginFetch(step, turn);
+        verdicts = urls.map(() => ({ allowed: true }));
+      }
+      const wanted = verdicts?.filter(({ allowed }) => allowed).length ?? urls.length;
       const { pace, begun } = begin(step.pace, turn, { ...step.moment, wanted });
       step.pace = pace;
       if (begun.state !== "go") return { ...advance(step), reply: begun };
-      const verdicts = own
-        ? urls.map(() => ({ allowed: true }) as const)
-        : verdictsOf(step, urls, intent);
+      verdicts ??= verdictsOf(step, urls, intent);
       if (!verdicts.some(({ allowed }) => allowed)) return giveUp(step, turn, verdicts);
       const { now: at, clock } = context;
       const told = clock === undefined ? {} : { told: { at, clock } };
@@ -141,24 +147,22 @@ export const siteActor = defineActor(site, {
 
     turnFinished(state, { turn, nth, awayMs, lost }, context) {
       const { turns } = state.pace;
-      const startedAt = (entry: string) => turns[entry]?.startedAt;
-      const asked = nth === undefined ? undefined : entryOf(turn, nth);
-      const entries = entriesOf(state.pace, turn).filter(
-        (entry) => asked === undefined || entry === asked || startedAt(entry) === undefined,
-      );
+      const all = entriesOf(state.pace, turn);
+      const entries = nth === undefined ? all : all.filter((entry) => entry === entryOf(turn, nth));
       // A task may be done twice, and a worker may be later than its turn was kept.
       if (entries.length === 0) return { state };
-      const latest = entries.flatMap((entry) => startedAt(entry) ?? []).at(-1);
+      const starts = entries.flatMap((entry) => turns[entry]?.startedAt ?? []);
+      const startedAt = starts.length > 0 ? Math.max(...starts) : undefined;
       const step = new Step(state, context);
       step.pace = finishAll(step.pace, entries, { ...step.moment, end: lost ? lose : finish });
       if (lost) loseFetch(step, turn);
       if (awayMs !== undefined) {
         step.pace = stayAway(step.pace, {
           awayMs,
-          startedAt: latest ?? step.now,
+          startedAt: startedAt ?? step.now,
           now: step.now,
         });
-      } else if (!lost && latest !== undefined) step.pace = comeBack(step.pace, latest);
+      } else if (!lost && startedAt !== undefined) step.pace = comeBack(step.pace, startedAt);
       return advance(step);
     },
 

@@ -15,6 +15,11 @@ export interface Simulation {
   /** Chance that a worker or a message is late by up to 3 s. */
   lateness: number;
   pageMs: [number, number];
+  /** Chance that a page takes so long instead. */
+  slow?: number;
+  slowMs?: [number, number];
+  /** One of so many requests is answered with 429. */
+  awayEvery?: number;
   /** The site's host dies once so many requests have left, and nobody answers for the site until it is replaced. */
   hostDeath?: { afterRequests: number; awayMs: number };
 }
@@ -54,8 +59,8 @@ class SimulatedWorld {
   readonly #result: Simulated;
   #order = 0;
   #inFlight = 0;
-  /** Pages of each turn that its worker waits for. */
-  readonly #loading = new Map<string, number>();
+  /** Turns of which no more is made, since the host wants to be left alone. */
+  readonly #left = new Set<string>();
   #lookAt = Number.POSITIVE_INFINITY;
   /** Until then nobody answers for the site. */
   #backAt = 0;
@@ -213,7 +218,8 @@ class SimulatedWorld {
     const { job, turn, nth, requests } = work;
     const askedAt = this.#site.now;
     this.#reach(this.#transit(), () => {
-      const urls = Array.from({ length: requests }, (_, one) => `https://a.example/${one}`);
+      const asked = nth === 0 ? requests : 1;
+      const urls = Array.from({ length: asked }, (_, one) => `https://a.example/${one}`);
       const begun = this.#tell((site) => site.tell("begin", { turn, nth, urls, intent: ASKING }));
       this.#after(this.#transit(), () => {
         if (begun.state === "gone") this.#giveBack(job, requests);
@@ -245,22 +251,32 @@ class SimulatedWorld {
       this.#backAt = this.#site.now + hostDeath.awayMs;
     }
     if (this.#dies(work)) return;
-    const { pageMs } = this.#simulation;
+    const { slow = 0, slowMs, awayEvery = Number.POSITIVE_INFINITY } = this.#simulation;
+    const pageMs = slowMs && this.#random.chance(slow) ? slowMs : this.#simulation.pageMs;
     const isLast = requests === 1;
     this.#countInFlight(1);
-    this.#loading.set(turn, (this.#loading.get(turn) ?? 0) + 1);
+    const isAway = this.#result.starts.length % awayEvery === 0;
     this.#after(this.#random.integer(...pageMs), () => {
       this.#inFlight -= 1;
-      this.#madeOf(job, 1);
-      this.#loading.set(turn, (this.#loading.get(turn) ?? 0) - 1);
-      if (isLast) this.#finishWhole(turn);
+      if (isAway) this.#left.add(turn);
+      else this.#madeOf(job, 1);
+      const away = isAway ? { awayMs: 0 } : {};
+      this.#finish(turn, { nth, ...away });
+      if (isAway) this.#giveBack(job, 1);
     });
     this.#reach(this.#transit(), () => {
       this.#tell((site) => site.tell("requestStarted", { turn, nth, lateMs }));
       const next = { job, turn, nth: nth + 1, requests: requests - 1, attempt: 1 };
       // Once it knows that the site has heard it.
-      if (!isLast) this.#after(this.#transit(), () => this.#work(next));
+      if (!isLast) this.#after(this.#transit(), () => this.#goOn(next));
     });
+  }
+
+  #goOn(work: Work): void {
+    if (this.#left.has(work.turn)) {
+      this.#finish(work.turn);
+      this.#giveBack(work.job, work.requests);
+    } else this.#work(work);
   }
 
   #requestAll(work: Work, atOnce: number): void {
@@ -287,14 +303,8 @@ class SimulatedWorld {
     made.set(job, (made.get(job) ?? 0) + requests);
   }
 
-  /** Once all of its pages are there; one that a dead worker had never is. */
-  #finishWhole(turn: string): void {
-    if (this.#loading.get(turn) === 0) this.#finish(turn);
-    else this.#after(10, () => this.#finishWhole(turn));
-  }
-
-  #finish(turn: string): void {
-    const finish = () => this.#tell((site) => site.tell("turnFinished", { turn }));
+  #finish(turn: string, which: { nth?: number; awayMs?: number } = {}): void {
+    const finish = () => this.#tell((site) => site.tell("turnFinished", { turn, ...which }));
     this.#reach(this.#transit(), finish);
     if (this.#random.chance(this.#simulation.lateness)) this.#reach(this.#transit(), finish);
   }
