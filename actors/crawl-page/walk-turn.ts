@@ -77,7 +77,7 @@ class TurnWalk {
   #stopped: { error: unknown } | undefined;
   /** Requests made in their moments of which the site has not heard yet that they are done with. */
   #unfinished = 0;
-  /** All were made so, and none is left for whom the turn would have to be finished. */
+  /** All were made so: once they are done with nothing of the turn is left to be finished. */
   #isMade = false;
   /** What a host said of such a request, where the site may hear of the turn's end first. */
   #untoldAwayMs: number | undefined;
@@ -117,8 +117,9 @@ class TurnWalk {
       if (!isOver) this.#mail.fail(error);
     }
     // The next turn at this host need not wait until our records are written.
-    if (!this.#isMade || this.#unfinished > 0)
+    if (!this.#isMade || this.#unfinished > 0) {
       await this.#mail.tell(this.#ending()).catch(this.#mail.fail);
+    }
     await this.#mail.end();
     const { unsent, failure, reported } = this.#mail;
     const isReported = unsent.length === 0 && reported === this.#turn.requests.length;
@@ -219,7 +220,7 @@ class TurnWalk {
       await told;
       const isHeard = await this.#mail.tell(turnFinished(this.#turn, { nth, awayMs }));
       this.#unfinished -= 1;
-      if (!isHeard) this.#untoldAwayMs = awayMs;
+      if (!isHeard) this.#untoldAwayMs ??= awayMs;
     });
     this.#underWay.push(
       finished.catch((error: unknown) => {
