@@ -59,7 +59,7 @@ export const HOST_REQUESTS_IN_FLIGHT_MAX = 8;
 export const TURN_REQUESTS_MAX = 256;
 /** Requests of one turn of a job that is alone at a host with a delay: a fifth of the messages, and few beside those that may be under way. */
 export const TURN_SPACED_REQUESTS_MAX = 5;
-/** No more than those of so long, since another job may have to wait for them. */
+/** No more than those of so long, for which a worker holds the turn. */
 export const TURN_SPAN_MS = 2_500;
 /** A turn that has not begun so long after it could: its worker is busy or dead, so another one is granted beside it. */
 export const TURN_OVERDUE_MS = 1_000;

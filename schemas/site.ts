@@ -96,7 +96,7 @@ export const site = defineContract({
      * who began to connect and takes long, which goes on when it is told to go without a wait. A redirect's next
      * request at the same host is asked for in the same turn. Every turn ends TURN_MS_MAX after its last `go`.
      *
-     * There a turn's requests are made one after the other: the first is asked for with all of them, each other one alone
+     * There a turn's requests are made one after the other, until another job wants some: the first is asked for with all of them, each other one alone
      * and by its number, once the site has heard that the one before has left; and each is finished by itself.
      */
     begin: {

@@ -23,7 +23,7 @@ describe("inTime", () => {
     {
       answers = [],
       ...more
-    }: { answers?: object[]; ended?: AbortSignal; onLeft?: (left: Left) => void } = {},
+    }: { answers?: object[]; ended?: AbortSignal; onLeft?: (left: Left) => Promise<unknown> } = {},
   ) {
     let now = 1_024;
     const clock: Clock = { ...systemClock, monotonic: () => now };
@@ -90,12 +90,31 @@ describe("inTime", () => {
         pass(3);
         onStarted();
       },
-      { answers, onLeft: (left) => void told.push(left) },
+      { answers, onLeft: async (left) => told.push(left) },
     );
     expect(told).to.deep.equal([
       { again: false, lateMs: 8 },
       { again: true, lateMs: 3 },
     ]);
+  });
+
+  it("asks for one more only once the site knows that the first has left, or cannot be told", async () => {
+    for (const end of ["resolve", "reject"] as const) {
+      const answers: object[] = [];
+      const known = Promise.withResolvers<void>();
+      const more = made(
+        ({ onStarted, oneMore }) => {
+          onStarted();
+          return oneMore();
+        },
+        { answers, onLeft: () => known.promise },
+      );
+      await turn();
+      // Had it asked before, its turn would be gone.
+      answers.push(go(0));
+      known[end]();
+      expect(await more).to.equal(true);
+    }
   });
 
   it("goes on connecting for as long as the site says go without a wait, whatever it takes", async () => {

@@ -40,8 +40,8 @@ export interface Departure {
 export interface DepartureParts extends Pick<BeginParts, "call" | "clock" | "signal"> {
   /** Aborted when nothing of the turn is wanted any more. */
   ended?: AbortSignal;
-  /** Told of each request that has left. */
-  onLeft?: (left: Left) => void;
+  /** Told of each request that has left; what it returns resolves once the site knows. */
+  onLeft?: (left: Left) => Promise<unknown>;
 }
 
 export interface Left {
@@ -69,6 +69,7 @@ export async function inTime<T>(
   let moment = { ...first };
   let isUnseen = false;
   let requests = 0;
+  let known: Promise<unknown> | undefined;
   const takeBack = () => late.abort(isUnseen ? new NotMade() : new TooLate());
   keep();
   const mayLeave = () => {
@@ -96,9 +97,11 @@ export async function inTime<T>(
         left.abort(OVER);
         requests += 1;
         const lateMs = Math.max(0, clock.monotonic() - moment.lateAt + TURN_LATE_MS);
-        onLeft?.({ again: requests > 1, lateMs: Math.ceil(lateMs) });
+        known = onLeft?.({ again: requests > 1, lateMs: Math.ceil(lateMs) });
       },
       async oneMore() {
+        // Asked before it knows, the site would take it for the same request still.
+        await known?.catch(() => {});
         const begun = await beginTurn(turn, { call, clock, signal, places: NO_PLACES });
         if (begun.state === "gone" || !begun.verdicts.every(({ allowed }) => allowed)) return false;
         left = new AbortController();

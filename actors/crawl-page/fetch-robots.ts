@@ -171,6 +171,7 @@ class RobotsFetch {
           // The site then counts from the end of the turn.
           if (!(error instanceof ActorError)) throw error;
         });
+        return told;
       };
       try {
         const parts = { call, clock, signal, onLeft: tell };

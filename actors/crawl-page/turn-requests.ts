@@ -89,6 +89,7 @@ export class TurnRequests {
       const told = this.tellStarted(nth, left);
       mail.later(() => told);
       onLeft?.(told);
+      return told;
     };
     const parts = { call, clock: worker.clock, signal, ended, onLeft: tell };
     return await inTime(asked, parts, moment, (departure) => make({ ...departure, ...place }));

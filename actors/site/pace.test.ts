@@ -292,7 +292,7 @@ describe("pace", () => {
     expect(told).to.deep.equal(["go", "wait", "wait", "wait"]);
   });
 
-  it("grant() gives a job that is alone the requests of TURN_SPAN_MS, and others one, who wait for no longer", () => {
+  it("grant() gives a job that is alone the requests of TURN_SPAN_MS, until another job comes, and those one each", () => {
     for (const delayMs of [1, 250, 500, 1_250, 1_251, 60_000]) {
       const span = Math.max(1, Math.floor(TURN_SPAN_MS / delayMs));
       expect(severalAt(delayMs).grant()[0]?.requests).to.equal(
@@ -301,8 +301,12 @@ describe("pace", () => {
     }
     const site = severalAt(500);
     expect(site.grant()).to.deep.include({ turn: "t1", account: "a", job: "a1", requests: 5 });
+    site.serveAll("t1", 2, 5);
+    expect(site.begin("t1/2")).to.deep.equal(go(500));
     site.want("b", "b1", 100);
-    expect(site.serveAll("t1", 5)).to.equal(4 * 500);
+    site.now += 500;
+    site.start("t1/2");
+    expect(site.begin("t1/3")).to.deep.equal({ state: "gone" });
     for (const [turn, account] of [
       ["t2", "a"],
       ["t3", "b"],

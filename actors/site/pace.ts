@@ -343,11 +343,13 @@ function withAsked(
   return withTurn(pace, turn, { ...again, ...rest, requests: 1, dueAt, asked: true });
 }
 
-/** A request has left: the one that comes after it in its turn is next. */
+/** A request has left: the one that comes after it in its turn is next, unless another job has come. */
 function withNext(pace: Pace, turn: string, { more, ...left }: Turn, moment: Moment): Pace {
   const next = withTurn(pace, turn, left);
   const entry = entryAfter(turn);
-  if (more === undefined || next.turns[entry] !== undefined) return next;
+  const jobs = pace.accounts.flatMap((account) => account.jobs);
+  const isAlone = jobs.every(({ job }) => job === left.job);
+  if (more === undefined || !isAlone || next.turns[entry] !== undefined) return next;
   const { startedAt: _, ...others } = left;
   const rest = more > 1 ? { more: more - 1 } : {};
   const dueAt = nextStartAt(next, moment);

@@ -52,7 +52,7 @@ export function spacedMax({ accounts, turns }: Pace, job: string, delayMs: numbe
   return Math.max(1, Math.min(free, spanRequests(delayMs)));
 }
 
-/** Another job may have to wait for this turn and for the one that was granted behind it. */
+/** A worker holds a turn for so long. */
 export const spanRequests = (delayMs: number) =>
   Math.min(TURN_SPACED_REQUESTS_MAX, Math.max(1, Math.floor(TURN_SPAN_MS / delayMs)));
 
