@@ -28,7 +28,7 @@ const Url = z.string().min(1).max(CRAWL_URL_CHARS_MAX);
 const Reason = z.string().min(1);
 /** Nothing was forbidden: the host gave no answer over HTTP when it was asked for its robots.txt. */
 const unreachable = z.literal(true).optional();
-/** Which of a turn's requests, where they are made one after the other: the first is 0. Who asks without it knows of one alone. */
+/** Which of a turn's requests, where they are made one after the other: the first is 0. Without it there is but one. */
 const nth = z.int().min(0).max(TURN_REQUESTS_MAX).optional();
 
 /** May a crawl have this address, and for a record's `reason` why not. */
@@ -96,8 +96,9 @@ export const site = defineContract({
      * who began to connect and takes long, which goes on when it is told to go without a wait. A redirect's next
      * request at the same host is asked for in the same turn. Every turn ends TURN_MS_MAX after its last `go`.
      *
-     * There a turn's requests are made one after the other, until another job wants some: the first is asked for with all of them, each other one alone
-     * and by its number, once the site has heard that the one before has left; and each is finished by itself.
+     * There a turn's requests are made one after the other, until another job wants some: the first is asked for with all of
+     * them, each other one alone and by its number, once the site has heard that the one before has left; and each is
+     * finished by itself.
      */
     begin: {
       input: z.object({

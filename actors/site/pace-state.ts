@@ -55,13 +55,23 @@ export const entryOf = (turn: string, nth = 0) => (nth === 0 ? turn : `${turn}/$
 
 /** The entry of the request after this one. */
 export function entryAfter(entry: string): string {
-  const [turn = "", nth = 0] = entry.split("/");
-  return entryOf(turn, Number(nth) + 1);
+  const [, nth = 0] = entry.split("/");
+  return entryOf(turnOf(entry), Number(nth) + 1);
+}
+
+/** The turn that an entry is of. */
+export function turnOf(entry: string): string {
+  const [turn = ""] = entry.split("/", 1);
+  return turn;
 }
 
 /** What is kept of a turn, in the order in which its requests are made. */
 export const entriesOf = ({ turns }: Pace, turn: string): string[] =>
-  Object.keys(turns).filter((entry) => entry === turn || entry.startsWith(`${turn}/`));
+  Object.keys(turns).filter((entry) => turnOf(entry) === turn);
+
+/** The jobs that want more than they were granted. */
+export const wantingJobs = ({ accounts }: Pace) =>
+  accounts.flatMap(({ jobs }) => jobs.map(({ job }) => job));
 
 /** The host's delay and the time: what every decision needs. */
 export interface Moment {

@@ -644,16 +644,14 @@ class PacedSite {
     this.pace = finish(this.pace, turn, this.moment);
   }
 
-  /** Makes so many requests of a turn that has `wanted` of them, and says how long it took. */
-  serveAll(turn: string, requests: number, wanted = requests): number {
-    const from = this.now;
+  /** Makes so many requests of a turn that has `wanted` of them. */
+  serveAll(turn: string, requests: number, wanted = requests): void {
     for (let nth = 0; nth < requests; nth++) {
       const begun = this.begin(entryOf(turn, nth), wanted - nth);
       if (begun.state !== "go") throw new Error(`Cannot serve ${turn}/${nth}: ${begun.state}`);
       this.now += begun.waitMs;
       this.start(entryOf(turn, nth));
     }
-    return this.now - from;
   }
 
   /** The jobs that are served, one after the other. */

@@ -22,7 +22,7 @@ import {
   TURN_REQUESTS_MAX,
   TURN_UNHEARD_MS,
 } from "../../schemas/crawl-limits.ts";
-import { entryAfter, type Moment, type Pace, type Turn } from "./pace-state.ts";
+import { entryAfter, type Moment, type Pace, type Turn, wantingJobs } from "./pace-state.ts";
 import {
   grantableAt,
   hasRoom,
@@ -347,8 +347,7 @@ function withAsked(
 function withNext(pace: Pace, turn: string, { more, ...left }: Turn, moment: Moment): Pace {
   const next = withTurn(pace, turn, left);
   const entry = entryAfter(turn);
-  const jobs = pace.accounts.flatMap((account) => account.jobs);
-  const isAlone = jobs.every(({ job }) => job === left.job);
+  const isAlone = wantingJobs(pace).every((job) => job === left.job);
   if (more === undefined || !isAlone || next.turns[entry] !== undefined) return next;
   const { startedAt: _, ...others } = left;
   const rest = more > 1 ? { more: more - 1 } : {};

@@ -8,7 +8,7 @@ import {
   TURNS_AHEAD_MAX,
   TURNS_STARTED_MAX,
 } from "../../schemas/crawl-limits.ts";
-import type { Moment, Pace } from "./pace-state.ts";
+import { type Moment, type Pace, turnOf, wantingJobs } from "./pace-state.ts";
 
 /** When the next request may leave, if the one that goes now leaves at its time. */
 export function nextStartAt(pace: Pace, { delayMs, now }: Moment): number {
@@ -43,11 +43,11 @@ export function hasRoom(pace: Pace, moment: Moment): boolean {
  * Requests of a turn where there is a delay: several while nobody else wants any and at most one turn is not over, and of
  * a slow host no more than may be under way.
  */
-export function spacedMax({ accounts, turns }: Pace, job: string, delayMs: number): number {
-  const jobs = accounts.flatMap((account) => account.jobs);
-  const isAlone = jobs.length === 1 && Object.values(turns).every((turn) => turn.job === job);
-  const underWay = new Set(Object.keys(turns).map((entry) => entry.split("/", 1)[0]));
-  if (!isAlone || underWay.size > 1) return 1;
+export function spacedMax(pace: Pace, job: string, delayMs: number): number {
+  const { turns } = pace;
+  const jobs = [...wantingJobs(pace), ...Object.values(turns).map((turn) => turn.job)];
+  const underWay = new Set(Object.keys(turns).map(turnOf));
+  if (jobs.some((one) => one !== job) || underWay.size > 1) return 1;
   const free = TURNS_STARTED_MAX - Object.keys(turns).length;
   return Math.max(1, Math.min(free, spanRequests(delayMs)));
 }
@@ -57,9 +57,9 @@ export const spanRequests = (delayMs: number) =>
   Math.min(TURN_SPACED_REQUESTS_MAX, Math.max(1, Math.floor(TURN_SPAN_MS / delayMs)));
 
 /** Requests at once of one turn: half of all at most, so that the next turn runs while the last of this one come in. */
-export function shareOf({ accounts, turns }: Pace): number {
-  const jobs = new Set(Object.values(turns).map(({ job }) => job));
-  for (const account of accounts) for (const { job } of account.jobs) jobs.add(job);
+export function shareOf(pace: Pace): number {
+  const granted = Object.values(pace.turns).map(({ job }) => job);
+  const jobs = new Set([...granted, ...wantingJobs(pace)]);
   return Math.ceil(HOST_REQUESTS_IN_FLIGHT_MAX / Math.max(2, jobs.size));
 }
 
