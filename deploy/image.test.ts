@@ -96,7 +96,11 @@ describe("image", function () {
       env: { PATH: process.env.PATH, HOME: profile, TMPDIR: profile },
     });
     expect((await readFile(pdf)).subarray(0, 5).toString(), stderr).to.equal("%PDF-");
-    expect(await readFile(join(profile, "calls"), "utf8")).to.equal("");
+    const calls = (await readFile(join(profile, "calls"), "utf8")).split("\n");
+    // A thread that Chromium's end takes along, before strace has read which call it makes.
+    expect(
+      calls.filter((line) => !/^(\d+ +\?\?\?\( <detached \.\.\.>)?$/.test(line)),
+    ).to.deep.equal([]);
   });
 });
 

@@ -330,7 +330,7 @@ export const PDF_CHUNK_BYTES = 1024 * 1024;
 export const PDF_BYTES_MAX = 512 * 1024 * 1024;
 /** Silence that counts as idle, as browsers have it. */
 export const NETWORK_QUIET_MS = 500;
-/** Chromium prints once all has loaded; what still hangs after this, or after half of the print's own time, is cut off. */
+/** A page is printed once all has loaded; what still hangs after this, or a third of the print's own time, is cut off. */
 export const LOAD_REST_MS = 10_000;
 /** Fonts that do not come in this time are replaced by others. */
 export const FONTS_WAIT_MS = 5_000;

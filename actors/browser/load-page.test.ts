@@ -54,6 +54,28 @@ describe("loadPage", function () {
       expect((await print(pool, { url, addScriptTag })).title).to.equal("x tag load");
     });
 
+    it("the load event comes before the print, even where Chromium is asked to print as the last image ends", async () => {
+      const url = site.page(
+        "/images",
+        `<title>x</title><img src="/held.png"><script>
+          onload = () => document.title += " load"</script>`,
+      );
+      const content = `new Image().src = "${site.url}/go"`;
+      for (const ms of Array.from({ length: 24 }, (_, index) => 4 + (index % 6))) {
+        const held: ServerResponse[] = [];
+        const release = () => {
+          for (const one of held) one.end();
+        };
+        const hold = (_: unknown, response: ServerResponse) => {
+          held.push(response);
+          if (held.length === 2) setTimeout(release, ms);
+        };
+        for (const path of ["/held.png", "/go"]) site.page(path, hold);
+        const { title } = await print(pool, { url, addScriptTag: [{ content }] });
+        expect(title, `${ms} ms`).to.equal("x load");
+      }
+    });
+
     it("what hangs is cut off before the print's time is over", async () => {
       const html = `<title>x</title><img src="${site.url}/never"><link rel=icon href=x>`;
       expect((await print(pool, { html, pdfOptions: { timeout: 10_000 } })).title).to.equal("x");

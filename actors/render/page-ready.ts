@@ -9,17 +9,17 @@ export async function fontsReady(context: RenderContext, limits: Limits): Promis
   await patiently({ ...limits, ms: FONTS_WAIT_MS }, () => context.evaluate(LOADING_FONTS));
 }
 
-/** Images and all else that the document names: what Chromium itself waits for when it prints. */
+/** Images and all else that the document names, and what the page does with it at its load. Whether they came. */
 export async function contentReady(
   context: Pick<RenderContext, "page" | "evaluate">,
   limits: Limits & { ms: number },
-): Promise<void> {
+): Promise<boolean> {
   const { page } = context;
   const { promise: loaded, resolve } = Promise.withResolvers<void>();
   const load = () => resolve();
   page.once("load", load);
   try {
-    await patiently(limits, async () => {
+    return await patiently(limits, async () => {
       if ((await context.evaluate("document.readyState")) !== "complete") await loaded;
     });
   } finally {
@@ -27,15 +27,19 @@ export async function contentReady(
   }
 }
 
-/** Waits so long, and no longer: what does not come then is no failure. */
+/** Waits so long, and no longer: what does not come then is no failure. Whether it came. */
 export async function patiently(
   { ms, signal, clock }: Limits & { ms: number },
   wait: () => Promise<unknown>,
-): Promise<void> {
+): Promise<boolean> {
   const late = new Error("it did not come in time");
-  await within({ ms, error: () => late, signal, clock }, wait).catch((error) => {
+  try {
+    await within({ ms, error: () => late, signal, clock }, wait);
+    return true;
+  } catch (error) {
     if (error !== late) throw error;
-  });
+    return false;
+  }
 }
 
 // Runs in the page. Layout tells which fonts are needed. `document.fonts.ready` would wait for images and all else.

@@ -13,7 +13,7 @@ import type { Limits } from "../browser/load-page.ts";
 import type { RenderContext } from "../browser/render-context.ts";
 import { abortable, Timeout, within } from "../browser/time-limit.ts";
 import { refusedByBrowser } from "./held-page.ts";
-import { fontsReady } from "./page-ready.ts";
+import { contentReady, fontsReady } from "./page-ready.ts";
 import { hasInformation, neutralize, PageCounter } from "./pdf-metadata.ts";
 
 export interface PrintOptions {
@@ -40,14 +40,18 @@ export class PdfStream {
       new ActorError("wait_timed_out", `Cannot print the page: it took longer than ${ms} ms`);
     return await within({ ms, error, signal, clock }, async (limited) => {
       const { session } = context;
+      const patience = { ms: Math.min(LOAD_REST_MS, ms / 3), signal: limited, clock };
+      // Of a page that is gone there is nothing to stop.
+      const stop = () => void session.send("Page.stopLoading").catch(() => {});
+      // Chromium would wait itself, but prints between the last image and the load event where it is asked just then.
+      if (!(await contentReady(context, patience))) stop();
       await fontsReady(context, { signal: limited, clock });
       if (pdfOptions?.omitBackground) {
         const color = { r: 0, g: 0, b: 0, a: 0 };
         await session.send("Emulation.setDefaultBackgroundColorOverride", { color });
       }
-      using rest = new Timeout({ ms: Math.min(LOAD_REST_MS, ms / 2), error, clock });
-      // Of a page that is gone there is nothing to stop.
-      const stop = () => void session.send("Page.stopLoading").catch(() => {});
+      // Of what loads because it is printed, as images that wait to be seen.
+      using rest = new Timeout({ ms: patience.ms, error, clock });
       rest.signal.addEventListener("abort", stop, { once: true });
       const printed = await session
         .send("Page.printToPDF", printParameters(pdfOptions))
