@@ -15,6 +15,7 @@ import { HoldingClock } from "../../scripts/testing/holding-clock.ts";
 import { probe, probeActor } from "../../scripts/testing/probe.ts";
 import { until } from "../../scripts/testing/until.ts";
 import { WriteRefused, writeAtomically } from "./atomic-batch.ts";
+import { Bus } from "./bus.ts";
 import { Checkpoints } from "./checkpoints.ts";
 import { systemClock } from "./clock.ts";
 import { Epoch } from "./epoch.ts";
@@ -140,7 +141,7 @@ describe("the journal", function () {
     await until("it is taken back", async () => (await scheduled("later")) === "");
   });
 
-  it("writes a reminder that is due soon ahead of its commit, and what the commit holds besides into the journal", async () => {
+  it("writes a reminder that is due soon beside its commit, and what the commit holds besides into the journal", async () => {
     const now = 1_800_000_000_000;
     const clock = new HoldingClock(CHECKPOINT_MS);
     clock.now = () => now;
@@ -163,6 +164,35 @@ describe("the journal", function () {
     clock.release();
     await until("it is written down", async () => (await storedCount(world, "a")) === 1);
     expect(schedules).to.deep.equal([at(1_000)]);
+  });
+
+  it("writes a reminder later that could not be written beside its commit", async () => {
+    const now = 1_800_000_000_000;
+    const clock = new HoldingClock(CHECKPOINT_MS);
+    clock.now = () => now;
+    await using world = await startWorld({ definitions, clock });
+    await world.host();
+    const address = addressOf("counter", "a");
+    const subject = world.subjects.remind(shardOf(address), address, "tick");
+    const { request } = Bus.prototype;
+    let lost = 0;
+    Bus.prototype.request = function (this: Bus, to, ...rest) {
+      if (to !== subject) return request.call(this, to, ...rest);
+      lost += 1;
+      return Promise.reject(new Error("lost on its way"));
+    };
+    try {
+      await world.client.call(counter, "a", "remindAt", { at: now + 1_000 });
+    } finally {
+      Bus.prototype.request = request;
+    }
+    expect(lost).to.equal(1);
+    const stored = () => world.bus.readLast(world.subjects.stream, subject);
+    expect(await stored()).to.equal(undefined);
+    clock.release();
+    const message = await until("it is written down", stored);
+    const due = new Date(now + 1_000).toISOString();
+    expect(message.header.get("Nats-Schedule")).to.equal(`@at ${due}`);
   });
 
   it("sets a reminder anew in whose place another one came, of a commit that was not made", async () => {

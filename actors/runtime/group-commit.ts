@@ -206,7 +206,6 @@ export class GroupCommit {
   /** Writes it all, or less and less of it while shards turn out to be lost. */
   async #commit(all: readonly Taken[]): Promise<void> {
     for (let tries = 1; ; tries++) {
-      const early = await this.#writeEarly(all);
       const taken = all.filter(({ shard }) => shard.status !== "gone");
       if (taken.length === 0) return;
       const outboxes = newEntries(taken);
@@ -217,7 +216,7 @@ export class GroupCommit {
         entries.push({ shard, owner: shard.subjects.bucketKey(subject), puts });
       }
       try {
-        const isStored = early && (await this.#writeToJournal(taken, entries, early));
+        const isStored = await this.#writeToJournal(taken, entries);
         if (!isStored) await this.#writeDown(entries);
       } catch (error) {
         const outcome = await this.#afterFailure(shardsOf(taken), tries, error);
@@ -239,41 +238,12 @@ export class GroupCommit {
   }
 
   /**
-   * Reminders that are due before a checkpoint would bring them to the bus, ahead of the commit that sets them: one that comes
-   * though its commit was not made is nobody's, and the actor's own, whose place it may have taken, is set anew. Undefined
-   * where that is no way: they are written with the commit then.
-   */
-  async #writeEarly(taken: readonly Taken[]): Promise<JournalEntry[] | undefined> {
-    if (!this.#hasJournal) return undefined;
-    const soon = this.#clock.now() + REMINDER_SOON_MS;
-    const early: JournalEntry[] = [];
-    for (const { shard, owner, change } of taken) {
-      const puts: Puts = new Map();
-      for (const [message, at] of change.reminders) {
-        if (at === null || at >= soon) continue;
-        puts.set(shard.subjects.remind(shard.number, owner, message), reminderText(at));
-      }
-      if (puts.size > 0 && shard.status !== "gone") early.push({ shard, owner, puts });
-    }
-    const writes = early.flatMap(({ shard, puts }) => writesOf(shard.subjects, shard.fence, puts));
-    try {
-      if (writes.length > EARLY_SINGLY_MAX) await writeAtomically(this.#bus, writes);
-      else await Promise.all(writes.map((write) => writeAtomically(this.#bus, [write])));
-      return early;
-    } catch {
-      // Whatever it is, the commit meets it too.
-      return undefined;
-    }
-  }
-
-  /**
    * False where that is no way for this commit, or another host has just taken some shard: surely nothing is stored.
    * From the look at who lost which shard, in `#commit`, to the fence nothing is awaited: so they are of one moment.
    */
   async #writeToJournal(
     taken: readonly Taken[],
     entries: readonly JournalEntry[],
-    early: readonly JournalEntry[],
   ): Promise<boolean> {
     const { journal } = this.#checkpoints;
     const expect = this.#host.fenceOfAll();
@@ -286,17 +256,46 @@ export class GroupCommit {
     const payload = Buffer.from(journal.encode(entries));
     if (payload.length > JOURNAL_COMMIT_BYTES_MAX || !journal.hasRoomFor(payload.length))
       return false;
+    const write = { subject: journal.subject, payload, expect };
+    const early = this.#writeEarly(taken);
     try {
-      const write = { subject: journal.subject, payload, expect };
       journal.record(await writeAtomically(this.#bus, [write]), payload.length, entries);
-      journal.absorbPuts(early);
+      journal.absorbPuts(await early);
     } catch (error) {
+      // What comes next may be a batch with the same reminders.
+      await early;
       if (error instanceof WriteRefused && error.conflict) return false;
       if (error instanceof OutcomeUnknown) journal.skip(shardsOf(taken));
       throw error;
     }
     this.#checkpoints.schedule();
     return true;
+  }
+
+  /**
+   * Reminders that are due before a checkpoint would bring them to the bus, beside the commit that sets them: one that comes
+   * though its commit was not made is nobody's, and the actor's own, whose place it may have taken, is set anew. Resolves
+   * with those that are written, never rejects: what is not is pending with the rest of its commit.
+   */
+  async #writeEarly(taken: readonly Taken[]): Promise<JournalEntry[]> {
+    const soon = this.#clock.now() + REMINDER_SOON_MS;
+    const early: JournalEntry[] = [];
+    for (const { shard, owner, change } of taken) {
+      const puts: Puts = new Map();
+      for (const [message, at] of change.reminders) {
+        if (at === null || at >= soon) continue;
+        puts.set(shard.subjects.remind(shard.number, owner, message), reminderText(at));
+      }
+      if (puts.size > 0) early.push({ shard, owner, puts });
+    }
+    const writes = early.flatMap(({ shard, puts }) => writesOf(shard.subjects, shard.fence, puts));
+    try {
+      if (writes.length > EARLY_SINGLY_MAX) await writeAtomically(this.#bus, writes);
+      else await Promise.all(writes.map((write) => writeAtomically(this.#bus, [write])));
+      return early;
+    } catch {
+      return [];
+    }
   }
 
   /** With what is pending of the same actors: a value is never newer than what belongs to it. */
