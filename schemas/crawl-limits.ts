@@ -278,6 +278,10 @@ export const CRAWL_MESSAGES_MAX = 20;
 export const CRAWL_MESSAGE_URL_CHARS = 200;
 /** Records of skipped addresses, and places given back for disallowed ones, at a small limit; at a larger one as many as that. */
 export const RECORDS_SPARE_MIN = 1_000;
+/** Rows that tell which addresses a job knows, and pages for each: a row is 300 bytes then, and written whole for each more. */
+export const KNOWN_PER_ROW = 16;
+export const KNOWN_ROWS_MIN = 64;
+export const KNOWN_ROWS_MAX = 16_384;
 /** Sitemaps of one crawl: an index for each of a thousand sections, twice; at two a second they take a quarter of an hour. */
 export const CRAWL_SITEMAPS_MAX = 2_000;
 /** Levels of sitemaps in sitemaps, redirects among them: real ones have two, and two redirects on the way. */

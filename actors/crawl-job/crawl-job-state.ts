@@ -36,6 +36,8 @@ export const CrawlJobState = z.object({
   skippedKept: Count,
   /** Pages that turned out to be skipped after they were admitted. */
   skippedLate: Count.optional(),
+  /** Rows that addresses which are known are spread over; KNOWN_ROWS_MAX in jobs of the first release. */
+  knownRows: Count.optional(),
   /** Where the crawl starts, and where that is redirected to: whose sitemaps are read. */
   homes: z.array(
     z.object({

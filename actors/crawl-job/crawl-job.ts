@@ -13,6 +13,7 @@ import { endIfDone, endJob } from "./ends.ts";
 import { takeFault } from "./faults.ts";
 import { admitStart } from "./frontier.ts";
 import { JobDraft } from "./job-draft.ts";
+import { knownRows } from "./known-urls.ts";
 import { newsOf } from "./news.ts";
 import { planRows } from "./plan.ts";
 import { learnRobots, readSlice } from "./read-sitemaps.ts";
@@ -41,7 +42,10 @@ export const crawlJobActor = defineActor(crawlJob, {
       const { url } = start;
       const { now, key } = context;
       const homes = [{ origin: new URL(url).origin, learned: false }];
-      const begun = { status: "running" as const, createdAt: now, account, homes };
+      const begun = {
+        ...{ status: "running" as const, createdAt: now, account, homes },
+        knownRows: knownRows(plan.limit),
+      };
       const draft = new JobDraft({ ...state, ...begun, request: request.name }, context);
       for (const [row, value] of planRows({ ...plan, url })) draft.set(row, value);
       admitStart(draft, url);
