@@ -2,7 +2,7 @@ import type { ServerResponse } from "node:http";
 import { expect } from "chai";
 import type { CDPSession, Page } from "puppeteer-core";
 import { PdfRequest } from "../../schemas/http/pdf.ts";
-import { NETWORK_QUIET_MS } from "../../schemas/limits.ts";
+import { LOAD_EVENT_MS, LOAD_SOON_MS, NETWORK_QUIET_MS } from "../../schemas/limits.ts";
 import { openPool, print } from "../../scripts/testing/printer.ts";
 import { refusalOf } from "../../scripts/testing/refusal.ts";
 import { until } from "../../scripts/testing/until.ts";
@@ -61,7 +61,7 @@ describe("loadPage", function () {
           onload = () => document.title += " load"</script>`,
       );
       const content = `new Image().src = "${site.url}/go"`;
-      for (const ms of Array.from({ length: 24 }, (_, index) => 4 + (index % 6))) {
+      for (const ms of Array.from({ length: 36 }, (_, index) => 4 + (index % 6))) {
         const held: ServerResponse[] = [];
         const release = () => {
           for (const one of held) one.end();
@@ -74,6 +74,25 @@ describe("loadPage", function () {
         const { title } = await print(pool, { url, addScriptTag: [{ content }] });
         expect(title, `${ms} ms`).to.equal("x load");
       }
+    });
+
+    it("what has no load event soon is printed without: images are waited for a second, all else for a moment", async () => {
+      const waitsOf = async (html: string) => {
+        let waits = 0;
+        const wait: Clock["wait"] = (ms, signal) => {
+          if (ms === LOAD_EVENT_MS) waits += 1;
+          return systemClock.wait(ms, signal);
+        };
+        const url = site.page("/unfinished", `<title>x</title>${html}`);
+        const { title } = await print(pool, { url }, { clock: { ...systemClock, wait } });
+        expect(title).to.equal("x");
+        return waits;
+      };
+      expect(await waitsOf('<script async src="/never"></script>')).to.equal(1);
+      const opened = `document.open(); document.write("<title>x</title>opened")`;
+      expect(await waitsOf(`<script>onload = () => { ${opened} }</script>`)).to.be.at.most(1);
+      const most = LOAD_SOON_MS / LOAD_EVENT_MS;
+      expect(await waitsOf('<img src="/never">')).to.be.within(1, most);
     });
 
     it("what hangs is cut off before the print's time is over", async () => {

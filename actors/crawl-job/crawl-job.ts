@@ -42,11 +42,9 @@ export const crawlJobActor = defineActor(crawlJob, {
       const { url } = start;
       const { now, key } = context;
       const homes = [{ origin: new URL(url).origin, learned: false }];
-      const begun = {
-        ...{ status: "running" as const, createdAt: now, account, homes },
-        knownRows: knownRows(plan.limit),
-      };
-      const draft = new JobDraft({ ...state, ...begun, request: request.name }, context);
+      const begun = { status: "running" as const, createdAt: now, account, homes };
+      const kept = { request: request.name, knownRows: knownRows(plan.limit) };
+      const draft = new JobDraft({ ...state, ...begun, ...kept }, context);
       for (const [row, value] of planRows({ ...plan, url })) draft.set(row, value);
       admitStart(draft, url);
       draft.remind.timeOut = now + CRAWL_MS_MAX;

@@ -1,4 +1,4 @@
-/** Which addresses a job knows: a fixed number of rows, found by hash, so that one more costs the same however many. */
+/** Which addresses a job knows: rows of a number fixed at its start, found by hash, so that one more costs the same however many. */
 import { hash } from "node:crypto";
 import { KNOWN_PER_ROW, KNOWN_ROWS_MAX, KNOWN_ROWS_MIN } from "../../schemas/crawl-limits.ts";
 import { crawlUrlKey } from "./crawl-url.ts";

@@ -1,25 +1,26 @@
 /** Waits, with a bounded patience, for what a page shows and does not have yet; then it is drawn with what it has. */
-import { FONTS_WAIT_MS } from "../../schemas/limits.ts";
+import { FONTS_WAIT_MS, LOAD_EVENT_MS } from "../../schemas/limits.ts";
 import type { Limits } from "../browser/load-page.ts";
 import type { RenderContext } from "../browser/render-context.ts";
 import { within } from "../browser/time-limit.ts";
+import { OVER } from "../runtime/clock.ts";
 
 /** Fonts that are still loading. */
 export async function fontsReady(context: RenderContext, limits: Limits): Promise<void> {
   await patiently({ ...limits, ms: FONTS_WAIT_MS }, () => context.evaluate(LOADING_FONTS));
 }
 
-/** Images and all else that the document names, and what the page does with it at its load. Whether they came. */
+/** Images and all else that the document names: what Chromium itself waits for when it prints. */
 export async function contentReady(
   context: Pick<RenderContext, "page" | "evaluate">,
   limits: Limits & { ms: number },
-): Promise<boolean> {
+): Promise<void> {
   const { page } = context;
   const { promise: loaded, resolve } = Promise.withResolvers<void>();
   const load = () => resolve();
   page.once("load", load);
   try {
-    return await patiently(limits, async () => {
+    await patiently(limits, async () => {
       if ((await context.evaluate("document.readyState")) !== "complete") await loaded;
     });
   } finally {
@@ -27,20 +28,48 @@ export async function contentReady(
   }
 }
 
-/** Waits so long, and no longer: what does not come then is no failure. Whether it came. */
-export async function patiently(
-  { ms, signal, clock }: Limits & { ms: number },
-  wait: () => Promise<unknown>,
-): Promise<boolean> {
-  const late = new Error("it did not come in time");
+/**
+ * The load event, while images are on their way, and what the page does at it. Chromium waits for images where it is asked to
+ * print, but prints without that event where it is asked in the milliseconds between the last of them and it.
+ */
+export async function loadedSoon(
+  context: Pick<RenderContext, "page" | "evaluate">,
+  limits: Limits & { ms: number },
+): Promise<void> {
+  const { page } = context;
+  const loaded = new AbortController();
+  const load = () => loaded.abort(OVER);
+  page.once("load", load);
   try {
-    await within({ ms, error: () => late, signal, clock }, wait);
-    return true;
-  } catch (error) {
-    if (error !== late) throw error;
-    return false;
+    await patiently(limits, async (signal) => {
+      const over = AbortSignal.any([loaded.signal, signal]);
+      for (let isWaited = true; isWaited && !over.aborted; ) {
+        const loading = await context.evaluate(LOADING);
+        if (loading === "nothing") return;
+        isWaited = loading === "images";
+        await limits.clock.wait(LOAD_EVENT_MS, over);
+      }
+    });
+  } finally {
+    page.off("load", load);
   }
 }
+
+/** Waits so long, and no longer: what does not come then is no failure. */
+export async function patiently(
+  { ms, signal, clock }: Limits & { ms: number },
+  wait: (signal: AbortSignal) => Promise<unknown>,
+): Promise<void> {
+  const late = new Error("it did not come in time");
+  await within({ ms, error: () => late, signal, clock }, wait).catch((error) => {
+    if (error !== late) throw error;
+  });
+}
+
+// Runs in the page.
+const LOADING = `
+  document.readyState === "complete" ? "nothing"
+    : [...document.images].some(({ complete }) => !complete) ? "images" : "others"`;
 
 // Runs in the page. Layout tells which fonts are needed. `document.fonts.ready` would wait for images and all else.
 const LOADING_FONTS = `

@@ -5,15 +5,17 @@ import { paperOf } from "../../schemas/http/paper.ts";
 import type { PdfOptions } from "../../schemas/http/pdf.ts";
 import {
   LOAD_REST_MS,
+  LOAD_SOON_MS,
   PDF_BYTES_MAX,
   PDF_CHUNK_BYTES,
   PRINT_TIMEOUT_MS,
 } from "../../schemas/limits.ts";
 import type { Limits } from "../browser/load-page.ts";
+import type { MainDocument } from "../browser/main-document.ts";
 import type { RenderContext } from "../browser/render-context.ts";
 import { abortable, Timeout, within } from "../browser/time-limit.ts";
 import { refusedByBrowser } from "./held-page.ts";
-import { contentReady, fontsReady } from "./page-ready.ts";
+import { fontsReady, loadedSoon } from "./page-ready.ts";
 import { hasInformation, neutralize, PageCounter } from "./pdf-metadata.ts";
 
 export interface PrintOptions {
@@ -33,25 +35,24 @@ export class PdfStream {
   static async print(
     context: RenderContext,
     { pdfOptions, actionTimeout = Number.POSITIVE_INFINITY }: PrintOptions,
-    { signal, clock }: Limits,
+    { signal, clock, document }: Limits & { document: Pick<MainDocument, "check"> },
   ): Promise<PdfStream> {
     const ms = Math.min(pdfOptions?.timeout ?? PRINT_TIMEOUT_MS, actionTimeout);
     const error = () =>
       new ActorError("wait_timed_out", `Cannot print the page: it took longer than ${ms} ms`);
     return await within({ ms, error, signal, clock }, async (limited) => {
       const { session } = context;
-      const patience = { ms: Math.min(LOAD_REST_MS, ms / 3), signal: limited, clock };
-      // Of a page that is gone there is nothing to stop.
-      const stop = () => void session.send("Page.stopLoading").catch(() => {});
-      // Chromium would wait itself, but prints between the last image and the load event where it is asked just then.
-      if (!(await contentReady(context, patience))) stop();
+      const soon = Math.min(LOAD_SOON_MS, ms / 4);
+      await loadedSoon(context, { ms: soon, signal: limited, clock });
       await fontsReady(context, { signal: limited, clock });
+      document.check();
       if (pdfOptions?.omitBackground) {
         const color = { r: 0, g: 0, b: 0, a: 0 };
         await session.send("Emulation.setDefaultBackgroundColorOverride", { color });
       }
-      // Of what loads because it is printed, as images that wait to be seen.
-      using rest = new Timeout({ ms: patience.ms, error, clock });
+      using rest = new Timeout({ ms: Math.min(LOAD_REST_MS, ms / 2), error, clock });
+      // Of a page that is gone there is nothing to stop.
+      const stop = () => void session.send("Page.stopLoading").catch(() => {});
       rest.signal.addEventListener("abort", stop, { once: true });
       const printed = await session
         .send("Page.printToPDF", printParameters(pdfOptions))

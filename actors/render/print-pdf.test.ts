@@ -339,6 +339,29 @@ describe("printPdf", function () {
       expect(site.paths).to.not.include("/popup");
     });
 
+    it("a page that leaves for where it may not go, while it is waited for, is no page", async () => {
+      site.page("/never", () => {});
+      for (const to of ["http://127.0.0.3:9/", "http://127.0.0.2:9/"]) {
+        const leave = `<script>setTimeout(() => { location.href = "${to}" }, 100)</script>`;
+        const url = site.page("/leaving", `<title>x</title><img src="/never">${leave}`);
+        const { code } = await refusalOf(print(pool, { url }));
+        // The second, where the machine is so busy that it leaves while Chromium prints.
+        expect(code, to).to.be.oneOf(["address_refused", "page_not_printable"]);
+      }
+    });
+
+    it("little time for the print is enough for an image that comes within it", async () => {
+      const svg = '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"/>';
+      site.page("/slow.svg", (_, response) => {
+        response.setHeader("Content-Type", "image/svg+xml");
+        setTimeout(() => response.end(svg), 500);
+      });
+      const onload = `<script>onload = () => document.title += " load"</script>`;
+      const url = site.page("/slow", `<title>x</title><img src="/slow.svg">${onload}`);
+      const pdf = await print(pool, { url, pdfOptions: { timeout: 6_000 } });
+      expect(pdf.title).to.equal("x load");
+    });
+
     it("a download is no page", async () => {
       const url = site.page("/archive", (_, response) => {
         response.writeHead(200, { "Content-Type": "application/zip" }).end("PK");

@@ -36,8 +36,7 @@ export async function printPdf(
 
   const { stream, first } = await held.explained(async () => {
     using document = await held.load(parameters);
-    document.check();
-    const stream = await PdfStream.print(held.context, parameters, held.limits);
+    const stream = await PdfStream.print(held.context, parameters, { ...held.limits, document });
     // Chromium tells the end only with the piece after the last: of most PDFs all is known after the second.
     const first = [await stream.read()];
     if (!stream.ended) first.push(await stream.read());
