@@ -330,14 +330,6 @@ export const PDF_CHUNK_BYTES = 1024 * 1024;
 export const PDF_BYTES_MAX = 512 * 1024 * 1024;
 /** Silence that counts as idle, as browsers have it. */
 export const NETWORK_QUIET_MS = 500;
-/** Chromium prints once images have loaded, or some 2 s later; what still hangs after this, or after half of the print's own time, is cut off. */
-export const LOAD_REST_MS = 10_000;
-/** How long a page with images on their way, which most have for less, is waited for before Chromium is asked to print it. */
-export const LOAD_SOON_MS = 1_000;
-/** From the last image to the load event; a page that has none, or a script that hangs, is printed without. */
-export const LOAD_EVENT_MS = 100;
-/** Fonts that do not come in this time are replaced by others. */
-export const FONTS_WAIT_MS = 5_000;
 /** How long a stopped request waits for the page to say what kind it is: both come from one browser, milliseconds apart. */
 export const REQUEST_TYPE_MS = 300;
 /** Kinds of requests kept for those that are stopped late. */

@@ -1,5 +1,5 @@
 /** Waits, with a bounded patience, for what a page shows and does not have yet; then it is drawn with what it has. */
-import { FONTS_WAIT_MS, LOAD_EVENT_MS } from "../../schemas/limits.ts";
+import { FONTS_WAIT_MS, LOAD_EVENT_MS } from "../../schemas/page-wait-limits.ts";
 import type { Limits } from "../browser/load-page.ts";
 import type { RenderContext } from "../browser/render-context.ts";
 import { within } from "../browser/time-limit.ts";

@@ -3,13 +3,8 @@ import { type Protocol, ProtocolError } from "puppeteer-core";
 import { ActorError } from "../../schemas/errors.ts";
 import { paperOf } from "../../schemas/http/paper.ts";
 import type { PdfOptions } from "../../schemas/http/pdf.ts";
-import {
-  LOAD_REST_MS,
-  LOAD_SOON_MS,
-  PDF_BYTES_MAX,
-  PDF_CHUNK_BYTES,
-  PRINT_TIMEOUT_MS,
-} from "../../schemas/limits.ts";
+import { PDF_BYTES_MAX, PDF_CHUNK_BYTES, PRINT_TIMEOUT_MS } from "../../schemas/limits.ts";
+import { LOAD_REST_MS, LOAD_SOON_MS } from "../../schemas/page-wait-limits.ts";
 import type { Limits } from "../browser/load-page.ts";
 import type { MainDocument } from "../browser/main-document.ts";
 import type { RenderContext } from "../browser/render-context.ts";

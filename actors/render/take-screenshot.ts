@@ -1,7 +1,8 @@
 /** One screenshot task from its parameters to its bytes. */
 import { ActorError } from "../../schemas/errors.ts";
 import type { ScreenshotRequest } from "../../schemas/http/screenshot.ts";
-import { LOAD_REST_MS, PRINT_TIMEOUT_MS } from "../../schemas/limits.ts";
+import { PRINT_TIMEOUT_MS } from "../../schemas/limits.ts";
+import { LOAD_REST_MS } from "../../schemas/page-wait-limits.ts";
 import { SCREENSHOT_BYTES_MAX } from "../../schemas/screenshot-limits.ts";
 import type { BrowserPool } from "../browser/browser-pool.ts";
 import { VIEWPORT } from "../browser/context-page.ts";
