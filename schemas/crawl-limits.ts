@@ -279,10 +279,10 @@ export const CRAWL_MESSAGE_URL_CHARS = 200;
 /** Records of skipped addresses, and places given back for disallowed ones, at a small limit; at a larger one as many as that. */
 export const RECORDS_SPARE_MIN = 1_000;
 /**
- * Rows that tell which addresses a job knows, and pages of its limit for each. A row is written whole for each more: 300 bytes
- * at so many, 5 kB where as many as may be are skipped and every page is redirected ten times.
+ * Rows that tell which addresses a job knows, and pages of its limit for each. A row is written whole for each more: 150 bytes
+ * at so many, 3 kB where as many as may be are skipped and every page is redirected ten times.
  */
-export const KNOWN_PER_ROW = 16;
+export const KNOWN_PER_ROW = 8;
 export const KNOWN_ROWS_MIN = 64;
 export const KNOWN_ROWS_MAX = 16_384;
 /** Sitemaps of one crawl: an index for each of a thousand sections, twice; at two a second they take a quarter of an hour. */

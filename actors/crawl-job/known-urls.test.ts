@@ -19,7 +19,8 @@ describe("known addresses of a crawl job", () => {
     const least = KNOWN_ROWS_MIN * KNOWN_PER_ROW;
     expect([1, 10, least].map(knownRows)).to.deep.equal(Array(3).fill(KNOWN_ROWS_MIN));
     expect(knownRows(least + 1)).to.equal(2 * KNOWN_ROWS_MIN);
-    expect(knownRows(100_000)).to.equal(8_192);
+    expect(knownRows(65_536)).to.equal(8_192);
+    expect(knownRows(100_000)).to.equal(KNOWN_ROWS_MAX);
     const most = KNOWN_ROWS_MAX * KNOWN_PER_ROW;
     expect([most, most + 1, 10 * most].map(knownRows)).to.deep.equal(Array(3).fill(KNOWN_ROWS_MAX));
   });
@@ -44,7 +45,7 @@ describe("known addresses of a crawl job", () => {
 
   it("a job keeps the number of its rows from its start", () => {
     const world = new JobWorld().start({ source: "links", limit: 2_000 });
-    expect(world.state.knownRows).to.equal(128);
+    expect(world.state.knownRows).to.equal(256);
   });
 
   it("those of a job of the first release stay where they are", () => {
