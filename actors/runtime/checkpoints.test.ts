@@ -37,6 +37,22 @@ const storedCount = async ({ bus, subjects }: World, key: string) => {
   return message?.json<{ state: { count: number } }>().state.count ?? 0;
 };
 
+/** A host at a time that stands still, whose journal is written down only when the clock is released. */
+async function startUnwritten() {
+  const now = 1_800_000_000_000;
+  const clock = new HoldingClock(CHECKPOINT_MS);
+  clock.now = () => now;
+  const world = await startWorld({ definitions, clock });
+  await world.host();
+  return { now, clock, world };
+}
+
+/** Where a counter's reminder is on the bus. */
+function reminderOf({ subjects }: World, key: string): string {
+  const address = addressOf("counter", key);
+  return subjects.remind(shardOf(address), address, "tick");
+}
+
 /** Keeps what is written to the state stream from now on, by subject. */
 function watchWrites({ bus, subjects }: World): string[] {
   const written: string[] = [];
@@ -116,19 +132,13 @@ describe("the journal", function () {
   });
 
   it("holds reminders that are not due soon, and leaves those that are to the bus at once", async () => {
-    const now = 1_800_000_000_000;
-    const clock = new HoldingClock(CHECKPOINT_MS);
-    clock.now = () => now;
-    await using world = await startWorld({ definitions, clock });
-    await world.host();
+    const { now, clock, world: started } = await startUnwritten();
+    await using world = started;
     const remind = (key: string, at: number | null) =>
       world.client.call(counter, key, "remindAt", { at });
     const scheduled = async (key: string) => {
-      const address = addressOf("counter", key);
-      const subject = world.subjects.remind(shardOf(address), address, "tick");
-      return (await world.bus.readLast(world.subjects.stream, subject))?.header.get(
-        "Nats-Schedule",
-      );
+      const message = await world.bus.readLast(world.subjects.stream, reminderOf(world, key));
+      return message?.header.get("Nats-Schedule");
     };
     await remind("soon", now + REMINDER_SOON_MS - 1);
     expect(await scheduled("soon")).to.equal(`@at ${new Date(now + 2_999).toISOString()}`);
@@ -142,13 +152,9 @@ describe("the journal", function () {
   });
 
   it("writes a reminder that is due soon beside its commit, and what the commit holds besides into the journal", async () => {
-    const now = 1_800_000_000_000;
-    const clock = new HoldingClock(CHECKPOINT_MS);
-    clock.now = () => now;
-    await using world = await startWorld({ definitions, clock });
-    await world.host();
-    const address = addressOf("counter", "a");
-    const subject = world.subjects.remind(shardOf(address), address, "tick");
+    const { now, clock, world: started } = await startUnwritten();
+    await using world = started;
+    const subject = reminderOf(world, "a");
     const schedules: string[] = [];
     world.bus.connection.subscribe(subject, {
       callback: (_, { headers }) => void schedules.push(headers?.get("Nats-Schedule") ?? ""),
@@ -167,13 +173,9 @@ describe("the journal", function () {
   });
 
   it("writes a reminder later that could not be written beside its commit", async () => {
-    const now = 1_800_000_000_000;
-    const clock = new HoldingClock(CHECKPOINT_MS);
-    clock.now = () => now;
-    await using world = await startWorld({ definitions, clock });
-    await world.host();
-    const address = addressOf("counter", "a");
-    const subject = world.subjects.remind(shardOf(address), address, "tick");
+    const { now, clock, world: started } = await startUnwritten();
+    await using world = started;
+    const subject = reminderOf(world, "a");
     const { request } = Bus.prototype;
     let lost = 0;
     Bus.prototype.request = function (this: Bus, to, ...rest) {
@@ -198,9 +200,8 @@ describe("the journal", function () {
   it("sets a reminder anew in whose place another one came, of a commit that was not made", async () => {
     await using world = await startWorld({ definitions });
     await world.host();
-    const address = addressOf("counter", "a");
     const { subjects } = world;
-    const subject = subjects.remind(shardOf(address), address, "tick");
+    const subject = reminderOf(world, "a");
     const own = Date.now() + 2 * REMINDER_SOON_MS;
     await world.client.call(counter, "a", "remindAt", { at: own });
     const other = reminderText(Date.now() + 500);
