@@ -1,28 +1,41 @@
 /** Ends what a test run left behind: every process that inherited its mark, in whatever group or session it is. */
 import { readdirSync, readFileSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
 
 /** Every process a test starts inherits this variable; its value begins with the run's. */
 export const RUN_VARIABLE = "TRUNKLINE_TEST_RUN";
 
+/** A helper whose input closes with its parent ends by itself, on a busy machine some time later. */
+const END_MS_MAX = 5_000;
+const LOOK_MS = 20;
+
+/** As endLeftovers(), once those that end by themselves have had the time to. */
+export async function endLeftoversThatStay(run: string): Promise<string[]> {
+  for (let waited = 0; waited < END_MS_MAX && leftovers(run).length > 0; waited += LOOK_MS) {
+    await sleep(LOOK_MS);
+  }
+  return endLeftovers(run);
+}
+
 /** Kills every living process whose mark begins with this one and returns their command lines. Linux only. */
 export function endLeftovers(run: string): string[] {
-  const ended: string[] = [];
-  for (const pid of processes()) {
-    const environment = readProcess(pid, "environ");
-    if (
-      pid === process.pid ||
-      !environment.some((line) => line.startsWith(`${RUN_VARIABLE}=${run}`))
-    ) {
-      continue;
-    }
-    ended.push(`${pid} ${readProcess(pid, "cmdline").join(" ").trim()}`);
+  return leftovers(run).map((pid) => {
+    const said = `${pid} ${readProcess(pid, "cmdline").join(" ").trim()}`;
     try {
       process.kill(pid, "SIGKILL");
     } catch {
       // It ended by itself meanwhile.
     }
-  }
-  return ended;
+    return said;
+  });
+}
+
+function leftovers(run: string): number[] {
+  const mark = `${RUN_VARIABLE}=${run}`;
+  return processes().filter(
+    (pid) =>
+      pid !== process.pid && readProcess(pid, "environ").some((line) => line.startsWith(mark)),
+  );
 }
 
 function processes(): number[] {

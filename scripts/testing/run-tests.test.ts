@@ -79,6 +79,19 @@ describe("run-tests", function () {
     expect(existsSync(list) && readFileSync(list, "utf8")).to.be.oneOf([false, ""]);
   });
 
+  it("run() waits for a process that ends by itself once its test has", async () => {
+    const ends = await testFile(
+      "ends",
+      `it("one", async () => {
+        const { spawn } = await import("node:child_process");
+        const child = spawn("sh", ["-c", "cat; sleep 0.5"], { stdio: ["pipe", "ignore", "ignore"] });
+        child.unref();
+        child.stdin.unref();
+      });`,
+    );
+    expect(runTests(ends).lastLine).to.equal("1 passed, 0 failed");
+  });
+
   async function testFile(name: string, body: string): Promise<string> {
     const path = join(folder, `${name}.test.ts`);
     await writeFile(path, body);

@@ -11,7 +11,7 @@ import { tmpdir } from "node:os";
 import { join, sep } from "node:path";
 import { REPOSITORY } from "../tools.ts";
 import type { Counts } from "./counting-reporter.ts";
-import { endLeftovers, RUN_VARIABLE } from "./leftovers.ts";
+import { endLeftovers, endLeftoversThatStay, RUN_VARIABLE } from "./leftovers.ts";
 
 const MOCHA = join(REPOSITORY, "node_modules/mocha/bin/mocha.js");
 const REPORTER = join(import.meta.dirname, "counting-reporter.ts");
@@ -95,7 +95,7 @@ async function runFile(file: string): Promise<Counts> {
   });
   const [code] = await once(child, "exit");
   clearTimeout(timer);
-  const left = endLeftovers(fileRun);
+  const left = await endLeftoversThatStay(fileRun);
   if (left.length > 0) problem ||= `left processes behind: ${left.join(", ")}`;
   if (counts === undefined) problem ||= `ended with code ${code} before its last test`;
   counts ??= { passed: 0, failed: 0, skipped: 0 };
