@@ -114,6 +114,19 @@ describe("beginTurn", () => {
     }
   });
 
+  it("beginTurn() is neither early nor says less than how late it is where it is held up between looks at its clocks", async () => {
+    for (const heldUpMs of [{ before: 12 }, { after: 12 }]) {
+      await using world = new StandIn([0], systemClock.id);
+      world.heldUpMs = { before: 0, after: 0, ...heldUpMs };
+      const next = await beginTurn(TURN, world);
+      if (next.state !== "now") throw new Error("The turn is gone");
+      const { startAt, lateAt } = next.moment;
+      expect(startAt).to.be.at.least(world.momentAt);
+      expect(lateAt).to.be.at.most(world.momentAt + TURN_LATE_MS);
+      next.release();
+    }
+  });
+
   it("beginTurn() keeps to what it was told where the site's host dies before it is asked again", async () => {
     await using world = new StandIn([0, Number.POSITIVE_INFINITY]);
     const next = await beginTurn(TURN, world);
@@ -205,6 +218,8 @@ class StandIn implements AsyncDisposable {
   readonly places = new Places(1);
   readonly signal = new AbortController().signal;
   momentAt: number;
+  /** For so long at each look at the time of day. */
+  heldUpMs = { before: 0, after: 0 };
   readonly #wayMs: readonly number[];
   readonly #clockId: string | undefined;
   #now = 10_000;
@@ -221,7 +236,11 @@ class StandIn implements AsyncDisposable {
 
   readonly clock: Clock = {
     ...systemClock,
-    now: () => EPOCH + this.#now,
+    now: () => {
+      const at = this.#now + this.heldUpMs.before;
+      this.#now = at + this.heldUpMs.after;
+      return EPOCH + at;
+    },
     monotonic: () => this.#now,
     wait: async (ms, signal) => {
       for (const at = this.#now + ms; this.#now < at && !signal?.aborted; ) await turnOfLoop();
@@ -231,7 +250,7 @@ class StandIn implements AsyncDisposable {
   readonly call = (async () => {
     this.asked.push(this.#now);
     const waitMs = Math.max(0, this.momentAt - this.#now);
-    const told = this.#clockId && { told: { at: this.clock.now(), clock: this.#clockId } };
+    const told = this.#clockId && { told: { at: EPOCH + this.#now, clock: this.#clockId } };
     const ms = this.#wayMs[Math.min(this.asked.length, this.#wayMs.length) - 1] ?? 0;
     if (ms === Number.POSITIVE_INFINITY) return new Promise<never>(() => {});
     await this.clock.wait(ms);

@@ -109,18 +109,18 @@ async function ask(
 ): Promise<Heard> {
   const askedAt = clock.monotonic();
   const answer = await call(site, host, "begin", asked, options);
-  // First: whatever comes between the two makes it later, and not early.
+  // A process may be held up between any two of these, by many milliseconds where others want its processor.
+  const before = clock.monotonic();
   const epochNow = clock.now();
-  // When it was answered is not known, but that it was between the two.
   const now = clock.monotonic();
   if (answer.state === "gone") return { state: "gone" };
   if (answer.state === "wait") return { state: "wait", until: now + answer.askAgainInMs };
   const { waitMs, atOnce, spaced = false, verdicts, told } = answer;
-  // By the same clock nothing of its way is unknown.
+  // When it was answered is not known, but that it was between the two. By the same clock nothing of its way is unknown.
   const isOurs = told !== undefined && told.clock === clock.id;
-  const toldAt = isOurs ? now - (epochNow - told.at) : undefined;
-  const startAt = (toldAt ?? now) + waitMs;
-  const lateAt = (toldAt ?? askedAt) + waitMs + TURN_LATE_MS;
+  const agoMs = isOurs ? epochNow - told.at : 0;
+  const startAt = now - agoMs + waitMs;
+  const lateAt = (isOurs ? before - agoMs : askedAt) + waitMs + TURN_LATE_MS;
   return { state: "go", moment: { startAt, lateAt }, atOnce, spaced, verdicts };
 }
 
