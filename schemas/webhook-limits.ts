@@ -30,7 +30,7 @@ export const SIGNATURES_READ_MAX = 16;
 export const DELIVERY_PAUSES_MS: readonly number[] = [1_000, 5_000, 30_000, 120_000, 600_000];
 export const DELIVERY_TRIES_MAX = DELIVERY_PAUSES_MS.length + 1;
 /** Events that go to an agent together while it is behind: a record and what is said of them cost more than one event besides. */
-export const DELIVERIES_TOGETHER_MAX = 16;
+export const DELIVERIES_TOGETHER_MAX = 64;
 /** Characters of their requests: what goes together is no larger than one alone may be. */
 export const DELIVERIES_TOGETHER_CHARS_MAX = EVENT_REQUEST_CHARS_MAX;
 /** No further one of them is begun after so long: what is done by then is told, and code that is slow has its events by one. */
@@ -46,7 +46,7 @@ export const DELIVERIES_GATHER_LOAD = 0.8;
 /** Between two looks at that. */
 export const DELIVERY_LOAD_MS = 250;
 /** How long an inbox then waits to hear that they are taken, and gathers meanwhile what comes: as long as a queue of them would. */
-export const DELIVERIES_GATHER_MS = 500;
+export const DELIVERIES_GATHER_MS = 1_000;
 /** An agent that was not heard from for so long has not got it: mail is tried for two minutes, and waits before. */
 export const DELIVERY_ANSWER_MS_MAX = 300_000;
 /** How long an inbox is waited for that is told what became of its events: it is told by mail then, and a shutdown goes on. */

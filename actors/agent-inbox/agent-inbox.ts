@@ -9,7 +9,7 @@ import {
   EVENTS_WAITING_RETRY_S,
 } from "../../schemas/webhook-limits.ts";
 import { countOf, withRun } from "../event-log/number-runs.ts";
-import { recall, remember } from "../event-log/recent-ids.ts";
+import { type RecentId, recall, recentId, remember } from "../event-log/recent-ids.ts";
 import { defineActor } from "../runtime/define-actor.ts";
 import { AgentInboxState, eventRow, InboxRow, requestRow } from "./agent-inbox-state.ts";
 import { type InboxContext, InboxDraft } from "./inbox-draft.ts";
@@ -34,18 +34,20 @@ export const agentInboxActor = defineActor(agentInbox, {
   handlers: {
     receive(state, event, context) {
       const draft = new InboxDraft(state, context);
-      const known = knownNumber(draft, event);
+      const id = idOf(event);
+      const known = knownNumber(draft, id);
       if (known !== undefined) {
         return { state, reply: { isNew: false, number: known, isHeavy: isHeavy(draft) } };
       }
-      const number = take(draft, event, context);
+      const number = take(draft, { ...event, id }, context);
       return { ...draft.transition(), reply: { isNew: true, number, isHeavy: isHeavy(draft) } };
     },
 
     happened(state, event, context) {
       const draft = new InboxDraft(state, context);
-      if (knownNumber(draft, event) !== undefined) return { state };
-      take(draft, event, context);
+      const id = idOf(event);
+      if (knownNumber(draft, id) !== undefined) return { state };
+      take(draft, { ...event, id }, context);
       return draft.transition();
     },
 
@@ -112,15 +114,18 @@ export const agentInboxActor = defineActor(agentInbox, {
 });
 
 /** Two providers may number their events alike. */
-const idOf = ({ source, eventId }: ReceivedEvent) => `${source} ${eventId}`;
+const idOf = ({ source, eventId }: ReceivedEvent) => recentId(`${source} ${eventId}`);
 
-function knownNumber(draft: InboxDraft, event: ReceivedEvent): number | undefined {
-  const { rows, now, state } = draft;
-  return recall({ rows, now, days: state.ids, keptMs: EVENT_IDS_KEPT_MS }, idOf(event));
+function knownNumber({ rows, now, state }: InboxDraft, id: RecentId): number | undefined {
+  return recall({ rows, now, days: state.ids, keptMs: EVENT_IDS_KEPT_MS }, id);
 }
 
-function take(draft: InboxDraft, event: ReceivedEvent, { newId }: InboxContext): number {
-  const { source, eventId, eventType, request, bodyBytes, keep } = event;
+function take(
+  draft: InboxDraft,
+  event: ReceivedEvent & { id: RecentId },
+  { newId }: InboxContext,
+): number {
+  const { id, source, eventId, eventType, request, bodyBytes, keep } = event;
   const inlineBytes = JSON.stringify(request).length;
   if (inlineBytes > EVENT_REQUEST_CHARS_MAX) {
     const text = `its request has more than ${EVENT_REQUEST_CHARS_MAX} characters`;
@@ -144,7 +149,7 @@ function take(draft: InboxDraft, event: ReceivedEvent, { newId }: InboxContext):
     },
     [requestRow(number)]: { row: "request", request },
   });
-  const remembered = remember({ rows, now, days: draft.state.ids }, idOf(event), number);
+  const remembered = remember({ rows, now, days: draft.state.ids }, id, number);
   draft.write(remembered.rows);
   draft.change({
     keep,

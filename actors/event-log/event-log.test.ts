@@ -1,7 +1,14 @@
 import { expect } from "chai";
 import { SeededRandom } from "../../scripts/testing/seeded-random.ts";
 import { countOf, hasNumber, type NumberRuns, withoutNumber, withRun } from "./number-runs.ts";
-import { forgetOld, type RecentDays, type RecentIdsRow, recall, remember } from "./recent-ids.ts";
+import {
+  forgetOld,
+  type RecentDays,
+  type RecentIdsRow,
+  recall,
+  recentId,
+  remember,
+} from "./recent-ids.ts";
 
 const DAY_MS = 86_400_000;
 
@@ -42,7 +49,7 @@ describe("recent-ids", () => {
     for (let day = 0; day < 3; day++) {
       for (let i = 0; i < 10; i++) {
         const now = (20_000 + day) * DAY_MS;
-        const next = remember({ rows, days, now }, `${day} ${i}`, 10 * day + i);
+        const next = remember({ rows, days, now }, recentId(`${day} ${i}`), 10 * day + i);
         for (const [row, value] of Object.entries(next.rows)) rows.set(row, value);
         ({ days } = next);
       }
@@ -50,7 +57,7 @@ describe("recent-ids", () => {
     const now = 20_002 * DAY_MS;
     for (let day = 0; day < 3; day++) {
       for (let i = 0; i < 10; i++) {
-        expect(recall({ rows, days, now, keptMs }, `${day} ${i}`)).to.equal(10 * day + i);
+        expect(recall({ rows, days, now, keptMs }, recentId(`${day} ${i}`))).to.equal(10 * day + i);
       }
     }
     const left = (idsMax: number) =>

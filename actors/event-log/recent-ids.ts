@@ -24,12 +24,25 @@ const HASH_CHARS = 12;
 const dayOf = (now: number) => Math.floor(now / DAY_MS);
 const rowOf = (day: number, part: number) => `ids/${day}/${part}`;
 
+/** What is kept of an id, to be made once for all that is done with it. */
+export interface RecentId {
+  hash: string;
+  /** Of its day's rows. */
+  part: number;
+}
+
+/** 72 bits: two ids of a million are alike once in ten billion logs. */
+export function recentId(id: string): RecentId {
+  const bytes = digest("sha256", id, "buffer");
+  const hash = bytes.subarray(0, (HASH_CHARS * 3) / 4).toString("base64url");
+  return { hash, part: (bytes.at(-1) ?? 0) % PARTS };
+}
+
 /** The number an id was remembered with, since `keptMs` ago. */
 export function recall(
   { rows, days, now, keptMs }: { rows: Rows; days: Days; now: number; keptMs: number },
-  id: string,
+  { hash, part }: RecentId,
 ): number | undefined {
-  const { hash, part } = hashOf(id);
   for (const { day } of days) {
     if (day < dayOf(now - keptMs)) continue;
     const ids = idsOf(rows.get(rowOf(day, part)));
@@ -44,10 +57,9 @@ export function recall(
 /** The row that changes, and the days as they are then. */
 export function remember(
   { rows, days, now }: { rows: Rows; days: Days; now: number },
-  id: string,
+  { hash, part }: RecentId,
   number: number,
 ): { rows: Record<string, RecentIdsRow>; days: RecentDays } {
-  const { hash, part } = hashOf(id);
   // Clocks of two hosts differ: what an earlier one called tomorrow stays the last day.
   const last = days.at(-1);
   const day = Math.max(dayOf(now), last?.day ?? 0);
@@ -76,13 +88,6 @@ export function forgetOld(
   const names = gone.flatMap((day) => Array.from({ length: PARTS }, (_, part) => rowOf(day, part)));
   const there = names.filter((name) => rows.has(name));
   return { rows: Object.fromEntries(there.map((name) => [name, null])), days: kept };
-}
-
-/** 72 bits: two ids of a million are alike once in ten billion logs. */
-function hashOf(id: string): { hash: string; part: number } {
-  const bytes = digest("sha256", id, "buffer");
-  const hash = bytes.subarray(0, (HASH_CHARS * 3) / 4).toString("base64url");
-  return { hash, part: (bytes.at(-1) ?? 0) % PARTS };
 }
 
 function idsOf(row: Readonly<Row> | undefined): string {
