@@ -34,6 +34,12 @@ export function runAs<T>(value: Running, work: () => T): T {
   return storage.run(value, work);
 }
 
+/** Runs work later as what runs now. @internal */
+export function capturedContext(): <T>(work: () => T) => T {
+  const value = storage.getStore();
+  return (work) => (value === undefined ? work() : storage.run(value, work));
+}
+
 // biome-ignore lint/suspicious/noExplicitAny: the caller knows which of its classes it is.
 export function getCurrentAgent<T = Agent<any, any>>(): CurrentAgent<T> {
   const { open, connection, request } = storage.getStore() ?? {};

@@ -115,7 +115,7 @@ export class AgentNamespace<T = AnyAgent> {
       open && { number: open.number, after: open.gate.after() },
     );
     if (result.type !== "answer") throw new TypeError("Cannot read the agent's answer");
-    return toResponse(result.answer, request.url);
+    return toResponse(result.answer, this.#link, request.url);
   }
 
   #accept(name: string, props: unknown, request: Request): Response {

@@ -10,7 +10,7 @@ import type { LiveUpdates } from "../actors/runtime/live.ts";
 import type { StoredLines } from "../actors/runtime/stored-lines.ts";
 import type { AgentLimits } from "../schemas/app-usage.ts";
 import { readAppRequest } from "./apps/app-addresses.ts";
-import { appRouter } from "./apps/app-router.ts";
+import { appRouter, type StreamReader } from "./apps/app-router.ts";
 import { ServingApps } from "./apps/serving-apps.ts";
 import type { GatewayConfig } from "./gateway-config.ts";
 import type { Repositories } from "./git/repositories.ts";
@@ -71,6 +71,7 @@ export interface AppsParts {
   appsDomain: string;
   blobs: Pick<BlobStore, "put" | "get" | "remove">;
   answerOn: AnswerOn;
+  streams: StreamReader;
   /** Calls back when the bus was away and is there again. Returns what ends it. */
   onReconnect(listener: () => void): () => void;
   /** What apps have printed. */
@@ -163,7 +164,7 @@ function ofApps(
   apps: AppsParts,
   measures: readonly RequestHandler[],
 ): RequestHandler {
-  const { secrets, blobs, limits, answerOn } = apps;
+  const { secrets, blobs, limits, answerOn, streams } = apps;
   const serving = new ServingApps({ ...parts, secrets });
   const addresses = addressesOf(parts, apps);
   const router = Router();
@@ -173,7 +174,8 @@ function ofApps(
     if (asked) localsOf(response).askedOfApp = asked;
     next(asked ? undefined : "router");
   });
-  router.use([...measures], appRouter({ ...parts, blobs, serving, addresses, limits, answerOn }));
+  const ofRouter = { ...parts, blobs, serving, addresses, limits, answerOn, streams };
+  router.use([...measures], appRouter(ofRouter));
   return router;
 }
 

@@ -135,7 +135,7 @@ export async function startGateway(context: GatewayContext): Promise<RunningGate
 
   async function stop(): Promise<void> {
     stopping = true;
-    leaving.abort();
+    leaving.abort(new ActorError("unavailable", "Cannot go on: this process is stopping"));
     const closed = once(server, "close");
     // New connections are refused from here on, idle ones closed.
     server.close();

@@ -1,15 +1,15 @@
 /** Requests and answers of apps as they cross the bus: what the gateway has of HTTP, and nothing more. */
 import { z } from "zod";
 
-/** A small body stands in the message, a larger one in a blob that its reader removes. */
-export const Body = z.union([
+export const InlineBody = z.union([
   z.object({ text: z.string() }),
   z.object({ base64: z.string() }),
-  z.object({ blob: z.string() }),
 ]);
-export type Body = z.infer<typeof Body>;
+export type InlineBody = z.infer<typeof InlineBody>;
 
-type InlineBody = Exclude<Body, { blob: string }>;
+/** A small body stands in the message, a larger one in a blob that its reader removes. */
+export const Body = z.union([...InlineBody.options, z.object({ blob: z.string() })]);
+export type Body = z.infer<typeof Body>;
 
 // It would take a byte order mark at the start away.
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
@@ -53,9 +53,15 @@ export type AppRequest = z.infer<typeof AppRequest>;
 export const isSafeMethod = (method: string): boolean => SAFE_METHODS.has(method);
 const SAFE_METHODS = new Set(["GET", "HEAD", "OPTIONS"]);
 
+/** Where the rest of a body is read that its app is still making: see answer-stream.ts. */
+export const AnswerStream = z.object({ subject: z.string(), stream: z.string() });
+export type AnswerStream = z.infer<typeof AnswerStream>;
+
 export const AppAnswer = z.object({
   status: z.int().min(200).max(599),
   headers: HeaderList,
   body: Body.optional(),
+  /** What comes after `body`. */
+  rest: AnswerStream.optional(),
 });
 export type AppAnswer = z.infer<typeof AppAnswer>;

@@ -49,6 +49,19 @@ export const AGENT_REPLIES_BYTES_MAX = 4 * 1024 * 1024;
 /** Requests and answers of apps, held in memory whole. */
 export const APP_REQUEST_BYTES_MAX = 10_000_000;
 export const APP_ANSWER_BYTES_MAX = 10_000_000;
+/** An answer whose body is not whole so long after its head goes out as it is made; an event stream does at once. */
+export const APP_ANSWER_WHOLE_MS = 100;
+/** Answers of one process that are still being made. */
+export const APP_STREAMS_MAX = 1_000;
+/** What is ready of one goes in parts of so many bytes: those of APP_STREAMS_MAX stay within APP_HELD_BYTES_MAX. */
+export const APP_STREAM_PART_BYTES_MAX = 64 * 1024;
+/** How long a host lets a reader wait for a part until it says that there is none yet. */
+export const APP_STREAM_WAIT_MS = 10_000;
+/** One that nobody has read for so long is left: its reader died, or stands still. */
+export const APP_STREAM_UNREAD_MS = 60_000;
+/** How often a host that is not there is asked again, and the pause between: after an outage of the bus it is back later. */
+export const APP_STREAM_ABSENCES_MAX = 20;
+export const APP_STREAM_RETRY_MS = 250;
 /** Past it a body goes beside the message, as a blob: base64 in JSON takes a third more. */
 export const APP_BODY_INLINE_BYTES_MAX = 600_000;
 /** A body that is a blob goes by itself after so many seconds: by then no try of its call is under way. */

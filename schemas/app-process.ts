@@ -66,7 +66,21 @@ export type TurnInput =
   | { type: "inspect" };
 
 export type ProcessRequest = Omit<AppRequest, "body"> & { body?: Uint8Array | undefined };
-export type ProcessAnswer = Omit<AppAnswer, "body"> & { body?: Uint8Array | undefined };
+/** `rest` is set by the host alone. */
+export type ProcessAnswer = Omit<AppAnswer, "body"> & {
+  body?: Uint8Array | undefined;
+  /** What comes after `body`: number of a stream that this process makes. */
+  stream?: number | undefined;
+  /** The same, where another makes it: the number under which its host lent it to this one. */
+  lent?: number | undefined;
+};
+
+/** What comes next of a stream. */
+export type StreamPart =
+  | { bytes: Uint8Array }
+  | { isEnd: true }
+  /** There is no more of it, and this was not the end. */
+  | { failed: string };
 
 /** What a turn ends with. */
 export type TurnResult =
@@ -107,6 +121,8 @@ export type ToProcess =
   /** `fetch` of the default export; an upgrade may be accepted. */
   | { type: "entry"; turn: number; request: ProcessRequest; isUpgrade: boolean }
   | { type: "committed"; agent: number; commit: number }
+  /** The next part of a stream is wanted; `isLeft`: none is any more. */
+  | { type: "pull"; stream: number; isLeft?: boolean }
   | { type: "done"; operation: number; result: OperationResult }
   | { type: "failed"; operation: number; error: ProcessError }
   /** Sockets of this agent that are gone without a close. */
@@ -155,6 +171,14 @@ export type FromProcess =
       after: number;
       error: ProcessError;
     }
+  /** What was pulled of a stream. */
+  | {
+      type: "part";
+      agent?: number | undefined;
+      stream: number;
+      after: number;
+      part: StreamPart;
+    }
   | {
       type: "operation";
       operation: number;
@@ -190,6 +214,8 @@ export type Operation =
    * `http://trunkline/<what follows the account>`.
    */
   | { type: "rest"; permission: "artifacts" | "browser"; request: ProcessRequest }
+  /** Part `part`, from 1, of a stream that was lent; `isLeft`: none is wanted any more. */
+  | { type: "read"; lent: number; part: number; isLeft?: boolean | undefined }
   /** Whose a token is that somebody sent. */
   | { type: "identify"; token: string }
   /** A durable outgoing webhook of this agent. */
@@ -198,6 +224,8 @@ export type Operation =
 export type OperationResult =
   | { type: "answer"; answer: ProcessAnswer; url?: string }
   | { type: "invoked"; result: Uint8Array }
+  /** Absent where there is none yet. */
+  | { type: "part"; part?: StreamPart }
   /** Absent where it is no token, or is good no more. */
   | { type: "identified"; identity?: TokenIdentity }
   | { type: "nothing" };

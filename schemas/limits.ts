@@ -43,8 +43,8 @@ export const ROW_BYTES_MAX = 256_000;
 export const TRANSITION_ROWS_MAX = 500;
 /** Bytes of those rows: with a full change before it a transition still fits BATCH_BYTES_MAX. */
 export const TRANSITION_ROW_BYTES_MAX = 2_000_000;
-/** Rows changed since the last commit past which an actor waits: with one more transition they still fit a batch. */
-export const CHANGE_ROWS_MAX = 400;
+/** Rows changed since the last commit past which an actor waits: one more transition and 64 outboxes still fit a batch. */
+export const CHANGE_ROWS_MAX = 320;
 /** Sends of one transition, and their bytes: a shard's outbox is one value. */
 export const TRANSITION_SENDS_MAX = 256;
 export const TRANSITION_SEND_BYTES_MAX = 300_000;
@@ -114,6 +114,8 @@ export const MAIL_RETRY_MS_MAX = 30_000;
 export const MAIL_IN_FLIGHT_MAX = 1_000;
 /** Of one key: past it the key's mail stays in the stream, so that one that keeps failing holds up no other. */
 export const MAIL_OF_KEY_MAX = 250;
+/** Handed over within a host and not yet committed: handled in one turn of the loop, which others wait for. The rest goes by MAIL. */
+export const DIRECT_MAIL_MAX = 256;
 /** Due reminders of one shard under way: all that came due while no host was there come at once. */
 export const REMINDERS_IN_FLIGHT_MAX = 100;
 /** Dead letters wait so long for an operator. */

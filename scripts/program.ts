@@ -15,6 +15,9 @@ const BUS_STOP_MS_MAX = 3_000;
 
 const LISTENING: readonly RoleStart["role"][] = ["gateway", "health"];
 
+/** What a role keeps of the drain's time for what comes after it. */
+export const DRAIN_SHARE = 0.5;
+
 export interface RoleContext {
   readonly config: Config;
   readonly logger: Logger;

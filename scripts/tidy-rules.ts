@@ -8,21 +8,22 @@ export interface SourceFile {
 }
 
 const LINES_MAX = 400;
-/** What the gateway may know of actors: how to ask, what is stored, what happens, the work it does on packs, sealed secrets, bodies. */
+/** What the gateway may know of actors: how to ask, what is stored, what happens, the work it does on packs, sealed secrets, bodies, and to end a wait. */
 const GATEWAY_TAKES = new Set([
   "actors/app-secrets/secret-box.ts",
-  "actors/body-blobs/body-blobs.ts",
+  "actors/app-bodies/body-blobs.ts",
   "actors/runtime/actor-client.ts",
   "actors/runtime/answer.ts",
   "actors/runtime/blob-store.ts",
   "actors/runtime/define-worker.ts",
   "actors/runtime/live.ts",
   "actors/runtime/stored-lines.ts",
+  "actors/runtime/time-limit.ts",
 ]);
 /** Folders of actors/ that are no kind: anything in actors/ may use them, and they use only each other. */
 const SHARED_FOLDERS = new Set([
   "app-secrets",
-  "body-blobs",
+  "app-bodies",
   "browser",
   "egress",
   "event-log",

@@ -2,7 +2,7 @@
 import { type agent, agentAlarm } from "../../schemas/agent.ts";
 import { AGENT_TURN_MS_MAX, AGENT_TURNS_MAX, APP_DRAIN_MS } from "../../schemas/app-limits.ts";
 import { type AgentAddress, appKey } from "../../schemas/app-names.ts";
-import type { ProcessAnswer, TurnInput, TurnResult } from "../../schemas/app-process.ts";
+import type { TurnInput, TurnResult } from "../../schemas/app-process.ts";
 import { ActorError, isPassing } from "../../schemas/errors.ts";
 import type { ActorClient } from "../runtime/actor-client.ts";
 import type { Bus } from "../runtime/bus.ts";
@@ -12,6 +12,7 @@ import type { AgentLog, LoadedLog } from "./agent-log.ts";
 import type { AppProcesses, Running } from "./app-processes.ts";
 import { Deliveries } from "./deliveries.ts";
 import type { DeliveryPace } from "./delivery-pace.ts";
+import type { HostStreams } from "./host-streams.ts";
 import type { Operations } from "./operations.ts";
 import { type BodyBlobs, readRequest, writeAnswer } from "./process-bodies.ts";
 import { toActorError } from "./process-error.ts";
@@ -30,6 +31,7 @@ export interface AgentParts {
   processes: AppProcesses;
   pace: DeliveryPace;
   operations: Operations;
+  streams: HostStreams;
 }
 
 /** It goes over to another version of its app, or is read anew because somebody asked for it. */
@@ -124,7 +126,8 @@ export class AgentInstance implements HostedInstance<AgentMessages> {
         // Turns begin in the order in which they came, but for bodies that have to be fetched.
         const request = read instanceof Promise ? await read : read;
         const result = await this.#turn(id, { type: "request", request });
-        return this.#answerOf(result);
+        if (result.type !== "answer") throw unexpected(result);
+        return writeAnswer(this.#parts.blobs, this.#app, result.answer);
       }
       case "deliver":
         return this.#deliveries.take();
@@ -171,6 +174,7 @@ export class AgentInstance implements HostedInstance<AgentMessages> {
   async close(signal: AbortSignal): Promise<void> {
     const { clock } = this.#parts;
     this.#deliveries.stop();
+    this.#endStreams();
     const giveUpAt = clock.monotonic() + APP_DRAIN_MS;
     while (this.isBusy && !signal.aborted && !this.#isOver && clock.monotonic() < giveUpAt) {
       const woken = new AbortController();
@@ -224,21 +228,12 @@ export class AgentInstance implements HostedInstance<AgentMessages> {
     return { version: this.#running.process.serving.version, ...inspected };
   }
 
-  async #answerOf(result: TurnResult): Promise<unknown> {
-    return writeAnswer(this.#parts.blobs, this.#app, this.#answered(result));
-  }
-
-  #answered(result: TurnResult): ProcessAnswer {
-    if (result.type !== "answer") throw unexpected(result);
-    return result.answer;
-  }
-
-  #read(request: Parameters<typeof readRequest>[1]) {
-    return readRequest(this.#parts.blobs, request);
-  }
+  #read = (request: Parameters<typeof readRequest>[1]) => readRequest(this.#parts.blobs, request);
 
   #heard(message: OfAgent): void {
     if (this.#isOver) return;
+    const { streams, operations } = this.#parts;
+    const { process } = this.#running;
     switch (message.type) {
       case "finished":
         this.#hold(message, () => this.#settle(message.turn, message.result));
@@ -254,8 +249,11 @@ export class AgentInstance implements HostedInstance<AgentMessages> {
         this.#hold(message, () => this.#sockets.send(to));
         break;
       }
+      case "part":
+        this.#hold(message, () => streams.heard(process, message));
+        break;
       case "operation":
-        this.#hold(message, () => void this.#operate(message));
+        this.#hold(message, () => void operations.run(process, message, this.#address));
         break;
       case "idle":
         this.#isIdle = message.isIdle;
@@ -270,7 +268,8 @@ export class AgentInstance implements HostedInstance<AgentMessages> {
   }
 
   #settle(turn: number, result: TurnResult): void {
-    this.#turns.resolve(turn, result);
+    const { streams } = this.#parts;
+    this.#turns.resolve(turn, () => streams.withRest(this.#running.process, result, this.#agent));
     this.#look();
   }
 
@@ -339,18 +338,12 @@ export class AgentInstance implements HostedInstance<AgentMessages> {
     await this.#parts.actors.call(agentAlarm, this.#key, "set", alarm);
   }
 
-  async #operate(message: Extract<OfAgent, { type: "operation" }>): Promise<void> {
-    const { process } = this.#running;
-    await this.#parts.operations.run(process, message, this.#address);
-  }
-
   #processEnded(error: Error): void {
-    const { processes } = this.#parts;
     // What comes now goes to the one that is opened next.
     this.#leaving ??= error;
     // A turn whose process ended under it more than once is the likely cause of that.
     for (const { turn, id } of this.#turns.underWay()) {
-      if (!processes.crashed(`${this.#key} ${id}`)) continue;
+      if (!this.#parts.processes.crashed(`${this.#key} ${id}`)) continue;
       this.#turns.reject(turn, new ActorError("app_failed", `Cannot finish: ${error.message}`));
     }
     this.#fail(error);
@@ -369,12 +362,18 @@ export class AgentInstance implements HostedInstance<AgentMessages> {
     setTimeout(() => this.#fail(reason), AGENT_TURN_MS_MAX).unref();
   }
 
+  /** Others would wait for them: who reads one comes again, and finds the agent where it is by then. */
+  #endStreams(): void {
+    this.#parts.streams.agentLeft(this.#running.process, this.#agent);
+  }
+
   /** Something has ended: perhaps it was the last. */
   #look(): void {
     this.#changed.resolve();
     this.#changed = Promise.withResolvers();
-    if (!this.#leaving || this.isBusy || this.#isOver) return;
-    this.#fail(this.#leaving);
+    if (!this.#leaving || this.#isOver) return;
+    this.#endStreams();
+    if (!this.isBusy) this.#fail(this.#leaving);
   }
 
   #fail(error: Error): void {
@@ -391,6 +390,7 @@ export class AgentInstance implements HostedInstance<AgentMessages> {
     for (const { bytes } of this.#held.splice(0)) this.#running.process.held.release(bytes);
     this.#sockets.stop();
     this.#running.process.closeAgent(this.#agent);
+    this.#endStreams();
     this.#changed.resolve();
   }
 }

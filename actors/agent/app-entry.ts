@@ -15,6 +15,7 @@ import {
 } from "../runtime/define-hosted.ts";
 import type { AppProcess } from "./app-process.ts";
 import type { AppProcesses } from "./app-processes.ts";
+import type { HostStreams } from "./host-streams.ts";
 import { type BodyBlobs, readRequest, writeAnswer, writeRequest } from "./process-bodies.ts";
 import { toActorError } from "./process-error.ts";
 import type { OfAgent } from "./process-listener.ts";
@@ -25,6 +26,7 @@ export interface AppEntryParts {
   actors: Pick<ActorClient, "call">;
   blobs: BodyBlobs;
   processes: AppProcesses;
+  streams: HostStreams;
 }
 
 type EntryMessages = (typeof appEntry)["messages"];
@@ -105,14 +107,16 @@ class AppEntry implements HostedInstance<EntryMessages> {
       throw new ActorError("may_have_run", text);
     }
     const tell = () => begun && this.#parts.bus.publish(begun.subject, begun.request);
-    const result = await this.#turn(id, input, { tell, isUpgrade: false });
-    if (result.type !== "answer") throw unexpected(result);
-    return writeAnswer(this.#parts.blobs, this.#key, result.answer);
+    const { result, process } = await this.#turn(id, input, { tell, isUpgrade: false });
+    const { blobs, streams } = this.#parts;
+    const withRest = streams.withRest(process, result);
+    if (withRest.type !== "answer") throw unexpected(result);
+    return writeAnswer(blobs, this.#key, withRest.answer);
   }
 
   async #upgrade(id: string, input: AppRequest): Promise<unknown> {
     const { blobs } = this.#parts;
-    const result = await this.#turn(id, input, { tell: () => {}, isUpgrade: true });
+    const { result } = await this.#turn(id, input, { tell: () => {}, isUpgrade: true });
     if (result.type === "answer") {
       return { answer: await writeAnswer(blobs, this.#key, result.answer) };
     }
@@ -130,7 +134,7 @@ class AppEntry implements HostedInstance<EntryMessages> {
     id: string,
     input: AppRequest,
     { tell, isUpgrade }: { tell(): void; isUpgrade: boolean },
-  ): Promise<TurnResult> {
+  ): Promise<{ result: TurnResult; process: AppProcess }> {
     const { blobs, processes } = this.#parts;
     const request = await readRequest(blobs, input);
     for (;;) {
@@ -138,7 +142,7 @@ class AppEntry implements HostedInstance<EntryMessages> {
       // It leaves with what the process is sent, before any of it can have an effect outside.
       tell();
       const result = await entryTurn(process, { id, request, isUpgrade });
-      if (!(result instanceof Error)) return result;
+      if (!(result instanceof Error)) return { result, process };
       const isTiresome = processes.crashed(`${this.#key} ${id}`);
       if (isSafeMethod(input.method) && !isTiresome) continue;
       throw new ActorError("app_failed", `Cannot finish: ${result.message}`);
@@ -161,7 +165,7 @@ async function entryTurn(
   const ended = Promise.withResolvers<Error>();
   const turn = process.entry(wanted, {
     heard: (message: OfAgent) => {
-      if (message.type === "finished") turns.resolve(message.turn, message.result);
+      if (message.type === "finished") turns.resolve(message.turn, () => message.result);
       else if (message.type === "refused") turns.reject(message.turn, toActorError(message.error));
     },
     ended: ended.resolve,

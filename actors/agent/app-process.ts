@@ -13,6 +13,7 @@ import { Arriving } from "./arriving.ts";
 import { EntryWait } from "./entry-wait.ts";
 import { MISASKED, type Misasked, readFromProcess } from "./from-process.ts";
 import { HeldBytes } from "./held-bytes.ts";
+import type { HostStreams } from "./host-streams.ts";
 import { toActorError } from "./process-error.ts";
 import type { ProcessListener } from "./process-listener.ts";
 import { type ProcessProgram, type ProcessStart, startOf } from "./process-program.ts";
@@ -30,6 +31,7 @@ export interface AppProcessParts {
   user: number | undefined;
   /** Does what the default export wants of the outside. */
   operate(process: AppProcess, message: Extract<FromProcess, { type: "operation" }>): void;
+  streams: Pick<HostStreams, "heard" | "ofEntry">;
   /** Lines of the app, and of what ended it. */
   log(line: { level: "debug" | "info" | "warn" | "error"; text: string; agent?: string }): void;
 }
@@ -117,7 +119,8 @@ export class AppProcess {
 
   /** Agents and entries that are open or under way, or have asked to be waited for. */
   get users(): number {
-    return this.#agents.size + this.#entries.size + this.#entryWait.users;
+    const ofEntry = this.#entryWait.users + this.#parts.streams.ofEntry(this);
+    return this.#agents.size + this.#entries.size + ofEntry;
   }
 
   /** Resolves with why, when it has ended. */
@@ -244,7 +247,10 @@ export class AppProcess {
     void this.#limitStart();
     const entries = this.#entries;
     const agents = this.#agents;
-    const isQuiet = () => entries.size === 0 && agents.values().every((agent) => agent.isIdle);
+    const isQuiet = () =>
+      entries.size === 0 &&
+      agents.values().every((agent) => agent.isIdle) &&
+      this.#parts.streams.ofEntry(this) === 0;
     this.#watch = new ProcessWatch(
       {
         pid: child.pid,
@@ -313,6 +319,10 @@ export class AppProcess {
         break;
       case "finished":
         this.#listenerOf(message.agent, message.turn)?.heard(message);
+        break;
+      case "part":
+        if (message.agent === undefined) this.#parts.streams.heard(this, message);
+        else this.#agents.get(message.agent)?.listener.heard(message);
         break;
       case "operation":
         if (message.agent === undefined) this.#parts.operate(this, message);

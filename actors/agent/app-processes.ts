@@ -22,6 +22,7 @@ import type { AppLog } from "./app-log.ts";
 import { AppProcess } from "./app-process.ts";
 import type { AppUsers } from "./app-user.ts";
 import type { FollowedApps } from "./followed-apps.ts";
+import type { HostStreams } from "./host-streams.ts";
 import type { Operations } from "./operations.ts";
 import { touch } from "./process-folders.ts";
 import type { ProcessProgram } from "./process-program.ts";
@@ -34,6 +35,7 @@ export interface AppProcessesParts {
   secrets: Pick<SecretBox, "open">;
   log: AppLog;
   operations: Operations;
+  streams: HostStreams;
   program: ProcessProgram;
   users: AppUsers;
   /** Where processes have their folders: on a file system in memory where there is one. Made and removed by this. */
@@ -217,7 +219,7 @@ export class AppProcesses {
   }
 
   async #launch(key: string, serving: ServingApp): Promise<AppProcess> {
-    const { blobs, clock, folder, log, operations, program } = this.#parts;
+    const { blobs, clock, folder, log, operations, program, streams } = this.#parts;
     const values = this.#valuesOf(key, serving);
     const bundle = Buffer.concat(await Array.fromAsync(blobs.get(serving.bundle)));
     this.#made += 1;
@@ -227,6 +229,7 @@ export class AppProcesses {
         key,
         program,
         operate: (process, message) => void operations.run(process, message),
+        streams,
         folder: join(folder, String(this.#made)),
         user: this.#users.take(key),
         log: (line) => log.print(key, { version: serving.version, ...line }),

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { CloseToSend, GatewayName } from "../../schemas/agent-sockets.ts";
 import { HeaderList } from "../../schemas/app-exchange.ts";
-import { APP_TOKEN_CHARS_MAX } from "../../schemas/app-limits.ts";
+import { APP_STREAM_PART_BYTES_MAX, APP_TOKEN_CHARS_MAX } from "../../schemas/app-limits.ts";
 import type { FromProcess, ProcessError as ProcessErrorType } from "../../schemas/app-process.ts";
 import { OUTGOING_SECRETS_MAX } from "../../schemas/webhook-limits.ts";
 
@@ -32,7 +32,20 @@ const Request = z.object({
   headers: HeaderList,
   body: Bytes.optional(),
 });
-const Answer = z.object({ status: z.int(), headers: HeaderList, body: Bytes.optional() });
+const Answer = z.object({
+  status: z.int(),
+  headers: HeaderList,
+  body: Bytes.optional(),
+  stream: Count.optional(),
+  lent: Count.optional(),
+});
+/** Why a stream broke off: the platform's own words, in the process as here. */
+const STREAM_FAULT_CHARS_MAX = 100;
+const Part = z.union([
+  z.object({ bytes: Bytes.refine(({ length }) => length <= APP_STREAM_PART_BYTES_MAX) }),
+  z.object({ isEnd: z.literal(true) }),
+  z.object({ failed: z.string().max(STREAM_FAULT_CHARS_MAX) }),
+]);
 const To = { gateway: GatewayName, to: z.array(z.int()) };
 const Action = z.union([
   z.object({
@@ -74,6 +87,12 @@ const Operation = z.discriminatedUnion("type", [
     permission: z.enum(["artifacts", "browser"]),
     request: Request,
   }),
+  z.object({
+    type: z.literal("read"),
+    lent: Count,
+    part: z.int().min(1),
+    isLeft: z.boolean().optional(),
+  }),
   z.object({ type: z.literal("identify"), token: z.string().max(APP_TOKEN_CHARS_MAX) }),
   z.object({
     type: z.literal("webhook"),
@@ -103,6 +122,13 @@ const Said = z.discriminatedUnion("type", [
   z.object({ type: z.literal("act"), agent: Count, after: Count, actions: z.array(Action) }),
   z.object({ type: z.literal("finished"), ...OfTurn, result: z.unknown() }),
   z.object({ type: z.literal("refused"), ...OfTurn, error: ProcessError }),
+  z.object({
+    type: z.literal("part"),
+    agent: Count.optional(),
+    stream: Count,
+    after: Count,
+    part: Part,
+  }),
   z.object({
     type: z.literal("operation"),
     operation: Count,

@@ -22,6 +22,11 @@ const FORGED = {
     type: "act", agent, after: 0,
     actions: [{ gateway: "g", to: Array.from({ length: 100_000 }, () => Number.MAX_SAFE_INTEGER), frame: "x" }],
   }],
+  parts: (agent) => [{ type: "part", agent, stream: 1, after: 0, part: { bytes: new Uint8Array(65_537) } }],
+  faults: (agent) => [{ type: "part", agent, stream: 1, after: 0, part: { failed: "x".repeat(101) } }],
+  unasked: (agent) => Array.from({ length: 3_000 }, (_, stream) => ({
+    type: "part", agent, stream, after: 0, part: { bytes: new Uint8Array(65_536) },
+  })),
   results: (agent) => [{ type: "finished", agent, turn: 1, after: "x", result: null }],
   held: (agent) => Array.from({ length: 3_000 }, () => ({
     type: "act", agent, after: 1e9, actions: [{ gateway: "g", to: [1], frame: "x".repeat(50_000) }],
@@ -86,7 +91,7 @@ describe("a process that says what none of ours says", function () {
     return answer.body && "text" in answer.body ? answer.body.text : "";
   };
 
-  for (const forged of ["gateways", "closes", "node", "nothing", "held"]) {
+  for (const forged of ["gateways", "closes", "node", "nothing", "held", "parts", "faults"]) {
     it(`ends, and its host goes on: ${forged}`, async () => {
       const error = await ask("forger", forged).catch((thrown: Error) => thrown);
       expect(error).to.be.instanceOf(Error);
@@ -96,7 +101,7 @@ describe("a process that says what none of ours says", function () {
     });
   }
 
-  for (const forged of ["numbers", "results"]) {
+  for (const forged of ["numbers", "results", "unasked"]) {
     it(`does no harm to its host: ${forged}`, async () => {
       await ask("forger", forged).catch(() => {});
       expect(await ask("other", "")).to.equal("well");

@@ -4,6 +4,7 @@ import type { AgentLimits } from "../../schemas/app-usage.ts";
 import type { SecretBox } from "../app-secrets/secret-box.ts";
 import type { EgressGuard } from "../egress/egress-guard.ts";
 import { BusActorClient } from "../runtime/actor-client.ts";
+import { answerOn } from "../runtime/answer.ts";
 import { BlobStore } from "../runtime/blob-store.ts";
 import type { Bus } from "../runtime/bus.ts";
 import type { Clock } from "../runtime/clock.ts";
@@ -19,6 +20,7 @@ import { AppUsers, whyOneUser } from "./app-user.ts";
 import { DeliveryPace } from "./delivery-pace.ts";
 import { endedWithHost, whyNotEnded } from "./ended-with-host.ts";
 import { FollowedApps } from "./followed-apps.ts";
+import { HostStreams } from "./host-streams.ts";
 import { Operations } from "./operations.ts";
 import { openProcessFolder } from "./process-folders.ts";
 import type { ProcessProgram } from "./process-program.ts";
@@ -57,20 +59,50 @@ export async function openAgents(parts: OpenAgentsParts): Promise<OpenAgents> {
   const actors = new BusActorClient(bus, clock);
   const blobs = new BlobStore(bus, clock);
   const fetch = new AppFetch({ guard });
-  const operations = new Operations({ bus, clock, actors, blobs, fetch, secrets, limits });
+  const streams = new HostStreams({
+    answerOn: (...question) => answerOn({ bus, logger }, ...question),
+    clock,
+  });
+  const operations = new Operations({
+    ...{ bus, clock, actors, blobs, fetch, secrets, streams, limits },
+  });
   const processes = new AppProcesses({
-    ...{ clock, logger, blobs, secrets, operations, program, users, folder, processesMax, idleMs },
+    ...{
+      clock,
+      logger,
+      blobs,
+      secrets,
+      operations,
+      streams,
+      program,
+      users,
+      folder,
+      processesMax,
+      idleMs,
+    },
     serving: new FollowedApps({ actors, live: new BusLiveUpdates(bus), clock }),
     log: new AppLog(bus, clock),
   });
   const writes = new SharedWrites(bus);
   const pace = new DeliveryPace(clock);
-  const shared = { bus, clock, actors, blobs, processes, pace, operations, writes, limits };
+  const shared = {
+    bus,
+    clock,
+    actors,
+    blobs,
+    processes,
+    pace,
+    operations,
+    streams,
+    writes,
+    limits,
+  };
   return {
     definitions: [agentKind(shared), appEntryKind(shared)],
     processes,
     async close() {
       await processes.stop();
+      streams.close();
       fetch.close();
     },
   };

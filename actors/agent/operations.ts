@@ -1,6 +1,7 @@
 /** Does what code of apps wants of the outside: each kind of operation by its own way, bounded, and answered to its process. */
 import { agent as agentContract } from "../../schemas/agent.ts";
 import type { AppConfig } from "../../schemas/app-config.ts";
+import { inlineBytes } from "../../schemas/app-exchange.ts";
 import { APP_OPERATION_MS_MAX, APP_OPERATIONS_MAX } from "../../schemas/app-limits.ts";
 import { type AgentAddress, agentKey, ClassName, readAppKey } from "../../schemas/app-names.ts";
 import type {
@@ -22,6 +23,7 @@ import {
   OUTGOING_INLINE_BYTES_MAX,
   OUTGOING_PAYLOAD_BYTES_MAX,
 } from "../../schemas/webhook-limits.ts";
+import { leaveAnswerStream, readPart } from "../app-bodies/read-answer-stream.ts";
 import type { SecretBox } from "../app-secrets/secret-box.ts";
 import type { ActorClient } from "../runtime/actor-client.ts";
 import { ask } from "../runtime/ask.ts";
@@ -30,6 +32,7 @@ import type { Clock } from "../runtime/clock.ts";
 import { InFlight } from "../runtime/in-flight.ts";
 import type { AppFetch } from "./app-fetch.ts";
 import type { AppProcess } from "./app-process.ts";
+import type { HostStreams } from "./host-streams.ts";
 import { type BodyBlobs, readAnswer, writeRequest } from "./process-bodies.ts";
 import { weightOf } from "./weight.ts";
 
@@ -40,6 +43,7 @@ export interface OperationsParts {
   blobs: BodyBlobs;
   fetch: AppFetch;
   secrets: Pick<SecretBox, "seal">;
+  streams: HostStreams;
   /** Of each account. */
   limits: AgentLimits;
 }
@@ -54,6 +58,7 @@ interface Asker {
   signal: AbortSignal;
   /** So many bytes of an answer are here. Throws ActorError `busy`. */
   comes(bytes: number): void;
+  process: AppProcess;
 }
 
 type Asked<T extends Operation["type"]> = Extract<Operation, { type: T }>;
@@ -89,7 +94,7 @@ export class Operations {
       }
       process.held.hold(bytes);
       heldBytes = bytes;
-      const result = await turnstile.run(() => {
+      const perform = () => {
         // Before it has had any effect: with no room for its answer it does not begin.
         arriving.checkRoom();
         const time = AbortSignal.timeout(APP_OPERATION_MS_MAX);
@@ -98,11 +103,11 @@ export class Operations {
           app: process.key,
           config: process.serving.config,
           values: process.values,
-          address,
-          signal,
-          comes,
+          ...{ process, address, signal, comes },
         });
-      });
+      };
+      // A part waits for another app's code, and is no work meanwhile.
+      const result = await (wanted.type === "read" ? perform() : turnstile.run(perform));
       // Where they came beside the message nobody has counted them.
       const uncounted = Math.max(0, weightOf(result) - arrivingBytes);
       arriving.addDone(uncounted);
@@ -125,6 +130,8 @@ export class Operations {
         return this.#invoke(wanted, asker);
       case "rest":
         return this.#rest(wanted, asker);
+      case "read":
+        return this.#read(wanted, asker);
       case "identify":
         return this.#identify(wanted, asker);
       case "webhook":
@@ -139,14 +146,37 @@ export class Operations {
     { className, name, request }: Asked<"agent.request">,
     asker: Asker,
   ): Promise<OperationResult> {
-    const { actors, blobs } = this.#parts;
+    const { actors, blobs, streams } = this.#parts;
     const key = otherAgent(asker.app, className, name);
     const written = await writeRequest(blobs, asker.app, request);
     const answer = await actors.call(agentContract, key, "request", written, {
       deadlineMs: APP_OPERATION_MS_MAX,
       signal: asker.signal,
     });
-    return { type: "answer", answer: await readAnswer(blobs, answer) };
+    const lent = answer.rest && { lent: streams.lend(asker.process, answer.rest) };
+    return { type: "answer", answer: { ...(await readAnswer(blobs, answer)), ...lent } };
+  }
+
+  async #read(
+    { lent, part, isLeft }: Asked<"read">,
+    { process, signal }: Asker,
+  ): Promise<OperationResult> {
+    const { streams } = this.#parts;
+    const stream = streams.lent(process, lent);
+    if (!stream)
+      return { type: "part", part: { failed: "it was passed on, or not read for long" } };
+    if (isLeft) {
+      streams.forgetLent(process, lent);
+      leaveAnswerStream(this.#parts.bus, stream);
+      return { type: "nothing" };
+    }
+    const answer = await streams.readLent(process, lent, () =>
+      readPart(this.#parts, stream, part, signal),
+    );
+    if ("wait" in answer) return { type: "part" };
+    if ("part" in answer) return { type: "part", part: { bytes: inlineBytes(answer.part) } };
+    streams.forgetLent(process, lent);
+    return { type: "part", part: "end" in answer ? { isEnd: true } : answer };
   }
 
   async #invoke(

@@ -2,7 +2,7 @@
 import { type AppAnswer, type AppRequest, inlineBytes } from "../../schemas/app-exchange.ts";
 import type { ProcessAnswer, ProcessRequest } from "../../schemas/app-process.ts";
 import type { DeepReadonly } from "../../schemas/contract.ts";
-import { readBody, writeBody } from "../body-blobs/body-blobs.ts";
+import { readBody, writeBody } from "../app-bodies/body-blobs.ts";
 import type { BlobStore } from "../runtime/blob-store.ts";
 
 export type BodyBlobs = Pick<BlobStore, "put" | "get" | "size" | "remove">;
@@ -23,8 +23,8 @@ export function readRequest(
 
 export async function readAnswer(
   blobs: BodyBlobs,
-  { body, ...answer }: AppAnswer,
-): Promise<ProcessAnswer> {
+  { body, rest, ...answer }: AppAnswer,
+): Promise<Omit<ProcessAnswer, "stream">> {
   if (body === undefined) return answer;
   return { ...answer, body: await readBody(blobs, body) };
 }
@@ -41,7 +41,7 @@ export async function writeRequest(
 export async function writeAnswer(
   blobs: BodyBlobs,
   app: string,
-  { body, ...answer }: ProcessAnswer,
+  { body, stream, lent, ...answer }: ProcessAnswer,
 ): Promise<AppAnswer> {
   return body === undefined ? answer : { ...answer, body: await writeBody(blobs, app, body) };
 }

@@ -3,7 +3,7 @@ import type { FromProcess } from "../../schemas/app-process.ts";
 
 export type OfAgent = Extract<
   FromProcess,
-  { type: "commit" | "act" | "finished" | "refused" | "operation" | "idle" }
+  { type: "commit" | "act" | "finished" | "refused" | "part" | "operation" | "idle" }
 >;
 
 export interface ProcessListener {

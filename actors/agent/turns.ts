@@ -35,8 +35,14 @@ export class Turns {
     return promise;
   }
 
-  resolve(turn: number, result: TurnResult): void {
-    this.#take(turn)?.resolve(result);
+  /** Rejects it where `give` throws. */
+  resolve(turn: number, give: () => TurnResult): void {
+    try {
+      const result = give();
+      this.#take(turn)?.resolve(result);
+    } catch (error) {
+      this.reject(turn, error as Error);
+    }
   }
 
   reject(turn: number, error: Error): void {

@@ -1,11 +1,11 @@
 /** Keeps a browser warm for tasks: replaces it before it wears out, and when it dies. */
 import type { EgressProxy } from "../egress/egress-proxy.ts";
 import type { Clock } from "../runtime/clock.ts";
+import { abortable } from "../runtime/time-limit.ts";
 import { Browser } from "./browser.ts";
 import { BrowserDiedError } from "./browser-died-error.ts";
 import { POOL_LIMITS, type PoolLimits } from "./pool-limits.ts";
 import type { RenderContext } from "./render-context.ts";
-import { abortable } from "./time-limit.ts";
 
 export interface BrowserPoolOptions {
   clock: Clock;

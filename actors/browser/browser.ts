@@ -2,12 +2,12 @@
 import puppeteer, { type CDPSession, type Browser as PuppeteerBrowser } from "puppeteer-core";
 import type { EgressProxy } from "../egress/egress-proxy.ts";
 import type { Clock } from "../runtime/clock.ts";
+import { abortable, within } from "../runtime/time-limit.ts";
 import { BrowserDiedError, BrowserNotStartedError } from "./browser-died-error.ts";
 import { Chromium } from "./chromium.ts";
 import { EventBudgets } from "./event-budgets.ts";
 import type { PoolLimits } from "./pool-limits.ts";
 import { RenderContext } from "./render-context.ts";
-import { abortable, within } from "./time-limit.ts";
 
 export interface BrowserOptions {
   executablePath: string;

@@ -4,13 +4,13 @@ import { ActorError } from "../../schemas/errors.ts";
 import type { LoadEvent } from "../../schemas/http/page-parameters.ts";
 import { GOTO_TIMEOUT_MS } from "../../schemas/limits.ts";
 import type { Clock } from "../runtime/clock.ts";
+import { within } from "../runtime/time-limit.ts";
 import { checkSelector } from "./css-selector.ts";
 import { definedOf } from "./defined-of.ts";
 import { MainDocument } from "./main-document.ts";
 import { netErrorOf } from "./navigation-errors.ts";
 import type { PageRequest } from "./prepare-page.ts";
 import type { RenderContext } from "./render-context.ts";
-import { within } from "./time-limit.ts";
 import { RequestsInFlight } from "./wait-for-quiet.ts";
 
 export interface Limits {

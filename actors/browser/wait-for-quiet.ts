@@ -5,7 +5,7 @@
 import type { HTTPRequest, Page } from "puppeteer-core";
 import { NETWORK_QUIET_MS } from "../../schemas/limits.ts";
 import type { Clock } from "../runtime/clock.ts";
-import { abortable } from "./time-limit.ts";
+import { abortable } from "../runtime/time-limit.ts";
 
 /** Streams and beacons have no end that a page waits for. WebSockets are no requests here at all. */
 const NEVER_AWAITED = new Set(["eventsource", "ping", "cspviolationreport"]);

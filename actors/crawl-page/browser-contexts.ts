@@ -11,8 +11,8 @@ import type { CrawlRequest } from "../../schemas/http/crawl.ts";
 import type { BrowserPool } from "../browser/browser-pool.ts";
 import { type PageRequest, preparePage } from "../browser/prepare-page.ts";
 import type { RenderContext } from "../browser/render-context.ts";
-import { abortable } from "../browser/time-limit.ts";
 import type { Clock } from "../runtime/clock.ts";
+import { abortable } from "../runtime/time-limit.ts";
 import { BrowserPage } from "./browser-page.ts";
 
 export interface BrowserContextsParts {

@@ -13,9 +13,9 @@ import { loadPage } from "../browser/load-page.ts";
 import { hasNavigatedAway, navigationError } from "../browser/navigation-errors.ts";
 import { type PageRequest, preparePage } from "../browser/prepare-page.ts";
 import type { RenderContext } from "../browser/render-context.ts";
-import { abortable, Timeout, within } from "../browser/time-limit.ts";
 import { decodeBody } from "../extract/decode-body.ts";
 import type { Clock } from "../runtime/clock.ts";
+import { abortable, Timeout, within } from "../runtime/time-limit.ts";
 import { DocumentDeparture } from "./document-departure.ts";
 import {
   type DocumentBody,

@@ -1,7 +1,7 @@
 /** Fetches a document for our own code under the same guard as browsers: each redirect is a new, checked connection. */
 import { request as httpRequest, type IncomingMessage } from "node:http";
 import { request as httpsRequest } from "node:https";
-import { pipeline, type Readable, Transform } from "node:stream";
+import { pipeline, type Readable, type Transform } from "node:stream";
 import {
   createBrotliDecompress,
   createGunzip,
@@ -16,6 +16,7 @@ import {
   EGRESS_IDLE_MS,
   EGRESS_REDIRECTS_MAX,
 } from "../../schemas/limits.ts";
+import { CappedBody } from "./capped-body.ts";
 import { EgressAgent, EgressTlsAgent } from "./egress-agent.ts";
 import { EgressError, systemError, toEgressError } from "./egress-error.ts";
 import type { EgressGuard } from "./egress-guard.ts";
@@ -260,25 +261,17 @@ function decodedBody(
   { signal, bytesMax }: { signal: AbortSignal; bytesMax: number },
 ): Readable {
   const decoder = isEmpty(answer, method) ? undefined : decoderFor(answer);
-  let received = 0;
-  const capped = new Transform({
-    transform(chunk: Buffer, _encoding, done) {
-      received += chunk.length;
-      if (received <= bytesMax) return done(null, chunk);
-      const message = `Cannot fetch from ${host}: the answer is larger than ${bytesMax} bytes`;
-      done(new EgressError("transfer_too_large", message, `${received} bytes and more`));
-    },
-    destroy(error, done) {
-      if (error === null) done(null);
-      else done(signal.aborted ? signal.reason : toEgressError(error, host));
-    },
-  });
   const ended = () => {
-    // The error, if any, is the body's: whoever reads it hears of it there.
+    // The error, if any, is the decoder's as well.
   };
-  if (decoder === undefined) pipeline(answer, capped, ended);
-  else pipeline(answer, decoder, capped, ended);
-  return capped;
+  return new CappedBody(decoder ? pipeline(answer, decoder, ended) : answer, {
+    bytesMax,
+    tooLarge(bytes) {
+      const message = `Cannot fetch from ${host}: the answer is larger than ${bytesMax} bytes`;
+      return new EgressError("transfer_too_large", message, `${bytes} bytes and more`);
+    },
+    failure: (error) => (signal.aborted ? signal.reason : toEgressError(error, host)),
+  });
 }
 
 /** Such an answer has no body, whatever it says of its encoding (RFC 9110, section 6.4.1). */

@@ -6,8 +6,8 @@ import {
   MARKDOWN_TIMEOUT_MS,
 } from "../../schemas/crawl-limits.ts";
 import { ActorError } from "../../schemas/errors.ts";
-import { Timeout } from "../browser/time-limit.ts";
 import { type Clock, systemClock } from "../runtime/clock.ts";
+import { Timeout } from "../runtime/time-limit.ts";
 import type { MarkdownPage } from "./markdown.ts";
 import type { MarkdownOutcome } from "./markdown-thread.ts";
 

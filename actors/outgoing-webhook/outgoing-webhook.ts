@@ -17,7 +17,7 @@ import {
   OUTGOING_KEPT_MS,
   OUTGOING_WAITING_MAX,
 } from "../../schemas/webhook-limits.ts";
-import { forgetOld, recall, remember } from "../event-log/recent-ids.ts";
+import { forgetOld, recall, recentId, remember } from "../event-log/recent-ids.ts";
 import { tellStored } from "../event-log/tell-stored.ts";
 import { defineActor } from "../runtime/define-actor.ts";
 import { OutgoingDraft } from "./outgoing-draft.ts";
@@ -46,10 +46,11 @@ export const outgoingWebhookActor = defineActor(outgoingWebhook, {
       const draft = new OutgoingDraft(state, context);
       const { rows, now } = draft;
       const id = messageId(draft.key, sent);
-      const known = recall({ rows, now, days: state.ids, keptMs: EVENT_IDS_KEPT_MS }, sent);
+      const ofSender = recentId(sent);
+      const known = recall({ rows, now, days: state.ids, keptMs: EVENT_IDS_KEPT_MS }, ofSender);
       if (known !== undefined) return { state, reply: { number: known, id, isNew: false } };
       const number = add(draft, { ...wanted, id, isTest: false, ...(secret && { secret }) });
-      const remembered = remember({ rows, now, days: draft.state.ids }, sent, number);
+      const remembered = remember({ rows, now, days: draft.state.ids }, ofSender, number);
       draft.write(remembered.rows);
       draft.change({ ids: remembered.days });
       return { ...draft.transition(), reply: { number, id, isNew: true } };

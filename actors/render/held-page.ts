@@ -8,8 +8,8 @@ import type { MainDocument } from "../browser/main-document.ts";
 import { hasNavigatedAway } from "../browser/navigation-errors.ts";
 import { type PageRequest, preparePage } from "../browser/prepare-page.ts";
 import type { RenderContext } from "../browser/render-context.ts";
-import { Timeout } from "../browser/time-limit.ts";
 import type { Clock } from "../runtime/clock.ts";
+import { Timeout } from "../runtime/time-limit.ts";
 
 /** What is done with the page, as messages say it. */
 export type Action = "print" | "capture";

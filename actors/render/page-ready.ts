@@ -2,8 +2,8 @@
 import { FONTS_WAIT_MS, LOAD_EVENT_MS } from "../../schemas/page-wait-limits.ts";
 import type { Limits } from "../browser/load-page.ts";
 import type { RenderContext } from "../browser/render-context.ts";
-import { within } from "../browser/time-limit.ts";
 import { OVER } from "../runtime/clock.ts";
+import { within } from "../runtime/time-limit.ts";
 
 /** Fonts that are still loading. */
 export async function fontsReady(context: RenderContext, limits: Limits): Promise<void> {

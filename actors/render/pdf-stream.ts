@@ -8,7 +8,7 @@ import { LOAD_REST_MS, LOAD_SOON_MS } from "../../schemas/page-wait-limits.ts";
 import type { Limits } from "../browser/load-page.ts";
 import type { MainDocument } from "../browser/main-document.ts";
 import type { RenderContext } from "../browser/render-context.ts";
-import { abortable, Timeout, within } from "../browser/time-limit.ts";
+import { abortable, Timeout, within } from "../runtime/time-limit.ts";
 import { refusedByBrowser } from "./held-page.ts";
 import { fontsReady, loadedSoon } from "./page-ready.ts";
 import { hasInformation, neutralize, PageCounter } from "./pdf-metadata.ts";

@@ -19,6 +19,7 @@ import {
   recordLive,
 } from "./change.ts";
 import type { AnyActorDefinition } from "./define-actor.ts";
+import { DeliveryQueue } from "./delivery-queue.ts";
 import {
   type Answer,
   busy,
@@ -55,8 +56,8 @@ export class Activation implements Activated {
   #rows = new RowsView(new Map());
   #ended = false;
   /** Calls that came while the state was being loaded. */
-  #mailbox: IncomingCall[] = [];
-  readonly #deliveries: Delivery[] = [];
+  readonly #mailbox: IncomingCall[] = [];
+  readonly #deliveries = new DeliveryQueue();
   #delivering = false;
   /** Each message's state is measured before it is taken. */
   readonly #careful: boolean;
@@ -83,7 +84,7 @@ export class Activation implements Activated {
   }
 
   get isIdle(): boolean {
-    return this.#actor !== undefined && this.isSettled && this.#deliveries.length === 0;
+    return this.#actor !== undefined && this.isSettled && this.#deliveries.isEmpty;
   }
 
   /** True when nothing is uncommitted and no call waits. Deliveries may: the bus keeps them. */
@@ -142,8 +143,7 @@ export class Activation implements Activated {
       this.#committing.rowCommits = ++this.#actor.rowCommits;
     }
     // What a full change held up goes on, but on the next change: this one is being written down.
-    if (this.#mailbox.length > 0 || this.#deliveries.length > 0)
-      queueMicrotask(() => this.#resume());
+    if (this.#mailbox.length > 0 || !this.#deliveries.isEmpty) queueMicrotask(() => this.#resume());
     return this.#committing;
   }
 
@@ -164,7 +164,7 @@ export class Activation implements Activated {
     }
     for (const delivery of change?.delivered ?? []) delivery.done();
     if (this.#open.dirty) this.#host.markDirty(this);
-    else if (this.#ending) this.#startAnew();
+    else if (this.#ending) this.startAnew();
     else this.#resume();
   }
 
@@ -194,10 +194,9 @@ export class Activation implements Activated {
 
   /** The state could not be read, as callers are told. Returns the first delivery that waits for it all the same. */
   failToStart(answer: Answer): Delivery | undefined {
-    const waiting = this.#mailbox;
-    this.#mailbox = [];
-    for (const call of waiting) call.respond(answer);
-    return this.#deliveries[0];
+    for (const call of this.#mailbox.splice(0)) call.respond(answer);
+    this.#deliveries.giveUpDirect();
+    return this.#deliveries.peek();
   }
 
   /** The first delivery is a dead letter, since the state cannot be read. */
@@ -205,17 +204,14 @@ export class Activation implements Activated {
     this.#deliveries.shift()?.done();
   }
 
-  /** Nothing is uncommitted: the next activation takes the calls and deliveries that wait. */
-  #startAnew(): void {
-    if (this.#ended) return;
-    this.#host.restart(this, { ...this.#leave(), careful: this.#careful });
+  /** The next activation runs anew what is not committed, and takes what waits. */
+  startAnew(): void {
+    if (!this.#ended) this.#host.restart(this, { ...this.#leave(), careful: this.#careful });
   }
 
   #resume(): void {
     if (this.#ended) return;
-    const waiting = this.#mailbox;
-    this.#mailbox = [];
-    for (const call of waiting) this.call(call);
+    for (const call of this.#mailbox.splice(0)) this.call(call);
     this.#deliver();
   }
 
@@ -225,12 +221,11 @@ export class Activation implements Activated {
       this.#committing ?? emptyChange(),
       this.#open,
     );
-    const calls = [...[...waiting, ...late].map(({ call }) => call), ...this.#mailbox];
+    const calls = [...[...waiting, ...late].map(({ call }) => call), ...this.#mailbox.splice(0)];
     this.#ended = true;
     this.#committing = undefined;
     this.#open = emptyChange();
-    this.#mailbox = [];
-    return { calls, deliveries: [...delivered, ...this.#deliveries] };
+    return { calls, deliveries: this.#deliveries.behind(delivered) };
   }
 
   /** True while nothing may run: the open change is full, or the state is in doubt. */
@@ -298,12 +293,11 @@ export class Activation implements Activated {
   #deliver(): void {
     if (this.#delivering) return;
     while (this.#actor && !this.#ended && !this.#isHeld) {
-      const [delivery] = this.#deliveries;
+      const delivery = this.#deliveries.peek();
       if (!delivery) return;
       const { message, input } = delivery;
       const actor = this.#actor;
       if (isObsolete(actor, delivery)) {
-        this.#deliveries.shift();
         const dueAt = ownDueAt(actor, delivery);
         if (dueAt === undefined) this.#settle(delivery);
         else {
@@ -317,18 +311,23 @@ export class Activation implements Activated {
         if (message === GONE) letGo(actor);
         else inSpan(this.#nameOf(delivery), delivery.trace, run);
       } catch (error) {
+        if (delivery.direct) {
+          this.#refuse(error, message);
+          this.#deliveries.shift()?.direct?.giveUp(delivery.tries + 1);
+          continue;
+        }
         this.#delivering = true;
         // Rejects for nobody: whatever goes wrong while it waits ends in another try.
         void this.#afterFailure(actor, delivery, error);
         return;
       }
-      this.#deliveries.shift();
       this.#finish(actor, delivery);
     }
   }
 
   /** It needs no effect, by a state that may not be durable yet: until then the bus keeps it. */
   #settle(delivery: Delivery): void {
+    this.#deliveries.shift();
     if (this.#open.dirty) this.#open.delivered.push(delivery);
     else if (this.#committing) this.#committing.delivered.push(delivery);
     else delivery.done();
@@ -343,6 +342,7 @@ export class Activation implements Activated {
 
   /** Records with the state that the delivery had its effect, even when that was none. */
   #finish(actor: LoadedActor, delivery: Delivery): void {
+    this.#deliveries.shift();
     if (delivery.sequence !== undefined) actor.mail = delivery.sequence;
     this.#open.delivered.push(delivery);
     this.#markDirty();
@@ -356,7 +356,6 @@ export class Activation implements Activated {
       await this.#host.bury(this, delivery, failure);
       if (this.#ended) return;
       if (delivery.dueAt !== undefined) actor.reminders.delete(delivery.message);
-      this.#deliveries.shift();
       this.#finish(actor, delivery);
     } else {
       this.#refuse(failure, delivery.message);
@@ -375,7 +374,7 @@ export class Activation implements Activated {
     // right, and must be durable before anybody reads.
     if (error instanceof AssertionError) {
       this.#ending = true;
-      if (!this.#open.dirty && !this.#committing) queueMicrotask(() => this.#startAnew());
+      if (!this.#open.dirty && !this.#committing) queueMicrotask(() => this.startAnew());
     }
     return new ActorError("internal_error", `Cannot handle ${message}: see the log`);
   }

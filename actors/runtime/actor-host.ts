@@ -19,6 +19,7 @@ import { bury } from "./dead-letters.ts";
 import type { AnyActorDefinition } from "./define-actor.ts";
 import type { AnyHostedDefinition } from "./define-hosted.ts";
 import { type ReaderParts, readMail, readReminders } from "./delivery-reader.ts";
+import { DirectMail } from "./direct-mail.ts";
 import { GroupCommit } from "./group-commit.ts";
 import type { Answer, Delivery, IncomingCall } from "./incoming.ts";
 import { JournalReplay, listJournals } from "./journal-replay.ts";
@@ -53,6 +54,7 @@ export class ActorHost {
   readonly #commits: readonly GroupCommit[];
   readonly #replays: readonly JournalReplay[];
   readonly #relay: OutboxRelay;
+  readonly #directMail: DirectMail;
   readonly #activations: Activations;
   readonly #shards = new Map<number, Shard>();
   readonly #hearings = new Map<Shard, Hearing>();
@@ -68,6 +70,7 @@ export class ActorHost {
     );
     this.#replays = this.#stores.map(({ subjects }) => new JournalReplay(bus, subjects));
     const hostId = () => this.placement.hostId;
+    const directMail = () => this.#directMail;
     this.#commits = this.#stores.map(
       ({ subjects }, index) =>
         new GroupCommit({
@@ -84,6 +87,9 @@ export class ActorHost {
             fenceOfAll: () => this.placement.fenceOfAll(index),
             isReplayed: ({ number, epoch: sequence, host }) =>
               this.placement.isReplayed(number, { sequence, host }),
+            get directMail() {
+              return directMail();
+            },
             committed: (shard) => this.#relay.add(shard),
             verify: (shards) => this.#verify(shards),
             abandon: (shards) => {
@@ -95,7 +101,19 @@ export class ActorHost {
     const drained = () => {
       for (const commit of this.#commits) commit.outboxDrained();
     };
-    this.#relay = new OutboxRelay({ bus, clock, logger, drained });
+    const reloaded = (shard: Shard) => this.#directMail.startKnowing(shard);
+    this.#relay = new OutboxRelay({ bus, clock, logger, drained, reloaded });
+    const durable = parts.definitions.filter((definition) => definition.durable);
+    const kinds = new Set(durable.map(({ contract }) => contract.kind));
+    this.#directMail = new DirectMail({
+      bus,
+      logger,
+      shards: this.#shards,
+      commitTogether: (one, other) => this.#commitOf(one.number) === this.#commitOf(other.number),
+      isDurable: (kind) => kinds.has(kind),
+      deliver: (to, address, delivery) => this.#deliver(to, address, delivery),
+      publish: (shard) => this.#relay.add(shard),
+    });
     this.#activations = new Activations({
       definitions: parts.definitions,
       hosted: parts.hosted,
@@ -171,6 +189,7 @@ export class ActorHost {
     const outbox = new Outbox(stored.text, mark);
     const shard = new Shard({ number, epoch, host, subjects, outbox, sentRevision: revision });
     this.#shards.set(number, shard);
+    this.#directMail.startKnowing(shard);
     // No queue group: a former owner that is frozen must not be given every other call.
     const hearing = bus.hearBelow(shardSubjects(number), (heard) => this.#receive(shard, heard), {
       // Else the shard may be another host's by now, which callers of this process shall reach, too.
@@ -181,9 +200,7 @@ export class ActorHost {
     // Behind the subscription, on the same connection: who hears of it is heard.
     tell(bus, openedSubject(number), "");
     if (outbox.entries.length > 0) this.#relay.add(shard);
-    const deliver: ReaderParts["deliver"] = (to, address, delivery) => {
-      this.#activations.deliver(to, address, this.#countDelivery(address.kind, delivery));
-    };
+    const deliver: ReaderParts["deliver"] = (...delivery) => this.#deliver(...delivery);
     void readMail({ bus, clock, logger, deliver }, shard);
     void readReminders({ bus, clock, logger, deliver }, shard);
   }
@@ -199,6 +216,7 @@ export class ActorHost {
     // What is on its way to us by now still comes, and is sent on.
     await this.#hearings.get(shard)?.drain();
     this.#activations.leave(shard);
+    this.#directMail.publishAll(shard);
     const giveUpAt = clock.monotonic() + HAND_OVER_MS_MAX;
     while (!shard.isSettled && this.#shards.get(number) === shard) {
       if (clock.monotonic() > giveUpAt) {
@@ -210,7 +228,7 @@ export class ActorHost {
     const flushed = new AbortController();
     await Promise.race([
       checkpoints.flushedShard(shard).then(() => flushed.abort()),
-      clock.wait(giveUpAt - clock.monotonic(), flushed.signal),
+      clock.wait(Math.max(0, giveUpAt - clock.monotonic()), flushed.signal),
     ]);
     const isWritten =
       this.#shards.get(number) === shard && shard.isSettled && !checkpoints.journal.holds(shard);
@@ -227,6 +245,7 @@ export class ActorHost {
     this.#hearings.get(shard)?.close();
     this.#hearings.delete(shard);
     this.#activations.drop(shard);
+    this.#directMail.drop(shard);
     this.#commitOf(number).checkpoints.drop(shard);
   }
 
@@ -288,6 +307,10 @@ export class ActorHost {
       counts.count(kind, call.message, answer, clock.monotonic() - arrivedAt);
       respond(answer);
     };
+  }
+
+  #deliver(to: Shard, address: { kind: string; key: string }, delivery: Delivery): void {
+    this.#activations.deliver(to, address, this.#countDelivery(address.kind, delivery));
   }
 
   /** Mail and reminders are requests too, which are over when their effect, or their dead letter, is durable. */

@@ -6,6 +6,7 @@ import {
   TRANSITION_ROW_BYTES_MAX,
   TRANSITION_SEND_BYTES_MAX,
 } from "../../schemas/limits.ts";
+import type { DirectSend } from "./direct-mail.ts";
 import type { Answer, Delivery, IncomingCall } from "./incoming.ts";
 import type { Unsent } from "./outbox.ts";
 import type { Effects } from "./transition.ts";
@@ -73,6 +74,14 @@ export const isFull = ({ rows, rowBytes, sendBytes }: Readonly<Change>) =>
   rows.size > CHANGE_ROWS_MAX ||
   rowBytes > TRANSITION_ROW_BYTES_MAX ||
   sendBytes > TRANSITION_SEND_BYTES_MAX;
+
+/** Mail of this host of which it holds the effect. */
+export const directOf = ({ delivered }: Readonly<Change>): DirectSend[] =>
+  delivered.flatMap(({ direct }) => direct ?? []);
+
+/** Some of that came from a shard that is lost, or comes by MAIL now: the change is not to be committed. */
+export const isRetracted = ({ delivered }: Readonly<Change>): boolean =>
+  delivered.some(({ direct }) => direct?.status === "over");
 
 /** Adds what a handler did to what is to be committed. */
 export function recordEffects(change: Change, { rows, remind, sends }: Effects): void {

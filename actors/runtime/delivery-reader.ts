@@ -18,7 +18,13 @@ import { readInOrder } from "./read-in-order.ts";
 import type { Shard } from "./shard.ts";
 import { traceOf } from "./trace.ts";
 
-const Mail = z.object({ from: z.string(), message: z.string(), input: z.unknown().optional() });
+const Mail = z.object({
+  from: z.string(),
+  message: z.string(),
+  input: z.unknown().optional(),
+  /** By its actor on the host of its sender. */
+  tries: z.int().min(0).default(0),
+});
 /** No kind is called so: what is addressed to it becomes a dead letter under its subject. */
 const NOBODY = "(nobody)";
 const Fired = z.object({ at: z.number() });
@@ -49,17 +55,17 @@ export async function readMail(parts: ReaderParts, shard: Shard): Promise<void> 
   const waitingOf = new Map<string, number>();
   const left = new Map<string, Left>();
   const room = new Room(signal);
-  let lastRead = 0;
   let purging = false;
 
   await readForever(parts, shard, STREAMS.mail, mailSubjects(shard.number), (message) => {
     const { subject, seq } = message;
-    lastRead = seq;
+    shard.mail.read = seq;
     const passedBy = left.get(subject);
     if (passedBy) passedBy.last = seq;
     else if (countOf(subject) >= MAIL_OF_KEY_MAX) {
       const rest = { first: seq, last: seq, room: new Room(signal) };
       left.set(subject, rest);
+      shard.mail.passedBy.add(subject);
       void catchUp(subject, rest);
     } else deliver(subject, seq, message.string(), traceOf(message.headers));
     return waiting.size < MAIL_IN_FLIGHT_MAX ? undefined : room.wait();
@@ -75,7 +81,7 @@ export async function readMail(parts: ReaderParts, shard: Shard): Promise<void> 
     waitingOf.set(subject, countOf(subject) + 1);
     const address = shard.readAddress(subject) ?? { kind: NOBODY, key: subject };
     const done = () => finish(subject, sequence);
-    parts.deliver(shard, address, { ...readPayload(text), sequence, trace, tries: 0, done });
+    parts.deliver(shard, address, { ...readPayload(text), sequence, trace, done });
   }
 
   /** In order, until there is nothing more that was passed by; what comes then is delivered as it is read. */
@@ -91,7 +97,10 @@ export async function readMail(parts: ReaderParts, shard: Shard): Promise<void> 
         if (signal.aborted) return;
         rest.first = message.seq + 1;
         deliver(subject, message.seq, message.string(), traceOf(message.header));
-        if (message.seq >= rest.last) return void left.delete(subject);
+        if (message.seq < rest.last) continue;
+        shard.mail.passedBy.delete(subject);
+        left.delete(subject);
+        return;
       } catch (error) {
         logger.warn({ err: error, shard: shard.number }, "mail of a key not read, will try again");
         await clock.wait(READER_RETRY_MS, signal);
@@ -119,7 +128,7 @@ export async function readMail(parts: ReaderParts, shard: Shard): Promise<void> 
     await clock.wait(MAIL_PURGE_MS, signal);
     purging = false;
     const firsts = Array.from(left.values(), ({ first }) => first);
-    const first = Math.min(lastRead + 1, ...waiting, ...firsts);
+    const first = Math.min(shard.mail.read + 1, ...waiting, ...firsts);
     try {
       await bus.jetstream.streams.purge(STREAMS.mail, {
         filter: mailSubjects(shard.number),
@@ -182,12 +191,12 @@ class Room {
 }
 
 /** Mail that cannot be read becomes a message no kind has, and so a dead letter that shows what came. */
-function readPayload(text: string): { message: string; input: unknown } {
+function readPayload(text: string): Pick<Delivery, "message" | "input" | "tries"> {
   try {
-    const { message, input } = Mail.parse(JSON.parse(text));
-    return { message, input };
+    const { message, input, tries } = Mail.parse(JSON.parse(text));
+    return { message, input, tries };
   } catch {
-    return { message: "(unreadable)", input: text };
+    return { message: "(unreadable)", input: text, tries: 0 };
   }
 }
 

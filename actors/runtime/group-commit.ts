@@ -14,11 +14,12 @@ import type { StateSubjects } from "../../schemas/subjects.ts";
 import type { Activation } from "./activation.ts";
 import { OutcomeUnknown, type Write, WriteRefused, writeAtomically } from "./atomic-batch.ts";
 import type { Bus } from "./bus.ts";
-import type { Change } from "./change.ts";
+import { type Change, directOf, isRetracted } from "./change.ts";
 import { Checkpoints, type JournalHost } from "./checkpoints.ts";
 import { type Clock, OVER } from "./clock.ts";
+import type { DirectMail } from "./direct-mail.ts";
 import { type JournalEntry, layOver, type Puts, shardsOf, writesOf } from "./journal.ts";
-import type { OutboxEntry, Unsent } from "./outbox.ts";
+import { outboxChanges } from "./outbox-changes.ts";
 import { reminderText } from "./reminders.ts";
 import type { Shard } from "./shard.ts";
 
@@ -34,6 +35,7 @@ export interface GroupCommitHost extends JournalHost {
   fenceOfAll(): Write["expect"];
   /** The shard's outbox has new sends, which are durable and may be published. */
   committed(shard: Shard): void;
+  readonly directMail: DirectMail;
   /** A fence failed: finds out which shards are lost, and drops those. Resolves when that is settled. */
   verify(shards: ReadonlySet<Shard>): Promise<void>;
   /** Whether a commit was made is unknown: the shards are taken anew, under new epochs. */
@@ -112,8 +114,9 @@ export class GroupCommit {
   }
 
   async #run(): Promise<void> {
+    let crowdedBefore: ReadonlySet<Shard> = new Set();
     for (;;) {
-      const taken = this.#take();
+      const { taken, crowded } = this.#take();
       if (taken.length > 0) {
         const startedAt = this.#clock.monotonic();
         await this.#commit(taken);
@@ -122,6 +125,10 @@ export class GroupCommit {
           await this.#gather(taken.length, Math.min(tookMs * GATHER_TIME_SHARE, GATHER_MS_MAX));
         }
       }
+      // Mail of this host may be all that fills an outbox, and wait for room in it itself.
+      const isStuck = (shard: Shard) => taken.length === 0 || crowdedBefore.has(shard);
+      for (const shard of crowded) if (isStuck(shard)) this.#host.directMail.publishAll(shard);
+      crowdedBefore = crowded;
       if (this.#checkpoints.isNow) await this.#checkpoints.write();
       else if (taken.length === 0) break;
     }
@@ -140,8 +147,9 @@ export class GroupCommit {
   }
 
   /** What one commit can hold of the dirty activations, the longest waiting first. */
-  #take(): Taken[] {
+  #take(): { taken: Taken[]; crowded: ReadonlySet<Shard> } {
     const taken: Taken[] = [];
+    const crowded = new Set<Shard>();
     const sendBytes = new Map<Shard, number>();
     let messages = 0;
     let bytes = 0;
@@ -151,12 +159,20 @@ export class GroupCommit {
         this.#dirty.delete(activation);
         continue;
       }
+      if (isRetracted(activation.open)) {
+        this.#dirty.delete(activation);
+        activation.startAnew();
+        continue;
+      }
       const pending = this.#checkpoints.journal.pendingOf(activation.address)?.puts;
       const size = messagesOf(activation.open) + (pending?.size ?? 0);
       if (messages + size > BATCH_MESSAGES_MAX || bytes > BATCH_BYTES_MAX) break;
       const sent = (sendBytes.get(shard) ?? 0) + activation.open.sendBytes;
       // It waits among the dirty until some of what the outbox holds is published: see `outboxDrained`.
-      if (activation.open.sendBytes > 0 && !shard.outbox.hasRoomFor(sent)) continue;
+      if (activation.open.sendBytes > 0 && !shard.outbox.hasRoomFor(sent)) {
+        crowded.add(shard);
+        continue;
+      }
       this.#dirty.delete(activation);
       const change = activation.takeChange();
       const puts = change && this.#putsOf(activation, shard, change);
@@ -167,7 +183,7 @@ export class GroupCommit {
       for (const text of pending?.values() ?? []) bytes += text?.length ?? 0;
       taken.push({ activation, shard, owner: activation.address, change, puts });
     }
-    return taken;
+    return { taken, crowded };
   }
 
   /** The value last: who reads a replica knows by it that the rows are there (StateStore). */
@@ -205,22 +221,27 @@ export class GroupCommit {
 
   /** Writes it all, or less and less of it while shards turn out to be lost. */
   async #commit(all: readonly Taken[]): Promise<void> {
+    const { directMail } = this.#host;
+    let taken = all;
     for (let tries = 1; ; tries++) {
-      const taken = all.filter(({ shard }) => shard.status !== "gone");
+      taken = this.#stillOurs(taken);
       if (taken.length === 0) return;
-      const outboxes = newEntries(taken);
+      const direct = taken.flatMap(({ change }) => directOf(change));
+      directMail.committing(direct);
+      const outboxes = outboxChanges(taken);
       const entries: JournalEntry[] = [...taken];
-      for (const [shard, added] of outboxes) {
+      for (const [shard, { added, done }] of outboxes) {
         const subject = shard.subjects.outbox(shard.number);
-        const puts: Puts = new Map([[subject, shard.outbox.toText(added)]]);
+        const puts: Puts = new Map([[subject, shard.outbox.toText(added, done)]]);
         entries.push({ shard, owner: shard.subjects.bucketKey(subject), puts });
       }
       try {
         const isStored = await this.#writeToJournal(taken, entries);
         if (!isStored) await this.#writeDown(entries);
       } catch (error) {
-        const outcome = await this.#afterFailure(shardsOf(taken), tries, error);
+        const outcome = await this.#afterFailure(shardsOf(entries), tries, error);
         if (outcome === "not made") continue;
+        directMail.notCommitted(direct);
         if (outcome === "refused") {
           const text = "Cannot commit: the store refuses writes";
           const refusal = new ActorError("unavailable", text, { retryAfterS: 1 });
@@ -228,13 +249,34 @@ export class GroupCommit {
         }
         return;
       }
-      for (const [shard, added] of outboxes) {
+      for (const [shard, { added, done }] of outboxes) {
         shard.outbox.add(added);
+        shard.outbox.remove(done);
+      }
+      directMail.committed(direct);
+      for (const { activation } of taken) activation.committed();
+      for (const [shard, { added }] of outboxes) {
+        directMail.offer(shard, added);
         this.#host.committed(shard);
       }
-      for (const { activation } of taken) activation.committed();
       return;
     }
+  }
+
+  /** Without what is another host's by now, and what had mail of such a shard: that runs again without it. */
+  #stillOurs(taken: readonly Taken[]): readonly Taken[] {
+    const ours: Taken[] = [];
+    for (const one of taken) {
+      const { shard, activation, change } = one;
+      const isLost = shard.status === "gone";
+      if (!isLost && !isRetracted(change)) {
+        ours.push(one);
+        continue;
+      }
+      this.#host.directMail.notCommitted(directOf(change));
+      if (!isLost) activation.startAnew();
+    }
+    return ours;
   }
 
   /**
@@ -265,7 +307,7 @@ export class GroupCommit {
       // What comes next may be a batch with the same reminders.
       await early;
       if (error instanceof WriteRefused && error.conflict) return false;
-      if (error instanceof OutcomeUnknown) journal.skip(shardsOf(taken));
+      if (error instanceof OutcomeUnknown) journal.skip(shardsOf(entries));
       throw error;
     }
     this.#checkpoints.schedule();
@@ -340,16 +382,8 @@ const isSingle = (
 ): taken is readonly [Taken] =>
   taken.length === 1 && entries.length === 1 && entries[0]?.puts.size === 1;
 
-/** Messages a change takes of a batch: rows and their mark, reminders, the value, the outbox. */
-const messagesOf = (change: Readonly<Change>) => change.rows.size + change.reminders.size + 3;
-
-function newEntries(taken: readonly Taken[]): Map<Shard, OutboxEntry[]> {
-  const sends = new Map<Shard, Unsent[]>();
-  for (const { shard, change } of taken) {
-    if (change.sends.length === 0) continue;
-    const ofShard = sends.get(shard);
-    if (ofShard) ofShard.push(...change.sends);
-    else sends.set(shard, [...change.sends]);
-  }
-  return new Map([...sends].map(([shard, unsent]) => [shard, shard.outbox.number(unsent)]));
+/** Messages a change takes of a batch: rows and their mark, reminders, the value, its outbox and those its mail came from. */
+function messagesOf(change: Readonly<Change>): number {
+  const senders = new Set(directOf(change).map(({ from }) => from));
+  return change.rows.size + change.reminders.size + senders.size + 3;
 }

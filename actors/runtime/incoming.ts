@@ -1,6 +1,7 @@
 /** What comes to an actor: calls, which are answered, and deliveries of mail and reminders. */
 import { ActorError } from "../../schemas/errors.ts";
 import { MAIL_RETRY_MS, MAIL_RETRY_MS_MAX } from "../../schemas/limits.ts";
+import type { DirectSend } from "./direct-mail.ts";
 import type { CallId } from "./remembered-replies.ts";
 import type { TraceCarrier } from "./trace.ts";
 
@@ -25,9 +26,10 @@ export interface IncomingCall {
 export interface Delivery {
   message: string;
   input: unknown;
-  /** Position in the stream of mail; a reminder has the time it was set for instead. */
+  /** Position in the stream of mail; a reminder has the time it was set for instead, and mail of this host is named itself. */
   sequence?: number;
   dueAt?: number;
+  direct?: DirectSend;
   trace?: TraceCarrier | undefined;
   tries: number;
   done(): void;

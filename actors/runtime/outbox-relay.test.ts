@@ -117,8 +117,9 @@ describe("OutboxRelay", function () {
 
   it("goes on after a shard whose last commit was made although it was lost meanwhile", async () => {
     const logger = pino({ level: "silent" });
-    const drained = () => {};
-    const relay = new OutboxRelay({ bus: world.bus, clock: systemClock, logger, drained });
+    const ignore = () => {};
+    const parts = { bus: world.bus, clock: systemClock, logger };
+    const relay = new OutboxRelay({ ...parts, drained: ignore, reloaded: ignore });
     const message = { to: "actor", kind: "probe", key: "r", message: "note" } as const;
     const entry = { number: 1, from: "probe.x", ...message, input: { text: "one" } };
     const shardWithEntry = (number: number) => {

@@ -29,6 +29,7 @@ export class OutboxRelay {
   readonly #clock: Clock;
   readonly #logger: Logger;
   readonly #drained: () => void;
+  readonly #reloaded: (shard: Shard) => void;
   readonly #shards = new Set<Shard>();
   /** Tasks that are in their lanes, and not yet marked so. */
   readonly #published = new WeakSet<OutboxEntry>();
@@ -36,12 +37,19 @@ export class OutboxRelay {
   readonly #blocked = new Set<Shard>();
   #running = false;
 
-  /** `drained` is called whenever outboxes have more room than before. */
-  constructor(parts: { bus: Bus; clock: Clock; logger: Logger; drained: () => void }) {
+  /** `drained` is called whenever outboxes have more room than before, `reloaded` when MAIL may hold more of a shard than was known. */
+  constructor(parts: {
+    bus: Bus;
+    clock: Clock;
+    logger: Logger;
+    drained: () => void;
+    reloaded: (shard: Shard) => void;
+  }) {
     this.#bus = parts.bus;
     this.#clock = parts.clock;
     this.#logger = parts.logger;
     this.#drained = parts.drained;
+    this.#reloaded = parts.reloaded;
   }
 
   /** The shard's outbox has something to publish. */
@@ -93,11 +101,16 @@ export class OutboxRelay {
     return groups;
   }
 
+  /** Without what was handed over, and mail behind it to the same actor. */
   #publishable(shard: Shard): readonly OutboxEntry[] {
     const { entries } = shard.outbox;
-    return this.#blocked.has(shard)
-      ? entries.filter(({ message }) => message.to === "actor")
-      : entries;
+    const { direct } = shard.sends;
+    const isBlocked = this.#blocked.has(shard);
+    if (direct.size === 0 && !isBlocked) return entries;
+    const handed = new Set(Array.from(direct.values(), ({ address }) => address));
+    return entries.filter(({ message: { to, kind, key } }) =>
+      to === "worker" ? !isBlocked : !handed.has(addressOf(kind, key)),
+    );
   }
 
   /** Publishes the groups' tasks; returns the groups without the tasks that could not be. */
@@ -147,13 +160,16 @@ export class OutboxRelay {
   async #publishMail(groups: Group[]): Promise<void> {
     const writes: Write[] = [];
     const marks: { shard: Shard; mark: SentMark; index: number }[] = [];
+    const sent: { from: Shard; to: number; index: number }[] = [];
     for (const { shard, entries } of groups) {
-      for (const { message } of entries) {
+      for (const { message, tries } of entries) {
         if (message.to !== "actor") continue;
         const { from, kind, key, message: name, input, trace } = message;
         const address = addressOf(kind, key);
-        const payload = JSON.stringify({ from, message: name, input });
-        const subject = mailSubject(shardOf(address), address);
+        const payload = JSON.stringify({ from, message: name, input, tries });
+        const to = shardOf(address);
+        const subject = mailSubject(to, address);
+        sent.push({ from: shard, to, index: writes.length });
         writes.push({ subject, payload, ...(trace && { headers: trace }) });
       }
       const mark = markOf(shard, entries);
@@ -166,8 +182,10 @@ export class OutboxRelay {
       });
     }
     const last = await writeAtomically(this.#bus, writes);
+    const sequenceOf = (index: number) => last - (writes.length - 1 - index);
+    for (const { from, to, index } of sent) from.sends.published.set(to, sequenceOf(index));
     for (const { shard, mark, index } of marks) {
-      shard.sentRevision = last - (writes.length - 1 - index);
+      shard.sentRevision = sequenceOf(index);
       shard.outbox.forget(mark);
     }
   }
@@ -179,6 +197,7 @@ export class OutboxRelay {
         const { revision, mark } = await readSentMark(this.#bus, shard.number);
         shard.sentRevision = revision;
         shard.outbox.forget(mark);
+        this.#reloaded(shard);
       } catch (error) {
         this.#logger.warn({ err: error, shard: shard.number }, "sent mark not read");
       }

@@ -25,9 +25,11 @@ export interface Unsent {
 }
 export interface OutboxEntry extends Unsent {
   number: number;
+  /** Of an actor of this host that could not handle it. */
+  tries?: number;
 }
 
-/** All up to `sent` is published but the tasks that are named: their lane was full. */
+/** All up to `sent` is published but what is named: tasks whose lane was full, and mail that an actor here was handed. */
 export const SentMark = z.object({ sent: z.number(), waiting: z.array(z.number()).default([]) });
 export type SentMark = z.infer<typeof SentMark>;
 
@@ -71,9 +73,10 @@ export class Outbox {
     return sends.map((send, index) => ({ ...send, number: this.#nextNumber + index }));
   }
 
-  /** The value to commit: what is unsent, and the new entries. */
-  toText(added: readonly OutboxEntry[]): string {
-    const texts = [...this.#entries, ...added].map(
+  /** The value to commit: what is unsent without what is `done` by that commit, and the new entries. */
+  toText(added: readonly OutboxEntry[], done: ReadonlySet<OutboxEntry> = new Set()): string {
+    const left = this.#entries.filter((entry) => !done.has(entry));
+    const texts = [...left, ...added].map(
       ({ number, text }) => `{"number":${number},${text.slice(1)}`,
     );
     return `{"entries":[${texts.join(",")}]}`;
@@ -89,7 +92,16 @@ export class Outbox {
   /** Forgets what is published. The stored value may name it still: the mark is the truth when it is read again. */
   forget(mark: SentMark): void {
     this.#sent = Math.max(this.#sent, mark.sent);
-    this.#entries = this.#entries.filter(({ number }) => isUnsent(number, mark));
+    this.#retain(({ number }) => isUnsent(number, mark));
+  }
+
+  /** Forgets what had its effect here; the stored value does not name it. */
+  remove(done: ReadonlySet<OutboxEntry>): void {
+    if (done.size > 0) this.#retain((entry) => !done.has(entry));
+  }
+
+  #retain(isLeft: (entry: OutboxEntry) => boolean): void {
+    this.#entries = this.#entries.filter(isLeft);
     this.#bytes = this.#entries.reduce((sum, { bytes }) => sum + bytes, 0);
   }
 

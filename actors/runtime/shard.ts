@@ -1,8 +1,9 @@
 /** One shard while this host owns it: from the epoch it wrote until it hands the shard over or finds it lost. */
 import { addressOf, readAddress, type StateSubjects, shardOf } from "../../schemas/subjects.ts";
 import type { Activation } from "./activation.ts";
+import type { DirectSend } from "./direct-mail.ts";
 import type { HostedActivation } from "./hosted-activation.ts";
-import type { Outbox } from "./outbox.ts";
+import type { Outbox, OutboxEntry } from "./outbox.ts";
 
 /** `open` takes messages; `leaving` finishes what it took; `gone` belongs to somebody else, or to nobody. */
 export type ShardStatus = "open" | "leaving" | "gone";
@@ -28,6 +29,16 @@ export class Shard {
   status: ShardStatus = "open";
   /** Sequence of the shard's `sent` message in the stream of mail. */
   sentRevision: number;
+  /** Its mail to others (DirectMail). */
+  readonly sends = {
+    /** What actors of this host were handed and have not yet had their effect of. */
+    direct: new Map<OutboxEntry, DirectSend>(),
+    /** By shard, the sequence of the last that this owner put into MAIL; and the moment since when that is all there is. */
+    published: new Map<number, number>(),
+    knownSince: 0,
+  };
+  /** Mail to it: how far MAIL is read, subjects that were passed by, and a moment when that was all there was. */
+  readonly mail = { read: 0, passedBy: new Set<string>(), readAllSince: 0 };
   /** Under way when the lease alone does not prove that the shard is ours: reads wait for it together. */
   confirmation: Promise<boolean> | undefined;
   /** Ends what reads mail and reminders for it. */
@@ -69,6 +80,7 @@ export class Shard {
 
   /** True when every call it took has been answered and nothing waits for a commit. */
   get isSettled(): boolean {
+    if (this.sends.direct.size > 0) return false;
     for (const activation of this.activations.values()) if (!activation.isSettled) return false;
     return true;
   }

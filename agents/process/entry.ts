@@ -4,7 +4,9 @@ import type { ProcessRequest, StartProcess, TurnResult } from "../../schemas/app
 import { runAs } from "../current-agent.ts";
 import { acceptanceOf } from "../namespace.ts";
 import { AgentRefusal } from "../refusal.ts";
+import type { AnswerStreams, StreamMaker } from "./answer-streams.ts";
 import { toProcessAnswer, toProcessRequest, toRequest } from "./exchange.ts";
+import { refuseBody, type UnreadBody, unheard } from "./read-body.ts";
 
 export interface EntryExport {
   fetch?: (request: Request, env: object, context: object) => unknown;
@@ -19,6 +21,8 @@ export class Entry {
   readonly #limits: StartProcess["limits"];
   readonly #report: (error: unknown) => void;
   readonly #tell: (isIdle: boolean) => void;
+  readonly #streams: AnswerStreams;
+  readonly #maker: StreamMaker;
   /** Promises of `waitUntil` that are waited for. */
   #waitedFor = 0;
 
@@ -26,13 +30,25 @@ export class Entry {
     entry: EntryExport | undefined,
     env: object,
     limits: StartProcess["limits"],
-    { report, tell }: { report(error: unknown): void; tell(isIdle: boolean): void },
+    {
+      report,
+      tell,
+      streams,
+      say,
+    }: {
+      report(error: unknown): void;
+      tell(isIdle: boolean): void;
+      streams: AnswerStreams;
+      say: StreamMaker["say"];
+    },
   ) {
     this.#entry = entry ?? {};
     this.#env = env;
     this.#limits = limits;
     this.#report = report;
     this.#tell = tell;
+    this.#streams = streams;
+    this.#maker = { say, failed: report };
   }
 
   get exists(): boolean {
@@ -44,6 +60,7 @@ export class Entry {
       throw new AgentRefusal("not_found", "The app's default export has no fetch()");
     }
     const { turnMs } = this.#limits;
+    const turn = { isOver: false };
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<never>((_, reject) => {
       timer = setTimeout(() => {
@@ -51,13 +68,18 @@ export class Entry {
       }, turnMs);
     });
     try {
-      return await Promise.race([this.#answer(wire, isUpgrade), late]);
+      return await Promise.race([this.#answer(wire, isUpgrade, turn), late]);
     } finally {
+      turn.isOver = true;
       clearTimeout(timer);
     }
   }
 
-  async #answer(wire: ProcessRequest, isUpgrade: boolean): Promise<TurnResult> {
+  async #answer(
+    wire: ProcessRequest,
+    isUpgrade: boolean,
+    turn: { readonly isOver: boolean },
+  ): Promise<TurnResult> {
     const request = toRequest(wire);
     if (isUpgrade) request.headers.set("upgrade", "websocket");
     return runAs({ request, isUpgrade }, async () => {
@@ -73,7 +95,15 @@ export class Entry {
           ...(props !== undefined && { props: new Uint8Array(serialize(props)) }),
         };
       }
-      const answer = await toProcessAnswer(response, this.#limits.answerBytes);
+      const open = (unread: UnreadBody) => {
+        if (turn.isOver) throw refuseBody(unread, unheard());
+        return this.#streams.open(unread, this.#maker).stream;
+      };
+      const answer = await toProcessAnswer(
+        response,
+        this.#limits.answerBytes,
+        isUpgrade ? undefined : open,
+      );
       // An answer that was copied has lost what made it one of an upgrade.
       const status = answer.status === SWITCHING_PROTOCOLS ? UPGRADE_REQUIRED : answer.status;
       return { type: "answer", answer: { ...answer, status } };

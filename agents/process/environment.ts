@@ -65,7 +65,7 @@ function makeFetch(link: HostLink, bytesMax: number) {
       );
       const result = await Promise.race([operation, aborted.promise]);
       if (result.type !== "answer") throw new TypeError("fetch failed");
-      return toResponse(result.answer, result.url ?? request.url);
+      return toResponse(result.answer, link, result.url ?? request.url);
     } catch (error) {
       if (!(error instanceof AgentRefusal)) throw error;
       // As fetch fails everywhere, with what it was in its cause.

@@ -1,7 +1,11 @@
 /** Requests and answers: from the shapes that cross to the host to those of the web, and back. */
-import { APP_STACK_CHARS_MAX } from "../../schemas/app-limits.ts";
+import { APP_ANSWER_WHOLE_MS, APP_STACK_CHARS_MAX } from "../../schemas/app-limits.ts";
 import type { ProcessAnswer, ProcessError, ProcessRequest } from "../../schemas/app-process.ts";
+import { describe } from "../describe.ts";
 import { AgentRefusal } from "../refusal.ts";
+import type { HostLink } from "./host-link.ts";
+import { lentBody, takeUntouched } from "./lent-streams.ts";
+import { readBody, readBodyWithin, type UnreadBody } from "./read-body.ts";
 
 /** What an agent starts with, on its way to it: never from outside. */
 export const PROPS_HEADER = "x-trunkline-agent-props";
@@ -39,25 +43,37 @@ export async function toProcessRequest(
   };
 }
 
-export async function toProcessAnswer(response: unknown, bytesMax: number): Promise<ProcessAnswer> {
+/** `open` gives what is not whole in time a number, under which the rest is read; without it the answer is waited for. */
+export async function toProcessAnswer(
+  response: unknown,
+  bytesMax: number,
+  open?: (unread: UnreadBody) => number,
+): Promise<ProcessAnswer> {
   if (!(response instanceof Response)) {
     throw new TypeError(`Cannot answer: expected a Response, not ${describe(response)}`);
   }
   if (response.type === "error")
     throw new TypeError("Cannot answer: Response.error() is no answer");
-  const body = await readBody(response, bytesMax);
+  const head = { status: response.status, headers: headersOf(response.headers) };
+  const lent = open && takeUntouched(response);
+  if (lent) return { ...head, lent: lent.lent, ...(lent.first && { body: lent.first }) };
+  const within = open && { ms: isEventStream(response) ? 0 : APP_ANSWER_WHOLE_MS };
+  const { body, unread } = await readBodyWithin(response, bytesMax, within);
   return {
-    status: response.status,
-    headers: headersOf(response.headers),
+    ...head,
     ...(body !== undefined && { body }),
+    ...(unread !== undefined && { stream: open?.(unread) }),
   };
 }
 
-export function toResponse({ status, headers, body }: ProcessAnswer, url?: string): Response {
-  const response = new Response(NO_BODY.has(status) ? null : new Uint8Array(body ?? []), {
-    status,
-    headers,
-  });
+/** `link` reads what comes after the body that is there. */
+export function toResponse(
+  { status, headers, body, lent }: ProcessAnswer,
+  link: HostLink,
+  url?: string,
+): Response {
+  const whole = lent === undefined ? new Uint8Array(body ?? []) : lentBody(link, lent, body);
+  const response = new Response(NO_BODY.has(status) ? null : whole, { status, headers });
   if (url !== undefined) Object.defineProperty(response, "url", { value: url });
   return response;
 }
@@ -80,42 +96,10 @@ export function toError({ name, message, refusal }: ProcessError): Error {
   return error;
 }
 
+/** HTML, section 9.2: each event is for who waits for it. */
+const isEventStream = ({ headers }: Response) =>
+  /^text\/event-stream\s*(;|$)/i.test(headers.get("content-type") ?? "");
+
 function headersOf(headers: Headers): [string, string][] {
   return [...headers];
-}
-
-async function readBody(
-  from: Request | Response,
-  bytesMax: number,
-): Promise<Uint8Array | undefined> {
-  if (from.body === null) return undefined;
-  const reader = (from.body as ReadableStream<unknown>).getReader();
-  const parts: Uint8Array[] = [];
-  let bytes = 0;
-  try {
-    for (;;) {
-      const { done, value: part } = await reader.read();
-      if (done) return new Uint8Array(Buffer.concat(parts));
-      if (!(part instanceof Uint8Array)) {
-        throw new TypeError(`Cannot read a body: a part is ${describe(part)}, not bytes`);
-      }
-      bytes += part.length;
-      if (bytes > bytesMax) {
-        throw new AgentRefusal(
-          "body_too_large",
-          `Cannot pass on a body: it is larger than ${bytesMax} bytes`,
-        );
-      }
-      parts.push(part);
-    }
-  } catch (error) {
-    // Whoever writes it is told that nobody reads on.
-    reader.cancel(error).catch(() => {});
-    throw error;
-  }
-}
-
-function describe(value: unknown): string {
-  if (value === null || typeof value !== "object") return String(value);
-  return `a ${value.constructor?.name ?? "bare object"}`;
 }

@@ -10,6 +10,7 @@ import {
 import { Agent } from "../agent.ts";
 import "../index.ts";
 import { verifyThrough } from "../tokens.ts";
+import { AnswerStreams } from "./answer-streams.ts";
 import { Entry, type EntryExport } from "./entry.ts";
 import { makeEnv, replaceGlobals } from "./environment.ts";
 import { toProcessError } from "./exchange.ts";
@@ -35,6 +36,9 @@ const send = (message: FromProcess) => {
 };
 const link = new HostLink(send);
 verifyThrough(link);
+const streams = new AnswerStreams((stream) =>
+  send({ type: "part", stream, after: 0, part: { failed: "nobody makes it any more" } }),
+);
 const agents = new Map<number, { agent: OpenAgent; turns: TurnTaker }>();
 let app: { start: StartProcess; env: object; classes: Map<string, AgentClass>; entry: Entry };
 
@@ -84,10 +88,14 @@ async function receive(message: ToProcess): Promise<void> {
     case "gone":
       return agents.get(message.agent)?.agent.gone(message.gateway, message.numbers);
     case "close": {
-      agents.get(message.agent)?.agent.close();
+      const closed = agents.get(message.agent);
+      closed?.turns.close();
+      closed?.agent.close();
       agents.delete(message.agent);
       return;
     }
+    case "pull":
+      return message.isLeft ? streams.leave(message.stream) : streams.pull(message.stream);
     case "ping":
       return send({ type: "pong", number: message.number });
     default:
@@ -116,6 +124,8 @@ async function startApp(start: StartProcess): Promise<void> {
     const entry = new Entry(exported.default as EntryExport | undefined, env, start.limits, {
       report: (error) => link.log("error", inspectValue(error)),
       tell: (isIdle) => send({ type: "idle", agent: ENTRY, isIdle }),
+      streams,
+      say: (stream, part) => send({ type: "part", stream, after: 0, part }),
     });
     app = { start, env, classes, entry };
     send({ type: "ready", classes: [...classes.keys()], hasEntry: entry.exists });
@@ -141,7 +151,7 @@ function openAgent(message: ToProcess & { type: "open" }): void {
       lastCommit,
       limits: app.start.limits,
     });
-    agents.set(number, { agent, turns: new TurnTaker(agent) });
+    agents.set(number, { agent, turns: new TurnTaker(agent, streams) });
     send({ type: "opened", agent: number });
   } catch (error) {
     send({ type: "unopened", agent: number, error: toProcessError(error) });

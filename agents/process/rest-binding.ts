@@ -52,7 +52,7 @@ export function restBinding(
         open && { number: open.number, after: open.gate.after() },
       );
       if (result.type !== "answer") throw new TypeError("Cannot read the answer");
-      return toResponse(result.answer);
+      return toResponse(result.answer, link);
     },
   };
 }

@@ -3,16 +3,23 @@ import { deserialize, serialize } from "node:v8";
 import type { ToProcess, TurnInput, TurnResult } from "../../schemas/app-process.ts";
 import { isSuccessful } from "../../schemas/status-classes.ts";
 import { AgentRefusal } from "../refusal.ts";
+import type { AnswerStreams, StreamMaker } from "./answer-streams.ts";
 import { DeliveryChain } from "./delivery-chain.ts";
 import { PROPS_HEADER, toProcessAnswer, toProcessError, toRequest } from "./exchange.ts";
 import { methodOf } from "./methods.ts";
 import type { OpenAgent } from "./open-agent.ts";
+import { refuseBody, type UnreadBody, unheard } from "./read-body.ts";
 import type { Outcome } from "./replies.ts";
 
 /** What a stub sends: the method's arguments, and what the agent starts with. */
 export interface Invocation {
   args: unknown[];
   props?: unknown;
+}
+
+/** One whose time is up goes on, but nobody waits for it. */
+interface RunningTurn {
+  isOver: boolean;
 }
 
 type TakenTurn = Omit<ToProcess & { type: "turn" }, "type" | "agent">;
@@ -26,10 +33,26 @@ export class TurnTaker {
   /** A caller that asks again while its turn runs gets the same answer. */
   readonly #underWay = new Map<string, Promise<Outcome>>();
   readonly #deliveries: DeliveryChain;
+  readonly #streams: AnswerStreams;
+  readonly #maker: StreamMaker;
+  #isClosed = false;
 
-  constructor(agent: OpenAgent) {
+  constructor(agent: OpenAgent, streams: AnswerStreams) {
     this.#agent = agent;
     this.#deliveries = new DeliveryChain(agent);
+    this.#streams = streams;
+    const { gate, number } = agent;
+    this.#maker = {
+      say: (stream, part) =>
+        gate.say({ type: "part", agent: number, stream, after: gate.after(), part }),
+      failed: (error) => agent.background(() => agent.report(error)),
+    };
+  }
+
+  /** The agent goes: nothing more of its answers is made here. */
+  close(): void {
+    this.#isClosed = true;
+    this.#streams.leaveThoseOf(this.#maker);
   }
 
   async take({ turn, id, input, follows }: TakenTurn): Promise<void> {
@@ -73,32 +96,36 @@ export class TurnTaker {
     const { log } = this.#agent.database;
     let before: string | undefined;
     let outcome: Outcome;
+    const turn = { isOver: false };
     try {
       const props = propsOf(input);
       const work = () => {
         before = log.position;
-        return this.#perform(input);
+        return this.#perform(input, turn);
       };
       outcome = {
         result: input.type === "inspect" ? await work() : await this.#agent.turn(props, work),
       };
     } catch (error) {
       outcome = { error: toProcessError(error) };
+    } finally {
+      // Code that goes on after its time is heard no more.
+      turn.isOver = true;
     }
     const hasWritten = before !== undefined && log.position !== before;
     // A delivery that fails comes again under its id, and is to be run then.
     const isFinal = input.type !== "deliver" || isTaken(outcome);
     // In the same record as what was written.
-    if (isKept && hasWritten && isFinal) this.#agent.replies.put(key, outcome);
+    if (isKept && hasWritten && isFinal) this.#agent.replies.put(key, keptOf(outcome));
     return outcome;
   }
 
-  async #perform(input: TurnInput): Promise<TurnResult> {
+  async #perform(input: TurnInput, turn: RunningTurn): Promise<TurnResult> {
     const { sockets } = this.#agent;
     switch (input.type) {
       case "request":
       case "deliver":
-        return this.#request(input);
+        return this.#request(input, turn);
       case "invoke":
         return this.#invoke(input.method, input.args);
       case "connect":
@@ -125,18 +152,37 @@ export class TurnTaker {
     }
   }
 
-  async #request(input: TurnInput & { type: "request" | "deliver" }): Promise<TurnResult> {
+  async #request(
+    input: TurnInput & { type: "request" | "deliver" },
+    turn: RunningTurn,
+  ): Promise<TurnResult> {
     const request = toRequest(input.request);
     const { instance, limits } = this.#agent;
     return this.#agent.runAs({ request }, async () => {
       try {
         const response = await instance.fetch(request);
-        return { type: "answer", answer: await toProcessAnswer(response, limits.answerBytes) };
+        // An inbox hears whether it was taken, and nothing of what was said.
+        const open = (unread: UnreadBody) => this.#open(unread, turn);
+        const isRead = input.type === "request";
+        const answer = await toProcessAnswer(
+          response,
+          limits.answerBytes,
+          isRead ? open : undefined,
+        );
+        return { type: "answer", answer };
       } catch (error) {
         await this.#agent.report(error);
         throw error;
       }
     });
+  }
+
+  /** The agent stays while anybody reads it. */
+  #open(unread: UnreadBody, turn: RunningTurn): number {
+    if (turn.isOver || this.#isClosed) throw refuseBody(unread, unheard());
+    const { stream, ended } = this.#streams.open(unread, this.#maker);
+    this.#agent.background(() => ended);
+    return stream;
   }
 
   async #invoke(name: string, args: Uint8Array): Promise<TurnResult> {
@@ -196,6 +242,15 @@ function propsOf(input: TurnInput): unknown {
     default:
       return undefined;
   }
+}
+
+/** A body that was read while it was made is gone: whoever asks for it again hears so. */
+function keptOf(outcome: Outcome): Outcome {
+  if (!("result" in outcome) || outcome.result.type !== "answer") return outcome;
+  const { stream, lent } = outcome.result.answer;
+  if (stream === undefined && lent === undefined) return outcome;
+  const message = "Cannot answer again: the answer went out as it was made";
+  return { error: { name: "Error", message, refusal: "may_have_run" } };
 }
 
 /** As its inbox sees it: 2xx, and nothing else. */

@@ -16,6 +16,7 @@ import type {
   ProcessError,
   ProcessRequest,
   StartProcess,
+  StreamPart,
   ToProcess,
   TurnInput,
   TurnResult,
@@ -78,6 +79,7 @@ export class MemoryHost {
     number,
     { resolve: (result: TurnResult) => void; reject: (error: Error) => void }
   >();
+  readonly #pulls = new Map<number, (part: StreamPart) => void>();
   #numbers = 0;
   #turn = 0;
   #isDead = false;
@@ -239,6 +241,14 @@ export class MemoryHost {
     return Promise.allSettled(results);
   }
 
+  /** The next part of an answer that is still being made. */
+  pull(stream: number): Promise<StreamPart> {
+    return new Promise((resolve) => {
+      this.#pulls.set(stream, resolve);
+      this.#send({ type: "pull", stream });
+    });
+  }
+
   close(key: string): void {
     const open = this.#open.get(key);
     if (open === undefined) return;
@@ -315,6 +325,11 @@ export class MemoryHost {
         this.#after(message.agent, message.after, () =>
           this.#settle(message.turn)?.reject(new RefusedTurn(message.error)),
         );
+        return;
+      case "part":
+        this.#after(message.agent, message.after, () => {
+          this.#pulls.get(message.stream)?.(message.part);
+        });
         return;
       case "operation":
         this.#after(message.agent, message.after, () => {

@@ -1,6 +1,6 @@
 /** Bodies of apps' requests and answers at a gateway, and how many bytes of them it holds at once. */
 import type { Readable } from "node:stream";
-import { readBody, writeBody } from "../../actors/body-blobs/body-blobs.ts";
+import { readBody, writeBody } from "../../actors/app-bodies/body-blobs.ts";
 import type { BlobStore } from "../../actors/runtime/blob-store.ts";
 import type { Body } from "../../schemas/app-exchange.ts";
 import { APP_REQUEST_BYTES_MAX } from "../../schemas/app-limits.ts";

@@ -3,14 +3,17 @@ import type { Request, RequestHandler, Response } from "express";
 import type { ActorClient } from "../../actors/runtime/actor-client.ts";
 import type { AnswerOn } from "../../actors/runtime/answer.ts";
 import type { BlobStore } from "../../actors/runtime/blob-store.ts";
+import { abortable } from "../../actors/runtime/time-limit.ts";
 import { appEntry } from "../../schemas/agent.ts";
-import type { AppRequest } from "../../schemas/app-exchange.ts";
+import type { AnswerStream, AppAnswer, AppRequest } from "../../schemas/app-exchange.ts";
 import { APP_REQUEST_MS_MAX } from "../../schemas/app-limits.ts";
 import { appKey } from "../../schemas/app-names.ts";
 import type { AgentLimits } from "../../schemas/app-usage.ts";
+import { ActorError } from "../../schemas/errors.ts";
 import { localsOf } from "../locals.ts";
 import { requestLog } from "../middleware/request-log.ts";
 import { endpointOf, webhookEndpoints } from "../webhooks/declared-endpoint.ts";
+import { writeAnswer } from "../write-answer.ts";
 import { AccountRoom } from "./account-room.ts";
 import { type AppAddresses, type AskedOfApp, machineUrlOf, originOf } from "./app-addresses.ts";
 import { AppBodies } from "./app-bodies.ts";
@@ -28,6 +31,15 @@ export interface AppRouterParts {
   /** Of each account's agents. */
   limits: AgentLimits;
   answerOn: AnswerOn;
+  streams: StreamReader;
+  /** Aborts when this process begins to stop. */
+  stopping: AbortSignal;
+}
+
+/** Of the rest of answers that apps are still making: see read-answer-stream.ts. */
+export interface StreamReader {
+  read(rest: AnswerStream, signal: AbortSignal): AsyncIterable<Uint8Array>;
+  leave(rest: AnswerStream): void;
 }
 
 /** Of a request that is for an app, as `askedOfApp` says; any other goes on. */
@@ -39,6 +51,8 @@ export function appRouter({
   now,
   limits,
   answerOn,
+  streams,
+  stopping,
 }: AppRouterParts): RequestHandler {
   const bodies = new AppBodies(blobs);
   const begun = new BegunRequests(answerOn);
@@ -80,26 +94,51 @@ export function appRouter({
     const key = appKey(asked.accountId, asked.app);
     const declaredBytes = Number(request.get("content-length") ?? 0);
     const left = new AbortController();
-    if (response.closed) left.abort();
-    else response.once("close", () => left.abort());
+    const leave = () =>
+      left.abort(new ActorError("cancelled", "Cannot answer: the client has left"));
+    if (response.closed) leave();
+    else response.once("close", leave);
     const { body, answered, release } = await bodies.take(request, { key, declaredBytes });
+    let answering: Promise<AppAnswer> | undefined;
     try {
       const input = { ...appRequest(request, asked), ...(body && { body }) };
-      const options = { deadlineMs: APP_REQUEST_MS_MAX, signal: left.signal };
-      const answer = await begun
-        .run(input, (wanted) => actors.call(appEntry, key, "request", wanted, options))
-        .catch((error: unknown) => {
-          throw withoutInside(error);
-        });
-      const bytes = await bodies.read(answer.body);
-      answered(bytes.length);
-      const prefix = asked.isOwnOrigin ? undefined : `/apps/${asked.accountId}/${asked.app}`;
-      response.status(answer.status).set(answerHeaders(answer.headers, { prefix }));
-      response.end(bytes);
+      const options = { deadlineMs: APP_REQUEST_MS_MAX };
+      answering = begun.run(input, (wanted) =>
+        actors.call(appEntry, key, "request", wanted, options),
+      );
+      const answer = await abortable(answering, left.signal).catch((error: unknown) => {
+        throw withoutInside(error);
+      });
+      answering = undefined;
+      const rest = answer.rest && new Rest(streams, answer.rest);
+      try {
+        const bytes = await bodies.read(answer.body);
+        answered(bytes.length);
+        const prefix = asked.isOwnOrigin ? undefined : `/apps/${asked.accountId}/${asked.app}`;
+        response.status(answer.status);
+        // Express would add a charset to what the app says of its content.
+        const headers = answerHeaders(answer.headers, { prefix });
+        for (const [name, value = ""] of Object.entries(headers)) response.setHeader(name, value);
+        if (request.method === "HEAD" || !rest) return void response.end(bytes);
+        response.flushHeaders();
+        // What was asked is over, and may be large: others need its room while this goes on.
+        await release();
+        const signal = AbortSignal.any([left.signal, stopping]);
+        await writeAnswer(rest.after(bytes, signal), response, { bytes: null, signal });
+      } finally {
+        rest?.leaveUnread();
+      }
     } finally {
+      // A client that has left: its request is in memory until the call is over, and what is answered all the same is nobody's.
+      await answering?.then(drop).catch(() => {});
       if (left.signal.aborted) await release();
       else left.signal.addEventListener("abort", () => void release(), { once: true });
     }
+  }
+
+  async function drop({ body, rest }: AppAnswer): Promise<void> {
+    if (rest) streams.leave(rest);
+    if (body && "blob" in body) await blobs.remove(body.blob);
   }
 
   function appRequest(request: Request, asked: AskedOfApp): AppRequest {
@@ -108,6 +147,28 @@ export function appRouter({
       url: originOf(addresses, asked) + asked.path,
       headers: headersOf(request, asked),
     };
+  }
+}
+
+/** What comes after the first of an answer's body. Until it is read its app makes it for nobody. */
+class Rest {
+  readonly #streams: StreamReader;
+  readonly #rest: AnswerStream;
+  #isRead = false;
+
+  constructor(streams: StreamReader, rest: AnswerStream) {
+    this.#streams = streams;
+    this.#rest = rest;
+  }
+
+  async *after(first: Uint8Array, signal: AbortSignal): AsyncGenerator<Uint8Array> {
+    if (first.length > 0) yield first;
+    this.#isRead = true;
+    yield* this.#streams.read(this.#rest, signal);
+  }
+
+  leaveUnread(): void {
+    if (!this.#isRead) this.#streams.leave(this.#rest);
   }
 }
 

@@ -25,6 +25,7 @@ const app = await AppProcess.start(
     ...{ clock, program, key: "app", folder: join(folder, "1") },
     user: new AppUsers({ isPossible }).take("app"),
     operate() {},
+    streams: { heard() {}, ofEntry: () => 0 },
     log: ({ text }) => console.log(`says ${text}`),
   },
   {

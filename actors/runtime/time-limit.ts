@@ -1,6 +1,6 @@
 /** Ends waiting: by a signal, or after so long. */
 import { setImmediate as turn } from "node:timers/promises";
-import type { Clock } from "../runtime/clock.ts";
+import type { Clock } from "./clock.ts";
 
 /** The outcome of the work, or the signal's reason as soon as it aborts. */
 export async function abortable<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { setImmediate as turn } from "node:timers/promises";
 import { Worker } from "node:worker_threads";
 import { expect } from "chai";
-import { systemClock as clock } from "../runtime/clock.ts";
+import { systemClock as clock } from "./clock.ts";
 import { within } from "./time-limit.ts";
 
 const LIMIT_MS = 5;

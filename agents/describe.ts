@@ -1,0 +1,5 @@
+/** What a value is, in words of an error. */
+export function describe(value: unknown): string {
+  if (value === null || typeof value !== "object") return String(value);
+  return `a ${value.constructor?.name ?? "bare object"}`;
+}

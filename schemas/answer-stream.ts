@@ -1,0 +1,29 @@
+/**
+ * How the rest of an answer is read whose app is still making it: part after part, each asked for of the host that has its
+ * process. Whoever reads slowly makes the app wait, and who leaves says so.
+ */
+import { z } from "zod";
+import { InlineBody } from "./app-exchange.ts";
+
+/** A part that is asked for again is the same: what was asked may have got lost on its way. */
+export const StreamQuestion = z.object({
+  stream: z.string(),
+  /** Counts from 1. */
+  part: z.int().min(1),
+  /** Nobody reads on. */
+  isLeft: z.literal(true).optional(),
+});
+export type StreamQuestion = z.infer<typeof StreamQuestion>;
+
+export const StreamAnswer = z.union([
+  z.object({ part: InlineBody }),
+  /** The app has not made it yet: ask again. */
+  z.object({ wait: z.literal(true) }),
+  z.object({ end: z.literal(true) }),
+  /** There is no more of it, and this was not the end. */
+  z.object({ failed: z.string() }),
+]);
+export type StreamAnswer = z.infer<typeof StreamAnswer>;
+
+/** Core subject on which a host answers for the streams of its processes. */
+export const streamsSubject = (host: string) => `streams.${host}`;
