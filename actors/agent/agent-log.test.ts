@@ -32,7 +32,7 @@ describe("AgentLog", function () {
       get: store.get.bind(store),
       remove: store.remove.bind(store),
     };
-    const parts = { bus: world.bus, writes: new SharedWrites(world.bus), blobs };
+    const parts = { bus: world.bus, writes: new SharedWrites(world.bus, systemClock), blobs };
     const key = keyOf("app", "A", name);
     const open = () => {
       const room = new AgentRoom(world.client, AGENT_LIMITS, { key, accountId: ACCOUNT });

@@ -83,7 +83,7 @@ export async function openAgents(parts: OpenAgentsParts): Promise<OpenAgents> {
     serving: new FollowedApps({ actors, live: new BusLiveUpdates(bus), clock }),
     log: new AppLog(bus, clock),
   });
-  const writes = new SharedWrites(bus);
+  const writes = new SharedWrites(bus, clock);
   const pace = new DeliveryPace(clock);
   const shared = {
     bus,

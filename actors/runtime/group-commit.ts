@@ -16,8 +16,9 @@ import { OutcomeUnknown, type Write, WriteRefused, writeAtomically } from "./ato
 import type { Bus } from "./bus.ts";
 import { type Change, directOf, isRetracted } from "./change.ts";
 import { Checkpoints, type JournalHost } from "./checkpoints.ts";
-import { type Clock, OVER } from "./clock.ts";
+import type { Clock } from "./clock.ts";
 import type { DirectMail } from "./direct-mail.ts";
+import { Gathering } from "./gathering.ts";
 import { type JournalEntry, layOver, type Puts, shardsOf, writesOf } from "./journal.ts";
 import { outboxChanges } from "./outbox-changes.ts";
 import { reminderText } from "./reminders.ts";
@@ -44,12 +45,8 @@ export interface GroupCommitHost extends JournalHost {
 
 /** Tries of one commit whose shards all turn out to be ours. */
 const COMMIT_TRIES_MAX = 5;
-/** What may be spent on gathering, of the time the last commit took: the rule of PostgreSQL's commit_delay. */
+/** What may be spent on gathering, of the time the last commit took. */
 const GATHER_TIME_SHARE = 0.5;
-/** Of the actors of the last batch, those whose return is waited for: the last stragglers are not worth it. */
-const GATHER_RETURN_SHARE = 0.75;
-/** So many callers are not worth waiting for. */
-const FEW = 8;
 /** Messages that cost the server less one by one than in a batch, for which it makes a store of its own. */
 const EARLY_SINGLY_MAX = 16;
 
@@ -63,8 +60,7 @@ export class GroupCommit {
   readonly #checkpoints: Checkpoints;
   readonly #dirty = new Set<Activation>();
   #running = false;
-  /** Under way: ends at once when so many activations are dirty. */
-  #gathering: { enough: number; ended: AbortController } | undefined;
+  readonly #gathering: Gathering;
 
   constructor(parts: {
     bus: Bus;
@@ -79,6 +75,10 @@ export class GroupCommit {
     this.#clock = parts.clock;
     this.#logger = parts.logger;
     this.#hasJournal = parts.replicas === 1;
+    this.#gathering = new Gathering(parts.clock, {
+      timeShare: GATHER_TIME_SHARE,
+      msMax: GATHER_MS_MAX,
+    });
     this.#checkpoints = new Checkpoints({
       ...parts,
       isDue: () => this.#start(),
@@ -94,9 +94,7 @@ export class GroupCommit {
   /** The activation's change goes into the next commit. */
   add(activation: Activation): void {
     this.#dirty.add(activation);
-    if (this.#gathering && this.#dirty.size >= this.#gathering.enough) {
-      this.#gathering.ended.abort(OVER);
-    }
+    this.#gathering.came(this.#dirty.size);
     this.#start();
   }
 
@@ -121,9 +119,8 @@ export class GroupCommit {
         const startedAt = this.#clock.monotonic();
         await this.#commit(taken);
         const tookMs = this.#clock.monotonic() - startedAt;
-        if (taken.length > FEW) {
-          await this.#gather(taken.length, Math.min(tookMs * GATHER_TIME_SHARE, GATHER_MS_MAX));
-        }
+        const last = { answered: taken.length, tookMs, waiting: this.#dirty.size };
+        await this.#gathering.pause(last);
       }
       // Mail of this host may be all that fills an outbox, and wait for room in it itself.
       const isStuck = (shard: Shard) => taken.length === 0 || crowdedBefore.has(shard);
@@ -133,17 +130,6 @@ export class GroupCommit {
       else if (taken.length === 0) break;
     }
     this.#running = false;
-  }
-
-  /**
-   * A commit costs about the same whatever its size, and callers that were just answered come back in a moment: one
-   * commit for them and for those who wait already, instead of one for each half in turn.
-   */
-  async #gather(answered: number, ms: number): Promise<void> {
-    const ended = new AbortController();
-    this.#gathering = { enough: this.#dirty.size + answered * GATHER_RETURN_SHARE, ended };
-    await this.#clock.wait(ms, ended.signal);
-    this.#gathering = undefined;
   }
 
   /** What one commit can hold of the dirty activations, the longest waiting first. */

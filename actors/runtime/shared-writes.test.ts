@@ -2,6 +2,7 @@ import { expect } from "chai";
 import { agentLogSubject, STREAMS } from "../../schemas/subjects.ts";
 import { startWorld } from "../../scripts/testing/actor-world.ts";
 import { WriteRefused } from "./atomic-batch.ts";
+import { systemClock } from "./clock.ts";
 import { SharedWrites } from "./shared-writes.ts";
 import { LogTaken, SubjectLog } from "./subject-log.ts";
 
@@ -10,7 +11,7 @@ describe("SharedWrites", function () {
 
   it("store what comes at once together, tell each its sequence, and refuse only what is fenced out", async () => {
     await using world = await startWorld();
-    const writes = new SharedWrites(world.bus);
+    const writes = new SharedWrites(world.bus, systemClock);
     const subject = (number: number) => agentLogSubject(`w.${number}`);
     const first = await Promise.all(
       Array.from({ length: 40 }, (_, number) =>
@@ -44,7 +45,7 @@ describe("SubjectLog", function () {
 
   it("takes over whole, shuts out who had it, and goes on after a rollup", async () => {
     await using world = await startWorld();
-    const writes = new SharedWrites(world.bus);
+    const writes = new SharedWrites(world.bus, systemClock);
     const at = { stream: STREAMS.agents, subject: agentLogSubject("log"), writes };
     const open = () => SubjectLog.takeOver(world.bus, at, (last) => text(last ? "again" : "first"));
     const read = (messages: readonly { header(name: string): string }[]) =>

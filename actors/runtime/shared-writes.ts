@@ -5,9 +5,17 @@
 import { BATCH_BYTES_MAX, BATCH_MESSAGES_MAX } from "../../schemas/limits.ts";
 import { type Write, WriteRefused, writeAtomically } from "./atomic-batch.ts";
 import type { Bus } from "./bus.ts";
+import type { Clock } from "./clock.ts";
+import { Gathering } from "./gathering.ts";
 
 /** Writes up to which each goes alone: the stream syncs them one after the other, and a batch of any size takes about as long as two. */
 const ALONE_MAX = 2;
+/**
+ * Of the time that the last batch took, and in ms, what may be spent on the next one's gathering: the server makes a store
+ * of its own for each batch, which is half of its work with small ones.
+ */
+const GATHER_TIME_SHARE = 1;
+const GATHER_MS_MAX = 20;
 
 interface Waiting {
   write: Write;
@@ -17,17 +25,22 @@ interface Waiting {
 
 export class SharedWrites {
   readonly #bus: Bus;
+  readonly #clock: Clock;
+  readonly #gathering: Gathering;
   #waiting: Waiting[] = [];
   #isRunning = false;
 
-  constructor(bus: Bus) {
+  constructor(bus: Bus, clock: Clock) {
     this.#bus = bus;
+    this.#clock = clock;
+    this.#gathering = new Gathering(clock, { timeShare: GATHER_TIME_SHARE, msMax: GATHER_MS_MAX });
   }
 
   /** Resolves with the sequence in the stream. Rejects as `writeAtomically`. */
   write(write: Write): Promise<number> {
     return new Promise((resolve, reject) => {
       this.#waiting.push({ write, resolve, reject });
+      this.#gathering.came(this.#waiting.length);
       if (this.#isRunning) return;
       this.#isRunning = true;
       // What else came in this turn of the loop shares the first batch.
@@ -38,8 +51,12 @@ export class SharedWrites {
   async #run(): Promise<void> {
     while (this.#waiting.length > 0) {
       const taken = this.#take();
+      const startedAt = this.#clock.monotonic();
       if (taken.length <= ALONE_MAX) await Promise.all(taken.map((one) => this.#alone(one)));
       else await this.#together(taken);
+      const tookMs = this.#clock.monotonic() - startedAt;
+      const last = { answered: taken.length, tookMs, waiting: this.#waiting.length };
+      await this.#gathering.pause(last);
     }
     this.#isRunning = false;
   }
