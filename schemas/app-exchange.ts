@@ -36,9 +36,18 @@ export function exactText(bytes: Uint8Array): string | undefined {
   }
 }
 
-/** Names in lower case, in order; a name may come several times. */
-export const HeaderList = z.array(z.tuple([z.string(), z.string()]));
+/** Names in lower case, in order; a name may come several times. Looked at where it stands: every request has some dozens of pairs. */
+export const HeaderList = z.custom<[name: string, value: string][]>(
+  (value) => Array.isArray(value) && value.every(isPairOfStrings),
+  "expected a list of pairs of strings",
+);
 export type HeaderList = z.infer<typeof HeaderList>;
+
+const isPairOfStrings = (value: unknown): boolean =>
+  Array.isArray(value) &&
+  value.length === 2 &&
+  typeof value[0] === "string" &&
+  typeof value[1] === "string";
 
 export const AppRequest = z.object({
   method: z.string(),

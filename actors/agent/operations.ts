@@ -97,8 +97,12 @@ export class Operations {
       const perform = () => {
         // Before it has had any effect: with no room for its answer it does not begin.
         arriving.checkRoom();
-        const time = AbortSignal.timeout(APP_OPERATION_MS_MAX);
-        const signal = AbortSignal.any([time, process.ending]);
+        const { ending } = process;
+        const isCall = wanted.type === "agent.request" || wanted.type === "agent.invoke";
+        // A call has a deadline of its own.
+        const signal = isCall
+          ? ending
+          : AbortSignal.any([AbortSignal.timeout(APP_OPERATION_MS_MAX), ending]);
         return this.#perform(wanted, {
           app: process.key,
           config: process.serving.config,

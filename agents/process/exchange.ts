@@ -18,7 +18,8 @@ export function toRequest(wire: ProcessRequest): Request {
     return new Request(url, {
       method,
       headers: headers.filter(([name]) => name !== PROPS_HEADER),
-      ...(hasBody && { body: new Uint8Array(body) }),
+      // It is copied there.
+      ...(hasBody && { body: body as Uint8Array<ArrayBuffer> }),
     });
   } catch (cause) {
     const { message } = cause as Error;

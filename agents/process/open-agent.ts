@@ -357,9 +357,10 @@ export class OpenAgent {
     if (this.#turns === 0) this.gate.flushSoon();
   }
 
+  /** While a turn is under way the host knows it: what goes on after it is said when it ends, before its answer. */
   noteIdle(): void {
-    if (this.#isClosed) return;
-    const isIdle = this.#turns === 0 && this.#background === 0 && !this.due.isNear;
+    if (this.#isClosed || this.#turns > 0) return;
+    const isIdle = this.#background === 0 && !this.due.isNear;
     if (isIdle === this.#isIdle) return;
     this.#isIdle = isIdle;
     this.link.send({ type: "idle", agent: this.number, isIdle });

@@ -14,6 +14,7 @@ import {
 import { DatabaseSync } from "node:sqlite";
 import { constants as zlib, zstdCompressSync, zstdDecompressSync } from "node:zlib";
 import { AGENT_DATABASE_BYTES_MAX } from "../../schemas/app-limits.ts";
+import { packZeroRuns, unpackZeroRuns } from "./zero-runs.ts";
 
 /** Small pages make small records: a turn changes some five of them. */
 export const PAGE_BYTES = 1024;
@@ -28,6 +29,11 @@ const RECORD_HEADER_BYTES = 8;
 const WAL_BYTES_MAX = 4 * 1024 * 1024;
 /** What a record may become: pages of the whole database, with their numbers. */
 const RECORD_BYTES_MAX = 2 * AGENT_DATABASE_BYTES_MAX;
+/** A change of a few pages is looked through for what changed in them, and not compressed where that is as little as this. */
+const SMALL_BYTES_MAX = 2 * 1024;
+const FEW_BYTES_MAX = 16 * PAGE_BYTES;
+/** RFC 8878, section 3.1.1: what zstd begins with, which is no length of a record. */
+const ZSTD_MAGIC = 0xfd2fb528;
 const FAST = { [zlib.ZSTD_c_compressionLevel]: 1 };
 /** Of an image that has grown: what it is copied for is a quarter of it at least. */
 const ROOM_SHARE = 1.25;
@@ -226,11 +232,15 @@ export function emptyRecord(): Uint8Array {
 }
 
 /** Its size is told beforehand: what is set up for it is as small as it is. */
-function pack(bytes: Uint8Array): Uint8Array {
-  return zstdCompressSync(bytes, { params: FAST, pledgedSrcSize: bytes.length });
+function pack(bytes: Buffer): Uint8Array {
+  const small = bytes.length <= FEW_BYTES_MAX ? packZeroRuns(bytes, SMALL_BYTES_MAX) : undefined;
+  return small ?? zstdCompressSync(bytes, { params: FAST, pledgedSrcSize: bytes.length });
 }
 
 function unpack(bytes: Uint8Array): Buffer {
+  const { buffer, byteOffset, byteLength } = bytes;
+  const isZstd = new DataView(buffer, byteOffset, byteLength).getUint32(0, true) === ZSTD_MAGIC;
+  if (!isZstd) return unpackZeroRuns(bytes, RECORD_BYTES_MAX);
   return zstdDecompressSync(bytes, { maxOutputLength: RECORD_BYTES_MAX });
 }
 

@@ -95,7 +95,12 @@ export function appRouter({
     const declaredBytes = Number(request.get("content-length") ?? 0);
     const left = new AbortController();
     const leave = () =>
-      left.abort(new ActorError("cancelled", "Cannot answer: the client has left"));
+      left.abort(
+        // Most are closed once they have been answered, and nobody hears why.
+        response.writableFinished
+          ? "answered"
+          : new ActorError("cancelled", "Cannot answer: the client has left"),
+      );
     if (response.closed) leave();
     else response.once("close", leave);
     const { body, answered, release } = await bodies.take(request, { key, declaredBytes });
