@@ -200,6 +200,26 @@ describe("PageLog", () => {
     log.close();
   });
 
+  it("a record is compressed where more than 2 KB stand between its zeros, and read either way", () => {
+    const { log } = open();
+    log.database.exec("CREATE TABLE t (v)");
+    const records = [log.take() as Uint8Array];
+    const insert = log.database.prepare("INSERT INTO t VALUES (?)");
+    for (const [length, isLarge] of [
+      [1_800, false],
+      [2_100, true],
+    ] as const) {
+      insert.run(Buffer.alloc(length, 7));
+      const record = log.take() as Uint8Array;
+      expect(isZstd(record), String(length)).to.equal(isLarge);
+      records.push(record);
+    }
+    const restored = restoreImage(undefined, records);
+    log.database.exec("PRAGMA wal_checkpoint(TRUNCATE)");
+    expect(restored.equals(readFileSync(log.database.location() ?? ""))).to.equal(true);
+    log.close();
+  });
+
   it("a record of a small change is small", () => {
     const { log } = open();
     log.database.exec("CREATE TABLE t (id INTEGER PRIMARY KEY, v)");
@@ -212,6 +232,12 @@ describe("PageLog", () => {
     log.close();
   });
 });
+
+/** RFC 8878, section 3.1.1. */
+const isZstd = (record: Uint8Array | undefined) =>
+  Buffer.from(record ?? [])
+    .subarray(0, 4)
+    .toString("hex") === "28b52ffd";
 
 function rowsOf(database: DatabaseSync): unknown[] {
   return database.prepare("SELECT *, hex(v) AS h FROM t").all();
