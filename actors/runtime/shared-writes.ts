@@ -10,12 +10,8 @@ import { Gathering } from "./gathering.ts";
 
 /** Writes up to which each goes alone: the stream syncs them one after the other, and a batch of any size takes about as long as two. */
 const ALONE_MAX = 2;
-/**
- * Of the time that the last batch took, and in ms, what may be spent on the next one's gathering: the server makes a store
- * of its own for each batch, which is half of its work with small ones.
- */
-const GATHER_TIME_SHARE = 1;
-const GATHER_MS_MAX = 20;
+/** As long as the last batch took: the server makes a store of its own for each, more than a third of its work with small ones. */
+const GATHERING = { timeShare: 1, msMax: 20 };
 
 interface Waiting {
   write: Write;
@@ -33,7 +29,7 @@ export class SharedWrites {
   constructor(bus: Bus, clock: Clock) {
     this.#bus = bus;
     this.#clock = clock;
-    this.#gathering = new Gathering(clock, { timeShare: GATHER_TIME_SHARE, msMax: GATHER_MS_MAX });
+    this.#gathering = new Gathering(clock, GATHERING);
   }
 
   /** Resolves with the sequence in the stream. Rejects as `writeAtomically`. */
