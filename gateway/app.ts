@@ -11,6 +11,7 @@ import type { StoredLines } from "../actors/runtime/stored-lines.ts";
 import type { AgentLimits } from "../schemas/app-usage.ts";
 import { readAppRequest } from "./apps/app-addresses.ts";
 import { appRouter, type StreamReader } from "./apps/app-router.ts";
+import type { HearBelow } from "./apps/begun-requests.ts";
 import { ServingApps } from "./apps/serving-apps.ts";
 import type { GatewayConfig } from "./gateway-config.ts";
 import type { Repositories } from "./git/repositories.ts";
@@ -71,6 +72,7 @@ export interface AppsParts {
   appsDomain: string;
   blobs: Pick<BlobStore, "put" | "get" | "remove">;
   answerOn: AnswerOn;
+  hearBelow: HearBelow;
   streams: StreamReader;
   /** Calls back when the bus was away and is there again. Returns what ends it. */
   onReconnect(listener: () => void): () => void;
@@ -164,7 +166,7 @@ function ofApps(
   apps: AppsParts,
   measures: readonly RequestHandler[],
 ): RequestHandler {
-  const { secrets, blobs, limits, answerOn, streams } = apps;
+  const { secrets, blobs, limits, hearBelow, streams } = apps;
   const serving = new ServingApps({ ...parts, secrets });
   const addresses = addressesOf(parts, apps);
   const router = Router();
@@ -174,7 +176,7 @@ function ofApps(
     if (asked) localsOf(response).askedOfApp = asked;
     next(asked ? undefined : "router");
   });
-  const ofRouter = { ...parts, blobs, serving, addresses, limits, answerOn, streams };
+  const ofRouter = { ...parts, blobs, serving, addresses, limits, hearBelow, streams };
   router.use([...measures], appRouter(ofRouter));
   return router;
 }

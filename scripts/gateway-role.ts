@@ -93,6 +93,7 @@ export async function startGatewayRole(
       lines: new BusLines(bus, STREAMS.appLogs),
       limits: config.agentLimits,
       answerOn: (...question) => answerOn({ bus, logger }, ...question),
+      hearBelow: (name, hear) => bus.hearBelow(name, hear),
       streams: {
         read: (rest, signal) => readAnswerStream({ bus, clock }, rest, signal),
         leave: (rest) => leaveAnswerStream(bus, rest),

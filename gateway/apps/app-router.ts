@@ -1,7 +1,6 @@
 /** Leads requests to apps: to the endpoints their configuration declares, and else to their own code. */
 import type { Request, RequestHandler, Response } from "express";
 import type { ActorClient } from "../../actors/runtime/actor-client.ts";
-import type { AnswerOn } from "../../actors/runtime/answer.ts";
 import type { BlobStore } from "../../actors/runtime/blob-store.ts";
 import { abortable } from "../../actors/runtime/time-limit.ts";
 import { appEntry } from "../../schemas/agent.ts";
@@ -19,7 +18,7 @@ import { type AppAddresses, type AskedOfApp, machineUrlOf, originOf } from "./ap
 import { AppBodies } from "./app-bodies.ts";
 import { answerHeaders, requestHeaders } from "./app-headers.ts";
 import { pathOf, withoutInside } from "./app-requests.ts";
-import { BegunRequests } from "./begun-requests.ts";
+import { BegunRequests, type HearBelow } from "./begun-requests.ts";
 import type { ServingApps } from "./serving-apps.ts";
 
 export interface AppRouterParts {
@@ -30,7 +29,7 @@ export interface AppRouterParts {
   now: () => number;
   /** Of each account's agents. */
   limits: AgentLimits;
-  answerOn: AnswerOn;
+  hearBelow: HearBelow;
   streams: StreamReader;
   /** Aborts when this process begins to stop. */
   stopping: AbortSignal;
@@ -50,12 +49,12 @@ export function appRouter({
   addresses,
   now,
   limits,
-  answerOn,
+  hearBelow,
   streams,
   stopping,
 }: AppRouterParts): RequestHandler {
   const bodies = new AppBodies(blobs);
-  const begun = new BegunRequests(answerOn);
+  const begun = new BegunRequests(hearBelow);
   const webhooks = webhookEndpoints({
     ...{ actors, blobs, now },
     room: new AccountRoom({ actors, limits, now }),

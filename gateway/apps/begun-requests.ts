@@ -1,9 +1,11 @@
 /** Which requests the code of apps was given: a host says so, and where it is gone then no other runs them a second time. */
 import { randomBytes } from "node:crypto";
-import type { AnswerOn } from "../../actors/runtime/answer.ts";
 import type { EntryRequest } from "../../schemas/agent.ts";
 import { type AppRequest, isSafeMethod } from "../../schemas/app-exchange.ts";
 import { begunSubject } from "../../schemas/subjects.ts";
+
+/** Calls back with all that is said below `name`, by this process too, for as long as the connection is there. */
+export type HearBelow = (name: string, hear: (heard: { string(): string }) => void) => void;
 
 export class BegunRequests {
   /** Of this gateway, and no other. */
@@ -11,12 +13,10 @@ export class BegunRequests {
   readonly #underWay = new Map<string, NonNullable<EntryRequest["begun"]>>();
   #last = 0;
 
-  /** Hears for as long as the connection is there. */
-  constructor(answerOn: AnswerOn) {
-    answerOn(this.#subject, (request) => {
-      const begun = this.#underWay.get(request);
+  constructor(hearBelow: HearBelow) {
+    hearBelow(this.#subject, (heard) => {
+      const begun = this.#underWay.get(heard.string());
       if (begun) begun.isKnown = true;
-      return "";
     });
   }
 
@@ -25,7 +25,7 @@ export class BegunRequests {
     if (isSafeMethod(request.method)) return call(request);
     this.#last += 1;
     const number = String(this.#last);
-    const begun = { subject: this.#subject, request: number };
+    const begun = { subject: `${this.#subject}.${number}`, request: number };
     this.#underWay.set(number, begun);
     try {
       return await call({ ...request, begun });
