@@ -42,7 +42,7 @@ export const AGENT_DATABASE_BYTES_MAX = 64 * 1024 * 1024;
 export const AGENT_RECORD_BYTES_MAX = 900_000;
 /** Records after which an image takes their place: what a takeover reads (research: 501 records take 150 ms). */
 export const AGENT_LOG_RECORDS_MAX = 200;
-/** Replies kept in an agent's database, so that a call that comes again is answered and not run again. */
+/** Replies kept in an agent's database, so that a call that comes again is answered and not run again: those of calls that are settled go sooner. */
 export const AGENT_REPLIES_MAX = 1_000;
 /** All of them, compressed: they are part of the database and its bound; the newest is kept however large it is. */
 export const AGENT_REPLIES_BYTES_MAX = 4 * 1024 * 1024;

@@ -6,6 +6,7 @@ import type { SocketClose } from "./agent.ts";
 import type { AppAnswer, AppRequest } from "./app-exchange.ts";
 import type { AgentAddress } from "./app-names.ts";
 import type { TokenIdentity } from "./app-token.ts";
+import type { CallId } from "./call-id.ts";
 
 /** First of all. */
 export interface StartProcess {
@@ -117,7 +118,15 @@ export type ToProcess =
    * `id` is the same in every try: an agent answers a repeat from its database. A delivery that `follows` another turn is begun
    * only where it can share the record of that, which was answered 2xx; else its result is `nothing`.
    */
-  | { type: "turn"; agent: number; turn: number; id: string; input: TurnInput; follows?: number }
+  | {
+      type: "turn";
+      agent: number;
+      turn: number;
+      id: string;
+      call?: CallId;
+      input: TurnInput;
+      follows?: number;
+    }
   /** `fetch` of the default export; an upgrade may be accepted. */
   | { type: "entry"; turn: number; request: ProcessRequest; isUpgrade: boolean }
   | { type: "committed"; agent: number; commit: number }

@@ -1,8 +1,9 @@
 /** One agent in memory: its turns run in its app's process, and nothing of them gets out before their record is in its log. */
 import { type agent, agentAlarm } from "../../schemas/agent.ts";
-import { AGENT_TURN_MS_MAX, AGENT_TURNS_MAX, APP_DRAIN_MS } from "../../schemas/app-limits.ts";
+import { AGENT_TURN_MS_MAX, APP_DRAIN_MS } from "../../schemas/app-limits.ts";
 import { type AgentAddress, appKey } from "../../schemas/app-names.ts";
 import type { TurnInput, TurnResult } from "../../schemas/app-process.ts";
+import type { CallId } from "../../schemas/call-id.ts";
 import { ActorError, isPassing } from "../../schemas/errors.ts";
 import type { ActorClient } from "../runtime/actor-client.ts";
 import type { Bus } from "../runtime/bus.ts";
@@ -91,7 +92,7 @@ export class AgentInstance implements HostedInstance<AgentMessages> {
     this.#durable = loaded.lastCommit;
     this.#deliveries = new Deliveries({
       ...{ ...parts, key, turns: this.#turns },
-      begin: (id, input, follows) => this.#begin(id, input, follows),
+      begin: (...begun) => this.#begin(...begun),
       hasCrashed: (id) => parts.processes.hasCrashed(`${key} ${id}`),
       goesOn: () => !this.#leaving && !this.#isOver,
       givesWay: () => context.hasOtherMail(),
@@ -117,7 +118,7 @@ export class AgentInstance implements HostedInstance<AgentMessages> {
     return isAtWork || this.#isCommitting || !this.#sockets.isIdle;
   }
 
-  async receive({ message, input, id }: HostedMessage<AgentMessages>): Promise<unknown> {
+  async receive({ message, input, id, call }: HostedMessage<AgentMessages>): Promise<unknown> {
     // What comes now goes to the one that is opened next.
     if (this.#leaving || this.#isOver) return new Promise(() => {});
     switch (message) {
@@ -125,7 +126,7 @@ export class AgentInstance implements HostedInstance<AgentMessages> {
         const read = this.#read(input as HostedInput<"request">);
         // Turns begin in the order in which they came, but for bodies that have to be fetched.
         const request = read instanceof Promise ? await read : read;
-        const result = await this.#turn(id, { type: "request", request });
+        const result = await this.#turn(id, { type: "request", request }, call);
         if (result.type !== "answer") throw unexpected(result);
         return writeAnswer(this.#parts.blobs, this.#app, result.answer);
       }
@@ -134,7 +135,7 @@ export class AgentInstance implements HostedInstance<AgentMessages> {
       case "invoke": {
         const { method, args } = input as HostedInput<"invoke">;
         const bytes = Buffer.from(args, "base64");
-        const result = await this.#turn(id, { type: "invoke", method, args: bytes });
+        const result = await this.#turn(id, { type: "invoke", method, args: bytes }, call);
         if (result.type !== "invoked") throw unexpected(result);
         return { result: Buffer.from(result.result).toString("base64") };
       }
@@ -143,7 +144,7 @@ export class AgentInstance implements HostedInstance<AgentMessages> {
         const read = this.#read(rest.request);
         const request = read instanceof Promise ? await read : read;
         const bytes = props === undefined ? undefined : Buffer.from(props, "base64");
-        await this.#turn(id, { type: "connect", connection, request, props: bytes });
+        await this.#turn(id, { type: "connect", connection, request, props: bytes }, call);
         return {};
       }
       case "frames": {
@@ -203,16 +204,13 @@ export class AgentInstance implements HostedInstance<AgentMessages> {
     }
   }
 
-  #turn(id: string, input: TurnInput): Promise<TurnResult> {
-    return this.#begin(id, input).ended;
+  #turn(id: string, input: TurnInput, call?: CallId): Promise<TurnResult> {
+    return this.#begin(id, input, call && { call }).ended;
   }
 
-  #begin(id: string, input: TurnInput, follows?: number) {
-    if (this.#turns.size >= AGENT_TURNS_MAX) {
-      const text = `Cannot take more: the agent has ${AGENT_TURNS_MAX} turns under way`;
-      throw new ActorError("busy", text, { retryAfterS: 1 });
-    }
-    const turn = this.#running.process.turn(this.#agent, id, input, follows);
+  #begin(id: string, input: TurnInput, more: { follows?: number; call?: CallId } = {}) {
+    this.#turns.mustHaveRoom();
+    const turn = this.#running.process.turn({ agent: this.#agent, id, input, ...more });
     return { turn, ended: this.#turns.wait(turn, id) };
   }
 

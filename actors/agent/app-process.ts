@@ -6,7 +6,7 @@ import { join } from "node:path";
 import type { ServingApp } from "../../schemas/app.ts";
 import { APP_START_MS_MAX } from "../../schemas/app-limits.ts";
 import type { AgentAddress } from "../../schemas/app-names.ts";
-import type { FromProcess, ToProcess, TurnInput } from "../../schemas/app-process.ts";
+import type { FromProcess, ToProcess } from "../../schemas/app-process.ts";
 import { ActorError } from "../../schemas/errors.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { Arriving } from "./arriving.ts";
@@ -161,9 +161,9 @@ export class AppProcess {
   }
 
   /** Begins a turn of an agent; its number is in what comes of it, and what another `follows`. Throws ActorError `busy`. */
-  turn(agent: number, id: string, input: TurnInput, follows?: number): number {
+  turn(wanted: Omit<ToProcess & { type: "turn" }, "type" | "turn">): number {
     const turn = ++this.#numbers;
-    this.#begin({ type: "turn", agent, turn, id, input, ...(follows && { follows }) });
+    this.#begin({ type: "turn", turn, ...wanted });
     return turn;
   }
 

@@ -26,7 +26,7 @@ export interface DeliveriesParts {
   turns: Turns;
   pace: DeliveryPace;
   /** Begins a turn, of which `follows` is the number of the one before it. */
-  begin(id: string, input: TurnInput, follows?: number): Begun;
+  begin(id: string, input: TurnInput, after: { follows?: number }): Begun;
   /** True where a process may have ended by what a delivery does. */
   hasCrashed(id: string): boolean;
   /** False where none is to be begun any more. */
@@ -200,7 +200,7 @@ export class Deliveries {
   async #begin({ id, attempt, request: given }: Given, follows?: number): Promise<Begun> {
     const request = await readRequest(this.#parts.blobs, given);
     const input: TurnInput = { type: "deliver", deliveryId: id, attempt, request };
-    const begun = this.#parts.begin(id, input, follows);
+    const begun = this.#parts.begin(id, input, { ...(follows && { follows }) });
     // Those behind one that fails are not waited for.
     begun.ended.catch(() => {});
     return begun;

@@ -1,5 +1,5 @@
 /** Turns under way in a process, by number: each is waited for until its process says what became of it, or is too late. */
-import { AGENT_TURN_MS_MAX } from "../../schemas/app-limits.ts";
+import { AGENT_TURN_MS_MAX, AGENT_TURNS_MAX } from "../../schemas/app-limits.ts";
 import type { TurnResult } from "../../schemas/app-process.ts";
 import { ActorError } from "../../schemas/errors.ts";
 
@@ -18,6 +18,13 @@ export class Turns {
 
   get size(): number {
     return this.#turns.size;
+  }
+
+  /** Throws ActorError `busy` where there is none for one more. */
+  mustHaveRoom(): void {
+    if (this.size < AGENT_TURNS_MAX) return;
+    const text = `Cannot take more: the agent has ${AGENT_TURNS_MAX} turns under way`;
+    throw new ActorError("busy", text, { retryAfterS: 1 });
   }
 
   underWay(): { turn: number; id: string }[] {

@@ -1,4 +1,5 @@
 /** What a kind is whose messages run somebody else's code: placed and ordered as every actor is, with a store of its own. */
+import type { CallId } from "../../schemas/call-id.ts";
 import type { Contract, DeepReadonly, Input, Messages } from "../../schemas/contract.ts";
 
 /** One message on its way to an instance. */
@@ -10,6 +11,8 @@ export interface HostedMessage<M extends Messages, N extends keyof M & string = 
    * runtime repeats what it cannot know to have had its effect.
    */
   id: string;
+  /** Of a call whose client numbers its calls. */
+  call?: CallId;
   /** Nobody waits after this time (epoch ms). */
   deadlineAt: number;
 }

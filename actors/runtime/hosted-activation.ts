@@ -280,14 +280,14 @@ export class HostedActivation implements Activated {
   /** Resolves with the reply as text. */
   async #handle(
     { instance }: Life,
-    { message, input, trace }: Pick<IncomingCall, "message" | "input" | "trace">,
+    { message, input, trace, id: call }: Pick<IncomingCall, "message" | "input" | "trace" | "id">,
     id: string,
     deadlineAt: number,
   ): Promise<string> {
     const { contract } = this.definition;
     const read = readMessage(contract, message, input);
     const reply = await inSpan(`${contract.kind} ${message}`, trace, () =>
-      instance?.receive({ message, input: read.input, id, deadlineAt }),
+      instance?.receive({ message, input: read.input, id, ...(call && { call }), deadlineAt }),
     );
     return encodeReply(read.schema, message, reply);
   }

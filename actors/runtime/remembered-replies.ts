@@ -4,6 +4,7 @@
  * (the scheme of RIFL, SOSP 2015).
  */
 import { z } from "zod";
+import type { CallId } from "../../schemas/call-id.ts";
 import type { ActorError } from "../../schemas/errors.ts";
 import {
   EFFECTLESS_CLIENTS_MAX,
@@ -25,13 +26,6 @@ export const StoredReplies = z.record(
   z.object({ settled: z.number(), lastAt: z.number(), replies: z.record(z.string(), z.unknown()) }),
 );
 export type StoredReplies = z.infer<typeof StoredReplies>;
-
-/** Which call of which client; `settled` as the client sent it along. */
-export interface CallId {
-  client: string;
-  number: number;
-  settled: number;
-}
 
 /** What a call was answered that had no effect. */
 export type Effectless = { reply: string } | { refusal: ActorError };

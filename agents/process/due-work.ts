@@ -33,6 +33,9 @@ export class DueWork {
   #timer: NodeJS.Timeout | undefined;
   #isArmed = false;
   #isChanged = false;
+  /** Asked for after every turn, and mostly as it was: parts say so when it is not. */
+  #next: number | undefined;
+  #isKnown = false;
   #isClosed = false;
   #heldUntil = 0;
 
@@ -44,6 +47,7 @@ export class DueWork {
   /** Something is due at another time than before. */
   changed(): void {
     this.#isChanged = true;
+    this.#isKnown = false;
     if (this.#isArmed) return;
     this.#isArmed = true;
     setImmediate(() => {
@@ -76,7 +80,9 @@ export class DueWork {
   }
 
   nextAt(): number | undefined {
-    return earliest(this.#parts.map((part) => part.nextAt()));
+    if (!this.#isKnown) this.#next = earliest(this.#parts.map((part) => part.nextAt()));
+    this.#isKnown = true;
+    return this.#next;
   }
 
   get isNear(): boolean {

@@ -88,7 +88,7 @@ const ATTEMPTS: Record<string, string> = {
   "VACUUM INTO a file": "return agent.sql`VACUUM INTO ${given.target}`.length;",
   load_extension: "return agent.sql`SELECT load_extension(${given.file})`.length;",
   "the platform's tables": "return agent.sql`SELECT * FROM _trunkline_values`.length;",
-  "write the platform's tables": "return agent.sql`DELETE FROM _trunkline_replies`.length;",
+  "write the platform's tables": "return agent.sql`DELETE FROM _trunkline_answered`.length;",
   "a trigger on the platform's tables":
     "return agent.sql`CREATE TRIGGER r AFTER INSERT ON _trunkline_values BEGIN SELECT 1; END`.length;",
   "a trigger that writes the platform's tables":

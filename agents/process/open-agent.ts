@@ -258,7 +258,7 @@ export class OpenAgent {
     const { database } = this;
     const named =
       "SELECT type, name FROM sqlite_master WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\'";
-    const kept = "name NOT IN ('_trunkline_replies', '_trunkline_values')";
+    const kept = "name NOT IN ('_trunkline_answered', '_trunkline_values')";
     database.ownScript("PRAGMA foreign_keys = OFF");
     for (;;) {
       // A virtual table takes its own tables along.

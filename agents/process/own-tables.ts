@@ -6,8 +6,8 @@ import type { SqlValue } from "./sql-values.ts";
 const TABLES = `
 CREATE TABLE IF NOT EXISTS _trunkline_values (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS _trunkline_storage (key TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS _trunkline_replies (
-  position INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, result BLOB NOT NULL
+CREATE TABLE IF NOT EXISTS _trunkline_answered (
+  position INTEGER PRIMARY KEY, id TEXT NOT NULL, client TEXT, number INTEGER, result BLOB NOT NULL
 );
 CREATE TABLE IF NOT EXISTS _trunkline_connections (
   gateway TEXT NOT NULL, number INTEGER NOT NULL, id TEXT NOT NULL, uri TEXT NOT NULL, tags TEXT NOT NULL,

@@ -7,6 +7,7 @@ import {
   APP_ANSWER_BYTES_MAX,
 } from "../../schemas/app-limits.ts";
 import type { ProcessError, TurnResult } from "../../schemas/app-process.ts";
+import type { CallId } from "../../schemas/call-id.ts";
 import type { AgentDatabase } from "./agent-database.ts";
 
 export type Outcome = { result: TurnResult } | { error: ProcessError };
@@ -14,47 +15,122 @@ export type Outcome = { result: TurnResult } | { error: ProcessError };
 /** Smaller ones are not worth it. */
 const PACKED_BYTES_MIN = 512;
 
+/** What was answered: its id, and of a call whose client says which ones it has settled. */
+export interface Asked {
+  id: string;
+  call?: CallId | undefined;
+}
+
+interface Reply {
+  position: number;
+  bytes: number;
+  call: { client: string; number: number } | undefined;
+}
+
+/** What nobody asks for again goes so many at a time, or when it is so large: one change of the database for all of them. */
+const SETTLED_MAX = 16;
+const SETTLED_BYTES_MAX = 16 * 1024;
+
+/** In memory is what there is, in the database what it was: whether something came before is looked up with every turn. */
 export class Replies {
   readonly #database: AgentDatabase;
-  #bytes: number;
-  #count: number;
+  /** By id, the oldest first. */
+  readonly #replies = new Map<string, Reply>();
+  /** Ids by number, of each client. */
+  readonly #ofClients = new Map<string, Map<number, string>>();
+  #bytes = 0;
+  #last = 0;
 
   constructor(database: AgentDatabase) {
     this.#database = database;
-    const [kept] = database.own(
-      "SELECT COUNT(*) AS count, COALESCE(SUM(LENGTH(result)), 0) AS bytes FROM _trunkline_replies",
+    const rows = database.own(
+      "SELECT position, id, client, number, LENGTH(result) AS bytes FROM _trunkline_answered ORDER BY position",
     );
-    this.#count = Number(kept?.count);
-    this.#bytes = Number(kept?.bytes);
+    for (const { position, id, client, number, bytes } of rows) {
+      const call = client === null ? undefined : { client: String(client), number: Number(number) };
+      this.#add(String(id), { position: Number(position), bytes: Number(bytes), call });
+    }
   }
 
   get(id: string): Outcome | undefined {
-    const [row] = this.#database.own("SELECT result FROM _trunkline_replies WHERE id = ?", id);
+    const reply = this.#replies.get(id);
+    if (reply === undefined) return undefined;
+    const sql = "SELECT result FROM _trunkline_answered WHERE position = ?";
+    const [row] = this.#database.own(sql, reply.position);
     return row === undefined ? undefined : unpack(row.result as Uint8Array);
   }
 
-  put(id: string, outcome: Outcome): void {
+  /** Once of each id. */
+  put({ id, call }: Asked, outcome: Outcome): void {
     const packed = pack(outcome);
+    const position = this.#last + 1;
     this.#database.own(
-      "INSERT OR REPLACE INTO _trunkline_replies (id, result) VALUES (?, ?)",
-      id,
+      "INSERT INTO _trunkline_answered VALUES (?, ?, ?, ?, ?)",
+      ...[position, id, call?.client ?? null, call?.number ?? null],
       packed,
     );
-    this.#count += 1;
-    this.#bytes += packed.length;
-    // The newest is never let go: its caller may be asking for it just now.
-    while (
-      this.#count > AGENT_REPLIES_MAX ||
-      (this.#bytes > AGENT_REPLIES_BYTES_MAX && this.#count > 1)
-    ) {
-      const [oldest] = this.#database.own(
-        `DELETE FROM _trunkline_replies WHERE position = (SELECT MIN(position) FROM _trunkline_replies)
-        RETURNING LENGTH(result) AS bytes`,
-      );
-      if (oldest === undefined) break;
-      this.#count -= 1;
-      this.#bytes -= Number(oldest.bytes);
+    this.#add(id, { position, bytes: packed.length, call });
+    const gone = [...(call ? this.#settledBy(call) : []), ...this.#pastBounds()];
+    if (gone.length > 0) this.#remove(gone);
+  }
+
+  /** Of the client's calls that it will not send again, where there are enough of them. */
+  #settledBy({ client, settled }: CallId): string[] {
+    const ids: string[] = [];
+    let bytes = 0;
+    // Numbers grow, so the settled ones come first; the few behind one that overtook them go with it.
+    for (const [number, id] of this.#ofClients.get(client) ?? []) {
+      if (number >= settled) break;
+      ids.push(id);
+      bytes += this.#replies.get(id)?.bytes ?? 0;
     }
+    return ids.length >= SETTLED_MAX || bytes >= SETTLED_BYTES_MAX ? ids : [];
+  }
+
+  /** The oldest. The newest is never let go: its caller may be asking for it just now. */
+  #pastBounds(): string[] {
+    const ids: string[] = [];
+    let count = this.#replies.size;
+    let bytes = this.#bytes;
+    for (const [id, reply] of this.#replies) {
+      if (count <= 1) break;
+      if (count <= AGENT_REPLIES_MAX && bytes <= AGENT_REPLIES_BYTES_MAX) break;
+      ids.push(id);
+      count -= 1;
+      bytes -= reply.bytes;
+    }
+    return ids;
+  }
+
+  #add(id: string, reply: Reply): void {
+    this.#replies.set(id, reply);
+    this.#last = reply.position;
+    this.#bytes += reply.bytes;
+    if (reply.call === undefined) return;
+    const { client, number } = reply.call;
+    const numbers = this.#ofClients.get(client) ?? new Map<number, string>();
+    this.#ofClients.set(client, numbers.set(number, id));
+  }
+
+  #remove(ids: readonly string[]): void {
+    const positions = ids.map((id) => this.#replies.get(id)?.position);
+    this.#database.own(
+      "DELETE FROM _trunkline_answered WHERE position IN (SELECT value FROM json_each(?))",
+      JSON.stringify(positions),
+    );
+    for (const id of ids) this.#forget(id);
+  }
+
+  #forget(id: string): void {
+    const reply = this.#replies.get(id);
+    if (reply === undefined) return;
+    this.#replies.delete(id);
+    this.#bytes -= reply.bytes;
+    if (reply.call === undefined) return;
+    const { client, number } = reply.call;
+    const numbers = this.#ofClients.get(client);
+    numbers?.delete(number);
+    if (numbers?.size === 0) this.#ofClients.delete(client);
   }
 }
 

@@ -1,6 +1,7 @@
 /** What comes to an agent from its host, one turn each: run once in effect, answered when that is durable. */
 import { deserialize, serialize } from "node:v8";
 import type { ToProcess, TurnInput, TurnResult } from "../../schemas/app-process.ts";
+import type { CallId } from "../../schemas/call-id.ts";
 import { isSuccessful } from "../../schemas/status-classes.ts";
 import { AgentRefusal } from "../refusal.ts";
 import type { AnswerStreams, StreamMaker } from "./answer-streams.ts";
@@ -9,7 +10,7 @@ import { PROPS_HEADER, toProcessAnswer, toProcessError, toRequest } from "./exch
 import { methodOf } from "./methods.ts";
 import type { OpenAgent } from "./open-agent.ts";
 import { refuseBody, type UnreadBody, unheard } from "./read-body.ts";
-import type { Outcome } from "./replies.ts";
+import type { Asked, Outcome } from "./replies.ts";
 
 /** What a stub sends: the method's arguments, and what the agent starts with. */
 export interface Invocation {
@@ -55,8 +56,8 @@ export class TurnTaker {
     this.#streams.leaveThoseOf(this.#maker);
   }
 
-  async take({ turn, id, input, follows }: TakenTurn): Promise<void> {
-    if (input.type !== "deliver") return this.#say(turn, await this.#outcome(id, input));
+  async take({ turn, id, call, input, follows }: TakenTurn): Promise<void> {
+    if (input.type !== "deliver") return this.#say(turn, await this.#outcome(id, input, call));
     await this.#deliveries.take({
       ...{ turn, follows },
       run: async () => {
@@ -78,12 +79,12 @@ export class TurnTaker {
     );
   }
 
-  async #outcome(id: string, input: TurnInput): Promise<Outcome> {
+  async #outcome(id: string, input: TurnInput, call?: CallId): Promise<Outcome> {
     const isKept = KEPT.has(input.type);
     const key = `${input.type} ${id}`;
     const known = this.#underWay.get(key) ?? (isKept ? this.#agent.replies.get(key) : undefined);
     if (known !== undefined) return known;
-    const outcome = this.#run(key, input, isKept);
+    const outcome = this.#run({ id: key, call }, input, isKept);
     this.#underWay.set(key, outcome);
     try {
       return await outcome;
@@ -92,7 +93,7 @@ export class TurnTaker {
     }
   }
 
-  async #run(key: string, input: TurnInput, isKept: boolean): Promise<Outcome> {
+  async #run(asked: Asked, input: TurnInput, isKept: boolean): Promise<Outcome> {
     const { log } = this.#agent.database;
     let before: string | undefined;
     let outcome: Outcome;
@@ -116,7 +117,7 @@ export class TurnTaker {
     // A delivery that fails comes again under its id, and is to be run then.
     const isFinal = input.type !== "deliver" || isTaken(outcome);
     // In the same record as what was written.
-    if (isKept && hasWritten && isFinal) this.#agent.replies.put(key, keptOf(outcome));
+    if (isKept && hasWritten && isFinal) this.#agent.replies.put(asked, keptOf(outcome));
     return outcome;
   }
 

@@ -601,6 +601,46 @@ describe("an app's process: turns", function () {
       ]);
     });
 
+    it("keeps the replies of calls that its clients have yet to settle, also in another process", async () => {
+      const own = await MemoryHost.start({
+        code: CODE,
+        agents: [{ binding: "Ledger", className: "Ledger" }],
+      });
+      const args = new Uint8Array(serialize({ args: ["x"] }));
+      const input = { type: "invoke", method: "add", args } as const;
+      const add = (host: MemoryHost, client: string, number: number, settled: number) =>
+        host.turn("Ledger/a", input, `${client}.${number}`, { client, number, settled });
+      const count = async (host: MemoryHost) =>
+        ((await host.invoke("Ledger/a", "all")) as string[]).length;
+      try {
+        // One waits for its third for ever, the other has had all before.
+        for (let number = 1; number <= 40; number += 1) {
+          await add(own, "waits", number, Math.min(number, 3));
+          await add(own, "settles", number, number);
+        }
+        expect(await count(own)).to.equal(80);
+        const next = await own.restart();
+        try {
+          await add(next, "waits", 3, 3);
+          await add(next, "waits", 40, 3);
+          await add(next, "settles", 40, 40);
+          expect(await count(next)).to.equal(80);
+          // Nobody sends it again: that it is run here shows that it was let go.
+          await add(next, "settles", 1, 40);
+          expect(await count(next)).to.equal(81);
+          for (let number = 41; number <= 57; number += 1) await add(next, "waits", number, number);
+          await add(next, "waits", 3, 57);
+          expect(await count(next)).to.equal(81 + 17 + 1);
+          await add(next, "waits", 57, 57);
+          expect(await count(next)).to.equal(99);
+        } finally {
+          await next.stop();
+        }
+      } finally {
+        await own.stop();
+      }
+    });
+
     it("keeps so many replies and no more", async () => {
       const own = await MemoryHost.start({
         code: CODE,

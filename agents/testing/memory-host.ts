@@ -21,6 +21,7 @@ import type {
   TurnInput,
   TurnResult,
 } from "../../schemas/app-process.ts";
+import type { CallId } from "../../schemas/call-id.ts";
 import { processArguments } from "../process/arguments.ts";
 
 /** What an agent's log holds: this is what outlives the process. */
@@ -215,10 +216,16 @@ export class MemoryHost {
   }
 
   /** A turn of the agent `class/name`, which is opened for it. */
-  async turn(key: string, input: TurnInput, id: string = crypto.randomUUID()): Promise<TurnResult> {
+  async turn(
+    key: string,
+    input: TurnInput,
+    id: string = crypto.randomUUID(),
+    call?: CallId,
+  ): Promise<TurnResult> {
     const open = this.#openAgent(key);
     await open.opened;
-    return this.#ask((turn) => ({ type: "turn", agent: open.number, turn, id, input }));
+    const asked = { id, ...(call && { call }), input };
+    return this.#ask((turn) => ({ type: "turn", agent: open.number, turn, ...asked }));
   }
 
   /** Deliveries that came together, each behind the one before; by id and path. */

@@ -41,4 +41,4 @@ const agent = await app.openAgent(
   { heard: ({ type }) => console.log(`heard ${type}`), ended() {} },
 );
 const args = new Uint8Array(serialize({ args: [] }));
-app.turn(agent, "first", { type: "invoke", method: "go", args });
+app.turn({ agent, id: "first", input: { type: "invoke", method: "go", args } });
