@@ -129,7 +129,7 @@ export const mailSubjects = (shard: number) => `mail.${shard}.>`;
 export const sentSubject = (shard: number | "*") => `sent.${shard}`;
 
 /** Core subject of what those see who watch an actor. */
-/** Where a gateway hears which requests of apps were begun. */
+/** Below it a gateway hears which requests of apps were begun. */
 export const begunSubject = (gateway: string) => `begun.${gateway}`;
 export const liveSubject = (address: string) => `live.${address}`;
 

@@ -4,7 +4,7 @@
  * (the scheme of RIFL, SOSP 2015).
  */
 import { z } from "zod";
-import type { CallId } from "../../schemas/call-id.ts";
+import { belowSettled, type CallId } from "../../schemas/call-id.ts";
 import type { ActorError } from "../../schemas/errors.ts";
 import {
   EFFECTLESS_CLIENTS_MAX,
@@ -139,13 +139,9 @@ export function earlierAnswer(
     : undefined;
 }
 
-/** Numbers grow, so the settled ones come first; the few behind one that overtook them go with it. */
 function forgetBelow<T>(answers: Map<number, T>, settled: number): T[] {
-  const forgotten: T[] = [];
-  for (const [number, answer] of answers) {
-    if (number >= settled) break;
+  return belowSettled(answers, settled).map(([number, answer]) => {
     answers.delete(number);
-    forgotten.push(answer);
-  }
-  return forgotten;
+    return answer;
+  });
 }

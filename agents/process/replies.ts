@@ -7,7 +7,7 @@ import {
   APP_ANSWER_BYTES_MAX,
 } from "../../schemas/app-limits.ts";
 import type { ProcessError, TurnResult } from "../../schemas/app-process.ts";
-import type { CallId } from "../../schemas/call-id.ts";
+import { belowSettled, type CallId } from "../../schemas/call-id.ts";
 import type { AgentDatabase } from "./agent-database.ts";
 
 export type Outcome = { result: TurnResult } | { error: ProcessError };
@@ -70,20 +70,16 @@ export class Replies {
       packed,
     );
     this.#add(id, { position, bytes: packed.length, call });
-    const gone = [...(call ? this.#settledBy(call) : []), ...this.#pastBounds()];
-    if (gone.length > 0) this.#remove(gone);
+    if (call) this.#remove(this.#settledBy(call));
+    // Only then, so that nothing goes for what is gone already.
+    this.#remove(this.#pastBounds());
   }
 
   /** Of the client's calls that it will not send again, where there are enough of them. */
   #settledBy({ client, settled }: CallId): string[] {
-    const ids: string[] = [];
-    let bytes = 0;
-    // Numbers grow, so the settled ones come first; the few behind one that overtook them go with it.
-    for (const [number, id] of this.#ofClients.get(client) ?? []) {
-      if (number >= settled) break;
-      ids.push(id);
-      bytes += this.#replies.get(id)?.bytes ?? 0;
-    }
+    const numbers = this.#ofClients.get(client) ?? new Map<number, string>();
+    const ids = belowSettled(numbers, settled).map(([, id]) => id);
+    const bytes = ids.reduce((sum, id) => sum + (this.#replies.get(id)?.bytes ?? 0), 0);
     return ids.length >= SETTLED_MAX || bytes >= SETTLED_BYTES_MAX ? ids : [];
   }
 
@@ -113,6 +109,7 @@ export class Replies {
   }
 
   #remove(ids: readonly string[]): void {
+    if (ids.length === 0) return;
     const positions = ids.map((id) => this.#replies.get(id)?.position);
     this.#database.own(
       "DELETE FROM _trunkline_answered WHERE position IN (SELECT value FROM json_each(?))",
