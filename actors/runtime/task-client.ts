@@ -138,8 +138,11 @@ class WaitingRun<R> {
   fail(error: ActorError): void {
     if (this.#end.signal.aborted) return;
     this.#error = error;
-    this.#bus.connection.publish(cancelSubject(this.#id));
-    this.#takeBack();
+    // A process that stops closes the bus under runs that still wait; its task's deadline ends the task.
+    if (!this.#bus.connection.isClosed()) {
+      this.#bus.connection.publish(cancelSubject(this.#id));
+      this.#takeBack();
+    }
     this.#finish();
     this.#done.reject(error);
   }

@@ -136,7 +136,9 @@ export function memoryActors({
         to === "actor" ? handle(kind, key, message, input) : runSent(envelope),
       );
       underWay.add(delivered);
-      void delivered.finally(() => underWay.delete(delivered));
+      // On the bus too the sender does not notice when its mail is refused, or when no host serves the kind.
+      const done = () => void underWay.delete(delivered);
+      delivered.then(done, done);
     }
   }
 
