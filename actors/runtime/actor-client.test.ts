@@ -8,9 +8,10 @@ import {
   MESSAGE_BYTES_MAX,
   REPLIES_PER_CLIENT_MAX,
 } from "../../schemas/limits.ts";
-import { addressOf, callSubject, shardOf } from "../../schemas/subjects.ts";
+import { addressOf, callSubject, STREAMS, shardOf } from "../../schemas/subjects.ts";
 import { startWorld, type World } from "../../scripts/testing/actor-world.ts";
 import { counter, counterActor } from "../../scripts/testing/counter.ts";
+import { echo } from "../../scripts/testing/echo.ts";
 import { probe, probeActor } from "../../scripts/testing/probe.ts";
 import { refusalOf } from "../../scripts/testing/refusal.ts";
 import { until } from "../../scripts/testing/until.ts";
@@ -23,7 +24,7 @@ describe("BusActorClient", function () {
   this.timeout(60_000);
   let world: World;
   before(async () => {
-    world = await startWorld({ definitions: [counterActor, probeActor] });
+    world = await startWorld({ definitions: [counterActor, probeActor], tasks: [echo] });
   });
   after(() => world[Symbol.asyncDispose]());
 
@@ -128,6 +129,19 @@ describe("BusActorClient", function () {
       );
       await bus.close();
       expect(await call).to.include({ code: "unavailable" });
+    });
+
+    it("run() refuses at its deadline, and throws at nobody, when its connection is closed", async () => {
+      const bus = await Bus.connect({ url: world.url, name: "closing" });
+      const client = new BusActorClient(bus, systemClock);
+      const input = { text: "a", bytes: 0, pieceBytes: 1 };
+      const signal = new AbortController().signal;
+      const run = refusalOf(client.run(echo, "a", "say", input, { deadlineMs: 500, signal }));
+      const { streams } = world.bus.jetstream;
+      const queued = async () => (await streams.info(STREAMS.tasks)).state.messages > 0;
+      await until("the task is queued", queued);
+      await bus.close();
+      expect(await run).to.include({ code: "unavailable" });
     });
 
     it("call() and send() refuse a message past MESSAGE_BYTES_MAX", async () => {
