@@ -5,7 +5,7 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { deserialize, serialize } from "node:v8";
-import { build } from "esbuild";
+import { buildSync } from "esbuild";
 import type {
   FromProcess,
   Operation,
@@ -99,7 +99,7 @@ export class MemoryHost {
     await mkdir(bundleFolder);
     await mkdir(workFolder);
     const bundle = join(bundleFolder, "bundle.mjs");
-    await writeFile(bundle, await bundled(options.code));
+    await writeFile(bundle, bundled(options.code));
     const { main, options: forkOptions } = processArguments({ bundleFolder, workFolder });
     const child = fork(main, [], {
       ...forkOptions,
@@ -480,9 +480,12 @@ function answerToResponse({ status, headers, body }: ProcessAnswer): Response {
   return new Response(NO_BODY.has(status) ? null : new Uint8Array(body ?? []), { status, headers });
 }
 
-/** As at deploy: decorators are lowered, names kept, the platform's package stays outside. */
-export async function bundled(code: string): Promise<string> {
-  const { outputFiles } = await build({
+/**
+ * As at deploy: decorators are lowered, names kept, the platform's package stays outside. Synchronous, since esbuild
+ * otherwise keeps a process of its own running.
+ */
+export function bundled(code: string): string {
+  const { outputFiles } = buildSync({
     stdin: { contents: code, loader: "ts", resolveDir: import.meta.dirname },
     bundle: true,
     write: false,

@@ -2,6 +2,7 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { expect } from "chai";
+import { stop } from "esbuild";
 import { APP_BUNDLE_BYTES_MAX } from "../../schemas/app-limits.ts";
 import { AppFolder } from "../testing/app-folder.ts";
 import { readAppConfig } from "./app-config-file.ts";
@@ -16,6 +17,7 @@ describe("bundleApp", function () {
     await folder.write("trunkline.jsonc", config);
   });
   afterEach(() => folder[Symbol.asyncDispose]());
+  after(() => stop());
 
   const bundle = () => bundleApp(readAppConfig(join(folder.path, "trunkline.jsonc")));
 

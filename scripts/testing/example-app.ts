@@ -1,5 +1,6 @@
 /** One of the example apps on an instance of a test: bundled as the command line does, with its secrets. */
 import { join } from "node:path";
+import { stop } from "esbuild";
 import { readAppConfig } from "../cli/app-config-file.ts";
 import { bundleApp } from "../cli/bundle-app.ts";
 import { REPOSITORY } from "../tools.ts";
@@ -14,6 +15,8 @@ export async function deployExample(
     await platform.rest("PUT", `/apps/${name}/secrets/${secret}`, { value });
   }
   const file = readAppConfig(join(REPOSITORY, "deploy/examples", name, "trunkline.jsonc"));
-  const { body } = await platform.deploy(name, await bundleApp(file), file.config);
+  const bundle = await bundleApp(file);
+  await stop();
+  const { body } = await platform.deploy(name, bundle, file.config);
   if (!body.success) throw new Error(`Cannot deploy ${name}: ${JSON.stringify(body.errors)}`);
 }

@@ -1,41 +1,65 @@
-/** Ends what a test run left behind: every process that inherited its mark, in whatever group or session it is. */
+/** Ends the processes that a test run left behind, in whatever process group or session they are. Linux only. */
 import { readdirSync, readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** Every process a test starts inherits this variable; its value begins with the run's. */
+/** Every process a test starts inherits this variable; its value begins with the run's mark. */
 export const RUN_VARIABLE = "TRUNKLINE_TEST_RUN";
 
 /** A helper whose input closes with its parent ends by itself, on a busy machine some time later. */
 const END_MS_MAX = 5_000;
 const LOOK_MS = 20;
 
-/** As endLeftovers(), once those that end by themselves have had the time to. */
-export async function endLeftoversThatStay(run: string): Promise<string[]> {
-  for (let waited = 0; waited < END_MS_MAX && leftovers(run).length > 0; waited += LOOK_MS) {
-    await sleep(LOOK_MS);
+/** Resolves with the marked processes besides `keep` that are still there after `ms`; with none as soon as all have ended. */
+export async function leftAfter(
+  mark: string,
+  keep: number | undefined,
+  ms: number,
+): Promise<number[]> {
+  await until(() => leftovers(mark, keep).length === 0, ms);
+  return leftovers(mark, keep);
+}
+
+/**
+ * Gives these and all marked processes the time to end by themselves. Kills those that stay, and returns their command
+ * lines.
+ */
+export async function endLeftoversThatStay(mark: string, pids: number[]): Promise<string[]> {
+  const left = () => [...new Set([...leftovers(mark), ...pids.filter(isAlive)])];
+  await until(() => left().length === 0);
+  return left().map(kill);
+}
+
+/** Kills every process with this mark; resolves when all have ended. */
+export async function endAll(mark: string): Promise<void> {
+  await until(() => leftovers(mark).map(kill).length === 0);
+}
+
+/** Returns the command line of the process that it kills. */
+function kill(pid: number): string {
+  const line = `${pid} ${readProcess(pid, "cmdline").join(" ").trim()}`;
+  try {
+    process.kill(pid, "SIGKILL");
+  } catch {
+    // It has ended by itself.
   }
-  return endLeftovers(run);
+  return line;
 }
 
-/** Kills every living process whose mark begins with this one and returns their command lines. Linux only. */
-export function endLeftovers(run: string): string[] {
-  return leftovers(run).map((pid) => {
-    const said = `${pid} ${readProcess(pid, "cmdline").join(" ").trim()}`;
-    try {
-      process.kill(pid, "SIGKILL");
-    } catch {
-      // It ended by itself meanwhile.
-    }
-    return said;
-  });
-}
+const isAlive = (pid: number) => readProcess(pid, "cmdline").join("") !== "";
 
-function leftovers(run: string): number[] {
-  const mark = `${RUN_VARIABLE}=${run}`;
-  return processes().filter(
-    (pid) =>
-      pid !== process.pid && readProcess(pid, "environ").some((line) => line.startsWith(mark)),
-  );
+/** Marked processes, and all below them: some are started with an environment of their own, without the mark. */
+function leftovers(mark: string, keep?: number): number[] {
+  const living = processes().map((pid) => ({ pid, parent: parentOf(pid) }));
+  const isMarked = (pid: number) =>
+    readProcess(pid, "environ").some((line) => line.startsWith(`${RUN_VARIABLE}=${mark}`));
+  const found = new Set(living.map(({ pid }) => pid).filter(isMarked));
+  // A set also visits what is added while it is read.
+  for (const above of found) {
+    for (const { pid, parent } of living) if (parent === above) found.add(pid);
+  }
+  found.delete(process.pid);
+  if (keep !== undefined) found.delete(keep);
+  return [...found];
 }
 
 function processes(): number[] {
@@ -46,11 +70,25 @@ function processes(): number[] {
   }
 }
 
-/** One of the lists the kernel keeps of a process; empty for one that has ended or is another user's. */
-function readProcess(pid: number, list: "environ" | "cmdline"): string[] {
+function parentOf(pid: number): number {
+  // The name in parentheses may hold spaces and parentheses.
+  const [stat = ""] = readProcess(pid, "stat");
+  return Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[1]);
+}
+
+/** One of the files the kernel keeps of a process; empty for one that has ended or is another user's. */
+function readProcess(pid: number, file: "environ" | "cmdline" | "stat"): string[] {
   try {
-    return readFileSync(`/proc/${pid}/${list}`, "utf8").split("\0");
+    return readFileSync(`/proc/${pid}/${file}`, "utf8").split("\0");
   } catch {
     return [];
   }
+}
+
+async function until(isDone: () => boolean, withinMs = END_MS_MAX): Promise<boolean> {
+  for (let waited = 0; waited < withinMs; waited += LOOK_MS) {
+    if (isDone()) return true;
+    await sleep(LOOK_MS);
+  }
+  return isDone();
 }

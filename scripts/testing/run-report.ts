@@ -1,0 +1,108 @@
+/** What a run prints: the output of each file, the slowest files, once more what failed, and the counts. */
+import { OrderedOutput } from "./ordered-output.ts";
+import type { FileOutcome } from "./test-worker-main.ts";
+
+const SLOWEST = 20;
+/** A table of files that took no time says nothing. */
+const SLOW_S = 1;
+/** Where mocha's list of failures begins; colours may stand before it. */
+const FAILING = /^.* \d+ failing/m;
+
+interface FileReport {
+  outcome: FileOutcome;
+  /** What the file wrote. */
+  text: string;
+}
+
+export class RunReport {
+  /** How long each file took. */
+  readonly seconds = new Map<string, number>();
+  readonly #print: (text: string) => void;
+  readonly #output: OrderedOutput;
+  readonly #files = new Map<string, FileReport>();
+  /** Tests that failed in a file that passed when it was run once more. */
+  readonly #flaky: string[] = [];
+
+  constructor(print: (text: string) => void) {
+    this.#print = print;
+    this.#output = new OrderedOutput(print);
+  }
+
+  /** Begins the report of a file. A second report of the same file takes the place of its first. */
+  open(file: string): { write(text: string): void; end(outcome: FileOutcome): void } {
+    const startedAt = performance.now();
+    const output = this.#output.open();
+    let text = "";
+    const write = (more: string) => {
+      if (text === "") output.write(`${file}\n`);
+      text += more;
+      output.write(more);
+    };
+    return {
+      write,
+      end: (outcome) => {
+        const seconds = (performance.now() - startedAt) / 1_000;
+        if (outcome.problem !== undefined) write(`  ${file} ${outcome.problem}\n`);
+        output.write(`  ${seconds.toFixed(1)} s\n\n`);
+        output.end();
+        this.#settle(file, { outcome, text }, seconds);
+      },
+    };
+  }
+
+  failedFiles(): string[] {
+    return [...this.#files].filter(([, { outcome }]) => hasFailed(outcome)).map(([file]) => file);
+  }
+
+  get hasFailed(): boolean {
+    return this.failedFiles().length > 0;
+  }
+
+  get testsRun(): number {
+    return this.#sum("passed") + this.#sum("failed");
+  }
+
+  /** Prints what is known when all files have ended. */
+  end(): void {
+    const slow = [...this.seconds].filter(([, s]) => s >= SLOW_S).sort(([, a], [, b]) => b - a);
+    const rows = slow
+      .slice(0, SLOWEST)
+      .map(([file, s]) => `${s.toFixed(1).padStart(7)} s  ${file}`);
+    if (rows.length > 0) this.#line(`== the slowest files\n${rows.join("\n")}`);
+    const failed = this.failedFiles().map((file) => {
+      const { text = "" } = this.#files.get(file) ?? {};
+      return `${file}\n${text.slice(Math.max(0, text.search(FAILING))).trimEnd()}`;
+    });
+    if (failed.length > 0) this.#line(`== what failed\n${failed.join("\n")}`);
+    for (const flaky of this.#flaky) this.#line(`flaky: ${flaky}`);
+    const skipped = this.#sum("skipped");
+    const counts = `${this.#sum("passed")} passed, ${this.#failures} failed`;
+    this.#line(skipped > 0 ? `${counts}, ${skipped} skipped` : counts);
+  }
+
+  /** A file with a fault of its own counts as one failure more. */
+  get #failures(): number {
+    const outcomes = [...this.#files.values()].map(({ outcome }) => outcome);
+    return this.#sum("failed") + outcomes.filter(({ problem }) => problem !== undefined).length;
+  }
+
+  #settle(file: string, report: FileReport, seconds: number): void {
+    const before = this.#files.get(file)?.outcome;
+    this.#files.set(file, report);
+    this.seconds.set(file, seconds);
+    if (before === undefined || hasFailed(report.outcome)) return;
+    const names =
+      before.problem === undefined ? before.failures : [...before.failures, before.problem];
+    for (const name of names) this.#flaky.push(`${file}: ${name}`);
+  }
+
+  #sum(count: "passed" | "failed" | "skipped"): number {
+    return [...this.#files.values()].reduce((sum, { outcome }) => sum + outcome[count], 0);
+  }
+
+  #line(text: string): void {
+    this.#print(`${text}\n`);
+  }
+}
+
+const hasFailed = ({ failed, problem }: FileOutcome) => failed > 0 || problem !== undefined;

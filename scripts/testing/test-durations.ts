@@ -1,0 +1,41 @@
+/** How long each test file took when that was last recorded, so that a run can start the longest files first. */
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+
+/** Seconds by file. A file that is not in it takes less than SHORT_S. */
+export type Durations = Record<string, number>;
+
+const PATH = join(import.meta.dirname, "test-durations.json");
+/** Shorter files are not recorded: their order does not matter, and the record stays small. */
+const SHORT_S = 1;
+
+export function readDurations(): Durations {
+  return JSON.parse(readFileSync(PATH, "utf8"));
+}
+
+export function longestFirst(files: readonly string[], durations: Durations): string[] {
+  const of = (file: string) => durations[file] ?? 0;
+  return files.toSorted((a, b) => of(b) - of(a));
+}
+
+/** Writes how long files took; see mergeDurations(). */
+export function recordDurations(
+  seconds: ReadonlyMap<string, number>,
+  isThere: (file: string) => boolean,
+): void {
+  const merged = mergeDurations(readDurations(), seconds, isThere);
+  writeFileSync(PATH, `${JSON.stringify(merged, null, 2)}\n`);
+}
+
+/** Replaces the seconds of the measured files; drops short files, and files that `isThere` does not know. */
+export function mergeDurations(
+  recorded: Durations,
+  measured: ReadonlyMap<string, number>,
+  isThere: (file: string) => boolean,
+): Durations {
+  const merged = [...new Map([...Object.entries(recorded), ...measured])]
+    .map(([file, seconds]): [string, number] => [file, Math.round(seconds)])
+    .filter(([file, seconds]) => isThere(file) && seconds >= SHORT_S)
+    .sort(([a], [b]) => (a < b ? -1 : 1));
+  return Object.fromEntries(merged);
+}

@@ -1,0 +1,117 @@
+/**
+ * A process that runs test files one after another, each with a mocha of its own, so that Node and the modules are loaded
+ * once for many files. Started by test-worker.ts: takes a file to run as a message, answers with its outcome.
+ */
+import { setTimeout as pause } from "node:timers/promises";
+import Mocha from "mocha";
+import { RUN_VARIABLE } from "./leftovers.ts";
+
+/** One file to run. */
+export interface FileOrder {
+  /** Absolute. */
+  path: string;
+  /** Where the file and the processes it starts put temporary files. */
+  folder: string;
+  /** The mark that every process inherits which the file starts. */
+  mark: string;
+  /** Runs only the tests whose full name matches. */
+  grep?: string;
+  /** How long the file may keep something open after its last test. */
+  closeMs: number;
+}
+
+export interface FileOutcome {
+  passed: number;
+  failed: number;
+  skipped: number;
+  /** Full names of the tests that failed. */
+  failures: string[];
+  /** A fault of the file itself: it does not load, or it leaves something open. */
+  problem?: string;
+}
+
+/** Asks for the end of the process, in place of a file to run. */
+export const END = "end";
+
+/** Ends what a file wrote to stdout and stderr: messages and output take different ways to the parent. */
+export const END_OF_OUTPUT = "\u0004end of file\u0004\n";
+
+const CLOSE_LOOK_MS = 10;
+/** Mocha's own default of 2 s is too short for tests that start processes on a busy machine. */
+const TEST_MS_MAX = 60_000;
+
+type Send = (outcome: FileOutcome) => void;
+
+if (process.send) {
+  const send = process.send.bind(process) as Send;
+  // Mocha counts an uncaught exception as a failure, but passes an unhandled rejection on.
+  process.on("unhandledRejection", (reason) => {
+    throw reason;
+  });
+  process.on("message", (order: FileOrder | typeof END) => {
+    if (order === END) process.exit();
+    void answer(order, send);
+  });
+}
+
+async function answer(order: FileOrder, send: Send): Promise<void> {
+  const outcome = await runFile(order);
+  process.stdout.write(END_OF_OUTPUT);
+  process.stderr.write(END_OF_OUTPUT);
+  send(outcome);
+}
+
+async function runFile({ path, folder, mark, grep, closeMs }: FileOrder): Promise<FileOutcome> {
+  process.env.TMPDIR = folder;
+  process.env[RUN_VARIABLE] = mark;
+  const openBefore = countResources();
+  const mocha = new Mocha({
+    timeout: TEST_MS_MAX,
+    reporter: "spec",
+    ...(grep !== undefined && { grep: new RegExp(grep) }),
+  });
+  mocha.addFile(path);
+  try {
+    await mocha.loadFilesAsync();
+  } catch (error) {
+    console.error(error);
+    return { passed: 0, failed: 0, skipped: 0, failures: [], problem: "does not load" };
+  }
+  const outcome = await runMocha(mocha);
+  mocha.dispose();
+  // A test that fails may not come to closing; nothing else runs in this process after it.
+  if (outcome.failed > 0) return outcome;
+  const open = await resourcesLeft(openBefore, closeMs);
+  if (open.length > 0) outcome.problem = `left something open: ${open.join(", ")}`;
+  return outcome;
+}
+
+function runMocha(mocha: Mocha): Promise<FileOutcome> {
+  return new Promise((resolve) => {
+    const failures: string[] = [];
+    const runner = mocha.run(() => {
+      const { passes: passed = 0, failures: failed = 0, pending: skipped = 0 } = runner.stats ?? {};
+      resolve({ passed, failed, skipped, failures });
+    });
+    runner.on("fail", (test) => failures.push(test.fullTitle()));
+  });
+}
+
+/** Waits until the file keeps nothing alive that was not there before it; names what stays. */
+async function resourcesLeft(before: Map<string, number>, withinMs: number): Promise<string[]> {
+  for (let waited = 0; ; waited += CLOSE_LOOK_MS) {
+    const now = countResources();
+    const more = [...now].filter(([name, count]) => count > (before.get(name) ?? 0));
+    if (more.length === 0 || waited > withinMs) return more.map(([name]) => name);
+    await pause(CLOSE_LOOK_MS, undefined, { ref: false });
+  }
+}
+
+/** How many resources of each sort keep this process alive. */
+function countResources(): Map<string, number> {
+  const counts = new Map<string, number>();
+  for (const name of process.getActiveResourcesInfo()) {
+    counts.set(name, (counts.get(name) ?? 0) + 1);
+  }
+  return counts;
+}

@@ -1,0 +1,122 @@
+/** Starts a process that runs test files one after another, and gives it one file at a time. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { join } from "node:path";
+import type { Readable } from "node:stream";
+import { REPOSITORY } from "../tools.ts";
+import { endAll, endLeftoversThatStay, leftAfter, RUN_VARIABLE } from "./leftovers.ts";
+import { END, END_OF_OUTPUT, type FileOrder, type FileOutcome } from "./test-worker-main.ts";
+
+const MAIN = join(import.meta.dirname, "test-worker-main.ts");
+/** A file that hangs must not hold up the others for ever. */
+const FILE_MS_MAX = 20 * 60_000;
+/** A process that was ended by its test is gone within this; what stays may wait for the end of this worker. */
+const CHILDREN_END_MS = 500;
+
+export class TestWorker implements AsyncDisposable {
+  /** Begins the marks of its files. */
+  readonly mark: string;
+  /** False once it has ended, or a file has failed in it: another file must not suffer from that. */
+  isFit = true;
+  readonly #child: ChildProcess;
+  readonly #exited: Promise<unknown[]>;
+  /** It has ended, and nobody holds its pipes open. */
+  readonly #closed: Promise<unknown[]>;
+  #output: (text: string) => void = () => {};
+  /** Called when a stream of the child has brought everything that a file wrote. */
+  #onEndOfOutput = () => {};
+
+  constructor(mark: string) {
+    this.mark = mark;
+    this.#child = spawn(process.execPath, [MAIN], {
+      cwd: REPOSITORY,
+      env: { ...process.env, [RUN_VARIABLE]: mark },
+      stdio: ["ignore", "pipe", "pipe", "ipc"],
+      detached: true, // A Ctrl-C reaches it through the parent, which then ends all of it.
+    });
+    this.#exited = once(this.#child, "exit");
+    this.#closed = once(this.#child, "close");
+    const { stdout, stderr } = this.#child;
+    for (const stream of [stdout, stderr]) if (stream) this.#read(stream);
+  }
+
+  /** Runs a file; its output goes to `output` as it comes. Never rejects: faults are in the outcome. */
+  async run(order: FileOrder, output: (text: string) => void): Promise<FileOutcome> {
+    this.#output = output;
+    const printed = this.#printed();
+    let problem: string | undefined;
+    const timer = setTimeout(() => {
+      problem = `did not end within ${FILE_MS_MAX} ms`;
+      this.#child.kill("SIGKILL");
+    }, FILE_MS_MAX);
+    const outcome = await this.#answer(order);
+    clearTimeout(timer);
+    this.isFit = outcome.failed === 0 && outcome.problem === undefined;
+    const left = await this.#endChildren();
+    if (left.length > 0) outcome.problem ??= `left processes behind: ${left.join(", ")}`;
+    if (problem !== undefined) outcome.problem = problem;
+    // Processes that a crash left behind held the pipes open until now.
+    await Promise.race([printed, this.#closed]);
+    return outcome;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#child.kill("SIGKILL");
+    await endAll(this.mark);
+    await this.#closed;
+  }
+
+  /**
+   * Ends the processes that a file has started, and returns the command lines of those that had to be killed. A helper
+   * that ends with its parent, such as a bundler's, gets the end of this worker.
+   */
+  async #endChildren(): Promise<string[]> {
+    const left = await leftAfter(this.mark, this.#child.pid, CHILDREN_END_MS);
+    if (left.length === 0) return [];
+    this.isFit = false;
+    if (this.#child.connected) this.#child.send(END, () => {});
+    return endLeftoversThatStay(this.mark, left);
+  }
+
+  #answer(order: FileOrder): Promise<FileOutcome> {
+    return new Promise((resolve) => {
+      this.#child.once("message", (outcome: FileOutcome) => resolve(outcome));
+      void this.#exited.then(([code, signal]) => resolve(crashed(code ?? signal)));
+      // It may have ended since the file before, by what that file left running.
+      this.#child.send(order, () => {});
+    });
+  }
+
+  #printed(): Promise<void> {
+    return new Promise((resolve) => {
+      let streams = 2;
+      this.#onEndOfOutput = () => {
+        streams -= 1;
+        if (streams === 0) resolve();
+      };
+    });
+  }
+
+  #read(stream: Readable): void {
+    let held = "";
+    stream.setEncoding("utf8").on("data", (text: string) => {
+      const [before = "", ...after] = (held + text).split(END_OF_OUTPUT);
+      if (after.length > 0) {
+        held = after.join("");
+        this.#output(before);
+        this.#onEndOfOutput();
+        return;
+      }
+      // The end of the output may come in two pieces.
+      const cut = before.lastIndexOf(END_OF_OUTPUT.charAt(0));
+      const ready = cut < 0 ? before : before.slice(0, cut);
+      held = before.slice(ready.length);
+      if (ready !== "") this.#output(ready);
+    });
+  }
+}
+
+function crashed(code: unknown): FileOutcome {
+  const problem = `ended with code ${code} before its last test`;
+  return { passed: 0, failed: 0, skipped: 0, failures: [], problem };
+}
