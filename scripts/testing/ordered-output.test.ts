@@ -2,35 +2,40 @@ import { expect } from "chai";
 import { OrderedOutput } from "./ordered-output.ts";
 
 describe("OrderedOutput", () => {
-  let printed: string;
+  let printed: string[];
   let output: OrderedOutput;
   beforeEach(() => {
-    printed = "";
-    output = new OrderedOutput((text) => {
-      printed += text;
-    });
+    printed = [];
+    output = new OrderedOutput((text) => void printed.push(text));
   });
+  /** What was printed since the last look. */
+  const news = () => printed.splice(0).join("");
 
   it("write() prints the first file as it comes and holds the others back", () => {
-    const [first, second] = [output.open(), output.open()];
+    const [first, second] = [output.open("a"), output.open("b")];
     second.write("b1 ");
     first.write("a1 ");
-    expect(printed).to.equal("a1 ");
     first.write("a2 ");
+    expect(news()).to.equal("a\na1 a2 ");
     first.end();
-    expect(printed).to.equal("a1 a2 b1 ");
+    expect(news()).to.equal("b\nb1 ");
     second.write("b2 ");
-    expect(printed).to.equal("a1 a2 b1 b2 ");
+    second.end();
+    expect(news()).to.equal("b2 ");
   });
 
-  it("end() prints files that ended meanwhile before the next one that still runs", () => {
-    const [first, second, third] = [output.open(), output.open(), output.open()];
+  it("end() prints another file in one piece, and names the first one where it goes on", () => {
+    const [first, second, third] = [output.open("a"), output.open("b"), output.open("c")];
+    first.write("a1 ");
+    third.write("c1 ");
     second.write("b1 ");
-    third.write("c ");
+    third.write("c2 ");
+    expect(news()).to.equal("a\na1 ");
     third.end();
+    expect(news()).to.equal("c\nc1 c2 ");
+    first.write("a2 ");
+    expect(news()).to.equal("a goes on\na2 ");
     first.end();
-    expect(printed).to.equal("c b1 ");
-    second.write("b2 ");
-    expect(printed).to.equal("c b1 b2 ");
+    expect(news()).to.equal("b\nb1 ");
   });
 });

@@ -1,44 +1,55 @@
 /**
- * Prints what several files write at the same time, a file after the other: the output of one file appears as it comes,
- * that of the others when they have ended or their turn comes.
+ * Prints what several files write at the same time so that it stays readable: the output of one file appears as it comes,
+ * that of each other file in one piece when it has ended.
  */
 export class OrderedOutput {
   readonly #print: (text: string) => void;
-  readonly #waiting: Entry[] = [];
+  /** The first one appears as it comes. */
+  readonly #open: Entry[] = [];
+  /** Another file was printed since the first one wrote. */
+  #isInterrupted = false;
 
   constructor(print: (text: string) => void) {
     this.#print = print;
   }
 
   /** Takes the output of one more file. */
-  open(): { write(text: string): void; end(): void } {
-    const entry: Entry = { text: "", hasEnded: false };
-    this.#waiting.push(entry);
+  open(file: string): { write(text: string): void; end(): void } {
+    const entry: Entry = { file, text: "", hasBegun: false };
+    this.#open.push(entry);
     return {
       write: (text) => {
         entry.text += text;
-        this.#flush();
+        if (entry === this.#open[0]) this.#printLive(entry);
       },
-      end: () => {
-        entry.hasEnded = true;
-        this.#flush();
-      },
+      end: () => this.#end(entry),
     };
   }
 
-  #flush(): void {
-    for (let head = this.#waiting[0]; head !== undefined; head = this.#waiting[0]) {
-      this.#print(head.text);
-      head.text = "";
-      if (!head.hasEnded) return;
-      this.#waiting.shift();
-      // Files that ended meanwhile come before the next one that still runs.
-      this.#waiting.sort((a, b) => Number(b.hasEnded) - Number(a.hasEnded));
-    }
+  #end(entry: Entry): void {
+    const isLive = entry === this.#open[0];
+    if (isLive) this.#printLive(entry);
+    else this.#print(`${entry.file}\n${entry.text}`);
+    this.#open.splice(this.#open.indexOf(entry), 1);
+    this.#isInterrupted = !isLive;
+    const [next] = this.#open;
+    if (isLive && next !== undefined) this.#printLive(next);
+  }
+
+  #printLive(entry: Entry): void {
+    if (entry.text === "") return;
+    if (!entry.hasBegun) this.#print(`${entry.file}\n`);
+    else if (this.#isInterrupted) this.#print(`${entry.file} goes on\n`);
+    this.#isInterrupted = false;
+    entry.hasBegun = true;
+    this.#print(entry.text);
+    entry.text = "";
   }
 }
 
 interface Entry {
+  file: string;
+  /** Not printed yet. */
   text: string;
-  hasEnded: boolean;
+  hasBegun: boolean;
 }

@@ -31,10 +31,9 @@ export class RunReport {
   /** Begins the report of a file. A second report of the same file takes the place of its first. */
   open(file: string): { write(text: string): void; end(outcome: FileOutcome): void } {
     const startedAt = performance.now();
-    const output = this.#output.open();
+    const output = this.#output.open(file);
     let text = "";
     const write = (more: string) => {
-      if (text === "") output.write(`${file}\n`);
       text += more;
       output.write(more);
     };
@@ -42,7 +41,11 @@ export class RunReport {
       write,
       end: (outcome) => {
         const seconds = (performance.now() - startedAt) / 1_000;
-        if (outcome.problem !== undefined) write(`  ${file} ${outcome.problem}\n`);
+        if (outcome.problem !== undefined) {
+          // Mocha prints its failures at the end, which this file may not have reached.
+          const details = outcome.failures.map(({ name, error }) => `${name}\n${error}\n`);
+          write(`${outcome.hasEnded ? "" : details.join("")}  ${file} ${outcome.problem}\n`);
+        }
         output.write(`  ${seconds.toFixed(1)} s\n\n`);
         output.end();
         this.#settle(file, { outcome, text }, seconds);
@@ -91,8 +94,8 @@ export class RunReport {
     this.#files.set(file, report);
     this.seconds.set(file, seconds);
     if (before === undefined || hasFailed(report.outcome)) return;
-    const names =
-      before.problem === undefined ? before.failures : [...before.failures, before.problem];
+    const failures = before.failures.map(({ name }) => name);
+    const names = before.problem === undefined ? failures : [...failures, before.problem];
     for (const name of names) this.#flaky.push(`${file}: ${name}`);
   }
 

@@ -64,6 +64,16 @@ describe("run-tests", function () {
     expect(runTests(file).lastLine).to.equal("0 passed, 1 failed");
   });
 
+  it("run() says what failed in a file that ends in the middle", async () => {
+    const file = await testFile(
+      "ends-after",
+      'it("bad", () => { throw new Error("no way"); }); it("ends", () => process.exit(0));',
+    );
+    const run = runTests(file);
+    expect(run.lastLine).to.equal("0 passed, 2 failed");
+    expect(run.output.split("== what failed")[1]).to.match(/bad\nError: no way.*before its last/s);
+  });
+
   it("run() counts a promise that is rejected unheard as a failure of its test", async () => {
     const file = await testFile(
       "unheard",

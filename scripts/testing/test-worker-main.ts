@@ -24,11 +24,22 @@ export interface FileOutcome {
   passed: number;
   failed: number;
   skipped: number;
-  /** Full names of the tests that failed. */
-  failures: string[];
+  failures: Failure[];
   /** A fault of the file itself: it does not load, or it leaves something open. */
   problem?: string;
+  /** False where the process of the file ended before its last test. */
+  hasEnded: boolean;
 }
+
+export interface Failure {
+  /** The test's full name. */
+  name: string;
+  /** With its stack. */
+  error: string;
+}
+
+/** A test has failed, or the file has ended. */
+export type FromWorker = { failure: Failure } | { outcome: FileOutcome };
 
 /** Asks for the end of the process, in place of a file to run. */
 export const END = "end";
@@ -40,7 +51,7 @@ const CLOSE_LOOK_MS = 10;
 /** Mocha's own default of 2 s is too short for tests that start processes on a busy machine. */
 const TEST_MS_MAX = 60_000;
 
-type Send = (outcome: FileOutcome) => void;
+type Send = (message: FromWorker) => void;
 
 if (process.send) {
   const send = process.send.bind(process) as Send;
@@ -55,13 +66,14 @@ if (process.send) {
 }
 
 async function answer(order: FileOrder, send: Send): Promise<void> {
-  const outcome = await runFile(order);
+  const outcome = await runFile(order, send);
   process.stdout.write(END_OF_OUTPUT);
   process.stderr.write(END_OF_OUTPUT);
-  send(outcome);
+  send({ outcome });
 }
 
-async function runFile({ path, folder, mark, grep, closeMs }: FileOrder): Promise<FileOutcome> {
+async function runFile(order: FileOrder, send: Send): Promise<FileOutcome> {
+  const { path, folder, mark, grep, closeMs } = order;
   process.env.TMPDIR = folder;
   process.env[RUN_VARIABLE] = mark;
   const openBefore = countResources();
@@ -75,9 +87,10 @@ async function runFile({ path, folder, mark, grep, closeMs }: FileOrder): Promis
     await mocha.loadFilesAsync();
   } catch (error) {
     console.error(error);
-    return { passed: 0, failed: 0, skipped: 0, failures: [], problem: "does not load" };
+    const counts = { passed: 0, failed: 0, skipped: 0, failures: [] };
+    return { ...counts, problem: "does not load", hasEnded: true };
   }
-  const outcome = await runMocha(mocha);
+  const outcome = await runMocha(mocha, send);
   mocha.dispose();
   // A test that fails may not come to closing; nothing else runs in this process after it.
   if (outcome.failed > 0) return outcome;
@@ -86,14 +99,18 @@ async function runFile({ path, folder, mark, grep, closeMs }: FileOrder): Promis
   return outcome;
 }
 
-function runMocha(mocha: Mocha): Promise<FileOutcome> {
+function runMocha(mocha: Mocha, send: Send): Promise<FileOutcome> {
   return new Promise((resolve) => {
-    const failures: string[] = [];
+    const failures: Failure[] = [];
     const runner = mocha.run(() => {
       const { passes: passed = 0, failures: failed = 0, pending: skipped = 0 } = runner.stats ?? {};
-      resolve({ passed, failed, skipped, failures });
+      resolve({ passed, failed, skipped, failures, hasEnded: true });
     });
-    runner.on("fail", (test) => failures.push(test.fullTitle()));
+    runner.on("fail", (test, error) => {
+      const failure = { name: test.fullTitle(), error: String(error?.stack ?? error) };
+      failures.push(failure);
+      send({ failure });
+    });
   });
 }
 

@@ -5,7 +5,14 @@ import { join } from "node:path";
 import type { Readable } from "node:stream";
 import { REPOSITORY } from "../tools.ts";
 import { endAll, endLeftoversThatStay, leftAfter, RUN_VARIABLE } from "./leftovers.ts";
-import { END, END_OF_OUTPUT, type FileOrder, type FileOutcome } from "./test-worker-main.ts";
+import {
+  END,
+  END_OF_OUTPUT,
+  type Failure,
+  type FileOrder,
+  type FileOutcome,
+  type FromWorker,
+} from "./test-worker-main.ts";
 
 const MAIN = join(import.meta.dirname, "test-worker-main.ts");
 /** A file that hangs must not hold up the others for ever. */
@@ -80,8 +87,17 @@ export class TestWorker implements AsyncDisposable {
 
   #answer(order: FileOrder): Promise<FileOutcome> {
     return new Promise((resolve) => {
-      this.#child.once("message", (outcome: FileOutcome) => resolve(outcome));
-      void this.#exited.then(([code, signal]) => resolve(crashed(code ?? signal)));
+      const failures: Failure[] = [];
+      const take = (message: FromWorker) => {
+        if ("failure" in message) failures.push(message.failure);
+        else end(message.outcome);
+      };
+      const end = (outcome: FileOutcome) => {
+        this.#child.off("message", take);
+        resolve(outcome);
+      };
+      this.#child.on("message", take);
+      void this.#exited.then(([code, signal]) => end(crashed(code ?? signal, failures)));
       // It may have ended since the file before, by what that file left running.
       this.#child.send(order, () => {});
     });
@@ -116,7 +132,8 @@ export class TestWorker implements AsyncDisposable {
   }
 }
 
-function crashed(code: unknown): FileOutcome {
+function crashed(code: unknown, failures: Failure[]): FileOutcome {
   const problem = `ended with code ${code} before its last test`;
-  return { passed: 0, failed: 0, skipped: 0, failures: [], problem };
+  const failed = failures.length;
+  return { passed: 0, failed, skipped: 0, failures, problem, hasEnded: false };
 }
