@@ -45,8 +45,12 @@ export const CHARSET_SAMPLE_BYTES = 32 * 1024;
 export const MARKDOWN_HTML_CHARS_MAX = 10 * 1024 * 1024;
 /** Time for one page: 2 MB of real HTML take 1 s on a busy core. */
 export const MARKDOWN_TIMEOUT_MS = 15_000;
-/** Memory of the thread: some twenty times the largest page. */
-export const MARKDOWN_HEAP_MIB_MAX = 512;
+/** Memory of the thread: a page of 10 MB that is all links needs some 500 MiB. */
+export const MARKDOWN_HEAP_MIB_MAX = 640;
+/** Elements open at once while Markdown is made: browsers keep 512 levels, real pages have fewer than 100. Tags past it are ignored, their text is kept. */
+export const MARKDOWN_DEPTH_MAX = 512;
+/** Columns that one `colspan` covers, and rows that one `rowspan` does: browsers take 1,000 and 65,534, real tables stay below 100. */
+export const MARKDOWN_SPAN_MAX = 100;
 /** Of the classes of a code block, where its language is looked for: classes in use have some 50. */
 export const CODE_CLASS_CHARS_MAX = 256;
 /** Pages that wait for the thread; past it the caller is told to come back. */

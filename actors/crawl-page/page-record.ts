@@ -83,7 +83,11 @@ export async function pageRecord(
     const giveBack = await markdownPlaces.take(signal);
     try {
       const { base = url, title } = found;
-      return await markdown.convert({ html, baseUrl: base, ...(title && { title }) }, signal);
+      const isScripted = request.render;
+      return await markdown.convert(
+        { html, baseUrl: base, isScripted, ...(title && { title }) },
+        signal,
+      );
     } finally {
       giveBack();
     }
