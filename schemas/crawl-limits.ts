@@ -273,6 +273,8 @@ export const CRAWL_MS_MAX = 7 * 86_400_000;
 export const CRAWL_KEPT_MS = 14 * 86_400_000;
 /** Redirects of one page that are followed, each a request with a turn of its own; browsers follow 20. */
 export const CRAWL_REDIRECTS_MAX = 10;
+/** A page that sends its reader on within these seconds is a redirect: "you are being redirected" is shown for 5, sometimes 10. Later, it is a page. */
+export const REFRESH_S_MAX = 10;
 /** Browsers of a worker with one page that may have ended the last one: each takes some 150 MB, and they are rarely needed. */
 export const BROWSERS_APART_MAX = 1;
 /** Tries of one page or sitemap, where another one makes sense. */

@@ -8,6 +8,7 @@ import { pageLinks } from "../extract/page-links.ts";
 import type { Places } from "../runtime/places.ts";
 import { documentForm } from "./content-types.ts";
 import type { PageAnswer } from "./page-loader.ts";
+import { refreshTarget } from "./refresh-target.ts";
 import { PRODUCT_TOKEN } from "./user-agent.ts";
 
 export type LoadedPage = Extract<PageAnswer, { kind: "page" }>;
@@ -23,6 +24,15 @@ export interface PageRecord {
   reason?: string;
   /** False where a format could not be made: another try may. */
   isWhole: boolean;
+}
+
+/** Where a page sends its reader by itself; undefined of an error, and of a page that stays. */
+export function pageRefresh(url: string, page: LoadedPage): string | undefined {
+  if (page.status >= 300 || documentForm(page.contentType) !== "html") return undefined;
+  // Most pages have none, and need not be read for it.
+  if (!/http-equiv/i.test(page.html)) return undefined;
+  const { refresh, base } = pageLinks(page.html, { url, productToken: PRODUCT_TOKEN });
+  return refresh === undefined ? undefined : refreshTarget(refresh, { url, base });
 }
 
 export interface PageRecordParts {
