@@ -122,6 +122,10 @@ describe("markdown of markup that is easily lost", () => {
         "<table><caption>T</caption><tr><th>a<td>b</table>",
         ["T", "", "| a | b |", "| --- | --- |"],
       ],
+      [
+        "<table><tr><th>a<tr><td>b<pre>c\n  d</pre></table>",
+        ["a", "", "b", "", "```", "c", "  d", "```"],
+      ],
       ["<table role=presentation><tr><td>a<td>b</table>", ["a", "", "b"]],
       [
         "<table><tr><td class=linenos><pre>1\n2</pre><td class=code><pre>a\n  b</pre></table>",

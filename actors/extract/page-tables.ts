@@ -26,11 +26,14 @@ const GUTTER = /(?:^|[\s-])(?:linenos|lineno|gutter|line-numbers?|blob-num|linen
 function isLayout(table: PageNode, rows: PageNode[]): boolean {
   if (/^(?:presentation|none)$/i.test(table.getAttribute("role") ?? "")) return true;
   const has = (tagName: string) => table.find((node) => node.tagName === tagName) !== undefined;
+  const isOneColumn = rows.every((row) => cellsOf(row).length < 2);
+  // Blocks of code are kept whole where nothing stands beside them.
+  if (isOneColumn && has("pre")) return true;
   const head = rows[0] === undefined ? [] : cellsOf(rows[0]);
   if (head.length > 1 && head.every(({ tagName }) => tagName === "th")) return false;
   if (has("table")) return true;
   if (has("th")) return false;
-  return has("pre") || rows.every((row) => cellsOf(row).length < 2);
+  return has("pre") || isOneColumn;
 }
 
 function rowsOf(table: PageNode): PageNode[] {
