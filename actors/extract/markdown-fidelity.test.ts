@@ -79,6 +79,7 @@ describe("markdown of markup that is easily lost", () => {
     const cases: [html: string, expected: string][] = [
       ["<p><b>a</b><b>b</b>", "**ab**"],
       ["<p><b>a<strong>b</strong></b>", "**ab**"],
+      ["<p><i>a. </i><i>b</i>", "*a.* *b*"],
       ["<p>x<b>(a)</b>y", "x<strong>(a)</strong>y"],
       ["<p><b>a</b><i>b</i>", "**a**<em>b</em>"],
       ["<p><b><p>a</p><p>b</p></b>", "**a**\n\n**b**"],
@@ -126,6 +127,7 @@ describe("markdown of markup that is easily lost", () => {
         "<table><tr><th>a<tr><td>b<pre>c\n  d</pre></table>",
         ["a", "", "b", "", "```", "c", "  d", "```"],
       ],
+      ["<table><tr><td><ul><li>a<ul><li>b</ul></ul><td>c</table>", ["- a", "  - b", "", "c"]],
       ["<table role=presentation><tr><td>a<td>b</table>", ["a", "", "b"]],
       [
         "<table><tr><td class=linenos><pre>1\n2</pre><td class=code><pre>a\n  b</pre></table>",
@@ -152,6 +154,7 @@ describe("markdown of markup that is easily lost", () => {
         "<ul><li><input type=checkbox checked> a<li><label><input type=checkbox>b</label><li>c <input type=checkbox></ul>",
         "- [x] a\n- [ ] b\n- c",
       ],
+      ["<ul><li><form> <input> <input> </form> a<li>b</ul>", "- a\n- b"],
       ["<p>H<sub>2</sub>O x<sup>2</sup>", "H<sub>2</sub>O x<sup>2</sup>"],
       ["<dl><dt>a<dd>b<dd><pre>c</pre></dl>", "a\n\n: b\n\n```\nc\n```"],
       ["<ol><li value=3>a<li>b</ol>", "3. a\n4. b"],

@@ -79,8 +79,9 @@ const TAGS: Record<string, string> = { "**": "strong", "*": "em", "~~": "del" };
 /** Marks count only at the edge of a word. Elsewhere the element itself is valid Markdown. */
 function writeEmphasis(content: string, node: PageNode, mark: string): string {
   const text = content.trim();
-  const opens = text !== content && /^\s/.test(content) ? " " : before(node);
-  const closes = text !== content && /\s$/.test(content) ? " " : after(node);
+  const whole = node.textContent;
+  const opens = /^\s/.test(whole) ? " " : before(node);
+  const closes = /\s$/.test(whole) ? " " : after(node);
   const isPlain =
     !(isWord(opens) && !isWord(text[0])) &&
     !(isWord(closes) && !isWord(text.at(-1))) &&
@@ -97,7 +98,8 @@ const isMarked = ({ nodeName }: PageNode) => nodeName in { STRONG: 0, EM: 0, DEL
 function before(node: PageNode): string {
   const { previousSibling: sibling } = node;
   if (sibling === null) return " ";
-  return isMarked(sibling) ? MARKED : (sibling.textContent.at(-1) ?? " ");
+  const last = sibling.textContent.at(-1) ?? " ";
+  return isMarked(sibling) && /\S/.test(last) ? MARKED : last;
 }
 
 function after(node: PageNode): string {
@@ -125,7 +127,8 @@ const numbers = new WeakMap<PageNode, number>();
 function writeItem(content: string, node: PageNode): string {
   const list = node.parentNode;
   const prefix = list?.nodeName === "OL" ? `${numberOf(node, list)}. ` : "- ";
-  const text = trimLines(content);
+  // An item that begins with an empty line ends there.
+  const text = trimLines(content).trimStart();
   const end = content.endsWith("\n") ? "\n\n" : "\n";
   return `${prefix}${indent(text, prefix.length)}${end}`;
 }

@@ -33,8 +33,11 @@ function isLayout(table: PageNode, rows: PageNode[]): boolean {
   if (head.length > 1 && head.every(({ tagName }) => tagName === "th")) return false;
   if (has("table")) return true;
   if (has("th")) return false;
-  return has("pre") || isOneColumn;
+  return isOneColumn || BLOCKS.some(has);
 }
+
+/** Blocks that a line of a table would take apart: where no cell is a head, they are what the table is for. */
+const BLOCKS = ["pre", "ul", "ol", "dl", "blockquote", "h1", "h2", "h3", "h4", "h5", "h6"];
 
 function rowsOf(table: PageNode): PageNode[] {
   return table.childNodes.flatMap((node) =>

@@ -149,15 +149,19 @@ function joinEmphasis(node: PageNode): void {
     if (!INLINE.has(outer.nodeName)) break;
   }
   if (node.nodeName === "SPAN" || previous?.nodeName !== node.nodeName) return;
+  if (/\s$/.test(previous.textContent) || /^\s/.test(node.textContent)) return;
   previous.takeChildren(node);
   node.parentNode?.removeChild(node);
 }
 
 const INLINE = new Set(["SPAN", "A", "STRONG", "EM", "DEL", "FONT", "SMALL", "U", "INS"]);
 
-/** A checkbox at the beginning of a list's item makes it a task. */
+/** A checkbox at the beginning of a list's item makes it a task. Other fields have no text. */
 function shapeInput(node: PageNode): void {
-  if (node.getAttribute("type")?.toLowerCase() !== "checkbox") return;
+  if (node.getAttribute("type")?.toLowerCase() !== "checkbox") {
+    node.parentNode?.removeChild(node);
+    return;
+  }
   let inner = node;
   for (let outer = node.parentNode; outer !== null; outer = outer.parentNode) {
     for (let before = inner.previousSibling; before !== null; before = before.previousSibling)
