@@ -88,6 +88,7 @@ describe("BrowserPageLoader", function () {
         lastModifiedAt: Date.parse(modified),
         awayMs: undefined,
         nofollow: false,
+        noindex: true,
       });
       expect(pageOf(answer).html).to.match(
         /^<!DOCTYPE html>\n<html><head><\/head><body><p id="a">✓</,

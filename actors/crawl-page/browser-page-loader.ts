@@ -26,7 +26,7 @@ import type { PageAnswer, PageLoad, PageLoader } from "./page-loader.ts";
 import { isPassingStatus } from "./passing-faults.ts";
 import { pageRedirect } from "./refresh-target.ts";
 import { awayMsOf } from "./retry-after.ts";
-import { saysNofollow } from "./robots-tag.ts";
+import { robotsTag } from "./robots-tag.ts";
 import { PRODUCT_TOKEN } from "./user-agent.ts";
 
 export interface BrowserPageLoaderParts {
@@ -187,7 +187,7 @@ export class BrowserPageLoader implements PageLoader {
           contentType: headers.get("content-type")?.slice(0, CONTENT_TYPE_CHARS_MAX),
           lastModifiedAt: lastModifiedAt(headers),
           awayMs: awayMsOf(status, headers.get("retry-after"), clock.now()),
-          nofollow: saysNofollow(headers.get("x-robots-tag"), PRODUCT_TOKEN),
+          ...robotsTag(headers.get("x-robots-tag"), PRODUCT_TOKEN),
           browserMs,
         };
       }

@@ -20,7 +20,7 @@ import { isPassing, isPassingStatus } from "./passing-faults.ts";
 import { readBody } from "./read-body.ts";
 import { pageRedirect } from "./refresh-target.ts";
 import { awayMsOf } from "./retry-after.ts";
-import { saysNofollow } from "./robots-tag.ts";
+import { robotsTag } from "./robots-tag.ts";
 import { PRODUCT_TOKEN } from "./user-agent.ts";
 
 export interface HttpPageLoaderParts {
@@ -131,7 +131,7 @@ export class HttpPageLoader implements PageLoader {
       contentType: contentType?.slice(0, CONTENT_TYPE_CHARS_MAX),
       ...modified,
       awayMs: away.awayMs,
-      nofollow: saysNofollow(headers.get("x-robots-tag"), PRODUCT_TOKEN),
+      ...robotsTag(headers.get("x-robots-tag"), PRODUCT_TOKEN),
       browserMs: 0,
     };
   }

@@ -83,6 +83,7 @@ export async function pageRecord(
       ...(lastModifiedAt !== undefined && { lastModifiedAt }),
       ...(contentType !== undefined && { contentType }),
       ...(truncated && { truncated }),
+      ...((page.noindex || found.noindex) && { noindex: true }),
     },
     links,
     isWhole,
@@ -109,7 +110,10 @@ export const errorOf = (status: number): string | undefined =>
   status >= 400 ? `The server answered with status ${status}` : undefined;
 
 /** A document that is no HTML has no links to follow. */
-const PLAIN = { base: undefined, title: undefined, links: [], nofollow: false, truncated: false };
+const PLAIN = {
+  ...{ base: undefined, title: undefined, links: [], nofollow: false, truncated: false },
+  noindex: undefined,
+};
 
 /** The first of them that fit in so many bytes. Addresses are ASCII; two quotes and a comma come with each. */
 function firstWithin(links: string[], bytesMax: number): string[] {

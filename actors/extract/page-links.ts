@@ -16,6 +16,8 @@ export interface PageLinks {
   truncated: boolean;
   /** `<meta name=robots>` for everyone or for us. */
   nofollow: boolean;
+  /** The page says there that it is not to be indexed. */
+  noindex?: true;
   /** The content of the first `<meta http-equiv=refresh>`. */
   refresh?: string;
 }
@@ -63,6 +65,7 @@ class LinkCollector implements TokenizerCallbacks {
   #base: string | undefined;
   #truncated = false;
   #nofollow = false;
+  #noindex = false;
   #refresh: string | undefined;
   #isForScriptless = false;
 
@@ -85,6 +88,7 @@ class LinkCollector implements TokenizerCallbacks {
       links: [...links],
       truncated: this.#truncated,
       nofollow: this.#nofollow,
+      ...(this.#noindex && { noindex: true }),
       ...(this.#refresh !== undefined && { refresh: this.#refresh }),
     };
   }
@@ -196,6 +200,7 @@ class LinkCollector implements TokenizerCallbacks {
     if (name !== "robots" && name !== this.#reader.productToken.toLowerCase()) return;
     const directives = wordsOf(attributes.get("content"));
     if (directives.has("nofollow") || directives.has("none")) this.#nofollow = true;
+    if (directives.has("noindex") || directives.has("none")) this.#noindex = true;
   }
 
   #absolute(href: string | undefined, base: string): string | undefined {
