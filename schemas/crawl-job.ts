@@ -79,6 +79,8 @@ export const RecordMetadata = z.object({
   contentType: z.string().max(CONTENT_TYPE_CHARS_MAX).optional(),
   /** The body went past the bound and was cut there. */
   truncated: z.boolean().optional(),
+  /** The page asks search engines not to show it. */
+  noindex: z.boolean().optional(),
   /** It came from the account's page cache: when it was fetched. */
   cachedAt: EpochMs.optional(),
 });

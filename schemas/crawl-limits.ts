@@ -45,8 +45,12 @@ export const CHARSET_SAMPLE_BYTES = 32 * 1024;
 export const MARKDOWN_HTML_CHARS_MAX = 10 * 1024 * 1024;
 /** Time for one page: 2 MB of real HTML take 1 s on a busy core. */
 export const MARKDOWN_TIMEOUT_MS = 15_000;
-/** Memory of the thread: some twenty times the largest page. */
-export const MARKDOWN_HEAP_MIB_MAX = 512;
+/** Memory of the thread: a page of 10 MB that is all links needs some 500 MiB. */
+export const MARKDOWN_HEAP_MIB_MAX = 640;
+/** Elements open at once while Markdown is made: browsers keep 512 levels, real pages have fewer than 100. Tags past it are ignored, their text is kept. */
+export const MARKDOWN_DEPTH_MAX = 512;
+/** Columns that one `colspan` covers, and rows that one `rowspan` does: browsers take 1,000 and 65,534, real tables stay below 100. */
+export const MARKDOWN_SPAN_MAX = 100;
 /** Of the classes of a code block, where its language is looked for: classes in use have some 50. */
 export const CODE_CLASS_CHARS_MAX = 256;
 /** Pages that wait for the thread; past it the caller is told to come back. */
@@ -269,6 +273,8 @@ export const CRAWL_MS_MAX = 7 * 86_400_000;
 export const CRAWL_KEPT_MS = 14 * 86_400_000;
 /** Redirects of one page that are followed, each a request with a turn of its own; browsers follow 20. */
 export const CRAWL_REDIRECTS_MAX = 10;
+/** A page that sends its reader on within these seconds is a redirect: "you are being redirected" is shown for 5, sometimes 10. Later, it is a page. */
+export const REFRESH_S_MAX = 10;
 /** Browsers of a worker with one page that may have ended the last one: each takes some 150 MB, and they are rarely needed. */
 export const BROWSERS_APART_MAX = 1;
 /** Tries of one page or sitemap, where another one makes sense. */

@@ -2,7 +2,7 @@ import { expect } from "chai";
 import { HOST_AWAY_MS_MAX } from "../../schemas/crawl-limits.ts";
 import { documentForm, looksBinary } from "./content-types.ts";
 import { awayMsOf } from "./retry-after.ts";
-import { saysNofollow } from "./robots-tag.ts";
+import { robotsTag } from "./robots-tag.ts";
 
 describe("awayMsOf", () => {
   const now = Date.UTC(2026, 10, 21);
@@ -26,10 +26,19 @@ describe("awayMsOf", () => {
   });
 });
 
-describe("saysNofollow", () => {
-  const read = (header: string | null) => saysNofollow(header, "TestBot");
+describe("robotsTag", () => {
+  const read = (header: string | null) => robotsTag(header, "TestBot").nofollow;
 
-  it("saysNofollow() reads what is said to everyone, or to us", () => {
+  it("robotsTag() tells noindex from nofollow", () => {
+    const tag = (header: string) => robotsTag(header, "TestBot");
+    expect(tag("noindex")).to.deep.equal({ nofollow: false, noindex: true });
+    expect(tag("nofollow")).to.deep.equal({ nofollow: true });
+    expect(tag("None")).to.deep.equal({ nofollow: true, noindex: true });
+    expect(tag("otherbot: noindex, testbot: nofollow")).to.deep.equal({ nofollow: true });
+    expect(tag("unavailable_after: noindex")).to.deep.equal({ nofollow: false });
+  });
+
+  it("robotsTag() reads what is said to everyone, or to us", () => {
     expect(read(null)).to.equal(false);
     expect(read("noindex, NoFollow")).to.equal(true);
     expect(read("noindex")).to.equal(false);

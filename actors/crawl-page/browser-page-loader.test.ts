@@ -88,12 +88,32 @@ describe("BrowserPageLoader", function () {
         lastModifiedAt: Date.parse(modified),
         awayMs: undefined,
         nofollow: false,
+        noindex: true,
       });
       expect(pageOf(answer).html).to.match(
         /^<!DOCTYPE html>\n<html><head><\/head><body><p id="a">✓</,
       );
       expect(answer.browserMs).to.be.greaterThan(0).and.satisfy(Number.isInteger);
       expect(started).to.equal(1);
+    });
+
+    it("with the text and links of open shadow roots, and where it sends its reader", async () => {
+      const url = site.page(
+        "/shadow",
+        `<!doctype html><html lang=en><meta http-equiv=refresh content="0;url=/on"><x-a><b>light</b></x-a>
+        <script>
+          const host = document.querySelector("x-a");
+          host.attachShadow({ mode: "open" }).innerHTML = "<a href=/in>in</a><x-b></x-b><slot></slot>";
+          host.shadowRoot.querySelector("x-b").attachShadow({ mode: "open" }).innerHTML = "<i>deep</i>";
+        </script>`,
+      );
+      const { html } = pageOf(await load(open(), url));
+      expect(html).to.match(/^<!DOCTYPE html>\n<html lang="en"><head>.*<\/html>$/s);
+      expect(html).to.include(
+        '<x-a><template shadowrootmode="open"><a href="/in">in</a><x-b><template shadowrootmode="open"><i>deep</i></template></x-b><slot></slot></template><b>light</b></x-a>',
+      );
+      expect(html).to.include("0;url=/on");
+      expect(site.paths).to.deep.equal(["/shadow"]);
     });
 
     it("of an error, with its body, even an empty one; and how long to stay away", async () => {
@@ -240,14 +260,17 @@ describe("BrowserPageLoader", function () {
         reload: script("location.reload()"),
         form: `${script("document.forms[0].submit()").replace("<p>", `<form action=${there} method=post></form><p>`)}`,
         open: script(`open(${JSON.stringify(there)})`),
-        header: answers(200, { Refresh: `0; url=${there}` }, "<title>here</title>"),
       };
       const loader = open({ waitForTimeout: 200 });
       for (const [name, page] of Object.entries(ways)) {
         const url = site.page(`/${name}`, page);
         expect(pageOf(await load(loader, url)).html, name).to.contain("here");
       }
-      expect(site.paths).to.deep.equal(Object.keys(ways).map((name) => `/${name}`));
+      const header = answers(200, { Refresh: `0; url=${there}` }, "<title>here</title>");
+      const sent = await load(loader, site.page("/header", header));
+      expect(sent).to.include({ kind: "redirect", to: there, status: 200 });
+      const paths = [...Object.keys(ways), "header"].map((name) => `/${name}`);
+      expect(site.paths).to.deep.equal(paths);
       expect(other.paths).to.deep.equal([]);
     });
 

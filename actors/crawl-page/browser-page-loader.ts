@@ -24,9 +24,9 @@ import type { DocumentHead } from "./document-gate.ts";
 import { isUnmodified, lastModifiedAt } from "./last-modified.ts";
 import type { PageAnswer, PageLoad, PageLoader } from "./page-loader.ts";
 import { isPassingStatus } from "./passing-faults.ts";
-import { redirectTarget } from "./redirect-target.ts";
+import { pageRedirect } from "./refresh-target.ts";
 import { awayMsOf } from "./retry-after.ts";
-import { saysNofollow } from "./robots-tag.ts";
+import { robotsTag } from "./robots-tag.ts";
 import { PRODUCT_TOKEN } from "./user-agent.ts";
 
 export interface BrowserPageLoaderParts {
@@ -159,7 +159,7 @@ export class BrowserPageLoader implements PageLoader {
       case "ended": {
         const { head } = loaded;
         const { status } = head;
-        const target = redirectTarget(url, status, head.headers);
+        const target = pageRedirect(url, status, head.headers);
         if (target?.url !== undefined) {
           return { kind: "redirect", to: target.url, status, browserMs };
         }
@@ -187,7 +187,7 @@ export class BrowserPageLoader implements PageLoader {
           contentType: headers.get("content-type")?.slice(0, CONTENT_TYPE_CHARS_MAX),
           lastModifiedAt: lastModifiedAt(headers),
           awayMs: awayMsOf(status, headers.get("retry-after"), clock.now()),
-          nofollow: saysNofollow(headers.get("x-robots-tag"), PRODUCT_TOKEN),
+          ...robotsTag(headers.get("x-robots-tag"), PRODUCT_TOKEN),
           browserMs,
         };
       }
@@ -205,7 +205,7 @@ export class BrowserPageLoader implements PageLoader {
   }
 
   #isPage(url: string, head: DocumentHead): boolean {
-    const isRedirect = redirectTarget(url, head.status, head.headers) !== undefined;
+    const isRedirect = pageRedirect(url, head.status, head.headers) !== undefined;
     return !isRedirect && !this.#isUnmodified(head) && head.form !== "other";
   }
 

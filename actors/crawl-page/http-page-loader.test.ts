@@ -79,6 +79,15 @@ describe("HttpPageLoader", () => {
     });
   });
 
+  it("load() takes the field Refresh for a redirect", async () => {
+    const url = site.page("/a", (_, response) =>
+      response.setHeader("Refresh", "0; url=/b").end("x"),
+    );
+    expect(await load(loaderOf(), url)).to.deep.equal({
+      ...{ kind: "redirect", to: new URL("/b", url).href, status: 200, browserMs: 0 },
+    });
+  });
+
   it("load() sends the crawl's headers, one request at a time over a kept connection", async () => {
     const headers = { "X-Mine": "1", "User-Agent": "somebody else" };
     const loader = loaderOf({ setExtraHTTPHeaders: headers, cookies: [{ name: "a", value: "b" }] });

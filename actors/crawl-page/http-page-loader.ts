@@ -18,9 +18,9 @@ import { isUnmodified, lastModifiedAt } from "./last-modified.ts";
 import type { PageAnswer, PageLoad, PageLoader } from "./page-loader.ts";
 import { isPassing, isPassingStatus } from "./passing-faults.ts";
 import { readBody } from "./read-body.ts";
-import { redirectTarget } from "./redirect-target.ts";
+import { pageRedirect } from "./refresh-target.ts";
 import { awayMsOf } from "./retry-after.ts";
-import { saysNofollow } from "./robots-tag.ts";
+import { robotsTag } from "./robots-tag.ts";
 import { PRODUCT_TOKEN } from "./user-agent.ts";
 
 export interface HttpPageLoaderParts {
@@ -96,7 +96,7 @@ export class HttpPageLoader implements PageLoader {
     deadline: FetchDeadline,
   ): Promise<PageAnswer> {
     const { status, headers } = response;
-    const target = redirectTarget(page.url, status, headers);
+    const target = pageRedirect(page.url, status, headers);
     if (target?.url !== undefined)
       return { kind: "redirect", to: target.url, status, browserMs: 0 };
     if (target !== undefined) return failed(target.fault, { status });
@@ -131,7 +131,7 @@ export class HttpPageLoader implements PageLoader {
       contentType: contentType?.slice(0, CONTENT_TYPE_CHARS_MAX),
       ...modified,
       awayMs: away.awayMs,
-      nofollow: saysNofollow(headers.get("x-robots-tag"), PRODUCT_TOKEN),
+      ...robotsTag(headers.get("x-robots-tag"), PRODUCT_TOKEN),
       browserMs: 0,
     };
   }

@@ -29,6 +29,7 @@ export type PageAnswer =
       awayMs: number | undefined;
       /** `X-Robots-Tag` for everyone or for us. */
       nofollow: boolean;
+      noindex?: true;
       browserMs: number;
     }
   | { kind: "redirect"; to: string; status: number; browserMs: number }

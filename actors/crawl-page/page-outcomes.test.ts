@@ -64,6 +64,24 @@ describe("PageOutcomes", () => {
   const found = (outcomes: PageOutcomes) =>
     until("the page is cached", () => outcomes.find(asked(0)));
 
+  it("of() takes a page that sends its reader on for a redirect, and an error or one that is read first for itself", async () => {
+    const of = (html: string, status = 200) =>
+      outcomesOf({ formats: ["html"] }).outcomes.of(asked(0), answered({ html, status }), signal);
+    const meta = (content: string) =>
+      `<base href=/dir/><meta http-equiv=refresh content="${content}">`;
+    const to = "http://site.example/dir/to";
+    expect(await of(meta("0; url=to"))).to.deep.equal({
+      ...{ kind: "redirected", index: 0, to, status: 200, browserMs: 12 },
+    });
+    for (const [html, status] of [
+      [meta("0; url=to"), 404],
+      [meta("60; url=to"), 200],
+      [meta("0; url=/page#top"), 200],
+    ] as const) {
+      expect(await of(html, status)).to.include({ kind: "fetched" });
+    }
+  });
+
   it("of() has a page's record stored once it resolves, under a name of its own", async () => {
     const { outcomes, job, turn } = outcomesOf({ formats: ["html", "markdown"] });
     const outcome = await outcomes.of(asked(3), answered(), signal);

@@ -9,7 +9,13 @@ import type { Clock } from "../runtime/clock.ts";
 import { isOlder } from "./last-modified.ts";
 import type { CachedPage, PageCache } from "./page-cache.ts";
 import type { PageAnswer } from "./page-loader.ts";
-import { errorOf, type LoadedPage, type PageRecordParts, pageRecord } from "./page-record.ts";
+import {
+  errorOf,
+  type LoadedPage,
+  type PageRecordParts,
+  pageRecord,
+  pageRefresh,
+} from "./page-record.ts";
 import { isPassingStatus } from "./passing-faults.ts";
 import type { RecordWriter } from "./record-writer.ts";
 
@@ -99,6 +105,10 @@ export class PageOutcomes {
   ): Promise<PageOutcome> {
     const { records, cache, clock } = this.#parts;
     const request = this.#request;
+    const to = pageRefresh(url, page);
+    if (to !== undefined) {
+      return { kind: "redirected", index, to, status: page.status, browserMs: page.browserMs };
+    }
     if (isOlder(page, request)) return await this.#older({ index, url, page }, signal);
     const { body, source, metadata, links, reason, isWhole } = await pageRecord(
       this.#parts,

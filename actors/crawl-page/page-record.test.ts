@@ -42,6 +42,13 @@ describe("pageRecord", () => {
     expect(text.links).to.deep.equal([]);
   });
 
+  it("pageRecord() says that a page is not to be indexed, by its head or its header field", async () => {
+    const meta = '<meta name="robots" content="NoIndex">';
+    expect((await recordOf(meta)).metadata).to.include({ noindex: true });
+    expect((await recordOf("<p>", {}, { noindex: true })).metadata).to.include({ noindex: true });
+    expect((await recordOf("<p>")).metadata).not.to.have.property("noindex");
+  });
+
   it("pageRecord() keeps a page whose Markdown cannot be made, and says why", async () => {
     const html = "<p>word <b>x</b> <a href=y>z</a></p>".repeat(200_000);
     const record = await recordOf(html, { formats: ["html", "markdown"] }, {}, hasty);

@@ -8,6 +8,7 @@ import { pageLinks } from "../extract/page-links.ts";
 import type { Places } from "../runtime/places.ts";
 import { documentForm } from "./content-types.ts";
 import type { PageAnswer } from "./page-loader.ts";
+import { refreshTarget } from "./refresh-target.ts";
 import { PRODUCT_TOKEN } from "./user-agent.ts";
 
 export type LoadedPage = Extract<PageAnswer, { kind: "page" }>;
@@ -23,6 +24,15 @@ export interface PageRecord {
   reason?: string;
   /** False where a format could not be made: another try may. */
   isWhole: boolean;
+}
+
+/** Where a page sends its reader by itself; undefined of an error, and of a page that stays. */
+export function pageRefresh(url: string, page: LoadedPage): string | undefined {
+  if (page.status >= 300 || documentForm(page.contentType) !== "html") return undefined;
+  // Most pages have none, and need not be read for it.
+  if (!/http-equiv/i.test(page.html)) return undefined;
+  const { refresh, base } = pageLinks(page.html, { url, productToken: PRODUCT_TOKEN });
+  return refresh === undefined ? undefined : refreshTarget(refresh, { url, base });
 }
 
 export interface PageRecordParts {
@@ -73,6 +83,7 @@ export async function pageRecord(
       ...(lastModifiedAt !== undefined && { lastModifiedAt }),
       ...(contentType !== undefined && { contentType }),
       ...(truncated && { truncated }),
+      ...((page.noindex || found.noindex) && { noindex: true }),
     },
     links,
     isWhole,
@@ -83,7 +94,11 @@ export async function pageRecord(
     const giveBack = await markdownPlaces.take(signal);
     try {
       const { base = url, title } = found;
-      return await markdown.convert({ html, baseUrl: base, ...(title && { title }) }, signal);
+      const isScripted = request.render;
+      return await markdown.convert(
+        { html, baseUrl: base, isScripted, ...(title && { title }) },
+        signal,
+      );
     } finally {
       giveBack();
     }
@@ -95,7 +110,10 @@ export const errorOf = (status: number): string | undefined =>
   status >= 400 ? `The server answered with status ${status}` : undefined;
 
 /** A document that is no HTML has no links to follow. */
-const PLAIN = { base: undefined, title: undefined, links: [], nofollow: false, truncated: false };
+const PLAIN = {
+  ...{ base: undefined, title: undefined, links: [], nofollow: false, truncated: false },
+  noindex: undefined,
+};
 
 /** The first of them that fit in so many bytes. Addresses are ASCII; two quotes and a comma come with each. */
 function firstWithin(links: string[], bytesMax: number): string[] {

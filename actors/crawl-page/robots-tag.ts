@@ -1,4 +1,4 @@
-/** Reads `X-Robots-Tag`: what a server says about following a page's links, to everyone or to one crawler. */
+/** Reads `X-Robots-Tag`: whether a server wants a page's links followed and the page indexed, by everyone or by one crawler. */
 
 /** Directives with a value after a colon, which are no crawler's name. */
 const WITH_VALUE = new Set([
@@ -9,14 +9,20 @@ const WITH_VALUE = new Set([
 ]);
 
 /** A name holds for the directives after it, up to the next name: several fields of the name arrive as one. */
-export function saysNofollow(header: string | null, productToken: string): boolean {
+export function robotsTag(
+  header: string | null,
+  productToken: string,
+): { nofollow: boolean; noindex?: true } {
+  const said = new Set<string>();
   let ours = true;
   for (const part of header?.toLowerCase().split(",") ?? []) {
     const [, name, rest = part] = /^\s*([\w.-]+)\s*:(.*)$/s.exec(part) ?? [];
     if (name !== undefined && WITH_VALUE.has(name)) continue;
     if (name !== undefined) ours = name === productToken.toLowerCase();
-    const directive = rest.trim();
-    if (ours && (directive === "nofollow" || directive === "none")) return true;
+    if (ours) said.add(rest.trim());
   }
-  return false;
+  return {
+    nofollow: said.has("nofollow") || said.has("none"),
+    ...((said.has("noindex") || said.has("none")) && { noindex: true }),
+  };
 }

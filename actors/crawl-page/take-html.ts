@@ -38,10 +38,19 @@ export async function takeHtml({
 }
 
 /** What there is in a page. */
-declare const document: {
+interface PageElement {
+  outerHTML: string;
+  shadowRoot: PageRoot | null;
+  cloneNode(deep: boolean): PageElement;
+  getHTML?(options: { shadowRoots: PageRoot[] }): string;
+}
+interface PageRoot {
+  querySelectorAll(selector: string): Iterable<PageElement>;
+}
+declare const document: PageRoot & {
   URL: string;
   doctype: object | null;
-  documentElement: { outerHTML: string } | null;
+  documentElement: PageElement | null;
 };
 declare const XMLSerializer: new () => { serializeToString(node: object): string };
 
@@ -58,7 +67,29 @@ function serialize(bytesMax: number, bytesAtOnce: number) {
   function markup(): string {
     const { doctype, documentElement } = document;
     const type = doctype === null ? "" : `${new XMLSerializer().serializeToString(doctype)}\n`;
-    return type + (documentElement?.outerHTML ?? "");
+    return type + (documentElement === null ? "" : elementMarkup(documentElement));
+  }
+
+  /** Open shadow roots are written as HTML declares them; scripts cannot see closed ones. */
+  function elementMarkup(element: PageElement): string {
+    const shadowRoots = shadowRootsIn(document);
+    if (shadowRoots.length === 0 || element.getHTML === undefined) return element.outerHTML;
+    const shell = element.cloneNode(false).outerHTML;
+    const end = shell.lastIndexOf("</");
+    return shell.slice(0, end) + element.getHTML({ shadowRoots }) + shell.slice(end);
+  }
+
+  function shadowRootsIn(root: PageRoot): PageRoot[] {
+    const found: PageRoot[] = [];
+    const roots = [root];
+    for (let next = roots.pop(); next !== undefined; next = roots.pop()) {
+      for (const { shadowRoot } of next.querySelectorAll("*")) {
+        if (shadowRoot === null) continue;
+        found.push(shadowRoot);
+        roots.push(shadowRoot);
+      }
+    }
+    return found;
   }
 
   function bounded(html: string): string {

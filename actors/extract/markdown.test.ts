@@ -32,18 +32,18 @@ describe("markdown", () => {
       "<table><tr><td>a<td>b<tr><td>c<td>d</table>",
       "| a | b |\n| --- | --- |\n| c | d |",
     ],
-    ["quotations", "<blockquote><p>a<blockquote>b</blockquote></blockquote>", "> a\n> > b"],
+    ["quotations", "<blockquote><p>a<blockquote>b</blockquote></blockquote>", "> a\n>\n> > b"],
     [
       "text that would read as a tag across elements",
       "<p><b>List</b>&lt;<i>T</i>&gt; 1 &lt; 2 <code>a&lt;<i>b</i></code>",
-      "**List**&lt;*T*> 1 < 2 `a<*b*`",
+      "**List**\\<*T*\\> 1 < 2 `a<b`",
     ],
     [
       "forms and old lists as blocks",
       "<form><fieldset><legend>Size</legend><label>38</label></fieldset><label>Count</label></form><dir><li>a</dir>b",
       "Size\n\n38\n\nCount\n\n- a\n\nb",
     ],
-    ["definitions", "<dl><dt>a<dd>b<dt>c<dd>d</dl>", "a\n\nb\n\nc\n\nd"],
+    ["definitions", "<dl><dt>a<dd>b<dt>c<dd>d</dl>", "a\n\n: b\n\nc\n\n: d"],
     [
       "details",
       "<details><summary>a <a href=/b>b</a></summary><p>c</details>",
@@ -52,10 +52,10 @@ describe("markdown", () => {
     [
       "characters that mean something",
       "<p>1. a<p># b<p>*c* _d_ [e] `f` &lt;g>",
-      "1\\. a\n\n\\# b\n\n\\*c\\* \\_d\\_ \\[e] \\`f\\` \\<g>",
+      "1\\. a\n\n\\# b\n\n\\*c\\* \\_d\\_ \\[e\\] \\`f\\` \\<g>",
     ],
-    ["markup that is never closed", "<p>a<b>b<i>c<ul><li>d", "a**b*c***\n\n- d"],
-    ["bytes that are no text", "a\u0000\ud800b", "a\u0000\ufffdb"],
+    ["markup that is never closed", "<p>a<b>b<i>c<ul><li>d", "a**b*c***\n\n- ***d***"],
+    ["bytes that are no text", "a\u0000\ud800b", "a\ufffdb"],
     ["nothing", "", ""],
   ];
   for (const [what, html, expected] of cases) {
@@ -75,6 +75,28 @@ describe("markdown", () => {
       [`<pre class="sourceCode haskell"><code class="sourceCode">${code}</code></pre>`, "haskell"],
       [`<pre data-lang=Rust><b>x</b> = 1\n\n  y</pre>`, "rust"],
       [`<div class="highlight-none"><pre>${code}</pre></div>`, ""],
+      [
+        `<div class="highlight-python3 notranslate"><div class="highlight"><pre>${code}</pre></div></div>`,
+        "python",
+      ],
+      [
+        `<div class="language-ruby highlighter-rouge"><div class="highlight"><pre class="highlight"><code>${code}</code></pre></div></div>`,
+        "ruby",
+      ],
+      [`<div class="language-java"><div><div><pre>${code}</pre></div></div></div>`, "java"],
+      [`<div class="language-java"><div><div><div><pre>${code}</pre></div></div></div></div>`, ""],
+      [`<article class="lang-en"><pre>${code}</pre></article>`, ""],
+      [
+        `<pre class="shiki github-dark" data-language="ts"><code><span class="line">x = 1</span>\n\n  y</code></pre>`,
+        "ts",
+      ],
+      [
+        `<pre class="line-numbers language-css"><code class="language-css">${code}</code></pre>`,
+        "css",
+      ],
+      [`<pre><code class="hljs language-xml">${code}</code></pre>`, "xml"],
+      [`<div class="highlight highlight-source-shell"><pre>${code}</pre></div>`, "shell"],
+      [`<pre class="src src-lisp">${code}</pre>`, "lisp"],
     ];
     for (const [html, language] of marked) {
       expect(body(html), html).to.equal(`\`\`\`${language}\n${code}\n\`\`\``);
@@ -100,8 +122,14 @@ describe("markdown", () => {
 
   it("markdown() leaves out what no one sees", () => {
     const unseen = `<head><style>a</style><title>b</title></head><script>"<p>c</p>"</script>
-      <template>d</template><noscript>e</noscript><!-- f --><p hidden>g <b>h</b></p><p>seen`;
+      <template>d</template><!-- f --><p hidden>g <b>h</b></p><p>seen`;
     expect(body(unseen)).to.equal("seen");
+  });
+
+  it("markdown() writes what readers without scripts see where no script ran", () => {
+    const html = "<p>a</p><noscript><p>b <b>c</b></p></noscript><p>d";
+    expect(body(html)).to.equal("a\n\nb **c**\n\nd");
+    expect(markdown({ html, baseUrl: BASE, isScripted: true })).to.equal("a\n\nd\n");
   });
 
   it("markdown() puts the title into front matter that is YAML", () => {

@@ -1,7 +1,9 @@
 /** Makes Markdown of a page's HTML. It runs as long as the page makes it: call it through MarkdownPool. */
-import { type ElementNode, htmlToMarkdown, type TextNode } from "@mdream/js";
+import type TurndownService from "turndown";
 import { MARKDOWN_HTML_CHARS_MAX } from "../../schemas/crawl-limits.ts";
-import { codeLanguage } from "./code-language.ts";
+import { markdownWriter } from "./markdown-rules.ts";
+import { parsePage } from "./parse-page.ts";
+import { shapePage } from "./shape-page.ts";
 
 export interface MarkdownPage {
   html: string;
@@ -9,68 +11,20 @@ export interface MarkdownPage {
   baseUrl: string;
   /** Goes into the front matter. */
   title?: string;
+  /** Scripts ran on the page, as in a browser: what it holds for readers without scripts is not shown. */
+  isScripted?: boolean;
 }
+
+const WRITER = markdownWriter();
 
 /** CommonMark with tables and strike-through, links absolute, and the title as YAML front matter. */
-export function markdown({ html, baseUrl, title }: MarkdownPage): string {
-  const body = htmlToMarkdown(html.slice(0, MARKDOWN_HTML_CHARS_MAX), {
-    origin: baseUrl,
-    plugins: { tagOverrides: TAGS, filter: { exclude: ["title", "[hidden]"] } },
-    hooks: [{ processAttributes: (node) => prepare(node, baseUrl), processTextNode: escapeLast }],
-  });
+export function markdown({ html, baseUrl, title, isScripted = false }: MarkdownPage): string {
+  const root = parsePage(html.slice(0, MARKDOWN_HTML_CHARS_MAX), { isScripted });
+  shapePage(root, { baseUrl, isScripted });
+  // Turndown reads no more of the DOM than PageNode has.
+  const body = WRITER.turndown(root as unknown as TurndownService.Node);
   const text = title === undefined ? body : `---\ntitle: ${yamlText(title)}\n---\n\n${body}`;
   return `${text.trimEnd()}\n`.toWellFormed();
-}
-
-/** Elements that Markdown has no form for read as plain blocks and plain text, not as tags. */
-const TAGS = {
-  address: "div",
-  center: "div",
-  details: "div",
-  dir: "ul",
-  fieldset: "div",
-  form: "div",
-  legend: "p",
-  menu: "ul",
-  summary: "p",
-  dl: "div",
-  dt: "p",
-  dd: "p",
-  abbr: "span",
-  cite: "span",
-  ins: "span",
-  samp: "span",
-  small: "span",
-  sub: "span",
-  sup: "span",
-  u: "span",
-};
-
-function prepare(node: ElementNode, baseUrl: string): void {
-  const { name, attributes, parent } = node;
-  if (name === "a") {
-    const href = linkTarget(attributes.href, baseUrl);
-    const { href: _, ...others } = attributes;
-    node.attributes = href === undefined ? others : { ...others, href };
-  } else if (name === "pre" || (name === "code" && parent?.name === "pre")) {
-    const language = codeLanguage(node);
-    if (language !== undefined) node.attributes = { ...attributes, class: `language-${language}` };
-  }
-}
-
-/** The last "<" of a text is left as it is, since no letter follows; in `<b>List</b>&lt;<i>T</i>` one comes after all. */
-function escapeLast({ value, parent }: TextNode): { content: string; skip: boolean } | undefined {
-  if (!value.endsWith("<")) return undefined;
-  for (let node = parent; node != null; node = node.parent) {
-    if (node.name === "pre" || node.name === "code") return undefined;
-  }
-  return { content: `${value.slice(0, -1)}&lt;`, skip: false };
-}
-
-/** Scripts are no links. What cannot be resolved is nobody's address, so its text is enough. */
-function linkTarget(href: string | undefined, baseUrl: string): string | undefined {
-  const url = href === undefined ? null : URL.parse(href, baseUrl);
-  return url === null || url.protocol === "javascript:" ? undefined : url.href;
 }
 
 /** A double-quoted YAML scalar takes JSON's escapes, and wants some more characters escaped (YAML 1.2, section 5.1). */

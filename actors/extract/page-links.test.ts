@@ -44,6 +44,21 @@ describe("pageLinks", () => {
     expect(meta("otherbot", "nofollow")).to.equal(false);
   });
 
+  it("pageLinks() tells where the page sends its reader, but not readers without scripts", () => {
+    const refresh = (url: string) => `<meta content="0;url=${url}" http-equiv=Refresh>`;
+    expect(
+      read(`<noscript>${refresh("/a")}</noscript>${refresh("/b")}${refresh("/c")}`),
+    ).to.include({
+      refresh: "0;url=/b",
+    });
+    expect(read("<meta http-equiv=x-ua-compatible content=IE>")).not.to.have.property("refresh");
+  });
+
+  it("pageLinks() finds links in shadow roots", () => {
+    const html = "<x-a><template shadowrootmode=open><a href=/s>s</a></template></x-a>";
+    expect(read(html).links).to.deep.equal(["https://a.example/s"]);
+  });
+
   it("pageLinks() resolves against the first base, wherever it stands", () => {
     const html = "<a href=x>x</a><base href=/b/><base href=/c/><link rel=canonical href=y>";
     expect(read(html)).to.deep.include({

@@ -16,6 +16,10 @@ export interface PageLinks {
   truncated: boolean;
   /** `<meta name=robots>` for everyone or for us. */
   nofollow: boolean;
+  /** The page says there that it is not to be indexed. */
+  noindex?: true;
+  /** The content of the first `<meta http-equiv=refresh>`. */
+  refresh?: string;
 }
 
 export interface PageReader {
@@ -39,11 +43,13 @@ export function pageLinks(html: string, reader: PageReader): PageLinks {
 
 /** Elements with attributes of interest. */
 const ELEMENTS = new Set(["a", "area", "base", "meta"]);
-const ATTRIBUTES = new Set(["href", "rel", "name", "content"]);
-const LONGEST_NAME = 7;
+const ATTRIBUTES = new Set(["href", "rel", "name", "content", "http-equiv"]);
+const LONGEST_NAME = 10;
 /** What most names differ in already from those of interest, the title and drawings. */
-const INITIALS = new Set(Array.from("abmst", (letter) => letter.charCodeAt(0)));
+const INITIALS = new Set(Array.from("abmnst", (letter) => letter.charCodeAt(0)));
 const LOWER_CASE = 0x20;
+/** Of the names whose end matters. */
+const CLOSED_LENGTHS = new Set(["svg", "title", "noscript"].map(({ length }) => length));
 
 class LinkCollector implements TokenizerCallbacks {
   readonly #html: string;
@@ -59,6 +65,9 @@ class LinkCollector implements TokenizerCallbacks {
   #base: string | undefined;
   #truncated = false;
   #nofollow = false;
+  #noindex = false;
+  #refresh: string | undefined;
+  #isForScriptless = false;
 
   constructor(html: string, reader: PageReader) {
     this.#html = html;
@@ -79,6 +88,8 @@ class LinkCollector implements TokenizerCallbacks {
       links: [...links],
       truncated: this.#truncated,
       nofollow: this.#nofollow,
+      ...(this.#noindex && { noindex: true }),
+      ...(this.#refresh !== undefined && { refresh: this.#refresh }),
     };
   }
 
@@ -91,6 +102,7 @@ class LinkCollector implements TokenizerCallbacks {
       this.#svgs += 1;
       this.#element = "svg";
     }
+    if (name === "noscript") this.#isForScriptless = true;
     // Drawings have titles of their own.
     if (name === "title" && this.#svgs === 0 && this.#title === undefined) {
       this.#inTitle = true;
@@ -135,8 +147,9 @@ class LinkCollector implements TokenizerCallbacks {
   }
 
   onclosetag(start: number, end: number): void {
-    if (end - start !== "title".length && end - start !== "svg".length) return;
+    if (!CLOSED_LENGTHS.has(end - start)) return;
     const name = this.#html.slice(start, end).toLowerCase();
+    if (name === "noscript") this.#isForScriptless = false;
     if (name === "title") this.#inTitle = false;
     if (name === "svg" && this.#svgs > 0) this.#svgs -= 1;
   }
@@ -179,10 +192,15 @@ class LinkCollector implements TokenizerCallbacks {
   }
 
   #takeMeta(attributes: ReadonlyMap<string, string>): void {
+    if (attributes.get("http-equiv")?.trim().toLowerCase() === "refresh") {
+      // Within noscript it leads to a page that asks for scripts.
+      if (!this.#isForScriptless) this.#refresh ??= attributes.get("content");
+    }
     const name = attributes.get("name")?.trim().toLowerCase();
     if (name !== "robots" && name !== this.#reader.productToken.toLowerCase()) return;
     const directives = wordsOf(attributes.get("content"));
     if (directives.has("nofollow") || directives.has("none")) this.#nofollow = true;
+    if (directives.has("noindex") || directives.has("none")) this.#noindex = true;
   }
 
   #absolute(href: string | undefined, base: string): string | undefined {

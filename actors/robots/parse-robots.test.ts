@@ -36,6 +36,14 @@ describe("parseRobots", () => {
     expect(parse(text).rules).to.deep.equal(["4-/b", "5+/b"]);
   });
 
+  it("parseRobots() bears a forgotten colon where the value has one", () => {
+    const text = "Sitemap https://a.example/s.xml\nuser-agent *\ndisallow /a:b\nSitemap x y:z";
+    expect(parse(text)).to.deep.include({
+      rules: ["3-/a:b"],
+      sitemaps: ["https://a.example/s.xml"],
+    });
+  });
+
   it("parseRobots() brings patterns into normal form", () => {
     const text = 'User-agent: *\nDisallow: /é/%e3 b\\\u0001"<>\u0000';
     expect(parse(text).rules).to.deep.equal(["2-/%C3%A9/%E3%20b%5C%01%22%3C%3E%00"]);

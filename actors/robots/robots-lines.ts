@@ -72,9 +72,14 @@ function utf16Of(bytes: Uint8Array): string | undefined {
 function recordOf(whole: string, line: number): RobotsRecord | undefined {
   const [text = ""] = whole.slice(0, ROBOTS_LINE_BYTES_MAX).split("#", 1);
   const separator = text.indexOf(":");
-  const [key, value] = separator >= 0 ? splitAt(text, separator) : splitAtSpace(text);
-  const name = FIELDS.get(trimAscii(key).toLowerCase());
-  return name === undefined ? undefined : { line, name, value: trimAscii(value) };
+  // The colon of `Sitemap https://…` is one of the address.
+  const readings = [separator >= 0 ? splitAt(text, separator) : undefined, splitAtSpace(text)];
+  for (const reading of readings) {
+    if (reading === undefined) continue;
+    const name = FIELDS.get(trimAscii(reading[0]).toLowerCase());
+    if (name !== undefined) return { line, name, value: trimAscii(reading[1]) };
+  }
+  return undefined;
 }
 
 function splitAt(text: string, separator: number): [string, string] {

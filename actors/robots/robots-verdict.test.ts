@@ -5,6 +5,7 @@ import {
   ROBOTS_WILDCARDS_MAX,
 } from "../../schemas/crawl-limits.ts";
 import { processorTime } from "../../scripts/testing/processor-time.ts";
+import { parseRobots } from "./parse-robots.ts";
 import { matchesPathPattern } from "./path-pattern.ts";
 import { robotsVerdict } from "./robots-verdict.ts";
 
@@ -37,6 +38,63 @@ describe("robotsVerdict", () => {
   it("robotsVerdict() compares percent-encoded bytes in any case of their digits", () => {
     expect(verdict(["1-/%C3%A9"], "/%c3%a9").allowed).to.equal(false);
     expect(verdict(["1-/a%20b"], "/a b").allowed).to.equal(false);
+  });
+
+  it("robotsVerdict() takes an encoded octet of an unreserved character for that character", () => {
+    const pairs: [rule: string, path: string][] = [
+      ["/private/", "/pri%76ate/y"],
+      ["/pri%76ate/", "/private/y"],
+      ["/~joe", "/%7Ejoe"],
+      ["/%7Ejoe", "/~joe"],
+      ["/%7ejoe", "/%7Ejoe"],
+      ["/a-b_c.d9", "/%61%2d%62%5F%63%2e%64%39"],
+      // Google's suite has it the other way (`%62`); RFC 9309, section 2.2.2, decides.
+      ["/foo/bar/%62%61%7A", "/foo/bar/baz"],
+    ];
+    for (const [rule, path] of pairs) {
+      const rules = rulesOf(`User-agent: *\nDisallow: ${rule}`);
+      expect(verdict(rules, path).allowed, `${rule} on ${path}`).to.equal(false);
+      // As an earlier version stored it.
+      expect(verdict([`2-${rule}`], path).allowed, `${rule} on ${path}`).to.equal(false);
+    }
+    const reserved: [rule: string, path: string][] = [
+      ["/a%2Fb", "/a/b"],
+      ["/a/b", "/a%2Fb"],
+      ["/a%3Fb", "/a?b"],
+    ];
+    for (const [rule, path] of reserved) {
+      expect(verdict(rulesOf(`User-agent: *\nDisallow: ${rule}`), path).allowed).to.equal(true);
+    }
+  });
+
+  it("robotsVerdict() takes an encoded $ and * in a rule for the characters", () => {
+    const cases: [rule: string, path: string, allowed: boolean][] = [
+      ["/a%24", "/a$b", false],
+      ["/a%24", "/a%24", false],
+      ["/a%24", "/a", true],
+      ["/a%2A", "/a*b", false],
+      ["/a%2a", "/a%2A", false],
+      ["/a%2A", "/axb", true],
+      ["/a$b", "/a$b", false],
+      ["/a$b", "/a%24bc", false],
+      ["/a*$", "/a$b", false],
+      ["/a$", "/a$", true],
+      ["/*%24$", "/x$", false],
+      ["/*%24$", "/x$y", true],
+    ];
+    for (const [rule, path, allowed] of cases) {
+      const rules = rulesOf(`User-agent: *\nDisallow: ${rule}`);
+      expect(verdict(rules, path).allowed, `${rule} on ${path}`).to.equal(allowed);
+    }
+  });
+
+  it("robotsVerdict() always allows /robots.txt itself", () => {
+    for (const rule of ["/", "/robots.txt", "/*.txt$"]) {
+      expect(verdict([`1-${rule}`], "/robots.txt").allowed).to.equal(true);
+      expect(verdict([`1-${rule}`], "/%72obots.txt").allowed).to.equal(true);
+    }
+    expect(verdict(["1-/"], "/a/robots.txt").allowed).to.equal(false);
+    expect(verdict(["1-/"], "/robots.txt.bak").allowed).to.equal(false);
   });
 
   it("robotsVerdict() takes as long as rules and address are, and no longer", () => {
@@ -80,6 +138,11 @@ describe("matchesPathPattern", () => {
 
 function verdict(rules: string[], path: string) {
   return robotsVerdict({ rules }, `https://a.example${path}`);
+}
+
+function rulesOf(text: string): string[] {
+  const reader = { productToken: "TestBot", url: "https://a.example/robots.txt" };
+  return parseRobots(new TextEncoder().encode(text), reader).rules;
 }
 
 function words(letters: string[], length: number): string[] {

@@ -17,6 +17,8 @@ export function robotsVerdict(
   url: string,
 ): RobotsVerdict {
   const path = robotsPathOf(url);
+  // RFC 9309, section 2.2.2: a file cannot forbid its own reading.
+  if (path === "/robots.txt") return { allowed: true };
   let decisive: RobotsRule | undefined;
   for (const text of rules) {
     const rule = readRule(text);

@@ -69,6 +69,10 @@ const WireRecord = z.object({
       lastModifiedAt: z.iso.datetime().optional(),
       cachedAt: z.iso.datetime().optional().describe("It was not fetched anew: when it was"),
       truncated: z.boolean().optional().describe("The body was larger than what is kept"),
+      noindex: z
+        .boolean()
+        .optional()
+        .describe("The page or its X-Robots-Tag asks search engines not to show it"),
     })
     .optional()
     .describe("Of a page that was fetched"),

@@ -11,6 +11,7 @@ import { crawlDeath } from "./crawl-death.ts";
 import { crawlFrontier } from "./crawl-frontier.ts";
 import { git } from "./git.ts";
 import { loadAverage, machineFacts } from "./machine.ts";
+import { markdown } from "./markdown.ts";
 import { oauth } from "./oauth.ts";
 import { pdf } from "./pdf.ts";
 import { markdownTable } from "./report.ts";
@@ -32,6 +33,7 @@ const BENCHMARKS: readonly Benchmark[] = [
   crawl,
   crawlFrontier,
   crawlDeath,
+  markdown,
   git,
   oauth,
   appWebhooks,

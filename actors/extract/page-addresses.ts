@@ -1,0 +1,111 @@
+/** Resolves the links and images of a page, and decides what each of them is written around. */
+import { PageNode, TEXT } from "./page-node.ts";
+import type { Place } from "./shape-page.ts";
+
+/** Scripts are no links. What cannot be resolved is nobody's address, so its text is enough. */
+export function absoluteLink(href: string | null, baseUrl: string): string | undefined {
+  const url = href === null ? null : URL.parse(href, baseUrl);
+  return url === null || /^(?:javascript|data|blob):$/.test(url.protocol) ? undefined : url.href;
+}
+
+const BLOCKS = new Set(
+  `ADDRESS ARTICLE ASIDE BLOCKQUOTE CENTER DD DIV DL DT FIELDSET FIGCAPTION FIGURE FOOTER FORM H1 H2 H3 H4 H5 H6
+   HEADER HR LI MAIN NAV OL P PRE SECTION TABLE TD TH UL`.split(/\s+/),
+);
+export const isBlock = (node: PageNode) => BLOCKS.has(node.nodeName);
+const isHeading = (node: PageNode) => /^H[1-6]$/.test(node.nodeName);
+
+export function shapeLink(node: PageNode, { baseUrl, inHeading }: Place): void {
+  const written = node.getAttribute("href");
+  const href = absoluteLink(written, baseUrl);
+  if (href === undefined) {
+    node.nodeName = node.find(isBlock) === undefined ? "SPAN" : "DIV";
+    return;
+  }
+  if (isPermalink(node, written ?? "", inHeading)) {
+    node.replaceChildren("");
+    node.nodeName = "SPAN";
+    return;
+  }
+  node.setAttribute("href", href);
+  escapeMarkBefore(node);
+  if (node.find(isBlock) !== undefined) linkWithin(node);
+}
+
+/** An address of the place where it stands, shown as a mark only. */
+function isPermalink(node: PageNode, href: string, inHeading: boolean): boolean {
+  if (!href.includes("#") || node.find((inner) => inner.tagName === "img") !== undefined)
+    return false;
+  const text = node.text;
+  return inHeading
+    ? /^[\s\u200b¶§#🔗]*$/u.test(text)
+    : /^[\s\u200b]*[¶§🔗][\s\u200b]*$/u.test(text);
+}
+
+/** A link cannot hold blocks: its first heading is linked, or else the first block that has text. */
+function linkWithin(node: PageNode): void {
+  const isLeaf = (inner: PageNode) =>
+    isBlock(inner) &&
+    inner.find(isBlock) === undefined &&
+    inner.nodeName !== "PRE" &&
+    isShown(inner);
+  const target = node.find((inner) => isHeading(inner) && isLeaf(inner)) ?? node.find(isLeaf);
+  node.nodeName = "DIV";
+  if (target === undefined) return;
+  const link = PageNode.element("a", node.attributes);
+  link.takeChildren(target);
+  target.appendChild(link);
+}
+
+const isShown = (node: PageNode) =>
+  node.textContent.trim() !== "" || node.find((inner) => inner.tagName === "img") !== undefined;
+
+/** "!" before a link would make it an image. */
+function escapeMarkBefore(node: PageNode): void {
+  const before = node.previousSibling;
+  if (before?.nodeType !== TEXT || !before.data.endsWith("!")) return;
+  before.data = before.data.slice(0, -1);
+  const mark = PageNode.element("x-raw");
+  mark.data = "\\!";
+  mark.replaceChildren("!");
+  node.parentNode?.insertBefore(mark, node);
+}
+
+/** Takes the address that a script would load later where the one in place is missing, or a placeholder. */
+export function shapeImage(node: PageNode, { baseUrl }: Place): void {
+  const found = imageSources(node)
+    .map((source) => absoluteLink(source, baseUrl))
+    .find((source) => source !== undefined);
+  node.setAttribute("src", found ?? "");
+}
+
+function imageSources(node: PageNode): string[] {
+  const lazy = ["data-src", "data-original", "data-lazy-src", "data-lazy"];
+  const later = lazy.map((name) => node.getAttribute(name)).filter((value) => value !== null);
+  const sets = [node, ...pictureSources(node)].flatMap((source) =>
+    ["data-srcset", "data-lazy-srcset", "srcset"].map((name) =>
+      largestOf(source.getAttribute(name)),
+    ),
+  );
+  const own = node.getAttribute("src");
+  const all = [...later, ...(own === null ? [] : [own]), ...sets];
+  return all.filter((source) => source !== undefined && source.trim() !== "") as string[];
+}
+
+function pictureSources(node: PageNode): PageNode[] {
+  const picture = node.parentNode;
+  if (picture?.tagName !== "picture") return [];
+  return picture.childNodes.filter(({ tagName }) => tagName === "source");
+}
+
+/** The candidate of a `srcset` with the largest width or density. */
+function largestOf(set: string | null): string | undefined {
+  let largest: { address: string; size: number } | undefined;
+  for (const [, address = "", size] of (set ?? "").matchAll(
+    /([^\s,]\S*[^\s,])(?:\s+([\d.]+)[wx])?\s*(?:,|$)/g,
+  )) {
+    const candidate = { address, size: Number(size ?? 1) };
+    if (largest === undefined || candidate.size > largest.size) largest = candidate;
+  }
+  return largest?.address;
+}
