@@ -1,5 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
+import { DiscardPolicy, StoreCompression } from "@nats-io/jetstream";
 import { expect } from "chai";
 import { ACTORS, TASKS } from "../actors/main.ts";
 import { Bus } from "../actors/runtime/bus.ts";
@@ -35,6 +36,26 @@ describe("streams", function () {
     // The oldest of the cache goes for what is new: see the test of TtlStore.
     const cache = await bus.jetstream.streams.info(STREAMS.cache);
     expect(cache.config).to.include({ max_bytes: CACHE_BYTES_MAX, discard: "old" });
+    await bus.close();
+  });
+
+  it("declareStreams() ends the compression of what a cluster may replicate", async () => {
+    await using server = await startNats();
+    const bus = await Bus.connect({ url: server.url, name: "test" });
+    const compression = StoreCompression.S2;
+    await bus.jetstream.streams.add({
+      ...{ name: STREAMS.crawl, subjects: ["blob.crawl.>"], compression },
+      ...{
+        allow_atomic: true,
+        allow_direct: true,
+        allow_msg_ttl: true,
+        discard: DiscardPolicy.New,
+      },
+    });
+    await declareStreams(bus.jetstream, { ...declared, replicas: 1 });
+    const infos = await Array.fromAsync(bus.jetstream.streams.list());
+    const compressed = infos.filter(({ config }) => config.compression === compression);
+    expect(compressed.map(({ config }) => config.name)).to.deep.equal([STREAMS.cache]);
     await bus.close();
   });
 

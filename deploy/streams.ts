@@ -88,7 +88,13 @@ async function declareAll(
   jetstream: JetStreamManager,
   { replicas, buckets, tasks, markerMs = MARKER_MS }: StreamsOptions,
 ): Promise<void> {
-  const shared = { storage: StorageType.File, num_replicas: replicas };
+  const shared = {
+    storage: StorageType.File,
+    num_replicas: replicas,
+    // A nats-server (2.15.2) that recovers a replica truncates its compressed blocks at offsets of their uncompressed
+    // content, which destroys the replica for good. Blobs are compressed before they are stored (blob-encoding.ts).
+    compression: StoreCompression.None,
+  };
   const streams: StreamDeclaration[] = Array.from({ length: buckets }, (_, index) => ({
     ...shared,
     ...stateStream(stateBucket(index), markerMs),
@@ -130,8 +136,6 @@ async function declareAll(
     {
       ...shared,
       ...blobStream("git", "Packs of repositories, with their indexes", PACKS_STORE_BYTES_MAX),
-      // Packs are compressed already.
-      compression: StoreCompression.None,
     },
     {
       ...shared,
@@ -163,7 +167,6 @@ async function declareAll(
       max_age: nanos(APP_LOG_MS),
       max_bytes: APP_LOGS_BYTES_MAX,
       discard: DiscardPolicy.Old,
-      compression: StoreCompression.S2,
       allow_direct: true,
     },
     {
@@ -173,6 +176,7 @@ async function declareAll(
       num_replicas: 1,
       // Acknowledged before it is on disk: nobody misses it.
       persist_mode: PersistMode.Async,
+      // It has one copy, so no server ever truncates it: see `shared`.
       compression: StoreCompression.S2,
       subjects: ["cache.>"],
       max_msgs_per_subject: 1,
@@ -246,7 +250,6 @@ function blobStream(
     name: BLOB_STREAMS[family],
     description,
     subjects: [`blob.${family}.>`],
-    compression: StoreCompression.S2,
     max_bytes: bytesMax,
     discard: DiscardPolicy.New,
     allow_direct: true,

@@ -1,4 +1,4 @@
-/** What waits on the bus: tasks of each lane, mail, and dead letters. */
+/** What waits on the bus (tasks of each lane, mail, dead letters), and which copies of its streams are behind. */
 import { JetStreamApiError } from "@nats-io/jetstream";
 import { STREAMS, sentSubject } from "../../schemas/subjects.ts";
 import { type Bus, NO_MESSAGE_FOUND } from "./bus.ts";
@@ -8,6 +8,13 @@ export interface Queues {
   /** Messages from actor to actor whose effect is not durable yet. */
   mail: number;
   deadLetters: number;
+  copies: StreamCopies[];
+}
+
+/** The copies of a stream that its leader does not know to be current: on a server that is away, catching up or broken. */
+export interface StreamCopies {
+  stream: string;
+  behind: number;
 }
 
 export interface Lane {
@@ -21,14 +28,28 @@ export interface Lane {
 }
 
 export async function readQueues(bus: Bus): Promise<Queues> {
-  const [lanes, mail, dead] = await Promise.all([
+  const [lanes, mail, dead, copies] = await Promise.all([
     readLanes(bus),
     // Beside the mail lies one message a shard that says how much of its outbox was sent.
     bus.jetstream.streams.info(STREAMS.mail, { subjects_filter: sentSubject("*") }),
     bus.jetstream.streams.info(STREAMS.dead),
+    readCopies(bus),
   ]);
   const marks = Object.values(mail.state.subjects ?? {}).reduce((sum, count) => sum + count, 0);
-  return { lanes, mail: mail.state.messages - marks, deadLetters: dead.state.messages };
+  const waiting = mail.state.messages - marks;
+  return { lanes, mail: waiting, deadLetters: dead.state.messages, copies };
+}
+
+async function readCopies(bus: Bus): Promise<StreamCopies[]> {
+  const copies: StreamCopies[] = [];
+  for await (const { config, cluster } of bus.jetstream.streams.list()) {
+    const others = cluster?.replicas ?? [];
+    const current = others.filter((copy) => copy.current && !copy.offline).length;
+    // A stream without a leader has no copy that anybody can use. One server alone names no leader.
+    const leads = cluster === undefined || cluster.leader ? 1 : 0;
+    copies.push({ stream: config.name, behind: config.num_replicas - current - leads });
+  }
+  return copies.sort((one, other) => one.stream.localeCompare(other.stream));
 }
 
 async function readLanes(bus: Bus): Promise<Lane[]> {
