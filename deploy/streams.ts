@@ -25,6 +25,7 @@ import {
   CRAWL_STORE_BYTES_MAX,
 } from "../schemas/blob-limits.ts";
 import type { TaskContract } from "../schemas/contract.ts";
+import { KEPT_STORE_BYTES } from "../schemas/disk-limits.ts";
 import { PACKS_STORE_BYTES_MAX } from "../schemas/git-limits.ts";
 import {
   CLUSTER_READY_MS,
@@ -168,6 +169,15 @@ async function declareAll(
       max_bytes: APP_LOGS_BYTES_MAX,
       discard: DiscardPolicy.Old,
       allow_direct: true,
+    },
+    {
+      ...shared,
+      name: STREAMS.kept,
+      description: "Holds nothing: keeps room on the disk for the streams that have no bound",
+      subjects: ["kept"],
+      max_msgs: 1,
+      max_bytes: KEPT_STORE_BYTES,
+      discard: DiscardPolicy.New,
     },
     {
       name: STREAMS.cache,

@@ -18,6 +18,7 @@ import type { Repositories } from "./git/repositories.ts";
 import { localsOf } from "./locals.ts";
 import { handleError } from "./middleware/handle-error.ts";
 import { notFound } from "./middleware/not-found.ts";
+import { refuseWhenFull } from "./middleware/refuse-when-full.ts";
 import { requestId } from "./middleware/request-id.ts";
 import { requestLog } from "./middleware/request-log.ts";
 import { requestMetrics } from "./middleware/request-metrics.ts";
@@ -57,6 +58,8 @@ export interface GatewayParts {
   registry: Registry;
   /** Of this process, for the operators of the bus. */
   counts: RequestCounts;
+  /** True while the disk has no room for what clients store. */
+  isDiskFull?: () => boolean;
   /** Names what this process still needs before it can serve. */
   missing: () => readonly string[];
   now: () => number;
@@ -87,6 +90,7 @@ export function buildApp(
   routes: readonly Route[] = routeTable(parts),
 ): Express {
   const { actors, config, logger, registry, counts, missing, now, apps } = parts;
+  const { isDiskFull = () => false } = parts;
   for (const route of routes) counts.add(route);
   const app = express();
   app.disable("x-powered-by");
@@ -107,6 +111,7 @@ export function buildApp(
   app.use(metricsRouter(registry));
   app.use(requestLog);
   app.use(measures);
+  app.use(refuseWhenFull(isDiskFull));
   app.use(docsRouter(routes, config.publicUrl));
   if (parts.git) app.use("/git", parts.git);
   app.use(oauthRouter(parts));
@@ -177,7 +182,8 @@ function ofApps(
     next(asked ? undefined : "router");
   });
   const ofRouter = { ...parts, blobs, serving, addresses, limits, hearBelow, streams };
-  router.use([...measures], appRouter(ofRouter));
+  const { isDiskFull = () => false } = parts;
+  router.use([...measures, refuseWhenFull(isDiskFull, () => true)], appRouter(ofRouter));
   return router;
 }
 

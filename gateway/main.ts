@@ -47,6 +47,8 @@ export interface GatewayContext {
   apps?: AppsParts;
   config: GatewayConfig;
   logger: Logger;
+  /** True while the disk has no room for what clients store. */
+  isDiskFull?: () => boolean;
   /** Names what the other parts of this process still need. */
   missing?: () => readonly string[];
   registry?: Registry;
