@@ -16,6 +16,7 @@ import { ServingApps } from "./apps/serving-apps.ts";
 import type { GatewayConfig } from "./gateway-config.ts";
 import type { Repositories } from "./git/repositories.ts";
 import { localsOf } from "./locals.ts";
+import { metricsTokenOf } from "./metrics-token.ts";
 import { handleError } from "./middleware/handle-error.ts";
 import { notFound } from "./middleware/not-found.ts";
 import { refuseWhenFull } from "./middleware/refuse-when-full.ts";
@@ -108,7 +109,7 @@ export function buildApp(
   ];
   if (apps) app.use(ofApps(parts, apps, measures));
   app.use(healthRouter(missing));
-  app.use(metricsRouter(registry));
+  app.use(metricsRouter(registry, metricsTokenOf(config)));
   app.use(requestLog);
   app.use(measures);
   app.use(refuseWhenFull(isDiskFull));

@@ -173,10 +173,10 @@ function endWhenLate(request: IncomingMessage, response: ServerResponse, withinM
 
 /** Actors may start later than the gateway, on other machines; until then it waits. */
 async function makeFirstAccount({ actors, config, logger, signal }: GatewayContext): Promise<void> {
-  const { dataDir, publicUrl } = config;
+  const { dataDir, publicUrl, metricsToken } = config;
   for (;;) {
     try {
-      await firstStart({ actors, dataDir, publicUrl, logger });
+      await firstStart({ actors, dataDir, publicUrl, logger, metricsToken });
       return;
     } catch (error) {
       const passing =

@@ -7,6 +7,7 @@ import { systemClock as clock } from "../actors/runtime/clock.ts";
 import { exposeGauge } from "../actors/runtime/metrics.ts";
 import { exposeQueues } from "../actors/runtime/queue-metrics.ts";
 import { declareStreams } from "../deploy/streams.ts";
+import { metricsTokenOf } from "../gateway/metrics-token.ts";
 import type { Config } from "./config.ts";
 import { startHealthServer } from "./health-server.ts";
 import { DRAIN_SHARE, type RoleContext, type RoleStart, type RunningRole } from "./program.ts";
@@ -91,7 +92,11 @@ async function startHealthRole(context: RoleContext): Promise<RunningRole> {
   const { config, logger } = context;
   const { host, port } = config;
   const missing = () => missingParts(context);
-  const { stop } = await startHealthServer({ host, port, logger, registry, missing });
+  const metricsToken = metricsTokenOf(config);
+  const { stop } = await startHealthServer({
+    ...{ host, port, logger, registry },
+    ...{ missing, metricsToken },
+  });
   return { name: "health", stop };
 }
 
