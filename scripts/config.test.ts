@@ -30,6 +30,7 @@ describe("config", () => {
       dnsPollSeconds: 60,
       dnsWindowSeconds: 172_800,
       appsDomain: "apps.localhost:8787",
+      logLevel: "info",
       metricsToken: undefined,
       secretsKeys: [],
     });
@@ -92,6 +93,14 @@ describe("config", () => {
     for (const missing of [url, model, /^((?!secret)[\s\S])*$/]) {
       expect(part("TRUNKLINE_AI_KEY", "secret")).to.throw(missing);
     }
+  });
+
+  it("TRUNKLINE_LOG_LEVEL is one of six", () => {
+    const read = (value: string) => configFromEnvironment({ TRUNKLINE_LOG_LEVEL: value });
+    expect(read("trace").logLevel).to.equal("trace");
+    expect(() => read("verbose")).to.throw(
+      'TRUNKLINE_LOG_LEVEL: expected "trace" or "debug" or "info" or "warn" or "error" or "fatal", found "verbose"',
+    );
   });
 
   it("TRUNKLINE_METRICS_TOKEN has 16 to 256 characters, and is in no error", () => {

@@ -25,6 +25,9 @@ import { DNS_POLL_SECONDS, DNS_WINDOW_SECONDS } from "../schemas/oauth-limits.ts
 export const ROLES = ["gateway", "actors", "browser"] as const;
 export type Role = (typeof ROLES)[number];
 
+export const LOG_LEVELS = ["trace", "debug", "info", "warn", "error", "fatal"] as const;
+export type LogLevel = (typeof LOG_LEVELS)[number];
+
 export interface Config {
   readonly host: string;
   readonly port: number;
@@ -65,6 +68,8 @@ export interface Config {
   readonly appsDomain: string;
   /** Keys that seal the secrets of apps, the newest first; empty: the one in the data folder. */
   readonly secretsKeys: readonly string[];
+  /** What is logged: this, and all that is worse. */
+  readonly logLevel: LogLevel;
   /** Opens /metrics; unset: the one in credentials.json. */
   readonly metricsToken: string | undefined;
 }
@@ -126,6 +131,7 @@ export function configFromEnvironment(environment: NodeJS.ProcessEnv): Config {
     trustProxy: settings.TRUNKLINE_TRUST_PROXY,
     otlpEndpoint: settings.OTEL_EXPORTER_OTLP_ENDPOINT,
     appsDomain: settings.TRUNKLINE_APPS_DOMAIN ?? `apps.localhost:${port}`,
+    logLevel: settings.TRUNKLINE_LOG_LEVEL,
     metricsToken: settings.TRUNKLINE_METRICS_TOKEN,
     secretsKeys: Object.freeze(settings.TRUNKLINE_SECRETS_KEY),
   });
@@ -188,6 +194,7 @@ const Settings = z.object({
       'a domain in lower case, with a port where it is not that of the scheme, such as "apps.example.com"',
     )
     .optional(),
+  TRUNKLINE_LOG_LEVEL: oneOf(LOG_LEVELS).default("info"),
   // Past what anybody guesses; the characters of a bearer token (RFC 6750 section 2.1).
   TRUNKLINE_METRICS_TOKEN: z
     .string()

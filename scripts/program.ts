@@ -78,7 +78,7 @@ async function run(options: ProgramOptions): Promise<number> {
   const chosen = roles.filter(({ role }) => wanted.includes(role));
   for (const role of chosen) role.check?.(config);
   if (chosen.some(({ role }) => LISTENING.includes(role))) await checkListening(config);
-  const logger = createLogger();
+  const logger = createLogger({ level: config.logLevel });
   for (const warning of unknownSettings(environment)) logger.warn({}, warning);
   stopping.onImpatience = (name) => logger.warn({ signal: name }, "stopping at once");
   const tell = () => logger.info({ signal: signal.reason }, "stopping");

@@ -107,6 +107,20 @@ function missingParts({ disk }: RoleContext): string[] {
   return [...new Set(shortage === undefined ? missing : [shortage, ...missing])];
 }
 
+/** Connections of this process that are lost now. They are lost together, and one line says so. */
+const lostBuses = new Set<Bus>();
+
+function watchBus(bus: Bus, logger: RoleContext["logger"]): void {
+  bus.onDisconnect(() => {
+    if (lostBuses.size === 0) logger.warn({}, "bus lost, trying to reach it again");
+    lostBuses.add(bus);
+  });
+  bus.onReconnect(() => {
+    lostBuses.delete(bus);
+    if (lostBuses.size === 0) logger.info({}, "bus is back");
+  });
+}
+
 function exposeDisk({ disk }: RoleContext): void {
   if (!disk) return;
   const help = "Bytes left on the disk of the embedded bus";
@@ -122,6 +136,7 @@ async function connect(context: RoleContext, role: string): Promise<Bus> {
     listeners,
     ...(natsCredentials !== undefined && { credentials: natsCredentials }),
   });
+  watchBus(bus, logger);
   // An older one would start well, and fail at the first thing it does not know.
   checkNatsServer(bus.connection.getServer(), bus.connection.info?.version ?? "0");
   const { replicas } = config;
