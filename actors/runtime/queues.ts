@@ -1,5 +1,7 @@
 /** What waits on the bus (tasks of each lane, mail, dead letters), and which copies of its streams are behind. */
+import { setTimeout as wait } from "node:timers/promises";
 import { JetStreamApiError } from "@nats-io/jetstream";
+import { STREAM_ANSWER_MS_MAX } from "../../schemas/limits.ts";
 import { STREAMS, sentSubject } from "../../schemas/subjects.ts";
 import { type Bus, NO_MESSAGE_FOUND } from "./bus.ts";
 
@@ -40,16 +42,27 @@ export async function readQueues(bus: Bus): Promise<Queues> {
   return { lanes, mail: waiting, deadLetters: dead.state.messages, copies };
 }
 
+/** Asks for each stream by itself: for a list of all, a cluster waits seconds for a server that is away. */
 async function readCopies(bus: Bus): Promise<StreamCopies[]> {
-  const copies: StreamCopies[] = [];
-  for await (const { config, cluster } of bus.jetstream.streams.list()) {
-    const others = cluster?.replicas ?? [];
-    const current = others.filter((copy) => copy.current && !copy.offline).length;
-    // A stream without a leader has no copy that anybody can use. One server alone names no leader.
-    const leads = cluster === undefined || cluster.leader ? 1 : 0;
-    copies.push({ stream: config.name, behind: config.num_replicas - current - leads });
-  }
-  return copies.sort((one, other) => one.stream.localeCompare(other.stream));
+  const names = await Array.fromAsync(bus.jetstream.streams.names());
+  return await Promise.all(
+    names.sort().map(async (stream) => ({ stream, behind: await countBehind(bus, stream) })),
+  );
+}
+
+async function countBehind(bus: Bus, stream: string): Promise<number> {
+  const asked = bus.jetstream.streams.info(stream).catch(() => undefined);
+  const answered = new AbortController();
+  const late = wait(STREAM_ANSWER_MS_MAX, undefined, { signal: answered.signal });
+  const found = await Promise.race([asked, late.catch(() => undefined)]);
+  answered.abort();
+  // Without a leader, or with its only copy on a server that is away, nobody can use it.
+  if (found === undefined || found === null) return 1;
+  const others = found.cluster?.replicas ?? [];
+  const current = others.filter((copy) => copy.current && !copy.offline).length;
+  // One server alone names no leader.
+  const leads = found.cluster === undefined || found.cluster.leader ? 1 : 0;
+  return found.config.num_replicas - current - leads;
 }
 
 async function readLanes(bus: Bus): Promise<Lane[]> {
