@@ -217,9 +217,8 @@ describe("apps", function () {
 
   it("are in the figures of their gateway, by no path of theirs", async () => {
     await platform.ask("hooks", "/version");
-    const figures = async () => (await fetch(`${platform.url}/metrics`)).text();
     const line = 'trunkline_http_requests_total{method="GET",route="app",status="200"}';
-    await until("it is counted", async () => (await figures()).includes(line));
+    await until("it is counted", async () => (await platform.instance.metrics()).includes(line));
   });
 
   it("are refused with the nearest name for a key that there is not", async () => {

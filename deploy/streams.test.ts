@@ -1,5 +1,6 @@
-import { readFile } from "node:fs/promises";
+import { readdir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
+import { DiscardPolicy, StoreCompression } from "@nats-io/jetstream";
 import { expect } from "chai";
 import { ACTORS, TASKS } from "../actors/main.ts";
 import { Bus } from "../actors/runtime/bus.ts";
@@ -35,6 +36,43 @@ describe("streams", function () {
     // The oldest of the cache goes for what is new: see the test of TtlStore.
     const cache = await bus.jetstream.streams.info(STREAMS.cache);
     expect(cache.config).to.include({ max_bytes: CACHE_BYTES_MAX, discard: "old" });
+    await bus.close();
+  });
+
+  it("what an idle instance writes takes a few megabytes of the disk at most, however long it idles", async () => {
+    await using server = await startNats();
+    const bus = await Bus.connect({ url: server.url, name: "test" });
+    await declareStreams(bus.jetstream, { ...declared, replicas: 1 });
+    const js = bus.jetstream.jetstream();
+    // A lease is renewed twice a second, 25 kB a minute: these are 20 MB, as many as in half a day, with values between them.
+    let [largest, size] = [0, 0];
+    for (let i = 1; i <= 320; i++) {
+      await js.publish(subjects.lease("host"), new Uint8Array(64_000));
+      if (i % 20 === 0) await js.publish(subjects.value(`account.${i}`), new Uint8Array(300));
+      size = await bytesIn(join(server.storeDir, "jetstream/TRUNKLINE/streams", subjects.stream));
+      largest = Math.max(largest, size);
+    }
+    expect(largest).to.be.below(10 * 1024 ** 2);
+    await bus.close();
+  });
+
+  it("declareStreams() ends the compression of what a cluster may replicate", async () => {
+    await using server = await startNats();
+    const bus = await Bus.connect({ url: server.url, name: "test" });
+    const compression = StoreCompression.S2;
+    await bus.jetstream.streams.add({
+      ...{ name: STREAMS.crawl, subjects: ["blob.crawl.>"], compression },
+      ...{
+        allow_atomic: true,
+        allow_direct: true,
+        allow_msg_ttl: true,
+        discard: DiscardPolicy.New,
+      },
+    });
+    await declareStreams(bus.jetstream, { ...declared, replicas: 1 });
+    const infos = await Array.fromAsync(bus.jetstream.streams.list());
+    const compressed = infos.filter(({ config }) => config.compression === compression);
+    expect(compressed.map(({ config }) => config.name)).to.deep.equal([STREAMS.cache]);
     await bus.close();
   });
 
@@ -147,6 +185,18 @@ async function streamNames(bus: Bus): Promise<string[]> {
   const names: string[] = [];
   for await (const name of bus.jetstream.streams.names()) names.push(name);
   return names;
+}
+
+/** Bytes of all files below a folder, but those that go while it is read. */
+async function bytesIn(folder: string): Promise<number> {
+  const paths = await readdir(folder, { recursive: true }).catch(() => []);
+  const sizes = paths.map((path) =>
+    stat(join(folder, path)).then(
+      ({ size }) => size,
+      () => 0,
+    ),
+  );
+  return (await Promise.all(sizes)).reduce((sum, bytes) => sum + bytes, 0);
 }
 
 /** Names of the fields of a kind's state, of every alternative where there are some. */

@@ -25,6 +25,7 @@ import {
   CRAWL_STORE_BYTES_MAX,
 } from "../schemas/blob-limits.ts";
 import type { TaskContract } from "../schemas/contract.ts";
+import { KEPT_STORE_BYTES } from "../schemas/disk-limits.ts";
 import { PACKS_STORE_BYTES_MAX } from "../schemas/git-limits.ts";
 import {
   CLUSTER_READY_MS,
@@ -88,7 +89,13 @@ async function declareAll(
   jetstream: JetStreamManager,
   { replicas, buckets, tasks, markerMs = MARKER_MS }: StreamsOptions,
 ): Promise<void> {
-  const shared = { storage: StorageType.File, num_replicas: replicas };
+  const shared = {
+    storage: StorageType.File,
+    num_replicas: replicas,
+    // A nats-server (2.15.2) that recovers a replica truncates its compressed blocks at offsets of their uncompressed
+    // content, which destroys the replica for good. Blobs are compressed before they are stored (blob-encoding.ts).
+    compression: StoreCompression.None,
+  };
   const streams: StreamDeclaration[] = Array.from({ length: buckets }, (_, index) => ({
     ...shared,
     ...stateStream(stateBucket(index), markerMs),
@@ -130,8 +137,6 @@ async function declareAll(
     {
       ...shared,
       ...blobStream("git", "Packs of repositories, with their indexes", PACKS_STORE_BYTES_MAX),
-      // Packs are compressed already.
-      compression: StoreCompression.None,
     },
     {
       ...shared,
@@ -163,8 +168,16 @@ async function declareAll(
       max_age: nanos(APP_LOG_MS),
       max_bytes: APP_LOGS_BYTES_MAX,
       discard: DiscardPolicy.Old,
-      compression: StoreCompression.S2,
       allow_direct: true,
+    },
+    {
+      ...shared,
+      name: STREAMS.kept,
+      description: "Holds nothing: keeps room on the disk for the streams that have no bound",
+      subjects: ["kept"],
+      max_msgs: 1,
+      max_bytes: KEPT_STORE_BYTES,
+      discard: DiscardPolicy.New,
     },
     {
       name: STREAMS.cache,
@@ -173,6 +186,7 @@ async function declareAll(
       num_replicas: 1,
       // Acknowledged before it is on disk: nobody misses it.
       persist_mode: PersistMode.Async,
+      // It has one copy, so no server ever truncates it: see `shared`.
       compression: StoreCompression.S2,
       subjects: ["cache.>"],
       max_msgs_per_subject: 1,
@@ -246,7 +260,6 @@ function blobStream(
     name: BLOB_STREAMS[family],
     description,
     subjects: [`blob.${family}.>`],
-    compression: StoreCompression.S2,
     max_bytes: bytesMax,
     discard: DiscardPolicy.New,
     allow_direct: true,

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { connect } from "node:net";
 import { expect } from "chai";
-import { type TestGateway, testGateway } from "./testing/test-gateway.ts";
+import { type TestGateway, testConfig, testGateway } from "./testing/test-gateway.ts";
 
 describe("gateway", () => {
   let gateway: TestGateway;
@@ -131,11 +131,23 @@ describe("gateway", () => {
       expect(ready.json?.result).to.deep.equal({ ready: true });
     });
 
+    it("shows metrics to who has their token, and to nobody else", async () => {
+      for (const token of [null, gateway.token, "opens-metrics-in-testz"]) {
+        const refused = await gateway.ask("/metrics", { token });
+        expect(refused.status).to.equal(401);
+        expect(refused.headers.get("www-authenticate")).to.equal("Bearer");
+        expect(refused.text).to.include("TRUNKLINE_METRICS_TOKEN").and.not.include("# HELP");
+      }
+      const shown = await gateway.ask("/metrics", { token: testConfig.metricsToken ?? null });
+      expect(shown.status).to.equal(200);
+      expect(shown.headers.get("cache-control")).to.equal("no-store");
+    });
+
     it("counts requests by route and status, in closed lists", async () => {
       await gateway.ask("/v4/accounts");
       await gateway.ask("/v4/accounts", { token: null });
       await gateway.ask("/v4/nothing-known");
-      const { text } = await gateway.ask("/metrics", { token: null });
+      const { text } = await gateway.ask("/metrics", { token: testConfig.metricsToken ?? null });
       const line = (labels: string) => `trunkline_http_requests_total{${labels}} 1`;
       expect(text).to.contain(line('method="GET",route="/accounts",status="200"'));
       expect(text).to.contain(line('method="GET",route="/accounts",status="401"'));

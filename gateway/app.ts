@@ -16,8 +16,10 @@ import { ServingApps } from "./apps/serving-apps.ts";
 import type { GatewayConfig } from "./gateway-config.ts";
 import type { Repositories } from "./git/repositories.ts";
 import { localsOf } from "./locals.ts";
+import { metricsTokenOf } from "./metrics-token.ts";
 import { handleError } from "./middleware/handle-error.ts";
 import { notFound } from "./middleware/not-found.ts";
+import { refuseWhenFull } from "./middleware/refuse-when-full.ts";
 import { requestId } from "./middleware/request-id.ts";
 import { requestLog } from "./middleware/request-log.ts";
 import { requestMetrics } from "./middleware/request-metrics.ts";
@@ -36,6 +38,7 @@ import { crawlRoutes } from "./routes/crawls.ts";
 import { deliveryRoutes } from "./routes/deliveries.ts";
 import { docsRouter } from "./routes/docs.ts";
 import { healthRouter } from "./routes/health.ts";
+import { landingRouter, notFoundPage } from "./routes/landing.ts";
 import { memberRoutes } from "./routes/members.ts";
 import { metricsRouter } from "./routes/metrics.ts";
 import { oauthClientRoutes } from "./routes/oauth-clients.ts";
@@ -57,6 +60,8 @@ export interface GatewayParts {
   registry: Registry;
   /** Of this process, for the operators of the bus. */
   counts: RequestCounts;
+  /** True while the disk has no room for what clients store. */
+  isDiskFull?: () => boolean;
   /** Names what this process still needs before it can serve. */
   missing: () => readonly string[];
   now: () => number;
@@ -87,6 +92,7 @@ export function buildApp(
   routes: readonly Route[] = routeTable(parts),
 ): Express {
   const { actors, config, logger, registry, counts, missing, now, apps } = parts;
+  const { isDiskFull = () => false } = parts;
   for (const route of routes) counts.add(route);
   const app = express();
   app.disable("x-powered-by");
@@ -104,14 +110,17 @@ export function buildApp(
   ];
   if (apps) app.use(ofApps(parts, apps, measures));
   app.use(healthRouter(missing));
-  app.use(metricsRouter(registry));
+  app.use(metricsRouter(registry, metricsTokenOf(config)));
   app.use(requestLog);
   app.use(measures);
+  app.use(refuseWhenFull(isDiskFull));
+  app.use(landingRouter(config));
   app.use(docsRouter(routes, config.publicUrl));
   if (parts.git) app.use("/git", parts.git);
   app.use(oauthRouter(parts));
   const { requestsPerWindow } = config;
   app.use("/v4", routeRouter(routes, { actors, live: parts.live, requestsPerWindow, now }));
+  app.use(notFoundPage(config.publicUrl));
   app.use(notFound);
   app.use(handleError);
   return app;
@@ -177,7 +186,8 @@ function ofApps(
     next(asked ? undefined : "router");
   });
   const ofRouter = { ...parts, blobs, serving, addresses, limits, hearBelow, streams };
-  router.use([...measures], appRouter(ofRouter));
+  const { isDiskFull = () => false } = parts;
+  router.use([...measures, refuseWhenFull(isDiskFull, () => true)], appRouter(ofRouter));
   return router;
 }
 

@@ -39,10 +39,27 @@ describe("first start", () => {
     expect(await readdir(dataDir)).to.deep.equal(["credentials.json"]);
     expect((await stat(join(dataDir, "credentials.json"))).mode & 0o777).to.equal(0o600);
     const credentials = await read(dataDir);
-    expect(Object.keys(credentials)).to.deep.equal(["base_url", "account_id", "api_token", "user"]);
+    expect(Object.keys(credentials)).to.deep.equal([
+      ...["base_url", "account_id", "api_token", "metrics_token", "user"],
+    ]);
     expect(Object.keys(credentials.user)).to.deep.equal(["email", "password"]);
     expect(credentials.base_url).to.equal("http://127.0.0.1:8787/v4");
     await checkWorks(actors, credentials);
+  });
+
+  it("firstStart() adds a token for metrics to what an earlier release wrote, but where the settings have one", async () => {
+    const actors = newActors();
+    const dataDir = await newFolder();
+    const metricsToken = "a-token-of-the-settings";
+    await firstStart({ actors, dataDir, publicUrl, logger, metricsToken });
+    const before = await read(dataDir);
+    expect(before).to.not.have.property("metrics_token");
+    await firstStart({ actors, dataDir, publicUrl, logger });
+    const { metrics_token, ...others } = await read(dataDir);
+    expect(metrics_token).to.match(/^[\w-]{32}$/);
+    expect(others).to.deep.equal(before);
+    await firstStart({ actors, dataDir, publicUrl, logger });
+    expect(await read(dataDir)).to.deep.equal({ ...others, metrics_token });
   });
 
   it("firstStart() keeps what it made, and follows a public address that changed", async () => {

@@ -19,6 +19,8 @@ const Credentials = z.object({
   base_url: z.string(),
   account_id: Id,
   api_token: z.string(),
+  /** Absent where the settings have it, and in files of earlier releases until their next start. */
+  metrics_token: z.string().optional(),
   user: z.object({ email: Email, password: z.string() }),
 });
 type Credentials = z.infer<typeof Credentials>;
@@ -30,6 +32,8 @@ export interface FirstStart {
   dataDir: string;
   publicUrl: string;
   logger: Logger;
+  /** Of the settings: none is made then. */
+  metricsToken?: string | undefined;
 }
 
 /**
@@ -40,7 +44,7 @@ export interface FirstStart {
  * repeated, and is until the file has its final name.
  */
 export async function firstStart(parts: FirstStart): Promise<"made" | "kept" | "elsewhere"> {
-  const { actors, dataDir, publicUrl, logger } = parts;
+  const { actors, dataDir, publicUrl, logger, metricsToken } = parts;
   await mkdir(dataDir, { recursive: true, mode: 0o700 });
   const finalPath = join(dataDir, "credentials.json");
   const pendingPath = `${finalPath}.pending`;
@@ -53,7 +57,7 @@ export async function firstStart(parts: FirstStart): Promise<"made" | "kept" | "
     const { accountId } = await actors.call(installation, INSTALLATION_KEY, "get", {});
     if (accountId !== null && accountId !== kept.account_id) return elsewhere();
     if (accountId !== null) {
-      if (kept.base_url !== baseUrl) await replaceBaseUrl(kept);
+      await bringUpToDate(kept);
       return "kept";
     }
     // The bus is new and the folder is not: its credentials hold again once they are made anew.
@@ -71,7 +75,7 @@ export async function firstStart(parts: FirstStart): Promise<"made" | "kept" | "
   await make(actors, credentials);
   await rename(pendingPath, finalPath);
   await syncFolder(dataDir);
-  if (credentials.base_url !== baseUrl) await replaceBaseUrl(credentials);
+  await bringUpToDate(credentials);
   logger.info({ account: account_id, path: finalPath }, "first account made");
   return "made";
 
@@ -89,15 +93,18 @@ export async function firstStart(parts: FirstStart): Promise<"made" | "kept" | "
   }
 
   async function writePending(): Promise<Credentials> {
-    const made = newCredentials(baseUrl);
+    const made = newCredentials(baseUrl, metricsToken === undefined);
     await writeDurably(pendingPath, made);
     await syncFolder(dataDir);
     return made;
   }
 
-  async function replaceBaseUrl(old: Credentials): Promise<void> {
+  async function bringUpToDate(old: Credentials): Promise<void> {
+    const lacksToken = old.metrics_token === undefined && metricsToken === undefined;
+    if (old.base_url === baseUrl && !lacksToken) return;
     const path = `${finalPath}.moved`;
-    await writeDurably(path, { ...old, base_url: baseUrl });
+    const added = lacksToken ? { metrics_token: newMetricsToken() } : {};
+    await writeDurably(path, { ...old, ...added, base_url: baseUrl });
     await rename(path, finalPath);
   }
 }
@@ -128,11 +135,14 @@ async function make(actors: ActorClient, credentials: Credentials): Promise<void
   await actors.call(apiToken, id, "issue", { accountId, permissions: ALL_PERMISSIONS, secretHash });
 }
 
-function newCredentials(baseUrl: string): Credentials {
+const newMetricsToken = () => randomBytes(24).toString("base64url");
+
+function newCredentials(baseUrl: string, hasMetricsToken: boolean): Credentials {
   return {
     base_url: baseUrl,
     account_id: randomBytes(16).toString("hex"),
     api_token: newToken().text,
+    ...(hasMetricsToken && { metrics_token: newMetricsToken() }),
     user: { email: "admin@trunkline.localhost", password: randomBytes(18).toString("base64url") },
   };
 }

@@ -22,4 +22,6 @@ export interface GatewayConfig {
   /** Closed: new users only by invitation. Unset: open. */
   signup?: "open" | "closed" | undefined;
   shutdownSeconds: number;
+  /** Opens /metrics; unset: the token that the first start writes to credentials.json. */
+  metricsToken?: string | undefined;
 }

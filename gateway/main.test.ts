@@ -33,7 +33,8 @@ describe("gateway process", () => {
     actors: [accountActor, apiTokenActor, installationActor, userActor],
     workers: [printer.worker],
   });
-  const config = () => ({ ...testConfig, dataDir });
+  // Its token for metrics is the one that the first start makes.
+  const config = () => ({ ...testConfig, dataDir, metricsToken: undefined });
   const { blobs, live } = testCrawls();
   const start = async (changes: Partial<GatewayContext> = {}) => {
     gateway = await startGateway({ actors, blobs, live, config: config(), logger, ...changes });
@@ -52,12 +53,15 @@ describe("gateway process", () => {
 
   it("startGateway() serves with the credentials it wrote", async () => {
     const url = await start();
-    const { account_id, api_token } = await credentials();
+    const { account_id, api_token, metrics_token } = await credentials();
     const headers = { Authorization: `Bearer ${api_token}` };
     const response = await fetch(`${url}/v4/accounts/${account_id}`, { headers });
     expect(response.status).to.equal(200);
     expect((await fetch(`${url}/healthz`)).status).to.equal(200);
-    expect(await (await fetch(`${url}/metrics`)).text()).to.contain(
+    expect((await fetch(`${url}/livez`)).status).to.equal(200);
+    expect((await fetch(`${url}/metrics`)).status).to.equal(401);
+    const opening = { Authorization: `Bearer ${metrics_token}` };
+    expect(await (await fetch(`${url}/metrics`, { headers: opening })).text()).to.contain(
       "process_resident_memory_bytes",
     );
   });

@@ -47,6 +47,8 @@ export interface GatewayContext {
   apps?: AppsParts;
   config: GatewayConfig;
   logger: Logger;
+  /** True while the disk has no room for what clients store. */
+  isDiskFull?: () => boolean;
   /** Names what the other parts of this process still need. */
   missing?: () => readonly string[];
   registry?: Registry;
@@ -171,10 +173,10 @@ function endWhenLate(request: IncomingMessage, response: ServerResponse, withinM
 
 /** Actors may start later than the gateway, on other machines; until then it waits. */
 async function makeFirstAccount({ actors, config, logger, signal }: GatewayContext): Promise<void> {
-  const { dataDir, publicUrl } = config;
+  const { dataDir, publicUrl, metricsToken } = config;
   for (;;) {
     try {
-      await firstStart({ actors, dataDir, publicUrl, logger });
+      await firstStart({ actors, dataDir, publicUrl, logger, metricsToken });
       return;
     } catch (error) {
       const passing =

@@ -191,12 +191,6 @@ describe("routes of docs", () => {
     expect(json).to.have.property("paths").that.deep.equals(document.paths);
   });
 
-  it("lead there from the root", async () => {
-    const { status, headers } = await gateway.ask("/", { token: null });
-    expect(status).to.equal(302);
-    expect(headers.get("location")).to.equal("/docs");
-  });
-
   it("hold examples that work as they are", async () => {
     const bodies = operations.filter(({ operation }) => operation.requestBody);
     expect(bodies.length).to.be.at.least(3);

@@ -4,6 +4,12 @@
 export const BLOB_NAME_CHARS_MAX = 256;
 /** Pieces of a blob, half a message: twice as large they are a third quicker, and hold up others twice as long. */
 export const BLOB_CHUNK_BYTES = 512 * 1024;
+/** The smallest piece that is compressed: below it the saving is less than a message's own overhead. */
+export const COMPRESSED_PIECE_BYTES_MIN = 1024;
+/** The part of a piece that its compressed form may take; above it the piece is stored as it is, which costs a read nothing. */
+export const COMPRESSED_PART_MAX = 0.9;
+/** Up to here a piece is compressed at once, in some 0.2 ms: to give it to a thread costs more than that. */
+export const COMPRESSED_SYNC_BYTES_MAX = 128 * 1024;
 /** Pieces that are written or read ahead at once: 4 MiB of memory for each blob on its way. */
 export const BLOB_CHUNKS_IN_FLIGHT = 8;
 /** What a writer that fails spends on removing its pieces; what is left goes with the name. */

@@ -351,6 +351,8 @@ export const BUS_CONNECT_MS = 5_000;
 export const QUEUE_FIGURES_KEPT_MS = 5_000;
 /** Past it metrics are shown without the figures of the bus. */
 export const QUEUE_FIGURES_MS_MAX = 2_000;
+/** A stream that does not say by then how its copies are counts as one that nobody can use: half of the above. */
+export const STREAM_ANSWER_MS_MAX = 1_000;
 /** How long a question to the bus itself may take before its outcome counts as unknown. */
 export const BUS_REQUEST_MS = 5_000;
 /** How long one question to JetStream waits before it is asked again: an election may have swallowed it. */

@@ -12,6 +12,7 @@ export const STREAMS = {
   apps: "APPS",
   agents: "AGENTS",
   appLogs: "APP_LOGS",
+  kept: "KEPT",
 } as const;
 /** Where blobs are, by the first token of their names. */
 export const BLOB_STREAMS = {

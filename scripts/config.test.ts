@@ -30,6 +30,8 @@ describe("config", () => {
       dnsPollSeconds: 60,
       dnsWindowSeconds: 172_800,
       appsDomain: "apps.localhost:8787",
+      logLevel: "info",
+      metricsToken: undefined,
       secretsKeys: [],
     });
   });
@@ -90,6 +92,31 @@ describe("config", () => {
     expect(part("TRUNKLINE_AI_BASE_URL", "https://a.example")).to.throw(model);
     for (const missing of [url, model, /^((?!secret)[\s\S])*$/]) {
       expect(part("TRUNKLINE_AI_KEY", "secret")).to.throw(missing);
+    }
+  });
+
+  it("TRUNKLINE_LOG_LEVEL is one of six", () => {
+    const read = (value: string) => configFromEnvironment({ TRUNKLINE_LOG_LEVEL: value });
+    expect(read("trace").logLevel).to.equal("trace");
+    expect(() => read("verbose")).to.throw(
+      'TRUNKLINE_LOG_LEVEL: expected "trace" or "debug" or "info" or "warn" or "error" or "fatal", found "verbose"',
+    );
+  });
+
+  it("TRUNKLINE_METRICS_TOKEN has 16 to 256 characters, and is in no error", () => {
+    const read = (value: string) => configFromEnvironment({ TRUNKLINE_METRICS_TOKEN: value });
+    for (const token of ["a".repeat(16), "b".repeat(256), "abcdefghijklm+/-._~="]) {
+      expect(read(token).metricsToken).to.equal(token);
+    }
+    for (const token of [
+      "a".repeat(15),
+      "b".repeat(257),
+      "with a space in it",
+      "ünfassbar-geheim",
+    ]) {
+      expect(() => read(token)).to.throw(
+        /^TRUNKLINE_METRICS_TOKEN: expected 16 to 256 letters, digits or -\._~\+\/, found another value$/,
+      );
     }
   });
 

@@ -25,6 +25,9 @@ import { DNS_POLL_SECONDS, DNS_WINDOW_SECONDS } from "../schemas/oauth-limits.ts
 export const ROLES = ["gateway", "actors", "browser"] as const;
 export type Role = (typeof ROLES)[number];
 
+export const LOG_LEVELS = ["trace", "debug", "info", "warn", "error", "fatal"] as const;
+export type LogLevel = (typeof LOG_LEVELS)[number];
+
 export interface Config {
   readonly host: string;
   readonly port: number;
@@ -65,6 +68,10 @@ export interface Config {
   readonly appsDomain: string;
   /** Keys that seal the secrets of apps, the newest first; empty: the one in the data folder. */
   readonly secretsKeys: readonly string[];
+  /** What is logged: this, and all that is worse. */
+  readonly logLevel: LogLevel;
+  /** Opens /metrics; unset: the one in credentials.json. */
+  readonly metricsToken: string | undefined;
 }
 
 const PORT_MAX = 65_535;
@@ -73,7 +80,7 @@ const SHUTDOWN_SECONDS_MAX = 3_600;
 const REQUESTS_MAX = 1_000_000_000;
 const BYTES_MAX = 10 ** 14;
 /** Settings whose values are in no error. */
-const SECRET_SETTINGS = new Set(["TRUNKLINE_SECRETS_KEY"]);
+const SECRET_SETTINGS = new Set(["TRUNKLINE_SECRETS_KEY", "TRUNKLINE_METRICS_TOKEN"]);
 /** Words of Express for what lies near. */
 const PROXY_RANGES = ["loopback", "linklocal", "uniquelocal"];
 
@@ -124,6 +131,8 @@ export function configFromEnvironment(environment: NodeJS.ProcessEnv): Config {
     trustProxy: settings.TRUNKLINE_TRUST_PROXY,
     otlpEndpoint: settings.OTEL_EXPORTER_OTLP_ENDPOINT,
     appsDomain: settings.TRUNKLINE_APPS_DOMAIN ?? `apps.localhost:${port}`,
+    logLevel: settings.TRUNKLINE_LOG_LEVEL,
+    metricsToken: settings.TRUNKLINE_METRICS_TOKEN,
     secretsKeys: Object.freeze(settings.TRUNKLINE_SECRETS_KEY),
   });
 }
@@ -184,6 +193,12 @@ const Settings = z.object({
       /^[a-z\d](?:[a-z\d-]*[a-z\d])?(?:\.[a-z\d](?:[a-z\d-]*[a-z\d])?)*(?::\d{1,5})?$/,
       'a domain in lower case, with a port where it is not that of the scheme, such as "apps.example.com"',
     )
+    .optional(),
+  TRUNKLINE_LOG_LEVEL: oneOf(LOG_LEVELS).default("info"),
+  // Past what anybody guesses; the characters of a bearer token (RFC 6750 section 2.1).
+  TRUNKLINE_METRICS_TOKEN: z
+    .string()
+    .regex(/^[A-Za-z0-9._~+/-]{16,256}=*$/, "16 to 256 letters, digits or -._~+/")
     .optional(),
   TRUNKLINE_SECRETS_KEY: list(
     isSecretKey,

@@ -3,6 +3,8 @@
 import { mkdir, readFile, realpath, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
+import { DISK_POLL_MS, DISK_RESTART_BYTES, DISK_RESTART_PAUSE_MS } from "../schemas/disk-limits.ts";
+import type { DiskRoom } from "./disk-room.ts";
 import { freePort } from "./free-port.ts";
 import type { Logger } from "./logger.ts";
 import { NatsServer, newNatsPassword } from "./nats-server.ts";
@@ -17,6 +19,8 @@ const WELL_MS = 30_000;
 /** What a leftover server may take to end by itself. */
 const LEFTOVER_MS_MAX = 10_000;
 const LEFTOVER_POLL_MS = 20;
+/** What nats-server logs where it could not write: it takes no more messages for that stream, or for all. */
+const WRITE_FAILED = /no space left on device|Critical write error|JetStream out of .*resources/;
 
 export class EmbeddedNats {
   readonly #server: NatsServer;
@@ -25,7 +29,10 @@ export class EmbeddedNats {
   #watch: Promise<void> = Promise.resolve();
 
   /** Starts it on the port and with the passwords it had last time, if that port is free. The data directory must be locked. */
-  static async start(dataDir: string, logger: Logger): Promise<EmbeddedNats> {
+  static async start(
+    dataDir: string,
+    { logger, disk }: { logger: Logger; disk: DiskRoom },
+  ): Promise<EmbeddedNats> {
     // Whichever way the directory is named this time, a leftover server is known by the same path.
     const folder = await realpath(dataDir);
     const storeDir = join(folder, "nats");
@@ -35,6 +42,7 @@ export class EmbeddedNats {
     await mkdir(storeDir, { recursive: true });
     await endLeftover(pidFile, logger);
     const [last, lastSystem] = await Promise.all([readUrl(urlFile), readUrl(systemUrlFile)]);
+    const write = { hasFailed: false };
     const server = new NatsServer({
       config: join(REPOSITORY, "nats.conf"),
       name: "trunkline",
@@ -48,18 +56,29 @@ export class EmbeddedNats {
       parameters: ["-P", pidFile],
       // A Ctrl-C in the terminal must not end it before the drain has.
       detached: true,
-      onLine: (line) => logLine(logger, line),
+      onLine(line) {
+        logLine(logger, line);
+        if (WRITE_FAILED.test(line)) write.hasFailed = true;
+      },
     });
     await server.start();
     await writeUrl(urlFile, server.url);
     await writeUrl(systemUrlFile, server.systemUrl);
-    return new EmbeddedNats(server, logger);
+    return new EmbeddedNats(server, { logger, disk, write });
   }
 
-  constructor(server: NatsServer, logger: Logger) {
+  constructor(
+    server: NatsServer,
+    {
+      logger,
+      disk,
+      write,
+    }: { logger: Logger; disk: Pick<DiskRoom, "freeBytes">; write: { hasFailed: boolean } },
+  ) {
     this.#server = server;
     this.#logger = logger;
     this.#watch = this.#keepRunning();
+    void this.#restartAfterFullDisk(disk, write);
   }
 
   get url(): string {
@@ -77,6 +96,24 @@ export class EmbeddedNats {
   abandon(): void {
     this.#stopped.abort();
     void this.#server.stop(); // The signal is sent before the first wait.
+  }
+
+  /** A stream that failed to write stays closed, however much room there is, until its server starts anew. */
+  async #restartAfterFullDisk(
+    disk: Pick<DiskRoom, "freeBytes">,
+    write: { hasFailed: boolean },
+  ): Promise<void> {
+    const { signal } = this.#stopped;
+    const pause = (ms: number) => wait(ms, undefined, { ref: false, signal }).catch(() => {});
+    while (!signal.aborted) {
+      await pause(DISK_POLL_MS);
+      if (signal.aborted || !write.hasFailed || disk.freeBytes < DISK_RESTART_BYTES) continue;
+      write.hasFailed = false;
+      this.#logger.warn({ freeBytes: disk.freeBytes }, "disk has room, nats-server starts anew");
+      // `#keepRunning` starts it again.
+      await this.#server.stop();
+      await pause(DISK_RESTART_PAUSE_MS);
+    }
   }
 
   async #keepRunning(): Promise<void> {

@@ -34,7 +34,7 @@ const IMPORT_STOP_MS = 1_000;
 
 /** Answers HTTP requests in this process, and keeps the repositories that they change. */
 export async function startGatewayRole(
-  { config, logger, signal }: RoleContext,
+  { config, logger, signal, disk }: RoleContext,
   {
     bus,
     buckets,
@@ -106,6 +106,7 @@ export async function startGatewayRole(
     registry,
     signal,
     missing: () => (bus.connected ? missing() : ["the bus"]),
+    isDiskFull: () => disk?.shortage !== undefined,
   });
   const service = new Service({
     bus,

@@ -18,7 +18,9 @@ describe("health server", () => {
 
   it("startHealthServer() shows the process's figures, and nothing else", async () => {
     const { port, stop } = await start(() => []);
-    const metrics = await fetch(`http://127.0.0.1:${port}/metrics`);
+    const url = `http://127.0.0.1:${port}/metrics`;
+    expect((await fetch(url)).status).to.equal(401);
+    const metrics = await fetch(url, { headers: { Authorization: "Bearer right" } });
     expect(await metrics.text()).to.include("process_resident_memory_bytes");
     const other = await fetch(`http://127.0.0.1:${port}/v4/accounts`);
     expect(other.status).to.equal(404);
@@ -40,6 +42,7 @@ const start = (missing: () => readonly string[], port = 0) =>
     host: "127.0.0.1",
     port,
     missing,
+    metricsToken: async () => "right",
     logger: pino({ level: "silent" }),
     registry: new Registry(),
   });

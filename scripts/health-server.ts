@@ -5,6 +5,7 @@ import express from "express";
 import type { Logger } from "pino";
 import { collectDefaultMetrics, type Registry } from "prom-client";
 import { listen } from "../gateway/listen.ts";
+import type { MetricsToken } from "../gateway/metrics-token.ts";
 import { handleError } from "../gateway/middleware/handle-error.ts";
 import { notFound } from "../gateway/middleware/not-found.ts";
 import { requestId } from "../gateway/middleware/request-id.ts";
@@ -16,6 +17,7 @@ export interface HealthServerParts {
   port: number;
   logger: Logger;
   registry: Registry;
+  metricsToken: MetricsToken;
   /** Names what this process still needs to do its work. */
   missing(): readonly string[];
 }
@@ -26,13 +28,13 @@ export interface HealthServer {
 }
 
 export async function startHealthServer(parts: HealthServerParts): Promise<HealthServer> {
-  const { host, port, logger, registry, missing } = parts;
+  const { host, port, logger, registry, missing, metricsToken } = parts;
   collectDefaultMetrics({ register: registry });
   const app = express();
   app.disable("x-powered-by");
   app.use(requestId(logger));
   app.use(healthRouter(missing));
-  app.use(metricsRouter(registry));
+  app.use(metricsRouter(registry, metricsToken));
   app.use(notFound);
   app.use(handleError);
   const server = createServer(app);

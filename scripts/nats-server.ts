@@ -47,6 +47,10 @@ export class NatsServer {
     this.#port = options.port;
   }
 
+  get storeDir(): string {
+    return this.#options.storeDir;
+  }
+
   get port(): number {
     return this.#port;
   }

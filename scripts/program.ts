@@ -3,6 +3,7 @@ import { accessSync, constants, mkdirSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { type Config, configFromEnvironment, type Role } from "./config.ts";
 import { lockDataDir } from "./data-lock.ts";
+import { DiskRoom } from "./disk-room.ts";
 import { EmbeddedNats } from "./embedded-nats.ts";
 import { checkListening } from "./listening-check.ts";
 import { createLogger, type Logger } from "./logger.ts";
@@ -25,6 +26,8 @@ export interface RoleContext {
   readonly natsUrl: string;
   /** Contents of the credentials file of outside servers. */
   readonly natsCredentials: string | undefined;
+  /** The disk of the embedded server; undefined beside outside ones. */
+  readonly disk: DiskRoom | undefined;
   /** Aborted when the instance stops: a start that still waits for something gives up. */
   readonly signal: AbortSignal;
 }
@@ -75,7 +78,7 @@ async function run(options: ProgramOptions): Promise<number> {
   const chosen = roles.filter(({ role }) => wanted.includes(role));
   for (const role of chosen) role.check?.(config);
   if (chosen.some(({ role }) => LISTENING.includes(role))) await checkListening(config);
-  const logger = createLogger();
+  const logger = createLogger({ level: config.logLevel });
   for (const warning of unknownSettings(environment)) logger.warn({}, warning);
   stopping.onImpatience = (name) => logger.warn({ signal: name }, "stopping at once");
   const tell = () => logger.info({ signal: signal.reason }, "stopping");
@@ -87,8 +90,8 @@ async function run(options: ProgramOptions): Promise<number> {
   const tracing = config.otlpEndpoint && (await startTracing(config.otlpEndpoint));
   await using bus = await startBus(config, logger);
   const running: RunningRole[] = [];
-  const { natsUrl, natsCredentials } = bus;
-  const context = { config, logger, natsUrl, natsCredentials, signal };
+  const { natsUrl, natsCredentials, disk } = bus;
+  const context = { config, logger, natsUrl, natsCredentials, disk, signal };
   let failure: unknown;
   try {
     for (const { role, start } of chosen) {
@@ -111,6 +114,7 @@ async function run(options: ProgramOptions): Promise<number> {
 interface ProgramBus extends AsyncDisposable {
   natsUrl: string;
   natsCredentials: string | undefined;
+  disk: DiskRoom | undefined;
 }
 
 async function startBus(config: Config, logger: Logger): Promise<ProgramBus> {
@@ -118,18 +122,23 @@ async function startBus(config: Config, logger: Logger): Promise<ProgramBus> {
   if (config.natsUrl !== undefined) {
     const file = config.natsCredsFile;
     const natsCredentials = file === undefined ? undefined : await readCredentials(file);
-    return { natsUrl: config.natsUrl, natsCredentials, [Symbol.asyncDispose]: async () => {} };
+    const dispose = async () => {};
+    const { natsUrl } = config;
+    return { natsUrl, natsCredentials, disk: undefined, [Symbol.asyncDispose]: dispose };
   }
   const lock = lockDataDir(config.dataDir);
-  const server = await EmbeddedNats.start(config.dataDir, logger);
+  const disk = await DiskRoom.start(config.dataDir, logger);
+  const server = await EmbeddedNats.start(config.dataDir, { logger, disk });
   const abandon = () => server.abandon();
   process.once("exit", abandon);
   return {
     natsUrl: server.url,
     natsCredentials: undefined,
+    disk,
     async [Symbol.asyncDispose]() {
       if (!(await within(BUS_STOP_MS_MAX, server.stop())))
         logger.error({}, "nats-server did not end");
+      await disk.stop();
       process.removeListener("exit", abandon);
       lock.release();
       logger.info({}, "stopped");

@@ -4,8 +4,10 @@ import { openSecretBox } from "../actors/app-secrets/open-secret-box.ts";
 import { type RunningPart, startActors, startBrowserWorkers, TASKS } from "../actors/main.ts";
 import { Bus, type Listeners } from "../actors/runtime/bus.ts";
 import { systemClock as clock } from "../actors/runtime/clock.ts";
+import { exposeGauge } from "../actors/runtime/metrics.ts";
 import { exposeQueues } from "../actors/runtime/queue-metrics.ts";
 import { declareStreams } from "../deploy/streams.ts";
+import { metricsTokenOf } from "../gateway/metrics-token.ts";
 import type { Config } from "./config.ts";
 import { startHealthServer } from "./health-server.ts";
 import { DRAIN_SHARE, type RoleContext, type RoleStart, type RunningRole } from "./program.ts";
@@ -57,7 +59,7 @@ export const roles: readonly RoleStart[] = [
         bus: await connect(context, "gateway"),
         buckets: BUCKETS,
         registry,
-        missing: missingParts,
+        missing: () => missingParts(context),
       });
     },
   },
@@ -86,14 +88,44 @@ async function startPart(
 }
 
 /** Probes and Prometheus ask every process alike; one without a gateway answers them here. */
-async function startHealthRole({ config, logger }: RoleContext): Promise<RunningRole> {
+async function startHealthRole(context: RoleContext): Promise<RunningRole> {
+  const { config, logger } = context;
   const { host, port } = config;
-  const { stop } = await startHealthServer({ host, port, logger, registry, missing: missingParts });
+  const missing = () => missingParts(context);
+  const metricsToken = metricsTokenOf(config);
+  const { stop } = await startHealthServer({
+    ...{ host, port, logger, registry },
+    ...{ missing, metricsToken },
+  });
   return { name: "health", stop };
 }
 
 /** Each once, though several parts may lack the same. */
-const missingParts = () => [...new Set(parts.flatMap((part) => part.missing()))];
+function missingParts({ disk }: RoleContext): string[] {
+  const shortage = disk?.shortage;
+  const missing = parts.flatMap((part) => part.missing());
+  return [...new Set(shortage === undefined ? missing : [shortage, ...missing])];
+}
+
+/** Connections of this process that are lost now. They are lost together, and one line says so. */
+const lostBuses = new Set<Bus>();
+
+function watchBus(bus: Bus, logger: RoleContext["logger"]): void {
+  bus.onDisconnect(() => {
+    if (lostBuses.size === 0) logger.warn({}, "bus lost, trying to reach it again");
+    lostBuses.add(bus);
+  });
+  bus.onReconnect(() => {
+    lostBuses.delete(bus);
+    if (lostBuses.size === 0) logger.info({}, "bus is back");
+  });
+}
+
+function exposeDisk({ disk }: RoleContext): void {
+  if (!disk) return;
+  const help = "Bytes left on the disk of the embedded bus";
+  exposeGauge(registry, "disk_free_bytes", help, () => disk.freeBytes);
+}
 
 /** A connection of its own for each role, so that large answers of one hold up no other; calls among them need none. */
 async function connect(context: RoleContext, role: string): Promise<Bus> {
@@ -104,11 +136,15 @@ async function connect(context: RoleContext, role: string): Promise<Bus> {
     listeners,
     ...(natsCredentials !== undefined && { credentials: natsCredentials }),
   });
+  watchBus(bus, logger);
   // An older one would start well, and fail at the first thing it does not know.
   checkNatsServer(bus.connection.getServer(), bus.connection.info?.version ?? "0");
   const { replicas } = config;
   await declareStreams(bus.jetstream, { replicas, buckets: BUCKETS, tasks: TASKS });
-  if (!queuesExposed) exposeQueues({ bus, clock, logger, registry });
+  if (!queuesExposed) {
+    exposeQueues({ bus, clock, logger, registry });
+    exposeDisk(context);
+  }
   queuesExposed = true;
   return bus;
 }

@@ -1,7 +1,18 @@
-import { copyFile, mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
+import {
+  copyFile,
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  utimes,
+  writeFile,
+} from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
+import { ChildProgram } from "./testing/child-program.ts";
 import { runCommand } from "./testing/command-line.ts";
 
 const SETUP = join(import.meta.dirname, "setup");
@@ -70,6 +81,10 @@ describe("setup", function () {
     await npm("pack", join(folder, "newer"), "--pack-destination", folder);
     const locked = await npm("install", "--prefix", folder, "--package-lock-only");
     expect(locked.stderr).to.include("EBADENGINE");
+    // Packages are installed in another folder first, from where a relative path would lead elsewhere.
+    const lock = join(folder, "package-lock.json");
+    const text = await readFile(lock, "utf8");
+    await writeFile(lock, text.replaceAll("file:newer-1.0.0.tgz", `file:${packed}`));
     // A browser that is none ends the set-up once npm is done.
     const environment = { ...cache, TRUNKLINE_CHROMIUM: "/bin/ls" };
     const good = await runCommand(copy, [], environment);
@@ -83,5 +98,76 @@ describe("setup", function () {
     expect(bad.stderr)
       .to.match(/npm error code ENOENT/)
       .and.include("npm ci failed");
+  });
+
+  describe("with packages that are there", () => {
+    const offline = { npm_config_offline: "true", TRUNKLINE_CHROMIUM: "/bin/ls" };
+    const there = () => readFile(join(folder, "node_modules/own/index.js"), "utf8");
+    const packages = (integrity: string) => ({
+      "": { name: "x", dependencies: { own: "1.0.0" } },
+      "node_modules/own": { version: "1.0.0", resolved: `file:${folder}/none.tgz`, integrity },
+      "node_modules/elsewhere": { version: "1.0.0", integrity: "sha512-c", optional: true },
+    });
+    const lock = (integrity: string) =>
+      writeFile(
+        join(folder, "package-lock.json"),
+        JSON.stringify({ name: "x", lockfileVersion: 3, packages: packages(integrity) }),
+      );
+
+    beforeEach(async () => {
+      await mkdir(join(folder, "node_modules/.bin"), { recursive: true });
+      await mkdir(join(folder, "node_modules/own"));
+      await writeFile(join(folder, "node_modules/own/index.js"), "works");
+      await writeFile(join(folder, "node_modules/.bin/node"), "#!/bin/sh\n", { mode: 0o755 });
+      const { "node_modules/own": own } = packages("sha512-a");
+      const hidden = { packages: { "node_modules/own": own } };
+      await writeFile(join(folder, "node_modules/.package-lock.json"), JSON.stringify(hidden));
+      await writeFile(
+        join(folder, "package.json"),
+        JSON.stringify({ name: "x", dependencies: { own: "1.0.0" } }),
+      );
+    });
+
+    it("leaves them where the lock file is newer and says the same", async () => {
+      for (let start = 0; start < 2; start++) {
+        await lock("sha512-a");
+        const later = Date.now() / 1_000 + 3_600 * (start + 1);
+        await utimes(join(folder, "package-lock.json"), later, later);
+        const { stderr } = await runCommand(copy, [], offline);
+        expect(stderr).to.not.include("npm ci");
+        expect(await there()).to.equal("works");
+      }
+    });
+
+    it("keeps them where the lock file names others, which cannot be had", async () => {
+      await lock("sha512-b");
+      const { code, stderr } = await runCommand(copy, [], offline);
+      expect(code).to.equal(1);
+      expect(stderr).to.include("npm ci failed").and.include("unchanged");
+      expect(await there()).to.equal("works");
+      expect(await readdir(join(folder, ".tools"))).to.deep.equal([]);
+    });
+
+    it("brings them back where it was killed between the steps of its swap", async () => {
+      await lock("sha512-a");
+      await mkdir(join(folder, ".tools"));
+      await rename(join(folder, "node_modules"), join(folder, ".tools/replaced"));
+      await runCommand(copy, [], offline);
+      expect(await there()).to.equal("works");
+    });
+
+    it("a Ctrl-C ends it with 130, and leaves no temporary folder", async () => {
+      await lock("sha512-b");
+      await writeFile(join(folder, "npm"), "#!/bin/sh\necho npm runs >&2\nexec sleep 100\n", {
+        mode: 0o755,
+      });
+      const environment = { PATH: `${folder}:${process.env.PATH}` };
+      await using program = new ChildProgram([copy], environment, { detached: true });
+      await program.line("npm runs");
+      program.signalGroup("SIGINT");
+      expect(await program.exit()).to.equal(130);
+      expect(await readdir(join(folder, ".tools"))).to.deep.equal([]);
+      expect(await there()).to.equal("works");
+    });
   });
 });

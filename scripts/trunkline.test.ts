@@ -11,7 +11,34 @@ const COMMANDS = ["admin shards", "admin tasks", "admin dead list", "admin dead 
 describe("command line", function () {
   this.timeout(90_000);
 
-  for (const command of ["", "help", "--help", "-h", "admin --help", "admin dead --help"]) {
+  it("shows the help of what was named, and no more", async () => {
+    const expected = [
+      ["admin --help", /^Usage: trunkline admin <command>\n/, [...COMMANDS], ["secret put"]],
+      [
+        "admin dead --help",
+        /^Usage: trunkline admin /,
+        ["admin dead show <number>"],
+        ["admin tasks"],
+      ],
+      ["admin tasks -h", /^Usage: trunkline admin /, ["admin tasks"], ["admin dead"]],
+      [
+        "secret --help",
+        /^Usage: trunkline secret <command>\n/,
+        ["secret put"],
+        ["deploy", "admin"],
+      ],
+      ["secret put --help", /^Usage: trunkline secret put /, ["stdin"], ["secret list"]],
+    ] as const;
+    for (const [command, usage, named, others] of expected) {
+      const { code, stdout, stderr } = await trunkline(command.split(" "));
+      expect({ code, stderr }, command).to.deep.equal({ code: 0, stderr: "" });
+      expect(stdout).to.match(usage);
+      for (const text of named) expect(stdout, command).to.include(text);
+      for (const text of others) expect(stdout, command).to.not.include(text);
+    }
+  });
+
+  for (const command of ["", "help", "--help", "-h"]) {
     const parameters = command.split(" ").filter(Boolean);
     it(`shows its help on "${command}"`, async () => {
       const { code, stdout, stderr } = await trunkline(parameters);

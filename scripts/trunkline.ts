@@ -6,18 +6,35 @@ import { adminTasks } from "./admin/admin-tasks.ts";
 import { UsageError } from "./admin/usage-error.ts";
 import { version } from "./version.ts";
 
+const ADMIN_COMMANDS = [
+  "  admin shards                    which host owns which shards, and whether it lives",
+  "  admin tasks                     what waits and runs in each lane",
+  "  admin dead list                 messages nobody could handle, the oldest first",
+  "  admin dead show <number>        one of them, whole",
+  "  admin dead retry <number>|--all send it again, and forget it",
+  "  admin dead drop <number>|--all  forget it",
+];
+
+/** Of `admin`, or of the commands below it that begin with what was typed. */
+function adminHelp(parameters: readonly string[]): string {
+  const typed = parameters.filter((parameter) => !asksForHelp(parameter)).slice(0, 3);
+  const meant = typed
+    .map((_, index) => `  ${typed.slice(0, typed.length - index).join(" ")} `)
+    .map((start) => ADMIN_COMMANDS.filter((line) => line.startsWith(start)))
+    .find((lines) => lines.length > 0);
+  return `Usage: trunkline admin <command>
+
+For operators, on a machine that reaches the bus (TRUNKLINE_NATS_URL, or the embedded one of TRUNKLINE_DATA):
+${(meant ?? ADMIN_COMMANDS).join("\n")}`;
+}
+
 const help = (commands: string) => `Usage: trunkline <command>
 
 For apps, in the app's folder:
 ${commands}
 
 For operators, on a machine that reaches the bus (TRUNKLINE_NATS_URL, or the embedded one of TRUNKLINE_DATA):
-  admin shards                    which host owns which shards, and whether it lives
-  admin tasks                     what waits and runs in each lane
-  admin dead list                 messages nobody could handle, the oldest first
-  admin dead show <number>        one of them, whole
-  admin dead retry <number>|--all send it again, and forget it
-  admin dead drop <number>|--all  forget it
+${ADMIN_COMMANDS.join("\n")}
 
   --help                          this text; after a command for apps, more of that one
   --version                       the version of this program
@@ -35,7 +52,8 @@ async function main(parameters: string[]): Promise<number> {
   try {
     const [area] = parameters;
     if (area === "--version") console.log(`trunkline ${version()}`);
-    else if (area === "admin" && !parameters.some(asksForHelp)) await admin(parameters.slice(1));
+    else if (area === "admin" && parameters.some(asksForHelp)) console.log(adminHelp(parameters));
+    else if (area === "admin") await admin(parameters.slice(1));
     else await forApps(parameters);
     return 0;
   } catch (error) {
@@ -59,10 +77,13 @@ async function admin([noun, ...rest]: string[]): Promise<void> {
 
 /** What they need takes a moment to load; operators do not wait for it. */
 async function forApps(parameters: string[]): Promise<void> {
-  const { commandList, findCommand, helpOf, unknownCommand } = await import("./cli/commands.ts");
+  const commands = await import("./cli/commands.ts");
+  const { commandList, findCommand, groupHelp, helpOf, unknownCommand } = commands;
   const [area] = parameters;
   const found = findCommand(parameters);
+  const beneath = found ? undefined : groupHelp(area);
   if (found?.rest.some(asksForHelp)) console.log(helpOf(found.command));
+  else if (beneath !== undefined && parameters.some(asksForHelp)) console.log(beneath);
   else if (area === undefined || area === "help" || (!found && parameters.some(asksForHelp)))
     console.log(help(commandList()).trimEnd());
   else if (!found) throw new UsageError(unknownCommand(parameters));

@@ -13,7 +13,7 @@ import { type RecentId, recall, recentId, remember } from "../event-log/recent-i
 import { defineActor } from "../runtime/define-actor.ts";
 import { AgentInboxState, eventRow, InboxRow, requestRow } from "./agent-inbox-state.ts";
 import { type InboxContext, InboxDraft } from "./inbox-draft.ts";
-import { entryOf, list, replay } from "./log.ts";
+import { entryOf, isOver, list, replay } from "./log.ts";
 import { blobBytesOf, isForgettable, tidy, trim } from "./trim.ts";
 import { beginAndTell, current, isUnderWay, resume, settle, tellAgent } from "./turns.ts";
 
@@ -88,7 +88,7 @@ export const agentInboxActor = defineActor(agentInbox, {
 
     get(state, { number }, context) {
       const draft = new InboxDraft(state, context);
-      if (number < state.first || number >= state.next) {
+      if (number < state.first || number >= state.next || isOver(draft, number)) {
         throw new ActorError("not_found", `Cannot show delivery ${number}: it is not in the log`);
       }
       return {

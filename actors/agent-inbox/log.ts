@@ -10,6 +10,8 @@ import {
 import { countOf, hasNumber, withRun } from "../event-log/number-runs.ts";
 import type { InboxDraft } from "./inbox-draft.ts";
 
+const DAY_MS = 86_400_000;
+
 type Messages = (typeof agentInbox)["messages"];
 
 export function entryOf(draft: InboxDraft, number: number): Delivery {
@@ -40,6 +42,7 @@ export function list(
   let number = Math.min(before, next) - 1;
   const last = Math.max(first, number - DELIVERIES_SCANNED_MAX + 1);
   for (; number >= last && deliveries.length < limit; number--) {
+    if (isOver(draft, number)) continue;
     const entry = entryOf(draft, number);
     if (status === undefined || entry.status === status) deliveries.push(entry);
   }
@@ -50,6 +53,12 @@ export function list(
   };
 }
 
+/** Past the days for which it is kept, though `trim` may be late. What waits is kept until it has ended. */
+export function isOver(draft: InboxDraft, number: number): boolean {
+  if (hasNumber(draft.state.waiting, number)) return false;
+  return draft.event(number).receivedAt <= draft.now - draft.state.keep.days * DAY_MS;
+}
+
 /** Puts those that have ended among the waiting ones; their rows are as they were until their turn. */
 export function replay(draft: InboxDraft, wanted: Input<Messages["replay"]>): number {
   const { state } = draft;
@@ -58,7 +67,7 @@ export function replay(draft: InboxDraft, wanted: Input<Messages["replay"]>): nu
   let { waiting } = state;
   let replayed = 0;
   for (let number = Math.max(from, state.first); number <= Math.min(to, state.next - 1); number++) {
-    if (hasNumber(state.waiting, number)) continue;
+    if (hasNumber(state.waiting, number) || isOver(draft, number)) continue;
     const { receivedAt, ended } = draft.event(number);
     if (receivedAt < receivedFrom || receivedAt > receivedTo) continue;
     if (status !== undefined && ended !== status) continue;

@@ -565,6 +565,15 @@ describe("crawlJob", () => {
       expect(world.records({ status: "cancelled" })).to.have.length(0);
     });
 
+    it("get() and list() refuse a job that is over, though expire() is late", () => {
+      const world = walking([]);
+      world.now += CRAWL_KEPT_MS - 1;
+      expect(world.summary().status).to.equal("completed");
+      world.now += 1;
+      expect(refusal(() => world.run("get", { account: ACCOUNT })).code).to.equal("not_found");
+      expect(refusal(() => world.records()).code).to.equal("not_found");
+    });
+
     it("expire() removes what the job held, once", () => {
       const world = walking([]);
       world.sent = [];

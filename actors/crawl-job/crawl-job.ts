@@ -1,7 +1,7 @@
 /** Decides which pages a crawl has, in which order they are asked for, and when it is over. */
 import { type DeepReadonly, envelope } from "../../schemas/contract.ts";
 import { crawlJob } from "../../schemas/crawl-job.ts";
-import { CRAWL_MS_MAX } from "../../schemas/crawl-limits.ts";
+import { CRAWL_KEPT_MS, CRAWL_MS_MAX } from "../../schemas/crawl-limits.ts";
 import { crawlList } from "../../schemas/crawl-list.ts";
 import { crawlPage } from "../../schemas/crawl-page.ts";
 import { ActorError } from "../../schemas/errors.ts";
@@ -53,18 +53,18 @@ export const crawlJobActor = defineActor(crawlJob, {
     },
 
     get(state, { account }, context) {
-      checkOwner(state, account);
+      checkReadable(state, account, context.now);
       return { state, reply: summaryOf(new JobDraft(state, context)) };
     },
 
     list(state, query, context) {
-      checkOwner(state, query.account);
+      checkReadable(state, query.account, context.now);
       const draft = new JobDraft(state, context);
       return { state, reply: { summary: summaryOf(draft), ...listRecords(draft, query) } };
     },
 
     cancel(state, { account }, context) {
-      checkOwner(state, account);
+      checkReadable(state, account, context.now);
       if (state.status !== "running") {
         throw new ActorError("conflict", `Cannot cancel crawl: it has ended (${state.status})`);
       }
@@ -163,8 +163,10 @@ export const crawlJobActor = defineActor(crawlJob, {
 type State = DeepReadonly<CrawlJobState>;
 
 /** Another account's job is as unknown as one that never was. */
-function checkOwner({ status, account }: State, asker: string): void {
-  if (status === "unknown" || account !== asker) {
+function checkReadable({ status, account, endedAt }: State, asker: string, now: number): void {
+  // Its removal may be late; what it held is over all the same.
+  const isOver = endedAt !== undefined && now >= endedAt + CRAWL_KEPT_MS;
+  if (status === "unknown" || account !== asker || isOver) {
     throw new ActorError("not_found", "Cannot find crawl: unknown here, or another account's");
   }
 }

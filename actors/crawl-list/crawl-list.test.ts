@@ -3,6 +3,7 @@ import type { DeepReadonly, Input } from "../../schemas/contract.ts";
 import type { CrawlStatus } from "../../schemas/crawl-job.ts";
 import {
   CRAWL_ADMITTED_MS,
+  CRAWL_KEPT_MS,
   CRAWLS_KEPT_MAX,
   CRAWLS_RUNNING_MAX,
 } from "../../schemas/crawl-limits.ts";
@@ -65,6 +66,16 @@ describe("crawl-list", () => {
     const seen = [first, second, third].flatMap(({ entries }) => entries.map((one) => one.id));
     const expected = Array.from({ length: 25 }, (_, index) => 25 - index).filter((n) => n !== 14);
     expect(seen).to.deep.equal(expected.map(id));
+  });
+
+  it("list() leaves out a job that is over, though it has not said so yet", () => {
+    const list = new List();
+    for (const number of [1, 2]) list.start(number);
+    list.end(1, "completed");
+    list.now += CRAWL_KEPT_MS - 1;
+    expect(list.run("list", { count: 10 }).entries).to.have.length(2);
+    list.now += 1;
+    expect(list.run("list", { count: 10 }).entries.map((one) => one.id)).to.deep.equal([id(2)]);
   });
 
   it("list() filters by status, and ends with the last that has it", () => {

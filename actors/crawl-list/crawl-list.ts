@@ -2,6 +2,7 @@
 import type { DeepReadonly } from "../../schemas/contract.ts";
 import {
   CRAWL_ADMITTED_MS,
+  CRAWL_KEPT_MS,
   CRAWLS_KEPT_MAX,
   CRAWLS_RUNNING_MAX,
 } from "../../schemas/crawl-limits.ts";
@@ -58,10 +59,12 @@ export const crawlListActor = defineActor(crawlList, {
       return { state: { ...state, running, kept: state.kept - 1 }, rows: { [id]: null } };
     },
 
-    list(state, { cursor, status, count }, { rows }) {
+    list(state, { cursor, status, count }, { now, rows }) {
       const before = cursor === undefined ? Number.POSITIVE_INFINITY : numberOf(cursor, state.next);
       const newestFirst = [...rows.values()]
         .filter((row) => row.number < before && (status === undefined || row.status === status))
+        // Its job may be late to say that it has expired.
+        .filter(({ endedAt }) => endedAt === undefined || now < endedAt + CRAWL_KEPT_MS)
         .sort((one, other) => other.number - one.number);
       const shown = newestFirst.slice(0, count);
       const last = newestFirst.length > count ? shown.at(-1) : undefined;

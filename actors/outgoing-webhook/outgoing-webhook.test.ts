@@ -243,6 +243,21 @@ describe("outgoing-webhook", () => {
     expect(told().at(-1)).to.deep.equal({ ...to, input: { ...stored, bytes: 0 } });
   });
 
+  it("list(), get() and resend() refuse what is over, though trim() is late, and show what waits", () => {
+    queue.send("old");
+    queue.tried(queue.untilNextPost(), 200);
+    queue.send("waits");
+    const listed = () => queue.ask("list", { limit: 10 }).webhooks.map(({ number }) => number);
+    queue.now += OUTGOING_KEPT_MS - 1;
+    expect(listed()).to.deep.equal([2, 1]);
+    queue.now += 1;
+    expect(listed()).to.deep.equal([2]);
+    for (const message of ["get", "resend"] as const) {
+      expect(refusal(() => queue.ask(message, { number: 1 })).code).to.equal("not_found");
+    }
+    expect(queue.ask("get", { number: 2 }).webhook.number).to.equal(2);
+  });
+
   it("trim() keeps OUTGOING_KEPT_MAX for OUTGOING_KEPT_MS, none that waits, and then forgets", () => {
     const blob = { blob: "app.a.b.webhook.1" };
     for (let i = 0; i <= OUTGOING_KEPT_MAX; i++) {

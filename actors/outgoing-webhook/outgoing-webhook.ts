@@ -89,6 +89,7 @@ export const outgoingWebhookActor = defineActor(outgoingWebhook, {
       let number = Math.min(before, state.next) - 1;
       const last = Math.max(state.first, number - DELIVERIES_SCANNED_MAX + 1);
       for (; number >= last && webhooks.length < limit; number--) {
+        if (isOver(draft, number)) continue;
         const entry = entryOf(draft, number);
         if (status === undefined || entry.status === status) webhooks.push(entry);
       }
@@ -194,8 +195,14 @@ function trim(draft: OutgoingDraft): void {
 }
 
 function found(draft: OutgoingDraft, number: number): DeepReadonly<WebhookRow> {
-  if (draft.has(number)) return draft.webhook(number);
+  if (draft.has(number) && !isOver(draft, number)) return draft.webhook(number);
   throw new ActorError("not_found", `Cannot show webhook ${number}: it is not in the log`);
+}
+
+/** Past the time for which it is kept, though `trim` may be late. What waits is kept until it has ended. */
+function isOver(draft: OutgoingDraft, number: number): boolean {
+  if (draft.state.waiting.some((entry) => entry.number === number)) return false;
+  return draft.webhook(number).createdAt <= draft.now - OUTGOING_KEPT_MS;
 }
 
 function entryOf(draft: OutgoingDraft, number: number): OutgoingWebhook {

@@ -1,7 +1,6 @@
 /** Large or append-only things: written once under unique names, read as streams, there until somebody removes them. */
 import { createHash, randomBytes } from "node:crypto";
 import type { StoredMsg } from "@nats-io/jetstream";
-import { z } from "zod";
 import {
   BLOB_CHUNK_BYTES,
   BLOB_CHUNKS_IN_FLIGHT,
@@ -9,7 +8,7 @@ import {
 } from "../../schemas/blob-limits.ts";
 import { CALL_RETRY_MS_MAX } from "../../schemas/call-limits.ts";
 import { ActorError } from "../../schemas/errors.ts";
-import { BATCH_BYTES_MAX, BATCH_MESSAGES_MAX, SINGLE_PUTS_MAX } from "../../schemas/limits.ts";
+import { SINGLE_PUTS_MAX } from "../../schemas/limits.ts";
 import {
   type BLOB_STREAMS,
   type BlobSubjects,
@@ -18,6 +17,8 @@ import {
   blobSubjects,
 } from "../../schemas/subjects.ts";
 import { type Write, WriteRefused, writeAtomically } from "./atomic-batch.ts";
+import { PieceEncoder } from "./blob-encoding.ts";
+import { bytesOf, groupsOf, type Head, headOf, writeOf } from "./blob-messages.ts";
 import type { Bus } from "./bus.ts";
 import { chunksOf } from "./chunks.ts";
 import type { Clock } from "./clock.ts";
@@ -42,16 +43,7 @@ export interface SmallBlob extends Pick<BlobOptions, "ttlS"> {
   content: Uint8Array;
 }
 
-/** What a blob is: a header of its head, which holds its last bytes. `chunks` come before those, under `writer`. */
-const Head = z.object({
-  bytes: z.number(),
-  sha256: z.string(),
-  chunks: z.number(),
-  writer: z.string().optional(),
-});
-type Head = z.infer<typeof Head>;
-
-const HEAD = "Trunkline-Blob";
+const NOTHING = new Uint8Array();
 
 /**
  * Names are tokens of `[A-Za-z0-9_-]` with dots between them; the first says which stream it is (`BLOB_STREAMS`).
@@ -77,6 +69,7 @@ export class BlobStore {
     const hash = createHash("sha256");
     // Two writers of one name share nothing but its head, and one that died is in nobody's way.
     const writer = randomBytes(9).toString("base64url");
+    const encoder = new PieceEncoder(name);
     const underWay: Promise<unknown>[] = [];
     let [bytes, chunks] = [0, 0];
     let last: Uint8Array | undefined;
@@ -87,8 +80,10 @@ export class BlobStore {
         signal?.throwIfAborted();
         if (last) {
           if (chunks === 0) known = (await this.#readHead(blob, name, signal))?.head;
-          const write = writeOf(blob.chunk(writer, chunks), last, ttlS);
-          if (!known) underWay.push(noticedLater(this.#write(name, write, signal)));
+          if (!known) {
+            const write = writeOf(blob.chunk(writer, chunks), await encoder.encode(last), ttlS);
+            underWay.push(noticedLater(this.#write(name, write, signal)));
+          }
           if (underWay.length >= BLOB_CHUNKS_IN_FLIGHT) await underWay.shift();
           chunks += 1;
         }
@@ -98,8 +93,8 @@ export class BlobStore {
       }
       await Promise.all(underWay);
       const head = { bytes, sha256: hash.digest("hex"), chunks, ...(chunks > 0 && { writer }) };
+      const write = writeOf(blob.head, await encoder.encode(last ?? NOTHING), ttlS, head);
       mayBeStored = true;
-      const write = writeOf(blob.head, last, ttlS, head);
       const wasKnown = known !== undefined;
       known ??= await this.#writeHead(blob, name, write, head, signal);
       mayBeStored = known.writer === head.writer;
@@ -145,7 +140,7 @@ export class BlobStore {
     for (let index = 0; index <= head.chunks; index++) {
       for (; next < head.chunks && ahead.length < BLOB_CHUNKS_IN_FLIGHT; next++) {
         const subject = blob.chunk(head.writer ?? "", next);
-        ahead.push(noticedLater(this.#readChunk(blob, name, subject, signal)));
+        ahead.push(noticedLater(this.#readChunk(blob, { name, subject, head }, signal)));
       }
       const chunk = (await ahead.shift()) ?? content;
       signal?.throwIfAborted();
@@ -175,7 +170,7 @@ export class BlobStore {
     for (let index = next; index <= head.chunks && index * size <= end; index++) {
       for (; next < head.chunks && next * size <= end && ahead.length < BLOB_CHUNKS_IN_FLIGHT; ) {
         const subject = blob.chunk(head.writer ?? "", next++);
-        ahead.push(noticedLater(this.#readChunk(blob, name, subject, signal)));
+        ahead.push(noticedLater(this.#readChunk(blob, { name, subject, head }, signal)));
       }
       const chunk = (await ahead.shift()) ?? content;
       signal?.throwIfAborted();
@@ -199,7 +194,7 @@ export class BlobStore {
     const { stream, head, writtenBy } = blobSubjects(name);
     const found = await this.#ofLeader(name, () => this.#bus.readLast(stream, head));
     if (!found) return false;
-    const { chunks, writer } = Head.parse(JSON.parse(found.header.get(HEAD)));
+    const { chunks, writer } = headOf(found);
     if (chunks === 0 || writer === undefined) return chunks === 0;
     const stored = await this.#ofLeader(name, () =>
       this.#bus.subjectsOf(stream, writtenBy(writer)),
@@ -241,13 +236,14 @@ export class BlobStore {
 
   /** False where each has to be written by itself: one is there already, or nobody knows. */
   async #putBatch(group: readonly SmallBlob[]): Promise<boolean> {
-    const writes = group.map(({ name, content, ttlS }) => {
+    const writes = group.map(async ({ name, content, ttlS }) => {
       const sha256 = createHash("sha256").update(content).digest("hex");
       const head = { bytes: content.length, sha256, chunks: 0 };
-      return writeOf(blobSubjects(name).head, content, ttlS, head);
+      const piece = await new PieceEncoder(name).encode(content);
+      return writeOf(blobSubjects(name).head, piece, ttlS, head);
     });
     try {
-      await writeAtomically(this.#bus, writes);
+      await writeAtomically(this.#bus, await Promise.all(writes));
       return true;
     } catch {
       return false; // Whatever it was, each of them meets it alone and says so.
@@ -295,17 +291,17 @@ export class BlobStore {
   ): Promise<{ head: Head; content: Uint8Array } | undefined> {
     const message = await this.#read(blob, name, blob.head, signal);
     if (!message) return undefined;
-    return { head: Head.parse(JSON.parse(message.header.get(HEAD))), content: message.data };
+    const head = headOf(message);
+    return { head, content: await bytesOf(message, head) };
   }
 
   async #readChunk(
     blob: BlobSubjects,
-    name: string,
-    subject: string,
+    { name, subject, head }: { name: string; subject: string; head: Head },
     signal: AbortSignal | undefined,
   ): Promise<Uint8Array> {
     const message = await this.#read(blob, name, subject, signal);
-    if (message) return message.data;
+    if (message) return await bytesOf(message, head);
     throw new ActorError("not_found", `Cannot read ${name}: it was removed meanwhile`);
   }
 
@@ -340,49 +336,6 @@ export class BlobStore {
     const purge = () => this.#bus.whileConnected(() => streams.purge(stream, { filter }));
     await persist(this.#clock, `remove ${name}`, purge, signal);
   }
-}
-
-/** Written only where nothing is: what is stored is never changed. */
-function writeOf(
-  subject: string,
-  payload: Uint8Array = new Uint8Array(),
-  ttlS?: number,
-  head?: Head,
-): Write {
-  return {
-    subject,
-    payload,
-    headers: {
-      ...(ttlS !== undefined && { "Nats-TTL": `${ttlS}s` }),
-      ...(head && { [HEAD]: JSON.stringify(head) }),
-    },
-    expect: { sequence: 0 },
-  };
-}
-
-/** What can share one batch; what cannot is alone. */
-function groupsOf(blobs: readonly SmallBlob[]): SmallBlob[][] {
-  const groups: SmallBlob[][] = [];
-  const open = new Map<string, { group: SmallBlob[]; bytes: number }>();
-  for (const blob of blobs) {
-    const bytes = blob.content.length;
-    const { stream } = blobSubjects(blob.name);
-    const last = open.get(stream);
-    if (bytes > BLOB_CHUNK_BYTES) groups.push([blob]);
-    else if (
-      last &&
-      last.group.length < BATCH_MESSAGES_MAX &&
-      last.bytes + bytes <= BATCH_BYTES_MAX
-    ) {
-      last.group.push(blob);
-      last.bytes += bytes;
-    } else {
-      const group = [blob];
-      groups.push(group);
-      open.set(stream, { group, bytes });
-    }
-  }
-  return groups;
 }
 
 /** Somebody waits for it, but perhaps after it has failed. */

@@ -75,6 +75,7 @@ export class Bus {
   #disconnections = 0;
   /** Rejections of what waits for an answer. (A race with one long-lived promise would keep every loser in memory.) */
   readonly #waiting = new Set<(error: BusLost) => void>();
+  readonly #disconnected = new Set<() => void>();
   readonly #reconnected = new Set<() => void>();
   #said: [subject: string, payload: string, options: PublishOptions | undefined][] = [];
   /** What still has something to say in this turn. */
@@ -148,6 +149,12 @@ export class Bus {
   /** What is published now is lost, and on its way out it may throw. */
   get isAway(): boolean {
     return !this.#connected || this.connection.isDraining() || this.connection.isClosed();
+  }
+
+  /** Calls back whenever the connection is lost. */
+  onDisconnect(listener: () => void): () => void {
+    this.#disconnected.add(listener);
+    return () => this.#disconnected.delete(listener);
   }
 
   /** Calls back after every reconnection: whatever was published or asked meanwhile is gone. */
@@ -364,6 +371,7 @@ export class Bus {
         const error = new BusLost("Cannot reach the bus: the connection was lost");
         for (const reject of this.#waiting) reject(error);
         this.#requests.rejectAll(error);
+        for (const listener of this.#disconnected) listener();
       }
       if (status.type === "reconnect") {
         this.#connected = true;

@@ -130,10 +130,8 @@ export async function readMail(parts: ReaderParts, shard: Shard): Promise<void> 
     const firsts = Array.from(left.values(), ({ first }) => first);
     const first = Math.min(shard.mail.read + 1, ...waiting, ...firsts);
     try {
-      await bus.jetstream.streams.purge(STREAMS.mail, {
-        filter: mailSubjects(shard.number),
-        seq: first,
-      });
+      const done = { filter: mailSubjects(shard.number), seq: first };
+      await bus.whileConnected(() => bus.jetstream.streams.purge(STREAMS.mail, done));
     } catch (error) {
       logger.warn(
         { err: error, shard: shard.number },

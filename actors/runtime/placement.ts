@@ -391,7 +391,8 @@ export class Placement {
   }
 
   #drop(shard: number): void {
-    if (this.#open.delete(shard)) this.#logger.warn({ shard }, "shard dropped");
+    // Why it was is one line of the log, not one for each shard.
+    if (this.#open.delete(shard)) this.#logger.debug({ shard }, "shard dropped");
     this.#host.drop(shard);
   }
 }

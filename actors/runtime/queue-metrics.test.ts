@@ -2,7 +2,7 @@ import { expect } from "chai";
 import { pino } from "pino";
 import { Registry } from "prom-client";
 import { QUEUE_FIGURES_KEPT_MS, QUEUE_FIGURES_MS_MAX } from "../../schemas/limits.ts";
-import { addressOf, deadSubject, mailSubject, shardOf } from "../../schemas/subjects.ts";
+import { addressOf, deadSubject, mailSubject, STREAMS, shardOf } from "../../schemas/subjects.ts";
 import { startWorld, type World } from "../../scripts/testing/actor-world.ts";
 import { counter, counterActor } from "../../scripts/testing/counter.ts";
 import { echo } from "../../scripts/testing/echo.ts";
@@ -44,6 +44,12 @@ describe("exposeQueues()", function () {
       bus_connected: 1,
       mail_waiting: 0,
       dead_letters: 0,
+      ...Object.fromEntries(
+        [...Object.values(STREAMS), world.subjects.stream].map((stream) => [
+          `stream_copies_behind{stream="${stream}"}`,
+          0,
+        ]),
+      ),
       'tasks_waiting{kind="echo",lane="fast"}': 0,
       'tasks_waiting{kind="echo",lane="slow"}': 0,
       'tasks_running{kind="echo",lane="fast"}': 0,

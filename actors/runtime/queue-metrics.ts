@@ -1,4 +1,4 @@
-/** Shows to Prometheus what waits on the bus, and whether the bus is there. Every process shows the same figures. */
+/** Shows to Prometheus what waits on the bus, and whether it and all copies of it are there. Every process shows the same figures. */
 import type { Logger } from "pino";
 import { Gauge, type Registry } from "prom-client";
 import { QUEUE_FIGURES_KEPT_MS, QUEUE_FIGURES_MS_MAX } from "../../schemas/limits.ts";
@@ -22,6 +22,7 @@ export function exposeQueues({ bus, clock, logger, registry }: QueueMetricsParts
   exposeGauge(registry, "bus_connected", "1 while the bus is there", () => Number(bus.connected));
   expose("mail_waiting", "Messages from actor to actor on their way", ({ mail }) => mail);
   expose("dead_letters", "Messages nobody could handle", ({ deadLetters }) => deadLetters);
+  exposeCopies();
   exposeLanes("tasks_waiting", "Tasks no worker has taken", ({ waiting }) => waiting);
   exposeLanes("tasks_running", "Tasks a worker has taken", ({ running }) => running);
   exposeLanes("tasks_oldest_seconds", "Age of a lane's first task", ({ oldestAt }) =>
@@ -37,6 +38,20 @@ export function exposeQueues({ bus, clock, logger, registry }: QueueMetricsParts
         const queues = await figures();
         if (queues) this.set(value(queues));
         else this.remove();
+      },
+    });
+  }
+
+  function exposeCopies(): void {
+    new Gauge({
+      name: "trunkline_stream_copies_behind",
+      help: "Copies of a stream that are not current: their server is away, catching up or broken",
+      labelNames: ["stream"] as const,
+      registers,
+      async collect() {
+        const queues = await figures();
+        this.reset();
+        for (const { stream, behind } of queues?.copies ?? []) this.set({ stream }, behind);
       },
     });
   }

@@ -1,5 +1,7 @@
-/** What waits on the bus: tasks of each lane, mail, and dead letters. */
+/** What waits on the bus (tasks of each lane, mail, dead letters), and which copies of its streams are behind. */
+import { setTimeout as wait } from "node:timers/promises";
 import { JetStreamApiError } from "@nats-io/jetstream";
+import { STREAM_ANSWER_MS_MAX } from "../../schemas/limits.ts";
 import { STREAMS, sentSubject } from "../../schemas/subjects.ts";
 import { type Bus, NO_MESSAGE_FOUND } from "./bus.ts";
 
@@ -8,6 +10,13 @@ export interface Queues {
   /** Messages from actor to actor whose effect is not durable yet. */
   mail: number;
   deadLetters: number;
+  copies: StreamCopies[];
+}
+
+/** The copies of a stream that its leader does not know to be current: on a server that is away, catching up or broken. */
+export interface StreamCopies {
+  stream: string;
+  behind: number;
 }
 
 export interface Lane {
@@ -21,14 +30,39 @@ export interface Lane {
 }
 
 export async function readQueues(bus: Bus): Promise<Queues> {
-  const [lanes, mail, dead] = await Promise.all([
+  const [lanes, mail, dead, copies] = await Promise.all([
     readLanes(bus),
     // Beside the mail lies one message a shard that says how much of its outbox was sent.
     bus.jetstream.streams.info(STREAMS.mail, { subjects_filter: sentSubject("*") }),
     bus.jetstream.streams.info(STREAMS.dead),
+    readCopies(bus),
   ]);
   const marks = Object.values(mail.state.subjects ?? {}).reduce((sum, count) => sum + count, 0);
-  return { lanes, mail: mail.state.messages - marks, deadLetters: dead.state.messages };
+  const waiting = mail.state.messages - marks;
+  return { lanes, mail: waiting, deadLetters: dead.state.messages, copies };
+}
+
+/** Asks for each stream by itself: for a list of all, a cluster waits seconds for a server that is away. */
+async function readCopies(bus: Bus): Promise<StreamCopies[]> {
+  const names = await Array.fromAsync(bus.jetstream.streams.names());
+  return await Promise.all(
+    names.sort().map(async (stream) => ({ stream, behind: await countBehind(bus, stream) })),
+  );
+}
+
+async function countBehind(bus: Bus, stream: string): Promise<number> {
+  const asked = bus.jetstream.streams.info(stream).catch(() => undefined);
+  const answered = new AbortController();
+  const late = wait(STREAM_ANSWER_MS_MAX, undefined, { signal: answered.signal });
+  const found = await Promise.race([asked, late.catch(() => undefined)]);
+  answered.abort();
+  // Without a leader, or with its only copy on a server that is away, nobody can use it.
+  if (found === undefined || found === null) return 1;
+  const others = found.cluster?.replicas ?? [];
+  const current = others.filter((copy) => copy.current && !copy.offline).length;
+  // One server alone names no leader.
+  const leads = found.cluster === undefined || found.cluster.leader ? 1 : 0;
+  return found.config.num_replicas - current - leads;
 }
 
 async function readLanes(bus: Bus): Promise<Lane[]> {

@@ -3,6 +3,7 @@ import { link, mkdir, rename, rmdir, stat, unlink, utimes, writeFile } from "nod
 import { basename, dirname, join } from "node:path";
 import { ActorError } from "../../schemas/errors.ts";
 import {
+  GIT_CACHE_BYTES_MAX,
   GIT_CACHE_FETCHES,
   GIT_CACHE_GRACE_MS,
   GIT_CACHE_UNNAMED_MAX,
@@ -21,6 +22,7 @@ import {
   statOf,
   versionOfUse,
 } from "./cache-files.ts";
+import { sweepCache } from "./cache-sweep.ts";
 import type { Manifest } from "./manifest-reader.ts";
 import type { PackFiles, PackStore } from "./pack-store.ts";
 
@@ -49,6 +51,7 @@ export class RepoCache {
   readonly #now: () => number;
   /** Views being made by this process. */
   readonly #making = new Map<string, Promise<void>>();
+  #sweeping: Promise<void> | undefined;
   /** Since when files are there that are not needed any more. */
   readonly #unneeded = new Map<string, number>();
   /** When repositories were last looked at for views of old. */
@@ -92,10 +95,21 @@ export class RepoCache {
         };
       } catch (error) {
         await leave();
-        if (!isCode(error, "ENOENT") || tries >= TRIES_MAX) throw error;
-        await this.files.prepare();
+        if (!isCode(error, "ENOENT", "ENOSPC") || tries >= TRIES_MAX) throw error;
+        // On a full disk this repository is worth more than those that nobody reads.
+        if (isCode(error, "ENOSPC")) await this.#makeRoom();
+        else await this.files.prepare();
       }
     }
+  }
+
+  /** One sweep at a time: what it removes is there for all who wait for room. */
+  #makeRoom(): Promise<void> {
+    const sweep = () => sweepCache(this.files, { bytesMax: GIT_CACHE_BYTES_MAX, now: this.#now() });
+    this.#sweeping ??= sweep().finally(() => {
+      this.#sweeping = undefined;
+    });
+    return this.#sweeping;
   }
 
   /** Takes over files of a pack that has been stored, or is about to be, so that it need not be fetched. */

@@ -37,6 +37,9 @@ export const handleError: ErrorRequestHandler = (error: unknown, _request, respo
 };
 
 function refusalOf(error: unknown): ActorError | undefined {
+  if (error instanceof Error && "code" in error && error.code === "ENOSPC") {
+    return new ActorError("storage_full", "Cannot go on: the disk of this instance is full");
+  }
   // What is broken elsewhere is no refusal, and its message not for clients.
   if (error instanceof ActorError && error.code !== "internal_error") return error;
   // Express itself throws this when a path's percent-encoding cannot be decoded.

@@ -2,7 +2,7 @@ import { expect } from "chai";
 import type { ActorClient } from "../../actors/runtime/actor-client.ts";
 import { ActorError } from "../../schemas/errors.ts";
 import { LOGGED_PATH_CHARS_MAX } from "../../schemas/limits.ts";
-import { type TestGateway, testGateway } from "../testing/test-gateway.ts";
+import { type TestGateway, testConfig, testGateway } from "../testing/test-gateway.ts";
 
 describe("request log", () => {
   let gateway: TestGateway;
@@ -91,7 +91,7 @@ describe("request log", () => {
     await gateway.printer.cancelled;
     expect(lines()).to.have.length(1);
     expect(lines()[0]).to.include({ status: 499, code: "cancelled", finished: false });
-    const { text } = await gateway.ask("/metrics");
+    const { text } = await gateway.ask("/metrics", { token: testConfig.metricsToken ?? null });
     expect(text).to.match(/browser-rendering\/pdf",status="499"\} 1/);
   });
 

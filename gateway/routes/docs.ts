@@ -18,6 +18,7 @@ const PAGE = `<!doctype html>
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
 <title>Trunkline API</title>
 <link rel="icon" href="/docs/favicon-32x32.png">
 <link rel="stylesheet" href="/docs/swagger-ui.css">
@@ -30,7 +31,12 @@ const PAGE = `<!doctype html>
 </html>
 `;
 
-const START = `SwaggerUIBundle({ url: "${DOCUMENT_PATH}", dom_id: "#api", deepLinking: true });
+// Swagger UI has dark colours, and leaves it to the page when they are shown.
+const START = `const dark = matchMedia("(prefers-color-scheme: dark)");
+const follow = () => document.documentElement.classList.toggle("dark-mode", dark.matches);
+dark.addEventListener("change", follow);
+follow();
+SwaggerUIBundle({ url: "${DOCUMENT_PATH}", dom_id: "#api", deepLinking: true });
 `;
 
 export function docsRouter(routes: readonly Route[], publicUrl: string): Router {
@@ -51,12 +57,7 @@ export function docsRouter(routes: readonly Route[], publicUrl: string): Router 
       response.sendFile(file);
     });
   }
-  // Whoever opens the address that the start prints finds out what is here.
-  router.get("/", (_request, response) => {
-    response.redirect("/docs");
-  });
   for (const path of [
-    "/",
     DOCUMENT_PATH,
     "/docs",
     "/docs/start.js",

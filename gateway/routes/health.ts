@@ -4,7 +4,7 @@ import { ERRORS } from "../../schemas/errors.ts";
 import { failure, success } from "../envelope.ts";
 import { methodNotAllowed } from "../middleware/method-not-allowed.ts";
 
-/** `missing` names what the roles of this process still need. */
+/** /healthz: whether it can serve; /livez: whether it answers at all. `missing` names what the roles of this process still need. */
 export function healthRouter(missing: () => readonly string[]): Router {
   const router = Router({ caseSensitive: true });
   router.get("/healthz", (_request, response) => {
@@ -19,6 +19,8 @@ export function healthRouter(missing: () => readonly string[]): Router {
         .set("Retry-After", "1")
         .json(failure([first, ...others]));
   });
+  router.get("/livez", (_request, response) => void response.json(success({ alive: true })));
+  router.all("/livez", methodNotAllowed(["GET"]));
   router.all("/healthz", methodNotAllowed(["GET"]));
   return router;
 }

@@ -87,6 +87,7 @@ export const testConfig: GatewayConfig = {
   dnsPollSeconds: 60,
   dnsWindowSeconds: 172_800,
   shutdownSeconds: 5,
+  metricsToken: "opens-metrics-in-tests",
 };
 
 /** What a route table is made of, with crawls that crawl nothing. */

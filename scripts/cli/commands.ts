@@ -36,10 +36,17 @@ const INDENT = 2;
 const NAME_WIDTH = 30;
 
 /** A line for each. */
-export function commandList(): string {
-  return COMMANDS.map(
-    ({ name, summary }) => `${" ".repeat(INDENT)}${name.padEnd(NAME_WIDTH)}  ${summary}`,
-  ).join("\n");
+export function commandList(commands: readonly Command[] = COMMANDS): string {
+  return commands
+    .map(({ name, summary }) => `${" ".repeat(INDENT)}${name.padEnd(NAME_WIDTH)}  ${summary}`)
+    .join("\n");
+}
+
+/** The help of commands of two words that share the first one; undefined where there are none. */
+export function groupHelp(first = ""): string | undefined {
+  const group = COMMANDS.filter(({ name }) => name.startsWith(`${first} `));
+  if (group.length === 0) return undefined;
+  return `Usage: trunkline ${first} <command>\n\n${commandList(group)}`;
 }
 
 /** The command, and what follows its name. */

@@ -9,6 +9,7 @@ import { REPOSITORY } from "../tools.ts";
 export const SECRETS = {
   TRUNKLINE_NATS_PASSWORD: "p1",
   TRUNKLINE_NATS_SYSTEM_PASSWORD: "p2",
+  TRUNKLINE_METRICS_TOKEN: "m".repeat(48),
   TRUNKLINE_SECRETS_KEY: Buffer.alloc(32, 1).toString("base64"),
 };
 

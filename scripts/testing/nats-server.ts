@@ -48,7 +48,11 @@ export async function startNats(options: TestNatsOptions = {}): Promise<TestNats
  * Starts a cluster of this size with the configuration that deploy/ ships. Resolves when it has elected a leader that
  * knows every server, so that a stream can have a replica on each; this takes a second or more.
  */
-export async function startCluster(size: number, config = ""): Promise<TestNatsCluster> {
+export async function startCluster(
+  size: number,
+  config = "",
+  onLine?: (line: string) => void,
+): Promise<TestNatsCluster> {
   const routePorts = await Promise.all(Array.from({ length: size }, () => freePort()));
   const passwords = newPasswords();
   const routes = routePorts.map((port) => `nats://127.0.0.1:${port}`);
@@ -62,6 +66,7 @@ export async function startCluster(size: number, config = ""): Promise<TestNatsC
         storeDir: join(folder, "store"),
         port: await freePort(),
         passwords,
+        ...(onLine && { onLine }),
         environment: {
           TRUNKLINE_NATS_CLUSTER_LISTEN: `127.0.0.1:${routePort}`,
           TRUNKLINE_NATS_ROUTES: `[${peers.join(", ")}]`,

@@ -7,6 +7,8 @@ import { startCommand } from "./start-command.ts";
 import { until } from "./until.ts";
 
 const START_MS_MAX = 120_000;
+/** The same for every process, whichever has the credentials. */
+const METRICS_TOKEN = "opens-metrics-in-tests";
 
 export interface Credentials {
   base_url: string;
@@ -37,6 +39,7 @@ export class RoleProcess implements AsyncDisposable {
     this.#program = new ChildProgram(startCommand(), {
       TRUNKLINE_DATA: dataDir,
       TRUNKLINE_PORT: String(port),
+      TRUNKLINE_METRICS_TOKEN: METRICS_TOKEN,
       TMPDIR: temporary,
       ...environment,
     });
@@ -69,7 +72,8 @@ export class RoleProcess implements AsyncDisposable {
   }
 
   async metrics(): Promise<string> {
-    return (await fetch(this.#urlOf("/metrics"))).text();
+    const headers = { Authorization: `Bearer ${METRICS_TOKEN}` };
+    return (await fetch(this.#urlOf("/metrics"), { headers })).text();
   }
 
   async credentials(): Promise<Credentials> {

@@ -1,0 +1,46 @@
+/** Takes the bus away from a whole instance for a while: its log says so in one line, and in one that it is back. */
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as wait } from "node:timers/promises";
+import { expect } from "chai";
+import { startNats } from "../scripts/testing/nats-server.ts";
+import { RoleProcess } from "../scripts/testing/role-process.ts";
+import { until } from "../scripts/testing/until.ts";
+
+const AWAY_MS = 4_000;
+const WARN = 40;
+
+describe("a lost bus", function () {
+  this.timeout(180_000);
+
+  it("is one line of the log, however much fails meanwhile", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "trunkline-lost-bus-"));
+    await using nats = await startNats();
+    await using instance = await RoleProcess.start("data", folder, {
+      TRUNKLINE_ROLES: "gateway,actors",
+      TRUNKLINE_NATS_URL: nats.url,
+    });
+    await instance.ready();
+    const before = instance.lines.length;
+    await nats.kill();
+    await wait(AWAY_MS);
+    const away = instance.lines.slice(before).flatMap(warningOf);
+    expect(away).to.deep.equal(["bus lost, trying to reach it again"]);
+    await nats.start();
+    await until("it says that the bus is back", () =>
+      instance.lines.some((line) => line.includes('"bus is back"')),
+    );
+    await instance.ready();
+    instance.signal("SIGTERM");
+    expect(await instance.exit()).to.equal(0);
+    await rm(folder, { recursive: true });
+  });
+});
+
+/** The text of a line that is a warning or worse. */
+function warningOf(line: string): string[] {
+  if (!line.startsWith("{")) return [];
+  const { level, msg } = JSON.parse(line) as { level: number; msg: string };
+  return level >= WARN ? [msg] : [];
+}

@@ -1,0 +1,75 @@
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { expect } from "chai";
+import express from "express";
+import { pino } from "pino";
+import { handleError } from "./handle-error.ts";
+import { refuseWhenFull } from "./refuse-when-full.ts";
+import { requestId } from "./request-id.ts";
+
+describe("refuseWhenFull()", () => {
+  let isFull: boolean;
+  let url: string;
+  const server = createServer(
+    express()
+      .use(requestId(pino({ level: "silent" })))
+      .use(refuseWhenFull(() => isFull))
+      .use("/v4/broken", () => {
+        throw Object.assign(new Error("ENOSPC: no space left on device, write"), {
+          code: "ENOSPC",
+        });
+      })
+      .use((_request, response) => void response.send("done"))
+      .use(handleError),
+  );
+  before(async () => {
+    server.listen(0, "127.0.0.1");
+    await once(server, "listening");
+    url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  });
+  after(() => server.close());
+
+  const account = "/v4/accounts/0123456789abcdef0123456789abcdef";
+  const writes = [
+    ["POST", `${account}/artifacts/namespaces/default/repos`],
+    ["PUT", `${account}/apps/hooks`],
+    ["PATCH", `${account}/oauth_clients/1`],
+    ["POST", `${account}/browser-rendering/crawl`],
+    ["POST", "/git/a/default/b.git/git-receive-pack"],
+    ["PUT", "/git/a/default/b.git/info/lfs/objects/1"],
+  ] as const;
+  const others = [
+    ["GET", `${account}/artifacts/namespaces/default/repos`],
+    ["DELETE", `${account}/artifacts/namespaces/default/repos/b`],
+    ["POST", `${account}/browser-rendering/pdf`],
+    ["POST", "/git/a/default/b.git/git-upload-pack"],
+    ["POST", "/git/a/default/b.git/info/lfs/objects/batch"],
+    ["POST", "/login"],
+    ["POST", "/oauth2/token"],
+  ] as const;
+
+  it("refuses what stores more while the disk is full, and nothing while it has room", async () => {
+    for (isFull of [false, true]) {
+      for (const [method, path] of writes) {
+        const { status } = await fetch(url + path, { method });
+        expect(status, `${method} ${path}`).to.equal(isFull ? 507 : 200);
+      }
+    }
+  });
+
+  it("lets through reads, deletes, rendering and signing in", async () => {
+    isFull = true;
+    for (const [method, path] of others) {
+      const { status } = await fetch(url + path, { method });
+      expect(status, `${method} ${path}`).to.equal(200);
+    }
+  });
+
+  it("a write that meets the full disk first is refused alike, not answered as a fault", async () => {
+    isFull = false;
+    const response = await fetch(`${url}/v4/broken`);
+    expect(response.status).to.equal(507);
+    expect(await response.text()).to.include("the disk of this instance is full");
+  });
+});

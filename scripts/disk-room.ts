@@ -1,0 +1,113 @@
+/** Watches the free bytes of the disk below the data folder, and keeps some of them back for the bus. */
+import { open, rm, stat, statfs } from "node:fs/promises";
+import { join } from "node:path";
+import {
+  DISK_BYTES_MIN,
+  DISK_POLL_MS,
+  DISK_RESERVE_BYTES,
+  DISK_RESERVE_USED_BELOW_BYTES,
+  DISK_WRITES_RESUME_BYTES,
+  DISK_WRITES_STOP_BYTES,
+} from "../schemas/disk-limits.ts";
+import type { Logger } from "./logger.ts";
+
+const PIECE = Buffer.alloc(1024 ** 2);
+const MB = 1_000_000;
+
+export class DiskRoom {
+  readonly #folder: string;
+  readonly #reserve: string;
+  readonly #logger: Logger;
+  #free = Number.POSITIVE_INFINITY;
+  #isFull = false;
+  #hasReserve = false;
+  #looking: Promise<void> = Promise.resolve();
+  #timer: NodeJS.Timeout | undefined;
+
+  /** Throws one line where the volume is too small to hold the streams. */
+  static async start(folder: string, logger: Logger): Promise<DiskRoom> {
+    const { bsize, blocks, bavail } = await statfs(folder);
+    const isNew = !(await stat(join(folder, "nats")).catch(() => undefined));
+    const bytes = bsize * (isNew ? bavail : blocks);
+    if (bytes < DISK_BYTES_MIN) {
+      throw new Error(
+        `TRUNKLINE_DATA: expected a folder on a volume with at least ${inMb(DISK_BYTES_MIN)}${isNew ? " free" : ""}, found ${inMb(bytes)} at "${folder}"`,
+      );
+    }
+    const room = new DiskRoom(folder, logger);
+    await room.look();
+    room.#timer = setInterval(() => void room.look(), DISK_POLL_MS);
+    room.#timer.unref();
+    return room;
+  }
+
+  constructor(folder: string, logger: Logger) {
+    this.#folder = folder;
+    this.#reserve = join(folder, "reserve");
+    this.#logger = logger;
+  }
+
+  /** Bytes that this user may still write, the reserve not counted. */
+  get freeBytes(): number {
+    return this.#free;
+  }
+
+  /** What is wrong, as an operator reads it; undefined while clients may write. */
+  get shortage(): string | undefined {
+    if (!this.#isFull) return undefined;
+    const [left, needed] = [inMb(this.#free), inMb(DISK_WRITES_RESUME_BYTES)];
+    return `room on the disk of TRUNKLINE_DATA (${left} left, ${needed} needed)`;
+  }
+
+  /** Reads the free bytes now; calls that overlap wait for each other. */
+  look(): Promise<void> {
+    this.#looking = this.#looking.then(() => this.#look()).catch(() => {});
+    return this.#looking;
+  }
+
+  async stop(): Promise<void> {
+    clearInterval(this.#timer);
+    await this.#looking;
+  }
+
+  async #look(): Promise<void> {
+    const { bsize, bavail } = await statfs(this.#folder);
+    this.#free = bsize * bavail;
+    if (this.#free < DISK_RESERVE_USED_BELOW_BYTES && this.#hasReserve) await this.#giveUpReserve();
+    const wasFull = this.#isFull;
+    this.#isFull = this.#free < (wasFull ? DISK_WRITES_RESUME_BYTES : DISK_WRITES_STOP_BYTES);
+    const figures = { folder: this.#folder, freeBytes: this.#free };
+    if (this.#isFull && !wasFull) this.#logger.error(figures, "disk is full, writes are refused");
+    if (!this.#isFull && wasFull) this.#logger.info(figures, "disk has room, writes are accepted");
+    if (!this.#isFull && !this.#hasReserve) await this.#makeReserve();
+  }
+
+  async #giveUpReserve(): Promise<void> {
+    await rm(this.#reserve, { force: true });
+    this.#hasReserve = false;
+    this.#logger.warn({ bytes: DISK_RESERVE_BYTES }, "disk is full, the reserve is given up");
+    const { bsize, bavail } = await statfs(this.#folder);
+    this.#free = bsize * bavail;
+  }
+
+  /** Written, not only sized: a file with holes keeps nothing back. */
+  async #makeReserve(): Promise<void> {
+    const found = await stat(this.#reserve).catch(() => undefined);
+    if (found && found.blocks * 512 >= DISK_RESERVE_BYTES) {
+      this.#hasReserve = true;
+      return;
+    }
+    try {
+      await using file = await open(this.#reserve, "w", 0o600);
+      for (let bytes = 0; bytes < DISK_RESERVE_BYTES; bytes += PIECE.length)
+        await file.write(PIECE);
+      await file.sync();
+      this.#hasReserve = true;
+    } catch (error) {
+      await rm(this.#reserve, { force: true });
+      this.#logger.warn({ err: error }, "reserve on the disk not made, will try again");
+    }
+  }
+}
+
+const inMb = (bytes: number) => `${Math.floor(bytes / MB)} MB`;
