@@ -239,7 +239,10 @@ export async function startBrowserWorkers(
   await pool.start();
   const cores = availableParallelism();
   const interactive = Math.min(2 * cores, INTERACTIVE_SLOTS_MAX);
-  const printing = renderWorker(pool, clock, { interactive, batch: cores });
+  const printing = renderWorker(pool, clock, {
+    ...{ interactive, batch: cores },
+    browserMsPerDay: browserSecondsPerDay * 1_000,
+  });
   const crawling = openCrawlWorker({
     ...{ bus, clock, logger, guard, pool, renders: interactive, ai },
     browserMsPerDay: browserSecondsPerDay * 1_000,

@@ -128,7 +128,7 @@ export const DEAD_LETTER_INPUT_CHARS = 10_000;
 
 // --- Tasks ---
 
-/** Waiting and running tasks of one lane; one more is refused at once. */
+/** Waiting and running tasks of one lane, and of each key in a lane that serves keys in turn; one more is refused at once. */
 export const LANE_TASKS_MAX = 1_000;
 /** A worker that is not heard from for so long is taken for dead, and its task goes to another. */
 export const TASK_ACK_WAIT_MS = 6_000;
