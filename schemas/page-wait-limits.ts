@@ -8,3 +8,5 @@ export const LOAD_SOON_MS = 1_000;
 export const LOAD_EVENT_MS = 100;
 /** Fonts that do not come in this time are replaced by others. */
 export const FONTS_WAIT_MS = 5_000;
+/** With `networkidle2`: a page whose requests follow one another for so long, never too many at a time, polls. */
+export const NETWORK_POLLING_MS = 5_000;
