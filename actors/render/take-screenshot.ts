@@ -10,6 +10,7 @@ import { definedOf } from "../browser/defined-of.ts";
 import type { RenderContext } from "../browser/render-context.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { within } from "../runtime/time-limit.ts";
+import { drawingSettled } from "./drawing-settled.ts";
 import { HeldPage, type PageTask, refusedByBrowser } from "./held-page.ts";
 import { contentReady, fontsReady } from "./page-ready.ts";
 import { pictureArea } from "./picture-area.ts";
@@ -48,7 +49,10 @@ export async function takeScreenshot(
       const patience = { ms: Math.min(LOAD_REST_MS, ms / 2), signal: limited, clock };
       await contentReady(held.context, patience);
       if (parameters.scrollPage) await scrollThrough(held.context, parameters, patience);
-      await fontsReady(held.context, patience);
+      await Promise.all([
+        fontsReady(held.context, patience),
+        drawingSettled(held.context, patience),
+      ]);
       document.check();
       return await capture(held.context, parameters);
     });
