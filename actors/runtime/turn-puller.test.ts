@@ -30,7 +30,9 @@ describe("TurnPuller", function () {
   });
   afterEach(async () => {
     leaving.abort();
-    await until("the lanes are empty", async () => (await world.count(STREAMS.tasks)) === 0);
+    // A task whose caller left in the moment it was pulled holds its place for some 2 s.
+    const isEmpty = async () => (await world.count(STREAMS.tasks)) === 0;
+    await until("the lanes are empty", isEmpty, 90_000);
     await worker.stop(0);
   });
 
@@ -147,13 +149,13 @@ describe("TurnPuller", function () {
 
   it("readQueues() counts a lane's keys together", async () => {
     await work();
-    sayMany("a", "hang", 10);
-    sayMany("b", "hang", 10);
+    sayMany("a", "hang", 5);
+    sayMany("b", "hang", 5);
     const runningMax = LIMITS.computing + 1;
     const lane = await until("all are seen", async () => {
       const { lanes } = await readQueues(world.bus);
       const found = lanes.find(({ kind }) => kind === "shared");
-      return found && found.waiting + found.running === 20 && found.running > 2 && found;
+      return found && found.waiting + found.running === 10 && found.running > 2 && found;
     });
     expect(lane.running).to.be.within(LIMITS.computing, runningMax);
     expect(lane.oldestAt).to.be.instanceOf(Date);
