@@ -28,7 +28,7 @@ import { crawlJobActor } from "./crawl-job/crawl-job.ts";
 import { crawlListActor } from "./crawl-list/crawl-list.ts";
 import { type CrawlWorkerParts, openCrawlWorker } from "./crawl-page/open-crawl-worker.ts";
 import { dnsCheckWorker } from "./dns-check/dns-check.ts";
-import { createAddressPolicy } from "./egress/address-policy.ts";
+import { createAddressPolicy, type EgressRanges } from "./egress/address-policy.ts";
 import { createEgressGuard } from "./egress/egress-guard.ts";
 import { EgressProxy } from "./egress/egress-proxy.ts";
 import { endpointBreakerActor } from "./endpoint-breaker/endpoint-breaker.ts";
@@ -133,13 +133,13 @@ export async function startActors(
   {
     replicas,
     buckets,
-    egressAllow,
+    egress,
     secrets,
     agentLimits,
   }: {
     replicas: number;
     buckets: number;
-    egressAllow: readonly string[];
+    egress: EgressRanges;
     secrets: SecretBox;
     agentLimits: AgentLimits;
   },
@@ -148,7 +148,7 @@ export async function startActors(
   const agents = await openAgents({
     ...{ bus, clock, logger, secrets },
     limits: agentLimits,
-    guard: createEgressGuard({ policy: createAddressPolicy({ allow: egressAllow }) }),
+    guard: createEgressGuard({ policy: createAddressPolicy(egress) }),
     program: processArguments,
   });
   const counts = new ServiceCounts(
@@ -212,7 +212,7 @@ export async function startActors(
 export async function startBrowserWorkers(
   context: ActorsContext,
   {
-    egressAllow,
+    egress,
     chromium,
     buckets,
     browserSecondsPerDay,
@@ -220,7 +220,7 @@ export async function startBrowserWorkers(
     dnsServers,
     secrets,
   }: {
-    egressAllow: readonly string[];
+    egress: EgressRanges;
     chromium: string;
     buckets: number;
     browserSecondsPerDay: number;
@@ -230,7 +230,7 @@ export async function startBrowserWorkers(
   },
 ): Promise<RunningPart> {
   const { bus, clock, logger, registry, version } = context;
-  const guard = createEgressGuard({ policy: createAddressPolicy({ allow: egressAllow }) });
+  const guard = createEgressGuard({ policy: createAddressPolicy(egress) });
   const pool = new BrowserPool({
     clock,
     openEgress: () => EgressProxy.open({ guard }),
@@ -239,7 +239,10 @@ export async function startBrowserWorkers(
   await pool.start();
   const cores = availableParallelism();
   const interactive = Math.min(2 * cores, INTERACTIVE_SLOTS_MAX);
-  const printing = renderWorker(pool, clock, { interactive, batch: cores });
+  const printing = renderWorker(pool, clock, {
+    ...{ interactive, batch: cores },
+    browserMsPerDay: browserSecondsPerDay * 1_000,
+  });
   const crawling = openCrawlWorker({
     ...{ bus, clock, logger, guard, pool, renders: interactive, ai },
     browserMsPerDay: browserSecondsPerDay * 1_000,

@@ -197,7 +197,10 @@ function headersOf(route: Route): Json {
   return {
     "X-Request-Id": header("The request's id, as in the logs"),
     ...(route.rendering
-      ? { "X-Browser-Ms-Used": header("Milliseconds a browser was held", "integer") }
+      ? {
+          "X-Browser-Ms-Used": header("Milliseconds a browser was held", "integer"),
+          "X-Queued-Ms": header("Milliseconds the request waited for a browser worker", "integer"),
+        }
       : {}),
   };
 }

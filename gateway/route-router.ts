@@ -66,7 +66,7 @@ function pathsOf(route: Route) {
 function takeRoute(route: Route): RequestHandler {
   return (_request, response, next) => {
     localsOf(response).route = route;
-    if (route.rendering) response.set("X-Browser-Ms-Used", "0");
+    if (route.rendering) response.set({ "X-Browser-Ms-Used": "0", "X-Queued-Ms": "0" });
     next();
   };
 }

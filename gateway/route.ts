@@ -46,7 +46,7 @@ interface Declaration<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodT
   wording?: RefusalWording;
   /** A parameter of the path, its last, that may have slashes in it. */
   rest?: string;
-  /** Answers say in X-Browser-Ms-Used how long a browser was held. */
+  /** Answers say in X-Browser-Ms-Used how long a browser was held, and in X-Queued-Ms how long the request waited for one. */
   rendering?: boolean;
 }
 

@@ -28,6 +28,8 @@ export type TaskMessages<L extends string = string> = Record<string, TaskSchema<
 export interface TaskContract<M extends TaskMessages = TaskMessages> {
   kind: string;
   lanes: readonly string[];
+  /** The lanes serve the keys of their tasks in turn (`TaskTurns`); without it, tasks run in the order they were queued. */
+  inTurns?: true;
   messages: M;
 }
 
@@ -78,6 +80,7 @@ export function defineContract<const M extends Messages, L extends LiveSchema = 
 export function defineTasks<const L extends string, const M extends TaskMessages<L>>(contract: {
   kind: string;
   lanes: readonly L[];
+  inTurns?: true;
   messages: M;
 }): TaskContract<M> {
   checkKind(contract.kind);

@@ -128,7 +128,7 @@ export const DEAD_LETTER_INPUT_CHARS = 10_000;
 
 // --- Tasks ---
 
-/** Waiting and running tasks of one lane; one more is refused at once. */
+/** Waiting and running tasks of one lane, and of each key in a lane that serves keys in turn; one more is refused at once. */
 export const LANE_TASKS_MAX = 1_000;
 /** A worker that is not heard from for so long is taken for dead, and its task goes to another. */
 export const TASK_ACK_WAIT_MS = 6_000;
@@ -267,6 +267,8 @@ export const EGRESS_NAME_KEPT_MS = 10_000;
 export const EGRESS_NAMES_MAX = 1_000;
 /** Fewer are no answer: an alert that ends a TLS connection has 31 at most, the shortest head of HTTP more. */
 export const EGRESS_ANSWER_BYTES_MIN = 32;
+/** The machine's own addresses are read again after this: reading costs 45 µs, more with many interfaces, and an address is seldom added. */
+export const EGRESS_OWN_ADDRESSES_KEPT_MS = 1_000;
 /** A connection on which nothing moves is cut; long polls answer within it. */
 export const EGRESS_IDLE_MS = 60_000;
 /** Request line and headers, either way; Chromium itself takes 256 KiB, servers send a tenth of this. */

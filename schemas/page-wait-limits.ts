@@ -8,3 +8,13 @@ export const LOAD_SOON_MS = 1_000;
 export const LOAD_EVENT_MS = 100;
 /** Fonts that do not come in this time are replaced by others. */
 export const FONTS_WAIT_MS = 5_000;
+/** With `networkidle2`: a page whose requests follow one another for so long, never too many at a time, polls. */
+export const NETWORK_POLLING_MS = 5_000;
+/** Animations that have not ended by then are printed as they are; those of chart libraries take a second. */
+export const DRAWING_SETTLE_MS = 2_000;
+/** Two samples of what is drawn, this far apart, are compared: some frames also on a busy machine. */
+export const DRAWING_SAMPLE_MS = 100;
+/** Pixels of canvases that one sample reads, some 4 ms: a page with more is compared by the first of them. */
+export const DRAWING_PIXELS_MAX = 4_000_000;
+/** Smaller SVG images are icons, which most pages have and few pages move. */
+export const DRAWING_SVG_PIXELS_MIN = 10_000;

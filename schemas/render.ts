@@ -16,6 +16,8 @@ const BrowserMs = z.int().min(0);
 export const render = defineTasks({
   kind: "render",
   lanes: ["interactive", "batch"],
+  // The key is the account: no account waits behind the queue of another.
+  inTurns: true,
   messages: {
     /** Prints a page. The PDF's bytes follow the reply. */
     pdf: {

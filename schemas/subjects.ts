@@ -136,6 +136,17 @@ export const liveSubject = (address: string) => `live.${address}`;
 
 export const taskSubject = (kind: string, lane: string) => `task.${kind}.${lane}`;
 export const taskConsumer = (kind: string, lane: string) => `${kind}-${lane}`;
+/** The queue of one key, in a lane that serves its keys in turn. */
+export const turnSubject = (kind: string, lane: string, key: string) =>
+  `${taskSubject(kind, lane)}.${encodeKey(key)}`;
+export const turnSubjects = (kind: string, lane: string) => `${taskSubject(kind, lane)}.>`;
+export const keyOfTurn = (kind: string, lane: string, subject: string) =>
+  decodeKey(subject.slice(taskSubject(kind, lane).length + 1));
+/** A consumer's name has no dots, and is at most 255 characters long: `digest` stands for the key. */
+export const turnConsumer = (kind: string, lane: string, digest: string) =>
+  `${taskConsumer(kind, lane)}-${digest}`;
+/** Core subject on which workers hear the keys whose queue has a new task. */
+export const queuedSubject = (kind: string, lane: string) => `queued.${kind}.${lane}`;
 /** Core subject on which a running task hears that nobody waits for it any more. */
 export const cancelSubject = (taskId: string) => `cancel.${taskId}`;
 export const deadSubject = (address: string) => `dead.${address}`;

@@ -15,7 +15,7 @@ describe("config", () => {
       natsCredsFile: undefined,
       replicas: 1,
       roles: ["gateway", "actors", "browser"],
-      egressAllow: [],
+      egress: { allow: [], deny: [] },
       browserSecondsPerDay: 600,
       agentLimits: { agents: 10_000, bytes: 1_073_741_824 },
       ai: undefined,
@@ -52,10 +52,12 @@ describe("config", () => {
     const config = configFromEnvironment({
       TRUNKLINE_ROLES: "browser, actors,browser",
       TRUNKLINE_EGRESS_ALLOW: "10.0.0.0/8, fd00::/8",
+      TRUNKLINE_EGRESS_DENY: "203.0.113.7/32,2001:db8::/32",
       TRUNKLINE_NATS_URL: "nats://a:4222, tls://b:4222",
     });
     expect(config.roles).to.deep.equal(["browser", "actors"]);
-    expect(config.egressAllow).to.deep.equal(["10.0.0.0/8", "fd00::/8"]);
+    expect(config.egress.allow).to.deep.equal(["10.0.0.0/8", "fd00::/8"]);
+    expect(config.egress.deny).to.deep.equal(["203.0.113.7/32", "2001:db8::/32"]);
     expect(config.natsUrl).to.equal("nats://a:4222,tls://b:4222");
   });
 
@@ -157,7 +159,12 @@ describe("config", () => {
     ["TRUNKLINE_NATS_URL", "http://a:4222", "nats:// or tls:// URLs, separated by commas"],
     ["TRUNKLINE_REPLICAS", "2", '"1" or "3" or "5"'],
     ["TRUNKLINE_ROLES", "gateway,cook", "roles of gateway, actors, browser, separated by commas"],
-    ["TRUNKLINE_EGRESS_ALLOW", "10.0.0.1", "CIDR ranges"],
+    ...["10.0.0.1", "10.0.0.0/33", "example.com/8", "fd00::/129", "10.0.0.0/-1", "/8"].flatMap(
+      (value) => [
+        ["TRUNKLINE_EGRESS_ALLOW", value, "CIDR ranges"] as const,
+        ["TRUNKLINE_EGRESS_DENY", value, "CIDR ranges"] as const,
+      ],
+    ),
     ["TRUNKLINE_AI_BASE_URL", "a.example", "an http:// or https:// URL"],
     ["TRUNKLINE_REPLICAS", "3", '"1" without a cluster, which TRUNKLINE_NATS_URL names'],
     ["TRUNKLINE_NATS_CREDS", "a.creds", "TRUNKLINE_NATS_URL with it"],

@@ -40,7 +40,7 @@ export interface Config {
   readonly natsCredsFile: string | undefined;
   readonly replicas: number;
   readonly roles: readonly Role[];
-  readonly egressAllow: readonly string[];
+  readonly egress: Readonly<{ allow: readonly string[]; deny: readonly string[] }>;
   /** 0 is no limit. */
   readonly browserSecondsPerDay: number;
   /** What each account's agents may be and keep. */
@@ -109,7 +109,10 @@ export function configFromEnvironment(environment: NodeJS.ProcessEnv): Config {
     natsCredsFile: settings.TRUNKLINE_NATS_CREDS,
     replicas: settings.TRUNKLINE_REPLICAS,
     roles: Object.freeze(settings.TRUNKLINE_ROLES),
-    egressAllow: Object.freeze(settings.TRUNKLINE_EGRESS_ALLOW),
+    egress: Object.freeze({
+      allow: settings.TRUNKLINE_EGRESS_ALLOW,
+      deny: settings.TRUNKLINE_EGRESS_DENY,
+    }),
     browserSecondsPerDay: settings.TRUNKLINE_BROWSER_SECONDS_PER_DAY,
     agentLimits: Object.freeze({
       agents: settings.TRUNKLINE_AGENTS_PER_ACCOUNT,
@@ -156,10 +159,8 @@ const Settings = z.object({
   TRUNKLINE_ROLES: list(isRole, `roles of ${ROLES.join(", ")}, separated by commas`)
     .transform((roles) => [...new Set(roles.filter(isRole))])
     .default([...ROLES]),
-  TRUNKLINE_EGRESS_ALLOW: list(
-    (range) => ipaddr.isValidCIDR(range),
-    'CIDR ranges such as "10.0.0.0/8", separated by commas',
-  ).default([]),
+  TRUNKLINE_EGRESS_ALLOW: ranges(),
+  TRUNKLINE_EGRESS_DENY: ranges(),
   TRUNKLINE_BROWSER_SECONDS_PER_DAY: whole(0, SECONDS_MAX, 600),
   TRUNKLINE_AGENTS_PER_ACCOUNT: whole(1, AGENTS_PER_ACCOUNT_MAX, AGENTS_PER_ACCOUNT),
   TRUNKLINE_AGENT_BYTES_PER_ACCOUNT: whole(0, BYTES_MAX, AGENT_BYTES_PER_ACCOUNT),
@@ -255,6 +256,13 @@ function list(isValid: (item: string) => boolean, message: string) {
     .string()
     .transform((text) => text.split(",").map((item) => item.trim()))
     .refine((items) => items.every(isValid), message);
+}
+
+function ranges() {
+  return list(
+    (range) => ipaddr.isValidCIDR(range),
+    'CIDR ranges such as "10.0.0.0/8", separated by commas',
+  ).default([]);
 }
 
 function aiFrom(settings: z.output<typeof Settings>): Config["ai"] {

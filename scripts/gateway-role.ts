@@ -64,7 +64,7 @@ export async function startGatewayRole(
   upkeep.start();
   // It is kept by the bus until there are actors.
   await actors.send(packSweep, PACK_SWEEP, "begin", {});
-  const policy = createAddressPolicy({ allow: config.egressAllow });
+  const policy = createAddressPolicy(config.egress);
   const agents = new EgressAgents({ guard: createEgressGuard({ policy }) });
   const imports = new WorkerHost({
     ...{ bus, clock, logger },

@@ -3,7 +3,7 @@ import { expect } from "chai";
 import type { CDPSession, Page } from "puppeteer-core";
 import { PdfRequest } from "../../schemas/http/pdf.ts";
 import { NETWORK_QUIET_MS } from "../../schemas/limits.ts";
-import { LOAD_EVENT_MS, LOAD_SOON_MS } from "../../schemas/page-wait-limits.ts";
+import { LOAD_EVENT_MS, LOAD_SOON_MS, NETWORK_POLLING_MS } from "../../schemas/page-wait-limits.ts";
 import { openPool, print } from "../../scripts/testing/printer.ts";
 import { refusalOf } from "../../scripts/testing/refusal.ts";
 import { until } from "../../scripts/testing/until.ts";
@@ -148,6 +148,42 @@ describe("loadPage", function () {
       expect((await refusalOf(print(pool, { url, gotoOptions: none }))).code).to.equal(
         "navigation_timed_out",
       );
+    });
+
+    it("networkidle2 waits for requests that follow one another, and not before the browser's own event", async () => {
+      site.page("/step", (_, response) => setTimeout(() => response.end("x"), 50));
+      const chain = `(async () => {
+        for (let step = 0; step < 25; step++) await (await fetch("/step?" + step)).text();
+        document.title = "late";
+      })()`;
+      for (const script of [chain, `onload = () => ${chain}`]) {
+        const url = site.page("/chain", `<title>early</title><script>${script}</script>`);
+        await using context = await pool.newContext(new AbortController().signal);
+        const { page } = context;
+        const session = await page.createCDPSession();
+        const events: string[] = [];
+        await session.send("Page.enable");
+        session.on("Page.lifecycleEvent", ({ name }) => void events.push(name));
+        await session.send("Page.setLifecycleEventsEnabled", { enabled: true });
+        await context.authorize();
+        events.length = 0;
+        const parameters = PdfRequest.parse({ url, gotoOptions: { waitUntil: "networkidle2" } });
+        const limits = { signal: new AbortController().signal, clock: systemClock };
+        using _ = await loadPage(context, parameters, limits);
+        expect(events).to.include("networkAlmostIdle");
+        expect(await page.title()).to.equal("late");
+      }
+    });
+
+    it("networkidle2 takes a page that polls for idle after a while", async () => {
+      const url = site.page(
+        "/polls",
+        `<title>polls</title><script>setInterval(() => fetch("/poll"), 100)</script>`,
+      );
+      const gotoOptions = { waitUntil: "networkidle2" as const, timeout: 45_000 };
+      const startedAt = performance.now();
+      expect((await print(pool, { url, gotoOptions })).title).to.equal("polls");
+      expect(performance.now() - startedAt).to.be.at.least(NETWORK_POLLING_MS);
     });
 
     it("networkidle0 does not wait for event streams", async () => {

@@ -27,7 +27,9 @@ export async function preparePage(
   if (parameters.url !== undefined) await context.authorize();
   // None of these depends on another, and each is a round trip.
   await Promise.all([
-    emulateMediaType && page.emulateMediaType(emulateMediaType),
+    // By our session, as no other emulation: the last session of a page resets it where the page changes its process, and
+    // that is ours. What puppeteer's session says is lost at the first address.
+    emulateMediaType && session.send("Emulation.setEmulatedMedia", { media: emulateMediaType }),
     cookies && setCookies(context, cookies, parameters.url),
     viewport && page.setViewport(definedOf(viewport)),
     userAgent && page.setUserAgent({ userAgent }),

@@ -4,6 +4,7 @@
  */
 import type { HTTPRequest, Page } from "puppeteer-core";
 import { NETWORK_QUIET_MS } from "../../schemas/limits.ts";
+import { NETWORK_POLLING_MS } from "../../schemas/page-wait-limits.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { abortable } from "../runtime/time-limit.ts";
 
@@ -31,38 +32,28 @@ export class RequestsInFlight {
     }
   }
 
-  /** Resolves after 500 ms with never more than so many in flight. Rejects with the signal's reason. */
+  /**
+   * Resolves after 500 ms in which no request began or ended, while at most `requestsMax` are in flight; requests that
+   * follow one another are no quiet, though each is alone. A page that polls never has that, so NETWORK_POLLING_MS with
+   * at most `requestsMax` in flight are enough, too. Rejects with the signal's reason.
+   */
   async quiet(requestsMax: number, { signal, clock }: { signal: AbortSignal; clock: Clock }) {
+    let fewSince: number | undefined;
     for (;;) {
       signal.throwIfAborted();
       if (this.#requests.size > requestsMax) {
+        fewSince = undefined;
         await abortable(this.#nextChange(), signal);
         continue;
       }
-      using busy = this.#untilBusy(requestsMax);
-      await clock.wait(NETWORK_QUIET_MS, AbortSignal.any([busy.signal, signal]));
+      fewSince ??= clock.monotonic();
+      const pollingMs = fewSince + NETWORK_POLLING_MS - clock.monotonic();
+      const changed = this.#changed.signal;
+      const ms = Math.max(0, Math.min(NETWORK_QUIET_MS, pollingMs));
+      await clock.wait(ms, AbortSignal.any([changed, signal]));
       signal.throwIfAborted();
-      if (!busy.signal.aborted) return;
+      if (!changed.aborted) return;
     }
-  }
-
-  /** A signal that aborts when there are more. */
-  #untilBusy(requestsMax: number) {
-    const busy = new AbortController();
-    let left = false;
-    const watch = async () => {
-      while (!left && !busy.signal.aborted) {
-        await this.#nextChange();
-        if (this.#requests.size > requestsMax) busy.abort();
-      }
-    };
-    void watch();
-    return {
-      signal: busy.signal,
-      [Symbol.dispose]: () => {
-        left = true;
-      },
-    };
   }
 
   #nextChange(): Promise<void> {

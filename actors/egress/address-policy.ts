@@ -1,43 +1,61 @@
-/** Says which IP addresses this service may connect to: public ones, and those the operator opened. */
+/** Decides which IP addresses this service may connect to: public ones and those the operator opened, without those the operator denied. */
 import { isIP } from "node:net";
 import { networkInterfaces } from "node:os";
 import ipaddr from "ipaddr.js";
+import { EGRESS_OWN_ADDRESSES_KEPT_MS } from "../../schemas/limits.ts";
 
 export interface AddressPolicy {
   /** Why the address is refused, in a few words for the log, or nothing when it may be dialled. */
   refusal(address: string): string | undefined;
 }
 
-export interface AddressPolicyOptions {
-  /** CIDRs that are open besides public addresses (`TRUNKLINE_EGRESS_ALLOW`). */
+/** The operator's own ranges, as CIDRs. */
+export interface EgressRanges {
+  /** Open besides public addresses (`TRUNKLINE_EGRESS_ALLOW`). */
   allow?: readonly string[];
-  /** Addresses of this machine: behind a public one of them may listen what a firewall hides from others. */
-  ownAddresses?: readonly string[];
+  /** Closed, even where `allow` opens them (`TRUNKLINE_EGRESS_DENY`). */
+  deny?: readonly string[];
+}
+
+export interface AddressPolicyOptions extends EgressRanges {
+  /**
+   * Reads the addresses of this machine: services may listen there that a firewall hides from others.
+   * The policy reads them again every EGRESS_OWN_ADDRESSES_KEPT_MS, since the machine may be given another one.
+   */
+  ownAddresses?: () => readonly string[];
+  /** Monotonic milliseconds. */
+  now?: () => number;
 }
 
 type Address = ReturnType<typeof ipaddr.process>;
 type Range = ReturnType<typeof ipaddr.parseCIDR>;
 
 export function createAddressPolicy(options: AddressPolicyOptions = {}): AddressPolicy {
+  const { ownAddresses = interfaceAddresses, now = () => performance.now() } = options;
   const allowed = (options.allow ?? []).map(parseRange);
-  const own = new Set((options.ownAddresses ?? interfaceAddresses()).map(canonical));
+  const denied = (options.deny ?? []).map(parseRange);
+  let own: ReadonlySet<string> = new Set();
+  let ownExpiresAt = Number.NEGATIVE_INFINITY;
   return { refusal };
 
   function refusal(text: string): string | undefined {
     if (isIP(text) === 0) return "not an IP address";
     const address = parseAddress(text);
-    if (allowed.some((range) => isWithin(address, range))) return undefined;
-    if (own.has(address.toString())) return "an address of this machine";
     const translated = translatedAddress(address);
-    return translated === undefined ? rangeRefusal(address) : refusal(translated);
+    const forms = translated === undefined ? [address] : [address, translated];
+    if (forms.some((form) => isWithinAny(form, denied))) return "in a range the operator denied";
+    if (forms.some((form) => isWithinAny(form, allowed))) return undefined;
+    if (forms.some((form) => isOwn(form))) return "an address of this machine";
+    return rangeRefusal(translated ?? address);
   }
-}
 
-/** The CIDRs of a comma or space separated list; throws naming the first that is none. */
-export function parseAllowList(text: string): string[] {
-  const ranges = text.split(/[\s,]+/).filter((range) => range !== "");
-  for (const range of ranges) parseRange(range);
-  return ranges;
+  function isOwn(address: Address): boolean {
+    if (now() >= ownExpiresAt) {
+      own = new Set(ownAddresses().map(canonical));
+      ownExpiresAt = now() + EGRESS_OWN_ADDRESSES_KEPT_MS;
+    }
+    return own.has(address.toString());
+  }
 }
 
 /** IPv4-mapped IPv6 is the same host as its IPv4 address, and is judged as that. */
@@ -50,9 +68,7 @@ function parseAddress(text: string): Address {
 
 function parseRange(text: string): Range {
   if (!ipaddr.isValidCIDR(text)) {
-    throw new Error(
-      `Cannot read TRUNKLINE_EGRESS_ALLOW: "${text}" is not a CIDR such as 10.1.0.0/16 or fd00::/8`,
-    );
+    throw new Error(`Cannot read range "${text}": it is no CIDR such as 10.1.0.0/16 or fd00::/8`);
   }
   const [address, bits] = ipaddr.parseCIDR(text);
   // What is asked is compared as IPv4, so a mapped range has to be IPv4 too.
@@ -66,6 +82,10 @@ function isWithin(address: Address, [network, bits]: Range): boolean {
   return address.kind() === network.kind() && address.match(network, bits);
 }
 
+function isWithinAny(address: Address, ranges: readonly Range[]): boolean {
+  return ranges.some((range) => isWithin(address, range));
+}
+
 const GLOBAL_UNICAST = ipaddr.parseCIDR("2000::/3");
 /** NAT64's well-known prefix (RFC 6052): where there is only IPv6, every IPv4 site resolves to it. */
 const NAT64 = ipaddr.parseCIDR("64:ff9b::/96");
@@ -73,9 +93,9 @@ const NAT64 = ipaddr.parseCIDR("64:ff9b::/96");
 const CLOUD_SERVICES = ["168.63.129.16"];
 
 /** The IPv4 address a NAT64 gateway would connect to on behalf of this one. */
-function translatedAddress(address: Address): string | undefined {
+function translatedAddress(address: Address): Address | undefined {
   if (!isWithin(address, NAT64)) return undefined;
-  return new ipaddr.IPv4(address.toByteArray().slice(-4)).toString();
+  return new ipaddr.IPv4(address.toByteArray().slice(-4));
 }
 
 function rangeRefusal(address: Address): string | undefined {

@@ -8,8 +8,9 @@ import type { MainDocument } from "../browser/main-document.ts";
 import { hasNavigatedAway } from "../browser/navigation-errors.ts";
 import { type PageRequest, preparePage } from "../browser/prepare-page.ts";
 import type { RenderContext } from "../browser/render-context.ts";
-import type { Clock } from "../runtime/clock.ts";
+import { type Clock, OVER } from "../runtime/clock.ts";
 import { Timeout } from "../runtime/time-limit.ts";
+import { watchComputing } from "./watch-computing.ts";
 
 /** What is done with the page, as messages say it. */
 export type Action = "print" | "capture";
@@ -18,6 +19,10 @@ export interface PageTask {
   action: Action;
   /** Epoch milliseconds. */
   deadlineAt: number;
+  /** Called when the page holds a browser: its time counts from then. */
+  hold?: (() => void) | undefined;
+  /** Notified when the page begins to wait for the network only, and when it computes again. */
+  setWaiting?: ((isWaiting: boolean) => void) | undefined;
 }
 
 export class HeldPage implements AsyncDisposable {
@@ -31,7 +36,7 @@ export class HeldPage implements AsyncDisposable {
   /** `signal` gives the task up. */
   static async open(
     pool: BrowserPool,
-    { action, deadlineAt }: PageTask,
+    { action, deadlineAt, hold, setWaiting }: PageTask,
     { signal, clock }: { signal: AbortSignal; clock: Clock },
   ): Promise<HeldPage> {
     await using resources = new AsyncDisposableStack();
@@ -40,10 +45,17 @@ export class HeldPage implements AsyncDisposable {
     const deadline = resources.use(new Timeout({ ms, error, clock }));
     const given = AbortSignal.any([cancelledBy(signal, action), deadline.signal]);
     const context = resources.use(await pool.newContext(given));
+    hold?.();
     const ended = AbortSignal.any([given, context.lost]);
     // Nothing of a task that was given up goes on, whatever it is doing at the moment.
     ended.addEventListener("abort", () => context.release(), { once: true });
     const limits = { signal: ended, clock };
+    if (setWaiting) {
+      const left = new AbortController();
+      resources.defer(() => left.abort(OVER));
+      const watched = { signal: AbortSignal.any([ended, left.signal]), clock };
+      void watchComputing(context.session, watched, setWaiting);
+    }
     return new HeldPage({ context, limits, action, resources: resources.move() });
   }
 

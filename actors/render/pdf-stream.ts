@@ -9,6 +9,7 @@ import type { Limits } from "../browser/load-page.ts";
 import type { MainDocument } from "../browser/main-document.ts";
 import type { RenderContext } from "../browser/render-context.ts";
 import { abortable, Timeout, within } from "../runtime/time-limit.ts";
+import { drawingSettled } from "./drawing-settled.ts";
 import { refusedByBrowser } from "./held-page.ts";
 import { fontsReady, loadedSoon } from "./page-ready.ts";
 import { hasInformation, neutralize, PageCounter } from "./pdf-metadata.ts";
@@ -39,7 +40,8 @@ export class PdfStream {
       const { session } = context;
       const soon = Math.min(LOAD_SOON_MS, ms / 4);
       await loadedSoon(context, { ms: soon, signal: limited, clock });
-      await fontsReady(context, { signal: limited, clock });
+      const waiting = { signal: limited, clock };
+      await Promise.all([fontsReady(context, waiting), drawingSettled(context, waiting)]);
       document.check();
       if (pdfOptions?.omitBackground) {
         const color = { r: 0, g: 0, b: 0, a: 0 };

@@ -2,13 +2,11 @@
 import type { PdfRequest } from "../../schemas/http/pdf.ts";
 import type { BrowserPool } from "../browser/browser-pool.ts";
 import type { Clock } from "../runtime/clock.ts";
-import { HeldPage } from "./held-page.ts";
+import { HeldPage, type PageTask } from "./held-page.ts";
 import { PdfStream } from "./pdf-stream.ts";
 
-export interface PdfTask {
+export interface PdfTask extends Omit<PageTask, "action"> {
   parameters: PdfRequest;
-  /** Epoch milliseconds. */
-  deadlineAt: number;
 }
 
 export interface PrintedPdf {
@@ -28,11 +26,13 @@ export interface PrintedPdf {
  */
 export async function printPdf(
   pool: BrowserPool,
-  { parameters, deadlineAt }: PdfTask,
+  { parameters, deadlineAt, hold, setWaiting }: PdfTask,
   limits: { signal: AbortSignal; clock: Clock },
 ): Promise<PrintedPdf> {
   await using resources = new AsyncDisposableStack();
-  const held = resources.use(await HeldPage.open(pool, { action: "print", deadlineAt }, limits));
+  const held = resources.use(
+    await HeldPage.open(pool, { action: "print", deadlineAt, hold, setWaiting }, limits),
+  );
 
   const { stream, first } = await held.explained(async () => {
     using document = await held.load(parameters);

@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import { ActorError } from "../../schemas/errors.ts";
 import { PdfRequest } from "../../schemas/http/pdf.ts";
 import { ScreenshotRequest } from "../../schemas/http/screenshot.ts";
 import { TASK_TRIES_MAX } from "../../schemas/limits.ts";
@@ -8,7 +9,10 @@ import { taskContext } from "../../scripts/testing/task-context.ts";
 import { WebSite } from "../../scripts/testing/web-site.ts";
 import { BrowserDiedError } from "../browser/browser-died-error.ts";
 import { systemClock } from "../runtime/clock.ts";
+import type { TaskContext } from "../runtime/define-worker.ts";
 import { renderWorker } from "./render.ts";
+
+const LIMITS = { interactive: 1, batch: 1, browserMsPerDay: 0 };
 
 describe("renderWorker", function () {
   this.timeout(60_000);
@@ -21,7 +25,7 @@ describe("renderWorker", function () {
         for (const pid of pool.pids) process.kill(-pid, "SIGKILL");
       }, 100);
     });
-    const { handlers, failures } = renderWorker(pool, systemClock, { interactive: 1, batch: 1 });
+    const { handlers, failures } = renderWorker(pool, systemClock, LIMITS);
     const accountId = "a".repeat(32);
     const input = {
       account: accountId,
@@ -42,7 +46,7 @@ describe("renderWorker", function () {
 
   it("screenshot() replies with the picture's length, and reports the browser time to the account", async () => {
     await using pool = openPool();
-    const { handlers } = renderWorker(pool, systemClock, { interactive: 1, batch: 1 });
+    const { handlers } = renderWorker(pool, systemClock, LIMITS);
     const deadlineAt = systemClock.now() + 50_000;
     const parameters = ScreenshotRequest.parse({ html: "x" });
     const task = taskContext({ signal: new AbortController().signal, attempt: 1, deadlineAt });
@@ -53,5 +57,66 @@ describe("renderWorker", function () {
     expect(reply.bytes).to.be.above(100);
     expect(send).to.have.nested.property("[0].message", "browserUsed");
     expect(send).to.have.nested.property("[0].input.ms", reply.browserMs);
+  });
+
+  it("pdf() ends a page when the account's time is used up, and begins none then", async () => {
+    await using pool = openPool();
+    await using site = await WebSite.start();
+    const limitMs = 3_000;
+    const { handlers, failures } = renderWorker(pool, systemClock, {
+      ...LIMITS,
+      browserMsPerDay: limitMs,
+    });
+    // The account's own rule, with what its pages have used so far.
+    let usedMs = 0;
+    const asked: number[] = [];
+    const call = (async (_contract: unknown, _key: string, message: string, given: object) => {
+      const { limitMs: told, untoldMs } = given as { limitMs: number; untoldMs: number };
+      expect([message, told]).to.deep.equal(["admitRendering", limitMs]);
+      asked.push(untoldMs);
+      if (usedMs + untoldMs >= limitMs) {
+        throw new ActorError("browser_time_exceeded", "Cannot render: the time is used");
+      }
+      return { usedMs };
+    }) as TaskContext["call"];
+    const input = {
+      account: "a".repeat(32),
+      parameters: PdfRequest.parse({ url: site.page("/", () => {}) }),
+      deadlineAt: systemClock.now() + 50_000,
+    };
+    const refused = await refusalOf(handlers.pdf(input, taskContext({ call })));
+    expect(refused.code).to.equal("browser_time_exceeded");
+    // Not earlier, and long before the page's own timeout.
+    expect(asked.at(-1)).to.be.within(limitMs, 20_000);
+    usedMs = refused.details.browserMs ?? 0;
+    expect(usedMs).to.be.within(limitMs, 20_000);
+    const sent = failures.pdf?.(input, refused, { id: "task", key: "" });
+    expect(sent).to.have.nested.property("[0].input.ms", usedMs);
+    const again = await refusalOf(handlers.pdf(input, taskContext({ call })));
+    expect(again.code).to.equal("browser_time_exceeded");
+    expect(again.details.browserMs).to.equal(undefined);
+  });
+
+  it("pdf() says when its page only waits for the network, and when it computes", async () => {
+    await using pool = openPool();
+    await using site = await WebSite.start();
+    const { handlers } = renderWorker(pool, systemClock, LIMITS);
+    const deadlineAt = systemClock.now() + 50_000;
+    for (const [script, expected] of [
+      [`<img src="${site.page("/never", () => {})}">`, true],
+      ["<script>for (;;) {}</script>", false],
+    ] as const) {
+      const leaving = new AbortController();
+      const said: boolean[] = [];
+      const setWaiting = (isWaiting: boolean) => {
+        said.push(isWaiting);
+        // The page that waits may load for a while; the other never waits.
+        if (isWaiting || said.length === 8) leaving.abort();
+      };
+      const parameters = PdfRequest.parse({ html: script });
+      const task = taskContext({ setWaiting, signal: leaving.signal });
+      await refusalOf(handlers.pdf({ account: "a", parameters, deadlineAt }, task));
+      expect(said.at(-1), script).to.equal(expected);
+    }
   });
 });

@@ -5,25 +5,34 @@ import { type Envelope, envelope } from "../../schemas/contract.ts";
 import { ActorError } from "../../schemas/errors.ts";
 import { TASK_TRIES_MAX } from "../../schemas/limits.ts";
 import { render } from "../../schemas/render.ts";
+import { PAGES_PER_COMPUTING_PAGE } from "../../schemas/turn-limits.ts";
 import { BrowserDiedError, BrowserNotStartedError } from "../browser/browser-died-error.ts";
 import type { BrowserPool } from "../browser/browser-pool.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { defineWorker, type TaskContext } from "../runtime/define-worker.ts";
+import { AccountTime } from "./account-time.ts";
 import { printPdf } from "./print-pdf.ts";
 import { takeScreenshot } from "./take-screenshot.ts";
 
-export interface RenderSlots {
+export interface RenderLimits {
+  /** Pages that compute at a time; pages that wait for the network come on top. One account may have as many in all. */
   interactive: number;
   batch: number;
+  /** The browser time of each account for a day; 0 is no limit. */
+  browserMsPerDay: number;
 }
 
-export function renderWorker(pool: BrowserPool, clock: Clock, { interactive, batch }: RenderSlots) {
+export function renderWorker(pool: BrowserPool, clock: Clock, limits: RenderLimits) {
+  const { interactive, batch, browserMsPerDay } = limits;
+  const time = new AccountTime({ clock, limitMs: browserMsPerDay });
   return defineWorker(render, {
-    slots: { interactive, batch },
+    slots: { interactive: interactive * PAGES_PER_COMPUTING_PAGE, batch },
+    turns: { interactive: { computing: interactive, perKey: interactive, reserved: interactive } },
     handlers: {
       pdf: (input, task) =>
-        tried(task, async () => {
-          const printed = await printPdf(pool, input, { signal: task.signal, clock });
+        tried(task, input.account, async (signal, hold) => {
+          const held = { ...input, hold, setWaiting: task.setWaiting };
+          const printed = await printPdf(pool, held, { signal, clock });
           return {
             reply: printed.summary(),
             chunks: printed.chunks,
@@ -31,11 +40,10 @@ export function renderWorker(pool: BrowserPool, clock: Clock, { interactive, bat
           };
         }),
       screenshot: (input, task) =>
-        tried(task, async () => {
-          const { bytes, browserMs } = await takeScreenshot(pool, input, {
-            signal: task.signal,
-            clock,
-          });
+        tried(task, input.account, async (signal, hold) => {
+          const held = { ...input, hold, setWaiting: task.setWaiting };
+          const taken = await takeScreenshot(pool, held, { signal, clock });
+          const { bytes, browserMs } = taken;
           return {
             reply: { browserMs, bytes: bytes.length },
             chunks: Readable.from([bytes]),
@@ -45,15 +53,19 @@ export function renderWorker(pool: BrowserPool, clock: Clock, { interactive, bat
     },
     failures: { pdf: failed, screenshot: failed },
   });
-}
 
-/** At its last try a task that ended its browser is refused. */
-async function tried<T>({ attempt }: TaskContext, work: () => Promise<T>): Promise<T> {
-  try {
-    return await work();
-  } catch (error) {
-    if (error instanceof BrowserDiedError && attempt === TASK_TRIES_MAX) throw gaveUp(error);
-    throw error;
+  /** Within the account's browser time. At its last try a task that ended its browser is refused. */
+  async function tried<T>(
+    task: TaskContext,
+    accountId: string,
+    work: (signal: AbortSignal, hold: () => void) => Promise<T>,
+  ): Promise<T> {
+    try {
+      return await time.within(accountId, task, work);
+    } catch (error) {
+      if (error instanceof BrowserDiedError && task.attempt === TASK_TRIES_MAX) throw gaveUp(error);
+      throw error;
+    }
   }
 }
 

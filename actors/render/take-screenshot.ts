@@ -10,15 +10,14 @@ import { definedOf } from "../browser/defined-of.ts";
 import type { RenderContext } from "../browser/render-context.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { within } from "../runtime/time-limit.ts";
-import { HeldPage, refusedByBrowser } from "./held-page.ts";
+import { drawingSettled } from "./drawing-settled.ts";
+import { HeldPage, type PageTask, refusedByBrowser } from "./held-page.ts";
 import { contentReady, fontsReady } from "./page-ready.ts";
 import { pictureArea } from "./picture-area.ts";
 import { scrollThrough } from "./scroll-through.ts";
 
-export interface ScreenshotTask {
+export interface ScreenshotTask extends Omit<PageTask, "action"> {
   parameters: ScreenshotRequest;
-  /** Epoch milliseconds. */
-  deadlineAt: number;
 }
 
 export interface Screenshot {
@@ -31,10 +30,14 @@ export interface Screenshot {
 /** Rejects as `printPdf` does. */
 export async function takeScreenshot(
   pool: BrowserPool,
-  { parameters, deadlineAt }: ScreenshotTask,
+  { parameters, deadlineAt, hold, setWaiting }: ScreenshotTask,
   limits: { signal: AbortSignal; clock: Clock; bytesMax?: number },
 ): Promise<Screenshot> {
-  await using held = await HeldPage.open(pool, { action: "capture", deadlineAt }, limits);
+  await using held = await HeldPage.open(
+    pool,
+    { action: "capture", deadlineAt, hold, setWaiting },
+    limits,
+  );
   const { bytesMax = SCREENSHOT_BYTES_MAX } = limits;
   const base64 = await held.explained(async () => {
     using document = await held.load({ ...parameters, viewport: parameters.viewport ?? VIEWPORT });
@@ -46,7 +49,10 @@ export async function takeScreenshot(
       const patience = { ms: Math.min(LOAD_REST_MS, ms / 2), signal: limited, clock };
       await contentReady(held.context, patience);
       if (parameters.scrollPage) await scrollThrough(held.context, parameters, patience);
-      await fontsReady(held.context, patience);
+      await Promise.all([
+        fontsReady(held.context, patience),
+        drawingSettled(held.context, patience),
+      ]);
       document.check();
       return await capture(held.context, parameters);
     });

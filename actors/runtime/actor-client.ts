@@ -31,6 +31,7 @@ import { batchNumber, CallBatches, isBatchToken } from "./call-batches.ts";
 import { type CallMessage, type HeardAnswer, readAnswer, readBatchAnswers } from "./call-wire.ts";
 import { type Clock, OVER } from "./clock.ts";
 import { publishMail } from "./publish-mail.ts";
+import { QueueTimes } from "./queue-times.ts";
 import { runTask, type TaskRun } from "./task-client.ts";
 import { currentTrace, type TraceCarrier, traceHeaders } from "./trace.ts";
 
@@ -111,6 +112,7 @@ export class BusActorClient implements ActorClient {
   readonly #unsettled = new Map<string, Set<number>>();
   /** By shard: those that wait for their next try. */
   readonly #paused = new Map<number, Set<Pending>>();
+  readonly #queueTimes = new QueueTimes();
   #lastNumber = 0;
   #sweeping = false;
 
@@ -202,8 +204,10 @@ export class BusActorClient implements ActorClient {
     options: { deadlineMs: number; signal: AbortSignal },
   ): Promise<TaskRun<Reply<M[N]>>> {
     const lane = contract.messages[message]?.lane ?? "";
-    const task = { kind: contract.kind, lane, key, message, input, from: this.#client };
-    return runTask(this.#bus, this.#clock, task, options);
+    const { kind, inTurns = false } = contract;
+    const task = { kind, lane, key, message, input, inTurns };
+    const mine = { from: this.#client, queueTimes: this.#queueTimes };
+    return runTask(this.#bus, this.#clock, { ...task, ...mine }, options);
   }
 
   #keep(pending: Pending, signal: AbortSignal | undefined): void {

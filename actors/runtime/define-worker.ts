@@ -10,6 +10,7 @@ import type {
 } from "../../schemas/contract.ts";
 import type { ActorError } from "../../schemas/errors.ts";
 import type { ActorClient } from "./actor-client.ts";
+import type { TurnLimits } from "./task-turns.ts";
 
 export interface TaskContext {
   /** The same at every try. */
@@ -25,6 +26,11 @@ export interface TaskContext {
   lapsed: AbortSignal;
   /** Whether no other worker can have the task yet: by the clock, for what is about to begin. */
   isSure(): boolean;
+  /**
+   * Says that the task only waits for the network, or that it computes again: where the lane serves keys in turn, another
+   * task may compute meanwhile.
+   */
+  setWaiting(isWaiting: boolean): void;
   /** 1 at the first try. */
   attempt: number;
   /** Epoch ms after which nobody waits for the result. */
@@ -60,6 +66,8 @@ export interface WorkerDefinition<M extends TaskMessages> {
   contract: TaskContract<M>;
   /** Tasks at a time in each lane; a lane that is not named is not served by this worker. */
   slots: Record<string, number>;
+  /** For lanes that serve keys in turn: the bounds of their slots. Without them, a key may have all slots of its lane. */
+  turns?: Record<string, Omit<TurnLimits, "places">>;
   /** How long one of its tasks may take, where that is not TASK_RUN_MS_MAX. */
   runMsMax?: number;
   handlers: {

@@ -2,7 +2,7 @@
 import { setTimeout as wait } from "node:timers/promises";
 import { JetStreamApiError } from "@nats-io/jetstream";
 import { STREAM_ANSWER_MS_MAX } from "../../schemas/limits.ts";
-import { STREAMS, sentSubject } from "../../schemas/subjects.ts";
+import { STREAMS, sentSubject, turnSubjects } from "../../schemas/subjects.ts";
 import { type Bus, NO_MESSAGE_FOUND } from "./bus.ts";
 
 export interface Queues {
@@ -65,21 +65,39 @@ async function countBehind(bus: Bus, stream: string): Promise<number> {
   return found.config.num_replicas - current - leads;
 }
 
+/** A lane that serves its keys in turn has a consumer for each, made by the first worker that takes one of its tasks. */
 async function readLanes(bus: Bus): Promise<Lane[]> {
-  const lanes: Promise<Lane>[] = [];
+  const lanes = new Map<string, Lane & { subjects: Set<string> }>();
+  const laneOf = (subject: string) => {
+    const [, kind = "", lane = "", ...key] = subject.split(".");
+    const found = lanes.get(`${kind}.${lane}`) ?? {
+      ...{ kind, lane, waiting: 0, running: 0, oldestAt: undefined },
+      subjects: new Set<string>(),
+    };
+    lanes.set(`${kind}.${lane}`, found);
+    return { found, filter: key.length === 0 ? subject : turnSubjects(kind, lane) };
+  };
   for await (const consumer of bus.jetstream.consumers.list(STREAMS.tasks)) {
-    const subject = consumer.config.filter_subject ?? "";
-    const [, kind = "", lane = ""] = subject.split(".");
-    const { num_pending: waiting, num_ack_pending: running } = consumer;
-    const empty = waiting === 0 && running === 0;
-    lanes.push(
-      (async () => {
-        const oldestAt = empty ? undefined : await firstSentAt(bus, subject);
-        return { kind, lane, waiting, running, oldestAt };
-      })(),
-    );
+    const { found } = laneOf(consumer.config.filter_subject ?? "");
+    found.running += consumer.num_ack_pending;
   }
-  return (await Promise.all(lanes)).sort((a, b) => nameOf(a).localeCompare(nameOf(b)));
+  const { state } = await bus.jetstream.streams.info(STREAMS.tasks, { subjects_filter: ">" });
+  for (const [subject, count] of Object.entries(state.subjects ?? {})) {
+    const { found, filter } = laneOf(subject);
+    found.waiting += count;
+    found.subjects.add(filter);
+  }
+  return await Promise.all(
+    [...lanes.values()]
+      .sort((a, b) => nameOf(a).localeCompare(nameOf(b)))
+      .map(async ({ subjects, waiting: all, running, kind, lane }) => {
+        const sent = await Promise.all([...subjects].map((subject) => firstSentAt(bus, subject)));
+        const times = sent.flatMap((at) => (at === undefined ? [] : [at.getTime()]));
+        const oldestAt = times.length === 0 ? undefined : new Date(Math.min(...times));
+        // A task may have been done between the two readings.
+        return { kind, lane, waiting: Math.max(0, all - running), running, oldestAt };
+      }),
+  );
 }
 
 async function firstSentAt(bus: Bus, subject: string): Promise<Date | undefined> {
@@ -93,4 +111,4 @@ async function firstSentAt(bus: Bus, subject: string): Promise<Date | undefined>
   }
 }
 
-const nameOf = ({ kind, lane }: Lane) => `${kind}.${lane}`;
+const nameOf = ({ kind, lane }: Pick<Lane, "kind" | "lane">) => `${kind}.${lane}`;

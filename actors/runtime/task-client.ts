@@ -2,11 +2,18 @@
 import { randomBytes } from "node:crypto";
 import { ActorError } from "../../schemas/errors.ts";
 import { CHUNK_BYTES, TASK_INPUT_BYTES_MAX, TASK_RUN_MS_MAX } from "../../schemas/limits.ts";
-import { cancelSubject, STREAMS, taskSubject } from "../../schemas/subjects.ts";
+import {
+  cancelSubject,
+  queuedSubject,
+  STREAMS,
+  taskSubject,
+  turnSubject,
+} from "../../schemas/subjects.ts";
 import { WriteRefused, writeAtomically } from "./atomic-batch.ts";
 import type { Bus, Hearing, Question } from "./bus.ts";
 import type { Clock } from "./clock.ts";
 import { persist } from "./persist.ts";
+import type { QueueTimes } from "./queue-times.ts";
 import { decodeRefusal } from "./refusal.ts";
 import { encodeTask } from "./task.ts";
 import { currentTrace } from "./trace.ts";
@@ -14,8 +21,13 @@ import { currentTrace } from "./trace.ts";
 /** A task that is done. Reading the bytes to the end, or leaving the loop, frees what it holds. */
 export interface TaskRun<R> {
   reply: R;
+  /** Milliseconds from the caller's request to the start of the task. */
+  queuedMs: number;
   chunks: AsyncIterable<Uint8Array>;
 }
+
+/** How long a queue is taken to be from which no task has started yet. */
+const QUEUE_UNKNOWN_MS = 5_000;
 
 interface TaskToRun {
   kind: string;
@@ -24,6 +36,9 @@ interface TaskToRun {
   message: string;
   input: unknown;
   from: string;
+  /** Whether the lane serves its keys in turn. */
+  inTurns: boolean;
+  queueTimes: QueueTimes;
 }
 
 export async function runTask<R>(
@@ -33,14 +48,14 @@ export async function runTask<R>(
   { deadlineMs, signal }: { deadlineMs: number; signal: AbortSignal },
 ): Promise<TaskRun<R>> {
   const waitMs = Math.min(deadlineMs, TASK_RUN_MS_MAX);
-  const run = new WaitingRun<R>(bus, randomBytes(12).toString("hex"), task.input);
+  const run = new WaitingRun<R>(bus, clock, randomBytes(12).toString("hex"), task);
   const leave = () => run.fail(new ActorError("cancelled", "Cannot wait: the caller has left"));
   signal.addEventListener("abort", leave, { once: true });
   run.onEnd(() => signal.removeEventListener("abort", leave));
   if (signal.aborted) leave();
   else {
-    void clock.wait(waitMs, run.ended).then(() => run.fail(run.lateness(task.kind)));
-    await run.queue(task, clock.now() + waitMs, clock);
+    void clock.wait(waitMs, run.ended).then(() => run.fail(run.lateness()));
+    await run.queue(clock.now() + waitMs);
   }
   return run.done;
 }
@@ -48,8 +63,12 @@ export async function runTask<R>(
 /** One run as this side sees it, from the queued task to the last byte. */
 class WaitingRun<R> {
   readonly #bus: Bus;
+  readonly #clock: Clock;
+  readonly #task: TaskToRun;
   readonly #id: string;
   readonly #inbox: string;
+  readonly #queuedAt: number;
+  #queuedMs = 0;
   readonly #input: Buffer;
   readonly #hearing: Hearing;
   readonly #done = Promise.withResolvers<TaskRun<R>>();
@@ -70,11 +89,14 @@ class WaitingRun<R> {
   #error: ActorError | undefined;
   #wake: () => void = () => {};
 
-  constructor(bus: Bus, id: string, input: unknown) {
+  constructor(bus: Bus, clock: Clock, id: string, task: TaskToRun) {
     this.#bus = bus;
+    this.#clock = clock;
+    this.#task = task;
     this.#id = id;
     this.#inbox = `_INBOX.${id}`;
-    this.#input = Buffer.from(JSON.stringify(input));
+    this.#queuedAt = clock.monotonic();
+    this.#input = Buffer.from(JSON.stringify(task.input));
     this.#done.promise.catch(() => {}); // It is awaited only once the task is queued.
     this.#hearing = bus.answerBelow(this.#inbox, (question) => this.#receive(question));
   }
@@ -92,16 +114,17 @@ class WaitingRun<R> {
   }
 
   /** What a missed deadline means: no worker took it, or the worker did not finish. */
-  lateness(kind: string): ActorError {
+  lateness(): ActorError {
+    const { kind } = this.#task;
     return this.#attempt > 0
       ? new ActorError("deadline_exceeded", `Cannot finish ${kind} task: its deadline passed`)
       : new ActorError("unavailable", `Cannot start ${kind} task: no worker was free in time`, {
-          retryAfterS: 5,
+          retryAfterS: this.#queueS(),
         });
   }
 
-  async queue(task: TaskToRun, deadlineAt: number, clock: Clock): Promise<void> {
-    const { kind, lane, key, message, from } = task;
+  async queue(deadlineAt: number): Promise<void> {
+    const { kind, lane, key, message, from, input: given, inTurns } = this.#task;
     const inline = this.#input.length <= TASK_INPUT_BYTES_MAX;
     const chunks = Math.ceil(this.#input.length / CHUNK_BYTES);
     const payload = encodeTask({
@@ -109,29 +132,36 @@ class WaitingRun<R> {
       from,
       key,
       message,
-      input: inline ? task.input : undefined,
+      input: inline ? given : undefined,
       caller: { inbox: this.#inbox, ...(!inline && { inputChunks: chunks }) },
       deadlineAt,
       trace: currentTrace(),
     });
     try {
       const headers = { "Nats-Msg-Id": this.#id };
-      const subject = taskSubject(kind, lane);
+      const subject = inTurns ? turnSubject(kind, lane, key) : taskSubject(kind, lane);
       // Under its id it is queued once, however often the bus is asked: a stream may be choosing a leader.
       const write = () => writeAtomically(this.#bus, [{ subject, payload, headers }]);
-      this.#sequence = await persist(clock, `queue ${kind} task`, write, this.#end.signal);
+      this.#sequence = await persist(this.#clock, `queue ${kind} task`, write, this.#end.signal);
       if (this.#end.signal.aborted) this.#takeBack();
+      else if (inTurns) this.#bus.connection.publish(queuedSubject(kind, lane), key);
     } catch (error) {
       const refusal =
         error instanceof WriteRefused && error.full
           ? new ActorError("queue_full", `Cannot queue ${kind} task: the queue is full`, {
-              retryAfterS: 5,
+              retryAfterS: this.#queueS(),
             })
           : new ActorError("unavailable", `Cannot queue ${kind} task: the bus did not take it`, {
               retryAfterS: 1,
             });
       this.fail(refusal);
     }
+  }
+
+  /** How long the queue takes: the time that its last task waited. */
+  #queueS(): number {
+    const { queueTimes } = this.#task;
+    return Math.max(1, Math.ceil((queueTimes.of(this.#task) ?? QUEUE_UNKNOWN_MS) / 1_000));
   }
 
   /** Ends the run for its caller, and takes the task back wherever it is. */
@@ -176,7 +206,8 @@ class WaitingRun<R> {
     if (step === "refused") this.fail(decodeRefusal(question.string()));
     else if (step === "reply" && !this.#replied) {
       this.#replied = true;
-      this.#done.resolve({ reply: JSON.parse(question.string()) as R, chunks: this.#read() });
+      const reply = JSON.parse(question.string()) as R;
+      this.#done.resolve({ reply, queuedMs: this.#queuedMs, chunks: this.#read() });
     } else if (step === "end") {
       this.#complete = true;
       this.#wake();
@@ -188,6 +219,10 @@ class WaitingRun<R> {
     this.#earlierTries.add(this.#try);
     this.#try = from;
     this.#attempt += 1;
+    if (this.#attempt === 1) {
+      this.#queuedMs = Math.round(this.#clock.monotonic() - this.#queuedAt);
+      this.#task.queueTimes.add(this.#task, this.#queuedMs);
+    }
     if (this.#replied && !this.#complete) {
       // Another worker starts from the beginning, but bytes of the first are on their way already.
       const text = "Cannot finish task: its worker died while it answered";

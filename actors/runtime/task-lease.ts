@@ -1,13 +1,13 @@
 /** Keeps a task with the worker that runs it, and says from when on another may be given it. */
-import type { JsMsg } from "@nats-io/jetstream";
 import { TASK_HEARTBEAT_MS, TASK_SURE_MS } from "../../schemas/limits.ts";
 import type { Bus } from "./bus.ts";
 import type { Clock } from "./clock.ts";
+import type { PulledMessage } from "./pulled-message.ts";
 
 export interface TaskLeaseParts {
   bus: Bus;
   clock: Clock;
-  message: Pick<JsMsg, "working">;
+  message: Pick<PulledMessage, "working">;
   /** By the monotonic clock: when it was asked for, since it may have lain in our socket. */
   pulledAt: number;
 }

@@ -1,15 +1,26 @@
 /** Asks a lane for tasks on behalf of its idle slots, some at once, and hands each task that comes to one of them. */
-import type { Consumer, JsMsg } from "@nats-io/jetstream";
+import type { Consumer } from "@nats-io/jetstream";
 import type { Logger } from "pino";
 import { LANE_PULL_TASKS_MAX, READER_RETRY_MS, TASK_PULL_MS } from "../../schemas/limits.ts";
 import { STREAMS } from "../../schemas/subjects.ts";
 import type { Bus } from "./bus.ts";
 import type { Clock } from "./clock.ts";
+import type { PulledMessage } from "./pulled-message.ts";
 
 export interface PulledTask {
-  message: JsMsg;
+  message: PulledMessage;
   /** By the monotonic clock: when it was asked for. */
   pulledAt: number;
+  /** In a lane that serves keys in turn: called when the task waits for the network only, and when it computes again. */
+  setWaiting?(isWaiting: boolean): void;
+  /** Likewise: called once, when the task has ended. */
+  release?(): void;
+}
+
+/** Where the slots of a lane take their tasks from. */
+export interface TaskSource {
+  /** Resolves with the next task for one slot, or with nothing when the worker stops. Never rejects. */
+  take(): Promise<PulledTask | undefined>;
 }
 
 export interface TaskPullerParts {
@@ -22,7 +33,7 @@ export interface TaskPullerParts {
   stopping: AbortSignal;
 }
 
-export class TaskPuller {
+export class TaskPuller implements TaskSource {
   readonly #parts: TaskPullerParts;
   /** Slots that wait, by how they are told. */
   readonly #idle: ((pulled: PulledTask | undefined) => void)[] = [];
@@ -34,7 +45,6 @@ export class TaskPuller {
     this.#parts = parts;
   }
 
-  /** Resolves with the next task for one slot, or with nothing when it stops. Never rejects. */
   take(): Promise<PulledTask | undefined> {
     return new Promise((resolve) => {
       this.#idle.push(resolve);

@@ -1,5 +1,4 @@
 /** Runs workers: pulls one task for each free slot of a lane, and sees to it that every task has an end its asker hears. */
-import type { JsMsg } from "@nats-io/jetstream";
 import type { Logger } from "pino";
 import { TELL_MS_MAX } from "../../schemas/call-limits.ts";
 import type { Contract, Envelope, TaskSchema } from "../../schemas/contract.ts";
@@ -17,16 +16,18 @@ import { type ActorClient, BusActorClient } from "./actor-client.ts";
 import { writeAtomically } from "./atomic-batch.ts";
 import type { Bus } from "./bus.ts";
 import { type Clock, OVER } from "./clock.ts";
-import type { AnyWorkerDefinition } from "./define-worker.ts";
+import type { AnyWorkerDefinition, TaskContext } from "./define-worker.ts";
+import type { PulledMessage } from "./pulled-message.ts";
 import { InvalidInput } from "./refusal.ts";
 import type { ServiceCounts } from "./service-counts.ts";
 import { encodeTask, Task } from "./task.ts";
 import { CallerGone, TaskCaller } from "./task-caller.ts";
 import { TaskLease } from "./task-lease.ts";
 import { TaskNews, TaskTaken } from "./task-news.ts";
-import { type PulledTask, TaskPuller } from "./task-puller.ts";
+import { type PulledTask, TaskPuller, type TaskSource } from "./task-puller.ts";
 import { TaskSends } from "./task-sends.ts";
 import { inSpan } from "./trace.ts";
+import { TurnPuller } from "./turn-puller.ts";
 
 export interface WorkerHostParts {
   bus: Bus;
@@ -40,12 +41,13 @@ export interface WorkerHostParts {
 interface Run {
   definition: AnyWorkerDefinition;
   task: Task;
-  message: JsMsg;
+  message: PulledMessage;
   attempt: number;
   signal: AbortSignal;
   lease: TaskLease;
   caller: TaskCaller | undefined;
   sends: TaskSends;
+  setWaiting: TaskContext["setWaiting"];
   /** As its schema read it, once it has. */
   input?: unknown;
 }
@@ -70,15 +72,32 @@ export class WorkerHost {
   start(): void {
     for (const definition of this.#parts.definitions) {
       for (const [lane, slots] of Object.entries(definition.slots)) {
-        const { bus, clock, logger } = this.#parts;
-        const consumer = taskConsumer(definition.contract.kind, lane);
-        const stopping = this.#stopping.signal;
-        const puller = new TaskPuller({ bus, clock, logger, consumer, stopping });
+        const source = this.#sourceOf(definition, lane, slots);
         for (let slot = 0; slot < slots; slot++) {
-          this.#slots.push(this.#serve(definition, puller));
+          this.#slots.push(this.#serve(definition, source));
         }
+        if (definition.contract.inTurns) this.#serveUnkeyed(definition, lane);
       }
     }
+  }
+
+  /** Tasks that clients of an earlier version queue for the lane, without their keys: one at a time. */
+  #serveUnkeyed(definition: AnyWorkerDefinition, lane: string): void {
+    const { bus, clock, logger } = this.#parts;
+    const consumer = taskConsumer(definition.contract.kind, lane);
+    const stopping = this.#stopping.signal;
+    const source = new TaskPuller({ bus, clock, logger, consumer, stopping });
+    this.#slots.push(this.#serve(definition, source));
+  }
+
+  #sourceOf(definition: AnyWorkerDefinition, lane: string, places: number): TaskSource {
+    const { bus, clock, logger } = this.#parts;
+    const { kind, inTurns } = definition.contract;
+    const shared = { bus, clock, logger, stopping: this.#stopping.signal };
+    if (!inTurns) return new TaskPuller({ ...shared, consumer: taskConsumer(kind, lane) });
+    const unbounded = { computing: places, perKey: places, reserved: 0 };
+    const limits = { places, ...(definition.turns?.[lane] ?? unbounded) };
+    return new TurnPuller({ ...shared, kind, lane, limits });
   }
 
   /**
@@ -105,10 +124,10 @@ export class WorkerHost {
     this.#news.stop();
   }
 
-  async #serve(definition: AnyWorkerDefinition, puller: TaskPuller): Promise<void> {
+  async #serve(definition: AnyWorkerDefinition, source: TaskSource): Promise<void> {
     const { clock, logger } = this.#parts;
     for (;;) {
-      const pulled = await puller.take();
+      const pulled = await source.take();
       if (!pulled) return;
       try {
         await this.#handle(definition, pulled);
@@ -116,11 +135,14 @@ export class WorkerHost {
         const { kind } = definition.contract;
         logger.warn({ err: error, kind }, "task not taken, it will be delivered again");
         await clock.wait(READER_RETRY_MS, this.#stopping.signal);
+      } finally {
+        pulled.release?.();
       }
     }
   }
 
-  async #handle(definition: AnyWorkerDefinition, { message, pulledAt }: PulledTask): Promise<void> {
+  async #handle(definition: AnyWorkerDefinition, pulled: PulledTask): Promise<void> {
+    const { message, pulledAt } = pulled;
     const { bus, logger, clock, counts } = this.#parts;
     const { kind } = definition.contract;
     const read = Task.safeParse(readJson(message));
@@ -153,6 +175,7 @@ export class WorkerHost {
       signal,
       lease,
       caller,
+      setWaiting: (isWaiting) => pulled.setWaiting?.(isWaiting),
       sends: new TaskSends(bus, clock, task),
     };
     this.#running.set(run, controller);
@@ -215,7 +238,7 @@ export class WorkerHost {
    * Another worker takes it at once, and it was no try. Deliveries are counted by the bus, so it has to be another
    * message. Never rejects.
    */
-  async #handBack(message: JsMsg, task: Task, attempt: number): Promise<void> {
+  async #handBack(message: PulledMessage, task: Task, attempt: number): Promise<void> {
     try {
       const payload = encodeTask({ ...task, triesBefore: attempt - 1 });
       // Of this very message: the task may be handed back many times.
@@ -249,6 +272,7 @@ export class WorkerHost {
       lapsed: lease.lapsed,
       isSure: () => lease.isSure(),
       attempt,
+      setWaiting: run.setWaiting,
       deadlineAt,
       send: async (envelopes, { id } = {}) => {
         signal.throwIfAborted();
@@ -367,7 +391,7 @@ function readInput({ definition, task }: Run): unknown {
 const own = <T>(record: Record<string, T>, name: string): T | undefined =>
   Object.hasOwn(record, name) ? record[name] : undefined;
 
-function readJson(message: JsMsg): unknown {
+function readJson(message: PulledMessage): unknown {
   try {
     return message.json();
   } catch {

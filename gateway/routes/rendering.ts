@@ -41,6 +41,7 @@ const REFUSALS = ["browser_time_exceeded", "queue_full", ...TARGET_FAILURES] as 
 interface Rendered {
   mediaType: string;
   browserMs: number;
+  queuedMs: number;
   bytes: number | null;
   chunks: AsyncIterable<Uint8Array>;
 }
@@ -93,11 +94,11 @@ export function renderingRoutes(
   ) {
     const { accountId } = caller;
     const task = { ...(await admit(accountId, signal)), parameters: body };
-    const { reply, chunks } = await actors.run(render, accountId, "pdf", task, {
+    const { reply, queuedMs, chunks } = await actors.run(render, accountId, "pdf", task, {
       deadlineMs: TASK_RUN_MS_MAX,
       signal,
     });
-    await write({ ...reply, mediaType: "application/pdf", chunks }, response, signal);
+    await write({ ...reply, queuedMs, mediaType: "application/pdf", chunks }, response, signal);
   }
 
   async function takeScreenshot(
@@ -106,12 +107,12 @@ export function renderingRoutes(
   ) {
     const { accountId } = caller;
     const task = { ...(await admit(accountId, signal)), parameters: body };
-    const { reply, chunks } = await actors.run(render, accountId, "screenshot", task, {
+    const { reply, queuedMs, chunks } = await actors.run(render, accountId, "screenshot", task, {
       deadlineMs: TASK_RUN_MS_MAX,
       signal,
     });
     const mediaType = mediaTypeOf(body.screenshotOptions);
-    await write({ ...reply, mediaType, chunks }, response, signal);
+    await write({ ...reply, queuedMs, mediaType, chunks }, response, signal);
   }
 
   /** What every task begins with, once the account has browser time left. */
@@ -122,11 +123,15 @@ export function renderingRoutes(
   }
 
   async function write(
-    { mediaType, browserMs, bytes, chunks }: Rendered,
+    { mediaType, browserMs, queuedMs, bytes, chunks }: Rendered,
     response: Response,
     signal: AbortSignal,
   ) {
-    response.set({ "Content-Type": mediaType, "X-Browser-Ms-Used": String(browserMs) });
+    response.set({
+      "Content-Type": mediaType,
+      "X-Browser-Ms-Used": String(browserMs),
+      "X-Queued-Ms": String(queuedMs),
+    });
     // Of a large PDF the end is not written yet when its first bytes go out.
     if (bytes !== null) response.set("Content-Length", String(bytes));
     await writeAnswer(chunks, response, { bytes, signal });

@@ -161,7 +161,7 @@ export function memoryActors({
       const parsed = schema.input.parse(JSON.parse(JSON.stringify(input)));
       const outcome = await tryTask(crew, message, parsed, context);
       const reply = schema.reply?.parse(outcome.reply);
-      return { reply, chunks: finish(outcome, release, context.signal) };
+      return { reply, queuedMs: 0, chunks: finish(outcome, release, context.signal) };
     } catch (error) {
       release();
       if (signal.aborted) throw signal.reason;
@@ -190,6 +190,7 @@ export function memoryActors({
       signal,
       lapsed: new AbortController().signal,
       isSure: () => true,
+      setWaiting: () => {},
       attempt: 1,
       deadlineAt,
       send: async (envelopes) => deliver(envelopes),

@@ -9,6 +9,7 @@ export function taskContext(known: Partial<TaskContext> = {}): TaskContext {
     signal: new AbortController().signal,
     lapsed: new AbortController().signal,
     isSure: () => true,
+    setWaiting: () => {},
     attempt: 1,
     deadlineAt: Number.POSITIVE_INFINITY,
     send: async () => {},

@@ -1,0 +1,32 @@
+/** A task's message as a worker handles it: read, and settled with the bus. */
+import type { JsMsg } from "@nats-io/jetstream";
+import { type Msg, type NatsConnection, nanos } from "@nats-io/transport-node";
+
+/** The part of the library's message that workers use. */
+export type PulledMessage = Pick<
+  JsMsg,
+  "subject" | "seq" | "json" | "string" | "ack" | "nak" | "term" | "working"
+> & { info: Pick<JsMsg["info"], "deliveryCount"> };
+
+/**
+ * The message that answers a short pull. The library offers only pulls that wait a second at least, for which an empty
+ * queue would hold a worker's place.
+ */
+export function pulledMessage(connection: NatsConnection, message: Msg): PulledMessage {
+  const { reply = "" } = message;
+  const tokens = reply.split(".");
+  // With a domain and an account's hash before the stream's name where there are more than nine (ADR-15).
+  const delivered = tokens.length === 9 ? 4 : 6;
+  const settle = (text: string) => connection.publish(reply, text);
+  return {
+    subject: message.subject,
+    seq: Number(tokens[delivered + 1]),
+    info: { deliveryCount: Number(tokens[delivered]) },
+    json: () => message.json(),
+    string: () => message.string(),
+    ack: () => settle("+ACK"),
+    nak: (ms) => settle(ms === undefined ? "-NAK" : `-NAK ${JSON.stringify({ delay: nanos(ms) })}`),
+    term: (reason = "") => settle(reason === "" ? "+TERM" : `+TERM ${reason}`),
+    working: () => settle("+WPI"),
+  };
+}

@@ -1,0 +1,35 @@
+/** A kind of task for tests of lanes that serve their keys in turn, and the worker that does it under a test's orders. */
+import { z } from "zod";
+import { defineWorker, type TaskContext } from "../../actors/runtime/define-worker.ts";
+import type { TurnLimits } from "../../actors/runtime/task-turns.ts";
+import { defineTasks } from "../../schemas/contract.ts";
+
+export const shared = defineTasks({
+  kind: "shared",
+  lanes: ["lane"],
+  inTurns: true,
+  messages: {
+    say: {
+      lane: "lane",
+      input: z.object({ text: z.string() }),
+      reply: z.object({ text: z.string() }),
+    },
+  },
+});
+
+export function sharedWorker(
+  { places, ...turns }: TurnLimits,
+  before: (text: string, context: TaskContext) => Promise<void>,
+) {
+  return defineWorker(shared, {
+    slots: { lane: places },
+    turns: { lane: turns },
+    handlers: {
+      async say({ text }, context) {
+        await before(text, context);
+        return { reply: { text } };
+      },
+    },
+    failures: { say: () => [] },
+  });
+}
