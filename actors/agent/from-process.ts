@@ -85,6 +85,7 @@ const Operation = z.discriminatedUnion("type", [
   z.object({
     type: z.literal("rest"),
     permission: z.enum(["artifacts", "browser"]),
+    namespace: z.string().optional(),
     request: Request,
   }),
   z.object({
