@@ -170,7 +170,7 @@ export class Sockets {
       frames.map((frame, index) => {
         const number = first + index;
         if (!entry.done.begin(number)) return undefined;
-        return this.#handle(entry, number, frame);
+        return this.#agent.inputs.deliver(() => this.#handle(entry, number, frame));
       }),
     );
   }
@@ -181,11 +181,24 @@ export class Sockets {
     reason: string,
     wasClean: boolean,
   ): Promise<void> {
-    const entry = this.#entries.get(keyOf(socket));
-    if (entry === undefined) return;
-    this.#entries.delete(keyOf(socket));
-    const { connection } = entry;
-    connection.end();
+    const connection = this.#takeOut(socket);
+    if (connection !== undefined) await this.#closed(connection, code, reason, wasClean);
+  }
+
+  #takeOut(socket: Pick<ProcessConnection, "gateway" | "number">): AgentConnection | undefined {
+    const key = keyOf(socket);
+    const { connection } = this.#entries.get(key) ?? {};
+    this.#entries.delete(key);
+    connection?.end();
+    return connection;
+  }
+
+  async #closed(
+    connection: AgentConnection,
+    code: number,
+    reason: string,
+    wasClean: boolean,
+  ): Promise<void> {
     try {
       await this.#agent.runAs({ connection }, () =>
         this.#agent.instance.onClose(connection, code, reason, wasClean),
@@ -206,7 +219,14 @@ export class Sockets {
       const to = lost.map(({ kept }) => kept.number);
       this.#agent.gate.act({ gateway, to, close: GIVEN_UP });
     }
-    await Promise.all(lost.map(({ kept }) => this.disconnect(kept, ABNORMAL_CLOSE, "", false)));
+    await Promise.all(
+      lost.map(({ kept }) => {
+        const connection = this.#takeOut(kept);
+        if (connection === undefined) return undefined;
+        const { inputs } = this.#agent;
+        return inputs.deliver(() => this.#closed(connection, ABNORMAL_CLOSE, "", false));
+      }),
+    );
   }
 
   /** The agent is destroyed: its clients are told. */
