@@ -93,8 +93,10 @@ export const APP_SILENCE_MS_MAX = 30_000;
 export const APP_WATCH_MS = 500;
 /** What work that nobody waits for may take to end when another takes the place of its process; turns have AGENT_TURN_MS_MAX. */
 export const APP_DRAIN_MS = 10_000;
-/** A folder of processes that no host has touched for so long is left behind: a living one does every few seconds. */
-export const APP_FOLDER_LEFT_MS = 120_000;
+/** While /healthz is asked, a process that does nothing is started this often, at some 100 ms of a processor: 0.3 % of one. */
+export const APP_PROBE_MS = 30_000;
+/** The same while none starts, so that a host is well again soon after. */
+export const APP_PROBE_FAILED_MS = 2_000;
 /** A file system in memory that is smaller takes no databases: sixteen of the largest fit. Containers often have 64 MB of it. */
 export const APP_MEMORY_FOLDER_BYTES_MIN = 16 * AGENT_DATABASE_BYTES_MAX;
 /** Processes of apps on one host, at some 50 MB each. */

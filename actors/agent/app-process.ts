@@ -1,8 +1,8 @@
 /** One process that runs an app's code: started, spoken to and ended by its host. Whoever asks something of it is told when it ends. */
 import { type ChildProcess, fork } from "node:child_process";
-import { chown, mkdir, rm, writeFile } from "node:fs/promises";
+import { existsSync } from "node:fs";
+import { rm } from "node:fs/promises";
 import { constants, setPriority } from "node:os";
-import { join } from "node:path";
 import type { ServingApp } from "../../schemas/app.ts";
 import { APP_START_MS_MAX } from "../../schemas/app-limits.ts";
 import type { AgentAddress } from "../../schemas/app-names.ts";
@@ -19,6 +19,7 @@ import type { ProcessListener } from "./process-listener.ts";
 import { type ProcessProgram, type ProcessStart, startOf } from "./process-program.ts";
 import { ProcessWatch } from "./process-watch.ts";
 import { weightOf } from "./weight.ts";
+import { type ProcessFiles, writeProcessFiles } from "./write-process-files.ts";
 
 export interface AppProcessParts {
   clock: Clock;
@@ -39,6 +40,8 @@ export interface AppProcessParts {
 /** It ended by itself, or was ended at a bound: what was under way is tried again elsewhere. */
 export class ProcessEnded extends Error {}
 
+/** No fault of the app: something outside has removed it. */
+export const FOLDER_GONE = "its folder was removed";
 /** Characters kept of what Node said last on its way down. */
 const LAST_WORDS_CHARS = 2_000;
 /** Of the scheduler's: a process of an app comes after the platform's own. */
@@ -71,19 +74,8 @@ export class AppProcess {
   /** Resolves when it is ready. Rejects with `app_broken` where the bundle does not start, and with `unavailable` where something ended it before. */
   static async start(parts: AppProcessParts, start: ProcessStart): Promise<AppProcess> {
     const { folder, user } = parts;
-    const bundleFolder = join(folder, "bundle");
-    const workFolder = join(folder, "work");
-    const bundle = join(bundleFolder, "bundle.mjs");
-    for (const path of [folder, bundleFolder, workFolder]) await mkdir(path, { mode: 0o700 });
-    await writeFile(bundle, start.bundle, { mode: 0o400 });
-    if (user !== undefined) {
-      for (const path of [bundle, bundleFolder, workFolder, folder]) await chown(path, user, user);
-    }
-    const started = new AppProcess(parts, start, {
-      bundle,
-      bundleFolder,
-      workFolder,
-    });
+    const files = await writeProcessFiles(folder, start.bundle, user);
+    const started = new AppProcess(parts, start, files);
     await started.#ready.promise;
     return started;
   }
@@ -91,21 +83,21 @@ export class AppProcess {
   private constructor(
     parts: AppProcessParts,
     { serving, values }: ProcessStart,
-    folders: { bundle: string; bundleFolder: string; workFolder: string },
+    files: ProcessFiles,
   ) {
     const { program, user } = parts;
     this.#parts = parts;
     this.key = parts.key;
     this.serving = serving;
     this.values = values;
-    const { main, options } = program(folders);
+    const { main, options } = program(files);
     this.#child = fork(main, [], {
       ...options,
       stdio: ["ignore", "ignore", "pipe", "ipc"],
       ...(user !== undefined && { uid: user, gid: user }),
     });
     this.#listen();
-    this.send(startOf({ serving, values }, folders));
+    this.send(startOf({ serving, values }, files));
   }
 
   get pid(): number {
@@ -151,7 +143,9 @@ export class AppProcess {
       return agent;
     } catch (error) {
       this.#agents.delete(agent);
-      throw error;
+      if (existsSync(this.#parts.folder)) throw error;
+      this.kill(FOLDER_GONE);
+      throw new ProcessEnded(`The process of the app is ended: ${FOLDER_GONE}`);
     }
   }
 
