@@ -185,6 +185,12 @@ export const SOCKET_CALL_BYTES_MAX = 800_000;
 export const SOCKET_UNREAD_BYTES_MAX = 1_000_000;
 /** How long a socket waits for its agent, whose host may be dying or moving. */
 export const SOCKET_CALL_MS_MAX = 60_000;
+/** A batch of frames that takes longer lets the next of its socket go beside it: below what a person notices, above what most take. */
+export const SOCKET_BESIDE_MS = 20;
+/** Batches of one socket that are under way at once, each a turn of its agent, which has AGENT_TURNS_MAX. */
+export const SOCKET_BATCHES_MAX = 16;
+/** An agent that is not done with a batch says so after this, and is asked again: well within a turn's time. */
+export const SOCKET_BATCH_HELD_MS = 15_000;
 /** Sockets of one gateway whose agents are asked at once whether they have them still: of thousands, after the bus was away. */
 export const SOCKET_CHECKS_MAX = 64;
 /** Clients that are gone without a word are noticed after two of these. */

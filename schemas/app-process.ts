@@ -56,6 +56,7 @@ export type TurnInput =
       connection: ProcessConnection;
       first: number;
       frames: (string | Uint8Array)[];
+      settledBefore?: number | undefined;
     }
   | {
       type: "disconnect";
@@ -100,7 +101,8 @@ export type TurnResult =
       connections: number;
       nextWakeAt?: number | undefined;
     }
-  | { type: "nothing" };
+  /** `isPending`: frames that the turn has brought are still being handled. */
+  | { type: "nothing"; isPending?: boolean | undefined };
 
 export type ToProcess =
   | StartProcess

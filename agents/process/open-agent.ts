@@ -134,14 +134,14 @@ export class OpenAgent {
   }
 
   /** A turn: begins in order, when the agent has started and, where it asks for that, when the turn before has ended. */
-  turn<T>(props: unknown, work: () => Promise<T>): Promise<T> {
+  turn<T>(props: unknown, work: () => Promise<T>, isLimited = true): Promise<T> {
     if (this.#turns >= AGENT_TURNS_MAX) {
       return Promise.reject(
         new AgentRefusal("busy", `Cannot begin: ${AGENT_TURNS_MAX} turns wait for the agent`),
       );
     }
     this.#turns += 1;
-    const begin = () => this.inputs.deliver(() => this.limited(work));
+    const begin = () => this.inputs.deliver(() => (isLimited ? this.limited(work) : work()));
     const done = this.classOptions.serialTurns
       ? this.#inTurn(async () => {
           await this.ready(props);
@@ -172,15 +172,6 @@ export class OpenAgent {
       return await Promise.race([Promise.resolve(work()), late]);
     } finally {
       clearTimeout(timer);
-    }
-  }
-
-  /** Like `limited`, where nobody waits for what it gives. */
-  async timed(work: () => Promise<void>, failed: (error: unknown) => Promise<void>): Promise<void> {
-    try {
-      await this.limited(work);
-    } catch (error) {
-      await failed(error);
     }
   }
 
