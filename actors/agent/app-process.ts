@@ -4,7 +4,7 @@ import { existsSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { constants, setPriority } from "node:os";
 import type { ServingApp } from "../../schemas/app.ts";
-import { APP_START_MS_MAX } from "../../schemas/app-limits.ts";
+import { APP_HEAP_MB_MAX, APP_START_MS_MAX } from "../../schemas/app-limits.ts";
 import type { AgentAddress } from "../../schemas/app-names.ts";
 import type { FromProcess, ToProcess } from "../../schemas/app-process.ts";
 import { ActorError } from "../../schemas/errors.ts";
@@ -38,7 +38,12 @@ export interface AppProcessParts {
 }
 
 /** It ended by itself, or was ended at a bound: what was under way is tried again elsewhere. */
-export class ProcessEnded extends Error {}
+export class ProcessEnded extends Error {
+  /** It was ended for its time or its memory: what it was at would take them again. */
+  isAtBound = false;
+  /** What Node said last, for the platform's log: it has paths of this host in it. */
+  lastWords = "";
+}
 
 /** No fault of the app: something outside has removed it. */
 export const FOLDER_GONE = "its folder was removed";
@@ -67,6 +72,7 @@ export class AppProcess {
   #reason: string | undefined;
   #lastWords = "";
   #said: { message: ToProcess; arrived: () => void }[] = [];
+  #isAtBound = false;
   #isEnded = false;
   #numbers = 0;
   readonly #entryWait = new EntryWait(() => this.#parts.clock.monotonic());
@@ -252,7 +258,10 @@ export class AppProcess {
         get isQuiet() {
           return isQuiet();
         },
-        exceed: (reason) => this.kill(reason),
+        exceed: (reason) => {
+          this.#isAtBound = true;
+          this.kill(reason);
+        },
       },
       clock,
     );
@@ -351,8 +360,11 @@ export class AppProcess {
     this.#isEnded = true;
     this.#ending.abort();
     this.#watch?.end();
-    const why = this.#reason ?? [how, this.#lastWords.trim()].filter(Boolean).join(": ");
+    const isFull = this.#reason === undefined && HEAP_IS_FULL.test(this.#lastWords);
+    const why = this.#reason ?? (isFull ? HEAP_FULL : how);
     const error = new ProcessEnded(`The process of the app has ended: ${why}`);
+    error.isAtBound = this.#isAtBound || isFull;
+    error.lastWords = this.#lastWords.trim();
     // Before anybody is told: who is, asks for another.
     this.#ended.resolve(error);
     // Only what its bundle throws is the app's own fault: else it may start another time.
@@ -375,4 +387,7 @@ export class AppProcess {
   }
 }
 
+/** As V8 says it, above a backtrace of its own. */
+const HEAP_IS_FULL = /heap out of memory|Reached heap limit/;
+const HEAP_FULL = `its objects take more than ${APP_HEAP_MB_MAX} MB of memory`;
 const FORGED = "it says what no process of an app says";

@@ -15,7 +15,7 @@ import type { SecretBox } from "../app-secrets/secret-box.ts";
 import type { BlobStore } from "../runtime/blob-store.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { AppLog } from "./app-log.ts";
-import { AppProcess, type AppProcessParts, FOLDER_GONE } from "./app-process.ts";
+import { AppProcess, type AppProcessParts, FOLDER_GONE, ProcessEnded } from "./app-process.ts";
 import type { AppUsers } from "./app-user.ts";
 import type { FollowedApps } from "./followed-apps.ts";
 import type { HostStreams } from "./host-streams.ts";
@@ -344,7 +344,8 @@ export class AppProcesses {
     const isExpected = slot.outdated.signal.aborted || this.#stopped.signal.aborted;
     this.#forget(slot);
     if (isExpected || slot.idleSince !== undefined) return;
-    logger.warn({ app: key, reason: error.message }, "process of an app ended");
+    const lastWords = error instanceof ProcessEnded ? error.lastWords : "";
+    logger.warn({ app: key, reason: error.message, lastWords }, "process of an app ended");
     const version = running?.process.serving.version ?? 0;
     log.print(key, { version, level: "error", text: error.message });
     this.#restarts.putOff(key, running?.process.serving.revision ?? 0);
