@@ -199,7 +199,10 @@ export async function startActors(
       })),
   });
   return {
-    missing: () => (host.placement.isComplete ? [] : ["an owner for every shard"]),
+    missing: () => [
+      ...(host.placement.isComplete ? [] : ["an owner for every shard"]),
+      ...agents.processes.missing(),
+    ],
     async stop() {
       service.stop();
       await host.stop();

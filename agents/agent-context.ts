@@ -146,7 +146,8 @@ export class AgentStorage {
 
   /** Resolves when all that was written is durable. */
   sync(): Promise<void> {
-    return this.#agent.gate.durable();
+    const { gate, inputs } = this.#agent;
+    return inputs.hold(gate.durable());
   }
 
   #get<T>(key: string): T | undefined {

@@ -2,6 +2,7 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { Agent } from "./agent.ts";
 import type { Connection } from "./connection.ts";
+import type { Block } from "./process/input-gate.ts";
 import type { OpenAgent } from "./process/open-agent.ts";
 
 /** What the platform knows of the code that is running. @internal */
@@ -9,6 +10,8 @@ export interface Running {
   open?: OpenAgent;
   connection?: Connection | undefined;
   request?: Request | undefined;
+  /** The critical section of `open` that it runs in. */
+  block?: Block | undefined;
   /** Of an app's entry: the request is an upgrade, which may be accepted. */
   isUpgrade?: boolean;
 }

@@ -94,6 +94,53 @@ const STEPS = {
       deleted: [await ARTIFACTS.namespaces.delete("other"), await ARTIFACTS.namespaces.delete("other")],
     };
   },
+  async outside({ ARTIFACTS, OTHER }) {
+    await OTHER.create("hidden");
+    const { id } = await (await OTHER.get("hidden")).createToken("write");
+    const asked = async (path, method = "GET", json) => {
+      const headers = { "content-type": "application/json" };
+      const body = json && JSON.stringify(json);
+      return (await ARTIFACTS.fetch(path, { method, headers, body })).status;
+    };
+    const there = "/artifacts/namespaces/other";
+    const listed = await (await ARTIFACTS.fetch("/artifacts/namespaces")).json();
+    return {
+      statuses: [
+        await asked(there),
+        await asked(there + "/repos"),
+        await asked(there + "/repos/hidden"),
+        await asked("/artifacts/namespaces/OTHER/repos/hidden"),
+        await asked("/artifacts/namespaces/space%2f..%2fother/repos/hidden"),
+        await asked("/artifacts/namespaces/space/../other/repos/hidden"),
+        await asked(there + "/repos/hidden", "PATCH", { description: "taken" }),
+        await asked(there + "/repos", "POST", { name: "made" }),
+        await asked(there + "/repos/hidden/fork", "POST", { name: "made" }),
+        await asked(there + "/repos/hidden/log"),
+        await asked(there + "/tokens", "POST", { repo: "hidden", scope: "write" }),
+        await asked(there + "/tokens/" + id, "DELETE"),
+        await asked(there + "/repos/hidden", "DELETE"),
+        await asked(there, "DELETE"),
+        await asked("/artifacts/namespaces", "POST", { namespace: "made" }),
+        await asked("/"),
+      ],
+      own: [
+        await asked("/artifacts/namespaces/space/repos"),
+        await asked("/artifacts/namespaces/SPACE/repos"),
+        await asked("/artifacts/usage"),
+        // A token of another namespace is as unknown here as one that does not exist.
+        await asked("/artifacts/namespaces/space/tokens/" + id, "DELETE"),
+      ],
+      listed: listed.result.map(({ namespace }) => namespace),
+      unbound: [
+        await refused(() => ARTIFACTS.in("third").create("made")),
+        await refused(() => ARTIFACTS.in("third").list()),
+        await refused(() => ARTIFACTS.namespaces.create("third")),
+        await refused(() => ARTIFACTS.namespaces.delete("third")),
+      ].map(({ message }) => message),
+      bound: (await ARTIFACTS.in("other").list()).repos.length,
+      deleted: [await OTHER.delete("hidden"), await OTHER.namespaces.delete("other")],
+    };
+  },
   async importing({ ARTIFACTS }) {
     const source = { url: "https://nowhere.invalid/x.git", branch: "main", depth: 1 };
     return ARTIFACTS.import({ source, target: { name: "theirs", opts: { readOnly: true } } });
@@ -164,7 +211,10 @@ describe("bindings of apps", function () {
   before(async () => {
     platform = await AppPlatform.start();
     const { body } = await platform.deploy("bound", BUNDLE, {
-      artifacts: [{ binding: "ARTIFACTS", namespace: "space" }],
+      artifacts: [
+        { binding: "ARTIFACTS", namespace: "space" },
+        { binding: "OTHER", namespace: "other" },
+      ],
       browser: { binding: "BROWSER" },
     });
     expect(body.errors).to.deep.equal([]);
@@ -213,13 +263,24 @@ describe("bindings of apps", function () {
     expect(await step("remove")).to.deep.equal({ found: ["copy"], deleted: [true, false] });
   });
 
-  it("ARTIFACTS has the namespaces of the account", async () => {
+  it("ARTIFACTS has the namespaces that the configuration binds", async () => {
     const done = await step("namespaces");
     expect(done.made).to.include({ namespace: "other", repoCount: 0 });
     expect(done.own).to.deep.equal(["space", "other"]);
-    expect(done.names).to.include.members(["other", "space"]);
+    expect(done.names).to.deep.equal(["space"]);
     expect(done.count).to.equal(0);
     expect(done.deleted).to.deep.equal([true, false]);
+  });
+
+  it("ARTIFACTS is held to its namespace, by fetch() as by its methods", async () => {
+    const done = await step("outside");
+    expect(done.statuses).to.deep.equal(done.statuses.map(() => 403));
+    expect(done.own).to.deep.equal([200, 200, 200, 404]);
+    expect(done.listed).to.deep.equal(["space"]);
+    for (const message of done.unbound) {
+      expect(message).to.contain('binds the namespaces "space", "other", and not "third"');
+    }
+    expect(done.deleted).to.deep.equal([true, true]);
   });
 
   it("ARTIFACTS imports a repository, and tells why it could not", async () => {

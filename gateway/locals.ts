@@ -25,6 +25,8 @@ export interface Caller {
   grantId?: string | undefined;
   /** Every account it opens: of an OAuth access token. */
   accountIds?: readonly string[];
+  /** The one namespace of repositories that it opens: of a binding of an app. */
+  namespace?: string;
   /** Whether it opens the same still, for what lasts longer than a request. */
   isStillGood?: () => Promise<boolean>;
 }

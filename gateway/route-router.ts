@@ -7,6 +7,7 @@ import { success } from "./envelope.ts";
 import { callerOf, localsOf } from "./locals.ts";
 import { authenticate } from "./middleware/authenticate.ts";
 import { checkAccount } from "./middleware/check-account.ts";
+import { checkNamespace } from "./middleware/check-namespace.ts";
 import { checkPermission } from "./middleware/check-permission.ts";
 import { limitRequests } from "./middleware/limit-requests.ts";
 import { methodNotAllowed } from "./middleware/method-not-allowed.ts";
@@ -52,6 +53,7 @@ export function routeRouter(
       limitRequests(actors, requestsPerWindow),
       checkAccount,
       ...(route.permissions ? [checkPermission(route.permissions)] : []),
+      checkNamespace(route),
       ...(route.body ? [readBody(route.body.bytesMax, budget)] : []),
       handle(route),
     ];

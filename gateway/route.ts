@@ -38,6 +38,8 @@ interface Declaration<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodT
   summary: string;
   /** A valid token is always needed; one of these permissions too. None: any token will do. */
   permissions?: readonly Permission[];
+  /** Also for a caller that is held to one namespace, though the path names none; its handler sees to that. */
+  isOpenToBindings?: boolean;
   parameters: P;
   query: Q;
   body?: { schema: B; bytesMax: number };

@@ -70,8 +70,11 @@ export const agent = defineContract({
         connection: Connection,
         first: z.int().min(1),
         frames: z.array(Frame),
+        /** All frames before this one are handled: its batches may arrive in another order than they left. */
+        settledBefore: z.int().min(1).optional(),
       }),
-      reply: Nothing,
+      /** `isPending`: some of them are still being handled; the same batch is to be brought again, to wait on. */
+      reply: z.object({ isPending: z.boolean().optional() }),
     },
     disconnect: {
       input: z.object({

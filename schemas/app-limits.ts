@@ -93,8 +93,10 @@ export const APP_SILENCE_MS_MAX = 30_000;
 export const APP_WATCH_MS = 500;
 /** What work that nobody waits for may take to end when another takes the place of its process; turns have AGENT_TURN_MS_MAX. */
 export const APP_DRAIN_MS = 10_000;
-/** A folder of processes that no host has touched for so long is left behind: a living one does every few seconds. */
-export const APP_FOLDER_LEFT_MS = 120_000;
+/** While /healthz is asked, a process that does nothing is started this often, at some 100 ms of a processor: 0.3 % of one. */
+export const APP_PROBE_MS = 30_000;
+/** The same while none starts, so that a host is well again soon after. */
+export const APP_PROBE_FAILED_MS = 2_000;
 /** A file system in memory that is smaller takes no databases: sixteen of the largest fit. Containers often have 64 MB of it. */
 export const APP_MEMORY_FOLDER_BYTES_MIN = 16 * AGENT_DATABASE_BYTES_MAX;
 /** Processes of apps on one host, at some 50 MB each. */
@@ -183,6 +185,12 @@ export const SOCKET_CALL_BYTES_MAX = 800_000;
 export const SOCKET_UNREAD_BYTES_MAX = 1_000_000;
 /** How long a socket waits for its agent, whose host may be dying or moving. */
 export const SOCKET_CALL_MS_MAX = 60_000;
+/** A batch of frames that takes longer lets the next of its socket go beside it: below what a person notices, above what most take. */
+export const SOCKET_BESIDE_MS = 20;
+/** Batches of one socket that are under way at once, each a turn of its agent, which has AGENT_TURNS_MAX. */
+export const SOCKET_BATCHES_MAX = 16;
+/** An agent that is not done with a batch says so after this, and is asked again: well within a turn's time. */
+export const SOCKET_BATCH_HELD_MS = 15_000;
 /** Sockets of one gateway whose agents are asked at once whether they have them still: of thousands, after the bus was away. */
 export const SOCKET_CHECKS_MAX = 64;
 /** Clients that are gone without a word are noticed after two of these. */

@@ -56,6 +56,7 @@ export type TurnInput =
       connection: ProcessConnection;
       first: number;
       frames: (string | Uint8Array)[];
+      settledBefore?: number | undefined;
     }
   | {
       type: "disconnect";
@@ -100,7 +101,8 @@ export type TurnResult =
       connections: number;
       nextWakeAt?: number | undefined;
     }
-  | { type: "nothing" };
+  /** `isPending`: frames that the turn has brought are still being handled. */
+  | { type: "nothing"; isPending?: boolean | undefined };
 
 export type ToProcess =
   | StartProcess
@@ -220,9 +222,14 @@ export type Operation =
   | { type: "agent.invoke"; className: string; name: string; method: string; args: Uint8Array }
   /**
    * A call of our own REST API as the app, below /v4/accounts/{its account}: bindings are made of it. The request's URL is
-   * `http://trunkline/<what follows the account>`.
+   * `http://trunkline/<what follows the account>`. With `artifacts` it reaches one namespace, which the app's configuration binds.
    */
-  | { type: "rest"; permission: "artifacts" | "browser"; request: ProcessRequest }
+  | {
+      type: "rest";
+      permission: "artifacts" | "browser";
+      namespace?: string | undefined;
+      request: ProcessRequest;
+    }
   /** Part `part`, from 1, of a stream that was lent; `isLeft`: none is wanted any more. */
   | { type: "read"; lent: number; part: number; isLeft?: boolean | undefined }
   /** Whose a token is that somebody sent. */

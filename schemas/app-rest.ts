@@ -5,6 +5,7 @@
 import { z } from "zod";
 import { AppAnswer, AppRequest } from "./app-exchange.ts";
 import { AppName } from "./app-names.ts";
+import { NamespaceName } from "./git-names.ts";
 import { EpochMs, Id } from "./values.ts";
 
 /** Core subject; gateways share it as a queue group, and one of them answers. */
@@ -16,6 +17,8 @@ export const AppRestRequest = z.object({
   app: AppName,
   /** What the app may do: `artifacts` stands for artifacts.write, `browser` for browser-rendering.write, and no more. */
   permission: z.enum(["artifacts", "browser"]),
+  /** The one namespace of repositories that the call may reach; a call with `artifacts` and without it reaches none. */
+  namespace: NamespaceName.optional(),
   /** The path and query of its URL are below `/v4/accounts/{accountId}`; scheme and host say nothing. */
   request: AppRequest,
   /** Nobody waits after that. */

@@ -148,11 +148,13 @@ export class AgentInstance implements HostedInstance<AgentMessages> {
         return {};
       }
       case "frames": {
-        const { connection, first, frames } = input as HostedInput<"frames">;
+        const { connection, frames, ...numbers } = input as HostedInput<"frames">;
         const read = frames.map((frame) =>
           "text" in frame ? frame.text : Buffer.from(frame.base64, "base64"),
         );
-        await this.#turn(id, { type: "frames", connection, first, frames: read });
+        const asked = { type: "frames" as const, connection, ...numbers, frames: read };
+        const result = await this.#turn(id, asked);
+        if (result.type === "nothing" && result.isPending) return { isPending: true };
         // What changed nothing is in no record: until it has arrived, it is the frames themselves that come again.
         await this.#sockets.arrived(connection.gateway);
         return {};

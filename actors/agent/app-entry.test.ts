@@ -17,6 +17,10 @@ const CODE = `
 export default {
   async fetch(request, env) {
     const answer = await fetch(env.OUTSIDE + new URL(request.url).pathname, { method: request.method });
+    const { pathname } = new URL(request.url);
+    if (pathname === "/time") for (;;);
+    const kept = [];
+    if (pathname === "/memory") for (;;) kept.push({ text: Math.random().toString() });
     return new Response(request.method === "HEAD" ? null : await answer.text());
   },
 };
@@ -44,8 +48,8 @@ describe("app-entry", function () {
     await new Promise((resolve) => outside.close(resolve));
   });
 
-  const call = (method: string) => {
-    const request: AppRequest = { method, url: "http://app/act", headers: [] };
+  const call = (method: string, path = "/act") => {
+    const request: AppRequest = { method, url: `http://app${path}`, headers: [] };
     return world.client.call(appEntry, app, "request", request, { deadlineMs: 50_000 });
   };
 
@@ -83,4 +87,23 @@ describe("app-entry", function () {
       expect(asked).to.have.length(runs);
     }
   });
+
+  for (const [path, bound] of [
+    ["/time", /code held it for 10000 ms|it has not answered for 30000 ms/],
+    ["/memory", /its objects take more than 256 MB of memory|it takes more than 768 MB/],
+  ] as const) {
+    it(`a GET whose process was ended at a bound is not run again, and its caller hears which: ${path}`, async () => {
+      const told = refusalOf(call("GET", path));
+      await until("it is under way", () => asked.length === 1);
+      asked[0]?.end("go on");
+      const { code, message } = await told;
+      expect(code).to.equal("app_failed");
+      expect(message).to.match(bound);
+      // A sentence, and no backtrace with paths of the host.
+      expect(message).to.not.match(/0x|\n|\/(?!s)/);
+      expect(asked).to.have.length(1);
+      const ended = world.log.filter(({ msg }) => msg === "process of an app ended");
+      expect(ended).to.have.length(1);
+    });
+  }
 });

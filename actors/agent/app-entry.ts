@@ -13,7 +13,7 @@ import {
   type HostedInstance,
   type HostedMessage,
 } from "../runtime/define-hosted.ts";
-import type { AppProcess } from "./app-process.ts";
+import { type AppProcess, ProcessEnded } from "./app-process.ts";
 import type { AppProcesses } from "./app-processes.ts";
 import type { HostStreams } from "./host-streams.ts";
 import { type BodyBlobs, readRequest, writeAnswer, writeRequest } from "./process-bodies.ts";
@@ -144,7 +144,8 @@ class AppEntry implements HostedInstance<EntryMessages> {
       const result = await entryTurn(process, { id, request, isUpgrade });
       if (!(result instanceof Error)) return { result, process };
       const isTiresome = processes.crashed(`${this.#key} ${id}`);
-      if (isSafeMethod(input.method) && !isTiresome) continue;
+      const isRunaway = result instanceof ProcessEnded && result.isAtBound;
+      if (isSafeMethod(input.method) && !isTiresome && !isRunaway) continue;
       throw new ActorError("app_failed", `Cannot finish: ${result.message}`);
     }
   }

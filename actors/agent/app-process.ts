@@ -1,10 +1,10 @@
 /** One process that runs an app's code: started, spoken to and ended by its host. Whoever asks something of it is told when it ends. */
 import { type ChildProcess, fork } from "node:child_process";
-import { chown, mkdir, rm, writeFile } from "node:fs/promises";
+import { existsSync } from "node:fs";
+import { rm } from "node:fs/promises";
 import { constants, setPriority } from "node:os";
-import { join } from "node:path";
 import type { ServingApp } from "../../schemas/app.ts";
-import { APP_START_MS_MAX } from "../../schemas/app-limits.ts";
+import { APP_HEAP_MB_MAX, APP_START_MS_MAX } from "../../schemas/app-limits.ts";
 import type { AgentAddress } from "../../schemas/app-names.ts";
 import type { FromProcess, ToProcess } from "../../schemas/app-process.ts";
 import { ActorError } from "../../schemas/errors.ts";
@@ -19,6 +19,7 @@ import type { ProcessListener } from "./process-listener.ts";
 import { type ProcessProgram, type ProcessStart, startOf } from "./process-program.ts";
 import { ProcessWatch } from "./process-watch.ts";
 import { weightOf } from "./weight.ts";
+import { type ProcessFiles, writeProcessFiles } from "./write-process-files.ts";
 
 export interface AppProcessParts {
   clock: Clock;
@@ -37,8 +38,15 @@ export interface AppProcessParts {
 }
 
 /** It ended by itself, or was ended at a bound: what was under way is tried again elsewhere. */
-export class ProcessEnded extends Error {}
+export class ProcessEnded extends Error {
+  /** It was ended for its time or its memory: what it was at would take them again. */
+  isAtBound = false;
+  /** What Node said last, for the platform's log: it has paths of this host in it. */
+  lastWords = "";
+}
 
+/** No fault of the app: something outside has removed it. */
+export const FOLDER_GONE = "its folder was removed";
 /** Characters kept of what Node said last on its way down. */
 const LAST_WORDS_CHARS = 2_000;
 /** Of the scheduler's: a process of an app comes after the platform's own. */
@@ -64,6 +72,7 @@ export class AppProcess {
   #reason: string | undefined;
   #lastWords = "";
   #said: { message: ToProcess; arrived: () => void }[] = [];
+  #isAtBound = false;
   #isEnded = false;
   #numbers = 0;
   readonly #entryWait = new EntryWait(() => this.#parts.clock.monotonic());
@@ -71,19 +80,8 @@ export class AppProcess {
   /** Resolves when it is ready. Rejects with `app_broken` where the bundle does not start, and with `unavailable` where something ended it before. */
   static async start(parts: AppProcessParts, start: ProcessStart): Promise<AppProcess> {
     const { folder, user } = parts;
-    const bundleFolder = join(folder, "bundle");
-    const workFolder = join(folder, "work");
-    const bundle = join(bundleFolder, "bundle.mjs");
-    for (const path of [folder, bundleFolder, workFolder]) await mkdir(path, { mode: 0o700 });
-    await writeFile(bundle, start.bundle, { mode: 0o400 });
-    if (user !== undefined) {
-      for (const path of [bundle, bundleFolder, workFolder, folder]) await chown(path, user, user);
-    }
-    const started = new AppProcess(parts, start, {
-      bundle,
-      bundleFolder,
-      workFolder,
-    });
+    const files = await writeProcessFiles(folder, start.bundle, user);
+    const started = new AppProcess(parts, start, files);
     await started.#ready.promise;
     return started;
   }
@@ -91,21 +89,21 @@ export class AppProcess {
   private constructor(
     parts: AppProcessParts,
     { serving, values }: ProcessStart,
-    folders: { bundle: string; bundleFolder: string; workFolder: string },
+    files: ProcessFiles,
   ) {
     const { program, user } = parts;
     this.#parts = parts;
     this.key = parts.key;
     this.serving = serving;
     this.values = values;
-    const { main, options } = program(folders);
+    const { main, options } = program(files);
     this.#child = fork(main, [], {
       ...options,
       stdio: ["ignore", "ignore", "pipe", "ipc"],
       ...(user !== undefined && { uid: user, gid: user }),
     });
     this.#listen();
-    this.send(startOf({ serving, values }, folders));
+    this.send(startOf({ serving, values }, files));
   }
 
   get pid(): number {
@@ -151,7 +149,9 @@ export class AppProcess {
       return agent;
     } catch (error) {
       this.#agents.delete(agent);
-      throw error;
+      if (existsSync(this.#parts.folder)) throw error;
+      this.kill(FOLDER_GONE);
+      throw new ProcessEnded(`The process of the app is ended: ${FOLDER_GONE}`);
     }
   }
 
@@ -258,7 +258,10 @@ export class AppProcess {
         get isQuiet() {
           return isQuiet();
         },
-        exceed: (reason) => this.kill(reason),
+        exceed: (reason) => {
+          this.#isAtBound = true;
+          this.kill(reason);
+        },
       },
       clock,
     );
@@ -357,8 +360,11 @@ export class AppProcess {
     this.#isEnded = true;
     this.#ending.abort();
     this.#watch?.end();
-    const why = this.#reason ?? [how, this.#lastWords.trim()].filter(Boolean).join(": ");
+    const isFull = this.#reason === undefined && HEAP_IS_FULL.test(this.#lastWords);
+    const why = this.#reason ?? (isFull ? HEAP_FULL : how);
     const error = new ProcessEnded(`The process of the app has ended: ${why}`);
+    error.isAtBound = this.#isAtBound || isFull;
+    error.lastWords = this.#lastWords.trim();
     // Before anybody is told: who is, asks for another.
     this.#ended.resolve(error);
     // Only what its bundle throws is the app's own fault: else it may start another time.
@@ -381,4 +387,7 @@ export class AppProcess {
   }
 }
 
+/** As V8 says it, above a backtrace of its own. */
+const HEAP_IS_FULL = /heap out of memory|Reached heap limit/;
+const HEAP_FULL = `its objects take more than ${APP_HEAP_MB_MAX} MB of memory`;
 const FORGED = "it says what no process of an app says";

@@ -1,4 +1,5 @@
 import { getEventListeners } from "node:events";
+import { rm, writeFile } from "node:fs/promises";
 import type { ServerResponse } from "node:http";
 import { expect } from "chai";
 import { agent, appEntry } from "../../schemas/agent.ts";
@@ -181,5 +182,42 @@ describe("processes of apps", function () {
     await first.ended;
     await until("none is left", () => processes.count === 0);
     expect((await call()).status).to.equal(200);
+  });
+
+  describe("whose folder something outside has removed", () => {
+    const request = { method: "GET", url: "http://app/", headers: [] };
+
+    it("start again in another, for agents and entries, and no app is blamed", async () => {
+      const { processes } = host.agents;
+      const app = await world.deploy("hooks", AGENT_APP, AGENT_APP_CONFIG);
+      const name = `Counter`;
+      expect(AGENT_APP_CONFIG.agents.map((one) => one.class_name)).to.include(name);
+      const call = (agentName: string) =>
+        world.client.call(agent, keyOf("hooks", name, agentName), "request", request);
+      expect((await call("before")).status).to.be.below(500);
+      const { process: first } = await processes.of(app);
+      await rm(processes.folder, { recursive: true });
+      const answers = await Promise.all(["before", "after", "another"].map(call));
+      for (const { status } of answers) expect(status).to.be.below(500);
+      await first.ended;
+      const { process: second } = await processes.of(app);
+      expect(second).to.not.equal(first);
+      expect((await call("after")).status).to.be.below(500);
+    });
+
+    it("are missing in /healthz while none can start, and are there again when it can", async () => {
+      const { processes } = host.agents;
+      expect(processes.missing()).to.deep.equal([]);
+      await rm(processes.folder, { recursive: true });
+      await writeFile(processes.folder, "something else");
+      const app = await world.deploy("hooks", AGENT_APP, AGENT_APP_CONFIG);
+      const refusal = await refusalOf(processes.of(app));
+      expect(refusal.code).to.equal("unavailable");
+      expect(refusal.message).to.contain("its host has no folder for processes");
+      await until("it is missing", () => processes.missing().includes("a process for apps"));
+      await rm(processes.folder);
+      await until("it is there", () => processes.missing().length === 0);
+      await processes.of(app);
+    });
   });
 });

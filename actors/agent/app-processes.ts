@@ -1,5 +1,4 @@
 /** The processes of apps on this host: one for each app and revision, started when something is asked of it, and ended when nothing is. */
-import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { Logger } from "pino";
 import type { ServingApp } from "../../schemas/app.ts";
@@ -9,9 +8,6 @@ import {
   AGENT_TURN_MS_MAX,
   APP_PROCESS_IDLE_MS,
   APP_PROCESSES_MAX,
-  APP_RESTART_MS,
-  APP_RESTART_MS_MAX,
-  APP_STABLE_MS,
 } from "../../schemas/app-limits.ts";
 import { readAppKey } from "../../schemas/app-names.ts";
 import { ActorError } from "../../schemas/errors.ts";
@@ -19,13 +15,15 @@ import type { SecretBox } from "../app-secrets/secret-box.ts";
 import type { BlobStore } from "../runtime/blob-store.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { AppLog } from "./app-log.ts";
-import { AppProcess } from "./app-process.ts";
+import { AppProcess, type AppProcessParts, FOLDER_GONE, ProcessEnded } from "./app-process.ts";
 import type { AppUsers } from "./app-user.ts";
 import type { FollowedApps } from "./followed-apps.ts";
 import type { HostStreams } from "./host-streams.ts";
 import type { Operations } from "./operations.ts";
-import { touch } from "./process-folders.ts";
-import type { ProcessProgram } from "./process-program.ts";
+import type { ProcessFolder } from "./process-folders.ts";
+import { ProcessProbe } from "./process-probe.ts";
+import type { ProcessProgram, ProcessStart } from "./process-program.ts";
+import { RestartPauses } from "./restart-pauses.ts";
 
 export interface AppProcessesParts {
   clock: Clock;
@@ -39,7 +37,7 @@ export interface AppProcessesParts {
   program: ProcessProgram;
   users: AppUsers;
   /** Where processes have their folders: on a file system in memory where there is one. Made and removed by this. */
-  folder: string;
+  folder: ProcessFolder;
   /** APP_PROCESSES_MAX where nothing is said. */
   processesMax?: number | undefined;
   /** APP_PROCESS_IDLE_MS where nothing is said. */
@@ -62,13 +60,6 @@ interface Slot {
   idleSince: number | undefined;
 }
 
-/** When a revision that ended by itself may start again. */
-interface Restart {
-  revision: number;
-  pauseMs: number;
-  notBefore: number;
-}
-
 /** How often processes that nobody uses are looked for. */
 const SWEEP_MS = 5_000;
 
@@ -79,14 +70,19 @@ export class AppProcesses {
   readonly #current = new Map<string, Slot>();
   /** All that live or start, those on their way out too. */
   readonly #all = new Set<Slot>();
-  readonly #restarts = new Map<string, Restart>();
+  readonly #restarts: RestartPauses;
   readonly #crashes = new Map<string, number>();
   readonly #stopped = new AbortController();
   #made = 0;
+  readonly #probe: ProcessProbe;
 
   constructor(parts: AppProcessesParts) {
     this.#parts = parts;
     this.#users = parts.users;
+    const { clock, logger } = parts;
+    this.#restarts = new RestartPauses(clock);
+    const start = (key: string, what: ProcessStart) => this.#run(key, what, () => {});
+    this.#probe = new ProcessProbe({ clock, logger, start });
     void this.#sweep();
   }
 
@@ -97,6 +93,16 @@ export class AppProcesses {
   /** Apps of which anything is kept here. */
   get apps(): number {
     return this.#parts.serving.watched;
+  }
+
+  /** Where processes have their folders. */
+  get folder(): string {
+    return this.#parts.folder.path;
+  }
+
+  /** What this host lacks to run apps. */
+  missing(): readonly string[] {
+    return this.#probe.missing();
   }
 
   /** The process that runs what the app serves. Rejects with ActorError: `not_found`, `app_broken`, `busy`, `unavailable`. */
@@ -163,7 +169,8 @@ export class AppProcesses {
         await process.ended;
       }),
     );
-    await rm(this.#parts.folder, { recursive: true, force: true });
+    await this.#probe.stop();
+    await this.#parts.folder.remove();
   }
 
   async #servingOf(key: string): Promise<ServingApp> {
@@ -186,20 +193,14 @@ export class AppProcesses {
       void process.ended.then((error) => this.#ended(slot, error));
       return running;
     });
-    const slot: Slot = {
-      key,
-      running: undefined,
-      starting,
-      outdated,
-      idleSince: undefined,
-    };
+    const slot: Slot = { key, running: undefined, starting, outdated, idleSince: undefined };
     this.#all.add(slot);
     this.#current.set(key, slot);
     starting.then(
       () => this.#retireBefore(slot),
       () => {
         this.#forget(slot);
-        this.#putOff(key, serving.revision);
+        this.#restarts.putOff(key, serving.revision);
         // It goes on until another has started.
         const isAlive = before && this.#all.has(before) && !before.outdated.signal.aborted;
         if (isAlive && !this.#current.has(key)) this.#current.set(key, before);
@@ -210,18 +211,24 @@ export class AppProcesses {
 
   async #startLater(key: string, serving: ServingApp): Promise<AppProcess> {
     const { clock } = this.#parts;
-    const restart = this.#restarts.get(key);
-    const isSame = restart?.revision === serving.revision;
-    const pauseMs = isSame ? restart.notBefore - clock.monotonic() : 0;
+    const pauseMs = this.#restarts.leftMs(key, serving.revision);
     if (pauseMs > 0) await clock.wait(pauseMs, this.#stopped.signal);
     if (this.#stopped.signal.aborted) throw new ActorError("unavailable", "Cannot start the app");
     return this.#launch(key, serving);
   }
 
   async #launch(key: string, serving: ServingApp): Promise<AppProcess> {
-    const { blobs, clock, folder, log, operations, program, streams } = this.#parts;
+    const { blobs, log } = this.#parts;
     const values = this.#valuesOf(key, serving);
     const bundle = Buffer.concat(await Array.fromAsync(blobs.get(serving.bundle)));
+    return this.#run(key, { serving, bundle, values }, (line) =>
+      log.print(key, { version: serving.version, ...line }),
+    );
+  }
+
+  async #run(key: string, start: ProcessStart, log: AppProcessParts["log"]): Promise<AppProcess> {
+    const { clock, folder, operations, program, streams } = this.#parts;
+    await this.#ensureFolder();
     this.#made += 1;
     return AppProcess.start(
       {
@@ -230,12 +237,33 @@ export class AppProcesses {
         program,
         operate: (process, message) => void operations.run(process, message),
         streams,
-        folder: join(folder, String(this.#made)),
+        folder: join(folder.path, String(this.#made)),
         user: this.#users.take(key),
-        log: (line) => log.print(key, { version: serving.version, ...line }),
+        log,
       },
-      { serving, bundle, values },
+      start,
     );
+  }
+
+  /** Processes whose folder is gone can open no database: others take their place, in a folder that is made again. */
+  async #ensureFolder(): Promise<void> {
+    const { folder, logger } = this.#parts;
+    const before = [...this.#all];
+    try {
+      if (!(await folder.ensure())) return;
+    } catch (error) {
+      logger.error({ err: error, folder: folder.path }, "folder of app processes not there");
+      this.#probe.noteFailure();
+      const text = "Cannot start the app just now: its host has no folder for processes";
+      throw new ActorError("unavailable", text, { retryAfterS: 1 });
+    }
+    logger.warn({ folder: folder.path }, "folder of app processes was removed, and is made again");
+    for (const slot of before) {
+      if (slot.running === undefined) continue;
+      if (this.#current.get(slot.key) === slot) this.#current.delete(slot.key);
+      slot.outdated.abort();
+      slot.running.process.kill(FOLDER_GONE);
+    }
   }
 
   /** Throws ActorError where a secret cannot be opened: whoever runs the platform has to help. */
@@ -316,19 +344,11 @@ export class AppProcesses {
     const isExpected = slot.outdated.signal.aborted || this.#stopped.signal.aborted;
     this.#forget(slot);
     if (isExpected || slot.idleSince !== undefined) return;
-    logger.warn({ app: key, reason: error.message }, "process of an app ended");
+    const lastWords = error instanceof ProcessEnded ? error.lastWords : "";
+    logger.warn({ app: key, reason: error.message, lastWords }, "process of an app ended");
     const version = running?.process.serving.version ?? 0;
     log.print(key, { version, level: "error", text: error.message });
-    this.#putOff(key, running?.process.serving.revision ?? 0);
-  }
-
-  /** It has ended by itself, or did not start: each time the next start is later. */
-  #putOff(key: string, revision: number): void {
-    const now = this.#parts.clock.monotonic();
-    const before = this.#restarts.get(key);
-    const isNew = before?.revision !== revision || now - before.notBefore > APP_STABLE_MS;
-    const pauseMs = isNew ? APP_RESTART_MS : Math.min(2 * before.pauseMs, APP_RESTART_MS_MAX);
-    this.#restarts.set(key, { revision, pauseMs, notBefore: now + (isNew ? 0 : pauseMs) });
+    this.#restarts.putOff(key, running?.process.serving.revision ?? 0);
   }
 
   #forget(slot: Slot): void {
@@ -350,7 +370,8 @@ export class AppProcesses {
     const { signal } = this.#stopped;
     while (!signal.aborted) {
       await clock.wait(SWEEP_MS, signal);
-      await touch(this.#parts.folder);
+      // Who asks for a process next hears what is wrong.
+      if (!signal.aborted) await this.#ensureFolder().catch(() => {});
       const now = clock.monotonic();
       for (const slot of this.#all) {
         const isUsed = slot.running?.process.users !== 0;
@@ -360,9 +381,7 @@ export class AppProcesses {
         if (this.#current.get(slot.key) === slot) this.#current.delete(slot.key);
         slot.running?.process.kill("nothing uses it");
       }
-      for (const [key, { notBefore }] of this.#restarts) {
-        if (now - notBefore > APP_STABLE_MS) this.#restarts.delete(key);
-      }
+      this.#restarts.sweep();
     }
   }
 }

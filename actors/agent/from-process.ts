@@ -71,7 +71,7 @@ const TurnResult = z.discriminatedUnion("type", [
     connections: Count,
     nextWakeAt: z.number().optional(),
   }),
-  z.object({ type: z.literal("nothing") }),
+  z.object({ type: z.literal("nothing"), isPending: z.boolean().optional() }),
 ]);
 const OtherAgent = { className: z.string(), name: z.string() };
 const Operation = z.discriminatedUnion("type", [
@@ -85,6 +85,7 @@ const Operation = z.discriminatedUnion("type", [
   z.object({
     type: z.literal("rest"),
     permission: z.enum(["artifacts", "browser"]),
+    namespace: z.string().optional(),
     request: Request,
   }),
   z.object({

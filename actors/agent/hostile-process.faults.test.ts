@@ -1,4 +1,6 @@
+import { join } from "node:path";
 import { expect } from "chai";
+import { processArguments } from "../../agents/process/arguments.ts";
 import { agent } from "../../schemas/agent.ts";
 import type { AppRequest } from "../../schemas/app-exchange.ts";
 import { APP_HELD_BYTES_MAX } from "../../schemas/app-limits.ts";
@@ -6,7 +8,7 @@ import { type AgentWorld, keyOf, startAgentWorld } from "../../scripts/testing/a
 import { HeldBytes } from "./held-bytes.ts";
 import { weightOf } from "./weight.ts";
 
-/** Gets hold of what says things to the host, as code in one process with it can, and says what it is asked to. */
+/** Says what it is asked to, by a program that hands the link to the host to the app's code. */
 const FORGER = `
 import { Agent } from "trunkline/agents";
 const FORGED = {
@@ -45,22 +47,11 @@ export class Forger extends Agent {
       return new Response(told.join());
     }
     if (forged === "") return new Response("well");
-    const { get } = Map.prototype;
-    let open;
-    Map.prototype.get = function (key) {
-      const value = get.call(this, key);
-      open ??= value?.agent?.link && value.agent;
-      return value;
-    };
     this.sql\`CREATE TABLE IF NOT EXISTS t (v)\`;
     this.sql\`INSERT INTO t VALUES (1)\`;
     await this.ctx.storage.sync();
-    Map.prototype.get = get;
-    for (const message of FORGED[forged](open.number)) {
-      // Its own side reads some of it, and throws.
-      try {
-        open.link.send(message);
-      } catch {}
+    for (const message of FORGED[forged](forger.agent)) {
+      forger.say(message);
     }
     return new Response("said");
   }
@@ -69,12 +60,18 @@ export default {};
 `;
 const CONFIG = { agents: [{ binding: "Forger", class_name: "Forger" }] };
 
+/** The platform's own program, but for where it begins. */
+const forgingProgram: typeof processArguments = (folders) => ({
+  ...processArguments(folders),
+  main: join(import.meta.dirname, "../../agents/testing/forging-main.ts"),
+});
+
 describe("a process that says what none of ours says", function () {
   this.timeout(120_000);
   let world: AgentWorld;
   before(async () => {
     world = await startAgentWorld();
-    await world.host("first");
+    await world.host("first", { program: forgingProgram });
     for (const app of ["forger", "other"]) await world.deploy(app, FORGER, CONFIG);
   });
   after(() => world[Symbol.asyncDispose]());
@@ -96,6 +93,8 @@ describe("a process that says what none of ours says", function () {
       const error = await ask("forger", forged).catch((thrown: Error) => thrown);
       expect(error).to.be.instanceOf(Error);
       expect((error as Error).message).to.include("The process of the app has ended");
+      const logged = world.log.filter(({ msg }) => msg === "process of an app ended");
+      expect(logged.length).to.be.greaterThan(0);
       expect(await ask("other", "")).to.equal("well");
       expect(await ask("forger", "")).to.equal("well");
     });

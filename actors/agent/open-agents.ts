@@ -50,7 +50,7 @@ export async function openAgents(parts: OpenAgentsParts): Promise<OpenAgents> {
   const { bus, clock, logger, guard, secrets, limits, processesMax, idleMs } = parts;
   const folder = await openProcessFolder();
   const program = await programHere(parts);
-  const { main } = program({ bundleFolder: folder, workFolder: folder });
+  const { main } = program({ bundleFolder: folder.path, workFolder: folder.path });
   const reason = await whyOneUser([process.execPath, main]);
   if (reason !== undefined) {
     logger.warn({ reason }, "processes of apps have no users of their own: they are less apart");

@@ -32,6 +32,7 @@ import type { Clock } from "../runtime/clock.ts";
 import { InFlight } from "../runtime/in-flight.ts";
 import type { AppFetch } from "./app-fetch.ts";
 import type { AppProcess } from "./app-process.ts";
+import { checkBound } from "./check-bound.ts";
 import type { HostStreams } from "./host-streams.ts";
 import { type BodyBlobs, readAnswer, writeRequest } from "./process-bodies.ts";
 import { weightOf } from "./weight.ts";
@@ -197,21 +198,14 @@ export class Operations {
   }
 
   async #rest(
-    { permission, request }: Asked<"rest">,
+    { permission, namespace, request }: Asked<"rest">,
     { app, config }: Asker,
   ): Promise<OperationResult> {
     const { blobs, bus, clock } = this.#parts;
-    // The process says what it likes: what the app is bound to, its configuration says.
-    const isBound = permission === "artifacts" ? config.artifacts.length > 0 : config.browser;
-    if (!isBound) {
-      throw new ActorError(
-        "forbidden",
-        `Cannot call the API: the app has no ${permission} binding`,
-      );
-    }
+    checkBound(config, permission, namespace);
     const asked: AppRestRequest = {
       ...readAppKey(app),
-      permission,
+      ...{ permission, namespace },
       request: await writeRequest(blobs, app, request),
       deadlineAt: clock.now() + APP_OPERATION_MS_MAX,
     };

@@ -2,10 +2,12 @@
  * Answers that leave before their bodies are whole: what follows is read when it is pulled, and no sooner, so that an app makes
  * it no faster than somebody reads.
  */
+
 import { APP_STREAM_PART_BYTES_MAX, APP_STREAMS_MAX } from "../../schemas/app-limits.ts";
 import type { StreamPart } from "../../schemas/app-process.ts";
 import { capturedContext } from "../current-agent.ts";
 import { AgentRefusal } from "../refusal.ts";
+import { setImmediate } from "./native-timers.ts";
 import { type BodyRead, bytesOf, heardLater, refuseBody, type UnreadBody } from "./read-body.ts";
 
 /** Whose answer it is. */

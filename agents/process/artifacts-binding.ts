@@ -1,4 +1,4 @@
-/** The repositories of a namespace, as code of apps works with them: no token, and no clone. */
+/** The repositories of one namespace, as code of apps works with them: no token, and no clone. */
 import type { z } from "zod";
 import type {
   CreatedRepo as WireCreated,
@@ -15,6 +15,7 @@ import {
   pageOf,
   type RestBinding,
   type RestCalls,
+  type RestDoor,
   restCalls,
 } from "./rest-binding.ts";
 
@@ -49,8 +50,9 @@ export interface Artifacts extends RestBinding {
   }): Promise<CreatedRepo>;
   /** Bytes that the account has in repositories, and may have. */
   usage(): Promise<ArtifactsUsage>;
-  /** The same for another namespace of the account. */
+  /** The same for another namespace that trunkline.jsonc binds; all else is refused as FORBIDDEN. */
   in(namespace: string): Artifacts;
+  /** Likewise of the namespaces that trunkline.jsonc binds; `list` shows the binding's own. */
   readonly namespaces: {
     create(name: string): Promise<Namespace>;
     get(name: string): Promise<Namespace>;
@@ -76,19 +78,16 @@ const NAMES = {
 const USAGE = "/artifacts/usage";
 const NAMESPACES = "/artifacts/namespaces";
 
-export function artifactsBinding(binding: RestBinding, namespace: string): Artifacts {
-  const calls = restCalls(binding, errorReader(ArtifactsError, NAMES));
-  return inNamespace(calls, binding, namespace);
-}
-
-function inNamespace(calls: RestCalls, { fetch }: RestBinding, namespace: string): Artifacts {
+export function artifactsBinding(door: RestDoor, namespace: string): Artifacts {
+  const callsIn = (name: string) => callsOf(door.in?.(name) ?? door);
+  const calls = callsOf(door);
   const here = `${NAMESPACES}/${encodeURIComponent(namespace)}`;
   const repoPath = (name: string) => `${here}/repos/${encodeURIComponent(name)}`;
   const create = async (path: string, json: unknown) =>
     camelized(await calls.one<z.output<typeof WireCreated>>(path, { method: "POST", json }));
   return Object.freeze({
     namespace,
-    fetch,
+    fetch: door.fetch,
     create: (
       name: string,
       { description, readOnly, setDefaultBranch }: Parameters<Artifacts["create"]>[1] = {},
@@ -115,23 +114,30 @@ function inNamespace(calls: RestCalls, { fetch }: RestBinding, namespace: string
     import: ({ source, target }: Parameters<Artifacts["import"]>[0]) =>
       create(`${repoPath(target.name)}/import`, { ...source, read_only: target.opts?.readOnly }),
     usage: async () => camelized(await calls.one<z.output<typeof WireStored>>(USAGE)),
-    in: (other: string) => inNamespace(calls, { fetch, namespace: other }, other),
-    namespaces: Object.freeze(namespaces(calls)),
+    in: (other: string) => artifactsBinding(door.in?.(other) ?? door, other),
+    namespaces: Object.freeze(namespaces(calls, callsIn)),
   });
 }
 
-function namespaces(calls: RestCalls): Artifacts["namespaces"] {
+const callsOf = (door: RestDoor) => restCalls(door, errorReader(ArtifactsError, NAMES));
+
+function namespaces(
+  calls: RestCalls,
+  callsIn: (namespace: string) => RestCalls,
+): Artifacts["namespaces"] {
   type Wire = z.output<typeof WireNamespace>;
   const pathOf = (name: string) => `${NAMESPACES}/${encodeURIComponent(name)}`;
   return {
     create: async (namespace) =>
-      camelized(await calls.one<Wire>(NAMESPACES, { method: "POST", json: { namespace } })),
-    get: async (name) => camelized(await calls.one<Wire>(pathOf(name))),
+      camelized(
+        await callsIn(namespace).one<Wire>(NAMESPACES, { method: "POST", json: { namespace } }),
+      ),
+    get: async (name) => camelized(await callsIn(name).one<Wire>(pathOf(name))),
     async list(options = {}) {
       const { result, info } = await calls.list<Wire>(NAMESPACES, options);
       return { namespaces: camelized(result), ...pageOf(info) };
     },
-    delete: (name) => deleted(() => calls.one(pathOf(name), { method: "DELETE" })),
+    delete: (name) => deleted(() => callsIn(name).one(pathOf(name), { method: "DELETE" })),
   };
 }
 

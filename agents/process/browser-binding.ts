@@ -62,7 +62,8 @@ export function browserBinding(binding: RestBinding): Browser {
   }
   const pathOf = (id: string) => `${CRAWLS}/${encodeURIComponent(id)}`;
   return Object.freeze({
-    ...binding,
+    namespace: binding.namespace,
+    fetch: binding.fetch,
     async pdf(page: PdfInput) {
       return bytesOf(await rendered("pdf", page));
     },

@@ -1,4 +1,5 @@
 /** `fetch` of an app's default export: what answers requests that are for no agent, and says which agent takes a socket. */
+
 import { serialize } from "node:v8";
 import type { ProcessRequest, StartProcess, TurnResult } from "../../schemas/app-process.ts";
 import { runAs } from "../current-agent.ts";
@@ -6,6 +7,7 @@ import { acceptanceOf } from "../namespace.ts";
 import { AgentRefusal } from "../refusal.ts";
 import type { AnswerStreams, StreamMaker } from "./answer-streams.ts";
 import { toProcessAnswer, toProcessRequest, toRequest } from "./exchange.ts";
+import { clearTimeout, setTimeout } from "./native-timers.ts";
 import { refuseBody, type UnreadBody, unheard } from "./read-body.ts";
 
 export interface EntryExport {

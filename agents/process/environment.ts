@@ -9,6 +9,7 @@ import { AgentRefusal } from "../refusal.ts";
 import { artifactsBinding } from "./artifacts-binding.ts";
 import { browserBinding } from "./browser-binding.ts";
 import { toProcessRequest, toResponse } from "./exchange.ts";
+import { replaceTimers } from "./gated-timers.ts";
 import type { HostLink } from "./host-link.ts";
 import { restBinding } from "./rest-binding.ts";
 
@@ -35,6 +36,7 @@ export function replaceGlobals(link: HostLink, bodyBytesMax: number): void {
     Object.defineProperty(globalThis, name, { value, writable: true, configurable: true });
   put("fetch", makeFetch(link, bodyBytesMax));
   put("console", makeConsole(link));
+  replaceTimers(put);
   // They would be refused by the process's permissions, in words that help nobody.
   for (const name of ["WebSocket", "EventSource", "localStorage", "sessionStorage", "Worker"]) {
     Reflect.deleteProperty(globalThis, name);

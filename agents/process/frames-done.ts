@@ -21,6 +21,18 @@ export class FramesDone {
     return true;
   }
 
+  /** All before this one are handled, by whoever had the agent then. */
+  settle(before: number): void {
+    this.#upTo = Math.max(this.#upTo, before - 1);
+    for (const number of this.#later) if (number <= this.#upTo) this.#later.delete(number);
+    while (this.#later.delete(this.#upTo + 1)) this.#upTo += 1;
+  }
+
+  /** The one that is to begin next. */
+  get next(): number {
+    return Math.max(this.#upTo, ...this.#later, ...this.#underWay) + 1;
+  }
+
   end(number: number): void {
     this.#underWay.delete(number);
     this.#later.add(number);

@@ -11,6 +11,7 @@ import type {
   OperationResult,
   ProcessError,
 } from "../../schemas/app-process.ts";
+import { running } from "../current-agent.ts";
 import { AgentRefusal } from "../refusal.ts";
 import { toError } from "./exchange.ts";
 
@@ -41,8 +42,14 @@ export class HostLink {
     }
     this.#operations += 1;
     const operation = this.#operations;
+    const { open, block } = running() ?? {};
     return new Promise((resolve, reject) => {
-      this.#waiting.set(operation, { resolve, reject });
+      // What became of it is an event of the agent that asked.
+      const heard =
+        <T>(tell: (value: T) => void) =>
+        (value: T) =>
+          open === undefined ? tell(value) : void open.inputs.deliver(() => tell(value), block);
+      this.#waiting.set(operation, { resolve: heard(resolve), reject: heard(reject) });
       this.send({
         type: "operation",
         operation,

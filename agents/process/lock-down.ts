@@ -1,6 +1,7 @@
 /** Takes from the process what the platform itself needs no more and code of apps must not have. */
 import { EventEmitter } from "node:events";
 import { DatabaseSync, StatementSync } from "node:sqlite";
+import { freezeIntrinsics } from "./freeze-intrinsics.ts";
 import safeProcess from "./safe-process.ts";
 
 /** Of the real `process`, should code of apps ever get hold of it. */
@@ -57,6 +58,7 @@ const TAKEN_FROM_DATABASES = [
 ];
 
 export function lockDown(): void {
+  freezeIntrinsics();
   const real = globalThis.process;
   for (const name of TAKEN) Reflect.deleteProperty(real, name);
   // Node looks up on it what may not be there, and emits on it what arrives: on what others may change, it would be theirs.

@@ -1,4 +1,5 @@
 /** An app's process: loads its bundle, opens its agents from their logs, and does what its host asks. */
+
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import {
@@ -8,6 +9,7 @@ import {
   type ToProcess,
 } from "../../schemas/app-process.ts";
 import { Agent } from "../agent.ts";
+import { setImmediate } from "./native-timers.ts";
 import "../index.ts";
 import { verifyThrough } from "../tokens.ts";
 import { AnswerStreams } from "./answer-streams.ts";

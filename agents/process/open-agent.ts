@@ -1,18 +1,21 @@
 /** One agent in memory: its database, its code, and all that is under way in it. */
+
 import { AGENT_TURNS_MAX } from "../../schemas/app-limits.ts";
 import type { AgentAddress } from "../../schemas/app-names.ts";
 import type { FromProcess, StartProcess } from "../../schemas/app-process.ts";
 import type { Agent } from "../agent.ts";
 import { type AgentContext, agentContext } from "../agent-context.ts";
 import type { AgentConnection } from "../connection.ts";
-import { type Running, runAs } from "../current-agent.ts";
+import { type Running, runAs, running } from "../current-agent.ts";
 import { AgentRefusal } from "../refusal.ts";
 import type { AgentClassOptions } from "../types.ts";
 import { AgentDatabase } from "./agent-database.ts";
 import { AgentState } from "./agent-state.ts";
 import { DueWork } from "./due-work.ts";
 import type { HostLink } from "./host-link.ts";
+import { type Block, InputGate } from "./input-gate.ts";
 import { methodOf } from "./methods.ts";
+import { clearTimeout, setTimeout } from "./native-timers.ts";
 import { OutputGate } from "./output-gate.ts";
 import { createOwnTables } from "./own-tables.ts";
 import { PageLog, restoreImage } from "./page-log.ts";
@@ -54,6 +57,7 @@ export class OpenAgent {
   readonly classOptions: AgentClassOptions;
   readonly database: AgentDatabase;
   readonly gate: OutputGate;
+  readonly inputs = new InputGate();
   state: AgentState;
   sockets: Sockets;
   schedules: Schedules;
@@ -130,14 +134,14 @@ export class OpenAgent {
   }
 
   /** A turn: begins in order, when the agent has started and, where it asks for that, when the turn before has ended. */
-  turn<T>(props: unknown, work: () => Promise<T>): Promise<T> {
+  turn<T>(props: unknown, work: () => Promise<T>, isLimited = true): Promise<T> {
     if (this.#turns >= AGENT_TURNS_MAX) {
       return Promise.reject(
         new AgentRefusal("busy", `Cannot begin: ${AGENT_TURNS_MAX} turns wait for the agent`),
       );
     }
     this.#turns += 1;
-    const begin = () => this.limited(work);
+    const begin = () => this.inputs.deliver(() => (isLimited ? this.limited(work) : work()));
     const done = this.classOptions.serialTurns
       ? this.#inTurn(async () => {
           await this.ready(props);
@@ -171,47 +175,30 @@ export class OpenAgent {
     }
   }
 
-  /** Like `limited`, where nobody waits for what it gives. */
-  async timed(work: () => Promise<void>, failed: (error: unknown) => Promise<void>): Promise<void> {
-    try {
-      await this.limited(work);
-    } catch (error) {
-      await failed(error);
-    }
-  }
-
   /** A method by its name: of a schedule, the queue, a submission. */
   async call(name: string, ...args: unknown[]): Promise<unknown> {
     const method = methodOf(this.instance, name);
     if (method === undefined) throw new TypeError(`this.${name} is not a function`);
     const work = async () => this.runAs({}, () => Reflect.apply(method, this.instance, args));
-    if (this.classOptions.serialTurns) return this.#inTurn(() => this.limited(work));
-    return this.limited(work, { what: `call of ${name}`, limitMs: this.limits.workMs });
+    const begin = (limit?: { what: string; limitMs: number }) =>
+      this.inputs.deliver(() => this.limited(work, limit));
+    if (this.classOptions.serialTurns) return this.#inTurn(begin);
+    return begin({ what: `call of ${name}`, limitMs: this.limits.workMs });
   }
 
-  runAs<T>(running: Omit<Running, "open">, work: () => T): T {
-    return runAs({ open: this, ...running }, work);
+  /** Within the critical section that runs now, where there is one of this agent. */
+  runAs<T>(what: Omit<Running, "open">, work: () => T): T {
+    return runAs({ open: this, block: this.#block(), ...what }, work);
   }
 
-  /** No turn begins before it has ended. */
+  /** Nothing else is delivered to the agent before it has ended; past a turn's time it is given up. */
   blocking<T>(work: () => Promise<T>): Promise<T> {
-    const done = this.runAs({}, async () => work());
-    if (!this.#hasStarted) {
-      this.#blocks.push(done);
-      return done;
-    }
-    this.#isStarted = false;
-    const before = this.#starting;
-    const starting = done
-      .then(
-        () => before,
-        () => before,
-      )
-      .then(() => {
-        // Others may have begun meanwhile: the last of them lets turns in.
-        if (this.#starting === starting) this.#isStarted = true;
-      });
-    this.#starting = starting;
+    const done = this.inputs.block((block) =>
+      this.limited(() => this.runAs({ block }, async () => work()), {
+        what: "blockConcurrencyWhile",
+      }),
+    );
+    if (!this.#hasStarted) this.#blocks.push(done);
     return done;
   }
 
@@ -297,6 +284,11 @@ export class OpenAgent {
     this.due.close();
     this.gate.close();
     this.database.close();
+  }
+
+  #block(): Block | undefined {
+    const now = running();
+    return now?.open === this ? now.block : undefined;
   }
 
   #construct(): AnyAgent {

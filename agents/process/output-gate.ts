@@ -2,9 +2,11 @@
  * Lets nothing out of an agent before what was written until then is durable: records are taken one at a time, and what is
  * said carries the number of the record it waits for.
  */
+
 import { AGENT_LOG_RECORDS_MAX, AGENT_RECORD_BYTES_MAX } from "../../schemas/app-limits.ts";
 import type { FromProcess, ProcessAction } from "../../schemas/app-process.ts";
 import type { AgentDatabase } from "./agent-database.ts";
+import { setImmediate } from "./native-timers.ts";
 import { emptyRecord } from "./page-log.ts";
 
 /** A log shorter than this is read faster than an image is made. */

@@ -1,6 +1,8 @@
 /** Reads bodies of requests and answers as code of apps made them: whole, or what is there in time and the rest later. */
+
 import { describe } from "../describe.ts";
 import { AgentRefusal } from "../refusal.ts";
+import { clearTimeout, setTimeout } from "./native-timers.ts";
 
 export type BodyRead = Awaited<ReturnType<ReadableStreamDefaultReader<unknown>["read"]>>;
 

@@ -12,7 +12,10 @@ const NO_CONTENT = 204;
 
 export interface RestBinding {
   readonly namespace: string | undefined;
-  /** Any call of the API: `path` is below the account's own part of it, as `/artifacts/namespaces`. */
+  /**
+   * Any call of the API that the binding opens: `path` is below the account's own part of it, as `/artifacts/usage`.
+   * Repositories are open in the binding's own namespace alone.
+   */
   fetch(path: string, init?: RequestInit): Promise<Response>;
 }
 
@@ -36,19 +39,25 @@ export interface RestCalls {
   bytes(path: string, call?: Call): Promise<Response>;
 }
 
+/** How one is made for another namespace; the host refuses what the app's configuration does not bind. */
+export interface RestDoor extends RestBinding {
+  in?(namespace: string): RestDoor;
+}
+
 export function restBinding(
   link: HostLink,
   permission: (Operation & { type: "rest" })["permission"],
   namespace: string | undefined,
   bytesMax: number,
-): RestBinding {
+): RestDoor {
   return {
     namespace,
+    in: (other: string) => restBinding(link, permission, other, bytesMax),
     async fetch(path: string, init?: RequestInit) {
       const request = await toProcessRequest(new Request(new URL(path, ORIGIN), init), bytesMax);
       const { open } = running() ?? {};
       const result = await link.operate(
-        { type: "rest", permission, request },
+        { type: "rest", permission, ...(namespace !== undefined && { namespace }), request },
         open && { number: open.number, after: open.gate.after() },
       );
       if (result.type !== "answer") throw new TypeError("Cannot read the answer");

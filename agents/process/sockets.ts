@@ -25,9 +25,9 @@ import {
 } from "../frames.ts";
 import { AgentRefusal } from "../refusal.ts";
 import { toRequest } from "./exchange.ts";
-import { FramesDone } from "./frames-done.ts";
 import { methodOf } from "./methods.ts";
 import type { OpenAgent } from "./open-agent.ts";
+import { type BroughtFrames, TakenFrames } from "./taken-frames.ts";
 
 /** RFC 6455, 7.4.1: closed without a close frame. */
 const ABNORMAL_CLOSE = 1006;
@@ -36,7 +36,7 @@ const GIVEN_UP = { code: 1012, reason: "The agent could not reach this socket" }
 
 interface Entry {
   connection: AgentConnection;
-  done: FramesDone;
+  done: TakenFrames;
 }
 
 export class Sockets {
@@ -56,7 +56,7 @@ export class Sockets {
         isReadonly: row.is_readonly === 1,
         hasProtocol: row.has_protocol === 1,
       };
-      const done = new FramesDone(String(row.done));
+      const done = new TakenFrames(String(row.done));
       this.#entries.set(keyOf(kept), { connection: new AgentConnection(this, kept), done });
     }
   }
@@ -155,24 +155,20 @@ export class Sockets {
     });
   }
 
-  /** Frames that were handled already are left out: who cannot know sends them again. */
-  async frames(
-    socket: ProcessConnection,
-    first: number,
-    frames: (string | Uint8Array)[],
-  ): Promise<void> {
+  /** Frames that were handled already are left out: who cannot know sends them again. Resolves with true where some go on. */
+  async frames(socket: ProcessConnection, brought: BroughtFrames): Promise<boolean> {
     const entry = this.#entries.get(keyOf(socket));
     // One that was given up is not to talk on for nobody: its gateway closes it, and the client comes again.
     if (entry === undefined) {
       throw new AgentRefusal("conflict", "Cannot take frames: the agent has no such socket");
     }
-    await Promise.all(
-      frames.map((frame, index) => {
-        const number = first + index;
-        if (!entry.done.begin(number)) return undefined;
-        return this.#handle(entry, number, frame);
-      }),
-    );
+    const { inputs } = this.#agent;
+    return entry.done.take(brought, (number, frame) => {
+      const handled = inputs.deliver(() => this.#handle(entry, number, frame));
+      // It may go on for longer than the turn that brought it.
+      this.#agent.background(() => handled);
+      return handled;
+    });
   }
 
   async disconnect(
@@ -181,11 +177,24 @@ export class Sockets {
     reason: string,
     wasClean: boolean,
   ): Promise<void> {
-    const entry = this.#entries.get(keyOf(socket));
-    if (entry === undefined) return;
-    this.#entries.delete(keyOf(socket));
-    const { connection } = entry;
-    connection.end();
+    const connection = this.#takeOut(socket);
+    if (connection !== undefined) await this.#closed(connection, code, reason, wasClean);
+  }
+
+  #takeOut(socket: Pick<ProcessConnection, "gateway" | "number">): AgentConnection | undefined {
+    const key = keyOf(socket);
+    const { connection } = this.#entries.get(key) ?? {};
+    this.#entries.delete(key);
+    connection?.end();
+    return connection;
+  }
+
+  async #closed(
+    connection: AgentConnection,
+    code: number,
+    reason: string,
+    wasClean: boolean,
+  ): Promise<void> {
     try {
       await this.#agent.runAs({ connection }, () =>
         this.#agent.instance.onClose(connection, code, reason, wasClean),
@@ -206,7 +215,14 @@ export class Sockets {
       const to = lost.map(({ kept }) => kept.number);
       this.#agent.gate.act({ gateway, to, close: GIVEN_UP });
     }
-    await Promise.all(lost.map(({ kept }) => this.disconnect(kept, ABNORMAL_CLOSE, "", false)));
+    await Promise.all(
+      lost.map(({ kept }) => {
+        const connection = this.#takeOut(kept);
+        if (connection === undefined) return undefined;
+        const { inputs } = this.#agent;
+        return inputs.deliver(() => this.#closed(connection, ABNORMAL_CLOSE, "", false));
+      }),
+    );
   }
 
   /** The agent is destroyed: its clients are told. */
@@ -221,10 +237,11 @@ export class Sockets {
     frame: string | Uint8Array,
   ): Promise<void> {
     const before = this.#agent.database.log.position;
-    await this.#agent.timed(
-      () => this.#agent.runAs({ connection }, () => this.#take(connection, frame)),
-      (error) => this.#agent.report(error, connection),
-    );
+    try {
+      await this.#agent.runAs({ connection }, () => this.#take(connection, frame));
+    } catch (error) {
+      await this.#agent.report(error, connection);
+    }
     done.end(number);
     if (this.#agent.database.log.position === before) return;
     const { gateway, number: socket } = connection.kept;
@@ -286,9 +303,7 @@ export class Sockets {
       return;
     }
     try {
-      connection.send(
-        resultFrame(id, await this.#agent.limited(() => Reflect.apply(called, instance, args))),
-      );
+      connection.send(resultFrame(id, await Reflect.apply(called, instance, args)));
     } catch (error) {
       this.#agent.log("error", error);
       connection.send(errorFrame(id, messageOf(error)));
@@ -307,7 +322,7 @@ export class Sockets {
 
   #add(connection: AgentConnection): void {
     const { gateway, number, id, uri, tags, state, isReadonly, hasProtocol } = connection.kept;
-    const done = new FramesDone();
+    const done = new TakenFrames();
     this.#agent.database.own(
       "INSERT INTO _trunkline_connections VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
       gateway,

@@ -17,6 +17,7 @@ import type {
 import type { SqlRow } from "./agent-database.ts";
 import type { DuePart } from "./due-work.ts";
 import { assertMethod } from "./methods.ts";
+import { clearTimeout, setTimeout } from "./native-timers.ts";
 import type { OpenAgent } from "./open-agent.ts";
 import { fromJson, toJson } from "./own-tables.ts";
 

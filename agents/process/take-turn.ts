@@ -105,7 +105,10 @@ export class TurnTaker {
         return this.#perform(input, turn);
       };
       outcome = {
-        result: input.type === "inspect" ? await work() : await this.#agent.turn(props, work),
+        result:
+          input.type === "inspect"
+            ? await work()
+            : await this.#agent.turn(props, work, input.type !== "frames"),
       };
     } catch (error) {
       outcome = { error: toProcessError(error) };
@@ -133,8 +136,7 @@ export class TurnTaker {
         await sockets.connect(input.connection, input.request);
         return NOTHING;
       case "frames":
-        await sockets.frames(input.connection, input.first, input.frames);
-        return NOTHING;
+        return { type: "nothing", isPending: await sockets.frames(input.connection, input) };
       case "disconnect":
         await sockets.disconnect(
           input.connection,

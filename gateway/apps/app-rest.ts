@@ -103,11 +103,16 @@ export async function serveAppRest(parts: AppRestParts): Promise<AppRest> {
 
   async function call(asked: AppRestRequest): Promise<AppRestAnswer> {
     const { accountId, app, permission, request, deadlineAt } = asked;
+    // A host of an earlier version names none: it must not reach all of them.
+    const { namespace = "" } = asked;
     const path = pathOf(request.url, accountId);
     const key = appKey(accountId, app);
     const body = await bodies.read(request.body);
     const name = randomBytes(16).toString("hex");
-    callers.set(name, { accountId, tokenId: `app ${app}`, permissions: PERMISSIONS[permission] });
+    callers.set(name, {
+      ...{ accountId, tokenId: `app ${app}`, permissions: PERMISSIONS[permission] },
+      ...(permission === "artifacts" && { namespace }),
+    });
     try {
       const response = await send(path, {
         method: request.method,

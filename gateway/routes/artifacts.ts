@@ -28,6 +28,8 @@ import { JSON_BODY_BYTES_MAX } from "../../schemas/limits.ts";
 import type { RepoListing, RepoSort } from "../../schemas/namespace.ts";
 import { forkRepo } from "../git/fork-repo.ts";
 import type { CreatedRepo as MadeRepo, Repositories } from "../git/repositories.ts";
+import type { Caller } from "../locals.ts";
+import { mustOpenNamespace } from "../middleware/check-namespace.ts";
 import { type Asked, defineRoute, type Route } from "../route.ts";
 import {
   addressOf,
@@ -66,6 +68,7 @@ export function artifactRoutes(repositories: Repositories): Route[] {
       method: "get",
       path: STORED,
       id: "getStoredBytes",
+      isOpenToBindings: true,
       summary: "Bytes that the account has in repositories, and may have",
       parameters: AccountPath,
       answer: { result: WireStored },
@@ -76,6 +79,7 @@ export function artifactRoutes(repositories: Repositories): Route[] {
       method: "post",
       path: NAMESPACES,
       id: "createNamespace",
+      isOpenToBindings: true,
       summary: "Make a namespace; one also comes to be with its first repository",
       parameters: AccountPath,
       body: json(CreateNamespace),
@@ -88,6 +92,7 @@ export function artifactRoutes(repositories: Repositories): Route[] {
       method: "get",
       path: NAMESPACES,
       id: "listNamespaces",
+      isOpenToBindings: true,
       summary: "The account's namespaces, by name",
       parameters: AccountPath,
       query: NamespacesQuery,
@@ -223,12 +228,14 @@ export function artifactRoutes(repositories: Repositories): Route[] {
     caller,
     body,
   }: InAccount<unknown, z.output<typeof CreateNamespace>>) {
+    mustOpenNamespace(caller, body.namespace);
     const made = await repositories.createNamespace(caller.accountId, body.namespace);
     return { result: wireNamespace(made) };
   }
 
   async function listNamespaces({ parameters, query, caller }: InAccount<NamespacesQuery>) {
     const { limit } = query;
+    if (caller.namespace !== undefined) return listOwnNamespace(caller, limit);
     const question = questionOf(parameters);
     const cursor = readCursor(query.cursor, question, z.string());
     const { namespaces, more, total } = await repositories.listNamespaces(caller.accountId, {
@@ -242,6 +249,21 @@ export function artifactRoutes(repositories: Repositories): Route[] {
       result: namespaces.map(wireNamespace),
       resultInfo: pageInfo({ limit, cursor }, { count, total, next }),
     };
+  }
+
+  /** Of a caller that is held to one; none where it has no repository yet. */
+  async function listOwnNamespace({ accountId, namespace = "" }: Caller, limit: number) {
+    const found = await repositories.getNamespace(accountId, namespace).catch((error: unknown) => {
+      if (error instanceof ActorError && error.code === "not_found") return undefined;
+      throw error;
+    });
+    const result = found ? [wireNamespace(found)] : [];
+    const { length: count } = result;
+    const resultInfo = pageInfo(
+      { limit, cursor: undefined },
+      { count, total: count, next: undefined },
+    );
+    return { result, resultInfo };
   }
 
   async function getNamespace({ parameters, caller }: InNamespace) {

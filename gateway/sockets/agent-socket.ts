@@ -6,6 +6,9 @@ import type { ActorClient } from "../../actors/runtime/actor-client.ts";
 import { agent, type Connection, type Frame, type SocketClose } from "../../schemas/agent.ts";
 import type { AppRequest } from "../../schemas/app-exchange.ts";
 import {
+  AGENT_TURN_MS_MAX,
+  SOCKET_BATCHES_MAX,
+  SOCKET_BESIDE_MS,
   SOCKET_CALL_BYTES_MAX,
   SOCKET_CALL_MS_MAX,
   SOCKET_UNREAD_BYTES_MAX,
@@ -46,6 +49,9 @@ export class AgentSocket {
   #isConnected = false;
   #isClosed = false;
   #isAlive = true;
+  #hasFailed = false;
+  /** By the number of their first frame, in order. */
+  readonly #underWay = new Map<number, Promise<void>>();
 
   constructor(parts: AgentSocketParts) {
     const { socket, key, connection } = parts;
@@ -73,6 +79,7 @@ export class AgentSocket {
     if (!this.#isConnected) return;
     await this.#read();
     const { connection } = this.#parts;
+    await atMost(AGENT_TURN_MS_MAX, Promise.all(this.#underWay.values()));
     const isSilent = code === NO_STATUS || code === ABNORMAL;
     const close: SocketClose = { code, reason: isSilent ? "" : reason.toString() };
     // Where the agent cannot be told it hears of it when it next says something to this socket.
@@ -123,6 +130,7 @@ export class AgentSocket {
   #take(data: Buffer, isBinary: boolean): void {
     const frame = frameOf(data, isBinary);
     const bytes = sizeOf(frame);
+    if (this.#hasFailed) return;
     this.#unread.push({ frame, bytes });
     this.#unreadBytes += bytes;
     if (this.#unreadBytes > SOCKET_UNREAD_BYTES_MAX) this.#parts.socket.pause();
@@ -137,41 +145,62 @@ export class AgentSocket {
     return this.#reading;
   }
 
-  /** One batch after the other; what comes meanwhile goes with the next. */
+  /** Batches in order. What comes while one is under way goes with the next, beside it where it takes long. */
   async #drain(): Promise<void> {
-    const { connection, socket } = this.#parts;
-    try {
-      while (this.#unread.length > 0) {
-        const frames = this.#leading();
-        await this.#tell("frames", { connection, first: this.#next, frames });
-        this.#next += frames.length;
-        if (!this.#isClosed && this.#unreadBytes <= SOCKET_UNREAD_BYTES_MAX) socket.resume();
+    while (this.#unread.length > 0) {
+      if (this.#underWay.size >= SOCKET_BATCHES_MAX) {
+        await Promise.race(this.#underWay.values());
+        continue;
       }
-    } catch (error) {
-      this.#unread.length = 0;
-      this.#end(error);
+      const first = this.#next;
+      const { frames, bytes } = this.#leading();
+      this.#next += frames.length;
+      const told = this.#bring(first, frames, bytes);
+      this.#underWay.set(first, told);
+      await atMost(SOCKET_BESIDE_MS, told);
     }
   }
 
-  #leading(): Frame[] {
+  /** Resolves when the agent is done with these frames, however long that takes. Never rejects. */
+  async #bring(first: number, frames: Frame[], bytes: number): Promise<void> {
+    const { connection, socket } = this.#parts;
+    try {
+      for (;;) {
+        const [settledBefore = first] = this.#underWay.keys();
+        const brought = { connection, first, frames, settledBefore };
+        const { isPending } = await this.#tell("frames", brought);
+        if (!isPending || this.#hasFailed) break;
+      }
+    } catch (error) {
+      this.#hasFailed = true;
+      this.#unread.length = 0;
+      this.#end(error);
+    } finally {
+      this.#underWay.delete(first);
+      this.#unreadBytes -= bytes;
+      if (!this.#isClosed && this.#unreadBytes <= SOCKET_UNREAD_BYTES_MAX) socket.resume();
+    }
+  }
+
+  #leading(): { frames: Frame[]; bytes: number } {
     let bytes = 0;
     const past = this.#unread.findIndex((one, index) => {
       bytes += one.bytes;
       return index > 0 && bytes > SOCKET_CALL_BYTES_MAX;
     });
     const taken = this.#unread.splice(0, past < 0 ? this.#unread.length : past);
-    for (const one of taken) this.#unreadBytes -= one.bytes;
-    return taken.map(({ frame }) => frame);
+    const frames = taken.map(({ frame }) => frame);
+    return { frames, bytes: taken.reduce((sum, one) => sum + one.bytes, 0) };
   }
 
   /** The agent's host may be dying or moving: until it answers, the client waits and notices nothing. */
   async #tell<N extends Told>(
     message: N,
     input: z.input<(typeof agent.messages)[N]["input"]>,
-  ): Promise<void> {
+  ): Promise<{ isPending?: boolean | undefined }> {
     const { actors, key } = this.#parts;
     // Each of them by its own schema; the three together are more than the compiler follows.
-    await actors.call(agent, key, message as "connect", input as never, {
+    return await actors.call(agent, key, message as "frames", input as never, {
       deadlineMs: SOCKET_CALL_MS_MAX,
     });
   }
@@ -180,6 +209,16 @@ export class AgentSocket {
     const { code, reason } = closeOf(error);
     this.reader.close(code, reason);
   }
+}
+
+/** Resolves when `work` has, or after so long. */
+async function atMost(ms: number, work: Promise<unknown>): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise((resolve) => {
+    timer = setTimeout(resolve, ms);
+  });
+  await Promise.race([work, late]);
+  clearTimeout(timer);
 }
 
 type Told = "connect" | "frames" | "disconnect";

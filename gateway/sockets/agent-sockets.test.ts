@@ -10,7 +10,7 @@ import { z } from "zod";
 import type { ActorClient } from "../../actors/runtime/actor-client.ts";
 import type { AnyActorDefinition } from "../../actors/runtime/define-actor.ts";
 import { agent, appEntry } from "../../schemas/agent.ts";
-import { SOCKET_CHECKS_MAX } from "../../schemas/app-limits.ts";
+import { SOCKET_BATCHES_MAX, SOCKET_CHECKS_MAX } from "../../schemas/app-limits.ts";
 import { ActorError } from "../../schemas/errors.ts";
 import { listen } from "../../scripts/testing/loopback-server.ts";
 import { memoryActors } from "../../scripts/testing/memory-actors.ts";
@@ -203,5 +203,30 @@ describe("AgentSockets", function () {
     await until("one is closed", () => clients.some(({ ended }) => ended() !== 0));
     const codes = clients.map(({ ended }) => ended()).filter((code) => code !== 0);
     expect(codes).to.deep.equal([1012]);
+  });
+
+  it("brings what a client says beside batches that take long, SOCKET_BATCHES_MAX of them and no more", async () => {
+    await using w = await world();
+    const { socket, ended } = await w.open();
+    await until("its agent has it", () => w.told.length === 1);
+    const slow = Promise.withResolvers<void>();
+    let asked = 0;
+    w.at.frames = () => {
+      asked += 1;
+      return slow.promise;
+    };
+    for (let batch = 1; batch <= SOCKET_BATCHES_MAX; batch++) {
+      socket.send(`call ${batch}`);
+      await until(`batch ${batch} is brought`, () => asked === batch);
+    }
+    for (const text of ["one", "too many"]) socket.send(text);
+    // By then the gateway has heard both.
+    socket.ping();
+    await once(socket, "pong");
+    expect(asked).to.equal(SOCKET_BATCHES_MAX);
+    slow.resolve();
+    const heard = () => w.told.reduce((sum, { frames }) => sum + frames, 0);
+    await until("all are heard", () => heard() === SOCKET_BATCHES_MAX + 2);
+    expect(ended()).to.equal(0);
   });
 });

@@ -3,6 +3,7 @@ import { createHash, randomUUID } from "node:crypto";
 import type { FieldSource, WebhookEndpoint } from "../../schemas/app-config.ts";
 import { AGENT_NAME_CHARS_MAX } from "../../schemas/app-limits.ts";
 import { EVENT_ID_CHARS_MAX, EVENT_TYPE_CHARS_MAX } from "../../schemas/webhook-limits.ts";
+import { standardPrefix } from "./signature-schemes.ts";
 import { type SignedEvent, textAt, valueAt } from "./signed-event.ts";
 
 type Provider = WebhookEndpoint["provider"];
@@ -42,7 +43,8 @@ const PROVIDER_FIELDS: Record<Provider, ProviderFields> = {
     needsId: true,
   },
   "standard-webhooks": {
-    ids: [{ header: "webhook-id" }],
+    // By the names that its signature has: eventIdOf.
+    ids: [],
     types: [{ body: "/type" }],
     needsId: true,
   },
@@ -60,7 +62,9 @@ export function eventIdOf(
   event: SignedEvent,
 ): string | Missing {
   const { ids, needsId } = PROVIDER_FIELDS[provider];
-  const sources = event_id ? [event_id] : ids;
+  const ofStandard = { header: `${standardPrefix(event.headers)}-id` };
+  const own = provider === "standard-webhooks" ? [ofStandard] : ids;
+  const sources = event_id ? [event_id] : own;
   const found = firstOf(sources, event);
   if (found !== undefined) return found.length <= EVENT_ID_CHARS_MAX ? found : hashOf(found);
   if (event_id || needsId) return { missing: `the event's id, ${wordsOf(sources)}` };

@@ -3,6 +3,7 @@ import { sign as githubSign } from "@octokit/webhooks-methods";
 import { expect } from "chai";
 import { Webhook } from "standardwebhooks";
 import Stripe from "stripe";
+import { Webhook as SvixWebhook } from "svix";
 import { HOOK_ACCOUNT, webhookServer } from "./testing/webhook-server.ts";
 
 const OLD = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
@@ -152,6 +153,32 @@ describe("declared endpoints of all providers", () => {
       expect(headers.get("x-trunkline-event-type")).to.equal(eventType);
     });
   }
+
+  it("svix: what its own library signs is taken once, by the id that is signed", async () => {
+    const configured = endpoint("standard-webhooks", { entity: { body: "/data/id" } });
+    await using server = await webhookServer([configured], SECRETS);
+    const body = JSON.stringify({ type: "thing.made", data: { id: "Thing/1" } });
+    const signed = (secret: string, id: string) => ({
+      "svix-id": id,
+      "svix-timestamp": secondsOf(server.clock.now),
+      "svix-signature": new SvixWebhook(secret).sign(id, new Date(server.clock.now), body),
+    });
+    const post = async (headers: Record<string, string>) =>
+      (await fetch(`${server.url}/in`, { method: "POST", headers, body })).status;
+    expect(await post(signed(OLD, "msg_1"))).to.equal(202);
+    expect(await post(signed(NEW, "msg_1"))).to.equal(202);
+    // Names of the standard that were added on the way are not signed, and make no new event of it.
+    expect(await post({ ...signed(OLD, "msg_1"), "webhook-id": "msg_2" })).to.equal(202);
+    expect(await post({ ...signed(OLD, "msg_1"), "svix-id": "msg_3" })).to.equal(401);
+    const { "svix-id": _, ...withoutId } = signed(OLD, "msg_1");
+    expect(await post({ ...withoutId, "webhook-id": "msg_1" })).to.equal(401);
+    const late = String(Math.floor(server.clock.now / 1_000) - 301);
+    expect(await post({ ...signed(OLD, "msg_4"), "svix-timestamp": late })).to.equal(401);
+    await server.actors.settled();
+    expect(server.delivered).to.have.length(1);
+    const headers = new Headers(server.delivered[0]?.delivery.request.headers);
+    expect(headers.get("x-trunkline-event-id")).to.equal("msg_1");
+  });
 
   it("twilio is told by TwiML that there is nothing to say", async () => {
     const { config, send } = SAMPLES.twilio as Sample;

@@ -77,7 +77,8 @@ export const SIGNATURE_SCHEMES: Record<Provider, SignatureScheme> = {
     toleranceS: 60,
   },
   "standard-webhooks": {
-    headers: ["webhook-signature"],
+    // Svix's own names, which senders had before there was a standard.
+    headers: ["webhook-signature", "svix-signature"],
     algorithm: "sha256",
     encoding: "base64",
     given: (value) =>
@@ -86,14 +87,19 @@ export const SIGNATURE_SCHEMES: Record<Provider, SignatureScheme> = {
         .filter((one) => one.startsWith("v1,"))
         .map((one) => one.slice(3)),
     signed: ({ body, headers }) => {
-      const [id, time] = [headers.get("webhook-id"), headers.get("webhook-timestamp")];
+      const prefix = standardPrefix(headers);
+      const [id, time] = [headers.get(`${prefix}-id`), headers.get(`${prefix}-timestamp`)];
       return id === undefined || time === undefined ? undefined : [[`${id}.${time}.`, body]];
     },
     keys: standardKeys,
-    signedAt: ({ headers }) => secondsOf(headers.get("webhook-timestamp")),
+    signedAt: ({ headers }) => secondsOf(headers.get(`${standardPrefix(headers)}-timestamp`)),
     toleranceS: 300,
   },
 };
+
+/** Id and time are signed with the signature of the same names: those of the other names anybody on the way can add. */
+export const standardPrefix = (headers: SignedEvent["headers"]) =>
+  headers.get("webhook-signature") ? "webhook" : "svix";
 
 /** The scheme that an app's configuration describes. */
 export function hmacScheme(declared: HmacScheme): SignatureScheme {

@@ -78,12 +78,14 @@ export class AgentWorld implements AsyncDisposable {
       guard = createEgressGuard({ policy: createAddressPolicy({ allow: ["127.0.0.0/8"] }) }),
       limits = AGENT_LIMITS,
       clock = systemClock,
+      program = processArguments,
       ...processes
     }: {
       guard?: EgressGuard;
       limits?: AgentLimits;
       /** Of its agents and their processes. */
       clock?: Clock;
+      program?: typeof processArguments;
       processesMax?: number;
       idleMs?: number;
     } = {},
@@ -93,7 +95,7 @@ export class AgentWorld implements AsyncDisposable {
     const agents = await openAgents({
       ...{ bus, clock, logger, guard },
       secrets: this.secrets,
-      program: processArguments,
+      program,
       limits,
       ...processes,
     });
