@@ -21,7 +21,15 @@ import { readManifest } from "./read-manifest.ts";
 import { findLfsObjects, listLfsObjects, nameLfsObjects } from "./repo-lfs.ts";
 import { type LiveRepo, partRow, RepoRow, type RepoRows, RepoState } from "./repo-state.ts";
 import { listTokens, mintToken, revokeToken, verifyToken } from "./repo-tokens.ts";
-import { beginUpkeep, checkHeld, compact, endUpkeep, makeRoom, packRows } from "./repo-upkeep.ts";
+import {
+  afterRefusal,
+  beginUpkeep,
+  checkHeld,
+  compact,
+  endUpkeep,
+  makeRoom,
+  packRows,
+} from "./repo-upkeep.ts";
 import { arrival, event, pushed } from "./told-events.ts";
 
 type WrittenRows = Record<string, RepoRow | null>;
@@ -204,7 +212,7 @@ export const repoActor = defineActor(repo, {
       if (!table.changed) {
         const reply = { results, version: live.version };
         const left = staged.length === live.staged.length ? live : { ...live, staged };
-        const after = results.includes("q") ? makeRoom(left, key, now) : { state: left };
+        const after = afterRefusal(left, results, key, now);
         return { ...after, ...(left !== live && { rows: dropped }), reply };
       }
       const version = live.version + 1;
