@@ -81,9 +81,9 @@ async function tryCommit(
     : await checkedByGit(repositories, repo, pack, signal);
   const [stored] = await Promise.all([
     parts.packs.put(repo.accountId, taken.files, signal),
-    taken.written,
+    // What goes wrong with the cache is no concern of the client's: what is stored comes from memory.
+    taken.written?.catch(() => {}),
   ]);
-  // What goes wrong with the cache is no concern of the client's.
   const adopted = parts.cache.adopt(repo.accountId, stored.sha256, taken.files).catch(() => {});
   const [fault] = await commitPush(parts.actors, repo.id, {
     commands: [{ old: before ?? ZERO_ID, value: commit.id, ref }],

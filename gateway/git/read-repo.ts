@@ -51,7 +51,10 @@ export class RepoReader {
   async resolve(ref: string): Promise<string | undefined> {
     const id = this.#idOf(ref);
     if (id === undefined) return undefined;
-    return (await this.#objects.head(`${id}^{commit}`))?.id;
+    const found = await this.#objects.head(`${id}^{commit}`);
+    if (!found && this.#isBranch(ref))
+      throw new Error(`Cannot read branch ${ref}: ${id} is not there`);
+    return found?.id;
   }
 
   /**
@@ -126,6 +129,12 @@ export class RepoReader {
     const name = Buffer.from(path.slice(slash + 1));
     for (const entry of rawEntries(found.content)) if (entry.name.equals(name)) return entry;
     return undefined;
+  }
+
+  /** A branch leads to a commit, or what it was read from is not the repository. */
+  #isBranch(ref: string): boolean {
+    const { refs } = this.#repo.manifest;
+    return ref === "HEAD" || ref.startsWith("refs/heads/") || refs.has(`refs/heads/${ref}`);
   }
 
   /** Branch before tag before id, as the public API has it. */
