@@ -86,6 +86,20 @@ describe("git over HTTP", function () {
     expect(await again.git("rev-parse", "HEAD")).to.equal(head);
   });
 
+  it("makes the first branch that is pushed the default branch, and keeps it from deletion", async () => {
+    const made = await world.repo();
+    const work = await world.checkout();
+    const head = await work.commit("first");
+    await work.git("push", "-q", gateway.remote(made), "main:dev");
+    const copy = await world.checkout();
+    await copy.git("clone", "-q", gateway.remote(made), "copy");
+    expect(await copy.git("-C", "copy", "rev-parse", "HEAD")).to.equal(head);
+    expect(await copy.git("-C", "copy", "symbolic-ref", "HEAD")).to.equal("refs/heads/dev");
+    const deletion = await work.tryGit("push", gateway.remote(made), ":dev");
+    expect(deletion.code).to.not.equal(0);
+    expect(deletion.stderr).to.contain("deletion of the current branch prohibited");
+  });
+
   it("refuses what is not at the old value, takes force and deletion", async () => {
     const { repo: made, work } = await filled();
     const other = await cloned(made);

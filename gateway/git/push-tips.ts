@@ -54,7 +54,7 @@ export async function tipFaults(
  */
 export function foreseenFaults(
   commands: readonly RefCommand[],
-  { protectedRefs, refs }: Manifest,
+  { protectedRefs, refs, head }: Manifest,
   forward: readonly number[],
 ): (string | undefined)[] {
   const times = new Map<string, number>();
@@ -65,7 +65,7 @@ export function foreseenFaults(
     const { ref } = command;
     if (times.get(ref) !== 1) return REF_RESULTS.m;
     const tip = refs.get(ref) ?? ZERO_ID;
-    const standing = { tip, protectedRefs, isForward: isForward.has(number) };
+    const standing = { tip, protectedRefs, head, isForward: isForward.has(number) };
     const fault = commandFault(command, standing);
     if (fault !== undefined && fault !== "p") return REF_RESULTS[fault];
     if (fault === undefined && !standing.isForward) return undefined;
