@@ -37,6 +37,12 @@ export const REF_RESULTS = {
 } as const;
 export type RefResult = keyof typeof REF_RESULTS;
 
+/** The sentence that a client reads beside the ref; of a bad name it says what is allowed. */
+export function refResultText(result: RefResult, ref: string): string {
+  const fault = result === "n" ? refNameFault(ref) : undefined;
+  return fault === undefined ? REF_RESULTS[result] : `${REF_RESULTS.n}: ${fault}`;
+}
+
 /** Why the command comes to nothing as its ref stands, as a letter of REF_RESULTS: whatever else is pushed with it. */
 export function commandFault(
   { old, value, ref }: RefCommand,

@@ -272,12 +272,18 @@ describe("repo", () => {
     const repo = new TestRepo();
     const deep = (components: number) => `refs/heads/${"a/".repeat(components - 3)}z`;
     const long = (bytes: number) => `refs/tags/${"x".repeat(bytes - 10)}`;
-    const good = ["refs/heads/é", "refs/notes/x", deep(REF_DEPTH_MAX), long(REF_NAME_BYTES_MAX)];
-    expect(repo.push(good.map((name) => make(name)))).to.equal("oooo");
+    const good = [
+      ...["refs/heads/é", "refs/notes/x", "refs/pull/1/head", "refs/agents/x", "refs/remotes/o/m"],
+      ...[deep(REF_DEPTH_MAX), long(REF_NAME_BYTES_MAX)],
+    ];
+    expect(repo.push(good.map((name) => make(name)))).to.equal("o".repeat(good.length));
     const bad = [
       "HEAD",
       "refs/heads",
-      "refs/pull/1",
+      "refs/stash",
+      "refs//x",
+      "refs/.x/y",
+      ...["replace", "bisect", "rewritten", "worktree", "internal"].map((area) => `refs/${area}/x`),
       "refs/heads/a..b",
       "refs/heads/.x",
       "refs/heads/x.lock/y",

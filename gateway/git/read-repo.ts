@@ -141,7 +141,7 @@ export class RepoReader {
   #idOf(ref: string): string | undefined {
     const { refs, head } = this.#repo.manifest;
     if (ref === "HEAD") return refs.get(head);
-    if (/^refs\/(heads|tags)\//.test(ref)) return refs.get(ref);
+    if (ref.startsWith("refs/")) return refs.get(ref);
     const named = refs.get(`refs/heads/${ref}`) ?? refs.get(`refs/tags/${ref}`);
     return named ?? (/^[0-9a-f]{40}$/.test(ref) ? ref : undefined);
   }
