@@ -214,7 +214,7 @@ describe("who may use a repository", function () {
     }
   });
 
-  it("403 for what is not there, not this account's, or no name; 404 for an address without .git", async () => {
+  it("403 for what is not there, not this account's, or no name", async () => {
     const repo = await world.repo();
     const paths = [
       repo.path.replace(repo.name, "none"),
@@ -225,7 +225,31 @@ describe("who may use a repository", function () {
     ];
     for (const path of paths)
       expect((await ask(path, `Bearer ${repo.token}`)).status).to.equal(403);
-    expect((await ask(repo.path.replace(".git", ""), `Bearer ${repo.token}`)).status).to.equal(404);
+    expect((await ask(`${repo.path}.git`, `Bearer ${repo.token}`)).status).to.equal(403);
+  });
+
+  it("serves git and large files at the address without .git too", async () => {
+    const repo = await world.repo();
+    const remote = gateway.remote(repo).replace(/\.git$/, "");
+    const work = await world.checkout();
+    const head = await work.commit("first");
+    await work.git("push", "-q", remote, "main");
+    const copy = await world.checkout();
+    await copy.git("clone", "-q", remote, "copy");
+    expect(await copy.git("-C", "copy", "rev-parse", "HEAD")).to.equal(head);
+    const answer = await fetch(
+      `${gateway.url}${repo.path.replace(/\.git$/, "")}/info/lfs/objects/batch`,
+      {
+        method: "POST",
+        headers: {
+          Authorization: `Bearer ${repo.token}`,
+          "Content-Type": "application/vnd.git-lfs+json",
+        },
+        body: JSON.stringify({ operation: "upload", objects: [{ oid: "0".repeat(64), size: 1 }] }),
+      },
+    );
+    expect(answer.status).to.equal(200);
+    await answer.arrayBuffer();
   });
 
   it("finds a repository whatever the case of its name, and not the one that had its name before", async () => {

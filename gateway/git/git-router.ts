@@ -132,7 +132,8 @@ function gitRouter(
   const router = express.Router({ caseSensitive: true });
   const failed = new FailedAuthentications(now);
   const capabilities = new FetchCapabilities(parts.cache.files);
-  const path = "/:account/:namespace/:name.git";
+  // With `.git` at the end of the name or without: clients of other hosts leave it out.
+  const path = "/:account/:namespace/:name";
   router.get(`${path}/info/refs`, advertise);
   for (const service of ["git-upload-pack", "git-receive-pack"] as const) {
     router.post(`${path}/${service}`, (request, response) => exchange(service, request, response));
@@ -275,7 +276,7 @@ const isRefusal = (error: unknown, code: ErrorCode) =>
 function addressOf({ params }: Request): RepoAddress {
   const accountId = Id.safeParse(params.account);
   const namespace = NamespaceName.safeParse(params.namespace);
-  const name = RepoName.safeParse(params.name);
+  const name = RepoName.safeParse(String(params.name).replace(/\.git$/, ""));
   if (!accountId.success || !namespace.success || !name.success) {
     throw new ActorError("forbidden", NOT_OPENED);
   }

@@ -206,10 +206,10 @@ describe("commits by REST", function () {
     );
     expect(racing.filter(({ status }) => status === 201)).to.have.length(1);
     expect(racing.filter(({ errors }) => errors[0]?.code === 10304)).to.have.length(7);
-    const others = await Promise.all(Array.from({ length: 4 }, (_, i) => put(`o${i}`, "x")));
+    const others = await Promise.all(Array.from({ length: 20 }, (_, i) => put(`o${i}`, "x")));
     for (const { status, text } of others) expect(status, text).to.equal(201);
     const { result: tree } = await world.ask(`${at}/log`);
-    expect(tree).to.have.length(6);
+    expect(tree).to.have.length(22);
     const files = (await world.ask(`${at}/tree/${tree[0].treeHash}`)).result;
     expect(files.map(({ name }: { name: string }) => name)).to.include.members([
       "o0",
