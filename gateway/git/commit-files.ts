@@ -2,7 +2,7 @@
 import { writeFile } from "node:fs/promises";
 import { COMMIT_PATH_DEPTH_MAX, COMMIT_TRIES_MAX } from "../../schemas/artifacts-limits.ts";
 import { ActorError } from "../../schemas/errors.ts";
-import { ZERO_ID } from "../../schemas/git-names.ts";
+import { folded, namespaceKey, ZERO_ID } from "../../schemas/git-names.ts";
 import { REF_RESULTS } from "../../schemas/ref-command.ts";
 import type { RepoAddress } from "../../schemas/repo.ts";
 import { type CacheFiles, filesOf, removeAll } from "./cache-files.ts";
@@ -38,6 +38,20 @@ export interface Committed {
 
 /** All of it, or nothing. Refuses with `branch_moved` where the branch is not where it is expected. */
 export async function commitFiles(
+  repositories: Repositories,
+  address: RepoAddress,
+  asked: NewCommit,
+  signal: AbortSignal,
+): Promise<Committed> {
+  const { accountId, namespace, name } = address;
+  // A name of a branch has no space; without one it is the default branch.
+  const branch = `${namespaceKey(accountId, namespace)} ${folded(name)} ${asked.branch ?? ""}`;
+  return await repositories.commitTurns.run(branch, signal, () =>
+    commitAnew(repositories, address, asked, signal),
+  );
+}
+
+async function commitAnew(
   repositories: Repositories,
   address: RepoAddress,
   asked: NewCommit,
