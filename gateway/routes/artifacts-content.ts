@@ -72,8 +72,7 @@ export function artifactContentRoutes(repositories: Repositories): Route[] {
       ...reading,
       path: `${REPO}/log`,
       id: "getLog",
-      summary:
-        "The history of a ref by first parents, newest first; none where there is no such ref",
+      summary: "The history of a ref by first parents, newest first; none in an empty repository",
       query: LogQuery,
       refusals: ["object_too_large"],
       answer: { result: WireCommit.array() },
