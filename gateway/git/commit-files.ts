@@ -27,6 +27,8 @@ export interface NewCommit {
   author?: Person | undefined;
   committer?: Person | undefined;
   changes: readonly FileChange[];
+  /** Whether a commit may leave every file as it is. */
+  allowEmpty?: boolean | undefined;
 }
 
 export interface Committed {
@@ -207,7 +209,7 @@ async function baseOf(
 async function build(
   repositories: Repositories,
   repo: OpenedRepo,
-  { changes, message, ...people }: NewCommit,
+  { changes, message, allowEmpty = false, ...people }: NewCommit,
   parent: string | undefined,
   signal: AbortSignal,
 ): Promise<MadeObject[]> {
@@ -216,6 +218,10 @@ async function build(
   const found = parent === undefined ? undefined : await objects.head(`${parent}^{tree}`);
   if (parent !== undefined && !found) throw new Error(`Cannot read commit ${parent}: it was there`);
   const { root, made } = await applyChanges(objects, found?.id, changes);
+  if (root === found?.id && !allowEmpty) {
+    const text = "Cannot commit: the changes leave every file as it is; allow_empty permits that";
+    throw new ActorError("conflict", text);
+  }
   const author = people.author ?? {
     name: "Trunkline",
     email: `noreply@${new URL(publicUrl).hostname}`,

@@ -219,6 +219,20 @@ describe("commits by REST", function () {
     ]);
   });
 
+  it("refuses a commit that changes nothing, unless allow_empty permits it", async () => {
+    const first = (await put("a", "0")).result;
+    const refused = await put("a", "0");
+    expect([refused.status, refused.errors[0]?.message]).to.deep.equal([
+      409,
+      "Cannot commit: the changes leave every file as it is; allow_empty permits that",
+    ]);
+    expect((await put("a", "0", { allow_empty: false })).status).to.equal(409);
+    const { status, result } = await put("a", "0", { allow_empty: true });
+    expect(status).to.equal(201);
+    expect(result).to.deep.include({ treeHash: first.treeHash, parents: [first.hash] });
+    expect((await put("a", "1", { allow_empty: true })).status).to.equal(201);
+  });
+
   it("makes branches, with a history where a base is named", async () => {
     const { result } = await put("a", "0");
     const orphan = await put("b", "0", { branch: "orphan/one" });

@@ -299,7 +299,8 @@ export function artifactContentRoutes(repositories: Repositories): Route[] {
       if (base64 !== undefined) return { path, content: Buffer.from(base64, "base64"), mode };
       return { path, delete: true as const };
     });
-    const asked = { ...body, changes };
+    const { allow_empty: allowEmpty, ...rest } = body;
+    const asked = { ...rest, changes, allowEmpty };
     const made = await commitFiles(repositories, addressOf(parameters), asked, signal);
     return { result: { ...made.commit, ref: made.ref, before: made.before } };
   }

@@ -339,6 +339,10 @@ export const commitFilesOf = (fileBytes: number) =>
       author: Person.optional(),
       committer: Person.optional().describe("The author, where it is not said"),
       changes: z.array(changeOf(fileBytes)).min(1).max(COMMIT_CHANGES_MAX),
+      allow_empty: z
+        .boolean()
+        .optional()
+        .describe("Commit also where the changes leave every file as it is: else 409"),
     })
     .meta({
       examples: [
