@@ -47,8 +47,8 @@ const STEPS = {
         await repo.readCommit("1".repeat(40)),
         await repo.readTree("1".repeat(40)),
         await repo.readBlob("1".repeat(40)),
-        await repo.log({ ref: "nope" }),
       ],
+      noRef: await refused(() => repo.log({ ref: "nope" })),
       moved: await refused(() => repo.createCommit({
         message: "m", expected: null, changes: [{ path: "a", content: "" }],
       })),
@@ -240,7 +240,8 @@ describe("bindings of apps", function () {
     expect(done.blob).to.deep.equal([0, 255]);
     expect(done.refs.refs[0]).to.include({ name: "refs/heads/trunk", isDefault: true });
     expect(done.archive).to.equal(true);
-    expect(done.none).to.deep.equal([null, null, null, null, []]);
+    expect(done.none).to.deep.equal([null, null, null, null]);
+    expect(done.noRef).to.include({ code: "NOT_FOUND", status: 404 });
     expect(done.moved).to.include({ code: "BRANCH_MOVED", numericCode: 10304, status: 409 });
     const path = "/artifacts/namespaces/space/repos/notes/log";
     expect((await platform.rest("GET", path)).body.result[0].hash).to.equal(commit.hash);

@@ -42,11 +42,17 @@ export const ObjectId = z.string().regex(/^[0-9a-f]{40}$/, "Expected 40 lower-ca
 /** What a push gives as old value of a ref that is made, and as new value of one that is deleted. */
 export const ZERO_ID = "0".repeat(40);
 
+/**
+ * Refs that no client may change: `replace` would change what objects are for everybody, the next three belong to one
+ * working copy of git, and `internal` is ours.
+ */
+const HIDDEN_REFS = ["replace", "bisect", "rewritten", "worktree", "internal"];
+const ALLOWED_REFS = `allowed is refs/<name>/<more>, except below ${HIDDEN_REFS.map((name) => `refs/${name}/`).join(", ")}`;
+
 /** Why a ref may not have this name, or undefined. As `git check-ref-format` has it, below what clients may change. */
 export function refNameFault(name: string): string | undefined {
-  if (!/^refs\/(heads|tags|notes)\/./.test(name)) {
-    return "only refs/heads/, refs/tags/ and refs/notes/ can be changed";
-  }
+  const [, area] = /^refs\/([^/]+)\/./.exec(name) ?? [];
+  if (area === undefined || HIDDEN_REFS.includes(area)) return ALLOWED_REFS;
   if (!name.isWellFormed() || utf8.encode(name).length > REF_NAME_BYTES_MAX) {
     return `a ref's name is UTF-8 of at most ${REF_NAME_BYTES_MAX} bytes`;
   }
@@ -61,7 +67,7 @@ export function refNameFault(name: string): string | undefined {
     components.some(
       (component) => component === "" || component.startsWith(".") || component.endsWith(".lock"),
     );
-  return bad ? "funny refname" : undefined;
+  return bad ? "git check-ref-format does not allow it" : undefined;
 }
 
 export const BranchName = z

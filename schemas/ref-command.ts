@@ -11,6 +11,8 @@ export interface RefStanding {
   /** Where the ref is; ZERO_ID where it is not. */
   tip: string | undefined;
   protectedRefs: readonly string[];
+  /** The ref of the default branch. */
+  head: string;
   /** The new value keeps all commits of the old one. */
   isForward: boolean;
 }
@@ -22,6 +24,7 @@ export const REF_RESULTS = {
   n: "funny refname",
   c: "cannot lock ref: it conflicts with another ref's name",
   d: "protected ref: it cannot be deleted",
+  h: "deletion of the current branch prohibited: choose another default branch first",
   p: "protected ref: only fast-forward updates are accepted",
   r: "the repository is read-only",
   m: "multiple updates for this ref in one push",
@@ -34,14 +37,22 @@ export const REF_RESULTS = {
 } as const;
 export type RefResult = keyof typeof REF_RESULTS;
 
+/** The sentence that a client reads beside the ref; of a bad name it says what is allowed. */
+export function refResultText(result: RefResult, ref: string): string {
+  const fault = result === "n" ? refNameFault(ref) : undefined;
+  return fault === undefined ? REF_RESULTS[result] : `${REF_RESULTS.n}: ${fault}`;
+}
+
 /** Why the command comes to nothing as its ref stands, as a letter of REF_RESULTS: whatever else is pushed with it. */
 export function commandFault(
   { old, value, ref }: RefCommand,
-  { tip, protectedRefs, isForward }: RefStanding,
-): "n" | "f" | "d" | "p" | undefined {
+  { tip, protectedRefs, head, isForward }: RefStanding,
+): "n" | "f" | "h" | "d" | "p" | undefined {
   if (refNameFault(ref) !== undefined) return "n";
   if (tip !== old) return "f";
-  if (old === ZERO_ID || old === value || !isProtected(protectedRefs, ref)) return undefined;
-  if (value === ZERO_ID) return "d";
+  if (old === ZERO_ID || old === value) return undefined;
+  const deletes = value === ZERO_ID;
+  if (!isProtected(protectedRefs, ref)) return deletes && ref === head ? "h" : undefined;
+  if (deletes) return "d";
   return isForward ? undefined : "p";
 }

@@ -305,7 +305,8 @@ export const repo = defineContract({
     },
     /**
      * Puts packs in the place of others that hold the same objects; where `prune`, all that is needed of them. Refuses
-     * with `conflict` where one of them is not there any more, or for `prune` where anything changed since `version`.
+     * with `conflict` where one of them, or of `kept`, is not there any more, or for `prune` where anything changed since
+     * `version`.
      */
     compact: {
       input: z.object({
@@ -313,6 +314,8 @@ export const repo = defineContract({
         generation: Version,
         replaced: z.array(Sha256).min(1).max(SWAP_PACKS_MAX),
         packs: z.array(HeldPack).max(SWAP_PACKS_MAX),
+        /** Packs that stay and hold objects of the replaced ones. */
+        kept: z.array(Sha256).max(SWAP_PACKS_MAX).optional(),
         prune: z.boolean(),
         /** As it was measured at `version`. */
         treeDepth: TreeDepth.optional(),

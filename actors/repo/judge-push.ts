@@ -68,7 +68,8 @@ export function judgePush(state: LiveRepo, rows: RepoRows, push: Push): Judgemen
     if (state.readOnly) return "r";
     const { old, value, ref } = command;
     const { protectedRefs } = state;
-    const fault = commandFault(command, { tip: table.get(ref), protectedRefs, isForward });
+    const head = headOf(state);
+    const fault = commandFault(command, { tip: table.get(ref), protectedRefs, head, isForward });
     if (fault) return fault;
     const deletes = value === ZERO_ID;
     const makes = old === ZERO_ID && !deletes;
@@ -78,6 +79,9 @@ export function judgePush(state: LiveRepo, rows: RepoRows, push: Push): Judgemen
     return isRoomFor(table, ref) ? undefined : "t";
   }
 }
+
+export const headOf = ({ defaultBranch }: Pick<LiveRepo, "defaultBranch">) =>
+  `refs/heads/${defaultBranch}`;
 
 const ID_CHARS = ZERO_ID.length;
 

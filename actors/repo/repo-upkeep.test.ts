@@ -2,13 +2,21 @@ import { expect } from "chai";
 import {
   COMPACT_PACKS,
   PRUNE_FOR_ROOM_MS,
+  REPO_PACKS_MAX,
   UPKEEP_LOST_MS,
   UPKEEP_RETRY_MS,
 } from "../../schemas/git-limits.ts";
 import { packRow } from "../../schemas/repo.ts";
 import { refusal } from "../../scripts/testing/refusal.ts";
 import type { LiveRepo, RepoRow } from "./repo-state.ts";
-import { beginUpkeep, checkHeld, compact, endUpkeep, makeRoom } from "./repo-upkeep.ts";
+import {
+  afterRefusal,
+  beginUpkeep,
+  checkHeld,
+  compact,
+  endUpkeep,
+  makeRoom,
+} from "./repo-upkeep.ts";
 
 const ID = "repo0000repo0000";
 const NOW = 1_000_000_000;
@@ -94,6 +102,16 @@ describe("upkeep of a repository", () => {
     expect(makeRoom(pruned, ID, NOW + PRUNE_FOR_ROOM_MS).send).to.have.length(1);
   });
 
+  it("begins a compaction for a push that was refused for too many packs", () => {
+    const full = live({ packs: REPO_PACKS_MAX });
+    expect(afterRefusal(full, "ok", ID, NOW).send?.[0]?.input).to.include({ prune: false });
+    expect(afterRefusal(full, "of", ID, NOW)).to.deep.equal({ state: full });
+    expect(afterRefusal(full, "q", ID, NOW).send?.[0]?.input).to.include({ prune: true });
+    const { state } = endUpkeep(full, false, NOW);
+    expect(afterRefusal(state, "k", ID, NOW + UPKEEP_RETRY_MS - 1).send).to.equal(undefined);
+    expect(afterRefusal(state, "k", ID, NOW + UPKEEP_RETRY_MS).send).to.have.length(1);
+  });
+
   const rows = new Map<string, RepoRow>(
     [1, 2, 3].map((n) => [
       packRow(sha(n)),
@@ -123,6 +141,13 @@ describe("upkeep of a repository", () => {
     expect(code(input, { generation: 3 })).to.equal("conflict");
     const late = { ...input, packs: input.packs.map((pack) => ({ ...pack, heldMs: -1 })) };
     expect(code(late)).to.equal("unavailable");
+  });
+
+  it("compact() refuses where a pack that holds what it leaves out is gone", () => {
+    const given = { ...input, kept: [sha(3)] };
+    expect(compact(live(), rows, given, NOW).state).to.include({ packs: 2 });
+    const code = refusal(() => compact(live(), rows, { ...given, kept: [sha(4)] }, NOW)).code;
+    expect(code).to.equal("conflict");
   });
 
   it("compact() prunes only what has not changed, as a new generation", () => {

@@ -49,6 +49,12 @@ export function makeRoom(live: LiveRepo, id: string, now: number): Step {
   return beginUpkeep({ ...live, toPrune: true }, id, now);
 }
 
+/** Begins the upkeep that lets a refused push succeed later: a prune for want of bytes, a compaction for too many packs. */
+export function afterRefusal(live: LiveRepo, results: string, id: string, now: number): Step {
+  if (results.includes("q")) return makeRoom(live, id, now);
+  return results.includes("k") ? beginUpkeep(live, id, now) : { state: live };
+}
+
 const isDue = ({ packs, toPrune = false }: LiveRepo) => toPrune || packs >= COMPACT_PACKS;
 
 export function compact(
@@ -57,11 +63,21 @@ export function compact(
   input: DeepReadonly<Input<(typeof repo)["messages"]["compact"]>>,
   now: number,
 ) {
-  const { version: seen, generation, replaced, packs, prune, treeDepth } = input;
+  const {
+    version: seen,
+    generation,
+    replaced,
+    packs,
+    kept: staying = [],
+    prune,
+    treeDepth,
+  } = input;
   const gone = replaced.map((sha256) => rows.get(packRow(sha256)));
   const changed =
     generation !== live.generation ||
     gone.some((row) => row === undefined) ||
+    // Another compaction may have replaced them by packs that lack what only the packs replaced here hold now.
+    staying.some((sha256) => !rows.has(packRow(sha256))) ||
     (prune && (seen !== live.version || replaced.length !== live.packs));
   if (changed) {
     throw new ActorError("conflict", "Cannot compact: the packs are not those any more");

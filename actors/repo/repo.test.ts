@@ -152,6 +152,62 @@ describe("repo", () => {
     expect(repo.live.refNamesBytes).to.equal(JSON.stringify(main).length);
   });
 
+  it("swap() makes the first branch the default branch, unless the chosen one comes too or is there", () => {
+    const first = (commands: string[], more: Partial<Input<"create">> = {}) => {
+      const repo = new TestRepo(more);
+      repo.push(commands);
+      return [repo.live.defaultBranch, repo.manifest().head];
+    };
+    const made = (ref: string) => `${ZERO_ID} ${A} ${ref}`;
+    const [dev, other, main] = ["dev/one", "other", "main"].map((name) =>
+      made(`refs/heads/${name}`),
+    );
+    expect(first([dev ?? ""])).to.deep.equal(["dev/one", "refs/heads/dev/one"]);
+    expect(first([dev ?? "", other ?? ""])[0]).to.equal("dev/one");
+    expect(first([dev ?? "", main ?? ""])[0]).to.equal("main");
+    expect(first([made("refs/tags/v1"), made("refs/heads/bad name"), other ?? ""])[0]).to.equal(
+      "other",
+    );
+    expect(first([made("refs/tags/v1")])[0]).to.equal("main");
+    expect(first([dev ?? ""], { status: "importing" })[0]).to.equal("main");
+    const repo = new TestRepo();
+    repo.push([made("refs/tags/v1")]);
+    repo.push([other ?? ""]);
+    const told = repo.last.send.find(({ kind }) => kind === "namespace");
+    expect(repo.live.defaultBranch).to.equal("other");
+    expect(told?.message).to.equal("repoChanged");
+    repo.push([dev ?? ""]);
+    expect(repo.live.defaultBranch).to.equal("other");
+  });
+
+  it("swap() keeps the default branch from deletion, and takes it once another is chosen", () => {
+    const repo = new TestRepo();
+    repo.push([`${ZERO_ID} ${A} refs/heads/main`, `${ZERO_ID} ${A} refs/heads/next`]);
+    const deletion = `${A} ${ZERO_ID} refs/heads/main`;
+    expect(repo.push([deletion, `${A} ${ZERO_ID} refs/heads/next`])).to.equal("ho");
+    repo.push([`${ZERO_ID} ${A} refs/heads/next`]);
+    repo.ask("configure", { defaultBranch: "next" });
+    expect(repo.push([deletion])).to.equal("o");
+  });
+
+  it("configure() refuses a default branch that is not there, except in an empty repository", () => {
+    const repo = new TestRepo();
+    repo.ask("configure", { defaultBranch: "trunk" });
+    expect(repo.live.defaultBranch).to.equal("trunk");
+    repo.push([`${ZERO_ID} ${A} refs/heads/trunk`]);
+    const refused = refusal(() => repo.ask("configure", { defaultBranch: "none" }));
+    expect(refused.code).to.equal("invalid_request");
+    expect(refused.details.faults).to.deep.equal([
+      {
+        pointer: "/default_branch",
+        message: 'Cannot accept /default_branch: there is no branch "none"; push it first',
+      },
+    ]);
+    expect(
+      repo.ask("configure", { defaultBranch: "trunk", description: "x" }).description,
+    ).to.equal("x");
+  });
+
   it("swap() that changes nothing costs no commit, and deleting what is not there is no fault", () => {
     const repo = new TestRepo();
     repo.push([make(main)]);
@@ -202,7 +258,7 @@ describe("repo", () => {
     expect(repo.push(moved)).to.equal("ppo");
     expect(repo.push(moved.slice(0, 2), { forward: [0] })).to.equal("op");
     expect(repo.push([`${B} ${ZERO_ID} ${main}`], { forward: [0] })).to.equal("d");
-    repo.ask("configure", { protectedRefs: [] });
+    repo.ask("configure", { protectedRefs: [], defaultBranch: "releases" });
     expect(repo.push([`${B} ${ZERO_ID} ${main}`])).to.equal("o");
   });
 
@@ -216,12 +272,18 @@ describe("repo", () => {
     const repo = new TestRepo();
     const deep = (components: number) => `refs/heads/${"a/".repeat(components - 3)}z`;
     const long = (bytes: number) => `refs/tags/${"x".repeat(bytes - 10)}`;
-    const good = ["refs/heads/é", "refs/notes/x", deep(REF_DEPTH_MAX), long(REF_NAME_BYTES_MAX)];
-    expect(repo.push(good.map((name) => make(name)))).to.equal("oooo");
+    const good = [
+      ...["refs/heads/é", "refs/notes/x", "refs/pull/1/head", "refs/agents/x", "refs/remotes/o/m"],
+      ...[deep(REF_DEPTH_MAX), long(REF_NAME_BYTES_MAX)],
+    ];
+    expect(repo.push(good.map((name) => make(name)))).to.equal("o".repeat(good.length));
     const bad = [
       "HEAD",
       "refs/heads",
-      "refs/pull/1",
+      "refs/stash",
+      "refs//x",
+      "refs/.x/y",
+      ...["replace", "bisect", "rewritten", "worktree", "internal"].map((area) => `refs/${area}/x`),
       "refs/heads/a..b",
       "refs/heads/.x",
       "refs/heads/x.lock/y",
@@ -268,6 +330,8 @@ describe("repo", () => {
 
   it("swap() adds packs once, with their bytes, up to the bounds of a repository", () => {
     const repo = new TestRepo();
+    repo.ask("configure", { defaultBranch: "other" });
+    expect(repo.push([make("refs/heads/other")])).to.equal("o");
     expect(repo.push([make(main)], { packs: [pack(1), pack(2)] })).to.equal("o");
     expect(repo.push([`${A} ${B} ${main}`], { packs: [pack(1)] })).to.equal("o");
     expect([repo.live.packs, repo.live.packsBytes]).to.deep.equal([2, 200]);
@@ -379,6 +443,7 @@ describe("repo", () => {
 
   it("compact() refuses where packs are gone, and prune() where anything changed; then pushes start over", () => {
     const repo = new TestRepo();
+    repo.push([make("refs/heads/other")]);
     repo.push([make(main)], { packs: [pack(1), pack(2)] });
     const { version, generation } = repo.live;
     const compacted = { version, generation, replaced: [pack(1).sha256], packs: [], prune: false };

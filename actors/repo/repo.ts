@@ -5,7 +5,6 @@ import { ActorError } from "../../schemas/errors.ts";
 import {
   CLEAR_PAUSE_MS,
   CLEARED_ROWS,
-  PUSH_PARTS_MAX,
   REPO_REMOVED_MS,
   STAGED_MS,
   STAGED_PUSHES_MAX,
@@ -15,16 +14,25 @@ import { namespace, RepoListing } from "../../schemas/namespace.ts";
 import { packRow, type RepoAddress, type RepoEntry, repo } from "../../schemas/repo.ts";
 import { repoImport } from "../../schemas/repo-import.ts";
 import { defineActor } from "../runtime/define-actor.ts";
+import { adoptedBranch, checkDefaultBranch } from "./default-branch.ts";
 import { deeperSince, fill } from "./fill-repo.ts";
 import { judgePush } from "./judge-push.ts";
 import { readManifest } from "./read-manifest.ts";
 import { findLfsObjects, listLfsObjects, nameLfsObjects } from "./repo-lfs.ts";
-import { type LiveRepo, partRow, RepoRow, type RepoRows, RepoState } from "./repo-state.ts";
+import { type LiveRepo, partRow, RepoRow, RepoState } from "./repo-state.ts";
 import { listTokens, mintToken, revokeToken, verifyToken } from "./repo-tokens.ts";
-import { beginUpkeep, checkHeld, compact, endUpkeep, makeRoom, packRows } from "./repo-upkeep.ts";
+import {
+  afterRefusal,
+  beginUpkeep,
+  checkHeld,
+  compact,
+  endUpkeep,
+  makeRoom,
+  packRows,
+} from "./repo-upkeep.ts";
+import { droppedParts, stagedCommands, type WrittenRows } from "./staged-pushes.ts";
 import { arrival, event, pushed } from "./told-events.ts";
 
-type WrittenRows = Record<string, RepoRow | null>;
 export const repoActor = defineActor(repo, {
   state: RepoState,
   initial: { life: "none" },
@@ -80,7 +88,7 @@ export const repoActor = defineActor(repo, {
       return { state, reply: entryOf(live, key) };
     },
 
-    configure(state, settings, { key, now }) {
+    configure(state, settings, { key, now, rows }) {
       const live = liveAt(state);
       const {
         description = live.description,
@@ -88,6 +96,7 @@ export const repoActor = defineActor(repo, {
         readOnly = live.readOnly,
         protectedRefs = live.protectedRefs,
       } = settings;
+      checkDefaultBranch(live, rows, defaultBranch);
       const changed: LiveRepo = {
         ...live,
         description,
@@ -204,7 +213,7 @@ export const repoActor = defineActor(repo, {
       if (!table.changed) {
         const reply = { results, version: live.version };
         const left = staged.length === live.staged.length ? live : { ...live, staged };
-        const after = results.includes("q") ? makeRoom(left, key, now) : { state: left };
+        const after = afterRefusal(left, results, key, now);
         return { ...after, ...(left !== live && { rows: dropped }), reply };
       }
       const version = live.version + 1;
@@ -212,6 +221,7 @@ export const repoActor = defineActor(repo, {
         ...live,
         staged,
         version,
+        defaultBranch: adoptedBranch(live, rows, table, all),
         refs: table.count,
         refNamesBytes: table.namesBytes,
         packs: live.packs + added.length,
@@ -370,22 +380,4 @@ function removed(state: RepoState, id: string, now: number) {
     send: sends,
     remind: { dropStaged: null, giveUp: null, upkeepDue: null, clearRows: now + CLEAR_PAUSE_MS },
   };
-}
-
-function stagedCommands(rows: RepoRows, push: string, parts: number): string[] {
-  return Array.from({ length: Math.min(parts, PUSH_PARTS_MAX) }, (_, part) => {
-    const row = rows.get(partRow(push, part));
-    if (row?.row === "part") return row.commands;
-    throw new ActorError("conflict", "Cannot push: a part of it is gone; push again");
-  }).flat();
-}
-
-function droppedParts(
-  { staged }: LiveRepo,
-  which: (staged: { push: string; at: number }) => boolean,
-): WrittenRows {
-  const rows = staged
-    .filter(which)
-    .flatMap(({ push, parts }) => parts.map((part) => [partRow(push, part), null] as const));
-  return Object.fromEntries(rows);
 }

@@ -1,4 +1,4 @@
-/** Mail and reminders nobody could handle: kept with their error until an operator retries or drops them. */
+/** Mail, reminders and tasks nobody could handle: kept with their error until an operator retries or drops them. */
 import { JetStreamApiError, type StoredMsg } from "@nats-io/jetstream";
 import type { Logger } from "pino";
 import { z } from "zod";
@@ -8,15 +8,26 @@ import {
   DEAD_LETTER_INPUT_CHARS,
   READER_RETRY_MS,
 } from "../../schemas/limits.ts";
-import { deadAddress, deadSubject, mailSubject, STREAMS, shardOf } from "../../schemas/subjects.ts";
-import { writeAtomically } from "./atomic-batch.ts";
+import {
+  addressOf,
+  deadAddress,
+  deadSubject,
+  mailSubject,
+  STREAMS,
+  shardOf,
+} from "../../schemas/subjects.ts";
+import { WriteRefused, writeAtomically } from "./atomic-batch.ts";
 import type { Bus } from "./bus.ts";
 import type { Clock } from "./clock.ts";
 import type { Delivery } from "./incoming.ts";
 import { refusalOf } from "./refusal.ts";
+import { encodeTask, type Task } from "./task.ts";
 
 // nats-server's errors.json: 10057 delete of a message failed, as it is not there; 10043 no such sequence.
 const GONE = new Set([10043, 10057]);
+
+/** An id of a task has at most 128 characters. */
+const RETRIED_ID_CHARS = 90;
 
 const StoredLetter = z.object({
   message: z.string(),
@@ -25,6 +36,8 @@ const StoredLetter = z.object({
   tries: z.number(),
   /** Epoch ms. */
   buriedAt: z.number(),
+  /** Of a task that was given up: how it waited, and where. */
+  task: z.object({ subject: z.string(), id: z.string(), key: z.string() }).optional(),
 });
 
 export interface DeadLetter extends z.infer<typeof StoredLetter> {
@@ -60,6 +73,27 @@ export async function bury(
   }
 }
 
+/**
+ * Shows operators a task that failed at every try. One letter for a kind and key is enough: who asked for the task is told
+ * of the failure, and may repeat the task until the cause is gone. Rejects where the letter is not stored.
+ */
+export async function buryTask(
+  { bus, clock }: { bus: Bus; clock: Clock },
+  { kind, task, subject, tries }: { kind: string; task: Task; subject: string; tries: number },
+  error: unknown,
+): Promise<void> {
+  const { id, key, message, input } = task;
+  const told = String(error).slice(0, DEAD_LETTER_ERROR_CHARS);
+  const waited = { subject, id, key };
+  const payload = encodeLetter({
+    ...{ message, input, error: told, tries, buriedAt: clock.now(), task: waited },
+  });
+  const dead = { subject: deadSubject(addressOf(kind, key)), payload, expect: { sequence: 0 } };
+  await writeAtomically(bus, [dead]).catch((cause: unknown) => {
+    if (!(cause instanceof WriteRefused) || !cause.conflict) throw cause;
+  });
+}
+
 /** Whole where a client of ours wrote the message; what others wrote may be too large, and then shows its beginning. */
 function encodeLetter(letter: z.infer<typeof StoredLetter>): string {
   const payload = JSON.stringify(letter);
@@ -87,18 +121,29 @@ export async function findDeadLetter(bus: Bus, sequence: number): Promise<DeadLe
 }
 
 /**
- * Sends the message once more, as mail, and then forgets the letter. Cut off in between and repeated, it sends nothing
+ * Sends the message once more, as mail or as a task, and then forgets the letter. Cut off in between and repeated, it sends nothing
  * twice for as long as the stream knows message ids, which is two minutes.
  */
 export async function retryDeadLetter(bus: Bus, letter: DeadLetter): Promise<void> {
-  const { address, message, input, sequence } = letter;
-  await writeAtomically(bus, [
-    {
-      subject: mailSubject(shardOf(address), address),
-      payload: JSON.stringify({ from: "operator", message, input }),
-      headers: { "Nats-Msg-Id": `dead-${sequence}-${letter.buriedAt}` },
-    },
-  ]);
+  const { address, message, input, sequence, task } = letter;
+  const headers = { "Nats-Msg-Id": `dead-${sequence}-${letter.buriedAt}` };
+  const from = "operator";
+  if (task) {
+    const { subject, key } = task;
+    // What the earlier run sent under its id is known to the bus for two minutes: this is another run.
+    const id = `${task.id.slice(0, RETRIED_ID_CHARS)}-retry-${sequence}`;
+    await writeAtomically(bus, [
+      { subject, payload: encodeTask({ id, from, key, message, input }), headers },
+    ]);
+  } else {
+    await writeAtomically(bus, [
+      {
+        subject: mailSubject(shardOf(address), address),
+        payload: JSON.stringify({ from, message, input }),
+        headers,
+      },
+    ]);
+  }
   await dropDeadLetter(bus, letter);
 }
 

@@ -27,6 +27,7 @@ import { until } from "../../scripts/testing/until.ts";
 import type { BusActorClient, TaskRun } from "./actor-client.ts";
 import type { Listeners } from "./bus.ts";
 import { systemClock } from "./clock.ts";
+import { listDeadLetters, retryDeadLetter } from "./dead-letters.ts";
 import { ServiceCounts } from "./service-counts.ts";
 import { TaskTaken } from "./task-news.ts";
 import { WorkerHost } from "./worker-host.ts";
@@ -226,6 +227,32 @@ describe("WorkerHost", function () {
     expect(attempts.get("last try")).to.equal(TASK_TRIES_MAX);
     expect(attempts.get("given up")).to.equal(TASK_TRIES_MAX);
     expect(attempts.get("no")).to.equal(1);
+  });
+
+  it("shows operators a task that failed at every try, once for a kind and key, and runs it again for them", async () => {
+    const attempts = new Map<string, number>();
+    await work({
+      slots: { slow: 1 },
+      before: (text, { attempt }) => void attempts.set(text, attempt),
+    });
+    const before = (await Array.fromAsync(listDeadLetters(world.bus))).length;
+    await ask("stuck", ["broken"], TASK_TRIES_MAX);
+    expect(await logged("stuck", 1)).to.deep.equal(["broken: internal_error"]);
+    await ask("stuck", ["broken"], TASK_TRIES_MAX);
+    expect(await logged("stuck", 2)).to.have.length(2);
+    await ask("fine", ["no"], -1);
+    expect(await logged("fine", 1)).to.deep.equal(["no: conflict"]);
+    const letters = (await Array.fromAsync(listDeadLetters(world.bus))).slice(before);
+    expect(letters.map(({ address }) => address)).to.deep.equal(["echo.stuck"]);
+    const [letter] = letters;
+    if (!letter) throw new Error("no letter");
+    expect(letter).to.include({ message: "tell", tries: TASK_TRIES_MAX });
+    attempts.clear();
+    await retryDeadLetter(world.bus, letter);
+    await until("it ran again", () => attempts.get("broken") === TASK_TRIES_MAX);
+    expect(await logged("stuck", 3)).to.have.length(3);
+    const [again] = (await Array.fromAsync(listDeadLetters(world.bus))).slice(before);
+    expect(again?.sequence).to.be.greaterThan(letter.sequence);
   });
 
   it("ends a task where it still runs when it was given to another worker", async () => {

@@ -16,6 +16,7 @@ import { type ActorClient, BusActorClient } from "./actor-client.ts";
 import { writeAtomically } from "./atomic-batch.ts";
 import type { Bus } from "./bus.ts";
 import { type Clock, OVER } from "./clock.ts";
+import { buryTask } from "./dead-letters.ts";
 import type { AnyWorkerDefinition, TaskContext } from "./define-worker.ts";
 import type { PulledMessage } from "./pulled-message.ts";
 import { InvalidInput } from "./refusal.ts";
@@ -227,10 +228,8 @@ export class WorkerHost {
         return new ActorError("internal_error", String(error));
       }
       if (!refusal) logger.error({ ...named, err: error }, "task given up");
-      return this.#giveUp(
-        run,
-        refusal ?? new ActorError("internal_error", "Cannot finish task: see the log"),
-      );
+      const told = refusal ?? new ActorError("internal_error", "Cannot finish task: see the log");
+      return this.#giveUp(run, told, error);
     }
   }
 
@@ -335,9 +334,14 @@ export class WorkerHost {
   }
 
   /** The asker hears why, by message or at its inbox. If even that fails, the task comes back and is given up again. */
-  async #giveUp(run: Run, error: ActorError): Promise<ActorError> {
-    const { definition, task, message, caller, signal } = run;
+  async #giveUp(run: Run, error: ActorError, fault: unknown = error): Promise<ActorError> {
+    const { definition, task, message, caller, signal, attempt: tries } = run;
     try {
+      // Nobody waits for it, so an operator would see only that something does not happen.
+      if (!caller && FAULTS.has(error.code)) {
+        const { kind } = definition.contract;
+        await buryTask(this.#parts, { kind, task, subject: message.subject, tries }, fault);
+      }
       const input = run.input ?? readInput(run);
       const failed = own(definition.failures, task.message);
       if (failed && input !== undefined) {
@@ -362,6 +366,9 @@ export class WorkerHost {
     return error;
   }
 }
+
+/** Refusals that say nothing of what was asked for: the fault is ours. */
+const FAULTS: ReadonlySet<string> = new Set(["internal_error", "deadline_exceeded"]);
 
 /** This process ends before the task does: another worker takes it at once. */
 class HostStopping extends Error {}

@@ -62,7 +62,7 @@ const calls = (artifacts: Artifacts): (() => Promise<unknown>)[] => [
       () => repo.readFile({ ref: "b", path: "a/b" }),
       () => repo.readRaw({ ref: "b", path: "a/b" }),
       () => repo.archive("b", "zip"),
-      () => repo.createCommit({ ...commit, author: person, committer: person }),
+      () => repo.createCommit({ ...commit, author: person, committer: person, allow_empty: true }),
       () => repo.createToken("read", 600),
       () => repo.listTokens({ state: "all", page: 1, perPage: 1 }),
       () => repo.revokeToken("t"),

@@ -44,7 +44,7 @@ export interface ArtifactsRepo extends Disposable {
   /** Drops what no ref leads to any more. */
   prune(): Promise<void>;
 
-  /** By first parents, newest first; none where there is no such ref. */
+  /** By first parents, newest first; NOT_FOUND where there is no such ref. */
   log(options?: { ref?: string; limit?: number; offset?: number }): Promise<Commit[]>;
   refs(options?: {
     prefix?: string;

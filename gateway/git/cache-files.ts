@@ -1,5 +1,6 @@
 /** Where things lie in the cache of a gateway. All of it may vanish at any time but what a marker says is in use. */
 import { randomBytes } from "node:crypto";
+import { mkdirSync } from "node:fs";
 import { mkdir, readdir, readFile, rm, stat, unlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { PackFiles } from "./pack-store.ts";
@@ -73,9 +74,16 @@ export class CacheFiles {
     return join(this.root, "answers");
   }
 
-  /** A name that nobody else has. */
+  /** A name that nobody else has, in a folder that is there: somebody may have emptied the cache since `prepare`. */
   temporary(purpose: string): string {
-    return join(this.root, "tmp", `${purpose}-${randomBytes(9).toString("hex")}`);
+    const folder = join(this.root, "tmp");
+    try {
+      mkdirSync(folder, { recursive: true });
+    } catch (error) {
+      // It is being emptied just now: whoever writes there finds out, and knows what to do.
+      if (!isCode(error, "ENOENT")) throw error;
+    }
+    return join(folder, `${purpose}-${randomBytes(9).toString("hex")}`);
   }
 
   trash(id: string): string {

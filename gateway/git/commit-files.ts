@@ -2,7 +2,7 @@
 import { writeFile } from "node:fs/promises";
 import { COMMIT_PATH_DEPTH_MAX, COMMIT_TRIES_MAX } from "../../schemas/artifacts-limits.ts";
 import { ActorError } from "../../schemas/errors.ts";
-import { ZERO_ID } from "../../schemas/git-names.ts";
+import { folded, namespaceKey, ZERO_ID } from "../../schemas/git-names.ts";
 import { REF_RESULTS } from "../../schemas/ref-command.ts";
 import type { RepoAddress } from "../../schemas/repo.ts";
 import { type CacheFiles, filesOf, removeAll } from "./cache-files.ts";
@@ -27,6 +27,8 @@ export interface NewCommit {
   author?: Person | undefined;
   committer?: Person | undefined;
   changes: readonly FileChange[];
+  /** Whether a commit may leave every file as it is. */
+  allowEmpty?: boolean | undefined;
 }
 
 export interface Committed {
@@ -38,6 +40,20 @@ export interface Committed {
 
 /** All of it, or nothing. Refuses with `branch_moved` where the branch is not where it is expected. */
 export async function commitFiles(
+  repositories: Repositories,
+  address: RepoAddress,
+  asked: NewCommit,
+  signal: AbortSignal,
+): Promise<Committed> {
+  const { accountId, namespace, name } = address;
+  // A name of a branch has no space; without one it is the default branch.
+  const branch = `${namespaceKey(accountId, namespace)} ${folded(name)} ${asked.branch ?? ""}`;
+  return await repositories.commitTurns.run(branch, signal, () =>
+    commitAnew(repositories, address, asked, signal),
+  );
+}
+
+async function commitAnew(
   repositories: Repositories,
   address: RepoAddress,
   asked: NewCommit,
@@ -81,9 +97,9 @@ async function tryCommit(
     : await checkedByGit(repositories, repo, pack, signal);
   const [stored] = await Promise.all([
     parts.packs.put(repo.accountId, taken.files, signal),
-    taken.written,
+    // What goes wrong with the cache is no concern of the client's: what is stored comes from memory.
+    taken.written?.catch(() => {}),
   ]);
-  // What goes wrong with the cache is no concern of the client's.
   const adopted = parts.cache.adopt(repo.accountId, stored.sha256, taken.files).catch(() => {});
   const [fault] = await commitPush(parts.actors, repo.id, {
     commands: [{ old: before ?? ZERO_ID, value: commit.id, ref }],
@@ -193,7 +209,7 @@ async function baseOf(
 async function build(
   repositories: Repositories,
   repo: OpenedRepo,
-  { changes, message, ...people }: NewCommit,
+  { changes, message, allowEmpty = false, ...people }: NewCommit,
   parent: string | undefined,
   signal: AbortSignal,
 ): Promise<MadeObject[]> {
@@ -202,6 +218,10 @@ async function build(
   const found = parent === undefined ? undefined : await objects.head(`${parent}^{tree}`);
   if (parent !== undefined && !found) throw new Error(`Cannot read commit ${parent}: it was there`);
   const { root, made } = await applyChanges(objects, found?.id, changes);
+  if (root === found?.id && !allowEmpty) {
+    const text = "Cannot commit: the changes leave every file as it is; allow_empty permits that";
+    throw new ActorError("conflict", text);
+  }
   const author = people.author ?? {
     name: "Trunkline",
     email: `noreply@${new URL(publicUrl).hostname}`,

@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import type { ActorClient } from "../../actors/runtime/actor-client.ts";
 import { ActorError } from "../../schemas/errors.ts";
 import { COMMANDS_BYTES_MAX, PUSH_PARTS_MAX, SWAP_DEADLINE_MS } from "../../schemas/git-limits.ts";
-import { REF_RESULTS, type RefCommand, type RefResult } from "../../schemas/ref-command.ts";
+import { type RefCommand, type RefResult, refResultText } from "../../schemas/ref-command.ts";
 import { commandsBytes, repo } from "../../schemas/repo.ts";
 import { heldNow, type KeptPack } from "./pack-store.ts";
 
@@ -50,9 +50,9 @@ export async function commitPush(
     },
     { deadlineMs: SWAP_DEADLINE_MS },
   );
-  return Array.from(results, (letter) =>
+  return Array.from(results, (letter, number) =>
     // The contract has no other letters.
-    letter === "o" ? undefined : REF_RESULTS[letter as RefResult],
+    letter === "o" ? undefined : refResultText(letter as RefResult, commands[number]?.ref ?? ""),
   );
 }
 

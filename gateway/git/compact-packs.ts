@@ -24,6 +24,8 @@ interface Repacked {
   /** By their hashes, as they are linked. */
   replaced: string[];
   packs: KeptPack[];
+  /** Packs that stay and hold objects of the replaced ones. */
+  kept: string[];
   /** Of all there is, where it was measured anew. */
   treeDepth?: number;
 }
@@ -60,6 +62,7 @@ export async function compactPacks(
           generation,
           replaced,
           packs: made.packs.map(heldNow),
+          kept: made.kept,
           prune: dropping,
         };
         const input = { ...given, ...measured };
@@ -113,7 +116,10 @@ async function repack(
     const replaced = before.filter((sha256) => !after.includes(sha256));
     const made = after.filter((name) => !manifest.packs.has(name));
     const views = cache.files.objects(id, manifest.generation);
-    if (!dropping) await checkAllThere(views, replaced, objects, made);
+    const staying = before.filter((sha256) => after.includes(sha256));
+    const kept = dropping
+      ? []
+      : await checkAllThere({ objects: views, names: replaced }, { objects, made, staying });
     const treeDepth = await depthAnew(manifest, scratch, signal);
     const packs: KeptPack[] = [];
     for (const name of made) {
@@ -122,7 +128,7 @@ async function repack(
       await cache.adopt(accountId, pack.sha256, files);
       packs.push(pack);
     }
-    return { replaced, packs, ...(treeDepth !== undefined && { treeDepth }) };
+    return { replaced, packs, kept, ...(treeDepth !== undefined && { treeDepth }) };
   } finally {
     await removeAll(scratch);
     leave();
@@ -152,24 +158,33 @@ async function depthAnew(
   return await measureWholeDepth(trees, place, signal);
 }
 
-/** Nothing is given up on git's word alone. */
+/**
+ * Checks, independently of git, that every object of the replaced packs is in another pack. Git leaves an object out of the
+ * new packs when a pack that stays has it, as after a thin push, which brings a copy of its deltas' bases. Returns the
+ * staying packs that hold such objects.
+ */
 async function checkAllThere(
-  from: string,
-  replaced: readonly string[],
-  to: string,
-  made: readonly string[],
-): Promise<void> {
-  const indexOf = async (objects: string, name: string) =>
-    new PackIndex(await readFile(linkedPack(objects, name).index));
-  const indexes = await Promise.all(made.map((name) => indexOf(to, name)));
-  for (const name of replaced) {
-    const old = await indexOf(from, name);
+  replaced: { objects: string; names: readonly string[] },
+  { objects, made, staying }: { objects: string; made: string[]; staying: string[] },
+): Promise<string[]> {
+  const indexOf = async (folder: string, name: string) =>
+    new PackIndex(await readFile(linkedPack(folder, name).index));
+  const indexes: { name: string; index: PackIndex }[] = [];
+  for (const name of [...made, ...staying]) {
+    indexes.push({ name, index: await indexOf(objects, name) });
+  }
+  const used = new Set<string>();
+  for (const name of replaced.names) {
+    const old = await indexOf(replaced.objects, name);
     for (let at = 0; at < old.count; at++) {
       const id = Buffer.from(old.id(at), "hex");
-      if (!indexes.some((index) => index.find(id) >= 0)) {
-        throw new Error(`Cannot compact: ${id.toString("hex")} is not in the new packs`);
+      const holder = indexes.find(({ index }) => index.find(id) >= 0);
+      if (!holder) {
+        throw new Error(`Cannot compact: ${id.toString("hex")} is in no pack that stays`);
       }
+      used.add(holder.name);
       if (at % COMPARED_IDS === 0) await others();
     }
   }
+  return staying.filter((name) => used.has(name));
 }

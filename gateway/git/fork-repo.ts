@@ -38,6 +38,11 @@ export async function forkRepo(
   const { repo, entry, files } = await lookAt(repositories, origin, signal);
   if (entry.status === "importing") throw busy("import_in_progress", "imported");
   if (entry.status === "forking") throw busy("fork_in_progress", "forked");
+  const { refs, head } = repo.manifest;
+  if (defaultBranchOnly && refs.size > 0 && !refs.has(head)) {
+    const text = `Cannot fork: "${entry.name}" has no branch "${entry.defaultBranch}", its default branch`;
+    throw new ActorError("conflict", `${text}; fork it without default_branch_only`);
+  }
   const target = {
     address: { ...origin, namespace: entry.namespace, name },
     settings: {
@@ -118,11 +123,9 @@ async function forkInSteps(
   const repo = { ...origin, manifest };
   const { shallow, treeDepth } = manifest;
   const tip = manifest.refs.get(manifest.head);
-  const refs: [string, string][] = defaultBranchOnly
-    ? tip === undefined
-      ? []
-      : [[manifest.head, tip]]
-    : [...manifest.refs];
+  // It may have gone since it was looked for.
+  const own: [string, string][] = tip === undefined ? [] : [[manifest.head, tip]];
+  const refs = defaultBranchOnly ? own : [...manifest.refs];
   const packs =
     defaultBranchOnly || shared.length > SWAP_PACKS_MAX
       ? await packRefs(repositories, repo, refs, signal)

@@ -6,6 +6,8 @@ import { repo as repoContract, repoTokenId } from "../../schemas/repo.ts";
 import { repoTokenHash } from "./repo-token-text.ts";
 import { type GitGateway, GitWorld } from "./testing/git-world.ts";
 
+const NOT_OPENED = "Invalid or expired token, or there is no such repository\n";
+
 describe("who may use a repository", function () {
   this.timeout(60_000);
   let world: GitWorld;
@@ -61,7 +63,7 @@ describe("who may use a repository", function () {
     const unknown = `art_v1_${"0".repeat(40)}`;
     for (const token of [unknown, revoked, other.token]) {
       const { status, text } = await ask(repo.path, `Bearer ${token}`);
-      expect([status, text]).to.deep.equal([403, "Invalid or expired token\n"]);
+      expect([status, text]).to.deep.equal([403, NOT_OPENED]);
     }
     const reads = await world.token(repo, "read");
     const refused = await ask(repo.path, `Bearer ${reads}`, "git-receive-pack");
@@ -76,6 +78,57 @@ describe("who may use a repository", function () {
       body: "0000",
     });
     expect(posted.status).to.equal(403);
+  });
+
+  it("the same for strangers whether there is such a repository or not, for git and for large files", async () => {
+    const repo = await world.repo();
+    const importing = await world.repo();
+    await world.actors.call(repoContract, importing.id, "setStatus", {
+      status: "importing",
+      failure: null,
+    });
+    const other = await world.repo();
+    const paths = [repo.path, importing.path].flatMap((path) => [
+      path,
+      path.replace("/tests/r", "/tests/x"),
+      path.replace("/tests/", "/none/"),
+      path.replace("/git/", "/git/f"),
+      path.replace("/tests/r", "/tests/_"),
+    ]);
+    const answers = paths.flatMap((path) =>
+      [
+        [`${path}/info/refs?service=git-upload-pack`],
+        [`${path}/info/refs?service=git-receive-pack`],
+        [`${path}/git-receive-pack`, "application/x-git-receive-pack-request"],
+      ].map(async ([end, type]) => {
+        const answer = await fetch(`${gateway.url}${end}`, {
+          method: type ? "POST" : "GET",
+          headers: {
+            Authorization: `Bearer ${other.token}`,
+            ...(type && { "Content-Type": type }),
+          },
+          ...(type && { body: "0000" }),
+        });
+        return `${answer.status} ${answer.headers.get("content-type")} ${await answer.text()}`;
+      }),
+    );
+    expect([...new Set(await Promise.all(answers))]).to.deep.equal([
+      `403 text/plain; charset=utf-8 ${NOT_OPENED}`,
+    ]);
+    const large = paths.map(async (path) => {
+      const answer = await fetch(`${gateway.url}${path}/info/lfs/objects/batch`, {
+        method: "POST",
+        headers: {
+          Authorization: `Bearer ${other.token}`,
+          "Content-Type": "application/vnd.git-lfs+json",
+        },
+        body: JSON.stringify({ operation: "upload", objects: [{ oid: "0".repeat(64), size: 1 }] }),
+      });
+      return `${answer.status} ${JSON.parse(await answer.text()).message}`;
+    });
+    const [told = "", ...more] = [...new Set(await Promise.all(large))];
+    expect(told).to.match(/^403 .*Invalid or expired token/);
+    expect(more).to.deep.equal([]);
   });
 
   it("403 at the next request, whichever gateway gets it, for a token that was revoked", async () => {
@@ -123,7 +176,7 @@ describe("who may use a repository", function () {
     skipped = expiresAt - 10_000 - systemClock.now();
     expect(await status()).to.deep.equal([200, ""]);
     skipped = expiresAt - systemClock.now();
-    expect(await status()).to.deep.equal([403, "Invalid or expired token\n"]);
+    expect(await status()).to.deep.equal([403, NOT_OPENED]);
     expect(own.faults).to.deep.equal([]);
   });
 
@@ -142,9 +195,17 @@ describe("who may use a repository", function () {
     const reads = await world.token(repo, "read");
     const cases: [string, string, RegExp][] = [
       ["no token", bare, /could not read|terminal prompts disabled/],
-      ["unknown", remote("wrong"), /^remote: Invalid or expired token$/m],
+      [
+        "unknown",
+        remote("wrong"),
+        /^remote: Invalid or expired token, or there is no such repository$/m,
+      ],
       ["reads", remote(reads.split("?")[0] ?? ""), /^remote: .*can only read/m],
-      ["missing", remote(repo.token).replace(repo.name, "none"), /^remote: .*[Nn]ot found/m],
+      [
+        "missing",
+        remote(repo.token).replace(repo.name, "none"),
+        /^remote: .*or there is no such repository$/m,
+      ],
     ];
     for (const [what, url, sentence] of cases) {
       const { code, stderr } = await work.tryGit("push", url, "main:other");
@@ -153,7 +214,7 @@ describe("who may use a repository", function () {
     }
   });
 
-  it("404 for what is not there, not this account's, or no name", async () => {
+  it("403 for what is not there, not this account's, or no name", async () => {
     const repo = await world.repo();
     const paths = [
       repo.path.replace(repo.name, "none"),
@@ -161,10 +222,34 @@ describe("who may use a repository", function () {
       repo.path.replace("tests", "other"),
       repo.path.replace("tests", "..%2f.."),
       repo.path.replace(repo.name, "%00"),
-      repo.path.replace(".git", ""),
     ];
     for (const path of paths)
-      expect((await ask(path, `Bearer ${repo.token}`)).status).to.equal(404);
+      expect((await ask(path, `Bearer ${repo.token}`)).status).to.equal(403);
+    expect((await ask(`${repo.path}.git`, `Bearer ${repo.token}`)).status).to.equal(403);
+  });
+
+  it("serves git and large files at the address without .git too", async () => {
+    const repo = await world.repo();
+    const remote = gateway.remote(repo).replace(/\.git$/, "");
+    const work = await world.checkout();
+    const head = await work.commit("first");
+    await work.git("push", "-q", remote, "main");
+    const copy = await world.checkout();
+    await copy.git("clone", "-q", remote, "copy");
+    expect(await copy.git("-C", "copy", "rev-parse", "HEAD")).to.equal(head);
+    const answer = await fetch(
+      `${gateway.url}${repo.path.replace(/\.git$/, "")}/info/lfs/objects/batch`,
+      {
+        method: "POST",
+        headers: {
+          Authorization: `Bearer ${repo.token}`,
+          "Content-Type": "application/vnd.git-lfs+json",
+        },
+        body: JSON.stringify({ operation: "upload", objects: [{ oid: "0".repeat(64), size: 1 }] }),
+      },
+    );
+    expect(answer.status).to.equal(200);
+    await answer.arrayBuffer();
   });
 
   it("finds a repository whatever the case of its name, and not the one that had its name before", async () => {
@@ -172,7 +257,7 @@ describe("who may use a repository", function () {
     const path = repo.path.replace(repo.name, repo.name.toUpperCase()).replace("tests", "TESTS");
     expect((await ask(path, `Bearer ${repo.token}`)).status).to.equal(200);
     await world.actors.call(repoContract, repo.id, "remove", {});
-    expect((await ask(path, `Bearer ${repo.token}`)).status).to.equal(404);
+    expect((await ask(path, `Bearer ${repo.token}`)).status).to.equal(403);
   });
 
   it("403 for the protocol without a service, 415 for another body, 404 for other addresses", async () => {

@@ -86,6 +86,20 @@ describe("git over HTTP", function () {
     expect(await again.git("rev-parse", "HEAD")).to.equal(head);
   });
 
+  it("makes the first branch that is pushed the default branch, and keeps it from deletion", async () => {
+    const made = await world.repo();
+    const work = await world.checkout();
+    const head = await work.commit("first");
+    await work.git("push", "-q", gateway.remote(made), "main:dev");
+    const copy = await world.checkout();
+    await copy.git("clone", "-q", gateway.remote(made), "copy");
+    expect(await copy.git("-C", "copy", "rev-parse", "HEAD")).to.equal(head);
+    expect(await copy.git("-C", "copy", "symbolic-ref", "HEAD")).to.equal("refs/heads/dev");
+    const deletion = await work.tryGit("push", gateway.remote(made), ":dev");
+    expect(deletion.code).to.not.equal(0);
+    expect(deletion.stderr).to.contain("deletion of the current branch prohibited");
+  });
+
   it("refuses what is not at the old value, takes force and deletion", async () => {
     const { repo: made, work } = await filled();
     const other = await cloned(made);
@@ -153,12 +167,34 @@ describe("git over HTTP", function () {
     expect(await work.git("ls-remote", "origin", "three")).to.contain("refs/heads/three");
   });
 
-  it("refuses other places than heads, tags and notes", async () => {
-    const { work } = await filled();
-    const { stderr, code } = await work.tryGit("push", "origin", "main:refs/pull/1/head");
-    expect(code).to.not.equal(0);
-    expect(stderr).to.contain("funny refname");
-    await work.git("push", "-q", "origin", "main:refs/notes/x");
+  it("takes refs below any name but the hidden ones, and says what is allowed", async () => {
+    const { work, repo: made } = await filled();
+    const head = await work.git("rev-parse", "main");
+    const others = ["refs/pull/1/head", "refs/agents/x", "refs/notes/x", "refs/keep/around/1"];
+    await work.git("push", "-q", "origin", ...others.map((ref) => `main:${ref}`));
+    await work.git("push", "-q", "origin", "main:side", ":refs/keep/around/1");
+    for (const version of ["0", "2"]) {
+      const mirror = await world.checkout();
+      const config = `protocol.version=${version}`;
+      await mirror.git("-c", config, "fetch", "-q", gateway.remote(made), "+refs/*:refs/x/*");
+      for (const ref of others.slice(0, 3)) {
+        expect(await mirror.git("rev-parse", ref.replace("refs/", "refs/x/"))).to.equal(head);
+      }
+    }
+    const copy = await world.checkout();
+    await copy.git("clone", "-q", "--mirror", gateway.remote(made), "mirror.git");
+    const again = await world.repo();
+    await copy.git("-C", "mirror.git", "push", "-q", "--mirror", gateway.remote(again));
+    expect(await work.git("ls-remote", gateway.remote(again))).to.equal(
+      await work.git("ls-remote", "origin"),
+    );
+    for (const ref of ["refs/replace/x", "refs/internal/x", "refs/stash"]) {
+      for (const from of ["main", ""]) {
+        const { stderr, code } = await work.tryGit("push", "origin", `${from}:${ref}`);
+        expect(code).to.not.equal(0);
+        if (from) expect(stderr).to.contain("funny refname: allowed is refs/<name>/<more>, except");
+      }
+    }
   });
 
   it("clones shallow, deepens, unshallows, and takes a push from a shallow clone", async () => {

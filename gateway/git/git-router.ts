@@ -8,7 +8,7 @@ import express, {
 } from "express";
 import type { Logger } from "pino";
 import type { ActorClient } from "../../actors/runtime/actor-client.ts";
-import { ActorError, ERRORS } from "../../schemas/errors.ts";
+import { ActorError, ERRORS, type ErrorCode } from "../../schemas/errors.ts";
 import { GIT_CACHE_BYTES_MAX, GIT_CACHE_SWEEP_MS } from "../../schemas/git-limits.ts";
 import { NamespaceName, RepoName } from "../../schemas/git-names.ts";
 import { GIT_SIZES, type GitSizes } from "../../schemas/git-sizes.ts";
@@ -132,7 +132,8 @@ function gitRouter(
   const router = express.Router({ caseSensitive: true });
   const failed = new FailedAuthentications(now);
   const capabilities = new FetchCapabilities(parts.cache.files);
-  const path = "/:account/:namespace/:name.git";
+  // With `.git` at the end of the name or without: clients of other hosts leave it out.
+  const path = "/:account/:namespace/:name";
   router.get(`${path}/info/refs`, advertise);
   for (const service of ["git-upload-pack", "git-receive-pack"] as const) {
     router.post(`${path}/${service}`, (request, response) => exchange(service, request, response));
@@ -237,21 +238,27 @@ function gitRouter(
       const text = "Too many unknown tokens came from this address";
       throw new ActorError("rate_limited", text, { retryAfterS });
     }
-    const used = await parts.finder
-      .with(address, signal, (id) =>
-        Promise.all([
-          parts.actors.call(repo, id, "verifyToken", { address, secretHash }, { signal }),
-          use(id, address),
-        ]),
-      )
+    const opens = async (id: string) => {
+      const used = use(id, address);
+      // Its failure is told only to a client whose token is good.
+      used.catch(() => {});
+      const input = { address, secretHash };
+      const token = await parts.actors
+        .call(repo, id, "verifyToken", input, { signal })
+        .catch((error: unknown) => {
+          throw isRefusal(error, "forbidden") ? new TokenRefused() : error;
+        });
+      return [token, await used] as const;
+    };
+    const [token, result] = await parts.finder
+      .with(address, signal, opens)
       .catch((error: unknown) => {
-        const unknown =
-          error instanceof ActorError && (error.code === "forbidden" || error.code === "not_found");
-        failed.settle(client, secretHash, unknown ? "unknown" : "unclear");
-        throw error;
+        // Strangers must not learn which repositories exist.
+        const isUnknown = error instanceof TokenRefused || isRefusal(error, "not_found");
+        failed.settle(client, secretHash, isUnknown ? "unknown" : "unclear");
+        throw isUnknown ? new ActorError("forbidden", NOT_OPENED) : error;
       });
     failed.settle(client, secretHash, "good");
-    const [token, result] = used;
     if (service === "git-receive-pack" && token.scope !== "write") {
       throw new ActorError("forbidden", "Insufficient permissions: this token can only read");
     }
@@ -259,13 +266,19 @@ function gitRouter(
   }
 }
 
+const NOT_OPENED = "Invalid or expired token, or there is no such repository";
+class TokenRefused extends Error {}
+
+const isRefusal = (error: unknown, code: ErrorCode) =>
+  error instanceof ActorError && error.code === code;
+
 /** What is no name can name nothing. */
 function addressOf({ params }: Request): RepoAddress {
   const accountId = Id.safeParse(params.account);
   const namespace = NamespaceName.safeParse(params.namespace);
-  const name = RepoName.safeParse(params.name);
+  const name = RepoName.safeParse(String(params.name).replace(/\.git$/, ""));
   if (!accountId.success || !namespace.success || !name.success) {
-    throw new ActorError("not_found", "Repository not found");
+    throw new ActorError("forbidden", NOT_OPENED);
   }
   return { accountId: accountId.data, namespace: namespace.data, name: name.data };
 }

@@ -177,7 +177,9 @@ function wantedRefs({ refs }: Remote, branch: string | null): Map<string, string
     }
     return new Map([[ref, value]]);
   }
-  const wanted = new Map([...refs].filter(([ref]) => refNameFault(ref) === undefined));
+  const isWanted = (ref: string) =>
+    /^refs\/(heads|tags|notes)\//.test(ref) && refNameFault(ref) === undefined;
+  const wanted = new Map([...refs].filter(([ref]) => isWanted(ref)));
   if (wanted.size > REFS_MAX) {
     const text = `Cannot import: it has ${wanted.size} refs, past ${REFS_MAX}`;
     throw new ActorError("limit_reached", text);

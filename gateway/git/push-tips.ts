@@ -1,7 +1,12 @@
 /** Holds the values a push gives to refs against the objects that are there, and tells which only add to what was. */
 import { COMPARED_MAX } from "../../schemas/git-limits.ts";
 import { isProtected, ZERO_ID } from "../../schemas/git-names.ts";
-import { commandFault, REF_RESULTS, type RefCommand } from "../../schemas/ref-command.ts";
+import {
+  commandFault,
+  REF_RESULTS,
+  type RefCommand,
+  refResultText,
+} from "../../schemas/ref-command.ts";
 import { runGit } from "./git-process.ts";
 import type { Places } from "./inspect-pack.ts";
 import type { Manifest } from "./manifest-reader.ts";
@@ -54,7 +59,7 @@ export async function tipFaults(
  */
 export function foreseenFaults(
   commands: readonly RefCommand[],
-  { protectedRefs, refs }: Manifest,
+  { protectedRefs, refs, head }: Manifest,
   forward: readonly number[],
 ): (string | undefined)[] {
   const times = new Map<string, number>();
@@ -65,9 +70,9 @@ export function foreseenFaults(
     const { ref } = command;
     if (times.get(ref) !== 1) return REF_RESULTS.m;
     const tip = refs.get(ref) ?? ZERO_ID;
-    const standing = { tip, protectedRefs, isForward: isForward.has(number) };
+    const standing = { tip, protectedRefs, head, isForward: isForward.has(number) };
     const fault = commandFault(command, standing);
-    if (fault !== undefined && fault !== "p") return REF_RESULTS[fault];
+    if (fault !== undefined && fault !== "p") return refResultText(fault, ref);
     if (fault === undefined && !standing.isForward) return undefined;
     // It was compared, or would have been.
     compared += 1;

@@ -1,3 +1,5 @@
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
 import { expect } from "chai";
 import {
   READER_AGE_MS_MAX,
@@ -6,6 +8,7 @@ import {
 } from "../../schemas/artifacts-limits.ts";
 import { until } from "../../scripts/testing/until.ts";
 import type { OpenedRepo } from "./git-parts.ts";
+import { runGit } from "./git-process.ts";
 import { ObjectReaders } from "./read-objects.ts";
 import { ReadProcess, ReadProcessGone } from "./read-process.ts";
 import { ACCOUNT, type GitGateway, GitWorld } from "./testing/git-world.ts";
@@ -74,6 +77,25 @@ describe("reading objects", function () {
     expect(await reader.head("0".repeat(40))).to.equal(undefined);
     expect(await reader.head(commit)).to.include({ id: commit, type: "commit" });
     expect(readers.size).to.equal(1);
+  });
+
+  it("finds what is there though the cache was emptied, and made again by somebody else", async () => {
+    const { open, commit, push, work } = await pushed();
+    const before = await open();
+    expect(await read(before, `${commit}:file.txt`)).to.equal("content");
+    // The process that reads keeps the folder that is removed here.
+    await rm(gateway.service.parts.cache.files.root, { recursive: true });
+    const next = await work.commit("next");
+    await push();
+    const { cache } = gateway.service.parts;
+    const repo = await open();
+    await (await cache.openObjects(repo, repo.manifest, signal))[Symbol.asyncDispose]();
+    expect(await read(repo, `${next}:file.txt`)).to.equal("next");
+    expect(await read(repo, `${commit}:file.txt`)).to.equal("content");
+    await rm(join(cache.files.objects(repo.id, 0), "pack"), { recursive: true });
+    using view = await readers.view(repo, signal);
+    const listed = await runGit(["rev-list", "--count", next], { ...view, signal });
+    expect(listed.stdout.toString()).to.equal("2\n");
   });
 
   it("reads large objects beside small ones, whole", async () => {

@@ -1,12 +1,13 @@
 /** Reads objects of repositories: a process for each that is in use, so many at a time, gone when nobody asks any more. */
-import { access } from "node:fs/promises";
-import { join } from "node:path";
 import { READER_AGE_MS_MAX, READER_IDLE_MS, READERS_MAX } from "../../schemas/artifacts-limits.ts";
 import { ActorError } from "../../schemas/errors.ts";
 import type { OpenedRepo } from "./git-parts.ts";
 import type { Manifest } from "./manifest-reader.ts";
 import { type ObjectHead, type ReadObject, ReadProcess, ReadProcessGone } from "./read-process.ts";
 import type { RepoCache, RepoView } from "./repo-cache.ts";
+
+/** The cache may be emptied again and again: then something is wrong with it. */
+const TRIES_MAX = 5;
 
 /** What a repository is read by: its objects as they were when it was asked for, or later. */
 export interface ObjectReader {
@@ -61,12 +62,23 @@ export class ObjectReaders {
         const opened = await this.#open(repo, signal);
         try {
           const found = await question(opened.process);
-          if (found || tries > 1 || (await isThere(opened.view))) return found;
+          if (found) return found;
+          // What was away for a moment while the cache was emptied is found now.
+          if (await this.#cache.isIntact(opened.view, repo.manifest)) {
+            return await question(opened.process);
+          }
           // The cache was emptied below it: only a new one can tell.
           this.#close(repo.id, opened);
         } catch (error) {
-          if (!(error instanceof ReadProcessGone) || tries > 1) throw error;
+          const isGone = error instanceof ReadProcessGone;
+          if (
+            isGone ? tries >= TRIES_MAX : await this.#cache.isIntact(opened.view, repo.manifest)
+          ) {
+            throw error;
+          }
+          this.#close(repo.id, opened);
         }
+        if (tries >= TRIES_MAX) throw emptied();
       }
     };
     return {
@@ -77,7 +89,7 @@ export class ObjectReaders {
 
   /** A place for git itself, with all packs of the manifest, and without refs. */
   async view(repo: OpenedRepo, signal: AbortSignal): Promise<HeldView> {
-    const opened = await this.#open(repo, signal);
+    const opened = await this.#openIntact(repo, signal);
     opened.holders += 1;
     const { cwd, environment } = opened.view;
     return {
@@ -105,6 +117,15 @@ export class ObjectReaders {
     const ends = [...this.#opened.values()].map(({ process }) => process.exit);
     for (const [id, opened] of this.#opened) this.#close(id, opened);
     await Promise.all(ends);
+  }
+
+  async #openIntact(repo: OpenedRepo, signal: AbortSignal): Promise<Opened> {
+    for (let tries = 1; tries <= TRIES_MAX; tries++) {
+      const opened = await this.#open(repo, signal);
+      if (await this.#cache.isIntact(opened.view, repo.manifest)) return opened;
+      this.#close(repo.id, opened);
+    }
+    throw emptied();
   }
 
   async #open(repo: OpenedRepo, signal: AbortSignal): Promise<Opened> {
@@ -149,7 +170,7 @@ export class ObjectReaders {
       !known.process.ended &&
       known.generation === manifest.generation &&
       now - known.openedAt <= READER_AGE_MS_MAX &&
-      (await isThere(known.view));
+      view.madeId === known.view.madeId;
     const packs = manifest.packs.keys();
     if (stays) {
       await view[Symbol.asyncDispose]();
@@ -204,8 +225,9 @@ function serves({ process, generation, packs }: Opened, manifest: Manifest): boo
 
 const isFree = ({ process, holders }: Opened) => process.idle && holders === 0;
 
-const isThere = ({ cwd }: Pick<RepoView, "cwd">) =>
-  access(join(cwd, "HEAD")).then(
-    () => true,
-    () => false,
+const emptied = () =>
+  new ActorError(
+    "unavailable",
+    "Cannot read repository: the cache of this gateway is being emptied",
+    { retryAfterS: 1 },
   );

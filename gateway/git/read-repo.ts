@@ -23,6 +23,8 @@ export interface FoundFile {
 /** Hears how many bytes are about to be read for what is shown, and throws where there are too many. */
 export type Hold = (bytes: number) => void;
 
+/** What git allows in no name of a ref; a few steps, since each is a walk. */
+const ANCESTOR = /^(.*?)((?:[~^]\d{0,4}){1,4})$/s;
 const ANY: Hold = () => {};
 /** So many commits are walked to one by one; for more there is a process that does nothing else. */
 const WALKED_MAX = 100;
@@ -47,16 +49,24 @@ export class RepoReader {
     this.#objects = readers.reader(repo, signal);
   }
 
-  /** The commit that a branch, a tag, a whole ref, an id or HEAD leads to. */
+  /**
+   * The commit that a branch, a tag, a whole ref, an id, its first digits or HEAD leads to; of each also an ancestor, as
+   * `main~2` or `HEAD^`.
+   */
   async resolve(ref: string): Promise<string | undefined> {
-    const id = this.#idOf(ref);
+    const [, named = ref, steps = ""] = ANCESTOR.exec(ref) ?? [];
+    const id = this.#idOf(named);
     if (id === undefined) return undefined;
-    return (await this.#objects.head(`${id}^{commit}`))?.id;
+    const found = await this.#objects.head(`${id}${steps}^{commit}`);
+    if (!found && steps === "" && this.#isBranch(named)) {
+      throw new Error(`Cannot read branch ${named}: ${id} is not there`);
+    }
+    return found?.id;
   }
 
   /**
-   * By first parents, the newest first. Nothing where there is no such ref. Throws ActorError `object_too_large` where the
-   * commits are larger than a log may be.
+   * By first parents, the newest first; nothing while HEAD has no commit. Throws ActorError `not_found` where there is no
+   * such ref, and `object_too_large` where the commits are larger than a log may be.
    */
   async log(
     ref: string,
@@ -64,7 +74,8 @@ export class RepoReader {
     hold = ANY,
   ): Promise<Commit[]> {
     const tip = await this.resolve(ref);
-    if (tip === undefined) return [];
+    if (tip === undefined && ref === "HEAD") return [];
+    if (tip === undefined) throw new ActorError("not_found", `Ref not found: there is no "${ref}"`);
     const count = Math.min(limit, LOG_ENTRIES_MAX);
     let bytes = 0;
     const take: Hold = (more) => {
@@ -128,13 +139,19 @@ export class RepoReader {
     return undefined;
   }
 
+  /** A branch leads to a commit, or what it was read from is not the repository. */
+  #isBranch(ref: string): boolean {
+    const { refs } = this.#repo.manifest;
+    return ref === "HEAD" || ref.startsWith("refs/heads/") || refs.has(`refs/heads/${ref}`);
+  }
+
   /** Branch before tag before id, as the public API has it. */
   #idOf(ref: string): string | undefined {
     const { refs, head } = this.#repo.manifest;
     if (ref === "HEAD") return refs.get(head);
-    if (/^refs\/(heads|tags)\//.test(ref)) return refs.get(ref);
+    if (ref.startsWith("refs/")) return refs.get(ref);
     const named = refs.get(`refs/heads/${ref}`) ?? refs.get(`refs/tags/${ref}`);
-    return named ?? (/^[0-9a-f]{40}$/.test(ref) ? ref : undefined);
+    return named ?? (/^[0-9a-f]{4,40}$/.test(ref) ? ref : undefined);
   }
 
   #file({ id, bytes }: { id: string; bytes: number }): FoundFile {

@@ -1,5 +1,5 @@
 /** Shows git a repository as its manifest has it: packs fetched from the bus, refs in one file, both made once. */
-import { link, mkdir, rename, rmdir, stat, unlink, utimes, writeFile } from "node:fs/promises";
+import { link, mkdir, rename, rmdir, stat, unlink, utimes } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { ActorError } from "../../schemas/errors.ts";
 import {
@@ -25,12 +25,15 @@ import {
 import { sweepCache } from "./cache-sweep.ts";
 import type { Manifest } from "./manifest-reader.ts";
 import type { PackFiles, PackStore } from "./pack-store.ts";
+import { hasPacks, wholeView, writeView } from "./view-files.ts";
 
 /** A repository on disk, for as long as it is not disposed of. */
 export interface RepoView extends AsyncDisposable {
   /** Where git runs. */
   cwd: string;
   environment: Readonly<Record<string, string>>;
+  /** Differs for a folder that was made again under the same name. */
+  madeId: string;
 }
 
 export interface ViewedRepo {
@@ -86,19 +89,28 @@ export class RepoCache {
     const leave = () => rmdir(marker).catch(ignoreGone);
     for (let tries = 1; ; tries++) {
       try {
+        if (tries > 1) await this.files.prepare();
         await this.#mark(repo.id, marker);
         await this.#make(repo, manifest, cwd, signal);
+        const madeId = await wholeView(cwd);
+        // It was emptied again since it was made.
+        if (madeId === undefined) throw gone(`view ${cwd}`);
         return {
           cwd,
+          madeId,
           environment: { GIT_DIR: ".", GIT_OBJECT_DIRECTORY: OBJECTS_FROM_VIEW },
           [Symbol.asyncDispose]: leave,
         };
       } catch (error) {
         await leave();
-        if (!isCode(error, "ENOENT", "ENOSPC") || tries >= TRIES_MAX) throw error;
+        if (!isCode(error, "ENOENT", "ENOSPC")) throw error;
+        if (tries >= TRIES_MAX && isCode(error, "ENOSPC")) throw error;
+        if (tries >= TRIES_MAX) {
+          const text = "Cannot read repository: the cache of this gateway is being emptied";
+          throw new ActorError("unavailable", text, { retryAfterS: 1 });
+        }
         // On a full disk this repository is worth more than those that nobody reads.
         if (isCode(error, "ENOSPC")) await this.#makeRoom();
-        else await this.files.prepare();
       }
     }
   }
@@ -110,6 +122,14 @@ export class RepoCache {
       this.#sweeping = undefined;
     });
     return this.#sweeping;
+  }
+
+  /**
+   * Whether a view is still the folder that was opened, with every pack of a manifest. Somebody may have emptied the cache
+   * since: what a process then does not find in the view says nothing of the repository.
+   */
+  async isIntact({ cwd, madeId }: RepoView, manifest: Manifest): Promise<boolean> {
+    return (await wholeView(cwd)) === madeId && (await hasPacks(cwd, manifest));
   }
 
   /** Takes over files of a pack that has been stored, or is about to be, so that it need not be fetched. */
@@ -134,9 +154,9 @@ export class RepoCache {
   }
 
   async #make(repo: ViewedRepo, manifest: Manifest, cwd: string, signal: AbortSignal) {
-    const isThere = await touch(cwd, this.#now());
+    const isThere = (await touch(cwd, this.#now())) && (await wholeView(cwd)) !== undefined;
     const isPlain = basename(cwd) === PLAIN_VIEW;
-    if (isThere && !isPlain) return;
+    if (isThere && !isPlain && (await hasPacks(cwd, manifest))) return;
     const name = `${cwd} ${manifest.version}`;
     const made =
       this.#making.get(name) ?? this.#makeView(repo, manifest, { cwd, isThere, isPlain });
@@ -163,18 +183,12 @@ export class RepoCache {
   }
 
   async #writeView(manifest: Manifest, cwd: string, refs: Manifest["refs"]): Promise<void> {
-    const { head, shallow } = manifest;
     const temporary = this.files.temporary("view");
-    await mkdir(join(temporary, "refs"), { recursive: true });
-    await Promise.all([
-      mkdir(dirname(cwd), { recursive: true }),
-      writeFile(join(temporary, "HEAD"), `ref: ${head}\n`),
-      writeFile(join(temporary, "packed-refs"), packedRefs(refs)),
-      ...(shallow.length > 0
-        ? [writeFile(join(temporary, "shallow"), `${shallow.join("\n")}\n`)]
-        : []),
-    ]);
+    await mkdir(dirname(cwd), { recursive: true });
+    await writeView(temporary, manifest, refs);
     try {
+      // What is left of a view that was half removed is in the way.
+      if ((await wholeView(cwd)) === undefined) await removeAll(cwd);
       await rename(temporary, cwd);
     } catch (error) {
       await removeAll(temporary);
@@ -186,7 +200,7 @@ export class RepoCache {
   async #linkPacks(repo: ViewedRepo, manifest: Manifest, objects: string): Promise<void> {
     const linked = new Set(await entriesOf(join(objects, "pack")));
     const missing = [...manifest.packs.values()].filter(
-      ({ sha256 }) => !linked.has(`pack-${sha256}.idx`),
+      ({ sha256 }) => !linked.has(`pack-${sha256}.idx`) || !linked.has(`pack-${sha256}.pack`),
     );
     if (linked.size === 0) await mkdir(join(objects, "pack"), { recursive: true });
     const fetchers = Array.from(
@@ -223,7 +237,7 @@ export class RepoCache {
     const [pack, index] = await Promise.all([stat(pooled.pack), stat(pooled.index)]);
     if (pack.size === bytes && index.size === indexBytes) return;
     await Promise.all([removeAll(pooled.pack), removeAll(pooled.index)]);
-    throw Object.assign(new Error("Cannot use pack: it is not whole"), { code: "ENOENT" });
+    throw gone("pack");
   }
 
   async #fetch(accountId: string, pack: Pack): Promise<void> {
@@ -324,6 +338,9 @@ export class RepoCache {
   }
 }
 
+const gone = (what: string) =>
+  Object.assign(new Error(`Cannot use ${what}: it is not whole`), { code: "ENOENT" });
+
 /** Notes that it is used. False where it is not there. */
 async function touch(path: string, now: number): Promise<boolean> {
   try {
@@ -333,14 +350,6 @@ async function touch(path: string, now: number): Promise<boolean> {
     if (isCode(error, "ENOENT")) return false;
     throw error;
   }
-}
-
-function packedRefs(refs: ReadonlyMap<string, string>): string {
-  const names = [...refs.keys()];
-  // Git has them in the order of their bytes, which for ASCII is ours too; else it sorts them itself.
-  const isAscii = names.every((name) => /^[\x20-\x7e]*$/.test(name));
-  const lines = names.sort().map((name) => `${refs.get(name)} ${name}\n`);
-  return `${isAscii ? "# pack-refs with: sorted \n" : ""}${lines.join("")}`;
 }
 
 function leaving<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {

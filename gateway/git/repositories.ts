@@ -21,6 +21,7 @@ import {
   repoTokenId,
 } from "../../schemas/repo.ts";
 import { repoToken, repoTokenKey } from "../../schemas/repo-token.ts";
+import { CommitTurns } from "./commit-turns.ts";
 import type { GitParts, OpenedRepo } from "./git-parts.ts";
 import { heldNow, type KeptPack } from "./pack-store.ts";
 import type { ObjectReaders } from "./read-objects.ts";
@@ -60,6 +61,7 @@ export interface MintedToken extends RepoToken {
 
 export class Repositories {
   readonly parts: RepositoriesParts;
+  readonly commitTurns = new CommitTurns();
 
   constructor(parts: RepositoriesParts) {
     this.parts = parts;

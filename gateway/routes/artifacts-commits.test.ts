@@ -206,10 +206,10 @@ describe("commits by REST", function () {
     );
     expect(racing.filter(({ status }) => status === 201)).to.have.length(1);
     expect(racing.filter(({ errors }) => errors[0]?.code === 10304)).to.have.length(7);
-    const others = await Promise.all(Array.from({ length: 4 }, (_, i) => put(`o${i}`, "x")));
+    const others = await Promise.all(Array.from({ length: 20 }, (_, i) => put(`o${i}`, "x")));
     for (const { status, text } of others) expect(status, text).to.equal(201);
     const { result: tree } = await world.ask(`${at}/log`);
-    expect(tree).to.have.length(6);
+    expect(tree).to.have.length(22);
     const files = (await world.ask(`${at}/tree/${tree[0].treeHash}`)).result;
     expect(files.map(({ name }: { name: string }) => name)).to.include.members([
       "o0",
@@ -217,6 +217,20 @@ describe("commits by REST", function () {
       "o2",
       "o3",
     ]);
+  });
+
+  it("refuses a commit that changes nothing, unless allow_empty permits it", async () => {
+    const first = (await put("a", "0")).result;
+    const refused = await put("a", "0");
+    expect([refused.status, refused.errors[0]?.message]).to.deep.equal([
+      409,
+      "Cannot commit: the changes leave every file as it is; allow_empty permits that",
+    ]);
+    expect((await put("a", "0", { allow_empty: false })).status).to.equal(409);
+    const { status, result } = await put("a", "0", { allow_empty: true });
+    expect(status).to.equal(201);
+    expect(result).to.deep.include({ treeHash: first.treeHash, parents: [first.hash] });
+    expect((await put("a", "1", { allow_empty: true })).status).to.equal(201);
   });
 
   it("makes branches, with a history where a base is named", async () => {

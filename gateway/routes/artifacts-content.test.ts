@@ -98,8 +98,25 @@ describe("routes of what is in a repository", function () {
     expect(await hashes("limit=1&offset=1")).to.deep.equal([first]);
     expect(await hashes("offset=200")).to.deep.equal([]);
     expect(await hashes("limit=5000")).to.deep.equal([second, first]);
-    for (const ref of ["nope", "refs/pull/1", "main~1", "-x", "a b", "f".repeat(40), ":/second"]) {
-      expect(await hashes(`ref=${encodeURIComponent(ref)}`), ref).to.deep.equal([]);
+    for (const ref of [
+      "main~1",
+      "HEAD~1",
+      "HEAD^",
+      "main^0~1",
+      first.slice(0, 7),
+      first.slice(0, 4),
+    ]) {
+      expect(await hashes(`ref=${encodeURIComponent(ref)}`), ref).to.deep.equal([first]);
+    }
+    for (const ref of [
+      ...["nope", "refs/pull/1", "main~2", "main^2", "-x", "a b", "f".repeat(40), ":/second"],
+      ...[first.slice(0, 3), "fffffff", "main~~~~~", "main~99999", "~1"],
+    ]) {
+      const { status, errors } = await ask(`/log?ref=${encodeURIComponent(ref)}`);
+      expect([status, errors[0]?.message], ref).to.deep.equal([
+        404,
+        `Ref not found: there is no "${ref}"`,
+      ]);
     }
     for (const query of ["limit=0", "offset=-1", "offset=1000001", "ref=", "limit=x"]) {
       const { status, errors } = await ask(`/log?${query}`);

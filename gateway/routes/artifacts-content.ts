@@ -72,8 +72,7 @@ export function artifactContentRoutes(repositories: Repositories): Route[] {
       ...reading,
       path: `${REPO}/log`,
       id: "getLog",
-      summary:
-        "The history of a ref by first parents, newest first; none where there is no such ref",
+      summary: "The history of a ref by first parents, newest first; none in an empty repository",
       query: LogQuery,
       refusals: ["object_too_large"],
       answer: { result: WireCommit.array() },
@@ -300,7 +299,8 @@ export function artifactContentRoutes(repositories: Repositories): Route[] {
       if (base64 !== undefined) return { path, content: Buffer.from(base64, "base64"), mode };
       return { path, delete: true as const };
     });
-    const asked = { ...body, changes };
+    const { allow_empty: allowEmpty, ...rest } = body;
+    const asked = { ...rest, changes, allowEmpty };
     const made = await commitFiles(repositories, addressOf(parameters), asked, signal);
     return { result: { ...made.commit, ref: made.ref, before: made.before } };
   }

@@ -92,6 +92,22 @@ describe("forks", function () {
     }
   });
 
+  it("of the default branch only refuse an origin that has refs, but not that branch", async () => {
+    const made = (await world.post("/forks/repos", { name: "tagged" })).result;
+    await work.git("push", "-q", world.remote(made), "main:refs/tags/only");
+    const { status, errors } = await fork({ name: "x1", default_branch_only: true }, "tagged");
+    expect(status).to.equal(409);
+    expect(errors[0]?.message).to.contain('"tagged" has no branch "main", its default branch');
+    expect((await fork({ name: "x2" }, "tagged")).status).to.equal(201);
+    const patched = await world.ask("/forks/repos/Origin", {
+      method: "PATCH",
+      headers: { "Content-Type": "application/json" },
+      body: JSON.stringify({ default_branch: "none" }),
+    });
+    expect(patched.status).to.equal(400);
+    expect(patched.errors[0]?.source).to.deep.equal({ pointer: "/default_branch" });
+  });
+
   it("of very many refs come in parts, and have them all", async () => {
     const { result } = await world.post("/forks/repos", { name: "many" });
     const many = await world.checkout();

@@ -167,7 +167,9 @@ export const CreateRepo = z
   .strictObject({
     name: RepoName,
     description: Description.optional(),
-    default_branch: BranchName.optional().describe("main, where it is not said"),
+    default_branch: BranchName.optional().describe(
+      "main by default. The first branch pushed to an empty repository replaces it",
+    ),
     read_only: z.boolean().optional().describe("No push is taken while it is true"),
   })
   .meta({ examples: [{ name: "first", description: "What agents have written" }] });
@@ -176,7 +178,9 @@ export type CreateRepo = z.output<typeof CreateRepo>;
 export const ChangeRepo = z
   .strictObject({
     description: Description.optional(),
-    default_branch: BranchName.optional(),
+    default_branch: BranchName.optional().describe(
+      "A branch that exists; an empty repository takes any name",
+    ),
     read_only: z.boolean().optional(),
     protected_refs: z
       .array(ProtectedRef)
@@ -335,6 +339,10 @@ export const commitFilesOf = (fileBytes: number) =>
       author: Person.optional(),
       committer: Person.optional().describe("The author, where it is not said"),
       changes: z.array(changeOf(fileBytes)).min(1).max(COMMIT_CHANGES_MAX),
+      allow_empty: z
+        .boolean()
+        .optional()
+        .describe("Commit also where the changes leave every file as it is: else 409"),
     })
     .meta({
       examples: [

@@ -14,7 +14,8 @@ describe("example commit-bot", function () {
 
   const REPOS = "/artifacts/namespaces/default/repos";
   const log = async (name: string, ref: string) =>
-    (await platform.rest("GET", `${REPOS}/${name}/log?ref=${ref}`)).body.result;
+    // Null, with a 404, while there is no such ref.
+    (await platform.rest("GET", `${REPOS}/${name}/log?ref=${ref}`)).body.result ?? [];
   const commit = async (name: string, message: string) => {
     const changes = [{ path: "a.txt", content: message }];
     const made = await platform.rest("POST", `${REPOS}/${name}/commits`, { message, changes });

@@ -33,7 +33,7 @@ export class Changelog extends Agent<Env, ChangelogState> {
     if (payload.ref !== `refs/heads/${defaultBranch}`) return done();
     const [history, printed] = await Promise.all([
       repo.log({ ref: payload.ref, limit: COMMITS }),
-      repo.log({ ref: BRANCH, limit: 1 }),
+      repo.log({ ref: BRANCH, limit: 1 }).catch(noneBefore),
     ]);
     const [newest] = history;
     const message = `Changelog of ${newest?.hash}`;
@@ -79,3 +79,9 @@ const escaped = (text: string) =>
 export default {
   fetch: () => new Response("It waits for pushes", { status: 404 }),
 };
+
+/** The branch does not exist before the first changelog. */
+function noneBefore(error: unknown): [] {
+  if (error instanceof Error && "code" in error && error.code === "NOT_FOUND") return [];
+  throw error;
+}

@@ -1,0 +1,54 @@
+/** Writes the files of a view, a folder that shows git one version of a repository, and checks that all of them are there. */
+import { randomBytes } from "node:crypto";
+import { access, mkdir, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { entriesOf, isCode, OBJECTS_FROM_VIEW } from "./cache-files.ts";
+import type { Manifest } from "./manifest-reader.ts";
+
+/** The file of a view that holds its `madeId`: inode numbers are used again at once. */
+const MADE_ID = "made-id";
+const MADE_ID_BYTES = 12;
+
+export async function writeView(
+  cwd: string,
+  { head, shallow }: Manifest,
+  refs: Manifest["refs"],
+): Promise<void> {
+  await mkdir(join(cwd, "refs"), { recursive: true });
+  await Promise.all([
+    writeFile(join(cwd, "HEAD"), `ref: ${head}\n`),
+    writeFile(join(cwd, MADE_ID), randomBytes(MADE_ID_BYTES).toString("hex")),
+    writeFile(join(cwd, "packed-refs"), packedRefs(refs)),
+    ...(shallow.length > 0 ? [writeFile(join(cwd, "shallow"), `${shallow.join("\n")}\n`)] : []),
+  ]);
+}
+
+/** The `madeId` of a view, or undefined where one of its files is gone. */
+export async function wholeView(cwd: string): Promise<string | undefined> {
+  try {
+    const [madeId] = await Promise.all([
+      readFile(join(cwd, MADE_ID), "latin1"),
+      access(join(cwd, "HEAD")),
+      access(join(cwd, "packed-refs")),
+    ]);
+    return madeId;
+  } catch (error) {
+    if (isCode(error, "ENOENT", "ENOTDIR")) return undefined;
+    throw error;
+  }
+}
+
+export async function hasPacks(cwd: string, { packs }: Manifest): Promise<boolean> {
+  const linked = new Set(await entriesOf(join(cwd, OBJECTS_FROM_VIEW, "pack")));
+  return packs.values().every(({ sha256 }) => {
+    return linked.has(`pack-${sha256}.idx`) && linked.has(`pack-${sha256}.pack`);
+  });
+}
+
+function packedRefs(refs: ReadonlyMap<string, string>): string {
+  const names = [...refs.keys()];
+  // Git has them in the order of their bytes, which for ASCII is ours too; else it sorts them itself.
+  const isAscii = names.every((name) => /^[\x20-\x7e]*$/.test(name));
+  const lines = names.sort().map((name) => `${refs.get(name)} ${name}\n`);
+  return `${isAscii ? "# pack-refs with: sorted \n" : ""}${lines.join("")}`;
+}
