@@ -173,11 +173,6 @@ export const ANSWER_STALL_MS = 30_000;
 export const ANSWER_STALL_BYTES = 128 * 1024;
 /** What is given to a client at a time, to see how much of it is taken. */
 export const ANSWER_PIECE_BYTES = 64 * 1024;
-/** Unknown tokens, and clients, one client address may try in a window: a slip of the pen in a script, and no flood of lookups. */
-export const AUTHENTICATION_FAILURES_MAX = 100;
-export const AUTHENTICATION_WINDOW_MS = 60_000;
-/** Addresses, and good tokens, that a gateway remembers for it: some megabytes. */
-export const AUTHENTICATION_CLIENTS_MAX = 10_000;
 /** Bodies that only carry a few fields. */
 export const JSON_BODY_BYTES_MAX = 64 * 1024;
 /** A page's HTML inside JSON, as in the public API. */

@@ -232,11 +232,9 @@ function gitRouter(
     }
     const address = addressOf(request);
     const client = request.ip ?? "";
-    const retryAfterS = failed.begin(client, secretHash);
-    if (retryAfterS > 0) {
-      const text = "Too many unknown tokens came from this address";
-      throw new ActorError("rate_limited", text, { retryAfterS });
-    }
+    // A repository's token names no identity but itself.
+    const credential = { identity: secretHash, proof: "" };
+    const attempt = await failed.begin(client, credential);
     const used = await parts.finder
       .with(address, signal, (id) =>
         Promise.all([
@@ -247,10 +245,12 @@ function gitRouter(
       .catch((error: unknown) => {
         const unknown =
           error instanceof ActorError && (error.code === "forbidden" || error.code === "not_found");
-        failed.settle(client, secretHash, unknown ? "unknown" : "unclear");
-        throw error;
+        const retryAfterS = attempt.settle(unknown ? "unknown" : "unclear");
+        if (retryAfterS === 0) throw error;
+        const text = "Too many unknown tokens came from this address";
+        throw new ActorError("rate_limited", text, { retryAfterS });
       });
-    failed.settle(client, secretHash, "good");
+    attempt.settle("good");
     const [token, result] = used;
     if (service === "git-receive-pack" && token.scope !== "write") {
       throw new ActorError("forbidden", "Insufficient permissions: this token can only read");
