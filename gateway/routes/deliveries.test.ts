@@ -65,7 +65,7 @@ async function world() {
   const url = `http://${listening.address}:${listening.port}`;
   const accountId = await openAccount(actors, "One");
   const token = await giveToken(actors, accountId, ALL_PERMISSIONS);
-  const document = openApiDocument(routes, `${url}/v4`);
+  const document = openApiDocument(routes, url);
   const config = AppConfig.parse({ name: "hooks", compatibility_date: "2026-11-20" });
   const staged = { config, bundle: "app.a.b.c", bundleBytes: 1 };
   await actors.call(app, appKey(accountId, "hooks"), "stage", staged);

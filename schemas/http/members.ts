@@ -19,6 +19,7 @@ const RequestedRoles = z
   .min(1)
   .max(ALL_ROLES.length)
   .refine((roles) => new Set(roles).size === roles.length, { error: "Expected each only once" })
+  .meta({ uniqueItems: true })
   .describe(`Of ${ALL_ROLES.join(", ")}`);
 
 export const InviteMember = z
