@@ -188,17 +188,17 @@ function refusalAnswers(route: Route): Json {
   return Object.fromEntries(answers);
 }
 
-/** Of each status the first of its refusals; a wrong request has a pointer besides. */
+/** Of each status the first of its refusals; a wrong body has a pointer besides. */
 function failureExample(route: Route, [name]: readonly ErrorCode[]): Json {
   if (name === undefined) throw new Error("Cannot document answer: it has no refusal");
-  const { meaning } = ERRORS[name];
-  const { wording } = route;
-  const pointer = wording?.pointer("/query/colour") ?? "/query/colour";
-  const code = codeOf(name, wording, name === "invalid_request" ? pointer : "");
-  if (name !== "invalid_request") return failure([{ code, message: meaning }]);
-  const known = parametersOf(route.query, "query").map((parameter) => String(parameter.name));
-  const message = `Cannot accept ${pointer}: ${unknownField(known)}`;
-  return failure([{ code, message, source: { pointer } }]);
+  const { wording, body } = route;
+  if (name !== "invalid_request" || !body) {
+    return failure([{ code: codeOf(name, wording), message: ERRORS[name].meaning }]);
+  }
+  const pointer = wording?.pointer("/colour") ?? "/colour";
+  const { properties = {} } = propertiesOf(body.schema);
+  const message = `Cannot accept ${pointer}: ${unknownField(Object.keys(properties))}`;
+  return failure([{ code: codeOf(name, wording, pointer), message, source: { pointer } }]);
 }
 
 function describe(name: ErrorCode, wording?: RefusalWording): string {

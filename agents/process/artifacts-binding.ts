@@ -105,10 +105,9 @@ function inNamespace(calls: RestCalls, { fetch }: RestBinding, namespace: string
       return repo;
     },
     async list(options: Parameters<Artifacts["list"]>[0] = {}) {
-      const { result, info } = await calls.list<z.output<typeof WireRepo>>(
-        `${here}/repos`,
-        options,
-      );
+      const { result, info } = await calls
+        .list<z.output<typeof WireRepo>>(`${here}/repos`, options)
+        .catch(noneOfUnknown);
       return { repos: camelized(result), ...pageOf(info) };
     },
     delete: (name: string) => deleted(() => calls.one(repoPath(name), { method: "DELETE" })),
@@ -118,6 +117,14 @@ function inNamespace(calls: RestCalls, { fetch }: RestBinding, namespace: string
     in: (other: string) => inNamespace(calls, { fetch, namespace: other }, other),
     namespaces: Object.freeze(namespaces(calls)),
   });
+}
+
+/** The first repository creates the namespace that a binding names; until then its list is empty. */
+function noneOfUnknown(error: unknown) {
+  if (error instanceof ArtifactsError && error.status === 404) {
+    return { result: [], info: { total_count: 0 } };
+  }
+  throw error;
 }
 
 function namespaces(calls: RestCalls): Artifacts["namespaces"] {
