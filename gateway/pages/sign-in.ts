@@ -153,12 +153,12 @@ export async function acceptInvitation(
   }
 }
 
-/** Resolves to the sessions that ended with it. */
+/** Resolves to the sessions that ended with it, and to the person as of the new password. */
 export async function changePassword(
   actors: ActorClient,
   { email, sessionId }: Person & { sessionId: string },
   { current, password }: { current: string; password: string },
-): Promise<readonly string[]> {
+): Promise<{ ended: readonly string[]; person: Person }> {
   const source = { email, from: `session ${sessionId}`, isKnown: true };
   const known = await tryPassword(actors, source, async () => {
     const found = await passwordOf(actors, email);
@@ -170,11 +170,11 @@ export async function changePassword(
   });
   if (!known) throw new Refused(403, "The current password is not right.", { field: "current" });
   await checkNewPassword(password, email);
-  const { passwordHash: before } = known;
+  const { id: userId, passwordHash: before, passwordVersion = 0 } = known;
   const after = await hashPassword(password);
   const ends = { keep: sessionId };
   const { ended } = await actors.call(user, email, "setPassword", { before, after, ends });
-  return ended;
+  return { ended, person: { userId, email, passwordVersion: passwordVersion + 1 } };
 }
 
 async function checkNewPassword(password: string, email: string): Promise<void> {
