@@ -16,6 +16,7 @@ import { ServingApps } from "./apps/serving-apps.ts";
 import type { GatewayConfig } from "./gateway-config.ts";
 import type { Repositories } from "./git/repositories.ts";
 import { localsOf } from "./locals.ts";
+import { endStalledBodies } from "./middleware/end-stalled-bodies.ts";
 import { handleError } from "./middleware/handle-error.ts";
 import { notFound } from "./middleware/not-found.ts";
 import { requestId } from "./middleware/request-id.ts";
@@ -96,6 +97,7 @@ export function buildApp(
   if (config.trustProxy !== undefined) app.set("trust proxy", config.trustProxy);
 
   app.use(requestId(logger));
+  app.use(endStalledBodies());
   app.use(securityHeaders(config.publicUrl));
   // Before all paths of our own: those of an app's origin are the app's.
   const measures = [

@@ -166,6 +166,8 @@ export const HEADER_BYTES_MAX = 16_384;
 /** A request's headers must be complete after this, and all of it after the next: slow senders hold a socket. */
 export const HEADERS_TIMEOUT_MS = 10_000;
 export const REQUEST_TIMEOUT_MS = 120_000;
+/** A body of which no byte comes for this long has a sender that is gone or holds its connection on purpose. */
+export const BODY_STALL_MS = 60_000;
 /** Longer than the idle time of usual load balancers (60 s), so that we never close first. */
 export const KEEP_ALIVE_MS = 72_000;
 /** A client that takes less than so many bytes in so long is cut off, since it holds a worker's slot: 4 kB a second is no line. */
