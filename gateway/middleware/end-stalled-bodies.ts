@@ -23,8 +23,8 @@ function watch(request: Request, stallMs: number, onClose: (end: () => void) => 
   let idleMs = 0;
   const timer = setInterval(() => {
     const { bytesRead } = request.socket;
-    // Bytes that wait here are not the client's delay: whoever reads them has its own bounds.
-    const isOurs = request.readableLength > 0 || request.isPaused();
+    // A full buffer stops the client: the delay is ours, and whoever reads it has bounds of its own.
+    const isOurs = request.readableLength >= request.readableHighWaterMark;
     idleMs = bytesRead === seen && !isOurs ? idleMs + lookMs : 0;
     seen = bytesRead;
     if (request.complete) clearInterval(timer);
