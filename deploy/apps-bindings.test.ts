@@ -88,6 +88,7 @@ const STEPS = {
     const listed = await ARTIFACTS.namespaces.list();
     await other.delete("first");
     return {
+      none: (await ARTIFACTS.in("nowhere").list()).repos,
       made, own: [ARTIFACTS.namespace, other.namespace],
       names: listed.namespaces.map(({ namespace }) => namespace),
       count: (await ARTIFACTS.namespaces.get("other")).repoCount,
@@ -267,6 +268,7 @@ describe("bindings of apps", function () {
   it("ARTIFACTS has the namespaces that the configuration binds", async () => {
     const done = await step("namespaces");
     expect(done.made).to.include({ namespace: "other", repoCount: 0 });
+    expect(done.none).to.deep.equal([]);
     expect(done.own).to.deep.equal(["space", "other"]);
     expect(done.names).to.deep.equal(["space"]);
     expect(done.count).to.equal(0);

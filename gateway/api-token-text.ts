@@ -11,8 +11,7 @@ export interface NewToken {
   lastFour: string;
 }
 
-export function newToken(): NewToken {
-  const id = randomBytes(16).toString("hex");
+export function newToken(id = randomBytes(16).toString("hex")): NewToken {
   const secret = randomBytes(SECRET_BYTES).toString("base64url");
   const text = `tl_${id}_${secret}`;
   return { id, text, secretHash: hashOf(secret), lastFour: text.slice(-4) };

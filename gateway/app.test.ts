@@ -29,7 +29,7 @@ describe("gateway", () => {
       const expected: [string, string][] = [
         ["/v4/accounts", "GET, HEAD, OPTIONS"],
         [tokens(), "GET, HEAD, OPTIONS, POST"],
-        [`${tokens()}/${"0".repeat(32)}`, "DELETE, GET, HEAD, OPTIONS"],
+        [`${tokens()}/${"0".repeat(32)}`, "DELETE, GET, HEAD, OPTIONS, PUT"],
         [`/v4/accounts/${gateway.accountId}/browser-rendering/pdf`, "OPTIONS, POST"],
         [`/v4/accounts/${gateway.accountId}/browser-run/pdf`, "OPTIONS, POST"],
         ["/v4/openapi.json", "GET, HEAD, OPTIONS"],

@@ -17,6 +17,7 @@ import type { GatewayConfig } from "./gateway-config.ts";
 import type { Repositories } from "./git/repositories.ts";
 import { localsOf } from "./locals.ts";
 import { metricsTokenOf } from "./metrics-token.ts";
+import { endStalledBodies } from "./middleware/end-stalled-bodies.ts";
 import { handleError } from "./middleware/handle-error.ts";
 import { notFound } from "./middleware/not-found.ts";
 import { refuseWhenFull } from "./middleware/refuse-when-full.ts";
@@ -102,6 +103,7 @@ export function buildApp(
   if (config.trustProxy !== undefined) app.set("trust proxy", config.trustProxy);
 
   app.use(requestId(logger));
+  app.use(endStalledBodies());
   app.use(securityHeaders(config.publicUrl));
   // Before all paths of our own: those of an app's origin are the app's.
   const measures = [

@@ -130,6 +130,7 @@ async function make(actors: ActorClient, credentials: Credentials): Promise<void
     name: "First start",
     permissions: ALL_PERMISSIONS,
     lastFour: api_token.slice(-4),
+    userId,
   });
   const { id, secretHash } = token;
   await actors.call(apiToken, id, "issue", { accountId, permissions: ALL_PERMISSIONS, secretHash });

@@ -1,3 +1,4 @@
+import { Ajv2020 } from "ajv/dist/2020.js";
 import { expect } from "chai";
 import { ERRORS } from "../schemas/errors.ts";
 import { PERMISSIONS } from "../schemas/permissions.ts";
@@ -45,9 +46,12 @@ interface WireError {
 }
 
 const routes = routeTable(testParts(memoryActors({})));
-const document = openApiDocument(routes, "http://127.0.0.1/v4") as unknown as Document;
+const document = openApiDocument(routes, "http://127.0.0.1") as unknown as Document;
 const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
-  Object.entries(methods).map(([method, operation]) => ({ path, method, operation })),
+  // Paths of the authorization server lie below another server, and are not in the route table.
+  "servers" in methods
+    ? []
+    : Object.entries(methods).map(([method, operation]) => ({ path, method, operation })),
 );
 
 describe("openapi", () => {
@@ -158,6 +162,78 @@ describe("openapi", () => {
     expect(taken?.requestBody?.content["application/json"]).to.have.property("example");
   });
 
+  it("openApiDocument() has the authorization server's endpoints and its flow", () => {
+    const { paths, components } = document;
+    const others = Object.keys(paths).filter((path) => "servers" in (paths[path] ?? {}));
+    expect(others).to.include.members([
+      "/oauth2/auth",
+      "/oauth2/token",
+      "/oauth2/revoke",
+      "/oauth2/introspect",
+      "/oauth2/userinfo",
+      "/.well-known/openid-configuration",
+    ]);
+    expect(components.securitySchemes.oauth).to.have.nested.property(
+      "flows.authorizationCode.tokenUrl",
+      "http://127.0.0.1/oauth2/token",
+    );
+  });
+
+  it("openApiDocument() holds only what validators and generators of clients understand", () => {
+    const lint = (value: unknown, path: string): void => {
+      if (typeof value !== "object" || value === null) return;
+      if ("type" in value && value.type === "null") expect(path).to.match(/anyOf\/\d+$/);
+      for (const [key, inner] of Object.entries(value)) {
+        // A name of a field, or a word of JSON Schema.
+        if (!path.endsWith("/properties")) {
+          expect(key, path).not.to.be.oneOf(["secret", "$defs", "$schema"]);
+        }
+        if (key === "pattern" && typeof inner === "string") {
+          expect(() => new RegExp(inner), path).not.to.throw();
+          expect(inner, path).not.to.contain("\\p{");
+        }
+        lint(inner, `${path}/${key}`);
+      }
+    };
+    lint(document, "");
+  });
+
+  /** Each as a client writes it into a query. */
+  const texts = ["", "0", "1", "-1", "1.5", "20", "25", "26", "100", "101", "1001", "100001", "x"];
+
+  it("openApiDocument() is as strict with queries as the server", () => {
+    const ajv = new Ajv2020({ coerceTypes: true, strict: false, validateFormats: false });
+    for (const { path, method, operation } of operations) {
+      const route = routes.find(
+        (one) => [one.path, one.alias].includes(path) && one.method === method,
+      );
+      for (const { name, in: where, schema } of operation.parameters) {
+        if (where !== "query") continue;
+        const isValid = ajv.compile({ type: "object", properties: { [name]: schema } });
+        for (const text of texts) {
+          const parsed = route?.query.safeParse({ [name]: text });
+          const faults = parsed?.error?.issues.filter((issue) => issue.path[0] === name) ?? [];
+          const title = `${method} ${path}?${name}=${text}`;
+          // An empty text is no number to some validators, and 0 to others.
+          if (text !== "") expect(isValid({ [name]: text }), title).to.equal(faults.length === 0);
+        }
+      }
+    }
+  });
+
+  it("openApiDocument() says where values must differ", () => {
+    const strict = new Ajv2020({ strict: false, validateFormats: false });
+    const clients = document.paths["/accounts/{account_id}/oauth_clients"]?.post;
+    const schema = clients?.requestBody?.content["application/json"]?.schema ?? {};
+    const example = clients?.requestBody?.content["application/json"]?.example as {
+      scopes: string[];
+    };
+    const isValid = strict.compile(schema);
+    expect(isValid(example), JSON.stringify(isValid.errors)).to.equal(true);
+    const [scope] = example.scopes;
+    expect(isValid({ ...example, scopes: [scope, scope] })).to.equal(false);
+  });
+
   it("openApiDocument() names the permissions the router checks", () => {
     for (const route of routes) {
       const operation = document.paths[route.path]?.[route.method];
@@ -188,7 +264,21 @@ describe("routes of docs", () => {
     const { status, json } = await gateway.ask("/v4/openapi.json", { token: null });
     expect(status).to.equal(200);
     expect(json).to.deep.include({ servers: [{ url: "http://example.com:8787/v4" }] });
-    expect(json).to.have.property("paths").that.deep.equals(document.paths);
+    expect(json).to.have.property("paths").that.has.all.keys(Object.keys(document.paths));
+  });
+
+  it("serve the document compressed, and not again to those who have it", async () => {
+    const ask = (headers: Record<string, string>) =>
+      fetch(`${gateway.url}/v4/openapi.json`, { headers });
+    const plain = await ask({ "Accept-Encoding": "identity" });
+    const compressed = await ask({ "Accept-Encoding": "gzip" });
+    expect(plain.headers.get("content-encoding")).to.equal(null);
+    expect(compressed.headers.get("content-encoding")).to.equal("gzip");
+    expect(compressed.headers.get("vary")).to.equal("Accept-Encoding");
+    expect(await compressed.json()).to.deep.equal(await plain.json());
+    const etag = plain.headers.get("etag") ?? "";
+    expect((await ask({ "If-None-Match": etag })).status).to.equal(304);
+    expect((await ask({ "If-None-Match": '"other"' })).status).to.equal(200);
   });
 
   it("hold examples that work as they are", async () => {
@@ -205,26 +295,27 @@ describe("routes of docs", () => {
       expect(gateway.answered).to.include(`${operation.operationId} 200`);
       const { id, client_id: clientId } = answer.json?.result ?? {};
       if (path.endsWith("/members")) made.set("member_id", id);
+      if (path.endsWith("/tokens")) made.set("token_id", id);
       if (path.endsWith("/oauth_clients")) made.set("client_id", clientId);
     }
   });
 
   it("hold examples of refusals as they are answered", async () => {
-    for (const { path, method, operation } of operations) {
+    const bodies = operations.filter(({ operation }) => operation.requestBody);
+    for (const { path, method, operation } of bodies) {
       const filled = path
         .replace("{account_id}", gateway.accountId)
         .replace(/\{(token|job|client|member)_id\}/, "0".repeat(32));
-      const json = operation.requestBody?.content["application/json"]?.example;
-      const answer = await gateway.ask(`/v4${filled}?colour=red`, {
+      const example = operation.requestBody?.content["application/json"]?.example as object;
+      const answer = await gateway.ask(`/v4${filled}`, {
         method: method.toUpperCase(),
-        ...(json === undefined ? {} : { json }),
+        json: { ...example, colour: "red" },
       });
       const [error] = answer.json?.errors ?? [];
-      const [example] =
+      const [shown] =
         operation.responses["400"]?.content["application/json"]?.example?.errors ?? [];
-      expect(example?.code, path).to.equal(1001);
-      expect(example?.source, path).to.deep.equal({ pointer: "/query/colour" });
-      expect(error, path).to.deep.equal(example);
+      expect(shown?.source, path).to.deep.equal({ pointer: "/colour" });
+      expect(error, path).to.deep.equal(shown);
     }
   });
 

@@ -4,12 +4,15 @@ import { ERRORS, type ErrorCode } from "../schemas/errors.ts";
 import { CursorInfo, Failure, ResultInfo, successOf } from "../schemas/http/envelope.ts";
 import { PERMISSIONS } from "../schemas/permissions.ts";
 import { failure } from "./envelope.ts";
+import { CLIENT_SCHEMES, OAUTH_TAG, oauthPaths, oauthScheme } from "./openapi-oauth.ts";
+import { jsonSchema, propertiesOf } from "./openapi-schema.ts";
 import { unknownField } from "./parse-request.ts";
 import { type RefusalWording, type Route, refusalsOf } from "./route.ts";
+import { TAG_DESCRIPTIONS } from "./route-tags.ts";
 
 type Json = Record<string, unknown>;
 
-export function openApiDocument(routes: readonly Route[], baseUrl: string): Json {
+export function openApiDocument(routes: readonly Route[], publicUrl: string): Json {
   const paths: Record<string, Json> = {};
   for (const route of routes) {
     const place = (path: string, id: string) => {
@@ -24,11 +27,12 @@ export function openApiDocument(routes: readonly Route[], baseUrl: string): Json
       title: "Trunkline",
       version: "4",
       description: introduction(),
+      license: { name: "MIT", identifier: "MIT" },
     },
-    servers: [{ url: baseUrl }],
-    security: [{ token: [] }],
-    tags: [...new Set(routes.map(({ tag }) => tag))].map((name) => ({ name })),
-    paths,
+    servers: [{ url: `${publicUrl}/v4` }],
+    security: [{ token: [] }, { oauth: [] }],
+    tags: [...tagsOf(routes), OAUTH_TAG],
+    paths: { ...paths, ...oauthPaths(publicUrl) },
     components: {
       securitySchemes: {
         token: {
@@ -36,10 +40,17 @@ export function openApiDocument(routes: readonly Route[], baseUrl: string): Json
           scheme: "bearer",
           description: "The api_token in data/credentials.json, or another token of the account",
         },
+        oauth: oauthScheme(publicUrl),
+        ...CLIENT_SCHEMES,
       },
       schemas: { Failure: jsonSchema(Failure, "output") },
     },
   };
+}
+
+function tagsOf(routes: readonly Route[]): Json[] {
+  const names = [...new Set(routes.map(({ tag }) => tag))];
+  return names.map((name) => ({ name, description: TAG_DESCRIPTIONS[name] }));
 }
 
 /** Markdown, with the one element that folds what few look for first. */
@@ -69,6 +80,7 @@ function operationOf(route: Route, operationId: string): Json {
     tags: [route.tag],
     summary: route.summary,
     description: needed.length > 0 ? `Needs the permission ${needed.join(" or ")}.` : "Any token.",
+    ...(needed.length > 0 && { security: securityOf(route) }),
     // Read by machines: what `description` says to people.
     "x-permissions": route.permissions ?? [],
     parameters: [...parametersOf(route.parameters, "path"), ...parametersOf(route.query, "query")],
@@ -85,6 +97,12 @@ function operationOf(route: Route, operationId: string): Json {
   };
 }
 
+/** One permission will do, and a token may have it however it was made. */
+const securityOf = ({ permissions = [] }: Route): Json[] => [
+  { token: [] },
+  ...permissions.map((permission) => ({ oauth: [permission] })),
+];
+
 /**
  * The schema's own example goes beside it, where "Try it out" takes it from. Zod drops the `examples` of an object
  * whose fields are transformed, and knows nothing of `example`.
@@ -96,10 +114,7 @@ function bodyContent(bodySchema: z.ZodType): Json {
 }
 
 function parametersOf(schema: z.ZodType, where: "path" | "query"): Json[] {
-  const { properties = {}, required = [] } = z.toJSONSchema(schema, {
-    io: "input",
-    override: plain,
-  });
+  const { properties = {}, required = [] } = propertiesOf(schema);
   return Object.entries(properties).map(([name, property]) => {
     const { description, ...rest } = typeof property === "object" ? property : {};
     return {
@@ -173,17 +188,17 @@ function refusalAnswers(route: Route): Json {
   return Object.fromEntries(answers);
 }
 
-/** Of each status the first of its refusals; a wrong request has a pointer besides. */
+/** Of each status the first of its refusals; a wrong body has a pointer besides. */
 function failureExample(route: Route, [name]: readonly ErrorCode[]): Json {
   if (name === undefined) throw new Error("Cannot document answer: it has no refusal");
-  const { meaning } = ERRORS[name];
-  const { wording } = route;
-  const pointer = wording?.pointer("/query/colour") ?? "/query/colour";
-  const code = codeOf(name, wording, name === "invalid_request" ? pointer : "");
-  if (name !== "invalid_request") return failure([{ code, message: meaning }]);
-  const known = parametersOf(route.query, "query").map((parameter) => String(parameter.name));
-  const message = `Cannot accept ${pointer}: ${unknownField(known)}`;
-  return failure([{ code, message, source: { pointer } }]);
+  const { wording, body } = route;
+  if (name !== "invalid_request" || !body) {
+    return failure([{ code: codeOf(name, wording), message: ERRORS[name].meaning }]);
+  }
+  const pointer = wording?.pointer("/colour") ?? "/colour";
+  const { properties = {} } = propertiesOf(body.schema);
+  const message = `Cannot accept ${pointer}: ${unknownField(Object.keys(properties))}`;
+  return failure([{ code: codeOf(name, wording, pointer), message, source: { pointer } }]);
 }
 
 function describe(name: ErrorCode, wording?: RefusalWording): string {
@@ -207,17 +222,4 @@ function headersOf(route: Route): Json {
 
 function header(description: string, type = "string"): Json {
   return { description, schema: { type } };
-}
-
-function jsonSchema(schema: z.ZodType, io: "input" | "output"): Json {
-  const { $schema: _, ...rest } = z.toJSONSchema(schema, { io, reused: "inline", override: plain });
-  return rest;
-}
-
-/** Without what only zod wrote: bounds of whole numbers that nobody chose, and how a time looks that has a format. */
-function plain({ jsonSchema }: { jsonSchema: z.core.JSONSchema.BaseSchema }): void {
-  const { minimum, maximum, format } = jsonSchema;
-  if (minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum;
-  if (maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
-  if (format === "date-time") delete jsonSchema.pattern;
 }

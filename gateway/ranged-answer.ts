@@ -28,7 +28,7 @@ export async function answerRanged(
   const quoted = `"${tag}"`;
   // It may be kept, and is asked for anew each time: a token may be revoked.
   response.set({ ETag: quoted, "Cache-Control": "private, no-cache", "Accept-Ranges": "bytes" });
-  if (matches(headers["if-none-match"], quoted)) {
+  if (hasEntityTag(headers["if-none-match"], quoted)) {
     response.status(304).end();
     return;
   }
@@ -53,7 +53,8 @@ export async function answerRanged(
   await writeAnswer(read(start, end), response, { bytes: end - start + 1, signal });
 }
 
-function matches(header: string | undefined, tag: string): boolean {
+/** RFC 9110 section 13.1.2. */
+export function hasEntityTag(header: string | undefined, tag: string): boolean {
   if (header === undefined) return false;
   return header
     .split(",")

@@ -36,10 +36,17 @@ const bodies: Record<string, unknown> = {
     token_endpoint_auth_method: "client_secret_basic",
   },
   updateOAuthClient: { client_name: "Other Bot" },
+  updateToken: {
+    name: "printer",
+    policies: [{ effect: "allow", permission_groups: [{ id: "account.read" }] }],
+  },
 };
 
+// Its 200 needs a token that a person made: public-sdk.test.ts has it.
+const driven = routes.filter(({ id }) => id !== "getUser");
+
 describe("every route", () => {
-  for (const route of routes) {
+  for (const route of driven) {
     it(`${route.id}() gives every answer that its declaration implies, and no other`, async () => {
       const { failure, through } = failing();
       const gateway = await testGateway({ through });
@@ -49,6 +56,8 @@ describe("every route", () => {
           refusalsOf({ ...route, refusals: [] })
             // A limited gateway is another one, see below.
             .filter((code) => code !== "rate_limited")
+            // Unknown query parameters are ignored: only a body is refused on every route that has one.
+            .filter((code) => code !== "invalid_request" || route.body !== undefined)
             .map((code) => `${route.id} ${ERRORS[code].status}`),
         );
         // What is not declared would have thrown in `ask`.
@@ -70,7 +79,8 @@ describe("every route", () => {
 async function provokeAll(gateway: TestGateway, route: Route, failure: Failure): Promise<void> {
   expect((await ask(gateway, route)).status).to.equal(200);
   expect((await ask(gateway, route, { token: null })).status).to.equal(401);
-  expect((await ask(gateway, route, { query: "?unknown=1" })).status).to.equal(400);
+  expect((await ask(gateway, route, { query: "?unknown=1" })).status).to.equal(200);
+  if (route.body) expect((await ask(gateway, route, { body: "[]" })).status).to.equal(400);
   if (route.permissions) {
     const token = await gateway.tokenWith("artifacts.read");
     expect((await ask(gateway, route, { token })).status).to.equal(403);
@@ -147,6 +157,10 @@ const MADE: Record<
     // Another token than the one that asks: the id is a part of its text.
     const [, tokenId = ""] = (await tokenWith("apps.read")).split("_");
     return tokenId;
+  },
+
+  async "{role_id}"() {
+    return "Member";
   },
 
   async "{job_id}"({ crawls }, { id }, accountId) {

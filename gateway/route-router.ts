@@ -1,5 +1,6 @@
 /** Makes an Express router of the route table: each route is a list of checks, then its handler. */
 import { type Request, type RequestHandler, type Response, Router } from "express";
+import { z } from "zod";
 import type { ActorClient } from "../actors/runtime/actor-client.ts";
 import type { LiveUpdates } from "../actors/runtime/live.ts";
 import { ActorError } from "../schemas/errors.ts";
@@ -77,7 +78,7 @@ function handle(route: Route): RequestHandler {
   return async (request, response) => {
     const locals = localsOf(response);
     const parameters = parseRequest(route.parameters, parametersOf(request), "/path");
-    const query = parseRequest(route.query, request.query, "/query");
+    const query = parseRequest(route.query, knownQuery(route.query, request.query), "/query");
     const body = route.body && parseRequest(route.body.schema, locals.body, "");
     // What is parsed is no longer needed as it came, and may be large.
     locals.body = undefined;
@@ -94,6 +95,14 @@ function handle(route: Route): RequestHandler {
     if (status === 204) response.end();
     else response.json(success(answer.result, answer.resultInfo));
   };
+}
+
+/** Unknown parameters are ignored, as the public API does: clients add parameters of their own. */
+function knownQuery(schema: z.ZodType, query: Request["query"]): Request["query"] {
+  if (!(schema instanceof z.ZodObject)) return query;
+  return Object.fromEntries(
+    Object.entries(query).filter(([name]) => Object.hasOwn(schema.shape, name)),
+  );
 }
 
 /** One that may have slashes in it comes in parts. */

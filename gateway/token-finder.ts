@@ -1,13 +1,14 @@
 /** Finds out whose a token is: an API token or an OAuth access token, by its look. */
 import { apiToken } from "../schemas/api-token.ts";
 import { readToken } from "./api-token-text.ts";
+import type { Credential } from "./failed-authentications.ts";
 import type { Caller } from "./locals.ts";
 import { AccessTokens, type AccessTokensOptions, isGood } from "./oauth/access-tokens.ts";
 
 /** A token that may be one of ours. */
 export interface FoundToken {
-  /** Of this token and no other, and no secret. */
-  name: string;
+  /** As its failures are counted. It contains no secret. */
+  credential: Credential;
   /** Refuses as `unauthenticated`, whatever the reason. */
   find(): Promise<Caller>;
 }
@@ -26,7 +27,8 @@ export class TokenFinder {
     const accessTokens = this.#accessTokens;
     const access = accessTokens.read(text);
     if (access) {
-      return { name: access.hash, find: () => accessTokens.verify(access, askedId) };
+      const credential = { identity: access.grantId, proof: access.hash };
+      return { credential, find: () => accessTokens.verify(access, askedId) };
     }
     const token = readToken(text);
     if (!token) return undefined;
@@ -38,7 +40,6 @@ export class TokenFinder {
       const held = await accessTokens.verifyIssued({ ...caller, grantId });
       return { ...held, isStillGood: () => isGood(async () => (await find()) !== undefined) };
     };
-    // An id alone is public: who knows it must not pass for its owner.
-    return { name: `${id} ${secretHash}`, find };
+    return { credential: { identity: id, proof: secretHash }, find };
   }
 }

@@ -12,7 +12,8 @@ export const Roles = z
   .array(Role)
   .min(1)
   .max(ALL_ROLES.length)
-  .refine((roles) => new Set(roles).size === roles.length, { error: "Expected each only once" });
+  .refine((roles) => new Set(roles).size === roles.length, { error: "Expected each only once" })
+  .meta({ uniqueItems: true });
 
 export const Member = z.object({ userId: Id, email: Email, roles: Roles });
 export type Member = z.infer<typeof Member>;
@@ -48,6 +49,9 @@ export const TokenEntry = z.object({
   notBeforeAt: EpochMs.optional(),
   expiresAt: EpochMs.optional(),
   grantId: GrantId,
+  isDisabled: z.boolean().optional(),
+  /** Whose token it is: the person who made it, or for whom the token did that made it. */
+  userId: Id.optional(),
 });
 export type TokenEntry = z.infer<typeof TokenEntry>;
 
@@ -117,6 +121,11 @@ export const account = defineContract({
     createToken: { input: TokenEntry.omit({ createdAt: true }), reply: TokenEntry },
     listTokens: { input: Nothing, reply: z.object({ tokens: z.array(TokenEntry) }) },
     getToken: { input: z.object({ id: Id }), reply: TokenEntry },
+    /** Replaces all of a token but when it was made, by whom, and the grant that it rests on. */
+    changeToken: {
+      input: TokenEntry.omit({ createdAt: true, grantId: true, userId: true }),
+      reply: TokenEntry,
+    },
     removeToken: { input: z.object({ id: Id }), reply: Nothing },
 
     /** Refuses when this UTC day's browser time has reached the limit; 0 is no limit. */

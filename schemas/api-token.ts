@@ -7,6 +7,15 @@ import { EpochMs, Id, Sha256 } from "./values.ts";
 /** Of a token that was made with an OAuth access token: it opens no more than the grant does, and for no longer. */
 export const GrantId = Id.optional();
 
+/** What a token opens, and when. */
+const Opens = z.object({
+  permissions: z.array(Permission).min(1),
+  notBeforeAt: EpochMs.optional(),
+  expiresAt: EpochMs.optional(),
+  /** It opens nothing until it is enabled again. */
+  isDisabled: z.boolean().optional(),
+});
+
 export const apiToken = defineContract({
   kind: "api-token",
   messages: {
@@ -32,6 +41,14 @@ export const apiToken = defineContract({
         expiresAt: EpochMs.optional(),
         grantId: GrantId,
       }),
+    },
+    /** Replaces what an issued token opens, or its secret. What is absent stays, but for times, which are replaced together. */
+    change: {
+      input: z.object({
+        opens: Opens.optional(),
+        secretHash: Sha256.optional(),
+      }),
+      reply: z.object({}),
     },
     /** For good: a revoked token is never issued again. */
     revoke: { input: z.object({}), reply: z.object({}) },

@@ -166,6 +166,8 @@ export const HEADER_BYTES_MAX = 16_384;
 /** A request's headers must be complete after this, and all of it after the next: slow senders hold a socket. */
 export const HEADERS_TIMEOUT_MS = 10_000;
 export const REQUEST_TIMEOUT_MS = 120_000;
+/** A body of which no byte comes for this long has a sender that is gone or holds its connection on purpose. */
+export const BODY_STALL_MS = 60_000;
 /** Longer than the idle time of usual load balancers (60 s), so that we never close first. */
 export const KEEP_ALIVE_MS = 72_000;
 /** A client that takes less than so many bytes in so long is cut off, since it holds a worker's slot: 4 kB a second is no line. */
@@ -173,11 +175,6 @@ export const ANSWER_STALL_MS = 30_000;
 export const ANSWER_STALL_BYTES = 128 * 1024;
 /** What is given to a client at a time, to see how much of it is taken. */
 export const ANSWER_PIECE_BYTES = 64 * 1024;
-/** Unknown tokens, and clients, one client address may try in a window: a slip of the pen in a script, and no flood of lookups. */
-export const AUTHENTICATION_FAILURES_MAX = 100;
-export const AUTHENTICATION_WINDOW_MS = 60_000;
-/** Addresses, and good tokens, that a gateway remembers for it: some megabytes. */
-export const AUTHENTICATION_CLIENTS_MAX = 10_000;
 /** Bodies that only carry a few fields. */
 export const JSON_BODY_BYTES_MAX = 64 * 1024;
 /** A page's HTML inside JSON, as in the public API. */

@@ -52,7 +52,8 @@ function distinct<T extends z.ZodType>(item: T, { min, max }: { min: number; max
     .array(item)
     .min(min)
     .max(max)
-    .refine((items) => new Set(items).size === items.length, { error: "Expected each only once" });
+    .refine((items) => new Set(items).size === items.length, { error: "Expected each only once" })
+    .meta({ uniqueItems: true });
 }
 
 /** Fields that every client has. */

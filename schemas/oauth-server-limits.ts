@@ -113,3 +113,6 @@ export const CLIENT_FORM_BYTES_MAX = 56 * 1024;
 export const BROWSER_MS = 30 * 86_400_000;
 /** Accounts that one person belongs to: their state lists them, and the page on which they consent. */
 export const ACCOUNTS_PER_USER_MAX = 500;
+
+/** How long a client may keep the server's metadata: it changes with the version of the program alone. */
+export const METADATA_MS = 3_600_000;

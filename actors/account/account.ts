@@ -104,6 +104,18 @@ export const accountActor = defineActor(account, {
       return { state, reply: tokenOf(state, id) };
     },
 
+    changeToken(state, input) {
+      const { createdAt, grantId, userId } = tokenOf(state, input.id);
+      const token = {
+        ...input,
+        createdAt,
+        ...(grantId !== undefined && { grantId }),
+        ...(userId !== undefined && { userId }),
+      };
+      const tokens = state.tokens.map((entry) => (entry.id === input.id ? token : entry));
+      return { state: { ...state, tokens }, reply: token };
+    },
+
     removeToken(state, { id }) {
       tokenOf(state, id);
       const tokens = state.tokens.filter((token) => token.id !== id);

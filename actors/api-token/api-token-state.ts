@@ -14,6 +14,7 @@ export const ApiTokenState = z.discriminatedUnion("status", [
     notBeforeAt: EpochMs.optional(),
     expiresAt: EpochMs.optional(),
     grantId: GrantId,
+    isDisabled: z.boolean().optional(),
   }),
   z.object({ status: z.literal("revoked") }),
 ]);

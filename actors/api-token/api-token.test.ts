@@ -49,6 +49,43 @@ describe("api-token", () => {
     expect(refused.code).to.equal("conflict");
   });
 
+  it("change() replaces what the token opens, and keeps its secret", () => {
+    const timed = run("issue", apiTokenActor.initial, { ...token, expiresAt: 2_000 }).state;
+    const opens = { permissions: ["apps.write" as const], notBeforeAt: 1_000 };
+    const { state } = run("change", timed, { opens });
+    expect(run("verify", state, { secretHash }, 5_000).reply).to.deep.equal({
+      accountId: token.accountId,
+      ...opens,
+    });
+    expect(run("change", state, { opens }).state).to.deep.equal(state);
+  });
+
+  it("change() disables the token, and enables it again", () => {
+    const disabled = run("change", issued, { opens: { permissions, isDisabled: true } }).state;
+    expect(refusal(() => run("verify", disabled, { secretHash })).code).to.equal("unauthenticated");
+    const enabled = run("change", disabled, { opens: { permissions } }).state;
+    expect(run("verify", enabled, { secretHash }).reply.permissions).to.deep.equal(permissions);
+  });
+
+  it("change() replaces the secret, and keeps what the token opens", () => {
+    const timed = run("issue", apiTokenActor.initial, { ...token, expiresAt: 2_000 }).state;
+    const { state } = run("change", timed, { secretHash: otherHash });
+    expect(refusal(() => run("verify", state, { secretHash })).code).to.equal("unauthenticated");
+    expect(run("verify", state, { secretHash: otherHash }).reply.expiresAt).to.equal(2_000);
+    const disabled = run("change", issued, { opens: { permissions, isDisabled: true } }).state;
+    const rolled = run("change", disabled, { secretHash: otherHash }).state;
+    const verify = () => run("verify", rolled, { secretHash: otherHash });
+    expect(refusal(verify).code).to.equal("unauthenticated");
+  });
+
+  it("change() refuses a token that is unknown or revoked", () => {
+    const revoked = run("revoke", issued, {}).state;
+    for (const state of [apiTokenActor.initial, revoked]) {
+      const change = () => run("change", state, { secretHash: otherHash });
+      expect(refusal(change).code).to.equal("not_found");
+    }
+  });
+
   it("revoke() is for good, may be repeated, and may come first", () => {
     const { state } = run("revoke", apiTokenActor.initial, {});
     expect(state).to.deep.equal({ status: "revoked" });

@@ -23,11 +23,28 @@ export const apiTokenActor = defineActor(apiToken, {
       const opened =
         state.status === "issued" &&
         sameHash(state.secretHash, secretHash) &&
+        !state.isDisabled &&
         now >= (state.notBeforeAt ?? 0) &&
         now < (state.expiresAt ?? Number.POSITIVE_INFINITY);
       // One message for every reason: an attacker learns nothing from the difference.
       if (!opened) throw new ActorError("unauthenticated", "Cannot authenticate: unknown token");
       return { state, reply: state };
+    },
+
+    change(state, { opens, secretHash }) {
+      if (state.status !== "issued") {
+        throw new ActorError("not_found", `Cannot change token: it is ${state.status}`);
+      }
+      const { notBeforeAt, expiresAt, isDisabled, ...kept } = state;
+      const times = opens ?? {
+        ...(notBeforeAt !== undefined && { notBeforeAt }),
+        ...(expiresAt !== undefined && { expiresAt }),
+        ...(isDisabled !== undefined && { isDisabled }),
+      };
+      return {
+        state: { ...kept, ...times, ...(secretHash !== undefined && { secretHash }) },
+        reply: {},
+      };
     },
 
     revoke(state) {

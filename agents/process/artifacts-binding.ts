@@ -104,10 +104,9 @@ export function artifactsBinding(door: RestDoor, namespace: string): Artifacts {
       return repo;
     },
     async list(options: Parameters<Artifacts["list"]>[0] = {}) {
-      const { result, info } = await calls.list<z.output<typeof WireRepo>>(
-        `${here}/repos`,
-        options,
-      );
+      const { result, info } = await calls
+        .list<z.output<typeof WireRepo>>(`${here}/repos`, options)
+        .catch(noneOfUnknown);
       return { repos: camelized(result), ...pageOf(info) };
     },
     delete: (name: string) => deleted(() => calls.one(repoPath(name), { method: "DELETE" })),
@@ -120,6 +119,14 @@ export function artifactsBinding(door: RestDoor, namespace: string): Artifacts {
 }
 
 const callsOf = (door: RestDoor) => restCalls(door, errorReader(ArtifactsError, NAMES));
+
+/** The first repository creates the namespace that a binding names; until then its list is empty. */
+function noneOfUnknown(error: unknown) {
+  if (error instanceof ArtifactsError && error.status === 404) {
+    return { result: [], info: { total_count: 0 } };
+  }
+  throw error;
+}
 
 function namespaces(
   calls: RestCalls,

@@ -233,14 +233,12 @@ function gitRouter(
     }
     const address = addressOf(request);
     const client = request.ip ?? "";
-    const retryAfterS = failed.begin(client, secretHash);
-    if (retryAfterS > 0) {
-      const text = "Too many unknown tokens came from this address";
-      throw new ActorError("rate_limited", text, { retryAfterS });
-    }
+    // A repository's token names no identity but itself.
+    const credential = { identity: secretHash, proof: "" };
+    const attempt = await failed.begin(client, credential);
     const opens = async (id: string) => {
       const used = use(id, address);
-      // Its failure is told only to a client whose token is good.
+      // Only a client whose token is good hears of this call's failure.
       used.catch(() => {});
       const input = { address, secretHash };
       const token = await parts.actors
@@ -255,10 +253,14 @@ function gitRouter(
       .catch((error: unknown) => {
         // Strangers must not learn which repositories exist.
         const isUnknown = error instanceof TokenRefused || isRefusal(error, "not_found");
-        failed.settle(client, secretHash, isUnknown ? "unknown" : "unclear");
+        const retryAfterS = attempt.settle(isUnknown ? "unknown" : "unclear");
+        if (retryAfterS > 0) {
+          const text = "Too many unknown tokens came from this address";
+          throw new ActorError("rate_limited", text, { retryAfterS });
+        }
         throw isUnknown ? new ActorError("forbidden", NOT_OPENED) : error;
       });
-    failed.settle(client, secretHash, "good");
+    attempt.settle("good");
     if (service === "git-receive-pack" && token.scope !== "write") {
       throw new ActorError("forbidden", "Insufficient permissions: this token can only read");
     }

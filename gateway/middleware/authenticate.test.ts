@@ -1,6 +1,9 @@
 import { expect } from "chai";
 import { apiToken } from "../../schemas/api-token.ts";
-import { AUTHENTICATION_FAILURES_MAX, AUTHENTICATION_WINDOW_MS } from "../../schemas/limits.ts";
+import {
+  AUTHENTICATION_FAILURES_MAX,
+  AUTHENTICATION_WINDOW_MS,
+} from "../../schemas/authentication-limits.ts";
 import { newToken } from "../api-token-text.ts";
 import { type TestGateway, testGateway } from "../testing/test-gateway.ts";
 
@@ -63,7 +66,7 @@ describe("authenticate", () => {
     expect(answer.headers.has("www-authenticate")).to.equal(false);
   });
 
-  it("asks no actor about one unknown token after another, and still knows its clients", async () => {
+  it("answers 429 past the limit of unknown tokens, until the window ends, and still knows its clients", async () => {
     const unknown = (token: string) => gateway.ask("/v4/accounts", { token });
     const invented = Array.from({ length: AUTHENTICATION_FAILURES_MAX + 1 }, () => newToken().text);
     expect((await gateway.ask("/v4/accounts")).status).to.equal(200);
@@ -76,6 +79,26 @@ describe("authenticate", () => {
     expect((await gateway.ask("/v4/accounts")).status).to.equal(200);
     gateway.clock.now += AUTHENTICATION_WINDOW_MS;
     expect((await unknown(last)).status).to.equal(401);
+  });
+
+  it("refuses no good token of an address from which unknown ones come, also one that it has not seen", async () => {
+    const text = await gateway.tokenWith("account.read");
+    for (let i = 0; i <= AUTHENTICATION_FAILURES_MAX; i++) {
+      await gateway.ask("/v4/accounts", { token: newToken().text });
+    }
+    expect((await gateway.ask("/v4/accounts", { token: newToken().text })).status).to.equal(429);
+    expect((await gateway.ask("/v4/accounts", { token: text })).status).to.equal(200);
+  });
+
+  it("lets nobody guess at one token's secret past the limit, and knows that token if it was good before", async () => {
+    const id = gateway.token.slice(3, 35);
+    const guess = () => `tl_${id}_${newToken().text.slice(36)}`;
+    expect((await gateway.ask("/v4/accounts")).status).to.equal(200);
+    for (let i = 0; i < AUTHENTICATION_FAILURES_MAX; i++) {
+      expect((await gateway.ask("/v4/accounts", { token: guess() })).status).to.equal(401);
+    }
+    expect((await gateway.ask("/v4/accounts", { token: guess() })).status).to.equal(429);
+    expect((await gateway.ask("/v4/accounts")).status).to.equal(200);
   });
 
   it("knows a revoked token no more, at once", async () => {

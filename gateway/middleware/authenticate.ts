@@ -27,28 +27,31 @@ export function authenticate({ actors, live, now }: AccessTokensOptions): Reques
     const { account_id: askedId } = request.params;
     const found = tokens.read(text, typeof askedId === "string" ? askedId : undefined);
     if (!found) throw new ActorError("unauthenticated", "Cannot authenticate: unknown token");
-    const address = request.ip ?? "";
-    const retryAfterS = failed.begin(address, found.name);
-    if (retryAfterS > 0) {
-      response.removeHeader("WWW-Authenticate");
-      const message = "Cannot authenticate: too many unknown tokens came from this address";
-      throw new ActorError("rate_limited", message, { retryAfterS });
+    try {
+      localsOf(response).caller = await verify(request.ip ?? "", found);
+    } catch (error) {
+      if (isRateLimited(error)) response.removeHeader("WWW-Authenticate");
+      throw error;
     }
-    const caller = await verify(address, found);
     response.removeHeader("WWW-Authenticate");
-    localsOf(response).caller = caller;
     next();
   };
 
-  async function verify(address: string, { name, find }: FoundToken): Promise<Caller> {
+  async function verify(address: string, { credential, find }: FoundToken): Promise<Caller> {
+    const attempt = await failed.begin(address, credential);
     try {
       const caller = await find();
-      failed.settle(address, name, "good");
+      attempt.settle("good");
       return caller;
     } catch (error) {
       const unknown = error instanceof ActorError && error.code === "unauthenticated";
-      failed.settle(address, name, unknown ? "unknown" : "unclear");
-      throw error;
+      const retryAfterS = attempt.settle(unknown ? "unknown" : "unclear");
+      if (retryAfterS === 0) throw error;
+      const message = "Cannot authenticate: too many unknown tokens came from this address";
+      throw new ActorError("rate_limited", message, { retryAfterS });
     }
   }
 }
+
+const isRateLimited = (error: unknown) =>
+  error instanceof ActorError && error.code === "rate_limited";

@@ -16,7 +16,7 @@ import { readTokenText } from "./token-text.ts";
 export function clientStore({ actors, failed }: Omit<StoreParts, "now">): Adapter {
   return store({
     async find(id) {
-      beginTry(failed);
+      await beginTry(failed, id);
       const { route, params } = Provider.ctx?.oidc ?? {};
       if (route === "token") {
         for (const text of [params?.refresh_token, params?.code]) {

@@ -1,5 +1,6 @@
 /** What the library answers in a way that ours do not. */
 import type { KoaContextWithOIDC } from "oidc-provider";
+import { METADATA_MS } from "../../schemas/oauth-server-limits.ts";
 import { setRetryAfter } from "../retry-after.ts";
 import type { ProviderParts } from "./provider-parts.ts";
 
@@ -12,7 +13,15 @@ export function finishAnswer(
 ): void {
   const { route, session } = context.oidc ?? {};
   if (route === "discovery" && context.status === 200) {
-    Object.assign(context.body as object, { response_modes_supported: ["query"] });
+    const body = context.body as { token_endpoint_auth_methods_supported?: string[] };
+    const methods = body.token_endpoint_auth_methods_supported;
+    // RFC 8414 section 2: without these lists a client uses client_secret_basic, which only some are registered for.
+    Object.assign(body, {
+      response_modes_supported: ["query"],
+      revocation_endpoint_auth_methods_supported: methods,
+      introspection_endpoint_auth_methods_supported: methods,
+    });
+    context.set("Cache-Control", `public, max-age=${METADATA_MS / 1_000}`);
   }
   if (route === "token" && context.status === 400) nameUnauthorized(context);
   // The library refuses it by the very form that is refused: a page that sends itself, by a script.

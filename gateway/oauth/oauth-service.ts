@@ -49,7 +49,7 @@ const ENDPOINTS = {
 } as const;
 
 /** Their refusals are pages. */
-const SEEN_BY_PEOPLE = Object.keys(ENDPOINTS).filter((path) => /\/(auth|logout)\b/.test(path));
+const isSeenByPeople = (path: string) => /^\/oauth2\/(auth|logout)\b/.test(path);
 
 /** Where a person is on the way to a client. */
 const OPENED_BY_CLIENTS = ["/oauth2/auth", "/oauth2/consent", "/login", "/signup"];
@@ -84,7 +84,7 @@ export function oauthRouter({ actors, config, ...options }: OAuthOptions): Route
       const method = request.method === "HEAD" ? "GET" : request.method;
       next(taken.includes(method) ? undefined : "router");
     });
-    router.all(path, steps, SEEN_BY_PEOPLE.includes(path) ? asPage : []);
+    router.all(path, steps, isSeenByPeople(path) ? asPage : []);
   }
   const refusing = Router({ caseSensitive: true });
   for (const [path, methods] of Object.entries(ENDPOINTS)) {
@@ -117,7 +117,8 @@ export function oauthRouter({ actors, config, ...options }: OAuthOptions): Route
 
   async function toLibrary(...[request, response]: Parameters<RequestHandler>): Promise<void> {
     const provider = await holder.provider();
-    knowBrowser(request, response, cookies);
+    // A program that calls an endpoint is no browser of a person.
+    if (isSeenByPeople(request.path)) knowBrowser(request, response, cookies);
     // The library makes addresses of what the request says of itself; only the settings know.
     const { headers } = request;
     delete headers["x-forwarded-host"];

@@ -28,8 +28,11 @@ export function makeProvider(parts: ProviderParts, keys: ServerKeys): Provider {
   adaptSession(provider);
   adaptClient(provider, { ...parts, actors });
   provider.use(async (context, next) => {
-    await next();
-    settleTry(parts.failed, context as KoaContextWithOIDC);
+    try {
+      await next();
+    } finally {
+      await settleTry(context as KoaContextWithOIDC);
+    }
     finishAnswer(context as KoaContextWithOIDC, parts);
   });
   return provider;

@@ -552,6 +552,34 @@ describe("authorization server", function () {
     }
   });
 
+  it("metadata names how clients prove themselves at each endpoint, may be kept, and marks nobody", async () => {
+    const methods = ["client_secret_basic", "client_secret_post", "none"];
+    const [base = ""] = world.urls;
+    for (const path of ["oauth-authorization-server", "openid-configuration"]) {
+      const answer = await fetch(`${base}/.well-known/${path}`);
+      expect(await answer.json()).to.deep.include({
+        token_endpoint_auth_methods_supported: methods,
+        revocation_endpoint_auth_methods_supported: methods,
+        introspection_endpoint_auth_methods_supported: methods,
+      });
+      expect(answer.headers.get("cache-control")).to.equal("public, max-age=3600");
+      expect(answer.headers.get("set-cookie")).to.equal(null);
+    }
+  });
+
+  it("no endpoint of programs sets a cookie", async () => {
+    const [base = ""] = world.urls;
+    for (const path of ["token", "revoke", "introspect", "userinfo"]) {
+      const { headers } = await fetch(`${base}/oauth2/${path}`, {
+        method: "POST",
+        body: new URLSearchParams({ token: "x", grant_type: "refresh_token" }),
+      });
+      expect(headers.get("set-cookie"), path).to.equal(null);
+    }
+    const keys = await fetch(`${base}/.well-known/jwks.json`);
+    expect(keys.headers.get("set-cookie")).to.equal(null);
+  });
+
   it("metadata is the same at both well-known paths and at every gateway", async () => {
     const paths = ["/.well-known/oauth-authorization-server", "/.well-known/openid-configuration"];
     const found = await Promise.all(

@@ -2,6 +2,7 @@
 import type { z } from "zod";
 import type { GrantEntry, GrantToken, oauthGrant } from "../../schemas/oauth-grant.ts";
 import type { PendingLogout } from "../../schemas/session.ts";
+import type { Attempt } from "../failed-authentications.ts";
 import type { metadataOf } from "./live-client.ts";
 import type { TokenAddress } from "./token-text.ts";
 
@@ -16,8 +17,8 @@ export class RequestRecords {
   /** Tokens that are looked up already, by their hashes. */
   readonly tokens = new Map<string, Promise<FoundToken | undefined>>();
   readonly newGrants = new Map<string, NewGrant>();
-  /** What the request proves itself by, as it is counted: see throttle.ts. */
-  proof: string | undefined;
+  /** The attempt to authenticate that the request makes: see throttle.ts. */
+  attempt: Promise<Attempt> | undefined;
   /** Who is signed in. */
   email: string | undefined;
   /** As the session's actor has it. */

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { expect } from "chai";
+import { AUTHENTICATION_FAILURES_MAX } from "../../schemas/authentication-limits.ts";
 import { COMMAND_LINE_CLIENT_ID } from "../../schemas/command-line.ts";
-import { AUTHENTICATION_FAILURES_MAX } from "../../schemas/limits.ts";
 import { type OAuthWorld, oauthWorld } from "./testing/oauth-world.ts";
 
 describe("programs that try one thing after another", function () {
@@ -36,6 +36,30 @@ describe("programs that try one thing after another", function () {
     userinfo: () => send("userinfo", {}, `Bearer ${text("at")}`),
   };
   const introspect = () => send("introspect", { token: text("at") }, basic);
+
+  const basicOf = (id: string, secret: string) =>
+    `Basic ${Buffer.from(`${id}:${secret}`).toString("base64")}`;
+
+  it("hold back one client past AUTHENTICATION_FAILURES_MAX wrong secrets, and no other client of their address", async () => {
+    const [attacked, neighbour] = [await world.makeClient(), await world.makeClient()];
+    const guess = () =>
+      send("introspect", { token: text("at") }, basicOf(attacked.client_id, hex()));
+    for (let tries = 0; tries < AUTHENTICATION_FAILURES_MAX; tries++) {
+      expect((await guess()).status).to.equal(401);
+    }
+    const refused = await guess();
+    expect([refused.status, await refused.json()]).to.deep.equal([
+      429,
+      {
+        error: "rate_limited",
+        error_description: "too many unknown clients or tokens came from this address",
+      },
+    ]);
+    const right = basicOf(neighbour.client_id, String(neighbour.client_secret));
+    // Seen for the first time, and at an address that has failed too often.
+    expect((await send("introspect", { token: text("at") }, right)).status).to.equal(200);
+    expect((await send("revoke", { token: text("at") }, right)).status).to.equal(200);
+  });
 
   for (const [name, once] of Object.entries(ask)) {
     it(`are held back past AUTHENTICATION_FAILURES_MAX (${name}), and a client that was good is not`, async () => {

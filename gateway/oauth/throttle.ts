@@ -1,10 +1,11 @@
 /** Holds back who tries one invented client, secret, code or token after another at the endpoints that programs use. */
 import type { Request } from "express";
 import type { KoaContextWithOIDC } from "oidc-provider";
-import type { FailedAuthentications } from "../failed-authentications.ts";
+import { ActorError } from "../../schemas/errors.ts";
+import type { Credential, FailedAuthentications } from "../failed-authentications.ts";
 import { errors, Provider } from "./oidc-library.ts";
 import { recordsOf } from "./request-records.ts";
-import { sha256 } from "./token-text.ts";
+import { readTokenText, sha256 } from "./token-text.ts";
 
 const ROUTES = ["token", "revocation", "introspection", "userinfo"];
 
@@ -17,24 +18,30 @@ class TooManyRequests extends errors.OIDCProviderError {
   }
 }
 
-/** Before anything is looked up of what a request brings. Once a request. */
-export function beginTry(failed: FailedAuthentications): void {
+/** Begins the request's attempt before anything that it brings is looked up. `clientId`: of the client that it claims to be. */
+export async function beginTry(failed: FailedAuthentications, clientId?: string): Promise<void> {
   const context = Provider.ctx;
   const records = recordsOf(context);
-  if (!context || records.proof !== undefined || !ROUTES.includes(context.oidc?.route)) return;
-  const proof = proofOf(context);
-  const retryAfterS = failed.begin(addressOf(context), proof);
-  if (retryAfterS > 0) {
+  if (!context || !ROUTES.includes(context.oidc?.route)) return;
+  const begin = () => failed.begin(addressOf(context), credentialOf(context, clientId));
+  records.attempt ??= begin().catch((error: unknown) => {
+    const { retryAfterS = 1 } = error instanceof ActorError ? error.details : {};
     context.set("Retry-After", String(retryAfterS));
     throw new TooManyRequests();
-  }
-  records.proof = proof;
+  });
+  await records.attempt;
 }
 
-/** Once the answer is known. */
-export function settleTry(failed: FailedAuthentications, context: KoaContextWithOIDC): void {
-  const { proof } = recordsOf(context);
-  if (proof !== undefined) failed.settle(addressOf(context), proof, outcomeOf(context));
+/** Settles the attempt once the answer is known. Past the limit an unknown credential is answered 429, whatever the endpoint says. */
+export async function settleTry(context: KoaContextWithOIDC): Promise<void> {
+  const attempt = await recordsOf(context).attempt?.catch(() => undefined);
+  const retryAfterS = attempt?.settle(outcomeOf(context)) ?? 0;
+  if (retryAfterS === 0) return;
+  const { error, error_description, statusCode } = new TooManyRequests();
+  context.remove("WWW-Authenticate");
+  context.set("Retry-After", String(retryAfterS));
+  context.status = statusCode;
+  context.body = { error, error_description };
 }
 
 function outcomeOf({ status, body, oidc }: KoaContextWithOIDC): "good" | "unknown" | "unclear" {
@@ -49,14 +56,20 @@ function outcomeOf({ status, body, oidc }: KoaContextWithOIDC): "good" | "unknow
   return isProven || isFound || route === "token" ? "good" : "unknown";
 }
 
-/** What is to be known again when it was good: a client's secret, else the token itself. */
-function proofOf({ headers, oidc }: KoaContextWithOIDC): string {
-  const { client_id, client_secret, refresh_token, code, token } = oidc.body ?? {};
+/**
+ * A secret is a guess at its client. Whoever shows no secret (a public client, or userinfo) guesses at the grant of a token:
+ * the client's id is the same for all of its users.
+ */
+function credentialOf({ headers, oidc }: KoaContextWithOIDC, clientId = ""): Credential {
+  const { client_secret, refresh_token, code, token } = oidc.body ?? {};
   const { authorization } = headers;
-  const secret = authorization ?? client_secret;
-  return sha256(
-    JSON.stringify(secret ? [client_id, secret] : [client_id, refresh_token, code, token]),
-  );
+  const bearer = /^Bearer +(\S+)$/i.exec(authorization ?? "")?.[1];
+  const secret = bearer === undefined ? (authorization ?? client_secret) : undefined;
+  if (secret) return { identity: clientId, proof: sha256(JSON.stringify([clientId, secret])) };
+  const texts = [bearer, refresh_token, code, token].filter((text) => typeof text === "string");
+  const grantIds = texts.flatMap((text) => readTokenText(text)?.grantId ?? []);
+  const identity = grantIds[0] ?? clientId;
+  return { identity, proof: sha256(JSON.stringify([clientId, ...texts])) };
 }
 
 const addressOf = ({ req }: KoaContextWithOIDC) => (req as Request).ip ?? "";

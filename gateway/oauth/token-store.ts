@@ -27,7 +27,7 @@ export function tokenStore(
     async find(text) {
       const address = readTokenText(text);
       if (address?.kind !== kind) return undefined;
-      beginTry(failed);
+      await beginTry(failed);
       const { grantId } = address;
       const found = await findToken(actors, address);
       if (!found) {

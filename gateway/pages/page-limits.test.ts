@@ -62,11 +62,24 @@ describe("limits of pages", function () {
     }
   };
 
+  const passwordOf = (length: number) => "horse correct battery ".repeat(20).slice(0, length);
+
+  it("a new password is none that is guessed first", async () => {
+    const person = stranger();
+    await person.open("/signup");
+    const email = "guessable@example.com";
+    for (const password of ["password", "PassW0rd", "12345678", "Qwerty123!", "guessable", email]) {
+      const { status, text } = await person.submit({ email, password });
+      expect([status, text.includes("harder to guess")], password).to.deep.equal([400, true]);
+    }
+    expect((await person.submit({ email, password: passwordOf(12) })).status).to.equal(200);
+  });
+
   it("a password has as many characters as it must, and may have", async () => {
     const signup = async (email: string, length: number) => {
       const person = stranger();
       await person.open("/signup");
-      const password = "p".repeat(length);
+      const password = passwordOf(length);
       return (await person.submit({ email, password })).status;
     };
     expect(await signup("short@example.com", PASSWORD_CHARS_MIN - 1)).to.equal(400);
@@ -75,7 +88,7 @@ describe("limits of pages", function () {
     expect(await signup("long@example.com", PASSWORD_CHARS_MAX)).to.equal(200);
     const person = stranger();
     await person.open("/login");
-    const password = "p".repeat(PASSWORD_CHARS_MAX);
+    const password = passwordOf(PASSWORD_CHARS_MAX);
     const long = { email: "long@example.com", password };
     expect((await person.signIn({ ...long, password: `${password}p` })).status).to.equal(401);
     await person.signIn(long);

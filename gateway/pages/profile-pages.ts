@@ -61,9 +61,11 @@ export class ProfilePages {
     try {
       if (!(await visit.isOurForm("password"))) throw staleForm();
       const change = { current: visit.text("current"), password: visit.text("password") };
-      const ended = await changePassword(actors, person, change);
+      const changed = await changePassword(actors, person, change);
       // As above.
-      await Promise.all(ended.map((id) => actors.call(session, id, "end", {})));
+      await Promise.all(changed.ended.map((id) => actors.call(session, id, "end", {})));
+      // Whoever has read this browser's cookie loses its session with the old password.
+      await visit.signIn(changed.person);
     } catch (error) {
       if (!(error instanceof Refused)) throw error;
       visit.noteRefusal(error);

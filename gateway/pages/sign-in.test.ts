@@ -120,6 +120,23 @@ describe("sign-in", function () {
     expect((await elsewhere.signIn({ email, password })).url).to.contain("/profile/clients");
   });
 
+  it("gives the browser another session when its person changes the password, and ends the one before", async () => {
+    const { person, password } = await newPerson(world);
+    const stolen = person.cookies.get("tl_session;/");
+    await person.open("/profile/password");
+    const change = { current: password, password: "better horse" };
+    const changed = await person.submit(change, { action: "/profile/password" });
+    expect([changed.status, changed.url]).to.deep.equal([
+      200,
+      `${world.urls[0]}/profile/password?changed=1`,
+    ]);
+    expect(person.cookies.get("tl_session;/")?.value).to.be.a("string");
+    expect(person.cookies.get("tl_session;/")?.value).not.to.equal(stolen?.value);
+    const thief = new Person(world.urls[0] ?? "");
+    if (stolen) thief.cookies.set("tl_session;/", stolen);
+    expect((await thief.open("/profile/password")).url).to.contain("/login");
+  });
+
   it("that succeeds does not count for its network", async () => {
     const { email, password } = await newPerson(world);
     const network = { limit: LOGINS_PER_ADDRESS_MAX, windowMs: LOGIN_WINDOW_MS };

@@ -13,6 +13,7 @@ import {
 } from "../../schemas/oauth-server-limits.ts";
 import { user } from "../../schemas/user.ts";
 import { Email } from "../../schemas/values.ts";
+import { isCommonPassword } from "../common-passwords.ts";
 import { readInvitation } from "../invitation-text.ts";
 import { hashPassword, isDated, matchNoPassword, passwordMatches } from "../password.ts";
 import { Refused } from "./refused.ts";
@@ -83,7 +84,7 @@ export async function signUp(
 ): Promise<Person> {
   const email = Email.safeParse(asked.email.trim());
   if (!email.success) throw new Refused(400, "Enter an e-mail address.", { field: "email" });
-  checkNewPassword(asked.password, "password");
+  await checkNewPassword(asked.password, email.data);
   await takeTry(actors, `signup-from ${asked.address}`, SIGNUPS_PER_ADDRESS_MAX);
   const accountId = asked.invitation === "" ? newId() : undefined;
   const person = { userId: newId(), email: email.data };
@@ -152,12 +153,12 @@ export async function acceptInvitation(
   }
 }
 
-/** Resolves to the sessions that ended with it. */
+/** Resolves to the sessions that ended with it, and to the person as of the new password. */
 export async function changePassword(
   actors: ActorClient,
   { email, sessionId }: Person & { sessionId: string },
   { current, password }: { current: string; password: string },
-): Promise<readonly string[]> {
+): Promise<{ ended: readonly string[]; person: Person }> {
   const source = { email, from: `session ${sessionId}`, isKnown: true };
   const known = await tryPassword(actors, source, async () => {
     const found = await passwordOf(actors, email);
@@ -168,18 +169,24 @@ export async function changePassword(
     return matches ? found : undefined;
   });
   if (!known) throw new Refused(403, "The current password is not right.", { field: "current" });
-  checkNewPassword(password, "password");
-  const { passwordHash: before } = known;
+  await checkNewPassword(password, email);
+  const { id: userId, passwordHash: before, passwordVersion = 0 } = known;
   const after = await hashPassword(password);
   const ends = { keep: sessionId };
   const { ended } = await actors.call(user, email, "setPassword", { before, after, ends });
-  return ended;
+  return { ended, person: { userId, email, passwordVersion: passwordVersion + 1 } };
 }
 
-function checkNewPassword(password: string, field: "password"): void {
-  if (Password.safeParse(password).success) return;
-  const text = `Choose a password of ${PASSWORD_CHARS_MIN} to ${PASSWORD_CHARS_MAX} characters.`;
-  throw new Refused(400, text, { field });
+async function checkNewPassword(password: string, email: string): Promise<void> {
+  const field = "password";
+  if (!Password.safeParse(password).success) {
+    const text = `Choose a password of ${PASSWORD_CHARS_MIN} to ${PASSWORD_CHARS_MAX} characters.`;
+    throw new Refused(400, text, { field });
+  }
+  if (await isCommonPassword(password, email)) {
+    const text = "Choose a password that is harder to guess: this one is common or your own name.";
+    throw new Refused(400, text, { field });
+  }
 }
 
 async function passwordOf(actors: ActorClient, email: string) {

@@ -2,7 +2,8 @@
 import type { z } from "zod";
 import type { ActorClient } from "../../actors/runtime/actor-client.ts";
 import { account } from "../../schemas/account.ts";
-import { AccountPath, AccountsQuery, WireAccount } from "../../schemas/http/accounts.ts";
+import { ActorError } from "../../schemas/errors.ts";
+import { AccountPath, AccountsQuery, WireAccount, WireUser } from "../../schemas/http/accounts.ts";
 import type { Listing } from "../../schemas/http/listing.ts";
 import { nothing } from "../../schemas/http/nothing.ts";
 import { pageOf } from "../listing.ts";
@@ -32,6 +33,18 @@ export function accountRoutes(actors: ActorClient): Route[] {
       answer: { result: WireAccount },
       handle: getAccount,
     }),
+    defineRoute({
+      method: "get",
+      path: "/user",
+      id: "getUser",
+      tag: "Accounts",
+      summary: "The person whose token it is: who authorized its client, or made it",
+      parameters: nothing,
+      query: nothing,
+      refusals: ["not_found"],
+      answer: { result: WireUser },
+      handle: getUser,
+    }),
   ];
 
   async function listAccounts({
@@ -48,6 +61,21 @@ export function accountRoutes(actors: ActorClient): Route[] {
 
   async function getAccount({ caller }: Asked) {
     return { result: await wireAccount(caller.accountId) };
+  }
+
+  async function getUser({ caller }: Asked) {
+    const { accountId, tokenId: id } = caller;
+    const userId =
+      caller.userId ?? (await actors.call(account, accountId, "getToken", { id })).userId;
+    const { members } = await actors.call(account, accountId, "listMembers", {});
+    const member = members.find((one) => one.userId === userId);
+    if (!member) {
+      throw new ActorError(
+        "not_found",
+        "Cannot find user: the token is the account's, and no person's",
+      );
+    }
+    return { result: { id: member.userId, email: member.email } };
   }
 
   async function wireAccount(id: string): Promise<z.input<typeof WireAccount>> {

@@ -102,7 +102,7 @@ describe("routes of namespaces and repositories", function () {
     expect(seen).to.deep.equal(
       [...new Set(seen)].sort((a, b) => (a.toLowerCase() < b.toLowerCase() ? -1 : 1)),
     );
-    for (const query of ["limit=0", "limit=201", "limit=x", "cursor=x", "colour=red"]) {
+    for (const query of ["limit=0", "limit=201", "limit=x", "cursor=x"]) {
       const { status, errors } = await ask(`?${query}`);
       expect(status, query).to.equal(400);
       expect(errors[0]?.source?.pointer).to.equal(`/${query.split("=")[0]}`);
@@ -200,9 +200,9 @@ describe("routes of namespaces and repositories", function () {
     });
   });
 
-  it("listRepos() searches, sorts and goes from page to page; of an unknown namespace there are none", async () => {
+  it("listRepos() searches, sorts and goes from page to page, and refuses an unknown namespace", async () => {
     const unknown = await ask("/nowhere-at-all/repos");
-    expect([unknown.status, unknown.result]).to.deep.equal([200, []]);
+    expect(unknown.status).to.equal(404);
     for (const name of ["alpha", "Beta", "gamma", "delta"]) await post("/list/repos", { name });
     await until("all are listed as ready", async () => {
       const { result } = await ask("/list/repos");

@@ -137,7 +137,7 @@ export function artifactRoutes(repositories: Repositories): Route[] {
       method: "get",
       path: REPOS,
       id: "listRepos",
-      summary: "Repositories of a namespace; none where there is no such namespace",
+      summary: "Repositories of a namespace",
       parameters: NamespacePath,
       query: ReposQuery,
       answer: { result: WireRepo.array(), paged: "both" },
@@ -297,6 +297,8 @@ export function artifactRoutes(repositories: Repositories): Route[] {
     const cursor = readCursor(text, question, Place);
     const asked = { limit, search, sort, direction, after: cursor?.after };
     const { repos, more, total } = await repositories.list(accountId, parameters.namespace, asked);
+    // Refuses an unknown namespace; one that has repositories is known.
+    if (total === 0) await repositories.getNamespace(accountId, parameters.namespace);
     const last = more ? repos.at(-1) : undefined;
     const next = last && { question, after: placeOf(last, sort) };
     const { namespace } = parameters;

@@ -318,7 +318,6 @@ describe("routes of crawls", () => {
         ["limit=100001", "/query/limit"],
         ["limit=many", "/query/limit"],
         ["status=running", "/query/status"],
-        ["colour=red", "/query/colour"],
       ];
       for (const [query, pointer] of faults) {
         const { status, json } = await gateway.ask(`${crawls}/${id}?${query}`);

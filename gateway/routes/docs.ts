@@ -1,8 +1,11 @@
 /** The OpenAPI document, and a page that shows it. */
+import { createHash } from "node:crypto";
 import { fileURLToPath } from "node:url";
+import { gzipSync } from "node:zlib";
 import { Router } from "express";
 import { methodNotAllowed } from "../middleware/method-not-allowed.ts";
 import { openApiDocument } from "../openapi.ts";
+import { hasEntityTag } from "../ranged-answer.ts";
 import type { Route } from "../route.ts";
 
 const DOCUMENT_PATH = "/v4/openapi.json";
@@ -40,10 +43,20 @@ SwaggerUIBundle({ url: "${DOCUMENT_PATH}", dom_id: "#api", deepLinking: true });
 `;
 
 export function docsRouter(routes: readonly Route[], publicUrl: string): Router {
-  const document = openApiDocument(routes, `${publicUrl}/v4`);
+  const document = Buffer.from(JSON.stringify(openApiDocument(routes, publicUrl)));
+  const etag = `"${createHash("sha256").update(document).digest("base64url")}"`;
+  const compressed = gzipSync(document);
   const router = Router({ caseSensitive: true });
-  router.get(DOCUMENT_PATH, (_request, response) => {
-    response.json(document);
+  router.get(DOCUMENT_PATH, (request, response) => {
+    // Another version of the program may serve another document at any time, so clients ask each time.
+    response.set({ "Cache-Control": "no-cache", ETag: etag, Vary: "Accept-Encoding" });
+    if (hasEntityTag(request.headers["if-none-match"], etag)) {
+      response.status(304).end();
+      return;
+    }
+    const isCompressed = request.acceptsEncodings("gzip", "identity") === "gzip";
+    if (isCompressed) response.set("Content-Encoding", "gzip");
+    response.type("json").send(isCompressed ? compressed : document);
   });
   router.get("/docs", (_request, response) => {
     response.set("Content-Security-Policy", POLICY).type("html").send(PAGE);

@@ -88,7 +88,8 @@ describe("routes of members", () => {
       [{ email: EMAIL, roles: ["King"] }, "/roles/0", /Super Administrator/],
       [{ email: EMAIL, roles: [{ id: "King" }] }, "/roles/0", /Administrator/],
       [{ email: EMAIL, roles: ["Member", { id: "Member" }] }, "/roles", /only once/],
-      [{ email: EMAIL, roles: ["Member"], status: "accepted" }, "/status", /Unknown field/],
+      [{ email: EMAIL, roles: ["Member"], status: "rejected" }, "/status", /accepted, pending/],
+      [{ email: EMAIL, roles: ["Member"], policies: [] }, "/policies", /Unknown field/],
     ];
     for (const [json, pointer, expected] of faults) {
       const { status, json: answer } = await invite(json);

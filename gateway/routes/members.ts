@@ -9,7 +9,9 @@ import {
   InvitedMember,
   InviteMember,
   MemberPath,
+  MembersQuery,
   RemovedMember,
+  RolePath,
   UpdateMember,
   WireMember,
   WireRole,
@@ -55,7 +57,7 @@ export function memberRoutes(actors: ActorClient, publicUrl: string): Route[] {
       id: "listMembers",
       summary: "The account's members, and those who are invited",
       parameters: AccountPath,
-      query: Listing,
+      query: MembersQuery,
       answer: { result: WireMember.array(), paged: "numbers" },
       handle: listMembers,
     }),
@@ -102,9 +104,20 @@ export function memberRoutes(actors: ActorClient, publicUrl: string): Route[] {
       id: "listRoles",
       summary: "The roles of members, and what each may do",
       parameters: AccountPath,
+      query: Listing,
+      answer: { result: WireRole.array(), paged: "numbers" },
+      handle: async ({ query }) => pageOf(ALL_ROLES.map(wireRole), query),
+    }),
+    defineRoute({
+      ...read,
+      method: "get",
+      path: "/accounts/{account_id}/roles/{role_id}",
+      id: "getRole",
+      summary: "One role, and what it permits",
+      parameters: RolePath,
       query: nothing,
-      answer: { result: WireRole.array() },
-      handle: async () => ({ result: ALL_ROLES.map(wireRole) }),
+      answer: { result: WireRole },
+      handle: async ({ parameters }) => ({ result: wireRole(parameters.role_id) }),
     }),
   ];
 
@@ -114,7 +127,8 @@ export function memberRoutes(actors: ActorClient, publicUrl: string): Route[] {
       id,
       secretHash,
       by: changerOf(caller),
-      ...body,
+      email: body.email,
+      roles: body.roles,
     });
     return {
       result: {
@@ -125,8 +139,14 @@ export function memberRoutes(actors: ActorClient, publicUrl: string): Route[] {
     };
   }
 
-  async function listMembers({ caller, query }: Asked<unknown, Listing>) {
-    return pageOf(await membersOf(caller.accountId), query);
+  async function listMembers({ caller, query }: Asked<unknown, MembersQuery>) {
+    const { status, order } = query;
+    const members = (await membersOf(caller.accountId)).filter(
+      (member) => status === undefined || member.status === status,
+    );
+    if (order === "user.email") members.sort((one, other) => compare(one.email, other.email));
+    if (order === "status") members.sort((one, other) => compare(one.status, other.status));
+    return pageOf(members, query);
   }
 
   async function getMember({ caller, parameters }: OfMember) {
@@ -159,6 +179,8 @@ export function memberRoutes(actors: ActorClient, publicUrl: string): Route[] {
     return [...members.map(wireMember), ...invitations.map(wireInvitation)];
   }
 }
+
+const compare = (one: string, other: string) => (one < other ? -1 : Number(one > other));
 
 const changerOf = ({ permissions, userId }: Caller) => ({
   permissions,

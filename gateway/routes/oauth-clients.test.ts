@@ -209,7 +209,7 @@ describe("routes of OAuth clients", () => {
     );
     expect(shown).to.deep.equal([ids.slice(0, 2), ids.slice(3)]);
     expect(rest.json?.result_info).to.not.have.property("cursor");
-    for (const query of ["cursor=x", "limit=0", "limit=101", "page=1"]) {
+    for (const query of ["cursor=x", "limit=0", "limit=101", "page=0"]) {
       const { status, json } = await gateway.ask(`${clients}?${query}`);
       expect(status, query).to.equal(400);
       const pointer = `/query/${query.slice(0, query.indexOf("="))}`;

@@ -20,14 +20,15 @@ import {
   WireOAuthClient,
   WireScope,
 } from "../../schemas/http/oauth-clients.ts";
-import { JSON_BODY_BYTES_MAX } from "../../schemas/limits.ts";
+import { JSON_BODY_BYTES_MAX, PAGE_ENTRIES } from "../../schemas/limits.ts";
 import { type AuditEntry, type ClientEntry, oauthClient } from "../../schemas/oauth-client.ts";
 import { oauthClientList } from "../../schemas/oauth-client-list.ts";
-import { CLIENT_SECRETS_MAX } from "../../schemas/oauth-limits.ts";
+import { CLIENT_SECRETS_MAX, OAUTH_CLIENTS_PER_ACCOUNT_MAX } from "../../schemas/oauth-limits.ts";
 import { ALL_SCOPES, SCOPES } from "../../schemas/scopes.ts";
 import { authorOf } from "../author.ts";
 import { blameCursor } from "../blame-cursor.ts";
 import { callTold } from "../call-told.ts";
+import { pageOf } from "../listing.ts";
 import { newClientSecret } from "../oauth-client-secret.ts";
 import { type Asked, defineRoute, type Route } from "../route.ts";
 
@@ -68,7 +69,7 @@ export function oauthClientRoutes({ actors, pace }: OAuthClientRouteParts): Rout
       summary: "The account's clients, newest first",
       parameters: AccountPath,
       query: OAuthClientsQuery,
-      answer: { result: WireOAuthClient.array(), paged: "cursor" },
+      answer: { result: WireOAuthClient.array(), paged: "both" },
       handle: listClients,
     }),
     defineRoute({
@@ -172,16 +173,30 @@ export function oauthClientRoutes({ actors, pace }: OAuthClientRouteParts): Rout
 
   async function listClients({ caller, query }: Asked<unknown, OAuthClientsQuery>) {
     const { accountId } = caller;
+    if (query.page !== undefined || query.per_page !== undefined)
+      return clientsOfPage(accountId, query);
     const { clientIds, cursor } = await actors
       .call(oauthClientList, accountId, "list", {
         count: query.limit,
         ...(query.cursor !== undefined && { cursor: query.cursor }),
       })
       .catch(blameCursor);
-    const found = await Promise.all(clientIds.map((clientId) => findClient(clientId, accountId)));
-    const result = found.filter((client) => client !== undefined);
+    const result = await findClients(clientIds, accountId);
     const resultInfo = { count: result.length, ...(cursor !== undefined && { cursor }) };
     return { result, resultInfo };
+  }
+
+  async function clientsOfPage(accountId: string, { page, per_page }: OAuthClientsQuery) {
+    const count = OAUTH_CLIENTS_PER_ACCOUNT_MAX;
+    const { clientIds } = await actors.call(oauthClientList, accountId, "list", { count });
+    const listing = { page: page ?? 1, per_page: per_page ?? PAGE_ENTRIES };
+    const { result, resultInfo } = pageOf(clientIds, { ...listing, direction: "asc" });
+    return { result: await findClients(result, accountId), resultInfo };
+  }
+
+  async function findClients(clientIds: readonly string[], accountId: string) {
+    const found = await Promise.all(clientIds.map((clientId) => findClient(clientId, accountId)));
+    return found.filter((client) => client !== undefined);
   }
 
   /** Undefined when it is being made, or was deleted a moment ago. */

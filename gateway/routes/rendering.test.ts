@@ -72,7 +72,7 @@ describe("routes of rendering", () => {
       expect(fault?.message, JSON.stringify(answer.json?.errors)).to.match(message);
       expect(answer.headers.get("x-browser-ms-used")).to.equal("0");
     }
-    for (const query of ["cacheTTL=86401", "browser=other", "quality=1"]) {
+    for (const query of ["cacheTTL=86401", "browser=other"]) {
       const answer = await gateway.ask(`${pdf}?${query}`, { method: "POST", json: { html: "x" } });
       expect(answer.status, query).to.equal(400);
     }

@@ -40,11 +40,12 @@ describe("tokens and usage", function () {
     const answers = stdout
       .split(/(?<=\})(?=\{"success")/)
       .map((text) => JSON.parse(text) as { success: boolean; result: Record<string, unknown> });
-    expect(answers.map(({ success }) => success)).to.deep.equal([true, true, true, true, true]);
-    const [groups, verified, listed, revoked, usage] = answers.map(({ result }) => result);
+    expect(answers.map(({ success }) => success)).to.deep.equal(Array(6).fill(true));
+    const [groups, verified, listed, rolled, revoked, usage] = answers.map(({ result }) => result);
     expect(JSON.stringify(groups)).to.contain("browser-rendering.write");
     expect(verified).to.include({ status: "active" });
     expect(JSON.stringify(listed)).to.contain('"printer"');
+    expect(rolled).to.match(new RegExp(`^tl_${verified?.id}_`));
     expect(revoked).to.have.property("id").that.equals(verified?.id);
     expect(usage).to.include.keys("date", "browser_ms_used", "browser_ms_limit", "days");
   });

@@ -196,7 +196,6 @@ describe("routes of tokens", () => {
       ["per_page=101", "/query/per_page"],
       ["per_page=1.5", "/query/per_page"],
       ["direction=up", "/query/direction"],
-      ["colour=red", "/query/colour"],
     ]) {
       const { status, json } = await gateway.ask(`${tokens}?${query}`);
       expect(status, query).to.equal(400);
@@ -226,9 +225,48 @@ describe("routes of tokens", () => {
     expect(await sentBack(longest + 1)).to.match(/not "a{255}…$/);
   });
 
-  it("listPermissionGroups() says that it takes no query", async () => {
-    const { json } = await gateway.ask(`${tokens}/permission_groups?page=1`);
-    expect(json?.errors[0]?.message).to.match(/Unknown field, expected no query$/);
+  it("no token deletes, changes or rolls one that opens more than it does", async () => {
+    const writer = await gateway.tokenWith("account.write", "apps.read");
+    const [stronger, weaker] = [
+      await gateway.tokenWith("account.write", "apps.write"),
+      await gateway.tokenWith("apps.read"),
+    ].map((text) => text.slice(3, 35));
+    const policies = [{ effect: "allow", permission_groups: [{ id: "apps.read" }] }];
+    const calls = [
+      ["PUT", "", { name: "x", policies }],
+      ["PUT", "/value", undefined],
+      ["DELETE", "", undefined],
+    ] as const;
+    for (const [method, path, json] of calls) {
+      const send = (id: string | undefined) =>
+        gateway.ask(`${tokens}/${id}${path}`, { method, token: writer, json });
+      const refused = await send(stronger);
+      expect([method, refused.status]).to.deep.equal([method, 403]);
+      expect(refused.json?.errors[0]?.message).to.contain('own token lacks "Apps Write"');
+      expect((await send(weaker)).status, method).to.equal(200);
+    }
+    expect((await gateway.ask(`${tokens}/${stronger}`)).status).to.equal(200);
+    const more = [{ effect: "allow", permission_groups: [{ id: "apps.write" }] }];
+    const own = `${tokens}/${writer.slice(3, 35)}`;
+    const raised = await gateway.ask(own, {
+      method: "PUT",
+      token: writer,
+      json: { name: "x", policies: more },
+    });
+    expect(raised.status).to.equal(403);
+  });
+
+  it("listPermissionGroups() pages, filters, and ignores parameters that it does not know", async () => {
+    const names = async (query: string) => {
+      const { json } = await gateway.ask(`${tokens}/permission_groups?${query}`);
+      return json?.result.map(({ name }: { name: string }) => name);
+    };
+    expect(await names("colour=red")).to.have.length(10);
+    expect(await names("page=2")).to.deep.equal([]);
+    expect(await names("name=Apps+Read")).to.deep.equal(["Apps Read"]);
+    expect(await names("name=Apps")).to.deep.equal([]);
+    expect(await names("scope=com.cloudflare.api.account")).to.have.length(10);
+    expect(await names("scope=com.cloudflare.api.user")).to.deep.equal([]);
   });
 
   it("listPermissionGroups() lists all there are", async () => {

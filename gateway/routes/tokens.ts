@@ -5,14 +5,18 @@ import { account, type TokenEntry } from "../../schemas/account.ts";
 import { apiToken } from "../../schemas/api-token.ts";
 import { ActorError } from "../../schemas/errors.ts";
 import { AccountPath } from "../../schemas/http/accounts.ts";
-import { Listing } from "../../schemas/http/listing.ts";
 import { nothing } from "../../schemas/http/nothing.ts";
 import {
+  ACCOUNT_SCOPE,
   CreatedToken,
   CreateToken,
   DeletedToken,
+  GroupsQuery,
   PermissionGroup,
+  RolledToken,
   TokenPath,
+  TokensQuery,
+  UpdateToken,
   VerifiedToken,
   WireToken,
 } from "../../schemas/http/tokens.ts";
@@ -28,6 +32,8 @@ import { newToken } from "../api-token-text.ts";
 import { pageOf } from "../listing.ts";
 import type { Caller } from "../locals.ts";
 import { type Asked, defineRoute, type Route } from "../route.ts";
+
+type TokenTimes = Pick<CreateToken, "not_before" | "expires_on">;
 
 const TOKENS = "/accounts/{account_id}/tokens";
 
@@ -57,7 +63,7 @@ export function tokenRoutes(actors: ActorClient, now: () => number): Route[] {
       summary: "The account's tokens, without their secrets",
       permissions: ["account.read"],
       parameters: AccountPath,
-      query: Listing,
+      query: TokensQuery,
       answer: { result: WireToken.array(), paged: "numbers" },
       handle: listTokens,
     }),
@@ -69,9 +75,21 @@ export function tokenRoutes(actors: ActorClient, now: () => number): Route[] {
       summary: "What a token can open",
       permissions: ["account.read"],
       parameters: AccountPath,
+      query: GroupsQuery,
+      answer: { result: PermissionGroup.array(), paged: "numbers" },
+      handle: async ({ query }) => pageOf(groupsOf(query), query),
+    }),
+    // Before the route of one token: its path would read "verify" as an id.
+    defineRoute({
+      ...shared,
+      method: "get",
+      path: `${TOKENS}/verify`,
+      id: "verifyAccountToken",
+      summary: "Whether the token of this very request is valid",
+      parameters: AccountPath,
       query: nothing,
-      answer: { result: PermissionGroup.array() },
-      handle: async () => ({ result: ALL_PERMISSIONS.map(permissionGroup) }),
+      answer: { result: VerifiedToken },
+      handle: verifyToken,
     }),
     defineRoute({
       ...shared,
@@ -84,6 +102,31 @@ export function tokenRoutes(actors: ActorClient, now: () => number): Route[] {
       query: nothing,
       answer: { result: WireToken },
       handle: getToken,
+    }),
+    defineRoute({
+      ...shared,
+      method: "put",
+      path: `${TOKENS}/{token_id}`,
+      id: "updateToken",
+      summary: "Replace a token's name, permissions, times and status; its secret stays",
+      permissions: ["account.write"],
+      parameters: TokenPath,
+      query: nothing,
+      body: { schema: UpdateToken, bytesMax: JSON_BODY_BYTES_MAX },
+      answer: { result: WireToken },
+      handle: updateToken,
+    }),
+    defineRoute({
+      ...shared,
+      method: "put",
+      path: `${TOKENS}/{token_id}/value`,
+      id: "rollToken",
+      summary: "Replace a token's secret, at once; the new one is shown this once",
+      permissions: ["account.write"],
+      parameters: TokenPath,
+      query: nothing,
+      answer: { result: RolledToken },
+      handle: rollToken,
     }),
     defineRoute({
       ...shared,
@@ -114,30 +157,34 @@ export function tokenRoutes(actors: ActorClient, now: () => number): Route[] {
     checkResources(body, caller.accountId);
     checkExpiry(body, now());
     const permissions = requestedPermissions(body);
-    checkHeld(permissions, caller);
+    checkHeld(permissions, caller, "create");
     const { id, text, secretHash, lastFour } = newToken();
-    const validity = {
-      ...(body.not_before === undefined ? {} : { notBeforeAt: Date.parse(body.not_before) }),
-      ...(body.expires_on === undefined ? {} : { expiresAt: Date.parse(body.expires_on) }),
-    };
+    const validity = validityOf(body);
     const { accountId, grantId } = caller;
     const origin = grantId === undefined ? {} : { grantId };
     // In this order a token that opens anything is always in the account's list, and so can be revoked.
-    const entry = { id, name: body.name, permissions, lastFour, ...validity, ...origin };
+    const userId = caller.userId ?? (await ownToken(caller))?.userId;
+    const maker = userId === undefined ? {} : { userId };
+    const entry = { id, name: body.name, permissions, lastFour, ...validity, ...origin, ...maker };
     const created = await actors.call(account, accountId, "createToken", entry);
     const issued = { accountId, permissions, secretHash, ...validity, ...origin };
     await actors.call(apiToken, id, "issue", issued);
     return { result: { ...wireToken(created, accountId), value: text } };
   }
 
-  async function listTokens({ caller, query }: Asked<unknown, Listing>) {
+  async function listTokens({ caller, query }: Asked<unknown, TokensQuery>) {
     const { tokens } = await actors.call(account, caller.accountId, "listTokens", {});
+    const wire = async (token: TokenEntry) =>
+      wireToken(token, caller.accountId, await isGrantOver(token.grantId));
+    if (query.include_expired === "false") {
+      const all = await Promise.all(tokens.map(wire));
+      return pageOf(
+        all.filter(({ status }) => status !== "expired"),
+        query,
+      );
+    }
     const { result, resultInfo } = pageOf(tokens, query);
-    const isOver = await Promise.all(result.map(({ grantId }) => isGrantOver(grantId)));
-    return {
-      result: result.map((token, index) => wireToken(token, caller.accountId, isOver[index])),
-      resultInfo,
-    };
+    return { result: await Promise.all(result.map(wire)), resultInfo };
   }
 
   async function getToken({ caller, parameters }: Asked<z.output<typeof TokenPath>>) {
@@ -149,11 +196,63 @@ export function tokenRoutes(actors: ActorClient, now: () => number): Route[] {
 
   async function deleteToken({ caller, parameters }: Asked<z.output<typeof TokenPath>>) {
     const id = parameters.token_id;
-    // Another account's token must not be revoked, so ask first whether it is this one's.
-    await actors.call(account, caller.accountId, "getToken", { id });
+    await changeable(id, caller, "delete");
     await actors.call(apiToken, id, "revoke", {});
     await actors.call(account, caller.accountId, "removeToken", { id });
     return { result: { id } };
+  }
+
+  async function updateToken({
+    caller,
+    parameters: { token_id: id },
+    body,
+  }: Asked<z.output<typeof TokenPath>, unknown, UpdateToken>) {
+    const { accountId } = caller;
+    checkResources(body, accountId);
+    // A token that has expired may keep its time.
+    const { lastFour, expiresAt } = await changeable(id, caller, "update");
+    if (validityOf(body).expiresAt !== expiresAt) checkExpiry(body, now());
+    const permissions = requestedPermissions(body);
+    checkHeld(permissions, caller, "update");
+    const isDisabled = body.status === "disabled";
+    const opens = { permissions, ...validityOf(body), ...(isDisabled && { isDisabled }) };
+    // What it opens first: repeated after a fault between the two, the list follows.
+    await actors.call(apiToken, id, "change", { opens });
+    const entry = { id, name: body.name, lastFour, ...opens };
+    const changed = await actors.call(account, accountId, "changeToken", entry);
+    return { result: wireToken(changed, accountId, await isGrantOver(changed.grantId)) };
+  }
+
+  async function rollToken({ caller, parameters }: Asked<z.output<typeof TokenPath>>) {
+    const id = parameters.token_id;
+    const {
+      createdAt: _at,
+      grantId: _grant,
+      userId: _user,
+      ...token
+    } = await changeable(id, caller, "roll");
+    const { text, secretHash, lastFour } = newToken(id);
+    await actors.call(apiToken, id, "change", { secretHash });
+    await actors.call(account, caller.accountId, "changeToken", { ...token, lastFour });
+    return { result: text };
+  }
+
+  /** Refuses another account's token, one that opens more than the caller's, and one that would outlast the caller's grant. */
+  async function changeable(id: string, caller: Caller, verb: string): Promise<TokenEntry> {
+    const token = await actors.call(account, caller.accountId, "getToken", { id });
+    checkHeld(token.permissions, caller, verb);
+    if (verb === "delete" || caller.grantId === undefined || caller.grantId === token.grantId) {
+      return token;
+    }
+    const text = `Cannot ${verb} token: the caller's own rests on the grant of an OAuth client, and this one does not`;
+    throw new ActorError("forbidden", text);
+  }
+
+  /** The caller's own entry, if the caller is an API token. */
+  async function ownToken({ accountId, tokenId, clientId }: Caller) {
+    if (clientId !== undefined) return undefined;
+    const { tokens } = await actors.call(account, accountId, "listTokens", {});
+    return tokens.find(({ id }) => id === tokenId);
   }
 
   async function verifyToken({ caller }: Asked) {
@@ -180,7 +279,7 @@ export function tokenRoutes(actors: ActorClient, now: () => number): Route[] {
     return {
       id: token.id,
       name: token.name,
-      status: expired ? "expired" : "active",
+      status: expired ? "expired" : token.isDisabled ? "disabled" : "active",
       last_four: token.lastFour,
       issued_on: new Date(token.createdAt).toISOString(),
       ...wireValidity(token),
@@ -206,12 +305,25 @@ function wireValidity({ notBeforeAt, expiresAt }: Partial<TokenEntry> | Caller) 
   };
 }
 
-function requestedPermissions({ policies }: CreateToken): Permission[] {
+function groupsOf({ name, scope = ACCOUNT_SCOPE }: GroupsQuery) {
+  if (scope !== ACCOUNT_SCOPE) return [];
+  const groups = ALL_PERMISSIONS.map(permissionGroup);
+  return name === undefined ? groups : groups.filter((group) => group.name === name);
+}
+
+function validityOf({ not_before, expires_on }: TokenTimes) {
+  return {
+    ...(not_before === undefined ? {} : { notBeforeAt: Date.parse(not_before) }),
+    ...(expires_on === undefined ? {} : { expiresAt: Date.parse(expires_on) }),
+  };
+}
+
+function requestedPermissions({ policies }: Pick<CreateToken, "policies">): Permission[] {
   return [...new Set(policies.flatMap((policy) => policy.permission_groups.map(({ id }) => id)))];
 }
 
 /** Clients name the account as `account.<id>`, some with a prefix of their own before it. */
-function checkResources({ policies }: CreateToken, accountId: string): void {
+function checkResources({ policies }: Pick<CreateToken, "policies">, accountId: string): void {
   const faults = policies.flatMap(({ resources = {} }, index) =>
     Object.keys(resources)
       .filter((resource) => !`.${resource}`.endsWith(`.account.${accountId}`))
@@ -228,7 +340,7 @@ function checkResources({ policies }: CreateToken, accountId: string): void {
   }
 }
 
-function checkExpiry({ expires_on: text }: CreateToken, now: number): void {
+function checkExpiry({ expires_on: text }: TokenTimes, now: number): void {
   if (text === undefined || Date.parse(text) > now) return;
   const pointer = "/expires_on";
   const message = `Cannot accept ${pointer}: "${text}" is past, expected a time after ${new Date(now).toISOString()}`;
@@ -237,9 +349,9 @@ function checkExpiry({ expires_on: text }: CreateToken, now: number): void {
 }
 
 /** Nobody gives away what they do not hold. */
-function checkHeld(permissions: readonly Permission[], caller: Caller): void {
+function checkHeld(permissions: readonly Permission[], caller: Caller, verb: string): void {
   const missing = permissions.filter((permission) => !permits(caller.permissions, permission));
   if (missing.length === 0) return;
   const names = missing.map((permission) => `"${PERMISSIONS[permission]}"`).join(", ");
-  throw new ActorError("forbidden", `Cannot create token: the caller's own token lacks ${names}`);
+  throw new ActorError("forbidden", `Cannot ${verb} token: the caller's own token lacks ${names}`);
 }

@@ -129,7 +129,7 @@ export class ArtifactsWorld {
       stopping: new AbortController().signal,
     };
     server.on("request", buildApp(parts));
-    this.document = openApiDocument(routeTable(parts), `${this.url}/v4`);
+    this.document = openApiDocument(routeTable(parts), this.url);
     this.#stops.push(
       () => this.git.stop(),
       () => this.opened.close(),

@@ -149,7 +149,7 @@ export async function testGateway({
   const address = server.address();
   if (address === null || typeof address === "string") throw new Error("no port");
   const url = `http://127.0.0.1:${address.port}`;
-  const document = openApiDocument(routeTable(parts), `${url}/v4`);
+  const document = openApiDocument(routeTable(parts), url);
   const answered = new Set<string>();
 
   return {

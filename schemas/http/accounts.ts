@@ -19,6 +19,8 @@ export const WireAccount = z.object({
   created_on: z.iso.datetime(),
 });
 
+export const WireUser = z.object({ id: Id, email: z.string() });
+
 export const WireUsage = z.object({
   date: z.iso.date().describe("Today, UTC"),
   browser_ms_used: z.int(),

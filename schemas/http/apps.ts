@@ -95,7 +95,8 @@ const wholeIn = (min: number, max: number) =>
     .string()
     .regex(/^\d{1,15}$/)
     .transform(Number)
-    .refine((value) => value >= min && value <= max);
+    .refine((value) => value >= min && value <= max)
+    .meta({ type: "integer", minimum: min, maximum: max });
 
 export const AppLogsQuery = z.strictObject({
   limit: wholeIn(1, APP_LOG_LINES_SHOWN_MAX)

@@ -249,7 +249,8 @@ function distinct<S extends z.ZodEnum>(item: S) {
     .array(item)
     .min(1)
     .max(item.options.length)
-    .refine((items) => new Set(items).size === items.length, { error: "Expected each once" });
+    .refine((items) => new Set(items).size === items.length, { error: "Expected each once" })
+    .meta({ uniqueItems: true });
 }
 
 function hasCredentials(text: string): boolean {

@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { ALL_ROLES, Permission, ROLES, Role } from "../permissions.ts";
 import { Email, Id } from "../values.ts";
+import { listingFields } from "./listing.ts";
 
 export const MemberPath = z.strictObject({
   account_id: Id,
@@ -11,7 +12,14 @@ export const MemberPath = z.strictObject({
 /** Clients of the public API send roles back as they were listed; the id decides. */
 const RequestedRole = z.union([
   Role,
-  z.strictObject({ id: Role, name: z.string().optional() }).transform(({ id }) => id),
+  z
+    .strictObject({
+      id: Role,
+      name: z.unknown().optional(),
+      description: z.unknown().optional(),
+      permissions: z.unknown().optional(),
+    })
+    .transform(({ id }) => id),
 ]);
 
 const RequestedRoles = z
@@ -19,10 +27,18 @@ const RequestedRoles = z
   .min(1)
   .max(ALL_ROLES.length)
   .refine((roles) => new Set(roles).size === roles.length, { error: "Expected each only once" })
+  .meta({ uniqueItems: true })
   .describe(`Of ${ALL_ROLES.join(", ")}`);
 
 export const InviteMember = z
-  .strictObject({ email: Email, roles: RequestedRoles })
+  .strictObject({
+    email: Email,
+    roles: RequestedRoles,
+    status: z
+      .enum(["accepted", "pending"])
+      .optional()
+      .describe("Without effect: each person accepts the invitation and is pending until then"),
+  })
   .meta({ example: { email: "ada@example.com", roles: ["Member"] } });
 export type InviteMember = z.output<typeof InviteMember>;
 
@@ -30,6 +46,20 @@ export const UpdateMember = z
   .strictObject({ roles: RequestedRoles })
   .meta({ example: { roles: ["OAuth Client Write", "Member"] } });
 export type UpdateMember = z.output<typeof UpdateMember>;
+
+const ORDERS = ["user.email", "status"] as const;
+
+export const MembersQuery = z.strictObject({
+  ...listingFields,
+  status: z
+    .enum(["accepted", "pending", "rejected"])
+    .optional()
+    .describe("Only members (accepted) or invitations (pending); nobody is rejected"),
+  order: z.enum(ORDERS).optional().describe("Field to sort by; without it, the time of joining"),
+});
+export type MembersQuery = z.output<typeof MembersQuery>;
+
+export const RolePath = z.strictObject({ account_id: Id, role_id: Role });
 
 export const WireRole = z.object({
   id: Role,

@@ -13,6 +13,7 @@ import {
 import { CLIENT_SECRETS_MAX, OAUTH_CLIENTS_PER_ACCOUNT_MAX } from "../oauth-limits.ts";
 import { Scope } from "../scopes.ts";
 import { Id } from "../values.ts";
+import { listingFields } from "./listing.ts";
 
 export const OAuthClientPath = z.strictObject({ account_id: Id, client_id: Id });
 
@@ -24,6 +25,8 @@ const limit = (preset: number) =>
 export const OAuthClientsQuery = z.strictObject({
   cursor: Cursor,
   limit: limit(OAUTH_CLIENTS_PER_ACCOUNT_MAX).describe("Clients of one answer"),
+  page: listingFields.page.unwrap().optional().describe("Takes the place of a cursor"),
+  per_page: listingFields.per_page.unwrap().optional(),
 });
 export type OAuthClientsQuery = z.output<typeof OAuthClientsQuery>;
 

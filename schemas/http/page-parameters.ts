@@ -191,7 +191,10 @@ export const pageParameterFields = {
     .optional()
     .describe("What the browser calls itself, in the header field and in scripts"),
   gotoOptions: GotoOptions.optional(),
-  goToOptions: GotoOptions.optional().describe("Another spelling of gotoOptions"),
+  // Names of generated types must differ by more than the case of a letter.
+  goToOptions: GotoOptions.meta({ title: "OtherGotoOptions" })
+    .optional()
+    .describe("Another spelling of gotoOptions"),
   waitForSelector: WaitForSelector.optional().describe(
     "Element to wait for once the page has loaded",
   ),

@@ -1,0 +1,14 @@
+/** What each group of the REST API is for, as the OpenAPI document says it. */
+export const TAG_DESCRIPTIONS: Readonly<Record<string, string>> = {
+  Accounts: "Accounts of the caller, and the permissions that scopes and tokens name",
+  Members: "People of an account, their roles and invitations",
+  Tokens: "API tokens of an account",
+  Rendering: "PDFs, screenshots and other results of a page in a browser",
+  Crawls: "Crawls of whole sites",
+  Repositories: "Git repositories and their namespaces",
+  "Repository content": "Refs, commits and files of a repository",
+  "Repository tokens": "Tokens that open one repository to git clients",
+  "OAuth clients": "Clients that may ask people for authorization",
+  Apps: "Deployed apps, their secrets and logs",
+  Deliveries: "Webhooks that came in and went out",
+};
