@@ -10,7 +10,7 @@ import { APP_MEMORY_FOLDER_BYTES_MIN } from "../../schemas/app-limits.ts";
 import { fileSystemBytes } from "../runtime/file-system-bytes.ts";
 
 /** Databases are as quick as they can be there; what they hold is kept in their logs. */
-const MEMORY_FOLDER = "/dev/shm";
+export const MEMORY_FOLDER = "/dev/shm";
 const PREFIX = "trunkline-apps-";
 const LOCK = ".lock";
 
@@ -21,7 +21,7 @@ export const rootIn = async (memoryFolder: string): Promise<string> =>
 /** A folder of this host alone. Removes those of hosts that have ended, with processes that outlived them. */
 export async function openProcessFolder(memoryFolder = MEMORY_FOLDER): Promise<ProcessFolder> {
   const root = await rootIn(memoryFolder);
-  await removeLeft(root);
+  await removeLeftFolders(root);
   const folder = new ProcessFolder(join(root, `${PREFIX}${randomBytes(6).toString("hex")}`));
   await folder.ensure();
   return folder;
@@ -77,7 +77,8 @@ export class ProcessFolder {
   }
 }
 
-async function removeLeft(root: string): Promise<void> {
+/** Removes the folders below `root` whose hosts have ended, and kills what still runs in them. */
+export async function removeLeftFolders(root: string): Promise<void> {
   const names = (await readdir(root)).filter((name) => name.startsWith(PREFIX));
   const folders = new Set(names.map((name) => name.replace(LOCK, "")));
   for (const name of folders) {

@@ -2,7 +2,7 @@
 import type { Logger } from "pino";
 import { TELL_MS_MAX } from "../../schemas/call-limits.ts";
 import type { Contract, Envelope, TaskSchema } from "../../schemas/contract.ts";
-import { ActorError, isPassing } from "../../schemas/errors.ts";
+import { ActorError } from "../../schemas/errors.ts";
 import {
   FAILURE_TRIES_MAX,
   READER_RETRY_MS,
@@ -23,6 +23,13 @@ import { InvalidInput } from "./refusal.ts";
 import type { ServiceCounts } from "./service-counts.ts";
 import { encodeTask, Task } from "./task.ts";
 import { CallerGone, TaskCaller } from "./task-caller.ts";
+import {
+  DeadlinePassed,
+  FAULT_CODES,
+  HostStopping,
+  refusalOfTask,
+  tryAgain,
+} from "./task-faults.ts";
 import { TaskLease } from "./task-lease.ts";
 import { TaskNews, TaskTaken } from "./task-news.ts";
 import { type PulledTask, TaskPuller, type TaskSource } from "./task-puller.ts";
@@ -338,7 +345,7 @@ export class WorkerHost {
     const { definition, task, message, caller, signal, attempt: tries } = run;
     try {
       // Nobody waits for it, so an operator would see only that something does not happen.
-      if (!caller && FAULTS.has(error.code)) {
+      if (!caller && FAULT_CODES.has(error.code)) {
         const { kind } = definition.contract;
         await buryTask(this.#parts, { kind, task, subject: message.subject, tries }, fault);
       }
@@ -365,27 +372,6 @@ export class WorkerHost {
     }
     return error;
   }
-}
-
-/** Refusals that say nothing of what was asked for: the fault is ours. */
-const FAULTS: ReadonlySet<string> = new Set(["internal_error", "deadline_exceeded"]);
-
-/** This process ends before the task does: another worker takes it at once. */
-class HostStopping extends Error {}
-class DeadlinePassed extends Error {}
-
-/** An actor that cannot be reached is no reason to give a task up. */
-function tryAgain(error: unknown): never {
-  throw isPassing(error) ? new Error("Cannot ask an actor at present", { cause: error }) : error;
-}
-
-function refusalOfTask(error: unknown): ActorError | undefined {
-  if (error instanceof ActorError) return error;
-  if (error instanceof InvalidInput) return error.refusal;
-  if (error instanceof DeadlinePassed) {
-    return new ActorError("deadline_exceeded", "Cannot finish task: its deadline passed");
-  }
-  return undefined;
 }
 
 /** The input of a task that never came to its handler; undefined where its caller holds it, or it is not valid. */

@@ -9,6 +9,7 @@ import { expect } from "chai";
 import { until } from "./until.ts";
 
 const RUN_TESTS = join(import.meta.dirname, "run-tests.ts");
+const PROCESS_FOLDERS = join(import.meta.dirname, "../../actors/agent/process-folders.ts");
 const NATS_SERVER = join(import.meta.dirname, "nats-server.ts");
 
 describe("run-tests", function () {
@@ -240,18 +241,23 @@ describe("run-tests", function () {
       expect(run.output).to.match(/left something open: TCPServerWrap/);
     });
 
-    /** Starts a nats-server and a process in a session of its own, which has dropped the run's mark. */
+    /**
+     * Starts a nats-server, a folder for app processes in shared memory, and a process in a session of its own, which has
+     * dropped the run's mark.
+     */
     const STARTS_ALL = `
       import { spawn } from "node:child_process";
       import { mkdtemp } from "node:fs/promises";
       import { tmpdir } from "node:os";
       import { join } from "node:path";
+      import { openProcessFolder } from ${JSON.stringify(PROCESS_FOLDERS)};
       import { startNats } from ${JSON.stringify(NATS_SERVER)};
       it("starts all", async () => {
         const nats = await startNats();
         const child = spawn("sleep", ["300"], { detached: true, stdio: "ignore", env: {} });
-        const made = await mkdtemp(join(tmpdir(), "made-"));
-        console.log("started", child.pid, new URL(nats.url).port, made);`;
+        await mkdtemp(join(tmpdir(), "made-"));
+        const shared = await openProcessFolder();
+        console.log("started", child.pid, new URL(nats.url).port, shared.path);`;
 
     it("run() leaves no process, port and folder behind when it is broken off", async () => {
       const signals = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const;
@@ -277,12 +283,13 @@ describe("run-tests", function () {
     });
 
     async function expectNothingLeft(temporary: string, line: string): Promise<void> {
-      const [, pid = "", port = ""] = line.split(" ");
+      const [, pid = "", port = "", shared = ""] = line.split(" ");
       await until("the process is gone", () => commandOf(pid) === "");
       const socket = connect(Number(port), "127.0.0.1");
       const [error] = await once(socket, "error");
       expect(error.code).to.equal("ECONNREFUSED");
       expect(readdirSync(temporary)).to.deep.equal([]);
+      expect(existsSync(shared), shared).to.equal(false);
     }
 
     /** Empty for a process that has ended. */

@@ -6,6 +6,7 @@ import { chmod, mkdtemp, rm } from "node:fs/promises";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { MEMORY_FOLDER, removeLeftFolders, rootIn } from "../../actors/agent/process-folders.ts";
 import { endAll } from "./leftovers.ts";
 import { RunReport } from "./run-report.ts";
 import { longestFirst, readDurations, recordDurations } from "./test-durations.ts";
@@ -55,7 +56,7 @@ async function main(parameters: string[]): Promise<number> {
   if (options.rerunFailed) {
     for (const file of report.failedFiles()) await pool.run([file], 1, report);
   }
-  await rm(folder, { recursive: true, force: true, maxRetries: 10 });
+  await removeAll(folder);
   report.end();
   if (options.record) {
     const known = new Set(allTestFiles());
@@ -126,8 +127,14 @@ function endOnSignal(mark: string, folder: string): void {
   ] as const) {
     process.once(signal, async () => {
       await endAll(mark);
-      await rm(folder, { recursive: true, force: true, maxRetries: 10 });
+      await removeAll(folder);
       process.exit(128 + number);
     });
   }
+}
+
+/** Removes the temporary files of the run, and the folders in shared memory of its hosts, all of which have ended. */
+async function removeAll(folder: string): Promise<void> {
+  await rm(folder, { recursive: true, force: true, maxRetries: 10 });
+  await removeLeftFolders(await rootIn(MEMORY_FOLDER));
 }
