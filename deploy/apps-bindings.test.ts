@@ -82,14 +82,14 @@ const STEPS = {
     return { found, deleted: [await ARTIFACTS.delete("copy"), await ARTIFACTS.delete("never")] };
   },
   async namespaces({ ARTIFACTS }) {
-    const made = await ARTIFACTS.namespaces.create("other");
     const other = ARTIFACTS.in("other");
+    const none = (await other.list()).repos;
+    const made = await ARTIFACTS.namespaces.create("other");
     await other.create("first");
     const listed = await ARTIFACTS.namespaces.list();
     await other.delete("first");
     return {
-      none: (await ARTIFACTS.in("nowhere").list()).repos,
-      made, own: [ARTIFACTS.namespace, other.namespace],
+      none, made, own: [ARTIFACTS.namespace, other.namespace],
       names: listed.namespaces.map(({ namespace }) => namespace),
       count: (await ARTIFACTS.namespaces.get("other")).repoCount,
       deleted: [await ARTIFACTS.namespaces.delete("other"), await ARTIFACTS.namespaces.delete("other")],
