@@ -33,16 +33,24 @@ export async function drawingSettled(
 const STILL = "still";
 const MOVING = "moving";
 
-// Runs in the page. A canvas with pixels of another site cannot be read, and one of WebGL reads as empty: neither is waited for.
-const SAMPLE = `(() => {
+// Runs in the page. Two frames are drawn before a sample, so that on a busy machine two samples are equal only when the page
+// had the chance to draw between them. A canvas with pixels of another site cannot be read, and one of WebGL reads as empty: neither is waited for.
+const SAMPLE = `(async () => {
   const isMoving = (animation) =>
     animation.playState === "running" && animation.timeline === document.timeline &&
     Number.isFinite(animation.effect?.getComputedTiming().endTime);
   if (document.getAnimations().some(isMoving)) return "${MOVING}";
+  const isLarge = (element) => {
+    const { width, height } = element.getBoundingClientRect();
+    return width * height >= ${DRAWING_SVG_PIXELS_MIN};
+  };
+  const canvases = [...document.querySelectorAll("canvas")];
+  const images = [...document.querySelectorAll("svg")].filter(isLarge);
+  if (canvases.length + images.length === 0) return "${STILL}";
+  await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
   let hash = 0;
   let pixelsLeft = ${DRAWING_PIXELS_MAX};
   const add = (value) => { hash = (Math.imul(hash, 31) + value) | 0; };
-  const canvases = [...document.querySelectorAll("canvas")];
   for (const { width, height } of canvases) add(width * 65_537 + height);
   for (const canvas of canvases) {
     pixelsLeft -= canvas.width * canvas.height;
@@ -55,11 +63,6 @@ const SAMPLE = `(() => {
       for (const value of new Uint32Array(data.buffer)) add(value);
     } catch {}
   }
-  const isLarge = (element) => {
-    const { width, height } = element.getBoundingClientRect();
-    return width * height >= ${DRAWING_SVG_PIXELS_MIN};
-  };
-  const images = [...document.querySelectorAll("svg")].filter(isLarge);
   for (const { outerHTML } of images) for (let i = 0; i < outerHTML.length; i++) add(outerHTML.charCodeAt(i));
-  return canvases.length + images.length === 0 ? "${STILL}" : "drawn " + hash;
+  return "drawn " + hash;
 })()`;

@@ -37,7 +37,7 @@ describe("request log", () => {
       requestId: "id-1",
       method: "GET",
       route: "/accounts/{account_id}/tokens",
-      status: 400,
+      status: 200,
       finished: true,
       account: gateway.accountId,
       token: gateway.token.slice(3, 35),
