@@ -126,6 +126,8 @@ export const APP_TOKEN_CHARS_MAX = 1_024;
 export const SOCKET_BATCH_WAITING_BYTES_MAX = 16_000_000;
 /** Actions of one message to a gateway, and so a frame with what is around it. */
 export const SOCKET_BATCH_BYTES_MAX = 900_000;
+/** Sockets that one action names, at most 17 bytes each; an action for more is sent as several. */
+export const SOCKET_ACTION_SOCKETS_MAX = 10_000;
 /** How long a gateway may take to answer a batch before it is sent again, and the pause before. */
 export const SOCKET_BATCH_TRY_MS = 2_000;
 export const SOCKET_BATCH_RETRY_MS = 50;

@@ -2,6 +2,7 @@ import { expect } from "chai";
 import type { SocketAction } from "../../schemas/agent-sockets.ts";
 import { SocketBatch, socketsSubject } from "../../schemas/agent-sockets.ts";
 import {
+  SOCKET_ACTION_SOCKETS_MAX,
   SOCKET_BATCH_BYTES_MAX,
   SOCKET_BATCH_WAITING_BYTES_MAX,
 } from "../../schemas/app-limits.ts";
@@ -68,6 +69,33 @@ describe("SocketSender", function () {
     await sender.arrived(gateway);
     expect(sender.waiting).to.deep.equal([]);
     expect(sender.arrivedOf(7)).to.equal(7);
+  });
+
+  it("sends an action for SOCKET_ACTION_SOCKETS_MAX sockets whole, and for one more as two", async () => {
+    const { sender, gateway, batches, send } = opened();
+    const sockets = (count: number) =>
+      Array.from({ length: count }, (_, index) => Number.MAX_SAFE_INTEGER - index);
+    for (const [more, commit] of [
+      [0, 1],
+      [1, 2],
+    ] as const) {
+      const to = sockets(SOCKET_ACTION_SOCKETS_MAX + more);
+      send([{ to, frame: { text: "x" } }], commit);
+      await sender.arrived(gateway);
+      const actions = batches.splice(0).flatMap((batch) => batch.actions);
+      expect(actions).to.have.length(1 + more);
+      expect(actions.flatMap((action) => action.to)).to.deep.equal(to);
+    }
+  });
+
+  it("brings a frame to more sockets than one message can name", async () => {
+    const { sender, gateway, batches, send } = opened();
+    const to = Array.from({ length: 100_000 }, (_, index) => Number.MAX_SAFE_INTEGER - index);
+    send([{ to, frame: { text: "x" } }], 1);
+    await sender.arrived(gateway);
+    const actions = batches.flatMap((batch) => batch.actions);
+    expect(actions.flatMap((action) => action.to)).to.deep.equal(to);
+    expect(actions.every((action) => "frame" in action)).to.equal(true);
   });
 
   it("says when what waits has arrived", async () => {

@@ -7,6 +7,7 @@ import {
 } from "../../schemas/agent-sockets.ts";
 import {
   SOCKET_ABSENCES_MAX,
+  SOCKET_ACTION_SOCKETS_MAX,
   SOCKET_BATCH_BYTES_MAX,
   SOCKET_BATCH_RETRY_MS,
   SOCKET_BATCH_TRY_MS,
@@ -234,7 +235,7 @@ function leading(queue: readonly Waiting[]): Waiting[] {
 function divided(actions: readonly SocketAction[]): SocketAction[][] {
   const parts: SocketAction[][] = [];
   let bytes = Number.POSITIVE_INFINITY;
-  for (const action of actions) {
+  for (const action of actions.flatMap(withFewSockets)) {
     const size = bytesOf(action);
     if (size > SOCKET_BATCH_BYTES_MAX) {
       // No message holds it: its readers cannot miss it in silence.
@@ -250,6 +251,15 @@ function divided(actions: readonly SocketAction[]): SocketAction[][] {
     parts.at(-1)?.push(action);
   }
   return parts;
+}
+
+/** Splits an action whose list of sockets alone could be more than one message holds. */
+function withFewSockets(action: SocketAction): SocketAction[] {
+  const parts = Math.max(1, Math.ceil(action.to.length / SOCKET_ACTION_SOCKETS_MAX));
+  return Array.from({ length: parts }, (_, part) => {
+    const first = part * SOCKET_ACTION_SOCKETS_MAX;
+    return { ...action, to: action.to.slice(first, first + SOCKET_ACTION_SOCKETS_MAX) };
+  });
 }
 
 /** In JSON: a control character takes six bytes. */
