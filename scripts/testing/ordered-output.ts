@@ -29,9 +29,9 @@ export class OrderedOutput {
   #end(entry: Entry): void {
     const isLive = entry === this.#open[0];
     if (isLive) this.#printLive(entry);
-    else this.#print(`${entry.file}\n${entry.text}`);
+    else if (entry.text !== "") this.#print(`${entry.file}\n${entry.text}`);
     this.#open.splice(this.#open.indexOf(entry), 1);
-    this.#isInterrupted = !isLive;
+    this.#isInterrupted ||= !isLive && entry.text !== "";
     const [next] = this.#open;
     if (isLive && next !== undefined) this.#printLive(next);
   }

@@ -46,7 +46,7 @@ export class RunReport {
           const details = outcome.failures.map(({ name, error }) => `${name}\n${error}\n`);
           write(`${outcome.hasEnded ? "" : details.join("")}  ${file} ${outcome.problem}\n`);
         }
-        output.write(`  ${seconds.toFixed(1)} s\n\n`);
+        if (text !== "") output.write(`  ${seconds.toFixed(1)} s\n\n`);
         output.end();
         this.#settle(file, { outcome, text }, seconds);
       },

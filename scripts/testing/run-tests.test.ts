@@ -43,6 +43,17 @@ describe("run-tests", function () {
     expect(runTests(file, "--grep", "another")).to.include({ status: 1 });
   });
 
+  it("run() prints nothing of files in which no test matches", async () => {
+    const file = await testFile("matches", 'it("this one", () => {});');
+    const other = await testFile(
+      "no-match",
+      'it("that one", () => {}); it.skip("third", () => {});',
+    );
+    const run = runTests(file, other, "--grep", "this");
+    expect(run.output).to.match(/matches\.test\.ts.*✔ this one/s);
+    expect(run.output).not.to.match(/no-match|0 passing/);
+  });
+
   it("run() fails where nothing matches, and names what it looked for", () => {
     const word = ["no", "such", "place"].join("/");
     const run = runTests(word);

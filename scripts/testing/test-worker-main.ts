@@ -77,19 +77,17 @@ async function runFile(order: FileOrder, send: Send): Promise<FileOutcome> {
   process.env.TMPDIR = folder;
   process.env[RUN_VARIABLE] = mark;
   const openBefore = countResources();
-  const mocha = new Mocha({
-    timeout: TEST_MS_MAX,
-    reporter: "spec",
-    ...(grep !== undefined && { grep: new RegExp(grep) }),
-  });
+  const pattern = new RegExp(grep ?? "");
+  const mocha = new Mocha({ timeout: TEST_MS_MAX, reporter: "spec", grep: pattern });
   mocha.addFile(path);
   try {
     await mocha.loadFilesAsync();
   } catch (error) {
     console.error(error);
-    const counts = { passed: 0, failed: 0, skipped: 0, failures: [] };
-    return { ...counts, problem: "does not load", hasEnded: true };
+    return { ...NOTHING_RAN, problem: "does not load" };
   }
+  // Mocha would print that it ran nothing, for each file of a search by name.
+  if (!hasTest(mocha.suite, pattern)) return NOTHING_RAN;
   const outcome = await runMocha(mocha, send);
   mocha.dispose();
   // A test that fails may not come to closing; nothing else runs in this process after it.
@@ -98,6 +96,14 @@ async function runFile(order: FileOrder, send: Send): Promise<FileOutcome> {
   if (open.length > 0) outcome.problem = `left something open: ${open.join(", ")}`;
   return outcome;
 }
+
+const NOTHING_RAN: FileOutcome = {
+  ...{ passed: 0, failed: 0, skipped: 0, failures: [], hasEnded: true },
+};
+
+const hasTest = (suite: Mocha.Suite, pattern: RegExp): boolean =>
+  suite.tests.some((test) => pattern.test(test.fullTitle())) ||
+  suite.suites.some((inner) => hasTest(inner, pattern));
 
 function runMocha(mocha: Mocha, send: Send): Promise<FileOutcome> {
   return new Promise((resolve) => {
