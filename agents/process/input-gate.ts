@@ -33,6 +33,20 @@ export class InputGate {
     return this.#enqueue(this.#waiting, event, block);
   }
 
+  /**
+   * As deliver(), but the first event in a turn of the loop begins at once where the gate is open: for callers that run none
+   * of the agent's code, such as a timer of ours. What the event writes before it waits is then in the next record.
+   */
+  start<T>(event: () => T | Promise<T>): Promise<T> {
+    if (this.#isArmed || !this.#isOpenTo(undefined)) return this.deliver(event);
+    this.#isArmed = true;
+    setImmediate(() => {
+      this.#isArmed = false;
+      this.#arm();
+    });
+    return runAs(NOWHERE, async () => event());
+  }
+
   #enqueue<T>(
     queue: WaitingEvent[],
     event: () => T | Promise<T>,

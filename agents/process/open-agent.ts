@@ -181,7 +181,7 @@ export class OpenAgent {
     if (method === undefined) throw new TypeError(`this.${name} is not a function`);
     const work = async () => this.runAs({}, () => Reflect.apply(method, this.instance, args));
     const begin = (limit?: { what: string; limitMs: number }) =>
-      this.inputs.deliver(() => this.limited(work, limit));
+      this.inputs.start(() => this.limited(work, limit));
     if (this.classOptions.serialTurns) return this.#inTurn(begin);
     return begin({ what: `call of ${name}`, limitMs: this.limits.workMs });
   }
