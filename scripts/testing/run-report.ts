@@ -17,6 +17,7 @@ interface FileReport {
 export class RunReport {
   /** How long each file took. */
   readonly seconds = new Map<string, number>();
+  readonly #startedAt = performance.now();
   readonly #print: (text: string) => void;
   readonly #output: OrderedOutput;
   readonly #files = new Map<string, FileReport>();
@@ -77,6 +78,8 @@ export class RunReport {
       return `${file}\n${text.slice(Math.max(0, text.search(FAILING))).trimEnd()}`;
     });
     if (failed.length > 0) this.#line(`== what failed\n${failed.join("\n")}`);
+    const took = (performance.now() - this.#startedAt) / 1_000;
+    this.#line(`== ${this.#files.size} files in ${took.toFixed(0)} s`);
     for (const flaky of this.#flaky) this.#line(`flaky: ${flaky}`);
     const skipped = this.#sum("skipped");
     const counts = `${this.#sum("passed")} passed, ${this.#failures} failed`;

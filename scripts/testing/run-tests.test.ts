@@ -119,6 +119,7 @@ describe("run-tests", function () {
     const quick = await testFile("quick", 'it("ends", () => {});');
     const [, table = ""] = runTests(quick, slow).output.split("== the slowest files\n");
     expect(table).to.match(/^ +\d+\.\d s {2}.*slow\.test\.ts$/m);
+    expect(table).to.match(/^== 2 files in \d+ s$/m);
   });
 
   it("run() prints a result when it is there, not when its file ends", async () => {
