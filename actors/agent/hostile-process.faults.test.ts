@@ -8,7 +8,7 @@ import { type AgentWorld, keyOf, startAgentWorld } from "../../scripts/testing/a
 import { HeldBytes } from "./held-bytes.ts";
 import { weightOf } from "./weight.ts";
 
-/** Says what it is asked to, by a program that hands the link to the host to the app's code. */
+/** A process of an app whose code gets the link to its host, and sends whatever a test asks it to send. */
 const FORGER = `
 import { Agent } from "trunkline/agents";
 const FORGED = {

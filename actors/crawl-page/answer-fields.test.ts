@@ -38,7 +38,7 @@ describe("robotsTag", () => {
     expect(tag("unavailable_after: noindex")).to.deep.equal({ nofollow: false });
   });
 
-  it("robotsTag() reads what is said to everyone, or to us", () => {
+  it("robotsTag() reads directives for every crawler, and for ours", () => {
     expect(read(null)).to.equal(false);
     expect(read("noindex, NoFollow")).to.equal(true);
     expect(read("noindex")).to.equal(false);

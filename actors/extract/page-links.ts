@@ -48,7 +48,7 @@ const LONGEST_NAME = 10;
 /** What most names differ in already from those of interest, the title and drawings. */
 const INITIALS = new Set(Array.from("abmnst", (letter) => letter.charCodeAt(0)));
 const LOWER_CASE = 0x20;
-/** Of the names whose end matters. */
+/** The lengths of the names of elements whose end tags are read. */
 const CLOSED_LENGTHS = new Set(["svg", "title", "noscript"].map(({ length }) => length));
 
 class LinkCollector implements TokenizerCallbacks {

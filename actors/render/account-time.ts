@@ -48,7 +48,7 @@ export class AccountTime {
     }
   }
 
-  /** An account that cannot be asked at the moment is asked again later: its time was checked at the start. */
+  /** An account that does not answer is checked again later: its browser time was checked at the start. */
   async #watch(
     accountId: string,
     task: Pick<TaskContext, "call">,

@@ -36,7 +36,7 @@ const StoredLetter = z.object({
   tries: z.number(),
   /** Epoch ms. */
   buriedAt: z.number(),
-  /** Of a task that was given up: how it waited, and where. */
+  /** The subject, id and key of a task that failed at every try. */
   task: z.object({ subject: z.string(), id: z.string(), key: z.string() }).optional(),
 });
 
@@ -74,8 +74,8 @@ export async function bury(
 }
 
 /**
- * Shows operators a task that failed at every try. One letter for a kind and key is enough: who asked for the task is told
- * of the failure, and may repeat the task until the cause is gone. Rejects where the letter is not stored.
+ * Shows operators a task that failed at every try. One letter per kind and key is enough: the sender gets
+ * the failure too, and may repeat the task until its cause is gone. Rejects where the letter is not stored.
  */
 export async function buryTask(
   { bus, clock }: { bus: Bus; clock: Clock },

@@ -270,7 +270,7 @@ export class WorkerHost {
     const parsed = schema.input.safeParse(input);
     if (!parsed.success) throw new InvalidInput(task.message, parsed.error);
     run.input = parsed.data;
-    // The caller may have left while it was asked for its input: a handler that only listens would never hear of it.
+    // The caller may have left while it sent its input; a handler that listens for `abort` would wait for ever.
     signal.throwIfAborted();
     const deadlineAt = task.deadlineAt ?? Number.POSITIVE_INFINITY;
     const work = handler(parsed.data, {

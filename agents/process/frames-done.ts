@@ -21,7 +21,7 @@ export class FramesDone {
     return true;
   }
 
-  /** All before this one are handled, by whoever had the agent then. */
+  /** Batches before this one were handled by an earlier owner of the agent. */
   settle(before: number): void {
     this.#upTo = Math.max(this.#upTo, before - 1);
     for (const number of this.#later) if (number <= this.#upTo) this.#later.delete(number);
