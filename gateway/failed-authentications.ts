@@ -17,7 +17,7 @@ export interface Credential {
   proof: string;
 }
 
-/** One lookup of a credential. Whoever began it must settle it once. */
+/** One lookup of a credential. The caller of `begin` must settle it once. */
 export interface Attempt {
   /** Returns 0, or the seconds to wait if the credential is unknown and its address has failed too often. */
   settle(outcome: "good" | "unknown" | "unclear"): number;

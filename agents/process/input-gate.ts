@@ -35,7 +35,7 @@ export class InputGate {
 
   /**
    * As deliver(), but the first event in a turn of the loop begins at once where the gate is open: for callers that run none
-   * of the agent's code, such as a timer of ours. What the event writes before it waits is then in the next record.
+   * of the agent's code, such as our own timer. The next record then holds all that the event writes before it waits.
    */
   start<T>(event: () => T | Promise<T>): Promise<T> {
     if (this.#isArmed || !this.#isOpenTo(undefined)) return this.deliver(event);

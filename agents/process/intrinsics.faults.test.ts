@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { MemoryHost } from "../testing/memory-host.ts";
 
-/** Puts its own in the place of built-in functions, each as code can, and keeps what of the platform's they were given. */
+/** Replaces built-in functions in every way that code can, and keeps the platform's objects that they receive. */
 const CODE = `
 import { Agent } from "trunkline/agents";
 const leaked = [];

@@ -48,7 +48,7 @@ export class TakenFrames {
     }
   }
 
-  /** Of a frame that was handled. */
+  /** Marks this frame as handled. */
   end(number: number): void {
     this.#done.end(number);
   }

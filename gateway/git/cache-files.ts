@@ -80,7 +80,7 @@ export class CacheFiles {
     try {
       mkdirSync(folder, { recursive: true });
     } catch (error) {
-      // It is being emptied just now: whoever writes there finds out, and knows what to do.
+      // Somebody is emptying the cache now: the write that follows fails with ENOENT, and is tried again.
       if (!isCode(error, "ENOENT")) throw error;
     }
     return join(folder, `${purpose}-${randomBytes(9).toString("hex")}`);

@@ -4,7 +4,7 @@ import { ActorError } from "../../schemas/errors.ts";
 import type { OpenedRepo } from "./git-parts.ts";
 import type { Manifest } from "./manifest-reader.ts";
 import { type ObjectHead, type ReadObject, ReadProcess, ReadProcessGone } from "./read-process.ts";
-import type { RepoCache, RepoView } from "./repo-cache.ts";
+import { cacheEmptied, type RepoCache, type RepoView } from "./repo-cache.ts";
 
 /** The cache may be emptied again and again: then something is wrong with it. */
 const TRIES_MAX = 5;
@@ -78,7 +78,7 @@ export class ObjectReaders {
           }
           this.#close(repo.id, opened);
         }
-        if (tries >= TRIES_MAX) throw emptied();
+        if (tries >= TRIES_MAX) throw cacheEmptied();
       }
     };
     return {
@@ -125,7 +125,7 @@ export class ObjectReaders {
       if (await this.#cache.isIntact(opened.view, repo.manifest)) return opened;
       this.#close(repo.id, opened);
     }
-    throw emptied();
+    throw cacheEmptied();
   }
 
   async #open(repo: OpenedRepo, signal: AbortSignal): Promise<Opened> {
@@ -224,10 +224,3 @@ function serves({ process, generation, packs }: Opened, manifest: Manifest): boo
 }
 
 const isFree = ({ process, holders }: Opened) => process.idle && holders === 0;
-
-const emptied = () =>
-  new ActorError(
-    "unavailable",
-    "Cannot read repository: the cache of this gateway is being emptied",
-    { retryAfterS: 1 },
-  );

@@ -103,14 +103,11 @@ export class RepoCache {
         };
       } catch (error) {
         await leave();
-        if (!isCode(error, "ENOENT", "ENOSPC")) throw error;
-        if (tries >= TRIES_MAX && isCode(error, "ENOSPC")) throw error;
-        if (tries >= TRIES_MAX) {
-          const text = "Cannot read repository: the cache of this gateway is being emptied";
-          throw new ActorError("unavailable", text, { retryAfterS: 1 });
-        }
+        const isFull = isCode(error, "ENOSPC");
+        if (!isFull && !isCode(error, "ENOENT")) throw error;
+        if (tries >= TRIES_MAX) throw isFull ? error : cacheEmptied();
         // On a full disk this repository is worth more than those that nobody reads.
-        if (isCode(error, "ENOSPC")) await this.#makeRoom();
+        if (isFull) await this.#makeRoom();
       }
     }
   }
@@ -337,6 +334,14 @@ export class RepoCache {
     }
   }
 }
+
+/** The refusal of a read when the cache was emptied at every try. */
+export const cacheEmptied = () =>
+  new ActorError(
+    "unavailable",
+    "Cannot read repository: the cache of this gateway is being emptied",
+    { retryAfterS: 1 },
+  );
 
 const gone = (what: string) =>
   Object.assign(new Error(`Cannot use ${what}: it is not whole`), { code: "ENOENT" });
