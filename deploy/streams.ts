@@ -18,7 +18,7 @@ import {
   APP_LOG_MS,
   APP_LOGS_BYTES_MAX,
   APPS_STORE_BYTES_MAX,
-} from "../schemas/app-limits.ts";
+} from "../schemas/apps/app-limits.ts";
 import {
   BLOB_STORE_BYTES_MIN,
   CACHE_BYTES_MAX,
@@ -26,7 +26,6 @@ import {
 } from "../schemas/blob-limits.ts";
 import type { TaskContract } from "../schemas/contract.ts";
 import { KEPT_STORE_BYTES } from "../schemas/disk-limits.ts";
-import { PACKS_STORE_BYTES_MAX } from "../schemas/git-limits.ts";
 import {
   CLUSTER_READY_MS,
   CLUSTER_RETRY_MS,
@@ -36,6 +35,7 @@ import {
   MAIL_MESSAGES_MAX,
   TASK_ACK_WAIT_MS,
 } from "../schemas/limits.ts";
+import { PACKS_STORE_BYTES_MAX } from "../schemas/repositories/git-limits.ts";
 import {
   BLOB_STREAMS,
   STREAMS,

@@ -9,13 +9,14 @@ import type { ActorClient } from "../actors/runtime/actor-client.ts";
 import type { BlobStore } from "../actors/runtime/blob-store.ts";
 import type { LiveUpdates } from "../actors/runtime/live.ts";
 import { ActorError } from "../schemas/errors.ts";
-import { GIT_PROCESS_MS_MAX } from "../schemas/git-limits.ts";
 import {
   HEADER_BYTES_MAX,
   HEADERS_TIMEOUT_MS,
   KEEP_ALIVE_MS,
   REQUEST_TIMEOUT_MS,
 } from "../schemas/limits.ts";
+import { GIT_PROCESS_MS_MAX } from "../schemas/repositories/git-limits.ts";
+import { firstStart } from "./account/first-start.ts";
 import {
   type AppsParts,
   addressesOf,
@@ -26,13 +27,12 @@ import {
 } from "./app.ts";
 import { serveAppRest } from "./apps/app-rest.ts";
 import { answerAppTokens } from "./apps/app-tokens.ts";
-import { firstStart } from "./first-start.ts";
+import { AgentSockets } from "./apps/sockets/agent-sockets.ts";
+import { type SocketRoute, socketRouter } from "./apps/sockets/socket-router.ts";
 import type { GatewayConfig } from "./gateway-config.ts";
-import type { Repositories } from "./git/repositories.ts";
-import { listen } from "./listen.ts";
-import { type RequestCount, RequestCounts } from "./request-counts.ts";
-import { AgentSockets } from "./sockets/agent-sockets.ts";
-import { type SocketRoute, socketRouter } from "./sockets/socket-router.ts";
+import { listen } from "./http/listen.ts";
+import { type RequestCount, RequestCounts } from "./http/request-counts.ts";
+import type { Repositories } from "./repositories/repositories.ts";
 
 /** What requests in flight may take of the time for a stop; the rest is for the parts that stop after the gateway. */
 const DRAIN_SHARE = 0.5;

@@ -1,9 +1,9 @@
 import { expect } from "chai";
 import Cloudflare from "cloudflare";
-import { account } from "../schemas/account.ts";
-import { apiToken } from "../schemas/api-token.ts";
-import { ALL_PERMISSIONS } from "../schemas/permissions.ts";
-import { newToken } from "./api-token-text.ts";
+import { account } from "../schemas/account/account.ts";
+import { apiToken } from "../schemas/account/api-token.ts";
+import { ALL_PERMISSIONS } from "../schemas/account/permissions.ts";
+import { newToken } from "./account/api-token-text.ts";
 import { type TestGateway, testGateway } from "./testing/test-gateway.ts";
 
 /** Every method of the public SDK that names a path of ours, but for rendering, as its users call it. */

@@ -1,17 +1,17 @@
 import { randomBytes } from "node:crypto";
 import { expect } from "chai";
 import type { ActorClient } from "../actors/runtime/actor-client.ts";
-import { account } from "../schemas/account.ts";
+import { account } from "../schemas/account/account.ts";
+import { ALL_PERMISSIONS } from "../schemas/account/permissions.ts";
 import { ActorError, ERRORS, type ErrorCode } from "../schemas/errors.ts";
-import { CreateOAuthClient, settingsOf } from "../schemas/http/oauth-clients.ts";
-import { oauthClient } from "../schemas/oauth-client.ts";
-import { oauthClientList } from "../schemas/oauth-client-list.ts";
-import { ALL_PERMISSIONS } from "../schemas/permissions.ts";
+import { CreateOAuthClient, settingsOf } from "../schemas/oauth/http/oauth-clients.ts";
+import { oauthClient } from "../schemas/oauth/oauth-client.ts";
+import { oauthClientList } from "../schemas/oauth/oauth-client-list.ts";
 import { memoryActors } from "../scripts/testing/memory-actors.ts";
+import { newInvitation } from "./account/invitation-text.ts";
 import { routeTable } from "./app.ts";
-import { newInvitation } from "./invitation-text.ts";
-import { newClientSecret } from "./oauth-client-secret.ts";
-import { type Route, refusalsOf } from "./route.ts";
+import { type Route, refusalsOf } from "./http/route.ts";
+import { newClientSecret } from "./oauth/clients/oauth-client-secret.ts";
 import { openAccount, type TestGateway, testGateway, testParts } from "./testing/test-gateway.ts";
 
 const routes = routeTable(testParts(memoryActors({})));

@@ -4,17 +4,17 @@ import { z } from "zod";
 import type { ActorClient } from "../actors/runtime/actor-client.ts";
 import type { LiveUpdates } from "../actors/runtime/live.ts";
 import { ActorError } from "../schemas/errors.ts";
-import { success } from "./envelope.ts";
-import { callerOf, localsOf } from "./locals.ts";
-import { authenticate } from "./middleware/authenticate.ts";
-import { checkAccount } from "./middleware/check-account.ts";
-import { checkNamespace } from "./middleware/check-namespace.ts";
-import { checkPermission } from "./middleware/check-permission.ts";
-import { limitRequests } from "./middleware/limit-requests.ts";
-import { methodNotAllowed } from "./middleware/method-not-allowed.ts";
-import { type BodyBudget, readBody } from "./middleware/read-body.ts";
-import { parseRequest } from "./parse-request.ts";
-import type { Route } from "./route.ts";
+import { authenticate } from "./account/middleware/authenticate.ts";
+import { checkAccount } from "./account/middleware/check-account.ts";
+import { checkPermission } from "./account/middleware/check-permission.ts";
+import { limitRequests } from "./account/middleware/limit-requests.ts";
+import { success } from "./http/envelope.ts";
+import { callerOf, localsOf } from "./http/locals.ts";
+import { methodNotAllowed } from "./http/middleware/method-not-allowed.ts";
+import { type BodyBudget, readBody } from "./http/middleware/read-body.ts";
+import { parseRequest } from "./http/parse-request.ts";
+import type { Route } from "./http/route.ts";
+import { checkNamespace } from "./repositories/routes/check-namespace.ts";
 
 export function routeRouter(
   routes: readonly Route[],

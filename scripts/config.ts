@@ -3,13 +3,15 @@ import { isIPv4, isIPv6 } from "node:net";
 import { resolve } from "node:path";
 import ipaddr from "ipaddr.js";
 import { z } from "zod";
-import { isSecretKey } from "../actors/app-secrets/secret-box.ts";
+import { isSecretKey } from "../actors/apps/lib/app-secrets/secret-box.ts";
 import {
   AGENT_BYTES_PER_ACCOUNT,
   AGENTS_PER_ACCOUNT,
   AGENTS_PER_ACCOUNT_MAX,
-} from "../schemas/app-limits.ts";
-import type { AgentLimits } from "../schemas/app-usage.ts";
+} from "../schemas/apps/app-limits.ts";
+import type { AgentLimits } from "../schemas/apps/app-usage.ts";
+import { REQUESTS_PER_WINDOW, SHUTDOWN_SECONDS } from "../schemas/limits.ts";
+import { DNS_POLL_SECONDS, DNS_WINDOW_SECONDS } from "../schemas/oauth/oauth-limits.ts";
 import {
   FILE_BYTES_MAX,
   FILE_BYTES_SETTING_MAX,
@@ -17,10 +19,8 @@ import {
   GIT_BYTES_SETTING_MIN,
   REPO_BYTES_MAX,
   REPO_BYTES_SETTING_MAX,
-} from "../schemas/git-limits.ts";
-import type { GitSizes } from "../schemas/git-sizes.ts";
-import { REQUESTS_PER_WINDOW, SHUTDOWN_SECONDS } from "../schemas/limits.ts";
-import { DNS_POLL_SECONDS, DNS_WINDOW_SECONDS } from "../schemas/oauth-limits.ts";
+} from "../schemas/repositories/git-limits.ts";
+import type { GitSizes } from "../schemas/repositories/git-sizes.ts";
 
 export const ROLES = ["gateway", "actors", "browser"] as const;
 export type Role = (typeof ROLES)[number];

@@ -1,7 +1,10 @@
 /** The role `gateway`: HTTP, and the workers of what only it has the tools for. */
 import type { Registry } from "prom-client";
-import { leaveAnswerStream, readAnswerStream } from "../actors/app-bodies/read-answer-stream.ts";
-import { openSecretBox } from "../actors/app-secrets/open-secret-box.ts";
+import {
+  leaveAnswerStream,
+  readAnswerStream,
+} from "../actors/apps/lib/app-bodies/read-answer-stream.ts";
+import { openSecretBox } from "../actors/apps/lib/app-secrets/open-secret-box.ts";
 import { createAddressPolicy } from "../actors/egress/address-policy.ts";
 import { EgressAgents, egressFetch } from "../actors/egress/egress-fetch.ts";
 import { createEgressGuard } from "../actors/egress/egress-guard.ts";
@@ -17,14 +20,14 @@ import { ServiceCounts } from "../actors/runtime/service-counts.ts";
 import { BusLines } from "../actors/runtime/stored-lines.ts";
 import { RowNames } from "../actors/runtime/stored-subjects.ts";
 import { WorkerHost } from "../actors/runtime/worker-host.ts";
-import { gitService } from "../gateway/git/git-router.ts";
-import { importWorker } from "../gateway/git/import-worker.ts";
-import { openRepositories } from "../gateway/git/open-repositories.ts";
-import { upkeepWorker } from "../gateway/git/upkeep-worker.ts";
 import { startGateway } from "../gateway/main.ts";
-import { gitUpkeep } from "../schemas/git-upkeep.ts";
-import { PACK_SWEEP, packSweep } from "../schemas/pack-sweep.ts";
-import { repoImport } from "../schemas/repo-import.ts";
+import { gitService } from "../gateway/repositories/git/git-router.ts";
+import { importWorker } from "../gateway/repositories/import/import-worker.ts";
+import { openRepositories } from "../gateway/repositories/open-repositories.ts";
+import { upkeepWorker } from "../gateway/repositories/upkeep/upkeep-worker.ts";
+import { gitUpkeep } from "../schemas/repositories/git-upkeep.ts";
+import { PACK_SWEEP, packSweep } from "../schemas/repositories/pack-sweep.ts";
+import { repoImport } from "../schemas/repositories/repo-import.ts";
 import { STREAMS } from "../schemas/subjects.ts";
 import { DRAIN_SHARE, type RoleContext, type RunningRole } from "./program.ts";
 import { version } from "./version.ts";

@@ -4,13 +4,13 @@ import { createServer } from "node:http";
 import express from "express";
 import type { Logger } from "pino";
 import { collectDefaultMetrics, type Registry } from "prom-client";
-import { listen } from "../gateway/listen.ts";
-import type { MetricsToken } from "../gateway/metrics-token.ts";
-import { handleError } from "../gateway/middleware/handle-error.ts";
-import { notFound } from "../gateway/middleware/not-found.ts";
-import { requestId } from "../gateway/middleware/request-id.ts";
-import { healthRouter } from "../gateway/routes/health.ts";
-import { metricsRouter } from "../gateway/routes/metrics.ts";
+import { listen } from "../gateway/http/listen.ts";
+import { handleError } from "../gateway/http/middleware/handle-error.ts";
+import { notFound } from "../gateway/http/middleware/not-found.ts";
+import { requestId } from "../gateway/http/middleware/request-id.ts";
+import { healthRouter } from "../gateway/platform/health.ts";
+import { metricsRouter } from "../gateway/platform/metrics.ts";
+import type { MetricsToken } from "../gateway/platform/metrics-token.ts";
 
 export interface HealthServerParts {
   host: string;

@@ -1,7 +1,7 @@
 /** Finds out whether a server can listen where it is to, before anything is started that would have to be stopped again. */
 import { once } from "node:events";
 import { createServer } from "node:http";
-import { listen } from "../gateway/listen.ts";
+import { listen } from "../gateway/http/listen.ts";
 
 /** What a system answers to a name it does not know, and to an address that is another machine's. */
 const WRONG_HOST = new Set(["ENOTFOUND", "EAI_AGAIN", "EAI_FAIL", "EADDRNOTAVAIL", "EINVAL"]);

@@ -1,13 +1,13 @@
 /** The roles an instance can have, in the order in which they start; they stop in the reverse. */
 import { Registry } from "prom-client";
-import { openSecretBox } from "../actors/app-secrets/open-secret-box.ts";
+import { openSecretBox } from "../actors/apps/lib/app-secrets/open-secret-box.ts";
 import { type RunningPart, startActors, startBrowserWorkers, TASKS } from "../actors/main.ts";
 import { Bus, type Listeners } from "../actors/runtime/bus.ts";
 import { systemClock as clock } from "../actors/runtime/clock.ts";
 import { exposeGauge } from "../actors/runtime/metrics.ts";
 import { exposeQueues } from "../actors/runtime/queue-metrics.ts";
 import { declareStreams } from "../deploy/streams.ts";
-import { metricsTokenOf } from "../gateway/metrics-token.ts";
+import { metricsTokenOf } from "../gateway/platform/metrics-token.ts";
 import type { Config } from "./config.ts";
 import { startHealthServer } from "./health-server.ts";
 import { DRAIN_SHARE, type RoleContext, type RoleStart, type RunningRole } from "./program.ts";

@@ -1,5 +1,6 @@
 /** The house rules a machine can check. Each takes one source file, or all of them, and names its faults. */
 import { posix } from "node:path";
+import { importsOf, isTest } from "./tidy-rooms.ts";
 
 export interface SourceFile {
   /** From the repository's root, with slashes. */
@@ -8,35 +9,6 @@ export interface SourceFile {
 }
 
 const LINES_MAX = 400;
-/** What the gateway may know of actors: how to ask, what is stored, what happens, the work it does on packs, sealed secrets, bodies, and to end a wait. */
-const GATEWAY_TAKES = new Set([
-  "actors/app-secrets/secret-box.ts",
-  "actors/app-bodies/body-blobs.ts",
-  "actors/runtime/actor-client.ts",
-  "actors/runtime/answer.ts",
-  "actors/runtime/blob-store.ts",
-  "actors/runtime/define-worker.ts",
-  "actors/runtime/live.ts",
-  "actors/runtime/stored-lines.ts",
-  "actors/runtime/time-limit.ts",
-]);
-/** Folders of actors/ that are no kind: anything in actors/ may use them, and they use only each other. */
-const SHARED_FOLDERS = new Set([
-  "app-secrets",
-  "app-bodies",
-  "browser",
-  "egress",
-  "event-log",
-  "extract",
-  "hashes",
-  "robots",
-  "runtime",
-  "sitemap",
-]);
-/** Wires all kinds together. */
-const ACTORS_MAIN = "actors/main.ts";
-/** How an app's process is started: the only file of agents/ that another part knows. */
-const AGENTS_ARGUMENTS = "agents/process/arguments.ts";
 const BUS_FOLDERS = ["actors/runtime/", "deploy/", "scripts/"];
 const TEST_PACKAGES = new Set(["chai", "mocha"]);
 /** Read by the bus's configuration: our own code sets them, and whoever runs a cluster. */
@@ -53,18 +25,6 @@ const OWN_VARIABLES = new Set([
   "TRUNKLINE_NATS_ROUTES",
   "TRUNKLINE_NATS_MONITOR_LISTEN",
 ]);
-
-/** Tests and measurements, their helpers and suites: they may reach wherever they need, and nothing reaches them. */
-export const isTest = (path: string) =>
-  /\.(test|contract)\.ts$/.test(path) || /(^|\/)(testing|bench)\//.test(path);
-
-/** Imports point one way: gateway → schemas, actors → schemas, agents → schemas, and kinds meet only there. */
-export function importsPointOneWay({ path, text }: SourceFile): string[] {
-  if (isTest(path)) return [];
-  return importsOf(path, text)
-    .filter((target) => !mayImport(path, target))
-    .map((target) => `${path} imports ${target}`);
-}
 
 /** Only the runtime, and what sets the bus up, knows NATS. */
 export function onlyRuntimeKnowsNats({ path, text }: SourceFile): string[] {
@@ -126,34 +86,6 @@ export function variablesAreDocumented(sources: SourceFile[], documents: SourceF
       (name) => `${name} is documented but not read`,
     ),
   ];
-}
-
-/** What a file imports: a path from the root for a file of ours, else the package's name. */
-function importsOf(path: string, text: string): string[] {
-  const specifiers = text.matchAll(
-    /^(?:import|export)\s(?:[^"';]*?\sfrom\s)?"([^"]+)"|\bimport\(\s*"([^"]+)"/gm,
-  );
-  return Array.from(specifiers, ([, named, dynamic]) => named ?? dynamic ?? "").map((specifier) =>
-    specifier.startsWith(".") ? posix.join(posix.dirname(path), specifier) : specifier,
-  );
-}
-
-function mayImport(path: string, target: string): boolean {
-  const [source] = path.split("/");
-  const ours = /^(schemas|agents|actors|gateway|deploy|scripts)\//.exec(target)?.[1];
-  // re2js reads the patterns that requests bring: a schema must know a bad one.
-  if (source === "schemas") return ours === "schemas" || target === "zod" || target === "re2js";
-  if (source === "agents") return ours === undefined || ours === "schemas" || ours === "agents";
-  // What starts and sets up reaches everything but the code that runs in processes of apps.
-  if (ours === "agents") return target === AGENTS_ARGUMENTS && source === "actors";
-  if (ours === undefined || ours === "schemas" || source === "deploy" || source === "scripts")
-    return true;
-  if (source === "gateway") return ours === "gateway" || GATEWAY_TAKES.has(target);
-  if (ours !== "actors") return false;
-  if (path === ACTORS_MAIN) return true;
-  const folderOf = (file: string) => file.split("/")[1] ?? "";
-  const targetFolder = folderOf(target);
-  return targetFolder === folderOf(path) || SHARED_FOLDERS.has(targetFolder);
 }
 
 function variablesOf(files: SourceFile[]): Set<string> {

@@ -2,9 +2,9 @@ import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
+import { importsPointOneWay } from "./tidy-rooms.ts";
 import {
   debtsNameAnIssue,
-  importsPointOneWay,
   isNamedInKebabCase,
   isShort,
   namesNoMachinePath,
@@ -27,22 +27,30 @@ describe("tidy", () => {
       ["schemas/a.ts", "../actors/runtime/bus.ts"],
       ["schemas/a.ts", "node:fs"],
       ["schemas/a.ts", "express"],
+      ["schemas/a.ts", "../actors/apps/package/types.ts"],
       ["gateway/a.ts", "../actors/runtime/bus.ts"],
-      ["gateway/routes/a.ts", "../../actors/user/user.ts"],
       ["gateway/a.ts", "../scripts/config.ts"],
       ["gateway/a.ts", "../deploy/streams.ts"],
-      ["actors/user/user.ts", "../account/account.ts"],
-      ["actors/user/user.ts", "../../gateway/app.ts"],
-      ["actors/user/user.ts", "../../scripts/config.ts"],
-      ["actors/user/user.ts", "../main.ts"],
-      ["actors/runtime/bus.ts", "../user/user.ts"],
-      ["actors/egress/guard.ts", "../render/render.ts"],
-      ["actors/browser/browser.ts", "../render/render.ts"],
+      ["gateway/a.ts", "../actors/apps/process/arguments.ts"],
+      ["gateway/account/a.ts", "../../actors/account/user/user.ts"],
+      ["gateway/account/a.ts", "../oauth/provider.ts"],
+      ["gateway/http/a.ts", "../account/password.ts"],
+      ["gateway/crawl/a.ts", "../repositories/repositories.ts"],
+      ["actors/account/user/user.ts", "../account/account.ts"],
+      ["actors/account/user/user.ts", "../../../gateway/app.ts"],
+      ["actors/account/user/user.ts", "../../../scripts/config.ts"],
+      ["actors/account/user/user.ts", "../../main.ts"],
+      ["actors/account/user/user.ts", "../../rendering/lib/browser/browser.ts"],
+      ["actors/runtime/bus.ts", "../account/user/user.ts"],
+      ["actors/egress/guard.ts", "../rendering/workers/render/render.ts"],
+      ["actors/rendering/lib/browser/browser.ts", "../../workers/render/render.ts"],
+      ["actors/crawl/workers/crawl-page/a.ts", "../../../rendering/workers/render/render.ts"],
+      ["actors/crawl/workers/crawl-page/a.ts", "../../site/site.ts"],
+      ["actors/oauth/oauth-client/a.ts", "../../crawl/lib/robots/robots-rule.ts"],
       ["actors/main.ts", "../gateway/app.ts"],
-      ["agents/agent.ts", "../actors/runtime/bus.ts"],
-      ["actors/agent/agent.ts", "../../agents/agent.ts"],
-      ["gateway/a.ts", "../agents/process/arguments.ts"],
-      ["schemas/a.ts", "../agents/types.ts"],
+      ["actors/apps/package/agent.ts", "../../runtime/bus.ts"],
+      ["actors/apps/agent/agent.ts", "../package/agent.ts"],
+      ["actors/crawl/site/site.ts", "../../apps/process/arguments.ts"],
     ] as const;
     for (const [path, target] of refused) {
       it(`importsPointOneWay() refuses ${target} in ${path}`, () => {
@@ -55,23 +63,31 @@ describe("tidy", () => {
     const allowed = [
       ["schemas/a.ts", "./b.ts"],
       ["schemas/http/a.ts", "zod"],
+      ["schemas/crawl/a.ts", "../account/account.ts"],
       ["gateway/a.ts", "../actors/runtime/actor-client.ts"],
       ["gateway/a.ts", "../actors/runtime/blob-store.ts"],
       ["gateway/a.ts", "../actors/runtime/live.ts"],
-      ["gateway/routes/a.ts", "../../schemas/b.ts"],
-      ["gateway/routes/a.ts", "express"],
-      ["actors/user/user.ts", "../../schemas/user.ts"],
-      ["actors/user/user.ts", "./user-state.ts"],
-      ["actors/user/user.ts", "../runtime/define-actor.ts"],
-      ["actors/render/render.ts", "../egress/guard.ts"],
-      ["actors/render/render.ts", "../browser/browser-pool.ts"],
-      ["actors/main.ts", "./user/user.ts"],
-      ["agents/agent.ts", "../schemas/kebab.ts"],
-      ["agents/process/schedules.ts", "croner"],
-      ["actors/agent/agent.ts", "../../agents/process/arguments.ts"],
+      ["gateway/app.ts", "./oauth/oauth-service.ts"],
+      ["gateway/crawl/a.ts", "../../schemas/b.ts"],
+      ["gateway/crawl/a.ts", "express"],
+      ["gateway/crawl/a.ts", "../http/route.ts"],
+      ["gateway/oauth/pages/a.ts", "../../account/pages/visit.ts"],
+      ["actors/account/user/user.ts", "../../../schemas/account/user.ts"],
+      ["actors/account/user/user.ts", "./user-state.ts"],
+      ["actors/account/user/user.ts", "../../runtime/define-actor.ts"],
+      ["actors/oauth/oauth-grant/a.ts", "../../account/lib/hashes/same-hash.ts"],
+      ["actors/rendering/workers/render/render.ts", "../../../egress/guard.ts"],
+      ["actors/rendering/workers/render/render.ts", "../../lib/browser/browser-pool.ts"],
+      ["actors/crawl/workers/crawl-page/a.ts", "../../../rendering/lib/browser/browser-pool.ts"],
+      ["actors/main.ts", "./account/user/user.ts"],
+      ["actors/apps/open-agents.ts", "./agent/agent.ts"],
+      ["actors/apps/package/agent.ts", "../../../schemas/kebab.ts"],
+      ["actors/apps/package/agent.ts", "../process/open-agent.ts"],
+      ["actors/apps/process/schedules.ts", "croner"],
+      ["actors/apps/lib/app-host/a.ts", "../../process/arguments.ts"],
       ["deploy/streams.ts", "../actors/runtime/bus.ts"],
       ["scripts/roles.ts", "../gateway/main.ts"],
-      ["gateway/a.test.ts", "../actors/user/user.ts"],
+      ["gateway/a.test.ts", "../actors/account/user/user.ts"],
     ] as const;
     for (const [path, target] of allowed) {
       it(`importsPointOneWay() allows ${target} in ${path}`, () => {
@@ -84,7 +100,11 @@ describe("tidy", () => {
 
   it("onlyRuntimeKnowsNats() holds", () => holds(sources, onlyRuntimeKnowsNats));
   it("onlyRuntimeKnowsNats() refuses the client in a kind and in the gateway", () => {
-    for (const path of ["actors/user/user.ts", "gateway/app.ts", "schemas/user.ts"]) {
+    for (const path of [
+      "actors/account/user/user.ts",
+      "gateway/app.ts",
+      "schemas/account/user.ts",
+    ]) {
       fails(onlyRuntimeKnowsNats, path, 'import { connect } from "@nats-io/transport-node";');
     }
     passes(onlyRuntimeKnowsNats, "actors/runtime/bus.ts", 'import "@nats-io/kv";');

@@ -1,5 +1,5 @@
 /** Where an app answers: below our own address for machines, and at an origin of its own for people. */
-import { AppName } from "../../schemas/app-names.ts";
+import { AppName } from "../../schemas/apps/app-names.ts";
 import { Id } from "../../schemas/values.ts";
 
 export interface AppAddresses {

@@ -2,7 +2,7 @@ import { Readable } from "node:stream";
 import { expect } from "chai";
 import { BlobStore } from "../../actors/runtime/blob-store.ts";
 import { systemClock } from "../../actors/runtime/clock.ts";
-import { APP_BODY_INLINE_BYTES_MAX, APP_REQUEST_BYTES_MAX } from "../../schemas/app-limits.ts";
+import { APP_BODY_INLINE_BYTES_MAX, APP_REQUEST_BYTES_MAX } from "../../schemas/apps/app-limits.ts";
 import { BODIES_BYTES_MAX } from "../../schemas/limits.ts";
 import { startWorld, type World } from "../../scripts/testing/actor-world.ts";
 import { refusalOf } from "../../scripts/testing/refusal.ts";

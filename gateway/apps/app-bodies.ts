@@ -1,12 +1,12 @@
 /** Bodies of apps' requests and answers at a gateway, and how many bytes of them it holds at once. */
 import type { Readable } from "node:stream";
-import { readBody, writeBody } from "../../actors/app-bodies/body-blobs.ts";
+import { readBody, writeBody } from "../../actors/apps/lib/app-bodies/body-blobs.ts";
 import type { BlobStore } from "../../actors/runtime/blob-store.ts";
-import type { Body } from "../../schemas/app-exchange.ts";
-import { APP_REQUEST_BYTES_MAX } from "../../schemas/app-limits.ts";
+import type { Body } from "../../schemas/apps/app-exchange.ts";
+import { APP_REQUEST_BYTES_MAX } from "../../schemas/apps/app-limits.ts";
 import { ActorError } from "../../schemas/errors.ts";
 import { BODIES_BYTES_MAX } from "../../schemas/limits.ts";
-import type { BodyBudget } from "../middleware/read-body.ts";
+import type { BodyBudget } from "../http/middleware/read-body.ts";
 
 /** A request's body, and how its bytes and those of its answer are counted. */
 export interface TakenBody {

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import { expect } from "chai";
-import type { HeaderList } from "../../schemas/app-exchange.ts";
+import type { HeaderList } from "../../schemas/apps/app-exchange.ts";
 import { answerHeaders, requestHeaders } from "./app-headers.ts";
 
 describe("app-headers", () => {

@@ -1,6 +1,6 @@
 /** Which headers go to an app and come back from it. */
 import type { IncomingMessage, OutgoingHttpHeaders } from "node:http";
-import type { HeaderList } from "../../schemas/app-exchange.ts";
+import type { HeaderList } from "../../schemas/apps/app-exchange.ts";
 
 /** RFC 9110 section 7.6.1, and what HTTP itself says of the message: none of it is the app's. */
 const HOP_BY_HOP = new Set([

@@ -12,22 +12,22 @@ import express, { type RequestHandler } from "express";
 import type { Logger } from "pino";
 import type { AnswerOn } from "../../actors/runtime/answer.ts";
 import type { BlobStore } from "../../actors/runtime/blob-store.ts";
-import type { HeaderList } from "../../schemas/app-exchange.ts";
-import { APP_ANSWER_BYTES_MAX } from "../../schemas/app-limits.ts";
-import { appKey } from "../../schemas/app-names.ts";
+import type { Permission } from "../../schemas/account/permissions.ts";
+import type { HeaderList } from "../../schemas/apps/app-exchange.ts";
+import { APP_ANSWER_BYTES_MAX } from "../../schemas/apps/app-limits.ts";
+import { appKey } from "../../schemas/apps/app-names.ts";
 import {
   APP_REST_QUEUE,
   APP_REST_SUBJECT,
   type AppRestAnswer,
   AppRestRequest,
-} from "../../schemas/app-rest.ts";
+} from "../../schemas/apps/app-rest.ts";
 import { ActorError, ERRORS } from "../../schemas/errors.ts";
-import type { Permission } from "../../schemas/permissions.ts";
-import { failure } from "../envelope.ts";
-import { type Caller, localsOf } from "../locals.ts";
-import { handleError } from "../middleware/handle-error.ts";
-import { notFound } from "../middleware/not-found.ts";
-import { requestId } from "../middleware/request-id.ts";
+import { failure } from "../http/envelope.ts";
+import { type Caller, localsOf } from "../http/locals.ts";
+import { handleError } from "../http/middleware/handle-error.ts";
+import { notFound } from "../http/middleware/not-found.ts";
+import { requestId } from "../http/middleware/request-id.ts";
 import { AppBodies } from "./app-bodies.ts";
 
 /** What a binding may do, as permissions of tokens have it. */

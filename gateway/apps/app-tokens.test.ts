@@ -1,12 +1,12 @@
 import { expect } from "chai";
 import { pino } from "pino";
-import { accountActor } from "../../actors/account/account.ts";
-import { apiTokenActor } from "../../actors/api-token/api-token.ts";
-import { APP_TOKEN_CHARS_MAX } from "../../schemas/app-limits.ts";
-import { APP_TOKEN_SUBJECT, AppTokenAnswer } from "../../schemas/app-token.ts";
+import { accountActor } from "../../actors/account/account/account.ts";
+import { apiTokenActor } from "../../actors/account/api-token/api-token.ts";
+import { APP_TOKEN_CHARS_MAX } from "../../schemas/apps/app-limits.ts";
+import { APP_TOKEN_SUBJECT, AppTokenAnswer } from "../../schemas/apps/app-token.ts";
 import { ActorError } from "../../schemas/errors.ts";
 import { memoryActors } from "../../scripts/testing/memory-actors.ts";
-import { newToken } from "../api-token-text.ts";
+import { newToken } from "../account/api-token-text.ts";
 import { testCrawls } from "../testing/test-crawls.ts";
 import { giveToken, openAccount } from "../testing/test-gateway.ts";
 import { answerAppTokens } from "./app-tokens.ts";

@@ -1,17 +1,17 @@
-/** Tells code of apps whose a token is that it was sent: see schemas/app-token.ts. */
+/** Tells code of apps whose a token is that it was sent: see schemas/apps/app-token.ts. */
 import type { Logger } from "pino";
 import type { AnswerOn } from "../../actors/runtime/answer.ts";
-import { APP_REST_QUEUE } from "../../schemas/app-rest.ts";
+import { APP_REST_QUEUE } from "../../schemas/apps/app-rest.ts";
 import {
   APP_TOKEN_SUBJECT,
   type AppTokenAnswer,
   AppTokenRequest,
   type TokenIdentity,
-} from "../../schemas/app-token.ts";
+} from "../../schemas/apps/app-token.ts";
 import { ActorError } from "../../schemas/errors.ts";
-import type { Caller } from "../locals.ts";
+import { TokenFinder } from "../account/token-finder.ts";
+import type { Caller } from "../http/locals.ts";
 import type { AccessTokensOptions } from "../oauth/access-tokens.ts";
-import { TokenFinder } from "../token-finder.ts";
 
 export interface AppTokensParts extends AccessTokensOptions {
   answerOn: AnswerOn;

@@ -1,7 +1,7 @@
 /** Which requests the code of apps was given: a host says so, and where it is gone then no other runs them a second time. */
 import { randomBytes } from "node:crypto";
-import type { EntryRequest } from "../../schemas/agent.ts";
-import { type AppRequest, isSafeMethod } from "../../schemas/app-exchange.ts";
+import type { EntryRequest } from "../../schemas/apps/agent.ts";
+import { type AppRequest, isSafeMethod } from "../../schemas/apps/app-exchange.ts";
 import { begunSubject } from "../../schemas/subjects.ts";
 
 /** Calls back with all that is said below `name`, by this process too, for as long as the connection is there. */

@@ -2,13 +2,13 @@
 import { randomUUID } from "node:crypto";
 import type { ActorClient } from "../../actors/runtime/actor-client.ts";
 import type { BlobStore } from "../../actors/runtime/blob-store.ts";
-import { appEntry } from "../../schemas/agent.ts";
-import { type AppOverview, app } from "../../schemas/app.ts";
-import { APP_START_MS_MAX } from "../../schemas/app-limits.ts";
-import { appList } from "../../schemas/app-list.ts";
-import { appKey } from "../../schemas/app-names.ts";
+import { appEntry } from "../../schemas/apps/agent.ts";
+import { type AppOverview, app } from "../../schemas/apps/app.ts";
+import { APP_START_MS_MAX } from "../../schemas/apps/app-limits.ts";
+import { appList } from "../../schemas/apps/app-list.ts";
+import { appKey } from "../../schemas/apps/app-names.ts";
+import type { DeployApp } from "../../schemas/apps/http/apps.ts";
 import { ActorError, isRefusal } from "../../schemas/errors.ts";
-import type { DeployApp } from "../../schemas/http/apps.ts";
 
 /** Beside the start itself: the bundle comes to the host, and the answer back. */
 const CHECK_MS_MAX = APP_START_MS_MAX + 10_000;

@@ -1,11 +1,11 @@
 /** The apps this gateway serves, as their actors have them: remembered while nothing changes, and never for long. */
-import type { SecretBox } from "../../actors/app-secrets/secret-box.ts";
+import type { SecretBox } from "../../actors/apps/lib/app-secrets/secret-box.ts";
 import type { ActorClient } from "../../actors/runtime/actor-client.ts";
 import type { LiveUpdates } from "../../actors/runtime/live.ts";
-import { app as contract, type ServingApp } from "../../schemas/app.ts";
-import { APP_SERVING_KEPT_MS, SERVING_APPS_KEPT_MAX } from "../../schemas/app-limits.ts";
-import { appKey } from "../../schemas/app-names.ts";
-import { WatchedCache } from "../watched-cache.ts";
+import { app as contract, type ServingApp } from "../../schemas/apps/app.ts";
+import { APP_SERVING_KEPT_MS, SERVING_APPS_KEPT_MAX } from "../../schemas/apps/app-limits.ts";
+import { appKey } from "../../schemas/apps/app-names.ts";
+import { WatchedCache } from "../http/watched-cache.ts";
 import type { AppOf } from "./app-addresses.ts";
 
 export interface ServingAppsParts {

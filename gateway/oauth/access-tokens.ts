@@ -1,20 +1,20 @@
 /** OAuth access tokens as bearers of the REST API: what one opens now, and in which accounts. */
 import type { ActorClient } from "../../actors/runtime/actor-client.ts";
 import type { LiveUpdates } from "../../actors/runtime/live.ts";
-import { account, type Member } from "../../schemas/account.ts";
-import { ActorError } from "../../schemas/errors.ts";
-import { oauthClient } from "../../schemas/oauth-client.ts";
-import { type GrantEntry, oauthGrant } from "../../schemas/oauth-grant.ts";
-import { TOKEN_CACHED_MS, TOKENS_CACHED_MAX } from "../../schemas/oauth-server-limits.ts";
+import { account, type Member } from "../../schemas/account/account.ts";
 import {
   ALL_PERMISSIONS,
   type Permission,
   permissionsOf,
   permits,
-} from "../../schemas/permissions.ts";
-import type { Scope } from "../../schemas/scopes.ts";
-import type { Caller } from "../locals.ts";
-import { WatchedCache } from "../watched-cache.ts";
+} from "../../schemas/account/permissions.ts";
+import { ActorError } from "../../schemas/errors.ts";
+import { oauthClient } from "../../schemas/oauth/oauth-client.ts";
+import { type GrantEntry, oauthGrant } from "../../schemas/oauth/oauth-grant.ts";
+import { TOKEN_CACHED_MS, TOKENS_CACHED_MAX } from "../../schemas/oauth/oauth-server-limits.ts";
+import type { Scope } from "../../schemas/oauth/scopes.ts";
+import type { Caller } from "../http/locals.ts";
+import { WatchedCache } from "../http/watched-cache.ts";
 import { memberOf } from "./consents.ts";
 import { knownScopes } from "./known-scopes.ts";
 import { findClient, type LiveClient } from "./live-client.ts";

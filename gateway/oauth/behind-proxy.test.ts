@@ -1,6 +1,6 @@
 import { generateKeyPairSync } from "node:crypto";
 import { expect } from "chai";
-import { OAUTH_KEYS_KEY, oauthKeys } from "../../schemas/oauth-keys.ts";
+import { OAUTH_KEYS_KEY, oauthKeys } from "../../schemas/oauth/oauth-keys.ts";
 import { until } from "../../scripts/testing/until.ts";
 import {
   type OAuthWorld,

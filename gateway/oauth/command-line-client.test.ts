@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from "node:crypto";
 import { expect } from "chai";
-import { COMMAND_LINE_CLIENT_ID, COMMAND_LINE_SCOPES } from "../../schemas/command-line.ts";
-import { ALL_PERMISSIONS, PERMISSIONS } from "../../schemas/permissions.ts";
+import { ALL_PERMISSIONS, PERMISSIONS } from "../../schemas/account/permissions.ts";
+import { COMMAND_LINE_CLIENT_ID, COMMAND_LINE_SCOPES } from "../../schemas/oauth/command-line.ts";
 import { newPerson, type OAuthWorld, oauthWorld, REDIRECT_URI } from "./testing/oauth-world.ts";
 
 describe("command line as an OAuth client", function () {

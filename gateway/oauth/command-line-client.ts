@@ -3,7 +3,7 @@ import {
   COMMAND_LINE_CALLBACK,
   COMMAND_LINE_NAME,
   COMMAND_LINE_SCOPES,
-} from "../../schemas/command-line.ts";
+} from "../../schemas/oauth/command-line.ts";
 import type { LiveClient } from "./live-client.ts";
 
 export const COMMAND_LINE_CLIENT: LiveClient = {

@@ -1,10 +1,10 @@
 /** Whether what a person has allowed a client covers what it asks for now, and still holds. */
 import type { Grant, KoaContextWithOIDC } from "oidc-provider";
 import type { ActorClient } from "../../actors/runtime/actor-client.ts";
-import { account, type Member } from "../../schemas/account.ts";
+import { account, type Member } from "../../schemas/account/account.ts";
 import { ActorError } from "../../schemas/errors.ts";
-import { grantList } from "../../schemas/grant-list.ts";
-import { isIdentityScope } from "../../schemas/scopes.ts";
+import { grantList } from "../../schemas/oauth/grant-list.ts";
+import { isIdentityScope } from "../../schemas/oauth/scopes.ts";
 import { knownScopes } from "./known-scopes.ts";
 import type { Registered } from "./live-client.ts";
 import { recordsOf } from "./request-records.ts";

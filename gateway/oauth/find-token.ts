@@ -1,6 +1,6 @@
 /** Looks tokens up, each once a request. */
 import type { ActorClient } from "../../actors/runtime/actor-client.ts";
-import { oauthGrant } from "../../schemas/oauth-grant.ts";
+import { oauthGrant } from "../../schemas/oauth/oauth-grant.ts";
 import { unlessUnknown } from "./library-store.ts";
 import { Provider } from "./oidc-library.ts";
 import { recordsOf } from "./request-records.ts";

@@ -1,7 +1,7 @@
 /** What the library answers in a way that ours do not. */
 import type { KoaContextWithOIDC } from "oidc-provider";
-import { METADATA_MS } from "../../schemas/oauth-server-limits.ts";
-import { setRetryAfter } from "../retry-after.ts";
+import { METADATA_MS } from "../../schemas/oauth/oauth-server-limits.ts";
+import { setRetryAfter } from "../http/retry-after.ts";
 import type { ProviderParts } from "./provider-parts.ts";
 
 /** Refusals that are not the client's fault, as statuses; all others are 400. */

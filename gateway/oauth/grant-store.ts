@@ -1,8 +1,8 @@
 /** Grants: what a person allowed a client, for as long as it holds. */
 import type { Adapter } from "oidc-provider";
 import type { ActorClient } from "../../actors/runtime/actor-client.ts";
-import { type GrantEntry, oauthGrant } from "../../schemas/oauth-grant.ts";
-import { callTold } from "../call-told.ts";
+import { type GrantEntry, oauthGrant } from "../../schemas/oauth/oauth-grant.ts";
+import { callTold } from "../http/call-told.ts";
 import { type StoreParts, seconds, store, unlessUnknown } from "./library-store.ts";
 import { Provider } from "./oidc-library.ts";
 import { recordsOf } from "./request-records.ts";

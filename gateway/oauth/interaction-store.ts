@@ -1,7 +1,7 @@
 /** Authorization requests that wait for a person. */
 import type { Adapter } from "oidc-provider";
-import { interaction } from "../../schemas/interaction.ts";
-import { browserHashOf } from "./browser-cookies.ts";
+import { interaction } from "../../schemas/oauth/interaction.ts";
+import { browserHashOf } from "../account/pages/browser-cookies.ts";
 import { type StoreParts, store, unlessUnknown } from "./library-store.ts";
 import { Provider } from "./oidc-library.ts";
 import { checkWaiting } from "./still-registered.ts";

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { ALL_PERMISSIONS } from "../../schemas/permissions.ts";
+import { ALL_PERMISSIONS } from "../../schemas/account/permissions.ts";
 import { until } from "../../scripts/testing/until.ts";
 import {
   newPerson,

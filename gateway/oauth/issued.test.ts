@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { oauthGrant } from "../../schemas/oauth-grant.ts";
+import { oauthGrant } from "../../schemas/oauth/oauth-grant.ts";
 import {
   ACCESS_TOKEN_MS,
   BROWSER_MS,
@@ -7,7 +7,7 @@ import {
   CODE_MS,
   GRANT_MS,
   REFRESH_TOKEN_MS,
-} from "../../schemas/oauth-server-limits.ts";
+} from "../../schemas/oauth/oauth-server-limits.ts";
 import { until } from "../../scripts/testing/until.ts";
 import {
   type OAuthWorld,

@@ -3,14 +3,18 @@ import { expect } from "chai";
 import express from "express";
 import * as oidc from "openid-client";
 import { pino } from "pino";
-import { oauthClient } from "../../schemas/oauth-client.ts";
-import { KEY_LEAD_MS, KEY_SIGNS_MS, KEYS_CHECK_MS } from "../../schemas/oauth-server-limits.ts";
-import { user } from "../../schemas/user.ts";
+import { user } from "../../schemas/account/user.ts";
+import { oauthClient } from "../../schemas/oauth/oauth-client.ts";
+import {
+  KEY_LEAD_MS,
+  KEY_SIGNS_MS,
+  KEYS_CHECK_MS,
+} from "../../schemas/oauth/oauth-server-limits.ts";
 import { freePort } from "../../scripts/free-port.ts";
 import { type MemoryActors, memoryActors } from "../../scripts/testing/memory-actors.ts";
 import { until } from "../../scripts/testing/until.ts";
-import { newClientSecret } from "../oauth-client-secret.ts";
 import { MemoryLive } from "../testing/memory-live.ts";
+import { newClientSecret } from "./clients/oauth-client-secret.ts";
 import { oauthRouter } from "./oauth-service.ts";
 import { authorizationPath } from "./testing/client-calls.ts";
 import { OAUTH_ACTORS, Person, REDIRECT_URI, type Wire } from "./testing/oauth-world.ts";

@@ -1,5 +1,5 @@
 /** Scopes as OAuth writes them, in one text. */
-import { Scope } from "../../schemas/scopes.ts";
+import { Scope } from "../../schemas/oauth/scopes.ts";
 
 /** Those of a text that there are. */
 export function knownScopes(text: string): Scope[] {

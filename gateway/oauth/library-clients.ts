@@ -1,9 +1,9 @@
 /** The library's clients, as ours: how their redirect URIs and secrets are compared. */
 import type { Logger } from "pino";
 import type { ActorClient } from "../../actors/runtime/actor-client.ts";
-import { oauthClient } from "../../schemas/oauth-client.ts";
-import { SECRET_USED_EVERY_MS } from "../../schemas/oauth-limits.ts";
-import { matchingSecret } from "../oauth-client-secret.ts";
+import { oauthClient } from "../../schemas/oauth/oauth-client.ts";
+import { SECRET_USED_EVERY_MS } from "../../schemas/oauth/oauth-limits.ts";
+import { matchingSecret } from "./clients/oauth-client-secret.ts";
 import { type Client, registrationOf } from "./live-client.ts";
 import { Provider } from "./oidc-library.ts";
 import { isAmong } from "./still-registered.ts";

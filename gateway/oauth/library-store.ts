@@ -2,7 +2,7 @@
 import type { Adapter, AdapterPayload } from "oidc-provider";
 import type { ActorClient } from "../../actors/runtime/actor-client.ts";
 import { ActorError } from "../../schemas/errors.ts";
-import type { FailedAuthentications } from "../failed-authentications.ts";
+import type { FailedAuthentications } from "../account/failed-authentications.ts";
 
 export interface StoreParts {
   actors: ActorClient;

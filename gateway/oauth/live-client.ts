@@ -2,11 +2,11 @@
 import type { Provider } from "oidc-provider";
 import type { z } from "zod";
 import type { ActorClient } from "../../actors/runtime/actor-client.ts";
-import { COMMAND_LINE_CLIENT_ID } from "../../schemas/command-line.ts";
 import { ActorError } from "../../schemas/errors.ts";
-import { oauthClient } from "../../schemas/oauth-client.ts";
-import { isNativeClient } from "../../schemas/oauth-client-settings.ts";
-import type { Scope } from "../../schemas/scopes.ts";
+import { COMMAND_LINE_CLIENT_ID } from "../../schemas/oauth/command-line.ts";
+import { oauthClient } from "../../schemas/oauth/oauth-client.ts";
+import { isNativeClient } from "../../schemas/oauth/oauth-client-settings.ts";
+import type { Scope } from "../../schemas/oauth/scopes.ts";
 import { Id } from "../../schemas/values.ts";
 import { COMMAND_LINE_CLIENT } from "./command-line-client.ts";
 

@@ -1,17 +1,17 @@
 import { expect } from "chai";
 import { pino } from "pino";
-import { oauthKeysActor } from "../../actors/oauth-keys/oauth-keys.ts";
+import { oauthKeysActor } from "../../actors/oauth/oauth-keys/oauth-keys.ts";
 import type { ActorClient } from "../../actors/runtime/actor-client.ts";
-import { OAUTH_KEYS_KEY, oauthKeys } from "../../schemas/oauth-keys.ts";
-import { KEYS_CHECK_MS } from "../../schemas/oauth-server-limits.ts";
+import { OAUTH_KEYS_KEY, oauthKeys } from "../../schemas/oauth/oauth-keys.ts";
+import { KEYS_CHECK_MS } from "../../schemas/oauth/oauth-server-limits.ts";
 import { memoryActors } from "../../scripts/testing/memory-actors.ts";
 import { until } from "../../scripts/testing/until.ts";
-import { FailedAuthentications } from "../failed-authentications.ts";
-import { libraryPages } from "../pages/library-pages.ts";
+import { FailedAuthentications } from "../account/failed-authentications.ts";
+import { cookieNames } from "../account/pages/browser-cookies.ts";
 import { linkBelow } from "../pages/page.ts";
 import { MemoryLive } from "../testing/memory-live.ts";
-import { cookieNames } from "./browser-cookies.ts";
 import { LiveProvider } from "./live-provider.ts";
+import { libraryPages } from "./pages/library-pages.ts";
 
 const PUBLIC_URL = "http://127.0.0.1:8787";
 

@@ -4,24 +4,24 @@ import { Router } from "express";
 import type { Logger } from "pino";
 import type { ActorClient } from "../../actors/runtime/actor-client.ts";
 import type { LiveUpdates } from "../../actors/runtime/live.ts";
+import { requestLimit } from "../../schemas/account/request-limit.ts";
 import { ActorError } from "../../schemas/errors.ts";
 import {
   AUTHORIZATION_QUERY_CHARS_MAX,
   AUTHORIZATIONS_PER_ADDRESS_MAX,
   LOGIN_WINDOW_MS,
-} from "../../schemas/oauth-server-limits.ts";
-import { requestLimit } from "../../schemas/request-limit.ts";
-import { FailedAuthentications } from "../failed-authentications.ts";
-import { methodNotAllowed } from "../middleware/method-not-allowed.ts";
+} from "../../schemas/oauth/oauth-server-limits.ts";
+import { FailedAuthentications } from "../account/failed-authentications.ts";
+import { cookieNames, knowBrowser } from "../account/pages/browser-cookies.ts";
+import { Interactions } from "../account/pages/interactions.ts";
+import { KnownBrowsers } from "../account/pages/known-browsers.ts";
+import { networkOf, readForm } from "../account/pages/visit.ts";
+import { methodNotAllowed } from "../http/middleware/method-not-allowed.ts";
 import { FormMarks } from "../pages/form-marks.ts";
-import { Interactions } from "../pages/interactions.ts";
-import { KnownBrowsers } from "../pages/known-browsers.ts";
-import { libraryPages } from "../pages/library-pages.ts";
 import { linkBelow } from "../pages/page.ts";
-import { pageError, pageRouter, showOver } from "../pages/page-router.ts";
-import { networkOf, readForm } from "../pages/visit.ts";
-import { cookieNames, knowBrowser } from "./browser-cookies.ts";
 import { LiveProvider } from "./live-provider.ts";
+import { libraryPages } from "./pages/library-pages.ts";
+import { pageError, pageRouter, showOver } from "./pages/page-router.ts";
 
 export interface OAuthOptions {
   actors: ActorClient;

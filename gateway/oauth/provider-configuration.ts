@@ -8,8 +8,8 @@ import {
   INTERACTION_MS,
   REFRESH_TOKEN_MS,
   SESSION_MS,
-} from "../../schemas/oauth-server-limits.ts";
-import { ALL_SCOPES } from "../../schemas/scopes.ts";
+} from "../../schemas/oauth/oauth-server-limits.ts";
+import { ALL_SCOPES } from "../../schemas/oauth/scopes.ts";
 import { actorAdapter } from "./actor-adapter.ts";
 import { Consents } from "./consents.ts";
 import { registrationOf } from "./live-client.ts";

@@ -2,8 +2,8 @@
 import type { ErrorOut, KoaContextWithOIDC } from "oidc-provider";
 import type { Logger } from "pino";
 import type { ActorClient } from "../../actors/runtime/actor-client.ts";
-import type { FailedAuthentications } from "../failed-authentications.ts";
-import type { CookieNames } from "./browser-cookies.ts";
+import type { FailedAuthentications } from "../account/failed-authentications.ts";
+import type { CookieNames } from "../account/pages/browser-cookies.ts";
 
 export interface ProviderParts {
   actors: ActorClient;

@@ -1,8 +1,8 @@
 /** What one request to the library has read and will write, so that it writes once: see token-store.ts. */
 import type { z } from "zod";
-import type { GrantEntry, GrantToken, oauthGrant } from "../../schemas/oauth-grant.ts";
-import type { PendingLogout } from "../../schemas/session.ts";
-import type { Attempt } from "../failed-authentications.ts";
+import type { PendingLogout } from "../../schemas/account/session.ts";
+import type { GrantEntry, GrantToken, oauthGrant } from "../../schemas/oauth/oauth-grant.ts";
+import type { Attempt } from "../account/failed-authentications.ts";
 import type { metadataOf } from "./live-client.ts";
 import type { TokenAddress } from "./token-text.ts";
 

@@ -3,7 +3,7 @@ import {
   AUTHORIZATION_QUERY_CHARS_MAX,
   LOGOUT_TEXT_CHARS_MAX,
   TOKEN_REQUEST_BYTES_MAX,
-} from "../../schemas/oauth-server-limits.ts";
+} from "../../schemas/oauth/oauth-server-limits.ts";
 import {
   type OAuthWorld,
   oauthWorld,

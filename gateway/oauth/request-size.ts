@@ -3,7 +3,7 @@ import type { KoaContextWithOIDC } from "oidc-provider";
 import {
   LOGOUT_TEXT_CHARS_MAX,
   TOKEN_REQUEST_BYTES_MAX,
-} from "../../schemas/oauth-server-limits.ts";
+} from "../../schemas/oauth/oauth-server-limits.ts";
 import { errors } from "./oidc-library.ts";
 import type { ProviderParts } from "./provider-parts.ts";
 

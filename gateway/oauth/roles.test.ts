@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { ALL_PERMISSIONS, ALL_ROLES, type Role } from "../../schemas/permissions.ts";
+import { ALL_PERMISSIONS, ALL_ROLES, type Role } from "../../schemas/account/permissions.ts";
 import { until } from "../../scripts/testing/until.ts";
 import { authorizationPath, ClientCalls } from "./testing/client-calls.ts";
 import {

@@ -1,7 +1,7 @@
 /** Sessions, as the library reads them. */
 import type { Adapter } from "oidc-provider";
-import { PendingLogout, session } from "../../schemas/session.ts";
-import { sessionAddress } from "./browser-cookies.ts";
+import { PendingLogout, session } from "../../schemas/account/session.ts";
+import { sessionAddress } from "../account/pages/browser-cookies.ts";
 import { type StoreParts, seconds, store, unlessUnknown } from "./library-store.ts";
 import { Provider } from "./oidc-library.ts";
 import { recordsOf } from "./request-records.ts";

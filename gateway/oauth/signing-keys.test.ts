@@ -1,7 +1,7 @@
 import { createPrivateKey, createPublicKey, sign, verify } from "node:crypto";
 import { expect } from "chai";
-import { oauthKeysActor } from "../../actors/oauth-keys/oauth-keys.ts";
-import { KEY_LEAD_MS, KEY_SIGNS_MS } from "../../schemas/oauth-server-limits.ts";
+import { oauthKeysActor } from "../../actors/oauth/oauth-keys/oauth-keys.ts";
+import { KEY_LEAD_MS, KEY_SIGNS_MS } from "../../schemas/oauth/oauth-server-limits.ts";
 import { memoryActors } from "../../scripts/testing/memory-actors.ts";
 import { loadKeys, type ServerKeys } from "./signing-keys.ts";
 

@@ -2,8 +2,8 @@
 import { generateKeyPair, randomBytes } from "node:crypto";
 import { promisify } from "node:util";
 import type { ActorClient } from "../../actors/runtime/actor-client.ts";
-import { OAUTH_KEYS_KEY, type OAuthKeys, oauthKeys } from "../../schemas/oauth-keys.ts";
-import { KEY_LEAD_MS, KEY_SIGNS_MS } from "../../schemas/oauth-server-limits.ts";
+import { OAUTH_KEYS_KEY, type OAuthKeys, oauthKeys } from "../../schemas/oauth/oauth-keys.ts";
+import { KEY_LEAD_MS, KEY_SIGNS_MS } from "../../schemas/oauth/oauth-server-limits.ts";
 
 const makePair = promisify(generateKeyPair);
 

@@ -1,8 +1,8 @@
 /** Holds what a client asked for against what it is registered for by now: it may have been changed since. */
 import { z } from "zod";
 import type { ActorClient } from "../../actors/runtime/actor-client.ts";
-import { matchesRedirectUri } from "../../schemas/client-uris.ts";
-import type { PendingLogout } from "../../schemas/session.ts";
+import type { PendingLogout } from "../../schemas/account/session.ts";
+import { matchesRedirectUri } from "../../schemas/oauth/client-uris.ts";
 import { clientOf } from "./client-store.ts";
 import type { metadataOf } from "./live-client.ts";
 import { errors } from "./oidc-library.ts";

@@ -2,7 +2,7 @@
 import type { Request } from "express";
 import type { KoaContextWithOIDC } from "oidc-provider";
 import { ActorError } from "../../schemas/errors.ts";
-import type { Credential, FailedAuthentications } from "../failed-authentications.ts";
+import type { Credential, FailedAuthentications } from "../account/failed-authentications.ts";
 import { errors, Provider } from "./oidc-library.ts";
 import { recordsOf } from "./request-records.ts";
 import { readTokenText, sha256 } from "./token-text.ts";

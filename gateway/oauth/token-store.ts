@@ -5,10 +5,10 @@
 import assert from "node:assert/strict";
 import type { Adapter, AdapterPayload } from "oidc-provider";
 import type { ActorClient } from "../../actors/runtime/actor-client.ts";
-import { grantList } from "../../schemas/grant-list.ts";
-import { type GrantToken, oauthGrant } from "../../schemas/oauth-grant.ts";
-import { GRANT_MS } from "../../schemas/oauth-server-limits.ts";
-import { callTold } from "../call-told.ts";
+import { grantList } from "../../schemas/oauth/grant-list.ts";
+import { type GrantToken, oauthGrant } from "../../schemas/oauth/oauth-grant.ts";
+import { GRANT_MS } from "../../schemas/oauth/oauth-server-limits.ts";
+import { callTold } from "../http/call-told.ts";
 import { clientOf } from "./client-store.ts";
 import { findToken } from "./find-token.ts";
 import { revoke } from "./grant-store.ts";

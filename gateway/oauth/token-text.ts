@@ -1,6 +1,6 @@
 /** Codes and tokens as texts: `tl_at_<grant>_<secret>`. The grant finds them, the hash of the whole opens them. */
 import { createHash, randomBytes } from "node:crypto";
-import type { TokenKind } from "../../schemas/oauth-grant.ts";
+import type { TokenKind } from "../../schemas/oauth/oauth-grant.ts";
 
 /** Each looks like what it is, to whoever finds it where it should not be. */
 const PREFIXES = { code: "tl_ac_", access: "tl_at_", refresh: "tl_rt_" } as const;

@@ -1,10 +1,10 @@
 import { expect } from "chai";
 import type { LiveUpdates } from "../../actors/runtime/live.ts";
-import { account } from "../../schemas/account.ts";
-import { oauthClient } from "../../schemas/oauth-client.ts";
-import { oauthGrant } from "../../schemas/oauth-grant.ts";
-import { TOKEN_CACHED_MS } from "../../schemas/oauth-server-limits.ts";
-import { ALL_PERMISSIONS, type Role } from "../../schemas/permissions.ts";
+import { account } from "../../schemas/account/account.ts";
+import { ALL_PERMISSIONS, type Role } from "../../schemas/account/permissions.ts";
+import { oauthClient } from "../../schemas/oauth/oauth-client.ts";
+import { oauthGrant } from "../../schemas/oauth/oauth-grant.ts";
+import { TOKEN_CACHED_MS } from "../../schemas/oauth/oauth-server-limits.ts";
 import { until } from "../../scripts/testing/until.ts";
 import {
   newPerson,

@@ -1,6 +1,6 @@
 /** Which clients cannot prove who they are, and are consented to each time. */
-import { hasOwnScheme } from "../../schemas/client-uris.ts";
-import { COMMAND_LINE_CLIENT_ID } from "../../schemas/command-line.ts";
+import { hasOwnScheme } from "../../schemas/oauth/client-uris.ts";
+import { COMMAND_LINE_CLIENT_ID } from "../../schemas/oauth/command-line.ts";
 import { interactionPolicy } from "./oidc-library.ts";
 
 /**

@@ -8,10 +8,10 @@ import {
   type CrawlSummary,
   crawlJob,
   type RecordEntry,
-} from "../../schemas/crawl-job.ts";
-import { type CrawlListEntry, crawlList } from "../../schemas/crawl-list.ts";
+} from "../../schemas/crawl/crawl-job.ts";
+import { type CrawlListEntry, crawlList } from "../../schemas/crawl/crawl-list.ts";
+import { type CrawlIntent, site } from "../../schemas/crawl/site.ts";
 import { ActorError } from "../../schemas/errors.ts";
-import { type CrawlIntent, site } from "../../schemas/site.ts";
 import { MemoryBlobs } from "./memory-blobs.ts";
 import { MemoryLive } from "./memory-live.ts";
 

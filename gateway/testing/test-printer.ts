@@ -2,7 +2,7 @@
 import { once } from "node:events";
 import { defineWorker } from "../../actors/runtime/define-worker.ts";
 import { ActorError, type ErrorCode } from "../../schemas/errors.ts";
-import { render } from "../../schemas/render.ts";
+import { render } from "../../schemas/rendering/render.ts";
 
 export const CHUNK = Buffer.alloc(64 * 1024, "p");
 

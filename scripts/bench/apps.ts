@@ -2,8 +2,8 @@
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { newSecretKey } from "../../actors/app-secrets/secret-box.ts";
-import { agent } from "../../schemas/agent.ts";
+import { newSecretKey } from "../../actors/apps/lib/app-secrets/secret-box.ts";
+import { agent } from "../../schemas/apps/agent.ts";
 import { keyOf, startAgentWorld } from "../testing/agent-world.ts";
 import { startNats } from "../testing/nats-server.ts";
 import { RoleProcess } from "../testing/role-process.ts";

@@ -1,6 +1,6 @@
 /** What prints PDFs without Trunkline: puppeteer in a warm process, on the same browser with the same flags. */
 import puppeteer, { type Browser } from "puppeteer-core";
-import { Chromium } from "../../actors/browser/chromium.ts";
+import { Chromium } from "../../actors/rendering/lib/browser/chromium.ts";
 import { findChromium } from "../tools.ts";
 import { answerParent } from "./answer-parent.ts";
 import { runLoad } from "./run-load.ts";

@@ -4,7 +4,7 @@ import { cp, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { FLUSH, pktLine } from "../../gateway/git/pkt-line.ts";
+import { FLUSH, pktLine } from "../../gateway/repositories/git/pkt-line.ts";
 import { alternate, type Benchmark, type Figure, median, type Target } from "./benchmark.ts";
 import { Child } from "./child.ts";
 import { GitHistory, REF } from "./git-history.ts";

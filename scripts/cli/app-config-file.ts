@@ -9,8 +9,8 @@ import {
   parseTree,
   printParseErrorCode,
 } from "jsonc-parser";
-import { parseRequest } from "../../gateway/parse-request.ts";
-import { type AppConfig, NewAppConfig } from "../../schemas/app-config.ts";
+import { parseRequest } from "../../gateway/http/parse-request.ts";
+import { type AppConfig, NewAppConfig } from "../../schemas/apps/app-config.ts";
 import { ActorError } from "../../schemas/errors.ts";
 import { CommandFailure } from "./command.ts";
 

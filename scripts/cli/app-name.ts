@@ -1,5 +1,5 @@
 /** Which app a command is about: the one that was named, or the one of this folder. */
-import { AppName } from "../../schemas/app-names.ts";
+import { AppName } from "../../schemas/apps/app-names.ts";
 import { UsageError } from "../admin/usage-error.ts";
 import { readAppConfig } from "./app-config-file.ts";
 import { CONFIG_HELP, CONFIG_OPTION } from "./command.ts";

@@ -10,14 +10,14 @@ import { CommandFailure } from "./command.ts";
 
 /** As `exports` of package.json names it. */
 const FOLDER = join(REPOSITORY, "declarations");
-const ENTRY = "agents/index.ts";
+const ENTRY = "actors/apps/package/index.ts";
 const COMPILER = join(REPOSITORY, "node_modules/typescript/bin/tsc");
 const COMPILER_MS_MAX = 120_000;
 
 /** Makes them where they are missing or older than the sources. */
 export function makeDeclarations(): void {
-  const made = statSync(join(FOLDER, "agents/index.d.ts"), { throwIfNoEntry: false });
-  const sources = ["agents/**/*.ts", "schemas/**/*.ts"].flatMap((pattern) =>
+  const made = statSync(join(FOLDER, "actors/apps/package/index.d.ts"), { throwIfNoEntry: false });
+  const sources = ["actors/apps/{package,process}/**/*.ts", "schemas/**/*.ts"].flatMap((pattern) =>
     globSync(pattern, { cwd: REPOSITORY }),
   );
   const newest = Math.max(...sources.map((path) => statSync(join(REPOSITORY, path)).mtimeMs));

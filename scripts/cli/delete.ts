@@ -1,6 +1,6 @@
 /** `trunkline delete`: an app with everything it has, for good. */
 import { createInterface } from "node:readline/promises";
-import { DeletedApp } from "../../schemas/http/apps.ts";
+import { DeletedApp } from "../../schemas/apps/http/apps.ts";
 import { UsageError } from "../admin/usage-error.ts";
 import { APP_HELP, APP_OPTION, appNameOf } from "./app-name.ts";
 import { type Command, CommandFailure, readParameters } from "./command.ts";

@@ -1,7 +1,7 @@
 /** `trunkline deliveries`: events that came to an agent; shown, and delivered again. */
 import { z } from "zod";
-import { AgentName, ClassName } from "../../schemas/app-names.ts";
-import { Replayed, WireDelivery, WireDeliveryContent } from "../../schemas/http/deliveries.ts";
+import { AgentName, ClassName } from "../../schemas/apps/app-names.ts";
+import { Replayed, WireDelivery, WireDeliveryContent } from "../../schemas/apps/http/deliveries.ts";
 import { age } from "../admin/age.ts";
 import { table } from "../admin/table.ts";
 import { UsageError } from "../admin/usage-error.ts";

@@ -1,6 +1,6 @@
 /** `trunkline deploy`: bundles an app and has it serve. */
 import type { z } from "zod";
-import { WireApp } from "../../schemas/http/apps.ts";
+import { WireApp } from "../../schemas/apps/http/apps.ts";
 import { type AppConfigFile, readAppConfig } from "./app-config-file.ts";
 import { bundleApp } from "./bundle-app.ts";
 import { CONFIG_HELP, CONFIG_OPTION, type Command, readParameters } from "./command.ts";

@@ -2,7 +2,7 @@
 import { spawn } from "node:child_process";
 import { createHash, randomBytes } from "node:crypto";
 import { z } from "zod";
-import { COMMAND_LINE_CLIENT_ID, COMMAND_LINE_SCOPES } from "../../schemas/command-line.ts";
+import { COMMAND_LINE_CLIENT_ID, COMMAND_LINE_SCOPES } from "../../schemas/oauth/command-line.ts";
 import { type Command, CommandFailure, readParameters } from "./command.ts";
 import { type Login, loginFolder, readLogin, withLoginLock, writeLogin } from "./login-file.ts";
 import { redeemCode, revokeToken } from "./oauth-requests.ts";

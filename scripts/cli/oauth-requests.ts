@@ -1,6 +1,6 @@
 /** Asks the authorization server for tokens, and gives them back. */
 import { z } from "zod";
-import { COMMAND_LINE_CLIENT_ID } from "../../schemas/command-line.ts";
+import { COMMAND_LINE_CLIENT_ID } from "../../schemas/oauth/command-line.ts";
 import { parseJson } from "../../schemas/parse-json.ts";
 import { reach } from "./reach.ts";
 

@@ -1,6 +1,6 @@
 /** `trunkline secret`: values that only an app's code reads; they come by stdin or a prompt, never as a parameter. */
-import { BindingName } from "../../schemas/app-names.ts";
-import { NamedSecret, WireAppSecret } from "../../schemas/http/apps.ts";
+import { BindingName } from "../../schemas/apps/app-names.ts";
+import { NamedSecret, WireAppSecret } from "../../schemas/apps/http/apps.ts";
 import { age } from "../admin/age.ts";
 import { table } from "../admin/table.ts";
 import { UsageError } from "../admin/usage-error.ts";

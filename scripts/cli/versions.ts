@@ -1,5 +1,5 @@
 /** `trunkline versions` and `trunkline rollback`: what was deployed, and having an earlier version serve again. */
-import { WireApp } from "../../schemas/http/apps.ts";
+import { WireApp } from "../../schemas/apps/http/apps.ts";
 import { age } from "../admin/age.ts";
 import { table } from "../admin/table.ts";
 import { UsageError } from "../admin/usage-error.ts";

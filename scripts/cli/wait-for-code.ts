@@ -2,7 +2,7 @@
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { COMMAND_LINE_CALLBACK } from "../../schemas/command-line.ts";
+import { COMMAND_LINE_CALLBACK } from "../../schemas/oauth/command-line.ts";
 import { CommandFailure } from "./command.ts";
 
 /** As long as the server waits for the person. */

@@ -4,11 +4,11 @@
  */
 import { once } from "node:events";
 import pino from "pino";
+import { siteActor } from "../../actors/crawl/site/site.ts";
 import { ActorHost } from "../../actors/runtime/actor-host.ts";
 import { Bus } from "../../actors/runtime/bus.ts";
 import { systemClock } from "../../actors/runtime/clock.ts";
 import { ServiceCounts } from "../../actors/runtime/service-counts.ts";
-import { siteActor } from "../../actors/site/site.ts";
 import { CHECKPOINT_MS } from "../../schemas/journal-limits.ts";
 import { counterActor } from "./counter.ts";
 import { HoldingClock } from "./holding-clock.ts";

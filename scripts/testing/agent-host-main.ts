@@ -1,19 +1,19 @@
 /** A process that hosts agents and the kinds beneath them, for tests that kill it: `node agent-host-main.ts <url> <name> <key>`. */
 import { once } from "node:events";
 import pino from "pino";
-import { openAgents } from "../../actors/agent/open-agents.ts";
-import { agentAlarmActor } from "../../actors/agent-alarm/agent-alarm.ts";
-import { appActor } from "../../actors/app/app.ts";
-import { SecretBox } from "../../actors/app-secrets/secret-box.ts";
-import { appUsageActor } from "../../actors/app-usage/app-usage.ts";
+import { agentAlarmActor } from "../../actors/apps/agent-alarm/agent-alarm.ts";
+import { appActor } from "../../actors/apps/app/app.ts";
+import { appUsageActor } from "../../actors/apps/app-usage/app-usage.ts";
+import { SecretBox } from "../../actors/apps/lib/app-secrets/secret-box.ts";
+import { openAgents } from "../../actors/apps/open-agents.ts";
+import { processArguments } from "../../actors/apps/process/arguments.ts";
 import { createAddressPolicy } from "../../actors/egress/address-policy.ts";
 import { createEgressGuard } from "../../actors/egress/egress-guard.ts";
 import { ActorHost } from "../../actors/runtime/actor-host.ts";
 import { Bus } from "../../actors/runtime/bus.ts";
 import { systemClock as clock } from "../../actors/runtime/clock.ts";
 import { ServiceCounts } from "../../actors/runtime/service-counts.ts";
-import { processArguments } from "../../agents/process/arguments.ts";
-import { AGENT_BYTES_PER_ACCOUNT, AGENTS_PER_ACCOUNT } from "../../schemas/app-limits.ts";
+import { AGENT_BYTES_PER_ACCOUNT, AGENTS_PER_ACCOUNT } from "../../schemas/apps/app-limits.ts";
 
 const READY_POLL_MS = 5;
 

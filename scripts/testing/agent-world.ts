@@ -1,11 +1,12 @@
 /** Hosts of agents on a private bus, with apps that a test deploys, and a gateway's side of sockets that it can look at. */
 import pino from "pino";
-import { type OpenAgents, openAgents } from "../../actors/agent/open-agents.ts";
-import { agentAlarmActor } from "../../actors/agent-alarm/agent-alarm.ts";
-import { agentInboxActor } from "../../actors/agent-inbox/agent-inbox.ts";
-import { appActor } from "../../actors/app/app.ts";
-import { newSecretKey, SecretBox } from "../../actors/app-secrets/secret-box.ts";
-import { appUsageActor } from "../../actors/app-usage/app-usage.ts";
+import { agentAlarmActor } from "../../actors/apps/agent-alarm/agent-alarm.ts";
+import { agentInboxActor } from "../../actors/apps/agent-inbox/agent-inbox.ts";
+import { appActor } from "../../actors/apps/app/app.ts";
+import { appUsageActor } from "../../actors/apps/app-usage/app-usage.ts";
+import { newSecretKey, SecretBox } from "../../actors/apps/lib/app-secrets/secret-box.ts";
+import { type OpenAgents, openAgents } from "../../actors/apps/open-agents.ts";
+import { processArguments } from "../../actors/apps/process/arguments.ts";
 import { createAddressPolicy } from "../../actors/egress/address-policy.ts";
 import { createEgressGuard, type EgressGuard } from "../../actors/egress/egress-guard.ts";
 import type { ActorClient } from "../../actors/runtime/actor-client.ts";
@@ -14,13 +15,12 @@ import { BlobStore } from "../../actors/runtime/blob-store.ts";
 import { Bus } from "../../actors/runtime/bus.ts";
 import { type Clock, systemClock } from "../../actors/runtime/clock.ts";
 import type { AnyActorDefinition } from "../../actors/runtime/define-actor.ts";
-import { processArguments } from "../../agents/process/arguments.ts";
-import { app } from "../../schemas/app.ts";
-import { AppConfig } from "../../schemas/app-config.ts";
-import { AGENT_BYTES_PER_ACCOUNT, AGENTS_PER_ACCOUNT } from "../../schemas/app-limits.ts";
-import { agentKey, appKey } from "../../schemas/app-names.ts";
-import { appPurge } from "../../schemas/app-purge.ts";
-import type { AgentLimits } from "../../schemas/app-usage.ts";
+import { app } from "../../schemas/apps/app.ts";
+import { AppConfig } from "../../schemas/apps/app-config.ts";
+import { AGENT_BYTES_PER_ACCOUNT, AGENTS_PER_ACCOUNT } from "../../schemas/apps/app-limits.ts";
+import { agentKey, appKey } from "../../schemas/apps/app-names.ts";
+import { appPurge } from "../../schemas/apps/app-purge.ts";
+import type { AgentLimits } from "../../schemas/apps/app-usage.ts";
 import { type LogLine, startWorld, type World } from "./actor-world.ts";
 
 export const ACCOUNT = "a".repeat(32);

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type ClientOptions, WebSocket } from "ws";
 import type { z } from "zod";
-import type { AppConfig } from "../../schemas/app-config.ts";
+import type { AppConfig } from "../../schemas/apps/app-config.ts";
 import { type Credentials, RoleProcess } from "./role-process.ts";
 import { until } from "./until.ts";
 

@@ -4,12 +4,12 @@
  */
 import { join } from "node:path";
 import { serialize } from "node:v8";
-import { AppProcess } from "../../actors/agent/app-process.ts";
-import { AppUsers, whyOneUser } from "../../actors/agent/app-user.ts";
-import { endedWithHost } from "../../actors/agent/ended-with-host.ts";
+import { AppUsers, whyOneUser } from "../../actors/apps/lib/app-host/app-user.ts";
+import { endedWithHost } from "../../actors/apps/lib/app-host/ended-with-host.ts";
+import { AppProcess } from "../../actors/apps/lib/app-process/app-process.ts";
+import { processArguments } from "../../actors/apps/process/arguments.ts";
 import { systemClock as clock } from "../../actors/runtime/clock.ts";
-import { processArguments } from "../../agents/process/arguments.ts";
-import { AppConfig } from "../../schemas/app-config.ts";
+import { AppConfig } from "../../schemas/apps/app-config.ts";
 
 const [folder = "", code = "", bound] = process.argv.slice(2);
 const program = bound === "bound" ? endedWithHost(processArguments) : processArguments;

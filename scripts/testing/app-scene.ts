@@ -4,7 +4,7 @@ import { request as ask } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { WebSocket } from "ws";
-import { newSecretKey } from "../../actors/app-secrets/secret-box.ts";
+import { newSecretKey } from "../../actors/apps/lib/app-secrets/secret-box.ts";
 import { freePort } from "../free-port.ts";
 import { AppPlatform, Watcher } from "./app-platform.ts";
 import { startNats, type TestNatsServer } from "./nats-server.ts";
@@ -126,7 +126,7 @@ export class AppScene implements AsyncDisposable {
     const pids = [];
     for (const pid of below) {
       const command = await readFile(`/proc/${pid}/cmdline`, "utf8").catch(() => "");
-      if (command.includes("agents/process/")) pids.push(pid);
+      if (command.includes("apps/process/")) pids.push(pid);
     }
     this.#note(pids);
     return pids;

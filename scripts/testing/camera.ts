@@ -1,9 +1,9 @@
 /** Takes screenshots for a test as a client would have them taken, and looks at them with a browser's own decoders. */
 import type { z } from "zod";
-import type { BrowserPool } from "../../actors/browser/browser-pool.ts";
-import { takeScreenshot } from "../../actors/render/take-screenshot.ts";
+import type { BrowserPool } from "../../actors/rendering/lib/browser/browser-pool.ts";
+import { takeScreenshot } from "../../actors/rendering/workers/render/take-screenshot.ts";
 import { systemClock } from "../../actors/runtime/clock.ts";
-import { ScreenshotRequest } from "../../schemas/http/screenshot.ts";
+import { ScreenshotRequest } from "../../schemas/rendering/http/screenshot.ts";
 
 const DEADLINE_MS = 60_000;
 

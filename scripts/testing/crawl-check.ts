@@ -1,6 +1,6 @@
 /** What must hold of a crawl whatever was broken while it ran, told from its records and from what the site saw. */
 
-import type { WireRecord } from "../../schemas/http/crawl-answers.ts";
+import type { WireRecord } from "../../schemas/crawl/http/crawl-answers.ts";
 import { TASK_ACK_WAIT_MS } from "../../schemas/limits.ts";
 import { allPaths, recordPaths, type SiteRequest } from "./crawl-pages.ts";
 import type { CrawlScene } from "./crawl-scene.ts";

@@ -14,7 +14,7 @@ export async function deployExample(
   for (const [secret, value] of Object.entries(secrets)) {
     await platform.rest("PUT", `/apps/${name}/secrets/${secret}`, { value });
   }
-  const file = readAppConfig(join(REPOSITORY, "deploy/examples", name, "trunkline.jsonc"));
+  const file = readAppConfig(join(REPOSITORY, "deploy/apps/examples", name, "trunkline.jsonc"));
   const bundle = await bundleApp(file);
   await stop();
   const { body } = await platform.deploy(name, bundle, file.config);

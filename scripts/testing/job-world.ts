@@ -1,11 +1,11 @@
 /** A crawl job by itself: messages in, every transition held to the runtime's limits, what it sends kept to look at. */
 import assert from "node:assert/strict";
-import { crawlJobActor } from "../../actors/crawl-job/crawl-job.ts";
+import { crawlJobActor } from "../../actors/crawl/crawl-job/crawl-job.ts";
 import {
   CrawlJobRow,
   type CrawlJobState,
   INITIAL,
-} from "../../actors/crawl-job/crawl-job-state.ts";
+} from "../../actors/crawl/crawl-job/crawl-job-state.ts";
 import { deepFreeze } from "../../actors/runtime/stored-actor.ts";
 import { readTransition } from "../../actors/runtime/transition.ts";
 import type { DeepReadonly, Envelope, Input, Reply } from "../../schemas/contract.ts";
@@ -14,8 +14,8 @@ import {
   type CrawlPlan,
   type PageOutcome,
   type RecordEntry,
-} from "../../schemas/crawl-job.ts";
-import type { Turn } from "../../schemas/crawl-page.ts";
+} from "../../schemas/crawl/crawl-job.ts";
+import type { Turn } from "../../schemas/crawl/crawl-page.ts";
 import { STATE_BYTES_MAX } from "../../schemas/limits.ts";
 import { runHandler } from "./run-handler.ts";
 

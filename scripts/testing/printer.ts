@@ -4,13 +4,16 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { z } from "zod";
-import { BrowserPool, type BrowserPoolOptions } from "../../actors/browser/browser-pool.ts";
 import { createAddressPolicy } from "../../actors/egress/address-policy.ts";
 import { createEgressGuard } from "../../actors/egress/egress-guard.ts";
 import { EgressProxy } from "../../actors/egress/egress-proxy.ts";
-import { type PrintedPdf, printPdf } from "../../actors/render/print-pdf.ts";
+import {
+  BrowserPool,
+  type BrowserPoolOptions,
+} from "../../actors/rendering/lib/browser/browser-pool.ts";
+import { type PrintedPdf, printPdf } from "../../actors/rendering/workers/render/print-pdf.ts";
 import { type Clock, systemClock } from "../../actors/runtime/clock.ts";
-import { PdfRequest } from "../../schemas/http/pdf.ts";
+import { PdfRequest } from "../../schemas/rendering/http/pdf.ts";
 import { findChromium } from "../tools.ts";
 import { pageTexts, tableFaults } from "./pdf-file.ts";
 

@@ -1,6 +1,6 @@
 /** Looks at processes that others started. Linux only: elsewhere there are none to see. */
 import { readdirSync, readFileSync } from "node:fs";
-import { membersOf } from "../../actors/browser/process-memory.ts";
+import { membersOf } from "../../actors/rendering/lib/browser/process-memory.ts";
 import { until } from "./until.ts";
 
 export function childrenOf(pid: number): number[] {
@@ -22,7 +22,7 @@ function commandOf(pid: number): string {
 }
 
 /** Whether it runs code of an app: hosts start others too, to see what they may do. */
-export const isOfApp = (pid: number) => commandOf(pid).includes("agents/process/main.ts");
+export const isOfApp = (pid: number) => commandOf(pid).includes("actors/apps/process/main.ts");
 
 /**
  * What tells this process from any that had its number, or will: numbers come again within minutes where many processes start.

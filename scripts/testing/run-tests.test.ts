@@ -9,7 +9,10 @@ import { expect } from "chai";
 import { until } from "./until.ts";
 
 const RUN_TESTS = join(import.meta.dirname, "run-tests.ts");
-const PROCESS_FOLDERS = join(import.meta.dirname, "../../actors/agent/process-folders.ts");
+const PROCESS_FOLDERS = join(
+  import.meta.dirname,
+  "../../actors/apps/lib/app-host/process-folders.ts",
+);
 const NATS_SERVER = join(import.meta.dirname, "nats-server.ts");
 
 describe("run-tests", function () {

@@ -6,7 +6,11 @@ import { chmod, mkdtemp, rm } from "node:fs/promises";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { MEMORY_FOLDER, removeLeftFolders, rootIn } from "../../actors/agent/process-folders.ts";
+import {
+  MEMORY_FOLDER,
+  removeLeftFolders,
+  rootIn,
+} from "../../actors/apps/lib/app-host/process-folders.ts";
 import { endAll } from "./leftovers.ts";
 import { RunReport } from "./run-report.ts";
 import { longestFirst, readDurations, recordDurations } from "./test-durations.ts";

@@ -11,8 +11,8 @@ describe("selectTests", () => {
   });
 
   it("suiteOf() reads the suite from the name's last part alone", () => {
-    expect(suiteOf("deploy/crawl.faults.test.ts")).to.equal("faults");
-    expect(suiteOf("actors/crawl-job/faults.test.ts")).to.equal("quick");
+    expect(suiteOf("deploy/crawl/crawl.faults.test.ts")).to.equal("faults");
+    expect(suiteOf("actors/crawl/crawl-job/faults.test.ts")).to.equal("quick");
     expect(suiteOf("deploy/crawl.faults-more.test.ts")).to.equal("quick");
   });
 

@@ -5,10 +5,10 @@ import type { ActorClient } from "../../actors/runtime/actor-client.ts";
 import { defineActor } from "../../actors/runtime/define-actor.ts";
 import { defineWorker } from "../../actors/runtime/define-worker.ts";
 import { defineContract, envelope } from "../../schemas/contract.ts";
-import { crawlJob } from "../../schemas/crawl-job.ts";
-import { TURN_LATE_MS } from "../../schemas/crawl-limits.ts";
-import { crawlPage } from "../../schemas/crawl-page.ts";
-import { type CrawlIntent, type RobotsOutcome, site } from "../../schemas/site.ts";
+import { crawlJob } from "../../schemas/crawl/crawl-job.ts";
+import { TURN_LATE_MS } from "../../schemas/crawl/crawl-limits.ts";
+import { crawlPage } from "../../schemas/crawl/crawl-page.ts";
+import { type CrawlIntent, type RobotsOutcome, site } from "../../schemas/crawl/site.ts";
 import { Id } from "../../schemas/values.ts";
 
 const INTENT: CrawlIntent = { purposes: ["search"] };

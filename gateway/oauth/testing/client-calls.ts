@@ -1,5 +1,5 @@
 /** What a client's program asks of the authorization server, by whichever gateway; and a client that is public. */
-import { oauthClient } from "../../../schemas/oauth-client.ts";
+import { oauthClient } from "../../../schemas/oauth/oauth-client.ts";
 import { until } from "../../../scripts/testing/until.ts";
 import {
   type OAuthWorld,

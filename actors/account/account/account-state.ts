@@ -1,0 +1,31 @@
+/** What is kept of an account. */
+import { z } from "zod";
+import { Invitation, Member, TokenEntry, UsageDay } from "../../../schemas/account/account.ts";
+import { EpochMs, Sha256 } from "../../../schemas/values.ts";
+
+/** Members had one role at first. */
+const StoredMember = z.preprocess((stored) => {
+  if (typeof stored !== "object" || stored === null || !("role" in stored)) return stored;
+  const { role, ...member } = stored;
+  return { ...member, roles: [role] };
+}, Member);
+
+export const StoredInvitation = Invitation.extend({
+  secretHash: Sha256.meta({ secret: true }),
+});
+export type StoredInvitation = z.infer<typeof StoredInvitation>;
+
+export const AccountState = z.object({
+  /** 0 until the account is opened. */
+  createdAt: EpochMs,
+  name: z.string(),
+  members: z.array(StoredMember),
+  /** Oldest first; those that expired go with the next that is made. */
+  invitations: z.array(StoredInvitation).default([]),
+  tokens: z.array(TokenEntry),
+  /** Oldest first, days without use left out. */
+  usage: z.array(UsageDay),
+  /** Tasks whose browser time was counted last. */
+  countedTasks: z.array(z.string()),
+});
+export type AccountState = z.infer<typeof AccountState>;

@@ -1,0 +1,165 @@
+/** Keeps an account: who belongs to it, which tokens it gave out, and how much browser time it used. */
+import { account, type TokenEntry } from "../../../schemas/account/account.ts";
+import type { DeepReadonly } from "../../../schemas/contract.ts";
+import { ActorError } from "../../../schemas/errors.ts";
+import { TOKENS_PER_ACCOUNT_MAX, USAGE_TASKS_REMEMBERED_MAX } from "../../../schemas/limits.ts";
+import { defineActor } from "../../runtime/define-actor.ts";
+import { AccountState } from "./account-state.ts";
+import {
+  acceptInvitation,
+  invite,
+  live,
+  memberOf,
+  provenInvitation,
+  removeMember,
+  setRoles,
+  validInvitations,
+} from "./members.ts";
+import { addUsage, dateOf, nextDayAt, usageOf } from "./usage.ts";
+
+export const accountActor = defineActor(account, {
+  state: AccountState,
+  initial: {
+    createdAt: 0,
+    name: "",
+    members: [],
+    invitations: [],
+    tokens: [],
+    usage: [],
+    countedTasks: [],
+  },
+
+  handlers: {
+    open(state, { name, owner }, { now }) {
+      if (state.createdAt === 0) {
+        return { state: { ...state, name, createdAt: now, members: [owner] }, reply: {} };
+      }
+      if (state.members.some(({ userId }) => userId === owner.userId)) return { state, reply: {} };
+      throw new ActorError("conflict", "Cannot open account: it belongs to another user");
+    },
+
+    get(state) {
+      checkOpen(state);
+      const { name, createdAt, members } = state;
+      return { state, reply: { name, createdAt, members } };
+    },
+
+    getMember(state, { userId }) {
+      checkOpen(state);
+      return { state, reply: memberOf(state, userId) };
+    },
+
+    listMembers(state, _input, { now }) {
+      checkOpen(state);
+      const { members } = state;
+      return { state, reply: { members, invitations: validInvitations(state, now) } };
+    },
+
+    invite(state, input, { now }) {
+      checkOpen(state);
+      return invite(state, input, now);
+    },
+
+    setRoles(state, input, { key, now }) {
+      checkOpen(state);
+      return setRoles(state, input, { accountId: key, now });
+    },
+
+    removeMember(state, input, { key, now }) {
+      checkOpen(state);
+      return removeMember(state, input, { accountId: key, now });
+    },
+
+    tellAgain: (state) => ({ state, reply: {}, live }),
+
+    getInvitation(state, proof, { now }) {
+      const { secretHash: _, ...invitation } = provenInvitation(state, proof, now);
+      return { state, reply: { ...invitation, accountName: state.name } };
+    },
+
+    acceptInvitation(state, input, { key, now }) {
+      return acceptInvitation(state, input, { accountId: key, now });
+    },
+
+    createToken(state, input, { now }) {
+      checkOpen(state);
+      const known = state.tokens.find((token) => token.id === input.id);
+      if (known) return { state, reply: known };
+      if (state.tokens.length >= TOKENS_PER_ACCOUNT_MAX) {
+        throw new ActorError(
+          "limit_reached",
+          `Cannot create token: the account has ${TOKENS_PER_ACCOUNT_MAX}, which is the limit`,
+        );
+      }
+      const token = { ...input, createdAt: now };
+      return { state: { ...state, tokens: [...state.tokens, token] }, reply: token };
+    },
+
+    listTokens(state) {
+      checkOpen(state);
+      return { state, reply: { tokens: state.tokens } };
+    },
+
+    getToken(state, { id }) {
+      return { state, reply: tokenOf(state, id) };
+    },
+
+    changeToken(state, input) {
+      const { createdAt, grantId, userId } = tokenOf(state, input.id);
+      const token = {
+        ...input,
+        createdAt,
+        ...(grantId !== undefined && { grantId }),
+        ...(userId !== undefined && { userId }),
+      };
+      const tokens = state.tokens.map((entry) => (entry.id === input.id ? token : entry));
+      return { state: { ...state, tokens }, reply: token };
+    },
+
+    removeToken(state, { id }) {
+      tokenOf(state, id);
+      const tokens = state.tokens.filter((token) => token.id !== id);
+      return { state: { ...state, tokens }, reply: {} };
+    },
+
+    admitRendering(state, { limitMs, untoldMs = 0 }, { now }) {
+      checkOpen(state);
+      const ms = usageOf(state.usage, dateOf(now)).ms + untoldMs;
+      if (limitMs > 0 && ms >= limitMs) {
+        throw new ActorError(
+          "browser_time_exceeded",
+          `Cannot render: ${ms / 1_000} of ${limitMs / 1_000} seconds of browser time are used today (UTC)`,
+          { retryAfterS: Math.ceil((nextDayAt(now) - now) / 1_000) },
+        );
+      }
+      return { state, reply: { usedMs: ms } };
+    },
+
+    browserUsed(state, { ms, taskId, isPart = false }, { now }) {
+      // A worker that dies after its report runs its task again elsewhere, and reports again.
+      if (state.createdAt === 0 || state.countedTasks.includes(taskId)) return { state };
+      const countedTasks = [...state.countedTasks, taskId].slice(-USAGE_TASKS_REMEMBERED_MAX);
+      const usage = addUsage(state.usage, dateOf(now), { ms, tasks: isPart ? 0 : 1 });
+      return { state: { ...state, usage, countedTasks } };
+    },
+
+    getUsage(state, _input, { now }) {
+      checkOpen(state);
+      const today = usageOf(state.usage, dateOf(now));
+      return { state, reply: { today, resetsAt: nextDayAt(now), days: state.usage } };
+    },
+  },
+});
+
+type State = DeepReadonly<AccountState>;
+
+function checkOpen(state: State): void {
+  if (state.createdAt === 0)
+    throw new ActorError("not_found", "Cannot find account: it is unknown");
+}
+
+function tokenOf(state: State, id: string): DeepReadonly<TokenEntry> {
+  const token = state.tokens.find((entry) => entry.id === id);
+  if (!token) throw new ActorError("not_found", `Cannot find token: "${id}" is unknown`);
+  return token;
+}

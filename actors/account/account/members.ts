@@ -1,0 +1,180 @@
+/** Who belongs to an account, who is invited, and who may change that. */
+import type {
+  account,
+  Invitation,
+  Member,
+  MemberChanger,
+} from "../../../schemas/account/account.ts";
+import {
+  HIGHEST_ROLE,
+  PERMISSIONS,
+  permissionsOf,
+  permits,
+  type Role,
+} from "../../../schemas/account/permissions.ts";
+import { user } from "../../../schemas/account/user.ts";
+import { type DeepReadonly, envelope, type Input } from "../../../schemas/contract.ts";
+import { ActorError } from "../../../schemas/errors.ts";
+import { INVITATION_MS, MEMBERS_PER_ACCOUNT_MAX } from "../../../schemas/oauth/oauth-limits.ts";
+import { sameHash } from "../lib/hashes/same-hash.ts";
+import type { AccountState, StoredInvitation } from "./account-state.ts";
+
+type State = DeepReadonly<AccountState>;
+type Messages = (typeof account)["messages"];
+interface Moment {
+  accountId: string;
+  now: number;
+}
+
+/** What those who watch hear. */
+export const live = { change: "members" } as const;
+
+export function memberOf(state: State, userId: string): DeepReadonly<Member> {
+  const member = state.members.find((entry) => entry.userId === userId);
+  if (!member) throw new ActorError("not_found", `Cannot find member: "${userId}" is unknown`);
+  return member;
+}
+
+export function validInvitations({ invitations }: State, now: number) {
+  return invitations.filter(({ expiresAt }) => now < expiresAt);
+}
+
+export function invite(state: State, input: Input<Messages["invite"]>, now: number) {
+  const { id, email, roles, secretHash, by } = input;
+  const known = state.invitations.find((invitation) => invitation.id === id);
+  if (known) return { state, reply: shown(known) };
+  checkMayChange(state, roles, by);
+  if (state.members.some((member) => member.email === email)) {
+    throw new ActorError("conflict", `Cannot invite "${email}": they are a member`);
+  }
+  const valid = validInvitations(state, now);
+  const replaced = valid.find((invitation) => invitation.email === email);
+  checkMayChange(state, replaced?.roles ?? [], by);
+  const others = valid.filter((invitation) => invitation !== replaced);
+  if (state.members.length + others.length >= MEMBERS_PER_ACCOUNT_MAX) {
+    throw new ActorError(
+      "limit_reached",
+      `Cannot invite "${email}": the account has ${MEMBERS_PER_ACCOUNT_MAX} members and invitations, which is the limit`,
+    );
+  }
+  const invitation = { id, email, roles, invitedAt: now, expiresAt: now + INVITATION_MS };
+  const invitations = [...others, { ...invitation, secretHash }];
+  return { state: { ...state, invitations }, reply: invitation };
+}
+
+export function setRoles(
+  state: State,
+  { id, roles, by }: Input<Messages["setRoles"]>,
+  { accountId, now }: Moment,
+) {
+  const found = findChangeable(state, id, by, now);
+  checkMayChange(state, roles, by);
+  if (found.kind === "invitation") {
+    const invitations = replaced(state.invitations, found.entry, { ...found.entry, roles });
+    return { state: { ...state, invitations }, reply: {} };
+  }
+  if (!roles.includes(HIGHEST_ROLE)) checkNotLast(state, found.entry);
+  const { userId, email } = found.entry;
+  const members = replaced(state.members, found.entry, { ...found.entry, roles });
+  const send = [envelope(user, email, "joined", { userId, accountId, roles })];
+  return { state: { ...state, members }, reply: {}, send, live };
+}
+
+export function removeMember(
+  state: State,
+  { id, by }: Input<Messages["removeMember"]>,
+  { accountId, now }: Moment,
+) {
+  const found = findChangeable(state, id, by, now);
+  if (found.kind === "invitation") {
+    const invitations = state.invitations.filter((invitation) => invitation !== found.entry);
+    return { state: { ...state, invitations }, reply: {} };
+  }
+  checkNotLast(state, found.entry);
+  const { userId, email } = found.entry;
+  const members = state.members.filter((member) => member !== found.entry);
+  const send = [envelope(user, email, "left", { userId, accountId })];
+  return { state: { ...state, members }, reply: {}, send, live };
+}
+
+/** One message for every reason: who guesses learns nothing from the difference. */
+export function provenInvitation(
+  state: State,
+  { id, secretHash }: Pick<StoredInvitation, "id" | "secretHash">,
+  now: number,
+): DeepReadonly<StoredInvitation> {
+  const invitation = validInvitations(state, now).find((entry) => entry.id === id);
+  if (invitation && sameHash(invitation.secretHash, secretHash)) return invitation;
+  throw new ActorError("not_found", "Cannot find invitation: it is unknown, used or expired");
+}
+
+export function acceptInvitation(
+  state: State,
+  { id, secretHash, userId, email }: Input<Messages["acceptInvitation"]>,
+  { accountId, now }: Moment,
+) {
+  const member = state.members.find((entry) => entry.userId === userId);
+  if (member) return { state, reply: { roles: member.roles } };
+  const invitation = provenInvitation(state, { id, secretHash }, now);
+  if (invitation.email !== email) {
+    throw new ActorError("forbidden", "Cannot accept invitation: it is for another e-mail address");
+  }
+  const { roles } = invitation;
+  const members = [...state.members, { userId, email, roles }];
+  const invitations = state.invitations.filter((entry) => entry !== invitation);
+  const send = [envelope(user, email, "joined", { userId, accountId, roles })];
+  return { state: { ...state, members, invitations }, reply: { roles }, send, live };
+}
+
+type Changeable =
+  | { kind: "member"; entry: DeepReadonly<Member> }
+  | { kind: "invitation"; entry: DeepReadonly<StoredInvitation> };
+
+function findChangeable(state: State, id: string, by: MemberChanger, now: number): Changeable {
+  const invitation = validInvitations(state, now).find((entry) => entry.id === id);
+  const found: Changeable = invitation
+    ? { kind: "invitation", entry: invitation }
+    : { kind: "member", entry: memberOf(state, id) };
+  checkMayChange(state, found.entry.roles, by);
+  return found;
+}
+
+/** Whether they may give these roles, or take them away. */
+function checkMayChange(state: State, roles: readonly Role[], by: MemberChanger): void {
+  const missing = permissionsOf(roles).filter((needed) => !permits(by.permissions, needed));
+  if (missing.length > 0) {
+    const names = missing.map((permission) => `"${PERMISSIONS[permission]}"`).join(", ");
+    throw new ActorError("forbidden", `Cannot change members: the token lacks ${names}`);
+  }
+  if (by.userId === undefined) return;
+  const changer = state.members.find(({ userId }) => userId === by.userId);
+  if (!changer) throw new ActorError("forbidden", "Cannot change members: the user is none");
+  // What their token permits was read before; what they are is known here.
+  if (!permits(permissionsOf(changer.roles), "account.write")) {
+    throw new ActorError("forbidden", "Cannot change members: the user is no administrator");
+  }
+  if (roles.includes(HIGHEST_ROLE) && !changer.roles.includes(HIGHEST_ROLE)) {
+    throw new ActorError(
+      "forbidden",
+      `Cannot change members: only a ${HIGHEST_ROLE} changes another`,
+    );
+  }
+}
+
+function checkNotLast({ members }: State, { userId, roles }: DeepReadonly<Member>): void {
+  if (!roles.includes(HIGHEST_ROLE)) return;
+  if (members.some((member) => member.userId !== userId && member.roles.includes(HIGHEST_ROLE)))
+    return;
+  throw new ActorError("conflict", `Cannot change member: they are the last ${HIGHEST_ROLE}`);
+}
+
+function replaced<T>(entries: readonly T[], old: T, next: T): T[] {
+  return entries.map((entry) => (entry === old ? next : entry));
+}
+
+function shown({
+  secretHash: _,
+  ...invitation
+}: DeepReadonly<StoredInvitation>): DeepReadonly<Invitation> {
+  return invitation;
+}

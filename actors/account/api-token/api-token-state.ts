@@ -1,0 +1,21 @@
+/** What is kept of an API token: never the secret itself. */
+import { z } from "zod";
+import { GrantId } from "../../../schemas/account/api-token.ts";
+import { Permission } from "../../../schemas/account/permissions.ts";
+import { EpochMs, Id, Sha256 } from "../../../schemas/values.ts";
+
+export const ApiTokenState = z.discriminatedUnion("status", [
+  z.object({ status: z.literal("unknown") }),
+  z.object({
+    status: z.literal("issued"),
+    accountId: Id,
+    permissions: z.array(Permission),
+    secretHash: Sha256,
+    notBeforeAt: EpochMs.optional(),
+    expiresAt: EpochMs.optional(),
+    grantId: GrantId,
+    isDisabled: z.boolean().optional(),
+  }),
+  z.object({ status: z.literal("revoked") }),
+]);
+export type ApiTokenState = z.infer<typeof ApiTokenState>;

@@ -1,0 +1,114 @@
+import { createHash } from "node:crypto";
+import { expect } from "chai";
+import type { DeepReadonly } from "../../../schemas/contract.ts";
+import { refusal } from "../../../scripts/testing/refusal.ts";
+import { runHandler } from "../../../scripts/testing/run-handler.ts";
+import { apiTokenActor } from "./api-token.ts";
+import { ApiTokenState } from "./api-token-state.ts";
+
+const secretHash = createHash("sha256").update("secret").digest("hex");
+const otherHash = createHash("sha256").update("other").digest("hex");
+const permissions: ["apps.read"] = ["apps.read"];
+const token = { accountId: "a".repeat(32), permissions, secretHash };
+const issued = run("issue", apiTokenActor.initial, token).state;
+
+describe("api-token", () => {
+  it("verify() opens with the secret, and tells neither it nor its hash", () => {
+    const { reply, changed } = run("verify", issued, { secretHash });
+    expect(reply).to.deep.equal({ accountId: token.accountId, permissions });
+    expect(changed).to.equal(false);
+  });
+
+  it("verify() refuses another secret, an unknown token and a revoked one alike", () => {
+    const revoked = run("revoke", issued, {}).state;
+    const refusals = [
+      refusal(() => run("verify", issued, { secretHash: otherHash })),
+      refusal(() => run("verify", apiTokenActor.initial, { secretHash })),
+      refusal(() => run("verify", revoked, { secretHash })),
+    ];
+    expect(new Set(refusals.map(({ message }) => message)).size).to.equal(1);
+    for (const { code } of refusals) expect(code).to.equal("unauthenticated");
+  });
+
+  it("verify() opens from the time it is valid to the time it expires", () => {
+    const { state } = run("issue", apiTokenActor.initial, {
+      ...token,
+      notBeforeAt: 1_000,
+      expiresAt: 2_000,
+    });
+    const verifyAt = (now: number) => () => run("verify", state, { secretHash }, now);
+    expect(refusal(verifyAt(999)).code).to.equal("unauthenticated");
+    expect(verifyAt(1_000)().reply.expiresAt).to.equal(2_000);
+    expect(verifyAt(1_999)().reply.notBeforeAt).to.equal(1_000);
+    expect(refusal(verifyAt(2_000)).code).to.equal("unauthenticated");
+  });
+
+  it("issue() repeated changes nothing, and refuses another secret", () => {
+    expect(run("issue", issued, token).changed).to.equal(false);
+    const refused = refusal(() => run("issue", issued, { ...token, secretHash: otherHash }));
+    expect(refused.code).to.equal("conflict");
+  });
+
+  it("change() replaces what the token opens, and keeps its secret", () => {
+    const timed = run("issue", apiTokenActor.initial, { ...token, expiresAt: 2_000 }).state;
+    const opens = { permissions: ["apps.write" as const], notBeforeAt: 1_000 };
+    const { state } = run("change", timed, { opens });
+    expect(run("verify", state, { secretHash }, 5_000).reply).to.deep.equal({
+      accountId: token.accountId,
+      ...opens,
+    });
+    expect(run("change", state, { opens }).state).to.deep.equal(state);
+  });
+
+  it("change() disables the token, and enables it again", () => {
+    const disabled = run("change", issued, { opens: { permissions, isDisabled: true } }).state;
+    expect(refusal(() => run("verify", disabled, { secretHash })).code).to.equal("unauthenticated");
+    const enabled = run("change", disabled, { opens: { permissions } }).state;
+    expect(run("verify", enabled, { secretHash }).reply.permissions).to.deep.equal(permissions);
+  });
+
+  it("change() replaces the secret, and keeps what the token opens", () => {
+    const timed = run("issue", apiTokenActor.initial, { ...token, expiresAt: 2_000 }).state;
+    const { state } = run("change", timed, { secretHash: otherHash });
+    expect(refusal(() => run("verify", state, { secretHash })).code).to.equal("unauthenticated");
+    expect(run("verify", state, { secretHash: otherHash }).reply.expiresAt).to.equal(2_000);
+    const disabled = run("change", issued, { opens: { permissions, isDisabled: true } }).state;
+    const rolled = run("change", disabled, { secretHash: otherHash }).state;
+    const verify = () => run("verify", rolled, { secretHash: otherHash });
+    expect(refusal(verify).code).to.equal("unauthenticated");
+  });
+
+  it("change() refuses a token that is unknown or revoked", () => {
+    const revoked = run("revoke", issued, {}).state;
+    for (const state of [apiTokenActor.initial, revoked]) {
+      const change = () => run("change", state, { secretHash: otherHash });
+      expect(refusal(change).code).to.equal("not_found");
+    }
+  });
+
+  it("revoke() is for good, may be repeated, and may come first", () => {
+    const { state } = run("revoke", apiTokenActor.initial, {});
+    expect(state).to.deep.equal({ status: "revoked" });
+    expect(run("revoke", state, {}).changed).to.equal(false);
+    expect(refusal(() => run("issue", state, token)).code).to.equal("conflict");
+  });
+
+  it("state of the first release loads", () => {
+    for (const bytes of [
+      `{"status":"unknown"}`,
+      `{"status":"issued","accountId":"${"a".repeat(32)}","permissions":["apps.read"],"secretHash":"${secretHash}"}`,
+      `{"status":"revoked"}`,
+    ]) {
+      expect(ApiTokenState.parse(JSON.parse(bytes))).to.deep.equal(JSON.parse(bytes));
+    }
+  });
+});
+
+function run<N extends keyof typeof apiTokenActor.contract.messages>(
+  message: N,
+  state: DeepReadonly<ApiTokenState>,
+  input: Parameters<(typeof apiTokenActor.handlers)[N]>[1],
+  now = 0,
+) {
+  return runHandler(apiTokenActor, message, state, input, { now });
+}

@@ -1,0 +1,55 @@
+/** Decides whether a secret opens an API token, and what it opens. */
+import { apiToken } from "../../../schemas/account/api-token.ts";
+import { ActorError } from "../../../schemas/errors.ts";
+import { defineActor } from "../../runtime/define-actor.ts";
+import { sameHash } from "../lib/hashes/same-hash.ts";
+import { ApiTokenState } from "./api-token-state.ts";
+
+export const apiTokenActor = defineActor(apiToken, {
+  state: ApiTokenState,
+  initial: { status: "unknown" },
+
+  handlers: {
+    issue(state, input) {
+      if (state.status === "unknown") {
+        return { state: { status: "issued" as const, ...input }, reply: {} };
+      }
+      const repeated = state.status === "issued" && sameHash(state.secretHash, input.secretHash);
+      if (repeated) return { state, reply: {} };
+      throw new ActorError("conflict", `Cannot issue token: it is ${state.status}`);
+    },
+
+    verify(state, { secretHash }, { now }) {
+      const opened =
+        state.status === "issued" &&
+        sameHash(state.secretHash, secretHash) &&
+        !state.isDisabled &&
+        now >= (state.notBeforeAt ?? 0) &&
+        now < (state.expiresAt ?? Number.POSITIVE_INFINITY);
+      // One message for every reason: an attacker learns nothing from the difference.
+      if (!opened) throw new ActorError("unauthenticated", "Cannot authenticate: unknown token");
+      return { state, reply: state };
+    },
+
+    change(state, { opens, secretHash }) {
+      if (state.status !== "issued") {
+        throw new ActorError("not_found", `Cannot change token: it is ${state.status}`);
+      }
+      const { notBeforeAt, expiresAt, isDisabled, ...kept } = state;
+      const times = opens ?? {
+        ...(notBeforeAt !== undefined && { notBeforeAt }),
+        ...(expiresAt !== undefined && { expiresAt }),
+        ...(isDisabled !== undefined && { isDisabled }),
+      };
+      return {
+        state: { ...kept, ...times, ...(secretHash !== undefined && { secretHash }) },
+        reply: {},
+      };
+    },
+
+    revoke(state) {
+      if (state.status === "revoked") return { state, reply: {} };
+      return { state: { status: "revoked" as const }, reply: {} };
+    },
+  },
+});

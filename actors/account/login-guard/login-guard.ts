@@ -1,0 +1,104 @@
+/** Decides how long who guesses a password waits, so that whoever has it can sign in meanwhile. */
+
+import { loginGuard } from "../../../schemas/account/login-guard.ts";
+import type { DeepReadonly } from "../../../schemas/contract.ts";
+import {
+  GUESSES_KEPT_MS,
+  GUESSES_PER_SOURCE_COUNTED,
+  SOURCE_GUESSES_FREE,
+  SOURCE_PAUSE_MS,
+  SOURCE_PAUSE_MS_MAX,
+  SOURCES_KEPT_MAX,
+  STRANGER_GUESSES_FREE,
+  STRANGER_PAUSE_MS,
+  STRANGER_PAUSE_MS_MAX,
+} from "../../../schemas/oauth/oauth-server-limits.ts";
+import { defineActor } from "../../runtime/define-actor.ts";
+import { LoginGuardState } from "./login-guard-state.ts";
+
+export const loginGuardActor = defineActor(loginGuard, {
+  state: LoginGuardState,
+  initial: { sources: [], strangers: { tries: 0, lastAt: 0 } },
+
+  handlers: {
+    take(state, { from, isKnown }, { now }) {
+      const { sources, strangers } = ofToday(state, now);
+      const before = sources.find((source) => source.from === from) ?? { ...NO_TRIES, counted: 0 };
+      const waitMs = Math.max(
+        waitOf(before, OF_SOURCE, now),
+        isKnown ? 0 : waitOf(strangers, OF_STRANGERS, now),
+      );
+      if (waitMs > 0) return { state, reply: { waitMs } };
+      // One network alone makes nobody else wait.
+      const isCounted = !isKnown && before.counted < GUESSES_PER_SOURCE_COUNTED;
+      const counted = before.counted + Number(isCounted);
+      const others = sources.filter((source) => source !== before);
+      const latest = { from, tries: before.tries + 1, lastAt: now, counted };
+      return {
+        state: {
+          sources: [...others, latest].slice(-SOURCES_KEPT_MAX),
+          strangers: isKnown
+            ? strangers
+            : { tries: strangers.tries + Number(isCounted), lastAt: now },
+        },
+        reply: { waitMs },
+        // Where there is something, it comes back by itself.
+        ...(state.sources.length === 0 && { remind: { forget: now + GUESSES_KEPT_MS } }),
+      };
+    },
+
+    passed(state, { from }) {
+      const known = state.sources.filter((source) => source.from === from);
+      return { state: known.length > 0 ? without(state, known) : state, reply: {} };
+    },
+
+    forget(state, _input, { now }) {
+      const lastAt = Math.max(state.strangers.lastAt, ...state.sources.map((one) => one.lastAt));
+      if (lastAt === 0) return { state };
+      const at = lastAt + GUESSES_KEPT_MS;
+      return at > now ? { state, remind: { forget: at } } : { forget: true as const };
+    },
+  },
+});
+
+type State = DeepReadonly<LoginGuardState>;
+
+function ofToday(state: State, now: number): State {
+  const old = state.sources.filter(({ lastAt }) => now >= lastAt + GUESSES_KEPT_MS);
+  return old.length > 0 ? without(state, old) : state;
+}
+
+function without({ sources, strangers }: State, gone: State["sources"]): State {
+  const counted = gone.reduce((sum, source) => sum + source.counted, 0);
+  return {
+    sources: sources.filter((source) => !gone.includes(source)),
+    strangers: { ...strangers, tries: Math.max(0, strangers.tries - counted) },
+  };
+}
+
+type Tries = DeepReadonly<LoginGuardState["strangers"]>;
+const NO_TRIES: Tries = { tries: 0, lastAt: 0 };
+
+interface Pace {
+  free: number;
+  firstMs: number;
+  mostMs: number;
+}
+const OF_SOURCE: Pace = {
+  free: SOURCE_GUESSES_FREE,
+  firstMs: SOURCE_PAUSE_MS,
+  mostMs: SOURCE_PAUSE_MS_MAX,
+};
+const OF_STRANGERS: Pace = {
+  free: STRANGER_GUESSES_FREE,
+  firstMs: STRANGER_PAUSE_MS,
+  mostMs: STRANGER_PAUSE_MS_MAX,
+};
+
+/** The pause doubles with every try past those that are free. */
+function waitOf({ tries, lastAt }: Tries, { free, firstMs, mostMs }: Pace, now: number): number {
+  // A time that is still to come is left from a clock that stepped.
+  if (tries < free || lastAt > now) return 0;
+  const pauseMs = Math.min(firstMs * 2 ** (tries - free), mostMs);
+  return Math.max(0, lastAt + pauseMs - now);
+}

@@ -1,0 +1,31 @@
+/** Counts an account's requests in one window after another. A window begins with its first request. */
+import { requestLimit } from "../../../schemas/account/request-limit.ts";
+import { defineActor } from "../../runtime/define-actor.ts";
+import { RequestLimitState } from "./request-limit-state.ts";
+
+export const requestLimitActor = defineActor(requestLimit, {
+  state: RequestLimitState,
+  initial: { windowEndsAt: 0, taken: 0 },
+  // A commit for every request would cost more than a count that starts anew when its host dies.
+  durable: false,
+
+  handlers: {
+    take(state, { limit, windowMs }, { now }) {
+      // A window that ends later than one can is left from a longer window or a clock that stepped.
+      const ended = now >= state.windowEndsAt || state.windowEndsAt > now + windowMs;
+      const window = ended ? { windowEndsAt: now + windowMs, taken: 0 } : state;
+      const allowed = window.taken < limit;
+      const taken = allowed ? window.taken + 1 : window.taken;
+      const resetS = Math.ceil((window.windowEndsAt - now) / 1_000);
+      return {
+        state: allowed ? { ...window, taken } : state,
+        reply: { allowed, limit, remaining: Math.max(0, limit - taken), resetS },
+      };
+    },
+
+    giveBack(state, _input, { now }) {
+      const isOver = now >= state.windowEndsAt || state.taken === 0;
+      return { state: isOver ? state : { ...state, taken: state.taken - 1 }, reply: {} };
+    },
+  },
+});

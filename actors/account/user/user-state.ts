@@ -1,0 +1,22 @@
+/** What is kept of a user. */
+import { z } from "zod";
+import { Membership } from "../../../schemas/account/user.ts";
+import { Id, PasswordVersion } from "../../../schemas/values.ts";
+
+/** A user had one role in an account at first. */
+const StoredMembership = z.preprocess((stored) => {
+  if (typeof stored !== "object" || stored === null || !("role" in stored)) return stored;
+  const { role, ...membership } = stored;
+  return { ...membership, roles: [role] };
+}, Membership);
+
+export const UserState = z.object({
+  /** Empty until the user is registered. */
+  id: z.string(),
+  email: z.string(),
+  passwordHash: z.string().meta({ secret: true }),
+  passwordVersion: PasswordVersion,
+  accounts: z.array(StoredMembership),
+  /** Where they are signed in, the latest last. */
+  sessions: z.array(Id).optional(),
+});

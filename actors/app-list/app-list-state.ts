@@ -1,6 +1,0 @@
-/** What is kept of an account's apps. */
-import { z } from "zod";
-import { AppEntry } from "../../schemas/app-list.ts";
-
-export const AppListState = z.object({ apps: z.array(AppEntry) });
-export type AppListState = z.infer<typeof AppListState>;

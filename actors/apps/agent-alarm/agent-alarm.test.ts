@@ -1,0 +1,56 @@
+import { expect } from "chai";
+import {
+  AGENT_ALARM_RETRY_MS,
+  AGENT_ALARM_RETRY_MS_MAX,
+} from "../../../schemas/apps/app-limits.ts";
+import { runHandler } from "../../../scripts/testing/run-handler.ts";
+import type { AnyActorDefinition } from "../../runtime/define-actor.ts";
+import { agentAlarmActor } from "./agent-alarm.ts";
+
+const context = { key: "a.b.C.d", now: 6_000, newId: () => "0".repeat(32), rows: new Map() };
+type State = { at?: number | undefined; rings?: number | undefined };
+const run = (message: "set" | "heard" | "ring", state: State, input: { at?: number } = {}) =>
+  runHandler({ ...agentAlarmActor } as AnyActorDefinition, message, state, input, context);
+
+describe("agent-alarm", () => {
+  it("set() sets a reminder, and does nothing the second time", () => {
+    const first = run("set", {}, { at: 5_000 });
+    expect(first.state).to.deep.equal({ at: 5_000 });
+    expect(first.remind).to.deep.equal({ ring: 5_000 });
+    const again = run("set", { at: 5_000 }, { at: 5_000 });
+    expect(again.remind).to.deep.equal({});
+    expect(run("set", { at: 5_000 }, { at: 4_000 }).remind).to.deep.equal({ ring: 4_000 });
+  });
+
+  it("set() without a time takes it back", () => {
+    expect(run("set", { at: 5_000 }, {}).forgotten).to.equal(true);
+    expect(run("set", {}, {}).forgotten).to.equal(false);
+  });
+
+  it("ring() wakes the agent, later and later, until it has heard; one that comes too late wakes nobody", () => {
+    const rung = run("ring", { at: 5_000 });
+    expect(rung.send).to.deep.equal([
+      { to: "actor", kind: "agent", key: "a.b.C.d", message: "wake", input: { at: 5_000 } },
+    ]);
+    expect(rung.state).to.deep.equal({ at: 5_000, rings: 1 });
+    expect(rung.remind).to.deep.equal({ ring: 6_000 + AGENT_ALARM_RETRY_MS });
+    const again = run("ring", { at: 5_000, rings: 1 });
+    expect(again.send).to.deep.equal(rung.send);
+    expect(again.remind).to.deep.equal({ ring: 6_000 + 2 * AGENT_ALARM_RETRY_MS });
+    const last = run("ring", { at: 5_000, rings: 2_000 });
+    expect(last.remind).to.deep.equal({ ring: 6_000 + AGENT_ALARM_RETRY_MS_MAX });
+    expect(run("ring", {}).send).to.deep.equal([]);
+  });
+
+  it("heard() ends it, but not one that was set since, nor one that has not rung", () => {
+    expect(run("heard", { at: 5_000, rings: 3 }, { at: 5_000 }).forgotten).to.equal(true);
+    expect(run("heard", { at: 9_000 }, { at: 5_000 }).state).to.deep.equal({ at: 9_000 });
+    expect(run("heard", { at: 9_000, rings: 1 }, { at: 5_000 }).forgotten).to.equal(false);
+    expect(run("heard", {}, { at: 5_000 }).forgotten).to.equal(false);
+    // Set anew to the same time after it rang: it is to ring once more.
+    const anew = run("set", { at: 5_000, rings: 1 }, { at: 5_000 });
+    expect(anew.state).to.deep.equal({ at: 5_000 });
+    expect(anew.remind).to.deep.equal({ ring: 5_000 });
+    expect(run("heard", { at: 5_000 }, { at: 5_000 }).forgotten).to.equal(false);
+  });
+});

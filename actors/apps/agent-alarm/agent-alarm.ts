@@ -1,0 +1,48 @@
+/** Wakes an agent when the next timer in its database is due, wherever it is by then. */
+import { z } from "zod";
+import { agent, agentAlarm } from "../../../schemas/apps/agent.ts";
+import {
+  AGENT_ALARM_RETRY_MS,
+  AGENT_ALARM_RETRY_MS_MAX,
+} from "../../../schemas/apps/app-limits.ts";
+import { envelope } from "../../../schemas/contract.ts";
+import { EpochMs } from "../../../schemas/values.ts";
+import { defineActor } from "../../runtime/define-actor.ts";
+
+const AgentAlarmState = z.object({
+  at: EpochMs.optional(),
+  /** Times that it has rung for `at`, which nobody has heard yet; absent before it first does. */
+  rings: z.int().min(1).optional(),
+});
+
+export const agentAlarmActor = defineActor(agentAlarm, {
+  state: AgentAlarmState,
+  initial: {},
+
+  handlers: {
+    set(state, { at }) {
+      if (at === state.at && state.rings === undefined) return { state, reply: {} };
+      // Who sets it knows all that is due: what was set before counts no more.
+      if (at === undefined) return { forget: true, reply: {} };
+      return { state: { at }, remind: { ring: at }, reply: {} };
+    },
+
+    heard(state, { at }) {
+      // By now it may be set anew.
+      if (state.at !== at || state.rings === undefined) return { state, reply: {} };
+      return { forget: true, reply: {} };
+    },
+
+    ring(state, _input, { key, now }) {
+      const { at, rings = 0 } = state;
+      if (at === undefined) return { state };
+      // An agent that does not open now may do so later: until it has heard, nobody else knows what is due.
+      const pause = Math.min(AGENT_ALARM_RETRY_MS * 2 ** rings, AGENT_ALARM_RETRY_MS_MAX);
+      return {
+        state: { at, rings: rings + 1 },
+        remind: { ring: now + pause },
+        send: [envelope(agent, key, "wake", { at })],
+      };
+    },
+  },
+});

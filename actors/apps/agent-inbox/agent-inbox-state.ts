@@ -1,0 +1,68 @@
+/** What an agent's inbox keeps: counts and the turn in its value, each event in two rows, ids in others. */
+import { z } from "zod";
+import { AppRequest } from "../../../schemas/apps/app-exchange.ts";
+import { EpochMs, Id } from "../../../schemas/values.ts";
+import { NumberRuns } from "../lib/event-log/number-runs.ts";
+import { RecentDays, RecentIdsRow } from "../lib/event-log/recent-ids.ts";
+
+export const AgentInboxState = z.object({
+  /** Number of the next event, and of the oldest in the log. */
+  next: z.int().min(1),
+  first: z.int().min(1),
+  /** Events to be delivered, in the order of their numbers; a replayed one is put here and its row is not written. */
+  waiting: NumberRuns,
+  /** The one that is with the agent, or waits for its next try: no other is sent before it has ended. */
+  turn: z
+    .object({
+      number: z.int().min(1),
+      /** Numbers of those that were sent with it, in order. */
+      next: z.array(z.int().min(1)).optional(),
+      attempt: z.int().min(1),
+      /** When the try began that is not answered; absent while the next one is not due. */
+      sentAt: EpochMs.optional(),
+      dueAt: EpochMs.optional(),
+    })
+    .optional(),
+  /** As the app's configuration had it when an event came last. */
+  keep: z.object({ days: z.int().min(1), count: z.int().min(1) }),
+  /** What rows hold of requests. */
+  inlineBytes: z.int().min(0),
+  /** Of bodies that are blobs; and what the account was told of both last. */
+  blobBytes: z.int().min(0).optional(),
+  toldBytes: z.int().min(0).optional(),
+  ids: RecentDays,
+  /** When the reminder `resume` comes, which may be earlier than it has to. */
+  resumeAt: EpochMs.optional(),
+  trimAt: EpochMs.optional(),
+});
+export type AgentInboxState = z.infer<typeof AgentInboxState>;
+
+export const EventRow = z.object({
+  row: z.literal("event"),
+  /** Of its delivery. Numbers begin anew when an inbox was forgotten, and the agent remembers what it was given. */
+  id: Id,
+  eventId: z.string(),
+  eventType: z.string().optional(),
+  source: z.string(),
+  receivedAt: EpochMs,
+  bodyBytes: z.int().min(0),
+  /** Of the row with the request. */
+  inlineBytes: z.int().min(0),
+  blob: z.string().optional(),
+  /** How it ended last; absent until it has. */
+  ended: z.enum(["delivered", "failed"]).optional(),
+  attempts: z.int().min(0),
+  lastAttemptAt: EpochMs.optional(),
+  answerStatus: z.int().optional(),
+  error: z.string().optional(),
+  replays: z.int().min(0),
+});
+export type EventRow = z.infer<typeof EventRow>;
+
+export const RequestRow = z.object({ row: z.literal("request"), request: AppRequest });
+
+export const InboxRow = z.discriminatedUnion("row", [EventRow, RequestRow, RecentIdsRow]);
+export type InboxRow = z.infer<typeof InboxRow>;
+
+export const eventRow = (number: number) => `event/${number}`;
+export const requestRow = (number: number) => `request/${number}`;

@@ -1,0 +1,168 @@
+/** Keeps the events of one agent from when their sender hears that they arrived until the agent has had them, and a while longer. */
+import { agentInbox, type ReceivedEvent } from "../../../schemas/apps/agent-inbox.ts";
+import {
+  EVENT_IDS_KEPT_MS,
+  EVENT_INLINE_TOTAL_BYTES_MAX,
+  EVENT_REQUEST_CHARS_MAX,
+  EVENTS_WAITING_MAX,
+  EVENTS_WAITING_RETRY_S,
+} from "../../../schemas/apps/webhook-limits.ts";
+import { ActorError } from "../../../schemas/errors.ts";
+import { defineActor } from "../../runtime/define-actor.ts";
+import { countOf, withRun } from "../lib/event-log/number-runs.ts";
+import { type RecentId, recall, recentId, remember } from "../lib/event-log/recent-ids.ts";
+import { AgentInboxState, eventRow, InboxRow, requestRow } from "./agent-inbox-state.ts";
+import { type InboxContext, InboxDraft } from "./inbox-draft.ts";
+import { entryOf, isOver, list, replay } from "./log.ts";
+import { blobBytesOf, isForgettable, tidy, trim } from "./trim.ts";
+import { beginAndTell, current, isUnderWay, resume, settle, tellAgent } from "./turns.ts";
+
+const DAY_MS = 86_400_000;
+
+export const agentInboxActor = defineActor(agentInbox, {
+  state: AgentInboxState,
+  rows: InboxRow,
+  initial: {
+    next: 1,
+    first: 1,
+    waiting: [],
+    keep: { days: 30, count: 10_000 },
+    inlineBytes: 0,
+    ids: [],
+  },
+
+  handlers: {
+    receive(state, event, context) {
+      const draft = new InboxDraft(state, context);
+      const id = idOf(event);
+      const known = knownNumber(draft, id);
+      if (known !== undefined) {
+        return { state, reply: { isNew: false, number: known, isHeavy: isHeavy(draft) } };
+      }
+      const number = take(draft, { ...event, id }, context);
+      return { ...draft.transition(), reply: { isNew: true, number, isHeavy: isHeavy(draft) } };
+    },
+
+    happened(state, event, context) {
+      const draft = new InboxDraft(state, context);
+      const id = idOf(event);
+      if (knownNumber(draft, id) !== undefined) return { state };
+      take(draft, { ...event, id }, context);
+      return draft.transition();
+    },
+
+    current(state, _input, context) {
+      const deliveries = current(new InboxDraft(state, context));
+      const waiting = countOf(state.waiting) - deliveries.length;
+      return { state, reply: { deliveries, waiting } };
+    },
+
+    settle(state, { takesNext = false, ...result }, context) {
+      const draft = new InboxDraft(state, context);
+      settle(draft, result);
+      const hasNext = isUnderWay(draft);
+      // Also of one that began for somebody who has lost the agent since, and heard of it in our place.
+      if (hasNext && !takesNext) tellAgent(draft);
+      return { ...draft.transition(), reply: { hasNext: hasNext && takesNext } };
+    },
+
+    delivered(state, result, context) {
+      const draft = new InboxDraft(state, context);
+      settle(draft, result);
+      // Its host may have settled all the same, and does not know what it was answered.
+      if (isUnderWay(draft)) tellAgent(draft);
+      return draft.transition();
+    },
+
+    replay(state, wanted, context) {
+      const draft = new InboxDraft(state, context);
+      const replayed = replay(draft, wanted);
+      beginAndTell(draft);
+      return { ...draft.transition(), reply: { replayed } };
+    },
+
+    list: (state, wanted, context) => ({
+      state,
+      reply: list(new InboxDraft(state, context), wanted),
+    }),
+
+    get(state, { number }, context) {
+      const draft = new InboxDraft(state, context);
+      if (number < state.first || number >= state.next || isOver(draft, number)) {
+        throw new ActorError("not_found", `Cannot show delivery ${number}: it is not in the log`);
+      }
+      return {
+        state,
+        reply: { delivery: entryOf(draft, number), request: draft.request(number) },
+      };
+    },
+
+    clear: () => ({ forget: true }),
+
+    resume(state, _input, context) {
+      const draft = new InboxDraft(state, context);
+      resume(draft);
+      return draft.transition();
+    },
+
+    trim(state, _input, context) {
+      const draft = new InboxDraft(state, context);
+      tidy(draft);
+      return isForgettable(draft) ? { forget: true, send: draft.send } : draft.transition();
+    },
+  },
+});
+
+/** Two providers may number their events alike. */
+const idOf = ({ source, eventId }: ReceivedEvent) => recentId(`${source} ${eventId}`);
+
+function knownNumber({ rows, now, state }: InboxDraft, id: RecentId): number | undefined {
+  return recall({ rows, now, days: state.ids, keptMs: EVENT_IDS_KEPT_MS }, id);
+}
+
+function take(
+  draft: InboxDraft,
+  event: ReceivedEvent & { id: RecentId },
+  { newId }: InboxContext,
+): number {
+  const { id, source, eventId, eventType, request, bodyBytes, keep } = event;
+  const inlineBytes = JSON.stringify(request).length;
+  if (inlineBytes > EVENT_REQUEST_CHARS_MAX) {
+    const text = `its request has more than ${EVENT_REQUEST_CHARS_MAX} characters`;
+    throw new ActorError("body_too_large", `Cannot take event: ${text}`);
+  }
+  if (countOf(draft.state.waiting) >= EVENTS_WAITING_MAX) {
+    const text = `Cannot take event: ${EVENTS_WAITING_MAX} wait for this agent`;
+    throw new ActorError("queue_full", text, { retryAfterS: EVENTS_WAITING_RETRY_S });
+  }
+  const { now, rows } = draft;
+  const number = draft.state.next;
+  const { body } = request;
+  draft.write({
+    [eventRow(number)]: {
+      row: "event",
+      id: newId(),
+      ...{ eventId, source, bodyBytes, inlineBytes },
+      ...(eventType !== undefined && { eventType }),
+      ...(body !== undefined && "blob" in body && { blob: body.blob }),
+      ...{ receivedAt: now, attempts: 0, replays: 0 },
+    },
+    [requestRow(number)]: { row: "request", request },
+  });
+  const remembered = remember({ rows, now, days: draft.state.ids }, id, number);
+  draft.write(remembered.rows);
+  draft.change({
+    keep,
+    next: number + 1,
+    waiting: withRun(draft.state.waiting, number, number),
+    inlineBytes: draft.state.inlineBytes + inlineBytes,
+    blobBytes: (draft.state.blobBytes ?? 0) + blobBytesOf(draft.event(number)),
+    ids: remembered.days,
+  });
+  beginAndTell(draft);
+  trim(draft);
+  if (draft.state.trimAt === undefined) draft.remind("trim", now + DAY_MS);
+  return number;
+}
+
+const isHeavy = ({ state }: InboxDraft) => state.inlineBytes > EVENT_INLINE_TOTAL_BYTES_MAX;

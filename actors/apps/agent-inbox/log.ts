@@ -1,0 +1,83 @@
+/** What those who look at an inbox see of it, and how they have events delivered again. */
+import type { agentInbox, Delivery } from "../../../schemas/apps/agent-inbox.ts";
+import {
+  DELIVERIES_SCANNED_MAX,
+  DELIVERY_RUNS_MAX,
+  REPLAYS_WAITING_MAX,
+} from "../../../schemas/apps/webhook-limits.ts";
+import type { Input } from "../../../schemas/contract.ts";
+import { ActorError } from "../../../schemas/errors.ts";
+import { countOf, hasNumber, withRun } from "../lib/event-log/number-runs.ts";
+import type { InboxDraft } from "./inbox-draft.ts";
+
+const DAY_MS = 86_400_000;
+
+type Messages = (typeof agentInbox)["messages"];
+
+export function entryOf(draft: InboxDraft, number: number): Delivery {
+  const { waiting, turn } = draft.state;
+  const {
+    row: _,
+    id: _id,
+    inlineBytes: _bytes,
+    blob: _blob,
+    ended,
+    ...event
+  } = draft.event(number);
+  const entry = { ...event, number };
+  if (!hasNumber(waiting, number)) return { ...entry, status: ended ?? "failed" };
+  if (turn?.number !== number) return { ...entry, status: "waiting" };
+  const { attempt, dueAt, sentAt } = turn;
+  return dueAt === undefined
+    ? { ...entry, status: "waiting", attempts: attempt, lastAttemptAt: sentAt }
+    : { ...entry, status: "waiting", attempts: attempt - 1, nextAttemptAt: dueAt };
+}
+
+export function list(
+  draft: InboxDraft,
+  { status, before = Number.MAX_SAFE_INTEGER, limit }: Input<Messages["list"]>,
+) {
+  const { first, next, waiting } = draft.state;
+  const deliveries: Delivery[] = [];
+  let number = Math.min(before, next) - 1;
+  const last = Math.max(first, number - DELIVERIES_SCANNED_MAX + 1);
+  for (; number >= last && deliveries.length < limit; number--) {
+    if (isOver(draft, number)) continue;
+    const entry = entryOf(draft, number);
+    if (status === undefined || entry.status === status) deliveries.push(entry);
+  }
+  return {
+    deliveries,
+    waiting: countOf(waiting),
+    ...(number >= first && { before: number + 1 }),
+  };
+}
+
+/** Past the days for which it is kept, though `trim` may be late. What waits is kept until it has ended. */
+export function isOver(draft: InboxDraft, number: number): boolean {
+  if (hasNumber(draft.state.waiting, number)) return false;
+  return draft.event(number).receivedAt <= draft.now - draft.state.keep.days * DAY_MS;
+}
+
+/** Puts those that have ended among the waiting ones; their rows are as they were until their turn. */
+export function replay(draft: InboxDraft, wanted: Input<Messages["replay"]>): number {
+  const { state } = draft;
+  const { from = 1, to = Number.MAX_SAFE_INTEGER, status } = wanted;
+  const { receivedFrom = 0, receivedTo = Number.MAX_SAFE_INTEGER } = wanted;
+  let { waiting } = state;
+  let replayed = 0;
+  for (let number = Math.max(from, state.first); number <= Math.min(to, state.next - 1); number++) {
+    if (hasNumber(state.waiting, number) || isOver(draft, number)) continue;
+    const { receivedAt, ended } = draft.event(number);
+    if (receivedAt < receivedFrom || receivedAt > receivedTo) continue;
+    if (status !== undefined && ended !== status) continue;
+    waiting = withRun(waiting, number, number);
+    replayed += 1;
+    if (countOf(waiting) > REPLAYS_WAITING_MAX || waiting.length > DELIVERY_RUNS_MAX) {
+      const text = `more than ${REPLAYS_WAITING_MAX} would wait, or ${DELIVERY_RUNS_MAX} of them apart`;
+      throw new ActorError("queue_full", `Cannot replay: ${text}; ask for fewer at once`);
+    }
+  }
+  if (replayed > 0) draft.change({ waiting });
+  return replayed;
+}

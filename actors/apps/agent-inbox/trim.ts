@@ -1,0 +1,60 @@
+/** Lets go of what an inbox need not keep any longer. */
+
+import { webhookPost } from "../../../schemas/apps/outgoing-webhook.ts";
+import {
+  DELIVERIES_TRIMMED_AT_ONCE,
+  EVENT_IDS_KEPT_MS,
+  EVENT_IDS_MAX,
+} from "../../../schemas/apps/webhook-limits.ts";
+import { envelope } from "../../../schemas/contract.ts";
+import { hasNumber } from "../lib/event-log/number-runs.ts";
+import { forgetOld } from "../lib/event-log/recent-ids.ts";
+import { tellStored } from "../lib/event-log/tell-stored.ts";
+import { type EventRow, eventRow, requestRow } from "./agent-inbox-state.ts";
+import type { InboxDraft } from "./inbox-draft.ts";
+
+const DAY_MS = 86_400_000;
+const NEXT_STEP_MS = 1_000;
+
+/** Entries past the number or the age that are kept, the oldest first; none that waits. True when there are more. */
+export function trim(draft: InboxDraft): boolean {
+  const { keep, next, waiting } = draft.state;
+  let { first, inlineBytes, blobBytes = 0 } = draft.state;
+  const blobs: string[] = [];
+  let gone = 0;
+  for (; first < next && !hasNumber(waiting, first); first++) {
+    const event = draft.event(first);
+    const isTooOld = event.receivedAt <= draft.now - keep.days * DAY_MS;
+    if (!isTooOld && next - first <= keep.count) break;
+    if (gone === DELIVERIES_TRIMMED_AT_ONCE) break;
+    gone += 1;
+    inlineBytes -= event.inlineBytes;
+    // Those of before this was counted were never added.
+    blobBytes = Math.max(0, blobBytes - blobBytesOf(event));
+    if (event.blob !== undefined) blobs.push(event.blob);
+    draft.write({ [eventRow(first)]: null, [requestRow(first)]: null });
+  }
+  draft.change({ first, inlineBytes, blobBytes });
+  tellStored(draft, "inbox", inlineBytes + blobBytes);
+  if (blobs.length > 0) draft.send.push(envelope(webhookPost, draft.key, "purge", { blobs }));
+  return gone === DELIVERIES_TRIMMED_AT_ONCE;
+}
+
+export const blobBytesOf = ({ blob, bodyBytes }: Pick<EventRow, "blob" | "bodyBytes">) =>
+  blob === undefined ? 0 : bodyBytes;
+
+/** From time to time, also where nothing comes any more. */
+export function tidy(draft: InboxDraft): void {
+  const hasMore = trim(draft);
+  const { now, rows } = draft;
+  const limits = { keptMs: EVENT_IDS_KEPT_MS, idsMax: EVENT_IDS_MAX };
+  const old = forgetOld({ rows, now, days: draft.state.ids }, limits);
+  draft.write(old.rows);
+  draft.change({ ids: old.days });
+  if (!isForgettable(draft)) draft.remind("trim", now + (hasMore ? NEXT_STEP_MS : DAY_MS));
+}
+
+/** Nothing is in the log, and no repeat would be known. */
+export function isForgettable({ state }: InboxDraft): boolean {
+  return state.first === state.next && state.ids.length === 0;
+}

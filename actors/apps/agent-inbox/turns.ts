@@ -1,0 +1,161 @@
+/** Gives an agent its events, one after the other, each until it is taken or given up: several together while it is behind. */
+import { type AgentDelivery, agent } from "../../../schemas/apps/agent.ts";
+import type { agentInbox, DeliveryOutcome } from "../../../schemas/apps/agent-inbox.ts";
+import type { AppRequest } from "../../../schemas/apps/app-exchange.ts";
+import {
+  DELIVERIES_TOGETHER_CHARS_MAX,
+  DELIVERIES_TOGETHER_MAX,
+  DELIVERY_ANSWER_MS_MAX,
+  DELIVERY_PAUSES_MS,
+  DELIVERY_TRIES_MAX,
+} from "../../../schemas/apps/webhook-limits.ts";
+import { type DeepReadonly, envelope, type Input } from "../../../schemas/contract.ts";
+import { isSuccessful } from "../../../schemas/status-classes.ts";
+import { withoutNumber } from "../lib/event-log/number-runs.ts";
+import { eventRow } from "./agent-inbox-state.ts";
+import type { InboxDraft } from "./inbox-draft.ts";
+
+type Result = Input<(typeof agentInbox)["messages"]["delivered"]>;
+/** A try that is over. */
+type Tried = DeepReadonly<DeliveryOutcome> & { attempt: number; sentAt?: number | undefined };
+
+/** Begins the next event's turn where there is none; true where it has. Its agent is still to be told. */
+export function begin(draft: InboxDraft): boolean {
+  const number = draft.state.waiting[0]?.[0];
+  if (draft.state.turn !== undefined || number === undefined) return false;
+  const { ended, ...event } = draft.event(number);
+  if (ended !== undefined) {
+    const replayed = { ...event, replays: event.replays + 1, attempts: 0 };
+    draft.write({ [eventRow(number)]: replayed });
+  }
+  beginTry(draft, number, 1);
+  return true;
+}
+
+/** Where nobody asks for what is next. */
+export function beginAndTell(draft: InboxDraft): void {
+  if (begin(draft)) tellAgent(draft);
+}
+
+/** True while the agent is to have a try, or has it. */
+export const isUnderWay = ({ state }: InboxDraft) => state.turn?.sentAt !== undefined;
+
+/** What the agent is to have now: the one whose try is under way, and those that go with it. */
+export function current(draft: InboxDraft): AgentDelivery[] {
+  const { turn } = draft.state;
+  if (turn?.sentAt === undefined) return [];
+  const { number, next = [], attempt } = turn;
+  return [number, ...next].map((one) => ({
+    ...{ id: deliveryId(draft, one), attempt },
+    request: draft.request(one) as AppRequest,
+  }));
+}
+
+/** The mail that is handled until nothing is left: whichever host has the agent by then hears of it. */
+export function tellAgent(draft: InboxDraft): void {
+  draft.send.push(envelope(agent, draft.key, "deliver", {}));
+}
+
+/** What the agent's host said of a try: of those that went together, as far as it came with them. The next one begins. */
+export function settle(draft: InboxDraft, { id, attempt, next = [], ...first }: Result): void {
+  const { turn } = draft.state;
+  // A try that was given up may be answered after all: late for its own turn, or for one that is over.
+  if (turn === undefined || id !== deliveryId(draft, turn.number)) return;
+  const isCurrent = attempt === turn.attempt && turn.sentAt !== undefined;
+  const numbers = [turn.number, ...(turn.next ?? [])];
+  for (const [index, outcome] of [first, ...next].entries()) {
+    const number = numbers[index];
+    if (number === undefined) break;
+    const isTaken = outcome.status !== undefined && isSuccessful(outcome.status);
+    const tried = { attempt, sentAt: turn.sentAt, ...outcome };
+    if (isTaken) end(draft, number, "delivered", tried);
+    else if (isCurrent) fail(draft, number, { error: `It answered ${outcome.status}`, ...tried });
+    if (!isTaken) break;
+  }
+  begin(draft);
+}
+
+/** The time has come for the next try, or the answer to the last one is overdue. */
+export function resume(draft: InboxDraft): void {
+  draft.change({ resumeAt: undefined });
+  const { turn } = draft.state;
+  const at = turn === undefined ? undefined : dueAt(turn);
+  if (turn === undefined || at === undefined) beginAndTell(draft);
+  else if (draft.now < at) draft.remind("resume", at);
+  else if (turn.sentAt === undefined) {
+    beginTry(draft, turn.number, turn.attempt);
+    tellAgent(draft);
+  } else {
+    fail(draft, turn.number, { ...turn, error: "The agent did not answer in time" });
+    beginAndTell(draft);
+  }
+}
+
+function fail(draft: InboxDraft, number: number, tried: Tried): void {
+  const { attempt } = tried;
+  if (attempt >= DELIVERY_TRIES_MAX) {
+    end(draft, number, "failed", tried);
+    return;
+  }
+  draft.write({ [eventRow(number)]: afterTry(draft, number, tried) });
+  const dueAt = draft.now + (DELIVERY_PAUSES_MS[attempt - 1] ?? 0);
+  draft.change({ turn: { number, attempt: attempt + 1, dueAt } });
+  wake(draft, dueAt);
+}
+
+/** Its turn is over: another may begin. */
+function end(draft: InboxDraft, number: number, ended: "delivered" | "failed", tried: Tried): void {
+  draft.write({ [eventRow(number)]: { ...afterTry(draft, number, tried), ended } });
+  draft.change({ turn: undefined, waiting: withoutNumber(draft.state.waiting, number) });
+}
+
+function afterTry(draft: InboxDraft, number: number, { attempt, sentAt, status, error }: Tried) {
+  const { answerStatus: _status, error: _error, ...event } = draft.event(number);
+  return {
+    ...event,
+    attempts: attempt,
+    ...(sentAt !== undefined && { lastAttemptAt: sentAt }),
+    ...(status !== undefined && { answerStatus: status }),
+    ...(error !== undefined && { error }),
+  };
+}
+
+function beginTry(draft: InboxDraft, number: number, attempt: number): void {
+  const { now: sentAt } = draft;
+  // One that failed before is tried alone.
+  const next = attempt === 1 ? nextAfter(draft, number) : [];
+  draft.change({ turn: { number, next, attempt, sentAt } });
+  wake(draft, sentAt + DELIVERY_ANSWER_MS_MAX);
+}
+
+/** What waits behind it and goes with it: small events that came once and are in no blob. */
+function nextAfter(draft: InboxDraft, number: number): number[] {
+  const next: number[] = [];
+  let chars = draft.event(number).inlineBytes;
+  for (const [first, last] of draft.state.waiting) {
+    for (let one = Math.max(first, number + 1); one <= last; one++) {
+      const { blob, ended, inlineBytes } = draft.event(one);
+      chars += inlineBytes;
+      const isApart = ended !== undefined || blob !== undefined;
+      if (isApart || chars > DELIVERIES_TOGETHER_CHARS_MAX) return next;
+      next.push(one);
+      if (next.length === DELIVERIES_TOGETHER_MAX - 1) return next;
+    }
+  }
+  return next;
+}
+
+/** The same in every try; a replay is another delivery. */
+function deliveryId(draft: InboxDraft, number: number): string {
+  const { id, replays } = draft.event(number);
+  return replays === 0 ? id : `${id}.${replays}`;
+}
+
+const dueAt = (turn: { sentAt?: number | undefined; dueAt?: number | undefined }) =>
+  turn.dueAt ?? (turn.sentAt ?? 0) + DELIVERY_ANSWER_MS_MAX;
+
+/** A reminder that comes too early is set anew then: so most deliveries set none. */
+function wake(draft: InboxDraft, at: number): void {
+  const { resumeAt } = draft.state;
+  if (resumeAt === undefined || resumeAt > at) draft.remind("resume", at);
+}

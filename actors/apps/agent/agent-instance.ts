@@ -1,0 +1,400 @@
+/** One agent in memory: its turns run in its app's process, and nothing of them gets out before their record is in its log. */
+import { type agent, agentAlarm } from "../../../schemas/apps/agent.ts";
+import { AGENT_TURN_MS_MAX, APP_DRAIN_MS } from "../../../schemas/apps/app-limits.ts";
+import { type AgentAddress, appKey } from "../../../schemas/apps/app-names.ts";
+import type { TurnInput, TurnResult } from "../../../schemas/apps/app-process.ts";
+import type { CallId } from "../../../schemas/call-id.ts";
+import { ActorError, isPassing } from "../../../schemas/errors.ts";
+import type { ActorClient } from "../../runtime/actor-client.ts";
+import type { Bus } from "../../runtime/bus.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import type { HostedContext, HostedInstance, HostedMessage } from "../../runtime/define-hosted.ts";
+import type { AppProcesses, Running } from "../lib/app-host/app-processes.ts";
+import type { Operations } from "../lib/app-host/operations.ts";
+import type { HostStreams } from "../lib/app-process/host-streams.ts";
+import { type BodyBlobs, readRequest, writeAnswer } from "../lib/app-process/process-bodies.ts";
+import { toActorError } from "../lib/app-process/process-error.ts";
+import type { OfAgent } from "../lib/app-process/process-listener.ts";
+import { Turns, unexpected } from "../lib/app-process/turns.ts";
+import { weightOf } from "../lib/app-process/weight.ts";
+import type { AgentLog, LoadedLog } from "./agent-log.ts";
+import { Deliveries } from "./deliveries.ts";
+import type { DeliveryPace } from "./delivery-pace.ts";
+import { actionsByGateway, SocketSender } from "./socket-sender.ts";
+
+export type AgentMessages = (typeof agent)["messages"];
+
+export interface AgentParts {
+  bus: Bus;
+  clock: Clock;
+  actors: ActorClient;
+  blobs: BodyBlobs;
+  processes: AppProcesses;
+  pace: DeliveryPace;
+  operations: Operations;
+  streams: HostStreams;
+}
+
+/** It goes over to another version of its app, or is read anew because somebody asked for it. */
+class Reopened extends Error {}
+
+/** What is said waits for the record of this number. */
+interface Held {
+  after: number;
+  bytes: number;
+  release(): void;
+}
+
+export class AgentInstance implements HostedInstance<AgentMessages> {
+  readonly #parts: AgentParts;
+  readonly #context: HostedContext;
+  readonly #key: string;
+  readonly #address: AgentAddress;
+  readonly #app: string;
+  readonly #running: Running;
+  readonly #log: AgentLog;
+  readonly #sockets: SocketSender;
+  readonly #turns = new Turns();
+  readonly #deliveries: Deliveries;
+  #agent = 0;
+  /** Number of the last record that is stored, and whether the next one is on its way. */
+  #durable: number;
+  #isCommitting = false;
+  #held: Held[] = [];
+  #isIdle = true;
+  #isOver = false;
+  readonly #finished = new AbortController();
+  #leaving: Error | undefined;
+  #changed = Promise.withResolvers<void>();
+
+  static async open(
+    parts: AgentParts,
+    identity: { key: string; address: AgentAddress },
+    { running, loaded, context }: { running: Running; loaded: LoadedLog; context: HostedContext },
+  ): Promise<AgentInstance> {
+    const instance = new AgentInstance(parts, identity, { running, loaded, context });
+    await instance.#open(loaded);
+    return instance;
+  }
+
+  private constructor(
+    parts: AgentParts,
+    { key, address }: { key: string; address: AgentAddress },
+    { running, loaded, context }: { running: Running; loaded: LoadedLog; context: HostedContext },
+  ) {
+    this.#parts = parts;
+    this.#context = context;
+    this.#key = key;
+    this.#address = address;
+    this.#app = appKey(address.accountId, address.app);
+    this.#running = running;
+    this.#log = loaded.log;
+    this.#durable = loaded.lastCommit;
+    this.#deliveries = new Deliveries({
+      ...{ ...parts, key, turns: this.#turns },
+      begin: (...begun) => this.#begin(...begun),
+      hasCrashed: (id) => parts.processes.hasCrashed(`${key} ${id}`),
+      goesOn: () => !this.#leaving && !this.#isOver,
+      givesWay: () => context.hasOtherMail(),
+      ended: () => this.#look(),
+    });
+    this.#sockets = new SocketSender({
+      bus: parts.bus,
+      clock: parts.clock,
+      agent: key,
+      // Its takeover's number: no other owner has it.
+      owner: String(loaded.lastCommit),
+      confirm: () => context.confirm(),
+      lost: () => this.#fail(new Error("Another host may have this agent")),
+      waits: (bytes) => running.process.held.hold(bytes),
+      sent: (bytes) => running.process.held.release(bytes),
+      gone: (gateway, numbers) =>
+        running.process.send({ type: "gone", agent: this.#agent, gateway, numbers }),
+    });
+  }
+
+  get isBusy(): boolean {
+    const isAtWork = !this.#isIdle || this.#turns.size > 0 || this.#deliveries.isUnderWay;
+    return isAtWork || this.#isCommitting || !this.#sockets.isIdle;
+  }
+
+  async receive({ message, input, id, call }: HostedMessage<AgentMessages>): Promise<unknown> {
+    // What comes now goes to the one that is opened next.
+    if (this.#leaving || this.#isOver) return new Promise(() => {});
+    switch (message) {
+      case "request": {
+        const read = this.#read(input as HostedInput<"request">);
+        // Turns begin in the order in which they came, but for bodies that have to be fetched.
+        const request = read instanceof Promise ? await read : read;
+        const result = await this.#turn(id, { type: "request", request }, call);
+        if (result.type !== "answer") throw unexpected(result);
+        return writeAnswer(this.#parts.blobs, this.#app, result.answer);
+      }
+      case "deliver":
+        return this.#deliveries.take();
+      case "invoke": {
+        const { method, args } = input as HostedInput<"invoke">;
+        const bytes = Buffer.from(args, "base64");
+        const result = await this.#turn(id, { type: "invoke", method, args: bytes }, call);
+        if (result.type !== "invoked") throw unexpected(result);
+        return { result: Buffer.from(result.result).toString("base64") };
+      }
+      case "connect": {
+        const { connection, props, ...rest } = input as HostedInput<"connect">;
+        const read = this.#read(rest.request);
+        const request = read instanceof Promise ? await read : read;
+        const bytes = props === undefined ? undefined : Buffer.from(props, "base64");
+        await this.#turn(id, { type: "connect", connection, request, props: bytes }, call);
+        return {};
+      }
+      case "frames": {
+        const { connection, frames, ...numbers } = input as HostedInput<"frames">;
+        const read = frames.map((frame) =>
+          "text" in frame ? frame.text : Buffer.from(frame.base64, "base64"),
+        );
+        const asked = { type: "frames" as const, connection, ...numbers, frames: read };
+        const result = await this.#turn(id, asked);
+        if (result.type === "nothing" && result.isPending) return { isPending: true };
+        // What changed nothing is in no record: until it has arrived, it is the frames themselves that come again.
+        await this.#sockets.arrived(connection.gateway);
+        return {};
+      }
+      case "disconnect":
+        await this.#turn(id, { type: "disconnect", ...(input as HostedInput<"disconnect">) });
+        return {};
+      case "wake":
+        return this.#wake(id, input as HostedInput<"wake">);
+      case "inspect":
+        return this.#inspect(id);
+      case "reload":
+        this.#leave(new Reopened("Reopened as asked"));
+        return {};
+      default:
+        throw new ActorError("invalid_request", `Cannot handle ${message satisfies never}`);
+    }
+  }
+
+  async close(signal: AbortSignal): Promise<void> {
+    const { clock } = this.#parts;
+    this.#deliveries.stop();
+    this.#endStreams();
+    const giveUpAt = clock.monotonic() + APP_DRAIN_MS;
+    while (this.isBusy && !signal.aborted && !this.#isOver && clock.monotonic() < giveUpAt) {
+      const woken = new AbortController();
+      const wake = () => woken.abort();
+      void this.#changed.promise.then(wake);
+      signal.addEventListener("abort", wake, { once: true });
+      await clock.wait(CLOSE_POLL_MS, woken.signal);
+      signal.removeEventListener("abort", wake);
+    }
+    this.#finish();
+  }
+
+  async #open(loaded: LoadedLog): Promise<void> {
+    const { process, outdated } = this.#running;
+    this.#agent = await process.openAgent({ key: this.#key, address: this.#address }, loaded, {
+      heard: (message) => this.#heard(message),
+      ended: (error) => this.#processEnded(error),
+    });
+    // Whether these arrived before, nobody knows: those who have had them leave them out.
+    for (const { commit, to } of loaded.actions) this.#sockets.send(to, commit);
+    const leave = () => this.#leave(new Reopened("Another version of its app serves"));
+    if (outdated.aborted) leave();
+    else {
+      const { signal } = this.#finished;
+      outdated.addEventListener("abort", leave, { once: true, signal });
+    }
+  }
+
+  #turn(id: string, input: TurnInput, call?: CallId): Promise<TurnResult> {
+    return this.#begin(id, input, call && { call }).ended;
+  }
+
+  #begin(id: string, input: TurnInput, more: { follows?: number; call?: CallId } = {}) {
+    this.#turns.mustHaveRoom();
+    const turn = this.#running.process.turn({ agent: this.#agent, id, input, ...more });
+    return { turn, ended: this.#turns.wait(turn, id) };
+  }
+
+  async #wake(id: string, { at }: HostedInput<"wake">): Promise<void> {
+    await this.#turn(id, { type: "wake" });
+    await this.#parts.actors.call(agentAlarm, this.#key, "heard", { at });
+  }
+
+  async #inspect(id: string): Promise<unknown> {
+    const result = await this.#turn(id, { type: "inspect" });
+    if (result.type !== "inspected") throw unexpected(result);
+    const { type: _, ...inspected } = result;
+    return { version: this.#running.process.serving.version, ...inspected };
+  }
+
+  #read = (request: Parameters<typeof readRequest>[1]) => readRequest(this.#parts.blobs, request);
+
+  #heard(message: OfAgent): void {
+    if (this.#isOver) return;
+    const { streams, operations } = this.#parts;
+    const { process } = this.#running;
+    switch (message.type) {
+      case "finished":
+        this.#hold(message, () => this.#settle(message.turn, message.result));
+        break;
+      case "refused":
+        this.#hold(message, () => {
+          this.#turns.reject(message.turn, toActorError(message.error));
+          this.#look();
+        });
+        break;
+      case "act": {
+        const to = actionsByGateway(message.actions);
+        this.#hold(message, () => this.#sockets.send(to));
+        break;
+      }
+      case "part":
+        this.#hold(message, () => streams.heard(process, message));
+        break;
+      case "operation":
+        this.#hold(message, () => void operations.run(process, message, this.#address));
+        break;
+      case "idle":
+        this.#isIdle = message.isIdle;
+        this.#look();
+        break;
+      case "commit":
+        void this.#commit(message);
+        break;
+      default:
+        message satisfies never;
+    }
+  }
+
+  #settle(turn: number, result: TurnResult): void {
+    const { streams } = this.#parts;
+    this.#turns.resolve(turn, () => streams.withRest(this.#running.process, result, this.#agent));
+    this.#look();
+  }
+
+  #hold(message: OfAgent & { after: number }, release: () => void): void {
+    if (message.after <= this.#durable) {
+      release();
+      return;
+    }
+    const held = { after: message.after, bytes: weightOf(message), release };
+    this.#held.push(held);
+    this.#running.process.held.hold(held.bytes);
+  }
+
+  async #commit(message: Extract<OfAgent, { type: "commit" }>): Promise<void> {
+    const { commit, record, isImage, isGone, wakeAt } = message;
+    try {
+      if (this.#isCommitting || commit !== this.#durable + 1) {
+        throw new Error("Cannot store a record: the process gave another than the next");
+      }
+      this.#isCommitting = true;
+      const to = actionsByGateway(message.actions);
+      const actions = Object.keys(to).length > 0 ? [{ commit, to }] : [];
+      // Before the record that needs it: an alarm that comes for nothing does no harm.
+      if (typeof wakeAt === "number") await this.#setAlarm({ at: wakeAt });
+      await this.#log.append({
+        commit,
+        record,
+        isImage,
+        isGone,
+        actions: isImage ? [...this.#sockets.waiting, ...actions] : actions,
+        arrived: this.#sockets.arrivedOf(commit - 1),
+      });
+      // And not taken back before none of them needs it.
+      if (wakeAt === null) await this.#setAlarm({}).catch(() => {});
+      this.#isCommitting = false;
+      if (this.#isOver) return;
+      this.#durable = commit;
+      this.#running.process.send({ type: "committed", agent: this.#agent, commit });
+      this.#sockets.send(to, commit);
+      this.#release();
+      this.#look();
+    } catch (error) {
+      this.#refuse(error);
+      // Whether it was stored, whoever opens it next reads.
+      this.#fail(error instanceof Error ? error : new Error(String(error)));
+    }
+  }
+
+  /** What is refused would be refused again: those hear it who wait for what can not be stored. */
+  #refuse(error: unknown): void {
+    if (!(error instanceof ActorError) || isPassing(error)) return;
+    for (const { turn } of this.#turns.underWay()) this.#turns.reject(turn, error);
+  }
+
+  #release(): void {
+    const held = this.#held;
+    this.#held = held.filter(({ after }) => after > this.#durable);
+    for (const { after, bytes, release } of held) {
+      if (after > this.#durable) continue;
+      this.#running.process.held.release(bytes);
+      release();
+    }
+  }
+
+  async #setAlarm(alarm: { at?: number }): Promise<void> {
+    await this.#parts.actors.call(agentAlarm, this.#key, "set", alarm);
+  }
+
+  #processEnded(error: Error): void {
+    // What comes now goes to the one that is opened next.
+    this.#leaving ??= error;
+    // A turn whose process ended under it more than once is the likely cause of that.
+    for (const { turn, id } of this.#turns.underWay()) {
+      if (!this.#parts.processes.crashed(`${this.#key} ${id}`)) continue;
+      this.#turns.reject(turn, new ActorError("app_failed", `Cannot finish: ${error.message}`));
+    }
+    this.#fail(error);
+  }
+
+  /** It takes nothing more, finishes what is under way, and is opened anew. */
+  #leave(reason: Error): void {
+    if (this.#leaving || this.#isOver) return;
+    this.#leaving = reason;
+    this.#look();
+    // Work that nobody waits for begins anew; a turn has all the time it may take.
+    setTimeout(() => {
+      this.#isIdle = true;
+      this.#look();
+    }, APP_DRAIN_MS).unref();
+    setTimeout(() => this.#fail(reason), AGENT_TURN_MS_MAX).unref();
+  }
+
+  /** Others would wait for them: who reads one comes again, and finds the agent where it is by then. */
+  #endStreams(): void {
+    this.#parts.streams.agentLeft(this.#running.process, this.#agent);
+  }
+
+  /** Something has ended: perhaps it was the last. */
+  #look(): void {
+    this.#changed.resolve();
+    this.#changed = Promise.withResolvers();
+    if (!this.#leaving || this.#isOver) return;
+    this.#endStreams();
+    if (!this.isBusy) this.#fail(this.#leaving);
+  }
+
+  #fail(error: Error): void {
+    if (this.#isOver) return;
+    this.#finish();
+    // Answers are on their way by then.
+    void this.#deliveries.end(error).then(() => setImmediate(() => this.#context.end(error)));
+  }
+
+  #finish(): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#finished.abort();
+    for (const { bytes } of this.#held.splice(0)) this.#running.process.held.release(bytes);
+    this.#sockets.stop();
+    this.#running.process.closeAgent(this.#agent);
+    this.#endStreams();
+    this.#changed.resolve();
+  }
+}
+
+export type HostedInput<N extends keyof AgentMessages> = HostedMessage<AgentMessages, N>["input"];
+
+const CLOSE_POLL_MS = 50;

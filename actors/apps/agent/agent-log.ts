@@ -1,0 +1,230 @@
+/** An agent's database on the bus: records of changed pages since an image, with the socket actions that go out with each. */
+import { randomBytes } from "node:crypto";
+import { z } from "zod";
+import { SocketAction } from "../../../schemas/apps/agent-sockets.ts";
+import { AGENT_RECORD_BYTES_MAX, AGENT_ROOM_BYTES } from "../../../schemas/apps/app-limits.ts";
+import { agentLogSubject, fnv1a32, STREAMS } from "../../../schemas/subjects.ts";
+import { WriteRefused } from "../../runtime/atomic-batch.ts";
+import type { BlobStore } from "../../runtime/blob-store.ts";
+import type { Bus } from "../../runtime/bus.ts";
+import type { SharedWrites } from "../../runtime/shared-writes.ts";
+import {
+  type LogMessage,
+  LogTaken,
+  type NewLogMessage,
+  SubjectLog,
+} from "../../runtime/subject-log.ts";
+import type { AgentRoom } from "./agent-room.ts";
+
+/** The actions of one commit, by gateway. */
+export const CommitActions = z.object({
+  commit: z.int().min(1),
+  to: z.record(z.string(), z.array(SocketAction)),
+});
+export type CommitActions = z.infer<typeof CommitActions>;
+const StoredActions = z.array(CommitActions);
+
+export interface NewRecord {
+  commit: number;
+  record: Uint8Array;
+  isImage: boolean;
+  /** Of this commit; with an image, of all commits whose actions are not known to have arrived. */
+  actions: readonly CommitActions[];
+  /** Actions of all commits up to this one have arrived. */
+  arrived: number;
+  /** It is what is left of an agent that was destroyed. */
+  isGone?: boolean | undefined;
+}
+
+export interface LoadedLog {
+  log: AgentLog;
+  image: Uint8Array | undefined;
+  records: Uint8Array[];
+  lastCommit: number;
+  /** Whether these arrived is not known. */
+  actions: CommitActions[];
+}
+
+/** Number of the record. */
+const COMMIT = "Trunkline-Commit";
+/** Actions of commits up to this one have arrived. */
+const ARRIVED = "Trunkline-Arrived";
+/** `inline`, or the name of a blob: the database whole. */
+const IMAGE = "Trunkline-Image";
+const INLINE = "inline";
+/** Bytes of actions at the end of the payload, or the name of a blob of them. */
+const ACTIONS = "Trunkline-Actions";
+/** Bytes that the account has counted for this agent. */
+const ROOM = "Trunkline-Room";
+
+export interface AgentLogParts {
+  bus: Bus;
+  /** To the stream of logs: those of all agents of this host share them. */
+  writes: SharedWrites;
+  blobs: Pick<BlobStore, "put" | "get" | "remove">;
+}
+
+export class AgentLog {
+  readonly #parts: AgentLogParts;
+  readonly #log: SubjectLog;
+  readonly #room: AgentRoom;
+  /** What it has stored since the last image, with that. */
+  #bytes = 0;
+  /** Where blobs of this agent are, below those of its app. */
+  readonly #blobs: string;
+  /** Those that the log names: of its last image, and of actions since then. */
+  #named: string[] = [];
+
+  /** Shuts out whoever had the agent before, and reads what it wrote. */
+  static async open(
+    parts: AgentLogParts,
+    { key, app, room }: { key: string; app: string; room: AgentRoom },
+  ): Promise<LoadedLog> {
+    const subject = agentLogSubject(key);
+    const { log, messages } = await SubjectLog.takeOver(
+      parts.bus,
+      { stream: STREAMS.agents, subject, writes: parts.writes },
+      (last) => ({
+        payload: new Uint8Array(),
+        headers: {
+          [COMMIT]: String(commitOf(last) + 1),
+          [ARRIVED]: last?.header(ARRIVED) || "0",
+          [ROOM]: last?.header(ROOM) || "0",
+        },
+      }),
+    );
+    const blobs = `app.${app}.agent.${fnv1a32(subject).toString(16)}`;
+    room.resume(Number(messages.at(-1)?.header(ROOM) || 0));
+    const agentLog = new AgentLog(parts, { log, blobs, room });
+    return agentLog.#load(messages);
+  }
+
+  private constructor(
+    parts: AgentLogParts,
+    { log, blobs, room }: { log: SubjectLog; blobs: string; room: AgentRoom },
+  ) {
+    this.#parts = parts;
+    this.#log = log;
+    this.#room = room;
+    this.#blobs = blobs;
+  }
+
+  /**
+   * One after the other. Rejects with what `SubjectLog.append` rejects with, and ActorError of the store of blobs; with
+   * `limit_reached` where the account has no room for it.
+   */
+  async append(record: NewRecord): Promise<void> {
+    const actions = record.actions.length > 0 ? JSON.stringify(record.actions) : "";
+    const added = record.record.length + Buffer.byteLength(actions);
+    const bytes = record.isImage ? added : this.#bytes + added;
+    if (record.isGone && bytes <= AGENT_ROOM_BYTES) await this.#room.letGo();
+    else await this.#room.hold(bytes);
+    const message = await this.#encode(record, actions);
+    const named = blobsOf((name) => message.headers[name] ?? "");
+    try {
+      await this.#log.append(message);
+    } catch (error) {
+      // Where it may be stored after all, whoever opens the agent next needs them.
+      if (error instanceof LogTaken || error instanceof WriteRefused) this.#remove(named);
+      throw error;
+    }
+    if (record.isImage) this.#remove(this.#named.splice(0));
+    this.#named.push(...named);
+    this.#bytes = bytes;
+  }
+
+  /** Where this fails they go with the app. */
+  #remove(blobs: readonly string[]): void {
+    for (const blob of blobs) this.#parts.blobs.remove(blob).catch(() => {});
+  }
+
+  async #encode(
+    { commit, record, isImage, arrived }: NewRecord,
+    actions: string,
+  ): Promise<NewLogMessage> {
+    const headers: Record<string, string> = {
+      [COMMIT]: String(commit),
+      [ARRIVED]: String(arrived),
+      [ROOM]: String(this.#room.held),
+    };
+    let payload = record;
+    if (isImage) headers[IMAGE] = INLINE;
+    if (record.length > AGENT_RECORD_BYTES_MAX) {
+      if (!isImage) throw new Error(`Cannot store a record of ${record.length} bytes`);
+      headers[IMAGE] = await this.#store(record, commit);
+      payload = new Uint8Array();
+    }
+    if (actions !== "") {
+      const bytes = Buffer.from(actions);
+      if (payload.length + bytes.length > AGENT_RECORD_BYTES_MAX) {
+        headers[ACTIONS] = await this.#store(bytes, commit);
+      } else {
+        headers[ACTIONS] = String(bytes.length);
+        payload = Buffer.concat([payload, bytes]);
+      }
+    }
+    return { payload, headers, isRollup: isImage };
+  }
+
+  async #store(bytes: Uint8Array, commit: number): Promise<string> {
+    const name = `${this.#blobs}.${commit}-${randomBytes(6).toString("hex")}`;
+    await this.#parts.blobs.put(name, bytes);
+    return name;
+  }
+
+  async #load(messages: readonly LogMessage[]): Promise<LoadedLog> {
+    const lastCommit = commitOf(messages.at(-1)) + 1;
+    const arrived = Number(messages.at(-1)?.header(ARRIVED) || 0);
+    let image: Uint8Array | undefined;
+    let records: Uint8Array[] = [];
+    const actions: CommitActions[] = [];
+    for (const message of messages) {
+      const { record, stored } = await this.#split(message, arrived);
+      actions.push(...stored);
+      this.#bytes += message.data.length;
+      this.#named.push(...blobsOf((name) => message.header(name)));
+      const blob = message.header(IMAGE);
+      if (blob === "") {
+        if (record.length > 0) records.push(record);
+        continue;
+      }
+      image = blob === INLINE ? record : await this.#read(blob);
+      records = [];
+      this.#bytes = Math.max(image.length, message.data.length);
+    }
+    const empty = messages.filter(({ data }) => data.length === 0);
+    const spent = empty.filter((message) => message.header(IMAGE) + message.header(ACTIONS) === "");
+    // Takeovers of before say nothing any more; what is not removed now, the next one removes.
+    this.#log.remove(spent.map(({ sequence }) => sequence)).catch(() => {});
+    return { log: this, image, records, lastCommit, actions };
+  }
+
+  async #split(
+    message: LogMessage,
+    arrived: number,
+  ): Promise<{ record: Uint8Array; stored: CommitActions[] }> {
+    const { data } = message;
+    const where = message.header(ACTIONS);
+    if (where === "") return { record: data, stored: [] };
+    const length = COUNT.test(where) ? Number(where) : 0;
+    const record = data.subarray(0, data.length - length);
+    if (commitOf(message) <= arrived) return { record, stored: [] };
+    const bytes = length > 0 ? data.subarray(record.length) : await this.#read(where);
+    const stored = StoredActions.parse(JSON.parse(Buffer.from(bytes).toString()));
+    return { record, stored: stored.filter(({ commit }) => commit > arrived) };
+  }
+
+  async #read(blob: string): Promise<Uint8Array> {
+    return Buffer.concat(await Array.fromAsync(this.#parts.blobs.get(blob)));
+  }
+}
+
+/** A number of bytes, where no blob is named. */
+const COUNT = /^\d+$/;
+
+const blobsOf = (header: (name: string) => string) =>
+  [header(IMAGE), header(ACTIONS)].filter(
+    (value) => value !== "" && value !== INLINE && !COUNT.test(value),
+  );
+
+const commitOf = (message: LogMessage | undefined) => Number(message?.header(COMMIT) || 0);

@@ -1,0 +1,58 @@
+/** The room an agent's log has in its account: asked for ahead, so that few records wait for it. */
+import { AGENT_ROOM_BYTES } from "../../../schemas/apps/app-limits.ts";
+import type { AgentAddress } from "../../../schemas/apps/app-names.ts";
+import { type AgentLimits, appUsage } from "../../../schemas/apps/app-usage.ts";
+import type { ActorClient } from "../../runtime/actor-client.ts";
+
+/** An agent that grows asks each time it is larger by so much. */
+const AHEAD = 1.25;
+/** One that needs less than this part of what it holds lets go: a log shrinks at each image, and grows again. */
+const SLACK = 0.25;
+
+export class AgentRoom {
+  readonly #actors: Pick<ActorClient, "call">;
+  readonly #limits: AgentLimits;
+  readonly #agent: string;
+  readonly #accountId: string;
+  #held = 0;
+
+  constructor(
+    actors: Pick<ActorClient, "call">,
+    limits: AgentLimits,
+    { key, accountId }: Pick<AgentAddress, "accountId"> & { key: string },
+  ) {
+    this.#actors = actors;
+    this.#limits = limits;
+    this.#agent = key;
+    this.#accountId = accountId;
+  }
+
+  /** What it has been given, which stands in its log. */
+  get held(): number {
+    return this.#held;
+  }
+
+  /** As the log says that is read. */
+  resume(held: number): void {
+    this.#held = held;
+  }
+
+  /** Resolves when the log may take so many bytes. Rejects with `limit_reached`, or with what passes. */
+  async hold(bytes: number): Promise<void> {
+    const wanted = Math.ceil((AHEAD * bytes) / AGENT_ROOM_BYTES) * AGENT_ROOM_BYTES;
+    const isTooMuch = this.#held > AGENT_ROOM_BYTES && bytes < SLACK * this.#held;
+    if (bytes <= this.#held && !isTooMuch) return;
+    await this.#ask(bytes, wanted);
+  }
+
+  /** The agent keeps nothing any more. */
+  async letGo(): Promise<void> {
+    if (this.#held > 0) await this.#ask(0, 0);
+  }
+
+  async #ask(bytes: number, wanted: number): Promise<void> {
+    const input = { agent: this.#agent, bytes, wanted, limits: this.#limits };
+    const given = await this.#actors.call(appUsage, this.#accountId, "hold", input);
+    this.#held = given.bytes;
+  }
+}

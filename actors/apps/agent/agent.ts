@@ -1,0 +1,57 @@
+/** Agents: user code for one entity each, in one place, with a database whose log fences out who had it before. */
+import { agent } from "../../../schemas/apps/agent.ts";
+import { agentInbox } from "../../../schemas/apps/agent-inbox.ts";
+import { AGENT_IDLE_MS } from "../../../schemas/apps/app-limits.ts";
+import { appKey, isAddress, readAgentKey } from "../../../schemas/apps/app-names.ts";
+import type { AgentLimits } from "../../../schemas/apps/app-usage.ts";
+import { ActorError } from "../../../schemas/errors.ts";
+import { defineHosted, type HostedDefinition } from "../../runtime/define-hosted.ts";
+import { AgentInstance, type AgentMessages, type AgentParts } from "./agent-instance.ts";
+import { AgentLog, type AgentLogParts } from "./agent-log.ts";
+import { AgentRoom } from "./agent-room.ts";
+import { answerDeliveries } from "./delivered.ts";
+
+export type AgentKindParts = AgentParts &
+  AgentLogParts & {
+    /** Of each account. */
+    limits: AgentLimits;
+  };
+
+export function agentKind(parts: AgentKindParts): HostedDefinition<AgentMessages> {
+  return defineHosted({
+    contract: agent,
+    idleMs: AGENT_IDLE_MS,
+    async open(key, context) {
+      const address = readAgentKey(key);
+      if (!address) {
+        const text = "Cannot open the agent: expected <account>.<app>.<class>.<name> as its key";
+        throw new ActorError("invalid_request", text);
+      }
+      if (!isAddress(key)) {
+        throw new ActorError("invalid_request", "Cannot open the agent: its name is too long");
+      }
+      const app = appKey(address.accountId, address.app);
+      const running = await parts.processes.of(app);
+      if (!running.process.classes.includes(address.className)) {
+        const text = `Cannot open the agent: the app has no class "${address.className}"`;
+        throw new ActorError("not_found", text);
+      }
+      const { accountId } = address;
+      const room = new AgentRoom(parts.actors, parts.limits, { key, accountId });
+      const loaded = await AgentLog.open(parts, { key, app, room });
+      return AgentInstance.open(parts, { key, address }, { running, loaded, context });
+    },
+    async refused(key, { message }, error) {
+      // Its alarm rings again until the agent has heard it.
+      if (message === "wake") return error instanceof ActorError;
+      if (message !== "deliver") return false;
+      const { deliveries } = await parts.actors.call(agentInbox, key, "current", {});
+      const [delivery] = deliveries;
+      const isRefusal = error instanceof ActorError;
+      const outcome = { error: isRefusal ? error.message : "The platform failed to deliver it" };
+      // What would come with it is given again.
+      if (delivery) await answerDeliveries(parts.actors, key, delivery, [outcome]);
+      return isRefusal;
+    },
+  });
+}

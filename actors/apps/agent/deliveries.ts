@@ -1,0 +1,208 @@
+/** What waits in an agent's inbox: run in order, and the inbox told what became of it, also where the instance ends. */
+import type { AgentDelivery } from "../../../schemas/apps/agent.ts";
+import { agentInbox, type DeliveryOutcome } from "../../../schemas/apps/agent-inbox.ts";
+import type { TurnInput, TurnResult } from "../../../schemas/apps/app-process.ts";
+import {
+  DELIVERIES_OF_MAIL_MS_MAX,
+  DELIVERIES_TOGETHER_MS_MAX,
+} from "../../../schemas/apps/webhook-limits.ts";
+import type { DeepReadonly } from "../../../schemas/contract.ts";
+import { ActorError, isPassing } from "../../../schemas/errors.ts";
+import { isSuccessful } from "../../../schemas/status-classes.ts";
+import type { ActorClient } from "../../runtime/actor-client.ts";
+import { type Clock, OVER } from "../../runtime/clock.ts";
+import { type BodyBlobs, readRequest } from "../lib/app-process/process-bodies.ts";
+import { type Turns, unexpected } from "../lib/app-process/turns.ts";
+import { answerDeliveries } from "./delivered.ts";
+import type { DeliveryPace } from "./delivery-pace.ts";
+
+type Given = DeepReadonly<AgentDelivery>;
+
+export interface DeliveriesParts {
+  actors: Pick<ActorClient, "call" | "send">;
+  clock: Clock;
+  blobs: BodyBlobs;
+  key: string;
+  turns: Turns;
+  pace: DeliveryPace;
+  /** Begins a turn, of which `follows` is the number of the one before it. */
+  begin(id: string, input: TurnInput, after: { follows?: number }): Begun;
+  /** True where a process may have ended by what a delivery does. */
+  hasCrashed(id: string): boolean;
+  /** False where none is to be begun any more. */
+  goesOn(): boolean;
+  /** True where something else waits for its turn. */
+  givesWay(): boolean;
+  ended(): void;
+}
+
+interface Begun {
+  turn: number;
+  ended: Promise<TurnResult>;
+}
+
+/** It passes: the mail comes again, to whoever has the agent then. */
+class Closing extends ActorError {
+  constructor() {
+    super("unavailable", "Cannot deliver: the agent closes");
+  }
+}
+
+/** What goes together. */
+interface Round {
+  outcomes: DeliveryOutcome[];
+  /** Id of the delivery that is waited for. */
+  begun?: string;
+  /** Resolves when the inbox has been told, or cannot be. */
+  told: PromiseWithResolvers<void>;
+}
+
+export class Deliveries {
+  readonly #parts: DeliveriesParts;
+  #isUnderWay = false;
+  /** Nothing more is begun, and nobody asked; the inbox is to hear without delay. */
+  readonly #stopped = new AbortController();
+  #round: Round | undefined;
+
+  constructor(parts: DeliveriesParts) {
+    this.#parts = parts;
+  }
+
+  get isUnderWay(): boolean {
+    return this.#isUnderWay;
+  }
+
+  /**
+   * The inbox has something: round after round, until nothing is left. The mail that says so is done then, and not before: so
+   * whoever has the agent next hears of what is left. Rejects where that is to be.
+   */
+  async take(): Promise<void> {
+    const { actors, clock, key, givesWay, ended } = this.#parts;
+    const giveWayAt = clock.monotonic() + DELIVERIES_OF_MAIL_MS_MAX;
+    this.#isUnderWay = true;
+    try {
+      for (let hasNext = true; hasNext; ) {
+        const { signal } = this.#stopped;
+        const { deliveries, waiting } = await actors
+          .call(agentInbox, key, "current", {}, { signal })
+          .catch((error: unknown) => {
+            throw signal.aborted ? new Closing() : error;
+          });
+        if (!this.#goesOn) throw new Closing();
+        const [first, ...others] = deliveries;
+        if (!first) return;
+        const takesNext = () => this.#goesOn && !givesWay() && clock.monotonic() < giveWayAt;
+        hasNext = await this.#take([first, ...others], { waiting, takesNext });
+      }
+    } finally {
+      this.#isUnderWay = false;
+      ended();
+    }
+  }
+
+  get #goesOn(): boolean {
+    return !this.#stopped.signal.aborted && this.#parts.goesOn();
+  }
+
+  /** Exactly one answer goes to the inbox, whatever becomes of the turns. Resolves with whether there is more to be had. */
+  async #take(
+    deliveries: readonly [Given, ...Given[]],
+    { waiting, takesNext }: { waiting: number; takesNext: () => boolean },
+  ): Promise<boolean> {
+    const { actors, key, pace, givesWay } = this.#parts;
+    const round: Round = {
+      outcomes: [],
+      told: Promise.withResolvers(),
+    };
+    this.#round = round;
+    try {
+      await this.#run(round, deliveries);
+      if (this.#goesOn && !givesWay()) await pace.gather(waiting, this.#stopped.signal);
+      const [first] = deliveries;
+      return await answerDeliveries(actors, key, first, round.outcomes, { takesNext: takesNext() });
+    } finally {
+      this.#round = undefined;
+      round.told.resolve();
+    }
+  }
+
+  /** The agent closes: nothing more is begun, and the inbox is to hear without delay. */
+  stop(): void {
+    this.#stopped.abort(OVER);
+  }
+
+  /**
+   * The instance fails. What was delivered is told before: it need not be given again with the one under way, which comes
+   * again as it would by itself.
+   */
+  async end({ message }: Error): Promise<void> {
+    if (!this.#round) return;
+    const { begun, outcomes, told } = this.#round;
+    this.stop();
+    const underWay = this.#parts.turns.underWay().find(({ id }) => id === begun);
+    const isFirst = outcomes.length === 0;
+    if (isFirst && (begun === undefined || underWay)) return;
+    if (underWay) this.#parts.turns.reject(underWay.turn, new ActorError("unavailable", message));
+    await told.promise;
+  }
+
+  /** Each is begun when the one before was answered 2xx; what was not begun, the inbox sends again. */
+  async #run(round: Round, deliveries: readonly Given[]): Promise<void> {
+    const { clock, hasCrashed } = this.#parts;
+    const { outcomes } = round;
+    const giveUpAt = clock.monotonic() + DELIVERIES_TOGETHER_MS_MAX;
+    // By which of them its process ended is seen only where they go one by one.
+    let isTogether = !deliveries.some(({ id }) => hasCrashed(id));
+    let begun: Begun[] = [];
+    let start = 0;
+    for (const [index, delivery] of deliveries.entries()) {
+      const isFirst = index === 0;
+      round.begun = delivery.id;
+      try {
+        let result = await begun[index - start]?.ended;
+        if (!result || result.type === "nothing") {
+          if (!isFirst && (!this.#goesOn || clock.monotonic() >= giveUpAt)) return;
+          // Those that cannot share a record are not sent along in vain.
+          isTogether &&= isFirst || index - start > 1;
+          const all = await this.#beginAll(delivery, isTogether ? deliveries.slice(index + 1) : []);
+          begun = all;
+          start = index;
+          result = await all[0].ended;
+        }
+        if (result.type !== "answer") throw unexpected(result);
+        const { status } = result.answer;
+        outcomes.push({ status });
+        if (!isSuccessful(status)) return;
+      } catch (error) {
+        const isRefusal = error instanceof ActorError && !isPassing(error);
+        // It passes: the mail comes again, or the inbox gives this one again.
+        if (!isRefusal && isFirst) throw error;
+        if (isRefusal) outcomes.push({ error: error.message });
+        return;
+      }
+    }
+  }
+
+  /** The process begins each behind the one before, where both can be one record. */
+  async #beginAll(first: Given, others: readonly Given[]): Promise<[Begun, ...Begun[]]> {
+    const all: [Begun, ...Begun[]] = [await this.#begin(first)];
+    for (const one of others) {
+      try {
+        all.push(await this.#begin(one, all.at(-1)?.turn));
+      } catch {
+        // Whatever it is, it is met again when its turn has come.
+        break;
+      }
+    }
+    return all;
+  }
+
+  async #begin({ id, attempt, request: given }: Given, follows?: number): Promise<Begun> {
+    const request = await readRequest(this.#parts.blobs, given);
+    const input: TurnInput = { type: "deliver", deliveryId: id, attempt, request };
+    const begun = this.#parts.begin(id, input, { ...(follows && { follows }) });
+    // Those behind one that fails are not waited for.
+    begun.ended.catch(() => {});
+    return begun;
+  }
+}

@@ -1,0 +1,50 @@
+/**
+ * How often each agent of a host is given events. While the host has all it can do, the inbox of each hears a little later that
+ * they are taken, and gathers meanwhile what comes: a record and what is said of it cost about the same, whatever is in them.
+ */
+import {
+  DELIVERIES_GATHER_LOAD,
+  DELIVERIES_GATHER_MS,
+  DELIVERIES_TOGETHER_MAX,
+  DELIVERY_LOAD_MS,
+} from "../../../schemas/apps/webhook-limits.ts";
+import type { Clock } from "../../runtime/clock.ts";
+
+export class DeliveryPace {
+  readonly #clock: Clock;
+  /** Share of the time since it was last asked in which this thread was at work, 0 to 1. */
+  readonly #measure: () => number;
+  #measuredAt: number;
+  #load = 0;
+
+  constructor(clock: Clock, measure = utilization()) {
+    this.#clock = clock;
+    this.#measure = measure;
+    this.#measuredAt = clock.monotonic();
+  }
+
+  /** Resolves when the inbox, of whose events so many wait, is to hear: at once while the host has time, or for a full round. */
+  async gather(waiting: number, signal: AbortSignal): Promise<void> {
+    if (waiting >= DELIVERIES_TOGETHER_MAX || this.#loadNow() < DELIVERIES_GATHER_LOAD) return;
+    await this.#clock.wait(DELIVERIES_GATHER_MS, signal);
+  }
+
+  #loadNow(): number {
+    const now = this.#clock.monotonic();
+    if (now - this.#measuredAt >= DELIVERY_LOAD_MS) {
+      this.#load = this.#measure();
+      this.#measuredAt = now;
+    }
+    return this.#load;
+  }
+}
+
+function utilization(): () => number {
+  let last = performance.eventLoopUtilization();
+  return () => {
+    const now = performance.eventLoopUtilization();
+    const { utilization: share } = performance.eventLoopUtilization(now, last);
+    last = now;
+    return share;
+  };
+}

@@ -1,0 +1,296 @@
+/** Brings an agent's socket actions to the gateways that hold its sockets: in order, each batch when the last was answered. */
+import {
+  type SocketAction,
+  type SocketBatch,
+  SocketBatchAnswer,
+  socketsSubject,
+} from "../../../schemas/apps/agent-sockets.ts";
+import {
+  SOCKET_ABSENCES_MAX,
+  SOCKET_ACTION_SOCKETS_MAX,
+  SOCKET_BATCH_BYTES_MAX,
+  SOCKET_BATCH_RETRY_MS,
+  SOCKET_BATCH_TRY_MS,
+  SOCKET_BATCH_WAITING_BYTES_MAX,
+} from "../../../schemas/apps/app-limits.ts";
+import type { ProcessAction } from "../../../schemas/apps/app-process.ts";
+import { parseJson } from "../../../schemas/parse-json.ts";
+import { ask } from "../../runtime/ask.ts";
+import type { Bus } from "../../runtime/bus.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import type { CommitActions } from "./agent-log.ts";
+
+export interface SocketSenderParts {
+  bus: Bus;
+  clock: Clock;
+  /** The agent's key, and who sends: another owner has another name. */
+  agent: string;
+  owner: string;
+  /** True while the agent is surely here: what no record proves is held until then. */
+  confirm(): Promise<boolean>;
+  /** It is not. */
+  lost(): void;
+  /** So many bytes wait here, or do not any more. */
+  waits(bytes: number): void;
+  sent(bytes: number): void;
+  /** Sockets of the agent that are not there, or none of a gateway's. */
+  gone(gateway: string, numbers: number[] | "all"): void;
+}
+
+interface Waiting {
+  commit?: number;
+  part?: number;
+  /** All parts of the commit: it is kept whole until the last has arrived, so that every owner divides it alike. */
+  whole?: SocketAction[];
+  actions: SocketAction[];
+  bytes: number;
+  /** Called when it has arrived, or never will. */
+  arrived: (() => void)[];
+}
+
+export class SocketSender {
+  readonly #parts: SocketSenderParts;
+  readonly #queues = new Map<string, Waiting[]>();
+  readonly #bytes = new Map<string, number>();
+  readonly #batches = new Map<string, number>();
+  readonly #stopped = new AbortController();
+
+  constructor(parts: SocketSenderParts) {
+    this.#parts = parts;
+  }
+
+  /** Actions of a commit, or of none. */
+  send(to: Readonly<Record<string, SocketAction[]>>, commit?: number): void {
+    for (const [gateway, actions] of Object.entries(to)) this.#add(gateway, actions, commit);
+  }
+
+  get isIdle(): boolean {
+    return this.#queues.size === 0;
+  }
+
+  /** Resolves when all that waits for this gateway has arrived, or is given up; never where another owner goes on. */
+  async arrived(gateway: string): Promise<void> {
+    const last = this.#queues.get(gateway)?.at(-1);
+    if (last) await new Promise<void>((resolve) => last.arrived.push(resolve));
+  }
+
+  /** What waits of commits: whether it arrived is not known. */
+  get waiting(): CommitActions[] {
+    const commits = new Map<number, CommitActions>();
+    for (const [gateway, queue] of this.#queues) {
+      for (const { commit, actions, whole = actions } of queue) {
+        if (commit === undefined) continue;
+        const known = commits.get(commit) ?? { commit, to: {} };
+        known.to[gateway] = whole;
+        commits.set(commit, known);
+      }
+    }
+    return [...commits.values()].toSorted((one, other) => one.commit - other.commit);
+  }
+
+  /** Actions of all commits up to this one have arrived, of those up to `last`. */
+  arrivedOf(last: number): number {
+    let arrived = last;
+    for (const queue of this.#queues.values()) {
+      for (const { commit } of queue)
+        if (commit !== undefined) arrived = Math.min(arrived, commit - 1);
+    }
+    return arrived;
+  }
+
+  /** Another owner goes on. */
+  stop(): void {
+    this.#stopped.abort();
+    for (const bytes of this.#bytes.values()) this.#parts.sent(bytes);
+    this.#bytes.clear();
+    this.#queues.clear();
+  }
+
+  #add(gateway: string, actions: SocketAction[], commit: number | undefined): void {
+    if (this.#stopped.signal.aborted) return;
+    const parts = divided(actions);
+    const waiting = parts.map((some, part): Waiting => {
+      const bytes = some.reduce((sum, action) => sum + bytesOf(action), 0);
+      const one = { actions: some, bytes, arrived: [] };
+      if (commit === undefined) return one;
+      return { ...one, commit, ...(parts.length > 1 && { part, whole: actions }) };
+    });
+    const held = waiting.reduce((sum, { bytes }) => sum + bytes, this.#bytes.get(gateway) ?? 0);
+    const queue = this.#queues.get(gateway);
+    if (queue && held > SOCKET_BATCH_WAITING_BYTES_MAX) {
+      this.#giveUp(gateway);
+      return;
+    }
+    this.#parts.waits(held - (this.#bytes.get(gateway) ?? 0));
+    this.#bytes.set(gateway, held);
+    if (queue) queue.push(...waiting);
+    else if (waiting.length > 0) {
+      this.#queues.set(gateway, waiting);
+      void this.#drain(gateway, waiting);
+    }
+  }
+
+  async #drain(gateway: string, queue: Waiting[]): Promise<void> {
+    const { signal } = this.#stopped;
+    const isWanted = () => !signal.aborted && this.#queues.get(gateway) === queue;
+    for (let first = queue[0]; first && isWanted(); first = queue[0]) {
+      // Those of no commit behind it, or before, share a message.
+      const together = first.commit === undefined ? leading(queue) : [first];
+      if (first.commit === undefined && !(await this.#isOurs())) return;
+      if (!isWanted()) return;
+      const batch = (this.#batches.get(gateway) ?? 0) + 1;
+      this.#batches.set(gateway, batch);
+      const isThere = await this.#deliver(gateway, batch, { waiting: together, isWanted });
+      if (!isWanted()) return;
+      if (!isThere) return this.#giveUp(gateway);
+      queue.splice(0, together.length);
+      this.#release(gateway, together);
+    }
+    if (isWanted()) this.#forget(gateway);
+  }
+
+  async #isOurs(): Promise<boolean> {
+    const isOurs = await this.#parts.confirm().catch(() => false);
+    if (!isOurs && !this.#stopped.signal.aborted) this.#parts.lost();
+    return isOurs;
+  }
+
+  #release(gateway: string, sent: readonly Waiting[]): void {
+    const bytes = sent.reduce((sum, one) => sum + one.bytes, 0);
+    this.#parts.sent(bytes);
+    this.#bytes.set(gateway, (this.#bytes.get(gateway) ?? 0) - bytes);
+    tell(sent);
+  }
+
+  /** False where no such gateway is there any more. */
+  async #deliver(
+    gateway: string,
+    batch: number,
+    { waiting, isWanted }: { waiting: readonly Waiting[]; isWanted: () => boolean },
+  ): Promise<boolean> {
+    const { bus, clock, agent, owner } = this.#parts;
+    const [first] = waiting;
+    const message: SocketBatch = {
+      agent,
+      owner,
+      batch,
+      ...(first?.commit !== undefined && { commit: first.commit }),
+      ...(first?.part !== undefined && { part: first.part }),
+      actions: waiting.flatMap(({ actions }) => actions),
+    };
+    const payload = JSON.stringify(message);
+    const { signal } = this.#stopped;
+    let absences = 0;
+    while (isWanted()) {
+      const asked = await ask(bus, socketsSubject(gateway), payload, {
+        timeoutMs: SOCKET_BATCH_TRY_MS,
+      });
+      if (typeof asked === "object") {
+        this.#heard(gateway, asked.answer.string());
+        return true;
+      }
+      // After a reconnection its subscription may be back a moment later than ours.
+      if (asked === "nobody" && ++absences > SOCKET_ABSENCES_MAX) return false;
+      await clock.wait(SOCKET_BATCH_RETRY_MS, signal);
+    }
+    return true;
+  }
+
+  #heard(gateway: string, text: string): void {
+    const { success, data } = SocketBatchAnswer.safeParse(parseJson(text));
+    if (success && data.gone.length > 0) this.#parts.gone(gateway, data.gone);
+  }
+
+  #giveUp(gateway: string): void {
+    this.#forget(gateway);
+    this.#parts.gone(gateway, "all");
+  }
+
+  #forget(gateway: string): void {
+    const given = this.#queues.get(gateway) ?? [];
+    this.#queues.delete(gateway);
+    this.#parts.sent(this.#bytes.get(gateway) ?? 0);
+    this.#bytes.delete(gateway);
+    tell(given);
+  }
+}
+
+/** Those that wait for it, that it has arrived or never will. */
+function tell(waiting: readonly Waiting[]): void {
+  for (const { arrived } of waiting) for (const resolve of arrived) resolve();
+}
+
+function leading(queue: readonly Waiting[]): Waiting[] {
+  const together: Waiting[] = [];
+  let bytes = 0;
+  for (const one of queue) {
+    bytes += one.bytes;
+    if (one.commit !== undefined || bytes > SOCKET_BATCH_BYTES_MAX) break;
+    together.push(one);
+  }
+  return together.length > 0 ? together : queue.slice(0, 1);
+}
+
+/** Each what one message holds. */
+function divided(actions: readonly SocketAction[]): SocketAction[][] {
+  const parts: SocketAction[][] = [];
+  let bytes = Number.POSITIVE_INFINITY;
+  for (const action of actions.flatMap(withFewSockets)) {
+    const size = bytesOf(action);
+    if (size > SOCKET_BATCH_BYTES_MAX) {
+      // No message holds it: its readers cannot miss it in silence.
+      parts.push([{ to: action.to, close: { code: 1009, reason: "A frame was too large" } }]);
+      bytes = Number.POSITIVE_INFINITY;
+      continue;
+    }
+    bytes += size;
+    if (bytes > SOCKET_BATCH_BYTES_MAX) {
+      parts.push([]);
+      bytes = size;
+    }
+    parts.at(-1)?.push(action);
+  }
+  return parts;
+}
+
+/** Splits an action whose list of sockets alone could be more than one message holds. */
+function withFewSockets(action: SocketAction): SocketAction[] {
+  const parts = Math.max(1, Math.ceil(action.to.length / SOCKET_ACTION_SOCKETS_MAX));
+  return Array.from({ length: parts }, (_, part) => {
+    const first = part * SOCKET_ACTION_SOCKETS_MAX;
+    return { ...action, to: action.to.slice(first, first + SOCKET_ACTION_SOCKETS_MAX) };
+  });
+}
+
+/** In JSON: a control character takes six bytes. */
+function bytesOf(action: SocketAction): number {
+  const sockets = 64 + JSON.stringify(action.to).length;
+  if (!("frame" in action)) return sockets;
+  return sockets + Buffer.byteLength(JSON.stringify(action.frame));
+}
+
+/** As they cross the bus, by gateway and in their order. */
+export function actionsByGateway(
+  actions: readonly ProcessAction[],
+): Record<string, SocketAction[]> {
+  const to: Record<string, SocketAction[]> = {};
+  for (const action of actions) {
+    const list = to[action.gateway] ?? [];
+    to[action.gateway] = list;
+    list.push(toSocketAction(action));
+  }
+  return to;
+}
+
+function toSocketAction(action: ProcessAction): SocketAction {
+  if ("close" in action) return { to: action.to, close: action.close };
+  const { frame } = action;
+  return {
+    to: action.to,
+    frame:
+      typeof frame === "string"
+        ? { text: frame }
+        : { base64: Buffer.from(frame).toString("base64") },
+    ...(action.isState && { isState: true }),
+  };
+}

@@ -1,0 +1,109 @@
+import { once } from "node:events";
+import { createServer, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { expect } from "chai";
+import { appEntry } from "../../../schemas/apps/agent.ts";
+import type { AppRequest } from "../../../schemas/apps/app-exchange.ts";
+import {
+  type AgentHost,
+  type AgentWorld,
+  startAgentWorld,
+} from "../../../scripts/testing/agent-world.ts";
+import { refusalOf } from "../../../scripts/testing/refusal.ts";
+import { until } from "../../../scripts/testing/until.ts";
+
+/** Tells somebody outside what it does, and goes on when that one has answered. */
+const CODE = `
+export default {
+  async fetch(request, env) {
+    const answer = await fetch(env.OUTSIDE + new URL(request.url).pathname, { method: request.method });
+    const { pathname } = new URL(request.url);
+    if (pathname === "/time") for (;;);
+    const kept = [];
+    if (pathname === "/memory") for (;;) kept.push({ text: Math.random().toString() });
+    return new Response(request.method === "HEAD" ? null : await answer.text());
+  },
+};
+`;
+
+describe("app-entry", function () {
+  this.timeout(120_000);
+  let world: AgentWorld;
+  let outside: Server;
+  let app: string;
+  let hosts: AgentHost[];
+  let asked: ServerResponse[];
+  beforeEach(async () => {
+    asked = [];
+    outside = createServer((_request, response) => void asked.push(response));
+    await once(outside.listen(0, "127.0.0.1"), "listening");
+    world = await startAgentWorld();
+    const vars = { OUTSIDE: `http://127.0.0.1:${(outside.address() as AddressInfo).port}` };
+    hosts = [await world.host("first")];
+    app = await world.deploy("hooks", CODE, { vars });
+  });
+  afterEach(async () => {
+    for (const response of asked) response.destroy();
+    await world[Symbol.asyncDispose]();
+    await new Promise((resolve) => outside.close(resolve));
+  });
+
+  const call = (method: string, path = "/act") => {
+    const request: AppRequest = { method, url: `http://app${path}`, headers: [] };
+    return world.client.call(appEntry, app, "request", request, { deadlineMs: 50_000 });
+  };
+
+  it("a request is finished where it was begun, although its host hands over", async () => {
+    hosts.push(await world.host("second"));
+    const told = call("POST");
+    await until("it is under way", () => asked.length === 1);
+    const holder = hosts.find(({ agents }) => agents.processes.count > 0);
+    const stopped = holder?.stop();
+    await until("all else is the other's", () => holder?.host.placement.openShards === 1);
+    asked[0]?.end("done");
+    expect((await told).body).to.deep.equal({ text: "done" });
+    await stopped;
+    expect(asked).to.have.length(1);
+  });
+
+  it("what may have had its effect is not run again when its process ends under it", async () => {
+    for (const [method, runs] of [
+      ["POST", 1],
+      ["GET", 2],
+    ] as const) {
+      asked.length = 0;
+      const told = call(method);
+      const failed = method === "POST" ? refusalOf(told) : undefined;
+      await until("it is under way", () => asked.length === 1);
+      const running = await hosts[0]?.agents.processes.of(app);
+      process.kill(running?.process.pid ?? 0, "SIGKILL");
+      if (failed) {
+        expect(await failed).to.include({ code: "app_failed" });
+      } else {
+        await until("it is under way again", () => asked.length === 2);
+        asked[1]?.end("done");
+        expect((await told).body).to.deep.equal({ text: "done" });
+      }
+      expect(asked).to.have.length(runs);
+    }
+  });
+
+  for (const [path, bound] of [
+    ["/time", /code held it for 10000 ms|it has not answered for 30000 ms/],
+    ["/memory", /its objects take more than 256 MB of memory|it takes more than 768 MB/],
+  ] as const) {
+    it(`a GET whose process was ended at a bound is not run again, and its caller hears which: ${path}`, async () => {
+      const told = refusalOf(call("GET", path));
+      await until("it is under way", () => asked.length === 1);
+      asked[0]?.end("go on");
+      const { code, message } = await told;
+      expect(code).to.equal("app_failed");
+      expect(message).to.match(bound);
+      // A sentence, and no backtrace with paths of the host.
+      expect(message).to.not.match(/0x|\n|\/(?!s)/);
+      expect(asked).to.have.length(1);
+      const ended = world.log.filter(({ msg }) => msg === "process of an app ended");
+      expect(ended).to.have.length(1);
+    });
+  }
+});

@@ -1,0 +1,186 @@
+/** Entries of apps: `fetch` of the default export, which answers for the app itself and says who takes a socket. */
+import { appEntry, type EntryRequest } from "../../../schemas/apps/agent.ts";
+import { app } from "../../../schemas/apps/app.ts";
+import { type AppRequest, isSafeMethod } from "../../../schemas/apps/app-exchange.ts";
+import { AGENT_IDLE_MS, AGENT_TURNS_MAX } from "../../../schemas/apps/app-limits.ts";
+import type { TurnResult } from "../../../schemas/apps/app-process.ts";
+import { ActorError } from "../../../schemas/errors.ts";
+import type { ActorClient } from "../../runtime/actor-client.ts";
+import type { Bus } from "../../runtime/bus.ts";
+import {
+  defineHosted,
+  type HostedDefinition,
+  type HostedInstance,
+  type HostedMessage,
+} from "../../runtime/define-hosted.ts";
+import type { AppProcesses } from "../lib/app-host/app-processes.ts";
+import { type AppProcess, ProcessEnded } from "../lib/app-process/app-process.ts";
+import type { HostStreams } from "../lib/app-process/host-streams.ts";
+import {
+  type BodyBlobs,
+  readRequest,
+  writeAnswer,
+  writeRequest,
+} from "../lib/app-process/process-bodies.ts";
+import { toActorError } from "../lib/app-process/process-error.ts";
+import type { OfAgent } from "../lib/app-process/process-listener.ts";
+import { Turns, unexpected } from "../lib/app-process/turns.ts";
+
+export interface AppEntryParts {
+  bus: Pick<Bus, "publish">;
+  actors: Pick<ActorClient, "call">;
+  blobs: BodyBlobs;
+  processes: AppProcesses;
+  streams: HostStreams;
+}
+
+type EntryMessages = (typeof appEntry)["messages"];
+
+/** It keeps nothing: the processes are what is in memory. */
+export function appEntryKind(parts: AppEntryParts): HostedDefinition<EntryMessages> {
+  return defineHosted({
+    contract: appEntry,
+    idleMs: AGENT_IDLE_MS,
+    open: async (key) => new AppEntry(parts, key),
+  });
+}
+
+class AppEntry implements HostedInstance<EntryMessages> {
+  readonly isBusy = false;
+  readonly #parts: AppEntryParts;
+  readonly #key: string;
+  /** Methods of the requests that are under way, by id. */
+  readonly #underWay = new Map<string, string>();
+  #emptied = Promise.withResolvers<void>();
+
+  constructor(parts: AppEntryParts, key: string) {
+    this.#parts = parts;
+    this.#key = key;
+  }
+
+  async receive({ message, input, id }: HostedMessage<EntryMessages>): Promise<unknown> {
+    switch (message) {
+      case "request":
+        return this.#counted(id, input as EntryRequest, (request) => this.#request(id, request));
+      case "upgrade":
+        return this.#counted(id, input as AppRequest, (request) => this.#upgrade(id, request));
+      case "check":
+        return this.#check(input as { version: number });
+      default:
+        throw new ActorError("invalid_request", `Cannot handle ${message satisfies never}`);
+    }
+  }
+
+  /** It keeps nothing: what it had done already would be done again. */
+  mayRepeat(id: string): boolean {
+    const method = this.#underWay.get(id);
+    return method === undefined || isSafeMethod(method);
+  }
+
+  async close(signal: AbortSignal): Promise<void> {
+    if (this.#underWay.size === 0 || signal.aborted) return;
+    signal.addEventListener("abort", () => this.#emptied.resolve(), { once: true });
+    await this.#emptied.promise;
+    // Answers are on their way by then.
+    await new Promise(setImmediate);
+  }
+
+  async #counted<T, R extends AppRequest>(
+    id: string,
+    input: R,
+    work: (input: R) => Promise<T>,
+  ): Promise<T> {
+    if (this.#underWay.size >= AGENT_TURNS_MAX) {
+      const text = `Cannot take more: the app has ${AGENT_TURNS_MAX} requests under way`;
+      throw new ActorError("busy", text, { retryAfterS: 1 });
+    }
+    this.#underWay.set(id, input.method);
+    try {
+      return await work(input);
+    } finally {
+      this.#underWay.delete(id);
+      if (this.#underWay.size === 0) {
+        this.#emptied.resolve();
+        this.#emptied = Promise.withResolvers();
+      }
+    }
+  }
+
+  async #request(id: string, { begun, ...input }: EntryRequest): Promise<unknown> {
+    if (begun?.isKnown) {
+      const text = "Cannot finish: its host was lost, and whether it had its effect is not known";
+      throw new ActorError("may_have_run", text);
+    }
+    const tell = () => begun && this.#parts.bus.publish(begun.subject, begun.request);
+    const { result, process } = await this.#turn(id, input, { tell, isUpgrade: false });
+    const { blobs, streams } = this.#parts;
+    const withRest = streams.withRest(process, result);
+    if (withRest.type !== "answer") throw unexpected(result);
+    return writeAnswer(blobs, this.#key, withRest.answer);
+  }
+
+  async #upgrade(id: string, input: AppRequest): Promise<unknown> {
+    const { blobs } = this.#parts;
+    const { result } = await this.#turn(id, input, { tell: () => {}, isUpgrade: true });
+    if (result.type === "answer") {
+      return { answer: await writeAnswer(blobs, this.#key, result.answer) };
+    }
+    if (result.type !== "accept") throw unexpected(result);
+    const { className, name, request, props } = result;
+    return {
+      accept: { className, name },
+      request: await writeRequest(blobs, this.#key, request),
+      ...(props && { props: Buffer.from(props).toString("base64") }),
+    };
+  }
+
+  /** A process that ends under it is tried again where nothing can be done twice by that. */
+  async #turn(
+    id: string,
+    input: AppRequest,
+    { tell, isUpgrade }: { tell(): void; isUpgrade: boolean },
+  ): Promise<{ result: TurnResult; process: AppProcess }> {
+    const { blobs, processes } = this.#parts;
+    const request = await readRequest(blobs, input);
+    for (;;) {
+      const { process } = await processes.of(this.#key);
+      // It leaves with what the process is sent, before any of it can have an effect outside.
+      tell();
+      const result = await entryTurn(process, { id, request, isUpgrade });
+      if (!(result instanceof Error)) return { result, process };
+      const isTiresome = processes.crashed(`${this.#key} ${id}`);
+      const isRunaway = result instanceof ProcessEnded && result.isAtBound;
+      if (isSafeMethod(input.method) && !isTiresome && !isRunaway) continue;
+      throw new ActorError("app_failed", `Cannot finish: ${result.message}`);
+    }
+  }
+
+  async #check({ version }: { version: number }): Promise<unknown> {
+    const { actors, processes } = this.#parts;
+    const staged = await actors.call(app, this.#key, "getVersion", { version });
+    return { classes: [...(await processes.check(this.#key, staged))] };
+  }
+}
+
+/** Resolves with why the process ended where it did meanwhile. */
+async function entryTurn(
+  process: AppProcess,
+  { id, ...wanted }: { id: string; isUpgrade: boolean } & Pick<Wanted, "request">,
+): Promise<TurnResult | Error> {
+  const turns = new Turns();
+  const ended = Promise.withResolvers<Error>();
+  const turn = process.entry(wanted, {
+    heard: (message: OfAgent) => {
+      if (message.type === "finished") turns.resolve(message.turn, () => message.result);
+      else if (message.type === "refused") turns.reject(message.turn, toActorError(message.error));
+    },
+    ended: ended.resolve,
+  });
+  try {
+    return await Promise.race([turns.wait(turn, id), ended.promise]);
+  } finally {
+    process.forgetEntry(turn);
+  }
+}
+
+type Wanted = Parameters<AppProcess["entry"]>[0];

@@ -1,0 +1,39 @@
+import { expect } from "chai";
+import { APPS_MAX } from "../../../schemas/apps/app-limits.ts";
+import { refusal } from "../../../scripts/testing/refusal.ts";
+import { runHandler } from "../../../scripts/testing/run-handler.ts";
+import { appListActor } from "./app-list.ts";
+import type { AppListState } from "./app-list-state.ts";
+
+const NONE: AppListState = { apps: [] };
+
+describe("app-list", () => {
+  it("admit() lists apps by name, and one that is there once", () => {
+    let state = runHandler(appListActor, "admit", NONE, { name: "b" }, { now: 1 }).state;
+    state = runHandler(appListActor, "admit", state, { name: "a" }, { now: 2 }).state;
+    expect(runHandler(appListActor, "admit", state, { name: "a" }, { now: 3 }).state).to.equal(
+      state,
+    );
+    expect(state?.apps.map(({ name }) => name)).to.deep.equal(["a", "b"]);
+  });
+
+  it("admit() takes as many as the limit, and refuses one more but not one that is there", () => {
+    const entry = (name: string) => ({ name, createdAt: 1, updatedAt: 1 });
+    const most = Array.from({ length: APPS_MAX - 1 }, (_, index) => entry(`app-${index}`));
+    const { state } = runHandler(appListActor, "admit", { apps: most }, { name: "last" });
+    const again = refusal(() => runHandler(appListActor, "admit", state, { name: "more" }));
+    expect(again.code).to.equal("limit_reached");
+    runHandler(appListActor, "admit", state, { name: "last" });
+  });
+
+  it("changed() and removed() twice, or of an app that is gone, do nothing", () => {
+    const { state } = runHandler(appListActor, "admit", NONE, { name: "a" });
+    const change = { name: "a", serving: 2, at: 9 };
+    const changed = runHandler(appListActor, "changed", state, change).state;
+    expect(changed?.apps[0]).to.deep.include({ serving: 2, updatedAt: 9 });
+    const { state: none } = runHandler(appListActor, "removed", changed, { name: "a" });
+    expect(none).to.deep.equal(NONE);
+    expect(runHandler(appListActor, "removed", none, { name: "a" }).state).to.equal(none);
+    expect(runHandler(appListActor, "changed", none, change).state).to.equal(none);
+  });
+});

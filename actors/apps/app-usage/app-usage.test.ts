@@ -1,0 +1,152 @@
+import { expect } from "chai";
+import { AGENT_ROOM_BYTES, AGENT_USAGE_ENTRIES_MAX } from "../../../schemas/apps/app-limits.ts";
+import { agentKey } from "../../../schemas/apps/app-names.ts";
+import { type appUsage, isToBeTold } from "../../../schemas/apps/app-usage.ts";
+import type { Input } from "../../../schemas/contract.ts";
+import { refusal } from "../../../scripts/testing/refusal.ts";
+import { runHandler } from "../../../scripts/testing/run-handler.ts";
+import { appUsageActor } from "./app-usage.ts";
+import type { AppUsageRow } from "./app-usage-state.ts";
+
+type Messages = (typeof appUsage)["messages"];
+
+const agent = (name: string, app = "hooks") =>
+  agentKey({ accountId: "a".repeat(32), app, className: "Counter", name });
+
+/** The actor with its rows, message after message. */
+class Usage {
+  state = appUsageActor.initial;
+  rows = new Map<string, AppUsageRow>();
+
+  run<N extends keyof Messages & string>(message: N, input: Input<Messages[N]>) {
+    const { state, rows, reply } = runHandler(appUsageActor, message, this.state, input, {
+      rows: this.rows,
+    });
+    this.state = state;
+    for (const [name, row] of Object.entries(rows)) {
+      if (row === null) this.rows.delete(name);
+      else this.rows.set(name, row as AppUsageRow);
+    }
+    return reply;
+  }
+
+  hold(name: string, bytes: number, limits = { agents: 3, bytes: 1_000 }, wanted = bytes) {
+    return this.run("hold", { agent: agent(name), bytes, wanted, limits });
+  }
+
+  get total() {
+    const { agents, bytes } = this.run("get", {}) as { agents: number; bytes: number };
+    return { agents, bytes };
+  }
+}
+
+describe("app-usage", () => {
+  it("hold() takes as many agents as the limit, and refuses one more but none that is there", () => {
+    const usage = new Usage();
+    for (const name of ["a", "b", "c"]) usage.hold(name, 10);
+    const { code, message } = refusal(() => usage.hold("d", 10));
+    expect(code).to.equal("limit_reached");
+    expect(message).to.equal(
+      "Cannot keep the agent: the account has 3, which is the limit (TRUNKLINE_AGENTS_PER_ACCOUNT)",
+    );
+    usage.hold("a", 20);
+    expect(usage.total).to.deep.equal({ agents: 3, bytes: 40 });
+    // One that keeps nothing any more makes room.
+    usage.hold("b", 0);
+    usage.hold("d", 10);
+    expect(usage.total).to.deep.equal({ agents: 3, bytes: 40 });
+  });
+
+  it("hold() takes as many bytes as the limit, and refuses one more but never less", () => {
+    const usage = new Usage();
+    usage.hold("a", 400);
+    expect(usage.hold("b", 600)).to.deep.equal({ bytes: 600 });
+    const { code, message } = refusal(() => usage.hold("b", 601));
+    expect(code).to.equal("limit_reached");
+    expect(message).to.match(/keep 1000 bytes, which is the limit \(TRUNKLINE_AGENT_BYTES_PER_/);
+    // The setting was lowered: what is there stays, and may shrink.
+    const lowered = { agents: 1, bytes: 100 };
+    expect(usage.hold("b", 600, lowered)).to.deep.equal({ bytes: 600 });
+    expect(usage.hold("b", 500, lowered, 700)).to.deep.equal({ bytes: 500 });
+    expect(refusal(() => usage.hold("b", 501, lowered)).code).to.equal("limit_reached");
+    expect(usage.hold("b", 5_000, { agents: 1, bytes: 0 }, 6_000)).to.deep.equal({ bytes: 6_000 });
+  });
+
+  it("hold() gives what is wanted where there is room for it, and else what there is", () => {
+    const usage = new Usage();
+    expect(usage.hold("a", 100, undefined, 300)).to.deep.equal({ bytes: 300 });
+    expect(usage.hold("b", 100, undefined, 900)).to.deep.equal({ bytes: 700 });
+    expect(usage.total).to.deep.equal({ agents: 2, bytes: 1_000 });
+  });
+
+  it("stored() counts bytes of inboxes and outgoing webhooks, again or too late without harm", () => {
+    const usage = new Usage();
+    usage.hold("a", 100);
+    for (let times = 0; times < 2; times++) {
+      usage.run("stored", { agent: agent("a"), part: "inbox", bytes: 300 });
+      usage.run("stored", { agent: agent("new"), part: "outgoing", bytes: 50 });
+    }
+    expect(usage.total).to.deep.equal({ agents: 1, bytes: 450 });
+    expect(refusal(() => usage.hold("a", 651)).code).to.equal("limit_reached");
+    usage.hold("a", 650);
+    usage.run("stored", { agent: agent("a"), part: "inbox", bytes: 0 });
+    usage.run("stored", { agent: agent("new"), part: "outgoing", bytes: 0 });
+    expect(usage.total).to.deep.equal({ agents: 1, bytes: 650 });
+    usage.hold("a", 0);
+    expect(usage.rows.size).to.equal(0);
+  });
+
+  it("stored() leaves out agents past what a row holds, and counts those it knows", () => {
+    const usage = new Usage();
+    usage.run("stored", { agent: agent("known"), part: "inbox", bytes: 10 });
+    const [row = "", known] = [...usage.rows][0] ?? [];
+    const entries = (count: number) =>
+      Object.fromEntries(Array.from({ length: count }, (_, index) => [`e${index}`, [0, 1, 0]]));
+    const fill = (count: number) =>
+      usage.rows.set(row, { agents: { ...known?.agents, ...entries(count) } } as AppUsageRow);
+    // Another one that goes to the same row.
+    const other = Array.from({ length: 1_000 }, (_, index) => agent(`other-${index}`)).find(
+      (key) => {
+        const tried = new Usage();
+        tried.run("stored", { agent: key, part: "inbox", bytes: 1 });
+        return tried.rows.has(row);
+      },
+    );
+    fill(AGENT_USAGE_ENTRIES_MAX - 1);
+    usage.run("stored", { agent: other ?? "", part: "inbox", bytes: 5 });
+    expect(usage.total.bytes).to.equal(10);
+    fill(AGENT_USAGE_ENTRIES_MAX - 2);
+    usage.run("stored", { agent: other ?? "", part: "inbox", bytes: 5 });
+    expect(usage.total.bytes).to.equal(15);
+    fill(AGENT_USAGE_ENTRIES_MAX);
+    usage.run("stored", { agent: agent("known"), part: "inbox", bytes: 20 });
+    expect(usage.total.bytes).to.equal(25);
+  });
+
+  it("purged() lets go of all of an app and of nothing else, twice too", () => {
+    const usage = new Usage();
+    const limits = { agents: 9, bytes: 0 };
+    for (const app of ["hooks", "hooks-2"]) {
+      for (const name of ["a", "b"]) {
+        usage.run("hold", { agent: agent(name, app), bytes: 7, wanted: 7, limits });
+      }
+    }
+    for (let times = 0; times < 2; times++) usage.run("purged", { app: "hooks" });
+    expect(usage.run("get", {})).to.deep.equal({
+      agents: 2,
+      bytes: 14,
+      apps: [{ name: "hooks-2", agents: 2, bytes: 14 }],
+    });
+    expect([...usage.rows.keys()].every((name) => name.startsWith("hooks-2/"))).to.equal(true);
+  });
+
+  it("isToBeTold() is true of what changed by more than a quarter, and never of a little", () => {
+    expect(isToBeTold(AGENT_ROOM_BYTES, 0)).to.equal(false);
+    expect(isToBeTold(AGENT_ROOM_BYTES + 1, 0)).to.equal(true);
+    expect(isToBeTold(1_250_000, 1_000_000)).to.equal(false);
+    expect(isToBeTold(1_250_001, 1_000_000)).to.equal(true);
+    expect(isToBeTold(749_999, 1_000_000)).to.equal(true);
+    expect(isToBeTold(0, 1)).to.equal(true);
+    expect(isToBeTold(0, 0)).to.equal(false);
+  });
+});

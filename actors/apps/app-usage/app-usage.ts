@@ -1,0 +1,128 @@
+/** Counts the agents of an account and the bytes they keep, and holds both to its limits. */
+import { createHash } from "node:crypto";
+import { AGENT_USAGE_ENTRIES_MAX, AGENT_USAGE_ROWS } from "../../../schemas/apps/app-limits.ts";
+import { readAgentKey } from "../../../schemas/apps/app-names.ts";
+import { type AgentLimits, appUsage, noRoom } from "../../../schemas/apps/app-usage.ts";
+import type { DeepReadonly } from "../../../schemas/contract.ts";
+import { ActorError } from "../../../schemas/errors.ts";
+import { defineActor } from "../../runtime/define-actor.ts";
+import { type AgentBytes, AppUsageRow, AppUsageState } from "./app-usage-state.ts";
+
+type State = DeepReadonly<AppUsageState>;
+type Rows = ReadonlyMap<string, DeepReadonly<AppUsageRow>>;
+
+const NOTHING: AgentBytes = [0, 0, 0];
+const NONE = { agents: 0, bytes: 0 };
+const PARTS = { log: 0, inbox: 1, outgoing: 2 } as const;
+
+export const appUsageActor = defineActor(appUsage, {
+  state: AppUsageState,
+  rows: AppUsageRow,
+  initial: { apps: {} },
+
+  handlers: {
+    hold(state, { agent, bytes, wanted, limits }, { rows }) {
+      const place = placeOf(agent);
+      const before = bytesOf(rows, place);
+      const total = totalOf(state);
+      const free = limits.bytes === 0 ? Infinity : limits.bytes - total.bytes + before[PARTS.log];
+      if (bytes > before[PARTS.log]) {
+        if (before[PARTS.log] === 0 && total.agents >= limits.agents) throw tooMany(limits);
+        if (bytes > free) throw noRoom(limits.bytes);
+      }
+      const held = Math.max(bytes, Math.min(wanted, free));
+      return { ...changed(state, rows, place, { log: held }), reply: { bytes: held } };
+    },
+
+    stored(state, { agent, part, bytes }, { rows }) {
+      const place = placeOf(agent);
+      const { agents = {} } = rows.get(place.row) ?? {};
+      // Agents that do not come to be have inboxes all the same: past what a row holds they are not counted.
+      const isFull = Object.keys(agents).length >= AGENT_USAGE_ENTRIES_MAX;
+      if (isFull && !agents[place.entry]) return { state };
+      return changed(state, rows, place, { [part]: bytes });
+    },
+
+    purged(state, { app }, { rows }) {
+      const { [app]: gone, ...apps } = state.apps;
+      if (!gone) return { state };
+      const names = [...rows.keys()].filter((name) => name.startsWith(`${app}/`));
+      return { state: { apps }, rows: Object.fromEntries(names.map((name) => [name, null])) };
+    },
+
+    get(state) {
+      const apps = Object.entries(state.apps).map(([name, counted]) => ({ name, ...counted }));
+      return { state, reply: { ...totalOf(state), apps } };
+    },
+  },
+});
+
+interface Place {
+  app: string;
+  row: string;
+  entry: string;
+}
+
+/** By a hash: names of agents may have any characters, and many of them. */
+function placeOf(agent: string): Place {
+  const address = readAgentKey(agent);
+  if (!address) throw new ActorError("invalid_request", "Cannot count: expected an agent's key");
+  const hash = createHash("sha256").update(agent).digest();
+  const number = hash.readUInt16BE(0) % AGENT_USAGE_ROWS;
+  const { app } = address;
+  return { app, row: `${app}/${number}`, entry: hash.toString("base64url").slice(0, ENTRY_CHARS) };
+}
+
+/** 96 bits: two of an account's agents never share them. */
+const ENTRY_CHARS = 16;
+
+const bytesOf = (rows: Rows, { row, entry }: Place): DeepReadonly<AgentBytes> =>
+  rows.get(row)?.agents[entry] ?? NOTHING;
+
+function changed(
+  state: State,
+  rows: Rows,
+  place: Place,
+  parts: { [part in keyof typeof PARTS]?: number },
+): { state: State; rows?: Record<string, DeepReadonly<AppUsageRow> | null> } {
+  const before = bytesOf(rows, place);
+  const after: AgentBytes = [
+    parts.log ?? before[PARTS.log],
+    parts.inbox ?? before[PARTS.inbox],
+    parts.outgoing ?? before[PARTS.outgoing],
+  ];
+  const more = sumOf(after) - sumOf(before);
+  if (after.every((bytes, index) => bytes === before[index])) return { state };
+  const { app, row, entry } = place;
+  const known = state.apps[app] ?? NONE;
+  const counted = {
+    agents: known.agents + countOf(after) - countOf(before),
+    bytes: known.bytes + more,
+  };
+  const { [entry]: _, ...others } = rows.get(row)?.agents ?? {};
+  const agents = sumOf(after) === 0 ? others : { ...others, [entry]: after };
+  const isEmpty = Object.keys(agents).length === 0;
+  return {
+    state: { apps: { ...state.apps, [app]: counted } },
+    rows: { [row]: isEmpty ? null : { agents } },
+  };
+}
+
+const sumOf = ([log, inbox, outgoing]: DeepReadonly<AgentBytes>) => log + inbox + outgoing;
+/** One whose inbox alone has something has not come to be. */
+const countOf = (bytes: DeepReadonly<AgentBytes>) => (bytes[PARTS.log] > 0 ? 1 : 0);
+
+function totalOf({ apps }: State) {
+  let [agents, bytes] = [0, 0];
+  for (const counted of Object.values(apps)) {
+    agents += counted.agents;
+    bytes += counted.bytes;
+  }
+  return { agents, bytes };
+}
+
+const tooMany = ({ agents }: AgentLimits) =>
+  new ActorError(
+    "limit_reached",
+    `Cannot keep the agent: the account has ${agents}, which is the limit (TRUNKLINE_AGENTS_PER_ACCOUNT)`,
+  );

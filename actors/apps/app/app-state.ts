@@ -1,0 +1,27 @@
+/** What is kept of an app. */
+import { z } from "zod";
+import { AppVersion, SealedSecret } from "../../../schemas/apps/app.ts";
+import { AppConfig } from "../../../schemas/apps/app-config.ts";
+import { EpochMs, Id } from "../../../schemas/values.ts";
+
+export const AppState = z.object({
+  /** Absent where there is no such app. `deleting` until all that it kept is gone: then it is forgotten. */
+  status: z.enum(["there", "deleting"]).optional(),
+  /** Of this app, and of none that had its name before. */
+  id: Id.optional(),
+  createdAt: EpochMs.optional(),
+  updatedAt: EpochMs.optional(),
+  /** The number the next version gets. */
+  next: z.int().min(1),
+  serving: z.int().min(1).optional(),
+  /** Grows with all that a process is started with. */
+  revision: z.int().min(0),
+});
+export type AppState = z.infer<typeof AppState>;
+
+/** `version.<number>` or `secret.<name>`: together they may be more than one value holds. */
+export const AppRow = z.union([
+  z.object({ version: AppVersion, config: AppConfig }),
+  z.object({ secret: SealedSecret }),
+]);
+export type AppRow = z.infer<typeof AppRow>;

@@ -1,0 +1,291 @@
+/** Keeps an app's versions, says which of them serves, and keeps its secrets sealed. */
+import { type AppVersion, app as contract } from "../../../schemas/apps/app.ts";
+import {
+  APP_PURGE_RETRY_MS,
+  APP_SECRETS_MAX,
+  APP_VERSIONS_MAX,
+} from "../../../schemas/apps/app-limits.ts";
+import { appList } from "../../../schemas/apps/app-list.ts";
+import { readAppKey } from "../../../schemas/apps/app-names.ts";
+import { appPurge } from "../../../schemas/apps/app-purge.ts";
+import { type DeepReadonly, type Envelope, envelope } from "../../../schemas/contract.ts";
+import { ActorError } from "../../../schemas/errors.ts";
+import { defineActor } from "../../runtime/define-actor.ts";
+import { deliveriesOf, followEvents } from "./app-events.ts";
+import { AppRow, AppState } from "./app-state.ts";
+
+type State = DeepReadonly<AppState>;
+type Row = DeepReadonly<AppRow>;
+type Rows = ReadonlyMap<string, Row>;
+type VersionRow = Extract<Row, { version: unknown }>;
+type SecretRow = Extract<Row, { secret: unknown }>;
+
+export const appActor = defineActor(contract, {
+  state: AppState,
+  rows: AppRow,
+  initial: { next: 1, revision: 0 },
+
+  handlers: {
+    get: (state, _input, { key, rows }) => ({ state, reply: overview(state, rows, key) }),
+
+    getServing(state, _input, { key, rows }) {
+      checkThere(state, key);
+      if (state.serving === undefined) throw notFound(key, "no version of it serves");
+      return { state, reply: serving(state, rows, state.serving, key) };
+    },
+
+    getVersion(state, { version }, { key, rows }) {
+      checkThere(state, key);
+      return { state, reply: serving(state, rows, version, key) };
+    },
+
+    stage(state, { config, bundle, bundleBytes }, { key, now, newId, rows }) {
+      if (state.status === "deleting") throw conflict(key, "it is still being deleted");
+      const { app } = readAppKey(key);
+      if (config.name !== app) {
+        const reason = `its configuration is that of "${config.name}"`;
+        throw new ActorError("invalid_request", `Cannot deploy app "${app}": ${reason}`);
+      }
+      const number = state.next;
+      const version = { number, createdAt: now, bundle, bundleBytes, status: "checking" as const };
+      const next: State = { ...existing(state, now, newId), next: number + 1 };
+      const { removed, bundles } = outdated(next, rows);
+      return {
+        state: next,
+        rows: { [`version.${number}`]: { version, config }, ...removed },
+        reply: { version: number },
+        send: purgeOf(key, bundles),
+      };
+    },
+
+    activate(state, { version: number }, { key, now, rows }) {
+      checkThere(state, key);
+      const row = versionOf(rows, number, key);
+      if (row.version.status === "broken") throw conflict(key, `version ${number} did not start`);
+      const ready: VersionRow = { ...row, version: { ...row.version, status: "ready" } };
+      const shown = new Map([...rows, [`version.${number}`, ready]]);
+      // A later one was quicker: it stays.
+      const isLate = row.version.status === "ready" || number < (state.serving ?? 0);
+      const next = isLate ? state : serve(state, number, now);
+      return {
+        state: next,
+        rows: { [`version.${number}`]: ready },
+        reply: overview(next, shown, key),
+        ...(next !== state && { live: { revision: next.revision } }),
+        ...(next !== state && {
+          send: [
+            changed(next, key, now),
+            ...followEvents(key, configOf(rows, state.serving), row.config),
+          ],
+        }),
+      };
+    },
+
+    reject(state, { version: number, reason }, { rows }) {
+      const row = rows.get(`version.${number}`);
+      if (!row || !("version" in row) || row.version.status !== "checking") {
+        return { state, reply: {} };
+      }
+      const broken = { ...row, version: { ...row.version, status: "broken" as const, reason } };
+      return { state, rows: { [`version.${number}`]: broken }, reply: {} };
+    },
+
+    rollBack(state, { version }, { key, now, rows }) {
+      checkThere(state, key);
+      const number = version ?? previousOf(state, rows);
+      if (number === undefined) throw conflict(key, "there is no earlier version that was ready");
+      const row = versionOf(rows, number, key);
+      if (row.version.status !== "ready") throw conflict(key, `version ${number} was never ready`);
+      if (number === state.serving) return { state, reply: overview(state, rows, key) };
+      const next = serve(state, number, now);
+      return {
+        state: next,
+        reply: overview(next, rows, key),
+        live: { revision: next.revision },
+        send: [
+          changed(next, key, now),
+          ...followEvents(key, configOf(rows, state.serving), row.config),
+        ],
+      };
+    },
+
+    putSecret(state, { name, sealed }, { key, now, newId, rows }) {
+      // Also of an app that is to be: its first version may need it.
+      if (state.status === "deleting") throw conflict(key, "it is still being deleted");
+      const count = secretsOf(rows).filter(({ secret }) => secret.name !== name).length;
+      if (count >= APP_SECRETS_MAX) {
+        const text = `Cannot keep secret: app "${readAppKey(key).app}" has ${APP_SECRETS_MAX}`;
+        throw new ActorError("limit_reached", text);
+      }
+      const next: State = { ...existing(state, now, newId), revision: state.revision + 1 };
+      return {
+        state: next,
+        rows: { [`secret.${name}`]: { secret: { name, sealed, updatedAt: now } } },
+        reply: {},
+        live: { revision: next.revision },
+      };
+    },
+
+    deleteSecret(state, { name }, { key, now, rows }) {
+      checkThere(state, key);
+      if (!rows.has(`secret.${name}`)) throw notFound(key, `it has no secret "${name}"`);
+      const next = { ...state, revision: state.revision + 1, updatedAt: now };
+      return {
+        state: next,
+        rows: { [`secret.${name}`]: null },
+        reply: {},
+        live: { revision: next.revision },
+      };
+    },
+
+    delete(state, _input, { key, now, rows }) {
+      checkThere(state, key);
+      const { serving: _, ...rest } = state;
+      const next: State = { ...rest, status: "deleting", revision: state.revision + 1 };
+      return {
+        state: next,
+        reply: {},
+        live: { revision: next.revision },
+        send: [
+          ...followEvents(key, configOf(rows, state.serving)),
+          envelope(appPurge, key, "purge", { app: key }),
+        ],
+        remind: { purgeAgain: now + APP_PURGE_RETRY_MS },
+      };
+    },
+
+    repoHappened(state, { events, numbers = [] }, { key, rows }) {
+      // It may come from before the rules were changed, or the app deleted: those that hold now decide.
+      const config = configOf(rows, state.status === "there" ? state.serving : undefined);
+      if (!config) return { state };
+      const numbered = events.flatMap((event, index) => {
+        const number = numbers[index];
+        return number === undefined ? [] : [{ number, event }];
+      });
+      return { state, send: deliveriesOf(key, config, numbered) };
+    },
+
+    purgeAgain(state, _input, { key, now }) {
+      if (state.status !== "deleting") return { state };
+      return {
+        state,
+        send: [envelope(appPurge, key, "purge", { app: key })],
+        remind: { purgeAgain: now + APP_PURGE_RETRY_MS },
+      };
+    },
+
+    purged(state, _input, { key }) {
+      if (state.status !== "deleting") return { state };
+      const { accountId, app } = readAppKey(key);
+      return { forget: true, send: [envelope(appList, accountId, "removed", { name: app })] };
+    },
+  },
+});
+
+const existing = (state: State, now: number, newId: () => string): State => ({
+  ...state,
+  status: "there",
+  id: state.id ?? newId(),
+  createdAt: state.createdAt ?? now,
+  updatedAt: now,
+});
+
+function serve(state: State, number: number, now: number): State {
+  return { ...state, serving: number, revision: state.revision + 1, updatedAt: now };
+}
+
+function changed({ serving }: State, key: string, now: number): Envelope {
+  const { accountId, app } = readAppKey(key);
+  const version = serving === undefined ? {} : { serving };
+  return envelope(appList, accountId, "changed", { name: app, at: now, ...version });
+}
+
+function overview(state: State, rows: Rows, key: string) {
+  checkThere(state, key);
+  const { id, createdAt, updatedAt, serving } = state;
+  const versions = versionsOf(rows);
+  const config = versions.find(({ version }) => version.number === serving)?.config;
+  return {
+    id,
+    name: readAppKey(key).app,
+    createdAt,
+    updatedAt,
+    ...(serving !== undefined && { serving }),
+    ...(config && { config }),
+    versions: versions.map(({ version }) => version),
+    secrets: secretsOf(rows).map(({ secret: { name, updatedAt: at } }) => ({
+      name,
+      updatedAt: at,
+    })),
+  };
+}
+
+function serving(state: State, rows: Rows, number: number, key: string) {
+  const { version, config } = versionOf(rows, number, key);
+  return {
+    version: number,
+    bundle: version.bundle,
+    config,
+    secrets: secretsOf(rows).map(({ secret }) => secret),
+    revision: Math.max(1, state.revision),
+  };
+}
+
+/** Those past the number that is kept go, the oldest first, but never the one that serves. */
+function outdated(state: State, rows: Rows) {
+  const old = versionsOf(rows)
+    .filter(({ version }) => version.number !== state.serving)
+    .slice(APP_VERSIONS_MAX - (state.serving === undefined ? 1 : 2));
+  const kept = new Set(
+    versionsOf(rows)
+      .filter((row) => !old.includes(row))
+      .map(({ version }) => version.bundle),
+  );
+  return {
+    removed: Object.fromEntries(old.map(({ version }) => [`version.${version.number}`, null])),
+    bundles: old.map(({ version }) => version.bundle).filter((bundle) => !kept.has(bundle)),
+  };
+}
+
+const purgeOf = (key: string, bundles: readonly string[]): Envelope[] =>
+  bundles.map((bundle) => envelope(appPurge, key, "removeBundle", { bundle }));
+
+/** The newest first. */
+const versionsOf = (rows: Rows): VersionRow[] =>
+  [...rows.values()]
+    .filter((row) => "version" in row)
+    .sort((one, other) => other.version.number - one.version.number);
+
+const secretsOf = (rows: Rows): SecretRow[] =>
+  [...rows.values()]
+    .filter((row) => "secret" in row)
+    .sort((one, other) => (one.secret.name < other.secret.name ? -1 : 1));
+
+function configOf(rows: Rows, number: number | undefined): VersionRow["config"] | undefined {
+  const row = rows.get(`version.${number}`);
+  return row && "version" in row ? row.config : undefined;
+}
+
+function versionOf(rows: Rows, number: number, key: string): VersionRow {
+  const row = rows.get(`version.${number}`);
+  if (row && "version" in row) return row;
+  throw notFound(key, `it has no version ${number}`);
+}
+
+function previousOf(state: State, rows: Rows): AppVersion["number"] | undefined {
+  return versionsOf(rows).find(
+    ({ version }) => version.status === "ready" && version.number < (state.serving ?? 0),
+  )?.version.number;
+}
+
+function checkThere(
+  state: State,
+  key: string,
+): asserts state is State & { id: string; createdAt: number; updatedAt: number } {
+  if (state.status !== "there") throw notFound(key, "there is no such app");
+}
+
+const notFound = (key: string, reason: string) =>
+  new ActorError("not_found", `Cannot find app "${readAppKey(key).app}": ${reason}`);
+const conflict = (key: string, reason: string) =>
+  new ActorError("conflict", `Cannot change app "${readAppKey(key).app}": ${reason}`);

@@ -1,0 +1,67 @@
+/** Keeps webhooks away from an endpoint that keeps failing, and lets one through from time to time to see whether it is back. */
+import { z } from "zod";
+import { endpointBreaker } from "../../../schemas/apps/outgoing-webhook.ts";
+import {
+  BREAKER_FAILURES_MAX,
+  BREAKER_OPEN_MS,
+  BREAKER_OPEN_MS_MAX,
+  BREAKER_PROBE_MS_MAX,
+  BREAKER_REPORTS_KEPT,
+} from "../../../schemas/apps/webhook-limits.ts";
+import { EpochMs, Id } from "../../../schemas/values.ts";
+import { defineActor } from "../../runtime/define-actor.ts";
+
+const State = z.object({
+  /** In a row. */
+  failures: z.int().min(0),
+  /** While it is open: until when, and how long it stays so the next time. */
+  open: z
+    .object({
+      until: EpochMs,
+      forMs: z.int().min(1),
+      probe: z.object({ id: Id, at: EpochMs }).optional(),
+    })
+    .optional(),
+  /** Reports that were heard: the latest. */
+  reported: z.array(Id),
+});
+
+export const endpointBreakerActor = defineActor(endpointBreaker, {
+  state: State,
+  initial: { failures: 0, reported: [] },
+  // Whoever starts anew has to fail as often again: no harm in a loss.
+  durable: false,
+
+  handlers: {
+    admit(state, { probe: id }, { now }) {
+      const { open } = state;
+      if (open === undefined) return { state, reply: { isOpen: false as const } };
+      const busyUntil = open.probe === undefined ? 0 : open.probe.at + BREAKER_PROBE_MS_MAX;
+      const until = Math.max(open.until, open.probe?.id === id ? 0 : busyUntil);
+      if (now < until) return { state, reply: { isOpen: true as const, until } };
+      const probe = { id, at: now };
+      return { state: { ...state, open: { ...open, probe } }, reply: { isOpen: false as const } };
+    },
+
+    report(state, { probe: id, isSuccess }, { now }) {
+      if (state.reported.includes(id)) return { state, reply: {} };
+      if (isSuccess) {
+        const isAtRest = state.failures === 0 && state.open === undefined;
+        return { state: isAtRest ? state : { failures: 0, reported: [] }, reply: {} };
+      }
+      const reported = [id, ...state.reported].slice(0, BREAKER_REPORTS_KEPT);
+      const failures = state.failures + 1;
+      const { open } = state;
+      if (open?.probe?.id === id) {
+        const forMs = Math.min(2 * open.forMs, BREAKER_OPEN_MS_MAX);
+        return { state: { failures, reported, open: { until: now + forMs, forMs } }, reply: {} };
+      }
+      // One that left before it opened says nothing new.
+      if (open !== undefined || failures < BREAKER_FAILURES_MAX) {
+        return { state: { ...state, failures, reported }, reply: {} };
+      }
+      const opened = { until: now + BREAKER_OPEN_MS, forMs: BREAKER_OPEN_MS };
+      return { state: { failures, reported, open: opened }, reply: {} };
+    },
+  },
+});

@@ -1,0 +1,38 @@
+/** Bodies of apps' requests and answers beside a message: in it where they are small, else in a blob that it names. */
+import { randomUUID } from "node:crypto";
+import { type Body, inlineBody, inlineBytes } from "../../../../schemas/apps/app-exchange.ts";
+import {
+  APP_BODY_INLINE_BYTES_MAX,
+  APP_BODY_KEPT_S,
+  APP_REQUEST_BYTES_MAX,
+} from "../../../../schemas/apps/app-limits.ts";
+import { ActorError } from "../../../../schemas/errors.ts";
+import type { BlobStore } from "../../../runtime/blob-store.ts";
+
+/** Throws `body_too_large`: whoever stored it may have been anybody. */
+export async function readBody(blobs: Pick<BlobStore, "get">, body: Body): Promise<Buffer> {
+  if (!("blob" in body)) return inlineBytes(body);
+  const pieces: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const piece of blobs.get(body.blob)) {
+    bytes += piece.length;
+    if (bytes > APP_REQUEST_BYTES_MAX) {
+      const text = `Cannot read a body: it is past ${APP_REQUEST_BYTES_MAX} bytes`;
+      throw new ActorError("body_too_large", text);
+    }
+    pieces.push(piece);
+  }
+  return Buffer.concat(pieces, bytes);
+}
+
+/** `app` says whose the blob is, should it need one: it goes with the app at the latest. */
+export async function writeBody(
+  blobs: Pick<BlobStore, "put">,
+  app: string,
+  bytes: Uint8Array,
+): Promise<Body> {
+  if (bytes.length <= APP_BODY_INLINE_BYTES_MAX) return inlineBody(bytes);
+  const name = `app.${app}.body.${randomUUID()}`;
+  await blobs.put(name, bytes, { ttlS: APP_BODY_KEPT_S });
+  return { blob: name };
+}

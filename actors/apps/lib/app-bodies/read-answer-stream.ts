@@ -1,0 +1,79 @@
+/** Reads an answer that its app is still making: asks the host of its process for part after part, however often it takes. */
+
+import { StreamAnswer, type StreamQuestion } from "../../../../schemas/apps/answer-stream.ts";
+import { type AnswerStream, inlineBytes } from "../../../../schemas/apps/app-exchange.ts";
+import {
+  APP_STREAM_ABSENCES_MAX,
+  APP_STREAM_RETRY_MS,
+  APP_STREAM_WAIT_MS,
+} from "../../../../schemas/apps/app-limits.ts";
+import { ActorError } from "../../../../schemas/errors.ts";
+import { parseJson } from "../../../../schemas/parse-json.ts";
+import { ask, tell } from "../../../runtime/ask.ts";
+import type { Bus } from "../../../runtime/bus.ts";
+import type { Clock } from "../../../runtime/clock.ts";
+import { abortable } from "../../../runtime/time-limit.ts";
+
+export interface StreamReaderParts {
+  bus: Bus;
+  clock: Clock;
+}
+
+const GONE: StreamAnswer = { failed: "its host is gone" };
+/** What an answer may take beside what its host waits. */
+const WAY_MS = 5_000;
+
+/** Its parts, each when it has been made. Rejects with `app_failed` where it breaks off, and with the signal's reason. Who ends early leaves it. */
+export async function* readAnswerStream(
+  parts: StreamReaderParts,
+  rest: AnswerStream,
+  signal: AbortSignal,
+): AsyncGenerator<Buffer, void, void> {
+  let isOver = false;
+  let part = 1;
+  try {
+    for (; ; part++) {
+      let answer = await readPart(parts, rest, part, signal);
+      while ("wait" in answer) answer = await readPart(parts, rest, part, signal);
+      isOver = !("part" in answer);
+      if ("end" in answer) return;
+      if ("failed" in answer) {
+        throw new ActorError("app_failed", `The answer broke off: ${answer.failed}`);
+      }
+      yield inlineBytes(answer.part);
+    }
+  } finally {
+    if (!isOver) leaveAnswerStream(parts.bus, rest);
+  }
+}
+
+/** One part, or that there is none yet. Rejects with the signal's reason. */
+export async function readPart(
+  { bus, clock }: StreamReaderParts,
+  { subject, stream }: AnswerStream,
+  part: number,
+  signal: AbortSignal,
+): Promise<StreamAnswer> {
+  const question: StreamQuestion = { stream, part };
+  for (let absences = 0; ; ) {
+    signal.throwIfAborted();
+    const timeoutMs = APP_STREAM_WAIT_MS + WAY_MS;
+    const asked = await abortable(
+      ask(bus, subject, JSON.stringify(question), { timeoutMs }),
+      signal,
+    );
+    if (typeof asked === "object") {
+      return StreamAnswer.safeParse(parseJson(asked.answer.string())).data ?? GONE;
+    }
+    // After an outage of the bus it may be back a moment later than this process.
+    absences += 1;
+    if (absences > APP_STREAM_ABSENCES_MAX) return GONE;
+    await clock.wait(APP_STREAM_RETRY_MS, signal);
+  }
+}
+
+/** Nobody reads on. Where its host does not hear of it, it finds that by itself. */
+export function leaveAnswerStream(bus: Bus, { subject, stream }: AnswerStream): void {
+  const question: StreamQuestion = { stream, part: 1, isLeft: true };
+  tell(bus, subject, JSON.stringify(question));
+}

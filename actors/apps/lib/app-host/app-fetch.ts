@@ -1,0 +1,88 @@
+/** `fetch` of apps: through the egress guard, each redirect held to it, and with an answer that is held in memory whole. */
+import {
+  APP_ANSWER_BYTES_MAX,
+  APP_FETCH_CONNECTIONS_MAX,
+} from "../../../../schemas/apps/app-limits.ts";
+import type { Operation, OperationResult } from "../../../../schemas/apps/app-process.ts";
+import { ActorError } from "../../../../schemas/errors.ts";
+import { EGRESS_REDIRECTS_MAX } from "../../../../schemas/limits.ts";
+import { EgressAgents, egressFetch, REDIRECTS } from "../../../egress/egress-fetch.ts";
+import type { EgressGuard } from "../../../egress/egress-guard.ts";
+import { Places } from "../../../runtime/places.ts";
+
+/** What a request's own code must not say: they belong to the connection, or to us. */
+const OURS = new Set([
+  "connection",
+  "content-length",
+  "host",
+  "keep-alive",
+  "te",
+  "transfer-encoding",
+  "upgrade",
+]);
+/** The body is decoded by then, and has another length. */
+const ABOUT_ENCODING = new Set(["content-encoding", "content-length", "transfer-encoding"]);
+
+export class AppFetch {
+  readonly #agents: EgressAgents;
+  readonly #places = new Places(APP_FETCH_CONNECTIONS_MAX);
+
+  constructor({ guard }: { guard: EgressGuard }) {
+    this.#agents = new EgressAgents({ guard, idleMax: APP_FETCH_CONNECTIONS_MAX });
+  }
+
+  /** `comes` is told of the answer's bytes as they come, and throws where there are too many. */
+  async fetch(
+    operation: Extract<Operation, { type: "fetch" }>,
+    asker: { signal: AbortSignal; comes: (bytes: number) => void },
+  ): Promise<OperationResult> {
+    const release = await this.#places.take(asker.signal);
+    try {
+      return await this.#fetch(operation, asker);
+    } finally {
+      release();
+    }
+  }
+
+  async #fetch(
+    { request, redirect }: Extract<Operation, { type: "fetch" }>,
+    { signal, comes }: { signal: AbortSignal; comes: (bytes: number) => void },
+  ): Promise<OperationResult> {
+    const { method, url, headers, body } = request;
+    const sent = new Headers();
+    for (const [name, value] of headers)
+      if (!OURS.has(name.toLowerCase())) sent.append(name, value);
+    const answer = await egressFetch(url, {
+      agents: this.#agents,
+      signal,
+      method,
+      headers: Object.fromEntries(sent),
+      ...(body !== undefined && { body }),
+      bytesMax: APP_ANSWER_BYTES_MAX,
+      redirectsMax: redirect === "follow" ? EGRESS_REDIRECTS_MAX : 0,
+    });
+    if (redirect === "error" && REDIRECTS.has(answer.status)) {
+      answer.body.destroy();
+      const text = "Cannot fetch: the answer is a redirect, and none was wanted";
+      throw new ActorError("too_many_redirects", text);
+    }
+    const pieces: Uint8Array[] = [];
+    for await (const piece of answer.body) {
+      comes(piece.length);
+      pieces.push(piece);
+    }
+    return {
+      type: "answer",
+      url: answer.url,
+      answer: {
+        status: answer.status,
+        headers: [...answer.headers].filter(([name]) => !ABOUT_ENCODING.has(name)),
+        body: Buffer.concat(pieces),
+      },
+    };
+  }
+
+  close(): void {
+    this.#agents.close();
+  }
+}

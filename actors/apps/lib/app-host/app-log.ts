@@ -1,0 +1,48 @@
+/** Writes what apps print to the stream of their logs; those who watch see it on its way there. */
+import {
+  APP_LOG_LINE_CHARS_MAX,
+  APP_LOG_LINES_A_SECOND_MAX,
+} from "../../../../schemas/apps/app-limits.ts";
+import type { AppLogLine } from "../../../../schemas/apps/app-log.ts";
+import { appLogSubject } from "../../../../schemas/subjects.ts";
+import { tell } from "../../../runtime/ask.ts";
+import type { Bus } from "../../../runtime/bus.ts";
+import type { Clock } from "../../../runtime/clock.ts";
+
+export class AppLog {
+  readonly #bus: Bus;
+  readonly #clock: Clock;
+  readonly #counts = new Map<string, { second: number; lines: number }>();
+
+  constructor(bus: Bus, clock: Clock) {
+    this.#bus = bus;
+    this.#clock = clock;
+  }
+
+  /** Nobody waits for it: a line may be lost when the bus is away, and past a number a second. */
+  print(app: string, line: Omit<AppLogLine, "at">): void {
+    const at = this.#clock.now();
+    const second = Math.floor(at / 1_000);
+    const count = this.#counts.get(app);
+    if (count?.second !== second) {
+      this.#counts.set(app, { second, lines: 1 });
+      const missing = (count?.lines ?? 0) - APP_LOG_LINES_A_SECOND_MAX;
+      if (missing > 0)
+        this.#publish(app, {
+          ...line,
+          at,
+          level: "warn",
+          text: `${missing} lines are missing here`,
+        });
+    } else {
+      count.lines += 1;
+      if (count.lines > APP_LOG_LINES_A_SECOND_MAX) return;
+    }
+    this.#publish(app, { ...line, at });
+  }
+
+  #publish(app: string, line: AppLogLine): void {
+    const text = line.text.slice(0, APP_LOG_LINE_CHARS_MAX);
+    tell(this.#bus, appLogSubject(app), JSON.stringify({ ...line, text }));
+  }
+}

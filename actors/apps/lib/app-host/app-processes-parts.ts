@@ -1,0 +1,31 @@
+/** What the processes of the apps on one host are made with. */
+import type { Logger } from "pino";
+import type { BlobStore } from "../../../runtime/blob-store.ts";
+import type { Clock } from "../../../runtime/clock.ts";
+import type { HostStreams } from "../app-process/host-streams.ts";
+import type { ProcessProgram } from "../app-process/process-program.ts";
+import type { SecretBox } from "../app-secrets/secret-box.ts";
+import type { AppLog } from "./app-log.ts";
+import type { AppUsers } from "./app-user.ts";
+import type { FollowedApps } from "./followed-apps.ts";
+import type { Operations } from "./operations.ts";
+import type { ProcessFolder } from "./process-folders.ts";
+
+export interface AppProcessesParts {
+  clock: Clock;
+  logger: Logger;
+  serving: FollowedApps;
+  blobs: Pick<BlobStore, "get">;
+  secrets: Pick<SecretBox, "open">;
+  log: AppLog;
+  operations: Operations;
+  streams: HostStreams;
+  program: ProcessProgram;
+  users: AppUsers;
+  /** Where processes have their folders: on a file system in memory where there is one. Made and removed by this. */
+  folder: ProcessFolder;
+  /** APP_PROCESSES_MAX where nothing is said. */
+  processesMax?: number | undefined;
+  /** APP_PROCESS_IDLE_MS where nothing is said. */
+  idleMs?: number | undefined;
+}

@@ -1,0 +1,378 @@
+/** The processes of apps on this host: one for each app and revision, started when something is asked of it, and ended when nothing is. */
+import { join } from "node:path";
+import type { ServingApp } from "../../../../schemas/apps/app.ts";
+import {
+  AGENT_CRASHED_TURNS_KEPT_MAX,
+  AGENT_TURN_CRASHES_MAX,
+  AGENT_TURN_MS_MAX,
+  APP_PROCESS_IDLE_MS,
+  APP_PROCESSES_MAX,
+} from "../../../../schemas/apps/app-limits.ts";
+import { readAppKey } from "../../../../schemas/apps/app-names.ts";
+import { ActorError } from "../../../../schemas/errors.ts";
+import {
+  AppProcess,
+  type AppProcessParts,
+  FOLDER_GONE,
+  ProcessEnded,
+} from "../app-process/app-process.ts";
+import { ProcessProbe } from "../app-process/process-probe.ts";
+import type { ProcessStart } from "../app-process/process-program.ts";
+import type { AppProcessesParts } from "./app-processes-parts.ts";
+import type { AppUsers } from "./app-user.ts";
+import { RestartPauses } from "./restart-pauses.ts";
+
+/** An app's code in memory, in the version that serves. */
+export interface Running {
+  readonly process: AppProcess;
+  /** Aborts when another version, or other secrets, take its place. */
+  readonly outdated: AbortSignal;
+}
+
+interface Slot {
+  key: string;
+  starting: Promise<Running>;
+  /** Once it has started. */
+  running: Running | undefined;
+  outdated: AbortController;
+  idleSince: number | undefined;
+}
+
+/** How often processes that nobody uses are looked for. */
+const SWEEP_MS = 5_000;
+
+export class AppProcesses {
+  readonly #parts: AppProcessesParts;
+  readonly #users: AppUsers;
+  /** What serves, by the app's key. */
+  readonly #current = new Map<string, Slot>();
+  /** All that live or start, those on their way out too. */
+  readonly #all = new Set<Slot>();
+  readonly #restarts: RestartPauses;
+  readonly #crashes = new Map<string, number>();
+  readonly #stopped = new AbortController();
+  #made = 0;
+  readonly #probe: ProcessProbe;
+
+  constructor(parts: AppProcessesParts) {
+    this.#parts = parts;
+    this.#users = parts.users;
+    const { clock, logger } = parts;
+    this.#restarts = new RestartPauses(clock);
+    const start = (key: string, what: ProcessStart) => this.#run(key, what, () => {});
+    this.#probe = new ProcessProbe({ clock, logger, start });
+    void this.#sweep();
+  }
+
+  get count(): number {
+    return this.#all.size;
+  }
+
+  /** Apps of which anything is kept here. */
+  get apps(): number {
+    return this.#parts.serving.watched;
+  }
+
+  /** Where processes have their folders. */
+  get folder(): string {
+    return this.#parts.folder.path;
+  }
+
+  /** What this host lacks to run apps. */
+  missing(): readonly string[] {
+    return this.#probe.missing();
+  }
+
+  /** The process that runs what the app serves. Rejects with ActorError: `not_found`, `app_broken`, `busy`, `unavailable`. */
+  async of(key: string): Promise<Running> {
+    for (;;) {
+      this.#parts.serving.watch(key, () => void this.#refresh(key));
+      const serving = await this.#servingOf(key);
+      const slot = this.#current.get(key);
+      const isCurrent = slot && !slot.outdated.signal.aborted && !slot.running?.process.isEnded;
+      if (isCurrent && (await revisionOf(slot)) === serving.revision) {
+        slot.idleSince = undefined;
+        return slot.starting;
+      }
+      // Two that ask at once start one.
+      if (this.#current.get(key) !== slot) continue;
+      return this.#start(key, serving);
+    }
+  }
+
+  /** Starts a version that does not serve, and ends it: what it exports. */
+  async check(key: string, version: ServingApp): Promise<readonly string[]> {
+    this.#checkRoom();
+    try {
+      const process = await this.#launch(key, version);
+      process.kill("it was started to be checked");
+      await process.ended;
+      return process.classes;
+    } catch (error) {
+      if (!(error instanceof ActorError) || error.code !== "unavailable") throw error;
+      // Callers ask again by themselves for what passes; whoever deploys is to hear this at once.
+      throw new ActorError("deadline_exceeded", error.message);
+    } finally {
+      this.#release(key);
+    }
+  }
+
+  /** True where its process may have ended by what it does. */
+  hasCrashed(id: string): boolean {
+    return this.#crashes.has(id);
+  }
+
+  /** A turn's process has ended under it. True when it is not to be tried again. */
+  crashed(id: string): boolean {
+    const times = (this.#crashes.get(id) ?? 0) + 1;
+    this.#crashes.delete(id);
+    this.#crashes.set(id, times);
+    const [oldest] = this.#crashes.keys();
+    if (this.#crashes.size > AGENT_CRASHED_TURNS_KEPT_MAX && oldest !== undefined)
+      this.#crashes.delete(oldest);
+    return times >= AGENT_TURN_CRASHES_MAX;
+  }
+
+  /** Ends all of them, and removes what they left. */
+  async stop(): Promise<void> {
+    this.#stopped.abort();
+    for (const slot of this.#all) {
+      this.#parts.serving.unwatch(slot.key);
+      slot.running?.process.kill("its host stops");
+    }
+    await Promise.allSettled(
+      [...this.#all].map(async ({ starting }) => {
+        const { process } = await starting;
+        process.kill("its host stops");
+        await process.ended;
+      }),
+    );
+    await this.#probe.stop();
+    await this.#parts.folder.remove();
+  }
+
+  async #servingOf(key: string): Promise<ServingApp> {
+    try {
+      return await this.#parts.serving.get(key);
+    } catch (error) {
+      // Anybody may ask for apps that there are not: nothing stays of that.
+      this.#release(key);
+      throw error;
+    }
+  }
+
+  #start(key: string, serving: ServingApp): Promise<Running> {
+    this.#checkRoom();
+    const before = this.#current.get(key);
+    const outdated = new AbortController();
+    const starting = this.#startLater(key, serving).then((process) => {
+      const running = { process, outdated: outdated.signal };
+      slot.running = running;
+      void process.ended.then((error) => this.#ended(slot, error));
+      return running;
+    });
+    const slot: Slot = { key, running: undefined, starting, outdated, idleSince: undefined };
+    this.#all.add(slot);
+    this.#current.set(key, slot);
+    starting.then(
+      () => this.#retireBefore(slot),
+      () => {
+        this.#forget(slot);
+        this.#restarts.putOff(key, serving.revision);
+        // It goes on until another has started.
+        const isAlive = before && this.#all.has(before) && !before.outdated.signal.aborted;
+        if (isAlive && !this.#current.has(key)) this.#current.set(key, before);
+      },
+    );
+    return starting;
+  }
+
+  async #startLater(key: string, serving: ServingApp): Promise<AppProcess> {
+    const { clock } = this.#parts;
+    const pauseMs = this.#restarts.leftMs(key, serving.revision);
+    if (pauseMs > 0) await clock.wait(pauseMs, this.#stopped.signal);
+    if (this.#stopped.signal.aborted) throw new ActorError("unavailable", "Cannot start the app");
+    return this.#launch(key, serving);
+  }
+
+  async #launch(key: string, serving: ServingApp): Promise<AppProcess> {
+    const { blobs, log } = this.#parts;
+    const values = this.#valuesOf(key, serving);
+    const bundle = Buffer.concat(await Array.fromAsync(blobs.get(serving.bundle)));
+    return this.#run(key, { serving, bundle, values }, (line) =>
+      log.print(key, { version: serving.version, ...line }),
+    );
+  }
+
+  async #run(key: string, start: ProcessStart, log: AppProcessParts["log"]): Promise<AppProcess> {
+    const { clock, folder, operations, program, streams } = this.#parts;
+    await this.#ensureFolder();
+    this.#made += 1;
+    return AppProcess.start(
+      {
+        clock,
+        key,
+        program,
+        operate: (process, message) => void operations.run(process, message),
+        streams,
+        folder: join(folder.path, String(this.#made)),
+        user: this.#users.take(key),
+        log,
+      },
+      start,
+    );
+  }
+
+  /** Processes whose folder is gone can open no database: others take their place, in a folder that is made again. */
+  async #ensureFolder(): Promise<void> {
+    const { folder, logger } = this.#parts;
+    const before = [...this.#all];
+    try {
+      if (!(await folder.ensure())) return;
+    } catch (error) {
+      logger.error({ err: error, folder: folder.path }, "folder of app processes not there");
+      this.#probe.noteFailure();
+      const text = "Cannot start the app just now: its host has no folder for processes";
+      throw new ActorError("unavailable", text, { retryAfterS: 1 });
+    }
+    logger.warn({ folder: folder.path }, "folder of app processes was removed, and is made again");
+    for (const slot of before) {
+      if (slot.running === undefined) continue;
+      if (this.#current.get(slot.key) === slot) this.#current.delete(slot.key);
+      slot.outdated.abort();
+      slot.running.process.kill(FOLDER_GONE);
+    }
+  }
+
+  /** Throws ActorError where a secret cannot be opened: whoever runs the platform has to help. */
+  #valuesOf(key: string, { config, secrets }: ServingApp): Record<string, unknown> {
+    const values: Record<string, unknown> = { ...config.vars };
+    for (const { name, sealed } of secrets) {
+      try {
+        values[name] = this.#parts.secrets.open(sealed, { ...readAppKey(key), name });
+      } catch (error) {
+        this.#parts.logger.error({ err: error, app: key, secret: name }, "secret not opened");
+        throw new ActorError("unavailable", `Cannot start the app: secret "${name}" does not open`);
+      }
+    }
+    return values;
+  }
+
+  #checkRoom(): void {
+    const { processesMax = APP_PROCESSES_MAX } = this.#parts;
+    if (this.#all.size < processesMax) return;
+    const [longest] = [...this.#all]
+      .filter(({ running }) => running?.process.users === 0)
+      .toSorted((one, other) => (one.idleSince ?? Infinity) - (other.idleSince ?? Infinity));
+    if (!longest) {
+      const text = `Cannot start the app: its host runs ${processesMax} of them`;
+      throw new ActorError("busy", text, { retryAfterS: 1 });
+    }
+    longest.running?.process.kill("others need its place");
+  }
+
+  /** What serves may have changed: agents of what does not serve any more go over to what does. */
+  async #refresh(key: string): Promise<void> {
+    const slot = this.#current.get(key);
+    if (!slot) return;
+    try {
+      const serving = await this.#parts.serving.get(key);
+      if ((await revisionOf(slot)) === serving.revision) return;
+      if (this.#current.get(key) === slot) await this.#start(key, serving);
+    } catch (error) {
+      const isGone = error instanceof ActorError && error.code === "not_found";
+      if (isGone) this.#retire(slot);
+      // Else what is asked of it next finds out.
+    }
+  }
+
+  /** The new one has started: the old ones, of which one may have failed to be replaced before, finish what they have. */
+  #retireBefore(slot: Slot): void {
+    for (const other of this.#all) {
+      if (other === slot) return;
+      if (other.key === slot.key) this.#retire(other);
+    }
+  }
+
+  /** It takes nothing more, and ends when nothing uses it, or in a while. */
+  #retire(slot: Slot): void {
+    if (slot.outdated.signal.aborted) return;
+    if (this.#current.get(slot.key) === slot) this.#current.delete(slot.key);
+    slot.outdated.abort();
+    void this.#drain(slot);
+  }
+
+  async #drain({ starting }: Slot): Promise<void> {
+    const { clock } = this.#parts;
+    try {
+      const { process } = await starting;
+      const giveUpAt = clock.monotonic() + AGENT_TURN_MS_MAX + DRAIN_MARGIN_MS;
+      while (process.users > 0 && clock.monotonic() < giveUpAt && !process.isEnded) {
+        await clock.wait(DRAIN_POLL_MS, this.#stopped.signal);
+      }
+      process.kill("another version took its place");
+    } catch {
+      // It never started.
+    }
+  }
+
+  #ended(slot: Slot, error: Error): void {
+    const { log, logger } = this.#parts;
+    const { key, running } = slot;
+    const isExpected = slot.outdated.signal.aborted || this.#stopped.signal.aborted;
+    this.#forget(slot);
+    if (isExpected || slot.idleSince !== undefined) return;
+    const lastWords = error instanceof ProcessEnded ? error.lastWords : "";
+    logger.warn({ app: key, reason: error.message, lastWords }, "process of an app ended");
+    const version = running?.process.serving.version ?? 0;
+    log.print(key, { version, level: "error", text: error.message });
+    this.#restarts.putOff(key, running?.process.serving.revision ?? 0);
+  }
+
+  #forget(slot: Slot): void {
+    slot.outdated.abort();
+    this.#all.delete(slot);
+    if (this.#current.get(slot.key) === slot) this.#current.delete(slot.key);
+    this.#release(slot.key);
+  }
+
+  /** What an app has here beside its processes, where it has none. */
+  #release(key: string): void {
+    for (const slot of this.#all) if (slot.key === key) return;
+    this.#users.release(key);
+    if (!this.#current.has(key)) this.#parts.serving.unwatch(key);
+  }
+
+  async #sweep(): Promise<void> {
+    const { clock, idleMs = APP_PROCESS_IDLE_MS } = this.#parts;
+    const { signal } = this.#stopped;
+    while (!signal.aborted) {
+      await clock.wait(SWEEP_MS, signal);
+      // Who asks for a process next hears what is wrong.
+      if (!signal.aborted) await this.#ensureFolder().catch(() => {});
+      const now = clock.monotonic();
+      for (const slot of this.#all) {
+        const isUsed = slot.running?.process.users !== 0;
+        if (isUsed) slot.idleSince = undefined;
+        else slot.idleSince ??= now;
+        if (slot.idleSince === undefined || now - slot.idleSince < idleMs) continue;
+        if (this.#current.get(slot.key) === slot) this.#current.delete(slot.key);
+        slot.running?.process.kill("nothing uses it");
+      }
+      this.#restarts.sweep();
+    }
+  }
+}
+
+/** Of what it runs, or will when it has started; undefined where it did not start. */
+async function revisionOf({ starting }: Slot): Promise<number | undefined> {
+  try {
+    return (await starting).process.serving.revision;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Agents end by themselves before that. */
+const DRAIN_MARGIN_MS = 2_000;
+const DRAIN_POLL_MS = 20;

@@ -1,0 +1,66 @@
+/** User ids for processes of apps: one that nobody else has, for each app, where this process may choose. */
+import { execFile } from "node:child_process";
+import { stat } from "node:fs/promises";
+import { dirname } from "node:path";
+import { promisify } from "node:util";
+import { fnv1a32 } from "../../../../schemas/subjects.ts";
+
+/** Above those of people, services, containers' ranges and what systemd gives away. */
+const FIRST = 1_900_000_000;
+const COUNT = 100_000_000;
+
+export class AppUsers {
+  /** False where children have this process's own user. */
+  readonly #isPossible: boolean;
+  readonly #taken = new Map<number, string>();
+
+  constructor({ isPossible }: { isPossible: boolean }) {
+    this.#isPossible = isPossible;
+  }
+
+  /** The same for an app at every host, but for one whose number another app here has by chance. */
+  take(app: string): number | undefined {
+    if (!this.#isPossible) return undefined;
+    for (let id = FIRST + (fnv1a32(app) % COUNT); ; id++) {
+      const owner = this.#taken.get(id);
+      if (owner !== undefined && owner !== app) continue;
+      this.#taken.set(id, app);
+      return id;
+    }
+  }
+
+  /** No process of the app is left. */
+  release(app: string): void {
+    for (const [id, owner] of this.#taken) if (owner === app) this.#taken.delete(id);
+  }
+}
+
+/** Why processes of apps cannot have users of their own; undefined where they can. */
+export async function whyOneUser(programs: readonly string[]): Promise<string | undefined> {
+  if (process.getuid?.() !== 0) return "this process is not root";
+  // Root of a container may lack the right, or the numbers.
+  const refusal = await refusalOf(FIRST);
+  if (refusal !== undefined) return `it may not start processes of other users (${refusal})`;
+  for (const program of programs) {
+    for (let path = program; path !== dirname(path); path = dirname(path)) {
+      const { mode } = await stat(path);
+      if ((mode & OPEN_TO_OTHERS) === 0) return `${path} is closed to other users`;
+    }
+  }
+  return undefined;
+}
+
+/** What the system says to a process of this user; undefined where there may be one. */
+async function refusalOf(user: number): Promise<string | undefined> {
+  try {
+    await promisify(execFile)(process.execPath, ["--version"], { uid: user, gid: user });
+    return undefined;
+  } catch (error) {
+    const { syscall, code } = error as NodeJS.ErrnoException;
+    // That it may not read the program is said by the folder's name.
+    return syscall === "spawn" && code !== "EACCES" ? code : undefined;
+  }
+}
+
+/** What lets others read a file, or pass through a folder. */
+const OPEN_TO_OTHERS = 0o005;

@@ -1,0 +1,23 @@
+/** Holds calls of the REST API by code of an app to what its configuration binds: the process itself is not trusted with that. */
+import type { AppConfig } from "../../../../schemas/apps/app-config.ts";
+import { ActorError } from "../../../../schemas/errors.ts";
+import { folded } from "../../../../schemas/repositories/git-names.ts";
+
+/** Throws ActorError `forbidden` where the app has no such binding. */
+export function checkBound(
+  config: Pick<AppConfig, "artifacts" | "browser">,
+  permission: "artifacts" | "browser",
+  namespace: string | undefined,
+): void {
+  if (permission === "browser" ? config.browser !== undefined : isBound(config, namespace)) return;
+  const bound = config.artifacts.map((one) => `"${one.namespace}"`).join(", ");
+  const missing =
+    permission === "browser" || bound === ""
+      ? `the app has no ${permission} binding`
+      : `trunkline.jsonc binds the namespaces ${bound}, and not "${namespace ?? ""}"`;
+  throw new ActorError("forbidden", `Cannot call the API: ${missing}`);
+}
+
+function isBound({ artifacts }: Pick<AppConfig, "artifacts">, namespace = ""): boolean {
+  return artifacts.some((one) => folded(one.namespace) === folded(namespace));
+}

@@ -1,0 +1,30 @@
+/**
+ * Has the kernel end the processes of apps with their host: it does so whatever they are at. By themselves they notice only
+ * between two steps of their code, which may have no end, and not while they are stopped.
+ */
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
+import type { ProcessProgram } from "../app-process/process-program.ts";
+
+/** Of util-linux. What it starts takes its place: number, channel and output stay as they are. */
+const SETPRIV = "/usr/bin/setpriv";
+const PARAMETERS = ["--pdeathsig", "KILL", "--"];
+
+/** The same program, which the kernel kills when the thread that started it is gone. */
+export function endedWithHost(program: ProcessProgram): ProcessProgram {
+  return (folders) => {
+    const { main, options } = program(folders);
+    const execArgv = [...PARAMETERS, process.execPath, ...options.execArgv];
+    return { main, options: { ...options, execPath: SETPRIV, execArgv } };
+  };
+}
+
+/** Why the kernel cannot; undefined where it can. */
+export async function whyNotEnded(): Promise<string | undefined> {
+  try {
+    await promisify(execFile)(SETPRIV, [...PARAMETERS, process.execPath, "--version"]);
+    return undefined;
+  } catch (error) {
+    return (error as Error).message;
+  }
+}

@@ -1,0 +1,79 @@
+/** What the apps of this host serve: whoever follows one is told as soon as it changes, or may have. */
+import { app, type ServingApp } from "../../../../schemas/apps/app.ts";
+import { APP_SERVING_KEPT_MS } from "../../../../schemas/apps/app-limits.ts";
+import type { ActorClient } from "../../../runtime/actor-client.ts";
+import type { Clock } from "../../../runtime/clock.ts";
+import type { LiveUpdates } from "../../../runtime/live.ts";
+
+export interface FollowedAppsParts {
+  actors: Pick<ActorClient, "call">;
+  live: LiveUpdates;
+  clock: Clock;
+}
+
+interface Kept {
+  /** Of the newest question. */
+  serving: Promise<ServingApp>;
+  askedAt: number;
+}
+
+export class FollowedApps {
+  readonly #parts: FollowedAppsParts;
+  readonly #kept = new Map<string, Kept>();
+  readonly #watched = new Map<string, AbortController>();
+
+  constructor(parts: FollowedAppsParts) {
+    this.#parts = parts;
+  }
+
+  /** Rejects with `not_found` where nothing serves, and with what the app's actor refuses. */
+  get(key: string): Promise<ServingApp> {
+    const kept = this.#kept.get(key);
+    const now = this.#parts.clock.monotonic();
+    if (kept && now - kept.askedAt < APP_SERVING_KEPT_MS) return kept.serving;
+    const serving = this.#parts.actors.call(app, key, "getServing", {});
+    const asked = { serving, askedAt: now };
+    this.#kept.set(key, asked);
+    // A refusal is nothing to keep: the app may be deployed at any moment.
+    serving.catch(() => {
+      if (this.#kept.get(key) === asked) this.#kept.delete(key);
+    });
+    return serving;
+  }
+
+  /** Apps whose changes it is told of. */
+  get watched(): number {
+    return this.#watched.size;
+  }
+
+  /** Forgets what an app serves, and calls back, whenever it changes or may have; until `unwatch`. */
+  watch(key: string, changed: () => void): void {
+    if (this.#watched.has(key)) return;
+    const ended = new AbortController();
+    this.#watched.set(key, ended);
+    void this.#follow(key, ended.signal, () => {
+      this.#kept.delete(key);
+      changed();
+    });
+  }
+
+  unwatch(key: string): void {
+    this.#watched.get(key)?.abort();
+    this.#watched.delete(key);
+    this.#kept.delete(key);
+  }
+
+  async #follow(key: string, signal: AbortSignal, changed: () => void): Promise<void> {
+    const { clock, live } = this.#parts;
+    while (!signal.aborted) {
+      try {
+        const updates = await live.subscribe(app, key, signal);
+        changed();
+        for await (const _ of updates) changed();
+      } catch {
+        // While the bus is away what is kept lasts for its time alone.
+      }
+      await clock.wait(APP_SERVING_KEPT_MS, signal);
+    }
+  }
+}

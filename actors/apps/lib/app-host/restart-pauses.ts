@@ -1,0 +1,44 @@
+/** How long an app waits that has ended by itself, or did not start, before it may start again: each time longer. */
+import {
+  APP_RESTART_MS,
+  APP_RESTART_MS_MAX,
+  APP_STABLE_MS,
+} from "../../../../schemas/apps/app-limits.ts";
+import type { Clock } from "../../../runtime/clock.ts";
+
+interface Restart {
+  revision: number;
+  pauseMs: number;
+  notBefore: number;
+}
+
+export class RestartPauses {
+  readonly #clock: Pick<Clock, "monotonic">;
+  readonly #restarts = new Map<string, Restart>();
+
+  constructor(clock: Pick<Clock, "monotonic">) {
+    this.#clock = clock;
+  }
+
+  /** Not positive where this revision may start at once. */
+  leftMs(key: string, revision: number): number {
+    const restart = this.#restarts.get(key);
+    return restart?.revision === revision ? restart.notBefore - this.#clock.monotonic() : 0;
+  }
+
+  putOff(key: string, revision: number): void {
+    const now = this.#clock.monotonic();
+    const before = this.#restarts.get(key);
+    const isNew = before?.revision !== revision || now - before.notBefore > APP_STABLE_MS;
+    const pauseMs = isNew ? APP_RESTART_MS : Math.min(2 * before.pauseMs, APP_RESTART_MS_MAX);
+    this.#restarts.set(key, { revision, pauseMs, notBefore: now + (isNew ? 0 : pauseMs) });
+  }
+
+  /** Forgets apps that have been stable since. */
+  sweep(): void {
+    const now = this.#clock.monotonic();
+    for (const [key, { notBefore }] of this.#restarts) {
+      if (now - notBefore > APP_STABLE_MS) this.#restarts.delete(key);
+    }
+  }
+}

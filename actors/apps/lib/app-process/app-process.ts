@@ -1,0 +1,393 @@
+/** One process that runs an app's code: started, spoken to and ended by its host. Whoever asks something of it is told when it ends. */
+import { type ChildProcess, fork } from "node:child_process";
+import { existsSync } from "node:fs";
+import { rm } from "node:fs/promises";
+import { constants, setPriority } from "node:os";
+import type { ServingApp } from "../../../../schemas/apps/app.ts";
+import { APP_HEAP_MB_MAX, APP_START_MS_MAX } from "../../../../schemas/apps/app-limits.ts";
+import type { AgentAddress } from "../../../../schemas/apps/app-names.ts";
+import type { FromProcess, ToProcess } from "../../../../schemas/apps/app-process.ts";
+import { ActorError } from "../../../../schemas/errors.ts";
+import type { Clock } from "../../../runtime/clock.ts";
+import { Arriving } from "./arriving.ts";
+import { EntryWait } from "./entry-wait.ts";
+import { MISASKED, type Misasked, readFromProcess } from "./from-process.ts";
+import { HeldBytes } from "./held-bytes.ts";
+import type { HostStreams } from "./host-streams.ts";
+import { toActorError } from "./process-error.ts";
+import type { ProcessListener } from "./process-listener.ts";
+import { type ProcessProgram, type ProcessStart, startOf } from "./process-program.ts";
+import { ProcessWatch } from "./process-watch.ts";
+import { weightOf } from "./weight.ts";
+import { type ProcessFiles, writeProcessFiles } from "./write-process-files.ts";
+
+export interface AppProcessParts {
+  clock: Clock;
+  /** The app's. */
+  key: string;
+  program: ProcessProgram;
+  /** A folder of this process alone, which is made and removed again. */
+  folder: string;
+  /** User and group of the child; its parent's where absent. */
+  user: number | undefined;
+  /** Does what the default export wants of the outside. */
+  operate(process: AppProcess, message: Extract<FromProcess, { type: "operation" }>): void;
+  streams: Pick<HostStreams, "heard" | "ofEntry">;
+  /** Lines of the app, and of what ended it. */
+  log(line: { level: "debug" | "info" | "warn" | "error"; text: string; agent?: string }): void;
+}
+
+/** It ended by itself, or was ended at a bound: what was under way is tried again elsewhere. */
+export class ProcessEnded extends Error {
+  /** It was ended for its time or its memory: what it was at would take them again. */
+  isAtBound = false;
+  /** What Node said last, for the platform's log: it has paths of this host in it. */
+  lastWords = "";
+}
+
+/** No fault of the app: something outside has removed it. */
+export const FOLDER_GONE = "its folder was removed";
+/** Characters kept of what Node said last on its way down. */
+const LAST_WORDS_CHARS = 2_000;
+/** Of the scheduler's: a process of an app comes after the platform's own. */
+const NICENESS = constants.priority.PRIORITY_BELOW_NORMAL;
+
+export class AppProcess {
+  readonly key: string;
+  readonly serving: ServingApp;
+  /** Vars and secrets by name. */
+  readonly values: Readonly<Record<string, unknown>>;
+  classes: readonly string[] = [];
+  readonly arriving = new Arriving();
+  readonly held = new HeldBytes((reason) => this.kill(reason));
+  readonly #parts: AppProcessParts;
+  readonly #child: ChildProcess;
+  #watch: ProcessWatch | undefined;
+  readonly #agents = new Map<number, { listener: ProcessListener; key: string; isIdle: boolean }>();
+  readonly #opening = new Map<number, PromiseWithResolvers<void>>();
+  readonly #entries = new Map<number, ProcessListener>();
+  readonly #ready = Promise.withResolvers<void>();
+  readonly #ended = Promise.withResolvers<Error>();
+  readonly #ending = new AbortController();
+  #reason: string | undefined;
+  #lastWords = "";
+  #said: { message: ToProcess; arrived: () => void }[] = [];
+  #isAtBound = false;
+  #isEnded = false;
+  #numbers = 0;
+  readonly #entryWait = new EntryWait(() => this.#parts.clock.monotonic());
+
+  /** Resolves when it is ready. Rejects with `app_broken` where the bundle does not start, and with `unavailable` where something ended it before. */
+  static async start(parts: AppProcessParts, start: ProcessStart): Promise<AppProcess> {
+    const { folder, user } = parts;
+    const files = await writeProcessFiles(folder, start.bundle, user);
+    const started = new AppProcess(parts, start, files);
+    await started.#ready.promise;
+    return started;
+  }
+
+  private constructor(
+    parts: AppProcessParts,
+    { serving, values }: ProcessStart,
+    files: ProcessFiles,
+  ) {
+    const { program, user } = parts;
+    this.#parts = parts;
+    this.key = parts.key;
+    this.serving = serving;
+    this.values = values;
+    const { main, options } = program(files);
+    this.#child = fork(main, [], {
+      ...options,
+      stdio: ["ignore", "ignore", "pipe", "ipc"],
+      ...(user !== undefined && { uid: user, gid: user }),
+    });
+    this.#listen();
+    this.send(startOf({ serving, values }, files));
+  }
+
+  get pid(): number {
+    return this.#child.pid ?? 0;
+  }
+
+  /** Or is about to: nothing begins in it any more. */
+  get isEnded(): boolean {
+    return this.#isEnded || this.#child.killed;
+  }
+
+  /** Agents and entries that are open or under way, or have asked to be waited for. */
+  get users(): number {
+    const ofEntry = this.#entryWait.users + this.#parts.streams.ofEntry(this);
+    return this.#agents.size + this.#entries.size + ofEntry;
+  }
+
+  /** Resolves with why, when it has ended. */
+  get ended(): Promise<Error> {
+    return this.#ended.promise;
+  }
+
+  /** Aborts when it ends. */
+  get ending(): AbortSignal {
+    return this.#ending.signal;
+  }
+
+  /** Opens an agent from what its log holds; the number is its name from here on. Rejects with ActorError or ProcessEnded. */
+  async openAgent(
+    { key, address }: { key: string; address: AgentAddress },
+    log: { image: Uint8Array | undefined; records: Uint8Array[]; lastCommit: number },
+    listener: ProcessListener,
+  ): Promise<number> {
+    if (this.#isEnded) throw new ProcessEnded("The process of the app has ended");
+    const agent = ++this.#numbers;
+    const opening = Promise.withResolvers<void>();
+    this.#agents.set(agent, { listener, key, isIdle: true });
+    this.#opening.set(agent, opening);
+    const { image, records, lastCommit } = log;
+    this.send({ type: "open", agent, address, image, records, lastCommit });
+    try {
+      await opening.promise;
+      return agent;
+    } catch (error) {
+      this.#agents.delete(agent);
+      if (existsSync(this.#parts.folder)) throw error;
+      this.kill(FOLDER_GONE);
+      throw new ProcessEnded(`The process of the app is ended: ${FOLDER_GONE}`);
+    }
+  }
+
+  closeAgent(agent: number): void {
+    if (!this.#agents.delete(agent)) return;
+    this.send({ type: "close", agent });
+  }
+
+  /** Begins a turn of an agent; its number is in what comes of it, and what another `follows`. Throws ActorError `busy`. */
+  turn(wanted: Omit<ToProcess & { type: "turn" }, "type" | "turn">): number {
+    const turn = ++this.#numbers;
+    this.#begin({ type: "turn", turn, ...wanted });
+    return turn;
+  }
+
+  /** Begins a turn of the default export; the listener hears of this turn alone, until `forgetEntry`. Throws ActorError `busy`. */
+  entry(
+    wanted: Pick<Extract<ToProcess, { type: "entry" }>, "request" | "isUpgrade">,
+    listener: ProcessListener,
+  ): number {
+    const turn = ++this.#numbers;
+    this.#begin({ type: "entry", turn, ...wanted });
+    if (this.#isEnded) listener.ended(new ProcessEnded("The process of the app has ended"));
+    else this.#entries.set(turn, listener);
+    return turn;
+  }
+
+  forgetEntry(turn: number): void {
+    this.#entries.delete(turn);
+  }
+
+  /**
+   * What is said in one turn of the loop goes together: each write costs as much as all else that a message does.
+   * `arrived` is called once, also where it will not.
+   */
+  send(message: ToProcess, arrived: () => void = () => {}): void {
+    this.#said.push({ message, arrived });
+    if (this.#said.length === 1) setImmediate(() => this.#sendSaid());
+  }
+
+  #begin(message: ToProcess): void {
+    const bytes = weightOf(message);
+    this.arriving.add(bytes);
+    this.send(message, () => this.arriving.remove(bytes));
+  }
+
+  /** Ends it at once: of what it says from then on only its log is heard. */
+  kill(reason: string): void {
+    this.#reason ??= reason;
+    this.#child.kill("SIGKILL");
+  }
+
+  #sendSaid(): void {
+    const said = this.#said;
+    this.#said = [];
+    const arrived = () => {
+      for (const one of said) one.arrived();
+    };
+    if (this.#isEnded || !this.#child.connected) {
+      arrived();
+      return;
+    }
+    // What is on its way when the process ends is lost with it: whoever waits for an answer hears of the end.
+    this.#child.send(
+      said.map(({ message }) => message),
+      arrived,
+    );
+  }
+
+  #listen(): void {
+    const child = this.#child;
+    const { clock } = this.#parts;
+    child.stderr?.setEncoding("utf8").on("data", (text: string) => {
+      this.#lastWords = (this.#lastWords + text).slice(-LAST_WORDS_CHARS);
+    });
+    child.on("message", (messages) => {
+      try {
+        for (const message of messages as unknown[]) this.#heard(readFromProcess(message));
+      } catch {
+        this.kill(FORGED);
+      }
+    });
+    // Node's own, for handles that nobody here passes on: it takes for granted that Node itself says them.
+    child.removeAllListeners("internalMessage");
+    child.on("internalMessage", () => this.kill(FORGED));
+    child.once("error", (error) => {
+      this.#reason ??= error.message;
+      if (child.pid === undefined) void this.#finish("it could not be started");
+    });
+    child.once("exit", (code, signal) => void this.#finish(signal ?? `code ${code}`));
+    if (child.pid === undefined) return;
+    setPriority(child.pid, NICENESS);
+    void this.#limitStart();
+    const entries = this.#entries;
+    const agents = this.#agents;
+    const isQuiet = () =>
+      entries.size === 0 &&
+      agents.values().every((agent) => agent.isIdle) &&
+      this.#parts.streams.ofEntry(this) === 0;
+    this.#watch = new ProcessWatch(
+      {
+        pid: child.pid,
+        ping: (number) => this.send({ type: "ping", number }),
+        get isQuiet() {
+          return isQuiet();
+        },
+        exceed: (reason) => {
+          this.#isAtBound = true;
+          this.kill(reason);
+        },
+      },
+      clock,
+    );
+  }
+
+  async #limitStart(): Promise<void> {
+    const started = new AbortController();
+    this.#ready.promise.then(
+      () => started.abort(),
+      () => started.abort(),
+    );
+    await this.#parts.clock.wait(APP_START_MS_MAX, started.signal);
+    if (!started.signal.aborted) this.kill(`it was not ready after ${APP_START_MS_MAX} ms`);
+  }
+
+  #heard(message: FromProcess | Misasked): void {
+    if (this.isEnded && message.type !== "log") return;
+    switch (message.type) {
+      case "ready":
+        this.classes = message.classes;
+        this.#ready.resolve();
+        break;
+      case "broken": {
+        const { name, message: text } = message.error;
+        this.#parts.log({ level: "error", text: message.error.stack ?? `${name}: ${text}` });
+        this.#ready.reject(new ActorError("app_broken", `Cannot start the app: ${name}: ${text}`));
+        this.kill("its bundle does not start");
+        break;
+      }
+      case "opened":
+        this.#opening.get(message.agent)?.resolve();
+        this.#opening.delete(message.agent);
+        break;
+      case "unopened":
+        this.#opening.get(message.agent)?.reject(toActorError(message.error));
+        this.#opening.delete(message.agent);
+        break;
+      case "log":
+        this.#print(message);
+        break;
+      case "pong":
+        this.#watch?.pong(message.number);
+        break;
+      case "idle": {
+        if (this.#entryWait.takes(message)) break;
+        const agent = this.#agents.get(message.agent);
+        if (agent) agent.isIdle = message.isIdle;
+        agent?.listener.heard(message);
+        break;
+      }
+      case "commit":
+      case "act":
+        this.#agents.get(message.agent)?.listener.heard(message);
+        break;
+      case "refused":
+        this.#printFault(message);
+        this.#listenerOf(message.agent, message.turn)?.heard(message);
+        break;
+      case "finished":
+        this.#listenerOf(message.agent, message.turn)?.heard(message);
+        break;
+      case "part":
+        if (message.agent === undefined) this.#parts.streams.heard(this, message);
+        else this.#agents.get(message.agent)?.listener.heard(message);
+        break;
+      case "operation":
+        if (message.agent === undefined) this.#parts.operate(this, message);
+        else this.#agents.get(message.agent)?.listener.heard(message);
+        break;
+      case "misasked":
+        this.send({ type: "failed", operation: message.operation, error: MISASKED });
+        break;
+      default:
+        message satisfies never;
+    }
+  }
+
+  #listenerOf(agent: number | undefined, turn: number): ProcessListener | undefined {
+    return agent === undefined ? this.#entries.get(turn) : this.#agents.get(agent)?.listener;
+  }
+
+  #print({ agent, level, text }: Extract<FromProcess, { type: "log" }>): void {
+    const key = agent === undefined ? undefined : this.#agents.get(agent)?.key;
+    this.#parts.log({ level, text, ...(key !== undefined && { agent: key }) });
+  }
+
+  /** What user code threw: whoever asked hears as little of it as the gateway lets out. */
+  #printFault({ agent, error }: Extract<FromProcess, { type: "refused" }>): void {
+    if (error.refusal !== undefined) return;
+    const text = error.stack ?? `${error.name}: ${error.message}`;
+    this.#print({ type: "log", level: "error", text, ...(agent !== undefined && { agent }) });
+  }
+
+  async #finish(how: string): Promise<void> {
+    if (this.#isEnded) return;
+    this.#isEnded = true;
+    this.#ending.abort();
+    this.#watch?.end();
+    const isFull = this.#reason === undefined && HEAP_IS_FULL.test(this.#lastWords);
+    const why = this.#reason ?? (isFull ? HEAP_FULL : how);
+    const error = new ProcessEnded(`The process of the app has ended: ${why}`);
+    error.isAtBound = this.#isAtBound || isFull;
+    error.lastWords = this.#lastWords.trim();
+    // Before anybody is told: who is, asks for another.
+    this.#ended.resolve(error);
+    // Only what its bundle throws is the app's own fault: else it may start another time.
+    const text = `Cannot start the app just now: ${this.#reason ?? how}`;
+    const unready = new ActorError("unavailable", text, { retryAfterS: 1 });
+    this.#ready.reject(unready);
+    this.#ready.promise.catch((cause) => {
+      if (cause === unready) this.#parts.log({ level: "error", text: error.message });
+    });
+    for (const opening of this.#opening.values()) opening.reject(error);
+    const listeners = [
+      ...[...this.#agents.values()].map(({ listener }) => listener),
+      ...this.#entries.values(),
+    ];
+    this.#agents.clear();
+    this.#entries.clear();
+    this.#opening.clear();
+    for (const listener of listeners) listener.ended(error);
+    await rm(this.#parts.folder, { recursive: true, force: true }).catch(() => {});
+  }
+}
+
+/** As V8 says it, above a backtrace of its own. */
+const HEAP_IS_FULL = /heap out of memory|Reached heap limit/;
+const HEAP_FULL = `its objects take more than ${APP_HEAP_MB_MAX} MB of memory`;
+const FORGED = "it says what no process of an app says";

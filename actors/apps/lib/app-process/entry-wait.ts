@@ -1,0 +1,24 @@
+/** What the entry of an app has asked its process to wait for: it keeps the process for as long as a turn may take. */
+import { AGENT_TURN_MS_MAX } from "../../../../schemas/apps/app-limits.ts";
+import { ENTRY, type FromProcess } from "../../../../schemas/apps/app-process.ts";
+
+export class EntryWait {
+  readonly #now: () => number;
+  #until = 0;
+
+  constructor(now: () => number) {
+    this.#now = now;
+  }
+
+  /** 1 while something is waited for. */
+  get users(): number {
+    return this.#now() < this.#until ? 1 : 0;
+  }
+
+  /** False where it is of an agent. */
+  takes({ agent, isIdle }: Extract<FromProcess, { type: "idle" }>): boolean {
+    if (agent !== ENTRY) return false;
+    this.#until = isIdle ? 0 : this.#now() + AGENT_TURN_MS_MAX;
+    return true;
+  }
+}

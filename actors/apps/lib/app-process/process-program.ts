@@ -1,0 +1,48 @@
+/** What a host has to know to start a process that runs code of an app: actors/apps/process/arguments.ts gives it. */
+
+import type { ServingApp } from "../../../../schemas/apps/app.ts";
+import {
+  AGENT_DATABASE_BYTES_MAX,
+  AGENT_TURN_MS_MAX,
+  AGENT_WORK_MS_MAX,
+  APP_ANSWER_BYTES_MAX,
+} from "../../../../schemas/apps/app-limits.ts";
+import type { StartProcess } from "../../../../schemas/apps/app-process.ts";
+import { DELIVERIES_UNRECORDED_MS_MAX } from "../../../../schemas/apps/webhook-limits.ts";
+import type { ProcessArguments, ProcessFolders } from "../../process/arguments.ts";
+
+export type ProcessProgram = (folders: ProcessFolders) => ProcessArguments;
+
+export interface ProcessStart {
+  serving: ServingApp;
+  /** The script. */
+  bundle: Uint8Array;
+  /** Vars and secrets by name. */
+  values: Record<string, unknown>;
+}
+
+/** The first thing that a process is told. */
+export function startOf(
+  { serving: { config }, values }: Pick<ProcessStart, "serving" | "values">,
+  { bundle, workFolder }: Pick<StartProcess, "bundle" | "workFolder">,
+): StartProcess {
+  return {
+    type: "start",
+    bundle,
+    workFolder,
+    env: {
+      values,
+      agents: config.agents.map(({ binding, class_name: className }) => ({ binding, className })),
+      artifacts: config.artifacts,
+      browser: config.browser?.binding,
+    },
+    compatibilityDate: config.compatibility_date,
+    limits: {
+      databaseBytes: AGENT_DATABASE_BYTES_MAX,
+      answerBytes: APP_ANSWER_BYTES_MAX,
+      turnMs: AGENT_TURN_MS_MAX,
+      workMs: AGENT_WORK_MS_MAX,
+      togetherMs: DELIVERIES_UNRECORDED_MS_MAX,
+    },
+  };
+}

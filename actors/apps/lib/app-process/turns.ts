@@ -1,0 +1,68 @@
+/** Turns under way in a process, by number: each is waited for until its process says what became of it, or is too late. */
+import { AGENT_TURN_MS_MAX, AGENT_TURNS_MAX } from "../../../../schemas/apps/app-limits.ts";
+import type { TurnResult } from "../../../../schemas/apps/app-process.ts";
+import { ActorError } from "../../../../schemas/errors.ts";
+
+interface Turn {
+  id: string;
+  resolve(result: TurnResult): void;
+  reject(error: Error): void;
+  late: NodeJS.Timeout;
+}
+
+/** The process itself gives a turn up after AGENT_TURN_MS_MAX; this is for one that does not. */
+const LATE_MS = AGENT_TURN_MS_MAX + 5_000;
+
+export class Turns {
+  readonly #turns = new Map<number, Turn>();
+
+  get size(): number {
+    return this.#turns.size;
+  }
+
+  /** Throws ActorError `busy` where there is none for one more. */
+  mustHaveRoom(): void {
+    if (this.size < AGENT_TURNS_MAX) return;
+    const text = `Cannot take more: the agent has ${AGENT_TURNS_MAX} turns under way`;
+    throw new ActorError("busy", text, { retryAfterS: 1 });
+  }
+
+  underWay(): { turn: number; id: string }[] {
+    return Array.from(this.#turns, ([turn, { id }]) => ({ turn, id }));
+  }
+
+  wait(turn: number, id: string): Promise<TurnResult> {
+    const { promise, resolve, reject } = Promise.withResolvers<TurnResult>();
+    const late = setTimeout(() => {
+      const text = `Cannot wait for the app: a turn may take ${AGENT_TURN_MS_MAX} ms`;
+      this.reject(turn, new ActorError("deadline_exceeded", text));
+    }, LATE_MS);
+    late.unref();
+    this.#turns.set(turn, { id, resolve, reject, late });
+    return promise;
+  }
+
+  /** Rejects it where `give` throws. */
+  resolve(turn: number, give: () => TurnResult): void {
+    try {
+      const result = give();
+      this.#take(turn)?.resolve(result);
+    } catch (error) {
+      this.reject(turn, error as Error);
+    }
+  }
+
+  reject(turn: number, error: Error): void {
+    this.#take(turn)?.reject(error);
+  }
+
+  #take(turn: number): Turn | undefined {
+    const found = this.#turns.get(turn);
+    this.#turns.delete(turn);
+    clearTimeout(found?.late);
+    return found;
+  }
+}
+
+export const unexpected = ({ type }: TurnResult) =>
+  new ActorError("app_failed", `Cannot read what the app answered: ${type}`);

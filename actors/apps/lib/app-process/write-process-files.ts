@@ -1,0 +1,33 @@
+/** Makes the folders of one process of an app, with its bundle: open to its user alone. */
+import { chown, mkdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { ActorError } from "../../../../schemas/errors.ts";
+
+export interface ProcessFiles {
+  bundle: string;
+  bundleFolder: string;
+  workFolder: string;
+}
+
+/** Rejects with ActorError `unavailable` where the host cannot write there: that is no fault of the app. */
+export async function writeProcessFiles(
+  folder: string,
+  bundleBytes: Uint8Array,
+  user: number | undefined,
+): Promise<ProcessFiles> {
+  const bundleFolder = join(folder, "bundle");
+  const workFolder = join(folder, "work");
+  const bundle = join(bundleFolder, "bundle.mjs");
+  try {
+    for (const path of [folder, bundleFolder, workFolder]) await mkdir(path, { mode: 0o700 });
+    await writeFile(bundle, bundleBytes, { mode: 0o400 });
+    if (user !== undefined) {
+      for (const path of [bundle, bundleFolder, workFolder, folder]) await chown(path, user, user);
+    }
+  } catch (cause) {
+    const { code = "unknown error" } = cause as NodeJS.ErrnoException;
+    const text = `Cannot start the app just now: its host cannot write its files (${code})`;
+    throw new ActorError("unavailable", text, { retryAfterS: 1 });
+  }
+  return { bundle, bundleFolder, workFolder };
+}

@@ -1,0 +1,19 @@
+/** Tells the account how many bytes a log keeps, where that has changed by much. */
+import { readAgentKey } from "../../../../schemas/apps/app-names.ts";
+import { appUsage, isToBeTold } from "../../../../schemas/apps/app-usage.ts";
+import { envelope } from "../../../../schemas/contract.ts";
+import type { LogDraft } from "./log-draft.ts";
+
+/** The key of the log is its agent's. */
+export function tellStored<R>(
+  draft: LogDraft<{ toldBytes?: number | undefined }, R>,
+  part: "inbox" | "outgoing",
+  bytes: number,
+): void {
+  const { key, state } = draft;
+  if (!isToBeTold(bytes, state.toldBytes ?? 0)) return;
+  const address = readAgentKey(key);
+  if (!address) return;
+  draft.change({ toldBytes: bytes });
+  draft.send.push(envelope(appUsage, address.accountId, "stored", { agent: key, part, bytes }));
+}

@@ -1,0 +1,117 @@
+/** Opens what a host needs to run agents: their kinds, and the processes of their apps beneath them. */
+import type { Logger } from "pino";
+import type { AgentLimits } from "../../schemas/apps/app-usage.ts";
+import type { EgressGuard } from "../egress/egress-guard.ts";
+import { BusActorClient } from "../runtime/actor-client.ts";
+import { answerOn } from "../runtime/answer.ts";
+import { BlobStore } from "../runtime/blob-store.ts";
+import type { Bus } from "../runtime/bus.ts";
+import type { Clock } from "../runtime/clock.ts";
+import type { AnyHostedDefinition } from "../runtime/define-hosted.ts";
+import { BusLiveUpdates } from "../runtime/live.ts";
+import { SharedWrites } from "../runtime/shared-writes.ts";
+import { agentKind } from "./agent/agent.ts";
+import { DeliveryPace } from "./agent/delivery-pace.ts";
+import { appEntryKind } from "./app-entry/app-entry.ts";
+import { AppFetch } from "./lib/app-host/app-fetch.ts";
+import { AppLog } from "./lib/app-host/app-log.ts";
+import { AppProcesses } from "./lib/app-host/app-processes.ts";
+import { AppUsers, whyOneUser } from "./lib/app-host/app-user.ts";
+import { endedWithHost, whyNotEnded } from "./lib/app-host/ended-with-host.ts";
+import { FollowedApps } from "./lib/app-host/followed-apps.ts";
+import { Operations } from "./lib/app-host/operations.ts";
+import { openProcessFolder } from "./lib/app-host/process-folders.ts";
+import { HostStreams } from "./lib/app-process/host-streams.ts";
+import type { ProcessProgram } from "./lib/app-process/process-program.ts";
+import type { SecretBox } from "./lib/app-secrets/secret-box.ts";
+
+export interface OpenAgentsParts {
+  bus: Bus;
+  clock: Clock;
+  logger: Logger;
+  guard: EgressGuard;
+  secrets: SecretBox;
+  program: ProcessProgram;
+  /** Of each account. */
+  limits: AgentLimits;
+  /** See AppProcesses. */
+  processesMax?: number | undefined;
+  idleMs?: number | undefined;
+}
+
+export interface OpenAgents {
+  definitions: readonly AnyHostedDefinition[];
+  processes: AppProcesses;
+  /** Ends all processes. The kinds have closed by then. */
+  close(): Promise<void>;
+}
+
+export async function openAgents(parts: OpenAgentsParts): Promise<OpenAgents> {
+  const { bus, clock, logger, guard, secrets, limits, processesMax, idleMs } = parts;
+  const folder = await openProcessFolder();
+  const program = await programHere(parts);
+  const { main } = program({ bundleFolder: folder.path, workFolder: folder.path });
+  const reason = await whyOneUser([process.execPath, main]);
+  if (reason !== undefined) {
+    logger.warn({ reason }, "processes of apps have no users of their own: they are less apart");
+  }
+  const users = new AppUsers({ isPossible: reason === undefined });
+  const actors = new BusActorClient(bus, clock);
+  const blobs = new BlobStore(bus, clock);
+  const fetch = new AppFetch({ guard });
+  const streams = new HostStreams({
+    answerOn: (...question) => answerOn({ bus, logger }, ...question),
+    clock,
+  });
+  const operations = new Operations({
+    ...{ bus, clock, actors, blobs, fetch, secrets, streams, limits },
+  });
+  const processes = new AppProcesses({
+    ...{
+      clock,
+      logger,
+      blobs,
+      secrets,
+      operations,
+      streams,
+      program,
+      users,
+      folder,
+      processesMax,
+      idleMs,
+    },
+    serving: new FollowedApps({ actors, live: new BusLiveUpdates(bus), clock }),
+    log: new AppLog(bus, clock),
+  });
+  const writes = new SharedWrites(bus, clock);
+  const pace = new DeliveryPace(clock);
+  const shared = {
+    bus,
+    clock,
+    actors,
+    blobs,
+    processes,
+    pace,
+    operations,
+    streams,
+    writes,
+    limits,
+  };
+  return {
+    definitions: [agentKind(shared), appEntryKind(shared)],
+    processes,
+    async close() {
+      await processes.stop();
+      streams.close();
+      fetch.close();
+    },
+  };
+}
+
+/** Started so that it ends with this process, where that is possible. */
+async function programHere({ program, logger }: OpenAgentsParts): Promise<ProcessProgram> {
+  const reason = await whyNotEnded();
+  if (reason === undefined) return endedWithHost(program);
+  logger.warn({ reason }, "processes of apps may outlive this one, until their code pauses");
+  return program;
+}

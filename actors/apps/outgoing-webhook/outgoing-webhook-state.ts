@@ -1,0 +1,54 @@
+/** What an agent's queue of outgoing webhooks keeps: when each is due in its value, and each in a row. */
+import { z } from "zod";
+import { Body } from "../../../schemas/apps/app-exchange.ts";
+import { OutgoingTry, SigningSecrets } from "../../../schemas/apps/outgoing-webhook.ts";
+import { EpochMs } from "../../../schemas/values.ts";
+import { RecentDays, RecentIdsRow } from "../lib/event-log/recent-ids.ts";
+
+export const OutgoingState = z.object({
+  /** Number of the next one, and of the oldest in the log. */
+  next: z.int().min(1),
+  first: z.int().min(1),
+  /** Those that have not ended; with `sentAt` a worker has it. */
+  waiting: z.array(
+    z.object({ number: z.int().min(1), dueAt: EpochMs, sentAt: EpochMs.optional() }),
+  ),
+  /** Of payloads in the log; and what the account was told of them last. */
+  payloadBytes: z.int().min(0).optional(),
+  toldBytes: z.int().min(0).optional(),
+  ids: RecentDays,
+  /** When the reminder `resume` comes, which may be earlier than it has to. */
+  resumeAt: EpochMs.optional(),
+  trimAt: EpochMs.optional(),
+});
+export type OutgoingState = z.infer<typeof OutgoingState>;
+
+export const WebhookRow = z.object({
+  row: z.literal("webhook"),
+  /** `webhook-id`. */
+  id: z.string(),
+  url: z.string(),
+  payload: Body,
+  payloadBytes: z.int().min(0),
+  contentType: z.string(),
+  /** Sealed, or names: never what they are. */
+  secret: SigningSecrets.optional(),
+  isTest: z.boolean(),
+  createdAt: EpochMs,
+  /** Of the first try, or the first since it was sent again. */
+  startedAt: EpochMs,
+  ended: z.enum(["arrived", "failed"]).optional(),
+  /** Since it was sent again. */
+  attempts: z.int().min(0),
+  /** Ever: the next one's number is one more. */
+  attemptsEver: z.int().min(0),
+  resends: z.int().min(0),
+  /** The latest, oldest first. */
+  tries: z.array(OutgoingTry),
+});
+export type WebhookRow = z.infer<typeof WebhookRow>;
+
+export const OutgoingRow = z.discriminatedUnion("row", [WebhookRow, RecentIdsRow]);
+export type OutgoingRow = z.infer<typeof OutgoingRow>;
+
+export const webhookRow = (number: number) => `webhook/${number}`;

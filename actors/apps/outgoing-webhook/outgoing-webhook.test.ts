@@ -1,0 +1,279 @@
+import { expect } from "chai";
+import type { outgoingWebhook } from "../../../schemas/apps/outgoing-webhook.ts";
+import {
+  OUTGOING_AGE_MS_MAX,
+  OUTGOING_AT_ONCE_MAX,
+  OUTGOING_KEPT_MAX,
+  OUTGOING_KEPT_MS,
+  OUTGOING_PAUSES_MS,
+  OUTGOING_RETRY_AFTER_MS_MAX,
+  OUTGOING_SECRETS_MAX,
+  OUTGOING_TRIES_MAX,
+  OUTGOING_TRY_MS_MAX,
+  OUTGOING_WAITING_MAX,
+  SEALED_CHARS_MAX,
+} from "../../../schemas/apps/webhook-limits.ts";
+import type { Input } from "../../../schemas/contract.ts";
+import { ActorInHand } from "../../../scripts/testing/actor-in-hand.ts";
+import { refusal } from "../../../scripts/testing/refusal.ts";
+import { outgoingWebhookActor } from "./outgoing-webhook.ts";
+import type { OutgoingRow, OutgoingState } from "./outgoing-webhook-state.ts";
+
+type Messages = (typeof outgoingWebhook)["messages"];
+interface Post {
+  number: number;
+  attempt: number;
+  id: string;
+}
+
+const URL = "https://receiver.example/hook";
+
+const ACCOUNT = "a".repeat(32);
+const KEY = `${ACCOUNT}.b.C.d`;
+
+class Queue extends ActorInHand<Messages, OutgoingState, OutgoingRow> {
+  constructor() {
+    super(outgoingWebhookActor, KEY);
+  }
+
+  send(
+    id: string,
+    payload: Input<Messages["send"]>["payload"] = { text: "{}" },
+    fields: Partial<Input<Messages["send"]>> = {},
+  ) {
+    const contentType = "application/json";
+    return this.ask("send", { id, url: URL, payload, payloadBytes: 2, contentType, ...fields });
+  }
+
+  posts(): Post[] {
+    const posts = this.sent.filter(({ message }) => message === "post");
+    this.sent = this.sent.filter(({ message }) => message !== "post");
+    return posts.map(({ input }) => input as Post);
+  }
+
+  tried({ number, attempt }: Post, status?: number, retryAfterMs?: number): void {
+    const outcome = { at: this.now, durationMs: 5, ...(status === undefined ? {} : { status }) };
+    const asked = retryAfterMs === undefined ? {} : { retryAfterMs };
+    this.ask("tried", { number, attempt, outcome, ...asked });
+  }
+
+  /** Reminders may come before their time. */
+  untilNextPost(): Post {
+    for (;;) {
+      const [post] = this.posts();
+      if (post) return post;
+      this.remind("resume");
+    }
+  }
+
+  entry(number: number) {
+    return this.ask("get", { number }).webhook;
+  }
+}
+
+describe("outgoing-webhook", () => {
+  let queue: Queue;
+  beforeEach(() => {
+    queue = new Queue();
+  });
+
+  it("send() has it posted at once, and knows the same one when it comes again", () => {
+    const first = queue.send("one");
+    expect(first).to.include({ number: 1, isNew: true });
+    expect(queue.send("one")).to.deep.equal({ ...first, isNew: false });
+    const [post, ...others] = queue.posts();
+    expect(others).to.deep.equal([]);
+    expect(post).to.include({ number: 1, attempt: 1, id: first.id });
+    queue.tried(post as Post, 204);
+    expect(queue.entry(1)).to.include({ status: "arrived", attempts: 1 });
+    expect(queue.send("one")).to.deep.equal({ ...first, isNew: false });
+    expect(queue.posts()).to.deep.equal([]);
+  });
+
+  it("tried() that failed is tried again by the schedule under one id, then given up", () => {
+    const { id } = queue.send("one");
+    let post = queue.untilNextPost();
+    const start = queue.now;
+    const pauses: number[] = [];
+    for (let attempt = 1; attempt < OUTGOING_TRIES_MAX; attempt++) {
+      expect(post).to.include({ attempt, id });
+      const before = queue.now;
+      queue.tried(post, attempt % 2 === 0 ? 500 : undefined);
+      // The same message twice.
+      queue.tried(post, 500);
+      expect(queue.entry(1)).to.include({ status: "waiting", attempts: attempt });
+      post = queue.untilNextPost();
+      pauses.push(queue.now - before);
+    }
+    expect(pauses).to.deep.equal([...OUTGOING_PAUSES_MS]);
+    queue.tried(post, 302);
+    const entry = queue.entry(1);
+    expect(entry).to.include({ status: "failed", attempts: OUTGOING_TRIES_MAX });
+    expect(entry.lastTry).to.include({ status: 302 });
+    expect(entry).to.not.have.property("nextAttemptAt");
+    expect(queue.now - start).to.equal(OUTGOING_PAUSES_MS.reduce((sum, ms) => sum + ms, 0));
+    expect(queue.ask("list", { limit: 5, status: "failed" }).webhooks).to.have.length(1);
+    // Too late.
+    queue.tried(post, 200);
+    expect(queue.entry(1)).to.include({ status: "failed" });
+  });
+
+  it("tried() with 410 ends it, and Retry-After moves the next try, within its bound", () => {
+    queue.send("gone");
+    queue.tried(queue.untilNextPost(), 410);
+    expect(queue.entry(1)).to.include({ status: "failed", attempts: 1 });
+    for (const [asked, waits] of [
+      [60_000, 60_000],
+      [1_000, OUTGOING_PAUSES_MS[0] ?? 0],
+      [2 * OUTGOING_RETRY_AFTER_MS_MAX, OUTGOING_RETRY_AFTER_MS_MAX],
+    ] as const) {
+      const { number } = queue.send(`asked ${asked}`);
+      queue.tried(queue.untilNextPost(), 503, asked);
+      expect(queue.entry(number).nextAttemptAt).to.equal(queue.now + waits);
+      queue.tried(queue.untilNextPost(), 200);
+    }
+  });
+
+  it("send() has OUTGOING_AT_ONCE_MAX under way, and the next when one has ended", () => {
+    for (let i = 0; i < OUTGOING_AT_ONCE_MAX + 2; i++) queue.send(`${i}`);
+    const posts = queue.posts();
+    expect(posts).to.have.length(OUTGOING_AT_ONCE_MAX);
+    queue.tried(posts[0] as Post, 200);
+    expect(queue.posts().map(({ number }) => number)).to.deep.equal([OUTGOING_AT_ONCE_MAX + 1]);
+    queue.tried(posts[1] as Post, 500);
+    expect(queue.posts().map(({ number }) => number)).to.deep.equal([OUTGOING_AT_ONCE_MAX + 2]);
+  });
+
+  it("send() takes OUTGOING_WAITING_MAX and refuses one more", () => {
+    for (let i = 0; i < OUTGOING_WAITING_MAX; i++) queue.send(`${i}`);
+    expect(refusal(() => queue.send("more")).code).to.equal("queue_full");
+    expect(queue.send("0")).to.include({ isNew: false });
+  });
+
+  it("send() gives a transition no more than it may send, whatever the payloads are", () => {
+    const text = "\0".repeat(8_000);
+    for (let i = 0; i < OUTGOING_AT_ONCE_MAX; i++) queue.send(`${i}`);
+    const first = queue.posts();
+    const secret = Array.from({ length: OUTGOING_SECRETS_MAX }, () => ({
+      sealed: "s".repeat(SEALED_CHARS_MAX),
+    }));
+    for (let i = 0; i < 20; i++) queue.send(`large ${i}`, { text }, { secret });
+    for (const post of first) queue.tried(post, 200);
+    const seen = new Set<number>();
+    for (let posts = queue.posts(); posts.length > 0; posts = queue.posts()) {
+      for (const post of posts) {
+        seen.add(post.number);
+        queue.sent = [];
+        queue.tried(post, 200);
+        expect(JSON.stringify(queue.sent).length).to.be.lessThan(300_000);
+        if (queue.sent.length > 0) posts.push(...queue.posts());
+      }
+    }
+    expect(seen.size).to.equal(20);
+    expect(refusal(() => queue.send("huge", { text: "x".repeat(60_000) })).code).to.equal(
+      "body_too_large",
+    );
+  });
+
+  it("deferred() counts as no try, and ends what its endpoint kept from arriving for days", () => {
+    queue.send("one");
+    for (;;) {
+      const post = queue.untilNextPost();
+      expect(post.attempt).to.equal(1);
+      const until = queue.now + 3_600_000;
+      queue.ask("deferred", { number: 1, attempt: 1, until });
+      // Too late.
+      queue.ask("deferred", { number: 1, attempt: 9, until: until + 1 });
+      if (queue.entry(1).status !== "waiting") break;
+      expect(queue.entry(1)).to.include({ attempts: 0, nextAttemptAt: until });
+    }
+    expect(queue.entry(1)).to.include({ status: "failed" });
+    expect(queue.now - queue.entry(1).createdAt).to.equal(OUTGOING_AGE_MS_MAX);
+  });
+
+  it("resume() counts a try that nobody speaks of as failed", () => {
+    queue.send("one");
+    const [post] = queue.posts();
+    queue.remind("resume");
+    expect(queue.now - queue.entry(1).createdAt).to.equal(OUTGOING_TRY_MS_MAX);
+    expect(queue.entry(1)).to.include({ attempts: 1, status: "waiting" });
+    queue.tried(post as Post, 200);
+    expect(queue.entry(1)).to.include({ status: "waiting" });
+    expect(queue.untilNextPost()).to.include({ attempt: 2 });
+  });
+
+  it("resend() sends what has ended once more under its id, and nothing that waits", () => {
+    const { id } = queue.send("one");
+    const first = queue.untilNextPost();
+    expect(refusal(() => queue.ask("resend", { number: 1 })).code).to.equal("conflict");
+    expect(refusal(() => queue.ask("resend", { number: 2 })).code).to.equal("not_found");
+    queue.tried(first, 410);
+    expect(queue.ask("resend", { number: 1 })).to.include({ status: "waiting", resends: 1 });
+    // What came of the first round is no news of this one.
+    queue.tried(first, 200);
+    const again = queue.untilNextPost();
+    expect(again).to.include({ number: 1, attempt: 2, id });
+    queue.tried(again, 200);
+    expect(queue.entry(1)).to.include({ status: "arrived", attempts: 1 });
+    expect(queue.ask("get", { number: 1 }).tries.map(({ status }) => status)).to.deep.equal([
+      410, 200,
+    ]);
+  });
+
+  it("sendTest() sends an event that says so", () => {
+    const entry = queue.ask("sendTest", { url: URL });
+    expect(entry).to.include({ status: "waiting", isTest: true });
+    const { payload } = queue.ask("get", { number: entry.number });
+    expect(payload).to.deep.equal({
+      text: '{"type":"webhook.test","timestamp":"2026-11-20T00:00:00.000Z","data":{}}',
+    });
+  });
+
+  it("send() tells the account what is kept when it has changed by much, and trim() when nothing is", () => {
+    queue.send("small");
+    queue.send("large", { blob: "app.a.b.webhook.1" }, { payloadBytes: 500_000 });
+    queue.send("little", { blob: "app.a.b.webhook.2" }, { payloadBytes: 100_000 });
+    const told = () => queue.sent.filter(({ message }) => message === "stored");
+    const stored = { agent: KEY, part: "outgoing" };
+    const to = { to: "actor", kind: "app-usage", key: ACCOUNT, message: "stored" };
+    expect(told()).to.deep.equal([{ ...to, input: { ...stored, bytes: 500_002 } }]);
+    for (let i = 0; i < 3; i++) queue.tried(queue.untilNextPost(), 200);
+    queue.now += OUTGOING_KEPT_MS;
+    queue.remind("trim");
+    expect(told().at(-1)).to.deep.equal({ ...to, input: { ...stored, bytes: 0 } });
+  });
+
+  it("list(), get() and resend() refuse what is over, though trim() is late, and show what waits", () => {
+    queue.send("old");
+    queue.tried(queue.untilNextPost(), 200);
+    queue.send("waits");
+    const listed = () => queue.ask("list", { limit: 10 }).webhooks.map(({ number }) => number);
+    queue.now += OUTGOING_KEPT_MS - 1;
+    expect(listed()).to.deep.equal([2, 1]);
+    queue.now += 1;
+    expect(listed()).to.deep.equal([2]);
+    for (const message of ["get", "resend"] as const) {
+      expect(refusal(() => queue.ask(message, { number: 1 })).code).to.equal("not_found");
+    }
+    expect(queue.ask("get", { number: 2 }).webhook.number).to.equal(2);
+  });
+
+  it("trim() keeps OUTGOING_KEPT_MAX for OUTGOING_KEPT_MS, none that waits, and then forgets", () => {
+    const blob = { blob: "app.a.b.webhook.1" };
+    for (let i = 0; i <= OUTGOING_KEPT_MAX; i++) {
+      queue.send(`${i}`, i === 0 ? blob : { text: "{}" });
+      queue.tried(queue.untilNextPost(), 200);
+    }
+    expect(queue.sent.map(({ message, input }) => [message, input])).to.deep.equal([
+      ["purge", { blobs: [blob.blob] }],
+    ]);
+    expect(queue.ask("list", { limit: 100 }).before).to.be.a("number");
+    expect(refusal(() => queue.entry(1)).code).to.equal("not_found");
+    queue.now += OUTGOING_KEPT_MS;
+    for (let steps = 0; queue.forgotten === 0; steps++) {
+      expect(steps).to.be.lessThan(30);
+      queue.remind("trim");
+    }
+    expect(queue.rows.size).to.equal(0);
+  });
+});

@@ -1,0 +1,219 @@
+/** Keeps an agent's outgoing webhooks until they have arrived or all their tries have failed, and a while longer. */
+import { createHash } from "node:crypto";
+import {
+  type OutgoingWebhook,
+  outgoingWebhook,
+  webhookPost,
+} from "../../../schemas/apps/outgoing-webhook.ts";
+import {
+  DELIVERIES_SCANNED_MAX,
+  DELIVERIES_TRIMMED_AT_ONCE,
+  EVENT_IDS_KEPT_MS,
+  EVENT_IDS_MAX,
+  OUTGOING_INLINE_BYTES_MAX,
+  OUTGOING_KEPT_MAX,
+  OUTGOING_KEPT_MS,
+  OUTGOING_WAITING_MAX,
+} from "../../../schemas/apps/webhook-limits.ts";
+import { type DeepReadonly, envelope } from "../../../schemas/contract.ts";
+import { ActorError } from "../../../schemas/errors.ts";
+import { defineActor } from "../../runtime/define-actor.ts";
+import { forgetOld, recall, recentId, remember } from "../lib/event-log/recent-ids.ts";
+import { tellStored } from "../lib/event-log/tell-stored.ts";
+import { OutgoingDraft } from "./outgoing-draft.ts";
+import {
+  OutgoingRow,
+  OutgoingState,
+  type WebhookRow,
+  webhookRow,
+} from "./outgoing-webhook-state.ts";
+import { deferred, pump, tried } from "./tries.ts";
+
+const DAY_MS = 86_400_000;
+/** JSON's escapes, and base64, may take this many times the bytes. */
+const INLINE_GROWTH_MAX = 6;
+
+type New = Pick<WebhookRow, "id" | "url" | "payload" | "payloadBytes" | "contentType" | "isTest"> &
+  Partial<Pick<WebhookRow, "secret">>;
+
+export const outgoingWebhookActor = defineActor(outgoingWebhook, {
+  state: OutgoingState,
+  rows: OutgoingRow,
+  initial: { next: 1, first: 1, waiting: [], ids: [] },
+
+  handlers: {
+    send(state, { id: sent, secret, ...wanted }, context) {
+      const draft = new OutgoingDraft(state, context);
+      const { rows, now } = draft;
+      const id = messageId(draft.key, sent);
+      const ofSender = recentId(sent);
+      const known = recall({ rows, now, days: state.ids, keptMs: EVENT_IDS_KEPT_MS }, ofSender);
+      if (known !== undefined) return { state, reply: { number: known, id, isNew: false } };
+      const number = add(draft, { ...wanted, id, isTest: false, ...(secret && { secret }) });
+      const remembered = remember({ rows, now, days: draft.state.ids }, ofSender, number);
+      draft.write(remembered.rows);
+      draft.change({ ids: remembered.days });
+      return { ...draft.transition(), reply: { number, id, isNew: true } };
+    },
+
+    sendTest(state, { url, secret }, context) {
+      const draft = new OutgoingDraft(state, context);
+      const timestamp = new Date(draft.now).toISOString();
+      const text = JSON.stringify({ type: "webhook.test", timestamp, data: {} });
+      const number = add(draft, {
+        ...{ id: messageId(draft.key, `test ${context.newId()}`), url, isTest: true },
+        ...{ payload: { text }, payloadBytes: text.length, contentType: "application/json" },
+        ...(secret && { secret }),
+      });
+      return { ...draft.transition(), reply: entryOf(draft, number) };
+    },
+
+    resend(state, { number }, context) {
+      const draft = new OutgoingDraft(state, context);
+      const { ended, ...webhook } = found(draft, number);
+      if (ended === undefined) {
+        throw new ActorError("conflict", `Cannot send webhook ${number} again: it has not ended`);
+      }
+      checkRoom(draft);
+      const { resends } = webhook;
+      const again = { attempts: 0, resends: resends + 1, startedAt: draft.now };
+      draft.write({ [webhookRow(number)]: { ...webhook, ...again } });
+      draft.change({ waiting: [...draft.state.waiting, { number, dueAt: draft.now }] });
+      pump(draft);
+      return { ...draft.transition(), reply: entryOf(draft, number) };
+    },
+
+    list(state, { status, before = Number.MAX_SAFE_INTEGER, limit }, context) {
+      const draft = new OutgoingDraft(state, context);
+      const webhooks: OutgoingWebhook[] = [];
+      let number = Math.min(before, state.next) - 1;
+      const last = Math.max(state.first, number - DELIVERIES_SCANNED_MAX + 1);
+      for (; number >= last && webhooks.length < limit; number--) {
+        if (isOver(draft, number)) continue;
+        const entry = entryOf(draft, number);
+        if (status === undefined || entry.status === status) webhooks.push(entry);
+      }
+      const more = number >= state.first ? { before: number + 1 } : {};
+      return { state, reply: { webhooks, waiting: state.waiting.length, ...more } };
+    },
+
+    get(state, { number }, context) {
+      const draft = new OutgoingDraft(state, context);
+      const { payload, contentType, tries } = found(draft, number);
+      return { state, reply: { webhook: entryOf(draft, number), payload, contentType, tries } };
+    },
+
+    tried(state, input, context) {
+      const draft = new OutgoingDraft(state, context);
+      tried(draft, input);
+      return draft.transition();
+    },
+
+    deferred(state, input, context) {
+      const draft = new OutgoingDraft(state, context);
+      deferred(draft, input);
+      return draft.transition();
+    },
+
+    clear: () => ({ forget: true }),
+
+    resume(state, _input, context) {
+      const draft = new OutgoingDraft(state, context);
+      draft.change({ resumeAt: undefined });
+      pump(draft);
+      return draft.transition();
+    },
+
+    trim(state, _input, context) {
+      const draft = new OutgoingDraft(state, context);
+      trim(draft);
+      const { rows, now } = draft;
+      const limits = { keptMs: EVENT_IDS_KEPT_MS, idsMax: EVENT_IDS_MAX };
+      const old = forgetOld({ rows, now, days: state.ids }, limits);
+      draft.write(old.rows);
+      draft.change({ ids: old.days });
+      const { first, next, ids } = draft.state;
+      if (first === next && ids.length === 0) return { forget: true, send: draft.send };
+      draft.remind("trim", now + DAY_MS);
+      return draft.transition();
+    },
+  },
+});
+
+/** The same for what is the same: whoever sends again under an id is told the first one's. */
+function messageId(key: string, sent: string): string {
+  const hash = createHash("sha256").update(`${key} ${sent}`).digest("base64url");
+  return `msg_${hash.slice(0, 27)}`;
+}
+
+function add(draft: OutgoingDraft, webhook: New): number {
+  const { payload } = webhook;
+  if (JSON.stringify(payload).length > INLINE_GROWTH_MAX * OUTGOING_INLINE_BYTES_MAX) {
+    const text = `expected a blob past ${OUTGOING_INLINE_BYTES_MAX} bytes`;
+    throw new ActorError("body_too_large", `Cannot send webhook: ${text}`);
+  }
+  checkRoom(draft);
+  const { now } = draft;
+  const number = draft.state.next;
+  const row = { row: "webhook" as const, ...webhook, createdAt: now, startedAt: now, tries: [] };
+  const counts = { attempts: 0, attemptsEver: 0, resends: 0 };
+  draft.write({ [webhookRow(number)]: { ...row, ...counts } });
+  draft.change({ next: number + 1, waiting: [...draft.state.waiting, { number, dueAt: now }] });
+  draft.change({ payloadBytes: (draft.state.payloadBytes ?? 0) + webhook.payloadBytes });
+  pump(draft);
+  trim(draft);
+  if (draft.state.trimAt === undefined) draft.remind("trim", now + DAY_MS);
+  return number;
+}
+
+function checkRoom({ state }: OutgoingDraft): void {
+  if (state.waiting.length < OUTGOING_WAITING_MAX) return;
+  const text = `Cannot send webhook: ${OUTGOING_WAITING_MAX} of this agent have not arrived`;
+  throw new ActorError("queue_full", text, { retryAfterS: 60 });
+}
+
+/** Those past the number or the age that are kept, the oldest first; none that waits. */
+function trim(draft: OutgoingDraft): void {
+  const { next, waiting } = draft.state;
+  const waits = new Set(waiting.map(({ number }) => number));
+  const blobs: string[] = [];
+  let { first, payloadBytes = 0 } = draft.state;
+  for (let gone = 0; first < next && !waits.has(first) && gone < DELIVERIES_TRIMMED_AT_ONCE; ) {
+    const { createdAt, payload, payloadBytes: bytes } = draft.webhook(first);
+    const isTooOld = createdAt <= draft.now - OUTGOING_KEPT_MS;
+    if (!isTooOld && next - first <= OUTGOING_KEPT_MAX) break;
+    if ("blob" in payload) blobs.push(payload.blob);
+    draft.write({ [webhookRow(first)]: null });
+    // Those of before this was counted were never added.
+    payloadBytes = Math.max(0, payloadBytes - bytes);
+    first += 1;
+    gone += 1;
+  }
+  draft.change({ first, payloadBytes });
+  tellStored(draft, "outgoing", payloadBytes);
+  if (blobs.length > 0) draft.send.push(envelope(webhookPost, draft.key, "purge", { blobs }));
+}
+
+function found(draft: OutgoingDraft, number: number): DeepReadonly<WebhookRow> {
+  if (draft.has(number) && !isOver(draft, number)) return draft.webhook(number);
+  throw new ActorError("not_found", `Cannot show webhook ${number}: it is not in the log`);
+}
+
+/** Past the time for which it is kept, though `trim` may be late. What waits is kept until it has ended. */
+function isOver(draft: OutgoingDraft, number: number): boolean {
+  if (draft.state.waiting.some((entry) => entry.number === number)) return false;
+  return draft.webhook(number).createdAt <= draft.now - OUTGOING_KEPT_MS;
+}
+
+function entryOf(draft: OutgoingDraft, number: number): OutgoingWebhook {
+  const { id, url, isTest, createdAt, payloadBytes, attempts, resends, ended, tries } =
+    draft.webhook(number);
+  const waits = draft.state.waiting.find((entry) => entry.number === number);
+  const lastTry = tries.at(-1);
+  return {
+    ...{ number, id, url, isTest, createdAt, payloadBytes, attempts, resends },
+    status: ended ?? "waiting",
+    ...(lastTry && { lastTry }),
+    ...(waits && waits.sentAt === undefined && { nextAttemptAt: waits.dueAt }),
+  };
+}

@@ -1,0 +1,140 @@
+/** When a webhook is tried, and what its outcome means. */
+
+import {
+  type OutgoingTry,
+  type outgoingWebhook,
+  webhookPost,
+} from "../../../schemas/apps/outgoing-webhook.ts";
+import {
+  OUTGOING_AGE_MS_MAX,
+  OUTGOING_AT_ONCE_MAX,
+  OUTGOING_PAUSES_MS,
+  OUTGOING_RETRY_AFTER_MS_MAX,
+  OUTGOING_TRIES_KEPT,
+  OUTGOING_TRIES_MAX,
+  OUTGOING_TRY_MS_MAX,
+} from "../../../schemas/apps/webhook-limits.ts";
+import { type DeepReadonly, envelope, type Input } from "../../../schemas/contract.ts";
+import { isSuccessful } from "../../../schemas/status-classes.ts";
+import type { OutgoingDraft } from "./outgoing-draft.ts";
+import { type OutgoingState, webhookRow } from "./outgoing-webhook-state.ts";
+
+type Messages = (typeof outgoingWebhook)["messages"];
+type Waiting = OutgoingState["waiting"][number];
+
+/** With one more of the largest, 105 kB with its secrets, they are below TRANSITION_SEND_BYTES_MAX. */
+const TASKS_CHARS_MAX = 150_000;
+/** The receiver wants no more of it, ever (RFC 9110, section 15.5.11). */
+const GONE = 410;
+
+/** Gives workers what is due, the longest due first, and sets the reminder for what is not. */
+export function pump(draft: OutgoingDraft): void {
+  const { now } = draft;
+  const lost = draft.state.waiting.filter(
+    ({ sentAt }) => sentAt !== undefined && now >= sentAt + OUTGOING_TRY_MS_MAX,
+  );
+  for (const { number } of lost) {
+    fail(draft, number, { at: now, durationMs: 0, error: "Nobody said what came of it" });
+  }
+  const { waiting } = draft.state;
+  const room = OUTGOING_AT_ONCE_MAX - waiting.filter(({ sentAt }) => sentAt !== undefined).length;
+  const due = waiting
+    .filter(({ sentAt, dueAt }) => sentAt === undefined && dueAt <= now)
+    .sort((one, other) => one.dueAt - other.dueAt || one.number - other.number)
+    .slice(0, Math.max(0, room));
+  let chars = 0;
+  for (const entry of due) {
+    // What is left is sent with the next outcome: tasks of one transition have a bound in bytes.
+    if (chars > TASKS_CHARS_MAX) break;
+    chars += sendTry(draft, entry.number);
+    replace(draft, { ...entry, sentAt: now });
+  }
+  wake(draft);
+}
+
+export function tried(
+  draft: OutgoingDraft,
+  { number, attempt, outcome, retryAfterMs }: Input<Messages["tried"]>,
+): void {
+  if (!isAwaited(draft, number, attempt)) return;
+  const { status } = outcome;
+  if (status !== undefined && isSuccessful(status)) {
+    end(draft, number, "arrived", outcome);
+  } else if (status === GONE) {
+    end(draft, number, "failed", outcome);
+  } else fail(draft, number, outcome, retryAfterMs);
+  pump(draft);
+}
+
+/** Its endpoint is left alone for a while. */
+export function deferred(
+  draft: OutgoingDraft,
+  { number, attempt, until }: Input<Messages["deferred"]>,
+): void {
+  if (!isAwaited(draft, number, attempt)) return;
+  const { startedAt } = draft.webhook(number);
+  if (draft.now - startedAt >= OUTGOING_AGE_MS_MAX) {
+    const error = "Its endpoint kept failing, and was left alone";
+    end(draft, number, "failed", { at: draft.now, durationMs: 0, error });
+  } else replace(draft, { number, dueAt: Math.max(until, draft.now + 1) });
+  pump(draft);
+}
+
+function isAwaited(draft: OutgoingDraft, number: number, attempt: number): boolean {
+  const waits = draft.state.waiting.some((entry) => entry.number === number);
+  return waits && draft.webhook(number).attemptsEver + 1 === attempt;
+}
+
+function fail(draft: OutgoingDraft, number: number, outcome: OutgoingTry, retryAfterMs = 0): void {
+  const { attempts } = draft.webhook(number);
+  if (attempts + 1 >= OUTGOING_TRIES_MAX) return void end(draft, number, "failed", outcome);
+  note(draft, number, outcome);
+  const asked = Math.min(retryAfterMs, OUTGOING_RETRY_AFTER_MS_MAX);
+  const pause = Math.max(OUTGOING_PAUSES_MS[attempts] ?? 0, asked);
+  replace(draft, { number, dueAt: draft.now + pause });
+}
+
+function end(
+  draft: OutgoingDraft,
+  number: number,
+  ended: "arrived" | "failed",
+  outcome: OutgoingTry,
+): void {
+  note(draft, number, outcome);
+  draft.write({ [webhookRow(number)]: { ...draft.webhook(number), ended } });
+  draft.change({ waiting: draft.state.waiting.filter((entry) => entry.number !== number) });
+}
+
+function note(draft: OutgoingDraft, number: number, outcome: OutgoingTry): void {
+  const webhook = draft.webhook(number);
+  const tries = [...webhook.tries, outcome].slice(-OUTGOING_TRIES_KEPT);
+  const { attempts, attemptsEver } = webhook;
+  const counts = { attempts: attempts + 1, attemptsEver: attemptsEver + 1 };
+  draft.write({ [webhookRow(number)]: { ...webhook, ...counts, tries } });
+}
+
+/** Tells the size of its task. */
+function sendTry(draft: OutgoingDraft, number: number): number {
+  const { id, url, payload, contentType, secret, attemptsEver } = draft.webhook(number);
+  const task = { number, attempt: attemptsEver + 1, id, url, payload, contentType };
+  const post = envelope(webhookPost, draft.key, "post", { ...task, ...(secret && { secret }) });
+  draft.send.push(post);
+  return JSON.stringify(post).length;
+}
+
+function replace(draft: OutgoingDraft, entry: DeepReadonly<Waiting>): void {
+  const waiting = draft.state.waiting.map((one) => (one.number === entry.number ? entry : one));
+  draft.change({ waiting });
+}
+
+/** What waits for room is sent when something ends, and needs no reminder. */
+function wake(draft: OutgoingDraft): void {
+  const { waiting, resumeAt } = draft.state;
+  const times = waiting.map(({ dueAt, sentAt }) =>
+    sentAt === undefined ? dueAt : sentAt + OUTGOING_TRY_MS_MAX,
+  );
+  const later = times.filter((at) => at > draft.now);
+  if (later.length === 0) return;
+  const at = Math.min(...later);
+  if (resumeAt === undefined || resumeAt > at) draft.remind("resume", at);
+}

@@ -1,0 +1,336 @@
+/** The base class of agents: code for one entity, with a state, a database, sockets, timers and a queue of its own. */
+import { randomUUID } from "node:crypto";
+import { OUTGOING_SECRETS_MAX } from "../../../schemas/apps/webhook-limits.ts";
+import type { SqlRow } from "../process/agent-database.ts";
+import type { OpenAgent } from "../process/open-agent.ts";
+import type { CancelOutcome } from "../process/submissions.ts";
+import { type AgentContext, openAgentOf } from "./agent-context.ts";
+import { type CallableMetadata, callableMetadata } from "./callable.ts";
+import type {
+  AgentConnection,
+  Connection,
+  ConnectionContext,
+  WebSocketMessage,
+} from "./connection.ts";
+import { AgentRefusal } from "./refusal.ts";
+import { requestOf } from "./request-of.ts";
+import { withRetry } from "./retry.ts";
+import type {
+  AgentClassOptions,
+  QueueItem,
+  RetryOptions,
+  Schedule,
+  ScheduleCriteria,
+  ScheduleOptions,
+  Submission,
+  SubmissionReceipt,
+  SubmissionStatus,
+  SubmitOptions,
+} from "./types.ts";
+
+type MethodName<T> = keyof T & string;
+
+export class Agent<Env = unknown, State = unknown> {
+  static options: AgentClassOptions = {};
+
+  readonly ctx: AgentContext;
+  readonly env: Env;
+  declare initialState: State;
+  readonly #open: OpenAgent;
+
+  constructor(ctx: AgentContext, env: Env) {
+    this.ctx = ctx;
+    this.env = env;
+    this.#open = openAgentOf(ctx);
+  }
+
+  get name(): string {
+    return this.#open.address.name;
+  }
+
+  get state(): State {
+    return this.#open.state.get() as State;
+  }
+
+  /** Stored, and sent to all who follow it. Throws what `validateStateChange` throws. */
+  setState(state: State): void {
+    this.#open.state.setByCode(state);
+  }
+
+  /** Throws to refuse a state, before it is stored. */
+  validateStateChange(_state: State, _source: Connection | "server"): void {}
+
+  onStateChanged(state: State, source: Connection | "server"): void | Promise<void> {
+    return this.onStateUpdate(state, source);
+  }
+
+  /** The older name of `onStateChanged`. */
+  onStateUpdate(_state: State, _source: Connection | "server"): void | Promise<void> {}
+
+  /** Before anything else, whenever the agent comes to memory. */
+  onStart(_props?: unknown): void | Promise<void> {}
+
+  onRequest(_request: Request): Response | Promise<Response> {
+    return new Response("Not implemented", { status: 404 });
+  }
+
+  onConnect(_connection: Connection, _context: ConnectionContext): void | Promise<void> {}
+
+  onMessage(_connection: Connection, _message: WebSocketMessage): void | Promise<void> {}
+
+  onClose(
+    _connection: Connection,
+    _code: number,
+    _reason: string,
+    _wasClean: boolean,
+  ): void | Promise<void> {}
+
+  /** What its code threw: of a connection, or with one argument of anything else. */
+  onError(connection: Connection, error: unknown): void | Promise<void>;
+  onError(error: unknown): void | Promise<void>;
+  onError(connectionOrError: unknown, error?: unknown): void | Promise<void> {
+    this.#open.log("error", error ?? connectionOrError);
+  }
+
+  /** One statement; `${values}` are bound, never pasted in. */
+  sql<Row = SqlRow>(strings: TemplateStringsArray, ...values: unknown[]): Row[] {
+    return this.#open.database.run(strings.join("?"), values).rows as Row[];
+  }
+
+  getConnections<T = unknown>(tag?: string): Connection<T>[] {
+    return this.#open.sockets.list(tag) as Connection<T>[];
+  }
+
+  getConnection<T = unknown>(id: string): Connection<T> | undefined {
+    return this.#open.sockets.get(id) as Connection<T> | undefined;
+  }
+
+  broadcast(message: WebSocketMessage, without: string[] = []): void {
+    this.#open.sockets.broadcast(message, without);
+  }
+
+  /** At most nine, besides the connection's id. */
+  getConnectionTags(
+    _connection: Connection,
+    _context: ConnectionContext,
+  ): string[] | Promise<string[]> {
+    return [];
+  }
+
+  shouldConnectionBeReadonly(_connection: Connection, _context: ConnectionContext): boolean {
+    return false;
+  }
+
+  /** False: the connection gets no frames but those that are sent to it by code. */
+  shouldSendProtocolMessages(_connection: Connection, _context: ConnectionContext): boolean {
+    return true;
+  }
+
+  setConnectionReadonly(connection: Connection, isReadonly = true): void {
+    const known = connection as AgentConnection;
+    known.kept.isReadonly = isReadonly;
+    this.#open.sockets.save(known);
+  }
+
+  isConnectionReadonly(connection: Connection): boolean {
+    return (connection as AgentConnection).kept.isReadonly;
+  }
+
+  isConnectionProtocolEnabled(connection: Connection): boolean {
+    return (connection as AgentConnection).kept.hasProtocol;
+  }
+
+  /** Calls a method in seconds, at a time, or by a cron expression (UTC). */
+  async schedule<T = unknown>(
+    when: Date | string | number,
+    callback: MethodName<this>,
+    payload?: T,
+    options?: ScheduleOptions,
+  ): Promise<Schedule<T>> {
+    return this.#open.schedules.add(when, callback, payload, options) as Schedule<T>;
+  }
+
+  async scheduleEvery<T = unknown>(
+    intervalSeconds: number,
+    callback: MethodName<this>,
+    payload?: T,
+    options?: ScheduleOptions,
+  ): Promise<Schedule<T>> {
+    return this.#open.schedules.addEvery(
+      intervalSeconds,
+      callback,
+      payload,
+      options,
+    ) as Schedule<T>;
+  }
+
+  async cancelSchedule(id: string): Promise<boolean> {
+    return this.#open.schedules.cancel(id);
+  }
+
+  getSchedule<T = unknown>(id: string): Schedule<T> | undefined {
+    return this.#open.schedules.get(id) as Schedule<T> | undefined;
+  }
+
+  async getScheduleById<T = unknown>(id: string): Promise<Schedule<T> | undefined> {
+    return this.getSchedule<T>(id);
+  }
+
+  getSchedules<T = unknown>(criteria?: ScheduleCriteria): Schedule<T>[] {
+    return this.#open.schedules.list(criteria) as Schedule<T>[];
+  }
+
+  async listSchedules<T = unknown>(criteria?: ScheduleCriteria): Promise<Schedule<T>[]> {
+    return this.getSchedules<T>(criteria);
+  }
+
+  /** Calls a method as soon as those queued before are through. With the id of an item it takes its place. */
+  async queue<T = unknown>(
+    callback: MethodName<this>,
+    payload?: T,
+    options?: { retry?: RetryOptions; id?: string },
+  ): Promise<string> {
+    return this.#open.queue.push(callback, payload, options);
+  }
+
+  dequeue(id: string): boolean {
+    return this.#open.queue.remove(id);
+  }
+
+  dequeueAll(): number {
+    return this.#open.queue.removeAll();
+  }
+
+  dequeueAllByCallback(callback: string): number {
+    return this.#open.queue.removeAll(callback);
+  }
+
+  /** One that has failed for good is tried again. */
+  retryQueued(id: string): boolean {
+    return this.#open.queue.retry(id);
+  }
+
+  /** An item, or without an id all of them. Failed ones are among them. */
+  getQueue<T = unknown>(id: string): QueueItem<T> | undefined;
+  getQueue<T = unknown>(): QueueItem<T>[];
+  getQueue<T>(id?: string): QueueItem<T> | undefined | QueueItem<T>[] {
+    const { queue } = this.#open;
+    if (id === undefined) return queue.list() as QueueItem<T>[];
+    return queue.get(id) as QueueItem<T> | undefined;
+  }
+
+  /** Items whose payload has this value. */
+  getQueues<T = unknown>(key: string, value: unknown): QueueItem<T>[] {
+    const items = this.#open.queue.list() as QueueItem<T>[];
+    return items.filter(
+      ({ payload }) => (payload as Record<string, unknown> | null)?.[key] === value,
+    );
+  }
+
+  /** Accepts work that is done once: a repeat with the same key or id gives the first. */
+  async submit<T = unknown>(
+    method: MethodName<this>,
+    payload?: T,
+    options?: SubmitOptions,
+  ): Promise<SubmissionReceipt> {
+    return this.#open.submissions.submit(method, payload, options);
+  }
+
+  async inspectSubmission(id: string): Promise<Submission | undefined> {
+    return this.#open.submissions.inspect(id);
+  }
+
+  waitForSubmission(id: string, options?: { timeoutMs?: number }): Promise<Submission | undefined> {
+    return this.#open.submissions.wait(id, options);
+  }
+
+  async listSubmissions(options?: {
+    status?: SubmissionStatus;
+    limit?: number;
+  }): Promise<Submission[]> {
+    return this.#open.submissions.list(options);
+  }
+
+  async cancelSubmission(id: string): Promise<{ outcome: CancelOutcome }> {
+    return { outcome: this.#open.submissions.cancel(id) };
+  }
+
+  async deleteSubmission(id: string): Promise<boolean> {
+    return this.#open.submissions.delete(id);
+  }
+
+  /** The agent stays in memory until what this gives is called. */
+  async keepAlive(): Promise<() => void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#open.background(() => promise);
+    return () => resolve();
+  }
+
+  async keepAliveWhile<T>(work: () => Promise<T>): Promise<T> {
+    const release = await this.keepAlive();
+    try {
+      return await work();
+    } finally {
+      release();
+    }
+  }
+
+  retry<T>(
+    work: (attempt: number) => T | Promise<T>,
+    options?: RetryOptions & { shouldRetry?: (error: unknown, nextAttempt: number) => boolean },
+  ): Promise<T> {
+    return withRetry(work, options, this.#open.classOptions.retry);
+  }
+
+  /** All that the agent kept is removed; the next who calls finds a new one. */
+  async destroy(): Promise<void> {
+    this.#open.destroy();
+  }
+
+  /**
+   * A webhook from here: signed where there is a secret, tried again for days. Of several secrets each signs, up to three, so
+   * that receivers may go over from one to the next. Resolves with its id when it is stored.
+   */
+  async webhook(
+    url: string | URL,
+    payload: unknown,
+    options: { secret?: string | readonly string[] } = {},
+  ): Promise<string> {
+    const secrets = options.secret === undefined ? [] : [options.secret].flat();
+    if (secrets.length > OUTGOING_SECRETS_MAX) {
+      const text = `Cannot send a webhook: expected at most ${OUTGOING_SECRETS_MAX} secrets`;
+      throw new AgentRefusal("invalid_request", text);
+    }
+    const id = randomUUID();
+    const { link, number, gate } = this.#open;
+    await link.operate(
+      {
+        type: "webhook",
+        id,
+        url: new URL(url).href,
+        payload: typeof payload === "string" ? payload : JSON.stringify(payload ?? null),
+        secrets,
+      },
+      { number, after: gate.after() },
+    );
+    return id;
+  }
+
+  getCallableMethods(): Map<string, CallableMetadata> {
+    const found = new Map<string, CallableMetadata>();
+    let prototype: object | null = Object.getPrototypeOf(this);
+    while (prototype !== null && prototype !== Object.prototype) {
+      for (const [name, { value }] of Object.entries(Object.getOwnPropertyDescriptors(prototype))) {
+        const metadata = typeof value === "function" ? callableMetadata(value) : undefined;
+        if (metadata !== undefined && !found.has(name)) found.set(name, metadata);
+      }
+      prototype = Object.getPrototypeOf(prototype);
+    }
+    return found;
+  }
+
+  /** What every request comes to first. */
+  async fetch(input: string | URL | Request, init?: RequestInit): Promise<Response> {
+    return this.onRequest(requestOf(input, init));
+  }
+}

@@ -1,0 +1,50 @@
+/** Which agent's code is running, and what for: it follows calls and awaits. */
+import { AsyncLocalStorage } from "node:async_hooks";
+import type { Block } from "../process/input-gate.ts";
+import type { OpenAgent } from "../process/open-agent.ts";
+import type { Agent } from "./agent.ts";
+import type { Connection } from "./connection.ts";
+
+/** What the platform knows of the code that is running. @internal */
+export interface Running {
+  open?: OpenAgent;
+  connection?: Connection | undefined;
+  request?: Request | undefined;
+  /** The critical section of `open` that it runs in. */
+  block?: Block | undefined;
+  /** Of an app's entry: the request is an upgrade, which may be accepted. */
+  isUpgrade?: boolean;
+}
+
+export interface CurrentAgent<T> {
+  agent: T | undefined;
+  connection: Connection | undefined;
+  request: Request | undefined;
+  email: undefined;
+}
+
+const storage = new AsyncLocalStorage<Running>();
+// Code of apps may change the class, and would be handed what is kept here.
+for (const name of ["getStore", "run", "enterWith", "exit"] as const) {
+  Object.defineProperty(storage, name, { value: storage[name].bind(storage) });
+}
+
+/** @internal */
+export const running = (): Running | undefined => storage.getStore();
+
+/** @internal */
+export function runAs<T>(value: Running, work: () => T): T {
+  return storage.run(value, work);
+}
+
+/** Runs work later as what runs now. @internal */
+export function capturedContext(): <T>(work: () => T) => T {
+  const value = storage.getStore();
+  return (work) => (value === undefined ? work() : storage.run(value, work));
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: the caller knows which of its classes it is.
+export function getCurrentAgent<T = Agent<any, any>>(): CurrentAgent<T> {
+  const { open, connection, request } = storage.getStore() ?? {};
+  return { agent: open?.instance as T | undefined, connection, request, email: undefined };
+}

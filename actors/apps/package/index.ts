@@ -1,0 +1,67 @@
+/** What the code of apps imports as `trunkline/agents`. */
+
+export type {
+  Artifacts,
+  ArtifactsUsage,
+  CreatedRepo,
+  Namespace,
+  Repo,
+} from "../process/artifacts-binding.ts";
+export type {
+  ArtifactsRepo,
+  Commit,
+  Diff,
+  ForkedRepo,
+  MadeCommit,
+  MintedToken,
+  NewCommit,
+  Ref,
+  RepoDetails,
+  RepoToken,
+  TreeEntry,
+} from "../process/artifacts-repo.ts";
+export type {
+  Browser,
+  BrowserUsage,
+  Crawl,
+  CrawlEntry,
+  CrawlInput,
+  PdfInput,
+  ScreenshotInput,
+} from "../process/browser-binding.ts";
+export type { RestBinding } from "../process/rest-binding.ts";
+export { Agent } from "./agent.ts";
+export type { AgentContext, AgentStorage, SqlCursor, SqlStorage } from "./agent-context.ts";
+export { ApiError, ArtifactsError } from "./api-error.ts";
+export {
+  type CallableMetadata,
+  callable,
+  /** Its older name. */
+  callable as unstable_callable,
+  StreamingResponse,
+} from "./callable.ts";
+export type { Connection, ConnectionContext, WebSocketMessage, WSMessage } from "./connection.ts";
+export { type CurrentAgent, getCurrentAgent } from "./current-agent.ts";
+export { type AgentId, AgentNamespace, type AgentStub } from "./namespace.ts";
+export { SqlError } from "./refusal.ts";
+export {
+  type AgentOptions,
+  type AgentRoute,
+  getAgentByName,
+  type RouteOptions,
+  routeAgentRequest,
+} from "./routing.ts";
+export { type TokenIdentity, timingSafeEqual, verifyToken } from "./tokens.ts";
+export type {
+  AgentClassOptions,
+  QueueItem,
+  RetryOptions,
+  Schedule,
+  ScheduleCriteria,
+  ScheduleOptions,
+  Submission,
+  SubmissionContext,
+  SubmissionReceipt,
+  SubmissionStatus,
+  SubmitOptions,
+} from "./types.ts";

@@ -1,0 +1,160 @@
+/** How code reaches agents: a namespace for each class in `env`, and stubs whose methods are called where the agent is. */
+import { deserialize, serialize } from "node:v8";
+import { AGENT_NAME_CHARS_MAX } from "../../../schemas/apps/app-limits.ts";
+import { PROPS_HEADER, toProcessRequest, toResponse } from "../process/exchange.ts";
+import type { HostLink } from "../process/host-link.ts";
+import type { Agent } from "./agent.ts";
+import { running } from "./current-agent.ts";
+import { AgentRefusal } from "./refusal.ts";
+import { requestOf } from "./request-of.ts";
+
+export interface AgentId {
+  readonly name: string;
+  toString(): string;
+  equals(other: AgentId): boolean;
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: of any environment and state.
+type AnyAgent = Agent<any, any>;
+
+/** An agent from afar: each public method, asynchronous. */
+export type AgentStub<T = AnyAgent> = {
+  [K in keyof T as T[K] extends (...args: never[]) => unknown ? K : never]: T[K] extends (
+    ...args: infer Args
+  ) => infer Result
+    ? (...args: Args) => Promise<Awaited<Result>>
+    : never;
+} & {
+  readonly id: AgentId;
+  readonly name: string;
+  fetch(input: string | URL | Request, init?: RequestInit): Promise<Response>;
+};
+
+/** What an accepted upgrade becomes: the host connects the socket to the agent. */
+export interface Acceptance {
+  className: string;
+  name: string;
+  request: Request;
+  props: unknown;
+}
+
+const acceptances = new WeakMap<Response, Acceptance>();
+
+export const acceptanceOf = (response: unknown): Acceptance | undefined =>
+  response instanceof Response ? acceptances.get(response) : undefined;
+
+/** Asked of a stub by code that treats it as it would any value: none of them is a method. */
+const NO_METHODS = new Set(["then", "catch", "finally", "toJSON", "constructor", "prototype"]);
+
+export const isAgentName = (name: unknown): name is string =>
+  typeof name === "string" &&
+  name !== "" &&
+  name.length <= AGENT_NAME_CHARS_MAX &&
+  name.isWellFormed();
+
+export class AgentNamespace<T = AnyAgent> {
+  readonly #className: string;
+  readonly #link: HostLink;
+  readonly #bytesMax: number;
+
+  /** @internal */
+  constructor(className: string, link: HostLink, bytesMax: number) {
+    this.#className = className;
+    this.#link = link;
+    this.#bytesMax = bytesMax;
+  }
+
+  idFromName(name: string): AgentId {
+    if (!isAgentName(name)) {
+      throw new RangeError(
+        `Cannot name an agent: expected 1 to ${AGENT_NAME_CHARS_MAX} characters of Unicode`,
+      );
+    }
+    return Object.freeze({
+      name,
+      toString: () => name,
+      equals: (other: AgentId) => other.name === name,
+    });
+  }
+
+  get(id: AgentId): AgentStub<T> {
+    return this.stub(id.name, undefined);
+  }
+
+  getByName(name: string): AgentStub<T> {
+    return this.stub(name, undefined);
+  }
+
+  /** `props` go to `onStart`, should this stub's call be what starts the agent. */
+  stub(name: string, props: unknown): AgentStub<T> {
+    const id = this.idFromName(name);
+    const known: Record<string, unknown> = {
+      id,
+      name,
+      fetch: (input: string | URL | Request, init?: RequestInit) =>
+        this.#fetch(name, props, requestOf(input, init)),
+    };
+    const target = Object.freeze(Object.create(null) as object);
+    return new Proxy(target, {
+      get: (_, key) => {
+        if (typeof key === "symbol" || NO_METHODS.has(key)) return undefined;
+        return known[key] ?? ((...args: unknown[]) => this.#invoke(name, props, key, args));
+      },
+    }) as AgentStub<T>;
+  }
+
+  async #fetch(name: string, props: unknown, request: Request): Promise<Response> {
+    if (isUpgrade(request)) return this.#accept(name, props, request);
+    const wire = await toProcessRequest(request, this.#bytesMax);
+    if (props !== undefined) {
+      wire.headers.push([PROPS_HEADER, Buffer.from(serialize(props)).toString("base64")]);
+    }
+    const { open } = running() ?? {};
+    const result = await this.#link.operate(
+      { type: "agent.request", className: this.#className, name, request: wire },
+      open && { number: open.number, after: open.gate.after() },
+    );
+    if (result.type !== "answer") throw new TypeError("Cannot read the agent's answer");
+    return toResponse(result.answer, this.#link, request.url);
+  }
+
+  #accept(name: string, props: unknown, request: Request): Response {
+    if (running()?.isUpgrade !== true) {
+      throw new AgentRefusal(
+        "invalid_request",
+        "Cannot connect: only the app's fetch() accepts sockets",
+      );
+    }
+    const response = new Response(null);
+    // The class of the web's own has no such answer.
+    Object.defineProperty(response, "status", { value: 101 });
+    acceptances.set(response, { className: this.#className, name, request, props });
+    return response;
+  }
+
+  async #invoke(name: string, props: unknown, method: string, args: unknown[]): Promise<unknown> {
+    const { open } = running() ?? {};
+    const invocation = serialize({ args, ...(props !== undefined && { props }) });
+    if (invocation.length > this.#bytesMax) {
+      throw new AgentRefusal(
+        "body_too_large",
+        `Cannot call ${method}: its arguments have more than ${this.#bytesMax} bytes`,
+      );
+    }
+    const result = await this.#link.operate(
+      {
+        type: "agent.invoke",
+        className: this.#className,
+        name,
+        method,
+        args: new Uint8Array(invocation),
+      },
+      open && { number: open.number, after: open.gate.after() },
+    );
+    if (result.type !== "invoked") throw new TypeError("Cannot read what the agent gave");
+    return deserialize(result.result);
+  }
+}
+
+export const isUpgrade = (request: Request) =>
+  request.headers.get("upgrade")?.toLowerCase() === "websocket";

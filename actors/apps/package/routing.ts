@@ -1,0 +1,96 @@
+/** From an app's entry to its agents: by their names, or by the path of a request. */
+import { kebabOf } from "../../../schemas/kebab.ts";
+import type { Agent } from "./agent.ts";
+import { AGENTS_PATH } from "./frames.ts";
+import { AgentNamespace, type AgentStub, isAgentName, isUpgrade } from "./namespace.ts";
+
+export interface AgentOptions {
+  /** For `onStart` of an agent that this request starts. */
+  props?: unknown;
+}
+
+/** The agent that a request is for: its binding and its name. */
+export interface AgentRoute {
+  className: string;
+  name: string;
+}
+
+type Hook = (request: Request, route: AgentRoute) => unknown;
+
+export interface RouteOptions extends AgentOptions {
+  /** The segments before an agent's class; `agents` where nothing is said. */
+  prefix?: string;
+  /** Answers what browsers ask before they call from another origin, with these headers or those of everyone. */
+  cors?: boolean | Record<string, string>;
+  /** May answer in place of the agent, or change the request: before a socket is opened, and before any other request. */
+  onBeforeConnect?: Hook;
+  onBeforeRequest?: Hook;
+}
+
+const CORS_HEADERS = {
+  "Access-Control-Allow-Origin": "*",
+  "Access-Control-Allow-Methods": "GET, POST, HEAD, OPTIONS",
+  "Access-Control-Allow-Headers": "*",
+  "Access-Control-Max-Age": "86400",
+};
+
+// biome-ignore lint/suspicious/noExplicitAny: of any environment and state.
+export async function getAgentByName<T = Agent<any, any>>(
+  namespace: AgentNamespace<T>,
+  name: string,
+  options: AgentOptions = {},
+): Promise<AgentStub<T>> {
+  return namespace.stub(name, options.props);
+}
+
+/** Null when the path leads to no agent: the app answers it otherwise. */
+export async function routeAgentRequest(
+  request: Request,
+  env: object,
+  options: RouteOptions = {},
+): Promise<Response | null> {
+  const prefix = (options.prefix ?? AGENTS_PATH).split("/").filter(Boolean);
+  const segments = new URL(request.url).pathname.split("/").filter(Boolean);
+  if (!prefix.every((segment, index) => segments[index] === segment)) return null;
+  const [agent, encoded] = segments.slice(prefix.length);
+  if (agent === undefined || encoded === undefined) return null;
+  const cors = corsHeaders(options.cors);
+  if (cors !== undefined && request.method === "OPTIONS") {
+    return new Response(null, { headers: cors });
+  }
+  const found = Object.entries(env).find(
+    ([binding, value]) => value instanceof AgentNamespace && kebabOf(binding) === agent,
+  );
+  const name = decode(encoded);
+  if (found === undefined || !isAgentName(name)) {
+    return withHeaders(new Response("Invalid request", { status: 400 }), cors);
+  }
+  const [className, namespace] = found as [string, AgentNamespace];
+  const hook = isUpgrade(request) ? options.onBeforeConnect : options.onBeforeRequest;
+  const changed = await hook?.(request, { className, name });
+  if (changed instanceof Response) return withHeaders(changed, cors);
+  const forAgent = changed instanceof Request ? changed : request;
+  const response = await namespace.stub(name, options.props).fetch(forAgent);
+  return isUpgrade(forAgent) ? response : withHeaders(response, cors);
+}
+
+function corsHeaders(cors: boolean | Record<string, string> | undefined): Headers | undefined {
+  if (cors === undefined || cors === false) return undefined;
+  return new Headers(cors === true ? CORS_HEADERS : cors);
+}
+
+function withHeaders(response: Response, headers: Headers | undefined): Response {
+  if (headers === undefined) return response;
+  const copy = new Response(response.body, response);
+  for (const [name, value] of headers) copy.headers.set(name, value);
+  return copy;
+}
+
+/** Undefined for a name that is badly encoded. */
+function decode(segment: string): string | undefined {
+  try {
+    return decodeURIComponent(segment);
+  } catch {
+    return undefined;
+  }
+}

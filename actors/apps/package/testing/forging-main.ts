@@ -1,0 +1,16 @@
+/** An app's process whose code can say what it likes to the host, as if it had broken out of its bounds. */
+import type { ToProcess } from "../../../../schemas/apps/app-process.ts";
+
+const { process } = globalThis;
+const send = process.send?.bind(process);
+const forger = {
+  /** The agent that was opened last. */
+  agent: 0,
+  /** As the process's own side says it: many messages, or what is none. */
+  say: (message: unknown) => send?.([message]),
+};
+process.on("message", (messages: ToProcess[]) => {
+  for (const message of messages) if (message.type === "open") forger.agent = message.agent;
+});
+Object.assign(globalThis, { forger });
+await import("../../process/main.ts");

@@ -1,0 +1,318 @@
+/** SQL on one agent's database: user statements under the guard and with checked values, and the platform's own beside them. */
+import { constants, DatabaseSync, type StatementSync } from "node:sqlite";
+import { AgentRefusal, SqlError } from "../package/refusal.ts";
+import { PAGE_BYTES, type PageLog, SQL_BYTES_MAX } from "./page-log.ts";
+import { ownRefusalOf, refusalOf } from "./sql-guard.ts";
+import { parameterCount } from "./sql-parameters.ts";
+import { type SqlValue, toSqlValue } from "./sql-values.ts";
+
+export type SqlRow = Record<string, SqlValue>;
+
+export interface SqlResult {
+  rows: SqlRow[];
+  columns: string[];
+}
+
+interface Prepared {
+  statement: StatementSync;
+  parameters: number;
+}
+
+/** Statements kept ready; an app's code has a few dozen. */
+const STATEMENTS_MAX = 200;
+/** After so many statements the write-ahead file is looked at, in the middle of a turn too. */
+const STATEMENTS_UNREAD_MAX = 256;
+/** So that what the platform keeps has room when user code has used up its own. */
+const OWN_PAGES = 4_096;
+const SCHEMA_ACTIONS = new Set([
+  constants.SQLITE_ALTER_TABLE,
+  constants.SQLITE_CREATE_TABLE,
+  constants.SQLITE_CREATE_VIEW,
+  constants.SQLITE_CREATE_VTABLE,
+  constants.SQLITE_DROP_TABLE,
+  constants.SQLITE_DROP_VIEW,
+  constants.SQLITE_DROP_VTABLE,
+]);
+/** Once code of apps runs nobody else has it: a guard that is set stays. */
+const setAuthorizer = Function.prototype.call.bind(DatabaseSync.prototype.setAuthorizer) as (
+  database: DatabaseSync,
+  callback: (action: number, first: string | null, second: string | null) => number,
+) => void;
+const VACUUM = /^\s*VACUUM\s*;?\s*$/i;
+const SQLITE_FULL = 13;
+const SQLITE_TOOBIG = 18;
+
+export class AgentDatabase {
+  readonly log: PageLog;
+  readonly #database: DatabaseSync;
+  readonly #statements = new Map<string, Prepared>();
+  readonly #ownStatements = new Map<string, StatementSync>();
+  /** Called after user SQL: something may have been written. */
+  readonly #touched: () => void;
+  #isOwn = false;
+  #isPreparing = false;
+  #refusal: string | undefined;
+  #hasNewSchema = false;
+  #depth = 0;
+  #unread = 0;
+  #isClosed = false;
+
+  constructor(log: PageLog, touched: () => void) {
+    this.log = log;
+    this.#database = log.database;
+    this.#touched = touched;
+    setAuthorizer(this.#database, (action, first, second) => {
+      if (SCHEMA_ACTIONS.has(action)) this.#hasNewSchema = true;
+      const refusal = this.#isOwn
+        ? ownRefusalOf(action, first)
+        : refusalOf(action, first, second, this.#isPreparing);
+      if (refusal === undefined) return constants.SQLITE_OK;
+      this.#refusal = refusal;
+      return constants.SQLITE_DENY;
+    });
+  }
+
+  /** A record of what was written since the last: see PageLog. */
+  take(): Uint8Array | undefined {
+    return this.#asOwn(() => this.log.take());
+  }
+
+  settle(): void {
+    this.#asOwn(() => this.log.settle());
+  }
+
+  get isInTransaction(): boolean {
+    return this.#depth > 0;
+  }
+
+  /** User SQL, one statement or several; the values go to the last. */
+  run(sql: string, values: readonly unknown[] = []): SqlResult {
+    this.#mustBeOpen();
+    try {
+      return this.#run(sql, values.map(toSqlValue));
+    } catch (error) {
+      throw new SqlError(sql.trim(), this.#explained(error));
+    } finally {
+      this.#isPreparing = false;
+      this.#read();
+      this.#touched();
+    }
+  }
+
+  /** The platform's own SQL. It has room past the bound, so that an agent whose database is full can still be emptied. */
+  own(sql: string, ...values: SqlValue[]): SqlRow[] {
+    this.#mustBeOpen();
+    return this.#asOwn(() => {
+      const all = this.#own(sql, values);
+      try {
+        return all();
+      } catch (error) {
+        if (!isFull(error) || this.#isUndone) throw this.#explained(error);
+      } finally {
+        this.#read();
+      }
+      try {
+        return this.#withRoom(all);
+      } catch (error) {
+        throw this.#explained(error);
+      }
+    });
+  }
+
+  /** Likewise, of what code of the app gave to be kept: there is no more room for it than for its own SQL. */
+  keep(sql: string, ...values: SqlValue[]): SqlRow[] {
+    this.#mustBeOpen();
+    return this.#asOwn(() => {
+      try {
+        return this.#own(sql, values)();
+      } catch (error) {
+        throw this.#explained(error);
+      } finally {
+        this.#read();
+      }
+    });
+  }
+
+  ownScript(sql: string): void {
+    this.#asOwn(() => this.#database.exec(sql));
+  }
+
+  /** Synchronous: nothing comes between, and all of it is undone when `work` throws. */
+  transaction<T>(work: () => T): T {
+    this.#mustBeOpen();
+    const savepoint = `_trunkline_${this.#depth}`;
+    this.#asOwn(() => this.#database.exec(`SAVEPOINT ${savepoint}`));
+    this.#depth += 1;
+    let isDone = false;
+    try {
+      const result = work();
+      if (result instanceof Promise) {
+        // Its own failure has been told by then.
+        result.catch(() => undefined);
+        throw new TypeError("Cannot commit the transaction: its function is asynchronous");
+      }
+      this.#mustBeWhole();
+      isDone = true;
+      return result;
+    } finally {
+      this.#depth -= 1;
+      const undo = isDone ? "" : `ROLLBACK TO ${savepoint};`;
+      // A database that is full may have undone all of it.
+      if (this.#database.isTransaction) {
+        this.#asOwn(() => this.#database.exec(`${undo} RELEASE ${savepoint}`));
+      }
+      this.#touched();
+    }
+  }
+
+  /** Every table may be another from here on. */
+  forget(): void {
+    this.#statements.clear();
+    this.#ownStatements.clear();
+  }
+
+  close(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.log.close();
+  }
+
+  #own(sql: string, values: SqlValue[]): () => SqlRow[] {
+    const statement = this.#ownStatements.get(sql) ?? this.#database.prepare(sql);
+    this.#ownStatements.set(sql, statement);
+    return () => statement.all(...values) as SqlRow[];
+  }
+
+  #run(sql: string, values: SqlValue[]): SqlResult {
+    const kept = this.#statements.get(sql);
+    if (kept !== undefined) return this.#all(kept, values);
+    let rest = sql;
+    for (;;) {
+      const prepared = this.#prepare(rest);
+      const tail = rest.slice(prepared.statement.sourceSQL.length);
+      // What follows can be prepared only when this one has run: it may create what the next one uses.
+      if (isEmptySql(tail)) {
+        const result = this.#all(prepared, values);
+        if (rest === sql) this.#keep(sql, prepared);
+        return result;
+      }
+      this.#all(prepared, []);
+      rest = tail;
+    }
+  }
+
+  #prepare(sql: string): Prepared {
+    this.#isPreparing = true;
+    try {
+      const statement = this.#database.prepare(sql) as StatementSync | undefined;
+      if (statement === undefined) throw new TypeError("The SQL query contains no statements");
+      return { statement, parameters: parameterCount(statement.sourceSQL) };
+    } finally {
+      this.#isPreparing = false;
+    }
+  }
+
+  #all({ statement, parameters }: Prepared, values: SqlValue[]): SqlResult {
+    if (values.length !== parameters) {
+      throw new TypeError(
+        `Cannot bind ${values.length} values: there is room for ${parameters} in ${statement.sourceSQL.trim()}`,
+      );
+    }
+    const all = () => statement.all(...values) as SqlRow[];
+    // It copies every table, those of the platform among them.
+    const rows = VACUUM.test(statement.sourceSQL) ? this.#asOwn(all) : all();
+    if (this.#hasNewSchema) {
+      this.#hasNewSchema = false;
+      this.#statements.clear();
+    }
+    return { rows, columns: statement.columns().map(({ name }) => name) };
+  }
+
+  #keep(sql: string, prepared: Prepared): void {
+    if (this.#statements.size >= STATEMENTS_MAX) {
+      const [oldest] = this.#statements.keys();
+      if (oldest !== undefined) this.#statements.delete(oldest);
+    }
+    this.#statements.set(sql, prepared);
+  }
+
+  #read(): void {
+    this.#unread += 1;
+    if (this.#unread < STATEMENTS_UNREAD_MAX || this.#depth > 0) return;
+    this.#unread = 0;
+    this.#asOwn(() => this.log.absorb());
+  }
+
+  #explained(error: unknown): unknown {
+    const refusal = this.#refusal;
+    this.#refusal = undefined;
+    if (!(error instanceof Error)) return error;
+    const { errcode, code } = error as Error & { errcode?: number; code?: string };
+    if (refusal !== undefined) return new Error(`not authorized: ${refusal}`);
+    const mebibytes = this.log.bytesMax / 1024 ** 2;
+    if (isFull(error)) {
+      return new AgentRefusal(
+        "storage_full",
+        `Cannot write: the agent's database would be larger than ${mebibytes} MB`,
+      );
+    }
+    if (errcode === SQLITE_TOOBIG) {
+      const bounds = `a value has at most ${mebibytes} MB, as the agent's database, and a statement ${SQL_BYTES_MAX} bytes`;
+      return new AgentRefusal("storage_full", `${error.message}: ${bounds}`);
+    }
+    if (code === "ERR_OUT_OF_RANGE") {
+      return new RangeError(
+        `${error.message}. Integers past 2^53 are read as text: SELECT CAST(column AS TEXT)`,
+      );
+    }
+    return error;
+  }
+
+  #withRoom<T>(work: () => T): T {
+    const pages = Math.floor(this.log.bytesMax / PAGE_BYTES);
+    this.#database.exec(`PRAGMA max_page_count=${pages + OWN_PAGES}`);
+    try {
+      return work();
+    } finally {
+      this.#database.exec(`PRAGMA max_page_count=${pages}`);
+    }
+  }
+
+  #asOwn<T>(work: () => T): T {
+    const before = this.#isOwn;
+    this.#isOwn = true;
+    try {
+      return work();
+    } finally {
+      this.#isOwn = before;
+    }
+  }
+
+  #mustBeOpen(): void {
+    if (this.#isClosed) {
+      throw new AgentRefusal(
+        "unavailable",
+        "Cannot use the agent's storage: it has left this process",
+      );
+    }
+    this.#mustBeWhole();
+  }
+
+  /** What follows would not be part of the transaction any more. */
+  #mustBeWhole(): void {
+    if (!this.#isUndone) return;
+    const text = "Cannot go on: the transaction was undone when the agent's database was full";
+    throw new AgentRefusal("storage_full", text);
+  }
+
+  get #isUndone(): boolean {
+    return this.#depth > 0 && !this.#database.isTransaction;
+  }
+}
+
+const isFull = (error: unknown) => (error as { errcode?: number }).errcode === SQLITE_FULL;
+
+/** White space, comments and semicolons. */
+function isEmptySql(sql: string): boolean {
+  return /^(?:[\s;]|--[^\n]*(?:\n|$)|\/\*[\s\S]*?(?:\*\/|$))*$/.test(sql);
+}

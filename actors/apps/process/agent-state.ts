@@ -1,0 +1,80 @@
+/** The state of an agent: one JSON value, kept in its database, shown to all who follow it. */
+import type { AgentConnection } from "../package/connection.ts";
+import { running } from "../package/current-agent.ts";
+import { READONLY_ERROR } from "../package/frames.ts";
+import type { OpenAgent } from "./open-agent.ts";
+import { keepValue, readValue } from "./own-tables.ts";
+
+const KEY = "state";
+
+export class AgentState {
+  readonly #agent: OpenAgent;
+  #json: string | undefined;
+  #value: unknown;
+  #isRead = false;
+
+  constructor(agent: OpenAgent) {
+    this.#agent = agent;
+  }
+
+  get(): unknown {
+    this.#read();
+    return this.#value;
+  }
+
+  json(): string | undefined {
+    this.#read();
+    return this.#json;
+  }
+
+  /** By the agent's own code. */
+  setByCode(state: unknown): void {
+    const { connection, open } = running() ?? {};
+    const by = open === this.#agent ? (connection as AgentConnection | undefined) : undefined;
+    if (by?.kept.isReadonly === true) throw new Error(READONLY_ERROR);
+    this.set(state, undefined);
+  }
+
+  /** By a client, or without one by the agent's own code. */
+  set(state: unknown, source: AgentConnection | undefined): void {
+    const { instance } = this.#agent;
+    // A first value counts as the one before: it must be there when the check looks at it.
+    this.#read();
+    instance.validateStateChange(state, source ?? "server");
+    this.#keep(state);
+    this.#agent.sockets.broadcastState(this.#json as string, source);
+    this.#agent.background(async () => {
+      try {
+        await instance.onStateChanged(state, source ?? "server");
+      } catch (error) {
+        await this.#agent.report(error);
+      }
+    });
+  }
+
+  #read(): void {
+    if (this.#isRead) return;
+    const kept = readValue(this.#agent.database, KEY);
+    if (typeof kept === "string") {
+      this.#isRead = true;
+      this.#json = kept;
+      this.#value = JSON.parse(kept);
+      return;
+    }
+    // Read by the constructor itself: what it will have is not known yet.
+    const instance = this.#agent.instance as OpenAgent["instance"] | undefined;
+    this.#isRead = instance !== undefined;
+    const initialState: unknown = instance?.initialState;
+    // It may hold a time or an id: the first one that is seen is the one that stays.
+    if (initialState !== undefined) this.#keep(initialState);
+  }
+
+  #keep(state: unknown): void {
+    const json = JSON.stringify(state);
+    if (json === undefined) throw new TypeError("Cannot set the state: it is no JSON");
+    keepValue(this.#agent.database, KEY, json);
+    this.#json = json;
+    this.#value = state;
+    this.#isRead = true;
+  }
+}

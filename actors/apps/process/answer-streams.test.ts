@@ -1,0 +1,181 @@
+import { expect } from "chai";
+import { APP_STREAMS_MAX } from "../../../schemas/apps/app-limits.ts";
+import { until } from "../../../scripts/testing/until.ts";
+import { MemoryHost, RefusedTurn, wireRequest } from "../package/testing/memory-host.ts";
+
+const CODE = `
+import { Agent } from "trunkline/agents";
+
+const events = (source) =>
+  new Response(new ReadableStream(source), { headers: { "content-type": "Text/Event-Stream; charset=utf-8" } });
+
+export class Maker extends Agent<any> {
+  cancelled = 0;
+  held = Promise.withResolvers();
+  letGo() { this.held.resolve(); }
+  onStart() { this.sql\`CREATE TABLE IF NOT EXISTS made (what TEXT)\`; }
+  all() { return this.sql\`SELECT what FROM made\`.map(({ what }) => what); }
+  count() { return this.cancelled; }
+  async onRequest(request) {
+    const { pathname } = new URL(request.url);
+    if (pathname === "/late") {
+      await late();
+      return events({ cancel: () => { this.cancelled += 1; } });
+    }
+    if (pathname === "/fails") {
+      let parts = 0;
+      return events({ pull(controller) {
+        if (parts++ > 0) throw new Error("after a part");
+        controller.enqueue(new Uint8Array([1]));
+      } });
+    }
+    if (pathname === "/write") this.sql\`INSERT INTO made VALUES ('a turn')\`;
+    if (pathname === "/text") return events({ start(controller) { controller.enqueue("no bytes"); } });
+    return events({
+      pull: async (controller) => {
+        if (pathname === "/held") await this.held.promise;
+        this.sql\`INSERT INTO made VALUES ('a part')\`;
+        controller.enqueue(new Uint8Array([1]));
+        controller.close();
+      },
+      cancel: () => { this.cancelled += 1; },
+    });
+  }
+}
+const late = () => new Promise((resolve) => setTimeout(resolve, 300));
+const unprintable = () => Object.assign(new Error("x"), {
+  [Symbol.for("nodejs.util.inspect.custom")]() { throw new Error("no"); },
+});
+export default {
+  async fetch(request) {
+    const { pathname } = new URL(request.url);
+    if (pathname === "/late") await late();
+    if (pathname === "/unprintable") return events({ pull() { throw unprintable(); } });
+    return events({ pull: () => new Promise(() => {}) });
+  },
+};
+`;
+const KEY = "Maker/a";
+
+describe("answers that a process is still making", function () {
+  this.timeout(60_000);
+  let host: MemoryHost;
+  const stored: number[] = [];
+  let beforeCommit = async (_commit: number) => {};
+  beforeEach(async () => {
+    beforeCommit = async () => {};
+    host = await MemoryHost.start({
+      code: CODE,
+      agents: [{ binding: "Maker", className: "Maker" }],
+      limits: { turnMs: 200 },
+      beforeCommit: (_agent, commit) => beforeCommit(commit),
+    });
+  });
+  afterEach(() => host.stop());
+
+  const begin = async (path: string, id?: string) => {
+    const request = await wireRequest(path);
+    const result = await host.turn(KEY, { type: "request", request }, id);
+    if (result.type !== "answer" || result.answer.stream === undefined) {
+      throw new Error("The answer is whole");
+    }
+    return result.answer.stream;
+  };
+  const ofEntry = async (path: string) => {
+    const result = await host.entryTurn(await wireRequest(path), false);
+    if (result.type !== "answer" || result.answer.stream === undefined) {
+      throw new Error("The answer is whole");
+    }
+    return result.answer.stream;
+  };
+  const refusalOf = async (promise: Promise<unknown>) => {
+    const error = await promise.then(
+      () => undefined,
+      (thrown: unknown) => thrown,
+    );
+    if (!(error instanceof RefusedTurn)) throw error ?? new Error("It was not refused");
+    return error.error;
+  };
+
+  it("nothing of a part is seen before what was written with it is stored", async () => {
+    const stream = await begin("/held");
+    const held = Promise.withResolvers<void>();
+    beforeCommit = async (commit) => {
+      stored.push(commit);
+      await held.promise;
+    };
+    let isSeen = false;
+    const part = host.pull(stream).then((pulled) => {
+      isSeen = true;
+      return pulled;
+    });
+    const letGo = host.invoke(KEY, "letGo");
+    await until("it is written", () => stored.length > 0);
+    expect(isSeen).to.equal(false);
+    held.resolve();
+    await letGo;
+    expect(await part).to.deep.equal({ bytes: new Uint8Array([1]) });
+    expect(await host.pull(stream)).to.deep.equal({ isEnd: true });
+    expect(await host.invoke(KEY, "all")).to.deep.equal(["a part"]);
+  });
+
+  it("a turn that wrote is not run again for who asks again, and whose answer is gone", async () => {
+    const stream = await begin("/write", "1");
+    expect(await host.pull(stream)).to.have.property("bytes");
+    expect(await refusalOf(begin("/write", "1"))).to.include({ refusal: "may_have_run" });
+    expect(await host.invoke(KEY, "all")).to.deep.equal(["a turn", "a part"]);
+  });
+
+  it("a delivery waits for all of it, whatever its kind is", async () => {
+    const request = await wireRequest("/write", { method: "POST" });
+    const input = { type: "deliver", deliveryId: "d", attempt: 1, request } as const;
+    const result = await host.turn(KEY, input, "d");
+    expect(result)
+      .to.have.nested.property("answer.body")
+      .that.deep.equals(new Uint8Array([1]));
+  });
+
+  it("what gives no bytes breaks off, and says why in the log", async () => {
+    const stream = await begin("/text");
+    expect(await host.pull(stream)).to.deep.equal({ failed: "the app's code failed" });
+    await until("it is in the log", () =>
+      host.lines.some(({ text }) => text.includes("a part is no bytes, not bytes")),
+    );
+  });
+
+  it("an agent is not idle until it has come to its end", async () => {
+    const stream = await begin("/read");
+    expect(await host.pull(stream)).to.have.property("bytes");
+    expect(host.idle.get(KEY)).to.equal(false);
+    expect(await host.pull(stream)).to.deep.equal({ isEnd: true });
+    await until("it is idle", () => host.idle.get(KEY) === true);
+  });
+
+  it("what was made before the code failed comes before that it did", async () => {
+    const stream = await begin("/fails");
+    expect(await host.pull(stream)).to.deep.equal({ bytes: new Uint8Array([1]) });
+    expect(await host.pull(stream)).to.deep.equal({ failed: "the app's code failed" });
+  });
+
+  it("an error that cannot be printed ends its stream all the same", async () => {
+    const stream = await ofEntry("/unprintable");
+    expect(await host.pull(stream)).to.deep.equal({ failed: "the app's code failed" });
+    expect(await host.pull(stream)).to.deep.equal({ failed: "nobody makes it any more" });
+  });
+
+  it("a turn that took too long makes nothing, and keeps its agent from nothing", async () => {
+    expect(await refusalOf(begin("/late"))).to.include({ refusal: "deadline_exceeded" });
+    await until("its stream is cancelled", async () => (await host.invoke(KEY, "count")) === 1);
+    await until("it is idle", () => host.idle.get(KEY) === true);
+  });
+
+  it("APP_STREAMS_MAX are made at a time, one more is refused, and what comes too late takes no place", async () => {
+    const late = await wireRequest("/late");
+    const turns = Array.from({ length: APP_STREAMS_MAX }, () => host.entryTurn(late, false));
+    for (const turn of turns) {
+      expect(await refusalOf(turn)).to.include({ refusal: "deadline_exceeded" });
+    }
+    for (let made = 0; made < APP_STREAMS_MAX; made++) await ofEntry("/");
+    expect(await refusalOf(ofEntry("/"))).to.include({ refusal: "busy" });
+  });
+});

@@ -1,0 +1,135 @@
+/**
+ * Answers that leave before their bodies are whole: what follows is read when it is pulled, and no sooner, so that an app makes
+ * it no faster than somebody reads.
+ */
+
+import { APP_STREAM_PART_BYTES_MAX, APP_STREAMS_MAX } from "../../../schemas/apps/app-limits.ts";
+import type { StreamPart } from "../../../schemas/apps/app-process.ts";
+import { capturedContext } from "../package/current-agent.ts";
+import { AgentRefusal } from "../package/refusal.ts";
+import { setImmediate } from "./native-timers.ts";
+import { type BodyRead, bytesOf, heardLater, refuseBody, type UnreadBody } from "./read-body.ts";
+
+/** Whose answer it is. */
+export interface StreamMaker {
+  /** Called for each part that was pulled, and once with its end where nobody left it before. */
+  say(stream: number, part: StreamPart): void;
+  failed(error: unknown): void;
+}
+
+interface Made extends UnreadBody {
+  maker: StreamMaker;
+  /** Reads on as the code that made the answer. */
+  read(): Promise<BodyRead>;
+  /** Bytes that were read and fit no part yet. */
+  left: Uint8Array;
+  isPulled: boolean;
+  ended(): void;
+}
+
+const NONE = new Uint8Array();
+const NOT_YET = Symbol("not yet");
+
+export class AnswerStreams {
+  readonly #streams = new Map<number, Made>();
+  readonly #sayGone: (stream: number) => void;
+  #last = 0;
+
+  /** `sayGone`: a stream was pulled that is not made here any more. */
+  constructor(sayGone: (stream: number) => void) {
+    this.#sayGone = sayGone;
+  }
+
+  /** `ended` resolves when nothing of it is read any more. Throws `busy` past APP_STREAMS_MAX. */
+  open(unread: UnreadBody, maker: StreamMaker): { stream: number; ended: Promise<void> } {
+    if (this.#streams.size >= APP_STREAMS_MAX) {
+      const text = `Cannot answer: ${APP_STREAMS_MAX} answers of the app are still being made`;
+      throw refuseBody(unread, new AgentRefusal("busy", text));
+    }
+    const { reader, next } = unread;
+    const inContext = capturedContext();
+    const ended = Promise.withResolvers<void>();
+    const read = () => inContext(() => reader.read());
+    this.#last += 1;
+    this.#streams.set(this.#last, {
+      ...{ reader, next, maker, read, left: NONE, isPulled: false, ended: ended.resolve },
+    });
+    return { stream: this.#last, ended: ended.promise };
+  }
+
+  /** One that is being pulled already says nothing more for it. */
+  async pull(stream: number): Promise<void> {
+    const made = this.#streams.get(stream);
+    if (made === undefined) return this.#sayGone(stream);
+    if (made.isPulled) return;
+    made.isPulled = true;
+    try {
+      const bytes = await readPart(made);
+      if (!this.#streams.has(stream)) return;
+      made.isPulled = false;
+      if (bytes !== undefined) return made.maker.say(stream, { bytes });
+      this.#forget(stream, made);
+      made.maker.say(stream, { isEnd: true });
+    } catch (error) {
+      if (!this.#streams.has(stream)) return;
+      this.#forget(stream, made);
+      made.reader.cancel(error).catch(() => undefined);
+      made.maker.say(stream, { failed: "the app's code failed" });
+      made.maker.failed(error);
+    }
+  }
+
+  /** Nobody reads on: whoever makes it is told. */
+  leave(stream: number): void {
+    const made = this.#streams.get(stream);
+    if (made === undefined) return;
+    this.#forget(stream, made);
+    made.reader.cancel(new Error("Nobody reads the answer any more")).catch(() => undefined);
+  }
+
+  leaveThoseOf(maker: StreamMaker): void {
+    for (const [stream, made] of this.#streams) if (made.maker === maker) this.leave(stream);
+  }
+
+  #forget(stream: number, made: Made): void {
+    this.#streams.delete(stream);
+    made.ended();
+  }
+}
+
+/** All that is ready, once something is; undefined at the end. */
+async function readPart(made: Made): Promise<Uint8Array | undefined> {
+  const parts = [made.left];
+  let bytes = made.left.length;
+  if (bytes >= APP_STREAM_PART_BYTES_MAX) return takePart(made, made.left);
+  while (bytes < APP_STREAM_PART_BYTES_MAX) {
+    const read = await readMore(made, bytes > 0);
+    if (read === undefined) break;
+    parts.push(read);
+    bytes += read.length;
+    made.next = heardLater(made.read());
+  }
+  return bytes === 0 ? undefined : takePart(made, Buffer.concat(parts, bytes));
+}
+
+/** Undefined at the end; and where something `isThere`, before what is not ready, or fails, and is heard of by the next pull. */
+async function readMore(made: Made, isThere: boolean): Promise<Uint8Array | undefined> {
+  try {
+    const read = await (isThere ? Promise.race([made.next, notYet()]) : made.next);
+    return read === NOT_YET || read.done ? undefined : bytesOf(read.value);
+  } catch (error) {
+    if (isThere) return undefined;
+    throw error;
+  }
+}
+
+/** The rest waits for the next pull. */
+function takePart(made: Made, all: Uint8Array): Uint8Array {
+  made.left = all.subarray(APP_STREAM_PART_BYTES_MAX);
+  return new Uint8Array(all.subarray(0, APP_STREAM_PART_BYTES_MAX));
+}
+
+const notYet = () =>
+  new Promise<typeof NOT_YET>((resolve) => {
+    setImmediate(resolve, NOT_YET);
+  });

@@ -1,0 +1,159 @@
+/** The repositories of one namespace, as code of apps works with them: no token, and no clone. */
+import type { z } from "zod";
+import type {
+  CreatedRepo as WireCreated,
+  WireNamespace,
+  WireRepo,
+  WireStored,
+} from "../../../schemas/repositories/http/artifacts-answers.ts";
+import { ArtifactsError } from "../package/api-error.ts";
+import { type ArtifactsRepo, artifactsRepo } from "./artifacts-repo.ts";
+import { type Camelized, camelized } from "./camel-case.ts";
+import {
+  errorReader,
+  type Page,
+  pageOf,
+  type RestBinding,
+  type RestCalls,
+  type RestDoor,
+  restCalls,
+} from "./rest-binding.ts";
+
+export type Namespace = Camelized<z.output<typeof WireNamespace>>;
+/** As a list shows it. */
+export type Repo = Camelized<z.output<typeof WireRepo>>;
+export type ArtifactsUsage = Camelized<z.output<typeof WireStored>>;
+/** With a token for git, which is shown this once. */
+export type CreatedRepo = Camelized<z.output<typeof WireCreated>>;
+
+export interface Artifacts extends RestBinding {
+  readonly namespace: string;
+  create(
+    name: string,
+    options?: { description?: string; readOnly?: boolean; setDefaultBranch?: string },
+  ): Promise<CreatedRepo>;
+  /** Throws NOT_FOUND where there is none. */
+  get(name: string): Promise<ArtifactsRepo>;
+  list(options?: {
+    limit?: number;
+    cursor?: string;
+    search?: string;
+    sort?: "created_at" | "updated_at" | "last_push_at" | "name";
+    direction?: "asc" | "desc";
+  }): Promise<Page & { repos: Repo[] }>;
+  /** False where there was none. */
+  delete(name: string): Promise<boolean>;
+  /** Of a public repository elsewhere; `info()` of it tells how far it is. */
+  import(what: {
+    source: { url: string; branch?: string; depth?: number };
+    target: { name: string; opts?: { readOnly?: boolean } };
+  }): Promise<CreatedRepo>;
+  /** Bytes that the account has in repositories, and may have. */
+  usage(): Promise<ArtifactsUsage>;
+  /** The same for another namespace that trunkline.jsonc binds; all else is refused as FORBIDDEN. */
+  in(namespace: string): Artifacts;
+  /** Likewise of the namespaces that trunkline.jsonc binds; `list` shows the binding's own. */
+  readonly namespaces: {
+    create(name: string): Promise<Namespace>;
+    get(name: string): Promise<Namespace>;
+    list(options?: {
+      limit?: number;
+      cursor?: string;
+    }): Promise<Page & { namespaces: Namespace[] }>;
+    /** One without repositories; false where there was none. */
+    delete(name: string): Promise<boolean>;
+  };
+}
+
+/** What the API numbers otherwise here than elsewhere. */
+const NAMES = {
+  10100: "INVALID_INPUT",
+  10101: "INVALID_REPO_NAME",
+  10103: "INVALID_TTL",
+  10104: "INVALID_URL",
+  10200: "NOT_FOUND",
+  10201: "ALREADY_EXISTS",
+  10400: "INTERNAL_ERROR",
+} as const;
+const USAGE = "/artifacts/usage";
+const NAMESPACES = "/artifacts/namespaces";
+
+export function artifactsBinding(door: RestDoor, namespace: string): Artifacts {
+  const callsIn = (name: string) => callsOf(door.in?.(name) ?? door);
+  const calls = callsOf(door);
+  const here = `${NAMESPACES}/${encodeURIComponent(namespace)}`;
+  const repoPath = (name: string) => `${here}/repos/${encodeURIComponent(name)}`;
+  const create = async (path: string, json: unknown) =>
+    camelized(await calls.one<z.output<typeof WireCreated>>(path, { method: "POST", json }));
+  return Object.freeze({
+    namespace,
+    fetch: door.fetch,
+    create: (
+      name: string,
+      { description, readOnly, setDefaultBranch }: Parameters<Artifacts["create"]>[1] = {},
+    ) =>
+      create(`${here}/repos`, {
+        name,
+        description,
+        read_only: readOnly,
+        default_branch: setDefaultBranch,
+      }),
+    async get(name: string) {
+      const repo = artifactsRepo(calls, { namespacePath: here, path: repoPath(name), name });
+      await repo.info();
+      return repo;
+    },
+    async list(options: Parameters<Artifacts["list"]>[0] = {}) {
+      const { result, info } = await calls
+        .list<z.output<typeof WireRepo>>(`${here}/repos`, options)
+        .catch(noneOfUnknown);
+      return { repos: camelized(result), ...pageOf(info) };
+    },
+    delete: (name: string) => deleted(() => calls.one(repoPath(name), { method: "DELETE" })),
+    import: ({ source, target }: Parameters<Artifacts["import"]>[0]) =>
+      create(`${repoPath(target.name)}/import`, { ...source, read_only: target.opts?.readOnly }),
+    usage: async () => camelized(await calls.one<z.output<typeof WireStored>>(USAGE)),
+    in: (other: string) => artifactsBinding(door.in?.(other) ?? door, other),
+    namespaces: Object.freeze(namespaces(calls, callsIn)),
+  });
+}
+
+const callsOf = (door: RestDoor) => restCalls(door, errorReader(ArtifactsError, NAMES));
+
+/** The first repository creates the namespace that a binding names; until then its list is empty. */
+function noneOfUnknown(error: unknown) {
+  if (error instanceof ArtifactsError && error.status === 404) {
+    return { result: [], info: { total_count: 0 } };
+  }
+  throw error;
+}
+
+function namespaces(
+  calls: RestCalls,
+  callsIn: (namespace: string) => RestCalls,
+): Artifacts["namespaces"] {
+  type Wire = z.output<typeof WireNamespace>;
+  const pathOf = (name: string) => `${NAMESPACES}/${encodeURIComponent(name)}`;
+  return {
+    create: async (namespace) =>
+      camelized(
+        await callsIn(namespace).one<Wire>(NAMESPACES, { method: "POST", json: { namespace } }),
+      ),
+    get: async (name) => camelized(await callsIn(name).one<Wire>(pathOf(name))),
+    async list(options = {}) {
+      const { result, info } = await calls.list<Wire>(NAMESPACES, options);
+      return { namespaces: camelized(result), ...pageOf(info) };
+    },
+    delete: (name) => deleted(() => callsIn(name).one(pathOf(name), { method: "DELETE" })),
+  };
+}
+
+async function deleted(work: () => Promise<unknown>): Promise<boolean> {
+  try {
+    await work();
+    return true;
+  } catch (error) {
+    if (error instanceof ArtifactsError && error.code === "NOT_FOUND") return false;
+    throw error;
+  }
+}

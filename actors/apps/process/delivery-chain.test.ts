@@ -1,0 +1,144 @@
+import { expect } from "chai";
+import { DELIVERIES_UNRECORDED_BYTES_MAX } from "../../../schemas/apps/webhook-limits.ts";
+import { MemoryHost } from "../package/testing/memory-host.ts";
+
+const CODE = `
+import { Agent } from "trunkline/agents";
+export class Ledger extends Agent {
+  initialState = { count: 0 };
+  onStart() { this.sql\`CREATE TABLE IF NOT EXISTS entries (what TEXT, bytes BLOB)\`; }
+  async onRequest(request) {
+    const { pathname } = new URL(request.url);
+    const bytes = pathname.startsWith("/large") ? ${DELIVERIES_UNRECORDED_BYTES_MAX} : 1;
+    this.sql\`INSERT INTO entries VALUES (\${pathname}, randomblob(\${bytes}))\`;
+    if (pathname === "/fail") return new Response("no", { status: 503 });
+    if (pathname === "/throw") throw new Error("it broke");
+    if (pathname === "/outside") {
+      await fetch("https://elsewhere.example/");
+      this.sql\`INSERT INTO entries VALUES ('back', NULL)\`;
+    }
+    this.setState({ count: this.state.count + 1 });
+    return new Response("OK");
+  }
+  all() { return this.sql\`SELECT what FROM entries ORDER BY rowid\`.map(({ what }) => what); }
+}
+export default {};
+`;
+
+describe("deliveries in an agent's process", function () {
+  this.timeout(60_000);
+  let host: MemoryHost;
+  let fresh = 0;
+  const options = {
+    code: CODE,
+    agents: [{ binding: "Ledger", className: "Ledger" }],
+    operate: async () => ({ type: "answer" as const, answer: { status: 200, headers: [] } }),
+  };
+  before(async () => {
+    host = await MemoryHost.start(options);
+  });
+  after(() => host.stop());
+
+  /** In the order of their ids; what became of each, and how many records that took. */
+  async function delivered(paths: readonly string[], key = `Ledger/a${fresh++}`) {
+    await host.invoke(key, "all");
+    const before = host.logs.get(key)?.commits ?? 0;
+    const results = await host.deliver(
+      key,
+      paths.map((path, index) => [`${index}`, path]),
+    );
+    const outcomes = results.map((result) => {
+      if (result.status === "rejected") return "refused";
+      const { value } = result;
+      return value.type === "answer" ? value.answer.status : value.type;
+    });
+    const records = (host.logs.get(key)?.commits ?? 0) - before;
+    return { outcomes, records, all: await host.invoke(key, "all") };
+  }
+
+  const letters = ["/a", "/b", "/c", "/d", "/e"];
+
+  it("that come together are run in order, and are one record", async () => {
+    const { outcomes, records, all } = await delivered(letters);
+    expect(outcomes).to.deep.equal(letters.map(() => 200));
+    expect(all).to.deep.equal(letters);
+    expect(records).to.equal(1);
+  });
+
+  for (const bad of ["/fail", "/throw"]) {
+    it(`are not begun behind one that answers ${bad}`, async () => {
+      const { outcomes, records, all } = await delivered(["/a", bad, "/c", "/d"]);
+      const [first, second, ...others] = outcomes;
+      expect([first, second]).to.deep.equal([200, bad === "/fail" ? 503 : "refused"]);
+      expect(others).to.deep.equal(["nothing", "nothing"]);
+      expect(all).to.deep.equal(["/a", bad]);
+      expect(records).to.equal(1);
+    });
+  }
+
+  for (const [what, path, written] of [
+    ["goes outside", "/outside", ["/outside", "back"]],
+    ["writes DELIVERIES_UNRECORDED_BYTES_MAX", "/large", ["/large"]],
+  ] as const) {
+    it(`are not begun behind one that ${what} before its record is stored`, async () => {
+      const { outcomes, all } = await delivered(["/a", path, "/c", "/d"]);
+      expect(outcomes).to.deep.equal([200, 200, "nothing", "nothing"]);
+      expect(all).to.deep.equal(["/a", ...written]);
+    });
+  }
+
+  it("are not begun behind one whose state somebody watches, before its record is stored", async () => {
+    const key = `Ledger/a${fresh++}`;
+    await host.connect(key, { id: "one", number: 1, gateway: "g" });
+    const { outcomes, records } = await delivered(["/a", "/b"], key);
+    expect(outcomes).to.deep.equal([200, "nothing"]);
+    expect(records).to.equal(1);
+  });
+
+  it("are not begun behind one that took longer than they may together", async () => {
+    const slow = await MemoryHost.start({ ...options, limits: { togetherMs: 0 } });
+    try {
+      const results = await slow.deliver("Ledger/a", [
+        ["0", "/a"],
+        ["1", "/b"],
+      ]);
+      expect(results.map((one) => one.status === "fulfilled" && one.value.type)).to.deep.equal([
+        "answer",
+        "nothing",
+      ]);
+    } finally {
+      await slow.stop();
+    }
+  });
+
+  it("whose process ends before their record is stored run again, and none twice in effect", async () => {
+    const key = "Ledger/crashed";
+    let isDown = false;
+    const first = await MemoryHost.start({
+      ...options,
+      beforeCommit: async () => {
+        if (isDown) await first.kill();
+      },
+    });
+    let next: MemoryHost | undefined;
+    try {
+      await first.deliver(key, [["0", "/a"]]);
+      isDown = true;
+      const lost = await first.deliver(key, [
+        ["1", "/b"],
+        ["2", "/c"],
+      ]);
+      expect(lost.map(({ status }) => status)).to.deep.equal(["rejected", "rejected"]);
+      next = await first.restart({ beforeCommit: () => {} });
+      for (let time = 0; time < 2; time++) {
+        for (const [index, path] of ["/a", "/b", "/c"].entries()) {
+          await next.deliver(key, [[`${index}`, path]]);
+        }
+      }
+      expect(await next.invoke(key, "all")).to.deep.equal(["/a", "/b", "/c"]);
+    } finally {
+      await first.stop();
+      await next?.stop();
+    }
+  });
+});

@@ -1,0 +1,59 @@
+/** Deliveries that came together: while they are taken, quick, and touch nothing outside, each follows at once, and all share a record. */
+import { DELIVERIES_UNRECORDED_BYTES_MAX } from "../../../schemas/apps/webhook-limits.ts";
+import type { OpenAgent } from "./open-agent.ts";
+
+/** Code of the app may put another clock in its place later. */
+const now = performance.now.bind(performance);
+
+export interface DeliveryTurn {
+  turn: number;
+  /** The turn that it is begun after; absent of the first, and of one that came alone. */
+  follows: number | undefined;
+  /** Resolves with whether it was answered 2xx; what is to be said of it is said by `say`. */
+  run(): Promise<{ isTaken: boolean; say(options: { isSoon: boolean }): void }>;
+  /** It is not begun: the host gives it again, where it is still to be. */
+  leaveOut(): void;
+}
+
+export class DeliveryChain {
+  readonly #agent: OpenAgent;
+  /** The one that came last. */
+  #last: { turn: number; goesOn: Promise<boolean> } | undefined;
+  #begunAt = 0;
+
+  constructor(agent: OpenAgent) {
+    this.#agent = agent;
+  }
+
+  async take({ turn, follows, run, leaveOut }: DeliveryTurn): Promise<void> {
+    const before = this.#last;
+    const { promise: goesOn, resolve } = Promise.withResolvers<boolean>();
+    this.#last = { turn, goesOn };
+    if (follows === undefined) this.#begunAt = now();
+    else if (before?.turn !== follows || !(await before.goesOn)) {
+      resolve(false);
+      leaveOut();
+      return;
+    }
+    const { gate } = this.#agent;
+    const { asked } = gate;
+    const { isTaken, say } = await run();
+    // What came together was heard together: whatever follows this one is known by now.
+    const isFollowed = this.#last.turn !== turn;
+    // Else the next could be half done by the time that the record of this one is taken.
+    const hasNext = isFollowed && isTaken && gate.asked === asked && this.#hasRoom();
+    say({ isSoon: !hasNext });
+    resolve(hasNext);
+  }
+
+  /** True where nothing wants a record now, and none is due. */
+  #hasRoom(): boolean {
+    const { gate, database, limits } = this.#agent;
+    return (
+      gate.isAtRest &&
+      !database.isInTransaction &&
+      database.log.changedBytes < DELIVERIES_UNRECORDED_BYTES_MAX &&
+      now() - this.#begunAt < limits.togetherMs
+    );
+  }
+}

@@ -1,0 +1,110 @@
+/** Requests and answers: from the shapes that cross to the host to those of the web, and back. */
+import { APP_ANSWER_WHOLE_MS, APP_STACK_CHARS_MAX } from "../../../schemas/apps/app-limits.ts";
+import type {
+  ProcessAnswer,
+  ProcessError,
+  ProcessRequest,
+} from "../../../schemas/apps/app-process.ts";
+import { describe } from "../package/describe.ts";
+import { AgentRefusal } from "../package/refusal.ts";
+import type { HostLink } from "./host-link.ts";
+import { lentBody, takeUntouched } from "./lent-streams.ts";
+import { readBody, readBodyWithin, type UnreadBody } from "./read-body.ts";
+
+/** What an agent starts with, on its way to it: never from outside. */
+export const PROPS_HEADER = "x-trunkline-agent-props";
+const NO_BODY = new Set([101, 204, 205, 304]);
+
+export function toRequest(wire: ProcessRequest): Request {
+  const { method, url, headers, body } = wire;
+  const hasBody = body !== undefined && method !== "GET" && method !== "HEAD";
+  try {
+    return new Request(url, {
+      method,
+      headers: headers.filter(([name]) => name !== PROPS_HEADER),
+      // It is copied there.
+      ...(hasBody && { body: body as Uint8Array<ArrayBuffer> }),
+    });
+  } catch (cause) {
+    const { message } = cause as Error;
+    throw new AgentRefusal("invalid_request", `Cannot read the request: ${message}`, { cause });
+  }
+}
+
+export async function toProcessRequest(
+  request: Request,
+  bytesMax: number,
+): Promise<ProcessRequest> {
+  // Else it would be passed on without one.
+  if (request.bodyUsed) {
+    throw new TypeError("Cannot pass on the request: its body has been read, read a clone() of it");
+  }
+  const body = await readBody(request, bytesMax);
+  return {
+    method: request.method,
+    url: request.url,
+    headers: headersOf(request.headers).filter(([name]) => name !== PROPS_HEADER),
+    ...(body !== undefined && { body }),
+  };
+}
+
+/** `open` gives what is not whole in time a number, under which the rest is read; without it the answer is waited for. */
+export async function toProcessAnswer(
+  response: unknown,
+  bytesMax: number,
+  open?: (unread: UnreadBody) => number,
+): Promise<ProcessAnswer> {
+  if (!(response instanceof Response)) {
+    throw new TypeError(`Cannot answer: expected a Response, not ${describe(response)}`);
+  }
+  if (response.type === "error")
+    throw new TypeError("Cannot answer: Response.error() is no answer");
+  const head = { status: response.status, headers: headersOf(response.headers) };
+  const lent = open && takeUntouched(response);
+  if (lent) return { ...head, lent: lent.lent, ...(lent.first && { body: lent.first }) };
+  const within = open && { ms: isEventStream(response) ? 0 : APP_ANSWER_WHOLE_MS };
+  const { body, unread } = await readBodyWithin(response, bytesMax, within);
+  return {
+    ...head,
+    ...(body !== undefined && { body }),
+    ...(unread !== undefined && { stream: open?.(unread) }),
+  };
+}
+
+/** `link` reads what comes after the body that is there. */
+export function toResponse(
+  { status, headers, body, lent }: ProcessAnswer,
+  link: HostLink,
+  url?: string,
+): Response {
+  const whole = lent === undefined ? new Uint8Array(body ?? []) : lentBody(link, lent, body);
+  const response = new Response(NO_BODY.has(status) ? null : whole, { status, headers });
+  if (url !== undefined) Object.defineProperty(response, "url", { value: url });
+  return response;
+}
+
+export function toProcessError(error: unknown): ProcessError {
+  if (!(error instanceof Error)) return { name: "Error", message: String(error) };
+  return {
+    name: String(error.name),
+    message: String(error.message),
+    ...(error instanceof AgentRefusal && { refusal: error.refusal }),
+    ...(typeof error.stack === "string" && { stack: error.stack.slice(0, APP_STACK_CHARS_MAX) }),
+  };
+}
+
+/** As another agent, or the host, threw it. */
+export function toError({ name, message, refusal }: ProcessError): Error {
+  if (refusal !== undefined) return new AgentRefusal(refusal, message);
+  const error = new Error(message);
+  error.name = name;
+  return error;
+}
+
+/** HTML, section 9.2: each event is for who waits for it. */
+const isEventStream = ({ headers }: Response) =>
+  /^text\/event-stream\s*(;|$)/i.test(headers.get("content-type") ?? "");
+
+function headersOf(headers: Headers): [string, string][] {
+  return [...headers];
+}

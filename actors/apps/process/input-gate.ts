@@ -1,0 +1,125 @@
+/**
+ * Delivers events to one agent, each alone: the next begins when the code that the last one resumed waits for something other than
+ * storage. So nothing comes between a read of the storage and the write that follows it, as in the public model of such agents.
+ */
+import { type Running, runAs, running } from "../package/current-agent.ts";
+import { setImmediate } from "./native-timers.ts";
+
+/** A critical section: while it is active, only events that belong to it are delivered. */
+export interface Block {
+  /** The section that it began in. */
+  readonly outer: Block | undefined;
+}
+
+interface WaitingEvent {
+  block: Block | undefined;
+  begin: () => void;
+}
+
+/** An event begins outside of whatever delivered it. */
+const NOWHERE: Running = {};
+
+export class InputGate {
+  readonly #waiting: WaitingEvent[] = [];
+  /** Sections that code of the agent wants to begin: they go before events. */
+  readonly #sections: WaitingEvent[] = [];
+  #active: Block | undefined;
+  /** Storage operations that are awaited. */
+  #holds = 0;
+  #isArmed = false;
+
+  /** Runs `event` when the gate is open; `block` is the section that it belongs to. */
+  deliver<T>(event: () => T | Promise<T>, block?: Block): Promise<T> {
+    return this.#enqueue(this.#waiting, event, block);
+  }
+
+  /**
+   * As deliver(), but the first event in a turn of the loop begins at once where the gate is open: for callers that run none
+   * of the agent's code, such as our own timer. The next record then holds all that the event writes before it waits.
+   */
+  start<T>(event: () => T | Promise<T>): Promise<T> {
+    if (this.#isArmed || !this.#isOpenTo(undefined)) return this.deliver(event);
+    this.#isArmed = true;
+    setImmediate(() => {
+      this.#isArmed = false;
+      this.#arm();
+    });
+    return runAs(NOWHERE, async () => event());
+  }
+
+  #enqueue<T>(
+    queue: WaitingEvent[],
+    event: () => T | Promise<T>,
+    block: Block | undefined,
+  ): Promise<T> {
+    const { promise, resolve, reject } = Promise.withResolvers<T>();
+    const begin = () => {
+      try {
+        resolve(event());
+      } catch (error) {
+        reject(error);
+      }
+    };
+    queue.push({ block, begin: () => runAs(NOWHERE, begin) });
+    this.#arm();
+    return promise;
+  }
+
+  /** For an event that the loop begins with nothing else under way, as a timer's: at once where the gate is open. */
+  pass(event: () => void, block: Block | undefined): void {
+    if (this.#isOpenTo(block)) event();
+    else void this.deliver(event, block);
+  }
+
+  /** Runs `work` as a critical section of its own, within the one that it is called in: after those that began before. */
+  async block<T>(work: (block: Block) => Promise<T>): Promise<T> {
+    const block: Block = { outer: running()?.block };
+    const begin = () => {
+      this.#active = block;
+      return work(block);
+    };
+    try {
+      if (this.#isOpenTo(block.outer)) return await begin();
+      return await this.#enqueue(this.#sections, begin, block.outer);
+    } finally {
+      if (this.#active === block) this.#active = block.outer;
+      this.#arm();
+    }
+  }
+
+  /** Delivers nothing before `operation` has ended. */
+  async hold<T>(operation: Promise<T>): Promise<T> {
+    this.#holds += 1;
+    try {
+      return await operation;
+    } finally {
+      this.#holds -= 1;
+      this.#arm();
+    }
+  }
+
+  #isOpenTo(block: Block | undefined): boolean {
+    if (this.#holds > 0) return false;
+    if (this.#active === undefined) return true;
+    for (let at = block; at !== undefined; at = at.outer) if (at === this.#active) return true;
+    return false;
+  }
+
+  /** One event at most in each turn of the loop's check phase: between two, Node runs all that waits for promises. */
+  #arm(): void {
+    if (this.#isArmed || this.#waiting.length + this.#sections.length === 0) return;
+    this.#isArmed = true;
+    setImmediate(() => {
+      this.#isArmed = false;
+      const event = this.#takeFrom(this.#sections) ?? this.#takeFrom(this.#waiting);
+      if (event === undefined) return;
+      this.#arm();
+      event.begin();
+    });
+  }
+
+  #takeFrom(queue: WaitingEvent[]): WaitingEvent | undefined {
+    const index = queue.findIndex(({ block }) => this.#isOpenTo(block));
+    return index < 0 ? undefined : queue.splice(index, 1)[0];
+  }
+}

@@ -1,0 +1,360 @@
+/** One agent in memory: its database, its code, and all that is under way in it. */
+
+import { AGENT_TURNS_MAX } from "../../../schemas/apps/app-limits.ts";
+import type { AgentAddress } from "../../../schemas/apps/app-names.ts";
+import type { FromProcess, StartProcess } from "../../../schemas/apps/app-process.ts";
+import type { Agent } from "../package/agent.ts";
+import { type AgentContext, agentContext } from "../package/agent-context.ts";
+import type { AgentConnection } from "../package/connection.ts";
+import { type Running, runAs, running } from "../package/current-agent.ts";
+import { AgentRefusal } from "../package/refusal.ts";
+import type { AgentClassOptions } from "../package/types.ts";
+import { AgentDatabase } from "./agent-database.ts";
+import { AgentState } from "./agent-state.ts";
+import { DueWork } from "./due-work.ts";
+import type { HostLink } from "./host-link.ts";
+import { type Block, InputGate } from "./input-gate.ts";
+import { methodOf } from "./methods.ts";
+import { clearTimeout, setTimeout } from "./native-timers.ts";
+import { OutputGate } from "./output-gate.ts";
+import { createOwnTables } from "./own-tables.ts";
+import { PageLog, restoreImage } from "./page-log.ts";
+import { Queue } from "./queue.ts";
+import { Replies } from "./replies.ts";
+import { Schedules } from "./schedules.ts";
+import { Sockets } from "./sockets.ts";
+import { Submissions } from "./submissions.ts";
+
+// biome-ignore lint/suspicious/noExplicitAny: the classes of apps have environments and states of their own.
+export type AnyAgent = Agent<any, any>;
+export type AgentClass = (new (
+  context: AgentContext,
+  env: never,
+) => AnyAgent) & {
+  options?: AgentClassOptions;
+};
+
+export interface OpenOptions {
+  number: number;
+  address: AgentAddress;
+  agentClass: AgentClass;
+  env: object;
+  link: HostLink;
+  path: string;
+  image: Uint8Array | undefined;
+  records: Uint8Array[];
+  lastCommit: number;
+  limits: StartProcess["limits"];
+}
+
+const CLOSED_BY_SERVER = 1001;
+
+export class OpenAgent {
+  readonly number: number;
+  readonly address: AgentAddress;
+  readonly limits: StartProcess["limits"];
+  readonly link: HostLink;
+  readonly classOptions: AgentClassOptions;
+  readonly database: AgentDatabase;
+  readonly gate: OutputGate;
+  readonly inputs = new InputGate();
+  state: AgentState;
+  sockets: Sockets;
+  schedules: Schedules;
+  queue: Queue;
+  submissions: Submissions;
+  replies: Replies;
+  due: DueWork;
+  instance: AnyAgent;
+  readonly #options: OpenOptions;
+  #starting: Promise<void> | undefined;
+  #isStarted = false;
+  /** Of its constructor and `onStart`: it has started when they have ended. */
+  readonly #blocks: Promise<unknown>[] = [];
+  #hasStarted = false;
+  #isBroken = false;
+  #last: Promise<unknown> = Promise.resolve();
+  #turns = 0;
+  #endedTurns = 0;
+  #background = 0;
+  #isIdle = false;
+  #isClosed = false;
+  readonly #openedAt = Date.now();
+
+  constructor(options: OpenOptions) {
+    const { number, address, agentClass, image, records, link } = options;
+    this.#options = options;
+    this.number = number;
+    this.address = address;
+    this.limits = options.limits;
+    this.link = link;
+    this.classOptions = agentClass.options ?? {};
+    const log = new PageLog(
+      options.path,
+      restoreImage(image, records),
+      options.limits.databaseBytes,
+    );
+    this.database = new AgentDatabase(log, () => this.#touched());
+    this.gate = new OutputGate({
+      agent: number,
+      database: this.database,
+      send: (message: FromProcess) => link.send(message),
+      lastCommit: options.lastCommit,
+      records: records.length,
+      recordBytes: records.reduce((sum, { length }) => sum + length, 0),
+      imageBytes: image?.length ?? 0,
+      alarm: () => this.due.alarm(),
+    });
+    try {
+      createOwnTables(this.database);
+      this.database.settle();
+      this.replies = new Replies(this.database);
+      this.state = new AgentState(this);
+      this.sockets = new Sockets(this);
+      this.schedules = new Schedules(this);
+      this.queue = new Queue(this);
+      this.submissions = new Submissions(this);
+      this.due = new DueWork(this, [this.schedules, this.queue, this.submissions]);
+      this.instance = this.#construct();
+    } catch (error) {
+      this.database.close();
+      throw error;
+    }
+    this.due.changed();
+  }
+
+  /** Resolves when `onStart` has ended; one that failed is tried again by the next who asks. */
+  ready(props?: unknown): Promise<void> {
+    this.#starting ??= this.#start(props).catch((error: unknown) => {
+      this.#starting = undefined;
+      this.due.hold();
+      throw error;
+    });
+    return this.#starting;
+  }
+
+  /** A turn: begins in order, when the agent has started and, where it asks for that, when the turn before has ended. */
+  turn<T>(props: unknown, work: () => Promise<T>, isLimited = true): Promise<T> {
+    if (this.#turns >= AGENT_TURNS_MAX) {
+      return Promise.reject(
+        new AgentRefusal("busy", `Cannot begin: ${AGENT_TURNS_MAX} turns wait for the agent`),
+      );
+    }
+    this.#turns += 1;
+    const begin = () => this.inputs.deliver(() => (isLimited ? this.limited(work) : work()));
+    const done = this.classOptions.serialTurns
+      ? this.#inTurn(async () => {
+          await this.ready(props);
+          return begin();
+        })
+      : this.#isStarted
+        ? begin()
+        : this.ready(props).then(begin);
+    return done.finally(() => {
+      this.#turns -= 1;
+      this.#endedTurns += 1;
+      this.noteIdle();
+    });
+  }
+
+  /** Ends the wait, not the work: nothing can stop code that runs. */
+  async limited<T>(
+    work: () => T | Promise<T>,
+    { what = "turn", limitMs = this.limits.turnMs } = {},
+  ): Promise<T> {
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<never>((_, reject) => {
+      timer = setTimeout(() => {
+        reject(new AgentRefusal("deadline_exceeded", `The ${what} took longer than ${limitMs} ms`));
+      }, limitMs);
+    });
+    try {
+      return await Promise.race([Promise.resolve(work()), late]);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  /** A method by its name: of a schedule, the queue, a submission. */
+  async call(name: string, ...args: unknown[]): Promise<unknown> {
+    const method = methodOf(this.instance, name);
+    if (method === undefined) throw new TypeError(`this.${name} is not a function`);
+    const work = async () => this.runAs({}, () => Reflect.apply(method, this.instance, args));
+    const begin = (limit?: { what: string; limitMs: number }) =>
+      this.inputs.start(() => this.limited(work, limit));
+    if (this.classOptions.serialTurns) return this.#inTurn(begin);
+    return begin({ what: `call of ${name}`, limitMs: this.limits.workMs });
+  }
+
+  /** Within the critical section that runs now, where there is one of this agent. */
+  runAs<T>(what: Omit<Running, "open">, work: () => T): T {
+    return runAs({ open: this, block: this.#block(), ...what }, work);
+  }
+
+  /** Nothing else is delivered to the agent before it has ended; past a turn's time it is given up. */
+  blocking<T>(work: () => Promise<T>): Promise<T> {
+    const done = this.inputs.block((block) =>
+      this.limited(() => this.runAs({ block }, async () => work()), {
+        what: "blockConcurrencyWhile",
+      }),
+    );
+    if (!this.#hasStarted) this.#blocks.push(done);
+    return done;
+  }
+
+  /** Sockets that ended without a word. */
+  gone(gateway: string, numbers: number[] | "all"): void {
+    this.background(async () => {
+      await this.ready();
+      await this.sockets.gone(gateway, numbers);
+    });
+  }
+
+  /** Goes on beside the turns; the agent stays for it. */
+  background(work: () => unknown): void {
+    this.#background += 1;
+    void this.#inBackground(work);
+  }
+
+  /** Work that was due before the opening may have ended a former process: that it is begun is durable first. */
+  async markBegun(dueAt: number): Promise<void> {
+    if (dueAt < this.#openedAt) await this.gate.durable();
+  }
+
+  /** To the app's `onError`, and where that fails to its log. */
+  async report(error: unknown, connection?: AgentConnection): Promise<void> {
+    try {
+      await this.runAs({ connection }, () =>
+        connection === undefined
+          ? this.instance.onError(error)
+          : this.instance.onError(connection, error),
+      );
+    } catch (thrown) {
+      this.log("error", thrown);
+    }
+  }
+
+  log(level: "warn" | "error", error: unknown): void {
+    const text = error instanceof Error ? (error.stack ?? String(error)) : String(error);
+    this.link.log(level, text, this.number);
+  }
+
+  /** All it kept is gone; the next turn finds a new agent. Replies stay: the turn that does this has one. */
+  destroy(): void {
+    this.sockets.closeAll(CLOSED_BY_SERVER, "The agent was destroyed");
+    const { database } = this;
+    const named =
+      "SELECT type, name FROM sqlite_master WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\'";
+    const kept = "name NOT IN ('_trunkline_answered', '_trunkline_values')";
+    database.ownScript("PRAGMA foreign_keys = OFF");
+    for (;;) {
+      // A virtual table takes its own tables along.
+      const [row] = database.own(
+        `${named} AND type IN ('view', 'trigger', 'table') AND ${kept}
+        ORDER BY type = 'view' DESC, type = 'trigger' DESC, sql LIKE 'CREATE VIRTUAL%' DESC LIMIT 1`,
+      );
+      if (row === undefined) break;
+      database.ownScript(`DROP ${String(row.type)} "${String(row.name).replaceAll('"', '""')}"`);
+    }
+    database.ownScript(
+      "DELETE FROM _trunkline_values WHERE key <> 'alarm'; PRAGMA foreign_keys = ON",
+    );
+    createOwnTables(database);
+    // What was removed is in pages that are free, and would go into every image.
+    if (!database.isInTransaction) database.ownScript("VACUUM");
+    database.forget();
+    this.gate.destroyed();
+    this.due.close();
+    this.state = new AgentState(this);
+    this.schedules = new Schedules(this);
+    this.queue = new Queue(this);
+    this.submissions = new Submissions(this);
+    this.due = new DueWork(this, [this.schedules, this.queue, this.submissions]);
+    this.due.changed();
+    this.#starting = undefined;
+    this.#isStarted = false;
+    this.#hasStarted = false;
+    this.#isBroken = false;
+    this.#blocks.length = 0;
+    this.instance = this.#construct();
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.due.close();
+    this.gate.close();
+    this.database.close();
+  }
+
+  #block(): Block | undefined {
+    const now = running();
+    return now?.open === this ? now.block : undefined;
+  }
+
+  #construct(): AnyAgent {
+    const { agentClass, env } = this.#options;
+    return this.runAs({}, () => new agentClass(agentContext(this), env as never));
+  }
+
+  async #start(props: unknown): Promise<void> {
+    if (this.#isBroken) {
+      this.instance = this.#construct();
+      this.#isBroken = false;
+    }
+    const { instance } = this;
+    await this.#blocksEnd();
+    await this.runAs({}, () => instance.onStart(props));
+    await this.#blocksEnd();
+    if (instance !== this.instance) return;
+    this.#isStarted = true;
+    this.#hasStarted = true;
+  }
+
+  /** What a constructor left half done is done again by a new instance. */
+  async #blocksEnd(): Promise<void> {
+    try {
+      while (this.#blocks.length > 0) await Promise.all(this.#blocks.splice(0));
+    } catch (error) {
+      this.#isBroken = true;
+      this.#blocks.length = 0;
+      throw error;
+    }
+  }
+
+  #inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const done = this.#last.then(work);
+    // The next begins however this one ended.
+    this.#last = done.catch(() => undefined);
+    return done;
+  }
+
+  async #inBackground(work: () => unknown): Promise<void> {
+    const endedBefore = this.#endedTurns;
+    try {
+      await work();
+    } catch (error) {
+      if (!this.#isClosed) await this.report(error);
+    } finally {
+      this.#background -= 1;
+      if (!this.#isClosed) {
+        // A turn that goes on since before has yet to say what it did, and this with it.
+        if (this.#turns === 0 || this.#endedTurns > endedBefore) this.gate.flushSoon();
+        this.noteIdle();
+      }
+    }
+  }
+
+  /** What no turn will say must become durable too. */
+  #touched(): void {
+    if (this.#turns === 0) this.gate.flushSoon();
+  }
+
+  /** While a turn is under way the host knows it: what goes on after it is said when it ends, before its answer. */
+  noteIdle(): void {
+    if (this.#isClosed || this.#turns > 0) return;
+    const isIdle = this.#background === 0 && !this.due.isNear;
+    if (isIdle === this.#isIdle) return;
+    this.#isIdle = isIdle;
+    this.link.send({ type: "idle", agent: this.number, isIdle });
+  }
+}

@@ -1,0 +1,187 @@
+/**
+ * Lets nothing out of an agent before what was written until then is durable: records are taken one at a time, and what is
+ * said carries the number of the record it waits for.
+ */
+
+import { AGENT_LOG_RECORDS_MAX, AGENT_RECORD_BYTES_MAX } from "../../../schemas/apps/app-limits.ts";
+import type { FromProcess, ProcessAction } from "../../../schemas/apps/app-process.ts";
+import type { AgentDatabase } from "./agent-database.ts";
+import { setImmediate } from "./native-timers.ts";
+import { emptyRecord } from "./page-log.ts";
+
+/** A log shorter than this is read faster than an image is made. */
+const LOG_BYTES_MIN = 256 * 1024;
+
+export interface GateOptions {
+  agent: number;
+  database: AgentDatabase;
+  send: (message: FromProcess) => void;
+  lastCommit: number;
+  /** What the log holds after its last image. */
+  records: number;
+  recordBytes: number;
+  imageBytes: number;
+  /** When the agent is to be woken, as a change; called before a record is taken, and may write. */
+  alarm: () => number | null | undefined;
+}
+
+export class OutputGate {
+  readonly #options: GateOptions;
+  #last: number;
+  #durable: number;
+  /** Something waits for the next record, whether or not it will say anything. */
+  #isPromised = false;
+  /** Calls of `after`. */
+  #asked = 0;
+  #isWanted = false;
+  #isArmed = false;
+  #isClosed = false;
+  #isGone = false;
+  #actions: ProcessAction[] = [];
+  #said: FromProcess[] = [];
+  #waiting: { commit: number; resolve: () => void }[] = [];
+  #records: number;
+  #recordBytes: number;
+  #imageBytes: number;
+
+  constructor(options: GateOptions) {
+    this.#options = options;
+    this.#last = options.lastCommit;
+    this.#durable = options.lastCommit;
+    this.#records = options.records;
+    this.#recordBytes = options.recordBytes;
+    this.#imageBytes = options.imageBytes;
+  }
+
+  /** The record that what is said now must wait for; that is taken soon, or with what follows. */
+  after({ isSoon = true } = {}): number {
+    const { database } = this.#options;
+    this.#asked += 1;
+    if (!this.#isPromised && !database.isInTransaction && !database.log.isDirty) return this.#last;
+    this.#isPromised = true;
+    if (isSoon) this.flushSoon();
+    return this.#last + 1;
+  }
+
+  /** Moves when something goes outside, or waits for a record. */
+  get asked(): number {
+    return this.#asked;
+  }
+
+  /** True where no record is on its way, or about to be taken: what follows can share the next. */
+  get isAtRest(): boolean {
+    const isWaiting = this.#isArmed || this.#isWanted || this.#durable < this.#last;
+    return !isWaiting && !this.#isClosed;
+  }
+
+  act(action: ProcessAction): void {
+    this.#actions.push(action);
+    this.flushSoon();
+  }
+
+  /** After what was sent to sockets until now; soon, or with what follows. */
+  say(message: FromProcess, { isSoon = true } = {}): void {
+    this.#said.push(message);
+    if (isSoon) this.flushSoon();
+  }
+
+  /**
+   * When the code that runs has said what it had to say. Not at once: a turn whose awaits wait for nothing outside is whole
+   * by then, with its reply, so no record has half of it.
+   */
+  flushSoon(): void {
+    if (this.#isArmed || this.#isClosed) return;
+    this.#isArmed = true;
+    setImmediate(() => {
+      this.#isArmed = false;
+      this.#say();
+    });
+  }
+
+  committed(commit: number): void {
+    this.#durable = Math.max(this.#durable, commit);
+    const done = this.#waiting.filter((waiting) => waiting.commit <= this.#durable);
+    this.#waiting = this.#waiting.filter((waiting) => waiting.commit > this.#durable);
+    for (const { resolve } of done) resolve();
+    // Messages are heard before what awaits goes on: a record now could have half of a turn.
+    if (this.#isPromised || this.#isWanted) this.flushSoon();
+  }
+
+  /** Resolves when all that was written so far is durable. */
+  durable(): Promise<void> {
+    const commit = this.after();
+    if (commit <= this.#durable) return Promise.resolve();
+    return new Promise((resolve) => this.#waiting.push({ commit, resolve }));
+  }
+
+  /** All was removed: the next record is an image of what is left, so that nothing stays of it. */
+  destroyed(): void {
+    this.#isGone = true;
+  }
+
+  close(): void {
+    this.#isClosed = true;
+  }
+
+  #say(): void {
+    if (this.#isClosed) return;
+    this.#record();
+    const said = this.#said;
+    this.#said = [];
+    for (const message of said) this.#options.send(message);
+  }
+
+  #record(): void {
+    const { agent, database, send } = this.#options;
+    if (!this.#isPromised && !database.log.isDirty) {
+      const actions = this.#takeActions();
+      if (actions.length > 0) send({ type: "act", agent, after: this.#last, actions });
+      return;
+    }
+    if (this.#durable < this.#last) {
+      this.#isWanted = true;
+      return;
+    }
+    const wakeAt = this.#options.alarm();
+    const isGone = this.#isGone;
+    const { record, isImage } = this.#takeRecord();
+    this.#isGone = false;
+    this.#last += 1;
+    this.#isPromised = false;
+    this.#isWanted = false;
+    send({
+      type: "commit",
+      agent,
+      commit: this.#last,
+      record,
+      isImage,
+      ...(isGone && { isGone }),
+      actions: this.#takeActions(),
+      ...(wakeAt !== undefined && { wakeAt }),
+    });
+  }
+
+  #takeRecord(): { record: Uint8Array; isImage: boolean } {
+    const { database } = this.#options;
+    const record = database.take() ?? emptyRecord();
+    this.#records += 1;
+    this.#recordBytes += record.length;
+    const isShort =
+      !this.#isGone &&
+      this.#records < AGENT_LOG_RECORDS_MAX &&
+      this.#recordBytes <= Math.max(this.#imageBytes, LOG_BYTES_MIN) &&
+      record.length <= AGENT_RECORD_BYTES_MAX;
+    if (isShort) return { record, isImage: false };
+    const image = database.log.takeImage();
+    this.#records = 0;
+    this.#recordBytes = 0;
+    this.#imageBytes = image.length;
+    return { record: image, isImage: true };
+  }
+
+  #takeActions(): ProcessAction[] {
+    const actions = this.#actions;
+    this.#actions = [];
+    return actions;
+  }
+}

@@ -1,0 +1,273 @@
+/**
+ * An agent's database as a log of changed pages: what SQLite committed to its write-ahead file since the last look, XORed
+ * with the pages before, compressed. A new owner applies the records to an image and has the same file, byte for byte.
+ */
+import {
+  closeSync,
+  fstatSync,
+  openSync,
+  readFileSync,
+  readSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { DatabaseSync } from "node:sqlite";
+import { constants as zlib, zstdCompressSync, zstdDecompressSync } from "node:zlib";
+import { AGENT_DATABASE_BYTES_MAX } from "../../../schemas/apps/app-limits.ts";
+import { packZeroRuns, unpackZeroRuns } from "./zero-runs.ts";
+
+/** Small pages make small records: a turn changes some five of them. */
+export const PAGE_BYTES = 1024;
+/** Of one text with SQL, which is kept with its statement. */
+export const SQL_BYTES_MAX = 1_000_000;
+/** SQLite's file format, section 4.1: the write-ahead file's header, and what stands before each page. */
+const WAL_HEADER_BYTES = 32;
+const FRAME_HEADER_BYTES = 24;
+/** Of a record: the page's size and how many pages there are. */
+const RECORD_HEADER_BYTES = 8;
+/** The write-ahead file is folded into the database when it is larger: it lies in memory where the work folder does. */
+const WAL_BYTES_MAX = 4 * 1024 * 1024;
+/** What a record may become: pages of the whole database, with their numbers. */
+const RECORD_BYTES_MAX = 2 * AGENT_DATABASE_BYTES_MAX;
+/** A change of a few pages is looked through for what changed in them, and not compressed where that is as little as this. */
+const SMALL_BYTES_MAX = 2 * 1024;
+const FEW_BYTES_MAX = 16 * PAGE_BYTES;
+/** RFC 8878, section 3.1.1: what zstd begins with, which is no length of a record. */
+const ZSTD_MAGIC = 0xfd2fb528;
+const FAST = { [zlib.ZSTD_c_compressionLevel]: 1 };
+/** Of an image that has grown: what it is copied for is a quarter of it at least. */
+const ROOM_SHARE = 1.25;
+
+export class PageLog {
+  readonly database: DatabaseSync;
+  readonly #path: string;
+  /** The database as of the last record. */
+  #image: Buffer;
+  /** What the image is the beginning of. */
+  #room: Buffer;
+  #wal: number | undefined;
+  /** Up to where the write-ahead file was read: always the end of a commit. */
+  #read = 0;
+  /** Pages changed since the last record. */
+  #changed = new Map<number, Buffer>();
+  #pages: number;
+  #isDirty = false;
+
+  /** What the database may grow to. */
+  readonly bytesMax: number;
+
+  constructor(path: string, image: Buffer, bytesMax = AGENT_DATABASE_BYTES_MAX) {
+    this.#path = path;
+    this.bytesMax = bytesMax;
+    removeDatabase(path);
+    if (image.length > 0) writeFileSync(path, image, { mode: 0o600 });
+    this.database = new DatabaseSync(path, {
+      enableForeignKeyConstraints: true,
+      limits: { length: bytesMax, sqlLength: SQL_BYTES_MAX },
+    });
+    // Without spilling, what is in the write-ahead file was committed, and a transaction that fails leaves nothing there.
+    this.database.exec(
+      `PRAGMA page_size=${PAGE_BYTES}; PRAGMA journal_mode=WAL; PRAGMA synchronous=OFF; PRAGMA wal_autocheckpoint=0;
+      PRAGMA locking_mode=EXCLUSIVE; PRAGMA cache_spill=OFF; PRAGMA temp_store=MEMORY;
+      PRAGMA max_page_count=${Math.floor(bytesMax / PAGE_BYTES)}; PRAGMA wal_checkpoint(TRUNCATE)`,
+    );
+    const file = readFileSync(path);
+    this.#image = image;
+    this.#room = image;
+    this.#pages = file.length / PAGE_BYTES;
+    // SQLite has given a new file its first page: no record has that yet.
+    for (let number = 1; number <= this.#pages; number += 1) {
+      const page = pageOf(file, number);
+      if (!page.equals(pageOf(image, number))) this.#changed.set(number, page);
+    }
+  }
+
+  /** True when something was committed since the last record. */
+  get isDirty(): boolean {
+    return this.#isDirty || this.#walBytes() > this.#read;
+  }
+
+  /** A mark that moves with each commit of the database. */
+  get position(): string {
+    return `${this.#folded}:${this.#walBytes()}`;
+  }
+  #folded = 0;
+
+  get bytes(): number {
+    return this.#pages * PAGE_BYTES;
+  }
+
+  /** Of pages changed since the last record, before they are compressed. */
+  get changedBytes(): number {
+    return this.#changed.size * PAGE_BYTES + Math.max(0, this.#walBytes() - this.#read);
+  }
+
+  /** What was written so far is what every owner writes anew by itself: it goes with the first record that says more. */
+  settle(): void {
+    this.absorb();
+    this.#isDirty = false;
+  }
+
+  /** Reads what was committed, and keeps the write-ahead file small. Not within a transaction. */
+  absorb(): void {
+    const size = this.#walBytes();
+    const from = Math.max(this.#read, WAL_HEADER_BYTES);
+    if (this.#wal === undefined || size <= from) return;
+    const bytes = Buffer.allocUnsafe(size - from);
+    readSync(this.#wal, bytes, 0, bytes.length, from);
+    let uncommitted = new Map<number, Buffer>();
+    const step = FRAME_HEADER_BYTES + PAGE_BYTES;
+    for (let at = 0; at + step <= bytes.length; at += step) {
+      const page = bytes.subarray(at + FRAME_HEADER_BYTES, at + step);
+      uncommitted.set(bytes.readUInt32BE(at), page);
+      const pages = bytes.readUInt32BE(at + 4);
+      if (pages === 0) continue;
+      // Copied, so that the last version of a page does not hold all versions before it.
+      for (const [number, last] of uncommitted) this.#note(number, last);
+      uncommitted = new Map();
+      this.#pages = pages;
+      this.#read = from + at + step;
+      this.#isDirty = true;
+    }
+    if (size > WAL_BYTES_MAX) this.#fold();
+  }
+
+  /** In its place where it was changed before: small buffers share their memory, and one that is left keeps all of it. */
+  #note(number: number, page: Buffer): void {
+    const known = this.#changed.get(number);
+    if (known === undefined) this.#changed.set(number, Buffer.from(page));
+    else page.copy(known);
+  }
+
+  /** A record of all changes since the last, or undefined when there are none. */
+  take(): Uint8Array | undefined {
+    this.absorb();
+    if (!this.#isDirty) return undefined;
+    this.#resize(this.#pages * PAGE_BYTES);
+    const image = this.#image;
+    const numbers = [...this.#changed.keys()].filter((number) => number <= this.#pages);
+    const record = Buffer.alloc(RECORD_HEADER_BYTES + numbers.length * (4 + PAGE_BYTES));
+    record.writeUInt32BE(PAGE_BYTES, 0);
+    record.writeUInt32BE(this.#pages, 4);
+    let at = RECORD_HEADER_BYTES;
+    for (const number of numbers) {
+      const page = this.#changed.get(number) as Buffer;
+      const before = pageOf(image, number);
+      record.writeUInt32BE(number, at);
+      xor(record.subarray(at + 4, at + 4 + PAGE_BYTES), page, before);
+      page.copy(before);
+      at += 4 + PAGE_BYTES;
+    }
+    this.#changed = new Map();
+    this.#isDirty = false;
+    return pack(record);
+  }
+
+  /** The database whole, as of the last record. */
+  takeImage(): Uint8Array {
+    return pack(this.#image);
+  }
+
+  close(): void {
+    if (this.#wal !== undefined) closeSync(this.#wal);
+    this.#wal = undefined;
+    this.database.close();
+    removeDatabase(this.#path);
+  }
+
+  /** New pages are empty. There is room for more of them, so that a database that grows is not copied for each. */
+  #resize(bytes: number): void {
+    const { length } = this.#image;
+    if (bytes > this.#room.length) {
+      const room = Math.min(bytes * ROOM_SHARE, this.bytesMax);
+      this.#room = Buffer.alloc(Math.max(bytes, room));
+      this.#image.copy(this.#room);
+    } else if (bytes < length) this.#room.fill(0, bytes, length);
+    this.#image = this.#room.subarray(0, bytes);
+  }
+
+  #fold(): void {
+    this.database.exec("PRAGMA wal_checkpoint(TRUNCATE)");
+    this.#folded += 1;
+    if (this.#wal !== undefined) closeSync(this.#wal);
+    this.#wal = undefined;
+    this.#read = 0;
+  }
+
+  #walBytes(): number {
+    if (this.#wal === undefined) {
+      try {
+        this.#wal = openSync(`${this.#path}-wal`, "r");
+      } catch {
+        // It comes with the first write.
+        return 0;
+      }
+    }
+    return fstatSync(this.#wal).size;
+  }
+}
+
+/** What `records` make of an image: both as `PageLog` gave them. */
+export function restoreImage(image: Uint8Array | undefined, records: Uint8Array[]): Buffer {
+  const whole = image === undefined || image.length === 0 ? Buffer.alloc(0) : unpack(image);
+  // A record without bytes changes nothing: a new owner writes one to shut out its predecessor.
+  return records.filter(({ length }) => length > 0).reduce(applyRecord, whole);
+}
+
+function applyRecord(image: Buffer, packed: Uint8Array): Buffer {
+  const record = unpack(packed);
+  const pageBytes = record.readUInt32BE(0);
+  const next = resized(image, record.readUInt32BE(4) * pageBytes);
+  for (let at = RECORD_HEADER_BYTES; at < record.length; at += 4 + pageBytes) {
+    const start = (record.readUInt32BE(at) - 1) * pageBytes;
+    const page = next.subarray(start, start + pageBytes);
+    xor(page, page, record.subarray(at + 4, at + 4 + pageBytes));
+  }
+  return next;
+}
+
+/** A record that changes nothing: something waits for its number. */
+export function emptyRecord(): Uint8Array {
+  return new Uint8Array(0);
+}
+
+/** Its size is told beforehand: what is set up for it is as small as it is. */
+function pack(bytes: Buffer): Uint8Array {
+  const small = bytes.length <= FEW_BYTES_MAX ? packZeroRuns(bytes, SMALL_BYTES_MAX) : undefined;
+  return small ?? zstdCompressSync(bytes, { params: FAST, pledgedSrcSize: bytes.length });
+}
+
+function unpack(bytes: Uint8Array): Buffer {
+  const { buffer, byteOffset, byteLength } = bytes;
+  const isZstd = new DataView(buffer, byteOffset, byteLength).getUint32(0, true) === ZSTD_MAGIC;
+  if (!isZstd) return unpackZeroRuns(bytes, RECORD_BYTES_MAX);
+  return zstdDecompressSync(bytes, { maxOutputLength: RECORD_BYTES_MAX });
+}
+
+function pageOf(image: Buffer, number: number): Buffer {
+  return image.subarray((number - 1) * PAGE_BYTES, number * PAGE_BYTES);
+}
+
+function resized(image: Buffer, bytes: number): Buffer {
+  if (image.length === bytes) return image;
+  const next = Buffer.alloc(bytes);
+  image.copy(next, 0, 0, Math.min(image.length, bytes));
+  return next;
+}
+
+/** Four bytes at a time where they lie so, as they mostly do. */
+function xor(target: Buffer, one: Buffer, other: Buffer): void {
+  const isAligned = [target, one, other].every(({ byteOffset }) => byteOffset % 4 === 0);
+  const [to, from, by] = isAligned
+    ? [words(target), words(one), words(other)]
+    : [target, one, other];
+  for (let at = 0; at < to.length; at += 1) to[at] = (from[at] as number) ^ (by[at] as number);
+}
+
+function words({ buffer, byteOffset, byteLength }: Buffer): Uint32Array {
+  return new Uint32Array(buffer, byteOffset, byteLength / 4);
+}
+
+function removeDatabase(path: string): void {
+  for (const suffix of ["", "-wal", "-shm"]) rmSync(path + suffix, { force: true });
+}

@@ -1,0 +1,105 @@
+import { serialize } from "node:v8";
+import { expect } from "chai";
+import { MemoryHost } from "../package/testing/memory-host.ts";
+
+const CODE = `
+import { Agent } from "trunkline/agents";
+export class Ledger extends Agent<any> {
+  onStart() { this.sql\`CREATE TABLE IF NOT EXISTS entries (id INTEGER PRIMARY KEY, what TEXT NOT NULL)\`; }
+  add(what) { this.sql\`INSERT INTO entries (what) VALUES (\${what})\`; return this.all().length; }
+  all() { return this.sql\`SELECT what FROM entries ORDER BY id\`.map(({ what }) => what); }
+}
+export default { fetch: () => new Response() };
+`;
+const AGENTS = [{ binding: "Ledger", className: "Ledger" }];
+
+describe("the replies of an agent", function () {
+  this.timeout(120_000);
+
+  it("keeps the replies of calls that its clients have yet to settle, also in another process", async () => {
+    const own = await MemoryHost.start({
+      code: CODE,
+      agents: AGENTS,
+    });
+    const args = new Uint8Array(serialize({ args: ["x"] }));
+    const input = { type: "invoke", method: "add", args } as const;
+    const add = (host: MemoryHost, client: string, number: number, settled: number) =>
+      host.turn("Ledger/a", input, `${client}.${number}`, { client, number, settled });
+    const count = async (host: MemoryHost) =>
+      ((await host.invoke("Ledger/a", "all")) as string[]).length;
+    try {
+      // One waits for its third for ever, the other has had all before.
+      for (let number = 1; number <= 40; number += 1) {
+        await add(own, "waits", number, Math.min(number, 3));
+        await add(own, "settles", number, number);
+      }
+      expect(await count(own)).to.equal(80);
+      const next = await own.restart();
+      try {
+        await add(next, "waits", 3, 3);
+        await add(next, "waits", 40, 3);
+        await add(next, "settles", 40, 40);
+        expect(await count(next)).to.equal(80);
+        // Nobody sends it again: that it is run here shows that it was let go.
+        await add(next, "settles", 1, 40);
+        expect(await count(next)).to.equal(81);
+        for (let number = 41; number <= 57; number += 1) await add(next, "waits", number, number);
+        await add(next, "waits", 3, 57);
+        expect(await count(next)).to.equal(81 + 17 + 1);
+        await add(next, "waits", 57, 57);
+        expect(await count(next)).to.equal(99);
+      } finally {
+        await next.stop();
+      }
+    } finally {
+      await own.stop();
+    }
+  });
+
+  it("keeps so many replies and no more", async () => {
+    const own = await MemoryHost.start({
+      code: CODE,
+      agents: AGENTS,
+    });
+    try {
+      const add = (id: number) =>
+        own.turn(
+          "Ledger/a",
+          { type: "invoke", method: "add", args: new Uint8Array(serialize({ args: ["x"] })) },
+          `${id}`,
+        );
+      for (let id = 0; id <= 1_000; id += 100) {
+        await Promise.all(Array.from({ length: 100 }, (_, index) => add(id + index)));
+      }
+      const before = ((await own.invoke("Ledger/a", "all")) as string[]).length;
+      expect(before).to.equal(1_100);
+      await add(1_099);
+      await add(150);
+      expect(await own.invoke("Ledger/a", "all")).to.have.length(before);
+      await add(1);
+      expect(await own.invoke("Ledger/a", "all")).to.have.length(before + 1);
+    } finally {
+      await own.stop();
+    }
+  });
+
+  it("lets nothing go that may be asked for again where what is settled makes the room", async () => {
+    const own = await MemoryHost.start({ code: CODE, agents: AGENTS });
+    const args = new Uint8Array(serialize({ args: ["x"] }));
+    const input = { type: "invoke", method: "add", args } as const;
+    const add = (client: string, number: number, settled: number) =>
+      own.turn("Ledger/a", input, `${client}.${number}`, { client, number, settled });
+    try {
+      for (let from = 1; from <= 984; from += 82) {
+        await Promise.all(Array.from({ length: 82 }, (_, index) => add("waits", from + index, 1)));
+      }
+      for (let number = 1; number <= 17; number += 1) await add("settles", number, number);
+      await add("waits", 1, 1);
+      expect(await own.invoke("Ledger/a", "all")).to.have.length(1_001);
+      await add("settles", 1, 17);
+      expect(await own.invoke("Ledger/a", "all")).to.have.length(1_002);
+    } finally {
+      await own.stop();
+    }
+  });
+});

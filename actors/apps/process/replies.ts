@@ -1,0 +1,147 @@
+/** What calls and deliveries were answered, in the same record as their effect: one that comes again is answered from here. */
+import { deserialize, serialize } from "node:v8";
+import { zstdCompressSync, zstdDecompressSync } from "node:zlib";
+import {
+  AGENT_REPLIES_BYTES_MAX,
+  AGENT_REPLIES_MAX,
+  APP_ANSWER_BYTES_MAX,
+} from "../../../schemas/apps/app-limits.ts";
+import type { ProcessError, TurnResult } from "../../../schemas/apps/app-process.ts";
+import { belowSettled, type CallId } from "../../../schemas/call-id.ts";
+import type { AgentDatabase } from "./agent-database.ts";
+
+export type Outcome = { result: TurnResult } | { error: ProcessError };
+
+/** Smaller ones are not worth it. */
+const PACKED_BYTES_MIN = 512;
+
+/** What was answered: its id, and of a call whose client says which ones it has settled. */
+export interface Asked {
+  id: string;
+  call?: CallId | undefined;
+}
+
+interface Reply {
+  position: number;
+  bytes: number;
+  call: { client: string; number: number } | undefined;
+}
+
+/** What nobody asks for again goes so many at a time, or when it is so large: one change of the database for all of them. */
+const SETTLED_MAX = 16;
+const SETTLED_BYTES_MAX = 16 * 1024;
+
+/** In memory is what there is, in the database what it was: whether something came before is looked up with every turn. */
+export class Replies {
+  readonly #database: AgentDatabase;
+  /** By id, the oldest first. */
+  readonly #replies = new Map<string, Reply>();
+  /** Ids by number, of each client. */
+  readonly #ofClients = new Map<string, Map<number, string>>();
+  #bytes = 0;
+  #last = 0;
+
+  constructor(database: AgentDatabase) {
+    this.#database = database;
+    const rows = database.own(
+      "SELECT position, id, client, number, LENGTH(result) AS bytes FROM _trunkline_answered ORDER BY position",
+    );
+    for (const { position, id, client, number, bytes } of rows) {
+      const call = client === null ? undefined : { client: String(client), number: Number(number) };
+      this.#add(String(id), { position: Number(position), bytes: Number(bytes), call });
+    }
+  }
+
+  get(id: string): Outcome | undefined {
+    const reply = this.#replies.get(id);
+    if (reply === undefined) return undefined;
+    const sql = "SELECT result FROM _trunkline_answered WHERE position = ?";
+    const [row] = this.#database.own(sql, reply.position);
+    return row === undefined ? undefined : unpack(row.result as Uint8Array);
+  }
+
+  /** Once of each id. */
+  put({ id, call }: Asked, outcome: Outcome): void {
+    const packed = pack(outcome);
+    const position = this.#last + 1;
+    this.#database.own(
+      "INSERT INTO _trunkline_answered VALUES (?, ?, ?, ?, ?)",
+      ...[position, id, call?.client ?? null, call?.number ?? null],
+      packed,
+    );
+    this.#add(id, { position, bytes: packed.length, call });
+    if (call) this.#remove(this.#settledBy(call));
+    // Only then, so that nothing goes for what is gone already.
+    this.#remove(this.#pastBounds());
+  }
+
+  /** Of the client's calls that it will not send again, where there are enough of them. */
+  #settledBy({ client, settled }: CallId): string[] {
+    const numbers = this.#ofClients.get(client) ?? new Map<number, string>();
+    const ids = belowSettled(numbers, settled).map(([, id]) => id);
+    const bytes = ids.reduce((sum, id) => sum + (this.#replies.get(id)?.bytes ?? 0), 0);
+    return ids.length >= SETTLED_MAX || bytes >= SETTLED_BYTES_MAX ? ids : [];
+  }
+
+  /** The oldest. The newest is never let go: its caller may be asking for it just now. */
+  #pastBounds(): string[] {
+    const ids: string[] = [];
+    let count = this.#replies.size;
+    let bytes = this.#bytes;
+    for (const [id, reply] of this.#replies) {
+      if (count <= 1) break;
+      if (count <= AGENT_REPLIES_MAX && bytes <= AGENT_REPLIES_BYTES_MAX) break;
+      ids.push(id);
+      count -= 1;
+      bytes -= reply.bytes;
+    }
+    return ids;
+  }
+
+  #add(id: string, reply: Reply): void {
+    this.#replies.set(id, reply);
+    this.#last = reply.position;
+    this.#bytes += reply.bytes;
+    if (reply.call === undefined) return;
+    const { client, number } = reply.call;
+    const numbers = this.#ofClients.get(client) ?? new Map<number, string>();
+    this.#ofClients.set(client, numbers.set(number, id));
+  }
+
+  #remove(ids: readonly string[]): void {
+    if (ids.length === 0) return;
+    const positions = ids.map((id) => this.#replies.get(id)?.position);
+    this.#database.own(
+      "DELETE FROM _trunkline_answered WHERE position IN (SELECT value FROM json_each(?))",
+      JSON.stringify(positions),
+    );
+    for (const id of ids) this.#forget(id);
+  }
+
+  #forget(id: string): void {
+    const reply = this.#replies.get(id);
+    if (reply === undefined) return;
+    this.#replies.delete(id);
+    this.#bytes -= reply.bytes;
+    if (reply.call === undefined) return;
+    const { client, number } = reply.call;
+    const numbers = this.#ofClients.get(client);
+    numbers?.delete(number);
+    if (numbers?.size === 0) this.#ofClients.delete(client);
+  }
+}
+
+/** The first byte says whether the rest is compressed. */
+function pack(outcome: Outcome): Uint8Array {
+  const plain = serialize(outcome);
+  const isPacked = plain.length > PACKED_BYTES_MIN;
+  return Buffer.concat([Buffer.of(isPacked ? 1 : 0), isPacked ? zstdCompressSync(plain) : plain]);
+}
+
+function unpack(kept: Uint8Array): Outcome {
+  const rest = Buffer.from(kept.subarray(1));
+  const maxOutputLength = 2 * APP_ANSWER_BYTES_MAX;
+  return deserialize(
+    kept[0] === 1 ? zstdDecompressSync(rest, { maxOutputLength }) : rest,
+  ) as Outcome;
+}

@@ -1,0 +1,146 @@
+/** Bindings whose operations are those of our own REST API, called as the app. */
+import type { Operation } from "../../../schemas/apps/app-process.ts";
+import { ERRORS } from "../../../schemas/errors.ts";
+import type { ApiError } from "../package/api-error.ts";
+import { running } from "../package/current-agent.ts";
+import { toProcessRequest, toResponse } from "./exchange.ts";
+import type { HostLink } from "./host-link.ts";
+
+/** Stands for the account's own part of the API: the host knows where it is. */
+const ORIGIN = "http://trunkline";
+const NO_CONTENT = 204;
+
+export interface RestBinding {
+  readonly namespace: string | undefined;
+  /**
+   * Any call of the API that the binding opens: `path` is below the account's own part of it, as `/artifacts/usage`.
+   * Repositories are open in the binding's own namespace alone.
+   */
+  fetch(path: string, init?: RequestInit): Promise<Response>;
+}
+
+type Values = Readonly<Record<string, string | number | boolean | undefined>>;
+
+interface Call {
+  method?: string;
+  query?: Values | undefined;
+  json?: unknown;
+}
+
+interface Listed<T> {
+  result: T[];
+  info: { cursor?: string; total_count?: number };
+}
+
+/** How the methods of bindings call it: what is refused is thrown. */
+export interface RestCalls {
+  one<T>(path: string, call?: Call): Promise<T>;
+  list<T>(path: string, query?: Values): Promise<Listed<T>>;
+  bytes(path: string, call?: Call): Promise<Response>;
+}
+
+/** How one is made for another namespace; the host refuses what the app's configuration does not bind. */
+export interface RestDoor extends RestBinding {
+  in?(namespace: string): RestDoor;
+}
+
+export function restBinding(
+  link: HostLink,
+  permission: (Operation & { type: "rest" })["permission"],
+  namespace: string | undefined,
+  bytesMax: number,
+): RestDoor {
+  return {
+    namespace,
+    in: (other: string) => restBinding(link, permission, other, bytesMax),
+    async fetch(path: string, init?: RequestInit) {
+      const request = await toProcessRequest(new Request(new URL(path, ORIGIN), init), bytesMax);
+      const { open } = running() ?? {};
+      const result = await link.operate(
+        { type: "rest", permission, ...(namespace !== undefined && { namespace }), request },
+        open && { number: open.number, after: open.gate.after() },
+      );
+      if (result.type !== "answer") throw new TypeError("Cannot read the answer");
+      return toResponse(result.answer, link);
+    },
+  };
+}
+
+export function restCalls(
+  binding: RestBinding,
+  toError: (response: Response) => Promise<Error>,
+): RestCalls {
+  const bytes = async (path: string, { method = "GET", query = {}, json }: Call = {}) => {
+    const asked = new URLSearchParams();
+    for (const [name, value] of Object.entries(query)) {
+      if (value !== undefined) asked.set(name, String(value));
+    }
+    const response = await binding.fetch(`${path}?${asked}`, {
+      method,
+      ...(json !== undefined && {
+        body: JSON.stringify(json),
+        headers: { "content-type": "application/json" },
+      }),
+    });
+    if (!response.ok) throw await toError(response);
+    return response;
+  };
+  return {
+    bytes,
+    async one<T>(path: string, call?: Call): Promise<T> {
+      const response = await bytes(path, call);
+      if (response.status === NO_CONTENT) return undefined as T;
+      return ((await response.json()) as { result: T }).result;
+    },
+    async list<T>(path: string, query?: Values): Promise<Listed<T>> {
+      const body = await (await bytes(path, { query })).json();
+      const { result, result_info: info = {} } = body as {
+        result: T[];
+        result_info?: Listed<T>["info"];
+      };
+      return { result, info };
+    },
+  };
+}
+
+/** A cursor where there is more; on the last page how many there are in all. */
+export interface Page {
+  cursor?: string;
+  total?: number;
+}
+
+export function pageOf({ cursor, total_count: total }: Listed<unknown>["info"]): Page {
+  return { ...(cursor !== undefined && { cursor }), ...(total !== undefined && { total }) };
+}
+
+/** Names by the numbers of the API: those of all its parts, and those that only this part has. */
+export function errorReader(
+  Thrown: typeof ApiError,
+  own: Readonly<Record<number, string>> = {},
+): (response: Response) => Promise<ApiError> {
+  return async (response) => {
+    const { status } = response;
+    const body = await response.text();
+    const first = firstError(body);
+    const numericCode = first?.code ?? 0;
+    const name = Object.entries(ERRORS).find(([, { code }]) => code === numericCode)?.[0];
+    const code = own[numericCode] ?? name?.toUpperCase() ?? "INTERNAL_ERROR";
+    const message = first?.message ?? `The API answered ${status}`;
+    const pointer = first?.source?.pointer;
+    return new Thrown(message, { code, numericCode, status, pointer });
+  };
+}
+
+interface ToldError {
+  code: number;
+  message: string;
+  source?: { pointer: string };
+}
+
+function firstError(body: string): ToldError | undefined {
+  try {
+    return (JSON.parse(body) as { errors?: ToldError[] }).errors?.[0];
+  } catch {
+    return undefined; // What is before the API may answer in other words.
+  }
+}

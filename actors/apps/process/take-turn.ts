@@ -1,0 +1,263 @@
+/** What comes to an agent from its host, one turn each: run once in effect, answered when that is durable. */
+import { deserialize, serialize } from "node:v8";
+import type { ToProcess, TurnInput, TurnResult } from "../../../schemas/apps/app-process.ts";
+import type { CallId } from "../../../schemas/call-id.ts";
+import { isSuccessful } from "../../../schemas/status-classes.ts";
+import { AgentRefusal } from "../package/refusal.ts";
+import type { AnswerStreams, StreamMaker } from "./answer-streams.ts";
+import { DeliveryChain } from "./delivery-chain.ts";
+import { PROPS_HEADER, toProcessAnswer, toProcessError, toRequest } from "./exchange.ts";
+import { methodOf } from "./methods.ts";
+import type { OpenAgent } from "./open-agent.ts";
+import { refuseBody, type UnreadBody, unheard } from "./read-body.ts";
+import type { Asked, Outcome } from "./replies.ts";
+
+/** What a stub sends: the method's arguments, and what the agent starts with. */
+export interface Invocation {
+  args: unknown[];
+  props?: unknown;
+}
+
+/** One whose time is up goes on, but nobody waits for it. */
+interface RunningTurn {
+  isOver: boolean;
+}
+
+type TakenTurn = Omit<ToProcess & { type: "turn" }, "type" | "agent">;
+
+const NOTHING: TurnResult = { type: "nothing" };
+/** The others do no harm when they come again: frames have numbers, sockets are known, alarms look at what is due. */
+const KEPT = new Set<TurnInput["type"]>(["request", "deliver", "invoke", "connect"]);
+
+export class TurnTaker {
+  readonly #agent: OpenAgent;
+  /** A caller that asks again while its turn runs gets the same answer. */
+  readonly #underWay = new Map<string, Promise<Outcome>>();
+  readonly #deliveries: DeliveryChain;
+  readonly #streams: AnswerStreams;
+  readonly #maker: StreamMaker;
+  #isClosed = false;
+
+  constructor(agent: OpenAgent, streams: AnswerStreams) {
+    this.#agent = agent;
+    this.#deliveries = new DeliveryChain(agent);
+    this.#streams = streams;
+    const { gate, number } = agent;
+    this.#maker = {
+      say: (stream, part) =>
+        gate.say({ type: "part", agent: number, stream, after: gate.after(), part }),
+      failed: (error) => agent.background(() => agent.report(error)),
+    };
+  }
+
+  /** The agent goes: nothing more of its answers is made here. */
+  close(): void {
+    this.#isClosed = true;
+    this.#streams.leaveThoseOf(this.#maker);
+  }
+
+  async take({ turn, id, call, input, follows }: TakenTurn): Promise<void> {
+    if (input.type !== "deliver") return this.#say(turn, await this.#outcome(id, input, call));
+    await this.#deliveries.take({
+      ...{ turn, follows },
+      run: async () => {
+        const outcome = await this.#outcome(id, input);
+        return { isTaken: isTaken(outcome), say: (soon) => this.#say(turn, outcome, soon) };
+      },
+      leaveOut: () => this.#say(turn, { result: NOTHING }),
+    });
+  }
+
+  #say(turn: number, outcome: Outcome, soon?: { isSoon: boolean }): void {
+    const { gate, number: agent } = this.#agent;
+    const said = { agent, turn, after: gate.after(soon) };
+    gate.say(
+      "result" in outcome
+        ? { type: "finished", ...said, result: outcome.result }
+        : { type: "refused", ...said, error: outcome.error },
+      soon,
+    );
+  }
+
+  async #outcome(id: string, input: TurnInput, call?: CallId): Promise<Outcome> {
+    const isKept = KEPT.has(input.type);
+    const key = `${input.type} ${id}`;
+    const known = this.#underWay.get(key) ?? (isKept ? this.#agent.replies.get(key) : undefined);
+    if (known !== undefined) return known;
+    const outcome = this.#run({ id: key, call }, input, isKept);
+    this.#underWay.set(key, outcome);
+    try {
+      return await outcome;
+    } finally {
+      this.#underWay.delete(key);
+    }
+  }
+
+  async #run(asked: Asked, input: TurnInput, isKept: boolean): Promise<Outcome> {
+    const { log } = this.#agent.database;
+    let before: string | undefined;
+    let outcome: Outcome;
+    const turn = { isOver: false };
+    try {
+      const props = propsOf(input);
+      const work = () => {
+        before = log.position;
+        return this.#perform(input, turn);
+      };
+      outcome = {
+        result:
+          input.type === "inspect"
+            ? await work()
+            : await this.#agent.turn(props, work, input.type !== "frames"),
+      };
+    } catch (error) {
+      outcome = { error: toProcessError(error) };
+    } finally {
+      // Code that goes on after its time is heard no more.
+      turn.isOver = true;
+    }
+    const hasWritten = before !== undefined && log.position !== before;
+    // A delivery that fails comes again under its id, and is to be run then.
+    const isFinal = input.type !== "deliver" || isTaken(outcome);
+    // In the same record as what was written.
+    if (isKept && hasWritten && isFinal) this.#agent.replies.put(asked, keptOf(outcome));
+    return outcome;
+  }
+
+  async #perform(input: TurnInput, turn: RunningTurn): Promise<TurnResult> {
+    const { sockets } = this.#agent;
+    switch (input.type) {
+      case "request":
+      case "deliver":
+        return this.#request(input, turn);
+      case "invoke":
+        return this.#invoke(input.method, input.args);
+      case "connect":
+        await sockets.connect(input.connection, input.request);
+        return NOTHING;
+      case "frames":
+        return { type: "nothing", isPending: await sockets.frames(input.connection, input) };
+      case "disconnect":
+        await sockets.disconnect(
+          input.connection,
+          input.close.code,
+          input.close.reason,
+          input.wasClean,
+        );
+        return NOTHING;
+      case "wake":
+        await this.#agent.due.wake();
+        return NOTHING;
+      case "inspect":
+        return this.#inspect();
+      default:
+        return input satisfies never;
+    }
+  }
+
+  async #request(
+    input: TurnInput & { type: "request" | "deliver" },
+    turn: RunningTurn,
+  ): Promise<TurnResult> {
+    const request = toRequest(input.request);
+    const { instance, limits } = this.#agent;
+    return this.#agent.runAs({ request }, async () => {
+      try {
+        const response = await instance.fetch(request);
+        // An inbox hears whether it was taken, and nothing of what was said.
+        const open = (unread: UnreadBody) => this.#open(unread, turn);
+        const isRead = input.type === "request";
+        const answer = await toProcessAnswer(
+          response,
+          limits.answerBytes,
+          isRead ? open : undefined,
+        );
+        return { type: "answer", answer };
+      } catch (error) {
+        await this.#agent.report(error);
+        throw error;
+      }
+    });
+  }
+
+  /** The agent stays while anybody reads it. */
+  #open(unread: UnreadBody, turn: RunningTurn): number {
+    if (turn.isOver || this.#isClosed) throw refuseBody(unread, unheard());
+    const { stream, ended } = this.#streams.open(unread, this.#maker);
+    this.#agent.background(() => ended);
+    return stream;
+  }
+
+  async #invoke(name: string, args: Uint8Array): Promise<TurnResult> {
+    const { instance } = this.#agent;
+    const method = methodOf(instance, name);
+    if (method === undefined) throw new TypeError(`Method ${name} does not exist`);
+    const invocation = deserialize(args) as Invocation;
+    return this.#agent.runAs({}, async () => {
+      const result: unknown = await Reflect.apply(method, instance, invocation.args);
+      return {
+        type: "invoked",
+        result: serializeResult(name, result, this.#agent.limits.answerBytes),
+      };
+    });
+  }
+
+  #inspect(): TurnResult {
+    const { database, due, sockets } = this.#agent;
+    const nextWakeAt = due.nextAt();
+    return {
+      type: "inspected",
+      databaseBytes: database.log.bytes,
+      connections: sockets.count,
+      ...(nextWakeAt !== undefined && { nextWakeAt }),
+    };
+  }
+}
+
+function serializeResult(method: string, result: unknown, bytesMax: number): Uint8Array {
+  let bytes: Uint8Array;
+  try {
+    bytes = serialize(result);
+  } catch (cause) {
+    const { message } = cause as Error;
+    throw new TypeError(`Cannot pass on what ${method} gave: ${message}`, { cause });
+  }
+  if (bytes.length > bytesMax) {
+    throw new AgentRefusal(
+      "object_too_large",
+      `Cannot pass on what ${method} gave: it has more than ${bytesMax} bytes`,
+    );
+  }
+  return new Uint8Array(bytes);
+}
+
+/** What the agent starts with, should this be the first that comes to it. */
+function propsOf(input: TurnInput): unknown {
+  switch (input.type) {
+    case "invoke":
+      return (deserialize(input.args) as Invocation).props;
+    case "connect":
+      return input.props === undefined ? undefined : deserialize(input.props);
+    case "request": {
+      const [, props] = input.request.headers.find(([name]) => name === PROPS_HEADER) ?? [];
+      return props === undefined ? undefined : deserialize(Buffer.from(props, "base64"));
+    }
+    default:
+      return undefined;
+  }
+}
+
+/** A body that was read while it was made is gone: whoever asks for it again hears so. */
+function keptOf(outcome: Outcome): Outcome {
+  if (!("result" in outcome) || outcome.result.type !== "answer") return outcome;
+  const { stream, lent } = outcome.result.answer;
+  if (stream === undefined && lent === undefined) return outcome;
+  const message = "Cannot answer again: the answer went out as it was made";
+  return { error: { name: "Error", message, refusal: "may_have_run" } };
+}
+
+/** As its inbox sees it: 2xx, and nothing else. */
+function isTaken(outcome: Outcome): boolean {
+  if (!("result" in outcome) || outcome.result.type !== "answer") return false;
+  return isSuccessful(outcome.result.answer.status);
+}

@@ -1,0 +1,61 @@
+/** Removes what apps kept: bundles, logs, and all that their agents have. */
+import { agentAlarm } from "../../../../schemas/apps/agent.ts";
+import { agentInbox } from "../../../../schemas/apps/agent-inbox.ts";
+import { app } from "../../../../schemas/apps/app.ts";
+import { readAppKey } from "../../../../schemas/apps/app-names.ts";
+import { appPurge } from "../../../../schemas/apps/app-purge.ts";
+import { appUsage } from "../../../../schemas/apps/app-usage.ts";
+import { outgoingWebhook } from "../../../../schemas/apps/outgoing-webhook.ts";
+import { type Contract, envelope } from "../../../../schemas/contract.ts";
+import { agentLogSubjects, appLogSubject, STREAMS } from "../../../../schemas/subjects.ts";
+import type { BlobStore } from "../../../runtime/blob-store.ts";
+import type { Bus } from "../../../runtime/bus.ts";
+import { defineWorker } from "../../../runtime/define-worker.ts";
+import { removeMessages } from "../../../runtime/remove-messages.ts";
+import { keysBeneath } from "../../../runtime/stored-subjects.ts";
+
+/** A purge waits for the bus alone, and one after the other is soon enough. */
+const SLOTS = 1;
+
+export function appPurgeWorker({
+  bus,
+  blobs,
+  buckets,
+}: {
+  bus: Bus;
+  blobs: Pick<BlobStore, "removeAll" | "remove">;
+  /** State streams. */
+  buckets: number;
+}) {
+  return defineWorker(appPurge, {
+    slots: { purge: SLOTS },
+    handlers: {
+      async purge({ app: key }, { send, call }) {
+        const keysOf = ({ kind }: Contract) => keysBeneath(bus, { kind, tokens: key, buckets });
+        for (const of of await keysOf(agentInbox)) {
+          await send([envelope(agentInbox, of, "clear", {})]);
+        }
+        for (const of of await keysOf(outgoingWebhook)) {
+          await send([envelope(outgoingWebhook, of, "clear", {})]);
+        }
+        for (const of of await keysOf(agentAlarm)) await call(agentAlarm, of, "set", {});
+        await removeMessages(bus, STREAMS.agents, agentLogSubjects(key));
+        await removeMessages(bus, STREAMS.appLogs, appLogSubject(key));
+        await blobs.removeAll(`app.${key}`);
+        const { accountId, app: name } = readAppKey(key);
+        const purged = envelope(appUsage, accountId, "purged", { app: name });
+        return { send: [purged, envelope(app, key, "purged", {})] };
+      },
+      async removeBundle({ bundle }) {
+        await blobs.remove(bundle);
+        return {};
+      },
+    },
+    failures: {
+      // The app asks again until it hears that all is gone.
+      purge: () => [],
+      // It goes with the app, at the latest.
+      removeBundle: () => [],
+    },
+  });
+}

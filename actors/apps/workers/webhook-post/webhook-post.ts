@@ -1,0 +1,221 @@
+/** Posts outgoing webhooks, each try once, and says what came of it. */
+import { createHash } from "node:crypto";
+import type { Readable } from "node:stream";
+import { app } from "../../../../schemas/apps/app.ts";
+import { type Body, inlineBytes } from "../../../../schemas/apps/app-exchange.ts";
+import { type AgentAddress, appKey, readAgentKey } from "../../../../schemas/apps/app-names.ts";
+import {
+  endpointBreaker,
+  OUTGOING_SECRET,
+  type OutgoingTry,
+  outgoingWebhook,
+  type SigningSecret,
+  webhookPost,
+} from "../../../../schemas/apps/outgoing-webhook.ts";
+import {
+  DELIVERY_ERROR_CHARS_MAX,
+  OUTGOING_ANSWER_BYTES_MAX,
+  OUTGOING_ANSWER_CHARS_KEPT,
+  OUTGOING_RETRY_AFTER_MS_MAX,
+  OUTGOING_SLOTS,
+  OUTGOING_TIMEOUT_MS,
+  PURGE_SLOTS,
+} from "../../../../schemas/apps/webhook-limits.ts";
+import { envelope, type Input } from "../../../../schemas/contract.ts";
+import { ActorError } from "../../../../schemas/errors.ts";
+import { isSuccessful } from "../../../../schemas/status-classes.ts";
+import { EgressError } from "../../../egress/egress-error.ts";
+import { EgressAgents, egressFetch } from "../../../egress/egress-fetch.ts";
+import type { EgressGuard } from "../../../egress/egress-guard.ts";
+import type { BlobStore } from "../../../runtime/blob-store.ts";
+import type { Clock } from "../../../runtime/clock.ts";
+import { defineWorker, type TaskContext } from "../../../runtime/define-worker.ts";
+import { type SecretBox, SecretKeyError } from "../../lib/app-secrets/secret-box.ts";
+import { webhookHeaders } from "./webhook-headers.ts";
+
+type Post = Input<(typeof webhookPost)["messages"]["post"]>;
+
+export interface WebhookPostParts {
+  guard: EgressGuard;
+  blobs: Pick<BlobStore, "get" | "remove">;
+  secrets: Pick<SecretBox, "open">;
+  clock: Pick<Clock, "now">;
+  timeoutMs?: number;
+}
+
+/** What a try ended with, and whether its endpoint is to blame where it failed. */
+interface Outcome {
+  outcome: OutgoingTry;
+  retryAfterMs?: number;
+  isEndpointsFault: boolean;
+}
+
+export function webhookPostWorker(parts: WebhookPostParts) {
+  const { guard, blobs, secrets, clock, timeoutMs = OUTGOING_TIMEOUT_MS } = parts;
+  return defineWorker(webhookPost, {
+    slots: { post: OUTGOING_SLOTS, purge: PURGE_SLOTS },
+    handlers: {
+      async post(task, context) {
+        const { key, call } = context;
+        const { number, attempt } = task;
+        const address = readAgentKey(key);
+        if (!address) throw new ActorError("invalid_request", "Cannot post: it is of no agent");
+        const breaker = breakerKey(address.accountId, task.url);
+        const probe = createHash("sha256").update(context.id).digest("hex").slice(0, 32);
+        const admitted = await call(endpointBreaker, breaker, "admit", { probe });
+        if (admitted.isOpen) {
+          const { until } = admitted;
+          return {
+            send: [envelope(outgoingWebhook, key, "deferred", { number, attempt, until })],
+          };
+        }
+        const { outcome, retryAfterMs, isEndpointsFault } = await tryOnce(task, address, context);
+        // Where nothing left, nothing is known of it.
+        if (isEndpointsFault || outcome.status !== undefined) {
+          const report = { probe, isSuccess: !isEndpointsFault };
+          // To post once more for a count that may start anew would be the greater harm.
+          await call(endpointBreaker, breaker, "report", report).catch(() => {});
+        }
+        const asked = retryAfterMs === undefined ? {} : { retryAfterMs };
+        const told = { number, attempt, outcome, ...asked };
+        return { send: [envelope(outgoingWebhook, key, "tried", told)] };
+      },
+
+      async purge({ blobs: names }) {
+        for (const name of names) await blobs.remove(name);
+        return {};
+      },
+    },
+    failures: {
+      post({ number, attempt }, error, { key }) {
+        const outcome = { at: clock.now(), durationMs: 0, error: shortened(error.message) };
+        return [envelope(outgoingWebhook, key, "tried", { number, attempt, outcome })];
+      },
+      // What is left goes by itself.
+      purge: () => [],
+    },
+  });
+
+  async function tryOnce(
+    task: Post,
+    address: AgentAddress,
+    context: TaskContext,
+  ): Promise<Outcome> {
+    const at = clock.now();
+    const since = () => Math.max(0, Math.round(clock.now() - at));
+    try {
+      const body = await bytesOf(task.payload, context.signal);
+      const signing = await secretsOf([task.secret ?? []].flat(), address, context);
+      const { id, contentType } = task;
+      const headers = webhookHeaders({ id, contentType, body, secrets: signing, now: clock.now() });
+      const answered = await post(task.url, { headers, body, signal: context.signal });
+      const { status, answer, retryAfterMs } = answered;
+      const isFine = isSuccessful(status);
+      return {
+        outcome: {
+          ...{ at, durationMs: since(), status, answer },
+          ...(!isFine && { error: `It answered ${status}` }),
+        },
+        ...(retryAfterMs !== undefined && { retryAfterMs }),
+        // It is there, and says that this is not what it takes.
+        isEndpointsFault: !isFine && !(status >= 400 && status < 500 && status !== 429),
+      };
+    } catch (error) {
+      // Whoever stops us has the task tried elsewhere.
+      context.signal.throwIfAborted();
+      const reason = reasonOf(error);
+      if (reason === undefined) throw error;
+      return {
+        outcome: { at, durationMs: since(), error: shortened(reason) },
+        isEndpointsFault: error instanceof EgressError || isTimeout(error),
+      };
+    }
+  }
+
+  async function post(
+    url: string,
+    sent: { headers: Record<string, string>; body: Buffer; signal: AbortSignal },
+  ) {
+    // One for each try: a kept connection that its other end has closed would look like a failure.
+    using agents = new EgressAgents({ guard });
+    const signal = AbortSignal.any([sent.signal, AbortSignal.timeout(timeoutMs)]);
+    const { status, headers, body } = await egressFetch(url, {
+      ...{ agents, signal, method: "POST", headers: sent.headers, body: sent.body },
+      redirectsMax: 0,
+      bytesMax: OUTGOING_ANSWER_BYTES_MAX,
+    });
+    const answer = await beginningOf(body);
+    return { status, answer, retryAfterMs: retryAfterOf(headers.get("retry-after"), clock.now()) };
+  }
+
+  async function bytesOf(payload: Body, signal: AbortSignal): Promise<Buffer> {
+    if (!("blob" in payload)) return inlineBytes(payload);
+    return Buffer.concat(await Array.fromAsync(blobs.get(payload.blob, { signal })));
+  }
+
+  /** Those that there are: of several, one that was deleted is no longer in use. */
+  async function secretsOf(
+    wanted: readonly SigningSecret[],
+    { accountId, app: name }: AgentAddress,
+    { call }: TaskContext,
+  ): Promise<string[]> {
+    const sealedFor = { accountId, app: name };
+    const isNamed = wanted.some((secret) => "name" in secret);
+    const serving = isNamed
+      ? await call(app, appKey(accountId, name), "getServing", {})
+      : undefined;
+    const find = (secret: SigningSecret): string | undefined => {
+      if ("sealed" in secret) {
+        return secrets.open(secret.sealed, { ...sealedFor, name: OUTGOING_SECRET });
+      }
+      const found = serving?.secrets.find((one) => one.name === secret.name);
+      if (found) return secrets.open(found.sealed, { ...sealedFor, name: secret.name });
+      const value = serving?.config.vars[secret.name];
+      return typeof value === "string" ? value : undefined;
+    };
+    const values = wanted.map(find).filter((value) => value !== undefined);
+    if (wanted.length === 0 || values.length > 0) return values;
+    const names = wanted.flatMap((secret) => ("name" in secret ? [secret.name] : []));
+    throw new ActorError("not_found", `Cannot sign: the app has no secret ${names.join(", ")}`);
+  }
+}
+
+/** Of one account, whatever stands in the query: that is where callers put what differs. */
+function breakerKey(accountId: string, url: string): string {
+  const { host, pathname } = new URL(url);
+  const hash = createHash("sha256").update(`${host} ${pathname}`).digest("hex").slice(0, 32);
+  return `${accountId}.${hash}`;
+}
+
+/** What an agent's owner may read; undefined where it is a fault of ours, and the task is tried again. */
+function reasonOf(error: unknown): string | undefined {
+  if (isTimeout(error)) return "It did not answer in time";
+  if (error instanceof SecretKeyError || error instanceof ActorError) return error.message;
+  return undefined;
+}
+
+const isTimeout = (error: unknown) => error instanceof Error && error.name === "TimeoutError";
+
+/** An answer that breaks off, or is too long, was one all the same. */
+async function beginningOf(body: Readable): Promise<string> {
+  const decoder = new TextDecoder();
+  let text = "";
+  try {
+    for await (const chunk of body) {
+      if (text.length < OUTGOING_ANSWER_CHARS_KEPT) text += decoder.decode(chunk, { stream: true });
+    }
+  } catch {
+    // Its status has come, and that is what counts.
+  }
+  return text.slice(0, OUTGOING_ANSWER_CHARS_KEPT).toWellFormed();
+}
+
+/** Seconds or a date (RFC 9110, section 10.2.3). */
+function retryAfterOf(header: string | null, now: number): number | undefined {
+  if (header === null) return undefined;
+  const ms = /^\d{1,9}$/.test(header) ? Number(header) * 1_000 : Date.parse(header) - now;
+  if (!Number.isFinite(ms) || ms <= 0) return undefined;
+  return Math.min(Math.ceil(ms), OUTGOING_RETRY_AFTER_MS_MAX);
+}
+
+const shortened = (text: string) => text.slice(0, DELIVERY_ERROR_CHARS_MAX);

@@ -1,0 +1,181 @@
+/** Decides which pages a crawl has, in which order they are asked for, and when it is over. */
+import { type DeepReadonly, envelope } from "../../../schemas/contract.ts";
+import { crawlJob } from "../../../schemas/crawl/crawl-job.ts";
+import { CRAWL_KEPT_MS, CRAWL_MS_MAX } from "../../../schemas/crawl/crawl-limits.ts";
+import { crawlList } from "../../../schemas/crawl/crawl-list.ts";
+import { crawlPage } from "../../../schemas/crawl/crawl-page.ts";
+import { ActorError } from "../../../schemas/errors.ts";
+import { defineActor } from "../../runtime/define-actor.ts";
+import { admitFromBacklog, askForMore } from "./backlog.ts";
+import { CrawlJobRow, CrawlJobState, INITIAL } from "./crawl-job-state.ts";
+import { crawlUrl } from "./crawl-url.ts";
+import { endIfDone, endJob } from "./ends.ts";
+import { takeFault } from "./faults.ts";
+import { admitStart } from "./frontier.ts";
+import { JobDraft } from "./job-draft.ts";
+import { knownRows } from "./known-urls.ts";
+import { newsOf } from "./news.ts";
+import { planRows } from "./plan.ts";
+import { learnRobots, readSlice } from "./read-sitemaps.ts";
+import { listRecords, summaryOf } from "./records.ts";
+import { settleAll } from "./report.ts";
+import { settleExtracted } from "./settle.ts";
+import { openSitemaps } from "./sitemaps.ts";
+import { endTurn, grantTurn, refuseTurn, takeReported } from "./turns.ts";
+import { askFullSites, askLater, tellSites } from "./wants.ts";
+
+export const crawlJobActor = defineActor(crawlJob, {
+  state: CrawlJobState,
+  rows: CrawlJobRow,
+  initial: INITIAL,
+
+  handlers: {
+    start(state, { account, plan, request }, context) {
+      if (state.request === request.name) return { state, reply: {} };
+      if (state.status !== "unknown") {
+        throw new ActorError("conflict", `Cannot start crawl: it is ${state.status}`);
+      }
+      const start = crawlUrl(plan.url);
+      if (!start.valid) {
+        throw new ActorError("invalid_request", `Cannot start crawl: ${start.reason}`);
+      }
+      const { url } = start;
+      const { now, key } = context;
+      const homes = [{ origin: new URL(url).origin, learned: false }];
+      const begun = { status: "running" as const, createdAt: now, account, homes };
+      const kept = { request: request.name, knownRows: knownRows(plan.limit) };
+      const draft = new JobDraft({ ...state, ...begun, ...kept }, context);
+      for (const [row, value] of planRows({ ...plan, url })) draft.set(row, value);
+      admitStart(draft, url);
+      draft.remind.timeOut = now + CRAWL_MS_MAX;
+      draft.send(envelope(crawlList, account, "started", { id: key, url, createdAt: now }));
+      return { ...conclude(state, draft), reply: {} };
+    },
+
+    get(state, { account }, context) {
+      checkReadable(state, account, context.now);
+      return { state, reply: summaryOf(new JobDraft(state, context)) };
+    },
+
+    list(state, query, context) {
+      checkReadable(state, query.account, context.now);
+      const draft = new JobDraft(state, context);
+      return { state, reply: { summary: summaryOf(draft), ...listRecords(draft, query) } };
+    },
+
+    cancel(state, { account }, context) {
+      checkReadable(state, account, context.now);
+      if (state.status !== "running") {
+        throw new ActorError("conflict", `Cannot cancel crawl: it has ended (${state.status})`);
+      }
+      const draft = new JobDraft(state, context);
+      endJob(draft, "cancelled_by_user");
+      return { ...conclude(state, draft), reply: {} };
+    },
+
+    turnGranted(state, granted, context) {
+      const draft = new JobDraft(state, context);
+      if (draft.isRunning) {
+        grantTurn(draft, granted);
+        return conclude(state, draft);
+      }
+      refuseTurn(draft, granted);
+      return { ...draft.transition(), state };
+    },
+
+    robotsLearned(state, learned, context) {
+      if (state.status !== "running") return { state };
+      const draft = new JobDraft(state, context);
+      return learnRobots(draft, learned) ? conclude(state, draft) : { state };
+    },
+
+    siteFull(state, { host }, context) {
+      if (state.status !== "running") return { state };
+      const draft = new JobDraft(state, context);
+      askLater(draft, host);
+      return conclude(state, draft);
+    },
+
+    askAgain(state, _input, context) {
+      if (state.status !== "running") return { state };
+      const draft = new JobDraft(state, context);
+      askFullSites(draft);
+      return conclude(state, draft);
+    },
+
+    turnReported(state, { turn, outcomes }, context) {
+      if (state.status !== "running") return { state };
+      const draft = new JobDraft(state, context);
+      const reported = takeReported(draft, turn, outcomes);
+      if (reported.length === 0) return { state };
+      settleAll(draft, reported);
+      return conclude(state, draft);
+    },
+
+    sitemapRead(state, slice, context) {
+      if (state.status !== "running") return { state };
+      const draft = new JobDraft(state, context);
+      return readSlice(draft, slice) ? conclude(state, draft) : { state };
+    },
+
+    turnEnded(state, ended, context) {
+      if (state.status !== "running") return { state };
+      const draft = new JobDraft(state, context);
+      if (!endTurn(draft, ended)) return { state };
+      if (ended.fault !== undefined) takeFault(draft, ended.host, ended.fault);
+      return conclude(state, draft);
+    },
+
+    jsonExtracted(state, extracted, context) {
+      if (state.status !== "running") return { state };
+      const draft = new JobDraft(state, context);
+      return settleExtracted(draft, extracted) ? conclude(state, draft) : { state };
+    },
+
+    admitMore(state, _input, context) {
+      if (state.status !== "running") return { state };
+      const draft = new JobDraft(state, context);
+      draft.state.backlog = { ...state.backlog, asked: false };
+      admitFromBacklog(draft);
+      return conclude(state, draft);
+    },
+
+    timeOut(state, _input, context) {
+      if (state.status !== "running") return { state };
+      const draft = new JobDraft(state, context);
+      endJob(draft, "cancelled_due_to_timeout", ["The crawl took longer than 7 days"]);
+      return conclude(state, draft);
+    },
+
+    expire(state, _input, { key }) {
+      if (state.endedAt === undefined) return { state };
+      return {
+        forget: true,
+        send: [
+          envelope(crawlPage, key, "purge", { job: key }),
+          envelope(crawlList, state.account, "expired", { id: key }),
+        ],
+      };
+    },
+  },
+});
+
+type State = DeepReadonly<CrawlJobState>;
+
+/** Another account's job is as unknown as one that never was. */
+function checkReadable({ status, account, endedAt }: State, asker: string, now: number): void {
+  // Its removal may be late; what it held is over all the same.
+  const isOver = endedAt !== undefined && now >= endedAt + CRAWL_KEPT_MS;
+  if (status === "unknown" || account !== asker || isOver) {
+    throw new ActorError("not_found", "Cannot find crawl: unknown here, or another account's");
+  }
+}
+
+/** What follows from any change: more sitemaps are opened, the job ends, goes on with what waits, and tells its sites. */
+function conclude(before: State, draft: JobDraft) {
+  if (draft.isRunning) openSitemaps(draft);
+  if (draft.isRunning) endIfDone(draft);
+  if (draft.isRunning) askForMore(draft);
+  tellSites(draft);
+  return { ...draft.transition(), ...newsOf(draft, before) };
+}

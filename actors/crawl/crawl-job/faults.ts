@@ -1,0 +1,31 @@
+/** Faults of ours that last, as a store that is full: the job goes on at the host later, and ends where that does not help. */
+import {
+  CRAWL_TRIES_MAX,
+  FAULT_RETRY_MS,
+  JOB_FAULTS_MS_MAX,
+  SITE_FULL_RETRY_MS,
+  SITES_FULL_MAX,
+} from "../../../schemas/crawl/crawl-limits.ts";
+import { endJob } from "./ends.ts";
+import type { JobDraft } from "./job-draft.ts";
+import { postpone } from "./wants.ts";
+
+/** A turn has ended by one, and no page is to blame. */
+export function takeFault(draft: JobDraft, host: string, fault: string): void {
+  const { since = draft.now, turns = 0 } = draft.state.faults ?? {};
+  const minutes = Math.floor((draft.now - since) / 60_000);
+  if (turns + 1 >= CRAWL_TRIES_MAX && draft.now - since >= JOB_FAULTS_MS_MAX) {
+    endJob(draft, "errored", [`No page was fetched for ${minutes} minutes: ${fault}`]);
+    return;
+  }
+  draft.state.faults = { since, turns: turns + 1 };
+  const { fullHosts = [] } = draft.state;
+  // A crawl of more hosts goes on at the others without a pause.
+  if (fullHosts.includes(host) || fullHosts.length >= SITES_FULL_MAX / 2) return;
+  postpone(draft, host, Math.min(FAULT_RETRY_MS * 2 ** turns, SITE_FULL_RETRY_MS));
+}
+
+/** A page has come: there is none. */
+export function forgetFaults({ state }: JobDraft): void {
+  delete state.faults;
+}

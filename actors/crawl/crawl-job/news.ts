@@ -1,0 +1,24 @@
+/** What those who watch a job see of a message's effects. */
+import type { DeepReadonly } from "../../../schemas/contract.ts";
+import type { CrawlNews } from "../../../schemas/crawl/crawl-job.ts";
+import { CRAWL_NEWS_PAGES_MAX } from "../../../schemas/crawl/crawl-limits.ts";
+import type { CrawlJobState } from "./crawl-job-state.ts";
+import type { JobDraft } from "./job-draft.ts";
+import { entryOf, summaryOf } from "./records.ts";
+
+/** Nothing where nobody would see a difference. Pages past what one message shows are in the counts alone. */
+export function newsOf(draft: JobDraft, before: DeepReadonly<CrawlJobState>): { live?: CrawlNews } {
+  const { status, total, finished, skipped } = summaryOf(draft);
+  const isSame =
+    before.status === status &&
+    before.total === total &&
+    before.finished === finished &&
+    before.skipped === skipped;
+  if (isSame && draft.settled.length === 0) return {};
+  const pages = draft.settled.slice(0, CRAWL_NEWS_PAGES_MAX).map((index) => {
+    const { url, status, metadata } = entryOf(draft, index);
+    const { status: httpStatus } = metadata ?? {};
+    return { index, url, status, ...(httpStatus !== undefined && { httpStatus }) };
+  });
+  return { live: { status, total, finished, skipped, pages } };
+}

@@ -1,0 +1,67 @@
+/** What a robots.txt and sitemaps say of where pages are. */
+
+import type { z } from "zod";
+import { CRAWL_DISALLOWED_TEXT } from "../../../schemas/crawl/content-signal.ts";
+import type { crawlJob, SitemapUrl } from "../../../schemas/crawl/crawl-job.ts";
+import {
+  CRAWL_MESSAGE_URL_CHARS,
+  SITEMAP_NESTING_MAX,
+} from "../../../schemas/crawl/crawl-limits.ts";
+import { discover } from "./backlog.ts";
+import { endJob } from "./ends.ts";
+import type { JobDraft } from "./job-draft.ts";
+import { addMessage } from "./job-messages.ts";
+import { closeSitemap, giveUpSitemap, retrySitemap, sitemapOf } from "./sitemaps.ts";
+import { sitemapOfTurn, takeReadSitemap } from "./turns.ts";
+
+type Messages = typeof crawlJob.messages;
+type RobotsLearned = z.output<Messages["robotsLearned"]["input"]>;
+type Slice = z.output<Messages["sitemapRead"]["input"]>;
+
+/** False where nobody waits for it. */
+export function learnRobots(draft: JobDraft, learned: RobotsLearned): boolean {
+  const { homes } = draft.state;
+  const origin = `${learned.scheme}://${learned.host}`;
+  const awaited = homes.find((home) => home.origin === origin && !home.learned);
+  if (awaited === undefined) return false;
+  const readsSitemaps = draft.plan.plan.source !== "links";
+  const known = { origin, learned: true, ...(readsSitemaps && { guess: true as const }) };
+  draft.state.homes = homes.map((home) => (home === awaited ? known : home));
+  if (learned.truncated) {
+    const name = `${origin}/robots.txt`.slice(0, CRAWL_MESSAGE_URL_CHARS);
+    addMessage(draft, `The robots.txt is larger than is read: not all of it counts (${name})`);
+  }
+  if (learned.refusal !== undefined && awaited === homes[0]) {
+    draft.state.refusal = learned.refusal;
+    endJob(draft, "errored", [CRAWL_DISALLOWED_TEXT]);
+    return true;
+  }
+  if (!readsSitemaps) return true;
+  const named = learned.sitemaps.map((url) => ({ url }));
+  discover(draft, "files", 0, named);
+  return true;
+}
+
+/** Takes a slice of a sitemap; false when no turn of the job reads it. */
+export function readSlice(draft: JobDraft, slice: Slice): boolean {
+  const number = sitemapOfTurn(draft, slice.turn, slice.url);
+  if (number === undefined) return false;
+  const nesting = sitemapOf(draft, number).nesting + 1;
+  if (nesting <= SITEMAP_NESTING_MAX) discover(draft, "files", nesting, slice.nested);
+  else if (slice.nested.length > 0) {
+    const message = `Sitemaps are read ${SITEMAP_NESTING_MAX} levels deep; others were left out`;
+    addMessage(draft, message);
+  }
+  discover(draft, "sitemap", 0, slice.urls.toSorted(byPriority));
+  if (slice.end === undefined) return true;
+  takeReadSitemap(draft, slice.turn, number);
+  const { failed, retry } = slice.end;
+  if (failed === undefined) closeSitemap(draft, number);
+  else if (retry) retrySitemap(draft, number, failed);
+  else giveUpSitemap(draft, number, failed);
+  return true;
+}
+
+/** What a site holds important comes first, among what it names together; 0.5 is what it says by saying nothing. */
+const byPriority = (one: SitemapUrl, other: SitemapUrl) =>
+  (other.priority ?? 0.5) - (one.priority ?? 0.5);

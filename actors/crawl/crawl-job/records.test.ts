@@ -1,0 +1,121 @@
+import { expect } from "chai";
+import { CRAWL_URL_CHARS_MAX, RECORD_LIST_BYTES_MAX } from "../../../schemas/crawl/crawl-limits.ts";
+import { fetched, HOST, JobWorld, START } from "../../../scripts/testing/job-world.ts";
+import { refusal } from "../../../scripts/testing/refusal.ts";
+
+/** A job that has its start and so many other pages, none of them fetched. */
+function jobOf(pages: number): JobWorld {
+  const world = new JobWorld().start({ source: "links", limit: 100_000 });
+  world.learn();
+  world.visit(fetched(Array.from({ length: pages }, (_, number) => `${START}${number}`)));
+  world.settleBacklog();
+  return world;
+}
+
+/** Settles these pages, which must be in one turn. */
+function settle(world: JobWorld, indexes: number[]): void {
+  const turn = world.grant();
+  for (const index of indexes) world.report(turn, fetched()(index));
+  world.run("turnEnded", { host: HOST, turn: turn.turn });
+}
+
+const indexesOf = (entries: { entry: { index: number } }[]) =>
+  entries.map(({ entry }) => entry.index);
+
+describe("list() of a crawl's records", () => {
+  it("list() without a status walks in discovery order, as many as are asked for", () => {
+    const world = jobOf(7);
+    const first = world.list({ count: 3 });
+    expect(indexesOf(first.entries)).to.deep.equal([0, 1, 2]);
+    expect(first.more).to.equal(true);
+    expect(first.summary).to.deep.include({ total: 8 });
+    const cursor = first.entries[2]?.cursor ?? "";
+    expect(indexesOf(world.list({ cursor }).entries)).to.deep.equal([3, 4, 5, 6, 7]);
+    const last = world.list({ cursor, count: 5 });
+    expect(last.more).to.equal(false);
+    expect(world.list({ cursor: last.entries[4]?.cursor ?? "" })).to.deep.include({
+      ...{ entries: [], more: false },
+    });
+  });
+
+  it("list() by a status shows each record once, though pages are settled meanwhile", () => {
+    const world = jobOf(9);
+    settle(world, [3, 5]);
+    const status = "completed";
+    const first = world.list({ status, count: 2 });
+    expect(indexesOf(first.entries)).to.deep.equal([0, 3]);
+    settle(world, [1, 4]);
+    const second = world.list({ status, count: 2, cursor: first.entries[1]?.cursor ?? "" });
+    expect(indexesOf(second.entries)).to.deep.equal([5, 1]);
+    expect(second.more).to.equal(true);
+    settle(world, [2, 9]);
+    const third = world.list({ status, cursor: second.entries[1]?.cursor ?? "" });
+    expect(indexesOf(third.entries)).to.deep.equal([4, 2, 9]);
+    expect(third.more).to.equal(false);
+    world.run("cancel", { account: world.state.account });
+    const rest = world.list({ status, cursor: third.entries[2]?.cursor ?? "" });
+    expect(rest).to.deep.include({ entries: [], more: false });
+    expect(indexesOf(world.list({ status: "cancelled" }).entries)).to.deep.equal([6, 7, 8]);
+    expect(indexesOf(world.list({ status }).entries)).to.deep.equal([0, 1, 2, 3, 4, 5, 9]);
+  });
+
+  it("list() of what is cancelled goes on behind a cursor of before the end", () => {
+    const world = jobOf(3);
+    world.run("cancel", { account: world.state.account });
+    const { entries } = world.list({ status: "cancelled", count: 2 });
+    expect(indexesOf(entries)).to.deep.equal([1, 2]);
+    const { cursor } = entries[1] ?? { cursor: "" };
+    expect(indexesOf(world.list({ status: "cancelled", cursor }).entries)).to.deep.equal([3]);
+  });
+
+  it("list() of what is queued shows what is queued and what is under way", () => {
+    const world = jobOf(4);
+    world.grant(2);
+    const { entries } = world.list({ status: "queued" });
+    expect(indexesOf(entries)).to.deep.equal([1, 2, 3, 4]);
+    expect(entries[0]?.entry.reason).to.equal("it is being fetched");
+    expect(world.list({ status: "cancelled" }).entries).to.deep.equal([]);
+  });
+
+  it("list() refuses a cursor it did not make", () => {
+    const world = jobOf(1);
+    for (const query of [
+      { cursor: "" },
+      { cursor: "x" },
+      { cursor: "1.2" },
+      { cursor: "-1" },
+      { cursor: "2" },
+      { cursor: "999999999" },
+      { cursor: "1.1.1" },
+      { cursor: "1", status: "completed" as const },
+    ]) {
+      expect(refusal(() => world.list(query)).code, query.cursor).to.equal("invalid_request");
+    }
+    expect(world.list({ cursor: "1" })).to.deep.include({ entries: [], more: false });
+  });
+
+  it("list() stays within a message, whatever the records hold", () => {
+    const world = new JobWorld().start({ source: "links", limit: 1_000 });
+    world.learn();
+    const long = "a".repeat(CRAWL_URL_CHARS_MAX - START.length - 3);
+    world.visit(fetched(Array.from({ length: 100 }, (_, page) => `${START}${page}${long}`)));
+    world.settleBacklog();
+    for (let turns = 0; turns < 20; turns += 1) {
+      const turn = world.tryGrant();
+      if (turn === undefined) break;
+      for (const { url, ...request } of turn.requests) {
+        if (request.type !== "page") continue;
+        const metadata = { status: 200, url, title: "\u0001".repeat(1_024) };
+        world.report(turn, fetched([], { metadata })(request.index));
+      }
+    }
+    expect(world.summary().status).to.equal("completed");
+    const { entries, more } = world.list();
+    expect(more).to.equal(true);
+    expect(JSON.stringify(entries).length).to.be.within(
+      RECORD_LIST_BYTES_MAX / 2,
+      RECORD_LIST_BYTES_MAX + 20_000,
+    );
+    expect(world.records()).to.have.length(101);
+  });
+});

@@ -1,0 +1,164 @@
+/** Lists the records of a job: without a status in discovery order, with one so that each is shown exactly once. */
+
+import { strict as assert } from "node:assert";
+import type { z } from "zod";
+import type { DeepReadonly } from "../../../schemas/contract.ts";
+import type {
+  CrawlSummary,
+  crawlJob,
+  RecordEntry,
+  RecordStatus,
+} from "../../../schemas/crawl/crawl-job.ts";
+import { LETTERS_PER_ROW, RECORD_LIST_BYTES_MAX } from "../../../schemas/crawl/crawl-limits.ts";
+import { ActorError } from "../../../schemas/errors.ts";
+import type { PageRow } from "./crawl-job-state.ts";
+import { hostOfUrl } from "./host-queues.ts";
+import type { JobDraft } from "./job-draft.ts";
+import { addressOf } from "./page-address.ts";
+import { LETTERS, lettersRow, pageOf, UNSETTLED } from "./pages.ts";
+import { readShown } from "./settled-record.ts";
+
+type Page = DeepReadonly<PageRow>;
+type Query = z.output<typeof crawlJob.messages.list.input>;
+
+/** Where a walk stands: behind `index`, among records that were settled after `after` and up to `upTo`. */
+interface Position {
+  index: number;
+  after: number;
+  upTo: number;
+}
+
+interface Listed {
+  entries: { entry: RecordEntry; cursor: string }[];
+  more: boolean;
+}
+
+export function summaryOf({ state }: JobDraft): CrawlSummary {
+  const { status, browserMs, total, skipped, createdAt, endedAt, messages } = state;
+  assert(status !== "unknown", "Only a job that was started is told of");
+  // What was not settled at the end is cancelled, save where a signal forbids it all.
+  const finished = state.refusal === undefined ? state.finished : total;
+  const times = endedAt === undefined ? { createdAt } : { createdAt, endedAt };
+  return { status, browserMs, total, finished, skipped, ...times, messages: [...messages] };
+}
+
+/**
+ * A record that is settled does not change any more. A walk by such a status first shows those that were settled when it
+ * began, in discovery order, then those settled since, and so on: none is missed and none comes twice, though pages end
+ * meanwhile.
+ */
+export function listRecords(draft: JobDraft, { status, cursor, count }: Query): Listed {
+  const { state } = draft;
+  const byEnd = status !== undefined && status !== "queued";
+  const everything = { index: -1, after: -1, upTo: Number.MAX_SAFE_INTEGER };
+  const first = byEnd ? { index: -1, after: -1, upTo: state.settled } : everything;
+  const position = cursor === undefined ? first : readCursor(cursor, byEnd, state.records);
+  const listed: Listed = { entries: [], more: false };
+  let bytes = 0;
+  for (const place of walk(draft, status, position)) {
+    const entry = entryOf(draft, place.index);
+    bytes += Buffer.byteLength(JSON.stringify(entry));
+    const isFull = listed.entries.length >= count || bytes > RECORD_LIST_BYTES_MAX;
+    if (isFull && listed.entries.length > 0) return { ...listed, more: true };
+    listed.entries.push({ entry, cursor: writeCursor(place, byEnd) });
+  }
+  return listed;
+}
+
+function* walk(
+  draft: JobDraft,
+  status: RecordStatus | undefined,
+  start: Position,
+): Generator<Position> {
+  const { settled } = draft.state;
+  const letters = lettersOf(draft, status);
+  for (let { index, after, upTo } = start; ; index = -1, after = upTo, upTo = settled) {
+    for (const found of matching(draft, letters, index, after)) {
+      const number = pageOf(draft, found).settledAs ?? settled;
+      const isNow = upTo === Number.MAX_SAFE_INTEGER || (number > after && number <= upTo);
+      if (isNow) yield { index: found, after, upTo };
+    }
+    if (upTo >= settled) return;
+  }
+}
+
+/** Indexes behind one whose letter is wanted, passing over rows where nothing was settled since. */
+function* matching(
+  draft: JobDraft,
+  wanted: string | undefined,
+  behind: number,
+  after: number,
+): Generator<number> {
+  const { records, endedAt } = draft.state;
+  for (let index = behind + 1; index < records; ) {
+    const start = index - (index % LETTERS_PER_ROW);
+    const { letters, settledAs } = draft.take("letters", lettersRow(index));
+    const isOld = settledAs <= after && endedAt === undefined;
+    for (; !isOld && index - start < letters.length; index += 1) {
+      if (wanted === undefined || wanted.includes(letters[index - start] ?? "")) yield index;
+    }
+    index = start + LETTERS_PER_ROW;
+  }
+}
+
+/** What is not settled has the status that the job's end, or that it has none, gives it. */
+function lettersOf(draft: JobDraft, status: RecordStatus | undefined): string | undefined {
+  if (status === undefined) return undefined;
+  const own = status in LETTERS ? LETTERS[status as keyof typeof LETTERS] : "";
+  return unsettledStatus(draft) === status ? own + UNSETTLED : own;
+}
+
+function unsettledStatus({ state }: JobDraft): "queued" | "disallowed" | "cancelled" {
+  if (state.endedAt === undefined) return "queued";
+  return state.refusal === undefined ? "cancelled" : "disallowed";
+}
+
+/** A record as it is shown, without what is in its blobs. */
+export function entryOf(draft: JobDraft, index: number): RecordEntry {
+  const page = pageOf(draft, index);
+  const { url, status } = page;
+  if (status === "queued" || status === "in_flight" || status === "extracting") {
+    return {
+      index,
+      url,
+      status: unsettledStatus(draft),
+      reason: whyUnsettled(draft, page),
+      blobs: [],
+    };
+  }
+  const { reason, metadata, blobs = [] } = readShown({ job: draft.key, index, page });
+  const known = { ...(reason && { reason }), ...(metadata && { metadata }) };
+  return { index, url, status, ...known, blobs: [...blobs] };
+}
+
+function whyUnsettled({ state }: JobDraft, page: Page): string {
+  if (state.refusal !== undefined) return state.refusal;
+  switch (state.status) {
+    case "cancelled_by_user":
+      return "the crawl was cancelled";
+    case "cancelled_due_to_timeout":
+      return "the crawl took longer than it may";
+    case "cancelled_due_to_limits":
+      return "the account had no browser time left";
+    case "errored":
+      return "the crawl ended with an error";
+    default:
+  }
+  if (page.status === "extracting") return "its JSON is being made";
+  if (page.status === "in_flight") return "it is being fetched";
+  return `it waits for a turn at ${hostOfUrl(addressOf(page))}`;
+}
+
+const writeCursor = ({ index, after, upTo }: Position, byEnd: boolean) =>
+  byEnd ? `${index}.${after + 1}.${upTo}` : `${index}`;
+
+function readCursor(cursor: string, byEnd: boolean, records: number): Position {
+  const [, index, after, upTo] = /^(\d{1,9})(?:\.(\d{1,9})\.(\d{1,9}))?$/.exec(cursor) ?? [];
+  const isOfRecord = index !== undefined && Number(index) < records;
+  if (!isOfRecord || (upTo !== undefined) !== byEnd) {
+    const message = "Cannot list records: the cursor is of no listing with this status";
+    throw new ActorError("invalid_request", message);
+  }
+  if (upTo === undefined) return { index: Number(index), after: -1, upTo: Number.MAX_SAFE_INTEGER };
+  return { index: Number(index), after: Number(after) - 1, upTo: Number(upTo) };
+}

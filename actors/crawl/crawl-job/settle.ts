@@ -1,0 +1,184 @@
+/** What comes of each request of a turn: a record, another request, or the end of the job. */
+
+import type { z } from "zod";
+import type { DeepReadonly } from "../../../schemas/contract.ts";
+import type { crawlJob, PageOutcome } from "../../../schemas/crawl/crawl-job.ts";
+import { CRAWL_REDIRECTS_MAX, CRAWL_TRIES_MAX } from "../../../schemas/crawl/crawl-limits.ts";
+import type { PageRow } from "./crawl-job-state.ts";
+import { crawlUrl } from "./crawl-url.ts";
+import { endJob, endWithoutStart } from "./ends.ts";
+import { endExtraction, extract } from "./extractions.ts";
+import { forgetFaults } from "./faults.ts";
+import { foundNearer } from "./frontier.ts";
+import { enqueue } from "./host-queues.ts";
+import type { JobDraft } from "./job-draft.ts";
+import { addMessage } from "./job-messages.ts";
+import { addKnown, knownIndex } from "./known-urls.ts";
+import { pageOf, pageRow, settlePage } from "./pages.ts";
+
+type Page = DeepReadonly<PageRow>;
+type OutcomeOf<K extends PageOutcome["kind"]> = Extract<PageOutcome, { kind: K }>;
+type Extracted = z.output<typeof crawlJob.messages.jsonExtracted.input>;
+
+/** Of a page that is in flight. Its links are left to the caller. */
+export function settle(draft: JobDraft, outcome: PageOutcome): void {
+  const { index } = outcome;
+  const page = pageOf(draft, index);
+  if ("browserMs" in outcome) draft.state.browserMs += outcome.browserMs ?? 0;
+  switch (outcome.kind) {
+    case "fetched":
+      forgetFaults(draft);
+      settleFetched(draft, index, page, outcome);
+      break;
+    case "redirected":
+      followRedirect(draft, index, page, outcome);
+      break;
+    case "disallowed":
+      settleDisallowed(draft, index, page, outcome);
+      break;
+    case "skipped": {
+      const { kind: status, reason, metadata } = outcome;
+      settlePage(draft, index, page, { status, reason, ...given({ metadata }) });
+      break;
+    }
+    case "failed":
+      settleFailed(draft, index, page, outcome);
+      break;
+    case "out_of_time":
+      endJob(draft, "cancelled_due_to_limits", [outcome.reason]);
+      break;
+    default:
+      outcome satisfies never;
+  }
+}
+
+/** The page's JSON is there, or why it is not: with it the page is completed. False where nobody waits for it. */
+export function settleExtracted(draft: JobDraft, { index, blob, reason }: Extracted): boolean {
+  const page = draft.find("page", pageRow(index));
+  // Of one that waits for its task nobody was asked.
+  if (page?.status !== "extracting" || page.jsonSource !== undefined) return false;
+  const blobs = [...(page.blobs ?? []), ...(blob ? [blob] : [])];
+  const missing = reason ?? page.reason;
+  settlePage(draft, index, page, { status: "completed", blobs, ...given({ reason: missing }) });
+  endExtraction(draft);
+  return true;
+}
+
+/** An HTTP status from 400 on is no page that was asked for; it is kept, and leads nowhere. */
+export const isErrorStatus = (status: number | undefined) => status !== undefined && status >= 400;
+
+function settleFetched(
+  draft: JobDraft,
+  index: number,
+  page: Page,
+  { metadata, blobs, reason, jsonSource }: OutcomeOf<"fetched">,
+): void {
+  const record = { metadata, blobs, ...given({ reason }) };
+  const isJsonWanted = draft.plan.plan.formats.includes("json") && jsonSource !== undefined;
+  if (isErrorStatus(metadata.status)) {
+    const why = reason ?? `HTTP ${metadata.status}`;
+    settlePage(draft, index, page, { status: "errored", ...record, reason: why });
+  } else if (!isJsonWanted) settlePage(draft, index, page, { status: "completed", ...record });
+  else extract(draft, index, { ...page, ...record }, jsonSource);
+}
+
+/** A redirect ends at its target, which is a page of the crawl like any other, or one it has already. */
+function followRedirect(
+  draft: JobDraft,
+  index: number,
+  page: Page,
+  { to, status }: OutcomeOf<"redirected">,
+): void {
+  const metadata = { status, url: page.at ?? page.url };
+  const hops = (page.hops ?? 0) + 1;
+  const target = crawlUrl(to, metadata.url);
+  if (hops > CRAWL_REDIRECTS_MAX) {
+    const reason = `it redirects more than ${CRAWL_REDIRECTS_MAX} times`;
+    settlePage(draft, index, page, { status: "errored", reason, metadata });
+  } else if (!target.valid) {
+    const reason = `it redirects to where no crawl goes: ${target.reason}`;
+    settlePage(draft, index, page, { status: "errored", reason, metadata });
+  } else {
+    const { url } = target;
+    const refusal = redirectRefusal(draft, index, url);
+    if (refusal !== undefined) {
+      const reason = `it redirects to ${shortened(url)}, ${refusal}`;
+      settlePage(draft, index, page, { status: "skipped", reason, metadata });
+      const known = knownIndex(draft, "page", url);
+      if (known !== undefined) foundNearer(draft, known, page.depth);
+      return;
+    }
+    if (knownIndex(draft, "page", url) === undefined) addKnown(draft, "page", url, index);
+    enqueue(draft, index, { ...page, at: url, hops, failures: 0 }, "first");
+    if (index === 0) addHome(draft, url);
+  }
+}
+
+/** The start URL is visited wherever it leads. A way back to the page itself, as with cookies, is no other page. */
+function redirectRefusal(draft: JobDraft, index: number, url: string): string | undefined {
+  if (index === 0) return undefined;
+  const known = knownIndex(draft, "page", url);
+  if (known !== undefined && known !== index) return "which the crawl has already";
+  const { at } = pageOf(draft, 0);
+  const verdict = draft.plan.judge(url, at);
+  return verdict.allowed ? undefined : `where ${verdict.reason}`;
+}
+
+/** Nobody forbade it where the host gave no answer. */
+export const isUnreachable = (outcome: PageOutcome) =>
+  outcome.kind === "disallowed" && outcome.unreachable === true;
+
+function settleDisallowed(
+  draft: JobDraft,
+  index: number,
+  page: Page,
+  outcome: OutcomeOf<"disallowed">,
+): void {
+  const { reason } = outcome;
+  const status = isUnreachable(outcome) ? "errored" : "disallowed";
+  settlePage(draft, index, page, { status, reason });
+  if (index !== 0) return;
+  if (status === "errored") endWithoutStart(draft, reason);
+  else addMessage(draft, `The start URL was not fetched: ${reason}`);
+}
+
+function settleFailed(
+  draft: JobDraft,
+  index: number,
+  page: Page,
+  { retry, reason, metadata, blobs, browserLost }: OutcomeOf<"failed">,
+): void {
+  const { alone: wasAlone, ...kept } = page;
+  const alone = browserLost && { alone: true as const };
+  if (alone && !wasAlone) {
+    // Any of the pages in that browser may have ended it: none is to blame yet.
+    enqueue(draft, index, { ...kept, ...alone }, "last");
+    return;
+  }
+  const failures = (page.failures ?? 0) + 1;
+  if (retry && failures < CRAWL_TRIES_MAX) {
+    enqueue(draft, index, { ...kept, ...alone, failures }, "last");
+    return;
+  }
+  settlePage(draft, index, page, { status: "errored", reason, blobs, ...given({ metadata }) });
+  if (index === 0 && metadata?.status === undefined) {
+    endWithoutStart(draft, reason);
+  }
+}
+
+/** A crawl whose start has moved reads the sitemaps of where it went. */
+function addHome(draft: JobDraft, url: string): void {
+  const { origin, host } = new URL(url);
+  if (draft.state.homes.some((home) => home.origin === origin)) return;
+  draft.state.homes = [...draft.state.homes, { origin, learned: false }];
+  draft.askedHosts.add(host);
+}
+
+/** Leaves out what is not there: a stored field is there or missing. */
+function given<T extends Record<string, unknown>>(fields: T) {
+  const present = Object.entries(fields).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(present) as { [K in keyof T]?: Exclude<T[K], undefined> };
+}
+
+/** In a reason there is room for less than the longest address. */
+const shortened = (url: string) => (url.length > 500 ? `${url.slice(0, 500)}…` : url);

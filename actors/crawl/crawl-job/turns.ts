@@ -1,0 +1,184 @@
+/** Turns of a job: what a site grants is filled from the queue of its host, and given back when it is not reported. */
+
+import type { z } from "zod";
+import type { DeepReadonly } from "../../../schemas/contract.ts";
+import { envelope } from "../../../schemas/contract.ts";
+import type { crawlJob, PageOutcome } from "../../../schemas/crawl/crawl-job.ts";
+import { CRAWL_TRIES_MAX, STEP_SEND_BYTES_MAX } from "../../../schemas/crawl/crawl-limits.ts";
+import { crawlPage, type TurnRequest } from "../../../schemas/crawl/crawl-page.ts";
+import { site } from "../../../schemas/crawl/site.ts";
+import type { PageRow, SitemapRow, TurnRow } from "./crawl-job-state.ts";
+import { endWithoutStart } from "./ends.ts";
+import { dequeue, enqueue, firstOf, hostRow, hostState } from "./host-queues.ts";
+import type { JobDraft } from "./job-draft.ts";
+import { addressOf } from "./page-address.ts";
+import { pageOf, settlePage } from "./pages.ts";
+import { queuedSitemaps, retrySitemap, sitemapRow } from "./sitemaps.ts";
+import { isPostponed, sendUnwanted } from "./wants.ts";
+
+type Messages = typeof crawlJob.messages;
+type Granted = z.output<Messages["turnGranted"]["input"]>;
+type TurnEnded = z.output<Messages["turnEnded"]["input"]>;
+
+export const turnRow = (turn: string) => `t/${turn}`;
+
+/** Gives the turn to a worker with what is queued at its host, or back where there is nothing. */
+export function grantTurn(draft: JobDraft, { host, turn, requests: max }: Granted): void {
+  if (draft.find("turn", turnRow(turn)) !== undefined) return;
+  if (isPostponed(draft, host)) {
+    refuseTurn(draft, { host, turn });
+    return;
+  }
+  countDown(draft, host, max);
+  const taken = takeRequests(draft, host, max);
+  if (taken.requests.length === 0) {
+    giveBack(draft, host, turn);
+    return;
+  }
+  const { pages, sitemaps, requests } = taken;
+  draft.set(turnRow(turn), { type: "turn", host, pages, sitemaps });
+  const { account } = draft.state;
+  const message = draft.plan.plan.render ? "renderTurn" : "fetchTurn";
+  const task = { account, job: draft.key, host, turn, requests };
+  draft.send(envelope(crawlPage, draft.key, message, task));
+}
+
+/** Of a job that has ended the site hears only now that nothing is wanted: there may be too many sites to tell all. */
+export function refuseTurn(draft: JobDraft, { host, turn }: Pick<Granted, "host" | "turn">): void {
+  if (draft.state.account !== "") sendUnwanted(draft, host);
+  giveBack(draft, host, turn);
+}
+
+/** The outcomes that the turn has not reported before, each of a page it was given; they are taken off it. */
+export function takeReported(
+  draft: JobDraft,
+  turn: string,
+  outcomes: readonly PageOutcome[],
+): PageOutcome[] {
+  const row = draft.find("turn", turnRow(turn));
+  if (row === undefined) return [];
+  const left = new Set(row.pages);
+  const reported = outcomes.filter(({ index }) => left.delete(index));
+  keepTurn(draft, turn, { ...row, pages: [...left] });
+  return reported;
+}
+
+/** The number of the turn's sitemap with this address, while it is being read. */
+export function sitemapOfTurn(draft: JobDraft, turn: string, url: string): number | undefined {
+  const { sitemaps = [] } = draft.find("turn", turnRow(turn)) ?? {};
+  return sitemaps.find((number) => draft.take("sitemap", sitemapRow(number)).url === url);
+}
+
+export function takeReadSitemap(draft: JobDraft, turn: string, number: number): void {
+  const row = draft.take("turn", turnRow(turn));
+  const sitemaps = row.sitemaps.filter((other) => other !== number);
+  keepTurn(draft, turn, { ...row, sitemaps });
+}
+
+/** What was not reported waits for another turn, ahead of the others, in the order it had. False where all was. */
+export function endTurn(draft: JobDraft, { turn, failed }: TurnEnded): boolean {
+  const row = draft.find("turn", turnRow(turn));
+  if (row === undefined) return false;
+  draft.set(turnRow(turn), null);
+  const isAlone = row.pages.length + row.sitemaps.length === 1;
+  for (const index of row.pages.toReversed()) {
+    if (failed === undefined) enqueue(draft, index, pageOf(draft, index), "first");
+    else if (isAlone) returnBroken(draft, index);
+    else setApart(draft, index);
+  }
+  for (const number of row.sitemaps) retrySitemap(draft, number, failed);
+  return true;
+}
+
+/** A turn that has reported everything is forgotten. */
+function keepTurn(draft: JobDraft, turn: string, row: DeepReadonly<TurnRow>): void {
+  const isDone = row.pages.length === 0 && row.sitemaps.length === 0;
+  draft.set(turnRow(turn), isDone ? null : row);
+}
+
+function giveBack(draft: JobDraft, host: string, turn: string): void {
+  draft.send(envelope(site, host, "turnFinished", { turn }));
+}
+
+/** As the site does itself, whatever is taken. */
+function countDown(draft: JobDraft, host: string, requests: number): void {
+  const { told = 0, ...row } = hostState(draft, host);
+  draft.set(hostRow(host), { ...row, told: Math.max(0, told - requests) });
+  draft.touchedHosts.add(host);
+}
+
+interface Taken {
+  pages: number[];
+  sitemaps: number[];
+  requests: TurnRequest[];
+  /** Of addresses: the task and the rows of its pages are written together. */
+  chars: number;
+  /** It has a page that must be alone. */
+  isClosed: boolean;
+}
+
+/** The start URL first of all; then sitemaps, as long as there is room for what they list; then pages. */
+function takeRequests(draft: JobDraft, host: string, max: number): Taken {
+  const taken: Taken = { pages: [], sitemaps: [], requests: [], chars: 0, isClosed: false };
+  const mayTake = () =>
+    !taken.isClosed && taken.requests.length < max && taken.chars < STEP_SEND_BYTES_MAX;
+  if (firstOf(draft, host)?.index === 0) takePage(draft, host, taken);
+  const sitemaps = draft.room > 0 ? (queuedSitemaps(draft).get(host) ?? []) : [];
+  for (const { number, row } of sitemaps) if (mayTake()) takeSitemap(draft, number, row, taken);
+  while (mayTake() && takePage(draft, host, taken));
+  return taken;
+}
+
+/** False where it takes none: there is none, or one that must be alone and would not be. */
+function takePage(draft: JobDraft, host: string, taken: Taken): boolean {
+  const first = firstOf(draft, host);
+  if (first === undefined) return false;
+  const { index, page } = first;
+  const { alone } = page;
+  if (alone && taken.requests.length > 0) return false;
+  dequeue(draft, host);
+  taken.pages.push(index);
+  const asked = { url: addressOf(page), attempt: attemptOf(page), ...(alone && { alone }) };
+  addRequest(taken, { type: "page", index, ...asked });
+  taken.chars += page.url.length;
+  taken.isClosed = alone === true;
+  return true;
+}
+
+function takeSitemap(
+  draft: JobDraft,
+  number: number,
+  row: DeepReadonly<SitemapRow>,
+  taken: Taken,
+): void {
+  const { url, nesting } = row;
+  draft.set(sitemapRow(number), { ...row, inFlight: true });
+  taken.sitemaps.push(number);
+  addRequest(taken, { type: "sitemap", url, nesting, attempt: attemptOf(row) });
+}
+
+function addRequest(taken: Taken, request: TurnRequest): void {
+  taken.requests.push(request);
+  taken.chars += request.url.length;
+}
+
+type Tried = { readonly failures?: number | undefined; readonly breaks?: number | undefined };
+const attemptOf = ({ failures = 0, breaks = 0 }: Tried) => failures + breaks + 1;
+
+/** A turn that broke off may have done so by any of its pages, or by none: each is tried alone, and none is to blame yet. */
+function setApart(draft: JobDraft, index: number): void {
+  enqueue(draft, index, { ...pageOf(draft, index), alone: true }, "first");
+}
+
+/** What broke it off is not known: its worker, the bus, or a fault of ours. */
+function returnBroken(draft: JobDraft, index: number): void {
+  const page: DeepReadonly<PageRow> = pageOf(draft, index);
+  const breaks = (page.breaks ?? 0) + 1;
+  if (breaks < CRAWL_TRIES_MAX) {
+    enqueue(draft, index, { ...page, breaks, alone: true }, "first");
+    return;
+  }
+  const reason = `its fetch broke off ${breaks} times`;
+  settlePage(draft, index, page, { status: "errored", reason });
+  if (index === 0) endWithoutStart(draft, reason);
+}

@@ -1,0 +1,90 @@
+/** Keeps the list of an account's crawl jobs, and bounds how many there are. */
+import type { DeepReadonly } from "../../../schemas/contract.ts";
+import {
+  CRAWL_ADMITTED_MS,
+  CRAWL_KEPT_MS,
+  CRAWLS_KEPT_MAX,
+  CRAWLS_RUNNING_MAX,
+} from "../../../schemas/crawl/crawl-limits.ts";
+import { crawlList } from "../../../schemas/crawl/crawl-list.ts";
+import { ActorError } from "../../../schemas/errors.ts";
+import { defineActor } from "../../runtime/define-actor.ts";
+import { CrawlListRow, CrawlListState } from "./crawl-list-state.ts";
+
+export const crawlListActor = defineActor(crawlList, {
+  state: CrawlListState,
+  rows: CrawlListRow,
+  initial: { next: 0, running: 0, kept: 0, admitted: [] },
+
+  handlers: {
+    admit(state, _input, { now }) {
+      const admitted = state.admitted.filter((at) => now < at + CRAWL_ADMITTED_MS);
+      const running = state.running + admitted.length;
+      if (running >= CRAWLS_RUNNING_MAX) {
+        throw limitReached(`${running} of the account's run, which is the limit`);
+      }
+      const kept = state.kept + admitted.length;
+      if (kept >= CRAWLS_KEPT_MAX) {
+        throw limitReached(`${kept} of the account's are kept, which is the limit`);
+      }
+      return { state: { ...state, admitted: [...admitted, now] }, reply: {} };
+    },
+
+    started(state, { id, url, createdAt }, { now, rows }) {
+      if (rows.has(id)) return { state };
+      const { next, running, kept } = state;
+      const at = createdAt ?? now;
+      const row = { id, url, status: "running" as const, createdAt: at, number: next };
+      const [, ...admitted] = state.admitted;
+      return {
+        state: { next: next + 1, running: running + 1, kept: kept + 1, admitted },
+        rows: { [id]: row },
+      };
+    },
+
+    ended(state, { id, status, endedAt }, { now, rows }) {
+      const row = rows.get(id);
+      // A job ends once; of one that has expired there is nothing left to say.
+      if (row?.status !== "running" || status === "running") return { state };
+      return {
+        state: { ...state, running: state.running - 1 },
+        rows: { [id]: { ...row, status, endedAt: endedAt ?? now } },
+      };
+    },
+
+    expired(state, { id }, { rows }) {
+      const row = rows.get(id);
+      if (row === undefined) return { state };
+      const running = state.running - (row.status === "running" ? 1 : 0);
+      return { state: { ...state, running, kept: state.kept - 1 }, rows: { [id]: null } };
+    },
+
+    list(state, { cursor, status, count }, { now, rows }) {
+      const before = cursor === undefined ? Number.POSITIVE_INFINITY : numberOf(cursor, state.next);
+      const newestFirst = [...rows.values()]
+        .filter((row) => row.number < before && (status === undefined || row.status === status))
+        // Its job may be late to say that it has expired.
+        .filter(({ endedAt }) => endedAt === undefined || now < endedAt + CRAWL_KEPT_MS)
+        .sort((one, other) => other.number - one.number);
+      const shown = newestFirst.slice(0, count);
+      const last = newestFirst.length > count ? shown.at(-1) : undefined;
+      return {
+        state,
+        reply: {
+          entries: shown.map(entryOf),
+          ...(last !== undefined && { cursor: String(last.number) }),
+        },
+      };
+    },
+  },
+});
+
+const entryOf = ({ number, ...entry }: DeepReadonly<CrawlListRow>) => entry;
+
+function numberOf(cursor: string, next: number): number {
+  if (/^\d{1,15}$/.test(cursor) && Number(cursor) < next) return Number(cursor);
+  throw new ActorError("invalid_request", "Cannot list crawls: the cursor is not one of this list");
+}
+
+const limitReached = (reason: string) =>
+  new ActorError("limit_reached", `Cannot start crawl: ${reason}`);

@@ -1,0 +1,89 @@
+/** Makes text of a page's bytes, whatever charset they are in and whatever they claim. */
+import { analyse } from "chardet";
+import {
+  CHARSET_PRESCAN_BYTES,
+  CHARSET_SAMPLE_BYTES,
+} from "../../../../schemas/crawl/crawl-limits.ts";
+
+export interface DecodedBody {
+  text: string;
+  /** The encoding's name by the WHATWG Encoding standard, in lower case. */
+  charset: string;
+  /** What named it. */
+  by: "bom" | "header" | "meta" | "detection";
+}
+
+/**
+ * The order of HTML (section 13.2.3.2): byte order mark, Content-Type, the page itself, then a guess. Labels that
+ * nobody knows are passed over, and bytes that make no sense become U+FFFD. Never throws.
+ */
+export function decodeBody(bytes: Uint8Array, contentType?: string): DecodedBody {
+  for (const [by, claim] of CLAIMS) {
+    const label = claim(bytes, contentType);
+    const decoder = label === undefined ? undefined : decoderOf(label);
+    if (decoder !== undefined)
+      return { text: decoder.decode(bytes), charset: decoder.encoding, by };
+  }
+  const fallback = new TextDecoder();
+  return { text: fallback.decode(bytes), charset: fallback.encoding, by: "detection" };
+}
+
+type Claim = (bytes: Uint8Array, contentType: string | undefined) => string | undefined;
+
+/** Each is asked only when those before it named nothing that is known: guessing costs more than all the rest. */
+const CLAIMS: readonly [DecodedBody["by"], Claim][] = [
+  ["bom", bomOf],
+  ["header", (_, contentType) => /\bcharset\s*=\s*["']?([^"'\s;,]+)/i.exec(contentType ?? "")?.[1]],
+  ["meta", claimedWithin],
+  ["detection", guess],
+];
+
+function bomOf([first, second, third]: Uint8Array): string | undefined {
+  if (first === 0xef && second === 0xbb && third === 0xbf) return "utf-8";
+  if (first === 0xfe && second === 0xff) return "utf-16be";
+  return first === 0xff && second === 0xfe ? "utf-16le" : undefined;
+}
+
+function decoderOf(label: string): TextDecoder | undefined {
+  try {
+    return new TextDecoder(label);
+  } catch (error) {
+    // Unknown labels, and those the standard refuses because they hide text from filters.
+    if (error instanceof RangeError) return undefined;
+    throw error;
+  }
+}
+
+/** `<meta charset>`, `<meta http-equiv content="…; charset=…">`, or an XML declaration. */
+function claimedWithin(bytes: Uint8Array): string | undefined {
+  const head = asciiOf(bytes.subarray(0, CHARSET_PRESCAN_BYTES)).replace(/<!--.*?-->/gs, "");
+  const declared = /^\s*<\?xml\s[^>]*?\bencoding\s*=\s*["']([^"']+)/i.exec(head)?.[1];
+  const [, label = declared] =
+    /<meta\b[^>]*?\bcharset\s*=\s*["']?\s*([^\s"'/>;]+)/i.exec(head) ?? [];
+  // What could be read as ASCII is not UTF-16, whatever it says.
+  if (label !== undefined && /^utf-?16/i.test(label)) return "utf-8";
+  return label;
+}
+
+function guess(bytes: Uint8Array): string | undefined {
+  const sample = bytes.subarray(0, CHARSET_SAMPLE_BYTES);
+  if (isUtf8(sample, sample.length < bytes.length)) return "utf-8";
+  // It is known by now to be none of the two.
+  const likely = analyse(sample).find(({ name }) => name !== "UTF-8" && name !== "ASCII");
+  return likely?.name ?? "windows-1252";
+}
+
+/** Where more follows, the sample may end within a character. */
+function isUtf8(sample: Uint8Array, stream: boolean): boolean {
+  try {
+    new TextDecoder("utf-8", { fatal: true }).decode(sample, { stream });
+    return true;
+  } catch (error) {
+    if (error instanceof TypeError) return false;
+    throw error;
+  }
+}
+
+function asciiOf(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("latin1");
+}

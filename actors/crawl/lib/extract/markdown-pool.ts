@@ -1,0 +1,157 @@
+/** Makes Markdown on threads of its own, so that no page can hold up its process, fill its memory or take for ever. */
+import { Worker } from "node:worker_threads";
+import {
+  MARKDOWN_HEAP_MIB_MAX,
+  MARKDOWN_QUEUE_MAX,
+  MARKDOWN_TIMEOUT_MS,
+} from "../../../../schemas/crawl/crawl-limits.ts";
+import { ActorError } from "../../../../schemas/errors.ts";
+import { type Clock, systemClock } from "../../../runtime/clock.ts";
+import { Timeout } from "../../../runtime/time-limit.ts";
+import type { MarkdownPage } from "./markdown.ts";
+import type { MarkdownOutcome } from "./markdown-thread.ts";
+
+export interface MarkdownPoolOptions {
+  threads?: number;
+  timeoutMs?: number;
+  queueMax?: number;
+  heapMibMax?: number;
+  clock?: Clock;
+}
+
+interface Job {
+  page: MarkdownPage;
+  signal: AbortSignal | undefined;
+  settle(outcome: MarkdownOutcome | Error): void;
+}
+
+/** Threads start when there is work, are used again, and are replaced when a page was too much for them. */
+export class MarkdownPool {
+  readonly #threads: number;
+  readonly #timeoutMs: number;
+  readonly #queueMax: number;
+  readonly #heapMibMax: number;
+  readonly #clock: Clock;
+  readonly #idle: Worker[] = [];
+  readonly #busy = new Set<Worker>();
+  readonly #queue: Job[] = [];
+  #closed = false;
+
+  constructor(options: MarkdownPoolOptions = {}) {
+    this.#threads = options.threads ?? 1;
+    this.#timeoutMs = options.timeoutMs ?? MARKDOWN_TIMEOUT_MS;
+    this.#queueMax = options.queueMax ?? MARKDOWN_QUEUE_MAX;
+    this.#heapMibMax = options.heapMibMax ?? MARKDOWN_HEAP_MIB_MAX;
+    this.#clock = options.clock ?? systemClock;
+  }
+
+  /** Throws `busy` when the queue is full or the pool closed, and the signal's reason when the caller has left. */
+  async convert(page: MarkdownPage, signal?: AbortSignal): Promise<MarkdownOutcome> {
+    signal?.throwIfAborted();
+    if (this.#closed) throw new ActorError("busy", "Cannot make Markdown: the pool is closed");
+    if (this.#queue.length >= this.#queueMax) {
+      throw new ActorError("busy", `Cannot make Markdown: ${this.#queueMax} pages wait already`);
+    }
+    const { promise, resolve, reject } = Promise.withResolvers<MarkdownOutcome>();
+    const settle = (outcome: MarkdownOutcome | Error) =>
+      outcome instanceof Error ? reject(outcome) : resolve(outcome);
+    const job: Job = { page, signal, settle };
+    const leave = () => this.#leave(job);
+    signal?.addEventListener("abort", leave, { once: true });
+    this.#queue.push(job);
+    this.#next();
+    try {
+      return await promise;
+    } finally {
+      signal?.removeEventListener("abort", leave);
+    }
+  }
+
+  /** Ends the threads; pages in them and before them are refused. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    const refusal = new ActorError("busy", "Cannot make Markdown: the pool is closed");
+    for (const job of this.#queue.splice(0)) job.settle(refusal);
+    await Promise.all([...this.#idle.splice(0), ...this.#busy].map((worker) => worker.terminate()));
+  }
+
+  #next(): void {
+    if (this.#queue.length === 0 || this.#closed) return;
+    if (this.#idle.length === 0 && this.#busy.size >= this.#threads) return;
+    const job = this.#queue.shift();
+    if (job !== undefined) void this.#run(job);
+  }
+
+  /** Never rejects: whatever happens to the thread settles the job. */
+  async #run(job: Job): Promise<void> {
+    const worker = this.#idle.pop() ?? startThread(this.#heapMibMax);
+    this.#busy.add(worker);
+    worker.ref();
+    const outcome = await this.#outcome(worker, job);
+    this.#busy.delete(worker);
+    if (outcome.again && !this.#closed) {
+      worker.unref();
+      this.#idle.push(worker);
+    } else {
+      void worker.terminate();
+    }
+    job.settle(outcome.result);
+    this.#next();
+  }
+
+  #outcome(worker: Worker, { page, signal }: Job): Promise<ThreadOutcome> {
+    const { promise, resolve } = Promise.withResolvers<ThreadOutcome>();
+    const lost = (reason: string) =>
+      resolve({
+        again: false,
+        result: { kind: "failed", reason: `Cannot make Markdown: ${reason}` },
+      });
+    const ms = this.#timeoutMs;
+    const error = () => new Error(`it took longer than ${ms} ms`);
+    const timeout = new Timeout({ ms, error, clock: this.#clock });
+    timeout.signal.addEventListener("abort", () => lost(timeout.signal.reason.message));
+    const onMessage = (result: MarkdownOutcome) => resolve({ again: true, result });
+    const onError = (error: Error) => lost(error.message);
+    const onExit = () => lost("the thread was ended");
+    const onAbort = () => resolve({ again: false, result: reasonOf(signal) });
+    worker.once("message", onMessage).once("error", onError).once("exit", onExit);
+    signal?.addEventListener("abort", onAbort, { once: true });
+    worker.postMessage(page);
+    return promise.finally(() => {
+      timeout[Symbol.dispose]();
+      worker.off("message", onMessage).off("error", onError).off("exit", onExit);
+      signal?.removeEventListener("abort", onAbort);
+    });
+  }
+
+  /** Takes a job out of the queue; one that runs ends with its thread. */
+  #leave(job: Job): void {
+    const index = this.#queue.indexOf(job);
+    if (index < 0) return;
+    this.#queue.splice(index, 1);
+    job.settle(reasonOf(job.signal));
+  }
+}
+
+interface ThreadOutcome {
+  /** The thread can take another page. */
+  again: boolean;
+  result: MarkdownOutcome | Error;
+}
+
+function reasonOf(signal: AbortSignal | undefined): Error {
+  const reason: unknown = signal?.reason;
+  return reason instanceof Error ? reason : new Error("Cannot make Markdown: the caller left");
+}
+
+function startThread(heapMibMax: number): Worker {
+  const worker = new Worker(new URL("./markdown-thread.ts", import.meta.url), {
+    resourceLimits: { maxOldGenerationSizeMb: heapMibMax },
+    // It needs none of what this process was given.
+    env: {},
+    execArgv: [],
+  });
+  // One that is ended may still say why.
+  worker.on("error", () => {});
+  return worker;
+}

@@ -1,0 +1,19 @@
+/** Holds a site's content signal against what a crawl is for. */
+
+import type { DeepReadonly } from "../../../../schemas/contract.ts";
+import type { ContentSignal, ContentUse } from "../../../../schemas/crawl/content-signal.ts";
+import type { CrawlIntent } from "../../../../schemas/crawl/site.ts";
+
+/** Why the signal forbids the crawl, or nothing when it does not. A label that is missing forbids nothing. */
+export function signalRefusal(
+  signal: DeepReadonly<ContentSignal>,
+  intent: DeepReadonly<CrawlIntent>,
+): string | undefined {
+  const purpose = intent.purposes.find((candidate) => signal[candidate] === false);
+  if (purpose !== undefined) return `Content-Signal says ${purpose}=no`;
+  const { contentUse = "full" } = intent;
+  if (signal.use === undefined || LEVELS[contentUse] <= LEVELS[signal.use]) return undefined;
+  return `Content-Signal says use=${signal.use}, the crawl's contentUse is ${contentUse}`;
+}
+
+const LEVELS: Record<ContentUse, number> = { immediate: 0, reference: 1, full: 2 };

@@ -1,0 +1,182 @@
+/** Reads sitemaps of every form while they arrive, within bounds, and as far as they can be read. */
+import { Readable } from "node:stream";
+import { createGunzip } from "node:zlib";
+import {
+  SITEMAP_BYTES_MAX,
+  SITEMAP_CHUNK_BYTES,
+  SITEMAP_URLS_MAX,
+} from "../../../../schemas/crawl/crawl-limits.ts";
+import { SitemapText } from "./sitemap-text.ts";
+import { SitemapXml } from "./sitemap-xml.ts";
+
+export interface SitemapEntry {
+  /** Absolute, in normal form, without a fragment. */
+  url: string;
+  lastModifiedAt?: number;
+  /** 0 to 1; what names none has 0.5. */
+  priority?: number;
+}
+
+export type SitemapForm = "urlset" | "index" | "text" | "rss" | "atom" | "unknown";
+
+export interface SitemapSummary {
+  form: SitemapForm;
+  entries: number;
+  /** Entries whose address no one could fetch. */
+  invalid: number;
+  /** Why reading ended: all read, a bound, or bytes that are broken or missing. */
+  end: "complete" | "urls_max" | "bytes_max" | "broken";
+}
+
+export interface SitemapReader {
+  /** Where the sitemap came from, after redirects. */
+  url: string;
+  /** Called for what each piece of the file brought; reading waits for it. */
+  onEntries(entries: SitemapEntry[], form: SitemapForm): void | Promise<void>;
+}
+
+/** What reads one form: takes text in pieces and gives the entries found so far. */
+export interface SitemapParser {
+  readonly form: SitemapForm;
+  readonly invalid: number;
+  readonly broken: boolean;
+  write(text: string): void;
+  end(): void;
+  /** Entries since the last call. */
+  take(): SitemapEntry[];
+}
+
+/** Gzip is known by its first bytes, whatever the file is called. Throws only what `body` and `onEntries` throw. */
+export async function readSitemap(
+  body: AsyncIterable<Uint8Array>,
+  { url, onEntries }: SitemapReader,
+): Promise<SitemapSummary> {
+  const decoder = new PieceDecoder();
+  let parser: SitemapParser | undefined;
+  let entries = 0;
+  let bytes = 0;
+  let broken = false;
+
+  for await (const piece of inflated(pieces(body))) {
+    if (piece === "broken") {
+      broken = true;
+      break;
+    }
+    const rest = SITEMAP_BYTES_MAX - bytes;
+    bytes += piece.length;
+    const text = decoder.decode(piece.subarray(0, rest));
+    parser ??= parserFor(text, url);
+    parser?.write(text);
+    if (await hand()) return summary("urls_max");
+    if (parser?.broken === true) return summary("broken");
+    if (bytes > SITEMAP_BYTES_MAX) return summary("bytes_max");
+  }
+  parser?.write(decoder.end());
+  parser?.end();
+  if (await hand()) return summary("urls_max");
+  return summary(broken || parser?.broken === true ? "broken" : "complete");
+
+  /** Hands over what was found; true once there is more than may be. */
+  async function hand(): Promise<boolean> {
+    const found = parser?.take() ?? [];
+    const taken = found.slice(0, SITEMAP_URLS_MAX - entries);
+    entries += taken.length;
+    if (taken.length > 0) await onEntries(taken, parser?.form ?? "unknown");
+    return taken.length < found.length;
+  }
+
+  function summary(end: SitemapSummary["end"]): SitemapSummary {
+    return { form: parser?.form ?? "unknown", entries, invalid: parser?.invalid ?? 0, end };
+  }
+}
+
+/** Without anything but space so far nothing can be said. */
+function parserFor(text: string, url: string): SitemapParser | undefined {
+  const [first] = text.trimStart();
+  if (first === undefined) return undefined;
+  return first === "<" ? new SitemapXml(url) : new SitemapText(url);
+}
+
+/** Small enough that little is held, however large the pieces are that come in. */
+async function* pieces(body: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  for await (const chunk of body) {
+    for (let start = 0; start < chunk.length; start += SITEMAP_CHUNK_BYTES) {
+      yield chunk.subarray(start, start + SITEMAP_CHUNK_BYTES);
+    }
+  }
+}
+
+/** Unpacks gzip, twice where it was packed twice; a stream that breaks off gives what it held, then "broken". */
+async function* inflated(
+  body: AsyncIterator<Uint8Array>,
+  depth = 2,
+): AsyncGenerator<Uint8Array | "broken"> {
+  const first = await body.next();
+  if (first.done === true) return;
+  const whole = Readable.from(startingWith(first.value, body));
+  const packed = first.value[0] === 0x1f && (first.value.length < 2 || first.value[1] === 0x8b);
+  if (!packed || depth === 0) {
+    yield* whole;
+    return;
+  }
+  const gunzip = createGunzip({ chunkSize: SITEMAP_CHUNK_BYTES });
+  // A fault of the source is passed on as what it is; one of the packing ends the file.
+  whole.once("error", (error) => gunzip.destroy(new SourceError(error)));
+  try {
+    yield* inflated(whole.pipe(gunzip)[Symbol.asyncIterator](), depth - 1);
+  } catch (error) {
+    if (error instanceof SourceError) throw error.cause;
+    yield "broken";
+  } finally {
+    whole.destroy();
+  }
+}
+
+class SourceError extends Error {
+  constructor(cause: Error) {
+    super("Cannot read sitemap: its source failed", { cause });
+  }
+}
+
+async function* startingWith(
+  first: Uint8Array,
+  rest: AsyncIterator<Uint8Array>,
+): AsyncGenerator<Uint8Array> {
+  try {
+    yield first;
+    for (let next = await rest.next(); next.done !== true; next = await rest.next()) {
+      yield next.value;
+    }
+  } finally {
+    // Who stops reading early lets go of the source.
+    await rest.return?.();
+  }
+}
+
+/** By byte order mark, else by the XML declaration, else UTF-8. */
+class PieceDecoder {
+  #decoder: TextDecoder | undefined;
+
+  decode(piece: Uint8Array): string {
+    this.#decoder ??= decoderFor(piece);
+    return this.#decoder.decode(piece, { stream: true });
+  }
+
+  end(): string {
+    return this.#decoder?.decode() ?? "";
+  }
+}
+
+function decoderFor(piece: Uint8Array): TextDecoder {
+  const [first, second] = piece;
+  if (first === 0xfe && second === 0xff) return new TextDecoder("utf-16be");
+  if (first === 0xff && second === 0xfe) return new TextDecoder("utf-16le");
+  const head = Buffer.from(piece.subarray(0, 200)).toString("latin1");
+  const [, label = "utf-8"] = /^\s*<\?xml\s[^>]*?\bencoding\s*=\s*["']([^"']+)/i.exec(head) ?? [];
+  try {
+    return new TextDecoder(/^utf-?16/i.test(label) ? "utf-8" : label);
+  } catch (error) {
+    if (error instanceof RangeError) return new TextDecoder();
+    throw error;
+  }
+}

@@ -1,0 +1,671 @@
+import { expect } from "chai";
+import {
+  CRAWL_FETCH_MS_MAX,
+  CRAWL_RENDER_MS_MAX,
+  HOST_AWAY_MS,
+  HOST_AWAY_UNSAID_MS_MAX,
+  HOST_REQUESTS_IN_FLIGHT_MAX,
+  SITEMAP_FETCH_MS_MAX,
+  TURN_GO_MS_MAX,
+  TURN_LATE_MS,
+  TURN_LEAD_MS,
+  TURN_MS_MAX,
+  TURN_OVERDUE_MS,
+  TURN_REQUESTS_MAX,
+  TURN_SPACED_REQUESTS_MAX,
+  TURN_SPAN_MS,
+  TURN_STARTS_MS_MAX,
+  TURN_UNHEARD_MS,
+  TURNS_AHEAD_MAX,
+  TURNS_STARTED_MAX,
+} from "../../../schemas/crawl/crawl-limits.ts";
+import { TASK_ACK_WAIT_MS, TASK_HEARTBEAT_MS } from "../../../schemas/limits.ts";
+import { comeBack, stayAway } from "./host-away.ts";
+import {
+  type Begun,
+  begin,
+  finish,
+  type Granted,
+  grant,
+  grantOwn,
+  lose,
+  nextLookAt,
+  started,
+  want,
+} from "./pace.ts";
+import { entryOf, IDLE_PACE, Pace } from "./pace-state.ts";
+
+describe("pace", () => {
+  it("grant() gives one turn ahead where there is a delay, and the next when that one goes", () => {
+    const site = new PacedSite(500);
+    site.want("a", "job", 3);
+    expect(site.grant()).to.have.length(1);
+    expect(site.grant()).to.have.length(0);
+    expect(site.begin("t1")).to.deep.equal(go(0));
+    const [next] = site.grant();
+    expect(site.pace.turns[next?.turn ?? ""]?.dueAt).to.equal(site.now + 500);
+    expect(site.grant()).to.have.length(0);
+  });
+
+  it("begin() lets a turn go only when the request before it has left", () => {
+    const site = new PacedSite(500);
+    site.want("a", "job", 3);
+    site.grant();
+    site.begin("t1");
+    site.grant();
+    site.now += 30;
+    expect(site.begin("t2")).to.deep.equal({ state: "wait", askAgainInMs: 20 });
+    site.start("t1");
+    site.now += 20;
+    expect(site.begin("t2")).to.deep.equal(go(480));
+    // Asking again changes nothing, and takes no other place.
+    site.now += 5;
+    const before = site.pace;
+    expect(site.begin("t2")).to.deep.equal(go(475));
+    expect(site.pace).to.equal(before);
+  });
+
+  it("begin() counts the delay from the request's real start, however late that was", () => {
+    const site = new PacedSite(500);
+    site.want("a", "job", 2);
+    site.grant();
+    site.begin("t1");
+    site.grant();
+    site.now += 900;
+    site.start("t1");
+    expect(site.begin("t2")).to.deep.equal(go(500));
+  });
+
+  it("lose() lets nobody go in the place of one who was told to, and may not know that it is over", () => {
+    const site = new PacedSite(500);
+    site.want("a", "job", 3);
+    site.grant();
+    site.begin("t1");
+    site.grant();
+    site.start("t1");
+    // Told to leave 500 ms from now, which it may do TURN_LATE_MS later.
+    expect(site.begin("t2")).to.deep.equal(go(500));
+    site.grant();
+    site.pace = lose(site.pace, "t2", site.moment);
+    expect(site.begin("t2")).to.deep.equal({ state: "gone" });
+    expect(site.begin("t3")).to.deep.equal(go(500 + TURN_LATE_MS + 500));
+  });
+
+  it("begin() gives up a request that was not heard to leave TURN_UNHEARD_MS after its time, not before", () => {
+    const site = new PacedSite(500);
+    site.want("a", "job", 3);
+    site.grant();
+    site.begin("t1");
+    site.grant();
+    site.begin("t2");
+    site.now += TURN_UNHEARD_MS - 1;
+    expect(site.begin("t2").state).to.equal("wait");
+    site.now += 1;
+    // It may have left at the very last moment.
+    expect(site.begin("t2")).to.deep.equal(go(TURN_LATE_MS + 500 - TURN_UNHEARD_MS));
+    expect(site.begin("t1").state).to.equal("wait");
+  });
+
+  it("begin() tells a worker no earlier than TURN_GO_MS_MAX ahead, so that no second worker of its task can meet it", () => {
+    const site = new PacedSite(TURN_GO_MS_MAX + 1_000);
+    site.want("a", "job", 2);
+    site.grant();
+    site.begin("t1");
+    site.grant();
+    site.start("t1");
+    const asked = site.begin("t2");
+    expect(asked.state).to.equal("wait");
+    site.now += asked.state === "wait" ? asked.askAgainInMs : 0;
+    const told = site.begin("t2");
+    expect(told.state === "go" && told.waitMs).to.be.within(TURN_GO_MS_MAX - 100, TURN_GO_MS_MAX);
+    expect(TURN_GO_MS_MAX + TURN_LATE_MS + TASK_HEARTBEAT_MS).to.be.at.most(TASK_ACK_WAIT_MS);
+  });
+
+  it("begin() serves a turn that asks once more, a redirect's, before those granted later", () => {
+    const site = new PacedSite(500);
+    site.want("a", "job", 10);
+    site.grant();
+    site.begin("t1");
+    site.grant();
+    site.begin("t2");
+    site.start("t1");
+    // The second goes already; the first has its next place behind it.
+    expect(site.begin("t1").state).to.equal("wait");
+    expect(site.grant()).to.have.length(0);
+    site.now += 500;
+    site.start("t2");
+    expect(site.begin("t1")).to.deep.equal(go(500));
+    expect(site.grant()).to.have.length(1);
+    expect(site.begin("t3").state).to.equal("wait");
+  });
+
+  it("begin() has a site's own turn go before all that wait", () => {
+    const site = new PacedSite(500);
+    site.want("a", "job", 10);
+    site.grant();
+    site.begin("t1");
+    site.grant();
+    site.begin("t2");
+    site.pace = grantOwn(site.pace, "own", site.moment);
+    site.begin("own");
+    site.start("t1");
+    expect(site.begin("t2").state).to.equal("wait");
+    expect(site.begin("own")).to.deep.equal(go(500));
+  });
+
+  it("started() the same twice, too late, and of unknown turns changes nothing or only delays", () => {
+    const site = new PacedSite(500);
+    site.want("a", "job", 3);
+    site.grant();
+    site.begin("t1");
+    site.grant();
+    site.begin("t2");
+    site.start("t1");
+    const once = site.pace;
+    site.now += 5;
+    site.start("t1");
+    site.start("t9");
+    expect(site.pace).to.equal(once);
+    // One that was given up and left after all: the next is that much later.
+    const late = new PacedSite(500);
+    late.want("a", "job", 3);
+    late.grant();
+    late.begin("t1");
+    late.grant();
+    late.begin("t2");
+    late.now += TURN_UNHEARD_MS;
+    late.begin("t2");
+    late.start("t1");
+    expect(late.begin("t2")).to.deep.equal(go(500));
+  });
+
+  it("started() counts from when a request left at the latest, and not from when that was heard", () => {
+    for (const [lateMs, waitMs] of [
+      [3, 483],
+      // No later than it was heard, whatever its worker says.
+      [90, 500],
+      [undefined, 500],
+    ] as const) {
+      const site = new PacedSite(500);
+      site.want("a", "job", 3);
+      site.grant();
+      site.begin("t1");
+      site.grant();
+      site.begin("t2");
+      site.now += 20;
+      site.pace = started(site.pace, "t1", { delayMs: 500, now: site.now, lateMs });
+      expect(site.begin("t2")).to.deep.equal(go(waitMs));
+    }
+  });
+
+  it("started() counts from when it is heard where the turn does not go any more", () => {
+    const site = new PacedSite(500);
+    site.want("a", "job", 3);
+    site.grant();
+    site.begin("t1");
+    site.grant();
+    site.begin("t2");
+    site.now += TURN_UNHEARD_MS;
+    site.begin("t2");
+    site.pace = started(site.pace, "t1", { delayMs: 500, now: site.now, lateMs: 1 });
+    expect(site.begin("t2")).to.deep.equal(go(500));
+  });
+
+  it("started() again counts one more request that left for the same turn", () => {
+    const site = new PacedSite(500);
+    site.want("a", "job", 3);
+    site.grant();
+    site.begin("t1");
+    site.grant();
+    site.begin("t2");
+    site.start("t1");
+    site.now += 100;
+    site.pace = started(site.pace, "t1", { delayMs: 500, now: site.now, again: true });
+    expect(site.begin("t2")).to.deep.equal(go(500));
+  });
+
+  it("finish() of a turn that went counts as its start; of one given back before its time it does not", () => {
+    const site = new PacedSite(500);
+    site.want("a", "job", 9);
+    site.grant();
+    site.begin("t1");
+    site.grant();
+    site.begin("t2");
+    site.now += 7;
+    site.finish("t1");
+    expect(site.begin("t2")).to.deep.equal(go(500));
+    site.grant();
+    site.begin("t3");
+    site.now += 100;
+    site.finish("t2");
+    expect(site.begin("t3")).to.deep.equal(go(400));
+    const before = site.pace;
+    site.finish("t2");
+    site.finish("t9");
+    expect(site.pace).to.equal(before);
+  });
+
+  it("grant() serves accounts by turns, and an account's jobs by turns", () => {
+    const site = new PacedSite(500);
+    site.want("a", "a1", 3);
+    site.want("a", "a2", 3);
+    site.want("b", "b1", 3);
+    expect(site.serve(9).join(" ")).to.equal("a1 b1 a2 b1 a1 b1 a2 a1 a2");
+  });
+
+  it("want() replaces what a job wanted, and 0 takes it off the list", () => {
+    const site = new PacedSite(500);
+    site.want("a", "a1", 3);
+    site.want("a", "a1", 1);
+    site.want("b", "b1", 2);
+    site.want("b", "b1", 0);
+    expect(site.serve(5)).to.deep.equal(["a1"]);
+    const idle = site.pace;
+    site.want("b", "b1", 0);
+    expect(site.pace).to.equal(idle);
+  });
+
+  it("begin() knows nothing of a turn that was finished or never granted", () => {
+    const site = new PacedSite(500);
+    site.want("a", "a1", 1);
+    site.grant();
+    site.finish("t1");
+    expect(site.begin("t1")).to.deep.equal({ state: "gone" });
+    expect(site.begin("t9")).to.deep.equal({ state: "gone" });
+  });
+
+  it("grant() gives a turn beside one that is overdue, up to TURNS_AHEAD_MAX", () => {
+    const site = new PacedSite(500);
+    site.want("a", "a1", 100);
+    site.grant();
+    site.now += TURN_OVERDUE_MS - 1;
+    expect(site.grant()).to.have.length(0);
+    expect(nextLookAt(site.pace, site.moment)).to.equal(site.now + 1);
+    let granted = 1;
+    for (let look = 0; look < 20; look++) {
+      site.now += TURN_OVERDUE_MS;
+      granted += site.grant().length;
+    }
+    expect(granted).to.equal(TURNS_AHEAD_MAX);
+    // All of them come alive at once, and only one goes.
+    const told = ["t1", "t2", "t3", "t4"].map((turn) => site.begin(turn).state);
+    expect(told).to.deep.equal(["go", "wait", "wait", "wait"]);
+  });
+
+  it("grant() gives a job that is alone the requests of TURN_SPAN_MS, until another job comes, and those one each", () => {
+    for (const delayMs of [1, 250, 500, 1_250, 1_251, 60_000]) {
+      const span = Math.max(1, Math.floor(TURN_SPAN_MS / delayMs));
+      expect(severalAt(delayMs).grant()[0]?.requests).to.equal(
+        Math.min(span, TURN_SPACED_REQUESTS_MAX),
+      );
+    }
+    const site = severalAt(500);
+    expect(site.grant()).to.deep.include({ turn: "t1", account: "a", job: "a1", requests: 5 });
+    site.serveAll("t1", 2, 5);
+    expect(site.begin("t1/2")).to.deep.equal(go(500));
+    site.want("b", "b1", 100);
+    site.now += 500;
+    site.start("t1/2");
+    expect(site.begin("t1/3")).to.deep.equal({ state: "gone" });
+    for (const [turn, account] of [
+      ["t2", "a"],
+      ["t3", "b"],
+      ["t4", "a"],
+    ] as const) {
+      expect(site.grant()[0]).to.include({ turn, account, requests: 1 });
+      site.serveAll(turn, 1);
+    }
+    site.want("b", "b1", 0);
+    for (const entry of Object.keys(site.pace.turns)) site.finish(entry);
+    expect(site.grant()[0]).to.include({ job: "a1", requests: 5 });
+    // A job that has a turn under way still is not alone with another.
+    const two = severalAt(500);
+    two.want("b", "b1", 1);
+    two.grant();
+    two.serveAll("t1", 1);
+    two.grant();
+    two.serveAll("t2", 1);
+    expect(two.pace.accounts).to.have.length(1);
+    expect(two.grant()[0]).to.include({ job: "a1", requests: 1 });
+  });
+
+  it("grant() gives the next turn with the last request of one of several, however many its worker has of them", () => {
+    for (const wanted of [1, 3, 5]) {
+      const site = severalAt(500);
+      site.grant();
+      for (let nth = 0; nth < wanted; nth++) {
+        expect(site.begin(entryOf("t1", nth), wanted - nth)).to.deep.equal(go(nth === 0 ? 0 : 500));
+        // Asking again with less, for this one alone, changes nothing.
+        site.begin(entryOf("t1", nth), 1);
+        expect(site.grant(), `${nth} of ${wanted}`).to.have.length(nth === wanted - 1 ? 1 : 0);
+        site.now += nth === 0 ? 0 : 500;
+        site.start(entryOf("t1", nth));
+      }
+      expect(site.begin(entryOf("t1", wanted), 1)).to.deep.equal({ state: "gone" });
+      expect(site.begin("t2", 5)).to.deep.equal(go(500));
+    }
+  });
+
+  it("grant() gives another turn where the worker of one of several is heard of no more, between its requests or in one", () => {
+    for (const asks of [false, true]) {
+      const site = severalAt(500);
+      site.grant();
+      site.serveAll("t1", 2, 5);
+      if (asks) expect(site.begin("t1/2", 3)).to.deep.equal(go(500));
+      const lostBy = 500 + (asks ? TURN_UNHEARD_MS : TURN_OVERDUE_MS);
+      expect(nextLookAt(site.pace, site.moment)).to.be.at.most(site.now + lostBy);
+      site.now += lostBy - 1;
+      expect(site.grant()).to.have.length(0);
+      site.now += 1;
+      expect(site.grant()).to.have.length(1);
+      // Its place in time may have been used; where it was not told to go, it was not.
+      expect(site.begin("t2", 5).state).to.equal("go");
+    }
+  });
+
+  it("started() twice gives one next request, also after that has left", () => {
+    const site = severalAt(500);
+    site.grant();
+    site.serveAll("t1", 2, 5);
+    const once = site.pace;
+    site.start("t1");
+    site.start("t1/1");
+    expect(site.pace).to.equal(once);
+    expect(Object.keys(once.turns)).to.deep.equal(["t1", "t1/1", "t1/2"]);
+    // A redirect of the first takes a place of its own, and leaves the rest as it was.
+    expect(site.begin("t1", 1)).to.deep.equal(go(500));
+    expect(site.begin("t1/2", 3).state).to.equal("wait");
+    site.now += 500;
+    site.pace = started(site.pace, "t1", { ...site.moment, again: true });
+    expect(Object.keys(site.pace.turns)).to.have.length(3);
+    expect(site.begin("t1/2", 3)).to.deep.equal(go(500));
+  });
+
+  it("finish() of one that was put off counts as a start from the moment it was told first", () => {
+    const site = new PacedSite(500);
+    site.want("a", "a1", 2);
+    site.want("b", "b1", 2);
+    site.grant();
+    site.begin("t1");
+    site.grant();
+    site.start("t1");
+    expect(site.begin("t2")).to.deep.equal(go(500));
+    site.grant();
+    site.now += 400;
+    // A request more leaves for the first; the second leaves when it was told to, and ends before that is heard.
+    site.pace = started(site.pace, "t1", { ...site.moment, again: true });
+    site.now += 101;
+    site.finish("t2");
+    expect(site.begin("t3")).to.deep.equal(go(500));
+  });
+
+  it("grant() has no more than TURNS_STARTED_MAX unfinished", () => {
+    const site = new PacedSite(100);
+    site.want("a", "a1", 10_000);
+    for (let number = 1; number <= TURNS_STARTED_MAX; number++) {
+      expect(site.grant(), String(number)).to.have.length(1);
+      site.now += 200;
+      site.begin(`t${number}`);
+      site.start(`t${number}`);
+    }
+    expect(site.grant()).to.have.length(0);
+    site.finish("t1");
+    expect(site.grant()).to.have.length(1);
+  });
+
+  it("grant() forgets a turn TURN_MS_MAX after it began", () => {
+    const site = new PacedSite(0);
+    site.want("a", "a1", 256);
+    site.grant();
+    site.begin("t1");
+    site.now += TURN_MS_MAX - 1;
+    site.grant();
+    expect(Object.keys(site.pace.turns)).to.include("t1");
+    expect(nextLookAt(site.pace, site.moment)).to.equal(site.now + 1);
+    site.now += 1;
+    site.grant();
+    expect(site.begin("t1")).to.deep.equal({ state: "gone" });
+  });
+
+  it("grant() forgets no turn whose last request may be under way, so that no more than HOST_REQUESTS_IN_FLIGHT_MAX are", () => {
+    const longest = Math.max(CRAWL_FETCH_MS_MAX, CRAWL_RENDER_MS_MAX, SITEMAP_FETCH_MS_MAX);
+    const site = new PacedSite(0);
+    site.want("a", "a1", 5_000);
+    const begun = site.grant().map(({ turn }) => site.begin(turn));
+    const running = begun.map((told) => (told.state === "go" ? told.atOnce : 0));
+    expect(running.reduce((sum, one) => sum + one)).to.equal(HOST_REQUESTS_IN_FLIGHT_MAX);
+    // A worker begins a little after it was told to, and takes some time to say that it has ended.
+    site.now += TURN_LATE_MS + TURN_STARTS_MS_MAX + longest + TURN_LATE_MS;
+    for (const { turn } of site.grant()) expect(site.begin(turn).state).to.equal("wait");
+  });
+
+  it("grant() keeps turns back until they are due in TURN_LEAD_MS", () => {
+    const site = new PacedSite(60_000);
+    site.want("a", "a1", 10);
+    site.grant();
+    site.begin("t1");
+    site.start("t1");
+    expect(site.grant()).to.have.length(0);
+    expect(nextLookAt(site.pace, site.moment)).to.equal(site.now + 60_000 - TURN_LEAD_MS);
+    site.now += 60_000 - TURN_LEAD_MS;
+    expect(site.grant()).to.have.length(1);
+  });
+
+  it("stayAway() holds the next start back, only ever longer, and takes turns back that would wait long", () => {
+    for (const delayMs of [500, 0]) {
+      const site = new PacedSite(delayMs);
+      site.want("a", "a1", 10);
+      site.grant();
+      site.pace = away(site, 1_500);
+      site.pace = away(site, 1_000);
+      const told = site.begin("t1");
+      expect(told).to.deep.equal(delayMs ? go(1_500) : { state: "wait", askAgainInMs: 1_500 });
+      site.pace = away(site, TURN_LEAD_MS);
+      expect(site.begin("t1").state).to.equal("wait");
+      site.pace = away(site, TURN_LEAD_MS + 1);
+      expect(site.begin("t1")).to.deep.equal({ state: "gone" });
+      expect(site.begin("t1")).to.deep.equal({ state: "gone" });
+    }
+  });
+
+  it("stayAway() of a host that names no time is twice as long each time, HOST_AWAY_UNSAID_MS_MAX at most, until it answers", () => {
+    const site = new PacedSite(500);
+    const pauses: number[] = [];
+    const pause = (awayMs: number) => {
+      site.pace = away(site, awayMs);
+      pauses.push(site.pace.awayUntil - site.now);
+      site.now = site.pace.awayUntil;
+    };
+    for (let time = 0; time < 9; time++) pause(0);
+    expect(pauses).to.deep.equal([
+      ...[5_000, 10_000, 20_000, 40_000, 80_000, 160_000, 320_000],
+      ...[HOST_AWAY_UNSAID_MS_MAX, HOST_AWAY_UNSAID_MS_MAX],
+    ]);
+    expect(comeBack(site.pace, site.now - 1)).to.equal(site.pace);
+    site.pace = comeBack(site.pace, site.now);
+    pause(0);
+    pause(1_000);
+    pause(0);
+    expect(pauses.slice(9)).to.deep.equal([HOST_AWAY_MS, 1_000, 4 * HOST_AWAY_MS]);
+  });
+
+  it("stayAway() is not longer for what a host says to requests from before its pause, unless it names a time", () => {
+    const site = new PacedSite(0);
+    site.pace = away(site, 0);
+    const startedAt = site.now - 1;
+    const { awayUntil } = site.pace;
+    site.now += 1_000;
+    site.pace = stayAway(site.pace, { awayMs: 0, startedAt, now: site.now });
+    expect(site.pace).to.include({ awayUntil, busy: 1 });
+    site.pace = stayAway(site.pace, { awayMs: HOST_AWAY_MS, startedAt, now: site.now });
+    expect(site.pace).to.include({ awayUntil: site.now + HOST_AWAY_MS, busy: 1 });
+  });
+
+  it("begin() shares HOST_REQUESTS_IN_FLIGHT_MAX where there is no delay, with the next turns granted", () => {
+    const site = new PacedSite(0);
+    site.want("a", "a1", 1_000);
+    site.want("b", "b1", 1_000);
+    const granted = site.grant();
+    expect(granted.map(({ job, requests }) => [job, requests])).to.deep.equal([
+      ["a1", TURN_REQUESTS_MAX],
+      ["b1", TURN_REQUESTS_MAX],
+    ]);
+    const half = HOST_REQUESTS_IN_FLIGHT_MAX / 2;
+    expect(site.begin("t1")).to.deep.equal(go(0, half));
+    expect(site.begin("t2")).to.deep.equal(go(0, half));
+    expect(site.grant()).to.have.length(2);
+    expect(site.grant()).to.have.length(0);
+    expect(site.begin("t3").state).to.equal("wait");
+    site.finish("t1");
+    expect(site.begin("t3")).to.deep.equal(go(0, half));
+    expect(site.begin("t4").state).to.equal("wait");
+  });
+
+  it("begin() gives all of them to who is alone, and the same again to a worker that took over", () => {
+    const site = new PacedSite(0);
+    site.want("a", "a1", 20);
+    site.grant();
+    expect(site.begin("t1")).to.deep.equal(go(0, HOST_REQUESTS_IN_FLIGHT_MAX));
+    expect(site.begin("t1")).to.deep.equal(go(0, HOST_REQUESTS_IN_FLIGHT_MAX));
+    site.want("a", "a1", 20);
+    site.grant();
+    expect(site.begin("t2").state).to.equal("wait");
+  });
+
+  it("begin() asks less often where turns take long", () => {
+    const site = new PacedSite(0);
+    site.want("a", "a1", 20);
+    site.grant();
+    site.begin("t1");
+    site.want("a", "a1", 20);
+    site.grant();
+    const waits = [0, 320, 100_000].map((ms) => {
+      site.now += ms;
+      const told = site.begin("t2");
+      return told.state === "wait" && told.askAgainInMs;
+    });
+    expect(waits).to.deep.equal([15, 20, 1_000]);
+  });
+
+  it("begin() never has more requests in flight than that, nor a turn for requests nobody wants", () => {
+    const site = new PacedSite(0);
+    for (let job = 0; job < 20; job++) site.want("a", `job${job}`, 1);
+    const granted = site.grant();
+    expect(granted.every(({ requests }) => requests === 1)).to.equal(true);
+    for (const { turn } of granted) site.begin(turn);
+    for (const { turn } of site.grant()) expect(site.begin(turn).state).to.equal("wait");
+    const running = Object.values(site.pace.turns).filter(({ atOnce }) => atOnce > 0);
+    expect(running).to.have.length(HOST_REQUESTS_IN_FLIGHT_MAX);
+  });
+
+  it("begin() takes back turns of many requests once the host asks for a delay, and waits for those that run", () => {
+    const site = new PacedSite(0);
+    site.want("a", "a1", 1_000);
+    site.grant();
+    site.begin("t1");
+    site.delayMs = 500;
+    expect(site.begin("t2")).to.deep.equal({ state: "gone" });
+    site.want("a", "a1", 5);
+    const [next] = site.grant();
+    expect(next?.requests).to.equal(1);
+    expect(site.begin(next?.turn ?? "").state).to.equal("wait");
+    site.now += 100;
+    site.finish("t1");
+    expect(site.begin(next?.turn ?? "")).to.deep.equal(go(500));
+  });
+
+  it("what is kept loads again", () => {
+    const site = new PacedSite(500);
+    site.want("a", "a1", 5);
+    site.grant();
+    site.begin("t1");
+    site.grant();
+    expect(Pace.parse(JSON.parse(JSON.stringify(site.pace)))).to.deep.equal(site.pace);
+  });
+});
+
+const go = (waitMs: number, atOnce = 1): Begun => ({ state: "go", waitMs, atOnce });
+
+const away = ({ pace, now }: PacedSite, awayMs: number) =>
+  stayAway(pace, { awayMs, startedAt: now, now });
+
+/** With one job that has turns of several requests. */
+function severalAt(delayMs: number): PacedSite {
+  const site = new PacedSite(delayMs);
+  site.spacedMax = TURN_REQUESTS_MAX;
+  site.want("a", "a1", 10_000);
+  return site;
+}
+
+class PacedSite {
+  now = 1_000_000;
+  pace: Pace = IDLE_PACE;
+  delayMs: number;
+  /** Of one turn where there is a delay: one, unless a test is about turns of several. */
+  spacedMax = 1;
+  #turns = 0;
+
+  constructor(delayMs: number) {
+    this.delayMs = delayMs;
+  }
+
+  get moment() {
+    return { delayMs: this.delayMs, now: this.now };
+  }
+
+  want(account: string, job: string, wants: number): void {
+    this.pace = want(this.pace, account, job, wants);
+  }
+
+  grant(): Granted[] {
+    const { pace, granted } = grant(this.pace, {
+      ...this.moment,
+      requestsMax: this.delayMs > 0 ? this.spacedMax : TURN_REQUESTS_MAX,
+      newId: () => {
+        this.#turns += 1;
+        return `t${this.#turns}`;
+      },
+    });
+    this.pace = pace;
+    return granted;
+  }
+
+  begin(turn: string, wanted = 1): Begun {
+    const { pace, begun } = begin(this.pace, turn, { ...this.moment, wanted });
+    this.pace = pace;
+    return begun;
+  }
+
+  start(turn: string): void {
+    this.pace = started(this.pace, turn, this.moment);
+  }
+
+  finish(turn: string): void {
+    this.pace = finish(this.pace, turn, this.moment);
+  }
+
+  /** Makes so many requests of a turn that has `wanted` of them. */
+  serveAll(turn: string, requests: number, wanted = requests): void {
+    for (let nth = 0; nth < requests; nth++) {
+      const begun = this.begin(entryOf(turn, nth), wanted - nth);
+      if (begun.state !== "go") throw new Error(`Cannot serve ${turn}/${nth}: ${begun.state}`);
+      this.now += begun.waitMs;
+      this.start(entryOf(turn, nth));
+    }
+  }
+
+  /** The jobs that are served, one after the other. */
+  serve(turnsMax: number): string[] {
+    const jobs: string[] = [];
+    for (let turn = 0; turn < turnsMax; turn++) {
+      const [granted] = this.grant();
+      if (!granted) break;
+      jobs.push(granted.job);
+      this.now += 500;
+      this.begin(granted.turn);
+      this.start(granted.turn);
+      this.finish(granted.turn);
+    }
+    return jobs;
+  }
+}

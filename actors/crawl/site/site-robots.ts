@@ -1,0 +1,262 @@
+/** A site's robots.txt: kept in rows since it may be large, fetched in turns of the site's own, asked about addresses. */
+import type { z } from "zod";
+import { type DeepReadonly, envelope } from "../../../schemas/contract.ts";
+import {
+  ROBOTS_AWAY_MS_MAX,
+  ROBOTS_KEPT_MS,
+  ROBOTS_RETRY_MS,
+  ROBOTS_TRIES_MAX,
+  SITE_TELL_CHARS_MAX,
+  TURN_MS_MAX,
+  VERDICT_REASON_CHARS_MAX,
+} from "../../../schemas/crawl/crawl-limits.ts";
+import { crawlPage } from "../../../schemas/crawl/crawl-page.ts";
+import type { RobotsRules } from "../../../schemas/crawl/robots-rules.ts";
+import type {
+  CrawlIntent,
+  PageVerdict,
+  RobotsOutcome,
+  Scheme,
+  site,
+} from "../../../schemas/crawl/site.ts";
+import { ROW_BYTES_MAX } from "../../../schemas/limits.ts";
+import { type RobotsPolicy, robotsAnswer } from "../lib/robots/robots-outcome.ts";
+import { signalRefusal } from "../lib/robots/signal-refusal.ts";
+import { finish, grantOwn } from "./pace.ts";
+import { grantableAt } from "./room.ts";
+import type { Policy, RobotsFile } from "./site-state.ts";
+import type { State, Step } from "./step.ts";
+
+const SCHEMES: readonly Scheme[] = ["https", "http"];
+/** Commas, brackets and names of a row's members. */
+const ROW_MARGIN_BYTES = 1_000;
+
+/** What can be gone by: fetched, and not too old. */
+export function knownPolicy(
+  { robots }: State,
+  scheme: Scheme,
+  now: number,
+): DeepReadonly<Policy> | undefined {
+  const file = robots[scheme];
+  return file !== undefined && now < file.expiresAt ? file.policy : undefined;
+}
+
+/** Somebody needs this file, which is not known: it will be fetched. */
+export function wantRobots(step: Step, scheme: Scheme): void {
+  const file = step.state.robots[scheme] ?? { expiresAt: 0, wanted: false };
+  if (!file.wanted) step.setRobots(scheme, { ...file, wanted: true });
+}
+
+/** Gives up the fetches that were not heard from. */
+export function dropLostFetches(step: Step): void {
+  for (const scheme of SCHEMES) {
+    const fetch = step.state.robots[scheme]?.fetch;
+    if (fetch === undefined || step.now < fetch.lostAt) continue;
+    step.pace = finish(step.pace, fetch.turn, step.moment);
+    // One that no worker came to says nothing about the file.
+    loseFetch(step, fetch.turn, { counts: fetch.begun === true });
+  }
+}
+
+/** Starts the fetches that are wanted, each in a turn ahead of all others. */
+export function fetchWanted(step: Step): void {
+  for (const scheme of SCHEMES) {
+    const file = step.state.robots[scheme];
+    if (!file?.wanted || file.fetch !== undefined) continue;
+    if (fetchableAt(step, file) > step.now) continue;
+    const turn = step.context.newId();
+    step.pace = grantOwn(step.pace, turn, step.moment);
+    step.setRobots(scheme, { ...file, fetch: { turn, lostAt: step.now + TURN_MS_MAX } });
+    const host = step.context.key;
+    const from = file.next && { from: file.next };
+    step.send.push(envelope(crawlPage, host, "robots", { host, scheme, turn, ...from }));
+  }
+}
+
+/** When `fetchWanted` should be called again though nothing happens. */
+export function nextFetchAt(step: Step): number[] {
+  return SCHEMES.flatMap((scheme) => {
+    const file = step.state.robots[scheme];
+    if (!file?.wanted) return [];
+    return file.fetch?.lostAt ?? fetchableAt(step, file);
+  });
+}
+
+const fetchableAt = (step: Step, { notBefore = 0 }: DeepReadonly<RobotsFile>): number =>
+  Math.max(notBefore, grantableAt(step.pace, step.moment));
+
+/** A worker has begun with the turn: where it is a fetch's, it has its time from now on. */
+export function beginFetch(step: Step, turn: string): void {
+  for (const scheme of SCHEMES) {
+    const file = step.state.robots[scheme];
+    if (file?.fetch?.turn !== turn || file.fetch.begun) continue;
+    const fetch = { turn, lostAt: step.now + TURN_MS_MAX, begun: true };
+    step.setRobots(scheme, { ...file, fetch });
+  }
+}
+
+type Paused = z.output<typeof site.messages.robotsPaused.input>;
+
+/** The fetch goes on in another turn; false for one that nobody waits for any more. */
+export function pauseFetch(step: Step, { scheme, turn, next, waitMs = 0 }: Paused): boolean {
+  const file = step.state.robots[scheme];
+  if (file?.fetch?.turn !== turn) return false;
+  step.pace = finish(step.pace, turn, step.moment);
+  const notBefore = step.now + Math.min(waitMs, ROBOTS_AWAY_MS_MAX);
+  step.setRobots(scheme, { ...withoutFetch(file), next, ...(waitMs > 0 && { notBefore }) });
+  return true;
+}
+
+/** The worker of a fetch is gone: there will be another, unless it is the file that does this to workers. */
+export function loseFetch(step: Step, turn: string, { counts = true } = {}): void {
+  for (const scheme of SCHEMES) {
+    const file = step.state.robots[scheme];
+    if (file?.fetch?.turn !== turn) continue;
+    const lost = (file.lost ?? 0) + (counts ? 1 : 0);
+    if (lost < ROBOTS_TRIES_MAX) step.setRobots(scheme, { ...withoutFetch(file), lost });
+    else learn(step, scheme, { kind: "disallow_all", because: `${lost} fetches came to no end` });
+  }
+}
+
+/** False for the outcome of a fetch that nobody waits for any more. */
+export function takeOutcome(
+  step: Step,
+  { scheme, turn, outcome }: { scheme: Scheme; turn: string; outcome: RobotsOutcome },
+): boolean {
+  if (step.state.robots[scheme]?.fetch?.turn !== turn) return false;
+  learn(step, scheme, outcome);
+  return true;
+}
+
+function learn(step: Step, scheme: Scheme, outcome: RobotsOutcome): void {
+  const failed = outcome.kind === "disallow_all";
+  const policy = step.state.robots[scheme]?.policy;
+  // A copy that is too old is good until the site can be asked again (RFC 9309, section 2.4).
+  const kept = failed && policy !== undefined && policy.kind !== "disallow_all";
+  step.setRobots(scheme, {
+    policy: kept ? policy : storePolicy(step, scheme, outcome),
+    expiresAt: step.now + (failed ? ROBOTS_RETRY_MS : ROBOTS_KEPT_MS),
+    wanted: false,
+  });
+  step.hasLearned = true;
+}
+
+/** Addresses of sitemaps the file names, as many as one message takes. */
+export function sitemapsOf(step: Step, scheme: Scheme): string[] {
+  const sitemaps: string[] = [];
+  let characters = 0;
+  for (const part of partsOf(step, scheme)) {
+    for (const sitemap of part.sitemaps) {
+      characters += sitemap.length;
+      if (characters > SITE_TELL_CHARS_MAX) return sitemaps;
+      sitemaps.push(sitemap);
+    }
+  }
+  return sitemaps;
+}
+
+/** Why the site's content signal forbids a crawl, or nothing when it does not. */
+export function refusalOf(
+  policy: DeepReadonly<Policy>,
+  intent: DeepReadonly<CrawlIntent>,
+): string | undefined {
+  return policy.kind === "rules" ? signalRefusal(policy.contentSignal, intent) : undefined;
+}
+
+/** What is said of each address to a crawl; the policies of all their schemes must be known. */
+export function verdictsOf(
+  step: Step,
+  urls: readonly string[],
+  intent: CrawlIntent,
+): PageVerdict[] {
+  const judges = new Map<Scheme, (url: string) => PageVerdict>();
+  return urls.map((url) => {
+    const scheme = schemeOf(url);
+    const judge = judges.get(scheme) ?? judgeOf(step, scheme, intent);
+    judges.set(scheme, judge);
+    return judge(url);
+  });
+}
+
+export const schemeOf = (url: string): Scheme => (/^https:/i.test(url) ? "https" : "http");
+
+function judgeOf(step: Step, scheme: Scheme, intent: CrawlIntent): (url: string) => PageVerdict {
+  const policy = knownPolicy(step.state, scheme, step.now);
+  if (policy === undefined) throw new Error(`Cannot judge ${scheme} addresses: no robots.txt`);
+  const refusal = refusalOf(policy, intent);
+  if (refusal !== undefined) return () => disallowed(refusal);
+  const robots: RobotsPolicy =
+    policy.kind === "rules"
+      ? { kind: "rules", rules: { rules: partsOf(step, scheme).flatMap(({ rules }) => rules) } }
+      : policy;
+  return (url) => {
+    const { allowed, unreachable, ...answer } = robotsAnswer(robots, url);
+    if (allowed) return { allowed };
+    const verdict = disallowed(answer.reason ?? "robots.txt forbids it");
+    return unreachable ? { ...verdict, unreachable } : verdict;
+  };
+}
+
+function disallowed(reason: string): PageVerdict & { allowed: false } {
+  const cut = reason.length > VERDICT_REASON_CHARS_MAX;
+  return {
+    allowed: false,
+    reason: cut ? `${reason.slice(0, VERDICT_REASON_CHARS_MAX - 1)}…` : reason,
+  };
+}
+
+function storePolicy(step: Step, scheme: Scheme, outcome: RobotsOutcome): Policy {
+  const parts = outcome.kind === "rules" ? split(outcome.rules) : [];
+  const before = step.state.robots[scheme]?.policy;
+  const rows = Math.max(parts.length, before?.kind === "rules" ? before.rows : 0);
+  for (let number = 0; number < rows; number++) {
+    step.rows[rowName(scheme, number)] = parts[number] ?? null;
+  }
+  if (outcome.kind !== "rules") return outcome;
+  const { crawlDelayMs, contentSignal, rules, truncated } = outcome.rules;
+  return {
+    ...{ kind: "rules", rows: parts.length, rules: rules.length, contentSignal },
+    ...(crawlDelayMs !== undefined && { crawlDelayMs: Math.round(crawlDelayMs) }),
+    ...(truncated && { truncated }),
+  };
+}
+
+interface Part {
+  rules: string[];
+  sitemaps: string[];
+}
+
+function split({ rules, sitemaps }: RobotsRules): Part[] {
+  const parts: Part[] = [];
+  let last: Part = { rules: [], sitemaps: [] };
+  let bytes = 0;
+  const add = (member: keyof Part, text: string) => {
+    const size = Buffer.byteLength(JSON.stringify(text)) + 1;
+    if (parts.length === 0 || bytes + size > ROW_BYTES_MAX - ROW_MARGIN_BYTES) {
+      last = { rules: [], sitemaps: [] };
+      parts.push(last);
+      bytes = 0;
+    }
+    last[member].push(text);
+    bytes += size;
+  };
+  for (const rule of rules) add("rules", rule);
+  for (const sitemap of sitemaps) add("sitemaps", sitemap);
+  return parts;
+}
+
+function partsOf(step: Step, scheme: Scheme): DeepReadonly<Part>[] {
+  const policy = step.state.robots[scheme]?.policy;
+  if (policy?.kind !== "rules") return [];
+  return Array.from({ length: policy.rows }, (_, number) => {
+    const row = step.row(rowName(scheme, number));
+    if (row === undefined || !("rules" in row)) throw new Error(`Cannot find row ${number}`);
+    return row;
+  });
+}
+
+const rowName = (scheme: Scheme, number: number) => `robots.${scheme}.${number}`;
+
+function withoutFetch({ fetch, ...file }: DeepReadonly<RobotsFile>): DeepReadonly<RobotsFile> {
+  return file;
+}

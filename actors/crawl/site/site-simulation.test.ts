@@ -1,0 +1,215 @@
+import { expect } from "chai";
+import {
+  CRAWL_DELAY_MS,
+  HOST_AWAY_MS,
+  HOST_REQUESTS_IN_FLIGHT_MAX,
+  TURN_LATE_MS,
+  TURN_REQUESTS_MAX,
+  TURN_SPACED_REQUESTS_MAX,
+  TURN_SPAN_MS,
+  TURNS_STARTED_MAX,
+} from "../../../schemas/crawl/crawl-limits.ts";
+import { LEASE_TTL_MS } from "../../../schemas/limits.ts";
+import { SeededRandom } from "../../../scripts/testing/seeded-random.ts";
+import {
+  type Simulated,
+  type Simulation,
+  simulate,
+} from "../../../scripts/testing/site-simulation.ts";
+
+const CALM = { deaths: 0, lateness: 0, pageMs: [20, 400] as [number, number] };
+/** One place at the latest start, and the grant of another turn. */
+const LOST_MS_MAX = TURN_LATE_MS + 2 * CRAWL_DELAY_MS;
+/** The bus is up to a second late with what it reminds of. */
+const LOOK_LATE_MS_MAX = 1_000;
+/** The last task of all, out of tries and back at its job, several times over. */
+const TAIL_MS_MAX = 60_000;
+/** By how much the last turn of all, with two places of eight to itself, ends after the rest. */
+const LAST_TURN_MS_MAX = TURN_REQUESTS_MAX * 10 * (1 / 2 - 1 / 8);
+const JOBS = { 1: [40, 40], 2: [40], 3: [40, 40, 40] };
+/** Turns of one request each, and of several. */
+const TWO_OR_ONE = [{ 1: [60], 2: [60] }, { 1: [120] }] as Simulation["jobs"][];
+
+describe("site, simulated", function () {
+  this.timeout(60_000);
+
+  it("keeps within 3 % of the ideal pace over 100 requests, and never early", () => {
+    for (const seed of seeds(5)) {
+      for (const jobs of TWO_OR_ONE) {
+        const { starts } = simulate({ ...CALM, seed, jobs });
+        const hundred = starts.slice(0, 101);
+        expectGaps(hundred, CRAWL_DELAY_MS, seed);
+        const took = (hundred.at(-1) ?? 0) - (hundred[0] ?? 0);
+        expect(took, `seed ${seed}`).to.be.at.most(100 * CRAWL_DELAY_MS * 1.03);
+      }
+    }
+  });
+
+  it("gives a job that is alone as many requests in a turn as TURN_SPAN_MS has, and a slow host no more than may be under way", () => {
+    for (const crawlDelayMs of [50, 500, 1_000, 5_000]) {
+      const span = Math.max(1, TURN_SPAN_MS / crawlDelayMs);
+      const several = Math.min(TURN_SPACED_REQUESTS_MAX, span);
+      for (const seed of seeds(3)) {
+        const simulation: Simulation = { ...CALM, seed, crawlDelayMs, jobs: { 1: [100] } };
+        const quick = simulate({ ...simulation, pageMs: [5, crawlDelayMs] });
+        expectServed(quick, simulation);
+        expectGaps(quick.starts, crawlDelayMs, seed);
+        expect(quick.grants.length, `seed ${seed}`).to.be.at.most((1.3 * 100) / several + 2);
+        const slow = simulate({ ...simulation, pageMs: [20_000, 25_000] });
+        expectServed(slow, simulation);
+        expectGaps(slow.starts, crawlDelayMs, seed);
+        expect(slow.inFlightMax, `seed ${seed}`).to.be.at.most(
+          TURNS_STARTED_MAX + TURN_SPACED_REQUESTS_MAX,
+        );
+      }
+    }
+  });
+
+  it("goes on after pauses that a host asks for now and then, none longer than the one before", () => {
+    for (const awayEvery of [3, 4, 5]) {
+      for (const seed of seeds(3)) {
+        const simulation = { ...CALM, seed, jobs: { 1: [60] }, awayEvery };
+        const simulated = simulate(simulation);
+        expectGaps(simulated.starts, CRAWL_DELAY_MS, seed);
+        expectServed(simulated, simulation);
+        const { length } = simulated.starts;
+        const pauses = Math.ceil(length / awayEvery) * (HOST_AWAY_MS + LOOK_LATE_MS_MAX);
+        expect(simulated.tookMs, `seed ${seed}`).to.be.at.most(length * 600 + pauses);
+      }
+    }
+  });
+
+  it("keeps its pace where a few pages are slow, whatever the delay", () => {
+    for (const crawlDelayMs of [100, 250, 500]) {
+      for (const seed of seeds(3)) {
+        const simulation: Simulation = {
+          ...{ ...CALM, seed, crawlDelayMs, jobs: { 1: [300] } },
+          ...{ slow: 0.02, slowMs: [10_000, 20_000] },
+        };
+        const simulated = simulate(simulation);
+        expectServed(simulated, simulation);
+        const gaps = simulated.starts
+          .slice(1)
+          .map((at, index) => at - (simulated.starts[index] ?? 0));
+        expect(Math.max(...gaps), `seed ${seed}`).to.be.at.most(5_000);
+      }
+    }
+  });
+
+  it("is never early when the site's host dies, loses no request, and no more time than the host is away and one place", () => {
+    for (const seed of seeds(3)) {
+      for (const awayMs of [500, 1_000, LEASE_TTL_MS]) {
+        const hostDeath = { afterRequests: 30 + (seed % 40), awayMs };
+        const jobs = TWO_OR_ONE[seed % 2] ?? {};
+        const simulation = { ...CALM, seed, jobs, hostDeath };
+        const simulated = simulate(simulation);
+        expectGaps(simulated.starts, CRAWL_DELAY_MS, seed);
+        expectServed(simulated, simulation);
+        const took = (simulated.starts[100] ?? 0) - (simulated.starts[0] ?? 0);
+        const ideal = 100 * CRAWL_DELAY_MS;
+        expect(took, `seed ${seed}`).to.be.at.most(ideal * 1.03 + awayMs + CRAWL_DELAY_MS);
+        // One that is replaced within two places costs no more than a slow pace would.
+        if (awayMs <= 1_000) expect(took, `seed ${seed}`).to.be.at.most(ideal * 1.05);
+      }
+    }
+  });
+
+  it("is never early, loses no slot for long and starves nobody, whoever dies, is late or repeats itself", () => {
+    for (const seed of seeds(20)) {
+      const jobs = seed % 2 === 0 ? JOBS : { 1: [240] };
+      const simulation = { seed, jobs, deaths: 0.01, lateness: 0.03, pageMs: CALM.pageMs };
+      const simulated = simulate(simulation);
+      expectGaps(simulated.starts, CRAWL_DELAY_MS, seed);
+      expectServed(simulated, simulation);
+      const ideal = simulated.starts.length * CRAWL_DELAY_MS;
+      // What happens to a worker costs its place, until it is known that it cannot start any more.
+      const lost = (simulated.deaths + simulated.delays) * LOST_MS_MAX;
+      expect(simulated.tookMs, `seed ${seed}`).to.be.at.most(ideal * 1.03 + lost + TAIL_MS_MAX);
+    }
+  });
+
+  it("keeps longer and shorter delays alike", () => {
+    for (const crawlDelayMs of [100, 3_000, 10_000]) {
+      for (const seed of seeds(3)) {
+        const simulation = {
+          ...{ seed, crawlDelayMs, jobs: seed % 2 === 0 ? { 1: [15], 2: [15] } : { 1: [60] } },
+          ...{ deaths: 0.01, lateness: 0.03, pageMs: CALM.pageMs },
+        };
+        const simulated = simulate(simulation);
+        expectGaps(simulated.starts, crawlDelayMs, seed);
+        expectServed(simulated, simulation);
+      }
+    }
+  });
+
+  it("serves accounts by turns, then jobs, while all of them want something", () => {
+    for (const seed of seeds(5)) {
+      const { grants } = simulate({ ...CALM, seed, jobs: JOBS });
+      // The only job of the second account wants something for so long.
+      const shared = grants.slice(0, 3 * 38);
+      for (let end = 3; end <= shared.length; end++) {
+        expectEven(
+          countBy(shared.slice(0, end), ({ account }) => account),
+          seed,
+        );
+      }
+      const third = shared.filter(({ account }) => account === shared[2]?.account);
+      expectEven(
+        countBy(third, ({ job }) => job),
+        seed,
+      );
+    }
+  });
+
+  it("has at most HOST_REQUESTS_IN_FLIGHT_MAX in flight where there is no delay, and keeps them busy", () => {
+    for (const seed of seeds(5)) {
+      const jobs = { 1: [8_000], 2: [4_000, 4_000] };
+      const simulation = {
+        ...CALM,
+        seed,
+        crawlDelayMs: 0,
+        jobs,
+        pageMs: [10, 10] as [number, number],
+      };
+      const simulated = simulate(simulation);
+      expect(simulated.inFlightMax, `seed ${seed}`).to.equal(HOST_REQUESTS_IN_FLIGHT_MAX);
+      expectServed(simulated, simulation);
+      const ideal = (16_000 * 10) / HOST_REQUESTS_IN_FLIGHT_MAX;
+      expect(simulated.tookMs, `seed ${seed}`).to.be.at.most(ideal * 1.1 + LAST_TURN_MS_MAX);
+    }
+  });
+
+  it("finishes there too when workers die and are late", () => {
+    for (const seed of seeds(5)) {
+      const simulation: Simulation = {
+        ...{ seed, crawlDelayMs: 0, jobs: { 1: [2_000], 2: [5, 1] } },
+        ...{ deaths: 0.05, lateness: 0.05, pageMs: [5, 40] },
+      };
+      expectServed(simulate(simulation), simulation);
+    }
+  });
+});
+
+/** Seeds of this run; a failure names its own. */
+function seeds(count: number): number[] {
+  const first = SeededRandom.newSeed();
+  return Array.from({ length: count }, (_, index) => (first + index) >>> 0);
+}
+
+function expectGaps(starts: readonly number[], delayMs: number, seed: number): void {
+  const gaps = starts.slice(1).map((start, index) => start - (starts[index] ?? 0));
+  expect(Math.min(...gaps), `seed ${seed}`).to.be.at.least(delayMs);
+}
+
+function expectServed({ made }: Simulated, { jobs, seed }: Simulation): void {
+  const wanted = Object.values(jobs).flat();
+  expect([...made.values()].toSorted(), `seed ${seed}`).to.deep.equal(wanted.toSorted());
+}
+
+/** Who comes while another is served alone, comes behind it. */
+function expectEven(counts: number[], seed: number): void {
+  expect(Math.max(...counts) - Math.min(...counts), `seed ${seed}`).to.be.at.most(2);
+}
+
+const countBy = <T>(items: readonly T[], key: (item: T) => string) =>
+  Object.values(Object.groupBy(items, key)).map((group) => group?.length ?? 0);

@@ -1,0 +1,265 @@
+/** Keeps a site's robots.txt, and gives the crawls of all accounts their turns at it. */
+import { envelope } from "../../../schemas/contract.ts";
+import { crawlJob } from "../../../schemas/crawl/crawl-job.ts";
+import {
+  ARRIVAL_MS,
+  SITE_VISITS_MAX,
+  TURN_ASK_ROBOTS_MS,
+  TURN_LEAD_MS,
+  TURN_RULE_CHECKS_MAX,
+} from "../../../schemas/crawl/crawl-limits.ts";
+import { type PageVerdict, site } from "../../../schemas/crawl/site.ts";
+import { ActorError } from "../../../schemas/errors.ts";
+import { defineActor } from "../../runtime/define-actor.ts";
+import { comeBack, stayAway } from "./host-away.ts";
+import {
+  begin,
+  finish,
+  finishAll,
+  giveBack,
+  grant,
+  grantOwn,
+  hold,
+  idleFrom,
+  lose,
+  nextLookAt,
+  started,
+} from "./pace.ts";
+import { entriesOf, entryOf, IDLE_PACE } from "./pace-state.ts";
+import { admitWaiting, takeWant, tellNewcomers } from "./site-jobs.ts";
+import {
+  beginFetch,
+  dropLostFetches,
+  fetchWanted,
+  knownPolicy,
+  loseFetch,
+  nextFetchAt,
+  pauseFetch,
+  refusalOf,
+  schemeOf,
+  takeOutcome,
+  verdictsOf,
+  wantRobots,
+} from "./site-robots.ts";
+import { SiteRow, SiteState } from "./site-state.ts";
+import { Step } from "./step.ts";
+
+export const siteActor = defineActor(site, {
+  state: SiteState,
+  rows: SiteRow,
+  initial: { pace: IDLE_PACE, robots: {}, newcomers: [], waiting: 0 },
+
+  handlers: {
+    consult(state, { scheme, intent }, context) {
+      const policy = knownPolicy(state, scheme, context.now);
+      if (policy !== undefined) {
+        const refusal = refusalOf(policy, intent);
+        return { state, reply: { known: true, ...(refusal && { refusal }) } };
+      }
+      const step = new Step(state, context);
+      wantRobots(step, scheme);
+      return { ...advance(step), reply: { known: false } };
+    },
+
+    want(state, wanted, context) {
+      const step = new Step(state, context);
+      takeWant(step, wanted);
+      return advance(step);
+    },
+
+    begin(state, { turn: id, nth, urls, intent, by }, context) {
+      const turn = entryOf(id, nth);
+      const granted = state.pace.turns[turn];
+      const held = hold(state.pace, turn, by);
+      if (granted === undefined || held === undefined) return { state, reply: GONE };
+      const step = new Step(state, context);
+      step.pace = held;
+      let verdicts: PageVerdict[] | undefined;
+      // The site's own turn is for robots.txt itself, or for where that redirects to.
+      const own = granted.account === "";
+      if (!own) {
+        for (const url of urls) checkHost(url, context.key);
+        const unknown = [...new Set(urls.map(schemeOf))].filter(
+          (scheme) => knownPolicy(state, scheme, context.now) === undefined,
+        );
+        for (const scheme of unknown) wantRobots(step, scheme);
+        if (unknown.length > 0) {
+          // A worker would hold it for as long as the host is left alone.
+          if (step.pace.awayUntil - step.now > TURN_LEAD_MS) {
+            step.pace = finish(step.pace, turn, step.moment);
+            return { ...advance(step), reply: GONE };
+          }
+          return { ...advance(step), reply: WAIT_FOR_ROBOTS };
+        }
+        // It would make them all at once.
+        if (nth === undefined && urls.length > 1 && step.moment.delayMs > 0) {
+          step.pace = finish(step.pace, turn, step.moment);
+          return { ...advance(step), reply: GONE };
+        }
+        // Each question costs time, so who waits and asks often is judged only at first, and when it goes.
+        if (!granted.asked) {
+          verdicts = verdictsOf(step, urls, intent);
+          if (!verdicts.some(({ allowed }) => allowed)) return giveUp(step, turn, verdicts);
+        }
+      }
+      if (own) {
+        beginFetch(step, turn);
+        verdicts = urls.map(() => ({ allowed: true }));
+      }
+      const wanted = verdicts?.filter(({ allowed }) => allowed).length ?? urls.length;
+      const { pace, begun } = begin(step.pace, turn, { ...step.moment, wanted });
+      step.pace = pace;
+      if (begun.state !== "go") return { ...advance(step), reply: begun };
+      verdicts ??= verdictsOf(step, urls, intent);
+      if (!verdicts.some(({ allowed }) => allowed)) return giveUp(step, turn, verdicts);
+      const { now: at, clock } = context;
+      const told = clock === undefined ? {} : { told: { at, clock } };
+      const spaced = step.moment.delayMs > 0 ? { spaced: true as const } : {};
+      return { ...advance(step), reply: { ...begun, ...spaced, ...told, verdicts } };
+    },
+
+    judge(state, { urls, intent }, context) {
+      for (const url of urls) checkHost(url, context.key);
+      const known = urls.every((url) => knownPolicy(state, schemeOf(url), context.now));
+      const verdicts = known && verdictsOf(new Step(state, context), urls, intent);
+      return { state, reply: verdicts ? { verdicts } : {} };
+    },
+
+    visit(state, { turn }, context) {
+      const own = Object.values(state.pace.turns).filter(({ account }) => account === "");
+      // One visitor too many finds that its turn is gone.
+      const full = own.length >= SITE_VISITS_MAX;
+      if (state.pace.turns[turn] !== undefined || full) return { state, reply: {} };
+      const step = new Step(state, context);
+      step.pace = grantOwn(step.pace, turn, step.moment);
+      return { ...advance(step), reply: {} };
+    },
+
+    requestStarted(state, { turn, nth, again, lateMs }, context) {
+      const step = new Step(state, context);
+      // The clock shows whole milliseconds, of which this one may be nearly over.
+      const arrivesInMs = 1 + ARRIVAL_MS;
+      const late = lateMs === undefined ? {} : { lateMs: lateMs + arrivesInMs };
+      const moment = { ...step.moment, now: step.now + arrivesInMs };
+      step.pace = started(step.pace, entryOf(turn, nth), { ...moment, again, ...late });
+      return { ...advance(step), reply: {} };
+    },
+
+    turnFinished(state, { turn, nth, awayMs, lost }, context) {
+      const { turns } = state.pace;
+      const all = entriesOf(state.pace, turn);
+      const entries = nth === undefined ? all : all.filter((entry) => entry === entryOf(turn, nth));
+      // A task may be done twice, and a worker may be later than its turn was kept.
+      if (entries.length === 0) return { state };
+      const starts = entries.flatMap((entry) => turns[entry]?.startedAt ?? []);
+      const startedAt = starts.length > 0 ? Math.max(...starts) : undefined;
+      const step = new Step(state, context);
+      step.pace = finishAll(step.pace, entries, { ...step.moment, end: lost ? lose : finish });
+      if (lost) loseFetch(step, turn);
+      if (awayMs !== undefined) {
+        step.pace = stayAway(step.pace, {
+          awayMs,
+          startedAt: startedAt ?? step.now,
+          now: step.now,
+        });
+      } else if (!lost && startedAt !== undefined) step.pace = comeBack(step.pace, startedAt);
+      return advance(step);
+    },
+
+    robotsFetched(state, fetched, context) {
+      const step = new Step(state, context);
+      return takeOutcome(step, fetched) ? advance(step) : { state };
+    },
+
+    robotsPaused(state, paused, context) {
+      const step = new Step(state, context);
+      return pauseFetch(step, paused) ? advance(step) : { state };
+    },
+
+    look(state, _input, context) {
+      if (state.lookAt === undefined) return advance(new Step(state, context));
+      const { lookAt, ...others } = state;
+      const step = new Step(others, context);
+      const transition = advance(step);
+      const endsAt = endOf(step);
+      return endsAt !== undefined && endsAt <= step.now ? { forget: true } : transition;
+    },
+  },
+});
+
+const GONE = { state: "gone" } as const;
+const WAIT_FOR_ROBOTS = { state: "wait", askAgainInMs: TURN_ASK_ROBOTS_MS } as const;
+
+/** Nothing of the turn may be fetched: it is over, and its place goes to another. */
+function giveUp(step: Step, turn: string, verdicts: ReturnType<typeof verdictsOf>) {
+  step.pace = giveBack(step.pace, turn, step.moment);
+  return { ...advance(step), reply: { state: "go" as const, waitMs: 0, atOnce: 1, verdicts } };
+}
+
+/** Does what has become possible by a change, or by the time. */
+function advance(step: Step) {
+  dropLostFetches(step);
+  admitWaiting(step);
+  tellNewcomers(step);
+  fetchWanted(step);
+  grantTurns(step);
+  const remind = lookAhead(step);
+  const { state, rows, send, hasLearned } = step;
+  return {
+    state,
+    ...(Object.keys(rows).length > 0 && { rows }),
+    ...(send.length > 0 && { send }),
+    ...(remind !== undefined && { remind: { look: remind } }),
+    // For who waits to ask again: nothing is said of what the file says.
+    ...(hasLearned && { live: {} }),
+  };
+}
+
+function grantTurns(step: Step): void {
+  const { robots } = step.state;
+  const rules = [robots.http, robots.https].map((file) =>
+    file?.policy?.kind === "rules" ? file.policy.rules : 0,
+  );
+  const requestsMax = Math.max(1, Math.floor(TURN_RULE_CHECKS_MAX / Math.max(1, ...rules)));
+  const { newId, key: host } = step.context;
+  const { pace, granted } = grant(step.pace, { ...step.moment, newId, requestsMax });
+  step.pace = pace;
+  for (const { account, job, ...turn } of granted) {
+    step.send.push(envelope(crawlJob, job, "turnGranted", { host, ...turn }));
+  }
+}
+
+/** Sets the reminder where it is needed earlier than it comes; one that comes too early finds nothing to do. */
+function lookAhead(step: Step): number | undefined {
+  const paceAt = nextLookAt(step.pace, step.moment);
+  const times = [...nextFetchAt(step), ...(paceAt === undefined ? [] : [paceAt])];
+  const endsAt = endOf(step);
+  // A message that changed nothing leaves a site unknown that was unknown.
+  if (endsAt !== undefined && (step.state !== step.before || isRemembered(step.state))) {
+    times.push(endsAt);
+  }
+  if (times.length === 0) return undefined;
+  const next = Math.max(step.now + 1, Math.min(...times));
+  const { lookAt } = step.state;
+  if (lookAt !== undefined && lookAt > step.now && lookAt <= next) return undefined;
+  step.state = { ...step.state, lookAt: next };
+  return next;
+}
+
+/** When nobody needs anything of the site any more; what comes later finds it as if it were new. */
+function endOf(step: Step): number | undefined {
+  const { robots, newcomers, waiting } = step.state;
+  const idleAt = idleFrom(step.pace, step.moment);
+  if (idleAt === undefined || newcomers.length > 0 || waiting > 0) return undefined;
+  const files = [robots.http, robots.https].flatMap((file) => file ?? []);
+  if (files.some(({ wanted }) => wanted)) return undefined;
+  return Math.max(idleAt, ...files.map(({ expiresAt }) => expiresAt));
+}
+
+const isRemembered = ({ robots, pace }: Step["state"]) =>
+  Object.keys(robots).length > 0 || pace.lastStartAt > 0 || pace.awayUntil > 0;
+
+function checkHost(url: string, host: string): void {
+  if (URL.parse(url)?.host === host) return;
+  throw new ActorError("invalid_request", `Cannot judge address: it is not at "${host}"`);
+}

@@ -1,0 +1,93 @@
+/** The worker that fetches for crawls: a turn's pages and sitemaps, robots.txt, and the data of pages. */
+import { type Envelope, envelope } from "../../../../schemas/contract.ts";
+import { crawlPage, type Turn } from "../../../../schemas/crawl/crawl-page.ts";
+import { site } from "../../../../schemas/crawl/site.ts";
+import { ActorError, isPassing } from "../../../../schemas/errors.ts";
+import { BrowserNotStartedError } from "../../../rendering/lib/browser/browser-died-error.ts";
+import type { BlobStore } from "../../../runtime/blob-store.ts";
+import { defineWorker, type TaskContext } from "../../../runtime/define-worker.ts";
+import { fetchRobots, type RobotsFetchParts } from "./fetch-robots.ts";
+import { type JsonTaskParts, jsonFailure, jsonTask } from "./json-task.ts";
+import { turnEnded, turnFinished, turnLost } from "./turn-messages.ts";
+import { type TurnWalkParts, walkTurn } from "./walk-turn.ts";
+
+export interface CrawlPageParts {
+  slots: Record<string, number>;
+  fetch: TurnWalkParts;
+  browser: TurnWalkParts;
+  robots: RobotsFetchParts;
+  json: JsonTaskParts;
+  blobs: Pick<BlobStore, "removeAll">;
+}
+
+export function crawlPageWorker(parts: CrawlPageParts) {
+  return defineWorker(crawlPage, {
+    slots: parts.slots,
+    handlers: {
+      fetchTurn: (turn, context) => walk(parts.fetch, turn, context),
+      renderTurn: (turn, context) => walk(parts.browser, turn, context),
+      async robots(task, context) {
+        // Its first worker may be at it still, and a turn is for one of them: the site makes another.
+        if (context.attempt > 1) return { send: [turnLost(task)] };
+        return { send: await fetchRobots(parts.robots, task, context) };
+      },
+      async purge({ job, only }) {
+        const removed = only === undefined ? `crawl.${job}` : `crawl.${job}.${only}`;
+        // Whatever keeps it from being done, it is to be done later.
+        await parts.blobs.removeAll(removed).catch((cause: unknown) => {
+          throw new Error(`Cannot remove the blobs of ${job}`, { cause });
+        });
+        return {};
+      },
+      json: jsonTask(parts.json),
+    },
+    failures: {
+      fetchTurn: givenUp,
+      renderTurn: givenUp,
+      robots: ({ host, scheme, turn }, { message: because }) => [
+        envelope(site, host, "robotsFetched", {
+          ...{ scheme, turn, outcome: { kind: "disallow_all", because } },
+        }),
+      ],
+      // What a job leaves behind would lie there for ever.
+      purge: (purge) => [envelope(crawlPage, purge.job, "purge", purge)],
+      json: jsonFailure,
+    },
+  });
+}
+
+async function walk(parts: TurnWalkParts, turn: Turn, context: TaskContext) {
+  if (context.attempt > 1) {
+    // What an earlier try made is reported, or lost with its worker: nothing is fetched twice.
+    return { send: givenUp(turn, { message: "Cannot finish turn: its worker stopped in it" }) };
+  }
+  const walked = await walkTurn(parts, turn, context).catch((error: unknown) => {
+    return { unsent: [], isReported: false, failure: { error } };
+  });
+  const { unsent, isReported, failure } = walked;
+  if (failure === undefined) return { send: isReported ? unsent : [...unsent, turnEnded(turn)] };
+  const fault = lastingFault(failure.error);
+  if (fault !== undefined || wasAway(failure.error)) {
+    const ended = turnEnded(turn, fault === undefined ? {} : { fault });
+    return { send: [...unsent, turnFinished(turn), ended] };
+  }
+  // The next try knows nothing of it.
+  await context.send(unsent);
+  throw failure.error;
+}
+
+/** No page is at fault, and the next turn would fare no better. */
+function lastingFault(error: unknown): string | undefined {
+  if (error instanceof BrowserNotStartedError) return "no browser could be started";
+  const isFull = error instanceof ActorError && error.code === "storage_full";
+  return isFull ? "the store has no room for what was fetched" : undefined;
+}
+
+/** The bus or an actor was away: that is no page's fault. */
+function wasAway(error: unknown): boolean {
+  return isPassing(error instanceof Error && !(error instanceof ActorError) ? error.cause : error);
+}
+
+function givenUp(turn: Turn, { message }: { message: string }): Envelope[] {
+  return [turnLost(turn), turnEnded(turn, { failed: message })];
+}

@@ -1,0 +1,281 @@
+import { expect } from "chai";
+import {
+  ROBOTS_AWAY_MS_MAX,
+  ROBOTS_FETCH_MS_MAX,
+  ROBOTS_RETRY_MS,
+  ROBOTS_STARTS_MS_MAX,
+  ROBOTS_TRIES_MAX,
+  ROBOTS_WAIT_MS_MAX,
+} from "../../../../schemas/crawl/crawl-limits.ts";
+import type { CrawlIntent } from "../../../../schemas/crawl/site.ts";
+import { rulesOutcome, SiteDriver } from "../../../../scripts/testing/site-driver.ts";
+import { SkippingClock } from "../../../../scripts/testing/skipping-clock.ts";
+import { WebSite } from "../../../../scripts/testing/web-site.ts";
+import { createAddressPolicy } from "../../../egress/address-policy.ts";
+import { createEgressGuard } from "../../../egress/egress-guard.ts";
+import { Places } from "../../../runtime/places.ts";
+import { fetchRobots, type RobotsContext, type RobotsTask } from "./fetch-robots.ts";
+
+/** What may pass by itself until an answer has come. */
+const SOON_MS = 6_000;
+const intent: CrawlIntent = { purposes: ["search"] };
+const guard = createEgressGuard({ policy: createAddressPolicy({ allow: ["127.0.0.0/8"] }) });
+const moved = (to: string) => (_: unknown, response: import("node:http").ServerResponse) =>
+  response.writeHead(301, { Location: to }).end();
+
+describe("fetchRobots", function () {
+  this.timeout(60_000);
+
+  for (const delayMs of [6_000, ROBOTS_WAIT_MS_MAX - 1_000, ROBOTS_WAIT_MS_MAX + 1_000, 600_000]) {
+    it(`learns a file that redirects on a host with ${delayMs} ms between requests, none early`, async () => {
+      await using world = await RobotsWorld.start(delayMs);
+      world.web.page("/robots.txt", moved("/robots2.txt"));
+      world.web.page("/robots2.txt", moved("/robots3.txt"));
+      world.web.page("/robots3.txt", "User-agent: *\nDisallow: /x\n");
+      await world.learn();
+      expect(world.site.state.robots.http?.policy).to.include({ kind: "rules", rules: 1 });
+      expect(world.web.paths).to.deep.equal(["/robots.txt", "/robots2.txt", "/robots3.txt"]);
+      world.expectGaps(delayMs);
+    });
+
+    it(`makes its tries at a host with ${delayMs} ms between requests, and no more`, async () => {
+      await using world = await RobotsWorld.start(delayMs);
+      world.web.page("/robots.txt", (_, response) => response.writeHead(500).end());
+      await world.learn();
+      expect(world.site.state.robots.http?.policy).to.deep.equal({
+        ...{ kind: "disallow_all", because: "it answered 500" },
+      });
+      expect(world.web.paths).to.have.length(3);
+      world.expectGaps(delayMs);
+    });
+  }
+
+  it("follows a redirect to a host that is being crawled with a delay", async () => {
+    await using world = await RobotsWorld.start(500);
+    await using other = await WebSite.start("127.0.0.7");
+    const { host } = new URL(other.url);
+    const site = world.known(host, 10_000);
+    site.now = Math.floor(world.clock.now());
+    site.tell("visit", { turn: "a".repeat(32) });
+    const turn = "a".repeat(32);
+    site.tell("begin", { turn, urls: [`${other.url}/robots.txt`], intent });
+    site.tell("requestStarted", { turn });
+    site.tell("turnFinished", { turn });
+    world.web.page("/robots.txt", moved(`${other.url}/robots.txt`));
+    other.page("/robots.txt", "User-agent: *\nDisallow: /x\n");
+    await world.learn();
+    expect(world.site.state.robots.http?.policy).to.include({ kind: "rules", rules: 1 });
+    expect(other.paths).to.deep.equal(["/robots.txt"]);
+  });
+
+  it("waits ROBOTS_FETCH_MS_MAX for an answer, and no longer", async () => {
+    for (const [waitedMs, policy] of [
+      [ROBOTS_FETCH_MS_MAX - SOON_MS, { kind: "rules" }],
+      [
+        ROBOTS_FETCH_MS_MAX,
+        { kind: "disallow_all", because: `it took longer than ${ROBOTS_FETCH_MS_MAX} ms` },
+      ],
+    ] as const) {
+      await using world = await RobotsWorld.start(500);
+      world.web.page("/robots.txt", (_, response) => {
+        world.clock.skip(waitedMs);
+        if (waitedMs < ROBOTS_FETCH_MS_MAX) response.end("User-agent: *\nDisallow: /x\n");
+      });
+      await world.learn();
+      expect(world.site.state.robots.http?.policy).to.include(policy);
+    }
+  });
+
+  it("starts no request after ROBOTS_STARTS_MS_MAX: another turn goes on from there", async () => {
+    await using world = await RobotsWorld.start(500);
+    world.fetchMs = 2 * ROBOTS_STARTS_MS_MAX;
+    world.web.page("/robots.txt", (_, response) => {
+      world.clock.skip(ROBOTS_STARTS_MS_MAX);
+      moved("/robots2.txt")(_, response);
+    });
+    world.web.page("/robots2.txt", "User-agent: *\nDisallow: /x\n");
+    await world.learn();
+    expect(world.tasks.map(({ from }) => from?.url)).to.deep.equal([
+      undefined,
+      `${world.web.url}/robots2.txt`,
+    ]);
+    expect(world.site.state.robots.http?.policy).to.include({ kind: "rules" });
+  });
+
+  for (const status of [429, 503]) {
+    it(`waits for as long as a host asks that answers ${status}, and takes the file it has then`, async () => {
+      await using world = await RobotsWorld.start(500);
+      const answeredAt: number[] = [];
+      world.web.page("/robots.txt", (_, response) => {
+        answeredAt.push(world.clock.now());
+        if (answeredAt.length < ROBOTS_TRIES_MAX) {
+          response.writeHead(status, { "Retry-After": "90" }).end();
+        } else response.end("User-agent: *\nDisallow: /x\n");
+      });
+      await world.learn();
+      expect(world.site.state.robots.http?.policy).to.include({ kind: "rules", rules: 1 });
+      const gaps = answeredAt.slice(1).map((at, index) => at - (answeredAt[index] ?? 0));
+      expect(gaps).to.have.length(ROBOTS_TRIES_MAX - 1);
+      expect(Math.min(...gaps)).to.be.at.least(90_000 - 20);
+    });
+
+    it(`takes a host that answers ${status} as closed after ROBOTS_TRIES_MAX, or where it asks for too long`, async () => {
+      for (const [seconds, tries] of [
+        [ROBOTS_AWAY_MS_MAX / 1_000, ROBOTS_TRIES_MAX],
+        [ROBOTS_AWAY_MS_MAX / 1_000 + 1, 1],
+      ] as const) {
+        await using world = await RobotsWorld.start(500);
+        world.web.page("/robots.txt", (_, response) =>
+          response.writeHead(status, { "Retry-After": `${seconds}` }).end(),
+        );
+        await world.learn();
+        expect(world.web.paths).to.have.length(tries);
+        const { robots, pace } = world.site.state;
+        expect(robots.http?.policy).to.deep.equal({
+          ...{ kind: "disallow_all", because: `it answered ${status}` },
+        });
+        expect((robots.http?.expiresAt ?? 0) - world.site.now).to.be.at.most(ROBOTS_RETRY_MS);
+        expect(pace.awayUntil - world.site.now).to.be.within(1, seconds * 1_000);
+      }
+    });
+  }
+
+  it("leaves alone the host that asks for it: of a redirect its target, and asks again after that", async () => {
+    await using world = await RobotsWorld.start(500);
+    await using other = await WebSite.start("127.0.0.7");
+    world.web.page("/robots.txt", moved(`${other.url}/robots.txt`));
+    let asked = 0;
+    other.page("/robots.txt", (_, response) => {
+      asked += 1;
+      if (asked === 1) response.writeHead(503, { "Retry-After": "120" }).end();
+      else response.end("User-agent: *\nDisallow: /x\n");
+    });
+    const target = world.known(new URL(other.url).host, 500);
+    await world.learn();
+    expect(asked).to.equal(2);
+    expect(world.site.state.robots.http?.policy).to.include({ kind: "rules", rules: 1 });
+    expect(target.state.pace.awayUntil).to.be.greaterThan(0);
+    expect(world.site.state.pace.awayUntil).to.equal(0);
+    expect(world.web.paths).to.have.length(2);
+  });
+
+  it("says that a host is unreachable which gives no answer, and not of one whose redirect leads to such a host", async () => {
+    await using world = await RobotsWorld.start(500);
+    world.web.page("/robots.txt", moved("http://127.0.0.8:1/robots.txt"));
+    await world.learn();
+    expect(world.site.state.robots.http?.policy).to.not.have.property("unreachable");
+    expect(world.site.state.robots.http?.policy).to.include({ kind: "disallow_all" });
+    await using gone = await RobotsWorld.start(500);
+    gone.web.page("/robots.txt", (request) => request.socket.destroy());
+    await gone.learn();
+    expect(gone.site.state.robots.http?.policy).to.include({ unreachable: true });
+  });
+});
+
+/** Sites in memory that a fetch asks for its moments, real servers that it makes its requests to, and time that flies. */
+class RobotsWorld {
+  readonly web: WebSite;
+  readonly clock = new SkippingClock();
+  /** Instead of what is wired in. */
+  fetchMs: number | undefined;
+  readonly tasks: RobotsTask[] = [];
+  readonly #sites = new Map<string, SiteDriver>();
+  /** When the latest that was told to go could leave, and when requests came, each with that of its own. */
+  #goesAt = 0;
+  readonly #requests: { goesAt: number; at: number }[] = [];
+
+  /** The site's https file is known, with this delay; what is to be learned is the other one. */
+  static async start(delayMs: number): Promise<RobotsWorld> {
+    const world = new RobotsWorld(await WebSite.start("127.0.0.6"));
+    world.known(new URL(world.web.url).host, delayMs);
+    return world;
+  }
+
+  constructor(web: WebSite) {
+    this.web = web;
+    web.server.on("request", () => {
+      this.#requests.push({ goesAt: this.#goesAt, at: this.clock.now() });
+    });
+  }
+
+  [Symbol.asyncDispose](): PromiseLike<void> {
+    return this.web[Symbol.asyncDispose]();
+  }
+
+  get site(): SiteDriver {
+    return this.#siteOf(new URL(this.web.url).host);
+  }
+
+  known(host: string, crawlDelayMs: number): SiteDriver {
+    const site = new SiteDriver({ host, now: Math.floor(this.clock.now()) - 3_600_000 });
+    this.#sites.set(host, site);
+    site.tell("consult", { scheme: "https", intent });
+    site.tell("turnFinished", { turn: site.fetched(rulesOutcome({ crawlDelayMs })) });
+    return site;
+  }
+
+  /** Has the file fetched, in as many turns as it takes. */
+  async learn(): Promise<void> {
+    const { site, clock } = this;
+    site.now = Math.floor(clock.now());
+    site.tell("consult", { scheme: "http", intent });
+    for (let round = 0; site.state.robots.http?.wanted; round++) {
+      if (round === 50) throw new Error("It is never learned");
+      const [task] = site.sentAs<RobotsTask>("robots");
+      if (task === undefined) {
+        clock.skip(Math.max(0, (site.state.lookAt ?? 0) - clock.now()) + 1);
+        site.now = Math.floor(clock.now());
+        site.tell("look", {});
+        continue;
+      }
+      this.tasks.push(task);
+      const { fetchMs } = this;
+      const parts = {
+        ...{ guard, clock, places: new Places(1) },
+        ...(fetchMs !== undefined && { fetchMs }),
+      };
+      const sent = await fetchRobots(parts, task, this.#context());
+      let more: typeof site.sent = [];
+      site.now = Math.floor(clock.now());
+      for (const { message, input } of sent) {
+        site.tell(message as "look", input as never);
+        more = [...more, ...site.sent];
+      }
+      site.sent = more;
+    }
+  }
+
+  expectGaps(delayMs: number): void {
+    const gaps = this.#requests
+      .slice(1)
+      .map(({ at }, index) => at - (this.#requests[index]?.goesAt ?? 0));
+    // On a busy machine a request that has left is seen late: then the next is not early though it comes soon after.
+    expect(Math.min(...gaps)).to.be.at.least(delayMs - 20);
+  }
+
+  #context(): RobotsContext {
+    const call = async (_: unknown, host: string, message: string, input: object) => {
+      const site = this.#siteOf(host);
+      site.now = Math.floor(this.clock.now());
+      const reply = site.tell(message as "begin", input as never);
+      const waitMs = reply?.state === "wait" ? reply.askAgainInMs : 0;
+      const ms = reply?.state === "go" ? reply.waitMs : waitMs;
+      if (reply?.state === "go") this.#goesAt = this.clock.now() + ms;
+      // Once the caller waits.
+      if (ms > 0) setTimeout(() => this.clock.skip(ms + 1), 2);
+      return reply;
+    };
+    const send: RobotsContext["send"] = async (envelopes) => {
+      for (const { key, message, input } of envelopes)
+        await call(undefined, key, message, input as object);
+    };
+    return { signal: new AbortController().signal, call: call as never, send };
+  }
+
+  #siteOf(host: string): SiteDriver {
+    const site =
+      this.#sites.get(host) ?? new SiteDriver({ host, now: Math.floor(this.clock.now()) });
+    this.#sites.set(host, site);
+    return site;
+  }
+}

@@ -1,0 +1,290 @@
+/** Fetches a site's robots.txt in turns of the site's own, and tells the site what it found. */
+import { randomBytes } from "node:crypto";
+import { type Envelope, envelope } from "../../../../schemas/contract.ts";
+import {
+  HOST_AWAY_MS,
+  ROBOTS_AWAY_MS_MAX,
+  ROBOTS_BYTES_MAX,
+  ROBOTS_FETCH_MS_MAX,
+  ROBOTS_REDIRECTS_MAX,
+  ROBOTS_STARTS_MS_MAX,
+  ROBOTS_TRIES_MAX,
+} from "../../../../schemas/crawl/crawl-limits.ts";
+import {
+  type RobotsOutcome,
+  type RobotsProgress,
+  type Scheme,
+  site,
+} from "../../../../schemas/crawl/site.ts";
+import { ActorError } from "../../../../schemas/errors.ts";
+import { isSuccessful } from "../../../../schemas/status-classes.ts";
+import { EgressError } from "../../../egress/egress-error.ts";
+import { EgressAgents, egressFetch } from "../../../egress/egress-fetch.ts";
+import type { EgressGuard } from "../../../egress/egress-guard.ts";
+import type { Clock } from "../../../runtime/clock.ts";
+import type { TaskContext } from "../../../runtime/define-worker.ts";
+import type { Places } from "../../../runtime/places.ts";
+import { robotsOutcomeOf } from "../../lib/robots/robots-outcome.ts";
+import { type Begun, beginTurn, type TurnToBegin } from "./begin-turn.ts";
+import { type Departure, inTime, type Left, start, TooLate } from "./departure.ts";
+import { FetchDeadline } from "./fetch-deadline.ts";
+import { isPassing, isPassingStatus } from "./passing-faults.ts";
+import { redirectTarget } from "./redirect-target.ts";
+import { awayMsOf } from "./retry-after.ts";
+import { CRAWLER_USER_AGENT, PRODUCT_TOKEN } from "./user-agent.ts";
+
+export interface RobotsFetchParts {
+  guard: EgressGuard;
+  clock: Clock;
+  places: Places;
+  ca?: string | undefined;
+  fetchMs?: number;
+}
+
+export interface RobotsTask {
+  host: string;
+  scheme: Scheme;
+  turn: string;
+  from?: RobotsProgress | undefined;
+}
+
+export type RobotsContext = Pick<TaskContext, "signal" | "call" | "send">;
+
+/** What one request came to. */
+type End = { kind: "end"; outcome: RobotsOutcome; retry: boolean; awayMs?: number | undefined };
+type Answer =
+  /** Its place is too far off, or the turn is over. */
+  { kind: "gone" } | { kind: "redirect"; to: string | undefined } | End;
+
+/** Returns what is to be sent: what was found, or how far it came where the rest is for another turn. */
+export async function fetchRobots(
+  parts: RobotsFetchParts,
+  task: RobotsTask,
+  context: RobotsContext,
+): Promise<Envelope[]> {
+  using agents = new EgressAgents({
+    guard: parts.guard,
+    idleMax: 1 + ROBOTS_REDIRECTS_MAX,
+    ...(parts.ca !== undefined && { ca: parts.ca }),
+  });
+  // The agents are needed until then.
+  return await new RobotsFetch(parts, task, context, agents).run();
+}
+
+class RobotsFetch {
+  readonly #parts: RobotsFetchParts;
+  readonly #task: RobotsTask;
+  readonly #context: RobotsContext;
+  readonly #agents: EgressAgents;
+  readonly #by = randomBytes(16).toString("hex");
+  readonly #lastStartAt: number;
+
+  constructor(
+    parts: RobotsFetchParts,
+    task: RobotsTask,
+    context: RobotsContext,
+    agents: EgressAgents,
+  ) {
+    this.#parts = parts;
+    this.#task = task;
+    this.#context = context;
+    this.#agents = agents;
+    this.#lastStartAt = parts.clock.monotonic() + ROBOTS_STARTS_MS_MAX;
+  }
+
+  /** Follows redirects, also across authorities (RFC 9309, section 2.3.1.2). Each try begins anew. */
+  async run(): Promise<Envelope[]> {
+    const { host, scheme, turn, from } = this.#task;
+    const first = `${scheme}://${host}/robots.txt`;
+    let next: RobotsProgress = from ?? { url: first, hops: 0, attempt: 1 };
+    for (;;) {
+      const { hops, attempt } = next;
+      const answer = await this.#visit(next.url);
+      if (answer.kind === "gone") {
+        return [envelope(site, host, "robotsPaused", { scheme, turn, next })];
+      }
+      if (answer.kind === "redirect" && answer.to !== undefined && hops < ROBOTS_REDIRECTS_MAX) {
+        next = { url: answer.to, hops: hops + 1, attempt };
+        continue;
+      }
+      const { outcome, retry, awayMs } = answer.kind === "end" ? answer : redirectedAway(first);
+      // What its redirect's host asks for, that one has been told.
+      const isOurs = new URL(next.url).host === host;
+      const finished = turnFinished(host, turn, isOurs ? awayMs : undefined);
+      if (retry && attempt < ROBOTS_TRIES_MAX) {
+        next = { url: first, hops: 0, attempt: attempt + 1 };
+        if (awayMs === undefined) continue;
+        if (awayMs <= ROBOTS_AWAY_MS_MAX) {
+          const wait = isOurs ? {} : { waitMs: Math.max(awayMs, HOST_AWAY_MS) };
+          return [finished, envelope(site, host, "robotsPaused", { scheme, turn, next, ...wait })];
+        }
+      }
+      return [envelope(site, host, "robotsFetched", { scheme, turn, outcome }), finished];
+    }
+  }
+
+  /** Asks the site whose host it is for the moment, which may be another's. */
+  async #visit(url: string): Promise<Answer> {
+    const { call, send } = this.#context;
+    const { host } = new URL(url);
+    if (host === this.#task.host) return this.#ask(url, host, this.#task.turn);
+    const turn = randomBytes(16).toString("hex");
+    await call(site, host, "visit", { turn });
+    let awayMs: number | undefined;
+    try {
+      const answer = await this.#ask(url, host, turn);
+      if (answer.kind === "end") awayMs = answer.awayMs;
+      if (answer.kind !== "gone" || this.#restMs() <= 0) return answer;
+      // The other host is too busy for a visitor: as if it could not be reached.
+      const because = "its redirect's host is busy";
+      return { kind: "end", outcome: { kind: "disallow_all", because }, retry: true };
+    } finally {
+      await send([turnFinished(host, turn, awayMs)]);
+    }
+  }
+
+  #restMs(): number {
+    return this.#lastStartAt - this.#parts.clock.monotonic();
+  }
+
+  /** The turn's moment, where it comes in time. */
+  async #begin(asked: TurnToBegin): Promise<Begun> {
+    const { clock, places } = this.#parts;
+    const { call, signal } = this.#context;
+    if (this.#restMs() <= 0) return { state: "gone" };
+    using late = new Timer(clock, this.#restMs());
+    const either = AbortSignal.any([signal, late.signal]);
+    try {
+      return await beginTurn(asked, { call, clock, signal: either, places });
+    } catch (error) {
+      signal.throwIfAborted();
+      if (late.signal.aborted) return { state: "gone" };
+      throw error;
+    }
+  }
+
+  async #ask(url: string, host: string, turn: string): Promise<Answer> {
+    const { clock } = this.#parts;
+    const { call, signal } = this.#context;
+    const asked = { host, turn, urls: [url], intent: ANY_INTENT, by: this.#by };
+    for (;;) {
+      const begun = await this.#begin(asked);
+      if (begun.state === "gone") return { kind: "gone" };
+      let told: Promise<unknown> = Promise.resolve();
+      const tell = ({ lateMs }: Left) => {
+        told = call(site, host, "requestStarted", { turn, lateMs }).catch((error: unknown) => {
+          // The site then counts from the end of the turn.
+          if (!(error instanceof ActorError)) throw error;
+        });
+        return told;
+      };
+      try {
+        const parts = { call, clock, signal, onLeft: tell };
+        return await inTime(asked, parts, begun.moment, (departure) =>
+          this.#request(url, departure),
+        );
+      } catch (error) {
+        if (!(error instanceof TooLate)) throw error;
+      } finally {
+        begun.release();
+        await told;
+      }
+    }
+  }
+
+  async #request(url: string, departure: Departure): Promise<Answer> {
+    const { clock, fetchMs = ROBOTS_FETCH_MS_MAX } = this.#parts;
+    const { signal, onStarted, oneMore } = departure;
+    const deadline = new FetchDeadline(signal, fetchMs, clock);
+    try {
+      const { status, headers, body } = await egressFetch(url, {
+        agents: this.#agents,
+        signal: deadline.signal,
+        headers: { "user-agent": CRAWLER_USER_AGENT, accept: "text/plain,*/*;q=0.8" },
+        bytesMax: Number.POSITIVE_INFINITY,
+        redirectsMax: 0,
+        onSending: () => start(departure),
+        onSent: onStarted,
+        oneMore: () => deadline.pauseFor(oneMore()),
+      });
+      try {
+        const target = redirectTarget(url, status, headers);
+        if (target !== undefined) return { kind: "redirect", to: target.url };
+        const reader = { productToken: PRODUCT_TOKEN, url };
+        const isFile = isSuccessful(status);
+        const bytes = isFile ? await beginningOf(body) : new Uint8Array();
+        return {
+          kind: "end",
+          outcome: robotsOutcomeOf({ kind: "answered", status, body: bytes }, reader),
+          retry: isPassingStatus(status),
+          awayMs: awayMsOf(status, headers.get("retry-after"), clock.now()),
+        };
+      } finally {
+        body.destroy();
+      }
+    } catch (error) {
+      signal.throwIfAborted();
+      if (deadline.passed) return this.#noAnswer(url, `it took longer than ${fetchMs} ms`, true);
+      if (error instanceof EgressError) {
+        return this.#noAnswer(url, error.message, isPassing(error));
+      }
+      throw error;
+    } finally {
+      deadline.clear();
+    }
+  }
+
+  #noAnswer(url: string, because: string, retry: boolean): End {
+    // A host whose redirect leads nowhere has answered.
+    const unreachable = new URL(url).host === this.#task.host;
+    const outcome = { kind: "disallow_all", because } as const;
+    return { kind: "end", outcome: unreachable ? { ...outcome, unreachable } : outcome, retry };
+  }
+}
+
+function turnFinished(host: string, turn: string, awayMs: number | undefined): Envelope {
+  return envelope(site, host, "turnFinished", { turn, ...(awayMs !== undefined && { awayMs }) });
+}
+
+/** Aborts its signal when the time is over. */
+class Timer {
+  readonly #controller = new AbortController();
+  readonly #done = new AbortController();
+
+  constructor(clock: Clock, ms: number) {
+    void clock.wait(Math.max(0, ms), this.#done.signal).then(() => {
+      if (!this.#done.signal.aborted) this.#controller.abort();
+    });
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  [Symbol.dispose](): void {
+    this.#done.abort();
+  }
+}
+
+/** Nobody judges an address that is a robots.txt. */
+const ANY_INTENT = { purposes: ["search" as const] };
+
+function redirectedAway(url: string): End {
+  const outcome = robotsOutcomeOf(
+    { kind: "redirected_away" },
+    { productToken: PRODUCT_TOKEN, url },
+  );
+  return { kind: "end", outcome, retry: false };
+}
+
+/** One byte more than is read of it, so that its reader knows that there was more. */
+async function beginningOf(body: AsyncIterable<Uint8Array>): Promise<Uint8Array> {
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  for await (const chunk of body) {
+    chunks.push(chunk);
+    length += chunk.length;
+    if (length > ROBOTS_BYTES_MAX) break;
+  }
+  return Buffer.concat(chunks).subarray(0, ROBOTS_BYTES_MAX + 1);
+}

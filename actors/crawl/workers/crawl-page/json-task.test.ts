@@ -1,0 +1,239 @@
+import type { ServerResponse } from "node:http";
+import { text } from "node:stream/consumers";
+import { expect } from "chai";
+import { CrawlRequest } from "../../../../schemas/crawl/http/crawl.ts";
+import { ActorError } from "../../../../schemas/errors.ts";
+import { TASK_TRIES_MAX } from "../../../../schemas/limits.ts";
+import { startWorld, type World } from "../../../../scripts/testing/actor-world.ts";
+import { startHttpServer } from "../../../../scripts/testing/loopback-server.ts";
+import { refusalOf } from "../../../../scripts/testing/refusal.ts";
+import { until } from "../../../../scripts/testing/until.ts";
+import { createAddressPolicy } from "../../../egress/address-policy.ts";
+import { EgressAgents } from "../../../egress/egress-fetch.ts";
+import { createEgressGuard } from "../../../egress/egress-guard.ts";
+import { BlobStore } from "../../../runtime/blob-store.ts";
+import { systemClock as clock } from "../../../runtime/clock.ts";
+import { Places } from "../../../runtime/places.ts";
+import { MarkdownPool } from "../../lib/extract/markdown-pool.ts";
+import type { JobName } from "./job-shelf.ts";
+import { JsonChecker } from "./json-checker.ts";
+import { JsonExtractor } from "./json-extractor.ts";
+import { jsonFailure, jsonTask } from "./json-task.ts";
+
+type Ended = () => Promise<AbortSignal>;
+
+const running = new AbortController().signal;
+const account = "a".repeat(32);
+const url = "https://shop.example/lamp";
+const request = CrawlRequest.parse({
+  url,
+  formats: ["json"],
+  jsonOptions: {
+    prompt: "The lamp",
+    response_format: { type: "json_schema", json_schema: { name: "string" } },
+  },
+});
+
+describe("jsonTask", function () {
+  this.timeout(60_000);
+  const guard = createEgressGuard({ policy: createAddressPolicy({ allow: [] }) });
+  const agents = new EgressAgents({ guard });
+  const checker = new JsonChecker();
+  const markdown = new MarkdownPool();
+  const markdownPlaces = new Places(1);
+  const reads: string[] = [];
+  const signal = new AbortController().signal;
+  let world: World;
+  let blobs: BlobStore;
+  let listening: Awaited<ReturnType<typeof startHttpServer>>;
+  let extractor: JsonExtractor;
+  let asked: string[];
+  let answer: (response: ServerResponse) => void;
+  let jobs = 0;
+
+  before(async () => {
+    world = await startWorld();
+    blobs = new BlobStore(world.bus, clock);
+    listening = await startHttpServer(async (question, response) => {
+      asked.push(await text(question));
+      answer(response);
+    });
+    const baseUrl = `http://127.0.0.2:${listening.port}/v1`;
+    const operators = { baseUrl, model: "house", key: undefined };
+    extractor = new JsonExtractor({ agents, checker, clock, operators });
+  });
+  beforeEach(() => {
+    asked = [];
+    answer = says('{"name":"Lamp"}');
+  });
+  after(async () => {
+    agents.close();
+    await Promise.all([checker.close(), markdown.close(), listening.close()]);
+    await world[Symbol.asyncDispose]();
+  });
+
+  const says = (content: string) => (response: ServerResponse) => {
+    const choice = { index: 0, message: { role: "assistant", content }, finish_reason: "stop" };
+    response.setHeader("Content-Type", "application/json");
+    response.end(JSON.stringify({ id: "1", created: 1, model: "m", choices: [choice] }));
+  };
+
+  /** Runs the task about a page with these members; its one send. */
+  async function run(page: { job: string; blob: string }, attempt = 1) {
+    const send = await sentBy(page, { attempt });
+    const [envelope, ...more] = typeof send === "function" ? send() : send;
+    expect(more).to.deep.equal([]);
+    expect(envelope).to.include({ kind: "crawl-job", key: page.job, message: "jsonExtracted" });
+    return envelope?.input as {
+      index: number;
+      blob?: { name: string; bytes: number };
+      reason?: string;
+    };
+  }
+
+  async function sentBy(
+    page: { job: string; blob: string },
+    { attempt = 1, ended = async () => running }: { attempt?: number; ended?: Ended } = {},
+  ) {
+    let held = 0;
+    const hold = async (name: JobName) => {
+      held += 1;
+      expect(name).to.deep.equal({ account, job: page.job });
+      const release = () => {
+        held -= 1;
+      };
+      return { request, ended, release };
+    };
+    const watched: Pick<BlobStore, "get" | "put" | "size"> = {
+      get(name, options) {
+        reads.push(name);
+        return blobs.get(name, options);
+      },
+      put: blobs.put.bind(blobs),
+      size: blobs.size.bind(blobs),
+    };
+    const handler = jsonTask({ blobs: watched, extractor, markdown, markdownPlaces, hold });
+    const input = { account, index: 3, url, ...page };
+    const context = { id: "t", key: page.job, signal, attempt, deadlineAt: clock.now() + 60_000 };
+    try {
+      const { send = [] } = await handler(input, context as never);
+      return send;
+    } finally {
+      expect(held).to.equal(0);
+    }
+  }
+
+  async function stored(members: string) {
+    const job = (++jobs).toString(16).padStart(32, "0");
+    const blob = `crawl.${job}.3.turn`;
+    await blobs.put(blob, Buffer.from(members));
+    return { job, blob };
+  }
+
+  async function read(name: string): Promise<string> {
+    const chunks: Uint8Array[] = [];
+    for await (const chunk of blobs.get(name)) chunks.push(chunk);
+    return Buffer.concat(chunks).toString();
+  }
+
+  it("asks about the page's Markdown, and stores the answer as a member of its record", async () => {
+    const page = await stored('"html":"<h1>No</h1>","markdown":"# Lamp"');
+    const name = `crawl.${page.job}.3.json`;
+    const json = '"json":{"name":"Lamp"}';
+    expect(await run(page)).to.deep.equal({ index: 3, blob: { name, bytes: json.length } });
+    expect(await read(name)).to.equal(json);
+    expect(asked).to.have.length(1);
+    expect(asked[0]).to.contain("# Lamp").and.contain("The lamp").and.not.contain("<h1>");
+  });
+
+  it("makes Markdown where the record has HTML alone", async () => {
+    await run(await stored('"html":"<h1>Lamp</h1><script>no()</script>"'));
+    expect(asked[0]).to.contain("# Lamp").and.not.contain("no()");
+  });
+
+  it("makes Markdown when there is a place for it, and gives that back", async () => {
+    const page = await stored('"html":"<h1>Lamp</h1>"');
+    const giveBack = await markdownPlaces.take(signal);
+    const running = run(page);
+    await until("it reads the page", () => reads.includes(page.blob));
+    expect(asked).to.have.length(0);
+    giveBack();
+    await running;
+    expect(asked).to.have.length(1);
+    expect(markdownPlaces.free).to.equal(1);
+  });
+
+  it("asks nobody again when it runs twice, and takes what was stored first", async () => {
+    const page = await stored('"markdown":"# Lamp"');
+    const first = await run(page);
+    answer = says('{"name":"Other"}');
+    expect(await run(page, 2)).to.deep.equal(first);
+    expect(asked).to.have.length(1);
+
+    const beside = await stored('"markdown":"# Lamp"');
+    const name = `crawl.${beside.job}.3.json`;
+    const earlier = '"json":{"name":"Earlier"}';
+    answer = async (response) => {
+      await blobs.put(name, Buffer.from(earlier));
+      says('{"name":"Later"}')(response);
+    };
+    expect(await run(beside)).to.deep.include({ blob: { name, bytes: earlier.length } });
+    expect(await read(name)).to.equal(earlier);
+  });
+
+  it("reports a reason where the model fails, and comes back where it may do better", async () => {
+    const page = await stored('"markdown":"# Lamp"');
+    answer = (response) => response.writeHead(403).end();
+    expect(await run(page)).to.deep.equal({
+      index: 3,
+      reason: "Cannot extract JSON: the AI model: it answered 403",
+    });
+    answer = (response) => response.writeHead(429, { "Retry-After": "60" }).end();
+    const error = await run(page).catch((thrown: unknown) => thrown);
+    expect(error).to.be.an("error").and.not.an.instanceOf(ActorError);
+    const last = await run(page, TASK_TRIES_MAX);
+    expect(last.reason).to.equal("Cannot extract JSON: the AI model: it answered 429");
+  });
+
+  it("asks nobody about a page of a job that has ended, and stops asking when it ends", async () => {
+    const page = await stored('"markdown":"# Lamp"');
+    const over = AbortSignal.abort();
+    expect(await sentBy(page, { ended: async () => over })).to.deep.equal([]);
+    expect(asked).to.have.length(0);
+
+    const ending = new AbortController();
+    answer = () => ending.abort();
+    expect(await sentBy(page, { ended: async () => ending.signal })).to.deep.equal([]);
+    expect(asked).to.have.length(1);
+    expect(await blobs.size(`crawl.${page.job}.3.json`)).to.equal(undefined);
+  });
+
+  it("comes back where nobody can say whether the job has ended", async () => {
+    const page = await stored('"markdown":"# Lamp"');
+    const ended = () => Promise.reject(new ActorError("unavailable", "the job is away"));
+    const error = await sentBy(page, { ended }).catch((thrown: unknown) => thrown);
+    expect(error).to.be.an("error").and.not.an.instanceOf(ActorError);
+    expect(asked).to.have.length(0);
+  });
+
+  it("is refused where the page is gone, or has no text", async () => {
+    const gone = await refusalOf(run({ job: "f".repeat(32), blob: "crawl.gone.3.turn" }));
+    expect(gone.code).to.equal("not_found");
+    const empty = await refusalOf(run(await stored("")));
+    expect(empty.message).to.equal("Cannot extract JSON: the page has no text");
+  });
+
+  it("says why when it is given up", () => {
+    const input = { account, job: "b".repeat(32), index: 3, url, blob: "x" };
+    const error = new ActorError("internal_error", "x".repeat(2_000));
+    const [sent, ...more] = jsonFailure(input, error, { id: "t", key: input.job });
+    expect(more).to.deep.equal([]);
+    expect(sent).to.deep.include({ kind: "crawl-job", key: input.job, message: "jsonExtracted" });
+    expect(sent?.input).to.have.property("index", 3);
+    expect(sent?.input)
+      .to.have.property("reason")
+
+      .to.match(/^Cannot extract JSON: x+…$/)
+      .and.have.length(1_000);
+  });
+});

@@ -1,0 +1,136 @@
+/** The task that takes data out of a page which has been fetched: reads its blob, asks, and stores what came of it. */
+import { envelope } from "../../../../schemas/contract.ts";
+import { crawlJob, type RecordBlob } from "../../../../schemas/crawl/crawl-job.ts";
+import { RECORD_REASON_CHARS_MAX } from "../../../../schemas/crawl/crawl-limits.ts";
+import type { crawlPage } from "../../../../schemas/crawl/crawl-page.ts";
+import type { CrawlRequest } from "../../../../schemas/crawl/http/crawl.ts";
+import { ActorError } from "../../../../schemas/errors.ts";
+import { TASK_TRIES_MAX } from "../../../../schemas/limits.ts";
+import type { BlobStore } from "../../../runtime/blob-store.ts";
+import type { WorkerDefinition } from "../../../runtime/define-worker.ts";
+import type { Places } from "../../../runtime/places.ts";
+import type { MarkdownPool } from "../../lib/extract/markdown-pool.ts";
+import type { HeldJob, JobName } from "./job-shelf.ts";
+import type { JsonExtractor, JsonQuestion } from "./json-extractor.ts";
+
+type Tasks = WorkerDefinition<typeof crawlPage.messages>;
+
+export interface JsonTaskParts {
+  blobs: Pick<BlobStore, "get" | "put" | "size">;
+  extractor: Pick<JsonExtractor, "extract">;
+  markdown: Pick<MarkdownPool, "convert">;
+  /** As many as may wait for the pool, shared with those who make records: nobody finds it full. */
+  markdownPlaces: Pick<Places, "take">;
+  /** What the job was asked for, and whether it has ended. */
+  hold: (job: JobName) => Promise<JobOfTask>;
+}
+
+type JobOfTask = Pick<HeldJob, "ended" | "release"> & {
+  request: Pick<CrawlRequest, "jsonOptions">;
+};
+
+/** The handler of `crawl-page.json`. */
+export function jsonTask({
+  blobs,
+  extractor,
+  markdown,
+  markdownPlaces,
+  hold,
+}: JsonTaskParts): Tasks["handlers"]["json"] {
+  return async ({ account, job, index, url, blob }, context) => {
+    const { attempt } = context;
+    const name = `crawl.${job}.${index}.json`;
+    // An earlier try may have come so far, and models do not answer the same twice.
+    const earlier = await blobs.size(name);
+    if (earlier !== undefined) return extracted({ blob: { name, bytes: earlier } });
+
+    const held = await hold({ account, job });
+    try {
+      const ended = await held.ended().catch(comeBack);
+      // Nobody waits for it, and models cost their owner money.
+      if (ended.aborted) return {};
+      const signal = AbortSignal.any([context.signal, ended]);
+      return await extractNow(held.request, signal).catch((error: unknown) => {
+        if (ended.aborted) return {};
+        throw error;
+      });
+    } finally {
+      held.release();
+    }
+
+    async function extractNow({ jsonOptions }: JobOfTask["request"], signal: AbortSignal) {
+      const text = await textOf(blob, url, signal);
+      const outcome = await extractor.extract({ url, text }, questionOf(jsonOptions), signal);
+      if (outcome.kind === "failed") {
+        if (outcome.retry && attempt < TASK_TRIES_MAX) throw new Error(outcome.reason);
+        return extracted({ reason: clipped(outcome.reason) });
+      }
+      const { json, reason } = outcome;
+      const stored = await store(name, Buffer.from(`"json":${json}`), signal);
+      return extracted({ blob: stored, ...(reason !== undefined && { reason }) });
+    }
+
+    function extracted(found: { blob?: RecordBlob; reason?: string }) {
+      return { send: [envelope(crawlJob, job, "jsonExtracted", { index, ...found })] };
+    }
+  };
+
+  /** Markdown where the record has it; it reads best for its length. */
+  async function textOf(blob: string, url: string, signal: AbortSignal): Promise<string> {
+    const chunks: Uint8Array[] = [];
+    for await (const chunk of blobs.get(blob, { signal })) chunks.push(chunk);
+    const page = JSON.parse(`{${Buffer.concat(chunks).toString()}}`);
+    if (typeof page.markdown === "string") return page.markdown;
+    if (typeof page.html !== "string") {
+      throw new ActorError("invalid_request", "Cannot extract JSON: the page has no text");
+    }
+    const giveBack = await markdownPlaces.take(signal);
+    const made = await markdown
+      .convert({ html: page.html, baseUrl: url }, signal)
+      .catch(comeBack)
+      .finally(giveBack);
+    if (made.kind === "made") return made.markdown;
+    throw new ActorError("invalid_request", `Cannot extract JSON: ${made.reason}`);
+  }
+
+  /** Two tries of one task may end together: the first to be stored is the answer. */
+  async function store(name: string, content: Uint8Array, signal: AbortSignal) {
+    try {
+      const { bytes } = await blobs.put(name, content, { signal });
+      return { name, bytes };
+    } catch (error) {
+      if (!(error instanceof ActorError && error.code === "conflict")) throw error;
+      const bytes = await blobs.size(name);
+      if (bytes === undefined) throw error;
+      return { name, bytes };
+    }
+  }
+}
+
+/** Sent when the task is given up: the page keeps its other formats. */
+export const jsonFailure: Tasks["failures"]["json"] = ({ job, index }, { message }) => {
+  const reason = message.startsWith("Cannot extract JSON")
+    ? message
+    : `Cannot extract JSON: ${message}`;
+  return [envelope(crawlJob, job, "jsonExtracted", { index, reason: clipped(reason) })];
+};
+
+/** A queue that is full now, or a job that is away, is no fault of the page: the task is tried again. */
+function comeBack(error: unknown): never {
+  if (error instanceof ActorError) throw new Error(error.message, { cause: error });
+  throw error;
+}
+
+function questionOf(options: CrawlRequest["jsonOptions"]): JsonQuestion {
+  return {
+    prompt: options?.prompt,
+    schema: options?.response_format?.json_schema,
+    customAi: options?.custom_ai,
+  };
+}
+
+function clipped(reason: string): string {
+  return reason.length <= RECORD_REASON_CHARS_MAX
+    ? reason
+    : `${reason.slice(0, RECORD_REASON_CHARS_MAX - 1)}…`;
+}

@@ -1,0 +1,157 @@
+import { createServer, type ServerResponse } from "node:http";
+import { expect } from "chai";
+import { pino } from "pino";
+import { crawlJob } from "../../../../schemas/crawl/crawl-job.ts";
+import {
+  FETCH_PAGES_MAX,
+  FETCH_TURNS_MAX,
+  HOST_REQUESTS_IN_FLIGHT_MAX,
+  JSON_TASKS_MAX,
+  LARGE_BODIES_MAX,
+  LARGE_BODY_BYTES,
+  RENDER_TURNS_MAX,
+  ROBOTS_TURNS_MAX,
+} from "../../../../schemas/crawl/crawl-limits.ts";
+import { CrawlRequest } from "../../../../schemas/crawl/http/crawl.ts";
+import { type BusActors, busActors } from "../../../../scripts/testing/bus-actors.ts";
+import { type LoopbackServer, listen } from "../../../../scripts/testing/loopback-server.ts";
+import { openPool } from "../../../../scripts/testing/printer.ts";
+import { until } from "../../../../scripts/testing/until.ts";
+import { accountActor } from "../../../account/account/account.ts";
+import { createAddressPolicy } from "../../../egress/address-policy.ts";
+import { createEgressGuard } from "../../../egress/egress-guard.ts";
+import { BlobStore } from "../../../runtime/blob-store.ts";
+import type { Bus } from "../../../runtime/bus.ts";
+import { systemClock as clock } from "../../../runtime/clock.ts";
+import { crawlJobActor } from "../../crawl-job/crawl-job.ts";
+import { crawlListActor } from "../../crawl-list/crawl-list.ts";
+import { siteActor } from "../../site/site.ts";
+import { openCrawlWorker } from "./open-crawl-worker.ts";
+import { newId } from "./testing/crawl-world.ts";
+
+/** A crawl of hundreds of pages, on a busy machine. */
+const CRAWL_MS_MAX = 60_000;
+/** Enough of them to want more pages at once than a worker has places for. */
+const HOSTS = FETCH_PAGES_MAX / HOST_REQUESTS_IN_FLIGHT_MAX + 1;
+
+describe("the crawl worker of a process", function () {
+  this.timeout(180_000);
+  const account = newId();
+  const held: ServerResponse[] = [];
+  let most = 0;
+  let serve: (response: ServerResponse) => void;
+  let server: LoopbackServer;
+  let bus: BusActors;
+  let worker: ReturnType<typeof openCrawlWorker>;
+
+  before(async () => {
+    const http = createServer(({ url = "" }, response) => {
+      response.setHeader("Content-Type", "text/html");
+      if (url === "/robots.txt") response.end("User-agent: *\nCrawl-delay: 0");
+      else if (url.startsWith("/start")) response.end(startPage());
+      else serve(response);
+    });
+    server = await listen(http, "0.0.0.0");
+    const guard = createEgressGuard({ policy: createAddressPolicy({ allow: ["127.0.0.0/8"] }) });
+    const open = (on: Bus) => {
+      worker = openCrawlWorker({
+        ...{ bus: on, clock, logger: pino({ level: "fatal" }), guard, pool: openPool() },
+        ...{ renders: 1, browserMsPerDay: 0, ai: undefined },
+      });
+      return [worker.definition];
+    };
+    bus = await busActors({
+      actors: [accountActor, crawlJobActor, crawlListActor, siteActor],
+      workers: open,
+    });
+  });
+  beforeEach(() => {
+    held.length = 0;
+    most = 0;
+  });
+  after(async () => {
+    await server.close();
+    await bus.stop();
+    await worker.close();
+  });
+
+  let pages: string[] = [];
+  const startPage = () => pages.map((url) => `<a href="${url}">x</a>`).join("");
+  const hold = (response: ServerResponse) => {
+    held.push(response);
+    most = Math.max(most, held.length);
+    // On a busy machine a page may take longer than it is given: it is under way no more, and asked for again.
+    response.once("close", () => {
+      const at = held.indexOf(response);
+      if (at >= 0) held.splice(at, 1);
+    });
+  };
+
+  /** Crawls so many pages of each of so many hosts. */
+  async function crawl(name: string, { hosts, each }: { hosts: number; each: number }) {
+    const origins = Array.from(
+      { length: hosts },
+      (_, n) => `http://127.0.0.${n + 2}:${server.port}`,
+    );
+    pages = origins.flatMap((origin) =>
+      Array.from({ length: each }, (_, n) => `${origin}/${name}/${n}`),
+    );
+    const job = newId();
+    const url = `http://127.0.0.2:${server.port}/start-${name}`;
+    const request = CrawlRequest.parse({ url, render: false, maxAge: 0 });
+    const blobs = new BlobStore(bus.bus, clock);
+    const content = Buffer.from(JSON.stringify(request));
+    const stored = await blobs.put(`crawl.${job}.request`, content);
+    const plan = {
+      ...{ url, limit: pages.length + 1, depth: 1, source: "links" as const, render: false },
+      ...{ formats: ["html" as const], options: { includeExternalLinks: true } },
+      intent: { purposes: request.crawlPurposes },
+    };
+    await bus.actors.call(crawlJob, job, "start", { account, plan, request: stored });
+    return () => bus.actors.call(crawlJob, job, "get", { account });
+  }
+
+  it("has the slots that its limits name", () => {
+    expect(worker.definition.slots).to.include({
+      fetch: FETCH_TURNS_MAX,
+      browser: RENDER_TURNS_MAX,
+      robots: ROBOTS_TURNS_MAX,
+      json: JSON_TASKS_MAX,
+    });
+  });
+
+  it("fetches FETCH_PAGES_MAX pages at once, and one more when one is done", async () => {
+    serve = hold;
+    const get = await crawl("page", { hosts: HOSTS, each: 2 * HOST_REQUESTS_IN_FLIGHT_MAX });
+    const areAll = () => held.length === FETCH_PAGES_MAX;
+    await until("as many as may are under way", areAll, CRAWL_MS_MAX);
+    for (let more = 0; more < 2 * HOST_REQUESTS_IN_FLIGHT_MAX; more++) {
+      held.shift()?.end("done");
+      await until("one more is under way", areAll, CRAWL_MS_MAX);
+    }
+    expect(most).to.equal(FETCH_PAGES_MAX);
+    serve = (response) => response.end("done");
+    for (const response of [...held]) response.end("done");
+    await until("it is done", async () => (await get()).status === "completed", CRAWL_MS_MAX);
+  });
+
+  it("takes LARGE_BODIES_MAX large bodies at once, and one more when one is done", async () => {
+    // Far more than sockets hold of what nobody reads.
+    const large = Buffer.alloc(9_500_000, "x");
+    expect(large.length).to.be.greaterThan(LARGE_BODY_BYTES);
+    serve = (response) => {
+      response.write(large, () => hold(response));
+    };
+    const get = await crawl("large", { hosts: 2, each: LARGE_BODIES_MAX });
+    const areAll = () => held.length === LARGE_BODIES_MAX;
+    await until("as many as may are read", areAll, CRAWL_MS_MAX);
+    for (let more = 0; more < LARGE_BODIES_MAX; more++) {
+      held.shift()?.end();
+      await until("one more is read", areAll, CRAWL_MS_MAX);
+    }
+    expect(most).to.equal(LARGE_BODIES_MAX);
+    serve = (response) => response.end("done");
+    for (const response of [...held]) response.end();
+    await until("it is done", async () => (await get()).status === "completed", CRAWL_MS_MAX);
+  });
+});

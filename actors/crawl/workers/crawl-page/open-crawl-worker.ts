@@ -1,0 +1,123 @@
+/** Puts the crawl worker of a process together, with all that its lanes share. */
+import { availableParallelism } from "node:os";
+import type { Logger } from "pino";
+import { account } from "../../../../schemas/account/account.ts";
+import {
+  BROWSERS_APART_MAX,
+  CRAWL_FETCH_MS_MAX,
+  FETCH_PAGES_MAX,
+  FETCH_TURNS_MAX,
+  JOB_PURGES_MAX,
+  JSON_TASKS_MAX,
+  LARGE_BODIES_MAX,
+  MARKDOWN_QUEUE_MAX,
+  RENDER_TURNS_MAX,
+  ROBOTS_TURNS_MAX,
+} from "../../../../schemas/crawl/crawl-limits.ts";
+import { ActorError } from "../../../../schemas/errors.ts";
+import { EgressAgents } from "../../../egress/egress-fetch.ts";
+import type { EgressGuard } from "../../../egress/egress-guard.ts";
+import type { BrowserPool } from "../../../rendering/lib/browser/browser-pool.ts";
+import { BusActorClient } from "../../../runtime/actor-client.ts";
+import { BlobStore } from "../../../runtime/blob-store.ts";
+import type { Bus } from "../../../runtime/bus.ts";
+import type { Clock } from "../../../runtime/clock.ts";
+import { BusLiveUpdates } from "../../../runtime/live.ts";
+import { Places } from "../../../runtime/places.ts";
+import { TtlStore } from "../../../runtime/ttl-store.ts";
+import { MarkdownPool } from "../../lib/extract/markdown-pool.ts";
+import { BrowserPageLoader } from "./browser-page-loader.ts";
+import type { OutOfTime } from "./browser-time.ts";
+import { crawlPageWorker } from "./crawl-page.ts";
+import { HttpPageLoader } from "./http-page-loader.ts";
+import { JobShelf, type JobShelfParts } from "./job-shelf.ts";
+import { watchJob } from "./job-watch.ts";
+import { JsonChecker } from "./json-checker.ts";
+import { JsonExtractor, type OperatorsAi } from "./json-extractor.ts";
+import { CachedPage } from "./page-cache.ts";
+import { RecordWriter } from "./record-writer.ts";
+
+export interface CrawlWorkerParts {
+  bus: Bus;
+  clock: Clock;
+  logger: Logger;
+  guard: EgressGuard;
+  pool: BrowserPool;
+  /** Pages in browsers at a time. */
+  renders: number;
+  /** An account's browser time of a day; 0 is no limit. */
+  browserMsPerDay: number;
+  ai: OperatorsAi | undefined;
+}
+
+/** Close it when no task runs any more. */
+export function openCrawlWorker(parts: CrawlWorkerParts) {
+  const { bus, clock, logger, guard, pool, renders, browserMsPerDay, ai } = parts;
+  const blobs = new BlobStore(bus, clock);
+  const markdown = new MarkdownPool({ threads: Math.max(1, availableParallelism() - 1) });
+  const checker = new JsonChecker();
+  const agents = new EgressAgents({ guard });
+  const actors = new BusActorClient(bus, clock);
+  const watching = { live: new BusLiveUpdates(bus), call: actors.call.bind(actors), clock };
+  const watch: JobShelfParts["watch"] = (job, closed) => watchJob(watching, job, closed);
+  const fetched = new JobShelf({
+    ...{ blobs, clock, watch },
+    open: async (_, request) => {
+      return new HttpPageLoader({ guard, clock, request, fetchMs: CRAWL_FETCH_MS_MAX });
+    },
+  });
+  const apart = new Places(BROWSERS_APART_MAX);
+  const rendered = new JobShelf({
+    ...{ blobs, clock, watch },
+    open: async (_, request) => new BrowserPageLoader({ pool, clock, request, apart }),
+  });
+  const shared = {
+    cache: new TtlStore(bus, "page", CachedPage),
+    sitemaps: { guard, clock },
+    clock,
+    logger,
+    largePlaces: new Places(LARGE_BODIES_MAX),
+    markdown,
+    markdownPlaces: new Places(MARKDOWN_QUEUE_MAX),
+    records: new RecordWriter(blobs),
+    blobs,
+    untold: new Map<string, number>(),
+  };
+  const outOfTime: OutOfTime = async (id, untoldMs, call) => {
+    try {
+      await call(account, id, "admitRendering", { limitMs: browserMsPerDay, untoldMs });
+      return undefined;
+    } catch (error) {
+      if (error instanceof ActorError && error.code === "browser_time_exceeded") {
+        return error.message;
+      }
+      throw error;
+    }
+  };
+  const definition = crawlPageWorker({
+    slots: {
+      fetch: FETCH_TURNS_MAX,
+      browser: RENDER_TURNS_MAX,
+      robots: ROBOTS_TURNS_MAX,
+      json: JSON_TASKS_MAX,
+      purge: JOB_PURGES_MAX,
+    },
+    fetch: { ...shared, jobs: fetched, places: new Places(FETCH_PAGES_MAX) },
+    browser: { ...shared, jobs: rendered, places: new Places(renders), outOfTime },
+    robots: { guard, clock, places: new Places(ROBOTS_TURNS_MAX) },
+    json: {
+      blobs,
+      extractor: new JsonExtractor({ agents, checker, clock, operators: ai }),
+      markdown,
+      markdownPlaces: shared.markdownPlaces,
+      hold: fetched.hold.bind(fetched),
+    },
+    blobs,
+  });
+  return { definition, close };
+
+  async function close(): Promise<void> {
+    await Promise.all([fetched.close(), rendered.close(), markdown.close(), checker.close()]);
+    agents.close();
+  }
+}

@@ -1,0 +1,274 @@
+/** A crawl worker on a real bus with real sites, and in place of jobs a stand-in that does and records what it is told. */
+import { randomBytes } from "node:crypto";
+import { pino } from "pino";
+import { z } from "zod";
+import { envelope } from "../../../../../schemas/contract.ts";
+import { crawlJob, type PageOutcome } from "../../../../../schemas/crawl/crawl-job.ts";
+import { LARGE_BODIES_MAX, MARKDOWN_QUEUE_MAX } from "../../../../../schemas/crawl/crawl-limits.ts";
+import { crawlPage, type TurnRequest } from "../../../../../schemas/crawl/crawl-page.ts";
+import { CrawlRequest } from "../../../../../schemas/crawl/http/crawl.ts";
+import { site } from "../../../../../schemas/crawl/site.ts";
+import { ActorError } from "../../../../../schemas/errors.ts";
+import { STREAMS } from "../../../../../schemas/subjects.ts";
+import { type BusActors, busActors } from "../../../../../scripts/testing/bus-actors.ts";
+import { until } from "../../../../../scripts/testing/until.ts";
+import { createAddressPolicy } from "../../../../egress/address-policy.ts";
+import { createEgressGuard } from "../../../../egress/egress-guard.ts";
+import { BlobStore } from "../../../../runtime/blob-store.ts";
+import type { Bus } from "../../../../runtime/bus.ts";
+import { systemClock as clock } from "../../../../runtime/clock.ts";
+import { defineActor } from "../../../../runtime/define-actor.ts";
+import { Places } from "../../../../runtime/places.ts";
+import { TtlStore } from "../../../../runtime/ttl-store.ts";
+import { MarkdownPool } from "../../../lib/extract/markdown-pool.ts";
+import { siteActor } from "../../../site/site.ts";
+import { crawlPageWorker } from "../crawl-page.ts";
+import { HttpPageLoader } from "../http-page-loader.ts";
+import { JobShelf } from "../job-shelf.ts";
+import { CachedPage } from "../page-cache.ts";
+import { RecordWriter } from "../record-writer.ts";
+import type { TurnWalkParts } from "../walk-turn.ts";
+
+const ID_BYTES = 16;
+export const newId = () => randomBytes(ID_BYTES).toString("hex");
+
+export type Fetched = Extract<PageOutcome, { kind: "fetched" }>;
+
+interface Heard {
+  job: string;
+  message: string;
+  // biome-ignore lint/suspicious/noExplicitAny: what any message of the contract has.
+  input: any;
+}
+
+export interface WorldOptions {
+  fetchMs?: number;
+  pages?: number;
+  slots?: number;
+}
+
+/** What hangs takes as long, what is large less, on a busy machine too. */
+const FETCH_MS = 12_000;
+/** A page may take FETCH_MS by itself, and on a busy machine all else several times as long. */
+const OUTCOMES_MS_MAX = 200_000;
+
+export class CrawlWorld {
+  readonly heard: Heard[] = [];
+  /** What each job has still to ask for, by host. */
+  readonly #queues = new Map<string, TurnRequest[]>();
+  /** Of each turn: what it has not reported yet. */
+  readonly #unreported = new Map<string, TurnRequest[]>();
+  readonly account = newId();
+  readonly blobs: BlobStore;
+  readonly #bus: BusActors;
+  readonly #close: () => Promise<void>;
+
+  static async start({ fetchMs = FETCH_MS, pages = 16, slots = 16 }: WorldOptions = {}) {
+    const guard = createEgressGuard({
+      policy: createAddressPolicy({ allow: ["127.0.0.0/8"] }),
+    });
+    const markdown = new MarkdownPool();
+    let jobs: JobShelf | undefined;
+    let world: CrawlWorld | undefined;
+    const recorder = standIn((job, message, input) => world?.hear(job, message, input) ?? []);
+    const workers = (bus: Bus) => {
+      const blobs = new BlobStore(bus, clock);
+      jobs = new JobShelf({
+        blobs,
+        clock,
+        open: async (_, request) => new HttpPageLoader({ guard, clock, request, fetchMs }),
+      });
+      const turns: TurnWalkParts = {
+        jobs,
+        cache: new TtlStore(bus, "page", CachedPage),
+        sitemaps: { guard, clock, fetchMs },
+        clock,
+        logger: pino({ level: "fatal" }),
+        places: new Places(pages),
+        largePlaces: new Places(LARGE_BODIES_MAX),
+        markdown,
+        markdownPlaces: new Places(MARKDOWN_QUEUE_MAX),
+        records: new RecordWriter(blobs),
+        blobs,
+        untold: new Map(),
+      };
+      const json = {
+        blobs,
+        extractor: { extract: () => Promise.reject(new Error("no model here")) },
+        markdownPlaces: turns.markdownPlaces,
+        markdown,
+        hold: () => Promise.reject(new Error("no model here")),
+      };
+      const definition = crawlPageWorker({
+        slots: { fetch: slots, robots: 4, purge: 1 },
+        fetch: turns,
+        browser: turns,
+        robots: { guard, clock, fetchMs, places: new Places(pages) },
+        json,
+        blobs,
+      });
+      return [definition];
+    };
+    const bus = await busActors({ actors: [siteActor, recorder], workers });
+    world = new CrawlWorld(bus, async () => {
+      await bus.stop();
+      await jobs?.close();
+      await markdown.close();
+    });
+    return world;
+  }
+
+  constructor(bus: BusActors, close: () => Promise<void>) {
+    this.#bus = bus;
+    this.#close = close;
+    this.blobs = new BlobStore(bus.bus, clock);
+  }
+
+  get actors() {
+    return this.#bus.actors;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#close();
+  }
+
+  /** Has these requests made for a job of its own, each as soon as its site lets it. */
+  async crawl(
+    request: object & { url: string },
+    requests: readonly TurnRequest[],
+    account = this.account,
+  ): Promise<string> {
+    const job = newId();
+    const whole = CrawlRequest.parse({ render: false, maxAge: 0, ...request });
+    await this.blobs.put(`crawl.${job}.request`, Buffer.from(JSON.stringify(whole)));
+    const byHost = Map.groupBy(requests, ({ url }) => new URL(url).host);
+    const intent = { purposes: whole.crawlPurposes };
+    for (const [host, some] of byHost) {
+      this.#queues.set(`${job} ${host}`, some);
+      const tell = [{ scheme: "http" as const, intent }];
+      await this.actors.send(site, host, "want", { account, job, wants: some.length, tell });
+    }
+    return job;
+  }
+
+  /** Outcomes of a job's pages in the order of its indexes, once there are so many. */
+  async outcomes(job: string, count: number): Promise<PageOutcome[]> {
+    return until(
+      `${count} outcomes`,
+      () => {
+        const all = this.#outcomesOf(job);
+        return all.length >= count && all.toSorted((a, b) => a.index - b.index);
+      },
+      OUTCOMES_MS_MAX,
+    );
+  }
+
+  /** Resolves when no task is waiting or under way. */
+  async idle(): Promise<void> {
+    const { streams } = this.#bus.bus.jetstream;
+    await until(
+      "the tasks are over",
+      async () => (await streams.info(STREAMS.tasks)).state.messages === 0,
+    );
+  }
+
+  /** The first such message a job was told. */
+  told(job: string, message: string): Promise<Heard["input"]> {
+    return until(message, () => this.#of(job).find((one) => one.message === message)?.input);
+  }
+
+  messages(job: string): string[] {
+    return this.#of(job).map(({ message }) => message);
+  }
+
+  async record(outcome: PageOutcome | undefined): Promise<Record<string, unknown>> {
+    const [blob] = outcome !== undefined && "blobs" in outcome ? outcome.blobs : [];
+    return blob === undefined ? {} : this.members(blob.name);
+  }
+
+  async members(name: string): Promise<Record<string, unknown>> {
+    const chunks: Uint8Array[] = [];
+    for await (const chunk of this.blobs.get(name)) chunks.push(chunk);
+    return JSON.parse(`{${Buffer.concat(chunks)}}`);
+  }
+
+  /** Has a job's blobs removed: by what it says at its end, which the stand-in sends when it is told to expire. */
+  purge(job: string): Promise<void> {
+    return this.actors.send(crawlJob, job, "expire", {});
+  }
+
+  hear(job: string, message: string, input: Heard["input"]) {
+    this.heard.push({ job, message, input });
+    if (message === "expire") return [envelope(crawlPage, job, "purge", { job })];
+    if (message === "turnReported" || message === "sitemapRead") this.#settle(input);
+    if (message === "turnEnded") return this.#giveBack(job, input);
+    if (message !== "turnGranted") return [];
+    const { host, turn, requests: max } = input;
+    const requests = this.#queues.get(`${job} ${host}`)?.splice(0, max) ?? [];
+    if (requests.length === 0) return [envelope(site, host, "turnFinished", { turn })];
+    this.#unreported.set(turn, requests);
+    const task = { account: this.account, job, host, turn, requests };
+    return [envelope(crawlPage, job, "fetchTurn", task)];
+  }
+
+  #settle({ turn, outcomes = [], url, end }: Heard["input"]): void {
+    const indexes = new Set(outcomes.map(({ index }: PageOutcome) => index));
+    const isSettled = (request: TurnRequest) =>
+      request.type === "page" ? indexes.has(request.index) : end && request.url === url;
+    const left = this.#unreported.get(turn)?.filter((request) => !isSettled(request));
+    if (left) this.#unreported.set(turn, left);
+  }
+
+  /** A worker that stood still for so long that it lost its task gives back what it has not made; so a job asks again. */
+  #giveBack(job: string, { host, turn }: Heard["input"]) {
+    const left = this.#unreported.get(turn) ?? [];
+    this.#unreported.delete(turn);
+    if (left.length === 0) return [];
+    const key = `${job} ${host}`;
+    const queue = [...(this.#queues.get(key) ?? []), ...left];
+    this.#queues.set(key, queue);
+    const want = { account: this.account, job, wants: queue.length, tell: [] };
+    return [envelope(site, host, "want", want)];
+  }
+
+  #of(job: string): Heard[] {
+    return this.heard.filter((one) => one.job === job);
+  }
+
+  #outcomesOf(job: string): PageOutcome[] {
+    return this.#of(job)
+      .filter(({ message }) => message === "turnReported")
+      .flatMap(({ input }) => input.outcomes);
+  }
+}
+
+type Hear = (job: string, message: string, input: unknown) => ReturnType<CrawlWorld["hear"]>;
+
+/** Answers no call; tells everything else. */
+function standIn(hear: Hear) {
+  const told =
+    (message: string) =>
+    (state: object, input: unknown, { key }: { key: string }) => ({
+      state,
+      send: hear(key, message, input),
+    });
+  const refuse = () => {
+    throw new ActorError("not_found", "Cannot answer: this is a stand-in");
+  };
+  return defineActor(crawlJob, {
+    state: z.object({}),
+    initial: {},
+    handlers: {
+      start: refuse,
+      get: refuse,
+      list: refuse,
+      cancel: refuse,
+      ...(Object.fromEntries(
+        Object.keys(crawlJob.messages)
+          .filter((message) => !["start", "get", "list", "cancel"].includes(message))
+          .map((message) => [message, told(message)]),
+        // biome-ignore lint/suspicious/noExplicitAny: one handler for all that are left.
+      ) as any),
+    },
+  });
+}

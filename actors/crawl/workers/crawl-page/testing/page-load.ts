@@ -1,0 +1,32 @@
+/** A load as a turn would ask for it, and what its request keeps to, which may leave at once, for tests of those who load. */
+import { systemClock } from "../../../../runtime/clock.ts";
+import type { Departure } from "../departure.ts";
+import type { PageLoad } from "../page-loader.ts";
+
+export type Watched = Partial<Omit<PageLoad, "url">>;
+
+export function pageLoad(url: string, watched: Watched = {}): PageLoad {
+  const startBy = systemClock.monotonic() + 60_000;
+  return {
+    ...departure(),
+    url,
+    isStart: false,
+    isAlone: false,
+    startBy,
+    onLarge: async () => {},
+    ...watched,
+  };
+}
+
+export function departure(watched: Partial<Departure> = {}): Departure {
+  return {
+    signal: new AbortController().signal,
+    due: async () => {},
+    mayLeave: () => true,
+    onUnseen: () => {},
+    onStarting: () => {},
+    onStarted: () => {},
+    oneMore: async () => true,
+    ...watched,
+  };
+}

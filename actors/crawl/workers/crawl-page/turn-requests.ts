@@ -1,0 +1,179 @@
+/** Makes the requests of a turn, each within its moment where it has one, and sees to it that what comes of each is told. */
+import type { Logger } from "pino";
+import type { Turn, TurnRequest } from "../../../../schemas/crawl/crawl-page.ts";
+import { site } from "../../../../schemas/crawl/site.ts";
+import { ActorError } from "../../../../schemas/errors.ts";
+import { BrowserNotStartedError } from "../../../rendering/lib/browser/browser-died-error.ts";
+import type { Clock } from "../../../runtime/clock.ts";
+import type { TaskContext } from "../../../runtime/define-worker.ts";
+import type { Places } from "../../../runtime/places.ts";
+import type { Moment, TurnToBegin } from "./begin-turn.ts";
+import type { BrowserTime } from "./browser-time.ts";
+import { isPage } from "./cached-pages.ts";
+import { CrawlHeaders } from "./crawl-headers.ts";
+import { atAnyTime, type Departure, inTime, type Left, NotMade } from "./departure.ts";
+import { fetchSitemap, type SitemapParts, type SitemapRequest } from "./fetch-sitemap.ts";
+import type { HeldJob } from "./job-shelf.ts";
+import type { PageOutcomes, PageRequest } from "./page-outcomes.ts";
+import type { TurnMail } from "./turn-mail.ts";
+
+/** A job while a turn of it runs: by then it is known how its end is heard of. */
+export type TurnsJob = Omit<HeldJob, "ended"> & { ended: AbortSignal };
+
+/** What all turns of a worker share in making their requests. */
+export interface TurnsWorker {
+  sitemaps: SitemapParts;
+  clock: Clock;
+  logger: Logger;
+  /** Large pages in work. */
+  largePlaces: Places;
+}
+
+export interface TurnRequestsParts {
+  worker: TurnsWorker;
+  turn: Turn;
+  /** What the site is asked with. */
+  asking: Omit<TurnToBegin, "urls">;
+  context: Pick<TaskContext, "signal" | "call">;
+  held: TurnsJob;
+  mail: TurnMail;
+  outcomes: PageOutcomes;
+  browserTime: BrowserTime;
+}
+
+/** What a request holds, and is held to. */
+interface Place {
+  /** Undefined where the site has set no moment. */
+  moment: Moment | undefined;
+  /** Which of the turn's requests it is; of those without a moment the first. */
+  nth: number;
+  /** It has left; resolves once the site knows, or cannot be told. */
+  onLeft?: (told: Promise<void>) => void;
+  /** By the monotonic clock: what has not been begun by then is not. */
+  startBy: number;
+  /** Gives its place back. */
+  release(): void;
+}
+
+type Start = Departure & Pick<Place, "startBy" | "release">;
+
+export class TurnRequests {
+  readonly #parts: TurnRequestsParts;
+  #awayMs: number | undefined;
+
+  constructor(parts: TurnRequestsParts) {
+    this.#parts = parts;
+  }
+
+  /** For how long the host wants to be left alone, where it said so. */
+  get awayMs(): number | undefined {
+    return this.#awayMs;
+  }
+
+  /**
+   * Resolves when the host is done with the request, with how long it wants to be left alone; what is left of the work goes on
+   * beside the next.
+   */
+  async make(
+    request: TurnRequest,
+    { moment, nth, onLeft, ...place }: Place,
+  ): Promise<number | undefined> {
+    const make = (start: Start) =>
+      isPage(request) ? this.#page(request, start) : this.#sitemap(request, start);
+    const { worker, asking, context, held, mail } = this.#parts;
+    const { signal, call } = context;
+    const { ended } = held;
+    if (moment === undefined) return make({ ...atAnyTime({ signal, ended }), ...place });
+    const asked = { ...asking, nth, urls: [request.url] };
+    const tell = (left: Left) => {
+      const told = this.tellStarted(nth, left);
+      mail.later(() => told);
+      onLeft?.(told);
+      return told;
+    };
+    const parts = { call, clock: worker.clock, signal, ended, onLeft: tell };
+    return await inTime(asked, parts, moment, (departure) => make({ ...departure, ...place }));
+  }
+
+  /** The next request's delay counts from here; without an answer the site counts from the end of the turn. */
+  async tellStarted(nth: number, left?: Left): Promise<void> {
+    const { host, turn } = this.#parts.turn;
+    const { again = false, lateMs } = left ?? {};
+    const started = { turn, nth, ...(left && { lateMs }), ...(again && { again }) };
+    await this.#parts.context
+      .call(site, host, "requestStarted", started)
+      .catch((error: unknown) => {
+        if (!(error instanceof ActorError)) throw error;
+      });
+  }
+
+  async #page(request: PageRequest, { release, ...start }: Start): Promise<number | undefined> {
+    const { signal } = start;
+    const { worker, context, held, mail, outcomes, browserTime } = this.#parts;
+    const releases = [release];
+    const onLarge = async () => {
+      releases.push(await worker.largePlaces.take(signal));
+    };
+    const done = () => {
+      for (const one of releases) one();
+    };
+    try {
+      const { url, index, alone: isAlone = false } = request;
+      const loader = await held.loader();
+      const page = { url, isStart: index === 0, isAlone };
+      const answer = await loader.load({ ...page, ...start, onLarge }).catch((error) => {
+        if (signal.aborted) throw signal.reason;
+        if (error instanceof NotMade) throw error;
+        // No page is at fault where there is no browser.
+        if (error instanceof BrowserNotStartedError) throw error;
+        return this.#fault(error, url);
+      });
+      const used = browserTime.add(answer.browserMs);
+      if (used !== undefined) mail.later(() => mail.send(used));
+      const awayMs = "awayMs" in answer ? answer.awayMs : undefined;
+      mail.later(async () => {
+        try {
+          mail.report(await outcomes.of(request, answer, context.signal));
+        } finally {
+          done();
+        }
+      });
+      return this.#leaveAlone(awayMs);
+    } catch (error) {
+      done();
+      throw error;
+    }
+  }
+
+  #fault(error: unknown, url: string) {
+    const { worker, turn } = this.#parts;
+    const { job, host } = turn;
+    const known = error instanceof ActorError;
+    if (!known) worker.logger.error({ err: error, job, host, url }, "page not loaded");
+    const reason = known ? error.message : "Cannot load the page: a fault of the crawler";
+    return { kind: "failed", reason, retry: true, status: undefined, browserMs: 0 } as const;
+  }
+
+  async #sitemap(
+    request: SitemapRequest,
+    { release, ...departure }: Start,
+  ): Promise<number | undefined> {
+    const { worker, held, mail } = this.#parts;
+    const { job, turn } = this.#parts.turn;
+    const { sitemaps, clock } = worker;
+    const headers = new CrawlHeaders(held.request).forFile(request.url, clock.now());
+    const { send } = mail;
+    try {
+      const task = { job, turn, request, headers, departure, send };
+      const { awayMs } = await fetchSitemap(sitemaps, task);
+      return this.#leaveAlone(awayMs);
+    } finally {
+      release();
+    }
+  }
+
+  #leaveAlone(ms: number | undefined): number | undefined {
+    if (ms !== undefined) this.#awayMs = Math.max(ms, this.#awayMs ?? 0);
+    return ms;
+  }
+}

@@ -1,0 +1,636 @@
+import { expect } from "chai";
+import { pino } from "pino";
+import type { Envelope } from "../../../../schemas/contract.ts";
+import {
+  BROWSER_TIME_TOLD_MS,
+  TURN_STARTS_MS_MAX,
+} from "../../../../schemas/crawl/crawl-limits.ts";
+import type { Turn } from "../../../../schemas/crawl/crawl-page.ts";
+import { CrawlRequest } from "../../../../schemas/crawl/http/crawl.ts";
+import { ActorError } from "../../../../schemas/errors.ts";
+import { taskContext } from "../../../../scripts/testing/task-context.ts";
+import { createAddressPolicy } from "../../../egress/address-policy.ts";
+import { createEgressGuard } from "../../../egress/egress-guard.ts";
+import { BrowserNotStartedError } from "../../../rendering/lib/browser/browser-died-error.ts";
+import { type Clock, systemClock as clock } from "../../../runtime/clock.ts";
+import type { TaskContext } from "../../../runtime/define-worker.ts";
+import { Places } from "../../../runtime/places.ts";
+import { MarkdownPool } from "../../lib/extract/markdown-pool.ts";
+import { crawlPageWorker } from "./crawl-page.ts";
+import { JobShelf } from "./job-shelf.ts";
+import type { PageAnswer, PageLoad } from "./page-loader.ts";
+import { RecordWriter } from "./record-writer.ts";
+import type { TurnWalkParts } from "./walk-turn.ts";
+
+const URL_OF_START = "http://a.example/";
+const PAIR = [`${URL_OF_START}1`, `${URL_OF_START}2`];
+const id = (letter: string) => letter.repeat(32);
+const guard = createEgressGuard({ policy: createAddressPolicy({ allow: [] }) });
+const loadedPage: PageAnswer = {
+  ...{ kind: "page", status: 200, html: "x", truncated: false, contentType: "text/html" },
+  ...{ lastModifiedAt: undefined, awayMs: undefined, nofollow: false },
+  browserMs: 7,
+};
+
+interface Scene {
+  load?: (page: PageLoad) => Promise<PageAnswer>;
+  begin?: (asked: Asked) => object | undefined | Promise<object>;
+  /** Resolves once the site has heard that a request has left. */
+  started?: (asked: Asked) => Promise<object>;
+  attempt?: number;
+  lease?: Partial<Pick<TaskContext, "lapsed" | "isSure">>;
+  urls?: string[];
+  places?: Places;
+  outOfTime?: TurnWalkParts["outOfTime"];
+  untold?: TurnWalkParts["untold"];
+  atOnce?: number;
+  clock?: Clock;
+  putAll?: () => Promise<void>;
+  /** Whether the account has a copy of every page, and what the site says of them. */
+  isCached?: boolean;
+  judge?: (asked: { urls: string[] }) => object;
+  onTold?: (message: string) => void;
+}
+
+interface Asked {
+  nth?: number;
+  urls: string[];
+  again?: boolean;
+}
+
+describe("walkTurn", () => {
+  const markdown = new MarkdownPool();
+  after(() => markdown.close());
+
+  /** Runs one turn against these answers: what was loaded, and every message by its name, in order. */
+  async function walked(scene: Scene, controller = new AbortController()) {
+    const { urls = [URL_OF_START], attempt = 1, places = new Places(4), outOfTime } = scene;
+    const { atOnce = 1, clock: workersClock = clock, putAll = async () => {} } = scene;
+    const go = { state: "go", waitMs: 0, atOnce, verdicts: urls.map(() => ({ allowed: true })) };
+    const loads: string[] = [];
+    const calls: string[] = [];
+    const asked: Asked[] = [];
+    const mail: Envelope[] = [];
+    const request = CrawlRequest.parse({ url: URL_OF_START, render: false, maxAge: 100 });
+    const blobs = {
+      async *get() {
+        yield Buffer.from(JSON.stringify(request));
+      },
+      put: async (name: string) => ({ name, bytes: 1 }),
+      putAll,
+      size: async () => undefined,
+      removeAll: async () => {},
+    };
+    const { load = async () => loadedPage } = scene;
+    const jobs = new JobShelf({
+      ...{ blobs, clock },
+      open: async () => ({
+        load(page) {
+          loads.push(page.url);
+          return load(page);
+        },
+        async close() {},
+      }),
+    });
+    const turns = {
+      ...{ jobs, clock: workersClock, blobs, markdown, places, sitemaps: { guard, clock } },
+      cache: {
+        get: async () => (scene.isCached ? cachedPage() : undefined),
+        put: async () => true,
+      },
+      logger: pino({ level: "silent" }),
+      largePlaces: new Places(1),
+      markdownPlaces: new Places(1),
+      records: new RecordWriter(blobs),
+      ...(outOfTime && { outOfTime }),
+      untold: scene.untold ?? new Map(),
+    };
+    const none = () => Promise.reject(new Error("none here"));
+    const { handlers, failures } = crawlPageWorker({
+      ...{ slots: {}, fetch: turns, browser: turns, blobs },
+      robots: { guard, clock, places },
+      json: { blobs, extractor: { extract: none }, markdown, markdownPlaces: places, hold: none },
+    });
+    const turn: Turn = {
+      ...{ account: id("1"), job: id("2"), host: "a.example", turn: id("3") },
+      requests: urls.map((url, index) => ({ type: "page", index, url, attempt: 1 })),
+    };
+    const context = {
+      ...taskContext({ key: turn.job, attempt, signal: controller.signal, ...scene.lease }),
+      async send(envelopes: readonly Envelope[]) {
+        mail.push(...envelopes);
+      },
+      async tell(envelope: Envelope) {
+        mail.push(envelope);
+        scene.onTold?.(envelope.message);
+        return true;
+      },
+      async call(_: unknown, _key: string, message: string, input: Asked) {
+        calls.push(input.again ? `${message} again` : message);
+        asked.push(input);
+        if (message === "judge") return scene.judge?.(input);
+        if (message === "requestStarted") return (await scene.started?.(input)) ?? {};
+        return message === "begin" ? ((await scene.begin?.(input)) ?? go) : {};
+      },
+    };
+    let error: unknown;
+    const outcome = await handlers.renderTurn(turn, context as never).catch((thrown) => {
+      error = thrown;
+      return { send: [] };
+    });
+    const { send = [] } = outcome;
+    mail.push(...(typeof send === "function" ? send() : send));
+    await jobs.close();
+    const inputs = (message: string) =>
+      // biome-ignore lint/suspicious/noExplicitAny: what any message has.
+      mail.filter((one) => one.message === message).map(({ input }) => input as any);
+    const messages = mail.map(({ message }) => message);
+    return { loads, calls, asked, inputs, messages, failures, turn, error };
+  }
+
+  it("reports a turn's page and the browser's time, and says no more of a turn that is reported", async () => {
+    const { messages, calls, inputs } = await walked({
+      async load({ onStarted }) {
+        onStarted();
+        onStarted();
+        return loadedPage;
+      },
+    });
+    expect(messages).to.deep.equal(["turnFinished", "turnReported", "browserUsed"]);
+    // Browsers may send it again by themselves.
+    expect(calls).to.deep.equal(["begin", "requestStarted", "requestStarted again"]);
+    expect(inputs("browserUsed")).to.deep.equal([{ ms: 7, taskId: id("3") }]);
+  });
+
+  it("makes nothing again at a second try: what the first did not report is given back", async () => {
+    const { messages, loads, calls, inputs } = await walked({ attempt: 2 });
+    expect([loads, calls]).to.deep.equal([[], []]);
+    expect(messages).to.deep.equal(["turnFinished", "turnEnded"]);
+    expect(inputs("turnEnded")[0].failed).to.include("its worker stopped in it");
+  });
+
+  it("makes nothing in a turn that is gone", async () => {
+    const { messages, loads } = await walked({ begin: () => ({ state: "gone" }) });
+    expect(loads).to.deep.equal([]);
+    expect(messages).to.deep.equal(["turnFinished", "turnEnded"]);
+  });
+
+  it("asks again when it is told to wait, and when its request has not left in time", async () => {
+    const waits = [{ state: "wait", askAgainInMs: 5 }];
+    const waited = await walked({ begin: () => waits.shift() ?? goNow(0) });
+    expect(waited.calls).to.deep.equal(["begin", "begin"]);
+    let tries = 0;
+    // Asked while it connects, the site says that it is not its turn any more.
+    const answers = [goNow(0), { state: "wait", askAgainInMs: 5 }];
+    const late = await walked({
+      begin: () => answers.shift() ?? goNow(0),
+      load: ({ signal, onStarted }) => {
+        tries += 1;
+        if (tries > 1) {
+          onStarted();
+          return Promise.resolve(loadedPage);
+        }
+        return new Promise((_, reject) => {
+          signal.addEventListener("abort", () => reject(signal.reason));
+        });
+      },
+    });
+    expect(late.calls).to.deep.equal(["begin", "begin", "begin", "requestStarted"]);
+    expect(late.inputs("turnReported")[0].outcomes).to.have.length(1);
+  });
+
+  it("gives back what it did not make when it is stopped, or not sure of its task, and reports the rest", async () => {
+    for (const how of ["stopped", "lapsed"] as const) {
+      const [controller, lapsed] = [new AbortController(), new AbortController()];
+      const urls = [1, 2, 3].map((index) => URL_OF_START + index);
+      const { messages, loads, inputs } = await walked(
+        {
+          ...{ urls, lease: { lapsed: lapsed.signal } },
+          async load({ url, signal }) {
+            if (url === urls[0]) return loadedPage;
+            (how === "stopped" ? controller : lapsed).abort(new Error("stopping"));
+            throw signal.reason;
+          },
+        },
+        controller,
+      );
+      expect(loads).to.deep.equal(urls.slice(0, 2));
+      expect(inputs("turnReported").flatMap(({ outcomes }) => outcomes)).to.have.length(1);
+      expect(messages.at(-1)).to.equal("turnEnded");
+      expect(inputs("turnEnded")[0]).not.to.have.property("failed");
+    }
+  });
+
+  it("starts nothing more as soon as another worker may be given its task", async () => {
+    let isSure = true;
+    const { loads } = await walked({
+      ...{ urls: PAIR, lease: { isSure: () => isSure } },
+      async load() {
+        isSure = false;
+        return loadedPage;
+      },
+    });
+    expect(loads).to.have.length(1);
+  });
+
+  it("blames no page for an actor that is away, a browser that does not start, or a store that is full", async () => {
+    const cause = new ActorError("unavailable", "Cannot reach it");
+    const full = new ActorError("storage_full", "Cannot store it");
+    const scenes: [Scene, string | undefined][] = [
+      [{ begin: () => Promise.reject(new Error("not at present", { cause })) }, undefined],
+      [
+        { load: () => Promise.reject(new BrowserNotStartedError("no browser")) },
+        "no browser could be started",
+      ],
+      [{ putAll: () => Promise.reject(full) }, "the store has no room for what was fetched"],
+    ];
+    for (const [scene, fault] of scenes) {
+      const places = new Places(1);
+      const { messages, inputs } = await walked({ ...scene, places });
+      expect(messages.slice(-1)).to.deep.equal(["turnEnded"]);
+      expect(inputs("turnEnded")).to.deep.equal([
+        { host: "a.example", turn: id("3"), ...(fault && { fault }) },
+      ]);
+      expect(inputs("turnReported")).to.deep.equal([]);
+      expect(places.free).to.equal(1);
+    }
+  });
+
+  it("tells of a page whose loading failed for no reason of its own, and gives all places back", async () => {
+    const places = new Places(1);
+    const { inputs } = await walked({ places, load: () => Promise.reject(new TypeError("bug")) });
+    expect(inputs("turnReported")[0].outcomes[0]).to.include({ kind: "failed", retry: true });
+    expect(places.free).to.equal(1);
+  });
+
+  it("starts no request that had its place only after TURN_STARTS_MS_MAX; one at it starts", async () => {
+    for (const [lateMs, started] of [
+      [0, 2],
+      [1, 1],
+    ] as const) {
+      // Time stands still but for the first page, which holds the only place.
+      let now = 1_000;
+      const standing: Clock = { ...clock, monotonic: () => now };
+      const { loads, messages, inputs } = await walked({
+        ...{ urls: PAIR, atOnce: 2, places: new Places(1), clock: standing },
+        async load() {
+          now = 1_000 + TURN_STARTS_MS_MAX + lateMs;
+          return loadedPage;
+        },
+      });
+      expect(loads).to.have.length(started);
+      expect(inputs("turnReported").flatMap(({ outcomes }) => outcomes)).to.have.length(started);
+      // What was not reported is the job's again.
+      expect(messages.at(-1)).to.equal(started < PAIR.length ? "turnEnded" : "browserUsed");
+    }
+  });
+
+  it("makes no more requests of a host that asks to be left alone, though it answers with no page", async () => {
+    const { loads, inputs } = await walked({
+      urls: PAIR,
+      load: async () => ({
+        ...{ kind: "failed", reason: "no text", retry: true, status: 503, browserMs: 0 },
+        awayMs: 7_000,
+      }),
+    });
+    expect(loads).to.have.length(1);
+    expect(inputs("turnFinished")[0]).to.include({ awayMs: 7_000 });
+  });
+
+  it("makes the requests of a host with a delay one after the other, each asked for once the site knows of the one before", async () => {
+    let known = 0;
+    let loading = 0;
+    let loadingMost = 0;
+    const firstIsThere = Promise.withResolvers<void>();
+    const { loads, calls, asked, inputs, messages } = await walked({
+      urls: FOUR,
+      begin: ({ nth, urls }) => {
+        // Those after the first were judged with it.
+        expect([nth, urls]).to.deep.equal([known, known === 0 ? FOUR : [FOUR[known]]]);
+        return spaced(urls);
+      },
+      async started({ nth = 0 }) {
+        await new Promise(setImmediate);
+        known = nth + 1;
+        return {};
+      },
+      async load({ url, onStarted }) {
+        loading += 1;
+        loadingMost = Math.max(loadingMost, loading);
+        onStarted();
+        // A page that takes long keeps none waiting.
+        if (url === FOUR[0]) await firstIsThere.promise;
+        if (url === FOUR[3]) firstIsThere.resolve();
+        loading -= 1;
+        return loadedPage;
+      },
+    });
+    expect(loads).to.deep.equal(FOUR);
+    expect(loadingMost).to.equal(2);
+    expect(calls).to.deep.equal(FOUR.flatMap(() => ["begin", "requestStarted"]));
+    expect(asked.map(({ nth = 0 }) => nth)).to.deep.equal([0, 0, 1, 1, 2, 2, 3, 3]);
+    expect(inputs("turnFinished").map(({ nth }) => nth)).to.have.members([0, 1, 2, 3]);
+    expect(inputs("turnReported").flatMap(({ outcomes }) => outcomes)).to.have.length(4);
+    expect(messages).to.not.include("turnEnded");
+  });
+
+  it("asks there for what is allowed, and for another moment of one that missed its own", async () => {
+    const tries: string[] = [];
+    let asks = 0;
+    const { loads, asked, inputs } = await walked({
+      urls: FOUR,
+      begin({ urls }) {
+        asks += 1;
+        // While the second connects, it is not its turn any more.
+        return asks === 3 ? { state: "wait", askAgainInMs: 5 } : spaced(urls, FOUR[1]);
+      },
+      load({ url, signal, onStarted }) {
+        tries.push(url);
+        if (tries.length !== 2) {
+          onStarted();
+          return Promise.resolve(loadedPage);
+        }
+        return new Promise((_, reject) => {
+          signal.addEventListener("abort", () => reject(signal.reason));
+        });
+      },
+    });
+    expect(loads).to.deep.equal([FOUR[0], FOUR[2], FOUR[2], FOUR[3]]);
+    const begun = asked.flatMap(({ nth, urls }) => (urls ? [[nth, urls]] : []));
+    expect(begun).to.deep.equal([
+      [0, FOUR],
+      ...[1, 1, 1].map((nth) => [nth, [FOUR[2]]]),
+      [2, [FOUR[3]]],
+    ]);
+    const outcomes = inputs("turnReported").flatMap((report) => report.outcomes);
+    expect(outcomes.map(({ kind, index }) => [kind, index])).to.have.deep.members([
+      ["disallowed", 1],
+      ...[0, 2, 3].map((index) => ["fetched", index]),
+    ]);
+  });
+
+  it("has used the moment of a request that came to its end without leaving", async () => {
+    const { calls, inputs } = await walked({
+      urls: PAIR,
+      begin: ({ urls }) => spaced(urls),
+      load: async () => ({
+        ...{ kind: "failed", reason: "refused", retry: true, status: undefined, browserMs: 0 },
+      }),
+    });
+    expect(calls).to.deep.equal(PAIR.flatMap(() => ["begin", "requestStarted"]));
+    expect(inputs("turnReported").flatMap(({ outcomes }) => outcomes)).to.have.length(2);
+  });
+
+  it("tells at once of a host with a delay that asks to be left alone, while other pages load, and makes no more", async () => {
+    const told = Promise.withResolvers<void>();
+    const { loads, inputs, messages } = await walked({
+      urls: FOUR,
+      begin: async ({ nth = 0, urls }) => {
+        // Its answer is there by now.
+        if (nth === 2) await new Promise(setImmediate);
+        return spaced(urls);
+      },
+      onTold: (message) => {
+        if (message === "turnFinished") told.resolve();
+      },
+      async load({ url, onStarted }) {
+        onStarted();
+        if (url === FOUR[1]) return { ...loadedPage, status: 429, awayMs: 7_000 };
+        await told.promise;
+        return loadedPage;
+      },
+    });
+    expect(loads).to.deep.equal(FOUR.slice(0, 2));
+    expect(inputs("turnFinished")).to.deep.equal([
+      { turn: id("3"), nth: 1, awayMs: 7_000 },
+      { turn: id("3"), nth: 0 },
+      // Of what it did not make.
+      { turn: id("3") },
+    ]);
+    // What was not made is the job's again.
+    expect(messages.at(-1)).to.equal("turnEnded");
+  });
+
+  it("reports what it has of a turn that is gone between two requests, or stops there, once all of it has come", async () => {
+    for (const how of ["gone", "stopped", "failed"] as const) {
+      const controller = new AbortController();
+      const asked = Promise.withResolvers<void>();
+      const { loads, inputs, messages, error } = await walked(
+        {
+          urls: FOUR,
+          async begin({ nth, urls }) {
+            if (nth !== 2) return spaced(urls);
+            setImmediate(asked.resolve);
+            if (how === "gone") return { state: "gone" };
+            if (how === "stopped") controller.abort(new Error("stopping"));
+            throw new ActorError("unavailable", "Cannot reach it");
+          },
+          async load({ url, onStarted }) {
+            onStarted();
+            if (url === FOUR[0]) await asked.promise;
+            return loadedPage;
+          },
+        },
+        controller,
+      );
+      expect(error, how).to.equal(undefined);
+      expect(loads).to.deep.equal(FOUR.slice(0, 2));
+      expect(inputs("turnReported").flatMap(({ outcomes }) => outcomes)).to.have.length(2);
+      expect(messages.at(-1)).to.equal("turnEnded");
+      const lost = how === "gone" ? { lost: true } : {};
+      const finished = inputs("turnFinished").slice(0, 3);
+      expect(finished, how).to.deep.equal([
+        { turn: id("3"), nth: 1 },
+        { turn: id("3"), nth: 0 },
+        { turn: id("3"), ...lost },
+      ]);
+    }
+  });
+
+  it("uses copies that the site allows by now, in no turn; those it forbids are disallowed", async () => {
+    const refused = { allowed: false, reason: "line 1", unreachable: true };
+    const { calls, loads, inputs } = await walked({
+      ...{ urls: PAIR, isCached: true },
+      judge: ({ urls }) => ({ verdicts: urls.map((url) => (url === PAIR[1] ? refused : ALLOWED)) }),
+    });
+    expect([calls, loads]).to.deep.equal([["judge"], []]);
+    const outcomes = inputs("turnReported").flatMap((report) => report.outcomes);
+    const [first, second] = outcomes.toSorted((a, b) => a.index - b.index);
+    expect(first).to.include({ kind: "fetched", index: 0 });
+    expect(second).to.deep.equal({
+      ...{ kind: "disallowed", index: 1, reason: "line 1", unreachable: true },
+    });
+    expect(inputs("turnFinished")).to.have.length(1);
+  });
+
+  it("asks for pages it has copies of while the site cannot say whether it allows them", async () => {
+    const { calls, loads } = await walked({ isCached: true, judge: () => ({}) });
+    expect(calls).to.deep.equal(["judge", "begin"]);
+    expect(loads).to.have.length(1);
+  });
+
+  it("tells the job of a host that cannot be reached", async () => {
+    const verdicts = [{ allowed: false, reason: "no answer", unreachable: true }];
+    const { inputs } = await walked({
+      begin: () => ({ state: "go", waitMs: 0, atOnce: 1, verdicts }),
+    });
+    expect(inputs("turnReported")[0].outcomes).to.deep.equal([
+      { kind: "disallowed", index: 0, reason: "no answer", unreachable: true },
+    ]);
+  });
+
+  it("gives the turn back once all of its pages have come, where a browser does not start for one", async () => {
+    const second = Promise.withResolvers<void>();
+    const { messages, inputs } = await walked({
+      ...{ urls: PAIR, atOnce: 2 },
+      async load({ url }) {
+        if (url === PAIR[0]) {
+          setTimeout(second.resolve, 50);
+          throw new BrowserNotStartedError("no browser");
+        }
+        await second.promise;
+        return loadedPage;
+      },
+    });
+    expect(messages.slice(0, 2)).to.deep.equal(["turnFinished", "turnReported"]);
+    expect(messages.at(-1)).to.equal("turnEnded");
+    expect(inputs("browserUsed")).to.deep.equal([{ ms: 7, taskId: id("3") }]);
+  });
+
+  it("has the browser's time paid for what it loaded, whatever fault of ours keeps it from the job", async () => {
+    const used = [{ ms: 7, taskId: id("3") }];
+    const away = await walked({
+      putAll: () => Promise.reject(new ActorError("unavailable", "away")),
+    });
+    expect(away.messages.at(-1)).to.equal("turnEnded");
+    expect(away.inputs("browserUsed")).to.deep.equal(used);
+    const bug = await walked({ putAll: () => Promise.reject(new TypeError("bug")) });
+    expect(bug.error).to.be.instanceOf(TypeError);
+    expect(bug.inputs("browserUsed")).to.deep.equal(used);
+    expect(bug.messages).not.to.include("turnEnded");
+  });
+
+  it("tells the job the browser's time of a page that was not modified", async () => {
+    const { inputs } = await walked({
+      load: async () => ({
+        ...{ kind: "unmodified", status: 304, lastModifiedAt: undefined, browserMs: 700 },
+      }),
+    });
+    expect(inputs("browserUsed")).to.deep.equal([{ ms: 700, taskId: id("3") }]);
+    expect(inputs("turnReported")[0].outcomes[0]).to.include({ kind: "skipped", browserMs: 700 });
+  });
+
+  it("loads no page without browser time", async () => {
+    const { loads, inputs, calls } = await walked({ outOfTime: async () => "none is left" });
+    expect([loads, calls]).to.deep.equal([[], []]);
+    expect(inputs("turnReported")[0].outcomes).to.deep.equal([
+      { kind: "out_of_time", index: 0, reason: "none is left" },
+    ]);
+  });
+
+  it("asks for browser time before each page, and tells of what it has used when 10 s have come together", async () => {
+    const urls = [1, 2, 3, 4, 5].map((index) => URL_OF_START + index);
+    const untold: number[] = [];
+    const { loads, inputs } = await walked({
+      ...{ urls, atOnce: 1 },
+      load: async () => ({ ...loadedPage, browserMs: BROWSER_TIME_TOLD_MS - 1 }),
+      async outOfTime(_account, untoldMs) {
+        untold.push(untoldMs);
+        return untold.length > 4 ? "none is left" : undefined;
+      },
+    });
+    expect(loads).to.deep.equal(urls.slice(0, 3));
+    // Before the turn begins, and before each page.
+    const page = BROWSER_TIME_TOLD_MS - 1;
+    expect(untold).to.deep.equal([0, 0, page, 0, page]);
+    const outcomes = inputs("turnReported").flatMap((report) => report.outcomes);
+    expect(outcomes.map(({ kind }) => kind).sort()).to.deep.equal([
+      ...["fetched", "fetched", "fetched", "out_of_time"],
+    ]);
+    expect(inputs("browserUsed")).to.deep.equal([
+      { ms: 2 * page, taskId: `${id("3")}.1`, isPart: true },
+      { ms: page, taskId: id("3") },
+    ]);
+  });
+
+  it("tells of browser time at BROWSER_TIME_TOLD_MS, and below it at the turn's end", async () => {
+    const used = async (browserMs: number) => {
+      const { inputs } = await walked({ load: async () => ({ ...loadedPage, browserMs }) });
+      return inputs("browserUsed");
+    };
+    const below = BROWSER_TIME_TOLD_MS - 1;
+    expect(await used(below)).to.deep.equal([{ ms: below, taskId: id("3") }]);
+    expect(await used(BROWSER_TIME_TOLD_MS)).to.deep.equal([
+      { ms: BROWSER_TIME_TOLD_MS, taskId: `${id("3")}.1`, isPart: true },
+      { ms: 0, taskId: id("3") },
+    ]);
+  });
+
+  it("asks with what all turns of the worker have used of the account, and tells of it at its end", async () => {
+    const [account, other] = [id("1"), id("9")];
+    const untold = new Map([
+      [account, 100],
+      [other, 5],
+    ]);
+    const asked: number[] = [];
+    const { inputs } = await walked({
+      ...{ urls: PAIR, untold },
+      async outOfTime(_account, untoldMs) {
+        asked.push(untoldMs);
+        return undefined;
+      },
+    });
+    expect(asked).to.deep.equal([100, 100, 107]);
+    expect(inputs("browserUsed")).to.deep.equal([{ ms: 114, taskId: id("3") }]);
+    expect([...untold]).to.deep.equal([[other, 5]]);
+  });
+
+  it("tells of no time where it used none, whatever others did", async () => {
+    const untold = new Map([[id("1"), 100]]);
+    const { inputs } = await walked({
+      untold,
+      load: async () => ({ ...loadedPage, browserMs: 0 }),
+    });
+    expect(inputs("browserUsed")).to.deep.equal([]);
+    expect(untold.get(id("1"))).to.equal(100);
+  });
+
+  it("failures() tells the job and the site of a task that was given up", async () => {
+    const { failures, turn } = await walked({});
+    const error = new ActorError("internal_error", "no");
+    const context = { id: "task", key: turn.job };
+    const told = (envelopes: Envelope[]) =>
+      envelopes.map(({ kind, key, message }) => [kind, key, message].join(" "));
+    expect(failures.fetchTurn(turn, error, context)[0]?.input).to.deep.include({ lost: true });
+    for (const failed of [failures.fetchTurn, failures.renderTurn]) {
+      expect(told(failed(turn, error, context))).to.deep.equal([
+        "site a.example turnFinished",
+        `crawl-job ${turn.job} turnEnded`,
+      ]);
+    }
+    const robots = failures.robots(
+      { host: "a.example", scheme: "http", turn: turn.turn },
+      error,
+      context,
+    );
+    expect(told(robots)).to.deep.equal(["site a.example robotsFetched"]);
+    expect(told(failures.purge({ job: turn.job }, error, context))).to.deep.equal([
+      `crawl-page ${turn.job} purge`,
+    ]);
+  });
+});
+
+const FOUR = [1, 2, 3, 4].map((number) => `${URL_OF_START}${number}`);
+const ALLOWED = { allowed: true };
+/** Of a host with a delay, which is over; one of the addresses may be disallowed. */
+const spaced = (urls: readonly string[], forbidden?: string) => ({
+  ...{ state: "go", waitMs: 0, atOnce: 1, spaced: true },
+  verdicts: urls.map((url) => (url === forbidden ? { allowed: false, reason: "line 1" } : ALLOWED)),
+});
+const cachedPage = () => ({
+  ...{ cachedAt: clock.now(), blobs: [], links: [] },
+  metadata: { status: 200, url: URL_OF_START },
+});
+const goNow = (waitMs: number) => ({
+  ...{ state: "go", waitMs, atOnce: 1, verdicts: [{ allowed: true }] },
+});

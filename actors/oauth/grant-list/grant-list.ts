@@ -1,0 +1,131 @@
+/** Remembers what a person has allowed which client, and ends its grants when they take it back. */
+import { type DeepReadonly, envelope } from "../../../schemas/contract.ts";
+import { ActorError } from "../../../schemas/errors.ts";
+import { type AllowedClient, grantList } from "../../../schemas/oauth/grant-list.ts";
+import { type Consent, oauthGrant } from "../../../schemas/oauth/oauth-grant.ts";
+import {
+  CLIENTS_PER_PAGE,
+  CLIENTS_PER_USER_MAX,
+  GRANTS_PER_CLIENT_MAX,
+} from "../../../schemas/oauth/oauth-server-limits.ts";
+import { defineActor } from "../../runtime/define-actor.ts";
+import { AllowedClientRow, GrantListState } from "./grant-list-state.ts";
+
+export const grantListActor = defineActor(grantList, {
+  state: GrantListState,
+  rows: AllowedClientRow,
+  initial: { clients: [] },
+
+  handlers: {
+    consent(state, { clientId, ...consent }, { now, rows }) {
+      const known = clientOf({ state, rows }, clientId);
+      if (!known && rows.size + state.clients.length >= CLIENTS_PER_USER_MAX) {
+        throw new ActorError(
+          "limit_reached",
+          `Cannot allow client: ${CLIENTS_PER_USER_MAX} are allowed, which is the limit`,
+        );
+      }
+      const decided = known ? merged(known, consent) : consent;
+      const client = { grantIds: [], ...known, ...decided, clientId, consentedAt: now };
+      return { ...withClient(state, client), reply: {} };
+    },
+
+    getConsent(state, { clientId }, { rows }) {
+      return { state, reply: { consent: clientOf({ state, rows }, clientId) ?? null } };
+    },
+
+    list(state, { cursor }, { rows }) {
+      const sorted = [...state.clients, ...rows.values()].sort(latestFirst);
+      const before = cursor === undefined ? undefined : positionOf(cursor);
+      const rest = before ? sorted.filter((client) => latestFirst(before, client) < 0) : sorted;
+      const clients = rest.slice(0, CLIENTS_PER_PAGE);
+      const last = rest.length > clients.length ? clients.at(-1) : undefined;
+      return {
+        state,
+        reply: { clients, ...(last && { cursor: `${last.consentedAt}.${last.clientId}` }) },
+      };
+    },
+
+    revokeClient(state, { clientId }, { rows }) {
+      const known = clientOf({ state, rows }, clientId);
+      if (!known) return { state, reply: { grantIds: [] } };
+      const { grantIds } = known;
+      const send = grantIds.map((grantId) => envelope(oauthGrant, grantId, "consentWithdrawn", {}));
+      const rest = { state: without(state, clientId), rows: { [clientId]: null } };
+      return { ...rest, reply: { grantIds }, send };
+    },
+
+    addGrant: (state, grant, context) => ({ ...withGrant(state, grant, context), reply: {} }),
+    grantOpened: (state, grant, context) => withGrant(state, grant, context),
+
+    grantEnded(state, { clientId, grantId }, { rows }) {
+      const known = clientOf({ state, rows }, clientId);
+      if (!known?.grantIds.includes(grantId)) return { state };
+      const grantIds = known.grantIds.filter((id) => id !== grantId);
+      return withClient(state, { ...known, grantIds });
+    },
+  },
+});
+
+type State = DeepReadonly<GrantListState>;
+type Client = DeepReadonly<AllowedClient>;
+type Position = Pick<Client, "consentedAt" | "clientId">;
+
+const clientOf = (
+  { state, rows }: { state: State; rows: ReadonlyMap<string, Client> },
+  clientId: string,
+) => rows.get(clientId) ?? state.clients.find((client) => client.clientId === clientId);
+
+/** Past the limit the client's oldest ends. */
+function withGrant(
+  state: State,
+  { clientId, grantId }: { clientId: string; grantId: string },
+  { now, rows }: { now: number; rows: ReadonlyMap<string, Client> },
+) {
+  const known = clientOf({ state, rows }, clientId);
+  // It was opened while the person took back what it rests on.
+  if (!known) return { state, send: [envelope(oauthGrant, grantId, "consentWithdrawn", {})] };
+  if (known.grantIds.includes(grantId)) return { state };
+  const all = [...known.grantIds, grantId];
+  const gone = all.slice(0, -GRANTS_PER_CLIENT_MAX);
+  const grantIds = all.slice(-GRANTS_PER_CLIENT_MAX);
+  return {
+    ...withClient(state, { ...known, grantIds, lastGrantAt: now }),
+    send: gone.map((id) => envelope(oauthGrant, id, "consentWithdrawn", {})),
+  };
+}
+
+function without(state: State, clientId: string): State {
+  const clients = state.clients.filter((client) => client.clientId !== clientId);
+  return clients.length < state.clients.length ? { clients } : state;
+}
+
+const withClient = (state: State, client: Client) => ({
+  state: without(state, client.clientId),
+  rows: { [client.clientId]: client },
+});
+
+const latestFirst = (one: Position, other: Position) =>
+  other.consentedAt - one.consentedAt || (one.clientId < other.clientId ? -1 : 1);
+
+function positionOf(cursor: string): Position {
+  const [consentedAt, clientId = ""] = cursor.split(".");
+  return { consentedAt: Number(consentedAt), clientId };
+}
+
+/** What was allowed for other accounts is not allowed for these. */
+function merged(known: DeepReadonly<Consent>, decided: DeepReadonly<Consent>) {
+  const accounts = new Set(known.accountIds);
+  const same =
+    accounts.size === decided.accountIds.length &&
+    decided.accountIds.every((id) => accounts.has(id));
+  if (!same) return decided;
+  const now = new Set([...decided.scopes, ...decided.rejectedScopes]);
+  const before = (scopes: readonly Consent["scopes"][number][]) =>
+    scopes.filter((scope) => !now.has(scope));
+  return {
+    accountIds: decided.accountIds,
+    scopes: [...before(known.scopes), ...decided.scopes],
+    rejectedScopes: [...before(known.rejectedScopes), ...decided.rejectedScopes],
+  };
+}

@@ -1,0 +1,34 @@
+/** Keeps an authorization request for the browser in which it began, until it is over. */
+import { ActorError } from "../../../schemas/errors.ts";
+import { interaction } from "../../../schemas/oauth/interaction.ts";
+import { defineActor } from "../../runtime/define-actor.ts";
+import { InteractionState } from "./interaction-state.ts";
+
+export const interactionActor = defineActor(interaction, {
+  state: InteractionState,
+  initial: { status: "none" },
+
+  handlers: {
+    put(state, { browserHash, record, expiresAt }, { now }) {
+      if (state.status === "open" && state.browserHash !== browserHash) throw unknown();
+      // It went on for longer than it may, and is not to begin anew.
+      if (expiresAt <= now) throw unknown();
+      const remind = state.status === "open" ? {} : { remind: { expire: expiresAt } };
+      const endsAt = state.status === "open" ? state.expiresAt : expiresAt;
+      const next = { status: "open" as const, browserHash, record, expiresAt: endsAt };
+      return { state: next, reply: {}, ...remind };
+    },
+
+    get(state, { browserHash }, { now }) {
+      const open =
+        state.status === "open" && state.browserHash === browserHash && now < state.expiresAt;
+      if (!open) throw unknown();
+      return { state, reply: { record: state.record } };
+    },
+
+    end: (state) => (state.status === "open" ? { forget: true, reply: {} } : { state, reply: {} }),
+    expire: (state) => (state.status === "open" ? { forget: true } : { state }),
+  },
+});
+
+const unknown = () => new ActorError("not_found", "Cannot find request: it is unknown or over");

@@ -1,0 +1,108 @@
+import { expect } from "chai";
+import type { DeepReadonly, Input } from "../../../schemas/contract.ts";
+import {
+  OAUTH_CLIENT_RESERVED_MS,
+  OAUTH_CLIENTS_PER_ACCOUNT_MAX,
+} from "../../../schemas/oauth/oauth-limits.ts";
+import { refusal } from "../../../scripts/testing/refusal.ts";
+import { runHandler } from "../../../scripts/testing/run-handler.ts";
+import { oauthClientListActor } from "./oauth-client-list.ts";
+import { OAuthClientListState } from "./oauth-client-list-state.ts";
+
+describe("oauth-client-list", () => {
+  it("list() shows the newest first, each once, though clients come and go while it is read", () => {
+    const list = new List();
+    for (let number = 1; number <= 25; number++) list.make(number);
+    const first = list.run("list", { count: 10 });
+    list.make(26);
+    list.run("removed", { clientId: id(20) });
+    list.run("removed", { clientId: id(14) });
+    const second = list.run("list", { count: 10, cursor: first.cursor });
+    const third = list.run("list", { count: 10, cursor: second.cursor });
+    expect(third.cursor).to.equal(undefined);
+    const seen = [first, second, third].flatMap(({ clientIds }) => clientIds);
+    const expected = Array.from({ length: 25 }, (_, index) => 25 - index).filter((n) => n !== 14);
+    expect(seen).to.deep.equal(expected.map(id));
+  });
+
+  it("list() refuses a cursor that is none", () => {
+    for (const cursor of ["x", "-1", "1.5", " 1", "9".repeat(16)]) {
+      const refused = refusal(() => new List().run("list", { count: 1, cursor }));
+      expect(refused.code).to.equal("invalid_request");
+    }
+  });
+
+  it("reserve() lists a client before it is made, and again changes nothing", () => {
+    const list = new List();
+    list.run("reserve", { clientId: id(1) });
+    expect(list.run("list", { count: 1 }).clientIds).to.deep.equal([id(1)]);
+    list.run("reserve", { clientId: id(1) });
+    expect(list.changed).to.equal(false);
+  });
+
+  it("created() and removed() the same twice, and of an unknown one, change nothing", () => {
+    const list = new List();
+    list.make(1);
+    list.run("created", { clientId: id(1) });
+    expect(list.changed).to.equal(false);
+    list.run("removed", { clientId: id(1) });
+    list.run("removed", { clientId: id(1) });
+    expect(list.changed).to.equal(false);
+    expect(list.state.clients).to.deep.equal([]);
+  });
+
+  it("reserve() accepts OAUTH_CLIENTS_PER_ACCOUNT_MAX and refuses one more, until one goes", () => {
+    const list = new List();
+    for (let number = 1; number <= OAUTH_CLIENTS_PER_ACCOUNT_MAX; number++) list.make(number);
+    const refused = refusal(() => list.make(101));
+    expect(refused.code).to.equal("limit_reached");
+    expect(refused.message).to.contain(String(OAUTH_CLIENTS_PER_ACCOUNT_MAX));
+    list.run("removed", { clientId: id(1) });
+    list.make(101);
+  });
+
+  it("reserve() counts what is promised for OAUTH_CLIENT_RESERVED_MS; what comes later has a place all the same", () => {
+    const list = new List();
+    for (let number = 1; number <= OAUTH_CLIENTS_PER_ACCOUNT_MAX; number++) {
+      list.run("reserve", { clientId: id(number) });
+    }
+    list.now += OAUTH_CLIENT_RESERVED_MS - 1;
+    expect(refusal(() => list.make(101)).code).to.equal("limit_reached");
+    list.now += 1;
+    list.make(101);
+    expect(list.state.clients).to.have.length(1);
+    list.run("created", { clientId: id(1) });
+    expect(list.run("list", { count: 10 }).clientIds).to.deep.equal([id(1), id(101)]);
+  });
+
+  it("what is kept loads again", () => {
+    const list = new List();
+    list.make(1);
+    list.run("reserve", { clientId: id(2) });
+    const loaded = OAuthClientListState.parse(JSON.parse(JSON.stringify(list.state)));
+    expect(loaded).to.deep.equal(list.state);
+  });
+});
+
+const id = (number: number) => number.toString(16).padStart(32, "0");
+
+type Messages = typeof oauthClientListActor.contract.messages;
+
+/** The list from message to message. */
+class List {
+  now = 1_000;
+  state: DeepReadonly<OAuthClientListState> = oauthClientListActor.initial;
+  changed = false;
+
+  run<N extends keyof Messages & string>(message: N, input: Input<Messages[N]>) {
+    const handled = runHandler(oauthClientListActor, message, this.state, input, { now: this.now });
+    this.state = handled.state;
+    this.changed = handled.changed;
+    return handled.reply;
+  }
+
+  make(number: number): void {
+    this.run("reserve", { clientId: id(number) });
+    this.run("created", { clientId: id(number) });
+  }
+}

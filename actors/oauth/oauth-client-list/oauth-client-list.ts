@@ -1,0 +1,72 @@
+/** Keeps the list of an account's OAuth clients, and bounds how many there are. */
+import { ActorError } from "../../../schemas/errors.ts";
+import { oauthClientList } from "../../../schemas/oauth/oauth-client-list.ts";
+import {
+  OAUTH_CLIENT_RESERVED_MS,
+  OAUTH_CLIENTS_PER_ACCOUNT_MAX,
+} from "../../../schemas/oauth/oauth-limits.ts";
+import { defineActor } from "../../runtime/define-actor.ts";
+import { OAuthClientListState } from "./oauth-client-list-state.ts";
+
+export const oauthClientListActor = defineActor(oauthClientList, {
+  state: OAuthClientListState,
+  initial: { next: 0, clients: [] },
+
+  handlers: {
+    reserve(state, { clientId }, { now }) {
+      if (state.clients.some((client) => client.clientId === clientId)) return { state, reply: {} };
+      // Of the others, whoever was to make them died before.
+      const clients = state.clients.filter(
+        ({ reservedAt }) => reservedAt === undefined || now < reservedAt + OAUTH_CLIENT_RESERVED_MS,
+      );
+      if (clients.length >= OAUTH_CLIENTS_PER_ACCOUNT_MAX) {
+        throw new ActorError(
+          "limit_reached",
+          `Cannot create OAuth client: the account has ${OAUTH_CLIENTS_PER_ACCOUNT_MAX}, which is the limit`,
+        );
+      }
+      const client = { clientId, number: state.next, reservedAt: now };
+      return { state: { next: state.next + 1, clients: [...clients, client] }, reply: {} };
+    },
+
+    created(state, { clientId }) {
+      const known = state.clients.find((client) => client.clientId === clientId);
+      if (known && known.reservedAt === undefined) return { state };
+      if (known) {
+        const made = { clientId, number: known.number };
+        const clients = state.clients.map((client) => (client === known ? made : client));
+        return { state: { ...state, clients } };
+      }
+      // Its place was given up, but it came all the same.
+      const clients = [...state.clients, { clientId, number: state.next }];
+      return { state: { next: state.next + 1, clients } };
+    },
+
+    removed(state, { clientId }) {
+      const clients = state.clients.filter((client) => client.clientId !== clientId);
+      return { state: clients.length < state.clients.length ? { ...state, clients } : state };
+    },
+
+    list(state, { cursor, count }) {
+      const before = cursor === undefined ? Number.POSITIVE_INFINITY : numberOf(cursor);
+      const newestFirst = state.clients.filter(({ number }) => number < before).toReversed();
+      const shown = newestFirst.slice(0, count);
+      const last = newestFirst.length > count ? shown.at(-1) : undefined;
+      return {
+        state,
+        reply: {
+          clientIds: shown.map(({ clientId }) => clientId),
+          ...(last !== undefined && { cursor: String(last.number) }),
+        },
+      };
+    },
+  },
+});
+
+function numberOf(cursor: string): number {
+  if (/^\d{1,15}$/.test(cursor)) return Number(cursor);
+  throw new ActorError(
+    "invalid_request",
+    "Cannot list OAuth clients: the cursor is not one of this list",
+  );
+}

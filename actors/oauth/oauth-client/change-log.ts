@@ -1,0 +1,96 @@
+/** The log of a client's changes: who made them, when, and what was there before. */
+import { ActorError } from "../../../schemas/errors.ts";
+import type { AuditAction, Author } from "../../../schemas/oauth/oauth-client.ts";
+import {
+  REGISTRATION_FIELDS,
+  type Registration,
+  wireName,
+} from "../../../schemas/oauth/oauth-client-settings.ts";
+import {
+  AUDIT_ENTRIES_MAX,
+  AUDIT_VALUE_CHARS_MAX,
+  CLIENT_CHANGES_PER_DAY_MAX,
+} from "../../../schemas/oauth/oauth-limits.ts";
+import { type ChangeRow, changeRow, type LiveClient } from "./oauth-client-state.ts";
+
+const DAY_MS = 86_400_000;
+
+export interface LoggedChange {
+  action: AuditAction;
+  changes?: ChangeRow["changes"];
+}
+
+/** The program itself, which nobody asked. */
+export const SYSTEM: Author = { type: "system", id: "" };
+
+/** The state that counts these changes, and their rows in place of the oldest. */
+export function logged(
+  state: LiveClient,
+  logs: readonly LoggedChange[],
+  { by, at }: { by: Author; at: number },
+): { state: LiveClient; rows: Record<string, ChangeRow | null> } {
+  const rows: Record<string, ChangeRow | null> = {};
+  let number = state.nextChange;
+  for (const { action, changes = [] } of logs) {
+    rows[changeRow(number)] = { number, at, by, action, changes };
+    if (number >= AUDIT_ENTRIES_MAX) rows[changeRow(number - AUDIT_ENTRIES_MAX)] = null;
+    number++;
+  }
+  return { state: { ...state, nextChange: number }, rows };
+}
+
+/**
+ * The state in which these changes count too. Throws `rate_limited` where there were too many within a day: the log
+ * forgets its oldest, and nobody is to make it forget what they did.
+ */
+export function counted(state: LiveClient, entries: number, now: number): LiveClient {
+  const { lately } = state;
+  const isSameDay = lately !== undefined && now < lately.since + DAY_MS;
+  const { since, entries: before } = isSameDay ? lately : { since: now, entries: 0 };
+  if (before >= CLIENT_CHANGES_PER_DAY_MAX) {
+    const text = `Cannot change client: it was changed ${CLIENT_CHANGES_PER_DAY_MAX} times within a day`;
+    const retryAfterS = Math.ceil((since + DAY_MS - now) / 1_000);
+    throw new ActorError("rate_limited", text, { retryAfterS });
+  }
+  return { ...state, lately: { since, entries: before + entries } };
+}
+
+/** A registration's fields that are not what they were. */
+export function differences(before: Partial<Registration>, after: Registration) {
+  return REGISTRATION_FIELDS.flatMap((field) => {
+    const from = shown(before[field]);
+    const to = shown(after[field]);
+    const same = JSON.stringify(before[field]) === JSON.stringify(after[field]);
+    return same ? [] : [{ field: wireName(field), from, to }];
+  });
+}
+
+/** The newest first, from a cursor on. */
+export function pageOfChanges(
+  rows: ReadonlyMap<string, ChangeRow>,
+  { cursor, count }: { cursor?: string | undefined; count: number },
+) {
+  const before = cursor === undefined ? Number.POSITIVE_INFINITY : numberOf(cursor);
+  const newestFirst = [...rows.values()]
+    .filter(({ number }) => number < before)
+    .sort((one, other) => other.number - one.number);
+  const entries = newestFirst.slice(0, count);
+  const last = newestFirst.length > count ? entries.at(-1) : undefined;
+  return { entries, ...(last !== undefined && { cursor: String(last.number) }) };
+}
+
+function numberOf(cursor: string): number {
+  if (/^\d{1,15}$/.test(cursor)) return Number(cursor);
+  throw new ActorError(
+    "invalid_request",
+    "Cannot list changes: the cursor is not one of this list",
+  );
+}
+
+/** Cut where it is long, which the last character says. */
+function shown(value: unknown): string | null {
+  if (value === undefined) return null;
+  const text = JSON.stringify(value);
+  if (text.length <= AUDIT_VALUE_CHARS_MAX) return text;
+  return `${text.slice(0, AUDIT_VALUE_CHARS_MAX - 1).toWellFormed()}…`;
+}

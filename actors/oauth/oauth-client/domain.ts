@@ -1,0 +1,121 @@
+/** Whether a client's domain vouches for it: when it is asked, and what becomes of the answers. */
+import type { Input } from "../../../schemas/contract.ts";
+import { type oauthClient, VERIFICATION_PREFIX } from "../../../schemas/oauth/oauth-client.ts";
+import {
+  DOMAIN_CHECK_LOST_MS,
+  DOMAIN_POLL_FIRST_MS,
+  DOMAIN_RECHECK_MS,
+} from "../../../schemas/oauth/oauth-limits.ts";
+import type { LoggedChange } from "./change-log.ts";
+import type { Domain } from "./oauth-client-state.ts";
+
+type Report = Input<(typeof oauthClient)["messages"]["domainChecked"]>;
+
+/** What a step leaves: the domain, when to go on, and what is worth an entry in the log. */
+export interface DomainStep {
+  domain: Domain;
+  checkAt: number | null;
+  logs: readonly LoggedChange[];
+}
+
+export const textOf = (code: string) => VERIFICATION_PREFIX + code;
+
+/** A domain is looked at from now on; of the same as before, what was known stays for people to see. */
+export function startVerification(
+  host: string,
+  pace: Domain["pace"],
+  { before, now }: { before: Domain | undefined; now: number },
+): DomainStep {
+  const known = before?.host === host ? before : undefined;
+  // What is verified stays so while it is looked at again.
+  if (known?.status === "verified") {
+    return { domain: { ...known, pace, nextCheckAt: now }, checkAt: now, logs: [] };
+  }
+  const { lastAnswer, lastCheckedAt } = known ?? {};
+  const changes = [{ field: "host", from: null, to: host }];
+  return {
+    domain: {
+      status: "pending",
+      host,
+      startedAt: now,
+      pace,
+      lookups: 0,
+      nextCheckAt: now,
+      ...(lastAnswer !== undefined && { lastAnswer }),
+      ...(lastCheckedAt !== undefined && { lastCheckedAt }),
+    },
+    checkAt: now,
+    // One that is under way goes on, for its whole time once more.
+    logs: known && known.status !== "failed" ? [] : [{ action: "verification_started", changes }],
+  };
+}
+
+/** A lookup under this number is to be made now; or none any more, and that was all. */
+export function checkDue(
+  domain: Domain,
+  { check, now }: { check: number; now: number },
+): DomainStep {
+  if (domain.status !== "verified" && now >= endOf(domain)) {
+    const { nextCheckAt: _, awaiting: __, ...kept } = domain;
+    return {
+      domain: { ...kept, status: "failed" },
+      checkAt: null,
+      logs: [{ action: "verification_failed" }],
+    };
+  }
+  const status = domain.status === "verified" ? domain.status : "in_progress";
+  // An answer may be lost with the worker that had it. Where there is no worker at all, few lookups wait for one.
+  const heardAt = Math.max(domain.startedAt, domain.lastCheckedAt ?? 0);
+  const again = now + Math.max(DOMAIN_CHECK_LOST_MS, now - heardAt);
+  return {
+    domain: { ...domain, status, awaiting: check, lookups: domain.lookups + 1, nextCheckAt: now },
+    checkAt: status === "verified" ? again : Math.min(again, endOf(domain)),
+    logs: [],
+  };
+}
+
+/** Undefined when the answer is to a lookup that nobody waits for any more. */
+export function answered(
+  domain: Domain,
+  { check, outcome, answer }: Report,
+  now: number,
+): DomainStep | undefined {
+  if (domain.awaiting !== check) return undefined;
+  const { awaiting: _, missingSince, ...kept } = domain;
+  const isVerified = domain.status === "verified";
+  const checkAt =
+    isVerified || outcome === "found" ? now + DOMAIN_RECHECK_MS : nextPoll(domain, now);
+  const next = { ...kept, lastAnswer: answer, lastCheckedAt: now, nextCheckAt: checkAt };
+  switch (outcome) {
+    case "found": {
+      const verifiedAt = domain.verifiedAt ?? now;
+      const logs: LoggedChange[] = isVerified
+        ? missingSince === undefined
+          ? []
+          : [{ action: "record_back" }]
+        : [{ action: "verified" }];
+      return { domain: { ...next, status: "verified", verifiedAt }, checkAt, logs };
+    }
+    case "absent": {
+      if (!isVerified) return { domain: next, checkAt, logs: [] };
+      const logs: LoggedChange[] = missingSince === undefined ? [{ action: "record_missing" }] : [];
+      return { domain: { ...next, missingSince: missingSince ?? now }, checkAt, logs };
+    }
+    // Nobody could say, so nothing is known to have changed.
+    case "unanswered": {
+      const flag = missingSince === undefined ? {} : { missingSince };
+      return { domain: { ...next, ...flag }, checkAt, logs: [] };
+    }
+    default:
+      return outcome satisfies never;
+  }
+}
+
+const endOf = ({ startedAt, pace }: Domain) => startedAt + pace.windowMs;
+
+/** Twice as long after each lookup, up to the setting; never past the end. */
+function nextPoll(domain: Domain, now: number): number {
+  const doublings = Math.min(domain.lookups - 1, 30);
+  const pause = Math.min(DOMAIN_POLL_FIRST_MS * 2 ** doublings, domain.pace.pollMs);
+  return Math.min(now + pause, endOf(domain));
+}

@@ -1,0 +1,200 @@
+/** Keeps an OAuth client: what it is registered with, who may use it, its secrets, and whether its domain vouches. */
+import assert from "node:assert/strict";
+import type { DeepReadonly } from "../../../schemas/contract.ts";
+import { envelope } from "../../../schemas/contract.ts";
+import { ActorError } from "../../../schemas/errors.ts";
+import { hostOf } from "../../../schemas/oauth/client-uris.ts";
+import { dnsCheck } from "../../../schemas/oauth/dns-check.ts";
+import { type ClientEntry, oauthClient } from "../../../schemas/oauth/oauth-client.ts";
+import { oauthClientList } from "../../../schemas/oauth/oauth-client-list.ts";
+import { AUDIT_KEPT_MS, SECRET_USED_EVERY_MS } from "../../../schemas/oauth/oauth-limits.ts";
+import { defineActor } from "../../runtime/define-actor.ts";
+import { counted, differences, logged, pageOfChanges, SYSTEM } from "./change-log.ts";
+import { answered, checkDue, type DomainStep, startVerification, textOf } from "./domain.ts";
+import { ChangeRow, type LiveClient, OAuthClientState } from "./oauth-client-state.ts";
+import { newSecret, secretLog, withoutOldSecret, withSecret } from "./secrets.ts";
+import { checkSettings, update } from "./update.ts";
+
+const live = { change: "updated" } as const;
+const removed = { change: "removed" } as const;
+
+export const oauthClientActor = defineActor(oauthClient, {
+  state: OAuthClientState,
+  rows: ChangeRow,
+  initial: { life: "none" },
+
+  handlers: {
+    create(state, { accountId, by, settings, secret, pace }, { key, now, newId }) {
+      if (state.life === "live" && state.accountId === accountId) {
+        if (state.secrets[0]?.hash === secret?.hash) return { state, reply: entryOf(state) };
+      }
+      if (state.life !== "none") {
+        throw new ActorError("conflict", `Cannot create client: "${key}" is known already`);
+      }
+      checkSettings(settings);
+      const hasSecret = settings.tokenEndpointAuthMethod !== "none";
+      assert(hasSecret === (secret !== undefined), "A client has a secret but with none");
+      const secrets = secret ? [newSecret(secret, newId(), now)] : [];
+      const started =
+        settings.clientUri === undefined
+          ? undefined
+          : startVerification(hostOf(settings.clientUri), pace, { before: undefined, now });
+      const made: LiveClient = {
+        life: "live",
+        accountId,
+        registration: settings,
+        visibility: "private",
+        secrets,
+        code: newId(),
+        checks: 0,
+        createdAt: now,
+        updatedAt: now,
+        nextChange: 0,
+        ...(started && { domain: started.domain }),
+      };
+      const changes = differences({}, settings);
+      const next = logged(made, [{ action: "created", changes }], { by, at: now });
+      return {
+        ...next,
+        reply: entryOf(next.state),
+        ...(started && { remind: { checkDomain: started.checkAt } }),
+        send: [envelope(oauthClientList, accountId, "created", { clientId: key })],
+      };
+    },
+
+    get(state, { accountId }, { key }) {
+      return { state, reply: entryOf(ownedBy(state, accountId, key)) };
+    },
+
+    update(state, asked, { key, now }) {
+      const client = ownedBy(state, asked.accountId, key);
+      const { state: next, logs, checkAt } = update(client, asked, now);
+      if (next === client) return { state, reply: entryOf(client) };
+      // What its domain says then may be an entry too.
+      const changed = counted(next, logs.length + Number(typeof checkAt === "number"), now);
+      return {
+        ...logged(changed, logs, { by: asked.by, at: now }),
+        reply: entryOf(next),
+        ...(checkAt !== undefined && { remind: { checkDomain: checkAt } }),
+        live,
+      };
+    },
+
+    addSecret(state, { accountId, by, secret }, { key, now, newId }) {
+      const client = ownedBy(state, accountId, key);
+      const made = newSecret(secret, newId(), now);
+      const next = counted({ ...withSecret(client, made), updatedAt: now }, 1, now);
+      return {
+        ...logged(next, [secretLog("secret_added", made)], { by, at: now }),
+        reply: {},
+        live,
+      };
+    },
+
+    removeOldSecret(state, { accountId, by }, { key, now }) {
+      const [next, old] = withoutOldSecret(ownedBy(state, accountId, key));
+      const log = secretLog("secret_removed", old);
+      const changed = counted({ ...next, updatedAt: now }, 1, now);
+      return { ...logged(changed, [log], { by, at: now }), reply: {}, live };
+    },
+
+    remove(state, { accountId, by }, { key, now }) {
+      const client = ownedBy(state, accountId, key);
+      const { rows } = logged(client, [{ action: "deleted" }], { by, at: now });
+      return {
+        state: { life: "removed" as const, accountId, removedAt: now },
+        rows,
+        reply: {},
+        remind: { checkDomain: null, forget: now + AUDIT_KEPT_MS },
+        send: [envelope(oauthClientList, accountId, "removed", { clientId: key })],
+        live: removed,
+      };
+    },
+
+    tellAgain: (state) => ({ state, reply: {}, live: state.life === "removed" ? removed : live }),
+
+    listChanges(state, { accountId, ...page }, { key, rows }) {
+      if (state.life === "none" || state.accountId !== accountId) throw unknown(key);
+      return { state, reply: pageOfChanges(rows, page) };
+    },
+
+    getForAuthorization(state, _input, { key }) {
+      if (state.life !== "live") throw unknown(key);
+      return { state, reply: { ...entryOf(state), secrets: state.secrets } };
+    },
+
+    secretUsed(state, { secretId }, { now }) {
+      if (state.life !== "live") return { state };
+      const used = state.secrets.find(({ id }) => id === secretId);
+      const isKnown = now < (used?.lastUsedAt ?? Number.NEGATIVE_INFINITY) + SECRET_USED_EVERY_MS;
+      if (!used || isKnown) return { state };
+      const secrets = state.secrets.map((secret) =>
+        secret === used ? { ...secret, lastUsedAt: now } : secret,
+      );
+      return { state: { ...state, secrets } };
+    },
+
+    checkDomain(state, _input, { key, now }) {
+      if (state.life !== "live" || !state.domain || state.domain.status === "failed") {
+        return { state };
+      }
+      const check = state.checks + 1;
+      const step = checkDue(state.domain, { check, now });
+      if (step.domain.awaiting !== check) return domainTransition(state, step, now);
+      const { host } = step.domain;
+      const input = { host, text: textOf(state.code), check };
+      return {
+        ...domainTransition({ ...state, checks: check }, step, now),
+        send: [envelope(dnsCheck, key, "findText", input)],
+      };
+    },
+
+    domainChecked(state, report, { now }) {
+      if (state.life !== "live" || !state.domain) return { state };
+      const step = answered(state.domain, report, now);
+      return step ? domainTransition(state, step, now) : { state };
+    },
+
+    forget(state) {
+      return state.life === "removed" ? { forget: true as const } : { state };
+    },
+  },
+});
+
+/** What a lookup, or its end, leaves: those who watch hear of it where it means anything to them. */
+function domainTransition(state: LiveClient, step: DomainStep, now: number) {
+  const { domain, checkAt, logs } = step;
+  return {
+    ...logged({ ...state, domain }, logs, { by: SYSTEM, at: now }),
+    remind: { checkDomain: checkAt },
+    ...(logs.length > 0 && { live }),
+  };
+}
+
+/** Another account's client is as unknown as one that does not exist. */
+function ownedBy(
+  state: DeepReadonly<OAuthClientState>,
+  accountId: string,
+  key: string,
+): LiveClient {
+  if (state.life !== "live" || state.accountId !== accountId) throw unknown(key);
+  return state;
+}
+
+const unknown = (key: string) =>
+  new ActorError("not_found", `Cannot find OAuth client: "${key}" is unknown`);
+
+function entryOf(state: LiveClient): DeepReadonly<ClientEntry> {
+  const { registration, accountId, visibility, domain, code, secrets } = state;
+  const { createdAt, updatedAt, promotedAt } = state;
+  return {
+    ...registration,
+    accountId,
+    visibility,
+    ...(domain && { verification: { ...domain, text: textOf(code) } }),
+    secrets: secrets.map(({ hash: _, ...entry }) => entry),
+    createdAt,
+    updatedAt,
+    ...(promotedAt !== undefined && { promotedAt }),
+  };
+}

@@ -1,0 +1,137 @@
+/** An OAuth client from message to message, with its rows, reminders and a clock: for tests of its handlers. */
+import type { DeepReadonly, Envelope, Input } from "../../../../schemas/contract.ts";
+import type { ClientSettings } from "../../../../schemas/oauth/oauth-client-settings.ts";
+import { runHandler } from "../../../../scripts/testing/run-handler.ts";
+import { oauthClientActor } from "../oauth-client.ts";
+import type { ChangeRow, OAuthClientState } from "../oauth-client-state.ts";
+
+type Messages = typeof oauthClientActor.contract.messages;
+
+export const ACCOUNT = "a".repeat(32);
+export const by = { type: "api_token" as const, id: "7".repeat(32) };
+export const pace = { pollMs: 60_000, windowMs: 172_800_000 };
+
+export const settings: ClientSettings = {
+  clientName: "Build Bot",
+  grantTypes: ["authorization_code", "refresh_token"],
+  responseTypes: ["code"],
+  redirectUris: ["https://bot.example.com/callback"],
+  postLogoutRedirectUris: [],
+  scopes: ["artifacts.read", "artifacts.write"],
+  optionalScopes: ["artifacts.write"],
+  tokenEndpointAuthMethod: "client_secret_basic",
+  allowedCorsOrigins: [],
+};
+/** All that a public client needs but the word of its domain. */
+export const complete: ClientSettings = {
+  ...settings,
+  logoUri: "https://bot.example.com/logo.png",
+  clientUri: "https://bot.example.com/about",
+};
+
+export const secret = (number: number) => ({
+  hash: number.toString(16).padStart(64, "0"),
+  lastFour: String(number).padStart(4, "0"),
+});
+
+export class DrivenClient {
+  now = 1_000_000;
+  state: DeepReadonly<OAuthClientState> = oauthClientActor.initial;
+  rows = new Map<string, ChangeRow>();
+  /** When each reminder is due. */
+  readonly due = new Map<string, number>();
+  changed = false;
+  forgotten = false;
+  live: unknown;
+  sent: readonly Envelope[] = [];
+
+  /** One that is made already. */
+  static made(made: Partial<ClientSettings> = {}): DrivenClient {
+    const client = new DrivenClient();
+    client.create({ ...settings, ...made });
+    return client;
+  }
+
+  /** One whose domain was found. */
+  static verified(made: Partial<ClientSettings> = {}): DrivenClient {
+    const client = DrivenClient.made({ ...complete, ...made });
+    client.check("found");
+    return client;
+  }
+
+  static public(): DrivenClient {
+    const client = DrivenClient.verified();
+    client.update({}, "public");
+    return client;
+  }
+
+  run<N extends keyof Messages & string>(message: N, input: Input<Messages[N]>) {
+    let ids = this.now * 1_000;
+    const handled = runHandler(oauthClientActor, message, this.state, input, {
+      key: "c".repeat(32),
+      now: this.now,
+      newId: () => (++ids).toString(16).padStart(32, "0"),
+      rows: this.rows,
+    });
+    this.state = handled.state;
+    this.changed = handled.changed;
+    this.forgotten = handled.forgotten;
+    // What was only looked at leaves what was said before.
+    if (handled.changed) {
+      this.live = handled.live;
+      this.sent = handled.send;
+    }
+    for (const [name, row] of Object.entries(handled.rows)) {
+      if (row === null) this.rows.delete(name);
+      else this.rows.set(name, row as ChangeRow);
+    }
+    for (const [name, at] of Object.entries(handled.remind)) {
+      if (at === null) this.due.delete(name);
+      else if (at !== undefined) this.due.set(name, at);
+    }
+    return handled.reply;
+  }
+
+  create(made: ClientSettings, secretNumber = 1) {
+    const hasSecret = made.tokenEndpointAuthMethod !== "none";
+    return this.run("create", {
+      ...{ accountId: ACCOUNT, by, settings: made, pace },
+      ...(hasSecret && { secret: secret(secretNumber) }),
+    });
+  }
+
+  update(patch: Input<Messages["update"]>["patch"], visibility?: "private" | "public") {
+    const asked = { accountId: ACCOUNT, by, patch, pace };
+    return this.run("update", { ...asked, ...(visibility && { visibility }) });
+  }
+
+  get() {
+    return this.run("get", { accountId: ACCOUNT });
+  }
+
+  addSecret(number: number) {
+    return this.run("addSecret", { accountId: ACCOUNT, by, secret: secret(number) });
+  }
+
+  /** Goes to when the next lookup is due and has it asked for; answers with its number. */
+  ask(): number {
+    this.now = Math.max(this.now, this.due.get("checkDomain") ?? Number.NaN);
+    this.due.delete("checkDomain");
+    this.run("checkDomain", {});
+    const [task] = this.changed ? this.sent : [];
+    return task ? (task.input as { check: number }).check : 0;
+  }
+
+  report(check: number, outcome: Input<Messages["domainChecked"]>["outcome"]): void {
+    this.run("domainChecked", { check, outcome, answer: `it was ${outcome}` });
+  }
+
+  check(outcome: Input<Messages["domainChecked"]>["outcome"]): void {
+    this.report(this.ask(), outcome);
+  }
+
+  /** Newest first. */
+  changes() {
+    return this.run("listChanges", { accountId: ACCOUNT, count: 100 }).entries;
+  }
+}

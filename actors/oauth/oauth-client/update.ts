@@ -1,0 +1,104 @@
+/** What becomes of a client that is changed: each rule between its fields, its visibility and its domain. */
+
+import type { Input } from "../../../schemas/contract.ts";
+import { ActorError } from "../../../schemas/errors.ts";
+import { FAULTS_MAX } from "../../../schemas/limits.ts";
+import { hostOf } from "../../../schemas/oauth/client-uris.ts";
+import type { oauthClient } from "../../../schemas/oauth/oauth-client.ts";
+import { type Registration, settingsFaults } from "../../../schemas/oauth/oauth-client-settings.ts";
+import { differences, type LoggedChange } from "./change-log.ts";
+import { startVerification } from "./domain.ts";
+import type { Domain, LiveClient } from "./oauth-client-state.ts";
+import { checkPromotable, checkStaysPublic } from "./promotion.ts";
+import { secretLog } from "./secrets.ts";
+
+type Asked = Input<(typeof oauthClient)["messages"]["update"]>;
+
+export interface Updated {
+  state: LiveClient;
+  logs: readonly LoggedChange[];
+  /** When the domain is to be looked at; null: no more. Undefined: as it is. */
+  checkAt: number | null | undefined;
+}
+
+export function update(state: LiveClient, asked: Asked, now: number): Updated {
+  const registration = merge(state.registration, asked.patch);
+  checkSettings(registration);
+  const { domain, checkAt, logs: domainLogs } = verifyAnew(state, asked, now);
+  const promoted = checkVisibility(state, { ...asked, registration, domain });
+  const changes = differences(state.registration, registration);
+  const dropped = registration.tokenEndpointAuthMethod === "none" ? state.secrets : [];
+  const logs: LoggedChange[] = [
+    ...(changes.length > 0 ? [{ action: "updated" as const, changes }] : []),
+    ...dropped.map((secret) => secretLog("secret_removed", secret)),
+    ...(promoted ? [{ action: "promoted" as const }] : []),
+    ...domainLogs,
+  ];
+  const { domain: _, ...others } = state;
+  const next: LiveClient = {
+    ...others,
+    registration,
+    secrets: dropped.length > 0 ? [] : state.secrets,
+    ...(domain && { domain }),
+    ...(promoted && { visibility: "public", promotedAt: now }),
+    ...((promoted || changes.length > 0) && { updatedAt: now }),
+  };
+  return { state: logs.length > 0 || checkAt !== undefined ? next : state, logs, checkAt };
+}
+
+/** Throws `invalid_request`, a fault each. */
+export function checkSettings(registration: Registration): void {
+  const faults = settingsFaults(registration)
+    .slice(0, FAULTS_MAX)
+    .map(({ path, text }) => {
+      const pointer = path.map((step) => `/${step}`).join("");
+      return { pointer, message: `Cannot accept ${pointer || "body"}: ${text}` };
+    });
+  if (faults.length === 0) return;
+  throw new ActorError("invalid_request", "Cannot accept client: see its faults", { faults });
+}
+
+function merge(before: Registration, patch: Asked["patch"]): Registration {
+  const merged: Record<string, unknown> = { ...before };
+  for (const [field, value] of Object.entries(patch)) {
+    if (value === null) delete merged[field];
+    else if (value !== undefined) merged[field] = value;
+  }
+  // Every field of a patch has the type of the registration's own, or null where it may be left out.
+  return merged as unknown as Registration;
+}
+
+interface Verifying {
+  domain: Domain | undefined;
+  checkAt: number | null | undefined;
+  logs: readonly LoggedChange[];
+}
+
+/** To name the client's URL is to ask for its verification, whether or not it is another. */
+function verifyAnew(state: LiveClient, { patch, pace }: Asked, now: number): Verifying {
+  const { domain } = state;
+  const { clientUri } = patch;
+  if (clientUri === undefined) return { domain, checkAt: undefined, logs: [] };
+  if (clientUri === null) {
+    return { domain: undefined, checkAt: domain && null, logs: [] };
+  }
+  return startVerification(hostOf(clientUri), pace, { before: domain, now });
+}
+
+/** Whether it becomes public. Throws `conflict` where it may not, or may no longer be what it is. */
+function checkVisibility(
+  state: LiveClient,
+  asked: Pick<Asked, "visibility"> & { registration: Registration; domain: Domain | undefined },
+): boolean {
+  const { visibility, registration, domain } = asked;
+  if (state.visibility === "public") {
+    if (visibility === "private") {
+      throw new ActorError("conflict", "Cannot make client private: it is public, for good");
+    }
+    checkStaysPublic(state, registration);
+    return false;
+  }
+  if (visibility !== "public") return false;
+  checkPromotable(registration, domain);
+  return true;
+}

@@ -1,0 +1,76 @@
+/** The tokens of a grant: found by their hashes, added, and forgotten when their time is over. */
+import type { DeepReadonly } from "../../../schemas/contract.ts";
+import type { GrantToken } from "../../../schemas/oauth/oauth-grant.ts";
+import {
+  ACCESS_TOKENS_PER_GRANT_MAX,
+  REFRESH_GRACE_MS,
+  REFRESH_TOKENS_PER_GRANT_MAX,
+  TOKEN_RECORDS_BYTES_MAX,
+  USED_REFRESH_TOKENS_MAX,
+} from "../../../schemas/oauth/oauth-server-limits.ts";
+import type { OpenGrant } from "./oauth-grant-state.ts";
+
+type Open = DeepReadonly<OpenGrant>;
+type Token = DeepReadonly<GrantToken>;
+/** A token, and when it was used, where it is of a kind that is used up. */
+export type UsableToken = Token & { readonly usedAt?: number | undefined };
+
+/** Half a SHA-256 is as hard to find again as a whole one is, for whoever would invent a token. */
+const REMEMBERED_CHARS = 32;
+
+export const isLive = ({ expiresAt }: { expiresAt: number }, now: number) => now < expiresAt;
+
+/** Whether a refresh token is not served any more, since it was used a while ago. */
+export const isSpent = ({ usedAt }: { usedAt?: number | undefined }, now: number) =>
+  usedAt !== undefined && now - usedAt >= REFRESH_GRACE_MS;
+
+export const wasUsed = (state: Open, hash: string) =>
+  state.usedRefresh.includes(hash.slice(0, REMEMBERED_CHARS));
+
+/** The state with new tokens and without those whose time is over. */
+export function withTokens(
+  state: Open,
+  { access, refresh }: { access: Token; refresh?: Token | undefined },
+  now: number,
+): Open {
+  const accesses = [...state.access.filter((token) => isLive(token, now)), access];
+  return {
+    ...state,
+    access: lastOf(accesses, ACCESS_TOKENS_PER_GRANT_MAX),
+    ...withRefresh(state, refresh, now),
+  };
+}
+
+function withRefresh(state: Open, refresh: Token | undefined, now: number) {
+  const live = state.refresh.filter((token) => isLive(token, now));
+  const served = live.filter((token) => !isSpent(token, now));
+  const next: readonly UsableToken[] = refresh ? [refresh] : [];
+  // One that is served again makes room last: without it, the next of many that refresh at once would end the grant.
+  const byWorth = [...served.filter(isUnused), ...served.filter((one) => !isUnused(one)), ...next];
+  const worth = new Set(lastOf(byWorth, REFRESH_TOKENS_PER_GRANT_MAX));
+  const kept = [...live, ...next].filter((token) => worth.has(token));
+  // One that nobody used was no reuse, whoever comes with it.
+  const gone = live.filter((token) => !worth.has(token) && !isUnused(token));
+  const used = [...state.usedRefresh, ...gone.map(({ hash }) => hash.slice(0, REMEMBERED_CHARS))];
+  return { refresh: kept, usedRefresh: used.slice(-USED_REFRESH_TOKENS_MAX) };
+}
+
+const isUnused = ({ usedAt }: UsableToken) => usedAt === undefined;
+
+/** As many as may be kept. */
+function lastOf<T extends Token>(tokens: readonly T[], countMax: number): T[] {
+  let bytes = 0;
+  const last = tokens.slice(-countMax);
+  const first = last.findLastIndex(({ record }) => {
+    bytes += Buffer.byteLength(JSON.stringify(record));
+    return bytes > TOKEN_RECORDS_BYTES_MAX;
+  });
+  return last.slice(first + 1);
+}
+
+/** When the last of it is over. */
+export function endsAt(state: Open): number {
+  const tokens = [state.code, ...state.access, ...state.refresh];
+  const last = Math.max(...tokens.map(({ expiresAt }) => expiresAt));
+  return Math.min(last, state.grant.expiresAt);
+}

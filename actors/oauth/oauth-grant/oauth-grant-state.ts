@@ -1,0 +1,23 @@
+/** What is kept of a grant: hashes of what it gave out, never a token. */
+import { z } from "zod";
+import { GrantEntry, GrantToken } from "../../../schemas/oauth/oauth-grant.ts";
+import { EpochMs } from "../../../schemas/values.ts";
+
+/** A token that was used, and when. */
+const Used = GrantToken.extend({ usedAt: EpochMs.optional() });
+
+export const OAuthGrantState = z.discriminatedUnion("status", [
+  z.object({ status: z.literal("none") }),
+  z.object({
+    status: z.literal("open"),
+    grant: GrantEntry,
+    code: Used,
+    /** Oldest first, here and below. */
+    access: z.array(GrantToken),
+    refresh: z.array(Used),
+    /** First half of the hashes of refresh tokens that were used and are not served again. */
+    usedRefresh: z.array(z.string()),
+  }),
+]);
+export type OAuthGrantState = z.infer<typeof OAuthGrantState>;
+export type OpenGrant = Extract<OAuthGrantState, { status: "open" }>;

@@ -1,0 +1,248 @@
+import { expect } from "chai";
+import type { DeepReadonly } from "../../../schemas/contract.ts";
+import { STATE_BYTES_MAX } from "../../../schemas/limits.ts";
+import type { GrantToken } from "../../../schemas/oauth/oauth-grant.ts";
+import {
+  ACCESS_TOKEN_MS,
+  ACCESS_TOKENS_PER_GRANT_MAX,
+  CODE_MS,
+  GRANT_MS,
+  REFRESH_GRACE_MS,
+  REFRESH_TOKEN_MS,
+  REFRESH_TOKENS_PER_GRANT_MAX,
+  TOKEN_RECORD_BYTES_MAX,
+  TOKEN_RECORDS_BYTES_MAX,
+  USED_REFRESH_TOKENS_MAX,
+} from "../../../schemas/oauth/oauth-server-limits.ts";
+import { refusal } from "../../../scripts/testing/refusal.ts";
+import { runHandler } from "../../../scripts/testing/run-handler.ts";
+import { oauthGrantActor } from "./oauth-grant.ts";
+import type { OAuthGrantState } from "./oauth-grant-state.ts";
+
+const NOW = 1_000_000;
+const hash = (number: number) => number.toString(16).padStart(32, "0").padEnd(64, "0");
+const token = (number: number, lifeMs: number, now = NOW): GrantToken => ({
+  hash: hash(number),
+  expiresAt: now + lifeMs,
+  record: { scope: "apps.read" },
+});
+const grant = {
+  clientId: "c".repeat(32),
+  userId: "d".repeat(32),
+  email: "one@example.com",
+  scopes: ["apps.read" as const],
+  rejectedScopes: [],
+  accountIds: ["a".repeat(32)],
+  expiresAt: NOW + GRANT_MS,
+};
+const code = token(1, CODE_MS);
+const first = { access: token(2, ACCESS_TOKEN_MS), refresh: token(3, REFRESH_TOKEN_MS) };
+const opened = run("open", oauthGrantActor.initial, { ...grant, code }).state;
+const redeemed = run("redeem", opened, { codeHash: code.hash, ...first }).state;
+
+describe("oauth-grant", () => {
+  it("open() makes the grant with its code, says so, and repeated changes nothing", () => {
+    const { send, remind } = run("open", oauthGrantActor.initial, { ...grant, code });
+    expect(send.map(({ message }) => message)).to.deep.equal(["grantOpened"]);
+    expect(remind).to.deep.equal({ expire: code.expiresAt });
+    expect(run("open", opened, { ...grant, code }).changed).to.equal(false);
+    const other = { ...grant, code: token(9, CODE_MS) };
+    expect(refusal(() => run("open", opened, other)).code).to.equal("conflict");
+  });
+
+  it("redeem() gives tokens once; a second time ends everything", () => {
+    expect(find(redeemed, "access", 2).token.used).to.equal(false);
+    const again = run("redeem", redeemed, { codeHash: code.hash, access: token(4, 1) });
+    expect([again.reply.outcome, again.forgotten, again.live]).to.deep.equal([
+      "reused",
+      true,
+      { change: "ended" },
+    ]);
+    expect(again.send.map(({ message }) => message)).to.deep.equal(["grantEnded"]);
+  });
+
+  it("redeem() is refused for another code, and from the moment it expires", () => {
+    const at = (now: number) => () =>
+      run("redeem", opened, { codeHash: code.hash, ...first }, now).reply;
+    expect(at(NOW + CODE_MS - 1)().outcome).to.equal("issued");
+    expect(refusal(at(NOW + CODE_MS)).code).to.equal("not_found");
+    const wrong = { codeHash: hash(8), ...first };
+    expect(refusal(() => run("redeem", opened, wrong)).code).to.equal("not_found");
+  });
+
+  it("find() shows a code that was redeemed as used, whenever", () => {
+    expect(find(opened, "code", 1).token.used).to.equal(false);
+    expect(find(redeemed, "code", 1, NOW + CODE_MS).token.used).to.equal(true);
+  });
+
+  it("refresh() serves a retry within the grace, and later use ends everything", () => {
+    const next = (number: number) => ({
+      refreshHash: hash(3),
+      access: token(number, ACCESS_TOKEN_MS),
+      refresh: token(number + 1, REFRESH_TOKEN_MS),
+    });
+    const { state } = run("refresh", redeemed, next(10));
+    const late = NOW + REFRESH_GRACE_MS;
+    expect(find(state, "refresh", 3, late - 1).token.used).to.equal(false);
+    const retried = run("refresh", state, next(20), late - 1);
+    expect(retried.reply.outcome).to.equal("issued");
+    expect(find(retried.state, "refresh", 11).token.used).to.equal(false);
+    expect(find(state, "refresh", 3, late).token.used).to.equal(true);
+    const reused = run("refresh", state, next(20), late);
+    expect([reused.reply.outcome, reused.forgotten]).to.deep.equal(["reused", true]);
+    // The retry did not make the grace longer.
+    expect(run("refresh", retried.state, next(30), late).forgotten).to.equal(true);
+  });
+
+  it("refresh() knows a used token after many others, up to the bound, and no invented one", () => {
+    let state = redeemed;
+    let now = NOW;
+    for (let i = 0; i <= USED_REFRESH_TOKENS_MAX; i++) {
+      now += REFRESH_GRACE_MS;
+      const refreshHash = i === 0 ? hash(3) : hash(1_000 + i - 1);
+      const tokens = {
+        access: token(10_000 + i, ACCESS_TOKEN_MS, now),
+        refresh: token(1_000 + i, REFRESH_TOKEN_MS, now),
+      };
+      state = run("refresh", state, { refreshHash, ...tokens }, now).state;
+    }
+    expect(state.status === "open" && state.usedRefresh.length).to.equal(USED_REFRESH_TOKENS_MAX);
+    expect(state.status === "open" && state.access.length).to.be.at.most(
+      ACCESS_TOKENS_PER_GRANT_MAX,
+    );
+    expect(find(state, "refresh", 1_000, now).token.used).to.equal(true);
+    expect(refusal(() => find(state, "refresh", 77, now)).code).to.equal("not_found");
+  });
+
+  it("refresh() in a burst keeps as many live tokens as the bounds say, the newest", () => {
+    let state = redeemed;
+    for (let i = 0; i < ACCESS_TOKENS_PER_GRANT_MAX + 5; i++) {
+      const tokens = { access: token(100 + i, 1e6), refresh: token(500 + i, 1e6) };
+      const refreshHash = i === 0 ? hash(3) : hash(500 + i - 1);
+      state = run("refresh", state, { refreshHash, ...tokens }).state;
+    }
+    if (state.status !== "open") throw new Error("ended");
+    expect(state.access).to.have.length(ACCESS_TOKENS_PER_GRANT_MAX);
+    expect(state.refresh).to.have.length(REFRESH_TOKENS_PER_GRANT_MAX);
+    expect(find(state, "access", 100 + ACCESS_TOKENS_PER_GRANT_MAX + 4).token.used).to.equal(false);
+  });
+
+  /** Of one token, as many, each with a next token of its own: `first` is the number of the first. */
+  function retried(state: State, used: number, asked: { first: number; times: number }) {
+    let next = state;
+    for (let i = 0; i < asked.times; i++) {
+      const access = token(10_000 + asked.first + i, ACCESS_TOKEN_MS);
+      const refresh = token(asked.first + i, REFRESH_TOKEN_MS);
+      const { reply, state } = run("refresh", next, { refreshHash: hash(used), access, refresh });
+      expect(reply.outcome).to.equal("issued");
+      next = state;
+    }
+    return next;
+  }
+
+  it("refresh() serves 64 that come with one token at once, and then each with its own", () => {
+    let state = retried(redeemed, 3, { first: 100, times: 64 });
+    for (let i = 0; i < 64; i++) state = retried(state, 100 + i, { first: 200 + i, times: 1 });
+    for (let i = 0; i < 64; i++) {
+      expect(find(state, "refresh", 100 + i).token.used).to.equal(false);
+      expect(find(state, "refresh", 200 + i).token.used).to.equal(false);
+      expect(find(state, "access", 10_100 + i).token.used).to.equal(false);
+      expect(find(state, "access", 10_200 + i).token.used).to.equal(false);
+    }
+  });
+
+  it("refresh() ends nothing within the grace, however often it is asked: the oldest that nobody used goes, and is no reuse", () => {
+    const times = REFRESH_TOKENS_PER_GRANT_MAX - 1;
+    const full = retried(redeemed, 3, { first: 1_000, times });
+    expect(find(full, "refresh", 1_000).token.used).to.equal(false);
+    const state = retried(full, 3, { first: 1_000 + times, times: 1 });
+    const oldest = { refreshHash: hash(1_000), ...first };
+    expect(refusal(() => run("refresh", state, oldest)).code).to.equal("not_found");
+    for (const number of [3, 1_001, 1_000 + times]) {
+      expect(find(state, "refresh", number).token.used).to.equal(false);
+    }
+    const late = run("refresh", state, { ...oldest, refreshHash: hash(3) }, NOW + REFRESH_GRACE_MS);
+    expect([late.reply.outcome, late.forgotten]).to.deep.equal(["reused", true]);
+  });
+
+  it("refresh() keeps as many records as TOKEN_RECORDS_BYTES_MAX holds, the newest, and all of it fits", () => {
+    const record = { x: "x".repeat(TOKEN_RECORD_BYTES_MAX - '{"x":""}'.length) };
+    let state = redeemed;
+    for (let i = 0; i < 80; i++) {
+      const tokens = {
+        access: { ...token(10_000 + i, ACCESS_TOKEN_MS), record },
+        refresh: { ...token(1_000 + i, REFRESH_TOKEN_MS), record },
+      };
+      state = run("refresh", state, { refreshHash: hash(3), ...tokens }).state;
+    }
+    if (state.status !== "open") throw new Error("ended");
+    const most = Math.floor(TOKEN_RECORDS_BYTES_MAX / TOKEN_RECORD_BYTES_MAX);
+    // The one that is served again has a record of its own, which is small.
+    expect([state.access.length, state.refresh.length]).to.deep.equal([most, most + 1]);
+    expect(find(state, "refresh", 1_079).token.used).to.equal(false);
+    expect(find(state, "refresh", 3).token.used).to.equal(false);
+    expect(Buffer.byteLength(JSON.stringify(state))).to.be.below(STATE_BYTES_MAX - 100_000);
+  });
+
+  it("find() ends with the token's time, and with the grant's", () => {
+    const late = () => find(redeemed, "access", 2, NOW + ACCESS_TOKEN_MS);
+    expect(find(redeemed, "access", 2, NOW + ACCESS_TOKEN_MS - 1).grant.userId).to.equal(
+      grant.userId,
+    );
+    expect(refusal(late).code).to.equal("not_found");
+    const over = refusal(() => run("get", redeemed, {}, NOW + GRANT_MS));
+    expect(over.code).to.equal("not_found");
+  });
+
+  it("revokeAccess() ends that token alone; revoke() and consentWithdrawn() all, and repeated nothing", () => {
+    const { state, live } = run("revokeAccess", redeemed, { hash: hash(2) });
+    expect(live).to.deep.equal({ change: "revoked" });
+    expect(refusal(() => find(state, "access", 2)).code).to.equal("not_found");
+    expect(find(state, "refresh", 3).token.used).to.equal(false);
+    expect(run("revokeAccess", state, { hash: hash(2) }).changed).to.equal(false);
+    for (const message of ["revoke", "consentWithdrawn"] as const) {
+      expect(run(message, redeemed, {}).forgotten).to.equal(true);
+      expect(run(message, oauthGrantActor.initial, {}).changed).to.equal(false);
+    }
+  });
+
+  it("tellAgain() tells of a grant that is open and of one that is gone, and changes neither", () => {
+    const open = run("tellAgain", redeemed, {});
+    expect([open.live, open.changed]).to.deep.equal([{ change: "revoked" }, false]);
+    const gone = run("tellAgain", oauthGrantActor.initial, {});
+    expect([gone.live, gone.changed]).to.deep.equal([{ change: "ended" }, false]);
+  });
+
+  it("expire() comes back while something lives, and forgets when nothing does", () => {
+    const early = run("expire", redeemed, {}, NOW + CODE_MS);
+    expect(early.remind).to.deep.equal({ expire: NOW + REFRESH_TOKEN_MS });
+    expect(run("expire", redeemed, {}, NOW + REFRESH_TOKEN_MS).forgotten).to.equal(true);
+    expect(run("expire", oauthGrantActor.initial, {}).changed).to.equal(false);
+  });
+
+  it("a record is taken up to its bound", () => {
+    const record = (bytes: number) => ({ x: "x".repeat(bytes - '{"x":""}'.length) });
+    const { input } = oauthGrantActor.contract.messages.redeem;
+    const asked = (bytes: number) =>
+      input.safeParse({ codeHash: hash(1), access: { ...code, record: record(bytes) } }).success;
+    expect([asked(TOKEN_RECORD_BYTES_MAX), asked(TOKEN_RECORD_BYTES_MAX + 1)]).to.deep.equal([
+      true,
+      false,
+    ]);
+  });
+});
+
+type State = DeepReadonly<OAuthGrantState>;
+
+function find(state: State, kind: "code" | "access" | "refresh", number: number, now = NOW) {
+  return run("find", state, { kind, hash: hash(number) }, now).reply;
+}
+
+function run<N extends keyof typeof oauthGrantActor.contract.messages>(
+  message: N,
+  state: State,
+  input: Parameters<(typeof oauthGrantActor.handlers)[N]>[1],
+  now = NOW,
+) {
+  return runHandler(oauthGrantActor, message, state, input, { now });
+}

@@ -1,0 +1,135 @@
+/** Decides what a grant's code and tokens still open, and ends all of them when one is used twice. */
+import type { DeepReadonly, Envelope } from "../../../schemas/contract.ts";
+import { envelope } from "../../../schemas/contract.ts";
+import { ActorError } from "../../../schemas/errors.ts";
+import { grantList } from "../../../schemas/oauth/grant-list.ts";
+import { oauthGrant } from "../../../schemas/oauth/oauth-grant.ts";
+import { sameHash } from "../../account/lib/hashes/same-hash.ts";
+import { defineActor } from "../../runtime/define-actor.ts";
+import { endsAt, isLive, isSpent, type UsableToken, wasUsed, withTokens } from "./grant-tokens.ts";
+import { OAuthGrantState, type OpenGrant } from "./oauth-grant-state.ts";
+
+export const oauthGrantActor = defineActor(oauthGrant, {
+  state: OAuthGrantState,
+  initial: { status: "none" },
+
+  handlers: {
+    open(state, { code, ...grant }, { key, now }) {
+      if (state.status === "open") {
+        if (sameHash(state.code.hash, code.hash)) return { state, reply: {} };
+        throw new ActorError("conflict", "Cannot open grant: it is there already");
+      }
+      const { userId, clientId } = grant;
+      return {
+        state: {
+          status: "open" as const,
+          grant: { ...grant, createdAt: now },
+          code,
+          access: [],
+          refresh: [],
+          usedRefresh: [],
+        },
+        reply: {},
+        remind: { expire: code.expiresAt },
+        send: [envelope(grantList, userId, "grantOpened", { clientId, grantId: key })],
+      };
+    },
+
+    get(state, _input, { now }) {
+      return { state, reply: openOf(state, now).grant };
+    },
+
+    find(state, { kind, hash }, { now }) {
+      const { grant, ...tokens } = openOf(state, now);
+      if (kind === "refresh" && wasUsed({ grant, ...tokens }, hash)) {
+        const token = { expiresAt: grant.expiresAt, record: {}, used: true };
+        return { state, reply: { grant, token } };
+      }
+      const { code } = tokens;
+      if (kind === "code") {
+        if (!sameHash(code.hash, hash)) throw unknown();
+        return { state, reply: { grant, token: { ...code, used: code.usedAt !== undefined } } };
+      }
+      const all: readonly UsableToken[] = tokens[kind];
+      const token = all.find((other) => sameHash(other.hash, hash));
+      if (!token || !isLive(token, now)) throw unknown();
+      const used = isSpent(token, now);
+      return { state, reply: { grant, token: { ...token, used } } };
+    },
+
+    redeem(state, { codeHash, ...tokens }, { key, now }) {
+      const open = openOf(state, now);
+      const { code } = open;
+      if (!sameHash(code.hash, codeHash)) throw unknown();
+      if (code.usedAt !== undefined) return { ...endOf(open, key), reply: reused };
+      if (!isLive(code, now)) throw unknown();
+      const next = withTokens({ ...open, code: { ...code, usedAt: now } }, tokens, now);
+      return { state: next, reply: issued, remind: { expire: endsAt(next) } };
+    },
+
+    refresh(state, { refreshHash, ...tokens }, { key, now }) {
+      const open = openOf(state, now);
+      if (wasUsed(open, refreshHash)) return { ...endOf(open, key), reply: reused };
+      const token = open.refresh.find(({ hash }) => sameHash(hash, refreshHash));
+      if (!token || !isLive(token, now)) throw unknown();
+      if (isSpent(token, now)) return { ...endOf(open, key), reply: reused };
+      const refresh = open.refresh.map((other) =>
+        other === token ? { ...token, usedAt: token.usedAt ?? now } : other,
+      );
+      // The reminder that is set looks again at what there is by then.
+      return { state: withTokens({ ...open, refresh }, tokens, now), reply: issued };
+    },
+
+    revokeAccess(state, { hash }) {
+      if (state.status !== "open") return { state, reply: {} };
+      const access = state.access.filter((token) => !sameHash(token.hash, hash));
+      if (access.length === state.access.length) return { state, reply: {} };
+      return { state: { ...state, access }, reply: {}, live: { change: "revoked" as const } };
+    },
+
+    revoke(state, _input, { key }) {
+      if (state.status !== "open") return { state, reply: {} };
+      return { ...endOf(state, key), reply: {} };
+    },
+
+    tellAgain(state) {
+      const live = { change: state.status === "open" ? ("revoked" as const) : ("ended" as const) };
+      return { state, reply: {}, live };
+    },
+
+    consentWithdrawn(state, _input, { key }) {
+      return state.status === "open" ? endOf(state, key) : { state };
+    },
+
+    expire(state, _input, { key, now }) {
+      if (state.status !== "open") return { state };
+      const at = endsAt(state);
+      return at > now ? { state, remind: { expire: at } } : endOf(state, key);
+    },
+  },
+});
+
+const issued = { outcome: "issued" as const };
+const reused = { outcome: "reused" as const };
+
+type State = DeepReadonly<OAuthGrantState>;
+
+/** One answer for every reason: whoever guesses learns nothing from the difference. */
+const unknown = () => new ActorError("not_found", "Cannot find token: it is unknown or over");
+
+function openOf(state: State, now: number): DeepReadonly<OpenGrant> {
+  if (state.status !== "open" || now >= state.grant.expiresAt) throw unknown();
+  return state;
+}
+
+/** Nothing of it opens anything from here on. */
+function endOf(
+  { grant: { userId, clientId } }: DeepReadonly<OpenGrant>,
+  key: string,
+): { forget: true; send: Envelope[]; live: { change: "ended" } } {
+  return {
+    forget: true,
+    send: [envelope(grantList, userId, "grantEnded", { clientId, grantId: key })],
+    live: { change: "ended" },
+  };
+}

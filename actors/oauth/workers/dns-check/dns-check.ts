@@ -1,0 +1,52 @@
+/** Looks for a text in the TXT records of a domain, and says what the resolver answered. */
+import { Resolver } from "node:dns/promises";
+import { type Envelope, envelope } from "../../../../schemas/contract.ts";
+import { dnsCheck } from "../../../../schemas/oauth/dns-check.ts";
+import { oauthClient } from "../../../../schemas/oauth/oauth-client.ts";
+import { DNS_LOOKUPS_MAX, DNS_TRIES, DNS_TRY_MS } from "../../../../schemas/oauth/oauth-limits.ts";
+import { defineWorker } from "../../../runtime/define-worker.ts";
+import { type Finding, ofFailure, ofRecords } from "./finding.ts";
+
+export interface DnsCheckOptions {
+  /** Addresses with or without a port; none: those of the system. */
+  servers: readonly string[];
+  timing?: { tryMs: number; tries: number };
+}
+
+export function dnsCheckWorker({ servers, timing }: DnsCheckOptions) {
+  const { tryMs = DNS_TRY_MS, tries = DNS_TRIES } = timing ?? {};
+  return defineWorker(dnsCheck, {
+    slots: { dns: DNS_LOOKUPS_MAX },
+    handlers: {
+      async findText({ host, text, check }, { key, signal }) {
+        const finding = await find(host, text, signal);
+        return { send: [report(key, check, finding)] };
+      },
+    },
+    failures: {
+      findText: ({ check }, error, { key }) => [report(key, check, ofFailure(error))],
+    },
+  });
+
+  async function find(host: string, text: string, signal: AbortSignal): Promise<Finding> {
+    signal.throwIfAborted();
+    // One for each lookup: to cancel one is to cancel all that a resolver has.
+    const resolver = new Resolver({ timeout: tryMs, tries });
+    if (servers.length > 0) resolver.setServers(servers);
+    const cancel = () => resolver.cancel();
+    signal.addEventListener("abort", cancel, { once: true });
+    try {
+      return ofRecords(await resolver.resolveTxt(host), text);
+    } catch (error) {
+      // Whoever stops us has the task tried elsewhere.
+      signal.throwIfAborted();
+      return ofFailure(error);
+    } finally {
+      signal.removeEventListener("abort", cancel);
+    }
+  }
+}
+
+function report(clientId: string, check: number, finding: Finding): Envelope {
+  return envelope(oauthClient, clientId, "domainChecked", { check, ...finding });
+}

@@ -1,0 +1,50 @@
+/** What a lookup found, in one word for the client and in a sentence for people. */
+import type { z } from "zod";
+import type { DomainOutcome } from "../../../../schemas/oauth/oauth-client.ts";
+import {
+  DNS_ANSWER_CHARS_MAX,
+  DNS_RECORDS_SHOWN_MAX,
+} from "../../../../schemas/oauth/oauth-limits.ts";
+
+export interface Finding {
+  outcome: z.infer<typeof DomainOutcome>;
+  answer: string;
+}
+
+/** The resolver's words for a domain, or a record of this type, that is not there. */
+const ABSENT: Record<string, string> = {
+  ENODATA: "The domain has no TXT record",
+  ENOTFOUND: "The domain does not exist",
+};
+const UNANSWERED: Record<string, string> = {
+  ETIMEOUT: "No DNS server answered in time",
+  ESERVFAIL: "The DNS server answered that it failed (SERVFAIL)",
+  EREFUSED: "The DNS server refused to answer (REFUSED)",
+  ECONNREFUSED: "The DNS server cannot be reached",
+};
+
+/** A record is one text, in strings of at most 255 bytes (RFC 7208 section 3.3). */
+export function ofRecords(records: readonly (readonly string[])[], text: string): Finding {
+  const texts = records.map((strings) => strings.join(""));
+  if (texts.includes(text))
+    return { outcome: "found", answer: shortened(`TXT ${JSON.stringify(text)}`) };
+  if (texts.length === 0) return { outcome: "absent", answer: "The domain has no TXT record" };
+  const shown = texts.slice(0, DNS_RECORDS_SHOWN_MAX).map((one) => JSON.stringify(one));
+  const more = texts.length - shown.length;
+  const list = `TXT ${shown.join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
+  return { outcome: "absent", answer: shortened(list) };
+}
+
+export function ofFailure(error: unknown): Finding {
+  const code = error instanceof Error && "code" in error ? String(error.code) : "no code";
+  const absent = ABSENT[code];
+  if (absent !== undefined) return { outcome: "absent", answer: absent };
+  const answer = UNANSWERED[code] ?? `The lookup failed (${code})`;
+  return { outcome: "unanswered", answer };
+}
+
+function shortened(text: string): string {
+  const whole = text.toWellFormed();
+  if (whole.length <= DNS_ANSWER_CHARS_MAX) return whole;
+  return `${whole.slice(0, DNS_ANSWER_CHARS_MAX - 1).toWellFormed()}…`;
+}

@@ -1,0 +1,277 @@
+/** One running browser: makes contexts ahead, is watched, and ends with its process. */
+import puppeteer, { type CDPSession, type Browser as PuppeteerBrowser } from "puppeteer-core";
+import type { EgressProxy } from "../../../egress/egress-proxy.ts";
+import type { Clock } from "../../../runtime/clock.ts";
+import { abortable, within } from "../../../runtime/time-limit.ts";
+import { BrowserDiedError, BrowserNotStartedError } from "./browser-died-error.ts";
+import { Chromium } from "./chromium.ts";
+import { EventBudgets } from "./event-budgets.ts";
+import type { PoolLimits } from "./pool-limits.ts";
+import { RenderContext } from "./render-context.ts";
+
+export interface BrowserOptions {
+  executablePath: string;
+  openEgress: () => Promise<EgressProxy>;
+  clock: Clock;
+  limits: PoolLimits;
+}
+
+export class Browser {
+  /** Aborts with a `BrowserDiedError` when it is gone, however that came. */
+  readonly died: AbortSignal;
+  readonly #died = new AbortController();
+  readonly #chromium: Chromium;
+  readonly #browser: PuppeteerBrowser;
+  readonly #session: CDPSession;
+  readonly #userAgent: string;
+  readonly #budgets: EventBudgets;
+  readonly #options: BrowserOptions;
+  readonly #startedAt: number;
+  /** Made, and not yet closed. */
+  readonly #contexts = new Set<RenderContext>();
+  readonly #closing = new Set<Promise<void>>();
+  #warm: RenderContext[] = [];
+  #warming: Promise<void> | undefined;
+  /** Tasks that wait for a context, the longest first. While any does, none is made ahead. */
+  readonly #waiting: PromiseWithResolvers<RenderContext>[] = [];
+  /** Contexts, so far and at present. */
+  #made = 0;
+  #making = 0;
+  #memoryBytes = 0;
+  #draining = false;
+  #idle = Promise.withResolvers<void>();
+
+  static async start(options: BrowserOptions): Promise<Browser> {
+    const { clock, limits } = options;
+    let chromium: Chromium | undefined;
+    try {
+      const budgets = new EventBudgets(clock);
+      const admits = (message: Buffer) => budgets.admits(message);
+      chromium = await Chromium.start({ executablePath: options.executablePath, admits });
+      const { transport, ended } = chromium;
+      const browser = await within(
+        {
+          ms: limits.startMs,
+          error: () => new Error(`it did not answer in ${limits.startMs} ms`),
+          signal: ended,
+          clock,
+        },
+        () =>
+          puppeteer.connect({
+            transport,
+            defaultViewport: null,
+            issuesEnabled: false,
+            // Every call is bounded by its task; puppeteer need not watch it as well.
+            protocolTimeout: 0,
+          }),
+      );
+      const session = await browser.target().createCDPSession();
+      const userAgent = await browser.userAgent();
+      return new Browser({ chromium, browser, session, userAgent, budgets, options });
+    } catch (error) {
+      await chromium?.kill();
+      const found = chromium?.stderr || (error instanceof Error ? error.message : String(error));
+      throw new BrowserNotStartedError(`Cannot start browser: ${found}`, { cause: error });
+    }
+  }
+
+  /** Use `start`. */
+  constructor(parts: {
+    chromium: Chromium;
+    browser: PuppeteerBrowser;
+    session: CDPSession;
+    userAgent: string;
+    budgets: EventBudgets;
+    options: BrowserOptions;
+  }) {
+    const { chromium, browser, session, userAgent, budgets, options } = parts;
+    this.died = this.#died.signal;
+    this.#chromium = chromium;
+    this.#browser = browser;
+    this.#session = session;
+    // Sites turn away what calls itself headless, and would be printed as their refusal.
+    this.#userAgent = userAgent.replace("HeadlessChrome/", "Chrome/");
+    this.#budgets = budgets;
+    this.#options = options;
+    this.#startedAt = options.clock.monotonic();
+    if (chromium.ended.aborted) this.#onEnd();
+    else chromium.ended.addEventListener("abort", () => this.#onEnd(), { once: true });
+    void this.#watch();
+  }
+
+  get pid(): number {
+    return this.#chromium.pid;
+  }
+
+  /** Contexts in the hands of tasks, and those that tasks wait for. */
+  get active(): number {
+    return this.#contexts.size - this.#warm.length + this.#waiting.length;
+  }
+
+  /** Why it should be replaced, if it should. */
+  get wornBy(): "count" | "age" | "memory" | undefined {
+    const { limits, clock } = this.#options;
+    if (this.#made >= limits.contextsMax) return "count";
+    if (clock.monotonic() - this.#startedAt >= limits.ageMsMax) return "age";
+    return this.#memoryBytes >= limits.memoryBytesMax ? "memory" : undefined;
+  }
+
+  /**
+   * A context that was made ahead, or else the next that is ready, for whatever it was begun: who came first has it first.
+   * Rejects with a `BrowserDiedError` when the browser dies.
+   */
+  async newContext(): Promise<RenderContext> {
+    const warm = this.#warm.shift();
+    if (warm !== undefined) return warm;
+    const wanted = Promise.withResolvers<RenderContext>();
+    this.#waiting.push(wanted);
+    if (this.#making < this.#waiting.length) void this.#make();
+    return await wanted.promise;
+  }
+
+  /** Makes contexts ahead until enough are ready. Never rejects. */
+  async warm(): Promise<void> {
+    this.#warming ??= this.#fill().finally(() => {
+      this.#warming = undefined;
+    });
+    await this.#warming;
+  }
+
+  /** Lets the tasks it has come to their end, but not longer than so long, and then closes it. */
+  async drain(ms: number): Promise<void> {
+    this.#draining = true;
+    for (const context of this.#warm) context.release();
+    this.#warm = [];
+    if (this.active > 0) {
+      const { clock } = this.#options;
+      const over = new AbortController();
+      await Promise.race([this.#idle.promise, clock.wait(ms, over.signal)]);
+      over.abort();
+    }
+    await this.close();
+  }
+
+  /** Ends it at once; contexts that are in use are lost. */
+  async close(): Promise<void> {
+    await this.#chromium.kill();
+    await Promise.allSettled(this.#closing);
+    await Promise.allSettled([...this.#contexts].map((context) => context.egress.close()));
+    await this.#warming;
+  }
+
+  /** Makes one more, for who waits longest or else to keep it ready. Returns whether it could. Never rejects. */
+  async #make(): Promise<boolean> {
+    this.#made += 1;
+    this.#making += 1;
+    try {
+      const context = await this.#open().finally(() => {
+        this.#making -= 1;
+      });
+      this.#contexts.add(context);
+      const wanted = this.#waiting.shift();
+      if (wanted !== undefined) wanted.resolve(context);
+      else if (this.#draining) context.release();
+      else this.#warm.push(context);
+      return true;
+    } catch (error) {
+      // Those who wait may each have one of the others that are being made.
+      if (this.#waiting.length > this.#making) this.#waiting.shift()?.reject(error);
+      this.#endIfIdle();
+      return false;
+    }
+  }
+
+  async #open(): Promise<RenderContext> {
+    return await abortable(
+      RenderContext.open({
+        browser: this.#browser,
+        userAgent: this.#userAgent,
+        budgets: this.#budgets,
+        openEgress: this.#options.openEgress,
+        died: this.died,
+        release: (released) => this.#release(released),
+      }),
+      this.died,
+    );
+  }
+
+  /** Stops early where the browser has died, which `died` tells, or makes no contexts, which the next task sees and reports. */
+  async #fill(): Promise<void> {
+    while (this.#canWarm() && (await this.#make()));
+  }
+
+  #canWarm(): boolean {
+    const { contextsWarm, contextsMax } = this.#options.limits;
+    const enough = this.#warm.length >= contextsWarm || this.#made >= contextsMax;
+    const wanted = this.#waiting.length === 0 && !enough;
+    return wanted && !this.#draining && !this.died.aborted;
+  }
+
+  #release(context: RenderContext): Promise<void> {
+    const closing = this.#closeContext(context).finally(() => {
+      this.#contexts.delete(context);
+      this.#closing.delete(closing);
+      if (!this.#endIfIdle()) void this.warm();
+    });
+    this.#closing.add(closing);
+    return closing;
+  }
+
+  #endIfIdle(): boolean {
+    const isIdle = this.#draining && this.active === 0;
+    if (isIdle) this.#idle.resolve();
+    return isIdle;
+  }
+
+  /** Never rejects: a context that does not close takes its browser with it. */
+  async #closeContext(context: RenderContext): Promise<void> {
+    const { clock, limits } = this.#options;
+    const error = () => new Error("a context did not close");
+    try {
+      const limit = { ms: limits.contextCloseMs, error, signal: this.died, clock };
+      await within(limit, () => context.close());
+    } catch {
+      await this.#chromium.kill();
+      await context.egress.close();
+    }
+  }
+
+  /** Asks again and again whether it lives, and what it weighs. */
+  async #watch(): Promise<void> {
+    const { clock, limits } = this.#options;
+    for (;;) {
+      await clock.wait(limits.pingMs, this.died);
+      if (this.died.aborted) return;
+      try {
+        await this.#ping();
+        this.#memoryBytes = (await this.#chromium.memoryBytes()) ?? 0;
+        if (this.#memoryBytes < limits.memoryBytesKill) continue;
+      } catch {
+        // It hangs, or it has died meanwhile; ending it is right in both cases.
+      }
+      await this.#chromium.kill();
+      return;
+    }
+  }
+
+  /** Rejects when it does not answer, even though the page that may be the reason was ended. */
+  async #ping(): Promise<void> {
+    const { clock, limits } = this.#options;
+    const error = () => new Error("it does not answer");
+    const limit = { ms: limits.pingTimeoutMs / 2, error, signal: this.died, clock };
+    const ping = () => this.#session.send("Browser.getVersion");
+    try {
+      await within(limit, ping);
+    } catch (late) {
+      if (this.died.aborted) throw late;
+      this.#budgets.blame();
+      await within(limit, ping);
+    }
+  }
+
+  #onEnd(): void {
+    this.#died.abort(new BrowserDiedError("Cannot render: the browser ended"));
+    this.#idle.resolve();
+    void this.#chromium.kill();
+  }
+}

@@ -1,0 +1,87 @@
+/** How Chromium is started: quiet, headless, sandboxed, and with no way out but a context's own proxy. */
+import { PAGE_HEAP_MIB_MAX } from "../../../../schemas/limits.ts";
+
+// Nothing listens there. Contexts name their own proxies; whatever belongs to none of them reaches nothing.
+const NO_PROXY = "http://127.0.0.1:9";
+
+const EGRESS = [
+  `--proxy-server=${NO_PROXY}`,
+  // Without it Chromium goes to loopback and link-local addresses (cloud metadata) past the proxy.
+  "--proxy-bypass-list=<-loopback>",
+  "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
+  "--dns-prefetch-disable",
+  // WebRTC knows no HTTP proxy. The shell honours the first of these, the full browser the second.
+  "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
+  "--webrtc-ip-handling-policy=disable_non_proxied_udp",
+  "--disable-quic",
+];
+
+const QUIET = [
+  "--no-first-run",
+  "--no-default-browser-check",
+  "--disable-background-networking",
+  "--disable-breakpad",
+  "--disable-client-side-phishing-detection",
+  "--disable-component-update",
+  "--disable-crash-reporter",
+  "--disable-default-apps",
+  "--disable-domain-reliability",
+  "--disable-extensions",
+  "--disable-sync",
+  "--metrics-recording-only",
+  "--no-pings",
+  "--password-store=basic",
+  "--use-mock-keychain",
+];
+
+const QUIET_FEATURES = [
+  "MediaRouter",
+  "OptimizationHints",
+  // What a page wants prerendered is fetched ahead otherwise.
+  "Prerender2FallbackPrefetchSpecRules",
+  "Translate",
+  "WebUIOmniboxAimPopup",
+  "WebUIOmniboxFullPopup",
+  "WebUIOmniboxPopup",
+];
+
+/** Of what a page wants fetched ahead (speculation rules) none is begun: nobody moves on, and each asks a host once more. */
+const NO_PREFETCH =
+  "PrefetchMultipleActiveSetSizeLimitForBase:prefetch_multiple_active_set_size_limit_for_base_value/0";
+
+const RENDERING = [
+  "--headless",
+  "--block-new-web-contents",
+  "--disable-backgrounding-occluded-windows",
+  "--disable-background-timer-throttling",
+  "--disable-renderer-backgrounding",
+  "--disable-hang-monitor",
+  "--disable-gpu",
+  "--disable-software-rasterizer",
+  // The same layout whatever the fonts' hints and the screen's profile are.
+  "--font-render-hinting=none",
+  "--force-color-profile=srgb",
+  "--hide-scrollbars",
+  "--mute-audio",
+  `--js-flags=--max-old-space-size=${PAGE_HEAP_MIB_MAX}`,
+];
+
+export function chromiumFlags({
+  profile,
+  smallSharedMemory,
+}: {
+  profile: string;
+  smallSharedMemory: boolean;
+}) {
+  return [
+    ...EGRESS,
+    ...QUIET,
+    ...RENDERING,
+    `--disable-features=${QUIET_FEATURES.join()}`,
+    `--enable-features=${NO_PREFETCH}`,
+    ...(smallSharedMemory ? ["--disable-dev-shm-usage"] : []),
+    "--remote-debugging-pipe",
+    `--user-data-dir=${profile}`,
+    "about:blank",
+  ];
+}

@@ -1,0 +1,141 @@
+/** One Chromium process tree: started unprivileged in its sandbox, talked to over pipes, ended without remains. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { chown, rm } from "node:fs/promises";
+import { Readable, Writable } from "node:stream";
+import type { ConnectionTransport } from "puppeteer-core";
+import {
+  BROWSER_SHARED_MEMORY_BYTES_MIN,
+  BROWSER_STDERR_CHARS,
+} from "../../../../schemas/limits.ts";
+import { fileSystemBytes } from "../../../runtime/file-system-bytes.ts";
+import { chromiumFlags } from "./chromium-flags.ts";
+import { PipeTransport } from "./pipe-transport.ts";
+import { groupMemoryBytes } from "./process-memory.ts";
+import { createProfileFolder } from "./profile-folder.ts";
+
+/** The user and group `nobody`. Chromium's sandbox does not run as root, and nothing here needs it. */
+const UNPRIVILEGED = { uid: 65_534, gid: 65_534 };
+
+export interface ChromiumOptions {
+  /** Of a Chromium, or of its headless shell: three times as fast, and a third of the size. */
+  executablePath: string;
+  /** Whether anybody needs a message of it. */
+  admits?: (message: Buffer) => boolean;
+}
+
+export class Chromium {
+  /** Also the id of its process group. */
+  readonly pid: number;
+  readonly transport: ConnectionTransport;
+  /** Aborts as soon as the process ends or can no longer be talked to. */
+  readonly ended: AbortSignal;
+
+  readonly #process: ChildProcess;
+  readonly #profile: string;
+  readonly #exited: Promise<unknown>;
+  readonly #end = new AbortController();
+  #stderr = "";
+  #killed: Promise<void> | undefined;
+
+  /** Resolves when the process runs; whether it can be used shows on the transport. */
+  static async start({ executablePath, admits }: ChromiumOptions): Promise<Chromium> {
+    const profile = await createProfileFolder();
+    try {
+      const identity = process.getuid?.() === 0 ? UNPRIVILEGED : undefined;
+      if (identity) await chown(profile, identity.uid, identity.gid);
+      const flags = chromiumFlags({ profile, smallSharedMemory: await isSharedMemorySmall() });
+      const child = spawn(executablePath, flags, {
+        ...identity,
+        cwd: profile,
+        // A group of its own, so that all of its processes can be ended together.
+        detached: true,
+        env: environment(profile),
+        stdio: ["ignore", "ignore", "pipe", "pipe", "pipe"],
+      });
+      await once(child, "spawn");
+      return new Chromium(child, profile, admits);
+    } catch (error) {
+      await rm(profile, { recursive: true, force: true });
+      throw new Error(`Cannot start browser: ${executablePath} did not run`, { cause: error });
+    }
+  }
+
+  /** Use `start`. */
+  constructor(child: ChildProcess, profile: string, admits?: (message: Buffer) => boolean) {
+    const [, , stderr, toBrowser, fromBrowser] = child.stdio;
+    if (
+      child.pid === undefined ||
+      !(stderr instanceof Readable) ||
+      !(toBrowser instanceof Writable) ||
+      !(fromBrowser instanceof Readable)
+    ) {
+      throw new Error("Cannot start browser: its process has no pipes");
+    }
+    this.pid = child.pid;
+    this.ended = this.#end.signal;
+    this.#process = child;
+    this.#profile = profile;
+    this.#exited = once(child, "exit");
+    // What is left of the tree when its first process has gone serves nobody.
+    void this.#exited.then(() => this.kill());
+    stderr.setEncoding("utf8").on("data", (text: string) => {
+      this.#stderr = (this.#stderr + text).slice(-BROWSER_STDERR_CHARS);
+    });
+    this.transport = new PipeTransport({
+      toBrowser,
+      fromBrowser,
+      ended: () => this.#end.abort(),
+      ...(admits && { admits }),
+    });
+  }
+
+  /** What it said last. */
+  get stderr(): string {
+    return this.#stderr.trim();
+  }
+
+  /** Bytes of the whole tree; undefined where the system does not tell. */
+  memoryBytes(): Promise<number | undefined> {
+    return groupMemoryBytes(this.pid);
+  }
+
+  /** Ends every process of the tree and removes what it stored. */
+  kill(): Promise<void> {
+    this.#killed ??= this.#kill();
+    return this.#killed;
+  }
+
+  async #kill(): Promise<void> {
+    try {
+      process.kill(-this.pid, "SIGKILL");
+    } catch (error) {
+      // No such process: the whole group has ended by itself.
+      if (!(error instanceof Error && "code" in error && error.code === "ESRCH")) throw error;
+    }
+    await this.#exited;
+    this.transport.close();
+    for (const pipe of this.#process.stdio) pipe?.destroy();
+    // Processes that are still dying may hold a folder for a moment.
+    await rm(this.#profile, { recursive: true, force: true, maxRetries: 10, retryDelay: 50 });
+  }
+}
+
+/** Nothing of ours but where programs are: no credentials, no home, and every temporary file in the profile. */
+function environment(profile: string): NodeJS.ProcessEnv {
+  return {
+    PATH: process.env.PATH,
+    TZ: process.env.TZ,
+    LANG: "en_US.UTF-8",
+    HOME: profile,
+    TMPDIR: profile,
+    XDG_CACHE_HOME: profile,
+    XDG_CONFIG_HOME: profile,
+    XDG_RUNTIME_DIR: profile,
+    DBUS_SESSION_BUS_ADDRESS: "disabled:",
+  };
+}
+
+/** Where there is none Chromium uses ordinary files by itself. */
+const isSharedMemorySmall = async () =>
+  (await fileSystemBytes("/dev/shm")) < BROWSER_SHARED_MEMORY_BYTES_MIN;

@@ -1,0 +1,141 @@
+/** Bounds what one browser context may report: a page that reports without end would hold up all others, and us. */
+import {
+  PAGE_EVENT_BYTES,
+  PAGE_EVENTS_AT_ONCE_MAX,
+  PAGE_EVENTS_BLAMED,
+  PAGE_EVENTS_PER_SECOND_MAX,
+  PAGE_TARGET_EVENTS,
+} from "../../../../schemas/limits.ts";
+import type { Clock } from "../../../runtime/clock.ts";
+
+/** Events come as `{"method":…,"params":…}`, those of a session with `,"sessionId":"…"}` at their end. */
+const EVENT_START = '{"method":"';
+const SESSION_START = ',"sessionId":"';
+const ID_LENGTH = 32;
+const SESSION_LENGTH = SESSION_START.length + ID_LENGTH + '"}'.length;
+// What a page writes stands with escaped quotes in a message, so it cannot look like this.
+const CONTEXT_START = '"browserContextId":"';
+const METHOD_CHARS_MAX = 64;
+
+/** Nobody listens to them, and a page makes as many as it likes. */
+const UNHEARD = new Set(["Runtime.consoleAPICalled", "Runtime.exceptionThrown"]);
+/** Frames and workers: each is set up by calls of its own. */
+const BEGINNINGS = new Set(["Target.targetCreated", "Target.attachedToTarget"]);
+/** Ends of what was begun, so there are no more of them than of beginnings. */
+const ENDS = new Set([
+  "Target.detachedFromTarget",
+  "Target.targetDestroyed",
+  "Inspector.targetCrashed",
+]);
+
+interface Budget {
+  left: number;
+  countedAt: number;
+  used: number;
+  /** Called once, when it is spent. */
+  spent: () => void;
+  isSpent: boolean;
+  sessions: Set<string>;
+}
+
+export class EventBudgets {
+  readonly #clock: Pick<Clock, "monotonic">;
+  readonly #contexts = new Map<string, Budget>();
+  readonly #contextOfSession = new Map<string, string>();
+
+  constructor(clock: Pick<Clock, "monotonic">) {
+    this.#clock = clock;
+  }
+
+  /** Counts from now on what the context reports; `spent` is called when that is too much. */
+  open(contextId: string, spent: () => void): void {
+    const countedAt = this.#clock.monotonic();
+    const left = PAGE_EVENTS_AT_ONCE_MAX;
+    this.#contexts.set(contextId, {
+      left,
+      countedAt,
+      used: 0,
+      spent,
+      isSpent: false,
+      sessions: new Set(),
+    });
+  }
+
+  /** The context begins with another page: what the one before has reported counts no more. */
+  renew(contextId: string): void {
+    const budget = this.#contexts.get(contextId);
+    if (budget === undefined || budget.isSpent) return;
+    budget.left = PAGE_EVENTS_AT_ONCE_MAX;
+    budget.countedAt = this.#clock.monotonic();
+    budget.used = 0;
+  }
+
+  /** When the context is gone. */
+  close(contextId: string): void {
+    for (const session of this.#contexts.get(contextId)?.sessions ?? [])
+      this.#contextOfSession.delete(session);
+    this.#contexts.delete(contextId);
+  }
+
+  /** Ends the context that reported most, if it was much: the likeliest reason why the browser does not answer. */
+  blame(): boolean {
+    const [busiest] = [...this.#contexts.values()]
+      .filter(({ used, isSpent }) => !isSpent && used >= PAGE_EVENTS_BLAMED)
+      .sort((a, b) => b.used - a.used);
+    if (busiest === undefined) return false;
+    end(busiest);
+    return true;
+  }
+
+  /** Whether anybody needs the message. It is not parsed for that, since parsing is what costs. */
+  admits(message: Buffer): boolean {
+    const start = message.toString("latin1", 0, EVENT_START.length + METHOD_CHARS_MAX);
+    // Replies are as many as our own calls.
+    if (!start.startsWith(EVENT_START)) return true;
+    const method = start.slice(EVENT_START.length, start.indexOf('"', EVENT_START.length));
+    const contextId = this.#contextOf(message);
+    const budget = contextId === undefined ? undefined : this.#contexts.get(contextId);
+    if (contextId !== undefined && budget !== undefined) {
+      const events = BEGINNINGS.has(method) ? PAGE_TARGET_EVENTS : 1;
+      this.#charge(budget, events + message.length / PAGE_EVENT_BYTES);
+      if (budget.isSpent) return ENDS.has(method);
+      if (method === "Target.attachedToTarget") this.#learn(message, contextId, budget);
+    }
+    return !UNHEARD.has(method);
+  }
+
+  #charge(budget: Budget, cost: number): void {
+    const now = this.#clock.monotonic();
+    const gained = ((now - budget.countedAt) / 1_000) * PAGE_EVENTS_PER_SECOND_MAX;
+    budget.left = Math.min(PAGE_EVENTS_AT_ONCE_MAX, budget.left + gained) - cost;
+    budget.countedAt = now;
+    budget.used += cost;
+    if (budget.left < 0) end(budget);
+  }
+
+  #contextOf(message: Buffer): string | undefined {
+    const end = message.toString("latin1", Math.max(0, message.length - SESSION_LENGTH));
+    if (end.startsWith(SESSION_START)) {
+      const session = end.slice(SESSION_START.length, -2);
+      const known = this.#contextOfSession.get(session);
+      if (known !== undefined) return known;
+    }
+    const start = message.lastIndexOf(CONTEXT_START);
+    if (start < 0) return undefined;
+    const id = start + CONTEXT_START.length;
+    return message.toString("latin1", id, id + ID_LENGTH);
+  }
+
+  /** Frames of other sites, and workers, report in sessions of their own. */
+  #learn(message: Buffer, contextId: string, budget: Budget): void {
+    const { params } = JSON.parse(message.toString("utf8"));
+    this.#contextOfSession.set(params.sessionId, contextId);
+    budget.sessions.add(params.sessionId);
+  }
+}
+
+function end(budget: Budget): void {
+  if (budget.isSpent) return;
+  budget.isSpent = true;
+  budget.spent();
+}

@@ -1,0 +1,118 @@
+import { expect } from "chai";
+import { TASK_HEARTBEAT_MS } from "../../../../schemas/limits.ts";
+import { openPool, print } from "../../../../scripts/testing/printer.ts";
+import { longestTurn } from "../../../../scripts/testing/processor-time.ts";
+import { refusalOf } from "../../../../scripts/testing/refusal.ts";
+import { until } from "../../../../scripts/testing/until.ts";
+import { type Clock, systemClock } from "../../../runtime/clock.ts";
+import { BrowserDiedError } from "./browser-died-error.ts";
+import { POOL_LIMITS } from "./pool-limits.ts";
+
+/** What heartbeats bear: usually it is 50 to 200 ms. */
+const TURN_MS_MAX = TASK_HEARTBEAT_MS;
+
+/** On a busy machine a page floods slowly, and what it may report grows with time: here it has what it has at once. */
+const standing: Clock = { ...systemClock, monotonic: () => 0 };
+const FLOOD_MS_MAX = 120_000;
+
+const busy = (work: string) =>
+  `<title>busy</title><script>setInterval(() => { ${work} }, 0)</script>`;
+const inWorkers = (work: string) => `<title>busy</title><script>
+  const url = URL.createObjectURL(new Blob([${JSON.stringify(`setInterval(() => { ${work} }, 0)`)}]));
+  for (let i = 0; i < 8; i++) new Worker(url)</script>`;
+const FETCHES = 'for (let i = 0; i < 2000; i++) fetch("data:," + i).catch(() => {})';
+
+const FLOODS = {
+  requests: busy(FETCHES),
+  "requests of workers": inWorkers(FETCHES),
+  "console messages": busy('for (let i = 0; i < 5000; i++) console.log("x".repeat(100), { i })'),
+  rejections: busy("for (let i = 0; i < 5000; i++) Promise.reject(new Error(String(i)))"),
+  workers: `<title>busy</title><script>const url = URL.createObjectURL(new Blob([""]));
+    setInterval(() => { for (let i = 0; i < 20; i++) new Worker(url) }, 0)</script>`,
+};
+
+describe("a hostile page", function () {
+  this.timeout(FLOOD_MS_MAX + 60_000);
+
+  for (const [what, html] of Object.entries(FLOODS)) {
+    it(`that floods the browser with ${what} is ended, and nobody else held up`, async () => {
+      // As it is wired in: what a page does to its browser is what these bounds are for.
+      await using pool = openPool({ clock: standing, limits: POOL_LIMITS });
+      await pool.start();
+      const turnMs = longestTurn();
+      const refused = await refusalOf(
+        print(pool, { html, waitForTimeout: 100_000 }, { deadlineMs: FLOOD_MS_MAX }),
+      );
+      const longestMs = turnMs();
+      expect(refused).to.include({ code: "browser_crashed" });
+      expect(refused.message).to.include("more events");
+      expect(refused.details.browserMs).to.be.above(0);
+      expect(longestMs).to.be.below(TURN_MS_MAX);
+      // A browser that is slow to close the page is ended, which a task survives by its next try.
+      const other = { html: "<title>other</title>" };
+      const printed = await print(pool, other).catch((error) => {
+        expect(error).to.be.instanceOf(BrowserDiedError);
+        return print(pool, other);
+      });
+      expect(printed.title).to.equal("other");
+    });
+  }
+
+  it("is no document of thousands of images", async () => {
+    await using pool = openPool();
+    const pixel = (index: number) => {
+      const image = Buffer.from("R0lGODlhAQABAIAAAAAAAAAAACwAAAAAAQABAAACAkQBADs=", "base64");
+      image.writeUIntBE(index, 13, 3); // A colour of its own.
+      return `<img src="data:image/gif;base64,${image.toString("base64")}">`;
+    };
+    const html = `<title>album</title>${Array.from({ length: 5_000 }, (_, i) => pixel(i)).join("")}`;
+    const pdf = await print(pool, { html, gotoOptions: { waitUntil: "load" } });
+    expect(pdf.title).to.equal("album");
+  });
+
+  describe("that redefines what is asked of it", () => {
+    const pool = openPool();
+    before(() => pool.start());
+    after(() => pool.close());
+
+    const LIES = {
+      "the fonts' getter": `<script>Object.defineProperty(document, "fonts", { get() { throw 1 } })</script>`,
+      "the fonts' list": `<script>Object.defineProperty(Document.prototype, "fonts", { value: 5 });
+        Array.prototype.filter = Array.prototype[Symbol.iterator] = Promise.allSettled = () => { throw 1 }</script>`,
+      "fonts by a named element": `<form name="fonts"></form><img name="documentElement">`,
+    };
+    for (const [what, lie] of Object.entries(LIES)) {
+      it(`${what} prints as it is`, async () => {
+        expect((await print(pool, { html: `<title>t</title>${lie}` })).title).to.equal("t");
+      });
+    }
+
+    it("the document's methods does not make a selector a wrong one", async () => {
+      const html = `<title>t</title><b></b><script>
+        document.createDocumentFragment = document.querySelector = () => { throw 1 }</script>`;
+      const waitForSelector = { selector: "b" };
+      expect((await print(pool, { html, waitForSelector })).title).to.equal("t");
+    });
+
+    it("the document's methods by named elements does not either", async () => {
+      const html = `<title>t</title><b></b><img name="createDocumentFragment"><img name="querySelector">`;
+      const waitForSelector = { selector: "b" };
+      expect((await print(pool, { html, waitForSelector })).title).to.equal("t");
+    });
+  });
+
+  it("that closes itself is lost at once", async () => {
+    await using pool = openPool();
+    await pool.start();
+    const startedAt = performance.now();
+    for (const html of ["<script>close()</script>", busy("close()")]) {
+      const refused = await refusalOf(
+        print(pool, { html, gotoOptions: { waitUntil: "networkidle0" }, waitForTimeout: 50_000 }),
+      );
+      expect(refused.code).to.equal("browser_crashed");
+      expect(refused.message).to.include("closed itself");
+    }
+    expect(performance.now() - startedAt).to.be.below(45_000);
+    await until("every slot is free", () => pool.contextsInUse === 0);
+  });
+});

@@ -1,0 +1,125 @@
+/**
+ * Watches what the page itself is: where it comes from, and whether it came at all. By the browser's own events, which come
+ * in order: puppeteer holds its own back until the network has told more of each answer, also past the end of the navigation.
+ */
+import type { CDPEvents, CDPSession, Page, Protocol } from "puppeteer-core";
+import { ActorError } from "../../../../schemas/errors.ts";
+import type { EgressProxy } from "../../../egress/egress-proxy.ts";
+import { EGRESS_FIELD } from "../../../egress/http-headers.ts";
+import { hostOf, navigationError } from "./navigation-errors.ts";
+import { sessionOf } from "./page-session.ts";
+
+const ERROR_PAGE = "chrome-error://";
+
+/** The document that was asked for last. A redirect changes its address. */
+interface Asked {
+  id: string;
+  url: string;
+  netError?: string;
+}
+
+interface Answer {
+  id: string;
+  url: string;
+  status: number;
+  isLabelled: boolean;
+  bytes: number;
+  /** Resolves with whether all of it came. */
+  ended: PromiseWithResolvers<boolean>;
+}
+
+export class MainDocument implements Disposable {
+  readonly #page: Page;
+  readonly #frameId: string;
+  readonly #egress: EgressProxy;
+  readonly #session: CDPSession;
+  #asked: Asked | undefined;
+  #answer: Answer | undefined;
+  readonly #watching = new DisposableStack();
+
+  constructor({ page, frameId, egress }: { page: Page; frameId: string; egress: EgressProxy }) {
+    this.#page = page;
+    this.#frameId = frameId;
+    this.#egress = egress;
+    this.#session = sessionOf(page);
+    this.#watch("Network.requestWillBeSent", (event) => this.#onRequest(event));
+    this.#watch("Network.responseReceived", (event) => this.#onAnswer(event));
+    this.#watch("Network.dataReceived", (event) => this.#onBytes(event));
+    this.#watch("Network.loadingFinished", (event) => this.#onEnd(event, true));
+    this.#watch("Network.loadingFailed", (event) => {
+      if (this.#asked?.id === event.requestId) {
+        this.#asked.netError = event.errorText.replace("net::", "");
+      }
+      this.#onEnd(event, false);
+    });
+  }
+
+  /** Stops watching. */
+  [Symbol.dispose](): void {
+    this.#watching.dispose();
+  }
+
+  /** Whether anything but the blank page has come. */
+  get arrived(): boolean {
+    return this.#answer !== undefined && !this.#page.url().startsWith(ERROR_PAGE);
+  }
+
+  /** The refusal for a navigation that failed so. */
+  failure(netError: string, address: string): ActorError {
+    const url = this.#asked?.url ?? address;
+    return navigationError(netError, url, this.#egress.failureOf(url));
+  }
+
+  /** Throws when what the page shows is not the document, but that it could not be had. */
+  check(): void {
+    const shown = this.#page.url();
+    if (shown.startsWith(ERROR_PAGE)) {
+      throw this.failure(this.#asked?.netError ?? "ERR_FAILED", shown);
+    }
+    if (this.#answer?.isLabelled !== true) return;
+    const { url } = this.#answer;
+    // A site may send such a header too; what the proxy noted it cannot forge.
+    const failure = this.#egress.failureOf(url);
+    if (failure !== undefined) throw navigationError("ERR_FAILED", url, failure);
+  }
+
+  /** Throws when the site answered an error with nothing in it: a blank page would hide that. */
+  async checkContent(): Promise<void> {
+    const answer = this.#answer;
+    if (answer === undefined || answer.status < 400) return;
+    if (!(await answer.ended.promise) || answer.bytes > 0) return;
+    const what = `Cannot load ${hostOf(answer.url)}`;
+    throw new ActorError(
+      "response_failed",
+      `${what}: it answered ${answer.status} without content`,
+    );
+  }
+
+  #watch<Name extends keyof CDPEvents>(name: Name, heard: (event: CDPEvents[Name]) => void): void {
+    this.#session.on(name, heard);
+    this.#watching.defer(() => this.#session.off(name, heard));
+  }
+
+  #onRequest(event: Protocol.Network.RequestWillBeSentEvent): void {
+    const { requestId, loaderId, frameId, type, request } = event;
+    if (frameId !== this.#frameId || type !== "Document" || requestId !== loaderId) return;
+    this.#asked = { id: requestId, url: request.url };
+  }
+
+  #onAnswer({ requestId, response }: Protocol.Network.ResponseReceivedEvent): void {
+    if (this.#asked?.id !== requestId) return;
+    const { url, status, headers } = response;
+    const names = Object.keys(headers).map((name) => name.toLowerCase());
+    const isLabelled = names.includes(EGRESS_FIELD.toLowerCase());
+    const ended = Promise.withResolvers<boolean>();
+    this.#answer = { id: requestId, url, status, isLabelled, bytes: 0, ended };
+  }
+
+  #onBytes({ requestId, dataLength }: Protocol.Network.DataReceivedEvent): void {
+    if (this.#answer?.id === requestId) this.#answer.bytes += dataLength;
+  }
+
+  #onEnd({ requestId }: { requestId: string }, isWhole: boolean): void {
+    if (this.#answer?.id === requestId) this.#answer.ended.resolve(isWhole);
+  }
+}

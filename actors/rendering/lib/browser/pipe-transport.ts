@@ -1,0 +1,128 @@
+/** Carries DevTools messages over two pipes, each message ended by a NUL: no port that others could connect to. */
+import type { Readable, Writable } from "node:stream";
+import type { ConnectionTransport } from "puppeteer-core";
+import { CDP_MESSAGE_BYTES_MAX, CDP_MESSAGES_AT_ONCE } from "../../../../schemas/limits.ts";
+
+export class PipeTransport implements ConnectionTransport {
+  // Set by puppeteer.
+  onmessage?: (message: string) => void;
+  onclose?: () => void;
+
+  readonly #toBrowser: Writable;
+  readonly #ended: () => void;
+  readonly #fromBrowser: Readable;
+  readonly #admits: (message: Buffer) => boolean;
+  readonly #messageBytesMax: number;
+  #parts: Buffer[] = [];
+  /** Of a message that is too long: what it begins with. */
+  #beginning = "";
+  #bytes = 0;
+  #delivered = 0;
+  #closed = false;
+
+  /** `ended` is called before puppeteer hears of the end, so that the cause is known when its promises reject. */
+  constructor(options: {
+    toBrowser: Writable;
+    fromBrowser: Readable;
+    ended: () => void;
+    /** Whether anybody needs the message. */
+    admits?: (message: Buffer) => boolean;
+    messageBytesMax?: number;
+  }) {
+    this.#toBrowser = options.toBrowser;
+    this.#fromBrowser = options.fromBrowser;
+    this.#admits = options.admits ?? (() => true);
+    this.#ended = options.ended;
+    this.#messageBytesMax = options.messageBytesMax ?? CDP_MESSAGE_BYTES_MAX;
+    options.fromBrowser.on("data", (chunk: Buffer) => this.#read(chunk));
+    // Whatever ends a pipe ends the browser for us.
+    for (const pipe of [options.fromBrowser, options.toBrowser]) {
+      pipe.on("error", () => this.close());
+      pipe.on("close", () => this.close());
+    }
+  }
+
+  send(message: string): void {
+    if (this.#closed) return;
+    this.#toBrowser.write(`${quietened(message)}\0`);
+  }
+
+  close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#parts = [];
+    this.#ended();
+    this.onclose?.();
+  }
+
+  #read(chunk: Buffer): void {
+    let start = 0;
+    for (let end = chunk.indexOf(0); end >= 0; end = chunk.indexOf(0, start)) {
+      this.#keep(chunk.subarray(start, end));
+      this.#deliver();
+      start = end + 1;
+    }
+    if (start < chunk.length) this.#keep(chunk.subarray(start));
+    if (this.#delivered >= CDP_MESSAGES_AT_ONCE) this.#giveWay();
+  }
+
+  /** A pipe that is never empty would be read for ever, and nothing else of this process would go on. */
+  #giveWay(): void {
+    this.#delivered = 0;
+    this.#fromBrowser.pause();
+    setImmediate(() => this.#fromBrowser.resume());
+  }
+
+  #keep(part: Buffer): void {
+    this.#bytes += part.length;
+    if (this.#bytes <= this.#messageBytesMax) {
+      if (part.length > 0) this.#parts.push(part);
+      return;
+    }
+    // Of a message that is too long only its length and its beginning are kept, until its end comes by.
+    if (this.#beginning === "") this.#beginning = beginningOf([...this.#parts, part]);
+    this.#parts = [];
+  }
+
+  #deliver(): void {
+    const [only, ...others] = this.#parts;
+    const whole = this.#bytes <= this.#messageBytesMax && !this.#closed;
+    if (whole && only !== undefined) {
+      const message = others.length === 0 ? only : Buffer.concat(this.#parts);
+      if (this.#admits(message)) {
+        this.#delivered += 1;
+        this.onmessage?.(message.toString("utf8"));
+      }
+    }
+    if (this.#beginning !== "" && !this.#closed) this.#refuse(this.#beginning);
+    this.#parts = [];
+    this.#beginning = "";
+    this.#bytes = 0;
+  }
+
+  /** Whoever asked for what is too long is told, and does not wait for ever. */
+  #refuse(beginning: string): void {
+    const id = ANSWER.exec(beginning)?.[1];
+    if (id === undefined) return;
+    const message = `its answer is larger than ${this.#messageBytesMax} bytes`;
+    this.onmessage?.(JSON.stringify({ id: Number(id), error: { code: TOO_LARGE, message } }));
+  }
+}
+
+/** The browser writes an answer's id first. */
+const ANSWER = /^\{"id":(\d+),/;
+/** What the protocol has for errors of the server. */
+const TOO_LARGE = -32_000;
+
+function beginningOf(parts: readonly Buffer[]): string {
+  return Buffer.concat(parts.map((part) => part.subarray(0, 64)))
+    .subarray(0, 64)
+    .toString("latin1");
+}
+
+/** Puppeteer turns on, for every page, reports that nobody here reads; both commands have the same answer. */
+const UNREAD = /^\{"method":"(Log|Performance)\.enable"/;
+
+function quietened(message: string): string {
+  return message.replace(UNREAD, '{"method":"$1.disable"');
+}

@@ -1,0 +1,215 @@
+/** One browser context with one page: nothing of it is shared with any other, and all it fetches passes one proxy. */
+import type {
+  BrowserContext,
+  CDPSession,
+  Page,
+  Browser as PuppeteerBrowser,
+  Target,
+} from "puppeteer-core";
+import { ActorError } from "../../../../schemas/errors.ts";
+import { authorizeContext } from "../../../egress/authorize-context.ts";
+import type { EgressProxy } from "../../../egress/egress-proxy.ts";
+import { ContextPage, setUpPage } from "./context-page.ts";
+import type { EventBudgets } from "./event-budgets.ts";
+import { evaluateApart } from "./isolated-world.ts";
+import { sessionOf } from "./page-session.ts";
+
+export interface RenderContextOptions {
+  browser: PuppeteerBrowser;
+  userAgent: string;
+  /** Of the browser's contexts. */
+  budgets: EventBudgets;
+  openEgress: () => Promise<EgressProxy>;
+  /** Aborts when the browser has died. */
+  died: AbortSignal;
+  /** Closes the context for good; called once. */
+  release: (context: RenderContext) => Promise<void>;
+}
+
+export class RenderContext implements AsyncDisposable {
+  readonly page: Page;
+  /** A DevTools session of our own beside puppeteer's. */
+  readonly session: CDPSession;
+  readonly egress: EgressProxy;
+  /** Of the page itself, which keeps it wherever it goes. */
+  readonly frameId: string;
+  /** Aborts when the page or its browser is gone, with the error that says so. */
+  readonly lost: AbortSignal;
+
+  readonly #context: BrowserContext;
+  readonly #budgets: EventBudgets;
+  readonly #release: (context: RenderContext) => Promise<void>;
+  #released: Promise<void> | undefined;
+  #authorized: Promise<void> | undefined;
+  /** A second page, which a page that is in use cannot replace. */
+  #authorizer: Promise<Page> | undefined;
+  /** Further pages of ours: those that are being opened, and those that are. */
+  readonly #opening = new Set<Promise<Page>>();
+  readonly #pages = new WeakSet<Target>();
+
+  /** A blank page, ready to load. */
+  static async open(options: RenderContextOptions): Promise<RenderContext> {
+    const egress = await options.openEgress();
+    let context: BrowserContext | undefined;
+    const flooded = new AbortController();
+    try {
+      context = await options.browser.createBrowserContext({
+        proxyServer: egress.url,
+        // Loopback too goes through the proxy, which refuses it.
+        proxyBypassList: ["<-loopback>"],
+        downloadBehavior: { policy: "deny" },
+      });
+      options.budgets.open(idOf(context), () => flooded.abort());
+      const page = await context.newPage();
+      const [{ session, frameId }] = await Promise.all([
+        setUpPage(page, options.userAgent),
+        // What is granted here is all there is: nothing.
+        sessionOf(page).send("Browser.grantPermissions", {
+          permissions: [],
+          browserContextId: idOf(context),
+        }),
+      ]);
+      return new RenderContext({
+        ...options,
+        context,
+        page,
+        session,
+        egress,
+        frameId,
+        flooded: flooded.signal,
+      });
+    } catch (error) {
+      if (context !== undefined) options.budgets.close(idOf(context));
+      await Promise.allSettled([context?.close(), egress.close()]);
+      throw error;
+    }
+  }
+
+  /** Use `open`. */
+  constructor(
+    parts: Pick<RenderContextOptions, "budgets" | "died" | "release"> & {
+      context: BrowserContext;
+      page: Page;
+      session: CDPSession;
+      egress: EgressProxy;
+      frameId: string;
+      flooded: AbortSignal;
+    },
+  ) {
+    const { context, page, session, egress, frameId, budgets, flooded, died, release } = parts;
+    const crashed = new AbortController();
+    const lose = (how: string) => crashed.abort(lost(how));
+    this.page = page;
+    this.session = session;
+    this.egress = egress;
+    this.lost = AbortSignal.any([died, crashed.signal]);
+    this.#context = context;
+    this.#budgets = budgets;
+    this.frameId = frameId;
+    this.#release = release;
+    page.on("error", () => lose("it made its renderer crash"));
+    page.on("close", () => {
+      if (this.#released === undefined) lose("it closed itself");
+    });
+    const end = () => {
+      lose("it makes more events than a browser can be watched by");
+      this.release();
+    };
+    if (flooded.aborted) end();
+    else flooded.addEventListener("abort", end, { once: true });
+    // A dialog holds the page until somebody answers.
+    page.on("dialog", (dialog) => void dialog.dismiss().catch(ignoreClosed));
+    context.on("targetcreated", (target) => void this.#closePopup(target).catch(ignoreClosed));
+    egress.introduce = () => this.#authorizeBehind();
+  }
+
+  /**
+   * Makes the context known to its proxy by way of its page, which has to be blank. Whoever knows that the page will
+   * fetch calls it: without it the first request has the same done, which takes a page more.
+   */
+  async authorize(): Promise<void> {
+    this.#authorized ??= authorizeContext(this.page, this.egress);
+    await this.#authorized;
+  }
+
+  /** The expression's value in a world beside the page's own, where nothing is seen of what the page's scripts redefine. */
+  async evaluate(expression: string): Promise<unknown> {
+    return await evaluateApart(this, expression);
+  }
+
+  /**
+   * One more page in the same context, for pages that share what sites keep: cookies, caches, storage. When it is lost,
+   * the context and its other pages go on.
+   */
+  async openPage({ userAgent }: { userAgent: string }): Promise<ContextPage> {
+    const opening = this.#context.newPage().then((page) => {
+      this.#pages.add(page.target());
+      return page;
+    });
+    this.#opening.add(opening);
+    try {
+      return await ContextPage.prepare(await opening, { context: this, userAgent });
+    } finally {
+      this.#opening.delete(opening);
+    }
+  }
+
+  /**
+   * Another page begins in it: what pages may report starts from nothing. So does what they may move, unless others are
+   * under way: then what they have moved counts on, and what failed is kept for them.
+   */
+  begin({ bytesMax, besideOthers }: { bytesMax: number; besideOthers: boolean }): void {
+    if (!besideOthers) this.egress.begin({ bytesMax });
+    this.#budgets.renew(idOf(this.#context));
+  }
+
+  /** Closes the page, its storage and its connections. */
+  async close(): Promise<void> {
+    await Promise.all([this.#context.close(), this.egress.close()]);
+    this.#budgets.close(idOf(this.#context));
+  }
+
+  /** Gives the context up; it is closed behind the caller's back, who need not wait for that. */
+  release(): void {
+    this.#released ??= this.#release(this);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.release();
+  }
+
+  async #authorizeBehind(): Promise<void> {
+    this.#authorized ??= this.#authorizeByPage();
+    await this.#authorized;
+  }
+
+  async #authorizeByPage(): Promise<void> {
+    this.#authorizer = this.#context.newPage();
+    const page = await this.#authorizer;
+    await authorizeContext(page, this.egress);
+    await page.close();
+  }
+
+  async #closePopup(target: Target): Promise<void> {
+    const authorizer = await this.#authorizer;
+    if (target.type() !== "page") return;
+    if (target === this.page.target() || target === authorizer?.target()) return;
+    // A page of ours is told of before whoever opens it has it.
+    await Promise.allSettled(this.#opening);
+    if (this.#pages.has(target)) return;
+    await (await target.page())?.close();
+  }
+}
+
+/** Only the browser's first context, which is none of ours, has no id. */
+function idOf({ id }: BrowserContext): string {
+  if (id === undefined) throw new Error("Cannot use context: it has no id");
+  return id;
+}
+
+function lost(how: string): ActorError {
+  return new ActorError("browser_crashed", `Cannot render the page: ${how}`);
+}
+
+/** The page went first, and what was asked of it is settled by that. */
+function ignoreClosed(): void {}

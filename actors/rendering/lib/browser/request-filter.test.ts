@@ -1,0 +1,147 @@
+import { expect } from "chai";
+import { WebSocketServer } from "ws";
+import { openPool, print } from "../../../../scripts/testing/printer.ts";
+import { refusalOf } from "../../../../scripts/testing/refusal.ts";
+import { WebSite } from "../../../../scripts/testing/web-site.ts";
+
+const gotoOptions = { waitUntil: "networkidle0" as const };
+
+describe("filterRequests", function () {
+  this.timeout(60_000);
+  const pool = openPool();
+  let site: WebSite;
+  let framed: WebSite;
+  let url: string;
+
+  before(async () => {
+    [site, framed] = await Promise.all([WebSite.start(), WebSite.start(), pool.start()]);
+    framed.page("/frame", `<img src="/framed.png"><script src="/framed.js"></script>`);
+    url = site.page(
+      "/",
+      `<title>page</title><link rel="stylesheet" href="/style.css"><img src="/image.png">
+       <script src="/script.js"></script><iframe src="${framed.url}/frame"></iframe>
+       <script>
+         fetch("/fetched");
+         const request = new XMLHttpRequest(); request.open("GET", "/requested"); request.send();
+       </script>`,
+    );
+  });
+  after(async () => {
+    await Promise.all([pool.close(), site[Symbol.asyncDispose](), framed[Symbol.asyncDispose]()]);
+  });
+  beforeEach(() => {
+    site.requests.length = 0;
+    framed.requests.length = 0;
+  });
+
+  const ALL = ["/", "/fetched", "/image.png", "/requested", "/script.js", "/style.css"];
+  const seen = ({ paths }: WebSite) => paths.filter((path) => path !== "/favicon.ico").sort();
+
+  it("filterRequests() lets everything through when nothing is asked for", async () => {
+    await print(pool, { url, gotoOptions });
+    expect(seen(site)).to.deep.equal(ALL);
+    expect(seen(framed)).to.deep.equal(["/frame", "/framed.js", "/framed.png"]);
+  });
+
+  it("rejectResourceTypes stops those types, in frames of other sites too", async () => {
+    await print(pool, { url, gotoOptions, rejectResourceTypes: ["image", "xhr"] });
+    expect(seen(site)).to.deep.equal(["/", "/fetched", "/script.js", "/style.css"]);
+    expect(seen(framed)).to.deep.equal(["/frame", "/framed.js"]);
+  });
+
+  it("rejectResourceTypes of documents stops frames and not the page", async () => {
+    await print(pool, { url, gotoOptions, rejectResourceTypes: ["document"] });
+    expect(seen(site)).to.deep.equal(ALL);
+    expect(seen(framed)).to.deep.equal([]);
+  });
+
+  it("allowResourceTypes stops all others but the page", async () => {
+    const pdf = await print(pool, { url, gotoOptions, allowResourceTypes: ["image", "document"] });
+    expect(pdf.title).to.equal("page");
+    expect(seen(site)).to.deep.equal(["/", "/image.png"]);
+    expect(seen(framed)).to.deep.equal(["/frame", "/framed.png"]);
+  });
+
+  it("rejectRequestPattern stops what matches, in every spelling", async () => {
+    for (const pattern of ["/\\.(png|CSS)$/i", "/.*\\.(png|css)", "\\.(?:png|css)"]) {
+      site.requests.length = 0;
+      framed.requests.length = 0;
+      await print(pool, { url, gotoOptions, rejectRequestPattern: [pattern] });
+      expect(seen(site)).to.deep.equal(["/", "/fetched", "/requested", "/script.js"]);
+      expect(seen(framed)).to.deep.equal(["/frame", "/framed.js"]);
+    }
+  });
+
+  it("rejectRequestPattern stops the page too", async () => {
+    const { code } = await refusalOf(print(pool, { url, rejectRequestPattern: ["^http://127"] }));
+    expect(code).to.equal("address_refused");
+    expect(site.paths).to.deep.equal([]);
+  });
+
+  it("allowRequestPattern stops what none matches but the page; rejected patterns go first", async () => {
+    const allowRequestPattern = ["script", "/image/"];
+    const rejectRequestPattern = ["image"];
+    await print(pool, { url, gotoOptions, allowRequestPattern });
+    expect(seen(site)).to.deep.equal(["/", "/image.png", "/script.js"]);
+    expect(seen(framed)).to.deep.equal([]);
+    site.requests.length = 0;
+    await print(pool, { url, gotoOptions, allowRequestPattern, rejectRequestPattern });
+    expect(seen(site)).to.deep.equal(["/", "/script.js"]);
+  });
+
+  it("filterRequests() answers requests of workers", async () => {
+    site.page("/worker.js", (_, response) => {
+      response.setHeader("Content-Type", "text/javascript");
+      response.end(
+        `fetch("/from-worker").then(() => postMessage("done"), () => postMessage("failed"))`,
+      );
+    });
+    const working = site.page(
+      "/working",
+      `<script>new Worker("/worker.js").onmessage = ({ data }) => {
+         document.title = data; document.body.append(document.createElement("b")) }</script><body>`,
+    );
+    const waitForSelector = { selector: "b" };
+    const reject = { url: working, waitForSelector, rejectRequestPattern: ["from-worker"] };
+    expect((await print(pool, reject)).title).to.equal("failed");
+    const other = { url: working, waitForSelector, rejectResourceTypes: ["image" as const] };
+    expect((await print(pool, other)).title).to.equal("done");
+  });
+
+  it("rejectResourceTypes and patterns that allow keep WebSockets from connecting", async () => {
+    const sockets = new WebSocketServer({ server: site.server });
+    let connected = 0;
+    sockets.on("connection", () => {
+      connected += 1;
+    });
+    const html = `<script>const socket = new WebSocket("${site.url.replace("http", "ws")}");
+      socket.onopen = () => done("open"); socket.onclose = ({ code }) => done(code);
+      const done = (title) => { document.title = title; document.body.append(document.createElement("b")) }
+    </script><body>`;
+    const waitForSelector = { selector: "b", timeout: 30_000 };
+    expect((await print(pool, { html, waitForSelector })).title).to.equal("open");
+    const rejectResourceTypes = ["websocket" as const];
+    expect((await print(pool, { html, waitForSelector, rejectResourceTypes })).title).to.equal(
+      "1006",
+    );
+    const allowRequestPattern = ["http"];
+    expect((await print(pool, { html, waitForSelector, allowRequestPattern })).title).to.equal(
+      "1006",
+    );
+    sockets.close();
+    expect(connected).to.equal(1);
+  });
+
+  it("filterRequests() and authenticate work together", async () => {
+    const secret = site.page("/secret", (request, response) => {
+      if (request.headers.authorization === undefined) {
+        response.writeHead(401, { "WWW-Authenticate": 'Basic realm="r"' }).end();
+      } else response.end(`<title>in</title><img src="/image.png">`);
+    });
+    const authenticate = { username: "a", password: "b" };
+    const rejectResourceTypes = ["image" as const];
+    const pdf = await print(pool, { url: secret, gotoOptions, authenticate, rejectResourceTypes });
+    expect(pdf.title).to.equal("in");
+    expect(seen(site)).to.not.include("/image.png");
+  });
+});

@@ -1,0 +1,35 @@
+import { expect } from "chai";
+import { openPool } from "../../../../scripts/testing/printer.ts";
+import { systemClock as clock } from "../../../runtime/clock.ts";
+import { RequestsInFlight } from "./wait-for-quiet.ts";
+
+const QUIET_MS_MAX = 20_000;
+/** Longer than the page below takes to have made its requests, but on a very busy machine. */
+const BUSY_MS = 1_500;
+
+describe("RequestsInFlight", function () {
+  this.timeout(60_000);
+
+  it("quiet() resolves though of a request beginning and end are read at once", async () => {
+    await using pool = openPool();
+    await using context = await pool.newContext(new AbortController().signal);
+    const { page } = context;
+    const ended: string[] = [];
+    page.on("requestfailed", (request) => ended.push(request.url()));
+    const requests = new RequestsInFlight(page);
+    // The browser itself refuses this port, without a word from our process.
+    const html = `<script>
+      const made = new Promise((resolve) => setTimeout(() => {
+        const urls = Array.from({ length: 20 }, (_, i) => "http://127.0.0.1:1/" + i);
+        resolve(Promise.allSettled(urls.map((url) => fetch(url))).then(() => true));
+      }, 50));
+    </script>`;
+    await page.setContent(html);
+    // As if others' work kept this process from reading what the browser tells.
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, BUSY_MS);
+    // Where the page came to it later than that, they are read as they come, and this one time it proves less.
+    await page.evaluate("made");
+    await requests.quiet(0, { signal: AbortSignal.timeout(QUIET_MS_MAX), clock });
+    expect(ended).to.have.length(20);
+  });
+});

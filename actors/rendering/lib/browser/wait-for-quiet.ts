@@ -1,0 +1,71 @@
+/**
+ * Waits until a page has stopped fetching. Not the browser's own network idle events: they come late, count from
+ * the navigation on, and never come for a second document set in one page.
+ */
+import type { HTTPRequest, Page } from "puppeteer-core";
+import { NETWORK_QUIET_MS } from "../../../../schemas/limits.ts";
+import { NETWORK_POLLING_MS } from "../../../../schemas/rendering/page-wait-limits.ts";
+import type { Clock } from "../../../runtime/clock.ts";
+import { abortable } from "../../../runtime/time-limit.ts";
+
+/** Streams and beacons have no end that a page waits for. WebSockets are no requests here at all. */
+const NEVER_AWAITED = new Set(["eventsource", "ping", "cspviolationreport"]);
+
+export class RequestsInFlight {
+  readonly #requests = new Set<HTTPRequest>();
+  readonly #ended = new WeakSet<HTTPRequest>();
+  #changed = new AbortController();
+
+  /** Counts from now on, so make one before the page loads. */
+  constructor(page: Page) {
+    page.on("request", (request) => {
+      // Puppeteer tells of a request a moment later than the browser did; by then it may have told of its end.
+      if (NEVER_AWAITED.has(request.resourceType()) || this.#ended.has(request)) return;
+      this.#requests.add(request);
+      this.#change();
+    });
+    for (const end of ["requestfinished", "requestfailed"] as const) {
+      page.on(end, (request: HTTPRequest) => {
+        this.#ended.add(request);
+        if (this.#requests.delete(request)) this.#change();
+      });
+    }
+  }
+
+  /**
+   * Resolves after 500 ms in which no request began or ended, while at most `requestsMax` are in flight; requests that
+   * follow one another are no quiet, though each is alone. A page that polls never has that, so NETWORK_POLLING_MS with
+   * at most `requestsMax` in flight are enough, too. Rejects with the signal's reason.
+   */
+  async quiet(requestsMax: number, { signal, clock }: { signal: AbortSignal; clock: Clock }) {
+    let fewSince: number | undefined;
+    for (;;) {
+      signal.throwIfAborted();
+      if (this.#requests.size > requestsMax) {
+        fewSince = undefined;
+        await abortable(this.#nextChange(), signal);
+        continue;
+      }
+      fewSince ??= clock.monotonic();
+      const pollingMs = fewSince + NETWORK_POLLING_MS - clock.monotonic();
+      const changed = this.#changed.signal;
+      const ms = Math.max(0, Math.min(NETWORK_QUIET_MS, pollingMs));
+      await clock.wait(ms, AbortSignal.any([changed, signal]));
+      signal.throwIfAborted();
+      if (!changed.aborted) return;
+    }
+  }
+
+  #nextChange(): Promise<void> {
+    const { signal } = this.#changed;
+    return new Promise((resolve) => {
+      signal.addEventListener("abort", () => resolve(), { once: true });
+    });
+  }
+
+  #change(): void {
+    const changed = this.#changed;
+    this.#changed = new AbortController();
+    changed.abort();
+  }
+}

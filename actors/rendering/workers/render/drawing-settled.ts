@@ -1,0 +1,68 @@
+/** Waits until what moves on a page has come to its end: a chart in mid-animation shows values that are false. */
+import {
+  DRAWING_PIXELS_MAX,
+  DRAWING_SAMPLE_MS,
+  DRAWING_SETTLE_MS,
+  DRAWING_SVG_PIXELS_MIN,
+} from "../../../../schemas/rendering/page-wait-limits.ts";
+import type { Limits } from "../../lib/browser/load-page.ts";
+import type { RenderContext } from "../../lib/browser/render-context.ts";
+import { patiently } from "./page-ready.ts";
+
+/**
+ * Resolves when finite CSS and Web animations have ended and canvases and large SVG images stay the same, or
+ * after DRAWING_SETTLE_MS: some pages never stop. A page that shows neither pays one question.
+ */
+export async function drawingSettled(
+  context: Pick<RenderContext, "evaluate">,
+  limits: Limits,
+): Promise<void> {
+  const { clock } = limits;
+  await patiently({ ...limits, ms: DRAWING_SETTLE_MS }, async (signal) => {
+    let before: unknown;
+    while (!signal.aborted) {
+      const sample = await context.evaluate(SAMPLE);
+      if (sample === STILL || sample === before) return;
+      // While an animation runs, no sample is the same as another.
+      before = sample === MOVING ? undefined : sample;
+      await clock.wait(DRAWING_SAMPLE_MS, signal);
+    }
+  });
+}
+
+const STILL = "still";
+const MOVING = "moving";
+
+// Runs in the page. Two frames are drawn before a sample, so that on a busy machine two samples are equal only when the page
+// had the chance to draw between them. A canvas with pixels of another site cannot be read, and one of WebGL reads as empty: neither is waited for.
+const SAMPLE = `(async () => {
+  const isMoving = (animation) =>
+    animation.playState === "running" && animation.timeline === document.timeline &&
+    Number.isFinite(animation.effect?.getComputedTiming().endTime);
+  if (document.getAnimations().some(isMoving)) return "${MOVING}";
+  const isLarge = (element) => {
+    const { width, height } = element.getBoundingClientRect();
+    return width * height >= ${DRAWING_SVG_PIXELS_MIN};
+  };
+  const canvases = [...document.querySelectorAll("canvas")];
+  const images = [...document.querySelectorAll("svg")].filter(isLarge);
+  if (canvases.length + images.length === 0) return "${STILL}";
+  await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+  let hash = 0;
+  let pixelsLeft = ${DRAWING_PIXELS_MAX};
+  const add = (value) => { hash = (Math.imul(hash, 31) + value) | 0; };
+  for (const { width, height } of canvases) add(width * 65_537 + height);
+  for (const canvas of canvases) {
+    pixelsLeft -= canvas.width * canvas.height;
+    if (pixelsLeft < 0) break;
+    if (canvas.width === 0 || canvas.height === 0) continue;
+    try {
+      const copy = new OffscreenCanvas(canvas.width, canvas.height).getContext("2d", { willReadFrequently: true });
+      copy.drawImage(canvas, 0, 0);
+      const { data } = copy.getImageData(0, 0, canvas.width, canvas.height);
+      for (const value of new Uint32Array(data.buffer)) add(value);
+    } catch {}
+  }
+  for (const { outerHTML } of images) for (let i = 0; i < outerHTML.length; i++) add(outerHTML.charCodeAt(i));
+  return "drawn " + hash;
+})()`;

@@ -1,0 +1,172 @@
+/** A page in a context of its own, held for one task: its time is counted, and what ends it is told as what it means to the caller. */
+import { ProtocolError } from "puppeteer-core";
+import { ActorError } from "../../../../schemas/errors.ts";
+import { type Clock, OVER } from "../../../runtime/clock.ts";
+import { Timeout } from "../../../runtime/time-limit.ts";
+import { BrowserDiedError } from "../../lib/browser/browser-died-error.ts";
+import type { BrowserPool } from "../../lib/browser/browser-pool.ts";
+import { type Limits, loadPage } from "../../lib/browser/load-page.ts";
+import type { MainDocument } from "../../lib/browser/main-document.ts";
+import { hasNavigatedAway } from "../../lib/browser/navigation-errors.ts";
+import { type PageRequest, preparePage } from "../../lib/browser/prepare-page.ts";
+import type { RenderContext } from "../../lib/browser/render-context.ts";
+import { watchComputing } from "./watch-computing.ts";
+
+/** What is done with the page, as messages say it. */
+export type Action = "print" | "capture";
+
+export interface PageTask {
+  action: Action;
+  /** Epoch milliseconds. */
+  deadlineAt: number;
+  /** Called when the page holds a browser: its time counts from then. */
+  hold?: (() => void) | undefined;
+  /** Notified when the page begins to wait for the network only, and when it computes again. */
+  setWaiting?: ((isWaiting: boolean) => void) | undefined;
+}
+
+export class HeldPage implements AsyncDisposable {
+  readonly context: RenderContext;
+  /** Its signal aborts when the task was given up or the page is lost. */
+  readonly limits: Limits;
+  readonly #action: Action;
+  readonly #time: Stopwatch;
+  readonly #resources: AsyncDisposableStack;
+
+  /** `signal` gives the task up. */
+  static async open(
+    pool: BrowserPool,
+    { action, deadlineAt, hold, setWaiting }: PageTask,
+    { signal, clock }: { signal: AbortSignal; clock: Clock },
+  ): Promise<HeldPage> {
+    await using resources = new AsyncDisposableStack();
+    const error = () => refusal("deadline_exceeded", action, "the deadline has passed");
+    const ms = deadlineAt - clock.now();
+    const deadline = resources.use(new Timeout({ ms, error, clock }));
+    const given = AbortSignal.any([cancelledBy(signal, action), deadline.signal]);
+    const context = resources.use(await pool.newContext(given));
+    hold?.();
+    const ended = AbortSignal.any([given, context.lost]);
+    // Nothing of a task that was given up goes on, whatever it is doing at the moment.
+    ended.addEventListener("abort", () => context.release(), { once: true });
+    const limits = { signal: ended, clock };
+    if (setWaiting) {
+      const left = new AbortController();
+      resources.defer(() => left.abort(OVER));
+      const watched = { signal: AbortSignal.any([ended, left.signal]), clock };
+      void watchComputing(context.session, watched, setWaiting);
+    }
+    return new HeldPage({ context, limits, action, resources: resources.move() });
+  }
+
+  /** Use `open`. */
+  constructor(parts: {
+    context: RenderContext;
+    limits: Limits;
+    action: Action;
+    resources: AsyncDisposableStack;
+  }) {
+    this.context = parts.context;
+    this.limits = parts.limits;
+    this.#action = parts.action;
+    this.#resources = parts.resources;
+    this.#time = new Stopwatch(parts.limits.clock);
+  }
+
+  /** Wall-clock milliseconds a browser was held so far. */
+  get browserMs(): number {
+    return this.#time.ms;
+  }
+
+  /** Brings the page to the state its caller wants it in; see `loadPage`. */
+  async load(parameters: PageRequest): Promise<MainDocument> {
+    await preparePage(this.context, parameters);
+    return await loadPage(this.context, parameters, this.limits);
+  }
+
+  /** The work, its failures told as what they mean to the caller. */
+  async explained<T>(work: () => Promise<T>): Promise<T> {
+    try {
+      return await work();
+    } catch (error) {
+      this.#time.stop();
+      const { signal } = this.limits;
+      // When all has ended, that is why, whatever failed in consequence.
+      const cause = signal.aborted ? signal.reason : this.#refusalOf(error);
+      const { browserMs } = this;
+      if (cause instanceof BrowserDiedError) {
+        throw new BrowserDiedError(cause.message, { cause, browserMs });
+      }
+      if (!(cause instanceof ActorError)) throw cause;
+      throw new ActorError(cause.code, cause.message, { ...cause.details, browserMs });
+    }
+  }
+
+  /** Nothing more is wanted of the page: the browser closes it in its own time, and nobody need wait for that. */
+  leave(): void {
+    this.#time.stop();
+    this.context.release();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#time.stop();
+    await this.#resources.disposeAsync();
+  }
+
+  #refusalOf(error: unknown): unknown {
+    if (error instanceof ActorError || !(error instanceof Error)) return error;
+    if (hasNavigatedAway(error)) {
+      return refusal("page_navigated_away", this.#action, "it left while it was used");
+    }
+    const { page } = this.context;
+    if (page.isClosed() || (error instanceof ProtocolError && error.name === "TargetCloseError")) {
+      return refusal("browser_crashed", this.#action, "it closed itself");
+    }
+    return error;
+  }
+}
+
+/** What Chromium says of a page that it cannot print or capture has one code for everything. */
+export function refusedByBrowser(cause: unknown, action: Action): unknown {
+  if (!(cause instanceof ProtocolError)) return cause;
+  if (cause.name === "TargetCloseError" || cause.name === "ConnectionClosedError") return cause;
+  return refusal("page_not_printable", action, cause.originalMessage || cause.message);
+}
+
+function refusal(code: ActorError["code"], action: Action, reason: string): ActorError {
+  return new ActorError(code, `Cannot ${action} the page: ${reason}`);
+}
+
+/** The caller's signal, its reason in our words. */
+function cancelledBy(signal: AbortSignal, action: Action): AbortSignal {
+  const cancelled = new AbortController();
+  const cancel = () => {
+    const { reason } = signal;
+    const left = refusal("cancelled", action, "the caller has left");
+    cancelled.abort(reason instanceof ActorError ? reason : left);
+  };
+  if (signal.aborted) cancel();
+  else signal.addEventListener("abort", cancel, { once: true });
+  return cancelled.signal;
+}
+
+/** Measures until it is stopped. */
+class Stopwatch {
+  readonly #clock: Clock;
+  readonly #startedAt: number;
+  #stoppedAt: number | undefined;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+    this.#startedAt = clock.monotonic();
+  }
+
+  /** Whole milliseconds, at least one: a browser was held. */
+  get ms(): number {
+    return Math.max(1, Math.round((this.#stoppedAt ?? this.#clock.monotonic()) - this.#startedAt));
+  }
+
+  stop(): void {
+    this.#stoppedAt ??= this.#clock.monotonic();
+  }
+}

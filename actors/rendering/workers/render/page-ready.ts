@@ -1,0 +1,79 @@
+/** Waits, with a bounded patience, for what a page shows and does not have yet; then it is drawn with what it has. */
+import { FONTS_WAIT_MS, LOAD_EVENT_MS } from "../../../../schemas/rendering/page-wait-limits.ts";
+import { OVER } from "../../../runtime/clock.ts";
+import { within } from "../../../runtime/time-limit.ts";
+import type { Limits } from "../../lib/browser/load-page.ts";
+import type { RenderContext } from "../../lib/browser/render-context.ts";
+
+/** Fonts that are still loading. */
+export async function fontsReady(context: RenderContext, limits: Limits): Promise<void> {
+  await patiently({ ...limits, ms: FONTS_WAIT_MS }, () => context.evaluate(LOADING_FONTS));
+}
+
+/** Images and all else that the document names: what Chromium itself waits for when it prints. */
+export async function contentReady(
+  context: Pick<RenderContext, "page" | "evaluate">,
+  limits: Limits & { ms: number },
+): Promise<void> {
+  const { page } = context;
+  const { promise: loaded, resolve } = Promise.withResolvers<void>();
+  const load = () => resolve();
+  page.once("load", load);
+  try {
+    await patiently(limits, async () => {
+      if ((await context.evaluate("document.readyState")) !== "complete") await loaded;
+    });
+  } finally {
+    page.off("load", load);
+  }
+}
+
+/**
+ * The load event, while images are on their way, and what the page does at it. Chromium waits for images where it is asked to
+ * print, but prints without that event where it is asked in the milliseconds between the last of them and it.
+ */
+export async function loadedSoon(
+  context: Pick<RenderContext, "page" | "evaluate">,
+  limits: Limits & { ms: number },
+): Promise<void> {
+  const { page } = context;
+  const loaded = new AbortController();
+  const load = () => loaded.abort(OVER);
+  page.once("load", load);
+  try {
+    await patiently(limits, async (signal) => {
+      const over = AbortSignal.any([loaded.signal, signal]);
+      for (let isWaited = true; isWaited && !over.aborted; ) {
+        const loading = await context.evaluate(LOADING);
+        if (loading === "nothing") return;
+        isWaited = loading === "images";
+        await limits.clock.wait(LOAD_EVENT_MS, over);
+      }
+    });
+  } finally {
+    page.off("load", load);
+  }
+}
+
+/** Waits so long, and no longer: what does not come then is no failure. */
+export async function patiently(
+  { ms, signal, clock }: Limits & { ms: number },
+  wait: (signal: AbortSignal) => Promise<unknown>,
+): Promise<void> {
+  const late = new Error("it did not come in time");
+  await within({ ms, error: () => late, signal, clock }, wait).catch((error) => {
+    if (error !== late) throw error;
+  });
+}
+
+// Runs in the page.
+const LOADING = `
+  document.readyState === "complete" ? "nothing"
+    : [...document.images].some(({ complete }) => !complete) ? "images" : "others"`;
+
+// Runs in the page. Layout tells which fonts are needed. `document.fonts.ready` would wait for images and all else.
+const LOADING_FONTS = `
+  document.documentElement?.offsetHeight;
+  Promise.allSettled(
+    [...document.fonts].filter(({ status }) => status === "loading").map(({ loaded }) => loaded),
+  ).then(() => undefined)`;

@@ -1,0 +1,153 @@
+/** Prints the page and hands the PDF out piece by piece, its description made ours on the way. */
+import { type Protocol, ProtocolError } from "puppeteer-core";
+import { ActorError } from "../../../../schemas/errors.ts";
+import { PDF_BYTES_MAX, PDF_CHUNK_BYTES, PRINT_TIMEOUT_MS } from "../../../../schemas/limits.ts";
+import { paperOf } from "../../../../schemas/rendering/http/paper.ts";
+import type { PdfOptions } from "../../../../schemas/rendering/http/pdf.ts";
+import { LOAD_REST_MS, LOAD_SOON_MS } from "../../../../schemas/rendering/page-wait-limits.ts";
+import { abortable, Timeout, within } from "../../../runtime/time-limit.ts";
+import type { Limits } from "../../lib/browser/load-page.ts";
+import type { MainDocument } from "../../lib/browser/main-document.ts";
+import type { RenderContext } from "../../lib/browser/render-context.ts";
+import { drawingSettled } from "./drawing-settled.ts";
+import { refusedByBrowser } from "./held-page.ts";
+import { fontsReady, loadedSoon } from "./page-ready.ts";
+import { hasInformation, neutralize, PageCounter } from "./pdf-metadata.ts";
+
+export interface PrintOptions {
+  pdfOptions?: PdfOptions | undefined;
+  actionTimeout?: number | undefined;
+}
+
+export class PdfStream {
+  bytes = 0;
+  /** Whether all of it has been read. */
+  ended = false;
+  readonly #context: RenderContext;
+  readonly #handle: string;
+  readonly #signal: AbortSignal;
+  readonly #counter = new PageCounter();
+
+  static async print(
+    context: RenderContext,
+    { pdfOptions, actionTimeout = Number.POSITIVE_INFINITY }: PrintOptions,
+    { signal, clock, document }: Limits & { document: Pick<MainDocument, "check"> },
+  ): Promise<PdfStream> {
+    const ms = Math.min(pdfOptions?.timeout ?? PRINT_TIMEOUT_MS, actionTimeout);
+    const error = () =>
+      new ActorError("wait_timed_out", `Cannot print the page: it took longer than ${ms} ms`);
+    return await within({ ms, error, signal, clock }, async (limited) => {
+      const { session } = context;
+      const soon = Math.min(LOAD_SOON_MS, ms / 4);
+      await loadedSoon(context, { ms: soon, signal: limited, clock });
+      const waiting = { signal: limited, clock };
+      await Promise.all([fontsReady(context, waiting), drawingSettled(context, waiting)]);
+      document.check();
+      if (pdfOptions?.omitBackground) {
+        const color = { r: 0, g: 0, b: 0, a: 0 };
+        await session.send("Emulation.setDefaultBackgroundColorOverride", { color });
+      }
+      using rest = new Timeout({ ms: Math.min(LOAD_REST_MS, ms / 2), error, clock });
+      // Of a page that is gone there is nothing to stop.
+      const stop = () => void session.send("Page.stopLoading").catch(() => {});
+      rest.signal.addEventListener("abort", stop, { once: true });
+      const printed = await session
+        .send("Page.printToPDF", printParameters(pdfOptions))
+        .catch((cause) => Promise.reject(printError(cause)));
+      if (printed.stream === undefined) throw new Error("Cannot print: Chromium gave no stream");
+      return new PdfStream(context, printed.stream, signal);
+    });
+  }
+
+  /** Use `print`. */
+  constructor(context: RenderContext, handle: string, signal: AbortSignal) {
+    this.#context = context;
+    this.#handle = handle;
+    this.#signal = signal;
+  }
+
+  /** Pages of what has been read. */
+  get pages(): number {
+    return this.#counter.pages;
+  }
+
+  /** The next piece. The first one holds the whole description. */
+  async read(): Promise<Uint8Array> {
+    let piece: Uint8Array = await this.#read();
+    if (this.bytes === 0) {
+      while (!this.ended && !hasInformation(piece))
+        piece = Buffer.concat([piece, await this.#read()]);
+      piece = neutralize(piece);
+    }
+    this.#counter.read(piece);
+    this.bytes += piece.length;
+    if (this.bytes > PDF_BYTES_MAX) {
+      throw new ActorError(
+        "page_not_printable",
+        `Cannot print the page: its PDF is larger than ${PDF_BYTES_MAX} bytes`,
+      );
+    }
+    return piece;
+  }
+
+  async #read(): Promise<Buffer> {
+    const reading = this.#context.session.send("IO.read", {
+      handle: this.#handle,
+      size: PDF_CHUNK_BYTES,
+    });
+    const { data, base64Encoded = false, eof } = await abortable(reading, this.#signal);
+    this.ended = eof;
+    return Buffer.from(data, base64Encoded ? "base64" : "utf8");
+  }
+}
+
+function printParameters(options: Partial<PdfOptions> = {}): Protocol.Page.PrintToPDFRequest {
+  const paper = paperOf(options);
+  const outline = options.outline ?? false;
+  return {
+    transferMode: "ReturnAsStream",
+    landscape: options.landscape ?? false,
+    printBackground: options.printBackground ?? false,
+    preferCSSPageSize: options.preferCSSPageSize ?? false,
+    displayHeaderFooter: options.displayHeaderFooter ?? false,
+    headerTemplate: options.headerTemplate ?? "",
+    footerTemplate: options.footerTemplate ?? "",
+    scale: options.scale ?? 1,
+    paperWidth: paper.width,
+    paperHeight: paper.height,
+    marginTop: paper.top,
+    marginRight: paper.right,
+    marginBottom: paper.bottom,
+    marginLeft: paper.left,
+    pageRanges: options.pageRanges ?? "",
+    // Bookmarks are made from the tags (crbug.com/840455).
+    generateTaggedPDF: outline || (options.tagged ?? true),
+    generateDocumentOutline: outline,
+  };
+}
+
+// The protocol has one code for all that Chromium refuses to print, so its text is what there is to tell them apart.
+const FAULTS: Record<string, { pointer: string; message: string }> = {
+  "Page range exceeds page count": {
+    pointer: "/pdfOptions/pageRanges",
+    message: "Expected ranges that begin on a page the document has",
+  },
+  "Page range syntax error": {
+    pointer: "/pdfOptions/pageRanges",
+    message: 'Expected pages and ranges, as in "1-3, 5, 8-"',
+  },
+  "invalid print parameters: content area is empty": {
+    pointer: "/pdfOptions/margin",
+    message: "Expected margins that leave some of the page",
+  },
+};
+
+function printError(cause: unknown): unknown {
+  if (!(cause instanceof ProtocolError)) return cause;
+  const fault = FAULTS[cause.originalMessage];
+  if (fault !== undefined) {
+    const message = `Cannot print the page: ${fault.message}`;
+    return new ActorError("invalid_request", message, { faults: [fault] });
+  }
+  return refusedByBrowser(cause, "print");
+}

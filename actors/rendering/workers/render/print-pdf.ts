@@ -1,0 +1,64 @@
+/** One pdf task from its parameters to its bytes. */
+import type { PdfRequest } from "../../../../schemas/rendering/http/pdf.ts";
+import type { Clock } from "../../../runtime/clock.ts";
+import type { BrowserPool } from "../../lib/browser/browser-pool.ts";
+import { HeldPage, type PageTask } from "./held-page.ts";
+import { PdfStream } from "./pdf-stream.ts";
+
+export interface PdfTask extends Omit<PageTask, "action"> {
+  parameters: PdfRequest;
+}
+
+export interface PrintedPdf {
+  /** The PDF, to be read once and to its end, or left by `return`; until then a large one holds its browser. */
+  chunks: AsyncIterable<Uint8Array>;
+  /** Wall-clock milliseconds a browser was held so far; it grows only while a large PDF is read. */
+  browserMs(): number;
+  /** What is known now: of a PDF that is still being read, neither its bytes nor its pages. */
+  summary(): { browserMs: number; bytes: number | null; pages: number | null };
+  /** What goes after the bytes, once they have been read. */
+  trailer(): { browserMs: number; bytes: number; pages: number };
+}
+
+/**
+ * Prints a page. Rejects with an `ActorError` when the page, its parameters or the time are at fault (with
+ * `details.browserMs`), with a `BrowserDiedError` when another try may succeed. `signal` gives the task up.
+ */
+export async function printPdf(
+  pool: BrowserPool,
+  { parameters, deadlineAt, hold, setWaiting }: PdfTask,
+  limits: { signal: AbortSignal; clock: Clock },
+): Promise<PrintedPdf> {
+  await using resources = new AsyncDisposableStack();
+  const held = resources.use(
+    await HeldPage.open(pool, { action: "print", deadlineAt, hold, setWaiting }, limits),
+  );
+
+  const { stream, first } = await held.explained(async () => {
+    using document = await held.load(parameters);
+    const stream = await PdfStream.print(held.context, parameters, { ...held.limits, document });
+    // Chromium tells the end only with the piece after the last: of most PDFs all is known after the second.
+    const first = [await stream.read()];
+    if (!stream.ended) first.push(await stream.read());
+    return { stream, first };
+  });
+  if (stream.ended) held.leave();
+  const rest = resources.move();
+  return { chunks: chunks(), browserMs: () => held.browserMs, summary, trailer };
+
+  async function* chunks() {
+    await using _ = rest;
+    yield* first;
+    while (!stream.ended) yield await held.explained(() => stream.read());
+  }
+
+  function summary() {
+    const { ended, bytes, pages } = stream;
+    return { browserMs: held.browserMs, bytes: ended ? bytes : null, pages: ended ? pages : null };
+  }
+
+  function trailer() {
+    if (!stream.ended) throw new Error("Cannot tell the trailer: the PDF has not been read");
+    return { browserMs: held.browserMs, bytes: stream.bytes, pages: stream.pages };
+  }
+}

@@ -1,0 +1,34 @@
+/** Scrolls a page to its end and back, so that what loads only on sight begins to. */
+
+import { SCREENSHOT_SIDE_PX_MAX } from "../../../../schemas/rendering/screenshot-limits.ts";
+import type { Limits } from "../../lib/browser/load-page.ts";
+import type { PageRequest } from "../../lib/browser/prepare-page.ts";
+import type { RenderContext } from "../../lib/browser/render-context.ts";
+import { patiently } from "./page-ready.ts";
+
+/** Of a page that grows all the time not more than what a picture holds is seen. */
+export async function scrollThrough(
+  context: Pick<RenderContext, "evaluate">,
+  { setJavaScriptEnabled }: Pick<PageRequest, "setJavaScriptEnabled">,
+  limits: Limits & { ms: number },
+): Promise<void> {
+  // Then nothing waits to be seen: browsers load all of it, so that nobody is watched by what they read.
+  if (setJavaScriptEnabled === false) return;
+  await patiently(limits, () => context.evaluate(SCROLLING));
+}
+
+// Runs in the page. What comes into sight is known with the frame after the next.
+const SCROLLING = `(async () => {
+  const frame = () => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)));
+  const bottom = () => Math.min(document.documentElement.scrollHeight, ${SCREENSHOT_SIDE_PX_MAX});
+  for (let y = 0; y < bottom(); y += innerHeight) {
+    scrollTo({ top: y, behavior: "instant" });
+    await frame();
+  }
+  await Promise.allSettled([...document.images].map((image) => image.complete || new Promise((resolve) => {
+    image.addEventListener("load", resolve);
+    image.addEventListener("error", resolve);
+  })));
+  scrollTo({ top: 0, behavior: "instant" });
+  await frame();
+})()`;

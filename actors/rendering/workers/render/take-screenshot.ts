@@ -1,0 +1,82 @@
+/** One screenshot task from its parameters to its bytes. */
+import { ActorError } from "../../../../schemas/errors.ts";
+import { PRINT_TIMEOUT_MS } from "../../../../schemas/limits.ts";
+import type { ScreenshotRequest } from "../../../../schemas/rendering/http/screenshot.ts";
+import { LOAD_REST_MS } from "../../../../schemas/rendering/page-wait-limits.ts";
+import { SCREENSHOT_BYTES_MAX } from "../../../../schemas/rendering/screenshot-limits.ts";
+import type { Clock } from "../../../runtime/clock.ts";
+import { within } from "../../../runtime/time-limit.ts";
+import type { BrowserPool } from "../../lib/browser/browser-pool.ts";
+import { VIEWPORT } from "../../lib/browser/context-page.ts";
+import { definedOf } from "../../lib/browser/defined-of.ts";
+import type { RenderContext } from "../../lib/browser/render-context.ts";
+import { drawingSettled } from "./drawing-settled.ts";
+import { HeldPage, type PageTask, refusedByBrowser } from "./held-page.ts";
+import { contentReady, fontsReady } from "./page-ready.ts";
+import { pictureArea } from "./picture-area.ts";
+import { scrollThrough } from "./scroll-through.ts";
+
+export interface ScreenshotTask extends Omit<PageTask, "action"> {
+  parameters: ScreenshotRequest;
+}
+
+export interface Screenshot {
+  /** The picture, or its text in base64, as was asked for. */
+  bytes: Buffer;
+  /** Wall-clock milliseconds a browser was held. */
+  browserMs: number;
+}
+
+/** Rejects as `printPdf` does. */
+export async function takeScreenshot(
+  pool: BrowserPool,
+  { parameters, deadlineAt, hold, setWaiting }: ScreenshotTask,
+  limits: { signal: AbortSignal; clock: Clock; bytesMax?: number },
+): Promise<Screenshot> {
+  await using held = await HeldPage.open(
+    pool,
+    { action: "capture", deadlineAt, hold, setWaiting },
+    limits,
+  );
+  const { bytesMax = SCREENSHOT_BYTES_MAX } = limits;
+  const base64 = await held.explained(async () => {
+    using document = await held.load({ ...parameters, viewport: parameters.viewport ?? VIEWPORT });
+    const { signal, clock } = held.limits;
+    const ms = Math.min(PRINT_TIMEOUT_MS, parameters.actionTimeout ?? Number.POSITIVE_INFINITY);
+    const error = () =>
+      new ActorError("wait_timed_out", `Cannot capture the page: it took longer than ${ms} ms`);
+    const picture = await within({ ms, error, signal, clock }, async (limited) => {
+      const patience = { ms: Math.min(LOAD_REST_MS, ms / 2), signal: limited, clock };
+      await contentReady(held.context, patience);
+      if (parameters.scrollPage) await scrollThrough(held.context, parameters, patience);
+      await Promise.all([
+        fontsReady(held.context, patience),
+        drawingSettled(held.context, patience),
+      ]);
+      document.check();
+      return await capture(held.context, parameters);
+    });
+    const bytes = Buffer.byteLength(picture, "base64");
+    if (bytes <= bytesMax) return picture;
+    const reason = `its picture has ${bytes} bytes, and ${bytesMax} are the most`;
+    throw new ActorError("page_not_printable", `Cannot capture the page: ${reason}`);
+  });
+  held.leave();
+  const asText = parameters.screenshotOptions.encoding === "base64";
+  return { bytes: Buffer.from(base64, asText ? "latin1" : "base64"), browserMs: held.browserMs };
+}
+
+/** In base64. */
+async function capture(context: RenderContext, parameters: ScreenshotRequest): Promise<string> {
+  const { fullPage, clip: _, fromSurface: _surface, ...options } = parameters.screenshotOptions;
+  const area = await pictureArea(context, parameters);
+  // Where nothing beyond the window may be drawn, the window has to grow for a full page.
+  const grows = fullPage === true && options.captureBeyondViewport === false;
+  const part = { fullPage: grows || undefined, clip: grows ? undefined : area };
+  const encoding = "base64" as const;
+  try {
+    return await context.page.screenshot(definedOf({ ...options, ...part, encoding }));
+  } catch (cause) {
+    throw refusedByBrowser(cause, "capture");
+  }
+}

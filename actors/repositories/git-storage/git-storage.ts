@@ -1,0 +1,66 @@
+/** Counts the bytes that an account has in repositories, and holds them to a bound. */
+import { z } from "zod";
+import type { DeepReadonly } from "../../../schemas/contract.ts";
+import { ActorError } from "../../../schemas/errors.ts";
+import { GIT_HELD_MAX, GIT_HELD_MS } from "../../../schemas/repositories/git-limits.ts";
+import {
+  accountFull,
+  type GitStored,
+  gitStorage,
+} from "../../../schemas/repositories/git-storage.ts";
+import { EpochMs, Id } from "../../../schemas/values.ts";
+import { defineActor } from "../../runtime/define-actor.ts";
+
+export const GitStorageState = z.object({
+  bytes: z.int().min(0),
+  /** Who holds room may die: then it is free again at `until`. */
+  held: z.array(z.object({ id: Id, bytes: z.int().min(0), until: EpochMs })),
+});
+type State = DeepReadonly<z.infer<typeof GitStorageState>>;
+
+export const gitStorageActor = defineActor(gitStorage, {
+  state: GitStorageState,
+  initial: { bytes: 0, held: [] },
+
+  handlers: {
+    hold(state, { id, bytes, bytesMax }, { now }) {
+      const held = state.held.filter((other) => other.until > now && other.id !== id);
+      const before = storedOf({ ...state, held });
+      if (bytesMax > 0 && before.bytes + before.heldBytes + bytes > bytesMax) {
+        throw accountFull(before, bytesMax);
+      }
+      if (held.length >= GIT_HELD_MAX) {
+        const text = `Cannot store: ${GIT_HELD_MAX} large things of the account are being stored`;
+        throw new ActorError("busy", text, { retryAfterS: 5 });
+      }
+      const next = { ...state, held: [...held, { id, bytes, until: now + GIT_HELD_MS }] };
+      return { state: next, reply: storedOf(next) };
+    },
+
+    settle(state, { id, bytes, stored }) {
+      const held = state.held.filter((other) => other.id !== id);
+      return { state: { bytes: state.bytes + (stored ? bytes : 0), held } };
+    },
+
+    add(state, { bytes }) {
+      const next = { ...state, bytes: state.bytes + bytes };
+      return { state: next, reply: storedOf(next) };
+    },
+
+    // A gateway that died may not have told all that it stored.
+    removed: (state, { bytes }) => ({
+      state: { ...state, bytes: Math.max(0, state.bytes - bytes) },
+      reply: {},
+    }),
+
+    get(state, _input, { now }) {
+      const held = state.held.filter(({ until }) => until > now);
+      return { state, reply: storedOf({ ...state, held }) };
+    },
+  },
+});
+
+const storedOf = ({ bytes, held }: State): GitStored => ({
+  bytes,
+  heldBytes: held.reduce((sum, other) => sum + other.bytes, 0),
+});

@@ -1,0 +1,87 @@
+import { expect } from "chai";
+import {
+  NAMESPACE_ANNOUNCED_MS,
+  NAMESPACES_MAX,
+} from "../../../schemas/repositories/artifacts-limits.ts";
+import { refusal } from "../../../scripts/testing/refusal.ts";
+import { runHandler } from "../../../scripts/testing/run-handler.ts";
+import { namespaceListActor } from "./namespace-list.ts";
+import type { NamespaceListRow } from "./namespace-list-state.ts";
+
+type Handlers = (typeof namespaceListActor)["handlers"];
+
+class TestList {
+  rows = new Map<string, NamespaceListRow>();
+  now = 1_000_000;
+
+  ask<N extends keyof Handlers & string>(message: N, input: Parameters<Handlers[N]>[1]) {
+    const handled = runHandler(namespaceListActor, message, {}, input as never, {
+      now: this.now,
+      rows: this.rows,
+    });
+    for (const [row, value] of Object.entries(handled.rows)) {
+      if (value === null) this.rows.delete(row);
+      else this.rows.set(row, value as NamespaceListRow);
+    }
+    return handled;
+  }
+
+  list(query: { limit?: number; after?: string } = {}) {
+    return this.ask("list", { limit: 200, ...query }).reply as {
+      namespaces: { name: string }[];
+      more: boolean;
+      total: number;
+    };
+  }
+
+  names = (query = {}) => this.list(query).namespaces.map(({ name }) => name);
+}
+
+const entry = (name: string, repoCount = 0) => ({ name, repoCount, createdAt: 1, updatedAt: 1 });
+
+describe("namespace-list", () => {
+  it("announce() lists one at once, and no longer where it does not come to be", () => {
+    const list = new TestList();
+    list.ask("announce", { name: "Space" });
+    expect(list.names()).to.deep.equal(["Space"]);
+    expect(list.ask("announce", { name: "space" }).rows).to.deep.equal({});
+    list.now += NAMESPACE_ANNOUNCED_MS;
+    expect(list.names()).to.deep.equal([]);
+  });
+
+  it("changed() makes it stay, whatever it had; once more is no fault", () => {
+    const list = new TestList();
+    list.ask("announce", { name: "Space" });
+    for (let i = 0; i < 2; i++) list.ask("changed", entry("Space", 2));
+    list.now += NAMESPACE_ANNOUNCED_MS;
+    expect(list.list().namespaces).to.deep.equal([entry("Space", 2)]);
+    expect(list.ask("announce", { name: "SPACE" }).rows).to.deep.equal({});
+  });
+
+  it("removed() takes it away, once and again", () => {
+    const list = new TestList();
+    list.ask("changed", entry("Space"));
+    list.ask("removed", { name: "Space" });
+    expect(list.ask("removed", { name: "Space" }).rows).to.deep.equal({});
+    expect(list.names()).to.deep.equal([]);
+  });
+
+  it("list() goes by name, whatever its case, from one page to the next", () => {
+    const list = new TestList();
+    for (const name of ["b1", "A1", "c1"]) list.ask("changed", entry(name));
+    expect(list.list({ limit: 2 })).to.deep.include({ more: true, total: 3 });
+    expect(list.names({ limit: 2 })).to.deep.equal(["A1", "b1"]);
+    expect(list.names({ limit: 2, after: "b1" })).to.deep.equal(["c1"]);
+    expect(list.list({ after: "B1" }).more).to.equal(false);
+  });
+
+  it("announce() takes as many as may be, and one more only where one did not come to be", () => {
+    const list = new TestList();
+    for (let i = 1; i < NAMESPACES_MAX; i++) list.rows.set(`n${i}`, entry(`n${i}`));
+    list.ask("announce", { name: "last" });
+    expect(refusal(() => list.ask("announce", { name: "more" })).code).to.equal("limit_reached");
+    list.now += NAMESPACE_ANNOUNCED_MS;
+    list.ask("announce", { name: "more" });
+    expect(list.rows.size).to.equal(NAMESPACES_MAX);
+  });
+});

@@ -1,0 +1,63 @@
+/** Keeps the list of an account's namespaces, and bounds how many there are. */
+
+import { ActorError } from "../../../schemas/errors.ts";
+import {
+  NAMESPACE_ANNOUNCED_MS,
+  NAMESPACES_MAX,
+} from "../../../schemas/repositories/artifacts-limits.ts";
+import { folded } from "../../../schemas/repositories/git-names.ts";
+import { namespaceList } from "../../../schemas/repositories/namespace-list.ts";
+import { defineActor } from "../../runtime/define-actor.ts";
+import { NamespaceListRow, NamespaceListState } from "./namespace-list-state.ts";
+
+export const namespaceListActor = defineActor(namespaceList, {
+  state: NamespaceListState,
+  initial: {},
+  rows: NamespaceListRow,
+
+  handlers: {
+    announce(state, { name }, { now, rows }) {
+      const row = folded(name);
+      const known = rows.get(row);
+      if (known && isListed(known, now)) return { state, reply: {} };
+      const gone = [...rows].find(([, entry]) => !isListed(entry, now))?.[0];
+      if (rows.size - (gone === undefined ? 0 : 1) >= NAMESPACES_MAX) {
+        const text = `Cannot create namespace: the account has ${NAMESPACES_MAX}, which is the limit`;
+        throw new ActorError("limit_reached", text);
+      }
+      const announced = { name, repoCount: 0, createdAt: now, updatedAt: now, announcedAt: now };
+      return {
+        state,
+        // One that did not come to be makes room.
+        rows: { ...(gone !== undefined && { [gone]: null }), [row]: announced },
+        reply: {},
+      };
+    },
+
+    list(state, { limit, after }, { now, rows }) {
+      const listed = [...rows].filter(([, entry]) => isListed(entry, now));
+      const from = after === undefined ? undefined : folded(after);
+      const beyond = listed
+        .filter(([name]) => from === undefined || name > from)
+        .sort(([one], [other]) => (one < other ? -1 : 1));
+      return {
+        state,
+        reply: {
+          namespaces: beyond.slice(0, limit).map(([, entry]) => entry),
+          more: beyond.length > limit,
+          total: listed.length,
+        },
+      };
+    },
+
+    changed: (state, entry) => ({ state, rows: { [folded(entry.name)]: entry } }),
+
+    removed(state, { name }, { rows }) {
+      const row = folded(name);
+      return rows.has(row) ? { state, rows: { [row]: null } } : { state };
+    },
+  },
+});
+
+const isListed = ({ announcedAt }: NamespaceListRow, now: number) =>
+  announcedAt === undefined || now < announcedAt + NAMESPACE_ANNOUNCED_MS;

@@ -1,0 +1,143 @@
+/** Keeps a namespace: which repository has which name, and what a listing shows of each. */
+import { envelope } from "../../../schemas/contract.ts";
+import { ActorError } from "../../../schemas/errors.ts";
+import {
+  NAME_CLAIM_MS,
+  NAMESPACE_REPOS_MAX,
+  REMOVED_NAMES_MAX,
+} from "../../../schemas/repositories/git-limits.ts";
+import { folded } from "../../../schemas/repositories/git-names.ts";
+import { namespace } from "../../../schemas/repositories/namespace.ts";
+import { namespaceList } from "../../../schemas/repositories/namespace-list.ts";
+import { repo } from "../../../schemas/repositories/repo.ts";
+import { defineActor } from "../../runtime/define-actor.ts";
+import { listRepos } from "./list-repos.ts";
+import { Names, NamespaceRow, NamespaceState } from "./namespace-state.ts";
+
+export const namespaceActor = defineActor(namespace, {
+  state: NamespaceState,
+  initial: { accountId: "", name: "", createdAt: 0, updatedAt: 0, removed: [] },
+  rows: NamespaceRow,
+
+  handlers: {
+    create(state, { accountId, name }, { now }) {
+      if (state.createdAt > 0) throw new ActorError("conflict", "Namespace already exists");
+      const created = { ...state, accountId, name, createdAt: now, updatedAt: now };
+      return { state: created, reply: entryOf(created, 0), send: [toldList(created, 0)] };
+    },
+
+    get(state, _input, { rows }) {
+      return { state, reply: entryOf(checkMade(state), new Names(state, rows).size) };
+    },
+
+    remove(state, _input, { rows }) {
+      checkMade(state);
+      const { size } = new Names(state, rows);
+      if (size > 0) {
+        const text = `Cannot delete namespace: it has ${size} repositories`;
+        throw new ActorError("conflict", text);
+      }
+      return {
+        state: { ...state, createdAt: 0, updatedAt: 0, removed: [] },
+        reply: {},
+        send: [envelope(namespaceList, state.accountId, "removed", { name: state.name })],
+      };
+    },
+
+    claim(state, { accountId, name, listing }, { now, rows }) {
+      const names = new Names(state, rows);
+      const row = folded(listing.name);
+      const known = names.get(row);
+      if (known?.id === listing.id) return { state, reply: {} };
+      const isFree = !known || (known.claimedAt ?? now) + NAME_CLAIM_MS <= now;
+      if (!isFree) throw new ActorError("conflict", `repo already exists: ${listing.name}`);
+      if (!known && names.size >= NAMESPACE_REPOS_MAX) {
+        const text = `Cannot create repository: the namespace has ${NAMESPACE_REPOS_MAX}, which is the limit`;
+        throw new ActorError("limit_reached", text);
+      }
+      const isNew = state.createdAt === 0;
+      const made = isNew ? { ...state, accountId, name, createdAt: now } : state;
+      const claimed = { ...made, updatedAt: now };
+      return {
+        ...names.claim(claimed, row, { ...listing, claimedAt: now }),
+        send: [
+          // Of the repository it is told when that is there.
+          ...(isNew ? [toldList(claimed, names.size)] : []),
+          // Whose claim it was may come to be late: its name is gone.
+          ...(known ? [envelope(repo, known.id, "nameReleased", {})] : []),
+        ],
+        reply: {},
+      };
+    },
+
+    find(state, { name }, { rows }) {
+      const known = new Names(state, rows).get(folded(name));
+      if (!known) throw new ActorError("not_found", "Repository not found");
+      return { state, reply: { id: known.id } };
+    },
+
+    release(state, { name }, { now, rows }) {
+      const row = folded(name);
+      const names = new Names(state, rows);
+      const known = names.get(row);
+      const earlier = state.removed.find((removed) => removed.name === row);
+      if (known) {
+        const removed = rememberRemoved(state, row, known.id);
+        const released = { ...state, removed, updatedAt: now };
+        return {
+          ...names.put(released, row, null),
+          send: [envelope(repo, known.id, "nameReleased", {}), toldList(released, names.size - 1)],
+          reply: { id: known.id },
+        };
+      }
+      if (!earlier) throw new ActorError("not_found", "Repository not found");
+      return { state, reply: { id: earlier.id } };
+    },
+
+    list(state, query, { rows }) {
+      return { state, reply: listRepos(new Names(state, rows).values(), query) };
+    },
+
+    repoChanged(state, listing, { rows }) {
+      const row = folded(listing.name);
+      const names = new Names(state, rows);
+      const known = names.get(row);
+      // Its name was given to another, or up, before it came to be.
+      if (known?.id !== listing.id) {
+        return { state, send: [envelope(repo, listing.id, "nameReleased", {})] };
+      }
+      const changed = names.put(state, row, listing);
+      return known.claimedAt === undefined
+        ? changed
+        : { ...changed, send: [toldList(state, names.size)] };
+    },
+
+    repoRemoved(state, { id, name }, { now, rows }) {
+      const row = folded(name);
+      const names = new Names(state, rows);
+      if (names.get(row)?.id !== id) return { state };
+      const removed = rememberRemoved(state, row, id);
+      const changed = { ...state, removed, updatedAt: now };
+      return { ...names.put(changed, row, null), send: [toldList(changed, names.size - 1)] };
+    },
+  },
+});
+
+function checkMade(state: NamespaceState): NamespaceState {
+  if (state.createdAt === 0) throw new ActorError("not_found", "Namespace not found");
+  return state;
+}
+
+function entryOf({ accountId, name, createdAt, updatedAt }: NamespaceState, repoCount: number) {
+  return { accountId, name, createdAt, updatedAt, repoCount };
+}
+
+function toldList({ accountId, name, createdAt, updatedAt }: NamespaceState, repoCount: number) {
+  const entry = { name, repoCount, createdAt, updatedAt };
+  return envelope(namespaceList, accountId, "changed", entry);
+}
+
+function rememberRemoved({ removed }: NamespaceState, name: string, id: string) {
+  const others = removed.filter((other) => other.name !== name);
+  return [...others, { name, id }].slice(-REMOVED_NAMES_MAX);
+}

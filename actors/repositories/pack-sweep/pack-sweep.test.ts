@@ -1,0 +1,164 @@
+import { expect } from "chai";
+import {
+  PACK_CONDEMNED_MS,
+  PACK_HELD_MS,
+  PACK_SWEEP_BATCH,
+  PACK_SWEEP_GRACE_MS,
+  PACK_SWEEP_MS,
+} from "../../../schemas/repositories/git-limits.ts";
+import { PACK_SWEEP, packSweep } from "../../../schemas/repositories/pack-sweep.ts";
+import { refusal } from "../../../scripts/testing/refusal.ts";
+import { runHandler } from "../../../scripts/testing/run-handler.ts";
+import { packSweepActor } from "./pack-sweep.ts";
+
+const ACCOUNT = "a".repeat(32);
+const sha = (number: number) => number.toString(16).padStart(64, "0");
+const pack = (number: number, sequence = 1, family: "pack" | "lfs" = "pack") => ({
+  family,
+  accountId: ACCOUNT,
+  sha256: sha(number),
+  sequence,
+});
+
+type Message = keyof typeof packSweep.messages;
+
+class Sweep {
+  now = 1_000;
+  state: (typeof packSweepActor)["initial"] = packSweepActor.initial;
+  // biome-ignore lint/suspicious/noExplicitAny: rows as the handlers made them.
+  rows = new Map<string, any>();
+
+  // biome-ignore lint/suspicious/noExplicitAny: one door for all messages.
+  tell(message: Message, input: any = {}): any {
+    const { now, rows } = this;
+    const context = { now, rows, key: PACK_SWEEP };
+    const handled = runHandler(packSweepActor, message, this.state, input, context);
+    this.state = handled.state;
+    for (const [row, value] of Object.entries(handled.rows)) {
+      if (value === null) this.rows.delete(row);
+      else this.rows.set(row, value);
+    }
+    return handled;
+  }
+
+  condemn(...packs: ReturnType<typeof pack>[]) {
+    return this.tell("condemn", { observedFrom: this.now, packs }).reply.removable;
+  }
+}
+
+describe("pack-sweep", () => {
+  let sweep: Sweep;
+  beforeEach(() => {
+    sweep = new Sweep();
+  });
+
+  it("begin() sets the first sweep, once", () => {
+    expect(sweep.tell("begin").remind).to.deep.equal({ sweepDue: 1_000 + PACK_SWEEP_MS });
+    expect(sweep.tell("begin").changed).to.equal(false);
+  });
+
+  it("sweepDue() gives the task away and comes again", () => {
+    const { send, remind } = sweep.tell("sweepDue");
+    expect(send).to.have.length(1);
+    expect(send[0]).to.include({ kind: "git-upkeep", message: "sweep", lane: "upkeep" });
+    expect(remind).to.deep.equal({ sweepDue: 1_000 + PACK_SWEEP_MS });
+  });
+
+  it("condemn() lets a pack go once nobody has named it for the grace, and no sooner", () => {
+    expect(sweep.condemn(pack(1))).to.deep.equal([]);
+    sweep.now += PACK_SWEEP_GRACE_MS - 1;
+    expect(sweep.condemn(pack(1))).to.deep.equal([]);
+    sweep.now += 1;
+    expect(sweep.condemn(pack(1))).to.deep.equal([pack(1)]);
+  });
+
+  it("condemn() trusts no look that began before the grace was over, however late it comes", () => {
+    sweep.condemn(pack(1));
+    const observedFrom = sweep.now + PACK_SWEEP_GRACE_MS - 1;
+    sweep.now += 10 * PACK_SWEEP_GRACE_MS;
+    const { removable } = sweep.tell("condemn", { observedFrom, packs: [pack(1)] }).reply;
+    expect(removable).to.deep.equal([]);
+  });
+
+  it("condemn() begins anew for a pack that was stored anew", () => {
+    sweep.condemn(pack(1));
+    sweep.now += PACK_SWEEP_GRACE_MS;
+    expect(sweep.condemn(pack(1, 2))).to.deep.equal([]);
+    sweep.now += PACK_SWEEP_GRACE_MS;
+    expect(sweep.condemn(pack(1, 2))).to.deep.equal([pack(1, 2)]);
+  });
+
+  it("hold() acquits what is condemned, and costs no write where nothing is", () => {
+    sweep.condemn(pack(1));
+    sweep.now += PACK_SWEEP_GRACE_MS;
+    const held = sweep.tell("hold", { accountId: ACCOUNT, packs: [sha(1)] });
+    expect(held.reply).to.deep.equal({ heldMs: PACK_HELD_MS });
+    expect(sweep.condemn(pack(1))).to.deep.equal([]);
+    const other = sweep.tell("hold", { accountId: ACCOUNT, packs: [sha(2)] });
+    expect(other.rows).to.deep.equal({});
+    expect(other.changed).to.equal(false);
+  });
+
+  it("a hold is over well before what it holds can go", () => {
+    expect(2 * PACK_HELD_MS).to.be.lessThan(PACK_SWEEP_GRACE_MS);
+  });
+
+  it("hold() refuses what is being removed, until it is removed", () => {
+    sweep.condemn(pack(1));
+    sweep.now += PACK_SWEEP_GRACE_MS;
+    sweep.condemn(pack(1));
+    const hold = () => sweep.tell("hold", { accountId: ACCOUNT, packs: [sha(2), sha(1)] });
+    expect(refusal(hold).code).to.equal("busy");
+    expect(sweep.tell("listRemovable").reply.removable).to.deep.equal([pack(1)]);
+    // Once more, and a later sighting of what has its place, change nothing.
+    expect(sweep.condemn(pack(1), pack(1, 7))).to.deep.equal([]);
+    sweep.tell("removed", { packs: [pack(1)] });
+    expect(sweep.rows.size).to.equal(0);
+    hold();
+    sweep.tell("removed", { packs: [pack(1)] });
+  });
+
+  it("removed() leaves what was condemned under another sequence", () => {
+    sweep.condemn(pack(1, 9));
+    sweep.tell("removed", { packs: [pack(1, 3)] });
+    expect(sweep.rows.size).to.equal(1);
+  });
+
+  it("sweepDue() forgets what was condemned long ago and not seen since, but not what is being removed", () => {
+    sweep.condemn(pack(1), pack(2));
+    sweep.now += PACK_SWEEP_GRACE_MS;
+    sweep.condemn(pack(2));
+    sweep.now += PACK_CONDEMNED_MS;
+    sweep.tell("sweepDue");
+    expect(sweep.rows.size).to.equal(2);
+    sweep.now += 1;
+    sweep.tell("sweepDue");
+    expect([...sweep.rows.keys()]).to.deep.equal([`${ACCOUNT}.${sha(2)}`]);
+  });
+
+  it("condemn() takes PACK_SWEEP_BATCH packs and not one more", () => {
+    const packs = Array.from({ length: PACK_SWEEP_BATCH + 1 }, (_, number) => pack(number));
+    sweep.condemn(...packs.slice(1));
+    expect(() => sweep.condemn(...packs)).to.throw();
+  });
+
+  it("a large file and a pack of the same hash are two things", () => {
+    sweep.condemn(pack(1), pack(1, 5, "lfs"));
+    sweep.tell("hold", { accountId: ACCOUNT, packs: [sha(1)], family: "lfs" });
+    sweep.now += PACK_SWEEP_GRACE_MS;
+    expect(sweep.condemn(pack(1), pack(1, 5, "lfs"))).to.deep.equal([pack(1)]);
+    sweep.now += PACK_SWEEP_GRACE_MS;
+    expect(sweep.condemn(pack(1, 5, "lfs"))).to.deep.equal([pack(1, 5, "lfs")]);
+    const code = refusal(() => {
+      sweep.tell("hold", { accountId: ACCOUNT, packs: [sha(1)], family: "lfs" });
+    }).code;
+    expect(code).to.equal("busy");
+  });
+
+  it("what was condemned before there were families is a pack", () => {
+    const { family: _, ...old } = pack(1);
+    expect(
+      packSweep.messages.condemn.input.parse({ observedFrom: 1, packs: [old] }).packs,
+    ).to.deep.equal([pack(1)]);
+  });
+});

@@ -1,0 +1,112 @@
+/** Decides which stored packs and large files go: those that nobody has named for a long time, and that nobody holds. */
+import { z } from "zod";
+import { envelope } from "../../../schemas/contract.ts";
+import { ActorError } from "../../../schemas/errors.ts";
+import {
+  PACK_CONDEMNED_MS,
+  PACK_HELD_MS,
+  PACK_SWEEP_BATCH,
+  PACK_SWEEP_GRACE_MS,
+  PACK_SWEEP_MS,
+} from "../../../schemas/repositories/git-limits.ts";
+import { gitUpkeep } from "../../../schemas/repositories/git-upkeep.ts";
+import { packSweep, StoredPack } from "../../../schemas/repositories/pack-sweep.ts";
+import { EpochMs } from "../../../schemas/values.ts";
+import { defineActor } from "../../runtime/define-actor.ts";
+
+const Condemned = StoredPack.extend({
+  /** When it was first seen that nobody names it. */
+  at: EpochMs,
+  /** Somebody was told to remove it. */
+  removing: z.boolean(),
+});
+
+/** Times of a test are shorter; of them `heldMs` must be well below `graceMs` too. */
+export interface SweepTimes {
+  heldMs: number;
+  graceMs: number;
+  everyMs: number;
+}
+
+const TIMES: SweepTimes = {
+  heldMs: PACK_HELD_MS,
+  graceMs: PACK_SWEEP_GRACE_MS,
+  everyMs: PACK_SWEEP_MS,
+};
+
+export const packSweepActor = packSweepActorWith(TIMES);
+
+export function packSweepActorWith({ heldMs, graceMs, everyMs }: SweepTimes) {
+  return defineActor(packSweep, {
+    state: z.object({ begun: z.boolean() }),
+    initial: { begun: false },
+    rows: Condemned,
+
+    handlers: {
+      begin(state, _input, { now }) {
+        if (state.begun) return { state };
+        return { state: { begun: true }, remind: { sweepDue: now + everyMs } };
+      },
+
+      sweepDue(state, _input, { key, now, rows }) {
+        const old = [...rows].filter(
+          ([, { at, removing }]) => !removing && at + graceMs + PACK_CONDEMNED_MS < now,
+        );
+        const forgotten = old.slice(0, PACK_SWEEP_BATCH).map(([row]) => [row, null] as const);
+        return {
+          state,
+          rows: Object.fromEntries(forgotten),
+          send: [envelope(gitUpkeep, key, "sweep", {})],
+          remind: { sweepDue: now + everyMs },
+        };
+      },
+
+      observe: (state, _input, { now }) => ({ state, reply: { at: now } }),
+
+      condemn(state, { observedFrom, packs }, { now, rows }) {
+        const changes: Record<string, z.infer<typeof Condemned>> = {};
+        const removable: StoredPack[] = [];
+        for (const pack of packs) {
+          const row = rowOf(pack);
+          const known = rows.get(row);
+          if (known?.removing) continue; // As `listRemovable` has it.
+          if (known?.sequence !== pack.sequence) {
+            changes[row] = { ...pack, at: now, removing: false };
+          } else if (known.at + graceMs <= observedFrom) {
+            changes[row] = { ...known, removing: true };
+            removable.push(pack);
+          }
+        }
+        return { state, rows: changes, reply: { removable } };
+      },
+
+      listRemovable(state, _input, { rows }) {
+        const removable = [...rows.values()].filter(({ removing }) => removing);
+        return { state, reply: { removable: removable.slice(0, PACK_SWEEP_BATCH) } };
+      },
+
+      removed(state, { packs }, { rows }) {
+        const gone = packs
+          .map((pack) => ({ ...pack, row: rowOf(pack) }))
+          .filter(({ row, sequence }) => rows.get(row)?.sequence === sequence);
+        return { state, rows: Object.fromEntries(gone.map(({ row }) => [row, null])), reply: {} };
+      },
+
+      hold(state, { family, accountId, packs }, { rows }) {
+        const condemned = packs
+          .map((sha256) => rowOf({ family, accountId, sha256 }))
+          .filter((row) => rows.has(row));
+        if (condemned.some((row) => rows.get(row)?.removing)) {
+          const text = "Cannot use a pack: it is being removed; try again";
+          throw new ActorError("busy", text, { retryAfterS: 1 });
+        }
+        const reply = { heldMs };
+        if (condemned.length === 0) return { state, reply };
+        return { state, rows: Object.fromEntries(condemned.map((row) => [row, null])), reply };
+      },
+    },
+  });
+}
+
+const rowOf = ({ family, accountId, sha256 }: Omit<StoredPack, "sequence">) =>
+  family === "pack" ? `${accountId}.${sha256}` : `${accountId}.${family}.${sha256}`;

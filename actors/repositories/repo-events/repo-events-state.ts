@@ -1,0 +1,41 @@
+/** What is kept of an account's repository events: a row for each, and how far each that follows them has been told. */
+import { z } from "zod";
+import type { DeepReadonly } from "../../../schemas/contract.ts";
+import {
+  KeptRepoEvent,
+  RepoEventFilter,
+  RepoEventSubscriber,
+} from "../../../schemas/repositories/repo-events.ts";
+
+export const RepoEventsState = z.object({
+  /** Number of the newest event. */
+  last: z.int().min(0),
+  /** Of the oldest that is kept, and the bytes of all. */
+  first: z.int().min(1).default(1),
+  bytes: z.int().min(0).default(0),
+  subscriptions: z
+    .record(
+      z.string(),
+      z.object({
+        filter: RepoEventFilter,
+        subscriber: RepoEventSubscriber,
+        /** Of the last event it was told of, or that is none for it. */
+        after: z.int().min(0),
+      }),
+    )
+    .default({}),
+});
+export type RepoEventsState = DeepReadonly<z.output<typeof RepoEventsState>>;
+
+/** A push was kept with all its refs once: it is told by the first of them. */
+export const EventRow = z.preprocess((row) => {
+  const old = z
+    .object({ type: z.literal("pushed"), refs: z.array(z.object()) })
+    .loose()
+    .safeParse(row);
+  if (!old.success) return row;
+  const { refs, refsTotal: _, ...rest } = old.data;
+  return { ...rest, ...(row as { refs: object[] }).refs[0] };
+}, KeptRepoEvent);
+export type EventRow = DeepReadonly<z.output<typeof EventRow>>;
+export type EventRows = ReadonlyMap<string, EventRow>;

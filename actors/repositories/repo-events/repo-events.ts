@@ -1,0 +1,185 @@
+/** Keeps what happened last in an account's repositories, in its order, and tells those who follow it. */
+import { type DeepReadonly, type Envelope, envelope } from "../../../schemas/contract.ts";
+import { ActorError } from "../../../schemas/errors.ts";
+import {
+  EVENT_DESCRIBED_MS,
+  EVENT_SUBSCRIPTIONS_MAX,
+  EVENTS_KEPT,
+  EVENTS_KEPT_BYTES,
+  EVENTS_LISTED_BYTES,
+} from "../../../schemas/repositories/git-limits.ts";
+import { ZERO_ID } from "../../../schemas/repositories/git-names.ts";
+import { gitUpkeep } from "../../../schemas/repositories/git-upkeep.ts";
+import { envelopeOf } from "../../../schemas/repositories/repo-event-envelope.ts";
+import {
+  type KeptRepoEvent,
+  type RepoEvent,
+  repoEvents,
+} from "../../../schemas/repositories/repo-events.ts";
+import { defineActor } from "../../runtime/define-actor.ts";
+import { EventRow, type EventRows, RepoEventsState } from "./repo-events-state.ts";
+import { isFor, tell, toldUpTo } from "./tell-subscribers.ts";
+
+type Written = Record<string, EventRow | null>;
+
+export const repoEventsActor = defineActor(repoEvents, {
+  state: RepoEventsState,
+  initial: { last: 0, first: 1, bytes: 0, subscriptions: {} },
+  rows: EventRow,
+
+  handlers: {
+    happened(state, { event }, { key, now, rows }) {
+      const kept = keptOf(event, (one) =>
+        Object.values(state.subscriptions).some(({ filter }) => isFor(filter, one)),
+      );
+      const numbered = kept.map((one, index) => ({ number: state.last + 1 + index, event: one }));
+      const added = Object.fromEntries(
+        numbered.map(({ number, event: one }) => [`${number}`, one]),
+      );
+      const next = { ...state, last: state.last + kept.length };
+      const changed = changedRows(next, rows, added);
+      const send = describing(event, numbered, key);
+      const told = tell(changed.state, changed.rows, key, now);
+      const remind = {
+        ...told.remind,
+        ...(send.length > 0 && { describeLate: now + EVENT_DESCRIBED_MS }),
+      };
+      return { ...told, rows: changed.written, send: [...send, ...told.send], remind };
+    },
+
+    described(state, { events }, { key, now, rows }) {
+      const added: Written = {};
+      for (const { number, pushed } of events) {
+        const row = rows.get(`${number}`);
+        // It may be told of twice, or too late.
+        if (row?.type !== "pushed" || !row.open) continue;
+        const { open: _, ...event } = row;
+        added[`${number}`] = { ...event, ...(pushed && { pushed }) };
+      }
+      return close(state, rows, added, key, now);
+    },
+
+    describeLate(state, _input, { key, now, rows }) {
+      const added: Written = {};
+      let next: number | undefined;
+      for (const [number, row] of rows) {
+        if (row.type !== "pushed" || !row.open) continue;
+        const lateAt = row.at + EVENT_DESCRIBED_MS;
+        const { open: _, ...event } = row;
+        if (lateAt <= now) added[number] = event;
+        else next = Math.min(next ?? lateAt, lateAt);
+      }
+      const closed = close(state, rows, added, key, now);
+      return { ...closed, remind: { ...closed.remind, describeLate: next ?? null } };
+    },
+
+    list(state, { after, limit }, { key, rows }) {
+      const last = toldUpTo(state, rows);
+      const events = [];
+      let bytes = 0;
+      for (let number = Math.max(after + 1, state.first); number <= last; number++) {
+        const row = rows.get(`${number}`);
+        if (!row || events.length === limit) continue;
+        const event = envelopeOf(row as KeptRepoEvent, { accountId: key, subscriptionId: null });
+        bytes += JSON.stringify(event).length;
+        if (events.length > 0 && bytes > EVENTS_LISTED_BYTES) break;
+        events.push({ number, event });
+      }
+      return { state, reply: { events, last } };
+    },
+
+    subscribe(state, { id, filter, subscriber }) {
+      const known = state.subscriptions[id];
+      if (!known && Object.keys(state.subscriptions).length >= EVENT_SUBSCRIPTIONS_MAX) {
+        const text = `Cannot subscribe: ${EVENT_SUBSCRIPTIONS_MAX} follow the account, which is the limit`;
+        throw new ActorError("limit_reached", text);
+      }
+      return { state: followed(state, id, { filter, subscriber }), reply: {} };
+    },
+
+    unsubscribe: (state, { id }) => ({ state: unfollowed(state, id), reply: {} }),
+
+    follow: (state, { id, filter, subscriber }) => ({
+      state: filter ? followed(state, id, { filter, subscriber }) : unfollowed(state, id),
+    }),
+
+    tellMore: (state, _input, { key, now, rows }) => tell(state, rows, key, now),
+  },
+});
+
+type Subscription = RepoEventsState["subscriptions"][string];
+
+function followed(
+  state: RepoEventsState,
+  id: string,
+  what: Omit<Subscription, "after">,
+): RepoEventsState {
+  const after = state.subscriptions[id]?.after ?? state.last;
+  return { ...state, subscriptions: { ...state.subscriptions, [id]: { ...what, after } } };
+}
+
+function unfollowed(state: RepoEventsState, id: string): RepoEventsState {
+  const { [id]: gone, ...subscriptions } = state.subscriptions;
+  return gone ? { ...state, subscriptions } : state;
+}
+
+/** An event for each ref that was pushed. Its commits are looked for where somebody follows it: that takes a process. */
+function keptOf(
+  event: DeepReadonly<RepoEvent>,
+  isFollowed: (event: EventRow) => boolean,
+): EventRow[] {
+  if (event.type !== "pushed") return [event];
+  const { refs, refsTotal: _, others: _others, ...rest } = event;
+  return refs.map((change): EventRow => {
+    const one = { ...rest, ...change };
+    if (change.after === ZERO_ID) return { ...one, pushed: { commits: [], total: 0 } };
+    return isFollowed(one) ? { ...one, open: true } : one;
+  });
+}
+
+function describing(
+  event: DeepReadonly<RepoEvent>,
+  numbered: readonly { number: number; event: EventRow }[],
+  accountId: string,
+): Envelope[] {
+  if (event.type !== "pushed") return [];
+  const { repoId, namespace, repoName: name, others } = event;
+  const changes = numbered.flatMap(({ number, event: one }) => {
+    if (one.type !== "pushed" || !one.open) return [];
+    const { ref, before, after } = one;
+    return [{ number, ref, before, after }];
+  });
+  if (changes.length === 0) return [];
+  const address = { accountId, namespace, name };
+  return [envelope(gitUpkeep, repoId, "describe", { address, changes, others })];
+}
+
+function close(state: RepoEventsState, rows: EventRows, added: Written, key: string, now: number) {
+  if (Object.keys(added).length === 0) return { state, remind: {} };
+  const changed = changedRows(state, rows, added);
+  return { ...tell(changed.state, changed.rows, key, now), rows: changed.written };
+}
+
+/** With the oldest gone that are too many, or too much. */
+function changedRows(state: RepoEventsState, known: EventRows, added: Written) {
+  const rows = new Map(known);
+  const written: Written = { ...added };
+  let { bytes, first } = state;
+  for (const [number, row] of Object.entries(added)) {
+    bytes -= bytesOf(rows.get(number));
+    if (row === null) continue;
+    rows.set(number, row);
+    bytes += bytesOf(row);
+  }
+  for (
+    ;
+    state.last - first >= EVENTS_KEPT || (bytes > EVENTS_KEPT_BYTES && first < state.last);
+    first++
+  ) {
+    bytes -= bytesOf(rows.get(`${first}`));
+    if (rows.delete(`${first}`)) written[`${first}`] = null;
+  }
+  return { state: { ...state, first, bytes: Math.max(0, bytes) }, rows, written };
+}
+
+const bytesOf = (row: EventRow | undefined) => (row ? JSON.stringify(row).length : 0);

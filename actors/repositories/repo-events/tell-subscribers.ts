@@ -1,0 +1,93 @@
+/** Tells those who follow an account's events of those that are new to them, so much at a time. */
+import type { Envelope } from "../../../schemas/contract.ts";
+import {
+  EVENTS_DELIVERED_BYTES,
+  EVENTS_DELIVERED_MAX,
+  EVENTS_SENT_BYTES,
+} from "../../../schemas/repositories/git-limits.ts";
+import { folded } from "../../../schemas/repositories/git-names.ts";
+import {
+  envelopeOf,
+  type RepoEventEnvelope,
+} from "../../../schemas/repositories/repo-event-envelope.ts";
+import { type KeptRepoEvent, REPO_HAPPENED } from "../../../schemas/repositories/repo-events.ts";
+import type { EventRow, EventRows, RepoEventsState } from "./repo-events-state.ts";
+
+type Subscription = RepoEventsState["subscriptions"][string];
+
+/** Up to here all is known that is to be told: nobody hears of what came later before that. */
+export function toldUpTo({ first, last }: RepoEventsState, rows: EventRows): number {
+  for (let number = first; number <= last; number++) {
+    const row = rows.get(`${number}`);
+    if (row?.type === "pushed" && row.open) return number - 1;
+  }
+  return last;
+}
+
+export function tell(state: RepoEventsState, rows: EventRows, accountId: string, now: number) {
+  const until = toldUpTo(state, rows);
+  const subscriptions: Record<string, Subscription> = { ...state.subscriptions };
+  const send: Envelope[] = [];
+  let bytes = 0;
+  let isMore = false;
+  for (const [id, subscription] of Object.entries(state.subscriptions)) {
+    if (subscription.after >= until) continue;
+    if (bytes + EVENTS_DELIVERED_BYTES > EVENTS_SENT_BYTES) {
+      isMore = true;
+      break;
+    }
+    const told = next(subscription, rows, { first: state.first, until, accountId, id });
+    subscriptions[id] = { ...subscription, after: told.after };
+    if (told.after < until) isMore = true;
+    if (told.events.length === 0) continue;
+    bytes += told.bytes;
+    const { kind, key } = subscription.subscriber;
+    const { events, numbers } = told;
+    send.push({ to: "actor", kind, key, message: REPO_HAPPENED, input: { events, numbers } });
+  }
+  const changed =
+    send.length > 0 ||
+    Object.keys(subscriptions).some((id) => subscriptions[id] !== state.subscriptions[id]);
+  return {
+    state: changed ? { ...state, subscriptions } : state,
+    send,
+    remind: isMore ? { tellMore: now } : {},
+  };
+}
+
+function next(
+  { filter, after }: Subscription,
+  rows: EventRows,
+  { first, until, accountId, id }: { first: number; until: number; accountId: string; id: string },
+) {
+  const events: RepoEventEnvelope[] = [];
+  const numbers: number[] = [];
+  let bytes = 0;
+  let number = Math.max(after, first - 1);
+  while (number < until) {
+    const row = rows.get(`${number + 1}`);
+    if (row && isFor(filter, row)) {
+      if (events.length === EVENTS_DELIVERED_MAX) break;
+      // Kept rows are frozen, and nobody changes them.
+      const event = envelopeOf(row as KeptRepoEvent, { accountId, subscriptionId: id });
+      const more = JSON.stringify(event).length;
+      if (events.length > 0 && bytes + more > EVENTS_DELIVERED_BYTES) break;
+      bytes += more;
+      events.push(event);
+      numbers.push(number + 1);
+    }
+    number += 1;
+  }
+  return { events, numbers, bytes, after: number };
+}
+
+export function isFor(
+  { types, namespace, repoName }: Subscription["filter"],
+  event: EventRow,
+): boolean {
+  return (
+    types.includes(event.type) &&
+    (namespace === undefined || folded(namespace) === folded(event.namespace)) &&
+    (repoName === undefined || folded(repoName) === folded(event.repoName))
+  );
+}

@@ -1,0 +1,28 @@
+/** Remembers whose token one is, for as long as anybody may ask. */
+import { z } from "zod";
+import { ActorError } from "../../../schemas/errors.ts";
+import { RepoId } from "../../../schemas/repositories/git-names.ts";
+import { repoToken } from "../../../schemas/repositories/repo-token.ts";
+import { defineActor } from "../../runtime/define-actor.ts";
+
+export const RepoTokenState = z.object({ repoId: RepoId.nullable() });
+
+export const repoTokenActor = defineActor(repoToken, {
+  state: RepoTokenState,
+  initial: { repoId: null },
+
+  handlers: {
+    issue(state, { repoId, forgetAt }) {
+      if (state.repoId === repoId) return { state, reply: {} };
+      if (state.repoId !== null) throw new ActorError("conflict", "Cannot mint token: it is known");
+      return { state: { repoId }, remind: { forget: forgetAt }, reply: {} };
+    },
+
+    find(state) {
+      if (state.repoId === null) throw new ActorError("not_found", "Token not found");
+      return { state, reply: { repoId: state.repoId } };
+    },
+
+    forget: () => ({ forget: true }),
+  },
+});

@@ -1,0 +1,47 @@
+/** Keeps the default branch of a repository one that is there, so that a clone checks something out. */
+import { ActorError } from "../../../schemas/errors.ts";
+import { ZERO_ID } from "../../../schemas/repositories/git-names.ts";
+import { headOf } from "./judge-push.ts";
+import { RefTable } from "./ref-table.ts";
+import { type LiveRepo, type RepoRows, rowsOf } from "./repo-state.ts";
+
+const BRANCHES = "refs/heads/";
+
+/**
+ * The default branch after a push. The first branch of a repository becomes its default branch where the push does not
+ * bring the one that was chosen. An import and a fork set theirs themselves.
+ */
+export function adoptedBranch(
+  live: LiveRepo,
+  rows: RepoRows,
+  table: RefTable,
+  commands: readonly string[],
+): string {
+  const { defaultBranch } = live;
+  if (live.status !== "ready" || table.get(headOf(live)) !== ZERO_ID) return defaultBranch;
+  if (hasBranch(rows)) return defaultBranch;
+  const pushed = commands.map(refOf).filter((ref) => ref.startsWith(BRANCHES));
+  const first = pushed.find((ref) => table.get(ref) !== ZERO_ID);
+  return first === undefined ? defaultBranch : first.slice(BRANCHES.length);
+}
+
+/** Refuses a default branch that is not there; an empty repository may name the branch that is to come. */
+export function checkDefaultBranch(live: LiveRepo, rows: RepoRows, defaultBranch: string): void {
+  if (defaultBranch === live.defaultBranch || live.status !== "ready") return;
+  const ref = headOf({ defaultBranch });
+  if (new RefTable(rows, live).get(ref) !== ZERO_ID || !hasBranch(rows)) return;
+  const message = `Cannot accept /default_branch: there is no branch "${defaultBranch}"; push it first`;
+  throw new ActorError("invalid_request", "Cannot change repository: see its faults", {
+    faults: [{ pointer: "/default_branch", message }],
+  });
+}
+
+function hasBranch(rows: RepoRows): boolean {
+  for (const [, { refs }] of rowsOf(rows, "refs")) {
+    for (const ref in refs) if (ref.startsWith(BRANCHES)) return true;
+  }
+  return false;
+}
+
+/** A command is `<old> <new> <ref>`. */
+const refOf = (command: string) => command.slice(2 * (ZERO_ID.length + 1));

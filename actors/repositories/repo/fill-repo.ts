@@ -1,0 +1,44 @@
+/** Gives a repository what it has from its beginning, as a fork has. */
+import type { DeepReadonly } from "../../../schemas/contract.ts";
+import { TREE_DEPTH_MAX } from "../../../schemas/repositories/git-limits.ts";
+import type { Pack } from "../../../schemas/repositories/repo.ts";
+import { RefTable } from "./ref-table.ts";
+import type { LiveRepo, RepoRow } from "./repo-state.ts";
+import { packRows } from "./repo-upkeep.ts";
+
+type WrittenRows = Record<string, RepoRow | null>;
+type Content = DeepReadonly<{
+  refs: [string, string][];
+  packs: Pack[];
+  treeDepth?: number | undefined;
+}>;
+
+/** What it is made with: nobody knows of it yet, so nothing is judged. */
+export function fill(live: LiveRepo, { refs, packs, treeDepth }: Content) {
+  const table = new RefTable(new Map(), live);
+  for (const [name, value] of refs) table.set(name, value);
+  const filled: LiveRepo = {
+    ...live,
+    refs: table.count,
+    refNamesBytes: table.namesBytes,
+    packs: packs.length,
+    ...(packs.length > 0 && { treeDepth: deeper(live, treeDepth) }),
+    packsBytes: packs.reduce((sum, { bytes }) => sum + bytes, 0),
+  };
+  const written: WrittenRows = {
+    ...packRows(packs, live.version),
+    ...table.changedRows(live.version),
+  };
+  return { filled, written };
+}
+
+/** Where nobody has looked it may be as deep as any. */
+export const deeper = ({ treeDepth }: LiveRepo, added: number = TREE_DEPTH_MAX) =>
+  Math.max(treeDepth, added);
+
+/** What has come since somebody looked may lie below what they saw, though they did not know how deep it is. */
+export const deeperSince = (
+  live: LiveRepo,
+  treeDepth: number = TREE_DEPTH_MAX,
+  below: number = live.treeDepth,
+) => Math.max(deeper(live, treeDepth), live.treeDepth + treeDepth - below);

@@ -1,0 +1,77 @@
+/** What is kept of a repository: a small value, and rows for refs, packs, tokens and the parts of large pushes. */
+import { z } from "zod";
+import type { DeepReadonly } from "../../../schemas/contract.ts";
+import { TREE_DEPTH_MAX } from "../../../schemas/repositories/git-limits.ts";
+import { Pack, RefTable, RepoEntry, RepoToken } from "../../../schemas/repositories/repo.ts";
+import { EpochMs, Sha256 } from "../../../schemas/values.ts";
+
+const Version = z.int().min(0);
+
+const Live = RepoEntry.omit({ id: true }).extend({
+  life: z.literal("live"),
+  /** Spreads refs over rows in a way that nobody outside can aim at. */
+  seed: z.string().meta({ secret: true }),
+  /** Grows with every change that a reader of the manifest must hear of. */
+  version: Version,
+  generation: Version,
+  /** When packs were last taken away. */
+  packsRemovedVersion: Version,
+  refs: z.int().min(0),
+  /** Of all refs' names, as JSON. */
+  refNamesBytes: z.int().min(0),
+  packs: z.int().min(0),
+  packsBytes: z.int().min(0),
+  /** Where its history ends though there was more. */
+  shallow: z.array(z.string()).optional(),
+  /** The branch that was imported, of one that was imported alone. */
+  importedBranch: z.string().nullable().optional(),
+  /** So many directories, and no more, lie below each other. */
+  treeDepth: z.int().min(0).default(TREE_DEPTH_MAX),
+  /** Large files. */
+  lfsObjects: z.int().min(0).default(0),
+  lfsBytes: z.int().min(0).default(0),
+  /** Pushes of which parts have come. */
+  staged: z.array(z.object({ push: z.string(), parts: z.array(z.int()), at: EpochMs })),
+  /** No task is given away before then: one is under way, or has failed. */
+  nextUpkeepAt: EpochMs.optional(),
+  /** What no ref leads to is to be dropped; and when it last was. */
+  toPrune: z.boolean().optional(),
+  prunedAt: EpochMs.optional(),
+});
+export type LiveRepo = DeepReadonly<z.infer<typeof Live>>;
+
+export const RepoState = z.discriminatedUnion("life", [
+  z.object({ life: z.literal("none") }),
+  Live,
+  /** So that nothing late makes it anew; without a time it was removed before that was kept. */
+  z.object({ life: z.literal("removed"), at: EpochMs.optional() }),
+]);
+export type RepoState = DeepReadonly<z.infer<typeof RepoState>>;
+
+/** `version`: of the manifest's change that wrote it. */
+export const RepoRow = z.discriminatedUnion("row", [
+  z.object({ row: z.literal("refs"), version: Version, refs: RefTable }),
+  Pack.omit({ sha256: true }).extend({ row: z.literal("pack"), version: Version }),
+  RepoToken.extend({ row: z.literal("token"), secretHash: Sha256.meta({ secret: true }) }),
+  z.object({ row: z.literal("lfs"), bytes: z.int().min(0) }),
+  z.object({ row: z.literal("part"), commands: z.array(z.string()) }),
+]);
+export type RepoRow = DeepReadonly<z.infer<typeof RepoRow>>;
+export type RepoRows = ReadonlyMap<string, RepoRow>;
+
+export const tokenRow = (id: string) => `token.${id}`;
+export const partRow = (push: string, part: number) => `part.${push}.${part}`;
+export const refsRow = (row: number) => `refs.${row}`;
+
+/** The rows of one shape, with what comes after the dot of their names. */
+export function* rowsOf<N extends RepoRow["row"]>(
+  rows: RepoRows,
+  shape: N,
+): Generator<[string, Extract<RepoRow, { row: N }>]> {
+  for (const [name, row] of rows) {
+    // The shape is what the row's own field says.
+    if (row.row === shape) {
+      yield [name.slice(shape.length + 1), row as Extract<RepoRow, { row: N }>];
+    }
+  }
+}

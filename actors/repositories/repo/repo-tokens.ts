@@ -1,0 +1,108 @@
+/** The tokens of a repository: made, listed, taken back, and held against what a caller shows. */
+import type { DeepReadonly } from "../../../schemas/contract.ts";
+import { ActorError } from "../../../schemas/errors.ts";
+import { REPO_TOKENS_MAX, TOKEN_USED_MS } from "../../../schemas/repositories/git-limits.ts";
+import {
+  type RepoToken,
+  type RepoTokenScope,
+  repoTokenId,
+} from "../../../schemas/repositories/repo.ts";
+import { sameHash } from "../../account/lib/hashes/same-hash.ts";
+import { type RepoRow, type RepoRows, rowsOf, tokenRow } from "./repo-state.ts";
+
+type TokenRow = Extract<RepoRow, { row: "token" }>;
+type WrittenRows = Record<string, RepoRow | null>;
+
+export interface NewToken {
+  secretHash: string;
+  scope: RepoTokenScope;
+  ttlS: number;
+}
+
+/** One that no longer opens anything makes room where there are as many as may be. */
+export function mintToken(
+  rows: RepoRows,
+  { secretHash, scope, ttlS }: NewToken,
+  now: number,
+): { token: RepoToken; written: WrittenRows } {
+  const id = repoTokenId(secretHash);
+  if (rows.has(tokenRow(id))) throw new ActorError("conflict", "Cannot mint token: it is known");
+  const token = {
+    id,
+    scope,
+    createdAt: now,
+    expiresAt: now + ttlS * 1_000,
+    revokedAt: null,
+    lastUsedAt: null,
+  };
+  const written: WrittenRows = { [tokenRow(id)]: { ...token, row: "token", secretHash } };
+  const known = Array.from(rowsOf(rows, "token"), ([, row]) => row);
+  if (known.length >= REPO_TOKENS_MAX) {
+    const [oldest] = known
+      .filter((row) => tokenState(row, now) !== "active")
+      .sort((one, other) => one.createdAt - other.createdAt);
+    if (!oldest) {
+      const text = `Cannot mint token: ${REPO_TOKENS_MAX} are active, which is the limit`;
+      throw new ActorError("limit_reached", text);
+    }
+    written[tokenRow(oldest.id)] = null;
+  }
+  return { token, written };
+}
+
+/** The newest first. */
+export function listTokens(
+  rows: RepoRows,
+  { state, offset, limit }: { state: string; offset: number; limit: number },
+  now: number,
+) {
+  const tokens = Array.from(rowsOf(rows, "token"), ([, row]) => ({
+    ...shown(row),
+    state: tokenState(row, now),
+  }))
+    .filter((token) => state === "all" || token.state === state)
+    .sort((one, other) => other.createdAt - one.createdAt || (one.id < other.id ? -1 : 1));
+  return { tokens: tokens.slice(offset, offset + limit), total: tokens.length };
+}
+
+export function revokeToken(
+  rows: RepoRows,
+  id: string,
+  now: number,
+): { revoked: boolean; written?: WrittenRows } {
+  const row = rows.get(tokenRow(id));
+  if (row?.row !== "token") {
+    throw new ActorError("not_found", `Cannot find token: "${id}" is unknown`);
+  }
+  if (row.revokedAt !== null) return { revoked: false };
+  return { revoked: true, written: { [tokenRow(id)]: { ...row, revokedAt: now } } };
+}
+
+/** Refuses with a sentence that git shows. What is to be written is when it was last used, once in a while. */
+export function verifyToken(
+  rows: RepoRows,
+  secretHash: string,
+  now: number,
+): { token: DeepReadonly<RepoToken>; written?: WrittenRows } {
+  const row = rows.get(tokenRow(repoTokenId(secretHash)));
+  // One sentence for every reason: an attacker learns nothing from the difference.
+  if (
+    row?.row !== "token" ||
+    !sameHash(row.secretHash, secretHash) ||
+    tokenState(row, now) !== "active"
+  ) {
+    throw new ActorError("forbidden", "Invalid or expired token");
+  }
+  const token = shown(row);
+  if (row.lastUsedAt !== null && now - row.lastUsedAt < TOKEN_USED_MS) return { token };
+  return { token, written: { [tokenRow(row.id)]: { ...row, lastUsedAt: now } } };
+}
+
+function tokenState({ revokedAt, expiresAt }: TokenRow, now: number) {
+  if (revokedAt !== null) return "revoked" as const;
+  return now < expiresAt ? ("active" as const) : ("expired" as const);
+}
+
+function shown({ id, scope, createdAt, expiresAt, revokedAt, lastUsedAt }: TokenRow): RepoToken {
+  return { id, scope, createdAt, expiresAt, revokedAt, lastUsedAt };
+}

@@ -1,0 +1,169 @@
+import { expect } from "chai";
+import {
+  COMPACT_PACKS,
+  PRUNE_FOR_ROOM_MS,
+  REPO_PACKS_MAX,
+  UPKEEP_LOST_MS,
+  UPKEEP_RETRY_MS,
+} from "../../../schemas/repositories/git-limits.ts";
+import { packRow } from "../../../schemas/repositories/repo.ts";
+import { refusal } from "../../../scripts/testing/refusal.ts";
+import type { LiveRepo, RepoRow } from "./repo-state.ts";
+import {
+  afterRefusal,
+  beginUpkeep,
+  checkHeld,
+  compact,
+  endUpkeep,
+  makeRoom,
+} from "./repo-upkeep.ts";
+
+const ID = "repo0000repo0000";
+const NOW = 1_000_000_000;
+const sha = (number: number) => number.toString(16).padStart(64, "0");
+const live = (more: Partial<LiveRepo> = {}): LiveRepo => ({
+  life: "live",
+  accountId: "a".repeat(32),
+  namespace: "space",
+  name: "repo",
+  description: null,
+  defaultBranch: "main",
+  readOnly: false,
+  protectedRefs: [],
+  source: null,
+  status: "ready",
+  failure: null,
+  createdAt: 0,
+  updatedAt: 0,
+  lastPushAt: null,
+  seed: "seed",
+  version: 7,
+  generation: 2,
+  packsRemovedVersion: 0,
+  refs: 1,
+  refNamesBytes: 20,
+  packs: 3,
+  packsBytes: 300,
+  treeDepth: 0,
+  lfsObjects: 0,
+  lfsBytes: 0,
+  staged: [],
+  ...more,
+});
+
+describe("upkeep of a repository", () => {
+  it("begins at COMPACT_PACKS and not at one less, and once at a time", () => {
+    const before = live({ packs: COMPACT_PACKS - 1 });
+    expect(beginUpkeep(before, ID, NOW)).to.deep.equal({ state: before });
+    const { state, send = [], remind } = beginUpkeep(live({ packs: COMPACT_PACKS }), ID, NOW);
+    expect(send).to.have.length(1);
+    expect(send[0]).to.include({ kind: "git-upkeep", key: ID, message: "compact" });
+    expect(remind).to.deep.equal({ upkeepDue: NOW + UPKEEP_LOST_MS });
+    expect(beginUpkeep(state, ID, NOW + UPKEEP_LOST_MS - 1).send).to.equal(undefined);
+    expect(beginUpkeep(state, ID, NOW + UPKEEP_LOST_MS).send).to.have.length(1);
+  });
+
+  it("ends, and is tried again after a pause where there is still something to do", () => {
+    const begun = beginUpkeep(live({ packs: COMPACT_PACKS }), ID, NOW).state;
+    const failed = endUpkeep(begun, false, NOW);
+    expect(failed.remind).to.deep.equal({ upkeepDue: NOW + UPKEEP_RETRY_MS });
+    expect(beginUpkeep(failed.state, ID, NOW + UPKEEP_RETRY_MS - 1).send).to.equal(undefined);
+    expect(beginUpkeep(failed.state, ID, NOW + UPKEEP_RETRY_MS).send).to.have.length(1);
+    const done = endUpkeep({ ...begun, packs: 2 }, false, NOW);
+    expect(done.remind).to.deep.equal({ upkeepDue: null });
+    expect(endUpkeep(done.state, false, NOW)).to.deep.equal(done);
+  });
+
+  it("stays to be pruned until it is", () => {
+    const { state, send = [] } = beginUpkeep(live({ toPrune: true }), ID, NOW);
+    expect(send[0]?.input).to.include({ prune: true });
+    expect(endUpkeep(state, false, NOW).state.toPrune).to.equal(true);
+    expect(endUpkeep({ ...state, packs: 0 }, true, NOW).state.toPrune).to.equal(undefined);
+  });
+
+  it("prunes once more where that was asked for between the commit of a prune and its end", () => {
+    const all = { ...input, prune: true, replaced: [sha(1), sha(2), sha(3)] };
+    const begun = beginUpkeep(live({ toPrune: true }), ID, NOW).state;
+    const { state: pruned } = compact(begun, rows, all, NOW);
+    expect(pruned.toPrune).to.equal(undefined);
+    expect(endUpkeep(pruned, true, NOW).remind).to.deep.equal({ upkeepDue: null });
+    const { state: asked, remind } = endUpkeep({ ...pruned, toPrune: true }, true, NOW);
+    expect(remind).to.deep.equal({ upkeepDue: NOW + UPKEEP_RETRY_MS });
+    const { send = [] } = beginUpkeep(asked, ID, NOW + UPKEEP_RETRY_MS);
+    expect(send[0]?.input).to.include({ prune: true });
+    const rolledUp = compact(begun, rows, { ...input }, NOW).state;
+    expect(rolledUp.toPrune).to.equal(true);
+  });
+
+  it("makes room for a push that found none, once a day", () => {
+    expect(makeRoom(live(), ID, NOW).send).to.have.length(1);
+    const pruned = live({ prunedAt: NOW });
+    expect(makeRoom(pruned, ID, NOW + PRUNE_FOR_ROOM_MS - 1).send).to.equal(undefined);
+    expect(makeRoom(pruned, ID, NOW + PRUNE_FOR_ROOM_MS).send).to.have.length(1);
+  });
+
+  it("begins a compaction for a push that was refused for too many packs", () => {
+    const full = live({ packs: REPO_PACKS_MAX });
+    expect(afterRefusal(full, "ok", ID, NOW).send?.[0]?.input).to.include({ prune: false });
+    expect(afterRefusal(full, "of", ID, NOW)).to.deep.equal({ state: full });
+    expect(afterRefusal(full, "q", ID, NOW).send?.[0]?.input).to.include({ prune: true });
+    const { state } = endUpkeep(full, false, NOW);
+    expect(afterRefusal(state, "k", ID, NOW + UPKEEP_RETRY_MS - 1).send).to.equal(undefined);
+    expect(afterRefusal(state, "k", ID, NOW + UPKEEP_RETRY_MS).send).to.have.length(1);
+  });
+
+  const rows = new Map<string, RepoRow>(
+    [1, 2, 3].map((n) => [
+      packRow(sha(n)),
+      { row: "pack" as const, version: n, bytes: 100, indexBytes: 10 },
+    ]),
+  );
+  const input = {
+    version: 7,
+    generation: 2,
+    replaced: [sha(1), sha(2)],
+    packs: [{ sha256: sha(9), bytes: 150, indexBytes: 15, heldMs: 0 }],
+    prune: false,
+  };
+
+  it("compact() puts packs in the place of others, whatever was pushed meanwhile", () => {
+    const { state, rows: changed } = compact(live({ version: 8 }), rows, input, NOW);
+    expect(state).to.include({ version: 9, packs: 2, packsBytes: 250, generation: 2 });
+    expect(changed[packRow(sha(1))]).to.equal(null);
+    expect(changed[packRow(sha(9))]).to.include({ row: "pack", version: 9, bytes: 150 });
+  });
+
+  it("compact() refuses packs that are gone, another generation, and what is held no more", () => {
+    const repeated = { ...input, replaced: [sha(1), sha(5)] };
+    const code = (given: typeof input, more = {}) =>
+      refusal(() => compact(live(more), rows, given, NOW)).code;
+    expect(code(repeated)).to.equal("conflict");
+    expect(code(input, { generation: 3 })).to.equal("conflict");
+    const late = { ...input, packs: input.packs.map((pack) => ({ ...pack, heldMs: -1 })) };
+    expect(code(late)).to.equal("unavailable");
+  });
+
+  it("compact() refuses where a pack that holds what it leaves out is gone", () => {
+    const given = { ...input, kept: [sha(3)] };
+    expect(compact(live(), rows, given, NOW).state).to.include({ packs: 2 });
+    const code = refusal(() => compact(live(), rows, { ...given, kept: [sha(4)] }, NOW)).code;
+    expect(code).to.equal("conflict");
+  });
+
+  it("compact() prunes only what has not changed, as a new generation", () => {
+    const all = { ...input, prune: true, replaced: [sha(1), sha(2), sha(3)] };
+    const { state } = compact(live(), rows, all, NOW);
+    expect(state).to.include({ generation: 3, packs: 1, prunedAt: NOW });
+    const changed = () => compact(live({ version: 8 }), rows, all, NOW);
+    expect(refusal(changed).code).to.equal("conflict");
+    const some = () => compact(live(), rows, { ...all, replaced: [sha(1)] }, NOW);
+    expect(refusal(some).code).to.equal("conflict");
+  });
+
+  it("checkHeld() takes a pack until its hold is over", () => {
+    const [pack] = input.packs;
+    if (!pack) throw new Error("no pack");
+    checkHeld([pack, { ...pack, heldMs: 1 }]);
+    expect(refusal(() => checkHeld([pack, { ...pack, heldMs: -1 }])).code).to.equal("unavailable");
+  });
+});

@@ -1,0 +1,140 @@
+/** Keeps the packs of a repository few: when somebody is to put them together, and what becomes of it. */
+import {
+  type DeepReadonly,
+  type Envelope,
+  envelope,
+  type Input,
+} from "../../../schemas/contract.ts";
+import { ActorError } from "../../../schemas/errors.ts";
+import {
+  COMPACT_PACKS,
+  PRUNE_FOR_ROOM_MS,
+  UPKEEP_LOST_MS,
+  UPKEEP_RETRY_MS,
+} from "../../../schemas/repositories/git-limits.ts";
+import { gitUpkeep } from "../../../schemas/repositories/git-upkeep.ts";
+import { type Pack, packRow, type repo } from "../../../schemas/repositories/repo.ts";
+import type { LiveRepo, RepoRow, RepoRows } from "./repo-state.ts";
+
+interface Step {
+  state: LiveRepo;
+  send?: Envelope[];
+  remind?: { upkeepDue: number | null };
+}
+
+/** Gives away the work where there is some and nobody is at it. */
+export function beginUpkeep(live: LiveRepo, id: string, now: number): Step {
+  const { accountId, namespace, name, nextUpkeepAt = now, toPrune = false } = live;
+  if (now < nextUpkeepAt || !isDue(live)) return { state: live };
+  const task = { address: { accountId, namespace, name }, prune: toPrune };
+  return {
+    state: { ...live, nextUpkeepAt: now + UPKEEP_LOST_MS },
+    send: [envelope(gitUpkeep, id, "compact", task)],
+    remind: { upkeepDue: now + UPKEEP_LOST_MS },
+  };
+}
+
+/**
+ * Where it has failed, or more has come meanwhile, there is still something to do. That a prune is done its own commit says;
+ * only where there is no pack there is none to make.
+ */
+export function endUpkeep(live: LiveRepo, pruned: boolean, now: number): Step {
+  const { nextUpkeepAt: _, toPrune = false, ...rest } = live;
+  const isPruned = pruned && live.packs === 0;
+  const state = { ...rest, ...(toPrune && !isPruned && { toPrune }) };
+  if (!isDue(state)) return { state, remind: { upkeepDue: null } };
+  const nextUpkeepAt = now + UPKEEP_RETRY_MS;
+  return { state: { ...state, nextUpkeepAt }, remind: { upkeepDue: nextUpkeepAt } };
+}
+
+/** A push was refused for want of room: what nobody needs may give some. */
+export function makeRoom(live: LiveRepo, id: string, now: number): Step {
+  const { prunedAt = Number.NEGATIVE_INFINITY, toPrune = false } = live;
+  if (toPrune || now < prunedAt + PRUNE_FOR_ROOM_MS) return { state: live };
+  return beginUpkeep({ ...live, toPrune: true }, id, now);
+}
+
+/** Begins the upkeep that lets a refused push succeed later: a prune for want of bytes, a compaction for too many packs. */
+export function afterRefusal(live: LiveRepo, results: string, id: string, now: number): Step {
+  if (results.includes("q")) return makeRoom(live, id, now);
+  return results.includes("k") ? beginUpkeep(live, id, now) : { state: live };
+}
+
+const isDue = ({ packs, toPrune = false }: LiveRepo) => toPrune || packs >= COMPACT_PACKS;
+
+export function compact(
+  live: LiveRepo,
+  rows: RepoRows,
+  input: DeepReadonly<Input<(typeof repo)["messages"]["compact"]>>,
+  now: number,
+) {
+  const {
+    version: seen,
+    generation,
+    replaced,
+    packs,
+    kept: staying = [],
+    prune,
+    treeDepth,
+  } = input;
+  const gone = replaced.map((sha256) => rows.get(packRow(sha256)));
+  const changed =
+    generation !== live.generation ||
+    gone.some((row) => row === undefined) ||
+    // Another compaction may have replaced them by packs that lack what only the packs replaced here hold now.
+    staying.some((sha256) => !rows.has(packRow(sha256))) ||
+    (prune && (seen !== live.version || replaced.length !== live.packs));
+  if (changed) {
+    throw new ActorError("conflict", "Cannot compact: the packs are not those any more");
+  }
+  checkHeld(packs);
+  const version = live.version + 1;
+  const { toPrune = false, ...rest } = live;
+  const kept = packs.filter(
+    ({ sha256 }) => replaced.includes(sha256) || !rows.has(packRow(sha256)),
+  );
+  const goneBytes = gone.reduce((sum, row) => sum + (row?.row === "pack" ? row.bytes : 0), 0);
+  const state: LiveRepo = {
+    ...rest,
+    // Whoever asks for it from now on asks for another.
+    ...(toPrune && !prune && { toPrune }),
+    version,
+    generation: live.generation + Number(prune),
+    packsRemovedVersion: version,
+    // What has come since is on top of it, nobody knows how deep.
+    ...(treeDepth !== undefined && seen === live.version && { treeDepth }),
+    ...(prune && { prunedAt: now }),
+    packs: live.packs - replaced.length + kept.length,
+    packsBytes: kept.reduce((sum, { bytes }) => sum + bytes, live.packsBytes - goneBytes),
+  };
+  return {
+    state,
+    rows: {
+      ...Object.fromEntries(replaced.map((sha256) => [packRow(sha256), null])),
+      ...packRows(kept, version),
+    },
+    reply: { version },
+  };
+}
+
+interface Held {
+  heldMs?: number | undefined;
+}
+
+/** Whoever does not say has looked that it is there. */
+export const isOver = ({ heldMs = 0 }: Held) => heldMs < 0;
+
+/** What is not held any more may have been swept: it cannot be named now. */
+export function checkHeld(packs: readonly Held[]): void {
+  if (!packs.some(isOver)) return;
+  const text = "Cannot use what is stored: that was too long ago; try again";
+  throw new ActorError("unavailable", text, { retryAfterS: 1 });
+}
+
+export const packRows = (packs: readonly Pack[], version: number): Record<string, RepoRow | null> =>
+  Object.fromEntries(
+    packs.map(({ sha256, bytes, indexBytes }) => [
+      packRow(sha256),
+      { row: "pack" as const, version, bytes, indexBytes },
+    ]),
+  );

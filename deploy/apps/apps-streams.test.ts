@@ -1,0 +1,159 @@
+/** Answers of apps that go on: each part reaches the client when it is made, and each side hears when the other leaves. */
+import { expect } from "chai";
+import { APP_DRAIN_MS, APP_REQUEST_BYTES_MAX } from "../../schemas/apps/app-limits.ts";
+import { BODIES_BYTES_MAX } from "../../schemas/limits.ts";
+import { AppPlatform } from "../../scripts/testing/app-platform.ts";
+import { until } from "../../scripts/testing/until.ts";
+
+const BUNDLE = `
+import { Agent, routeAgentRequest } from "trunkline/agents";
+
+export class Teller extends Agent {
+  initialState = { left: 0 };
+  told = [];
+  wake = () => {};
+  slow = 0;
+  async onRequest(request) {
+    const { pathname, searchParams } = new URL(request.url);
+    if (pathname.endsWith("/left")) return Response.json(this.state.left);
+    if (pathname.endsWith("/slow-ones")) return Response.json(this.slow);
+    if (pathname.endsWith("/slow")) {
+      this.slow += 1;
+      await new Promise((resolve) => setTimeout(resolve, 2_000));
+    }
+    if (request.method === "POST" && !pathname.endsWith("/takes")) {
+      this.told.push(searchParams.get("text"));
+      this.wake();
+      return new Response("said");
+    }
+    const events = new ReadableStream({
+      pull: async (controller) => {
+        while (this.told.length === 0) await new Promise((resolve) => { this.wake = resolve; });
+        const text = this.told.shift();
+        if (text === "throw") throw new Error("inside of the app");
+        if (text === "end") controller.close();
+        else controller.enqueue(new TextEncoder().encode("data: " + text + "\\n\\n"));
+      },
+      cancel: () => this.setState({ left: this.state.left + 1 }),
+    });
+    return new Response(events, { headers: { "content-type": "text/event-stream" } });
+  }
+}
+export default {
+  async fetch(request, env) {
+    return (await routeAgentRequest(request, env)) ?? new Response("not here", { status: 404 });
+  },
+};
+`;
+
+describe("answers of apps that go on", function () {
+  this.timeout(120_000);
+  let platform: AppPlatform;
+  let url: string;
+  beforeEach(async () => {
+    platform = await AppPlatform.start();
+    const agents = [{ binding: "Teller", class_name: "Teller" }];
+    const { body } = await platform.deploy("tells", BUNDLE, { agents });
+    expect(body.errors).to.deep.equal([]);
+    url = `${platform.url}/apps/${platform.accountId}/tells/agents/teller/a`;
+  });
+  afterEach(async () => {
+    await platform[Symbol.asyncDispose]();
+    const faults = platform.instance.lines.filter((line) => line.includes("request failed"));
+    expect(faults, "a client that leaves is nobody's fault").to.deep.equal([]);
+  });
+
+  async function listen(signal?: AbortSignal) {
+    const answer = await fetch(url, signal ? { signal } : {});
+    expect(answer.status).to.equal(200);
+    expect(answer.headers.get("content-type")).to.equal("text/event-stream");
+    const reader = answer.body?.getReader();
+    const next = async () => {
+      const read = await reader?.read();
+      return read?.done ? "(end)" : Buffer.from(read?.value ?? []).toString();
+    };
+    return { next };
+  }
+  const say = async (text: string) => {
+    const { status } = await fetch(`${url}?text=${text}`, { method: "POST" });
+    expect(status).to.equal(200);
+  };
+  const told = async (what: string) => (await fetch(`${url}/${what}`)).json();
+  const failureOf = (promise: Promise<unknown>) =>
+    promise.then(
+      () => "none",
+      (error: Error) => error.message,
+    );
+
+  it("an event comes when it is made, and the end too", async () => {
+    const { next } = await listen();
+    for (const text of ["one", "two"]) {
+      await say(text);
+      expect(await next()).to.equal(`data: ${text}\n\n`);
+    }
+    await say("end");
+    expect(await next()).to.equal("(end)");
+  });
+
+  it("the app hears that its client has left", async () => {
+    const leaving = new AbortController();
+    const { next } = await listen(leaving.signal);
+    await say("one");
+    expect(await next()).to.equal("data: one\n\n");
+    leaving.abort();
+    await until("it knows", async () => (await told("left")) === 1);
+  });
+
+  it("an answer that breaks off is none that has come to its end, nor is one of a platform that stops", async () => {
+    const thrown = await listen();
+    await say("throw");
+    expect(await failureOf(thrown.next())).to.equal("terminated");
+    const stopped = await listen();
+    await say("one");
+    expect(await stopped.next()).to.equal("data: one\n\n");
+    const next = failureOf(stopped.next());
+    await platform[Symbol.asyncDispose]();
+    expect(await next).to.equal("terminated");
+  });
+
+  it("who leaves before the head keeps nothing open either", async () => {
+    const leaving = new AbortController();
+    const answer = failureOf(fetch(`${url}/slow`, { signal: leaving.signal }));
+    await until("it is under way", async () => (await told("slow-ones")) === 1);
+    leaving.abort();
+    expect(await answer).to.equal("This operation was aborted");
+    await until("it knows", async () => (await told("left")) === 1);
+  });
+
+  it("an app that is deployed anew serves at once, though an answer goes on", async () => {
+    const open = await listen();
+    await say("one");
+    expect(await open.next()).to.equal("data: one\n\n");
+    const next = failureOf(open.next());
+    const agents = [{ binding: "Teller", class_name: "Teller" }];
+    await platform.deploy("tells", `${BUNDLE}\n// Another version.`, { agents });
+    expect(await next).to.equal("terminated");
+    const answer = await fetch(`${url}/left`, {
+      signal: AbortSignal.timeout(APP_DRAIN_MS - 1_000),
+    });
+    expect(answer.status).to.equal(200);
+  });
+
+  it("what was sent in is not counted while the answer to it goes on", async () => {
+    const body = Buffer.alloc(APP_REQUEST_BYTES_MAX);
+    const fit = Math.floor(BODIES_BYTES_MAX / APP_REQUEST_BYTES_MAX);
+    const leaving = new AbortController();
+    const post = () => fetch(`${url}/takes`, { method: "POST", body, signal: leaving.signal });
+    const open: Response[] = [];
+    for (let times = 0; times < fit + 2; times++) open.push(await post());
+    expect(open.map(({ status }) => status)).to.deep.equal(open.map(() => 200));
+    leaving.abort();
+  });
+
+  it("HEAD has the head alone", async () => {
+    const answer = await fetch(url, { method: "HEAD" });
+    expect(answer.headers.get("content-type")).to.equal("text/event-stream");
+    expect(await answer.text()).to.equal("");
+    await until("the app hears that nobody reads on", async () => (await told("left")) === 1);
+  });
+});

@@ -1,0 +1,86 @@
+import { createHmac } from "node:crypto";
+import { join } from "node:path";
+import { expect } from "chai";
+import puppeteer, { type Browser, type Page } from "puppeteer-core";
+import { AppPlatform } from "../../../../scripts/testing/app-platform.ts";
+import { deployExample } from "../../../../scripts/testing/example-app.ts";
+import { until } from "../../../../scripts/testing/until.ts";
+import { findChromium } from "../../../../scripts/tools.ts";
+
+/** Where a picture of the page goes, for people to look at; unset: nowhere. */
+const PICTURES = process.env.PAGE_PICTURES;
+const SECRET = "it is a secret";
+
+describe("example github-events", function () {
+  this.timeout(300_000);
+  let platform: AppPlatform;
+  let browser: Browser;
+  let page: Page;
+  before(async () => {
+    platform = await AppPlatform.start();
+    await deployExample(platform, "github-events", { GITHUB_SECRET: SECRET });
+    browser = await puppeteer.launch({
+      executablePath: findChromium(process.env),
+      args: process.getuid?.() === 0 ? ["--no-sandbox"] : [],
+    });
+    page = await browser.newPage();
+  });
+  after(async () => {
+    await browser?.close();
+    await platform[Symbol.asyncDispose]();
+  });
+
+  const send = async (id: string, type: string, event: object, secret = SECRET) => {
+    const body = JSON.stringify({ repository: { full_name: "Octo/Cat" }, ...event });
+    const digest = createHmac("sha256", secret).update(body).digest("hex");
+    const headers = {
+      "content-type": "application/json",
+      "x-github-event": type,
+      "x-github-delivery": id,
+      "x-hub-signature-256": `sha256=${digest}`,
+    };
+    const path = "/webhooks/github";
+    return (await platform.ask("github-events", path, { method: "POST", headers, body })).status;
+  };
+  const lines = () =>
+    page.$$eval("#events li", (items) =>
+      items.map((item) => [...item.children].slice(0, 2).map(({ textContent }) => textContent)),
+    );
+  const sender = { login: "ada" };
+
+  it("shows events on its page as they come, each once, and no code in them", async () => {
+    const faults: unknown[] = [];
+    page.on("pageerror", (error) => faults.push(error));
+    await page.goto(`http://${platform.hostOf("github-events")}/`);
+    expect(
+      await send("d1", "push", { ref: "refs/heads/main", commits: [{}, {}], sender }),
+    ).to.equal(202);
+    await until("the first is shown", async () => (await lines()).length === 1);
+    expect(await lines()).to.deep.equal([["push", "2 commits to refs/heads/main, by ada"]]);
+    const action = "<img src=x onerror=alert(1)>";
+    for (const id of ["d2", "d1", "d2"]) {
+      expect(await send(id, "issues", { action, sender })).to.equal(202);
+    }
+    await until("the next one too", async () => (await lines()).length === 2);
+    expect((await lines())[0]).to.deep.equal(["issues", `${action}, by ada`]);
+    const other = { repository: { full_name: "Octo/Dog" }, action: "started" };
+    expect(await send("d3", "star", other)).to.equal(202);
+    await page.waitForSelector('button[data-name="octo-dog"]');
+    expect(await page.$eval("#status", ({ textContent }) => textContent)).to.equal(
+      "Octo/Cat: 2 events",
+    );
+    if (PICTURES) await page.screenshot({ path: join(PICTURES, "github-events.png") });
+    await page.click('button[data-name="octo-dog"]');
+    await until("the other is shown", async () => (await lines())[0]?.[0] === "star");
+    expect(faults).to.deep.equal([]);
+  });
+
+  it("takes nothing that is not signed, and shows agents to sockets alone", async () => {
+    expect(await send("d9", "push", {}, "another")).to.equal(401);
+    for (const method of ["GET", "POST"]) {
+      const path = "/agents/repository/octo-cat";
+      const answer = await platform.ask("github-events", path, { method });
+      expect(answer.status, method).to.equal(404);
+    }
+  });
+});

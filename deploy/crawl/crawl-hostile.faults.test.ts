@@ -1,0 +1,186 @@
+/** Sites that would keep a crawl for ever, or fill its memory: it ends, says why, and takes no more than it may. */
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect } from "chai";
+import {
+  CRAWL_BODY_BYTES_MAX,
+  CRAWL_REDIRECTS_MAX,
+  SITEMAP_NESTING_MAX,
+} from "../../schemas/crawl/crawl-limits.ts";
+import { CrawlScene } from "../../scripts/testing/crawl-scene.ts";
+import { HostileSites } from "../../scripts/testing/hostile-site.ts";
+import { MemoryWatch } from "../../scripts/testing/memory-watch.ts";
+import { childrenOf } from "../../scripts/testing/process-children.ts";
+import { selfSignedCertificate } from "../../scripts/testing/self-signed-certificate.ts";
+
+const MB = 1024 * 1024;
+/** On a busy machine: 2,000 sitemaps took 42 s on two cores with a load of 12. */
+const JOB_MS_MAX = 240_000;
+/** A worker may hold LARGE_BODIES_MAX bodies, each at some six times its size, beside what it takes by itself. */
+const WORKER_BYTES_MAX = 900 * MB;
+const HOST_BYTES_MAX = 500 * MB;
+const SLOW_CONNECT_MS = 2_000;
+
+describe("crawl of a hostile site", function () {
+  this.timeout(300_000);
+  let folder: string;
+  let scene: CrawlScene;
+  let sites: HostileSites;
+  let workers: MemoryWatch;
+  let hosts: MemoryWatch;
+  const certificate = selfSignedCertificate("localhost");
+
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), "trunkline-hostile-"));
+    const authority = join(folder, "ca.pem");
+    await writeFile(authority, certificate.cert);
+    sites = new HostileSites();
+    scene = await CrawlScene.start({ environment: { NODE_EXTRA_CA_CERTS: authority } });
+    workers = new MemoryWatch(scene.pidsOf("browser"));
+    hosts = new MemoryWatch([...scene.pidsOf("actors"), ...scene.pidsOf("gateway")]);
+  });
+
+  after(async () => {
+    workers[Symbol.dispose]();
+    hosts[Symbol.dispose]();
+    await scene[Symbol.asyncDispose]();
+    await sites[Symbol.asyncDispose]();
+    await rm(folder, { recursive: true });
+  });
+
+  afterEach(function () {
+    if (this.currentTest?.state === "failed") console.log(scene.errorLines.slice(-20).join("\n"));
+    const [worker, host] = [workers, hosts].map(({ peakBytes }) => Math.round(peakBytes / MB));
+    console.log(`      at most ${worker} MB in the worker, ${host} MB in hosts and gateway`);
+    expect(workers.peakBytes).to.be.below(WORKER_BYTES_MAX);
+    expect(hosts.peakBytes).to.be.below(HOST_BYTES_MAX);
+  });
+
+  it("ends at its limit where every page leads to new ones", async () => {
+    const { summary, records } = await crawl(await sites.endlessLinks(), { limit: 300 });
+    expect(summary).to.deep.include({ status: "completed", total: 300, finished: 300 });
+    expect(records.filter(({ status }) => status === "completed")).to.have.length(300);
+  });
+
+  it("ends after CRAWL_REDIRECTS_MAX redirects where there is always another", async () => {
+    const site = await sites.endlessRedirects();
+    const { summary, records } = await crawl(site);
+    expect(summary.status).to.equal("completed");
+    expect(summary.messages.join()).to.include(`${SITEMAP_NESTING_MAX} levels`);
+    expect(records).to.have.length(1);
+    expect(records[0]?.reason).to.include(String(CRAWL_REDIRECTS_MAX));
+  });
+
+  it("cuts bodies of 10 GB, plain or packed, and says so", async () => {
+    const { summary, records } = await crawl(await sites.hugeBodies());
+    expect(summary.status).to.equal("completed");
+    expect(records).to.have.length(3);
+    for (const { url, status, metadata, html = "" } of records.slice(1)) {
+      expect(status, url).to.equal("completed");
+      expect(metadata?.truncated, url).to.equal(true);
+      expect(html.length, url).to.be.within(CRAWL_BODY_BYTES_MAX - MB, CRAWL_BODY_BYTES_MAX);
+    }
+  });
+
+  it("takes bytes that are no text in any charset", async () => {
+    const { summary, records } = await crawl(await sites.badEncodings(), {
+      formats: ["html", "markdown"],
+    });
+    expect(summary.status).to.equal("completed");
+    expect(records).to.have.length(5);
+    for (const { url, status, html } of records) {
+      expect(status, url).to.equal("completed");
+      if (!url.endsWith("/utf16")) expect(html, url).to.include("<title>t</title>");
+    }
+  });
+
+  it("ends where sitemaps list themselves and others without end", async () => {
+    // Nesting ends it; where each lists many, CRAWL_SITEMAPS_MAX does.
+    const site = await sites.endlessSitemaps(2);
+    const { summary } = await crawl(site);
+    expect(summary).to.deep.include({ status: "completed", total: 1 });
+    console.log(`      it read ${site.paths.length - 2} sitemaps`);
+    expect(new Set(site.paths).size).to.equal(site.paths.length);
+  });
+
+  it("goes past links of 100 kB", async () => {
+    const { summary, records } = await crawl(await sites.longAddresses(), { limit: 100 });
+    expect(summary).to.deep.include({ status: "completed", total: 2 });
+    expect(records.filter(({ status }) => status === "completed")).to.have.length(2);
+  });
+
+  it("reads the beginning of a robots.txt that never ends", async () => {
+    const { summary } = await crawl(await sites.endlessRobots());
+    expect(summary).to.deep.include({ status: "completed", total: 1 });
+  });
+
+  it("waits for a host whose connections take longer than a moment", async () => {
+    const site = await sites.slowConnect(certificate, SLOW_CONNECT_MS);
+    const { summary, records } = await crawl(site);
+    expect(summary).to.deep.include({ status: "completed", total: 3 });
+    expect(records.map(({ status }) => status)).to.deep.equal([
+      "completed",
+      "completed",
+      "completed",
+    ]);
+    expect(site.paths.toSorted()).to.deep.equal(["/", "/a", "/b", "/robots.txt", "/sitemap.xml"]);
+  });
+
+  it("gets past pages that drip", async () => {
+    const { summary, records } = await crawl(await sites.slowDrip(), {
+      // A sitemap that drips has two minutes.
+      source: "links",
+      render: true,
+      gotoOptions: { timeout: 15_000 },
+    });
+    expect(summary).to.deep.include({ status: "completed", total: 2 });
+    const [home, drip] = records;
+    expect(home?.status).to.equal("completed");
+    expect(drip?.status).to.equal("errored");
+    expect(drip?.reason).to.include("took longer than 15000 ms");
+  });
+
+  it("gets past scripts that never end, ask, grow, or leave", async () => {
+    const { summary, records } = await crawl(await sites.badScripts(), {
+      render: true,
+      gotoOptions: { timeout: 10_000 },
+      actionTimeout: 10_000,
+    });
+    expect(summary.status).to.equal("completed");
+    expect(records).to.have.length(7);
+    const fine = records.find(({ url }) => url.endsWith("/fine"));
+    expect(fine?.status).to.equal("completed");
+    for (const { url, status, reason } of records) {
+      expect(status, url).to.be.oneOf(["completed", "errored", "skipped"]);
+      if (status !== "completed") expect(reason, url).to.be.a("string");
+    }
+  });
+
+  it("gets past pages that end their browser, and no other page is to blame", async () => {
+    // The latest is that of a page alone, where there is one.
+    const endBrowser = () => {
+      const [latest] = scene.pidsOf("browser").flatMap(childrenOf).toReversed();
+      if (latest !== undefined) process.kill(latest, "SIGKILL");
+    };
+    const { summary, records } = await crawl(await sites.browserKillers(endBrowser), {
+      source: "links",
+      render: true,
+      gotoOptions: { timeout: 15_000 },
+    });
+    expect(summary).to.deep.include({ status: "completed", total: 9 });
+    for (const { url, status, reason } of records) {
+      const isKiller = url.includes("/kill/");
+      expect(status, `${url}: ${reason}`).to.equal(isKiller ? "errored" : "completed");
+      if (isKiller) expect(reason, url).to.match(/the browser ended|took longer/);
+    }
+  });
+
+  async function crawl({ url }: { url: string }, request: object = {}) {
+    const id = await scene.startCrawl({ url, render: false, limit: 50, maxAge: 0, ...request });
+    const startedAt = performance.now();
+    const summary = await scene.ended(id, JOB_MS_MAX);
+    console.log(`      ended after ${Math.round(performance.now() - startedAt)} ms`);
+    return { summary, records: await scene.records(id) };
+  }
+});

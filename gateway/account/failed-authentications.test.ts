@@ -1,0 +1,128 @@
+import { expect } from "chai";
+import {
+  AUTHENTICATION_CLIENTS_MAX,
+  AUTHENTICATION_FAILURES_MAX,
+  AUTHENTICATION_WAITING_MAX,
+  AUTHENTICATION_WINDOW_MS,
+  SLOWED_LOOKUPS_MAX,
+} from "../../schemas/account/authentication-limits.ts";
+import { ActorError } from "../../schemas/errors.ts";
+import { type Attempt, FailedAuthentications } from "./failed-authentications.ts";
+
+describe("FailedAuthentications", () => {
+  let now: number;
+  let failed: FailedAuthentications;
+  beforeEach(() => {
+    now = 1_000;
+    failed = new FailedAuthentications(() => now);
+  });
+  const begin = (address: string, identity: string, proof: string) =>
+    failed.begin(address, { identity, proof });
+  const settle = async (
+    address: string,
+    identity: string,
+    proof: string,
+    outcome: "good" | "unknown" | "unclear",
+  ) => (await begin(address, identity, proof)).settle(outcome);
+  /** Guesses at one identity. */
+  const guess = async (address: string, identity: string, count: number) => {
+    for (let i = 0; i < count; i++) await settle(address, identity, `bad ${i}`, "unknown");
+  };
+  /** Guesses at as many identities. */
+  const invent = async (address: string, count: number) => {
+    for (let i = 0; i < count; i++) await settle(address, `invented ${i}`, "bad", "unknown");
+  };
+  const refusal = async (beginning: Promise<Attempt>) => {
+    const error: unknown = await beginning.then(
+      () => undefined,
+      (thrown: unknown) => thrown,
+    );
+    return error instanceof ActorError ? [error.code, error.details.retryAfterS] : error;
+  };
+
+  it("begin() lets as many guesses at an identity fail as the limit, and no more until the window ends", async () => {
+    await guess("a", "x", AUTHENTICATION_FAILURES_MAX);
+    now += AUTHENTICATION_WINDOW_MS - 1_500;
+    expect(await refusal(begin("a", "x", "right"))).to.deep.equal(["rate_limited", 2]);
+    expect(await settle("b", "x", "bad", "unknown")).to.equal(0);
+    now += 1_500;
+    await guess("a", "x", AUTHENTICATION_FAILURES_MAX);
+    const whole = AUTHENTICATION_WINDOW_MS / 1_000;
+    expect(await refusal(begin("a", "x", "right"))).to.deep.equal(["rate_limited", whole]);
+  });
+
+  it("begin() refuses no other identity of an address that failed too often", async () => {
+    await guess("a", "x", AUTHENTICATION_FAILURES_MAX);
+    for (let i = 0; i < 2 * AUTHENTICATION_FAILURES_MAX; i++) {
+      expect(await settle("a", `neighbour ${i}`, "right", "good")).to.equal(0);
+    }
+  });
+
+  it("settle() returns how long to wait once an address has had more unknown credentials than the limit", async () => {
+    await invent("a", AUTHENTICATION_FAILURES_MAX - 1);
+    expect(await settle("a", "y", "bad", "unknown")).to.equal(0);
+    expect(await settle("a", "z", "bad", "unknown")).to.equal(60);
+    expect(await settle("a", "z", "cut off", "unclear")).to.equal(0);
+    expect(await settle("a", "z", "right", "good")).to.equal(0);
+    expect(await settle("b", "z", "bad", "unknown")).to.equal(0);
+  });
+
+  it("begin() looks up a few at a time from an address that failed too often, in the order of their coming", async () => {
+    await invent("a", AUTHENTICATION_FAILURES_MAX);
+    const running = [];
+    for (let i = 0; i < SLOWED_LOOKUPS_MAX; i++) running.push(await begin("a", `${i}`, "bad"));
+    const begun: number[] = [];
+    const waiting = Array.from({ length: AUTHENTICATION_WAITING_MAX }, async (_, i) => {
+      const attempt = await begin("a", `waiting ${i}`, "bad");
+      begun.push(i);
+      attempt.settle("unclear");
+    });
+    expect(await refusal(begin("a", "one more", "bad"))).to.deep.equal(["rate_limited", 60]);
+    await settle("b", "x", "right", "good");
+    expect(begun).to.deep.equal([]);
+    for (const attempt of running) attempt.settle("unknown");
+    await Promise.all(waiting);
+    expect(begun).to.deep.equal(Array.from(begun.keys()));
+    // No place is lost.
+    for (let i = 0; i < SLOWED_LOOKUPS_MAX; i++) await begin("a", `after ${i}`, "bad");
+  });
+
+  it("begin() counts guesses that are not settled, and one proof once", async () => {
+    const same = await begin("a", "x", "same");
+    for (let i = 0; i < 2 * AUTHENTICATION_FAILURES_MAX; i++) await begin("a", "x", "same");
+    for (let i = 1; i < AUTHENTICATION_FAILURES_MAX; i++) await begin("a", "x", `bad ${i}`);
+    expect(await refusal(begin("a", "x", "next"))).to.have.length(2);
+    same.settle("good");
+    await begin("a", "x", "next");
+  });
+
+  it("begin() always lets a credential pass that was good, from any address", async () => {
+    await settle("a", "x", "right", "good");
+    now += 10 * AUTHENTICATION_WINDOW_MS;
+    await guess("a", "x", AUTHENTICATION_FAILURES_MAX);
+    await guess("b", "x", AUTHENTICATION_FAILURES_MAX);
+    await settle("a", "x", "right", "good");
+    await settle("b", "x", "right", "unclear");
+    await settle("b", "x", "right", "good");
+  });
+
+  it("begin() forgets a credential that is good no more", async () => {
+    await settle("a", "x", "right", "good");
+    await settle("a", "x", "right", "unknown");
+    await guess("a", "x", AUTHENTICATION_FAILURES_MAX);
+    expect(await refusal(begin("a", "x", "right"))).to.have.length(2);
+  });
+
+  it("begin() forgets the oldest of more addresses, and of more good credentials, than the limit", async () => {
+    await settle("a", "x", "right", "good");
+    await guess("a", "x", AUTHENTICATION_FAILURES_MAX);
+    for (let i = 1; i < AUTHENTICATION_CLIENTS_MAX; i++) {
+      await settle(`address ${i}`, `${i}`, "right", "good");
+    }
+    await settle("a", "x", "right", "unclear");
+    expect(await refusal(begin("a", "x", "bad"))).to.have.length(2);
+    await settle("one more", "y", "right", "good");
+    await begin("a", "x", "right");
+    await begin("a", "x", "bad");
+  });
+});

@@ -1,0 +1,141 @@
+/** Bounds guessing: counts failed authentications per address and identity, and slows lookups from an address that fails often. */
+
+import {
+  AUTHENTICATION_CLIENTS_MAX,
+  AUTHENTICATION_FAILURES_MAX,
+  AUTHENTICATION_WAITING_MAX,
+  AUTHENTICATION_WINDOW_MS,
+  SLOWED_LOOKUPS_MAX,
+} from "../../schemas/account/authentication-limits.ts";
+import { ActorError } from "../../schemas/errors.ts";
+
+/** What a request authenticates with. */
+export interface Credential {
+  /** The client, API token or grant that the request claims to be. Guesses at one identity are counted together. */
+  identity: string;
+  /** Differs for each secret. It is not stored anywhere but in memory, so a hash serves. */
+  proof: string;
+}
+
+/** One lookup of a credential. The caller of `begin` must settle it once. */
+export interface Attempt {
+  /** Returns 0, or the seconds to wait if the credential is unknown and its address has failed too often. */
+  settle(outcome: "good" | "unknown" | "unclear"): number;
+}
+
+/** Failures within one window. */
+interface Count {
+  since: number;
+  failures: number;
+  /** Proofs whose lookup is under way: a burst must not pass before its first answer. */
+  pending: Set<string>;
+}
+
+/** Lookups from one address that has failed too often. */
+interface Lane {
+  running: number;
+  waiting: (() => void)[];
+}
+
+/**
+ * Counts in the memory of this process. A credential that was good before always passes: it is no guess.
+ * Past the limit of one identity the address is refused for that identity. Past the limit of an address its unproven
+ * credentials are still looked up, a few at a time: others behind the same address may have a good one.
+ */
+export class FailedAuthentications {
+  readonly #now: () => number;
+  readonly #addresses = new Map<string, Count>();
+  readonly #identities = new Map<string, Count>();
+  readonly #lanes = new Map<string, Lane>();
+  /** Identities and proofs that were good, the latest last. */
+  readonly #good = new Set<string>();
+
+  constructor(now: () => number) {
+    this.#now = now;
+  }
+
+  /** Refuses as `rate_limited` if the credential must not be looked up now. */
+  async begin(address: string, { identity, proof }: Credential): Promise<Attempt> {
+    const name = `${identity} ${proof}`;
+    if (this.#good.has(name)) return { settle: (outcome) => this.#learn(name, outcome) };
+    const count = this.#count(this.#identities, `${address} ${identity}`);
+    const others = count.pending.size - Number(count.pending.has(proof));
+    if (count.failures + others >= AUTHENTICATION_FAILURES_MAX) throw this.#refusal(count);
+    count.pending.add(proof);
+    try {
+      const leave = await this.#enter(address);
+      const settle: Attempt["settle"] = (outcome) => {
+        leave();
+        count.pending.delete(proof);
+        this.#learn(name, outcome);
+        return outcome === "unknown" ? this.#countFailure(address, identity) : 0;
+      };
+      return { settle };
+    } catch (error) {
+      count.pending.delete(proof);
+      throw error;
+    }
+  }
+
+  /** Waits for a place if the address has failed too often. Returns how to leave it. */
+  async #enter(address: string): Promise<() => void> {
+    const count = this.#count(this.#addresses, address);
+    if (count.failures < AUTHENTICATION_FAILURES_MAX) return () => {};
+    const lane = this.#lanes.get(address) ?? { running: 0, waiting: [] };
+    this.#lanes.set(address, lane);
+    if (lane.running < SLOWED_LOOKUPS_MAX) lane.running++;
+    else if (lane.waiting.length >= AUTHENTICATION_WAITING_MAX) throw this.#refusal(count);
+    else await new Promise<void>((resolve) => lane.waiting.push(resolve));
+    return () => {
+      const next = lane.waiting.shift();
+      // The place goes to the next in line.
+      if (next) next();
+      else if (--lane.running === 0) this.#lanes.delete(address);
+    };
+  }
+
+  #countFailure(address: string, identity: string): number {
+    this.#count(this.#identities, `${address} ${identity}`).failures++;
+    const count = this.#count(this.#addresses, address);
+    count.failures++;
+    return count.failures > AUTHENTICATION_FAILURES_MAX ? this.#secondsLeft(count) : 0;
+  }
+
+  #learn(name: string, outcome: "good" | "unknown" | "unclear"): number {
+    if (outcome === "unclear") return 0;
+    this.#good.delete(name);
+    if (outcome === "good") this.#good.add(name);
+    dropOldest(this.#good);
+    return 0;
+  }
+
+  #count(counts: Map<string, Count>, key: string): Count {
+    const now = this.#now();
+    const known = counts.get(key);
+    if (known && now - known.since < AUTHENTICATION_WINDOW_MS) return known;
+    const count = { since: now, failures: 0, pending: known?.pending ?? new Set<string>() };
+    counts.delete(key);
+    counts.set(key, count);
+    dropOldest(counts);
+    return count;
+  }
+
+  #refusal(count: Count): ActorError {
+    const message =
+      "Cannot authenticate: too many unknown tokens or secrets came from this address";
+    return new ActorError("rate_limited", message, { retryAfterS: this.#secondsLeft(count) });
+  }
+
+  #secondsLeft({ since }: Count): number {
+    return Math.max(1, Math.ceil((since + AUTHENTICATION_WINDOW_MS - this.#now()) / 1_000));
+  }
+}
+
+/** The oldest entry makes room. */
+function dropOldest(entries: Map<string, unknown> | Set<string>): void {
+  if (entries.size <= AUTHENTICATION_CLIENTS_MAX) return;
+  for (const oldest of entries.keys()) {
+    entries.delete(oldest);
+    return;
+  }
+}

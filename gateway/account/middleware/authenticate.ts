@@ -1,0 +1,57 @@
+/** Finds out who asks: the API token or OAuth access token of the Authorization header (RFC 6750 section 2.1). */
+import type { RequestHandler } from "express";
+import { ActorError } from "../../../schemas/errors.ts";
+import { type Caller, localsOf } from "../../http/locals.ts";
+import type { AccessTokensOptions } from "../../oauth/access-tokens.ts";
+import { FailedAuthentications } from "../failed-authentications.ts";
+import { type FoundToken, TokenFinder } from "../token-finder.ts";
+
+const REALM = 'Bearer realm="trunkline"';
+const EXPECTED = "expected the header Authorization: Bearer <token>";
+
+export function authenticate({ actors, live, now }: AccessTokensOptions): RequestHandler {
+  const failed = new FailedAuthentications(now);
+  const tokens = new TokenFinder({ actors, live, now });
+  return async (request, response, next) => {
+    const header = request.get("authorization");
+    if (header === undefined) {
+      response.set("WWW-Authenticate", REALM);
+      throw new ActorError("unauthenticated", `Cannot authenticate: no token, ${EXPECTED}`);
+    }
+    // Taken back below, once the token is known to be good.
+    response.set("WWW-Authenticate", `${REALM}, error="invalid_token"`);
+    const [, text] = /^Bearer +(\S+)$/i.exec(header) ?? [];
+    if (text === undefined) {
+      throw new ActorError("unauthenticated", `Cannot authenticate: unknown scheme, ${EXPECTED}`);
+    }
+    const { account_id: askedId } = request.params;
+    const found = tokens.read(text, typeof askedId === "string" ? askedId : undefined);
+    if (!found) throw new ActorError("unauthenticated", "Cannot authenticate: unknown token");
+    try {
+      localsOf(response).caller = await verify(request.ip ?? "", found);
+    } catch (error) {
+      if (isRateLimited(error)) response.removeHeader("WWW-Authenticate");
+      throw error;
+    }
+    response.removeHeader("WWW-Authenticate");
+    next();
+  };
+
+  async function verify(address: string, { credential, find }: FoundToken): Promise<Caller> {
+    const attempt = await failed.begin(address, credential);
+    try {
+      const caller = await find();
+      attempt.settle("good");
+      return caller;
+    } catch (error) {
+      const unknown = error instanceof ActorError && error.code === "unauthenticated";
+      const retryAfterS = attempt.settle(unknown ? "unknown" : "unclear");
+      if (retryAfterS === 0) throw error;
+      const message = "Cannot authenticate: too many unknown tokens came from this address";
+      throw new ActorError("rate_limited", message, { retryAfterS });
+    }
+  }
+}
+
+const isRateLimited = (error: unknown) =>
+  error instanceof ActorError && error.code === "rate_limited";

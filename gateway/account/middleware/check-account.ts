@@ -1,0 +1,12 @@
+/** Hides every account but the caller's own: another's is as unknown as one that does not exist. */
+import type { RequestHandler } from "express";
+import { ActorError } from "../../../schemas/errors.ts";
+import { callerOf } from "../../http/locals.ts";
+
+export const checkAccount: RequestHandler = (request, response, next) => {
+  const { account_id: asked } = request.params;
+  if (asked !== undefined && asked !== callerOf(response).accountId) {
+    throw new ActorError("not_found", "Cannot find account: it is unknown to this token");
+  }
+  next();
+};

@@ -1,0 +1,28 @@
+/** Counts an account's requests, says so in RateLimit headers, and refuses past the limit. */
+import type { RequestHandler } from "express";
+import type { ActorClient } from "../../../actors/runtime/actor-client.ts";
+import { requestLimit } from "../../../schemas/account/request-limit.ts";
+import { ActorError } from "../../../schemas/errors.ts";
+import { REQUEST_WINDOW_MS } from "../../../schemas/limits.ts";
+import { callerOf } from "../../http/locals.ts";
+
+/** `limit` requests in REQUEST_WINDOW_MS; 0 is no limit. Headers as in draft-ietf-httpapi-ratelimit-headers-10. */
+export function limitRequests(actors: ActorClient, limit: number): RequestHandler {
+  if (limit === 0) return (_request, _response, next) => next();
+  const policy = `"default";q=${limit};w=${REQUEST_WINDOW_MS / 1_000}`;
+  return async (_request, response, next) => {
+    const { accountId } = callerOf(response);
+    const input = { limit, windowMs: REQUEST_WINDOW_MS };
+    const taken = await actors.call(requestLimit, accountId, "take", input);
+    response.set({
+      "RateLimit-Policy": policy,
+      RateLimit: `"default";r=${taken.remaining};t=${taken.resetS}`,
+    });
+    if (taken.allowed) return next();
+    throw new ActorError(
+      "rate_limited",
+      `Cannot accept request: the account's ${limit} requests in ${REQUEST_WINDOW_MS / 1_000} seconds are used up`,
+      { retryAfterS: taken.resetS },
+    );
+  };
+}

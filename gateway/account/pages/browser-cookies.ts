@@ -1,0 +1,95 @@
+/** Cookies of a browser: which one it is, its session, and who signed in there. None means anything by itself. */
+import { randomBytes } from "node:crypto";
+import type { IncomingMessage } from "node:http";
+import type { Request, Response } from "express";
+import { BROWSER_MS, SESSION_MS } from "../../../schemas/oauth/oauth-server-limits.ts";
+import { sha256 } from "../../oauth/token-text.ts";
+
+const BROWSER = /^[\w-]{43}$/;
+const browsers = new WeakMap<IncomingMessage, string>();
+
+export interface CookieNames {
+  session: string;
+  browser: string;
+  /** Proves who has signed in there. */
+  known: string;
+  isSecure: boolean;
+}
+
+/** No other host may set cookies whose names begin so (RFC 6265bis section 4.1.3.2); without https there are none. */
+export function cookieNames(publicUrl: string): CookieNames {
+  const isSecure = publicUrl.startsWith("https:");
+  const prefix = isSecure ? "__Host-" : "";
+  return {
+    session: `${prefix}tl_session`,
+    browser: `${prefix}tl_browser`,
+    known: `${prefix}tl_known`,
+    isSecure,
+  };
+}
+
+/** Names the browser of a request, by a cookie that is made where there is none. */
+export function knowBrowser(request: Request, response: Response, names: CookieNames): string {
+  const known = browsers.get(request) ?? readCookie(request, names.browser);
+  if (known !== undefined && BROWSER.test(known)) {
+    browsers.set(request, known);
+    return known;
+  }
+  const made = randomBytes(32).toString("base64url");
+  browsers.set(request, made);
+  setCookie(response, names.browser, made, {
+    maxAgeMs: BROWSER_MS,
+    isSecure: names.isSecure,
+  });
+  return made;
+}
+
+/** Of a request whose browser is known. */
+export function browserHashOf(request: IncomingMessage): string {
+  return sha256(browsers.get(request) ?? "");
+}
+
+export function newSessionText(): string {
+  return randomBytes(32).toString("base64url");
+}
+
+/** The actor's key and the secret that opens it, both of one text. */
+export function sessionAddress(text: string): { id: string; secretHash: string } {
+  const secretHash = sha256(text);
+  return { id: sha256(`session ${text}`).slice(0, 32), secretHash };
+}
+
+export const sessionTextOf = (request: IncomingMessage, names: CookieNames) =>
+  readCookie(request, names.session);
+
+export function setSessionCookie(response: Response, names: CookieNames, text: string | null) {
+  setCookie(response, names.session, text ?? "", {
+    maxAgeMs: text === null ? 0 : SESSION_MS,
+    isSecure: names.isSecure,
+  });
+}
+
+export function setCookie(
+  response: Response,
+  name: string,
+  value: string,
+  { maxAgeMs, isSecure }: { maxAgeMs: number; isSecure: boolean },
+): void {
+  response.cookie(name, value, {
+    httpOnly: true,
+    // The way back from a client's site brings it along; a form on another site does not.
+    sameSite: "lax",
+    secure: isSecure,
+    path: "/",
+    maxAge: maxAgeMs,
+  });
+}
+
+/** The first of its name: RFC 6265 section 5.4 sends the closest first. */
+export function readCookie(request: IncomingMessage, name: string): string | undefined {
+  for (const pair of request.headers.cookie?.split(";") ?? []) {
+    const [key, ...value] = pair.trim().split("=");
+    if (key === name) return value.join("=");
+  }
+  return undefined;
+}

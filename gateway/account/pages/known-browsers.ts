@@ -1,0 +1,58 @@
+/** By a cookie a browser proves that somebody signed in there before: strangers who guess do not hold them up then. */
+import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
+import type { IncomingMessage } from "node:http";
+import type { Response } from "express";
+import {
+  KNOWN_BROWSER_MS,
+  KNOWN_PEOPLE_PER_BROWSER_MAX,
+} from "../../../schemas/oauth/oauth-server-limits.ts";
+import { sha256 } from "../../oauth/token-text.ts";
+import { type CookieNames, readCookie, setCookie } from "./browser-cookies.ts";
+
+/** A random name of the browser, and a proof for each person. */
+const VALUE = /^[\w-]{22}(\.[\w-]{22})*$/;
+const PROOF_BYTES = 16;
+
+export class KnownBrowsers {
+  readonly #secret: () => Promise<string>;
+  readonly #cookies: CookieNames;
+
+  /** The secret is every gateway's. */
+  constructor(secret: () => Promise<string>, cookies: CookieNames) {
+    this.#secret = secret;
+    this.#cookies = cookies;
+  }
+
+  /** What this browser is to the person, the same each time; undefined where they have not signed in there. */
+  async find(request: IncomingMessage, email: string): Promise<string | undefined> {
+    const { name, proofs } = this.#read(request);
+    const own = await this.#prove(name, email);
+    return proofs.some((proof) => isSame(proof, own)) ? sha256(own).slice(0, 32) : undefined;
+  }
+
+  /** That they have signed in. */
+  async remember(request: IncomingMessage, response: Response, email: string): Promise<void> {
+    const { name, proofs } = this.#read(request);
+    const own = await this.#prove(name, email);
+    const all = [own, ...proofs.filter((proof) => proof !== own)];
+    const value = [name, ...all.slice(0, KNOWN_PEOPLE_PER_BROWSER_MAX)].join(".");
+    const { known, isSecure } = this.#cookies;
+    setCookie(response, known, value, { maxAgeMs: KNOWN_BROWSER_MS, isSecure });
+  }
+
+  #read(request: IncomingMessage): { name: string; proofs: string[] } {
+    const value = readCookie(request, this.#cookies.known) ?? "";
+    const [name = "", ...proofs] = VALUE.test(value) ? value.split(".") : [];
+    return { name: name || randomBytes(PROOF_BYTES).toString("base64url"), proofs };
+  }
+
+  async #prove(name: string, email: string): Promise<string> {
+    const mac = createHmac("sha256", await this.#secret());
+    const proof = mac.update(JSON.stringify(["known browser", name, email])).digest();
+    return proof.subarray(0, PROOF_BYTES).toString("base64url");
+  }
+}
+
+/** Of texts of one length. */
+const isSame = (one: string, other: string) =>
+  timingSafeEqual(Buffer.from(one), Buffer.from(other));

@@ -1,0 +1,229 @@
+/** The pages /login and /signup. */
+import { ActorError, isPassing } from "../../../schemas/errors.ts";
+import { PASSWORD_CHARS_MIN } from "../../../schemas/oauth/oauth-server-limits.ts";
+import { field, refusalNote } from "../../pages/forms.ts";
+import { html } from "../../pages/html.ts";
+import { Refused, staleForm } from "../../pages/refused.ts";
+import { loginResult, type Waiting } from "./interactions.ts";
+import type { PageParts } from "./page-parts.ts";
+import { acceptInvitation, findInvitation, type Person, signIn, signUp } from "./sign-in.ts";
+import type { Visit } from "./visit.ts";
+
+/** What both pages are on the way to. */
+interface Aim {
+  uid: string;
+  waiting: Waiting | undefined;
+  invitation: string;
+}
+
+const HOME = "/profile";
+
+export class LoginPages {
+  readonly #parts: PageParts;
+
+  constructor(parts: PageParts) {
+    this.#parts = parts;
+  }
+
+  async showLogin(visit: Visit): Promise<void> {
+    const aim = await this.#aimOf(visit, (name) => visit.query(name));
+    if (!aim) return;
+    const { signedIn } = visit;
+    // Signed in meanwhile, in another tab, or here already with nothing else to do.
+    const must = aim.waiting?.prompt.reasons.some((reason) => reason !== "no_session");
+    // An invitation is accepted by a form alone: a link must make nobody a member.
+    if (signedIn && !must && aim.invitation === "") return this.#goOn(visit, aim, signedIn);
+    await this.#login(visit, aim, { email: aim.waiting?.params.login_hint ?? "" });
+  }
+
+  async login(visit: Visit): Promise<void> {
+    const aim = await this.#aimOf(visit, (name) => visit.text(name));
+    if (!aim) return;
+    const email = visit.text("email");
+    await this.#orRefuse(
+      visit,
+      async () => {
+        await this.#checkForm(visit, "login");
+        const password = visit.text("password");
+        const { address } = visit;
+        const known = (of: string) => visit.knownAs(of);
+        const person = await signIn(this.#parts.actors, { email, password, address, known });
+        await this.#goOn(visit, aim, await visit.signIn(person));
+      },
+      (refused) => this.#login(visit, aim, { email, refused }),
+    );
+  }
+
+  async showSignup(visit: Visit): Promise<void> {
+    const aim = await this.#aimOf(visit, (name) => visit.query(name));
+    if (aim) await this.#signup(visit, aim, { email: "" });
+  }
+
+  async signup(visit: Visit): Promise<void> {
+    const aim = await this.#aimOf(visit, (name) => visit.text(name));
+    if (!aim) return;
+    const email = visit.text("email");
+    await this.#orRefuse(
+      visit,
+      async () => {
+        await this.#checkForm(visit, "signup");
+        const invited = await findInvitation(this.#parts.actors, aim.invitation);
+        if (!invited && this.#parts.signup === "closed")
+          throw new Refused(403, "Sign-up is closed.");
+        const person = await signUp(this.#parts.actors, {
+          email: invited?.email ?? email,
+          password: visit.text("password"),
+          address: visit.address,
+          invitation: invited ? aim.invitation : "",
+        });
+        await this.#goOn(visit, aim, await visit.signIn(person));
+      },
+      (refused) => this.#signup(visit, aim, { email, refused }),
+    );
+  }
+
+  async signOut(visit: Visit): Promise<void> {
+    if (await visit.isOurForm("signout")) await visit.signOut();
+    visit.leadTo(this.#parts.link("/login"));
+  }
+
+  /** Undefined when it is over: the person has been told. */
+  async #aimOf(visit: Visit, read: (name: string) => string): Promise<Aim | undefined> {
+    const uid = read("interaction");
+    const invitation = read("invitation");
+    if (uid === "") return { uid, invitation, waiting: undefined };
+    const waiting = await this.#parts.interactions.find(visit, uid);
+    if (waiting) return { uid, invitation, waiting };
+    this.#parts.showOver(visit);
+    return undefined;
+  }
+
+  async #goOn(
+    visit: Visit,
+    { uid, waiting, invitation }: Aim,
+    person: Person & { authenticatedAt: number },
+  ): Promise<void> {
+    const { actors, interactions, link } = this.#parts;
+    if (invitation !== "") await acceptInvitation(actors, invitation, person);
+    if (!waiting) return visit.leadTo(link(HOME));
+    const result = loginResult(person);
+    visit.leadTo(await interactions.finish(visit, uid, { waiting, result }));
+  }
+
+  async #checkForm(visit: Visit, purpose: string): Promise<void> {
+    if (!(await visit.isOurForm(purpose))) throw staleForm();
+  }
+
+  async #orRefuse(
+    visit: Visit,
+    work: () => Promise<void>,
+    refuse: (refused: Refused) => Promise<void>,
+  ) {
+    try {
+      await work();
+    } catch (error) {
+      const refused = refusalOf(error);
+      if (!refused) throw error;
+      visit.noteRefusal(refused);
+      await refuse(refused);
+    }
+  }
+
+  async #login(
+    visit: Visit,
+    aim: Aim,
+    { email, refused }: { email: string; refused?: Refused },
+  ): Promise<void> {
+    const { link, signup } = this.#parts;
+    const canSignUp = signup === "open" || aim.invitation !== "";
+    visit.show(refused?.status ?? 200, {
+      title: "Sign in",
+      leadsOut: aim.waiting !== undefined,
+      body: html`<h1>Sign in</h1>
+${aim.waiting && html`<p>Then you decide what the application you came from may do.</p>`}
+${refusalNote(refused)}
+<form method="post" action="${link("/login")}">
+${await visit.markField("login")}
+${aimFields(aim)}
+${field({ name: "email", label: "Email", type: "email", autocomplete: "username", value: email, refused })}
+${field({ name: "password", label: "Password", type: "password", autocomplete: "current-password", refused })}
+<button class="wide">Sign in</button>
+</form>
+${canSignUp && html`<p class="quiet">No account yet? <a href="${link(`/signup${aimQuery(aim)}`)}">Create one</a></p>`}`,
+    });
+  }
+
+  async #signup(
+    visit: Visit,
+    aim: Aim,
+    { email, refused }: { email: string; refused?: Refused },
+  ): Promise<void> {
+    const { actors, link, signup } = this.#parts;
+    const invited = await findInvitation(actors, aim.invitation);
+    const signIn = html`<p class="quiet">Have an account already? <a href="${link(`/login${aimQuery(aim)}`)}">Sign in</a></p>`;
+    if (!invited && (signup === "closed" || aim.invitation !== "")) {
+      const isOver = aim.invitation !== "";
+      return visit.show(refused?.status ?? 403, {
+        title: "Create account",
+        body: html`<h1>${isOver ? "This invitation is over" : "By invitation only"}</h1>
+<p>${
+          isOver
+            ? "It was used or taken back, or it has expired. Ask whoever sent it for another."
+            : "New people join here by an invitation. Ask an administrator of your account for one."
+        }</p>
+${signIn}`,
+      });
+    }
+    const fixed = invited?.email;
+    visit.show(refused?.status ?? 200, {
+      title: "Create account",
+      leadsOut: aim.waiting !== undefined,
+      body: html`<h1>Create account</h1>
+${invited && html`<p>You are invited to the account <strong>${invited.accountName}</strong> as ${invited.roles.join(", ")}.</p>`}
+${refusalNote(refused)}
+<form method="post" action="${link("/signup")}">
+${await visit.markField("signup")}
+${aimFields(aim)}
+${field({
+  name: "email",
+  label: "Email",
+  type: "email",
+  autocomplete: "username",
+  value: fixed ?? email,
+  refused,
+  ...(fixed !== undefined && { hint: "The address the invitation was sent to" }),
+})}
+${field({
+  name: "password",
+  label: "Password",
+  type: "password",
+  autocomplete: "new-password",
+  hint: `At least ${PASSWORD_CHARS_MIN} characters`,
+  refused,
+})}
+<button class="wide">Create account</button>
+</form>
+${signIn}`,
+    });
+  }
+}
+
+function refusalOf(error: unknown): Refused | undefined {
+  if (error instanceof Refused) return error;
+  if (!(error instanceof ActorError) || !isPassing(error)) return undefined;
+  const text = "We cannot do this at the moment. Try again shortly.";
+  return new Refused(503, text, { retryAfterS: error.details.retryAfterS });
+}
+
+function aimFields({ uid, invitation }: Aim) {
+  return html`${uid !== "" && html`<input type="hidden" name="interaction" value="${uid}">`}
+${invitation !== "" && html`<input type="hidden" name="invitation" value="${invitation}">`}`;
+}
+
+function aimQuery({ uid, invitation }: Aim): string {
+  const query = new URLSearchParams({
+    ...(uid !== "" && { interaction: uid }),
+    ...(invitation !== "" && { invitation }),
+  });
+  return query.size > 0 ? `?${query}` : "";
+}

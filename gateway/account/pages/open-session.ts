@@ -1,0 +1,25 @@
+/** Opens a session for a browser, which its user knows of before the browser does. */
+import type { ActorClient } from "../../../actors/runtime/actor-client.ts";
+import { session } from "../../../schemas/account/session.ts";
+import { user } from "../../../schemas/account/user.ts";
+import { ActorError } from "../../../schemas/errors.ts";
+import { Refused } from "../../pages/refused.ts";
+import { sessionAddress } from "./browser-cookies.ts";
+import { type Person, WRONG } from "./sign-in.ts";
+
+/** `text` is what the browser's cookie will say. Refuses where the password is another by now than was checked. */
+export async function openSession(actors: ActorClient, text: string, person: Person) {
+  const { userId, email, passwordVersion } = person;
+  const { id: sessionId, secretHash } = sessionAddress(text);
+  await actors.call(session, sessionId, "open", { secretHash, userId, email });
+  try {
+    // From here on a new password ends it.
+    await actors.call(user, email, "addSession", { userId, sessionId, passwordVersion });
+    const { user: signedIn } = await actors.call(session, sessionId, "get", { secretHash });
+    return { sessionId, userId, email, authenticatedAt: signedIn?.authenticatedAt ?? 0 };
+  } catch (error) {
+    if (!(error instanceof ActorError && error.code === "unauthenticated")) throw error;
+    await actors.call(session, sessionId, "end", {});
+    throw new Refused(401, WRONG);
+  }
+}

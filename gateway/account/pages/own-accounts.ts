@@ -1,0 +1,59 @@
+/** The accounts a person belongs to, and what they are there: asked of the accounts themselves. */
+import type { ActorClient } from "../../../actors/runtime/actor-client.ts";
+import { account } from "../../../schemas/account/account.ts";
+import {
+  type Permission,
+  permissionsOf,
+  permits,
+  type Role,
+} from "../../../schemas/account/permissions.ts";
+import { user } from "../../../schemas/account/user.ts";
+import { ActorError } from "../../../schemas/errors.ts";
+import { openOwnAccount, type Person } from "./sign-in.ts";
+
+export interface OwnAccount {
+  accountId: string;
+  name: string;
+  roles: readonly Role[];
+}
+
+/** Every account the person belongs to. */
+export async function ownAccounts(actors: ActorClient, person: Person): Promise<OwnAccount[]> {
+  const { accounts } = await actors.call(user, person.email, "get", {});
+  const found = await Promise.all(
+    accounts.map(({ accountId, roles }) => accountOf(actors, person, { accountId, roles })),
+  );
+  return found.filter((one) => one !== undefined);
+}
+
+async function accountOf(
+  actors: ActorClient,
+  person: Person,
+  { accountId, roles }: { accountId: string; roles: readonly Role[] },
+): Promise<OwnAccount | undefined> {
+  const get = () => actors.call(account, accountId, "get", {});
+  try {
+    const { name, members } = await get().catch(async (error: unknown) => {
+      const isOwn = roles.includes("Super Administrator");
+      if (!isOwn || !(error instanceof ActorError && error.code === "not_found")) throw error;
+      // The sign-up that made the user died before it made the account.
+      await openOwnAccount(actors, accountId, person);
+      return get();
+    });
+    const member = members.find(({ userId }) => userId === person.userId);
+    return member && { accountId, name, roles: member.roles };
+  } catch (error) {
+    if (error instanceof ActorError && error.code === "not_found") return undefined;
+    throw error;
+  }
+}
+
+const ADMINISTERS: Permission = "account.write";
+
+export const isAdministrator = (roles: readonly Role[]) =>
+  permits(permissionsOf(roles), ADMINISTERS);
+
+/** Those in which they say who is a member. */
+export async function administeredAccounts(actors: ActorClient, person: Person) {
+  return (await ownAccounts(actors, person)).filter(({ roles }) => isAdministrator(roles));
+}

@@ -1,0 +1,16 @@
+/** What our pages are made with. */
+import type { ActorClient } from "../../../actors/runtime/actor-client.ts";
+import type { Link } from "../../pages/page.ts";
+import type { Interactions } from "./interactions.ts";
+import type { Visit, VisitParts } from "./visit.ts";
+
+export interface PageParts extends VisitParts {
+  actors: ActorClient;
+  interactions: Interactions;
+  link: Link;
+  publicUrl: string;
+  /** Closed: new users only by invitation. */
+  signup: "open" | "closed";
+  /** Tells a person that what they were on the way to is over. */
+  showOver(visit: Visit): void;
+}

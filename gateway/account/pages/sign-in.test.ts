@@ -1,0 +1,170 @@
+import { expect } from "chai";
+import { loginGuard } from "../../../schemas/account/login-guard.ts";
+import { requestLimit } from "../../../schemas/account/request-limit.ts";
+import { session } from "../../../schemas/account/session.ts";
+import { user } from "../../../schemas/account/user.ts";
+import {
+  LOGIN_WINDOW_MS,
+  LOGINS_PER_ADDRESS_MAX,
+  SOURCE_GUESSES_FREE,
+  SOURCE_PAUSE_MS,
+} from "../../../schemas/oauth/oauth-server-limits.ts";
+import { newPerson, type OAuthWorld, oauthWorld, Person } from "../../oauth/testing/oauth-world.ts";
+import { Refused } from "../../pages/refused.ts";
+import { newSessionText, sessionAddress } from "./browser-cookies.ts";
+import { openSession } from "./open-session.ts";
+import { changePassword, type Person as Signer, signIn } from "./sign-in.ts";
+
+describe("sign-in", function () {
+  this.timeout(120_000);
+  let world: OAuthWorld;
+  before(async () => {
+    world = await oauthWorld({ config: { trustProxy: "loopback" } });
+  });
+  after(() => world?.stop());
+
+  it("that was checked before the password changed does not survive the change", async () => {
+    const { actors } = world.bus;
+    const { email, password } = await newPerson(world);
+    const given = { email, password, address: "192.0.2.1" };
+    const early = await signIn(actors, given);
+    const kept = await signIn(actors, given);
+    const changing = await opened(kept);
+    const change = { current: password, password: "better horse" };
+    await changePassword(actors, { ...kept, sessionId: changing.id }, change);
+    await refused(early);
+    expect(await isOpen(changing)).to.equal(true);
+    // As is what is checked from now on.
+    const next = await opened(await signIn(actors, { ...given, password: "better horse" }));
+    await refused(early);
+    expect(await isOpen(next)).to.equal(true);
+  });
+
+  it("is known to the user once the browser is signed in", async () => {
+    const { actors } = world.bus;
+    const { email, password } = await newPerson(world);
+    const person = await signIn(actors, { email, password, address: "192.0.2.1" });
+    const { passwordHash: before } = await actors.call(user, email, "getPassword", {});
+    for (let round = 0; round < 5; round++) {
+      const after = before;
+      const { id } = await opened(person);
+      const { ended } = await actors.call(user, email, "setPassword", {
+        before,
+        after,
+        ends: { keep: null },
+      });
+      expect(ended).to.include(id);
+    }
+  });
+
+  it("is open to the person while somebody elsewhere guesses their password", async () => {
+    const { email, password } = await newPerson(world);
+    const guesser = new Person(world.urls[0] ?? "");
+    guesser.from = "198.51.100.7";
+    await guesser.open("/login");
+    for (let i = 0; i < SOURCE_GUESSES_FREE; i++) {
+      expect((await guesser.signIn({ email, password: "x" })).status).to.equal(401);
+    }
+    const held = await guesser.signIn({ email, password });
+    expect(held.status).to.equal(429);
+    expect(Number(held.headers.get("retry-after"))).to.be.within(1, SOURCE_PAUSE_MS / 1_000);
+    const stranger = new Person(world.urls[0] ?? "");
+    stranger.from = "203.0.113.9";
+    await stranger.open("/login");
+    expect((await stranger.signIn({ email, password })).url).to.contain("/profile/clients");
+  });
+
+  it("is open to a browser where they signed in before while everybody guesses", async () => {
+    const { person, email, password } = await newPerson(world);
+    person.from = "198.51.100.7";
+    await person.open("/profile/clients");
+    await person.submit({}, { action: "/signout" });
+    expect(person.seen.url).to.contain("/login");
+    const guess = { isKnown: false };
+    for (let i = 0; ; i++) {
+      const from = `network ${i}`;
+      const { waitMs } = await world.bus.actors.call(loginGuard, email, "take", { from, ...guess });
+      if (waitMs > 0) break;
+    }
+    const stranger = new Person(world.urls[0] ?? "");
+    await stranger.open("/login");
+    expect((await stranger.signIn({ email, password })).status).to.equal(429);
+    expect((await person.signIn({ email, password: "x" })).status).to.equal(401);
+    expect((await person.signIn({ email, password })).url).to.contain("/profile/clients");
+    // What one browser proves of one person, it proves of nobody else, and no other browser does.
+    const { email: other } = await newPerson(world);
+    for (let i = 0; ; i++) {
+      const from = `network ${i}`;
+      const { waitMs } = await world.bus.actors.call(loginGuard, other, "take", { from, ...guess });
+      if (waitMs > 0) break;
+    }
+    await person.open("/profile/clients");
+    await person.submit({}, { action: "/signout" });
+    expect((await person.signIn({ email: other, password: "x" })).status).to.equal(429);
+  });
+
+  it("is counted for a known browser too, and for who is signed in and gives the wrong password", async () => {
+    const { person, email, password } = await newPerson(world);
+    const form = { action: "/profile/password" };
+    await person.open("/profile/password");
+    const change = (current: string) => person.submit({ current, password: "better horse" }, form);
+    for (let i = 0; i < SOURCE_GUESSES_FREE; i++) expect((await change("x")).status).to.equal(403);
+    expect((await change(password)).status).to.equal(429);
+    await person.submit({}, { action: "/signout" });
+    for (let i = 0; i < SOURCE_GUESSES_FREE; i++) {
+      expect((await person.signIn({ email, password: "x" })).status).to.equal(401);
+    }
+    expect((await person.signIn({ email, password })).status).to.equal(429);
+    const elsewhere = new Person(world.urls[0] ?? "");
+    await elsewhere.open("/login");
+    expect((await elsewhere.signIn({ email, password })).url).to.contain("/profile/clients");
+  });
+
+  it("gives the browser another session when its person changes the password, and ends the one before", async () => {
+    const { person, password } = await newPerson(world);
+    const stolen = person.cookies.get("tl_session;/");
+    await person.open("/profile/password");
+    const change = { current: password, password: "better horse" };
+    const changed = await person.submit(change, { action: "/profile/password" });
+    expect([changed.status, changed.url]).to.deep.equal([
+      200,
+      `${world.urls[0]}/profile/password?changed=1`,
+    ]);
+    expect(person.cookies.get("tl_session;/")?.value).to.be.a("string");
+    expect(person.cookies.get("tl_session;/")?.value).not.to.equal(stolen?.value);
+    const thief = new Person(world.urls[0] ?? "");
+    if (stolen) thief.cookies.set("tl_session;/", stolen);
+    expect((await thief.open("/profile/password")).url).to.contain("/login");
+  });
+
+  it("that succeeds does not count for its network", async () => {
+    const { email, password } = await newPerson(world);
+    const network = { limit: LOGINS_PER_ADDRESS_MAX, windowMs: LOGIN_WINDOW_MS };
+    const left = async () =>
+      (await world.bus.actors.call(requestLimit, "login-from 192.0.2.77", "take", network))
+        .remaining;
+    const before = await left();
+    await signIn(world.bus.actors, { email, password, address: "192.0.2.77" });
+    expect(await left()).to.equal(before - 1);
+  });
+
+  async function opened(person: Signer) {
+    const text = newSessionText();
+    await openSession(world.bus.actors, text, person);
+    return sessionAddress(text);
+  }
+
+  async function refused(person: Signer) {
+    const text = newSessionText();
+    const error = await openSession(world.bus.actors, text, person).catch((reason) => reason);
+    expect(error).to.be.instanceOf(Refused).and.include({ status: 401 });
+    expect(await isOpen(sessionAddress(text))).to.equal(false);
+  }
+
+  async function isOpen({ id, secretHash }: { id: string; secretHash: string }): Promise<boolean> {
+    return world.bus.actors.call(session, id, "get", { secretHash }).then(
+      () => true,
+      () => false,
+    );
+  }
+});

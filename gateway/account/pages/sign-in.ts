@@ -1,0 +1,201 @@
+/** Signing in and up, throttled. Signing in tells nobody which addresses are known; signing up does, a few at a time. */
+import { randomBytes } from "node:crypto";
+import { z } from "zod";
+import type { ActorClient } from "../../../actors/runtime/actor-client.ts";
+import { account } from "../../../schemas/account/account.ts";
+import { user } from "../../../schemas/account/user.ts";
+import { ActorError } from "../../../schemas/errors.ts";
+import {
+  ACCOUNTS_PER_USER_MAX,
+  LOGINS_PER_ADDRESS_MAX,
+  PASSWORD_CHARS_MAX,
+  PASSWORD_CHARS_MIN,
+  SIGNUPS_PER_ADDRESS_MAX,
+} from "../../../schemas/oauth/oauth-server-limits.ts";
+import { Email } from "../../../schemas/values.ts";
+import { Refused } from "../../pages/refused.ts";
+import { isCommonPassword } from "../common-passwords.ts";
+import { readInvitation } from "../invitation-text.ts";
+import { hashPassword, isDated, matchNoPassword, passwordMatches } from "../password.ts";
+import { giveBackTry, takeTry, tryPassword } from "./tries.ts";
+
+export interface Person {
+  userId: string;
+  email: string;
+  /** Of the password that was checked. */
+  passwordVersion?: number | undefined;
+}
+
+export const WRONG = "The e-mail address or the password is not right.";
+
+/** Long enough is what counts; longer than this is no password but an attempt to keep us busy. */
+const Password = z.string().min(PASSWORD_CHARS_MIN).max(PASSWORD_CHARS_MAX);
+
+export interface Credentials {
+  email: string;
+  password: string;
+  /** The network they come from. */
+  address: string;
+  /** What their browser is to a person who has signed in there before. */
+  known?: (email: string) => Promise<string | undefined>;
+}
+
+/** Refuses a wrong password and an unknown address with the same words, after the same time. */
+export async function signIn(actors: ActorClient, given: Credentials): Promise<Person> {
+  const { password, address } = given;
+  const email = Email.safeParse(given.email.trim());
+  const browser = email.success ? await given.known?.(email.data) : undefined;
+  const network = `login-from ${address}`;
+  const isKnown = browser !== undefined;
+  if (!isKnown) await takeTry(actors, network, LOGINS_PER_ADDRESS_MAX);
+  if (!email.success || password.length > PASSWORD_CHARS_MAX) throw new Refused(401, WRONG);
+  const source = { from: isKnown ? `browser ${browser}` : `network ${address}`, isKnown };
+  const person = await tryPassword(actors, { email: email.data, ...source }, () =>
+    userWith(actors, email.data, password),
+  );
+  if (!person) throw new Refused(401, WRONG);
+  if (!isKnown) await giveBackTry(actors, network);
+  return person;
+}
+
+/** Undefined when there is none with this password. */
+async function userWith(
+  actors: ActorClient,
+  email: string,
+  password: string,
+): Promise<Person | undefined> {
+  const known = await passwordOf(actors, email);
+  const matches = known
+    ? await passwordMatches(password, known.passwordHash)
+    : await matchNoPassword(password);
+  if (!matches || !known) return undefined;
+  const { id, passwordHash: before, passwordVersion } = known;
+  if (isDated(before)) {
+    const after = await hashPassword(password);
+    await actors.call(user, email, "setPassword", { before, after });
+  }
+  return { userId: id, email, passwordVersion };
+}
+
+/** Makes a user, with an account of their own unless they come by an invitation. */
+export async function signUp(
+  actors: ActorClient,
+  asked: { email: string; password: string; address: string; invitation: string },
+): Promise<Person> {
+  const email = Email.safeParse(asked.email.trim());
+  if (!email.success) throw new Refused(400, "Enter an e-mail address.", { field: "email" });
+  await checkNewPassword(asked.password, email.data);
+  await takeTry(actors, `signup-from ${asked.address}`, SIGNUPS_PER_ADDRESS_MAX);
+  const accountId = asked.invitation === "" ? newId() : undefined;
+  const person = { userId: newId(), email: email.data };
+  const roles = ["Super Administrator" as const];
+  try {
+    await actors.call(user, person.email, "register", {
+      id: person.userId,
+      email: person.email,
+      passwordHash: await hashPassword(asked.password),
+      accounts: accountId === undefined ? [] : [{ accountId, roles }],
+    });
+  } catch (error) {
+    if (!(error instanceof ActorError && error.code === "conflict")) throw error;
+    const text = "This account cannot be created. If you have one already, sign in.";
+    throw new Refused(409, text, { field: "email" });
+  }
+  if (accountId !== undefined) await openOwnAccount(actors, accountId, person);
+  return person;
+}
+
+/** A user's own account; repeating it changes nothing. */
+export async function openOwnAccount(
+  actors: ActorClient,
+  accountId: string,
+  { userId, email }: Person,
+): Promise<void> {
+  const [name = email] = email.split("@");
+  const owner = { userId, email, roles: ["Super Administrator" as const] };
+  await actors.call(account, accountId, "open", { name, owner });
+}
+
+/** What an invitation is for; undefined when it is unknown, used or expired. */
+export async function findInvitation(actors: ActorClient, text: string) {
+  const invitation = readInvitation(text);
+  if (!invitation) return undefined;
+  const { accountId, id, secretHash } = invitation;
+  try {
+    return await actors.call(account, accountId, "getInvitation", { id, secretHash });
+  } catch (error) {
+    if (error instanceof ActorError && error.code === "not_found") return undefined;
+    throw error;
+  }
+}
+
+export async function acceptInvitation(
+  actors: ActorClient,
+  text: string,
+  { userId, email }: Person,
+): Promise<void> {
+  const invitation = readInvitation(text);
+  if (!invitation) return;
+  const { accountId, id, secretHash } = invitation;
+  const { accounts } = await actors.call(user, email, "get", {});
+  if (accounts.length >= ACCOUNTS_PER_USER_MAX) {
+    const text = `You belong to ${ACCOUNTS_PER_USER_MAX} accounts, which is the limit. Leave one of them first.`;
+    throw new Refused(409, text);
+  }
+  try {
+    await actors.call(account, accountId, "acceptInvitation", { id, secretHash, userId, email });
+  } catch (error) {
+    const isRefused =
+      error instanceof ActorError &&
+      ["not_found", "forbidden", "limit_reached"].includes(error.code);
+    if (!isRefused) throw error;
+    throw new Refused(403, "This invitation is over, or it is for another e-mail address.");
+  }
+}
+
+/** Resolves to the sessions that ended with it, and to the person as of the new password. */
+export async function changePassword(
+  actors: ActorClient,
+  { email, sessionId }: Person & { sessionId: string },
+  { current, password }: { current: string; password: string },
+): Promise<{ ended: readonly string[]; person: Person }> {
+  const source = { email, from: `session ${sessionId}`, isKnown: true };
+  const known = await tryPassword(actors, source, async () => {
+    const found = await passwordOf(actors, email);
+    const matches =
+      found !== undefined &&
+      current.length <= PASSWORD_CHARS_MAX &&
+      (await passwordMatches(current, found.passwordHash));
+    return matches ? found : undefined;
+  });
+  if (!known) throw new Refused(403, "The current password is not right.", { field: "current" });
+  await checkNewPassword(password, email);
+  const { id: userId, passwordHash: before, passwordVersion = 0 } = known;
+  const after = await hashPassword(password);
+  const ends = { keep: sessionId };
+  const { ended } = await actors.call(user, email, "setPassword", { before, after, ends });
+  return { ended, person: { userId, email, passwordVersion: passwordVersion + 1 } };
+}
+
+async function checkNewPassword(password: string, email: string): Promise<void> {
+  const field = "password";
+  if (!Password.safeParse(password).success) {
+    const text = `Choose a password of ${PASSWORD_CHARS_MIN} to ${PASSWORD_CHARS_MAX} characters.`;
+    throw new Refused(400, text, { field });
+  }
+  if (await isCommonPassword(password, email)) {
+    const text = "Choose a password that is harder to guess: this one is common or your own name.";
+    throw new Refused(400, text, { field });
+  }
+}
+
+async function passwordOf(actors: ActorClient, email: string) {
+  try {
+    return await actors.call(user, email, "getPassword", {});
+  } catch (error) {
+    if (error instanceof ActorError && error.code === "not_found") return undefined;
+    throw error;
+  }
+}
+
+const newId = () => randomBytes(16).toString("hex");

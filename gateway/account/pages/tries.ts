@@ -1,0 +1,37 @@
+/** Tries to sign in and up, counted before they are made: many at once are as few as one after another. */
+import type { ActorClient } from "../../../actors/runtime/actor-client.ts";
+import { loginGuard } from "../../../schemas/account/login-guard.ts";
+import { requestLimit } from "../../../schemas/account/request-limit.ts";
+import { LOGIN_WINDOW_MS } from "../../../schemas/oauth/oauth-server-limits.ts";
+import { Refused } from "../../pages/refused.ts";
+
+/** Refuses past so many in a window. */
+export async function takeTry(actors: ActorClient, key: string, limit: number): Promise<void> {
+  const window = { limit, windowMs: LOGIN_WINDOW_MS };
+  const { allowed, resetS } = await actors.call(requestLimit, key, "take", window);
+  if (!allowed) throw tooMany(resetS);
+}
+
+/** One that was none in the end. */
+export async function giveBackTry(actors: ActorClient, key: string): Promise<void> {
+  await actors.call(requestLimit, key, "giveBack", {});
+}
+
+/** Has a password checked as one try of its source; what it gives is undefined where the password is wrong. */
+export async function tryPassword<T>(
+  actors: ActorClient,
+  { email, ...source }: { email: string; from: string; isKnown: boolean },
+  check: () => Promise<T | undefined>,
+): Promise<T | undefined> {
+  const { waitMs } = await actors.call(loginGuard, email, "take", source);
+  if (waitMs > 0) throw tooMany(Math.ceil(waitMs / 1_000));
+  const found = await check();
+  if (found !== undefined) await actors.call(loginGuard, email, "passed", { from: source.from });
+  return found;
+}
+
+function tooMany(retryAfterS: number): Refused {
+  const wait =
+    retryAfterS > 90 ? `${Math.ceil(retryAfterS / 60)} minutes` : `${retryAfterS} seconds`;
+  return new Refused(429, `Too many tries. Wait ${wait} and try again.`, { retryAfterS });
+}

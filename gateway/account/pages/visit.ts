@@ -1,0 +1,166 @@
+/** One request for a page: which browser asks, who is signed in there, and what its form says. */
+
+import type { Request, RequestHandler, Response } from "express";
+import { urlencoded } from "express";
+import ipaddr from "ipaddr.js";
+import type { ActorClient } from "../../../actors/runtime/actor-client.ts";
+import { session } from "../../../schemas/account/session.ts";
+import { ActorError } from "../../../schemas/errors.ts";
+import { FORM_BYTES_MAX, FORM_FIELDS_MAX } from "../../../schemas/oauth/oauth-server-limits.ts";
+import { setRetryAfter } from "../../http/retry-after.ts";
+import type { FormMarks } from "../../pages/form-marks.ts";
+import { type Html, html } from "../../pages/html.ts";
+import { type Link, type Page, sendPage } from "../../pages/page.ts";
+import type { Refused } from "../../pages/refused.ts";
+import {
+  type CookieNames,
+  knowBrowser,
+  newSessionText,
+  sessionAddress,
+  sessionTextOf,
+  setSessionCookie,
+} from "./browser-cookies.ts";
+import type { KnownBrowsers } from "./known-browsers.ts";
+import { openSession } from "./open-session.ts";
+import type { Person } from "./sign-in.ts";
+
+export interface SignedIn {
+  sessionId: string;
+  userId: string;
+  email: string;
+  authenticatedAt: number;
+}
+
+export interface VisitParts {
+  actors: ActorClient;
+  cookies: CookieNames;
+  marks: FormMarks;
+  known: KnownBrowsers;
+  link: Link;
+}
+
+/** Reads a form as browsers send it: each name with one text or several. */
+export const readForm: RequestHandler = urlencoded({
+  extended: false,
+  limit: FORM_BYTES_MAX,
+  parameterLimit: FORM_FIELDS_MAX,
+});
+
+export class Visit {
+  readonly request: Request;
+  readonly #response: Response;
+  readonly #parts: VisitParts;
+  readonly #browser: string;
+  signedIn: SignedIn | undefined;
+
+  private constructor(request: Request, response: Response, parts: VisitParts) {
+    this.request = request;
+    this.#response = response;
+    this.#parts = parts;
+    this.#browser = knowBrowser(request, response, parts.cookies);
+  }
+
+  static async begin(request: Request, response: Response, parts: VisitParts): Promise<Visit> {
+    const visit = new Visit(request, response, parts);
+    visit.signedIn = await visit.#findSession();
+    return visit;
+  }
+
+  async #findSession(): Promise<SignedIn | undefined> {
+    const { actors, cookies } = this.#parts;
+    const text = sessionTextOf(this.request, cookies);
+    if (!text) return undefined;
+    const { id, secretHash } = sessionAddress(text);
+    try {
+      const { user } = await actors.call(session, id, "get", { secretHash });
+      return user && { sessionId: id, ...user };
+    } catch (error) {
+      if (error instanceof ActorError && error.code === "unauthenticated") return undefined;
+      throw error;
+    }
+  }
+
+  /** A session of its own for every sign-in: one that somebody else put into this browser opens nothing. */
+  async signIn(person: Person): Promise<SignedIn> {
+    const { actors, cookies, known } = this.#parts;
+    const before = this.signedIn;
+    const text = newSessionText();
+    const opened = await openSession(actors, text, person);
+    if (before) await actors.call(session, before.sessionId, "end", {});
+    await known.remember(this.request, this.#response, opened.email);
+    setSessionCookie(this.#response, cookies, text);
+    this.signedIn = opened;
+    return opened;
+  }
+
+  /** What this browser is to a person who has signed in here before. */
+  knownAs(email: string): Promise<string | undefined> {
+    return this.#parts.known.find(this.request, email);
+  }
+
+  async signOut(): Promise<void> {
+    const { actors, cookies } = this.#parts;
+    if (this.signedIn) await actors.call(session, this.signedIn.sessionId, "end", {});
+    setSessionCookie(this.#response, cookies, null);
+    this.signedIn = undefined;
+  }
+
+  /** The hidden field that every form of ours has. */
+  async markField(purpose: string): Promise<Html> {
+    const mark = await this.#parts.marks.make(this.#owner(purpose));
+    return html`<input type="hidden" name="mark" value="${mark}">`;
+  }
+
+  async isOurForm(purpose: string): Promise<boolean> {
+    return this.#parts.marks.matches(this.text("mark"), this.#owner(purpose));
+  }
+
+  #owner(purpose: string) {
+    return { browser: this.#browser, sessionId: this.signedIn?.sessionId ?? "", purpose };
+  }
+
+  /** Of the form; empty when it is not there. */
+  text(name: string): string {
+    return this.texts(name)[0] ?? "";
+  }
+
+  texts(name: string): string[] {
+    return textsOf((this.request.body as Record<string, unknown> | undefined)?.[name]);
+  }
+
+  /** Of the address. */
+  query(name: string): string {
+    return textsOf(this.request.query[name])[0] ?? "";
+  }
+
+  get address(): string {
+    return networkOf(this.request.ip ?? "");
+  }
+
+  /** Says of what is shown next when to come back. */
+  noteRefusal({ status, retryAfterS }: Refused): void {
+    setRetryAfter(this.#response, status, retryAfterS);
+  }
+
+  show(status: number, page: Page): void {
+    sendPage(this.#response, status, page, this.#parts.link);
+  }
+
+  /** After a form, with GET (RFC 9700 section 4.12: what was posted, a password among it, is not posted on). */
+  leadTo(target: string): void {
+    this.#response.redirect(303, target);
+  }
+}
+
+/** What limits tell clients by: whoever has one IPv6 address has the /64 around it. */
+export function networkOf(address: string): string {
+  if (!ipaddr.isValid(address)) return "unknown";
+  const parsed = ipaddr.process(address);
+  if (parsed.kind() === "ipv4") return parsed.toString();
+  return Buffer.from(parsed.toByteArray().slice(0, 8)).toString("hex");
+}
+
+function textsOf(value: unknown): string[] {
+  if (typeof value === "string") return [value];
+  return Array.isArray(value) ? value.filter((item) => typeof item === "string") : [];
+}

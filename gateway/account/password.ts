@@ -1,0 +1,99 @@
+/** Passwords as they are kept: argon2id (RFC 9106) with its cost and salt beside the hash. */
+import {
+  type Argon2Parameters,
+  argon2,
+  randomBytes,
+  type ScryptOptions,
+  scrypt,
+  timingSafeEqual,
+} from "node:crypto";
+import { promisify } from "node:util";
+import { ActorError } from "../../schemas/errors.ts";
+import {
+  PASSWORD_HASHES_AT_ONCE,
+  PASSWORD_HASHES_WAITING_MAX,
+} from "../../schemas/oauth/oauth-server-limits.ts";
+
+const deriveArgon2 = promisify<"argon2id", Argon2Parameters, NonSharedBuffer>(argon2);
+const deriveScrypt = promisify<string, Buffer, number, ScryptOptions, Buffer>(scrypt);
+
+/** As OWASP has it: 19 MiB, twice over, by one thread. */
+const COST = { memory: 19_456, passes: 2, parallelism: 1 };
+const HASH_BYTES = 32;
+const ARGON2 = /^\$argon2id\$v=19\$m=(\d+),t=(\d+),p=(\d+)\$([\w+/]+)\$([\w+/]+)$/;
+
+/** In the PHC string format, so that a later cost leaves old hashes readable. */
+export async function hashPassword(password: string): Promise<string> {
+  const salt = randomBytes(16);
+  const hash = await argon2Of(password, salt, COST);
+  const { memory, passes, parallelism } = COST;
+  const cost = `m=${memory},t=${passes},p=${parallelism}`;
+  return `$argon2id$v=19$${cost}$${unpadded(salt)}$${unpadded(hash)}`;
+}
+
+/** Whether a stored hash was made at another cost or by another function than new ones are. */
+export function isDated(stored: string): boolean {
+  const { memory, passes, parallelism } = COST;
+  return !stored.startsWith(`$argon2id$v=19$m=${memory},t=${passes},p=${parallelism}$`);
+}
+
+export async function passwordMatches(password: string, stored: string): Promise<boolean> {
+  const [, memory, passes, parallelism, salt = "", hash = ""] = ARGON2.exec(stored) ?? [];
+  if (memory === undefined) return scryptMatches(password, stored);
+  const cost = {
+    memory: Number(memory),
+    passes: Number(passes),
+    parallelism: Number(parallelism),
+  };
+  const actual = await argon2Of(password, Buffer.from(salt, "base64"), cost);
+  return timingSafeEqual(actual, Buffer.from(hash, "base64"));
+}
+
+/** Takes as long as a real one, so that an unknown address is not told by the time its refusal takes. */
+export async function matchNoPassword(password: string): Promise<false> {
+  await argon2Of(password, randomBytes(16), COST);
+  return false;
+}
+
+/** `scrypt$<N>$<r>$<p>$<salt>$<hash>`, as the first release kept them. */
+async function scryptMatches(password: string, stored: string): Promise<boolean> {
+  const [scheme, N, r, p, salt = "", hash = ""] = stored.split("$");
+  if (scheme !== "scrypt") throw new Error(`Cannot check password: its scheme is "${scheme}"`);
+  const cost = { N: Number(N), r: Number(r), p: Number(p) };
+  const options = { ...cost, maxmem: 256 * cost.N * cost.r };
+  const bytes = Buffer.from(salt, "base64url");
+  const actual = await slots.run(() => deriveScrypt(normal(password), bytes, HASH_BYTES, options));
+  return timingSafeEqual(actual, Buffer.from(hash, "base64url"));
+}
+
+function argon2Of(password: string, nonce: Buffer, cost: typeof COST): Promise<Buffer> {
+  const parameters = { ...cost, nonce, message: normal(password), tagLength: HASH_BYTES };
+  return slots.run(() => deriveArgon2("argon2id", parameters));
+}
+
+/** Two spellings of one character are one password (RFC 8265 section 4.2.2). */
+const normal = (password: string) => password.normalize("NFC");
+
+const unpadded = (bytes: Buffer) => bytes.toString("base64").replace(/=+$/, "");
+
+/** So many hashes at a time: each takes memory and a core, and anybody may ask for one. */
+class Slots {
+  #free = PASSWORD_HASHES_AT_ONCE;
+  readonly #waiting: (() => void)[] = [];
+
+  async run<T>(work: () => Promise<T>): Promise<T> {
+    if (this.#free > 0) this.#free--;
+    else if (this.#waiting.length >= PASSWORD_HASHES_WAITING_MAX) {
+      throw new ActorError("busy", "Cannot check password: too many are checked now");
+    } else await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    try {
+      return await work();
+    } finally {
+      const next = this.#waiting.shift();
+      if (next) next();
+      else this.#free++;
+    }
+  }
+}
+
+const slots = new Slots();

@@ -1,0 +1,90 @@
+/** Accounts: the caller's own. */
+import type { z } from "zod";
+import type { ActorClient } from "../../../actors/runtime/actor-client.ts";
+import { account } from "../../../schemas/account/account.ts";
+import {
+  AccountPath,
+  AccountsQuery,
+  WireAccount,
+  WireUser,
+} from "../../../schemas/account/http/accounts.ts";
+import { ActorError } from "../../../schemas/errors.ts";
+import type { Listing } from "../../../schemas/http/listing.ts";
+import { nothing } from "../../../schemas/http/nothing.ts";
+import { pageOf } from "../../http/listing.ts";
+import { type Asked, defineRoute, type Route } from "../../http/route.ts";
+
+export function accountRoutes(actors: ActorClient): Route[] {
+  return [
+    defineRoute({
+      method: "get",
+      path: "/accounts",
+      id: "listAccounts",
+      tag: "Accounts",
+      summary: "The accounts the token opens",
+      parameters: nothing,
+      query: AccountsQuery,
+      answer: { result: WireAccount.array(), paged: "numbers" },
+      handle: listAccounts,
+    }),
+    defineRoute({
+      method: "get",
+      path: "/accounts/{account_id}",
+      id: "getAccount",
+      tag: "Accounts",
+      summary: "One account",
+      parameters: AccountPath,
+      query: nothing,
+      answer: { result: WireAccount },
+      handle: getAccount,
+    }),
+    defineRoute({
+      method: "get",
+      path: "/user",
+      id: "getUser",
+      tag: "Accounts",
+      summary: "The person whose token it is: who authorized its client, or made it",
+      parameters: nothing,
+      query: nothing,
+      refusals: ["not_found"],
+      answer: { result: WireUser },
+      handle: getUser,
+    }),
+  ];
+
+  async function listAccounts({
+    caller,
+    query,
+  }: Asked<unknown, Listing & { name?: string | undefined }>) {
+    const ids = caller.accountIds ?? [caller.accountId];
+    const own = await Promise.all(ids.map(wireAccount));
+    return pageOf(
+      own.filter(({ name }) => query.name === undefined || query.name === name),
+      query,
+    );
+  }
+
+  async function getAccount({ caller }: Asked) {
+    return { result: await wireAccount(caller.accountId) };
+  }
+
+  async function getUser({ caller }: Asked) {
+    const { accountId, tokenId: id } = caller;
+    const userId =
+      caller.userId ?? (await actors.call(account, accountId, "getToken", { id })).userId;
+    const { members } = await actors.call(account, accountId, "listMembers", {});
+    const member = members.find((one) => one.userId === userId);
+    if (!member) {
+      throw new ActorError(
+        "not_found",
+        "Cannot find user: the token is the account's, and no person's",
+      );
+    }
+    return { result: { id: member.userId, email: member.email } };
+  }
+
+  async function wireAccount(id: string): Promise<z.input<typeof WireAccount>> {
+    const { name, createdAt } = await actors.call(account, id, "get", {});
+    return { id, name, type: "standard", created_on: new Date(createdAt).toISOString() };
+  }
+}

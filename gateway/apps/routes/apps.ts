@@ -1,0 +1,313 @@
+/** Apps of an account: deployed, shown, rolled back, deleted; and their secrets, which are never read back. */
+import type { z } from "zod";
+import type { SecretBox } from "../../../actors/apps/lib/app-secrets/secret-box.ts";
+import type { ActorClient } from "../../../actors/runtime/actor-client.ts";
+import type { BlobStore } from "../../../actors/runtime/blob-store.ts";
+import type { StoredLine, StoredLines } from "../../../actors/runtime/stored-lines.ts";
+import { AccountPath } from "../../../schemas/account/http/accounts.ts";
+import { type AppOverview, type AppVersion, app } from "../../../schemas/apps/app.ts";
+import { APP_DEPLOY_BYTES_MAX } from "../../../schemas/apps/app-limits.ts";
+import { type AppEntry, appList } from "../../../schemas/apps/app-list.ts";
+import { AppLogLine } from "../../../schemas/apps/app-log.ts";
+import { appKey, readAgentKey } from "../../../schemas/apps/app-names.ts";
+import { type AgentLimits, appUsage } from "../../../schemas/apps/app-usage.ts";
+import {
+  AppLogsQuery,
+  AppPath,
+  AppSecretPath,
+  DeletedApp,
+  DeployApp,
+  NamedSecret,
+  PutAppSecret,
+  RollBackApp,
+  WireAgentUsage,
+  WireApp,
+  WireAppEntry,
+  WireAppLogLine,
+  WireAppSecret,
+} from "../../../schemas/apps/http/apps.ts";
+import { Listing } from "../../../schemas/http/listing.ts";
+import { nothing } from "../../../schemas/http/nothing.ts";
+import { JSON_BODY_BYTES_MAX } from "../../../schemas/limits.ts";
+import { appLogSubject } from "../../../schemas/subjects.ts";
+import { pageOf } from "../../http/listing.ts";
+import { type Asked, defineRoute, type Route } from "../../http/route.ts";
+import { type AppAddresses, machineUrlOf, originOf } from "../app-addresses.ts";
+import { deployApp } from "../deploy-app.ts";
+
+const APPS = "/accounts/{account_id}/apps";
+const APP = `${APPS}/{app}`;
+/** Lines of an answer where nothing is said. */
+const LINES_SHOWN = 100;
+const SECRETS = `${APP}/secrets`;
+
+type OfApp<B = unknown> = Asked<z.output<typeof AppPath>, unknown, B>;
+type OfSecret<B = unknown> = Asked<z.output<typeof AppSecretPath>, unknown, B>;
+
+export interface AppRouteParts {
+  actors: ActorClient;
+  blobs: Pick<BlobStore, "put" | "remove">;
+  secrets: Pick<SecretBox, "seal">;
+  addresses: AppAddresses;
+  /** What apps have printed. */
+  lines: StoredLines;
+  /** Of each account's agents. */
+  limits: AgentLimits;
+}
+
+export function appRoutes({
+  actors,
+  blobs,
+  secrets,
+  addresses,
+  lines,
+  limits,
+}: AppRouteParts): Route[] {
+  const shared = { tag: "Apps" };
+  const read = { ...shared, permissions: ["apps.read"] as const };
+  const write = { ...shared, permissions: ["apps.write"] as const };
+  return [
+    defineRoute({
+      ...read,
+      method: "get",
+      path: APPS,
+      id: "listApps",
+      summary: "The account's apps",
+      parameters: AccountPath,
+      query: Listing,
+      answer: { result: WireAppEntry.array(), paged: "numbers" },
+      handle: listApps,
+    }),
+    defineRoute({
+      ...read,
+      method: "get",
+      path: "/accounts/{account_id}/agents/usage",
+      id: "getAgentUsage",
+      summary: "Agents of the account and what they keep, in all and by app",
+      parameters: AccountPath,
+      query: nothing,
+      answer: { result: WireAgentUsage },
+      handle: getUsage,
+    }),
+    defineRoute({
+      ...write,
+      method: "put",
+      path: APP,
+      id: "deployApp",
+      summary: "Deploy a version: it is started once, and serves if that went well",
+      parameters: AppPath,
+      query: nothing,
+      body: { schema: DeployApp, bytesMax: APP_DEPLOY_BYTES_MAX },
+      refusals: ["conflict", "limit_reached", "app_broken", "storage_full"],
+      answer: { result: WireApp },
+      handle: deploy,
+    }),
+    defineRoute({
+      ...read,
+      method: "get",
+      path: APP,
+      id: "getApp",
+      summary: "One app, with its versions and the names of its secrets",
+      parameters: AppPath,
+      query: nothing,
+      answer: { result: WireApp },
+      handle: getApp,
+    }),
+    defineRoute({
+      ...write,
+      method: "delete",
+      path: APP,
+      id: "deleteApp",
+      summary: "Delete an app with its secrets, logs and agents, for good",
+      parameters: AppPath,
+      query: nothing,
+      answer: { result: DeletedApp },
+      handle: deleteApp,
+    }),
+    defineRoute({
+      ...write,
+      method: "post",
+      path: `${APP}/rollback`,
+      id: "rollBackApp",
+      summary: "Have an earlier version serve again",
+      parameters: AppPath,
+      query: nothing,
+      body: { schema: RollBackApp, bytesMax: JSON_BODY_BYTES_MAX },
+      refusals: ["conflict"],
+      answer: { result: WireApp },
+      handle: rollBack,
+    }),
+    defineRoute({
+      ...read,
+      method: "get",
+      path: `${APP}/logs`,
+      id: "getAppLogs",
+      summary: "What an app has printed, the oldest first, and what it prints next",
+      parameters: AppPath,
+      query: AppLogsQuery,
+      answer: { result: WireAppLogLine.array() },
+      handle: getLogs,
+    }),
+    defineRoute({
+      ...read,
+      method: "get",
+      path: SECRETS,
+      id: "listAppSecrets",
+      summary: "Names of an app's secrets, and when each was put",
+      parameters: AppPath,
+      query: nothing,
+      answer: { result: WireAppSecret.array() },
+      handle: async (asked: OfApp) => ({ result: (await getApp(asked)).result.secrets }),
+    }),
+    defineRoute({
+      ...write,
+      method: "put",
+      path: `${SECRETS}/{name}`,
+      id: "putAppSecret",
+      summary:
+        "Put a secret, also of an app that is not deployed yet; the app has it from its next start on",
+      parameters: AppSecretPath,
+      query: nothing,
+      body: { schema: PutAppSecret, bytesMax: JSON_BODY_BYTES_MAX },
+      refusals: ["conflict", "limit_reached"],
+      answer: { result: NamedSecret },
+      handle: putSecret,
+    }),
+    defineRoute({
+      ...write,
+      method: "delete",
+      path: `${SECRETS}/{name}`,
+      id: "deleteAppSecret",
+      summary: "Take a secret away from an app",
+      parameters: AppSecretPath,
+      query: nothing,
+      answer: { result: NamedSecret },
+      handle: deleteSecret,
+    }),
+  ];
+
+  async function listApps({ caller, query }: Asked<unknown, Listing>) {
+    const { apps } = await actors.call(appList, caller.accountId, "list", {});
+    const entries = apps.map((entry) => wireEntry(entry, caller.accountId));
+    return pageOf(entries, query);
+  }
+
+  async function getUsage({ caller }: Asked) {
+    const { agents, bytes, apps } = await actors.call(appUsage, caller.accountId, "get", {});
+    return {
+      result: {
+        agents,
+        agents_limit: limits.agents,
+        stored_bytes: bytes,
+        stored_bytes_limit: limits.bytes === 0 ? null : limits.bytes,
+        apps: apps.map((one) => ({
+          name: one.name,
+          agents: one.agents,
+          stored_bytes: one.bytes,
+        })),
+      },
+    };
+  }
+
+  async function deploy({ caller: { accountId }, parameters, body }: OfApp<DeployApp>) {
+    const of = { accountId, name: parameters.app };
+    return { result: wireApp(await deployApp({ actors, blobs }, of, body), accountId) };
+  }
+
+  async function getApp({ caller: { accountId }, parameters }: OfApp) {
+    const key = appKey(accountId, parameters.app);
+    return { result: wireApp(await actors.call(app, key, "get", {}), accountId) };
+  }
+
+  async function deleteApp({ caller: { accountId }, parameters }: OfApp) {
+    await actors.call(app, appKey(accountId, parameters.app), "delete", {});
+    return { result: { name: parameters.app } };
+  }
+
+  async function rollBack({ caller: { accountId }, parameters, body }: OfApp<RollBackApp>) {
+    const key = appKey(accountId, parameters.app);
+    return { result: wireApp(await actors.call(app, key, "rollBack", body), accountId) };
+  }
+
+  async function getLogs({
+    caller: { accountId },
+    parameters,
+    query,
+    signal,
+  }: Asked<z.output<typeof AppPath>, z.output<typeof AppLogsQuery>>) {
+    const key = appKey(accountId, parameters.app);
+    await actors.call(app, key, "get", {});
+    const { limit: count = LINES_SHOWN, after, wait_seconds: waitS = 0 } = query;
+    const wanted = { after, count, waitMs: waitS * 1_000, signal };
+    return { result: (await lines.read(appLogSubject(key), wanted)).map(wireLine) };
+  }
+
+  async function putSecret({ caller: { accountId }, parameters, body }: OfSecret<PutAppSecret>) {
+    const { app: name, name: secret } = parameters;
+    const sealed = secrets.seal(body.value, { accountId, app: name, name: secret });
+    await actors.call(appList, accountId, "admit", { name });
+    await actors.call(app, appKey(accountId, name), "putSecret", { name: secret, sealed });
+    return { result: { name: secret } };
+  }
+
+  async function deleteSecret({ caller: { accountId }, parameters }: OfSecret) {
+    const { app: name, name: secret } = parameters;
+    await actors.call(app, appKey(accountId, name), "deleteSecret", { name: secret });
+    return { result: { name: secret } };
+  }
+
+  function wireApp(shown: AppOverview, accountId: string): z.input<typeof WireApp> {
+    const { name, serving, createdAt, updatedAt } = shown;
+    return {
+      id: shown.id,
+      ...wireEntry(
+        { name, createdAt, updatedAt, ...(serving !== undefined && { serving }) },
+        accountId,
+      ),
+      config: shown.config ?? null,
+      versions: shown.versions.map(wireVersion),
+      secrets: shown.secrets.map((secret) => ({
+        name: secret.name,
+        modified_on: timeOf(secret.updatedAt),
+      })),
+    };
+  }
+
+  function wireEntry(
+    { name, serving, createdAt, updatedAt }: AppEntry,
+    accountId: string,
+  ): z.input<typeof WireAppEntry> {
+    const of = { accountId, app: name };
+    return {
+      name,
+      serving_version: serving ?? null,
+      url: originOf(addresses, of),
+      machine_url: machineUrlOf(addresses, of),
+      created_on: timeOf(createdAt),
+      modified_on: timeOf(updatedAt),
+    };
+  }
+}
+
+const wireVersion = ({ number, status, reason, bundleBytes, createdAt }: AppVersion) => ({
+  number,
+  status,
+  ...(reason !== undefined && { reason }),
+  bundle_bytes: bundleBytes,
+  created_on: timeOf(createdAt),
+});
+
+function wireLine({ sequence, text }: StoredLine): z.input<typeof WireAppLogLine> {
+  const line = AppLogLine.parse(JSON.parse(text));
+  const of = line.agent === undefined ? undefined : readAgentKey(line.agent);
+  return {
+    id: sequence,
+    time: timeOf(line.at),
+    level: line.level,
+    text: line.text,
+    version: line.version,
+    agent: of ? { class_name: of.className, name: of.name } : null,
+  };
+}
+
+const timeOf = (at: number) => new Date(at).toISOString();

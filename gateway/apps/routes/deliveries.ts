@@ -1,0 +1,320 @@
+/** What came to an agent and what it sent out: listed, shown, delivered or sent again. */
+import type { z } from "zod";
+import type { ActorClient } from "../../../actors/runtime/actor-client.ts";
+import type { BlobStore } from "../../../actors/runtime/blob-store.ts";
+import { agentInbox, type Delivery } from "../../../schemas/apps/agent-inbox.ts";
+import { app } from "../../../schemas/apps/app.ts";
+import { type Body, exactText } from "../../../schemas/apps/app-exchange.ts";
+import { agentKey, appKey } from "../../../schemas/apps/app-names.ts";
+import {
+  AgentPath,
+  DeliveriesQuery,
+  DeliveryPath,
+  ReplayDeliveries,
+  Replayed,
+  TestWebhook,
+  WebhookPath,
+  WebhooksQuery,
+  WireDelivery,
+  WireDeliveryContent,
+  type WireTry,
+  WireWebhook,
+  WireWebhookContent,
+} from "../../../schemas/apps/http/deliveries.ts";
+import {
+  type OutgoingTry,
+  type OutgoingWebhook,
+  outgoingWebhook,
+} from "../../../schemas/apps/outgoing-webhook.ts";
+import { ActorError } from "../../../schemas/errors.ts";
+import { nothing } from "../../../schemas/http/nothing.ts";
+import { JSON_BODY_BYTES_MAX } from "../../../schemas/limits.ts";
+import { type Asked, defineRoute, type Route } from "../../http/route.ts";
+
+const AGENT = "/accounts/{account_id}/apps/{app}/agents/{class_name}/{agent}";
+const DELIVERIES = `${AGENT}/deliveries`;
+const WEBHOOKS = `${AGENT}/webhooks`;
+
+export interface DeliveryRouteParts {
+  actors: ActorClient;
+  blobs: Pick<BlobStore, "get">;
+}
+
+export function deliveryRoutes({ actors, blobs }: DeliveryRouteParts): Route[] {
+  const shared = { tag: "Deliveries" };
+  const read = { ...shared, permissions: ["apps.read"] as const };
+  const write = { ...shared, permissions: ["apps.write"] as const };
+  return [
+    defineRoute({
+      ...read,
+      method: "get",
+      path: DELIVERIES,
+      id: "listDeliveries",
+      summary: "Events that came to an agent, newest first",
+      parameters: AgentPath,
+      query: DeliveriesQuery,
+      answer: { result: WireDelivery.array(), paged: "cursor" },
+      handle: listDeliveries,
+    }),
+    // Before those with an id, which would be one of them.
+    defineRoute({
+      ...write,
+      method: "post",
+      path: `${DELIVERIES}/replay`,
+      id: "replayDeliveries",
+      summary: "Deliver some of them again, in the order in which they came",
+      parameters: AgentPath,
+      query: nothing,
+      body: { schema: ReplayDeliveries, bytesMax: JSON_BODY_BYTES_MAX },
+      refusals: ["queue_full"],
+      answer: { result: Replayed, status: 202 },
+      handle: replayDeliveries,
+    }),
+    defineRoute({
+      ...read,
+      method: "get",
+      path: `${DELIVERIES}/{delivery_id}`,
+      id: "getDelivery",
+      summary: "One event, with its headers and body",
+      parameters: DeliveryPath,
+      query: nothing,
+      answer: { result: WireDeliveryContent },
+      handle: getDelivery,
+    }),
+    defineRoute({
+      ...write,
+      method: "post",
+      path: `${DELIVERIES}/{delivery_id}/replay`,
+      id: "replayDelivery",
+      summary: "Deliver one again; nothing happens where it waits anyway",
+      parameters: DeliveryPath,
+      query: nothing,
+      refusals: ["queue_full"],
+      answer: { result: Replayed, status: 202 },
+      handle: replayDelivery,
+    }),
+    defineRoute({
+      ...read,
+      method: "get",
+      path: WEBHOOKS,
+      id: "listOutgoingWebhooks",
+      summary: "Webhooks that an agent sent out, newest first",
+      parameters: AgentPath,
+      query: WebhooksQuery,
+      answer: { result: WireWebhook.array(), paged: "cursor" },
+      handle: listWebhooks,
+    }),
+    defineRoute({
+      ...write,
+      method: "post",
+      path: `${WEBHOOKS}/test`,
+      id: "sendTestWebhook",
+      summary: "Send an event of the type webhook.test, to see whether an endpoint takes it",
+      parameters: AgentPath,
+      query: nothing,
+      body: { schema: TestWebhook, bytesMax: JSON_BODY_BYTES_MAX },
+      refusals: ["queue_full"],
+      answer: { result: WireWebhook, status: 202 },
+      handle: sendTest,
+    }),
+    defineRoute({
+      ...read,
+      method: "get",
+      path: `${WEBHOOKS}/{webhook_id}`,
+      id: "getOutgoingWebhook",
+      summary: "One webhook, with its payload and its last tries",
+      parameters: WebhookPath,
+      query: nothing,
+      answer: { result: WireWebhookContent },
+      handle: getWebhook,
+    }),
+    defineRoute({
+      ...write,
+      method: "post",
+      path: `${WEBHOOKS}/{webhook_id}/resend`,
+      id: "resendOutgoingWebhook",
+      summary: "Send one again that has arrived or failed, under its webhook-id",
+      parameters: WebhookPath,
+      query: nothing,
+      refusals: ["conflict", "queue_full"],
+      answer: { result: WireWebhook, status: 202 },
+      handle: resend,
+    }),
+  ];
+
+  async function listDeliveries({ parameters, query }: Asked<AgentPath, DeliveriesQuery>) {
+    const key = await keyOf(parameters);
+    const { deliveries, before } = await actors.call(agentInbox, key, "list", pageOf(query));
+    return {
+      result: deliveries.map(wireDelivery),
+      resultInfo: infoOf(deliveries.length, query.limit, before),
+    };
+  }
+
+  async function getDelivery({ parameters, signal }: Asked<DeliveryPath>) {
+    const key = await keyOf(parameters);
+    const number = Number(parameters.delivery_id);
+    const { delivery, request } = await actors.call(agentInbox, key, "get", { number });
+    const { method, url, headers } = request;
+    return {
+      result: {
+        ...wireDelivery(delivery),
+        ...{ method, url, headers: headers.map(([name, value]) => ({ name, value })) },
+        ...(await contentOf(request.body, signal)),
+      },
+    };
+  }
+
+  async function replayDeliveries({
+    parameters,
+    body: { from, to, status },
+  }: Asked<AgentPath, unknown, ReplayDeliveries>) {
+    const key = await keyOf(parameters);
+    const wanted = { ...endOf("from", from), ...endOf("to", to), ...(status && { status }) };
+    return { result: await actors.call(agentInbox, key, "replay", wanted) };
+  }
+
+  async function replayDelivery({ parameters }: Asked<DeliveryPath>) {
+    const key = await keyOf(parameters);
+    const number = Number(parameters.delivery_id);
+    // Of one that is not there nothing would be replayed.
+    await actors.call(agentInbox, key, "get", { number });
+    const wanted = { from: number, to: number };
+    return { result: await actors.call(agentInbox, key, "replay", wanted) };
+  }
+
+  async function listWebhooks({ parameters, query }: Asked<AgentPath, WebhooksQuery>) {
+    const key = await keyOf(parameters);
+    const { webhooks, before } = await actors.call(outgoingWebhook, key, "list", pageOf(query));
+    return {
+      result: webhooks.map(wireWebhook),
+      resultInfo: infoOf(webhooks.length, query.limit, before),
+    };
+  }
+
+  async function getWebhook({ parameters, signal }: Asked<WebhookPath>) {
+    const key = await keyOf(parameters);
+    const number = Number(parameters.webhook_id);
+    const found = await actors.call(outgoingWebhook, key, "get", { number });
+    return {
+      result: {
+        ...wireWebhook(found.webhook),
+        content_type: found.contentType,
+        tries: found.tries.map(wireTry),
+        ...(await contentOf(found.payload, signal)),
+      },
+    };
+  }
+
+  async function sendTest({ parameters, body }: Asked<AgentPath, unknown, TestWebhook>) {
+    const key = await keyOf(parameters);
+    const { url, secret } = body;
+    const names = [secret ?? []].flat().map((name) => ({ name }));
+    const wanted = { url, ...(names.length > 0 && { secret: names }) };
+    return { result: wireWebhook(await actors.call(outgoingWebhook, key, "sendTest", wanted)) };
+  }
+
+  async function resend({ parameters }: Asked<WebhookPath>) {
+    const key = await keyOf(parameters);
+    const number = Number(parameters.webhook_id);
+    return { result: wireWebhook(await actors.call(outgoingWebhook, key, "resend", { number })) };
+  }
+
+  /** Refuses where the account has no such app. */
+  async function keyOf({ account_id: accountId, app: name, class_name, agent }: AgentPath) {
+    await actors.call(app, appKey(accountId, name), "get", {});
+    return agentKey({ accountId, app: name, className: class_name, name: agent });
+  }
+
+  async function contentOf(body: Body | undefined, signal: AbortSignal) {
+    if (body === undefined) return { body: "", body_encoding: "text" as const };
+    if ("text" in body) return { body: body.text, body_encoding: "text" as const };
+    if ("base64" in body) return { body: body.base64, body_encoding: "base64" as const };
+    try {
+      const bytes = Buffer.concat(await Array.fromAsync(blobs.get(body.blob, { signal })));
+      const text = exactText(bytes);
+      return text === undefined
+        ? { body: bytes.toString("base64"), body_encoding: "base64" as const }
+        : { body: text, body_encoding: "text" as const };
+    } catch (error) {
+      if (!(error instanceof ActorError && error.code === "not_found")) throw error;
+      return { body: null, body_encoding: "text" as const };
+    }
+  }
+}
+
+function pageOf<S>({
+  status,
+  cursor,
+  limit,
+}: {
+  status?: S;
+  cursor?: string | undefined;
+  limit: number;
+}) {
+  return {
+    limit,
+    ...(status !== undefined && { status }),
+    ...(cursor !== undefined && { before: Number(cursor) }),
+  };
+}
+
+const infoOf = (count: number, perPage: number, before: number | undefined) => ({
+  count,
+  per_page: perPage,
+  ...(before !== undefined && { cursor: String(before) }),
+});
+
+/** Digits alone are an id, all else a time. */
+function endOf(end: "from" | "to", text: string | undefined) {
+  if (text === undefined) return {};
+  if (/^\d+$/.test(text)) return { [end]: Number(text) };
+  return { [end === "from" ? "receivedFrom" : "receivedTo"]: Date.parse(text) };
+}
+
+const timeOf = (at: number) => new Date(at).toISOString();
+const timeOrNull = (at: number | undefined) => (at === undefined ? null : timeOf(at));
+
+function wireDelivery(delivery: Delivery): z.input<typeof WireDelivery> {
+  return {
+    id: String(delivery.number),
+    status: delivery.status,
+    source: delivery.source,
+    event_id: delivery.eventId,
+    event_type: delivery.eventType ?? null,
+    received_on: timeOf(delivery.receivedAt),
+    body_bytes: delivery.bodyBytes,
+    attempts: delivery.attempts,
+    last_attempt_on: timeOrNull(delivery.lastAttemptAt),
+    next_attempt_on: timeOrNull(delivery.nextAttemptAt),
+    replays: delivery.replays,
+    answer_status: delivery.answerStatus ?? null,
+    error: delivery.error ?? null,
+  };
+}
+
+function wireWebhook(webhook: OutgoingWebhook): z.input<typeof WireWebhook> {
+  return {
+    id: String(webhook.number),
+    webhook_id: webhook.id,
+    status: webhook.status,
+    url: webhook.url,
+    is_test: webhook.isTest,
+    created_on: timeOf(webhook.createdAt),
+    payload_bytes: webhook.payloadBytes,
+    attempts: webhook.attempts,
+    last_try: webhook.lastTry ? wireTry(webhook.lastTry) : null,
+    next_attempt_on: timeOrNull(webhook.nextAttemptAt),
+    resends: webhook.resends,
+  };
+}
+
+function wireTry(one: OutgoingTry): z.input<typeof WireTry> {
+  return {
+    at: timeOf(one.at),
+    duration_ms: one.durationMs,
+    status: one.status ?? null,
+    error: one.error ?? null,
+    answer: one.answer ?? null,
+  };
+}

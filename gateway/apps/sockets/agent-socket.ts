@@ -1,0 +1,250 @@
+/** One socket of an agent: brings what its client says to the agent, in order, and back what the agent says. */
+import type { Duplex } from "node:stream";
+import type { WebSocket } from "ws";
+import type { z } from "zod";
+import type { ActorClient } from "../../../actors/runtime/actor-client.ts";
+import {
+  agent,
+  type Connection,
+  type Frame,
+  type SocketClose,
+} from "../../../schemas/apps/agent.ts";
+import type { AppRequest } from "../../../schemas/apps/app-exchange.ts";
+import {
+  AGENT_TURN_MS_MAX,
+  SOCKET_BATCHES_MAX,
+  SOCKET_BESIDE_MS,
+  SOCKET_CALL_BYTES_MAX,
+  SOCKET_CALL_MS_MAX,
+  SOCKET_UNREAD_BYTES_MAX,
+} from "../../../schemas/apps/app-limits.ts";
+import { ActorError } from "../../../schemas/errors.ts";
+import { SocketReader } from "./socket-reader.ts";
+
+export interface AgentSocketParts {
+  actors: Pick<ActorClient, "call">;
+  socket: WebSocket;
+  /** What the socket writes to. */
+  stream: Duplex;
+  /** The agent's key. */
+  key: string;
+  connection: Connection;
+}
+
+/** Seen in close codes by clients that reconnect: 1011 and 1013 have them come again, 4xxx do not. */
+const GONE = { code: 4404, reason: "There is no such agent any more" };
+const FAILED = { code: 1011, reason: "The agent does not answer" };
+/** Come again: the agent had given this socket up. */
+const LOST = { code: 1012, reason: "The agent has lost this socket" };
+const BUSY = { code: 1013, reason: "The agent is busy" };
+/** No status was received (RFC 6455 section 7.4.1): it may not be sent, but an agent is told. */
+const NO_STATUS = 1005;
+const ABNORMAL = 1006;
+
+export class AgentSocket {
+  readonly key: string;
+  readonly number: number;
+  readonly reader: SocketReader;
+  readonly #parts: AgentSocketParts;
+  readonly #unread: { frame: Frame; bytes: number }[] = [];
+  #unreadBytes = 0;
+  #next = 1;
+  #reading: Promise<void> | undefined;
+  #connecting: Promise<void> | undefined;
+  #isConnected = false;
+  #isClosed = false;
+  #isAlive = true;
+  #hasFailed = false;
+  /** By the number of their first frame, in order. */
+  readonly #underWay = new Map<number, Promise<void>>();
+
+  constructor(parts: AgentSocketParts) {
+    const { socket, key, connection } = parts;
+    this.#parts = parts;
+    this.key = key;
+    this.number = connection.number;
+    this.reader = new SocketReader(socket, parts.stream);
+    socket.pause();
+    socket.on("message", (data, isBinary) => this.#take(data as Buffer, isBinary));
+    socket.on("pong", () => {
+      this.#isAlive = true;
+    });
+  }
+
+  /** Tells the agent of the socket. Never rejects. */
+  connect(request: AppRequest, props: string | undefined): Promise<void> {
+    this.#connecting = this.#connect(request, props);
+    return this.#connecting;
+  }
+
+  /** Once the socket is closed: tells the agent, after all that the client has said. Never rejects. */
+  async leave(code: number, reason: Buffer): Promise<void> {
+    this.#isClosed = true;
+    await this.#connecting;
+    if (!this.#isConnected) return;
+    await this.#read();
+    const { connection } = this.#parts;
+    await atMost(AGENT_TURN_MS_MAX, Promise.all(this.#underWay.values()));
+    const isSilent = code === NO_STATUS || code === ABNORMAL;
+    const close: SocketClose = { code, reason: isSilent ? "" : reason.toString() };
+    // Where the agent cannot be told it hears of it when it next says something to this socket.
+    await this.#tell("disconnect", { connection, close, wasClean: code !== ABNORMAL }).catch(
+      () => {},
+    );
+  }
+
+  /** Ends the socket where its client has not answered the last time. */
+  ping(): void {
+    const { socket } = this.#parts;
+    // Nothing is read of it while its agent moves, so no answer either: it has a deadline of its own then.
+    if (socket.isPaused) this.#isAlive = true;
+    else if (!this.#isAlive) socket.terminate();
+    else {
+      this.#isAlive = false;
+      socket.ping();
+    }
+  }
+
+  /** Asks whether the agent has it still: where it has not, the socket is closed. Never rejects. */
+  async check(): Promise<void> {
+    if (!this.#isConnected || this.#isClosed) return;
+    try {
+      const { connection } = this.#parts;
+      await this.#tell("frames", { connection, first: this.#next, frames: [] });
+    } catch (error) {
+      if (error instanceof ActorError && error.code === "conflict") this.#end(error);
+    }
+  }
+
+  terminate(): void {
+    this.#parts.socket.terminate();
+  }
+
+  async #connect(request: AppRequest, props: string | undefined): Promise<void> {
+    const { connection, socket } = this.#parts;
+    try {
+      await this.#tell("connect", { connection, request, ...(props !== undefined && { props }) });
+    } catch (error) {
+      this.#end(error);
+      return;
+    }
+    this.#isConnected = true;
+    socket.resume();
+  }
+
+  #take(data: Buffer, isBinary: boolean): void {
+    const frame = frameOf(data, isBinary);
+    const bytes = sizeOf(frame);
+    if (this.#hasFailed) return;
+    this.#unread.push({ frame, bytes });
+    this.#unreadBytes += bytes;
+    if (this.#unreadBytes > SOCKET_UNREAD_BYTES_MAX) this.#parts.socket.pause();
+    void this.#read();
+  }
+
+  /** Resolves when the agent has all that has come by then. */
+  #read(): Promise<void> {
+    this.#reading ??= this.#drain().finally(() => {
+      this.#reading = undefined;
+    });
+    return this.#reading;
+  }
+
+  /** Batches in order. What comes while one is under way goes with the next, beside it where it takes long. */
+  async #drain(): Promise<void> {
+    while (this.#unread.length > 0) {
+      if (this.#underWay.size >= SOCKET_BATCHES_MAX) {
+        await Promise.race(this.#underWay.values());
+        continue;
+      }
+      const first = this.#next;
+      const { frames, bytes } = this.#leading();
+      this.#next += frames.length;
+      const told = this.#bring(first, frames, bytes);
+      this.#underWay.set(first, told);
+      await atMost(SOCKET_BESIDE_MS, told);
+    }
+  }
+
+  /** Resolves when the agent is done with these frames, however long that takes. Never rejects. */
+  async #bring(first: number, frames: Frame[], bytes: number): Promise<void> {
+    const { connection, socket } = this.#parts;
+    try {
+      for (;;) {
+        const [settledBefore = first] = this.#underWay.keys();
+        const brought = { connection, first, frames, settledBefore };
+        const { isPending } = await this.#tell("frames", brought);
+        if (!isPending || this.#hasFailed) break;
+      }
+    } catch (error) {
+      this.#hasFailed = true;
+      this.#unread.length = 0;
+      this.#end(error);
+    } finally {
+      this.#underWay.delete(first);
+      this.#unreadBytes -= bytes;
+      if (!this.#isClosed && this.#unreadBytes <= SOCKET_UNREAD_BYTES_MAX) socket.resume();
+    }
+  }
+
+  #leading(): { frames: Frame[]; bytes: number } {
+    let bytes = 0;
+    const past = this.#unread.findIndex((one, index) => {
+      bytes += one.bytes;
+      return index > 0 && bytes > SOCKET_CALL_BYTES_MAX;
+    });
+    const taken = this.#unread.splice(0, past < 0 ? this.#unread.length : past);
+    const frames = taken.map(({ frame }) => frame);
+    return { frames, bytes: taken.reduce((sum, one) => sum + one.bytes, 0) };
+  }
+
+  /** The agent's host may be dying or moving: until it answers, the client waits and notices nothing. */
+  async #tell<N extends Told>(
+    message: N,
+    input: z.input<(typeof agent.messages)[N]["input"]>,
+  ): Promise<{ isPending?: boolean | undefined }> {
+    const { actors, key } = this.#parts;
+    // Each of them by its own schema; the three together are more than the compiler follows.
+    return await actors.call(agent, key, message as "frames", input as never, {
+      deadlineMs: SOCKET_CALL_MS_MAX,
+    });
+  }
+
+  #end(error: unknown): void {
+    const { code, reason } = closeOf(error);
+    this.reader.close(code, reason);
+  }
+}
+
+/** Resolves when `work` has, or after so long. */
+async function atMost(ms: number, work: Promise<unknown>): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise((resolve) => {
+    timer = setTimeout(resolve, ms);
+  });
+  await Promise.race([work, late]);
+  clearTimeout(timer);
+}
+
+type Told = "connect" | "frames" | "disconnect";
+
+function closeOf(error: unknown): SocketClose {
+  if (!(error instanceof ActorError)) return FAILED;
+  switch (error.code) {
+    case "not_found":
+      return GONE;
+    case "busy":
+    case "limit_reached":
+      return BUSY;
+    case "conflict":
+      return LOST;
+    default:
+      return FAILED;
+  }
+}
+
+const frameOf = (data: Buffer, isBinary: boolean): Frame =>
+  isBinary ? { base64: data.toString("base64") } : { text: data.toString("utf8") };
+
+/** In JSON: a control character takes six bytes. */
+const sizeOf = (frame: Frame) => Buffer.byteLength(JSON.stringify(frame));

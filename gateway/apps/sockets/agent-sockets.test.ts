@@ -1,0 +1,232 @@
+import { once } from "node:events";
+import { createServer, type IncomingMessage } from "node:http";
+import type { Duplex } from "node:stream";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+import { expect } from "chai";
+import { pino } from "pino";
+import { WebSocket } from "ws";
+import { z } from "zod";
+import type { ActorClient } from "../../../actors/runtime/actor-client.ts";
+import type { AnyActorDefinition } from "../../../actors/runtime/define-actor.ts";
+import { agent, appEntry } from "../../../schemas/apps/agent.ts";
+import { SOCKET_BATCHES_MAX, SOCKET_CHECKS_MAX } from "../../../schemas/apps/app-limits.ts";
+import { ActorError } from "../../../schemas/errors.ts";
+import { listen } from "../../../scripts/testing/loopback-server.ts";
+import { memoryActors } from "../../../scripts/testing/memory-actors.ts";
+import { until } from "../../../scripts/testing/until.ts";
+import { AgentSockets } from "./agent-sockets.ts";
+import { socketRouter } from "./socket-router.ts";
+
+const ACCOUNT = "a".repeat(32);
+/** On a busy machine a client that is there takes its time to answer. */
+const PING_MS = 500;
+
+setFlagsFromString("--expose-gc");
+const collectGarbage: () => void = runInNewContext("gc");
+
+interface Told {
+  message: string;
+  number: number;
+  frames: number;
+}
+
+/** A gateway's sockets, an app that lets everybody in, and an agent that does as it is told to. */
+async function world() {
+  const told: Told[] = [];
+  const asked: string[] = [];
+  /** What sockets began with, as long as anything keeps it. */
+  const begun: WeakRef<object>[] = [];
+  const gave = { up: new Set<number>() };
+  const at: Record<string, () => Promise<void>> = {};
+  const entry = {
+    ...{ contract: appEntry, state: z.object({}), initial: {}, durable: true },
+    handlers: {
+      upgrade: (state: object, request: { url: string }) => ({
+        state,
+        reply: { accept: { className: "Room", name: "one" }, request },
+      }),
+    },
+  } as unknown as AnyActorDefinition;
+  interface Said {
+    connection: { number: number };
+    frames?: unknown[];
+  }
+  const hear = (message: string) => (state: object, said: Said) => {
+    const { number } = said.connection;
+    told.push({ message, number, frames: said.frames?.length ?? 0 });
+    if (gave.up.has(number)) throw new ActorError("conflict", "Cannot hear: no such socket");
+    return { state, reply: {} };
+  };
+  const room = {
+    ...{ contract: agent, state: z.object({}), initial: {}, durable: true },
+    handlers: Object.fromEntries(
+      ["connect", "frames", "disconnect"].map((message) => [message, hear(message)]),
+    ),
+  } as unknown as AnyActorDefinition;
+  const actors = memoryActors({ actors: [entry, room] });
+  /** It is busy with what came before, as one that moves. */
+  const call = async (...[contract, key, message, ...rest]: Parameters<ActorClient["call"]>) => {
+    asked.push(message);
+    await at[message]?.();
+    if (message === "connect") begun.push(new WeakRef((rest[0] as { request: object }).request));
+    return actors.call(contract, key, message, ...rest);
+  };
+  const returned: (() => void)[] = [];
+  const sockets = new AgentSockets({
+    actors: { ...actors, call: call as ActorClient["call"] },
+    answerOn: () => () => {},
+    onReconnect(listener) {
+      returned.push(listener);
+      return () => {};
+    },
+    addresses: { publicUrl: "http://127.0.0.1", appsDomain: "apps.localhost" },
+    logger: pino({ level: "silent" }),
+    pingMs: PING_MS,
+  });
+  const router = socketRouter([sockets], {});
+  const upgrade = (request: IncomingMessage, ...rest: [Duplex, Buffer]) => {
+    begun.push(new WeakRef(request));
+    router.upgrade(request, ...rest);
+  };
+  const server = await listen(createServer().on("upgrade", upgrade), "127.0.0.2");
+  const url = `ws://${server.address}:${server.port}/apps/${ACCOUNT}/hooks/agents/room/one`;
+  return {
+    ...{ told, gave, at, asked, begun },
+    /** Resolves when this gateway knows that its sockets are closed. */
+    ended: () => router.close(),
+    close: () => sockets.close(),
+    comeBack: () => {
+      for (const listener of returned) listener();
+    },
+    /** `pongs`: whether it answers pings, as every client does by itself. */
+    async open({ pongs = true } = {}) {
+      const socket = new WebSocket(url, { autoPong: pongs });
+      let pings = 0;
+      let ended = 0;
+      socket.on("ping", () => {
+        pings += 1;
+      });
+      socket.once("close", (code) => {
+        ended = code;
+      });
+      await once(socket, "open");
+      return { socket, pings: () => pings, ended: () => ended };
+    },
+    async [Symbol.asyncDispose]() {
+      router.terminate();
+      await server.close();
+      await sockets.close();
+    },
+  };
+}
+
+describe("AgentSockets", function () {
+  this.timeout(60_000);
+
+  it("asks whether clients are there, and ends those that say nothing twice", async () => {
+    await using w = await world();
+    const [alive, dead] = [await w.open(), await w.open({ pongs: false })];
+    await until("it has ended", () => dead.ended() !== 0);
+    await until("the other is asked again", () => alive.pings() > 5);
+    expect(alive.ended()).to.equal(0);
+    expect(dead.pings()).to.be.at.most(2);
+  });
+
+  it("asks nothing of one that is not read, and takes it for alive until it is", async () => {
+    await using w = await world();
+    const moved = Promise.withResolvers<void>();
+    let asked = 0;
+    w.at.connect = () => {
+      asked += 1;
+      return moved.promise;
+    };
+    // Nothing of it is read before its agent has taken it: a pong would not be heard.
+    const waiting = await w.open();
+    await until("its agent is asked", () => asked === 1);
+    delete w.at.connect;
+    const watch = await w.open();
+    await until("the other was asked five times", () => watch.pings() > 5);
+    expect([waiting.pings(), waiting.ended()]).to.deep.equal([0, 0]);
+    moved.resolve();
+    await until("it is asked like the other", () => waiting.pings() > 3);
+    expect(waiting.ended()).to.equal(0);
+  });
+
+  it("tells an agent of a socket that ended while it moved, first of its begin and then of its end, before close() resolves", async () => {
+    await using w = await world();
+    const moved = Promise.withResolvers<void>();
+    w.at.connect = () => moved.promise;
+    const { socket } = await w.open();
+    await until("its agent is asked", () => w.asked.includes("connect"));
+    socket.terminate();
+    await w.ended();
+    const closed = w.close();
+    moved.resolve();
+    await closed;
+    expect(w.told.map(({ message }) => message)).to.deep.equal(["connect", "disconnect"]);
+  });
+
+  it("keeps nothing of the request that a socket began with", async () => {
+    await using w = await world();
+    const { ended } = await w.open();
+    await until("its agent has it", () => w.told.length === 1);
+    await until("all of it is gone", () => {
+      collectGarbage();
+      return w.begun.every((one) => one.deref() === undefined);
+    });
+    expect([w.begun.length, ended()]).to.deep.equal([2, 0]);
+  });
+
+  it("asks each agent after the bus was away whether it has its sockets still, some at a time, and closes what it has not", async () => {
+    await using w = await world();
+    const COUNT = SOCKET_CHECKS_MAX + 5;
+    const clients: Awaited<ReturnType<typeof w.open>>[] = [];
+    for (let i = 0; i < COUNT; i++) clients.push(await w.open());
+    await until("all are taken", () => w.told.length === COUNT);
+    const lost = w.told[3]?.number ?? 0;
+    w.gave.up.add(lost);
+    w.told.length = 0;
+    const slow = Promise.withResolvers<void>();
+    let asked = 0;
+    w.at.frames = () => {
+      asked += 1;
+      return slow.promise;
+    };
+    w.comeBack();
+    await until("as many are asked as may be at once", () => asked === SOCKET_CHECKS_MAX);
+    await new Promise(setImmediate);
+    expect(asked).to.equal(SOCKET_CHECKS_MAX);
+    slow.resolve();
+    await until("all are asked", () => w.told.filter(({ frames }) => frames === 0).length >= COUNT);
+    expect(new Set(w.told.map(({ number }) => number)).size).to.equal(COUNT);
+    await until("one is closed", () => clients.some(({ ended }) => ended() !== 0));
+    const codes = clients.map(({ ended }) => ended()).filter((code) => code !== 0);
+    expect(codes).to.deep.equal([1012]);
+  });
+
+  it("brings what a client says beside batches that take long, SOCKET_BATCHES_MAX of them and no more", async () => {
+    await using w = await world();
+    const { socket, ended } = await w.open();
+    await until("its agent has it", () => w.told.length === 1);
+    const slow = Promise.withResolvers<void>();
+    let asked = 0;
+    w.at.frames = () => {
+      asked += 1;
+      return slow.promise;
+    };
+    for (let batch = 1; batch <= SOCKET_BATCHES_MAX; batch++) {
+      socket.send(`call ${batch}`);
+      await until(`batch ${batch} is brought`, () => asked === batch);
+    }
+    for (const text of ["one", "too many"]) socket.send(text);
+    // By then the gateway has heard both.
+    socket.ping();
+    await once(socket, "pong");
+    expect(asked).to.equal(SOCKET_BATCHES_MAX);
+    slow.resolve();
+    const heard = () => w.told.reduce((sum, { frames }) => sum + frames, 0);
+    await until("all are heard", () => heard() === SOCKET_BATCHES_MAX + 2);
+    expect(ended()).to.equal(0);
+  });
+});

@@ -1,0 +1,264 @@
+/** The sockets of agents that this gateway holds: opened where an app says so, and spoken to by the hosts of their agents. */
+import { randomBytes, randomUUID } from "node:crypto";
+import type { IncomingMessage } from "node:http";
+import type { Logger } from "pino";
+import type { ActorClient } from "../../../actors/runtime/actor-client.ts";
+import type { AnswerOn } from "../../../actors/runtime/answer.ts";
+import { appEntry, type Connection } from "../../../schemas/apps/agent.ts";
+import {
+  type SocketAction,
+  SocketBatch,
+  type SocketBatchAnswer,
+  socketsSubject,
+} from "../../../schemas/apps/agent-sockets.ts";
+import type { AppAnswer, AppRequest } from "../../../schemas/apps/app-exchange.ts";
+import {
+  APP_REQUEST_MS_MAX,
+  CONNECTION_ID_CHARS_MAX,
+  SOCKET_CHECKS_MAX,
+  SOCKET_PING_MS,
+} from "../../../schemas/apps/app-limits.ts";
+import { agentKey, appKey, isAddress } from "../../../schemas/apps/app-names.ts";
+import { ActorError } from "../../../schemas/errors.ts";
+import { parseJson } from "../../../schemas/parse-json.ts";
+import { type AppAddresses, type AppOf, originOf, readAppRequest } from "../app-addresses.ts";
+import { requestHeaders } from "../app-headers.ts";
+import { pathOf, withoutInside } from "../app-requests.ts";
+import { AgentSocket, type AgentSocketParts } from "./agent-socket.ts";
+import { frameBytes } from "./frame-bytes.ts";
+import type { Admission, SocketRoute } from "./socket-router.ts";
+
+export interface AgentSocketsParts {
+  actors: Pick<ActorClient, "call">;
+  answerOn: AnswerOn;
+  /** Calls back when the bus was away and is there again. Returns what ends it. */
+  onReconnect(listener: () => void): () => void;
+  addresses: AppAddresses;
+  logger: Logger;
+  /** SOCKET_PING_MS where nothing is said. */
+  pingMs?: number;
+}
+
+/** What this gateway has done for one agent, so that nothing is done twice. */
+interface Progress {
+  sockets: Map<number, AgentSocket>;
+  owner: string;
+  batch: number;
+  commit: number;
+  part: number;
+}
+
+export class AgentSockets implements SocketRoute {
+  readonly #parts: AgentSocketsParts;
+  readonly #id = randomBytes(8).toString("hex");
+  readonly #agents = new Map<string, Progress>();
+  /** What agents are being told of sockets that begin and end. */
+  readonly #telling = new Set<Promise<void>>();
+  readonly #leave: () => void;
+  readonly #pings: NodeJS.Timeout;
+  #last = 0;
+
+  constructor(parts: AgentSocketsParts) {
+    this.#parts = parts;
+    const leave = parts.answerOn(socketsSubject(this.#id), (payload) => this.#take(payload));
+    const forget = parts.onReconnect(() => this.#check());
+    this.#leave = () => {
+      leave();
+      forget();
+    };
+    this.#pings = setInterval(() => this.#ping(), parts.pingMs ?? SOCKET_PING_MS).unref();
+  }
+
+  match(_url: URL, request: IncomingMessage): boolean {
+    return this.#asked(request) !== undefined;
+  }
+
+  /** The app's own router says which agent takes it, or answers in its place. */
+  async admit(request: IncomingMessage, signal: AbortSignal): Promise<Admission> {
+    const asked = this.#asked(request);
+    if (!asked) throw new Error("Cannot admit socket: it is for no app");
+    const { isOwnOrigin, path, ...of } = asked;
+    pathOf(path);
+    const client = request.socket.remoteAddress;
+    const upgrade: AppRequest = {
+      method: "GET",
+      url: originOf(this.#parts.addresses, of) + path,
+      headers: [...requestHeaders(request, { isOwnOrigin, client }), ["upgrade", "websocket"]],
+    };
+    const options = { deadlineMs: APP_REQUEST_MS_MAX, signal };
+    const key = appKey(of.accountId, of.app);
+    const said = await this.#parts.actors
+      .call(appEntry, key, "upgrade", upgrade, options)
+      .catch((error: unknown) => {
+        throw withoutInside(error);
+      });
+    if ("answer" in said) return { refuse: plainAnswer(said.answer) };
+    const { className, name } = said.accept;
+    const agent = agentKey({ ...of, className, name });
+    if (!isAddress(agent)) {
+      throw new ActorError(
+        "invalid_request",
+        "Cannot connect: expected a shorter name of an agent",
+      );
+    }
+    const { request: heard, props } = said;
+    return {
+      accept: (socket, stream) => this.#begin({ socket, stream, key: agent }, heard, props),
+    };
+  }
+
+  /** Resolves when every agent was told of the sockets that are gone. */
+  async close(): Promise<void> {
+    clearInterval(this.#pings);
+    while (this.#telling.size > 0) await Promise.all(this.#telling);
+    this.#leave();
+  }
+
+  #asked({
+    headers,
+    url,
+  }: IncomingMessage): (AppOf & { path: string; isOwnOrigin: boolean }) | undefined {
+    return readAppRequest(this.#parts.addresses, { host: headers.host, url });
+  }
+
+  /** What is kept of each socket is little, for there are many: nothing of the request that began it. */
+  #begin(
+    { socket, stream, key }: Pick<AgentSocketParts, "socket" | "stream" | "key">,
+    request: AppRequest,
+    props: string | undefined,
+  ): void {
+    const number = ++this.#last;
+    const connection: Connection = { id: connectionId(request.url), number, gateway: this.#id };
+    const held = new AgentSocket({ actors: this.#parts.actors, socket, stream, key, connection });
+    const progress = this.#agents.get(key) ?? newProgress();
+    this.#agents.set(key, progress);
+    progress.sockets.set(number, held);
+    socket.on("close", (code, reason) => {
+      progress.sockets.delete(number);
+      if (progress.sockets.size === 0) this.#agents.delete(key);
+      this.#tell(held.leave(code, reason));
+    });
+    this.#tell(held.connect(request, props));
+  }
+
+  #tell(telling: Promise<void>): void {
+    const told = telling.finally(() => this.#telling.delete(told));
+    this.#telling.add(told);
+  }
+
+  /** What the agent's host says, and which of its sockets are not here. */
+  #take(payload: string): string {
+    const read = SocketBatch.safeParse(parseJson(payload));
+    if (!read.success) {
+      this.#parts.logger.error({ err: read.error }, "batch for sockets not read");
+      return JSON.stringify({ gone: [] } satisfies SocketBatchAnswer);
+    }
+    const { agent, actions } = read.data;
+    const progress = this.#agents.get(agent);
+    const gone = new Set<number>();
+    const isNew = !progress || takesFurther(progress, read.data);
+    const gathered = new Set<AgentSocket>();
+    try {
+      for (const action of actions) {
+        const sockets = action.to.flatMap((number) => {
+          const held = progress?.sockets.get(number);
+          if (!held) gone.add(number);
+          return held ?? [];
+        });
+        if (!isNew) continue;
+        // To write to a socket costs more than all else here: it is done once for all that a batch has for it.
+        if (actions.length > 1) gather(sockets, gathered);
+        this.#act(sockets, action);
+      }
+    } finally {
+      for (const { reader } of gathered) reader.release();
+    }
+    return JSON.stringify({ gone: [...gone] } satisfies SocketBatchAnswer);
+  }
+
+  /** What cannot be done to one socket is nothing to the others: it is the socket that ends. */
+  #act(sockets: readonly AgentSocket[], action: SocketAction): void {
+    const act = deed(action);
+    for (const held of sockets) {
+      try {
+        act(held);
+      } catch (error) {
+        this.#parts.logger.error({ err: error, key: held.key }, "socket not spoken to");
+        held.terminate();
+      }
+    }
+  }
+
+  /** Their agents may have given them up while this gateway was away, and no longer speak to them. */
+  #check(): void {
+    const next = this.#all().values();
+    for (let at = 0; at < SOCKET_CHECKS_MAX; at += 1) void checkEach(next);
+  }
+
+  #ping(): void {
+    for (const held of this.#all()) held.ping();
+  }
+
+  #all(): AgentSocket[] {
+    return [...this.#agents.values()].flatMap(({ sockets }) => [...sockets.values()]);
+  }
+}
+
+/** One after the other; several share what is left. */
+async function checkEach(sockets: Iterable<AgentSocket>): Promise<void> {
+  for (const held of sockets) await held.check();
+}
+
+const newProgress = (): Progress => ({
+  sockets: new Map(),
+  owner: "",
+  batch: 0,
+  commit: 0,
+  part: 0,
+});
+
+/** False for what was done before. Of commits the number counts, whoever sends them; else each owner's own batches. */
+function takesFurther(progress: Progress, batch: SocketBatch): boolean {
+  if (batch.owner !== progress.owner) Object.assign(progress, { owner: batch.owner, batch: 0 });
+  if (batch.batch <= progress.batch) return false;
+  progress.batch = batch.batch;
+  const { commit, part = 0 } = batch;
+  if (commit === undefined) return true;
+  const isOld = commit < progress.commit || (commit === progress.commit && part <= progress.part);
+  if (!isOld) Object.assign(progress, { commit, part });
+  return !isOld;
+}
+
+function gather(sockets: readonly AgentSocket[], gathered: Set<AgentSocket>): void {
+  for (const held of sockets) {
+    if (gathered.has(held)) continue;
+    gathered.add(held);
+    held.reader.gather();
+  }
+}
+
+/** Of one frame for many, the bytes are made once. */
+function deed(action: SocketAction): (socket: AgentSocket) => void {
+  if ("close" in action) {
+    const { code, reason } = action.close;
+    return ({ reader }) => reader.close(code, reason);
+  }
+  const { frame, isState = false } = action;
+  const isText = "text" in frame;
+  const data = isText ? Buffer.from(frame.text) : Buffer.from(frame.base64, "base64");
+  const sent = { bytes: frameBytes(data, isText), isState };
+  return ({ reader }) => reader.send(sent);
+}
+
+/** Clients name their connections, so that they are the same after a reconnection. */
+function connectionId(url: string): string {
+  const named = URL.parse(url)?.searchParams.get("_pk") ?? "";
+  return named !== "" && named.length <= CONNECTION_ID_CHARS_MAX ? named : randomUUID();
+}
+
+/** A body in a blob is left to go by itself: who is refused an upgrade reads a line at most. */
+function plainAnswer({ status, headers, body }: AppAnswer) {
+  const text = body && "text" in body ? body.text : "";
+  const type = headers.find(([name]) => name.toLowerCase() === "content-type")?.[1];
+  return { status, text, contentType: type ?? "text/plain; charset=utf-8" };
+}

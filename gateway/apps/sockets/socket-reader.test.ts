@@ -1,0 +1,136 @@
+import { once } from "node:events";
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import type { Duplex } from "node:stream";
+import { expect } from "chai";
+import { WebSocket } from "ws";
+import { SOCKET_WAITING_BYTES_MAX } from "../../../schemas/apps/app-limits.ts";
+import { SOCKET_CLOSE_MS_MAX } from "../../../schemas/limits.ts";
+import { until } from "../../../scripts/testing/until.ts";
+import { frameBytes } from "./frame-bytes.ts";
+import { SocketReader } from "./socket-reader.ts";
+import { type SocketRouter, socketRouter } from "./socket-router.ts";
+
+const PIECE = 100_000;
+/** More than both ends of a connection hold for a client that does not read. */
+const FLOOD_MAX = 1_000;
+
+interface Accepted {
+  socket: WebSocket;
+  stream: Duplex;
+}
+
+describe("SocketReader", function () {
+  this.timeout(30_000);
+  let server: Server;
+  let router: SocketRouter;
+  let accepted: Accepted[];
+  beforeEach(async () => {
+    accepted = [];
+    const admit = async () => ({
+      accept: (socket: WebSocket, stream: Duplex) => void accepted.push({ socket, stream }),
+    });
+    router = socketRouter([{ match: () => true, admit }]);
+    server = createServer().on("upgrade", router.upgrade).listen(0, "127.0.0.1");
+    await once(server, "listening");
+  });
+  afterEach(async () => {
+    router.terminate();
+    await new Promise((resolve) => server.close(resolve));
+  });
+
+  async function connected(): Promise<Accepted & { client: WebSocket }> {
+    const client = new WebSocket(`ws://127.0.0.1:${(server.address() as AddressInfo).port}/`);
+    await once(client, "open");
+    const served = await until("it is accepted", () => accepted.at(-1));
+    return { client, ...served };
+  }
+
+  /** Until it is given up. */
+  function flood({ socket, stream }: Accepted, { isState }: { isState: boolean }): number {
+    const reader = new SocketReader(socket, stream);
+    for (let sent = 0; sent < FLOOD_MAX; sent++) {
+      if (socket.readyState !== socket.OPEN) return sent;
+      const bytes = frameBytes(Buffer.alloc(PIECE, String(sent % 10)), true);
+      reader.send({ bytes, isState });
+    }
+    return FLOOD_MAX;
+  }
+
+  it("closes one that is too slow with a code, which it reads when it reads on", async () => {
+    const { client, socket, stream } = await connected();
+    client.pause();
+    let frames = 0;
+    client.on("message", () => {
+      frames += 1;
+    });
+    const sent = flood({ socket, stream }, { isState: false });
+    expect(sent * PIECE).to.be.greaterThan(SOCKET_WAITING_BYTES_MAX);
+    expect(sent).to.be.lessThan(FLOOD_MAX);
+    expect(socket.bufferedAmount).to.be.at.most(SOCKET_WAITING_BYTES_MAX + 2 * PIECE);
+    client.resume();
+    const [code, reason] = await once(client, "close");
+    expect(code).to.equal(1013);
+    expect(String(reason)).to.match(/^Too slow/);
+    expect(frames).to.be.lessThan(sent);
+  });
+
+  it("cuts one off that reads nothing, when the time for that is over", async () => {
+    const { client, socket, stream } = await connected();
+    client.pause();
+    flood({ socket, stream }, { isState: false });
+    const since = performance.now();
+    await once(socket, "close");
+    expect(performance.now() - since).to.be.greaterThan(SOCKET_CLOSE_MS_MAX / 2);
+    client.terminate();
+  });
+
+  it("keeps of states the latest, and closes nobody for them", async () => {
+    const { client, socket, stream } = await connected();
+    client.pause();
+    const last: string[] = [];
+    client.on("message", (data) => last.push(String(data).slice(0, 1)));
+    expect(flood({ socket, stream }, { isState: true })).to.equal(FLOOD_MAX);
+    client.resume();
+    await until("the latest is there", () => last.at(-1) === String((FLOOD_MAX - 1) % 10));
+    expect(last.length).to.be.lessThan(FLOOD_MAX / 2);
+    expect(socket.readyState).to.equal(socket.OPEN);
+  });
+
+  it("sends frames of every length, as text and as bytes", async () => {
+    const { client, socket, stream } = await connected();
+    const reader = new SocketReader(socket, stream);
+    const heard: string[] = [];
+    client.on("message", (data: Buffer, isBinary) => heard.push(`${data.length} ${isBinary}`));
+    // RFC 6455, section 5.2: where the length takes more bytes, and on either side of that.
+    const lengths = [0, 1, 125, 126, 65_535, 65_536, 300_000];
+    for (const length of lengths) {
+      for (const isText of [true, false]) {
+        reader.send({ bytes: frameBytes(Buffer.alloc(length, "a"), isText), isState: false });
+      }
+    }
+    reader.close(1000, "all");
+    const [code] = await once(client, "close");
+    expect(code).to.equal(1000);
+    expect(heard).to.deep.equal(lengths.flatMap((length) => [`${length} false`, `${length} true`]));
+  });
+
+  it("gather() holds what is sent, in its order with the socket's own, until release()", async () => {
+    const { client, socket, stream } = await connected();
+    const reader = new SocketReader(socket, stream);
+    const heard: string[] = [];
+    client.on("message", (data) => heard.push(String(data)));
+    client.on("ping", (data) => heard.push(String(data)));
+    reader.gather();
+    reader.send({ bytes: frameBytes(Buffer.from("one"), true), isState: false });
+    socket.ping("two");
+    reader.send({ bytes: frameBytes(Buffer.from("three"), true), isState: true });
+    const held = stream.writableLength;
+    expect(held).to.be.greaterThan("onetwothree".length);
+    reader.release();
+    expect(stream.writableLength).to.be.lessThan(held);
+    reader.close(1000, "all");
+    await once(client, "close");
+    expect(heard).to.deep.equal(["one", "two", "three"]);
+  });
+});

@@ -1,0 +1,133 @@
+/** Leads WebSocket upgrades to whoever serves their path. */
+import { type IncomingMessage, STATUS_CODES } from "node:http";
+import type { Duplex } from "node:stream";
+import type { Logger } from "pino";
+import { type WebSocket, WebSocketServer } from "ws";
+import { ActorError, ERRORS } from "../../../schemas/errors.ts";
+import {
+  SOCKET_CLOSE_MS_MAX,
+  SOCKET_MESSAGE_BYTES_MAX,
+  SOCKETS_MAX,
+} from "../../../schemas/limits.ts";
+
+/** Whether an upgrade is made: then who serves the socket, else what is answered in its place. */
+export type Admission =
+  | { accept(socket: WebSocket, stream: Duplex): void }
+  | { refuse: { status: number; contentType: string; text: string } };
+
+export interface SocketRoute {
+  /** Whether this route serves the request. */
+  match(url: URL, request: IncomingMessage): boolean;
+  /** The signal aborts when the client has left. An ActorError refuses with its status. */
+  admit(request: IncomingMessage, signal: AbortSignal): Promise<Admission>;
+}
+
+export interface SocketRouter {
+  upgrade(request: IncomingMessage, stream: Duplex, head: Buffer): void;
+  /** Tells every client that we go away (RFC 6455 section 7.4.1), and resolves when all have left. */
+  close(): Promise<void>;
+  /** Cuts off those that have not. */
+  terminate(): void;
+}
+
+export function socketRouter(
+  routes: readonly SocketRoute[],
+  { socketsMax = SOCKETS_MAX, logger }: { socketsMax?: number; logger?: Logger } = {},
+): SocketRouter {
+  const options = {
+    noServer: true,
+    maxPayload: SOCKET_MESSAGE_BYTES_MAX,
+    perMessageDeflate: false,
+    // Its types do not know this one yet.
+    closeTimeout: SOCKET_CLOSE_MS_MAX,
+  };
+  const server = new WebSocketServer(options);
+  let closing = false;
+  let admitting = 0;
+  return {
+    upgrade,
+    close,
+    terminate() {
+      for (const socket of server.clients) socket.terminate();
+    },
+  };
+
+  function upgrade(request: IncomingMessage, stream: Duplex, head: Buffer): void {
+    // A client that vanishes during the handshake is nobody's fault, and the stream closes itself.
+    stream.on("error", ignore);
+    const url = URL.parse(request.url ?? "", "http://gateway.invalid");
+    const route = url && routes.find((one) => one.match(url, request));
+    if (!route) refuse(stream, { status: 404 });
+    else if (closing || server.clients.size + admitting >= socketsMax) {
+      refuse(stream, { status: 503, headers: { "Retry-After": "1" } });
+    } else void admit(route);
+
+    async function admit(served: SocketRoute): Promise<void> {
+      const left = new AbortController();
+      const leave = () => left.abort(new ActorError("cancelled", "Cannot admit: the client left"));
+      stream.once("close", leave);
+      admitting += 1;
+      try {
+        const admission = await served.admit(request, left.signal);
+        if (stream.destroyed) return;
+        if ("refuse" in admission) {
+          const { status, contentType, text } = admission.refuse;
+          refuse(stream, { status, text, headers: { "Content-Type": contentType } });
+          return;
+        }
+        server.handleUpgrade(request, stream, head, (socket) => {
+          // A broken frame closes the socket by itself, with the code that says why.
+          socket.on("error", ignore);
+          admission.accept(socket, stream);
+        });
+      } catch (error) {
+        refuse(stream, refusalAnswer(error));
+      } finally {
+        admitting -= 1;
+        stream.removeListener("close", leave);
+      }
+    }
+  }
+
+  function refusalAnswer(error: unknown) {
+    const refusal = error instanceof ActorError ? error : undefined;
+    if (!refusal || refusal.code === "internal_error") {
+      logger?.error({ err: error }, "socket not admitted");
+      return { status: 500 };
+    }
+    const { status } = ERRORS[refusal.code];
+    const { retryAfterS = 1 } = refusal.details;
+    const again = status === 429 || status === 503;
+    const headers = {
+      "Content-Type": "text/plain; charset=utf-8",
+      ...(again && { "Retry-After": String(retryAfterS) }),
+    };
+    return { status, text: refusal.message, headers };
+  }
+
+  async function close(): Promise<void> {
+    closing = true;
+    for (const socket of server.clients) socket.close(1001, "the gateway stops");
+    await new Promise<void>((resolve) => server.close(() => resolve()));
+  }
+}
+
+/** Of no function's scope: a listener stays as long as its socket, and with it all that its scope holds, a request too. */
+function ignore(): void {}
+
+function refuse(
+  stream: Duplex,
+  {
+    status,
+    text = "",
+    headers = {},
+  }: { status: number; text?: string; headers?: Readonly<Record<string, string>> },
+): void {
+  const lines = Object.entries({
+    ...headers,
+    Connection: "close",
+    "Content-Length": String(Buffer.byteLength(text)),
+  }).map(([name, value]) => `${name}: ${value.replaceAll(/[^\t\x20-\x7e]/g, "")}\r\n`);
+  const reason = STATUS_CODES[status] ?? "";
+  stream.end(`HTTP/1.1 ${status} ${reason}\r\n${lines.join("")}\r\n${text}`);
+}

@@ -1,0 +1,260 @@
+/**
+ * Answers requests to the endpoints that an app's configuration declares: verified, stored, 202, delivered in order.
+ *
+ * For the router of apps, before it asks the app's own code: `endpointOf(config, path)` says whether a path is declared, and
+ * `webhookEndpoints(parts).answer(asked)` answers a request to it, whatever its method. It reads the body itself, and throws
+ * nothing but what is a fault of ours. `asked.request.url` and `headers` become what `onRequest` sees.
+ */
+import { randomUUID } from "node:crypto";
+import type { Readable } from "node:stream";
+import type { Logger } from "pino";
+import type { ActorClient } from "../../../actors/runtime/actor-client.ts";
+import type { BlobStore } from "../../../actors/runtime/blob-store.ts";
+import { agentInbox } from "../../../schemas/apps/agent-inbox.ts";
+import type { AppConfig, WebhookEndpoint } from "../../../schemas/apps/app-config.ts";
+import { type Body, exactText, type HeaderList } from "../../../schemas/apps/app-exchange.ts";
+import { agentKey, isAddress } from "../../../schemas/apps/app-names.ts";
+import {
+  EVENT_INLINE_BYTES_MAX,
+  WEBHOOK_BODY_BYTES_MAX,
+} from "../../../schemas/apps/webhook-limits.ts";
+import { ActorError, ERRORS } from "../../../schemas/errors.ts";
+import { failure, success } from "../../http/envelope.ts";
+import type { AccountRoom } from "../account-room.ts";
+import { entityOf, eventIdOf, eventTypeOf, handshakeAnswer, type Missing } from "./event-fields.ts";
+import { HeavyInboxes } from "./heavy-inboxes.ts";
+import { type HeldBodies, readEventBody } from "./read-event-body.ts";
+import { hmacScheme, SIGNATURE_SCHEMES } from "./signature-schemes.ts";
+import { readFields, type SignedEvent } from "./signed-event.ts";
+import { storedHeaders } from "./stored-headers.ts";
+import { signatureFault } from "./verify-signature.ts";
+
+export interface DeclaredEndpoint {
+  endpoint: WebhookEndpoint;
+  /** What stands for `:entity` in the path. */
+  entity: string | undefined;
+}
+
+export interface WebhookParts {
+  actors: Pick<ActorClient, "call">;
+  blobs: Pick<BlobStore, "put" | "remove">;
+  now: () => number;
+  /** Whether accounts may keep more. */
+  room: Pick<AccountRoom, "check">;
+}
+
+export interface AskedWebhook {
+  accountId: string;
+  app: string;
+  config: AppConfig;
+  declared: DeclaredEndpoint;
+  /** The value of a secret of the app; undefined where it has none of this name. May throw SecretKeyError. */
+  secretOf(name: string): string | undefined;
+  request: {
+    method: string;
+    /** As its sender called it, with scheme, host and all of the path: behind a proxy what the proxy was called. */
+    calledUrl: string;
+    /** Of AppRequest: without the prefix that led to the app. */
+    url: string;
+    /** Names in lower case. */
+    headers: HeaderList;
+    body: Readable;
+  };
+  logger: Logger;
+}
+
+export interface WebhookAnswer {
+  status: number;
+  headers: Record<string, string>;
+  body: string;
+}
+
+/** The endpoint that a path below the app's address belongs to: the first in the configuration that fits it. */
+export function endpointOf(config: AppConfig, path: string): DeclaredEndpoint | undefined {
+  for (const endpoint of config.webhooks) {
+    const entity = entityOfPath(endpoint.path, path);
+    if (entity !== false) return { endpoint, entity };
+  }
+  return undefined;
+}
+
+export function webhookEndpoints({ actors, blobs, now, room }: WebhookParts) {
+  const held: HeldBodies = { bytes: 0 };
+  const heavy = new HeavyInboxes();
+  return { answer };
+
+  async function answer(asked: AskedWebhook): Promise<WebhookAnswer> {
+    try {
+      return await take(asked);
+    } catch (error) {
+      if (error instanceof ActorError && error.code !== "internal_error") return refused(error);
+      throw error;
+    }
+  }
+
+  async function take(asked: AskedWebhook): Promise<WebhookAnswer> {
+    const { declared, request, config, logger } = asked;
+    const { endpoint } = declared;
+    if (request.method !== "POST") {
+      const text = `Cannot accept ${request.method}: expected POST`;
+      return refused(new ActorError("method_not_allowed", text), { Allow: "POST" });
+    }
+    const agent = config.agents.find(({ binding }) => binding === endpoint.agent);
+    if (!agent) {
+      throw new ActorError("not_found", `Cannot accept event: there is no ${endpoint.agent}`);
+    }
+    const secrets = secretsOf(asked);
+    using body = await readEventBody(request, { held, bytesMax: WEBHOOK_BODY_BYTES_MAX });
+    const event = eventOf(request, body.bytes);
+    const scheme = endpoint.hmac ? hmacScheme(endpoint.hmac) : schemeOf(endpoint);
+    const fault = signatureFault(scheme, secrets, event, now());
+    if (fault !== undefined) {
+      logger.info({ provider: endpoint.provider, reason: fault }, "webhook refused");
+      const text = "Cannot accept event: its signature is not valid";
+      throw new ActorError("unauthenticated", text);
+    }
+    const handshake = handshakeAnswer(endpoint.provider, event);
+    if (handshake) {
+      const { status, contentType, body: text } = handshake;
+      return { status, headers: { "Content-Type": contentType }, body: text };
+    }
+    const name = present(entityOf(endpoint, event, declared.entity));
+    const eventId = present(eventIdOf(endpoint, event));
+    const eventType = present(eventTypeOf(endpoint, event));
+    const { accountId, app } = asked;
+    const key = agentKey({ accountId, app, className: agent.class_name, name });
+    if (!isAddress(key)) {
+      throw new ActorError("invalid_request", "Cannot accept event: expected a shorter entity");
+    }
+    const about = { source: endpoint.provider, eventId, ...(eventType && { eventType }) };
+    return await store({ asked, key, about, body: body.bytes });
+  }
+
+  async function store({
+    asked,
+    key,
+    about,
+    body,
+  }: {
+    asked: AskedWebhook;
+    key: string;
+    about: { source: WebhookEndpoint["provider"]; eventId: string; eventType?: string };
+    body: Buffer;
+  }): Promise<WebhookAnswer> {
+    const { request, config } = asked;
+    const { keep_days: days, keep_count: count } = config.deliveries;
+    await room.check(asked.accountId);
+    const stored = await storedBody(asked, body, heavy.has(key));
+    const received = await actors.call(agentInbox, key, "receive", {
+      ...about,
+      request: {
+        method: "POST",
+        url: request.url,
+        headers: storedHeaders(request.headers, about),
+        body: stored,
+      },
+      bodyBytes: body.length,
+      keep: { days, count },
+    });
+    heavy.note(key, received.isHeavy);
+    // A repeat's body is in no log. Where this fails it goes after its time.
+    if (!received.isNew && "blob" in stored) await blobs.remove(stored.blob).catch(() => {});
+    if (about.source === "twilio") {
+      // It takes an answer for what to say next.
+      return { status: 202, headers: { "Content-Type": "text/xml" }, body: "<Response/>" };
+    }
+    const result = { id: String(received.number), is_new: received.isNew };
+    return json(202, success(result));
+  }
+
+  async function storedBody(
+    { accountId, app, config }: AskedWebhook,
+    body: Buffer,
+    isHeavy: boolean,
+  ): Promise<Body> {
+    if (body.length <= EVENT_INLINE_BYTES_MAX && !isHeavy) {
+      const text = exactText(body);
+      return text === undefined ? { base64: body.toString("base64") } : { text };
+    }
+    const name = `app.${accountId}.${app}.event.${randomUUID()}`;
+    // The inbox removes it; what it never heard of goes by itself, long after anything can wait for it.
+    const ttlS = (config.deliveries.keep_days + ORPHANED_DAYS) * 86_400;
+    await blobs.put(name, body, { ttlS });
+    return { blob: name };
+  }
+}
+
+/** More than EVENTS_WAITING_MAX events can wait, each for as long as its tries take. */
+const ORPHANED_DAYS = 100;
+
+function secretsOf({ declared, secretOf, logger }: AskedWebhook): string[] {
+  const { secret } = declared.endpoint;
+  const names = typeof secret === "string" ? [secret] : secret;
+  const values = names.map(secretOf).filter((value) => value !== undefined && value !== "");
+  if (values.length > 0) return values as string[];
+  logger.warn({ path: declared.endpoint.path, secrets: names }, "webhook has no secret");
+  // A sender comes again; by then it may be set.
+  throw new ActorError("unavailable", "Cannot accept event: the app has no secret for it yet", {
+    retryAfterS: SECRET_RETRY_S,
+  });
+}
+const SECRET_RETRY_S = 60;
+
+function schemeOf({ provider }: WebhookEndpoint) {
+  if (provider === "hmac") throw new Error("Cannot verify event: its scheme is not described");
+  return SIGNATURE_SCHEMES[provider];
+}
+
+function eventOf(request: AskedWebhook["request"], body: Buffer): SignedEvent {
+  const headers = new Map<string, string>();
+  for (const [name, value] of request.headers) if (!headers.has(name)) headers.set(name, value);
+  const fields = readFields(body, headers.get("content-type") ?? "");
+  return { body, headers, url: request.calledUrl, fields };
+}
+
+function present<T>(found: T | Missing): Exclude<T, Missing> {
+  if (typeof found === "object" && found !== null && "missing" in found) {
+    throw new ActorError("invalid_request", `Cannot accept event: expected ${found.missing}`);
+  }
+  return found as Exclude<T, Missing>;
+}
+
+/** False where the path is another; a slash at its end is none. */
+function entityOfPath(pattern: string, path: string): string | undefined | false {
+  const steps = path.replace(/(.)\/$/, "$1").split("/");
+  const wanted = pattern.replace(/(.)\/$/, "$1").split("/");
+  if (steps.length !== wanted.length) return false;
+  let entity: string | undefined;
+  for (const [index, step] of wanted.entries()) {
+    const found = decoded(steps[index] ?? "");
+    if (found === undefined) return false;
+    if (step === ":entity" && found !== "") entity = found;
+    else if (step !== found) return false;
+  }
+  return entity;
+}
+
+function decoded(step: string): string | undefined {
+  try {
+    return decodeURIComponent(step);
+  } catch {
+    return undefined; // It is no path of anybody.
+  }
+}
+
+function refused(error: ActorError, headers: Record<string, string> = {}): WebhookAnswer {
+  const { status, code } = ERRORS[error.code];
+  const answered = json(status, failure([{ code, message: error.message }]));
+  const { retryAfterS = 1 } = error.details;
+  if (status === 429 || status === 503) answered.headers["Retry-After"] = String(retryAfterS);
+  // The rest of a body that is too large is not read.
+  if (status === 413) answered.headers.Connection = "close";
+  Object.assign(answered.headers, headers);
+  return answered;
+}
+
+const json = (status: number, body: unknown): WebhookAnswer => ({
+  status,
+  headers: { "Content-Type": "application/json; charset=utf-8" },
+  body: JSON.stringify(body),
+});

@@ -1,0 +1,145 @@
+/** Where each provider has the id and the type of an event, what it sends to see whether we are there, and whom an event is for. */
+import { createHash, randomUUID } from "node:crypto";
+import type { FieldSource, WebhookEndpoint } from "../../../schemas/apps/app-config.ts";
+import { AGENT_NAME_CHARS_MAX } from "../../../schemas/apps/app-limits.ts";
+import { EVENT_ID_CHARS_MAX, EVENT_TYPE_CHARS_MAX } from "../../../schemas/apps/webhook-limits.ts";
+import { standardPrefix } from "./signature-schemes.ts";
+import { type SignedEvent, textAt, valueAt } from "./signed-event.ts";
+
+type Provider = WebhookEndpoint["provider"];
+
+interface ProviderFields {
+  /** The first that is there. None at all: its events have no ids, and a repeat is another event. */
+  ids: readonly FieldSource[];
+  types: readonly FieldSource[];
+  /** Without an id it is refused. */
+  needsId?: boolean;
+}
+
+const PROVIDER_FIELDS: Record<Provider, ProviderFields> = {
+  github: {
+    ids: [{ header: "x-github-delivery" }],
+    types: [{ header: "x-github-event" }],
+    needsId: true,
+  },
+  stripe: { ids: [{ body: "/id" }], types: [{ body: "/type" }], needsId: true },
+  slack: {
+    // Of an event, of a command, of somebody's click.
+    ids: [{ body: "/event_id" }, { body: "/trigger_id" }],
+    types: [{ body: "/event/type" }, { body: "/command" }, { body: "/type" }],
+  },
+  shopify: {
+    ids: [{ header: "x-shopify-webhook-id" }, { header: "shopify-webhook-id" }],
+    types: [{ header: "x-shopify-topic" }, { header: "shopify-topic" }],
+    needsId: true,
+  },
+  twilio: {
+    ids: [{ header: "i-twilio-idempotency-token" }],
+    types: [{ body: "/EventType" }, { body: "/MessageStatus" }, { body: "/CallStatus" }],
+  },
+  linear: {
+    ids: [{ header: "linear-delivery" }],
+    types: [{ header: "linear-event" }, { body: "/type" }],
+    needsId: true,
+  },
+  "standard-webhooks": {
+    // By the names that its signature has: eventIdOf.
+    ids: [],
+    types: [{ body: "/type" }],
+    needsId: true,
+  },
+  hmac: { ids: [], types: [] },
+};
+
+/** What is missing, in the words of a 400. */
+export interface Missing {
+  missing: string;
+}
+
+/** Of one that has no id, whatever is signed with a time is the same when it comes again; nothing else is known of it. */
+export function eventIdOf(
+  { provider, event_id, hmac }: WebhookEndpoint,
+  event: SignedEvent,
+): string | Missing {
+  const { ids, needsId } = PROVIDER_FIELDS[provider];
+  const ofStandard = { header: `${standardPrefix(event.headers)}-id` };
+  const own = provider === "standard-webhooks" ? [ofStandard] : ids;
+  const sources = event_id ? [event_id] : own;
+  const found = firstOf(sources, event);
+  if (found !== undefined) return found.length <= EVENT_ID_CHARS_MAX ? found : hashOf(found);
+  if (event_id || needsId) return { missing: `the event's id, ${wordsOf(sources)}` };
+  const timeHeader =
+    provider === "slack" ? "x-slack-request-timestamp" : hmac?.timestamp_header?.toLowerCase();
+  const time = timeHeader && event.headers.get(timeHeader);
+  return time ? hashOf(`${time}.`, event.body) : randomUUID();
+}
+
+export function eventTypeOf(
+  { provider, event_type }: WebhookEndpoint,
+  event: SignedEvent,
+): string | Missing | undefined {
+  const found = firstOf(event_type ? [event_type] : PROVIDER_FIELDS[provider].types, event);
+  if (found === undefined && event_type) {
+    return { missing: `the event's type, ${wordsOf([event_type])}` };
+  }
+  return found?.slice(0, EVENT_TYPE_CHARS_MAX);
+}
+
+/** In lower case, with `-` for each slash: `Owner/Repo` is the agent `owner-repo`, wherever it was found. */
+export function entityOf(
+  { entity }: WebhookEndpoint,
+  event: SignedEvent,
+  ofPath: string | undefined,
+): string | Missing {
+  const source = "path" in entity ? undefined : entity;
+  const found = (source === undefined ? ofPath : firstOf([source], event))?.trim();
+  const where = source === undefined ? "in the path" : wordsOf([source]);
+  if (!found) return { missing: `the entity, ${where}` };
+  const name = found.toLowerCase().replaceAll("/", "-");
+  if (name.length > AGENT_NAME_CHARS_MAX) {
+    return { missing: `an entity of at most ${AGENT_NAME_CHARS_MAX} characters, ${where}` };
+  }
+  return name;
+}
+
+/** The answer to what is no event: a question whether this address is the sender's to call. */
+export function handshakeAnswer(
+  provider: Provider,
+  event: SignedEvent,
+): { status: 200; contentType: string; body: string } | undefined {
+  const type = textAt(event.fields, "/type");
+  const isPing =
+    (provider === "github" && event.headers.get("x-github-event") === "ping") ||
+    (provider === "stripe" && type === "v2.core.event_destination.ping") ||
+    (provider === "slack" && valueAt(event.fields, "/ssl_check") === "1");
+  if (isPing) return { status: 200, contentType: "text/plain; charset=utf-8", body: "pong" };
+  if (provider !== "slack" || type !== "url_verification") return undefined;
+  const challenge = textAt(event.fields, "/challenge") ?? "";
+  return {
+    status: 200,
+    contentType: "application/json; charset=utf-8",
+    body: JSON.stringify({ challenge }),
+  };
+}
+
+function firstOf(sources: readonly FieldSource[], event: SignedEvent): string | undefined {
+  for (const source of sources) {
+    const found =
+      "header" in source
+        ? event.headers.get(source.header.toLowerCase())
+        : textAt(event.fields, source.body);
+    if (found) return found;
+  }
+  return undefined;
+}
+
+const wordsOf = (sources: readonly FieldSource[]) =>
+  sources
+    .map((source) => ("header" in source ? `in header ${source.header}` : `at ${source.body}`))
+    .join(" or ");
+
+function hashOf(...parts: (string | Buffer)[]): string {
+  const hash = createHash("sha256");
+  for (const part of parts) hash.update(part);
+  return hash.digest("hex");
+}

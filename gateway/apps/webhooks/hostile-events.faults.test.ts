@@ -1,0 +1,205 @@
+import { createHmac } from "node:crypto";
+import { connect } from "node:net";
+import { gzipSync } from "node:zlib";
+import { expect } from "chai";
+import { readAgentKey } from "../../../schemas/apps/app-names.ts";
+import { WEBHOOK_BODY_BYTES_MAX } from "../../../schemas/apps/webhook-limits.ts";
+import { JSON_DEPTH_MAX } from "../../../schemas/limits.ts";
+import { type WebhookServer, webhookServer } from "./testing/webhook-server.ts";
+
+const SECRET = "secret";
+const common = { secret: "KEY", agent: "REPOS" };
+const WEBHOOKS = [
+  {
+    ...{ ...common, path: "/body", provider: "hmac", hmac: { header: "X-Sig" } },
+    entity: { body: "/of/name" },
+    event_id: { body: "/id" },
+  },
+  {
+    ...{ ...common, path: "/header", provider: "hmac", hmac: { header: "X-Sig" } },
+    entity: { header: "X-Entity" },
+  },
+  {
+    ...{ ...common, path: "/p/:entity", provider: "hmac", hmac: { header: "X-Sig" } },
+    entity: { path: true },
+  },
+  {
+    ...{ ...common, path: "/timed", provider: "hmac", entity: { header: "X-Entity" } },
+    hmac: { header: "X-Sig", timestamp_header: "X-Time" },
+  },
+  { ...common, path: "/slack", provider: "slack", entity: { body: "/team_id" } },
+];
+
+const hex = (text: string | Buffer) => createHmac("sha256", SECRET).update(text).digest("hex");
+
+describe("declared endpoint, asked by whoever has its secret and means ill", () => {
+  let server: WebhookServer;
+  beforeEach(async () => {
+    server = await webhookServer(WEBHOOKS, { KEY: SECRET });
+  });
+  afterEach(() => server[Symbol.asyncDispose]());
+
+  const post = (path: string, body: string | Buffer, headers: Record<string, string> = {}) =>
+    fetch(server.url + path, {
+      method: "POST",
+      headers: { "X-Sig": hex(body), ...headers },
+      body,
+    });
+  const connected = () => {
+    const { hostname, port } = new URL(server.url);
+    return connect(Number(port), hostname);
+  };
+  const names = async () => {
+    await server.actors.settled();
+    return server.delivered.map(({ key }) => readAgentKey(key)?.name);
+  };
+  const named = (json: string, id = "1") => `{"id":${id},"of":{"name":${json}}}`;
+
+  it("takes an entity that is text or a number, and says of all else that there is none", async () => {
+    const refused = ["null", "true", "{}", "[]", '["a"]', '""', '"  "', '"\\ud800"'];
+    for (const json of refused) {
+      expect((await post("/body", named(json))).status, json).to.equal(400);
+    }
+    for (const body of ["", "[]", "null", "7", '{"of":null}', '{"of":[{"name":"x"}]}', "{"]) {
+      expect((await post("/body", body)).status, body).to.equal(400);
+    }
+    expect(await names()).to.deep.equal([]);
+    const taken = ['"A/B"', "0", "1.5", '"../../x"', '"%2f"', '"a\\u0000\\nb"', '"ünï"', '"."'];
+    for (const [index, json] of taken.entries()) {
+      expect((await post("/body", named(json, String(index)))).status, json).to.equal(202);
+    }
+    const expected = ["a-b", "0", "1.5", "..-..-x", "%2f", "a\0\nb", "ünï", "."];
+    expect(await names()).to.have.members(expected);
+  });
+
+  it("takes the last of two fields of one name, as its agent's code will", async () => {
+    await post("/body", '{"id":1,"of":{"name":"first","name":"last"},"id":2}');
+    expect(await names()).to.deep.equal(["last"]);
+    expect((await post("/body", named('"last"', "2"))).status).to.equal(202);
+    expect(await names()).to.deep.equal(["last"]);
+  });
+
+  it("tells ids and entities apart that JSON's numbers do not", async () => {
+    // Each pair is one and the same number to JavaScript.
+    const ids = ["12345678901234567890", "12345678901234567891", "9007199254740993"];
+    for (const id of ids) {
+      const answer = await post("/body", named(id, id));
+      expect(await answer.json()).to.deep.include({ success: true });
+    }
+    expect(await names()).to.have.members(ids);
+    for (const id of ids) await post("/body", named('"one"', id));
+    expect((await names()).filter((name) => name === "one")).to.have.length(3);
+  });
+
+  it("reads JSON as deep as people send it, and none that is deeper", async () => {
+    const deep = (levels: number) =>
+      `{"id":1,"of":{"name":"deep"},"x":${"[".repeat(levels)}${"]".repeat(levels)}}`;
+    expect((await post("/body", deep(JSON_DEPTH_MAX))).status).to.equal(202);
+    expect((await post("/body", deep(1_000_000))).status).to.equal(400);
+  });
+
+  it("decodes an entity of a path once, and finds no other path by it", async () => {
+    for (const [path, status] of [
+      ["/p/", 418],
+      ["/p/a/b", 418],
+      ["/p/%ff", 418],
+      ["/p/%2e%2e", 418],
+      ["/p/%20", 400],
+      [`/p/${"x".repeat(257)}`, 400],
+      [`/p/${"%F0%9F%98%80".repeat(100)}`, 400],
+      ["/p/a%2Fb", 202],
+      ["/p/%252e", 202],
+      ["/p/A%00b", 202],
+    ] as const) {
+      expect((await post(path, "{}")).status, path).to.equal(status);
+    }
+    expect(await names()).to.have.members(["a-b", "%2e", "a\0b"]);
+  });
+
+  it("takes the first of two headers, for the signature and for what it names", async () => {
+    const raw = async (lines: string[]) => {
+      const socket = connected();
+      socket.end(["POST /header HTTP/1.1", "Host: x", ...lines, "", "{}"].join("\r\n"));
+      return Buffer.concat(await socket.toArray()).toString();
+    };
+    const common = ["Content-Length: 2", "Connection: close"];
+    const good = `X-Sig: ${hex("{}")}`;
+    const entities = ["X-Entity: first", "X-Entity: second"];
+    expect(await raw([...common, "X-Sig: 00", good, ...entities])).to.match(/^HTTP\/1.1 401/);
+    expect(await raw([...common, good, "X-Sig: 00", ...entities])).to.match(/^HTTP\/1.1 202/);
+    expect(await names()).to.deep.equal(["first"]);
+  });
+
+  it("is no good for a signature of another scheme, another time, or another body", async () => {
+    const seconds = Math.floor(server.clock.now / 1_000);
+    const timed = (at: number | string, signature: string) =>
+      post("/timed", "{}", { "X-Entity": "x", "X-Time": String(at), "X-Sig": signature });
+    expect((await timed(seconds, hex(`${seconds}.{}`))).status).to.equal(202);
+    for (const [at, signature] of [
+      [seconds, hex("{}")],
+      [seconds, hex(`${seconds}.{} `)],
+      [seconds, `sha256=${hex(`${seconds}.{}`)}`],
+      [seconds + 1, hex(`${seconds}.{}`)],
+      [seconds - 301, hex(`${seconds - 301}.{}`)],
+      [seconds + 302, hex(`${seconds + 302}.{}`)],
+      ["1e9", hex("1e9.{}")],
+      [`0${seconds}`, hex(`${seconds}.{}`)],
+      ["", hex(".{}")],
+    ] as const) {
+      expect((await timed(at, signature)).status, `${at}`).to.equal(401);
+    }
+    // What came and is signed with its time is the same event when it comes again.
+    await timed(seconds, hex(`${seconds}.{}`));
+    expect(await names()).to.deep.equal(["x"]);
+    server.clock.now += 400_000;
+    expect((await timed(seconds, hex(`${seconds}.{}`))).status).to.equal(401);
+  });
+
+  it("keeps the first of two bodies under one id", async () => {
+    await post("/body", '{"id":"x","of":{"name":"one"},"v":1}');
+    const answer = await post("/body", '{"id":"x","of":{"name":"one"},"v":2}');
+    expect(await answer.json()).to.deep.include({ result: { id: "1", is_new: false } });
+    expect(await names()).to.deep.equal(["one"]);
+  });
+
+  it("shows a challenge as data and nothing else", async () => {
+    const challenge = "<script>alert(1)</script>\r\nX-Header: 1";
+    const body = JSON.stringify({ type: "url_verification", challenge });
+    const time = String(Math.floor(server.clock.now / 1_000));
+    const signature = `v0=${hex(`v0:${time}:${body}`)}`;
+    const headers = { "X-Slack-Request-Timestamp": time, "X-Slack-Signature": signature };
+    const answer = await post("/slack", body, headers);
+    expect(answer.headers.get("content-type")).to.match(/^application\/json/);
+    expect(answer.headers.get("x-header")).to.equal(null);
+    expect(await answer.json()).to.deep.equal({ challenge });
+    const unsigned = await post("/slack", body, { ...headers, "X-Slack-Signature": "v0=00" });
+    expect(unsigned.status).to.equal(401);
+    expect(await unsigned.text()).to.not.include("script");
+  });
+
+  it("reads packed bodies as the bytes that they are", async () => {
+    const packed = gzipSync(named('"packed"'));
+    expect((await post("/body", packed, { "Content-Encoding": "gzip" })).status).to.equal(400);
+    const headers = { "Content-Encoding": "gzip", "X-Entity": "packed" };
+    expect((await post("/header", packed, headers)).status).to.equal(202);
+    expect(await names()).to.deep.equal(["packed"]);
+  });
+
+  it("tells who sends in pieces without an end that it is too large", async () => {
+    const socket = connected();
+    socket.on("error", () => {});
+    socket.write(
+      "POST /header HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nTransfer-Encoding: chunked\r\n\r\n",
+    );
+    const piece = `100000\r\n${"x".repeat(0x100000)}\r\n`;
+    const pieces = Math.ceil(WEBHOOK_BODY_BYTES_MAX / 0x100000) + 1;
+    for (let index = 0; index < pieces; index++) socket.write(piece);
+    let heard = "";
+    for await (const chunk of socket) {
+      heard += chunk;
+      if (heard.includes(" 413 ")) break;
+    }
+    expect(heard).to.match(/^HTTP\/1.1 100 Continue\r\n\r\nHTTP\/1.1 413 /);
+    expect(heard).to.include(String(WEBHOOK_BODY_BYTES_MAX));
+  });
+});

@@ -1,0 +1,35 @@
+/** The headers of an event that its agent sees: those of its sender, and ours, which nobody else can set. */
+import type { HeaderList } from "../../../schemas/apps/app-exchange.ts";
+
+/** Of the connection, and what a proxy on the way needs; a sender's credentials are none of its business either. */
+const DROPPED = new Set([
+  "accept-encoding",
+  "authorization",
+  "connection",
+  "content-length",
+  "cookie",
+  "expect",
+  "keep-alive",
+  "proxy-authorization",
+  "te",
+  "trailer",
+  "transfer-encoding",
+  "upgrade",
+]);
+const OWN = "x-trunkline-";
+
+export function storedHeaders(
+  headers: HeaderList,
+  { source, eventId, eventType }: { source: string; eventId: string; eventType?: string },
+): HeaderList {
+  return [
+    ...headers.filter(([name]) => !DROPPED.has(name) && !name.startsWith(OWN)),
+    [`${OWN}event-source`, source],
+    [`${OWN}event-id`, fieldValue(eventId)],
+    ...(eventType === undefined ? [] : ([[`${OWN}event-type`, fieldValue(eventType)]] as const)),
+  ].map(([name, value]) => [name, value]);
+}
+
+/** Ids and types of bodies may have characters that no header has: those are percent-encoded. */
+const fieldValue = (text: string) =>
+  text.toWellFormed().replace(/[^\x21-\x7e]/gu, encodeURIComponent);

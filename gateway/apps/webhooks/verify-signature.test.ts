@@ -1,0 +1,247 @@
+import { createHmac } from "node:crypto";
+import { sign as githubSign, verify as githubVerify } from "@octokit/webhooks-methods";
+import { expect } from "chai";
+import { Webhook } from "standardwebhooks";
+import Stripe from "stripe";
+import { HmacScheme } from "../../../schemas/apps/app-config.ts";
+import { hmacScheme, SIGNATURE_SCHEMES, type SignatureScheme } from "./signature-schemes.ts";
+import { readFields, type SignedEvent } from "./signed-event.ts";
+import { signatureFault } from "./verify-signature.ts";
+
+const NOW = Date.UTC(2026, 10, 20);
+const NOW_S = NOW / 1_000;
+const SECRET = "It's a Secret to Everybody";
+const BODY = '{"text":"grüße","n":1}';
+
+function eventOf(
+  headers: Record<string, string>,
+  { body = BODY, url = "https://hooks.example/" }: { body?: string | Buffer; url?: string } = {},
+): SignedEvent {
+  const bytes = Buffer.from(body);
+  const lower = Object.entries(headers).map(
+    ([name, value]) => [name.toLowerCase(), value] as const,
+  );
+  const map = new Map(lower);
+  return {
+    ...{ body: bytes, headers: map, url },
+    fields: readFields(bytes, map.get("content-type") ?? ""),
+  };
+}
+
+const holds = (
+  scheme: SignatureScheme,
+  event: SignedEvent,
+  secrets: readonly string[] = [SECRET],
+  now = NOW,
+) => signatureFault(scheme, secrets, event, now) === undefined;
+
+const hmac = (algorithm: string, key: string | Buffer, text: string) =>
+  createHmac(algorithm, key).update(text);
+
+describe("signatureFault", () => {
+  const { github, stripe, slack, shopify, twilio, linear } = SIGNATURE_SCHEMES;
+  const standard = SIGNATURE_SCHEMES["standard-webhooks"];
+
+  it("signatureFault() takes what GitHub's own library signs, and its documented example", async () => {
+    const header = await githubSign(SECRET, BODY);
+    expect(await githubVerify(SECRET, BODY, header)).to.equal(true);
+    expect(holds(github, eventOf({ "X-Hub-Signature-256": header }))).to.equal(true);
+    const documented = "757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17";
+    const example = eventOf(
+      { "X-Hub-Signature-256": `sha256=${documented}` },
+      { body: "Hello, World!" },
+    );
+    expect(holds(github, example)).to.equal(true);
+    expect(holds(github, eventOf({ "X-Hub-Signature-256": documented }))).to.equal(false);
+  });
+
+  it("signatureFault() and Stripe's own library agree, in both directions", () => {
+    const { webhooks } = new Stripe("sk_test_none");
+    const headerAt = (timestamp: number, secret = SECRET) =>
+      webhooks.generateTestHeaderString({ payload: BODY, secret, timestamp });
+    for (const apart of [-301, -300, 0, 300, 301]) {
+      const header = headerAt(NOW_S + apart);
+      const expected = Math.abs(apart) <= 300;
+      expect(holds(stripe, eventOf({ "Stripe-Signature": header })), `${apart}`).to.equal(expected);
+    }
+    const now = headerAt(Math.floor(Date.now() / 1_000));
+    webhooks.signature?.verifyHeader(BODY, now, SECRET);
+    // While a secret is rolled there are several, and a scheme of the past may be among them.
+    const [time, mine] = headerAt(NOW_S).split(",");
+    const other = headerAt(NOW_S, "other").split(",")[1];
+    const several = `${time},${other},${mine},v0=abc`;
+    expect(holds(stripe, eventOf({ "Stripe-Signature": several }))).to.equal(true);
+    expect(holds(stripe, eventOf({ "Stripe-Signature": `${time},${other}` }))).to.equal(false);
+    // Another time than the one that was signed.
+    expect(holds(stripe, eventOf({ "Stripe-Signature": `t=${NOW_S + 1},${mine}` }))).to.equal(
+      false,
+    );
+    for (const broken of ["", "t=", `t=1e9,${mine}`, `${mine}`, "v1=zz"]) {
+      expect(holds(stripe, eventOf({ "Stripe-Signature": broken })), broken).to.equal(false);
+    }
+  });
+
+  it("signatureFault() takes what the library of Standard Webhooks signs, several and both ways", () => {
+    const secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+    const signed = (at: number, key = secret) => ({
+      "webhook-id": "msg_1",
+      "webhook-timestamp": String(at / 1_000),
+      "webhook-signature": new Webhook(key).sign("msg_1", new Date(at), BODY),
+    });
+    for (const apart of [-300_000, 0, 300_000]) {
+      expect(holds(standard, eventOf(signed(NOW + apart)), [secret])).to.equal(true);
+    }
+    for (const apart of [-301_000, 301_000]) {
+      expect(holds(standard, eventOf(signed(NOW + apart)), [secret])).to.equal(false);
+    }
+    const other = "whsec_c2VjcmV0IG9mIHNvbWVib2R5IGVsc2U=";
+    const both = signed(NOW);
+    both["webhook-signature"] = `v1a,AAAA ${signed(NOW, other)["webhook-signature"]} ${
+      both["webhook-signature"]
+    }`;
+    expect(holds(standard, eventOf(both), [secret])).to.equal(true);
+    expect(holds(standard, eventOf(signed(NOW, other)), [secret])).to.equal(false);
+    expect(holds(standard, eventOf(signed(NOW, other)), [secret, other])).to.equal(true);
+    expect(holds(standard, eventOf({ ...signed(NOW), "webhook-id": "msg_2" }), [secret])).to.equal(
+      false,
+    );
+    const { "webhook-id": _, ...without } = signed(NOW);
+    expect(holds(standard, eventOf(without), [secret])).to.equal(false);
+    // The published example of the specification's libraries.
+    const published = {
+      "webhook-id": "msg_p5jXN8AQM9LWM0D4loKWxJek",
+      "webhook-timestamp": "1614265330",
+      "webhook-signature": "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=",
+    };
+    const body = '{"test": 2432232314}';
+    expect(holds(standard, eventOf(published, { body }), [secret], 1_614_265_330_000)).to.equal(
+      true,
+    );
+  });
+
+  it("signatureFault() takes Slack's documented example, 300 s in both directions", () => {
+    const body =
+      "token=xyzz0WbapA4vBCDEFasx0q6G&team_id=T1DC2JH3J&team_domain=testteamnow&channel_id=G8PSS9T3V&channel_name=foobar&user_id=U2CERLKJA&user_name=roadrunner&command=%2Fwebhook-collect&text=&response_url=https%3A%2F%2Fhooks.slack.com%2Fcommands%2FT1DC2JH3J%2F397700885554%2F96rGlfmibIGlgcZRskXaIFfN&trigger_id=398738663015.47445629121.803a0bc887a14d10d2c447fce8b6703c";
+    const at = 1_531_420_618;
+    const headers = {
+      "X-Slack-Request-Timestamp": String(at),
+      "X-Slack-Signature": "v0=a2114d57b48eac39b9ad189dd8316235a7b4a8d21a10bd27519666489c69b503",
+    };
+    const secrets = ["8f742231b10e8888abcd99yyyzzz85a5"];
+    for (const [apart, expected] of [
+      [0, true],
+      [300, true],
+      [-300, true],
+      [301, false],
+      [-301, false],
+    ] as const) {
+      const now = (at + apart) * 1_000;
+      expect(holds(slack, eventOf(headers, { body }), secrets, now)).to.equal(expected);
+    }
+    const later = { ...headers, "X-Slack-Request-Timestamp": String(at + 1) };
+    expect(holds(slack, eventOf(later, { body }), secrets, at * 1_000)).to.equal(false);
+  });
+
+  it("signatureFault() takes Shopify's signature under both names", () => {
+    const signature = hmac("sha256", SECRET, BODY).digest("base64");
+    for (const name of ["X-Shopify-Hmac-Sha256", "shopify-hmac-sha256"]) {
+      expect(holds(shopify, eventOf({ [name]: signature }))).to.equal(true);
+      expect(holds(shopify, eventOf({ [name]: `${signature}=` }))).to.equal(false);
+    }
+  });
+
+  const form = { "Content-Type": "application/x-www-form-urlencoded; charset=UTF-8" };
+  const url = "https://mycompany.com/myapp.php?foo=1&bar=2";
+  it("signatureFault() takes the vectors of Twilio's libraries: forms, repeated fields, JSON", () => {
+    const body =
+      "CallSid=CA1234567890ABCDE&Caller=%2B14158675309&Digits=1234&From=%2B14158675309&To=%2B18005551212";
+    const signed = { ...form, "X-Twilio-Signature": "RSOYDt4T1cUTdK1PDd93/VVr8B8=" };
+    expect(holds(twilio, eventOf(signed, { body, url }), ["12345"])).to.equal(true);
+    expect(holds(twilio, eventOf(signed, { body: `${body}&x=1`, url }), ["12345"])).to.equal(false);
+    expect(holds(twilio, eventOf(signed, { body, url: `${url}&x=1` }), ["12345"])).to.equal(false);
+    const repeated = "Sid=CA123&SidAccount=AC123&Digits=5678&Digits=1234&Digits=1234";
+    const other = { ...form, "X-Twilio-Signature": "IK+Dwps556ElfBT0I3Rgjkr1wJU=" };
+    expect(holds(twilio, eventOf(other, { body: repeated, url }), ["12345"])).to.equal(true);
+    const json = '{"property": "value", "boolean": true}';
+    const hash = "0a1ff7634d9ab3b95db5c9a2dfe9416e41502b283a80c7cf19632632f96e6620";
+    const jsonUrl = `${url}&bodySHA256=${hash}`;
+    const ofJson = { "X-Twilio-Signature": "a9nBmqA0ju/hNViExpshrM61xv4=" };
+    expect(holds(twilio, eventOf(ofJson, { body: json, url: jsonUrl }), ["12345"])).to.equal(true);
+    expect(holds(twilio, eventOf(ofJson, { body: `${json} `, url: jsonUrl }), ["12345"])).to.equal(
+      false,
+    );
+  });
+
+  it("signatureFault() takes Twilio's address with and without the scheme's own port", () => {
+    const signed = hmac("sha1", "12345", "https://mycompany.com:443/a?b").digest("base64");
+    const event = eventOf({ "X-Twilio-Signature": signed }, { url: "https://mycompany.com/a?b" });
+    expect(holds(twilio, event, ["12345"])).to.equal(true);
+  });
+
+  it("signatureFault() takes Linear's time out of what is signed, 60 s in both directions", () => {
+    for (const [apart, expected] of [
+      [0, true],
+      [60, true],
+      [-60, true],
+      [61, false],
+      [-61, false],
+    ] as const) {
+      const body = JSON.stringify({ webhookTimestamp: NOW + apart * 1_000 });
+      const signed = { "Linear-Signature": hmac("sha256", SECRET, body).digest("hex") };
+      expect(holds(linear, eventOf(signed, { body })), `${apart}`).to.equal(expected);
+    }
+    const signed = {
+      "Linear-Signature": hmac("sha256", SECRET, BODY).digest("hex"),
+      "Linear-Timestamp": String(NOW),
+    };
+    expect(holds(linear, eventOf(signed))).to.equal(false);
+  });
+
+  for (const algorithm of ["sha1", "sha256", "sha512"] as const) {
+    for (const encoding of ["hex", "base64"] as const) {
+      it(`signatureFault() takes a declared HMAC of ${algorithm} in ${encoding}`, () => {
+        const scheme = hmacScheme(
+          HmacScheme.parse({ header: "X-Sig", algorithm, encoding, prefix: "p=" }),
+        );
+        const value = hmac(algorithm, SECRET, BODY).digest(encoding);
+        expect(holds(scheme, eventOf({ "X-Sig": `p=${value}` }))).to.equal(true);
+        expect(holds(scheme, eventOf({ "X-Sig": value }))).to.equal(false);
+        expect(holds(scheme, eventOf({ "X-Sig": `p=${value.slice(0, -4)}` }))).to.equal(false);
+        expect(holds(scheme, eventOf({}))).to.equal(false);
+      });
+    }
+  }
+
+  it("signatureFault() holds a declared HMAC to its time", () => {
+    const scheme = hmacScheme(
+      HmacScheme.parse({ header: "X-Sig", timestamp_header: "X-Time", tolerance_seconds: 10 }),
+    );
+    const signed = (at: number) => ({
+      "X-Time": String(at),
+      "X-Sig": hmac("sha256", SECRET, `${at}.${BODY}`).digest("hex"),
+    });
+    for (const [apart, expected] of [
+      [10, true],
+      [-10, true],
+      [11, false],
+      [-11, false],
+    ] as const) {
+      expect(holds(scheme, eventOf(signed(NOW_S + apart)))).to.equal(expected);
+    }
+    const { "X-Time": _, ...without } = signed(NOW_S);
+    expect(holds(scheme, eventOf(without))).to.equal(false);
+  });
+
+  it("signatureFault() takes any of several secrets, bytes that are no text, and no empty secret", () => {
+    const body = Buffer.from([0, 255, 254, 13, 10]);
+    const signature = `sha256=${createHmac("sha256", SECRET).update(body).digest("hex")}`;
+    const event = eventOf({ "X-Hub-Signature-256": signature }, { body });
+    expect(holds(github, event, ["old", SECRET])).to.equal(true);
+    expect(holds(github, event, ["old"])).to.equal(false);
+    expect(holds(github, event, [])).to.equal(false);
+    const empty = `sha256=${createHmac("sha256", "").update(body).digest("hex")}`;
+    expect(holds(github, eventOf({ "X-Hub-Signature-256": empty }, { body }), [""])).to.equal(
+      false,
+    );
+  });
+});

@@ -1,0 +1,312 @@
+import { once } from "node:events";
+import { createServer, get, type IncomingMessage, type Server } from "node:http";
+import { expect } from "chai";
+import express from "express";
+import { accountActor } from "../../actors/account/account/account.ts";
+import { apiTokenActor } from "../../actors/account/api-token/api-token.ts";
+import { account } from "../../schemas/account/account.ts";
+import { ALL_PERMISSIONS } from "../../schemas/account/permissions.ts";
+import type { CrawlSummary } from "../../schemas/crawl/crawl-job.ts";
+import { EVENT_STREAMS_OF_ACCOUNT_MAX } from "../../schemas/crawl/crawl-limits.ts";
+import { ActorError } from "../../schemas/errors.ts";
+import { type MemoryActors, memoryActors } from "../../scripts/testing/memory-actors.ts";
+import { until } from "../../scripts/testing/until.ts";
+import { readToken } from "../account/api-token-text.ts";
+import type { Caller } from "../http/locals.ts";
+import { type TestCrawls, testCrawls } from "../testing/test-crawls.ts";
+import { giveToken, openAccount } from "../testing/test-gateway.ts";
+import { CrawlEvents } from "./crawl-events.ts";
+
+interface Event {
+  event: string;
+  id?: string;
+  // biome-ignore lint/suspicious/noExplicitAny: a test looks at the data of whatever event comes.
+  data: any;
+}
+
+describe("CrawlEvents", () => {
+  let crawls: TestCrawls;
+  let actors: MemoryActors;
+  let caller: Caller;
+  let server: Server;
+  let stopping: AbortController;
+  let failures: unknown[];
+  let over: number;
+  let job: string;
+  const now = () => 1_000;
+
+  const listen = async ({ pollMs = 60_000, keepAliveMs = 60_000, streamsMax = 1_000 } = {}) => {
+    const { live } = crawls;
+    const times = { pollMs, keepAliveMs };
+    const parts = { actors, live, now, stopping: stopping.signal, streamsMax, ...times };
+    const events = new CrawlEvents(parts);
+    const app = express();
+    app.get("/", async (_request, response) => {
+      const leaving = new AbortController();
+      response.once("close", () => leaving.abort(new Error("the client left")));
+      await events
+        .follow({ job, caller, signal: leaving.signal }, response)
+        .catch((error: unknown) => {
+          failures.push(error);
+          response.status(500).end();
+        })
+        .finally(() => over++);
+    });
+    server = createServer(app).listen(0, "127.0.0.1");
+    await once(server, "listening");
+  };
+  beforeEach(async () => {
+    crawls = testCrawls();
+    actors = memoryActors({ actors: [accountActor, apiTokenActor, ...crawls.actors], now });
+    stopping = new AbortController();
+    failures = [];
+    over = 0;
+    const accountId = await openAccount(actors, "One");
+    const token = readToken(await giveToken(actors, accountId, ALL_PERMISSIONS));
+    caller = { accountId, tokenId: token?.id ?? "", permissions: ALL_PERMISSIONS };
+    job = crawls.add(accountId, { total: 3, finished: 1 });
+  });
+  afterEach(async () => {
+    server.closeAllConnections();
+    server.close();
+    await once(server, "close");
+    await until("every stream has ended", () => crawls.live.watchers === 0);
+    expect(failures).to.deep.equal([]);
+  });
+
+  const change = (summary: Partial<CrawlSummary>) => {
+    Object.assign(crawls.jobs.get(job)?.summary ?? {}, summary);
+  };
+  const say = (news: object) =>
+    crawls.live.show("crawl-job", job, {
+      status: "running",
+      total: 3,
+      finished: 1,
+      skipped: 0,
+      pages: [],
+      ...news,
+    });
+  const page = (index: number) => ({
+    index,
+    url: `https://example.com/${index}`,
+    status: "completed",
+    httpStatus: 200,
+  });
+
+  it("follow() begins with the job as it stands, then tells of pages and progress, then of the end", async () => {
+    await listen();
+    const { response, events } = await follow();
+    expect(response.headers["content-type"]).to.match(/^text\/event-stream/);
+    expect(response.headers["cache-control"]).to.equal("no-store, no-transform");
+    expect(response.headers["x-accel-buffering"]).to.equal("no");
+    await until("status", () => events.length === 1);
+    expect(events[0]?.data).to.deep.include({ id: job, status: "running", total: 3, finished: 1 });
+    say({ finished: 2, pages: [page(1)] });
+    await until("page and progress", () => events.length === 3);
+    say({ finished: 2, skipped: 1 });
+    await until("progress", () => events.length === 4);
+    change({ status: "completed", finished: 3, skipped: 1, endedAt: 5 });
+    say({ status: "completed", finished: 3, skipped: 1, pages: [page(2)] });
+    await once(response, "end");
+    expect(events.slice(1)).to.deep.equal([
+      { event: "page", data: page(1) },
+      { event: "progress", data: { status: "running", total: 3, finished: 2, skipped: 0 } },
+      { event: "progress", data: { status: "running", total: 3, finished: 2, skipped: 1 } },
+      { event: "page", data: page(2) },
+      {
+        event: "finished",
+        id: "finished",
+        data: {
+          id: job,
+          status: "completed",
+          browserSecondsUsed: 0,
+          total: 3,
+          finished: 3,
+          skipped: 1,
+          createdAt: "1970-01-01T00:00:00.000Z",
+          endedAt: "1970-01-01T00:00:00.005Z",
+          messages: [],
+        },
+      },
+    ]);
+  });
+
+  it("follow() tells of progress and the end though nobody says them aloud", async () => {
+    await listen({ pollMs: 20 });
+    const { response, events } = await follow();
+    change({ finished: 2 });
+    await until("progress", () => events.at(-1)?.event === "progress");
+    change({ status: "cancelled_by_user" });
+    await once(response, "end");
+    expect(events.map(({ event }) => event)).to.deep.equal(["status", "progress", "finished"]);
+    expect(events.at(-1)?.data.status).to.equal("cancelled_by_user");
+  });
+
+  it("follow() says that updates were missed, and looks at once what they would have said", async () => {
+    await listen();
+    const { events } = await follow();
+    await until("status", () => events.length === 1);
+    change({ finished: 2 });
+    crawls.live.miss("crawl-job", job);
+    await until("progress", () => events.length === 3);
+    expect(events.slice(1)).to.deep.equal([
+      { event: "missed", data: { pages: null } },
+      { event: "progress", data: { status: "running", total: 3, finished: 2, skipped: 0 } },
+    ]);
+  });
+
+  it("follow() ends at once when the job had ended, and is empty for who has heard so", async () => {
+    change({ status: "errored" });
+    await listen();
+    const { response, events } = await follow();
+    await once(response, "end");
+    expect(events.map(({ event }) => event)).to.deep.equal(["status", "finished"]);
+    const again = await follow({ "Last-Event-ID": "finished" });
+    expect(again.response.statusCode).to.equal(204);
+  });
+
+  it("follow() goes on with the job as it stands for who comes back", async () => {
+    await listen();
+    const first = await follow();
+    await until("status", () => first.events.length === 1);
+    first.response.destroy();
+    await until("the stream has ended", () => over === 1);
+    say({ finished: 2, pages: [page(1)] });
+    change({ finished: 2 });
+    const second = await follow();
+    await until("status", () => second.events.length === 1);
+    expect(second.events[0]?.data.finished).to.equal(2);
+  });
+
+  it("follow() keeps a silent stream open", async () => {
+    await listen({ pollMs: 20, keepAliveMs: 20 });
+    const { comments } = await follow();
+    await until("comments", () => comments.length >= 3);
+    expect(new Set(comments)).to.deep.equal(new Set([": still here"]));
+  });
+
+  it("follow() ends without an end of the job when the gateway stops", async () => {
+    await listen();
+    const { response, events } = await follow();
+    await until("status", () => events.length === 1);
+    stopping.abort();
+    await once(response, "end");
+    expect(events).to.have.length(1);
+  });
+
+  it("follow() ends when the token is revoked, or its time is over", async () => {
+    await listen({ pollMs: 20 });
+    const revoked = await follow();
+    await until("status", () => revoked.events.length === 1);
+    await actors.call(account, caller.accountId, "removeToken", { id: caller.tokenId });
+    await once(revoked.response, "end");
+    expect(revoked.events).to.have.length(1);
+    caller = { ...caller, expiresAt: now() };
+    await once((await follow()).response, "end");
+  });
+
+  it("follow() ends when the job is gone", async () => {
+    await listen({ pollMs: 20 });
+    const { response, events } = await follow();
+    await until("status", () => events.length === 1);
+    crawls.jobs.clear();
+    await once(response, "end");
+  });
+
+  it("follow() goes on while the job cannot be reached", async () => {
+    await listen({ pollMs: 20 });
+    const { response, events } = await follow();
+    await until("status", () => events.length === 1);
+    const { call } = actors;
+    let calls = 0;
+    actors.call = () => {
+      calls += 1;
+      return Promise.reject(new ActorError("unavailable", "Cannot reach crawl-job"));
+    };
+    await until("calls", () => calls > 3);
+    actors.call = call;
+    change({ status: "completed" });
+    await once(response, "end");
+    expect(events.at(-1)?.event).to.equal("finished");
+  });
+
+  it("follow() counts what a slow client would have to be told, and holds no more", async () => {
+    await listen();
+    const { response, events } = await follow();
+    await until("status", () => events.length === 1);
+    response.pause();
+    const pages = Array.from({ length: 100 }, (_, index) => ({
+      ...page(index),
+      url: `https://example.com/${"x".repeat(5_000)}`,
+    }));
+    // 250 MB: far more than sockets hold.
+    const before = process.memoryUsage().rss;
+    for (let said = 0; said < 500; said++) {
+      say({ finished: said, pages });
+      if (said % 10 === 0) await new Promise((resolve) => setImmediate(resolve));
+    }
+    expect(process.memoryUsage().rss - before).to.be.below(64 * 1024 * 1024);
+    response.resume();
+    await until("the client has caught up", () => events.length > 100);
+    change({ status: "completed" });
+    say({ status: "completed" });
+    await once(response, "end");
+    const told = events.filter(({ event }) => event === "page").length;
+    const missed = events
+      .filter(({ event }) => event === "missed")
+      .reduce((sum, { data }) => sum + data.pages, 0);
+    expect(told + missed).to.equal(50_000);
+    expect(missed).to.be.above(10_000);
+  });
+
+  it("follow() refuses one stream more than an account may have, until one has ended", async () => {
+    await listen();
+    const followed = await Promise.all(
+      Array.from({ length: EVENT_STREAMS_OF_ACCOUNT_MAX }, () => follow()),
+    );
+    expect((await follow()).response.statusCode).to.equal(500);
+    expect(failures.splice(0).map((error) => Object(error).code)).to.deep.equal(["rate_limited"]);
+    followed[0]?.response.destroy();
+    await until("one has ended", () => over === 2);
+    expect((await follow()).response.statusCode).to.equal(200);
+  });
+
+  it("follow() refuses one stream more than a gateway may have", async () => {
+    await listen({ streamsMax: 2 });
+    await Promise.all([follow(), follow()]);
+    expect((await follow()).response.statusCode).to.equal(500);
+    expect(failures.splice(0).map((error) => Object(error).code)).to.deep.equal(["busy"]);
+  });
+
+  async function follow(headers: Record<string, string> = {}) {
+    const address = server.address();
+    if (address === null || typeof address === "string") throw new Error("no port");
+    const asked = get({ port: address.port, host: "127.0.0.1", headers, agent: false });
+    const [response] = (await once(asked, "response")) as [IncomingMessage];
+    response.on("error", () => {}); // A test may leave while it is answered.
+    const events: Event[] = [];
+    const comments: string[] = [];
+    let text = "";
+    response.setEncoding("utf8").on("data", (chunk: string) => {
+      text += chunk;
+      const blocks = text.split("\n\n");
+      text = blocks.pop() ?? "";
+      for (const block of blocks) {
+        if (block.startsWith(":")) comments.push(block);
+        else if (block.startsWith("event:")) events.push(eventOf(block));
+      }
+    });
+    return { response, events, comments };
+  }
+});
+
+function eventOf(block: string): Event {
+  const fields = Object.fromEntries(
+    block.split("\n").map((line) => {
+      const colon = line.indexOf(": ");
+      return [line.slice(0, colon), line.slice(colon + 2)];
+    }),
+  );
+  const { event = "", data = "", id } = fields;
+  return { event, data: JSON.parse(data), ...(id === undefined ? {} : { id }) };
+}

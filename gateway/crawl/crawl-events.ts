@@ -1,0 +1,253 @@
+/** Tells a client how a crawl goes on, as it does, until it ends. */
+import type { Response } from "express";
+import type { ActorClient } from "../../actors/runtime/actor-client.ts";
+import type { LiveUpdate, LiveUpdates } from "../../actors/runtime/live.ts";
+import { account } from "../../schemas/account/account.ts";
+import { type CrawlNews, crawlJob } from "../../schemas/crawl/crawl-job.ts";
+import {
+  EVENT_STREAMS_MAX,
+  EVENT_STREAMS_OF_ACCOUNT_MAX,
+  EVENTS_KEEP_ALIVE_MS,
+  EVENTS_POLL_MS,
+} from "../../schemas/crawl/crawl-limits.ts";
+import type { WireCrawlSummary } from "../../schemas/crawl/http/crawl-answers.ts";
+import { ActorError, type ErrorCode } from "../../schemas/errors.ts";
+import { EventStream } from "../http/event-stream.ts";
+import type { Caller } from "../http/locals.ts";
+import { wireSummary } from "./crawl-wire.ts";
+
+export interface CrawlEventsParts {
+  actors: ActorClient;
+  live: LiveUpdates;
+  now: () => number;
+  /** Aborts when this gateway stops: its clients go on with another. */
+  stopping: AbortSignal;
+  pollMs?: number;
+  keepAliveMs?: number;
+  streamsMax?: number;
+}
+
+/** Id of the last event: a client that had it and comes back is told that there is nothing more. */
+const FINISHED = "finished";
+const OVER_STATUS = 204;
+
+/** Event streams of one gateway. */
+export class CrawlEvents {
+  readonly #parts: Required<CrawlEventsParts>;
+  readonly #ofAccount = new Map<string, number>();
+  #open = 0;
+
+  constructor(parts: CrawlEventsParts) {
+    this.#parts = {
+      pollMs: EVENTS_POLL_MS,
+      keepAliveMs: EVENTS_KEEP_ALIVE_MS,
+      streamsMax: EVENT_STREAMS_MAX,
+      ...parts,
+    };
+  }
+
+  /** Resolves when the stream is over. Rejects with a refusal before it begins. */
+  async follow(
+    { job, caller, signal }: { job: string; caller: Caller; signal: AbortSignal },
+    response: Response,
+  ): Promise<void> {
+    const { accountId } = caller;
+    const release = this.#take(accountId);
+    const watching = new AbortController();
+    const ended = AbortSignal.any([signal, this.#parts.stopping, watching.signal]);
+    try {
+      const updates = await this.#parts.live.subscribe(crawlJob, job, ended);
+      const summary = await this.#look(job, accountId, signal);
+      if (response.req.get("last-event-id") === FINISHED && summary.status !== "running") {
+        response.status(OVER_STATUS).end();
+        return;
+      }
+      // Who asks for the head alone would wait for an end that says nothing.
+      if (response.req.method === "HEAD") {
+        response.type("text/event-stream").end();
+        return;
+      }
+      const follower = new Follower(new EventStream(response), summary);
+      const relayed = relay(updates, follower);
+      await this.#followTo(follower, { job, caller, ended });
+      watching.abort();
+      await relayed;
+    } finally {
+      watching.abort();
+      release();
+    }
+  }
+
+  async #followTo(
+    follower: Follower,
+    { job, caller, ended }: { job: string; caller: Caller; ended: AbortSignal },
+  ): Promise<void> {
+    const { pollMs, keepAliveMs } = this.#parts;
+    while (!follower.isFinished && !ended.aborted) {
+      await follower.wait(pollMs, ended);
+      follower.keepAlive(keepAliveMs);
+      try {
+        if (!(await this.#isStillAllowed(caller, ended))) break;
+        follower.see(await this.#look(job, caller.accountId, ended));
+      } catch (error) {
+        if (ended.aborted) break;
+        // Its results have expired while it was followed.
+        if (isRefusal(error, ["not_found"])) break;
+        // An actor that moves is back soon.
+        if (!isRefusal(error, ["unavailable", "busy", "deadline_exceeded"])) throw error;
+      }
+    }
+    follower.end();
+  }
+
+  async #look(job: string, accountId: string, signal: AbortSignal): Promise<WireCrawlSummary> {
+    const summary = await this.#parts.actors.call(
+      crawlJob,
+      job,
+      "get",
+      { account: accountId },
+      { signal },
+    );
+    return wireSummary(job, summary);
+  }
+
+  /** Revocation holds at once, and a stream is open for hours. */
+  async #isStillAllowed(caller: Caller, signal: AbortSignal): Promise<boolean> {
+    const { accountId, tokenId: id, expiresAt = Number.POSITIVE_INFINITY } = caller;
+    if (this.#parts.now() >= expiresAt) return false;
+    if (caller.isStillGood) return caller.isStillGood();
+    try {
+      await this.#parts.actors.call(account, accountId, "getToken", { id }, { signal });
+      return true;
+    } catch (error) {
+      if (isRefusal(error, ["not_found"])) return false;
+      throw error;
+    }
+  }
+
+  #take(accountId: string): () => void {
+    const ofAccount = this.#ofAccount.get(accountId) ?? 0;
+    if (ofAccount >= EVENT_STREAMS_OF_ACCOUNT_MAX) {
+      const text = `Cannot follow crawl: the account follows ${EVENT_STREAMS_OF_ACCOUNT_MAX} already`;
+      throw new ActorError("rate_limited", text, { retryAfterS: 10 });
+    }
+    const { streamsMax } = this.#parts;
+    if (this.#open >= streamsMax) {
+      const text = `Cannot follow crawl: ${streamsMax} are followed here already`;
+      throw new ActorError("busy", text, { retryAfterS: 10 });
+    }
+    this.#open += 1;
+    this.#ofAccount.set(accountId, ofAccount + 1);
+    return () => {
+      this.#open -= 1;
+      const left = (this.#ofAccount.get(accountId) ?? 1) - 1;
+      if (left === 0) this.#ofAccount.delete(accountId);
+      else this.#ofAccount.set(accountId, left);
+    };
+  }
+}
+
+async function relay(
+  updates: AsyncIterable<LiveUpdate<CrawlNews>>,
+  follower: Follower,
+): Promise<void> {
+  for await (const update of updates) follower.hear(update);
+}
+
+/** What one client was told so far. */
+class Follower {
+  readonly #stream: EventStream;
+  #told: CrawlProgress;
+  /** Pages that were left out since the client fell behind. */
+  #missed = 0;
+  #finished = false;
+  #woken = Promise.withResolvers<void>();
+
+  constructor(stream: EventStream, summary: WireCrawlSummary) {
+    this.#stream = stream;
+    this.#told = progressOf(summary);
+    stream.send("status", summary);
+    this.see(summary);
+  }
+
+  get isFinished(): boolean {
+    return this.#finished;
+  }
+
+  /** Pages that have changed, as the job shows them. */
+  hear(update: LiveUpdate<CrawlNews>): void {
+    if (this.#finished) return;
+    if ("missed" in update) {
+      this.#stream.send("missed", { pages: null });
+      this.#woken.resolve();
+      return;
+    }
+    const { value: news } = update;
+    if (news.status !== "running") this.#woken.resolve();
+    if (this.#stream.isBehind) {
+      this.#missed += news.pages.length;
+      return;
+    }
+    this.#tellMissed();
+    for (const page of news.pages) this.#stream.send("page", page);
+    if (news.status === "running") this.#tellProgress(progressOf(news));
+  }
+
+  /** From the job itself. */
+  see(summary: WireCrawlSummary): void {
+    if (this.#finished) return;
+    if (summary.status === "running") {
+      if (!this.#stream.isBehind) this.#tellMissed();
+      this.#tellProgress(progressOf(summary));
+      return;
+    }
+    this.#finished = true;
+    this.#tellMissed();
+    this.#stream.send("finished", summary, FINISHED);
+  }
+
+  /** Resolves after so many milliseconds, or when the job is heard to have ended, or on the signal. */
+  async wait(ms: number, signal: AbortSignal): Promise<void> {
+    const { promise, resolve } = this.#woken;
+    const timer = setTimeout(resolve, ms);
+    const leave = () => resolve();
+    signal.addEventListener("abort", leave, { once: true });
+    await promise;
+    clearTimeout(timer);
+    signal.removeEventListener("abort", leave);
+    this.#woken = Promise.withResolvers();
+  }
+
+  keepAlive(afterMs: number): void {
+    if (this.#stream.silentMs >= afterMs) this.#stream.keepAlive();
+  }
+
+  end(): void {
+    this.#stream.end();
+  }
+
+  #tellMissed(): void {
+    if (this.#missed > 0) this.#stream.send("missed", { pages: this.#missed });
+    this.#missed = 0;
+  }
+
+  #tellProgress(progress: CrawlProgress): void {
+    const { total, finished, skipped } = progress;
+    const told = this.#told;
+    if (told.total === total && told.finished === finished && told.skipped === skipped) return;
+    this.#told = progress;
+    this.#stream.send("progress", progress);
+  }
+}
+
+type CrawlProgress = Pick<WireCrawlSummary, "status" | "total" | "finished" | "skipped">;
+
+const progressOf = ({ status, total, finished, skipped }: CrawlProgress): CrawlProgress => ({
+  status,
+  total,
+  finished,
+  skipped,
+});
+
+const isRefusal = (error: unknown, codes: readonly ErrorCode[]) =>
+  error instanceof ActorError && codes.includes(error.code);

@@ -1,0 +1,48 @@
+import { expect } from "chai";
+import { BLOB_CHUNK_BYTES } from "../../schemas/blob-limits.ts";
+import {
+  CRAWL_READ_AHEAD_BYTES_MAX,
+  CRAWL_READ_AHEAD_MAX,
+} from "../../schemas/crawl/crawl-limits.ts";
+import { memoryActors } from "../../scripts/testing/memory-actors.ts";
+import { testCrawls } from "../testing/test-crawls.ts";
+import { readCrawl } from "./crawl-reader.ts";
+
+const ACCOUNT = "a".repeat(32);
+
+describe("readCrawl", () => {
+  /** A reading of so many records with bodies of so many bytes, of which the first piece was taken. */
+  const begin = async (count: number, bodyBytes: number) => {
+    const crawls = testCrawls();
+    const actors = memoryActors({ actors: crawls.actors });
+    const records = Array.from({ length: count }, () => ({ bodies: [bodyBytes] }));
+    const job = crawls.add(ACCOUNT, {}, records);
+    const { signal } = new AbortController();
+    const chunks = await readCrawl(
+      { actors, blobs: crawls.blobs },
+      { account: ACCOUNT, job, signal },
+    );
+    const reading = chunks[Symbol.asyncIterator]();
+    await reading.next();
+    return { reading, blobs: crawls.blobs };
+  };
+  // Before each body comes the text that leads to it.
+  const bodiesAhead = CRAWL_READ_AHEAD_MAX / 2;
+
+  it("readCrawl() reads so many pieces ahead of its client, and the next when one is taken", async () => {
+    const { reading, blobs } = await begin(bodiesAhead + 2, 100);
+    expect(blobs.read).to.have.length(bodiesAhead);
+    await reading.next();
+    await reading.next();
+    expect(blobs.read).to.have.length(bodiesAhead + 1);
+    await reading.return?.();
+    expect(blobs.read).to.have.length(bodiesAhead + 1);
+  });
+
+  it("readCrawl() holds so many bytes of them, and of a body of more than a piece none", async () => {
+    const whole = await begin(2 * bodiesAhead, BLOB_CHUNK_BYTES);
+    expect(whole.blobs.bytesTaken).to.equal(CRAWL_READ_AHEAD_BYTES_MAX);
+    const large = await begin(2 * bodiesAhead, BLOB_CHUNK_BYTES + 1);
+    expect(large.blobs.read).to.deep.equal([]);
+  });
+});

@@ -1,0 +1,130 @@
+/** Starts a crawl: what must be so before a job is there, in order. */
+import { randomBytes } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { ActorClient } from "../../actors/runtime/actor-client.ts";
+import type { BlobStore } from "../../actors/runtime/blob-store.ts";
+import type { LiveUpdates } from "../../actors/runtime/live.ts";
+import { account } from "../../schemas/account/account.ts";
+import { CRAWL_DISALLOWED_TEXT } from "../../schemas/crawl/content-signal.ts";
+import { crawlJob } from "../../schemas/crawl/crawl-job.ts";
+import {
+  CRAWL_CONSULT_MS,
+  CRAWL_REQUEST_KEPT_S,
+  CRAWL_START_WAIT_MS,
+} from "../../schemas/crawl/crawl-limits.ts";
+import { crawlList } from "../../schemas/crawl/crawl-list.ts";
+import type { CrawlRequest } from "../../schemas/crawl/http/crawl.ts";
+import { site } from "../../schemas/crawl/site.ts";
+import { ActorError } from "../../schemas/errors.ts";
+import { planOf } from "./crawl-wire.ts";
+
+export interface CrawlStarting {
+  actors: ActorClient;
+  blobs: Pick<BlobStore, "put">;
+  live: LiveUpdates;
+  /** Of an account and UTC day; 0 is no limit. */
+  browserMsPerDay: number;
+  /** Whether there is a model for the format json besides those a request brings. */
+  hasModel: boolean;
+  now: () => number;
+  /** How long a robots.txt that is not known is waited for. */
+  waitMs?: number;
+}
+
+/** Resolves with the job's id once it will be done. */
+export async function startCrawl(
+  starting: CrawlStarting,
+  accountId: string,
+  request: CrawlRequest,
+  signal: AbortSignal,
+): Promise<string> {
+  const { actors, blobs, browserMsPerDay } = starting;
+  checkModel(request, starting.hasModel);
+  checkModifiedSince(request, starting.now());
+  if (request.render) {
+    const limit = { limitMs: browserMsPerDay };
+    await actors.call(account, accountId, "admitRendering", limit, { signal });
+  }
+  await consultSite(starting, request, signal);
+  // Late, since it holds a place for a while, started or not.
+  await actors.call(crawlList, accountId, "admit", {}, { signal });
+  const id = randomBytes(16).toString("hex");
+  const content = Buffer.from(JSON.stringify(request));
+  const kept = { ttlS: CRAWL_REQUEST_KEPT_S, signal };
+  const stored = await blobs.put(`crawl.${id}.request`, content, kept);
+  const start = { account: accountId, plan: planOf(request), request: stored };
+  // From here on the client's leaving changes nothing: a job is started whole or not at all.
+  await actors.call(crawlJob, id, "start", start);
+  return id;
+}
+
+/** Refuses when the site's content signal is known, or becomes known in time, and forbids the crawl. */
+async function consultSite(
+  { actors, live, waitMs = CRAWL_START_WAIT_MS }: CrawlStarting,
+  request: CrawlRequest,
+  signal: AbortSignal,
+): Promise<void> {
+  const { host, protocol } = new URL(request.url);
+  const scheme = protocol === "https:" ? ("https" as const) : ("http" as const);
+  const asked = { scheme, intent: planOf(request).intent };
+  const consult = async () => {
+    const answer = await actors.call(site, host, "consult", asked, { signal });
+    if (!answer.known) return false;
+    if (answer.refusal !== undefined)
+      throw new ActorError("crawl_disallowed", CRAWL_DISALLOWED_TEXT);
+    return true;
+  };
+  if (await consult()) return;
+  const giveUpAt = performance.now() + waitMs;
+  const watching = new AbortController();
+  const updates = await live.subscribe(site, host, AbortSignal.any([signal, watching.signal]));
+  try {
+    const iterator = updates[Symbol.asyncIterator]();
+    let update = iterator.next();
+    // What is shown may be missed, so it is asked at intervals too.
+    for (let known = await consult(); !known; known = await consult()) {
+      const leftMs = giveUpAt - performance.now();
+      if (leftMs <= 0) return;
+      const shown = await eitherOf(update, Math.min(CRAWL_CONSULT_MS, leftMs), signal);
+      if (shown) update = iterator.next();
+    }
+  } finally {
+    watching.abort();
+  }
+}
+
+/** Whether it came before so many milliseconds were over; rejects with the signal's reason. */
+async function eitherOf(
+  coming: Promise<unknown>,
+  ms: number,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const waiting = new AbortController();
+  const timer = sleep(ms, false, { signal: AbortSignal.any([signal, waiting.signal]) });
+  try {
+    return await Promise.race([coming.then(() => true), timer]);
+  } catch (error) {
+    throw signal.aborted ? signal.reason : error;
+  } finally {
+    waiting.abort();
+    timer.catch(() => {}); // It was waited for above.
+  }
+}
+
+function checkModel({ formats, jsonOptions }: CrawlRequest, hasModel: boolean): void {
+  if (hasModel || !formats.includes("json") || jsonOptions?.custom_ai !== undefined) return;
+  throw invalid(
+    "/jsonOptions/custom_ai",
+    "Missing, expected a model to ask, since this service has none of its own (TRUNKLINE_AI_BASE_URL)",
+  );
+}
+
+function checkModifiedSince({ modifiedSince }: CrawlRequest, now: number): void {
+  if (modifiedSince === undefined || modifiedSince * 1_000 <= now) return;
+  throw invalid("/modifiedSince", "Expected Unix seconds that are past, not milliseconds");
+}
+
+function invalid(pointer: string, expected: string): ActorError {
+  const faults = [{ pointer, message: `Cannot accept ${pointer}: ${expected}` }];
+  return new ActorError("invalid_request", "Cannot start crawl: see the faults", { faults });
+}

@@ -1,0 +1,16 @@
+/** The shape around every answer of the REST API that is not binary. */
+import type { CursorInfo, ResultInfo, WireError } from "../../schemas/http/envelope.ts";
+
+export function success(result: unknown, resultInfo?: ResultInfo | CursorInfo) {
+  return {
+    success: true,
+    errors: [],
+    messages: [],
+    result,
+    ...(resultInfo ? { result_info: resultInfo } : {}),
+  };
+}
+
+export function failure(errors: [WireError, ...WireError[]]) {
+  return { success: false, errors, messages: [], result: null };
+}

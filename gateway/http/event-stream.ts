@@ -1,0 +1,58 @@
+/** Server-Sent Events to one client, no more of them in memory than a slow one may leave. */
+import type { Response } from "express";
+import { EVENTS_RETRY_MS, EVENTS_WAITING_BYTES_MAX } from "../../schemas/crawl/crawl-limits.ts";
+import { ANSWER_STALL_MS } from "../../schemas/limits.ts";
+
+export class EventStream {
+  readonly #response: Response;
+  readonly #stallMs: number;
+  #lastWriteAt = 0;
+
+  /** The status goes out at once. A client that takes nothing for too long is cut off. */
+  constructor(response: Response, { stallMs = ANSWER_STALL_MS }: { stallMs?: number } = {}) {
+    this.#response = response;
+    this.#stallMs = stallMs;
+    response.set({
+      "Content-Type": "text/event-stream",
+      "Cache-Control": "no-store, no-transform",
+      // Proxies of the nginx family would hold events back.
+      "X-Accel-Buffering": "no",
+    });
+    response.on("timeout", () => response.destroy());
+    response.on("drain", () => response.setTimeout(0));
+    response.socket?.setNoDelay(true);
+    this.#write(`retry: ${EVENTS_RETRY_MS}\n\n`);
+    response.flushHeaders();
+  }
+
+  /** Whether so much waits for the client that what can be left out should be. */
+  get isBehind(): boolean {
+    return this.#response.writableLength > EVENTS_WAITING_BYTES_MAX;
+  }
+
+  get silentMs(): number {
+    return performance.now() - this.#lastWriteAt;
+  }
+
+  /** `id` comes back as Last-Event-ID when the client connects again. */
+  send(event: string, data: unknown, id?: string): void {
+    const idLine = id === undefined ? "" : `id: ${id}\n`;
+    this.#write(`event: ${event}\n${idLine}data: ${JSON.stringify(data)}\n\n`);
+  }
+
+  keepAlive(): void {
+    this.#write(": still here\n\n");
+  }
+
+  end(): void {
+    if (this.#response.writableEnded) return;
+    this.#response.setTimeout(this.#stallMs);
+    this.#response.end();
+  }
+
+  #write(text: string): void {
+    if (this.#response.writableEnded || this.#response.destroyed) return;
+    this.#lastWriteAt = performance.now();
+    if (!this.#response.write(text)) this.#response.setTimeout(this.#stallMs);
+  }
+}

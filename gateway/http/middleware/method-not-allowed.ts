@@ -1,0 +1,20 @@
+/** Answers methods that a path does not have: OPTIONS with what it has, others with a refusal. */
+import type { RequestHandler } from "express";
+import { ActorError } from "../../../schemas/errors.ts";
+
+/** `methods` in upper case; what GET answers, HEAD answers without a body. */
+export function methodNotAllowed(methods: readonly string[]): RequestHandler {
+  const head = methods.includes("GET") ? ["HEAD"] : [];
+  const allow = [...methods, ...head, "OPTIONS"].toSorted().join(", ");
+  return (request, response) => {
+    response.set("Allow", allow);
+    if (request.method === "OPTIONS") {
+      response.status(204).end();
+      return;
+    }
+    throw new ActorError(
+      "method_not_allowed",
+      `Cannot ${request.method} this path: expected one of ${allow}`,
+    );
+  };
+}

@@ -1,0 +1,208 @@
+import { once } from "node:events";
+import { createServer, type Server } from "node:http";
+import { connect } from "node:net";
+import { gzipSync } from "node:zlib";
+import { expect } from "chai";
+import express, { type ErrorRequestHandler, type RequestHandler, type Response } from "express";
+import { ActorError, ERRORS } from "../../../schemas/errors.ts";
+import { BODIES_BYTES_MAX, RENDER_BODY_BYTES_MAX } from "../../../schemas/limits.ts";
+import { type TestGateway, testGateway } from "../../testing/test-gateway.ts";
+import { type BodyBudget, readBody } from "./read-body.ts";
+
+describe("read body", () => {
+  let gateway: TestGateway;
+  beforeEach(async () => {
+    gateway = await testGateway();
+  });
+  afterEach(() => gateway.stop());
+  const tokens = () => `/v4/accounts/${gateway.accountId}/tokens`;
+  const post = (body: string | Uint8Array<ArrayBuffer>, headers: Record<string, string> = {}) =>
+    gateway.ask(tokens(), {
+      method: "POST",
+      body,
+      headers: { "Content-Type": "application/json", ...headers },
+    });
+
+  it("refuses what is not JSON by its type", async () => {
+    for (const type of [
+      "text/plain",
+      "application/x-www-form-urlencoded",
+      "application/json; charset=latin1",
+      "application/jsonp",
+      "",
+    ]) {
+      const { status, json } = await post("{}", { "Content-Type": type });
+      expect(status, type).to.equal(415);
+      expect(json?.errors[0]?.message).to.contain("application/json");
+    }
+  });
+
+  it("reads JSON under its usual names", async () => {
+    for (const type of [
+      "application/json",
+      "Application/JSON; charset=UTF-8",
+      'application/json;charset="utf-8"',
+      "application/merge-patch+json",
+    ]) {
+      const { status, json } = await post("{}", { "Content-Type": type });
+      expect(status, type).to.equal(400);
+      expect(json?.errors[0]?.message).to.contain("Missing");
+    }
+  });
+
+  it("says where malformed JSON breaks off", async () => {
+    const { status, json } = await post('{\n  "name": ,\n}');
+    expect(status).to.equal(400);
+    expect(json?.errors[0]?.message).to.equal(
+      "Cannot accept body: expected a value at line 2, column 11 (position 12)",
+    );
+  });
+
+  it("refuses an empty body, a field given twice, and __proto__", async () => {
+    expect((await post("")).json?.errors[0]?.message).to.contain("expected a JSON object");
+    const twice = await post('{"name":"a","name":"b","policies":[]}');
+    expect(twice.status).to.equal(400);
+    expect(twice.json?.errors[0]?.message).to.contain("given twice");
+    const proto = await post('{"__proto__":{"name":"a"},"constructor":{"prototype":{"x":1}}}');
+    expect(proto.status).to.equal(400);
+    expect("x" in {}).to.equal(false);
+    const inherited = await post('{"constructor":{"prototype":{"x":1}}}');
+    expect(inherited.json?.errors.map(({ source }) => source?.pointer)).to.include("/constructor");
+  });
+
+  it("unpacks gzip up to the limit, and refuses an encoding it does not know", async () => {
+    const gzip = { "Content-Encoding": "gzip" };
+    expect((await post(new Uint8Array(gzipSync("{}")), gzip)).status).to.equal(400);
+    const bomb = new Uint8Array(gzipSync(`{"name":"${"a".repeat(10_000_000)}"}`));
+    expect(bomb.length).to.be.below(20_000);
+    expect((await post(bomb, gzip)).status).to.equal(413);
+    expect((await post("{}", { "Content-Encoding": "lzma" })).status).to.equal(415);
+    expect((await post("no gzip", gzip)).status).to.equal(400);
+  });
+
+  it("reads a body that comes in chunks, and refuses one that grows past the limit", async () => {
+    const headers = { "Content-Type": "application/json" };
+    const ask = (count: number) =>
+      gateway.ask(tokens(), { method: "POST", headers, body: spaces(count) });
+    expect((await ask(2)).status).to.equal(400);
+    expect((await ask(100)).status).to.equal(413);
+  });
+
+  it("takes no fault in a client that leaves while it sends", async () => {
+    const socket = connect(Number(new URL(gateway.url).port), "127.0.0.1");
+    socket.write(
+      `POST ${tokens()} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${gateway.token}\r\n` +
+        "Content-Type: application/json\r\nContent-Length: 100\r\nExpect: 100-continue\r\n\r\n",
+    );
+    await once(socket, "data");
+    socket.write("{");
+    const logged = gateway.logs.length;
+    socket.destroy();
+    while (gateway.logs.length === logged) await new Promise(setImmediate);
+    expect(gateway.logs.slice(logged)).to.have.length(1);
+    expect(gateway.logs.at(-1)).to.include({ msg: "request", finished: false });
+  });
+
+  it("refuses brotli that is none", async () => {
+    const refused = await post("no brotli", { "Content-Encoding": "br" });
+    expect(refused.status).to.equal(400);
+    expect(refused.json?.errors[0]?.message).to.contain("cannot be unpacked");
+  });
+
+  it("reads no body before it knows who asks", async () => {
+    const refused = await gateway.ask(tokens(), {
+      method: "POST",
+      token: null,
+      headers: { "Content-Type": "text/plain" },
+      body: "x",
+    });
+    expect(refused.status).to.equal(401);
+  });
+});
+
+describe("readBody()", () => {
+  const CHUNKED = { "Content-Type": "application/json" };
+  let budget: BodyBudget;
+  let server: Server;
+  let url: string;
+  let held: Response[];
+
+  beforeEach(async () => {
+    budget = { bytes: 0 };
+    held = [];
+    const app = express();
+    const hold: RequestHandler = (_request, response) => {
+      held.push(response);
+      response.write("read");
+    };
+    app.post("/", readBody(RENDER_BODY_BYTES_MAX, budget), hold);
+    const refuse: ErrorRequestHandler = (error, _request, response, _next) => {
+      response.status(error instanceof ActorError ? ERRORS[error.code].status : 500);
+      response.end(String(error));
+    };
+    server = createServer(app.use(refuse)).listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const address = server.address();
+    url = `http://127.0.0.1:${typeof address === "object" ? address?.port : ""}/`;
+  });
+  afterEach(async () => {
+    server.closeAllConnections();
+    server.close();
+    await once(server, "close");
+  });
+
+  const post = (body: ReadableStream | string, headers: Record<string, string> = CHUNKED) =>
+    fetch(url, { method: "POST", headers, body, duplex: "half" });
+
+  it("counts of a body what was read of it, until its answer ends", async () => {
+    const answers = await Promise.all(Array.from({ length: 8 }, () => post(spaces(1))));
+    expect(answers.map(({ status }) => status)).to.deep.equal(new Array(8).fill(200));
+    expect(budget.bytes).to.equal(8 * 1026);
+    for (const response of held) response.end();
+    await Promise.all(answers.map((answer) => answer.text()));
+    while (budget.bytes > 0) await new Promise(setImmediate);
+    expect(budget.bytes).to.equal(0);
+  });
+
+  it("counts nothing of what was promised and is not there", async () => {
+    const socket = connect(Number(new URL(url).port), "127.0.0.1");
+    socket.write(
+      "POST / HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n" +
+        `Content-Length: ${RENDER_BODY_BYTES_MAX}\r\nExpect: 100-continue\r\n\r\n`,
+    );
+    await once(socket, "data");
+    socket.write("{");
+    while (budget.bytes === 0) await new Promise(setImmediate);
+    expect(budget.bytes).to.equal(1);
+    socket.destroy();
+    while (budget.bytes > 0) await new Promise(setImmediate);
+  });
+
+  it("fills the memory that is meant for bodies, and refuses one byte more", async () => {
+    for (const body of ["{}", spaces(1)]) {
+      const bytes = typeof body === "string" ? 2 : 1026;
+      budget.bytes = BODIES_BYTES_MAX - bytes;
+      expect((await post(body)).status).to.equal(200);
+      held.pop()?.end();
+      while (budget.bytes > BODIES_BYTES_MAX - bytes) await new Promise(setImmediate);
+      budget.bytes = BODIES_BYTES_MAX - bytes + 1;
+      const refused = await post(bytes === 2 ? body : spaces(1));
+      expect(refused.status).to.equal(503);
+      expect(await refused.text()).to.contain("too many large ones");
+      while (budget.bytes > BODIES_BYTES_MAX - bytes + 1) await new Promise(setImmediate);
+    }
+  });
+});
+
+function spaces(kilobytes: number): ReadableStream {
+  let left = kilobytes;
+  return new ReadableStream({
+    pull(controller) {
+      if (left-- > 0) controller.enqueue(new Uint8Array(1024).fill(0x20));
+      else {
+        controller.enqueue(Buffer.from("{}"));
+        controller.close();
+      }
+    },
+  });
+}

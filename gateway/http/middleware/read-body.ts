@@ -1,0 +1,107 @@
+/** Reads a JSON body up to its route's limit, and no more bodies at once than the gateway's memory is meant to hold. */
+import { finished, type Readable } from "node:stream";
+import { createBrotliDecompress, createGunzip, createInflate } from "node:zlib";
+import type { Request, RequestHandler } from "express";
+import { ActorError } from "../../../schemas/errors.ts";
+import { BODIES_BYTES_MAX } from "../../../schemas/limits.ts";
+import { localsOf } from "../locals.ts";
+import { readJson } from "../read-json.ts";
+
+/** Bytes of the bodies under way on one gateway, as far as they were read. */
+export interface BodyBudget {
+  bytes: number;
+}
+
+export function readBody(bytesMax: number, budget: BodyBudget): RequestHandler {
+  return async (request, response, next) => {
+    checkType(request);
+    const declared = Number(request.get("content-length") ?? 0);
+    if (declared > bytesMax) throw tooLarge(bytesMax);
+    if (budget.bytes + declared > BODIES_BYTES_MAX) throw tooMany();
+    let held = 0;
+    let open = true;
+    response.once("close", () => {
+      open = false;
+      budget.bytes -= held;
+    });
+    const body = await readBytes(request, (bytes) => {
+      if (!open) throw clientLeft();
+      if (held + bytes > bytesMax) throw tooLarge(bytesMax);
+      if (budget.bytes + bytes > BODIES_BYTES_MAX) throw tooMany();
+      held += bytes;
+      budget.bytes += bytes;
+    });
+    if (body.length === 0) {
+      throw new ActorError("invalid_request", "Cannot accept body: expected a JSON object");
+    }
+    localsOf(response).body = readJson(body);
+    next();
+  };
+}
+
+/** All of a body, unpacked. `hold` is told of every piece before it is kept, and may refuse it. */
+async function readBytes(request: Request, hold: (bytes: number) => void): Promise<Buffer> {
+  const stream = unpacked(request);
+  const chunks: Buffer[] = [];
+  try {
+    // A refusal is answered over the connection of the request, which therefore outlives the reading.
+    for await (const chunk of stream.iterator({ destroyOnReturn: stream !== request })) {
+      hold(chunk.length);
+      chunks.push(chunk);
+    }
+  } catch (error) {
+    if (error instanceof ActorError) throw error;
+    if (request.destroyed && !request.complete) throw clientLeft();
+    if (stream === request) throw error;
+    throw new ActorError("invalid_request", "Cannot accept body: it cannot be unpacked");
+  }
+  return Buffer.concat(chunks);
+}
+
+function unpacked(request: Request): Readable {
+  const encoding = request.get("content-encoding")?.toLowerCase() ?? "identity";
+  if (encoding === "identity") return request;
+  const unpacking = unpackerOf(encoding);
+  finished(request, (error) => {
+    if (error) unpacking.destroy(error);
+  });
+  return request.pipe(unpacking);
+}
+
+function unpackerOf(encoding: string) {
+  switch (encoding) {
+    case "gzip":
+      return createGunzip();
+    case "deflate":
+      return createInflate();
+    case "br":
+      return createBrotliDecompress();
+    default:
+      throw new ActorError(
+        "unsupported_media_type",
+        "Cannot read body: unknown Content-Encoding, expected gzip, deflate, br or none",
+      );
+  }
+}
+
+function checkType(request: Request): void {
+  const type = request.get("content-type") ?? "";
+  if (/^application\/(?:[\w.-]+\+)?json\s*(?:;\s*charset="?utf-8"?\s*)?;?$/i.test(type)) return;
+  throw new ActorError(
+    "unsupported_media_type",
+    `Cannot read body: its type is "${type}", expected application/json in UTF-8`,
+  );
+}
+
+const tooLarge = (bytesMax: number) =>
+  new ActorError(
+    "body_too_large",
+    `Cannot read body: it is too large, expected at most ${bytesMax} bytes`,
+  );
+
+const tooMany = () =>
+  new ActorError("busy", "Cannot accept body: too many large ones are under way", {
+    retryAfterS: 1,
+  });
+
+const clientLeft = () => new ActorError("cancelled", "Cannot read body: the client left");

@@ -1,0 +1,36 @@
+/** Logs every request once it is over, in a closed list of fields: no header, query or body ever gets into the log. */
+import type { RequestHandler } from "express";
+import { LOGGED_PATH_CHARS_MAX } from "../../../schemas/limits.ts";
+import { statusOf } from "../answered-status.ts";
+import { localsOf } from "../locals.ts";
+
+export const requestLog: RequestHandler = (request, response, next) => {
+  const startedAt = performance.now();
+  response.once("close", () => {
+    const { logger, route, caller, refusal } = localsOf(response);
+    const finished = response.writableFinished;
+    logger.info(
+      {
+        method: request.method,
+        route: route?.path,
+        // Where nothing matched, only the path as it was sent tells what was looked for.
+        path:
+          route === undefined && refusal !== undefined ? pathOf(request.originalUrl) : undefined,
+        status: statusOf(response),
+        code: refusal ?? (finished ? undefined : "cancelled"),
+        durationMs: Math.round(performance.now() - startedAt),
+        finished,
+        account: caller?.accountId,
+        token: caller?.tokenId,
+        client: request.ip,
+      },
+      "request",
+    );
+  });
+  next();
+};
+
+function pathOf(url: string): string {
+  const [path = ""] = url.split("?", 1);
+  return path.slice(0, LOGGED_PATH_CHARS_MAX);
+}

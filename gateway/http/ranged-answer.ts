@@ -1,0 +1,81 @@
+/** Answers with bytes that have a name of their own: all, a part of them, or that they are those the client has. */
+import type { Request, Response } from "express";
+import { ActorError } from "../../schemas/errors.ts";
+import { writeAnswer } from "./write-answer.ts";
+
+export interface NamedBytes {
+  /** A strong validator: other bytes have another. */
+  tag: string;
+  bytes: number;
+  type: string;
+  /** Of these bytes, `end` included. */
+  read(start: number, end: number): AsyncIterable<Uint8Array>;
+}
+
+/** What an answer may be besides 200, for the document. */
+export const RANGED = {
+  206: "The part that Range asks for",
+  304: "What the client has, by its If-None-Match",
+} as const;
+
+/** RFC 9110, sections 13 and 14: one range of bytes; of several, all there is is the answer. */
+export async function answerRanged(
+  { headers }: Pick<Request, "headers">,
+  response: Response,
+  { tag, bytes, type, read }: NamedBytes,
+  signal: AbortSignal,
+): Promise<void> {
+  const quoted = `"${tag}"`;
+  // It may be kept, and is asked for anew each time: a token may be revoked.
+  response.set({ ETag: quoted, "Cache-Control": "private, no-cache", "Accept-Ranges": "bytes" });
+  if (hasEntityTag(headers["if-none-match"], quoted)) {
+    response.status(304).end();
+    return;
+  }
+  const condition = headers["if-range"];
+  const asked = condition === undefined || condition === quoted ? headers.range : undefined;
+  const range = rangeOf(asked, bytes);
+  if (range === "none") {
+    response.removeHeader("ETag");
+    response.set("Content-Range", `bytes */${bytes}`);
+    throw new ActorError("range_not_satisfiable", `Cannot read range: there are ${bytes} bytes`);
+  }
+  const { start, end } = range ?? { start: 0, end: bytes - 1 };
+  if (range) {
+    response.status(206).set("Content-Range", `bytes ${start}-${end}/${bytes}`);
+  }
+  response.setHeader("Content-Type", type);
+  response.set("Content-Length", String(end - start + 1));
+  if (bytes === 0) {
+    response.end();
+    return;
+  }
+  await writeAnswer(read(start, end), response, { bytes: end - start + 1, signal });
+}
+
+/** RFC 9110 section 13.1.2. */
+export function hasEntityTag(header: string | undefined, tag: string): boolean {
+  if (header === undefined) return false;
+  return header
+    .split(",")
+    .map((one) => one.trim().replace(/^W\//, ""))
+    .some((one) => one === "*" || one === tag);
+}
+
+/** Undefined where all is asked for, "none" where nothing of it is there. */
+function rangeOf(
+  header: string | undefined,
+  bytes: number,
+): { start: number; end: number } | "none" | undefined {
+  const [, from = "", to = ""] = /^bytes=(\d{0,15})-(\d{0,15})$/.exec(header ?? "") ?? [];
+  if (from === "" && to === "") return undefined;
+  if (from === "") {
+    const length = Math.min(Number(to), bytes);
+    return length === 0 ? "none" : { start: bytes - length, end: bytes - 1 };
+  }
+  const start = Number(from);
+  const end = to === "" ? bytes - 1 : Math.min(Number(to), bytes - 1);
+  // What makes no sense is as if it were not there.
+  if (to !== "" && Number(to) < start) return undefined;
+  return start >= bytes ? "none" : { start, end };
+}

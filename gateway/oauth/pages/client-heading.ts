@@ -1,0 +1,53 @@
+/** Who asks: a client's name and logo, who publishes it, and where it says more of itself. */
+
+import { type Html, html } from "../../pages/html.ts";
+import { COMMAND_LINE_CLIENT } from "../command-line-client.ts";
+import type { LiveClient } from "../live-client.ts";
+
+/** `owner` names the account of a private client. */
+export function clientHeading(client: LiveClient, owner: string | undefined): Html {
+  const { clientName, logoUri } = client;
+  return html`<div class="client">
+${
+  logoUri === undefined
+    ? html`<span class="letter" aria-hidden="true">${[...clientName][0]?.toUpperCase()}</span>`
+    : html`<img src="${logoUri}" alt="" width="52" height="52" referrerpolicy="no-referrer">`
+}
+<h1>Authorize ${clientName}</h1>
+</div>
+<p>${publisherOf(client, owner)}</p>
+${linksOf(client)}`;
+}
+
+function publisherOf(client: LiveClient, owner: string | undefined): Html {
+  if (client === COMMAND_LINE_CLIENT) {
+    return html`Part of this platform. Go on only if you have just typed <strong>trunkline login</strong>.`;
+  }
+  const { verification, clientUri } = client;
+  if (owner !== undefined) return html`A private client of the account <strong>${owner}</strong>.`;
+  const host = clientUri === undefined ? undefined : new URL(clientUri).hostname;
+  const isVerified = verification?.status === "verified" && verification.host === host;
+  const since = verification?.missingSince;
+  if (host !== undefined && isVerified && since !== undefined) {
+    const date = new Date(since).toISOString().slice(0, 10);
+    return html`<strong>${host}</strong> confirmed that it publishes this, but has not done so any more since <time datetime="${date}">${date}</time>. Go on only if you know who runs it.`;
+  }
+  if (host !== undefined && isVerified) {
+    return html`Published by <strong>${host}</strong>, which has confirmed it.`;
+  }
+  return html`Its publisher is not verified. Go on only if you know who runs it.`;
+}
+
+function linksOf({ clientUri, policyUri, tosUri }: LiveClient): Html {
+  const links = [
+    [clientUri, "Website"],
+    [policyUri, "Privacy policy"],
+    [tosUri, "Terms of service"],
+  ] as const;
+  if (links.every(([uri]) => uri === undefined)) return html``;
+  return html`<p class="links quiet">${links.map(
+    ([uri, name]) =>
+      uri !== undefined &&
+      html`<a href="${uri}" target="_blank" rel="noopener noreferrer">${name}</a> `,
+  )}</p>`;
+}

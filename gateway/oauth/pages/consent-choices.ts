@@ -1,0 +1,46 @@
+/** What a person may choose among when a client asks: scopes, accounts, and why one is not to be had. */
+import type { ActorClient } from "../../../actors/runtime/actor-client.ts";
+import { ALL_PERMISSIONS, permissionsOf, permits } from "../../../schemas/account/permissions.ts";
+import { isIdentityScope, type Scope } from "../../../schemas/oauth/scopes.ts";
+import { type OwnAccount, ownAccounts } from "../../account/pages/own-accounts.ts";
+import type { Person } from "../../account/pages/sign-in.ts";
+import { knownScopes } from "../known-scopes.ts";
+import { type LiveClient, scopesOf } from "../live-client.ts";
+
+export interface AccountChoice extends OwnAccount {
+  /** Why it cannot be chosen. */
+  reason?: string;
+}
+
+export interface Choices {
+  required: Scope[];
+  optional: Scope[];
+  /** Empty where nothing of an account is asked for. */
+  accounts: AccountChoice[];
+}
+
+export async function choicesOf(
+  actors: ActorClient,
+  person: Person,
+  { client, scope }: { client: LiveClient; scope: string },
+): Promise<Choices> {
+  const held = scopesOf(client);
+  const asked = knownScopes(scope).filter((id) => held.has(id));
+  const optional = asked.filter((id) => client.optionalScopes.includes(id));
+  const required = asked.filter((id) => !optional.includes(id));
+  const wantsAccounts = asked.some((id) => !isIdentityScope(id));
+  const accounts = wantsAccounts ? await ownAccounts(actors, person) : [];
+  return { required, optional, accounts: accounts.map((choice) => judged(choice, asked)) };
+}
+
+function judged(choice: OwnAccount, asked: readonly Scope[]): AccountChoice {
+  const held = permissionsOf(choice.roles);
+  const opens = ALL_PERMISSIONS.some(
+    (id) =>
+      asked.some((scope) => scope === id || scope === id.replace(/read$/, "write")) &&
+      permits(held, id),
+  );
+  if (opens) return choice;
+  const roles = choice.roles.join(", ");
+  return { ...choice, reason: `Your role there, ${roles}, allows nothing of what is asked for.` };
+}

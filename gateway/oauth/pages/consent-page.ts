@@ -1,0 +1,244 @@
+/** The page on which a person allows a client something, or does not. */
+import { account } from "../../../schemas/account/account.ts";
+import { ActorError } from "../../../schemas/errors.ts";
+import { grantList } from "../../../schemas/oauth/grant-list.ts";
+import type { Consent } from "../../../schemas/oauth/oauth-grant.ts";
+import {
+  ACCOUNTS_PER_GRANT_MAX,
+  CLIENTS_PER_USER_MAX,
+} from "../../../schemas/oauth/oauth-server-limits.ts";
+import { SCOPES, type Scope } from "../../../schemas/oauth/scopes.ts";
+import type { Waiting } from "../../account/pages/interactions.ts";
+import type { PageParts } from "../../account/pages/page-parts.ts";
+import type { SignedIn, Visit } from "../../account/pages/visit.ts";
+import { refusalNote } from "../../pages/forms.ts";
+import { type Html, html } from "../../pages/html.ts";
+import { Refused } from "../../pages/refused.ts";
+import { memberOf } from "../consents.ts";
+import { knownScopes } from "../known-scopes.ts";
+import { findClient, type LiveClient, scopesOf } from "../live-client.ts";
+import { clientHeading } from "./client-heading.ts";
+import { type AccountChoice, type Choices, choicesOf } from "./consent-choices.ts";
+
+interface Asked {
+  uid: string;
+  waiting: Waiting;
+  clientId: string;
+  client: LiveClient;
+  person: SignedIn;
+}
+
+export class ConsentPage {
+  readonly #parts: PageParts;
+
+  constructor(parts: PageParts) {
+    this.#parts = parts;
+  }
+
+  async show(visit: Visit): Promise<void> {
+    const asked = await this.#askedOf(visit, visit.query("interaction"));
+    if (!asked) return;
+    if (!(await this.#mayUse(asked))) return this.#refuse(visit, asked);
+    await this.#ask(visit, asked);
+  }
+
+  async decide(visit: Visit): Promise<void> {
+    const asked = await this.#askedOf(visit, visit.text("interaction"));
+    if (!asked) return;
+    if (!(await visit.isOurForm(purposeOf(asked)))) {
+      const text = "This page was open for too long, or you signed in anew. Decide once more.";
+      return this.#ask(visit, asked, new Refused(403, text));
+    }
+    if (!(await this.#mayUse(asked))) {
+      return this.#deny(visit, asked, "This client is for members of the account that owns it");
+    }
+    if (visit.text("decision") !== "allow") {
+      return this.#deny(visit, asked, "The resource owner denied the request");
+    }
+    const gone = goneScope(asked);
+    if (gone !== undefined) {
+      const error_description = `The client is not registered for the scope '${gone}' any more`;
+      return this.#end(visit, asked, { error: "invalid_scope", error_description });
+    }
+    const choices = await this.#choicesOf(asked);
+    const consent = consentOf(visit, choices);
+    if (consent.accountIds.length === 0 && choices.accounts.length > 0) {
+      return this.#ask(visit, asked, new Refused(400, "Choose at least one account."), consent);
+    }
+    if (consent.accountIds.length > ACCOUNTS_PER_GRANT_MAX) {
+      const text = `Choose at most ${ACCOUNTS_PER_GRANT_MAX} accounts.`;
+      return this.#ask(visit, asked, new Refused(400, text), consent);
+    }
+    const { clientId, person } = asked;
+    try {
+      await this.#parts.actors.call(grantList, person.userId, "consent", { clientId, ...consent });
+    } catch (error) {
+      if (!(error instanceof ActorError && error.code === "limit_reached")) throw error;
+      const text = `You have allowed ${CLIENTS_PER_USER_MAX} clients something, which is the limit. Revoke one, under Authorized clients, and decide once more.`;
+      return this.#ask(visit, asked, new Refused(409, text), consent);
+    }
+    await this.#end(visit, asked, { consent: {} });
+  }
+
+  /** Undefined when there is nothing to decide: the person has been told. */
+  async #askedOf(visit: Visit, uid: string): Promise<Asked | undefined> {
+    const waiting = await this.#parts.interactions.find(visit, uid);
+    const clientId = waiting?.params.client_id ?? "";
+    const client = waiting && (await findClient(this.#parts.actors, clientId));
+    const { signedIn: person } = visit;
+    if (waiting && client && person) return { uid, waiting, clientId, client, person };
+    this.#parts.showOver(visit);
+    return undefined;
+  }
+
+  async #mayUse({ client, person }: Asked): Promise<boolean> {
+    if (client.visibility === "public") return true;
+    return (await memberOf(this.#parts.actors, client.accountId, person.userId)) !== undefined;
+  }
+
+  #choicesOf({ client, person, waiting }: Asked): Promise<Choices> {
+    const { scope } = waiting.params;
+    return choicesOf(this.#parts.actors, person, { client, scope });
+  }
+
+  #deny(visit: Visit, asked: Asked, error_description: string): Promise<void> {
+    return this.#end(visit, asked, { error: "access_denied", error_description });
+  }
+
+  async #end(visit: Visit, { uid, waiting }: Asked, result: Record<string, unknown>) {
+    visit.leadTo(await this.#parts.interactions.finish(visit, uid, { waiting, result }));
+  }
+
+  async #refuse(visit: Visit, asked: Asked): Promise<void> {
+    const { client, person, uid } = asked;
+    const { link } = this.#parts;
+    visit.show(403, {
+      title: "Private client",
+      leadsOut: true,
+      body: html`<h1>${client.clientName} is private</h1>
+<p>Only members of the account that owns it can authorize it, and you, ${person.email}, are not one of them.
+Ask an administrator of that account to invite you, or sign in as somebody else.</p>
+<form method="post" action="${link("/oauth2/consent")}">
+${await visit.markField(purposeOf(asked))}
+<input type="hidden" name="interaction" value="${uid}">
+<div class="buttons"><button name="decision" value="deny">Back to ${client.clientName}</button></div>
+</form>`,
+    });
+  }
+
+  /** What was chosen stays: a scope that was declined is not offered as if it had not been. */
+  async #ask(visit: Visit, asked: Asked, refused?: Refused, chosen?: Consent): Promise<void> {
+    const { client, clientId, person, uid } = asked;
+    const { actors, link } = this.#parts;
+    const choices = await this.#choicesOf(asked);
+    const { consent } = await actors.call(grantList, person.userId, "getConsent", { clientId });
+    const ticked = chosen
+      ? new Set(chosen.accountIds)
+      : defaultAccounts(choices.accounts, client, consent);
+    const owner =
+      client.visibility === "private"
+        ? (await actors.call(account, client.accountId, "get", {})).name
+        : undefined;
+    visit.show(refused?.status ?? 200, {
+      title: `Authorize ${client.clientName}`,
+      leadsOut: true,
+      image: client.logoUri,
+      body: html`${clientHeading(client, owner)}
+<p>It asks for access as <strong>${person.email}</strong>.</p>
+${refusalNote(refused)}
+<form method="post" action="${link("/oauth2/consent")}">
+${await visit.markField(purposeOf(asked))}
+<input type="hidden" name="interaction" value="${uid}">
+${accountsField(choices.accounts, ticked)}
+${requiredList(choices.required)}
+${optionalField(choices.optional, chosen ?? consent)}
+<div class="buttons">
+<button name="decision" value="allow">Allow</button>
+<button name="decision" value="deny" class="second">Deny</button>
+</div>
+</form>
+<p class="quiet">You can take this back at any time, under Authorized clients.</p>`,
+    });
+  }
+}
+
+/** What was asked for when the client was registered for it still. */
+function goneScope({ client, waiting }: Asked): Scope | undefined {
+  const held = scopesOf(client);
+  return knownScopes(waiting.params.scope).find((id) => !held.has(id));
+}
+
+const purposeOf = ({ uid }: Asked) => `consent ${uid}`;
+
+function consentOf(visit: Visit, { required, optional, accounts }: Choices): Consent {
+  const ticked = new Set(visit.texts("scope"));
+  const chosen = new Set(visit.texts("account"));
+  return {
+    scopes: [...required, ...optional.filter((id) => ticked.has(id))],
+    rejectedScopes: optional.filter((id) => !ticked.has(id)),
+    accountIds: accounts
+      .filter(({ accountId, reason }) => reason === undefined && chosen.has(accountId))
+      .map(({ accountId }) => accountId),
+  };
+}
+
+/** What was chosen last; else the account that owns the client, or the first: no more than one without being asked. */
+function defaultAccounts(
+  accounts: readonly AccountChoice[],
+  client: LiveClient,
+  consent: Consent | null,
+): Set<string> {
+  const able = accounts.filter(({ reason }) => reason === undefined);
+  const before = able.filter(({ accountId }) => consent?.accountIds.includes(accountId));
+  const own = able.find(({ accountId }) => accountId === client.accountId) ?? able[0];
+  const ticked = before.length > 0 ? before : own ? [own] : [];
+  return new Set(ticked.map(({ accountId }) => accountId));
+}
+
+function accountsField(accounts: readonly AccountChoice[], ticked: Set<string>): Html {
+  if (accounts.length === 0) return html``;
+  return html`<fieldset aria-describedby="accounts-hint">
+<legend>In which accounts</legend>
+${accounts.map((choice) => accountItem(choice, ticked))}
+<p class="quiet" id="accounts-hint">These are the accounts you are a member of. If one is missing, an administrator of it can invite you.</p>
+</fieldset>`;
+}
+
+function accountItem({ accountId, name, roles, reason }: AccountChoice, ticked: Set<string>): Html {
+  const id = `account-${accountId}`;
+  const state = reason === undefined ? ticked.has(accountId) && html` checked` : html` disabled`;
+  return html`<div class="item${reason !== undefined && " off"}">
+<input type="checkbox" id="${id}" name="account" value="${accountId}" aria-describedby="${id}-hint"${state}>
+<span class="what"><label class="name" for="${id}">${name}</label>
+<span class="quiet" id="${id}-hint">${reason ?? roles.join(", ")}</span></span>
+</div>`;
+}
+
+function requiredList(scopes: readonly Scope[]): Html {
+  if (scopes.length === 0) return html``;
+  return html`<h2>It will be able to</h2>
+<ul class="plain">
+${scopes.map(
+  (id) => html`<li><div class="item"><span class="mark" aria-hidden="true">✓</span>
+<span class="what"><span class="name">${SCOPES[id].name}</span>
+<span class="quiet">${SCOPES[id].description}</span></span></div></li>`,
+)}
+</ul>`;
+}
+
+function optionalField(scopes: readonly Scope[], consent: Consent | null): Html {
+  if (scopes.length === 0) return html``;
+  const declined = new Set(consent?.rejectedScopes);
+  return html`<fieldset>
+<legend>If you like, also</legend>
+${scopes.map(
+  (id) => html`<div class="item">
+<input type="checkbox" id="scope-${id}" name="scope" value="${id}" aria-describedby="scope-${id}-hint"${
+    !declined.has(id) && html` checked`
+  }>
+<span class="what"><label class="name" for="scope-${id}">${SCOPES[id].name}</label>
+<span class="quiet" id="scope-${id}-hint">${SCOPES[id].description}</span></span>
+</div>`,
+)}
+</fieldset>`;
+}

@@ -1,0 +1,279 @@
+import { Kvm } from "@nats-io/kv";
+import { expect } from "chai";
+import { account } from "../../../schemas/account/account.ts";
+import { requestLimit } from "../../../schemas/account/request-limit.ts";
+import { user } from "../../../schemas/account/user.ts";
+import { grantList } from "../../../schemas/oauth/grant-list.ts";
+import {
+  ACCOUNTS_PER_GRANT_MAX,
+  ACCOUNTS_PER_USER_MAX,
+  AUTHORIZATIONS_PER_ADDRESS_MAX,
+  CLIENTS_PER_PAGE,
+  CLIENTS_PER_USER_MAX,
+  FORM_BYTES_MAX,
+  FORM_FIELDS_MAX,
+  ID_TOKEN_MS,
+  INTERACTION_MS,
+  LOGIN_WINDOW_MS,
+  LOGINS_PER_ADDRESS_MAX,
+  PASSWORD_CHARS_MAX,
+  PASSWORD_CHARS_MIN,
+  SIGNUPS_PER_ADDRESS_MAX,
+} from "../../../schemas/oauth/oauth-server-limits.ts";
+import { until } from "../../../scripts/testing/until.ts";
+import {
+  newPerson,
+  type OAuthWorld,
+  oauthWorld,
+  Person,
+  REDIRECT_URI,
+  type Seen,
+  type TestClient,
+  type Wire,
+} from "../testing/oauth-world.ts";
+
+const ADDRESS = "127.0.0.1";
+const id = (number: number) => number.toString(16).padStart(32, "0");
+
+describe("limits of pages", function () {
+  this.timeout(120_000);
+  let world: OAuthWorld;
+  let client: TestClient;
+  before(async () => {
+    world = await oauthWorld();
+    client = await world.makeClient();
+  });
+  after(() => world?.stop());
+
+  const query = (changes: Record<string, string> = {}) =>
+    `/oauth2/auth?${new URLSearchParams({
+      client_id: client.client_id,
+      response_type: "code",
+      redirect_uri: REDIRECT_URI,
+      ...changes,
+    })}`;
+  const stranger = () => new Person(world.urls[0] ?? "");
+  /** Counts so many tries, as if others had made them. */
+  const takeAllBut = async (left: number, key: string, limit: number) => {
+    const asked = { limit, windowMs: LOGIN_WINDOW_MS };
+    for (;;) {
+      const { remaining } = await world.bus.actors.call(requestLimit, key, "take", asked);
+      if (remaining <= left) return;
+    }
+  };
+
+  const passwordOf = (length: number) => "horse correct battery ".repeat(20).slice(0, length);
+
+  it("a new password is none that is guessed first", async () => {
+    const person = stranger();
+    await person.open("/signup");
+    const email = "guessable@example.com";
+    for (const password of ["password", "PassW0rd", "12345678", "Qwerty123!", "guessable", email]) {
+      const { status, text } = await person.submit({ email, password });
+      expect([status, text.includes("harder to guess")], password).to.deep.equal([400, true]);
+    }
+    expect((await person.submit({ email, password: passwordOf(12) })).status).to.equal(200);
+  });
+
+  it("a password has as many characters as it must, and may have", async () => {
+    const signup = async (email: string, length: number) => {
+      const person = stranger();
+      await person.open("/signup");
+      const password = passwordOf(length);
+      return (await person.submit({ email, password })).status;
+    };
+    expect(await signup("short@example.com", PASSWORD_CHARS_MIN - 1)).to.equal(400);
+    expect(await signup("short@example.com", PASSWORD_CHARS_MIN)).to.equal(200);
+    expect(await signup("long@example.com", PASSWORD_CHARS_MAX + 1)).to.equal(400);
+    expect(await signup("long@example.com", PASSWORD_CHARS_MAX)).to.equal(200);
+    const person = stranger();
+    await person.open("/login");
+    const password = passwordOf(PASSWORD_CHARS_MAX);
+    const long = { email: "long@example.com", password };
+    expect((await person.signIn({ ...long, password: `${password}p` })).status).to.equal(401);
+    await person.signIn(long);
+    expect(person.seen.url).to.contain("/profile/clients");
+  });
+
+  it("a form is taken up to its bound", async () => {
+    const send = async (bytes: number) => {
+      const body = "email=a%40example.com&password=".padEnd(bytes, "p");
+      const headers = { "Content-Type": "application/x-www-form-urlencoded" };
+      const answer = await fetch(`${world.urls[0]}/login`, { method: "POST", headers, body });
+      return [answer.status, (await answer.text()).includes("cannot be read")];
+    };
+    // It comes from no page of ours.
+    expect(await send(FORM_BYTES_MAX)).to.deep.equal([403, false]);
+    expect(await send(FORM_BYTES_MAX + 1)).to.deep.equal([413, true]);
+    const withFields = async (count: number) => {
+      const body = Array.from({ length: count }, (_, number) => `f${number}=`).join("&");
+      const headers = { "Content-Type": "application/x-www-form-urlencoded" };
+      return (await fetch(`${world.urls[0]}/login`, { method: "POST", headers, body })).status;
+    };
+    expect(await withFields(FORM_FIELDS_MAX)).to.equal(403);
+    expect(await withFields(FORM_FIELDS_MAX + 1)).to.equal(413);
+  });
+
+  it("an authorization request waits for INTERACTION_MS", async () => {
+    const person = stranger();
+    const before = Date.now();
+    const { url } = await person.open(query());
+    const after = Date.now();
+    const uid = new URL(url).searchParams.get("interaction");
+    const bucket = await new Kvm(world.bus.bus.connection).open("state-0");
+    // A key is written some time after what is in it was answered.
+    const stored: Wire = await until("it is written", async () =>
+      (await bucket.get(`interaction.${uid}`))?.json(),
+    );
+    // It may be kept in whole seconds.
+    expect(stored.state.expiresAt - INTERACTION_MS).to.be.within(before - 1_000, after + 1_000);
+  });
+
+  it("an ID token is good for ID_TOKEN_MS", async () => {
+    const { person } = await newPerson(world);
+    const open = await world.makeClient({ scopes: ["openid"], optional_scopes: [] });
+    await invited(person);
+    await person.open(query({ client_id: open.client_id, scope: "openid" }));
+    await person.submit({ decision: "allow" });
+    const code = new URL(person.seen.url).searchParams.get("code") ?? "";
+    const basic = Buffer.from(`${open.client_id}:${open.client_secret}`).toString("base64");
+    const fields = { grant_type: "authorization_code", redirect_uri: REDIRECT_URI, code };
+    const answer = await fetch(`${world.urls[0]}/oauth2/token`, {
+      method: "POST",
+      headers: { Authorization: `Basic ${basic}` },
+      body: new URLSearchParams(fields),
+    });
+    const { id_token } = (await answer.json()) as { id_token: string };
+    const [, payload = ""] = id_token.split(".");
+    const { exp, iat } = JSON.parse(Buffer.from(payload, "base64url").toString());
+    expect((exp - iat) * 1_000).to.equal(ID_TOKEN_MS);
+  });
+
+  it("a person chooses as many accounts as a grant may open, and not one more", async () => {
+    const { person, email } = await newPerson(world);
+    await invited(person);
+    const { actors } = world.bus;
+    const { id: userId } = await actors.call(user, email, "get", {});
+    const roles = ["Super Administrator" as const];
+    for (let number = 0; number < ACCOUNTS_PER_GRANT_MAX; number++) {
+      const owner = { userId, email, roles };
+      await actors.call(account, id(number), "open", { name: `Account ${number}`, owner });
+      await actors.send(user, email, "joined", { userId, accountId: id(number), roles });
+    }
+    const all = Array.from({ length: ACCOUNTS_PER_GRANT_MAX }, (_, number) => id(number));
+    await until("they see all", async () => {
+      await person.open(query());
+      return all.every((one) => person.seen.text.includes(one));
+    });
+    const past = await person.submit({ decision: "allow", account: [...all, world.accountId] });
+    expect([past.status, past.text.includes("Choose at most 100 accounts.")]).to.deep.equal([
+      400,
+      true,
+    ]);
+    await person.submit({ decision: "allow", account: all });
+    expect(person.seen.url).to.contain("code=");
+  });
+
+  it("a person belongs to ACCOUNTS_PER_USER_MAX accounts, and is invited to no more", async () => {
+    const { person, email } = await newPerson(world);
+    const { actors } = world.bus;
+    const { id: userId } = await actors.call(user, email, "get", {});
+    const roles = ["Member" as const];
+    const join = (number: number) =>
+      actors.send(user, email, "joined", { userId, accountId: id(number), roles });
+    // Beside the one of their own.
+    await Promise.all(
+      Array.from({ length: ACCOUNTS_PER_USER_MAX - 1 }, (_, number) => join(number)),
+    );
+    const count = async () => (await actors.call(user, email, "get", {})).accounts.length;
+    await until("they belong to all", async () => (await count()) === ACCOUNTS_PER_USER_MAX);
+    const { status, text } = await invited(person);
+    expect([status, text.includes("500 accounts")]).to.deep.equal([409, true]);
+    await actors.send(user, email, "left", { userId, accountId: id(0) });
+    await until("they left one", async () => (await count()) < ACCOUNTS_PER_USER_MAX);
+    await invited(person);
+    await until("they belong to one more", async () => (await count()) === ACCOUNTS_PER_USER_MAX);
+  });
+
+  it("a person allows as many clients as there may be; for one more they revoke one", async () => {
+    const { person, email } = await newPerson(world);
+    await invited(person);
+    const { id: userId } = await world.bus.actors.call(user, email, "get", {});
+    const accountIds = Array.from({ length: ACCOUNTS_PER_GRANT_MAX }, (_, i) => id(i));
+    const consent = { scopes: ["account.read" as const], rejectedScopes: [], accountIds };
+    for (let number = 1; number <= CLIENTS_PER_USER_MAX; number++) {
+      const allowed = { ...consent, clientId: id(number) };
+      await world.bus.actors.call(grantList, userId, "consent", allowed);
+    }
+    expect(await listed(person))
+      .to.have.length(CLIENTS_PER_USER_MAX)
+      .and.include(id(1));
+    await person.open(query());
+    const past = await person.submit({ decision: "allow" });
+    expect([past.status, past.text.includes("500 clients")]).to.deep.equal([409, true]);
+    const waiting = past.url;
+    await world.bus.actors.call(grantList, userId, "revokeClient", { clientId: id(1) });
+    expect(waiting).to.contain("/oauth2/consent");
+    await person.submit({ decision: "allow" });
+    expect(person.seen.url).to.contain("code=");
+  });
+
+  it("one address signs in, signs up and authorizes as often as it may", async () => {
+    const person = stranger();
+    await person.open("/signup");
+    await takeAllBut(1, `signup-from ${ADDRESS}`, SIGNUPS_PER_ADDRESS_MAX);
+    const signup = { email: "last@example.com", password: "correct horse" };
+    expect((await person.submit(signup)).url).to.contain("/profile/clients");
+    const more = stranger();
+    await more.open("/signup");
+    const past = await more.submit({ ...signup, email: "past@example.com" });
+    expect([past.status, past.text.includes("Too many tries")]).to.deep.equal([429, true]);
+    expectRetry(past);
+
+    await more.open("/login");
+    await takeAllBut(1, `login-from ${ADDRESS}`, LOGINS_PER_ADDRESS_MAX);
+    expect((await more.signIn({ email: "one@example.com", password: "x" })).status).to.equal(401);
+    const refused = await more.signIn({ email: "two@example.com", password: "x" });
+    expect(refused.status).to.equal(429);
+    expectRetry(refused);
+
+    await takeAllBut(1, `authorize-from ${ADDRESS}`, AUTHORIZATIONS_PER_ADDRESS_MAX);
+    expect((await more.open(query())).url).to.contain("/login");
+    const late = await more.open(query());
+    expect(late.status).to.equal(429);
+    expect(late.headers.get("content-type")).to.contain("text/html");
+    expect(late.text).to.contain("Too many requests");
+    expectRetry(late);
+  });
+
+  /** Every client on the person's own pages. */
+  async function listed(person: Person): Promise<string[]> {
+    const clients: string[] = [];
+    let next: string | undefined = "/profile/clients";
+    while (next !== undefined) {
+      const { text } = await person.open(next);
+      const found = [...text.matchAll(/name="client" value="([0-9a-f]{32})"/g)];
+      expect(found).to.have.length.within(1, CLIENTS_PER_PAGE);
+      clients.push(...found.map(([, one = ""]) => one));
+      next = /href="(\/profile\/clients\?after=[^"]+)"/.exec(text)?.[1];
+    }
+    return [...new Set(clients)];
+  }
+
+  function expectRetry({ headers }: Seen): void {
+    expect(Number(headers.get("retry-after"))).to.be.within(60, LOGIN_WINDOW_MS / 1_000);
+  }
+
+  /** Makes somebody a member of the first account, whose clients are private. */
+  async function invited(person: Person): Promise<Seen> {
+    const { text } = await person.open("/profile/password");
+    const [, email = ""] = /autocomplete="username" value="([^"]+)"/.exec(text) ?? [];
+    const { body } = await world.api(`/accounts/${world.accountId}/members`, {
+      method: "POST",
+      json: { email, roles: ["Member"] },
+    });
+    const { search } = new URL(body.result.invitation_url);
+    await person.open(`/login${search}`);
+    return person.signIn({ email, password: "correct horse" });
+  }
+});

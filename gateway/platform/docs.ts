@@ -1,0 +1,82 @@
+/** The OpenAPI document, and a page that shows it. */
+import { createHash } from "node:crypto";
+import { fileURLToPath } from "node:url";
+import { gzipSync } from "node:zlib";
+import { Router } from "express";
+import { methodNotAllowed } from "../http/middleware/method-not-allowed.ts";
+import { hasEntityTag } from "../http/ranged-answer.ts";
+import type { Route } from "../http/route.ts";
+import { openApiDocument } from "./openapi.ts";
+
+const DOCUMENT_PATH = "/v4/openapi.json";
+const ASSETS = ["swagger-ui.css", "swagger-ui-bundle.js", "favicon-32x32.png"] as const;
+
+// Swagger UI writes style attributes and draws with data: images; nothing comes from another origin.
+const POLICY =
+  "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; " +
+  "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+const PAGE = `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>Trunkline API</title>
+<link rel="icon" href="/docs/favicon-32x32.png">
+<link rel="stylesheet" href="/docs/swagger-ui.css">
+</head>
+<body>
+<main id="api"></main>
+<script src="/docs/swagger-ui-bundle.js"></script>
+<script src="/docs/start.js"></script>
+</body>
+</html>
+`;
+
+// Swagger UI has dark colours, and leaves it to the page when they are shown.
+const START = `const dark = matchMedia("(prefers-color-scheme: dark)");
+const follow = () => document.documentElement.classList.toggle("dark-mode", dark.matches);
+dark.addEventListener("change", follow);
+follow();
+SwaggerUIBundle({ url: "${DOCUMENT_PATH}", dom_id: "#api", deepLinking: true });
+`;
+
+export function docsRouter(routes: readonly Route[], publicUrl: string): Router {
+  const document = Buffer.from(JSON.stringify(openApiDocument(routes, publicUrl)));
+  const etag = `"${createHash("sha256").update(document).digest("base64url")}"`;
+  const compressed = gzipSync(document);
+  const router = Router({ caseSensitive: true });
+  router.get(DOCUMENT_PATH, (request, response) => {
+    // Another version of the program may serve another document at any time, so clients ask each time.
+    response.set({ "Cache-Control": "no-cache", ETag: etag, Vary: "Accept-Encoding" });
+    if (hasEntityTag(request.headers["if-none-match"], etag)) {
+      response.status(304).end();
+      return;
+    }
+    const isCompressed = request.acceptsEncodings("gzip", "identity") === "gzip";
+    if (isCompressed) response.set("Content-Encoding", "gzip");
+    response.type("json").send(isCompressed ? compressed : document);
+  });
+  router.get("/docs", (_request, response) => {
+    response.set("Content-Security-Policy", POLICY).type("html").send(PAGE);
+  });
+  router.get("/docs/start.js", (_request, response) => {
+    response.type("js").send(START);
+  });
+  for (const name of ASSETS) {
+    const file = fileURLToPath(import.meta.resolve(`swagger-ui-dist/${name}`));
+    router.get(`/docs/${name}`, (_request, response) => {
+      response.sendFile(file);
+    });
+  }
+  for (const path of [
+    DOCUMENT_PATH,
+    "/docs",
+    "/docs/start.js",
+    ...ASSETS.map((name) => `/docs/${name}`),
+  ]) {
+    router.all(path, methodNotAllowed(["GET"]));
+  }
+  return router;
+}

@@ -1,0 +1,26 @@
+/** Whether this process can serve: for load balancers and people who just started it. */
+import { Router } from "express";
+import { ERRORS } from "../../schemas/errors.ts";
+import { failure, success } from "../http/envelope.ts";
+import { methodNotAllowed } from "../http/middleware/method-not-allowed.ts";
+
+/** /healthz: whether it can serve; /livez: whether it answers at all. `missing` names what the roles of this process still need. */
+export function healthRouter(missing: () => readonly string[]): Router {
+  const router = Router({ caseSensitive: true });
+  router.get("/healthz", (_request, response) => {
+    const [first, ...others] = missing().map((name) => ({
+      code: ERRORS.unavailable.code,
+      message: `Cannot serve: ${name} is missing`,
+    }));
+    if (!first) response.json(success({ ready: true }));
+    else
+      response
+        .status(503)
+        .set("Retry-After", "1")
+        .json(failure([first, ...others]));
+  });
+  router.get("/livez", (_request, response) => void response.json(success({ alive: true })));
+  router.all("/livez", methodNotAllowed(["GET"]));
+  router.all("/healthz", methodNotAllowed(["GET"]));
+  return router;
+}

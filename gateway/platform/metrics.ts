@@ -1,0 +1,29 @@
+/** Figures of this process, for Prometheus, behind a bearer token: they name routes, kinds and loads. */
+import { createHash, timingSafeEqual } from "node:crypto";
+import { Router } from "express";
+import type { Registry } from "prom-client";
+import { ActorError } from "../../schemas/errors.ts";
+import { methodNotAllowed } from "../http/middleware/method-not-allowed.ts";
+import type { MetricsToken } from "./metrics-token.ts";
+
+export function metricsRouter(registry: Registry, token: MetricsToken): Router {
+  const router = Router({ caseSensitive: true });
+  router.get("/metrics", async (request, response) => {
+    const shown = /^Bearer +(\S+)$/i.exec(request.get("authorization") ?? "")?.[1];
+    const wanted = await token();
+    if (shown === undefined || wanted === undefined || !isSame(shown, wanted)) {
+      response.set("WWW-Authenticate", "Bearer");
+      const text = "Cannot show metrics: expected the bearer token TRUNKLINE_METRICS_TOKEN";
+      throw new ActorError("unauthenticated", `${text}, or metrics_token of credentials.json`);
+    }
+    const text = await registry.metrics();
+    response.set({ "Content-Type": registry.contentType, "Cache-Control": "no-store" }).send(text);
+  });
+  router.all("/metrics", methodNotAllowed(["GET"]));
+  return router;
+}
+
+/** In a time that tells nothing of either. */
+const isSame = (one: string, other: string) => timingSafeEqual(hashOf(one), hashOf(other));
+
+const hashOf = (text: string) => createHash("sha256").update(text).digest();

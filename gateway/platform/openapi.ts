@@ -1,0 +1,225 @@
+/** The OpenAPI 3.1 document of the route table. */
+import { z } from "zod";
+import { PERMISSIONS } from "../../schemas/account/permissions.ts";
+import { ERRORS, type ErrorCode } from "../../schemas/errors.ts";
+import { CursorInfo, Failure, ResultInfo, successOf } from "../../schemas/http/envelope.ts";
+import { failure } from "../http/envelope.ts";
+import { unknownField } from "../http/parse-request.ts";
+import { type RefusalWording, type Route, refusalsOf } from "../http/route.ts";
+import { CLIENT_SCHEMES, OAUTH_TAG, oauthPaths, oauthScheme } from "./openapi-oauth.ts";
+import { jsonSchema, propertiesOf } from "./openapi-schema.ts";
+import { TAG_DESCRIPTIONS } from "./route-tags.ts";
+
+type Json = Record<string, unknown>;
+
+export function openApiDocument(routes: readonly Route[], publicUrl: string): Json {
+  const paths: Record<string, Json> = {};
+  for (const route of routes) {
+    const place = (path: string, id: string) => {
+      paths[path] = { ...paths[path], [route.method]: operationOf(route, id) };
+    };
+    place(route.path, route.id);
+    if (route.alias !== undefined) place(route.alias, `${route.id}Alias`);
+  }
+  return {
+    openapi: "3.1.1",
+    info: {
+      title: "Trunkline",
+      version: "4",
+      description: introduction(),
+      license: { name: "MIT", identifier: "MIT" },
+    },
+    servers: [{ url: `${publicUrl}/v4` }],
+    security: [{ token: [] }, { oauth: [] }],
+    tags: [...tagsOf(routes), OAUTH_TAG],
+    paths: { ...paths, ...oauthPaths(publicUrl) },
+    components: {
+      securitySchemes: {
+        token: {
+          type: "http",
+          scheme: "bearer",
+          description: "The api_token in data/credentials.json, or another token of the account",
+        },
+        oauth: oauthScheme(publicUrl),
+        ...CLIENT_SCHEMES,
+      },
+      schemas: { Failure: jsonSchema(Failure, "output") },
+    },
+  };
+}
+
+function tagsOf(routes: readonly Route[]): Json[] {
+  const names = [...new Set(routes.map(({ tag }) => tag))];
+  return names.map((name) => ({ name, description: TAG_DESCRIPTIONS[name] }));
+}
+
+/** Markdown, with the one element that folds what few look for first. */
+function introduction(): string {
+  return [
+    "Trunkline is a self-hosted automation platform, and this is its API. " +
+      "Its token is `api_token` in `data/credentials.json`, which the first start writes: press Authorize and paste it. " +
+      "Then `POST /accounts/{account_id}/browser-rendering/pdf` prints HTML or the page at a URL as a PDF, " +
+      "with the `account_id` of the same file, and `POST /accounts/{account_id}/browser-rendering/crawl` walks a whole site.",
+    "<details><summary>Codes of errors</summary>",
+    codeTable(),
+    "</details>",
+  ].join("\n\n");
+}
+
+function codeTable(): string {
+  const rows = Object.entries(ERRORS).map(
+    ([name, { status, code, meaning }]) => `| ${code} | ${status} | ${name} | ${meaning} |`,
+  );
+  return ["| code | status | name | meaning |", "| --- | --- | --- | --- |", ...rows].join("\n");
+}
+
+function operationOf(route: Route, operationId: string): Json {
+  const needed = (route.permissions ?? []).map((permission) => PERMISSIONS[permission]);
+  return {
+    operationId,
+    tags: [route.tag],
+    summary: route.summary,
+    description: needed.length > 0 ? `Needs the permission ${needed.join(" or ")}.` : "Any token.",
+    ...(needed.length > 0 && { security: securityOf(route) }),
+    // Read by machines: what `description` says to people.
+    "x-permissions": route.permissions ?? [],
+    parameters: [...parametersOf(route.parameters, "path"), ...parametersOf(route.query, "query")],
+    ...(route.body
+      ? {
+          requestBody: {
+            required: true,
+            description: `At most ${route.body.bytesMax} bytes`,
+            content: { "application/json": bodyContent(route.body.schema) },
+          },
+        }
+      : {}),
+    responses: { ...answersOf(route), ...refusalAnswers(route) },
+  };
+}
+
+/** One permission will do, and a token may have it however it was made. */
+const securityOf = ({ permissions = [] }: Route): Json[] => [
+  { token: [] },
+  ...permissions.map((permission) => ({ oauth: [permission] })),
+];
+
+/**
+ * The schema's own example goes beside it, where "Try it out" takes it from. Zod drops the `examples` of an object
+ * whose fields are transformed, and knows nothing of `example`.
+ */
+function bodyContent(bodySchema: z.ZodType): Json {
+  const { examples, example, ...schema } = jsonSchema(bodySchema, "input");
+  const shown = Array.isArray(examples) ? examples[0] : example;
+  return { schema, ...(shown === undefined ? {} : { example: shown }) };
+}
+
+function parametersOf(schema: z.ZodType, where: "path" | "query"): Json[] {
+  const { properties = {}, required = [] } = propertiesOf(schema);
+  return Object.entries(properties).map(([name, property]) => {
+    const { description, ...rest } = typeof property === "object" ? property : {};
+    return {
+      name,
+      in: where,
+      required: where === "path" || required.includes(name),
+      ...(description === undefined ? {} : { description }),
+      schema: rest,
+    };
+  });
+}
+
+function answersOf(route: Route): Json {
+  const headers = headersOf(route);
+  if ("mediaType" in route.answer) {
+    const { mediaType, description, also = {} } = route.answer;
+    const content = Object.fromEntries([mediaType].flat().map((type) => [type, {}]));
+    const others = Object.entries(also).map(([status, said]) => [
+      status,
+      { description: said, headers, ...(status === "206" && { content }) },
+    ]);
+    return {
+      "200": { description, headers, content },
+      ...Object.fromEntries(others),
+    };
+  }
+  const { status = 200 } = "result" in route.answer ? route.answer : {};
+  if (status === 204) return { "204": { description: "Done", headers } };
+  const schema = successOf(...resultOf(route.answer));
+  const content = { "application/json": { schema: jsonSchema(schema, "output") } };
+  return { [status]: { description: "Done", headers, content } };
+}
+
+function resultOf(
+  answer: Exclude<Route["answer"], { mediaType: unknown }>,
+): [z.ZodType, z.ZodType?] {
+  if ("streamed" in answer) return [answer.streamed];
+  switch (answer.paged) {
+    case "numbers":
+      return [answer.result, ResultInfo];
+    case "cursor":
+      return [answer.result, CursorInfo];
+    case "both":
+      return [answer.result, z.union([ResultInfo, CursorInfo])];
+    case undefined:
+      return [answer.result];
+    default:
+      return answer.paged satisfies never;
+  }
+}
+
+function refusalAnswers(route: Route): Json {
+  const byStatus = Map.groupBy(new Set(refusalsOf(route)), (name) => ERRORS[name].status);
+  const answers = [...byStatus].map(([status, names]) => [
+    String(status),
+    {
+      description: names.map((name) => describe(name, route.wording)).join("; "),
+      headers: {
+        ...headersOf(route),
+        ...(status === 429 || status === 503 ? { "Retry-After": header("Seconds to wait") } : {}),
+        ...(status === 401 ? { "WWW-Authenticate": header("As in RFC 6750") } : {}),
+      },
+      content: {
+        "application/json": {
+          schema: { $ref: "#/components/schemas/Failure" },
+          example: failureExample(route, names),
+        },
+      },
+    },
+  ]);
+  return Object.fromEntries(answers);
+}
+
+/** Of each status the first of its refusals; a wrong body has a pointer besides. */
+function failureExample(route: Route, [name]: readonly ErrorCode[]): Json {
+  if (name === undefined) throw new Error("Cannot document answer: it has no refusal");
+  const { wording, body } = route;
+  if (name !== "invalid_request" || !body) {
+    return failure([{ code: codeOf(name, wording), message: ERRORS[name].meaning }]);
+  }
+  const pointer = wording?.pointer("/colour") ?? "/colour";
+  const { properties = {} } = propertiesOf(body.schema);
+  const message = `Cannot accept ${pointer}: ${unknownField(Object.keys(properties))}`;
+  return failure([{ code: codeOf(name, wording, pointer), message, source: { pointer } }]);
+}
+
+function describe(name: ErrorCode, wording?: RefusalWording): string {
+  return `${codeOf(name, wording)}: ${ERRORS[name].meaning}`;
+}
+
+const codeOf = (name: ErrorCode, wording?: RefusalWording, pointer = "") =>
+  wording?.code(name, pointer) ?? ERRORS[name].code;
+
+function headersOf(route: Route): Json {
+  return {
+    "X-Request-Id": header("The request's id, as in the logs"),
+    ...(route.rendering
+      ? {
+          "X-Browser-Ms-Used": header("Milliseconds a browser was held", "integer"),
+          "X-Queued-Ms": header("Milliseconds the request waited for a browser worker", "integer"),
+        }
+      : {}),
+  };
+}
+
+function header(description: string, type = "string"): Json {
+  return { description, schema: { type } };
+}

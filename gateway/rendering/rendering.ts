@@ -1,0 +1,152 @@
+/** Rendering: pages in, documents and pictures out, streamed as they come from a browser worker. */
+import type { Response } from "express";
+import type { ActorClient } from "../../actors/runtime/actor-client.ts";
+import { account } from "../../schemas/account/account.ts";
+import { AccountPath, WireUsage } from "../../schemas/account/http/accounts.ts";
+import { ERRORS, type ErrorCode } from "../../schemas/errors.ts";
+import { nothing } from "../../schemas/http/nothing.ts";
+import { RENDER_BODY_BYTES_MAX, TASK_RUN_MS_MAX } from "../../schemas/limits.ts";
+import { PdfRequest } from "../../schemas/rendering/http/pdf.ts";
+import { RenderQuery } from "../../schemas/rendering/http/rendering.ts";
+import {
+  mediaTypeOf,
+  PICTURE_MEDIA_TYPES,
+  ScreenshotRequest,
+} from "../../schemas/rendering/http/screenshot.ts";
+import { render } from "../../schemas/rendering/render.ts";
+import { type Asked, defineRoute, type Route } from "../http/route.ts";
+import { writeAnswer } from "../http/write-answer.ts";
+
+const RENDERING = "/accounts/{account_id}/browser-rendering";
+/** The same under a younger name. */
+const ALIAS = "/accounts/{account_id}/browser-run";
+
+/** What the target did, or the browser: those of the 5000s and 6000s, as in the public API. Others of 422 are git's. */
+const TARGET_FAILURES = Object.keys(ERRORS).filter((name): name is ErrorCode => {
+  const { status, code } = ERRORS[name as ErrorCode];
+  return status === 422 && code >= 5_000 && code < 7_000 && name !== "element_not_found";
+});
+
+/** Of every route that has a page rendered. */
+const RENDERS = {
+  method: "post",
+  tag: "Rendering",
+  permissions: ["browser-rendering.write"],
+  parameters: AccountPath,
+  query: RenderQuery,
+  rendering: true,
+} as const;
+const REFUSALS = ["browser_time_exceeded", "queue_full", ...TARGET_FAILURES] as const;
+
+interface Rendered {
+  mediaType: string;
+  browserMs: number;
+  queuedMs: number;
+  bytes: number | null;
+  chunks: AsyncIterable<Uint8Array>;
+}
+
+export function renderingRoutes(
+  actors: ActorClient,
+  { browserMsPerDay, now }: { browserMsPerDay: number; now: () => number },
+): Route[] {
+  return [
+    defineRoute({
+      ...RENDERS,
+      path: `${RENDERING}/pdf`,
+      alias: `${ALIAS}/pdf`,
+      id: "renderPdf",
+      summary: "Print a page as a PDF",
+      body: { schema: PdfRequest, bytesMax: RENDER_BODY_BYTES_MAX },
+      refusals: REFUSALS,
+      answer: { mediaType: "application/pdf", description: "The PDF" },
+      handle: renderPdf,
+    }),
+    defineRoute({
+      ...RENDERS,
+      path: `${RENDERING}/screenshot`,
+      alias: `${ALIAS}/screenshot`,
+      id: "takeScreenshot",
+      summary: "Capture a page, or a part of it, as a picture",
+      body: { schema: ScreenshotRequest, bytesMax: RENDER_BODY_BYTES_MAX },
+      refusals: [...REFUSALS, "element_not_found"],
+      answer: { mediaType: PICTURE_MEDIA_TYPES, description: "The picture" },
+      handle: takeScreenshot,
+    }),
+    defineRoute({
+      method: "get",
+      path: `${RENDERING}/usage`,
+      alias: `${ALIAS}/usage`,
+      id: "getUsage",
+      tag: "Rendering",
+      summary: "Browser time used, by UTC day",
+      permissions: ["browser-rendering.read", "account.read"],
+      parameters: AccountPath,
+      query: nothing,
+      answer: { result: WireUsage },
+      handle: getUsage,
+    }),
+  ];
+
+  async function renderPdf(
+    { caller, body, signal }: Asked<unknown, unknown, PdfRequest>,
+    response: Response,
+  ) {
+    const { accountId } = caller;
+    const task = { ...(await admit(accountId, signal)), parameters: body };
+    const { reply, queuedMs, chunks } = await actors.run(render, accountId, "pdf", task, {
+      deadlineMs: TASK_RUN_MS_MAX,
+      signal,
+    });
+    await write({ ...reply, queuedMs, mediaType: "application/pdf", chunks }, response, signal);
+  }
+
+  async function takeScreenshot(
+    { caller, body, signal }: Asked<unknown, unknown, ScreenshotRequest>,
+    response: Response,
+  ) {
+    const { accountId } = caller;
+    const task = { ...(await admit(accountId, signal)), parameters: body };
+    const { reply, queuedMs, chunks } = await actors.run(render, accountId, "screenshot", task, {
+      deadlineMs: TASK_RUN_MS_MAX,
+      signal,
+    });
+    const mediaType = mediaTypeOf(body.screenshotOptions);
+    await write({ ...reply, queuedMs, mediaType, chunks }, response, signal);
+  }
+
+  /** What every task begins with, once the account has browser time left. */
+  async function admit(accountId: string, signal: AbortSignal) {
+    const limit = { limitMs: browserMsPerDay };
+    await actors.call(account, accountId, "admitRendering", limit, { signal });
+    return { account: accountId, deadlineAt: now() + TASK_RUN_MS_MAX };
+  }
+
+  async function write(
+    { mediaType, browserMs, queuedMs, bytes, chunks }: Rendered,
+    response: Response,
+    signal: AbortSignal,
+  ) {
+    response.set({
+      "Content-Type": mediaType,
+      "X-Browser-Ms-Used": String(browserMs),
+      "X-Queued-Ms": String(queuedMs),
+    });
+    // Of a large PDF the end is not written yet when its first bytes go out.
+    if (bytes !== null) response.set("Content-Length", String(bytes));
+    await writeAnswer(chunks, response, { bytes, signal });
+  }
+
+  async function getUsage({ caller }: Asked) {
+    const { today, resetsAt, days } = await actors.call(account, caller.accountId, "getUsage", {});
+    return {
+      result: {
+        date: today.date,
+        browser_ms_used: today.ms,
+        browser_ms_limit: browserMsPerDay === 0 ? null : browserMsPerDay,
+        resets_at: new Date(resetsAt).toISOString(),
+        days: days.map(({ date, ms, tasks }) => ({ date, browser_ms_used: ms, tasks })),
+      },
+    };
+  }
+}

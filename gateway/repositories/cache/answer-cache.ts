@@ -1,0 +1,276 @@
+/** Keeps what git answered to clones, for as long as the repository stays as it is: who asks the same again is sent the same. */
+import { createHash, randomBytes } from "node:crypto";
+import { createWriteStream, type WriteStream } from "node:fs";
+import { type FileHandle, mkdir, open, rename } from "node:fs/promises";
+import { join } from "node:path";
+import { finished } from "node:stream/promises";
+import {
+  GIT_ANSWER_AHEAD_BYTES,
+  GIT_ANSWER_BYTES_MAX,
+  GIT_ANSWER_MEMORY_BYTES,
+  GIT_ANSWERS_BYTES_MAX,
+  GIT_ANSWERS_MEMORY_BYTES_MAX,
+} from "../../../schemas/repositories/git-limits.ts";
+import { type CacheFiles, isCode, removeAll } from "./cache-files.ts";
+
+/** A question to a repository as it is: whatever changes of it makes another version. */
+export interface AnswerKey {
+  id: string;
+  version: number;
+  /** The words of the question, all of them. */
+  question: readonly (string | Uint8Array)[];
+}
+
+export interface FoundAnswer {
+  bytes: number;
+  hasPack: boolean;
+  /** Each piece is written over by the next. */
+  content: AsyncIterable<Buffer>;
+}
+
+interface Kept {
+  id: string;
+  version: number;
+  bytes: number;
+  hasPack: boolean;
+  /** Of a small one; of others there is a file. */
+  content?: Buffer;
+}
+
+export interface AnswerLimits {
+  bytes: number;
+  memoryBytes: number;
+  answerBytes: number;
+}
+
+const LIMITS: AnswerLimits = {
+  bytes: GIT_ANSWERS_BYTES_MAX,
+  memoryBytes: GIT_ANSWERS_MEMORY_BYTES_MAX,
+  answerBytes: GIT_ANSWER_BYTES_MAX,
+};
+const READ_BYTES = 256 * 1024;
+
+export class AnswerCache {
+  readonly #files: CacheFiles;
+  readonly #limits: AnswerLimits;
+  /** Of this process alone: what another has kept, it knows nothing of. */
+  readonly #folder: string;
+  /** The one used last is the last. */
+  readonly #kept = new Map<string, Kept>();
+  readonly #ofRepos = new Map<string, Set<string>>();
+  readonly #underWay = new Set<string>();
+  #bytes = 0;
+  #memoryBytes = 0;
+
+  constructor(files: CacheFiles, limits: Partial<AnswerLimits> = {}) {
+    this.#files = files;
+    this.#limits = { ...LIMITS, ...limits };
+    this.#folder = join(files.answers, `${process.pid}-${randomBytes(6).toString("hex")}`);
+  }
+
+  /** Bytes of all answers that are kept, on disk and in memory. */
+  get bytes(): number {
+    return this.#bytes + this.#memoryBytes;
+  }
+
+  async find(key: AnswerKey): Promise<FoundAnswer | undefined> {
+    const name = nameOf(key);
+    const kept = this.#kept.get(name);
+    if (!kept) return undefined;
+    this.#kept.delete(name);
+    this.#kept.set(name, kept);
+    const { bytes, hasPack, content } = kept;
+    if (content) return { bytes, hasPack, content: once(content) };
+    const file = await openWhole(join(this.#folder, name), bytes);
+    if (!file) {
+      await this.#drop(name);
+      return undefined;
+    }
+    return { bytes, hasPack, content: piecesOf(file) };
+  }
+
+  /** Undefined where somebody else is recording it. */
+  record(key: AnswerKey): Recording | undefined {
+    const name = nameOf(key);
+    if (this.#underWay.has(name) || this.#kept.has(name)) return undefined;
+    this.#underWay.add(name);
+    const file = this.#files.temporary("answer");
+    return new Recording(file, this.#limits.answerBytes, async (recorded) => {
+      try {
+        if (recorded) await this.#keep(name, key, recorded);
+      } finally {
+        this.#underWay.delete(name);
+        await removeAll(file);
+      }
+    });
+  }
+
+  async close(): Promise<void> {
+    this.#kept.clear();
+    await removeAll(this.#folder);
+  }
+
+  async #keep(name: string, { id, version }: AnswerKey, recorded: Recorded): Promise<void> {
+    const { file, ...rest } = recorded;
+    if (file !== undefined) {
+      const path = join(this.#folder, name);
+      await rename(file, path).catch(async (error: unknown) => {
+        if (!isCode(error, "ENOENT")) throw error;
+        await mkdir(this.#folder, { recursive: true });
+        await rename(file, path);
+      });
+    }
+    this.#kept.set(name, { id, version, ...rest });
+    this.#count(rest, 1);
+    const ofRepo = this.#ofRepos.get(id) ?? new Set();
+    this.#ofRepos.set(id, ofRepo.add(name));
+    // Nobody will ask for what was before.
+    for (const other of ofRepo) {
+      if ((this.#kept.get(other)?.version ?? version) < version) await this.#drop(other);
+    }
+    await this.#makeRoom();
+  }
+
+  /** Those on disk and those in memory have a bound each. */
+  async #makeRoom(): Promise<void> {
+    const { bytes, memoryBytes } = this.#limits;
+    for (const [name, { content }] of this.#kept) {
+      const isPast = content ? this.#memoryBytes > memoryBytes : this.#bytes > bytes;
+      if (isPast) await this.#drop(name);
+      else if (this.#memoryBytes <= memoryBytes && this.#bytes <= bytes) return;
+    }
+  }
+
+  async #drop(name: string): Promise<void> {
+    const kept = this.#kept.get(name);
+    if (!kept) return;
+    this.#kept.delete(name);
+    this.#count(kept, -1);
+    const ofRepo = this.#ofRepos.get(kept.id);
+    ofRepo?.delete(name);
+    if (ofRepo?.size === 0) this.#ofRepos.delete(kept.id);
+    // Who is reading it has it open.
+    if (!kept.content) await removeAll(join(this.#folder, name));
+  }
+
+  #count({ bytes, content }: Pick<Kept, "bytes" | "content">, change: 1 | -1): void {
+    if (content) this.#memoryBytes += change * (bytes + ENTRY_BYTES);
+    else this.#bytes += change * bytes;
+  }
+}
+
+/** Of one that is empty, with its name. */
+const ENTRY_BYTES = 500;
+
+interface Recorded {
+  bytes: number;
+  hasPack: boolean;
+  content?: Buffer;
+  file?: string;
+}
+
+/** Takes an answer down as it goes by, and holds nobody up: where the disk is too slow for that, there is none. */
+export class Recording {
+  readonly #path: string;
+  readonly #bytesMax: number;
+  readonly #end: (recorded?: Recorded) => Promise<void>;
+  #small: Buffer[] = [];
+  #file: WriteStream | undefined;
+  #bytes = 0;
+  #isOver = false;
+
+  constructor(path: string, bytesMax: number, end: (recorded?: Recorded) => Promise<void>) {
+    this.#path = path;
+    this.#bytesMax = bytesMax;
+    this.#end = end;
+  }
+
+  add(chunk: Buffer): void {
+    if (this.#isOver) return;
+    this.#bytes += chunk.length;
+    if (this.#bytes > this.#bytesMax) this.#giveUp();
+    else if (this.#bytes <= GIT_ANSWER_MEMORY_BYTES) this.#small.push(chunk);
+    else this.#write(chunk);
+  }
+
+  /** It is whole. */
+  async keep({ hasPack }: { hasPack: boolean }): Promise<void> {
+    if (this.#isOver) return;
+    // Nothing can be added, nor given up.
+    this.#isOver = true;
+    const sizes = { bytes: this.#bytes, hasPack };
+    if (!this.#file) {
+      await this.#end({ ...sizes, content: Buffer.concat(this.#small) });
+      return;
+    }
+    try {
+      this.#file.end();
+      await finished(this.#file);
+    } catch {
+      await this.#end(); // A disk that is full, say: the next one tries again.
+      return;
+    }
+    await this.#end({ ...sizes, file: this.#path });
+  }
+
+  /** It is not, and never will be. */
+  drop(): void {
+    this.#giveUp();
+  }
+
+  #write(chunk: Buffer): void {
+    if (!this.#file) {
+      this.#file = createWriteStream(this.#path, { flags: "wx" });
+      this.#file.on("error", () => this.#giveUp());
+      for (const earlier of this.#small) this.#file.write(earlier);
+      this.#small = [];
+    }
+    this.#file.write(chunk);
+    if (this.#file.writableLength > GIT_ANSWER_AHEAD_BYTES) this.#giveUp();
+  }
+
+  #giveUp(): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#small = [];
+    this.#file?.destroy();
+    // What stays behind goes with what else processes leave in the cache.
+    this.#end().catch(() => {});
+  }
+}
+
+function nameOf({ id, version, question }: AnswerKey): string {
+  const hash = createHash("sha256").update(`${id} ${version}\n`);
+  for (const words of question) hash.update(`${words.length}\n`).update(words);
+  return hash.digest("hex");
+}
+
+/** Undefined where it is gone, or is not what it was. */
+async function openWhole(path: string, bytes: number) {
+  try {
+    const file = await open(path);
+    if ((await file.stat()).size === bytes) return file;
+    await file.close();
+  } catch (error) {
+    if (!isCode(error, "ENOENT", "ENOTDIR")) throw error;
+  }
+  return undefined;
+}
+
+/** In one piece of memory: a stream's, a new one for each read, had all of ours collected once for every few clones. */
+async function* piecesOf(file: FileHandle): AsyncGenerator<Buffer> {
+  try {
+    const piece = Buffer.allocUnsafe(READ_BYTES);
+    for (;;) {
+      const { bytesRead } = await file.read(piece, 0, READ_BYTES, null);
+      if (bytesRead === 0) return;
+      yield piece.subarray(0, bytesRead);
+    }
+  } finally {
+    await file.close();
+  }
+}
+
+async function* once(content: Buffer): AsyncGenerator<Buffer> {
+  yield content;
+}

@@ -1,0 +1,114 @@
+/** Lets git know what a clone needs without walking through the history: bitmaps over the packs that are on disk. */
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
+import {
+  GIT_BITMAPS_FROM_BYTES,
+  GIT_BITMAPS_GROWTH,
+  GIT_BITMAPS_MS_MAX,
+  GIT_CACHE_GRACE_MS,
+  GIT_NAMES_KEPT,
+} from "../../../schemas/repositories/git-limits.ts";
+import type { OpenedRepo } from "../git-parts.ts";
+import { runGit } from "../process/git-process.ts";
+import type { ProcessSlots } from "../process/process-slots.ts";
+import { dropPacksIndex, entriesOf, PACKS_INDEX, statOf } from "./cache-files.ts";
+import type { RepoCache } from "./repo-cache.ts";
+
+interface Made {
+  /** Of all packs by then. */
+  bytes: number;
+  /** It could not be made: not worth another try before there is more. */
+  failed: boolean;
+}
+
+export interface CloneIndexesParts {
+  cache: RepoCache;
+  slots: ProcessSlots;
+  now: () => number;
+  fromBytes?: number | undefined;
+}
+
+export class CloneIndexes {
+  readonly #cache: RepoCache;
+  readonly #slots: ProcessSlots;
+  readonly #now: () => number;
+  readonly #fromBytes: number;
+  /** By the folder of objects, the one made first the first. */
+  readonly #made = new Map<string, Made>();
+  readonly #underWay = new Map<string, Promise<void>>();
+
+  constructor({ cache, slots, now, fromBytes = GIT_BITMAPS_FROM_BYTES }: CloneIndexesParts) {
+    this.#cache = cache;
+    this.#slots = slots;
+    this.#now = now;
+    this.#fromBytes = fromBytes;
+  }
+
+  /** Somebody has cloned it, so others may: makes the index where there is none, or it covers too little. */
+  async want(repo: OpenedRepo): Promise<void> {
+    const { manifest } = repo;
+    const objects = this.#cache.files.objects(repo.id, manifest.generation);
+    const bytes = Array.from(manifest.packs.values()).reduce((sum, pack) => sum + pack.bytes, 0);
+    // Git uses no bitmaps where history has an end.
+    if (bytes < this.#fromBytes || manifest.shallow.length > 0) return;
+    const known = this.#made.get(objects);
+    if (known && bytes < known.bytes * GIT_BITMAPS_GROWTH) {
+      if (known.failed || (await statOf(join(objects, "pack", PACKS_INDEX)))) return;
+    }
+    // Whoever waits for git is not to wait for this.
+    if (this.#slots.waiting > 0) return;
+    const underWay = this.#underWay.get(objects) ?? this.#makeOnce(repo, objects, bytes);
+    this.#underWay.set(objects, underWay);
+    await underWay.finally(() => this.#underWay.delete(objects));
+  }
+
+  /** Git failed with it: whatever is wrong, it can do without. */
+  async drop({ id, manifest }: OpenedRepo): Promise<void> {
+    await dropPacksIndex(join(this.#cache.files.objects(id, manifest.generation), "pack"));
+  }
+
+  async #makeOnce(repo: OpenedRepo, objects: string, bytes: number): Promise<void> {
+    const failed = await this.#make(repo, join(objects, "pack")).then(
+      (isMade) => !isMade,
+      () => true,
+    );
+    this.#made.delete(objects);
+    this.#made.set(objects, { bytes, failed });
+    for (const oldest of this.#made.keys()) {
+      if (this.#made.size <= GIT_NAMES_KEPT) break;
+      this.#made.delete(oldest);
+    }
+  }
+
+  async #make(repo: OpenedRepo, packs: string): Promise<boolean> {
+    const { manifest } = repo;
+    const signal = AbortSignal.timeout(GIT_BITMAPS_MS_MAX);
+    const leave = await this.#slots.enter(repo, signal);
+    try {
+      await using view = await this.#cache.open(repo, manifest, signal);
+      await removeOldLock(join(packs, `${PACKS_INDEX}.lock`), this.#now());
+      const before = await entriesOf(packs);
+      const [largest] = [...manifest.packs.values()].sort((one, other) => other.bytes - one.bytes);
+      const preferred = `--preferred-pack=pack-${largest?.sha256}.idx`;
+      const { cwd, environment } = view;
+      const { code } = await runGit(["multi-pack-index", "write", "--bitmap", preferred], {
+        cwd,
+        environment,
+        signal,
+      });
+      const after = new Set(await entriesOf(packs));
+      // One that names what has gone meanwhile would end every clone.
+      if (before.some((name) => name.endsWith(".pack") && !after.has(name)))
+        await dropPacksIndex(packs);
+      return code === 0;
+    } finally {
+      leave();
+    }
+  }
+}
+
+/** Of a process that was killed. */
+async function removeOldLock(path: string, now: number): Promise<void> {
+  const stats = await statOf(path);
+  if (stats && now - stats.mtimeMs > GIT_CACHE_GRACE_MS) await rm(path, { force: true });
+}

@@ -1,0 +1,139 @@
+/** Follows the manifests of repositories: asks for what changed since the last time, and puts it together. */
+import type { ActorClient } from "../../../actors/runtime/actor-client.ts";
+import { GIT_CACHE_REFS_MAX, REF_ROWS } from "../../../schemas/repositories/git-limits.ts";
+import {
+  type Pack,
+  type RepoAddress,
+  type RepoStatus,
+  repo,
+} from "../../../schemas/repositories/repo.ts";
+
+type Refs = Readonly<Record<string, string>>;
+
+interface ManifestParts {
+  version: number;
+  generation: number;
+  head: string;
+  readOnly: boolean;
+  status: RepoStatus;
+  protectedRefs: readonly string[];
+  shallow: readonly string[];
+  treeDepth: number;
+  bytes: number;
+  rows: ReadonlyMap<number, Refs>;
+  packs: ReadonlyMap<string, Pack>;
+}
+
+/** What a repository was at one moment. */
+export class Manifest {
+  readonly version: number;
+  readonly generation: number;
+  readonly head: string;
+  readonly readOnly: boolean;
+  readonly status: RepoStatus;
+  readonly protectedRefs: readonly string[];
+  /** Commits whose parents are not here. */
+  readonly shallow: readonly string[];
+  /** So many directories, and no more, lie below each other. */
+  readonly treeDepth: number;
+  readonly bytes: number;
+  readonly rows: ReadonlyMap<number, Refs>;
+  readonly packs: ReadonlyMap<string, Pack>;
+  #refs: ReadonlyMap<string, string> | undefined;
+
+  constructor(parts: ManifestParts) {
+    this.version = parts.version;
+    this.generation = parts.generation;
+    this.head = parts.head;
+    this.readOnly = parts.readOnly;
+    this.status = parts.status;
+    this.protectedRefs = parts.protectedRefs;
+    this.shallow = parts.shallow;
+    this.treeDepth = parts.treeDepth;
+    this.bytes = parts.bytes;
+    this.rows = parts.rows;
+    this.packs = parts.packs;
+  }
+
+  /** Object ids by the names of refs. */
+  get refs(): ReadonlyMap<string, string> {
+    this.#refs ??= new Map([...this.rows.values()].flatMap((refs) => Object.entries(refs)));
+    return this.#refs;
+  }
+}
+
+const NOTHING: ManifestParts = {
+  version: 0,
+  generation: 0,
+  head: "",
+  readOnly: false,
+  status: "ready",
+  protectedRefs: [],
+  shallow: [],
+  treeDepth: 0,
+  bytes: 0,
+  rows: new Map(),
+  packs: new Map(),
+};
+
+export class ManifestReader {
+  readonly #actors: ActorClient;
+  readonly #refsMax: number;
+  /** The one used last is the last. */
+  readonly #known = new Map<string, { manifest: Manifest; refs: number }>();
+  #refs = 0;
+
+  constructor(actors: ActorClient, { refsMax = GIT_CACHE_REFS_MAX } = {}) {
+    this.#actors = actors;
+    this.#refsMax = refsMax;
+  }
+
+  /** The manifest as it is: no change is missing that was answered before this was asked. */
+  async read(id: string, address: RepoAddress, signal: AbortSignal): Promise<Manifest> {
+    const known = this.#known.get(id)?.manifest;
+    let parts: ManifestParts = known ?? NOTHING;
+    let after = known ? { version: known.version, row: ROW_PAST_ALL } : { version: 0, row: -1 };
+    for (;;) {
+      const input = { address, after, packsAfter: parts.version };
+      const answer = await this.#actors.call(repo, id, "manifest", input, { signal });
+      if (answer.done && known && answer.version === known.version) return this.#keep(id, known);
+      const rows = new Map(parts.rows);
+      for (const { row, refs } of answer.rows) rows.set(row, refs);
+      const packs = new Map(answer.packsWhole ? [] : parts.packs);
+      for (const pack of answer.packs) packs.set(pack.sha256, pack);
+      // Until it is done the version stays that of the packs which are known for sure.
+      parts = { ...answer, version: answer.done ? answer.version : parts.version, rows, packs };
+      if (answer.done) return this.#keep(id, new Manifest(parts));
+      after = answer.cursor;
+    }
+  }
+
+  forget(id: string): void {
+    this.#refs -= this.#known.get(id)?.refs ?? 0;
+    this.#known.delete(id);
+  }
+
+  #keep(id: string, manifest: Manifest): Manifest {
+    const earlier = this.#known.get(id);
+    const isNewer = !earlier || earlier.manifest.version < manifest.version;
+    const kept = isNewer ? { manifest, refs: countRefs(manifest) } : earlier;
+    this.forget(id);
+    this.#known.set(id, kept);
+    this.#refs += kept.refs;
+    for (const oldest of this.#known.keys()) {
+      if (this.#refs <= this.#refsMax || oldest === id) break;
+      this.forget(oldest);
+    }
+    return manifest;
+  }
+}
+
+/** One more, so that many empty repositories count too. */
+function countRefs({ rows }: Manifest): number {
+  let refs = 1;
+  for (const row of rows.values()) refs += Object.keys(row).length;
+  return refs;
+}
+
+/** Behind every row of a version. */
+const ROW_PAST_ALL = REF_ROWS;

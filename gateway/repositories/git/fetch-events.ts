@@ -1,0 +1,55 @@
+/** Tells those who follow an account of clones and fetches: of each one a repository and second, however many there were. */
+import type { Logger } from "pino";
+import type { ActorClient } from "../../../actors/runtime/actor-client.ts";
+import { FETCH_TOLD_MS } from "../../../schemas/repositories/git-limits.ts";
+import { repoEvents } from "../../../schemas/repositories/repo-events.ts";
+import type { OpenedRepo } from "../git-parts.ts";
+
+type FetchType = "cloned" | "fetched";
+
+export class FetchEvents {
+  readonly #actors: ActorClient;
+  readonly #now: () => number;
+  /** When each was told last, the oldest first: only those of the last FETCH_TOLD_MS. */
+  readonly #told = new Map<string, number>();
+
+  constructor(actors: ActorClient, now: () => number) {
+    this.#actors = actors;
+    this.#now = now;
+  }
+
+  /** Nobody waits for it, and a fetch that nobody heard of is a fetch all the same. */
+  tell(repo: OpenedRepo, question: Buffer | undefined, logger: Logger): void {
+    const { id: repoId, accountId, address } = repo;
+    const type = fetchTypeOf(repo, question);
+    const at = this.#now();
+    for (const [which, toldAt] of this.#told) {
+      if (Math.abs(at - toldAt) < FETCH_TOLD_MS) break;
+      this.#told.delete(which);
+    }
+    const which = `${repoId} ${type}`;
+    if (this.#told.has(which)) return;
+    this.#told.set(which, at);
+    const { namespace, name: repoName } = address;
+    const event = { type, repoId, namespace, repoName, at };
+    this.#actors.send(repoEvents, accountId, "happened", { event }).catch((error: unknown) => {
+      logger.warn({ err: error }, "fetch not told");
+    });
+  }
+}
+
+const WANTED = /[0-9a-f]{4}want ([0-9a-f]{40})/g;
+
+/** Who has nothing yet and wants what refs point at clones. A part of a clone that comes later is something else. */
+export function fetchTypeOf(
+  { manifest }: Pick<OpenedRepo, "manifest">,
+  question: Buffer | undefined,
+): FetchType {
+  if (!question) return "cloned";
+  if (question.includes("have ")) return "fetched";
+  const tips = new Set(manifest.refs.values());
+  for (const [, id = ""] of question.toString("latin1").matchAll(WANTED)) {
+    if (!tips.has(id)) return "fetched";
+  }
+  return "cloned";
+}

@@ -1,0 +1,169 @@
+import { once } from "node:events";
+import { request as ask, createServer, type IncomingMessage } from "node:http";
+import type { AddressInfo } from "node:net";
+import { gzipSync } from "node:zlib";
+import { expect } from "chai";
+import { ActorError } from "../../../schemas/errors.ts";
+import { until } from "../../../scripts/testing/until.ts";
+import { gitBody } from "./git-body.ts";
+
+/** Of bodies that are to come whole: longer than a machine stands still that has much else to do. */
+const SURE_MS = 3_000;
+
+describe("gitBody()", function () {
+  this.timeout(60_000);
+
+  /** What comes of reading the body of one request: its bytes, or the refusal's code. */
+  async function read(
+    send: (request: ReturnType<typeof ask>) => void,
+    { bytesMax = 1_000, stallMs = 10_000, stallBytes = 1, encoding = "identity", waitMs = 0 } = {},
+  ): Promise<number | string> {
+    const { promise, resolve } = Promise.withResolvers<number | string>();
+    const server = createServer((request, response) => {
+      void bytesOf(request, { bytesMax, stallMs, stallBytes, waitMs }).then((outcome) => {
+        resolve(outcome);
+        response.end();
+      });
+    }).listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const { port } = server.address() as AddressInfo;
+    const headers = { "Content-Encoding": encoding };
+    const request = ask({ port, host: "127.0.0.1", method: "POST", headers });
+    request.on("error", () => {});
+    send(request);
+    const outcome = await promise;
+    request.destroy();
+    server.closeAllConnections();
+    server.close();
+    return outcome;
+  }
+
+  async function bytesOf(
+    request: IncomingMessage,
+    {
+      waitMs,
+      ...options
+    }: { bytesMax: number; stallMs: number; stallBytes: number; waitMs: number },
+  ) {
+    try {
+      const body = gitBody(request, options);
+      const startedAt = performance.now();
+      if (waitMs > 0) await until("it is read", () => performance.now() - startedAt >= waitMs);
+      let bytes = 0;
+      for await (const chunk of body) bytes += chunk.length;
+      return bytes;
+    } catch (error) {
+      if (error instanceof ActorError) return error.code;
+      throw error;
+    }
+  }
+
+  it("gives as many bytes as may come, in any pieces, and not one more", async () => {
+    expect(await read((request) => request.end(Buffer.alloc(1_000)))).to.equal(1_000);
+    expect(await read((request) => request.end(Buffer.alloc(1_001)))).to.equal("body_too_large");
+    const inPieces = (request: ReturnType<typeof ask>) => {
+      for (let i = 0; i < 10; i++) request.write(Buffer.alloc(100));
+      request.end();
+    };
+    expect(await read(inPieces)).to.equal(1_000);
+  });
+
+  it("counts what it unpacks to", async () => {
+    for (const encoding of ["gzip", "x-gzip"]) {
+      const packed = (bytes: number) => gzipSync(Buffer.alloc(bytes));
+      expect(await read((request) => request.end(packed(1_000)), { encoding })).to.equal(1_000);
+      const more = await read((request) => request.end(packed(10_000_000)), { encoding });
+      expect(more).to.equal("body_too_large");
+    }
+    const cut = gzipSync(Buffer.alloc(500)).subarray(0, -10);
+    expect(await read((request) => request.end(cut), { encoding: "gzip" })).to.equal(
+      "invalid_request",
+    );
+  });
+
+  it("goes on where as much comes as has to, and ends where it trickles", async () => {
+    const slowly = (bytes: number) => (request: ReturnType<typeof ask>) => {
+      let left = 20;
+      const timer = setInterval(() => {
+        if (left-- > 0) request.write(Buffer.alloc(bytes));
+        else request.end();
+        if (left < 0) clearInterval(timer);
+      }, SURE_MS / 15);
+      request.once("close", () => clearInterval(timer));
+    };
+    const pace = { stallMs: SURE_MS, stallBytes: 30 };
+    expect(await read(slowly(30), pace)).to.equal(600);
+    expect(await read(slowly(1), pace)).to.equal("deadline_exceeded");
+  });
+
+  it("does not cut off what has come and waits for its reader", async () => {
+    const sizes = [60_000, 100_000, 1_000_000];
+    const outcomes = sizes.map((bytes) => {
+      const waited = { bytesMax: bytes, stallMs: SURE_MS, waitMs: 2 * SURE_MS };
+      return read((request) => request.end(Buffer.alloc(bytes)), waited);
+    });
+    expect(await Promise.all(outcomes)).to.deep.equal(sizes);
+  });
+
+  describe("of a body that is refused", () => {
+    const BYTES_MAX = 1_000;
+    const DISCARDED_MAX = 4_000_000;
+
+    /** What becomes of who sends so much after the answer is there, and has more to send where `hasMore`. */
+    async function answered(rest: number, hasMore = false): Promise<string> {
+      const server = createServer((request, response) => {
+        const bounds = { bytesMax: BYTES_MAX, discardedMax: DISCARDED_MAX };
+        const body = gitBody(request, { ...bounds, stallMs: SURE_MS, stallBytes: 1 });
+        body.once("error", () => response.end("refused")).resume();
+      }).listen(0, "127.0.0.1");
+      await once(server, "listening");
+      try {
+        const { port } = server.address() as AddressInfo;
+        const request = ask({ port, host: "127.0.0.1", method: "POST" });
+        const cut = new Promise<string>((resolve) => {
+          request.on("error", () => resolve("cut off"));
+        });
+        // One byte too many, and it waits for what it is told.
+        request.write(Buffer.alloc(BYTES_MAX + 1));
+        const [response] = (await once(request, "response")) as [IncomingMessage];
+        const said = response.setEncoding("utf8").toArray();
+        expect((await said).join("")).to.equal("refused");
+        const sent = new Promise<string>((resolve) => {
+          if (hasMore) request.write(Buffer.alloc(rest));
+          else request.end(Buffer.alloc(rest), () => resolve("sent"));
+        });
+        const isIdle = async () => {
+          const connections = await new Promise((resolve) =>
+            server.getConnections((_, count) => resolve(count)),
+          );
+          return connections === 0 && "cut off";
+        };
+        const closed = until("it is cut off", isIdle, 10 * SURE_MS).then(String);
+        // Once all is sent the connection stays for what is asked next.
+        closed.catch(() => {});
+        return await Promise.race([sent, cut, closed]);
+      } finally {
+        server.closeAllConnections();
+        server.close();
+      }
+    }
+
+    it("takes the rest to its bound, and not more", async () => {
+      expect(await answered(DISCARDED_MAX)).to.equal("sent");
+      expect(await answered(DISCARDED_MAX + 1, true)).to.equal("cut off");
+    });
+
+    it("takes no rest that does not come", async () => {
+      expect(await answered(1, true)).to.equal("cut off");
+    });
+  });
+
+  it("ends where nothing comes for a while, or the client leaves", async () => {
+    expect(await read((request) => request.write("x"), { stallMs: 60 })).to.equal(
+      "deadline_exceeded",
+    );
+    const leaves = (request: ReturnType<typeof ask>) =>
+      request.write("x", () => setImmediate(() => request.destroy()));
+    expect(await read(leaves)).to.equal("cancelled");
+  });
+});

@@ -1,0 +1,116 @@
+/** The body of a request as git sends it: perhaps packed, perhaps in chunks, and never more than its bound of either. */
+import type { IncomingMessage } from "node:http";
+import { type Readable, Transform } from "node:stream";
+import { createGunzip, createInflate } from "node:zlib";
+import { ActorError } from "../../../schemas/errors.ts";
+import {
+  GIT_BODY_STALL_BYTES,
+  GIT_BODY_STALL_MS,
+  GIT_DISCARDED_BYTES_MAX,
+} from "../../../schemas/repositories/git-limits.ts";
+
+/** So many bytes come in so long, or it is cut off. */
+interface Pace {
+  stallMs: number;
+  stallBytes: number;
+}
+
+const PACE: Pace = { stallMs: GIT_BODY_STALL_MS, stallBytes: GIT_BODY_STALL_BYTES };
+
+/** Ends with ActorError where there is too much of it, it comes too slowly, or it cannot be unpacked. */
+export function gitBody(
+  request: IncomingMessage,
+  { bytesMax, ...given }: { bytesMax: number; discardedMax?: number } & Partial<Pace>,
+): Readable {
+  const { discardedMax = GIT_DISCARDED_BYTES_MAX, ...pace } = { ...PACE, ...given };
+  const unpacking = unpackerOf(request);
+  const counted = countedTo(bytesMax, pace);
+  // One error is enough, and it goes to who reads; whoever reads has left where there is none.
+  const fail = (error: Error) => counted.destroy(error);
+  request.once("aborted", () => fail(clientLeft()));
+  request.once("error", () => fail(clientLeft()));
+  counted.once("close", () => {
+    request.unpipe();
+    unpacking?.destroy();
+    discardRest(request, discardedMax, pace);
+  });
+  if (!unpacking) return request.pipe(counted);
+  unpacking.once("error", () =>
+    fail(new ActorError("invalid_request", "Cannot read body: it cannot be unpacked")),
+  );
+  return request.pipe(unpacking).pipe(counted);
+}
+
+/**
+ * A client that is still sending reads no answer, and one whose connection is closed meanwhile may never see it (RFC 9112
+ * section 9.6): so the rest of what was refused is taken, for as long as that is little, and comes.
+ */
+function discardRest(request: IncomingMessage, bytesMax: number, { stallMs, stallBytes }: Pace) {
+  if (request.complete || request.destroyed) return;
+  let bytes = 0;
+  let counts = 0;
+  const stalled = setTimeout(() => request.destroy(), stallMs);
+  request.once("close", () => clearTimeout(stalled));
+  request.on("data", (chunk: Buffer) => {
+    bytes += chunk.length;
+    if (bytes > bytesMax) request.destroy();
+    if (bytes - counts < stallBytes) return;
+    counts = bytes;
+    stalled.refresh();
+  });
+  request.resume();
+}
+
+/** All of a body. */
+export async function wholeBody(request: IncomingMessage, bytesMax: number): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of gitBody(request, { bytesMax })) chunks.push(chunk);
+  return Buffer.concat(chunks);
+}
+
+function unpackerOf({ headers }: IncomingMessage) {
+  const encoding = headers["content-encoding"]?.toLowerCase() ?? "identity";
+  switch (encoding) {
+    case "identity":
+      return undefined;
+    case "gzip":
+    case "x-gzip":
+      return createGunzip();
+    case "deflate":
+      return createInflate();
+    default: {
+      const text = "Cannot read body: expected the Content-Encoding gzip, deflate or none";
+      throw new ActorError("unsupported_media_type", text);
+    }
+  }
+}
+
+function countedTo(bytesMax: number, { stallMs, stallBytes }: Pace): Transform {
+  let bytes = 0;
+  let counts = 0;
+  const counted = new Transform({
+    transform(chunk: Buffer, _encoding, done) {
+      bytes += chunk.length;
+      if (bytes - counts >= stallBytes) {
+        counts = bytes;
+        stalled.refresh();
+      }
+      if (bytes <= bytesMax) done(null, chunk);
+      else done(new ActorError("body_too_large", `Cannot read body: past ${bytesMax} bytes`));
+    },
+    flush(done) {
+      clearTimeout(stalled);
+      done();
+    },
+  });
+  const stalled = setTimeout(() => {
+    // What waits for its reader is not late, nor is what has all come.
+    if (counted.writableNeedDrain || counted.writableEnded) stalled.refresh();
+    else
+      counted.destroy(new ActorError("deadline_exceeded", "Cannot read body: it came too slowly"));
+  }, stallMs);
+  counted.once("close", () => clearTimeout(stalled));
+  return counted;
+}
+
+const clientLeft = () => new ActorError("cancelled", "Cannot read body: the client has left");

@@ -1,0 +1,87 @@
+/** Answers which refs there are, as git does (gitprotocol-v2(5), "ls-refs"), where the manifest alone can tell. */
+import { LISTED_PREFIXES_MAX } from "../../../schemas/repositories/git-limits.ts";
+import type { Manifest } from "../cache/manifest-reader.ts";
+import { FLUSH, pktLine } from "./pkt-line.ts";
+
+interface Listing {
+  peel: boolean;
+  symrefs: boolean;
+  unborn: boolean;
+  prefixes: string[];
+}
+
+/** Undefined where it is another question, one that is asked in another way, or one about what tags point at. */
+export function listRefs({ refs, head }: Manifest, question: Buffer): Buffer | undefined {
+  const asked = listingIn(question);
+  if (!asked) return undefined;
+  const isAsked = beginsWithAny(asked.prefixes);
+  const names = [...refs.keys()].filter(isAsked);
+  // Only git knows what is a tag of what; and its order is that of bytes.
+  if (asked.peel && names.some((name) => !name.startsWith("refs/heads/"))) return undefined;
+  if (names.some((name) => !/^[\x21-\x7e]+$/.test(name))) return undefined;
+  const lines = names.sort().map((name) => `${refs.get(name)} ${name}\n`);
+  if (isAsked("HEAD")) {
+    const id = refs.get(head);
+    const target = asked.symrefs ? ` symref-target:${head}` : "";
+    if (id !== undefined) lines.unshift(`${id} HEAD${target}\n`);
+    else if (asked.unborn && asked.symrefs) lines.unshift(`unborn HEAD${target}\n`);
+  }
+  return Buffer.concat([...lines.map((line) => pktLine(line)), FLUSH]);
+}
+
+/** True of every name where there are none. */
+function beginsWithAny(prefixes: readonly string[]): (name: string) => boolean {
+  if (prefixes.length === 0) return () => true;
+  const apart: string[] = [];
+  for (const prefix of [...prefixes].sort()) {
+    const last = apart.at(-1);
+    if (last === undefined || !prefix.startsWith(last)) apart.push(prefix);
+  }
+  // None begins with another: so of those that come before a name in their order, only the last can be its beginning.
+  return (name) => {
+    let [low, high] = [0, apart.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if ((apart[middle] ?? "") <= name) low = middle + 1;
+      else high = middle;
+    }
+    const before = apart[low - 1];
+    return before !== undefined && name.startsWith(before);
+  };
+}
+
+const DELIMITER = "0001";
+const LENGTH_CHARS = 4;
+
+function listingIn(question: Buffer): Listing | undefined {
+  const lines = linesOf(question);
+  const middle = lines?.indexOf(DELIMITER) ?? -1;
+  if (!lines || middle < 0 || lines[0] !== "command=ls-refs") return undefined;
+  const isKnown = (line: string) =>
+    /^agent=/.test(line) || line === "object-format=sha1" || /^session-id=/.test(line);
+  if (!lines.slice(1, middle).every(isKnown)) return undefined;
+  const asked: Listing = { peel: false, symrefs: false, unborn: false, prefixes: [] };
+  for (const line of lines.slice(middle + 1)) {
+    if (line === "peel" || line === "symrefs" || line === "unborn") asked[line] = true;
+    else if (line.startsWith("ref-prefix ")) asked.prefixes.push(line.slice("ref-prefix ".length));
+    else return undefined;
+  }
+  return asked.prefixes.length <= LISTED_PREFIXES_MAX ? asked : undefined;
+}
+
+/** Without what ends them; undefined where they do not end as they should. */
+function linesOf(question: Buffer): string[] | undefined {
+  const text = question.toString("latin1");
+  const lines: string[] = [];
+  for (let at = 0; at < text.length; ) {
+    const digits = text.slice(at, at + LENGTH_CHARS);
+    if (digits === "0000") return at + LENGTH_CHARS === text.length ? lines : undefined;
+    if (!/^[0-9a-f]{4}$/.test(digits)) return undefined;
+    const length = digits === DELIMITER ? LENGTH_CHARS : Number.parseInt(digits, 16);
+    if (length < LENGTH_CHARS || at + length > text.length) return undefined;
+    const line = text.slice(at + LENGTH_CHARS, at + length).replace(/\n$/, "");
+    lines.push(digits === DELIMITER ? DELIMITER : line);
+    at += length;
+  }
+  return undefined;
+}

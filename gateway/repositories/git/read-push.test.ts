@@ -1,0 +1,80 @@
+import { expect } from "chai";
+import {
+  PUSH_HEAD_BYTES_MAX,
+  PUSH_OPTION_CHARS_MAX,
+  PUSH_OPTIONS_BYTES_MAX,
+  PUSH_OPTIONS_MAX,
+  REFS_MAX,
+  SHALLOW_LINES_MAX,
+} from "../../../schemas/repositories/git-limits.ts";
+import { ZERO_ID } from "../../../schemas/repositories/git-names.ts";
+import { commandsBytes } from "../../../schemas/repositories/repo.ts";
+import { refusalOf } from "../../../scripts/testing/refusal.ts";
+import { FLUSH, PktReader, pktLine } from "./pkt-line.ts";
+import { readPush } from "./read-push.ts";
+
+const A = "a".repeat(40);
+const command = (ref: string, capabilities = "") =>
+  pktLine(`${ZERO_ID} ${A} ${ref}${capabilities}`);
+
+function read(...lines: Buffer[]) {
+  async function* source() {
+    yield Buffer.concat(lines);
+  }
+  return readPush(new PktReader(source()));
+}
+const codeOf = async (...lines: Buffer[]) => (await refusalOf(read(...lines))).code;
+
+describe("readPush()", () => {
+  it("takes REFS_MAX commands, and none more", async () => {
+    const commands = (count: number) =>
+      Array.from({ length: count }, (_, i) => command(`refs/heads/${i}`));
+    const push = await read(...commands(REFS_MAX), FLUSH);
+    expect(push?.commands).to.have.length(REFS_MAX);
+    expect(await codeOf(...commands(REFS_MAX + 1), FLUSH)).to.equal("body_too_large");
+  });
+
+  it("takes SHALLOW_LINES_MAX shallow commits, and none more", async () => {
+    const shallow = (count: number) =>
+      Array.from({ length: count }, () => pktLine(`shallow ${A}\n`));
+    const one = command("refs/heads/main");
+    expect((await read(...shallow(SHALLOW_LINES_MAX), one, FLUSH))?.commands).to.have.length(1);
+    const past = shallow(SHALLOW_LINES_MAX + 1);
+    expect(await codeOf(...past, one, FLUSH)).to.equal("body_too_large");
+  });
+
+  it("takes PUSH_OPTIONS_MAX options, of PUSH_OPTION_CHARS_MAX characters and PUSH_OPTIONS_BYTES_MAX bytes, and none more or longer", async () => {
+    const one = command("refs/heads/main", "\0push-options");
+    const lines = (options: string[]) =>
+      [one, FLUSH, ...options.map((option) => pktLine(option)), FLUSH] as const;
+    const some = (count: number, chars: number) =>
+      Array.from({ length: count }, () => "o".repeat(chars));
+    const full = some(3, PUSH_OPTION_CHARS_MAX);
+    const left = PUSH_OPTIONS_BYTES_MAX - commandsBytes([...full, ""]);
+    const most = [some(PUSH_OPTIONS_MAX, 10), [...full, "o".repeat(left)]];
+    for (const options of most) {
+      expect((await read(...lines(options)))?.options).to.deep.equal(options);
+    }
+    const past = [
+      some(PUSH_OPTIONS_MAX + 1, 1),
+      some(1, PUSH_OPTION_CHARS_MAX + 1),
+      [...full, "o".repeat(left + 1)],
+      [...full, "\u0001".repeat(left)],
+    ];
+    for (const options of past) {
+      expect(await codeOf(...lines(options))).to.equal("body_too_large");
+    }
+  });
+
+  it("takes PUSH_HEAD_BYTES_MAX bytes of commands, and none more", async () => {
+    const ref = (bytes: number) =>
+      `refs/heads/${"x".repeat(bytes - 2 * 41 - "refs/heads/".length)}`;
+    const each = 60_000;
+    const count = Math.floor(PUSH_HEAD_BYTES_MAX / each);
+    const lines = Array.from({ length: count }, () => command(ref(each)));
+    const left = PUSH_HEAD_BYTES_MAX - count * each;
+    expect((await read(...lines, command(ref(left)), FLUSH))?.commands).to.have.length(count + 1);
+    const past = command(ref(left + 1));
+    expect(await codeOf(...lines, past, FLUSH)).to.equal("body_too_large");
+  });
+});

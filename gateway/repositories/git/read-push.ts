@@ -1,0 +1,95 @@
+/** Reads what a push asks for: the lines before its pack (gitprotocol-pack(5), "Reference Update Request"). */
+import { ActorError } from "../../../schemas/errors.ts";
+import {
+  PUSH_HEAD_BYTES_MAX,
+  PUSH_OPTION_CHARS_MAX,
+  PUSH_OPTIONS_BYTES_MAX,
+  PUSH_OPTIONS_MAX,
+  REFS_MAX,
+  SHALLOW_LINES_MAX,
+} from "../../../schemas/repositories/git-limits.ts";
+import { ZERO_ID } from "../../../schemas/repositories/git-names.ts";
+import type { RefCommand } from "../../../schemas/repositories/ref-command.ts";
+import { commandsBytes } from "../../../schemas/repositories/repo.ts";
+import { PktLineError, type PktReader } from "./pkt-line.ts";
+
+export interface PushRequest {
+  commands: RefCommand[];
+  capabilities: ReadonlySet<string>;
+  options: string[];
+}
+
+const COMMAND = /^([0-9a-f]{40}) ([0-9a-f]{40}) ([^\0\n]+)$/;
+const SHALLOW = /^shallow [0-9a-f]{40}$/;
+
+/** Undefined for the empty request with which git finds out whether it may push. */
+export async function readPush(reader: PktReader): Promise<PushRequest | undefined> {
+  try {
+    return await readLines(reader);
+  } catch (error) {
+    if (error instanceof PktLineError) throw malformed(error.message);
+    throw error;
+  }
+}
+
+export const isDeletion = ({ value }: RefCommand) => value === ZERO_ID;
+
+async function readLines(reader: PktReader): Promise<PushRequest | undefined> {
+  const commands: RefCommand[] = [];
+  let capabilities: ReadonlySet<string> | undefined;
+  let [bytes, shallows] = [0, 0];
+  for (;;) {
+    const line = await reader.line();
+    if (line === "end") throw malformed("it ends before its commands do");
+    if (line === "flush") break;
+    bytes += line.length;
+    if (bytes > PUSH_HEAD_BYTES_MAX) throw tooMuch(`${PUSH_HEAD_BYTES_MAX} bytes of commands`);
+    const [text = "", listed] = withoutNewline(line).split("\0", 2);
+    if (SHALLOW.test(text)) {
+      // Its parents need not come along: whether they are here is found out from the pack.
+      shallows += 1;
+      if (shallows > SHALLOW_LINES_MAX) throw tooMuch(`${SHALLOW_LINES_MAX} shallow commits`);
+      continue;
+    }
+    if (text.startsWith("push-cert")) throw malformed("signed pushes are not supported");
+    const [, old, value, ref] = COMMAND.exec(text) ?? [];
+    if (old === undefined || value === undefined || ref === undefined) {
+      throw malformed("a line is no command");
+    }
+    if (commands.length === REFS_MAX) throw tooMuch(`${REFS_MAX} refs in one push`);
+    commands.push({ old, value, ref });
+    capabilities ??= new Set((listed ?? "").split(" ").filter((word) => word !== ""));
+  }
+  if (commands.length === 0) return undefined;
+  const known = capabilities ?? new Set<string>();
+  for (const capability of known) {
+    if (capability.startsWith("object-format=") && capability !== "object-format=sha1") {
+      throw malformed("objects are named by SHA-1 here");
+    }
+  }
+  const options = known.has("push-options") ? await readOptions(reader) : [];
+  return { commands, capabilities: known, options };
+}
+
+async function readOptions(reader: PktReader): Promise<string[]> {
+  const options: string[] = [];
+  for (;;) {
+    const line = await reader.line();
+    if (line === "end") throw malformed("it ends before its options do");
+    if (line === "flush") return options;
+    const option = withoutNewline(line);
+    if (option.length > PUSH_OPTION_CHARS_MAX || options.length === PUSH_OPTIONS_MAX) {
+      throw tooMuch(`${PUSH_OPTIONS_MAX} push options of ${PUSH_OPTION_CHARS_MAX} characters`);
+    }
+    options.push(option);
+    if (commandsBytes(options) > PUSH_OPTIONS_BYTES_MAX) {
+      throw tooMuch(`${PUSH_OPTIONS_BYTES_MAX} bytes of push options`);
+    }
+  }
+}
+
+const withoutNewline = (line: Buffer) => line.toString("utf8").replace(/\n$/, "");
+
+const malformed = (why: string) => new ActorError("invalid_request", `Cannot read push: ${why}`);
+const tooMuch = (bound: string) =>
+  new ActorError("body_too_large", `Cannot read push: more than ${bound}`);

@@ -1,0 +1,244 @@
+/** Takes a push: its pack is checked and durable before the repository decides, and the client hears just what it decided. */
+import { createReadStream } from "node:fs";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { Readable } from "node:stream";
+import type { Logger } from "pino";
+import { ActorError } from "../../../schemas/errors.ts";
+import {
+  PUSH_AHEAD_BYTES,
+  PUSH_HEAD_BYTES_MAX,
+  PUSH_KEEP_ALIVE_MS,
+} from "../../../schemas/repositories/git-limits.ts";
+import { accountFull } from "../../../schemas/repositories/git-storage.ts";
+import { REF_RESULTS } from "../../../schemas/repositories/ref-command.ts";
+import { repo as repoContract } from "../../../schemas/repositories/repo.ts";
+import type { GitParts, OpenedRepo } from "../git-parts.ts";
+import { commitPush } from "../packs/commit-push.ts";
+import { inspectPack } from "../packs/inspect-pack.ts";
+import type { PackFiles } from "../packs/pack-store.ts";
+import { foreseenFaults, forwardCommands, tipFaults } from "../packs/push-tips.ts";
+import { type Quarantine, quarantinePack } from "../packs/quarantine.ts";
+import { gitBody } from "./git-body.ts";
+import { PktReader } from "./pkt-line.ts";
+import { hasSideBand, KEEP_ALIVE, type PushOutcome, pushReport } from "./push-report.ts";
+import { isDeletion, type PushRequest, readPush } from "./read-push.ts";
+
+/** "PACK", version 2, no objects. */
+const EMPTY_PACK = Buffer.from("5041434b0000000200000000", "hex");
+
+interface PushExchange {
+  request: IncomingMessage;
+  response: ServerResponse;
+  signal: AbortSignal;
+  logger: Logger;
+}
+
+export async function receivePack(
+  parts: GitParts,
+  repo: OpenedRepo,
+  http: PushExchange,
+): Promise<void> {
+  const { request, response } = http;
+  const body = gitBody(request, { bytesMax: PUSH_HEAD_BYTES_MAX + parts.sizes.repoBytes });
+  const reader = new PktReader(body);
+  try {
+    const push = await readPush(reader);
+    if (push) await answerPush(parts, repo, { push, reader, http });
+    else response.end();
+  } finally {
+    // Whatever was refused before its end is not read on.
+    body.destroy();
+  }
+}
+
+async function answerPush(
+  parts: GitParts,
+  repo: OpenedRepo,
+  { push, reader, http }: { push: PushRequest; reader: PktReader; http: PushExchange },
+): Promise<void> {
+  const { response, signal, logger } = http;
+  // What it leaves behind goes when the client has its answer.
+  await using ends = new AsyncDisposableStack();
+  const alive = setInterval(() => {
+    if (hasSideBand(push)) response.write(KEEP_ALIVE);
+  }, PUSH_KEEP_ALIVE_MS);
+  try {
+    const outcome = await decide(parts, repo, { push, reader, signal, ends }).catch(
+      (error: unknown) => {
+        if (!response.headersSent) throw error;
+        return failed(push, error, logger);
+      },
+    );
+    response.end(pushReport(push, outcome));
+  } finally {
+    clearInterval(alive);
+  }
+}
+
+interface Deciding {
+  push: PushRequest;
+  reader: PktReader;
+  signal: AbortSignal;
+  /** To be done when it is decided. */
+  ends: AsyncDisposableStack;
+}
+
+async function decide(
+  parts: GitParts,
+  repo: OpenedRepo,
+  { push, reader, signal, ends }: Deciding,
+): Promise<PushOutcome> {
+  if (push.commands.every(isDeletion)) {
+    return { unpack: "ok", faults: await commit(parts, repo, push, { packs: [], forward: [] }) };
+  }
+  await reader.peek(PUSH_AHEAD_BYTES);
+  ends.defer(await parts.slots.enter(repo, signal));
+  const view = ends.use(await parts.cache.openObjects(repo, repo.manifest, signal));
+  const { repoBytes } = parts.sizes;
+  const room = repoBytes - repo.manifest.bytes;
+  const ofAccount = await parts.storage.room(repo.accountId, signal);
+  const source = { room: Math.min(room, ofAccount), repoBytes, signal };
+  const taken = ends.use(await quarantinePack(parts.cache.files, view, reader, source));
+  if (taken.lacksRoom && ofAccount < room) {
+    const stored = await parts.storage.get(repo.accountId, signal);
+    return unpackFailed(push, accountFull(stored, parts.storage.bytesMax).message);
+  }
+  if (taken.lacksRoom) {
+    // Nobody waits for it: there is room for a later push, or there is not.
+    parts.actors.send(repoContract, repo.id, "roomLacked", {}).catch(() => {});
+    return unpackFailed(push, REF_RESULTS.q);
+  }
+  if (taken.fault !== undefined) return unpackFailed(push, taken.fault);
+  const outcome = await accept(parts, repo, { push, taken, signal, ends }).catch((error: unknown) =>
+    tooMuch(push, error),
+  );
+  if (!outcome.faults.includes(REF_RESULTS.g)) return outcome;
+  return await verifyAnew(parts, repo, { push, outcome, taken, signal, ends });
+}
+
+/** What it was checked against may have gone meanwhile: it is checked once more, against what is there now. */
+async function verifyAnew(
+  parts: GitParts,
+  opened: OpenedRepo,
+  first: Omit<Deciding, "reader"> & { outcome: PushOutcome; taken: Quarantine },
+): Promise<PushOutcome> {
+  const { push, outcome, taken, signal, ends } = first;
+  const manifest = await parts.manifests.read(opened.id, opened.address, signal);
+  const repo = { ...opened, manifest };
+  const view = ends.use(await parts.cache.openObjects(repo, manifest, signal));
+  const { repoBytes } = parts.sizes;
+  const source = { room: repoBytes - manifest.bytes, repoBytes, signal };
+  const reader = new PktReader(packAgain(taken.files));
+  const again = ends.use(await quarantinePack(parts.cache.files, view, reader, source));
+  if (again.fault !== undefined) return unpackFailed(push, again.fault);
+  // What was done already is not asked for a second time.
+  const isOpen = (number: number) =>
+    push.capabilities.has("atomic") || outcome.faults[number] === REF_RESULTS.g;
+  const open = push.commands.filter((_, number) => isOpen(number));
+  const rest = { ...push, commands: open };
+  const { unpack, faults } = await accept(parts, repo, { push: rest, taken: again, signal, ends });
+  const later = faults.values();
+  return {
+    unpack,
+    faults: outcome.faults.map((fault, number) => (isOpen(number) ? later.next().value : fault)),
+  };
+}
+
+/** It may be in the cache already, and its file with it. */
+function packAgain(files: PackFiles | undefined): AsyncIterable<Buffer> {
+  if (!files) return Readable.from([EMPTY_PACK]);
+  return files.whole ? Readable.from([files.whole.pack]) : createReadStream(files.pack);
+}
+
+async function accept(
+  parts: GitParts,
+  repo: OpenedRepo,
+  { push, taken, signal, ends }: Omit<Deciding, "reader"> & { taken: Quarantine },
+): Promise<PushOutcome> {
+  const { commands } = push;
+  const { files } = taken;
+  const tips = new Set(commands.map(({ value }) => value));
+  const inspected = files
+    ? await inspectPack(files, taken, tips, signal, {
+        below: repo.manifest.treeDepth,
+        sizes: parts.sizes,
+      })
+    : { types: new Map<string, string>(), treeDepth: repo.manifest.treeDepth };
+  if (inspected.fault !== undefined) return unpackFailed(push, inspected.fault);
+  const tipsFaults = await tipFaults(commands, repo.manifest, inspected.types, taken, signal);
+  const forward = await forwardCommands(commands, repo.manifest, taken, signal);
+  const foreseen = foreseenFaults(commands, repo.manifest, forward);
+  const known = tipsFaults.map((fault, number) => fault ?? foreseen[number]);
+  const isFault = (fault: string | undefined) => fault !== undefined;
+  const isOver = push.capabilities.has("atomic") ? known.some(isFault) : known.every(isFault);
+  if (isOver) {
+    return { unpack: "ok", faults: known.map((fault) => fault ?? REF_RESULTS.a) };
+  }
+  const pack = files && (await parts.packs.put(repo.accountId, files, signal));
+  const packs = pack ? [pack] : [];
+  // What goes wrong with the cache is no concern of the client's.
+  const adopt = async () => {
+    if (files && pack) await parts.cache.adopt(repo.accountId, pack.sha256, files).catch(() => {});
+  };
+  // A small one is all in memory; whether it is named, the cache need not know.
+  const adopted = files?.whole && adopt();
+  ends.defer(() => adopted);
+  const { treeDepth } = inspected;
+  const faults = await commit(parts, repo, push, { packs, forward, known, treeDepth });
+  const isNamed = commands.some(
+    (command, number) => !isDeletion(command) && faults[number] === undefined,
+  );
+  if (isNamed && !adopted) ends.defer(adopt);
+  return { unpack: "ok", faults };
+}
+
+/** From here on the client's leaving changes nothing. */
+async function commit(
+  { actors, sizes }: GitParts,
+  { id, manifest }: OpenedRepo,
+  { commands, capabilities, options }: PushRequest,
+  found: {
+    packs: Parameters<typeof commitPush>[2]["packs"];
+    forward: readonly number[];
+    known?: readonly (string | undefined)[];
+    treeDepth?: number;
+  },
+): Promise<(string | undefined)[]> {
+  const faults = commands.map((_, number) => found.known?.[number]);
+  const atomic = capabilities.has("atomic");
+  const numbers = commands.flatMap((_, number) => (faults[number] === undefined ? [number] : []));
+  const results = await commitPush(actors, id, {
+    commands: numbers.flatMap((number) => commands[number] ?? []),
+    atomic,
+    generation: manifest.generation,
+    forward: found.forward.map((number) => numbers.indexOf(number)).filter((number) => number >= 0),
+    packs: found.packs,
+    bytesMax: sizes.repoBytes,
+    options,
+    ...(found.treeDepth !== undefined && {
+      treeDepth: found.treeDepth,
+      treeBelow: manifest.treeDepth,
+    }),
+  });
+  for (const [at, number] of numbers.entries()) faults[number] = results[at];
+  return faults;
+}
+
+/** Git shows it beside each ref. */
+function tooMuch(push: PushRequest, error: unknown): PushOutcome {
+  if (!(error instanceof ActorError) || error.code !== "storage_full") throw error;
+  return unpackFailed(push, error.message);
+}
+
+const unpackFailed = (push: PushRequest, fault: string): PushOutcome => ({
+  unpack: fault,
+  faults: push.commands.map(() => "unpacker error"),
+});
+
+/** The answer has begun, so it is in the answer that the fault is told. */
+function failed(push: PushRequest, error: unknown, logger: Logger): PushOutcome {
+  const isRefusal = error instanceof ActorError && error.code !== "internal_error";
+  if (!isRefusal) logger.error({ err: error }, "push failed");
+  const fault = isRefusal ? error.message : "a fault on our side; fetch before you push again";
+  return { unpack: fault, faults: push.commands.map(() => fault) };
+}

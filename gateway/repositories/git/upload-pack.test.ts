@@ -1,0 +1,71 @@
+import { appendFile, mkdir, readFile, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { expect } from "chai";
+import { type Checkout, type GitGateway, GitWorld, type TestRepo } from "../testing/git-world.ts";
+
+describe("the git that answers a fetch", function () {
+  this.timeout(60_000);
+  let world: GitWorld;
+  let gateway: GitGateway;
+  let repo: TestRepo;
+  let work: Checkout;
+  let windows: string;
+  const { PATH } = process.env;
+  before(async () => {
+    world = await GitWorld.start();
+    gateway = await world.gateway();
+    repo = await world.repo();
+    work = await world.checkout();
+    for (let i = 0; i < 4; i++) await work.commit(`${i}`);
+    await work.git("push", "-q", gateway.remote(repo), "main");
+    // Says what it is told, and then is the real one.
+    const programs = join(world.folder, "telling-git");
+    await mkdir(programs);
+    windows = join(programs, "windows");
+    const real = join(await work.git("--exec-path"), "git");
+    const script = `#!/bin/sh
+[ "$1" = upload-pack ] && { "${real}" config --get pack.window || echo its own; } >> "${windows}"
+exec "${real}" "$@"
+`;
+    await writeFile(join(programs, "git"), script, { mode: 0o755 });
+    process.env.PATH = `${programs}:${PATH}`;
+  });
+  after(async () => {
+    process.env.PATH = PATH;
+    await world[Symbol.asyncDispose]();
+  });
+  beforeEach(() => appendFile(windows, ""));
+  afterEach(() => rm(windows));
+
+  async function windowsOf(fetchAll: (copy: Checkout, remote: string) => Promise<unknown>) {
+    const copy = await world.checkout();
+    await fetchAll(copy, gateway.remote(repo));
+    await copy.git("fsck", "--full", "--strict");
+    return new Set((await readFile(windows, "utf8")).split("\n").filter(Boolean));
+  }
+
+  for (const version of ["0", "2"]) {
+    it(`searches for no deltas where it deepens, by version ${version}`, async () => {
+      const fetched = ["-c", `protocol.version=${version}`, "fetch", "-q"];
+      for (const deepening of ["--depth=1", "--depth=3", "--shallow-since=1970-01-02"]) {
+        const seen = await windowsOf((copy, remote) =>
+          copy.git(...fetched, deepening, remote, "main"),
+        );
+        expect(seen, deepening).to.include("0");
+      }
+      const unshallow = await windowsOf(async (copy, remote) => {
+        await copy.git(...fetched, "--depth=1", remote, "main");
+        await copy.git("update-ref", "refs/heads/main", "FETCH_HEAD");
+        await rm(windows, { force: true });
+        await copy.git(...fetched, "--unshallow", remote, "main");
+      });
+      expect(unshallow).to.include("0");
+    });
+
+    it(`searches for them everywhere else, by version ${version}`, async () => {
+      const fetched = ["-c", `protocol.version=${version}`, "fetch", "-q"];
+      const seen = await windowsOf((copy, remote) => copy.git(...fetched, remote, "main"));
+      expect([...seen]).to.deep.equal(["its own"]);
+    });
+  }
+});

@@ -1,0 +1,182 @@
+/** Serves a fetch by git itself, on the repository as it is. */
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Logger } from "pino";
+import {
+  FETCH_REQUEST_BYTES_MAX,
+  KNOWN_QUESTION_BYTES_MAX,
+} from "../../../schemas/repositories/git-limits.ts";
+import { AnswerPace } from "../../http/answer-pace.ts";
+import type { AnswerKey, FoundAnswer, Recording } from "../cache/answer-cache.ts";
+import type { GitParts, OpenedRepo } from "../git-parts.ts";
+import { startGit } from "../process/git-process.ts";
+import { serviceLine } from "./advertisement.ts";
+import { wholeBody } from "./git-body.ts";
+import { listRefs } from "./list-refs.ts";
+import { FLUSH } from "./pkt-line.ts";
+
+export interface FetchExchange {
+  request: IncomingMessage;
+  response: ServerResponse;
+  /** The client's leaving. */
+  signal: AbortSignal;
+  logger: Logger;
+}
+
+/** On its side band. */
+const PACK_BEGINS = Buffer.from("\u0001PACK", "latin1");
+/** A line of its own: in versions 0 and 1 every client names what begins with the word among its capabilities. */
+const DEEPENS = /[0-9a-f]{4}deepen[- ]/;
+const SERVE = ["upload-pack", "--strict", "--stateless-rpc"];
+
+/** Which refs there are, in versions 0 and 1, where only git knows: with what annotated tags point at. */
+export async function advertiseFetch(
+  parts: GitParts,
+  repo: OpenedRepo,
+  exchange: FetchExchange,
+): Promise<void> {
+  const head = serviceLine("git-upload-pack");
+  await serve(parts, repo, exchange, { head, parameters: [...SERVE, "--http-backend-info-refs"] });
+}
+
+export async function uploadPack(
+  parts: GitParts,
+  repo: OpenedRepo,
+  exchange: FetchExchange,
+): Promise<void> {
+  const input = await wholeBody(exchange.request, FETCH_REQUEST_BYTES_MAX);
+  const listed = versionOf(exchange.request) === 2 && listRefs(repo.manifest, input);
+  if (listed) {
+    await new AnswerPace(exchange.response, parts.pace).end(exchange.signal, listed);
+    return;
+  }
+  // A shallow clone searches for deltas anew: a third of the time without, in as many bytes.
+  const config = DEEPENS.test(input.toString("latin1")) ? { "pack.window": "0" } : {};
+  await serve(parts, repo, exchange, { parameters: SERVE, input, config });
+}
+
+interface Asked {
+  /** What the answer begins with, whatever git says: not before it is sure that git is asked. */
+  head?: Buffer;
+  parameters: readonly string[];
+  input?: Buffer;
+  config?: Record<string, string>;
+}
+
+async function serve(
+  parts: GitParts,
+  repo: OpenedRepo,
+  exchange: FetchExchange,
+  asked: Asked,
+): Promise<void> {
+  const key = keyOf(repo, exchange.request, asked);
+  const known = key && (await parts.answers.find(key));
+  const recording = known || !key ? undefined : parts.answers.record(key);
+  try {
+    const hasPack = known
+      ? await sendKnown(parts, known, exchange, asked)
+      : await serveByGit(parts, repo, exchange, { ...asked, recording });
+    // What goes wrong with it is no concern of the client's.
+    if (key && hasPack && !known) void parts.cloneIndexes.want(repo).catch(() => {});
+    if (hasPack) parts.fetchEvents.tell(repo, asked.input, exchange.logger);
+  } finally {
+    recording?.drop();
+  }
+}
+
+/** Who has something already is answered by git: hardly anybody has just the same. */
+function keyOf(
+  { id, manifest }: OpenedRepo,
+  request: IncomingMessage,
+  { parameters, input = NO_INPUT }: Asked,
+): AnswerKey | undefined {
+  if (input.length > KNOWN_QUESTION_BYTES_MAX || input.includes("have ")) return undefined;
+  const { GIT_PROTOCOL: protocol = "" } = protocolOf(request);
+  return { id, version: manifest.version, question: [protocol, ...parameters, input] };
+}
+
+const NO_INPUT = Buffer.alloc(0);
+
+/** True where it had a pack, and all of it was sent. */
+async function sendKnown(
+  { pace }: Pick<GitParts, "pace">,
+  { bytes, hasPack, content }: FoundAnswer,
+  { response, signal }: FetchExchange,
+  { head }: Asked,
+): Promise<boolean> {
+  const paced = new AnswerPace(response, pace);
+  response.setHeader("Content-Length", bytes + (head?.length ?? 0));
+  if (head) response.write(head);
+  let sent = 0;
+  for await (const chunk of content) {
+    sent += chunk.length;
+    await paced.writeOut(chunk, signal);
+  }
+  if (sent === bytes) await paced.end(signal);
+  else response.destroy();
+  return hasPack && sent === bytes;
+}
+
+/** True where it had a pack, and all of it was sent. */
+async function serveByGit(
+  { slots, cache, cloneIndexes, pace }: GitParts,
+  repo: OpenedRepo,
+  { request, response, signal, logger }: FetchExchange,
+  { head, parameters, input, config = {}, recording }: Asked & { recording: Recording | undefined },
+): Promise<boolean> {
+  const leave = await slots.enter(repo, signal);
+  try {
+    await using view = await cache.open(repo, repo.manifest, signal);
+    const paced = new AnswerPace(response, pace);
+    const stalled = new AbortController();
+    const git = startGit([...parameters, "."], {
+      cwd: view.cwd,
+      environment: { ...view.environment, ...protocolOf(request) },
+      config,
+      signal: AbortSignal.any([signal, stalled.signal]),
+    });
+    git.stdin.end(input);
+    if (head) response.write(head);
+    let hasPack = false;
+    let end: Buffer = Buffer.alloc(0);
+    // What is left in the middle is no fault: left to itself, the iterator ends it with an error.
+    const chunks: AsyncIterable<Buffer> = git.stdout.iterator({ destroyOnReturn: false });
+    for await (const chunk of chunks) {
+      // Git writes the number of a band and what is on it one after the other.
+      if (!hasPack) hasPack = Buffer.concat([end, chunk]).includes(PACK_BEGINS);
+      end = Buffer.concat([end, chunk.subarray(-PACK_BEGINS.length)]).subarray(-PACK_BEGINS.length);
+      recording?.add(chunk);
+      // A client that takes too little ends the process, and its answer is cut off.
+      await paced.write(chunk, signal).catch(() => stalled.abort());
+      if (signal.aborted || stalled.signal.aborted) break;
+    }
+    git.stdout.destroy();
+    const { code, stderr } = await git.exit;
+    if (code !== 0) {
+      logger.info({ code, stderr }, "upload-pack failed");
+      if (code !== null) await cloneIndexes.drop(repo);
+    }
+    // Where git ended by itself it has said in its protocol why; else the answer is cut off.
+    if (code === null) response.destroy();
+    else await paced.end(signal);
+    const isWhole = FLUSH.equals(end.subarray(-FLUSH.length));
+    if (code === 0 && isWhole) await recording?.keep({ hasPack });
+    // A client that has all of it may leave before git has ended.
+    return hasPack && isWhole;
+  } finally {
+    leave();
+  }
+}
+
+/** What the client says of the protocol, where it is what one says of it. */
+export function protocolOf({ headers }: IncomingMessage): Record<string, string> {
+  const protocol = headers["git-protocol"];
+  if (typeof protocol !== "string" || !/^[a-z0-9=:]{1,64}$/.test(protocol)) return {};
+  return { GIT_PROTOCOL: protocol };
+}
+
+export function versionOf(request: IncomingMessage): 0 | 1 | 2 {
+  const { GIT_PROTOCOL: protocol = "" } = protocolOf(request);
+  const versions = Array.from(protocol.matchAll(/(?:^|:)version=([012])(?=:|$)/g), ([, v]) => v);
+  const highest = versions.sort().at(-1);
+  return highest === "2" ? 2 : highest === "1" ? 1 : 0;
+}

@@ -1,0 +1,172 @@
+/** Brings along the large files that an imported history points at, from where its own host keeps them. */
+import type { Readable } from "node:stream";
+import { z } from "zod";
+import { ActorError } from "../../../schemas/errors.ts";
+import {
+  IMPORT_LFS_ANSWER_BYTES_MAX,
+  IMPORT_LFS_AT_ONCE,
+} from "../../../schemas/repositories/artifacts-limits.ts";
+import { LFS_BATCH_MAX, LFS_OBJECTS_MAX } from "../../../schemas/repositories/git-limits.ts";
+import { lfsObjectBytes } from "../../../schemas/repositories/git-sizes.ts";
+import type { LfsObject } from "../../../schemas/repositories/lfs.ts";
+import { type ImportProgress, repo as repoContract } from "../../../schemas/repositories/repo.ts";
+import type { GitParts, OpenedRepo } from "../git-parts.ts";
+import { pointersIn } from "../lfs/lfs-pointers.ts";
+import { heldNow } from "../packs/pack-store.ts";
+
+/** A request to an address that is checked first. Its answer is given decoded, and no more of it than `bytesMax`. */
+export type ImportFetch = (
+  url: string,
+  options: {
+    method?: string;
+    headers: Record<string, string>;
+    body?: string;
+    bytesMax: number;
+    signal: AbortSignal;
+  },
+) => Promise<{ status: number; body: Readable }>;
+
+export interface LfsImportParts extends Pick<GitParts, "actors" | "lfs" | "sizes" | "storage"> {
+  fetch: ImportFetch;
+  /** How many one import may bring. */
+  lfsObjectsMax?: number | undefined;
+}
+
+const TYPE = "application/vnd.git-lfs+json";
+
+/** docs/api/batch.md of git-lfs, as far as it is of use here. */
+const Answer = z.object({
+  objects: z.array(
+    z.object({
+      oid: z.string(),
+      actions: z
+        .object({
+          download: z
+            .object({ href: z.string(), header: z.record(z.string(), z.string()).optional() })
+            .optional(),
+        })
+        .optional(),
+    }),
+  ),
+});
+interface Download {
+  href: string;
+  header?: Record<string, string> | undefined;
+}
+
+/**
+ * Returns what is lacking where its host does not give all of them: the history is whole without. Rejects with
+ * ActorError where they are more than may be.
+ */
+export async function importLfs(
+  parts: LfsImportParts,
+  repo: OpenedRepo,
+  { folder, tips, url }: { folder: string; tips: readonly string[]; url: string },
+  signal: AbortSignal,
+  tell: (progress: ImportProgress) => void,
+): Promise<string | null> {
+  const place = { cwd: folder, environment: { GIT_DIR: "." } };
+  const { lfsObjectsMax: objectsMax = LFS_OBJECTS_MAX } = parts;
+  const found = await pointersIn(place, tips, signal, { objectsMax });
+  const objects = Array.from(found, ([oid, bytes]) => ({ oid, bytes }));
+  if (objects.length === 0) return null;
+  checkSizes(parts, repo, objects);
+  let done = 0;
+  const missing: string[] = [];
+  for (let from = 0; from < objects.length; from += LFS_BATCH_MAX) {
+    const some = objects.slice(from, from + LFS_BATCH_MAX);
+    const downloads = await askFor(parts, url, some, signal);
+    const left = some.values();
+    const fetchers = Array.from({ length: IMPORT_LFS_AT_ONCE }, async () => {
+      for (const object of left) {
+        const download = downloads.get(object.oid);
+        const isThere = download && (await fetchOne(parts, repo, object, download, signal));
+        if (!isThere) missing.push(object.oid);
+        done += 1;
+        tell({ step: "large_files", percent: Math.floor((100 * done) / objects.length) });
+      }
+    });
+    await Promise.all(fetchers);
+  }
+  if (missing.length === 0) return null;
+  return `Its host does not give ${missing.length} of ${objects.length} large files (Git LFS), such as ${missing[0]}; push them here`;
+}
+
+/** Before the first of them is fetched. */
+function checkSizes(
+  { sizes }: LfsImportParts,
+  { manifest }: OpenedRepo,
+  objects: readonly LfsObject[],
+): void {
+  const most = lfsObjectBytes(sizes);
+  const large = objects.find(({ bytes }) => bytes > most);
+  if (large) {
+    const text = `Cannot import: the large file ${large.oid} has ${large.bytes} bytes, past ${most}`;
+    throw new ActorError("limit_reached", text);
+  }
+  const bytes = objects.reduce((sum, object) => sum + object.bytes, manifest.bytes);
+  if (bytes <= sizes.repoBytes) return;
+  const text = `Cannot import: its large files have ${bytes} bytes, past ${sizes.repoBytes}`;
+  throw new ActorError("storage_full", text);
+}
+
+/** Nothing where its host has no large files, or does not give them to everybody. */
+async function askFor(
+  { fetch }: LfsImportParts,
+  url: string,
+  objects: readonly LfsObject[],
+  signal: AbortSignal,
+): Promise<Map<string, Download>> {
+  const downloads = new Map<string, Download>();
+  const base = `${url.replace(/\/+$/, "").replace(/\.git$/, "")}.git/info/lfs`;
+  const asked = objects.map(({ oid, bytes }) => ({ oid, size: bytes }));
+  try {
+    const { status, body } = await fetch(`${base}/objects/batch`, {
+      method: "POST",
+      headers: { Accept: TYPE, "Content-Type": TYPE },
+      body: JSON.stringify({ operation: "download", transfers: ["basic"], objects: asked }),
+      bytesMax: IMPORT_LFS_ANSWER_BYTES_MAX,
+      signal,
+    });
+    const chunks: Buffer[] = [];
+    for await (const chunk of body) chunks.push(chunk);
+    if (status !== 200) return downloads;
+    const answer = Answer.parse(JSON.parse(Buffer.concat(chunks).toString("utf8")));
+    for (const { oid, actions } of answer.objects) {
+      if (actions?.download) downloads.set(oid, actions.download);
+    }
+  } catch {
+    signal.throwIfAborted(); // Whatever a host answers, the history is there without.
+  }
+  return downloads;
+}
+
+/** False where it does not come, or is another. */
+async function fetchOne(
+  { actors, lfs, sizes, fetch }: LfsImportParts,
+  { id, address }: OpenedRepo,
+  object: LfsObject,
+  { href, header = {} }: Download,
+  signal: AbortSignal,
+): Promise<boolean> {
+  if (!href.startsWith("https://")) return false;
+  const content = async function* () {
+    const answer = await fetch(href, { headers: header, bytesMax: object.bytes, signal });
+    try {
+      if (answer.status !== 200) throw new Error(`Cannot fetch large file: ${answer.status}`);
+      yield* answer.body as AsyncIterable<Uint8Array>;
+    } finally {
+      answer.body.destroy();
+    }
+  };
+  try {
+    const kept = await lfs.put(address.accountId, object, content(), signal);
+    const input = { address, objects: [heldNow(kept)], bytesMax: sizes.repoBytes };
+    await actors.call(repoContract, id, "nameLfsObjects", { ...input, ofImport: true });
+    return true;
+  } catch (error) {
+    signal.throwIfAborted();
+    if (error instanceof ActorError && error.code !== "content_differs") throw error;
+    return false; // Of its host's doing.
+  }
+}

@@ -1,0 +1,56 @@
+/** The worker that imports repositories: it runs where git, its cache and its slots are. */
+import { defineWorker } from "../../../actors/runtime/define-worker.ts";
+import { envelope } from "../../../schemas/contract.ts";
+import { ActorError } from "../../../schemas/errors.ts";
+import {
+  IMPORT_MS_MAX,
+  IMPORT_SLOTS,
+  IMPORT_TOLD_MS,
+} from "../../../schemas/repositories/artifacts-limits.ts";
+import { type ImportProgress, repo } from "../../../schemas/repositories/repo.ts";
+import { repoImport } from "../../../schemas/repositories/repo-import.ts";
+import { type ImportParts, importRepo } from "./import-repo.ts";
+
+/** `toldMs`: how often it says how far it is, at most. */
+export function importWorker(parts: ImportParts & { toldMs?: number }) {
+  return defineWorker(repoImport, {
+    slots: { import: IMPORT_SLOTS },
+    // It says itself that it took too long.
+    runMsMax: 2 * IMPORT_MS_MAX,
+    handlers: {
+      async fetch(origin, { key, signal }) {
+        const tell = seldom(parts.toldMs ?? IMPORT_TOLD_MS, (progress) => {
+          // What is not heard now is told again, or does not matter any more.
+          parts.actors.send(repo, key, "importProgressed", progress).catch(() => {});
+        });
+        const lacking = await importRepo(parts, { ...origin, id: key }, signal, tell);
+        const { readOnly } = origin;
+        const ended = { failure: null, lacking, readOnly };
+        return { send: [envelope(repo, key, "importEnded", ended)] };
+      },
+    },
+    failures: {
+      fetch({ readOnly }, error, { key }) {
+        const failure =
+          error instanceof ActorError && error.code !== "internal_error"
+            ? error.message
+            : "A fault on our side; delete it and import again";
+        return [envelope(repo, key, "importEnded", { failure, readOnly })];
+      },
+    },
+  });
+}
+
+/** Each new step is told at once. */
+function seldom(
+  everyMs: number,
+  tell: (progress: ImportProgress) => void,
+): (progress: ImportProgress) => void {
+  let last: { step: string; at: number } | undefined;
+  return (progress) => {
+    const at = performance.now();
+    if (last?.step === progress.step && at - last.at < everyMs) return;
+    last = { step: progress.step, at };
+    tell(progress);
+  };
+}

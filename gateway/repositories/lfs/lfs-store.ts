@@ -1,0 +1,96 @@
+/** Large files on the bus: one blob each, named after the SHA-256 of what is in it. */
+import { createHash } from "node:crypto";
+import type { BlobStore } from "../../../actors/runtime/blob-store.ts";
+import { ActorError } from "../../../schemas/errors.ts";
+import { PACK_HELD_MS } from "../../../schemas/repositories/git-limits.ts";
+import { type LfsObject, lfsBlob } from "../../../schemas/repositories/lfs.ts";
+import type { AccountStorage } from "../packs/account-storage.ts";
+import type { PackStore, PackStoreOptions } from "../packs/pack-store.ts";
+
+export type LfsBlobs = Pick<BlobStore, "put" | "get" | "part" | "isWhole">;
+
+/** Stored, and surely there until then, as `performance.now()` has it. */
+export interface KeptLfsObject extends LfsObject {
+  until: number;
+}
+
+export class LfsStore {
+  readonly #blobs: LfsBlobs;
+  readonly #packs: Pick<PackStore, "hold">;
+  readonly #storage: AccountStorage;
+  readonly #heldMs: number;
+
+  constructor(
+    blobs: LfsBlobs,
+    packs: Pick<PackStore, "hold">,
+    { storage, heldMs = PACK_HELD_MS }: PackStoreOptions,
+  ) {
+    this.#blobs = blobs;
+    this.#packs = packs;
+    this.#storage = storage;
+    this.#heldMs = heldMs;
+  }
+
+  /**
+   * Resolves when it is durable, and held for a while. Refuses with `content_differs` what is not what it is called, of
+   * which nothing stays, and with `storage_full` what is too much for the account.
+   */
+  async put(
+    accountId: string,
+    object: LfsObject,
+    content: AsyncIterable<Uint8Array>,
+    signal: AbortSignal,
+  ): Promise<KeptLfsObject> {
+    const name = lfsBlob(accountId, object.oid);
+    let until = 0;
+    const checked = checkedAs(object, content, () => {
+      until = performance.now() + this.#heldMs;
+    });
+    const put = () => this.#blobs.put(name, checked, { signal });
+    const thing = { accountId, bytes: object.bytes };
+    const { wasThere } = await this.#storage.store(thing, put, signal);
+    if (wasThere === false) return { ...object, until };
+    // Nobody may have named it for long: then it is about to be swept, or was just now.
+    const held = await this.#packs.hold(accountId, [object.oid], signal, "lfs");
+    if (!(await this.#blobs.isWhole(name))) {
+      const text = "Cannot store: what is left of an earlier try is in its way; try later";
+      throw new ActorError("unavailable", text, { retryAfterS: 60 });
+    }
+    return { ...object, until: Math.min(held, performance.now() + this.#heldMs) };
+  }
+
+  /** All of it is held against its name; a part of it, the one at `end` included, cannot be. */
+  read(
+    accountId: string,
+    { oid, bytes }: LfsObject,
+    { start, end }: { start: number; end: number },
+    signal: AbortSignal,
+  ): AsyncIterable<Uint8Array> {
+    const name = lfsBlob(accountId, oid);
+    return start === 0 && end === bytes - 1
+      ? this.#blobs.get(name, { signal })
+      : this.#blobs.part(name, { start, end }, { signal });
+  }
+}
+
+/** Passes on no more than it may be; `ended` is called before the last of it is stored. */
+async function* checkedAs(
+  { oid, bytes }: LfsObject,
+  content: AsyncIterable<Uint8Array>,
+  ended: () => void,
+): AsyncGenerator<Uint8Array> {
+  const hash = createHash("sha256");
+  let came = 0;
+  for await (const chunk of content) {
+    came += chunk.length;
+    if (came > bytes) throw differs(`more than ${bytes} bytes came`);
+    hash.update(chunk);
+    yield chunk;
+  }
+  if (came !== bytes) throw differs(`${came} bytes came, and ${bytes} were promised`);
+  const found = hash.digest("hex");
+  if (found !== oid) throw differs(`its SHA-256 is ${found}, and ${oid} was promised`);
+  ended();
+}
+
+const differs = (what: string) => new ActorError("content_differs", `Cannot store: ${what}`);

@@ -1,0 +1,165 @@
+/** Sees to it that an account stores no more than it may: room for what is large is kept first, what is small is told together. */
+import { randomBytes } from "node:crypto";
+import type { ActorClient } from "../../../actors/runtime/actor-client.ts";
+import {
+  GIT_NAMES_KEPT,
+  GIT_STORED_KNOWN_MS,
+  GIT_STORED_SMALL_BYTES,
+  GIT_STORED_TOLD_MS,
+} from "../../../schemas/repositories/git-limits.ts";
+import {
+  accountFull,
+  type GitStored,
+  gitStorage,
+} from "../../../schemas/repositories/git-storage.ts";
+
+interface Known {
+  /** As the actor said last, and when. */
+  stored: GitStored;
+  at: number;
+  /** Stored here since, and not told yet. */
+  untold: number;
+}
+
+export interface StoredThing {
+  accountId: string;
+  bytes: number;
+  /** Has to be stored, whatever else there is: what is there is put together, to take up less. */
+  isUpkeep?: boolean | undefined;
+}
+
+const NOTHING: GitStored = { bytes: 0, heldBytes: 0 };
+
+export class AccountStorage {
+  readonly #actors: Pick<ActorClient, "call" | "send">;
+  readonly #now: () => number;
+  readonly #bytesMax: number;
+  /** The one asked about last is the last. */
+  readonly #known = new Map<string, Known>();
+  #telling: Promise<void> = Promise.resolve();
+  #timer: NodeJS.Timeout | undefined;
+
+  /** `bytesMax`: 0 is no bound. */
+  constructor(
+    actors: Pick<ActorClient, "call" | "send">,
+    { now, bytesMax }: { now: () => number; bytesMax: number },
+  ) {
+    this.#actors = actors;
+    this.#now = now;
+    this.#bytesMax = bytesMax;
+  }
+
+  /** Stores something by `put`, and counts it where it was not there. Refuses with `storage_full`. */
+  async store<S extends { wasThere?: boolean }>(
+    thing: StoredThing,
+    put: () => Promise<S>,
+    signal: AbortSignal,
+  ): Promise<S> {
+    const { accountId, bytes, isUpkeep = false } = thing;
+    if (bytes >= GIT_STORED_SMALL_BYTES) return await this.#storeLarge(thing, put, signal);
+    if (!isUpkeep && bytes > (await this.room(accountId, signal))) {
+      throw accountFull(await this.get(accountId, signal), this.#bytesMax);
+    }
+    const stored = await put();
+    if (stored.wasThere === false) this.#count(accountId, bytes);
+    return stored;
+  }
+
+  /** Bytes that it may still store, as far as is known here; less than none where it has more. */
+  async room(accountId: string, signal: AbortSignal): Promise<number> {
+    if (this.#bytesMax === 0) return Number.POSITIVE_INFINITY;
+    const { bytes, heldBytes } = await this.get(accountId, signal);
+    return this.#bytesMax - bytes - heldBytes;
+  }
+
+  /** What it stores, with what was not told yet. */
+  async get(accountId: string, signal: AbortSignal): Promise<GitStored> {
+    let known = this.#known.get(accountId);
+    if (!known || Math.abs(this.#now() - known.at) >= GIT_STORED_KNOWN_MS) {
+      this.#learn(accountId, await this.#actors.call(gitStorage, accountId, "get", {}, { signal }));
+      known = this.#known.get(accountId);
+    }
+    const { stored = NOTHING, untold = 0 } = known ?? {};
+    return { ...stored, bytes: stored.bytes + untold };
+  }
+
+  get bytesMax(): number {
+    return this.#bytesMax;
+  }
+
+  /** Resolves when all that was counted is told, or cannot be. */
+  async stop(): Promise<void> {
+    clearTimeout(this.#timer);
+    await this.#telling;
+    await this.#tell(AbortSignal.timeout(GIT_STORED_TOLD_MS));
+    clearTimeout(this.#timer);
+  }
+
+  async #storeLarge<S extends { wasThere?: boolean }>(
+    { accountId, bytes, isUpkeep = false }: StoredThing,
+    put: () => Promise<S>,
+    signal: AbortSignal,
+  ): Promise<S> {
+    const id = randomBytes(16).toString("hex");
+    const bytesMax = isUpkeep ? 0 : this.#bytesMax;
+    const hold = { id, bytes, bytesMax };
+    this.#learn(
+      accountId,
+      await this.#actors.call(gitStorage, accountId, "hold", hold, { signal }),
+    );
+    let isStored = false;
+    try {
+      const stored = await put();
+      isStored = stored.wasThere === false;
+      return stored;
+    } finally {
+      // What is not heard is free again after a while.
+      const settled = { id, bytes, stored: isStored };
+      this.#actors.send(gitStorage, accountId, "settle", settled).catch(() => {});
+    }
+  }
+
+  #learn(accountId: string, stored: GitStored): void {
+    const { untold = 0 } = this.#known.get(accountId) ?? {};
+    this.#known.delete(accountId);
+    this.#known.set(accountId, { stored, at: this.#now(), untold });
+    for (const [oldest, known] of this.#known) {
+      if (this.#known.size <= GIT_NAMES_KEPT) break;
+      if (known.untold === 0) this.#known.delete(oldest);
+    }
+  }
+
+  #count(accountId: string, bytes: number): void {
+    const known = this.#known.get(accountId) ?? { stored: NOTHING, at: -Infinity, untold: 0 };
+    this.#known.set(accountId, { ...known, untold: known.untold + bytes });
+    this.#tellSoon();
+  }
+
+  #tellSoon(): void {
+    this.#timer ??= setTimeout(() => {
+      this.#timer = undefined;
+      this.#telling = this.#tell();
+    }, GIT_STORED_TOLD_MS).unref();
+  }
+
+  /** What cannot be told now is told later. */
+  async #tell(signal?: AbortSignal): Promise<void> {
+    const untold = [...this.#known].filter(([, known]) => known.untold > 0);
+    const options = signal ? { signal } : {};
+    const told = untold.map(async ([accountId, { untold: bytes }]) => {
+      try {
+        const stored = await this.#actors.call(gitStorage, accountId, "add", { bytes }, options);
+        this.#told(accountId, bytes);
+        this.#learn(accountId, stored);
+      } catch {
+        this.#tellSoon();
+      }
+    });
+    await Promise.all(told);
+  }
+
+  #told(accountId: string, bytes: number): void {
+    const known = this.#known.get(accountId);
+    if (known) this.#known.set(accountId, { ...known, untold: known.untold - bytes });
+  }
+}

@@ -1,0 +1,85 @@
+/** Asks the repository to make the changes of a push: the one moment at which it happens, or does not. */
+import { randomBytes } from "node:crypto";
+import type { ActorClient } from "../../../actors/runtime/actor-client.ts";
+import { ActorError } from "../../../schemas/errors.ts";
+import {
+  COMMANDS_BYTES_MAX,
+  PUSH_PARTS_MAX,
+  SWAP_DEADLINE_MS,
+} from "../../../schemas/repositories/git-limits.ts";
+import {
+  type RefCommand,
+  type RefResult,
+  refResultText,
+} from "../../../schemas/repositories/ref-command.ts";
+import { commandsBytes, repo } from "../../../schemas/repositories/repo.ts";
+import { heldNow, type KeptPack } from "./pack-store.ts";
+
+export interface CommittedPush {
+  commands: readonly RefCommand[];
+  atomic: boolean;
+  generation: number;
+  forward: readonly number[];
+  packs: readonly KeptPack[];
+  /** That the repository may then have. */
+  bytesMax: number;
+  options?: readonly string[];
+  /** Of all there is, with these packs, where that was `treeBelow` without them. */
+  treeDepth?: number;
+  treeBelow?: number;
+}
+
+/** Why each command was refused; undefined where it was made. */
+export async function commitPush(
+  actors: ActorClient,
+  id: string,
+  { commands, packs, options = [], ...input }: CommittedPush,
+): Promise<(string | undefined)[]> {
+  const push = randomBytes(16).toString("hex");
+  const parts = partsOf(commands.map(({ old, value, ref }) => `${old} ${value} ${ref}`));
+  const [only, ...others] = parts;
+  if (others.length > 0) {
+    for (const [part, some] of parts.entries()) {
+      await actors.call(repo, id, "stage", { push, part, commands: some });
+    }
+  }
+  const staged = others.length > 0 ? parts.length : 0;
+  const { results } = await actors.call(
+    repo,
+    id,
+    "swap",
+    {
+      ...input,
+      packs: packs.map(heldNow),
+      options: [...options],
+      push,
+      parts: staged,
+      commands: staged > 0 ? [] : (only ?? []),
+    },
+    { deadlineMs: SWAP_DEADLINE_MS },
+  );
+  return Array.from(results, (letter, number) =>
+    // The contract has no other letters.
+    letter === "o" ? undefined : refResultText(letter as RefResult, commands[number]?.ref ?? ""),
+  );
+}
+
+/** As few as hold them all. */
+function partsOf(commands: readonly string[]): string[][] {
+  const parts: string[][] = [];
+  let bytes = Number.POSITIVE_INFINITY;
+  for (const command of commands) {
+    const more = commandsBytes([command]);
+    if (bytes + more > COMMANDS_BYTES_MAX) {
+      parts.push([]);
+      bytes = 0;
+    }
+    parts.at(-1)?.push(command);
+    bytes += more;
+  }
+  if (parts.length > PUSH_PARTS_MAX) {
+    const text = "Cannot push: the names of so many refs are too long for one push";
+    throw new ActorError("body_too_large", text);
+  }
+  return parts;
+}

@@ -1,0 +1,107 @@
+import { mkdtemp, readdir, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect } from "chai";
+import {
+  FILE_BYTES_MAX,
+  INFLATED_FACTOR,
+  READ_DELTA_BYTES_MAX,
+  REPO_BYTES_MAX,
+} from "../../../schemas/repositories/git-limits.ts";
+import { GIT_SIZES, inflatedBytes } from "../../../schemas/repositories/git-sizes.ts";
+import { filesOf } from "../cache/cache-files.ts";
+import { Checkout } from "../testing/git-world.ts";
+import { inspectPack } from "./inspect-pack.ts";
+import { deltaBytesIn, PackIndex } from "./pack-file.ts";
+import { withWhole } from "./pack-store.ts";
+
+const signal = new AbortController().signal;
+
+describe("inspectPack()", function () {
+  this.timeout(120_000);
+  const folders: string[] = [];
+  after(() => Promise.all(folders.map((folder) => rm(folder, { recursive: true }))));
+
+  /** A repository whose one pack has this many commits and trees, each a little different, so that git makes deltas. */
+  async function packed(commits: number) {
+    const work = new Checkout(await mkdtemp(join(tmpdir(), "trunkline-inspect-")));
+    folders.push(work.folder);
+    await work.git("init", "-q", "-b", "main");
+    const lines = Array.from({ length: 200 }, (_, i) => `line ${i}`).join("\n");
+    for (let i = 0; i < commits; i++) await work.commit(`${i}\n${lines}\n${i}`);
+    await work.git("repack", "-adq");
+    const folder = join(work.folder, ".git/objects/pack");
+    const [name = ""] = (await readdir(folder)).filter((entry) => entry.endsWith(".pack"));
+    const environment = { GIT_DIR: ".git" };
+    const places = { cwd: work.folder, alone: environment, together: environment };
+    return { work, files: filesOf(join(folder, name.replace(".pack", ""))), places };
+  }
+
+  it("reads types of tips by itself as git does, also behind deltas", async () => {
+    const { work, files, places } = await packed(20);
+    const listed = await work.git("cat-file", "--batch-all-objects", "--batch-check");
+    const expected = listed
+      .split("\n")
+      .map((line) => line.split(" ").slice(0, 2) as [string, string]);
+    const tips = new Set(expected.map(([id]) => id));
+    const { types, fault } = await inspectPack(files, places, tips, signal);
+    expect(fault).to.equal(undefined);
+    expect([...types].sort()).to.deep.equal(expected.sort());
+    expect(expected).to.have.length(60);
+  });
+
+  it("reads deltas of READ_DELTA_BYTES_MAX by itself, and leaves more to git", async () => {
+    const { files, places } = await packed(20);
+    const { whole } = withWhole(files);
+    if (!whole) throw new Error("it is not small");
+    const index = new PackIndex(whole.index);
+    const bytes = deltaBytesIn(whole.pack, index);
+    expect(bytes).to.be.within(20, READ_DELTA_BYTES_MAX);
+    const nowhere = { ...places, alone: { GIT_DIR: "/nonexistent" } };
+    const inspected = (deltaBytesMax: number) =>
+      inspectPack({ ...files, whole }, nowhere, new Set(), signal, { deltaBytesMax }).then(
+        ({ fault }) => fault,
+        (error: Error) => error.message,
+      );
+    expect(await inspected(bytes)).to.equal(undefined);
+    expect(await inspected(bytes - 1)).to.contain("Cannot list objects of a push");
+  });
+
+  it("takes treesMax directories and not one more, whoever lists them", async () => {
+    for (const commits of [40, 70]) {
+      const { files, places } = await packed(commits);
+      const inspected = (treesMax: number) =>
+        inspectPack(files, places, new Set(), signal, { treesMax });
+      expect((await inspected(commits)).fault).to.equal(undefined);
+      expect((await inspected(commits - 1)).fault).to.contain("too many directories");
+    }
+  });
+
+  it("takes objects of as many bytes, each and together, as are set, and not one more", async () => {
+    for (const commits of [20, 70]) {
+      const { work, files, places } = await packed(commits);
+      const format = "--batch-check=%(objectsize)";
+      const listed = await work.git("cat-file", "--batch-all-objects", format);
+      const bytes = listed.split("\n").map(Number);
+      const largest = Math.max(...bytes);
+      const all = bytes.reduce((sum, size) => sum + size, 0);
+      const faultOf = async (fileBytes: number, repoBytes: number) => {
+        const sizes = { fileBytes, repoBytes };
+        return (await inspectPack(files, places, new Set(), signal, { sizes })).fault;
+      };
+      expect(await faultOf(largest, all / INFLATED_FACTOR)).to.equal(undefined);
+      expect(await faultOf(largest - 1, all)).to.match(/^object .* bytes, past \d+$/);
+      expect(await faultOf(largest, (all - 1) / INFLATED_FACTOR)).to.contain("unpacked");
+    }
+    expect(GIT_SIZES).to.include({ fileBytes: FILE_BYTES_MAX, repoBytes: REPO_BYTES_MAX });
+    expect(inflatedBytes(GIT_SIZES)).to.equal(INFLATED_FACTOR * REPO_BYTES_MAX);
+  });
+
+  it("ends with its caller", async () => {
+    const { files, places } = await packed(70);
+    const gone = new AbortController();
+    gone.abort("gone");
+    const reason = await inspectPack(files, places, new Set(), gone.signal).catch((error) => error);
+    expect(reason).to.equal("gone");
+  });
+});

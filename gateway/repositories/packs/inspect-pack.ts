@@ -1,0 +1,132 @@
+/** Looks at what a push brought before anything can refer to it: sizes, the tips' types, how deep its directories are. */
+import { createInterface } from "node:readline";
+import {
+  PUSH_TREES_MAX,
+  READ_DELTA_BYTES_MAX,
+  READ_OBJECTS_MAX,
+  TREE_DEPTH_MAX,
+  TREE_DEPTH_TRUSTED,
+} from "../../../schemas/repositories/git-limits.ts";
+import {
+  GIT_SIZES,
+  type GitSizes,
+  inflatedBytes,
+} from "../../../schemas/repositories/git-sizes.ts";
+import { startGit } from "../process/git-process.ts";
+import { countIn, deltaBytesIn, type PackedObject, PackIndex, readPack } from "./pack-file.ts";
+import type { PackFiles } from "./pack-store.ts";
+import { measureTreeDepth, measureWholeDepth } from "./tree-depth.ts";
+
+/** Where git finds the new objects alone, and where it finds them with those that were there. */
+export interface Places {
+  cwd: string;
+  alone: Readonly<Record<string, string>>;
+  together: Readonly<Record<string, string>>;
+}
+
+export interface Inspected {
+  /** Why nothing of it may be used. */
+  fault?: string;
+  /** Types of those that were asked for and are in the pack. */
+  types: Map<string, string>;
+  /** So many directories, and no more, lie below each other in all there is with it. */
+  treeDepth: number;
+}
+
+const TOO_MANY = "it has too many directories; push its history in parts";
+
+/** `below`: how many directories may lie below each other in what is there already. */
+export async function inspectPack(
+  files: PackFiles,
+  places: Places,
+  tips: ReadonlySet<string>,
+  signal: AbortSignal,
+  {
+    treesMax = PUSH_TREES_MAX,
+    below = 0,
+    sizes = GIT_SIZES,
+    deltaBytesMax = READ_DELTA_BYTES_MAX,
+  }: {
+    deltaBytesMax?: number;
+    treesMax?: number;
+    below?: number;
+    sizes?: Pick<GitSizes, "fileBytes" | "repoBytes">;
+  } = {},
+): Promise<Inspected> {
+  const types = new Map<string, string>();
+  const trees: string[] = [];
+  const inflatedMax = inflatedBytes(sizes);
+  let inflated = 0;
+  let fault: string | undefined;
+  for await (const { id, type, bytes } of objectsOf(files, places, signal, deltaBytesMax)) {
+    if (bytes > sizes.fileBytes) {
+      fault ??= `object ${id} has ${bytes} bytes, past ${sizes.fileBytes}`;
+    }
+    inflated += bytes;
+    if (inflated > inflatedMax) {
+      fault ??= `its objects have more than ${inflatedMax} bytes when they are unpacked`;
+    }
+    if (tips.has(id)) types.set(id, type);
+    if (type === "tree") trees.push(id);
+    if (trees.length > treesMax) return { types, fault: TOO_MANY, treeDepth: below };
+  }
+  // Fewer cannot be deeper.
+  let depth: number | undefined = trees.length;
+  if (fault === undefined && trees.length > TREE_DEPTH_TRUSTED) {
+    depth = await measureTreeDepth(files, places, trees, signal);
+  }
+  let treeDepth = below + (depth ?? 0);
+  // They may lie on top of what was there: that is looked at where it could be too much.
+  if (fault === undefined && depth !== undefined && depth <= TREE_DEPTH_MAX) {
+    if (trees.length > 0 && treeDepth > TREE_DEPTH_MAX) {
+      const { cwd, together: environment } = places;
+      depth = await measureWholeDepth(trees, { cwd, environment }, signal);
+      treeDepth = Math.max(below, depth ?? 0);
+    }
+  }
+  if (fault === undefined && depth === undefined) fault = TOO_MANY;
+  else if (fault === undefined && (depth ?? 0) > TREE_DEPTH_MAX) {
+    fault = `its directories are ${depth} deep, past ${TREE_DEPTH_MAX}`;
+  }
+  return { types, treeDepth, ...(fault !== undefined && { fault }) };
+}
+
+async function* objectsOf(
+  files: PackFiles,
+  places: Places,
+  signal: AbortSignal,
+  deltaBytesMax: number,
+): AsyncGenerator<PackedObject, void, undefined> {
+  const { whole } = files;
+  if (whole && countIn(whole.index) <= READ_OBJECTS_MAX) {
+    const index = new PackIndex(whole.index);
+    if (deltaBytesIn(whole.pack, index) <= deltaBytesMax) {
+      yield* readPack(whole.pack, index);
+      return;
+    }
+  }
+  yield* listedByGit(places, signal);
+}
+
+async function* listedByGit({ cwd, alone }: Places, signal: AbortSignal) {
+  const format = "--batch-check=%(objectname) %(objecttype) %(objectsize)";
+  const parameters = ["cat-file", "--batch-all-objects", "--unordered", format];
+  const leave = new AbortController();
+  const until = AbortSignal.any([signal, leave.signal]);
+  const git = startGit(parameters, { cwd, environment: alone, signal: until });
+  git.stdin.end();
+  let ended = false;
+  try {
+    for await (const line of createInterface({ input: git.stdout })) {
+      const [id = "", type = "", bytes = ""] = line.split(" ");
+      yield { id, type, bytes: Number(bytes) };
+    }
+    ended = true;
+  } finally {
+    // Whoever reads may have seen enough.
+    if (!ended) leave.abort();
+  }
+  const { code, stderr } = await git.exit;
+  signal.throwIfAborted();
+  if (code !== 0) throw new Error(`Cannot list objects of a push: ${stderr}`);
+}

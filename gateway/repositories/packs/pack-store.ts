@@ -1,0 +1,159 @@
+/** Packs on the bus: one blob each, the index before the pack, named after the SHA-256 of the pack. */
+import { createHash } from "node:crypto";
+import { createReadStream, readFileSync, statSync } from "node:fs";
+import { open, stat } from "node:fs/promises";
+import type { ActorClient } from "../../../actors/runtime/actor-client.ts";
+import type { BlobStore } from "../../../actors/runtime/blob-store.ts";
+import { ActorError } from "../../../schemas/errors.ts";
+import {
+  PACK_HELD_MS,
+  SWAP_PACKS_MAX,
+  WHOLE_PACK_BYTES_MAX,
+} from "../../../schemas/repositories/git-limits.ts";
+import {
+  PACK_SWEEP,
+  packSweep,
+  type SweptFamily,
+} from "../../../schemas/repositories/pack-sweep.ts";
+import { type Pack, packBlob } from "../../../schemas/repositories/repo.ts";
+import type { AccountStorage, StoredThing } from "./account-storage.ts";
+
+export type PackBlobs = Pick<BlobStore, "put" | "get" | "isWhole">;
+
+export interface PackFiles {
+  pack: string;
+  index: string;
+  /** What is in them, where they are small. */
+  whole?: { pack: Buffer; index: Buffer };
+}
+
+/** Stored, and surely there until then, as `performance.now()` has it. */
+export interface KeptPack extends Pack {
+  until: number;
+}
+
+/** As it is told to who is to name it. */
+export const heldNow = <K extends { until: number }>({ until, ...stored }: K) => ({
+  ...stored,
+  heldMs: Math.floor(until - performance.now()),
+});
+
+export interface PackStoreOptions {
+  storage: AccountStorage;
+  /** How long a pack that was just stored is surely there. */
+  heldMs?: number;
+}
+
+/** Just written, they are in the system's memory: reading them takes less time than asking another thread to. */
+export function withWhole(files: PackFiles): PackFiles {
+  const bytes = statSync(files.pack).size + statSync(files.index).size;
+  if (bytes > WHOLE_PACK_BYTES_MAX) return files;
+  return { ...files, whole: { pack: readFileSync(files.pack), index: readFileSync(files.index) } };
+}
+
+export class PackStore {
+  readonly #blobs: PackBlobs;
+  readonly #actors: Pick<ActorClient, "call">;
+  readonly #storage: AccountStorage;
+  readonly #heldMs: number;
+
+  constructor(
+    blobs: PackBlobs,
+    actors: Pick<ActorClient, "call">,
+    { storage, heldMs = PACK_HELD_MS }: PackStoreOptions,
+  ) {
+    this.#blobs = blobs;
+    this.#actors = actors;
+    this.#storage = storage;
+    this.#heldMs = heldMs;
+  }
+
+  /**
+   * Resolves when it is durable, and held for a while. Storing it again changes nothing. Refuses with `storage_full` where
+   * the account has too much.
+   */
+  async put(
+    accountId: string,
+    files: PackFiles,
+    signal: AbortSignal,
+    { isUpkeep }: Pick<StoredThing, "isUpkeep"> = {},
+  ): Promise<KeptPack> {
+    const { whole } = files;
+    const [bytes, indexBytes] = whole
+      ? [whole.pack.length, whole.index.length]
+      : await Promise.all([sizeOf(files.pack), sizeOf(files.index)]);
+    const sizes = { bytes, indexBytes };
+    const sha256 = await hashOf(whole ? [whole.pack] : createReadStream(files.pack));
+    const name = packBlob(accountId, sha256);
+    const content = () => (whole ? Buffer.concat([whole.index, whole.pack]) : both(files));
+    const put = () => this.#blobs.put(name, content(), { signal });
+    const thing = { accountId, bytes: bytes + indexBytes, isUpkeep };
+    const store = () => this.#storage.store(thing, put, signal);
+    const until = performance.now() + this.#heldMs;
+    const { wasThere } = await store();
+    if (wasThere === false) return { sha256, ...sizes, until };
+    // Nobody may have named it for long: then it is about to be swept, or was just now.
+    const held = await this.hold(accountId, [sha256], signal);
+    if (!(await this.#blobs.isWhole(name))) {
+      await store();
+      if (!(await this.#blobs.isWhole(name))) {
+        const text = "Cannot store pack: what is left of an earlier try is in its way; try later";
+        throw new ActorError("unavailable", text, { retryAfterS: 60 });
+      }
+    }
+    return { sha256, ...sizes, until: Math.min(held, performance.now() + this.#heldMs) };
+  }
+
+  /**
+   * Keeps packs from being swept, to name them once more. Returns until when, as `performance.now()` has it. Whether they are still there is to be
+   * looked at after this.
+   */
+  async hold(
+    accountId: string,
+    packs: readonly string[],
+    signal: AbortSignal,
+    family: SweptFamily = "pack",
+  ): Promise<number> {
+    let held = Number.POSITIVE_INFINITY;
+    for (let first = 0; first < packs.length; first += SWAP_PACKS_MAX) {
+      const input = { family, accountId, packs: packs.slice(first, first + SWAP_PACKS_MAX) };
+      const from = performance.now();
+      const { heldMs } = await this.#actors.call(packSweep, PACK_SWEEP, "hold", input, { signal });
+      held = Math.min(held, from + heldMs);
+    }
+    return held;
+  }
+
+  /** Writes it to files. Rejects where it is not there, or is not what it was. */
+  async get(accountId: string, pack: Pack, files: PackFiles, signal: AbortSignal): Promise<void> {
+    await using index = await open(files.index, "wx");
+    await using packed = await open(files.pack, "wx");
+    const hash = createHash("sha256");
+    let [indexBytes, packBytes] = [0, 0];
+    for await (const chunk of this.#blobs.get(packBlob(accountId, pack.sha256), { signal })) {
+      const ofIndex = chunk.subarray(0, Math.max(0, pack.indexBytes - indexBytes));
+      const ofPack = chunk.subarray(ofIndex.length);
+      indexBytes += ofIndex.length;
+      packBytes += ofPack.length;
+      hash.update(ofPack);
+      if (ofIndex.length > 0) await index.writeFile(ofIndex);
+      if (ofPack.length > 0) await packed.writeFile(ofPack);
+    }
+    if (packBytes !== pack.bytes || hash.digest("hex") !== pack.sha256) {
+      throw new Error(`Cannot use pack ${pack.sha256}: what is stored is another`);
+    }
+  }
+}
+
+async function* both({ index, pack }: PackFiles): AsyncGenerator<Uint8Array> {
+  yield* createReadStream(index);
+  yield* createReadStream(pack);
+}
+
+const sizeOf = async (path: string) => (await stat(path)).size;
+
+async function hashOf(chunks: Iterable<Uint8Array> | AsyncIterable<Uint8Array>): Promise<string> {
+  const hash = createHash("sha256");
+  for await (const chunk of chunks) hash.update(chunk);
+  return hash.digest("hex");
+}

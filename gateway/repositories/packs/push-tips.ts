@@ -1,0 +1,106 @@
+/** Holds the values a push gives to refs against the objects that are there, and tells which only add to what was. */
+import { COMPARED_MAX } from "../../../schemas/repositories/git-limits.ts";
+import { isProtected, ZERO_ID } from "../../../schemas/repositories/git-names.ts";
+import {
+  commandFault,
+  REF_RESULTS,
+  type RefCommand,
+  refResultText,
+} from "../../../schemas/repositories/ref-command.ts";
+import type { Manifest } from "../cache/manifest-reader.ts";
+import { isDeletion } from "../git/read-push.ts";
+import { runGit } from "../process/git-process.ts";
+import type { Places } from "./inspect-pack.ts";
+
+/** Why a ref cannot have its value, for each command; `known`: types of objects that the push brought. */
+export async function tipFaults(
+  commands: readonly RefCommand[],
+  manifest: Manifest,
+  known: ReadonlyMap<string, string>,
+  { cwd, together }: Places,
+  signal: AbortSignal,
+): Promise<(string | undefined)[]> {
+  const types = new Map(known);
+  for (const [ref, id] of manifest.refs) if (isBranch(ref)) types.set(id, "commit");
+  const unknown = new Set(
+    commands
+      .filter((command) => !isDeletion(command) && !types.has(command.value))
+      .map(({ value }) => value),
+  );
+  if (unknown.size > 0) {
+    const { code, stdout, stderr } = await runGit(
+      ["cat-file", "--batch-check=%(objectname) %(objecttype)"],
+      {
+        cwd,
+        environment: together,
+        input: `${[...unknown].join("\n")}\n`,
+        signal,
+      },
+    );
+    if (code !== 0) throw new Error(`Cannot look at the tips of a push: ${stderr}`);
+    for (const line of stdout.toString("latin1").split("\n")) {
+      const [id = "", type = "missing"] = line.split(" ");
+      if (type !== "missing") types.set(id, type);
+    }
+  }
+  return commands.map((command) => {
+    if (isDeletion(command)) return undefined;
+    const type = types.get(command.value);
+    if (type === undefined) return "missing necessary objects";
+    return isBranch(command.ref) && type !== "commit"
+      ? "trying to write non-commit object to a branch"
+      : undefined;
+  });
+}
+
+/**
+ * Why the repository will refuse a command, where that can be told by its manifest: what will come to nothing need not be
+ * stored. Whoever gave an old value had seen it, and the manifest was read after that: it does not come back.
+ */
+export function foreseenFaults(
+  commands: readonly RefCommand[],
+  { protectedRefs, refs, head }: Manifest,
+  forward: readonly number[],
+): (string | undefined)[] {
+  const times = new Map<string, number>();
+  for (const { ref } of commands) times.set(ref, (times.get(ref) ?? 0) + 1);
+  const isForward = new Set(forward);
+  let compared = 0;
+  return commands.map((command, number) => {
+    const { ref } = command;
+    if (times.get(ref) !== 1) return REF_RESULTS.m;
+    const tip = refs.get(ref) ?? ZERO_ID;
+    const standing = { tip, protectedRefs, head, isForward: isForward.has(number) };
+    const fault = commandFault(command, standing);
+    if (fault !== undefined && fault !== "p") return refResultText(fault, ref);
+    if (fault === undefined && !standing.isForward) return undefined;
+    // It was compared, or would have been.
+    compared += 1;
+    if (compared > COMPARED_MAX) return "too many protected refs in one push; push it alone";
+    return fault && REF_RESULTS[fault];
+  });
+}
+
+/** Numbers of the commands that keep all commits of a protected ref. */
+export async function forwardCommands(
+  commands: readonly RefCommand[],
+  { protectedRefs, refs }: Manifest,
+  { cwd, together }: Places,
+  signal: AbortSignal,
+): Promise<number[]> {
+  const compared = commands
+    .map((command, number) => ({ ...command, number }))
+    .filter((command) => !isDeletion(command) && refs.get(command.ref) === command.old)
+    .filter(({ old, value }) => old !== value)
+    .filter(({ ref }) => isProtected(protectedRefs, ref))
+    .slice(0, COMPARED_MAX);
+  const forward: number[] = [];
+  for (const { old, value, number } of compared) {
+    const parameters = ["merge-base", "--is-ancestor", old, value];
+    const { code } = await runGit(parameters, { cwd, environment: together, signal });
+    if (code === 0) forward.push(number);
+  }
+  return forward;
+}
+
+const isBranch = (ref: string) => ref.startsWith("refs/heads/");

@@ -1,0 +1,115 @@
+/** Takes in the pack of a push where nothing can see it, and lets git check every object and link of it. */
+import { mkdir } from "node:fs/promises";
+import { join, resolve } from "node:path";
+import { type CacheFiles, filesOf, removeAll } from "../cache/cache-files.ts";
+import type { RepoView } from "../cache/repo-cache.ts";
+import type { PktReader } from "../git/pkt-line.ts";
+import { feed, type GitExit, startGit } from "../process/git-process.ts";
+import type { Places } from "./inspect-pack.ts";
+import { type PackFiles, withWhole } from "./pack-store.ts";
+
+export interface Quarantine extends Places, AsyncDisposable {
+  /** Undefined where the push brought no object. */
+  files?: PackFiles;
+  /** What was wrong with it. */
+  fault?: string;
+  /** That was that it did not fit into the room there is. */
+  lacksRoom?: true;
+}
+
+/** "PACK", the version, how many objects. */
+const PACK_HEAD_BYTES = 12;
+/** What old histories are full of; git hosts take it. */
+const STRICT =
+  "--strict=zeroPaddedFilemode=ignore,badTimezone=ignore,missingSpaceBeforeDate=ignore";
+
+/** As git has it where it reads more than `--max-input-size`. */
+const TOO_LARGE = /^fatal: pack exceeds maximum allowed size/m;
+
+/** Reads the pack to its end. `room`: bytes the repository may still grow by, of `repoBytes` in all. */
+export async function quarantinePack(
+  files: CacheFiles,
+  view: Pick<RepoView, "cwd" | "environment">,
+  reader: PktReader,
+  { room, repoBytes, signal }: { room: number; repoBytes: number; signal: AbortSignal },
+): Promise<Quarantine> {
+  const folder = resolve(files.temporary("push"));
+  const { cwd, environment } = view;
+  const alone = { ...environment, GIT_OBJECT_DIRECTORY: folder, GIT_QUARANTINE_PATH: folder };
+  const together = {
+    ...alone,
+    GIT_ALTERNATE_OBJECT_DIRECTORIES: environment.GIT_OBJECT_DIRECTORY ?? "",
+  };
+  const quarantine: Quarantine = {
+    cwd,
+    alone,
+    together,
+    [Symbol.asyncDispose]: () => removeAll(folder),
+  };
+  try {
+    await mkdir(join(folder, "pack"), { recursive: true });
+    const head = await reader.peek(PACK_HEAD_BYTES);
+    if (head.length < PACK_HEAD_BYTES || head.toString("latin1", 0, 4) !== "PACK") {
+      return { ...quarantine, fault: "there is no pack after the commands" };
+    }
+    // Git sends an empty one where the refs it makes need no new objects.
+    if (head.readUInt32BE(8) === 0) {
+      for await (const _ of reader.rest()) signal.throwIfAborted();
+      return quarantine;
+    }
+    const bytesMax = Math.max(1, Math.min(room, repoBytes));
+    const parameters = [
+      "index-pack",
+      "--stdin",
+      "--fix-thin",
+      STRICT,
+      `--max-input-size=${bytesMax}`,
+    ];
+    const { exit, stdout } = await indexed(parameters, reader, {
+      cwd,
+      environment: together,
+      signal,
+    });
+    const name = /^pack\t([0-9a-f]{40})\n/.exec(stdout)?.[1];
+    if (exit.code !== 0 || name === undefined) {
+      const lacksRoom = bytesMax < repoBytes && TOO_LARGE.test(exit.stderr);
+      return { ...quarantine, fault: faultOf(exit), ...(lacksRoom && { lacksRoom }) };
+    }
+    return { ...quarantine, files: withWhole(filesOf(join(folder, "pack", `pack-${name}`))) };
+  } catch (error) {
+    await removeAll(folder);
+    throw error;
+  }
+}
+
+async function indexed(
+  parameters: readonly string[],
+  reader: PktReader,
+  options: Parameters<typeof startGit>[1],
+): Promise<{ exit: GitExit; stdout: string }> {
+  const leave = new AbortController();
+  const signal = AbortSignal.any([options.signal, leave.signal]);
+  const git = startGit(parameters, { ...options, signal });
+  let stdout = "";
+  git.stdout.setEncoding("latin1").on("data", (text: string) => {
+    stdout += text;
+  });
+  try {
+    await feed(git.stdin, reader.rest());
+  } catch (error) {
+    leave.abort();
+    await git.exit;
+    throw error;
+  }
+  const exit = await git.exit;
+  options.signal.throwIfAborted();
+  return { exit, stdout };
+}
+
+/** What git says last, without what is only of use to us. */
+function faultOf({ code, stderr }: GitExit): string {
+  if (code === null) return "index-pack took more than it may have";
+  const said = stderr.split("\n").filter((line) => /^(fatal|error): /.test(line));
+  const last = said.at(-1)?.replace(/^(fatal|error): /, "") ?? "index-pack failed";
+  return last.slice(0, 300);
+}

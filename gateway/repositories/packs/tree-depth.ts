@@ -1,0 +1,157 @@
+/** Measures how many directories lie below each other: git goes down them by recursion, once a clone. */
+import { readFile } from "node:fs/promises";
+import {
+  PUSH_TREES_MAX,
+  TREE_DEPTH_MAX,
+  TREE_EDGES_MAX,
+} from "../../../schemas/repositories/git-limits.ts";
+import { batchOf } from "../process/cat-file-batch.ts";
+import { feed, startGit, write } from "../process/git-process.ts";
+import type { Places } from "./inspect-pack.ts";
+import { PackIndex } from "./pack-file.ts";
+import type { PackFiles } from "./pack-store.ts";
+
+const ID_BYTES = 20;
+/** How an entry that is a directory begins; git refuses any other way to write it. */
+const DIRECTORY = Buffer.from("40000 ");
+
+/**
+ * Of a push's new directories alone; those that were there before count for nothing. Undefined where there are more of
+ * them in each other than are looked at.
+ */
+export async function measureTreeDepth(
+  files: PackFiles,
+  { cwd, alone }: Places,
+  trees: readonly string[],
+  signal: AbortSignal,
+): Promise<number | undefined> {
+  const index = new PackIndex(await readFile(files.index));
+  const children = new Map<number, Int32Array>();
+  const leave = new AbortController();
+  const git = startGit(["cat-file", "--batch", "--buffer"], {
+    cwd,
+    environment: alone,
+    signal: AbortSignal.any([signal, leave.signal]),
+  });
+  const asked = feed(git.stdin, lines(trees));
+  let edges = 0;
+  try {
+    for await (const { id, content } of batchOf(git.stdout)) {
+      // It is being ended: what it has said already is let go.
+      if (edges > TREE_EDGES_MAX) continue;
+      const inside = childrenIn(content, index);
+      edges += inside.length;
+      if (edges > TREE_EDGES_MAX) leave.abort();
+      children.set(index.find(Buffer.from(id, "hex")), inside);
+    }
+  } finally {
+    leave.abort();
+    await asked;
+    await git.exit;
+  }
+  signal.throwIfAborted();
+  if (edges > TREE_EDGES_MAX) return undefined;
+  if (children.size !== trees.length) throw new Error("Cannot measure directories: git was ended");
+  return deepest(children);
+}
+
+/**
+ * Of these directories with all that is in them, new or not: level by level, each directory once. Undefined where there
+ * are more than are looked at.
+ */
+export async function measureWholeDepth(
+  trees: readonly string[],
+  { cwd, environment }: { cwd: string; environment: Readonly<Record<string, string>> },
+  signal: AbortSignal,
+  { treesMax = PUSH_TREES_MAX, treeEdgesMax = TREE_EDGES_MAX } = {},
+): Promise<number | undefined> {
+  const children = new Map<string, string[]>();
+  let edges = 0;
+  let level = [...new Set(trees)];
+  if (level.length === 0) return 0;
+  const leave = new AbortController();
+  const git = startGit(["cat-file", "--batch"], {
+    cwd,
+    environment,
+    signal: AbortSignal.any([signal, leave.signal]),
+  });
+  await using _ended = {
+    async [Symbol.asyncDispose]() {
+      leave.abort();
+      await git.exit;
+    },
+  };
+  const answers = batchOf(git.stdout);
+  // Each level is below the one before, so there are no more of them than may be.
+  for (let levels = 1; level.length > 0; levels++) {
+    if (levels > TREE_DEPTH_MAX) return TREE_DEPTH_MAX + 1;
+    if (children.size + level.length > treesMax) return undefined;
+    const asked = write(git.stdin, lines(level));
+    for (const _ of level) {
+      const { value, done } = await answers.next();
+      signal.throwIfAborted();
+      if (done) throw new Error("Cannot measure directories: git was ended");
+      const inside = directoriesIn(value.content).map((child) => child.toString("hex"));
+      edges += inside.length;
+      if (edges > treeEdgesMax) return undefined;
+      children.set(value.id, inside);
+    }
+    await asked;
+    const next = new Set([...level].flatMap((id) => children.get(id) ?? []));
+    level = [...next].filter((id) => !children.has(id));
+  }
+  return deepest(children);
+}
+
+async function* lines(ids: readonly string[]): AsyncGenerator<Buffer> {
+  const LINES = 1_000;
+  for (let from = 0; from < ids.length; from += LINES) {
+    yield Buffer.from(`${ids.slice(from, from + LINES).join("\n")}\n`);
+  }
+}
+
+/** Those of a tree's directories that are new too, by their place in the index. */
+function childrenIn(tree: Buffer, index: PackIndex): Int32Array {
+  const places = directoriesIn(tree).map((id) => index.find(id));
+  return Int32Array.from(places.filter((place) => place >= 0));
+}
+
+/** Ids of the directories in a tree. */
+function directoriesIn(tree: Buffer): Buffer[] {
+  const found: Buffer[] = [];
+  for (let at = 0; at < tree.length; ) {
+    const idAt = tree.indexOf(0, at) + 1;
+    if (idAt === 0) break;
+    if (DIRECTORY.compare(tree, at, at + DIRECTORY.length) === 0) {
+      found.push(tree.subarray(idAt, idAt + ID_BYTES));
+    }
+    at = idAt + ID_BYTES;
+  }
+  return found;
+}
+
+/** Trees are named by their content, so none is below itself. */
+function deepest<T>(children: ReadonlyMap<T, ArrayLike<T>>): number {
+  const depths = new Map<T, number>();
+  let deepest = 0;
+  for (const root of children.keys()) {
+    if (depths.has(root)) continue;
+    const path = [{ tree: root, next: 0, depth: 1 }];
+    for (let last = path.at(-1); last; last = path.at(-1)) {
+      const child = children.get(last.tree)?.[last.next];
+      if (child === undefined) {
+        depths.set(last.tree, last.depth);
+        deepest = Math.max(deepest, last.depth);
+        path.pop();
+        continue;
+      }
+      const below = depths.get(child);
+      if (below === undefined) path.push({ tree: child, next: 0, depth: 1 });
+      else {
+        last.depth = Math.max(last.depth, below + 1);
+        last.next += 1;
+      }
+    }
+  }
+  return deepest;
+}

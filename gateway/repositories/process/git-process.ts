@@ -1,0 +1,226 @@
+/** Runs git as a child that is told everything, finds nothing, and cannot take more than its share of the machine. */
+import { type ChildProcessByStdio, spawn } from "node:child_process";
+import { once } from "node:events";
+import { resolve } from "node:path";
+import type { Readable, Writable } from "node:stream";
+import { ActorError } from "../../../schemas/errors.ts";
+import {
+  GIT_PROCESS_CPU_S_MAX,
+  GIT_PROCESS_FILE_BYTES_MAX,
+  GIT_PROCESS_KIB_MAX,
+  GIT_PROCESS_MS_MAX,
+  GIT_STDERR_CHARS_MAX,
+  GIT_STDOUT_BYTES_MAX,
+} from "../../../schemas/repositories/git-limits.ts";
+import { Spawner } from "./spawner.ts";
+import { type ChildCommand, endGroup } from "./spawner-wire.ts";
+
+export interface GitOptions {
+  /** Where it runs; paths below are relative to it, so that the folder may be renamed meanwhile. */
+  cwd: string;
+  environment?: Readonly<Record<string, string>>;
+  config?: Readonly<Record<string, string>>;
+  signal: AbortSignal;
+  /** How long it may take. */
+  msMax?: number;
+  /** Of each file that it writes. */
+  fileBytesMax?: number;
+  /** Hears what it says on its error output, piece by piece: for what is rare, since it is then started from here. */
+  onStderr?: (text: string) => void;
+}
+
+export interface GitExit {
+  /** Null where a signal ended it. */
+  code: number | null;
+  /** What it said last on its error output. */
+  stderr: string;
+}
+
+type GitChild = ChildProcessByStdio<Writable, Readable, Readable>;
+
+export interface RunningGit {
+  stdin: Writable;
+  stdout: Readable;
+  /** Resolves however it ends. */
+  exit: Promise<GitExit>;
+}
+
+/** No configuration of the machine, no prompts, no protocol to fetch by, no replaced objects, no lazy fetches. */
+const ENVIRONMENT = {
+  HOME: "/nonexistent",
+  LC_ALL: "C",
+  GIT_CONFIG_NOSYSTEM: "1",
+  GIT_CONFIG_GLOBAL: "/dev/null",
+  GIT_TERMINAL_PROMPT: "0",
+  GIT_ALLOW_PROTOCOL: "",
+  GIT_NO_LAZY_FETCH: "1",
+  GIT_NO_REPLACE_OBJECTS: "1",
+  GIT_OPTIONAL_LOCKS: "0",
+};
+
+const CONFIG = {
+  "core.hooksPath": "/nonexistent",
+  "core.logAllRefUpdates": "false",
+  // A cache: what is durable is on the bus.
+  "core.fsync": "none",
+  "core.bigFileThreshold": "16m",
+  "core.packedGitWindowSize": "16m",
+  "core.packedGitLimit": "128m",
+  "gc.auto": "0",
+  "maintenance.auto": "false",
+  "pack.threads": "1",
+  "pack.windowMemory": "64m",
+  "pack.deltaCacheSize": "64m",
+  // Folders of a cache may belong to another user of the same machine's volume.
+  "safe.directory": "*",
+  "transfer.advertiseSID": "false",
+  "uploadpack.allowAnySHA1InWant": "true",
+  "uploadpack.allowFilter": "true",
+  "uploadpackfilter.allow": "false",
+  "uploadpackfilter.blob:none.allow": "true",
+  "uploadpackfilter.blob:limit.allow": "true",
+  "uploadpackfilter.tree.allow": "true",
+  "uploadpackfilter.tree.maxDepth": "1",
+};
+
+/** One at a time, since a plain shell takes no more; and no git where one of them fails. */
+const limited = (fileBytesMax: number) =>
+  [
+    "ulimit -c 0",
+    `ulimit -t ${GIT_PROCESS_CPU_S_MAX}`,
+    // Blocks of 512 bytes, as POSIX has it.
+    `ulimit -f ${Math.ceil(fileBytesMax / 512)}`,
+    // macOS has no such limit.
+    ...(process.platform === "darwin" ? [] : [`ulimit -v ${GIT_PROCESS_KIB_MAX}`]),
+    'exec git "$@"',
+  ].join(" && ");
+const LIMITED = limited(GIT_PROCESS_FILE_BYTES_MAX);
+
+/** Starts git. The signal, and the longest time a process may take, end it and all it started. */
+export function startGit(parameters: readonly string[], options: GitOptions): RunningGit {
+  const { cwd, environment, config, signal, fileBytesMax, onStderr } = options;
+  const { msMax = GIT_PROCESS_MS_MAX } = options;
+  signal.throwIfAborted();
+  const command: ChildCommand = {
+    file: "/bin/sh",
+    parameters: [
+      "-c",
+      fileBytesMax === undefined ? LIMITED : limited(fileBytesMax),
+      "git",
+      ...parameters,
+    ],
+    cwd: resolve(cwd),
+    environment: {
+      PATH: process.env.PATH ?? "",
+      ...ENVIRONMENT,
+      ...configEnvironment({ ...CONFIG, ...config }),
+      ...environment,
+    },
+  };
+  const { stdin, stdout, exit, end } =
+    (onStderr ? undefined : spawner.spawn(command)) ?? spawnHere(command, onStderr);
+  const late = setTimeout(end, msMax);
+  signal.addEventListener("abort", end, { once: true });
+  // Its exit says what went wrong; a pipe that broke only says that it has exited.
+  stdin.on("error", () => {});
+  const over = exit.finally(() => {
+    clearTimeout(late);
+    signal.removeEventListener("abort", end);
+  });
+  return { stdin, stdout, exit: over };
+}
+
+const spawner = new Spawner();
+
+function spawnHere(
+  { file, parameters, cwd, environment }: ChildCommand,
+  onStderr?: (text: string) => void,
+) {
+  const child: GitChild = spawn(file, parameters, {
+    cwd,
+    env: environment,
+    stdio: ["pipe", "pipe", "pipe"],
+    // A group of its own, so that what it starts ends with it.
+    detached: true,
+  });
+  let stderr = "";
+  child.stderr.setEncoding("utf8").on("data", (text: string) => {
+    stderr = (stderr + text).slice(-GIT_STDERR_CHARS_MAX);
+    onStderr?.(text);
+  });
+  const exit = new Promise<GitExit>((resolve) => {
+    child.once("error", (error) => resolve({ code: null, stderr: error.message }));
+    child.once("close", (code: number | null) => resolve({ code, stderr }));
+  });
+  return { stdin: child.stdin, stdout: child.stdout, exit, end: () => endGroup(child.pid) };
+}
+
+/**
+ * Runs git to its end and gives back what it printed. Rejects with the signal's reason once that is aborted, and with
+ * ActorError `limit_reached` where it prints more than is taken.
+ */
+export async function runGit(
+  parameters: readonly string[],
+  options: GitOptions & { input?: string | Uint8Array; bytesMax?: number },
+): Promise<GitExit & { stdout: Buffer }> {
+  const { bytesMax = GIT_STDOUT_BYTES_MAX } = options;
+  const enough = new AbortController();
+  const signal = AbortSignal.any([options.signal, enough.signal]);
+  const git = startGit(parameters, { ...options, signal });
+  git.stdin.end(options.input ?? "");
+  let chunks: Buffer[] = [];
+  let bytes = 0;
+  git.stdout.on("data", (chunk: Buffer) => {
+    bytes += chunk.length;
+    if (bytes <= bytesMax) chunks.push(chunk);
+    else {
+      chunks = [];
+      enough.abort();
+    }
+  });
+  const exit = await git.exit;
+  options.signal.throwIfAborted();
+  if (bytes > bytesMax) {
+    throw new ActorError("limit_reached", `Cannot run git: it says more than ${bytesMax} bytes`);
+  }
+  return { ...exit, stdout: Buffer.concat(chunks) };
+}
+
+/** Writes to a process that may end before it has read everything. */
+export async function feed(stdin: Writable, source: AsyncIterable<Uint8Array>): Promise<void> {
+  await write(stdin, source);
+  if (!stdin.destroyed) stdin.end();
+}
+
+/** As `feed`, and more may come. */
+export async function write(stdin: Writable, source: AsyncIterable<Uint8Array>): Promise<void> {
+  for await (const chunk of source) {
+    if (stdin.destroyed) return;
+    if (!stdin.write(chunk)) await drained(stdin);
+  }
+}
+
+/** Resolves when there is room again, or it is closed. Rejects with the signal's reason. */
+export async function drained(stream: Writable, signal?: AbortSignal): Promise<void> {
+  if (stream.destroyed || !stream.writableNeedDrain) return;
+  const over = new AbortController();
+  const until = { signal: signal ? AbortSignal.any([signal, over.signal]) : over.signal };
+  try {
+    await Promise.race([once(stream, "drain", until), once(stream, "close", until)]);
+  } catch (error) {
+    signal?.throwIfAborted();
+    // A stream that fails is closed.
+    if (!stream.destroyed) throw error;
+  } finally {
+    over.abort();
+  }
+}
+
+function configEnvironment(config: Readonly<Record<string, string>>): Record<string, string> {
+  const entries = Object.entries(config);
+  const variables = entries.flatMap(([key, value], index) => [
+    [`GIT_CONFIG_KEY_${index}`, key],
+    [`GIT_CONFIG_VALUE_${index}`, value],
+  ]);
+  return { ...Object.fromEntries(variables), GIT_CONFIG_COUNT: String(entries.length) };
+}

@@ -1,0 +1,144 @@
+/** Lets only so many git processes run at a time, and so many of one repository; others wait a while, no account for another alone. */
+import { availableParallelism } from "node:os";
+import { ActorError } from "../../../schemas/errors.ts";
+import {
+  GIT_ACCOUNT_SHARE,
+  GIT_PROCESSES_PER_CORE,
+  GIT_PROCESSES_PER_REPO,
+  GIT_QUEUE_MAX,
+  GIT_QUEUE_MS,
+  GIT_QUEUE_PER_REPO_MAX,
+} from "../../../schemas/repositories/git-limits.ts";
+
+/** Whose process it is. */
+export interface SlotOwner {
+  id: string;
+  accountId: string;
+}
+
+interface Waiting {
+  repo: SlotOwner;
+  start(): void;
+}
+
+export interface SlotLimits {
+  processes: number;
+  perRepo: number;
+  queue: number;
+  queuePerRepo: number;
+  queueMs: number;
+}
+
+const LIMITS: SlotLimits = {
+  processes: GIT_PROCESSES_PER_CORE * availableParallelism(),
+  perRepo: GIT_PROCESSES_PER_REPO,
+  queue: GIT_QUEUE_MAX,
+  queuePerRepo: GIT_QUEUE_PER_REPO_MAX,
+  queueMs: GIT_QUEUE_MS,
+};
+
+export class ProcessSlots {
+  readonly #limits: SlotLimits;
+  readonly #running = new Map<string, number>();
+  #waiting: Waiting[] = [];
+  readonly #ofAccounts = new Map<string, number>();
+  #total = 0;
+
+  constructor(limits: Partial<SlotLimits> = {}) {
+    this.#limits = { ...LIMITS, ...limits };
+  }
+
+  get running(): number {
+    return this.#total;
+  }
+
+  get waiting(): number {
+    return this.#waiting.length;
+  }
+
+  /** Resolves with what gives the slot back. Rejects with ActorError `busy`, or the signal's reason. */
+  async enter(repo: SlotOwner, signal: AbortSignal): Promise<() => void> {
+    signal.throwIfAborted();
+    if (!this.#hasRoom(repo)) await this.#wait(repo, signal);
+    else this.#count(repo, 1);
+    let held = true;
+    return () => {
+      if (!held) return;
+      held = false;
+      this.#count(repo, -1);
+      this.#startNext();
+    };
+  }
+
+  #wait(repo: SlotOwner, signal: AbortSignal): Promise<void> {
+    const { queue, queuePerRepo } = this.#limits;
+    const ofAccount = this.#waiting.filter((other) => other.repo.accountId === repo.accountId);
+    const ofRepo = ofAccount.filter((other) => other.repo.id === repo.id);
+    const isFull =
+      this.#waiting.length >= queue ||
+      ofAccount.length >= Math.ceil(queue * GIT_ACCOUNT_SHARE) ||
+      ofRepo.length >= queuePerRepo;
+    if (isFull) return Promise.reject(busy());
+    return new Promise((resolve, reject) => {
+      const leave = (reason: unknown) => {
+        this.#waiting = this.#waiting.filter((other) => other !== waiting);
+        settle();
+        reject(reason);
+      };
+      const late = setTimeout(() => leave(busy()), this.#limits.queueMs);
+      const abort = () => leave(signal.reason);
+      signal.addEventListener("abort", abort, { once: true });
+      const settle = () => {
+        clearTimeout(late);
+        signal.removeEventListener("abort", abort);
+      };
+      const waiting: Waiting = {
+        repo,
+        start: () => {
+          settle();
+          resolve();
+        },
+      };
+      this.#waiting.push(waiting);
+    });
+  }
+
+  #startNext(): void {
+    for (;;) {
+      const ready = this.#waiting.filter(({ repo }) => this.#hasRoom(repo));
+      // Who has its share already is next only where nobody else is.
+      const next = ready.find(({ repo }) => !this.#hasShare(repo)) ?? ready[0];
+      if (!next) return;
+      this.#waiting = this.#waiting.filter((other) => other !== next);
+      this.#count(next.repo, 1);
+      next.start();
+    }
+  }
+
+  #hasRoom({ id }: SlotOwner): boolean {
+    const { processes, perRepo } = this.#limits;
+    return this.#total < processes && (this.#running.get(id) ?? 0) < perRepo;
+  }
+
+  #hasShare({ accountId }: SlotOwner): boolean {
+    const running = this.#ofAccounts.get(accountId) ?? 0;
+    return running >= Math.ceil(this.#limits.processes * GIT_ACCOUNT_SHARE);
+  }
+
+  #count({ id, accountId }: SlotOwner, change: 1 | -1): void {
+    this.#total += change;
+    add(this.#running, id, change);
+    add(this.#ofAccounts, accountId, change);
+  }
+}
+
+function add(counts: Map<string, number>, key: string, change: 1 | -1): void {
+  const count = (counts.get(key) ?? 0) + change;
+  if (count === 0) counts.delete(key);
+  else counts.set(key, count);
+}
+
+function busy(): ActorError {
+  const text = "Cannot run git: as many requests wait as the queue holds; try again";
+  return new ActorError("busy", text, { retryAfterS: 2 });
+}

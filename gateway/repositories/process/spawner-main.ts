@@ -1,0 +1,102 @@
+/**
+ * Starts the children of a gateway: `spawner-main <socket>`. The system copies the page tables of who starts a process,
+ * and stops it for so long; this one is small.
+ */
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { rmSync } from "node:fs";
+import { connect, type Socket } from "node:net";
+import { dirname } from "node:path";
+import {
+  GIT_SPAWNER_PLACES,
+  GIT_STDERR_CHARS_MAX,
+} from "../../../schemas/repositories/git-limits.ts";
+import {
+  type ChildCommand,
+  endGroup,
+  placeLine,
+  type SpawnerNews,
+  type SpawnerOrder,
+} from "./spawner-wire.ts";
+
+interface Place {
+  input: Socket;
+  output: Socket;
+}
+
+const [path = ""] = process.argv.slice(2);
+const places = new Map<number, Place>();
+const running = new Map<number, ChildProcess>();
+let lastPlace = 0;
+
+// It ends with its gateway, which finishes what it has begun when a signal comes.
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => {});
+process.on("disconnect", leave);
+process.on("message", (order: SpawnerOrder) => {
+  if ("end" in order) endGroup(running.get(order.place)?.pid);
+  else start(order.place, order.command);
+});
+// Its gateway may have ended before it was there.
+if (!process.connected) leave();
+await Promise.all(Array.from({ length: GIT_SPAWNER_PLACES }, makePlace)).catch(leave);
+
+function leave(): void {
+  for (const { pid } of running.values()) endGroup(pid);
+  rmSync(dirname(path), { recursive: true, force: true });
+  process.exit(0);
+}
+
+/** Nothing is read here: what comes on a connection is for the child alone. */
+async function makePlace(): Promise<void> {
+  lastPlace += 1;
+  const place = lastPlace;
+  const [input, output] = [connect(path).pause(), connect(path).pause()];
+  const lost = () => {
+    places.delete(place);
+    for (const socket of [input, output]) socket.destroy();
+  };
+  for (const socket of [input, output]) socket.on("error", lost);
+  places.set(place, { input, output });
+  await Promise.all([once(input, "connect"), once(output, "connect")]);
+  input.write(placeLine(place, "input"));
+  output.write(placeLine(place, "output"));
+}
+
+function start(place: number, { file, parameters, cwd, environment }: ChildCommand): void {
+  const taken = places.get(place);
+  places.delete(place);
+  if (!taken) {
+    tell({ place, code: null, stderr: "its connections are gone" });
+    return;
+  }
+  const child = spawn(file, parameters, {
+    cwd,
+    env: environment,
+    stdio: [taken.input, taken.output, "pipe"],
+    detached: true,
+  });
+  // The child has them now, and it is for it to close them.
+  taken.input.destroy();
+  taken.output.destroy();
+  running.set(place, child);
+  if (child.pid !== undefined) tell({ place, pid: child.pid });
+  let stderr = "";
+  child.stderr.setEncoding("utf8").on("data", (text: string) => {
+    stderr = (stderr + text).slice(-GIT_STDERR_CHARS_MAX);
+  });
+  let isOver = false;
+  const over = (code: number | null, said: string) => {
+    if (isOver) return;
+    isOver = true;
+    running.delete(place);
+    tell({ place, code, stderr: said });
+  };
+  child.once("error", ({ message }) => over(null, message));
+  child.once("close", (code) => over(code, stderr));
+  makePlace().catch(leave);
+}
+
+function tell(news: SpawnerNews): void {
+  // Who has left is told nothing.
+  if (process.connected) process.send?.(news, undefined, undefined, () => {});
+}

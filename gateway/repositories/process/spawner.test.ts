@@ -1,0 +1,125 @@
+import { spawnSync } from "node:child_process";
+import { mkdtemp, readdir, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import { expect } from "chai";
+import { GIT_SPAWNER_PLACES } from "../../../schemas/repositories/git-limits.ts";
+import { ChildProgram } from "../../../scripts/testing/child-program.ts";
+import { until } from "../../../scripts/testing/until.ts";
+import { type SpawnedChild, Spawner } from "./spawner.ts";
+import type { ChildCommand } from "./spawner-wire.ts";
+
+const MAIN = join(import.meta.dirname, "../testing/spawner-user-main.ts");
+
+describe("the process that starts processes", () => {
+  let folder: string;
+  let spawner: Spawner;
+  beforeEach(async () => {
+    folder = await mkdtemp(join(tmpdir(), "trunkline-spawned-"));
+    spawner = new Spawner({ retryMs: 0 });
+  });
+  afterEach(async () => {
+    spawner.close();
+    await rm(folder, { recursive: true });
+  });
+
+  const shell = (script: string, environment = {}): ChildCommand => ({
+    file: "/bin/sh",
+    parameters: ["-c", script],
+    cwd: folder,
+    environment: { PATH: process.env.PATH ?? "", ...environment },
+  });
+
+  /** Once it has started one. */
+  async function spawned(command: ChildCommand): Promise<SpawnedChild> {
+    let child: SpawnedChild | undefined;
+    await until("it is ready", () => {
+      child = spawner.spawn(command);
+      return child !== undefined;
+    });
+    if (!child) throw new Error("no child");
+    return child;
+  }
+
+  it("gives a child its input, folder and environment, and gives back what it says", async () => {
+    const child = await spawned(shell('pwd; echo "$A"; cat; echo bad >&2; exit 3', { A: "b" }));
+    child.stdin.end("in");
+    expect(await text(child.stdout)).to.equal(`${folder}\nb\nin`);
+    expect(await child.exit).to.deep.equal({ code: 3, stderr: "bad\n" });
+  });
+
+  it("carries much both ways, and a child that reads nothing hinders nobody", async () => {
+    const much = "x".repeat(5_000_000);
+    const child = await spawned(shell("cat"));
+    child.stdin.end(much);
+    expect(await text(child.stdout)).to.have.length(much.length);
+    const deaf = await spawned(shell("echo bye"));
+    deaf.stdin.on("error", () => {});
+    deaf.stdin.write(much);
+    expect(await text(deaf.stdout)).to.equal("bye\n");
+    expect((await deaf.exit).code).to.equal(0);
+    const unheard = await spawned(shell("echo nobody hears this"));
+    expect((await unheard.exit).code).to.equal(0);
+  });
+
+  it("says of what cannot be started that it has ended", async () => {
+    const child = await spawned({ ...shell(""), file: "/nonexistent" });
+    expect(await child.exit).to.deep.include({ code: null });
+  });
+
+  it("ends a child with all it started", async () => {
+    const child = await spawned(shell("sleep 600 & sleep 600"));
+    child.end();
+    expect((await child.exit).code).to.equal(null);
+  });
+
+  it("has none for more at once than it has places, and makes them anew", async () => {
+    const children = [await spawned(shell("cat"))];
+    for (let i = 0; i <= 2 * GIT_SPAWNER_PLACES; i++) {
+      const child = spawner.spawn(shell("cat"));
+      if (child) children.push(child);
+    }
+    expect(children.length).to.be.at.most(GIT_SPAWNER_PLACES + 1);
+    children.push(await spawned(shell("cat")));
+    const said = Promise.all(children.map(({ stdout }) => text(stdout)));
+    for (const { stdin } of children) stdin.end("a");
+    expect(new Set(await said)).to.deep.equal(new Set(["a"]));
+    const exits = await Promise.all(children.map(({ exit }) => exit));
+    expect(exits.every(({ code }) => code === 0)).to.equal(true);
+  });
+
+  it("takes what it started along when it is killed, and another comes in its place", async () => {
+    const child = await spawned(shell("echo $$; exec sleep 600"));
+    const [line] = await child.stdout.take(1).toArray();
+    const { pid } = spawner;
+    if (pid === undefined) throw new Error("it does not run");
+    // Its news come in order: by the end of another one it has said who the first is.
+    const other = await spawned(shell("true"));
+    other.stdin.end();
+    other.stdout.resume();
+    await other.exit;
+    process.kill(pid, "SIGKILL");
+    expect((await child.exit).code).to.equal(null);
+    await until("the child is gone", () => !isAlive(Number(line)));
+    const next = await spawned(shell("cat"));
+    next.stdin.end("a");
+    expect(await text(next.stdout)).to.equal("a");
+    expect(spawner.pid).to.not.equal(pid);
+  });
+
+  it("ends with who started it, however that ends, and leaves nothing behind", async () => {
+    await using user = new ChildProgram([process.execPath, MAIN, folder], {});
+    const [, child, own] = /^runs (\d+) by (\d+)$/.exec(await user.line("runs ")) ?? [];
+    user.signal("SIGKILL");
+    await until("both are gone", () => ![child, own].some((pid) => isAlive(Number(pid))));
+    const left = async () => (await readdir(folder)).filter((name) => name.startsWith("trunkline"));
+    await until("its folder is gone", async () => (await left()).length === 0);
+  });
+});
+
+/** One that has ended may wait for somebody to ask how. */
+function isAlive(pid: number): boolean {
+  const { stdout } = spawnSync("ps", ["-o", "stat=", "-p", `${pid}`], { encoding: "utf8" });
+  return stdout.trim() !== "" && !stdout.includes("Z");
+}

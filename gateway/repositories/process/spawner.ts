@@ -1,0 +1,196 @@
+/** Has children started by a small process: a large one stands still while the system makes a copy of it for each. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import { createServer, type Server, type Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { GIT_SPAWNER_RETRY_MS } from "../../../schemas/repositories/git-limits.ts";
+import {
+  type ChildCommand,
+  endGroup,
+  type SpawnerNews,
+  type SpawnerOrder,
+} from "./spawner-wire.ts";
+
+export interface SpawnedChild {
+  stdin: Socket;
+  stdout: Socket;
+  /** Ends it and all it started. */
+  end(): void;
+  /** Resolves when it has ended and all it printed was read. */
+  exit: Promise<{ code: number | null; stderr: string }>;
+}
+
+interface Place {
+  input?: Socket;
+  output?: Socket;
+}
+
+interface Running {
+  pid?: number;
+  ended(code: number | null, stderr: string): void;
+}
+
+const PROGRAM = join(import.meta.dirname, "spawner-main.ts");
+
+export class Spawner {
+  readonly #retryMs: number;
+  #life: SpawnerLife | undefined;
+  #startedAt = Number.NEGATIVE_INFINITY;
+
+  constructor({ retryMs = GIT_SPAWNER_RETRY_MS } = {}) {
+    this.#retryMs = retryMs;
+  }
+
+  /** Undefined where it is not ready for one: then who asks starts it itself. */
+  spawn(command: ChildCommand): SpawnedChild | undefined {
+    if (this.#life?.isOver) this.#life = undefined;
+    if (this.#life) return this.#life.spawn(command);
+    const now = performance.now();
+    if (now - this.#startedAt < this.#retryMs) return undefined;
+    this.#startedAt = now;
+    this.#life = new SpawnerLife();
+    return undefined;
+  }
+
+  get pid(): number | undefined {
+    return this.#life?.pid;
+  }
+
+  /** What it has started ends too. */
+  close(): void {
+    this.#life?.close();
+  }
+}
+
+/** From the start of the process to its end, whichever comes upon it. */
+class SpawnerLife {
+  readonly #folder: string;
+  readonly #server: Server;
+  readonly #running = new Map<number, Running>();
+  readonly #places = new Map<number, Place>();
+  /** Those that are whole, and not used. */
+  readonly #free: number[] = [];
+  #process: ChildProcess | undefined;
+  isOver = false;
+
+  constructor() {
+    // Nobody else may enter it, so nobody else can connect.
+    this.#folder = mkdtempSync(join(tmpdir(), "trunkline-spawner-"));
+    const path = join(this.#folder, "socket");
+    this.#server = createServer({ allowHalfOpen: true }, (socket) => this.#receive(socket));
+    this.#server.once("error", () => this.#end());
+    this.#server.listen(path, () => this.#start(path)).unref();
+  }
+
+  get pid(): number | undefined {
+    return this.#process?.pid;
+  }
+
+  spawn(command: ChildCommand): SpawnedChild | undefined {
+    const place = this.#free.pop();
+    const { input, output } = this.#places.get(place ?? 0) ?? {};
+    if (place === undefined || !input || !output || !this.#process) return undefined;
+    this.#places.delete(place);
+    const order: SpawnerOrder = { place, command };
+    this.#process.send(order, ignoreFailure);
+    this.#process.channel?.ref();
+    input.ref();
+    // Nothing is said to its output.
+    output.ref().end();
+    const ended = new Promise<{ code: number | null; stderr: string }>((resolve) => {
+      this.#running.set(place, { ended: (code, stderr) => resolve({ code, stderr }) });
+    });
+    const exit = ended.then(async (said) => {
+      input.destroy();
+      // What nobody has begun to read, nobody wants.
+      if (output.readableFlowing === null && output.listenerCount("readable") === 0)
+        output.resume();
+      if (!output.closed) await once(output, "close");
+      return said;
+    });
+    return { stdin: input, stdout: output, exit, end: () => this.#endChild(place) };
+  }
+
+  close(): void {
+    this.#process?.kill("SIGKILL");
+    this.#end();
+  }
+
+  #start(path: string): void {
+    if (this.isOver) return;
+
+    const child = spawn(process.execPath, [PROGRAM, path], {
+      env: {},
+      stdio: ["ignore", "ignore", "ignore", "ipc"],
+      // What a terminal sends to all that run in it is not for this one.
+      detached: true,
+    });
+    this.#process = child;
+    child.on("message", (news: SpawnerNews) => this.#hear(news));
+    child.once("error", () => this.#end());
+    // What it said before its end has been heard by then.
+    child.once("disconnect", () => this.#end());
+    child.unref();
+    child.channel?.unref();
+  }
+
+  #receive(socket: Socket): void {
+    socket.unref();
+    socket.on("error", () => {});
+    let text = "";
+    const read = () => {
+      text += socket.read()?.toString("latin1") ?? "";
+      if (!text.endsWith("\n")) return;
+      // With nobody who reads, it is as new again: the next one decides how.
+      socket.off("readable", read);
+      const [place = "", use = ""] = text.trim().split(" ");
+      this.#keep(Number(place), use === "input" ? { input: socket } : { output: socket });
+    };
+    socket.on("readable", read);
+  }
+
+  #keep(number: number, half: Place): void {
+    const place = { ...this.#places.get(number), ...half };
+    this.#places.set(number, place);
+    if (place.input && place.output) this.#free.push(number);
+  }
+
+  #hear(news: SpawnerNews): void {
+    const running = this.#running.get(news.place);
+    if (!running) return;
+    if ("pid" in news) {
+      running.pid = news.pid;
+      return;
+    }
+    this.#running.delete(news.place);
+    if (this.#running.size === 0) this.#process?.channel?.unref();
+    running.ended(news.code, news.stderr);
+  }
+
+  #endChild(place: number): void {
+    if (!this.#running.has(place)) return;
+    const order: SpawnerOrder = { place, end: true };
+    this.#process?.send(order, ignoreFailure);
+  }
+
+  /** Nobody would hear of the end of what it started, so that ends with it. */
+  #end(): void {
+    if (this.isOver) return;
+    this.isOver = true;
+    this.#server.close();
+    rmSync(this.#folder, { recursive: true, force: true });
+    for (const { pid, ended } of this.#running.values()) {
+      endGroup(pid);
+      ended(null, "who started it has ended");
+    }
+    for (const { input, output } of this.#places.values()) {
+      input?.destroy();
+      output?.destroy();
+    }
+  }
+}
+
+/** It has ended, and says so by itself. */
+const ignoreFailure = () => {};

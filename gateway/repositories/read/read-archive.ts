@@ -1,0 +1,222 @@
+/** All files of a commit as one: made once by git, and kept on disk for who asks next. */
+import { mkdir, open, readdir, rename, stat, utimes } from "node:fs/promises";
+import { join } from "node:path";
+import { ActorError } from "../../../schemas/errors.ts";
+import {
+  ARCHIVE_BYTES_MAX,
+  ARCHIVE_FILES_MAX,
+  ARCHIVE_MS_MAX,
+  ARCHIVES_KEPT_BYTES_MAX,
+  PATH_BYTES_MAX,
+} from "../../../schemas/repositories/artifacts-limits.ts";
+import { isCode, removeAll } from "../cache/cache-files.ts";
+import type { GitParts, OpenedRepo } from "../git-parts.ts";
+import { startGit } from "../process/git-process.ts";
+import type { HeldView, ObjectReaders } from "./read-objects.ts";
+
+export const ARCHIVE_FORMATS = { "tar.gz": "application/gzip", zip: "application/zip" } as const;
+export type ArchiveFormat = keyof typeof ARCHIVE_FORMATS;
+
+export interface Archive {
+  path: string;
+  bytes: number;
+}
+
+type ArchiveParts = Pick<GitParts, "slots" | "cache"> & { readers: ObjectReaders };
+
+export class Archives {
+  readonly #parts: ArchiveParts;
+  readonly #now: () => number;
+  readonly #keptBytesMax: number;
+  readonly #msMax: number;
+  readonly #making = new Map<string, Promise<void>>();
+
+  constructor(
+    parts: ArchiveParts,
+    {
+      now,
+      keptBytesMax = ARCHIVES_KEPT_BYTES_MAX,
+      msMax = ARCHIVE_MS_MAX,
+    }: { now: () => number; keptBytesMax?: number; msMax?: number },
+  ) {
+    this.#parts = parts;
+    this.#now = now;
+    this.#keptBytesMax = keptBytesMax;
+    this.#msMax = msMax;
+  }
+
+  get #folder(): string {
+    return join(this.#parts.cache.files.root, "archives");
+  }
+
+  /** The file is there when this resolves, and for a while after. */
+  async get(
+    repo: OpenedRepo,
+    { commit, format }: { commit: string; format: ArchiveFormat },
+  ): Promise<Archive> {
+    // Of the repository too: whoever may not see it must not hear that it is there.
+    const path = join(this.#folder, `${repo.id}-${commit}.${format}`);
+    const known = await this.#find(path);
+    if (known) return known;
+    const making = this.#making.get(path) ?? this.#make(repo, path, { commit, format });
+    this.#making.set(path, making);
+    try {
+      await making;
+    } finally {
+      if (this.#making.get(path) === making) this.#making.delete(path);
+    }
+    const made = await this.#find(path);
+    if (made) return made;
+    const text = "Cannot make archive: others need the room; try again";
+    throw new ActorError("unavailable", text, { retryAfterS: 1 });
+  }
+
+  async #find(path: string): Promise<Archive | undefined> {
+    try {
+      const used = this.#now() / 1_000;
+      await utimes(path, used, used);
+      return { path, bytes: (await stat(path)).size };
+    } catch (error) {
+      if (isCode(error, "ENOENT")) return undefined;
+      throw error;
+    }
+  }
+
+  async #make(
+    repo: OpenedRepo,
+    path: string,
+    { commit, format }: { commit: string; format: ArchiveFormat },
+  ): Promise<void> {
+    // Others may wait for it too: who leaves does not end it.
+    const lateness = new AbortController();
+    const timer = setTimeout(() => lateness.abort(tooLong()), this.#msMax);
+    const late = lateness.signal;
+    const temporary = this.#parts.cache.files.temporary("archive");
+    let leave = () => {};
+    try {
+      leave = await this.#parts.slots.enter(repo, late);
+      using view = await this.#parts.readers.view(repo, late);
+      await checkFiles(view, commit, late);
+      const prefix = `${repo.address.name}-${commit.slice(0, 12)}/`;
+      const parameters = ["archive", `--format=${format}`, `--prefix=${prefix}`, commit];
+      await toFile(view, parameters, temporary, late);
+      await mkdir(this.#folder, { recursive: true });
+      await rename(temporary, path);
+      await this.#removeOldest();
+    } finally {
+      clearTimeout(timer);
+      await removeAll(temporary);
+      leave();
+    }
+  }
+
+  async #removeOldest(): Promise<void> {
+    const names = await readdir(this.#folder);
+    const kept = await Promise.all(
+      names.map(async (name) => {
+        const path = join(this.#folder, name);
+        const { size, mtimeMs } = await stat(path).catch(() => ({ size: 0, mtimeMs: 0 }));
+        return { path, size, mtimeMs };
+      }),
+    );
+    let bytes = kept.reduce((sum, { size }) => sum + size, 0);
+    for (const { path, size } of kept.sort((one, other) => one.mtimeMs - other.mtimeMs)) {
+      if (bytes <= this.#keptBytesMax) return;
+      await removeAll(path);
+      bytes -= size;
+    }
+  }
+}
+
+/**
+ * A few bytes can unfold to any number of files, so they are counted before anything is written; and whoever unpacks an
+ * archive trusts its paths. No push brings paths that lead elsewhere: this is a second lock on that door.
+ */
+async function checkFiles(view: HeldView, commit: string, signal: AbortSignal): Promise<void> {
+  const enough = new AbortController();
+  const { cwd, environment } = view;
+  const git = startGit(["ls-tree", "-r", "-z", "--format=%(objectsize) %(path)", commit], {
+    cwd,
+    environment,
+    signal: AbortSignal.any([signal, enough.signal]),
+  });
+  git.stdin.end();
+  const paths = new ArchivePaths();
+  let [files, bytes] = [0, 0];
+  let fault: ActorError | undefined;
+  for await (const entry of entriesIn(git.stdout)) {
+    // It is being ended: what it has said already is let go.
+    if (fault) continue;
+    const blank = entry.indexOf(" ");
+    const path = entry.slice(blank + 1);
+    files += 1;
+    // What is no file has no size.
+    bytes += Number(entry.slice(0, blank)) || 0;
+    if (files > ARCHIVE_FILES_MAX || bytes > ARCHIVE_BYTES_MAX) {
+      const text = `Cannot make archive: it has more than ${ARCHIVE_FILES_MAX} files or ${ARCHIVE_BYTES_MAX} bytes`;
+      fault = new ActorError("object_too_large", text);
+    } else if (path.length > PATH_BYTES_MAX) {
+      const text = `Cannot make archive: a path in it has more than ${PATH_BYTES_MAX} bytes`;
+      fault = new ActorError("object_too_large", text);
+    } else if (!paths.add(path)) {
+      fault = new ActorError("conflict", "Cannot make archive: a path in it leads out of it");
+    }
+    if (fault) enough.abort();
+  }
+  const { code, stderr } = await git.exit;
+  if (fault) throw fault;
+  checkEnd(code, stderr, signal);
+}
+
+/** What ends with a zero, byte for character. One that is longer than any path may be is not waited for. */
+async function* entriesIn(source: AsyncIterable<Buffer>): AsyncGenerator<string> {
+  let rest = "";
+  for await (const chunk of source) {
+    const entries = `${rest}${chunk.toString("latin1")}`.split("\0");
+    rest = entries.pop() ?? "";
+    yield* entries;
+    if (rest.length > 2 * PATH_BYTES_MAX) yield rest;
+  }
+}
+
+/** Paths of files, each there once, none through another file. */
+class ArchivePaths {
+  readonly #known = new Map<string, "file" | "directory">();
+
+  /** False where it leads elsewhere than it says. */
+  add(path: string): boolean {
+    const steps = path.split("/");
+    if (steps.some((step) => /^(?:|\.|\.\.|\.git)$/i.test(step))) return false;
+    if (this.#known.has(path)) return false;
+    this.#known.set(path, "file");
+    for (let end = path.lastIndexOf("/"); end > 0; end = path.lastIndexOf("/", end - 1)) {
+      const known = this.#known.get(path.slice(0, end));
+      if (known === "file") return false;
+      if (known === "directory") break;
+      this.#known.set(path.slice(0, end), "directory");
+    }
+    return true;
+  }
+}
+
+async function toFile(
+  { cwd, environment }: HeldView,
+  parameters: readonly string[],
+  path: string,
+  signal: AbortSignal,
+): Promise<void> {
+  await using file = await open(path, "wx");
+  // Not before: what a process has said when it ends, and nobody listens to yet, is lost.
+  const git = startGit(parameters, { cwd, environment, signal });
+  git.stdin.end();
+  for await (const chunk of git.stdout) await file.writeFile(chunk);
+  const { code, stderr } = await git.exit;
+  checkEnd(code, stderr, signal);
+}
+
+function checkEnd(code: number | null, stderr: string, signal: AbortSignal): void {
+  if (signal.aborted) throw tooLong();
+  if (code !== 0) throw new Error(`Cannot make archive: ${stderr}`);
+}
+
+const tooLong = () => new ActorError("deadline_exceeded", "Cannot make archive: it takes too long");

@@ -1,0 +1,165 @@
+/** What is different between two commits: the files, and their lines as a patch, as far as an answer may be long. */
+
+import { ActorError } from "../../../schemas/errors.ts";
+import {
+  DIFF_FILES_MAX,
+  DIFF_LIST_BYTES_MAX,
+  DIFF_MS_MAX,
+  DIFF_PATCH_BYTES_MAX,
+} from "../../../schemas/repositories/artifacts-limits.ts";
+import type { GitParts, OpenedRepo } from "../git-parts.ts";
+import { startGit } from "../process/git-process.ts";
+import type { ObjectReaders } from "./read-objects.ts";
+
+export const DIFF_STATUSES = {
+  A: "added",
+  D: "deleted",
+  M: "modified",
+  R: "renamed",
+  T: "type_changed",
+} as const;
+export type DiffStatus = (typeof DIFF_STATUSES)[keyof typeof DIFF_STATUSES];
+
+export interface DiffFile {
+  path: string;
+  /** Where it was before, of one that was renamed. */
+  oldPath?: string;
+  status: DiffStatus;
+  oldMode: string | null;
+  newMode: string | null;
+  oldHash: string | null;
+  newHash: string | null;
+  /** Lines; null of what is no text. */
+  additions: number | null;
+  deletions: number | null;
+}
+
+export interface Diff {
+  files: DiffFile[];
+  patch: string;
+  /** There is more than what is told. */
+  truncated: boolean;
+}
+
+const SETTINGS = {
+  "diff.renames": "true",
+  "diff.renameLimit": "400",
+  // Larger ones are told apart, but not line by line.
+  "core.bigFileThreshold": "2m",
+};
+const NO_MODE = "000000";
+
+/** Both are commits of the repository. */
+export async function readDiff(
+  parts: Pick<GitParts, "slots"> & { readers: ObjectReaders },
+  repo: OpenedRepo,
+  {
+    base,
+    head,
+    signal,
+    msMax = DIFF_MS_MAX,
+  }: { base: string; head: string; signal: AbortSignal; msMax?: number },
+): Promise<Diff> {
+  const leave = await parts.slots.enter(repo, signal);
+  try {
+    using view = await parts.readers.view(repo, signal);
+    const run = (format: readonly string[], bytesMax: number) => {
+      const parameters = ["diff-tree", "-r", "-M", "--no-ext-diff", "--no-textconv", ...format];
+      return cut([...parameters, base, head, "--"], view, { bytesMax, msMax, signal });
+    };
+    const listed = await run(["--raw", "--no-abbrev", "--numstat", "-z"], DIFF_LIST_BYTES_MAX);
+    const { files, whole } = parseList(listed.output);
+    const patch = await run(["-p", "--full-index"], DIFF_PATCH_BYTES_MAX);
+    return {
+      files: files.slice(0, DIFF_FILES_MAX),
+      patch: wholeLines(patch.output, patch.isCut),
+      truncated: listed.isCut || patch.isCut || !whole || files.length > DIFF_FILES_MAX,
+    };
+  } finally {
+    leave();
+  }
+}
+
+/** So much of what git prints, which is stopped then. */
+async function cut(
+  parameters: readonly string[],
+  { cwd, environment }: { cwd: string; environment: Readonly<Record<string, string>> },
+  { bytesMax, msMax, signal }: { bytesMax: number; msMax: number; signal: AbortSignal },
+): Promise<{ output: Buffer; isCut: boolean }> {
+  const enough = new AbortController();
+  const late = AbortSignal.timeout(msMax);
+  const git = startGit(parameters, {
+    cwd,
+    environment,
+    config: SETTINGS,
+    signal: AbortSignal.any([signal, enough.signal, late]),
+  });
+  git.stdin.end();
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of git.stdout) {
+    // It is being ended: what it has said already is let go.
+    if (bytes > bytesMax) continue;
+    chunks.push(chunk);
+    bytes += chunk.length;
+    if (bytes > bytesMax) enough.abort();
+  }
+  const isCut = bytes > bytesMax;
+  const { code, stderr } = await git.exit;
+  signal.throwIfAborted();
+  if (late.aborted && !isCut) {
+    const text = "Cannot compare: the difference takes too long to find";
+    throw new ActorError("deadline_exceeded", text);
+  }
+  if (code !== 0 && !isCut) throw new Error(`Cannot compare commits: ${stderr}`);
+  return { output: Buffer.concat(chunks).subarray(0, bytesMax), isCut };
+}
+
+/** First all files, each with its modes and ids, then all of them once more with their lines (git-diff-tree, "-z"). */
+function parseList(output: Buffer): { files: DiffFile[]; whole: boolean } {
+  const fields = output.toString("utf8").split("\0");
+  // What stands behind the last end is nothing, or was cut off.
+  const rest = fields.pop();
+  const files: DiffFile[] = [];
+  let at = 0;
+  for (; fields[at]?.startsWith(":"); ) {
+    const [oldMode = "", newMode = "", oldHash = "", newHash = "", status = ""] =
+      fields[at]?.slice(1).split(" ") ?? [];
+    const known = DIFF_STATUSES[status[0] as keyof typeof DIFF_STATUSES];
+    const isMoved = status.startsWith("R");
+    const [first, second] = [fields[at + 1], fields[at + 2]];
+    const path = isMoved ? second : first;
+    if (known === undefined || path === undefined) break;
+    at += isMoved ? 3 : 2;
+    files.push({
+      path,
+      ...(isMoved && first !== undefined && { oldPath: first }),
+      status: known,
+      oldMode: modeOf(oldMode),
+      newMode: modeOf(newMode),
+      oldHash: oldMode === NO_MODE ? null : oldHash,
+      newHash: newMode === NO_MODE ? null : newHash,
+      additions: null,
+      deletions: null,
+    });
+  }
+  let counted = 0;
+  for (const file of files) {
+    const [, added, removed, path] = /^(\d+|-)\t(\d+|-)\t(.*)$/s.exec(fields[at] ?? "") ?? [];
+    if (added === undefined || removed === undefined) break;
+    // One that was renamed has its two paths behind it.
+    at += path === "" ? 3 : 1;
+    counted += 1;
+    if (added === "-") continue;
+    file.additions = Number(added);
+    file.deletions = Number(removed);
+  }
+  return { files, whole: rest === "" && counted === files.length };
+}
+
+const modeOf = (mode: string) => (mode === NO_MODE ? null : mode.replace(/^0+/, ""));
+
+function wholeLines(output: Buffer, isCut: boolean): string {
+  const end = isCut ? output.lastIndexOf(0x0a) + 1 : output.length;
+  return output.toString("utf8", 0, end);
+}

@@ -1,0 +1,231 @@
+/** Reads objects of repositories: a process for each that is in use, so many at a time, gone when nobody asks any more. */
+
+import { ActorError } from "../../../schemas/errors.ts";
+import {
+  READER_AGE_MS_MAX,
+  READER_IDLE_MS,
+  READERS_MAX,
+} from "../../../schemas/repositories/artifacts-limits.ts";
+import type { Manifest } from "../cache/manifest-reader.ts";
+import { cacheEmptied, type RepoCache, type RepoView } from "../cache/repo-cache.ts";
+import type { OpenedRepo } from "../git-parts.ts";
+import { type ObjectHead, type ReadObject, ReadProcess, ReadProcessGone } from "./read-process.ts";
+
+/** The cache may be emptied again and again: then something is wrong with it. */
+const TRIES_MAX = 5;
+
+/** What a repository is read by: its objects as they were when it was asked for, or later. */
+export interface ObjectReader {
+  head(name: string): Promise<ObjectHead | undefined>;
+  read(name: string): Promise<ReadObject | undefined>;
+}
+
+export type HeldView = Pick<RepoView, "cwd" | "environment"> & Disposable;
+
+interface Opened {
+  process: ReadProcess;
+  view: RepoView;
+  generation: number;
+  packs: ReadonlySet<string>;
+  openedAt: number;
+  usedAt: number;
+  /** Who else works in the view. */
+  holders: number;
+}
+
+export class ObjectReaders {
+  readonly #cache: RepoCache;
+  readonly #now: () => number;
+  readonly #readersMax: number;
+  /** The one used last is the last. */
+  readonly #opened = new Map<string, Opened>();
+  readonly #opening = new Map<string, Promise<Opened>>();
+  readonly #sweeping: NodeJS.Timeout;
+  #closed = false;
+
+  constructor(
+    cache: RepoCache,
+    { now, readersMax = READERS_MAX }: { now: () => number; readersMax?: number },
+  ) {
+    this.#cache = cache;
+    this.#now = now;
+    this.#readersMax = readersMax;
+    this.#sweeping = setInterval(() => this.sweep(), READER_IDLE_MS / 4);
+    this.#sweeping.unref();
+  }
+
+  get size(): number {
+    return this.#opened.size;
+  }
+
+  /** Every object the manifest's packs hold can be read by it. */
+  reader(repo: OpenedRepo, signal: AbortSignal): ObjectReader {
+    const ask = async <T extends ObjectHead>(
+      question: (process: ReadProcess) => Promise<T | undefined>,
+    ): Promise<T | undefined> => {
+      for (let tries = 1; ; tries++) {
+        const opened = await this.#open(repo, signal);
+        try {
+          const found = await question(opened.process);
+          if (found) return found;
+          // What was away for a moment while the cache was emptied is found now.
+          if (await this.#cache.isIntact(opened.view, repo.manifest)) {
+            return await question(opened.process);
+          }
+          // The cache was emptied below it: only a new one can tell.
+          this.#close(repo.id, opened);
+        } catch (error) {
+          const isGone = error instanceof ReadProcessGone;
+          if (
+            isGone ? tries >= TRIES_MAX : await this.#cache.isIntact(opened.view, repo.manifest)
+          ) {
+            throw error;
+          }
+          this.#close(repo.id, opened);
+        }
+        if (tries >= TRIES_MAX) throw cacheEmptied();
+      }
+    };
+    return {
+      head: (name) => ask((process) => process.head(name)),
+      read: (name) => ask((process) => process.read(name)),
+    };
+  }
+
+  /** A place for git itself, with all packs of the manifest, and without refs. */
+  async view(repo: OpenedRepo, signal: AbortSignal): Promise<HeldView> {
+    const opened = await this.#openIntact(repo, signal);
+    opened.holders += 1;
+    const { cwd, environment } = opened.view;
+    return {
+      cwd,
+      environment,
+      [Symbol.dispose]: () => {
+        opened.holders -= 1;
+      },
+    };
+  }
+
+  /** Lets those go that nobody has used for a while. */
+  sweep(): void {
+    const now = this.#now();
+    for (const [id, opened] of this.#opened) {
+      const isOld = now - opened.openedAt > READER_AGE_MS_MAX;
+      const isIdle = now - opened.usedAt > READER_IDLE_MS;
+      if (isFree(opened) && (isOld || isIdle)) this.#close(id, opened);
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    clearInterval(this.#sweeping);
+    const ends = [...this.#opened.values()].map(({ process }) => process.exit);
+    for (const [id, opened] of this.#opened) this.#close(id, opened);
+    await Promise.all(ends);
+  }
+
+  async #openIntact(repo: OpenedRepo, signal: AbortSignal): Promise<Opened> {
+    for (let tries = 1; tries <= TRIES_MAX; tries++) {
+      const opened = await this.#open(repo, signal);
+      if (await this.#cache.isIntact(opened.view, repo.manifest)) return opened;
+      this.#close(repo.id, opened);
+    }
+    throw cacheEmptied();
+  }
+
+  async #open(repo: OpenedRepo, signal: AbortSignal): Promise<Opened> {
+    for (;;) {
+      signal.throwIfAborted();
+      if (this.#closed) throw new ActorError("unavailable", "Cannot read: this gateway stops");
+      const known = this.#opened.get(repo.id);
+      const now = this.#now();
+      if (known && serves(known, repo.manifest) && now - known.openedAt <= READER_AGE_MS_MAX) {
+        known.usedAt = now;
+        this.#opened.delete(repo.id);
+        this.#opened.set(repo.id, known);
+        return known;
+      }
+      const underWay = this.#opening.get(repo.id);
+      if (underWay) {
+        await underWay.catch(() => {});
+        continue;
+      }
+      const opening = this.#start(repo, known);
+      this.#opening.set(repo.id, opening);
+      try {
+        return await opening;
+      } finally {
+        this.#opening.delete(repo.id);
+      }
+    }
+  }
+
+  /** A process that runs finds packs that are added; so it stays where nothing was taken away. */
+  async #start(repo: OpenedRepo, known: Opened | undefined): Promise<Opened> {
+    const { manifest } = repo;
+    const now = this.#now();
+    // Others may wait for it too: who leaves does not end it.
+    const view = await this.#cache.openObjects(
+      repo,
+      manifest,
+      AbortSignal.timeout(READER_AGE_MS_MAX),
+    );
+    const stays =
+      known &&
+      !known.process.ended &&
+      known.generation === manifest.generation &&
+      now - known.openedAt <= READER_AGE_MS_MAX &&
+      view.madeId === known.view.madeId;
+    const packs = manifest.packs.keys();
+    if (stays) {
+      await view[Symbol.asyncDispose]();
+      // One that compaction has replaced stays for longer than the process.
+      return Object.assign(known, { packs: known.packs.union(new Set(packs)), usedAt: now });
+    }
+    if (known) this.#close(repo.id, known);
+    try {
+      this.#makeRoom();
+    } catch (error) {
+      await view[Symbol.asyncDispose]();
+      throw error;
+    }
+    const opened: Opened = {
+      view,
+      process: new ReadProcess(view),
+      generation: manifest.generation,
+      packs: new Set(packs),
+      openedAt: now,
+      usedAt: now,
+      holders: 0,
+    };
+    this.#opened.set(repo.id, opened);
+    void opened.process.exit.then(() => this.#close(repo.id, opened));
+    return opened;
+  }
+
+  #makeRoom(): void {
+    for (const [id, opened] of this.#opened) {
+      if (this.#opened.size < this.#readersMax) return;
+      if (isFree(opened)) this.#close(id, opened);
+    }
+    if (this.#opened.size < this.#readersMax) return;
+    const text = "Cannot read: as many repositories are being read here as may be";
+    throw new ActorError("busy", text, { retryAfterS: 1 });
+  }
+
+  #close(id: string, opened: Opened): void {
+    if (this.#opened.get(id) === opened) this.#opened.delete(id);
+    opened.process.close();
+    // What is left of it in the cache goes with the repository.
+    Promise.resolve(opened.view[Symbol.asyncDispose]()).catch(() => {});
+  }
+}
+
+/** Objects of a manifest are there where its packs are, or those that hold the same. */
+function serves({ process, generation, packs }: Opened, manifest: Manifest): boolean {
+  if (process.ended || generation !== manifest.generation) return false;
+  for (const sha256 of manifest.packs.keys()) if (!packs.has(sha256)) return false;
+  return true;
+}
+
+const isFree = ({ process, holders }: Opened) => process.idle && holders === 0;

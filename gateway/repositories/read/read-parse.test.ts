@@ -1,0 +1,34 @@
+import { expect } from "chai";
+import { processorTime } from "../../../scripts/testing/processor-time.ts";
+import { parseCommit } from "./read-parse.ts";
+
+const TREE = "1".repeat(40);
+const HEAD = `tree ${TREE}\nparent ${"2".repeat(40)}\nparent ${"3".repeat(40)}\nauthor A <a@x> 7 +0000\ncommitter B <b@x> 8 -0130\n`;
+
+describe("parseCommit()", () => {
+  const parse = (text: string) => parseCommit("0".repeat(40), Buffer.from(text));
+
+  it("takes the first of each field, all parents, and nothing of what goes on with a blank", () => {
+    const more = `author C <c@x> 9 +0000\ngpgsig x\n tree ${"4".repeat(40)}\nencoding UTF-8\n`;
+    expect(parse(`${HEAD}${more}\nmessage\n\nbody\n`)).to.deep.equal({
+      hash: "0".repeat(40),
+      treeHash: TREE,
+      message: "message\n\nbody",
+      author: { name: "A", email: "a@x" },
+      committer: { name: "B", email: "b@x" },
+      parents: ["2".repeat(40), "3".repeat(40)],
+      authoredAt: 7,
+      committedAt: 8,
+    });
+    expect(parse("tree x").message).to.equal("");
+  });
+
+  it("takes a moment for a commit of very many lines, whatever they are called", () => {
+    for (const line of ["x y\n", `parent ${"2".repeat(40)}\n`, "gpgsig x\n y\n"]) {
+      const elapsed = processorTime();
+      const { treeHash } = parse(`${HEAD}${line.repeat(100_000)}\nmessage`);
+      expect(treeHash).to.equal(TREE);
+      expect(elapsed(), line).to.be.below(5_000);
+    }
+  });
+});

@@ -1,0 +1,156 @@
+/** One `git cat-file` that stays, and answers what objects are and what is in them, in the order of the questions. */
+
+import { ActorError } from "../../../schemas/errors.ts";
+import { READ_MS_MAX, READS_WAITING_MAX } from "../../../schemas/repositories/artifacts-limits.ts";
+import type { RepoView } from "../cache/repo-cache.ts";
+import { type RunningGit, startGit } from "../process/git-process.ts";
+
+export interface ObjectHead {
+  id: string;
+  type: string;
+  bytes: number;
+}
+
+/** An object with what is in it. */
+export interface ReadObject extends ObjectHead {
+  content: Buffer;
+}
+
+interface Question {
+  name: Buffer;
+  command: "info" | "contents";
+  resolve(found: ObjectHead | ReadObject | undefined): void;
+  reject(error: Error): void;
+}
+
+const NEWLINE = 0x0a;
+/** What stands behind a name that leads to nothing; `dangling` and its like need an option that is not given. */
+const NOTHING = [" missing\n", " ambiguous\n"].map((text) => Buffer.from(text));
+
+export class ReadProcess {
+  readonly #git: RunningGit;
+  readonly #stop = new AbortController();
+  #waiting: Question[] = [];
+  #chunks: Buffer[] = [];
+  #bytes = 0;
+  /** Bytes below which nothing can be said. */
+  #needed = 1;
+  #late: NodeJS.Timeout | undefined;
+  #ended = false;
+
+  constructor(view: Pick<RepoView, "cwd" | "environment">) {
+    this.#git = startGit(["cat-file", "--batch-command", "-z"], {
+      ...view,
+      signal: this.#stop.signal,
+    });
+    this.#git.stdout.on("data", (chunk: Buffer) => this.#take(chunk));
+    void this.#git.exit.then(({ stderr }) => this.#end(stderr));
+  }
+
+  get ended(): boolean {
+    return this.#ended;
+  }
+
+  get idle(): boolean {
+    return this.#waiting.length === 0;
+  }
+
+  /** Type and size, or undefined where the name leads to nothing. */
+  head(name: string): Promise<ObjectHead | undefined> {
+    return this.#ask("info", name);
+  }
+
+  read(name: string): Promise<ReadObject | undefined> {
+    return this.#ask("contents", name) as Promise<ReadObject | undefined>;
+  }
+
+  close(): void {
+    this.#git.stdin.end();
+    this.#stop.abort();
+  }
+
+  get exit(): Promise<unknown> {
+    return this.#git.exit;
+  }
+
+  #ask(command: Question["command"], name: string): Promise<ObjectHead | undefined> {
+    if (this.#ended) return Promise.reject(gone());
+    if (this.#waiting.length >= READS_WAITING_MAX) {
+      const text = "Cannot read object: too many reads of this repository wait";
+      return Promise.reject(new ActorError("busy", text, { retryAfterS: 1 }));
+    }
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ command, name: Buffer.from(name), resolve, reject });
+      if (this.#waiting.length === 1) this.#expect();
+      this.#git.stdin.write(`${command} ${name}\0`);
+    });
+  }
+
+  /** One that does not answer is no good to the next either. */
+  #expect(): void {
+    clearTimeout(this.#late);
+    if (this.#waiting.length > 0) this.#late = setTimeout(() => this.close(), READ_MS_MAX);
+  }
+
+  #take(chunk: Buffer): void {
+    this.#chunks.push(chunk);
+    this.#bytes += chunk.length;
+    if (this.#bytes < this.#needed) return;
+    let buffer = this.#chunks.length === 1 ? chunk : Buffer.concat(this.#chunks);
+    this.#needed = 1;
+    for (;;) {
+      const [question] = this.#waiting;
+      const answer = question && answerIn(buffer, question);
+      if (!answer) break;
+      if ("needed" in answer) {
+        this.#needed = answer.needed;
+        break;
+      }
+      this.#waiting.shift();
+      this.#expect();
+      question.resolve(answer.found);
+      buffer = buffer.subarray(answer.length);
+    }
+    this.#chunks = buffer.length === 0 ? [] : [buffer];
+    this.#bytes = buffer.length;
+  }
+
+  #end(stderr: string): void {
+    this.#ended = true;
+    clearTimeout(this.#late);
+    const questions = this.#waiting;
+    this.#waiting = [];
+    for (const { reject } of questions) {
+      reject(this.#stop.signal.aborted ? gone() : new Error(`Cannot read object: ${stderr}`));
+    }
+  }
+}
+
+/** Nothing is wrong with the object: another process can be asked. */
+export class ReadProcessGone extends Error {}
+const gone = () => new ReadProcessGone("Cannot read object: the process has ended");
+
+type Answer = { found: ObjectHead | ReadObject | undefined; length: number } | { needed: number };
+
+/** Undefined where a line is not whole yet. */
+function answerIn(buffer: Buffer, { name, command }: Question): Answer | undefined {
+  if (buffer.length === 0) return undefined;
+  // A name may hold anything but NUL, and comes back as it was given.
+  if (buffer.subarray(0, name.length).equals(name)) {
+    const rest = buffer.subarray(name.length);
+    const nothing = NOTHING.find((text) => rest.subarray(0, text.length).equals(text));
+    if (nothing) return { found: undefined, length: name.length + nothing.length };
+  }
+  const end = buffer.indexOf(NEWLINE);
+  if (end < 0) return undefined;
+  const line = buffer.toString("latin1", 0, end);
+  const [, id, type, size] = /^([0-9a-f]{40}) (\w+) (\d+)$/.exec(line) ?? [];
+  if (id === undefined || type === undefined) return undefined;
+  const bytes = Number(size);
+  if (command === "info") return { found: { id, type, bytes }, length: end + 1 };
+  const length = end + 1 + bytes + 1;
+  if (buffer.length < length) return { needed: length };
+  // A copy: the piece it is in may be far larger, and kept for it.
+  const content = Buffer.from(buffer.subarray(end + 1, end + 1 + bytes));
+  return { found: { id, type, bytes, content }, length };
+}

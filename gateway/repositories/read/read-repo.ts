@@ -1,0 +1,213 @@
+/** Reads a repository as people look at it: its refs, its history, its directories and files. */
+
+import { ActorError } from "../../../schemas/errors.ts";
+import {
+  LOG_BYTES_MAX,
+  LOG_ENTRIES_MAX,
+  PATH_BYTES_MAX,
+  SHOWN_OBJECT_BYTES_MAX,
+} from "../../../schemas/repositories/artifacts-limits.ts";
+import type { GitParts, OpenedRepo } from "../git-parts.ts";
+import { runGit } from "../process/git-process.ts";
+import type { ObjectReader, ObjectReaders } from "./read-objects.ts";
+import { type Commit, parseCommit, parseTree, rawEntries, type TreeEntry } from "./read-parse.ts";
+import type { ReadObject } from "./read-process.ts";
+
+/** A file that is there; its content is read when it is asked for. */
+export interface FoundFile {
+  /** Of the blob. */
+  id: string;
+  bytes: number;
+  content(): Promise<Buffer>;
+}
+
+/** Hears how many bytes are about to be read for what is shown, and throws where there are too many. */
+export type Hold = (bytes: number) => void;
+
+/** What git allows in no name of a ref; a few steps, since each is a walk. */
+const ANCESTOR = /^(.*?)((?:[~^]\d{0,4}){1,4})$/s;
+const ANY: Hold = () => {};
+/** So many commits are walked to one by one; for more there is a process that does nothing else. */
+const WALKED_MAX = 100;
+
+export class RepoReader {
+  readonly #parts: Pick<GitParts, "slots">;
+  readonly #readers: ObjectReaders;
+  readonly #repo: OpenedRepo;
+  readonly #signal: AbortSignal;
+  readonly #objects: ObjectReader;
+
+  constructor(
+    parts: Pick<GitParts, "slots">,
+    readers: ObjectReaders,
+    repo: OpenedRepo,
+    signal: AbortSignal,
+  ) {
+    this.#parts = parts;
+    this.#readers = readers;
+    this.#repo = repo;
+    this.#signal = signal;
+    this.#objects = readers.reader(repo, signal);
+  }
+
+  /**
+   * The commit that a branch, a tag, a whole ref, an id, its first digits or HEAD leads to; of each also an ancestor, as
+   * `main~2` or `HEAD^`.
+   */
+  async resolve(ref: string): Promise<string | undefined> {
+    const [, named = ref, steps = ""] = ANCESTOR.exec(ref) ?? [];
+    const id = this.#idOf(named);
+    if (id === undefined) return undefined;
+    const found = await this.#objects.head(`${id}${steps}^{commit}`);
+    if (!found && steps === "" && this.#isBranch(named)) {
+      throw new Error(`Cannot read branch ${named}: ${id} is not there`);
+    }
+    return found?.id;
+  }
+
+  /**
+   * By first parents, the newest first; nothing while HEAD has no commit. Throws ActorError `not_found` where there is no
+   * such ref, and `object_too_large` where the commits are larger than a log may be.
+   */
+  async log(
+    ref: string,
+    { limit, offset }: { limit: number; offset: number },
+    hold = ANY,
+  ): Promise<Commit[]> {
+    const tip = await this.resolve(ref);
+    if (tip === undefined && ref === "HEAD") return [];
+    if (tip === undefined) throw new ActorError("not_found", `Ref not found: there is no "${ref}"`);
+    const count = Math.min(limit, LOG_ENTRIES_MAX);
+    let bytes = 0;
+    const take: Hold = (more) => {
+      bytes += more;
+      if (bytes > LOG_BYTES_MAX) {
+        const text = `Cannot show history: its commits have more than ${LOG_BYTES_MAX} bytes; ask for fewer`;
+        throw new ActorError("object_too_large", text);
+      }
+      hold(more);
+    };
+    if (offset + count > WALKED_MAX) {
+      const ids = await this.#firstParents(tip, count, offset);
+      return Promise.all(ids.map((id) => this.#commit(id, take)));
+    }
+    const commits: Commit[] = [];
+    // An import to a depth ends there; where a shallow clone was pushed, the whole history is here.
+    const ends = new Set(this.#repo.manifest.shallow);
+    let id: string | undefined = tip;
+    for (let at = 0; id !== undefined && at < offset + count; at++) {
+      const commit: Commit = await this.#commit(id, at < offset ? ANY : take);
+      if (at >= offset) commits.push(commit);
+      id = ends.has(id) ? undefined : commit.parents[0];
+    }
+    return commits;
+  }
+
+  /** Undefined where there is none of this id. */
+  async commit(id: string, hold = ANY): Promise<Commit | undefined> {
+    const found = await this.#shown(id, "commit", hold);
+    return found && parseCommit(id, found.content);
+  }
+
+  /** One level, in git's order. */
+  async tree(id: string, hold = ANY): Promise<TreeEntry[] | undefined> {
+    const found = await this.#shown(id, "tree", hold);
+    return found && parseTree(found.content);
+  }
+
+  async blob(id: string): Promise<FoundFile | undefined> {
+    const head = await this.#objects.head(id);
+    return head?.type === "blob" ? this.#file(head) : undefined;
+  }
+
+  /** Undefined for what is no file, which a link is: its content is where it leads. */
+  async file(ref: string, path: string): Promise<FoundFile | undefined> {
+    const normal = normalPath(path);
+    const commit = normal && (await this.resolve(ref));
+    if (!commit) return undefined;
+    const head = await this.#objects.head(`${commit}:${normal}`);
+    return head?.type === "blob" ? this.#file(head) : undefined;
+  }
+
+  /** The mode and id of what is at a path of a commit. */
+  async entry(commit: string, path: string): Promise<{ mode: string; hash: string } | undefined> {
+    const slash = path.lastIndexOf("/");
+    const parent = slash < 0 ? "" : path.slice(0, slash);
+    const found = await this.#objects.read(`${commit}:${parent}`);
+    if (found?.type !== "tree") return undefined;
+    const name = Buffer.from(path.slice(slash + 1));
+    for (const entry of rawEntries(found.content)) if (entry.name.equals(name)) return entry;
+    return undefined;
+  }
+
+  /** A branch leads to a commit, or what it was read from is not the repository. */
+  #isBranch(ref: string): boolean {
+    const { refs } = this.#repo.manifest;
+    return ref === "HEAD" || ref.startsWith("refs/heads/") || refs.has(`refs/heads/${ref}`);
+  }
+
+  /** Branch before tag before id, as the public API has it. */
+  #idOf(ref: string): string | undefined {
+    const { refs, head } = this.#repo.manifest;
+    if (ref === "HEAD") return refs.get(head);
+    if (ref.startsWith("refs/")) return refs.get(ref);
+    const named = refs.get(`refs/heads/${ref}`) ?? refs.get(`refs/tags/${ref}`);
+    return named ?? (/^[0-9a-f]{4,40}$/.test(ref) ? ref : undefined);
+  }
+
+  #file({ id, bytes }: { id: string; bytes: number }): FoundFile {
+    return {
+      id,
+      bytes,
+      content: async () => {
+        const found = await this.#objects.read(id);
+        if (!found) throw new Error(`Cannot read blob ${id}: it was there`);
+        return found.content;
+      },
+    };
+  }
+
+  async #shown(id: string, type: string, hold: Hold): Promise<ReadObject | undefined> {
+    const head = await this.#objects.head(id);
+    if (head?.type !== type) return undefined;
+    if (head.bytes > SHOWN_OBJECT_BYTES_MAX) {
+      const text = `Cannot show ${type}: it has ${head.bytes} bytes, past ${SHOWN_OBJECT_BYTES_MAX}`;
+      throw new ActorError("object_too_large", text);
+    }
+    hold(head.bytes);
+    return this.#objects.read(id);
+  }
+
+  async #commit(id: string, hold: Hold): Promise<Commit> {
+    const commit = await this.commit(id, hold);
+    if (!commit) throw new Error(`Cannot read commit ${id}: it is not there`);
+    return commit;
+  }
+
+  async #firstParents(tip: string, count: number, offset: number): Promise<string[]> {
+    const leave = await this.#parts.slots.enter(this.#repo, this.#signal);
+    try {
+      using view = await this.#readers.view(this.#repo, this.#signal);
+      const range = [`--max-count=${count}`, `--skip=${offset}`, tip, "--"];
+      const { code, stdout, stderr } = await runGit(["rev-list", "--first-parent", ...range], {
+        ...view,
+        signal: this.#signal,
+      });
+      if (code !== 0) throw new Error(`Cannot walk history: ${stderr}`);
+      return stdout.toString("latin1").split("\n").filter(Boolean);
+    } finally {
+      leave();
+    }
+  }
+}
+
+/** Without what leads nowhere; undefined where it leaves the repository or names no file. */
+export function normalPath(path: string): string | undefined {
+  const steps = path.split("/").filter((step) => step !== "" && step !== ".");
+  const isGood =
+    steps.length > 0 &&
+    !steps.includes("..") &&
+    !path.includes("\0") &&
+    Buffer.byteLength(path) <= PATH_BYTES_MAX;
+  return isGood ? steps.join("/") : undefined;
+}

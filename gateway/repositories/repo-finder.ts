@@ -1,0 +1,53 @@
+/** Finds the id of a repository by its name. What is remembered is held against the repository itself at every use. */
+import type { ActorClient } from "../../actors/runtime/actor-client.ts";
+import { ActorError } from "../../schemas/errors.ts";
+import { GIT_NAMES_KEPT } from "../../schemas/repositories/git-limits.ts";
+import { folded, namespaceKey } from "../../schemas/repositories/git-names.ts";
+import { namespace } from "../../schemas/repositories/namespace.ts";
+import type { RepoAddress } from "../../schemas/repositories/repo.ts";
+
+export class RepoFinder {
+  readonly #actors: ActorClient;
+  /** The one found last is the last. */
+  readonly #ids = new Map<string, string>();
+
+  constructor(actors: ActorClient) {
+    this.#actors = actors;
+  }
+
+  /** Does this with the repository's id; once more where it is not the one of that name any more. */
+  async with<T>(
+    address: RepoAddress,
+    signal: AbortSignal,
+    use: (id: string) => Promise<T>,
+  ): Promise<T> {
+    const place = `${namespaceKey(address.accountId, address.namespace)}/${folded(address.name)}`;
+    const known = this.#ids.get(place);
+    if (known !== undefined) {
+      try {
+        return await use(known);
+      } catch (error) {
+        if (!(error instanceof ActorError) || error.code !== "not_found") throw error;
+        this.#ids.delete(place);
+      }
+    }
+    const key = namespaceKey(address.accountId, address.namespace);
+    const { id } = await this.#actors.call(
+      namespace,
+      key,
+      "find",
+      { name: address.name },
+      { signal },
+    );
+    const used = await use(id);
+    this.#ids.delete(place);
+    this.#ids.set(place, id);
+    if (this.#ids.size > GIT_NAMES_KEPT) {
+      for (const oldest of this.#ids.keys()) {
+        this.#ids.delete(oldest);
+        break;
+      }
+    }
+    return used;
+  }
+}

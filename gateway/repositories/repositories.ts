@@ -1,0 +1,362 @@
+/** Everything that can be done with an account's repositories without git: what the REST API and deployed code both ask for. */
+import { randomBytes } from "node:crypto";
+import { ActorError } from "../../schemas/errors.ts";
+import { REPO_TOKEN_TTL_S, TOKEN_REMEMBERED_MS } from "../../schemas/repositories/git-limits.ts";
+import { folded, namespaceKey } from "../../schemas/repositories/git-names.ts";
+import {
+  type NamespaceEntry,
+  namespace,
+  type RepoListing,
+  type RepoSort,
+} from "../../schemas/repositories/namespace.ts";
+import { type ListedNamespace, namespaceList } from "../../schemas/repositories/namespace-list.ts";
+import {
+  type RepoAddress,
+  type RepoEntry,
+  type RepoOrigin,
+  type RepoStatus,
+  type RepoToken,
+  type RepoTokenScope,
+  repo,
+  repoTokenId,
+} from "../../schemas/repositories/repo.ts";
+import { repoToken, repoTokenKey } from "../../schemas/repositories/repo-token.ts";
+import type { GitParts, OpenedRepo } from "./git-parts.ts";
+import { heldNow, type KeptPack } from "./packs/pack-store.ts";
+import type { ObjectReaders } from "./read/read-objects.ts";
+import { RepoReader } from "./read/read-repo.ts";
+import { newRepoToken, repoTokenText } from "./repo-token-text.ts";
+import { CommitTurns } from "./write/commit-turns.ts";
+
+export interface RepositoriesParts extends GitParts {
+  readers: ObjectReaders;
+  /** Where remotes begin; without a slash at its end. */
+  publicUrl: string;
+  now: () => number;
+}
+
+export interface NewRepo {
+  description?: string | null | undefined;
+  defaultBranch?: string | undefined;
+  readOnly?: boolean | undefined;
+}
+
+/** A repository that has just come to be, with a token that opens everything in it. */
+export interface CreatedRepo extends RepoEntry {
+  remote: string;
+  token: string;
+}
+
+export interface NewContent {
+  refs: [string, string][];
+  packs: KeptPack[];
+  /** So many directories, and no more, lie below each other in it. */
+  treeDepth: number;
+}
+
+export interface MintedToken extends RepoToken {
+  /** Shown this once. */
+  plaintext: string;
+}
+
+export class Repositories {
+  readonly parts: RepositoriesParts;
+  readonly commitTurns = new CommitTurns();
+
+  constructor(parts: RepositoriesParts) {
+    this.parts = parts;
+  }
+
+  remote({ accountId, namespace: space, name }: RepoAddress): string {
+    return `${this.parts.publicUrl}/git/${accountId}/${space}/${name}.git`;
+  }
+
+  // --- Namespaces ---
+
+  async createNamespace(accountId: string, name: string): Promise<NamespaceEntry> {
+    const { actors } = this.parts;
+    await actors.call(namespaceList, accountId, "announce", { name });
+    const key = namespaceKey(accountId, name);
+    return actors.call(namespace, key, "create", { accountId, name });
+  }
+
+  getNamespace(accountId: string, name: string): Promise<NamespaceEntry> {
+    return this.parts.actors.call(namespace, namespaceKey(accountId, name), "get", {});
+  }
+
+  async deleteNamespace(accountId: string, name: string): Promise<void> {
+    await this.parts.actors.call(namespace, namespaceKey(accountId, name), "remove", {});
+  }
+
+  /** By name. */
+  listNamespaces(
+    accountId: string,
+    query: { limit: number; after?: string | undefined },
+  ): Promise<{ namespaces: ListedNamespace[]; more: boolean; total: number }> {
+    const { limit, after } = query;
+    const input = { limit, ...(after !== undefined && { after }) };
+    return this.parts.actors.call(namespaceList, accountId, "list", input);
+  }
+
+  // --- Repositories ---
+
+  async create(address: RepoAddress, settings: NewRepo = {}): Promise<CreatedRepo> {
+    return this.make(address, settings, { source: null, status: "ready" });
+  }
+
+  /** It is there, and empty, at once; `get` tells how far it is. */
+  import(
+    address: RepoAddress,
+    {
+      url,
+      branch,
+      depth,
+      readOnly = false,
+    }: {
+      url: string;
+      branch?: string | undefined;
+      depth?: number | undefined;
+      readOnly?: boolean | undefined;
+    },
+  ): Promise<CreatedRepo> {
+    const origin = { url, branch: branch ?? null, depth: depth ?? null, readOnly };
+    const settings = branch === undefined ? {} : { defaultBranch: branch };
+    return this.make(address, settings, { source: `git:${url}`, status: "importing", origin });
+  }
+
+  async get(address: RepoAddress, signal: AbortSignal): Promise<RepoEntry> {
+    return this.#with(address, signal, (id) =>
+      this.parts.actors.call(repo, id, "get", address, { signal }),
+    );
+  }
+
+  list(
+    accountId: string,
+    space: string,
+    query: {
+      limit: number;
+      search?: string | undefined;
+      sort: RepoSort;
+      direction: "asc" | "desc";
+      after?: { value: string | number; id: string } | undefined;
+    },
+  ): Promise<{ repos: RepoListing[]; more: boolean; total: number }> {
+    const { search, after, ...rest } = query;
+    const input = { ...rest, ...(search !== undefined && { search }), ...(after && { after }) };
+    return this.parts.actors.call(namespace, namespaceKey(accountId, space), "list", input);
+  }
+
+  async configure(
+    address: RepoAddress,
+    settings: {
+      description?: string | null | undefined;
+      defaultBranch?: string | undefined;
+      readOnly?: boolean | undefined;
+      protectedRefs?: string[] | undefined;
+    },
+    signal: AbortSignal,
+  ): Promise<RepoEntry> {
+    const given = Object.entries(settings).filter(([, value]) => value !== undefined);
+    return this.#with(address, signal, (id) =>
+      this.parts.actors.call(repo, id, "configure", Object.fromEntries(given), { signal }),
+    );
+  }
+
+  /**
+   * What no ref leads to is dropped for good, soon after this resolves: until then, who knows an id can fetch it. Else it
+   * stays, as users of git expect of what they have forced away by mistake.
+   */
+  async prune(address: RepoAddress, signal: AbortSignal): Promise<{ id: string }> {
+    const { actors } = this.parts;
+    return this.#with(address, signal, async (id) => {
+      const entry = await actors.call(repo, id, "get", address, { signal });
+      if (entry.status === "importing" || entry.status === "forking") {
+        const text = "Cannot prune: the repository is not there yet";
+        throw new ActorError(
+          `${entry.status === "importing" ? "import" : "fork"}_in_progress`,
+          text,
+        );
+      }
+      await actors.call(repo, id, "prune", {});
+      return { id };
+    });
+  }
+
+  /** Once more is no fault. */
+  async delete({ accountId, namespace: space, name }: RepoAddress): Promise<{ id: string }> {
+    const key = namespaceKey(accountId, space);
+    const released = await this.parts.actors.call(namespace, key, "release", { name });
+    // The namespace tells it too, in its own time; whoever asks next must not find it.
+    await this.parts.actors.call(repo, released.id, "remove", {});
+    return released;
+  }
+
+  /** Its objects and refs, as they are. */
+  async reader(address: RepoAddress, signal: AbortSignal): Promise<RepoReader> {
+    return this.readerOf(await this.open(address, signal), signal);
+  }
+
+  readerOf(opened: OpenedRepo, signal: AbortSignal): RepoReader {
+    return new RepoReader(this.parts, this.parts.readers, opened, signal);
+  }
+
+  open(address: RepoAddress, signal: AbortSignal): Promise<OpenedRepo> {
+    const { accountId } = address;
+    return this.#with(address, signal, async (id) => {
+      const manifest = await this.parts.manifests.read(id, address, signal);
+      return { id, accountId, address, manifest };
+    });
+  }
+
+  // --- Tokens ---
+
+  async mintToken(
+    address: RepoAddress,
+    { scope = "write", ttlS = REPO_TOKEN_TTL_S }: { scope?: RepoTokenScope; ttlS?: number },
+    signal: AbortSignal,
+  ): Promise<MintedToken> {
+    return this.#with(address, signal, async (id) => {
+      // Of a repository that is not there no token is announced.
+      await this.parts.actors.call(repo, id, "get", address, { signal });
+      const { secret, secretHash } = newRepoToken();
+      await this.#announceToken(address.accountId, id, { secretHash, ttlS });
+      const input = { secretHash, scope, ttlS };
+      const token = await this.parts.actors.call(repo, id, "mintToken", input);
+      return { ...token, plaintext: repoTokenText(secret, token.expiresAt) };
+    });
+  }
+
+  async listTokens(
+    address: RepoAddress,
+    query: {
+      state: "active" | "expired" | "revoked" | "all";
+      offset: number;
+      limit: number;
+    },
+    signal: AbortSignal,
+  ) {
+    return this.#with(address, signal, async (id) => {
+      await this.parts.actors.call(repo, id, "get", address, { signal });
+      return this.parts.actors.call(repo, id, "listTokens", query, { signal });
+    });
+  }
+
+  /** From the next request on it opens nothing. `revoked` is false where it was revoked before. */
+  async revokeToken(
+    accountId: string,
+    space: string,
+    tokenId: string,
+    signal: AbortSignal,
+  ): Promise<{ revoked: boolean }> {
+    const { actors } = this.parts;
+    const key = repoTokenKey(accountId, tokenId);
+    const { repoId } = await actors.call(repoToken, key, "find", {}, { signal });
+    try {
+      const known = await actors.call(repo, repoId, "get", { accountId }, { signal });
+      if (folded(known.namespace) !== folded(space)) throw unknownToken();
+      return await actors.call(repo, repoId, "revokeToken", { id: tokenId }, { signal });
+    } catch (error) {
+      // Whether it is the token that is not there or its repository.
+      if (error instanceof ActorError && error.code === "not_found") throw unknownToken();
+      throw error;
+    }
+  }
+
+  // --- What forks and imports need of it ---
+
+  /** Makes a repository under a name that nobody has, with its first token. */
+  async make(
+    address: RepoAddress,
+    settings: NewRepo,
+    origin: {
+      source: string | null;
+      status: Exclude<RepoStatus, "failed">;
+      /** What it begins with; found out while its name is claimed. */
+      content?: () => Promise<NewContent>;
+      shallow?: readonly string[];
+      origin?: RepoOrigin;
+      /** The namespace is there, and in the account's list. */
+      isListed?: boolean;
+    },
+  ): Promise<CreatedRepo> {
+    const { actors, now } = this.parts;
+    const { accountId, namespace: space, name } = address;
+    const id = newRepoId();
+    const { description = null, defaultBranch = "main", readOnly = false } = settings;
+    const shown = { description, defaultBranch, readOnly };
+    const { source, status, content, shallow = [], origin: imported, isListed } = origin;
+    const times = { createdAt: now(), updatedAt: now(), lastPushAt: null };
+    const listing = { id, name, ...shown, source, status, ...times };
+    const { secret, secretHash } = newRepoToken();
+    const token = { secretHash, scope: "write" as const, ttlS: REPO_TOKEN_TTL_S };
+    const key = namespaceKey(accountId, space);
+    if (!isListed) await actors.call(namespaceList, accountId, "announce", { name: space });
+    const claim = actors.call(namespace, key, "claim", { accountId, name: space, listing });
+    const [filled] = await Promise.all([
+      content?.().catch((error: unknown) => {
+        // Nobody else need wait until the claim is forgotten.
+        void claim.then(() => actors.call(namespace, key, "release", { name })).catch(() => {});
+        throw error;
+      }),
+      claim,
+      this.#load(accountId, id, secretHash),
+    ]);
+    const created = actors.call(repo, id, "create", {
+      ...address,
+      ...shown,
+      protectedRefs: [],
+      source,
+      status,
+      token,
+      ...(shallow.length > 0 && { shallow: [...shallow] }),
+      ...(filled && { content: { ...filled, packs: filled.packs.map(heldNow) } }),
+      ...(imported && { origin: imported }),
+    });
+    // Whoever gets it can find it by its id, and revoke it: both are durable by then.
+    const announced = this.#announceToken(accountId, id, token);
+    const [entry] = await Promise.all([created, announced]).catch(async (error: unknown) => {
+      await Promise.allSettled([created, announced]);
+      // Nobody else need wait for the name, and there is nothing that the token opens: what is lost of this ends by itself.
+      void actors.call(namespace, key, "release", { name }).catch(() => {});
+      const tokenKey = repoTokenKey(accountId, repoTokenId(secretHash));
+      void actors.send(repoToken, tokenKey, "forget", {}).catch(() => {});
+      throw error;
+    });
+    const expiresAt = entry.createdAt + REPO_TOKEN_TTL_S * 1_000;
+    return { ...entry, remote: this.remote(address), token: repoTokenText(secret, expiresAt) };
+  }
+
+  /** Neither is there yet. Once both have been looked for, what is told to them at once is stored at once. */
+  async #load(accountId: string, id: string, secretHash: string): Promise<void> {
+    const { actors } = this.parts;
+    const key = repoTokenKey(accountId, repoTokenId(secretHash));
+    await Promise.allSettled([
+      actors.call(repo, id, "get", {}),
+      actors.call(repoToken, key, "find", {}),
+    ]);
+  }
+
+  async #announceToken(
+    accountId: string,
+    repoId: string,
+    { secretHash, ttlS }: { secretHash: string; ttlS: number },
+  ): Promise<void> {
+    const key = repoTokenKey(accountId, repoTokenId(secretHash));
+    const forgetAt = this.parts.now() + ttlS * 1_000 + TOKEN_REMEMBERED_MS;
+    await this.parts.actors.call(repoToken, key, "issue", { repoId, forgetAt });
+  }
+
+  #with<T>(address: RepoAddress, signal: AbortSignal, use: (id: string) => Promise<T>): Promise<T> {
+    return this.parts.finder.with(address, signal, use);
+  }
+}
+
+const ID_CHARS = 16;
+
+/** 16 digits and lower-case letters, as in the public API. */
+function newRepoId(): string {
+  const random = BigInt(`0x${randomBytes(16).toString("hex")}`) % 36n ** BigInt(ID_CHARS);
+  return random.toString(36).padStart(ID_CHARS, "0");
+}
+
+const unknownToken = () => new ActorError("not_found", "Token not found");

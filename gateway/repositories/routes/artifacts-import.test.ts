@@ -1,0 +1,519 @@
+import { createHash, randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { createServer, type Server } from "node:https";
+import { join, normalize } from "node:path";
+import { Readable } from "node:stream";
+import { expect } from "chai";
+import { createAddressPolicy } from "../../../actors/egress/address-policy.ts";
+import { EgressAgents, egressFetch } from "../../../actors/egress/egress-fetch.ts";
+import { createEgressGuard } from "../../../actors/egress/egress-guard.ts";
+import { createResolver } from "../../../actors/egress/resolver.ts";
+import type { ActorClient } from "../../../actors/runtime/actor-client.ts";
+import { BlobStore } from "../../../actors/runtime/blob-store.ts";
+import { systemClock } from "../../../actors/runtime/clock.ts";
+import { RowNames } from "../../../actors/runtime/stored-subjects.ts";
+import { ActorError } from "../../../schemas/errors.ts";
+import { IMPORT_DEPTH_MAX } from "../../../schemas/repositories/artifacts-limits.ts";
+import { GIT_SIZES, type GitSizes } from "../../../schemas/repositories/git-sizes.ts";
+import { repo } from "../../../schemas/repositories/repo.ts";
+import { repoEvents } from "../../../schemas/repositories/repo-events.ts";
+import { selfSignedCertificate } from "../../../scripts/testing/self-signed-certificate.ts";
+import { until } from "../../../scripts/testing/until.ts";
+import { ArtifactsWorld } from "../../testing/artifacts-world.ts";
+import type { ImportFetch } from "../import/import-lfs.ts";
+import { type ImportParts, importRepo } from "../import/import-repo.ts";
+import { importWorker } from "../import/import-worker.ts";
+import { AccountStorage } from "../packs/account-storage.ts";
+import { PackStore } from "../packs/pack-store.ts";
+import type { Checkout } from "../testing/git-world.ts";
+import { upkeepWorker } from "../upkeep/upkeep-worker.ts";
+
+const named = (content: Buffer) => ({
+  oid: createHash("sha256").update(content).digest("hex"),
+  size: content.length,
+});
+
+describe("imports", function () {
+  this.timeout(240_000);
+  let world: ArtifactsWorld;
+  let server: Server;
+  let importing: ImportParts;
+  let origin: string;
+  let tip: string;
+  /** What the host answers a path, where it is not a file of the repository. */
+  const slow = Promise.withResolvers<void>();
+  const answers = new Map<string, { status: number; headers?: Record<string, string> }>();
+  before(async () => {
+    world = await ArtifactsWorld.start();
+    const work = await world.checkout();
+    await work.commit("1");
+    await work.git("branch", "side");
+    await work.commit("2");
+    await work.git("tag", "-a", "v1", "-m", "first");
+    await work.git("update-ref", "refs/pull/1/head", "HEAD");
+    await work.git("branch", "-m", "main", "trunk");
+    tip = await work.git("rev-parse", "HEAD");
+    const served = join(world.folder, "served");
+    await mkdir(served);
+    await work.git("clone", "-q", "--mirror", ".", join(served, "repo.git"));
+    await work.git("--git-dir", join(served, "repo.git"), "update-server-info");
+
+    const certificate = selfSignedCertificate("localhost");
+    const authorities = join(world.folder, "authorities.pem");
+    await writeFile(authorities, certificate.cert);
+    server = createServer(certificate, async (request, response) => {
+      const asked = normalize(new URL(request.url ?? "/", "https://localhost").pathname);
+      if (asked.startsWith("/smart/")) return void (await passOn(request, response));
+      if (asked.startsWith("/slow.git")) await slow.promise;
+      const path = asked.replace("/slow.git", "/repo.git");
+      const told = [...answers].find(([prefix]) => path.startsWith(prefix))?.[1];
+      if (told) return void response.writeHead(told.status, told.headers).end();
+      readFile(join(served, path)).then(
+        (content) => response.end(content),
+        () => response.writeHead(404).end(),
+      );
+    }).listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const address = server.address();
+    if (address === null || typeof address === "string") throw new Error("no port");
+    origin = `https://localhost:${address.port}`;
+    const policy = createAddressPolicy({ allow: ["127.0.0.0/8"] });
+    const lookup = async (name: string) => (name === "localhost" ? ["127.0.0.1"] : ["10.0.0.1"]);
+    const resolve = createResolver({ policy, lookup });
+    const guard = createEgressGuard({ policy, lookup });
+    const agents = new EgressAgents({ guard, ca: certificate.cert });
+    const fetch: ImportFetch = (url, options) => egressFetch(url, { agents, ...options });
+    importing = { ...world.git.parts, resolve, authorities, fetch };
+    const { bus } = world.world;
+    const stored = {
+      blobs: new BlobStore(bus, systemClock),
+      rows: new RowNames(bus, { buckets: 1 }),
+    };
+    await world.world.worker([
+      importWorker({ ...importing, toldMs: 0 }),
+      upkeepWorker(world.git.parts, stored),
+    ]);
+  });
+  after(async () => {
+    server.closeAllConnections();
+    server.close();
+    await world[Symbol.asyncDispose]();
+  });
+  afterEach(() => expect(world.faults).to.deep.equal([]));
+
+  /** To a repository of our own, which only who has its token may read. */
+  async function passOn(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { method = "GET", headers } = request;
+    const passed = await fetch(`${world.url}/git/${request.url?.slice("/smart/".length)}`, {
+      method,
+      headers: {
+        authorization: smartToken,
+        ...(headers["content-type"] && { "content-type": headers["content-type"] }),
+        ...(headers["content-encoding"] && { "content-encoding": headers["content-encoding"] }),
+        ...(headers["git-protocol"] && { "git-protocol": String(headers["git-protocol"]) }),
+      },
+      ...(method === "POST" && { body: Readable.toWeb(request) as ReadableStream, duplex: "half" }),
+    });
+    response.writeHead(passed.status, {
+      "content-type": passed.headers.get("content-type") ?? "text/plain",
+    });
+    const content = Buffer.from(await passed.arrayBuffer());
+    const isLarge = passed.headers.get("content-type") === "application/vnd.git-lfs+json";
+    const here = `${origin}/smart/`;
+    response.end(isLarge ? content.toString().replaceAll(`${world.url}/git/`, here) : content);
+  }
+  let smartToken = "";
+  async function smartOrigin(name: string, work: Checkout, ...refs: string[]): Promise<string> {
+    const { result } = await world.post("/origins/repos", { name });
+    await work.git("push", "-q", world.remote(result), ...refs);
+    smartToken = `Bearer ${result.token}`;
+    return `${origin}/smart/${world.accountId}/origins/${name}.git`;
+  }
+
+  const start = (name: string, json: object) => world.post(`/imports/repos/${name}/import`, json);
+  const ended = (name: string) =>
+    until(
+      "the import has ended",
+      async () => {
+        const { result } = await world.ask(`/imports/repos/${name}`);
+        return result.status !== "importing" && result;
+      },
+      60_000,
+    );
+  const refsOf = async (name: string) =>
+    (await world.ask(`/imports/repos/${name}/refs`)).result.map(
+      (ref: { name: string }) => ref.name,
+    );
+
+  it("bring branches and tags, and the default branch, and say how far they are", async () => {
+    const { status, result } = await start("all", { url: `${origin}/repo.git` });
+    expect(status).to.equal(201);
+    expect(result.token).to.match(/^art_v1_/);
+    const shown = await ended("all");
+    expect(shown.status_reason).to.equal(null);
+    expect(shown).to.deep.include({
+      status: "ready",
+      status_reason: null,
+      default_branch: "trunk",
+      source: `git:${origin}/repo.git`,
+    });
+    expect(await refsOf("all")).to.deep.equal([
+      "refs/heads/side",
+      "refs/heads/trunk",
+      "refs/tags/v1",
+    ]);
+    const place = await world.checkout();
+    await place.git("clone", "-q", world.remote(result), "copy");
+    const copy = Object.assign(place, { folder: join(place.folder, "copy") });
+    expect(await copy.git("rev-parse", "HEAD")).to.equal(tip);
+    await copy.git("fsck", "--full", "--strict");
+    await copy.commit("own");
+    await copy.git("push", "-q", "origin", "trunk");
+    const { events } = await world.world.client.call(repoEvents, world.accountId, "list", {
+      after: 0,
+      limit: 100,
+    });
+    expect(events.map(({ event }) => event.type)).to.include("artifacts.repo.imported");
+  });
+
+  it("are held to the sizes that are set", async () => {
+    const work = await world.checkout();
+    await work.commit("x".repeat(3_000));
+    const url = await smartOrigin("sized", work, "main");
+    const fault = async (name: string, given: Pick<GitSizes, "fileBytes" | "repoBytes">) => {
+      const sizes = { ...GIT_SIZES, ...given };
+      const address = { accountId: world.accountId, namespace: "imports", name };
+      const { id } = await world.opened.repositories.create(address);
+      const asked = { id, address, url, branch: null, depth: null, readOnly: false };
+      const { signal } = new AbortController();
+      const run = importRepo({ ...importing, sizes }, asked, signal, () => {});
+      return await run.then(
+        () => undefined,
+        (error: Error) => error.message,
+      );
+    };
+    expect(await fault("sized-1", { fileBytes: 3_000, repoBytes: 1_000 })).to.equal(undefined);
+    expect(await fault("sized-2", { fileBytes: 2_999, repoBytes: 1_000 })).to.match(
+      /^Cannot import: object .* has 3000 bytes, past 2999$/,
+    );
+    expect(await fault("sized-3", { fileBytes: 3_000, repoBytes: 100 })).to.match(/^Cannot import/);
+    expect(await refsOf("sized-2")).to.deep.equal([]);
+  });
+
+  it("that are cut off before their default branch is set have nothing yet, and all of it the next time", async () => {
+    const address = { accountId: world.accountId, namespace: "imports", name: "cut-off" };
+    const { id } = await world.opened.repositories.create(address);
+    const { actors, ...parts } = importing;
+    const cut: ActorClient = {
+      run: actors.run.bind(actors),
+      send: actors.send.bind(actors),
+      call: (contract, key, message, ...rest) =>
+        message === "configure"
+          ? Promise.reject(new Error("cut off"))
+          : actors.call(contract, key, message, ...rest),
+    };
+    const asked = { id, address, url: `${origin}/repo.git`, branch: null, depth: null };
+    const run = (by: ActorClient) =>
+      importRepo(
+        { ...parts, actors: by },
+        { ...asked, readOnly: false },
+        new AbortController().signal,
+        () => {},
+      );
+    expect(await run(cut).catch((error: Error) => error.message)).to.equal("cut off");
+    expect(await refsOf("cut-off")).to.deep.equal([]);
+    await run(actors);
+    expect(await refsOf("cut-off")).to.have.length(3);
+    const { result } = await world.ask("/imports/repos/cut-off");
+    expect(result.default_branch).to.equal("trunk");
+  });
+
+  it("bring one branch where it is named, and may be read-only from then on", async () => {
+    const json = { url: `${origin}/repo.git`, branch: "side", read_only: true };
+    const { result } = await start("one", json);
+    expect(await ended("one")).to.deep.include({
+      status: "ready",
+      read_only: true,
+      default_branch: "side",
+    });
+    expect(await refsOf("one")).to.deep.equal(["refs/heads/side"]);
+    expect((await world.ask(`/imports/repos/one/commit/${tip}`)).status).to.equal(404);
+    const work = await world.checkout();
+    await work.commit("x");
+    expect((await work.tryGit("push", world.remote(result), "main:y")).stderr).to.contain(
+      "read-only",
+    );
+  });
+
+  it("bring so many commits of each line of history as depth says, and go on from there", async () => {
+    const work = await world.checkout();
+    for (let i = 0; i < 6; i++) await work.commit(`${i}`, `file-${i}`);
+    await work.git("branch", "old", "main~3");
+    const old = await work.git("rev-parse", "main~2");
+    const url = await smartOrigin("deep", work, "main", "old");
+    const { result } = await start("shallow", { url, depth: 2 });
+    expect(await ended("shallow")).to.deep.include({ status: "ready", status_reason: null });
+    const logOf = async (name: string, ref: string) =>
+      (await world.ask(`/imports/repos/${name}/log?ref=${ref}`)).result;
+    expect(await logOf("shallow", "main")).to.have.length(2);
+    expect(await logOf("shallow", "old")).to.have.length(2);
+    expect((await world.ask(`/imports/repos/shallow/commit/${old}`)).status).to.equal(404);
+
+    // Everything there is can be done with it: cloned, deepened to no avail, pushed to, forked, committed to, pruned.
+    const place = await world.checkout();
+    await place.git("clone", "-q", world.remote(result), "copy");
+    const copy = Object.assign(place, { folder: join(place.folder, "copy") });
+    expect(await copy.git("rev-list", "--count", "main")).to.equal("2");
+    await copy.git("fsck", "--full", "--strict");
+    await copy.git("fetch", "-q", "--depth", "5");
+    await copy.commit("own");
+    await copy.git("push", "-q", "origin", "main");
+    // Who has all of the history may push too.
+    await work.git("fetch", "-q", world.remote(result), "main");
+    await work.git("checkout", "-q", "-b", "more", "main");
+    await work.commit("of all", "more");
+    await work.git("push", "-q", world.remote(result), "more");
+    const changes = [{ path: "by/rest", content: "x" }];
+    const made = await world.post("/imports/repos/shallow/commits", { message: "m", changes });
+    expect(made.status).to.equal(201);
+    for (const options of [{}, { default_branch_only: true }]) {
+      const name = `fork-${Object.keys(options).length}`;
+      const fork = await world.post("/imports/repos/shallow/fork", { name, ...options });
+      expect(fork.status).to.equal(201);
+      expect(await logOf(name, "main")).to.have.length(4);
+      const other = await world.checkout();
+      await other.git("fetch", "-q", world.remote(fork.result), "main");
+      await other.git("fsck", "--full", "--strict");
+    }
+    const secret = await copy.commit("secret");
+    await copy.git("push", "-q", "origin", "main:secret");
+    await copy.git("push", "-q", "origin", ":secret");
+    const readable = async () =>
+      (await world.ask(`/imports/repos/shallow/commit/${secret}`)).status === 200;
+    expect(await readable()).to.equal(true);
+    const pruned = await world.post("/imports/repos/shallow/prune", undefined);
+    expect([pruned.status, pruned.result]).to.deep.equal([202, { id: result.id }]);
+    await until("what no ref leads to is gone", async () => !(await readable()), 60_000);
+    expect(await logOf("shallow", "main")).to.have.length(4);
+    const again = await world.checkout();
+    await again.git("fetch", "-q", world.remote(result), "main", "more");
+    await again.git("fsck", "--full", "--strict");
+    const { result: whole } = await start("whole", { url });
+    expect((await ended("whole")).status).to.equal("ready");
+    expect(await logOf("whole", "main")).to.have.length(6);
+    expect(whole.name).to.equal("whole");
+  });
+
+  it("say what they are at, and how much of it is done", async () => {
+    const work = await world.checkout();
+    for (let i = 0; i < 3; i++) await work.commit(`${i}`.repeat(5_000), `file-${i}`);
+    const url = await smartOrigin("told", work, "main");
+    const told: unknown[] = [];
+    const { actors } = world.git.parts;
+    const send = actors.send.bind(actors);
+    actors.send = async (contract, key, message, ...rest) => {
+      if (message === "importProgressed") told.push(rest[0]);
+      await send(contract, key, message, ...rest);
+    };
+    await start("told", { url });
+    expect(await ended("told")).to.deep.include({ status: "ready", status_progress: null });
+    actors.send = send;
+    expect(told[0]).to.deep.equal({ step: "asking", percent: null });
+    expect(told).to.deep.include({ step: "receiving", percent: 100 });
+    expect(told.at(-1)).to.deep.equal({ step: "checking", percent: null });
+  });
+
+  it("say why they have failed", async () => {
+    answers.set("/private.git", { status: 401, headers: { "WWW-Authenticate": "Basic" } });
+    answers.set("/forbidden.git", { status: 403 });
+    answers.set("/moved.git", {
+      status: 302,
+      headers: { Location: `${origin}/repo.git/info/refs` },
+    });
+    const port = new URL(origin).port;
+    const failures: [object, RegExp][] = [
+      [
+        { url: `${origin}/private.git` },
+        /requires authentication \(HTTP 401\): credentials are needed/,
+      ],
+      [
+        { url: `${origin}/forbidden.git` },
+        /requires authentication \(HTTP 403\): credentials are needed/,
+      ],
+      [{ url: `${origin}/repo.git`, depth: 1 }, /shallow/],
+      [{ url: `${origin}/none.git` }, /not found/],
+      [{ url: `${origin}/moved.git` }, /302|redirect/i],
+      [{ url: `${origin}/repo.git`, branch: "nope" }, /no branch "nope"/],
+      [{ url: `https://inside.example:${port}/repo.git` }, /not one this service fetches/],
+      [{ url: "https://192.168.0.1/repo.git" }, /not one this service fetches/],
+      [{ url: "https://[::ffff:10.0.0.1]/repo.git" }, /not one this service fetches/],
+    ];
+    for (const [number, [json, reason]] of failures.entries()) {
+      expect((await start(`fail-${number}`, json)).status).to.equal(201);
+      const shown = await ended(`fail-${number}`);
+      expect(shown.status).to.equal("failed");
+      expect(shown.status_reason, JSON.stringify(json)).to.match(reason);
+      expect(await refsOf(`fail-${number}`)).to.deep.equal([]);
+    }
+  });
+
+  it("bring the large files that its history points at, and say which its host does not give", async () => {
+    const work = await world.checkout();
+    const contents = [randomBytes(700_000), randomBytes(10)];
+    const lost = randomBytes(20);
+    for (const [number, content] of [...contents, lost].entries()) {
+      const oid = createHash("sha256").update(content).digest("hex");
+      const pointer = `version https://git-lfs.github.com/spec/v1\noid sha256:${oid}\nsize ${content.length}\n`;
+      await work.commit(pointer, `large-${number}.bin`);
+    }
+    const url = await smartOrigin("large", work, "main");
+    const put = async (content: Buffer) => {
+      const { oid, size } = named(content);
+      const path = new URL(url).pathname.replace("/smart/", "/git/");
+      const stored = await globalThis.fetch(`${world.url}${path}/info/lfs/objects/${oid}/${size}`, {
+        method: "PUT",
+        headers: { authorization: smartToken },
+        body: content,
+      });
+      expect(stored.status).to.equal(200);
+    };
+    for (const content of contents) await put(content);
+    await start("large", { url });
+    const shown = await ended("large");
+    expect(shown.status).to.equal("ready");
+    expect(shown.status_reason).to.contain("does not give 1 of 3 large files");
+    expect(shown.status_reason).to.contain(named(lost).oid);
+    const [repoId, oids] = [shown.id, contents.map((content) => named(content).oid)];
+    const address = { accountId: world.accountId, namespace: "imports", name: "large" };
+    const { objects } = await world.world.client.call(repo, repoId, "findLfsObjects", {
+      address,
+      oids,
+    });
+    expect(objects.map(({ bytes }) => bytes)).to.deep.equal([700_000, 10]);
+
+    await put(lost);
+    await start("large-2", { url });
+    expect((await ended("large-2")).status_reason).to.equal(null);
+  });
+
+  /** What an import with other bounds says, where it fails. */
+  async function faultOf(name: string, url: string, bounds: Partial<ImportParts>) {
+    const address = { accountId: world.accountId, namespace: "imports", name };
+    const { id } = await world.opened.repositories.create(address);
+    const asked = { id, address, url, branch: null, depth: null, readOnly: false };
+    const { signal } = new AbortController();
+    const run = importRepo({ ...importing, ...bounds }, asked, signal, () => {});
+    return await run.then(
+      () => undefined,
+      (error: Error) => (error instanceof ActorError ? `${error.code}: ${error.message}` : error),
+    );
+  }
+
+  it("take no longer than they may", async () => {
+    const url = `${origin}/repo.git`;
+    expect(await faultOf("late-1", url, { msMax: 30_000 })).to.equal(undefined);
+    // Whatever it waits for then, and whatever that says of it.
+    const resolve: ImportParts["resolve"] = async (_, signal) => {
+      await once(signal, "abort");
+      throw new ActorError("cancelled", "Cannot wait: the caller has left");
+    };
+    const msMax = 3_000;
+    const faults = await Promise.all([
+      faultOf("late-2", `${origin}/slow.git`, { msMax }),
+      faultOf("late-3", url, { msMax, resolve }),
+    ]);
+    const late = "deadline_exceeded: Cannot import: it takes longer than 1 minutes";
+    expect(faults).to.deep.equal([late, late]);
+    expect(await refsOf("late-2")).to.deep.equal([]);
+  });
+
+  it("bring no more of an account's bytes, and no more and no larger files, than may be", async () => {
+    const work = await world.checkout();
+    const sizes = [400, 600];
+    for (const [number, size] of sizes.entries()) {
+      const oid = named(Buffer.alloc(size)).oid;
+      const pointer = `version https://git-lfs.github.com/spec/v1\noid sha256:${oid}\nsize ${size}\n`;
+      await work.commit(pointer, `large-${number}.bin`);
+    }
+    const url = await smartOrigin("bounded", work, "main");
+    const bounded = (name: string, more: Partial<ImportParts>) => faultOf(name, url, more);
+    const within = (repoBytes: number) => ({ sizes: { ...GIT_SIZES, repoBytes } });
+    // A file may have half of what a repository may.
+    expect(await bounded("file-at", within(1_200))).to.equal(undefined);
+    expect(await bounded("file-past", within(1_198))).to.match(
+      /^limit_reached: Cannot import: the large file [0-9a-f]{64} has 600 bytes, past 599$/,
+    );
+    expect(await bounded("count-at", { lfsObjectsMax: 2 })).to.equal(undefined);
+    expect(await bounded("count-past", { lfsObjectsMax: 1 })).to.match(/^limit_reached: /);
+
+    const { parts } = world.git;
+    const storage = (bytesMax: number) =>
+      new AccountStorage(world.world.client, { now: Date.now, bytesMax });
+    const before = await parts.storage.get(world.accountId, new AbortController().signal);
+    const full = (name: string, bytesMax: number) => {
+      const blobs = new BlobStore(world.world.bus, systemClock);
+      const held = storage(bytesMax);
+      const packs = new PackStore(blobs, world.world.client, { storage: held });
+      return bounded(name, { storage: held, packs });
+    };
+    expect(await full("account-at", before.bytes + before.heldBytes + 100_000)).to.equal(undefined);
+    expect(await full("account-past", 1)).to.match(/^(storage_full|limit_reached): .*account/);
+    for (const name of ["file-past", "count-past", "account-past"]) {
+      expect(await refsOf(name)).to.deep.equal([]);
+    }
+  });
+
+  it("let nobody write before they have ended", async () => {
+    const { result } = await start("slow", { url: `${origin}/slow.git` });
+    const work = await world.checkout();
+    await work.commit("x");
+    const pushed = await work.tryGit("push", world.remote(result), "main");
+    expect(pushed.stderr).to.contain("409");
+    const changes = [{ path: "a", content: "x" }];
+    for (const refused of [
+      await world.post("/imports/repos/slow/prune", undefined),
+      await world.post("/imports/repos/slow/commits", { message: "m", changes }),
+      await world.post("/imports/repos/slow/fork", { name: "x" }),
+      await start("slow", { url: `${origin}/repo.git` }),
+    ]) {
+      expect([refused.status, refused.errors[0]?.code]).to.deep.equal([409, 10302]);
+    }
+    slow.resolve();
+    expect((await ended("slow")).status).to.equal("ready");
+    expect(await refsOf("slow")).to.have.length(3);
+  });
+
+  it("refuse what is no https address, and a name that is taken", async () => {
+    for (const url of [
+      "http://example.com/x.git",
+      "ssh://example.com/x.git",
+      "git@example.com:x.git",
+      "file:///etc",
+      "ext::sh -c id",
+      "--upload-pack=id",
+      "https://user:secret@example.com/x.git",
+      "https://example.com/a b",
+      "https://",
+      "",
+      7,
+    ]) {
+      const { status, errors } = await start("bad", { url });
+      expect([status, errors[0]?.code, errors[0]?.source], String(url)).to.deep.equal([
+        400,
+        10104,
+        { pointer: "/url" },
+      ]);
+    }
+    const taken = await start("all", { url: `${origin}/repo.git` });
+    expect([taken.status, taken.errors[0]?.code]).to.deep.equal([409, 10201]);
+    for (const depth of [0, IMPORT_DEPTH_MAX + 1, 1.5, "1"]) {
+      const refused = await start("bad", { url: `${origin}/repo.git`, depth });
+      expect(refused.errors[0]?.source?.pointer, String(depth)).to.equal("/depth");
+    }
+    const most = { url: `${origin}/none.git`, depth: IMPORT_DEPTH_MAX };
+    expect((await start("most", most)).status).to.equal(201);
+    expect((await ended("most")).status).to.equal("failed");
+  });
+});

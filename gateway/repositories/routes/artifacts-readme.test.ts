@@ -1,0 +1,66 @@
+import { execFile } from "node:child_process";
+import { mkdir, mkdtemp, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { expect } from "chai";
+import { configFromEnvironment } from "../../../scripts/config.ts";
+import { greeting } from "../../../scripts/greeting.ts";
+import { ArtifactsWorld } from "../../testing/artifacts-world.ts";
+
+const run = promisify(execFile);
+
+describe("the first repository", function () {
+  this.timeout(120_000);
+  let world: ArtifactsWorld;
+  before(async () => {
+    world = await ArtifactsWorld.start();
+  });
+  after(() => world[Symbol.asyncDispose]());
+
+  /** A folder as a start leaves it, in which lines are run as a person would. */
+  async function person() {
+    const folder = await mkdtemp(join(world.folder, "person-"));
+    await mkdir(join(folder, "data"));
+    const credentials = {
+      base_url: `${world.url}/v4`,
+      account_id: world.accountId,
+      api_token: world.token,
+    };
+    await writeFile(join(folder, "data", "credentials.json"), JSON.stringify(credentials));
+    const types = (lines: string) =>
+      run("bash", ["-euo", "pipefail", "-c", lines], {
+        cwd: folder,
+        env: { PATH: process.env.PATH, HOME: folder, GIT_CONFIG_NOSYSTEM: "1" },
+      });
+    return { folder, types };
+  }
+
+  it("comes to be by the README, word for word", async () => {
+    const readme = await readFile(new URL("../../../README.md", import.meta.url), "utf8");
+    const helpers = /credential\(\) \{[\s\S]*?"\$@"; \}\n/.exec(readme)?.[0] ?? "";
+    const section = readme.slice(readme.indexOf("## A first repository"));
+    const [push = "", others = ""] = Array.from(
+      section.matchAll(/```sh\n([\s\S]*?)```/g),
+      ([, lines]) => lines,
+    );
+    const { folder, types } = await person();
+    const { stdout } = await types(`${helpers}${push}${others}`);
+    expect(stdout).to.contain("# A page");
+    expect((await readFile(join(folder, "hello.tar.gz"))).length).to.be.above(100);
+    expect((await world.ask("/default/repos/hello-2/log")).result).to.have.length(2);
+    expect((await world.ask("/default/repos/hello")).status).to.equal(404);
+  });
+
+  it("comes to be by what a start prints", async () => {
+    const { folder, types } = await person();
+    const config = configFromEnvironment({ TRUNKLINE_DATA: join(folder, "data") });
+    const lines = greeting(config).split("\n");
+    const helpers = lines.slice(
+      lines.findIndex((line) => line.includes("credential()")),
+      lines.findIndex((line) => line.includes("browser-rendering/pdf")),
+    );
+    const push = lines.slice(lines.findIndex((line) => line.startsWith("A first repository")) + 1);
+    await types([...helpers, ...push].join("\n"));
+    expect((await world.ask("/default/repos/hello/raw/main/README.md")).text).to.equal("Hello\n");
+  });
+});

@@ -1,0 +1,35 @@
+/** Bounds the bytes of objects that answers of one gateway hold in memory at once, whoever they are for. */
+import type { Writable } from "node:stream";
+import { ActorError } from "../../../schemas/errors.ts";
+
+export class HeldBytes {
+  readonly #bytesMax: number;
+  readonly #held = new Map<object, number>();
+  #bytes = 0;
+
+  constructor(bytesMax: number) {
+    this.#bytesMax = bytesMax;
+  }
+
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** Until the client has its answer, or has left. Throws ActorError `busy` past the bound, but for what is alone. */
+  hold(bytes: number, response: Pick<Writable, "destroyed" | "once">): void {
+    if (this.#bytes > 0 && this.#bytes + bytes > this.#bytesMax) {
+      const text = "Cannot read: too much that is large is being read here";
+      throw new ActorError("busy", text, { retryAfterS: 1 });
+    }
+    if (response.destroyed) return;
+    this.#bytes += bytes;
+    const earlier = this.#held.get(response);
+    this.#held.set(response, (earlier ?? 0) + bytes);
+    // Once, though a log holds each of its commits.
+    if (earlier !== undefined) return;
+    response.once("close", () => {
+      this.#bytes -= this.#held.get(response) ?? 0;
+      this.#held.delete(response);
+    });
+  }
+}

@@ -1,0 +1,89 @@
+/** A gateway that serves git, as a process that ends itself at a chosen step of a push: `<url> <data> <step> [upkeep] [ms of holds]`. */
+import { once } from "node:events";
+import { createServer } from "node:http";
+import express from "express";
+import { pino } from "pino";
+import { type ActorClient, BusActorClient } from "../../../actors/runtime/actor-client.ts";
+import { BlobStore } from "../../../actors/runtime/blob-store.ts";
+import { Bus } from "../../../actors/runtime/bus.ts";
+import { systemClock } from "../../../actors/runtime/clock.ts";
+import { defineWorker } from "../../../actors/runtime/define-worker.ts";
+import { ServiceCounts } from "../../../actors/runtime/service-counts.ts";
+import { RowNames } from "../../../actors/runtime/stored-subjects.ts";
+import { WorkerHost } from "../../../actors/runtime/worker-host.ts";
+import { requestId } from "../../http/middleware/request-id.ts";
+import { gitService } from "../git/git-router.ts";
+import type { LfsBlobs } from "../lfs/lfs-store.ts";
+import type { PackBlobs } from "../packs/pack-store.ts";
+import { upkeepWorker } from "../upkeep/upkeep-worker.ts";
+
+const [url = "", dataDir = "", step = "none", upkeep = "", packsHeldMs] = process.argv.slice(2);
+const bus = await Bus.connect({ url, name: "gateway" });
+const blobs = new BlobStore(bus, systemClock);
+const service = await gitService({
+  actors: endingActors(new BusActorClient(bus, systemClock)),
+  blobs: endingBlobs(blobs),
+  dataDir,
+  now: Date.now,
+  bitmapsFromBytes: 1,
+  ...(packsHeldMs !== undefined && { packsHeldMs: Number(packsHeldMs) }),
+});
+if (upkeep) {
+  const rows = new RowNames(bus, { buckets: 1 });
+  const { contract, ...worker } = upkeepWorker(service.parts, { blobs, rows });
+  const { compact, ...others } = worker.handlers;
+  const handlers: typeof worker.handlers = {
+    compact: (input, context) => compact(input, { ...context, call: ending(context.call) }),
+    ...others,
+  };
+  const logger = pino({ level: "fatal" });
+  const counts = new ServiceCounts(new Map());
+  const definitions = [defineWorker(contract, { ...worker, handlers })];
+  new WorkerHost({ bus, clock: systemClock, logger, counts, definitions }).start();
+}
+const app = express();
+app.use(requestId(pino({ level: "error" })));
+app.use("/git", service.router);
+const server = createServer(app).listen(0, "127.0.0.1");
+await once(server, "listening");
+const address = server.address();
+if (address === null || typeof address === "string") throw new Error("no port");
+console.log(`listening ${address.port}`);
+
+/** As a crash would: nothing is flushed, nobody is told. */
+function endAt(name: string): void {
+  if (name === step) process.kill(process.pid, "SIGKILL");
+}
+
+function endingBlobs(blobs: BlobStore): PackBlobs & LfsBlobs {
+  return {
+    part: (...given) => blobs.part(...given),
+    get: (...given) => blobs.get(...given),
+    isWhole: (...given) => blobs.isWhole(...given),
+    async put(...given) {
+      endAt("before-store");
+      const stored = await blobs.put(...given);
+      endAt("after-store");
+      return stored;
+    },
+  };
+}
+
+function endingActors(actors: BusActorClient): ActorClient {
+  const call = ending(actors.call.bind(actors));
+  return { call, send: actors.send.bind(actors), run: actors.run.bind(actors) };
+}
+
+function ending(inner: ActorClient["call"]): ActorClient["call"] {
+  return async (contract, key, message, ...rest) => {
+    if (message !== "swap" && message !== "compact") {
+      return await inner(contract, key, message, ...rest);
+    }
+    endAt(`before-${message}`);
+    const answered = inner(contract, key, message, ...rest);
+    endAt(`during-${message}`);
+    const reply = await answered;
+    endAt(`after-${message}`);
+    return reply;
+  };
+}

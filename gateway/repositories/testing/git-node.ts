@@ -1,0 +1,131 @@
+/** A machine that serves git: a host of actors and a gateway, each started anew whenever it has died, on a cache of its own. */
+import { readFileSync } from "node:fs";
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
+import type { SweepTimes } from "../../../actors/repositories/pack-sweep/pack-sweep.ts";
+import { ChildProgram } from "../../../scripts/testing/child-program.ts";
+import type { SeededRandom } from "../../../scripts/testing/seeded-random.ts";
+import { until } from "../../../scripts/testing/until.ts";
+import type { TestRepo } from "./git-world.ts";
+
+const GATEWAY = join(import.meta.dirname, "git-gateway-main.ts");
+const HOST = join(import.meta.dirname, "git-host-main.ts");
+/** Where a gateway ends itself; it lives on where none of them comes. */
+const STEPS = ["store", "swap", "compact"].flatMap((step) => [`before-${step}`, `after-${step}`]);
+const GATEWAY_STEPS = [...STEPS, "during-swap", "during-compact", "none", "none"];
+
+export interface GitNodeOptions {
+  url: string;
+  name: string;
+  dataDir: string;
+  sweepTimes: SweepTimes;
+  random: SeededRandom;
+}
+
+export class GitNode implements AsyncDisposable {
+  readonly #options: GitNodeOptions;
+  readonly #running: Promise<void>[];
+  #host: ChildProgram | undefined;
+  #gateway: ChildProgram | undefined;
+  /** Of the gateway, while it serves. */
+  #port: string | undefined;
+  #isCalm = false;
+  #isOver = false;
+  #starts = 0;
+
+  constructor(options: GitNodeOptions) {
+    this.#options = options;
+    this.#running = [this.#keepHost(), this.#keepGateway()];
+  }
+
+  /** Where it serves, once it does. */
+  async url(): Promise<string> {
+    const port = await until("a gateway serves", () => this.#port, 120_000);
+    return `http://127.0.0.1:${port}`;
+  }
+
+  async remote({ path, token }: TestRepo): Promise<string> {
+    return `${(await this.url()).replace("//", `//x:${token}@`)}${path}`;
+  }
+
+  killHost(): void {
+    this.#host?.signal("SIGKILL");
+  }
+
+  killGateway(): void {
+    this.#gateway?.signal("SIGKILL");
+  }
+
+  /** One of the processes of git that its gateway has; false where it has none just then. */
+  killGit(): boolean {
+    const gits = this.#gateway ? gitsBelow(this.#gateway.pid) : [];
+    if (gits.length === 0) return false;
+    try {
+      process.kill(this.#options.random.pick(gits), "SIGKILL");
+    } catch {
+      // It has ended meanwhile.
+      return false;
+    }
+    return true;
+  }
+
+  /** Under the hands of its gateway. */
+  async wipeCache(): Promise<void> {
+    // What is made in it meanwhile may stay.
+    await rm(join(this.#options.dataDir, "git"), { recursive: true, force: true }).catch(() => {});
+  }
+
+  /** From now on it does not end itself. */
+  calm(): void {
+    this.#isCalm = true;
+    this.killGateway();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#isOver = true;
+    this.killGateway();
+    this.killHost();
+    await Promise.all(this.#running);
+  }
+
+  async #keepHost(): Promise<void> {
+    const { url, name, sweepTimes } = this.#options;
+    while (!this.#isOver) {
+      this.#starts += 1;
+      const times = JSON.stringify(sweepTimes);
+      const command = [process.execPath, HOST, url, `${name}-${this.#starts}`, times];
+      await using host = new ChildProgram(command, {});
+      this.#host = host;
+      await host.exit();
+    }
+  }
+
+  async #keepGateway(): Promise<void> {
+    const { url, dataDir, sweepTimes, random } = this.#options;
+    while (!this.#isOver) {
+      const step = this.#isCalm ? "none" : random.pick(GATEWAY_STEPS);
+      const held = String(sweepTimes.heldMs);
+      const command = [process.execPath, GATEWAY, url, dataDir, step, "upkeep", held];
+      await using gateway = new ChildProgram(command, {});
+      this.#gateway = gateway;
+      // It may end before.
+      const line = await gateway.line("listening").catch(() => undefined);
+      this.#port = line?.split(" ")[1];
+      await gateway.exit();
+      this.#port = undefined;
+    }
+  }
+}
+
+/** Those that it started, and those that these started. */
+function gitsBelow(pid: number): number[] {
+  try {
+    const text = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8");
+    const children = text.split(" ").filter(Boolean).map(Number);
+    const isGit = readFileSync(`/proc/${pid}/comm`, "utf8").trim() === "git";
+    return [...(isGit ? [pid] : []), ...children.flatMap(gitsBelow)];
+  } catch {
+    // It has ended meanwhile.
+    return [];
+  }
+}

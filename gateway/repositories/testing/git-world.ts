@@ -1,0 +1,305 @@
+/** A bus, actors of repositories, and gateways that serve git over it; with the real git as their client. */
+import { execFile } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
+import { createServer, type Server } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import express from "express";
+import { pino } from "pino";
+import { gitStorageActor } from "../../../actors/repositories/git-storage/git-storage.ts";
+import { namespaceActor } from "../../../actors/repositories/namespace/namespace.ts";
+import {
+  packSweepActor,
+  packSweepActorWith,
+  type SweepTimes,
+} from "../../../actors/repositories/pack-sweep/pack-sweep.ts";
+import { repoActor } from "../../../actors/repositories/repo/repo.ts";
+import { repoEventsActor } from "../../../actors/repositories/repo-events/repo-events.ts";
+import { BlobStore } from "../../../actors/runtime/blob-store.ts";
+import { type Clock, systemClock } from "../../../actors/runtime/clock.ts";
+import { RowNames } from "../../../actors/runtime/stored-subjects.ts";
+import { KEEP_ALIVE_MS } from "../../../schemas/limits.ts";
+import { namespaceKey } from "../../../schemas/repositories/git-names.ts";
+import { gitUpkeep } from "../../../schemas/repositories/git-upkeep.ts";
+import { namespace } from "../../../schemas/repositories/namespace.ts";
+import { PACK_SWEEP, packSweep } from "../../../schemas/repositories/pack-sweep.ts";
+import {
+  type RepoSettings,
+  type RepoTokenScope,
+  repo,
+} from "../../../schemas/repositories/repo.ts";
+import { startWorld, type World } from "../../../scripts/testing/actor-world.ts";
+import { requestId } from "../../http/middleware/request-id.ts";
+import { type GitOptions, type GitService, gitService } from "../git/git-router.ts";
+import { newRepoToken, repoTokenText } from "../repo-token-text.ts";
+import { upkeepWorker } from "../upkeep/upkeep-worker.ts";
+
+export const ACCOUNT = "a".repeat(32);
+
+export interface Ran {
+  code: number;
+  stdout: string;
+  stderr: string;
+}
+
+export interface TestRepo {
+  id: string;
+  name: string;
+  /** Opens everything. */
+  token: string;
+  /** Path below a gateway. */
+  path: string;
+}
+
+export interface GitGateway {
+  service: GitService;
+  url: string;
+  dataDir: string;
+  /** What was logged as a fault. */
+  faults: unknown[];
+  remote(repo: TestRepo, token?: string): string;
+  stop(): Promise<void>;
+}
+
+export class GitWorld {
+  readonly world: World;
+  readonly folder: string;
+  readonly #gateways: GitGateway[] = [];
+
+  /** `hosted` false leaves the actors to hosts that the test starts. */
+  static async start({
+    sweepTimes,
+    hosted = true,
+    clock = systemClock,
+  }: {
+    sweepTimes?: SweepTimes;
+    hosted?: boolean;
+    /** Of the actors. */
+    clock?: Clock;
+  } = {}): Promise<GitWorld> {
+    const world = await startWorld({
+      definitions: [
+        repoActor,
+        namespaceActor,
+        repoEventsActor,
+        gitStorageActor,
+        sweepTimes ? packSweepActorWith(sweepTimes) : packSweepActor,
+      ],
+      tasks: [gitUpkeep],
+      // A sweep takes for named what the bus still shows: with the minute of production each test would wait for it.
+      markerMs: 1_000,
+      clock,
+    });
+    if (hosted) await world.host();
+    return new GitWorld(world, await mkdtemp(join(tmpdir(), "trunkline-git-")));
+  }
+
+  constructor(world: World, folder: string) {
+    this.world = world;
+    this.folder = folder;
+  }
+
+  get actors() {
+    return this.world.client;
+  }
+
+  /** `dataDir`: of another gateway, so that both share a cache. */
+  async gateway(options: Partial<GitOptions> = {}): Promise<GitGateway> {
+    const dataDir = options.dataDir ?? (await mkdtemp(join(this.folder, "data-")));
+    const service = await gitService({
+      actors: await this.world.newClient(),
+      blobs: new BlobStore(this.world.bus, systemClock),
+      now: Date.now,
+      ...options,
+      dataDir,
+    });
+    const faults: unknown[] = [];
+    const write = (line: string) => faults.push(JSON.parse(line));
+    const app = express();
+    app.use(requestId(pino({ level: "error" }, { write })));
+    app.use("/git", service.router);
+    // As the product has it: with Node's 5 s a test that computes for as long finds its connection closed.
+    const server = createServer({ keepAliveTimeout: KEEP_ALIVE_MS }, app).listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const gateway: GitGateway = {
+      service,
+      dataDir,
+      faults,
+      url: `http://127.0.0.1:${portOf(server)}`,
+      remote: ({ path, token }, shown = token) =>
+        `http://x:${shown}@127.0.0.1:${portOf(server)}${path}`,
+      async stop() {
+        await service.stop();
+        server.closeAllConnections();
+        server.close();
+        if (server.listening) await once(server, "close");
+      },
+    };
+    this.#gateways.push(gateway);
+    return gateway;
+  }
+
+  /** Lets a gateway do the upkeep of packs. */
+  async upkeep({ service }: GitGateway): Promise<void> {
+    const rows = new RowNames(this.world.bus, { buckets: 1 });
+    const blobs = new BlobStore(this.world.bus, systemClock);
+    await this.world.worker([upkeepWorker(service.parts, { blobs, rows })]);
+    await this.actors.send(packSweep, PACK_SWEEP, "begin", {});
+  }
+
+  async repo(settings: Partial<Zod<typeof RepoSettings>> = {}): Promise<TestRepo> {
+    const id = newRepoId();
+    const name = `r${id}`;
+    const address = { accountId: ACCOUNT, namespace: "tests", name };
+    const whole = {
+      description: null,
+      defaultBranch: "main",
+      readOnly: false,
+      protectedRefs: [],
+      ...settings,
+    };
+    const listing = {
+      ...whole,
+      id,
+      name,
+      source: null,
+      status: "ready" as const,
+      createdAt: 0,
+      updatedAt: 0,
+      lastPushAt: null,
+    };
+    const key = namespaceKey(ACCOUNT, "tests");
+    await this.actors.call(namespace, key, "claim", { accountId: ACCOUNT, name: "tests", listing });
+    const { secret, secretHash } = newRepoToken();
+    await this.actors.call(repo, id, "create", {
+      ...address,
+      ...whole,
+      source: null,
+      status: "ready",
+      token: { secretHash, scope: "write", ttlS: 3_600 },
+    });
+    return { id, name, token: secret, path: `/git/${ACCOUNT}/tests/${name}.git` };
+  }
+
+  async token({ id }: TestRepo, scope: RepoTokenScope, ttlS = 3_600): Promise<string> {
+    const { secret, secretHash } = newRepoToken();
+    const minted = await this.actors.call(repo, id, "mintToken", { secretHash, scope, ttlS });
+    return repoTokenText(secret, minted.expiresAt);
+  }
+
+  /** A new folder, in which a git runs by `git`; `programs`: a folder of more for it to find. */
+  async checkout({ programs }: { programs?: string } = {}): Promise<Checkout> {
+    const checkout = new Checkout(await mkdtemp(join(this.folder, "work-")), programs);
+    await checkout.git("init", "-q", "-b", "main");
+    return checkout;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const gateway of this.#gateways) await gateway.stop();
+    await this.world[Symbol.asyncDispose]();
+    // A git that was started by what is gone may still write there.
+    await rm(this.folder, { recursive: true, force: true, maxRetries: 10 });
+  }
+}
+
+type Zod<S extends { _zod: { output: unknown } }> = S["_zod"]["output"];
+
+/** The real git in a folder of its own, with none of this machine's configuration. */
+export class Checkout {
+  readonly folder: string;
+  readonly #programs: string | undefined;
+
+  constructor(folder: string, programs?: string) {
+    this.folder = folder;
+    this.#programs = programs;
+  }
+
+  /** Rejects where it fails. */
+  async git(...parameters: string[]): Promise<string> {
+    const ran = await this.tryGit(...parameters);
+    if (ran.code !== 0) throw new Error(`git ${parameters.join(" ")}: ${ran.stderr}${ran.stdout}`);
+    return ran.stdout.trim();
+  }
+
+  tryGit(...parameters: string[]): Promise<Ran> {
+    return runGitClient(this.folder, parameters, "", this.#programs);
+  }
+
+  /** Takes in an object as it is, checked by nobody. */
+  async object(type: string, content: string | Uint8Array): Promise<string> {
+    const parameters = ["hash-object", "-w", "--literally", "--stdin", "-t", type];
+    const ran = await runGitClient(this.folder, parameters, content);
+    if (ran.code !== 0) throw new Error(ran.stderr);
+    return ran.stdout.trim();
+  }
+
+  /** A tree of one entry. */
+  tree(mode: string, name: string, id: string): Promise<string> {
+    return this.object("tree", treeOf([{ mode, name, id }]));
+  }
+
+  commitTree(tree: string, ...parents: string[]): Promise<string> {
+    return this.git("commit-tree", tree, "-m", "x", ...parents.flatMap((parent) => ["-p", parent]));
+  }
+
+  /** A commit of one file, on the branch that is checked out. */
+  async commit(content: string, file = "file.txt"): Promise<string> {
+    const blob = await this.object("blob", content);
+    await this.git("update-index", "--add", "--cacheinfo", `100644,${blob},${file}`);
+    await this.git("commit", "-q", "-m", content.slice(0, 50));
+    return await this.git("rev-parse", "HEAD");
+  }
+}
+
+export function treeOf(entries: readonly { mode: string; name: string; id: string }[]): Buffer {
+  return Buffer.concat(
+    entries.flatMap(({ mode, name, id }) => [
+      Buffer.from(`${mode} ${name}\0`),
+      Buffer.from(id, "hex"),
+    ]),
+  );
+}
+
+export function runGitClient(
+  cwd: string,
+  parameters: readonly string[],
+  input: string | Uint8Array = "",
+  programs?: string,
+): Promise<Ran> {
+  return new Promise((resolve) => {
+    const child = execFile(
+      "git",
+      [...parameters],
+      {
+        cwd,
+        maxBuffer: 64 * 1024 * 1024,
+        env: {
+          PATH: [...(programs === undefined ? [] : [programs]), process.env.PATH].join(":"),
+          HOME: cwd,
+          GIT_CONFIG_NOSYSTEM: "1",
+          GIT_TERMINAL_PROMPT: "0",
+          GIT_AUTHOR_NAME: "A",
+          GIT_AUTHOR_EMAIL: "a@example.com",
+          GIT_COMMITTER_NAME: "A",
+          GIT_COMMITTER_EMAIL: "a@example.com",
+        },
+      },
+      (error, stdout, stderr) => {
+        resolve({ code: error ? Number(error.code ?? 1) : 0, stdout, stderr });
+      },
+    );
+    child.stdin?.on("error", () => {});
+    child.stdin?.end(input);
+  });
+}
+
+export const newRepoId = () =>
+  (BigInt(`0x${randomBytes(16).toString("hex")}`) % 36n ** 16n).toString(36).padStart(16, "0");
+
+function portOf(server: Server): number {
+  const address = server.address();
+  if (address === null || typeof address === "string") throw new Error("no port");
+  return address.port;
+}

@@ -1,0 +1,49 @@
+/** What repositories name, what the store has, and large files of them: what has to be the same after all faults. */
+import { createHash, randomBytes } from "node:crypto";
+import { expect } from "chai";
+import { BlobStore } from "../../../actors/runtime/blob-store.ts";
+import { systemClock } from "../../../actors/runtime/clock.ts";
+import { lfsRow } from "../../../schemas/repositories/lfs.ts";
+import { packRow, repo as repoContract } from "../../../schemas/repositories/repo.ts";
+import { ACCOUNT, type GitWorld, type TestRepo } from "./git-world.ts";
+
+/** Rows of all packs and large files of one repository. */
+export async function namedBy({ actors }: GitWorld, { id, name }: TestRepo): Promise<string[]> {
+  const { packs } = await actors.call(repoContract, id, "manifest", {
+    address: { accountId: ACCOUNT, namespace: "tests", name },
+    after: { version: 0, row: -1 },
+    packsAfter: 0,
+  });
+  const { objects } = await actors.call(repoContract, id, "listLfsObjects", {});
+  return [...packs.map(({ sha256 }) => packRow(sha256)), ...objects.map(({ oid }) => lfsRow(oid))];
+}
+
+/** All that is stored, by the row that would name it. */
+export async function storedIn({ world }: GitWorld): Promise<string[]> {
+  const names = await new BlobStore(world.bus, systemClock).names("git");
+  const prefix = `git.${ACCOUNT}.`;
+  return [...names].map((name) => {
+    const rest = name.slice(prefix.length);
+    return rest.startsWith("lfs.") ? rest : packRow(rest);
+  });
+}
+
+/** The id of a large file that was taken; undefined where it was not. */
+export async function uploadFile(url: string, repo: TestRepo): Promise<string | undefined> {
+  const content = randomBytes(700_000);
+  const oid = createHash("sha256").update(content).digest("hex");
+  const { status } = await fetch(`${url}${repo.path}/info/lfs/objects/${oid}/${content.length}`, {
+    method: "PUT",
+    headers: { Authorization: `Bearer ${repo.token}` },
+    body: content,
+  });
+  return status === 200 ? oid : undefined;
+}
+
+export async function expectFile(url: string, repo: TestRepo, oid: string): Promise<void> {
+  const response = await fetch(`${url}${repo.path}/info/lfs/objects/${oid}`, {
+    headers: { Authorization: `Bearer ${repo.token}` },
+  });
+  const content = Buffer.from(await response.arrayBuffer());
+  expect(createHash("sha256").update(content).digest("hex")).to.equal(oid);
+}

@@ -1,0 +1,149 @@
+import { spawn } from "node:child_process";
+import { buffer } from "node:stream/consumers";
+import { expect } from "chai";
+import { COMPACT_PACKS, REPO_PACKS_MAX } from "../../../schemas/repositories/git-limits.ts";
+import { repo as repoContract } from "../../../schemas/repositories/repo.ts";
+import { until } from "../../../scripts/testing/until.ts";
+import {
+  ACCOUNT,
+  type Checkout,
+  type GitGateway,
+  GitWorld,
+  runGitClient,
+  type TestRepo,
+} from "../testing/git-world.ts";
+import { rawPush } from "../testing/raw-push.ts";
+
+const FILES = 1_500;
+/** Branches that push at the same time. */
+const BRANCHES = 4;
+/** The gateway retries a failed compaction after a minute. */
+const COMPACTED_MS = 600_000;
+
+describe("compaction after thin pushes", function () {
+  this.timeout(3_600_000);
+  let world: GitWorld;
+  let gateway: GitGateway;
+  let repo: TestRepo;
+  let work: Checkout;
+  beforeEach(async () => {
+    world = await GitWorld.start();
+    gateway = await world.gateway();
+    repo = await world.repo();
+    work = await world.checkout();
+  });
+  afterEach(() => world[Symbol.asyncDispose]());
+
+  async function packs(): Promise<number> {
+    const { id, name } = repo;
+    const manifest = await world.actors.call(repoContract, id, "manifest", {
+      address: { accountId: ACCOUNT, namespace: "tests", name },
+      after: { version: 0, row: -1 },
+      packsAfter: 0,
+    });
+    return manifest.packs.length;
+  }
+
+  /** Makes a first commit of many files, pushes it, and makes `count` commits on top of it for each branch. */
+  async function history(count: number): Promise<string[][]> {
+    const ran = await runGitClient(work.folder, ["fast-import", "--quiet"], importStream(count));
+    expect(ran.code, ran.stderr).to.equal(0);
+    await work.git("push", "-q", gateway.remote(repo), "first:refs/heads/main");
+    return await Promise.all(
+      branches.map(async (branch) => {
+        const listed = await work.git("rev-list", "--reverse", `first..${branch}`);
+        await work.git("push", "-q", gateway.remote(repo), `first:refs/heads/${branch}`);
+        return [await work.git("rev-parse", "first"), ...listed.split("\n")];
+      }),
+    );
+  }
+
+  /** Pushes commits one by one, each as the thin pack that git makes of it. */
+  async function pushThin(branch: string, commits: readonly string[]): Promise<void> {
+    for (const [at, value] of commits.slice(1).entries()) {
+      const old = commits[at] ?? "";
+      const report = await rawPush(
+        gateway,
+        repo,
+        [{ old, value, ref: `refs/heads/${branch}` }],
+        await thinPack(work, old, value),
+      );
+      expect(report).to.contain(`ok refs/heads/${branch}`);
+    }
+  }
+
+  async function expectWhole(tips: Record<string, string>): Promise<void> {
+    const copy = await world.checkout();
+    await copy.git("fetch", "-q", gateway.remote(repo), "+refs/heads/*:refs/heads/x/*");
+    await copy.git("fsck", "--full", "--strict");
+    for (const [branch, tip] of Object.entries(tips)) {
+      expect(await copy.git("rev-parse", `x/${branch}`)).to.equal(tip);
+    }
+  }
+
+  it("leaves out what a large first pack holds already", async () => {
+    const [commits = []] = await history(COMPACT_PACKS);
+    await world.upkeep(gateway);
+    await pushThin("b0", commits);
+    await until("few packs", async () => (await packs()) < COMPACT_PACKS / 2, COMPACTED_MS);
+    await expectWhole({ b0: commits.at(-1) ?? "" });
+    expect(gateway.faults).to.deep.equal([]);
+  });
+
+  it("takes pushes up to REPO_PACKS_MAX packs without upkeep, and again once upkeep ran", async () => {
+    const past = 500;
+    const all = await history((REPO_PACKS_MAX + past) / BRANCHES);
+    const many = (REPO_PACKS_MAX - 4) / BRANCHES;
+    await Promise.all(all.map((commits, at) => pushThin(`b${at}`, commits.slice(0, many + 1))));
+    const [first = []] = all;
+    let next = many + 1;
+    const push = () => work.tryGit("push", gateway.remote(repo), `${first[next]}:refs/heads/b0`);
+    for (; (await packs()) < REPO_PACKS_MAX; next++) expect((await push()).code).to.equal(0);
+    const refused = await push();
+    expect(refused.code).to.equal(1);
+    expect(refused.stderr).to.contain("too many packs");
+    await world.upkeep(gateway);
+    await until("few packs", async () => (await packs()) < COMPACT_PACKS, COMPACTED_MS);
+    const rest = all.map((commits, at) => commits.slice(at === 0 ? next - 1 : many));
+    await Promise.all(rest.map((commits, at) => pushThin(`b${at}`, commits)));
+    await until("few packs", async () => (await packs()) < COMPACT_PACKS, COMPACTED_MS);
+    const tips = all.map((commits, at) => [`b${at}`, commits.at(-1) ?? ""]);
+    await expectWhole(Object.fromEntries(tips));
+    expect(gateway.faults).to.deep.equal([]);
+  });
+});
+
+const branches = Array.from({ length: BRANCHES }, (_, at) => `b${at}`);
+
+/** A page of text in which one line differs, so that git stores a delta. */
+const page = (file: number, line: string) =>
+  `${Array.from({ length: 60 }, (_, at) => `line ${at} of file ${file}: ${(file * 7919 + at * 104729) % 99991}`).join("\n")}\n${line}\n`;
+
+function importStream(count: number): string {
+  const author = (seconds: number) =>
+    `committer A <a@example.com> ${1_700_000_000 + seconds} +0000`;
+  const file = (number: number, line: string) => {
+    const content = page(number, line);
+    const path = `d${number % 30}/f${number}`;
+    return `M 100644 inline ${path}\ndata ${Buffer.byteLength(content)}\n${content}\n`;
+  };
+  const first = Array.from({ length: FILES }, (_, number) => file(number, "first"));
+  const lines = [`commit refs/heads/first\n${author(0)}\ndata 5\nfirst\n${first.join("")}\n`];
+  for (const branch of branches) {
+    for (let at = 1; at <= count; at++) {
+      const text = `${branch} ${at}`;
+      const from = at === 1 ? "from refs/heads/first\n" : "";
+      lines.push(
+        `commit refs/heads/${branch}\n${author(at)}\ndata ${text.length}\n${text}\n${from}${file((at * 31) % FILES, text)}\n`,
+      );
+    }
+  }
+  return lines.join("");
+}
+
+async function thinPack({ folder }: Checkout, old: string, value: string): Promise<Buffer> {
+  const parameters = ["pack-objects", "--thin", "--revs", "--stdout", "--delta-base-offset", "-q"];
+  const git = spawn("git", parameters, { cwd: folder, stdio: ["pipe", "pipe", "inherit"] });
+  git.stdin.end(`${value}\n^${old}\n`);
+  return await buffer(git.stdout);
+}

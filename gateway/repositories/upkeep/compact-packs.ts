@@ -1,0 +1,190 @@
+/** Puts the packs of a repository together in a place of their own, and has the new ones named in their place. */
+import { link, mkdir, readFile, writeFile } from "node:fs/promises";
+import { join, resolve } from "node:path";
+import { createInterface } from "node:readline";
+import { setImmediate as others } from "node:timers/promises";
+import type { TaskContext } from "../../../actors/runtime/define-worker.ts";
+import { ActorError } from "../../../schemas/errors.ts";
+import {
+  COMPARED_IDS,
+  PRUNE_TRIES_MAX,
+  PUSH_TREES_MAX,
+  SWAP_PACKS_MAX,
+  TREE_DEPTH_MEASURED,
+} from "../../../schemas/repositories/git-limits.ts";
+import { type RepoAddress, repo } from "../../../schemas/repositories/repo.ts";
+import { entriesOf, linkedPack, removeAll } from "../cache/cache-files.ts";
+import type { GitParts, OpenedRepo } from "../git-parts.ts";
+import { PackIndex } from "../packs/pack-file.ts";
+import { heldNow, type KeptPack } from "../packs/pack-store.ts";
+import { measureWholeDepth } from "../packs/tree-depth.ts";
+import { runGit, startGit } from "../process/git-process.ts";
+
+interface Repacked {
+  /** By their hashes, as they are linked. */
+  replaced: string[];
+  packs: KeptPack[];
+  /** Packs that stay and hold objects of the replaced ones. */
+  kept: string[];
+  /** Of all there is, where it was measured anew. */
+  treeDepth?: number;
+}
+
+const PACKED = /^pack-([0-9a-f]+)\.idx$/;
+/** Rolls up small packs until each is twice as large as all smaller ones; every object stays, wanted or not. */
+const ROLL_UP = ["repack", "-q", "-n", "-d", "--geometric=2"];
+/** One pack of what refs lead to, and nothing else. */
+const DROP = ["repack", "-q", "-n", "-a", "-d"];
+
+/** Repeating it is no fault. Rejects with ActorError where it is to be tried later. */
+export async function compactPacks(
+  parts: GitParts,
+  address: RepoAddress,
+  { prune }: { prune: boolean },
+  { key: id, signal, call }: Pick<TaskContext, "key" | "signal" | "call">,
+): Promise<void> {
+  const { accountId } = address;
+  for (let tries = 1; ; tries++) {
+    const manifest = await parts.manifests.read(id, address, signal);
+    const opened = { id, accountId, address, manifest };
+    const { version, generation, packs } = manifest;
+    // What is pruned is changed in one message, which names so many.
+    const dropping = prune && packs.size <= SWAP_PACKS_MAX;
+    if (packs.size === 0) return;
+    const made = await repack(parts, opened, dropping, signal);
+    try {
+      for (let from = 0; from < made.replaced.length; from += SWAP_PACKS_MAX) {
+        const replaced = made.replaced.slice(from, from + SWAP_PACKS_MAX);
+        const { treeDepth } = made;
+        const measured = from === 0 && treeDepth !== undefined && { treeDepth };
+        const given = {
+          version,
+          generation,
+          replaced,
+          packs: made.packs.map(heldNow),
+          kept: made.kept,
+          prune: dropping,
+        };
+        const input = { ...given, ...measured };
+        await call(repo, id, "compact", input);
+      }
+    } catch (error) {
+      const isLate = error instanceof ActorError && error.code === "conflict";
+      if (!isLate || !prune || tries >= PRUNE_TRIES_MAX) throw error;
+      continue;
+    }
+    if (prune === dropping) return;
+  }
+}
+
+async function repack(
+  { slots, cache, packs: store }: GitParts,
+  opened: OpenedRepo,
+  dropping: boolean,
+  signal: AbortSignal,
+): Promise<Repacked> {
+  const { id, accountId, manifest } = opened;
+  const leave = await slots.enter(opened, signal);
+  const scratch = resolve(cache.files.temporary("compact"));
+  const objects = join(scratch, "objects");
+  try {
+    await using view = await cache.open(opened, manifest, signal);
+    await mkdir(join(objects, "pack"), { recursive: true });
+    await mkdir(join(scratch, "refs"));
+    await writeFile(join(scratch, "HEAD"), `ref: ${manifest.head}\n`);
+    await writeFile(join(scratch, "packed-refs"), await readFile(join(view.cwd, "packed-refs")));
+    if (manifest.shallow.length > 0) {
+      await writeFile(join(scratch, "shallow"), `${manifest.shallow.join("\n")}\n`);
+    }
+    const before = [...manifest.packs.keys()];
+    for (const sha256 of before) {
+      const from = linkedPack(cache.files.objects(id, manifest.generation), sha256);
+      const to = linkedPack(objects, sha256);
+      await link(from.pack, to.pack);
+      await link(from.index, to.index);
+    }
+    const { code, stderr } = await runGit(dropping ? DROP : ROLL_UP, {
+      cwd: scratch,
+      environment: { GIT_DIR: "." },
+      config: { "repack.writeBitmaps": "false" },
+      signal,
+    });
+    if (code !== 0) throw new Error(`Cannot compact: ${stderr}`);
+    const after = (await entriesOf(join(objects, "pack"))).flatMap((name) => {
+      return PACKED.exec(name)?.[1] ?? [];
+    });
+    const replaced = before.filter((sha256) => !after.includes(sha256));
+    const made = after.filter((name) => !manifest.packs.has(name));
+    const views = cache.files.objects(id, manifest.generation);
+    const staying = before.filter((sha256) => after.includes(sha256));
+    const kept = dropping
+      ? []
+      : await checkAllThere({ objects: views, names: replaced }, { objects, made, staying });
+    const treeDepth = await depthAnew(manifest, scratch, signal);
+    const packs: KeptPack[] = [];
+    for (const name of made) {
+      const files = linkedPack(objects, name);
+      const pack = await store.put(accountId, files, signal, { isUpkeep: true });
+      await cache.adopt(accountId, pack.sha256, files);
+      packs.push(pack);
+    }
+    return { replaced, packs, kept, ...(treeDepth !== undefined && { treeDepth }) };
+  } finally {
+    await removeAll(scratch);
+    leave();
+  }
+}
+
+/** What was added up push by push is more than there is: once in a while it is measured, so that pushes need not be. */
+async function depthAnew(
+  { treeDepth }: OpenedRepo["manifest"],
+  scratch: string,
+  signal: AbortSignal,
+): Promise<number | undefined> {
+  if (treeDepth <= TREE_DEPTH_MEASURED) return undefined;
+  const place = { cwd: scratch, environment: { GIT_DIR: "." } };
+  const format = "--batch-check=%(objecttype) %(objectname)";
+  const listing = startGit(["cat-file", "--batch-all-objects", "--unordered", format], {
+    ...place,
+    signal,
+  });
+  listing.stdin.end();
+  const trees: string[] = [];
+  for await (const line of createInterface({ input: listing.stdout })) {
+    if (line.startsWith("tree ") && trees.length <= PUSH_TREES_MAX) trees.push(line.slice(5));
+  }
+  const { code, stderr } = await listing.exit;
+  if (code !== 0) throw new Error(`Cannot list directories: ${stderr}`);
+  return await measureWholeDepth(trees, place, signal);
+}
+
+/**
+ * Checks, independently of git, that every object of the replaced packs is in another pack. Git leaves an object out of the
+ * new packs when a pack that stays has it, as after a thin push, which brings a copy of its deltas' bases. Returns the
+ * staying packs that hold such objects.
+ */
+async function checkAllThere(
+  replaced: { objects: string; names: readonly string[] },
+  { objects, made, staying }: { objects: string; made: string[]; staying: string[] },
+): Promise<string[]> {
+  const indexOf = async (folder: string, name: string) =>
+    new PackIndex(await readFile(linkedPack(folder, name).index));
+  const indexes: { name: string; index: PackIndex }[] = [];
+  for (const name of [...made, ...staying]) {
+    indexes.push({ name, index: await indexOf(objects, name) });
+  }
+  const used = new Set<string>();
+  for (const name of replaced.names) {
+    const old = await indexOf(replaced.objects, name);
+    for (let at = 0; at < old.count; at++) {
+      const id = Buffer.from(old.id(at), "hex");
+      const holder = indexes.find(({ index }) => index.find(id) >= 0);
+      if (!holder) {
+        throw new Error(`Cannot compact: ${id.toString("hex")} is in no pack that stays`);
+      }
+      used.add(holder.name);
+      if (at % COMPARED_IDS === 0) await others();
+    }
+  }
+  return staying.filter((name) => used.has(name));
+}

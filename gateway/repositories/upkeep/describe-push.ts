@@ -1,0 +1,123 @@
+/** Looks for the commits that a push brought to each of its refs, for who follows the repository. */
+import { createInterface } from "node:readline";
+import { ActorError } from "../../../schemas/errors.ts";
+import {
+  EVENT_COMMITS_MAX,
+  EVENT_DESCRIBING_MS,
+  EVENT_MESSAGE_CHARS_MAX,
+  EVENT_NAME_CHARS_MAX,
+  EVENT_PARENTS_MAX,
+} from "../../../schemas/repositories/git-limits.ts";
+import { ZERO_ID } from "../../../schemas/repositories/git-names.ts";
+import type { RepoAddress } from "../../../schemas/repositories/repo.ts";
+import type { PushedCommits, RefChange } from "../../../schemas/repositories/repo-events.ts";
+import type { RepoView } from "../cache/repo-cache.ts";
+import type { GitParts, OpenedRepo } from "../git-parts.ts";
+import { batchOf } from "../process/cat-file-batch.ts";
+import { startGit } from "../process/git-process.ts";
+import { type Person, parseCommit } from "../read/read-parse.ts";
+
+interface AskedPush {
+  id: string;
+  address: RepoAddress;
+  changes: readonly (RefChange & { number: number })[];
+  others: readonly string[];
+}
+
+export interface DescribedRef {
+  number: number;
+  /** Null where it cannot be said any more. */
+  pushed: PushedCommits | null;
+}
+
+export async function describePush(
+  { manifests, cache, slots }: Pick<GitParts, "manifests" | "cache" | "slots">,
+  { id, address, changes, others }: AskedPush,
+  left: AbortSignal,
+): Promise<DescribedRef[]> {
+  const signal = AbortSignal.any([left, AbortSignal.timeout(EVENT_DESCRIBING_MS)]);
+  const manifest = await manifests.read(id, address, signal);
+  const repo: OpenedRepo = { id, accountId: address.accountId, address, manifest };
+  const leave = await slots.enter(repo, signal);
+  try {
+    await using view = await cache.open(repo, manifest, signal);
+    const described: DescribedRef[] = [];
+    // What one ref of a push brought is nothing new in those after it.
+    const before = new Set(others);
+    for (const { number, before: old, after } of changes) {
+      const known = old === ZERO_ID ? [...before] : [old];
+      const pushed = await newIn(view, after, known, signal).catch((error: unknown) => {
+        signal.throwIfAborted();
+        // A ref may lead to what is no commit, or to what was pruned since.
+        if (error instanceof ActorError) return null;
+        throw error;
+      });
+      described.push({ number, pushed });
+      before.add(after);
+    }
+    return described;
+  } finally {
+    leave();
+  }
+}
+
+async function newIn(
+  view: Pick<RepoView, "cwd" | "environment">,
+  tip: string,
+  known: readonly string[],
+  signal: AbortSignal,
+): Promise<PushedCommits> {
+  const { cwd, environment } = view;
+  const parameters = ["rev-list", "--ignore-missing", "--stdin"];
+  const listing = startGit(parameters, { cwd, environment, signal });
+  listing.stdin.end(`${tip}\n${known.map((id) => `^${id}\n`).join("")}`);
+  const newest: string[] = [];
+  let total = 0;
+  for await (const id of createInterface({ input: listing.stdout })) {
+    total += 1;
+    if (newest.length < EVENT_COMMITS_MAX) newest.push(id);
+  }
+  const { code, stderr } = await listing.exit;
+  signal.throwIfAborted();
+  if (code !== 0) throw new ActorError("not_found", `Cannot list commits: ${stderr}`);
+  return { commits: await read(view, newest, signal), total };
+}
+
+/** The oldest first. */
+async function read(
+  { cwd, environment }: Pick<RepoView, "cwd" | "environment">,
+  newest: readonly string[],
+  signal: AbortSignal,
+): Promise<PushedCommits["commits"]> {
+  if (newest.length === 0) return [];
+  const git = startGit(["cat-file", "--batch", "--buffer"], { cwd, environment, signal });
+  git.stdin.end(`${newest.join("\n")}\n`);
+  const commits: PushedCommits["commits"] = [];
+  for await (const { id, content } of batchOf(git.stdout)) {
+    const { message, author, committer, parents, committedAt } = parseCommit(id, content);
+    commits.unshift({
+      id,
+      message: cut(message, EVENT_MESSAGE_CHARS_MAX),
+      messageTruncated: message.length > EVENT_MESSAGE_CHARS_MAX,
+      committedAt: Math.min(Math.max(0, committedAt * 1_000), LATEST_MS),
+      author: shown(author),
+      committer: shown(committer),
+      parents: parents.slice(0, EVENT_PARENTS_MAX),
+    });
+  }
+  const { code, stderr } = await git.exit;
+  signal.throwIfAborted();
+  if (code !== 0) throw new Error(`Cannot read commits of a push: ${stderr}`);
+  return commits;
+}
+
+/** A time of a commit may be anything; this is as late as a date can be written. */
+const LATEST_MS = Date.UTC(9999, 0);
+
+const shown = ({ name, email }: Person): Person => ({
+  name: cut(name, EVENT_NAME_CHARS_MAX),
+  email: cut(email, EVENT_NAME_CHARS_MAX),
+});
+
+/** Not in the middle of a character. */
+const cut = (text: string, charsMax: number) => text.slice(0, charsMax).toWellFormed();

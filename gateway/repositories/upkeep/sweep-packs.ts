@@ -1,0 +1,88 @@
+/** Removes stored packs and large files that no repository names: of pushes that broke off, of packs that were put together, of what was deleted. */
+import type { BlobStore } from "../../../actors/runtime/blob-store.ts";
+import type { TaskContext } from "../../../actors/runtime/define-worker.ts";
+import { LOOKS_AT_ONCE, PACK_SWEEP_BATCH } from "../../../schemas/repositories/git-limits.ts";
+import { gitStorage } from "../../../schemas/repositories/git-storage.ts";
+import { lfsBlob, lfsRow } from "../../../schemas/repositories/lfs.ts";
+import { packSweep, type StoredPack } from "../../../schemas/repositories/pack-sweep.ts";
+import { packBlob, packRow, repo } from "../../../schemas/repositories/repo.ts";
+
+export interface SweepParts {
+  blobs: Pick<BlobStore, "names" | "size" | "lastSequence" | "removeUpTo">;
+  rows: {
+    /** Names of the rows of all actors of a kind. */
+    list(kind: string, name: string): Promise<ReadonlySet<string>>;
+  };
+}
+
+const BLOB = /^git\.([0-9a-f]{32})\.(lfs\.)?([0-9a-f]{64})$/;
+
+type Stored = Omit<StoredPack, "sequence">;
+const rowOf = ({ family, sha256 }: Stored) => (family === "lfs" ? lfsRow(sha256) : packRow(sha256));
+const blobOf = ({ family, accountId, sha256 }: Stored) =>
+  family === "lfs" ? lfsBlob(accountId, sha256) : packBlob(accountId, sha256);
+
+/**
+ * What is named is read from the rows of all repositories: a message that did not come, or a list that lacks one, must
+ * not cost a pack. The sweep's actor says what has been nobody's for long enough.
+ */
+export async function sweepPacks(
+  { blobs, rows }: SweepParts,
+  { key, signal, call }: Pick<TaskContext, "key" | "signal" | "call">,
+): Promise<void> {
+  // What somebody else was to remove and did not; nobody can have named it since.
+  for (;;) {
+    const { removable } = await call(packSweep, key, "listRemovable", {});
+    if (removable.length === 0) break;
+    await remove(removable);
+  }
+  const { at: observedFrom } = await call(packSweep, key, "observe", {});
+  const packs = await rows.list(repo.kind, packRow("*"));
+  const named = packs.union(await rows.list(repo.kind, lfsRow("*")));
+  const unnamed: Stored[] = [];
+  for (const blob of await blobs.names("git")) {
+    const [, accountId, lfs, sha256] = BLOB.exec(blob) ?? [];
+    if (accountId === undefined || sha256 === undefined) continue;
+    const stored: Stored = { family: lfs ? "lfs" : "pack", accountId, sha256 };
+    if (!named.has(rowOf(stored))) unnamed.push(stored);
+  }
+  for (let from = 0; from < unnamed.length; from += PACK_SWEEP_BATCH) {
+    const packs = await lookedAt(unnamed.slice(from, from + PACK_SWEEP_BATCH));
+    if (packs.length === 0) continue;
+    const { removable } = await call(packSweep, key, "condemn", { observedFrom, packs });
+    await remove(removable);
+  }
+
+  /** Each by itself, since a long list may lack what moved while it was made. */
+  async function lookedAt(packs: readonly Stored[]): Promise<StoredPack[]> {
+    const found: StoredPack[] = [];
+    const left = packs.values();
+    const lookers = Array.from({ length: LOOKS_AT_ONCE }, async () => {
+      for (const stored of left) {
+        signal.throwIfAborted();
+        if ((await rows.list(repo.kind, rowOf(stored))).size > 0) continue;
+        const sequence = await blobs.lastSequence(blobOf(stored));
+        if (sequence !== undefined) found.push({ ...stored, sequence });
+      }
+    });
+    await Promise.all(lookers);
+    return found;
+  }
+
+  /** Only as it was seen: what somebody has stored anew since then is another. */
+  async function remove(packs: readonly StoredPack[]): Promise<void> {
+    const freed = new Map<string, number>();
+    for (const { sequence, ...stored } of packs) {
+      signal.throwIfAborted();
+      const { accountId } = stored;
+      // Of what was broken off while it was stored nothing was counted.
+      const bytes = (await blobs.size(blobOf(stored))) ?? 0;
+      await blobs.removeUpTo(blobOf(stored), sequence);
+      freed.set(accountId, (freed.get(accountId) ?? 0) + bytes);
+    }
+    for (const [accountId, bytes] of freed) {
+      if (bytes > 0) await call(gitStorage, accountId, "removed", { bytes });
+    }
+    if (packs.length > 0) await call(packSweep, key, "removed", { packs: [...packs] });
+  }
+}

@@ -1,0 +1,62 @@
+/** The worker that keeps packs few, and looks at what was pushed: it runs where git, its cache and its slots are. */
+import { defineWorker } from "../../../actors/runtime/define-worker.ts";
+import { type Envelope, envelope } from "../../../schemas/contract.ts";
+import {
+  EVENT_SLOTS,
+  EVENTS_DESCRIBED_BYTES,
+  UPKEEP_SLOTS,
+} from "../../../schemas/repositories/git-limits.ts";
+import { gitUpkeep } from "../../../schemas/repositories/git-upkeep.ts";
+import { repo } from "../../../schemas/repositories/repo.ts";
+import { repoEvents } from "../../../schemas/repositories/repo-events.ts";
+import type { GitParts } from "../git-parts.ts";
+import { compactPacks } from "./compact-packs.ts";
+import { type DescribedRef, describePush } from "./describe-push.ts";
+import { type SweepParts, sweepPacks } from "./sweep-packs.ts";
+
+export function upkeepWorker(parts: GitParts, sweeping: SweepParts) {
+  return defineWorker(gitUpkeep, {
+    slots: { upkeep: UPKEEP_SLOTS, events: EVENT_SLOTS },
+    handlers: {
+      async compact({ address, prune }, context) {
+        await compactPacks(parts, address, { prune }, context);
+        return { send: [envelope(repo, context.key, "upkeepEnded", { pruned: prune })] };
+      },
+      async describe({ address, changes, others }, { key: id, signal }) {
+        const asked = { id, address, changes, others };
+        return { send: toldTo(address.accountId, await describePush(parts, asked, signal)) };
+      },
+      async sweep(_input, context) {
+        await sweepPacks(sweeping, context);
+        return {};
+      },
+    },
+    failures: {
+      // The repository has it tried again, later.
+      compact: (_input, _error, { key }) => [envelope(repo, key, "upkeepEnded", { pruned: false })],
+      describe: ({ address, changes }) =>
+        toldTo(
+          address.accountId,
+          changes.map(({ number }) => ({ number, pushed: null })),
+        ),
+      // The next sweep is sure to come.
+      sweep: () => [],
+    },
+  });
+}
+
+/** In as many messages as it takes. */
+function toldTo(accountId: string, described: readonly DescribedRef[]): Envelope[] {
+  const groups: DescribedRef[][] = [];
+  let bytes = Number.POSITIVE_INFINITY;
+  for (const one of described) {
+    const more = JSON.stringify(one).length;
+    if (bytes + more > EVENTS_DESCRIBED_BYTES) {
+      groups.push([]);
+      bytes = 0;
+    }
+    groups.at(-1)?.push(one);
+    bytes += more;
+  }
+  return groups.map((events) => envelope(repoEvents, accountId, "described", { events }));
+}

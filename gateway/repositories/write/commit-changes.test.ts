@@ -1,0 +1,51 @@
+import { expect } from "chai";
+import { ActorError } from "../../../schemas/errors.ts";
+import { COMMIT_TREES_BYTES_MAX } from "../../../schemas/repositories/artifacts-limits.ts";
+import { treeOf } from "../testing/git-world.ts";
+import { applyChanges, makeObject } from "./commit-changes.ts";
+
+const ID = "1".repeat(40);
+const empty = Buffer.alloc(0);
+
+describe("applyChanges()", () => {
+  /** Of trees that are there already, by their ids. */
+  function store(...trees: Buffer[]) {
+    const objects = trees.map((content) => makeObject("tree", content));
+    const find = async (id: string) => {
+      const found = objects.find((object) => object.id === id);
+      return found && { ...found, bytes: found.content.length };
+    };
+    return { ids: objects.map(({ id }) => id), reader: { head: find, read: find } };
+  }
+
+  it("reads and makes directories of COMMIT_TREES_BYTES_MAX bytes, and not of one more", async () => {
+    // What is added takes as much in what is made.
+    const added = 2 * treeOf([{ mode: "100644", name: "a", id: ID }]).length;
+    const bytes = (COMMIT_TREES_BYTES_MAX - added) / 2;
+    const rest = bytes - treeOf([{ mode: "100644", name: "", id: ID }]).length;
+    const { ids, reader } = store(treeOf([{ mode: "100644", name: "z".repeat(rest), id: ID }]));
+    const change = (...paths: string[]) =>
+      applyChanges(
+        reader,
+        ids[0],
+        paths.map((path) => ({ path, content: empty })),
+      ).catch((error: unknown) => {
+        if (error instanceof ActorError) return error.code;
+        throw error;
+      });
+    expect(await change("a", "b")).to.have.property("root");
+    expect(await change("a", "bb")).to.equal("object_too_large");
+  });
+
+  it("counts a directory wherever it is changed", async () => {
+    const large = treeOf([{ mode: "100644", name: "z".repeat(1024 * 1024), id: ID }]);
+    const [id = ""] = store(large).ids;
+    const names = Array.from({ length: 100 }, (_, i) => `d${String(i).padStart(2, "0")}`);
+    const root = treeOf(names.map((name) => ({ mode: "40000", name, id })));
+    const { ids, reader } = store(root, large);
+    const changes = names.map((name) => ({ path: `${name}/a`, content: empty }));
+    const refused = await applyChanges(reader, ids[0], changes).catch((error: unknown) => error);
+    expect(refused).to.have.property("code", "object_too_large");
+    expect(await applyChanges(reader, ids[0], changes.slice(0, 10))).to.have.property("root");
+  });
+});

@@ -1,0 +1,159 @@
+/** Makes the directories of a new commit out of those of its parent and what is to be changed in them. */
+import { createHash } from "node:crypto";
+import { ActorError } from "../../../schemas/errors.ts";
+import { COMMIT_TREES_BYTES_MAX } from "../../../schemas/repositories/artifacts-limits.ts";
+import type { ObjectReader } from "../read/read-objects.ts";
+import { type RawEntry, rawEntries } from "../read/read-parse.ts";
+
+/** What becomes of one path: a file with this content, or nothing. */
+export type FileChange =
+  | { path: string; content: Buffer; mode?: FileMode | undefined }
+  | { path: string; delete: true };
+export type FileMode = "100644" | "100755" | "120000";
+
+export interface MadeObject {
+  id: string;
+  type: "commit" | "tree" | "blob";
+  content: Buffer;
+}
+
+interface Change {
+  /** Among the request's changes. */
+  at: number;
+  change: FileChange;
+}
+
+interface Directory {
+  /** What becomes of the name itself. */
+  own?: Change;
+  below: Map<string, Directory>;
+  /** The first change below it. */
+  at: number;
+}
+
+const TREE = "40000";
+const KEPT_MODES = new Set(["100644", "100755"]);
+
+/**
+ * The objects that are new, the root directory first. Throws ActorError `invalid_request` where changes do not fit, and
+ * `object_too_large` where they are to directories of too many bytes.
+ */
+export async function applyChanges(
+  objects: ObjectReader,
+  root: string | undefined,
+  changes: readonly FileChange[],
+): Promise<{ root: string; made: MadeObject[] }> {
+  const made = new Map<string, MadeObject>();
+  const add = (type: MadeObject["type"], content: Buffer) => {
+    const object = makeObject(type, content);
+    made.set(object.id, object);
+    return object.id;
+  };
+  let treesBytes = 0;
+  const count = (bytes: number) => {
+    treesBytes += bytes;
+    if (treesBytes <= COMMIT_TREES_BYTES_MAX) return;
+    const text = `Cannot commit: its directories have more than ${COMMIT_TREES_BYTES_MAX} bytes`;
+    throw new ActorError("object_too_large", text);
+  };
+  const tree = (await apply(root, plan(changes))) ?? add("tree", Buffer.alloc(0));
+  return { root: tree, made: [...made.values()].reverse() };
+
+  /** Undefined where nothing is left in it. */
+  async function apply(id: string | undefined, directory: Directory): Promise<string | undefined> {
+    const entries = new Map<string, RawEntry>();
+    if (id !== undefined) {
+      const found = await objects.read(id);
+      if (found?.type !== "tree") throw new Error(`Cannot read tree ${id}: it was there`);
+      count(found.bytes);
+      for (const entry of rawEntries(found.content)) entries.set(keyOf(entry.name), entry);
+    }
+    for (const [name, below] of directory.below) {
+      const bytes = Buffer.from(name);
+      const key = keyOf(bytes);
+      const entry = await changed(entries.get(key), below);
+      if (entry) entries.set(key, { name: bytes, ...entry });
+      else entries.delete(key);
+    }
+    if (entries.size === 0) return undefined;
+    const content = treeContent([...entries.values()]);
+    count(content.length);
+    const made = makeObject("tree", content);
+    return made.id === id ? id : add("tree", content);
+  }
+
+  async function changed(
+    known: RawEntry | undefined,
+    { own, below, at }: Directory,
+  ): Promise<{ mode: string; hash: string } | undefined> {
+    if (own && !("delete" in own.change)) {
+      if (known?.mode === TREE) throw faultAt(own.at, "it is a directory");
+      const { content, mode } = own.change;
+      const kept = known && KEPT_MODES.has(known.mode) ? known.mode : "100644";
+      return { mode: mode ?? kept, hash: add("blob", content) };
+    }
+    if (own && !known) throw faultAt(own.at, "there is no such file to delete");
+    if (below.size === 0) return undefined;
+    const before = own ? undefined : known;
+    if (before && before.mode !== TREE) throw faultAt(at, "a part of it is a file");
+    const hash = await apply(before?.hash, { below, at });
+    return hash === undefined ? undefined : { mode: TREE, hash };
+  }
+}
+
+export function makeObject(type: MadeObject["type"], content: Buffer): MadeObject {
+  const id = createHash("sha1").update(`${type} ${content.length}\0`).update(content).digest("hex");
+  return { id, type, content };
+}
+
+/** Changes by their directories. */
+function plan(changes: readonly FileChange[]): Directory {
+  const root: Directory = { below: new Map(), at: 0 };
+  for (const [at, change] of changes.entries()) {
+    let directory = root;
+    for (const step of change.path.split("/")) {
+      if (directory.own && !("delete" in directory.own.change)) {
+        throw faultAt(at, "a part of it is a file of this commit");
+      }
+      const next = directory.below.get(step) ?? { below: new Map(), at };
+      directory.below.set(step, next);
+      directory = next;
+    }
+    if (directory.own) throw faultAt(at, "it is given twice");
+    if (directory.below.size > 0 && !("delete" in change)) {
+      throw faultAt(at, "it is a directory of this commit");
+    }
+    directory.own = { at, change };
+  }
+  return root;
+}
+
+/** In git's order, in which a directory's name ends with a slash. */
+function treeContent(entries: readonly RawEntry[]): Buffer {
+  const sorted = entries
+    .map((entry) => ({
+      entry,
+      order: entry.mode === TREE ? Buffer.concat([entry.name, SLASH]) : entry.name,
+    }))
+    .sort((one, other) => Buffer.compare(one.order, other.order));
+  return Buffer.concat(
+    sorted.flatMap(({ entry: { mode, name, hash } }) => [
+      Buffer.from(`${mode} `),
+      name,
+      ZERO,
+      Buffer.from(hash, "hex"),
+    ]),
+  );
+}
+
+const SLASH = Buffer.from("/");
+const ZERO = Buffer.alloc(1);
+
+/** Names are bytes, which need not be UTF-8. */
+const keyOf = (name: Buffer) => name.toString("latin1");
+
+function faultAt(at: number, why: string): ActorError {
+  const pointer = `/changes/${at}/path`;
+  const faults = [{ pointer, message: `Cannot accept ${pointer}: ${why}` }];
+  return new ActorError("invalid_request", "Cannot commit: see its faults", { faults });
+}

@@ -1,0 +1,249 @@
+/** Commits files to a branch without a clone: git checks the commit as it checks a push, and the repository decides. */
+import { writeFile } from "node:fs/promises";
+import { ActorError } from "../../../schemas/errors.ts";
+import {
+  COMMIT_PATH_DEPTH_MAX,
+  COMMIT_TRIES_MAX,
+} from "../../../schemas/repositories/artifacts-limits.ts";
+import { folded, namespaceKey, ZERO_ID } from "../../../schemas/repositories/git-names.ts";
+import { REF_RESULTS } from "../../../schemas/repositories/ref-command.ts";
+import type { RepoAddress } from "../../../schemas/repositories/repo.ts";
+import { type CacheFiles, filesOf, removeAll } from "../cache/cache-files.ts";
+import { PktReader } from "../git/pkt-line.ts";
+import type { OpenedRepo } from "../git-parts.ts";
+import { commitPush } from "../packs/commit-push.ts";
+import type { PackFiles } from "../packs/pack-store.ts";
+import { quarantinePack } from "../packs/quarantine.ts";
+import { type Commit, type Person, parseCommit } from "../read/read-parse.ts";
+import type { Repositories } from "../repositories.ts";
+import { applyChanges, type FileChange, type MadeObject, makeObject } from "./commit-changes.ts";
+import { type MadePack, packOf } from "./commit-pack.ts";
+
+export interface NewCommit {
+  /** The default branch where none is named. */
+  branch?: string | undefined;
+  /** Where the branch is to be; null: nowhere yet. Where it is not said, wherever it is. */
+  expected?: string | null | undefined;
+  /** Where a new branch begins: a ref or a commit; else its first commit has no parent. */
+  base?: string | undefined;
+  message: string;
+  author?: Person | undefined;
+  committer?: Person | undefined;
+  changes: readonly FileChange[];
+  /** Whether a commit may leave every file as it is. */
+  allowEmpty?: boolean | undefined;
+}
+
+export interface Committed {
+  commit: Commit;
+  ref: string;
+  /** Where the branch was; null where it was not. */
+  before: string | null;
+}
+
+/** All of it, or nothing. Refuses with `branch_moved` where the branch is not where it is expected. */
+export async function commitFiles(
+  repositories: Repositories,
+  address: RepoAddress,
+  asked: NewCommit,
+  signal: AbortSignal,
+): Promise<Committed> {
+  const { accountId, namespace, name } = address;
+  // A name of a branch has no space; without one it is the default branch.
+  const branch = `${namespaceKey(accountId, namespace)} ${folded(name)} ${asked.branch ?? ""}`;
+  return await repositories.commitTurns.run(branch, signal, () =>
+    commitAnew(repositories, address, asked, signal),
+  );
+}
+
+async function commitAnew(
+  repositories: Repositories,
+  address: RepoAddress,
+  asked: NewCommit,
+  signal: AbortSignal,
+): Promise<Committed> {
+  for (let tries = 1; ; tries++) {
+    const repo = await repositories.open(address, signal);
+    const outcome = await tryCommit(repositories, repo, asked, signal);
+    if (typeof outcome === "object") return outcome;
+    // The branch may be where it was: what it is made of is looked for anew.
+    if (outcome === "cleaned" && tries < COMMIT_TRIES_MAX) continue;
+    // Whoever says what they expect hears of it; for others it is made anew, on what is there now.
+    if (asked.expected === undefined && tries < COMMIT_TRIES_MAX) continue;
+    throw moved("it moved meanwhile");
+  }
+}
+
+async function tryCommit(
+  repositories: Repositories,
+  repo: OpenedRepo,
+  asked: NewCommit,
+  signal: AbortSignal,
+): Promise<Committed | "moved" | "cleaned"> {
+  const { parts } = repositories;
+  const { manifest } = repo;
+  const ref = asked.branch === undefined ? manifest.head : `refs/heads/${asked.branch}`;
+  const before = manifest.refs.get(ref);
+  checkExpected(asked, before);
+  if (manifest.status === "importing") {
+    throw new ActorError("import_in_progress", "Cannot commit: the repository is being imported");
+  }
+  if (manifest.readOnly) throw new ActorError("conflict", `Cannot commit: ${REF_RESULTS.r}`);
+  const parent = before ?? (await baseOf(repositories, repo, asked, signal));
+  const made = await build(repositories, repo, asked, parent, signal);
+  const [commit] = made;
+  if (!commit) throw new Error("Cannot commit: nothing was made");
+
+  const pack = await packOf(made);
+  await using taken = asked.changes.every(isPlain)
+    ? writePack(parts.cache.files, pack)
+    : await checkedByGit(repositories, repo, pack, signal);
+  const [stored] = await Promise.all([
+    parts.packs.put(repo.accountId, taken.files, signal),
+    // What goes wrong with the cache is no concern of the client's: what is stored comes from memory.
+    taken.written?.catch(() => {}),
+  ]);
+  const adopted = parts.cache.adopt(repo.accountId, stored.sha256, taken.files).catch(() => {});
+  const [fault] = await commitPush(parts.actors, repo.id, {
+    commands: [{ old: before ?? ZERO_ID, value: commit.id, ref }],
+    atomic: true,
+    generation: manifest.generation,
+    forward: [0],
+    packs: [stored],
+    bytesMax: parts.sizes.repoBytes,
+    treeDepth: Math.max(manifest.treeDepth, COMMIT_PATH_DEPTH_MAX),
+  });
+  if (fault === REF_RESULTS.f) return "moved";
+  if (fault === REF_RESULTS.g) return "cleaned";
+  if (fault !== undefined) throw new ActorError("conflict", `Cannot commit: ${fault}`);
+  await adopted;
+  return { commit: parseCommit(commit.id, commit.content), ref, before: before ?? null };
+}
+
+/**
+ * Names that no system takes for another, `.git` above all, and links to nowhere but files: of a commit of such files
+ * there is nothing that git would have to say. Every link in it is to what is there, since it was made of it.
+ */
+function isPlain(change: FileChange): boolean {
+  if ("delete" in change) return true;
+  if (change.mode === "120000") return false;
+  return change.path.split("/").every((step) => PLAIN.test(step));
+}
+
+const PLAIN = /^(?!\.git)[A-Za-z0-9_@+=,.-]*[A-Za-z0-9_@+=,-]$/i;
+
+interface TakenPack extends AsyncDisposable {
+  files: PackFiles;
+  /** They need not be there before. */
+  written?: Promise<unknown>;
+}
+
+function writePack(cache: CacheFiles, whole: MadePack): TakenPack {
+  const paths = filesOf(cache.temporary("commit"));
+  const written = Promise.all([
+    writeFile(paths.pack, whole.pack, { flag: "wx" }),
+    writeFile(paths.index, whole.index, { flag: "wx" }),
+  ]);
+  // Who waits for it may have failed before.
+  written.catch(() => {});
+  return {
+    files: { ...paths, whole },
+    written,
+    async [Symbol.asyncDispose]() {
+      await written.catch(() => {});
+      await Promise.all([removeAll(paths.pack), removeAll(paths.index)]);
+    },
+  };
+}
+
+/** As a push is. */
+async function checkedByGit(
+  { parts }: Repositories,
+  repo: OpenedRepo,
+  { pack }: MadePack,
+  signal: AbortSignal,
+): Promise<TakenPack> {
+  const leave = await parts.slots.enter(repo, signal);
+  try {
+    using view = await parts.readers.view(repo, signal);
+    const { repoBytes } = parts.sizes;
+    const room = repoBytes - repo.manifest.bytes;
+    const source = new PktReader(whole(pack));
+    const taken = await quarantinePack(parts.cache.files, view, source, {
+      room,
+      repoBytes,
+      signal,
+    });
+    const { files, fault } = taken;
+    if (files && fault === undefined) return Object.assign(taken, { files });
+    await taken[Symbol.asyncDispose]();
+    const message = `git refuses it: ${fault}`;
+    throw new ActorError("invalid_request", `Cannot commit: ${message}`, {
+      faults: [{ pointer: "/changes", message }],
+    });
+  } finally {
+    leave();
+  }
+}
+
+function checkExpected({ expected, base }: NewCommit, before: string | undefined): void {
+  if (expected !== undefined && expected !== (before ?? null)) {
+    const place = before === undefined ? "it does not exist" : `it is at ${before}`;
+    throw moved(place);
+  }
+  if (base !== undefined && before !== undefined) throw moved("it exists, and needs no base");
+}
+
+async function baseOf(
+  repositories: Repositories,
+  repo: OpenedRepo,
+  { base }: NewCommit,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  if (base === undefined) return undefined;
+  const reader = await repositories.reader(repo.address, signal);
+  const commit = await reader.resolve(base);
+  if (commit !== undefined) return commit;
+  const faults = [{ pointer: "/base", message: `Cannot accept /base: there is no "${base}"` }];
+  throw new ActorError("invalid_request", "Cannot commit: see its faults", { faults });
+}
+
+/** The commit first. */
+async function build(
+  repositories: Repositories,
+  repo: OpenedRepo,
+  { changes, message, allowEmpty = false, ...people }: NewCommit,
+  parent: string | undefined,
+  signal: AbortSignal,
+): Promise<MadeObject[]> {
+  const { readers, now, publicUrl } = repositories.parts;
+  const objects = readers.reader(repo, signal);
+  const found = parent === undefined ? undefined : await objects.head(`${parent}^{tree}`);
+  if (parent !== undefined && !found) throw new Error(`Cannot read commit ${parent}: it was there`);
+  const { root, made } = await applyChanges(objects, found?.id, changes);
+  if (root === found?.id && !allowEmpty) {
+    const text = "Cannot commit: the changes leave every file as it is; allow_empty permits that";
+    throw new ActorError("conflict", text);
+  }
+  const author = people.author ?? {
+    name: "Trunkline",
+    email: `noreply@${new URL(publicUrl).hostname}`,
+  };
+  const at = `${Math.floor(now() / 1_000)} +0000`;
+  const line = ({ name, email }: Person) => `${name} <${email}> ${at}`;
+  const head = [
+    `tree ${root}`,
+    ...(parent === undefined ? [] : [`parent ${parent}`]),
+    `author ${line(author)}`,
+    `committer ${line(people.committer ?? author)}`,
+  ];
+  const text = `${head.join("\n")}\n\n${message}${message.endsWith("\n") ? "" : "\n"}`;
+  return [makeObject("commit", Buffer.from(text)), ...made];
+}
+
+async function* whole(bytes: Buffer): AsyncGenerator<Buffer> {
+  yield bytes;
+}
+
+const moved = (why: string) =>
+  new ActorError("branch_moved", `Cannot commit to the branch: ${why}`);

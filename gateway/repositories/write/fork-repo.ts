@@ -1,0 +1,305 @@
+/** Forks a repository: a new one that shares the origin's packs, or has one of its own with nothing but a branch. */
+import { mkdir } from "node:fs/promises";
+import { join, resolve } from "node:path";
+import type { ActorClient } from "../../../actors/runtime/actor-client.ts";
+import { ActorError } from "../../../schemas/errors.ts";
+import { FORK_REFS_BYTES_MAX } from "../../../schemas/repositories/artifacts-limits.ts";
+import {
+  LFS_NAMED_MAX,
+  REPO_BYTES_SETTING_MAX,
+  SWAP_PACKS_MAX,
+} from "../../../schemas/repositories/git-limits.ts";
+import { ZERO_ID } from "../../../schemas/repositories/git-names.ts";
+import type { LfsObject } from "../../../schemas/repositories/lfs.ts";
+import { type RepoAddress, repo as repoContract } from "../../../schemas/repositories/repo.ts";
+import { filesOf, removeAll } from "../cache/cache-files.ts";
+import type { Manifest } from "../cache/manifest-reader.ts";
+import type { OpenedRepo } from "../git-parts.ts";
+import { lfsPointers } from "../lfs/lfs-pointers.ts";
+import type { KeptLfsObject } from "../lfs/lfs-store.ts";
+import { commitPush } from "../packs/commit-push.ts";
+import { heldNow, type KeptPack } from "../packs/pack-store.ts";
+import { runGit } from "../process/git-process.ts";
+import type { CreatedRepo, NewRepo, Repositories } from "../repositories.ts";
+
+export interface ForkRequest extends Pick<NewRepo, "description" | "readOnly"> {
+  /** In the origin's namespace. */
+  name: string;
+  /** Nothing of other branches and tags is in it, not even for those who know its id. */
+  defaultBranchOnly?: boolean | undefined;
+}
+
+export interface ForkedRepo extends CreatedRepo {
+  objects: number;
+}
+
+export async function forkRepo(
+  repositories: Repositories,
+  origin: RepoAddress,
+  { name, defaultBranchOnly = false, ...given }: ForkRequest,
+  signal: AbortSignal,
+): Promise<ForkedRepo> {
+  const { repo, entry, files } = await lookAt(repositories, origin, signal);
+  if (entry.status === "importing") throw busy("import_in_progress", "imported");
+  if (entry.status === "forking") throw busy("fork_in_progress", "forked");
+  const { refs, head } = repo.manifest;
+  if (defaultBranchOnly && refs.size > 0 && !refs.has(head)) {
+    const text = `Cannot fork: "${entry.name}" has no branch "${entry.defaultBranch}", its default branch`;
+    throw new ActorError("conflict", `${text}; fork it without default_branch_only`);
+  }
+  const target = {
+    address: { ...origin, namespace: entry.namespace, name },
+    settings: {
+      description: given.description === undefined ? entry.description : given.description,
+      defaultBranch: entry.defaultBranch,
+      readOnly: given.readOnly,
+    },
+    source: `artifacts:${entry.namespace}/${entry.name}`,
+  };
+  if (defaultBranchOnly || files.length > 0 || !fitsMessage(repo)) {
+    return forkInSteps(repositories, repo, { ...target, defaultBranchOnly, signal });
+  }
+  let objects = 0;
+  const made = await repositories.make(target.address, target.settings, {
+    source: target.source,
+    status: "ready",
+    shallow: repo.manifest.shallow,
+    isListed: true,
+    // Its name is being claimed meanwhile.
+    content: async () => {
+      const { manifest, packs } = await holdOrigin(repositories, repo, signal);
+      if (manifest !== repo.manifest) await checkStillSimple(repositories, origin, signal);
+      objects = objectsIn(packs);
+      return { refs: [...manifest.refs], packs, treeDepth: manifest.treeDepth };
+    },
+  });
+  return { ...made, objects };
+}
+
+/** Large files were asked for last: none of those is missing that the refs lead to. */
+function lookAt({ parts }: Repositories, address: RepoAddress, signal: AbortSignal) {
+  const { accountId } = address;
+  return parts.finder.with(address, signal, async (id) => {
+    const [manifest, entry, files] = await Promise.all([
+      parts.manifests.read(id, address, signal),
+      parts.actors.call(repoContract, id, "get", address, { signal }),
+      listLfsObjects(parts.actors, id, signal),
+    ]);
+    return { repo: { id, accountId, address, manifest }, entry, files };
+  });
+}
+
+/** Its packs have been put together meanwhile, and who knows what else has happened. */
+async function checkStillSimple(
+  repositories: Repositories,
+  origin: RepoAddress,
+  signal: AbortSignal,
+): Promise<void> {
+  const { repo, files } = await lookAt(repositories, origin, signal);
+  if (files.length === 0 && fitsMessage(repo)) return;
+  const text = "Cannot fork: the repository changed meanwhile; try again";
+  throw new ActorError("unavailable", text, { retryAfterS: 1 });
+}
+
+const fitsMessage = ({ manifest: { refs, packs } }: OpenedRepo) =>
+  packs.size <= SWAP_PACKS_MAX &&
+  Buffer.byteLength(JSON.stringify([...refs])) <= FORK_REFS_BYTES_MAX;
+
+interface ForkTarget {
+  address: RepoAddress;
+  settings: NewRepo;
+  source: string;
+}
+
+/** Where there is something to be made for it first, or too much for one message. */
+async function forkInSteps(
+  repositories: Repositories,
+  origin: OpenedRepo,
+  {
+    address,
+    settings,
+    source,
+    defaultBranchOnly,
+    signal,
+  }: ForkTarget & { defaultBranchOnly: boolean; signal: AbortSignal },
+): Promise<ForkedRepo> {
+  const { manifest, packs: shared } = await holdOrigin(repositories, origin, signal);
+  const repo = { ...origin, manifest };
+  const { shallow, treeDepth } = manifest;
+  const tip = manifest.refs.get(manifest.head);
+  // It may have gone since it was looked for.
+  const own: [string, string][] = tip === undefined ? [] : [[manifest.head, tip]];
+  const refs = defaultBranchOnly ? own : [...manifest.refs];
+  const packs =
+    defaultBranchOnly || shared.length > SWAP_PACKS_MAX
+      ? await packRefs(repositories, repo, refs, signal)
+      : shared;
+  const objects = objectsIn(packs);
+  const files = await holdLfsObjects(repositories, repo, { refs, defaultBranchOnly, signal });
+  const isSmall = Buffer.byteLength(JSON.stringify(refs)) <= FORK_REFS_BYTES_MAX;
+  if (files.length === 0 && isSmall) {
+    const content = async () => ({ refs, packs, treeDepth });
+    const ready = { source, status: "ready" as const, shallow, content };
+    return { ...(await repositories.make(address, settings, ready)), objects };
+  }
+  const parts = { source, refs, packs, shallow, treeDepth, files };
+  return { ...(await forkInParts(repositories, address, settings, parts)), objects };
+}
+
+/** The origin with its packs, which the sweep leaves for a while even where it drops them now. */
+async function holdOrigin(
+  { parts }: Repositories,
+  { id, address, ...origin }: OpenedRepo,
+  signal: AbortSignal,
+): Promise<{ manifest: Manifest; packs: KeptPack[] }> {
+  let { manifest } = origin;
+  for (;;) {
+    const { packs } = manifest;
+    const until = await parts.packs.hold(address.accountId, [...packs.keys()], signal);
+    // What it still names after that has not been removed before.
+    const later = await parts.manifests.read(id, address, signal);
+    if ([...packs.keys()].every((sha256) => later.packs.has(sha256))) {
+      return { manifest, packs: Array.from(packs.values(), (pack) => ({ ...pack, until })) };
+    }
+    manifest = later;
+  }
+}
+
+/** Too much for one message: it comes as in a push, and until it is there it says that it is being forked. */
+async function forkInParts(
+  repositories: Repositories,
+  address: RepoAddress,
+  settings: NewRepo,
+  {
+    source,
+    refs,
+    packs,
+    shallow,
+    treeDepth,
+    files,
+  }: {
+    source: string;
+    shallow: readonly string[];
+    treeDepth: number;
+    refs: [string, string][];
+    packs: readonly KeptPack[];
+    files: readonly KeptLfsObject[];
+  },
+): Promise<CreatedRepo> {
+  const { actors } = repositories.parts;
+  const open = { ...settings, readOnly: false };
+  const begun = { source, status: "forking" as const, shallow };
+  const made = await repositories.make(address, open, begun);
+  const faults = await commitPush(actors, made.id, {
+    commands: refs.map(([ref, value]) => ({ old: ZERO_ID, value, ref })),
+    atomic: true,
+    generation: 0,
+    forward: [],
+    packs,
+    // It may have what its origin has, whatever has been set since.
+    bytesMax: REPO_BYTES_SETTING_MAX,
+    treeDepth,
+  });
+  const fault = faults.find((text) => text !== undefined);
+  if (fault !== undefined) throw new Error(`Cannot fork: ${fault}`);
+  for (let from = 0; from < files.length; from += LFS_NAMED_MAX) {
+    const objects = files.slice(from, from + LFS_NAMED_MAX).map(heldNow);
+    await actors.call(repoContract, made.id, "nameLfsObjects", {
+      address,
+      objects,
+      bytesMax: REPO_BYTES_SETTING_MAX,
+    });
+  }
+  if (settings.readOnly) await actors.call(repoContract, made.id, "configure", { readOnly: true });
+  const ready = { status: "ready" as const, failure: null };
+  const entry = await actors.call(repoContract, made.id, "setStatus", ready);
+  return { ...made, ...entry };
+}
+
+/** The origin's large files, which the sweep leaves for a while; of one branch those that its files point at. */
+async function holdLfsObjects(
+  { parts }: Repositories,
+  repo: OpenedRepo,
+  {
+    refs,
+    defaultBranchOnly,
+    signal,
+  }: { refs: readonly [string, string][]; defaultBranchOnly: boolean; signal: AbortSignal },
+): Promise<KeptLfsObject[]> {
+  const { actors, packs } = parts;
+  let known = await listLfsObjects(actors, repo.id, signal);
+  if (known.length > 0 && defaultBranchOnly) {
+    const tips = refs.map(([, id]) => id);
+    const pointedAt = await lfsPointers(parts, repo, tips, signal);
+    known = known.filter(({ oid }) => pointedAt.has(oid));
+  }
+  if (known.length === 0) return [];
+  const oids = known.map(({ oid }) => oid);
+  const until = await packs.hold(repo.accountId, oids, signal, "lfs");
+  // What it still names after that has not been removed before.
+  const later = new Set((await listLfsObjects(actors, repo.id, signal)).map(({ oid }) => oid));
+  return known.filter(({ oid }) => later.has(oid)).map((object) => ({ ...object, until }));
+}
+
+async function listLfsObjects(
+  actors: ActorClient,
+  id: string,
+  signal: AbortSignal,
+): Promise<LfsObject[]> {
+  const all: LfsObject[] = [];
+  for (;;) {
+    const after = all.at(-1)?.oid;
+    const input = after === undefined ? {} : { after };
+    const { objects, more } = await actors.call(repoContract, id, "listLfsObjects", input, {
+      signal,
+    });
+    all.push(...objects);
+    if (!more) return all;
+  }
+}
+
+/** A pack with all that these refs lead to, and nothing else. */
+async function packRefs(
+  repositories: Repositories,
+  repo: OpenedRepo,
+  refs: readonly [string, string][],
+  signal: AbortSignal,
+): Promise<KeptPack[]> {
+  if (refs.length === 0) return [];
+  const { slots, cache, readers, packs } = repositories.parts;
+  const leave = await slots.enter(repo, signal);
+  const folder = resolve(cache.files.temporary("fork"));
+  try {
+    using view = await readers.view(repo, signal);
+    await mkdir(folder, { recursive: true });
+    const { code, stdout, stderr } = await runGit(
+      ["pack-objects", "--revs", "--delta-base-offset", "-q", join(folder, "pack")],
+      {
+        cwd: view.cwd,
+        environment: view.environment,
+        input: `${[...new Set(refs.map(([, id]) => id))].join("\n")}\n`,
+        signal,
+      },
+    );
+    const name = stdout.toString("latin1").trim();
+    if (code !== 0 || !/^[0-9a-f]{40}$/.test(name)) throw new Error(`Cannot fork: ${stderr}`);
+    const files = filesOf(join(folder, `pack-${name}`));
+    const pack = await packs.put(repo.accountId, files, signal);
+    await cache.adopt(repo.accountId, pack.sha256, files).catch(() => {});
+    return [pack];
+  } finally {
+    await removeAll(folder);
+    leave();
+  }
+}
+
+/** By the size of its index: a head, then an id, a sum and an offset for each (gitformat-pack(5), "Version 2"). */
+const INDEX_FIXED_BYTES = 8 + 256 * 4 + 2 * 20;
+const INDEX_BYTES_EACH = 20 + 4 + 4;
+const objectsIn = (packs: readonly KeptPack[]) =>
+  packs
+    .map(({ indexBytes }) => Math.floor((indexBytes - INDEX_FIXED_BYTES) / INDEX_BYTES_EACH))
+    .reduce((sum, objects) => sum + Math.max(0, objects), 0);
+
+const busy = (code: "import_in_progress" | "fork_in_progress", done: string) =>
+  new ActorError(code, `Cannot fork: the repository is being ${done}`, { retryAfterS: 5 });

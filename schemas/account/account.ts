@@ -1,0 +1,155 @@
+/** The contract of an account: its name, members and API tokens, and the browser time it used. The key is its id. */
+import { z } from "zod";
+import { defineContract } from "../contract.ts";
+import { ACCOUNT_NAME_CHARS_MAX, TOKEN_NAME_CHARS_MAX } from "../limits.ts";
+import { MEMBERS_PER_ACCOUNT_MAX } from "../oauth/oauth-limits.ts";
+import { tellAgain } from "../tell-again.ts";
+import { Email, EpochMs, Id, Sha256 } from "../values.ts";
+import { GrantId } from "./api-token.ts";
+import { ALL_PERMISSIONS, ALL_ROLES, Permission, Role } from "./permissions.ts";
+
+export const Roles = z
+  .array(Role)
+  .min(1)
+  .max(ALL_ROLES.length)
+  .refine((roles) => new Set(roles).size === roles.length, { error: "Expected each only once" })
+  .meta({ uniqueItems: true });
+
+export const Member = z.object({ userId: Id, email: Email, roles: Roles });
+export type Member = z.infer<typeof Member>;
+
+/** Whoever proves with a secret that it was sent to them may become a member, under this e-mail address alone. */
+export const Invitation = z.object({
+  id: Id,
+  email: Email,
+  roles: Roles,
+  invitedAt: EpochMs,
+  expiresAt: EpochMs,
+});
+export type Invitation = z.infer<typeof Invitation>;
+
+/**
+ * Who asks: what their token permits, and the user, where it is one's. Nobody gives a role that permits more than they
+ * hold, or changes somebody who has one.
+ */
+export const MemberChanger = z.object({
+  userId: Id.optional(),
+  permissions: z.array(Permission).max(ALL_PERMISSIONS.length),
+});
+export type MemberChanger = z.infer<typeof MemberChanger>;
+
+/** All of a token but its secret, of which only the `api-token` kind keeps a hash. */
+export const TokenEntry = z.object({
+  id: Id,
+  name: z.string().min(1).max(TOKEN_NAME_CHARS_MAX),
+  permissions: z.array(Permission).min(1),
+  /** The secret's last characters, so that a person can tell tokens apart. */
+  lastFour: z.string().length(4),
+  createdAt: EpochMs,
+  notBeforeAt: EpochMs.optional(),
+  expiresAt: EpochMs.optional(),
+  grantId: GrantId,
+  isDisabled: z.boolean().optional(),
+  /** Whose token it is: the person who made it, or for whom the token did that made it. */
+  userId: Id.optional(),
+});
+export type TokenEntry = z.infer<typeof TokenEntry>;
+
+/** Browser time of one UTC day. */
+export const UsageDay = z.object({ date: z.iso.date(), ms: z.int().min(0), tasks: z.int().min(0) });
+export type UsageDay = z.infer<typeof UsageDay>;
+
+const AccountName = z.string().min(1).max(ACCOUNT_NAME_CHARS_MAX);
+const Nothing = z.object({});
+
+export const account = defineContract({
+  kind: "account",
+  messages: {
+    /** Makes the account. Repeating it with the same owner changes nothing; with another it is a conflict. */
+    open: { input: z.object({ name: AccountName, owner: Member }), reply: Nothing },
+    get: {
+      input: Nothing,
+      reply: z.object({ name: AccountName, createdAt: EpochMs, members: z.array(Member) }),
+    },
+
+    /** The members' roles are read here, whenever it matters: what a user holds of them comes later, by mail. */
+    getMember: { input: z.object({ userId: Id }), reply: Member },
+    listMembers: {
+      input: Nothing,
+      reply: z.object({
+        members: z.array(Member).max(MEMBERS_PER_ACCOUNT_MAX),
+        /** Those that have not expired. */
+        invitations: z.array(Invitation).max(MEMBERS_PER_ACCOUNT_MAX),
+      }),
+    },
+    /** Of an address that is invited already, the new invitation takes the place of the old. */
+    invite: {
+      input: z.object({
+        id: Id,
+        email: Email,
+        roles: Roles,
+        secretHash: Sha256.meta({ secret: true }),
+        by: MemberChanger,
+      }),
+      reply: Invitation,
+    },
+    /** `id` is a user's or an invitation's, here and below. */
+    setRoles: { input: z.object({ id: Id, roles: Roles, by: MemberChanger }), reply: Nothing },
+    /** Refuses as `conflict` to remove the last Super Administrator, as setRoles does to make them less. */
+    removeMember: { input: z.object({ id: Id, by: MemberChanger }), reply: Nothing },
+    /** Of its members. */
+    tellAgain,
+    /** What an invitation is for, to whoever has its secret; `not_found` when it is unknown, used or expired. */
+    getInvitation: {
+      input: z.object({ id: Id, secretHash: Sha256.meta({ secret: true }) }),
+      reply: Invitation.extend({ accountName: AccountName }),
+    },
+    /**
+     * Makes a registered user a member, and tells the `user`. `not_found` as above; `forbidden` for a user of another
+     * e-mail address. Repeating it changes nothing.
+     */
+    acceptInvitation: {
+      input: z.object({
+        id: Id,
+        secretHash: Sha256.meta({ secret: true }),
+        userId: Id,
+        email: Email,
+      }),
+      reply: z.object({ roles: Roles }),
+    },
+
+    createToken: { input: TokenEntry.omit({ createdAt: true }), reply: TokenEntry },
+    listTokens: { input: Nothing, reply: z.object({ tokens: z.array(TokenEntry) }) },
+    getToken: { input: z.object({ id: Id }), reply: TokenEntry },
+    /** Replaces all of a token but when it was made, by whom, and the grant that it rests on. */
+    changeToken: {
+      input: TokenEntry.omit({ createdAt: true, grantId: true, userId: true }),
+      reply: TokenEntry,
+    },
+    removeToken: { input: z.object({ id: Id }), reply: Nothing },
+
+    /** Refuses when this UTC day's browser time has reached the limit; 0 is no limit. */
+    admitRendering: {
+      input: z.object({
+        limitMs: z.int().min(0),
+        /** Of what the caller has used and not told yet. */
+        untoldMs: z.int().min(0).optional(),
+      }),
+      reply: z.object({ usedMs: z.int().min(0) }),
+    },
+    /** Reported once a task, whatever became of it; a long one may tell of parts before, each under an id of its own. */
+    browserUsed: {
+      input: z.object({
+        ms: z.int().min(0),
+        taskId: z.string().min(1).max(64),
+        isPart: z.literal(true).optional(),
+      }),
+    },
+    getUsage: {
+      input: Nothing,
+      reply: z.object({ today: UsageDay, resetsAt: EpochMs, days: z.array(UsageDay) }),
+    },
+  },
+  /** After every change of who is a member, or of what they may do. */
+  live: z.object({ change: z.literal("members") }),
+});

@@ -1,0 +1,56 @@
+/** The contract of an API token: whether a secret opens it, and what it opens. The key is the token's id. */
+import { z } from "zod";
+import { defineContract } from "../contract.ts";
+import { EpochMs, Id, Sha256 } from "../values.ts";
+import { Permission } from "./permissions.ts";
+
+/** Of a token that was made with an OAuth access token: it opens no more than the grant does, and for no longer. */
+export const GrantId = Id.optional();
+
+/** What a token opens, and when. */
+const Opens = z.object({
+  permissions: z.array(Permission).min(1),
+  notBeforeAt: EpochMs.optional(),
+  expiresAt: EpochMs.optional(),
+  /** It opens nothing until it is enabled again. */
+  isDisabled: z.boolean().optional(),
+});
+
+export const apiToken = defineContract({
+  kind: "api-token",
+  messages: {
+    /** Repeating it changes nothing. A token that was revoked, or has another secret, is a conflict. */
+    issue: {
+      input: z.object({
+        accountId: Id,
+        permissions: z.array(Permission).min(1),
+        secretHash: Sha256,
+        notBeforeAt: EpochMs.optional(),
+        expiresAt: EpochMs.optional(),
+        grantId: GrantId,
+      }),
+      reply: z.object({}),
+    },
+    /** Refuses as `unauthenticated`, whatever the reason. */
+    verify: {
+      input: z.object({ secretHash: Sha256 }),
+      reply: z.object({
+        accountId: Id,
+        permissions: z.array(Permission),
+        notBeforeAt: EpochMs.optional(),
+        expiresAt: EpochMs.optional(),
+        grantId: GrantId,
+      }),
+    },
+    /** Replaces what an issued token opens, or its secret. What is absent stays, but for times, which are replaced together. */
+    change: {
+      input: z.object({
+        opens: Opens.optional(),
+        secretHash: Sha256.optional(),
+      }),
+      reply: z.object({}),
+    },
+    /** For good: a revoked token is never issued again. */
+    revoke: { input: z.object({}), reply: z.object({}) },
+  },
+});

@@ -1,0 +1,95 @@
+/** Wire shapes of an account's members, invitations and roles. */
+import { z } from "zod";
+import { listingFields } from "../../http/listing.ts";
+import { Email, Id } from "../../values.ts";
+import { ALL_ROLES, Permission, ROLES, Role } from "../permissions.ts";
+
+export const MemberPath = z.strictObject({
+  account_id: Id,
+  member_id: Id.describe("Of a user, or of an invitation"),
+});
+
+/** Clients of the public API send roles back as they were listed; the id decides. */
+const RequestedRole = z.union([
+  Role,
+  z
+    .strictObject({
+      id: Role,
+      name: z.unknown().optional(),
+      description: z.unknown().optional(),
+      permissions: z.unknown().optional(),
+    })
+    .transform(({ id }) => id),
+]);
+
+const RequestedRoles = z
+  .array(RequestedRole)
+  .min(1)
+  .max(ALL_ROLES.length)
+  .refine((roles) => new Set(roles).size === roles.length, { error: "Expected each only once" })
+  .meta({ uniqueItems: true })
+  .describe(`Of ${ALL_ROLES.join(", ")}`);
+
+export const InviteMember = z
+  .strictObject({
+    email: Email,
+    roles: RequestedRoles,
+    status: z
+      .enum(["accepted", "pending"])
+      .optional()
+      .describe("Without effect: each person accepts the invitation and is pending until then"),
+  })
+  .meta({ example: { email: "ada@example.com", roles: ["Member"] } });
+export type InviteMember = z.output<typeof InviteMember>;
+
+export const UpdateMember = z
+  .strictObject({ roles: RequestedRoles })
+  .meta({ example: { roles: ["OAuth Client Write", "Member"] } });
+export type UpdateMember = z.output<typeof UpdateMember>;
+
+const ORDERS = ["user.email", "status"] as const;
+
+export const MembersQuery = z.strictObject({
+  ...listingFields,
+  status: z
+    .enum(["accepted", "pending", "rejected"])
+    .optional()
+    .describe("Only members (accepted) or invitations (pending); nobody is rejected"),
+  order: z.enum(ORDERS).optional().describe("Field to sort by; without it, the time of joining"),
+});
+export type MembersQuery = z.output<typeof MembersQuery>;
+
+export const RolePath = z.strictObject({ account_id: Id, role_id: Role });
+
+export const WireRole = z.object({
+  id: Role,
+  name: z.enum(ALL_ROLES),
+  description: z.string(),
+  permissions: z.array(Permission),
+});
+
+export const WireMember = z.object({
+  id: Id,
+  email: z.string(),
+  status: z.enum(["accepted", "pending"]).describe("pending: they were invited"),
+  roles: z.array(WireRole),
+  expires_at: z.iso.datetime().optional().describe("Of an invitation"),
+});
+
+/** The one answer that holds the invitation itself. */
+export const InvitedMember = WireMember.extend({
+  invitation_token: z.string().meta({ secret: true }).describe("Shown this once"),
+  invitation_url: z
+    .string()
+    .meta({ secret: true })
+    .describe("Where they accept it; to be sent to them, since this program sends no mail"),
+});
+
+export const RemovedMember = z.object({ id: Id });
+
+export const wireRole = (id: Role): z.input<typeof WireRole> => ({
+  id,
+  name: id,
+  description: ROLES[id].description,
+  permissions: [...ROLES[id].permissions],
+});

@@ -1,0 +1,151 @@
+/** Wire shapes of API tokens. */
+import { z } from "zod";
+import { listingFields } from "../../http/listing.ts";
+import { shapedLike } from "../../http/shaped-like.ts";
+import { TOKEN_NAME_CHARS_MAX } from "../../limits.ts";
+import { Id } from "../../values.ts";
+import { ALL_PERMISSIONS, PERMISSIONS, Permission } from "../permissions.ts";
+
+/** As the public API names what a permission is for. */
+export const ACCOUNT_SCOPE = "com.cloudflare.api.account";
+
+export const TokenPath = z.strictObject({ account_id: Id, token_id: Id });
+
+export const PermissionGroup = z.object({ id: Permission, name: z.enum(PERMISSIONS) });
+
+const Time = z.iso.datetime({
+  offset: true,
+  error: 'Expected a time with its zone, as in "2030-01-31T12:00:00Z"',
+});
+
+const RequestedPolicy = z.strictObject({
+  id: z.unknown().optional(),
+  effect: z.literal("allow"),
+  permission_groups: z
+    // Clients send groups back as they were listed, name and all; the id decides.
+    .array(
+      z.strictObject({
+        id: Permission,
+        name: z.unknown().optional(),
+        meta: z.unknown().optional().describe("Labels of clients; they are not kept"),
+      }),
+    )
+    .min(1)
+    .max(ALL_PERMISSIONS.length),
+  resources: z
+    .record(z.string(), z.literal("*"), { error: shapedLike({ "account.<account_id>": "*" }) })
+    .optional()
+    .describe('A token opens its own account and nothing else: "account.<account_id>": "*"'),
+});
+
+const tokenFields = {
+  name: z
+    .string()
+    .min(1)
+    .max(TOKEN_NAME_CHARS_MAX)
+    .refine((name) => name.isWellFormed(), {
+      error: "Expected well-formed Unicode, without half of a surrogate pair",
+    })
+    .describe("What people call it"),
+  policies: z.array(RequestedPolicy).min(1).max(ALL_PERMISSIONS.length),
+  not_before: Time.refine((text) => Date.parse(text) >= 0, {
+    error: "Expected a time from 1970 on",
+  })
+    .optional()
+    .describe("Not valid before this"),
+  expires_on: Time.optional().describe("Not valid from this on, a time to come"),
+};
+
+const isInOrder = ({
+  not_before: from,
+  expires_on: to,
+}: {
+  not_before?: string | undefined;
+  expires_on?: string | undefined;
+}) => !from || !to || Date.parse(from) < Date.parse(to);
+const inOrder = { path: ["expires_on"], error: "Expected a time after not_before" };
+
+const example = {
+  name: "printer",
+  policies: [{ effect: "allow", permission_groups: [{ id: "browser-rendering.write" }] }],
+};
+
+export const CreateToken = z
+  .strictObject(tokenFields)
+  .refine(isInOrder, inOrder)
+  .meta({ examples: [example] });
+export type CreateToken = z.output<typeof CreateToken>;
+
+/** Clients send a token back as they read it; what only the server sets is ignored. */
+const ofServer = z.unknown().optional();
+
+export const UpdateToken = z
+  .strictObject({
+    ...tokenFields,
+    status: z
+      .enum(["active", "disabled", "expired"])
+      .optional()
+      .describe(
+        "disabled: the token opens nothing until it is active again; expired follows from expires_on alone",
+      ),
+    id: ofServer,
+    issued_on: ofServer,
+    modified_on: ofServer,
+    last_used_on: ofServer,
+    last_four: ofServer,
+  })
+  .refine(isInOrder, inOrder)
+  .meta({ examples: [example] });
+export type UpdateToken = z.output<typeof UpdateToken>;
+
+export const TokensQuery = z.strictObject({
+  ...listingFields,
+  include_expired: z
+    .enum(["true", "false"])
+    .default("true")
+    .describe("false: without tokens that expired"),
+});
+export type TokensQuery = z.output<typeof TokensQuery>;
+
+export const GroupsQuery = z.strictObject({
+  ...listingFields,
+  name: z.string().optional().describe("Only the group of this name"),
+  scope: z.string().optional().describe(`Only groups of this scope; all are of ${ACCOUNT_SCOPE}`),
+});
+export type GroupsQuery = z.output<typeof GroupsQuery>;
+
+export const WireToken = z.object({
+  id: Id,
+  name: z.string(),
+  status: z.enum(["active", "disabled", "expired"]),
+  last_four: z.string().length(4).describe("The last characters of the token"),
+  issued_on: z.iso.datetime(),
+  not_before: z.iso.datetime().optional(),
+  expires_on: z.iso.datetime().optional(),
+  policies: z.array(
+    z.object({
+      effect: z.literal("allow"),
+      permission_groups: z.array(PermissionGroup),
+      resources: z.record(z.string(), z.literal("*")),
+    }),
+  ),
+});
+
+/** The one answer that holds the secret. */
+export const CreatedToken = WireToken.extend({
+  value: z.string().meta({ secret: true }).describe("The token itself; shown this once"),
+});
+
+export const RolledToken = z
+  .string()
+  .meta({ secret: true })
+  .describe("The token itself; shown this once");
+
+export const VerifiedToken = z.object({
+  id: Id,
+  status: z.literal("active"),
+  not_before: z.iso.datetime().optional(),
+  expires_on: z.iso.datetime().optional(),
+});
+
+export const DeletedToken = z.object({ id: Id });

@@ -1,0 +1,16 @@
+/** The contract of the installation, one for a whole cluster: which account its first start made. The key is "main". */
+import { z } from "zod";
+import { defineContract } from "../contract.ts";
+import { Id } from "../values.ts";
+
+export const INSTALLATION_KEY = "main";
+
+export const installation = defineContract({
+  kind: "installation",
+  messages: {
+    /** Null until somebody claimed it. */
+    get: { input: z.object({}), reply: z.object({ accountId: Id.nullable() }) },
+    /** The first to claim wins; everyone hears the winner's account. */
+    claim: { input: z.object({ accountId: Id }), reply: z.object({ accountId: Id }) },
+  },
+});

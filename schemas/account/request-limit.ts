@@ -1,0 +1,22 @@
+/** The contract of an account's request counter. The key is the account's id. */
+import { z } from "zod";
+import { defineContract } from "../contract.ts";
+
+export const requestLimit = defineContract({
+  kind: "request-limit",
+  messages: {
+    /** Counts one request in the present window, or says that the window is full. */
+    take: {
+      input: z.object({ limit: z.int().min(1), windowMs: z.int().min(1_000) }),
+      reply: z.object({
+        allowed: z.boolean(),
+        limit: z.int(),
+        remaining: z.int().min(0),
+        /** Whole seconds until the window ends. */
+        resetS: z.int().min(0),
+      }),
+    },
+    /** One that was counted is not to count, if its window is not over. */
+    giveBack: { input: z.object({}), reply: z.object({}) },
+  },
+});

@@ -1,0 +1,43 @@
+/** The contract of a browser in which somebody signed in. The key is the session's id, half of what its cookie says. */
+import { z } from "zod";
+import { defineContract } from "../contract.ts";
+import { LOGOUT_TEXT_CHARS_MAX } from "../oauth/oauth-server-limits.ts";
+import { Email, EpochMs, Id, Sha256 } from "../values.ts";
+
+/** What a sign-out that a client asked for waits with, until the person confirms it. */
+export const PendingLogout = z.object({
+  secret: z.string().max(64),
+  clientId: z.string().max(64).optional(),
+  state: z.string().max(LOGOUT_TEXT_CHARS_MAX).optional(),
+  postLogoutRedirectUri: z.string().max(LOGOUT_TEXT_CHARS_MAX).optional(),
+});
+export type PendingLogout = z.infer<typeof PendingLogout>;
+
+const Secret = z.object({ secretHash: Sha256.meta({ secret: true }) });
+const Nothing = z.object({});
+
+export const SessionEntry = z.object({
+  /** Absent: nobody is signed in. The first release kept sign-outs of nobody for some minutes. */
+  user: z.object({ userId: Id, email: Email, authenticatedAt: EpochMs }).optional(),
+  expiresAt: EpochMs,
+  logout: PendingLogout.optional(),
+});
+export type SessionEntry = z.infer<typeof SessionEntry>;
+
+export const session = defineContract({
+  kind: "session",
+  messages: {
+    /** Repeating it with the same secret changes nothing. */
+    open: { input: Secret.extend({ userId: Id, email: Email }), reply: Nothing },
+    /** Refuses as `unauthenticated`, whatever the reason. */
+    get: { input: Secret, reply: SessionEntry },
+    /** Keeps a sign-out that is to be confirmed; where nobody is signed in, nothing. */
+    awaitLogout: { input: Secret.extend({ logout: PendingLogout.optional() }), reply: Nothing },
+    /** For good. Of what is gone already it changes nothing. */
+    end: { input: Nothing, reply: Nothing },
+    /** From a user: the password was changed, or there were too many sessions. */
+    signedOut: { input: Nothing },
+    /** Reminder. */
+    expire: { input: Nothing },
+  },
+});

@@ -1,0 +1,63 @@
+/** The contract of a user: a person who signs in, and the accounts they belong to. The key is the e-mail address. */
+import { z } from "zod";
+import { defineContract } from "../contract.ts";
+import { SESSIONS_PER_USER_MAX } from "../oauth/oauth-server-limits.ts";
+import { Email, Id, PasswordVersion } from "../values.ts";
+import { Roles } from "./account.ts";
+
+export const Membership = z.object({ accountId: Id, roles: Roles });
+
+const PasswordHash = z.string().min(1).max(512).meta({ secret: true });
+const SessionOfUser = z.object({ userId: Id, sessionId: Id });
+
+export const user = defineContract({
+  kind: "user",
+  messages: {
+    /** Repeating it with the same id changes nothing; with another it is a conflict. */
+    register: {
+      input: z.object({
+        id: Id,
+        email: Email,
+        passwordHash: PasswordHash,
+        /** None yet of somebody who comes by an invitation. */
+        accounts: z.array(Membership),
+      }),
+      reply: z.object({}),
+    },
+    /** From an account; of a user with another id they are late, and change nothing. */
+    joined: { input: Membership.extend({ userId: Id }) },
+    left: { input: z.object({ userId: Id, accountId: Id }) },
+    get: {
+      input: z.object({}),
+      reply: z.object({ id: Id, email: Email, accounts: z.array(Membership) }),
+    },
+
+    /** For whoever checks a password, which takes too long for an actor. */
+    getPassword: {
+      input: z.object({}),
+      reply: z.object({ id: Id, passwordHash: PasswordHash, passwordVersion: PasswordVersion }),
+    },
+    /**
+     * `conflict` when the password is another by now. Ends the sessions but `keep`, by mail, and says which; without
+     * `ends` it is the same password, hashed anew.
+     */
+    setPassword: {
+      input: z.object({
+        before: PasswordHash,
+        after: PasswordHash,
+        ends: z.object({ keep: Id.nullable() }).optional(),
+      }),
+      reply: z.object({ ended: z.array(Id).max(SESSIONS_PER_USER_MAX) }),
+    },
+    /**
+     * Before its browser is told of it. `unauthenticated` where the password was changed since it was checked. Repeating it
+     * changes nothing.
+     */
+    addSession: {
+      input: SessionOfUser.extend({ passwordVersion: PasswordVersion }),
+      reply: z.object({}),
+    },
+    /** From a session. */
+    sessionEnded: { input: SessionOfUser },
+  },
+});

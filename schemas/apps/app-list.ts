@@ -1,0 +1,33 @@
+/** The contract of an account's apps: which there are. The key is the account's id. */
+import { z } from "zod";
+import { defineContract } from "../contract.ts";
+import { EpochMs } from "../values.ts";
+import { AppName } from "./app-names.ts";
+
+export const AppEntry = z.object({
+  name: AppName,
+  createdAt: EpochMs,
+  updatedAt: EpochMs,
+  serving: z.int().min(1).optional(),
+});
+export type AppEntry = z.infer<typeof AppEntry>;
+
+const Nothing = z.object({});
+
+export const appList = defineContract({
+  kind: "app-list",
+  messages: {
+    /** Refuses past APPS_MAX. */
+    admit: { input: z.object({ name: AppName }), reply: Nothing },
+    removed: { input: z.object({ name: AppName }) },
+    changed: {
+      input: z.object({ name: AppName, serving: z.int().min(1).optional(), at: EpochMs }),
+    },
+    list: {
+      input: Nothing,
+      reply: z.object({
+        apps: z.array(AppEntry),
+      }),
+    },
+  },
+});

@@ -1,0 +1,64 @@
+/** How apps, their agents and what they are bound to are named. */
+import { z } from "zod";
+import { KEY_CHARS_MAX } from "../limits.ts";
+import { encodeKey } from "../subjects.ts";
+import { Id } from "../values.ts";
+import { AGENT_NAME_CHARS_MAX } from "./app-limits.ts";
+
+/** A DNS label, since an app has an origin of its own. */
+export const AppName = z
+  .string()
+  .regex(
+    /^[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?$/,
+    "expected 1 to 63 lower-case letters, digits and hyphens, a letter first and no hyphen last",
+  );
+
+/** The name of a class that a bundle exports. */
+export const ClassName = z
+  .string()
+  .max(64)
+  .regex(/^[A-Za-z_]\w*$/, "expected the name of a class: letters, digits and _");
+
+/** A name in `env`. */
+export const BindingName = z
+  .string()
+  .max(64)
+  .regex(/^[A-Za-z_]\w*$/, "expected a name as in code: letters, digits and _, no digit first");
+
+export const AgentName = z.string().min(1).max(AGENT_NAME_CHARS_MAX);
+
+/** One agent of one account's app. */
+export const AgentAddress = z.object({
+  accountId: Id,
+  app: AppName,
+  className: ClassName,
+  name: AgentName,
+});
+export type AgentAddress = z.infer<typeof AgentAddress>;
+
+export const appKey = (accountId: string, app: string) => `${accountId}.${app}`;
+
+export function readAppKey(key: string): { accountId: string; app: string } {
+  const [accountId = "", app = ""] = key.split(".");
+  return { accountId, app };
+}
+
+/** The name comes last and may have dots. */
+export const agentKey = ({ accountId, app, className, name }: AgentAddress) =>
+  `${accountId}.${app}.${className}.${name}`;
+
+/** Room for the name of any kind before it, as it stands in subjects. */
+const AGENT_KEY_CHARS_MAX = KEY_CHARS_MAX - 32;
+
+/** False where the name is no text, or too long once everything is escaped that subjects do not take. */
+export const isAddress = (key: string): boolean =>
+  key.isWellFormed() && encodeKey(key).length <= AGENT_KEY_CHARS_MAX;
+
+/** What `agentKey` made this of; undefined where it is none. */
+export function readAgentKey(key: string): AgentAddress | undefined {
+  const [accountId, app, className, ...name] = key.split(".");
+  const read = AgentAddress.safeParse({ accountId, app, className, name: name.join(".") });
+  return read.success ? read.data : undefined;
+}
+
+export { kebabOf } from "../kebab.ts";

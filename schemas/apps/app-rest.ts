@@ -1,0 +1,31 @@
+/**
+ * Calls of our own REST API by code of an app: its host asks a gateway over the bus, which does what it would do for a client
+ * with a token of that app, and needs none. Only hosts and gateways can write to the bus, so whoever asks is believed.
+ */
+import { z } from "zod";
+import { NamespaceName } from "../repositories/git-names.ts";
+import { EpochMs, Id } from "../values.ts";
+import { AppAnswer, AppRequest } from "./app-exchange.ts";
+import { AppName } from "./app-names.ts";
+
+/** Core subject; gateways share it as a queue group, and one of them answers. */
+export const APP_REST_SUBJECT = "app-rest";
+export const APP_REST_QUEUE = "gateways";
+
+export const AppRestRequest = z.object({
+  accountId: Id,
+  app: AppName,
+  /** What the app may do: `artifacts` stands for artifacts.write, `browser` for browser-rendering.write, and no more. */
+  permission: z.enum(["artifacts", "browser"]),
+  /** The one namespace of repositories that the call may reach; a call with `artifacts` and without it reaches none. */
+  namespace: NamespaceName.optional(),
+  /** The path and query of its URL are below `/v4/accounts/{accountId}`; scheme and host say nothing. */
+  request: AppRequest,
+  /** Nobody waits after that. */
+  deadlineAt: EpochMs,
+});
+export type AppRestRequest = z.infer<typeof AppRestRequest>;
+
+/** As HTTP would have it, errors too. A body that is a blob has a time to live, and is its reader's to remove. */
+export const AppRestAnswer = AppAnswer;
+export type AppRestAnswer = z.infer<typeof AppRestAnswer>;

@@ -1,0 +1,44 @@
+/**
+ * Code of an app asks whose a token is that somebody sent to it: its host asks a gateway over the bus. Whoever has a token may
+ * know what it opens; nothing is told of any other.
+ */
+import { z } from "zod";
+import { EpochMs, Id } from "../values.ts";
+import { APP_TOKEN_CHARS_MAX } from "./app-limits.ts";
+
+/** Core subject; gateways share it as a queue group, and one of them answers. */
+export const APP_TOKEN_SUBJECT = "app-token";
+
+export const AppTokenRequest = z.object({
+  /** The app's account: what the token opens there is told. */
+  accountId: Id,
+  token: z.string().max(APP_TOKEN_CHARS_MAX),
+});
+export type AppTokenRequest = z.infer<typeof AppTokenRequest>;
+
+export const TokenIdentity = z.object({
+  /** `api`: a token of an account; `oauth`: one that a client was given by a person. */
+  kind: z.enum(["api", "oauth"]),
+  /** Of an API token, or of the grant that an access token belongs to. No secret. */
+  id: z.string(),
+  /** In whose name: always there of an access token, and of what was made with one. */
+  userId: z.string().optional(),
+  clientId: z.string().optional(),
+  /** Accounts that it opens. */
+  accountIds: z.array(z.string()),
+  /** Of an access token what the person allowed its client; of an API token its permissions. */
+  scopes: z.array(z.string()),
+  /** What it may do in the app's own account now; empty where it does not open that. */
+  permissions: z.array(z.string()),
+  expiresAt: EpochMs.optional(),
+});
+export type TokenIdentity = z.infer<typeof TokenIdentity>;
+
+export const AppTokenAnswer = z.union([
+  z.object({ identity: TokenIdentity }),
+  /** It is no token, or is good no more. */
+  z.object({ isUnknown: z.literal(true) }),
+  /** It cannot be said now. */
+  z.object({ isUnavailable: z.literal(true) }),
+]);
+export type AppTokenAnswer = z.infer<typeof AppTokenAnswer>;

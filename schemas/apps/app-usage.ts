@@ -1,0 +1,60 @@
+/** The contract of what an account's agents keep: how many there are, and their bytes, held to limits. The key is the account's id. */
+import { z } from "zod";
+import { defineContract } from "../contract.ts";
+import { ActorError } from "../errors.ts";
+import { AGENT_ROOM_BYTES } from "./app-limits.ts";
+import { AppName } from "./app-names.ts";
+
+const Bytes = z.int().min(0);
+
+/** What an account may have, as the setting of whoever asks says. */
+export const AgentLimits = z.object({
+  agents: z.int().min(1),
+  /** 0 is no limit. */
+  bytes: Bytes,
+});
+export type AgentLimits = z.infer<typeof AgentLimits>;
+
+const Counted = z.object({ agents: z.int().min(0), bytes: Bytes });
+
+export const appUsage = defineContract({
+  kind: "app-usage",
+  messages: {
+    /**
+     * An agent's log is to take so many bytes: what it held before is let go. Refuses with `limit_reached` what is more than
+     * before and past a limit; none is refused less.
+     */
+    hold: {
+      input: z.object({
+        /** Its key. */
+        agent: z.string(),
+        /** What it needs, and what it would like, so that it need not ask at each record. */
+        bytes: Bytes,
+        wanted: Bytes,
+        limits: AgentLimits,
+      }),
+      reply: z.object({ bytes: Bytes }),
+    },
+    /** What an agent's inbox, or its queue of outgoing webhooks, keeps by now. */
+    stored: {
+      input: z.object({ agent: z.string(), part: z.enum(["inbox", "outgoing"]), bytes: Bytes }),
+    },
+    /** All of an app is gone. */
+    purged: { input: z.object({ app: AppName }) },
+    get: {
+      input: z.object({}),
+      reply: Counted.extend({ apps: z.array(Counted.extend({ name: AppName })) }),
+    },
+  },
+});
+
+/** To whoever would store more. */
+export const noRoom = (limit: number) =>
+  new ActorError(
+    "limit_reached",
+    `Cannot store: the account's agents keep ${limit} bytes, which is the limit (TRUNKLINE_AGENT_BYTES_PER_ACCOUNT)`,
+  );
+
+/** Whether what is kept differs so much from what was told that it is told anew: a quarter, or a small agent's whole. */
+export const isToBeTold = (bytes: number, told: number): boolean =>
+  Math.abs(bytes - told) > Math.max(AGENT_ROOM_BYTES, told / 4) || (bytes === 0 && told > 0);

@@ -1,0 +1,97 @@
+/** The contract of an app: its versions, which of them serves, and its secrets. The key is `appKey`. */
+import { z } from "zod";
+import { defineContract } from "../contract.ts";
+import { REPO_HAPPENED, RepoHappened } from "../repositories/repo-events.ts";
+import { EpochMs, Id } from "../values.ts";
+import { AppConfig } from "./app-config.ts";
+import { APP_SECRETS_MAX, APP_VERSIONS_MAX } from "./app-limits.ts";
+import { AppName, BindingName } from "./app-names.ts";
+
+export const AppVersion = z.object({
+  number: z.int().min(1),
+  createdAt: EpochMs,
+  /** A blob: the script. */
+  bundle: z.string(),
+  bundleBytes: z.int().min(0),
+  /** `broken` did not start, and never serves. */
+  status: z.enum(["checking", "ready", "broken"]),
+  /** Why it did not start. */
+  reason: z.string().optional(),
+});
+export type AppVersion = z.infer<typeof AppVersion>;
+
+/** Sealed by `actors/apps/lib/app-secrets` or `gateway` code that has the key; the bus and its operators see only this. */
+export const SealedSecret = z.object({
+  name: BindingName,
+  sealed: z.string(),
+  updatedAt: EpochMs,
+});
+export type SealedSecret = z.infer<typeof SealedSecret>;
+
+/** All that a process needs to serve it. */
+export const ServingApp = z.object({
+  version: z.int().min(1),
+  bundle: z.string(),
+  config: AppConfig,
+  secrets: z.array(SealedSecret).max(APP_SECRETS_MAX),
+  /** Changes with the version and with each secret: a process that was started by another is drained. */
+  revision: z.int().min(1),
+});
+export type ServingApp = z.infer<typeof ServingApp>;
+
+const Overview = z.object({
+  id: Id,
+  name: AppName,
+  createdAt: EpochMs,
+  updatedAt: EpochMs,
+  serving: z.int().min(1).optional(),
+  config: AppConfig.optional(),
+  versions: z.array(AppVersion).max(APP_VERSIONS_MAX + 1),
+  secrets: z.array(SealedSecret.omit({ sealed: true })),
+});
+export type AppOverview = z.infer<typeof Overview>;
+
+const Nothing = z.object({});
+
+export const app = defineContract({
+  kind: "app",
+  live: z.object({ revision: z.int().min(0) }),
+  messages: {
+    get: { input: Nothing, reply: Overview },
+    /** Refuses with `not_found` where nothing serves. */
+    getServing: { input: Nothing, reply: ServingApp },
+    /** One that may not serve yet: for its check. */
+    getVersion: { input: z.object({ version: z.int().min(1) }), reply: ServingApp },
+    /** A version to be checked. The bundle is stored by then. */
+    stage: {
+      input: z.object({
+        config: AppConfig,
+        bundle: z.string(),
+        bundleBytes: z.int().min(0),
+      }),
+      reply: z.object({ version: z.int().min(1) }),
+    },
+    /** It started: it serves from here on, unless a later one does already. */
+    activate: { input: z.object({ version: z.int().min(1) }), reply: Overview },
+    /** It did not start: what served goes on. */
+    reject: {
+      input: z.object({ version: z.int().min(1), reason: z.string().max(4_000) }),
+      reply: Nothing,
+    },
+    /** An earlier version that was ready serves again. */
+    rollBack: { input: z.object({ version: z.int().min(1).optional() }), reply: Overview },
+    putSecret: {
+      input: z.object({ name: BindingName, sealed: z.string().max(12_000) }),
+      reply: Nothing,
+    },
+    deleteSecret: { input: z.object({ name: BindingName }), reply: Nothing },
+    /** The app, its versions and secrets are gone; what its agents kept goes by and by. */
+    delete: { input: Nothing, reply: Nothing },
+    /** Events of the account's repositories, as the rules of the version that serves want them. */
+    [REPO_HAPPENED]: { input: RepoHappened },
+    /** A reminder, in case that what was given away came to nothing. */
+    purgeAgain: { input: Nothing },
+    /** All that it kept is gone. */
+    purged: { input: Nothing },
+  },
+});

@@ -1,0 +1,129 @@
+/** Wire shapes of what came to an agent, and of what it sent out. */
+import { z } from "zod";
+import { PAGE_ENTRIES } from "../../limits.ts";
+import { DeliveryStatus } from "../agent-inbox.ts";
+import { AgentName, BindingName, ClassName } from "../app-names.ts";
+import { OutgoingStatus, OutgoingUrl } from "../outgoing-webhook.ts";
+import { DELIVERIES_LISTED_MAX, OUTGOING_SECRETS_MAX } from "../webhook-limits.ts";
+import { AppPath } from "./apps.ts";
+
+const ENTRY_NUMBER = /^[1-9]\d{0,14}$/;
+const EntryId = z
+  .string()
+  .regex(ENTRY_NUMBER, "Expected the id of an entry, a whole number from 1")
+  .describe("Entries of one agent are numbered as they come");
+
+export const AgentPath = AppPath.extend({
+  class_name: ClassName.describe("As the app's configuration names it"),
+  agent: AgentName.describe("The agent's name, percent-encoded"),
+});
+export type AgentPath = z.output<typeof AgentPath>;
+export const DeliveryPath = AgentPath.extend({ delivery_id: EntryId });
+export type DeliveryPath = z.output<typeof DeliveryPath>;
+export const WebhookPath = AgentPath.extend({ webhook_id: EntryId });
+export type WebhookPath = z.output<typeof WebhookPath>;
+
+const listing = {
+  cursor: z
+    .string()
+    .regex(ENTRY_NUMBER, "Expected the cursor of the answer before")
+    .optional()
+    .describe("The cursor of the answer before"),
+  limit: z.coerce
+    .number()
+    .pipe(z.int().min(1).max(DELIVERIES_LISTED_MAX))
+    .default(PAGE_ENTRIES)
+    .describe("With a status an answer may have fewer, and a cursor all the same"),
+};
+export const DeliveriesQuery = z.strictObject({ status: DeliveryStatus.optional(), ...listing });
+export type DeliveriesQuery = z.output<typeof DeliveriesQuery>;
+export const WebhooksQuery = z.strictObject({ status: OutgoingStatus.optional(), ...listing });
+export type WebhooksQuery = z.output<typeof WebhooksQuery>;
+
+const End = z.union([
+  EntryId,
+  z.iso.datetime("Expected the id of a delivery, or a time such as 2026-11-20T12:00:00Z"),
+]);
+
+export const ReplayDeliveries = z
+  .strictObject({
+    from: End.optional().describe("The first one by its id, or by when it was received"),
+    to: End.optional().describe("The last one, likewise"),
+    status: DeliveryStatus.exclude(["waiting"]).optional(),
+  })
+  .refine((wanted) => Object.keys(wanted).length > 0, {
+    error: "Expected from, to or status: all that is kept is rarely meant",
+  })
+  .meta({ examples: [{ status: "failed" }] });
+export type ReplayDeliveries = z.output<typeof ReplayDeliveries>;
+
+export const TestWebhook = z
+  .strictObject({
+    url: OutgoingUrl,
+    secret: z
+      .union([BindingName, z.array(BindingName).min(1).max(OUTGOING_SECRETS_MAX)])
+      .optional()
+      .describe("The name of a secret of the app, which signs it; of several each signs"),
+  })
+  .meta({ examples: [{ url: "https://example.com/hook" }] });
+export type TestWebhook = z.output<typeof TestWebhook>;
+
+const Time = z.iso.datetime();
+
+export const WireDelivery = z.object({
+  id: EntryId,
+  status: DeliveryStatus.describe("failed: given up after its tries, and kept to be replayed"),
+  source: z.string(),
+  event_id: z.string(),
+  event_type: z.string().nullable(),
+  received_on: Time,
+  body_bytes: z.int(),
+  attempts: z.int().describe("Of the last time it was delivered"),
+  last_attempt_on: Time.nullable(),
+  next_attempt_on: Time.nullable(),
+  replays: z.int(),
+  answer_status: z.int().nullable().describe("What the agent answered at the last try"),
+  error: z.string().nullable(),
+});
+
+const Content = {
+  body: z.string().nullable().describe("Null where it is kept no more"),
+  body_encoding: z.enum(["text", "base64"]),
+};
+
+export const WireDeliveryContent = WireDelivery.extend({
+  method: z.string(),
+  url: z.string(),
+  headers: z.array(z.object({ name: z.string(), value: z.string() })),
+  ...Content,
+});
+
+export const Replayed = z.object({ replayed: z.int() });
+
+export const WireTry = z.object({
+  at: Time,
+  duration_ms: z.int(),
+  status: z.int().nullable(),
+  error: z.string().nullable(),
+  answer: z.string().nullable().describe("How the answer begins"),
+});
+
+export const WireWebhook = z.object({
+  id: EntryId,
+  webhook_id: z.string().describe("The header webhook-id of all its tries"),
+  status: OutgoingStatus,
+  url: z.string(),
+  is_test: z.boolean(),
+  created_on: Time,
+  payload_bytes: z.int(),
+  attempts: z.int(),
+  last_try: WireTry.nullable(),
+  next_attempt_on: Time.nullable(),
+  resends: z.int(),
+});
+
+export const WireWebhookContent = WireWebhook.extend({
+  content_type: z.string(),
+  tries: z.array(WireTry),
+  ...Content,
+});

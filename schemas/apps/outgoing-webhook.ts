@@ -1,0 +1,188 @@
+/**
+ * The contracts of `this.webhook(url, payload, { secret })`: an agent's queue of outgoing webhooks (the key is `agentKey`), the
+ * worker that posts them, and the breaker of an endpoint.
+ */
+import { z } from "zod";
+import { defineContract, defineTasks } from "../contract.ts";
+import { URL_CHARS_MAX } from "../limits.ts";
+import { EpochMs, Id } from "../values.ts";
+import { Body } from "./app-exchange.ts";
+import { BindingName } from "./app-names.ts";
+import {
+  DELIVERIES_LISTED_MAX,
+  DELIVERY_ERROR_CHARS_MAX,
+  OUTGOING_ANSWER_CHARS_KEPT,
+  OUTGOING_SECRETS_MAX,
+  SEALED_CHARS_MAX,
+} from "./webhook-limits.ts";
+
+const Nothing = z.object({});
+
+export const OutgoingUrl = z
+  .string()
+  .max(URL_CHARS_MAX)
+  .refine((text) => {
+    const url = URL.parse(text);
+    return /^https?:$/.test(url?.protocol ?? "") && url?.username === "" && url.password === "";
+  }, "expected an http:// or https:// address without user and password");
+
+/**
+ * What signs. By the name of a secret of the app, which is read anew at each try; or sealed by SecretBox for the name
+ * `OUTGOING_SECRET` of the app, where user code gave a value that is none of its app's secrets.
+ */
+export const SigningSecret = z.union([
+  z.object({ name: BindingName }),
+  z.object({ sealed: z.string().max(SEALED_CHARS_MAX) }),
+]);
+export type SigningSecret = z.infer<typeof SigningSecret>;
+/** Several sign each: receivers take what any of theirs has signed. */
+export const SigningSecrets = z.union([
+  SigningSecret,
+  z.array(SigningSecret).min(1).max(OUTGOING_SECRETS_MAX),
+]);
+export type SigningSecrets = z.infer<typeof SigningSecrets>;
+/** No name of a secret has a slash, so nothing sealed for this can be put in the place of one. */
+export const OUTGOING_SECRET = "outgoing/webhook";
+
+export const OutgoingStatus = z.enum(["waiting", "arrived", "failed"]);
+export type OutgoingStatus = z.infer<typeof OutgoingStatus>;
+
+/** What came of one try. */
+export const OutgoingTry = z.object({
+  at: EpochMs,
+  durationMs: z.int().min(0),
+  /** Absent where no answer came. */
+  status: z.int().optional(),
+  error: z.string().max(DELIVERY_ERROR_CHARS_MAX).optional(),
+  /** The first characters of the answer. */
+  answer: z.string().max(OUTGOING_ANSWER_CHARS_KEPT).optional(),
+});
+export type OutgoingTry = z.infer<typeof OutgoingTry>;
+
+export const OutgoingWebhook = z.object({
+  number: z.int().min(1),
+  /** `webhook-id` of all its tries. */
+  id: z.string(),
+  url: z.string(),
+  status: OutgoingStatus,
+  isTest: z.boolean(),
+  createdAt: EpochMs,
+  payloadBytes: z.int().min(0),
+  attempts: z.int().min(0),
+  lastTry: OutgoingTry.optional(),
+  nextAttemptAt: EpochMs.optional(),
+  /** Times it was sent again by hand. */
+  resends: z.int().min(0),
+});
+export type OutgoingWebhook = z.infer<typeof OutgoingWebhook>;
+
+export const outgoingWebhook = defineContract({
+  kind: "outgoing-webhook",
+  messages: {
+    /** Durable when it is answered. Refuses with `queue_full` past OUTGOING_WAITING_MAX. */
+    send: {
+      input: z.object({
+        /** Chosen by the sender, the same at every try: a repeat is answered with the first. */
+        id: z.string().min(1).max(128),
+        url: OutgoingUrl,
+        /** A blob is the queue's from here on. */
+        payload: Body,
+        payloadBytes: z.int().min(0),
+        contentType: z.string().max(256).default("application/json"),
+        secret: SigningSecrets.optional(),
+      }),
+      reply: z.object({ number: z.int().min(1), id: z.string(), isNew: z.boolean() }),
+    },
+    /** An event of type `test`, to see whether an endpoint takes what is sent. */
+    sendTest: {
+      input: z.object({ url: OutgoingUrl, secret: SigningSecrets.optional() }),
+      reply: OutgoingWebhook,
+    },
+    /** One that has ended goes out once more, under its id, all its tries anew. */
+    resend: { input: z.object({ number: z.int().min(1) }), reply: OutgoingWebhook },
+    list: {
+      input: z.object({
+        status: OutgoingStatus.optional(),
+        before: z.int().min(1).optional(),
+        limit: z.int().min(1).max(DELIVERIES_LISTED_MAX),
+      }),
+      reply: z.object({
+        webhooks: z.array(OutgoingWebhook),
+        before: z.int().min(1).optional(),
+        waiting: z.int().min(0),
+      }),
+    },
+    get: {
+      input: z.object({ number: z.int().min(1) }),
+      reply: z.object({
+        webhook: OutgoingWebhook,
+        payload: Body,
+        contentType: z.string(),
+        tries: z.array(OutgoingTry),
+      }),
+    },
+    /** From the worker. A repeat, or one that comes too late, does no harm. */
+    tried: {
+      input: z.object({
+        number: z.int().min(1),
+        attempt: z.int().min(1),
+        outcome: OutgoingTry,
+        /** As the receiver asked for it. */
+        retryAfterMs: z.int().min(0).optional(),
+      }),
+    },
+    /** From the worker: the endpoint's breaker is open. It counts as no try. */
+    deferred: {
+      input: z.object({
+        number: z.int().min(1),
+        attempt: z.int().min(1),
+        until: EpochMs,
+      }),
+    },
+    /** The app is gone. */
+    clear: { input: Nothing },
+    /** Reminders: a try is due, or was lost; entries past their time. */
+    resume: { input: Nothing },
+    trim: { input: Nothing },
+  },
+});
+
+/** The task of posting one webhook, and of removing what logs no longer name. The key is the agent's. */
+export const webhookPost = defineTasks({
+  kind: "webhook-post",
+  lanes: ["post", "purge"],
+  messages: {
+    /** Ends with `tried` or `deferred` to the agent's queue. */
+    post: {
+      lane: "post",
+      input: z.object({
+        number: z.int().min(1),
+        attempt: z.int().min(1),
+        id: z.string(),
+        url: OutgoingUrl,
+        payload: Body,
+        contentType: z.string(),
+        secret: SigningSecrets.optional(),
+      }),
+    },
+    /** Bodies that are in no log any more. */
+    purge: { lane: "purge", input: z.object({ blobs: z.array(z.string()).min(1).max(200) }) },
+  },
+});
+
+/** The contract of an endpoint's breaker. The key is the account's id and 32 hex characters of a hash of host and path. */
+export const endpointBreaker = defineContract({
+  kind: "endpoint-breaker",
+  messages: {
+    /** Whether it may be tried now. A half-open one lets a single probe through. */
+    admit: {
+      input: z.object({ probe: Id }),
+      reply: z.union([
+        z.object({ isOpen: z.literal(false) }),
+        z.object({ isOpen: z.literal(true), until: EpochMs }),
+      ]),
+    },
+    /** What came of an admitted try, by its `probe`; a repeat of it is known. */
+    report: { input: z.object({ probe: Id, isSuccess: z.boolean() }), reply: Nothing },
+  },
+});

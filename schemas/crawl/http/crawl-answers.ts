@@ -1,0 +1,103 @@
+/** Wire shapes of crawls: what they found, how far they are, which there are. */
+import { z } from "zod";
+import { AccountPath } from "../../account/http/accounts.ts";
+import { PAGE_ENTRIES, PAGE_ENTRIES_MAX } from "../../limits.ts";
+import { RenderQuery } from "../../rendering/http/rendering.ts";
+import { Id } from "../../values.ts";
+import { CrawlStatus, RecordStatus } from "../crawl-job.ts";
+import { CRAWL_PAGES_MAX } from "../crawl-limits.ts";
+
+/** A cursor longer than any we make is refused with the others that are not ours. */
+const Cursor = z.string().min(1).max(128).optional().describe("The cursor of the answer before");
+
+export const CrawlPath = AccountPath.extend({
+  job_id: z.string().describe("As the start of the crawl answered it"),
+});
+
+export const CrawlQuery = RenderQuery.pick({ cacheTTL: true }).extend({
+  cursor: Cursor,
+  limit: z.coerce
+    .number()
+    .pipe(z.int().min(1).max(CRAWL_PAGES_MAX))
+    .optional()
+    .describe("Records at most; an answer ends before 10 MB in any case, and has a cursor then"),
+  status: RecordStatus.optional().describe("Only records of this status"),
+});
+export type CrawlQuery = z.output<typeof CrawlQuery>;
+
+export const CrawlsQuery = z.strictObject({
+  cursor: Cursor,
+  limit: z.coerce.number().pipe(z.int().min(1).max(PAGE_ENTRIES_MAX)).default(PAGE_ENTRIES),
+  status: CrawlStatus.optional().describe("Only crawls of this status"),
+});
+export type CrawlsQuery = z.output<typeof CrawlsQuery>;
+
+export const StartedCrawl = Id.describe("The crawl's id");
+
+const progressFields = {
+  status: CrawlStatus,
+  total: z.int().describe("Pages found so far, without skipped ones"),
+  finished: z
+    .int()
+    .describe(
+      "Of these, those that are completed, errored or disallowed: neither queued nor cancelled",
+    ),
+  skipped: z.int().describe("Addresses that were found and left out"),
+};
+
+const summaryFields = {
+  id: Id,
+  ...progressFields,
+  browserSecondsUsed: z.number(),
+  createdAt: z.iso.datetime(),
+  endedAt: z.iso.datetime().optional(),
+  messages: z.array(z.string()).describe("What went wrong with the crawl as a whole"),
+};
+
+const WireRecord = z.object({
+  url: z.string(),
+  status: RecordStatus,
+  html: z.string().optional(),
+  markdown: z.string().optional(),
+  json: z.unknown().optional(),
+  metadata: z
+    .object({
+      status: z.int().optional().describe("HTTP status; a failed fetch has none"),
+      title: z.string().optional(),
+      url: z.string().describe("Where it was found, after redirects"),
+      contentType: z.string().optional(),
+      lastModifiedAt: z.iso.datetime().optional(),
+      cachedAt: z.iso.datetime().optional().describe("It was not fetched anew: when it was"),
+      truncated: z.boolean().optional().describe("The body was larger than what is kept"),
+      noindex: z
+        .boolean()
+        .optional()
+        .describe("The page or its X-Robots-Tag asks search engines not to show it"),
+    })
+    .optional()
+    .describe("Of a page that was fetched"),
+  reason: z
+    .string()
+    .optional()
+    .describe("Why it is not completed; of a completed one, what is missing in it"),
+});
+export type WireRecord = z.input<typeof WireRecord>;
+
+export const WireCrawlSummary = z.object(summaryFields);
+export type WireCrawlSummary = z.input<typeof WireCrawlSummary>;
+
+export const WireCrawl = z.object({
+  ...summaryFields,
+  records: z.array(WireRecord).describe("In the order in which they were found"),
+  cursor: z.string().optional().describe("There is more: ask again with it"),
+});
+
+export const WireCrawlEntry = z.object({
+  id: Id,
+  url: z.string(),
+  status: CrawlStatus,
+  createdAt: z.iso.datetime(),
+  endedAt: z.iso.datetime().optional(),
+});
+
+export const CancelledCrawl = z.object({ job_id: Id, message: z.string() });

@@ -1,0 +1,268 @@
+/** The body of a crawl's request: where it begins, how far it goes, and what it keeps of each page. */
+import { z } from "zod";
+import { fieldValue } from "../../http/header-fields.ts";
+import { wholeJsonSchema } from "../../http/json-schema.ts";
+import { shapedLike } from "../../http/shaped-like.ts";
+import { HEADER_VALUE_CHARS_MAX } from "../../limits.ts";
+import { HttpUrl, pageParameterFields } from "../../rendering/http/page-parameters.ts";
+import { encodeKey } from "../../subjects.ts";
+import { AiModel } from "../ai-providers.ts";
+import { ContentUse, CrawlPurpose } from "../content-signal.ts";
+import { CrawlFormat } from "../crawl-job.ts";
+import {
+  CRAWL_DEPTH_MAX,
+  CRAWL_MAX_AGE_S,
+  CRAWL_MAX_AGE_S_MAX,
+  CRAWL_PAGES,
+  CRAWL_PAGES_MAX,
+  CRAWL_PATTERN_CHARS_MAX,
+  CRAWL_PATTERNS_MAX,
+  CRAWL_URL_CHARS_MAX,
+  CUSTOM_MODELS_MAX,
+  HOST_KEY_CHARS_MAX,
+  JSON_PROMPT_CHARS_MAX,
+  JSON_SCHEMA_BYTES_MAX,
+} from "../crawl-limits.ts";
+
+/** The last second of the year 9999: what is larger was meant as milliseconds. */
+const UNIX_SECONDS_MAX = 253_402_300_799;
+
+const StartUrl = HttpUrl.refine((text) => !hasCredentials(text), {
+  error: "Expected an address without a user name; authenticate is the place for it",
+  when: ({ issues }) => issues.length === 0,
+})
+  .transform(normalized)
+  .refine((url) => url.length <= CRAWL_URL_CHARS_MAX, {
+    error: `Expected an address of at most ${CRAWL_URL_CHARS_MAX} characters`,
+  })
+  .refine((url) => encodeKey(new URL(url).host).length <= HOST_KEY_CHARS_MAX, {
+    error: "Expected a host whose name is shorter, as every name in DNS is",
+  });
+
+const Patterns = z
+  .array(z.string().min(1).max(CRAWL_PATTERN_CHARS_MAX))
+  .max(CRAWL_PATTERNS_MAX)
+  .optional();
+
+const CrawlOptions = z.strictObject(
+  {
+    includeExternalLinks: z
+      .boolean()
+      .optional()
+      .describe("Follow links to any host; includeSubdomains then says nothing more")
+      .meta({ default: false }),
+    includeSubdomains: z
+      .boolean()
+      .optional()
+      .describe(
+        "Follow links to subdomains of the start's host too, not to its siblings or parent; example.com and www.example.com are one site in any case, and both have those of example.com",
+      )
+      .meta({ default: false }),
+    includePatterns: Patterns.describe(
+      "Only addresses that one of these matches: * is any characters but /, ** is any. With a scheme it is the whole address that is matched, otherwise host and path, or the end of the path. Every other character stands for itself, also [ and ?. The start is always visited",
+    ),
+    excludePatterns: Patterns.describe(
+      "No address that one of these matches; goes before includePatterns",
+    ),
+  },
+  { error: shapedLike({ includePatterns: ["https://example.com/docs/**"] }) },
+);
+
+const JsonSchema = z
+  .record(z.string(), z.unknown())
+  .refine((schema) => Buffer.byteLength(JSON.stringify(schema)) <= JSON_SCHEMA_BYTES_MAX, {
+    error: `Expected at most ${JSON_SCHEMA_BYTES_MAX} bytes`,
+    abort: true,
+  })
+  .transform(wholeJsonSchema);
+
+const ResponseFormat = z
+  .strictObject(
+    {
+      type: z.literal("json_schema"),
+      json_schema: JsonSchema.optional().describe(
+        'JSON Schema of the answer; shorthand as in {"properties":{"price":"number"}} will do',
+      ),
+      schema: JsonSchema.optional().describe("Another spelling of json_schema"),
+    },
+    {
+      error: shapedLike({
+        type: "json_schema",
+        json_schema: { properties: { price: "number" } },
+      }),
+    },
+  )
+  .refine((format) => (format.json_schema === undefined) !== (format.schema === undefined), {
+    path: ["json_schema"],
+    error: "Expected exactly one of json_schema and schema",
+    when: ({ issues }) => issues.length === 0,
+  })
+  .transform(({ type, json_schema, schema }) => ({
+    type,
+    json_schema: json_schema ?? schema ?? {},
+  }));
+
+const CustomModel = z.strictObject({
+  model: AiModel.describe("Provider and name of a model, as in openai/gpt-5"),
+  authorization: fieldValue(HEADER_VALUE_CHARS_MAX)
+    .min(1)
+    .describe("What the provider asks for, as in the header field: Bearer and a key")
+    .meta({ secret: true }),
+});
+
+export const JsonOptions = z
+  .strictObject(
+    {
+      prompt: z.string().min(1).max(JSON_PROMPT_CHARS_MAX).optional().describe("What to look for"),
+      response_format: ResponseFormat.optional(),
+      custom_ai: z
+        .array(CustomModel)
+        .min(1)
+        .max(CUSTOM_MODELS_MAX)
+        .optional()
+        .describe("Models tried in order, in place of the service's own"),
+    },
+    { error: shapedLike({ prompt: "Name and price of the product" }) },
+  )
+  .refine(({ prompt, response_format }) => prompt !== undefined || response_format !== undefined, {
+    path: ["prompt"],
+    error: "Expected a prompt, a response_format, or both",
+  });
+export type JsonOptions = z.output<typeof JsonOptions>;
+
+const { html: _html, userAgent: _userAgent, url: _url, ...pageFields } = pageParameterFields;
+
+/** Parameters of a page that say how a browser is to treat it: without one, each would be ignored. */
+const BROWSER_FIELDS = [
+  "addStyleTag",
+  "addScriptTag",
+  "viewport",
+  "gotoOptions",
+  "goToOptions",
+  "waitForSelector",
+  "waitForTimeout",
+  "actionTimeout",
+  "bestAttempt",
+  "emulateMediaType",
+  "setJavaScriptEnabled",
+  "rejectResourceTypes",
+  "rejectRequestPattern",
+  "allowResourceTypes",
+  "allowRequestPattern",
+] as const satisfies (keyof typeof pageFields)[];
+
+const fields = z.strictObject({
+  url: StartUrl.describe("Where the crawl begins"),
+  limit: z.int().min(1).max(CRAWL_PAGES_MAX).default(CRAWL_PAGES).describe("Pages at most"),
+  depth: z
+    .int()
+    .min(0)
+    .max(CRAWL_DEPTH_MAX)
+    .default(CRAWL_DEPTH_MAX)
+    .describe(
+      "Links at most to a page, from the start or from a page that a sitemap lists; 0 follows no links: the start, and with source all or sitemaps what sitemaps list",
+    ),
+  source: z
+    .enum(["all", "sitemaps", "links"])
+    .default("all")
+    .describe("Where addresses are taken from"),
+  formats: distinct(CrawlFormat).default(["html"]).describe("What is kept of each page"),
+  render: z
+    .boolean()
+    .default(true)
+    .describe("Load pages in a browser; false only fetches them, and takes no browser time"),
+  jsonOptions: JsonOptions.optional().describe("What the format json holds; required with it"),
+  maxAge: z
+    .int()
+    .min(0)
+    .max(CRAWL_MAX_AGE_S_MAX)
+    .default(CRAWL_MAX_AGE_S)
+    .describe(
+      "Seconds: a page fetched within them, with the same parameters, is not fetched again; 0 fetches each",
+    ),
+  modifiedSince: z
+    .int()
+    .min(0)
+    .max(UNIX_SECONDS_MAX, { error: "Expected Unix seconds, not milliseconds" })
+    .optional()
+    .describe("Unix seconds: pages that were not changed since are skipped"),
+  options: CrawlOptions.default({}).describe("Which addresses are followed"),
+  crawlPurposes: distinct(CrawlPurpose)
+    .default(CrawlPurpose.options)
+    .describe("What the crawl is for; a site's Content-Signal may refuse it"),
+  contentUse: ContentUse.exclude(["immediate"])
+    .optional()
+    .describe("How far the content will be used; a site's Content-Signal may refuse it"),
+  ...pageFields,
+  userAgent: z
+    .never({
+      error:
+        "The crawler's name is fixed: VendorBrowserRenderingCrawler/1.0, expected no userAgent",
+    })
+    .optional()
+    .describe("Refused: the crawler's name is always VendorBrowserRenderingCrawler/1.0"),
+});
+
+export const CrawlRequest = fields
+  .check(crawlRules)
+  .meta({
+    example: {
+      url: "https://example.com/",
+      limit: 50,
+      formats: ["markdown"],
+      render: false,
+      options: { excludePatterns: ["/archive/**"] },
+    },
+  })
+  .transform(({ goToOptions, userAgent: _, ...request }) => {
+    const gotoOptions = request.gotoOptions ?? goToOptions;
+    return gotoOptions === undefined ? request : { ...request, gotoOptions };
+  });
+/** Everything a crawl was asked for, with defaults; parses to itself. */
+export type CrawlRequest = z.output<typeof CrawlRequest>;
+
+/** What holds between the fields. */
+function crawlRules({ value, issues }: z.core.ParsePayload<z.output<typeof fields>>): void {
+  const fault = (field: string, message: string) =>
+    issues.push({ code: "custom", path: [field], message, input: value });
+  if (value.gotoOptions !== undefined && value.goToOptions !== undefined) {
+    fault("goToOptions", "Expected at most one of gotoOptions and goToOptions");
+  }
+  const asJson = value.formats.includes("json");
+  if (asJson && value.jsonOptions === undefined) {
+    fault("jsonOptions", "Missing, expected what the format json is to hold");
+  }
+  if (!asJson && value.jsonOptions !== undefined) {
+    fault("jsonOptions", "Expected json among the formats, or no jsonOptions");
+  }
+  if (value.render) return;
+  for (const field of BROWSER_FIELDS) {
+    if (value[field] !== undefined) {
+      fault(field, "Needs a browser, expected render to be true, or this field to be absent");
+    }
+  }
+}
+
+/** One or more of a few, each once. */
+function distinct<S extends z.ZodEnum>(item: S) {
+  return z
+    .array(item)
+    .min(1)
+    .max(item.options.length)
+    .refine((items) => new Set(items).size === items.length, { error: "Expected each once" })
+    .meta({ uniqueItems: true });
+}
+
+function hasCredentials(text: string): boolean {
+  const url = URL.parse(text);
+  return url !== null && (url.username !== "" || url.password !== "");
+}
+
+/** As the WHATWG URL standard writes it, without fragment, which no server sees. */
+function normalized(text: string): string {
+  const url = new URL(text);
+  // As crawls write addresses (crawl-url.ts): the site that is asked about the start is the one that is crawled.
+  url.hostname = url.hostname.replace(/\.+$/, "");
+  url.hash = "";
+  return url.href;
+}

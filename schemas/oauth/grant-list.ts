@@ -1,0 +1,52 @@
+/** The contract of what a person has allowed which clients, and the grants there are. The key is the user's id. */
+import { z } from "zod";
+import { defineContract } from "../contract.ts";
+import { EpochMs, Id } from "../values.ts";
+import { Consent } from "./oauth-grant.ts";
+import { CLIENTS_PER_PAGE, GRANTS_PER_CLIENT_MAX } from "./oauth-server-limits.ts";
+
+/** A client the person allowed something. */
+export const AllowedClient = Consent.extend({
+  clientId: Id,
+  consentedAt: EpochMs,
+  lastGrantAt: EpochMs.optional(),
+  grantIds: z.array(Id).max(GRANTS_PER_CLIENT_MAX),
+});
+export type AllowedClient = z.infer<typeof AllowedClient>;
+
+/** Behind which consent a page begins: when it was given, and for which client. */
+export const ListCursor = z
+  .string()
+  .regex(/^\d{1,15}\.[0-9a-f]{32}$/, "Expected a cursor of this list");
+
+const Nothing = z.object({});
+const Client = z.object({ clientId: Id });
+const Grant = Client.extend({ grantId: Id });
+
+export const grantList = defineContract({
+  kind: "grant-list",
+  messages: {
+    /**
+     * The person decides. For the same accounts it adds to what they decided before; for others it takes its place.
+     * `limit_reached` where they have allowed CLIENTS_PER_USER_MAX clients.
+     */
+    consent: { input: Consent.extend({ clientId: Id }), reply: Nothing },
+    getConsent: { input: Client, reply: z.object({ consent: Consent.nullable() }) },
+    /** The latest consent first, from a cursor on. */
+    list: {
+      input: z.object({ cursor: ListCursor.optional() }),
+      reply: z.object({
+        clients: z.array(AllowedClient).max(CLIENTS_PER_PAGE),
+        cursor: ListCursor.optional(),
+      }),
+    },
+    /** Takes back what the client was allowed, and ends its grants: those that are answered, and by mail. */
+    revokeClient: { input: Client, reply: z.object({ grantIds: z.array(Id) }) },
+    /** The grant is open: whoever takes back what the client was allowed from now on ends it too. */
+    addGrant: { input: Grant, reply: Nothing },
+    /** From a grant: the same, where whoever opened it died before it could say so. */
+    grantOpened: { input: Grant },
+    /** From a grant. */
+    grantEnded: { input: Grant },
+  },
+});

@@ -1,0 +1,27 @@
+/** The contract of an account's OAuth clients: which there are. The key is the account's id. */
+import { z } from "zod";
+import { defineContract } from "../contract.ts";
+import { PAGE_ENTRIES_MAX } from "../limits.ts";
+import { Id } from "../values.ts";
+
+const Nothing = z.object({});
+const Client = z.object({ clientId: Id });
+
+export const oauthClientList = defineContract({
+  kind: "oauth-client-list",
+  messages: {
+    /** Before a client is made. Refuses when the account has as many as it may. */
+    reserve: { input: Client, reply: Nothing },
+    /** From a client. */
+    created: { input: Client },
+    removed: { input: Client },
+    /** Newest first. A client that is only reserved is among them: whether it is there, it says itself. */
+    list: {
+      input: z.object({
+        cursor: z.string().max(32).optional(),
+        count: z.int().min(1).max(PAGE_ENTRIES_MAX),
+      }),
+      reply: z.object({ clientIds: z.array(Id), cursor: z.string().optional() }),
+    },
+  },
+});

@@ -1,0 +1,172 @@
+/** What an OAuth client is registered with (RFC 7591 section 2), and the rules between its fields. */
+import { z } from "zod";
+import type { DeepReadonly } from "../contract.ts";
+import {
+  clientUriFault,
+  hasOwnScheme,
+  nativeUriFault,
+  originFault,
+  redirectUriFault,
+  webUriFault,
+} from "./client-uris.ts";
+import {
+  CLIENT_CHARS_MAX,
+  CLIENT_NAME_CHARS_MAX,
+  CLIENT_URI_CHARS_MAX,
+  CLIENT_URIS_MAX,
+} from "./oauth-limits.ts";
+import { ALL_SCOPES, NEVER_OPTIONAL, Scope } from "./scopes.ts";
+
+export const GrantType = z.enum(["authorization_code", "refresh_token"]);
+export const AuthMethod = z.enum(["client_secret_basic", "client_secret_post", "none"]);
+
+/**
+ * Control characters, what no font shows (the marks that turn the direction of writing among it), and the braille pattern
+ * without a dot: a name must not pass for another, nor for none.
+ */
+const UNSEEN = /[\p{Cc}\p{Default_Ignorable_Code_Point}\u2028\u2029\u2800\ufff9-\ufffb]/u;
+
+export const ClientName = z
+  .string()
+  .min(1)
+  .max(CLIENT_NAME_CHARS_MAX)
+  .refine((name) => name.trim() !== "" && !UNSEEN.test(name) && name.isWellFormed(), {
+    error: "Expected a name that can be seen, without control characters and invisible ones",
+  });
+
+const Uri = z.string().min(1).max(CLIENT_URI_CHARS_MAX);
+const uriWith = (faultOf: (uri: string) => string | undefined) =>
+  Uri.superRefine((uri, context) => {
+    const message = faultOf(uri);
+    if (message !== undefined) context.addIssue({ code: "custom", message });
+  });
+export const WebUri = uriWith(webUriFault);
+export const ClientUri = uriWith(clientUriFault);
+const Origin = uriWith(originFault);
+
+/** Whether a scheme of its own is allowed depends on another field: see `settingsFaults`. */
+const RedirectUri = uriWith((uri) => redirectUriFault(uri, { isPublic: true }));
+
+function distinct<T extends z.ZodType>(item: T, { min, max }: { min: number; max: number }) {
+  return z
+    .array(item)
+    .min(min)
+    .max(max)
+    .refine((items) => new Set(items).size === items.length, { error: "Expected each only once" })
+    .meta({ uniqueItems: true });
+}
+
+/** Fields that every client has. */
+const required = {
+  clientName: ClientName,
+  grantTypes: distinct(GrantType, { min: 1, max: 2 }).refine(
+    (types) => types.includes("authorization_code"),
+    { error: 'Expected "authorization_code", with or without "refresh_token"' },
+  ),
+  responseTypes: z.array(z.literal("code")).length(1),
+  redirectUris: distinct(RedirectUri, { min: 1, max: CLIENT_URIS_MAX }),
+  scopes: distinct(Scope, { min: 1, max: ALL_SCOPES.length }),
+  tokenEndpointAuthMethod: AuthMethod,
+};
+
+/** Fields that may be empty. */
+const lists = {
+  postLogoutRedirectUris: distinct(RedirectUri, { min: 0, max: CLIENT_URIS_MAX }),
+  optionalScopes: distinct(Scope, { min: 0, max: ALL_SCOPES.length }),
+  allowedCorsOrigins: distinct(Origin, { min: 0, max: CLIENT_URIS_MAX }),
+};
+
+/** Fields that a client may lack. */
+const links = { logoUri: WebUri, policyUri: WebUri, tosUri: WebUri, clientUri: ClientUri };
+
+/** What is asked for, by the name of the field; on the wire the names are in snake case. */
+export const CLIENT_FIELDS = { required, lists, links };
+
+export const ClientSettings = z.object({
+  ...required,
+  ...lists,
+  ...z.object(links).partial().shape,
+});
+export type ClientSettings = z.infer<typeof ClientSettings>;
+
+export const ClientSettingsPatch = z.object({
+  ...z.object({ ...required, ...lists }).partial().shape,
+  logoUri: WebUri.nullish(),
+  policyUri: WebUri.nullish(),
+  tosUri: WebUri.nullish(),
+  clientUri: ClientUri.nullish(),
+});
+export type ClientSettingsPatch = z.infer<typeof ClientSettingsPatch>;
+
+/** What is kept and shown: as it was accepted, though the rules may have become others since. */
+export const Registration = z.object({
+  clientName: z.string(),
+  grantTypes: z.array(GrantType),
+  responseTypes: z.array(z.literal("code")),
+  redirectUris: z.array(z.string()),
+  postLogoutRedirectUris: z.array(z.string()),
+  scopes: z.array(Scope),
+  optionalScopes: z.array(Scope),
+  tokenEndpointAuthMethod: AuthMethod,
+  allowedCorsOrigins: z.array(z.string()),
+  logoUri: z.string().optional(),
+  policyUri: z.string().optional(),
+  tosUri: z.string().optional(),
+  clientUri: z.string().optional(),
+});
+export type Registration = DeepReadonly<z.infer<typeof Registration>>;
+
+export const REGISTRATION_FIELDS = Registration.keyof().options;
+
+/** A field's name as clients write it. */
+export const wireName = (field: string) =>
+  field.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+
+export interface SettingsFault {
+  /** As clients write it; empty for all of them. */
+  path: (string | number)[];
+  /** What would be valid. */
+  text: string;
+}
+
+type RedirectUris = Pick<Registration, "redirectUris" | "postLogoutRedirectUris">;
+
+/** One with a scheme of its own is an application on a person's device. */
+export const isNativeClient = ({ redirectUris, postLogoutRedirectUris }: RedirectUris) =>
+  [...redirectUris, ...postLogoutRedirectUris].some(hasOwnScheme);
+
+/** What is wrong between fields, each of which is good by itself. */
+export function settingsFaults(settings: Registration): SettingsFault[] {
+  const { scopes, optionalScopes, tokenEndpointAuthMethod: method } = settings;
+  const isPublic = method === "none";
+  const isNative = isNativeClient(settings);
+  const uris = (["redirectUris", "postLogoutRedirectUris"] as const).flatMap((field) =>
+    faultsOf(field, settings[field], (uri) => {
+      return redirectUriFault(uri, { isPublic }) ?? (isNative ? nativeUriFault(uri) : undefined);
+    }),
+  );
+  const optional = faultsOf("optionalScopes", optionalScopes, (scope) => {
+    if (NEVER_OPTIONAL.includes(scope)) return `Expected another: "${scope}" cannot be optional`;
+    return scopes.includes(scope) ? undefined : `Expected one of scopes, which "${scope}" is not`;
+  });
+  const faults = [...uris, ...optional];
+  // Of ASCII but for the name, which is short.
+  if (JSON.stringify(settings).length > CLIENT_CHARS_MAX) {
+    faults.push({
+      path: [],
+      text: `Expected at most ${CLIENT_CHARS_MAX} characters in all fields together`,
+    });
+  }
+  return faults;
+}
+
+function faultsOf<T>(
+  field: keyof Registration,
+  values: readonly T[],
+  faultOf: (value: T) => string | undefined,
+): SettingsFault[] {
+  return values.flatMap((value, index) => {
+    const text = faultOf(value);
+    return text === undefined ? [] : [{ path: [wireName(field), index], text }];
+  });
+}

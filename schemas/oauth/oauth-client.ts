@@ -1,0 +1,185 @@
+/** The contract of an OAuth client: what it is registered with, its secrets, its domain. The key is its client_id. */
+import { z } from "zod";
+import { defineContract } from "../contract.ts";
+import { PAGE_ENTRIES_MAX } from "../limits.ts";
+import { tellAgain } from "../tell-again.ts";
+import { EpochMs, Id, Sha256 } from "../values.ts";
+import { ClientSettings, ClientSettingsPatch, Registration } from "./oauth-client-settings.ts";
+import { AUDIT_VALUE_CHARS_MAX, CLIENT_SECRETS_MAX, DNS_ANSWER_CHARS_MAX } from "./oauth-limits.ts";
+
+/** What a client's domain says in a TXT record to be verified: this and the client's code. */
+export const VERIFICATION_PREFIX = "vendor_oauth_client_publisher=";
+
+/** Private: for members of the account that owns it. Public: for anybody, and for good. */
+export const Visibility = z.enum(["private", "public"]);
+
+export const VerificationStatus = z.enum(["pending", "in_progress", "verified", "failed"]);
+
+/** Whether the host of client_uri says in its DNS that the client is its own. */
+export const Verification = z.object({
+  status: VerificationStatus,
+  host: z.string(),
+  /** The whole text that a TXT record of the host must have. */
+  text: z.string(),
+  /** What the resolver last answered, for people. */
+  lastAnswer: z.string().max(DNS_ANSWER_CHARS_MAX).optional(),
+  lastCheckedAt: EpochMs.optional(),
+  nextCheckAt: EpochMs.optional(),
+  verifiedAt: EpochMs.optional(),
+  /** Since when a record that had been found is not there any more. */
+  missingSince: EpochMs.optional(),
+});
+export type Verification = z.infer<typeof Verification>;
+
+/** A secret but for what only the authorization server may know. */
+export const SecretEntry = z.object({
+  id: Id,
+  lastFour: z.string().length(4),
+  createdAt: EpochMs,
+  /** To within SECRET_USED_EVERY_MS. */
+  lastUsedAt: EpochMs.optional(),
+});
+export type SecretEntry = z.infer<typeof SecretEntry>;
+
+/** A client as it is shown. */
+export const ClientEntry = Registration.extend({
+  accountId: Id,
+  visibility: Visibility,
+  verification: Verification.optional(),
+  /** Oldest first. */
+  secrets: z.array(SecretEntry).max(CLIENT_SECRETS_MAX),
+  createdAt: EpochMs,
+  updatedAt: EpochMs,
+  /** When it became public. */
+  promotedAt: EpochMs.optional(),
+});
+export type ClientEntry = z.infer<typeof ClientEntry>;
+
+/** Who did something: an API token, a user, or this program by itself. */
+export const Author = z.object({
+  type: z.enum(["api_token", "user", "system"]),
+  /** Of the token or the user; empty for the program. */
+  id: z.string().max(64),
+  /** Of a user who did it through an OAuth client. */
+  clientId: Id.optional(),
+});
+export type Author = z.infer<typeof Author>;
+
+export const AuditAction = z.enum([
+  "created",
+  "updated",
+  "promoted",
+  "secret_added",
+  "secret_removed",
+  "verification_started",
+  "verified",
+  "verification_failed",
+  "record_missing",
+  "record_back",
+  "deleted",
+]);
+export type AuditAction = z.infer<typeof AuditAction>;
+
+export const AuditEntry = z.object({
+  number: z.int().min(0),
+  at: EpochMs,
+  by: Author,
+  action: AuditAction,
+  /** JSON texts, cut where they are long. Null: there was no value, or is none. */
+  changes: z.array(
+    z.object({
+      field: z.string(),
+      from: z.string().max(AUDIT_VALUE_CHARS_MAX).nullable(),
+      to: z.string().max(AUDIT_VALUE_CHARS_MAX).nullable(),
+    }),
+  ),
+});
+export type AuditEntry = z.infer<typeof AuditEntry>;
+
+/** A secret's hash, made where the secret was: the secret itself never crosses the bus. */
+export const NewSecret = z.object({
+  hash: Sha256.meta({ secret: true }),
+  lastFour: z.string().length(4),
+});
+
+/** How often a domain is asked at most, and for how long. */
+export const DomainPace = z.object({ pollMs: z.int().min(1), windowMs: z.int().min(1) });
+
+/** How a lookup ended: the text was there, was not, or nobody could say. */
+export const DomainOutcome = z.enum(["found", "absent", "unanswered"]);
+
+const Nothing = z.object({});
+/** A client is unknown to every account but its own. */
+const Owned = z.object({ accountId: Id });
+const Change = Owned.extend({ by: Author });
+
+export const oauthClient = defineContract({
+  kind: "oauth-client",
+  messages: {
+    /** Repeating it with the same secret changes nothing; else a client that is known is a conflict. */
+    create: {
+      input: Change.extend({
+        settings: ClientSettings,
+        /** Of all but those that authenticate with `none`. */
+        secret: NewSecret.optional(),
+        pace: DomainPace,
+      }),
+      reply: ClientEntry,
+    },
+    get: { input: Owned, reply: ClientEntry },
+    /** Fields that are left out stay; null takes one away. Naming client_uri asks for its verification anew. */
+    update: {
+      input: Change.extend({
+        patch: ClientSettingsPatch,
+        visibility: Visibility.optional(),
+        pace: DomainPace,
+      }),
+      reply: ClientEntry,
+    },
+    /** Another secret beside the one that is there; both open from now on. */
+    addSecret: { input: Change.extend({ secret: NewSecret }), reply: Nothing },
+    /** Removes the older of two. */
+    removeOldSecret: { input: Change, reply: Nothing },
+    /** For good, and at once: whoever reads it for a grant finds it unknown. Its log stays for AUDIT_KEPT_MS. */
+    remove: { input: Change, reply: Nothing },
+    /** Newest first, also of a client that was deleted. */
+    listChanges: {
+      input: Owned.extend({
+        cursor: z.string().max(32).optional(),
+        count: z.int().min(1).max(PAGE_ENTRIES_MAX),
+      }),
+      reply: z.object({ entries: z.array(AuditEntry), cursor: z.string().optional() }),
+    },
+
+    /**
+     * For the authorization server alone: the client as it is now, with its secrets' hashes to compare in constant time.
+     * `not_found` when it was deleted or never was.
+     */
+    getForAuthorization: {
+      input: Nothing,
+      reply: ClientEntry.extend({
+        secrets: z
+          .array(SecretEntry.extend({ hash: Sha256.meta({ secret: true }) }))
+          .max(CLIENT_SECRETS_MAX),
+      }),
+    },
+    /** From the authorization server, at most once in SECRET_USED_EVERY_MS for each secret. */
+    secretUsed: { input: z.object({ secretId: Id }) },
+
+    tellAgain,
+
+    /** From a worker; `check` is the number of the lookup it was asked for. */
+    domainChecked: {
+      input: z.object({
+        check: z.int().min(1),
+        outcome: DomainOutcome,
+        answer: z.string().max(DNS_ANSWER_CHARS_MAX),
+      }),
+    },
+    /** Reminders. */
+    checkDomain: { input: Nothing },
+    forget: { input: Nothing },
+  },
+  /** After every change that an authorization server may have to know of. */
+  live: z.object({ change: z.enum(["updated", "removed"]) }),
+});

@@ -1,0 +1,51 @@
+/** Cookies a caller gives to a page before it loads. */
+import { z } from "zod";
+import { COOKIE_CHARS_MAX, COOKIES_MAX, URL_CHARS_MAX } from "../../limits.ts";
+
+// RFC 6265bis section 5.6: a user agent drops cookies with control characters; `;` ends a value, `=` ends a name.
+const NAME = /^[^\p{Cc};=]*$/u;
+const VALUE = /^[^\p{Cc};]*$/u;
+
+const Text = z.string().max(COOKIE_CHARS_MAX).regex(VALUE, {
+  error: "Expected text without control characters and semicolons",
+});
+
+const Cookie = z
+  .strictObject({
+    name: z.string().max(COOKIE_CHARS_MAX).regex(NAME, {
+      error: "Expected text without control characters, semicolons and equals signs",
+    }),
+    value: Text.meta({ secret: true }),
+    url: z
+      .string()
+      .max(URL_CHARS_MAX)
+      .refine((url) => /^https?:$/.test(URL.parse(url)?.protocol ?? ""), {
+        error: "Expected an absolute URL that begins with http:// or https://",
+      })
+      .optional()
+      .describe("Address whose host, path and scheme the cookie gets; the page's own when absent"),
+    domain: Text.min(1).optional(),
+    path: Text.startsWith("/").optional(),
+    expires: z.number().min(-1).optional().describe("Seconds since 1970, -1 for a session cookie"),
+    httpOnly: z.boolean().optional(),
+    secure: z.boolean().optional(),
+    sameSite: z.enum(["Strict", "Lax", "None"]).optional(),
+    priority: z.enum(["Low", "Medium", "High"]).optional(),
+    partitionKey: Text.optional().describe("Top-level site of a partitioned cookie"),
+    sameParty: z.boolean().optional().describe("Without effect: browsers dropped it"),
+    sourcePort: z.int().min(-1).max(65_535).optional(),
+    sourceScheme: z.enum(["Unset", "NonSecure", "Secure"]).optional(),
+  })
+  .refine(({ name, value }) => name.length + value.length <= COOKIE_CHARS_MAX, {
+    path: ["value"],
+    error: `Expected at most ${COOKIE_CHARS_MAX} characters of name and value together`,
+    when: ({ issues }) => issues.length === 0,
+  })
+  .refine(({ name, value }) => name + value !== "", {
+    path: ["name"],
+    error: "Expected a name or a value",
+    when: ({ issues }) => issues.length === 0,
+  });
+export type Cookie = z.output<typeof Cookie>;
+
+export const Cookies = z.array(Cookie).max(COOKIES_MAX);

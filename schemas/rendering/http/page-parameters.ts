@@ -1,0 +1,277 @@
+/** What every endpoint that loads a page takes: where it is, how it is loaded, what is waited for. */
+import { z } from "zod";
+import { ExtraHeaders, fieldValue } from "../../http/header-fields.ts";
+import { shapedLike } from "../../http/shaped-like.ts";
+import {
+  CREDENTIAL_CHARS_MAX,
+  DEVICE_SCALE_FACTOR_MAX,
+  GOTO_TIMEOUT_MS,
+  GOTO_TIMEOUT_MS_MAX,
+  HTML_BYTES_MAX,
+  PATTERN_CHARS_MAX,
+  PATTERNS_MAX,
+  SELECTOR_CHARS_MAX,
+  TAG_CHARS_MAX,
+  TAGS_MAX,
+  URL_CHARS_MAX,
+  USER_AGENT_CHARS_MAX,
+  VIEWPORT_PX_MAX,
+  WAIT_TIMEOUT_MS,
+  WAIT_TIMEOUT_MS_MAX,
+} from "../../limits.ts";
+import { Cookies } from "./cookies.ts";
+import { compilePattern } from "./request-pattern.ts";
+
+/** An absolute http or https address. */
+export const HttpUrl = z
+  .string()
+  .max(URL_CHARS_MAX)
+  .refine((text) => isHttpUrl(text), {
+    error: "Expected an absolute URL that begins with http:// or https://",
+  })
+  .meta({ format: "uri" });
+
+export const RESOURCE_TYPES = [
+  "document",
+  "stylesheet",
+  "image",
+  "media",
+  "font",
+  "script",
+  "texttrack",
+  "xhr",
+  "fetch",
+  "prefetch",
+  "eventsource",
+  "websocket",
+  "manifest",
+  "signedexchange",
+  "ping",
+  "cspviolationreport",
+  "preflight",
+  "other",
+] as const;
+export const ResourceType = z.enum(RESOURCE_TYPES);
+export type ResourceType = z.output<typeof ResourceType>;
+
+const ResourceTypes = z.array(ResourceType).max(RESOURCE_TYPES.length);
+
+const Pattern = z
+  .string()
+  .min(1)
+  .max(PATTERN_CHARS_MAX)
+  .superRefine((text, context) => {
+    try {
+      compilePattern(text);
+    } catch (error) {
+      if (!(error instanceof SyntaxError)) throw error;
+      context.addIssue({
+        code: "custom",
+        message: `Expected a regular expression in RE2 syntax, as /expression/flags or bare: ${error.message}`,
+      });
+    }
+  });
+const Patterns = z.array(Pattern).max(PATTERNS_MAX);
+
+export const LoadEvent = z.enum(["load", "domcontentloaded", "networkidle0", "networkidle2"]);
+export type LoadEvent = z.output<typeof LoadEvent>;
+
+const GotoOptions = z
+  .strictObject({
+    waitUntil: z
+      .union([LoadEvent, z.array(LoadEvent).min(1).max(LoadEvent.options.length)], {
+        error: `Expected one of ${LoadEvent.options.join(", ")}, or an array of them`,
+      })
+      .default("domcontentloaded")
+      .describe(
+        "Event or events after which the page counts as loaded. networkidle0 and networkidle2: loaded, then 500 ms with at most 0 or 2 requests in flight",
+      ),
+    timeout: z
+      .int()
+      .min(1)
+      .max(GOTO_TIMEOUT_MS_MAX)
+      .default(GOTO_TIMEOUT_MS)
+      .describe("Milliseconds that loading may take"),
+    referer: HttpUrl.optional().describe("Referer field of the request for the page itself"),
+    referrerPolicy: z
+      .enum([
+        "no-referrer",
+        "no-referrer-when-downgrade",
+        "origin",
+        "origin-when-cross-origin",
+        "same-origin",
+        "strict-origin",
+        "strict-origin-when-cross-origin",
+        "unsafe-url",
+      ])
+      .optional(),
+  })
+  .describe("How the page is loaded, given by url or html alike");
+
+const Viewport = z
+  .strictObject({
+    width: z.int().min(1).max(VIEWPORT_PX_MAX),
+    height: z.int().min(1).max(VIEWPORT_PX_MAX),
+    deviceScaleFactor: z.number().min(0.1).max(DEVICE_SCALE_FACTOR_MAX).optional(),
+    isMobile: z.boolean().optional(),
+    hasTouch: z.boolean().optional(),
+    isLandscape: z.boolean().optional(),
+  })
+  .describe("Size of the window in CSS pixels; 1920 × 1080 when absent");
+
+const WaitForSelector = z
+  .strictObject(
+    {
+      selector: z.string().min(1).max(SELECTOR_CHARS_MAX).describe("CSS selector"),
+      timeout: z.int().min(1).max(WAIT_TIMEOUT_MS_MAX).default(WAIT_TIMEOUT_MS),
+      visible: z.boolean().optional().describe("Wait until an element that matches can be seen"),
+      hidden: z.boolean().optional().describe("Wait until none that matches can be seen"),
+    },
+    { error: shapedLike({ selector: "#ready" }) },
+  )
+  .refine(({ visible, hidden }) => !(visible && hidden), {
+    path: ["hidden"],
+    error: "Expected at most one of visible and hidden",
+  });
+
+const tagFields = {
+  content: z.string().max(TAG_CHARS_MAX).optional(),
+  url: HttpUrl.optional(),
+};
+const oneSource = {
+  error: "Expected exactly one of content and url",
+  when: ({ issues }: { issues: readonly unknown[] }) => issues.length === 0,
+};
+const hasOneSource = (tag: { content?: string | undefined; url?: string | undefined }) =>
+  (tag.content === undefined) !== (tag.url === undefined);
+
+const StyleTag = z.strictObject(tagFields).refine(hasOneSource, oneSource);
+const ScriptTag = z
+  .strictObject({
+    ...tagFields,
+    id: z.string().min(1).max(CREDENTIAL_CHARS_MAX).optional(),
+    type: z.string().max(CREDENTIAL_CHARS_MAX).optional().describe('For instance "module"'),
+  })
+  .refine(hasOneSource, oneSource);
+
+const Credential = z.string().min(1).max(CREDENTIAL_CHARS_MAX);
+
+/** The fields, to be spread into the strict object of an endpoint; finish that with `pageRules`. */
+export const pageParameterFields = {
+  url: HttpUrl.optional().describe("Address of the page; exactly one of url and html"),
+  html: z
+    .string()
+    .min(1)
+    .refine((html) => Buffer.byteLength(html) <= HTML_BYTES_MAX, {
+      error: `Expected at most ${HTML_BYTES_MAX} bytes`,
+    })
+    .optional()
+    .describe(
+      "The document itself; exactly one of url and html. Its origin is about:blank, so relative addresses lead nowhere",
+    ),
+  addStyleTag: z
+    .array(StyleTag)
+    .max(TAGS_MAX)
+    .optional()
+    .describe("Style sheets to add once the page has loaded"),
+  addScriptTag: z
+    .array(ScriptTag)
+    .max(TAGS_MAX)
+    .optional()
+    .describe("Scripts to run once the page has loaded; nothing happens where JavaScript is off"),
+  setExtraHTTPHeaders: ExtraHeaders.optional(),
+  cookies: Cookies.optional().describe("Cookies the page has before it loads"),
+  authenticate: z
+    .strictObject({ username: Credential, password: Credential.meta({ secret: true }) })
+    .optional()
+    .describe("Answers the HTTP authentication of the host of url; with html, of any host"),
+  viewport: Viewport.optional(),
+  userAgent: fieldValue(USER_AGENT_CHARS_MAX)
+    .min(1)
+    .optional()
+    .describe("What the browser calls itself, in the header field and in scripts"),
+  gotoOptions: GotoOptions.optional(),
+  // Names of generated types must differ by more than the case of a letter.
+  goToOptions: GotoOptions.meta({ title: "OtherGotoOptions" })
+    .optional()
+    .describe("Another spelling of gotoOptions"),
+  waitForSelector: WaitForSelector.optional().describe(
+    "Element to wait for once the page has loaded",
+  ),
+  waitForTimeout: z
+    .int()
+    .min(0)
+    .max(WAIT_TIMEOUT_MS_MAX)
+    .optional()
+    .describe("Milliseconds to wait after everything else"),
+  actionTimeout: z
+    .int()
+    .min(1)
+    .max(WAIT_TIMEOUT_MS_MAX)
+    .optional()
+    .describe("Milliseconds that the action may take once the page is ready"),
+  bestAttempt: z
+    .boolean()
+    .optional()
+    .describe("Go on with the page as it is when something waited for fails or does not come"),
+  emulateMediaType: z
+    .enum(["screen", "print"])
+    .optional()
+    .describe("Media type that style sheets see"),
+  setJavaScriptEnabled: z
+    .boolean()
+    .optional()
+    .describe("Whether scripts of the page run")
+    .meta({ default: true }),
+  rejectResourceTypes: ResourceTypes.optional().describe(
+    "Requests of these types fail; never the one for the page itself",
+  ),
+  rejectRequestPattern: Patterns.optional().describe(
+    "Requests to addresses one of these matches fail; goes before what is allowed",
+  ),
+  allowResourceTypes: ResourceTypes.optional().describe(
+    "Requests of other types fail; never the one for the page itself",
+  ),
+  allowRequestPattern: Patterns.optional().describe(
+    "Requests to addresses none of these matches fail; never the one for the page itself",
+  ),
+};
+
+interface PageSource {
+  url?: string | undefined;
+  html?: string | undefined;
+  cookies?: { url?: string | undefined; domain?: string | undefined }[] | undefined;
+  gotoOptions?: z.output<typeof GotoOptions> | undefined;
+  goToOptions?: z.output<typeof GotoOptions> | undefined;
+}
+
+/** What holds between the fields: for `check` of an endpoint's object. */
+export function pageRules({ value, issues }: z.core.ParsePayload<PageSource>): void {
+  const fault = (path: (string | number)[], message: string) =>
+    issues.push({ code: "custom", path, message, input: value });
+  // An unknown field may be one of the two, misspelt, and has its own message.
+  const misspelt = issues.some(({ code, path }) => code === "unrecognized_keys" && !path?.length);
+  const sources = [value.url, value.html].filter((source) => source !== undefined);
+  if (sources.length === 2 || (sources.length === 0 && !misspelt)) {
+    fault(["url"], "Expected exactly one of url and html");
+  }
+  if (value.gotoOptions !== undefined && value.goToOptions !== undefined) {
+    fault(["goToOptions"], "Expected at most one of gotoOptions and goToOptions");
+  }
+  value.cookies?.forEach((cookie, index) => {
+    if (cookie.url === undefined && cookie.domain === undefined && value.url === undefined) {
+      fault(["cookies", index, "domain"], "Expected domain or url, since the page has no url");
+    }
+  });
+}
+
+/** The same parameters with one spelling of each; what comes out is valid input again. */
+export function normalizePage<P extends PageSource>({ goToOptions, ...parameters }: P) {
+  const gotoOptions = parameters.gotoOptions ?? goToOptions;
+  return gotoOptions === undefined ? parameters : { ...parameters, gotoOptions };
+}
+
+function isHttpUrl(text: string): boolean {
+  const protocol = URL.parse(text)?.protocol;
+  return protocol === "http:" || protocol === "https:";
+}

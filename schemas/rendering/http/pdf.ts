@@ -1,0 +1,124 @@
+/** The body of a pdf request: a page, and how it is printed. */
+import { z } from "zod";
+import { shapedLike } from "../../http/shaped-like.ts";
+import {
+  PAGE_RANGES_CHARS_MAX,
+  PRINT_SCALE_MAX,
+  PRINT_SCALE_MIN,
+  PRINT_TIMEOUT_MS,
+  PRINT_TIMEOUT_MS_MAX,
+  TEMPLATE_CHARS_MAX,
+} from "../../limits.ts";
+import { normalizePage, pageParameterFields, pageRules } from "./page-parameters.ts";
+import { contentAreaOf, Format, Length } from "./paper.ts";
+
+const PageRanges = z
+  .string()
+  .max(PAGE_RANGES_CHARS_MAX)
+  .refine((ranges) => isPageRanges(ranges), {
+    error: 'Expected pages and ranges from 1 upwards, separated by commas, as in "1-3, 5, 8-"',
+  })
+  .describe('Pages to print, as in "1-3, 5, 8-"; empty for all');
+
+const Template = z
+  .string()
+  .max(TEMPLATE_CHARS_MAX)
+  .refine((html) => !loadsStyles(html), {
+    error: "Expected a template that holds its styles itself, without @import and <link>",
+  })
+  .optional()
+  .describe(
+    "HTML; elements with the class title, date, pageNumber, totalPages or url are filled in. Needs a margin to stand in, and a font-size of its own",
+  );
+
+export const PdfOptions = z
+  .strictObject({
+    format: Format.optional().meta({ default: "letter" }),
+    width: Length.optional().describe("Paper width, where no format is given"),
+    height: Length.optional().describe("Paper height, where no format is given"),
+    landscape: flag(false).describe("Paper turned on its side"),
+    printBackground: flag(false).describe("Print background colours and images"),
+    preferCSSPageSize: flag(false).describe("A size in the page's @page rule goes first"),
+    displayHeaderFooter: flag(false).describe("Print the header and the footer template"),
+    headerTemplate: Template,
+    footerTemplate: Template,
+    scale: z
+      .number()
+      .min(PRINT_SCALE_MIN)
+      .max(PRINT_SCALE_MAX)
+      .optional()
+      .describe("Enlarges or shrinks what is printed")
+      .meta({ default: 1 }),
+    margin: z
+      .strictObject(
+        {
+          top: Length.optional(),
+          right: Length.optional(),
+          bottom: Length.optional(),
+          left: Length.optional(),
+        },
+        { error: shapedLike({ top: "2cm", left: "1in" }) },
+      )
+      .optional()
+      .describe("Space around the content, by side")
+      .meta({ default: { top: 0, right: 0, bottom: 0, left: 0 } }),
+    pageRanges: PageRanges.optional(),
+    omitBackground: flag(false).describe("Transparent where the page has no background"),
+    tagged: flag(true).describe("Accessible (tagged) PDF"),
+    outline: flag(false).describe("Bookmarks from headings; makes the PDF tagged"),
+    timeout: z
+      .int()
+      .min(1)
+      .max(PRINT_TIMEOUT_MS_MAX)
+      .default(PRINT_TIMEOUT_MS)
+      .describe("Milliseconds that printing may take"),
+  })
+  .superRefine((options, context) => {
+    // Lengths that are wrong in themselves leave no area to speak of.
+    if (context.issues.length > 0) return;
+    const content = contentAreaOf(options);
+    const refused = (path: string, message: string) =>
+      context.addIssue({ code: "custom", path: [path], message });
+    if (!(content.width > 0)) refused("margin", "Expected margins that leave some of the width");
+    if (!(content.height > 0)) refused("margin", "Expected margins that leave some of the height");
+  });
+export type PdfOptions = z.output<typeof PdfOptions>;
+
+export const PdfRequest = z
+  .strictObject({
+    ...pageParameterFields,
+    pdfOptions: PdfOptions.optional().describe("How the page is printed"),
+  })
+  .check(pageRules)
+  .meta({ examples: [{ html: "<h1>Hello</h1>", pdfOptions: { format: "a4" } }] })
+  .transform(normalizePage);
+export type PdfRequest = z.output<typeof PdfRequest>;
+
+/** A boolean that may be absent, and what it then comes to where the page is printed. */
+function flag(whenAbsent: boolean) {
+  return z.boolean().optional().meta({ default: whenAbsent });
+}
+
+/** Chromium's grammar: `5`, `1-3`, `-3`, `8-` and `-`, with commas between; no range runs backwards. */
+function isPageRanges(text: string): boolean {
+  if (text.trim() === "") return true;
+  return text.split(",").every((range) => {
+    const [, only, first, last] =
+      /^\s*(?:(\d{1,9})|(\d{0,9})\s*-\s*(\d{0,9}))\s*$/.exec(range) ?? [];
+    if (only !== undefined) return Number(only) >= 1;
+    if (first === undefined || last === undefined) return false;
+    const from = Number(first === "" ? 1 : first);
+    return from >= 1 && (last === "" || from <= Number(last));
+  });
+}
+
+/** A template has no network: one that waits for a style sheet of others makes Chromium crash when it prints. */
+function loadsStyles(html: string): boolean {
+  const imports = html.matchAll(/@import\s*(?:url\(\s*)?["']?/gi);
+  const links = html.match(/<link\b[^<>]*/gi) ?? [];
+  return (
+    imports.some(
+      ({ 0: { length }, index }) => !/^data:/i.test(html.slice(index + length, index + length + 5)),
+    ) || links.some((link) => /stylesheet/i.test(link) && !/\bhref\s*=\s*["']?data:/i.test(link))
+  );
+}

@@ -1,0 +1,121 @@
+/** The body of a screenshot request: a page, and which part of it becomes a picture of which kind. */
+import { z } from "zod";
+import { shapedLike } from "../../http/shaped-like.ts";
+import { SELECTOR_CHARS_MAX } from "../../limits.ts";
+import {
+  CLIP_PX_MAX,
+  CLIP_SCALE_MAX,
+  CLIP_SCALE_MIN,
+  SCREENSHOT_PIXELS_MAX,
+  SCREENSHOT_SIDE_PX_MAX,
+} from "../screenshot-limits.ts";
+import { normalizePage, pageParameterFields, pageRules } from "./page-parameters.ts";
+
+const PICTURE_TYPES = ["png", "jpeg", "webp"] as const;
+
+const Clip = z
+  .strictObject(
+    {
+      x: z.number().min(0).max(CLIP_PX_MAX),
+      y: z.number().min(0).max(CLIP_PX_MAX),
+      width: z.number().min(1).max(CLIP_PX_MAX),
+      height: z.number().min(1).max(CLIP_PX_MAX),
+      scale: z.number().min(CLIP_SCALE_MIN).max(CLIP_SCALE_MAX).optional().meta({ default: 1 }),
+    },
+    { error: shapedLike({ x: 0, y: 0, width: 800, height: 600 }) },
+  )
+  .describe(
+    "The part to capture, in CSS pixels from the corner of the page, or of the element where there is a selector",
+  );
+
+export const ScreenshotOptions = z
+  .strictObject({
+    type: z.enum(PICTURE_TYPES).default("png").describe("Kind of picture"),
+    quality: z
+      .int()
+      .min(0)
+      .max(100)
+      .optional()
+      .describe("Of a jpeg or webp picture; a png has none"),
+    fullPage: flag(false).describe("The whole page and not the window alone"),
+    clip: Clip.optional(),
+    omitBackground: flag(false).describe(
+      "Transparent where the page has no background; without effect on a jpeg",
+    ),
+    captureBeyondViewport: flag(true).describe(
+      "Draw what lies outside of the window as it is. If not, a clip is cut off at the window, and for a full page the window grows",
+    ),
+    encoding: z
+      .enum(["binary", "base64"])
+      .default("binary")
+      .describe("The picture's bytes, or the same as text in base64"),
+    optimizeForSpeed: flag(false).describe("A larger file, made in less time"),
+    fromSurface: z.boolean().optional().describe("Accepted, without effect"),
+  })
+  .superRefine(({ type, quality, fullPage, clip }, context) => {
+    const refused = (path: string, message: string) =>
+      context.addIssue({ code: "custom", path: [path], message });
+    if (type === "png" && quality !== undefined) {
+      refused("quality", "Expected none with a png, which has no quality; jpeg and webp have");
+    }
+    if (fullPage && clip !== undefined)
+      refused("clip", "Expected at most one of clip and fullPage");
+  });
+export type ScreenshotOptions = z.output<typeof ScreenshotOptions>;
+
+export const ScreenshotRequest = z
+  .strictObject({
+    ...pageParameterFields,
+    selector: z
+      .string()
+      .min(1)
+      .max(SELECTOR_CHARS_MAX)
+      .optional()
+      .describe("CSS selector of the one element to capture, once the page is ready"),
+    scrollPage: flag(false).describe(
+      "Scroll to the page's end and back first, so that what loads on sight is there",
+    ),
+    screenshotOptions: ScreenshotOptions.prefault({}).describe("Which part, as which picture"),
+  })
+  .check(pageRules)
+  .check(({ value, issues }) => {
+    const refused = (path: string[], message: string) =>
+      issues.push({ code: "custom", path, message, input: value });
+    const { viewport, selector, screenshotOptions: options } = value;
+    if (selector !== undefined && options?.fullPage) {
+      refused(["selector"], "Expected at most one of selector and fullPage");
+    }
+    const density = viewport?.deviceScaleFactor ?? 1;
+    const most = `at most ${SCREENSHOT_SIDE_PX_MAX} device pixels a side and ${SCREENSHOT_PIXELS_MAX} in all`;
+    // Whatever part of it is captured, the window is drawn.
+    if (viewport && !isPictureSize(viewport, density)) {
+      refused(["viewport"], `Expected a window of ${most}`);
+    }
+    const clip = options?.clip;
+    if (clip && !isPictureSize(clip, density * (clip.scale ?? 1))) {
+      refused(["screenshotOptions", "clip"], `Expected an area of ${most}`);
+    }
+  })
+  .meta({ examples: [{ html: "<h1>Hello</h1>", screenshotOptions: { type: "png" } }] })
+  .transform(normalizePage);
+export type ScreenshotRequest = z.output<typeof ScreenshotRequest>;
+
+/** Whether an area in CSS pixels may become a picture, at so many device pixels for each. */
+export function isPictureSize(area: { width: number; height: number }, density: number): boolean {
+  const [width, height] = [area.width * density, area.height * density];
+  return (
+    Math.max(width, height) <= SCREENSHOT_SIDE_PX_MAX && width * height <= SCREENSHOT_PIXELS_MAX
+  );
+}
+
+/** What an answer may be; the first is what is made when nothing is said. */
+export const PICTURE_MEDIA_TYPES = [...PICTURE_TYPES.map((type) => `image/${type}`), "text/plain"];
+
+export function mediaTypeOf({ type, encoding }: ScreenshotOptions): string {
+  return encoding === "base64" ? "text/plain" : `image/${type}`;
+}
+
+/** A boolean that may be absent, and what it then comes to where the page is captured. */
+function flag(whenAbsent: boolean) {
+  return z.boolean().optional().meta({ default: whenAbsent });
+}

@@ -1,0 +1,40 @@
+/** Work for the browser workers: a page in, a document or a picture out. */
+import { z } from "zod";
+import { defineTasks } from "../contract.ts";
+import { PdfRequest } from "./http/pdf.ts";
+import { ScreenshotRequest } from "./http/screenshot.ts";
+
+/** Of every task, beside the parameters of its page. */
+const taskFields = {
+  account: z.string().min(1),
+  /** Milliseconds since 1970. */
+  deadlineAt: z.int(),
+};
+/** Wall-clock milliseconds a browser was held, up to now. */
+const BrowserMs = z.int().min(0);
+
+export const render = defineTasks({
+  kind: "render",
+  lanes: ["interactive", "batch"],
+  // The key is the account: no account waits behind the queue of another.
+  inTurns: true,
+  messages: {
+    /** Prints a page. The PDF's bytes follow the reply. */
+    pdf: {
+      lane: "interactive",
+      input: z.object({ ...taskFields, parameters: PdfRequest }),
+      reply: z.object({
+        browserMs: BrowserMs,
+        /** Of a PDF that is still being written when its first bytes go, neither is known. */
+        bytes: z.int().min(0).nullable(),
+        pages: z.int().min(0).nullable(),
+      }),
+    },
+    /** Captures a page. The picture's bytes, or their text in base64, follow the reply. */
+    screenshot: {
+      lane: "interactive",
+      input: z.object({ ...taskFields, parameters: ScreenshotRequest }),
+      reply: z.object({ browserMs: BrowserMs, bytes: z.int().min(0) }),
+    },
+  },
+});

@@ -1,0 +1,38 @@
+/** The contract of what an account has stored in repositories: its bytes, held to a bound. The key is the account's id. */
+import { z } from "zod";
+import { defineContract } from "../contract.ts";
+import { ActorError } from "../errors.ts";
+import { Id } from "../values.ts";
+
+const Bytes = z.int().min(0);
+const Nothing = z.object({});
+
+export const GitStored = z.object({
+  /** Of packs and large files, each once, whoever names them; what nobody names any more until it is swept. */
+  bytes: Bytes,
+  /** Of what is about to be stored. */
+  heldBytes: Bytes,
+});
+export type GitStored = z.infer<typeof GitStored>;
+
+export const gitStorage = defineContract({
+  kind: "git-storage",
+  messages: {
+    /** Keeps room for a while for what is about to be stored. Refuses with `storage_full`; a `bytesMax` of 0 is no bound. */
+    hold: { input: z.object({ id: Id, bytes: Bytes, bytesMax: Bytes }), reply: GitStored },
+    /** Told once it is stored; or that nothing of it is, or nothing that was not there. */
+    settle: { input: z.object({ id: Id, bytes: Bytes, stored: z.boolean() }) },
+    /** Counts what is stored already: many small things together. */
+    add: { input: z.object({ bytes: Bytes }), reply: GitStored },
+    /** Told by the sweep. */
+    removed: { input: z.object({ bytes: Bytes }), reply: Nothing },
+    get: { input: Nothing, reply: GitStored },
+  },
+});
+
+/** `bytesMax` is not 0. */
+export const accountFull = ({ bytes, heldBytes }: GitStored, bytesMax: number) =>
+  new ActorError(
+    "storage_full",
+    `Cannot store: the account may have ${bytesMax} bytes in repositories, and has ${bytes + heldBytes}; what is deleted makes room some hours later`,
+  );

@@ -1,0 +1,36 @@
+/** The tasks that keep the packs of repositories few, and the store without those that nobody needs. */
+import { z } from "zod";
+import { defineTasks } from "../contract.ts";
+import { EVENT_OTHERS_MAX, EVENT_REFS_MAX } from "./git-limits.ts";
+import { ObjectId } from "./git-names.ts";
+import { RepoAddress } from "./repo.ts";
+import { RefChange } from "./repo-events.ts";
+
+export const gitUpkeep = defineTasks({
+  kind: "git-upkeep",
+  lanes: ["upkeep", "events"],
+  messages: {
+    /**
+     * Puts packs of a repository together; where `prune`, all of them, without what no ref leads to. The key is its id.
+     * It hears `upkeepEnded`.
+     */
+    compact: {
+      lane: "upkeep",
+      input: z.object({ address: RepoAddress, prune: z.boolean() }),
+    },
+    /** Looks for the commits that a push brought. The key is the repository's id; `repo-events` of its account hears `described`. */
+    describe: {
+      lane: "events",
+      input: z.object({
+        address: RepoAddress,
+        changes: z
+          .array(RefChange.extend({ number: z.int().min(1) }))
+          .min(1)
+          .max(EVENT_REFS_MAX),
+        others: z.array(ObjectId).max(EVENT_OTHERS_MAX),
+      }),
+    },
+    /** Holds all stored packs against all repositories. The key is PACK_SWEEP. */
+    sweep: { lane: "upkeep", input: z.object({}) },
+  },
+});

@@ -1,0 +1,20 @@
+/** Large files of repositories, as Git LFS names them: by the SHA-256 of what is in them. */
+import { z } from "zod";
+import { Sha256 } from "../values.ts";
+import { LFS_OBJECT_BYTES_MAX } from "./git-limits.ts";
+
+export const LfsObject = z.object({
+  oid: Sha256,
+  bytes: z.int().min(0).max(LFS_OBJECT_BYTES_MAX),
+});
+export type LfsObject = z.infer<typeof LfsObject>;
+
+/** One that is asked to be named: from then on it is surely there for so long. */
+export const HeldLfsObject = LfsObject.extend({ heldMs: z.int() });
+export type HeldLfsObject = z.infer<typeof HeldLfsObject>;
+
+/** The blob that holds one. Accounts share none. */
+export const lfsBlob = (accountId: string, oid: string) => `git.${accountId}.lfs.${oid}`;
+
+/** The row of a repository that names one: what is swept is held against these. */
+export const lfsRow = (oid: string) => `lfs.${oid}`;

@@ -1,0 +1,46 @@
+/** The contract of an account's namespaces: which there are. The key is the account's id. */
+import { z } from "zod";
+import { defineContract } from "../contract.ts";
+import { EpochMs } from "../values.ts";
+import { NAMESPACE_LIST_MAX } from "./artifacts-limits.ts";
+import { NamespaceName } from "./git-names.ts";
+
+const Nothing = z.object({});
+
+/** As its namespace last told it. */
+export const ListedNamespace = z.object({
+  name: NamespaceName,
+  repoCount: z.int().min(0),
+  createdAt: EpochMs,
+  updatedAt: EpochMs,
+});
+export type ListedNamespace = z.infer<typeof ListedNamespace>;
+
+export const namespaceList = defineContract({
+  kind: "namespace-list",
+  messages: {
+    /**
+     * Lists one that is about to be made, so that whoever hears of it finds it listed. Refuses where there are as many
+     * as may be. One that does not come to be is not listed for long.
+     */
+    announce: { input: z.object({ name: NamespaceName }), reply: Nothing },
+    /** By name. */
+    list: {
+      input: z.object({
+        limit: z.int().min(1).max(NAMESPACE_LIST_MAX),
+        /** The last name that the reader has. */
+        after: z.string().optional(),
+      }),
+      reply: z.object({
+        namespaces: z.array(ListedNamespace),
+        more: z.boolean(),
+        total: z.int().min(0),
+      }),
+    },
+
+    /** Told by a namespace that has come to be, or is not as it was. */
+    changed: { input: ListedNamespace },
+    /** Told by one that is no more. */
+    removed: { input: z.object({ name: NamespaceName }) },
+  },
+});

@@ -1,0 +1,77 @@
+/** The contract of a namespace: the names of its repositories. The key is `namespaceKey`. */
+import { z } from "zod";
+import { defineContract } from "../contract.ts";
+import { EpochMs, Id } from "../values.ts";
+import { REPO_LIST_MAX } from "./git-limits.ts";
+import { NamespaceName, RepoId, RepoName } from "./git-names.ts";
+import { RepoEntry } from "./repo.ts";
+
+const Nothing = z.object({});
+
+export const NamespaceEntry = z.object({
+  accountId: Id,
+  /** As it was written when it was made. */
+  name: NamespaceName,
+  repoCount: z.int().min(0),
+  createdAt: EpochMs,
+  updatedAt: EpochMs,
+});
+export type NamespaceEntry = z.infer<typeof NamespaceEntry>;
+
+/** What a listing shows of a repository. */
+export const RepoListing = RepoEntry.pick({
+  id: true,
+  name: true,
+  description: true,
+  defaultBranch: true,
+  readOnly: true,
+  source: true,
+  status: true,
+  createdAt: true,
+  updatedAt: true,
+  lastPushAt: true,
+});
+export type RepoListing = z.infer<typeof RepoListing>;
+
+export const RepoSort = z.enum(["created_at", "updated_at", "last_push_at", "name"]);
+export type RepoSort = z.infer<typeof RepoSort>;
+
+const Named = z.object({ accountId: Id, name: NamespaceName });
+
+export const namespace = defineContract({
+  kind: "namespace",
+  messages: {
+    /** Makes it; a conflict where it is there. */
+    create: { input: Named, reply: NamespaceEntry },
+    get: { input: Nothing, reply: NamespaceEntry },
+    /** Forgets it; a conflict where it has repositories. */
+    remove: { input: Nothing, reply: Nothing },
+
+    /**
+     * Gives a name to a repository that is about to be made, and makes the namespace where there is none. A conflict
+     * where the name is taken. A repository that does not come to be loses it.
+     */
+    claim: { input: Named.extend({ listing: RepoListing }), reply: Nothing },
+    /** Refuses where no repository has the name. */
+    find: { input: z.object({ name: RepoName }), reply: z.object({ id: RepoId }) },
+    /** Takes the name from its repository, which is removed. Once more changes nothing. */
+    release: { input: z.object({ name: RepoName }), reply: z.object({ id: RepoId }) },
+    list: {
+      input: z.object({
+        limit: z.int().min(1).max(REPO_LIST_MAX),
+        /** A part of the name. */
+        search: z.string().max(100).optional(),
+        sort: RepoSort,
+        direction: z.enum(["asc", "desc"]),
+        /** The last entry that the reader has. */
+        after: z.object({ value: z.union([z.string(), z.int()]), id: RepoId }).optional(),
+      }),
+      reply: z.object({ repos: z.array(RepoListing), more: z.boolean(), total: z.int().min(0) }),
+    },
+
+    /** Told by a repository that has come to be, or is not as it was. */
+    repoChanged: { input: RepoListing },
+    /** Told by a repository that was removed. */
+    repoRemoved: { input: z.object({ id: RepoId, name: RepoName }) },
+  },
+});

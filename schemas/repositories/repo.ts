@@ -1,0 +1,398 @@
+/** The contract of a repository: its settings, its manifest of refs and packs, its tokens. The key is its id. */
+import { z } from "zod";
+import { defineContract } from "../contract.ts";
+import { EpochMs, Id, Sha256 } from "../values.ts";
+import { IMPORT_DEPTH_MAX, IMPORT_URL_CHARS_MAX } from "./artifacts-limits.ts";
+import {
+  COMMANDS_BYTES_MAX,
+  LFS_BATCH_MAX,
+  LFS_NAMED_MAX,
+  PROTECTED_REFS_MAX,
+  PUSH_OPTION_CHARS_MAX,
+  PUSH_OPTIONS_BYTES_MAX,
+  PUSH_OPTIONS_MAX,
+  PUSH_PARTS_MAX,
+  REF_ROWS,
+  REFS_MAX,
+  REPO_DESCRIPTION_CHARS_MAX,
+  REPO_SHALLOW_MAX,
+  REPO_TOKEN_TTL_S_MAX,
+  REPO_TOKEN_TTL_S_MIN,
+  SWAP_PACKS_MAX,
+  TREE_DEPTH_MAX,
+} from "./git-limits.ts";
+import {
+  BranchName,
+  NamespaceName,
+  ObjectId,
+  ProtectedRef,
+  RepoId,
+  RepoName,
+} from "./git-names.ts";
+import { HeldLfsObject, LfsObject } from "./lfs.ts";
+
+const Nothing = z.object({});
+const Version = z.int().min(0);
+const Sentence = z.string().max(REPO_DESCRIPTION_CHARS_MAX);
+
+/** Where a repository is found. */
+export const RepoAddress = z.object({ accountId: Id, namespace: NamespaceName, name: RepoName });
+export type RepoAddress = z.infer<typeof RepoAddress>;
+
+export const RepoStatus = z.enum(["ready", "importing", "forking", "failed"]);
+export type RepoStatus = z.infer<typeof RepoStatus>;
+
+/** What can be changed of a repository at any time. */
+export const RepoSettings = z.object({
+  description: Sentence.nullable(),
+  defaultBranch: BranchName,
+  readOnly: z.boolean(),
+  protectedRefs: z.array(ProtectedRef).max(PROTECTED_REFS_MAX),
+});
+
+/** How far an import is: what it is at, and how much of that is done. */
+export const ImportProgress = z.object({
+  step: z.enum(["asking", "receiving", "resolving", "checking", "large_files"]),
+  percent: z.int().min(0).max(100).nullable(),
+});
+export type ImportProgress = z.infer<typeof ImportProgress>;
+
+/** A repository, as it is shown. */
+export const RepoEntry = RepoAddress.extend({
+  ...RepoSettings.shape,
+  id: RepoId,
+  /** Where its first content came from. */
+  source: z.string().nullable(),
+  status: RepoStatus,
+  /** Why it failed, or what an import lacks. */
+  failure: z.string().nullable(),
+  /** While it is imported. */
+  progress: ImportProgress.optional(),
+  createdAt: EpochMs,
+  updatedAt: EpochMs,
+  lastPushAt: EpochMs.nullable(),
+});
+export type RepoEntry = z.infer<typeof RepoEntry>;
+
+/** Where a repository is imported from. */
+export const RepoOrigin = z.object({
+  /** https, without user and password. */
+  url: z.string().max(IMPORT_URL_CHARS_MAX),
+  /** That one alone, where it is named. */
+  branch: z.string().nullable(),
+  /** So many commits of each line of history. */
+  depth: z.int().min(1).max(IMPORT_DEPTH_MAX).nullable().default(null),
+  /** Pushes are refused from its end on. */
+  readOnly: z.boolean(),
+});
+export type RepoOrigin = z.infer<typeof RepoOrigin>;
+
+/** A pack and its index: one blob, the index first, named after the SHA-256 of the pack. */
+export const Pack = z.object({
+  sha256: Sha256,
+  bytes: z.int().min(0),
+  indexBytes: z.int().min(0),
+});
+export type Pack = z.infer<typeof Pack>;
+
+/** A pack that is asked to be named: from then on it is surely there for so long. No clock is held against another's. */
+export const HeldPack = Pack.extend({ heldMs: z.int().optional() });
+export type HeldPack = z.infer<typeof HeldPack>;
+
+/** The blob that holds a pack. Accounts share none: who knows an object's id could read it. */
+export const packBlob = (accountId: string, sha256: string) => `git.${accountId}.${sha256}`;
+
+/** The row of a repository that names a pack: what is swept is held against these. */
+export const packRow = (sha256: string) => `pack.${sha256}`;
+
+/** One ref's change in a push: `<old> <new> <ref>`, zeros where there is none, as in git's own protocol. */
+const Command = z.string().regex(/^[0-9a-f]{40} [0-9a-f]{40} [^\0]{1,1024}$/);
+const Commands = z
+  .array(Command)
+  .max(REFS_MAX)
+  .refine(
+    (commands) => commandsBytes(commands) <= COMMANDS_BYTES_MAX,
+    `expected at most ${COMMANDS_BYTES_MAX} bytes; more come in parts`,
+  );
+const utf8 = new TextEncoder();
+/** What commands, or options, take of a message. */
+export const commandsBytes = (commands: readonly string[]) =>
+  utf8.encode(JSON.stringify(commands)).length;
+
+/** What a client says beside a push, for who hears of it: `git push -o`. */
+const PushOptions = z
+  .array(z.string().max(PUSH_OPTION_CHARS_MAX))
+  .max(PUSH_OPTIONS_MAX)
+  .refine(
+    (options) => commandsBytes(options) <= PUSH_OPTIONS_BYTES_MAX,
+    `expected at most ${PUSH_OPTIONS_BYTES_MAX} bytes`,
+  );
+
+export const RepoTokenScope = z.enum(["read", "write"]);
+export type RepoTokenScope = z.infer<typeof RepoTokenScope>;
+export const RepoTokenId = z
+  .string()
+  .regex(/^[0-9a-z]{16}$/, "Expected 16 digits or lower-case letters");
+export const RepoTokenState = z.enum(["active", "expired", "revoked"]);
+
+/** A token without what opens it. */
+export const RepoToken = z.object({
+  id: RepoTokenId,
+  scope: RepoTokenScope,
+  createdAt: EpochMs,
+  expiresAt: EpochMs,
+  revokedAt: EpochMs.nullable(),
+  /** To the hour. */
+  lastUsedAt: EpochMs.nullable(),
+});
+export type RepoToken = z.infer<typeof RepoToken>;
+
+const TOKEN_ID_CHARS = 16;
+/** A token's public id follows from its hash, so that whoever has the token can find it. */
+export function repoTokenId(secretHash: string): string {
+  const id = BigInt(`0x${secretHash}`) % 36n ** BigInt(TOKEN_ID_CHARS);
+  return id.toString(36).padStart(TOKEN_ID_CHARS, "0");
+}
+
+const NewToken = z.object({
+  secretHash: Sha256.meta({ secret: true }),
+  scope: RepoTokenScope,
+  ttlS: z.int().min(REPO_TOKEN_TTL_S_MIN).max(REPO_TOKEN_TTL_S_MAX),
+});
+
+/** Up to where a reader has the rows of refs: all changes up to `version`, and in it those up to `row`. */
+const ManifestCursor = z.object({ version: Version, row: z.int().min(-1).max(REF_ROWS) });
+export type ManifestCursor = z.infer<typeof ManifestCursor>;
+
+/** Commits whose parents are not here, as git's own file `shallow` names them. */
+const Shallow = z.array(ObjectId).max(REPO_SHALLOW_MAX);
+
+/** So many directories, and no more, lie below each other; whoever does not say has not looked. */
+const TreeDepth = z.int().min(0).max(TREE_DEPTH_MAX);
+
+/** What it may have in all, as it is set where it is asked for; REPO_BYTES_MAX where nobody says. */
+const RepoBytes = z.int().min(0).optional();
+
+/** Names of some refs with their values. */
+export const RefTable = z.record(z.string(), z.string());
+
+export const repo = defineContract({
+  kind: "repo",
+  messages: {
+    /** Makes it, with its first token. A second time is a conflict. */
+    create: {
+      input: RepoAddress.extend({
+        ...RepoSettings.shape,
+        source: z.string().nullable(),
+        status: RepoStatus.exclude(["failed"]),
+        token: NewToken.optional(),
+        /** What it has from the beginning, as a fork does. */
+        content: z
+          .object({
+            refs: z.array(z.tuple([z.string(), z.string()])).max(REFS_MAX),
+            packs: z.array(HeldPack).max(SWAP_PACKS_MAX),
+            treeDepth: TreeDepth.optional(),
+          })
+          .optional(),
+        shallow: Shallow.optional(),
+        /** What it is to have, where its status is `importing`. */
+        origin: RepoOrigin.optional(),
+      }),
+      reply: RepoEntry,
+    },
+    /** Told by who imports it: where its history ends, before there is any. */
+    importShallow: { input: z.object({ commits: Shallow }), reply: Nothing },
+    /** Told by who imports it, now and then. */
+    importProgressed: { input: ImportProgress },
+    /** Told by who imports it: it is there, or why it is not. */
+    importEnded: {
+      input: z.object({
+        failure: z.string().nullable(),
+        /** What did not come along, though it is ready. */
+        lacking: z.string().nullable().optional(),
+        readOnly: z.boolean(),
+      }),
+    },
+    /** Refuses where it is none, or another than is asked for. */
+    get: { input: RepoAddress.partial(), reply: RepoEntry },
+    configure: { input: RepoSettings.partial(), reply: RepoEntry },
+    /** An import or a fork has ended. */
+    setStatus: {
+      input: z.object({ status: RepoStatus, failure: z.string().nullable() }),
+      reply: RepoEntry,
+    },
+    /** It is gone at once; its rows go soon after, its packs with the next sweep. Repeating it changes nothing. */
+    remove: { input: Nothing, reply: Nothing },
+    /** Its name was given up. */
+    nameReleased: { input: Nothing },
+
+    /**
+     * What changed of refs and packs since `after`, from the beginning with `{ version: 0, row: -1 }`. Until `done`
+     * there is more, to be asked for by the cursor of the answer; what was told until then is no state that ever was.
+     */
+    manifest: {
+      input: z.object({
+        address: RepoAddress,
+        after: ManifestCursor,
+        /** The version of the packs that the reader has. */
+        packsAfter: Version,
+      }),
+      reply: z.object({
+        version: Version,
+        /** Objects can only have gone away where it is another. */
+        generation: Version,
+        head: z.string(),
+        readOnly: z.boolean(),
+        protectedRefs: z.array(z.string()),
+        status: RepoStatus,
+        shallow: z.array(z.string()),
+        treeDepth: z.int().min(0),
+        bytes: z.int().min(0),
+        rows: z.array(z.object({ row: z.int(), refs: RefTable })),
+        packs: z.array(Pack),
+        /** True where `packs` are all there are; else they are those that came since. */
+        packsWhole: z.boolean(),
+        cursor: ManifestCursor,
+        done: z.boolean(),
+      }),
+    },
+
+    /** A part of a push that is too large for one message; the parts are numbered from 0. */
+    stage: {
+      input: z.object({
+        push: Id,
+        part: z
+          .int()
+          .min(0)
+          .max(PUSH_PARTS_MAX - 1),
+        commands: Commands,
+      }),
+      reply: Nothing,
+    },
+    /**
+     * Judges a push on the refs as they are and makes its changes, with its packs: the only way in which either changes.
+     * The packs are stored, and complete together with those of `generation`.
+     */
+    swap: {
+      input: z.object({
+        push: Id,
+        /** All of them, or none where they were staged in `parts`. */
+        commands: Commands,
+        parts: z.int().min(0).max(PUSH_PARTS_MAX),
+        atomic: z.boolean(),
+        generation: Version,
+        /** Which of them, by their number, only add commits to what was there. */
+        forward: z
+          .array(
+            z
+              .int()
+              .min(0)
+              .max(REFS_MAX - 1),
+          )
+          .max(REFS_MAX),
+        packs: z.array(HeldPack).max(SWAP_PACKS_MAX),
+        bytesMax: RepoBytes,
+        options: PushOptions.optional(),
+        /** Of all there is, with the packs, where that was `treeBelow` without them. */
+        treeDepth: TreeDepth.optional(),
+        treeBelow: TreeDepth.optional(),
+      }),
+      reply: z.object({
+        /** A letter of REF_RESULTS for each command. */
+        results: z.string().regex(/^[a-z]*$/),
+        version: Version,
+      }),
+    },
+    /**
+     * Puts packs in the place of others that hold the same objects; where `prune`, all that is needed of them. Refuses
+     * with `conflict` where one of them, or of `kept`, is not there any more, or for `prune` where anything changed since
+     * `version`.
+     */
+    compact: {
+      input: z.object({
+        version: Version,
+        generation: Version,
+        replaced: z.array(Sha256).min(1).max(SWAP_PACKS_MAX),
+        packs: z.array(HeldPack).max(SWAP_PACKS_MAX),
+        /** Packs that stay and hold objects of the replaced ones. */
+        kept: z.array(Sha256).max(SWAP_PACKS_MAX).optional(),
+        prune: z.boolean(),
+        /** As it was measured at `version`. */
+        treeDepth: TreeDepth.optional(),
+      }),
+      reply: z.object({ version: Version }),
+    },
+
+    /** Which of these large files it has, and how much more it takes. */
+    findLfsObjects: {
+      input: z.object({
+        address: RepoAddress,
+        oids: z.array(Sha256).max(LFS_BATCH_MAX),
+        bytesMax: RepoBytes,
+      }),
+      reply: z.object({
+        objects: z.array(LfsObject),
+        /** Bytes, and how many. */
+        room: z.int(),
+        places: z.int(),
+        readOnly: z.boolean(),
+        status: RepoStatus,
+      }),
+    },
+    /** Names large files that are stored. Refuses with `storage_full` and `limit_reached` where they are too much. */
+    nameLfsObjects: {
+      input: z.object({
+        address: RepoAddress,
+        objects: z.array(HeldLfsObject).max(LFS_NAMED_MAX),
+        bytesMax: RepoBytes,
+        /** By who imports it: while that is under way, and at no other time. */
+        ofImport: z.boolean().optional(),
+      }),
+      reply: Nothing,
+    },
+    /** All of them, by their ids. */
+    listLfsObjects: {
+      input: z.object({ after: Sha256.optional() }),
+      reply: z.object({ objects: z.array(LfsObject), more: z.boolean() }),
+    },
+
+    /** Has what no ref leads to dropped for good, soon. */
+    prune: { input: Nothing, reply: Nothing },
+    /** Told by who put its packs together: nothing is under way any more. */
+    upkeepEnded: { input: z.object({ pruned: z.boolean() }) },
+    /** A push was too large for what there is room for: what nobody needs may give some. */
+    roomLacked: { input: Nothing },
+    /** Reminder: there may be packs to put together. */
+    upkeepDue: { input: Nothing },
+
+    mintToken: { input: NewToken, reply: RepoToken },
+    /** The newest first. */
+    listTokens: {
+      input: z.object({
+        state: z.enum([...RepoTokenState.options, "all"]),
+        offset: z.int().min(0),
+        limit: z.int().min(1).max(100),
+      }),
+      reply: z.object({
+        tokens: z.array(RepoToken.extend({ state: RepoTokenState })),
+        total: z.int().min(0),
+      }),
+    },
+    /** `revoked` is false where it was already. */
+    revokeToken: {
+      input: z.object({ id: RepoTokenId }),
+      reply: z.object({ revoked: z.boolean() }),
+    },
+    /** Refuses with `not_found` where this is another repository, with `forbidden` where the token does not open it. */
+    verifyToken: {
+      input: z.object({ address: RepoAddress, secretHash: Sha256.meta({ secret: true }) }),
+      reply: z.object({ id: RepoTokenId, scope: RepoTokenScope, expiresAt: EpochMs }),
+    },
+
+    /** Reminder: a fork that was begun is not there. */
+    giveUp: { input: Nothing },
+    /** Reminders: what was staged and never decided goes; of what is removed, the next rows go. */
+    dropStaged: { input: Nothing },
+    clearRows: { input: Nothing },
+  },
+});

@@ -1,0 +1,111 @@
+/** The house rule of imports: which room of the repository may use which other. */
+import { posix } from "node:path";
+import type { SourceFile } from "./tidy-rules.ts";
+
+const AREAS = new Set(["account", "rendering", "crawl", "repositories", "oauth", "apps"]);
+/** The rooms of `actors/` that an area may use besides its own and those that all share. */
+const OTHER_AREAS: Record<string, string[]> = {
+  rendering: ["actors/account/lib/"],
+  crawl: ["actors/account/lib/", "actors/rendering/lib/browser/"],
+  repositories: ["actors/account/lib/"],
+  oauth: ["actors/account/lib/"],
+  apps: ["actors/account/lib/"],
+};
+/** Rooms of `actors/` that every area uses. They use only each other. */
+const ACTORS_SHARED = ["actors/runtime/", "actors/egress/"];
+/** Files that wire kinds together, and so may import all of them. */
+const ACTORS_MAIN = "actors/main.ts";
+const ACTORS_WIRING = new Set([ACTORS_MAIN, "actors/apps/open-agents.ts"]);
+/** Code that runs inside the processes of apps. Nothing else may import it but these two doors. */
+const APP_CODE = ["actors/apps/package/", "actors/apps/process/"];
+const APP_CODE_DOOR = "actors/apps/process/arguments.ts";
+
+/** What the gateway may use of `actors/`: the runtime's client, stored formats, and the work that it does itself. */
+const GATEWAY_TAKES = new Set([
+  "actors/apps/lib/app-secrets/secret-box.ts",
+  "actors/apps/lib/app-bodies/body-blobs.ts",
+  "actors/runtime/actor-client.ts",
+  "actors/runtime/answer.ts",
+  "actors/runtime/blob-store.ts",
+  "actors/runtime/define-worker.ts",
+  "actors/runtime/live.ts",
+  "actors/runtime/stored-lines.ts",
+  "actors/runtime/time-limit.ts",
+]);
+/** Rooms of `gateway/` that every area uses. They import no area. */
+const GATEWAY_SHARED = new Set(["http", "pages", "platform"]);
+/** Packages that a schema may use: re2js, because a schema must refuse a bad pattern in a request. */
+const SCHEMA_PACKAGES = new Set(["zod", "re2js"]);
+
+/** Tests and measurements, their helpers and suites: they may reach wherever they need, and nothing reaches them. */
+export const isTest = (path: string) =>
+  /\.(test|contract)\.ts$/.test(path) || /(^|\/)(testing|bench)\//.test(path);
+
+/** Imports point one way: gateway → schemas, actors → schemas, and areas meet only there. */
+export function importsPointOneWay({ path, text }: SourceFile): string[] {
+  if (isTest(path)) return [];
+  return importsOf(path, text)
+    .filter((target) => !mayImport(path, target))
+    .map((target) => `${path} imports ${target}`);
+}
+
+/** What a file imports: a path from the root for a file of ours, else the package's name. */
+export function importsOf(path: string, text: string): string[] {
+  const specifiers = text.matchAll(
+    /^(?:import|export)\s(?:[^"';]*?\sfrom\s)?"([^"]+)"|\bimport\(\s*"([^"]+)"/gm,
+  );
+  return Array.from(specifiers, ([, named, dynamic]) => named ?? dynamic ?? "").map((specifier) =>
+    specifier.startsWith(".") ? posix.join(posix.dirname(path), specifier) : specifier,
+  );
+}
+
+function mayImport(path: string, target: string): boolean {
+  const source = path.split("/")[0];
+  const folder = /^(schemas|actors|gateway|deploy|scripts)\//.exec(target)?.[1];
+  if (source === "schemas") return folder === "schemas" || SCHEMA_PACKAGES.has(target);
+  if (isIn(APP_CODE, path))
+    return folder === undefined || folder === "schemas" || isIn(APP_CODE, target);
+  // What starts and sets up reaches everything but the code that runs in processes of apps.
+  if (isIn(APP_CODE, target))
+    return target === APP_CODE_DOOR && (path === ACTORS_MAIN || path.startsWith("actors/apps/"));
+  if (folder === undefined || folder === "schemas" || source === "deploy" || source === "scripts")
+    return true;
+  if (source === "gateway")
+    return folder === "gateway" ? mayGatewayImport(path, target) : GATEWAY_TAKES.has(target);
+  return source === "actors" && folder === "actors" && mayActorsImport(path, target);
+}
+
+function mayGatewayImport(path: string, target: string): boolean {
+  // Files beside the rooms wire them together.
+  if (path.split("/").length === 2) return true;
+  const [from, to] = [path.split("/")[1] ?? "", target.split("/")[1] ?? ""];
+  if (from === to || GATEWAY_SHARED.has(to)) return true;
+  return AREAS.has(from) && to === "account";
+}
+
+function mayActorsImport(path: string, target: string): boolean {
+  if (ACTORS_WIRING.has(path)) return true;
+  if (isIn(ACTORS_SHARED, target)) return true;
+  if (isIn(ACTORS_SHARED, path)) return false;
+  const area = areaOf(path);
+  if (area === undefined) return false;
+  if (roomOf(path) === roomOf(target)) return true;
+  return isIn([`actors/${area}/lib/`, ...(OTHER_AREAS[area] ?? [])], target);
+}
+
+/** The area that a file belongs to; undefined for what is shared. */
+function areaOf(path: string): string | undefined {
+  const area = path.split("/")[1] ?? "";
+  return AREAS.has(area) ? area : undefined;
+}
+
+/** A kind's folder, `workers/<name>` or `lib/<name>` of its area. */
+function roomOf(path: string): string {
+  const [top, area, name = "", inner = ""] = path.split("/");
+  const room = name === "lib" || name === "workers" ? `${name}/${inner}` : name;
+  return `${top}/${area}/${room}`;
+}
+
+function isIn(folders: readonly string[], path: string): boolean {
+  return folders.some((folder) => path.startsWith(folder));
+}
