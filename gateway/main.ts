@@ -32,6 +32,7 @@ import { type SocketRoute, socketRouter } from "./apps/sockets/socket-router.ts"
 import type { GatewayConfig } from "./gateway-config.ts";
 import { listen } from "./http/listen.ts";
 import { type RequestCount, RequestCounts } from "./http/request-counts.ts";
+import { TokenFinder } from "./oauth/token-finder.ts";
 import type { Repositories } from "./repositories/repositories.ts";
 
 /** What requests in flight may take of the time for a stop; the rest is for the parts that stop after the gateway. */
@@ -92,7 +93,9 @@ export async function startGateway(context: GatewayContext): Promise<RunningGate
       ...context.apps,
       routes: (authenticated) => routesOfApps(parts, routes, authenticated),
     }));
-  const leaveTokens = context.apps && answerAppTokens({ ...parts, ...context.apps });
+  const leaveTokens =
+    context.apps &&
+    answerAppTokens({ tokens: new TokenFinder(parts), answerOn: context.apps.answerOn, logger });
   const agentSockets =
     context.apps &&
     new AgentSockets({

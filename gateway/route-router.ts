@@ -14,6 +14,7 @@ import { methodNotAllowed } from "./http/middleware/method-not-allowed.ts";
 import { type BodyBudget, readBody } from "./http/middleware/read-body.ts";
 import { parseRequest } from "./http/parse-request.ts";
 import type { Route } from "./http/route.ts";
+import { TokenFinder } from "./oauth/token-finder.ts";
 import { checkNamespace } from "./repositories/routes/check-namespace.ts";
 
 export function routeRouter(
@@ -23,7 +24,7 @@ export function routeRouter(
     live,
     requestsPerWindow,
     now,
-    authenticated = authenticate({ actors, live, now }),
+    authenticated = authenticate(new TokenFinder({ actors, live, now }), now),
   }: {
     actors: ActorClient;
     live: LiveUpdates;

@@ -1,24 +1,13 @@
 /** Where an app answers: below our own address for machines, and at an origin of its own for people. */
 import { AppName } from "../../schemas/apps/app-names.ts";
 import { Id } from "../../schemas/values.ts";
+import type { AppOf, AskedOfApp } from "../http/locals.ts";
 
 export interface AppAddresses {
   /** Of our own pages and of /apps/…, without a slash at its end. */
   publicUrl: string;
   /** Parent of the origins of apps, with a port where it is not that of the scheme. */
   appsDomain: string;
-}
-
-export interface AppOf {
-  accountId: string;
-  app: string;
-}
-
-/** What a request is for, beside its body. */
-export interface AskedOfApp extends AppOf {
-  /** With its query, as the app sees it. */
-  path: string;
-  isOwnOrigin: boolean;
 }
 
 const PREFIX = "/apps/";

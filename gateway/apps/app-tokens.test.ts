@@ -7,6 +7,7 @@ import { APP_TOKEN_SUBJECT, AppTokenAnswer } from "../../schemas/apps/app-token.
 import { ActorError } from "../../schemas/errors.ts";
 import { memoryActors } from "../../scripts/testing/memory-actors.ts";
 import { newToken } from "../account/api-token-text.ts";
+import { TokenFinder } from "../oauth/token-finder.ts";
 import { testCrawls } from "../testing/test-crawls.ts";
 import { giveToken, openAccount } from "../testing/test-gateway.ts";
 import { answerAppTokens } from "./app-tokens.ts";
@@ -20,7 +21,7 @@ async function world({ fails }: { fails?: Error } = {}) {
   const answers = new Map<string, (payload: string) => string | Promise<string>>();
   const failing = { ...actors, call: () => Promise.reject(fails) } as unknown as typeof actors;
   const leave = answerAppTokens({
-    ...{ actors: fails ? failing : actors, live, now: () => Date.now() },
+    tokens: new TokenFinder({ actors: fails ? failing : actors, live, now: () => Date.now() }),
     logger: pino({ level: "silent" }),
     answerOn(subject, answer) {
       answers.set(subject, answer);

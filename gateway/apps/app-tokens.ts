@@ -9,18 +9,17 @@ import {
   type TokenIdentity,
 } from "../../schemas/apps/app-token.ts";
 import { ActorError } from "../../schemas/errors.ts";
-import { TokenFinder } from "../account/token-finder.ts";
+import type { Tokens } from "../account/found-token.ts";
 import type { Caller } from "../http/locals.ts";
-import type { AccessTokensOptions } from "../oauth/access-tokens.ts";
 
-export interface AppTokensParts extends AccessTokensOptions {
+export interface AppTokensParts {
+  tokens: Tokens;
   answerOn: AnswerOn;
   logger: Logger;
 }
 
 /** Returns what ends it. */
-export function answerAppTokens({ answerOn, logger, ...options }: AppTokensParts): () => void {
-  const tokens = new TokenFinder(options);
+export function answerAppTokens({ tokens, answerOn, logger }: AppTokensParts): () => void {
   return answerOn(APP_TOKEN_SUBJECT, answer, { queue: APP_REST_QUEUE });
 
   async function answer(payload: string): Promise<string> {

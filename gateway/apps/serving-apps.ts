@@ -5,8 +5,8 @@ import type { LiveUpdates } from "../../actors/runtime/live.ts";
 import { app as contract, type ServingApp } from "../../schemas/apps/app.ts";
 import { APP_SERVING_KEPT_MS, SERVING_APPS_KEPT_MAX } from "../../schemas/apps/app-limits.ts";
 import { appKey } from "../../schemas/apps/app-names.ts";
+import type { AppOf } from "../http/locals.ts";
 import { WatchedCache } from "../http/watched-cache.ts";
-import type { AppOf } from "./app-addresses.ts";
 
 export interface ServingAppsParts {
   actors: Pick<ActorClient, "call">;

@@ -5,7 +5,6 @@ import type { Logger } from "pino";
 import type { Permission } from "../../schemas/account/permissions.ts";
 import type { ErrorCode } from "../../schemas/errors.ts";
 import type { Scope } from "../../schemas/oauth/scopes.ts";
-import type { AskedOfApp } from "../apps/app-addresses.ts";
 import type { Route } from "./route.ts";
 
 /** Who asks: an API token or an OAuth access token, and what it opens. */
@@ -29,6 +28,19 @@ export interface Caller {
   namespace?: string;
   /** Whether it opens the same still, for what lasts longer than a request. */
   isStillGood?: () => Promise<boolean>;
+}
+
+/** Names an app of an account. */
+export interface AppOf {
+  accountId: string;
+  app: string;
+}
+
+/** What a request to an app asks for, besides its body. */
+export interface AskedOfApp extends AppOf {
+  /** With its query, as the app sees it. */
+  path: string;
+  isOwnOrigin: boolean;
 }
 
 export interface Locals {

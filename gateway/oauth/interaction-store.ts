@@ -2,10 +2,10 @@
 import type { Adapter } from "oidc-provider";
 import { interaction } from "../../schemas/oauth/interaction.ts";
 import { browserHashOf } from "../account/pages/browser-cookies.ts";
+import { sha256 } from "../http/sha256.ts";
 import { type StoreParts, store, unlessUnknown } from "./library-store.ts";
 import { Provider } from "./oidc-library.ts";
 import { checkWaiting } from "./still-registered.ts";
-import { sha256 } from "./token-text.ts";
 
 /** For the browser in which it began alone. */
 export function interactionStore({ actors, now }: Omit<StoreParts, "failed">): Adapter {

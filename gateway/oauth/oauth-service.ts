@@ -19,6 +19,7 @@ import { networkOf, readForm } from "../account/pages/visit.ts";
 import { methodNotAllowed } from "../http/middleware/method-not-allowed.ts";
 import { FormMarks } from "../pages/form-marks.ts";
 import { linkBelow } from "../pages/page.ts";
+import { findClient } from "./live-client.ts";
 import { LiveProvider } from "./live-provider.ts";
 import { libraryPages } from "./pages/library-pages.ts";
 import { pageError, pageRouter, showOver } from "./pages/page-router.ts";
@@ -73,7 +74,10 @@ export function oauthRouter({ actors, config, ...options }: OAuthOptions): Route
   const router = Router({ caseSensitive: true });
   router.use(OPENED_BY_CLIENTS, keepOpener);
   router.use(
-    pageRouter({ actors, cookies, marks, known, interactions, link, publicUrl, signup, showOver }),
+    pageRouter({
+      ...{ actors, cookies, marks, known, interactions, link, publicUrl, signup, showOver },
+      clientNameOf: async (clientId) => (await findClient(actors, clientId))?.clientName,
+    }),
   );
   const asPage = pageError({ link });
   router.post(["/oauth2/auth", "/oauth2/logout"], readForm, askAgain, asPage);

@@ -32,6 +32,7 @@ import * as oidc from "openid-client";
 import { COMMAND_LINE_CLIENT_ID } from "../../schemas/oauth/command-line.ts";
 import { REFRESH_TOKENS_PER_GRANT_MAX } from "../../schemas/oauth/oauth-server-limits.ts";
 import { until } from "../../scripts/testing/until.ts";
+import { sha256 } from "../http/sha256.ts";
 import {
   newPerson,
   type OAuthWorld,
@@ -41,7 +42,6 @@ import {
   type TestClient,
   type Wire,
 } from "./testing/oauth-world.ts";
-import { sha256 } from "./token-text.ts";
 
 describe("RFC 9700", function () {
   this.timeout(120_000);

@@ -3,9 +3,10 @@ import type { Request } from "express";
 import type { KoaContextWithOIDC } from "oidc-provider";
 import { ActorError } from "../../schemas/errors.ts";
 import type { Credential, FailedAuthentications } from "../account/failed-authentications.ts";
+import { sha256 } from "../http/sha256.ts";
 import { errors, Provider } from "./oidc-library.ts";
 import { recordsOf } from "./request-records.ts";
-import { readTokenText, sha256 } from "./token-text.ts";
+import { readTokenText } from "./token-text.ts";
 
 const ROUTES = ["token", "revocation", "introspection", "userinfo"];
 

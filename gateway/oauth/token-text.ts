@@ -1,6 +1,7 @@
 /** Codes and tokens as texts: `tl_at_<grant>_<secret>`. The grant finds them, the hash of the whole opens them. */
-import { createHash, randomBytes } from "node:crypto";
+import { randomBytes } from "node:crypto";
 import type { TokenKind } from "../../schemas/oauth/oauth-grant.ts";
+import { sha256 } from "../http/sha256.ts";
 
 /** Each looks like what it is, to whoever finds it where it should not be. */
 const PREFIXES = { code: "tl_ac_", access: "tl_at_", refresh: "tl_rt_" } as const;
@@ -32,6 +33,3 @@ export function readTokenText(text: string): TokenAddress | undefined {
     ? undefined
     : { kind, grantId, hash: sha256(text) };
 }
-
-/** A plain hash will do: there is nothing to guess in 32 random bytes. */
-export const sha256 = (text: string) => createHash("sha256").update(text).digest("hex");

@@ -2,16 +2,14 @@
 import type { RequestHandler } from "express";
 import { ActorError } from "../../../schemas/errors.ts";
 import { type Caller, localsOf } from "../../http/locals.ts";
-import type { AccessTokensOptions } from "../../oauth/access-tokens.ts";
 import { FailedAuthentications } from "../failed-authentications.ts";
-import { type FoundToken, TokenFinder } from "../token-finder.ts";
+import type { FoundToken, Tokens } from "../found-token.ts";
 
 const REALM = 'Bearer realm="trunkline"';
 const EXPECTED = "expected the header Authorization: Bearer <token>";
 
-export function authenticate({ actors, live, now }: AccessTokensOptions): RequestHandler {
+export function authenticate(tokens: Tokens, now: () => number): RequestHandler {
   const failed = new FailedAuthentications(now);
-  const tokens = new TokenFinder({ actors, live, now });
   return async (request, response, next) => {
     const header = request.get("authorization");
     if (header === undefined) {

@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import type { Request, Response } from "express";
 import { BROWSER_MS, SESSION_MS } from "../../../schemas/oauth/oauth-server-limits.ts";
-import { sha256 } from "../../oauth/token-text.ts";
+import { sha256 } from "../../http/sha256.ts";
 
 const BROWSER = /^[\w-]{43}$/;
 const browsers = new WeakMap<IncomingMessage, string>();

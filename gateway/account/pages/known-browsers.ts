@@ -6,7 +6,7 @@ import {
   KNOWN_BROWSER_MS,
   KNOWN_PEOPLE_PER_BROWSER_MAX,
 } from "../../../schemas/oauth/oauth-server-limits.ts";
-import { sha256 } from "../../oauth/token-text.ts";
+import { sha256 } from "../../http/sha256.ts";
 import { type CookieNames, readCookie, setCookie } from "./browser-cookies.ts";
 
 /** A random name of the browser, and a proof for each person. */

@@ -9,6 +9,8 @@ export interface PageParts extends VisitParts {
   interactions: Interactions;
   link: Link;
   publicUrl: string;
+  /** Resolves to the name of an OAuth client; undefined when no such client exists any more. */
+  clientNameOf(clientId: string): Promise<string | undefined>;
   /** Closed: new users only by invitation. */
   signup: "open" | "closed";
   /** Tells a person that what they were on the way to is over. */

@@ -8,7 +8,6 @@ import { PASSWORD_CHARS_MIN } from "../../../schemas/oauth/oauth-server-limits.t
 import { SCOPES } from "../../../schemas/oauth/scopes.ts";
 import { Id } from "../../../schemas/values.ts";
 import { callTold } from "../../http/call-told.ts";
-import { findClient } from "../../oauth/live-client.ts";
 import { field, refusalNote } from "../../pages/forms.ts";
 import { type Html, html } from "../../pages/html.ts";
 import { Refused, staleForm } from "../../pages/refused.ts";
@@ -94,7 +93,7 @@ export class ProfilePages {
     const named = await Promise.all(
       clients.map(async (client) => ({
         ...client,
-        name: (await findClient(actors, client.clientId))?.clientName,
+        name: await this.#parts.clientNameOf(client.clientId),
       })),
     );
     const mark = await visit.markField("revoke");

@@ -21,7 +21,8 @@ import {
 import { agentKey, appKey, isAddress } from "../../../schemas/apps/app-names.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import { parseJson } from "../../../schemas/parse-json.ts";
-import { type AppAddresses, type AppOf, originOf, readAppRequest } from "../app-addresses.ts";
+import type { AppOf } from "../../http/locals.ts";
+import { type AppAddresses, originOf, readAppRequest } from "../app-addresses.ts";
 import { requestHeaders } from "../app-headers.ts";
 import { pathOf, withoutInside } from "../app-requests.ts";
 import { AgentSocket, type AgentSocketParts } from "./agent-socket.ts";

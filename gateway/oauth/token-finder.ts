@@ -1,19 +1,11 @@
 /** Finds out whose a token is: an API token or an OAuth access token, by its look. */
 import { apiToken } from "../../schemas/account/api-token.ts";
+import { readToken } from "../account/api-token-text.ts";
+import type { FoundToken, Tokens } from "../account/found-token.ts";
 import type { Caller } from "../http/locals.ts";
-import { AccessTokens, type AccessTokensOptions, isGood } from "../oauth/access-tokens.ts";
-import { readToken } from "./api-token-text.ts";
-import type { Credential } from "./failed-authentications.ts";
+import { AccessTokens, type AccessTokensOptions, isGood } from "./access-tokens.ts";
 
-/** A token that may be one of ours. */
-export interface FoundToken {
-  /** As its failures are counted. It contains no secret. */
-  credential: Credential;
-  /** Refuses as `unauthenticated`, whatever the reason. */
-  find(): Promise<Caller>;
-}
-
-export class TokenFinder {
+export class TokenFinder implements Tokens {
   readonly #actors: AccessTokensOptions["actors"];
   readonly #accessTokens: AccessTokens;
 
@@ -22,7 +14,6 @@ export class TokenFinder {
     this.#accessTokens = new AccessTokens(options);
   }
 
-  /** Undefined when the text is none of ours. `askedId` is the account that is to be opened. */
   read(text: string, askedId: string | undefined): FoundToken | undefined {
     const accessTokens = this.#accessTokens;
     const access = accessTokens.read(text);

@@ -1,0 +1,16 @@
+/** Tokens of the Authorization header, as the parts of the gateway that check them see them. */
+import type { Caller } from "../http/locals.ts";
+import type { Credential } from "./failed-authentications.ts";
+
+/** A token that may be one of ours. */
+export interface FoundToken {
+  /** As its failures are counted. It contains no secret. */
+  credential: Credential;
+  /** Refuses as `unauthenticated`, whatever the reason. */
+  find(): Promise<Caller>;
+}
+
+export interface Tokens {
+  /** Undefined when the text is none of ours. `askedId` is the account that is to be opened. */
+  read(text: string, askedId: string | undefined): FoundToken | undefined;
+}

@@ -1,0 +1,5 @@
+/** Hashes the texts of tokens and cookies, so that what is stored opens nothing. */
+import { createHash } from "node:crypto";
+
+/** Returns the SHA-256 of a text in hex. A plain hash is enough for tokens: nobody guesses 32 random bytes. */
+export const sha256 = (text: string) => createHash("sha256").update(text).digest("hex");
