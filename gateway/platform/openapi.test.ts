@@ -54,6 +54,14 @@ const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
     : Object.entries(methods).map(([method, operation]) => ({ path, method, operation })),
 );
 
+/** The parameters that stand directly below a path: "token_id" of ".../tokens", since ".../tokens/{token_id}" exists. */
+function parametersBelow(path: string): string[] {
+  return operations.flatMap((one) => {
+    const below = one.path.startsWith(path) ? one.path.slice(path.length) : "";
+    return /^\/\{(\w+)\}/.exec(below)?.[1] ?? [];
+  });
+}
+
 describe("openapi", () => {
   it("openApiDocument() is OpenAPI 3.1 with every route and its alias once", () => {
     expect(document.openapi).to.match(/^3\.1\./);
@@ -293,10 +301,11 @@ describe("routes of docs", () => {
       const answer = await gateway.ask(filled, { method: method.toUpperCase(), json });
       expect(answer.status, answer.text).to.equal(200);
       expect(gateway.answered).to.include(`${operation.operationId} 200`);
-      const { id, client_id: clientId } = answer.json?.result ?? {};
-      if (path.endsWith("/members")) made.set("member_id", id);
-      if (path.endsWith("/tokens")) made.set("token_id", id);
-      if (path.endsWith("/oauth_clients")) made.set("client_id", clientId);
+      const result = answer.json?.result ?? {};
+      for (const name of parametersBelow(path)) {
+        const id = result[name] ?? result.id;
+        if (id !== undefined) made.set(name, id);
+      }
     }
   });
 
@@ -305,7 +314,7 @@ describe("routes of docs", () => {
     for (const { path, method, operation } of bodies) {
       const filled = path
         .replace("{account_id}", gateway.accountId)
-        .replace(/\{(token|job|client|member)_id\}/, "0".repeat(32));
+        .replaceAll(/\{\w+_id\}/g, "0".repeat(32));
       const example = operation.requestBody?.content["application/json"]?.example as object;
       const answer = await gateway.ask(`/v4${filled}`, {
         method: method.toUpperCase(),

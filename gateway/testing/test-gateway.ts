@@ -3,14 +3,9 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import { pino } from "pino";
 import { Registry } from "prom-client";
-import { accountActor } from "../../actors/account/account/account.ts";
-import { apiTokenActor } from "../../actors/account/api-token/api-token.ts";
-import { installationActor } from "../../actors/account/installation/installation.ts";
-import { requestLimitActor } from "../../actors/account/request-limit/request-limit.ts";
-import { userActor } from "../../actors/account/user/user.ts";
-import { oauthClientActor } from "../../actors/oauth/oauth-client/oauth-client.ts";
-import { oauthClientListActor } from "../../actors/oauth/oauth-client-list/oauth-client-list.ts";
+import { ACTORS } from "../../actors/main.ts";
 import type { ActorClient } from "../../actors/runtime/actor-client.ts";
+import type { AnyActorDefinition } from "../../actors/runtime/define-actor.ts";
 import type { AnyWorkerDefinition } from "../../actors/runtime/define-worker.ts";
 import { account } from "../../schemas/account/account.ts";
 import { apiToken } from "../../schemas/account/api-token.ts";
@@ -121,7 +116,7 @@ export async function testGateway({
   const printer = testPrinter(slots);
   const crawls = testCrawls();
   const actors = memoryActors({
-    actors: [...ALL_ACTORS, ...crawls.actors],
+    actors: [...crawls.actors, ...realActors(crawls.actors)],
     workers: [printer.worker, ...workers],
     now,
     waitingMax,
@@ -200,15 +195,11 @@ export async function testGateway({
   }
 }
 
-const ALL_ACTORS = [
-  accountActor,
-  apiTokenActor,
-  installationActor,
-  oauthClientActor,
-  oauthClientListActor,
-  requestLimitActor,
-  userActor,
-];
+/** Every kind of the platform but those that stand-ins replace. */
+function realActors(standIns: readonly AnyActorDefinition[]): AnyActorDefinition[] {
+  const replaced = new Set(standIns.map(({ contract }) => contract.kind));
+  return ACTORS.filter(({ contract }) => !replaced.has(contract.kind));
+}
 
 /** An account in these actors, without a token. */
 export async function openAccount(actors: ActorClient, name: string): Promise<string> {
