@@ -8,7 +8,7 @@ const utf8 = new TextDecoder("utf-8", { fatal: true });
 /** Throws `invalid_request` with line and column of the first fault. */
 export function readJson(bytes: Uint8Array): unknown {
   const text = decode(bytes);
-  checkJson(text);
+  new JsonText(text).check();
   return JSON.parse(text);
 }
 
@@ -32,123 +32,133 @@ const ESCAPE = /\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})/y;
 /** One level of nesting: the fields of an object so far, or `undefined` in an array. */
 type Level = Set<string> | undefined;
 
-/** Walks a text once, without recursion, whatever is nested in it. */
-function checkJson(text: string): void {
-  const levels: Level[] = [];
-  let at = 0;
-  // The outermost value is neither a field nor an item.
-  let values = -1;
-  let valueNext = true;
-  let emptyAllowed = false;
-  skip(BLANK);
-  for (;;) {
-    if (valueNext) {
-      const opened = readValue();
-      if (opened) continue;
-    }
-    skip(BLANK);
-    if (levels.length === 0) {
-      if (at < text.length) fail("expected the end");
-      return;
-    }
-    valueNext = readAfterValue();
+/** Walks a JSON text once, without recursion, however deep it is nested. */
+class JsonText {
+  readonly #text: string;
+  readonly #levels: Level[] = [];
+  /** The next character to read. */
+  #at = 0;
+  /** Fields and items so far. The outermost value is neither. */
+  #values = -1;
+  /** True directly after `[`, where `]` may follow. */
+  #mayClose = false;
+
+  constructor(text: string) {
+    this.#text = text;
   }
 
-  /** True when a container opened that has a value to come. */
-  function readValue(): boolean {
-    const character = text[at];
-    if (character === "]" && emptyAllowed) {
-      close();
+  /** Throws `invalid_request` at the first fault. */
+  check(): void {
+    let valueNext = true;
+    this.#skip(BLANK);
+    for (;;) {
+      if (valueNext && this.#readValue()) continue;
+      this.#skip(BLANK);
+      if (this.#levels.length === 0) {
+        if (this.#at < this.#text.length) this.#fail("expected the end");
+        return;
+      }
+      valueNext = this.#readAfterValue();
+    }
+  }
+
+  /** Returns true when it opened a container whose first value comes next. */
+  #readValue(): boolean {
+    const character = this.#text[this.#at];
+    if (character === "]" && this.#mayClose) {
+      this.#close();
       return false;
     }
-    emptyAllowed = false;
-    // Only once this is known to hold is a value of the text built.
-    if (++values > JSON_VALUES_MAX) {
-      fail(`expected at most ${JSON_VALUES_MAX} fields and array items`);
+    this.#mayClose = false;
+    // Counted before JSON.parse builds any value of the text.
+    if (++this.#values > JSON_VALUES_MAX) {
+      this.#fail(`expected at most ${JSON_VALUES_MAX} fields and array items`);
     }
-    if (character === "{" || character === "[") return open(character);
-    if (character === '"') readString();
-    else if (!skip(NUMBER) && !skip(WORD)) fail("expected a value");
+    if (character === "{" || character === "[") return this.#open(character);
+    if (character === '"') this.#readString();
+    else if (!this.#skip(NUMBER) && !this.#skip(WORD)) this.#fail("expected a value");
     return false;
   }
 
-  function open(character: string): boolean {
-    if (levels.length === JSON_DEPTH_MAX) {
-      fail(`expected at most ${JSON_DEPTH_MAX} levels of nesting`);
+  #open(character: string): boolean {
+    if (this.#levels.length === JSON_DEPTH_MAX) {
+      this.#fail(`expected at most ${JSON_DEPTH_MAX} levels of nesting`);
     }
-    levels.push(character === "{" ? new Set() : undefined);
-    at++;
-    skip(BLANK);
-    if (character === "[") emptyAllowed = true;
-    else if (text[at] === "}") {
-      close();
+    this.#levels.push(character === "{" ? new Set() : undefined);
+    this.#at++;
+    this.#skip(BLANK);
+    if (character === "[") this.#mayClose = true;
+    else if (this.#text[this.#at] === "}") {
+      this.#close();
       return false;
-    } else readField();
+    } else this.#readField();
     return true;
   }
 
-  /** True when another value follows. */
-  function readAfterValue(): boolean {
-    const fields = levels.at(-1);
+  /** Returns true when another value follows. */
+  #readAfterValue(): boolean {
+    const fields = this.#levels.at(-1);
     const end = fields ? "}" : "]";
-    if (text[at] === end) {
-      close();
+    const character = this.#text[this.#at];
+    if (character === end) {
+      this.#close();
       return false;
     }
-    if (text[at] !== ",") fail(`expected "," or "${end}"`);
-    at++;
-    skip(BLANK);
-    if (fields) readField();
+    if (character !== ",") this.#fail(`expected "," or "${end}"`);
+    this.#at++;
+    this.#skip(BLANK);
+    if (fields) this.#readField();
     return true;
   }
 
-  function readField(): void {
-    const start = at;
-    if (text[at] !== '"') fail("expected a field's name in double quotes");
-    readString();
-    const name: string = JSON.parse(text.slice(start, at));
-    const fields = levels.at(-1);
-    // Where a program copies fields one by one, this name would change the object itself.
-    if (name === "__proto__") fail('a field cannot be named "__proto__"', start);
-    if (fields?.has(name))
-      fail(`the field ${shortened(JSON.stringify(name))} is given twice`, start);
-    fields?.add(name);
-    skip(BLANK);
-    if (text[at] !== ":") fail('expected ":"');
-    at++;
-    skip(BLANK);
-  }
-
-  function readString(): void {
-    at++;
-    for (;;) {
-      skip(PLAIN);
-      if (text[at] === '"') break;
-      if (!skip(ESCAPE)) fail("expected the rest of a string");
+  #readField(): void {
+    const start = this.#at;
+    if (this.#text[start] !== '"') this.#fail("expected a field's name in double quotes");
+    this.#readString();
+    const name: string = JSON.parse(this.#text.slice(start, this.#at));
+    const fields = this.#levels.at(-1);
+    // A program that copies fields one by one would change the object itself by this name.
+    if (name === "__proto__") this.#fail('a field cannot be named "__proto__"', start);
+    if (fields?.has(name)) {
+      this.#fail(`the field ${shortened(JSON.stringify(name))} is given twice`, start);
     }
-    at++;
+    fields?.add(name);
+    this.#skip(BLANK);
+    if (this.#text[this.#at] !== ":") this.#fail('expected ":"');
+    this.#at++;
+    this.#skip(BLANK);
   }
 
-  function close(): void {
-    levels.pop();
-    emptyAllowed = false;
-    at++;
+  #readString(): void {
+    this.#at++;
+    for (;;) {
+      this.#skip(PLAIN);
+      if (this.#text[this.#at] === '"') break;
+      if (!this.#skip(ESCAPE)) this.#fail("expected the rest of a string");
+    }
+    this.#at++;
   }
 
-  /** Whether anything was skipped. */
-  function skip(pattern: RegExp): boolean {
-    pattern.lastIndex = at;
-    const start = at;
-    if (pattern.test(text)) at = pattern.lastIndex;
-    return at > start;
+  #close(): void {
+    this.#levels.pop();
+    this.#mayClose = false;
+    this.#at++;
   }
 
-  function fail(what: string, position = at): never {
+  /** Returns whether the pattern matched one character or more. */
+  #skip(pattern: RegExp): boolean {
+    const start = this.#at;
+    pattern.lastIndex = start;
+    if (pattern.test(this.#text)) this.#at = pattern.lastIndex;
+    return this.#at > start;
+  }
+
+  #fail(what: string, position = this.#at): never {
     let line = 1;
     let lineStart = 0;
-    for (let next = text.indexOf("\n"); next >= 0 && next < position; line++) {
+    for (let next = this.#text.indexOf("\n"); next >= 0 && next < position; line++) {
       lineStart = next + 1;
-      next = text.indexOf("\n", lineStart);
+      next = this.#text.indexOf("\n", lineStart);
     }
     const column = position - lineStart + 1;
     const place = `line ${line}, column ${column} (position ${position})`;
