@@ -1,9 +1,9 @@
-/** Writes to a client no faster than it reads, and gives up one that reads too slowly: others wait for what its answer holds. */
+/** Writes to a client no faster than it reads. Cuts off a client that reads too slowly, because others need the memory of its answer. */
 import type { ServerResponse } from "node:http";
 import { ActorError } from "../../schemas/errors.ts";
 import { ANSWER_PIECE_BYTES, ANSWER_STALL_BYTES, ANSWER_STALL_MS } from "../../schemas/limits.ts";
 
-/** So many bytes are taken in so long, or the answer is cut off. */
+/** A client must read at least this many bytes in this time, or the gateway cuts its answer off. */
 export interface AnswerPaceLimits {
   stallMs: number;
   stallBytes: number;
@@ -13,7 +13,7 @@ export class AnswerPace {
   readonly #response: ServerResponse;
   readonly #stallMs: number;
   readonly #stallBytes: number;
-  /** Since the client last kept up: what it was given, and how long that was waited for. */
+  /** Bytes written since the client last kept up, and the time spent waiting for it. */
   #bytes = 0;
   #waitedMs = 0;
 
@@ -27,8 +27,8 @@ export class AnswerPace {
   }
 
   /**
-   * Resolves when there is room for more. Rejects with the signal's reason, or where the client is too slow, or has left;
-   * then its answer is cut off. `meanwhile`: rejects as this does.
+   * Resolves when the client can take more. Rejects with the signal's reason, and cuts the answer off, when the client
+   * is too slow or has left. Also rejects when `meanwhile` rejects.
    */
   async write(chunk: Uint8Array, signal: AbortSignal, meanwhile?: Promise<unknown>): Promise<void> {
     for (const piece of piecesOf(chunk)) {
@@ -37,7 +37,7 @@ export class AnswerPace {
     }
   }
 
-  /** As `write`, but resolves when all of it is out of this process: the memory may be written over then. */
+  /** Writes as `write` does, but resolves only when the bytes have left this process and their memory can be reused. */
   async writeOut(chunk: Uint8Array, signal: AbortSignal): Promise<void> {
     for (const piece of piecesOf(chunk)) {
       this.#bytes += piece.length;
@@ -48,7 +48,7 @@ export class AnswerPace {
     }
   }
 
-  /** As `write`, and what is left goes by itself: it is little, and has to go in as long. */
+  /** Writes as `write` does, then ends the answer. The last bytes get the same time as any others. */
   async end(
     signal: AbortSignal,
     content: Uint8Array = NOTHING,
@@ -64,7 +64,7 @@ export class AnswerPace {
     response.end(last);
   }
 
-  /** Until then, or else until there is room for more. */
+  /** Waits for `until` when it is given, otherwise until the client can take more. */
   async #waited({
     signal,
     until,
@@ -81,7 +81,7 @@ export class AnswerPace {
     const given = () => reject(signal.reason);
     const startedAt = performance.now();
     const late = setTimeout(() => reject(slow()), this.#stallMs - this.#waitedMs);
-    // By hand: a large answer waits a hundred times, and each wait by signals makes errors that nobody reads.
+    // Plain listeners: a large answer waits a hundred times, and each wait with an AbortSignal would create an unused error.
     response.on("close", closed);
     if (until) until.then(resolve);
     else response.on("drain", resolve);
@@ -105,7 +105,7 @@ export class AnswerPace {
 
 const NOTHING = new Uint8Array();
 
-/** Of a large chunk nobody knows how much of it has been taken. */
+/** Splits a chunk: nobody can tell how much of a large one the client has read. */
 function* piecesOf(chunk: Uint8Array): Generator<Uint8Array> {
   for (let from = 0; from < chunk.length; from += ANSWER_PIECE_BYTES) {
     yield chunk.subarray(from, from + ANSWER_PIECE_BYTES);

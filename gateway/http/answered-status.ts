@@ -1,8 +1,8 @@
-/** The status a request counts with once its connection is through with it: in the log and in metrics. */
+/** The status of a finished request, as log and metrics count it. */
 import type { ServerResponse } from "node:http";
 import { ERRORS } from "../../schemas/errors.ts";
 
-/** That of the answer, or 499 where the client left before one began. */
+/** Returns the status of the answer, or 499 when the client left before the answer began. */
 export function statusOf(response: ServerResponse): number {
   return response.headersSent ? response.statusCode : ERRORS.cancelled.status;
 }

@@ -1,7 +1,7 @@
-/** Says that it was the cursor where an actor refused a listing: the gateway has parsed the rest itself. */
+/** Blames the cursor when an actor refuses a listing. The gateway has checked all other fields before. */
 import { ActorError } from "../../schemas/errors.ts";
 
-/** To be caught by: rejects with what a client can act on. */
+/** For `.catch()`: rethrows an actor's `invalid_request` as a fault of the query's cursor. */
 export function blameCursor(error: unknown): never {
   if (!(error instanceof ActorError) || error.code !== "invalid_request") throw error;
   const pointer = "/query/cursor";

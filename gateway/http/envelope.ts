@@ -1,4 +1,4 @@
-/** The shape around every answer of the REST API that is not binary. */
+/** The envelope around every JSON answer of the REST API. */
 import type { CursorInfo, ResultInfo, WireError } from "../../schemas/http/envelope.ts";
 
 export function success(result: unknown, resultInfo?: ResultInfo | CursorInfo) {

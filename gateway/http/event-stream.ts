@@ -1,4 +1,4 @@
-/** Server-Sent Events to one client, no more of them in memory than a slow one may leave. */
+/** Server-Sent Events to one client, with a bound on the events that wait for a slow one. */
 import type { Response } from "express";
 import { EVENTS_RETRY_MS, EVENTS_WAITING_BYTES_MAX } from "../../schemas/crawl/crawl-limits.ts";
 import { ANSWER_STALL_MS } from "../../schemas/limits.ts";
@@ -8,14 +8,14 @@ export class EventStream {
   readonly #stallMs: number;
   #lastWriteAt = 0;
 
-  /** The status goes out at once. A client that takes nothing for too long is cut off. */
+  /** Sends the status at once. Cuts off a client that reads nothing for too long. */
   constructor(response: Response, { stallMs = ANSWER_STALL_MS }: { stallMs?: number } = {}) {
     this.#response = response;
     this.#stallMs = stallMs;
     response.set({
       "Content-Type": "text/event-stream",
       "Cache-Control": "no-store, no-transform",
-      // Proxies of the nginx family would hold events back.
+      // nginx and similar proxies would buffer the events.
       "X-Accel-Buffering": "no",
     });
     response.on("timeout", () => response.destroy());
@@ -25,7 +25,7 @@ export class EventStream {
     response.flushHeaders();
   }
 
-  /** Whether so much waits for the client that what can be left out should be. */
+  /** Whether so many bytes wait for the client that the sender should skip optional events. */
   get isBehind(): boolean {
     return this.#response.writableLength > EVENTS_WAITING_BYTES_MAX;
   }
@@ -34,7 +34,7 @@ export class EventStream {
     return performance.now() - this.#lastWriteAt;
   }
 
-  /** `id` comes back as Last-Event-ID when the client connects again. */
+  /** Sends one event. The client returns `id` as Last-Event-ID when it connects again. */
   send(event: string, data: unknown, id?: string): void {
     const idLine = id === undefined ? "" : `id: ${id}\n`;
     this.#write(`event: ${event}\n${idLine}data: ${JSON.stringify(data)}\n\n`);

@@ -1,11 +1,11 @@
-/** Says in plain words what a schema accepts, for those who sent something else. */
+/** Describes in plain words what a schema accepts, for error messages. */
 import { z } from "zod";
 
 type Json = z.core.JSONSchema.BaseSchema;
 
 const phrases = new WeakMap<z.core.$ZodType, string | undefined>();
 
-/** To be read behind "expected": "a text of 1 to 100 characters". Undefined where anything is accepted, or no words are known. */
+/** Returns words that follow "expected", such as "a text of 1 to 100 characters"; undefined when the schema accepts anything or has no description. */
 export function expectedValue(schema: z.core.$ZodType): string | undefined {
   if (!phrases.has(schema)) {
     phrases.set(
@@ -62,7 +62,7 @@ function textPhrase({ format, minLength, maxLength }: Json): string {
 
 function arrayPhrase({ items, minItems, maxItems }: Json): string {
   const each = items && !Array.isArray(items) ? (items as Json) : undefined;
-  // What an object has in it is said where one is wrong.
+  // Faults inside an object have messages of their own.
   const phrase = each === undefined || each.type === "object" ? undefined : phraseOf(each);
   return `an array${counts(minItems, maxItems, "item")}${phrase ? `, each ${phrase}` : ""}`;
 }
@@ -91,7 +91,7 @@ function numbers({ minimum, maximum, exclusiveMinimum, exclusiveMaximum }: Json)
   return bounds.length === 0 ? "" : ` ${bounds.join(" and ")}`;
 }
 
-/** Zod bounds every whole number by what a double holds exactly: nobody chose that. */
+/** Zod bounds every integer by the safe range of a double. That is no limit of ours, so messages leave it out. */
 function chosen(bound: number | undefined): number | undefined {
   return bound === undefined || Math.abs(bound) === Number.MAX_SAFE_INTEGER ? undefined : bound;
 }

@@ -1,8 +1,8 @@
-/** Makes an HTTP server listen where the configuration says, or tells in one line why it cannot. */
+/** Makes an HTTP server listen at the configured address, or explains in one line why it cannot. */
 import { once } from "node:events";
 import type { Server } from "node:http";
 
-/** Resolves with the port, which the system chose where 0 was asked for. */
+/** Resolves with the port. The system chooses one when the configuration says 0. */
 export async function listen(
   server: Server,
   { host, port }: { host: string; port: number },

@@ -1,8 +1,8 @@
-/** One page of a list that is small enough to be at hand whole. */
+/** Pages of a list that is small enough to be in memory whole. */
 import type { ResultInfo } from "../../schemas/http/envelope.ts";
 import type { Listing } from "../../schemas/http/listing.ts";
 
-/** `entries` from the oldest to the newest. */
+/** Returns one page in the direction of the query. `entries` are sorted from the oldest to the newest. */
 export function pageOf<T>(entries: readonly T[], { page, per_page, direction }: Listing) {
   const ordered = direction === "asc" ? entries : entries.toReversed();
   const result = ordered.slice((page - 1) * per_page, page * per_page);

@@ -1,34 +1,12 @@
-/** What the gateway knows of one request, from one middleware to the next. */
+/** Facts about one request that middleware passes on. */
 import assert from "node:assert/strict";
 import type { Response } from "express";
 import type { Logger } from "pino";
-import type { Permission } from "../../schemas/account/permissions.ts";
 import type { ErrorCode } from "../../schemas/errors.ts";
-import type { Scope } from "../../schemas/oauth/scopes.ts";
+import type { Caller } from "./caller.ts";
 import type { Route } from "./route.ts";
 
-/** Who asks: an API token or an OAuth access token, and what it opens. */
-export interface Caller {
-  accountId: string;
-  /** Of an OAuth access token the grant's. */
-  tokenId: string;
-  permissions: readonly Permission[];
-  /** That its client was given, and still has: of an OAuth access token. */
-  scopes?: readonly Scope[];
-  notBeforeAt?: number | undefined;
-  expiresAt?: number | undefined;
-  /** In whose name, and through which client: of what rests on a grant. */
-  userId?: string;
-  clientId?: string;
-  /** That it rests on, itself or by the token it was made with. */
-  grantId?: string | undefined;
-  /** Every account it opens: of an OAuth access token. */
-  accountIds?: readonly string[];
-  /** The one namespace of repositories that it opens: of a binding of an app. */
-  namespace?: string;
-  /** Whether it opens the same still, for what lasts longer than a request. */
-  isStillGood?: () => Promise<boolean>;
-}
+export type { Caller };
 
 /** Names an app of an account. */
 export interface AppOf {
@@ -38,33 +16,33 @@ export interface AppOf {
 
 /** What a request to an app asks for, besides its body. */
 export interface AskedOfApp extends AppOf {
-  /** With its query, as the app sees it. */
+  /** The path that the app sees, with its query. */
   path: string;
   isOwnOrigin: boolean;
 }
 
 export interface Locals {
   requestId: string;
-  /** Carries the request's id. */
+  /** Adds the request's id to every line. */
   logger: Logger;
-  /** Once a route matched. */
+  /** Set when a route matched. */
   route?: Route;
-  /** Of a request that is for an app: its path is the app's own, and no label of figures. */
+  /** Set for requests to apps. Their paths belong to the app and are no labels of metrics. */
   askedOfApp?: AskedOfApp;
-  /** Once the request is authenticated. */
+  /** Set by `authenticate`. */
   caller?: Caller;
-  /** Once the body is read; unparsed. */
+  /** Set by `readBody`, unparsed. */
   body?: unknown;
-  /** Once the request is refused: the error's name. */
+  /** The error code of a refused request. */
   refusal?: ErrorCode;
 }
 
 export function localsOf(response: Response): Locals {
-  // Set by the first middleware, before anything else runs.
+  // The first middleware sets the required fields before anything else runs.
   return response.locals as Locals;
 }
 
-/** Who asks, on a route behind `authenticate`. */
+/** Returns the caller on a route behind `authenticate`. */
 export function callerOf(response: Response): Caller {
   const { caller } = localsOf(response);
   assert(caller, "the route is not behind authenticate");

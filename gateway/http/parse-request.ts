@@ -1,4 +1,4 @@
-/** Parses what a client sent; the only place where a ZodError becomes a 400. */
+/** Parses a client's input. This is the only place where a ZodError becomes a 400. */
 import { z } from "zod";
 import { ActorError } from "../../schemas/errors.ts";
 import { FAULT_TEXT_CHARS_MAX, FAULTS_MAX } from "../../schemas/limits.ts";
@@ -6,7 +6,7 @@ import { meantName } from "../../schemas/nearest-name.ts";
 import { expectedValue } from "./expected-value.ts";
 import { shortened } from "./shortened.ts";
 
-/** `root` says where the value stood: "" for the body, "/query", "/path". Throws `invalid_request`, a fault each. */
+/** Parses a value. `root` is its JSON pointer: "" for the body, "/query" or "/path". Throws `invalid_request` with one entry for each fault. */
 export function parseRequest<S extends z.ZodType>(
   schema: S,
   value: unknown,
@@ -21,7 +21,7 @@ export function parseRequest<S extends z.ZodType>(
   });
 }
 
-/** One fault an unknown field, so that each has its pointer. */
+/** Makes one fault of each unknown field, so that each has its own pointer. */
 function firstFaults(issues: readonly z.core.$ZodIssue[], root: string) {
   const faults: { pointer: string; message: string }[] = [];
   for (const issue of issues) {
@@ -40,14 +40,14 @@ function firstFaults(issues: readonly z.core.$ZodIssue[], root: string) {
   return faults;
 }
 
-/** RFC 6901 section 3. */
+/** Writes a JSON pointer (RFC 6901 section 3). */
 function pointerTo(path: readonly PropertyKey[]): string {
   return path
     .map((step) => `/${shortened(String(step)).replaceAll("~", "~0").replaceAll("/", "~1")}`)
     .join("");
 }
 
-/** Says what would be valid where the schema has no words of its own, and zod only says what is wrong. */
+/** Says what would be valid, for schemas without a message of their own. Zod's messages only say what is wrong. */
 function describe(issue: z.core.$ZodRawIssue, query: unknown): string | undefined {
   const expected = issue.schema && expectedValue(issue.schema);
   switch (issue.code) {
@@ -60,7 +60,7 @@ function describe(issue: z.core.$ZodRawIssue, query: unknown): string | undefine
       return expectedText(expected, issue, query);
     case "invalid_union":
       return unionText(issue, expected) ?? expectedText(expected, issue, query);
-    // What a name must be is said by the rule for names.
+    // The schema of the record's keys describes valid names.
     case "invalid_key":
       return issue.issues[0]?.message;
     case "invalid_format":
@@ -80,14 +80,14 @@ function expectedText(
   return `Expected ${expected ?? "another value"}${sentIn(query, issue)}`;
 }
 
-/** A query holds text, which is often no number any more by the time it is refused. */
+/** Describes a refused value of a query by the text that the client sent. */
 function sentIn(query: unknown, { path }: z.core.$ZodRawIssue): string {
   const name = String(path?.[0]);
   const sent = Object.entries(query ?? {}).find(([known]) => known === name)?.[1];
   return sent === undefined ? "" : `, not ${shortened(JSON.stringify(sent))}`;
 }
 
-/** Of several that would do one may be meant: then it is that one's fault which counts. */
+/** Describes the faults of those alternatives of a union that the client probably meant. */
 function unionText(
   issue: z.core.$ZodRawIssue<z.core.$ZodIssueInvalidUnion>,
   expected: string | undefined,
@@ -117,16 +117,16 @@ function formatted(
   return expected;
 }
 
-/** The field that was probably meant, where the message says which there are. */
+/** Returns a sentence that names the known field with the nearest name; empty when none is near. */
 function meantBy({ message }: z.core.$ZodIssueUnrecognizedKeys, key: string): string {
   const [, known = ""] = /expected one of (.+)$/.exec(message) ?? [];
   const meant = meantName(shortened(key), known === "" ? [] : known.split(", "));
   return meant === "" ? "" : `; is ${meant} meant?`;
 }
 
-/** What is said of a field that is none of these. */
+/** The message for a field that the schema does not have. */
 export function unknownField(known: readonly string[]): string {
-  // Bodies and paths that are read have fields: only a query can be expected to be none.
+  // Only queries may have no fields at all.
   const expected = known.length === 0 ? "no query" : `one of ${known.join(", ")}`;
   return `Unknown field, expected ${expected}`;
 }

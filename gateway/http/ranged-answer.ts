@@ -1,24 +1,24 @@
-/** Answers with bytes that have a name of their own: all, a part of them, or that they are those the client has. */
+/** Answers with bytes that have an ETag: all of them, one range, or 304 when the client has them. */
 import type { Request, Response } from "express";
 import { ActorError } from "../../schemas/errors.ts";
 import { writeAnswer } from "./write-answer.ts";
 
 export interface NamedBytes {
-  /** A strong validator: other bytes have another. */
+  /** A strong validator: different bytes have a different tag. */
   tag: string;
   bytes: number;
   type: string;
-  /** Of these bytes, `end` included. */
+  /** Returns the bytes from `start` to `end`, both included. */
   read(start: number, end: number): AsyncIterable<Uint8Array>;
 }
 
-/** What an answer may be besides 200, for the document. */
+/** Other statuses of such an answer, for the OpenAPI document. */
 export const RANGED = {
   206: "The part that Range asks for",
   304: "What the client has, by its If-None-Match",
 } as const;
 
-/** RFC 9110, sections 13 and 14: one range of bytes; of several, all there is is the answer. */
+/** Implements RFC 9110 sections 13 and 14 for one range of bytes. Several ranges are answered with all bytes, as section 14.2 allows. */
 export async function answerRanged(
   { headers }: Pick<Request, "headers">,
   response: Response,
@@ -26,7 +26,7 @@ export async function answerRanged(
   signal: AbortSignal,
 ): Promise<void> {
   const quoted = `"${tag}"`;
-  // It may be kept, and is asked for anew each time: a token may be revoked.
+  // A cache may keep it but must revalidate each time, because a token may be revoked.
   response.set({ ETag: quoted, "Cache-Control": "private, no-cache", "Accept-Ranges": "bytes" });
   if (hasEntityTag(headers["if-none-match"], quoted)) {
     response.status(304).end();
@@ -53,7 +53,7 @@ export async function answerRanged(
   await writeAnswer(read(start, end), response, { bytes: end - start + 1, signal });
 }
 
-/** RFC 9110 section 13.1.2. */
+/** Compares tags as If-None-Match does (RFC 9110 section 13.1.2). */
 export function hasEntityTag(header: string | undefined, tag: string): boolean {
   if (header === undefined) return false;
   return header
@@ -62,7 +62,7 @@ export function hasEntityTag(header: string | undefined, tag: string): boolean {
     .some((one) => one === "*" || one === tag);
 }
 
-/** Undefined where all is asked for, "none" where nothing of it is there. */
+/** Returns undefined when the client wants all bytes, and "none" when the range lies behind the end. */
 function rangeOf(
   header: string | undefined,
   bytes: number,
@@ -75,7 +75,7 @@ function rangeOf(
   }
   const start = Number(from);
   const end = to === "" ? bytes - 1 : Math.min(Number(to), bytes - 1);
-  // What makes no sense is as if it were not there.
+  // RFC 9110 section 14.2: an invalid Range header is ignored.
   if (to !== "" && Number(to) < start) return undefined;
   return start >= bytes ? "none" : { start, end };
 }

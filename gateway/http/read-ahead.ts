@@ -1,11 +1,11 @@
-/** Reads what is next while what is now is on its way: small things whole, large ones piece by piece. */
+/** Prefetches the next pieces of an answer while the current one is being sent: small pieces whole, large ones in chunks. */
 
-/** Bytes as they are, or so many that are to be read. */
+/** Bytes in memory, or a blob of a known size to read. */
 export type Piece = Uint8Array | { bytes: number; read(): AsyncIterable<Uint8Array> };
 
 /**
- * The bytes of all pieces, in order. Pieces of at most `wholeMax` bytes are read before their turn comes, `bytesMax` of
- * them and `countMax` at most; one that is larger is read when its turn comes. Stops reading when nobody takes any more.
+ * Yields the bytes of all pieces in order. Prefetches pieces of at most `wholeMax` bytes each, up to `bytesMax` bytes and
+ * `countMax` pieces in all. Reads larger pieces when their turn comes. Stops reading when the consumer stops.
  */
 export async function* readAhead(
   pieces: AsyncIterator<Piece, void, undefined>,
@@ -41,7 +41,7 @@ export async function* readAhead(
 
 function begun(piece: Exclude<Piece, Uint8Array>) {
   const whole = Array.fromAsync(piece.read()).then((chunks) => Buffer.concat(chunks));
-  // It is looked at when its turn comes, or never.
+  // The consumer awaits the promise in its turn, or never; this avoids an unhandled rejection.
   whole.catch(() => {});
   return { piece, whole };
 }

@@ -1,11 +1,11 @@
-/** Reads JSON more strictly than JSON.parse: a fault has its place, and no field is given twice. */
+/** Reads JSON more strictly than JSON.parse: errors name line and column, and duplicate fields are refused. */
 import { ActorError } from "../../schemas/errors.ts";
 import { JSON_DEPTH_MAX, JSON_VALUES_MAX } from "../../schemas/limits.ts";
 import { shortened } from "./shortened.ts";
 
 const utf8 = new TextDecoder("utf-8", { fatal: true });
 
-/** Throws `invalid_request` with line and column of the first fault. */
+/** Parses UTF-8 bytes. Throws `invalid_request` with line and column of the first fault. */
 export function readJson(bytes: Uint8Array): unknown {
   const text = decode(bytes);
   new JsonText(text).check();

@@ -1,31 +1,31 @@
-/** How many requests each route has answered, how many of them failed on our side, and how long that took. */
+/** Counts requests, failures of the gateway and time for each route. */
 import type { Route } from "./route.ts";
 
 export interface RequestCount {
-  /** The route's id, or "other" for what is no route. */
+  /** The route's id, or "other" for a request that matched no route. */
   id: string;
-  /** As in `POST /v4/accounts/{account_id}/tokens`. */
+  /** For example `POST /v4/accounts/{account_id}/tokens`. */
   endpoint: string;
   requests: number;
   errors: number;
   lastError: string;
-  /** Milliseconds from the first header to the last byte of the answer, added up. */
+  /** Sum of milliseconds from the first header to the last byte of the answer. */
   ms: number;
 }
 
-/** Statuses from here on are faults of ours; those below are answers. */
+/** Statuses from here on count as failures. */
 const FAULT_STATUS = 500;
 const OTHER = { id: "other", endpoint: "other paths" };
 
 export class RequestCounts {
   readonly #counts = new Map<string, RequestCount>();
 
-  /** Names a route that will be counted, so that it is listed before anybody asked for it. */
+  /** Adds a route with zero requests, so that it is listed from the start. */
   add({ id, method, path }: Pick<Route, "id" | "method" | "path">): void {
     this.#begin({ id, endpoint: `${method.toUpperCase()} /v4${path}` });
   }
 
-  /** `id` is undefined where no route matched. */
+  /** Counts one request. `id` is undefined when no route matched. */
   count(id: string | undefined, status: number, ms: number): void {
     const counts = this.#counts.get(id ?? OTHER.id) ?? this.#begin(OTHER);
     counts.requests += 1;

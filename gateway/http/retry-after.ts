@@ -1,10 +1,10 @@
-/** When to come back after a refusal that passes. */
+/** The Retry-After header of refusals that are temporary. */
 import type { ServerResponse } from "node:http";
 
-/** Where nobody knows better. */
+/** The default when the refusal names no time. */
 const RETRY_AFTER_S = 1;
 
-/** Of an answer with this status, where it is one of those. */
+/** Sets Retry-After when the status is a temporary refusal (429, 503, …). */
 export function setRetryAfter(
   response: ServerResponse,
   status: number,

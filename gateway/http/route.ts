@@ -5,9 +5,9 @@ import type { z } from "zod";
 import type { Permission } from "../../schemas/account/permissions.ts";
 import type { ErrorCode } from "../../schemas/errors.ts";
 import type { CursorInfo, ResultInfo } from "../../schemas/http/envelope.ts";
-import type { Caller } from "./locals.ts";
+import type { Caller } from "./caller.ts";
 
-/** What a handler gets: everything parsed. */
+/** The parsed request that a handler receives. */
 export interface Asked<P = unknown, Q = unknown, B = unknown> {
   parameters: P;
   query: Q;
@@ -20,58 +20,58 @@ export interface Asked<P = unknown, Q = unknown, B = unknown> {
 
 export type Answer<R> = { result: R; resultInfo?: ResultInfo | CursorInfo };
 
-/** How refusals are told where the public API has numbers and pointers of its own for them. */
+/** Error numbers and pointers of the public API, for routes where they differ from ours. */
 export interface RefusalWording {
-  /** `pointer`: of the fault; "" where the refusal is about none. */
+  /** `pointer` is the JSON pointer of the fault; "" when the refusal concerns no field. */
   code(name: ErrorCode, pointer: string): number;
   pointer(pointer: string): string;
 }
 
 interface Declaration<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodType> {
   method: "get" | "post" | "put" | "patch" | "delete";
-  /** In the form of OpenAPI, below /v4: `/accounts/{account_id}/tokens`. */
+  /** OpenAPI path below /v4: `/accounts/{account_id}/tokens`. */
   path: string;
-  /** Another path that leads here. */
+  /** A second path of the same route. */
   alias?: string;
   id: string;
   tag: string;
   summary: string;
-  /** A valid token is always needed; one of these permissions too. None: any token will do. */
+  /** The token needs one of these permissions. When absent, any valid token is enough. */
   permissions?: readonly Permission[];
-  /** Also for a caller that is held to one namespace, though the path names none; its handler sees to that. */
+  /** Open to callers that are bound to one namespace although the path names none. The handler then enforces the binding. */
   isOpenToBindings?: boolean;
   parameters: P;
   query: Q;
   body?: { schema: B; bytesMax: number };
-  /** What it may refuse besides what its declaration implies. */
+  /** Error codes besides those that the declaration implies. */
   refusals?: readonly ErrorCode[];
   wording?: RefusalWording;
-  /** A parameter of the path, its last, that may have slashes in it. */
+  /** The last parameter of the path when its value may contain slashes. */
   rest?: string;
-  /** Answers say in X-Browser-Ms-Used how long a browser was held, and in X-Queued-Ms how long the request waited for one. */
+  /** The answer has X-Browser-Ms-Used (time in a browser) and X-Queued-Ms (time in the queue). */
   rendering?: boolean;
 }
 
 interface Answers<R extends z.ZodType> {
   result: R;
-  /** A list, of which the answer is a part: by the numbers of its pages, or from a cursor on. */
+  /** The answer is one page of a list, chosen by page number or by cursor. */
   paged?: "numbers" | "cursor" | "both";
-  /** 200 where it is not said; an answer of 204 has no body. */
+  /** Defaults to 200. A 204 has no body. */
   status?: 201 | 202 | 204;
 }
 
-/** Written by the handler itself: bytes of a media type, or the envelope around a result too large to be held. */
+/** The handler writes the answer itself: bytes of a media type, or an envelope with a result too large for memory. */
 type Streamed =
   | {
-      /** One, or those that the body of the request chooses from. */
+      /** One media type, or several between which the request chooses. */
       mediaType: string | readonly string[];
       description: string;
-      /** Other statuses a client may ask for, with what they say: 304, for one. */
+      /** Descriptions of other statuses, such as 304. */
       also?: Readonly<Record<number, string>>;
     }
   | { streamed: z.ZodType };
 
-/** The result is JSON in the envelope, or the handler writes the answer itself. */
+/** A declaration with its handler. The result is JSON in the envelope, or the handler writes the answer itself. */
 export type RouteParts<
   P extends z.ZodType,
   Q extends z.ZodType,
@@ -81,7 +81,7 @@ export type RouteParts<
   (
     | {
         answer: Answers<R>;
-        /** `response`: to see when the client has it; it is written by the router. */
+        /** The router writes the answer. Handlers use `response` only to notice when the client has it. */
         handle(
           asked: Asked<z.output<P>, z.output<Q>, z.output<B>>,
           response: Response,
@@ -96,7 +96,7 @@ export type RouteParts<
       }
   );
 
-/** A route whose types are known only to itself: what the router keeps. */
+/** A route without its own types, as the router stores it. */
 export type Route = Declaration<z.ZodType, z.ZodType, z.ZodType> & {
   answer: Answers<z.ZodType> | Streamed;
   handle(asked: Asked, response: Response): Promise<Answer<unknown> | undefined>;
@@ -108,11 +108,11 @@ export function defineRoute<
   R extends z.ZodType,
   B extends z.ZodType = z.ZodUndefined,
 >(parts: RouteParts<P, Q, B, R>): Route {
-  // The router parses with the very schemas the handler's types are made of.
+  // Safe: the router parses with the schemas that the handler's types come from.
   return parts as unknown as Route;
 }
 
-/** What a route may refuse: what its declaration implies, and what it adds. */
+/** Returns every error code that a route can answer with. */
 export function refusalsOf(route: Route): ErrorCode[] {
   return [
     "invalid_request",

@@ -1,4 +1,4 @@
-/** Cuts what a caller sent, which may be as long as a body, to what an answer repeats of it. */
+/** Shortens a client's text before an error message repeats it. The text may be as long as a body. */
 import { FAULT_CHARS_MAX } from "../../schemas/limits.ts";
 
 export function shortened(text: string, charsMax = FAULT_CHARS_MAX): string {

@@ -1,9 +1,9 @@
-/** Remembers answers of actors until the actors say that something changed, and never for long. */
+/** Caches replies of actors until the actors notify of a change, and for a bounded time at most. */
 import type { z } from "zod";
 import type { LiveUpdates } from "../../actors/runtime/live.ts";
 import type { Contract, Messages } from "../../schemas/contract.ts";
 
-/** Which actor an answer rests on. */
+/** The actor whose state a cached reply depends on. */
 export interface Source {
   contract: Contract<Messages, z.ZodType>;
   key: string;
@@ -17,7 +17,7 @@ interface Entry<T> {
 
 interface Watch {
   names: Set<string>;
-  /** Counts what was heard. */
+  /** Counts notifications. */
   heard: number;
   ready: Promise<boolean>;
   leave: AbortController;
@@ -32,7 +32,7 @@ export interface WatchedCacheOptions {
 
 export class WatchedCache<T> {
   readonly #options: WatchedCacheOptions;
-  /** The one that was asked for anew last is last. */
+  /** Ordered by the time of loading, oldest first. */
   readonly #entries = new Map<string, Entry<T>>();
   readonly #watches = new Map<string, Watch>();
 
@@ -40,7 +40,7 @@ export class WatchedCache<T> {
     this.#options = options;
   }
 
-  /** The answer under this name, as `load` gives it when nothing fresh is remembered. */
+  /** Returns the cached reply of this name, or calls `load` when there is no fresh one. */
   async get(name: string, source: Source, load: () => Promise<T>): Promise<T> {
     const { now, keptMs } = this.#options;
     const known = this.#entries.get(name);
@@ -48,7 +48,7 @@ export class WatchedCache<T> {
     const address = `${source.contract.kind} ${source.key}`;
     const watch = this.#watch(address, source);
     watch.names.add(name);
-    // What is heard while it is loaded may be newer than what is loaded.
+    // A notification during the load may be newer than the loaded reply, so the reply is not cached then.
     const watched = await watch.ready;
     const { heard } = watch;
     try {
@@ -91,7 +91,7 @@ export class WatchedCache<T> {
       names: new Set(),
       heard: 0,
       leave,
-      // Where the bus is away, nothing is remembered.
+      // Without the bus no notification arrives, so nothing is cached.
       ready: updates.then(
         () => true,
         () => false,
@@ -113,7 +113,7 @@ export class WatchedCache<T> {
     for (const name of watch.names) this.#entries.delete(name);
   }
 
-  /** Whoever watched through it asks again. */
+  /** Drops every cached reply of a source that is not watched any more. */
   #end(address: string, watch: Watch): void {
     this.#drop(watch);
     if (this.#watches.get(address) === watch) this.#watches.delete(address);

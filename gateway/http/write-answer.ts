@@ -1,8 +1,8 @@
-/** Writes an answer that comes in chunks, no faster than the client reads. */
+/** Writes an answer in chunks, no faster than the client reads. */
 import type { ServerResponse } from "node:http";
 import { AnswerPace, type AnswerPaceLimits } from "./answer-pace.ts";
 
-/** The status goes out with the first chunk, so until then a refusal still can. Destroys the response of a client that reads too slowly. */
+/** Sends the status with the first chunk, so that errors before it still become refusals. Destroys the response of a client that reads too slowly. */
 export async function writeAnswer(
   chunks: AsyncIterable<Uint8Array>,
   response: ServerResponse,
@@ -20,10 +20,10 @@ export async function writeAnswer(
     while (!done) {
       signal.throwIfAborted();
       written += value.length;
-      // A client that has every byte it was promised may leave at once: that is the end, and no hang-up.
+      // A client may close the connection as soon as it has the last byte. That is no abort.
       if (written === bytes) await paced.end(signal, value);
       const next = iterator.next();
-      // Where what makes the chunks breaks off there is nothing more to wait for.
+      // The source of the chunks failed, so no more will come.
       if (written !== bytes) await paced.write(value, signal, next);
       ({ done, value } = await next);
     }

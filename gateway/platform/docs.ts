@@ -1,4 +1,4 @@
-/** The OpenAPI document, and a page that shows it. */
+/** Serves the OpenAPI document and a page that shows it. */
 import { createHash } from "node:crypto";
 import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
@@ -34,7 +34,7 @@ const PAGE = `<!doctype html>
 </html>
 `;
 
-// Swagger UI has dark colours, and leaves it to the page when they are shown.
+// Swagger UI has dark colours, but the page must switch them on.
 const START = `const dark = matchMedia("(prefers-color-scheme: dark)");
 const follow = () => document.documentElement.classList.toggle("dark-mode", dark.matches);
 dark.addEventListener("change", follow);
@@ -48,7 +48,7 @@ export function docsRouter(routes: readonly Route[], publicUrl: string): Router 
   const compressed = gzipSync(document);
   const router = Router({ caseSensitive: true });
   router.get(DOCUMENT_PATH, (request, response) => {
-    // Another version of the program may serve another document at any time, so clients ask each time.
+    // An upgrade may change the document at any time, so clients must revalidate.
     response.set({ "Cache-Control": "no-cache", ETag: etag, Vary: "Accept-Encoding" });
     if (hasEntityTag(request.headers["if-none-match"], etag)) {
       response.status(304).end();

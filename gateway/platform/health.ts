@@ -1,10 +1,10 @@
-/** Whether this process can serve: for load balancers and people who just started it. */
+/** Health endpoints for load balancers and for people who just started the platform. */
 import { Router } from "express";
 import { ERRORS } from "../../schemas/errors.ts";
 import { failure, success } from "../http/envelope.ts";
 import { methodNotAllowed } from "../http/middleware/method-not-allowed.ts";
 
-/** /healthz: whether it can serve; /livez: whether it answers at all. `missing` names what the roles of this process still need. */
+/** Serves /healthz (200 when the process can serve) and /livez (200 when it answers at all). `missing` names what the process still needs. */
 export function healthRouter(missing: () => readonly string[]): Router {
   const router = Router({ caseSensitive: true });
   router.get("/healthz", (_request, response) => {

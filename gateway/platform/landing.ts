@@ -1,15 +1,15 @@
-/** What browsers ask for by themselves, and what a person meets who only has the address. */
+/** The landing page, favicon.ico and robots.txt, and the 404 page for browsers. */
 import { type RequestHandler, Router } from "express";
 import { methodNotAllowed } from "../http/middleware/method-not-allowed.ts";
 import { html } from "../pages/html.ts";
 import { type Link, linkBelow, sendPage } from "../pages/page.ts";
 
-/** An instance is a tool of its owners: nothing here is for a search engine. */
+/** Keeps search engines out: an instance is a private tool. */
 const ROBOTS = "User-agent: *\nDisallow: /\n";
 const ICON =
   '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" rx="7" fill="#14598f"/>' +
   '<path d="M8 9h16v4h-6v12h-4V13H8z" fill="#fff"/></svg>';
-/** A day: these hardly ever change. */
+/** One day: these files rarely change. */
 const KEPT = "public, max-age=86400";
 
 export interface LandingParts {
@@ -33,7 +33,7 @@ export function landingRouter({ publicUrl, signup }: LandingParts): Router {
   return router;
 }
 
-/** Answers browsers with a page where a path is unknown; programs get the envelope that follows. */
+/** Answers unknown paths with a page for browsers. Programs get the JSON envelope of the next middleware. */
 export function notFoundPage(publicUrl: string): RequestHandler {
   const link = linkBelow(publicUrl);
   const body = html`<h1>There is no such page</h1>
@@ -42,7 +42,7 @@ export function notFoundPage(publicUrl: string): RequestHandler {
   return (request, response, next) => {
     const isApi = /^\/(v4|git|oauth2)(\/|$)/.test(request.path);
     const isRead = request.method === "GET" || request.method === "HEAD";
-    // Whoever takes anything is no browser.
+    // A client that accepts */* first is a program.
     const wantsPage = !isApi && isRead && request.accepts(["json", "html"]) === "html";
     if (wantsPage) sendPage(response, 404, { title: "No such page", body }, link);
     else next();

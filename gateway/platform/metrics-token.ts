@@ -1,16 +1,16 @@
-/** The bearer token that opens /metrics: of the settings, or the one that the first start wrote beside the credentials. */
+/** The bearer token for /metrics, from the settings or from credentials.json, which the first start wrote. */
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { parseJson } from "../../schemas/parse-json.ts";
 
 export type MetricsToken = () => Promise<string | undefined>;
 
-/** Resolves with undefined while this process knows of none: then nobody is let in. */
+/** Returns a function that resolves to the token; undefined means that nobody may read the metrics yet. */
 export function metricsTokenOf({
   metricsToken,
   dataDir,
 }: {
-  /** Of the settings. */
+  /** TRUNKLINE_METRICS_TOKEN. */
   metricsToken?: string | undefined;
   dataDir: string;
 }): MetricsToken {
@@ -22,7 +22,7 @@ export function metricsTokenOf({
 }
 
 async function readToken(path: string): Promise<string | undefined> {
-  // It is not there before the first start is done, and never where another process did that.
+  // The file appears when the first start is done. On a cluster only one machine has it.
   const credentials = parseJson(await readFile(path, "utf8").catch(() => ""));
   if (typeof credentials !== "object" || credentials === null) return undefined;
   const { metrics_token: token } = credentials as { metrics_token?: unknown };

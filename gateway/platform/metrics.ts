@@ -1,4 +1,4 @@
-/** Figures of this process, for Prometheus, behind a bearer token: they name routes, kinds and loads. */
+/** Serves this process's metrics to Prometheus. A bearer token is needed because metrics name routes, kinds and loads. */
 import { createHash, timingSafeEqual } from "node:crypto";
 import { Router } from "express";
 import type { Registry } from "prom-client";
@@ -23,7 +23,7 @@ export function metricsRouter(registry: Registry, token: MetricsToken): Router {
   return router;
 }
 
-/** In a time that tells nothing of either. */
+/** Compares in constant time. */
 const isSame = (one: string, other: string) => timingSafeEqual(hashOf(one), hashOf(other));
 
 const hashOf = (text: string) => createHash("sha256").update(text).digest();

@@ -1,11 +1,11 @@
-/** The authorization server in the OpenAPI document: its endpoints, and how a client is authorized by it. */
+/** The authorization server's endpoints and flows in the OpenAPI document. */
 import { ALL_SCOPES, SCOPES } from "../../schemas/oauth/scopes.ts";
 
 type Json = Record<string, unknown>;
 
 const TAG = "OAuth";
 
-/** How a client gets a token of a person's account. */
+/** The OAuth flow that gives a client a token for a person's account. */
 export function oauthScheme(publicUrl: string): Json {
   return {
     type: "oauth2",
@@ -21,7 +21,7 @@ export function oauthScheme(publicUrl: string): Json {
   };
 }
 
-/** How a client proves itself at the endpoints that programs call. */
+/** Client authentication at the endpoints for programs. */
 export const CLIENT_SCHEMES: Json = {
   clientBasic: {
     type: "http",
@@ -35,7 +35,7 @@ export const OAUTH_TAG: Json = {
   description: "The authorization server: OAuth 2.0, PKCE and OpenID Connect",
 };
 
-/** These paths are not below /v4, so each names its own server. */
+/** These paths are outside /v4, so each names its own server. */
 export function oauthPaths(publicUrl: string): Record<string, Json> {
   const servers = [{ url: publicUrl }];
   const authorize = {
@@ -180,7 +180,7 @@ function tokenOperation(): Json {
   };
 }
 
-/** A form. The client proves itself in the header or in the form; a public client sends its id alone. */
+/** A form body. The client authenticates in the header or in the form; a public client sends only its id. */
 function byClient(properties: Json, required: readonly string[]): Json {
   return {
     security: [{ clientBasic: [] }, {}],

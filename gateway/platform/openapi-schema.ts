@@ -1,10 +1,10 @@
-/** Zod schemas as JSON Schema that validators and generators of clients of several languages take. */
+/** Converts zod schemas to JSON Schema that validators and client generators of several languages accept. */
 import { z } from "zod";
 
 type Json = Record<string, unknown>;
 type JsonSchema = z.core.JSONSchema.BaseSchema;
 
-/** Refuses a recursive schema: its `$defs` would be no part of the document, and generated types would not compile. */
+/** Converts a schema. Throws for a recursive schema: its `$defs` would not be in the document, and generated types would not compile. */
 export function jsonSchema(schema: z.ZodType, io: "input" | "output"): Json {
   const override = io === "input" ? plain : plainAnswer;
   const { $schema: _, ...rest } = z.toJSONSchema(schema, { io, reused: "inline", override });
@@ -12,7 +12,7 @@ export function jsonSchema(schema: z.ZodType, io: "input" | "output"): Json {
   return rest;
 }
 
-/** The fields of a query or path as a client sends them. */
+/** Returns the fields of a query or path in the form that a client sends. */
 export function propertiesOf(schema: z.ZodType): Pick<JsonSchema, "properties" | "required"> {
   return z.toJSONSchema(schema, { io: "input", override: plain });
 }
@@ -23,38 +23,38 @@ interface Overridden {
   path: (string | number)[];
 }
 
-/** Removes what only zod and we understand, and adds the rules that zod leaves out. */
+/** Removes keywords that only zod and this project understand, and adds rules that zod leaves out. */
 function plain({ zodSchema, jsonSchema, path }: Overridden): void {
   const numeric = coercedNumber(zodSchema);
   if (numeric) Object.assign(jsonSchema, numeric);
   const { minimum, maximum, format, pattern } = jsonSchema;
-  // Bounds of whole numbers that nobody chose.
+  // Zod's own bounds of integers, which are no limits of ours.
   if (minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum;
   if (maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
-  // The format says it, or the type.
+  // The format or the type already says this.
   if (format === "date-time" || jsonSchema.type === "integer") delete jsonSchema.pattern;
-  // Python, and JavaScript without the flag `u`, know no classes of Unicode.
+  // Python, and JavaScript without the flag `u`, do not support Unicode classes.
   else if (pattern)
     jsonSchema.pattern = pattern.replaceAll("\\p{Cc}", "\\u0000-\\u001f\\u007f-\\u009f");
   for (const part of jsonSchema.allOf ?? []) {
     if (typeof part === "object") plain({ zodSchema, jsonSchema: part, path });
   }
-  // Generators of clients know null only beside another type.
+  // Client generators support null only together with another type.
   if (jsonSchema.type === "null" && path.at(-2) !== "anyOf") {
     Object.assign(jsonSchema, { type: ["object", "null"] });
   }
-  // Our own mark of what must not be logged.
+  // Our own mark for values that must not be logged.
   delete jsonSchema.secret;
 }
 
-/** Generated Python clients take a constant true for the text "true", and refuse the answer. */
+/** Generated Python clients read a constant `true` as the text "true" and refuse the answer, so the constant is left out. */
 function plainAnswer(overridden: Overridden): void {
   plain(overridden);
   const { jsonSchema } = overridden;
   if (typeof jsonSchema.const === "boolean") delete jsonSchema.const;
 }
 
-/** A query holds text, which is read as a number first: the rules are those of the schema behind. */
+/** Query values are text that a pipe turns into numbers. The rules are in the pipe's output schema. */
 function coercedNumber(schema: z.core.$ZodType): JsonSchema | undefined {
   if (!(schema instanceof z.ZodPipe)) return undefined;
   const { in: first, out } = schema.def;

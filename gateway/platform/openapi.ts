@@ -1,4 +1,4 @@
-/** The OpenAPI 3.1 document of the route table. */
+/** Makes the OpenAPI 3.1 document from the route table. */
 import { z } from "zod";
 import { PERMISSIONS } from "../../schemas/account/permissions.ts";
 import { ERRORS, type ErrorCode } from "../../schemas/errors.ts";
@@ -53,7 +53,7 @@ function tagsOf(routes: readonly Route[]): Json[] {
   return names.map((name) => ({ name, description: TAG_DESCRIPTIONS[name] }));
 }
 
-/** Markdown, with the one element that folds what few look for first. */
+/** The document's description in Markdown. `<details>` hides what few readers need. */
 function introduction(): string {
   return [
     "Trunkline is a self-hosted automation platform, and this is its API. " +
@@ -81,7 +81,7 @@ function operationOf(route: Route, operationId: string): Json {
     summary: route.summary,
     description: needed.length > 0 ? `Needs the permission ${needed.join(" or ")}.` : "Any token.",
     ...(needed.length > 0 && { security: securityOf(route) }),
-    // Read by machines: what `description` says to people.
+    // For programs: the same facts as in `description`.
     "x-permissions": route.permissions ?? [],
     parameters: [...parametersOf(route.parameters, "path"), ...parametersOf(route.query, "query")],
     ...(route.body
@@ -97,15 +97,15 @@ function operationOf(route: Route, operationId: string): Json {
   };
 }
 
-/** One permission will do, and a token may have it however it was made. */
+/** One permission is enough, from an API token or from an OAuth access token. */
 const securityOf = ({ permissions = [] }: Route): Json[] => [
   { token: [] },
   ...permissions.map((permission) => ({ oauth: [permission] })),
 ];
 
 /**
- * The schema's own example goes beside it, where "Try it out" takes it from. Zod drops the `examples` of an object
- * whose fields are transformed, and knows nothing of `example`.
+ * Puts the schema's example beside it, where "Try it out" reads it. Zod drops `examples` of objects with transformed
+ * fields, and does not know `example`.
  */
 function bodyContent(bodySchema: z.ZodType): Json {
   const { examples, example, ...schema } = jsonSchema(bodySchema, "input");
@@ -188,7 +188,7 @@ function refusalAnswers(route: Route): Json {
   return Object.fromEntries(answers);
 }
 
-/** Of each status the first of its refusals; a wrong body has a pointer besides. */
+/** Shows one example refusal for each status. The example of a wrong body has a pointer. */
 function failureExample(route: Route, [name]: readonly ErrorCode[]): Json {
   if (name === undefined) throw new Error("Cannot document answer: it has no refusal");
   const { wording, body } = route;

@@ -1,4 +1,4 @@
-/** What each group of the REST API is for, as the OpenAPI document says it. */
+/** Descriptions of the REST API's groups in the OpenAPI document. */
 export const TAG_DESCRIPTIONS: Readonly<Record<string, string>> = {
   Accounts: "Accounts of the caller, and the permissions that scopes and tokens name",
   Members: "People of an account, their roles and invitations",

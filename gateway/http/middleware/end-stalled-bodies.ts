@@ -1,11 +1,11 @@
-/** Ends requests whose body stops halfway: each would hold its connection, and what is kept of it, for as long as it likes. */
+/** Ends requests whose body stops halfway. Otherwise each would hold its connection and its buffered bytes without limit. */
 import type { Request, RequestHandler } from "express";
 import { BODY_STALL_MS } from "../../../schemas/limits.ts";
 
-/** How often a body is looked at within that time: it ends late by a part of it at most. */
+/** Checks per timeout. A stalled body ends late by at most one interval. */
 const LOOKS = 6;
 
-/** Closes the connection of a request of which no byte has come for this long, while the gateway was ready to read. */
+/** Closes the connection when no byte arrived for this long although the gateway was ready to read. */
 export function endStalledBodies(stallMs = BODY_STALL_MS): RequestHandler {
   return (request, response, next) => {
     if (hasBody(request)) watch(request, stallMs, (end) => response.once("close", end));
@@ -23,7 +23,7 @@ function watch(request: Request, stallMs: number, onClose: (end: () => void) => 
   let idleMs = 0;
   const timer = setInterval(() => {
     const { bytesRead } = request.socket;
-    // A full buffer stops the client: the delay is ours, and whoever reads it has bounds of its own.
+    // A full buffer means that the gateway is the slow side. The reader of the buffer has its own timeouts.
     const isOurs = request.readableLength >= request.readableHighWaterMark;
     idleMs = bytesRead === seen && !isOurs ? idleMs + lookMs : 0;
     seen = bytesRead;

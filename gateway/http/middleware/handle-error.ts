@@ -19,11 +19,11 @@ export const handleError: ErrorRequestHandler = (error: unknown, _request, respo
   locals.refusal = refusal?.code ?? "internal_error";
   if (!refusal) logger.error({ err: error, route: route?.path }, "request failed");
   if (response.headersSent) {
-    // The status is gone out already: a body cut short is the only way to say that it is not complete.
+    // The status was sent already. Only a truncated body can tell the client that the answer is incomplete.
     response.destroy();
     return;
   }
-  // A handler may have described the answer that it then could not give.
+  // Removes headers that the handler set for the answer that failed.
   for (const name of ["Content-Type", "Content-Length"]) response.removeHeader(name);
   const { code, message, details } =
     refusal ?? new ActorError("internal_error", "Cannot answer: a fault on our side");
@@ -40,9 +40,9 @@ function refusalOf(error: unknown): ActorError | undefined {
   if (error instanceof Error && "code" in error && error.code === "ENOSPC") {
     return new ActorError("storage_full", "Cannot go on: the disk of this instance is full");
   }
-  // What is broken elsewhere is no refusal, and its message not for clients.
+  // Any other error is a fault. Its message stays in the log.
   if (error instanceof ActorError && error.code !== "internal_error") return error;
-  // Express itself throws this when a path's percent-encoding cannot be decoded.
+  // Express throws this when it cannot decode a path's percent-encoding.
   if (error instanceof URIError) {
     return new ActorError("invalid_request", "Cannot accept path: its percent-encoding is broken");
   }
@@ -61,7 +61,7 @@ function wireErrors(
   return first ? [first, ...others] : [{ code: wording.code(code, ""), message }];
 }
 
-/** Actors and workers only say what they expected; a client reads of every field the same. */
+/** Completes the messages of actors and workers, so that clients read the same form for every field. */
 function acceptable({ pointer, message }: { pointer: string; message: string }): string {
   if (message.startsWith("Cannot accept ")) return message;
   return `Cannot accept ${pointer || "body"}: ${message}`;

@@ -1,8 +1,8 @@
-/** Answers methods that a path does not have: OPTIONS with what it has, others with a refusal. */
+/** Answers methods that a path does not have: OPTIONS with the allowed methods, others with 405. */
 import type { RequestHandler } from "express";
 import { ActorError } from "../../../schemas/errors.ts";
 
-/** `methods` in upper case; what GET answers, HEAD answers without a body. */
+/** `methods` are in upper case. HEAD is allowed where GET is. */
 export function methodNotAllowed(methods: readonly string[]): RequestHandler {
   const head = methods.includes("GET") ? ["HEAD"] : [];
   const allow = [...methods, ...head, "OPTIONS"].toSorted().join(", ");

@@ -1,4 +1,4 @@
-/** Reads a JSON body up to its route's limit, and no more bodies at once than the gateway's memory is meant to hold. */
+/** Reads a JSON body up to its route's limit, and bounds the bytes of all bodies that the gateway holds at once. */
 import { finished, type Readable } from "node:stream";
 import { createBrotliDecompress, createGunzip, createInflate } from "node:zlib";
 import type { Request, RequestHandler } from "express";
@@ -7,7 +7,7 @@ import { BODIES_BYTES_MAX } from "../../../schemas/limits.ts";
 import { localsOf } from "../locals.ts";
 import { readJson } from "../read-json.ts";
 
-/** Bytes of the bodies under way on one gateway, as far as they were read. */
+/** Bytes read so far of all bodies that one gateway is reading. */
 export interface BodyBudget {
   bytes: number;
 }
@@ -39,12 +39,12 @@ export function readBody(bytesMax: number, budget: BodyBudget): RequestHandler {
   };
 }
 
-/** All of a body, unpacked. `hold` is told of every piece before it is kept, and may refuse it. */
+/** Reads and decompresses a whole body. Calls `hold` before it keeps a piece; `hold` may throw a refusal. */
 async function readBytes(request: Request, hold: (bytes: number) => void): Promise<Buffer> {
   const stream = unpacked(request);
   const chunks: Buffer[] = [];
   try {
-    // A refusal is answered over the connection of the request, which therefore outlives the reading.
+    // The refusal is sent on the same connection, so reading must not destroy it.
     for await (const chunk of stream.iterator({ destroyOnReturn: stream !== request })) {
       hold(chunk.length);
       chunks.push(chunk);

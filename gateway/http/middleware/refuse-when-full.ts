@@ -1,13 +1,13 @@
-/** Refuses what would store more while the disk has no room. Reads, deletes and rendering go on. */
+/** Refuses requests that would store data while the disk is full. Reads, deletes and rendering continue. */
 import type { RequestHandler } from "express";
 import { ActorError } from "../../../schemas/errors.ts";
 
 const WRITING_METHODS: readonly string[] = ["POST", "PUT", "PATCH"];
-/** POST requests that answer with what they make and keep none of it. */
+/** POST requests that store nothing. */
 const RENDERING = /^\/v4\/accounts\/[^/]+\/browser-rendering\/(?!crawl)/;
 const LFS_READING = /\/info\/lfs\/objects\/batch$/;
 
-/** `isFull` is asked for each request that `isStoring` lets through to it. */
+/** Refuses as `storage_full` when `isStoring` says that the path stores data and `isFull` that the disk is full. */
 export function refuseWhenFull(
   isFull: () => boolean,
   isStoring: (path: string) => boolean = storesByPath,
@@ -20,7 +20,7 @@ export function refuseWhenFull(
 
 const TEXT = "Cannot store more: the disk of this instance is full; reads and deletes still work";
 
-/** Signing in, tokens of OAuth and revocations store little, and are what people need to make room. */
+/** Sign-in, OAuth tokens and revocations store little, and people need them to free space. */
 function storesByPath(path: string): boolean {
   if (path.startsWith("/git/")) {
     return !path.endsWith("/git-upload-pack") && !LFS_READING.test(path);

@@ -1,4 +1,4 @@
-/** Gives every request an id: the one a proxy in front gave it, or a new one; logs and answers carry it. */
+/** Gives every request an id, from the proxy in front or a new one. Logs and answers carry it. */
 import { randomUUID } from "node:crypto";
 import type { RequestHandler } from "express";
 import type { Logger } from "pino";

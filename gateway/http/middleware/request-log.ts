@@ -1,4 +1,4 @@
-/** Logs every request once it is over, in a closed list of fields: no header, query or body ever gets into the log. */
+/** Logs every finished request with a fixed list of fields. No header, query or body reaches the log. */
 import type { RequestHandler } from "express";
 import { LOGGED_PATH_CHARS_MAX } from "../../../schemas/limits.ts";
 import { statusOf } from "../answered-status.ts";
@@ -13,7 +13,7 @@ export const requestLog: RequestHandler = (request, response, next) => {
       {
         method: request.method,
         route: route?.path,
-        // Where nothing matched, only the path as it was sent tells what was looked for.
+        // Without a matching route, the requested path is the only clue.
         path:
           route === undefined && refusal !== undefined ? pathOf(request.originalUrl) : undefined,
         status: statusOf(response),

@@ -1,4 +1,4 @@
-/** Counts and times requests by method, route and status, all from closed lists. */
+/** Counts and times requests by method, route and status. All labels come from fixed lists. */
 import type { RequestHandler } from "express";
 import { Counter, Gauge, Histogram, type Registry } from "prom-client";
 import { statusOf } from "../answered-status.ts";

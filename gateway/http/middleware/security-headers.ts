@@ -1,4 +1,4 @@
-/** Headers that tell browsers to do as little as possible with an answer; pages of our own open what they need. */
+/** Security headers that forbid browsers everything by default. Our own pages allow what they need. */
 import type { RequestHandler } from "express";
 
 export function securityHeaders(publicUrl: string): RequestHandler {

@@ -1,4 +1,4 @@
-/** A span for every request, child of the one whose W3C traceparent the client sent. */
+/** Starts a span for every request, as a child of the client's W3C traceparent. */
 import { context, propagation, SpanKind, SpanStatusCode, trace } from "@opentelemetry/api";
 import type { RequestHandler } from "express";
 import { localsOf } from "../locals.ts";
