@@ -1,6 +1,6 @@
 /** The house rule of imports: which room of the repository may use which other. */
 import { posix } from "node:path";
-import type { SourceFile } from "./tidy-rules.ts";
+import { isTest, type SourceFile } from "./tidy-files.ts";
 
 const AREAS = new Set(["account", "rendering", "crawl", "repositories", "oauth", "apps"]);
 /** The rooms of `actors/` that an area may use besides its own and those that all share. */
@@ -37,16 +37,61 @@ const GATEWAY_SHARED = new Set(["http", "pages", "platform"]);
 /** Packages that a schema may use: re2js, because a schema must refuse a bad pattern in a request. */
 const SCHEMA_PACKAGES = new Set(["zod", "re2js"]);
 
-/** Tests and measurements, their helpers and suites: they may reach wherever they need, and nothing reaches them. */
-export const isTest = (path: string) =>
-  /\.(test|contract)\.ts$/.test(path) || /(^|\/)(testing|bench)\//.test(path);
-
 /** Imports point one way: gateway → schemas, actors → schemas, and areas meet only there. */
 export function importsPointOneWay({ path, text }: SourceFile): string[] {
   if (isTest(path)) return [];
   return importsOf(path, text)
     .filter((target) => !mayImport(path, target))
     .map((target) => `${path} imports ${target}`);
+}
+
+/**
+ * Names each circle of files that import each other, and each circle of rooms in `actors/`; imports of types count. Code in a
+ * circle can only be understood as a whole.
+ */
+export function importsHaveNoCircle(sources: readonly SourceFile[]): string[] {
+  const files = sources.filter(({ path }) => !isTest(path));
+  const ofFiles = new Map<string, Set<string>>();
+  const ofRooms = new Map<string, Set<string>>();
+  for (const { path, text } of files) {
+    const targets = importsOf(path, text).filter((target) => /^[a-z]+\//.test(target));
+    ofFiles.set(path, new Set(targets));
+    if (!path.startsWith("actors/") || ACTORS_WIRING.has(path)) continue;
+    const rooms = ofRooms.get(roomOf(path)) ?? new Set();
+    ofRooms.set(roomOf(path), rooms);
+    for (const target of targets) {
+      if (target.startsWith("actors/") && roomOf(target) !== roomOf(path))
+        rooms.add(roomOf(target));
+    }
+  }
+  return [...circlesOf(ofFiles), ...circlesOf(ofRooms)].map(
+    (circle) => `circle: ${circle.toSorted().join(", ")}`,
+  );
+}
+
+/** Returns the strongly connected components of more than one node (Tarjan's algorithm). */
+function circlesOf(edges: ReadonlyMap<string, ReadonlySet<string>>): string[][] {
+  const circles: string[][] = [];
+  const numbers = new Map<string, number>();
+  const stack: string[] = [];
+  for (const node of edges.keys()) if (!numbers.has(node)) visit(node);
+  return circles;
+
+  function visit(node: string): number {
+    const number = numbers.size;
+    let low = number;
+    numbers.set(node, number);
+    stack.push(node);
+    for (const next of edges.get(node) ?? []) {
+      if (!numbers.has(next)) low = Math.min(low, visit(next));
+      else if (stack.includes(next)) low = Math.min(low, numbers.get(next) ?? low);
+    }
+    if (low === number) {
+      const circle = stack.splice(stack.indexOf(node));
+      if (circle.length > 1) circles.push(circle);
+    }
+    return low;
+  }
 }
 
 /** What a file imports: a path from the root for a file of ours, else the package's name. */

@@ -1,12 +1,7 @@
 /** The house rules a machine can check. Each takes one source file, or all of them, and names its faults. */
 import { posix } from "node:path";
-import { importsOf, isTest } from "./tidy-rooms.ts";
-
-export interface SourceFile {
-  /** From the repository's root, with slashes. */
-  path: string;
-  text: string;
-}
+import { isTest, type SourceFile } from "./tidy-files.ts";
+import { importsOf } from "./tidy-rooms.ts";
 
 const LINES_MAX = 400;
 const BUS_FOLDERS = ["actors/runtime/", "deploy/", "scripts/"];

@@ -2,7 +2,8 @@ import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
-import { importsPointOneWay } from "./tidy-rooms.ts";
+import type { SourceFile } from "./tidy-files.ts";
+import { importsHaveNoCircle, importsPointOneWay } from "./tidy-rooms.ts";
 import {
   debtsNameAnIssue,
   isNamedInKebabCase,
@@ -11,9 +12,9 @@ import {
   onlyRuntimeKnowsNats,
   opensWithSentence,
   productionImportsNoTest,
-  type SourceFile,
   variablesAreDocumented,
 } from "./tidy-rules.ts";
+import { commentsAreClear } from "./tidy-words.ts";
 import { REPOSITORY } from "./tools.ts";
 
 describe("tidy", () => {
@@ -96,6 +97,39 @@ describe("tidy", () => {
         }
       });
     }
+  });
+
+  it("importsHaveNoCircle() holds", () => {
+    expect(importsHaveNoCircle(sources)).to.deep.equal([]);
+  });
+  it("importsHaveNoCircle() names circles of files and of rooms, types included", () => {
+    const file = (path: string, target: string): SourceFile => ({
+      path,
+      text: `import type { A } from "${target}";`,
+    });
+    const files = [file("gateway/a.ts", "./b.ts"), file("gateway/b.ts", "./a.ts")];
+    expect(importsHaveNoCircle(files)).to.deep.equal(["circle: gateway/a.ts, gateway/b.ts"]);
+    const rooms = [
+      file("actors/crawl/lib/a/one.ts", "../b/two.ts"),
+      file("actors/crawl/lib/b/three.ts", "../a/four.ts"),
+    ];
+    const circle = "circle: actors/crawl/lib/a, actors/crawl/lib/b";
+    expect(importsHaveNoCircle(rooms)).to.deep.equal([circle]);
+    expect(importsHaveNoCircle([file("gateway/a.ts", "./b.ts")])).to.deep.equal([]);
+  });
+
+  it("commentsAreClear() holds", () => holds(sources, commentsAreClear));
+  it("commentsAreClear() refuses fragments and vague phrases", () => {
+    for (const comment of [
+      "/** Of an answer with this status. */",
+      "/** Without a name when there is no such client. */",
+      "// The host is told when it ends.",
+      "/**\n * The host\n * is told when it ends.\n */",
+    ]) {
+      fails(commentsAreClear, "scripts/a.ts", comment);
+    }
+    passes(commentsAreClear, "scripts/a.ts", "/** Notifies the host when the process ends. */");
+    passes(commentsAreClear, "scripts/a.ts", 'const text = "so many";');
   });
 
   it("onlyRuntimeKnowsNats() holds", () => holds(sources, onlyRuntimeKnowsNats));

@@ -1,0 +1,11 @@
+/** What every house rule works on. */
+
+export interface SourceFile {
+  /** From the repository's root, with slashes. */
+  path: string;
+  text: string;
+}
+
+/** Tests and measurements, their helpers and suites: they may reach wherever they need, and nothing reaches them. */
+export const isTest = (path: string) =>
+  /\.(test|contract)\.ts$/.test(path) || /(^|\/)(testing|bench)\//.test(path);

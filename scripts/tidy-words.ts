@@ -1,0 +1,38 @@
+/** The house rule of plain English: patterns that hide the subject of a sentence. */
+import type { SourceFile } from "./tidy-files.ts";
+
+/** A comment begins with a verb or with a noun that says what the thing is. */
+const FRAGMENT = /^(Of|Without|That|Who|Whoever|Whose|Those|Where nobody|What of)\b(?! course)/;
+/** Everyday words in the place of a noun. */
+const VAGUE =
+  /\b(what of|whoever|so many|so long|is told|are told|was told|is said|comes to be|goes for good|nobody hears|what is what)\b/i;
+
+/** Names each comment that begins as a fragment or holds a vague phrase. Tests count: people read them too. */
+export function commentsAreClear({ path, text }: SourceFile): string[] {
+  return commentsOf(text)
+    .filter(({ words }) => FRAGMENT.test(words) || VAGUE.test(words))
+    .map(({ line, words }) => `${path}:${line} ${words}`);
+}
+
+interface Comment {
+  line: number;
+  /** On one line, without its signs. */
+  words: string;
+}
+
+/** Comments that stand on lines of their own. Lines of one block, and `//` lines that follow each other, are one. */
+function commentsOf(text: string): Comment[] {
+  const comments: Comment[] = [];
+  let open: Comment | undefined;
+  for (const [index, line] of text.split("\n").entries()) {
+    const words = /^\s*(?:\/\*\*?|\*\/?|\/\/)\s?(.*?)\s*(?:\*\/)?\s*$/.exec(line)?.[1];
+    const isNew = /^\s*\/\*/.test(line);
+    if (words === undefined) open = undefined;
+    else if (open && !isNew) open.words = `${open.words} ${words}`.trim();
+    else {
+      open = { line: index + 1, words };
+      comments.push(open);
+    }
+  }
+  return comments;
+}
