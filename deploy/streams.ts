@@ -59,7 +59,7 @@ export interface StreamsOptions {
   /** State streams: one on one machine; more let commits of different shards run beside each other. */
   buckets: number;
   tasks: readonly TaskContract[];
-  /** A lease that ended, or a row that was removed, stays visible to those who watch for so long. A minute unless told. */
+  /** Watchers see an ended lease or a removed row for this long. The default is a minute. */
   markerMs?: number;
 }
 
@@ -81,7 +81,7 @@ export async function declareStreams(
   }
 }
 
-/** 10008 and its like: JetStream is temporarily unavailable; 10005: no suitable peers for so many replicas. */
+/** 10008 and similar codes: JetStream is temporarily unavailable. 10005: too few servers for the replicas. */
 const isUnavailable = (error: unknown) =>
   error instanceof JetStreamApiError && (error.status === 503 || error.code === 10005);
 
@@ -282,7 +282,7 @@ async function declareStream(
   }
 }
 
-/** The bus sets aside the bytes a stream may take; a disk that has not so many gives as large a part as it can. */
+/** The bus reserves the bytes that a stream may take. A smaller disk gives as large a part as it can. */
 async function grow(jetstream: JetStreamManager, stream: SizedStream): Promise<void> {
   const known = await configOf(jetstream, stream.name);
   for (let bytes = stream.max_bytes; known && bytes > known.max_bytes; bytes *= SMALLER) {

@@ -59,7 +59,7 @@ export interface GatewayParts {
   config: GatewayConfig;
   logger: Logger;
   registry: Registry;
-  /** Of this process, for the operators of the bus. */
+  /** Requests of this process, for operators with the nats CLI. */
   counts: RequestCounts;
   /** True while the disk has no room for what clients store. */
   isDiskFull?: () => boolean;
@@ -68,7 +68,7 @@ export interface GatewayParts {
   now: () => number;
   /** Aborts when this process begins to stop: answers without an end of their own then have one. */
   stopping: AbortSignal;
-  /** How long an answer with the records of a crawl may take; CRAWL_READ_MS_MAX where nothing is said. */
+  /** Time limit of an answer with the records of a crawl; defaults to CRAWL_READ_MS_MAX. */
   readMs?: number;
 }
 
@@ -84,7 +84,7 @@ export interface AppsParts {
   onReconnect(listener: () => void): () => void;
   /** What apps have printed. */
   lines: StoredLines;
-  /** Of each account's agents. */
+  /** Limits of one account's agents. */
   limits: AgentLimits;
 }
 

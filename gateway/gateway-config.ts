@@ -2,15 +2,15 @@
 export interface GatewayConfig {
   host: string;
   port: number;
-  /** Without a slash at its end. */
+  /** The base URL, with no slash at its end. */
   publicUrl: string;
   /** Folder of credentials.json. */
   dataDir: string;
-  /** Of each account and UTC day; 0 is no limit. */
+  /** Seconds for each account and UTC day; 0 is no limit. */
   browserSecondsPerDay: number;
   /** A model for the format json; unset: only those that a request brings. */
   ai?: object | undefined;
-  /** Of each account in REQUEST_WINDOW_MS; 0 is no limit. */
+  /** Requests of each account in REQUEST_WINDOW_MS; 0 is no limit. */
   requestsPerWindow: number;
   /** Proxies whose X-Forwarded-For is believed, in the words of Express; unset: none. */
   trustProxy?: string | undefined;

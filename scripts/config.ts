@@ -31,7 +31,7 @@ export type LogLevel = (typeof LOG_LEVELS)[number];
 export interface Config {
   readonly host: string;
   readonly port: number;
-  /** Without a slash at its end. */
+  /** The base URL, with no slash at its end. */
   readonly publicUrl: string;
   /** Absolute. */
   readonly dataDir: string;
@@ -57,7 +57,7 @@ export interface Config {
   readonly dnsWindowSeconds: number;
   /** Path of a browser; unset: the one that is found. */
   readonly chromium: string | undefined;
-  /** Of each account in REQUEST_WINDOW_MS; 0 is no limit. */
+  /** Requests of each account in REQUEST_WINDOW_MS; 0 is no limit. */
   readonly requestsPerWindow: number;
   readonly gitSizes: Readonly<GitSizes>;
   /** Proxies whose X-Forwarded-For is believed, in the words of Express; unset: none. */

@@ -3,7 +3,7 @@ import { createWriteStream } from "node:fs";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 
-/** Bridges a slow name server; whoever is behind a wall should not wait longer for the next way. */
+/** Long enough for a slow name server, short enough for a user behind a firewall who waits for the next source. */
 const ANSWER_MS_MAX = 5_000;
 
 const [url = "", path = "-"] = process.argv.slice(2);

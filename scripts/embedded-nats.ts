@@ -14,7 +14,7 @@ import { REPOSITORY } from "./tools.ts";
 /** Pauses before a dead server is started again: the first hardly noticed, the last easy on a machine in trouble. */
 const RESTART_MS = 100;
 const RESTART_MS_MAX = 5_000;
-/** One that ran for so long was well; its end is the first of a new series. */
+/** A server that ran this long was healthy, so its end starts a new series of restarts. */
 const WELL_MS = 30_000;
 /** What a leftover server may take to end by itself. */
 const LEFTOVER_MS_MAX = 10_000;
@@ -48,7 +48,7 @@ export class EmbeddedNats {
       name: "trunkline",
       storeDir,
       port: await freePort(last.port),
-      // Whoever had them keeps them: the URL stays the same from one start to the next.
+      // Keeps the credentials of an earlier start, so that the URL stays the same.
       passwords: {
         trunkline: last.password ?? newNatsPassword(),
         system: lastSystem.password ?? newNatsPassword(),

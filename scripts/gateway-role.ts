@@ -44,7 +44,7 @@ export async function startGatewayRole(
     registry,
     missing,
   }: {
-    /** Of its own, which it closes. */
+    /** A connection of its own, which the role closes. */
     bus: Bus;
     buckets: number;
     registry: Registry;

@@ -35,7 +35,7 @@ function firstPdf(credentials: string): string[] {
   ];
 }
 
-/** Without a browser, so that it costs none of the account's browser time. */
+/** Fetches without a browser, so that the example costs no browser time of the account. */
 const FIRST_CRAWL = [
   "A first crawl, followed to its end, and the pages it has found:",
   "",

@@ -27,7 +27,7 @@ export interface NatsServerOptions {
   onLine?: (line: string) => void;
 }
 
-/** Of the user `trunkline`, who owns all streams, and of `system`, who watches the server. */
+/** Passwords of the user `trunkline`, who owns all streams, and of `system`, who watches the server. */
 export interface NatsPasswords {
   trunkline: string;
   system: string;

@@ -75,7 +75,7 @@ describe("setup", function () {
     await mkdir(join(folder, "newer"));
     await writeFile(join(folder, "newer/package.json"), JSON.stringify(newer));
     await writeFile(join(folder, "package.json"), JSON.stringify(own));
-    // Whoever started the tests may have told npm to be silent.
+    // The caller of the tests may have made npm silent.
     const cache = { npm_config_cache: join(folder, "cache"), npm_config_loglevel: "notice" };
     const npm = (...parameters: string[]) => runCommand("npm", parameters, cache);
     await npm("pack", join(folder, "newer"), "--pack-destination", folder);

@@ -6,7 +6,7 @@ import { importsOf } from "./tidy-rooms.ts";
 const LINES_MAX = 400;
 const BUS_FOLDERS = ["actors/runtime/", "deploy/", "scripts/"];
 const TEST_PACKAGES = new Set(["chai", "mocha"]);
-/** Read by the bus's configuration: our own code sets them, and whoever runs a cluster. */
+/** Variables of the bus's configuration. Our own code sets them, or the operator of a cluster. */
 const OWN_VARIABLES = new Set([
   "TRUNKLINE_NATS_NAME",
   "TRUNKLINE_NATS_LISTEN",

@@ -2,10 +2,10 @@
 import type { SourceFile } from "./tidy-files.ts";
 
 /** A comment begins with a verb or with a noun that says what the thing is. */
-const FRAGMENT = /^(Of|Without|That|Who|Whoever|Whose|Those|Where nobody|What of)\b(?! course)/;
+const FRAGMENT = /^((Of|That|Who|Whoever|Whose|Those|Where nobody|What of)\b|Without\b[^,]*$)/;
 /** Everyday words in the place of a noun. */
 const VAGUE =
-  /\b(what of|whoever|so many|so long|is told|are told|was told|is said|comes to be|goes for good|nobody hears|what is what)\b/i;
+  /\b(what of|whoever|so (many|long)\b(?! as\b)(?![^.]* that\b)|is told|are told|was told|is said|comes to be|goes for good|nobody hears)/i;
 
 /** Names each comment that begins as a fragment or holds a vague phrase. Tests count: people read them too. */
 export function commentsAreClear({ path, text }: SourceFile): string[] {

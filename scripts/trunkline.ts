@@ -15,7 +15,7 @@ const ADMIN_COMMANDS = [
   "  admin dead drop <number>|--all  forget it",
 ];
 
-/** Of `admin`, or of the commands below it that begin with what was typed. */
+/** Prints the help of `admin`, or of those commands below it that begin with the given words. */
 function adminHelp(parameters: readonly string[]): string {
   const typed = parameters.filter((parameter) => !asksForHelp(parameter)).slice(0, 3);
   const meant = typed

@@ -32,7 +32,7 @@ describe("EventStream", () => {
     await until("the request has come", () => answers.length === 1);
     const [response] = answers;
     if (response === undefined) throw new Error("no response");
-    // Without the lengths of chunks among what waits.
+    // The bytes that wait, less the lengths of chunks.
     response.set("Content-Length", String(2 * EVENTS_WAITING_BYTES_MAX));
     const stream = new EventStream(response);
     const [taking] = (await once(asked, "response")) as [IncomingMessage];

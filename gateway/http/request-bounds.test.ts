@@ -10,7 +10,7 @@ import { ScreenshotRequest } from "../../schemas/rendering/http/screenshot.ts";
 import { refusal } from "../../scripts/testing/refusal.ts";
 import { parseRequest } from "./parse-request.ts";
 
-/** Of one field: what its last good value is, the first bad one, and what is said of that. */
+/** One field: its last valid value, its first invalid value, and the message for that. */
 type Bound = [pointer: string, good: object, bad: object, said: string];
 
 const text = (length: number) => "a".repeat(length);

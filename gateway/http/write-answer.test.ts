@@ -4,7 +4,7 @@ import { connect, type Socket } from "node:net";
 import { expect } from "chai";
 import { writeAnswer } from "./write-answer.ts";
 
-/** Of what comes in 20 ms. */
+/** The bytes that arrive in 20 ms. */
 const BITE = 10_000;
 /** More than the kernel's buffers hold. */
 const LARGE = Buffer.alloc(64 * 1024 * 1024, "x");

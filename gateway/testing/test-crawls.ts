@@ -1,4 +1,4 @@
-/** Crawl jobs that crawl nothing: what they have found is told by the test. For tests of the gateway. */
+/** Crawl jobs that crawl nothing, for tests of the gateway. The test says what they have found. */
 import { randomBytes } from "node:crypto";
 import { z } from "zod";
 import { defineActor } from "../../actors/runtime/define-actor.ts";
@@ -24,7 +24,7 @@ export interface TestJob {
   entries: RecordEntry[];
 }
 
-/** A record, and what its body has: HTML of so many bytes, or the JSON members themselves. */
+/** A record and its body: HTML of this many bytes, or the JSON members. */
 export interface TestRecord extends Partial<Omit<RecordEntry, "blobs">> {
   bodies?: readonly (string | number)[];
 }

@@ -1,4 +1,4 @@
-/** A render worker that needs no browser: what it "prints" is told by the page's HTML. For tests of the gateway. */
+/** A render worker without a browser, for tests of the gateway. The HTML of the page says what it "prints". */
 import { once } from "node:events";
 import { defineWorker } from "../../actors/runtime/define-worker.ts";
 import { ActorError, type ErrorCode } from "../../schemas/errors.ts";

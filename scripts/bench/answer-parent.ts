@@ -1,4 +1,4 @@
-/** The other end of Child: says that this process is ready, answers what is asked, and ends when it is told to. */
+/** The other end of Child: reports that this process is ready, answers questions, and ends on request. */
 
 export function answerParent(parts: {
   answer(question: unknown): Promise<unknown>;

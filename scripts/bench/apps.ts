@@ -154,7 +154,7 @@ async function timed(action: () => Promise<unknown>): Promise<number> {
   return performance.now() - startedAt;
 }
 
-/** A gateway by itself, which holds sockets that nothing is said to. */
+/** A gateway alone, which holds idle sockets. */
 export const appSockets: Benchmark = {
   name: "app-sockets",
   async run() {

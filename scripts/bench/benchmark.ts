@@ -12,7 +12,7 @@ export interface Figure {
   ours: number;
   /** The plain library or the plain tool, measured in the same rounds. */
   reference?: number;
-  /** Of `ours / reference`, or of `ours` where there is nothing to compare with; absent in figures that only inform. */
+  /** The bound of `ours / reference`, or of `ours` when there is no reference. Absent in figures that only inform. */
   target?: Target;
 }
 

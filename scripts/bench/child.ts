@@ -25,7 +25,7 @@ export class Child implements AsyncDisposable {
     return await Child.of(child);
   }
 
-  /** Of a process that was just forked; resolves when it says that it is ready. */
+  /** Wraps a process that was just forked. Resolves when it reports that it is ready. */
   static async of(child: ChildProcess): Promise<Child> {
     const started = new Child(child);
     await started.#answer("a start");

@@ -5,7 +5,7 @@ import { CrawlSite } from "../testing/crawl-site.ts";
 import type { Benchmark } from "./benchmark.ts";
 import { shareOfPace } from "./crawl.ts";
 
-/** So many that some are surely kept by the process that dies. */
+/** Enough jobs that the process that dies surely holds some. */
 const HOSTS = 8;
 const REQUESTS = 100;
 /** The death comes in the midst of the hundred. */

@@ -9,10 +9,10 @@ import { Instance } from "./instance.ts";
 import { HOST_PAGES, HOSTS, SITE_PAGES, type SiteFacts } from "./site-facts.ts";
 
 const DELAY_MS = 500;
-/** Of the same site: in a browser each page takes both sides ten times as long and more. */
+/** Pages of the same site. In a browser each page takes both sides ten times as long or more. */
 const RENDERED_PAGES = 100;
 const POLL_MS = 20;
-/** Of a crawl that its delays hold back: who looks at it more often takes from it what it is measured by. */
+/** Milliseconds between looks at a crawl that waits for its delays. Looking more often would slow the crawl down. */
 const SLOW_POLL_MS = 250;
 const CRAWL_MS_MAX = 180_000;
 

@@ -11,7 +11,7 @@ import { GitHistory, REF } from "./git-history.ts";
 import { Instance } from "./instance.ts";
 
 const PUSHERS = 8;
-/** Of each pusher in a round, and of the one alone. */
+/** Pushes of each pusher in a round, and of the single one. */
 const PUSHES = 6;
 /** Clones of a round: each is mostly its client's own work, which the machine disturbs. */
 const CLONES = 3;
@@ -134,7 +134,7 @@ async function measure(folder: string): Promise<Figure[]> {
   await compare("git, full clone", "ms", atMost.same, full, CLONES);
   await compare("git, full clone after a push", "ms", atMost.same, cloneAfterPush);
   await compare("git, clone of depth 1", "ms", atMost.less, shallow, CLONES);
-  // What of it is the server's: the rest is the client's own, which no server shortens.
+  // The server's part of the time. The rest is the client's own.
   await compare("git, clone of depth 1, server", "ms", undefined, serve);
   // Nobody has asked for just this before, so nearly all of it is git's `pack-objects`, on both sides.
   await compare("git, clone of depth 1 after a push, server", "ms", undefined, serveAfterPush);

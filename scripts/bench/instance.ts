@@ -73,7 +73,7 @@ export class Instance implements AsyncDisposable {
     return join(this.#folder, "data");
   }
 
-  /** Of the first account. */
+  /** A token of the first account. */
   credentials() {
     const file = join(this.dataDir, "credentials.json");
     return Credentials.parse(JSON.parse(readFileSync(file, "utf8")));

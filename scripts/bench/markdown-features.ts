@@ -20,7 +20,7 @@ export const COLUMNS = [
 ] as const;
 export type Column = (typeof COLUMNS)[number];
 
-/** Of each column how often each text comes. */
+/** How often each text occurs, by column. */
 export type Features = Record<Column, Map<string, number>>;
 
 export function featuresOf(html: string): Features {

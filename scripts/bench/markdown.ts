@@ -8,7 +8,7 @@ import type { Benchmark, Figure } from "./benchmark.ts";
 import { COLUMNS, type Column, featuresOf, shareKept } from "./markdown-features.ts";
 
 const FOLDER = join(import.meta.dirname, "markdown");
-/** Of the documentation, evenly spread. */
+/** Pages of the documentation, evenly spread. */
 const PAGES = 50;
 /** Some engines take the square of a page's length. */
 const PAGE_CHARS_MAX = 300_000;

@@ -1,4 +1,4 @@
-/** Keeps so many operations in flight for so long, and times each of them. */
+/** Keeps a number of operations in flight for a time, and times each of them. */
 import type { Load } from "./benchmark.ts";
 
 export async function runLoad(

@@ -8,7 +8,7 @@ import type { HostFacts } from "./host-process.ts";
 import type { Visits } from "./workloads.ts";
 
 const TIMES = 3;
-/** Calls go on for so long after the end of a host: longer than a lease, its end and the takeover. */
+/** Calls continue for this long after a host ends: longer than a lease and the takeover. */
 const KILLED_MS = 7_000;
 const STOPPED_MS = 3_000;
 const QUIET_MS = 500;

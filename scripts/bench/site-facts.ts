@@ -14,7 +14,7 @@ export interface SiteFacts {
   arrivals: Arrival[][];
 }
 
-/** Of the site with 100,000 pages. */
+/** Facts about the site with 100,000 pages. */
 export const SITEMAPS = 2;
 export const SITEMAP_PAGES = 50_000;
 

@@ -154,7 +154,7 @@ export async function openWorkloads(bus: Bus, client: ActorClient) {
     return { operations: latencies.length, ms, latencies: Float64Array.from(latencies) };
   }
 
-  /** Uses each of so many actors once. */
+  /** Calls each of a number of actors once. */
   async function touch({ inFlight, prefix, actors }: Touch): Promise<null> {
     let next = 0;
     await Promise.all(
