@@ -1,6 +1,12 @@
 /** Starts and stops the gateway: one HTTP server for requests and WebSockets. */
 import { once } from "node:events";
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import {
+  createServer,
+  type IncomingMessage,
+  type RequestListener,
+  type Server,
+  type ServerResponse,
+} from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Router } from "express";
 import type { Logger } from "pino";
@@ -35,14 +41,14 @@ import { type RequestCount, RequestCounts } from "./http/request-counts.ts";
 import { TokenFinder } from "./oauth/token-finder.ts";
 import type { Repositories } from "./repositories/repositories.ts";
 
-/** What requests in flight may take of the time for a stop; the rest is for the parts that stop after the gateway. */
+/** The part of the shutdown time for requests in flight. The parts that stop after the gateway get the rest. */
 const DRAIN_SHARE = 0.5;
 
 export interface GatewayContext {
   actors: ActorClient;
   blobs: Pick<BlobStore, "put" | "get">;
   live: LiveUpdates;
-  /** Serves repositories below /git. */
+  /** The router of repositories, below /git. */
   git?: Router;
   repositories?: Repositories;
   apps?: AppsParts;
@@ -50,11 +56,11 @@ export interface GatewayContext {
   logger: Logger;
   /** True while the disk has no room for what clients store. */
   isDiskFull?: () => boolean;
-  /** Names what the other parts of this process still need. */
+  /** Names what other parts of this process still need. */
   missing?: () => readonly string[];
   registry?: Registry;
   socketRoutes?: readonly SocketRoute[];
-  /** Ends a start that still waits for actors. */
+  /** Aborts a start that waits for actors. */
   signal?: AbortSignal;
   timeouts?: { headersMs: number; requestMs: number };
 }
@@ -62,9 +68,9 @@ export interface GatewayContext {
 export interface RunningGateway {
   name: "gateway";
   port: number;
-  /** What it has answered so far, by route. */
+  /** Requests so far, by route. */
   counts(): readonly RequestCount[];
-  /** Lets requests in flight finish, for as long as the configuration allows. */
+  /** Stops after the requests in flight, or when the configured time is over. */
   stop(): Promise<void>;
 }
 
@@ -83,7 +89,7 @@ export async function startGateway(context: GatewayContext): Promise<RunningGate
     now: () => Date.now(),
     stopping: leaving.signal,
   };
-  // Once, with all they hold and bound: for clients, and for code of apps.
+  // One table for clients and for the code of apps, so that both share its bounds.
   const routes = routeTable(parts);
   const app = buildApp(parts, routes);
   const appRest =
@@ -105,26 +111,12 @@ export async function startGateway(context: GatewayContext): Promise<RunningGate
     });
   const socketRoutes = [...(context.socketRoutes ?? []), ...(agentSockets ? [agentSockets] : [])];
   const sockets = socketRouter(socketRoutes, { logger });
-  const { headersMs = HEADERS_TIMEOUT_MS, requestMs = REQUEST_TIMEOUT_MS } = context.timeouts ?? {};
-  const server = createServer(
-    {
-      maxHeaderSize: HEADER_BYTES_MAX,
-      // Another protocol is an offer (RFC 9110 section 7.8): some clients make it with each request, and its body is to be read.
-      shouldUpgradeCallback: ({ headers }) => headers.upgrade?.toLowerCase() === "websocket",
-      headersTimeout: headersMs,
-      // A push may take as long as git; of others this is seen to below.
-      requestTimeout: Math.max(requestMs, GIT_PROCESS_MS_MAX),
-      keepAliveTimeout: KEEP_ALIVE_MS,
-      connectionsCheckingInterval: Math.ceil(headersMs / 2),
-    },
-    app,
-  );
+  const server = httpServer(app, context.timeouts);
   server.on("upgrade", sockets.upgrade);
   let stopping = false;
-  server.on("request", (request, response) => {
-    if (!request.url?.startsWith("/git/")) endWhenLate(request, response, requestMs);
+  server.on("request", (_request, response) => {
     response.once("close", () => {
-      // Node itself closes only connections that are idle when the stop begins.
+      // Node closes only connections that are idle when the stop begins.
       if (stopping) setImmediate(() => server.closeIdleConnections());
     });
   });
@@ -142,7 +134,7 @@ export async function startGateway(context: GatewayContext): Promise<RunningGate
     stopping = true;
     leaving.abort(new ActorError("unavailable", "Cannot go on: this process is stopping"));
     const closed = once(server, "close");
-    // New connections are refused from here on, idle ones closed.
+    // Refuses new connections and closes idle ones.
     server.close();
     const late = setTimeout(
       () => {
@@ -153,7 +145,7 @@ export async function startGateway(context: GatewayContext): Promise<RunningGate
       config.shutdownSeconds * DRAIN_SHARE * 1_000,
     );
     await Promise.all([closed, sockets.close()]);
-    // Agents that do not answer learn of it when they next say something.
+    // An agent that does not answer in time finds out at its next frame.
     const given = sleep(config.shutdownSeconds * DRAIN_SHARE * 1_000, undefined, { ref: false });
     await Promise.race([agentSockets?.close(), given]);
     leaveTokens?.();
@@ -162,19 +154,41 @@ export async function startGateway(context: GatewayContext): Promise<RunningGate
   }
 }
 
-/** All of a request must have come by then. */
+/** Makes the HTTP server, with bounds on headers and on the time that a request may take to arrive. */
+function httpServer(app: RequestListener, timeouts: GatewayContext["timeouts"]): Server {
+  const { headersMs = HEADERS_TIMEOUT_MS, requestMs = REQUEST_TIMEOUT_MS } = timeouts ?? {};
+  const server = createServer(
+    {
+      maxHeaderSize: HEADER_BYTES_MAX,
+      // An Upgrade header is an offer (RFC 9110 section 7.8). Some clients offer another protocol with each request.
+      shouldUpgradeCallback: ({ headers }) => headers.upgrade?.toLowerCase() === "websocket",
+      headersTimeout: headersMs,
+      // A push may take as long as git may. `endWhenLate` bounds all other requests.
+      requestTimeout: Math.max(requestMs, GIT_PROCESS_MS_MAX),
+      keepAliveTimeout: KEEP_ALIVE_MS,
+      connectionsCheckingInterval: Math.ceil(headersMs / 2),
+    },
+    app,
+  );
+  server.on("request", (request, response) => {
+    if (!request.url?.startsWith("/git/")) endWhenLate(request, response, requestMs);
+  });
+  return server;
+}
+
+/** Closes the connection of a request that has not arrived whole by then. */
 function endWhenLate(request: IncomingMessage, response: ServerResponse, withinMs: number): void {
   const { socket } = request;
   const late = setTimeout(() => socket.destroy(), withinMs);
   const end = () => {
     if (request.complete || socket.destroyed) clearTimeout(late);
   };
-  // An answer may be over before its request is.
+  // An answer may end before its request does.
   for (const stream of [request, response]) stream.once("close", end);
   request.once("end", end);
 }
 
-/** Actors may start later than the gateway, on other machines; until then it waits. */
+/** Makes the first account. Waits for the actors, which may start later and on other machines. */
 async function makeFirstAccount({ actors, config, logger, signal }: GatewayContext): Promise<void> {
   const { dataDir, publicUrl, metricsToken } = config;
   for (;;) {

@@ -14,17 +14,19 @@ import { answerOn } from "../actors/runtime/answer.ts";
 import { BlobStore } from "../actors/runtime/blob-store.ts";
 import type { Bus } from "../actors/runtime/bus.ts";
 import { systemClock as clock } from "../actors/runtime/clock.ts";
+import type { AnyWorkerDefinition } from "../actors/runtime/define-worker.ts";
 import { BusLiveUpdates } from "../actors/runtime/live.ts";
 import { Service } from "../actors/runtime/service.ts";
 import { ServiceCounts } from "../actors/runtime/service-counts.ts";
 import { BusLines } from "../actors/runtime/stored-lines.ts";
 import { RowNames } from "../actors/runtime/stored-subjects.ts";
-import { WorkerHost } from "../actors/runtime/worker-host.ts";
-import { startGateway } from "../gateway/main.ts";
+import { WorkerHost, type WorkerHostParts } from "../actors/runtime/worker-host.ts";
+import { type RunningGateway, startGateway } from "../gateway/main.ts";
 import { gitService } from "../gateway/repositories/git/git-router.ts";
 import { importWorker } from "../gateway/repositories/import/import-worker.ts";
 import { openRepositories } from "../gateway/repositories/open-repositories.ts";
 import { upkeepWorker } from "../gateway/repositories/upkeep/upkeep-worker.ts";
+import type { TaskContract } from "../schemas/contract.ts";
 import { gitUpkeep } from "../schemas/repositories/git-upkeep.ts";
 import { PACK_SWEEP, packSweep } from "../schemas/repositories/pack-sweep.ts";
 import { repoImport } from "../schemas/repositories/repo-import.ts";
@@ -32,10 +34,10 @@ import { STREAMS } from "../schemas/subjects.ts";
 import { DRAIN_SHARE, type RoleContext, type RunningRole } from "./program.ts";
 import { version } from "./version.ts";
 
-/** One that is under way is begun anew elsewhere: it may take far longer than a stop. */
+/** An import may take far longer than a stop. Another gateway starts it again. */
 const IMPORT_STOP_MS = 1_000;
 
-/** Answers HTTP requests in this process, and keeps the repositories that they change. */
+/** Starts the gateway in this process, with the workers for repositories. */
 export async function startGatewayRole(
   { config, logger, signal, disk }: RoleContext,
   {
@@ -57,32 +59,21 @@ export async function startGatewayRole(
   const { publicUrl, dataDir, gitSizes: sizes } = config;
   const git = await gitService({ actors, blobs, dataDir, now: clock.now, publicUrl, sizes });
   const rows = new RowNames(bus, { buckets });
-  const upkeep = new WorkerHost({
-    ...{ bus, clock, logger },
-    counts: new ServiceCounts(
-      new Map([[gitUpkeep.kind, new Set(Object.keys(gitUpkeep.messages))]]),
-    ),
-    definitions: [upkeepWorker(git.parts, { blobs, rows })],
-  });
-  upkeep.start();
-  // It is kept by the bus until there are actors.
+  const shared = { bus, clock, logger };
+  const upkeep = startWorker(shared, gitUpkeep, upkeepWorker(git.parts, { blobs, rows }));
+  // The bus keeps this message until actors run.
   await actors.send(packSweep, PACK_SWEEP, "begin", {});
   const policy = createAddressPolicy(config.egress);
   const agents = new EgressAgents({ guard: createEgressGuard({ policy }) });
-  const imports = new WorkerHost({
-    ...{ bus, clock, logger },
-    counts: new ServiceCounts(
-      new Map([[repoImport.kind, new Set(Object.keys(repoImport.messages))]]),
-    ),
-    definitions: [
-      importWorker({
-        ...git.parts,
-        resolve: createResolver({ policy }),
-        fetch: (url, options) => egressFetch(url, { agents, ...options }),
-      }),
-    ],
-  });
-  imports.start();
+  const imports = startWorker(
+    shared,
+    repoImport,
+    importWorker({
+      ...git.parts,
+      resolve: createResolver({ policy }),
+      fetch: (url, options) => egressFetch(url, { agents, ...options }),
+    }),
+  );
   const { repositories, close } = openRepositories({ ...git.parts, publicUrl, now: clock.now });
   const gateway = await startGateway({
     actors,
@@ -111,19 +102,7 @@ export async function startGatewayRole(
     missing: () => (bus.connected ? missing() : ["the bus"]),
     isDiskFull: () => disk?.shortage !== undefined,
   });
-  const service = new Service({
-    bus,
-    clock,
-    version: version(),
-    name: "trunkline-gateway",
-    description: "Answers HTTP requests, an endpoint a route",
-    endpoints: () =>
-      gateway.counts().map(({ id, endpoint, ...counted }) => ({
-        ...counted,
-        name: id,
-        subject: endpoint,
-      })),
-  });
+  const service = countService(bus, gateway);
   return {
     name: "gateway",
     async stop() {
@@ -137,4 +116,33 @@ export async function startGatewayRole(
       await bus.close();
     },
   };
+}
+
+/** Starts a worker of one kind of task. */
+function startWorker(
+  shared: Pick<WorkerHostParts, "bus" | "clock" | "logger">,
+  { kind, messages }: TaskContract,
+  definition: AnyWorkerDefinition,
+): WorkerHost {
+  const counts = new ServiceCounts(new Map([[kind, new Set(Object.keys(messages))]]));
+  const host = new WorkerHost({ ...shared, counts, definitions: [definition] });
+  host.start();
+  return host;
+}
+
+/** Shows the requests of each route to operators of the bus (`nats service stats`). */
+function countService(bus: Bus, gateway: RunningGateway): Service {
+  return new Service({
+    bus,
+    clock,
+    version: version(),
+    name: "trunkline-gateway",
+    description: "Answers HTTP requests, an endpoint a route",
+    endpoints: () =>
+      gateway.counts().map(({ id, endpoint, ...counted }) => ({
+        ...counted,
+        name: id,
+        subject: endpoint,
+      })),
+  });
 }
