@@ -76,7 +76,9 @@ describe("manifests", () => {
         expect(urls.map(serverOf)).to.deep.equal(buses.map(({ name }) => name));
         for (const url of urls) expect(new URL(url).password).to.equal("p1");
         const own = Number(environment.TRUNKLINE_PORT);
-        for (const port of [...ports, ...probes.map(({ port }) => port)]) {
+        const metrics = Number(environment.TRUNKLINE_METRICS_PORT);
+        for (const { port } of probes) expect(port).to.equal(own);
+        for (const port of ports.filter((one) => one !== metrics)) {
           expect(port).to.equal(own);
         }
       }
@@ -126,6 +128,23 @@ describe("manifests", () => {
       expect(compose[role]?.networks).to.deep.equal(["bus", "outside"]);
       expect(compose[role]?.shm_size).to.match(/^\dgb$/);
       expect(read(`deploy/kubernetes/${role}.yaml`)).to.match(/mountPath: \/dev\/shm/);
+    }
+  });
+
+  it("metrics are on a port that no Service of Kubernetes leads to", () => {
+    const objects = kubernetesFiles()
+      .flatMap((file) => parseAllDocuments(read(`deploy/${file}`)))
+      .map((document) => document.toJS());
+    const services = objects.filter(({ kind }) => kind === "Service");
+    expect(services.length).to.be.above(0);
+    const [map] = objects.flatMap(({ configMapGenerator }) => configMapGenerator ?? []);
+    const setting = map.literals.find((text: string) => text.startsWith("TRUNKLINE_METRICS_PORT="));
+    const metricsPort = Number(setting?.split("=")[1]);
+    expect(metricsPort).to.be.above(0);
+    for (const { spec } of services) {
+      for (const { port, targetPort = port } of spec.ports) {
+        expect(targetPort).to.not.equal(metricsPort).and.to.not.equal("metrics");
+      }
     }
   });
 

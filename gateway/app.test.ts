@@ -131,6 +131,13 @@ describe("gateway", () => {
       expect(ready.json?.result).to.deep.equal({ ready: true });
     });
 
+    it("has no metrics when these have a port of their own", async () => {
+      const other = await testGateway({ config: { metricsPort: 9090 } });
+      const { status } = await other.ask("/metrics", { token: testConfig.metricsToken ?? null });
+      expect(status).to.equal(404);
+      await other.stop();
+    });
+
     it("shows metrics to who has their token, and to nobody else", async () => {
       for (const token of [null, gateway.token, "opens-metrics-in-testz"]) {
         const refused = await gateway.ask("/metrics", { token });

@@ -112,7 +112,9 @@ export function buildApp(
   ];
   if (apps) app.use(ofApps(parts, apps, measures));
   app.use(healthRouter(missing));
-  app.use(metricsRouter(registry, metricsTokenOf(config)));
+  if (config.metricsPort === undefined) {
+    app.use(metricsRouter(registry, metricsTokenOf(config)));
+  }
   app.use(requestLog);
   app.use(measures);
   app.use(refuseWhenFull(isDiskFull));

@@ -24,4 +24,6 @@ export interface GatewayConfig {
   shutdownSeconds: number;
   /** Opens /metrics; unset: the token that the first start writes to credentials.json. */
   metricsToken?: string | undefined;
+  /** Set when /metrics has a port of its own, which the gateway then does not serve. */
+  metricsPort?: number | undefined;
 }

@@ -32,6 +32,7 @@ describe("config", () => {
       appsDomain: "apps.localhost:8787",
       logLevel: "info",
       metricsToken: undefined,
+      metricsPort: undefined,
       secretsKeys: [],
     });
   });
@@ -103,6 +104,15 @@ describe("config", () => {
     expect(() => read("verbose")).to.throw(
       'TRUNKLINE_LOG_LEVEL: expected "trace" or "debug" or "info" or "warn" or "error" or "fatal", found "verbose"',
     );
+  });
+
+  it("TRUNKLINE_METRICS_PORT is a port of its own", () => {
+    const read = (value: string) => configFromEnvironment({ TRUNKLINE_METRICS_PORT: value });
+    expect(read("9090").metricsPort).to.equal(9090);
+    expect(() => read("8787")).to.throw("expected another port than TRUNKLINE_PORT");
+    for (const value of ["0", "65536", "x"]) {
+      expect(() => read(value)).to.throw("TRUNKLINE_METRICS_PORT: expected a whole number from 1");
+    }
   });
 
   it("TRUNKLINE_METRICS_TOKEN has 16 to 256 characters, and is in no error", () => {

@@ -72,6 +72,8 @@ export interface Config {
   readonly logLevel: LogLevel;
   /** Opens /metrics; unset: the one in credentials.json. */
   readonly metricsToken: string | undefined;
+  /** Port of /metrics alone; unset: /metrics is on `port` with everything else. */
+  readonly metricsPort: number | undefined;
 }
 
 const PORT_MAX = 65_535;
@@ -136,6 +138,7 @@ export function configFromEnvironment(environment: NodeJS.ProcessEnv): Config {
     appsDomain: settings.TRUNKLINE_APPS_DOMAIN ?? `apps.localhost:${port}`,
     logLevel: settings.TRUNKLINE_LOG_LEVEL,
     metricsToken: settings.TRUNKLINE_METRICS_TOKEN,
+    metricsPort: settings.TRUNKLINE_METRICS_PORT,
     secretsKeys: Object.freeze(settings.TRUNKLINE_SECRETS_KEY),
   });
 }
@@ -201,6 +204,7 @@ const Settings = z.object({
     .string()
     .regex(/^[A-Za-z0-9._~+/-]{16,256}=*$/, "16 to 256 letters, digits or -._~+/")
     .optional(),
+  TRUNKLINE_METRICS_PORT: integer(1, PORT_MAX).optional(),
   TRUNKLINE_SECRETS_KEY: list(
     isSecretKey,
     "keys of 32 bytes in base64, the newest first, separated by commas",
@@ -217,6 +221,8 @@ const Checked = Settings.superRefine((settings, context) => {
     needs("TRUNKLINE_AI_BASE_URL", "the endpoint's URL beside the other TRUNKLINE_AI_ ones");
   if (model === undefined && (key ?? baseUrl) !== undefined)
     needs("TRUNKLINE_AI_MODEL", "the name of a model beside the other TRUNKLINE_AI_ ones");
+  if (settings.TRUNKLINE_METRICS_PORT === settings.TRUNKLINE_PORT)
+    needs("TRUNKLINE_METRICS_PORT", "another port than TRUNKLINE_PORT");
   if (settings.TRUNKLINE_NATS_URL !== undefined) return;
   if (settings.TRUNKLINE_REPLICAS !== 1)
     needs("TRUNKLINE_REPLICAS", '"1" without a cluster, which TRUNKLINE_NATS_URL names');
@@ -239,12 +245,15 @@ function httpUrl() {
 }
 
 function whole(min: number, max: number, preset: number) {
+  return integer(min, max).default(preset);
+}
+
+function integer(min: number, max: number) {
   return z
     .string()
     .regex(/^\d{1,15}$/, `a whole number from ${min} to ${max}`)
     .transform(Number)
-    .refine((value) => value >= min && value <= max, `a whole number from ${min} to ${max}`)
-    .default(preset);
+    .refine((value) => value >= min && value <= max, `a whole number from ${min} to ${max}`);
 }
 
 function oneOf<const V extends string>(values: readonly V[]) {

@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { pino } from "pino";
 import { Registry } from "prom-client";
-import { startHealthServer } from "./health-server.ts";
+import { startHealthServer, startMetricsServer } from "./health-server.ts";
 
 describe("health server", () => {
   it("startHealthServer() answers 503 naming what is missing, and 200 once nothing is", async () => {
@@ -25,6 +25,32 @@ describe("health server", () => {
     const other = await fetch(`http://127.0.0.1:${port}/v4/accounts`);
     expect(other.status).to.equal(404);
     await stop();
+  });
+
+  it("startMetricsServer() serves the metrics on a port of their own, and the other port none", async () => {
+    const registry = new Registry();
+    const logger = pino({ level: "silent" });
+    const metricsToken = async () => "right";
+    const shared = { host: "127.0.0.1", port: 0, logger, registry, metricsToken };
+    const health = await startHealthServer({ ...shared, missing: () => [], hasMetrics: false });
+    const metrics = await startMetricsServer({ ...shared, setting: "TRUNKLINE_METRICS_PORT" });
+    const ask = (port: number, path: string, headers = {}) =>
+      fetch(`http://127.0.0.1:${port}${path}`, { headers });
+    const headers = { Authorization: "Bearer right" };
+    expect((await ask(health.port, "/metrics", headers)).status).to.equal(404);
+    expect((await ask(metrics.port, "/metrics")).status).to.equal(401);
+    const shown = await ask(metrics.port, "/metrics", headers);
+    expect(await shown.text()).to.include("process_resident_memory_bytes");
+    expect((await ask(metrics.port, "/healthz")).status).to.equal(404);
+    const taken = startMetricsServer({
+      ...shared,
+      port: metrics.port,
+      setting: "TRUNKLINE_METRICS_PORT",
+    });
+    expect((await taken.catch((error) => error)).message).to.include(
+      "the port is in use, TRUNKLINE_METRICS_PORT chooses another",
+    );
+    await Promise.all([health.stop(), metrics.stop()]);
   });
 
   it("startHealthServer() says in one line that the port is in use", async () => {

@@ -39,8 +39,8 @@ export interface RunningRole {
 }
 
 export interface RoleStart {
-  /** `health` is what a process without a gateway has in its place. */
-  readonly role: Role | "health";
+  /** `health` replaces the gateway in a process without one; `metrics` is there when they have a port of their own. */
+  readonly role: Role | "health" | "metrics";
   /** Throws one line where a setting keeps it from working: before anything is started. */
   check?(config: Config): void;
   start(context: RoleContext): Promise<RunningRole>;
@@ -72,9 +72,11 @@ async function run(options: ProgramOptions): Promise<number> {
   const { environment, roles, onReady, stopping = new StopSignal() } = options;
   const { signal } = stopping;
   const config = configFromEnvironment(environment);
-  const wanted: readonly RoleStart["role"][] = config.roles.includes("gateway")
-    ? config.roles
-    : [...config.roles, "health"];
+  const wanted: readonly RoleStart["role"][] = [
+    ...config.roles,
+    ...(config.roles.includes("gateway") ? [] : (["health"] as const)),
+    ...(config.metricsPort === undefined ? [] : (["metrics"] as const)),
+  ];
   const chosen = roles.filter(({ role }) => wanted.includes(role));
   for (const role of chosen) role.check?.(config);
   if (chosen.some(({ role }) => LISTENING.includes(role))) await checkListening(config);

@@ -9,7 +9,7 @@ import { exposeQueues } from "../actors/runtime/queue-metrics.ts";
 import { declareStreams } from "../deploy/streams.ts";
 import { metricsTokenOf } from "../gateway/platform/metrics-token.ts";
 import type { Config } from "./config.ts";
-import { startHealthServer } from "./health-server.ts";
+import { startHealthServer, startMetricsServer } from "./health-server.ts";
 import { DRAIN_SHARE, type RoleContext, type RoleStart, type RunningRole } from "./program.ts";
 import { checkNatsServer, findChromium } from "./tools.ts";
 import { version } from "./version.ts";
@@ -64,6 +64,7 @@ export const roles: readonly RoleStart[] = [
     },
   },
   { role: "health", start: startHealthRole },
+  { role: "metrics", start: startMetricsRole },
 ];
 
 function browserOf({ chromium }: Config): string {
@@ -95,9 +96,25 @@ async function startHealthRole(context: RoleContext): Promise<RunningRole> {
   const metricsToken = metricsTokenOf(config);
   const { stop } = await startHealthServer({
     ...{ host, port, logger, registry },
-    ...{ missing, metricsToken },
+    ...{ missing, metricsToken, hasMetrics: config.metricsPort === undefined },
   });
   return { name: "health", stop };
+}
+
+/** Serves the metrics of all roles of this process on TRUNKLINE_METRICS_PORT. */
+async function startMetricsRole({ config, logger }: RoleContext): Promise<RunningRole> {
+  const { host, metricsPort: port = 0 } = config;
+  const metricsToken = metricsTokenOf(config);
+  const setting = "TRUNKLINE_METRICS_PORT";
+  const { stop } = await startMetricsServer({
+    host,
+    port,
+    setting,
+    logger,
+    registry,
+    metricsToken,
+  });
+  return { name: "metrics", stop };
 }
 
 /** Each once, though several parts may lack the same. */

@@ -2,10 +2,10 @@
 import { once } from "node:events";
 import type { Server } from "node:http";
 
-/** Resolves with the port. The system chooses one when the configuration says 0. */
+/** Resolves with the port. The system chooses one when the configuration says 0. `setting` names what chose the port. */
 export async function listen(
   server: Server,
-  { host, port }: { host: string; port: number },
+  { host, port, setting = "TRUNKLINE_PORT" }: { host: string; port: number; setting?: string },
 ): Promise<number> {
   server.listen(port, host);
   try {
@@ -13,9 +13,7 @@ export async function listen(
   } catch (error) {
     const reason = error instanceof Error && "code" in error ? error.code : error;
     const what =
-      reason === "EADDRINUSE"
-        ? "the port is in use, TRUNKLINE_PORT chooses another"
-        : String(reason);
+      reason === "EADDRINUSE" ? `the port is in use, ${setting} chooses another` : String(reason);
     throw new Error(`Cannot listen on ${host}:${port}: ${what}`, { cause: error });
   }
   const address = server.address();
