@@ -1,4 +1,4 @@
-/** For health checks of containers: ends well when the URL on its command line answers that all is well. */
+/** For health checks of containers: exits with 0 when the URL of its argument answers 200. */
 const [url = ""] = process.argv.slice(2);
 const WAIT_MS = 5_000;
 

@@ -1,4 +1,4 @@
-/** The gateway as an Express application: middleware in the order a request meets it, and the route table. */
+/** The gateway as an Express application: middleware in the order in which a request passes it, and the route table. */
 import express, { type Express, type RequestHandler, Router } from "express";
 import type { Logger } from "pino";
 import type { Registry } from "prom-client";
@@ -50,23 +50,23 @@ export interface GatewayParts {
   actors: ActorClient;
   blobs: Pick<BlobStore, "put" | "get">;
   live: LiveUpdates;
-  /** Serves repositories below /git. */
+  /** The router of repositories, below /git. */
   git?: Router;
-  /** What the REST API has of them. */
+  /** Repositories for the REST API. */
   repositories?: Repositories;
-  /** Where apps answer, and what their secrets are sealed with. */
+  /** What serving apps needs. */
   apps?: AppsParts;
   config: GatewayConfig;
   logger: Logger;
   registry: Registry;
   /** Requests of this process, for operators with the nats CLI. */
   counts: RequestCounts;
-  /** True while the disk has no room for what clients store. */
+  /** True while the disk is too full for more data of clients. */
   isDiskFull?: () => boolean;
   /** Names what this process still needs before it can serve. */
   missing: () => readonly string[];
   now: () => number;
-  /** Aborts when this process begins to stop: answers without an end of their own then have one. */
+  /** Aborts when this process begins to stop, which ends endless answers. */
   stopping: AbortSignal;
   /** Time limit of an answer with the records of a crawl; defaults to CRAWL_READ_MS_MAX. */
   readMs?: number;
@@ -74,15 +74,15 @@ export interface GatewayParts {
 
 export interface AppsParts {
   secrets: SecretBox;
-  /** See AppAddresses. */
+  /** The parent domain of apps, see AppAddresses. */
   appsDomain: string;
   blobs: Pick<BlobStore, "put" | "get" | "remove">;
   answerOn: AnswerOn;
   hearBelow: HearBelow;
   streams: StreamReader;
-  /** Calls back when the bus was away and is there again. Returns what ends it. */
+  /** Calls back when the bus is back after an outage. Returns a function that unsubscribes. */
   onReconnect(listener: () => void): () => void;
-  /** What apps have printed. */
+  /** The log lines of apps. */
   lines: StoredLines;
   /** Limits of one account's agents. */
   limits: AgentLimits;
@@ -105,7 +105,7 @@ export function buildApp(
   app.use(requestId(logger));
   app.use(endStalledBodies());
   app.use(securityHeaders(config.publicUrl));
-  // Before all paths of our own: those of an app's origin are the app's.
+  // Before the platform's own paths: at an app's origin every path belongs to the app.
   const measures = [
     requestMetrics(registry, counts),
     ...(config.otlpEndpoint === undefined ? [] : [traceRequests]),
@@ -195,7 +195,7 @@ function ofApps(
   return router;
 }
 
-/** The same routes as code of apps calls them. */
+/** The same routes for calls from the code of apps. */
 export function routesOfApps(
   { actors, live, config, now }: GatewayParts,
   routes: readonly Route[],

@@ -1,4 +1,4 @@
-/** What the gateway takes from the configuration. */
+/** The gateway's part of the configuration. */
 export interface GatewayConfig {
   host: string;
   port: number;
@@ -8,15 +8,15 @@ export interface GatewayConfig {
   dataDir: string;
   /** Seconds for each account and UTC day; 0 is no limit. */
   browserSecondsPerDay: number;
-  /** A model for the format json; unset: only those that a request brings. */
+  /** The model for the format json; unset: requests must bring one. */
   ai?: object | undefined;
   /** Requests of each account in REQUEST_WINDOW_MS; 0 is no limit. */
   requestsPerWindow: number;
-  /** Proxies whose X-Forwarded-For is believed, in the words of Express; unset: none. */
+  /** Proxies whose X-Forwarded-For is trusted, in Express's syntax; unset: none. */
   trustProxy?: string | undefined;
-  /** Address of an OTLP/HTTP receiver, where the program sends what is traced; unset: nothing is. */
+  /** URL of an OTLP/HTTP receiver for traces; unset: no traces. */
   otlpEndpoint?: string | undefined;
-  /** The longest between two lookups of an OAuth client's domain, and how long it is looked for. */
+  /** The longest pause between two lookups of an OAuth client's domain, and how long lookups continue. */
   dnsPollSeconds: number;
   dnsWindowSeconds: number;
   /** Closed: new users only by invitation. Unset: open. */

@@ -54,7 +54,7 @@ export interface GatewayContext {
   apps?: AppsParts;
   config: GatewayConfig;
   logger: Logger;
-  /** True while the disk has no room for what clients store. */
+  /** True while the disk is too full for more data of clients. */
   isDiskFull?: () => boolean;
   /** Names what other parts of this process still need. */
   missing?: () => readonly string[];

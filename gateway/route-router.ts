@@ -1,4 +1,4 @@
-/** Makes an Express router of the route table: each route is a list of checks, then its handler. */
+/** Makes an Express router from the route table: each route is a list of checks, then its handler. */
 import { type Request, type RequestHandler, type Response, Router } from "express";
 import { z } from "zod";
 import type { ActorClient } from "../actors/runtime/actor-client.ts";
@@ -30,7 +30,7 @@ export function routeRouter(
     live: LiveUpdates;
     requestsPerWindow: number;
     now: () => number;
-    /** Finds out who asks, where that is not by a token. */
+    /** Authenticates callers that have no token. */
     authenticated?: RequestHandler;
   },
 ): Router {
@@ -81,13 +81,13 @@ function handle(route: Route): RequestHandler {
     const parameters = parseRequest(route.parameters, parametersOf(request), "/path");
     const query = parseRequest(route.query, knownQuery(route.query, request.query), "/query");
     const body = route.body && parseRequest(route.body.schema, locals.body, "");
-    // What is parsed is no longer needed as it came, and may be large.
+    // The unparsed body may be large and is not needed any more.
     locals.body = undefined;
     const signal = hangUpSignal(response);
     const caller = callerOf(response);
     const asked = { parameters, query, body, caller, signal, logger: locals.logger };
     const answer = await route.handle(asked, response).catch((error: unknown) => {
-      // Whatever broke off because the client left is no fault of ours.
+      // Errors after the client has left are no faults of the gateway.
       throw signal.aborted ? signal.reason : error;
     });
     if (!answer) return;
@@ -98,7 +98,7 @@ function handle(route: Route): RequestHandler {
   };
 }
 
-/** Unknown parameters are ignored, as the public API does: clients add parameters of their own. */
+/** Drops unknown parameters, as the public API does: clients add their own. */
 function knownQuery(schema: z.ZodType, query: Request["query"]): Request["query"] {
   if (!(schema instanceof z.ZodObject)) return query;
   return Object.fromEntries(
@@ -106,7 +106,7 @@ function knownQuery(schema: z.ZodType, query: Request["query"]): Request["query"
   );
 }
 
-/** One that may have slashes in it comes in parts. */
+/** Joins a parameter that may contain slashes; Express gives it in parts. */
 function parametersOf({ params }: Request): Record<string, string> {
   const joined = Object.entries(params).map(([name, value]) => [
     name,

@@ -33,7 +33,7 @@ export interface Config {
   readonly port: number;
   /** The base URL, with no slash at its end. */
   readonly publicUrl: string;
-  /** Absolute. */
+  /** An absolute path. */
   readonly dataDir: string;
   /** Unset: an embedded server. */
   readonly natsUrl: string | undefined;
@@ -43,32 +43,32 @@ export interface Config {
   readonly egress: Readonly<{ allow: readonly string[]; deny: readonly string[] }>;
   /** 0 is no limit. */
   readonly browserSecondsPerDay: number;
-  /** What each account's agents may be and keep. */
+  /** Limits of the agents of one account. */
   readonly agentLimits: AgentLimits;
   /** OpenAI-compatible endpoint of the format json; unset: only the models a request brings. */
   readonly ai: Readonly<{ baseUrl: string; key: string | undefined; model: string }> | undefined;
   /** Closed: new users only by invitation. */
   readonly signup: "open" | "closed";
   readonly shutdownSeconds: number;
-  /** For the verification of domains; empty: those of the system. */
+  /** DNS servers for the verification of domains; empty: the system's. */
   readonly dnsServers: readonly string[];
-  /** The longest between two lookups of a domain, and how long it is looked for. */
+  /** The longest pause between two lookups of a domain, and how long lookups continue. */
   readonly dnsPollSeconds: number;
   readonly dnsWindowSeconds: number;
-  /** Path of a browser; unset: the one that is found. */
+  /** Path of a browser; unset: Trunkline finds one. */
   readonly chromium: string | undefined;
   /** Requests of each account in REQUEST_WINDOW_MS; 0 is no limit. */
   readonly requestsPerWindow: number;
   readonly gitSizes: Readonly<GitSizes>;
-  /** Proxies whose X-Forwarded-For is believed, in the words of Express; unset: none. */
+  /** Proxies whose X-Forwarded-For is trusted, in Express's syntax; unset: none. */
   readonly trustProxy: string | undefined;
   /** Address of an OTLP/HTTP receiver; unset: no traces. */
   readonly otlpEndpoint: string | undefined;
-  /** Parent of the origins of apps, with a port where it is not that of the scheme. */
+  /** Parent domain of the apps' origins, with a port unless it is the scheme's default. */
   readonly appsDomain: string;
-  /** Keys that seal the secrets of apps, the newest first; empty: the one in the data folder. */
+  /** Keys that seal the secrets of apps, the newest first; empty: the key in the data folder. */
   readonly secretsKeys: readonly string[];
-  /** What is logged: this, and all that is worse. */
+  /** The lowest level that is logged. */
   readonly logLevel: LogLevel;
   /** Opens /metrics; unset: the one in credentials.json. */
   readonly metricsToken: string | undefined;
@@ -81,14 +81,14 @@ const SECONDS_MAX = 365 * 86_400;
 const SHUTDOWN_SECONDS_MAX = 3_600;
 const REQUESTS_MAX = 1_000_000_000;
 const BYTES_MAX = 10 ** 14;
-/** Settings whose values are in no error. */
+/** Settings whose values never appear in an error. */
 const SECRET_SETTINGS = new Set(["TRUNKLINE_SECRETS_KEY", "TRUNKLINE_METRICS_TOKEN"]);
-/** Words of Express for what lies near. */
+/** Express's names for ranges of nearby addresses. */
 const PROXY_RANGES = ["loopback", "linklocal", "uniquelocal"];
 
-/** The checked settings. Throws one line for each value that is wrong, naming what would be right. */
+/** Returns the checked settings. Throws one line for each wrong value, which names the valid ones. */
 export function configFromEnvironment(environment: NodeJS.ProcessEnv): Config {
-  // An empty value is what a container's unset variable looks like.
+  // Container platforms pass unset variables as empty ones.
   const given = Object.entries(environment).filter(([, value]) => value !== "");
   const parsed = Checked.safeParse(Object.fromEntries(given));
   if (!parsed.success) {
@@ -183,7 +183,7 @@ const Settings = z.object({
   TRUNKLINE_GIT_FILE_BYTES: whole(GIT_BYTES_SETTING_MIN, FILE_BYTES_SETTING_MAX, FILE_BYTES_MAX),
   TRUNKLINE_GIT_REPO_BYTES: whole(GIT_BYTES_SETTING_MIN, REPO_BYTES_SETTING_MAX, REPO_BYTES_MAX),
   TRUNKLINE_GIT_BYTES_PER_ACCOUNT: whole(0, BYTES_MAX, GIT_BYTES_PER_ACCOUNT),
-  // Neither "true", with which any client may say where it comes from, nor a number of hops.
+  // "true" would let any client choose its address; a number of hops is as unsafe behind several proxies.
   TRUNKLINE_TRUST_PROXY: list(
     isProxy,
     `addresses, CIDR ranges or ${PROXY_RANGES.join(", ")}, separated by commas`,
@@ -199,7 +199,7 @@ const Settings = z.object({
     )
     .optional(),
   TRUNKLINE_LOG_LEVEL: oneOf(LOG_LEVELS).default("info"),
-  // Past what anybody guesses; the characters of a bearer token (RFC 6750 section 2.1).
+  // Too long to guess; the characters of a bearer token (RFC 6750 section 2.1).
   TRUNKLINE_METRICS_TOKEN: z
     .string()
     .regex(/^[A-Za-z0-9._~+/-]{16,256}=*$/, "16 to 256 letters, digits or -._~+/")
@@ -211,7 +211,7 @@ const Settings = z.object({
   ).default([]),
 });
 
-/** Settings that are of use beside others alone; without them, each would be ignored or refused late. */
+/** Settings that need other settings. Alone they would be ignored, or refused late. */
 const Checked = Settings.superRefine((settings, context) => {
   const needs = (name: keyof typeof settings, message: string) =>
     context.addIssue({ code: "custom", path: [name], message });
@@ -235,7 +235,7 @@ export const SETTING_NAMES: readonly string[] = Object.keys(Settings.shape).filt
   name.startsWith("TRUNKLINE_"),
 );
 
-/** A base URL has no query, and a slash at its end would be doubled wherever it is used. */
+/** A base URL without a query. A slash at its end is removed, because paths are appended. */
 function httpUrl() {
   const message = "an http:// or https:// URL without a query";
   return z
@@ -284,7 +284,7 @@ function isRole(text: string): text is Role {
   return ROLES.some((role) => role === text);
 }
 
-/** An address, or one with a port, which that of IPv6 is set off from by brackets. */
+/** An address with or without a port; IPv6 addresses with a port need brackets. */
 function isDnsServer(text: string): boolean {
   const [, bracketed, plain, port = "53"] =
     /^(?:\[([^\]]+)\]|([^:]+))(?::(\d{1,5}))?$/.exec(text) ?? [];
@@ -292,7 +292,7 @@ function isDnsServer(text: string): boolean {
   return isIPv6(text) || (isAddress && Number(port) >= 1 && Number(port) <= PORT_MAX);
 }
 
-/** As Express reads it, less what it takes by mistake: the text "1" would be the address 0.0.0.1. */
+/** Accepts what Express accepts, but not "1", which Express reads as the address 0.0.0.1. */
 function isProxy(text: string): boolean {
   const [address = "", bits, ...more] = text.split("/");
   if (PROXY_RANGES.includes(text)) return true;
@@ -301,7 +301,7 @@ function isProxy(text: string): boolean {
   return isAddress && (bits === undefined || (ipaddr.isValidCIDR(text) && Number(bits) > 0));
 }
 
-/** A credential inside a URL stays out of the message, which ends up in logs. */
+/** Removes credentials from a URL, because error messages reach logs. */
 function quoted(value: string | undefined): string {
   return value === undefined ? "nothing" : `"${value.replace(/\/\/[^/@\s]*@/, "//…@")}"`;
 }

@@ -1,4 +1,4 @@
-/** Makes sure that one instance at a time uses a data directory. */
+/** Lets only one instance at a time use a data folder. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -10,8 +10,8 @@ export interface DataLock extends Disposable {
 }
 
 /**
- * Takes the lock or throws, naming the holder. SQLite serves only as Node's way to a lock of the operating system's:
- * the kernel gives it to one process and takes it back when that one ends, however it ends.
+ * Takes the lock, or throws an error that names the holder. SQLite is Node's only way to a lock of the operating system:
+ * the kernel releases it when the process ends, however it ends.
  */
 export function lockDataDir(dataDir: string): DataLock {
   const pidFile = join(dataDir, "trunkline.pid");

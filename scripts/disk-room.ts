@@ -1,4 +1,4 @@
-/** Watches the free bytes of the disk below the data folder, and keeps some of them back for the bus. */
+/** Watches the free bytes of the data folder's disk, and reserves some of them for the bus. */
 import { open, rm, stat, statfs } from "node:fs/promises";
 import { join } from "node:path";
 import {
@@ -24,7 +24,7 @@ export class DiskRoom {
   #looking: Promise<void> = Promise.resolve();
   #timer: NodeJS.Timeout | undefined;
 
-  /** Throws one line where the volume is too small to hold the streams. */
+  /** Throws one line when the volume is too small for the streams. */
   static async start(folder: string, logger: Logger): Promise<DiskRoom> {
     const { bsize, blocks, bavail } = await statfs(folder);
     const isNew = !(await stat(join(folder, "nats")).catch(() => undefined));
@@ -47,19 +47,19 @@ export class DiskRoom {
     this.#logger = logger;
   }
 
-  /** Bytes that this user may still write, the reserve not counted. */
+  /** Bytes that this user may still write, without the reserve. */
   get freeBytes(): number {
     return this.#free;
   }
 
-  /** What is wrong, as an operator reads it; undefined while clients may write. */
+  /** Describes the shortage for operators; undefined while clients may write. */
   get shortage(): string | undefined {
     if (!this.#isFull) return undefined;
     const [left, needed] = [inMb(this.#free), inMb(DISK_WRITES_RESUME_BYTES)];
     return `room on the disk of TRUNKLINE_DATA (${left} left, ${needed} needed)`;
   }
 
-  /** Reads the free bytes now; calls that overlap wait for each other. */
+  /** Reads the free bytes now. Overlapping calls run one after another. */
   look(): Promise<void> {
     this.#looking = this.#looking.then(() => this.#look()).catch(() => {});
     return this.#looking;
@@ -90,7 +90,7 @@ export class DiskRoom {
     this.#free = bsize * bavail;
   }
 
-  /** Written, not only sized: a file with holes keeps nothing back. */
+  /** Writes real bytes: a sparse file reserves nothing. */
   async #makeReserve(): Promise<void> {
     const found = await stat(this.#reserve).catch(() => undefined);
     if (found && found.blocks * 512 >= DISK_RESERVE_BYTES) {

@@ -1,4 +1,4 @@
-/** For scripts/setup: saves a URL as a file (`-` only asks for it), giving up at once where its host is out of reach. */
+/** For scripts/setup: saves a URL as a file (`-` only checks it). Fails at once when its host is out of reach. */
 import { createWriteStream } from "node:fs";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";

@@ -1,4 +1,4 @@
-/** Keeps a nats-server of our own running beside this process: its store, its port, its death and its leftovers. */
+/** Keeps an embedded nats-server running beside this process: its store, its port, restarts and leftovers. */
 
 import { mkdir, readFile, realpath, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -11,15 +11,15 @@ import { NatsServer, newNatsPassword } from "./nats-server.ts";
 import { processCommand } from "./process-command.ts";
 import { REPOSITORY } from "./tools.ts";
 
-/** Pauses before a dead server is started again: the first hardly noticed, the last easy on a machine in trouble. */
+/** Pauses before restarts of a dead server: the first is hardly noticed, the last spares a machine in trouble. */
 const RESTART_MS = 100;
 const RESTART_MS_MAX = 5_000;
 /** A server that ran this long was healthy, so its end starts a new series of restarts. */
 const WELL_MS = 30_000;
-/** What a leftover server may take to end by itself. */
+/** Time for a leftover server to end by itself. */
 const LEFTOVER_MS_MAX = 10_000;
 const LEFTOVER_POLL_MS = 20;
-/** What nats-server logs where it could not write: it takes no more messages for that stream, or for all. */
+/** Log lines of nats-server after a failed write. It then accepts no more messages for that stream, or for any. */
 const WRITE_FAILED = /no space left on device|Critical write error|JetStream out of .*resources/;
 
 export class EmbeddedNats {
@@ -28,12 +28,12 @@ export class EmbeddedNats {
   readonly #stopped = new AbortController();
   #watch: Promise<void> = Promise.resolve();
 
-  /** Starts it on the port and with the passwords it had last time, if that port is free. The data directory must be locked. */
+  /** Starts the server on its last port, if that is free, and with its last passwords. The data folder must be locked. */
   static async start(
     dataDir: string,
     { logger, disk }: { logger: Logger; disk: DiskRoom },
   ): Promise<EmbeddedNats> {
-    // Whichever way the directory is named this time, a leftover server is known by the same path.
+    // The real path identifies a leftover server, however the folder is named this time.
     const folder = await realpath(dataDir);
     const storeDir = join(folder, "nats");
     const pidFile = join(folder, "nats.pid");
@@ -54,7 +54,7 @@ export class EmbeddedNats {
         system: lastSystem.password ?? newNatsPassword(),
       },
       parameters: ["-P", pidFile],
-      // A Ctrl-C in the terminal must not end it before the drain has.
+      // A Ctrl-C in the terminal must not end the server before the drain ends.
       detached: true,
       onLine(line) {
         logLine(logger, line);
@@ -85,20 +85,20 @@ export class EmbeddedNats {
     return this.#server.url;
   }
 
-  /** Ends it; resolves when its store is closed. */
+  /** Ends the server. Resolves when its store is closed. */
   async stop(): Promise<void> {
     this.#stopped.abort();
     await this.#watch;
     await this.#server.stop();
   }
 
-  /** Asks it to end without waiting, when this process ends at once. */
+  /** Signals the server to end and does not wait, for the end of this process at once. */
   abandon(): void {
     this.#stopped.abort();
     void this.#server.stop(); // The signal is sent before the first wait.
   }
 
-  /** A stream that failed to write stays closed, however much room there is, until its server starts anew. */
+  /** Restarts the server: a stream that failed to write stays closed until then, even when the disk has room again. */
   async #restartAfterFullDisk(
     disk: Pick<DiskRoom, "freeBytes">,
     write: { hasFailed: boolean },
@@ -139,10 +139,10 @@ export class EmbeddedNats {
   }
 }
 
-/** Ends the server of an instance that was killed: two on one store would destroy it. */
+/** Ends the server of a killed instance: two servers on one store would destroy it. */
 async function endLeftover(pidFile: string, logger: Logger): Promise<void> {
   const pid = Number(await readIfThere(pidFile));
-  // The number may meanwhile be another program's; ours carries the path of this very file.
+  // Another program may have this process id now. Our server has the path of this file in its command line.
   if (!(pid > 0) || !processCommand(pid).includes(pidFile)) return;
   logger.warn({ pid }, "ending the nats-server of an instance that was killed");
   const deadline = performance.now() + LEFTOVER_MS_MAX;
@@ -159,7 +159,7 @@ function signalTo(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(pid, signal);
   } catch {
-    // It has ended by itself.
+    // The server has ended by itself.
   }
 }
 
@@ -173,7 +173,7 @@ async function readUrl(path: string): Promise<LastUrl> {
   return { port: Number(url?.port) || undefined, password: url?.password || undefined };
 }
 
-/** Only its owner may read it: it opens all that is stored. */
+/** Writes a file that only its owner may read, because it opens all stored data. */
 async function writeUrl(path: string, url: string): Promise<void> {
   await rm(path, { force: true });
   await writeFile(path, `${url}\n`, { mode: 0o600, flag: "wx" });

@@ -1,9 +1,9 @@
-/** Finds out whether a server can listen where it is to, before anything is started that would have to be stopped again. */
+/** Checks that the configured address is free before anything starts that would have to stop again. */
 import { once } from "node:events";
 import { createServer } from "node:http";
 import { listen } from "../gateway/http/listen.ts";
 
-/** What a system answers to a name it does not know, and to an address that is another machine's. */
+/** Error codes for an unknown host name, and for an address of another machine. */
 const WRONG_HOST = new Set(["ENOTFOUND", "EAI_AGAIN", "EAI_FAIL", "EADDRNOTAVAIL", "EINVAL"]);
 
 /** Throws one line that names the setting to change. */
@@ -28,7 +28,7 @@ export async function checkListening(at: { host: string; port: number }): Promis
   await closed;
 }
 
-/** The system's, which `listen` keeps as the cause. */
+/** Returns the system's error code, which `listen` keeps in the cause. */
 function codeOf(error: unknown): string {
   const cause = error instanceof Error ? error.cause : undefined;
   return cause instanceof Error && "code" in cause ? String(cause.code) : "";

@@ -10,12 +10,12 @@ export type { Logger } from "pino";
 
 const STANDARD_ERROR = 2;
 const WARN = 40;
-/** What happens in operation, and says where it comes from by its class: a stack would tell nobody more. */
+/** Expected errors of operation. Their class says where they come from, so the log leaves out the stack. */
 const EXPECTED = [ActorError, BusLost, OutcomeUnknown, WriteRefused, TimeoutError];
 
 export interface LoggerOptions {
   level?: Level;
-  /** Readable lines for a person. */
+  /** True for readable lines on a terminal. */
   isReadable?: boolean;
   write?: (line: string) => void;
 }
@@ -25,7 +25,7 @@ export function createLogger({
   isReadable = isatty(STANDARD_ERROR),
   write,
 }: LoggerOptions = {}): Logger {
-  // Written at once: what is logged just before the end must be there after it.
+  // Synchronous: lines from just before the end must reach the log.
   const out = pino.destination({ fd: STANDARD_ERROR, sync: true });
   const send = write ?? ((line: string) => void out.write(line));
   const options = {
@@ -37,7 +37,7 @@ export function createLogger({
   return pino(options, { write: (line) => send(isReadable ? readable(line) : line) });
 }
 
-/** Everything that needs the bus fails while it is away: the program says so once (`watchBus`), and the rest is detail. */
+/** While the bus is away every operation fails. `watchBus` logs that once; these errors become debug lines. */
 function demoteLostBus(
   this: Logger,
   parameters: Parameters<Logger["warn"]>,
@@ -69,7 +69,7 @@ function serializeError(error: unknown): unknown {
   };
 }
 
-/** `12:30:05 WARN  lease not renewed host=a: Cannot reach the bus`, and a stack below where there is one. */
+/** Formats `12:30:05 WARN  lease not renewed host=a: Cannot reach the bus`, with the stack below. */
 function readable(line: string): string {
   const { level, time, msg, err, ...fields } = JSON.parse(line) as {
     level: number;

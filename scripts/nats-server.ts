@@ -1,4 +1,4 @@
-/** Owns one nats-server process: starts it, knows when it is ready, and ends it in every way a test or a drain needs. */
+/** One nats-server process: starts it, waits until it is ready, and ends it in the ways that tests and drains need. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
@@ -7,22 +7,22 @@ import { findNatsServer } from "./tools.ts";
 
 /** nats-server recovers its store before it listens; a large one takes a while. */
 const START_MS_MAX = 60_000;
-/** A last log line that says why it ended is worth more than its exit code. */
+/** Lines of the log that explain the end of the server better than its exit code. */
 const LINES_KEPT = 5;
 
 export interface NatsServerOptions {
-  /** Path of the configuration; it reads TRUNKLINE_NATS_NAME, _LISTEN, _STORE, _PASSWORD and _SYSTEM_PASSWORD. */
+  /** Path of the configuration, which reads TRUNKLINE_NATS_NAME, _LISTEN, _STORE, _PASSWORD and _SYSTEM_PASSWORD. */
   config: string;
   name: string;
   storeDir: string;
-  /** -1 lets the system choose; later starts of the same server keep the port it chose. */
+  /** -1 lets the system choose. Later starts keep the port. */
   port: number;
   passwords: NatsPasswords;
-  /** More for the command line. */
+  /** Further arguments. */
   parameters?: string[];
-  /** More for the environment. */
+  /** Further variables of the environment. */
   environment?: Record<string, string>;
-  /** A session of its own: a Ctrl-C in the terminal does not reach it. */
+  /** True to start the server in its own session, so that a Ctrl-C in the terminal does not reach it. */
   detached?: boolean;
   onLine?: (line: string) => void;
 }
@@ -33,7 +33,7 @@ export interface NatsPasswords {
   system: string;
 }
 
-/** A letter first: the server reads a value as configuration text, where digits would begin a number. */
+/** Makes a password that begins with a letter: nats-server reads values as configuration text, where a digit begins a number. */
 export const newNatsPassword = () => `p${randomBytes(24).toString("hex")}`;
 
 export class NatsServer {
@@ -55,12 +55,12 @@ export class NatsServer {
     return this.#port;
   }
 
-  /** With user and password: to be handed on, never logged. */
+  /** The URL with user and password. Never log it. */
   get url(): string {
     return this.#urlOf("trunkline");
   }
 
-  /** As `url`, of the system account: it sees the server, but no stream. */
+  /** The URL of the system account, which sees the server but no streams. */
   get systemUrl(): string {
     return this.#urlOf("system");
   }
@@ -72,12 +72,12 @@ export class NatsServer {
     return pid;
   }
 
-  /** Resolves with the reason once the process that runs now has ended. */
+  /** Resolves with the reason when the current process has ended. */
   get exited(): Promise<string> {
     return this.#exited;
   }
 
-  /** Starts the process and resolves when it takes connections. */
+  /** Starts the process. Resolves when it accepts connections. */
   async start(): Promise<void> {
     if (this.#child !== undefined) throw new Error("Cannot start nats-server: it runs already");
     const { config, name, storeDir, passwords } = this.#options;
@@ -108,21 +108,21 @@ export class NatsServer {
     throw new Error(`Cannot start nats-server: ${failure}`);
   }
 
-  /** Asks it to end (SIGTERM) and waits: what was acknowledged is on disk either way. */
+  /** Ends the server (SIGTERM) and waits. Acknowledged data is on disk in any case. */
   async stop(): Promise<void> {
-    // A process that stands still would never see the request.
+    // A stopped process would never handle the signal.
     this.#signal("SIGCONT");
     this.#signal("SIGTERM");
     await this.#exited;
   }
 
-  /** Ends it as a crash would (SIGKILL). */
+  /** Ends the server as a crash would (SIGKILL). */
   async kill(): Promise<void> {
     this.#signal("SIGKILL");
     await this.#exited;
   }
 
-  /** Starts it again on the same port and store, ending it first if it runs. */
+  /** Restarts the server on the same port and store. */
   async restart(): Promise<void> {
     await this.stop();
     await this.start();
@@ -139,14 +139,14 @@ export class NatsServer {
   async #untilExit(child: ChildProcess, lines: string[]): Promise<string> {
     const reason = await new Promise<string>((resolve) => {
       child.once("error", (error) => resolve(error.message));
-      // Not "exit": the last lines are still in the pipe then.
+      // Not "exit": the last log lines are still in the pipe at that moment.
       child.once("close", (code, signal) => resolve(`it ended with ${signal ?? `code ${code}`}`));
     });
     this.#child = undefined;
     return [reason, ...lines.filter((line) => /\[(FTL|ERR)\]|^nats-server:/.test(line))].join(": ");
   }
 
-  /** Reads the log for as long as the process lives; resolves at the line that says it is ready. */
+  /** Reads the log until the process ends. Resolves at the line that says that the server is ready. */
   #untilReady(child: ChildProcess, lines: string[]): Promise<undefined> {
     const { onLine } = this.#options;
     return new Promise((resolve) => {

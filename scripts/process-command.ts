@@ -1,8 +1,8 @@
-/** Tells what a process is, so that none is ended for having the number of another that is gone. */
+/** Identifies a process by its command line, so that nobody ends a process that reused an old process id. */
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 
-/** The command line of a living process; empty where there is none, or it has ended and its parent has not heard. */
+/** Returns the command line of a process; empty when it does not exist or is a zombie. */
 export function processCommand(pid: number): string {
   try {
     if (process.platform === "linux") {

@@ -1,4 +1,4 @@
-/** Runs one instance of Trunkline: the bus, then its roles; and on a signal the same backwards, losing nothing. */
+/** Runs one instance of Trunkline: starts the bus, then the roles; on a signal stops them in reverse and loses nothing. */
 import { accessSync, constants, mkdirSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { type Config, configFromEnvironment, type Role } from "./config.ts";
@@ -11,12 +11,12 @@ import { StopSignal } from "./stop-signal.ts";
 import { startTracing } from "./tracing.ts";
 import { unknownSettings } from "./unknown-settings.ts";
 
-/** What is left to the bus once the time for the drain is over. */
+/** Time for the bus to stop after the drain. */
 const BUS_STOP_MS_MAX = 3_000;
 
 const LISTENING: readonly RoleStart["role"][] = ["gateway", "health"];
 
-/** What a role keeps of the drain's time for what comes after it. */
+/** The part of the drain's time that one role may use. The rest is for roles that stop after it. */
 export const DRAIN_SHARE = 0.5;
 
 export interface RoleContext {
@@ -28,40 +28,40 @@ export interface RoleContext {
   readonly natsCredentials: string | undefined;
   /** The disk of the embedded server; undefined beside outside ones. */
   readonly disk: DiskRoom | undefined;
-  /** Aborted when the instance stops: a start that still waits for something gives up. */
+  /** Aborts when the instance stops, which ends starts that still wait. */
   readonly signal: AbortSignal;
 }
 
 export interface RunningRole {
   readonly name: string;
-  /** Finishes or hands over what is in flight. */
+  /** Finishes work in flight or hands it over. */
   stop(): Promise<void>;
 }
 
 export interface RoleStart {
   /** `health` replaces the gateway in a process without one; `metrics` is there when they have a port of their own. */
   readonly role: Role | "health" | "metrics";
-  /** Throws one line where a setting keeps it from working: before anything is started. */
+  /** Throws one line about a setting that prevents this role, before anything starts. */
   check?(config: Config): void;
   start(context: RoleContext): Promise<RunningRole>;
 }
 
 export interface ProgramOptions {
   environment: NodeJS.ProcessEnv;
-  /** In the order in which they start; they stop in the reverse. */
+  /** Roles in the order in which they start. They stop in reverse. */
   roles: readonly RoleStart[];
-  /** One that has listened for longer than this. */
+  /** A listener that began before the program was loaded. */
   stopping?: StopSignal;
-  /** Tells a person that all is ready. */
+  /** Called when every role has started. */
   onReady(config: Config): void;
 }
 
-/** Starts, runs until a signal, drains; resolves with the exit code. What keeps it from starting is one line. */
+/** Starts, runs until a signal, and drains. Resolves with the exit code. A failed start prints one line. */
 export async function runProgram(options: ProgramOptions): Promise<number> {
   try {
     return await run(options);
   } catch (error) {
-    // A plain Error says what to do; any other is a fault of ours, for which the place matters.
+    // A plain Error tells the operator what to do. Other errors are bugs, so their stack is printed.
     const plain = error instanceof Error && error.name === "Error";
     console.error(plain ? error.message : error);
     return 1;
@@ -104,7 +104,7 @@ async function run(options: ProgramOptions): Promise<number> {
     if (!signal.aborted) onReady(config);
     await aborted(signal);
   } catch (error) {
-    // A start that gave up because of the signal is no failure.
+    // A start that the signal aborted is no failure.
     if (!signal.aborted) failure = error;
   }
   const drained = await drain(running, config.shutdownSeconds * 1_000, logger);
@@ -169,7 +169,7 @@ async function readCredentials(file: string): Promise<string> {
   }
 }
 
-/** Stops the roles, last started first. False when some were still at it when the time was over. */
+/** Stops the roles, last started first. Returns false when a role did not finish in time. */
 async function drain(running: RunningRole[], drainMs: number, logger: Logger): Promise<boolean> {
   let clean = true;
   const left = running.map(({ name }) => name);
@@ -190,7 +190,7 @@ async function drain(running: RunningRole[], drainMs: number, logger: Logger): P
   return false;
 }
 
-/** Whether the promise settled in time. */
+/** Resolves to whether the promise settled in time. */
 async function within(timeMs: number, promise: Promise<unknown>): Promise<boolean> {
   const late = Promise.withResolvers<false>();
   const timer = setTimeout(() => late.resolve(false), timeMs);

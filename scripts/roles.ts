@@ -1,4 +1,4 @@
-/** The roles an instance can have, in the order in which they start; they stop in the reverse. */
+/** The roles of an instance, in the order in which they start. They stop in reverse. */
 import { Registry } from "prom-client";
 import { openSecretBox } from "../actors/apps/lib/app-secrets/open-secret-box.ts";
 import { type RunningPart, startActors, startBrowserWorkers, TASKS } from "../actors/main.ts";
@@ -14,15 +14,15 @@ import { DRAIN_SHARE, type RoleContext, type RoleStart, type RunningRole } from 
 import { checkNatsServer, findChromium } from "./tools.ts";
 import { version } from "./version.ts";
 
-/** State streams. One carries one machine; the number stays with a store for its life. */
+/** State streams. One is enough for one machine. The number of a store never changes. */
 const BUCKETS = 1;
-/** What the parts of this process that are not the gateway still need, for /healthz. */
+/** The parts of this process besides the gateway, for /healthz. */
 const parts: Pick<RunningPart, "missing">[] = [];
-/** Metrics of this process, whatever roles it has. */
+/** Metrics of all roles of this process. */
 const registry = new Registry();
 /** Calls from one role to another stay in the process. */
 const listeners: Listeners = new Map();
-/** By the role that starts first, which is the last to close its connection. */
+/** The first role exposes the queues, because it closes its connection last. */
 let queuesExposed = false;
 
 export const roles: readonly RoleStart[] = [
@@ -52,7 +52,7 @@ export const roles: readonly RoleStart[] = [
   },
   {
     role: "gateway",
-    // A process without it has no use for what only it needs, a quarter of what there is to load.
+    // Loaded here only: a quarter of all modules, which processes without a gateway do not need.
     async start(context) {
       const { startGatewayRole } = await import("./gateway-role.ts");
       return startGatewayRole(context, {
@@ -88,7 +88,7 @@ async function startPart(
   };
 }
 
-/** Probes and Prometheus ask every process alike; one without a gateway answers them here. */
+/** Answers probes and Prometheus in a process without a gateway. */
 async function startHealthRole(context: RoleContext): Promise<RunningRole> {
   const { config, logger } = context;
   const { host, port } = config;
@@ -117,14 +117,14 @@ async function startMetricsRole({ config, logger }: RoleContext): Promise<Runnin
   return { name: "metrics", stop };
 }
 
-/** Each once, though several parts may lack the same. */
+/** Returns what is missing, without duplicates. */
 function missingParts({ disk }: RoleContext): string[] {
   const shortage = disk?.shortage;
   const missing = parts.flatMap((part) => part.missing());
   return [...new Set(shortage === undefined ? missing : [shortage, ...missing])];
 }
 
-/** Connections of this process that are lost now. They are lost together, and one line says so. */
+/** Connections of this process that are lost now. They are usually lost together, so one log line reports all. */
 const lostBuses = new Set<Bus>();
 
 function watchBus(bus: Bus, logger: RoleContext["logger"]): void {
@@ -144,7 +144,7 @@ function exposeDisk({ disk }: RoleContext): void {
   exposeGauge(registry, "disk_free_bytes", help, () => disk.freeBytes);
 }
 
-/** A connection of its own for each role, so that large answers of one hold up no other; calls among them need none. */
+/** Connects a role to the bus. Each role has its own connection, so that large replies of one do not delay another. Calls between roles of one process use no connection. */
 async function connect(context: RoleContext, role: string): Promise<Bus> {
   const { natsUrl, natsCredentials, config, logger } = context;
   const bus = await Bus.connect({
@@ -154,7 +154,7 @@ async function connect(context: RoleContext, role: string): Promise<Bus> {
     ...(natsCredentials !== undefined && { credentials: natsCredentials }),
   });
   watchBus(bus, logger);
-  // An older one would start well, and fail at the first thing it does not know.
+  // An older server would start and then fail at the first unsupported request.
   checkNatsServer(bus.connection.getServer(), bus.connection.info?.version ?? "0");
   const { replicas } = config;
   await declareStreams(bus.jetstream, { replicas, buckets: BUCKETS, tasks: TASKS });

@@ -1,15 +1,15 @@
-/** What `npm start` runs once scripts/setup has brought what is needed. */
+/** The program that `npm start` runs after scripts/setup. */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { StopSignal } from "./stop-signal.ts";
 
-// Before the rest is loaded, which takes as long as starting it: a signal may come at any moment.
+// Before the other modules: loading them takes as long as starting, and a signal may come meanwhile.
 const stopping = new StopSignal();
 const [{ greeting }, { runProgram }, { roles }] = await Promise.all([
   import("./greeting.ts"),
   import("./program.ts"),
   import("./roles.ts"),
 ]);
-// What came meanwhile is heard between two turns.
+// Signals that arrived during the load are delivered in the next turn of the event loop.
 await nextTurn();
 
 process.exit(

@@ -1,13 +1,13 @@
-/** Hears from the first moment that the process is to stop; so it needs nothing that takes time to load. */
+/** Listens for stop signals from the first moment. It imports nothing that takes time to load. */
 
-/** `npm` passes on the Ctrl-C that the terminal has already sent, so one press arrives twice. */
+/** npm forwards the Ctrl-C that the terminal has sent already, so one press arrives twice. */
 const SAME_PRESS_MS = 500;
 const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 
 export class StopSignal {
   /** Aborted by the first signal, whose name is the reason. */
   readonly signal: AbortSignal;
-  /** Called before a second signal, from a person who will not wait, ends the process at once. */
+  /** Called before a second signal ends the process at once. */
   onImpatience: (name: string) => void = () => {};
   readonly #controller = new AbortController();
   #firstAt: number | undefined;

@@ -1,4 +1,4 @@
-/** Finds the programs that are not Node packages: where each may lie, and which version is good enough. */
+/** Finds the programs that are not Node packages, and checks their versions. */
 import { execFileSync } from "node:child_process";
 import { accessSync, constants, globSync } from "node:fs";
 import { delimiter, join, resolve } from "node:path";
@@ -6,20 +6,20 @@ import { delimiter, join, resolve } from "node:path";
 export const REPOSITORY = resolve(import.meta.dirname, "..");
 export const TOOLS = join(REPOSITORY, ".tools");
 
-/** The oldest nats-server with all that the runtime uses: atomic batches, scheduled messages, TTL of a key. */
+/** The oldest nats-server that the runtime supports: it needs atomic batches, scheduled messages and a TTL for each key. */
 const NATS_SERVER_MIN = "2.14";
-/** Bridges a cold start of a full browser; a program that waits for something is none of those looked for. */
+/** Time for `--version`: enough for a cold start of a full browser. */
 const VERSION_MS_MAX = 10_000;
-/** The oldest git that is tested. */
+/** The oldest tested git. */
 const GIT_MIN = "2.39";
 
-/** The nats-server to run: from PATH if it is new enough, else the copy that scripts/setup made. */
+/** Returns the nats-server to run: from PATH if it is new enough, else the copy of scripts/setup. */
 export function findNatsServer(environment = process.env, tools = TOOLS): string {
   const paths = [...onPath("nats-server", environment), join(tools, "nats-server")];
   return newEnough("nats-server", NATS_SERVER_MIN, paths);
 }
 
-/** Throws one line where a server that others have started is too old. */
+/** Throws one line when the server of an outside bus is too old. */
 export function checkNatsServer(address: string, version: string): void {
   if (isAtLeast(version, NATS_SERVER_MIN)) return;
   throw new Error(
@@ -31,7 +31,7 @@ export function findGit(environment = process.env): string {
   return newEnough("git", GIT_MIN, onPath("git", environment));
 }
 
-/** The browser to drive. The headless shell comes first: a third of the full browser's time and memory. */
+/** Returns the browser to use. The headless shell comes first: it needs a third of the full browser's time and memory. */
 export function findChromium(environment = process.env, tools = TOOLS): string {
   const named = environment.TRUNKLINE_CHROMIUM;
   if (named !== undefined && named !== "") return chromiumAt(named);
@@ -45,7 +45,7 @@ export function findChromium(environment = process.env, tools = TOOLS): string {
   throw new Error("Cannot find Chromium: none is on PATH or in .tools");
 }
 
-/** One that a person named: taken at its word, it would fail late and with a stack. */
+/** Checks a browser that the setting names. Unchecked it would fail late and with a stack. */
 function chromiumAt(path: string): string {
   const found = `found "${path}"`;
   if (!isExecutable(path))
@@ -69,7 +69,7 @@ function isAtLeast(version: string, versionMin: string): boolean {
   return version.localeCompare(versionMin, "en", { numeric: true }) >= 0;
 }
 
-/** Where a program of this name lies on PATH, first come first. */
+/** Returns the paths of programs with this name on PATH, in order. */
 function onPath(name: string, environment: NodeJS.ProcessEnv): string[] {
   const folders = (environment.PATH ?? "").split(delimiter).filter((folder) => folder !== "");
   return folders.map((folder) => join(folder, name)).filter(isExecutable);
@@ -84,12 +84,12 @@ function isExecutable(path: string): boolean {
   }
 }
 
-/** The first dotted number in what `--version` prints; a program that cannot even say it counts as 0. */
+/** Returns the first dotted number that `--version` prints; a program that prints none counts as 0. */
 function versionOf(path: string): string {
   return /\d+(\.\d+)+/.exec(outputOf(path))?.[0] ?? "0";
 }
 
-/** What `--version` prints. */
+/** Returns the output of `--version`. */
 function outputOf(path: string): string {
   try {
     const timeout = VERSION_MS_MAX;

@@ -2,7 +2,7 @@
 import { TRACE_EXPORT_MS } from "../schemas/limits.ts";
 
 export interface Tracing {
-  /** Sends what is left. */
+  /** Sends the remaining spans. */
   stop(): Promise<void>;
 }
 
@@ -21,7 +21,7 @@ export async function startTracing(endpoint: string): Promise<Tracing> {
     resource: resourceFromAttributes({ "service.name": "trunkline" }),
     spanProcessors: [new sdk.BatchSpanProcessor(exporter)],
   });
-  // Also sets the W3C propagators, which the actor client hands spans on with.
+  // This also sets the W3C propagators, with which the actor client passes spans on.
   provider.register();
   return {
     async stop() {

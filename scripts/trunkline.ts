@@ -1,4 +1,4 @@
-/** The command line: finds the command that was asked for and runs it. */
+/** The command line: finds the requested command and runs it. */
 
 import { adminDead } from "./admin/admin-dead.ts";
 import { adminShards } from "./admin/admin-shards.ts";
@@ -45,7 +45,7 @@ It ends with 0 when all went well, 1 when it did not, 2 when it was not understo
 
 const HINT = "scripts/trunkline --help lists what it can do";
 
-// A server that took the connection and stands still would hold its socket open, and this process.
+// The socket of a server that hangs would keep this process alive.
 process.exit(await main(process.argv.slice(2)));
 
 async function main(parameters: string[]): Promise<number> {
@@ -75,7 +75,7 @@ async function admin([noun, ...rest]: string[]): Promise<void> {
   else throw new UsageError(`Cannot run "admin ${noun}": no such command`);
 }
 
-/** What they need takes a moment to load; operators do not wait for it. */
+/** Loaded on demand: operators' commands do not wait for modules that only deploy needs. */
 async function forApps(parameters: string[]): Promise<void> {
   const commands = await import("./cli/commands.ts");
   const { commandList, findCommand, groupHelp, helpOf, unknownCommand } = commands;

@@ -6,7 +6,7 @@ import type { AppOf, AskedOfApp } from "../http/locals.ts";
 export interface AppAddresses {
   /** Of our own pages and of /apps/…, without a slash at its end. */
   publicUrl: string;
-  /** Parent of the origins of apps, with a port where it is not that of the scheme. */
+  /** Parent domain of the apps' origins, with a port unless it is the scheme's default. */
   appsDomain: string;
 }
 

@@ -1,4 +1,4 @@
-/** `trunkline admin dead`: lists, shows, retries and drops messages nobody could handle. */
+/** `trunkline admin dead`: lists, shows, retries and drops dead letters: messages that no actor could handle. */
 import type { Bus } from "../../actors/runtime/bus.ts";
 import {
   type DeadLetter,
@@ -28,7 +28,7 @@ export async function adminDead(
       needed === 0 ? "nothing" : verb === "show" ? "one number" : "one number, or --all,";
     throw new UsageError(`Cannot run "admin dead ${verb}": expected ${expected} after it`);
   }
-  // Before the bus is asked for: a mistyped number shall not wait for it.
+  // Checked before the connection, so that a mistyped number fails at once.
   const sequence = needed === 0 || (which === "--all" && verb !== "show") ? "all" : numberOf(which);
   await withBus(environment, async (bus) => {
     const letters = sequence === "all" ? listDeadLetters(bus) : [await one(bus, sequence)];

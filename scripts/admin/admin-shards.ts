@@ -1,4 +1,4 @@
-/** `trunkline admin shards`: which host owns which shards, and whether it lives. */
+/** `trunkline admin shards`: lists the hosts, their shards, and whether they are alive. */
 import { type OwningHost, readShardOwners } from "../../actors/runtime/shard-owners.ts";
 import { SHARDS } from "../../schemas/limits.ts";
 import { age } from "./age.ts";
@@ -28,7 +28,7 @@ function rowOf({ id, lease, renewedAt, shards }: OwningHost) {
   return [id, lease, renewedAt ? `${age(renewedAt)} ago` : "-", shards.length, ranges(shards)];
 }
 
-/** `0-2 5 7-9`, of ascending numbers. */
+/** Formats ascending numbers as `0-2 5 7-9`. */
 export function ranges(numbers: readonly number[]): string {
   const found: [number, number][] = [];
   for (const number of numbers) {

@@ -1,4 +1,4 @@
-/** `trunkline admin tasks`: what waits and runs in each lane, and since when. */
+/** `trunkline admin tasks`: shows waiting and running tasks of each lane, and their age. */
 import { type Lane, readQueues } from "../../actors/runtime/queues.ts";
 import { LANE_TASKS_MAX } from "../../schemas/limits.ts";
 import { age } from "./age.ts";

@@ -1,6 +1,6 @@
-/** How long ago something was, for people: `0.4 s`, `17 s`, `5 min`, `3 h`, `12 days`. */
+/** Formats an age for people: `0.4 s`, `17 s`, `5 min`, `3 h`, `12 days`. */
 export function age(at: Date, now = Date.now()): string {
-  // Two machines' clocks may differ.
+  // Clocks of two machines may differ, so the age may be negative.
   const seconds = Math.max(0, now - at.getTime()) / 1_000;
   if (seconds < 10) return `${seconds.toFixed(1)} s`;
   if (seconds < 120) return `${Math.round(seconds)} s`;

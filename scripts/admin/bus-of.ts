@@ -1,4 +1,4 @@
-/** Where an operator's command finds the bus: the outside servers that are configured, or the embedded one's address. */
+/** Finds the bus for an operator's command: the configured outside servers, or the embedded server. */
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { configFromEnvironment } from "../config.ts";

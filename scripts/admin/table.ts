@@ -1,4 +1,4 @@
-/** Prints rows in columns that line up: text to the left, figures to the right. */
+/** Prints a table with aligned columns: text to the left, numbers to the right. */
 export function table(
   heading: readonly string[],
   rows: readonly (readonly (string | number)[])[],

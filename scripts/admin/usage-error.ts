@@ -1,6 +1,6 @@
-/** A command was typed that does not exist, or without what it needs: a hint to the help is shown with it. */
+/** An unknown command, or one with missing arguments. The error is printed with a hint to the help. */
 export class UsageError extends Error {
-  /** Where its help is, where that is not the one of all commands. */
+  /** The command whose help explains the error; defaults to the help of all commands. */
   readonly hint: string | undefined;
 
   constructor(message: string, { hint }: { hint?: string } = {}) {

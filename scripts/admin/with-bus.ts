@@ -1,4 +1,4 @@
-/** Gives an operator's command a connection to the bus for as long as it takes. */
+/** Runs an operator's command with a connection to the bus. */
 import { JetStreamApiError, JetStreamError } from "@nats-io/jetstream";
 import { RequestError, TimeoutError } from "@nats-io/transport-node";
 import { Bus, BusLost } from "../../actors/runtime/bus.ts";
@@ -12,7 +12,7 @@ export async function withBus<R>(
   try {
     return await ask(bus);
   } catch (cause) {
-    // What the bus itself says, or that it says nothing, is half a sentence.
+    // The messages of the NATS client are fragments, so they are completed here.
     const ofBus = [JetStreamApiError, JetStreamError, RequestError, TimeoutError, BusLost];
     if (!(cause instanceof Error) || !ofBus.some((type) => cause instanceof type)) throw cause;
     throw new Error(`Cannot ask the bus: ${cause.message}`, { cause });

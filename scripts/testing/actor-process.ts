@@ -57,7 +57,7 @@ export class ActorProcess {
     return this.#ready;
   }
 
-  /** Ends it as a crash would (SIGKILL). */
+  /** Ends the server as a crash would (SIGKILL). */
   async kill(): Promise<void> {
     this.#child.kill("SIGKILL");
     await this.#ended();

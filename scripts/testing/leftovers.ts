@@ -40,7 +40,7 @@ function kill(pid: number): string {
   try {
     process.kill(pid, "SIGKILL");
   } catch {
-    // It has ended by itself.
+    // The server has ended by itself.
   }
   return line;
 }

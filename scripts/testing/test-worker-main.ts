@@ -8,7 +8,7 @@ import { RUN_VARIABLE } from "./leftovers.ts";
 
 /** One file to run. */
 export interface FileOrder {
-  /** Absolute. */
+  /** An absolute path. */
   path: string;
   /** Where the file and the processes it starts put temporary files. */
   folder: string;

@@ -49,7 +49,7 @@ export interface AppRouteParts {
   blobs: Pick<BlobStore, "put" | "remove">;
   secrets: Pick<SecretBox, "seal">;
   addresses: AppAddresses;
-  /** What apps have printed. */
+  /** The log lines of apps. */
   lines: StoredLines;
   /** Of each account's agents. */
   limits: AgentLimits;

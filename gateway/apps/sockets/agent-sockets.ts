@@ -32,7 +32,7 @@ import type { Admission, SocketRoute } from "./socket-router.ts";
 export interface AgentSocketsParts {
   actors: Pick<ActorClient, "call">;
   answerOn: AnswerOn;
-  /** Calls back when the bus was away and is there again. Returns what ends it. */
+  /** Calls back when the bus is back after an outage. Returns a function that unsubscribes. */
   onReconnect(listener: () => void): () => void;
   addresses: AppAddresses;
   logger: Logger;
