@@ -16,7 +16,7 @@ export interface ActorProcessOptions {
   buckets?: number;
   /** What it commits to its journal is not written where it belongs after a while. */
   holdsCheckpoints?: boolean;
-  /** Of another program than the one that hosts the test kinds: what it takes after url and name. */
+  /** Arguments after URL and name, for another program than the host of the test kinds. */
   program?: { main: string; parameters: readonly string[] };
 }
 
@@ -41,7 +41,7 @@ export class ActorProcess {
     if (!stdout || !stderr) throw new Error("Cannot start host: it has no pipes");
     this.#exited = once(this.#child, "exit");
     this.#ready = this.#untilReady(once(createInterface({ input: stdout }), "line"));
-    // Who awaits `ready` is told; who never does, because it kills the host at once, need not be.
+    // Tests that kill the host at once never await `ready`, so its rejection must not count as unhandled.
     this.#ready.catch(() => {});
     // A folder in which a test that fails finds the logs of its hosts.
     const folder = process.env.TRUNKLINE_TEST_LOGS;

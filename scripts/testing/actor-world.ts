@@ -26,7 +26,7 @@ export interface WorldOptions {
   replicas?: number;
   /** How long the bus shows that something was removed; at least a second. */
   markerMs?: number;
-  /** Of hosts, workers and clients that name no other. */
+  /** The clock of hosts, workers and clients that name no other. */
   clock?: Clock;
   /** Servers that run already, in place of a private one. */
   url?: string;

@@ -71,7 +71,7 @@ export class AgentWorld implements AsyncDisposable {
     };
   }
 
-  /** Its apps reach this machine, where nothing else is said. */
+  /** By default apps may reach this machine. */
   async host(
     name = "host",
     {
@@ -83,7 +83,7 @@ export class AgentWorld implements AsyncDisposable {
     }: {
       guard?: EgressGuard;
       limits?: AgentLimits;
-      /** Of its agents and their processes. */
+      /** The logger of agents and their processes. */
       clock?: Clock;
       program?: typeof processArguments;
       processesMax?: number;

@@ -72,7 +72,7 @@ export class AppFolder implements AsyncDisposable {
     throw new Error(`trunkline ${parameters.join(" ")} ended with ${code}: ${stdout}${stderr}`);
   }
 
-  /** One that goes on until it is told to end. */
+  /** A command that runs until a signal ends it. */
   start(parameters: string[], environment: NodeJS.ProcessEnv = {}): ChildProgram {
     return new ChildProgram(
       [process.execPath, MAIN, ...parameters],

@@ -13,7 +13,7 @@ import { RoleProcess } from "./role-process.ts";
 
 const GATEWAYS = 2;
 const HOSTS = 2;
-/** Whoever asks for longer asks somebody else: a sender of webhooks waits no longer either. */
+/** Senders of webhooks give up after this time, so clients of the test do too. */
 const ASK_MS_MAX = 20_000;
 
 export interface Gateway {

@@ -12,7 +12,7 @@ export const STORM_SECRET = "secret of the storm";
 const AGENTS = 6;
 const SENDERS_OF_EACH = 2;
 const SOCKETS = 100;
-/** Sockets are told last of what is stored, and a process may have to start before. */
+/** Time for sockets: they get news last, and a process may have to start before. */
 const SHOWN_MS_MAX = 90_000;
 const AGAIN_MS = 50;
 /** Between two events of a sender: what is answered at once waits for its agent, and the longer the more there is. */
@@ -132,7 +132,7 @@ export class AppStorm {
     this.#senders = Promise.all(senders);
   }
 
-  /** Resolves when so many more events are taken. */
+  /** Resolves when this many more events are accepted. */
   more(count: number): Promise<unknown> {
     const goal = this.taken + count;
     return until(`${goal} events are taken`, () => this.taken >= goal, SHOWN_MS_MAX);

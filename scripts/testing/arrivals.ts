@@ -21,7 +21,7 @@ export class Arrivals implements Disposable {
     }, LOOK_MS);
   }
 
-  /** Of what is seen now. */
+  /** The arrivals up to now. */
   seen(): Arrival {
     const at = now();
     return { at, since: this.#looks[0] ?? at };

@@ -21,9 +21,9 @@ export const counter = defineContract({
     /** Counts one up at a time, or takes that back. */
     remindAt: { input: z.object({ at: z.int().nullable() }), reply: Count },
     tick: { input: z.object({}) },
-    /** Mail that fails so many times before it is taken; -1 is refused for good. */
+    /** Mail whose handler fails this many times before it succeeds; -1 refuses always. */
     stumble: { input: z.object({ times: z.int() }) },
-    /** Makes the state so long. */
+    /** Makes the state this long, in characters. */
     grow: { input: z.object({ characters: z.int() }), reply: Count },
   },
 });

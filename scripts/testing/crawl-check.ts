@@ -9,7 +9,7 @@ import type { CrawlSite } from "./crawl-site.ts";
 const USER_AGENT = "VendorBrowserRenderingCrawler/1.0";
 /** What a job must still hear of a page: its body has to come, be stored, and be reported. On a busy machine that takes long. */
 const REPORT_MS_MAX = 10_000;
-/** A worker that was cut off may lose its task to another so long after it is back. */
+/** A worker that was cut off may still lose its task this long after it is back. */
 const TAKEN_MS_MAX = TASK_ACK_WAIT_MS + 10_000;
 /** Places of one worker that a page can be in when it dies, and hosts have several turns where there is no delay. */
 const UNDER_WAY_MAX = 16;
@@ -22,7 +22,7 @@ export interface JobToCheck {
   hosts: readonly number[];
 }
 
-/** Of a job that has completed. */
+/** Checks a completed job. */
 export async function crawlFaults(
   scene: CrawlScene,
   site: CrawlSite,

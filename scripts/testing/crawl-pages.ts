@@ -27,7 +27,7 @@ export interface SiteRequest {
   open: number;
 }
 
-/** Every so many pages is reached by a redirect alone. */
+/** One of this many pages is reached only by a redirect. */
 const REDIRECTED = 7;
 const FILLER = "Water runs over stones, and the mill turns all day. ".repeat(30);
 

@@ -6,7 +6,7 @@ export const echo = defineTasks({
   kind: "echo",
   lanes: ["fast", "slow"],
   messages: {
-    /** Waited for. The reply is followed by so many bytes, in pieces of a size. */
+    /** A call. The reply is followed by a number of bytes in pieces of a given size. */
     say: {
       lane: "fast",
       input: z.object({
@@ -22,7 +22,7 @@ export const echo = defineTasks({
       input: z.object({ text: z.string() }),
       reply: z.object({ text: z.string(), attempt: z.int() }),
     },
-    /** Not waited for: the asking probe hears of it by message. Fails so many times before; -1 is refused. */
+    /** A send: the probe gets the result by message. Fails this many times before; -1 refuses always. */
     tell: { lane: "slow", input: z.object({ text: z.string(), failing: z.int() }) },
   },
 });

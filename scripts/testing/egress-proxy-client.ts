@@ -113,7 +113,7 @@ export async function gone(socket: Socket): Promise<void> {
   });
 }
 
-/** Lets what is ready happen: so many turns of the event loop. */
+/** Runs a number of turns of the event loop, so that ready callbacks happen. */
 export async function turns(count: number): Promise<void> {
   for (let turn = 0; turn < count; turn += 1) await new Promise((resolve) => setImmediate(resolve));
 }

@@ -166,7 +166,7 @@ export class HostileSites implements AsyncDisposable {
     });
   }
 
-  /** Pages of which some end the browser that asks for them, and others take so long that they are in it then. */
+  /** Pages that end the browser that loads them, and slow pages that are loading in it at that moment. */
   browserKillers(kill: () => void): Promise<HostileSite> {
     const paths = [1, 2, 3, 4].flatMap((number) => [`/kill/${number}`, `/fine/${number}`]);
     return this.#serve(async (path, response) => {

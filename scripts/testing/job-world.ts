@@ -37,7 +37,7 @@ export class JobWorld {
   /** All that those who watch were shown. */
   readonly news: CrawlNews[] = [];
   readonly reminders = new Map<string, number>();
-  /** Of the last message. */
+  /** The effects of the last message. */
   rowsWritten: string[] = [];
   #turns = 0;
   #ids = 0;

@@ -19,7 +19,7 @@ const LedgerState = z.object({
 export const ledger = defineContract({
   kind: "ledger",
   messages: {
-    /** Sends the next entry to another ledger, which fails so many times before it takes it. */
+    /** Sends the next entry to another ledger, which fails this many times before it accepts the entry. */
     post: {
       input: z.object({ to: z.string(), stumbles: z.int() }),
       reply: z.object({ number: z.int() }),

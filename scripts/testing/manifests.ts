@@ -33,7 +33,7 @@ const ComposeService = z.object({
   ports: z.array(z.string()).default([]),
 });
 
-/** Those of deploy/compose.yaml: anchors and merges resolved, variables filled in. */
+/** Returns the containers of deploy/compose.yaml, with anchors, merges and variables resolved. */
 export function composeContainers(): Container[] {
   const text = read("deploy/compose.yaml").replace(/\$\{(\w+)[^}]*\}/g, (_, name: string) => {
     const values: Record<string, string> = {
@@ -91,7 +91,7 @@ const Workload = z.object({
   }),
 });
 
-/** Those of deploy/kubernetes. */
+/** Returns the containers of deploy/kubernetes. */
 export function kubernetesContainers(): Container[] {
   const { configMapGenerator } = z
     .object({ configMapGenerator: z.tuple([z.object({ literals: z.array(z.string()) })]) })
@@ -147,7 +147,7 @@ function imageEnvironment(): Record<string, string> {
   return Object.fromEntries(line.split(" ").map((pair) => pair.split("=")));
 }
 
-/** What the image runs where nothing else is said. */
+/** Returns the image's default command. */
 export function imageCommand(): string[] {
   return z
     .array(z.string())

@@ -249,7 +249,7 @@ export function memoryActors({
   }
 }
 
-/** So many tasks at a time, so many waiting, and not one more. */
+/** Bounds the tasks that run and the tasks that wait. */
 class Lane {
   readonly #waiting: (() => void)[] = [];
   readonly #waitingMax: number;

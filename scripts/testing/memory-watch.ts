@@ -15,7 +15,7 @@ export class MemoryWatch implements Disposable {
     this.#look();
   }
 
-  /** Of the process that took the most. */
+  /** The process with the highest memory. */
   get peakBytes(): number {
     return this.#peak;
   }

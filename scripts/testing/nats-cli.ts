@@ -10,7 +10,7 @@ export const natsCli = () =>
     folder: "natscli",
   });
 
-/** The same for a hook's tests: they are skipped, and it is said why, where Go is missing. */
+/** Skips the tests of a hook when Go is missing, and says why. */
 export async function natsCliOrSkip(hook: Mocha.Context): Promise<string> {
   hook.timeout(300_000); // The first build of the CLI compiles a few hundred packages.
   const cli = await natsCli();

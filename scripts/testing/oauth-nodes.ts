@@ -56,7 +56,7 @@ export class OAuthNodes implements AsyncDisposable {
     await instance.ready();
   }
 
-  /** Of the first account; asked of the first node. */
+  /** The token of the first account, from the first node. */
   async api(path: string, json: unknown) {
     if (!this.#credentials) throw new Error("No node made an account");
     const { account_id, api_token } = this.#credentials;

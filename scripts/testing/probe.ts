@@ -17,7 +17,7 @@ export const probe = defineContract({
     note: { input: z.strictObject({ text: z.string() }) },
     /** By mail: fails as often as its key's patience says, then notes. */
     falter: { input: z.object({ text: z.string(), times: z.int() }) },
-    /** By mail: makes the state so long. */
+    /** Mail that makes the state this long. */
     swell: { input: z.object({ characters: z.int() }) },
     mutate: { input: Nothing, reply: Log },
     mutateRows: { input: Nothing, reply: Log },
@@ -26,18 +26,18 @@ export const probe = defineContract({
     cycle: { input: Nothing, reply: Log },
     /** Makes a state, or a row, that their schemas refuse. */
     misfit: { input: z.object({ row: z.boolean() }), reply: Log },
-    /** A reply of so many characters. */
+    /** A reply of this many characters. */
     answer: { input: z.object({ characters: z.int() }), reply: z.object({ text: z.string() }) },
     /** A reply that breaks its schema, with something nobody outside should see. */
     leak: { input: Nothing, reply: Log },
     /** A refusal with details. */
     refuse: { input: z.object({ text: z.string() }), reply: Log },
-    /** Sends a note of so many characters to each key. */
+    /** Sends a note of this many characters to each key. */
     scatter: {
       input: z.object({ to: z.array(z.string()), text: z.string(), times: z.int().optional() }),
       reply: Log,
     },
-    /** Makes so many rows of so many characters. */
+    /** Makes a number of rows of a number of characters. */
     fillRows: {
       input: z.object({ from: z.int(), count: z.int(), characters: z.int() }),
       reply: z.object({ rows: z.int() }),
@@ -62,7 +62,7 @@ export const probe = defineContract({
     forget: { input: z.object({ to: z.string() }), reply: Log },
     /** The same by mail. */
     forgetLater: { input: Nothing },
-    /** Shows so many characters to those who watch, and changes the log or not. */
+    /** Publishes a live update of this many characters, and changes the log or not. */
     show: {
       input: z.object({ text: z.string(), characters: z.int().default(0), note: z.boolean() }),
       reply: Log,

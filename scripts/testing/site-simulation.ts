@@ -15,19 +15,19 @@ export interface Simulation {
   /** Chance that a worker or a message is late by up to 3 s. */
   lateness: number;
   pageMs: [number, number];
-  /** Chance that a page takes so long instead. */
+  /** Chance that a page takes this long instead. */
   slow?: number;
   slowMs?: [number, number];
-  /** One of so many requests is answered with 429. */
+  /** One of this many requests is answered with 429. */
   awayEvery?: number;
-  /** The site's host dies once so many requests have left, and nobody answers for the site until it is replaced. */
+  /** The site's host dies after this many requests, and nobody answers for the site until another host replaces it. */
   hostDeath?: { afterRequests: number; awayMs: number };
 }
 
 export interface Simulated {
   /** When requests left, in order. */
   starts: number[];
-  /** Of each grant: whose it was. */
+  /** The job of each grant. */
   grants: { account: string; job: string; requests: number }[];
   deaths: number;
   /** Messages and workers that were late. */

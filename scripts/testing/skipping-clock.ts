@@ -41,7 +41,7 @@ export class SkippingClock implements Clock {
     this.#waiters.delete(waiter);
   }
 
-  /** Whether somebody waits who wanted to wait for so long. */
+  /** Returns whether a caller waits for exactly this time. */
   isAwaited(ms: number): boolean {
     return [...this.#waiters].some((waiter) => waiter.ms === ms);
   }

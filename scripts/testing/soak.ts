@@ -8,7 +8,7 @@ import { LEASE_TTL_MS } from "../../schemas/limits.ts";
 import { FaultScene } from "./fault-scene.ts";
 import { SeededRandom } from "./seeded-random.ts";
 
-/** The load is checked and begun anew after so many faults: the checker's work grows with the calls. */
+/** Faults between two checks of the load. The checker's work grows with the calls. */
 const FAULTS_PER_SCENE = 12;
 const QUIET_MS_MAX = 2_000;
 const HOSTS_MIN = 2;

@@ -1,4 +1,4 @@
-/** What a worker's handler is given, for a test that calls it by hand: nobody hears what it sends, and nobody answers. */
+/** A context for tests that call a worker's handler directly. It drops what the handler sends. */
 import type { TaskContext } from "../../actors/runtime/define-worker.ts";
 import { ActorError } from "../../schemas/errors.ts";
 

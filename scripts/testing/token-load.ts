@@ -44,7 +44,7 @@ export class TokenLoad {
     return Math.round(gap);
   }
 
-  /** Resolves when so many more changes were acknowledged. */
+  /** Resolves when this many more changes were acknowledged. */
   async more(count: number): Promise<void> {
     const goal = this.#acknowledged + count;
     await until(`${count} more changes`, () => this.#acknowledged >= goal, MORE_MS_MAX);

@@ -14,7 +14,7 @@ import { Id } from "../../schemas/values.ts";
 const INTENT: CrawlIntent = { purposes: ["search"] };
 const Nothing = z.object({});
 
-/** Of the very kind that sites know, with as much of its contract as they use. */
+/** An actor of the kind that sites send to, with the part of its contract that they use. */
 export const turnTaker = defineContract({
   kind: crawlJob.kind,
   messages: {
