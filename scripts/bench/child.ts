@@ -1,4 +1,4 @@
-/** A program of this folder in a process of its own, which is asked one thing at a time. */
+/** A program below this folder in a process of its own, which answers one question at a time. */
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
@@ -6,7 +6,7 @@ import { join } from "node:path";
 export class Child implements AsyncDisposable {
   readonly #process: ChildProcess;
 
-  /** Starts `<name>.ts`; resolves when it says that it is ready. */
+  /** Starts `<name>.ts`, such as "crawl/site-process". Resolves when it reports that it is ready. */
   static async start(name: string, ...parameters: string[]): Promise<Child> {
     const profile = process.env.TRUNKLINE_BENCH_PROFILE;
     const child = fork(join(import.meta.dirname, `${name}.ts`), parameters, {
@@ -17,7 +17,7 @@ export class Child implements AsyncDisposable {
           ? [
               "--cpu-prof",
               `--cpu-prof-dir=${profile}`,
-              `--cpu-prof-name=${name}-\${pid}.cpuprofile`,
+              `--cpu-prof-name=${name.replace("/", "-")}-\${pid}.cpuprofile`,
             ]
           : []),
       ],

@@ -4,22 +4,22 @@
  */
 import { writeFileSync } from "node:fs";
 import { parseArgs } from "node:util";
-import { appBroadcasts, appCold, appSockets, appWebhooks } from "./apps.ts";
+import { appBroadcasts, appCold, appSockets, appWebhooks } from "./apps/apps.ts";
 import { type Benchmark, type Figure, isMet, ratioOf } from "./benchmark.ts";
-import { crawl } from "./crawl.ts";
-import { crawlDeath } from "./crawl-death.ts";
-import { crawlFrontier } from "./crawl-frontier.ts";
-import { git } from "./git.ts";
+import { crawl } from "./crawl/crawl.ts";
+import { crawlDeath } from "./crawl/crawl-death.ts";
+import { crawlFrontier } from "./crawl/crawl-frontier.ts";
+import { markdown } from "./crawl/markdown.ts";
 import { loadAverage, machineFacts } from "./machine.ts";
-import { markdown } from "./markdown.ts";
-import { oauth } from "./oauth.ts";
-import { pdf } from "./pdf.ts";
+import { oauth } from "./oauth/oauth.ts";
+import { pdf } from "./rendering/pdf.ts";
 import { markdownTable } from "./report.ts";
-import { runtimeCalls } from "./runtime-calls.ts";
-import { runtimeChanges } from "./runtime-changes.ts";
-import { runtimeMail } from "./runtime-mail.ts";
-import { runtimePassive } from "./runtime-passive.ts";
-import { runtimeTakeover } from "./runtime-takeover.ts";
+import { git } from "./repositories/git.ts";
+import { runtimeCalls } from "./runtime/runtime-calls.ts";
+import { runtimeChanges } from "./runtime/runtime-changes.ts";
+import { runtimeMail } from "./runtime/runtime-mail.ts";
+import { runtimePassive } from "./runtime/runtime-passive.ts";
+import { runtimeTakeover } from "./runtime/runtime-takeover.ts";
 import { startMemory } from "./start-memory.ts";
 
 const BENCHMARKS: readonly Benchmark[] = [

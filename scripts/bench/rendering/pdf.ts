@@ -1,8 +1,8 @@
 /** A PDF of one page through the HTTP API, against puppeteer in a warm process with a fresh context for each. */
-import { alternate, type Benchmark, type Figure, type Load, loadFigures } from "./benchmark.ts";
-import { Child } from "./child.ts";
-import { Instance } from "./instance.ts";
-import { runLoad } from "./run-load.ts";
+import { alternate, type Benchmark, type Figure, type Load, loadFigures } from "../benchmark.ts";
+import { Child } from "../child.ts";
+import { Instance } from "../instance.ts";
+import { runLoad } from "../run-load.ts";
 
 const ROUND_MS = 4_000;
 const TARGET = { atMost: 1.3 };
@@ -19,7 +19,7 @@ export const pdf: Benchmark = {
   name: "pdf",
   async run() {
     await using instance = await Instance.start();
-    await using browser = await Child.start("browser-process");
+    await using browser = await Child.start("rendering/browser-process");
     const print = instance.printer();
     const figures: Figure[] = [];
     for (const inFlight of [1, 4]) {

@@ -2,7 +2,7 @@
 import { execFileSync, fork } from "node:child_process";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { Child } from "./child.ts";
+import { Child } from "../child.ts";
 
 const FOLDER = join(import.meta.dirname, "crawlee");
 

@@ -1,15 +1,15 @@
 /** A job that knows 100,000 addresses: what its node weighs, how soon it goes on without it, and what one more address costs. */
 import { readFileSync } from "node:fs";
 import { Kvm } from "@nats-io/kv";
-import { type ActorClient, BusActorClient } from "../../actors/runtime/actor-client.ts";
-import { Bus } from "../../actors/runtime/bus.ts";
-import { systemClock as clock } from "../../actors/runtime/clock.ts";
-import { crawlJob } from "../../schemas/crawl/crawl-job.ts";
-import { CRAWL_PAGES_MAX } from "../../schemas/crawl/crawl-limits.ts";
-import { addressOf, shardOf, stateBucket } from "../../schemas/subjects.ts";
-import { CrawlScene } from "../testing/crawl-scene.ts";
-import { type Benchmark, median } from "./benchmark.ts";
-import { Child } from "./child.ts";
+import { type ActorClient, BusActorClient } from "../../../actors/runtime/actor-client.ts";
+import { Bus } from "../../../actors/runtime/bus.ts";
+import { systemClock as clock } from "../../../actors/runtime/clock.ts";
+import { crawlJob } from "../../../schemas/crawl/crawl-job.ts";
+import { CRAWL_PAGES_MAX } from "../../../schemas/crawl/crawl-limits.ts";
+import { addressOf, shardOf, stateBucket } from "../../../schemas/subjects.ts";
+import { CrawlScene } from "../../testing/crawl-scene.ts";
+import { type Benchmark, median } from "../benchmark.ts";
+import { Child } from "../child.ts";
 import type { FrontierFacts } from "./site-facts.ts";
 
 const TIMES = 3;
@@ -78,7 +78,7 @@ export const crawlFrontier: Benchmark = {
 
 /** One job from its start, in processes of their own, until its node is killed and it has gone on. */
 async function measure(): Promise<Measured> {
-  await using site = await Child.start("frontier-site-process");
+  await using site = await Child.start("crawl/frontier-site-process");
   await using scene = await CrawlScene.start({ actors: 2 });
   const { url } = await site.ask<FrontierFacts>({});
   const bus = await Bus.connect({ url: scene.nats.url, name: "bench-frontier" });

@@ -1,9 +1,9 @@
 /** What prints PDFs without Trunkline: puppeteer in a warm process, on the same browser with the same flags. */
 import puppeteer, { type Browser } from "puppeteer-core";
-import { Chromium } from "../../actors/rendering/lib/browser/chromium.ts";
-import { findChromium } from "../tools.ts";
-import { answerParent } from "./answer-parent.ts";
-import { runLoad } from "./run-load.ts";
+import { Chromium } from "../../../actors/rendering/lib/browser/chromium.ts";
+import { findChromium } from "../../tools.ts";
+import { answerParent } from "../answer-parent.ts";
+import { runLoad } from "../run-load.ts";
 
 const chromium = await Chromium.start({ executablePath: findChromium() });
 const browser = await puppeteer.connect({ transport: chromium.transport });

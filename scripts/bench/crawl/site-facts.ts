@@ -1,5 +1,5 @@
 /** What the sites of the crawl benchmarks are, and what they saw. */
-import type { Arrival } from "../testing/arrivals.ts";
+import type { Arrival } from "../../testing/arrivals.ts";
 
 export const SITE_PAGES = 500;
 export const HOSTS = 50;

@@ -3,8 +3,8 @@ import { execFileSync } from "node:child_process";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { markdown as ours } from "../../actors/crawl/lib/extract/markdown.ts";
-import type { Benchmark, Figure } from "./benchmark.ts";
+import { markdown as ours } from "../../../actors/crawl/lib/extract/markdown.ts";
+import type { Benchmark, Figure } from "../benchmark.ts";
 import { COLUMNS, type Column, featuresOf, shareKept } from "./markdown-features.ts";
 
 const FOLDER = join(import.meta.dirname, "markdown");

@@ -8,8 +8,8 @@ import { jetstream } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
 import express, { type Request, type Response } from "express";
 import { WebSocketServer } from "ws";
-import { readBusAddress } from "../../actors/runtime/bus-address.ts";
-import { answerParent } from "./answer-parent.ts";
+import { readBusAddress } from "../../../actors/runtime/bus-address.ts";
+import { answerParent } from "../answer-parent.ts";
 import { BENCH_SECRET, FRAME } from "./app-code.ts";
 
 const [folder = "", url = ""] = process.argv.slice(2);

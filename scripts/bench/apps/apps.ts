@@ -2,14 +2,11 @@
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { newSecretKey } from "../../actors/apps/lib/app-secrets/secret-box.ts";
-import { agent } from "../../schemas/apps/agent.ts";
-import { keyOf, startAgentWorld } from "../testing/agent-world.ts";
-import { startNats } from "../testing/nats-server.ts";
-import { RoleProcess } from "../testing/role-process.ts";
-import type { ClientQuestion } from "./app-client-process.ts";
-import { BENCH_CODE, BENCH_CONFIG, BENCH_SECRET } from "./app-code.ts";
-import { BenchBus } from "./bench-bus.ts";
+import { newSecretKey } from "../../../actors/apps/lib/app-secrets/secret-box.ts";
+import { agent } from "../../../schemas/apps/agent.ts";
+import { keyOf, startAgentWorld } from "../../testing/agent-world.ts";
+import { startNats } from "../../testing/nats-server.ts";
+import { RoleProcess } from "../../testing/role-process.ts";
 import {
   alternate,
   type Benchmark,
@@ -18,9 +15,12 @@ import {
   loadFigures,
   median,
   ROUND_MS,
-} from "./benchmark.ts";
-import { Child } from "./child.ts";
-import { Instance } from "./instance.ts";
+} from "../benchmark.ts";
+import { Child } from "../child.ts";
+import { Instance } from "../instance.ts";
+import { BenchBus } from "../runtime/bench-bus.ts";
+import type { ClientQuestion } from "./app-client-process.ts";
+import { BENCH_CODE, BENCH_CONFIG, BENCH_SECRET } from "./app-code.ts";
 
 const IN_FLIGHT = 64;
 const WATCHING = 1_000;
@@ -63,7 +63,7 @@ export const appBroadcasts: Benchmark = {
   name: "app-broadcasts",
   async run() {
     await using scene = await Scene.start();
-    await using other = await Child.start("app-client-process");
+    await using other = await Child.start("apps/app-client-process");
     const room = "/agents/room/one";
     const open = (url: string, path: string): ClientQuestion => ({
       ...{ ask: "open", url: url.replace("http", "ws") },
@@ -175,7 +175,7 @@ export const appSockets: Benchmark = {
     await deploy(credentials);
     const url = `${appUrl(credentials)}`.replace("http", "ws");
     const paths = Array.from({ length: IDLE_AGENTS }, (_, at) => `/agents/room/room-${at}`);
-    const client = ends.use(await Child.start("app-client-process"));
+    const client = ends.use(await Child.start("apps/app-client-process"));
     const before = await residentMb(gateway.pid);
     const question: ClientQuestion = { ask: "open", url, paths, count: IDLE_SOCKETS };
     const startedAt = performance.now();
@@ -211,9 +211,9 @@ class Scene implements AsyncDisposable {
     await using ends = new AsyncDisposableStack();
     const folder = await temporaryFolder(ends);
     const bus = ends.use(await BenchBus.start());
-    const reference = ends.use(await Child.start("app-reference-process", folder, bus.url));
+    const reference = ends.use(await Child.start("apps/app-reference-process", folder, bus.url));
     const instance = ends.use(await Instance.start());
-    const client = ends.use(await Child.start("app-client-process"));
+    const client = ends.use(await Child.start("apps/app-client-process"));
     await deploy(instance.credentials());
     const urls = {
       ours: appUrl(instance.credentials()),

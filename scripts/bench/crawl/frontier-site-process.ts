@@ -1,7 +1,7 @@
 /** A site of 100,000 pages that two sitemaps name, asked for a page every tenth of a second. */
 import { once } from "node:events";
 import { createServer } from "node:http";
-import { answerParent } from "./answer-parent.ts";
+import { answerParent } from "../answer-parent.ts";
 import { type FrontierFacts, SITEMAP_PAGES, SITEMAPS } from "./site-facts.ts";
 
 let pages = 0;

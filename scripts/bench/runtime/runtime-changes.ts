@@ -1,7 +1,8 @@
 /** A call with a durable change, against plain KV puts of 100 bytes; both with every write synced. */
+
+import { alternate, type Benchmark, type Load, loadFigures, ROUND_MS } from "../benchmark.ts";
+import { mergeLoads } from "../run-load.ts";
 import { BenchBus } from "./bench-bus.ts";
-import { alternate, type Benchmark, type Load, loadFigures, ROUND_MS } from "./benchmark.ts";
-import { mergeLoads } from "./run-load.ts";
 
 const IN_FLIGHT = 128;
 const volume = { inFlight: IN_FLIGHT, ms: ROUND_MS };

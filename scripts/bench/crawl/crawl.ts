@@ -1,11 +1,11 @@
 /** Crawls of a fast site against Crawlee's, with the same kept of each page; and of many hosts, against what their delays allow. */
 import { setTimeout } from "node:timers/promises";
-import type { Arrival } from "../testing/arrivals.ts";
-import { findChromium } from "../tools.ts";
-import { alternate, type Benchmark, type Figure, median } from "./benchmark.ts";
-import { Child } from "./child.ts";
+import type { Arrival } from "../../testing/arrivals.ts";
+import { findChromium } from "../../tools.ts";
+import { alternate, type Benchmark, type Figure, median } from "../benchmark.ts";
+import { Child } from "../child.ts";
+import { Instance } from "../instance.ts";
 import { startCrawlee } from "./crawlee-process.ts";
-import { Instance } from "./instance.ts";
 import { HOST_PAGES, HOSTS, SITE_PAGES, type SiteFacts } from "./site-facts.ts";
 
 const DELAY_MS = 500;
@@ -25,7 +25,7 @@ export const crawl: Benchmark = {
   name: "crawl",
   async run() {
     await using instance = await Instance.start();
-    await using site = await Child.start("site-process");
+    await using site = await Child.start("crawl/site-process");
     await using crawlee = await startCrawlee();
     const facts = await site.ask<SiteFacts>({});
     const chromium = findChromium();

@@ -1,6 +1,7 @@
 /** A call that changes nothing, against a plain request that a plain responder answers. */
+
+import { alternate, type Benchmark, type Load, loadFigures, ROUND_MS } from "../benchmark.ts";
 import { BenchBus } from "./bench-bus.ts";
-import { alternate, type Benchmark, type Load, loadFigures, ROUND_MS } from "./benchmark.ts";
 
 const IN_FLIGHT = 64;
 const volume = { inFlight: IN_FLIGHT, ms: ROUND_MS };

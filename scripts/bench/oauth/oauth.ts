@@ -1,9 +1,9 @@
 /** Refreshes of many grants at once; and what an OAuth access token adds to a REST call, over a route that checks nothing. */
 import { randomBytes } from "node:crypto";
-import { Person } from "../../gateway/oauth/testing/oauth-world.ts";
-import { type Benchmark, type Load, median, quantile } from "./benchmark.ts";
-import { Instance } from "./instance.ts";
-import { runLoad } from "./run-load.ts";
+import { Person } from "../../../gateway/oauth/testing/oauth-world.ts";
+import { type Benchmark, type Load, median, quantile } from "../benchmark.ts";
+import { Instance } from "../instance.ts";
+import { runLoad } from "../run-load.ts";
 
 const IN_FLIGHT = 64;
 /** Enough that a grant is as small as one that is refreshed once an hour, and not one that is refreshed all the time. */

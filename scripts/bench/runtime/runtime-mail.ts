@@ -1,6 +1,7 @@
 /** Mail from actor to actor until its effect is committed, against a plain publish that is consumed and acked. */
+
+import { alternate, type Benchmark, type Load, loadFigures, ROUND_MS } from "../benchmark.ts";
 import { BenchBus } from "./bench-bus.ts";
-import { alternate, type Benchmark, type Load, loadFigures, ROUND_MS } from "./benchmark.ts";
 
 const IN_FLIGHT = 128;
 const volume = { inFlight: IN_FLIGHT, ms: ROUND_MS };

@@ -3,9 +3,9 @@ import { createHmac } from "node:crypto";
 import { once } from "node:events";
 import { Agent, request as ask } from "node:http";
 import { WebSocket } from "ws";
-import { answerParent } from "./answer-parent.ts";
+import { answerParent } from "../answer-parent.ts";
+import { runLoad } from "../run-load.ts";
 import { BENCH_SECRET, ENTITIES, FRAME } from "./app-code.ts";
-import { runLoad } from "./run-load.ts";
 
 export type ClientQuestion =
   | { ask: "events"; url: string; inFlight: number; ms: number; status: number }

@@ -2,7 +2,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import { answerParent } from "./answer-parent.ts";
+import { answerParent } from "../answer-parent.ts";
 
 const [root = ""] = process.argv.slice(2);
 const HEAD_END = Buffer.from("\r\n\r\n");

@@ -2,13 +2,13 @@
 import { setTimeout } from "node:timers/promises";
 import { AckPolicy, type JsMsg, jetstream } from "@nats-io/jetstream";
 import { Kvm } from "@nats-io/kv";
-import type { ActorClient } from "../../actors/runtime/actor-client.ts";
-import type { Bus } from "../../actors/runtime/bus.ts";
-import { SHARDS } from "../../schemas/limits.ts";
-import { addressOf, shardOf } from "../../schemas/subjects.ts";
-import { counter } from "../testing/counter.ts";
-import type { Load } from "./benchmark.ts";
-import { runLoad } from "./run-load.ts";
+import type { ActorClient } from "../../../actors/runtime/actor-client.ts";
+import type { Bus } from "../../../actors/runtime/bus.ts";
+import { SHARDS } from "../../../schemas/limits.ts";
+import { addressOf, shardOf } from "../../../schemas/subjects.ts";
+import { counter } from "../../testing/counter.ts";
+import type { Load } from "../benchmark.ts";
+import { runLoad } from "../run-load.ts";
 
 /** What a load process can be asked; each workload reads what it needs. */
 export interface Workload extends Volume, Touch {

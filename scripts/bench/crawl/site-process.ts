@@ -1,8 +1,8 @@
 /** Sites to crawl: one of 500 pages that asks for no delay, and 50 hosts of 20 pages that keep the usual one. */
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import { type Arrival, Arrivals } from "../testing/arrivals.ts";
-import { answerParent } from "./answer-parent.ts";
+import { type Arrival, Arrivals } from "../../testing/arrivals.ts";
+import { answerParent } from "../answer-parent.ts";
 import { HOST_PAGES, HOSTS, SITE_PAGES, type SiteFacts } from "./site-facts.ts";
 
 const PAGE_BYTES = 7_700;

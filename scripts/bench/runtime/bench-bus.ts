@@ -2,11 +2,11 @@
 
 import { StorageType } from "@nats-io/jetstream";
 import { Kvm } from "@nats-io/kv";
-import { Bus } from "../../actors/runtime/bus.ts";
-import { systemClock as clock } from "../../actors/runtime/clock.ts";
-import { declareStreams } from "../../deploy/streams.ts";
-import { startNats } from "../testing/nats-server.ts";
-import { Child } from "./child.ts";
+import { Bus } from "../../../actors/runtime/bus.ts";
+import { systemClock as clock } from "../../../actors/runtime/clock.ts";
+import { declareStreams } from "../../../deploy/streams.ts";
+import { startNats } from "../../testing/nats-server.ts";
+import { Child } from "../child.ts";
 import type { HostFacts } from "./host-process.ts";
 import { MAIL_STREAM } from "./workloads.ts";
 
@@ -34,13 +34,13 @@ export class BenchBus implements AsyncDisposable {
 
   /** Resolves when the host has the shards that fall to it. */
   async startHost(name = "host"): Promise<Child> {
-    const host = this.#ends.use(await Child.start("host-process", this.url, name));
+    const host = this.#ends.use(await Child.start("runtime/host-process", this.url, name));
     while (!(await host.ask<HostFacts>("facts")).isComplete) await clock.wait(PLACEMENT_POLL_MS);
     return host;
   }
 
   async startLoad(): Promise<Child> {
-    return this.#ends.use(await Child.start("load-process", this.url));
+    return this.#ends.use(await Child.start("runtime/load-process", this.url));
   }
 
   /** Ends the processes in the reverse order, nats-server last. */

@@ -2,7 +2,7 @@
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
-import { FLUSH, pktLine } from "../../gateway/repositories/git/pkt-line.ts";
+import { FLUSH, pktLine } from "../../../gateway/repositories/git/pkt-line.ts";
 
 const FILES = 5_000;
 const COMMITS = 1_000;

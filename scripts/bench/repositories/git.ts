@@ -4,11 +4,11 @@ import { cp, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { FLUSH, pktLine } from "../../gateway/repositories/git/pkt-line.ts";
-import { alternate, type Benchmark, type Figure, median, type Target } from "./benchmark.ts";
-import { Child } from "./child.ts";
+import { FLUSH, pktLine } from "../../../gateway/repositories/git/pkt-line.ts";
+import { alternate, type Benchmark, type Figure, median, type Target } from "../benchmark.ts";
+import { Child } from "../child.ts";
+import { Instance } from "../instance.ts";
 import { GitHistory, REF } from "./git-history.ts";
-import { Instance } from "./instance.ts";
 
 const PUSHERS = 8;
 /** Pushes of each pusher in a round, and of the single one. */
@@ -51,7 +51,7 @@ async function measure(folder: string): Promise<Figure[]> {
   for (const name of names) {
     await cp(history.folder, join(root, `${name}.git`), { recursive: true });
   }
-  await using plain = await Child.start("git-http-process", root);
+  await using plain = await Child.start("repositories/git-http-process", root);
   const base = await plain.ask<string>("url");
   const reference = names.map((name): Remote => ({ url: `${base}/${name}.git` }));
 
