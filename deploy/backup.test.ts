@@ -21,8 +21,8 @@ describe("backup and restore", function () {
     if (folder !== undefined) await rm(folder, { recursive: true, maxRetries: 10 });
   });
 
-  it("by the commands of operating.md, tokens of before open the accounts of before", async () => {
-    const page = await readFile(join(REPOSITORY, "deploy/operating.md"), "utf8");
+  it("by the commands of docs/operate/backup.md, tokens of before open the accounts of before", async () => {
+    const page = await readFile(join(REPOSITORY, "docs/operate/backup.md"), "utf8");
     const [backup = "", restore = ""] = page.match(/^nats account .*$/gm) ?? [];
     await using first = await startNats();
     await using second = await startNats();

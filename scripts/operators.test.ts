@@ -198,10 +198,10 @@ describe("operators' commands", function () {
     });
   });
 
-  describe("README", () => {
+  describe("docs/operate/monitoring.md", () => {
     // The only one that does not end by itself.
     const commands = Array.from(
-      readFileSync(join(REPOSITORY, "README.md"), "utf8").matchAll(
+      readFileSync(join(REPOSITORY, "docs/operate/monitoring.md"), "utf8").matchAll(
         /^\$ ((?:nats|scripts\/trunkline) .*?)(?: +# .*)?$|`(nats -s "\$\(cat .*?)`/gm,
       ),
       ([, shown, named]) => shown ?? named ?? "",

@@ -1,11 +1,12 @@
 import { execFile } from "node:child_process";
-import { cp, mkdir, mkdtemp, readFile, rm, symlink } from "node:fs/promises";
+import { cp, mkdir, mkdtemp, rm, symlink } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect } from "chai";
 import puppeteer, { type Browser } from "puppeteer-core";
 import { AppPlatform } from "../../scripts/testing/app-platform.ts";
+import { shellBlocksOf, WORK_FOLDER } from "../../scripts/testing/guide.ts";
 import { until } from "../../scripts/testing/until.ts";
 import { findChromium, REPOSITORY } from "../../scripts/tools.ts";
 
@@ -34,13 +35,10 @@ describe("a first app", function () {
     if (folder) await rm(folder, { recursive: true, force: true });
   });
 
-  it("is as the README says, word for word", async () => {
-    const readme = await readFile(join(REPOSITORY, "README.md"), "utf8");
-    const credential = /^credential\(\) \{.*\n/m.exec(readme)?.[0] ?? "";
-    const section = readme.slice(readme.indexOf("## A first app"));
-    const [, lines = ""] = /```sh\n([\s\S]*?)```/.exec(section) ?? [];
+  it("is as the guide says, word for word", async () => {
+    const [helpers = "", lines = ""] = shellBlocksOf("docs/guides/apps-and-agents.md");
     const shell = async (script: string) => {
-      const command = `${credential}${script}`;
+      const command = `${WORK_FOLDER}${helpers}${script}`;
       const options = { cwd: folder, env: { PATH: process.env.PATH, HOME: folder } };
       return (await run("bash", ["-euo", "pipefail", "-c", command], options)).stdout;
     };

@@ -117,10 +117,9 @@ describe("tokens that an app is sent", function () {
     ]);
   });
 
-  it("open an app to its account's members by the README's lines", async () => {
-    const readme = await readFile(join(REPOSITORY, "README.md"), "utf8");
-    const section = readme.slice(readme.indexOf("## A first app"));
-    const [, lines = ""] = /```ts\n([\s\S]*?)```/.exec(section) ?? [];
+  it("open an app to its account's members by the guide's lines", async () => {
+    const guide = await readFile(join(REPOSITORY, "docs/guides/apps-and-agents.md"), "utf8");
+    const [, lines = ""] = /```ts\n([\s\S]*?)```/.exec(guide) ?? [];
     const code = `import { Agent } from "trunkline/agents";
       export class Desk extends Agent { onRequest() { return new Response("in"); } }`;
     const agents = [{ binding: "Desk", class_name: "Desk" }];

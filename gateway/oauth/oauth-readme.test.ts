@@ -1,9 +1,10 @@
 import { execFile } from "node:child_process";
-import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect } from "chai";
+import { shellBlocksOf, WORK_FOLDER } from "../../scripts/testing/guide.ts";
 import { type OAuthWorld, oauthWorld, Person } from "./testing/oauth-world.ts";
 
 const run = promisify(execFile);
@@ -21,19 +22,13 @@ describe("the first OAuth client", function () {
     await rm(folder, { recursive: true });
   });
 
-  it("comes to be, and to its end, by the README, word for word", async () => {
+  it("comes to be, and to its end, by the guide, word for word", async () => {
     await mkdir(join(folder, "data"));
     const [url = ""] = world.urls;
     const { accountId: account_id, token: api_token } = world;
     const credentials = { base_url: `${url}/v4`, account_id, api_token };
     await writeFile(join(folder, "data", "credentials.json"), JSON.stringify(credentials));
-    const readme = await readFile(new URL("../../README.md", import.meta.url), "utf8");
-    const helpers = /credential\(\) \{[\s\S]*?"\$@"; \}\n/.exec(readme)?.[0] ?? "";
-    const section = readme.slice(readme.indexOf("## A first OAuth client"));
-    const [register = "", redeem = ""] = Array.from(
-      section.matchAll(/```sh\n([\s\S]*?)```/g),
-      ([, lines]) => lines,
-    );
+    const [helpers = "", register = "", redeem = ""] = shellBlocksOf("docs/guides/oauth.md");
     const types = async (lines: string) => {
       const { stdout } = await run("bash", ["-euo", "pipefail", "-c", lines], {
         cwd: folder,
@@ -41,9 +36,9 @@ describe("the first OAuth client", function () {
       });
       return stdout.trim();
     };
-    // Of one shell: what is kept of the first lines is there for the others.
-    const kept = "declare -p id secret server > kept; declare -f field >> kept\n";
-    const address = await types(`${helpers}${register}${kept}`);
+    // Each run is a shell of its own, so the first one saves its variables for the next.
+    const kept = 'declare -p id secret server > "$HOME/kept"; declare -f field >> "$HOME/kept"\n';
+    const address = await types(`${WORK_FOLDER}${helpers}${register}${kept}`);
 
     const person = new Person(url);
     await person.open(address);

@@ -1,9 +1,10 @@
 import { execFile } from "node:child_process";
-import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect } from "chai";
+import { shellBlocksOf, WORK_FOLDER } from "../../../scripts/testing/guide.ts";
 import { type TestGateway, testGateway } from "../../testing/test-gateway.ts";
 
 const run = promisify(execFile);
@@ -21,11 +22,8 @@ describe("tokens and usage", function () {
     if (folder) await rm(folder, { recursive: true, force: true });
   });
 
-  it("are shown by the README, word for word", async () => {
-    const readme = await readFile(new URL("../../../README.md", import.meta.url), "utf8");
-    const helpers = /credential\(\) \{[\s\S]*?"\$@"; \}\n/.exec(readme)?.[0] ?? "";
-    const section = readme.slice(readme.indexOf("## Tokens and usage"));
-    const [, lines = ""] = /```sh\n([\s\S]*?)```/.exec(section) ?? [];
+  it("are shown by the guide, word for word", async () => {
+    const [helpers = "", lines = ""] = shellBlocksOf("docs/guides/tokens.md");
     await mkdir(join(folder, "data"));
     const credentials = {
       base_url: `${gateway.url}/v4`,
@@ -33,7 +31,7 @@ describe("tokens and usage", function () {
       api_token: gateway.token,
     };
     await writeFile(join(folder, "data", "credentials.json"), JSON.stringify(credentials));
-    const { stdout } = await run("bash", ["-euo", "pipefail", "-c", helpers + lines], {
+    const { stdout } = await run("bash", ["-euo", "pipefail", "-c", WORK_FOLDER + helpers + lines], {
       cwd: folder,
       env: { PATH: process.env.PATH, HOME: folder },
     });

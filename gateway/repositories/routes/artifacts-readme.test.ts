@@ -5,6 +5,7 @@ import { promisify } from "node:util";
 import { expect } from "chai";
 import { configFromEnvironment } from "../../../scripts/config.ts";
 import { greeting } from "../../../scripts/greeting.ts";
+import { shellBlocksOf, WORK_FOLDER } from "../../../scripts/testing/guide.ts";
 import { ArtifactsWorld } from "../../testing/artifacts-world.ts";
 
 const run = promisify(execFile);
@@ -35,18 +36,12 @@ describe("the first repository", function () {
     return { folder, types };
   }
 
-  it("comes to be by the README, word for word", async () => {
-    const readme = await readFile(new URL("../../../README.md", import.meta.url), "utf8");
-    const helpers = /credential\(\) \{[\s\S]*?"\$@"; \}\n/.exec(readme)?.[0] ?? "";
-    const section = readme.slice(readme.indexOf("## A first repository"));
-    const [push = "", others = ""] = Array.from(
-      section.matchAll(/```sh\n([\s\S]*?)```/g),
-      ([, lines]) => lines,
-    );
+  it("comes to be by the guide, word for word", async () => {
+    const [helpers = "", push = "", others = ""] = shellBlocksOf("docs/guides/repositories.md");
     const { folder, types } = await person();
-    const { stdout } = await types(`${helpers}${push}${others}`);
+    const { stdout } = await types(`${WORK_FOLDER}${helpers}${push}${others}`);
     expect(stdout).to.contain("# A page");
-    expect((await readFile(join(folder, "hello.tar.gz"))).length).to.be.above(100);
+    expect((await readFile(join(folder, "work/hello.tar.gz"))).length).to.be.above(100);
     expect((await world.ask("/default/repos/hello-2/log")).result).to.have.length(2);
     expect((await world.ask("/default/repos/hello")).status).to.equal(404);
   });

@@ -1,0 +1,56 @@
+import { execFileSync } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { expect } from "chai";
+import { REPOSITORY } from "./tools.ts";
+
+describe("links of documents", () => {
+  const paths = execFileSync(
+    "git",
+    ["ls-files", "--cached", "--others", "--exclude-standard", "*.md"],
+    { cwd: REPOSITORY, encoding: "utf8" },
+  )
+    .split("\n")
+    .filter((path) => path !== "" && existsSync(join(REPOSITORY, path)));
+
+  it("lead to files and headings that exist", () => {
+    expect(paths.length).to.be.above(50);
+    const broken = paths.flatMap((path) =>
+      linksOf(read(path)).flatMap((link) => {
+        const [file = "", heading] = link.split("#");
+        const target = file === "" ? path : join(dirname(path), file);
+        if (!existsSync(join(REPOSITORY, target))) return `${path}: ${link}`;
+        const isThere = heading === undefined || headingsOf(read(target)).includes(heading);
+        return isThere ? [] : `${path}: ${link}`;
+      }),
+    );
+    expect(broken).to.deep.equal([]);
+  });
+
+  it("are found in text, and not in code", () => {
+    const text = "[a](b.md#c) ![d](e.png) [f](https://g.example/)\n```\n[h](i)\n```\n`[j](k)`";
+    expect(linksOf(text)).to.deep.equal(["b.md#c", "e.png"]);
+    expect(headingsOf("# A `b` C?\n\n## D-e")).to.deep.equal(["a-b-c", "d-e"]);
+  });
+});
+
+const read = (path: string) => readFileSync(join(REPOSITORY, path), "utf8");
+
+/** Returns the targets of links that lead to files or headings of the repository. */
+function linksOf(markdown: string): string[] {
+  const text = markdown.replaceAll(/```[\s\S]*?```|`[^`\n]*`/g, "");
+  return Array.from(text.matchAll(/\]\(([^)\s]+)\)/g), ([, link = ""]) => link).filter(
+    (link) => !/^[a-z]+:/.test(link),
+  );
+}
+
+/** Returns the anchors of headings, as forges make them: lower case, hyphens for blanks, no other signs. */
+function headingsOf(markdown: string): string[] {
+  return Array.from(markdown.matchAll(/^#+ (.*)$/gm), ([, heading = ""]) =>
+    heading
+      .toLowerCase()
+      .replaceAll(/[^\p{L}\p{N}\s_-]/gu, "")
+      .trim()
+      .replaceAll(/\s/g, "-"),
+  );
+}
