@@ -15,9 +15,10 @@ import { TOKEN_CACHED_MS, TOKENS_CACHED_MAX } from "../../schemas/oauth/oauth-se
 import type { Scope } from "../../schemas/oauth/scopes.ts";
 import type { Caller } from "../http/locals.ts";
 import { WatchedCache } from "../http/watched-cache.ts";
+import type { LiveClient } from "./command-line-client.ts";
 import { memberOf } from "./consents.ts";
 import { knownScopes } from "./known-scopes.ts";
-import { findClient, type LiveClient } from "./live-client.ts";
+import { findClient } from "./live-client.ts";
 import { readTokenText, type TokenAddress } from "./token-text.ts";
 
 interface Granted {

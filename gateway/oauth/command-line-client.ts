@@ -1,10 +1,14 @@
-/** The command line as an OAuth client: part of every platform, so it is in no store, and nobody can change or delete it. */
+/** The command line as an OAuth client. Every platform has it, so it is in no store and nobody can change or delete it. */
+import type { z } from "zod";
 import {
   COMMAND_LINE_CALLBACK,
   COMMAND_LINE_NAME,
   COMMAND_LINE_SCOPES,
 } from "../../schemas/oauth/command-line.ts";
-import type { LiveClient } from "./live-client.ts";
+import type { oauthClient } from "../../schemas/oauth/oauth-client.ts";
+
+/** A client as the authorization server uses it. */
+export type LiveClient = z.output<(typeof oauthClient.messages.getForAuthorization)["reply"]>;
 
 export const COMMAND_LINE_CLIENT: LiveClient = {
   clientName: COMMAND_LINE_NAME,
@@ -18,7 +22,7 @@ export const COMMAND_LINE_CLIENT: LiveClient = {
   ),
   tokenEndpointAuthMethod: "none",
   allowedCorsOrigins: [],
-  // Of no account: that is asked of private clients alone.
+  // No account: only private clients need one.
   accountId: "0".repeat(32),
   visibility: "public",
   secrets: [],

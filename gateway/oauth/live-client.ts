@@ -1,6 +1,5 @@
 /** A client as the library knows it: looked up at every request, so that a change, a secret and a deletion hold at once. */
 import type { Provider } from "oidc-provider";
-import type { z } from "zod";
 import type { ActorClient } from "../../actors/runtime/actor-client.ts";
 import { ActorError } from "../../schemas/errors.ts";
 import { COMMAND_LINE_CLIENT_ID } from "../../schemas/oauth/command-line.ts";
@@ -8,9 +7,7 @@ import { oauthClient } from "../../schemas/oauth/oauth-client.ts";
 import { isNativeClient } from "../../schemas/oauth/oauth-client-settings.ts";
 import type { Scope } from "../../schemas/oauth/scopes.ts";
 import { Id } from "../../schemas/values.ts";
-import { COMMAND_LINE_CLIENT } from "./command-line-client.ts";
-
-export type LiveClient = z.output<(typeof oauthClient.messages.getForAuthorization)["reply"]>;
+import { COMMAND_LINE_CLIENT, type LiveClient } from "./command-line-client.ts";
 
 /** Undefined when there is none, or none any more. */
 export async function findClient(

@@ -1,11 +1,10 @@
-/** What serving git needs, and what is known of the repository a request is about. */
+/** The parts that serve git. */
 import type { ActorClient } from "../../actors/runtime/actor-client.ts";
 import type { GitSizes } from "../../schemas/repositories/git-sizes.ts";
-import type { RepoAddress } from "../../schemas/repositories/repo.ts";
 import type { AnswerPaceLimits } from "../http/answer-pace.ts";
 import type { AnswerCache } from "./cache/answer-cache.ts";
 import type { CloneIndexes } from "./cache/clone-index.ts";
-import type { Manifest, ManifestReader } from "./cache/manifest-reader.ts";
+import type { ManifestReader } from "./cache/manifest-reader.ts";
 import type { RepoCache } from "./cache/repo-cache.ts";
 import type { FetchEvents } from "./git/fetch-events.ts";
 import type { LfsStore } from "./lfs/lfs-store.ts";
@@ -24,17 +23,9 @@ export interface GitParts {
   lfs: LfsStore;
   manifests: ManifestReader;
   packs: PackStore;
-  /** Of who reads answers; as everywhere where it is not said. */
+  /** How fast clients must read answers; defaults to the limits of all answers. */
   pace?: Partial<AnswerPaceLimits> | undefined;
   sizes: GitSizes;
   slots: ProcessSlots;
   storage: AccountStorage;
-}
-
-/** A repository that the request's token opens, as it was when the request came. */
-export interface OpenedRepo {
-  id: string;
-  accountId: string;
-  address: RepoAddress;
-  manifest: Manifest;
 }

@@ -21,7 +21,8 @@ import {
   repoTokenId,
 } from "../../schemas/repositories/repo.ts";
 import { repoToken, repoTokenKey } from "../../schemas/repositories/repo-token.ts";
-import type { GitParts, OpenedRepo } from "./git-parts.ts";
+import type { GitParts } from "./git-parts.ts";
+import type { OpenedRepo } from "./opened-repo.ts";
 import { heldNow, type KeptPack } from "./packs/pack-store.ts";
 import type { ObjectReaders } from "./read/read-objects.ts";
 import { RepoReader } from "./read/read-repo.ts";

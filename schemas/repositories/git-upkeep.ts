@@ -4,7 +4,7 @@ import { defineTasks } from "../contract.ts";
 import { EVENT_OTHERS_MAX, EVENT_REFS_MAX } from "./git-limits.ts";
 import { ObjectId } from "./git-names.ts";
 import { RepoAddress } from "./repo.ts";
-import { RefChange } from "./repo-events.ts";
+import { RefChange } from "./repo-event.ts";
 
 export const gitUpkeep = defineTasks({
   kind: "git-upkeep",

@@ -1,7 +1,7 @@
 /** Repository events as those who follow them get them: the shape of the public API. */
 import { z } from "zod";
 import { Id } from "../values.ts";
-import type { KeptRepoEvent } from "./repo-events.ts";
+import type { KeptRepoEvent } from "./repo-event.ts";
 
 const Time = z.iso.datetime();
 const Person = z.object({ name: z.string(), email: z.string() });

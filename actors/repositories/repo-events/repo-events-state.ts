@@ -1,11 +1,8 @@
 /** What is kept of an account's repository events: a row for each, and how far each that follows them has been told. */
 import { z } from "zod";
 import type { DeepReadonly } from "../../../schemas/contract.ts";
-import {
-  KeptRepoEvent,
-  RepoEventFilter,
-  RepoEventSubscriber,
-} from "../../../schemas/repositories/repo-events.ts";
+import { KeptRepoEvent } from "../../../schemas/repositories/repo-event.ts";
+import { RepoEventFilter, RepoEventSubscriber } from "../../../schemas/repositories/repo-events.ts";
 
 export const RepoEventsState = z.object({
   /** Number of the newest event. */

@@ -11,13 +11,9 @@ import {
   EVENTS_SENT_BYTES,
 } from "../../../schemas/repositories/git-limits.ts";
 import { ZERO_ID } from "../../../schemas/repositories/git-names.ts";
+import type { PushedCommits, RepoEvent } from "../../../schemas/repositories/repo-event.ts";
 import type { RepoEventEnvelope } from "../../../schemas/repositories/repo-event-envelope.ts";
-import type {
-  PushedCommits,
-  RepoEvent,
-  RepoEventFilter,
-  repoEvents,
-} from "../../../schemas/repositories/repo-events.ts";
+import type { RepoEventFilter, repoEvents } from "../../../schemas/repositories/repo-events.ts";
 import { refusal } from "../../../scripts/testing/refusal.ts";
 import { runHandler } from "../../../scripts/testing/run-handler.ts";
 import { repoEventsActor } from "./repo-events.ts";

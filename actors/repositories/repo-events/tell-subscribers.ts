@@ -6,11 +6,12 @@ import {
   EVENTS_SENT_BYTES,
 } from "../../../schemas/repositories/git-limits.ts";
 import { folded } from "../../../schemas/repositories/git-names.ts";
+import type { KeptRepoEvent } from "../../../schemas/repositories/repo-event.ts";
 import {
   envelopeOf,
   type RepoEventEnvelope,
 } from "../../../schemas/repositories/repo-event-envelope.ts";
-import { type KeptRepoEvent, REPO_HAPPENED } from "../../../schemas/repositories/repo-events.ts";
+import { REPO_HAPPENED } from "../../../schemas/repositories/repo-events.ts";
 import type { EventRow, EventRows, RepoEventsState } from "./repo-events-state.ts";
 
 type Subscription = RepoEventsState["subscriptions"][string];

@@ -21,7 +21,7 @@ import {
 } from "../../../schemas/repositories/git-limits.ts";
 import { ZERO_ID } from "../../../schemas/repositories/git-names.ts";
 import { type Pack, packBlob, repoTokenId } from "../../../schemas/repositories/repo.ts";
-import type { RepoEvent } from "../../../schemas/repositories/repo-events.ts";
+import type { RepoEvent } from "../../../schemas/repositories/repo-event.ts";
 import { refusal } from "../../../scripts/testing/refusal.ts";
 import { runHandler } from "../../../scripts/testing/run-handler.ts";
 import { repoActor } from "./repo.ts";

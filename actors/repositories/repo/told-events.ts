@@ -2,7 +2,8 @@
 import { type Envelope, envelope } from "../../../schemas/contract.ts";
 import { EVENT_OTHERS_MAX, EVENT_REFS_MAX } from "../../../schemas/repositories/git-limits.ts";
 import { ZERO_ID } from "../../../schemas/repositories/git-names.ts";
-import { type RepoEvent, repoEvents } from "../../../schemas/repositories/repo-events.ts";
+import type { RepoEvent } from "../../../schemas/repositories/repo-event.ts";
+import { repoEvents } from "../../../schemas/repositories/repo-events.ts";
 import { RefTable } from "./ref-table.ts";
 import { type LiveRepo, type RepoRows, rowsOf } from "./repo-state.ts";
 

@@ -4,8 +4,9 @@ import { ALL_PERMISSIONS, permissionsOf, permits } from "../../../schemas/accoun
 import { isIdentityScope, type Scope } from "../../../schemas/oauth/scopes.ts";
 import { type OwnAccount, ownAccounts } from "../../account/pages/own-accounts.ts";
 import type { Person } from "../../account/pages/sign-in.ts";
+import type { LiveClient } from "../command-line-client.ts";
 import { knownScopes } from "../known-scopes.ts";
-import { type LiveClient, scopesOf } from "../live-client.ts";
+import { scopesOf } from "../live-client.ts";
 
 export interface AccountChoice extends OwnAccount {
   /** Why it cannot be chosen. */

@@ -14,9 +14,10 @@ import type { SignedIn, Visit } from "../../account/pages/visit.ts";
 import { refusalNote } from "../../pages/forms.ts";
 import { type Html, html } from "../../pages/html.ts";
 import { Refused } from "../../pages/refused.ts";
+import type { LiveClient } from "../command-line-client.ts";
 import { memberOf } from "../consents.ts";
 import { knownScopes } from "../known-scopes.ts";
-import { findClient, type LiveClient, scopesOf } from "../live-client.ts";
+import { findClient, scopesOf } from "../live-client.ts";
 import { clientHeading } from "./client-heading.ts";
 import { type AccountChoice, type Choices, choicesOf } from "./consent-choices.ts";
 

@@ -8,7 +8,7 @@ import {
   GIT_CACHE_GRACE_MS,
   GIT_NAMES_KEPT,
 } from "../../../schemas/repositories/git-limits.ts";
-import type { OpenedRepo } from "../git-parts.ts";
+import type { OpenedRepo } from "../opened-repo.ts";
 import { runGit } from "../process/git-process.ts";
 import type { ProcessSlots } from "../process/process-slots.ts";
 import { dropPacksIndex, entriesOf, PACKS_INDEX, statOf } from "./cache-files.ts";

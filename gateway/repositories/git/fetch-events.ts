@@ -3,7 +3,7 @@ import type { Logger } from "pino";
 import type { ActorClient } from "../../../actors/runtime/actor-client.ts";
 import { FETCH_TOLD_MS } from "../../../schemas/repositories/git-limits.ts";
 import { repoEvents } from "../../../schemas/repositories/repo-events.ts";
-import type { OpenedRepo } from "../git-parts.ts";
+import type { OpenedRepo } from "../opened-repo.ts";
 
 type FetchType = "cloned" | "fetched";
 

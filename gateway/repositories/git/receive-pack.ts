@@ -12,7 +12,8 @@ import {
 import { accountFull } from "../../../schemas/repositories/git-storage.ts";
 import { REF_RESULTS } from "../../../schemas/repositories/ref-command.ts";
 import { repo as repoContract } from "../../../schemas/repositories/repo.ts";
-import type { GitParts, OpenedRepo } from "../git-parts.ts";
+import type { GitParts } from "../git-parts.ts";
+import type { OpenedRepo } from "../opened-repo.ts";
 import { commitPush } from "../packs/commit-push.ts";
 import { inspectPack } from "../packs/inspect-pack.ts";
 import type { PackFiles } from "../packs/pack-store.ts";

@@ -7,7 +7,8 @@ import {
 } from "../../../schemas/repositories/git-limits.ts";
 import { AnswerPace } from "../../http/answer-pace.ts";
 import type { AnswerKey, FoundAnswer, Recording } from "../cache/answer-cache.ts";
-import type { GitParts, OpenedRepo } from "../git-parts.ts";
+import type { GitParts } from "../git-parts.ts";
+import type { OpenedRepo } from "../opened-repo.ts";
 import { startGit } from "../process/git-process.ts";
 import { serviceLine } from "./advertisement.ts";
 import { wholeBody } from "./git-body.ts";

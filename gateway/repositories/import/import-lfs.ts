@@ -10,8 +10,9 @@ import { LFS_BATCH_MAX, LFS_OBJECTS_MAX } from "../../../schemas/repositories/gi
 import { lfsObjectBytes } from "../../../schemas/repositories/git-sizes.ts";
 import type { LfsObject } from "../../../schemas/repositories/lfs.ts";
 import { type ImportProgress, repo as repoContract } from "../../../schemas/repositories/repo.ts";
-import type { GitParts, OpenedRepo } from "../git-parts.ts";
+import type { GitParts } from "../git-parts.ts";
 import { pointersIn } from "../lfs/lfs-pointers.ts";
+import type { OpenedRepo } from "../opened-repo.ts";
 import { heldNow } from "../packs/pack-store.ts";
 
 /** A request to an address that is checked first. Its answer is given decoded, and no more of it than `bytesMax`. */

@@ -1,7 +1,7 @@
 /** Finds the large files that a history points at: git keeps a small text in the place of each. */
 import { ActorError } from "../../../schemas/errors.ts";
 import type { RepoView } from "../cache/repo-cache.ts";
-import type { OpenedRepo } from "../git-parts.ts";
+import type { OpenedRepo } from "../opened-repo.ts";
 import { batchOf } from "../process/cat-file-batch.ts";
 import { feed, startGit } from "../process/git-process.ts";
 import type { RepositoriesParts } from "../repositories.ts";

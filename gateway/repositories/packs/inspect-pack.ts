@@ -15,14 +15,7 @@ import {
 import { startGit } from "../process/git-process.ts";
 import { countIn, deltaBytesIn, type PackedObject, PackIndex, readPack } from "./pack-file.ts";
 import type { PackFiles } from "./pack-store.ts";
-import { measureTreeDepth, measureWholeDepth } from "./tree-depth.ts";
-
-/** Where git finds the new objects alone, and where it finds them with those that were there. */
-export interface Places {
-  cwd: string;
-  alone: Readonly<Record<string, string>>;
-  together: Readonly<Record<string, string>>;
-}
+import { measureTreeDepth, measureWholeDepth, type ObjectFolders } from "./tree-depth.ts";
 
 export interface Inspected {
   /** Why nothing of it may be used. */
@@ -38,7 +31,7 @@ const TOO_MANY = "it has too many directories; push its history in parts";
 /** `below`: how many directories may lie below each other in what is there already. */
 export async function inspectPack(
   files: PackFiles,
-  places: Places,
+  folders: ObjectFolders,
   tips: ReadonlySet<string>,
   signal: AbortSignal,
   {
@@ -58,7 +51,7 @@ export async function inspectPack(
   const inflatedMax = inflatedBytes(sizes);
   let inflated = 0;
   let fault: string | undefined;
-  for await (const { id, type, bytes } of objectsOf(files, places, signal, deltaBytesMax)) {
+  for await (const { id, type, bytes } of objectsOf(files, folders, signal, deltaBytesMax)) {
     if (bytes > sizes.fileBytes) {
       fault ??= `object ${id} has ${bytes} bytes, past ${sizes.fileBytes}`;
     }
@@ -73,13 +66,13 @@ export async function inspectPack(
   // Fewer cannot be deeper.
   let depth: number | undefined = trees.length;
   if (fault === undefined && trees.length > TREE_DEPTH_TRUSTED) {
-    depth = await measureTreeDepth(files, places, trees, signal);
+    depth = await measureTreeDepth(files, folders, trees, signal);
   }
   let treeDepth = below + (depth ?? 0);
   // They may lie on top of what was there: that is looked at where it could be too much.
   if (fault === undefined && depth !== undefined && depth <= TREE_DEPTH_MAX) {
     if (trees.length > 0 && treeDepth > TREE_DEPTH_MAX) {
-      const { cwd, together: environment } = places;
+      const { cwd, together: environment } = folders;
       depth = await measureWholeDepth(trees, { cwd, environment }, signal);
       treeDepth = Math.max(below, depth ?? 0);
     }
@@ -93,7 +86,7 @@ export async function inspectPack(
 
 async function* objectsOf(
   files: PackFiles,
-  places: Places,
+  folders: ObjectFolders,
   signal: AbortSignal,
   deltaBytesMax: number,
 ): AsyncGenerator<PackedObject, void, undefined> {
@@ -105,10 +98,10 @@ async function* objectsOf(
       return;
     }
   }
-  yield* listedByGit(places, signal);
+  yield* listedByGit(folders, signal);
 }
 
-async function* listedByGit({ cwd, alone }: Places, signal: AbortSignal) {
+async function* listedByGit({ cwd, alone }: ObjectFolders, signal: AbortSignal) {
   const format = "--batch-check=%(objectname) %(objecttype) %(objectsize)";
   const parameters = ["cat-file", "--batch-all-objects", "--unordered", format];
   const leave = new AbortController();

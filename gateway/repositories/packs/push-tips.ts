@@ -10,14 +10,14 @@ import {
 import type { Manifest } from "../cache/manifest-reader.ts";
 import { isDeletion } from "../git/read-push.ts";
 import { runGit } from "../process/git-process.ts";
-import type { Places } from "./inspect-pack.ts";
+import type { ObjectFolders } from "./tree-depth.ts";
 
 /** Why a ref cannot have its value, for each command; `known`: types of objects that the push brought. */
 export async function tipFaults(
   commands: readonly RefCommand[],
   manifest: Manifest,
   known: ReadonlyMap<string, string>,
-  { cwd, together }: Places,
+  { cwd, together }: ObjectFolders,
   signal: AbortSignal,
 ): Promise<(string | undefined)[]> {
   const types = new Map(known);
@@ -85,7 +85,7 @@ export function foreseenFaults(
 export async function forwardCommands(
   commands: readonly RefCommand[],
   { protectedRefs, refs }: Manifest,
-  { cwd, together }: Places,
+  { cwd, together }: ObjectFolders,
   signal: AbortSignal,
 ): Promise<number[]> {
   const compared = commands

@@ -5,10 +5,10 @@ import { type CacheFiles, filesOf, removeAll } from "../cache/cache-files.ts";
 import type { RepoView } from "../cache/repo-cache.ts";
 import type { PktReader } from "../git/pkt-line.ts";
 import { feed, type GitExit, startGit } from "../process/git-process.ts";
-import type { Places } from "./inspect-pack.ts";
 import { type PackFiles, withWhole } from "./pack-store.ts";
+import type { ObjectFolders } from "./tree-depth.ts";
 
-export interface Quarantine extends Places, AsyncDisposable {
+export interface Quarantine extends ObjectFolders, AsyncDisposable {
   /** Undefined where the push brought no object. */
   files?: PackFiles;
   /** What was wrong with it. */

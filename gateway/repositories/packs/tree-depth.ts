@@ -7,9 +7,15 @@ import {
 } from "../../../schemas/repositories/git-limits.ts";
 import { batchOf } from "../process/cat-file-batch.ts";
 import { feed, startGit, write } from "../process/git-process.ts";
-import type { Places } from "./inspect-pack.ts";
 import { PackIndex } from "./pack-file.ts";
 import type { PackFiles } from "./pack-store.ts";
+
+/** The environments in which git finds the new objects alone, and together with the stored ones. */
+export interface ObjectFolders {
+  cwd: string;
+  alone: Readonly<Record<string, string>>;
+  together: Readonly<Record<string, string>>;
+}
 
 const ID_BYTES = 20;
 /** How an entry that is a directory begins; git refuses any other way to write it. */
@@ -21,7 +27,7 @@ const DIRECTORY = Buffer.from("40000 ");
  */
 export async function measureTreeDepth(
   files: PackFiles,
-  { cwd, alone }: Places,
+  { cwd, alone }: ObjectFolders,
   trees: readonly string[],
   signal: AbortSignal,
 ): Promise<number | undefined> {
@@ -112,8 +118,8 @@ async function* lines(ids: readonly string[]): AsyncGenerator<Buffer> {
 
 /** Those of a tree's directories that are new too, by their place in the index. */
 function childrenIn(tree: Buffer, index: PackIndex): Int32Array {
-  const places = directoriesIn(tree).map((id) => index.find(id));
-  return Int32Array.from(places.filter((place) => place >= 0));
+  const folders = directoriesIn(tree).map((id) => index.find(id));
+  return Int32Array.from(folders.filter((place) => place >= 0));
 }
 
 /** Ids of the directories in a tree. */

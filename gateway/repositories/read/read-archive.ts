@@ -10,7 +10,8 @@ import {
   PATH_BYTES_MAX,
 } from "../../../schemas/repositories/artifacts-limits.ts";
 import { isCode, removeAll } from "../cache/cache-files.ts";
-import type { GitParts, OpenedRepo } from "../git-parts.ts";
+import type { GitParts } from "../git-parts.ts";
+import type { OpenedRepo } from "../opened-repo.ts";
 import { startGit } from "../process/git-process.ts";
 import type { HeldView, ObjectReaders } from "./read-objects.ts";
 

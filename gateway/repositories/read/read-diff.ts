@@ -7,7 +7,8 @@ import {
   DIFF_MS_MAX,
   DIFF_PATCH_BYTES_MAX,
 } from "../../../schemas/repositories/artifacts-limits.ts";
-import type { GitParts, OpenedRepo } from "../git-parts.ts";
+import type { GitParts } from "../git-parts.ts";
+import type { OpenedRepo } from "../opened-repo.ts";
 import { startGit } from "../process/git-process.ts";
 import type { ObjectReaders } from "./read-objects.ts";
 

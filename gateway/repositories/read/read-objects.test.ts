@@ -7,7 +7,7 @@ import {
   READS_WAITING_MAX,
 } from "../../../schemas/repositories/artifacts-limits.ts";
 import { until } from "../../../scripts/testing/until.ts";
-import type { OpenedRepo } from "../git-parts.ts";
+import type { OpenedRepo } from "../opened-repo.ts";
 import { runGit } from "../process/git-process.ts";
 import { ACCOUNT, type GitGateway, GitWorld } from "../testing/git-world.ts";
 import { ObjectReaders } from "./read-objects.ts";

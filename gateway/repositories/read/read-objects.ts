@@ -8,7 +8,7 @@ import {
 } from "../../../schemas/repositories/artifacts-limits.ts";
 import type { Manifest } from "../cache/manifest-reader.ts";
 import { cacheEmptied, type RepoCache, type RepoView } from "../cache/repo-cache.ts";
-import type { OpenedRepo } from "../git-parts.ts";
+import type { OpenedRepo } from "../opened-repo.ts";
 import { type ObjectHead, type ReadObject, ReadProcess, ReadProcessGone } from "./read-process.ts";
 
 /** The cache may be emptied again and again: then something is wrong with it. */

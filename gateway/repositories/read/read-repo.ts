@@ -7,7 +7,8 @@ import {
   PATH_BYTES_MAX,
   SHOWN_OBJECT_BYTES_MAX,
 } from "../../../schemas/repositories/artifacts-limits.ts";
-import type { GitParts, OpenedRepo } from "../git-parts.ts";
+import type { GitParts } from "../git-parts.ts";
+import type { OpenedRepo } from "../opened-repo.ts";
 import { runGit } from "../process/git-process.ts";
 import type { ObjectReader, ObjectReaders } from "./read-objects.ts";
 import { type Commit, parseCommit, parseTree, rawEntries, type TreeEntry } from "./read-parse.ts";

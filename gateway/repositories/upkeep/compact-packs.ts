@@ -14,7 +14,8 @@ import {
 } from "../../../schemas/repositories/git-limits.ts";
 import { type RepoAddress, repo } from "../../../schemas/repositories/repo.ts";
 import { entriesOf, linkedPack, removeAll } from "../cache/cache-files.ts";
-import type { GitParts, OpenedRepo } from "../git-parts.ts";
+import type { GitParts } from "../git-parts.ts";
+import type { OpenedRepo } from "../opened-repo.ts";
 import { PackIndex } from "../packs/pack-file.ts";
 import { heldNow, type KeptPack } from "../packs/pack-store.ts";
 import { measureWholeDepth } from "../packs/tree-depth.ts";

@@ -10,9 +10,10 @@ import {
 } from "../../../schemas/repositories/git-limits.ts";
 import { ZERO_ID } from "../../../schemas/repositories/git-names.ts";
 import type { RepoAddress } from "../../../schemas/repositories/repo.ts";
-import type { PushedCommits, RefChange } from "../../../schemas/repositories/repo-events.ts";
+import type { PushedCommits, RefChange } from "../../../schemas/repositories/repo-event.ts";
 import type { RepoView } from "../cache/repo-cache.ts";
-import type { GitParts, OpenedRepo } from "../git-parts.ts";
+import type { GitParts } from "../git-parts.ts";
+import type { OpenedRepo } from "../opened-repo.ts";
 import { batchOf } from "../process/cat-file-batch.ts";
 import { startGit } from "../process/git-process.ts";
 import { type Person, parseCommit } from "../read/read-parse.ts";

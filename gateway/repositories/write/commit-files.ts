@@ -10,7 +10,7 @@ import { REF_RESULTS } from "../../../schemas/repositories/ref-command.ts";
 import type { RepoAddress } from "../../../schemas/repositories/repo.ts";
 import { type CacheFiles, filesOf, removeAll } from "../cache/cache-files.ts";
 import { PktReader } from "../git/pkt-line.ts";
-import type { OpenedRepo } from "../git-parts.ts";
+import type { OpenedRepo } from "../opened-repo.ts";
 import { commitPush } from "../packs/commit-push.ts";
 import type { PackFiles } from "../packs/pack-store.ts";
 import { quarantinePack } from "../packs/quarantine.ts";

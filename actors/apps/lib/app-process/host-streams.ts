@@ -18,15 +18,23 @@ import type {
   FromProcess,
   ProcessAnswer,
   StreamPart,
+  ToProcess,
   TurnResult,
 } from "../../../../schemas/apps/app-process.ts";
 import { ActorError } from "../../../../schemas/errors.ts";
 import { parseJson } from "../../../../schemas/parse-json.ts";
 import type { AnswerOn } from "../../../runtime/answer.ts";
 import { type Clock, OVER } from "../../../runtime/clock.ts";
-import type { AppProcess } from "./app-process.ts";
+import type { HeldBytes } from "./held-bytes.ts";
 
-type Process = Pick<AppProcess, "send" | "isEnded" | "ended" | "held">;
+/** The process of an app, as far as its streams need it. */
+interface Process {
+  send(message: ToProcess, arrived?: () => void): void;
+  readonly isEnded: boolean;
+  /** Resolves with the reason when the process has ended. */
+  readonly ended: Promise<Error>;
+  readonly held: HeldBytes;
+}
 
 interface Made {
   readonly process: Process;

@@ -4,7 +4,6 @@ import { ActorError } from "../../../../schemas/errors.ts";
 import type { EgressProxy } from "../../../egress/egress-proxy.ts";
 import { evaluateApart } from "./isolated-world.ts";
 import { sessionOf } from "./page-session.ts";
-import type { RenderContext } from "./render-context.ts";
 
 export const VIEWPORT = { width: 1_920, height: 1_080 };
 
@@ -40,6 +39,14 @@ export async function setUpPage(
   return { session, frameId: frameTree.frame.id };
 }
 
+/** The context of a page, as far as the page needs it. */
+interface OwnContext {
+  readonly egress: EgressProxy;
+  readonly lost: AbortSignal;
+  /** Makes the context known to its proxy. */
+  authorize(): Promise<void>;
+}
+
 export class ContextPage {
   readonly page: Page;
   /** A DevTools session of our own beside puppeteer's. */
@@ -48,20 +55,20 @@ export class ContextPage {
   readonly lost: AbortSignal;
   /** Of the page itself, which keeps it wherever it goes. */
   readonly frameId: string;
-  readonly #context: RenderContext;
+  readonly #context: OwnContext;
 
   static async prepare(
     page: Page,
-    { context, userAgent }: { context: RenderContext; userAgent: string },
+    { context, userAgent }: { context: OwnContext; userAgent: string },
   ): Promise<ContextPage> {
     return new ContextPage({ page, context, ...(await setUpPage(page, userAgent)) });
   }
 
-  /** Use `RenderContext.openPage`. */
+  /** Only `RenderContext.openPage` calls this. */
   constructor(parts: {
     page: Page;
     session: CDPSession;
-    context: RenderContext;
+    context: OwnContext;
     frameId: string;
   }) {
     const { page, session, context } = parts;
@@ -87,7 +94,7 @@ export class ContextPage {
     return this.#context.egress;
   }
 
-  /** As `RenderContext.evaluate`. */
+  /** Returns the expression's value, evaluated beside the page's own scripts. */
   evaluate(expression: string): Promise<unknown> {
     return evaluateApart(this, expression);
   }

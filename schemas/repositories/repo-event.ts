@@ -1,0 +1,106 @@
+/** One event of a repository: as it is reported, and as the account keeps it. */
+import { z } from "zod";
+import { EpochMs } from "../values.ts";
+import { EVENT_COMMITS_MAX, EVENT_OTHERS_MAX, EVENT_REFS_MAX } from "./git-limits.ts";
+import { NamespaceName, ObjectId, RepoId, RepoName } from "./git-names.ts";
+import { RepoTokenId, RepoTokenScope } from "./repo.ts";
+
+const Of = { repoId: RepoId, namespace: NamespaceName, repoName: RepoName, at: EpochMs };
+
+/** The repository as it was then. */
+const About = z.object({
+  defaultBranch: z.string(),
+  description: z.string().nullable(),
+  readOnly: z.boolean(),
+  createdAt: EpochMs,
+  updatedAt: EpochMs,
+  lastPushAt: EpochMs.nullable(),
+});
+const about = { about: About.optional() };
+
+/** Zeros for what was not there, or is not any more. */
+export const RefChange = z.object({ ref: z.string(), before: z.string(), after: z.string() });
+export type RefChange = z.infer<typeof RefChange>;
+
+const Person = z.object({ name: z.string(), email: z.string() });
+/** What is new in a ref. */
+export const PushedCommits = z.object({
+  /** The newest, the oldest of those first. */
+  commits: z
+    .array(
+      z.object({
+        id: ObjectId,
+        message: z.string(),
+        messageTruncated: z.boolean(),
+        committedAt: EpochMs,
+        author: Person,
+        committer: Person,
+        parents: z.array(ObjectId),
+      }),
+    )
+    .max(EVENT_COMMITS_MAX),
+  total: z.int().min(0),
+});
+export type PushedCommits = z.infer<typeof PushedCommits>;
+
+const single = [
+  z.object({ ...Of, ...about, type: z.literal("created") }),
+  z.object({ ...Of, ...about, type: z.literal("deleted") }),
+  /** `source`: artifacts:<namespace>/<name>. */
+  z.object({ ...Of, ...about, type: z.literal("forked"), source: z.string() }),
+  /** `source`: git:<url>. */
+  z.object({
+    ...Of,
+    ...about,
+    type: z.literal("imported"),
+    source: z.string(),
+    branch: z.string().nullable().optional(),
+  }),
+  z.object({ ...Of, type: z.literal("cloned") }),
+  z.object({ ...Of, type: z.literal("fetched") }),
+  z.object({
+    ...Of,
+    type: z.literal("token.created"),
+    tokenId: RepoTokenId,
+    scope: RepoTokenScope,
+    expiresAt: EpochMs,
+  }),
+  z.object({ ...Of, type: z.literal("token.revoked"), tokenId: RepoTokenId }),
+] as const;
+
+/** What the client said beside the push. */
+const options = z.array(z.string()).optional();
+
+/** As it is told by who did it. */
+export const RepoEvent = z.discriminatedUnion("type", [
+  ...single,
+  z.object({
+    ...Of,
+    type: z.literal("pushed"),
+    refs: z.array(RefChange).max(EVENT_REFS_MAX),
+    /** Of which `refs` are the first. */
+    refsTotal: z.int().min(1),
+    /** Where other refs were before it: what they lead to is not new. */
+    others: z.array(ObjectId).max(EVENT_OTHERS_MAX).default([]),
+    options,
+  }),
+]);
+export type RepoEvent = z.output<typeof RepoEvent>;
+
+/** As it is kept: an event for each ref of a push. */
+export const KeptRepoEvent = z.discriminatedUnion("type", [
+  ...single,
+  z.object({
+    ...Of,
+    type: z.literal("pushed"),
+    ...RefChange.shape,
+    /** Somebody looks for its commits. */
+    open: z.boolean().optional(),
+    pushed: PushedCommits.optional(),
+    options,
+  }),
+]);
+export type KeptRepoEvent = z.infer<typeof KeptRepoEvent>;
+
+export const RepoEventType = z.enum(KeptRepoEvent.options.map(({ shape }) => shape.type.value));
+export type RepoEventType = z.infer<typeof RepoEventType>;
