@@ -102,7 +102,8 @@ export class ActorHost {
       for (const commit of this.#commits) commit.outboxDrained();
     };
     const reloaded = (shard: Shard) => this.#directMail.startKnowing(shard);
-    this.#relay = new OutboxRelay({ bus, clock, logger, drained, reloaded });
+    const owns = async (shard: Shard) => this.#owns(shard);
+    this.#relay = new OutboxRelay({ bus, clock, logger, drained, owns, reloaded });
     const durable = parts.definitions.filter((definition) => definition.durable);
     const kinds = new Set(durable.map(({ contract }) => contract.kind));
     this.#directMail = new DirectMail({
@@ -188,6 +189,10 @@ export class ActorHost {
     ]);
     const outbox = new Outbox(stored.text, mark);
     const shard = new Shard({ number, epoch, host, subjects, outbox, sentRevision: revision });
+    // A process that stood still may have read the outbox of the shard's next owner, which delivers this mail itself.
+    if (!(await this.#owns(shard))) {
+      throw new Error(`Cannot open shard ${number}: another host has taken it`);
+    }
     this.#shards.set(number, shard);
     this.#directMail.startKnowing(shard);
     // No queue group: a former owner that is frozen must not be given every other call.
@@ -334,7 +339,7 @@ export class ActorHost {
   /** At once where the lease or the shard's loss says it; else the epoch is asked for. */
   #owns(shard: Shard): boolean | Promise<boolean> {
     if (shard.status === "gone") return false;
-    if (this.placement.holdsLease()) return true;
+    if (this.placement.holdsLease() && this.placement.hostId === shard.host) return true;
     shard.confirmation ??= this.#confirm(shard);
     return shard.confirmation;
   }

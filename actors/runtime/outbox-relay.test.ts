@@ -119,7 +119,12 @@ describe("OutboxRelay", function () {
     const logger = pino({ level: "silent" });
     const ignore = () => {};
     const parts = { bus: world.bus, clock: systemClock, logger };
-    const relay = new OutboxRelay({ ...parts, drained: ignore, reloaded: ignore });
+    const relay = new OutboxRelay({
+      ...parts,
+      drained: ignore,
+      owns: async () => true,
+      reloaded: ignore,
+    });
     const message = { to: "actor", kind: "probe", key: "r", message: "note" } as const;
     const entry = { number: 1, from: "probe.x", ...message, input: { text: "one" } };
     const shardWithEntry = (number: number) => {

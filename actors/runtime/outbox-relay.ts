@@ -29,6 +29,7 @@ export class OutboxRelay {
   readonly #clock: Clock;
   readonly #logger: Logger;
   readonly #drained: () => void;
+  readonly #owns: (shard: Shard) => Promise<boolean>;
   readonly #reloaded: (shard: Shard) => void;
   readonly #shards = new Set<Shard>();
   /** Tasks that are in their lanes, and not yet marked so. */
@@ -37,18 +38,23 @@ export class OutboxRelay {
   readonly #blocked = new Set<Shard>();
   #running = false;
 
-  /** `drained` is called whenever outboxes have more room than before, `reloaded` when MAIL may hold more of a shard than was known. */
+  /**
+   * Calls `drained` whenever outboxes have more room than before, and `reloaded` when MAIL may hold more mail of a shard
+   * than was known. `owns` says whether this host owns the shard at this moment.
+   */
   constructor(parts: {
     bus: Bus;
     clock: Clock;
     logger: Logger;
     drained: () => void;
+    owns: (shard: Shard) => Promise<boolean>;
     reloaded: (shard: Shard) => void;
   }) {
     this.#bus = parts.bus;
     this.#clock = parts.clock;
     this.#logger = parts.logger;
     this.#drained = parts.drained;
+    this.#owns = parts.owns;
     this.#reloaded = parts.reloaded;
   }
 
@@ -195,6 +201,8 @@ export class OutboxRelay {
     for (const { shard } of groups) {
       try {
         const { revision, mark } = await readSentMark(this.#bus, shard.number);
+        // The mark of the shard's next owner: a mark written over it would not name what that owner has yet to deliver.
+        if (!(await this.#owns(shard))) continue;
         shard.sentRevision = revision;
         shard.outbox.forget(mark);
         this.#reloaded(shard);
