@@ -223,6 +223,8 @@ export class GroupCommit {
       }
       try {
         const isStored = await this.#writeToJournal(taken, entries);
+        // What was pending of a lost shard is the next owner's by now, and must be written with its values.
+        if (!isStored && hasLost(entries)) continue;
         if (!isStored) await this.#writeDown(entries);
       } catch (error) {
         const outcome = await this.#afterFailure(shardsOf(entries), tries, error);
@@ -360,6 +362,9 @@ export class GroupCommit {
     return "unknown";
   }
 }
+
+const hasLost = (entries: readonly JournalEntry[]) =>
+  entries.some(({ shard }) => shard.status === "gone");
 
 /** One value of one actor: a put of its own costs less than a place in the journal. */
 const isSingle = (
