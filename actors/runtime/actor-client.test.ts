@@ -1,6 +1,11 @@
 import { once } from "node:events";
 import { expect } from "chai";
-import { CALL_TRY_MS, CLIENT_CALLS_MAX } from "../../schemas/call-limits.ts";
+import {
+  CALL_RETRY_MS,
+  CALL_SWEEP_MS,
+  CALL_TRY_MS,
+  CLIENT_CALLS_MAX,
+} from "../../schemas/call-limits.ts";
 import { ActorError } from "../../schemas/errors.ts";
 import {
   CALL_DEADLINE_MS,
@@ -12,6 +17,7 @@ import { addressOf, callSubject, STREAMS, shardOf } from "../../schemas/subjects
 import { startWorld, type World } from "../../scripts/testing/actor-world.ts";
 import { counter, counterActor } from "../../scripts/testing/counter.ts";
 import { echo } from "../../scripts/testing/echo.ts";
+import { HoldingClock } from "../../scripts/testing/holding-clock.ts";
 import { probe, probeActor } from "../../scripts/testing/probe.ts";
 import { refusalOf } from "../../scripts/testing/refusal.ts";
 import { until } from "../../scripts/testing/until.ts";
@@ -90,7 +96,7 @@ describe("BusActorClient", function () {
       stub.unsubscribe();
     });
 
-    it("call() that waits for its next try asks again once somebody has the shard, one under way does not", async () => {
+    it("call() that waits for its next try asks again once somebody has the shard, one that was just sent does not", async () => {
       await using other = await startWorld({ definitions: [counterActor] });
       // By this clock no try lasts too long, and a pause ends by nothing but news.
       const clock = {
@@ -119,6 +125,28 @@ describe("BusActorClient", function () {
       expect(await add("silent")).to.deep.equal({ count: 1 });
       leaving.abort();
       expect(await underWay).to.include({ code: "cancelled" });
+    });
+
+    it("call() that the former owner of the shard left unanswered is sent to the new owner at once", async () => {
+      await using other = await startWorld({ definitions: [counterActor] });
+      // No call is sent again because it waits for long.
+      const client = await other.newClient({ clock: new HoldingClock(CALL_SWEEP_MS) });
+      const address = addressOf("counter", "a");
+      const former = other.bus.connection.subscribe(callSubject(shardOf(address), address), {
+        callback: () => {},
+      });
+      await other.bus.connection.flush();
+      let reply: unknown;
+      void client.call(counter, "a", "increment", { by: 1 }).then((given) => {
+        reply = given;
+      });
+      await until("the former owner has received it", () => former.getReceived() === 1);
+      const receivedAt = performance.now();
+      await until("it was not just sent", () => performance.now() - receivedAt > CALL_RETRY_MS);
+      former.unsubscribe();
+      await other.host();
+      await until("it is answered", () => reply !== undefined);
+      expect(reply).to.deep.equal({ count: 1 });
     });
 
     it("call() waits for its deadline, and throws at nobody, when its connection is closed", async () => {

@@ -83,6 +83,7 @@ export interface ActorClient {
 interface Pending {
   number: number;
   address: string;
+  shard: number;
   message: string;
   input: unknown;
   trace: TraceCarrier | undefined;
@@ -110,8 +111,6 @@ export class BusActorClient implements ActorClient {
   readonly #pending = new Map<number, Pending>();
   /** Numbers of unanswered calls by address, the oldest first. */
   readonly #unsettled = new Map<string, Set<number>>();
-  /** By shard: those that wait for their next try. */
-  readonly #paused = new Map<number, Set<Pending>>();
   readonly #queueTimes = new QueueTimes();
   #lastNumber = 0;
   #sweeping = false;
@@ -128,11 +127,8 @@ export class BusActorClient implements ActorClient {
         else this.#send(pending);
       }
     });
-    // Only what waits for its next try. One that is under way may be with its new owner, who would run it once more.
     const callback = (error: Error | null, { subject }: { subject: string }) => {
-      if (error) return;
-      const shard = Number(subject.slice(openedSubject("*").length - 1));
-      for (const { pause } of this.#paused.get(shard) ?? []) pause?.abort(OVER);
+      if (!error) this.#resend(Number(subject.slice(openedSubject("*").length - 1)));
     };
     bus.connection.subscribe(openedSubject("*"), { callback });
   }
@@ -151,10 +147,11 @@ export class BusActorClient implements ActorClient {
       }
       if (signal?.aborted) throw new ActorError("cancelled", "Cannot call: the caller has left");
       const waitMs = Math.min(deadlineMs, CALL_DEADLINE_MS_MAX);
+      const address = checkedAddress(contract.kind, key);
       this.#lastNumber += 1;
       const pending: Pending = {
         number: this.#lastNumber,
-        address: checkedAddress(contract.kind, key),
+        ...{ address, shard: shardOf(address) },
         message,
         input,
         trace: currentTrace(),
@@ -232,7 +229,7 @@ export class BusActorClient implements ActorClient {
   }
 
   #send(pending: Pending): void {
-    const { address, number, message, input, deadlineAt } = pending;
+    const { address, shard, number, message, input, deadlineAt } = pending;
     pending.sentAt = this.#clock.monotonic();
     // What is published while the bus is away is dropped; the reconnection sends it again.
     if (this.#bus.isAway) return;
@@ -247,7 +244,7 @@ export class BusActorClient implements ActorClient {
     if (!pending.trace) pending.batch = this.#batches.add(address, number, payload);
     else {
       // Its headers are its own, so it goes alone.
-      this.#bus.publish(callSubject(shardOf(address), address), payload, {
+      this.#bus.publish(callSubject(shard, address), payload, {
         reply: `${this.#inbox}.${number}`,
         headers: traceHeaders(pending.trace),
       });
@@ -291,6 +288,19 @@ export class BusActorClient implements ActorClient {
     else this.#refuse(pending, answer.refusal);
   }
 
+  /**
+   * The shard has a new owner. The calls that were sent before may be lost: the former owner has died, or a server of the
+   * cluster still routed them to the former owner. Those that were sent just now are probably with the new owner.
+   */
+  #resend(shard: number): void {
+    const now = this.#clock.monotonic();
+    for (const pending of this.#pending.values()) {
+      if (pending.shard !== shard) continue;
+      if (pending.pause) pending.pause.abort(OVER);
+      else if (now - pending.sentAt >= CALL_RETRY_MS) this.#send(pending);
+    }
+  }
+
   #sendLater(pending: Pending): void {
     // Of an earlier try: its pause is under way.
     if (pending.pause) return;
@@ -298,13 +308,8 @@ export class BusActorClient implements ActorClient {
     pending.retryMs = Math.min(pauseMs * 2, CALL_RETRY_MS_MAX);
     pending.sentAt = this.#clock.monotonic();
     pending.pause = new AbortController();
-    const shard = shardOf(pending.address);
-    const paused = this.#paused.get(shard) ?? new Set();
-    this.#paused.set(shard, paused.add(pending));
     void this.#clock.wait(pauseMs, pending.pause.signal).then(() => {
       pending.pause = undefined;
-      paused.delete(pending);
-      if (paused.size === 0) this.#paused.delete(shard);
       if (this.#pending.has(pending.number)) this.#send(pending);
     });
   }
