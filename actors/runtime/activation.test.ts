@@ -10,13 +10,17 @@ import { decodeActor } from "./stored-actor.ts";
 function startCounter() {
   const reads: Answer[] = [];
   const answers: Answer[] = [];
+  let confirm: (isOwner: boolean) => void = () => {};
   const activation = new Activation(
     {
       clock: systemClock,
       logger: pino({ level: "silent" }),
       markDirty: () => {},
       publishLive: () => {},
-      answerRead: (_activation, _respond, answer) => void reads.push(answer),
+      answerRead: (_activation, respond, answer) => {
+        reads.push(answer);
+        confirm = (isOwner) => respond(isOwner ? answer : { misdirected: true });
+      },
       bury: () => Promise.resolve(),
       restart: () => {},
     },
@@ -28,7 +32,7 @@ function startCounter() {
     const respond = (answer: Answer) => void answers.push(answer);
     activation.call({ message, input, deadlineAt: systemClock.now() + 1_000, respond });
   };
-  return { activation, call, reads, answers };
+  return { activation, call, reads, answers, confirm: (isOwner: boolean) => confirm(isOwner) };
 }
 
 const one = { reply: '{"count":1}' };
@@ -54,6 +58,24 @@ describe("Activation", () => {
     activation.committed();
     expect(answers).to.deep.equal([one]);
     expect(reads).to.deep.equal([one]);
+  });
+
+  it("deliver() settles a reminder that its state does not know only where the shard is still owned", () => {
+    const { activation, answers, confirm } = startCounter();
+    let settled = 0;
+    const done = () => {
+      settled += 1;
+    };
+    for (const [isOwner, count] of [
+      [false, 0],
+      [true, 1],
+    ] as const) {
+      activation.deliver({ message: "tick", input: {}, dueAt: 1, tries: 0, done });
+      expect(settled).to.equal(0);
+      confirm(isOwner);
+      expect(settled).to.equal(count);
+    }
+    expect(answers).to.deep.equal([]);
   });
 
   it("end() sends the callers of a commit under way elsewhere, the late ones too", () => {

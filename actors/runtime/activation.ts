@@ -330,7 +330,12 @@ export class Activation implements Activated {
     this.#deliveries.shift();
     if (this.#open.dirty) this.#open.delivered.push(delivery);
     else if (this.#committing) this.#committing.delivered.push(delivery);
-    else delivery.done();
+    else if (delivery.dueAt === undefined) delivery.done();
+    else {
+      // The reminder may be one that the shard's next owner has set: only the owner may remove it from the bus.
+      const settle = (answer: Answer) => "reply" in answer && delivery.done();
+      this.#host.answerRead(this, settle, { reply: "" });
+    }
   }
 
   /** It tells of a state that may not be durable yet. */
