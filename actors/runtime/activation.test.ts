@@ -17,7 +17,7 @@ function startCounter() {
       logger: pino({ level: "silent" }),
       markDirty: () => {},
       publishLive: () => {},
-      answerRead: (_activation, respond, answer) => {
+      answerRead: (respond, answer) => {
         reads.push(answer);
         confirm = (isOwner) => respond(isOwner ? answer : { misdirected: true });
       },

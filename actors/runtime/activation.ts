@@ -157,13 +157,13 @@ export class Activation implements Activated {
   committed(): void {
     const change = this.#committing;
     this.#committing = undefined;
-    if (change) this.#host.publishLive(this, change.live); // First: whoever is answered may count on it.
+    if (change) this.#host.publishLive(change.live); // First: whoever is answered may count on it.
     for (const { call, answer } of change?.waiting ?? []) call.respond(answer);
     for (const { call, answer } of change?.late ?? []) {
-      this.#host.answerRead(this, call.respond, answer);
+      this.#host.answerRead(call.respond, answer);
     }
     for (const delivery of change?.delivered ?? []) delivery.done();
-    if (this.#open.dirty) this.#host.markDirty(this);
+    if (this.#open.dirty) this.#host.markDirty();
     else if (this.#ending) this.startAnew();
     else this.#resume();
   }
@@ -173,7 +173,7 @@ export class Activation implements Activated {
     if (this.#ended) return;
     const { calls, deliveries } = this.#leave();
     for (const call of calls) call.respond({ refusal: error });
-    this.#host.restart(this, { deliveries, calls: [], careful: this.#careful });
+    this.#host.restart({ deliveries, calls: [], careful: this.#careful });
   }
 
   /**
@@ -182,7 +182,7 @@ export class Activation implements Activated {
    */
   doubt(): boolean {
     if (this.#careful) return false;
-    if (!this.#ended) this.#host.restart(this, { ...this.#leave(), careful: true });
+    if (!this.#ended) this.#host.restart({ ...this.#leave(), careful: true });
     return true;
   }
 
@@ -206,7 +206,7 @@ export class Activation implements Activated {
 
   /** The next activation runs anew what is not committed, and takes what waits. */
   startAnew(): void {
-    if (!this.#ended) this.#host.restart(this, { ...this.#leave(), careful: this.#careful });
+    if (!this.#ended) this.#host.restart({ ...this.#leave(), careful: this.#careful });
   }
 
   #resume(): void {
@@ -334,7 +334,7 @@ export class Activation implements Activated {
     else {
       // The reminder may be one that the shard's next owner has set: only the owner may remove it from the bus.
       const settle = (answer: Answer) => "reply" in answer && delivery.done();
-      this.#host.answerRead(this, settle, { reply: "" });
+      this.#host.answerRead(settle, { reply: "" });
     }
   }
 
@@ -342,7 +342,7 @@ export class Activation implements Activated {
   #show(live: string): void {
     const pending = this.#open.dirty ? this.#open : this.#committing;
     if (pending) recordLive(pending, live);
-    else this.#host.publishLive(this, [live]);
+    else this.#host.publishLive([live]);
   }
 
   /** Records with the state that the delivery had its effect, even when that was none. */
@@ -358,7 +358,7 @@ export class Activation implements Activated {
     const failure = error instanceof Error ? error : new Error(String(error));
     const final = refusalOf(failure) !== undefined || delivery.tries >= MAIL_TRIES_MAX;
     if (final) {
-      await this.#host.bury(this, delivery, failure);
+      await this.#host.bury(delivery, failure);
       if (this.#ended) return;
       if (delivery.dueAt !== undefined) actor.reminders.delete(delivery.message);
       this.#finish(actor, delivery);
@@ -387,18 +387,18 @@ export class Activation implements Activated {
   #answer(call: IncomingCall, answer: Answer): void {
     if (this.#open.dirty) this.#open.waiting.push({ call, answer });
     else if (this.#committing) this.#committing.late.push({ call, answer });
-    else this.#host.answerRead(this, call.respond, answer);
+    else this.#host.answerRead(call.respond, answer);
   }
 
   #markDirty(): void {
     if (!this.definition.durable) {
       for (const delivery of this.#open.delivered) delivery.done();
-      this.#host.publishLive(this, this.#open.live);
+      this.#host.publishLive(this.#open.live);
       this.#open = emptyChange();
       return;
     }
     if (this.#open.dirty) return;
     this.#open.dirty = true;
-    this.#host.markDirty(this);
+    this.#host.markDirty();
   }
 }

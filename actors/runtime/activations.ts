@@ -24,20 +24,21 @@ import type { AnyHostedDefinition } from "./define-hosted.ts";
 import { HostedActivation } from "./hosted-activation.ts";
 import { InFlight } from "./in-flight.ts";
 import type { Answer, Delivery, IncomingCall, Waiting } from "./incoming.ts";
-import type { AnyActivation, ReadAddress, Shard } from "./shard.ts";
+import type { ReadAddress, Shard } from "./shard.ts";
 import { decodeActor, type LoadedActor } from "./stored-actor.ts";
 
+type AnyActivation = Activation | HostedActivation;
 type AnswerRead = [respond: IncomingCall["respond"], answer: Answer];
 
 /** What the activations of all shards need of their host, besides themselves. */
-export type ActivationsParts = Pick<
-  ActivationHost,
-  "clock" | "logger" | "markDirty" | "publishLive"
-> & {
+export type ActivationsParts = Pick<ActivationHost, "clock" | "logger"> & {
   definitions: readonly AnyActorDefinition[];
   /** Of rows in memory; ACTIVATION_BYTES_MAX unless told. */
   rowBytesMax?: number | undefined;
   hosted?: readonly AnyHostedDefinition[] | undefined;
+  /** The activation has something to commit. */
+  markDirty(activation: Activation): void;
+  publishLive(address: string, texts: readonly string[]): void;
   /** Reads an actor of the shard from the store. */
   load(shard: Shard, definition: AnyActorDefinition, address: string): Promise<LoadedActor>;
   /** True while this host surely owns the shard. */
@@ -52,7 +53,8 @@ export class Activations {
   readonly #clock: Clock;
   readonly #logger: Logger;
   readonly #definitions: ReadonlyMap<string, AnyActorDefinition | AnyHostedDefinition>;
-  readonly #shards = new Set<Shard>();
+  /** By shard, and in it by address. */
+  readonly #shards = new Map<Shard, Map<string, AnyActivation>>();
   readonly #loads = new InFlight(LOADS_IN_FLIGHT_MAX);
   /** Instances that were dropped with their shard, until they are closed: no second one of a key is opened before. */
   readonly #closing = new Map<string, Promise<void>>();
@@ -76,7 +78,7 @@ export class Activations {
   forCall(shard: Shard, { kind, key, address }: ReadAddress): Activated {
     const definition = this.#definitions.get(kind);
     if (!definition) throw new ActorError("not_found", `Cannot call "${kind}": no such kind`);
-    const known = shard.activations.get(address);
+    const known = this.#shards.get(shard)?.get(address);
     if (known) return known;
     if (this.#count >= ACTIVATIONS_MAX) this.#evict();
     if (this.#count >= ACTIVATIONS_MAX) {
@@ -92,7 +94,7 @@ export class Activations {
     const definition = this.#definitions.get(kind);
     const address = addressOf(kind, key);
     if (definition) {
-      const known = shard.activations.get(address);
+      const known = this.#shards.get(shard)?.get(address);
       // Mail in flight is bounded by itself; the idle actors it leaves behind are not.
       if (!known && this.#count >= ACTIVATIONS_MAX) this.#evict();
       (known ?? this.#add(shard, definition, key)).deliver(delivery);
@@ -104,18 +106,26 @@ export class Activations {
 
   /** Ends every activation of a shard: callers ask again elsewhere. */
   drop(shard: Shard): void {
+    const activations = this.#shards.get(shard) ?? new Map<string, AnyActivation>();
     this.#shards.delete(shard);
-    this.#count -= shard.activations.size;
-    for (const activation of shard.activations.values()) {
+    this.#count -= activations.size;
+    for (const activation of activations.values()) {
       activation.end();
       if (activation instanceof HostedActivation) this.#keepClosing(activation);
     }
-    shard.activations.clear();
+  }
+
+  /** True when every call that the shard's actors took is answered and nothing waits for a commit. */
+  isSettled(shard: Shard): boolean {
+    if (shard.sends.direct.size > 0) return false;
+    const activations = this.#shards.get(shard)?.values() ?? [];
+    for (const activation of activations) if (!activation.isSettled) return false;
+    return true;
   }
 
   /** What runs somebody else's code finishes and closes: others will open it elsewhere. */
   leave(shard: Shard): void {
-    for (const activation of shard.activations.values()) {
+    for (const activation of this.#shards.get(shard)?.values() ?? []) {
       if (activation instanceof HostedActivation) activation.leave();
     }
   }
@@ -158,8 +168,8 @@ export class Activations {
   }
 
   #keep(shard: Shard, activation: AnyActivation): void {
-    this.#shards.add(shard);
-    shard.activations.set(activation.address, activation);
+    const activations = this.#shards.get(shard) ?? new Map<string, AnyActivation>();
+    this.#shards.set(shard, activations.set(activation.address, activation));
     this.#count += 1;
   }
 
@@ -171,15 +181,15 @@ export class Activations {
   ): Activation {
     const address = addressOf(definition.contract.kind, key);
     const { markDirty, publishLive, answerRead, bury } = this.#parts;
-    const activation = new Activation(
+    const activation: Activation = new Activation(
       {
         clock: this.#clock,
         logger: this.#logger,
-        markDirty,
-        publishLive,
-        answerRead: (_, ...answer) => answerRead(shard, ...answer),
-        bury: (_, delivery, error) => bury(address, delivery, error),
-        restart: (ended, waiting) => this.#restart(shard, ended, waiting),
+        markDirty: () => markDirty(activation),
+        publishLive: (texts) => publishLive(address, texts),
+        answerRead: (...answer) => answerRead(shard, ...answer),
+        bury: (delivery, error) => bury(address, delivery, error),
+        restart: (waiting) => this.#restart(shard, activation, waiting),
       },
       { definition, address, key, shard: shard.number },
       { careful },
@@ -244,8 +254,9 @@ export class Activations {
   }
 
   #forget(shard: Shard, activation: AnyActivation): void {
-    if (shard.activations.get(activation.address) !== activation) return;
-    shard.activations.delete(activation.address);
+    const activations = this.#shards.get(shard);
+    if (activations?.get(activation.address) !== activation) return;
+    activations.delete(activation.address);
     this.#count -= 1;
   }
 
@@ -261,8 +272,8 @@ export class Activations {
   #passivateByBytes(): void {
     const { rowBytesMax = ACTIVATION_BYTES_MAX } = this.#parts;
     let bytes = 0;
-    for (const shard of this.#shards) {
-      for (const activation of shard.activations.values()) bytes += this.#rowBytes(activation);
+    for (const activations of this.#shards.values()) {
+      for (const activation of activations.values()) bytes += this.#rowBytes(activation);
     }
     if (bytes <= rowBytesMax) return;
     for (const { shard, activation } of this.#longestIdle()) {
@@ -298,8 +309,8 @@ export class Activations {
   }
 
   *#idle(): Generator<{ shard: Shard; activation: AnyActivation }> {
-    for (const shard of this.#shards) {
-      for (const activation of shard.activations.values()) {
+    for (const [shard, activations] of this.#shards) {
+      for (const activation of activations.values()) {
         if (activation.isIdle) yield { shard, activation };
       }
     }

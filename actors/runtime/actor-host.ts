@@ -126,7 +126,7 @@ export class ActorHost {
         return this.#storeOf(number).load(definition, address);
       },
       markDirty: (activation) => this.#commitOf(activation.shard).add(activation),
-      publishLive: ({ address }, texts) => this.#publishLive(address, texts),
+      publishLive: (address, texts) => this.#publishLive(address, texts),
       confirm: async (shard) => this.#owns(shard),
       answerRead: (shard, respond, answer) => this.#answerRead(shard, respond, answer),
       bury: async (address, delivery, error) => {
@@ -223,7 +223,7 @@ export class ActorHost {
     this.#activations.leave(shard);
     this.#directMail.publishAll(shard);
     const giveUpAt = clock.monotonic() + HAND_OVER_MS_MAX;
-    while (!shard.isSettled && this.#shards.get(number) === shard) {
+    while (!this.#activations.isSettled(shard) && this.#shards.get(number) === shard) {
       if (clock.monotonic() > giveUpAt) {
         logger.warn({ shard: number }, "shard handed over with messages unfinished");
         break;
@@ -236,7 +236,9 @@ export class ActorHost {
       clock.wait(Math.max(0, giveUpAt - clock.monotonic()), flushed.signal),
     ]);
     const isWritten =
-      this.#shards.get(number) === shard && shard.isSettled && !checkpoints.journal.holds(shard);
+      this.#shards.get(number) === shard &&
+      this.#activations.isSettled(shard) &&
+      !checkpoints.journal.holds(shard);
     this.#drop(number);
     return isWritten;
   }

@@ -6,7 +6,6 @@ import { BATCH_BYTES_MAX, BATCH_MESSAGES_MAX } from "../../schemas/limits.ts";
 import { blobSubjects } from "../../schemas/subjects.ts";
 import type { Write } from "./atomic-batch.ts";
 import { decodePiece, ENCODING_HEADER, type EncodedPiece } from "./blob-encoding.ts";
-import type { SmallBlob } from "./blob-store.ts";
 
 /** What a blob is: a header of its head, which holds its last bytes. `chunks` come before those, under `writer`. */
 const Head = z.object({
@@ -16,6 +15,14 @@ const Head = z.object({
   writer: z.string().optional(),
 });
 export type Head = z.infer<typeof Head>;
+
+/** A blob that is stored in one message. */
+export interface SmallBlob {
+  name: string;
+  content: Uint8Array;
+  /** Seconds, at least 1, after which the blob expires; without it the blob stays until it is removed. */
+  ttlS?: number | undefined;
+}
 
 const HEAD = "Trunkline-Blob";
 /** Written only where nothing is: what is stored is never changed. */

@@ -18,7 +18,7 @@ import {
 } from "../../schemas/subjects.ts";
 import { type Write, WriteRefused, writeAtomically } from "./atomic-batch.ts";
 import { PieceEncoder } from "./blob-encoding.ts";
-import { bytesOf, groupsOf, type Head, headOf, writeOf } from "./blob-messages.ts";
+import { bytesOf, groupsOf, type Head, headOf, type SmallBlob, writeOf } from "./blob-messages.ts";
 import type { Bus } from "./bus.ts";
 import { chunksOf } from "./chunks.ts";
 import type { Clock } from "./clock.ts";
@@ -36,11 +36,6 @@ export interface StoredBlob {
   bytes: number;
   /** False where it surely was not there before. */
   wasThere?: boolean;
-}
-
-export interface SmallBlob extends Pick<BlobOptions, "ttlS"> {
-  name: string;
-  content: Uint8Array;
 }
 
 const NOTHING = new Uint8Array();

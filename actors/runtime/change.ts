@@ -6,9 +6,9 @@ import {
   TRANSITION_ROW_BYTES_MAX,
   TRANSITION_SEND_BYTES_MAX,
 } from "../../schemas/limits.ts";
-import type { DirectSend } from "./direct-mail.ts";
 import type { Answer, Delivery, IncomingCall } from "./incoming.ts";
 import type { Unsent } from "./outbox.ts";
+import type { DirectSend } from "./shard.ts";
 import type { Effects } from "./transition.ts";
 
 export interface WaitingAnswer {

@@ -9,19 +9,7 @@ import { addressOf, mailSubject, mailSubjects, STREAMS, shardOf } from "../../sc
 import type { Bus } from "./bus.ts";
 import type { Delivery } from "./incoming.ts";
 import type { OutboxEntry } from "./outbox.ts";
-import type { ReadAddress, Shard } from "./shard.ts";
-
-/** What was handed over. */
-export interface DirectSend {
-  readonly from: Shard;
-  readonly to: Shard;
-  readonly address: string;
-  readonly entry: OutboxEntry;
-  /** `committing`: a commit is being written that holds its effect. `over`: it has had it, or must not have it here. */
-  status: "handed" | "committing" | "over";
-  /** It could not be handled, so many times by now: from here on the bus keeps it until it can. */
-  giveUp(tries: number): void;
-}
+import type { DirectSend, ReadAddress, Shard } from "./shard.ts";
 
 export interface DirectMailParts {
   bus: Bus;

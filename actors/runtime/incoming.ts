@@ -2,7 +2,7 @@
 import type { CallId } from "../../schemas/call-id.ts";
 import { ActorError } from "../../schemas/errors.ts";
 import { MAIL_RETRY_MS, MAIL_RETRY_MS_MAX } from "../../schemas/limits.ts";
-import type { DirectSend } from "./direct-mail.ts";
+import type { DirectSend } from "./shard.ts";
 import type { TraceCarrier } from "./trace.ts";
 
 /** `reply` is JSON text. `misdirected`: not here any more, ask again. `dropped`: nobody waits for an answer. */

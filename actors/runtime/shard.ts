@@ -1,8 +1,5 @@
 /** One shard while this host owns it: from the epoch it wrote until it hands the shard over or finds it lost. */
 import { addressOf, readAddress, type StateSubjects, shardOf } from "../../schemas/subjects.ts";
-import type { Activation } from "./activation.ts";
-import type { DirectSend } from "./direct-mail.ts";
-import type { HostedActivation } from "./hosted-activation.ts";
 import type { Outbox, OutboxEntry } from "./outbox.ts";
 
 /** `open` takes messages; `leaving` finishes what it took; `gone` belongs to somebody else, or to nobody. */
@@ -15,7 +12,20 @@ export interface ReadAddress {
   address: string;
 }
 
-export type AnyActivation = Activation | HostedActivation;
+/** Mail that was handed to an actor of the same host. */
+export interface DirectSend {
+  readonly from: Shard;
+  readonly to: Shard;
+  readonly address: string;
+  readonly entry: OutboxEntry;
+  /**
+   * `committing`: a commit that holds its effect is being written. `over`: the effect is durable, or the mail must not have
+   * its effect here.
+   */
+  status: "handed" | "committing" | "over";
+  /** Publishes the mail: its actor could not handle it, `tries` times by now. */
+  giveUp(tries: number): void;
+}
 
 export class Shard {
   readonly number: number;
@@ -25,13 +35,12 @@ export class Shard {
   readonly host: string;
   readonly subjects: StateSubjects;
   readonly outbox: Outbox;
-  readonly activations = new Map<string, AnyActivation>();
   status: ShardStatus = "open";
   /** Sequence of the shard's `sent` message in the stream of mail. */
   sentRevision: number;
   /** Its mail to others (DirectMail). */
   readonly sends = {
-    /** What actors of this host were handed and have not yet had their effect of. */
+    /** Mail that was handed to actors of this host and whose effect is not committed yet. */
     direct: new Map<OutboxEntry, DirectSend>(),
     /** By shard, the sequence of the last that this owner put into MAIL; and the moment since when that is all there is. */
     published: new Map<number, number>(),
@@ -76,12 +85,5 @@ export class Shard {
     } catch {
       return undefined;
     }
-  }
-
-  /** True when every call it took has been answered and nothing waits for a commit. */
-  get isSettled(): boolean {
-    if (this.sends.direct.size > 0) return false;
-    for (const activation of this.activations.values()) if (!activation.isSettled) return false;
-    return true;
   }
 }
