@@ -29,6 +29,7 @@ const GATEWAY_TAKES = new Set([
   "actors/runtime/blob-store.ts",
   "actors/runtime/define-worker.ts",
   "actors/runtime/live.ts",
+  "actors/runtime/semaphore.ts",
   "actors/runtime/stored-lines.ts",
   "actors/runtime/time-limit.ts",
 ]);

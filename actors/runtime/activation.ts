@@ -18,6 +18,7 @@ import {
   recordEffects,
   recordLive,
 } from "./change.ts";
+import { deepFreeze } from "./deep-freeze.ts";
 import type { AnyActorDefinition } from "./define-actor.ts";
 import { DeliveryQueue } from "./delivery-queue.ts";
 import {
@@ -34,7 +35,6 @@ import { RowsView } from "./rows-view.ts";
 import { runMessage } from "./run-message.ts";
 import {
   applyEffects,
-  deepFreeze,
   encodeActor,
   encodeState,
   GONE,
@@ -331,11 +331,8 @@ export class Activation implements Activated {
     if (this.#open.dirty) this.#open.delivered.push(delivery);
     else if (this.#committing) this.#committing.delivered.push(delivery);
     else if (delivery.dueAt === undefined) delivery.done();
-    else {
-      // The reminder may be one that the shard's next owner has set: only the owner may remove it from the bus.
-      const settle = (answer: Answer) => "reply" in answer && delivery.done();
-      this.#host.answerRead(settle, { reply: "" });
-    }
+    // The shard's next owner may have set the reminder: only the owner may remove it from the bus.
+    else this.#host.answerRead((answer) => "reply" in answer && delivery.done(), { reply: "" });
   }
 
   /** It tells of a state that may not be durable yet. */

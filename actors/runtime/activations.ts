@@ -22,8 +22,8 @@ import type { Clock } from "./clock.ts";
 import type { AnyActorDefinition } from "./define-actor.ts";
 import type { AnyHostedDefinition } from "./define-hosted.ts";
 import { HostedActivation } from "./hosted-activation.ts";
-import { InFlight } from "./in-flight.ts";
 import type { Answer, Delivery, IncomingCall, Waiting } from "./incoming.ts";
+import { Semaphore } from "./semaphore.ts";
 import type { ReadAddress, Shard } from "./shard.ts";
 import { decodeActor, type LoadedActor } from "./stored-actor.ts";
 
@@ -55,7 +55,7 @@ export class Activations {
   readonly #definitions: ReadonlyMap<string, AnyActorDefinition | AnyHostedDefinition>;
   /** By shard, and in it by address. */
   readonly #shards = new Map<Shard, Map<string, AnyActivation>>();
-  readonly #loads = new InFlight(LOADS_IN_FLIGHT_MAX);
+  readonly #loads = new Semaphore(LOADS_IN_FLIGHT_MAX);
   /** Instances that were dropped with their shard, until they are closed: no second one of a key is opened before. */
   readonly #closing = new Map<string, Promise<void>>();
   /** What is in memory of those with rows. */

@@ -4,7 +4,6 @@ import { BATCH_MESSAGES_MAX } from "../../schemas/limits.ts";
 import type { StateSubjects } from "../../schemas/subjects.ts";
 import { type Write, writeAtomically } from "./atomic-batch.ts";
 import type { Bus } from "./bus.ts";
-import { InFlight } from "./in-flight.ts";
 import {
   CONTENT_HEADER,
   layOver,
@@ -13,6 +12,7 @@ import {
   StoredNote,
   writesOf,
 } from "./journal.ts";
+import { Semaphore } from "./semaphore.ts";
 
 /** What one commit did to one owner. */
 interface ReadEntry {
@@ -29,7 +29,7 @@ export class JournalReplay {
   readonly #bus: Bus;
   readonly #subjects: StateSubjects;
   /** What is asked for all shards that are taken together. */
-  readonly #asked = new InFlight(JOURNAL_READS_MAX);
+  readonly #asked = new Semaphore(JOURNAL_READS_MAX);
   /** By journal: one under way, and one that begins after it. */
   readonly #readings = new Map<string, { now: Promise<unknown>; next?: Promise<ReadJournal> }>();
 

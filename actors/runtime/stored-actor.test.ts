@@ -1,9 +1,10 @@
 import { expect } from "chai";
 import { z } from "zod";
 import { counterActor } from "../../scripts/testing/counter.ts";
+import { deepFreeze } from "./deep-freeze.ts";
 import type { AnyActorDefinition } from "./define-actor.ts";
 import { RememberedReplies } from "./remembered-replies.ts";
-import { decodeActor, decodeRow, deepFreeze, encodeActor, rowCommitsOf } from "./stored-actor.ts";
+import { decodeActor, decodeRow, encodeActor, rowCommitsOf } from "./stored-actor.ts";
 
 const definition: AnyActorDefinition = counterActor;
 const noRows = new Map<string, string>();

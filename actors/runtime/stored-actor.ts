@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { ActorError } from "../../schemas/errors.ts";
 import { FORGOTTEN_KEPT_MS, STATE_BYTES_MAX } from "../../schemas/limits.ts";
+import { deepFreeze } from "./deep-freeze.ts";
 import type { AnyActorDefinition } from "./define-actor.ts";
 import type { Delivery } from "./incoming.ts";
 import { RememberedReplies, StoredReplies } from "./remembered-replies.ts";
@@ -150,11 +151,3 @@ export function isObsolete(actor: LoadedActor, { sequence, dueAt, message }: Del
  */
 export const ownDueAt = (actor: LoadedActor, { dueAt, message }: Delivery): number | undefined =>
   dueAt === undefined ? undefined : actor.reminders.get(message);
-
-/** Freezes what is new of a value; what is frozen already was frozen through and through, so it is not walked again. */
-export function deepFreeze<T>(value: T): T {
-  if (typeof value !== "object" || value === null || Object.isFrozen(value)) return value;
-  Object.freeze(value);
-  for (const member of Object.values(value)) deepFreeze(member);
-  return value;
-}

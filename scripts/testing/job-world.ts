@@ -6,7 +6,7 @@ import {
   type CrawlJobState,
   INITIAL,
 } from "../../actors/crawl/crawl-job/crawl-job-state.ts";
-import { deepFreeze } from "../../actors/runtime/stored-actor.ts";
+import { deepFreeze } from "../../actors/runtime/deep-freeze.ts";
 import { readTransition } from "../../actors/runtime/transition.ts";
 import type { DeepReadonly, Envelope, Input, Reply } from "../../schemas/contract.ts";
 import {

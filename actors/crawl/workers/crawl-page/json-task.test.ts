@@ -13,7 +13,7 @@ import { EgressAgents } from "../../../egress/egress-fetch.ts";
 import { createEgressGuard } from "../../../egress/egress-guard.ts";
 import { BlobStore } from "../../../runtime/blob-store.ts";
 import { systemClock as clock } from "../../../runtime/clock.ts";
-import { Places } from "../../../runtime/places.ts";
+import { Semaphore } from "../../../runtime/semaphore.ts";
 import { MarkdownPool } from "../../lib/extract/markdown-pool.ts";
 import type { JobName } from "./job-shelf.ts";
 import { JsonChecker } from "./json-checker.ts";
@@ -40,7 +40,7 @@ describe("jsonTask", function () {
   const agents = new EgressAgents({ guard });
   const checker = new JsonChecker();
   const markdown = new MarkdownPool();
-  const markdownPlaces = new Places(1);
+  const markdownPlaces = new Semaphore(1);
   const reads: string[] = [];
   const signal = new AbortController().signal;
   let world: World;

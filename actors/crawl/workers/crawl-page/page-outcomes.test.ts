@@ -7,7 +7,7 @@ import { type BusActors, busActors } from "../../../../scripts/testing/bus-actor
 import { until } from "../../../../scripts/testing/until.ts";
 import { BlobStore } from "../../../runtime/blob-store.ts";
 import { systemClock as clock } from "../../../runtime/clock.ts";
-import { Places } from "../../../runtime/places.ts";
+import { Semaphore } from "../../../runtime/semaphore.ts";
 import { TtlStore } from "../../../runtime/ttl-store.ts";
 import { MarkdownPool } from "../../lib/extract/markdown-pool.ts";
 import { CachedPage, PageCache } from "./page-cache.ts";
@@ -49,7 +49,7 @@ describe("PageOutcomes", () => {
   function outcomesOf(request: object = {}, account = newId(), job = newId(), pool = markdown) {
     const whole = CrawlRequest.parse({ url: "http://site.example/", render: false, ...request });
     const parts = {
-      ...{ markdown: pool, markdownPlaces: new Places(4), records: new RecordWriter(blobs) },
+      ...{ markdown: pool, markdownPlaces: new Semaphore(4), records: new RecordWriter(blobs) },
       ...{ blobs, cache: new PageCache(cache, account, whole), clock },
     };
     const turn = newId();
