@@ -10,25 +10,25 @@ import {
   stateBucket,
   stateSubjects,
 } from "../../schemas/subjects.ts";
-import { Activations } from "./activations.ts";
-import { tell } from "./ask.ts";
-import type { Bus, Heard, Hearing } from "./bus.ts";
-import { readCalls } from "./call-wire.ts";
-import type { Clock } from "./clock.ts";
-import { bury } from "./dead-letters.ts";
-import type { AnyActorDefinition } from "./define-actor.ts";
-import type { AnyHostedDefinition } from "./define-hosted.ts";
-import { type ReaderParts, readMail, readReminders } from "./delivery-reader.ts";
-import { DirectMail } from "./direct-mail.ts";
-import { GroupCommit } from "./group-commit.ts";
-import type { Answer, Delivery, IncomingCall } from "./incoming.ts";
-import { JournalReplay, listJournals } from "./journal-replay.ts";
-import { Outbox } from "./outbox.ts";
-import { OutboxRelay, readSentMark } from "./outbox-relay.ts";
-import { Placement } from "./placement.ts";
-import type { ServiceCounts } from "./service-counts.ts";
-import { type ReadAddress, Shard } from "./shard.ts";
-import { StateStore } from "./state-store.ts";
+import { Activations } from "./activation/activations.ts";
+import { tell } from "./bus/ask.ts";
+import type { Bus, Heard, Hearing } from "./bus/bus.ts";
+import { readCalls } from "./calls/call-wire.ts";
+import { GroupCommit } from "./commit/group-commit.ts";
+import { JournalReplay, listJournals } from "./commit/journal-replay.ts";
+import type { AnyActorDefinition } from "./kinds/define-actor.ts";
+import type { AnyHostedDefinition } from "./kinds/define-hosted.ts";
+import type { Clock } from "./lib/clock.ts";
+import { bury } from "./mail/dead-letters.ts";
+import { type ReaderParts, readMail, readReminders } from "./mail/delivery-reader.ts";
+import { DirectMail } from "./mail/direct-mail.ts";
+import { OutboxRelay, readSentMark } from "./mail/outbox-relay.ts";
+import type { ServiceCounts } from "./observe/service-counts.ts";
+import { Placement } from "./placement/placement.ts";
+import type { Answer, Delivery, IncomingCall } from "./shards/incoming.ts";
+import { Outbox } from "./shards/outbox.ts";
+import { type ReadAddress, Shard } from "./shards/shard.ts";
+import { StateStore } from "./state/state-store.ts";
 
 export interface ActorHostParts {
   bus: Bus;

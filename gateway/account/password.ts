@@ -8,7 +8,7 @@ import {
   timingSafeEqual,
 } from "node:crypto";
 import { promisify } from "node:util";
-import { Semaphore } from "../../actors/runtime/semaphore.ts";
+import { Semaphore } from "../../actors/runtime/lib/semaphore.ts";
 import { ActorError } from "../../schemas/errors.ts";
 import {
   PASSWORD_HASHES_AT_ONCE,

@@ -1,6 +1,6 @@
 /** Remembers answers of actors until the actors say that something changed, and never for long. */
 import type { z } from "zod";
-import type { LiveUpdates } from "../../actors/runtime/live.ts";
+import type { LiveUpdates } from "../../actors/runtime/bus/live.ts";
 import type { Contract, Messages } from "../../schemas/contract.ts";
 
 /** Which actor an answer rests on. */

@@ -1,5 +1,5 @@
 /** What serving git needs, and what is known of the repository a request is about. */
-import type { ActorClient } from "../../actors/runtime/actor-client.ts";
+import type { ActorClient } from "../../actors/runtime/calls/actor-client.ts";
 import type { GitSizes } from "../../schemas/repositories/git-sizes.ts";
 import type { RepoAddress } from "../../schemas/repositories/repo.ts";
 import type { AnswerPaceLimits } from "../http/answer-pace.ts";

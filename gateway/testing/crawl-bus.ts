@@ -17,13 +17,13 @@ import { CachedPage } from "../../actors/crawl/workers/crawl-page/page-cache.ts"
 import { RecordWriter } from "../../actors/crawl/workers/crawl-page/record-writer.ts";
 import { createAddressPolicy } from "../../actors/egress/address-policy.ts";
 import { createEgressGuard } from "../../actors/egress/egress-guard.ts";
-import { BusActorClient } from "../../actors/runtime/actor-client.ts";
-import { BlobStore } from "../../actors/runtime/blob-store.ts";
-import type { Bus } from "../../actors/runtime/bus.ts";
-import { systemClock as clock } from "../../actors/runtime/clock.ts";
-import { BusLiveUpdates } from "../../actors/runtime/live.ts";
-import { Semaphore } from "../../actors/runtime/semaphore.ts";
-import { TtlStore } from "../../actors/runtime/ttl-store.ts";
+import type { Bus } from "../../actors/runtime/bus/bus.ts";
+import { BusLiveUpdates } from "../../actors/runtime/bus/live.ts";
+import { BusActorClient } from "../../actors/runtime/calls/actor-client.ts";
+import { systemClock as clock } from "../../actors/runtime/lib/clock.ts";
+import { Semaphore } from "../../actors/runtime/lib/semaphore.ts";
+import { BlobStore } from "../../actors/runtime/store/blob-store.ts";
+import { TtlStore } from "../../actors/runtime/store/ttl-store.ts";
 import { LARGE_BODIES_MAX, MARKDOWN_QUEUE_MAX } from "../../schemas/crawl/crawl-limits.ts";
 import { busActors } from "../../scripts/testing/bus-actors.ts";
 

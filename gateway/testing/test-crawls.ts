@@ -1,7 +1,7 @@
 /** Crawl jobs that crawl nothing: what they have found is told by the test. For tests of the gateway. */
 import { randomBytes } from "node:crypto";
 import { z } from "zod";
-import { defineActor } from "../../actors/runtime/define-actor.ts";
+import { defineActor } from "../../actors/runtime/kinds/define-actor.ts";
 import type { Contract, Messages } from "../../schemas/contract.ts";
 import {
   type CrawlPlan,

@@ -10,8 +10,8 @@ import { requestLimitActor } from "../../actors/account/request-limit/request-li
 import { userActor } from "../../actors/account/user/user.ts";
 import { oauthClientActor } from "../../actors/oauth/oauth-client/oauth-client.ts";
 import { oauthClientListActor } from "../../actors/oauth/oauth-client-list/oauth-client-list.ts";
-import type { ActorClient } from "../../actors/runtime/actor-client.ts";
-import type { AnyWorkerDefinition } from "../../actors/runtime/define-worker.ts";
+import type { ActorClient } from "../../actors/runtime/calls/actor-client.ts";
+import type { AnyWorkerDefinition } from "../../actors/runtime/workers/define-worker.ts";
 import { account } from "../../schemas/account/account.ts";
 import { apiToken } from "../../schemas/account/api-token.ts";
 import { ALL_PERMISSIONS, type Permission } from "../../schemas/account/permissions.ts";

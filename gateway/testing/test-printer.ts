@@ -1,6 +1,6 @@
 /** A render worker that needs no browser: what it "prints" is told by the page's HTML. For tests of the gateway. */
 import { once } from "node:events";
-import { defineWorker } from "../../actors/runtime/define-worker.ts";
+import { defineWorker } from "../../actors/runtime/workers/define-worker.ts";
 import { ActorError, type ErrorCode } from "../../schemas/errors.ts";
 import { render } from "../../schemas/rendering/render.ts";
 

@@ -1,5 +1,5 @@
 /** `trunkline admin tasks`: what waits and runs in each lane, and since when. */
-import { type Lane, readQueues } from "../../actors/runtime/queues.ts";
+import { type Lane, readQueues } from "../../actors/runtime/observe/queues.ts";
 import { LANE_TASKS_MAX } from "../../schemas/limits.ts";
 import { age } from "./age.ts";
 import { table } from "./table.ts";

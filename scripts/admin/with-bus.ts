@@ -1,7 +1,7 @@
 /** Gives an operator's command a connection to the bus for as long as it takes. */
 import { JetStreamApiError, JetStreamError } from "@nats-io/jetstream";
 import { RequestError, TimeoutError } from "@nats-io/transport-node";
-import { Bus, BusLost } from "../../actors/runtime/bus.ts";
+import { Bus, BusLost } from "../../actors/runtime/bus/bus.ts";
 import { busOf } from "./bus-of.ts";
 
 export async function withBus<R>(

@@ -1,7 +1,7 @@
 /** Runs one handler as a host does: input, state and reply parsed, state and rows frozen, stray keys refused. */
 import assert from "node:assert/strict";
-import { deepFreeze } from "../../actors/runtime/deep-freeze.ts";
-import type { ActorDefinition, HandlerContext } from "../../actors/runtime/define-actor.ts";
+import type { ActorDefinition, HandlerContext } from "../../actors/runtime/kinds/define-actor.ts";
+import { deepFreeze } from "../../actors/runtime/lib/deep-freeze.ts";
 import type { DeepReadonly, Envelope, Input, Messages, Reply } from "../../schemas/contract.ts";
 
 const TRANSITION_KEYS = new Set(["state", "rows", "reply", "send", "remind", "live", "forget"]);

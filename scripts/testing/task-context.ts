@@ -1,5 +1,5 @@
 /** What a worker's handler is given, for a test that calls it by hand: nobody hears what it sends, and nobody answers. */
-import type { TaskContext } from "../../actors/runtime/define-worker.ts";
+import type { TaskContext } from "../../actors/runtime/workers/define-worker.ts";
 import { ActorError } from "../../schemas/errors.ts";
 
 export function taskContext(known: Partial<TaskContext> = {}): TaskContext {

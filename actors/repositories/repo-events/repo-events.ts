@@ -16,7 +16,7 @@ import {
   type RepoEvent,
   repoEvents,
 } from "../../../schemas/repositories/repo-events.ts";
-import { defineActor } from "../../runtime/define-actor.ts";
+import { defineActor } from "../../runtime/kinds/define-actor.ts";
 import { EventRow, type EventRows, RepoEventsState } from "./repo-events-state.ts";
 import { isFor, tell, toldUpTo } from "./tell-subscribers.ts";
 

@@ -8,7 +8,7 @@ import { ActorError } from "../../../../schemas/errors.ts";
 import { EGRESS_REDIRECTS_MAX } from "../../../../schemas/limits.ts";
 import { EgressAgents, egressFetch, REDIRECTS } from "../../../egress/egress-fetch.ts";
 import type { EgressGuard } from "../../../egress/egress-guard.ts";
-import { Semaphore } from "../../../runtime/semaphore.ts";
+import { Semaphore } from "../../../runtime/lib/semaphore.ts";
 
 /** What a request's own code must not say: they belong to the connection, or to us. */
 const OURS = new Set([

@@ -32,11 +32,11 @@ import {
   OUTGOING_PAYLOAD_BYTES_MAX,
 } from "../../../../schemas/apps/webhook-limits.ts";
 import { ActorError, isRefusal } from "../../../../schemas/errors.ts";
-import type { ActorClient } from "../../../runtime/actor-client.ts";
-import { ask } from "../../../runtime/ask.ts";
-import type { Bus } from "../../../runtime/bus.ts";
-import type { Clock } from "../../../runtime/clock.ts";
-import { Semaphore } from "../../../runtime/semaphore.ts";
+import { ask } from "../../../runtime/bus/ask.ts";
+import type { Bus } from "../../../runtime/bus/bus.ts";
+import type { ActorClient } from "../../../runtime/calls/actor-client.ts";
+import type { Clock } from "../../../runtime/lib/clock.ts";
+import { Semaphore } from "../../../runtime/lib/semaphore.ts";
 import { leaveAnswerStream, readPart } from "../app-bodies/read-answer-stream.ts";
 import type { AppProcess } from "../app-process/app-process.ts";
 import type { HostStreams } from "../app-process/host-streams.ts";

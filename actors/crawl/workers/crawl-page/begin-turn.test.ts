@@ -10,8 +10,8 @@ import { site } from "../../../../schemas/crawl/site.ts";
 import { type BusActors, busActors } from "../../../../scripts/testing/bus-actors.ts";
 import { SkippingClock } from "../../../../scripts/testing/skipping-clock.ts";
 import { until } from "../../../../scripts/testing/until.ts";
-import { type Clock, systemClock } from "../../../runtime/clock.ts";
-import { Semaphore } from "../../../runtime/semaphore.ts";
+import { type Clock, systemClock } from "../../../runtime/lib/clock.ts";
+import { Semaphore } from "../../../runtime/lib/semaphore.ts";
 import { siteActor } from "../../site/site.ts";
 import { beginTurn } from "./begin-turn.ts";
 

@@ -5,9 +5,9 @@ import {
   TURN_LATE_MS,
 } from "../../../../schemas/crawl/crawl-limits.ts";
 import { type CrawlIntent, type PageVerdict, site } from "../../../../schemas/crawl/site.ts";
-import type { ActorClient, CallOptions } from "../../../runtime/actor-client.ts";
-import { type Clock, OVER } from "../../../runtime/clock.ts";
-import type { Semaphore } from "../../../runtime/semaphore.ts";
+import type { ActorClient, CallOptions } from "../../../runtime/calls/actor-client.ts";
+import { type Clock, OVER } from "../../../runtime/lib/clock.ts";
+import type { Semaphore } from "../../../runtime/lib/semaphore.ts";
 
 export interface TurnToBegin {
   host: string;

@@ -16,9 +16,9 @@ import {
 } from "../../../rendering/lib/browser/browser-died-error.ts";
 import type { BrowserPool } from "../../../rendering/lib/browser/browser-pool.ts";
 import type { PageRequest } from "../../../rendering/lib/browser/prepare-page.ts";
-import type { Clock } from "../../../runtime/clock.ts";
-import { Semaphore } from "../../../runtime/semaphore.ts";
-import { abortable, Timeout } from "../../../runtime/time-limit.ts";
+import type { Clock } from "../../../runtime/lib/clock.ts";
+import { Semaphore } from "../../../runtime/lib/semaphore.ts";
+import { abortable, Timeout } from "../../../runtime/lib/time-limit.ts";
 import { BrowserContexts, type ContextLimits, type OpenContext } from "./browser-contexts.ts";
 import type { BrowserPage, Loaded } from "./browser-page.ts";
 import { callersFields } from "./crawl-headers.ts";

@@ -13,7 +13,7 @@ import { SkippingClock } from "../../../../scripts/testing/skipping-clock.ts";
 import { WebSite } from "../../../../scripts/testing/web-site.ts";
 import { createAddressPolicy } from "../../../egress/address-policy.ts";
 import { createEgressGuard } from "../../../egress/egress-guard.ts";
-import { Semaphore } from "../../../runtime/semaphore.ts";
+import { Semaphore } from "../../../runtime/lib/semaphore.ts";
 import { fetchRobots, type RobotsContext, type RobotsTask } from "./fetch-robots.ts";
 
 /** What may pass by itself until an answer has come. */

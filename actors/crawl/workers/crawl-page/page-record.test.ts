@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { PAGE_LINKS_BYTES_MAX, PAGE_LINKS_MAX } from "../../../../schemas/crawl/crawl-limits.ts";
 import { CrawlRequest } from "../../../../schemas/crawl/http/crawl.ts";
-import { Semaphore } from "../../../runtime/semaphore.ts";
+import { Semaphore } from "../../../runtime/lib/semaphore.ts";
 import { MarkdownPool } from "../../lib/extract/markdown-pool.ts";
 import { type LoadedPage, pageRecord } from "./page-record.ts";
 

@@ -6,7 +6,7 @@ import {
   RECORD_REASON_CHARS_MAX,
 } from "../../../../schemas/crawl/crawl-limits.ts";
 import type { CrawlRequest } from "../../../../schemas/crawl/http/crawl.ts";
-import type { Semaphore } from "../../../runtime/semaphore.ts";
+import type { Semaphore } from "../../../runtime/lib/semaphore.ts";
 import type { MarkdownPool } from "../../lib/extract/markdown-pool.ts";
 import { pageLinks } from "../../lib/extract/page-links.ts";
 import { documentForm } from "./content-types.ts";

@@ -14,12 +14,12 @@ import { type BusActors, busActors } from "../../../../../scripts/testing/bus-ac
 import { until } from "../../../../../scripts/testing/until.ts";
 import { createAddressPolicy } from "../../../../egress/address-policy.ts";
 import { createEgressGuard } from "../../../../egress/egress-guard.ts";
-import { BlobStore } from "../../../../runtime/blob-store.ts";
-import type { Bus } from "../../../../runtime/bus.ts";
-import { systemClock as clock } from "../../../../runtime/clock.ts";
-import { defineActor } from "../../../../runtime/define-actor.ts";
-import { Semaphore } from "../../../../runtime/semaphore.ts";
-import { TtlStore } from "../../../../runtime/ttl-store.ts";
+import type { Bus } from "../../../../runtime/bus/bus.ts";
+import { defineActor } from "../../../../runtime/kinds/define-actor.ts";
+import { systemClock as clock } from "../../../../runtime/lib/clock.ts";
+import { Semaphore } from "../../../../runtime/lib/semaphore.ts";
+import { BlobStore } from "../../../../runtime/store/blob-store.ts";
+import { TtlStore } from "../../../../runtime/store/ttl-store.ts";
 import { MarkdownPool } from "../../../lib/extract/markdown-pool.ts";
 import { siteActor } from "../../../site/site.ts";
 import { crawlPageWorker } from "../crawl-page.ts";
