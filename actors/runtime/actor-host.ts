@@ -69,35 +69,7 @@ export class ActorHost {
       (_, index) => new StateStore(bus, stateSubjects(stateBucket(index))),
     );
     this.#replays = this.#stores.map(({ subjects }) => new JournalReplay(bus, subjects));
-    const hostId = () => this.placement.hostId;
-    const directMail = () => this.#directMail;
-    this.#commits = this.#stores.map(
-      ({ subjects }, index) =>
-        new GroupCommit({
-          bus,
-          subjects,
-          clock,
-          logger,
-          replicas: parts.replicas,
-          host: {
-            get id() {
-              return hostId();
-            },
-            shardOf: (activation) => this.#shards.get(activation.shard),
-            fenceOfAll: () => this.placement.fenceOfAll(index),
-            isReplayed: ({ number, epoch: sequence, host }) =>
-              this.placement.isReplayed(number, { sequence, host }),
-            get directMail() {
-              return directMail();
-            },
-            committed: (shard) => this.#relay.add(shard),
-            verify: (shards) => this.#verify(shards),
-            abandon: (shards) => {
-              for (const { number } of shards) this.placement.retake(number);
-            },
-          },
-        }),
-    );
+    this.#commits = this.#stores.map((store, index) => this.#newCommit(store, index));
     const drained = () => {
       for (const commit of this.#commits) commit.outboxDrained();
     };
@@ -171,6 +143,32 @@ export class ActorHost {
     this.#stopped.abort();
     for (const { checkpoints } of this.#commits) checkpoints.stop();
     await this.#forgetOwnJournal();
+  }
+
+  #newCommit({ subjects }: StateStore, bucket: number): GroupCommit {
+    const { bus, clock, logger, replicas } = this.#parts;
+    const hostId = () => this.placement.hostId;
+    const directMail = () => this.#directMail;
+    return new GroupCommit({
+      ...{ bus, subjects, clock, logger, replicas },
+      host: {
+        get id() {
+          return hostId();
+        },
+        get directMail() {
+          return directMail();
+        },
+        shardOf: (activation) => this.#shards.get(activation.shard),
+        fenceOfAll: () => this.placement.fenceOfAll(bucket),
+        isReplayed: ({ number, epoch: sequence, host }) =>
+          this.placement.isReplayed(number, { sequence, host }),
+        committed: (shard) => this.#relay.add(shard),
+        verify: (shards) => this.#verify(shards),
+        abandon: (shards) => {
+          for (const { number } of shards) this.placement.retake(number);
+        },
+      },
+    });
   }
 
   async #replay(number: number, epoch: number, journals: readonly string[]): Promise<void> {

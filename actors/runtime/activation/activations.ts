@@ -31,7 +31,7 @@ type AnyActivation = Activation | HostedActivation;
 type AnswerRead = [respond: IncomingCall["respond"], answer: Answer];
 
 /** What the activations of all shards need of their host, besides themselves. */
-export type ActivationsParts = Pick<ActivationHost, "clock" | "logger"> & {
+type ActivationsParts = Pick<ActivationHost, "clock" | "logger"> & {
   definitions: readonly AnyActorDefinition[];
   /** Of rows in memory; ACTIVATION_BYTES_MAX unless told. */
   rowBytesMax?: number | undefined;

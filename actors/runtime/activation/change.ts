@@ -11,7 +11,7 @@ import type { Answer, Delivery, IncomingCall } from "../shards/incoming.ts";
 import type { Unsent } from "../shards/outbox.ts";
 import type { DirectSend } from "../shards/shard.ts";
 
-export interface WaitingAnswer {
+interface WaitingAnswer {
   call: IncomingCall;
   answer: Answer;
 }

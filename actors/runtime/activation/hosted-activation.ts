@@ -26,7 +26,7 @@ import {
 import type { Activated } from "./activated.ts";
 
 /** What it needs of its host, and only this: a test can stand in for it. */
-export interface HostedActivationHost {
+interface HostedActivationHost {
   clock: Clock;
   logger: Logger;
   /** True while this host surely owns the shard. */

@@ -2,7 +2,7 @@
 import type { Logger } from "pino";
 import type { Bus } from "./bus.ts";
 
-export interface AnswerOptions {
+interface AnswerOptions {
   /** Of those that name the same, one answers each time. */
   queue?: string;
 }

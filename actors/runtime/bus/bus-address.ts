@@ -1,6 +1,6 @@
 /** Takes the user and password out of the addresses of the bus: the client library would leave them there, unused. */
 
-export interface BusAddress {
+interface BusAddress {
   servers: string[];
   user?: string;
   pass?: string;

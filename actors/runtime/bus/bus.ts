@@ -49,7 +49,7 @@ export type Question = Pick<Msg, "subject" | "data" | "string"> & {
   respond(answer?: Uint8Array): unknown;
 };
 
-export interface HearOptions {
+interface HearOptions {
   /** While it says no, what this process publishes goes by the server too: somebody else may have to hear it. */
   isHere?: () => boolean;
   /** The server refuses to let it listen. */

@@ -5,7 +5,7 @@ import { CONSUMER_HEARTBEAT_MS } from "../../../schemas/limits.ts";
 import { type Bus, BusLost } from "./bus.ts";
 import { endWhenSilent } from "./end-when-silent.ts";
 
-export interface ReadOptions {
+interface ReadOptions {
   stream: string;
   /** What the consumer is called in tools of operators. Two that share a name share the messages between them. */
   name: string;

@@ -28,7 +28,7 @@ export const StoredReplies = z.record(
 export type StoredReplies = z.infer<typeof StoredReplies>;
 
 /** What a call was answered that had no effect. */
-export type Effectless = { reply: string } | { refusal: ActorError };
+type Effectless = { reply: string } | { refusal: ActorError };
 
 export class RememberedReplies {
   readonly #clients = new Map<string, ClientReplies>();

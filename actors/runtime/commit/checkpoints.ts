@@ -15,7 +15,7 @@ export interface JournalHost {
   isReplayed(shard: Shard): boolean;
 }
 
-export interface CheckpointsParts {
+interface CheckpointsParts {
   bus: Bus;
   subjects: StateSubjects;
   clock: Clock;

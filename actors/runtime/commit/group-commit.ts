@@ -30,7 +30,7 @@ interface Taken extends JournalEntry {
   change: Change;
 }
 
-export interface GroupCommitHost extends JournalHost {
+interface GroupCommitHost extends JournalHost {
   shardOf(activation: Activation): Shard | undefined;
   /** Refuses a write once any shard of the bucket has another epoch than this host has heard of. */
   fenceOfAll(): Write["expect"];

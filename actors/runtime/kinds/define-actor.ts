@@ -62,13 +62,7 @@ export interface HandlerContext<R = never> {
   rows: ReadonlyMap<string, DeepReadonly<R>>;
 }
 
-export type Handler<
-  S,
-  M extends MessageSchema,
-  N extends string,
-  R,
-  L extends LiveSchema = LiveSchema,
-> = (
+type Handler<S, M extends MessageSchema, N extends string, R, L extends LiveSchema = LiveSchema> = (
   state: DeepReadonly<S>,
   input: Input<M>,
   context: HandlerContext<R>,

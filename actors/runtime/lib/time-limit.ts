@@ -17,7 +17,7 @@ export async function abortable<T>(work: Promise<T>, signal: AbortSignal): Promi
   }
 }
 
-export interface TimeLimit {
+interface TimeLimit {
   ms: number;
   /** What it fails with after that. */
   error: () => Error;

@@ -122,22 +122,26 @@ export async function readMail(parts: ReaderParts, shard: Shard): Promise<void> 
     if (!purging) void purge();
   }
 
-  // Unfenced, and need not be: what is removed had its effect under a fence, whoever owns the shard by now.
   async function purge(): Promise<void> {
     purging = true;
     await clock.wait(MAIL_PURGE_MS, signal);
     purging = false;
     const firsts = Array.from(left.values(), ({ first }) => first);
-    const first = Math.min(shard.mail.read + 1, ...waiting, ...firsts);
-    try {
-      const done = { filter: mailSubjects(shard.number), seq: first };
-      await bus.whileConnected(() => bus.jetstream.streams.purge(STREAMS.mail, done));
-    } catch (error) {
-      logger.warn(
-        { err: error, shard: shard.number },
-        "mail not removed, the next removal takes it",
-      );
-    }
+    await purgeMail(parts, shard.number, Math.min(shard.mail.read + 1, ...waiting, ...firsts));
+  }
+}
+
+/** Removes a shard's mail before this sequence. No fence is needed: all of it had its effect under a fence. */
+async function purgeMail(
+  { bus, logger }: ReaderParts,
+  shard: number,
+  sequence: number,
+): Promise<void> {
+  try {
+    const done = { filter: mailSubjects(shard), seq: sequence };
+    await bus.whileConnected(() => bus.jetstream.streams.purge(STREAMS.mail, done));
+  } catch (error) {
+    logger.warn({ err: error, shard }, "mail not removed, the next removal takes it");
   }
 }
 

@@ -17,7 +17,7 @@ import type { Delivery } from "../shards/incoming.ts";
 import type { OutboxEntry } from "../shards/outbox.ts";
 import type { DirectSend, ReadAddress, Shard } from "../shards/shard.ts";
 
-export interface DirectMailParts {
+interface DirectMailParts {
   bus: Bus;
   logger: Logger;
   shards: ReadonlyMap<number, Shard>;

@@ -7,7 +7,7 @@ import type { Clock } from "../lib/clock.ts";
 import { exposeGauge } from "./metrics.ts";
 import { type Lane, type Queues, readQueues } from "./queues.ts";
 
-export interface QueueMetricsParts {
+interface QueueMetricsParts {
   bus: Bus;
   clock: Clock;
   logger: Logger;

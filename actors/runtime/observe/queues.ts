@@ -14,7 +14,7 @@ export interface Queues {
 }
 
 /** The copies of a stream that its leader does not know to be current: on a server that is away, catching up or broken. */
-export interface StreamCopies {
+interface StreamCopies {
   stream: string;
   behind: number;
 }

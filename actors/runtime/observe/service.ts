@@ -4,7 +4,7 @@ import type { Subscription } from "@nats-io/transport-node";
 import type { Bus } from "../bus/bus.ts";
 import type { Clock } from "../lib/clock.ts";
 
-export interface ServiceParts {
+interface ServiceParts {
   bus: Bus;
   clock: Clock;
   /** `trunkline-<role>`. */
@@ -17,7 +17,7 @@ export interface ServiceParts {
 }
 
 /** What a role does under one name, and how often it did. */
-export interface ServiceEndpoint {
+interface ServiceEndpoint {
   name: string;
   /** Where requests arrive, for those who read the list. */
   subject: string;

@@ -31,7 +31,7 @@ const NEVER = {
   disconnections: 0,
 };
 
-export interface HostLeaseParts {
+interface HostLeaseParts {
   bus: Bus;
   store: StateStore;
   clock: Clock;

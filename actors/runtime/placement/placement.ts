@@ -20,7 +20,7 @@ import { preferredHost } from "./rendezvous.ts";
 const NOT_READ = 0;
 
 /** What a host does with its shards when placement says so. */
-export interface PlacementHost {
+interface PlacementHost {
   /** The epoch is written: writes down what former owners have left in these journals. */
   replay(shard: number, epoch: number, journals: readonly string[]): Promise<void>;
   /** Loads, and takes messages. Rejects when it cannot; the shard is then taken again. */

@@ -15,7 +15,7 @@ export interface OwningHost {
   shards: number[];
 }
 
-export interface ShardOwners {
+interface ShardOwners {
   hosts: OwningHost[];
   /** Given back, or never taken. */
   free: number[];

@@ -15,7 +15,7 @@ const StoredEntry = z.object({
   trace: z.record(z.string(), z.string()).optional(),
 });
 const StoredOutbox = z.object({ entries: z.array(StoredEntry) });
-export type OutboxMessage = Omit<z.infer<typeof StoredEntry>, "number">;
+type OutboxMessage = Omit<z.infer<typeof StoredEntry>, "number">;
 
 /** `text` is the JSON of `message`, built once when its handler returned it; `bytes` are those of its UTF-8. */
 export interface Unsent {

@@ -3,7 +3,7 @@ import { addressOf, readAddress, type StateSubjects, shardOf } from "../../../sc
 import type { Outbox, OutboxEntry } from "./outbox.ts";
 
 /** `open` takes messages; `leaving` finishes what it took; `gone` belongs to somebody else, or to nobody. */
-export type ShardStatus = "open" | "leaving" | "gone";
+type ShardStatus = "open" | "leaving" | "gone";
 
 /** Of an actor: `address` is both others as they stand in subjects. */
 export interface ReadAddress {

@@ -15,7 +15,7 @@ import {
 } from "./stored-actor.ts";
 
 /** A stored value and its sequence; `text` is undefined where it was removed. */
-export interface StoredValue {
+interface StoredValue {
   sequence: number;
   text: string | undefined;
 }

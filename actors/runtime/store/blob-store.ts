@@ -24,14 +24,14 @@ import type { Clock } from "../lib/clock.ts";
 import { PieceEncoder } from "./blob-encoding.ts";
 import { bytesOf, groupsOf, type Head, headOf, type SmallBlob, writeOf } from "./blob-messages.ts";
 
-export interface BlobOptions {
+interface BlobOptions {
   /** It is gone after so many seconds, at least 1; without it, when it is removed. */
   ttlS?: number | undefined;
   /** Ends it with the signal's reason. */
   signal?: AbortSignal | undefined;
 }
 
-export interface StoredBlob {
+interface StoredBlob {
   name: string;
   bytes: number;
   /** False where it surely was not there before. */

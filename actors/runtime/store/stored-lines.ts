@@ -7,7 +7,7 @@ export interface StoredLine {
   text: string;
 }
 
-export interface LinesWanted {
+interface LinesWanted {
   /** Those behind this one; without it the newest. */
   after?: number | undefined;
   count: number;

@@ -4,7 +4,7 @@ import type { Bus } from "../bus/bus.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { PulledMessage } from "./pulled-message.ts";
 
-export interface TaskLeaseParts {
+interface TaskLeaseParts {
   bus: Bus;
   clock: Clock;
   message: Pick<PulledMessage, "working">;
@@ -66,4 +66,4 @@ export class TaskLease {
   }
 }
 
-export class LeaseLapsed extends Error {}
+class LeaseLapsed extends Error {}

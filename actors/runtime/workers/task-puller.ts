@@ -23,7 +23,7 @@ export interface TaskSource {
   take(): Promise<PulledTask | undefined>;
 }
 
-export interface TaskPullerParts {
+interface TaskPullerParts {
   bus: Bus;
   clock: Clock;
   logger: Logger;

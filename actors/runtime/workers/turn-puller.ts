@@ -24,7 +24,7 @@ import { pulledMessage } from "./pulled-message.ts";
 import type { PulledTask, TaskSource } from "./task-puller.ts";
 import { TaskTurns, type TurnLimits } from "./task-turns.ts";
 
-export interface TurnPullerParts {
+interface TurnPullerParts {
   bus: Bus;
   clock: Clock;
   logger: Logger;

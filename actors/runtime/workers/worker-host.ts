@@ -37,7 +37,7 @@ import { type PulledTask, TaskPuller, type TaskSource } from "./task-puller.ts";
 import { TaskSends } from "./task-sends.ts";
 import { TurnPuller } from "./turn-puller.ts";
 
-export interface WorkerHostParts {
+interface WorkerHostParts {
   bus: Bus;
   definitions: readonly AnyWorkerDefinition[];
   clock: Clock;
