@@ -58,14 +58,14 @@ import { repoActor } from "./repositories/repo/repo.ts";
 import { repoEventsActor } from "./repositories/repo-events/repo-events.ts";
 import { repoTokenActor } from "./repositories/repo-token/repo-token.ts";
 import { ActorHost } from "./runtime/actor-host.ts";
-import { BlobStore } from "./runtime/blob-store.ts";
-import type { Bus } from "./runtime/bus.ts";
-import type { Clock } from "./runtime/clock.ts";
-import type { AnyActorDefinition } from "./runtime/define-actor.ts";
-import { exposeCounts, exposeGauge } from "./runtime/metrics.ts";
-import { Service } from "./runtime/service.ts";
-import { ServiceCounts } from "./runtime/service-counts.ts";
-import { WorkerHost } from "./runtime/worker-host.ts";
+import type { Bus } from "./runtime/bus/bus.ts";
+import type { AnyActorDefinition } from "./runtime/kinds/define-actor.ts";
+import type { Clock } from "./runtime/lib/clock.ts";
+import { exposeCounts, exposeGauge } from "./runtime/observe/metrics.ts";
+import { Service } from "./runtime/observe/service.ts";
+import { ServiceCounts } from "./runtime/observe/service-counts.ts";
+import { BlobStore } from "./runtime/store/blob-store.ts";
+import { WorkerHost } from "./runtime/workers/worker-host.ts";
 
 export const ACTORS: readonly AnyActorDefinition[] = [
   accountActor,

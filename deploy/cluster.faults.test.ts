@@ -2,7 +2,7 @@ import { chmod, mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
-import { Bus } from "../actors/runtime/bus.ts";
+import { Bus } from "../actors/runtime/bus/bus.ts";
 import { stateBucket, stateSubjects } from "../schemas/subjects.ts";
 import { startCluster, type TestNatsCluster } from "../scripts/testing/nats-server.ts";
 import { type Credentials, RoleProcess } from "../scripts/testing/role-process.ts";

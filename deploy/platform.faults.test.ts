@@ -1,6 +1,6 @@
 /** Breaks everything the runtime stands on while 200 clients work: every effect is there once, and no answer is stale. */
 import { expect } from "chai";
-import { systemClock as clock } from "../actors/runtime/clock.ts";
+import { systemClock as clock } from "../actors/runtime/lib/clock.ts";
 import { LEASE_TTL_MS } from "../schemas/limits.ts";
 import { FaultScene } from "../scripts/testing/fault-scene.ts";
 import { SeededRandom } from "../scripts/testing/seeded-random.ts";

@@ -5,10 +5,10 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { pino } from "pino";
 import { Registry } from "prom-client";
-import { BlobStore } from "../actors/runtime/blob-store.ts";
-import { Bus } from "../actors/runtime/bus.ts";
-import { systemClock } from "../actors/runtime/clock.ts";
-import { exposeQueues } from "../actors/runtime/queue-metrics.ts";
+import { Bus } from "../actors/runtime/bus/bus.ts";
+import { systemClock } from "../actors/runtime/lib/clock.ts";
+import { exposeQueues } from "../actors/runtime/observe/queue-metrics.ts";
+import { BlobStore } from "../actors/runtime/store/blob-store.ts";
 import { STREAMS } from "../schemas/subjects.ts";
 import {
   startCluster,

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { DiscardPolicy, StoreCompression } from "@nats-io/jetstream";
 import { expect } from "chai";
 import { ACTORS, TASKS } from "../actors/main.ts";
-import { Bus } from "../actors/runtime/bus.ts";
+import { Bus } from "../actors/runtime/bus/bus.ts";
 import {
   BLOB_STORE_BYTES_MIN,
   CACHE_BYTES_MAX,

@@ -85,119 +85,10 @@ export async function declareStreams(
 const isUnavailable = (error: unknown) =>
   error instanceof JetStreamApiError && (error.status === 503 || error.code === 10005);
 
-async function declareAll(
-  jetstream: JetStreamManager,
-  { replicas, buckets, tasks, markerMs = MARKER_MS }: StreamsOptions,
-): Promise<void> {
-  const shared = {
-    storage: StorageType.File,
-    num_replicas: replicas,
-    // A nats-server (2.15.2) that recovers a replica truncates its compressed blocks at offsets of their uncompressed
-    // content, which destroys the replica for good. Blobs are compressed before they are stored (blob-encoding.ts).
-    compression: StoreCompression.None,
-  };
-  const streams: StreamDeclaration[] = Array.from({ length: buckets }, (_, index) => ({
-    ...shared,
-    ...stateStream(stateBucket(index), markerMs),
-  }));
-  streams.push(
-    {
-      ...shared,
-      name: STREAMS.mail,
-      description: "Messages from actor to actor, and how much of each shard's outbox is in here",
-      subjects: ["mail.>", "sent.*"],
-      allow_atomic: true,
-      allow_rollup_hdrs: true,
-      allow_direct: true,
-      // Full, it refuses: outboxes fill and actors answer busy. Nothing is dropped.
-      max_msgs: MAIL_MESSAGES_MAX,
-      discard: DiscardPolicy.New,
-    },
-    {
-      ...shared,
-      name: STREAMS.tasks,
-      description: "Work for workers, a subject a lane",
-      subjects: ["task.>"],
-      retention: RetentionPolicy.Workqueue,
-      max_msgs_per_subject: LANE_TASKS_MAX,
-      discard: DiscardPolicy.New,
-      discard_new_per_subject: true,
-    },
-    {
-      ...shared,
-      name: STREAMS.dead,
-      description: "Messages nobody could handle, with their error",
-      subjects: ["dead.>"],
-      allow_direct: true,
-      max_age: nanos(DEAD_LETTER_DAYS * DAY_MS),
-      max_msgs: DEAD_LETTERS_MAX,
-      discard: DiscardPolicy.Old,
-    },
-    { ...shared, ...blobStream("crawl", "What crawls have found", CRAWL_STORE_BYTES_MAX) },
-    {
-      ...shared,
-      ...blobStream("git", "Packs of repositories, with their indexes", PACKS_STORE_BYTES_MAX),
-    },
-    {
-      ...shared,
-      ...blobStream(
-        "app",
-        "Bundles of apps, and bodies too large for a message",
-        APPS_STORE_BYTES_MAX,
-      ),
-    },
-    {
-      ...shared,
-      name: STREAMS.agents,
-      description: "Databases of agents: an image, and the pages that changed since",
-      subjects: ["agentlog.>"],
-      // An image takes the place of all that was before it, in one step.
-      allow_rollup_hdrs: true,
-      // Records of several agents are synced to disk together.
-      allow_atomic: true,
-      max_bytes: AGENTS_STORE_BYTES_MAX,
-      discard: DiscardPolicy.New,
-      allow_direct: true,
-    },
-    {
-      ...shared,
-      name: STREAMS.appLogs,
-      description: "What apps have printed",
-      subjects: ["applog.>"],
-      max_msgs_per_subject: APP_LOG_LINES_MAX,
-      max_age: nanos(APP_LOG_MS),
-      max_bytes: APP_LOGS_BYTES_MAX,
-      discard: DiscardPolicy.Old,
-      allow_direct: true,
-    },
-    {
-      ...shared,
-      name: STREAMS.kept,
-      description: "Holds nothing: keeps room on the disk for the streams that have no bound",
-      subjects: ["kept"],
-      max_msgs: 1,
-      max_bytes: KEPT_STORE_BYTES,
-      discard: DiscardPolicy.New,
-    },
-    {
-      name: STREAMS.cache,
-      description: "What is remembered to save work, and may be lost",
-      storage: StorageType.File,
-      num_replicas: 1,
-      // Acknowledged before it is on disk: nobody misses it.
-      persist_mode: PersistMode.Async,
-      // It has one copy, so no server ever truncates it: see `shared`.
-      compression: StoreCompression.S2,
-      subjects: ["cache.>"],
-      max_msgs_per_subject: 1,
-      max_bytes: CACHE_BYTES_MAX,
-      discard: DiscardPolicy.Old,
-      allow_direct: true,
-      allow_msg_ttl: true,
-    },
-  );
-  // First all of them, with the least they work with; then each gets what there is, those that want least first: on a small
-  // disk none is left without, and what each gets does not depend on chance.
+async function declareAll(jetstream: JetStreamManager, options: StreamsOptions): Promise<void> {
+  const streams = allStreams(options);
+  // Each stream first gets the least it works with, so that a small disk leaves none without. Then each gets what there is,
+  // those that want least first, so that chance does not decide.
   const sized = streams.filter(isSized);
   for (const stream of streams) {
     const least = isSized(stream)
@@ -208,6 +99,13 @@ async function declareAll(
   for (const stream of sized.toSorted((one, other) => one.max_bytes - other.max_bytes)) {
     await grow(jetstream, stream);
   }
+  await declareLanes(jetstream, options.tasks);
+}
+
+async function declareLanes(
+  jetstream: JetStreamManager,
+  tasks: readonly TaskContract[],
+): Promise<void> {
   const lanes = tasks.flatMap(({ kind, lanes }) => lanes.map((lane) => ({ kind, lane })));
   await Promise.all(
     lanes.map(({ kind, lane }) =>
@@ -217,11 +115,30 @@ async function declareAll(
         ack_policy: AckPolicy.Explicit,
         ack_wait: nanos(TASK_ACK_WAIT_MS),
         max_ack_pending: LANE_TASKS_MAX,
-        // Tries are counted by the worker, which tells the asker; the server would go silent.
+        // The worker counts the tries and reports the last one to the caller; the server would go silent.
         max_deliver: -1,
       }),
     ),
   );
+}
+
+function allStreams({
+  replicas,
+  buckets,
+  markerMs = MARKER_MS,
+}: StreamsOptions): StreamDeclaration[] {
+  const shared = {
+    storage: StorageType.File,
+    num_replicas: replicas,
+    // A nats-server (2.15.2) that recovers a replica truncates its compressed blocks at offsets of their uncompressed
+    // content, which destroys the replica for good. Blobs are compressed before they are stored (blob-encoding.ts).
+    compression: StoreCompression.None,
+  };
+  const state = Array.from({ length: buckets }, (_, index) =>
+    stateStream(stateBucket(index), markerMs),
+  );
+  const replicated = [...state, ...RUNTIME_STREAMS, ...AREA_STREAMS, KEPT_STREAM];
+  return [...replicated.map((stream) => ({ ...shared, ...stream })), CACHE_STREAM];
 }
 
 type StreamDeclaration = Partial<StreamConfig> & { name: string };
@@ -348,3 +265,89 @@ async function configOf(
     throw error;
   }
 }
+
+const RUNTIME_STREAMS: StreamDeclaration[] = [
+  {
+    name: STREAMS.mail,
+    description: "Messages from actor to actor, and how much of each shard's outbox is in here",
+    subjects: ["mail.>", "sent.*"],
+    allow_atomic: true,
+    allow_rollup_hdrs: true,
+    allow_direct: true,
+    // Full, it refuses: outboxes fill and actors answer busy. Nothing is dropped.
+    max_msgs: MAIL_MESSAGES_MAX,
+    discard: DiscardPolicy.New,
+  },
+  {
+    name: STREAMS.tasks,
+    description: "Work for workers, a subject a lane",
+    subjects: ["task.>"],
+    retention: RetentionPolicy.Workqueue,
+    max_msgs_per_subject: LANE_TASKS_MAX,
+    discard: DiscardPolicy.New,
+    discard_new_per_subject: true,
+  },
+  {
+    name: STREAMS.dead,
+    description: "Messages nobody could handle, with their error",
+    subjects: ["dead.>"],
+    allow_direct: true,
+    max_age: nanos(DEAD_LETTER_DAYS * DAY_MS),
+    max_msgs: DEAD_LETTERS_MAX,
+    discard: DiscardPolicy.Old,
+  },
+];
+
+const AREA_STREAMS: StreamDeclaration[] = [
+  blobStream("crawl", "What crawls have found", CRAWL_STORE_BYTES_MAX),
+  blobStream("git", "Packs of repositories, with their indexes", PACKS_STORE_BYTES_MAX),
+  blobStream("app", "Bundles of apps, and bodies too large for a message", APPS_STORE_BYTES_MAX),
+  {
+    name: STREAMS.agents,
+    description: "Databases of agents: an image, and the pages that changed since",
+    subjects: ["agentlog.>"],
+    // An image takes the place of all that was before it, in one step.
+    allow_rollup_hdrs: true,
+    // Records of several agents are synced to disk together.
+    allow_atomic: true,
+    max_bytes: AGENTS_STORE_BYTES_MAX,
+    discard: DiscardPolicy.New,
+    allow_direct: true,
+  },
+  {
+    name: STREAMS.appLogs,
+    description: "What apps have printed",
+    subjects: ["applog.>"],
+    max_msgs_per_subject: APP_LOG_LINES_MAX,
+    max_age: nanos(APP_LOG_MS),
+    max_bytes: APP_LOGS_BYTES_MAX,
+    discard: DiscardPolicy.Old,
+    allow_direct: true,
+  },
+];
+
+const KEPT_STREAM: StreamDeclaration = {
+  name: STREAMS.kept,
+  description: "Holds nothing: keeps room on the disk for the streams that have no bound",
+  subjects: ["kept"],
+  max_msgs: 1,
+  max_bytes: KEPT_STORE_BYTES,
+  discard: DiscardPolicy.New,
+};
+
+const CACHE_STREAM: StreamDeclaration = {
+  name: STREAMS.cache,
+  description: "What is remembered to save work, and may be lost",
+  storage: StorageType.File,
+  num_replicas: 1,
+  // Acknowledged before it is on disk: nobody misses it.
+  persist_mode: PersistMode.Async,
+  // It has one copy, so no server ever truncates it: see `shared`.
+  compression: StoreCompression.S2,
+  subjects: ["cache.>"],
+  max_msgs_per_subject: 1,
+  max_bytes: CACHE_BYTES_MAX,
+  discard: DiscardPolicy.Old,
+  allow_direct: true,
+  allow_msg_ttl: true,
+};

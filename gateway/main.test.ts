@@ -13,7 +13,7 @@ import { accountActor } from "../actors/account/account/account.ts";
 import { apiTokenActor } from "../actors/account/api-token/api-token.ts";
 import { installationActor } from "../actors/account/installation/installation.ts";
 import { userActor } from "../actors/account/user/user.ts";
-import type { ActorClient } from "../actors/runtime/actor-client.ts";
+import type { ActorClient } from "../actors/runtime/calls/actor-client.ts";
 import { ActorError } from "../schemas/errors.ts";
 import { freePort } from "../scripts/free-port.ts";
 import { memoryActors } from "../scripts/testing/memory-actors.ts";

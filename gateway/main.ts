@@ -11,9 +11,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Router } from "express";
 import type { Logger } from "pino";
 import { collectDefaultMetrics, Registry } from "prom-client";
-import type { ActorClient } from "../actors/runtime/actor-client.ts";
-import type { BlobStore } from "../actors/runtime/blob-store.ts";
-import type { LiveUpdates } from "../actors/runtime/live.ts";
+import type { LiveUpdates } from "../actors/runtime/bus/live.ts";
+import type { ActorClient } from "../actors/runtime/calls/actor-client.ts";
+import type { BlobStore } from "../actors/runtime/store/blob-store.ts";
 import { ActorError } from "../schemas/errors.ts";
 import {
   HEADER_BYTES_MAX,

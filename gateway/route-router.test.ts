@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { expect } from "chai";
-import type { ActorClient } from "../actors/runtime/actor-client.ts";
+import type { ActorClient } from "../actors/runtime/calls/actor-client.ts";
 import { account } from "../schemas/account/account.ts";
 import { ALL_PERMISSIONS } from "../schemas/account/permissions.ts";
 import { ActorError, ERRORS, type ErrorCode } from "../schemas/errors.ts";

@@ -1,8 +1,8 @@
 /** Makes an Express router from the route table: each route is a list of checks, then its handler. */
 import { type Request, type RequestHandler, type Response, Router } from "express";
 import { z } from "zod";
-import type { ActorClient } from "../actors/runtime/actor-client.ts";
-import type { LiveUpdates } from "../actors/runtime/live.ts";
+import type { LiveUpdates } from "../actors/runtime/bus/live.ts";
+import type { ActorClient } from "../actors/runtime/calls/actor-client.ts";
 import { ActorError } from "../schemas/errors.ts";
 import { authenticate } from "./account/middleware/authenticate.ts";
 import { checkAccount } from "./account/middleware/check-account.ts";

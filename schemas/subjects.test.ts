@@ -1,6 +1,6 @@
 import { connect } from "@nats-io/transport-node";
 import { expect } from "chai";
-import { readBusAddress } from "../actors/runtime/bus-address.ts";
+import { readBusAddress } from "../actors/runtime/bus/bus-address.ts";
 import { startNats } from "../scripts/testing/nats-server.ts";
 import { SeededRandom } from "../scripts/testing/seeded-random.ts";
 import { SHARDS } from "./limits.ts";

@@ -1,7 +1,7 @@
 /** What a start prints when all is ready: where everything is, and commands to copy. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { withoutPasswords } from "../actors/runtime/bus-address.ts";
+import { withoutPasswords } from "../actors/runtime/bus/bus-address.ts";
 import type { Config } from "./config.ts";
 
 export function greeting(config: Config): string {

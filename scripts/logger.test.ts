@@ -1,6 +1,6 @@
 import { expect } from "chai";
-import { OutcomeUnknown } from "../actors/runtime/atomic-batch.ts";
-import { BusLost } from "../actors/runtime/bus.ts";
+import { OutcomeUnknown } from "../actors/runtime/bus/atomic-batch.ts";
+import { BusLost } from "../actors/runtime/bus/bus.ts";
 import { ActorError } from "../schemas/errors.ts";
 import { createLogger, type LoggerOptions } from "./logger.ts";
 

@@ -2,8 +2,8 @@
 import { isatty } from "node:tty";
 import { TimeoutError } from "@nats-io/transport-node";
 import { type Level, type Logger, pino } from "pino";
-import { OutcomeUnknown, WriteRefused } from "../actors/runtime/atomic-batch.ts";
-import { BusLost } from "../actors/runtime/bus.ts";
+import { OutcomeUnknown, WriteRefused } from "../actors/runtime/bus/atomic-batch.ts";
+import { BusLost } from "../actors/runtime/bus/bus.ts";
 import { ActorError } from "../schemas/errors.ts";
 
 export type { Logger } from "pino";

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { AuthorizationError, connect } from "@nats-io/transport-node";
 import { expect } from "chai";
-import { readBusAddress } from "../actors/runtime/bus-address.ts";
+import { readBusAddress } from "../actors/runtime/bus/bus-address.ts";
 import { freePort } from "./free-port.ts";
 import { processCommand } from "./process-command.ts";
 import { ChildProgram } from "./testing/child-program.ts";

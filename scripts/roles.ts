@@ -2,10 +2,10 @@
 import { Registry } from "prom-client";
 import { openSecretBox } from "../actors/apps/lib/app-secrets/open-secret-box.ts";
 import { type RunningPart, startActors, startBrowserWorkers, TASKS } from "../actors/main.ts";
-import { Bus, type Listeners } from "../actors/runtime/bus.ts";
-import { systemClock as clock } from "../actors/runtime/clock.ts";
-import { exposeGauge } from "../actors/runtime/metrics.ts";
-import { exposeQueues } from "../actors/runtime/queue-metrics.ts";
+import { Bus, type Listeners } from "../actors/runtime/bus/bus.ts";
+import { systemClock as clock } from "../actors/runtime/lib/clock.ts";
+import { exposeGauge } from "../actors/runtime/observe/metrics.ts";
+import { exposeQueues } from "../actors/runtime/observe/queue-metrics.ts";
 import { declareStreams } from "../deploy/streams.ts";
 import { metricsTokenOf } from "../gateway/platform/metrics-token.ts";
 import type { Config } from "./config.ts";

@@ -24,13 +24,14 @@ const APP_CODE_DOOR = "actors/apps/process/arguments.ts";
 const GATEWAY_TAKES = new Set([
   "actors/apps/lib/app-secrets/secret-box.ts",
   "actors/apps/lib/app-bodies/body-blobs.ts",
-  "actors/runtime/actor-client.ts",
-  "actors/runtime/answer.ts",
-  "actors/runtime/blob-store.ts",
-  "actors/runtime/define-worker.ts",
-  "actors/runtime/live.ts",
-  "actors/runtime/stored-lines.ts",
-  "actors/runtime/time-limit.ts",
+  "actors/runtime/calls/actor-client.ts",
+  "actors/runtime/bus/answer.ts",
+  "actors/runtime/store/blob-store.ts",
+  "actors/runtime/workers/define-worker.ts",
+  "actors/runtime/bus/live.ts",
+  "actors/runtime/lib/semaphore.ts",
+  "actors/runtime/store/stored-lines.ts",
+  "actors/runtime/lib/time-limit.ts",
 ]);
 /** Rooms of `gateway/` that every area uses. They import no area. */
 const GATEWAY_SHARED = new Set(["http", "pages", "platform"]);

@@ -25,11 +25,11 @@ describe("tidy", () => {
     it("importsPointOneWay() holds", () => holds(sources, importsPointOneWay));
 
     const refused = [
-      ["schemas/a.ts", "../actors/runtime/bus.ts"],
+      ["schemas/a.ts", "../actors/runtime/bus/bus.ts"],
       ["schemas/a.ts", "node:fs"],
       ["schemas/a.ts", "express"],
       ["schemas/a.ts", "../actors/apps/package/types.ts"],
-      ["gateway/a.ts", "../actors/runtime/bus.ts"],
+      ["gateway/a.ts", "../actors/runtime/bus/bus.ts"],
       ["gateway/a.ts", "../scripts/config.ts"],
       ["gateway/a.ts", "../deploy/streams.ts"],
       ["gateway/a.ts", "../actors/apps/process/arguments.ts"],
@@ -42,14 +42,14 @@ describe("tidy", () => {
       ["actors/account/user/user.ts", "../../../scripts/config.ts"],
       ["actors/account/user/user.ts", "../../main.ts"],
       ["actors/account/user/user.ts", "../../rendering/lib/browser/browser.ts"],
-      ["actors/runtime/bus.ts", "../account/user/user.ts"],
+      ["actors/runtime/bus/bus.ts", "../../account/user/user.ts"],
       ["actors/egress/guard.ts", "../rendering/workers/render/render.ts"],
       ["actors/rendering/lib/browser/browser.ts", "../../workers/render/render.ts"],
       ["actors/crawl/workers/crawl-page/a.ts", "../../../rendering/workers/render/render.ts"],
       ["actors/crawl/workers/crawl-page/a.ts", "../../site/site.ts"],
       ["actors/oauth/oauth-client/a.ts", "../../crawl/lib/robots/robots-rule.ts"],
       ["actors/main.ts", "../gateway/app.ts"],
-      ["actors/apps/package/agent.ts", "../../runtime/bus.ts"],
+      ["actors/apps/package/agent.ts", "../../runtime/bus/bus.ts"],
       ["actors/apps/agent/agent.ts", "../package/agent.ts"],
       ["actors/crawl/site/site.ts", "../../apps/process/arguments.ts"],
     ] as const;
@@ -65,9 +65,9 @@ describe("tidy", () => {
       ["schemas/a.ts", "./b.ts"],
       ["schemas/http/a.ts", "zod"],
       ["schemas/crawl/a.ts", "../account/account.ts"],
-      ["gateway/a.ts", "../actors/runtime/actor-client.ts"],
-      ["gateway/a.ts", "../actors/runtime/blob-store.ts"],
-      ["gateway/a.ts", "../actors/runtime/live.ts"],
+      ["gateway/a.ts", "../actors/runtime/calls/actor-client.ts"],
+      ["gateway/a.ts", "../actors/runtime/store/blob-store.ts"],
+      ["gateway/a.ts", "../actors/runtime/bus/live.ts"],
       ["gateway/app.ts", "./oauth/oauth-service.ts"],
       ["gateway/crawl/a.ts", "../../schemas/b.ts"],
       ["gateway/crawl/a.ts", "express"],
@@ -75,7 +75,7 @@ describe("tidy", () => {
       ["gateway/oauth/pages/a.ts", "../../account/pages/visit.ts"],
       ["actors/account/user/user.ts", "../../../schemas/account/user.ts"],
       ["actors/account/user/user.ts", "./user-state.ts"],
-      ["actors/account/user/user.ts", "../../runtime/define-actor.ts"],
+      ["actors/account/user/user.ts", "../../runtime/kinds/define-actor.ts"],
       ["actors/oauth/oauth-grant/a.ts", "../../account/lib/hashes/same-hash.ts"],
       ["actors/rendering/workers/render/render.ts", "../../../egress/guard.ts"],
       ["actors/rendering/workers/render/render.ts", "../../lib/browser/browser-pool.ts"],
@@ -86,7 +86,7 @@ describe("tidy", () => {
       ["actors/apps/package/agent.ts", "../process/open-agent.ts"],
       ["actors/apps/process/schedules.ts", "croner"],
       ["actors/apps/lib/app-host/a.ts", "../../process/arguments.ts"],
-      ["deploy/streams.ts", "../actors/runtime/bus.ts"],
+      ["deploy/streams.ts", "../actors/runtime/bus/bus.ts"],
       ["scripts/roles.ts", "../gateway/main.ts"],
       ["gateway/a.test.ts", "../actors/account/user/user.ts"],
     ] as const;
@@ -141,7 +141,7 @@ describe("tidy", () => {
     ]) {
       fails(onlyRuntimeKnowsNats, path, 'import { connect } from "@nats-io/transport-node";');
     }
-    passes(onlyRuntimeKnowsNats, "actors/runtime/bus.ts", 'import "@nats-io/kv";');
+    passes(onlyRuntimeKnowsNats, "actors/runtime/bus/bus.ts", 'import "@nats-io/kv";');
   });
 
   it("productionImportsNoTest() holds", () => holds(sources, productionImportsNoTest));

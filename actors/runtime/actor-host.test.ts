@@ -19,7 +19,7 @@ import { refusalOf } from "../../scripts/testing/refusal.ts";
 import { SkippingClock } from "../../scripts/testing/skipping-clock.ts";
 import { until } from "../../scripts/testing/until.ts";
 import type { ActorHost } from "./actor-host.ts";
-import { decodeRefusal } from "./refusal.ts";
+import { decodeRefusal } from "./bus/refusal.ts";
 
 const definitions = [counterActor, probeActor, tallyActor];
 /** Where no answer is to come, it is waited for so long. */

@@ -10,25 +10,25 @@ import {
   stateBucket,
   stateSubjects,
 } from "../../schemas/subjects.ts";
-import { Activations } from "./activations.ts";
-import { tell } from "./ask.ts";
-import type { Bus, Heard, Hearing } from "./bus.ts";
-import { readCalls } from "./call-wire.ts";
-import type { Clock } from "./clock.ts";
-import { bury } from "./dead-letters.ts";
-import type { AnyActorDefinition } from "./define-actor.ts";
-import type { AnyHostedDefinition } from "./define-hosted.ts";
-import { type ReaderParts, readMail, readReminders } from "./delivery-reader.ts";
-import { DirectMail } from "./direct-mail.ts";
-import { GroupCommit } from "./group-commit.ts";
-import type { Answer, Delivery, IncomingCall } from "./incoming.ts";
-import { JournalReplay, listJournals } from "./journal-replay.ts";
-import { Outbox } from "./outbox.ts";
-import { OutboxRelay, readSentMark } from "./outbox-relay.ts";
-import { Placement } from "./placement.ts";
-import type { ServiceCounts } from "./service-counts.ts";
-import { type ReadAddress, Shard } from "./shard.ts";
-import { StateStore } from "./state-store.ts";
+import { Activations } from "./activation/activations.ts";
+import { tell } from "./bus/ask.ts";
+import type { Bus, Heard, Hearing } from "./bus/bus.ts";
+import { readCalls } from "./calls/call-wire.ts";
+import { GroupCommit } from "./commit/group-commit.ts";
+import { JournalReplay, listJournals } from "./commit/journal-replay.ts";
+import type { AnyActorDefinition } from "./kinds/define-actor.ts";
+import type { AnyHostedDefinition } from "./kinds/define-hosted.ts";
+import type { Clock } from "./lib/clock.ts";
+import { bury } from "./mail/dead-letters.ts";
+import { type ReaderParts, readMail, readReminders } from "./mail/delivery-reader.ts";
+import { DirectMail } from "./mail/direct-mail.ts";
+import { OutboxRelay, readSentMark } from "./mail/outbox-relay.ts";
+import type { ServiceCounts } from "./observe/service-counts.ts";
+import { Placement } from "./placement/placement.ts";
+import type { Answer, Delivery, IncomingCall } from "./shards/incoming.ts";
+import { Outbox } from "./shards/outbox.ts";
+import { type ReadAddress, Shard } from "./shards/shard.ts";
+import { StateStore } from "./state/state-store.ts";
 
 export interface ActorHostParts {
   bus: Bus;
@@ -69,40 +69,13 @@ export class ActorHost {
       (_, index) => new StateStore(bus, stateSubjects(stateBucket(index))),
     );
     this.#replays = this.#stores.map(({ subjects }) => new JournalReplay(bus, subjects));
-    const hostId = () => this.placement.hostId;
-    const directMail = () => this.#directMail;
-    this.#commits = this.#stores.map(
-      ({ subjects }, index) =>
-        new GroupCommit({
-          bus,
-          subjects,
-          clock,
-          logger,
-          replicas: parts.replicas,
-          host: {
-            get id() {
-              return hostId();
-            },
-            shardOf: (activation) => this.#shards.get(activation.shard),
-            fenceOfAll: () => this.placement.fenceOfAll(index),
-            isReplayed: ({ number, epoch: sequence, host }) =>
-              this.placement.isReplayed(number, { sequence, host }),
-            get directMail() {
-              return directMail();
-            },
-            committed: (shard) => this.#relay.add(shard),
-            verify: (shards) => this.#verify(shards),
-            abandon: (shards) => {
-              for (const { number } of shards) this.placement.retake(number);
-            },
-          },
-        }),
-    );
+    this.#commits = this.#stores.map((store, index) => this.#newCommit(store, index));
     const drained = () => {
       for (const commit of this.#commits) commit.outboxDrained();
     };
     const reloaded = (shard: Shard) => this.#directMail.startKnowing(shard);
-    this.#relay = new OutboxRelay({ bus, clock, logger, drained, reloaded });
+    const owns = async (shard: Shard) => this.#owns(shard);
+    this.#relay = new OutboxRelay({ bus, clock, logger, drained, owns, reloaded });
     const durable = parts.definitions.filter((definition) => definition.durable);
     const kinds = new Set(durable.map(({ contract }) => contract.kind));
     this.#directMail = new DirectMail({
@@ -125,7 +98,7 @@ export class ActorHost {
         return this.#storeOf(number).load(definition, address);
       },
       markDirty: (activation) => this.#commitOf(activation.shard).add(activation),
-      publishLive: ({ address }, texts) => this.#publishLive(address, texts),
+      publishLive: (address, texts) => this.#publishLive(address, texts),
       confirm: async (shard) => this.#owns(shard),
       answerRead: (shard, respond, answer) => this.#answerRead(shard, respond, answer),
       bury: async (address, delivery, error) => {
@@ -172,6 +145,32 @@ export class ActorHost {
     await this.#forgetOwnJournal();
   }
 
+  #newCommit({ subjects }: StateStore, bucket: number): GroupCommit {
+    const { bus, clock, logger, replicas } = this.#parts;
+    const hostId = () => this.placement.hostId;
+    const directMail = () => this.#directMail;
+    return new GroupCommit({
+      ...{ bus, subjects, clock, logger, replicas },
+      host: {
+        get id() {
+          return hostId();
+        },
+        get directMail() {
+          return directMail();
+        },
+        shardOf: (activation) => this.#shards.get(activation.shard),
+        fenceOfAll: () => this.placement.fenceOfAll(bucket),
+        isReplayed: ({ number, epoch: sequence, host }) =>
+          this.placement.isReplayed(number, { sequence, host }),
+        committed: (shard) => this.#relay.add(shard),
+        verify: (shards) => this.#verify(shards),
+        abandon: (shards) => {
+          for (const { number } of shards) this.placement.retake(number);
+        },
+      },
+    });
+  }
+
   async #replay(number: number, epoch: number, journals: readonly string[]): Promise<void> {
     const { subjects } = this.#storeOf(number);
     const fence = { sequence: epoch, subject: subjects.epoch(number) };
@@ -188,6 +187,10 @@ export class ActorHost {
     ]);
     const outbox = new Outbox(stored.text, mark);
     const shard = new Shard({ number, epoch, host, subjects, outbox, sentRevision: revision });
+    // A process that stood still may have read the outbox of the shard's next owner, which delivers this mail itself.
+    if (!(await this.#owns(shard))) {
+      throw new Error(`Cannot open shard ${number}: another host has taken it`);
+    }
     this.#shards.set(number, shard);
     this.#directMail.startKnowing(shard);
     // No queue group: a former owner that is frozen must not be given every other call.
@@ -218,7 +221,7 @@ export class ActorHost {
     this.#activations.leave(shard);
     this.#directMail.publishAll(shard);
     const giveUpAt = clock.monotonic() + HAND_OVER_MS_MAX;
-    while (!shard.isSettled && this.#shards.get(number) === shard) {
+    while (!this.#activations.isSettled(shard) && this.#shards.get(number) === shard) {
       if (clock.monotonic() > giveUpAt) {
         logger.warn({ shard: number }, "shard handed over with messages unfinished");
         break;
@@ -231,7 +234,9 @@ export class ActorHost {
       clock.wait(Math.max(0, giveUpAt - clock.monotonic()), flushed.signal),
     ]);
     const isWritten =
-      this.#shards.get(number) === shard && shard.isSettled && !checkpoints.journal.holds(shard);
+      this.#shards.get(number) === shard &&
+      this.#activations.isSettled(shard) &&
+      !checkpoints.journal.holds(shard);
     this.#drop(number);
     return isWritten;
   }
@@ -334,7 +339,7 @@ export class ActorHost {
   /** At once where the lease or the shard's loss says it; else the epoch is asked for. */
   #owns(shard: Shard): boolean | Promise<boolean> {
     if (shard.status === "gone") return false;
-    if (this.placement.holdsLease()) return true;
+    if (this.placement.holdsLease() && this.placement.hostId === shard.host) return true;
     shard.confirmation ??= this.#confirm(shard);
     return shard.confirmation;
   }

@@ -10,10 +10,10 @@ import { findViolation, type Operation } from "../../scripts/testing/linearizabi
 import { SeededRandom } from "../../scripts/testing/seeded-random.ts";
 import { until } from "../../scripts/testing/until.ts";
 import { ActorHost } from "./actor-host.ts";
-import { Bus } from "./bus.ts";
-import type { CallMessage } from "./call-wire.ts";
-import { systemClock } from "./clock.ts";
-import { ServiceCounts } from "./service-counts.ts";
+import { Bus } from "./bus/bus.ts";
+import type { CallMessage } from "./calls/call-wire.ts";
+import { systemClock } from "./lib/clock.ts";
+import { ServiceCounts } from "./observe/service-counts.ts";
 
 const CLIENTS = 12;
 const CALLS_PER_CLIENT = 40;

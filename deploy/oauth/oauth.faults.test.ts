@@ -1,5 +1,5 @@
 /** Kills nodes between the steps of OAuth flows and in the middle of them: each goes on, or says that it is over. */
-import { systemClock as clock } from "../../actors/runtime/clock.ts";
+import { systemClock as clock } from "../../actors/runtime/lib/clock.ts";
 import { FLOW_STEPS, OAuthFlow } from "../../scripts/testing/oauth-flow.ts";
 import { OAuthNodes } from "../../scripts/testing/oauth-nodes.ts";
 import { SeededRandom } from "../../scripts/testing/seeded-random.ts";

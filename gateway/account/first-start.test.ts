@@ -7,7 +7,7 @@ import { accountActor } from "../../actors/account/account/account.ts";
 import { apiTokenActor } from "../../actors/account/api-token/api-token.ts";
 import { installationActor } from "../../actors/account/installation/installation.ts";
 import { userActor } from "../../actors/account/user/user.ts";
-import type { ActorClient } from "../../actors/runtime/actor-client.ts";
+import type { ActorClient } from "../../actors/runtime/calls/actor-client.ts";
 import { account } from "../../schemas/account/account.ts";
 import { apiToken } from "../../schemas/account/api-token.ts";
 import { ALL_PERMISSIONS } from "../../schemas/account/permissions.ts";

@@ -8,6 +8,7 @@ import {
   timingSafeEqual,
 } from "node:crypto";
 import { promisify } from "node:util";
+import { Semaphore } from "../../actors/runtime/lib/semaphore.ts";
 import { ActorError } from "../../schemas/errors.ts";
 import {
   PASSWORD_HASHES_AT_ONCE,
@@ -62,13 +63,13 @@ async function scryptMatches(password: string, stored: string): Promise<boolean>
   const cost = { N: Number(N), r: Number(r), p: Number(p) };
   const options = { ...cost, maxmem: 256 * cost.N * cost.r };
   const bytes = Buffer.from(salt, "base64url");
-  const actual = await slots.run(() => deriveScrypt(normal(password), bytes, HASH_BYTES, options));
+  const actual = await hashed(() => deriveScrypt(normal(password), bytes, HASH_BYTES, options));
   return timingSafeEqual(actual, Buffer.from(hash, "base64url"));
 }
 
 function argon2Of(password: string, nonce: Buffer, cost: typeof COST): Promise<Buffer> {
   const parameters = { ...cost, nonce, message: normal(password), tagLength: HASH_BYTES };
-  return slots.run(() => deriveArgon2("argon2id", parameters));
+  return hashed(() => deriveArgon2("argon2id", parameters));
 }
 
 /** Two spellings of one character are one password (RFC 8265 section 4.2.2). */
@@ -76,24 +77,12 @@ const normal = (password: string) => password.normalize("NFC");
 
 const unpadded = (bytes: Buffer) => bytes.toString("base64").replace(/=+$/, "");
 
-/** So many hashes at a time: each takes memory and a core, and anybody may ask for one. */
-class Slots {
-  #free = PASSWORD_HASHES_AT_ONCE;
-  readonly #waiting: (() => void)[] = [];
+/** Each hash takes memory and a core, and anybody may ask for one. */
+const hashes = new Semaphore(PASSWORD_HASHES_AT_ONCE);
 
-  async run<T>(work: () => Promise<T>): Promise<T> {
-    if (this.#free > 0) this.#free--;
-    else if (this.#waiting.length >= PASSWORD_HASHES_WAITING_MAX) {
-      throw new ActorError("busy", "Cannot check password: too many are checked now");
-    } else await new Promise<void>((resolve) => this.#waiting.push(resolve));
-    try {
-      return await work();
-    } finally {
-      const next = this.#waiting.shift();
-      if (next) next();
-      else this.#free++;
-    }
+async function hashed(derive: () => Promise<Buffer>): Promise<Buffer> {
+  if (hashes.free === 0 && hashes.waiting >= PASSWORD_HASHES_WAITING_MAX) {
+    throw new ActorError("busy", "Cannot check password: too many are checked now");
   }
+  return await hashes.run(derive);
 }
-
-const slots = new Slots();

@@ -1,5 +1,5 @@
 /** Whether an account's agents may keep more, as it was a moment ago: events come too often to ask for each. */
-import type { ActorClient } from "../../actors/runtime/actor-client.ts";
+import type { ActorClient } from "../../actors/runtime/calls/actor-client.ts";
 import { ACCOUNTS_KEPT_MAX, APP_USAGE_KEPT_MS } from "../../schemas/apps/app-limits.ts";
 import { type AgentLimits, appUsage, noRoom } from "../../schemas/apps/app-usage.ts";
 

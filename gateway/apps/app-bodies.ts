@@ -1,7 +1,7 @@
 /** Bodies of apps' requests and answers at a gateway, and how many bytes of them it holds at once. */
 import type { Readable } from "node:stream";
 import { readBody, writeBody } from "../../actors/apps/lib/app-bodies/body-blobs.ts";
-import type { BlobStore } from "../../actors/runtime/blob-store.ts";
+import type { BlobStore } from "../../actors/runtime/store/blob-store.ts";
 import type { Body } from "../../schemas/apps/app-exchange.ts";
 import { APP_REQUEST_BYTES_MAX } from "../../schemas/apps/app-limits.ts";
 import { ActorError } from "../../schemas/errors.ts";

@@ -1,8 +1,8 @@
 /** Leads requests to apps: to the endpoints their configuration declares, and else to their own code. */
 import type { Request, RequestHandler, Response } from "express";
-import type { ActorClient } from "../../actors/runtime/actor-client.ts";
-import type { BlobStore } from "../../actors/runtime/blob-store.ts";
-import { abortable } from "../../actors/runtime/time-limit.ts";
+import type { ActorClient } from "../../actors/runtime/calls/actor-client.ts";
+import { abortable } from "../../actors/runtime/lib/time-limit.ts";
+import type { BlobStore } from "../../actors/runtime/store/blob-store.ts";
 import { appEntry } from "../../schemas/apps/agent.ts";
 import type { AnswerStream, AppAnswer, AppRequest } from "../../schemas/apps/app-exchange.ts";
 import { APP_REQUEST_MS_MAX } from "../../schemas/apps/app-limits.ts";

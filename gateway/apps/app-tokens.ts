@@ -1,6 +1,6 @@
 /** Tells code of apps whose a token is that it was sent: see schemas/apps/app-token.ts. */
 import type { Logger } from "pino";
-import type { AnswerOn } from "../../actors/runtime/answer.ts";
+import type { AnswerOn } from "../../actors/runtime/bus/answer.ts";
 import { APP_REST_QUEUE } from "../../schemas/apps/app-rest.ts";
 import {
   APP_TOKEN_SUBJECT,

@@ -1,7 +1,7 @@
 /** Deploys a version of an app: stored, started once to see that it does, and only then serving. */
 import { randomUUID } from "node:crypto";
-import type { ActorClient } from "../../actors/runtime/actor-client.ts";
-import type { BlobStore } from "../../actors/runtime/blob-store.ts";
+import type { ActorClient } from "../../actors/runtime/calls/actor-client.ts";
+import type { BlobStore } from "../../actors/runtime/store/blob-store.ts";
 import { appEntry } from "../../schemas/apps/agent.ts";
 import { type AppOverview, app } from "../../schemas/apps/app.ts";
 import { APP_START_MS_MAX } from "../../schemas/apps/app-limits.ts";

@@ -1,7 +1,7 @@
 /** The apps this gateway serves, as their actors have them: remembered while nothing changes, and never for long. */
 import type { SecretBox } from "../../actors/apps/lib/app-secrets/secret-box.ts";
-import type { ActorClient } from "../../actors/runtime/actor-client.ts";
-import type { LiveUpdates } from "../../actors/runtime/live.ts";
+import type { LiveUpdates } from "../../actors/runtime/bus/live.ts";
+import type { ActorClient } from "../../actors/runtime/calls/actor-client.ts";
 import { app as contract, type ServingApp } from "../../schemas/apps/app.ts";
 import { APP_SERVING_KEPT_MS, SERVING_APPS_KEPT_MAX } from "../../schemas/apps/app-limits.ts";
 import { appKey } from "../../schemas/apps/app-names.ts";

@@ -1,7 +1,7 @@
 /** Tells a client how a crawl goes on, as it does, until it ends. */
 import type { Response } from "express";
-import type { ActorClient } from "../../actors/runtime/actor-client.ts";
-import type { LiveUpdate, LiveUpdates } from "../../actors/runtime/live.ts";
+import type { LiveUpdate, LiveUpdates } from "../../actors/runtime/bus/live.ts";
+import type { ActorClient } from "../../actors/runtime/calls/actor-client.ts";
 import { account } from "../../schemas/account/account.ts";
 import { type CrawlNews, crawlJob } from "../../schemas/crawl/crawl-job.ts";
 import {

@@ -1,6 +1,6 @@
 /** Writes what a crawl has found as one JSON document, body after body, without holding it. */
-import type { ActorClient } from "../../actors/runtime/actor-client.ts";
-import type { BlobStore } from "../../actors/runtime/blob-store.ts";
+import type { ActorClient } from "../../actors/runtime/calls/actor-client.ts";
+import type { BlobStore } from "../../actors/runtime/store/blob-store.ts";
 import { BLOB_CHUNK_BYTES } from "../../schemas/blob-limits.ts";
 import { crawlJob, type RecordEntry } from "../../schemas/crawl/crawl-job.ts";
 import {

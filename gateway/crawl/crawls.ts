@@ -1,9 +1,9 @@
 /** Crawls: started, listed, read, followed as they go on, cancelled. */
 import type { Response } from "express";
 import type { z } from "zod";
-import type { ActorClient } from "../../actors/runtime/actor-client.ts";
-import type { BlobStore } from "../../actors/runtime/blob-store.ts";
-import type { LiveUpdates } from "../../actors/runtime/live.ts";
+import type { LiveUpdates } from "../../actors/runtime/bus/live.ts";
+import type { ActorClient } from "../../actors/runtime/calls/actor-client.ts";
+import type { BlobStore } from "../../actors/runtime/store/blob-store.ts";
 import { AccountPath } from "../../schemas/account/http/accounts.ts";
 import { crawlJob } from "../../schemas/crawl/crawl-job.ts";
 import { CRAWL_READ_MS_MAX, CRAWL_REQUEST_BYTES_MAX } from "../../schemas/crawl/crawl-limits.ts";

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import type { ActorClient } from "../../actors/runtime/actor-client.ts";
+import type { ActorClient } from "../../actors/runtime/calls/actor-client.ts";
 import { CrawlRequest } from "../../schemas/crawl/http/crawl.ts";
 import { ActorError } from "../../schemas/errors.ts";
 import { memoryActors } from "../../scripts/testing/memory-actors.ts";

@@ -1,9 +1,9 @@
 /** Starts a crawl: what must be so before a job is there, in order. */
 import { randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { ActorClient } from "../../actors/runtime/actor-client.ts";
-import type { BlobStore } from "../../actors/runtime/blob-store.ts";
-import type { LiveUpdates } from "../../actors/runtime/live.ts";
+import type { LiveUpdates } from "../../actors/runtime/bus/live.ts";
+import type { ActorClient } from "../../actors/runtime/calls/actor-client.ts";
+import type { BlobStore } from "../../actors/runtime/store/blob-store.ts";
 import { account } from "../../schemas/account/account.ts";
 import { CRAWL_DISALLOWED_TEXT } from "../../schemas/crawl/content-signal.ts";
 import { crawlJob } from "../../schemas/crawl/crawl-job.ts";

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { oauthGrantActor } from "../../actors/oauth/oauth-grant/oauth-grant.ts";
-import type { ActorClient } from "../../actors/runtime/actor-client.ts";
+import type { ActorClient } from "../../actors/runtime/calls/actor-client.ts";
 import { ActorError, type ErrorCode } from "../../schemas/errors.ts";
 import { oauthGrant } from "../../schemas/oauth/oauth-grant.ts";
 import { memoryActors } from "../../scripts/testing/memory-actors.ts";

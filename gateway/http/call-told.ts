@@ -1,6 +1,6 @@
 /** Calls that take something away, answered when every gateway that remembers it was told. */
 import type { z } from "zod";
-import type { ActorClient } from "../../actors/runtime/actor-client.ts";
+import type { ActorClient } from "../../actors/runtime/calls/actor-client.ts";
 import type {
   Calls,
   Contract,

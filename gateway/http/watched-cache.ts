@@ -1,6 +1,6 @@
 /** Caches replies of actors until the actors notify of a change, and for a bounded time at most. */
 import type { z } from "zod";
-import type { LiveUpdates } from "../../actors/runtime/live.ts";
+import type { LiveUpdates } from "../../actors/runtime/bus/live.ts";
 import type { Contract, Messages } from "../../schemas/contract.ts";
 
 /** The actor whose state a cached reply depends on. */

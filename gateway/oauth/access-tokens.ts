@@ -1,6 +1,7 @@
 /** OAuth access tokens as bearers of the REST API: what one opens now, and in which accounts. */
-import type { ActorClient } from "../../actors/runtime/actor-client.ts";
-import type { LiveUpdates } from "../../actors/runtime/live.ts";
+
+import type { LiveUpdates } from "../../actors/runtime/bus/live.ts";
+import type { ActorClient } from "../../actors/runtime/calls/actor-client.ts";
 import { account, type Member } from "../../schemas/account/account.ts";
 import {
   ALL_PERMISSIONS,

@@ -1,6 +1,6 @@
 /** Clients, looked up as they are now. */
 import type { Adapter } from "oidc-provider";
-import type { ActorClient } from "../../actors/runtime/actor-client.ts";
+import type { ActorClient } from "../../actors/runtime/calls/actor-client.ts";
 import { findToken } from "./find-token.ts";
 import { type StoreParts, store } from "./library-store.ts";
 import { findClient, metadataOf } from "./live-client.ts";

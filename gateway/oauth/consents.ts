@@ -1,6 +1,6 @@
 /** Whether what a person has allowed a client covers what it asks for now, and still holds. */
 import type { Grant, KoaContextWithOIDC } from "oidc-provider";
-import type { ActorClient } from "../../actors/runtime/actor-client.ts";
+import type { ActorClient } from "../../actors/runtime/calls/actor-client.ts";
 import { account, type Member } from "../../schemas/account/account.ts";
 import { ActorError } from "../../schemas/errors.ts";
 import { grantList } from "../../schemas/oauth/grant-list.ts";

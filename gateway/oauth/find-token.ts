@@ -1,5 +1,5 @@
 /** Looks tokens up, each once a request. */
-import type { ActorClient } from "../../actors/runtime/actor-client.ts";
+import type { ActorClient } from "../../actors/runtime/calls/actor-client.ts";
 import { oauthGrant } from "../../schemas/oauth/oauth-grant.ts";
 import { unlessUnknown } from "./library-store.ts";
 import { Provider } from "./oidc-library.ts";

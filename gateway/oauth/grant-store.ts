@@ -1,6 +1,6 @@
 /** Grants: what a person allowed a client, for as long as it holds. */
 import type { Adapter } from "oidc-provider";
-import type { ActorClient } from "../../actors/runtime/actor-client.ts";
+import type { ActorClient } from "../../actors/runtime/calls/actor-client.ts";
 import { type GrantEntry, oauthGrant } from "../../schemas/oauth/oauth-grant.ts";
 import { callTold } from "../http/call-told.ts";
 import { type StoreParts, seconds, store, unlessUnknown } from "./library-store.ts";

@@ -1,6 +1,6 @@
 /** The library's clients, as ours: how their redirect URIs and secrets are compared. */
 import type { Logger } from "pino";
-import type { ActorClient } from "../../actors/runtime/actor-client.ts";
+import type { ActorClient } from "../../actors/runtime/calls/actor-client.ts";
 import { oauthClient } from "../../schemas/oauth/oauth-client.ts";
 import { SECRET_USED_EVERY_MS } from "../../schemas/oauth/oauth-limits.ts";
 import { matchingSecret } from "./clients/oauth-client-secret.ts";

@@ -1,6 +1,6 @@
 /** A store of one kind of the library's records, and what all of them need. */
 import type { Adapter, AdapterPayload } from "oidc-provider";
-import type { ActorClient } from "../../actors/runtime/actor-client.ts";
+import type { ActorClient } from "../../actors/runtime/calls/actor-client.ts";
 import { ActorError } from "../../schemas/errors.ts";
 import type { FailedAuthentications } from "../account/failed-authentications.ts";
 

@@ -1,6 +1,6 @@
 /** A client as the library knows it: looked up at every request, so that a change, a secret and a deletion hold at once. */
 import type { Provider } from "oidc-provider";
-import type { ActorClient } from "../../actors/runtime/actor-client.ts";
+import type { ActorClient } from "../../actors/runtime/calls/actor-client.ts";
 import { ActorError } from "../../schemas/errors.ts";
 import { COMMAND_LINE_CLIENT_ID } from "../../schemas/oauth/command-line.ts";
 import { oauthClient } from "../../schemas/oauth/oauth-client.ts";

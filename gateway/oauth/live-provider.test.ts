@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { pino } from "pino";
 import { oauthKeysActor } from "../../actors/oauth/oauth-keys/oauth-keys.ts";
-import type { ActorClient } from "../../actors/runtime/actor-client.ts";
+import type { ActorClient } from "../../actors/runtime/calls/actor-client.ts";
 import { OAUTH_KEYS_KEY, oauthKeys } from "../../schemas/oauth/oauth-keys.ts";
 import { KEYS_CHECK_MS } from "../../schemas/oauth/oauth-server-limits.ts";
 import { memoryActors } from "../../scripts/testing/memory-actors.ts";

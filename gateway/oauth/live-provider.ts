@@ -1,6 +1,6 @@
 /** The library with the keys that hold now: made anew when they change. */
 import type { Provider } from "oidc-provider";
-import type { LiveUpdates } from "../../actors/runtime/live.ts";
+import type { LiveUpdates } from "../../actors/runtime/bus/live.ts";
 import { OAUTH_KEYS_KEY, oauthKeys } from "../../schemas/oauth/oauth-keys.ts";
 import { KEYS_CHECK_MS } from "../../schemas/oauth/oauth-server-limits.ts";
 import { makeProvider } from "./provider.ts";

@@ -1,6 +1,6 @@
 /** What actors cannot answer now, as OAuth says it: it passes, and is no fault of the client. */
 
-import type { ActorClient } from "../../actors/runtime/actor-client.ts";
+import type { ActorClient } from "../../actors/runtime/calls/actor-client.ts";
 import { ActorError } from "../../schemas/errors.ts";
 import { errors } from "./oidc-library.ts";
 

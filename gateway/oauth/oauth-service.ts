@@ -2,8 +2,8 @@
 import type { Request, RequestHandler, Response } from "express";
 import { Router } from "express";
 import type { Logger } from "pino";
-import type { ActorClient } from "../../actors/runtime/actor-client.ts";
-import type { LiveUpdates } from "../../actors/runtime/live.ts";
+import type { LiveUpdates } from "../../actors/runtime/bus/live.ts";
+import type { ActorClient } from "../../actors/runtime/calls/actor-client.ts";
 import { requestLimit } from "../../schemas/account/request-limit.ts";
 import { ActorError } from "../../schemas/errors.ts";
 import {

@@ -1,7 +1,7 @@
 /** What the authorization server is made with. */
 import type { ErrorOut, KoaContextWithOIDC } from "oidc-provider";
 import type { Logger } from "pino";
-import type { ActorClient } from "../../actors/runtime/actor-client.ts";
+import type { ActorClient } from "../../actors/runtime/calls/actor-client.ts";
 import type { FailedAuthentications } from "../account/failed-authentications.ts";
 import type { CookieNames } from "../account/pages/browser-cookies.ts";
 

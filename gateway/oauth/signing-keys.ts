@@ -1,7 +1,7 @@
 /** The authorization server's keys: made where there are none, and anew when they are old. */
 import { generateKeyPair, randomBytes } from "node:crypto";
 import { promisify } from "node:util";
-import type { ActorClient } from "../../actors/runtime/actor-client.ts";
+import type { ActorClient } from "../../actors/runtime/calls/actor-client.ts";
 import { OAUTH_KEYS_KEY, type OAuthKeys, oauthKeys } from "../../schemas/oauth/oauth-keys.ts";
 import { KEY_LEAD_MS, KEY_SIGNS_MS } from "../../schemas/oauth/oauth-server-limits.ts";
 

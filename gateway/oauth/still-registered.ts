@@ -1,6 +1,6 @@
 /** Holds what a client asked for against what it is registered for by now: it may have been changed since. */
 import { z } from "zod";
-import type { ActorClient } from "../../actors/runtime/actor-client.ts";
+import type { ActorClient } from "../../actors/runtime/calls/actor-client.ts";
 import type { PendingLogout } from "../../schemas/account/session.ts";
 import { matchesRedirectUri } from "../../schemas/oauth/client-uris.ts";
 import { clientOf } from "./client-store.ts";

@@ -4,7 +4,7 @@
  */
 import assert from "node:assert/strict";
 import type { Adapter, AdapterPayload } from "oidc-provider";
-import type { ActorClient } from "../../actors/runtime/actor-client.ts";
+import type { ActorClient } from "../../actors/runtime/calls/actor-client.ts";
 import { grantList } from "../../schemas/oauth/grant-list.ts";
 import { type GrantToken, oauthGrant } from "../../schemas/oauth/oauth-grant.ts";
 import { GRANT_MS } from "../../schemas/oauth/oauth-server-limits.ts";

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import type { LiveUpdates } from "../../actors/runtime/live.ts";
+import type { LiveUpdates } from "../../actors/runtime/bus/live.ts";
 import { account } from "../../schemas/account/account.ts";
 import { ALL_PERMISSIONS, type Role } from "../../schemas/account/permissions.ts";
 import { oauthClient } from "../../schemas/oauth/oauth-client.ts";

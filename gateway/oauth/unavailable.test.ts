@@ -5,7 +5,7 @@ import { pino } from "pino";
 import { requestLimitActor } from "../../actors/account/request-limit/request-limit.ts";
 import { interactionActor } from "../../actors/oauth/interaction/interaction.ts";
 import { oauthKeysActor } from "../../actors/oauth/oauth-keys/oauth-keys.ts";
-import type { ActorClient } from "../../actors/runtime/actor-client.ts";
+import type { ActorClient } from "../../actors/runtime/calls/actor-client.ts";
 import { ActorError } from "../../schemas/errors.ts";
 import { freePort } from "../../scripts/free-port.ts";
 import { memoryActors } from "../../scripts/testing/memory-actors.ts";

@@ -1,6 +1,6 @@
 /** Rendering: pages in, documents and pictures out, streamed as they come from a browser worker. */
 import type { Response } from "express";
-import type { ActorClient } from "../../actors/runtime/actor-client.ts";
+import type { ActorClient } from "../../actors/runtime/calls/actor-client.ts";
 import { account } from "../../schemas/account/account.ts";
 import { AccountPath, WireUsage } from "../../schemas/account/http/accounts.ts";
 import { ERRORS, type ErrorCode } from "../../schemas/errors.ts";

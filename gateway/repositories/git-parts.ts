@@ -1,5 +1,5 @@
 /** The parts that serve git. */
-import type { ActorClient } from "../../actors/runtime/actor-client.ts";
+import type { ActorClient } from "../../actors/runtime/calls/actor-client.ts";
 import type { GitSizes } from "../../schemas/repositories/git-sizes.ts";
 import type { AnswerPaceLimits } from "../http/answer-pace.ts";
 import type { AnswerCache } from "./cache/answer-cache.ts";

@@ -16,9 +16,9 @@ import { packSweepActor } from "../../actors/repositories/pack-sweep/pack-sweep.
 import { repoActor } from "../../actors/repositories/repo/repo.ts";
 import { repoEventsActor } from "../../actors/repositories/repo-events/repo-events.ts";
 import { repoTokenActor } from "../../actors/repositories/repo-token/repo-token.ts";
-import { BlobStore } from "../../actors/runtime/blob-store.ts";
-import { systemClock } from "../../actors/runtime/clock.ts";
-import { BusLiveUpdates } from "../../actors/runtime/live.ts";
+import { BusLiveUpdates } from "../../actors/runtime/bus/live.ts";
+import { systemClock } from "../../actors/runtime/lib/clock.ts";
+import { BlobStore } from "../../actors/runtime/store/blob-store.ts";
 import { ALL_PERMISSIONS, type Permission } from "../../schemas/account/permissions.ts";
 import type { GitSizes } from "../../schemas/repositories/git-sizes.ts";
 import { gitUpkeep } from "../../schemas/repositories/git-upkeep.ts";

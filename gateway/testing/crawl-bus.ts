@@ -17,13 +17,13 @@ import { CachedPage } from "../../actors/crawl/workers/crawl-page/page-cache.ts"
 import { RecordWriter } from "../../actors/crawl/workers/crawl-page/record-writer.ts";
 import { createAddressPolicy } from "../../actors/egress/address-policy.ts";
 import { createEgressGuard } from "../../actors/egress/egress-guard.ts";
-import { BusActorClient } from "../../actors/runtime/actor-client.ts";
-import { BlobStore } from "../../actors/runtime/blob-store.ts";
-import type { Bus } from "../../actors/runtime/bus.ts";
-import { systemClock as clock } from "../../actors/runtime/clock.ts";
-import { BusLiveUpdates } from "../../actors/runtime/live.ts";
-import { Places } from "../../actors/runtime/places.ts";
-import { TtlStore } from "../../actors/runtime/ttl-store.ts";
+import type { Bus } from "../../actors/runtime/bus/bus.ts";
+import { BusLiveUpdates } from "../../actors/runtime/bus/live.ts";
+import { BusActorClient } from "../../actors/runtime/calls/actor-client.ts";
+import { systemClock as clock } from "../../actors/runtime/lib/clock.ts";
+import { Semaphore } from "../../actors/runtime/lib/semaphore.ts";
+import { BlobStore } from "../../actors/runtime/store/blob-store.ts";
+import { TtlStore } from "../../actors/runtime/store/ttl-store.ts";
 import { LARGE_BODIES_MAX, MARKDOWN_QUEUE_MAX } from "../../schemas/crawl/crawl-limits.ts";
 import { busActors } from "../../scripts/testing/bus-actors.ts";
 
@@ -74,10 +74,10 @@ export async function crawlBus() {
       sitemaps: { guard, clock, fetchMs: FETCH_MS },
       clock,
       logger: pino({ level: "fatal" }),
-      places: new Places(PAGES),
-      largePlaces: new Places(LARGE_BODIES_MAX),
+      places: new Semaphore(PAGES),
+      largePlaces: new Semaphore(LARGE_BODIES_MAX),
       markdown,
-      markdownPlaces: new Places(MARKDOWN_QUEUE_MAX),
+      markdownPlaces: new Semaphore(MARKDOWN_QUEUE_MAX),
       records: new RecordWriter(blobs),
       blobs,
       untold: new Map(),
@@ -87,7 +87,7 @@ export async function crawlBus() {
       slots: { fetch: 16, robots: 4, purge: 1 },
       fetch: turns,
       browser: turns,
-      robots: { guard, clock, fetchMs: FETCH_MS, places: new Places(PAGES) },
+      robots: { guard, clock, fetchMs: FETCH_MS, places: new Semaphore(PAGES) },
       json: { ...turns, extractor: { extract: noModel }, hold: noModel },
       blobs,
     });

@@ -1,5 +1,5 @@
 /** Live updates in memory. For tests of the gateway. */
-import type { LiveUpdate, LiveUpdates } from "../../actors/runtime/live.ts";
+import type { LiveUpdate, LiveUpdates } from "../../actors/runtime/bus/live.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: the seam's types tie contract and value together; a Map of kinds cannot.
 type AnyUpdate = LiveUpdate<any>;

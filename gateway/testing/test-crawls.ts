@@ -1,7 +1,7 @@
 /** Crawl jobs that crawl nothing, for tests of the gateway. The test says what they have found. */
 import { randomBytes } from "node:crypto";
 import { z } from "zod";
-import { defineActor } from "../../actors/runtime/define-actor.ts";
+import { defineActor } from "../../actors/runtime/kinds/define-actor.ts";
 import type { Contract, Messages } from "../../schemas/contract.ts";
 import {
   type CrawlPlan,

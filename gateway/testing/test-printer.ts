@@ -1,6 +1,6 @@
 /** A render worker without a browser, for tests of the gateway. The HTML of the page says what it "prints". */
 import { once } from "node:events";
-import { defineWorker } from "../../actors/runtime/define-worker.ts";
+import { defineWorker } from "../../actors/runtime/workers/define-worker.ts";
 import { ActorError, type ErrorCode } from "../../schemas/errors.ts";
 import { render } from "../../schemas/rendering/render.ts";
 

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import type { ActorHost } from "../../actors/runtime/actor-host.ts";
-import { listDeadLetters, retryDeadLetter } from "../../actors/runtime/dead-letters.ts";
+import { listDeadLetters, retryDeadLetter } from "../../actors/runtime/mail/dead-letters.ts";
 import { addressOf, mailSubject, STREAMS, shardOf } from "../../schemas/subjects.ts";
 import { startWorld, type World } from "../testing/actor-world.ts";
 import { trunkline } from "../testing/command-line.ts";

@@ -1,12 +1,12 @@
 /** `trunkline admin dead`: lists, shows, retries and drops dead letters: messages that no actor could handle. */
-import type { Bus } from "../../actors/runtime/bus.ts";
+import type { Bus } from "../../actors/runtime/bus/bus.ts";
 import {
   type DeadLetter,
   dropDeadLetter,
   findDeadLetter,
   listDeadLetters,
   retryDeadLetter,
-} from "../../actors/runtime/dead-letters.ts";
+} from "../../actors/runtime/mail/dead-letters.ts";
 import { UsageError } from "./usage-error.ts";
 import { withBus } from "./with-bus.ts";
 

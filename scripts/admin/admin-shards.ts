@@ -1,5 +1,5 @@
 /** `trunkline admin shards`: lists the hosts, their shards, and whether they are alive. */
-import { type OwningHost, readShardOwners } from "../../actors/runtime/shard-owners.ts";
+import { type OwningHost, readShardOwners } from "../../actors/runtime/placement/shard-owners.ts";
 import { SHARDS } from "../../schemas/limits.ts";
 import { age } from "./age.ts";
 import { table } from "./table.ts";

@@ -1,5 +1,5 @@
 /** `trunkline admin tasks`: shows waiting and running tasks of each lane, and their age. */
-import { type Lane, readQueues } from "../../actors/runtime/queues.ts";
+import { type Lane, readQueues } from "../../actors/runtime/observe/queues.ts";
 import { LANE_TASKS_MAX } from "../../schemas/limits.ts";
 import { age } from "./age.ts";
 import { table } from "./table.ts";

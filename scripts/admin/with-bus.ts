@@ -1,7 +1,7 @@
 /** Runs an operator's command with a connection to the bus. */
 import { JetStreamApiError, JetStreamError } from "@nats-io/jetstream";
 import { RequestError, TimeoutError } from "@nats-io/transport-node";
-import { Bus, BusLost } from "../../actors/runtime/bus.ts";
+import { Bus, BusLost } from "../../actors/runtime/bus/bus.ts";
 import { busOf } from "./bus-of.ts";
 
 export async function withBus<R>(

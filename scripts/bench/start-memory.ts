@@ -1,7 +1,7 @@
 /** What an idle Trunkline weighs: every process under `npm start`, npm among them, but for Chromium's. */
 import { readdirSync, readFileSync } from "node:fs";
 import { basename } from "node:path";
-import { systemClock as clock } from "../../actors/runtime/clock.ts";
+import { systemClock as clock } from "../../actors/runtime/lib/clock.ts";
 import type { Benchmark } from "./benchmark.ts";
 import { Instance } from "./instance.ts";
 

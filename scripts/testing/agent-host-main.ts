@@ -10,9 +10,9 @@ import { processArguments } from "../../actors/apps/process/arguments.ts";
 import { createAddressPolicy } from "../../actors/egress/address-policy.ts";
 import { createEgressGuard } from "../../actors/egress/egress-guard.ts";
 import { ActorHost } from "../../actors/runtime/actor-host.ts";
-import { Bus } from "../../actors/runtime/bus.ts";
-import { systemClock as clock } from "../../actors/runtime/clock.ts";
-import { ServiceCounts } from "../../actors/runtime/service-counts.ts";
+import { Bus } from "../../actors/runtime/bus/bus.ts";
+import { systemClock as clock } from "../../actors/runtime/lib/clock.ts";
+import { ServiceCounts } from "../../actors/runtime/observe/service-counts.ts";
 import { AGENT_BYTES_PER_ACCOUNT, AGENTS_PER_ACCOUNT } from "../../schemas/apps/app-limits.ts";
 
 const READY_POLL_MS = 5;

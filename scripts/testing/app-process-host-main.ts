@@ -8,7 +8,7 @@ import { AppUsers, whyOneUser } from "../../actors/apps/lib/app-host/app-user.ts
 import { endedWithHost } from "../../actors/apps/lib/app-host/ended-with-host.ts";
 import { AppProcess } from "../../actors/apps/lib/app-process/app-process.ts";
 import { processArguments } from "../../actors/apps/process/arguments.ts";
-import { systemClock as clock } from "../../actors/runtime/clock.ts";
+import { systemClock as clock } from "../../actors/runtime/lib/clock.ts";
 import { AppConfig } from "../../schemas/apps/app-config.ts";
 
 const [folder = "", code = "", bound] = process.argv.slice(2);

@@ -1,7 +1,7 @@
 /** Signed webhooks with duplicates, and sockets that watch what becomes of them, while a test breaks things below. */
 import { createHmac } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
-import { systemClock as clock } from "../../actors/runtime/clock.ts";
+import { systemClock as clock } from "../../actors/runtime/lib/clock.ts";
 import type { Watcher } from "./app-platform.ts";
 import type { AppScene, Gateway } from "./app-scene.ts";
 import type { SeededRandom } from "./seeded-random.ts";

@@ -1,13 +1,13 @@
 /** Actors and workers on a private nats-server, as a test's counterpart of memory-actors.ts. */
 import { pino } from "pino";
-import { type ActorClient, BusActorClient } from "../../actors/runtime/actor-client.ts";
 import { ActorHost } from "../../actors/runtime/actor-host.ts";
-import { Bus } from "../../actors/runtime/bus.ts";
-import { systemClock as clock } from "../../actors/runtime/clock.ts";
-import type { AnyActorDefinition } from "../../actors/runtime/define-actor.ts";
-import type { AnyWorkerDefinition } from "../../actors/runtime/define-worker.ts";
-import { ServiceCounts } from "../../actors/runtime/service-counts.ts";
-import { WorkerHost } from "../../actors/runtime/worker-host.ts";
+import { Bus } from "../../actors/runtime/bus/bus.ts";
+import { type ActorClient, BusActorClient } from "../../actors/runtime/calls/actor-client.ts";
+import type { AnyActorDefinition } from "../../actors/runtime/kinds/define-actor.ts";
+import { systemClock as clock } from "../../actors/runtime/lib/clock.ts";
+import { ServiceCounts } from "../../actors/runtime/observe/service-counts.ts";
+import type { AnyWorkerDefinition } from "../../actors/runtime/workers/define-worker.ts";
+import { WorkerHost } from "../../actors/runtime/workers/worker-host.ts";
 import { declareStreams } from "../../deploy/streams.ts";
 import { startNats } from "./nats-server.ts";
 

@@ -2,7 +2,7 @@
 import type { z } from "zod";
 import type { BrowserPool } from "../../actors/rendering/lib/browser/browser-pool.ts";
 import { takeScreenshot } from "../../actors/rendering/workers/render/take-screenshot.ts";
-import { systemClock } from "../../actors/runtime/clock.ts";
+import { systemClock } from "../../actors/runtime/lib/clock.ts";
 import { ScreenshotRequest } from "../../schemas/rendering/http/screenshot.ts";
 
 const DEADLINE_MS = 60_000;

@@ -1,6 +1,6 @@
 /** A kind for tests and benchmarks of the runtime: a number, rows, mail, reminders and every way to fail. */
 import { z } from "zod";
-import { defineActor } from "../../actors/runtime/define-actor.ts";
+import { defineActor } from "../../actors/runtime/kinds/define-actor.ts";
 import { defineContract, envelope } from "../../schemas/contract.ts";
 import { ActorError } from "../../schemas/errors.ts";
 

@@ -2,7 +2,7 @@
 import { chmod, mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { systemClock as clock } from "../../actors/runtime/clock.ts";
+import { systemClock as clock } from "../../actors/runtime/lib/clock.ts";
 import type { WireCrawlSummary, WireRecord } from "../../schemas/crawl/http/crawl-answers.ts";
 import { freePort } from "../free-port.ts";
 import { startNats, type TestNatsServer } from "./nats-server.ts";

@@ -3,7 +3,7 @@
  * `node scripts/testing/crawl-soak.ts --minutes N --seed S [--render]`.
  */
 import { parseArgs } from "node:util";
-import { systemClock as clock } from "../../actors/runtime/clock.ts";
+import { systemClock as clock } from "../../actors/runtime/lib/clock.ts";
 import { LEASE_TTL_MS } from "../../schemas/limits.ts";
 import { crawlFaults, requestsMissing } from "./crawl-check.ts";
 import { CrawlScene } from "./crawl-scene.ts";

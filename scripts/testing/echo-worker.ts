@@ -1,5 +1,5 @@
 /** Does echo tasks, under the eyes and the orders of a test. */
-import { defineWorker, type TaskContext } from "../../actors/runtime/define-worker.ts";
+import { defineWorker, type TaskContext } from "../../actors/runtime/workers/define-worker.ts";
 import { envelope } from "../../schemas/contract.ts";
 import { ActorError } from "../../schemas/errors.ts";
 import { echo } from "./echo.ts";

@@ -1,6 +1,6 @@
 /** What must hold once a load has stopped and everything has come to rest, whatever was broken meanwhile. */
-import type { Bus } from "../../actors/runtime/bus.ts";
-import { systemClock as clock } from "../../actors/runtime/clock.ts";
+import type { Bus } from "../../actors/runtime/bus/bus.ts";
+import { systemClock as clock } from "../../actors/runtime/lib/clock.ts";
 import { SHARDS } from "../../schemas/limits.ts";
 import { STREAMS, sentSubject, stateBucket, stateSubjects } from "../../schemas/subjects.ts";
 import { COUNTERS, type FaultLoad, LEDGERS, SINKS } from "./fault-load.ts";

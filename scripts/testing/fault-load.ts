@@ -1,7 +1,8 @@
 /** Many clients that call the test kinds while a test breaks things, and note what they asked and what came back. */
-import { BusActorClient } from "../../actors/runtime/actor-client.ts";
-import { Bus } from "../../actors/runtime/bus.ts";
-import { systemClock as clock } from "../../actors/runtime/clock.ts";
+
+import { Bus } from "../../actors/runtime/bus/bus.ts";
+import { BusActorClient } from "../../actors/runtime/calls/actor-client.ts";
+import { systemClock as clock } from "../../actors/runtime/lib/clock.ts";
 import { ActorError } from "../../schemas/errors.ts";
 import { counter } from "./counter.ts";
 import { ledger } from "./ledger.ts";

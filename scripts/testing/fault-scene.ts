@@ -1,5 +1,5 @@
 /** A private nats-server, hosts in processes of their own and a load of clients: where a fault test takes place. */
-import { Bus } from "../../actors/runtime/bus.ts";
+import { Bus } from "../../actors/runtime/bus/bus.ts";
 import { declareStreams } from "../../deploy/streams.ts";
 import { ActorProcess } from "./actor-process.ts";
 import { findProblems } from "./fault-check.ts";

@@ -1,6 +1,6 @@
 /** A clock that runs as every clock does, but for waits of one length: those end when a test lets them, or with their signal. */
 import { once } from "node:events";
-import { type Clock, systemClock } from "../../actors/runtime/clock.ts";
+import { type Clock, systemClock } from "../../actors/runtime/lib/clock.ts";
 
 export class HoldingClock implements Clock {
   readonly #heldMs: number;

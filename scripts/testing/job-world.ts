@@ -6,8 +6,8 @@ import {
   type CrawlJobState,
   INITIAL,
 } from "../../actors/crawl/crawl-job/crawl-job-state.ts";
-import { deepFreeze } from "../../actors/runtime/stored-actor.ts";
-import { readTransition } from "../../actors/runtime/transition.ts";
+import { readTransition } from "../../actors/runtime/kinds/transition.ts";
+import { deepFreeze } from "../../actors/runtime/lib/deep-freeze.ts";
 import type { DeepReadonly, Envelope, Input, Reply } from "../../schemas/contract.ts";
 import {
   CrawlNews,

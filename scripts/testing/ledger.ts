@@ -1,6 +1,6 @@
 /** A kind for tests of the runtime that sees each mail itself: what came twice, what is missing, what overtook what. */
 import { z } from "zod";
-import { defineActor } from "../../actors/runtime/define-actor.ts";
+import { defineActor } from "../../actors/runtime/kinds/define-actor.ts";
 import { defineContract, envelope } from "../../schemas/contract.ts";
 
 /** By the other's name: how many entries went to it or came from it. */

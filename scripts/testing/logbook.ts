@@ -1,14 +1,14 @@
 /** A hosted kind for tests of the runtime: each key writes lines into a log of its own on the bus, fenced as agents are. */
 import { z } from "zod";
-import { writeAtomically } from "../../actors/runtime/atomic-batch.ts";
-import type { Bus } from "../../actors/runtime/bus.ts";
+import { writeAtomically } from "../../actors/runtime/bus/atomic-batch.ts";
+import type { Bus } from "../../actors/runtime/bus/bus.ts";
 import {
   defineHosted,
   type HostedContext,
   type HostedDefinition,
   type HostedInstance,
   type HostedMessage,
-} from "../../actors/runtime/define-hosted.ts";
+} from "../../actors/runtime/kinds/define-hosted.ts";
 import { defineContract } from "../../schemas/contract.ts";
 import { ActorError } from "../../schemas/errors.ts";
 import { agentLogSubject, STREAMS } from "../../schemas/subjects.ts";

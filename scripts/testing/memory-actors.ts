@@ -1,10 +1,16 @@
 /** Actors and workers in one process, without a bus: the real definitions, state in a Map, nothing survives. */
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
-import type { ActorClient, TaskRun } from "../../actors/runtime/actor-client.ts";
-import type { AnyActorDefinition } from "../../actors/runtime/define-actor.ts";
-import type { AnyHostedDefinition, HostedContext } from "../../actors/runtime/define-hosted.ts";
-import type { AnyWorkerDefinition, TaskContext } from "../../actors/runtime/define-worker.ts";
+import type { ActorClient, TaskRun } from "../../actors/runtime/calls/actor-client.ts";
+import type { AnyActorDefinition } from "../../actors/runtime/kinds/define-actor.ts";
+import type {
+  AnyHostedDefinition,
+  HostedContext,
+} from "../../actors/runtime/kinds/define-hosted.ts";
+import type {
+  AnyWorkerDefinition,
+  TaskContext,
+} from "../../actors/runtime/workers/define-worker.ts";
 import type { Contract, Envelope, TaskContract, TaskSchema } from "../../schemas/contract.ts";
 import { ActorError } from "../../schemas/errors.ts";
 import { LANE_TASKS_MAX, TASK_TRIES_MAX } from "../../schemas/limits.ts";

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { AuthorizationError, connect, type NatsConnection } from "@nats-io/transport-node";
 import { expect } from "chai";
-import { readBusAddress } from "../../actors/runtime/bus-address.ts";
+import { readBusAddress } from "../../actors/runtime/bus/bus-address.ts";
 import { addressOf, callSubject, shardOf } from "../../schemas/subjects.ts";
 import { startCluster, startNats } from "./nats-server.ts";
 import { stopProcess } from "./process-children.ts";

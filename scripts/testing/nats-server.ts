@@ -6,7 +6,7 @@ import { join, relative } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
-import { readBusAddress } from "../../actors/runtime/bus-address.ts";
+import { readBusAddress } from "../../actors/runtime/bus/bus-address.ts";
 import { freePort } from "../free-port.ts";
 import { NatsServer, type NatsServerOptions, newNatsPassword } from "../nats-server.ts";
 import { REPOSITORY } from "../tools.ts";

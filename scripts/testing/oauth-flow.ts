@@ -1,6 +1,6 @@
 /** One person's way with one client, from authorize to revoke, over nodes that die. */
 import { expect } from "chai";
-import { systemClock as clock } from "../../actors/runtime/clock.ts";
+import { systemClock as clock } from "../../actors/runtime/lib/clock.ts";
 import { Person, REDIRECT_URI, type TestClient } from "../../gateway/oauth/testing/oauth-world.ts";
 import type { OAuthNodes } from "./oauth-nodes.ts";
 import { until } from "./until.ts";

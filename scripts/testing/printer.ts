@@ -12,7 +12,7 @@ import {
   type BrowserPoolOptions,
 } from "../../actors/rendering/lib/browser/browser-pool.ts";
 import { type PrintedPdf, printPdf } from "../../actors/rendering/workers/render/print-pdf.ts";
-import { type Clock, systemClock } from "../../actors/runtime/clock.ts";
+import { type Clock, systemClock } from "../../actors/runtime/lib/clock.ts";
 import { PdfRequest } from "../../schemas/rendering/http/pdf.ts";
 import { findChromium } from "../tools.ts";
 import { pageTexts, tableFaults } from "./pdf-file.ts";

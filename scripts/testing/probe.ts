@@ -1,6 +1,6 @@
 /** A kind for tests of the runtime that does what no good kind does, and one that is not durable. */
 import { z } from "zod";
-import { defineActor } from "../../actors/runtime/define-actor.ts";
+import { defineActor } from "../../actors/runtime/kinds/define-actor.ts";
 import { defineContract, envelope } from "../../schemas/contract.ts";
 import { ActorError } from "../../schemas/errors.ts";
 import { echo } from "./echo.ts";

@@ -1,6 +1,7 @@
 /** Runs one handler as a host does: input, state and reply parsed, state and rows frozen, stray keys refused. */
 import assert from "node:assert/strict";
-import type { ActorDefinition, HandlerContext } from "../../actors/runtime/define-actor.ts";
+import type { ActorDefinition, HandlerContext } from "../../actors/runtime/kinds/define-actor.ts";
+import { deepFreeze } from "../../actors/runtime/lib/deep-freeze.ts";
 import type { DeepReadonly, Envelope, Input, Messages, Reply } from "../../schemas/contract.ts";
 
 const TRANSITION_KEYS = new Set(["state", "rows", "reply", "send", "remind", "live", "forget"]);
@@ -56,12 +57,4 @@ export function runHandler<M extends Messages, S, R, N extends keyof M & string>
     live:
       transition.live === undefined ? undefined : definition.contract.live?.parse(transition.live),
   };
-}
-
-function deepFreeze<T>(value: T): T {
-  if (typeof value === "object" && value !== null && !Object.isFrozen(value)) {
-    Object.freeze(value);
-    for (const inner of Object.values(value)) deepFreeze(inner);
-  }
-  return value;
 }

@@ -1,7 +1,7 @@
 /** A kind of task for tests of lanes that serve their keys in turn, and the worker that does it under a test's orders. */
 import { z } from "zod";
-import { defineWorker, type TaskContext } from "../../actors/runtime/define-worker.ts";
-import type { TurnLimits } from "../../actors/runtime/task-turns.ts";
+import { defineWorker, type TaskContext } from "../../actors/runtime/workers/define-worker.ts";
+import type { TurnLimits } from "../../actors/runtime/workers/task-turns.ts";
 import { defineTasks } from "../../schemas/contract.ts";
 
 export const shared = defineTasks({

@@ -3,7 +3,7 @@
  * One that stands goes on only so, however long anything takes; of the time of day alone it knows how late it is.
  */
 import { once } from "node:events";
-import { type Clock, systemClock } from "../../actors/runtime/clock.ts";
+import { type Clock, systemClock } from "../../actors/runtime/lib/clock.ts";
 
 interface Waiter {
   ms: number;

@@ -3,7 +3,7 @@
  * `node scripts/testing/soak.ts --minutes N --seed S`.
  */
 import { parseArgs } from "node:util";
-import { systemClock as clock } from "../../actors/runtime/clock.ts";
+import { systemClock as clock } from "../../actors/runtime/lib/clock.ts";
 import { LEASE_TTL_MS } from "../../schemas/limits.ts";
 import { FaultScene } from "./fault-scene.ts";
 import { SeededRandom } from "./seeded-random.ts";

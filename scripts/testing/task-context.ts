@@ -1,5 +1,5 @@
 /** A context for tests that call a worker's handler directly. It drops what the handler sends. */
-import type { TaskContext } from "../../actors/runtime/define-worker.ts";
+import type { TaskContext } from "../../actors/runtime/workers/define-worker.ts";
 import { ActorError } from "../../schemas/errors.ts";
 
 export function taskContext(known: Partial<TaskContext> = {}): TaskContext {

@@ -5,7 +5,7 @@
 import { once } from "node:events";
 import { createServer } from "node:http";
 import { connect, type NatsConnection } from "@nats-io/transport-node";
-import { readBusAddress } from "../../actors/runtime/bus-address.ts";
+import { readBusAddress } from "../../actors/runtime/bus/bus-address.ts";
 import { type RoleStart, runProgram } from "../program.ts";
 
 const { TEST_ANSWER_MS = "0", TEST_STUCK } = process.env;

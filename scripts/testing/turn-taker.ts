@@ -1,9 +1,9 @@
 /** A crawl in miniature for tests of sites: a job that asks for turns, and workers that make one request in each. */
 import { setTimeout as pause } from "node:timers/promises";
 import { z } from "zod";
-import type { ActorClient } from "../../actors/runtime/actor-client.ts";
-import { defineActor } from "../../actors/runtime/define-actor.ts";
-import { defineWorker } from "../../actors/runtime/define-worker.ts";
+import type { ActorClient } from "../../actors/runtime/calls/actor-client.ts";
+import { defineActor } from "../../actors/runtime/kinds/define-actor.ts";
+import { defineWorker } from "../../actors/runtime/workers/define-worker.ts";
 import { defineContract, envelope } from "../../schemas/contract.ts";
 import { crawlJob } from "../../schemas/crawl/crawl-job.ts";
 import { TURN_LATE_MS } from "../../schemas/crawl/crawl-limits.ts";

@@ -3,7 +3,7 @@ import { account, type TokenEntry } from "../../../schemas/account/account.ts";
 import type { DeepReadonly } from "../../../schemas/contract.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import { TOKENS_PER_ACCOUNT_MAX, USAGE_TASKS_REMEMBERED_MAX } from "../../../schemas/limits.ts";
-import { defineActor } from "../../runtime/define-actor.ts";
+import { defineActor } from "../../runtime/kinds/define-actor.ts";
 import { AccountState } from "./account-state.ts";
 import {
   acceptInvitation,

@@ -1,7 +1,7 @@
 /** Decides whether a secret opens an API token, and what it opens. */
 import { apiToken } from "../../../schemas/account/api-token.ts";
 import { ActorError } from "../../../schemas/errors.ts";
-import { defineActor } from "../../runtime/define-actor.ts";
+import { defineActor } from "../../runtime/kinds/define-actor.ts";
 import { sameHash } from "../lib/hashes/same-hash.ts";
 import { ApiTokenState } from "./api-token-state.ts";
 

@@ -1,6 +1,6 @@
 /** Decides which of all processes that start for the first time makes the account. */
 import { installation } from "../../../schemas/account/installation.ts";
-import { defineActor } from "../../runtime/define-actor.ts";
+import { defineActor } from "../../runtime/kinds/define-actor.ts";
 import { InstallationState } from "./installation-state.ts";
 
 export const installationActor = defineActor(installation, {

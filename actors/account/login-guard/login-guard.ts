@@ -13,7 +13,7 @@ import {
   STRANGER_PAUSE_MS,
   STRANGER_PAUSE_MS_MAX,
 } from "../../../schemas/oauth/oauth-server-limits.ts";
-import { defineActor } from "../../runtime/define-actor.ts";
+import { defineActor } from "../../runtime/kinds/define-actor.ts";
 import { LoginGuardState } from "./login-guard-state.ts";
 
 export const loginGuardActor = defineActor(loginGuard, {

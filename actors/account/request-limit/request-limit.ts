@@ -1,6 +1,6 @@
 /** Counts an account's requests in one window after another. A window begins with its first request. */
 import { requestLimit } from "../../../schemas/account/request-limit.ts";
-import { defineActor } from "../../runtime/define-actor.ts";
+import { defineActor } from "../../runtime/kinds/define-actor.ts";
 import { RequestLimitState } from "./request-limit-state.ts";
 
 export const requestLimitActor = defineActor(requestLimit, {

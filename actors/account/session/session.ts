@@ -5,7 +5,7 @@ import { user } from "../../../schemas/account/user.ts";
 import { type DeepReadonly, envelope } from "../../../schemas/contract.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import { SESSION_MS } from "../../../schemas/oauth/oauth-server-limits.ts";
-import { defineActor } from "../../runtime/define-actor.ts";
+import { defineActor } from "../../runtime/kinds/define-actor.ts";
 import { sameHash } from "../lib/hashes/same-hash.ts";
 import { SessionState } from "./session-state.ts";
 

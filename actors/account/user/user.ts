@@ -5,7 +5,7 @@ import { user } from "../../../schemas/account/user.ts";
 import { envelope } from "../../../schemas/contract.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import { SESSIONS_PER_USER_MAX } from "../../../schemas/oauth/oauth-server-limits.ts";
-import { defineActor } from "../../runtime/define-actor.ts";
+import { defineActor } from "../../runtime/kinds/define-actor.ts";
 import { UserState } from "./user-state.ts";
 
 export const userActor = defineActor(user, {

@@ -4,7 +4,7 @@ import {
   AGENT_ALARM_RETRY_MS_MAX,
 } from "../../../schemas/apps/app-limits.ts";
 import { runHandler } from "../../../scripts/testing/run-handler.ts";
-import type { AnyActorDefinition } from "../../runtime/define-actor.ts";
+import type { AnyActorDefinition } from "../../runtime/kinds/define-actor.ts";
 import { agentAlarmActor } from "./agent-alarm.ts";
 
 const context = { key: "a.b.C.d", now: 6_000, newId: () => "0".repeat(32), rows: new Map() };

@@ -7,7 +7,7 @@ import {
 } from "../../../schemas/apps/app-limits.ts";
 import { envelope } from "../../../schemas/contract.ts";
 import { EpochMs } from "../../../schemas/values.ts";
-import { defineActor } from "../../runtime/define-actor.ts";
+import { defineActor } from "../../runtime/kinds/define-actor.ts";
 
 const AgentAlarmState = z.object({
   at: EpochMs.optional(),

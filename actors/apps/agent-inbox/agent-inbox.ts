@@ -8,7 +8,7 @@ import {
   EVENTS_WAITING_RETRY_S,
 } from "../../../schemas/apps/webhook-limits.ts";
 import { ActorError } from "../../../schemas/errors.ts";
-import { defineActor } from "../../runtime/define-actor.ts";
+import { defineActor } from "../../runtime/kinds/define-actor.ts";
 import { countOf, withRun } from "../lib/event-log/number-runs.ts";
 import { type RecentId, recall, recentId, remember } from "../lib/event-log/recent-ids.ts";
 import { AgentInboxState, eventRow, InboxRow, requestRow } from "./agent-inbox-state.ts";

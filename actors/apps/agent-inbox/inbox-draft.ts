@@ -2,7 +2,7 @@
 import { strict as assert } from "node:assert";
 import type { AppRequest } from "../../../schemas/apps/app-exchange.ts";
 import type { DeepReadonly } from "../../../schemas/contract.ts";
-import type { HandlerContext } from "../../runtime/define-actor.ts";
+import type { HandlerContext } from "../../runtime/kinds/define-actor.ts";
 import { LogDraft } from "../lib/event-log/log-draft.ts";
 import {
   type AgentInboxState,

@@ -7,9 +7,9 @@ import { webhookPost } from "../../../schemas/apps/outgoing-webhook.ts";
 import { ActorProcess } from "../../../scripts/testing/actor-process.ts";
 import { startNats } from "../../../scripts/testing/nats-server.ts";
 import { until } from "../../../scripts/testing/until.ts";
-import { BusActorClient } from "../../runtime/actor-client.ts";
-import { Bus } from "../../runtime/bus.ts";
-import { systemClock as clock } from "../../runtime/clock.ts";
+import { Bus } from "../../runtime/bus/bus.ts";
+import { BusActorClient } from "../../runtime/calls/actor-client.ts";
+import { systemClock as clock } from "../../runtime/lib/clock.ts";
 import { eventOf } from "./testing/inbox.ts";
 
 const MAIN = join(import.meta.dirname, "testing", "inbox-process-main.ts");

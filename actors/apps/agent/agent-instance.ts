@@ -5,10 +5,14 @@ import { type AgentAddress, appKey } from "../../../schemas/apps/app-names.ts";
 import type { TurnInput, TurnResult } from "../../../schemas/apps/app-process.ts";
 import type { CallId } from "../../../schemas/call-id.ts";
 import { ActorError, isPassing } from "../../../schemas/errors.ts";
-import type { ActorClient } from "../../runtime/actor-client.ts";
-import type { Bus } from "../../runtime/bus.ts";
-import type { Clock } from "../../runtime/clock.ts";
-import type { HostedContext, HostedInstance, HostedMessage } from "../../runtime/define-hosted.ts";
+import type { Bus } from "../../runtime/bus/bus.ts";
+import type { ActorClient } from "../../runtime/calls/actor-client.ts";
+import type {
+  HostedContext,
+  HostedInstance,
+  HostedMessage,
+} from "../../runtime/kinds/define-hosted.ts";
+import type { Clock } from "../../runtime/lib/clock.ts";
 import type { AppProcesses, Running } from "../lib/app-host/app-processes.ts";
 import type { Operations } from "../lib/app-host/operations.ts";
 import type { HostStreams } from "../lib/app-process/host-streams.ts";

@@ -4,16 +4,16 @@ import { z } from "zod";
 import { SocketAction } from "../../../schemas/apps/agent-sockets.ts";
 import { AGENT_RECORD_BYTES_MAX, AGENT_ROOM_BYTES } from "../../../schemas/apps/app-limits.ts";
 import { agentLogSubject, fnv1a32, STREAMS } from "../../../schemas/subjects.ts";
-import { WriteRefused } from "../../runtime/atomic-batch.ts";
-import type { BlobStore } from "../../runtime/blob-store.ts";
-import type { Bus } from "../../runtime/bus.ts";
-import type { SharedWrites } from "../../runtime/shared-writes.ts";
+import { WriteRefused } from "../../runtime/bus/atomic-batch.ts";
+import type { Bus } from "../../runtime/bus/bus.ts";
+import type { BlobStore } from "../../runtime/store/blob-store.ts";
+import type { SharedWrites } from "../../runtime/store/shared-writes.ts";
 import {
   type LogMessage,
   LogTaken,
   type NewLogMessage,
   SubjectLog,
-} from "../../runtime/subject-log.ts";
+} from "../../runtime/store/subject-log.ts";
 import type { AgentRoom } from "./agent-room.ts";
 
 /** The actions of one commit, by gateway. */

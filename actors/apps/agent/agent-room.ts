@@ -2,7 +2,7 @@
 import { AGENT_ROOM_BYTES } from "../../../schemas/apps/app-limits.ts";
 import type { AgentAddress } from "../../../schemas/apps/app-names.ts";
 import { type AgentLimits, appUsage } from "../../../schemas/apps/app-usage.ts";
-import type { ActorClient } from "../../runtime/actor-client.ts";
+import type { ActorClient } from "../../runtime/calls/actor-client.ts";
 
 /** An agent that grows asks each time it is larger by so much. */
 const AHEAD = 1.25;

@@ -16,8 +16,8 @@ import {
 import { childrenOf, isOfApp } from "../../../scripts/testing/process-children.ts";
 import { refusalOf } from "../../../scripts/testing/refusal.ts";
 import { until } from "../../../scripts/testing/until.ts";
-import { BlobStore } from "../../runtime/blob-store.ts";
-import { systemClock } from "../../runtime/clock.ts";
+import { systemClock } from "../../runtime/lib/clock.ts";
+import { BlobStore } from "../../runtime/store/blob-store.ts";
 import { whyOneUser } from "../lib/app-host/app-user.ts";
 
 const request = (what: string, body?: unknown): AppRequest => ({

@@ -5,7 +5,7 @@ import { AGENT_IDLE_MS } from "../../../schemas/apps/app-limits.ts";
 import { appKey, isAddress, readAgentKey } from "../../../schemas/apps/app-names.ts";
 import type { AgentLimits } from "../../../schemas/apps/app-usage.ts";
 import { ActorError } from "../../../schemas/errors.ts";
-import { defineHosted, type HostedDefinition } from "../../runtime/define-hosted.ts";
+import { defineHosted, type HostedDefinition } from "../../runtime/kinds/define-hosted.ts";
 import { AgentInstance, type AgentMessages, type AgentParts } from "./agent-instance.ts";
 import { AgentLog, type AgentLogParts } from "./agent-log.ts";
 import { AgentRoom } from "./agent-room.ts";

@@ -5,7 +5,7 @@ import {
   DELIVERY_SETTLED_MS_MAX,
 } from "../../../schemas/apps/webhook-limits.ts";
 import { ActorError } from "../../../schemas/errors.ts";
-import type { ActorClient } from "../../runtime/actor-client.ts";
+import type { ActorClient } from "../../runtime/calls/actor-client.ts";
 
 /**
  * The first of `outcomes` is that of the try; the others are of those that came with it. Resolves with whether there is a

@@ -21,8 +21,8 @@ import {
 import { refusalOf } from "../../../scripts/testing/refusal.ts";
 import { SkippingClock } from "../../../scripts/testing/skipping-clock.ts";
 import { until } from "../../../scripts/testing/until.ts";
-import type { ActorClient } from "../../runtime/actor-client.ts";
-import { type Clock, systemClock } from "../../runtime/clock.ts";
+import type { ActorClient } from "../../runtime/calls/actor-client.ts";
+import { type Clock, systemClock } from "../../runtime/lib/clock.ts";
 import type { BodyBlobs } from "../lib/app-process/process-bodies.ts";
 import { Turns } from "../lib/app-process/turns.ts";
 import { Deliveries } from "./deliveries.ts";

@@ -9,8 +9,8 @@ import {
 import type { DeepReadonly } from "../../../schemas/contract.ts";
 import { ActorError, isPassing } from "../../../schemas/errors.ts";
 import { isSuccessful } from "../../../schemas/status-classes.ts";
-import type { ActorClient } from "../../runtime/actor-client.ts";
-import { type Clock, OVER } from "../../runtime/clock.ts";
+import type { ActorClient } from "../../runtime/calls/actor-client.ts";
+import { type Clock, OVER } from "../../runtime/lib/clock.ts";
 import { type BodyBlobs, readRequest } from "../lib/app-process/process-bodies.ts";
 import { type Turns, unexpected } from "../lib/app-process/turns.ts";
 import { answerDeliveries } from "./delivered.ts";

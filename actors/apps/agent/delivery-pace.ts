@@ -8,7 +8,7 @@ import {
   DELIVERIES_TOGETHER_MAX,
   DELIVERY_LOAD_MS,
 } from "../../../schemas/apps/webhook-limits.ts";
-import type { Clock } from "../../runtime/clock.ts";
+import type { Clock } from "../../runtime/lib/clock.ts";
 
 export class DeliveryPace {
   readonly #clock: Clock;

@@ -8,7 +8,7 @@ import {
 } from "../../../schemas/apps/app-limits.ts";
 import { startWorld, type World } from "../../../scripts/testing/actor-world.ts";
 import { until } from "../../../scripts/testing/until.ts";
-import { systemClock } from "../../runtime/clock.ts";
+import { systemClock } from "../../runtime/lib/clock.ts";
 import { SocketSender } from "./socket-sender.ts";
 
 describe("SocketSender", function () {

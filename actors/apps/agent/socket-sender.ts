@@ -15,9 +15,9 @@ import {
 } from "../../../schemas/apps/app-limits.ts";
 import type { ProcessAction } from "../../../schemas/apps/app-process.ts";
 import { parseJson } from "../../../schemas/parse-json.ts";
-import { ask } from "../../runtime/ask.ts";
-import type { Bus } from "../../runtime/bus.ts";
-import type { Clock } from "../../runtime/clock.ts";
+import { ask } from "../../runtime/bus/ask.ts";
+import type { Bus } from "../../runtime/bus/bus.ts";
+import type { Clock } from "../../runtime/lib/clock.ts";
 import type { CommitActions } from "./agent-log.ts";
 
 export interface SocketSenderParts {

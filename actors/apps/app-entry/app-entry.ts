@@ -5,14 +5,14 @@ import { type AppRequest, isSafeMethod } from "../../../schemas/apps/app-exchang
 import { AGENT_IDLE_MS, AGENT_TURNS_MAX } from "../../../schemas/apps/app-limits.ts";
 import type { TurnResult } from "../../../schemas/apps/app-process.ts";
 import { ActorError } from "../../../schemas/errors.ts";
-import type { ActorClient } from "../../runtime/actor-client.ts";
-import type { Bus } from "../../runtime/bus.ts";
+import type { Bus } from "../../runtime/bus/bus.ts";
+import type { ActorClient } from "../../runtime/calls/actor-client.ts";
 import {
   defineHosted,
   type HostedDefinition,
   type HostedInstance,
   type HostedMessage,
-} from "../../runtime/define-hosted.ts";
+} from "../../runtime/kinds/define-hosted.ts";
 import type { AppProcesses } from "../lib/app-host/app-processes.ts";
 import { type AppProcess, ProcessEnded } from "../lib/app-process/app-process.ts";
 import type { HostStreams } from "../lib/app-process/host-streams.ts";

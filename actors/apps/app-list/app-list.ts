@@ -3,7 +3,7 @@ import { APPS_MAX } from "../../../schemas/apps/app-limits.ts";
 import { type AppEntry, appList } from "../../../schemas/apps/app-list.ts";
 import type { DeepReadonly } from "../../../schemas/contract.ts";
 import { ActorError } from "../../../schemas/errors.ts";
-import { defineActor } from "../../runtime/define-actor.ts";
+import { defineActor } from "../../runtime/kinds/define-actor.ts";
 import { AppListState } from "./app-list-state.ts";
 
 export const appListActor = defineActor(appList, {

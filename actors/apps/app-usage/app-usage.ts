@@ -5,7 +5,7 @@ import { readAgentKey } from "../../../schemas/apps/app-names.ts";
 import { type AgentLimits, appUsage, noRoom } from "../../../schemas/apps/app-usage.ts";
 import type { DeepReadonly } from "../../../schemas/contract.ts";
 import { ActorError } from "../../../schemas/errors.ts";
-import { defineActor } from "../../runtime/define-actor.ts";
+import { defineActor } from "../../runtime/kinds/define-actor.ts";
 import { type AgentBytes, AppUsageRow, AppUsageState } from "./app-usage-state.ts";
 
 type State = DeepReadonly<AppUsageState>;

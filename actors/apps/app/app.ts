@@ -10,7 +10,7 @@ import { readAppKey } from "../../../schemas/apps/app-names.ts";
 import { appPurge } from "../../../schemas/apps/app-purge.ts";
 import { type DeepReadonly, type Envelope, envelope } from "../../../schemas/contract.ts";
 import { ActorError } from "../../../schemas/errors.ts";
-import { defineActor } from "../../runtime/define-actor.ts";
+import { defineActor } from "../../runtime/kinds/define-actor.ts";
 import { deliveriesOf, followEvents } from "./app-events.ts";
 import { AppRow, AppState } from "./app-state.ts";
 

@@ -9,7 +9,7 @@ import {
   BREAKER_REPORTS_KEPT,
 } from "../../../schemas/apps/webhook-limits.ts";
 import { EpochMs, Id } from "../../../schemas/values.ts";
-import { defineActor } from "../../runtime/define-actor.ts";
+import { defineActor } from "../../runtime/kinds/define-actor.ts";
 
 const State = z.object({
   /** In a row. */

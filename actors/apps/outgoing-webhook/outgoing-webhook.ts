@@ -17,7 +17,7 @@ import {
 } from "../../../schemas/apps/webhook-limits.ts";
 import { type DeepReadonly, envelope } from "../../../schemas/contract.ts";
 import { ActorError } from "../../../schemas/errors.ts";
-import { defineActor } from "../../runtime/define-actor.ts";
+import { defineActor } from "../../runtime/kinds/define-actor.ts";
 import { forgetOld, recall, recentId, remember } from "../lib/event-log/recent-ids.ts";
 import { tellStored } from "../lib/event-log/tell-stored.ts";
 import { OutgoingDraft } from "./outgoing-draft.ts";

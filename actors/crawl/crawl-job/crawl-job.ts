@@ -5,7 +5,7 @@ import { CRAWL_KEPT_MS, CRAWL_MS_MAX } from "../../../schemas/crawl/crawl-limits
 import { crawlList } from "../../../schemas/crawl/crawl-list.ts";
 import { crawlPage } from "../../../schemas/crawl/crawl-page.ts";
 import { ActorError } from "../../../schemas/errors.ts";
-import { defineActor } from "../../runtime/define-actor.ts";
+import { defineActor } from "../../runtime/kinds/define-actor.ts";
 import { admitFromBacklog, askForMore } from "./backlog.ts";
 import { CrawlJobRow, CrawlJobState, INITIAL } from "./crawl-job-state.ts";
 import { crawlUrl } from "./crawl-url.ts";

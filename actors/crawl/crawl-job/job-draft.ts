@@ -7,7 +7,7 @@ import {
   STEP_ROWS_MAX,
   STEP_WORK_MAX,
 } from "../../../schemas/crawl/crawl-limits.ts";
-import type { HandlerContext } from "../../runtime/define-actor.ts";
+import type { HandlerContext } from "../../runtime/kinds/define-actor.ts";
 import type { CrawlJobRow, CrawlJobState } from "./crawl-job-state.ts";
 import { type PreparedPlan, readPlan } from "./plan.ts";
 

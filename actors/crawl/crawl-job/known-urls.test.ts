@@ -5,7 +5,7 @@ import {
   KNOWN_ROWS_MIN,
 } from "../../../schemas/crawl/crawl-limits.ts";
 import { JobWorld } from "../../../scripts/testing/job-world.ts";
-import type { HandlerContext } from "../../runtime/define-actor.ts";
+import type { HandlerContext } from "../../runtime/kinds/define-actor.ts";
 import { type CrawlJobRow, INITIAL } from "./crawl-job-state.ts";
 import { JobDraft } from "./job-draft.ts";
 import { addKnown, knownIndex, knownRows } from "./known-urls.ts";

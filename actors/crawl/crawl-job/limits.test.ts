@@ -14,7 +14,7 @@ import {
   STEP_WORK_MAX,
 } from "../../../schemas/crawl/crawl-limits.ts";
 import { fetched, JobWorld, START } from "../../../scripts/testing/job-world.ts";
-import type { HandlerContext } from "../../runtime/define-actor.ts";
+import type { HandlerContext } from "../../runtime/kinds/define-actor.ts";
 import { type CrawlJobRow, INITIAL } from "./crawl-job-state.ts";
 import { JobDraft } from "./job-draft.ts";
 

@@ -8,7 +8,7 @@ import {
 } from "../../../schemas/crawl/crawl-limits.ts";
 import { crawlList } from "../../../schemas/crawl/crawl-list.ts";
 import { ActorError } from "../../../schemas/errors.ts";
-import { defineActor } from "../../runtime/define-actor.ts";
+import { defineActor } from "../../runtime/kinds/define-actor.ts";
 import { CrawlListRow, CrawlListState } from "./crawl-list-state.ts";
 
 export const crawlListActor = defineActor(crawlList, {

@@ -10,7 +10,7 @@ import {
 } from "../../../schemas/crawl/crawl-limits.ts";
 import { type PageVerdict, site } from "../../../schemas/crawl/site.ts";
 import { ActorError } from "../../../schemas/errors.ts";
-import { defineActor } from "../../runtime/define-actor.ts";
+import { defineActor } from "../../runtime/kinds/define-actor.ts";
 import { comeBack, stayAway } from "./host-away.ts";
 import {
   begin,

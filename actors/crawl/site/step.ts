@@ -2,7 +2,7 @@
 import type { DeepReadonly, Envelope } from "../../../schemas/contract.ts";
 import { CRAWL_DELAY_MS } from "../../../schemas/crawl/crawl-limits.ts";
 import type { Scheme } from "../../../schemas/crawl/site.ts";
-import type { HandlerContext } from "../../runtime/define-actor.ts";
+import type { HandlerContext } from "../../runtime/kinds/define-actor.ts";
 import type { Moment, Pace } from "./pace-state.ts";
 import type { RobotsFile, SiteRow, SiteState } from "./site-state.ts";
 

@@ -8,7 +8,7 @@ import {
   CLIENTS_PER_USER_MAX,
   GRANTS_PER_CLIENT_MAX,
 } from "../../../schemas/oauth/oauth-server-limits.ts";
-import { defineActor } from "../../runtime/define-actor.ts";
+import { defineActor } from "../../runtime/kinds/define-actor.ts";
 import { AllowedClientRow, GrantListState } from "./grant-list-state.ts";
 
 export const grantListActor = defineActor(grantList, {

@@ -1,7 +1,7 @@
 /** Keeps an authorization request for the browser in which it began, until it is over. */
 import { ActorError } from "../../../schemas/errors.ts";
 import { interaction } from "../../../schemas/oauth/interaction.ts";
-import { defineActor } from "../../runtime/define-actor.ts";
+import { defineActor } from "../../runtime/kinds/define-actor.ts";
 import { InteractionState } from "./interaction-state.ts";
 
 export const interactionActor = defineActor(interaction, {

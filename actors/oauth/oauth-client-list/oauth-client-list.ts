@@ -5,7 +5,7 @@ import {
   OAUTH_CLIENT_RESERVED_MS,
   OAUTH_CLIENTS_PER_ACCOUNT_MAX,
 } from "../../../schemas/oauth/oauth-limits.ts";
-import { defineActor } from "../../runtime/define-actor.ts";
+import { defineActor } from "../../runtime/kinds/define-actor.ts";
 import { OAuthClientListState } from "./oauth-client-list-state.ts";
 
 export const oauthClientListActor = defineActor(oauthClientList, {

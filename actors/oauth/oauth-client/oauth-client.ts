@@ -8,7 +8,7 @@ import { dnsCheck } from "../../../schemas/oauth/dns-check.ts";
 import { type ClientEntry, oauthClient } from "../../../schemas/oauth/oauth-client.ts";
 import { oauthClientList } from "../../../schemas/oauth/oauth-client-list.ts";
 import { AUDIT_KEPT_MS, SECRET_USED_EVERY_MS } from "../../../schemas/oauth/oauth-limits.ts";
-import { defineActor } from "../../runtime/define-actor.ts";
+import { defineActor } from "../../runtime/kinds/define-actor.ts";
 import { counted, differences, logged, pageOfChanges, SYSTEM } from "./change-log.ts";
 import { answered, checkDue, type DomainStep, startVerification, textOf } from "./domain.ts";
 import { ChangeRow, type LiveClient, OAuthClientState } from "./oauth-client-state.ts";

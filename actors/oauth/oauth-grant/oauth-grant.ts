@@ -5,7 +5,7 @@ import { ActorError } from "../../../schemas/errors.ts";
 import { grantList } from "../../../schemas/oauth/grant-list.ts";
 import { oauthGrant } from "../../../schemas/oauth/oauth-grant.ts";
 import { sameHash } from "../../account/lib/hashes/same-hash.ts";
-import { defineActor } from "../../runtime/define-actor.ts";
+import { defineActor } from "../../runtime/kinds/define-actor.ts";
 import { endsAt, isLive, isSpent, type UsableToken, wasUsed, withTokens } from "./grant-tokens.ts";
 import { OAuthGrantState, type OpenGrant } from "./oauth-grant-state.ts";
 

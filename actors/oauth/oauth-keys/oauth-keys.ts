@@ -2,7 +2,7 @@
 
 import { oauthKeys } from "../../../schemas/oauth/oauth-keys.ts";
 import { KEY_KEPT_MS, KEY_LEAD_MS } from "../../../schemas/oauth/oauth-server-limits.ts";
-import { defineActor } from "../../runtime/define-actor.ts";
+import { defineActor } from "../../runtime/kinds/define-actor.ts";
 import { OAuthKeysState } from "./oauth-keys-state.ts";
 
 export const oauthKeysActor = defineActor(oauthKeys, {

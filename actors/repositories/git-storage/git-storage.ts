@@ -9,7 +9,7 @@ import {
   gitStorage,
 } from "../../../schemas/repositories/git-storage.ts";
 import { EpochMs, Id } from "../../../schemas/values.ts";
-import { defineActor } from "../../runtime/define-actor.ts";
+import { defineActor } from "../../runtime/kinds/define-actor.ts";
 
 export const GitStorageState = z.object({
   bytes: z.int().min(0),

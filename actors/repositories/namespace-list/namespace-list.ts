@@ -7,7 +7,7 @@ import {
 } from "../../../schemas/repositories/artifacts-limits.ts";
 import { folded } from "../../../schemas/repositories/git-names.ts";
 import { namespaceList } from "../../../schemas/repositories/namespace-list.ts";
-import { defineActor } from "../../runtime/define-actor.ts";
+import { defineActor } from "../../runtime/kinds/define-actor.ts";
 import { NamespaceListRow, NamespaceListState } from "./namespace-list-state.ts";
 
 export const namespaceListActor = defineActor(namespaceList, {

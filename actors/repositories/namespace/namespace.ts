@@ -10,7 +10,7 @@ import { folded } from "../../../schemas/repositories/git-names.ts";
 import { namespace } from "../../../schemas/repositories/namespace.ts";
 import { namespaceList } from "../../../schemas/repositories/namespace-list.ts";
 import { repo } from "../../../schemas/repositories/repo.ts";
-import { defineActor } from "../../runtime/define-actor.ts";
+import { defineActor } from "../../runtime/kinds/define-actor.ts";
 import { listRepos } from "./list-repos.ts";
 import { Names, NamespaceRow, NamespaceState } from "./namespace-state.ts";
 

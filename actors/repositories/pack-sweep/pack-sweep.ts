@@ -12,7 +12,7 @@ import {
 import { gitUpkeep } from "../../../schemas/repositories/git-upkeep.ts";
 import { packSweep, StoredPack } from "../../../schemas/repositories/pack-sweep.ts";
 import { EpochMs } from "../../../schemas/values.ts";
-import { defineActor } from "../../runtime/define-actor.ts";
+import { defineActor } from "../../runtime/kinds/define-actor.ts";
 
 const Condemned = StoredPack.extend({
   /** When it was first seen that nobody names it. */

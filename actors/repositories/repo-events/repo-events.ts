@@ -13,7 +13,7 @@ import { gitUpkeep } from "../../../schemas/repositories/git-upkeep.ts";
 import type { KeptRepoEvent, RepoEvent } from "../../../schemas/repositories/repo-event.ts";
 import { envelopeOf } from "../../../schemas/repositories/repo-event-envelope.ts";
 import { repoEvents } from "../../../schemas/repositories/repo-events.ts";
-import { defineActor } from "../../runtime/define-actor.ts";
+import { defineActor } from "../../runtime/kinds/define-actor.ts";
 import { EventRow, type EventRows, RepoEventsState } from "./repo-events-state.ts";
 import { isFor, tell, toldUpTo } from "./tell-subscribers.ts";
 

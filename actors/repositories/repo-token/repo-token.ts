@@ -3,7 +3,7 @@ import { z } from "zod";
 import { ActorError } from "../../../schemas/errors.ts";
 import { RepoId } from "../../../schemas/repositories/git-names.ts";
 import { repoToken } from "../../../schemas/repositories/repo-token.ts";
-import { defineActor } from "../../runtime/define-actor.ts";
+import { defineActor } from "../../runtime/kinds/define-actor.ts";
 
 export const RepoTokenState = z.object({ repoId: RepoId.nullable() });
 

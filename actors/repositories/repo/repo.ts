@@ -19,7 +19,7 @@ import {
   repo,
 } from "../../../schemas/repositories/repo.ts";
 import { repoImport } from "../../../schemas/repositories/repo-import.ts";
-import { defineActor } from "../../runtime/define-actor.ts";
+import { defineActor } from "../../runtime/kinds/define-actor.ts";
 import { adoptedBranch, checkDefaultBranch } from "./default-branch.ts";
 import { deeperSince, fill } from "./fill-repo.ts";
 import { judgePush } from "./judge-push.ts";

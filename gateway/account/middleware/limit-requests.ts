@@ -1,6 +1,6 @@
 /** Counts an account's requests, says so in RateLimit headers, and refuses past the limit. */
 import type { RequestHandler } from "express";
-import type { ActorClient } from "../../../actors/runtime/actor-client.ts";
+import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
 import { requestLimit } from "../../../schemas/account/request-limit.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import { REQUEST_WINDOW_MS } from "../../../schemas/limits.ts";

@@ -1,6 +1,6 @@
 /** Authorization requests that wait for a person, as our pages see them. */
 import { z } from "zod";
-import type { ActorClient } from "../../../actors/runtime/actor-client.ts";
+import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import { interaction } from "../../../schemas/oauth/interaction.ts";
 import { browserHashOf } from "./browser-cookies.ts";

@@ -1,5 +1,5 @@
 /** Opens a session for a browser, which its user knows of before the browser does. */
-import type { ActorClient } from "../../../actors/runtime/actor-client.ts";
+import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
 import { session } from "../../../schemas/account/session.ts";
 import { user } from "../../../schemas/account/user.ts";
 import { ActorError } from "../../../schemas/errors.ts";

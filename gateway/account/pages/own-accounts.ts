@@ -1,5 +1,5 @@
 /** The accounts a person belongs to, and what they are there: asked of the accounts themselves. */
-import type { ActorClient } from "../../../actors/runtime/actor-client.ts";
+import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
 import { account } from "../../../schemas/account/account.ts";
 import {
   type Permission,

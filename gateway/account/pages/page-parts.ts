@@ -1,5 +1,5 @@
 /** What our pages are made with. */
-import type { ActorClient } from "../../../actors/runtime/actor-client.ts";
+import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
 import type { Link } from "../../pages/page.ts";
 import type { Interactions } from "./interactions.ts";
 import type { Visit, VisitParts } from "./visit.ts";

@@ -1,7 +1,7 @@
 /** Signing in and up, throttled. Signing in tells nobody which addresses are known; signing up does, a few at a time. */
 import { randomBytes } from "node:crypto";
 import { z } from "zod";
-import type { ActorClient } from "../../../actors/runtime/actor-client.ts";
+import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
 import { account } from "../../../schemas/account/account.ts";
 import { user } from "../../../schemas/account/user.ts";
 import { ActorError } from "../../../schemas/errors.ts";

@@ -1,5 +1,5 @@
 /** Tries to sign in and up, counted before they are made: many at once are as few as one after another. */
-import type { ActorClient } from "../../../actors/runtime/actor-client.ts";
+import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
 import { loginGuard } from "../../../schemas/account/login-guard.ts";
 import { requestLimit } from "../../../schemas/account/request-limit.ts";
 import { LOGIN_WINDOW_MS } from "../../../schemas/oauth/oauth-server-limits.ts";

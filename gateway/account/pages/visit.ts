@@ -3,7 +3,7 @@
 import type { Request, RequestHandler, Response } from "express";
 import { urlencoded } from "express";
 import ipaddr from "ipaddr.js";
-import type { ActorClient } from "../../../actors/runtime/actor-client.ts";
+import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
 import { session } from "../../../schemas/account/session.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import { FORM_BYTES_MAX, FORM_FIELDS_MAX } from "../../../schemas/oauth/oauth-server-limits.ts";

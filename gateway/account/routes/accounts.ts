@@ -1,6 +1,6 @@
 /** Accounts: the caller's own. */
 import type { z } from "zod";
-import type { ActorClient } from "../../../actors/runtime/actor-client.ts";
+import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
 import { account } from "../../../schemas/account/account.ts";
 import {
   AccountPath,

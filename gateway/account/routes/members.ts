@@ -1,6 +1,6 @@
 /** Members of an account: invited, listed, given roles, removed. */
 import type { z } from "zod";
-import type { ActorClient } from "../../../actors/runtime/actor-client.ts";
+import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
 import { account, type Invitation, type Member } from "../../../schemas/account/account.ts";
 import { AccountPath } from "../../../schemas/account/http/accounts.ts";
 import {

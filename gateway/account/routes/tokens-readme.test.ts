@@ -31,10 +31,14 @@ describe("tokens and usage", function () {
       api_token: gateway.token,
     };
     await writeFile(join(folder, "data", "credentials.json"), JSON.stringify(credentials));
-    const { stdout } = await run("bash", ["-euo", "pipefail", "-c", WORK_FOLDER + helpers + lines], {
-      cwd: folder,
-      env: { PATH: process.env.PATH, HOME: folder },
-    });
+    const { stdout } = await run(
+      "bash",
+      ["-euo", "pipefail", "-c", WORK_FOLDER + helpers + lines],
+      {
+        cwd: folder,
+        env: { PATH: process.env.PATH, HOME: folder },
+      },
+    );
     const answers = stdout
       .split(/(?<=\})(?=\{"success")/)
       .map((text) => JSON.parse(text) as { success: boolean; result: Record<string, unknown> });

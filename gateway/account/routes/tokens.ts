@@ -1,6 +1,6 @@
 /** API tokens of an account: made, listed, revoked; their secret is shown once. */
 import type { z } from "zod";
-import type { ActorClient } from "../../../actors/runtime/actor-client.ts";
+import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
 import { account, type TokenEntry } from "../../../schemas/account/account.ts";
 import { apiToken } from "../../../schemas/account/api-token.ts";
 import { AccountPath } from "../../../schemas/account/http/accounts.ts";

@@ -1,9 +1,9 @@
 /** Apps of an account: deployed, shown, rolled back, deleted; and their secrets, which are never read back. */
 import type { z } from "zod";
 import type { SecretBox } from "../../../actors/apps/lib/app-secrets/secret-box.ts";
-import type { ActorClient } from "../../../actors/runtime/actor-client.ts";
-import type { BlobStore } from "../../../actors/runtime/blob-store.ts";
-import type { StoredLine, StoredLines } from "../../../actors/runtime/stored-lines.ts";
+import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
+import type { BlobStore } from "../../../actors/runtime/store/blob-store.ts";
+import type { StoredLine, StoredLines } from "../../../actors/runtime/store/stored-lines.ts";
 import { AccountPath } from "../../../schemas/account/http/accounts.ts";
 import { type AppOverview, type AppVersion, app } from "../../../schemas/apps/app.ts";
 import { APP_DEPLOY_BYTES_MAX } from "../../../schemas/apps/app-limits.ts";

@@ -9,7 +9,7 @@ import { answeringAgent } from "../../../actors/apps/agent-inbox/testing/answeri
 import { eventOf, INBOX_KEY } from "../../../actors/apps/agent-inbox/testing/inbox.ts";
 import { appActor } from "../../../actors/apps/app/app.ts";
 import { outgoingWebhookActor } from "../../../actors/apps/outgoing-webhook/outgoing-webhook.ts";
-import { defineWorker } from "../../../actors/runtime/define-worker.ts";
+import { defineWorker } from "../../../actors/runtime/workers/define-worker.ts";
 import { ALL_PERMISSIONS, type Permission } from "../../../schemas/account/permissions.ts";
 import { agentInbox } from "../../../schemas/apps/agent-inbox.ts";
 import { app } from "../../../schemas/apps/app.ts";

@@ -1,7 +1,7 @@
 /** What came to an agent and what it sent out: listed, shown, delivered or sent again. */
 import type { z } from "zod";
-import type { ActorClient } from "../../../actors/runtime/actor-client.ts";
-import type { BlobStore } from "../../../actors/runtime/blob-store.ts";
+import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
+import type { BlobStore } from "../../../actors/runtime/store/blob-store.ts";
 import { agentInbox, type Delivery } from "../../../schemas/apps/agent-inbox.ts";
 import { app } from "../../../schemas/apps/app.ts";
 import { type Body, exactText } from "../../../schemas/apps/app-exchange.ts";

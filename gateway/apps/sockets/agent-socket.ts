@@ -2,7 +2,7 @@
 import type { Duplex } from "node:stream";
 import type { WebSocket } from "ws";
 import type { z } from "zod";
-import type { ActorClient } from "../../../actors/runtime/actor-client.ts";
+import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
 import {
   agent,
   type Connection,

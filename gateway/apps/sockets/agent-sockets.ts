@@ -2,8 +2,8 @@
 import { randomBytes, randomUUID } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import type { Logger } from "pino";
-import type { ActorClient } from "../../../actors/runtime/actor-client.ts";
-import type { AnswerOn } from "../../../actors/runtime/answer.ts";
+import type { AnswerOn } from "../../../actors/runtime/bus/answer.ts";
+import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
 import { appEntry, type Connection } from "../../../schemas/apps/agent.ts";
 import {
   type SocketAction,

@@ -8,8 +8,8 @@
 import { randomUUID } from "node:crypto";
 import type { Readable } from "node:stream";
 import type { Logger } from "pino";
-import type { ActorClient } from "../../../actors/runtime/actor-client.ts";
-import type { BlobStore } from "../../../actors/runtime/blob-store.ts";
+import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
+import type { BlobStore } from "../../../actors/runtime/store/blob-store.ts";
 import { agentInbox } from "../../../schemas/apps/agent-inbox.ts";
 import type { AppConfig, WebhookEndpoint } from "../../../schemas/apps/app-config.ts";
 import { type Body, exactText, type HeaderList } from "../../../schemas/apps/app-exchange.ts";

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import type { ActorClient } from "../../../actors/runtime/actor-client.ts";
+import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import { LOGGED_PATH_CHARS_MAX } from "../../../schemas/limits.ts";
 import { type TestGateway, testConfig, testGateway } from "../../testing/test-gateway.ts";

@@ -1,7 +1,7 @@
 /** OAuth clients of an account: registered, changed, rotated, deleted; and the log of it. */
 import { randomBytes } from "node:crypto";
 import type { z } from "zod";
-import type { ActorClient } from "../../../actors/runtime/actor-client.ts";
+import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
 import { AccountPath } from "../../../schemas/account/http/accounts.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import { nothing } from "../../../schemas/http/nothing.ts";

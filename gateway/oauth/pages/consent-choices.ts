@@ -1,5 +1,5 @@
 /** What a person may choose among when a client asks: scopes, accounts, and why one is not to be had. */
-import type { ActorClient } from "../../../actors/runtime/actor-client.ts";
+import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
 import { ALL_PERMISSIONS, permissionsOf, permits } from "../../../schemas/account/permissions.ts";
 import { isIdentityScope, type Scope } from "../../../schemas/oauth/scopes.ts";
 import { type OwnAccount, ownAccounts } from "../../account/pages/own-accounts.ts";

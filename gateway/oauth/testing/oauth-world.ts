@@ -17,10 +17,10 @@ import { oauthClientActor } from "../../../actors/oauth/oauth-client/oauth-clien
 import { oauthClientListActor } from "../../../actors/oauth/oauth-client-list/oauth-client-list.ts";
 import { oauthGrantActor } from "../../../actors/oauth/oauth-grant/oauth-grant.ts";
 import { oauthKeysActor } from "../../../actors/oauth/oauth-keys/oauth-keys.ts";
-import { BusActorClient } from "../../../actors/runtime/actor-client.ts";
-import { Bus } from "../../../actors/runtime/bus.ts";
-import { systemClock } from "../../../actors/runtime/clock.ts";
-import { BusLiveUpdates, type LiveUpdates } from "../../../actors/runtime/live.ts";
+import { Bus } from "../../../actors/runtime/bus/bus.ts";
+import { BusLiveUpdates, type LiveUpdates } from "../../../actors/runtime/bus/live.ts";
+import { BusActorClient } from "../../../actors/runtime/calls/actor-client.ts";
+import { systemClock } from "../../../actors/runtime/lib/clock.ts";
 import { freePort } from "../../../scripts/free-port.ts";
 import { type BusActors, busActors } from "../../../scripts/testing/bus-actors.ts";
 import type { GatewayConfig } from "../../gateway-config.ts";

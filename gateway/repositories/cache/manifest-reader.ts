@@ -1,5 +1,5 @@
 /** Follows the manifests of repositories: asks for what changed since the last time, and puts it together. */
-import type { ActorClient } from "../../../actors/runtime/actor-client.ts";
+import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
 import { GIT_CACHE_REFS_MAX, REF_ROWS } from "../../../schemas/repositories/git-limits.ts";
 import {
   type Pack,

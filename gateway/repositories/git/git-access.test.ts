@@ -1,7 +1,7 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
-import { systemClock } from "../../../actors/runtime/clock.ts";
+import { systemClock } from "../../../actors/runtime/lib/clock.ts";
 import { repo as repoContract, repoTokenId } from "../../../schemas/repositories/repo.ts";
 import { repoTokenHash } from "../repo-token-text.ts";
 import { type GitGateway, GitWorld } from "../testing/git-world.ts";

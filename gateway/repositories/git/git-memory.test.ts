@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import type { ActorClient } from "../../../actors/runtime/actor-client.ts";
+import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import { GIT_NAMES_KEPT, GIT_STDERR_CHARS_MAX } from "../../../schemas/repositories/git-limits.ts";
 import { ManifestReader } from "../cache/manifest-reader.ts";

@@ -7,7 +7,7 @@ import express, {
   type Router,
 } from "express";
 import type { Logger } from "pino";
-import type { ActorClient } from "../../../actors/runtime/actor-client.ts";
+import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
 import { ActorError, ERRORS, type ErrorCode } from "../../../schemas/errors.ts";
 import {
   GIT_CACHE_BYTES_MAX,

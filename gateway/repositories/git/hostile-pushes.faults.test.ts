@@ -1,8 +1,8 @@
 import { randomBytes } from "node:crypto";
 import { deflateSync, gzipSync } from "node:zlib";
 import { expect } from "chai";
-import { BlobStore } from "../../../actors/runtime/blob-store.ts";
-import { systemClock } from "../../../actors/runtime/clock.ts";
+import { systemClock } from "../../../actors/runtime/lib/clock.ts";
+import { BlobStore } from "../../../actors/runtime/store/blob-store.ts";
 import { PUSH_OPTIONS_MAX, TREE_DEPTH_MAX } from "../../../schemas/repositories/git-limits.ts";
 import { ZERO_ID } from "../../../schemas/repositories/git-names.ts";
 import { until } from "../../../scripts/testing/until.ts";

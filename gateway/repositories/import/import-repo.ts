@@ -3,7 +3,7 @@ import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { isIPv6 } from "node:net";
 import { join } from "node:path";
 import { PassThrough } from "node:stream";
-import type { ActorClient } from "../../../actors/runtime/actor-client.ts";
+import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import {
   IMPORT_MS_MAX,

@@ -1,5 +1,5 @@
 /** The worker that imports repositories: it runs where git, its cache and its slots are. */
-import { defineWorker } from "../../../actors/runtime/define-worker.ts";
+import { defineWorker } from "../../../actors/runtime/workers/define-worker.ts";
 import { envelope } from "../../../schemas/contract.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import {

@@ -1,6 +1,6 @@
 /** Large files on the bus: one blob each, named after the SHA-256 of what is in it. */
 import { createHash } from "node:crypto";
-import type { BlobStore } from "../../../actors/runtime/blob-store.ts";
+import type { BlobStore } from "../../../actors/runtime/store/blob-store.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import { PACK_HELD_MS } from "../../../schemas/repositories/git-limits.ts";
 import { type LfsObject, lfsBlob } from "../../../schemas/repositories/lfs.ts";

@@ -1,6 +1,6 @@
 /** Sees to it that an account stores no more than it may: room for what is large is kept first, what is small is told together. */
 import { randomBytes } from "node:crypto";
-import type { ActorClient } from "../../../actors/runtime/actor-client.ts";
+import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
 import {
   GIT_NAMES_KEPT,
   GIT_STORED_KNOWN_MS,

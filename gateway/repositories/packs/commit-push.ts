@@ -1,6 +1,6 @@
 /** Asks the repository to make the changes of a push: the one moment at which it happens, or does not. */
 import { randomBytes } from "node:crypto";
-import type { ActorClient } from "../../../actors/runtime/actor-client.ts";
+import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import {
   COMMANDS_BYTES_MAX,

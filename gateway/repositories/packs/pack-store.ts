@@ -2,8 +2,8 @@
 import { createHash } from "node:crypto";
 import { createReadStream, readFileSync, statSync } from "node:fs";
 import { open, stat } from "node:fs/promises";
-import type { ActorClient } from "../../../actors/runtime/actor-client.ts";
-import type { BlobStore } from "../../../actors/runtime/blob-store.ts";
+import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
+import type { BlobStore } from "../../../actors/runtime/store/blob-store.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import {
   PACK_HELD_MS,

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import isomorphicGit from "isomorphic-git";
 import http from "isomorphic-git/http/node";
-import type { ActorClient } from "../../../actors/runtime/actor-client.ts";
+import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
 import {
   COMMIT_CHANGES_MAX,
   COMMIT_MESSAGE_CHARS_MAX,

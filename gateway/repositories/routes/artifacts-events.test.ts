@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
 import { expect } from "chai";
-import { BlobStore } from "../../../actors/runtime/blob-store.ts";
-import { systemClock } from "../../../actors/runtime/clock.ts";
-import { persist } from "../../../actors/runtime/persist.ts";
+import { persist } from "../../../actors/runtime/bus/persist.ts";
+import { systemClock } from "../../../actors/runtime/lib/clock.ts";
+import { BlobStore } from "../../../actors/runtime/store/blob-store.ts";
 import { ALL_PERMISSIONS } from "../../../schemas/account/permissions.ts";
 import type { RepoEventEnvelope } from "../../../schemas/repositories/repo-event-envelope.ts";
 import { repoEvents } from "../../../schemas/repositories/repo-events.ts";

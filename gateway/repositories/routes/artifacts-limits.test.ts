@@ -4,7 +4,7 @@ import { readdir, rm, stat } from "node:fs/promises";
 import { request as ask, type IncomingMessage } from "node:http";
 import { join } from "node:path";
 import { expect } from "chai";
-import type { ActorClient } from "../../../actors/runtime/actor-client.ts";
+import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
 import { ActorError, ERRORS } from "../../../schemas/errors.ts";
 import {
   COMMIT_BODY_BYTES_MAX,

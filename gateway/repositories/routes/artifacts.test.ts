@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import type { ActorClient } from "../../../actors/runtime/actor-client.ts";
+import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import { repoToken } from "../../../schemas/repositories/repo-token.ts";
 import { until } from "../../../scripts/testing/until.ts";

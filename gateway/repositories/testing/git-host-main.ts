@@ -9,9 +9,9 @@ import {
 import { repoActor } from "../../../actors/repositories/repo/repo.ts";
 import { repoEventsActor } from "../../../actors/repositories/repo-events/repo-events.ts";
 import { ActorHost } from "../../../actors/runtime/actor-host.ts";
-import { Bus } from "../../../actors/runtime/bus.ts";
-import { systemClock as clock } from "../../../actors/runtime/clock.ts";
-import { ServiceCounts } from "../../../actors/runtime/service-counts.ts";
+import { Bus } from "../../../actors/runtime/bus/bus.ts";
+import { systemClock as clock } from "../../../actors/runtime/lib/clock.ts";
+import { ServiceCounts } from "../../../actors/runtime/observe/service-counts.ts";
 import { until } from "../../../scripts/testing/until.ts";
 
 const [url = "", hostName = "", sweepTimes] = process.argv.slice(2);

@@ -17,9 +17,9 @@ import {
 } from "../../../actors/repositories/pack-sweep/pack-sweep.ts";
 import { repoActor } from "../../../actors/repositories/repo/repo.ts";
 import { repoEventsActor } from "../../../actors/repositories/repo-events/repo-events.ts";
-import { BlobStore } from "../../../actors/runtime/blob-store.ts";
-import { type Clock, systemClock } from "../../../actors/runtime/clock.ts";
-import { RowNames } from "../../../actors/runtime/stored-subjects.ts";
+import { RowNames } from "../../../actors/runtime/commit/stored-subjects.ts";
+import { type Clock, systemClock } from "../../../actors/runtime/lib/clock.ts";
+import { BlobStore } from "../../../actors/runtime/store/blob-store.ts";
 import { KEEP_ALIVE_MS } from "../../../schemas/limits.ts";
 import { namespaceKey } from "../../../schemas/repositories/git-names.ts";
 import { gitUpkeep } from "../../../schemas/repositories/git-upkeep.ts";

@@ -1,8 +1,8 @@
 /** What repositories name, what the store has, and large files of them: what has to be the same after all faults. */
 import { createHash, randomBytes } from "node:crypto";
 import { expect } from "chai";
-import { BlobStore } from "../../../actors/runtime/blob-store.ts";
-import { systemClock } from "../../../actors/runtime/clock.ts";
+import { systemClock } from "../../../actors/runtime/lib/clock.ts";
+import { BlobStore } from "../../../actors/runtime/store/blob-store.ts";
 import { lfsRow } from "../../../schemas/repositories/lfs.ts";
 import { packRow, repo as repoContract } from "../../../schemas/repositories/repo.ts";
 import { ACCOUNT, type GitWorld, type TestRepo } from "./git-world.ts";

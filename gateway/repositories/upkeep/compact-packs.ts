@@ -3,7 +3,7 @@ import { link, mkdir, readFile, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { createInterface } from "node:readline";
 import { setImmediate as others } from "node:timers/promises";
-import type { TaskContext } from "../../../actors/runtime/define-worker.ts";
+import type { TaskContext } from "../../../actors/runtime/workers/define-worker.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import {
   COMPARED_IDS,

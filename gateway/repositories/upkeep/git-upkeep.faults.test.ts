@@ -2,9 +2,9 @@ import { randomBytes } from "node:crypto";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
-import type { ActorClient } from "../../../actors/runtime/actor-client.ts";
-import { BlobStore } from "../../../actors/runtime/blob-store.ts";
-import { systemClock } from "../../../actors/runtime/clock.ts";
+import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
+import { systemClock } from "../../../actors/runtime/lib/clock.ts";
+import { BlobStore } from "../../../actors/runtime/store/blob-store.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import {
   COMPACT_PACKS,

@@ -1,6 +1,6 @@
 /** Removes stored packs and large files that no repository names: of pushes that broke off, of packs that were put together, of what was deleted. */
-import type { BlobStore } from "../../../actors/runtime/blob-store.ts";
-import type { TaskContext } from "../../../actors/runtime/define-worker.ts";
+import type { BlobStore } from "../../../actors/runtime/store/blob-store.ts";
+import type { TaskContext } from "../../../actors/runtime/workers/define-worker.ts";
 import { LOOKS_AT_ONCE, PACK_SWEEP_BATCH } from "../../../schemas/repositories/git-limits.ts";
 import { gitStorage } from "../../../schemas/repositories/git-storage.ts";
 import { lfsBlob, lfsRow } from "../../../schemas/repositories/lfs.ts";

@@ -1,5 +1,5 @@
 /** The worker that keeps packs few, and looks at what was pushed: it runs where git, its cache and its slots are. */
-import { defineWorker } from "../../../actors/runtime/define-worker.ts";
+import { defineWorker } from "../../../actors/runtime/workers/define-worker.ts";
 import { type Envelope, envelope } from "../../../schemas/contract.ts";
 import {
   EVENT_SLOTS,

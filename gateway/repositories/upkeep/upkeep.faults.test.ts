@@ -1,10 +1,10 @@
 import { createHash, randomBytes } from "node:crypto";
 import { expect } from "chai";
-import type { ActorClient } from "../../../actors/runtime/actor-client.ts";
-import { BlobStore } from "../../../actors/runtime/blob-store.ts";
-import { systemClock } from "../../../actors/runtime/clock.ts";
-import { defineWorker } from "../../../actors/runtime/define-worker.ts";
-import { RowNames } from "../../../actors/runtime/stored-subjects.ts";
+import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
+import { RowNames } from "../../../actors/runtime/commit/stored-subjects.ts";
+import { systemClock } from "../../../actors/runtime/lib/clock.ts";
+import { BlobStore } from "../../../actors/runtime/store/blob-store.ts";
+import { defineWorker } from "../../../actors/runtime/workers/define-worker.ts";
 import { COMPACT_PACKS, UPKEEP_RETRY_MS } from "../../../schemas/repositories/git-limits.ts";
 import { lfsBlob } from "../../../schemas/repositories/lfs.ts";
 import { PACK_SWEEP, packSweep } from "../../../schemas/repositories/pack-sweep.ts";

@@ -1,7 +1,7 @@
 /** Forks a repository: a new one that shares the origin's packs, or has one of its own with nothing but a branch. */
 import { mkdir } from "node:fs/promises";
 import { join, resolve } from "node:path";
-import type { ActorClient } from "../../../actors/runtime/actor-client.ts";
+import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import { FORK_REFS_BYTES_MAX } from "../../../schemas/repositories/artifacts-limits.ts";
 import {

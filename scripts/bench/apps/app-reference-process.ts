@@ -8,7 +8,7 @@ import { jetstream } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
 import express, { type Request, type Response } from "express";
 import { WebSocketServer } from "ws";
-import { readBusAddress } from "../../../actors/runtime/bus-address.ts";
+import { readBusAddress } from "../../../actors/runtime/bus/bus-address.ts";
 import { answerParent } from "../answer-parent.ts";
 import { BENCH_SECRET, FRAME } from "./app-code.ts";
 

@@ -1,5 +1,5 @@
 /** What a crawl's hosts lose of their pace when the process that keeps it dies. */
-import { systemClock as clock } from "../../../actors/runtime/clock.ts";
+import { systemClock as clock } from "../../../actors/runtime/lib/clock.ts";
 import { CrawlScene } from "../../testing/crawl-scene.ts";
 import { CrawlSite } from "../../testing/crawl-site.ts";
 import type { Benchmark } from "../benchmark.ts";

@@ -1,9 +1,9 @@
 /** A job that knows 100,000 addresses: what its node weighs, how soon it goes on without it, and what one more address costs. */
 import { readFileSync } from "node:fs";
 import { Kvm } from "@nats-io/kv";
-import { type ActorClient, BusActorClient } from "../../../actors/runtime/actor-client.ts";
-import { Bus } from "../../../actors/runtime/bus.ts";
-import { systemClock as clock } from "../../../actors/runtime/clock.ts";
+import { Bus } from "../../../actors/runtime/bus/bus.ts";
+import { type ActorClient, BusActorClient } from "../../../actors/runtime/calls/actor-client.ts";
+import { systemClock as clock } from "../../../actors/runtime/lib/clock.ts";
 import { crawlJob } from "../../../schemas/crawl/crawl-job.ts";
 import { CRAWL_PAGES_MAX } from "../../../schemas/crawl/crawl-limits.ts";
 import { addressOf, shardOf, stateBucket } from "../../../schemas/subjects.ts";

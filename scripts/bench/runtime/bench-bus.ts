@@ -2,8 +2,8 @@
 
 import { StorageType } from "@nats-io/jetstream";
 import { Kvm } from "@nats-io/kv";
-import { Bus } from "../../../actors/runtime/bus.ts";
-import { systemClock as clock } from "../../../actors/runtime/clock.ts";
+import { Bus } from "../../../actors/runtime/bus/bus.ts";
+import { systemClock as clock } from "../../../actors/runtime/lib/clock.ts";
 import { declareStreams } from "../../../deploy/streams.ts";
 import { startNats } from "../../testing/nats-server.ts";
 import { Child } from "../child.ts";

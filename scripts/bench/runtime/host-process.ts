@@ -1,9 +1,9 @@
 /** A host of counters, as it runs in life: a process of its own with one connection. `host-process <url> <name>`. */
 import pino from "pino";
 import { ActorHost } from "../../../actors/runtime/actor-host.ts";
-import { Bus } from "../../../actors/runtime/bus.ts";
-import { systemClock as clock } from "../../../actors/runtime/clock.ts";
-import { ServiceCounts } from "../../../actors/runtime/service-counts.ts";
+import { Bus } from "../../../actors/runtime/bus/bus.ts";
+import { systemClock as clock } from "../../../actors/runtime/lib/clock.ts";
+import { ServiceCounts } from "../../../actors/runtime/observe/service-counts.ts";
 import { counter, counterActor } from "../../testing/counter.ts";
 import { answerParent } from "../answer-parent.ts";
 

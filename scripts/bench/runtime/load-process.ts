@@ -1,7 +1,8 @@
 /** Puts load on the bus, as a gateway would: a process of its own with one connection. `load-process <url>`. */
-import { BusActorClient } from "../../../actors/runtime/actor-client.ts";
-import { Bus } from "../../../actors/runtime/bus.ts";
-import { systemClock as clock } from "../../../actors/runtime/clock.ts";
+
+import { Bus } from "../../../actors/runtime/bus/bus.ts";
+import { BusActorClient } from "../../../actors/runtime/calls/actor-client.ts";
+import { systemClock as clock } from "../../../actors/runtime/lib/clock.ts";
 import { answerParent } from "../answer-parent.ts";
 import { openWorkloads, type Workload } from "./workloads.ts";
 

@@ -1,5 +1,5 @@
 /** What a host keeps of 100,000 actors that were used once and have left memory again. */
-import { systemClock as clock } from "../../../actors/runtime/clock.ts";
+import { systemClock as clock } from "../../../actors/runtime/lib/clock.ts";
 import { ACTIVATION_IDLE_MS } from "../../../schemas/limits.ts";
 import type { Benchmark } from "../benchmark.ts";
 import { BenchBus } from "./bench-bus.ts";

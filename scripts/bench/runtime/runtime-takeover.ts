@@ -1,5 +1,5 @@
 /** How long the actors of a host are away when it is killed, and when it is stopped: the longest of their calls. */
-import { systemClock as clock } from "../../../actors/runtime/clock.ts";
+import { systemClock as clock } from "../../../actors/runtime/lib/clock.ts";
 import { SHARDS } from "../../../schemas/limits.ts";
 import { type Benchmark, median } from "../benchmark.ts";
 import type { Child } from "../child.ts";

@@ -2,8 +2,8 @@
 import { setTimeout } from "node:timers/promises";
 import { AckPolicy, type JsMsg, jetstream } from "@nats-io/jetstream";
 import { Kvm } from "@nats-io/kv";
-import type { ActorClient } from "../../../actors/runtime/actor-client.ts";
-import type { Bus } from "../../../actors/runtime/bus.ts";
+import type { Bus } from "../../../actors/runtime/bus/bus.ts";
+import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
 import { SHARDS } from "../../../schemas/limits.ts";
 import { addressOf, shardOf } from "../../../schemas/subjects.ts";
 import { counter } from "../../testing/counter.ts";

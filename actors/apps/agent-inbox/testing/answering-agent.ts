@@ -2,8 +2,8 @@
 import { type AgentDelivery, agent } from "../../../../schemas/apps/agent.ts";
 import { agentInbox } from "../../../../schemas/apps/agent-inbox.ts";
 import { ActorError } from "../../../../schemas/errors.ts";
-import type { ActorClient } from "../../../runtime/actor-client.ts";
-import { type AnyHostedDefinition, defineHosted } from "../../../runtime/define-hosted.ts";
+import type { ActorClient } from "../../../runtime/calls/actor-client.ts";
+import { type AnyHostedDefinition, defineHosted } from "../../../runtime/kinds/define-hosted.ts";
 
 /** Of what goes together: the rest is to come again. */
 const TAKEN_MAX = 3;

@@ -6,12 +6,12 @@ import { once } from "node:events";
 import pino from "pino";
 import { z } from "zod";
 import { defineContract } from "../../../../schemas/contract.ts";
-import { BusActorClient } from "../../../runtime/actor-client.ts";
 import { ActorHost } from "../../../runtime/actor-host.ts";
-import { Bus } from "../../../runtime/bus.ts";
-import { systemClock as clock } from "../../../runtime/clock.ts";
-import { defineActor } from "../../../runtime/define-actor.ts";
-import { ServiceCounts } from "../../../runtime/service-counts.ts";
+import { Bus } from "../../../runtime/bus/bus.ts";
+import { BusActorClient } from "../../../runtime/calls/actor-client.ts";
+import { defineActor } from "../../../runtime/kinds/define-actor.ts";
+import { systemClock as clock } from "../../../runtime/lib/clock.ts";
+import { ServiceCounts } from "../../../runtime/observe/service-counts.ts";
 import { agentInboxActor } from "../agent-inbox.ts";
 import { answeringAgent } from "./answering-agent.ts";
 

@@ -7,7 +7,7 @@ import {
   APP_REQUEST_BYTES_MAX,
 } from "../../../../schemas/apps/app-limits.ts";
 import { ActorError } from "../../../../schemas/errors.ts";
-import type { BlobStore } from "../../../runtime/blob-store.ts";
+import type { BlobStore } from "../../../runtime/store/blob-store.ts";
 
 /** Throws `body_too_large`: whoever stored it may have been anybody. */
 export async function readBody(blobs: Pick<BlobStore, "get">, body: Body): Promise<Buffer> {

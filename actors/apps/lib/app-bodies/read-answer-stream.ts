@@ -9,10 +9,10 @@ import {
 } from "../../../../schemas/apps/app-limits.ts";
 import { ActorError } from "../../../../schemas/errors.ts";
 import { parseJson } from "../../../../schemas/parse-json.ts";
-import { ask, tell } from "../../../runtime/ask.ts";
-import type { Bus } from "../../../runtime/bus.ts";
-import type { Clock } from "../../../runtime/clock.ts";
-import { abortable } from "../../../runtime/time-limit.ts";
+import { ask, tell } from "../../../runtime/bus/ask.ts";
+import type { Bus } from "../../../runtime/bus/bus.ts";
+import type { Clock } from "../../../runtime/lib/clock.ts";
+import { abortable } from "../../../runtime/lib/time-limit.ts";
 
 export interface StreamReaderParts {
   bus: Bus;

@@ -8,7 +8,7 @@ import { ActorError } from "../../../../schemas/errors.ts";
 import { EGRESS_REDIRECTS_MAX } from "../../../../schemas/limits.ts";
 import { EgressAgents, egressFetch, REDIRECTS } from "../../../egress/egress-fetch.ts";
 import type { EgressGuard } from "../../../egress/egress-guard.ts";
-import { Places } from "../../../runtime/places.ts";
+import { Semaphore } from "../../../runtime/lib/semaphore.ts";
 
 /** What a request's own code must not say: they belong to the connection, or to us. */
 const OURS = new Set([
@@ -25,7 +25,7 @@ const ABOUT_ENCODING = new Set(["content-encoding", "content-length", "transfer-
 
 export class AppFetch {
   readonly #agents: EgressAgents;
-  readonly #places = new Places(APP_FETCH_CONNECTIONS_MAX);
+  readonly #places = new Semaphore(APP_FETCH_CONNECTIONS_MAX);
 
   constructor({ guard }: { guard: EgressGuard }) {
     this.#agents = new EgressAgents({ guard, idleMax: APP_FETCH_CONNECTIONS_MAX });

@@ -5,9 +5,9 @@ import {
 } from "../../../../schemas/apps/app-limits.ts";
 import type { AppLogLine } from "../../../../schemas/apps/app-log.ts";
 import { appLogSubject } from "../../../../schemas/subjects.ts";
-import { tell } from "../../../runtime/ask.ts";
-import type { Bus } from "../../../runtime/bus.ts";
-import type { Clock } from "../../../runtime/clock.ts";
+import { tell } from "../../../runtime/bus/ask.ts";
+import type { Bus } from "../../../runtime/bus/bus.ts";
+import type { Clock } from "../../../runtime/lib/clock.ts";
 
 export class AppLog {
   readonly #bus: Bus;

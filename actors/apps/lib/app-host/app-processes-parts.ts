@@ -1,7 +1,7 @@
 /** What the processes of the apps on one host are made with. */
 import type { Logger } from "pino";
-import type { BlobStore } from "../../../runtime/blob-store.ts";
-import type { Clock } from "../../../runtime/clock.ts";
+import type { Clock } from "../../../runtime/lib/clock.ts";
+import type { BlobStore } from "../../../runtime/store/blob-store.ts";
 import type { HostStreams } from "../app-process/host-streams.ts";
 import type { ProcessProgram } from "../app-process/process-program.ts";
 import type { SecretBox } from "../app-secrets/secret-box.ts";

@@ -1,9 +1,9 @@
 /** What the apps of this host serve: whoever follows one is told as soon as it changes, or may have. */
 import { app, type ServingApp } from "../../../../schemas/apps/app.ts";
 import { APP_SERVING_KEPT_MS } from "../../../../schemas/apps/app-limits.ts";
-import type { ActorClient } from "../../../runtime/actor-client.ts";
-import type { Clock } from "../../../runtime/clock.ts";
-import type { LiveUpdates } from "../../../runtime/live.ts";
+import type { LiveUpdates } from "../../../runtime/bus/live.ts";
+import type { ActorClient } from "../../../runtime/calls/actor-client.ts";
+import type { Clock } from "../../../runtime/lib/clock.ts";
 
 export interface FollowedAppsParts {
   actors: Pick<ActorClient, "call">;

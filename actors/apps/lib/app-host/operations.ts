@@ -32,11 +32,11 @@ import {
   OUTGOING_PAYLOAD_BYTES_MAX,
 } from "../../../../schemas/apps/webhook-limits.ts";
 import { ActorError, isRefusal } from "../../../../schemas/errors.ts";
-import type { ActorClient } from "../../../runtime/actor-client.ts";
-import { ask } from "../../../runtime/ask.ts";
-import type { Bus } from "../../../runtime/bus.ts";
-import type { Clock } from "../../../runtime/clock.ts";
-import { InFlight } from "../../../runtime/in-flight.ts";
+import { ask } from "../../../runtime/bus/ask.ts";
+import type { Bus } from "../../../runtime/bus/bus.ts";
+import type { ActorClient } from "../../../runtime/calls/actor-client.ts";
+import type { Clock } from "../../../runtime/lib/clock.ts";
+import { Semaphore } from "../../../runtime/lib/semaphore.ts";
 import { leaveAnswerStream, readPart } from "../app-bodies/read-answer-stream.ts";
 import type { AppProcess } from "../app-process/app-process.ts";
 import type { HostStreams } from "../app-process/host-streams.ts";
@@ -75,7 +75,7 @@ type Asked<T extends Operation["type"]> = Extract<Operation, { type: T }>;
 
 export class Operations {
   readonly #parts: OperationsParts;
-  readonly #turnstiles = new WeakMap<AppProcess, InFlight>();
+  readonly #turnstiles = new WeakMap<AppProcess, Semaphore>();
 
   constructor(parts: OperationsParts) {
     this.#parts = parts;
@@ -87,7 +87,7 @@ export class Operations {
     { operation, wanted }: Extract<FromProcess, { type: "operation" }>,
     address?: AgentAddress,
   ): Promise<void> {
-    const turnstile = this.#turnstiles.get(process) ?? new InFlight(APP_OPERATIONS_MAX);
+    const turnstile = this.#turnstiles.get(process) ?? new Semaphore(APP_OPERATIONS_MAX);
     this.#turnstiles.set(process, turnstile);
     const { arriving } = process;
     let heldBytes = 0;

@@ -7,7 +7,7 @@ import { connect, createServer, type Server } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { APP_MEMORY_FOLDER_BYTES_MIN } from "../../../../schemas/apps/app-limits.ts";
-import { fileSystemBytes } from "../../../runtime/file-system-bytes.ts";
+import { fileSystemBytes } from "../../../runtime/store/file-system-bytes.ts";
 
 /** Databases are as quick as they can be there; what they hold is kept in their logs. */
 export const MEMORY_FOLDER = "/dev/shm";

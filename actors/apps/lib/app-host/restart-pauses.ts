@@ -4,7 +4,7 @@ import {
   APP_RESTART_MS_MAX,
   APP_STABLE_MS,
 } from "../../../../schemas/apps/app-limits.ts";
-import type { Clock } from "../../../runtime/clock.ts";
+import type { Clock } from "../../../runtime/lib/clock.ts";
 
 interface Restart {
   revision: number;

@@ -8,7 +8,7 @@ import { APP_HEAP_MB_MAX, APP_START_MS_MAX } from "../../../../schemas/apps/app-
 import type { AgentAddress } from "../../../../schemas/apps/app-names.ts";
 import type { FromProcess, ToProcess } from "../../../../schemas/apps/app-process.ts";
 import { ActorError } from "../../../../schemas/errors.ts";
-import type { Clock } from "../../../runtime/clock.ts";
+import type { Clock } from "../../../runtime/lib/clock.ts";
 import { Arriving } from "./arriving.ts";
 import { EntryWait } from "./entry-wait.ts";
 import { MISASKED, type Misasked, readFromProcess } from "./from-process.ts";

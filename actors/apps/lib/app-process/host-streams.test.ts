@@ -20,7 +20,7 @@ import {
 import { refusalOf } from "../../../../scripts/testing/refusal.ts";
 import { SkippingClock } from "../../../../scripts/testing/skipping-clock.ts";
 import { until } from "../../../../scripts/testing/until.ts";
-import { systemClock as clock } from "../../../runtime/clock.ts";
+import { systemClock as clock } from "../../../runtime/lib/clock.ts";
 import { readAnswerStream } from "../app-bodies/read-answer-stream.ts";
 import { HeldBytes } from "./held-bytes.ts";
 import { HostStreams } from "./host-streams.ts";

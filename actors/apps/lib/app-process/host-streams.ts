@@ -23,8 +23,8 @@ import type {
 } from "../../../../schemas/apps/app-process.ts";
 import { ActorError } from "../../../../schemas/errors.ts";
 import { parseJson } from "../../../../schemas/parse-json.ts";
-import type { AnswerOn } from "../../../runtime/answer.ts";
-import { type Clock, OVER } from "../../../runtime/clock.ts";
+import type { AnswerOn } from "../../../runtime/bus/answer.ts";
+import { type Clock, OVER } from "../../../runtime/lib/clock.ts";
 import type { HeldBytes } from "./held-bytes.ts";
 
 /** The process of an app, as far as its streams need it. */

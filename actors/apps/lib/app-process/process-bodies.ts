@@ -6,7 +6,7 @@ import {
 } from "../../../../schemas/apps/app-exchange.ts";
 import type { ProcessAnswer, ProcessRequest } from "../../../../schemas/apps/app-process.ts";
 import type { DeepReadonly } from "../../../../schemas/contract.ts";
-import type { BlobStore } from "../../../runtime/blob-store.ts";
+import type { BlobStore } from "../../../runtime/store/blob-store.ts";
 import { readBody, writeBody } from "../app-bodies/body-blobs.ts";
 
 export type BodyBlobs = Pick<BlobStore, "put" | "get" | "size" | "remove">;

@@ -3,7 +3,7 @@ import type { Logger } from "pino";
 import { AppConfig } from "../../../../schemas/apps/app-config.ts";
 import { APP_PROBE_FAILED_MS, APP_PROBE_MS } from "../../../../schemas/apps/app-limits.ts";
 import { appKey } from "../../../../schemas/apps/app-names.ts";
-import type { Clock } from "../../../runtime/clock.ts";
+import type { Clock } from "../../../runtime/lib/clock.ts";
 import type { AppProcess } from "./app-process.ts";
 import type { ProcessStart } from "./process-program.ts";
 

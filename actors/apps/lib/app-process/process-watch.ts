@@ -7,7 +7,7 @@ import {
   APP_SILENCE_MS_MAX,
   APP_WATCH_MS,
 } from "../../../../schemas/apps/app-limits.ts";
-import type { Clock } from "../../../runtime/clock.ts";
+import type { Clock } from "../../../runtime/lib/clock.ts";
 
 export interface WatchedProcess {
   pid: number;

@@ -1,6 +1,6 @@
 /** An actor with a log while one message changes it: what the steps of a handler do to it is one transition in the end. */
 import type { DeepReadonly, Envelope } from "../../../../schemas/contract.ts";
-import type { HandlerContext } from "../../../runtime/define-actor.ts";
+import type { HandlerContext } from "../../../runtime/kinds/define-actor.ts";
 
 /** When the next try is due, and when what is old goes: the state has both as `<name>At`. */
 export type LogReminder = "resume" | "trim";

@@ -8,11 +8,11 @@ import { appUsage } from "../../../../schemas/apps/app-usage.ts";
 import { outgoingWebhook } from "../../../../schemas/apps/outgoing-webhook.ts";
 import { type Contract, envelope } from "../../../../schemas/contract.ts";
 import { agentLogSubjects, appLogSubject, STREAMS } from "../../../../schemas/subjects.ts";
-import type { BlobStore } from "../../../runtime/blob-store.ts";
-import type { Bus } from "../../../runtime/bus.ts";
-import { defineWorker } from "../../../runtime/define-worker.ts";
-import { removeMessages } from "../../../runtime/remove-messages.ts";
-import { keysBeneath } from "../../../runtime/stored-subjects.ts";
+import type { Bus } from "../../../runtime/bus/bus.ts";
+import { removeMessages } from "../../../runtime/bus/remove-messages.ts";
+import { keysBeneath } from "../../../runtime/commit/stored-subjects.ts";
+import type { BlobStore } from "../../../runtime/store/blob-store.ts";
+import { defineWorker } from "../../../runtime/workers/define-worker.ts";
 
 /** A purge waits for the bus alone, and one after the other is soon enough. */
 const SLOTS = 1;

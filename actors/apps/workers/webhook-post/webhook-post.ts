@@ -27,9 +27,9 @@ import { isSuccessful } from "../../../../schemas/status-classes.ts";
 import { EgressError } from "../../../egress/egress-error.ts";
 import { EgressAgents, egressFetch } from "../../../egress/egress-fetch.ts";
 import type { EgressGuard } from "../../../egress/egress-guard.ts";
-import type { BlobStore } from "../../../runtime/blob-store.ts";
-import type { Clock } from "../../../runtime/clock.ts";
-import { defineWorker, type TaskContext } from "../../../runtime/define-worker.ts";
+import type { Clock } from "../../../runtime/lib/clock.ts";
+import type { BlobStore } from "../../../runtime/store/blob-store.ts";
+import { defineWorker, type TaskContext } from "../../../runtime/workers/define-worker.ts";
 import { type SecretBox, SecretKeyError } from "../../lib/app-secrets/secret-box.ts";
 import { webhookHeaders } from "./webhook-headers.ts";
 

@@ -6,8 +6,8 @@ import {
   MARKDOWN_TIMEOUT_MS,
 } from "../../../../schemas/crawl/crawl-limits.ts";
 import { ActorError } from "../../../../schemas/errors.ts";
-import { type Clock, systemClock } from "../../../runtime/clock.ts";
-import { Timeout } from "../../../runtime/time-limit.ts";
+import { type Clock, systemClock } from "../../../runtime/lib/clock.ts";
+import { Timeout } from "../../../runtime/lib/time-limit.ts";
 import type { MarkdownPage } from "./markdown.ts";
 import type { MarkdownOutcome } from "./markdown-thread.ts";
 

@@ -10,8 +10,8 @@ import { site } from "../../../../schemas/crawl/site.ts";
 import { type BusActors, busActors } from "../../../../scripts/testing/bus-actors.ts";
 import { SkippingClock } from "../../../../scripts/testing/skipping-clock.ts";
 import { until } from "../../../../scripts/testing/until.ts";
-import { type Clock, systemClock } from "../../../runtime/clock.ts";
-import { Places } from "../../../runtime/places.ts";
+import { type Clock, systemClock } from "../../../runtime/lib/clock.ts";
+import { Semaphore } from "../../../runtime/lib/semaphore.ts";
 import { siteActor } from "../../site/site.ts";
 import { beginTurn } from "./begin-turn.ts";
 
@@ -39,7 +39,7 @@ describe("beginTurn", () => {
   }
 
   function parts({
-    places = new Places(1),
+    places = new Semaphore(1),
     clock = systemClock,
     signal = new AbortController().signal,
   } = {}) {
@@ -64,7 +64,7 @@ describe("beginTurn", () => {
   }
 
   it("beginTurn() has a place and a moment for the first request at a host", async () => {
-    const places = new Places(1);
+    const places = new Semaphore(1);
     const before = systemClock.monotonic();
     const begun = await beginTurn(await turnAt(newHost()), parts({ places }));
     if (begun.state !== "now") throw new Error("The turn is gone");
@@ -168,7 +168,7 @@ describe("beginTurn", () => {
     expect(await beginTurn(unknown, parts())).to.deep.equal({ state: "gone" });
     const turn = await turnAt(host);
     expect((await beginTurn(turn, parts())).state).to.equal("now");
-    const places = new Places(1);
+    const places = new Semaphore(1);
     const other = { ...turn, by: newId() };
     expect(await beginTurn(other, parts({ places }))).to.deep.equal({ state: "gone" });
     expect(places.free).to.equal(1);
@@ -176,7 +176,7 @@ describe("beginTurn", () => {
 
   it("beginTurn() asks anew when its place came too late, and has a moment that has not passed", async () => {
     const clock = new SkippingClock();
-    const places = new Places(1);
+    const places = new Semaphore(1);
     const release = await places.take(new AbortController().signal);
     const given = parts({ places, clock });
     const waiting = beginTurn(await turnAt(newHost()), given);
@@ -201,7 +201,7 @@ describe("beginTurn", () => {
     away.abort(reason);
     expect(await waiting).to.equal(reason);
     expect(world.places.free).to.equal(1);
-    const places = new Places(1);
+    const places = new Semaphore(1);
     const held = await places.take(new AbortController().signal);
     const gone = new AbortController();
     const other = parts({ places, signal: gone.signal });
@@ -219,7 +219,7 @@ const EPOCH = 1_800_000_000_000;
 /** A site that knows the moment of one turn, and a time of its own, which passes by a millisecond in each turn of the loop. */
 class StandIn implements AsyncDisposable {
   readonly asked: number[] = [];
-  readonly places = new Places(1);
+  readonly places = new Semaphore(1);
   readonly signal = new AbortController().signal;
   momentAt: number;
   /** For so long at each look at the time of day. */

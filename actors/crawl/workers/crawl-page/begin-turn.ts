@@ -5,9 +5,9 @@ import {
   TURN_LATE_MS,
 } from "../../../../schemas/crawl/crawl-limits.ts";
 import { type CrawlIntent, type PageVerdict, site } from "../../../../schemas/crawl/site.ts";
-import type { ActorClient, CallOptions } from "../../../runtime/actor-client.ts";
-import { type Clock, OVER } from "../../../runtime/clock.ts";
-import type { Places } from "../../../runtime/places.ts";
+import type { ActorClient, CallOptions } from "../../../runtime/calls/actor-client.ts";
+import { type Clock, OVER } from "../../../runtime/lib/clock.ts";
+import type { Semaphore } from "../../../runtime/lib/semaphore.ts";
 
 export interface TurnToBegin {
   host: string;
@@ -25,7 +25,7 @@ export interface BeginParts {
   clock: Clock;
   signal: AbortSignal;
   /** What a request needs at hand once its moment has come. */
-  places: Pick<Places, "take">;
+  places: Pick<Semaphore, "take">;
 }
 
 /** Of one request, by the monotonic clock: it leaves in between, or not at all. */

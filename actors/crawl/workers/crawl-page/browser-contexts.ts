@@ -11,8 +11,8 @@ import type { CrawlRequest } from "../../../../schemas/crawl/http/crawl.ts";
 import type { BrowserPool } from "../../../rendering/lib/browser/browser-pool.ts";
 import { type PageRequest, preparePage } from "../../../rendering/lib/browser/prepare-page.ts";
 import type { RenderContext } from "../../../rendering/lib/browser/render-context.ts";
-import type { Clock } from "../../../runtime/clock.ts";
-import { abortable } from "../../../runtime/time-limit.ts";
+import type { Clock } from "../../../runtime/lib/clock.ts";
+import { abortable } from "../../../runtime/lib/time-limit.ts";
 import { BrowserPage } from "./browser-page.ts";
 
 export interface BrowserContextsParts {

@@ -8,7 +8,7 @@ import { openPool } from "../../../../scripts/testing/printer.ts";
 import { childrenOf, isRunning } from "../../../../scripts/testing/process-children.ts";
 import { until } from "../../../../scripts/testing/until.ts";
 import { WebSite } from "../../../../scripts/testing/web-site.ts";
-import { systemClock } from "../../../runtime/clock.ts";
+import { systemClock } from "../../../runtime/lib/clock.ts";
 import { BrowserPageLoader, type BrowserPageLoaderParts } from "./browser-page-loader.ts";
 import type { PageAnswer } from "./page-loader.ts";
 import { pageLoad, type Watched } from "./testing/page-load.ts";

@@ -16,9 +16,9 @@ import {
 } from "../../../rendering/lib/browser/browser-died-error.ts";
 import type { BrowserPool } from "../../../rendering/lib/browser/browser-pool.ts";
 import type { PageRequest } from "../../../rendering/lib/browser/prepare-page.ts";
-import type { Clock } from "../../../runtime/clock.ts";
-import { Places } from "../../../runtime/places.ts";
-import { abortable, Timeout } from "../../../runtime/time-limit.ts";
+import type { Clock } from "../../../runtime/lib/clock.ts";
+import { Semaphore } from "../../../runtime/lib/semaphore.ts";
+import { abortable, Timeout } from "../../../runtime/lib/time-limit.ts";
 import { BrowserContexts, type ContextLimits, type OpenContext } from "./browser-contexts.ts";
 import type { BrowserPage, Loaded } from "./browser-page.ts";
 import { callersFields } from "./crawl-headers.ts";
@@ -38,17 +38,17 @@ export interface BrowserPageLoaderParts {
   request: CrawlRequest;
   limits?: Partial<ContextLimits>;
   /** For pages that need a browser of their own; without it the loader has one for itself. */
-  apart?: Places;
+  apart?: Semaphore;
 }
 
 export class BrowserPageLoader implements PageLoader {
   readonly #parts: BrowserPageLoaderParts;
   readonly #headers: Readonly<Record<string, string>>;
   readonly #contexts: BrowserContexts;
-  readonly #apart: Places;
+  readonly #apart: Semaphore;
 
   constructor(parts: BrowserPageLoaderParts) {
-    const { request, pool, apart = new Places(1) } = parts;
+    const { request, pool, apart = new Semaphore(1) } = parts;
     this.#parts = parts;
     this.#contexts = this.#contextsOf(pool);
     this.#apart = apart;

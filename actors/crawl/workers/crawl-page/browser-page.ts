@@ -16,8 +16,8 @@ import {
 } from "../../../rendering/lib/browser/navigation-errors.ts";
 import { type PageRequest, preparePage } from "../../../rendering/lib/browser/prepare-page.ts";
 import type { RenderContext } from "../../../rendering/lib/browser/render-context.ts";
-import type { Clock } from "../../../runtime/clock.ts";
-import { abortable, Timeout, within } from "../../../runtime/time-limit.ts";
+import type { Clock } from "../../../runtime/lib/clock.ts";
+import { abortable, Timeout, within } from "../../../runtime/lib/time-limit.ts";
 import { decodeBody } from "../../lib/extract/decode-body.ts";
 import { DocumentDeparture } from "./document-departure.ts";
 import {

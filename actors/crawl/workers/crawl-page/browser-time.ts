@@ -3,7 +3,7 @@ import { account } from "../../../../schemas/account/account.ts";
 import { type Envelope, envelope } from "../../../../schemas/contract.ts";
 import { BROWSER_TIME_TOLD_MS } from "../../../../schemas/crawl/crawl-limits.ts";
 import type { Turn } from "../../../../schemas/crawl/crawl-page.ts";
-import type { ActorClient } from "../../../runtime/actor-client.ts";
+import type { ActorClient } from "../../../runtime/calls/actor-client.ts";
 
 /** Why the account may have no more browser time, if so, where so much is used and not told yet. */
 export type OutOfTime = (

@@ -2,8 +2,8 @@ import { setImmediate as turn } from "node:timers/promises";
 import { expect } from "chai";
 import { TURN_LATE_MS } from "../../../../schemas/crawl/crawl-limits.ts";
 import { SkippingClock } from "../../../../scripts/testing/skipping-clock.ts";
-import type { Clock } from "../../../runtime/clock.ts";
-import { systemClock } from "../../../runtime/clock.ts";
+import type { Clock } from "../../../runtime/lib/clock.ts";
+import { systemClock } from "../../../runtime/lib/clock.ts";
 import { atAnyTime, type Departure, inTime, type Left, NotMade, TooLate } from "./departure.ts";
 
 const TURN = {

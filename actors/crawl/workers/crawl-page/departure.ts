@@ -1,7 +1,7 @@
 /** How one request of a turn leaves: within the moment its site has set, or not at all. */
 import { TURN_AGAIN_MS, TURN_LATE_MS } from "../../../../schemas/crawl/crawl-limits.ts";
 import { site } from "../../../../schemas/crawl/site.ts";
-import { OVER } from "../../../runtime/clock.ts";
+import { OVER } from "../../../runtime/lib/clock.ts";
 import {
   type BeginParts,
   beginTurn,

@@ -17,7 +17,7 @@ import { selfSignedCertificate } from "../../../../scripts/testing/self-signed-c
 import { until } from "../../../../scripts/testing/until.ts";
 import { findChromium } from "../../../../scripts/tools.ts";
 import type { BrowserPool } from "../../../rendering/lib/browser/browser-pool.ts";
-import { systemClock as clock } from "../../../runtime/clock.ts";
+import { systemClock as clock } from "../../../runtime/lib/clock.ts";
 import { BrowserPage } from "./browser-page.ts";
 import { BrowserPageLoader } from "./browser-page-loader.ts";
 import { NotMade, TooLate } from "./departure.ts";

@@ -1,5 +1,5 @@
 /** The time a fetch may take, which does not run while it waits for room of ours. */
-import { type Clock, OVER } from "../../../runtime/clock.ts";
+import { type Clock, OVER } from "../../../runtime/lib/clock.ts";
 
 export class FetchDeadline {
   readonly #controller = new AbortController();

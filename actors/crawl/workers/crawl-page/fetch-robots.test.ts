@@ -13,7 +13,7 @@ import { SkippingClock } from "../../../../scripts/testing/skipping-clock.ts";
 import { WebSite } from "../../../../scripts/testing/web-site.ts";
 import { createAddressPolicy } from "../../../egress/address-policy.ts";
 import { createEgressGuard } from "../../../egress/egress-guard.ts";
-import { Places } from "../../../runtime/places.ts";
+import { Semaphore } from "../../../runtime/lib/semaphore.ts";
 import { fetchRobots, type RobotsContext, type RobotsTask } from "./fetch-robots.ts";
 
 /** What may pass by itself until an answer has come. */
@@ -231,7 +231,7 @@ class RobotsWorld {
       this.tasks.push(task);
       const { fetchMs } = this;
       const parts = {
-        ...{ guard, clock, places: new Places(1) },
+        ...{ guard, clock, places: new Semaphore(1) },
         ...(fetchMs !== undefined && { fetchMs }),
       };
       const sent = await fetchRobots(parts, task, this.#context());

@@ -21,9 +21,9 @@ import { isSuccessful } from "../../../../schemas/status-classes.ts";
 import { EgressError } from "../../../egress/egress-error.ts";
 import { EgressAgents, egressFetch } from "../../../egress/egress-fetch.ts";
 import type { EgressGuard } from "../../../egress/egress-guard.ts";
-import type { Clock } from "../../../runtime/clock.ts";
-import type { TaskContext } from "../../../runtime/define-worker.ts";
-import type { Places } from "../../../runtime/places.ts";
+import type { Clock } from "../../../runtime/lib/clock.ts";
+import type { Semaphore } from "../../../runtime/lib/semaphore.ts";
+import type { TaskContext } from "../../../runtime/workers/define-worker.ts";
 import { robotsOutcomeOf } from "../../lib/robots/robots-outcome.ts";
 import { type Begun, beginTurn, type TurnToBegin } from "./begin-turn.ts";
 import { type Departure, inTime, type Left, start, TooLate } from "./departure.ts";
@@ -36,7 +36,7 @@ import { CRAWLER_USER_AGENT, PRODUCT_TOKEN } from "./user-agent.ts";
 export interface RobotsFetchParts {
   guard: EgressGuard;
   clock: Clock;
-  places: Places;
+  places: Semaphore;
   ca?: string | undefined;
   fetchMs?: number;
 }

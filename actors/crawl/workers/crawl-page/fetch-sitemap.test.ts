@@ -17,7 +17,7 @@ import { until } from "../../../../scripts/testing/until.ts";
 import { WebSite } from "../../../../scripts/testing/web-site.ts";
 import { createAddressPolicy } from "../../../egress/address-policy.ts";
 import { createEgressGuard } from "../../../egress/egress-guard.ts";
-import { systemClock } from "../../../runtime/clock.ts";
+import { systemClock } from "../../../runtime/lib/clock.ts";
 import { fetchSitemap, type SitemapParts, type SitemapTask } from "./fetch-sitemap.ts";
 import { departure } from "./testing/page-load.ts";
 

@@ -13,7 +13,7 @@ import type { TurnRequest } from "../../../../schemas/crawl/crawl-page.ts";
 import { EgressError } from "../../../egress/egress-error.ts";
 import { EgressAgents, type EgressResponse, egressFetch } from "../../../egress/egress-fetch.ts";
 import type { EgressGuard } from "../../../egress/egress-guard.ts";
-import type { Clock } from "../../../runtime/clock.ts";
+import type { Clock } from "../../../runtime/lib/clock.ts";
 import { readSitemap, type SitemapEntry, type SitemapSummary } from "../../lib/sitemap/sitemap.ts";
 import { type Departure, start } from "./departure.ts";
 import { FetchDeadline } from "./fetch-deadline.ts";

@@ -21,7 +21,7 @@ import { until } from "../../../../scripts/testing/until.ts";
 import { WebSite } from "../../../../scripts/testing/web-site.ts";
 import { createAddressPolicy } from "../../../egress/address-policy.ts";
 import { createEgressGuard } from "../../../egress/egress-guard.ts";
-import { type Clock, systemClock as clock } from "../../../runtime/clock.ts";
+import { type Clock, systemClock as clock } from "../../../runtime/lib/clock.ts";
 import { HttpPageLoader } from "./http-page-loader.ts";
 import type { PageAnswer } from "./page-loader.ts";
 import { pageLoad, type Watched } from "./testing/page-load.ts";

@@ -8,7 +8,7 @@ import type { CrawlRequest } from "../../../../schemas/crawl/http/crawl.ts";
 import { EgressError } from "../../../egress/egress-error.ts";
 import { EgressAgents, type EgressResponse, egressFetch } from "../../../egress/egress-fetch.ts";
 import type { EgressGuard } from "../../../egress/egress-guard.ts";
-import type { Clock } from "../../../runtime/clock.ts";
+import type { Clock } from "../../../runtime/lib/clock.ts";
 import { decodeBody } from "../../lib/extract/decode-body.ts";
 import { documentForm, looksBinary } from "./content-types.ts";
 import { CrawlHeaders } from "./crawl-headers.ts";

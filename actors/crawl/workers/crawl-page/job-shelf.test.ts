@@ -10,8 +10,8 @@ import { type BusActors, busActors } from "../../../../scripts/testing/bus-actor
 import { refusalOf } from "../../../../scripts/testing/refusal.ts";
 import { SkippingClock } from "../../../../scripts/testing/skipping-clock.ts";
 import { until } from "../../../../scripts/testing/until.ts";
-import { BlobStore } from "../../../runtime/blob-store.ts";
-import { systemClock } from "../../../runtime/clock.ts";
+import { systemClock } from "../../../runtime/lib/clock.ts";
+import { BlobStore } from "../../../runtime/store/blob-store.ts";
 import { JobShelf } from "./job-shelf.ts";
 import type { PageLoader } from "./page-loader.ts";
 

@@ -5,8 +5,8 @@ import {
   JOBS_KEPT_MAX,
 } from "../../../../schemas/crawl/crawl-limits.ts";
 import { CrawlRequest } from "../../../../schemas/crawl/http/crawl.ts";
-import type { BlobStore } from "../../../runtime/blob-store.ts";
-import type { Clock } from "../../../runtime/clock.ts";
+import type { Clock } from "../../../runtime/lib/clock.ts";
+import type { BlobStore } from "../../../runtime/store/blob-store.ts";
 import type { OpenPageLoader, PageLoader } from "./page-loader.ts";
 
 export interface JobShelfParts {

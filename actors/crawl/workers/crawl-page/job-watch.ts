@@ -2,9 +2,9 @@
 import { type CrawlNews, crawlJob } from "../../../../schemas/crawl/crawl-job.ts";
 import { JOB_WATCH_RETRY_MS } from "../../../../schemas/crawl/crawl-limits.ts";
 import { ActorError } from "../../../../schemas/errors.ts";
-import type { ActorClient } from "../../../runtime/actor-client.ts";
-import type { Clock } from "../../../runtime/clock.ts";
-import type { LiveUpdate, LiveUpdates } from "../../../runtime/live.ts";
+import type { LiveUpdate, LiveUpdates } from "../../../runtime/bus/live.ts";
+import type { ActorClient } from "../../../runtime/calls/actor-client.ts";
+import type { Clock } from "../../../runtime/lib/clock.ts";
 
 export interface JobWatchParts {
   live: LiveUpdates;

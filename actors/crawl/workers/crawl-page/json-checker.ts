@@ -4,8 +4,8 @@
  */
 import { Worker } from "node:worker_threads";
 import { JSON_CHECK_HEAP_MIB_MAX, JSON_CHECK_MS } from "../../../../schemas/crawl/crawl-limits.ts";
-import { type Clock, systemClock } from "../../../runtime/clock.ts";
-import { Timeout } from "../../../runtime/time-limit.ts";
+import { type Clock, systemClock } from "../../../runtime/lib/clock.ts";
+import { Timeout } from "../../../runtime/lib/time-limit.ts";
 import type { JsonCheck, JsonVerdict } from "./json-checker-thread.ts";
 
 export class JsonChecker {

@@ -16,7 +16,7 @@ import { until } from "../../../../scripts/testing/until.ts";
 import { createAddressPolicy } from "../../../egress/address-policy.ts";
 import { EgressAgents } from "../../../egress/egress-fetch.ts";
 import { createEgressGuard } from "../../../egress/egress-guard.ts";
-import { systemClock } from "../../../runtime/clock.ts";
+import { systemClock } from "../../../runtime/lib/clock.ts";
 import { JsonChecker } from "./json-checker.ts";
 import {
   JsonExtractor,

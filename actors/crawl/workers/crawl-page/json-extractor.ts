@@ -9,8 +9,8 @@ import {
   JSON_TRY_MS,
 } from "../../../../schemas/crawl/crawl-limits.ts";
 import type { EgressAgents } from "../../../egress/egress-fetch.ts";
-import type { Clock } from "../../../runtime/clock.ts";
-import { Timeout } from "../../../runtime/time-limit.ts";
+import type { Clock } from "../../../runtime/lib/clock.ts";
+import { Timeout } from "../../../runtime/lib/time-limit.ts";
 import { guardedFetch, operatorsFetch } from "./ai-fetch.ts";
 import { type AiEndpoint, AiFault, AiModelClient } from "./ai-model.ts";
 import type { JsonChecker } from "./json-checker.ts";

@@ -6,9 +6,9 @@ import type { crawlPage } from "../../../../schemas/crawl/crawl-page.ts";
 import type { CrawlRequest } from "../../../../schemas/crawl/http/crawl.ts";
 import { ActorError } from "../../../../schemas/errors.ts";
 import { TASK_TRIES_MAX } from "../../../../schemas/limits.ts";
-import type { BlobStore } from "../../../runtime/blob-store.ts";
-import type { WorkerDefinition } from "../../../runtime/define-worker.ts";
-import type { Places } from "../../../runtime/places.ts";
+import type { Semaphore } from "../../../runtime/lib/semaphore.ts";
+import type { BlobStore } from "../../../runtime/store/blob-store.ts";
+import type { WorkerDefinition } from "../../../runtime/workers/define-worker.ts";
 import type { MarkdownPool } from "../../lib/extract/markdown-pool.ts";
 import type { HeldJob, JobName } from "./job-shelf.ts";
 import type { JsonExtractor, JsonQuestion } from "./json-extractor.ts";
@@ -20,7 +20,7 @@ export interface JsonTaskParts {
   extractor: Pick<JsonExtractor, "extract">;
   markdown: Pick<MarkdownPool, "convert">;
   /** As many as may wait for the pool, shared with those who make records: nobody finds it full. */
-  markdownPlaces: Pick<Places, "take">;
+  markdownPlaces: Pick<Semaphore, "take">;
   /** What the job was asked for, and whether it has ended. */
   hold: (job: JobName) => Promise<JobOfTask>;
 }

@@ -18,13 +18,13 @@ import { ActorError } from "../../../../schemas/errors.ts";
 import { EgressAgents } from "../../../egress/egress-fetch.ts";
 import type { EgressGuard } from "../../../egress/egress-guard.ts";
 import type { BrowserPool } from "../../../rendering/lib/browser/browser-pool.ts";
-import { BusActorClient } from "../../../runtime/actor-client.ts";
-import { BlobStore } from "../../../runtime/blob-store.ts";
-import type { Bus } from "../../../runtime/bus.ts";
-import type { Clock } from "../../../runtime/clock.ts";
-import { BusLiveUpdates } from "../../../runtime/live.ts";
-import { Places } from "../../../runtime/places.ts";
-import { TtlStore } from "../../../runtime/ttl-store.ts";
+import type { Bus } from "../../../runtime/bus/bus.ts";
+import { BusLiveUpdates } from "../../../runtime/bus/live.ts";
+import { BusActorClient } from "../../../runtime/calls/actor-client.ts";
+import type { Clock } from "../../../runtime/lib/clock.ts";
+import { Semaphore } from "../../../runtime/lib/semaphore.ts";
+import { BlobStore } from "../../../runtime/store/blob-store.ts";
+import { TtlStore } from "../../../runtime/store/ttl-store.ts";
 import { MarkdownPool } from "../../lib/extract/markdown-pool.ts";
 import { BrowserPageLoader } from "./browser-page-loader.ts";
 import type { OutOfTime } from "./browser-time.ts";
@@ -66,7 +66,7 @@ export function openCrawlWorker(parts: CrawlWorkerParts) {
       return new HttpPageLoader({ guard, clock, request, fetchMs: CRAWL_FETCH_MS_MAX });
     },
   });
-  const apart = new Places(BROWSERS_APART_MAX);
+  const apart = new Semaphore(BROWSERS_APART_MAX);
   const rendered = new JobShelf({
     ...{ blobs, clock, watch },
     open: async (_, request) => new BrowserPageLoader({ pool, clock, request, apart }),
@@ -76,9 +76,9 @@ export function openCrawlWorker(parts: CrawlWorkerParts) {
     sitemaps: { guard, clock },
     clock,
     logger,
-    largePlaces: new Places(LARGE_BODIES_MAX),
+    largePlaces: new Semaphore(LARGE_BODIES_MAX),
     markdown,
-    markdownPlaces: new Places(MARKDOWN_QUEUE_MAX),
+    markdownPlaces: new Semaphore(MARKDOWN_QUEUE_MAX),
     records: new RecordWriter(blobs),
     blobs,
     untold: new Map<string, number>(),
@@ -102,9 +102,9 @@ export function openCrawlWorker(parts: CrawlWorkerParts) {
       json: JSON_TASKS_MAX,
       purge: JOB_PURGES_MAX,
     },
-    fetch: { ...shared, jobs: fetched, places: new Places(FETCH_PAGES_MAX) },
-    browser: { ...shared, jobs: rendered, places: new Places(renders), outOfTime },
-    robots: { guard, clock, places: new Places(ROBOTS_TURNS_MAX) },
+    fetch: { ...shared, jobs: fetched, places: new Semaphore(FETCH_PAGES_MAX) },
+    browser: { ...shared, jobs: rendered, places: new Semaphore(renders), outOfTime },
+    robots: { guard, clock, places: new Semaphore(ROBOTS_TURNS_MAX) },
     json: {
       blobs,
       extractor: new JsonExtractor({ agents, checker, clock, operators: ai }),

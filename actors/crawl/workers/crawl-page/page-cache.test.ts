@@ -8,7 +8,7 @@ import { CrawlRequest } from "../../../../schemas/crawl/http/crawl.ts";
 import { STREAMS } from "../../../../schemas/subjects.ts";
 import { type BusActors, busActors } from "../../../../scripts/testing/bus-actors.ts";
 import { until } from "../../../../scripts/testing/until.ts";
-import { TtlStore } from "../../../runtime/ttl-store.ts";
+import { TtlStore } from "../../../runtime/store/ttl-store.ts";
 import { CachedPage, PageCache } from "./page-cache.ts";
 
 const ACCOUNT = "a".repeat(32);

@@ -5,10 +5,10 @@ import { RECORD_REASON_CHARS_MAX } from "../../../../schemas/crawl/crawl-limits.
 import { CrawlRequest } from "../../../../schemas/crawl/http/crawl.ts";
 import { type BusActors, busActors } from "../../../../scripts/testing/bus-actors.ts";
 import { until } from "../../../../scripts/testing/until.ts";
-import { BlobStore } from "../../../runtime/blob-store.ts";
-import { systemClock as clock } from "../../../runtime/clock.ts";
-import { Places } from "../../../runtime/places.ts";
-import { TtlStore } from "../../../runtime/ttl-store.ts";
+import { systemClock as clock } from "../../../runtime/lib/clock.ts";
+import { Semaphore } from "../../../runtime/lib/semaphore.ts";
+import { BlobStore } from "../../../runtime/store/blob-store.ts";
+import { TtlStore } from "../../../runtime/store/ttl-store.ts";
 import { MarkdownPool } from "../../lib/extract/markdown-pool.ts";
 import { CachedPage, PageCache } from "./page-cache.ts";
 import type { PageAnswer } from "./page-loader.ts";
@@ -49,7 +49,7 @@ describe("PageOutcomes", () => {
   function outcomesOf(request: object = {}, account = newId(), job = newId(), pool = markdown) {
     const whole = CrawlRequest.parse({ url: "http://site.example/", render: false, ...request });
     const parts = {
-      ...{ markdown: pool, markdownPlaces: new Places(4), records: new RecordWriter(blobs) },
+      ...{ markdown: pool, markdownPlaces: new Semaphore(4), records: new RecordWriter(blobs) },
       ...{ blobs, cache: new PageCache(cache, account, whole), clock },
     };
     const turn = newId();

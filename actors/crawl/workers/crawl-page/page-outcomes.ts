@@ -4,8 +4,8 @@ import { RECORD_REASON_CHARS_MAX } from "../../../../schemas/crawl/crawl-limits.
 import type { Turn, TurnRequest } from "../../../../schemas/crawl/crawl-page.ts";
 import type { CrawlRequest } from "../../../../schemas/crawl/http/crawl.ts";
 import { ActorError } from "../../../../schemas/errors.ts";
-import type { BlobStore } from "../../../runtime/blob-store.ts";
-import type { Clock } from "../../../runtime/clock.ts";
+import type { Clock } from "../../../runtime/lib/clock.ts";
+import type { BlobStore } from "../../../runtime/store/blob-store.ts";
 import { isOlder } from "./last-modified.ts";
 import type { CachedPage, PageCache } from "./page-cache.ts";
 import type { PageAnswer } from "./page-loader.ts";

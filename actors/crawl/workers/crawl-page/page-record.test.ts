@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { PAGE_LINKS_BYTES_MAX, PAGE_LINKS_MAX } from "../../../../schemas/crawl/crawl-limits.ts";
 import { CrawlRequest } from "../../../../schemas/crawl/http/crawl.ts";
-import { Places } from "../../../runtime/places.ts";
+import { Semaphore } from "../../../runtime/lib/semaphore.ts";
 import { MarkdownPool } from "../../lib/extract/markdown-pool.ts";
 import { type LoadedPage, pageRecord } from "./page-record.ts";
 
@@ -27,7 +27,7 @@ describe("pageRecord", () => {
       ...{ browserMs: 0, ...answered },
     };
     const request = CrawlRequest.parse({ url, ...asked });
-    const parts = { markdown, markdownPlaces: new Places(1) };
+    const parts = { markdown, markdownPlaces: new Semaphore(1) };
     return pageRecord(parts, { url, page, request }, new AbortController().signal);
   }
   const members = ({ body }: { body: Buffer }) => JSON.parse(`{${body}}`);

@@ -6,7 +6,7 @@ import {
   RECORD_REASON_CHARS_MAX,
 } from "../../../../schemas/crawl/crawl-limits.ts";
 import type { CrawlRequest } from "../../../../schemas/crawl/http/crawl.ts";
-import type { Places } from "../../../runtime/places.ts";
+import type { Semaphore } from "../../../runtime/lib/semaphore.ts";
 import type { MarkdownPool } from "../../lib/extract/markdown-pool.ts";
 import { pageLinks } from "../../lib/extract/page-links.ts";
 import { documentForm } from "./content-types.ts";
@@ -41,7 +41,7 @@ export function pageRefresh(url: string, page: LoadedPage): string | undefined {
 export interface PageRecordParts {
   markdown: MarkdownPool;
   /** As many as may wait for the pool. */
-  markdownPlaces: Places;
+  markdownPlaces: Semaphore;
 }
 
 export async function pageRecord(

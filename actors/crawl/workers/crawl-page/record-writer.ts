@@ -3,7 +3,7 @@
 import { BLOB_CHUNK_BYTES } from "../../../../schemas/blob-limits.ts";
 import type { RecordBlob } from "../../../../schemas/crawl/crawl-job.ts";
 import { RECORD_GROUP_MAX } from "../../../../schemas/crawl/crawl-limits.ts";
-import type { BlobStore } from "../../../runtime/blob-store.ts";
+import type { BlobStore } from "../../../runtime/store/blob-store.ts";
 import { GroupWriter } from "./group-writer.ts";
 
 export class RecordWriter {

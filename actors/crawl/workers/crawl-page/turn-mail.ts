@@ -3,8 +3,8 @@ import { type Envelope, envelope } from "../../../../schemas/contract.ts";
 import { crawlJob, type PageOutcome } from "../../../../schemas/crawl/crawl-job.ts";
 import type { Turn, TurnRequest } from "../../../../schemas/crawl/crawl-page.ts";
 import type { PageVerdict } from "../../../../schemas/crawl/site.ts";
-import type { Clock } from "../../../runtime/clock.ts";
-import type { TaskContext } from "../../../runtime/define-worker.ts";
+import type { Clock } from "../../../runtime/lib/clock.ts";
+import type { TaskContext } from "../../../runtime/workers/define-worker.ts";
 import { isPage } from "./cached-pages.ts";
 import { TurnReport } from "./turn-report.ts";
 

@@ -7,7 +7,7 @@ import {
   REPORT_PAGES_MAX,
 } from "../../../../schemas/crawl/crawl-limits.ts";
 import { MESSAGE_BYTES_MAX } from "../../../../schemas/limits.ts";
-import { systemClock as clock } from "../../../runtime/clock.ts";
+import { systemClock as clock } from "../../../runtime/lib/clock.ts";
 import { TurnReport } from "./turn-report.ts";
 
 const turn = { job: "a".repeat(32), host: "a.example", turn: "b".repeat(32) };

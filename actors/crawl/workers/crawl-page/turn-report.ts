@@ -8,7 +8,7 @@ import {
   REPORT_PAGES_MAX,
 } from "../../../../schemas/crawl/crawl-limits.ts";
 import type { Turn } from "../../../../schemas/crawl/crawl-page.ts";
-import { type Clock, OVER } from "../../../runtime/clock.ts";
+import { type Clock, OVER } from "../../../runtime/lib/clock.ts";
 
 export interface TurnReportParts {
   turn: Pick<Turn, "job" | "host" | "turn">;

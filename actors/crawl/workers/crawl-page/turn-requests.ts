@@ -4,9 +4,9 @@ import type { Turn, TurnRequest } from "../../../../schemas/crawl/crawl-page.ts"
 import { site } from "../../../../schemas/crawl/site.ts";
 import { ActorError } from "../../../../schemas/errors.ts";
 import { BrowserNotStartedError } from "../../../rendering/lib/browser/browser-died-error.ts";
-import type { Clock } from "../../../runtime/clock.ts";
-import type { TaskContext } from "../../../runtime/define-worker.ts";
-import type { Places } from "../../../runtime/places.ts";
+import type { Clock } from "../../../runtime/lib/clock.ts";
+import type { Semaphore } from "../../../runtime/lib/semaphore.ts";
+import type { TaskContext } from "../../../runtime/workers/define-worker.ts";
 import type { Moment, TurnToBegin } from "./begin-turn.ts";
 import type { BrowserTime } from "./browser-time.ts";
 import { isPage } from "./cached-pages.ts";
@@ -26,7 +26,7 @@ export interface TurnsWorker {
   clock: Clock;
   logger: Logger;
   /** Large pages in work. */
-  largePlaces: Places;
+  largePlaces: Semaphore;
 }
 
 export interface TurnRequestsParts {

@@ -12,9 +12,9 @@ import { taskContext } from "../../../../scripts/testing/task-context.ts";
 import { createAddressPolicy } from "../../../egress/address-policy.ts";
 import { createEgressGuard } from "../../../egress/egress-guard.ts";
 import { BrowserNotStartedError } from "../../../rendering/lib/browser/browser-died-error.ts";
-import { type Clock, systemClock as clock } from "../../../runtime/clock.ts";
-import type { TaskContext } from "../../../runtime/define-worker.ts";
-import { Places } from "../../../runtime/places.ts";
+import { type Clock, systemClock as clock } from "../../../runtime/lib/clock.ts";
+import { Semaphore } from "../../../runtime/lib/semaphore.ts";
+import type { TaskContext } from "../../../runtime/workers/define-worker.ts";
 import { MarkdownPool } from "../../lib/extract/markdown-pool.ts";
 import { crawlPageWorker } from "./crawl-page.ts";
 import { JobShelf } from "./job-shelf.ts";
@@ -40,7 +40,7 @@ interface Scene {
   attempt?: number;
   lease?: Partial<Pick<TaskContext, "lapsed" | "isSure">>;
   urls?: string[];
-  places?: Places;
+  places?: Semaphore;
   outOfTime?: TurnWalkParts["outOfTime"];
   untold?: TurnWalkParts["untold"];
   atOnce?: number;
@@ -64,7 +64,7 @@ describe("walkTurn", () => {
 
   /** Runs one turn against these answers: what was loaded, and every message by its name, in order. */
   async function walked(scene: Scene, controller = new AbortController()) {
-    const { urls = [URL_OF_START], attempt = 1, places = new Places(4), outOfTime } = scene;
+    const { urls = [URL_OF_START], attempt = 1, places = new Semaphore(4), outOfTime } = scene;
     const { atOnce = 1, clock: workersClock = clock, putAll = async () => {} } = scene;
     const go = { state: "go", waitMs: 0, atOnce, verdicts: urls.map(() => ({ allowed: true })) };
     const loads: string[] = [];
@@ -99,8 +99,8 @@ describe("walkTurn", () => {
         put: async () => true,
       },
       logger: pino({ level: "silent" }),
-      largePlaces: new Places(1),
-      markdownPlaces: new Places(1),
+      largePlaces: new Semaphore(1),
+      markdownPlaces: new Semaphore(1),
       records: new RecordWriter(blobs),
       ...(outOfTime && { outOfTime }),
       untold: scene.untold ?? new Map(),
@@ -245,7 +245,7 @@ describe("walkTurn", () => {
       [{ putAll: () => Promise.reject(full) }, "the store has no room for what was fetched"],
     ];
     for (const [scene, fault] of scenes) {
-      const places = new Places(1);
+      const places = new Semaphore(1);
       const { messages, inputs } = await walked({ ...scene, places });
       expect(messages.slice(-1)).to.deep.equal(["turnEnded"]);
       expect(inputs("turnEnded")).to.deep.equal([
@@ -257,7 +257,7 @@ describe("walkTurn", () => {
   });
 
   it("tells of a page whose loading failed for no reason of its own, and gives all places back", async () => {
-    const places = new Places(1);
+    const places = new Semaphore(1);
     const { inputs } = await walked({ places, load: () => Promise.reject(new TypeError("bug")) });
     expect(inputs("turnReported")[0].outcomes[0]).to.include({ kind: "failed", retry: true });
     expect(places.free).to.equal(1);
@@ -272,7 +272,7 @@ describe("walkTurn", () => {
       let now = 1_000;
       const standing: Clock = { ...clock, monotonic: () => now };
       const { loads, messages, inputs } = await walked({
-        ...{ urls: PAIR, atOnce: 2, places: new Places(1), clock: standing },
+        ...{ urls: PAIR, atOnce: 2, places: new Semaphore(1), clock: standing },
         async load() {
           now = 1_000 + TURN_STARTS_MS_MAX + lateMs;
           return loadedPage;

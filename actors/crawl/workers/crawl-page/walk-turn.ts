@@ -4,8 +4,8 @@ import type { Envelope } from "../../../../schemas/contract.ts";
 import { TURN_STARTS_MS_MAX } from "../../../../schemas/crawl/crawl-limits.ts";
 import type { Turn, TurnRequest } from "../../../../schemas/crawl/crawl-page.ts";
 import { type PageVerdict, site } from "../../../../schemas/crawl/site.ts";
-import type { TaskContext } from "../../../runtime/define-worker.ts";
-import type { Places } from "../../../runtime/places.ts";
+import type { Semaphore } from "../../../runtime/lib/semaphore.ts";
+import type { TaskContext } from "../../../runtime/workers/define-worker.ts";
 import { type Begun, beginTurn, type TurnToBegin } from "./begin-turn.ts";
 import { BrowserTime, type OutOfTime, type Untold } from "./browser-time.ts";
 import { cachedPages, isPage } from "./cached-pages.ts";
@@ -21,7 +21,7 @@ export interface TurnWalkParts extends Omit<PageOutcomesParts, "cache">, TurnsWo
   jobs: JobShelf;
   cache: CacheStore;
   /** Pages in work. */
-  places: Places;
+  places: Semaphore;
   /** Where loading takes browser time. */
   outOfTime?: OutOfTime;
   untold: Untold;

@@ -4,7 +4,7 @@ import { type Envelope, envelope } from "../../../../schemas/contract.ts";
 import { dnsCheck } from "../../../../schemas/oauth/dns-check.ts";
 import { oauthClient } from "../../../../schemas/oauth/oauth-client.ts";
 import { DNS_LOOKUPS_MAX, DNS_TRIES, DNS_TRY_MS } from "../../../../schemas/oauth/oauth-limits.ts";
-import { defineWorker } from "../../../runtime/define-worker.ts";
+import { defineWorker } from "../../../runtime/workers/define-worker.ts";
 import { type Finding, ofFailure, ofRecords } from "./finding.ts";
 
 export interface DnsCheckOptions {

@@ -7,7 +7,7 @@ import { stopGroup } from "../../../../scripts/testing/process-children.ts";
 import { refusalOf } from "../../../../scripts/testing/refusal.ts";
 import { SkippingClock } from "../../../../scripts/testing/skipping-clock.ts";
 import { WebSite } from "../../../../scripts/testing/web-site.ts";
-import { systemClock } from "../../../runtime/clock.ts";
+import { systemClock } from "../../../runtime/lib/clock.ts";
 import { BrowserDiedError } from "./browser-died-error.ts";
 import type { BrowserPool } from "./browser-pool.ts";
 

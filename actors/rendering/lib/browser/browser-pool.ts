@@ -1,7 +1,7 @@
 /** Keeps a browser warm for tasks: replaces it before it wears out, and when it dies. */
 import type { EgressProxy } from "../../../egress/egress-proxy.ts";
-import type { Clock } from "../../../runtime/clock.ts";
-import { abortable } from "../../../runtime/time-limit.ts";
+import type { Clock } from "../../../runtime/lib/clock.ts";
+import { abortable } from "../../../runtime/lib/time-limit.ts";
 import { Browser } from "./browser.ts";
 import { BrowserDiedError } from "./browser-died-error.ts";
 import { POOL_LIMITS, type PoolLimits } from "./pool-limits.ts";

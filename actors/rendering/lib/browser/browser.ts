@@ -1,8 +1,8 @@
 /** One running browser: makes contexts ahead, is watched, and ends with its process. */
 import puppeteer, { type CDPSession, type Browser as PuppeteerBrowser } from "puppeteer-core";
 import type { EgressProxy } from "../../../egress/egress-proxy.ts";
-import type { Clock } from "../../../runtime/clock.ts";
-import { abortable, within } from "../../../runtime/time-limit.ts";
+import type { Clock } from "../../../runtime/lib/clock.ts";
+import { abortable, within } from "../../../runtime/lib/time-limit.ts";
 import { BrowserDiedError, BrowserNotStartedError } from "./browser-died-error.ts";
 import { Chromium } from "./chromium.ts";
 import { EventBudgets } from "./event-budgets.ts";

@@ -8,7 +8,7 @@ import {
   BROWSER_SHARED_MEMORY_BYTES_MIN,
   BROWSER_STDERR_CHARS,
 } from "../../../../schemas/limits.ts";
-import { fileSystemBytes } from "../../../runtime/file-system-bytes.ts";
+import { fileSystemBytes } from "../../../runtime/store/file-system-bytes.ts";
 import { chromiumFlags } from "./chromium-flags.ts";
 import { PipeTransport } from "./pipe-transport.ts";
 import { groupMemoryBytes } from "./process-memory.ts";

@@ -3,7 +3,7 @@ import type { z } from "zod";
 import { PdfRequest } from "../../../../schemas/rendering/http/pdf.ts";
 import { openPool, print } from "../../../../scripts/testing/printer.ts";
 import { WebSite } from "../../../../scripts/testing/web-site.ts";
-import { systemClock } from "../../../runtime/clock.ts";
+import { systemClock } from "../../../runtime/lib/clock.ts";
 import { HeldPage } from "../../workers/render/held-page.ts";
 
 /** Which process shows the page changes at its first address, and where a page leads on to another site. */

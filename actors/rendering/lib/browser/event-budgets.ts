@@ -6,7 +6,7 @@ import {
   PAGE_EVENTS_PER_SECOND_MAX,
   PAGE_TARGET_EVENTS,
 } from "../../../../schemas/limits.ts";
-import type { Clock } from "../../../runtime/clock.ts";
+import type { Clock } from "../../../runtime/lib/clock.ts";
 
 /** Events come as `{"method":…,"params":…}`, those of a session with `,"sessionId":"…"}` at their end. */
 const EVENT_START = '{"method":"';

@@ -4,7 +4,7 @@ import { openPool, print } from "../../../../scripts/testing/printer.ts";
 import { longestTurn } from "../../../../scripts/testing/processor-time.ts";
 import { refusalOf } from "../../../../scripts/testing/refusal.ts";
 import { until } from "../../../../scripts/testing/until.ts";
-import { type Clock, systemClock } from "../../../runtime/clock.ts";
+import { type Clock, systemClock } from "../../../runtime/lib/clock.ts";
 import { BrowserDiedError } from "./browser-died-error.ts";
 import { POOL_LIMITS } from "./pool-limits.ts";
 

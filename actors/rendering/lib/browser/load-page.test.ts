@@ -12,7 +12,7 @@ import { openPool, print } from "../../../../scripts/testing/printer.ts";
 import { refusalOf } from "../../../../scripts/testing/refusal.ts";
 import { until } from "../../../../scripts/testing/until.ts";
 import { WebSite } from "../../../../scripts/testing/web-site.ts";
-import { type Clock, systemClock } from "../../../runtime/clock.ts";
+import { type Clock, systemClock } from "../../../runtime/lib/clock.ts";
 import { loadPage } from "./load-page.ts";
 
 /** On a machine with much to do a page's clock is late by seconds: what is to come in time comes long before. */

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { openPool } from "../../../../scripts/testing/printer.ts";
-import { systemClock as clock } from "../../../runtime/clock.ts";
+import { systemClock as clock } from "../../../runtime/lib/clock.ts";
 import { RequestsInFlight } from "./wait-for-quiet.ts";
 
 const QUIET_MS_MAX = 20_000;

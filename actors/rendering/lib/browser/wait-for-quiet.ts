@@ -5,8 +5,8 @@
 import type { HTTPRequest, Page } from "puppeteer-core";
 import { NETWORK_QUIET_MS } from "../../../../schemas/limits.ts";
 import { NETWORK_POLLING_MS } from "../../../../schemas/rendering/page-wait-limits.ts";
-import type { Clock } from "../../../runtime/clock.ts";
-import { abortable } from "../../../runtime/time-limit.ts";
+import type { Clock } from "../../../runtime/lib/clock.ts";
+import { abortable } from "../../../runtime/lib/time-limit.ts";
 
 /** Streams and beacons have no end that a page waits for. WebSockets are no requests here at all. */
 const NEVER_AWAITED = new Set(["eventsource", "ping", "cspviolationreport"]);

@@ -2,8 +2,8 @@
 import { account } from "../../../../schemas/account/account.ts";
 import { ActorError } from "../../../../schemas/errors.ts";
 import { BROWSER_TIME_CHECK_MS } from "../../../../schemas/turn-limits.ts";
-import { type Clock, OVER } from "../../../runtime/clock.ts";
-import type { TaskContext } from "../../../runtime/define-worker.ts";
+import { type Clock, OVER } from "../../../runtime/lib/clock.ts";
+import type { TaskContext } from "../../../runtime/workers/define-worker.ts";
 
 export class AccountTime {
   readonly #clock: Clock;

@@ -8,7 +8,7 @@ import { openPool } from "../../../../scripts/testing/printer.ts";
 import { until } from "../../../../scripts/testing/until.ts";
 import { WebSite } from "../../../../scripts/testing/web-site.ts";
 import { accountActor } from "../../../account/account/account.ts";
-import { systemClock } from "../../../runtime/clock.ts";
+import { systemClock } from "../../../runtime/lib/clock.ts";
 import { renderWorker } from "./render.ts";
 
 const SMALL = PdfRequest.parse({ html: "<p>small" });

@@ -1,8 +1,8 @@
 /** A page in a context of its own, held for one task: its time is counted, and what ends it is told as what it means to the caller. */
 import { ProtocolError } from "puppeteer-core";
 import { ActorError } from "../../../../schemas/errors.ts";
-import { type Clock, OVER } from "../../../runtime/clock.ts";
-import { Timeout } from "../../../runtime/time-limit.ts";
+import { type Clock, OVER } from "../../../runtime/lib/clock.ts";
+import { Timeout } from "../../../runtime/lib/time-limit.ts";
 import { BrowserDiedError } from "../../lib/browser/browser-died-error.ts";
 import type { BrowserPool } from "../../lib/browser/browser-pool.ts";
 import { type Limits, loadPage } from "../../lib/browser/load-page.ts";

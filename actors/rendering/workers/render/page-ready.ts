@@ -1,7 +1,7 @@
 /** Waits, with a bounded patience, for what a page shows and does not have yet; then it is drawn with what it has. */
 import { FONTS_WAIT_MS, LOAD_EVENT_MS } from "../../../../schemas/rendering/page-wait-limits.ts";
-import { OVER } from "../../../runtime/clock.ts";
-import { within } from "../../../runtime/time-limit.ts";
+import { OVER } from "../../../runtime/lib/clock.ts";
+import { within } from "../../../runtime/lib/time-limit.ts";
 import type { Limits } from "../../lib/browser/load-page.ts";
 import type { RenderContext } from "../../lib/browser/render-context.ts";
 

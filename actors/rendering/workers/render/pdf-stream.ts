@@ -5,7 +5,7 @@ import { PDF_BYTES_MAX, PDF_CHUNK_BYTES, PRINT_TIMEOUT_MS } from "../../../../sc
 import { paperOf } from "../../../../schemas/rendering/http/paper.ts";
 import type { PdfOptions } from "../../../../schemas/rendering/http/pdf.ts";
 import { LOAD_REST_MS, LOAD_SOON_MS } from "../../../../schemas/rendering/page-wait-limits.ts";
-import { abortable, Timeout, within } from "../../../runtime/time-limit.ts";
+import { abortable, Timeout, within } from "../../../runtime/lib/time-limit.ts";
 import type { Limits } from "../../lib/browser/load-page.ts";
 import type { MainDocument } from "../../lib/browser/main-document.ts";
 import type { RenderContext } from "../../lib/browser/render-context.ts";

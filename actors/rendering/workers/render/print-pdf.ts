@@ -1,6 +1,6 @@
 /** One pdf task from its parameters to its bytes. */
 import type { PdfRequest } from "../../../../schemas/rendering/http/pdf.ts";
-import type { Clock } from "../../../runtime/clock.ts";
+import type { Clock } from "../../../runtime/lib/clock.ts";
 import type { BrowserPool } from "../../lib/browser/browser-pool.ts";
 import { HeldPage, type PageTask } from "./held-page.ts";
 import { PdfStream } from "./pdf-stream.ts";

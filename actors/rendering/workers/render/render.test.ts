@@ -7,8 +7,8 @@ import { openPool } from "../../../../scripts/testing/printer.ts";
 import { refusalOf } from "../../../../scripts/testing/refusal.ts";
 import { taskContext } from "../../../../scripts/testing/task-context.ts";
 import { WebSite } from "../../../../scripts/testing/web-site.ts";
-import { systemClock } from "../../../runtime/clock.ts";
-import type { TaskContext } from "../../../runtime/define-worker.ts";
+import { systemClock } from "../../../runtime/lib/clock.ts";
+import type { TaskContext } from "../../../runtime/workers/define-worker.ts";
 import { BrowserDiedError } from "../../lib/browser/browser-died-error.ts";
 import { renderWorker } from "./render.ts";
 

@@ -1,7 +1,7 @@
 /** Watches whether a page computes or only waits for the network, so that one that waits keeps no other from computing. */
 import type { CDPSession } from "puppeteer-core";
 import { COMPUTING_ANSWER_MS, COMPUTING_CHECK_MS } from "../../../../schemas/turn-limits.ts";
-import type { Clock } from "../../../runtime/clock.ts";
+import type { Clock } from "../../../runtime/lib/clock.ts";
 
 /**
  * Reports what the page does until the signal aborts; a page counts as computing until it is known to wait. A page waits if

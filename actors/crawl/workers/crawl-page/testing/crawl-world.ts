@@ -14,12 +14,12 @@ import { type BusActors, busActors } from "../../../../../scripts/testing/bus-ac
 import { until } from "../../../../../scripts/testing/until.ts";
 import { createAddressPolicy } from "../../../../egress/address-policy.ts";
 import { createEgressGuard } from "../../../../egress/egress-guard.ts";
-import { BlobStore } from "../../../../runtime/blob-store.ts";
-import type { Bus } from "../../../../runtime/bus.ts";
-import { systemClock as clock } from "../../../../runtime/clock.ts";
-import { defineActor } from "../../../../runtime/define-actor.ts";
-import { Places } from "../../../../runtime/places.ts";
-import { TtlStore } from "../../../../runtime/ttl-store.ts";
+import type { Bus } from "../../../../runtime/bus/bus.ts";
+import { defineActor } from "../../../../runtime/kinds/define-actor.ts";
+import { systemClock as clock } from "../../../../runtime/lib/clock.ts";
+import { Semaphore } from "../../../../runtime/lib/semaphore.ts";
+import { BlobStore } from "../../../../runtime/store/blob-store.ts";
+import { TtlStore } from "../../../../runtime/store/ttl-store.ts";
 import { MarkdownPool } from "../../../lib/extract/markdown-pool.ts";
 import { siteActor } from "../../../site/site.ts";
 import { crawlPageWorker } from "../crawl-page.ts";
@@ -84,10 +84,10 @@ export class CrawlWorld {
         sitemaps: { guard, clock, fetchMs },
         clock,
         logger: pino({ level: "fatal" }),
-        places: new Places(pages),
-        largePlaces: new Places(LARGE_BODIES_MAX),
+        places: new Semaphore(pages),
+        largePlaces: new Semaphore(LARGE_BODIES_MAX),
         markdown,
-        markdownPlaces: new Places(MARKDOWN_QUEUE_MAX),
+        markdownPlaces: new Semaphore(MARKDOWN_QUEUE_MAX),
         records: new RecordWriter(blobs),
         blobs,
         untold: new Map(),
@@ -103,7 +103,7 @@ export class CrawlWorld {
         slots: { fetch: slots, robots: 4, purge: 1 },
         fetch: turns,
         browser: turns,
-        robots: { guard, clock, fetchMs, places: new Places(pages) },
+        robots: { guard, clock, fetchMs, places: new Semaphore(pages) },
         json,
         blobs,
       });

@@ -1,5 +1,5 @@
 /** A load as a turn would ask for it, and what its request keeps to, which may leave at once, for tests of those who load. */
-import { systemClock } from "../../../../runtime/clock.ts";
+import { systemClock } from "../../../../runtime/lib/clock.ts";
 import type { Departure } from "../departure.ts";
 import type { PageLoad } from "../page-loader.ts";
 

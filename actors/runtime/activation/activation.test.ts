@@ -1,0 +1,89 @@
+import { expect } from "chai";
+import pino from "pino";
+import { counterActor } from "../../../scripts/testing/counter.ts";
+import { systemClock } from "../lib/clock.ts";
+import type { Answer } from "../shards/incoming.ts";
+import { decodeActor } from "../state/stored-actor.ts";
+import { Activation } from "./activation.ts";
+
+/** An activation of a counter; `reads` are the answers that wait until it is sure who owns the shard. */
+function startCounter() {
+  const reads: Answer[] = [];
+  const answers: Answer[] = [];
+  let confirm: (isOwner: boolean) => void = () => {};
+  const activation = new Activation(
+    {
+      clock: systemClock,
+      logger: pino({ level: "silent" }),
+      markDirty: () => {},
+      publishLive: () => {},
+      answerRead: (respond, answer) => {
+        reads.push(answer);
+        confirm = (isOwner) => respond(isOwner ? answer : { misdirected: true });
+      },
+      bury: () => Promise.resolve(),
+      restart: () => {},
+    },
+    { definition: counterActor, address: "counter.a", key: "a", shard: 0 },
+    { careful: false },
+  );
+  activation.start(decodeActor(counterActor, undefined, new Map()));
+  const call = (message: string, input: object) => {
+    const respond = (answer: Answer) => void answers.push(answer);
+    activation.call({ message, input, deadlineAt: systemClock.now() + 1_000, respond });
+  };
+  return { activation, call, reads, answers, confirm: (isOwner: boolean) => confirm(isOwner) };
+}
+
+const one = { reply: '{"count":1}' };
+
+describe("Activation", () => {
+  it("committed() answers what came before the commit was taken", () => {
+    const { activation, call, reads, answers } = startCounter();
+    call("increment", { by: 1 });
+    call("get", {});
+    activation.takeChange();
+    expect(answers).to.deep.equal([]);
+    activation.committed();
+    expect(answers).to.deep.equal([one, one]);
+    expect(reads).to.deep.equal([]);
+  });
+
+  it("committed() does not prove to a later read that the shard is still owned", () => {
+    const { activation, call, reads, answers } = startCounter();
+    call("increment", { by: 1 });
+    activation.takeChange();
+    call("get", {});
+    expect(reads).to.deep.equal([]);
+    activation.committed();
+    expect(answers).to.deep.equal([one]);
+    expect(reads).to.deep.equal([one]);
+  });
+
+  it("deliver() settles a reminder that its state does not know only where the shard is still owned", () => {
+    const { activation, answers, confirm } = startCounter();
+    let settled = 0;
+    const done = () => {
+      settled += 1;
+    };
+    for (const [isOwner, count] of [
+      [false, 0],
+      [true, 1],
+    ] as const) {
+      activation.deliver({ message: "tick", input: {}, dueAt: 1, tries: 0, done });
+      expect(settled).to.equal(0);
+      confirm(isOwner);
+      expect(settled).to.equal(count);
+    }
+    expect(answers).to.deep.equal([]);
+  });
+
+  it("end() sends the callers of a commit under way elsewhere, the late ones too", () => {
+    const { activation, call, answers } = startCounter();
+    call("increment", { by: 1 });
+    activation.takeChange();
+    call("get", {});
+    activation.end();
+    expect(answers).to.deep.equal([{ misdirected: true }, { misdirected: true }]);
+  });
+});

@@ -1,0 +1,401 @@
+/** One actor in memory: runs its messages one at a time, in order, and lets nothing out before it is durable. */
+import { AssertionError } from "node:assert";
+import { randomUUID } from "node:crypto";
+import { ActorError } from "../../../schemas/errors.ts";
+import {
+  CLOCK_SKEW_MS_MAX,
+  MAIL_TRIES_MAX,
+  MAILBOX_MAX,
+  REPLY_KEPT_BYTES_MAX,
+} from "../../../schemas/limits.ts";
+import { refusalOf } from "../bus/refusal.ts";
+import { earlierAnswer } from "../calls/remembered-replies.ts";
+import type { AnyActorDefinition } from "../kinds/define-actor.ts";
+import { RowsView } from "../kinds/rows-view.ts";
+import { runMessage } from "../kinds/run-message.ts";
+import { deepFreeze } from "../lib/deep-freeze.ts";
+import { inSpan } from "../lib/trace.ts";
+import { DeliveryQueue } from "../shards/delivery-queue.ts";
+import {
+  type Answer,
+  busy,
+  type Delivery,
+  type IncomingCall,
+  mailPauseMs,
+  type Waiting,
+} from "../shards/incoming.ts";
+import {
+  applyEffects,
+  encodeActor,
+  encodeState,
+  GONE,
+  isObsolete,
+  type LoadedActor,
+  letGo,
+  ownDueAt,
+} from "../state/stored-actor.ts";
+import type { Activated } from "./activated.ts";
+import type { ActivationHost } from "./activation-host.ts";
+import {
+  type Change,
+  emptyChange,
+  isFull,
+  mergeChanges,
+  recordEffects,
+  recordLive,
+} from "./change.ts";
+
+export class Activation implements Activated {
+  readonly definition: AnyActorDefinition;
+  readonly address: string;
+  readonly key: string;
+  readonly shard: number;
+  lastUsedAt: number;
+  readonly #host: ActivationHost;
+  #actor: LoadedActor | undefined;
+  #rows = new RowsView(new Map());
+  #ended = false;
+  /** Calls that came while the state was being loaded. */
+  readonly #mailbox: IncomingCall[] = [];
+  readonly #deliveries = new DeliveryQueue();
+  #delivering = false;
+  /** Each message's state is measured before it is taken. */
+  readonly #careful: boolean;
+  /** It has forgotten all, or found something wrong: when what was done before is committed, the store is read anew. */
+  #ending = false;
+  /** What happened since the last commit was taken, and what that commit holds. */
+  #open = emptyChange();
+  #committing: Change | undefined;
+  readonly #nameOf = ({ message }: { message: string }) =>
+    `${this.definition.contract.kind} ${message}`;
+
+  constructor(
+    host: ActivationHost,
+    identity: { definition: AnyActorDefinition; address: string; key: string; shard: number },
+    { careful }: { careful: boolean },
+  ) {
+    this.#host = host;
+    this.#careful = careful;
+    this.definition = identity.definition;
+    this.address = identity.address;
+    this.key = identity.key;
+    this.shard = identity.shard;
+    this.lastUsedAt = host.clock.monotonic();
+  }
+
+  get isIdle(): boolean {
+    return this.#actor !== undefined && this.isSettled && this.#deliveries.isEmpty;
+  }
+
+  /** True when nothing is uncommitted and no call waits. Deliveries may: the bus keeps them. */
+  get isSettled(): boolean {
+    return !this.#open.dirty && this.#committing === undefined && this.#mailbox.length === 0;
+  }
+
+  get isEnded(): boolean {
+    return this.#ended;
+  }
+
+  /** Takes the loaded state and runs what waited for it. */
+  start(actor: LoadedActor): void {
+    if (this.#ended) return;
+    this.#actor = actor;
+    this.#rows = new RowsView(actor.rows);
+    this.#resume();
+  }
+
+  /** Runs a call, or answers it from memory if it ran before; refuses past MAILBOX_MAX. */
+  call(call: IncomingCall): void {
+    this.lastUsedAt = this.#host.clock.monotonic();
+    if (this.#ended) call.respond({ misdirected: true });
+    else if (this.#waitingCalls >= MAILBOX_MAX)
+      call.respond(busy(this.address, "its mailbox is full"));
+    else if (!this.#actor || this.#isHeld) this.#mailbox.push(call);
+    // Its caller has given up; by the same rule no reply need be remembered for ever.
+    else if (call.deadlineAt + CLOCK_SKEW_MS_MAX < this.#host.clock.now()) {
+      call.respond({ dropped: true });
+    } else {
+      const answer =
+        earlierAnswer(this.#actor.replies, call.id, this.address) ??
+        this.#runCall(this.#actor, call);
+      this.#answer(call, answer);
+    }
+  }
+
+  /** Runs a delivery after those before it. One that fails is tried again later; meanwhile calls go on. */
+  deliver(delivery: Delivery): void {
+    this.lastUsedAt = this.#host.clock.monotonic();
+    this.#deliveries.push(delivery);
+    this.#deliver();
+  }
+
+  /** What the next commit of this actor holds so far. */
+  get open(): Readonly<Change> {
+    return this.#open;
+  }
+
+  /** What is to be committed now, or undefined. Until it is `committed`, no second one is taken. */
+  takeChange(): Change | undefined {
+    if (!this.#open.dirty || this.#ended || this.#committing) return undefined;
+    this.#committing = this.#open;
+    this.#open = emptyChange();
+    if (this.#actor && this.#committing.rows.size > 0) {
+      this.#committing.rowCommits = ++this.#actor.rowCommits;
+    }
+    // What a full change held up goes on, but on the next change: this one is being written down.
+    if (this.#mailbox.length > 0 || !this.#deliveries.isEmpty) queueMicrotask(() => this.#resume());
+    return this.#committing;
+  }
+
+  /** The actor's value as it is in memory: what a commit stores. Throws what `encodeActor` throws. */
+  encode(): string | undefined {
+    if (!this.#actor) throw new Error(`Cannot encode ${this.address}: it is not loaded`);
+    return encodeActor(this.definition, this.address, this.#actor);
+  }
+
+  /** The commit is durable: answers go out. */
+  committed(): void {
+    const change = this.#committing;
+    this.#committing = undefined;
+    if (change) this.#host.publishLive(change.live); // First: whoever is answered may count on it.
+    for (const { call, answer } of change?.waiting ?? []) call.respond(answer);
+    for (const { call, answer } of change?.late ?? []) {
+      this.#host.answerRead(call.respond, answer);
+    }
+    for (const delivery of change?.delivered ?? []) delivery.done();
+    if (this.#open.dirty) this.#host.markDirty();
+    else if (this.#ending) this.startAnew();
+    else this.#resume();
+  }
+
+  /** The commit was surely not made and cannot be: what waited for it is refused, and the store is read again. */
+  fail(error: ActorError): void {
+    if (this.#ended) return;
+    const { calls, deliveries } = this.#leave();
+    for (const call of calls) call.respond({ refusal: error });
+    this.#host.restart({ deliveries, calls: [], careful: this.#careful });
+  }
+
+  /**
+   * Its value cannot be stored, and nobody knows by whose doing: all messages run again in an activation that measures the
+   * state after each, so that only the one at fault is refused. False where that has been done already.
+   */
+  doubt(): boolean {
+    if (this.#careful) return false;
+    if (!this.#ended) this.#host.restart({ ...this.#leave(), careful: true });
+    return true;
+  }
+
+  /** This host does not own the shard any more, or cannot know: callers ask again, mail is read by the next owner. */
+  end(): void {
+    const { calls } = this.#leave();
+    for (const call of calls) call.respond({ misdirected: true });
+  }
+
+  /** The state could not be read, as callers are told. Returns the first delivery that waits for it all the same. */
+  failToStart(answer: Answer): Delivery | undefined {
+    for (const call of this.#mailbox.splice(0)) call.respond(answer);
+    this.#deliveries.giveUpDirect();
+    return this.#deliveries.peek();
+  }
+
+  /** The first delivery is a dead letter, since the state cannot be read. */
+  giveUpFirst(): void {
+    this.#deliveries.shift()?.done();
+  }
+
+  /** The next activation runs anew what is not committed, and takes what waits. */
+  startAnew(): void {
+    if (!this.#ended) this.#host.restart({ ...this.#leave(), careful: this.#careful });
+  }
+
+  #resume(): void {
+    if (this.#ended) return;
+    for (const call of this.#mailbox.splice(0)) this.call(call);
+    this.#deliver();
+  }
+
+  /** Ends it; what has not been answered and delivered comes back, in its order. */
+  #leave(): Pick<Waiting, "calls" | "deliveries"> {
+    const { waiting, late, delivered } = mergeChanges(
+      this.#committing ?? emptyChange(),
+      this.#open,
+    );
+    const calls = [...[...waiting, ...late].map(({ call }) => call), ...this.#mailbox.splice(0)];
+    this.#ended = true;
+    this.#committing = undefined;
+    this.#open = emptyChange();
+    return { calls, deliveries: this.#deliveries.behind(delivered) };
+  }
+
+  /** True while nothing may run: the open change is full, or the state is in doubt. */
+  get #isHeld(): boolean {
+    return isFull(this.#open) || this.#ending;
+  }
+
+  get #waitingCalls(): number {
+    const { waiting = [], late = [] } = this.#committing ?? {};
+    return this.#mailbox.length + this.#open.waiting.length + waiting.length + late.length;
+  }
+
+  #runCall(actor: LoadedActor, call: IncomingCall): Answer {
+    const { id } = call;
+    try {
+      const { reply, changed } = inSpan(this.#nameOf(call), call.trace, () =>
+        this.#run(actor, call.message, call.input),
+      );
+      if (id && changed) actor.replies.remember(id, reply, this.#host.clock.now());
+      else if (id) actor.replies.rememberEffectless(id, { reply });
+      return { reply };
+    } catch (error) {
+      const refusal = this.#refuse(error, call.message);
+      if (id) actor.replies.rememberEffectless(id, { refusal });
+      return { refusal };
+    }
+  }
+
+  /** Runs one message on the state in memory. Throws what the handler throws, and then nothing has changed. */
+  #run(actor: LoadedActor, message: string, input: unknown, isDue = false) {
+    const { reply, state, effects, live } = runMessage(this.definition, this.address, {
+      message,
+      input,
+      state: actor.state,
+      context: {
+        key: this.key,
+        ...{ now: this.#host.clock.now(), clock: this.#host.clock.id },
+        // Node draws the bytes of many UUIDs at once: drawing 16 bytes is a call of the kernel.
+        newId: () => randomUUID().replaceAll("-", ""),
+        rows: this.#rows,
+      },
+    });
+    const changed = state !== actor.state || effects !== undefined || isDue;
+    if (!changed) {
+      if (live !== undefined) this.#show(live);
+      return { reply, changed };
+    }
+    if (Buffer.byteLength(reply) > REPLY_KEPT_BYTES_MAX) {
+      throw new Error(`Cannot keep the reply to ${message}: past ${REPLY_KEPT_BYTES_MAX} bytes`);
+    }
+    if (this.#careful) encodeState(this.definition, this.address, state);
+    actor.state = deepFreeze(state);
+    if (isDue) actor.reminders.delete(message);
+    actor.life = "living";
+    if (effects) {
+      recordEffects(this.#open, applyEffects(actor, effects, this.#host.clock.now()));
+      // No message runs before the past is cleared away: what it wrote would go with that.
+      if (effects.forget) this.#ending = true;
+    }
+    if (live !== undefined) recordLive(this.#open, live);
+    this.#markDirty();
+    return { reply, changed };
+  }
+
+  #deliver(): void {
+    if (this.#delivering) return;
+    while (this.#actor && !this.#ended && !this.#isHeld) {
+      const delivery = this.#deliveries.peek();
+      if (!delivery) return;
+      const { message, input } = delivery;
+      const actor = this.#actor;
+      if (isObsolete(actor, delivery)) {
+        const dueAt = ownDueAt(actor, delivery);
+        if (dueAt === undefined) this.#settle(delivery);
+        else {
+          this.#open.reminders.set(message, dueAt);
+          this.#finish(actor, delivery);
+        }
+        continue;
+      }
+      try {
+        const run = () => this.#run(actor, message, input, delivery.dueAt !== undefined);
+        if (message === GONE) letGo(actor);
+        else inSpan(this.#nameOf(delivery), delivery.trace, run);
+      } catch (error) {
+        if (delivery.direct) {
+          this.#refuse(error, message);
+          this.#deliveries.shift()?.direct?.giveUp(delivery.tries + 1);
+          continue;
+        }
+        this.#delivering = true;
+        // Rejects for nobody: whatever goes wrong while it waits ends in another try.
+        void this.#afterFailure(actor, delivery, error);
+        return;
+      }
+      this.#finish(actor, delivery);
+    }
+  }
+
+  /** It needs no effect, by a state that may not be durable yet: until then the bus keeps it. */
+  #settle(delivery: Delivery): void {
+    this.#deliveries.shift();
+    if (this.#open.dirty) this.#open.delivered.push(delivery);
+    else if (this.#committing) this.#committing.delivered.push(delivery);
+    else if (delivery.dueAt === undefined) delivery.done();
+    // The shard's next owner may have set the reminder: only the owner may remove it from the bus.
+    else this.#host.answerRead((answer) => "reply" in answer && delivery.done(), { reply: "" });
+  }
+
+  /** It tells of a state that may not be durable yet. */
+  #show(live: string): void {
+    const pending = this.#open.dirty ? this.#open : this.#committing;
+    if (pending) recordLive(pending, live);
+    else this.#host.publishLive([live]);
+  }
+
+  /** Records with the state that the delivery had its effect, even when that was none. */
+  #finish(actor: LoadedActor, delivery: Delivery): void {
+    this.#deliveries.shift();
+    if (delivery.sequence !== undefined) actor.mail = delivery.sequence;
+    this.#open.delivered.push(delivery);
+    this.#markDirty();
+  }
+
+  async #afterFailure(actor: LoadedActor, delivery: Delivery, error: unknown): Promise<void> {
+    delivery.tries += 1;
+    const failure = error instanceof Error ? error : new Error(String(error));
+    const final = refusalOf(failure) !== undefined || delivery.tries >= MAIL_TRIES_MAX;
+    if (final) {
+      await this.#host.bury(delivery, failure);
+      if (this.#ended) return;
+      if (delivery.dueAt !== undefined) actor.reminders.delete(delivery.message);
+      this.#finish(actor, delivery);
+    } else {
+      this.#refuse(failure, delivery.message);
+      await this.#host.clock.wait(mailPauseMs(delivery.tries));
+    }
+    this.#delivering = false;
+    this.#deliver();
+  }
+
+  #refuse(error: unknown, message: string): ActorError {
+    const refusal = refusalOf(error);
+    if (refusal) return refusal;
+    const { kind } = this.definition.contract;
+    this.#host.logger.error({ err: error, kind, key: this.key, message }, "handler failed");
+    // What is broken inside is not carried on: the next message reads the store. What is being committed by then was
+    // right, and must be durable before anybody reads.
+    if (error instanceof AssertionError) {
+      this.#ending = true;
+      if (!this.#open.dirty && !this.#committing) queueMicrotask(() => this.startAnew());
+    }
+    return new ActorError("internal_error", `Cannot handle ${message}: see the log`);
+  }
+
+  #answer(call: IncomingCall, answer: Answer): void {
+    if (this.#open.dirty) this.#open.waiting.push({ call, answer });
+    else if (this.#committing) this.#committing.late.push({ call, answer });
+    else this.#host.answerRead(call.respond, answer);
+  }
+
+  #markDirty(): void {
+    if (!this.definition.durable) {
+      for (const delivery of this.#open.delivered) delivery.done();
+      this.#host.publishLive(this.#open.live);
+      this.#open = emptyChange();
+      return;
+    }
+    if (this.#open.dirty) return;
+    this.#open.dirty = true;
+    this.#host.markDirty();
+  }
+}

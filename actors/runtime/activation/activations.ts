@@ -1,0 +1,326 @@
+/** The actors a host has in memory: loads them when a message comes, and lets them go when they are idle. */
+import type { Logger } from "pino";
+import { ZodError } from "zod";
+import { ActorError } from "../../../schemas/errors.ts";
+import {
+  ACTIVATION_BYTES_MAX,
+  ACTIVATION_IDLE_MS,
+  ACTIVATIONS_MAX,
+  EVICTED_SHARE,
+  LOADS_IN_FLIGHT_MAX,
+  MAIL_RETRY_MS,
+  MAIL_RETRY_MS_MAX,
+  MAIL_TRIES_MAX,
+  PASSIVATION_SWEEP_MS,
+  VOLATILE_IDLE_MS,
+} from "../../../schemas/limits.ts";
+import { addressOf } from "../../../schemas/subjects.ts";
+import type { AnyActorDefinition } from "../kinds/define-actor.ts";
+import type { AnyHostedDefinition } from "../kinds/define-hosted.ts";
+import type { Clock } from "../lib/clock.ts";
+import { Semaphore } from "../lib/semaphore.ts";
+import type { Answer, Delivery, IncomingCall, Waiting } from "../shards/incoming.ts";
+import type { ReadAddress, Shard } from "../shards/shard.ts";
+import { decodeActor, type LoadedActor } from "../state/stored-actor.ts";
+import type { Activated } from "./activated.ts";
+import { Activation } from "./activation.ts";
+import type { ActivationHost } from "./activation-host.ts";
+import { HostedActivation } from "./hosted-activation.ts";
+
+type AnyActivation = Activation | HostedActivation;
+type AnswerRead = [respond: IncomingCall["respond"], answer: Answer];
+
+/** What the activations of all shards need of their host, besides themselves. */
+type ActivationsParts = Pick<ActivationHost, "clock" | "logger"> & {
+  definitions: readonly AnyActorDefinition[];
+  /** Of rows in memory; ACTIVATION_BYTES_MAX unless told. */
+  rowBytesMax?: number | undefined;
+  hosted?: readonly AnyHostedDefinition[] | undefined;
+  /** The activation has something to commit. */
+  markDirty(activation: Activation): void;
+  publishLive(address: string, texts: readonly string[]): void;
+  /** Reads an actor of the shard from the store. */
+  load(shard: Shard, definition: AnyActorDefinition, address: string): Promise<LoadedActor>;
+  /** True while this host surely owns the shard. */
+  confirm(shard: Shard): Promise<boolean>;
+  answerRead(shard: Shard, ...answer: AnswerRead): void;
+  /** Keeps a delivery that cannot be handled. Resolves when that is durable; never rejects. */
+  bury(address: string, delivery: Delivery, error: Error): Promise<void>;
+};
+
+export class Activations {
+  readonly #parts: ActivationsParts;
+  readonly #clock: Clock;
+  readonly #logger: Logger;
+  readonly #definitions: ReadonlyMap<string, AnyActorDefinition | AnyHostedDefinition>;
+  /** By shard, and in it by address. */
+  readonly #shards = new Map<Shard, Map<string, AnyActivation>>();
+  readonly #loads = new Semaphore(LOADS_IN_FLIGHT_MAX);
+  /** Instances that were dropped with their shard, until they are closed: no second one of a key is opened before. */
+  readonly #closing = new Map<string, Promise<void>>();
+  /** What is in memory of those with rows. */
+  readonly #loaded = new WeakMap<AnyActivation, LoadedActor>();
+  #count = 0;
+
+  constructor(parts: ActivationsParts) {
+    this.#parts = parts;
+    this.#clock = parts.clock;
+    this.#logger = parts.logger;
+    const { definitions, hosted = [] } = parts;
+    this.#definitions = new Map([...definitions, ...hosted].map((one) => [one.contract.kind, one]));
+  }
+
+  get count(): number {
+    return this.#count;
+  }
+
+  /** The actor for a call. Throws ActorError where there is no such kind, or memory is full of busy ones. */
+  forCall(shard: Shard, { kind, key, address }: ReadAddress): Activated {
+    const definition = this.#definitions.get(kind);
+    if (!definition) throw new ActorError("not_found", `Cannot call "${kind}": no such kind`);
+    const known = this.#shards.get(shard)?.get(address);
+    if (known) return known;
+    if (this.#count >= ACTIVATIONS_MAX) this.#evict();
+    if (this.#count >= ACTIVATIONS_MAX) {
+      const message = `Cannot call ${kind}: its host has ${ACTIVATIONS_MAX} busy actors`;
+      throw new ActorError("busy", message, { retryAfterS: 1 });
+    }
+    return this.#add(shard, definition, key);
+  }
+
+  /** Gives mail or a reminder to its actor. A kind that does not exist makes it a dead letter. */
+  deliver(shard: Shard, { kind, key }: { kind: string; key: string }, delivery: Delivery): void {
+    if (shard.status === "gone") return;
+    const definition = this.#definitions.get(kind);
+    const address = addressOf(kind, key);
+    if (definition) {
+      const known = this.#shards.get(shard)?.get(address);
+      // Mail in flight is bounded by itself; the idle actors it leaves behind are not.
+      if (!known && this.#count >= ACTIVATIONS_MAX) this.#evict();
+      (known ?? this.#add(shard, definition, key)).deliver(delivery);
+      return;
+    }
+    const error = new ActorError("not_found", `Cannot deliver to "${kind}": no such kind`);
+    void this.#parts.bury(address, delivery, error).then(delivery.done);
+  }
+
+  /** Ends every activation of a shard: callers ask again elsewhere. */
+  drop(shard: Shard): void {
+    const activations = this.#shards.get(shard) ?? new Map<string, AnyActivation>();
+    this.#shards.delete(shard);
+    this.#count -= activations.size;
+    for (const activation of activations.values()) {
+      activation.end();
+      if (activation instanceof HostedActivation) this.#keepClosing(activation);
+    }
+  }
+
+  /** True when every call that the shard's actors took is answered and nothing waits for a commit. */
+  isSettled(shard: Shard): boolean {
+    if (shard.sends.direct.size > 0) return false;
+    const activations = this.#shards.get(shard)?.values() ?? [];
+    for (const activation of activations) if (!activation.isSettled) return false;
+    return true;
+  }
+
+  /** What runs somebody else's code finishes and closes: others will open it elsewhere. */
+  leave(shard: Shard): void {
+    for (const activation of this.#shards.get(shard)?.values() ?? []) {
+      if (activation instanceof HostedActivation) activation.leave();
+    }
+  }
+
+  /** Lets idle actors go, from now until the signal. */
+  async passivateUntil(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      await this.#clock.wait(PASSIVATION_SWEEP_MS, signal);
+      this.#passivate();
+    }
+  }
+
+  #add(shard: Shard, definition: AnyActorDefinition | AnyHostedDefinition, key: string): Activated {
+    if ("handlers" in definition) return this.#activate(shard, definition, key);
+    const address = addressOf(definition.contract.kind, key);
+    const { answerRead, bury, confirm } = this.#parts;
+    const activation = new HostedActivation(
+      {
+        clock: this.#clock,
+        logger: this.#logger,
+        confirm: () => confirm(shard),
+        answerRead: (...answer) => answerRead(shard, ...answer),
+        bury: (delivery, error) => bury(address, delivery, error),
+        forget: (closed) => this.#forget(shard, closed),
+      },
+      { definition, address, key },
+    );
+    const closed = this.#closing.get(address);
+    if (closed) activation.startAfter(closed);
+    this.#keep(shard, activation);
+    return activation;
+  }
+
+  #keepClosing(activation: HostedActivation): void {
+    const { address } = activation;
+    const closed = activation.closed.then(() => {
+      if (this.#closing.get(address) === closed) this.#closing.delete(address);
+    });
+    this.#closing.set(address, closed);
+  }
+
+  #keep(shard: Shard, activation: AnyActivation): void {
+    const activations = this.#shards.get(shard) ?? new Map<string, AnyActivation>();
+    this.#shards.set(shard, activations.set(activation.address, activation));
+    this.#count += 1;
+  }
+
+  #activate(
+    shard: Shard,
+    definition: AnyActorDefinition,
+    key: string,
+    { pauseMs, careful } = { pauseMs: 0, careful: false },
+  ): Activation {
+    const address = addressOf(definition.contract.kind, key);
+    const { markDirty, publishLive, answerRead, bury } = this.#parts;
+    const activation: Activation = new Activation(
+      {
+        clock: this.#clock,
+        logger: this.#logger,
+        markDirty: () => markDirty(activation),
+        publishLive: (texts) => publishLive(address, texts),
+        answerRead: (...answer) => answerRead(shard, ...answer),
+        bury: (delivery, error) => bury(address, delivery, error),
+        restart: (waiting) => this.#restart(shard, activation, waiting),
+      },
+      { definition, address, key, shard: shard.number },
+      { careful },
+    );
+    this.#keep(shard, activation);
+    void this.#load(shard, activation, pauseMs);
+    return activation;
+  }
+
+  /** Reads the actor, again and again while deliveries wait for it: later mail must not overtake them. */
+  async #load(shard: Shard, activation: Activation, pauseMs: number): Promise<void> {
+    const { definition, address } = activation;
+    const initial = () => decodeActor(definition, undefined, new Map());
+    let nextPauseMs = MAIL_RETRY_MS;
+    for (let tries = 1; ; tries++) {
+      if (pauseMs > 0) await this.#clock.wait(pauseMs);
+      if (activation.isEnded) return;
+      try {
+        const { load } = this.#parts;
+        const actor = definition.durable
+          ? await this.#loads.run(() => load(shard, definition, address))
+          : initial();
+        if (definition.rows) this.#loaded.set(activation, actor);
+        return activation.start(actor);
+      } catch (error) {
+        const waits = await this.#afterFailedLoad(activation, tries, error);
+        if (!waits) return this.#forget(shard, activation);
+      }
+      pauseMs = nextPauseMs;
+      nextPauseMs = Math.min(2 * nextPauseMs, MAIL_RETRY_MS_MAX);
+    }
+  }
+
+  /** True when a delivery waits. Stored bytes that cannot be read make it a dead letter; a bus that is away does not. */
+  async #afterFailedLoad(activation: Activation, tries: number, error: unknown): Promise<boolean> {
+    const { definition, address, key } = activation;
+    const { kind } = definition.contract;
+    this.#logger.error({ err: error, kind, key, tries }, "actor not loaded");
+    const unreadable = error instanceof ZodError || error instanceof SyntaxError;
+    const message = `Cannot load ${address}: see the log`;
+    const refusal = new ActorError("unavailable", message, { retryAfterS: 1 });
+    // A bus that is away passes: callers ask again, here or where the shard is by then.
+    const delivery = activation.failToStart(unreadable ? { refusal } : { misdirected: true });
+    if (!delivery) return false;
+    if (unreadable && tries >= MAIL_TRIES_MAX) {
+      await this.#parts.bury(address, delivery, error);
+      activation.giveUpFirst();
+    }
+    return true;
+  }
+
+  /** A successor takes what is to be delivered, in the same order, and deliveries after a pause: what failed at once may do so again. */
+  #restart(shard: Shard, ended: Activation, { deliveries, calls, careful }: Waiting): void {
+    this.#forget(shard, ended);
+    if (shard.status === "gone") for (const call of calls) call.respond({ misdirected: true });
+    else if (careful || deliveries.length + calls.length > 0) {
+      const pauseMs = deliveries.length > 0 ? MAIL_RETRY_MS : 0;
+      const next = this.#activate(shard, ended.definition, ended.key, { pauseMs, careful });
+      for (const delivery of deliveries) next.deliver(delivery);
+      for (const call of calls) next.call(call);
+    }
+  }
+
+  #forget(shard: Shard, activation: AnyActivation): void {
+    const activations = this.#shards.get(shard);
+    if (activations?.get(activation.address) !== activation) return;
+    activations.delete(activation.address);
+    this.#count -= 1;
+  }
+
+  #passivate(): void {
+    const now = this.#clock.monotonic();
+    for (const { shard, activation } of this.#idle()) {
+      if (now - activation.lastUsedAt >= idleMsOf(activation)) this.#letGo(shard, activation);
+    }
+    this.#passivateByBytes();
+  }
+
+  /** Those with rows, the longest idle first, until what is left is within its bound. */
+  #passivateByBytes(): void {
+    const { rowBytesMax = ACTIVATION_BYTES_MAX } = this.#parts;
+    let bytes = 0;
+    for (const activations of this.#shards.values()) {
+      for (const activation of activations.values()) bytes += this.#rowBytes(activation);
+    }
+    if (bytes <= rowBytesMax) return;
+    for (const { shard, activation } of this.#longestIdle()) {
+      const freed = this.#rowBytes(activation);
+      if (freed === 0) continue;
+      this.#letGo(shard, activation);
+      bytes -= freed;
+      if (bytes <= rowBytesMax) return;
+    }
+  }
+
+  #rowBytes(activation: AnyActivation): number {
+    return this.#loaded.get(activation)?.rowBytes ?? 0;
+  }
+
+  /** An instance is still there until it is closed. */
+  #letGo(shard: Shard, activation: AnyActivation): void {
+    if (activation instanceof HostedActivation) activation.passivate();
+    else this.#forget(shard, activation);
+  }
+
+  /** Makes room: those who were longest idle go, and what is only in memory goes last. */
+  #evict(): void {
+    const gone = this.#longestIdle().slice(0, Math.ceil(ACTIVATIONS_MAX * EVICTED_SHARE));
+    for (const { shard, activation } of gone) this.#letGo(shard, activation);
+  }
+
+  #longestIdle(): { shard: Shard; activation: AnyActivation }[] {
+    return [...this.#idle()].sort(
+      ({ activation: one }, { activation: other }) =>
+        Number(isDurable(other)) - Number(isDurable(one)) || one.lastUsedAt - other.lastUsedAt,
+    );
+  }
+
+  *#idle(): Generator<{ shard: Shard; activation: AnyActivation }> {
+    for (const [shard, activations] of this.#shards) {
+      for (const activation of activations.values()) {
+        if (activation.isIdle) yield { shard, activation };
+      }
+    }
+  }
+}
+
+const isDurable = (activation: AnyActivation) =>
+  activation instanceof HostedActivation || activation.definition.durable;
+
+function idleMsOf(activation: AnyActivation): number {
+  if (activation instanceof HostedActivation) return activation.definition.idleMs;
+  return activation.definition.durable ? ACTIVATION_IDLE_MS : VOLATILE_IDLE_MS;
+}

@@ -1,0 +1,400 @@
+/** One key of a hosted kind in memory: opens its instance when a message comes, hands it what came, and closes it. */
+import { randomBytes } from "node:crypto";
+import type { Logger } from "pino";
+import type { Messages } from "../../../schemas/contract.ts";
+import { ActorError, isPassing } from "../../../schemas/errors.ts";
+import {
+  CALL_DEADLINE_MS_MAX,
+  CLOCK_SKEW_MS_MAX,
+  MAIL_TRIES_MAX,
+  MAILBOX_MAX,
+} from "../../../schemas/limits.ts";
+import { refusalOf } from "../bus/refusal.ts";
+import { SettledCalls } from "../calls/settled-calls.ts";
+import type { AnyHostedDefinition, HostedInstance } from "../kinds/define-hosted.ts";
+import { encodeReply, readMessage } from "../kinds/read-message.ts";
+import type { Clock } from "../lib/clock.ts";
+import { inSpan } from "../lib/trace.ts";
+import {
+  type Answer,
+  busy,
+  type Delivery,
+  GIVEN_UP,
+  type IncomingCall,
+  mailPauseMs,
+} from "../shards/incoming.ts";
+import type { Activated } from "./activated.ts";
+
+/** What it needs of its host, and only this: a test can stand in for it. */
+interface HostedActivationHost {
+  clock: Clock;
+  logger: Logger;
+  /** True while this host surely owns the shard. */
+  confirm(): Promise<boolean>;
+  /** Answers once that is sure. */
+  answerRead(respond: IncomingCall["respond"], answer: Answer): void;
+  /** Keeps a delivery that cannot be handled for an operator. Resolves when that is durable. */
+  bury(delivery: Delivery, error: Error): Promise<void>;
+  /** Its instance is closed, and nothing waits for another. */
+  forget(activation: HostedActivation): void;
+}
+
+/** From one opening to the closing after it. */
+interface Life {
+  /** Absent until it is open. */
+  instance: HostedInstance<Messages> | undefined;
+  /** Resolves when it is to be closed: with an error where it failed. */
+  over: PromiseWithResolvers<Error | undefined>;
+  isOver: boolean;
+  /** Nobody waits any more for what it is at. */
+  abandoned: AbortController;
+  /** Ends the wait for the delivery it is at, which it will not finish. */
+  giveUp(): void;
+}
+
+/** `leaving` takes nothing more and finishes what it has; `ended` belongs to somebody else. */
+type Status = "staying" | "leaving" | "ended";
+
+export class HostedActivation implements Activated {
+  readonly definition: AnyHostedDefinition;
+  readonly address: string;
+  readonly key: string;
+  readonly #host: HostedActivationHost;
+  #status: Status = "staying";
+  #life: Life | undefined;
+  #running: Promise<void> | undefined;
+  /** Calls for which there is no open instance yet. */
+  #waiting: IncomingCall[] = [];
+  /** Calls given to the instance, by id: a copy that comes meanwhile is answered with the first. */
+  readonly #underWay = new Map<string, IncomingCall[]>();
+  readonly #deliveries: Delivery[] = [];
+  /** Of the first delivery's last try. */
+  #failure = new Error("never tried");
+  #delivering: Life | undefined;
+  /** Has the first delivery. */
+  #trying: Life | undefined;
+  readonly #settled = new SettledCalls();
+  #resting = new AbortController();
+  #lastUsedAt: number;
+
+  constructor(
+    host: HostedActivationHost,
+    identity: { definition: AnyHostedDefinition; address: string; key: string },
+  ) {
+    this.#host = host;
+    this.definition = identity.definition;
+    this.address = identity.address;
+    this.key = identity.key;
+    this.#lastUsedAt = host.clock.monotonic();
+  }
+
+  get lastUsedAt(): number {
+    return this.#lastUsedAt;
+  }
+
+  get isIdle(): boolean {
+    return this.#life?.instance?.isBusy === false && this.#isQuiet;
+  }
+
+  get isSettled(): boolean {
+    return this.#running === undefined;
+  }
+
+  /** Resolves when the instance it had is closed. Never rejects. */
+  get closed(): Promise<void> {
+    return this.#running ?? Promise.resolve();
+  }
+
+  call(call: IncomingCall): void {
+    this.#lastUsedAt = this.#host.clock.monotonic();
+    if (this.#status !== "staying") call.respond({ misdirected: true });
+    else if (this.#waiting.length + this.#underWay.size >= MAILBOX_MAX) {
+      call.respond(busy(this.address, "its mailbox is full"));
+    } else if (this.#life?.instance && !this.#life.isOver) this.#receive(this.#life, call);
+    else {
+      this.#waiting.push(call);
+      this.#wake();
+    }
+  }
+
+  /** One after the other; one that fails is tried again later, and meanwhile calls go on. */
+  deliver(delivery: Delivery): void {
+    if (this.#status !== "staying") return;
+    this.#lastUsedAt = this.#host.clock.monotonic();
+    this.#deliveries.push(delivery);
+    if (this.#life?.instance && !this.#life.isOver) void this.#deliver(this.#life);
+    else this.#wake();
+  }
+
+  /** Opens nothing before this: another activation of the key is being closed. */
+  startAfter(closed: Promise<void>): void {
+    this.#running = closed.then(() => this.#run());
+  }
+
+  /** Closes the instance, which has nothing to do. What comes meanwhile opens it anew. */
+  passivate(): void {
+    if (this.#life) finish(this.#life);
+  }
+
+  /** Takes nothing more, finishes what it has and closes: the shard is handed over. */
+  leave(): void {
+    if (this.#status !== "staying") return;
+    this.#status = "leaving";
+    this.#deliveries.splice(0);
+    this.#misdirect();
+    this.#resting.abort();
+    if (!this.#life) return;
+    if (!this.#life.instance) this.#life.abandoned.abort();
+    finish(this.#life);
+  }
+
+  end(): void {
+    if (this.#status === "ended") return;
+    this.#status = "ended";
+    this.#deliveries.splice(0);
+    this.#misdirect();
+    this.#giveBack();
+    this.#resting.abort();
+    if (!this.#life) return;
+    this.#life.abandoned.abort();
+    finish(this.#life);
+  }
+
+  get #isQuiet(): boolean {
+    return this.#waiting.length + this.#underWay.size + this.#deliveries.length === 0;
+  }
+
+  #wake(): void {
+    if (this.#waiting.length > 0) this.#resting.abort();
+    this.#running ??= this.#run();
+  }
+
+  /** One life after the other, for as long as something waits. */
+  async #run(): Promise<void> {
+    let failures = 0;
+    while (this.#status === "staying" && this.#waiting.length + this.#deliveries.length > 0) {
+      const life: Life = {
+        instance: undefined,
+        over: Promise.withResolvers(),
+        isOver: false,
+        abandoned: new AbortController(),
+        giveUp: () => {},
+      };
+      this.#life = life;
+      const error = await this.#open(life);
+      if (error) {
+        await this.#afterFailedOpen(error, ++failures);
+        continue;
+      }
+      failures = 0;
+      await this.#serve(life);
+    }
+    this.#life = undefined;
+    this.#running = undefined;
+    this.#host.forget(this);
+  }
+
+  /** Returns why it did not open. What is opened for nobody is closed. */
+  async #open(life: Life): Promise<Error | undefined> {
+    const { confirm } = this.#host;
+    const context = {
+      confirm: async () => !life.isOver && this.#status !== "ended" && (await confirm()),
+      hasOtherMail: () =>
+        this.#deliveries.some(({ message }) => message !== this.#deliveries[0]?.message),
+      end: (error: Error) => finish(life, error),
+      signal: life.abandoned.signal,
+    };
+    try {
+      const instance = await this.definition.open(this.key, context);
+      const early = life.isOver && (await life.over.promise);
+      life.instance = instance;
+      if (!early) return undefined;
+      life.abandoned.abort();
+      await instance.close(life.abandoned.signal);
+      return early;
+    } catch (error) {
+      finish(life);
+      return error instanceof Error ? error : new Error(String(error));
+    }
+  }
+
+  async #serve(life: Life): Promise<void> {
+    if (!life.isOver) {
+      for (const call of this.#waiting.splice(0)) this.#receive(life, call);
+      void this.#deliver(life);
+    }
+    const error = await life.over.promise;
+    if (error) {
+      life.abandoned.abort();
+      this.#log(error, "instance ended");
+      this.#giveBack();
+      if (this.#trying === life) this.#failed(error);
+      life.giveUp();
+    }
+    await life.instance?.close(life.abandoned.signal);
+    // It has closed without an answer to these.
+    this.#giveBack();
+    life.giveUp();
+  }
+
+  /** A refusal is told to all who wait; after a fault callers ask again, here or elsewhere, and mail after a pause. */
+  async #afterFailedOpen(error: Error, failures: number): Promise<void> {
+    const refusal = refusalOf(error);
+    if (this.#status !== "staying") return;
+    this.#log(error, "instance not opened");
+    for (const call of this.#waiting.splice(0))
+      call.respond(refusal ? { refusal } : { misdirected: true });
+    const [delivery] = this.#deliveries;
+    if (!delivery) return;
+    if (refusal && !isPassing(refusal)) await this.#bury(delivery, refusal);
+    else await this.#rest(failures);
+  }
+
+  #receive(life: Life, call: IncomingCall): void {
+    const { clock } = this.#host;
+    if (call.deadlineAt + CLOCK_SKEW_MS_MAX < clock.now() || this.#settled.isEcho(call)) {
+      call.respond({ dropped: true });
+      return;
+    }
+    const id = call.id ? `${call.id.client}.${call.id.number}` : randomBytes(12).toString("hex");
+    const copies = this.#underWay.get(id);
+    if (copies) {
+      copies.push(call);
+      return;
+    }
+    const same = [call];
+    this.#underWay.set(id, same);
+    void this.#handle(life, call, id, call.deadlineAt)
+      .then(
+        (reply): Answer => ({ reply }),
+        (error: unknown): Answer => ({ refusal: this.#refuse(error, call.message) }),
+      )
+      .then((answer) => {
+        // Else it was given back: whoever has it now answers it.
+        if (this.#underWay.get(id) !== same) return;
+        this.#underWay.delete(id);
+        for (const { respond } of same) this.#host.answerRead(respond, answer);
+      });
+  }
+
+  /** Resolves with the reply as text. */
+  async #handle(
+    { instance }: Life,
+    { message, input, trace, id: call }: Pick<IncomingCall, "message" | "input" | "trace" | "id">,
+    id: string,
+    deadlineAt: number,
+  ): Promise<string> {
+    const { contract } = this.definition;
+    const read = readMessage(contract, message, input);
+    const reply = await inSpan(`${contract.kind} ${message}`, trace, () =>
+      instance?.receive({ message, input: read.input, id, ...(call && { call }), deadlineAt }),
+    );
+    return encodeReply(read.schema, message, reply);
+  }
+
+  async #deliver(life: Life): Promise<void> {
+    if (this.#delivering === life) return;
+    this.#delivering = life;
+    for (;;) {
+      const [delivery] = this.#deliveries;
+      if (!delivery || life.isOver) break;
+      if (delivery.tries > 0) await this.#rest(delivery.tries);
+      if (life.isOver) break;
+      await this.#tryOnce(life, delivery);
+    }
+    if (this.#delivering === life) this.#delivering = undefined;
+  }
+
+  async #tryOnce(life: Life, delivery: Delivery): Promise<void> {
+    if (delivery.tries >= MAIL_TRIES_MAX) return this.#bury(delivery, this.#failure);
+    const id = `mail-${delivery.sequence ?? `${delivery.message}-${delivery.dueAt}`}`;
+    const deadlineAt = this.#host.clock.now() + CALL_DEADLINE_MS_MAX;
+    const { promise, resolve } = Promise.withResolvers<"done" | "given up" | Error>();
+    this.#trying = life;
+    // An instance that has failed may leave it open for ever.
+    life.giveUp = () => resolve("given up");
+    this.#handle(life, delivery, id, deadlineAt).then(
+      () => resolve("done"),
+      (cause: unknown) => resolve(cause instanceof Error ? cause : new Error(String(cause))),
+    );
+    const outcome = await promise;
+    if (this.#trying === life) this.#trying = undefined;
+    if (outcome === "given up") return;
+    if (outcome === "done") return this.#done(delivery);
+    const refusal = refusalOf(outcome);
+    if (refusal && !isPassing(refusal)) await this.#bury(delivery, outcome);
+    else if (this.#deliveries[0] === delivery) this.#failed(outcome);
+  }
+
+  /** The first delivery has failed once more. What passes by itself is not held against it. */
+  #failed(error: Error): void {
+    const [delivery] = this.#deliveries;
+    if (!delivery) return;
+    this.#failure = error;
+    this.#refuse(error, delivery.message);
+    if (!isPassing(refusalOf(error))) delivery.tries += 1;
+    else delivery.tries = Math.max(1, delivery.tries);
+  }
+
+  async #bury(delivery: Delivery, error: Error): Promise<void> {
+    if (!(await this.#isTold(delivery, error))) await this.#host.bury(delivery, error);
+    this.#done(delivery);
+  }
+
+  async #isTold({ message, input }: Delivery, error: Error): Promise<boolean> {
+    const { definition, key } = this;
+    if (!definition.refused) return false;
+    try {
+      const read = readMessage(definition.contract, message, input);
+      return await definition.refused(key, { message, input: read.input }, error);
+    } catch (thrown) {
+      this.#refuse(thrown, message);
+      return false;
+    }
+  }
+
+  #done(delivery: Delivery): void {
+    if (this.#deliveries[0] === delivery) this.#deliveries.shift();
+    delivery.done();
+  }
+
+  /** Ends early when a call comes, or nobody is to come any more. */
+  async #rest(failures: number): Promise<void> {
+    this.#resting = new AbortController();
+    await this.#host.clock.wait(mailPauseMs(failures), this.#resting.signal);
+  }
+
+  /** Whether these had their effect, the next instance knows. */
+  #giveBack(): void {
+    const given = [...this.#underWay];
+    this.#underWay.clear();
+    const instance = this.#life?.instance;
+    for (const [id, copies] of given) {
+      const answer: Answer = instance?.mayRepeat?.(id) === false ? GIVEN_UP : { misdirected: true };
+      for (const call of copies) call.respond(answer);
+    }
+  }
+
+  #misdirect(): void {
+    for (const call of this.#waiting.splice(0)) call.respond({ misdirected: true });
+  }
+
+  #refuse(error: unknown, message: string): ActorError {
+    const refusal = refusalOf(error);
+    if (refusal) return refusal;
+    const { kind } = this.definition.contract;
+    this.#host.logger.error({ err: error, kind, key: this.key, message }, "handler failed");
+    return new ActorError("internal_error", `Cannot handle ${message}: see the log`);
+  }
+
+  #log(error: Error, text: string): void {
+    const { kind } = this.definition.contract;
+    this.#host.logger.warn({ err: error, kind, key: this.key }, text);
+  }
+}
+
+function finish(life: Life, error?: Error): void {
+  if (life.isOver) return;
+  life.isOver = true;
+  life.over.resolve(error);
+}

@@ -1,0 +1,34 @@
+import { expect } from "chai";
+import pino from "pino";
+import { startNats } from "../../../scripts/testing/nats-server.ts";
+import { answerOn } from "./answer.ts";
+import { ask } from "./ask.ts";
+import { Bus } from "./bus.ts";
+
+/** Where no answer is to come, it is waited for so long. */
+const SILENCE_MS = 200;
+
+describe("answerOn", function () {
+  this.timeout(60_000);
+
+  it("goes on when an answer throws or rejects, and says nothing then", async () => {
+    await using nats = await startNats();
+    const bus = await Bus.connect({ url: nats.url, name: "test" });
+    const failed: string[] = [];
+    const logger = pino({}, { write: (line) => failed.push(JSON.parse(line).err.message) });
+    const leave = answerOn({ bus, logger }, "question", (payload) => {
+      if (payload === "throw") throw new Error("thrown");
+      return payload === "reject" ? Promise.reject(new Error("rejected")) : `${payload}!`;
+    });
+    const told = async (payload: string, timeoutMs = SILENCE_MS) => {
+      const heard = await ask(bus, "question", payload, { timeoutMs });
+      return typeof heard === "string" ? heard : heard.answer.string();
+    };
+    expect(await told("throw")).to.equal("silence");
+    expect(await told("reject")).to.equal("silence");
+    expect(await told("well", 20_000)).to.equal("well!");
+    expect(failed).to.deep.equal(["thrown", "rejected"]);
+    leave();
+    await bus.close();
+  });
+});

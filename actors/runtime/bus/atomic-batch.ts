@@ -1,0 +1,97 @@
+/** Writes several messages to one stream as one, each fenced by a sequence: all of them are stored, or none is. */
+import { randomUUID } from "node:crypto";
+import { headers, type MsgHdrs } from "@nats-io/transport-node";
+import { BUS_REQUEST_MS } from "../../../schemas/limits.ts";
+import type { Bus } from "./bus.ts";
+
+export interface Write {
+  subject: string;
+  payload: string | Uint8Array;
+  headers?: Readonly<Record<string, string>>;
+  /** The last sequence of `subject` (default: the written one) must be this, or nothing is written. */
+  expect?: { sequence: number; subject?: string };
+}
+
+// ADR-50 and nats-server's errors.json: 10071 wrong last sequence; 10164 the same while another write is under way.
+const CONFLICTS = new Set([10071, 10164]);
+// 10077 too many messages or bytes in the stream; 10123 too many of the subject; 10023 and 10047 no room on the disk.
+const FULL = new Set([10077, 10123, 10023, 10047]);
+
+/** The stream refused: surely nothing was written. */
+export class WriteRefused extends Error {
+  readonly conflict: boolean;
+  readonly full: boolean;
+
+  constructor(errorCode: number, description: string) {
+    super(`Cannot write to the bus: ${description} (${errorCode})`);
+    this.conflict = CONFLICTS.has(errorCode);
+    this.full = FULL.has(errorCode);
+  }
+}
+
+/** There was no answer: the writes may be stored, now or later. Only a new fence tells. */
+export class OutcomeUnknown extends Error {}
+
+interface Ack {
+  seq: number;
+  error?: { err_code: number; description: string };
+}
+
+const batchPrefix = randomUUID();
+let batchCount = 0;
+
+/**
+ * Stores all writes or none and returns the sequence of the last. At most BATCH_MESSAGES_MAX, one stream.
+ * Rejects with WriteRefused or OutcomeUnknown. The library's own batch drops `expect` and `ttl` in silence (3.4.0).
+ */
+export async function writeAtomically(
+  bus: Bus,
+  writes: readonly Write[],
+  timeoutMs = BUS_REQUEST_MS,
+): Promise<number> {
+  const last = writes.at(-1);
+  if (!last) throw new Error("Cannot write to the bus: the batch is empty");
+  const lastHeaders = headersOf(last);
+  if (writes.length > 1) {
+    batchCount += 1;
+    const id = `${batchPrefix}-${batchCount}`;
+    for (const [index, write] of writes.entries()) {
+      const written = write === last ? lastHeaders : headersOf(write);
+      written.set("Nats-Batch-Id", id);
+      written.set("Nats-Batch-Sequence", String(index + 1));
+      // What is lost on the way, the server misses at the commit, and stores nothing.
+      if (write !== last) {
+        bus.connection.publish(write.subject, write.payload, { headers: written });
+      }
+    }
+    lastHeaders.set("Nats-Batch-Commit", "1");
+  }
+  return askToStore(bus, last, { headers: lastHeaders, timeoutMs });
+}
+
+async function askToStore(
+  bus: Bus,
+  write: Write,
+  options: { headers: MsgHdrs; timeoutMs: number },
+): Promise<number> {
+  let ack: Ack;
+  try {
+    ack = (await bus.request(write.subject, write.payload, options)).json<Ack>();
+  } catch (cause) {
+    throw new OutcomeUnknown(`Cannot tell whether ${write.subject} was written`, { cause });
+  }
+  if (ack.error) throw new WriteRefused(ack.error.err_code, ack.error.description);
+  return ack.seq;
+}
+
+function headersOf(write: Write): MsgHdrs {
+  const built = headers();
+  if (write.expect) {
+    built.set("Nats-Expected-Last-Subject-Sequence", String(write.expect.sequence));
+    if (write.expect.subject) {
+      built.set("Nats-Expected-Last-Subject-Sequence-Subject", write.expect.subject);
+    }
+  }
+  for (const name in write.headers) built.set(name, write.headers[name] ?? "");
+  return built;
+}

@@ -1,0 +1,251 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
+import {
+  ClosedConnectionError,
+  headers,
+  PermissionViolationError,
+  type RequestError,
+  TimeoutError,
+} from "@nats-io/transport-node";
+import { expect } from "chai";
+import { startNats } from "../../../scripts/testing/nats-server.ts";
+import { stopProcess } from "../../../scripts/testing/process-children.ts";
+import { until } from "../../../scripts/testing/until.ts";
+import { Bus, type Heard } from "./bus.ts";
+
+/** The library by itself gives up at the second refusal. */
+const REFUSALS = 3;
+
+describe("Bus", function () {
+  this.timeout(90_000);
+
+  it("connect() says in one line where it tried, and not with which password", async () => {
+    await using nats = await startNats();
+    const url = nats.url.replace(/:[^:@]*@/, ":wrong@");
+    const failure = await Bus.connect({ url, name: "test" }).catch((error: unknown) => error);
+    expect(failure).to.have.property(
+      "message",
+      `Cannot connect to the bus at nats://127.0.0.1:${nats.port}: Authorization Violation`,
+    );
+  });
+
+  it("comes back to a bus that has refused its password for a while", async () => {
+    await using nats = await startNats();
+    const bus = await Bus.connect({ url: nats.url, name: "test" });
+    await nats.kill();
+    const refused = Promise.withResolvers<void>();
+    let refusals = 0;
+    const onLine = (line: string) => {
+      if (line.includes("authentication error") && ++refusals === REFUSALS) refused.resolve();
+    };
+    const other = await startNats({ port: nats.port, onLine });
+    await refused.promise;
+    expect(bus.connected).to.equal(false);
+    await other.stop();
+    await nats.start();
+    await until("the connection is back", () => bus.connected);
+    await bus.connection.flush();
+    await bus.close();
+  });
+
+  it("hearBelow() hears others, and what is said here in its order and without the server", async () => {
+    await using nats = await startNats();
+    const bus = await Bus.connect({ url: nats.url, name: "test" });
+    const other = await Bus.connect({ url: nats.url, name: "other" });
+    const heard: string[] = [];
+    bus.hearBelow("_INBOX.one", (message) => {
+      const code = message.headers?.get("Code") ?? "";
+      heard.push(`${message.subject} ${message.string()} ${code}`);
+    });
+    await bus.connection.flush();
+    const { outMsgs } = bus.connection.stats();
+    const withCode = headers();
+    withCode.set("Code", "7");
+    bus.publish("_INBOX.one.1", "first");
+    bus.publish("_INBOX.one.2", "second", { headers: withCode });
+    expect(heard).to.deep.equal([]);
+    await until("both are heard", () => heard.length === 2);
+    expect(bus.connection.stats().outMsgs).to.equal(outMsgs);
+    other.publish("_INBOX.one.3", "third");
+    bus.publish("_INBOX.two.1", "nobody's");
+    await until("the other is heard", () => heard.length === 3);
+    expect(heard).to.deep.equal([
+      "_INBOX.one.1 first ",
+      "_INBOX.one.2 second 7",
+      "_INBOX.one.3 third ",
+    ]);
+    await bus.close();
+    await other.close();
+  });
+
+  it("hearBelow() passes on where the answer goes, and leaves what is said later to the server", async () => {
+    await using nats = await startNats();
+    const listeners = new Map();
+    const bus = await Bus.connect({ url: nats.url, name: "test", listeners });
+    const neighbour = await Bus.connect({ url: nats.url, name: "neighbour", listeners });
+    const other = await Bus.connect({ url: nats.url, name: "other" });
+    const heard: string[] = [];
+    const hear = (who: string) => (message: Heard) =>
+      heard.push(`${who} ${message.subject} ${message.reply}`);
+    const first = bus.hearBelow("shard.1", hear("first"));
+    other.hearBelow("shard.1", hear("other"));
+    await other.connection.flush();
+    bus.publish("shard.1.counter.a.b", "", { reply: "_INBOX.one.1" });
+    bus.publish("shard.12.counter.a", "");
+    const { outMsgs } = neighbour.connection.stats();
+    neighbour.publish("shard.1.counter.n", "");
+    await until("both are heard here", () => heard.length === 2);
+    expect(neighbour.connection.stats().outMsgs).to.equal(outMsgs);
+    const second = bus.hearBelow("shard.1", hear("second"));
+    first.close();
+    bus.publish("shard.1.counter.b", "");
+    await until("it is heard by the later one", () => heard.length === 3);
+    await second.drain();
+    bus.publish("shard.1.counter.c", "");
+    await until("it is heard there", () => heard.length === 4);
+    expect(heard).to.deep.equal([
+      "first shard.1.counter.a.b _INBOX.one.1",
+      "first shard.1.counter.n undefined",
+      "second shard.1.counter.b undefined",
+      "other shard.1.counter.c ",
+    ]);
+    neighbour.hearBelow("shard.2", hear("neighbour"));
+    await neighbour.close();
+    expect(() => neighbour.hearBelow("shard.3", hear("neighbour"))).to.throw(ClosedConnectionError);
+    expect(listeners).to.have.length(0);
+    await bus.close();
+    await other.close();
+  });
+
+  it("hearBelow() leaves all to the server while its listener is not here, and nothing while the bus is away", async () => {
+    await using nats = await startNats();
+    const listeners = new Map();
+    const bus = await Bus.connect({ url: nats.url, name: "test", listeners });
+    const other = await Bus.connect({ url: nats.url, name: "other" });
+    const heard: string[] = [];
+    const hear = (who: string) => (message: Heard) => heard.push(`${who} ${message.string()}`);
+    let isHere = false;
+    bus.hearBelow("shard.1", hear("here"), { isHere: () => isHere });
+    other.hearBelow("shard.1", hear("there"));
+    await other.connection.flush();
+    bus.publish("shard.1.counter.a", "first");
+    await until("both hear it", () => heard.length === 2);
+    expect(heard).to.have.members(["here first", "there first"]);
+    await nats.kill();
+    await until("the bus is away", () => !bus.connected);
+    bus.publish("shard.1.counter.a", "second");
+    await nextTurn();
+    expect(heard).to.have.length(2);
+    isHere = true;
+    bus.publish("shard.1.counter.a", "third");
+    await nextTurn();
+    expect(heard.slice(2)).to.deep.equal(["here third"]);
+    await bus.close();
+    await other.close();
+  });
+
+  it("hearBelow() says that the server does not let it listen", async () => {
+    const permissions = `{ subscribe: { deny: "shard.1.>" } }`;
+    const user = `{ user: trunkline, password: $TRUNKLINE_NATS_PASSWORD, permissions: ${permissions} }`;
+    const config = `accounts { TRUNKLINE { jetstream: enabled, users: [${user}] }, SYS {} }`;
+    await using nats = await startNats({ config });
+    const bus = await Bus.connect({ url: nats.url, name: "test" });
+    const failures: Error[] = [];
+    bus.hearBelow("shard.1", () => {}, { failed: (error) => failures.push(error) });
+    await until("it is said", () => failures.length > 0);
+    expect(failures[0]).to.be.instanceOf(PermissionViolationError);
+    await bus.close();
+  });
+
+  it("ask() does not go by the server where this process answers, and elsewhere does", async () => {
+    await using nats = await startNats();
+    const listeners = new Map();
+    const bus = await Bus.connect({ url: nats.url, name: "test", listeners });
+    const neighbour = await Bus.connect({ url: nats.url, name: "neighbour", listeners });
+    const other = await Bus.connect({ url: nats.url, name: "other" });
+    const hearing = neighbour.answerBelow("_INBOX.one", (question) => {
+      const { subject, data } = question;
+      if (subject.endsWith(".silent")) return;
+      if (data.length === 0) question.respond();
+      else question.respond(Buffer.from(`${subject} ${question.string()}`));
+    });
+    await neighbour.connection.flush();
+    const text = async (by: Bus, step: string, question = "") =>
+      Buffer.from(await by.ask(`_INBOX.one.${step}`, Buffer.from(question))).toString();
+    const { outMsgs } = bus.connection.stats();
+    expect(await text(bus, "a", "why")).to.equal("_INBOX.one.a why");
+    expect(await text(bus, "b")).to.equal("");
+    const silence = await text(bus, "silent").catch((error: unknown) => error);
+    expect(silence).to.be.instanceOf(TimeoutError);
+    expect(bus.connection.stats().outMsgs).to.equal(outMsgs);
+    expect(await text(other, "c", "why")).to.equal("_INBOX.one.c why");
+    const most = bus.connection.info?.max_payload ?? 0;
+    expect(await text(bus, "d", "x".repeat(most - 100))).to.have.length(most - 100 + 13);
+    expect(bus.connection.stats().outMsgs).to.equal(outMsgs);
+    const large = await text(bus, "e", "x".repeat(most + 1)).catch((error: unknown) => error);
+    expect(large)
+      .to.be.instanceOf(Error)
+      .with.property("message")
+      .that.matches(/max_payload/);
+    hearing.close();
+    await neighbour.connection.flush();
+    const left = await text(bus, "f").catch((error: unknown) => error);
+    expect(left).to.satisfy((error: RequestError) => error.isNoResponders());
+    for (const each of [bus, neighbour, other]) await each.close();
+  });
+
+  it("publishFirst() is heard before what is said in its turn, in the same process too", async () => {
+    await using nats = await startNats();
+    const listeners = new Map();
+    const bus = await Bus.connect({ url: nats.url, name: "test", listeners });
+    const neighbour = await Bus.connect({ url: nats.url, name: "neighbour", listeners });
+    const heard: string[] = [];
+    neighbour.hearBelow("_INBOX.one", (message) => heard.push(message.string()));
+    neighbour.connection.subscribe("live.a", {
+      callback: (_, message) => void heard.push(message.string()),
+    });
+    await neighbour.connection.flush();
+    bus.publish("_INBOX.one.1", "answer to an earlier call of this turn");
+    bus.publishFirst("live.a", "change");
+    bus.beforeSaying(() => bus.publish("_INBOX.one.2", "answer"));
+    await nextTurn();
+    expect(heard).to.deep.equal([]);
+    await until("all are heard", () => heard.length === 3);
+    expect(heard).to.deep.equal(["change", "answer to an earlier call of this turn", "answer"]);
+    bus.publish("_INBOX.one.3", "of the next turn");
+    await nextTurn();
+    expect(heard.at(-1)).to.equal("of the next turn");
+    await bus.close();
+    await neighbour.close();
+  });
+
+  it("close() ends, too, where the bus goes while it is told the rest", async () => {
+    await using nats = await startNats();
+    const bus = await Bus.connect({ url: nats.url, name: "test" });
+    bus.hearBelow("shard.1", () => {});
+    await bus.connection.flush();
+    await stopProcess(nats.pid);
+    const closing = bus.close();
+    await until("it says the rest", () => bus.connection.isDraining());
+    await nats.kill();
+    await closing;
+    expect(bus.connection.isClosed()).to.equal(true);
+  });
+
+  it("beforeSaying() calls back at the end of the turn, and what is published then is said with the rest", async () => {
+    await using nats = await startNats();
+    const bus = await Bus.connect({ url: nats.url, name: "test" });
+    const heard: string[] = [];
+    bus.hearBelow("_INBOX.one", (message) => heard.push(message.string()));
+    bus.beforeSaying(() => {
+      bus.publish("_INBOX.one.2", "second");
+      bus.beforeSaying(() => bus.publish("_INBOX.one.3", "third"));
+    });
+    bus.publish("_INBOX.one.1", "first");
+    await nextTurn();
+    expect(heard).to.deep.equal(["first", "second", "third"]);
+    bus.publish("_INBOX.one.4", "fourth");
+    await nextTurn();
+    expect(heard).to.have.length(4);
+    await bus.close();
+  });
+});

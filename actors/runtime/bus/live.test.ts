@@ -1,0 +1,151 @@
+import { expect } from "chai";
+import type { Contract } from "../../../schemas/contract.ts";
+import { LIVE_BYTES_MAX, LIVE_UPDATES_KEPT } from "../../../schemas/limits.ts";
+import { addressOf, liveSubject } from "../../../schemas/subjects.ts";
+import { startWorld, type World } from "../../../scripts/testing/actor-world.ts";
+import { probe, probeActor, tally } from "../../../scripts/testing/probe.ts";
+import { refusalOf } from "../../../scripts/testing/refusal.ts";
+import { until } from "../../../scripts/testing/until.ts";
+import { Bus } from "./bus.ts";
+import { BusLiveUpdates, type LiveUpdate } from "./live.ts";
+
+describe("live updates", function () {
+  this.timeout(90_000);
+  let world: World;
+  let bus: Bus;
+  let live: BusLiveUpdates;
+  const leaving = new AbortController();
+
+  before(async () => {
+    world = await startWorld({ definitions: [probeActor] });
+    await world.host();
+    bus = await Bus.connect({ url: world.url, name: "watcher" });
+    live = new BusLiveUpdates(bus);
+  });
+  after(async () => {
+    leaving.abort();
+    await bus.close();
+    await world[Symbol.asyncDispose]();
+  });
+
+  const show = (key: string, text: string, { note = true, characters = 0 } = {}) =>
+    // A nats-server that was killed may take its time to come back, and the shards then.
+    world.client.call(probe, key, "show", { text, note, characters }, { deadlineMs: 60_000 });
+
+  it("subscribe() misses nothing that happens after it, in order, changes or not", async () => {
+    for (let round = 0; round < 20; round++) {
+      const key = `in order.${round}>é`;
+      const updates = await live.subscribe(probe, key, leaving.signal);
+      const texts = Array.from({ length: 30 }, (_, index) => `${index}`);
+      void Promise.all(texts.map((text) => show(key, text, { note: Number(text) % 3 > 0 })));
+      const seen = await take(updates, texts.length);
+      expect(seen.map((update) => "value" in update && update.value.text)).to.deep.equal(texts);
+    }
+  });
+
+  it("an update comes when what it tells is durable", async () => {
+    const updates = await live.subscribe(probe, "durable", leaving.signal);
+    for (let count = 1; count <= 20; count++) {
+      void show("durable", "x");
+      const [update] = await take(updates, 1);
+      expect(update).to.deep.equal({ value: { text: "x", count } });
+      expect(JSON.parse(await stored("durable")).state.log.length).to.be.at.least(count);
+    }
+  });
+
+  it("those who watch another key see nothing of it", async () => {
+    const other = await live.subscribe(probe, "other", leaving.signal);
+    await show("one", "x");
+    await show("other", "y");
+    expect(await take(other, 1)).to.deep.equal([{ value: { text: "y", count: 1 } }]);
+  });
+
+  it("a slow reader has the latest LIVE_UPDATES_KEPT, and hears that it missed some", async () => {
+    for (const more of [0, 1]) {
+      const key = `slow-${more}`;
+      const updates = await live.subscribe(probe, key, leaving.signal);
+      const number = LIVE_UPDATES_KEPT + more;
+      for (let index = 1; index <= number; index++) await show(key, `${index}`, { note: false });
+      await bus.connection.flush();
+      const seen = await take(updates, number);
+      const [first] = seen;
+      expect(first).to.deep.equal(more ? { missed: true } : { value: { text: "1", count: 0 } });
+      expect(seen.at(-1)).to.deep.equal({ value: { text: `${number}`, count: 0 } });
+    }
+  });
+
+  it("one at LIVE_BYTES_MAX is shown; of one past it only that there was one, and its change stands", async () => {
+    const updates = await live.subscribe(probe, "large", leaving.signal);
+    const filling = LIVE_BYTES_MAX - JSON.stringify({ text: "a", count: 1 }).length;
+    await show("large", "a", { characters: filling });
+    const [full] = await take(updates, 1);
+    expect(full && "value" in full && full.value.text.length).to.equal(filling + 1);
+    await show("large", "b", { characters: filling + 1 });
+    await show("large", "c");
+    const rest = await take(updates, 2);
+    expect(rest).to.deep.equal([{ missed: true }, { value: { text: "c", count: 3 } }]);
+  });
+
+  it("what cannot be read is missed", async () => {
+    const updates = await live.subscribe(probe, "odd", leaving.signal);
+    for (const payload of ["", "{", '{"text":1}']) {
+      bus.connection.publish(liveSubject(addressOf(probe.kind, "odd")), payload);
+    }
+    expect(await take(updates, 3)).to.deep.equal(Array(3).fill({ missed: true }));
+  });
+
+  it("a subscription ends with its signal, and with its reader", async () => {
+    const own = new AbortController();
+    const updates = await live.subscribe(probe, "ends", own.signal);
+    const reading = take(updates, 1);
+    own.abort();
+    expect(await reading).to.deep.equal([]);
+    const left = await live.subscribe(probe, "ends", leaving.signal);
+    void show("ends", "x");
+    for await (const _ of left) break;
+    const aborted = await live.subscribe(probe, "ends", AbortSignal.abort());
+    expect(await take(aborted, 1)).to.deep.equal([]);
+    const interest = `live.probe.ends`;
+    await until("nobody watches", async () => {
+      const answer = await bus.connection.request(interest, "", { timeout: 500 }).catch((e) => e);
+      return answer instanceof Error && "isNoResponders" in answer;
+    });
+  });
+
+  it("after the bus was away the reader hears that it may have missed some", async () => {
+    const updates = await live.subscribe(probe, "away", leaving.signal);
+    await world.nats?.kill();
+    await until("it is noticed", () => !bus.connected);
+    const refused = await refusalOf(live.subscribe(probe, "away", leaving.signal));
+    expect(refused.code).to.equal("unavailable");
+    await world.nats?.start();
+    expect(await take(updates, 1)).to.deep.equal([{ missed: true }]);
+    await show("away", "back");
+    expect(await take(updates, 1)).to.deep.equal([{ value: { text: "back", count: 1 } }]);
+  });
+
+  it("a kind that shows nothing cannot be watched", async () => {
+    // As a cast could have it; the compiler refuses it.
+    const silent = tally as Contract as typeof probe;
+    const watched = live.subscribe(silent, "a", leaving.signal);
+    const failure = await watched.catch((error: Error) => error.message);
+    expect(failure).to.include("it shows nothing");
+  });
+
+  const stored = async (key: string) => {
+    const subject = world.subjects.value(addressOf(probe.kind, key));
+    return (await world.bus.readLast(world.subjects.stream, subject))?.string() ?? "{}";
+  };
+});
+
+/** The next updates, without an end of the iteration. */
+async function take<T>(updates: AsyncIterable<LiveUpdate<T>>, number: number) {
+  const iterator = updates[Symbol.asyncIterator]();
+  const taken: LiveUpdate<T>[] = [];
+  while (taken.length < number) {
+    const { done, value } = await iterator.next();
+    if (done) break;
+    taken.push(value);
+  }
+  return taken;
+}

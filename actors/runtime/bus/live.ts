@@ -1,0 +1,111 @@
+/** What actors show to those who watch them, as it comes: for sockets and event streams. */
+import type { z } from "zod";
+import type { Contract, Messages } from "../../../schemas/contract.ts";
+import { ActorError } from "../../../schemas/errors.ts";
+import { LIVE_UPDATES_KEPT } from "../../../schemas/limits.ts";
+import { parseJson } from "../../../schemas/parse-json.ts";
+import { addressOf, liveSubject } from "../../../schemas/subjects.ts";
+import type { Bus } from "./bus.ts";
+
+/** `missed`: something may be missing at this place; who needs all of it asks the actor for its state. */
+export type LiveUpdate<T> = { value: T } | { missed: true };
+
+export interface LiveUpdates {
+  /**
+   * Watches a key until the signal aborts or the iteration ends. Who asks the actor after this has resolved misses
+   * nothing between the answer and the first update, but may see again what the answer told. Keeps the latest
+   * LIVE_UPDATES_KEPT for a slow reader. Rejects with ActorError `unavailable` where the bus is away.
+   */
+  subscribe<M extends Messages, L extends z.ZodType>(
+    contract: Contract<M, L>,
+    key: string,
+    signal: AbortSignal,
+  ): Promise<AsyncIterable<LiveUpdate<z.output<L>>>>;
+}
+
+export class BusLiveUpdates implements LiveUpdates {
+  readonly #bus: Bus;
+
+  constructor(bus: Bus) {
+    this.#bus = bus;
+  }
+
+  async subscribe<M extends Messages, L extends z.ZodType>(
+    { kind, live: schema }: Contract<M, L>,
+    key: string,
+    signal: AbortSignal,
+  ): Promise<AsyncIterable<LiveUpdate<z.output<L>>>> {
+    if (!schema) throw new Error(`Cannot watch ${kind}: it shows nothing`);
+    const { connection } = this.#bus;
+    const updates = new LatestUpdates<z.output<L>>();
+    const subscription = connection.subscribe(liveSubject(addressOf(kind, key)), {
+      callback: (error, msg) => {
+        const read = error ? undefined : schema.safeParse(parseJson(msg.string()));
+        // A newer host may show what this process does not know; an empty text says that something was too large.
+        updates.push(read?.success ? { value: read.data } : { missed: true });
+      },
+    });
+    const forget = this.#bus.onReconnect(() => updates.push({ missed: true }));
+    const leave = () => {
+      forget();
+      subscription.unsubscribe();
+      signal.removeEventListener("abort", leave);
+      updates.end();
+    };
+    signal.addEventListener("abort", leave);
+    if (signal.aborted) leave();
+    void subscription.closed.then(leave);
+    try {
+      await this.#bus.whileConnected(() => connection.flush());
+    } catch (cause) {
+      leave();
+      const text = `Cannot watch ${kind}: the bus is away`;
+      throw Object.assign(new ActorError("unavailable", text, { retryAfterS: 1 }), { cause });
+    }
+    return updates.read(leave);
+  }
+}
+
+/** Updates between the bus, which does not wait, and a reader, which may be slow. */
+class LatestUpdates<T> {
+  readonly #waiting: LiveUpdate<T>[] = [];
+  /** Before those that wait. */
+  #missed = false;
+  #ended = false;
+  #changed = Promise.withResolvers<void>();
+
+  push(update: LiveUpdate<T>): void {
+    this.#waiting.push(update);
+    if (this.#waiting.length > LIVE_UPDATES_KEPT) {
+      this.#waiting.shift();
+      this.#missed = true;
+    }
+    this.#changed.resolve();
+  }
+
+  end(): void {
+    this.#ended = true;
+    this.#changed.resolve();
+  }
+
+  /** Until it has ended; `leave` is called when nobody reads any more. */
+  async *read(leave: () => void): AsyncGenerator<LiveUpdate<T>, void, undefined> {
+    try {
+      while (!this.#ended) {
+        if (this.#missed) {
+          this.#missed = false;
+          yield { missed: true };
+          continue;
+        }
+        const next = this.#waiting.shift();
+        if (next) yield next;
+        else {
+          this.#changed = Promise.withResolvers();
+          await this.#changed.promise;
+        }
+      }
+    } finally {
+      leave();
+    }
+  }
+}

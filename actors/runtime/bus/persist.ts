@@ -1,0 +1,40 @@
+/** Asks the bus again, for a while, what it did not answer. Only for what may be done twice. */
+import { JetStreamApiError } from "@nats-io/jetstream";
+import { RequestError, TimeoutError } from "@nats-io/transport-node";
+import { CALL_RETRY_MS_MAX } from "../../../schemas/call-limits.ts";
+import { ActorError } from "../../../schemas/errors.ts";
+import { CALL_DEADLINE_MS } from "../../../schemas/limits.ts";
+import type { Clock } from "../lib/clock.ts";
+import { OutcomeUnknown } from "./atomic-batch.ts";
+import { BusLost } from "./bus.ts";
+
+/** Rejects with ActorError `unavailable` in the end, with the signal's reason, or with what does not pass by itself. */
+export async function persist<T>(
+  clock: Clock,
+  what: string,
+  ask: () => Promise<T>,
+  signal?: AbortSignal,
+): Promise<T> {
+  const givesUpAt = clock.monotonic() + CALL_DEADLINE_MS;
+  for (;;) {
+    signal?.throwIfAborted();
+    try {
+      return await ask();
+    } catch (cause) {
+      if (!isPassing(cause)) throw cause;
+      if (clock.monotonic() > givesUpAt) {
+        const text = `Cannot ${what}: the bus does not answer`;
+        throw Object.assign(new ActorError("unavailable", text, { retryAfterS: 1 }), { cause });
+      }
+      await clock.wait(CALL_RETRY_MS_MAX, signal);
+    }
+  }
+}
+
+const isPassing = (error: unknown) =>
+  error instanceof OutcomeUnknown ||
+  error instanceof BusLost ||
+  error instanceof TimeoutError ||
+  error instanceof RequestError ||
+  // JetStream is temporarily unavailable.
+  (error instanceof JetStreamApiError && error.status === 503);

@@ -1,0 +1,63 @@
+import { expect } from "chai";
+import { STREAMS } from "../../../schemas/subjects.ts";
+import { startWorld, type World } from "../../../scripts/testing/actor-world.ts";
+import { until } from "../../../scripts/testing/until.ts";
+import { BusLost } from "./bus.ts";
+import { readInOrder } from "./read-in-order.ts";
+
+const SUBJECT = "mail.0.counter.a";
+
+/** Reads as a shard's reader does: from where it was, as often as it takes. */
+function startReading(world: World, read: number[], signal: AbortSignal) {
+  return (async () => {
+    let lost = 0;
+    let next = 1;
+    while (!signal.aborted) {
+      try {
+        const messages = readInOrder(world.bus, {
+          stream: STREAMS.mail,
+          name: "test",
+          select: { filter_subjects: SUBJECT, opt_start_seq: next },
+          prefetch: 256,
+          signal,
+        });
+        for await (const message of messages) {
+          next = message.seq + 1;
+          read.push(Number(message.string()));
+        }
+      } catch (error) {
+        if (!(error instanceof BusLost)) throw error;
+        lost += 1;
+        await until("the bus is back", () => world.bus.connected);
+      }
+    }
+    return lost;
+  })();
+}
+
+describe("readInOrder", function () {
+  this.timeout(60_000);
+
+  it("reads all there is, in order, and at once after the server was killed and is back", async () => {
+    await using world = await startWorld();
+    const stopped = new AbortController();
+    const read: number[] = [];
+    const reading = startReading(world, read, stopped.signal);
+    const publish = async (from: number, to: number) => {
+      for (let number = from; number <= to; number++) {
+        await world.bus.jetstream.jetstream().publish(SUBJECT, String(number));
+      }
+    };
+    await publish(1, 10);
+    await until("the first ten are read", () => read.length === 10);
+    await world.nats?.kill();
+    await world.nats?.start();
+    await until("the bus is back", () => world.bus.connected);
+    await publish(11, 40);
+    await until("the others are read too", () => read.length === 40);
+    expect(read).to.deep.equal(Array.from({ length: 40 }, (_, index) => index + 1));
+    stopped.abort();
+    // It began anew for the lost connection, and did not wait until the consumer had been silent for long.
+    expect(await reading).to.be.at.least(1);
+  });
+});

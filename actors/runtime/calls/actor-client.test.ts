@@ -1,0 +1,238 @@
+import { once } from "node:events";
+import { expect } from "chai";
+import {
+  CALL_RETRY_MS,
+  CALL_SWEEP_MS,
+  CALL_TRY_MS,
+  CLIENT_CALLS_MAX,
+} from "../../../schemas/call-limits.ts";
+import { ActorError } from "../../../schemas/errors.ts";
+import {
+  CALL_DEADLINE_MS,
+  MAILBOX_MAX,
+  MESSAGE_BYTES_MAX,
+  REPLIES_PER_CLIENT_MAX,
+} from "../../../schemas/limits.ts";
+import { addressOf, callSubject, STREAMS, shardOf } from "../../../schemas/subjects.ts";
+import { startWorld, type World } from "../../../scripts/testing/actor-world.ts";
+import { counter, counterActor } from "../../../scripts/testing/counter.ts";
+import { echo } from "../../../scripts/testing/echo.ts";
+import { HoldingClock } from "../../../scripts/testing/holding-clock.ts";
+import { probe, probeActor } from "../../../scripts/testing/probe.ts";
+import { refusalOf } from "../../../scripts/testing/refusal.ts";
+import { until } from "../../../scripts/testing/until.ts";
+import { Bus } from "../bus/bus.ts";
+import { encodeRefusal } from "../bus/refusal.ts";
+import { systemClock } from "../lib/clock.ts";
+import { BusActorClient } from "./actor-client.ts";
+
+describe("BusActorClient", function () {
+  this.timeout(60_000);
+  let world: World;
+  before(async () => {
+    world = await startWorld({ definitions: [counterActor, probeActor], tasks: [echo] });
+  });
+  after(() => world[Symbol.asyncDispose]());
+
+  const increment = (key: string, options = {}) =>
+    world.client.call(counter, key, "increment", { by: 1 }, options);
+  const codes = async (calls: Promise<unknown>[]) => {
+    const outcomes = await Promise.allSettled(calls);
+    const counts = new Map<string, number>();
+    for (const outcome of outcomes) {
+      const error = outcome.status === "rejected" ? outcome.reason : undefined;
+      const code = error instanceof ActorError ? error.code : String(error ?? "ok");
+      counts.set(code, (counts.get(code) ?? 0) + 1);
+    }
+    return Object.fromEntries(counts);
+  };
+
+  describe("without a host", () => {
+    it("call() refuses at its deadline, or when its caller leaves", async () => {
+      const startedAt = performance.now();
+      const late = await refusalOf(increment("a", { deadlineMs: 300 }));
+      expect(late).to.include({ code: "unavailable" });
+      // Its own deadline, far from that of a call that names none.
+      expect(performance.now() - startedAt).to.be.within(300, 0.8 * CALL_DEADLINE_MS);
+      const leaving = new AbortController();
+      const left = refusalOf(increment("a", { signal: leaving.signal }));
+      leaving.abort();
+      expect(await left).to.include({ code: "cancelled" });
+      const before = refusalOf(increment("a", { signal: AbortSignal.abort() }));
+      expect(await before).to.include({ code: "cancelled" });
+    });
+
+    it("call() takes CLIENT_CALLS_MAX calls, and refuses one more at once", async () => {
+      const client = await world.newClient();
+      const calls = Array.from({ length: CLIENT_CALLS_MAX }, () =>
+        client.call(counter, "crowd", "get", {}, { deadlineMs: 500 }),
+      );
+      const error = await refusalOf(client.call(counter, "crowd", "get", {}));
+      expect(error).to.include({ code: "busy" });
+      expect(await codes(calls)).to.deep.equal({ unavailable: CLIENT_CALLS_MAX });
+    });
+
+    it("call() asks again, under the same number, when it was busy after a try of unknown end", async () => {
+      const address = addressOf("counter", "busy");
+      const numbers: number[] = [];
+      const stub = world.bus.connection.subscribe(callSubject(shardOf(address), address), {
+        callback: (_, message) => {
+          numbers.push(message.json<{ number: number }>().number);
+          // The first try is taken and never answered; of the second nothing is known.
+          if (numbers.length === 1) return;
+          if (numbers.length > 2) message.respond('{"count":1}');
+          else {
+            const { headers, payload } = encodeRefusal(new ActorError("busy", "Cannot: full"));
+            message.respond(payload, { headers });
+          }
+        },
+      });
+      const startedAt = performance.now();
+      expect(await increment("busy")).to.deep.equal({ count: 1 });
+      expect(performance.now() - startedAt).to.be.above(CALL_TRY_MS);
+      expect(new Set(numbers).size).to.equal(1);
+      // More where this process stands still before it hears the second.
+      expect(numbers.length).to.be.at.least(3);
+      stub.unsubscribe();
+    });
+
+    it("call() that waits for its next try asks again once somebody has the shard, one that was just sent does not", async () => {
+      await using other = await startWorld({ definitions: [counterActor] });
+      // By this clock no try lasts too long, and a pause ends by nothing but news.
+      const clock = {
+        ...systemClock,
+        monotonic: () => 0,
+        wait: async (ms: number, signal?: AbortSignal) => {
+          if (signal && !signal.aborted) await once(signal, "abort");
+          else await systemClock.wait(ms);
+        },
+      };
+      const client = await other.newClient({ clock });
+      const address = addressOf("counter", "silent");
+      const silent = other.bus.connection.subscribe(callSubject(shardOf(address), address), {
+        callback: () => {},
+      });
+      await other.bus.connection.flush();
+      const leaving = new AbortController();
+      const add = (key: string, signal?: AbortSignal) =>
+        client.call(counter, key, "increment", { by: 1 }, signal && { signal });
+      const underWay = refusalOf(add("silent", leaving.signal));
+      const paused = add("missing");
+      await until("one is heard", () => silent.getReceived() === 1);
+      await other.host();
+      expect(await paused).to.deep.equal({ count: 1 });
+      // It is not heard again, by nobody: the host answers only this one.
+      expect(await add("silent")).to.deep.equal({ count: 1 });
+      leaving.abort();
+      expect(await underWay).to.include({ code: "cancelled" });
+    });
+
+    it("call() that the former owner of the shard left unanswered is sent to the new owner at once", async () => {
+      await using other = await startWorld({ definitions: [counterActor] });
+      // No call is sent again because it waits for long.
+      const client = await other.newClient({ clock: new HoldingClock(CALL_SWEEP_MS) });
+      const address = addressOf("counter", "a");
+      const former = other.bus.connection.subscribe(callSubject(shardOf(address), address), {
+        callback: () => {},
+      });
+      await other.bus.connection.flush();
+      let reply: unknown;
+      void client.call(counter, "a", "increment", { by: 1 }).then((given) => {
+        reply = given;
+      });
+      await until("the former owner has received it", () => former.getReceived() === 1);
+      const receivedAt = performance.now();
+      await until("it was not just sent", () => performance.now() - receivedAt > CALL_RETRY_MS);
+      former.unsubscribe();
+      await other.host();
+      await until("it is answered", () => reply !== undefined);
+      expect(reply).to.deep.equal({ count: 1 });
+    });
+
+    it("call() waits for its deadline, and throws at nobody, when its connection is closed", async () => {
+      const bus = await Bus.connect({ url: world.url, name: "closing" });
+      const client = new BusActorClient(bus, systemClock);
+      const call = refusalOf(
+        client.call(counter, "a", "get", {}, { deadlineMs: CALL_TRY_MS + 300 }),
+      );
+      await bus.close();
+      expect(await call).to.include({ code: "unavailable" });
+    });
+
+    it("run() refuses at its deadline, and throws at nobody, when its connection is closed", async () => {
+      const bus = await Bus.connect({ url: world.url, name: "closing" });
+      const client = new BusActorClient(bus, systemClock);
+      const input = { text: "a", bytes: 0, pieceBytes: 1 };
+      const signal = new AbortController().signal;
+      const run = refusalOf(client.run(echo, "a", "say", input, { deadlineMs: 500, signal }));
+      const { streams } = world.bus.jetstream;
+      const queued = async () => (await streams.info(STREAMS.tasks)).state.messages > 0;
+      await until("the task is queued", queued);
+      await bus.close();
+      expect(await run).to.include({ code: "unavailable" });
+    });
+
+    it("call() and send() refuse a message past MESSAGE_BYTES_MAX", async () => {
+      const text = "x".repeat(MESSAGE_BYTES_MAX);
+      const called = await refusalOf(world.client.call(probe, "a", "append", { text }));
+      expect(called).to.include({ code: "body_too_large" });
+      const sent = await refusalOf(world.client.send(probe, "a", "note", { text }));
+      expect(sent).to.include({ code: "body_too_large" });
+    });
+  });
+
+  describe("with a host", () => {
+    before(() => world.host());
+
+    it("call() is refused past MAILBOX_MAX waiting messages, and counts once where it is not", async () => {
+      const more = 500;
+      const outcome = await codes(
+        Array.from({ length: MAILBOX_MAX + more }, () => increment("hot")),
+      );
+      expect(Object.keys(outcome)).to.include("ok").and.not.include("unavailable");
+      expect(outcome.ok).to.be.at.least(MAILBOX_MAX);
+      const { count } = await world.client.call(counter, "hot", "get", {});
+      expect(count).to.equal(outcome.ok);
+    });
+
+    it("call() is refused past REPLIES_PER_CLIENT_MAX unsettled ones", async () => {
+      const address = addressOf("counter", "unsettled");
+      const ask = (number: number, settled: number) =>
+        world.bus.request(
+          callSubject(shardOf(address), address),
+          JSON.stringify({
+            message: "increment",
+            input: { by: 1 },
+            client: "c",
+            number,
+            settled,
+            deadlineAt: Date.now() + 10_000,
+          }),
+        );
+      for (let number = 1; number <= REPLIES_PER_CLIENT_MAX; number += 1_024) {
+        await Promise.all(Array.from({ length: 1_024 }, (_, index) => ask(number + index, 1)));
+      }
+      const full = await ask(REPLIES_PER_CLIENT_MAX + 1, 1);
+      expect(full.json()).to.deep.include({ code: "busy" });
+      expect((await ask(7, 1)).json()).to.have.property("count");
+      expect((await ask(REPLIES_PER_CLIENT_MAX + 2, 2)).json()).to.deep.equal({
+        count: REPLIES_PER_CLIENT_MAX + 1,
+      });
+    });
+
+    it("send() and call() from many clients at once count once each", async () => {
+      const clients = await Promise.all(Array.from({ length: 8 }, () => world.newClient()));
+      await Promise.all(
+        clients.flatMap((client, index) =>
+          Array.from({ length: 100 }, () =>
+            client.call(counter, `many-${index % 3}`, "increment", { by: 1 }),
+          ),
+        ),
+      );
+      const counts = await Promise.all(
+        [0, 1, 2].map((index) => world.client.call(counter, `many-${index}`, "get", {})),
+      );
+      expect(counts.map(({ count }) => count)).to.deep.equal([300, 300, 200]);
+    });
+  });
+});

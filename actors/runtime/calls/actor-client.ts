@@ -1,0 +1,355 @@
+/** Calls actors, sends to them and has tasks done, from anywhere on the bus. */
+import { randomBytes } from "node:crypto";
+import type { z } from "zod";
+import {
+  CALL_RETRY_MS,
+  CALL_RETRY_MS_MAX,
+  CALL_SWEEP_MS,
+  CALL_TRY_MS,
+  CLIENT_CALLS_MAX,
+} from "../../../schemas/call-limits.ts";
+import type {
+  Calls,
+  Contract,
+  DeepReadonly,
+  Messages,
+  Reply,
+  Sends,
+  TaskContract,
+  TaskMessages,
+} from "../../../schemas/contract.ts";
+import { ActorError, isPassing } from "../../../schemas/errors.ts";
+import {
+  CALL_DEADLINE_MS,
+  CALL_DEADLINE_MS_MAX,
+  KEY_CHARS_MAX,
+  MESSAGE_BYTES_MAX,
+} from "../../../schemas/limits.ts";
+import { addressOf, callSubject, openedSubject, shardOf } from "../../../schemas/subjects.ts";
+import type { Bus, Heard } from "../bus/bus.ts";
+import { type Clock, OVER } from "../lib/clock.ts";
+import { currentTrace, type TraceCarrier, traceHeaders } from "../lib/trace.ts";
+import { publishMail } from "../mail/publish-mail.ts";
+import { QueueTimes } from "../tasks/queue-times.ts";
+import { runTask, type TaskRun } from "../tasks/task-client.ts";
+import { batchNumber, CallBatches, isBatchToken } from "./call-batches.ts";
+import { type CallMessage, type HeardAnswer, readAnswer, readBatchAnswers } from "./call-wire.ts";
+
+export type { TaskRun } from "../tasks/task-client.ts";
+
+export interface CallOptions {
+  /** How long to wait in all, over every try: CALL_DEADLINE_MS where it is not said. */
+  deadlineMs?: number;
+  /** The caller's leaving. The call may have its effect all the same. */
+  signal?: AbortSignal;
+}
+
+export interface ActorClient {
+  /**
+   * Sends a message that is answered, as often as it takes, and has its effect at most once. Rejects with the actor's
+   * refusal, or ActorError `unavailable` (no answer by the deadline: whether it had its effect is unknown), `busy`,
+   * `body_too_large`, `cancelled`.
+   */
+  call<M extends Messages, N extends Calls<M>>(
+    contract: Contract<M>,
+    key: string,
+    message: N,
+    input: DeepReadonly<z.input<M[N]["input"]>>,
+    options?: CallOptions,
+  ): Promise<Reply<M[N]>>;
+
+  /** Sends a message that is not answered. Resolves when it is durable; it will have its effect once. */
+  send<M extends Messages, N extends Sends<M>>(
+    contract: Contract<M>,
+    key: string,
+    message: N,
+    input: DeepReadonly<z.input<M[N]["input"]>>,
+  ): Promise<void>;
+
+  /**
+   * Has a task done by a worker and waits for it. `key` says what it is about. Resolves when the worker is done: the
+   * reply is there, the bytes follow. Rejects with the worker's refusal, `queue_full` at once, `unavailable`,
+   * `deadline_exceeded` or `cancelled`. Aborting the signal takes the task back, also while bytes flow.
+   */
+  run<M extends TaskMessages, N extends Calls<M>>(
+    contract: TaskContract<M>,
+    key: string,
+    message: N,
+    input: DeepReadonly<z.input<M[N]["input"]>>,
+    options: { deadlineMs: number; signal: AbortSignal },
+  ): Promise<TaskRun<Reply<M[N]>>>;
+}
+
+interface Pending {
+  number: number;
+  address: string;
+  shard: number;
+  message: string;
+  input: unknown;
+  trace: TraceCarrier | undefined;
+  deadlineAt: number;
+  /** Monotonic times. */
+  givesUpAt: number;
+  sentAt: number;
+  retryMs: number;
+  /** While it waits for its next try: what ends that. */
+  pause: AbortController | undefined;
+  /** The number of the batch it was sent with last. */
+  batch: number;
+  /** How often it was sent to somebody. */
+  tries: number;
+  resolve(reply: unknown): void;
+  reject(error: ActorError): void;
+}
+
+export class BusActorClient implements ActorClient {
+  readonly #bus: Bus;
+  readonly #clock: Clock;
+  readonly #client = randomBytes(6).toString("hex");
+  readonly #inbox = `_INBOX.${this.#client}`;
+  readonly #batches: CallBatches;
+  readonly #pending = new Map<number, Pending>();
+  /** Numbers of unanswered calls by address, the oldest first. */
+  readonly #unsettled = new Map<string, Set<number>>();
+  readonly #queueTimes = new QueueTimes();
+  #lastNumber = 0;
+  #sweeping = false;
+
+  constructor(bus: Bus, clock: Clock) {
+    this.#bus = bus;
+    this.#clock = clock;
+    this.#batches = new CallBatches(bus, this.#inbox);
+    bus.hearBelow(this.#inbox, (heard) => this.#receive(heard));
+    // What was under way is lost, questions and answers alike.
+    bus.onReconnect(() => {
+      for (const pending of this.#pending.values()) {
+        if (pending.pause) pending.pause.abort(OVER);
+        else this.#send(pending);
+      }
+    });
+    const callback = (error: Error | null, { subject }: { subject: string }) => {
+      if (!error) this.#resend(Number(subject.slice(openedSubject("*").length - 1)));
+    };
+    bus.connection.subscribe(openedSubject("*"), { callback });
+  }
+
+  call<M extends Messages, N extends Calls<M>>(
+    contract: Contract<M>,
+    key: string,
+    message: N,
+    input: DeepReadonly<z.input<M[N]["input"]>>,
+    { deadlineMs = CALL_DEADLINE_MS, signal }: CallOptions = {},
+  ): Promise<Reply<M[N]>> {
+    return new Promise((resolve, reject) => {
+      if (this.#pending.size >= CLIENT_CALLS_MAX) {
+        const text = `Cannot call ${contract.kind}: ${CLIENT_CALLS_MAX} calls are in flight`;
+        throw new ActorError("busy", text, { retryAfterS: 1 });
+      }
+      if (signal?.aborted) throw new ActorError("cancelled", "Cannot call: the caller has left");
+      const waitMs = Math.min(deadlineMs, CALL_DEADLINE_MS_MAX);
+      const address = checkedAddress(contract.kind, key);
+      this.#lastNumber += 1;
+      const pending: Pending = {
+        number: this.#lastNumber,
+        ...{ address, shard: shardOf(address) },
+        message,
+        input,
+        trace: currentTrace(),
+        deadlineAt: this.#clock.now() + waitMs,
+        givesUpAt: this.#clock.monotonic() + waitMs,
+        sentAt: 0,
+        batch: 0,
+        retryMs: CALL_RETRY_MS,
+        pause: undefined,
+        tries: 0,
+        // The host parsed the reply by the contract's schema.
+        resolve: resolve as (reply: unknown) => void,
+        reject,
+      };
+      this.#keep(pending, signal);
+      try {
+        this.#send(pending);
+      } catch (error) {
+        this.#settle(pending);
+        throw error;
+      }
+      if (!this.#sweeping) void this.#sweep();
+    });
+  }
+
+  async send<M extends Messages, N extends Sends<M>>(
+    contract: Contract<M>,
+    key: string,
+    message: N,
+    input: DeepReadonly<z.input<M[N]["input"]>>,
+  ): Promise<void> {
+    const address = checkedAddress(contract.kind, key);
+    await publishMail(this.#bus, this.#clock, {
+      id: randomBytes(12).toString("hex"),
+      from: this.#client,
+      address,
+      message,
+      input,
+    });
+  }
+
+  run<M extends TaskMessages, N extends Calls<M>>(
+    contract: TaskContract<M>,
+    key: string,
+    message: N,
+    input: DeepReadonly<z.input<M[N]["input"]>>,
+    options: { deadlineMs: number; signal: AbortSignal },
+  ): Promise<TaskRun<Reply<M[N]>>> {
+    const lane = contract.messages[message]?.lane ?? "";
+    const { kind, inTurns = false } = contract;
+    const task = { kind, lane, key, message, input, inTurns };
+    const mine = { from: this.#client, queueTimes: this.#queueTimes };
+    return runTask(this.#bus, this.#clock, { ...task, ...mine }, options);
+  }
+
+  #keep(pending: Pending, signal: AbortSignal | undefined): void {
+    const { number, address } = pending;
+    this.#pending.set(number, pending);
+    const unsettled = this.#unsettled.get(address);
+    if (unsettled) unsettled.add(number);
+    else this.#unsettled.set(address, new Set([number]));
+    if (!signal) return;
+    const leave = () =>
+      this.#refuse(pending, new ActorError("cancelled", "Cannot wait: the caller has left"));
+    signal.addEventListener("abort", leave, { once: true });
+    const { resolve, reject } = pending;
+    pending.resolve = (reply) => {
+      signal.removeEventListener("abort", leave);
+      resolve(reply);
+    };
+    pending.reject = (error) => {
+      signal.removeEventListener("abort", leave);
+      reject(error);
+    };
+  }
+
+  #send(pending: Pending): void {
+    const { address, shard, number, message, input, deadlineAt } = pending;
+    pending.sentAt = this.#clock.monotonic();
+    // What is published while the bus is away is dropped; the reconnection sends it again.
+    if (this.#bus.isAway) return;
+    const [settled = number] = this.#unsettled.get(address) ?? [];
+    const call: CallMessage = { message, input, client: this.#client, number, settled, deadlineAt };
+    const payload = JSON.stringify(call);
+    if (Buffer.byteLength(payload) > MESSAGE_BYTES_MAX) {
+      const text = `Cannot call ${address}: the message is past ${MESSAGE_BYTES_MAX} bytes`;
+      throw new ActorError("body_too_large", text);
+    }
+    pending.tries += 1;
+    if (!pending.trace) pending.batch = this.#batches.add(address, number, payload);
+    else {
+      // Its headers are its own, so it goes alone.
+      this.#bus.publish(callSubject(shard, address), payload, {
+        reply: `${this.#inbox}.${number}`,
+        headers: traceHeaders(pending.trace),
+      });
+    }
+  }
+
+  #receive(heard: Heard): void {
+    const token = heard.subject.slice(this.#inbox.length + 1);
+    const pending = this.#pending.get(Number(token));
+    if (pending) this.#take(pending, readAnswer(heard));
+    else if (!isBatchToken(token)) return;
+    else if (!heard.headers) {
+      for (const { number, answer } of readBatchAnswers(heard)) {
+        const answered = this.#pending.get(number);
+        if (answered) this.#take(answered, answer);
+      }
+    } else {
+      // Said of the message: nobody owned the shard, or it cannot be read.
+      const answer = readAnswer(heard);
+      for (const sent of this.#sentIn(batchNumber(token))) this.#take(sent, answer);
+    }
+  }
+
+  /** Those that wait of a batch. It went to one actor, which its first call names for as long as that waits. */
+  *#sentIn(batch: number): Generator<Pending> {
+    const first = this.#pending.get(batch);
+    const numbers = first ? this.#unsettled.get(first.address) : this.#pending.keys();
+    for (const number of numbers ?? []) {
+      const pending = this.#pending.get(number);
+      if (pending?.batch === batch) yield pending;
+    }
+  }
+
+  #take(pending: Pending, answer: HeardAnswer): void {
+    if ("reply" in answer) {
+      this.#settle(pending);
+      pending.resolve(answer.reply);
+    } else if ("misdirected" in answer) this.#sendLater(pending);
+    // Said of this try alone: one before it may have had its effect, and then its reply is still to be had.
+    else if (isPassing(answer.refusal) && pending.tries > 1) this.#sendLater(pending);
+    else this.#refuse(pending, answer.refusal);
+  }
+
+  /**
+   * The shard has a new owner. The calls that were sent before may be lost: the former owner has died, or a server of the
+   * cluster still routed them to the former owner. Those that were sent just now are probably with the new owner.
+   */
+  #resend(shard: number): void {
+    const now = this.#clock.monotonic();
+    for (const pending of this.#pending.values()) {
+      if (pending.shard !== shard) continue;
+      if (pending.pause) pending.pause.abort(OVER);
+      else if (now - pending.sentAt >= CALL_RETRY_MS) this.#send(pending);
+    }
+  }
+
+  #sendLater(pending: Pending): void {
+    // Of an earlier try: its pause is under way.
+    if (pending.pause) return;
+    const pauseMs = pending.retryMs;
+    pending.retryMs = Math.min(pauseMs * 2, CALL_RETRY_MS_MAX);
+    pending.sentAt = this.#clock.monotonic();
+    pending.pause = new AbortController();
+    void this.#clock.wait(pauseMs, pending.pause.signal).then(() => {
+      pending.pause = undefined;
+      if (this.#pending.has(pending.number)) this.#send(pending);
+    });
+  }
+
+  /** While calls wait: gives up those past their deadline, and sends again what a frozen host may hold. */
+  async #sweep(): Promise<void> {
+    this.#sweeping = true;
+    while (this.#pending.size > 0) {
+      await this.#clock.wait(CALL_SWEEP_MS);
+      const now = this.#clock.monotonic();
+      for (const pending of this.#pending.values()) {
+        if (now >= pending.givesUpAt) {
+          const text = `Cannot reach ${pending.address}: no answer in time`;
+          this.#refuse(pending, new ActorError("unavailable", text, { retryAfterS: 1 }));
+        } else if (now - pending.sentAt >= CALL_TRY_MS) this.#send(pending);
+      }
+    }
+    this.#sweeping = false;
+  }
+
+  #refuse(pending: Pending, error: ActorError): void {
+    this.#settle(pending);
+    pending.reject(error);
+  }
+
+  #settle({ number, address }: Pending): void {
+    this.#pending.delete(number);
+    const unsettled = this.#unsettled.get(address);
+    unsettled?.delete(number);
+    if (unsettled?.size === 0) this.#unsettled.delete(address);
+  }
+}
+
+function checkedAddress(kind: string, key: string): string {
+  const address = key.isWellFormed() ? addressOf(kind, key) : "";
+  if (key === "" || address === "" || address.length > KEY_CHARS_MAX) {
+    throw new ActorError(
+      "invalid_request",
+      `Cannot address ${kind}: a key has 1 to ${KEY_CHARS_MAX - kind.length - 1} characters`,
+    );
+  }
+  return address;
+}

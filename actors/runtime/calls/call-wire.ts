@@ -1,0 +1,147 @@
+/** How a call and its answer look on the bus. Any NATS tool can make one: `{"message":"get","input":{}}`. */
+import { z } from "zod";
+import { CALL_BATCH_MAX } from "../../../schemas/call-limits.ts";
+import { ActorError } from "../../../schemas/errors.ts";
+import { CALL_DEADLINE_MS, MESSAGE_NAME_CHARS_MAX } from "../../../schemas/limits.ts";
+import type { Bus, Heard } from "../bus/bus.ts";
+import { decodeRefusal, encodeRefusal } from "../bus/refusal.ts";
+import { traceOf } from "../lib/trace.ts";
+import type { Answer, IncomingCall } from "../shards/incoming.ts";
+import { BatchAnswers } from "./call-batches.ts";
+
+/** `client`, `number` and `settled` name the call among those of its client (RememberedReplies). */
+const CallMessage = z.object({
+  message: z.string().max(MESSAGE_NAME_CHARS_MAX),
+  input: z.unknown().default({}),
+  client: z.string().optional(),
+  number: z.number().optional(),
+  settled: z.number().optional(),
+  deadlineAt: z.number().optional(),
+});
+export type CallMessage = z.input<typeof CallMessage>;
+
+/** HTTP's "Misdirected Request", in the error code header of an answer. */
+const MISDIRECTED_CODE = "421";
+/** The answer of a host that does not own the key: the caller asks again. */
+const MISDIRECTED = encodeMisdirected();
+
+/** What a caller hears. `misdirected`: nobody has taken the call, so it is sent again. */
+export type HeardAnswer = { reply: unknown } | { refusal: ActorError } | { misdirected: true };
+
+/** The calls of a message: one, or an array of them. What cannot be read has been answered. */
+export function readCalls(bus: Bus, heard: Heard, now: number): IncomingCall[] {
+  const common = { now, trace: traceOf(heard.headers) };
+  let sent: unknown;
+  try {
+    sent = JSON.parse(heard.string());
+  } catch {} // Then it is no call, as `undefined` is none.
+  if (!Array.isArray(sent) || sent.length === 0) {
+    const call = readCall(sent, common, (answer) => answerCall(bus, heard.reply, answer));
+    return call ? [call] : [];
+  }
+  if (sent.length > CALL_BATCH_MAX) {
+    const text = `Cannot read calls: at most ${CALL_BATCH_MAX} go in one message`;
+    answerCall(bus, heard.reply, { refusal: new ActorError("invalid_request", text) });
+    return [];
+  }
+  const answers = new BatchAnswers(bus, heard.reply ?? "");
+  return sent.flatMap((one: unknown) => {
+    const number = numberOf(one);
+    return readCall(one, common, (answer) => answerInBatch(answers, number, answer)) ?? [];
+  });
+}
+
+function readCall(
+  sent: unknown,
+  { now, trace }: { now: number; trace: IncomingCall["trace"] },
+  respond: IncomingCall["respond"],
+): IncomingCall | undefined {
+  // Our own clients send this shape at tens of thousands a second: a full parse is for the others.
+  const read = isOwnCall(sent) ? sent : CallMessage.safeParse(sent).data;
+  if (!read) {
+    const expected = 'expected JSON like {"message":"<name>","input":{}}';
+    respond({ refusal: new ActorError("invalid_request", `Cannot read call: ${expected}`) });
+    return undefined;
+  }
+  const { message, input, client, number, settled = 0, deadlineAt } = read;
+  return {
+    message,
+    input,
+    ...(client !== undefined && number !== undefined && { id: { client, number, settled } }),
+    deadlineAt: deadlineAt ?? now + CALL_DEADLINE_MS,
+    trace,
+    respond,
+  };
+}
+
+/** What the answer is told apart by, in a batch; `null` where a call by hand has none. */
+function numberOf(sent: unknown): number | null {
+  const { number } = (sent ?? {}) as { number?: unknown };
+  return typeof number === "number" ? number : null;
+}
+
+function isOwnCall(value: unknown): value is z.infer<typeof CallMessage> {
+  if (typeof value !== "object" || value === null) return false;
+  const call = value as Record<string, unknown>;
+  return (
+    typeof call.message === "string" &&
+    call.message.length <= MESSAGE_NAME_CHARS_MAX &&
+    typeof call.client === "string" &&
+    typeof call.number === "number" &&
+    typeof call.settled === "number" &&
+    typeof call.deadlineAt === "number"
+  );
+}
+
+function answerCall(bus: Bus, inbox: string | undefined, answer: Answer): void {
+  if (!inbox || "dropped" in answer) return;
+  if ("reply" in answer) {
+    bus.publish(inbox, answer.reply);
+    return;
+  }
+  const { headers, payload } = "refusal" in answer ? encodeRefusal(answer.refusal) : MISDIRECTED;
+  bus.publish(inbox, payload, { headers });
+}
+
+/** As an element of an array of answers. A refusal is the text that a call alone is answered. */
+type BatchAnswer = { number: number } & (
+  | { reply: unknown }
+  | { refusal: string }
+  | { misdirected: true }
+);
+
+function answerInBatch(answers: BatchAnswers, number: number | null, answer: Answer): void {
+  // The reply is JSON text already.
+  if ("reply" in answer) answers.add(`{"number":${number},"reply":${answer.reply}}`);
+  else if ("refusal" in answer) {
+    const refusal = encodeRefusal(answer.refusal).payload;
+    answers.add(JSON.stringify({ number, refusal }));
+  } else if ("misdirected" in answer) answers.add(JSON.stringify({ number, misdirected: true }));
+}
+
+/** Of a call that was sent alone. */
+export function readAnswer(heard: Heard): HeardAnswer {
+  const { headers } = heard;
+  if (!headers) return { reply: JSON.parse(heard.string()) };
+  // 503: nobody owns the shard at this moment. 421: its owner has just changed.
+  return headers.code === 503 || headers.get("Nats-Service-Error-Code") === MISDIRECTED_CODE
+    ? { misdirected: true }
+    : { refusal: decodeRefusal(heard.string()) };
+}
+
+/** Of several that were sent together. */
+export function readBatchAnswers(heard: Heard): { number: number; answer: HeardAnswer }[] {
+  // Written by `answerInBatch`.
+  const answers = JSON.parse(heard.string()) as BatchAnswer[];
+  return answers.map((answer) => ({
+    number: answer.number,
+    answer: "refusal" in answer ? { refusal: decodeRefusal(answer.refusal) } : answer,
+  }));
+}
+
+function encodeMisdirected() {
+  const refusal = new ActorError("unavailable", "Cannot answer: the key lives on another host");
+  const { headers, payload } = encodeRefusal(refusal);
+  headers.set("Nats-Service-Error-Code", MISDIRECTED_CODE);
+  return { headers, payload };
+}

@@ -1,0 +1,18 @@
+/** Knows copies of calls that come after their clients have settled them: nobody waits for those. */
+import { EFFECTLESS_CLIENTS_MAX } from "../../../schemas/limits.ts";
+import type { IncomingCall } from "../shards/incoming.ts";
+
+export class SettledCalls {
+  /** Calls below this number were given up or answered, by client. */
+  readonly #below = new Map<string, number>();
+
+  /** True of a call that its client has settled. */
+  isEcho({ id }: Pick<IncomingCall, "id">): boolean {
+    if (!id) return false;
+    const known = this.#below.get(id.client) ?? 0;
+    if (id.number < known) return true;
+    if (this.#below.size >= EFFECTLESS_CLIENTS_MAX) this.#below.clear();
+    if (id.settled > known) this.#below.set(id.client, id.settled);
+    return false;
+  }
+}

@@ -1,0 +1,147 @@
+/** Writes down, for a shard that this host takes, what former owners have committed to their journals and no further. */
+import { JOURNAL_READS_MAX } from "../../../schemas/journal-limits.ts";
+import { BATCH_MESSAGES_MAX } from "../../../schemas/limits.ts";
+import type { StateSubjects } from "../../../schemas/subjects.ts";
+import { type Write, writeAtomically } from "../bus/atomic-batch.ts";
+import type { Bus } from "../bus/bus.ts";
+import { Semaphore } from "../lib/semaphore.ts";
+import {
+  CONTENT_HEADER,
+  layOver,
+  type Puts,
+  StoredCommit,
+  StoredNote,
+  writesOf,
+} from "./journal.ts";
+
+/** What one commit did to one owner. */
+interface ReadEntry {
+  owner: string;
+  puts: Puts;
+  /** Of the journal's message. */
+  sequence: number;
+}
+
+/** By shard. */
+type ReadJournal = Map<number, ReadEntry[]>;
+
+export class JournalReplay {
+  readonly #bus: Bus;
+  readonly #subjects: StateSubjects;
+  /** What is asked for all shards that are taken together. */
+  readonly #asked = new Semaphore(JOURNAL_READS_MAX);
+  /** By journal: one under way, and one that begins after it. */
+  readonly #readings = new Map<string, { now: Promise<unknown>; next?: Promise<ReadJournal> }>();
+
+  constructor(bus: Bus, subjects: StateSubjects) {
+    this.#bus = bus;
+    this.#subjects = subjects;
+  }
+
+  /** Bears repetition: what is written already, or was changed later, stays as it is. `fence` is the new epoch's. */
+  async replay(
+    shard: number,
+    fence: NonNullable<Write["expect"]>,
+    journals: readonly string[],
+  ): Promise<void> {
+    const read = await Promise.all(journals.map((journal) => this.#read(journal)));
+    const owners = new Map<string, ReadEntry[]>();
+    for (const entry of read.flatMap((ofShard) => ofShard.get(shard) ?? [])) {
+      const entries = owners.get(entry.owner);
+      if (entries) entries.push(entry);
+      else owners.set(entry.owner, [entry]);
+    }
+    const writes = await Promise.all(
+      Array.from(owners, ([owner, entries]) => this.#missing(owner, entries, fence)),
+    );
+    let batch: Write[] = [];
+    for (const ofOwner of writes) {
+      if (batch.length + ofOwner.length > BATCH_MESSAGES_MAX) {
+        await writeAtomically(this.#bus, batch);
+        batch = [];
+      }
+      batch.push(...ofOwner);
+    }
+    if (batch.length > 0) await writeAtomically(this.#bus, batch);
+  }
+
+  /** An owner's value is written with all that belongs to it, so its content tells of all of them. */
+  async #missing(owner: string, entries: ReadEntry[], fence: Write["expect"]): Promise<Write[]> {
+    const { stream } = this.#subjects;
+    const value = this.#subjects.ofBucketKey(owner);
+    const stored = await this.#asked.run(() => this.#bus.readLast(stream, value));
+    // What was written directly holds all that was pending, and counts by its own sequence.
+    const content = Number(stored?.header.get(CONTENT_HEADER) || stored?.seq || 0);
+    const missing = entries
+      .filter(({ sequence }) => sequence > content)
+      .sort((a, b) => a.sequence - b.sequence);
+    const puts: Puts = new Map();
+    for (const entry of missing) layOver(puts, entry.puts);
+    return writesOf(this.#subjects, fence, puts, {
+      [CONTENT_HEADER]: String(missing.at(-1)?.sequence),
+    });
+  }
+
+  /** Begins after this is called: what is read then is all there will be of shards that are taken. Callers share it. */
+  #read(journal: string): Promise<ReadJournal> {
+    const known = this.#readings.get(journal);
+    if (known?.next) return known.next;
+    const readings = known ?? { now: Promise.resolve() };
+    const next = readings.now.then(() => {
+      const now = readJournal(this.#bus, this.#subjects, journal);
+      const over = () => {};
+      this.#readings.set(journal, { now: now.then(over, over) });
+      return now;
+    });
+    this.#readings.set(journal, { ...readings, next });
+    return next;
+  }
+}
+
+/** All of a host's journal that its note does not say is written down, as the stream's leader has it, by shard. */
+async function readJournal(
+  bus: Bus,
+  subjects: StateSubjects,
+  journal: string,
+): Promise<ReadJournal> {
+  const { stream } = subjects;
+  const stored = await bus.readLast(stream, subjects.journalNote(journal));
+  const note = stored ? StoredNote.parse(stored.json()) : { below: 0, from: 0, lost: {} };
+  const read: ReadJournal = new Map();
+  const filter = subjects.journalOf(journal);
+  let message = await bus.readNextOfLeader(stream, filter, note.from);
+  for (; message; message = await bus.readNextOfLeader(stream, filter, message.seq + 1)) {
+    if (message.subject === subjects.journalNote(journal)) continue;
+    const { number, entries } = StoredCommit.parse(message.json());
+    for (const { shard, owner, puts, removed } of entries) {
+      if (number < (note.lost[shard] ?? note.below)) continue;
+      const entry: ReadEntry = { owner, sequence: message.seq, puts: new Map() };
+      for (const [key, value] of Object.entries(puts)) {
+        entry.puts.set(subjects.ofBucketKey(key), JSON.stringify(value));
+      }
+      for (const key of removed) entry.puts.set(subjects.ofBucketKey(key), null);
+      const ofShard = read.get(shard);
+      if (ofShard) ofShard.push(entry);
+      else read.set(shard, [entry]);
+    }
+  }
+  return read;
+}
+
+/** Hosts that have a journal in a bucket, alive or not. */
+export async function listJournals(bus: Bus, subjects: StateSubjects): Promise<string[]> {
+  const found = await bus.subjectsOf(subjects.stream, subjects.journals);
+  return [...new Set(found.map((subject) => subjects.bucketKey(subject).split(".")[1] ?? ""))];
+}
+
+/** Subjects that any journal of a bucket names: their keys may hold something before the bucket shows it. */
+export async function journaledSubjects(bus: Bus, subjects: StateSubjects): Promise<Set<string>> {
+  const named = new Set<string>();
+  for (const journal of await listJournals(bus, subjects)) {
+    const read = await readJournal(bus, subjects, journal);
+    for (const { puts } of [...read.values()].flat()) {
+      for (const subject of puts.keys()) named.add(subject);
+    }
+  }
+  return named;
+}

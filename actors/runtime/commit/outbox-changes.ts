@@ -1,0 +1,22 @@
+/** What a commit does to the outboxes of shards. */
+import { type Change, directOf } from "../activation/change.ts";
+import type { OutboxEntry, Unsent } from "../shards/outbox.ts";
+import type { Shard } from "../shards/shard.ts";
+
+/** By shard, what its actors have sent, and what of its outbox is done, since its effect is in the commit. */
+export function outboxChanges(changes: readonly { shard: Shard; change: Readonly<Change> }[]) {
+  const sends = new Map<Shard, { unsent: Unsent[]; done: Set<OutboxEntry> }>();
+  const ofShard = (shard: Shard) => {
+    const known = sends.get(shard) ?? { unsent: [], done: new Set() };
+    sends.set(shard, known);
+    return known;
+  };
+  for (const { shard, change } of changes) {
+    if (change.sends.length > 0) ofShard(shard).unsent.push(...change.sends);
+    for (const { from, entry } of directOf(change)) ofShard(from).done.add(entry);
+  }
+  const numbered = [...sends].map(
+    ([shard, { unsent, done }]) => [shard, { added: shard.outbox.number(unsent), done }] as const,
+  );
+  return new Map(numbered);
+}

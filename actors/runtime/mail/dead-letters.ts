@@ -1,0 +1,162 @@
+/** Mail, reminders and tasks nobody could handle: kept with their error until an operator retries or drops them. */
+import { JetStreamApiError, type StoredMsg } from "@nats-io/jetstream";
+import type { Logger } from "pino";
+import { z } from "zod";
+import {
+  DEAD_LETTER_BYTES_MAX,
+  DEAD_LETTER_ERROR_CHARS,
+  DEAD_LETTER_INPUT_CHARS,
+  READER_RETRY_MS,
+} from "../../../schemas/limits.ts";
+import {
+  addressOf,
+  deadAddress,
+  deadSubject,
+  mailSubject,
+  STREAMS,
+  shardOf,
+} from "../../../schemas/subjects.ts";
+import { WriteRefused, writeAtomically } from "../bus/atomic-batch.ts";
+import type { Bus } from "../bus/bus.ts";
+import { refusalOf } from "../bus/refusal.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { Delivery } from "../shards/incoming.ts";
+import { encodeTask, type Task } from "../tasks/task.ts";
+
+// nats-server's errors.json: 10057 delete of a message failed, as it is not there; 10043 no such sequence.
+const GONE = new Set([10043, 10057]);
+
+/** An id of a task has at most 128 characters. */
+const RETRIED_ID_CHARS = 90;
+
+const StoredLetter = z.object({
+  message: z.string(),
+  input: z.unknown().optional(),
+  error: z.string(),
+  tries: z.number(),
+  /** Epoch ms. */
+  buriedAt: z.number(),
+  /** The subject, id and key of a task that failed at every try. */
+  task: z.object({ subject: z.string(), id: z.string(), key: z.string() }).optional(),
+});
+
+export interface DeadLetter extends z.infer<typeof StoredLetter> {
+  /** Names it among the others. */
+  sequence: number;
+  /** `<kind>.<key>` it was for. */
+  address: string;
+}
+
+/** Keeps a delivery with its error. Tries until it is durable, since nothing may be lost here; never rejects. */
+export async function bury(
+  { bus, clock, logger }: { bus: Bus; clock: Clock; logger: Logger },
+  address: string,
+  { message, input, sequence, dueAt, tries }: Delivery,
+  error: Error,
+): Promise<void> {
+  logger.error({ err: error, address, message, tries }, "message became a dead letter");
+  // Of an input that its schema refuses, the refusal names the field.
+  const { message: reason } = refusalOf(error) ?? error;
+  const told = reason.slice(0, DEAD_LETTER_ERROR_CHARS);
+  const letter = { message, input, error: told, tries, buriedAt: clock.now() };
+  const id = sequence === undefined ? `${address}-${message}-${dueAt}` : `mail-${sequence}`;
+  const payload = encodeLetter(letter);
+  const headers = { "Nats-Msg-Id": id };
+  for (;;) {
+    try {
+      await writeAtomically(bus, [{ subject: deadSubject(address), payload, headers }]);
+      return;
+    } catch (cause) {
+      logger.warn({ err: cause, address, message }, "dead letter not stored, will try again");
+      await clock.wait(READER_RETRY_MS);
+    }
+  }
+}
+
+/**
+ * Shows operators a task that failed at every try. One letter per kind and key is enough: the sender gets
+ * the failure too, and may repeat the task until its cause is gone. Rejects where the letter is not stored.
+ */
+export async function buryTask(
+  { bus, clock }: { bus: Bus; clock: Clock },
+  { kind, task, subject, tries }: { kind: string; task: Task; subject: string; tries: number },
+  error: unknown,
+): Promise<void> {
+  const { id, key, message, input } = task;
+  const told = String(error).slice(0, DEAD_LETTER_ERROR_CHARS);
+  const waited = { subject, id, key };
+  const payload = encodeLetter({
+    ...{ message, input, error: told, tries, buriedAt: clock.now(), task: waited },
+  });
+  const dead = { subject: deadSubject(addressOf(kind, key)), payload, expect: { sequence: 0 } };
+  await writeAtomically(bus, [dead]).catch((cause: unknown) => {
+    if (!(cause instanceof WriteRefused) || !cause.conflict) throw cause;
+  });
+}
+
+/** Whole where a client of ours wrote the message; what others wrote may be too large, and then shows its beginning. */
+function encodeLetter(letter: z.infer<typeof StoredLetter>): string {
+  const payload = JSON.stringify(letter);
+  if (Buffer.byteLength(payload) <= DEAD_LETTER_BYTES_MAX) return payload;
+  const input = JSON.stringify(letter.input).slice(0, DEAD_LETTER_INPUT_CHARS);
+  return JSON.stringify({ ...letter, input });
+}
+
+/** The letters there are by now, the oldest first. Those that come meanwhile, of a retry that failed, are left out. */
+export async function* listDeadLetters(bus: Bus): AsyncGenerator<DeadLetter> {
+  const { state } = await bus.jetstream.streams.info(STREAMS.dead);
+  let next = state.first_seq;
+  while (next <= state.last_seq) {
+    const found = await bus.readNext(STREAMS.dead, deadSubject(">"), next);
+    if (!found || found.seq > state.last_seq) return;
+    yield readLetter(found);
+    next = found.seq + 1;
+  }
+}
+
+/** Undefined where no such letter is kept. */
+export async function findDeadLetter(bus: Bus, sequence: number): Promise<DeadLetter | undefined> {
+  const found = await bus.readNext(STREAMS.dead, deadSubject(">"), sequence);
+  return found?.seq === sequence ? readLetter(found) : undefined;
+}
+
+/**
+ * Sends the message once more, as mail or as a task, and then forgets the letter. Cut off in between and repeated, it sends nothing
+ * twice for as long as the stream knows message ids, which is two minutes.
+ */
+export async function retryDeadLetter(bus: Bus, letter: DeadLetter): Promise<void> {
+  const { address, message, input, sequence, task } = letter;
+  const headers = { "Nats-Msg-Id": `dead-${sequence}-${letter.buriedAt}` };
+  const from = "operator";
+  if (task) {
+    const { subject, key } = task;
+    // What the earlier run sent under its id is known to the bus for two minutes: this is another run.
+    const id = `${task.id.slice(0, RETRIED_ID_CHARS)}-retry-${sequence}`;
+    await writeAtomically(bus, [
+      { subject, payload: encodeTask({ id, from, key, message, input }), headers },
+    ]);
+  } else {
+    await writeAtomically(bus, [
+      {
+        subject: mailSubject(shardOf(address), address),
+        payload: JSON.stringify({ from, message, input }),
+        headers,
+      },
+    ]);
+  }
+  await dropDeadLetter(bus, letter);
+}
+
+/** Does nothing where somebody else has dropped it. */
+export async function dropDeadLetter(bus: Bus, { sequence }: DeadLetter): Promise<void> {
+  try {
+    await bus.jetstream.streams.deleteMessage(STREAMS.dead, sequence, false);
+  } catch (error) {
+    if (!(error instanceof JetStreamApiError) || !GONE.has(error.code)) throw error;
+  }
+}
+
+function readLetter(stored: StoredMsg): DeadLetter {
+  const letter = StoredLetter.parse(stored.json());
+  return { sequence: stored.seq, address: deadAddress(stored.subject), ...letter };
+}

@@ -1,0 +1,243 @@
+import { isDeepStrictEqual } from "node:util";
+import { expect } from "chai";
+import {
+  MAIL_IN_FLIGHT_MAX,
+  MAIL_RETRY_MS_MAX,
+  MAIL_TRIES_MAX,
+  MESSAGE_BYTES_MAX,
+} from "../../../schemas/limits.ts";
+import {
+  addressOf,
+  deadSubject,
+  mailSubject,
+  STREAMS,
+  shardOf,
+} from "../../../schemas/subjects.ts";
+import { startWorld, type World } from "../../../scripts/testing/actor-world.ts";
+import { counter, counterActor } from "../../../scripts/testing/counter.ts";
+import { probe, probeActor } from "../../../scripts/testing/probe.ts";
+import { refusalOf } from "../../../scripts/testing/refusal.ts";
+import { SkippingClock } from "../../../scripts/testing/skipping-clock.ts";
+import { until } from "../../../scripts/testing/until.ts";
+import type { ActorHost } from "../actor-host.ts";
+
+describe("mail", function () {
+  this.timeout(90_000);
+  const clock = new SkippingClock();
+  let world: World;
+  let host: ActorHost;
+  before(async () => {
+    world = await startWorld({ definitions: [counterActor, probeActor], clock });
+    host = await world.host();
+  });
+  after(() => world[Symbol.asyncDispose]());
+
+  const note = (key: string, text: string) => world.client.send(probe, key, "note", { text });
+  const log = async (key: string) => (await world.client.call(probe, key, "get", {})).log;
+  const logged = (key: string, count: number) =>
+    until(`${key} has ${count} notes`, async () => {
+      const lines = await log(key);
+      return lines.length >= count && lines;
+    });
+  const letter = (address: string) =>
+    until(`a dead letter of ${address}`, async () => {
+      clock.skip(MAIL_RETRY_MS_MAX);
+      const message = await world.bus.readLast(STREAMS.dead, deadSubject(address));
+      return message?.json<object>();
+    });
+  /** Mail as nobody's client writes it. */
+  const publish = (address: string, payload: string) =>
+    world.bus.jetstream.jetstream().publish(mailSubject(shardOf(address), address), payload);
+  const gone = () =>
+    until("all mail is gone", async () => {
+      clock.skip(1_000);
+      return (await world.mailWaiting()) === 0;
+    });
+
+  it("comes to each actor once, in the order it was sent, and is removed", async () => {
+    const numbers = Array.from({ length: 300 }, (_, index) => String(index));
+    for (const text of numbers) {
+      await Promise.all(["order-a", "order-b", "order-c"].map((key) => note(key, text)));
+    }
+    for (const key of ["order-a", "order-b", "order-c"]) {
+      expect(await logged(key, 300)).to.deep.equal(numbers);
+    }
+    await gone();
+  });
+
+  it("comes in order also to an actor whose mail before it falters", async () => {
+    await note("falter", "first");
+    // By itself it would be taken after half a minute.
+    const times = MAIL_TRIES_MAX - 1;
+    await world.client.send(probe, "falter", "falter", { text: "second", times });
+    await note("falter", "third");
+    await note("other", "unmoved");
+    expect(await logged("other", 1)).to.deep.equal(["unmoved"]);
+    expect(await logged("falter", 1)).to.deep.equal(["first"]);
+    // Calls go on meanwhile.
+    await world.client.call(probe, "falter", "append", { text: "call" });
+    await until("the third came", async () => {
+      clock.skip(1_000);
+      return (await log("falter")).length === 4;
+    });
+    expect(await log("falter")).to.deep.equal(["first", "call", "second", "third"]);
+  });
+
+  it("is tried MAIL_TRIES_MAX times, then a dead letter, and what follows comes", async () => {
+    const almost = MAIL_TRIES_MAX - 1;
+    await world.client.send(probe, "tries", "falter", { text: "just in time", times: almost });
+    await world.client.send(probe, "tries", "falter", { text: "too late", times: MAIL_TRIES_MAX });
+    await note("tries", "after");
+    expect(await letter("probe.tries")).to.deep.include({
+      message: "falter",
+      input: { text: "too late", times: MAIL_TRIES_MAX },
+      error: "faltered as asked",
+      tries: MAIL_TRIES_MAX,
+    });
+    expect(await logged("tries", 2)).to.deep.equal(["just in time", "after"]);
+    await gone();
+  });
+
+  it("that is refused is a dead letter at once, and so is what no kind or message fits", async () => {
+    await world.client.send(probe, "refused", "falter", { text: "x", times: -1 });
+    expect(await letter("probe.refused")).to.deep.include({ tries: 1, message: "falter" });
+    for (const [address, payload, shown] of [
+      [
+        "probe.unknown",
+        '{"from":"me","message":"nothing","input":{"a":1}}',
+        { message: "nothing" },
+      ],
+      ["probe.wrong", '{"from":"me","message":"note","input":{"text":1}}', { message: "note" }],
+      ["nobody.x", '{"from":"me","message":"note","input":1}', { message: "note", input: 1 }],
+      ["probe.unreadable", "{", { message: "(unreadable)", input: "{" }],
+      ["probe.shapeless", '{"message":1}', { message: "(unreadable)", input: '{"message":1}' }],
+    ] as const) {
+      await publish(address, payload);
+      expect(await letter(address), address).to.deep.include(shown);
+    }
+    await gone();
+  });
+
+  it("with a subject that is no key's address is a dead letter, and no stone in the way", async () => {
+    const number = shardOf("probe.=zz");
+    await publish("probe.=zz", '{"from":"me","message":"note","input":{"text":"x"}}');
+    await note("way", "clear");
+    await logged("way", 1);
+    await gone();
+    const dead = await letter(addressOf("(nobody)", mailSubject(number, "probe.=zz")));
+    expect(dead).to.deep.include({ message: "note", input: { text: "x" } });
+  });
+
+  it("as large as a message may be can become a dead letter, with an error as long", async () => {
+    const payload = (text: string) =>
+      JSON.stringify({ from: "me", message: "note", input: { text } });
+    const room = MESSAGE_BYTES_MAX - payload("").length;
+    await publish("nobody.large", payload("x".repeat(room)));
+    await letter("nobody.large");
+    // As JSON within JSON it is twice as long.
+    await publish("probe.quotes", '"'.repeat(MESSAGE_BYTES_MAX));
+    await letter("probe.quotes");
+    await gone();
+    const error = await refusalOf(note("large", "x".repeat(MESSAGE_BYTES_MAX)));
+    expect(error.code).to.equal("body_too_large");
+  });
+
+  it("past MAIL_IN_FLIGHT_MAX waits in the stream until there is room, and all of it comes", async () => {
+    const stuck = "stuck";
+    const shard = shardOf(addressOf("probe", stuck));
+    const neighbour = keyOn(shard, "neighbour");
+    await world.client.send(probe, stuck, "falter", { text: "opened", times: 3 });
+    const count = MAIL_IN_FLIGHT_MAX + 200;
+    await Promise.all(Array.from({ length: count }, (_, index) => note(stuck, String(index))));
+    await note(neighbour, "behind them");
+    await until("all of it came", async () => {
+      clock.skip(MAIL_RETRY_MS_MAX);
+      return (await log(stuck)).length === count + 1;
+    });
+    await logged(neighbour, 1);
+    expect(new Set(await log(stuck)).size).to.equal(count + 1);
+    await gone();
+  });
+
+  it("of a key that keeps failing holds up no other, however much there is, and comes in order", async () => {
+    const stuck = "held";
+    const neighbour = keyOn(shardOf(addressOf("probe", stuck)), "beside");
+    await world.client.send(probe, stuck, "falter", {
+      text: "opened",
+      times: MAIL_TRIES_MAX - 1,
+    });
+    const texts = Array.from({ length: MAIL_IN_FLIGHT_MAX + 100 }, (_, index) => String(index));
+    for (const text of texts) await note(stuck, text);
+    await note(neighbour, "not behind them");
+    await logged(neighbour, 1);
+    expect(await log(stuck)).to.deep.equal([]);
+    await until("all of it came", async () => {
+      clock.skip(MAIL_RETRY_MS_MAX);
+      return (await log(stuck)).length === texts.length + 1;
+    });
+    expect(await log(stuck)).to.deep.equal(["opened", ...texts]);
+    await gone();
+  });
+
+  it("comes once when its host is replaced again and again while it is on its way", async () => {
+    const keys = Array.from({ length: 20 }, (_, index) => `moving-${index}`);
+    const total = 600;
+    const sending = (async () => {
+      for (let index = 0; index < total; index++) {
+        const [from, to] = [keys[index % 20] ?? "", keys[(index * 7 + 1) % 20] ?? ""];
+        await world.client.call(counter, from, "give", { to, by: 1 });
+      }
+    })();
+    for (let round = 0; round < 3; round++) {
+      const next = await world.host({ name: `next-${round}` });
+      await host.stop();
+      host = next;
+    }
+    await sending;
+    const expected = keys.map((_, index) => {
+      let by = 0;
+      for (let n = 0; n < total; n++) {
+        if ((n * 7 + 1) % 20 === index) by += 1;
+        if (n % 20 === index) by -= 1;
+      }
+      return by;
+    });
+    const counts = async () => {
+      const all = await Promise.all(keys.map((key) => world.client.call(counter, key, "get", {})));
+      return all.map(({ count }) => count);
+    };
+    // What its last host had yet to send is not in the stream before the next one has put it there.
+    await until("all of it came", async () => isDeepStrictEqual(await counts(), expected));
+    await gone();
+    expect(await counts()).to.deep.equal(expected);
+  });
+
+  it("that came while the state could not be read is not overtaken", async () => {
+    const address = "probe.blocked";
+    const value = world.subjects.value(address);
+    const good = '{"state":{"log":["stored"]},"mail":0}';
+    const jetstream = world.bus.jetstream.jetstream();
+    await jetstream.publish(value, '{"state":{"log":"not a list"}}');
+    await note("blocked", "first");
+    await until("the load failed", () =>
+      world.log.some(({ msg, key }) => msg === "actor not loaded" && key === "blocked"),
+    );
+    await note("blocked", "second");
+    expect((await refusalOf(world.client.call(probe, "blocked", "get", {}))).code).to.equal(
+      "unavailable",
+    );
+    await jetstream.publish(value, good);
+    await until("both came", async () => {
+      clock.skip(MAIL_RETRY_MS_MAX);
+      return (await log("blocked").catch(() => [])).length === 3;
+    });
+    expect(await log("blocked")).to.deep.equal(["stored", "first", "second"]);
+  });
+
+  function keyOn(shard: number, prefix: string): string {
+    for (let number = 0; ; number++) {
+      const key = `${prefix}-${number}`;
+      if (shardOf(addressOf("probe", key)) === shard) return key;
+    }
+  }
+});

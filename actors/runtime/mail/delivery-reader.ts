@@ -1,0 +1,232 @@
+/** Reads what the bus holds for one shard, mail and due reminders, in order, from what is left of it to the end. */
+import type { JsMsg } from "@nats-io/jetstream";
+import type { Logger } from "pino";
+import { z } from "zod";
+import {
+  MAIL_IN_FLIGHT_MAX,
+  MAIL_OF_KEY_MAX,
+  MAIL_PREFETCH,
+  MAIL_PURGE_MS,
+  READER_RETRY_MS,
+  REMINDERS_IN_FLIGHT_MAX,
+} from "../../../schemas/limits.ts";
+import { mailSubjects, STREAMS } from "../../../schemas/subjects.ts";
+import type { Bus } from "../bus/bus.ts";
+import { readInOrder } from "../bus/read-in-order.ts";
+import type { Clock } from "../lib/clock.ts";
+import { traceOf } from "../lib/trace.ts";
+import type { Delivery } from "../shards/incoming.ts";
+import type { Shard } from "../shards/shard.ts";
+
+const Mail = z.object({
+  from: z.string(),
+  message: z.string(),
+  input: z.unknown().optional(),
+  /** By its actor on the host of its sender. */
+  tries: z.int().min(0).default(0),
+});
+/** No kind is called so: what is addressed to it becomes a dead letter under its subject. */
+const NOBODY = "(nobody)";
+const Fired = z.object({ at: z.number() });
+
+export interface ReaderParts {
+  bus: Bus;
+  clock: Clock;
+  logger: Logger;
+  deliver(shard: Shard, address: { kind: string; key: string }, delivery: Delivery): void;
+}
+
+/** Mail of one key that stays in the stream for now: from the first that is not read, to the last that was passed by. */
+interface Left {
+  first: number;
+  last: number;
+  room: Room;
+}
+
+/**
+ * Delivers the shard's mail until it closes. What was delivered and is done is removed from the stream, up to the
+ * first that is not; so after a change of owner nothing is missing, and each actor knows what it has had. A key whose
+ * mail does not get done holds up no other: past MAIL_OF_KEY_MAX its mail is passed by, and read for itself.
+ */
+export async function readMail(parts: ReaderParts, shard: Shard): Promise<void> {
+  const { bus, clock, logger } = parts;
+  const { signal } = shard.closing;
+  const waiting = new Set<number>();
+  const waitingOf = new Map<string, number>();
+  const left = new Map<string, Left>();
+  const room = new Room(signal);
+  let purging = false;
+
+  await readForever(parts, shard, STREAMS.mail, mailSubjects(shard.number), (message) => {
+    const { subject, seq } = message;
+    shard.mail.read = seq;
+    const passedBy = left.get(subject);
+    if (passedBy) passedBy.last = seq;
+    else if (countOf(subject) >= MAIL_OF_KEY_MAX) {
+      const rest = { first: seq, last: seq, room: new Room(signal) };
+      left.set(subject, rest);
+      shard.mail.passedBy.add(subject);
+      void catchUp(subject, rest);
+    } else deliver(subject, seq, message.string(), traceOf(message.headers));
+    return waiting.size < MAIL_IN_FLIGHT_MAX ? undefined : room.wait();
+  });
+
+  function deliver(
+    subject: string,
+    sequence: number,
+    text: string,
+    trace: Delivery["trace"],
+  ): void {
+    waiting.add(sequence);
+    waitingOf.set(subject, countOf(subject) + 1);
+    const address = shard.readAddress(subject) ?? { kind: NOBODY, key: subject };
+    const done = () => finish(subject, sequence);
+    parts.deliver(shard, address, { ...readPayload(text), sequence, trace, done });
+  }
+
+  /** In order, until there is nothing more that was passed by; what comes then is delivered as it is read. */
+  async function catchUp(subject: string, rest: Left): Promise<void> {
+    while (!signal.aborted) {
+      while (countOf(subject) >= MAIL_OF_KEY_MAX && !signal.aborted) await rest.room.wait();
+      try {
+        const message = await bus.whileConnected(() =>
+          bus.readNext(STREAMS.mail, subject, rest.first),
+        );
+        // A replica that lags has not got it yet.
+        if (!message) throw new Error(`Cannot read ${subject}: it is not there`);
+        if (signal.aborted) return;
+        rest.first = message.seq + 1;
+        deliver(subject, message.seq, message.string(), traceOf(message.header));
+        if (message.seq < rest.last) continue;
+        shard.mail.passedBy.delete(subject);
+        left.delete(subject);
+        return;
+      } catch (error) {
+        logger.warn({ err: error, shard: shard.number }, "mail of a key not read, will try again");
+        await clock.wait(READER_RETRY_MS, signal);
+      }
+    }
+  }
+
+  function countOf(subject: string): number {
+    return waitingOf.get(subject) ?? 0;
+  }
+
+  function finish(subject: string, sequence: number): void {
+    waiting.delete(sequence);
+    const count = countOf(subject) - 1;
+    if (count > 0) waitingOf.set(subject, count);
+    else waitingOf.delete(subject);
+    left.get(subject)?.room.free();
+    room.free();
+    if (!purging) void purge();
+  }
+
+  async function purge(): Promise<void> {
+    purging = true;
+    await clock.wait(MAIL_PURGE_MS, signal);
+    purging = false;
+    const firsts = Array.from(left.values(), ({ first }) => first);
+    await purgeMail(parts, shard.number, Math.min(shard.mail.read + 1, ...waiting, ...firsts));
+  }
+}
+
+/** Removes a shard's mail before this sequence. No fence is needed: all of it had its effect under a fence. */
+async function purgeMail(
+  { bus, logger }: ReaderParts,
+  shard: number,
+  sequence: number,
+): Promise<void> {
+  try {
+    const done = { filter: mailSubjects(shard), seq: sequence };
+    await bus.whileConnected(() => bus.jetstream.streams.purge(STREAMS.mail, done));
+  } catch (error) {
+    logger.warn({ err: error, shard }, "mail not removed, the next removal takes it");
+  }
+}
+
+/** Delivers reminders as they come due. A delivery that is done is removed by its sequence. */
+export async function readReminders(parts: ReaderParts, shard: Shard): Promise<void> {
+  const { bus, logger } = parts;
+  const { stream } = shard.subjects;
+  const room = new Room(shard.closing.signal);
+  let waiting = 0;
+  await readForever(parts, shard, stream, shard.subjects.firedOf(shard.number), (fired) => {
+    // A removal leaves no message, but a marker may be read where another tool made one.
+    if (fired.headers?.has("KV-Operation")) return undefined;
+    const { kind, key, message } = shard.subjects.readFired(fired.subject);
+    const done = () => {
+      waiting -= 1;
+      room.free();
+      bus.jetstream.streams.deleteMessage(stream, fired.seq, false).catch((error: unknown) => {
+        // It will be read once more, and be found obsolete.
+        logger.debug({ err: error, shard: shard.number }, "fired reminder not removed");
+      });
+    };
+    const { at } = Fired.parse(fired.json());
+    waiting += 1;
+    parts.deliver(shard, { kind, key }, { message, input: {}, dueAt: at, tries: 0, done });
+    return waiting < REMINDERS_IN_FLIGHT_MAX ? undefined : room.wait();
+  });
+}
+
+/** Where a reader waits until one of its deliveries is done, or its shard closes. */
+class Room {
+  readonly #closing: AbortSignal;
+  #resolve: () => void = () => {};
+
+  constructor(closing: AbortSignal) {
+    this.#closing = closing;
+    closing.addEventListener("abort", () => this.free(), { once: true });
+  }
+
+  wait(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#resolve = resolve;
+      if (this.#closing.aborted) resolve();
+    });
+  }
+
+  free(): void {
+    this.#resolve();
+  }
+}
+
+/** Mail that cannot be read becomes a message no kind has, and so a dead letter that shows what came. */
+function readPayload(text: string): Pick<Delivery, "message" | "input" | "tries"> {
+  try {
+    const { message, input, tries } = Mail.parse(JSON.parse(text));
+    return { message, input, tries };
+  } catch {
+    return { message: "(unreadable)", input: text, tries: 0 };
+  }
+}
+
+async function readForever(
+  { bus, clock, logger }: ReaderParts,
+  shard: Shard,
+  stream: string,
+  filter: string,
+  take: (message: JsMsg) => Promise<void> | undefined,
+): Promise<void> {
+  const { signal } = shard.closing;
+  let next = 1;
+  while (!signal.aborted) {
+    try {
+      const read = readInOrder(bus, {
+        stream,
+        name: `shard-${shard.number}`,
+        select: { filter_subjects: filter, opt_start_seq: next },
+        prefetch: MAIL_PREFETCH,
+        signal,
+      });
+      for await (const message of read) {
+        next = message.seq + 1;
+        await take(message);
+      }
+    } catch (error) {
+      logger.warn({ err: error, shard: shard.number, stream }, "reader stopped, will start again");
+    }
+    await clock.wait(READER_RETRY_MS, signal);
+  }
+}

@@ -1,0 +1,172 @@
+import { expect } from "chai";
+import pino from "pino";
+import { LANE_TASKS_MAX } from "../../../schemas/limits.ts";
+import {
+  addressOf,
+  mailSubject,
+  STREAMS,
+  sentSubject,
+  shardOf,
+  taskSubject,
+} from "../../../schemas/subjects.ts";
+import { startWorld, type World } from "../../../scripts/testing/actor-world.ts";
+import { echo } from "../../../scripts/testing/echo.ts";
+import { echoWorker } from "../../../scripts/testing/echo-worker.ts";
+import { probe, probeActor } from "../../../scripts/testing/probe.ts";
+import { until } from "../../../scripts/testing/until.ts";
+import type { ActorHost } from "../actor-host.ts";
+import { systemClock } from "../lib/clock.ts";
+import { Outbox } from "../shards/outbox.ts";
+import { Shard } from "../shards/shard.ts";
+import { OutboxRelay } from "./outbox-relay.ts";
+
+describe("OutboxRelay", function () {
+  this.timeout(120_000);
+  let world: World;
+  let host: ActorHost;
+  beforeEach(async () => {
+    world = await startWorld({ definitions: [probeActor], tasks: [echo] });
+    host = await world.host();
+  });
+  afterEach(() => world[Symbol.asyncDispose]());
+
+  const shardOfKey = (key: string) => shardOf(addressOf("probe", key));
+  const scatter = (from: string, to: string[], text: string, times = 1) =>
+    world.client.call(probe, from, "scatter", { to, text, times });
+  const log = async (key: string) => (await world.client.call(probe, key, "get", {})).log;
+  const logged = (key: string, count: number) =>
+    until(
+      `${key} has ${count} notes`,
+      async () => {
+        const lines = await log(key);
+        return lines.length >= count && lines;
+      },
+      60_000,
+    );
+  /** Keys that all live on one shard. */
+  function neighbours(count: number): string[] {
+    const keys = ["seed"];
+    for (let number = 0; keys.length < count; number++) {
+      const key = `neighbour-${number}`;
+      if (shardOfKey(key) === shardOfKey("seed")) keys.push(key);
+    }
+    return keys;
+  }
+
+  it("publishes what several actors of one shard send at once, also past OUTBOX_BYTES_MAX together", async () => {
+    const senders = neighbours(8);
+    // Each near the bound of one transition; a letter beyond ASCII is two bytes and more.
+    const text = "é".repeat(140_000);
+    await Promise.all(
+      senders.flatMap((from) => [0, 1].map(() => scatter(from, [`to-${from}`], text))),
+    );
+    for (const from of senders) await logged(`to-${from}`, 2);
+  });
+
+  it("keeps sends that the stream of mail refuses, refuses nobody wrongly, and drains when there is room", async () => {
+    const { streams } = world.bus.jetstream;
+    const { config } = await streams.info(STREAMS.mail);
+    await streams.update(STREAMS.mail, { ...config, max_bytes: 1_000 });
+    const from = neighbours(2);
+    const text = "x".repeat(50_000);
+    const calls = Array.from({ length: 12 }, (_, index) =>
+      scatter(from[index % 2] ?? "", ["reader"], `${index} ${text}`),
+    );
+    await world.client.call(probe, "elsewhere", "append", { text: "goes on" });
+    await streams.update(STREAMS.mail, { ...config, max_bytes: -1 });
+    await Promise.all(calls);
+    const lines = await logged("reader", 12);
+    expect(lines.map((line) => Number.parseInt(line, 10)).sort((a, b) => a - b)).to.deep.equal(
+      Array.from({ length: 12 }, (_, index) => index),
+    );
+  });
+
+  for (const published of [false, true]) {
+    it(`a new owner doubles nothing of an outbox whose sends were ${published ? "" : "not "}published`, async () => {
+      const [key = ""] = neighbours(1);
+      const shard = shardOfKey(key);
+      await scatter(key, ["r"], "before");
+      await logged("r", 1);
+      await host.stop();
+      // As a host leaves it that dies after its commit, and before or after it published.
+      const mark = await world.bus.readLast(STREAMS.mail, sentSubject(shard));
+      const sent = mark?.json<{ sent: number }>().sent ?? 0;
+      const from = addressOf("probe", key);
+      const message = { to: "actor", kind: "probe", key: "r", message: "note" } as const;
+      const entries = ["one", "two"].map((text, index) => ({
+        number: sent + 1 + index,
+        from,
+        ...message,
+        input: { text },
+      }));
+      const jetstream = world.bus.jetstream.jetstream();
+      await jetstream.publish(world.subjects.outbox(shard), JSON.stringify({ entries }));
+      if (published) {
+        const subject = mailSubject(shardOfKey("r"), addressOf("probe", "r"));
+        for (const { input } of entries) {
+          await jetstream.publish(subject, JSON.stringify({ from, message: "note", input }));
+        }
+        await jetstream.publish(sentSubject(shard), JSON.stringify({ sent: sent + 2 }));
+      }
+      host = await world.host();
+      await logged("r", 3);
+      await scatter(key, ["r"], "after");
+      expect(await logged("r", 4)).to.deep.equal(["before", "one", "two", "after"]);
+    });
+  }
+
+  it("goes on after a shard whose last commit was made although it was lost meanwhile", async () => {
+    const logger = pino({ level: "silent" });
+    const ignore = () => {};
+    const parts = { bus: world.bus, clock: systemClock, logger };
+    const relay = new OutboxRelay({
+      ...parts,
+      drained: ignore,
+      owns: async () => true,
+      reloaded: ignore,
+    });
+    const message = { to: "actor", kind: "probe", key: "r", message: "note" } as const;
+    const entry = { number: 1, from: "probe.x", ...message, input: { text: "one" } };
+    const shardWithEntry = (number: number) => {
+      const outbox = new Outbox(JSON.stringify({ entries: [entry] }), { sent: 0, waiting: [] });
+      return new Shard({
+        number,
+        epoch: 1,
+        host: "test",
+        subjects: world.subjects,
+        outbox,
+        sentRevision: 0,
+      });
+    };
+    const lost = shardWithEntry(1);
+    lost.status = "gone";
+    relay.add(lost);
+    relay.add(shardWithEntry(2));
+    expect(await logged("r", 1)).to.deep.equal(["one"]);
+  });
+
+  it("a full lane holds up no mail, of the same shard neither, and its tasks run once, also by a new owner", async () => {
+    const jetstream = world.bus.jetstream.jetstream();
+    const filler = { from: "x", key: "filler", message: "tell", input: { text: "f", failing: 0 } };
+    await Promise.all(
+      Array.from({ length: LANE_TASKS_MAX }, (_, index) =>
+        jetstream.publish(
+          taskSubject("echo", "slow"),
+          JSON.stringify({ ...filler, id: `f${index}` }),
+        ),
+      ),
+    );
+    await world.client.call(probe, "asker", "ask", { texts: ["a", "b", "c"], failing: 0 });
+    const others = Array.from({ length: 200 }, (_, index) => `other-${index}`);
+    expect(others.some((key) => shardOfKey(key) === shardOfKey("asker"))).to.equal(true);
+    await Promise.all(others.map((key) => scatter(key, [`${key}-to`], "passes")));
+    await Promise.all(others.map((key) => logged(`${key}-to`, 1)));
+    expect(await log("asker")).to.deep.equal([]);
+    await host.stop();
+    host = await world.host();
+    await world.worker([echoWorker({ slots: { slow: 8 } })]);
+    expect([...(await logged("asker", 3))].sort()).to.deep.equal(["a", "b", "c"]);
+    await logged("filler", LANE_TASKS_MAX);
+    expect(await log("asker")).to.have.length(3);
+  });
+});

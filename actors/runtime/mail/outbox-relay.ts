@@ -1,0 +1,230 @@
+/**
+ * Publishes what outboxes hold: tasks to their lanes, mail to MAIL. Each batch of mail also moves its shards' `sent`
+ * marks, each written only over the mark it follows: so mail is in the stream once, whoever publishes it, however often.
+ */
+import type { Logger } from "pino";
+import { BATCH_BYTES_MAX, BATCH_MESSAGES_MAX, LANE_RETRY_MS } from "../../../schemas/limits.ts";
+import {
+  addressOf,
+  mailSubject,
+  STREAMS,
+  sentSubject,
+  shardOf,
+  taskSubject,
+} from "../../../schemas/subjects.ts";
+import { type Write, WriteRefused, writeAtomically } from "../bus/atomic-batch.ts";
+import type { Bus } from "../bus/bus.ts";
+import type { Clock } from "../lib/clock.ts";
+import { type OutboxEntry, SentMark } from "../shards/outbox.ts";
+import type { Shard } from "../shards/shard.ts";
+import { encodeTask } from "../tasks/task.ts";
+
+interface Group {
+  shard: Shard;
+  entries: OutboxEntry[];
+}
+
+export class OutboxRelay {
+  readonly #bus: Bus;
+  readonly #clock: Clock;
+  readonly #logger: Logger;
+  readonly #drained: () => void;
+  readonly #owns: (shard: Shard) => Promise<boolean>;
+  readonly #reloaded: (shard: Shard) => void;
+  readonly #shards = new Set<Shard>();
+  /** Tasks that are in their lanes, and not yet marked so. */
+  readonly #published = new WeakSet<OutboxEntry>();
+  /** Shards with a task whose lane is full: their other tasks wait with it, their mail does not. */
+  readonly #blocked = new Set<Shard>();
+  #running = false;
+
+  /**
+   * Calls `drained` whenever outboxes have more room than before, and `reloaded` when MAIL may hold more mail of a shard
+   * than was known. `owns` says whether this host owns the shard at this moment.
+   */
+  constructor(parts: {
+    bus: Bus;
+    clock: Clock;
+    logger: Logger;
+    drained: () => void;
+    owns: (shard: Shard) => Promise<boolean>;
+    reloaded: (shard: Shard) => void;
+  }) {
+    this.#bus = parts.bus;
+    this.#clock = parts.clock;
+    this.#logger = parts.logger;
+    this.#drained = parts.drained;
+    this.#owns = parts.owns;
+    this.#reloaded = parts.reloaded;
+  }
+
+  /** The shard's outbox has something to publish. */
+  add(shard: Shard): void {
+    this.#shards.add(shard);
+    if (this.#running) return;
+    // Set before it runs: where there is nothing to publish after all, it has ended when it returns.
+    this.#running = true;
+    void this.#run();
+  }
+
+  async #run(): Promise<void> {
+    for (let groups = this.#take(); groups.length > 0; groups = this.#take()) {
+      try {
+        const ready = await this.#publishTasks(groups);
+        if (ready.length > 0) await this.#publishMail(ready);
+        this.#drained();
+      } catch (error) {
+        this.#logger.warn({ err: error }, "outbox not published, will try again");
+        await this.#clock.wait(LANE_RETRY_MS);
+        await this.#reload(groups);
+      }
+    }
+    this.#running = false;
+  }
+
+  #take(): Group[] {
+    const groups: Group[] = [];
+    let count = 0;
+    let bytes = 0;
+    for (const shard of [...this.#shards]) {
+      const waiting = shard.status === "gone" ? [] : this.#publishable(shard);
+      const entries: OutboxEntry[] = [];
+      for (const entry of waiting) {
+        // One message of the batch is the shard's mark.
+        if (count + entries.length + groups.length + 2 > BATCH_MESSAGES_MAX) break;
+        if (bytes > BATCH_BYTES_MAX) break;
+        entries.push(entry);
+        bytes += entry.bytes;
+      }
+      if (waiting.length > 0 && entries.length === 0) break;
+      // Who had a turn goes behind the others: one that never empties shall not hold them up.
+      this.#shards.delete(shard);
+      if (entries.length === 0) continue;
+      this.#shards.add(shard);
+      groups.push({ shard, entries });
+      count += entries.length;
+    }
+    return groups;
+  }
+
+  /** Without what was handed over, and mail behind it to the same actor. */
+  #publishable(shard: Shard): readonly OutboxEntry[] {
+    const { entries } = shard.outbox;
+    const { direct } = shard.sends;
+    const isBlocked = this.#blocked.has(shard);
+    if (direct.size === 0 && !isBlocked) return entries;
+    const handed = new Set(Array.from(direct.values(), ({ address }) => address));
+    return entries.filter(({ message: { to, kind, key } }) =>
+      to === "worker" ? !isBlocked : !handed.has(addressOf(kind, key)),
+    );
+  }
+
+  /** Publishes the groups' tasks; returns the groups without the tasks that could not be. */
+  async #publishTasks(groups: Group[]): Promise<Group[]> {
+    const ready = groups.map(async ({ shard, entries }) => {
+      const results = await Promise.allSettled(
+        entries.map(async (entry) => {
+          if (entry.message.to !== "worker" || this.#published.has(entry)) return;
+          await this.#publishTask(shard, entry);
+          this.#published.add(entry);
+        }),
+      );
+      const refused = results.find((result) => result.status === "rejected");
+      if (refused) this.#block(shard, refused.reason);
+      return {
+        shard,
+        entries: entries.filter((_, index) => results[index]?.status === "fulfilled"),
+      };
+    });
+    return (await Promise.all(ready)).filter(({ entries }) => entries.length > 0);
+  }
+
+  /** A full lane drains as workers work. */
+  #block(shard: Shard, error: unknown): void {
+    const full = error instanceof WriteRefused && error.full;
+    if (!full)
+      this.#logger.warn({ err: error, shard: shard.number }, "task not published, will try again");
+    this.#blocked.add(shard);
+    void this.#clock.wait(LANE_RETRY_MS).then(() => {
+      this.#blocked.delete(shard);
+      this.add(shard);
+    });
+  }
+
+  /** One that another host published is dropped within the stream's duplicate window; later, it would run twice. */
+  async #publishTask(shard: Shard, { number, message }: OutboxEntry): Promise<void> {
+    const id = `${shard.number}-${number}`;
+    await writeAtomically(this.#bus, [
+      {
+        subject: taskSubject(message.kind, message.lane ?? ""),
+        payload: encodeTask({ ...message, id }),
+        headers: { "Nats-Msg-Id": id },
+      },
+    ]);
+  }
+
+  async #publishMail(groups: Group[]): Promise<void> {
+    const writes: Write[] = [];
+    const marks: { shard: Shard; mark: SentMark; index: number }[] = [];
+    const sent: { from: Shard; to: number; index: number }[] = [];
+    for (const { shard, entries } of groups) {
+      for (const { message, tries } of entries) {
+        if (message.to !== "actor") continue;
+        const { from, kind, key, message: name, input, trace } = message;
+        const address = addressOf(kind, key);
+        const payload = JSON.stringify({ from, message: name, input, tries });
+        const to = shardOf(address);
+        const subject = mailSubject(to, address);
+        sent.push({ from: shard, to, index: writes.length });
+        writes.push({ subject, payload, ...(trace && { headers: trace }) });
+      }
+      const mark = markOf(shard, entries);
+      marks.push({ shard, mark, index: writes.length });
+      writes.push({
+        subject: sentSubject(shard.number),
+        payload: JSON.stringify(mark),
+        headers: { "Nats-Rollup": "sub" },
+        expect: { sequence: shard.sentRevision },
+      });
+    }
+    const last = await writeAtomically(this.#bus, writes);
+    const sequenceOf = (index: number) => last - (writes.length - 1 - index);
+    for (const { from, to, index } of sent) from.sends.published.set(to, sequenceOf(index));
+    for (const { shard, mark, index } of marks) {
+      shard.sentRevision = sequenceOf(index);
+      shard.outbox.forget(mark);
+    }
+  }
+
+  /** After a failure the stream says what of it was published, by us or by a new owner. */
+  async #reload(groups: Group[]): Promise<void> {
+    for (const { shard } of groups) {
+      try {
+        const { revision, mark } = await readSentMark(this.#bus, shard.number);
+        // The mark of the shard's next owner: a mark written over it would not name what that owner has yet to deliver.
+        if (!(await this.#owns(shard))) continue;
+        shard.sentRevision = revision;
+        shard.outbox.forget(mark);
+        this.#reloaded(shard);
+      } catch (error) {
+        this.#logger.warn({ err: error, shard: shard.number }, "sent mark not read");
+      }
+    }
+    this.#drained();
+  }
+}
+
+/** What is published once these entries are. */
+function markOf({ outbox }: Shard, published: readonly OutboxEntry[]): SentMark {
+  const sent = Math.max(outbox.sent, ...published.map(({ number }) => number));
+  const done = new Set(published);
+  const waiting = outbox.entries.filter((entry) => entry.number <= sent && !done.has(entry));
+  return { sent, waiting: waiting.map(({ number }) => number) };
+}
+
+/** What of a shard's outbox is published, and the sequence of the message that says so. */
+export async function readSentMark(bus: Bus, shard: number) {
+  const message = await bus.readLast(STREAMS.mail, sentSubject(shard));
+  if (!message) return { mark: { sent: 0, waiting: [] }, revision: 0 };
+  return { mark: SentMark.parse(message.json()), revision: message.seq };
+}

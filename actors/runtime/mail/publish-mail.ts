@@ -1,0 +1,40 @@
+/** Mail from those who have no outbox: clients and workers. */
+
+import { CALL_RETRY_MS_MAX } from "../../../schemas/call-limits.ts";
+import { ActorError } from "../../../schemas/errors.ts";
+import { CALL_DEADLINE_MS, MESSAGE_BYTES_MAX } from "../../../schemas/limits.ts";
+import { mailSubject, shardOf } from "../../../schemas/subjects.ts";
+import { WriteRefused, writeAtomically } from "../bus/atomic-batch.ts";
+import type { Bus } from "../bus/bus.ts";
+import type { Clock } from "../lib/clock.ts";
+import { currentTrace } from "../lib/trace.ts";
+
+/** Stores mail under its id: repeating it within the stream's duplicate window stores it once. */
+export async function publishMail(
+  bus: Bus,
+  clock: Clock,
+  mail: { id: string; from: string; address: string; message: string; input: unknown },
+): Promise<void> {
+  const { id, from, address, message, input } = mail;
+  const payload = JSON.stringify({ from, message, input });
+  if (Buffer.byteLength(payload) > MESSAGE_BYTES_MAX) {
+    const text = `Cannot send to ${address}: the message is past ${MESSAGE_BYTES_MAX} bytes`;
+    throw new ActorError("body_too_large", text);
+  }
+  const givesUpAt = clock.monotonic() + CALL_DEADLINE_MS;
+  const trace = currentTrace();
+  for (;;) {
+    try {
+      const subject = mailSubject(shardOf(address), address);
+      const headers = { ...trace, "Nats-Msg-Id": id };
+      await writeAtomically(bus, [{ subject, payload, headers }]);
+      return;
+    } catch (cause) {
+      if (cause instanceof WriteRefused || clock.monotonic() > givesUpAt) {
+        const text = `Cannot send to ${address}: the bus did not take it`;
+        throw Object.assign(new ActorError("unavailable", text, { retryAfterS: 1 }), { cause });
+      }
+      await clock.wait(CALL_RETRY_MS_MAX);
+    }
+  }
+}

@@ -1,0 +1,123 @@
+import { expect } from "chai";
+import { pino } from "pino";
+import { Registry } from "prom-client";
+import { QUEUE_FIGURES_KEPT_MS, QUEUE_FIGURES_MS_MAX } from "../../../schemas/limits.ts";
+import {
+  addressOf,
+  deadSubject,
+  mailSubject,
+  STREAMS,
+  shardOf,
+} from "../../../schemas/subjects.ts";
+import { startWorld, type World } from "../../../scripts/testing/actor-world.ts";
+import { counter, counterActor } from "../../../scripts/testing/counter.ts";
+import { echo } from "../../../scripts/testing/echo.ts";
+import type { TestNatsServer } from "../../../scripts/testing/nats-server.ts";
+import { stopProcess } from "../../../scripts/testing/process-children.ts";
+import { SkippingClock } from "../../../scripts/testing/skipping-clock.ts";
+import { until } from "../../../scripts/testing/until.ts";
+import { exposeQueues } from "./queue-metrics.ts";
+
+const address = addressOf("counter", "x");
+
+describe("exposeQueues()", function () {
+  this.timeout(60_000);
+  let world: World;
+  let registry: Registry;
+  let clock: SkippingClock;
+  beforeEach(async () => {
+    world = await startWorld({ definitions: [counterActor], tasks: [echo] });
+    registry = new Registry();
+    // Figures are as old as the test has it, and whoever reads them has all the time.
+    clock = new SkippingClock({ stands: true });
+    exposeQueues({ bus: world.bus, clock, logger: pino({ level: "fatal" }), registry });
+  });
+  afterEach(() => world[Symbol.asyncDispose]());
+
+  const figures = async () =>
+    Object.fromEntries(
+      (await registry.metrics())
+        .split("\n")
+        .filter((line) => line.startsWith("trunkline_"))
+        .map((line) => line.split(" "))
+        .map(([name = "", value]) => [name.slice("trunkline_".length), Number(value)]),
+    );
+  const publish = (subject: string, payload = "{}") =>
+    world.bus.jetstream.jetstream().publish(subject, payload);
+
+  it("shows lanes, mail and dead letters, all of them also while they are empty", async () => {
+    expect(await figures()).to.deep.equal({
+      bus_connected: 1,
+      mail_waiting: 0,
+      dead_letters: 0,
+      ...Object.fromEntries(
+        [...Object.values(STREAMS), world.subjects.stream].map((stream) => [
+          `stream_copies_behind{stream="${stream}"}`,
+          0,
+        ]),
+      ),
+      'tasks_waiting{kind="echo",lane="fast"}': 0,
+      'tasks_waiting{kind="echo",lane="slow"}': 0,
+      'tasks_running{kind="echo",lane="fast"}': 0,
+      'tasks_running{kind="echo",lane="slow"}': 0,
+      'tasks_oldest_seconds{kind="echo",lane="fast"}': 0,
+      'tasks_oldest_seconds{kind="echo",lane="slow"}': 0,
+    });
+  });
+
+  it("counts what waits, and not the marks that lie beside the mail", async () => {
+    const host = await world.host();
+    await world.client.call(counter, "from", "give", { to: "x", by: 1 });
+    // Before it is published none waits either.
+    await until(
+      "the mail had its effect",
+      async () => (await world.client.call(counter, "x", "get", {})).count === 1,
+    );
+    await until("it is removed", async () => (await world.mailWaiting()) === 0);
+    await host.stop();
+    expect(await world.count("MAIL")).to.equal(1); // The mark.
+    for (let i = 0; i < 3; i++) await publish(mailSubject(shardOf(address), address));
+    for (let i = 0; i < 2; i++) await publish("task.echo.slow");
+    await publish(deadSubject(address));
+    clock.skip(1_000);
+    const shown = await figures();
+    expect(shown).to.include({ mail_waiting: 3, dead_letters: 1 });
+    expect(shown).to.include({ 'tasks_waiting{kind="echo",lane="slow"}': 2 });
+    expect(shown['tasks_oldest_seconds{kind="echo",lane="slow"}']).to.be.within(1, 50);
+  });
+
+  it("asks the bus once, however many ask for metrics, until the figures are old", async () => {
+    let asked = 0;
+    const counting = world.bus.connection.subscribe("$JS.API.CONSUMER.LIST.TASKS", {
+      callback: () => {
+        asked += 1;
+      },
+    });
+    await Promise.all([figures(), figures()]);
+    await publish("task.echo.fast");
+    expect(await figures()).to.include({ 'tasks_waiting{kind="echo",lane="fast"}': 0 });
+    expect(asked).to.equal(1);
+    clock.skip(QUEUE_FIGURES_KEPT_MS);
+    expect(await figures()).to.include({ 'tasks_waiting{kind="echo",lane="fast"}': 1 });
+    expect(asked).to.equal(2);
+    counting.unsubscribe();
+  });
+
+  it("leaves the figures out where the bus does not answer in time, and says when it is gone", async () => {
+    const { pid } = world.nats as TestNatsServer;
+    await stopProcess(pid);
+    const shown = figures();
+    await until("the bus is asked", () => clock.isAwaited(QUEUE_FIGURES_MS_MAX));
+    clock.skip(QUEUE_FIGURES_MS_MAX);
+    expect(await shown).to.deep.equal({ bus_connected: 1 });
+    process.kill(pid, "SIGCONT");
+    await world.nats?.kill();
+    await until("the connection is lost", () => !world.bus.connected);
+    clock.skip(QUEUE_FIGURES_KEPT_MS);
+    expect(await figures()).to.deep.equal({ bus_connected: 0 });
+    await world.nats?.start();
+    await until("the connection is back", () => world.bus.connected);
+    clock.skip(QUEUE_FIGURES_KEPT_MS);
+    expect(await figures()).to.include({ bus_connected: 1, dead_letters: 0 });
+  });
+});

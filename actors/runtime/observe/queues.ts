@@ -1,0 +1,114 @@
+/** What waits on the bus (tasks of each lane, mail, dead letters), and which copies of its streams are behind. */
+import { setTimeout as wait } from "node:timers/promises";
+import { JetStreamApiError } from "@nats-io/jetstream";
+import { STREAM_ANSWER_MS_MAX } from "../../../schemas/limits.ts";
+import { STREAMS, sentSubject, turnSubjects } from "../../../schemas/subjects.ts";
+import { type Bus, NO_MESSAGE_FOUND } from "../bus/bus.ts";
+
+export interface Queues {
+  lanes: Lane[];
+  /** Messages from actor to actor whose effect is not durable yet. */
+  mail: number;
+  deadLetters: number;
+  copies: StreamCopies[];
+}
+
+/** The copies of a stream that its leader does not know to be current: on a server that is away, catching up or broken. */
+interface StreamCopies {
+  stream: string;
+  behind: number;
+}
+
+export interface Lane {
+  kind: string;
+  lane: string;
+  /** No worker has taken them. */
+  waiting: number;
+  running: number;
+  /** When the first of those waiting and running was sent; undefined where there is none. */
+  oldestAt: Date | undefined;
+}
+
+export async function readQueues(bus: Bus): Promise<Queues> {
+  const [lanes, mail, dead, copies] = await Promise.all([
+    readLanes(bus),
+    // Beside the mail lies one message a shard that says how much of its outbox was sent.
+    bus.jetstream.streams.info(STREAMS.mail, { subjects_filter: sentSubject("*") }),
+    bus.jetstream.streams.info(STREAMS.dead),
+    readCopies(bus),
+  ]);
+  const marks = Object.values(mail.state.subjects ?? {}).reduce((sum, count) => sum + count, 0);
+  const waiting = mail.state.messages - marks;
+  return { lanes, mail: waiting, deadLetters: dead.state.messages, copies };
+}
+
+/** Asks for each stream by itself: for a list of all, a cluster waits seconds for a server that is away. */
+async function readCopies(bus: Bus): Promise<StreamCopies[]> {
+  const names = await Array.fromAsync(bus.jetstream.streams.names());
+  return await Promise.all(
+    names.sort().map(async (stream) => ({ stream, behind: await countBehind(bus, stream) })),
+  );
+}
+
+async function countBehind(bus: Bus, stream: string): Promise<number> {
+  const asked = bus.jetstream.streams.info(stream).catch(() => undefined);
+  const answered = new AbortController();
+  const late = wait(STREAM_ANSWER_MS_MAX, undefined, { signal: answered.signal });
+  const found = await Promise.race([asked, late.catch(() => undefined)]);
+  answered.abort();
+  // Without a leader, or with its only copy on a server that is away, nobody can use it.
+  if (found === undefined || found === null) return 1;
+  const others = found.cluster?.replicas ?? [];
+  const current = others.filter((copy) => copy.current && !copy.offline).length;
+  // One server alone names no leader.
+  const leads = found.cluster === undefined || found.cluster.leader ? 1 : 0;
+  return found.config.num_replicas - current - leads;
+}
+
+/** A lane that serves its keys in turn has a consumer for each, made by the first worker that takes one of its tasks. */
+async function readLanes(bus: Bus): Promise<Lane[]> {
+  const lanes = new Map<string, Lane & { subjects: Set<string> }>();
+  const laneOf = (subject: string) => {
+    const [, kind = "", lane = "", ...key] = subject.split(".");
+    const found = lanes.get(`${kind}.${lane}`) ?? {
+      ...{ kind, lane, waiting: 0, running: 0, oldestAt: undefined },
+      subjects: new Set<string>(),
+    };
+    lanes.set(`${kind}.${lane}`, found);
+    return { found, filter: key.length === 0 ? subject : turnSubjects(kind, lane) };
+  };
+  for await (const consumer of bus.jetstream.consumers.list(STREAMS.tasks)) {
+    const { found } = laneOf(consumer.config.filter_subject ?? "");
+    found.running += consumer.num_ack_pending;
+  }
+  const { state } = await bus.jetstream.streams.info(STREAMS.tasks, { subjects_filter: ">" });
+  for (const [subject, count] of Object.entries(state.subjects ?? {})) {
+    const { found, filter } = laneOf(subject);
+    found.waiting += count;
+    found.subjects.add(filter);
+  }
+  return await Promise.all(
+    [...lanes.values()]
+      .sort((a, b) => nameOf(a).localeCompare(nameOf(b)))
+      .map(async ({ subjects, waiting: all, running, kind, lane }) => {
+        const sent = await Promise.all([...subjects].map((subject) => firstSentAt(bus, subject)));
+        const times = sent.flatMap((at) => (at === undefined ? [] : [at.getTime()]));
+        const oldestAt = times.length === 0 ? undefined : new Date(Math.min(...times));
+        // A task may have been done between the two readings.
+        return { kind, lane, waiting: Math.max(0, all - running), running, oldestAt };
+      }),
+  );
+}
+
+async function firstSentAt(bus: Bus, subject: string): Promise<Date | undefined> {
+  try {
+    const query = { seq: 1, next_by_subj: subject };
+    return (await bus.jetstream.streams.getMessage(STREAMS.tasks, query))?.time;
+  } catch (error) {
+    // It has been done meanwhile.
+    if (error instanceof JetStreamApiError && error.code === NO_MESSAGE_FOUND) return undefined;
+    throw error;
+  }
+}
+
+const nameOf = ({ kind, lane }: Pick<Lane, "kind" | "lane">) => `${kind}.${lane}`;

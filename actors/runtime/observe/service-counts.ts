@@ -1,0 +1,63 @@
+/** How many messages of each kind a process has handled, how many it refused, and how long that took. */
+
+import { refusalOf } from "../bus/refusal.ts";
+import type { Answer } from "../shards/incoming.ts";
+
+export interface MessageCounts {
+  kind: string;
+  message: string;
+  requests: number;
+  errors: number;
+  lastError: string;
+  /** Milliseconds from arrival to answer, added up. */
+  ms: number;
+}
+
+/** Names a caller made up are counted together: labels come from closed lists. */
+const UNKNOWN = "(unknown)";
+
+export class ServiceCounts {
+  readonly #counts = new Map<string, MessageCounts>();
+
+  /** `known`: the messages of each kind that are counted by name. */
+  constructor(known: ReadonlyMap<string, ReadonlySet<string>>) {
+    for (const [kind, messages] of known) {
+      for (const message of messages) this.#begin(kind, message);
+    }
+  }
+
+  count(kind: string, message: string, answer: Answer, ms: number): void {
+    if ("misdirected" in answer || "dropped" in answer) return;
+    const counts = this.#of(kind, message);
+    counts.requests += 1;
+    counts.ms += ms;
+    if ("refusal" in answer) this.fail(kind, message, answer.refusal);
+  }
+
+  /** A message that is, or will be, counted among the requests has failed for good. */
+  fail(kind: string, message: string, error: Error): void {
+    const counts = this.#of(kind, message);
+    counts.errors += 1;
+    const refusal = refusalOf(error);
+    counts.lastError = refusal ? `${refusal.code}: ${refusal.message}` : error.message;
+  }
+
+  /** Every known message in the order they were named, also those nobody has sent yet. */
+  all(): MessageCounts[] {
+    return [...this.#counts.values()];
+  }
+
+  #of(kind: string, message: string): MessageCounts {
+    return (
+      this.#counts.get(`${kind}.${message}`) ??
+      this.#counts.get(`${UNKNOWN}.${UNKNOWN}`) ??
+      this.#begin(UNKNOWN, UNKNOWN)
+    );
+  }
+
+  #begin(kind: string, message: string): MessageCounts {
+    const counts = { kind, message, requests: 0, errors: 0, lastError: "", ms: 0 };
+    this.#counts.set(`${kind}.${message}`, counts);
+    return counts;
+  }
+}

@@ -1,0 +1,97 @@
+/** Shows a role of this process to `nats service ls`, `info` and `stats` (ADR-32), with its request counts and errors. */
+import { randomBytes } from "node:crypto";
+import type { Subscription } from "@nats-io/transport-node";
+import type { Bus } from "../bus/bus.ts";
+import type { Clock } from "../lib/clock.ts";
+
+interface ServiceParts {
+  bus: Bus;
+  clock: Clock;
+  /** `trunkline-<role>`. */
+  name: string;
+  version: string;
+  description: string;
+  metadata?(): Readonly<Record<string, string>>;
+  /** Asked for at each question. */
+  endpoints(): readonly ServiceEndpoint[];
+}
+
+/** What a role does under one name, and how often it did. */
+interface ServiceEndpoint {
+  name: string;
+  /** Where requests arrive, for those who read the list. */
+  subject: string;
+  requests: number;
+  errors: number;
+  lastError: string;
+  /** Milliseconds from arrival to answer, added up. */
+  ms: number;
+}
+
+/** Answers the discovery questions until `stop`. */
+export class Service {
+  readonly #parts: ServiceParts;
+  readonly #id = randomBytes(11).toString("hex");
+  readonly #started: string;
+  readonly #subscriptions: Subscription[];
+
+  constructor(parts: ServiceParts) {
+    this.#parts = parts;
+    this.#started = new Date(parts.clock.now()).toISOString();
+    const answers = {
+      PING: () => this.#identity("ping"),
+      INFO: () => this.#information(),
+      STATS: () => this.#statistics(),
+    };
+    this.#subscriptions = Object.entries(answers).flatMap(([verb, answer]) =>
+      [`$SRV.${verb}`, `$SRV.${verb}.${parts.name}`, `$SRV.${verb}.${parts.name}.${this.#id}`].map(
+        (subject) =>
+          parts.bus.connection.subscribe(subject, {
+            callback: (error, msg) => {
+              if (!error) msg.respond(JSON.stringify(answer()));
+            },
+          }),
+      ),
+    );
+  }
+
+  stop(): void {
+    for (const subscription of this.#subscriptions) subscription.unsubscribe();
+  }
+
+  #identity(response: "ping" | "info" | "stats") {
+    const { name, version } = this.#parts;
+    const type = `io.nats.micro.v1.${response}_response`;
+    return { type, name, id: this.#id, version, metadata: this.#parts.metadata?.() ?? {} };
+  }
+
+  #information() {
+    const endpoints = this.#parts.endpoints().map(({ name, subject }) => ({
+      name: endpointName(name),
+      subject,
+      queue_group: "",
+      metadata: {},
+    }));
+    return { ...this.#identity("info"), description: this.#parts.description, endpoints };
+  }
+
+  #statistics() {
+    const endpoints = this.#parts.endpoints().map((endpoint) => ({
+      name: endpointName(endpoint.name),
+      subject: endpoint.subject,
+      queue_group: "",
+      num_requests: endpoint.requests,
+      num_errors: endpoint.errors,
+      last_error: endpoint.lastError,
+      processing_time: nanoseconds(endpoint.ms),
+      average_processing_time: nanoseconds(endpoint.ms / Math.max(1, endpoint.requests)),
+    }));
+    return { ...this.#identity("stats"), started: this.#started, endpoints };
+  }
+}
+
+const NANOSECONDS = 1_000_000;
+const nanoseconds = (ms: number) => Math.round(ms * NANOSECONDS);
+
+/** Letters, digits, `-` and `_`, as the protocol has it. */
+const endpointName = (name: string) => name.replace(/[^\w-]/g, "");

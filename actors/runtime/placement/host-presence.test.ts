@@ -1,0 +1,110 @@
+import { expect } from "chai";
+import pino from "pino";
+import { presenceSubject } from "../../../schemas/subjects.ts";
+import { startNats, type TestNatsServer } from "../../../scripts/testing/nats-server.ts";
+import { until } from "../../../scripts/testing/until.ts";
+import { Bus } from "../bus/bus.ts";
+import { systemClock } from "../lib/clock.ts";
+import { HostPresence, type HostPresenceParts } from "./host-presence.ts";
+
+/** Asked so often after the last step, and nothing ended: nothing will. */
+const ROUNDS_MORE = 10;
+
+describe("HostPresence", () => {
+  let nats: TestNatsServer;
+  let ends: AsyncDisposableStack;
+
+  before(async () => {
+    nats = await startNats();
+  });
+  beforeEach(() => {
+    ends = new AsyncDisposableStack();
+  });
+  afterEach(() => ends.disposeAsync());
+  after(() => nats.stop());
+
+  async function connect(): Promise<Bus> {
+    const bus = await Bus.connect({ url: nats.url, name: "test" });
+    ends.defer(() => bus.close());
+    return bus;
+  }
+
+  const open = (bus: Bus, parts: Partial<HostPresenceParts> = {}) => {
+    const presence = new HostPresence({
+      ...{ bus, clock: systemClock, logger: pino({ level: "silent" }) },
+      ...{ hosts: { nextAfter: () => undefined }, end: async () => {}, ...parts },
+    });
+    ends.defer(() => presence.stop());
+    return presence;
+  };
+
+  /**
+   * Of a host that is followed by `next`, whose lease is another before each question: what it ends, and how many questions ago
+   * that was its lease. Each step is done when it has asked once more.
+   */
+  async function endedBy(bus: Bus, steps: (() => Promise<unknown>)[] = []) {
+    const ended: [string, number][] = [];
+    let rounds = 0;
+    const presence = open(bus, {
+      clock: {
+        ...systemClock,
+        async wait(_ms, signal) {
+          const step = steps[rounds];
+          rounds += 1;
+          await (step ? step() : systemClock.wait(1, signal));
+        },
+      },
+      hosts: {
+        nextAfter(host, server) {
+          expect({ host, server }).to.deep.equal({ host: "asks", server: bus.server });
+          // What it has ended is gone.
+          return ended.length === 0 ? { host: "next", sequence: rounds } : undefined;
+        },
+      },
+      async end(host, sequence) {
+        ended.push([host, rounds - sequence]);
+      },
+    });
+    presence.answerAs("asks");
+    const watching = presence.watch();
+    await until("it has asked often enough", () => rounds >= steps.length + ROUNDS_MORE);
+    presence.stop();
+    await watching;
+    return ended;
+  }
+
+  it("ends the lease of one whose connection is gone, as it was seen before the last question", async () => {
+    const bus = await connect();
+    open(bus).answerAs("next");
+    await bus.connection.flush();
+    expect(await endedBy(await connect(), [() => bus.close()])).to.deep.equal([["next", 0]]);
+  });
+
+  it("leaves alone who answers, and who is silent", async () => {
+    const [bus, own] = [await connect(), await connect()];
+    const presence = open(own);
+    presence.answerAs("next");
+    await own.connection.flush();
+    expect(await endedBy(bus)).to.deep.equal([]);
+
+    const silent = await connect();
+    silent.connection.subscribe(presenceSubject("next"), { callback: () => {} });
+    await silent.connection.flush();
+    presence.stop();
+    await own.connection.flush();
+    expect(await endedBy(bus)).to.deep.equal([]);
+  });
+
+  it("leaves alone who is back the next time", async () => {
+    const [bus, own] = [await connect(), await connect()];
+    const presence = open(own);
+    const become = async (name: string) => {
+      presence.answerAs(name);
+      await own.connection.flush();
+    };
+    await become("next");
+    const away = () => become("another");
+    const back = () => become("next");
+    expect(await endedBy(bus, [away, back, away, back])).to.deep.equal([]);
+  });
+});

@@ -1,0 +1,80 @@
+/**
+ * Finds a host that has lost its connection before its lease runs out, so that its actors answer elsewhere at once. Each host
+ * answers under its name before its lease is written, and asks the next one at the same server. Where nobody listens there any
+ * more, twice, the server has closed the connection on which that lease was renewed: its process has ended, or knows itself that
+ * it is cut off and trusts the lease no longer. One that merely does not answer may stand still: its lease runs out.
+ */
+import type { Logger } from "pino";
+import { PRESENCE_ANSWER_MS, PRESENCE_MISSES, PRESENCE_MS } from "../../../schemas/limits.ts";
+import { presenceSubject } from "../../../schemas/subjects.ts";
+import { answerOn } from "../bus/answer.ts";
+import { ask } from "../bus/ask.ts";
+import { WriteRefused } from "../bus/atomic-batch.ts";
+import type { Bus } from "../bus/bus.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { LivingHosts } from "./living-hosts.ts";
+
+export interface HostPresenceParts {
+  bus: Bus;
+  clock: Clock;
+  logger: Logger;
+  hosts: Pick<LivingHosts, "nextAfter">;
+  /** Ends a host's lease; rejects with WriteRefused where it was renewed after this sequence. */
+  end(host: string, sequence: number): Promise<void>;
+}
+
+export class HostPresence {
+  readonly #parts: HostPresenceParts;
+  readonly #stopped = new AbortController();
+  #answering: { id: string; stop(): void } | undefined;
+  /** How often in a row nobody listened as this host. */
+  #missed = { host: "", times: 0 };
+
+  constructor(parts: HostPresenceParts) {
+    this.#parts = parts;
+  }
+
+  /** Answers under this name, and no longer under the last one. */
+  answerAs(id: string): void {
+    if (this.#answering?.id === id) return;
+    this.#answering?.stop();
+    this.#answering = { id, stop: answerOn(this.#parts, presenceSubject(id), () => "") };
+  }
+
+  /** Asks the next one, from now on until `stop`. */
+  async watch(): Promise<void> {
+    const { clock, logger } = this.#parts;
+    const { signal } = this.#stopped;
+    while (!signal.aborted) {
+      try {
+        await this.#askNext();
+      } catch (error) {
+        logger.warn({ err: error }, "lease of a host that is gone not ended, will try again");
+      }
+      await clock.wait(PRESENCE_MS, signal);
+    }
+  }
+
+  stop(): void {
+    this.#stopped.abort();
+    this.#answering?.stop();
+  }
+
+  async #askNext(): Promise<void> {
+    const { bus, hosts, end, logger } = this.#parts;
+    const next = hosts.nextAfter(this.#answering?.id ?? "", bus.server);
+    if (!next) return;
+    const { host, sequence } = next;
+    const asked = await ask(bus, presenceSubject(host), "", { timeoutMs: PRESENCE_ANSWER_MS });
+    const before = this.#missed.host === host ? this.#missed.times : 0;
+    this.#missed = { host, times: asked === "nobody" ? before + 1 : 0 };
+    if (this.#missed.times < PRESENCE_MISSES || this.#stopped.signal.aborted) return;
+    try {
+      await end(host, sequence);
+      logger.warn({ host }, "host has lost its connection, lease ended");
+    } catch (error) {
+      if (!(error instanceof WriteRefused && error.conflict)) throw error;
+      // It is back, or another has ended its lease.
+    }
+  }
+}

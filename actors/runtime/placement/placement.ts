@@ -1,0 +1,398 @@
+/**
+ * Which shards this host owns. A shard's epoch names its owner, which has a lease in the first state bucket; the shard
+ * is free when its owner gave it back, or the owner's lease is gone for good.
+ */
+import { DeliverPolicy, type JsMsg } from "@nats-io/jetstream";
+import type { Logger } from "pino";
+import { PLACEMENT_PREFETCH, READER_RETRY_MS, SHARDS } from "../../../schemas/limits.ts";
+import { writeAtomically } from "../bus/atomic-batch.ts";
+import type { Bus } from "../bus/bus.ts";
+import { readInOrder } from "../bus/read-in-order.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { StateStore } from "../state/state-store.ts";
+import { Epoch, journalsOf, NOBODY } from "./epoch.ts";
+import { endLease, HostLease, Lease } from "./host-lease.ts";
+import { HostPresence } from "./host-presence.ts";
+import { LivingHosts } from "./living-hosts.ts";
+import { preferredHost } from "./rendezvous.ts";
+
+/** Of a lease this host wrote and has not seen come back yet. */
+const NOT_READ = 0;
+
+/** What a host does with its shards when placement says so. */
+interface PlacementHost {
+  /** The epoch is written: writes down what former owners have left in these journals. */
+  replay(shard: number, epoch: number, journals: readonly string[]): Promise<void>;
+  /** Loads, and takes messages. Rejects when it cannot; the shard is then taken again. */
+  open(shard: number, epoch: number, host: string): Promise<void>;
+  /**
+   * Finishes what it took and commits it. Resolves when nothing of the shard is left in memory: true where all of it is
+   * written down, too.
+   */
+  handOver(shard: number): Promise<boolean>;
+  /** Drops everything at once: somebody else owns it, or may. */
+  drop(shard: number): void;
+  /** Nobody needs the journal of this host any more. */
+  forgetJournal(host: string): Promise<void>;
+}
+
+interface KnownEpoch extends Epoch {
+  sequence: number;
+}
+
+export class Placement {
+  readonly #bus: Bus;
+  readonly #stores: readonly StateStore[];
+  readonly #host: PlacementHost;
+  readonly #clock: Clock;
+  readonly #logger: Logger;
+  readonly #lease: HostLease;
+  #stopped = false;
+  readonly #hosts: LivingHosts;
+  readonly #presence: HostPresence;
+  readonly #epochs = new Map<number, KnownEpoch>();
+  /** Shards that are open here, by the epoch they were opened under. */
+  readonly #open = new Map<number, number>();
+  /** Shards being taken or given back. */
+  readonly #moving = new Map<number, Promise<void>>();
+  /** The last epoch that was seen in a bucket, of all its shards: who has seen it has seen all before it. */
+  readonly #lastEpochs = new Map<StateStore, number>();
+  /** Hosts that may be gone and have left a journal. */
+  readonly #journals = new Set<string>();
+  /** Buckets whose leases and epochs are known up to now. */
+  readonly #watched = new Set<StateStore>();
+  #watches = new AbortController();
+
+  /** One store a state bucket; shard `p` lives in store `p mod stores.length`. */
+  constructor(parts: {
+    bus: Bus;
+    stores: readonly StateStore[];
+    host: PlacementHost;
+    clock: Clock;
+    logger: Logger;
+    /** The start of this host's id, for operators; a random part makes it unique. */
+    hostName: string;
+  }) {
+    this.#bus = parts.bus;
+    this.#stores = parts.stores;
+    this.#host = parts.host;
+    this.#clock = parts.clock;
+    this.#logger = parts.logger;
+    this.#hosts = new LivingHosts(parts.clock);
+    this.#lease = new HostLease({
+      ...parts,
+      store: this.#firstStore,
+      renewing: (id) => this.#presence.answerAs(id),
+      renewed: () => {
+        this.#reconcile();
+        void this.#forgetJournals();
+      },
+      lost: () => {
+        for (const shard of [...this.#open.keys()]) this.#drop(shard);
+        // Who was away for so long may have missed that others came and went.
+        this.#watchAll();
+      },
+    });
+    this.#presence = new HostPresence({
+      ...parts,
+      hosts: this.#hosts,
+      end: (host, sequence) =>
+        endLease({ bus: this.#bus, store: this.#firstStore }, host, sequence),
+    });
+  }
+
+  get hostId(): string {
+    return this.#lease.id;
+  }
+
+  /** Shards that answer here now. */
+  get openShards(): number {
+    return this.#open.size;
+  }
+
+  /** True once every shard has an owner whose lease lives, as far as this host knows. */
+  get isComplete(): boolean {
+    for (let shard = 0; shard < SHARDS; shard++) {
+      const host = this.#epochs.get(shard)?.host;
+      if (!host || !this.#hosts.isAlive(host)) return false;
+      if (host === this.#lease.id && !this.#open.has(shard)) return false;
+    }
+    return true;
+  }
+
+  /** Takes a lease and then shards, from now on until `stop`. `journals`: hosts that have left one, as the store has it. */
+  async start(journals: readonly string[]): Promise<void> {
+    for (const journal of journals) this.#journals.add(journal);
+    await this.#lease.start();
+    this.#watchAll();
+    void this.#presence.watch();
+    // The lease is not trusted again before, and what failed while the bus was away is tried again then.
+    this.#bus.onReconnect(() => void this.#lease.renew());
+  }
+
+  /** Gives every shard to the others, then the lease back. */
+  async stop(): Promise<void> {
+    // The others shall know before the first shard is free.
+    await this.#lease.announceLeaving();
+    this.#hosts.see(this.#lease.id, NOT_READ, { leaving: true });
+    while (this.#open.size > 0 || this.#moving.size > 0) {
+      for (const shard of this.#open.keys()) {
+        if (!this.#moving.has(shard)) this.#move(shard, this.#giveBack(shard));
+      }
+      await Promise.all(this.#moving.values());
+    }
+    this.#stopped = true;
+    this.#watches.abort();
+    this.#presence.stop();
+    await this.#lease.release();
+  }
+
+  /** True while no other host can have taken a shard of this one. */
+  holdsLease(): boolean {
+    return this.#lease.holds;
+  }
+
+  /**
+   * Refuses a write once any shard of the bucket has been taken or given back that this host has not heard of. (Not in a
+   * replicated stream: it does not look for several subjects among the writes that are under way.)
+   */
+  fenceOfAll(bucket: number): { sequence: number; subject: string } | undefined {
+    const store = this.#storeOf(bucket);
+    const sequence = this.#lastEpochs.get(store);
+    return sequence === undefined ? undefined : { sequence, subject: store.subjects.epochs };
+  }
+
+  /** True when a later owner has written down what the journal of this epoch's host held of the shard. */
+  isReplayed(shard: number, epoch: { sequence: number; host: string }): boolean {
+    const known = this.#epochs.get(shard);
+    if (known === undefined || known.sequence <= epoch.sequence) return false;
+    return !known.journals.includes(epoch.host);
+  }
+
+  /** True if the shard's epoch in the store is still the one it was opened under; else drops the shard. */
+  async confirm(shard: number, epoch: number): Promise<boolean> {
+    const known = await this.#readEpoch(shard);
+    if (known.sequence === epoch) return true;
+    this.#drop(shard);
+    this.#reconcile();
+    return false;
+  }
+
+  /** Drops a shard whose store may hold anything by now, and takes it again under a new epoch. */
+  retake(shard: number): void {
+    this.#drop(shard);
+    this.#reconcile();
+  }
+
+  get #firstStore(): StateStore {
+    return this.#storeOf(0);
+  }
+
+  #storeOf(shard: number): StateStore {
+    const store = this.#stores[shard % this.#stores.length];
+    if (!store) throw new Error("Cannot place shards: there is no state bucket");
+    return store;
+  }
+
+  #watchAll(): void {
+    this.#watches.abort();
+    this.#watches = new AbortController();
+    this.#watched.clear();
+    this.#hosts.clear();
+    this.#hosts.see(this.#lease.id, NOT_READ, { leaving: this.#lease.leaving });
+    for (const store of this.#stores) void this.#watch(store, this.#watches.signal);
+  }
+
+  /** Follows leases and epochs of one bucket as they change. */
+  async #watch(store: StateStore, signal: AbortSignal): Promise<void> {
+    const { subjects } = store;
+    const caughtUp = () => {
+      this.#watched.add(store);
+      this.#reconcile();
+    };
+    while (!signal.aborted) {
+      try {
+        const read = readInOrder(this.#bus, {
+          stream: subjects.stream,
+          name: "placement",
+          select: {
+            filter_subjects: [subjects.leases, subjects.epochs],
+            deliver_policy: DeliverPolicy.LastPerSubject,
+          },
+          prefetch: PLACEMENT_PREFETCH,
+          signal,
+          started: (pending) => pending === 0 && caughtUp(),
+        });
+        for await (const message of read) {
+          this.#observe(store, message);
+          if (message.info.pending === 0) caughtUp();
+        }
+      } catch (error) {
+        this.#logger.warn({ err: error }, "placement not watched, will try again");
+      }
+      await this.#clock.wait(READER_RETRY_MS, signal);
+    }
+  }
+
+  #observe(store: StateStore, message: JsMsg): void {
+    const { subjects } = store;
+    const name = subjects.lastToken(message.subject);
+    const removed =
+      message.headers?.has("KV-Operation") || message.headers?.has("Nats-Marker-Reason");
+    if (message.subject === subjects.epoch(Number(name))) {
+      const epoch = removed ? NOBODY : Epoch.parse(message.json());
+      this.#learn(Number(name), { ...epoch, sequence: message.seq });
+      // Only now: `fenceOfAll` says that whatever was lost before it is dropped.
+      this.#lastEpochs.set(store, message.seq);
+      return;
+    }
+    if (removed) this.#hosts.forget(name);
+    else this.#hosts.see(name, message.seq, Lease.parse(message.json()));
+  }
+
+  #learn(shard: number, epoch: KnownEpoch): void {
+    const known = this.#epochs.get(shard);
+    if (known && known.sequence >= epoch.sequence) return;
+    this.#epochs.set(shard, epoch);
+    for (const host of epoch.journals) this.#journals.add(host);
+    const opened = this.#open.get(shard);
+    if (opened !== undefined && epoch.sequence > opened) this.#drop(shard);
+  }
+
+  /** Compares who owns each shard with who should, and takes or gives back one by one. */
+  #reconcile(): void {
+    // Without a lease that lives, a shard that was taken would be free at once.
+    if (this.#watched.size < this.#stores.length || this.#stopped || !this.#lease.holds) return;
+    const staying = this.#hosts.staying();
+    for (let shard = 0; shard < SHARDS; shard++) {
+      if (this.#moving.has(shard)) continue;
+      const preferred = preferredHost(shard, staying);
+      const owner = this.#epochs.get(shard)?.host ?? undefined;
+      const free = owner === undefined || !this.#hosts.isAlive(owner) || owner === this.#lease.id;
+      if (preferred === this.#lease.id) {
+        if (free && !this.#open.has(shard)) this.#move(shard, this.#take(shard));
+      } else if (preferred !== undefined && (this.#open.has(shard) || owner === this.#lease.id)) {
+        // Also one that is ours by name alone, since giving it back failed half-way: nobody else may take it.
+        this.#move(shard, this.#giveBack(shard));
+      }
+    }
+  }
+
+  /** One thing at a time with each shard; what should be otherwise by then is seen at the end. */
+  #move(shard: number, moving: Promise<boolean>): void {
+    const ended = moving.then((done) => {
+      this.#moving.delete(shard);
+      // After a failure the next renewal looks again: the bus may be away.
+      if (done) this.#reconcile();
+    });
+    this.#moving.set(shard, ended);
+  }
+
+  async #take(shard: number): Promise<boolean> {
+    const { id } = this.#lease;
+    try {
+      const known = this.#epochs.get(shard);
+      if (known?.host && known.host !== id && !(await this.#isGone(known.host))) return false;
+      const epoch = await this.#takeOver(shard, known);
+      await this.#host.open(shard, epoch, id);
+      this.#open.set(shard, epoch);
+      // Another may have taken it meanwhile, or the lease it was taken under has ended: then it is free for all.
+      const lost = (this.#epochs.get(shard)?.sequence ?? epoch) > epoch || this.#lease.id !== id;
+      if (lost) this.#drop(shard);
+      return true;
+    } catch (error) {
+      this.#logger.debug({ err: error, shard }, "shard not taken");
+      await this.#relearn(shard);
+      return false;
+    }
+  }
+
+  /** Writes the epoch, and once more when what journals hold is written down: from then on nobody need read them. */
+  async #takeOver(shard: number, known: KnownEpoch | undefined): Promise<number> {
+    const host = this.#lease.id;
+    const journals = journalsOf(known);
+    const epoch = await this.#writeEpoch(shard, { host, journals }, known?.sequence ?? 0);
+    if (journals.length === 0) return epoch;
+    for (const journal of journals) this.#journals.add(journal);
+    await this.#host.replay(shard, epoch, journals);
+    return this.#writeEpoch(shard, { host, journals: [] }, epoch);
+  }
+
+  async #giveBack(shard: number): Promise<boolean> {
+    try {
+      const known = this.#epochs.get(shard);
+      const opened = this.#open.get(shard);
+      const isWritten = await this.#host.handOver(shard);
+      this.#open.delete(shard);
+      const epoch = opened ?? known?.sequence;
+      const journals = opened !== undefined && isWritten ? [] : journalsOf(known);
+      if (epoch !== undefined) await this.#writeEpoch(shard, { host: null, journals }, epoch);
+      return true;
+    } catch (error) {
+      this.#logger.debug({ err: error, shard }, "shard not given back");
+      // Whatever of it could not be finished is the next owner's; `stop` would ask for it again for ever.
+      this.#drop(shard);
+      await this.#relearn(shard);
+      return false;
+    }
+  }
+
+  async #writeEpoch(shard: number, epoch: Epoch, expected: number): Promise<number> {
+    const { subjects } = this.#storeOf(shard);
+    const sequence = await writeAtomically(this.#bus, [
+      {
+        subject: subjects.epoch(shard),
+        payload: JSON.stringify(epoch),
+        expect: { sequence: expected },
+      },
+    ]);
+    this.#epochs.set(shard, { ...epoch, sequence });
+    return sequence;
+  }
+
+  /** A watch may lag; whether a lease was renewed, the leader knows. */
+  async #isGone(host: string): Promise<boolean> {
+    const { text, sequence } = await this.#firstStore.read(this.#firstStore.subjects.lease(host));
+    if (text === undefined || this.#hosts.hasEnded(host, sequence)) return true;
+    this.#hosts.see(host, sequence, Lease.parse(JSON.parse(text)));
+    return false;
+  }
+
+  /** What was tried may have been done, or lost to another host: the store knows. */
+  async #relearn(shard: number): Promise<void> {
+    try {
+      this.#learn(shard, await this.#readEpoch(shard));
+    } catch (error) {
+      this.#logger.debug({ err: error, shard }, "epoch not read");
+    }
+  }
+
+  async #readEpoch(shard: number): Promise<KnownEpoch> {
+    const store = this.#storeOf(shard);
+    const { sequence, text } = await store.read(store.subjects.epoch(shard));
+    return { ...(text === undefined ? NOBODY : Epoch.parse(JSON.parse(text))), sequence };
+  }
+
+  /** Of hosts that are gone and that no epoch names. */
+  async #forgetJournals(): Promise<void> {
+    if (this.#watched.size < this.#stores.length) return;
+    for (const host of this.#journals) {
+      const isNamed = (epoch: Epoch) => epoch.host === host || epoch.journals.includes(host);
+      if (host === this.#lease.id || this.#hosts.isAlive(host)) continue;
+      if (this.#epochs.values().some(isNamed)) continue;
+      try {
+        if (!(await this.#isGone(host))) continue;
+        await this.#host.forgetJournal(host);
+        this.#journals.delete(host);
+      } catch (error) {
+        this.#logger.warn({ err: error, host }, "journal not removed, will try again");
+      }
+    }
+  }
+
+  #drop(shard: number): void {
+    // Why it was is one line of the log, not one for each shard.
+    if (this.#open.delete(shard)) this.#logger.debug({ shard }, "shard dropped");
+    this.#host.drop(shard);
+  }
+}

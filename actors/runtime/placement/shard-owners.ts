@@ -1,0 +1,73 @@
+/** Which host owns which shard, as the bus has it: for operators. */
+import type { StoredMsg } from "@nats-io/jetstream";
+import { SHARDS } from "../../../schemas/limits.ts";
+import { type StateSubjects, stateBucket, stateSubjects } from "../../../schemas/subjects.ts";
+import type { Bus } from "../bus/bus.ts";
+import { Epoch } from "./epoch.ts";
+import { Lease } from "./host-lease.ts";
+
+export interface OwningHost {
+  id: string;
+  /** `gone`: its lease has ended, and whoever is left takes its shards. */
+  lease: "held" | "leaving" | "gone";
+  /** Undefined where the lease is gone. */
+  renewedAt: Date | undefined;
+  shards: number[];
+}
+
+interface ShardOwners {
+  hosts: OwningHost[];
+  /** Given back, or never taken. */
+  free: number[];
+}
+
+export async function readShardOwners(bus: Bus): Promise<ShardOwners> {
+  const buckets = await stateBuckets(bus);
+  const hosts = new Map<string, OwningHost>();
+  const owners = new Map<number, string>();
+  for (const [index, subjects] of buckets.entries()) {
+    for (const stored of index === 0 ? await lastOf(bus, subjects, subjects.leases) : []) {
+      const id = subjects.lastToken(stored.subject);
+      const lease = Lease.parse(stored.json()).leaving ? "leaving" : "held";
+      hosts.set(id, { id, lease, renewedAt: stored.time, shards: [] });
+    }
+    for (const stored of await lastOf(bus, subjects, subjects.epochs)) {
+      const { host } = Epoch.parse(stored.json());
+      if (host !== null) owners.set(Number(subjects.lastToken(stored.subject)), host);
+    }
+  }
+  const free: number[] = [];
+  for (let shard = 0; shard < SHARDS; shard++) {
+    const id = owners.get(shard);
+    if (id === undefined) {
+      free.push(shard);
+      continue;
+    }
+    const host = hosts.get(id) ?? { id, lease: "gone", renewedAt: undefined, shards: [] };
+    host.shards.push(shard);
+    hosts.set(id, host);
+  }
+  return { hosts: [...hosts.values()].sort((a, b) => a.id.localeCompare(b.id)), free };
+}
+
+/** Each newest value there is under a filter; what was removed is left out. */
+async function lastOf(bus: Bus, { stream }: StateSubjects, filter: string): Promise<StoredMsg[]> {
+  const found = await bus.jetstream.direct.getLastMessagesFor(stream, { multi_last: [filter] });
+  const values: StoredMsg[] = [];
+  for await (const stored of found) {
+    const { header } = stored;
+    if (!header.has("KV-Operation") && !header.has("Nats-Marker-Reason")) values.push(stored);
+  }
+  return values;
+}
+
+async function stateBuckets(bus: Bus): Promise<StateSubjects[]> {
+  const streams = new Set<string>();
+  for await (const name of bus.jetstream.streams.names()) streams.add(name);
+  const buckets: StateSubjects[] = [];
+  for (;;) {
+    const subjects = stateSubjects(stateBucket(buckets.length));
+    if (!streams.has(subjects.stream)) return buckets;
+    buckets.push(subjects);
+  }
+}

@@ -1,0 +1,96 @@
+import { expect } from "chai";
+import { OUTBOX_BYTES_MAX, TRANSITION_SEND_BYTES_MAX } from "../../../schemas/limits.ts";
+import { Outbox, type Unsent, unsent } from "./outbox.ts";
+
+const note = (text: string): Unsent =>
+  unsent({
+    from: "probe.a",
+    to: "actor",
+    kind: "probe",
+    key: "b",
+    message: "note",
+    input: { text },
+  });
+
+function committed(outbox: Outbox, ...texts: string[]): string {
+  const entries = outbox.number(texts.map(note));
+  const text = outbox.toText(entries);
+  outbox.add(entries);
+  return text;
+}
+const texts = (outbox: Outbox) =>
+  outbox.entries.map(({ number, message }) => [number, (message.input as { text: string }).text]);
+
+describe("Outbox", () => {
+  it("keeps sends in order under growing numbers, also when it is read again", () => {
+    const outbox = new Outbox(undefined, { sent: 0, waiting: [] });
+    committed(outbox, "a", 'b"é\n');
+    const stored = committed(outbox, "c");
+    const expected = [
+      [1, "a"],
+      [2, 'b"é\n'],
+      [3, "c"],
+    ];
+    expect(texts(outbox)).to.deep.equal(expected);
+    expect(texts(new Outbox(stored, { sent: 0, waiting: [] }))).to.deep.equal(expected);
+  });
+
+  it("leaves out what is marked as sent, and never gives its numbers again", () => {
+    const stored = committed(new Outbox(undefined, { sent: 0, waiting: [] }), "a", "b", "c");
+    const outbox = new Outbox(stored, { sent: 2, waiting: [] });
+    expect(texts(outbox)).to.deep.equal([[3, "c"]]);
+    committed(outbox, "d");
+    expect(texts(outbox)).to.deep.equal([
+      [3, "c"],
+      [4, "d"],
+    ]);
+    expect(new Outbox(stored, { sent: 9, waiting: [] }).number([note("x")])[0]?.number).to.equal(
+      10,
+    );
+    expect(new Outbox(undefined, { sent: 9, waiting: [] }).number([note("x")])[0]?.number).to.equal(
+      10,
+    );
+  });
+
+  it("number() takes nothing for itself: a commit that failed leaves no gap", () => {
+    const outbox = new Outbox(undefined, { sent: 0, waiting: [] });
+    outbox.number([note("lost")]);
+    committed(outbox, "kept");
+    expect(texts(outbox)).to.deep.equal([[1, "kept"]]);
+  });
+
+  it("forget() forgets a beginning, all, or nothing, but what the mark says waits", () => {
+    const outbox = new Outbox(undefined, { sent: 0, waiting: [] });
+    committed(outbox, "a", "b", "c");
+    outbox.forget({ sent: 0, waiting: [] });
+    expect(outbox.entries).to.have.length(3);
+    outbox.forget({ sent: 2, waiting: [1] });
+    expect(texts(outbox)).to.deep.equal([
+      [1, "a"],
+      [3, "c"],
+    ]);
+    outbox.forget({ sent: 2, waiting: [] });
+    expect(texts(outbox)).to.deep.equal([[3, "c"]]);
+    expect(outbox.sent).to.equal(2);
+    outbox.forget({ sent: 99, waiting: [] });
+    expect(outbox.entries).to.have.length(0);
+    expect(outbox.hasRoomFor(OUTBOX_BYTES_MAX)).to.equal(true);
+  });
+
+  it("hasRoomFor() counts bytes, up to OUTBOX_BYTES_MAX with what is there", () => {
+    const outbox = new Outbox(undefined, { sent: 0, waiting: [] });
+    committed(outbox, "é".repeat(1_000));
+    const held = Buffer.byteLength(note("é".repeat(1_000)).text);
+    expect(outbox.hasRoomFor(OUTBOX_BYTES_MAX - held)).to.equal(true);
+    expect(outbox.hasRoomFor(OUTBOX_BYTES_MAX - held + 1)).to.equal(false);
+    outbox.forget({ sent: 1, waiting: [] });
+    committed(outbox, "a");
+    expect(outbox.hasRoomFor(OUTBOX_BYTES_MAX - held)).to.equal(true);
+  });
+
+  it("hasRoomFor() lets an empty one take what a full change holds, and no more", () => {
+    const outbox = new Outbox(undefined, { sent: 0, waiting: [] });
+    expect(outbox.hasRoomFor(2 * TRANSITION_SEND_BYTES_MAX)).to.equal(true);
+    expect(outbox.hasRoomFor(OUTBOX_BYTES_MAX + 1)).to.equal(false);
+  });
+});

@@ -1,0 +1,340 @@
+/** Large or append-only things: written once under unique names, read as streams, there until somebody removes them. */
+import { createHash, randomBytes } from "node:crypto";
+import type { StoredMsg } from "@nats-io/jetstream";
+import {
+  BLOB_CHUNK_BYTES,
+  BLOB_CHUNKS_IN_FLIGHT,
+  BLOB_CLEAN_UP_MS,
+} from "../../../schemas/blob-limits.ts";
+import { CALL_RETRY_MS_MAX } from "../../../schemas/call-limits.ts";
+import { ActorError } from "../../../schemas/errors.ts";
+import { SINGLE_PUTS_MAX } from "../../../schemas/limits.ts";
+import {
+  type BLOB_STREAMS,
+  type BlobSubjects,
+  blobFamily,
+  blobNameOf,
+  blobSubjects,
+} from "../../../schemas/subjects.ts";
+import { type Write, WriteRefused, writeAtomically } from "../bus/atomic-batch.ts";
+import type { Bus } from "../bus/bus.ts";
+import { persist } from "../bus/persist.ts";
+import { chunksOf } from "../lib/chunks.ts";
+import type { Clock } from "../lib/clock.ts";
+import { PieceEncoder } from "./blob-encoding.ts";
+import { bytesOf, groupsOf, type Head, headOf, type SmallBlob, writeOf } from "./blob-messages.ts";
+
+interface BlobOptions {
+  /** It is gone after so many seconds, at least 1; without it, when it is removed. */
+  ttlS?: number | undefined;
+  /** Ends it with the signal's reason. */
+  signal?: AbortSignal | undefined;
+}
+
+interface StoredBlob {
+  name: string;
+  bytes: number;
+  /** False where it surely was not there before. */
+  wasThere?: boolean;
+}
+
+const NOTHING = new Uint8Array();
+
+/**
+ * Names are tokens of `[A-Za-z0-9_-]` with dots between them; the first says which stream it is (`BLOB_STREAMS`).
+ * A blob is there once its head is, which is written last: half of one is none. Rejects with ActorError `not_found`,
+ * `conflict` (the name has another content), `storage_full` and `unavailable`.
+ */
+export class BlobStore {
+  readonly #bus: Bus;
+  readonly #clock: Clock;
+
+  constructor(bus: Bus, clock: Clock) {
+    this.#bus = bus;
+    this.#clock = clock;
+  }
+
+  /** Stores a blob; once more with the same content is no fault. Holds a few chunks in memory, whatever its size. */
+  async put(
+    name: string,
+    content: Uint8Array | AsyncIterable<Uint8Array>,
+    { ttlS, signal }: BlobOptions = {},
+  ): Promise<StoredBlob> {
+    const blob = blobSubjects(name);
+    const hash = createHash("sha256");
+    // Two writers of one name share nothing but its head, and one that died is in nobody's way.
+    const writer = randomBytes(9).toString("base64url");
+    const encoder = new PieceEncoder(name);
+    const underWay: Promise<unknown>[] = [];
+    let [bytes, chunks] = [0, 0];
+    let last: Uint8Array | undefined;
+    let known: Head | undefined;
+    let mayBeStored = false;
+    try {
+      for await (const chunk of chunksOf(content, BLOB_CHUNK_BYTES)) {
+        signal?.throwIfAborted();
+        if (last) {
+          if (chunks === 0) known = (await this.#readHead(blob, name, signal))?.head;
+          if (!known) {
+            const write = writeOf(blob.chunk(writer, chunks), await encoder.encode(last), ttlS);
+            underWay.push(noticedLater(this.#write(name, write, signal)));
+          }
+          if (underWay.length >= BLOB_CHUNKS_IN_FLIGHT) await underWay.shift();
+          chunks += 1;
+        }
+        hash.update(chunk);
+        bytes += chunk.length;
+        last = chunk;
+      }
+      await Promise.all(underWay);
+      const head = { bytes, sha256: hash.digest("hex"), chunks, ...(chunks > 0 && { writer }) };
+      const write = writeOf(blob.head, await encoder.encode(last ?? NOTHING), ttlS, head);
+      mayBeStored = true;
+      const wasKnown = known !== undefined;
+      known ??= await this.#writeHead(blob, name, write, head, signal);
+      mayBeStored = known.writer === head.writer;
+      if (known.sha256 !== head.sha256 || known.bytes !== bytes) {
+        throw new ActorError("conflict", `Cannot store ${name}: it has another content already`);
+      }
+      if (!mayBeStored) await this.#removeChunks(blob, name, writer);
+      return { name, bytes, wasThere: wasKnown || known !== head };
+    } catch (error) {
+      await Promise.allSettled(underWay);
+      // A head whose write had no answer may come to be, and needs them.
+      if (chunks > 0 && !mayBeStored) await this.#removeChunks(blob, name, writer);
+      throw error;
+    }
+  }
+
+  /** Stores blobs, each as `put` does, in as few writes as it takes. Where it rejects, some may be stored. */
+  async putAll(blobs: readonly SmallBlob[]): Promise<void> {
+    for (const group of groupsOf(blobs)) {
+      if (group.length > SINGLE_PUTS_MAX && (await this.#putBatch(group))) continue;
+      for (let from = 0; from < group.length; from += SINGLE_PUTS_MAX) {
+        const some = group.slice(from, from + SINGLE_PUTS_MAX);
+        await Promise.all(some.map(({ name, content, ttlS }) => this.put(name, content, { ttlS })));
+      }
+    }
+  }
+
+  /**
+   * The bytes of a blob, in order. Before the last of them are given, all were held against its SHA-256. Reads a few
+   * chunks ahead of who takes them, and no more once nobody does.
+   */
+  async *get(
+    name: string,
+    { signal }: Pick<BlobOptions, "signal"> = {},
+  ): AsyncGenerator<Uint8Array, void, undefined> {
+    const blob = blobSubjects(name);
+    const found = await this.#readHead(blob, name, signal);
+    if (!found) throw new ActorError("not_found", `Cannot read ${name}: there is no such blob`);
+    const { head, content } = found;
+    const hash = createHash("sha256");
+    const ahead: Promise<Uint8Array>[] = [];
+    let [bytes, next] = [0, 0];
+    for (let index = 0; index <= head.chunks; index++) {
+      for (; next < head.chunks && ahead.length < BLOB_CHUNKS_IN_FLIGHT; next++) {
+        const subject = blob.chunk(head.writer ?? "", next);
+        ahead.push(noticedLater(this.#readChunk(blob, { name, subject, head }, signal)));
+      }
+      const chunk = (await ahead.shift()) ?? content;
+      signal?.throwIfAborted();
+      hash.update(chunk);
+      bytes += chunk.length;
+      if (index === head.chunks && (bytes !== head.bytes || hash.digest("hex") !== head.sha256)) {
+        throw new Error(`Cannot read ${name}: its ${bytes} bytes are not those that were written`);
+      }
+      if (chunk.length > 0) yield chunk;
+    }
+  }
+
+  /** Some of a blob's bytes, the one at `end` included; they are held against nothing. */
+  async *part(
+    name: string,
+    { start, end }: { start: number; end: number },
+    { signal }: Pick<BlobOptions, "signal"> = {},
+  ): AsyncGenerator<Uint8Array, void, undefined> {
+    const blob = blobSubjects(name);
+    const found = await this.#readHead(blob, name, signal);
+    if (!found) throw new ActorError("not_found", `Cannot read ${name}: there is no such blob`);
+    const { head, content } = found;
+    // Those before the last have one size, whatever it was when they were written.
+    const size = head.chunks > 0 ? (head.bytes - content.length) / head.chunks : 1;
+    const ahead: Promise<Uint8Array>[] = [];
+    let next = Math.min(Math.floor(start / size), head.chunks);
+    for (let index = next; index <= head.chunks && index * size <= end; index++) {
+      for (; next < head.chunks && next * size <= end && ahead.length < BLOB_CHUNKS_IN_FLIGHT; ) {
+        const subject = blob.chunk(head.writer ?? "", next++);
+        ahead.push(noticedLater(this.#readChunk(blob, { name, subject, head }, signal)));
+      }
+      const chunk = (await ahead.shift()) ?? content;
+      signal?.throwIfAborted();
+      const from = index * (head.chunks > 0 ? size : 0);
+      const piece = chunk.subarray(Math.max(0, start - from), end + 1 - from);
+      if (piece.length > 0) yield piece;
+    }
+  }
+
+  /** How many bytes a blob has, or undefined where there is none. */
+  async size(name: string): Promise<number | undefined> {
+    return (await this.#readHead(blobSubjects(name), name))?.head.bytes;
+  }
+
+  async has(name: string): Promise<boolean> {
+    return (await this.size(name)) !== undefined;
+  }
+
+  /** Whether all of it is there, by the stream's leader: it is not one that was removed just now. */
+  async isWhole(name: string): Promise<boolean> {
+    const { stream, head, writtenBy } = blobSubjects(name);
+    const found = await this.#ofLeader(name, () => this.#bus.readLast(stream, head));
+    if (!found) return false;
+    const { chunks, writer } = headOf(found);
+    if (chunks === 0 || writer === undefined) return chunks === 0;
+    const stored = await this.#ofLeader(name, () =>
+      this.#bus.subjectsOf(stream, writtenBy(writer)),
+    );
+    return stored.length === chunks;
+  }
+
+  /** Names of all blobs that begin with this token, also where only parts of one are there. */
+  async names(family: keyof typeof BLOB_STREAMS): Promise<Set<string>> {
+    const { stream, all } = blobFamily(family);
+    const subjects = await this.#ofLeader(family, () => this.#bus.subjectsOf(stream, all));
+    return new Set(subjects.map(blobNameOf));
+  }
+
+  /** The last sequence that anything of a blob has: what is written later has a higher one. */
+  async lastSequence(name: string): Promise<number | undefined> {
+    const { stream, all } = blobSubjects(name);
+    return (await this.#ofLeader(name, () => this.#bus.readLast(stream, all)))?.seq;
+  }
+
+  /** Removes what has this sequence or a lower one. */
+  async removeUpTo(name: string, sequence: number): Promise<void> {
+    const { stream, all } = blobSubjects(name);
+    const options = { filter: all, seq: sequence + 1 };
+    await this.#ofLeader(name, () => this.#bus.jetstream.streams.purge(stream, options));
+  }
+
+  /** Removes a blob, if there is one. Who is reading it may be refused. */
+  async remove(name: string): Promise<void> {
+    const { stream, all } = blobSubjects(name);
+    await this.#purge(stream, all, name);
+  }
+
+  /** Removes the blob of this name, and all whose names go on after it with a dot. At least two tokens. */
+  async removeAll(prefix: string): Promise<void> {
+    const { stream, beneath } = blobSubjects(prefix);
+    await this.#purge(stream, beneath, prefix);
+  }
+
+  /** False where each has to be written by itself: one is there already, or nobody knows. */
+  async #putBatch(group: readonly SmallBlob[]): Promise<boolean> {
+    const writes = group.map(async ({ name, content, ttlS }) => {
+      const sha256 = createHash("sha256").update(content).digest("hex");
+      const head = { bytes: content.length, sha256, chunks: 0 };
+      const piece = await new PieceEncoder(name).encode(content);
+      return writeOf(blobSubjects(name).head, piece, ttlS, head);
+    });
+    try {
+      await writeAtomically(this.#bus, await Promise.all(writes));
+      return true;
+    } catch {
+      return false; // Whatever it was, each of them meets it alone and says so.
+    }
+  }
+
+  /** Returns the head that is stored: this one, or that of who came before. */
+  async #writeHead(
+    blob: BlobSubjects,
+    name: string,
+    write: Write,
+    head: Head,
+    signal: AbortSignal | undefined,
+  ): Promise<Head> {
+    for (;;) {
+      if (await this.#write(name, write, signal)) return head;
+      const stored = await this.#readHead(blob, name, signal);
+      if (stored) return stored.head;
+      // In a replicated stream a write conflicts with one that is under way and cannot be read yet.
+      await this.#clock.wait(CALL_RETRY_MS_MAX, signal);
+    }
+  }
+
+  /** False where its subject has something already. */
+  async #write(name: string, write: Write, signal: AbortSignal | undefined): Promise<boolean> {
+    try {
+      const once = () => writeAtomically(this.#bus, [write]);
+      await persist(this.#clock, `store ${name}`, once, signal);
+      return true;
+    } catch (error) {
+      if (!(error instanceof WriteRefused)) throw error;
+      if (error.conflict) return false;
+      const text = `Cannot store ${name}: the bus refuses to`;
+      const refusal = error.full
+        ? new ActorError("storage_full", `Cannot store ${name}: the store is full`)
+        : new ActorError("unavailable", text, { retryAfterS: 1 });
+      throw Object.assign(refusal, { cause: error });
+    }
+  }
+
+  async #readHead(
+    blob: BlobSubjects,
+    name: string,
+    signal?: AbortSignal,
+  ): Promise<{ head: Head; content: Uint8Array } | undefined> {
+    const message = await this.#read(blob, name, blob.head, signal);
+    if (!message) return undefined;
+    const head = headOf(message);
+    return { head, content: await bytesOf(message, head) };
+  }
+
+  async #readChunk(
+    blob: BlobSubjects,
+    { name, subject, head }: { name: string; subject: string; head: Head },
+    signal: AbortSignal | undefined,
+  ): Promise<Uint8Array> {
+    const message = await this.#read(blob, name, subject, signal);
+    if (message) return await bytesOf(message, head);
+    throw new ActorError("not_found", `Cannot read ${name}: it was removed meanwhile`);
+  }
+
+  /** Any replica may answer what it has; that there is nothing, only the leader can say. */
+  #read(
+    { stream }: BlobSubjects,
+    name: string,
+    subject: string,
+    signal: AbortSignal | undefined,
+  ): Promise<StoredMsg | undefined> {
+    const { direct } = this.#bus.jetstream;
+    const read = async () => {
+      const query = { last_by_subj: subject };
+      const found = await this.#bus.whileConnected(() => direct.getMessage(stream, query));
+      return found ?? (await this.#bus.readLast(stream, subject));
+    };
+    return persist(this.#clock, `read ${name}`, read, signal);
+  }
+
+  #ofLeader<T>(name: string, ask: () => Promise<T>): Promise<T> {
+    return persist(this.#clock, `look at ${name}`, () => this.#bus.whileConnected(ask), undefined);
+  }
+
+  /** Where this fails they go when the name is removed. */
+  async #removeChunks(blob: BlobSubjects, name: string, writer: string): Promise<void> {
+    const patience = AbortSignal.timeout(BLOB_CLEAN_UP_MS);
+    await this.#purge(blob.stream, blob.writtenBy(writer), name, patience).catch(() => {});
+  }
+
+  async #purge(stream: string, filter: string, name: string, signal?: AbortSignal): Promise<void> {
+    const { streams } = this.#bus.jetstream;
+    const purge = () => this.#bus.whileConnected(() => streams.purge(stream, { filter }));
+    await persist(this.#clock, `remove ${name}`, purge, signal);
+  }
+}
+
+/** Somebody waits for it, but perhaps after it has failed. */
+function noticedLater<T>(promise: Promise<T>): Promise<T> {
+  promise.catch(() => {});
+  return promise;
+}

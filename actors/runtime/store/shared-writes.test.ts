@@ -1,0 +1,70 @@
+import { expect } from "chai";
+import { agentLogSubject, STREAMS } from "../../../schemas/subjects.ts";
+import { startWorld } from "../../../scripts/testing/actor-world.ts";
+import { WriteRefused } from "../bus/atomic-batch.ts";
+import { systemClock } from "../lib/clock.ts";
+import { SharedWrites } from "./shared-writes.ts";
+import { LogTaken, SubjectLog } from "./subject-log.ts";
+
+describe("SharedWrites", function () {
+  this.timeout(90_000);
+
+  it("store what comes at once together, tell each its sequence, and refuse only what is fenced out", async () => {
+    await using world = await startWorld();
+    const writes = new SharedWrites(world.bus, systemClock);
+    const subject = (number: number) => agentLogSubject(`w.${number}`);
+    const first = await Promise.all(
+      Array.from({ length: 40 }, (_, number) =>
+        writes.write({ subject: subject(number), payload: "1", expect: { sequence: 0 } }),
+      ),
+    );
+    for (const [number, sequence] of first.entries()) {
+      const stored = await world.bus.readLast(STREAMS.agents, subject(number));
+      expect(stored?.seq).to.equal(sequence);
+    }
+    const second = await Promise.allSettled(
+      first.map((sequence, number) => {
+        const stale = number === 7 ? 1_000 : 0;
+        const expect = { sequence: sequence + stale };
+        return writes.write({ subject: subject(number), payload: "2", expect });
+      }),
+    );
+    for (const [number, outcome] of second.entries()) {
+      const stored = await world.bus.readLast(STREAMS.agents, subject(number));
+      if (outcome.status === "fulfilled") expect(stored?.seq).to.equal(outcome.value);
+      else expect(outcome.reason).to.be.instanceOf(WriteRefused);
+      expect(outcome.status === "rejected", String(number)).to.equal(number === 7);
+      expect(stored?.string()).to.equal(number === 7 ? "1" : "2");
+    }
+  });
+});
+
+describe("SubjectLog", function () {
+  this.timeout(90_000);
+  const text = (payload: string) => ({ payload: Buffer.from(payload), headers: { N: payload } });
+
+  it("takes over whole, shuts out who had it, and goes on after a rollup", async () => {
+    await using world = await startWorld();
+    const writes = new SharedWrites(world.bus, systemClock);
+    const at = { stream: STREAMS.agents, subject: agentLogSubject("log"), writes };
+    const open = () => SubjectLog.takeOver(world.bus, at, (last) => text(last ? "again" : "first"));
+    const read = (messages: readonly { header(name: string): string }[]) =>
+      messages.map((message) => message.header("N"));
+    const one = await open();
+    expect(one.messages).to.deep.equal([]);
+    await one.log.append(text("a"));
+    const two = await open();
+    expect(read(two.messages)).to.deep.equal(["first", "a"]);
+    const error = await one.log.append(text("late")).catch((cause: unknown) => cause);
+    expect(error).to.be.instanceOf(LogTaken);
+    for (let number = 0; number < 600; number++) await two.log.append(text(`b${number}`));
+    const three = await open();
+    expect(three.messages).to.have.length(603);
+    await three.log.append({ ...text("image"), isRollup: true });
+    await three.log.append(text("c"));
+    expect(read((await open()).messages)).to.deep.equal(["image", "c"]);
+    const many = await Promise.all(Array.from({ length: 4 }, open));
+    expect(many.filter(({ log }) => log instanceof SubjectLog)).to.have.length(4);
+    await world.bus.connection.flush();
+  });
+});

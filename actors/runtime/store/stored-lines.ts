@@ -1,0 +1,94 @@
+/** Reads lines that are printed to a subject of a stream, those that are there and those that come. */
+import type { Bus } from "../bus/bus.ts";
+
+export interface StoredLine {
+  /** Grows from line to line. */
+  sequence: number;
+  text: string;
+}
+
+interface LinesWanted {
+  /** Those behind this one; without it the newest. */
+  after?: number | undefined;
+  count: number;
+  /** Where there is none, how long one is waited for. */
+  waitMs: number;
+  signal: AbortSignal;
+}
+
+export interface StoredLines {
+  /** The oldest first. Rejects where the bus is away. */
+  read(subject: string, wanted: LinesWanted): Promise<StoredLine[]>;
+}
+
+/** Messages asked for at once. */
+const READ_AT_ONCE = 512;
+/** A line is shown on its way into the stream: it is there a moment later. */
+const STORED_MS = 100;
+
+export class BusLines implements StoredLines {
+  readonly #bus: Bus;
+  readonly #stream: string;
+
+  constructor(bus: Bus, stream: string) {
+    this.#bus = bus;
+    this.#stream = stream;
+  }
+
+  async read(subject: string, wanted: LinesWanted): Promise<StoredLine[]> {
+    const { waitMs, signal } = wanted;
+    const printed = Promise.withResolvers<void>();
+    const subscription = this.#bus.connection.subscribe(subject, {
+      callback: () => printed.resolve(),
+    });
+    const late = setTimeout(() => printed.resolve(), waitMs);
+    const leave = () => printed.resolve();
+    signal.addEventListener("abort", leave, { once: true });
+    try {
+      const there = await this.#stored(subject, wanted);
+      if (there.length > 0 || waitMs === 0) return there;
+      await printed.promise;
+      if (signal.aborted) return [];
+      await new Promise((resolve) => setTimeout(resolve, STORED_MS));
+      return await this.#stored(subject, wanted);
+    } finally {
+      clearTimeout(late);
+      signal.removeEventListener("abort", leave);
+      subscription.unsubscribe();
+    }
+  }
+
+  async #stored(subject: string, { after, count }: LinesWanted): Promise<StoredLine[]> {
+    const lines: StoredLine[] = [];
+    let next = (after ?? 0) + 1;
+    for (;;) {
+      const batch = await this.#batch(subject, next);
+      lines.push(...batch);
+      // Of all there are the newest are wanted, or those that come first.
+      if (after === undefined) lines.splice(0, lines.length - count);
+      else if (lines.length >= count) return lines.slice(0, count);
+      if (batch.length < READ_AT_ONCE) return lines;
+      next = (batch.at(-1)?.sequence ?? next) + 1;
+    }
+  }
+
+  async #batch(subject: string, seq: number): Promise<StoredLine[]> {
+    const { direct } = this.#bus.jetstream;
+    return this.#bus.whileConnected(async () => {
+      const lines: StoredLine[] = [];
+      const select = { seq, next_by_subj: subject, batch: READ_AT_ONCE };
+      try {
+        for await (const stored of await direct.getBatch(this.#stream, select)) {
+          lines.push({ sequence: stored.seq, text: stored.string() });
+        }
+      } catch (error) {
+        if (!isNone(error)) throw error;
+      }
+      return lines;
+    });
+  }
+}
+
+/** There is no message from there on. */
+const isNone = (error: unknown) =>
+  error instanceof Error && /message not found|no message/i.test(error.message);

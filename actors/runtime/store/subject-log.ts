@@ -1,0 +1,145 @@
+/**
+ * A log under one subject of a stream, with one writer at a time: who takes it over shuts out the one before, whose next
+ * message is refused.
+ */
+import { setTimeout as wait } from "node:timers/promises";
+import { CALL_RETRY_MS_MAX } from "../../../schemas/call-limits.ts";
+import { BUS_REQUEST_MS } from "../../../schemas/limits.ts";
+import { WriteRefused, writeAtomically } from "../bus/atomic-batch.ts";
+import type { Bus } from "../bus/bus.ts";
+import type { SharedWrites } from "./shared-writes.ts";
+
+export interface LogMessage {
+  sequence: number;
+  data: Uint8Array;
+  /** Empty where there is no such header. */
+  header(name: string): string;
+}
+
+export interface NewLogMessage {
+  payload: Uint8Array;
+  headers: Readonly<Record<string, string>>;
+  /** It takes the place of all before it. */
+  isRollup?: boolean;
+}
+
+/** Somebody else has written to it, and goes on. */
+export class LogTaken extends Error {}
+
+/** Others that write at the same time give up sooner or later. */
+const TRIES_MAX = 20;
+/** Messages asked for at once. */
+const READ_AT_ONCE = 512;
+
+export class SubjectLog {
+  readonly #bus: Bus;
+  readonly #writes: SharedWrites;
+  readonly #stream: string;
+  readonly #subject: string;
+  #last: number;
+
+  /**
+   * Writes the message that `first` makes of the last one there, and reads all there was before it. Rejects with what
+   * `writeAtomically` rejects with.
+   */
+  static async takeOver(
+    bus: Bus,
+    { stream, subject, writes }: { stream: string; subject: string; writes: SharedWrites },
+    first: (last: LogMessage | undefined) => NewLogMessage,
+  ): Promise<{ log: SubjectLog; messages: LogMessage[] }> {
+    for (let tries = 1; ; tries++) {
+      const stored = await bus.readLast(stream, subject);
+      const last = stored && readStored(stored);
+      const log = new SubjectLog(bus, { stream, subject, writes, last: last?.sequence ?? 0 });
+      try {
+        const [messages] = await Promise.all([
+          last ? log.#read(last) : [],
+          log.append(first(last)),
+        ]);
+        return { log, messages };
+      } catch (error) {
+        if (!(error instanceof LogTaken) || tries === TRIES_MAX) throw error;
+      }
+    }
+  }
+
+  private constructor(
+    bus: Bus,
+    at: { stream: string; subject: string; writes: SharedWrites; last: number },
+  ) {
+    this.#bus = bus;
+    this.#writes = at.writes;
+    this.#stream = at.stream;
+    this.#subject = at.subject;
+    this.#last = at.last;
+  }
+
+  /**
+   * One after the other: the next when this has resolved. Rejects with LogTaken, WriteRefused or OutcomeUnknown; after that
+   * nothing more can be appended by this one.
+   */
+  async append({ payload, headers, isRollup = false }: NewLogMessage): Promise<void> {
+    const write = {
+      subject: this.#subject,
+      payload,
+      headers: { ...headers, ...(isRollup && { "Nats-Rollup": "sub" }) },
+      expect: { sequence: this.#last },
+    };
+    try {
+      // A batch takes no message that removes others (ADR-50).
+      this.#last = isRollup
+        ? await writeAtomically(this.#bus, [write])
+        : await this.#writes.write(write);
+    } catch (cause) {
+      if (!(cause instanceof WriteRefused) || !cause.conflict) throw cause;
+      throw new LogTaken(`Cannot write to ${this.#subject}: somebody else does`, { cause });
+    }
+  }
+
+  /** Removes messages that say nothing any more. What is not removed now is the next one's to remove. */
+  async remove(sequences: readonly number[]): Promise<void> {
+    for (const sequence of sequences) {
+      await this.#bus.jetstream.streams.deleteMessage(this.#stream, sequence, false);
+    }
+  }
+
+  /** Up to this one, which is there: a replica that lags is asked again. */
+  async #read(last: LogMessage): Promise<LogMessage[]> {
+    const messages: LogMessage[] = [];
+    const giveUpAt = performance.now() + BUS_REQUEST_MS;
+    for (;;) {
+      const before = messages.length;
+      if (await this.#readOn(messages, last)) return messages;
+      if (messages.length > before) continue;
+      if (performance.now() > giveUpAt) throw new Error(`Cannot read ${this.#subject} to its end`);
+      await wait(CALL_RETRY_MS_MAX);
+    }
+  }
+
+  /** True when the last one has come. */
+  async #readOn(messages: LogMessage[], last: LogMessage): Promise<boolean> {
+    const { direct } = this.#bus.jetstream;
+    const seq = (messages.at(-1)?.sequence ?? 0) + 1;
+    return this.#bus.whileConnected(async () => {
+      const select = { seq, next_by_subj: this.#subject, batch: READ_AT_ONCE };
+      for await (const stored of await direct.getBatch(this.#stream, select)) {
+        if (stored.seq > last.sequence) return true;
+        messages.push(readStored(stored));
+        if (stored.seq === last.sequence) return true;
+      }
+      return false;
+    });
+  }
+}
+
+interface Stored {
+  seq: number;
+  data: Uint8Array;
+  header: { get(name: string): string };
+}
+
+const readStored = ({ seq, data, header }: Stored): LogMessage => ({
+  sequence: seq,
+  data,
+  header: (name) => header.get(name),
+});

@@ -1,0 +1,51 @@
+/** Values by key that are remembered for a while to save work: any of them may be lost at any time. */
+import type { z } from "zod";
+import { CACHE_ANSWER_MS } from "../../../schemas/blob-limits.ts";
+import { MESSAGE_BYTES_MAX } from "../../../schemas/limits.ts";
+import { cacheSubject, STREAMS } from "../../../schemas/subjects.ts";
+import { writeAtomically } from "../bus/atomic-batch.ts";
+import type { Bus } from "../bus/bus.ts";
+
+export class TtlStore<T> {
+  readonly #bus: Bus;
+  readonly #name: string;
+  readonly #schema: z.ZodType<T>;
+
+  /** `name`, a token of `[a-z-]`, keeps the keys of one use apart from those of others. */
+  constructor(bus: Bus, name: string, schema: z.ZodType<T>) {
+    this.#bus = bus;
+    this.#name = name;
+    this.#schema = schema;
+  }
+
+  /** Remembers the key's newest value for so many seconds, at least 1. False where it is too large, or the bus is away. */
+  async put(key: string, value: T, ttlS: number): Promise<boolean> {
+    const payload = JSON.stringify(value);
+    if (Buffer.byteLength(payload) > MESSAGE_BYTES_MAX) return false;
+    const headers = { "Nats-TTL": `${ttlS}s` };
+    try {
+      const write = { subject: this.#subjectOf(key), payload, headers };
+      await writeAtomically(this.#bus, [write], CACHE_ANSWER_MS);
+      return true;
+    } catch {
+      return false; // As lost as it may be anyway.
+    }
+  }
+
+  /** The key's value; undefined where there is none, or it is not as the schema has it, or the bus does not say in time. */
+  async get(key: string): Promise<T | undefined> {
+    try {
+      const subject = `$JS.API.DIRECT.GET.${STREAMS.cache}.${this.#subjectOf(key)}`;
+      const answer = await this.#bus.request(subject, "", { timeoutMs: CACHE_ANSWER_MS });
+      // An answer without a value has a status.
+      if (answer.headers?.code) return undefined;
+      return this.#schema.safeParse(answer.json()).data;
+    } catch {
+      return undefined;
+    }
+  }
+
+  #subjectOf(key: string): string {
+    return cacheSubject(`${this.#name}.${key}`);
+  }
+}

@@ -1,0 +1,32 @@
+/** Remembers how long the last task of each queue waited: what a client that is refused should wait too. */
+import { QUEUE_TIMES_MAX } from "../../../schemas/turn-limits.ts";
+
+interface Queue {
+  kind: string;
+  lane: string;
+  key: string;
+  /** Whether the key has a queue of its own. */
+  inTurns: boolean;
+}
+
+export class QueueTimes {
+  /** The queue that was used last is the last. */
+  readonly #times = new Map<string, number>();
+
+  /** Undefined of a queue from which no task has started. */
+  of(queue: Queue): number | undefined {
+    return this.#times.get(nameOf(queue));
+  }
+
+  add(queue: Queue, ms: number): void {
+    const name = nameOf(queue);
+    this.#times.delete(name);
+    this.#times.set(name, ms);
+    for (const oldest of this.#times.keys()) {
+      if (this.#times.size <= QUEUE_TIMES_MAX) break;
+      this.#times.delete(oldest);
+    }
+  }
+}
+
+const nameOf = ({ kind, lane, key, inTurns }: Queue) => `${kind}.${lane}.${inTurns ? key : ""}`;

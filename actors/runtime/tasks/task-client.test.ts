@@ -1,0 +1,107 @@
+import { expect } from "chai";
+import { STREAMS } from "../../../schemas/subjects.ts";
+import { startWorld, type World } from "../../../scripts/testing/actor-world.ts";
+import { echo } from "../../../scripts/testing/echo.ts";
+import { refusalOf } from "../../../scripts/testing/refusal.ts";
+import { Task } from "./task.ts";
+
+/** Speaks to the asker as workers do, in whatever order a test wants. */
+interface Speaker {
+  say(step: string, payload?: string, timeoutMs?: number): Promise<Uint8Array>;
+}
+
+/** Where no answer is to come, it is waited for so long. */
+const SILENCE_MS = 500;
+
+describe("BusActorClient.run()", function () {
+  this.timeout(60_000);
+  let world: World;
+  before(async () => {
+    world = await startWorld({ tasks: [echo] });
+  });
+  after(() => world[Symbol.asyncDispose]());
+
+  const run = (deadlineMs = 50_000) =>
+    world.client.run(
+      echo,
+      "key",
+      "say",
+      { text: "a" },
+      { deadlineMs, signal: new AbortController().signal },
+    );
+  async function pull(): Promise<(attempt: string) => Speaker> {
+    const consumer = await world.bus.jetstream
+      .jetstream()
+      .consumers.get(STREAMS.tasks, "echo-fast");
+    const message = await consumer.next({ expires: 20_000, bind: true });
+    if (!message) throw new Error("no task came");
+    message.ack();
+    const { caller } = Task.parse(message.json());
+    return (attempt) => ({
+      say: async (step, payload = "", timeoutMs = 20_000) =>
+        (await world.bus.request(`${caller?.inbox}.${attempt}.${step}`, payload, { timeoutMs }))
+          .data,
+    });
+  }
+  const reply = JSON.stringify({ text: "a", attempt: 1 });
+  async function read(chunks: AsyncIterable<Uint8Array>): Promise<string> {
+    let text = "";
+    for await (const chunk of chunks) text += Buffer.from(chunk).toString();
+    return text;
+  }
+
+  it("puts bytes in order that come out of it, and takes each once", async () => {
+    const running = run();
+    const { say } = (await pull())("one");
+    await say("started");
+    await say("reply", reply);
+    const { chunks } = await running;
+    const text = read(chunks);
+    const sent = [say("chunk.2", "c"), say("chunk.1", "b"), say("chunk.0", "a")];
+    await Promise.all(sent);
+    await say("chunk.1", "b");
+    await say("chunk.3", "d");
+    await say("end");
+    await say("end", "", SILENCE_MS).catch(() => {}); // The caller may have left by now.
+    expect(await text).to.equal("abcd");
+  });
+
+  it("does not hear a worker that was taken for dead", async () => {
+    const running = run();
+    const speaker = await pull();
+    const [dead, living] = [speaker("dead"), speaker("living")];
+    await dead.say("started");
+    await living.say("started");
+    const late = dead.say("reply", JSON.stringify({ text: "late", attempt: 1 }), SILENCE_MS);
+    expect(await late.catch((error: Error) => error.name)).to.equal("TimeoutError");
+    await living.say("reply", reply);
+    const done = await running;
+    expect(done.reply.text).to.equal("a");
+    await living.say("end");
+    expect(await read(done.chunks)).to.equal("");
+  });
+
+  it("refuses when its worker dies while it answers, rather than mix two answers", async () => {
+    const running = run();
+    const speaker = await pull();
+    await speaker("first").say("started");
+    await speaker("first").say("reply", reply);
+    const { chunks } = await running;
+    const text = refusalOf(read(chunks));
+    await speaker("first").say("chunk.0", "a");
+    await speaker("second").say("started");
+    expect(await text).to.include({ code: "unavailable" });
+  });
+
+  it("passes on the refusal of a worker that did not even start", async () => {
+    const running = refusalOf(run());
+    const { say } = (await pull())("one");
+    await say(
+      "refused",
+      JSON.stringify({ code: "busy", message: "m", details: { retryAfterS: 3 } }),
+    );
+    const error = await running;
+    expect(error).to.include({ code: "busy", message: "m" });
+    expect(error.details).to.deep.equal({ retryAfterS: 3 });
+  });
+});

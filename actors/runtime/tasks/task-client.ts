@@ -1,0 +1,263 @@
+/** Has one task done and waits for it: the worker reports to an inbox of this process, which holds the input for it. */
+import { randomBytes } from "node:crypto";
+import { ActorError } from "../../../schemas/errors.ts";
+import { CHUNK_BYTES, TASK_INPUT_BYTES_MAX, TASK_RUN_MS_MAX } from "../../../schemas/limits.ts";
+import {
+  cancelSubject,
+  queuedSubject,
+  STREAMS,
+  taskSubject,
+  turnSubject,
+} from "../../../schemas/subjects.ts";
+import { WriteRefused, writeAtomically } from "../bus/atomic-batch.ts";
+import type { Bus, Hearing, Question } from "../bus/bus.ts";
+import { persist } from "../bus/persist.ts";
+import { decodeRefusal } from "../bus/refusal.ts";
+import type { Clock } from "../lib/clock.ts";
+import { currentTrace } from "../lib/trace.ts";
+import type { QueueTimes } from "./queue-times.ts";
+import { encodeTask } from "./task.ts";
+
+/** A task that is done. Reading the bytes to the end, or leaving the loop, frees what it holds. */
+export interface TaskRun<R> {
+  reply: R;
+  /** Milliseconds from the caller's request to the start of the task. */
+  queuedMs: number;
+  chunks: AsyncIterable<Uint8Array>;
+}
+
+/** How long a queue is taken to be from which no task has started yet. */
+const QUEUE_UNKNOWN_MS = 5_000;
+
+interface TaskToRun {
+  kind: string;
+  lane: string;
+  key: string;
+  message: string;
+  input: unknown;
+  from: string;
+  /** Whether the lane serves its keys in turn. */
+  inTurns: boolean;
+  queueTimes: QueueTimes;
+}
+
+export async function runTask<R>(
+  bus: Bus,
+  clock: Clock,
+  task: TaskToRun,
+  { deadlineMs, signal }: { deadlineMs: number; signal: AbortSignal },
+): Promise<TaskRun<R>> {
+  const waitMs = Math.min(deadlineMs, TASK_RUN_MS_MAX);
+  const run = new WaitingRun<R>(bus, clock, randomBytes(12).toString("hex"), task);
+  const leave = () => run.fail(new ActorError("cancelled", "Cannot wait: the caller has left"));
+  signal.addEventListener("abort", leave, { once: true });
+  run.onEnd(() => signal.removeEventListener("abort", leave));
+  if (signal.aborted) leave();
+  else {
+    void clock.wait(waitMs, run.ended).then(() => run.fail(run.lateness()));
+    await run.queue(clock.now() + waitMs);
+  }
+  return run.done;
+}
+
+/** One run as this side sees it, from the queued task to the last byte. */
+class WaitingRun<R> {
+  readonly #bus: Bus;
+  readonly #clock: Clock;
+  readonly #task: TaskToRun;
+  readonly #id: string;
+  readonly #inbox: string;
+  readonly #queuedAt: number;
+  #queuedMs = 0;
+  readonly #input: Buffer;
+  readonly #hearing: Hearing;
+  readonly #done = Promise.withResolvers<TaskRun<R>>();
+  readonly #end = new AbortController();
+  #sequence: number | undefined;
+  #attempt = 0;
+  #replied = false;
+  /** The try that started last, and those before it, which are not heard any more. */
+  #try = "";
+  readonly #earlierTries = new Set<string>();
+  /**
+   * Bytes that came and were not taken yet, by their place: what is sent again after a disconnection comes in any order.
+   * Each is acknowledged when it is taken, which holds the worker back.
+   */
+  readonly #chunks = new Map<number, Question>();
+  #taken = 0;
+  #complete = false;
+  #error: ActorError | undefined;
+  #wake: () => void = () => {};
+
+  constructor(bus: Bus, clock: Clock, id: string, task: TaskToRun) {
+    this.#bus = bus;
+    this.#clock = clock;
+    this.#task = task;
+    this.#id = id;
+    this.#inbox = `_INBOX.${id}`;
+    this.#queuedAt = clock.monotonic();
+    this.#input = Buffer.from(JSON.stringify(task.input));
+    this.#done.promise.catch(() => {}); // It is awaited only once the task is queued.
+    this.#hearing = bus.answerBelow(this.#inbox, (question) => this.#receive(question));
+  }
+
+  get done(): Promise<TaskRun<R>> {
+    return this.#done.promise;
+  }
+
+  get ended(): AbortSignal {
+    return this.#end.signal;
+  }
+
+  onEnd(listener: () => void): void {
+    this.#end.signal.addEventListener("abort", listener, { once: true });
+  }
+
+  /** What a missed deadline means: no worker took it, or the worker did not finish. */
+  lateness(): ActorError {
+    const { kind } = this.#task;
+    return this.#attempt > 0
+      ? new ActorError("deadline_exceeded", `Cannot finish ${kind} task: its deadline passed`)
+      : new ActorError("unavailable", `Cannot start ${kind} task: no worker was free in time`, {
+          retryAfterS: this.#queueS(),
+        });
+  }
+
+  async queue(deadlineAt: number): Promise<void> {
+    const { kind, lane, key, message, from, input: given, inTurns } = this.#task;
+    const inline = this.#input.length <= TASK_INPUT_BYTES_MAX;
+    const chunks = Math.ceil(this.#input.length / CHUNK_BYTES);
+    const payload = encodeTask({
+      id: this.#id,
+      from,
+      key,
+      message,
+      input: inline ? given : undefined,
+      caller: { inbox: this.#inbox, ...(!inline && { inputChunks: chunks }) },
+      deadlineAt,
+      trace: currentTrace(),
+    });
+    try {
+      const headers = { "Nats-Msg-Id": this.#id };
+      const subject = inTurns ? turnSubject(kind, lane, key) : taskSubject(kind, lane);
+      // Under its id it is queued once, however often the bus is asked: a stream may be choosing a leader.
+      const write = () => writeAtomically(this.#bus, [{ subject, payload, headers }]);
+      this.#sequence = await persist(this.#clock, `queue ${kind} task`, write, this.#end.signal);
+      if (this.#end.signal.aborted) this.#takeBack();
+      else if (inTurns) this.#bus.connection.publish(queuedSubject(kind, lane), key);
+    } catch (error) {
+      const refusal =
+        error instanceof WriteRefused && error.full
+          ? new ActorError("queue_full", `Cannot queue ${kind} task: the queue is full`, {
+              retryAfterS: this.#queueS(),
+            })
+          : new ActorError("unavailable", `Cannot queue ${kind} task: the bus did not take it`, {
+              retryAfterS: 1,
+            });
+      this.fail(refusal);
+    }
+  }
+
+  /** How long the queue takes: the time that its last task waited. */
+  #queueS(): number {
+    const { queueTimes } = this.#task;
+    return Math.max(1, Math.ceil((queueTimes.of(this.#task) ?? QUEUE_UNKNOWN_MS) / 1_000));
+  }
+
+  /** Ends the run for its caller, and takes the task back wherever it is. */
+  fail(error: ActorError): void {
+    if (this.#end.signal.aborted) return;
+    this.#error = error;
+    // A process that stops closes the bus under runs that still wait; its task's deadline ends the task.
+    if (!this.#bus.connection.isClosed()) {
+      this.#bus.connection.publish(cancelSubject(this.#id));
+      this.#takeBack();
+    }
+    this.#finish();
+    this.#done.reject(error);
+  }
+
+  /** It may have been taken this moment; then its worker finds that nobody waits. */
+  #takeBack(): void {
+    if (this.#attempt > 0 || this.#sequence === undefined) return;
+    this.#bus.jetstream.streams.deleteMessage(STREAMS.tasks, this.#sequence, false).catch(() => {});
+  }
+
+  #finish(): void {
+    this.#hearing.close();
+    this.#end.abort();
+    this.#wake();
+  }
+
+  #receive(question: Question): void {
+    const [from = "", step, index] = question.subject.slice(this.#inbox.length + 1).split(".");
+    if (step === "started") this.#started(from);
+    if (this.#earlierTries.has(from)) return;
+    if (step === "chunk") {
+      this.#take(Number(index), question);
+      return;
+    }
+    if (step === "input") {
+      const begin = Number(index) * CHUNK_BYTES;
+      question.respond(this.#input.subarray(begin, begin + CHUNK_BYTES));
+      return;
+    }
+    question.respond();
+    if (step === "refused") this.fail(decodeRefusal(question.string()));
+    else if (step === "reply" && !this.#replied) {
+      this.#replied = true;
+      const reply = JSON.parse(question.string()) as R;
+      this.#done.resolve({ reply, queuedMs: this.#queuedMs, chunks: this.#read() });
+    } else if (step === "end") {
+      this.#complete = true;
+      this.#wake();
+    }
+  }
+
+  #started(from: string): void {
+    if (from === this.#try || this.#earlierTries.has(from)) return;
+    this.#earlierTries.add(this.#try);
+    this.#try = from;
+    this.#attempt += 1;
+    if (this.#attempt === 1) {
+      this.#queuedMs = Math.round(this.#clock.monotonic() - this.#queuedAt);
+      this.#task.queueTimes.add(this.#task, this.#queuedMs);
+    }
+    if (this.#replied && !this.#complete) {
+      // Another worker starts from the beginning, but bytes of the first are on their way already.
+      const text = "Cannot finish task: its worker died while it answered";
+      this.fail(new ActorError("unavailable", text));
+    }
+  }
+
+  #take(index: number, question: Question): void {
+    // Sent again because our answer was lost; or because its reader is slow, and then only this one is waited for.
+    if (index < this.#taken) question.respond();
+    else this.#chunks.set(index, question);
+    this.#wake();
+  }
+
+  async *#read(): AsyncGenerator<Uint8Array> {
+    try {
+      for (;;) {
+        const chunk = this.#chunks.get(this.#taken);
+        if (chunk) {
+          this.#chunks.delete(this.#taken);
+          this.#taken += 1;
+          chunk.respond();
+          yield chunk.data;
+        } else if (this.#error) throw this.#error;
+        else if (this.#complete) return;
+        else {
+          await new Promise<void>((resolve) => {
+            this.#wake = resolve;
+          });
+        }
+      }
+    } finally {
+      // Who leaves the loop early takes the task back.
+      if (this.#complete) this.#finish();
+      else this.fail(new ActorError("cancelled", "Cannot wait: the caller has left"));
+    }
+  }
+}

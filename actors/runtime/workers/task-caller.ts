@@ -1,0 +1,114 @@
+/** The one who waits for a running task, as its worker sees it: takes the input from there, and brings the result. */
+import { randomBytes } from "node:crypto";
+import { NoRespondersError, RequestError, TimeoutError } from "@nats-io/transport-node";
+import type { ActorError } from "../../../schemas/errors.ts";
+import {
+  CALLER_GONE_MS,
+  CHUNK_BYTES,
+  CHUNKS_IN_FLIGHT,
+  READER_RETRY_MS,
+} from "../../../schemas/limits.ts";
+import { type Bus, BusLost } from "../bus/bus.ts";
+import { encodeRefusal } from "../bus/refusal.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { Task } from "../tasks/task.ts";
+
+/** Nobody waits for the task any more. */
+export class CallerGone extends Error {}
+
+export class TaskCaller {
+  readonly #bus: Bus;
+  readonly #clock: Clock;
+  readonly #caller: NonNullable<Task["caller"]>;
+  readonly #signal: AbortSignal;
+  /** Tells this try from others: a worker that was taken for dead may still speak. */
+  readonly #try = randomBytes(4).toString("hex");
+
+  constructor(bus: Bus, clock: Clock, caller: NonNullable<Task["caller"]>, signal: AbortSignal) {
+    this.#bus = bus;
+    this.#clock = clock;
+    this.#caller = caller;
+    this.#signal = signal;
+  }
+
+  /** Says that the task has started and returns its input. Rejects with CallerGone when nobody is there. */
+  async start(inline: unknown): Promise<unknown> {
+    await this.#ask("started");
+    const { inputChunks: count } = this.#caller;
+    if (count === undefined) return inline;
+    const chunks: Uint8Array[] = [];
+    await this.#inParallel(count, async (index) => {
+      chunks[index] = await this.#ask(`input.${index}`);
+    });
+    return JSON.parse(Buffer.concat(chunks).toString());
+  }
+
+  /** Brings the reply, and then the bytes. */
+  async answer(reply: string, chunks: AsyncIterable<Uint8Array> | undefined): Promise<void> {
+    await this.#ask("reply", Buffer.from(reply));
+    await this.#stream(chunks);
+  }
+
+  /** Also when the task has been aborted: the caller may wait all the same. */
+  async refuse(error: ActorError): Promise<void> {
+    await this.#ask(
+      "refused",
+      Buffer.from(encodeRefusal(error).payload),
+      new AbortController().signal,
+    );
+  }
+
+  /** Sends the bytes after the reply, and waits until the caller has taken all but the last few. */
+  async #stream(chunks: AsyncIterable<Uint8Array> = none()): Promise<void> {
+    const underWay = new Set<Promise<unknown>>();
+    let index = 0;
+    for await (const bytes of split(chunks)) {
+      const sent = this.#ask(`chunk.${index}`, bytes).finally(() => underWay.delete(sent));
+      sent.catch(() => {}); // Met below, by the race or the wait for all.
+      underWay.add(sent);
+      index += 1;
+      if (underWay.size >= CHUNKS_IN_FLIGHT) await Promise.race(underWay);
+    }
+    await Promise.all(underWay);
+    await this.#ask("end");
+  }
+
+  async #inParallel(count: number, take: (index: number) => Promise<void>): Promise<void> {
+    let next = 0;
+    const lanes = Array.from({ length: Math.min(count, CHUNKS_IN_FLIGHT) }, async () => {
+      while (next < count) await take(next++);
+    });
+    await Promise.all(lanes);
+  }
+
+  /** Repeats itself while the bus is away; the caller knows what it has had. */
+  async #ask(step: string, payload?: Uint8Array, signal = this.#signal): Promise<Uint8Array> {
+    let absentSince: number | undefined;
+    for (;;) {
+      signal.throwIfAborted();
+      try {
+        return await this.#bus.ask(`${this.#caller.inbox}.${this.#try}.${step}`, payload);
+      } catch (error) {
+        if (isAbsent(error)) {
+          // After a reconnection its subscription may be back a moment later than ours.
+          absentSince ??= this.#clock.monotonic();
+          if (this.#clock.monotonic() - absentSince > CALLER_GONE_MS) throw new CallerGone();
+        } else if (!(error instanceof BusLost || error instanceof TimeoutError)) throw error;
+        await this.#clock.wait(READER_RETRY_MS, signal);
+      }
+    }
+  }
+}
+
+const isAbsent = (error: unknown) =>
+  error instanceof NoRespondersError || (error instanceof RequestError && error.isNoResponders());
+
+async function* none(): AsyncGenerator<Uint8Array> {}
+
+async function* split(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  for await (const chunk of chunks) {
+    for (let from = 0; from < chunk.length; from += CHUNK_BYTES) {
+      yield chunk.subarray(from, from + CHUNK_BYTES);
+    }
+  }
+}

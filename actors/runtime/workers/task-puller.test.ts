@@ -1,0 +1,103 @@
+import { expect } from "chai";
+import pino from "pino";
+import { LANE_PULL_TASKS_MAX, TASK_PULL_MS } from "../../../schemas/limits.ts";
+import { STREAMS, taskSubject } from "../../../schemas/subjects.ts";
+import { startWorld, type World } from "../../../scripts/testing/actor-world.ts";
+import { echo } from "../../../scripts/testing/echo.ts";
+import { until } from "../../../scripts/testing/until.ts";
+import { systemClock } from "../lib/clock.ts";
+import { TaskPuller } from "./task-puller.ts";
+
+/** One more than are asked for at once. */
+const MANY = LANE_PULL_TASKS_MAX + 1;
+
+describe("TaskPuller", function () {
+  this.timeout(15_000);
+  let world: World;
+  let stopping: AbortController;
+  let puller: TaskPuller;
+  /** How many tasks each request asked for. */
+  let asked: number[];
+  let taken: ReturnType<TaskPuller["take"]>[];
+  before(async () => {
+    world = await startWorld({ tasks: [echo] });
+    world.bus.connection.subscribe("$JS.API.CONSUMER.MSG.NEXT.>", {
+      callback: (_, msg) => void asked.push(msg.json<{ batch: number }>().batch),
+    });
+  });
+  after(() => world[Symbol.asyncDispose]());
+  beforeEach(() => {
+    asked = [];
+    taken = [];
+    stopping = new AbortController();
+    puller = new TaskPuller({
+      bus: world.bus,
+      clock: systemClock,
+      logger: pino({ enabled: false }),
+      consumer: "echo-fast",
+      stopping: stopping.signal,
+    });
+  });
+  afterEach(async () => {
+    stopping.abort();
+    await Promise.all(taken);
+    await world.bus.jetstream.streams.purge(STREAMS.tasks);
+  });
+
+  const queue = (text: string) =>
+    world.bus.jetstream.jetstream().publish(taskSubject("echo", "fast"), text);
+  const wereAsked = (times: number) =>
+    until(`the bus was asked ${times} times`, async () => asked.length >= times && asked);
+  const take = (slots: number) => {
+    taken.push(...Array.from({ length: slots }, () => puller.take()));
+  };
+  const textsTaken = () =>
+    Promise.all(
+      taken.map(async (task) => {
+        const { message } = (await task) ?? {};
+        message?.ack();
+        return message?.string();
+      }),
+    );
+
+  it("take() asks for one task where one slot is idle", async () => {
+    take(1);
+    expect(await wereAsked(1)).to.deep.equal([1]);
+    await queue("a");
+    expect(await textsTaken()).to.deep.equal(["a"]);
+  });
+
+  it("take() asks once for all that are idle, for LANE_PULL_TASKS_MAX at most", async () => {
+    take(20 * MANY);
+    expect(await wereAsked(2)).to.deep.equal([LANE_PULL_TASKS_MAX, LANE_PULL_TASKS_MAX]);
+  });
+
+  it("take() hands tasks out in order, and asks less often than they come", async () => {
+    const texts = Array.from({ length: 3 * MANY }, (_, index) => `task ${index}`);
+    take(texts.length);
+    for (const text of texts) await queue(text);
+    expect(await textsTaken()).to.deep.equal(texts);
+    expect(asked.length).to.be.below(texts.length);
+  });
+
+  it("take() asks anew when nothing came within TASK_PULL_MS", async () => {
+    const startedAt = performance.now();
+    take(1);
+    await wereAsked(2);
+    expect(performance.now() - startedAt).to.be.above(0.9 * TASK_PULL_MS);
+    await queue("late");
+    expect(await textsTaken()).to.deep.equal(["late"]);
+  });
+
+  it("take() hands out what was asked for before it stopped, and nothing after it", async () => {
+    take(1);
+    await wereAsked(1);
+    stopping.abort();
+    take(1);
+    await queue("on its way");
+    expect(await textsTaken()).to.deep.equal(["on its way", undefined]);
+    take(1);
+    expect(await textsTaken()).to.deep.equal(["on its way", undefined, undefined]);
+    expect(asked).to.deep.equal([1]);
+  });
+});

@@ -1,0 +1,96 @@
+/** Asks a lane for tasks on behalf of its idle slots, some at once, and hands each task that comes to one of them. */
+import type { Consumer } from "@nats-io/jetstream";
+import type { Logger } from "pino";
+import { LANE_PULL_TASKS_MAX, READER_RETRY_MS, TASK_PULL_MS } from "../../../schemas/limits.ts";
+import { STREAMS } from "../../../schemas/subjects.ts";
+import type { Bus } from "../bus/bus.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { PulledMessage } from "./pulled-message.ts";
+
+export interface PulledTask {
+  message: PulledMessage;
+  /** By the monotonic clock: when it was asked for. */
+  pulledAt: number;
+  /** In a lane that serves keys in turn: called when the task waits for the network only, and when it computes again. */
+  setWaiting?(isWaiting: boolean): void;
+  /** Likewise: called once, when the task has ended. */
+  release?(): void;
+}
+
+/** Where the slots of a lane take their tasks from. */
+export interface TaskSource {
+  /** Resolves with the next task for one slot, or with nothing when the worker stops. Never rejects. */
+  take(): Promise<PulledTask | undefined>;
+}
+
+interface TaskPullerParts {
+  bus: Bus;
+  clock: Clock;
+  logger: Logger;
+  /** Of the lane, by name. */
+  consumer: string;
+  /** Aborts when no more tasks are wanted. */
+  stopping: AbortSignal;
+}
+
+export class TaskPuller implements TaskSource {
+  readonly #parts: TaskPullerParts;
+  /** Slots that wait, by how they are told. */
+  readonly #idle: ((pulled: PulledTask | undefined) => void)[] = [];
+  /** Tasks that were asked for and have not come: never more than slots are idle. */
+  #asked = 0;
+  #consumer: Promise<Consumer> | undefined;
+
+  constructor(parts: TaskPullerParts) {
+    this.#parts = parts;
+  }
+
+  take(): Promise<PulledTask | undefined> {
+    return new Promise((resolve) => {
+      this.#idle.push(resolve);
+      // Slots that become idle together ask together.
+      queueMicrotask(() => this.#ask());
+    });
+  }
+
+  #ask(): void {
+    if (this.#parts.stopping.aborted) {
+      // What was asked for may still come.
+      while (this.#idle.length > this.#asked) this.#idle.pop()?.(undefined);
+      return;
+    }
+    const wanted = Math.min(this.#idle.length, LANE_PULL_TASKS_MAX);
+    // Not for each that came: a lane with many idle slots asks some times less often than tasks come.
+    if (this.#asked < wanted / 2) void this.#pull(wanted - this.#asked);
+  }
+
+  async #pull(count: number): Promise<void> {
+    const { clock, logger, consumer: name, stopping } = this.#parts;
+    let missing = count;
+    this.#asked += count;
+    try {
+      this.#consumer ??= this.#find();
+      const consumer = await this.#consumer;
+      const pulledAt = clock.monotonic();
+      // A short pull, so that stopping does not wait for a long one.
+      const options = { max_messages: count, expires: TASK_PULL_MS, bind: true };
+      for await (const message of await consumer.fetch(options)) {
+        missing -= 1;
+        this.#asked -= 1;
+        this.#idle.shift()?.({ message, pulledAt });
+        this.#ask();
+      }
+    } catch (error) {
+      this.#consumer = undefined;
+      logger.warn({ err: error, consumer: name }, "tasks not pulled, will try again");
+      await clock.wait(READER_RETRY_MS, stopping);
+    }
+    this.#asked -= missing;
+    this.#ask();
+  }
+
+  #find(): Promise<Consumer> {
+    const { bus, consumer } = this.#parts;
+    return bus.jetstream.jetstream().consumers.get(STREAMS.tasks, consumer);
+  }
+}

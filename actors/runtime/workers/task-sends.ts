@@ -1,0 +1,69 @@
+/** What a task sends, at its end and before: durable before it goes on, under ids that are the same at every try. */
+import { createHash } from "node:crypto";
+import type { Envelope } from "../../../schemas/contract.ts";
+import { addressOf, taskSubject } from "../../../schemas/subjects.ts";
+import { writeAtomically } from "../bus/atomic-batch.ts";
+import type { Bus } from "../bus/bus.ts";
+import type { Clock } from "../lib/clock.ts";
+import { currentTrace } from "../lib/trace.ts";
+import { publishMail } from "../mail/publish-mail.ts";
+import { encodeTask, type Task } from "../tasks/task.ts";
+
+const DIGEST_CHARS = 22;
+
+export class TaskSends {
+  readonly #bus: Bus;
+  readonly #clock: Clock;
+  readonly #task: Task;
+  /** How often this try has sent the same. */
+  readonly #counts = new Map<string, number>();
+
+  constructor(bus: Bus, clock: Clock, task: Task) {
+    this.#bus = bus;
+    this.#clock = clock;
+    this.#task = task;
+  }
+
+  /** At the end, by place: a later try may decide otherwise, but what was sent has been sent. */
+  async publish(envelopes: readonly Envelope[], suffix: "sent" | "failed"): Promise<void> {
+    for (const [index, envelope] of envelopes.entries()) {
+      await this.#publish(envelope, `${this.#task.id}-${suffix}-${index}`);
+    }
+  }
+
+  /**
+   * Before the end. A later try may say something else in another order, so what is the same is told by its content,
+   * unless the caller names it.
+   */
+  async send(envelopes: readonly Envelope[], id: string | undefined): Promise<void> {
+    for (const [index, envelope] of envelopes.entries()) {
+      const name = id === undefined ? this.#nameOf(envelope) : `${id}-${index}`;
+      await this.#publish(envelope, `${this.#task.id}-early-${name}`);
+    }
+  }
+
+  #nameOf({ kind, key, message, input }: Envelope): string {
+    const content = JSON.stringify([kind, key, message, input]);
+    const digest = createHash("sha256").update(content).digest("base64url").slice(0, DIGEST_CHARS);
+    const count = (this.#counts.get(digest) ?? 0) + 1;
+    this.#counts.set(digest, count);
+    return `${digest}-${count}`;
+  }
+
+  async #publish(envelope: Envelope, id: string): Promise<void> {
+    const { to, kind, key, message, input, lane = "" } = envelope;
+    const from = `task.${this.#task.id}`;
+    if (to === "actor") {
+      const address = addressOf(kind, key);
+      const mail = { id, from, address, message, input };
+      await publishMail(this.#bus, this.#clock, mail).catch((cause) => {
+        // Not a refusal of the task: it is tried again.
+        throw new Error(`Cannot send ${message} to ${kind}`, { cause });
+      });
+    } else {
+      const payload = encodeTask({ id, from, key, message, input, trace: currentTrace() });
+      const headers = { "Nats-Msg-Id": id };
+      await writeAtomically(this.#bus, [{ subject: taskSubject(kind, lane), payload, headers }]);
+    }
+  }
+}

@@ -1,0 +1,72 @@
+import { expect } from "chai";
+import { TURN_QUANTUM_MS } from "../../../schemas/turn-limits.ts";
+import { TaskTurns } from "./task-turns.ts";
+
+const LIMITS = { places: 8, computing: 4, perKey: 3, reserved: 2 };
+
+describe("TaskTurns", () => {
+  /** Begins tasks of queues that never end, until none may begin. */
+  function fill(turns: TaskTurns, keys: readonly string[]): string[] {
+    const begun: string[] = [];
+    for (;;) {
+      for (const key of keys) turns.queued(key);
+      const key = turns.begin();
+      if (key === undefined) return begun;
+      begun.push(key);
+    }
+  }
+
+  it("begin() serves keys one after the other", () => {
+    const turns = new TaskTurns({ places: 6, computing: 6, perKey: 6, reserved: 0 });
+    expect(fill(turns, ["a", "b", "c"])).to.deep.equal(["a", "b", "c", "a", "b", "c"]);
+  });
+
+  it("begin() gives keys the same time, however long their tasks are", () => {
+    const turns = new TaskTurns({ places: 1, computing: 1, perKey: 1, reserved: 0 });
+    const used = { short: 0, long: 0 };
+    for (let task = 0; task < 1_000; task++) {
+      turns.queued("long");
+      turns.queued("short");
+      const key = turns.begin() as keyof typeof used;
+      const ms = key === "long" ? 30_000 : 100;
+      used[key] += ms;
+      // More of them wait before this one ends.
+      turns.queued(key);
+      turns.end(key, ms);
+    }
+    expect(Math.abs(used.long - used.short)).to.be.at.most(30_000 + TURN_QUANTUM_MS);
+  });
+
+  it("begin() stops at the bound of a key, and of keys that compute", () => {
+    const turns = new TaskTurns(LIMITS);
+    expect(fill(turns, ["a"])).to.deep.equal(["a", "a", "a"]);
+    expect(fill(turns, ["a", "b"])).to.deep.equal(["b"]);
+    for (const key of ["a", "a", "a", "b"]) turns.setWaiting(key, true);
+    // They only wait, so others may compute: b to its bound and to the reserve.
+    expect(fill(turns, ["a", "b"])).to.deep.equal(["b", "b"]);
+  });
+
+  it("begin() keeps the reserve for keys that have nothing running, up to the last place", () => {
+    const turns = new TaskTurns(LIMITS);
+    for (const key of fill(turns, ["a"])) turns.setWaiting(key, true);
+    for (const key of fill(turns, ["b"])) turns.setWaiting(key, true);
+    expect(fill(turns, ["a", "b"])).to.deep.equal([]);
+    expect(fill(turns, ["a", "b", "c", "d", "e"])).to.deep.equal(["c", "d"]);
+  });
+
+  it("begin() serves a new key at once, though others compute without end", () => {
+    const turns = new TaskTurns(LIMITS);
+    expect(fill(turns, ["a", "b"])).to.have.lengthOf(LIMITS.computing);
+    expect(fill(turns, ["a", "b", "c"])).to.deep.equal(["c"]);
+  });
+
+  it("end() forgets a key without tasks, with its credit and debt", () => {
+    const turns = new TaskTurns(LIMITS);
+    turns.queued("a");
+    expect(turns.begin()).to.equal("a");
+    expect(turns.size).to.equal(1);
+    turns.end("a", 60_000);
+    expect(turns.size).to.equal(0);
+    expect(turns.begin()).to.equal(undefined);
+  });
+});

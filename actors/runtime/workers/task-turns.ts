@@ -1,0 +1,103 @@
+/** Chooses whose task a worker takes next: deficit round robin over the keys of a lane, within bounds of each key. */
+import { TURN_QUANTUM_MS } from "../../../schemas/turn-limits.ts";
+
+export interface TurnLimits {
+  /** Tasks that run at a time. */
+  places: number;
+  /** Tasks that compute at a time; those that only wait for the network do not count. */
+  computing: number;
+  /** Tasks of one key that run at a time. */
+  perKey: number;
+  /** Places that only keys take which have no task running: several keys at their bounds leave these free. */
+  reserved: number;
+}
+
+interface Turn {
+  /** Whether tasks may be waiting. */
+  isQueued: boolean;
+  running: number;
+  waiting: number;
+  /** Milliseconds of work the key may begin; a task is charged when it has ended, so this may be negative. */
+  balanceMs: number;
+}
+
+export class TaskTurns {
+  readonly #limits: TurnLimits;
+  /** In the order of their turns. */
+  readonly #turns = new Map<string, Turn>();
+
+  constructor(limits: TurnLimits) {
+    this.#limits = limits;
+  }
+
+  /** Tasks of the key may be waiting. */
+  queued(key: string): void {
+    this.#turnOf(key).isQueued = true;
+  }
+
+  /**
+   * The key whose queue is read now, and whose task begins then; `end` has to follow. The queue counts as empty until
+   * `queued`. Undefined while no key has both a task and a place.
+   */
+  begin(): string | undefined {
+    const ready = [...this.#turns].filter(([, turn]) => this.#mayBegin(turn));
+    if (ready.length === 0) return undefined;
+    // As many rounds as it takes until one of them has credit.
+    const shortMs = -Math.max(...ready.map(([, { balanceMs }]) => balanceMs));
+    if (shortMs >= 0) {
+      const rounds = Math.floor(shortMs / TURN_QUANTUM_MS) + 1;
+      for (const [, turn] of ready) turn.balanceMs += rounds * TURN_QUANTUM_MS;
+    }
+    const next = ready.find(([, { balanceMs }]) => balanceMs > 0);
+    if (!next) return undefined;
+    const [key, turn] = next;
+    turn.isQueued = false;
+    turn.running += 1;
+    this.#turns.delete(key);
+    this.#turns.set(key, turn);
+    return key;
+  }
+
+  /** The task that began has ended after this time, or none was found. */
+  end(key: string, ms: number): void {
+    const turn = this.#turnOf(key);
+    turn.running -= 1;
+    turn.balanceMs -= ms;
+    this.#forgetIdle(key, turn);
+  }
+
+  /** A task that runs waits for the network only, or computes again. */
+  setWaiting(key: string, isWaiting: boolean): void {
+    this.#turnOf(key).waiting += isWaiting ? 1 : -1;
+  }
+
+  /** The keys in memory: those with tasks that run or may be waiting. */
+  get size(): number {
+    return this.#turns.size;
+  }
+
+  #mayBegin({ isQueued, running }: Turn): boolean {
+    const { places, computing, perKey, reserved } = this.#limits;
+    if (!isQueued || running >= perKey) return false;
+    const all = [...this.#turns.values()];
+    const runningNow = all.reduce((sum, turn) => sum + turn.running, 0);
+    if (runningNow >= places) return false;
+    // A key's first task waits for no other key: pages that compute without end would hold it up.
+    if (running === 0) return true;
+    const computingNow = runningNow - all.reduce((sum, turn) => sum + turn.waiting, 0);
+    return computingNow < computing && runningNow < places - reserved;
+  }
+
+  #turnOf(key: string): Turn {
+    const known = this.#turns.get(key);
+    if (known) return known;
+    const turn = { isQueued: false, running: 0, waiting: 0, balanceMs: 0 };
+    this.#turns.set(key, turn);
+    return turn;
+  }
+
+  /** Credit and debt end with a key's last task, as in deficit round robin: nobody saves turns up. */
+  #forgetIdle(key: string, { isQueued, running }: Turn): void {
+    if (!isQueued && running === 0) this.#turns.delete(key);
+  }
+}

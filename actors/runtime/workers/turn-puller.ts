@@ -1,0 +1,188 @@
+/** Pulls tasks of a lane that serves its keys in turn: a queue of the bus for each key, and `TaskTurns` to choose among them. */
+import { createHash } from "node:crypto";
+import { AckPolicy } from "@nats-io/jetstream";
+import { type Msg, nanos } from "@nats-io/transport-node";
+import type { Logger } from "pino";
+import {
+  BUS_REQUEST_MS,
+  LANE_TASKS_MAX,
+  READER_RETRY_MS,
+  TASK_ACK_WAIT_MS,
+} from "../../../schemas/limits.ts";
+import {
+  keyOfTurn,
+  queuedSubject,
+  STREAMS,
+  turnConsumer,
+  turnSubject,
+  turnSubjects,
+} from "../../../schemas/subjects.ts";
+import { TURN_CONSUMER_IDLE_MS, TURN_LOOK_MS, TURN_PULL_MS } from "../../../schemas/turn-limits.ts";
+import type { Bus } from "../bus/bus.ts";
+import type { Clock } from "../lib/clock.ts";
+import { pulledMessage } from "./pulled-message.ts";
+import type { PulledTask, TaskSource } from "./task-puller.ts";
+import { TaskTurns, type TurnLimits } from "./task-turns.ts";
+
+interface TurnPullerParts {
+  bus: Bus;
+  clock: Clock;
+  logger: Logger;
+  kind: string;
+  lane: string;
+  limits: TurnLimits;
+  /** Aborts when no more tasks are wanted. */
+  stopping: AbortSignal;
+}
+
+/** The status of a pull that found nothing before it expired, as the server sends it. */
+const EXPIRED = 408;
+
+export class TurnPuller implements TaskSource {
+  readonly #parts: TurnPullerParts;
+  readonly #turns: TaskTurns;
+  /** Slots that wait for a task. */
+  readonly #idle: ((pulled: PulledTask | undefined) => void)[] = [];
+  /** The consumers of this lane that exist, and when each was last used. */
+  readonly #declared = new Map<string, number>();
+  /** Pulls under way; each has a place of its key. */
+  #pulling = 0;
+
+  constructor(parts: TurnPullerParts) {
+    this.#parts = parts;
+    this.#turns = new TaskTurns(parts.limits);
+    const { bus, kind, lane, stopping } = parts;
+    const subscription = bus.connection.subscribe(queuedSubject(kind, lane), {
+      callback: (error, message) => {
+        if (error) return;
+        this.#turns.queued(message.string());
+        this.#assign();
+      },
+    });
+    const stop = () => {
+      subscription.unsubscribe();
+      this.#assign();
+    };
+    stopping.addEventListener("abort", stop, { once: true });
+    void this.#look();
+  }
+
+  take(): Promise<PulledTask | undefined> {
+    return new Promise((resolve) => {
+      this.#idle.push(resolve);
+      this.#assign();
+    });
+  }
+
+  #assign(): void {
+    if (this.#parts.stopping.aborted) {
+      while (this.#idle.length > this.#pulling) this.#idle.pop()?.(undefined);
+      return;
+    }
+    while (this.#idle.length > this.#pulling) {
+      const key = this.#turns.begin();
+      if (key === undefined) return;
+      void this.#pull(key);
+    }
+  }
+
+  async #pull(key: string): Promise<void> {
+    const { clock, logger, kind, lane, stopping } = this.#parts;
+    this.#pulling += 1;
+    let pulled: PulledTask | undefined;
+    try {
+      pulled = await this.#next(key);
+      if (pulled) this.#turns.queued(key);
+    } catch (error) {
+      logger.warn({ err: error, kind, lane, key }, "task not pulled, will try again");
+      await clock.wait(READER_RETRY_MS, stopping);
+      this.#turns.queued(key);
+    }
+    this.#pulling -= 1;
+    if (pulled) this.#idle.shift()?.(pulled);
+    else this.#turns.end(key, 0);
+    this.#assign();
+  }
+
+  /** The queue's next task. Undefined where it has none; the consumer is made where it is missing. */
+  async #next(key: string): Promise<PulledTask | undefined> {
+    const { bus, clock, kind, lane } = this.#parts;
+    const consumer = turnConsumer(kind, lane, digestOf(key));
+    await this.#declare(key, consumer);
+    const pulledAt = clock.monotonic();
+    const message = await this.#request(consumer).catch((error: unknown) => {
+      // It may have been removed, as on a bus that was set up anew.
+      this.#declared.delete(consumer);
+      throw error;
+    });
+    const status = message.headers?.code ?? 0;
+    if (status === EXPIRED) return undefined;
+    if (status !== 0) throw new Error(`Cannot pull task: ${message.headers?.description}`);
+    const startedAt = clock.monotonic();
+    let isWaiting = false;
+    const setWaiting = (value: boolean) => {
+      if (value === isWaiting) return;
+      isWaiting = value;
+      this.#turns.setWaiting(key, value);
+      this.#assign();
+    };
+    const release = () => {
+      setWaiting(false);
+      this.#turns.end(key, clock.monotonic() - startedAt);
+      this.#assign();
+    };
+    return { message: pulledMessage(bus.connection, message), pulledAt, setWaiting, release };
+  }
+
+  /** A task comes under the subject of its queue, so it is known by a subscription of its own alone. */
+  #request(consumer: string): Promise<Msg> {
+    const { bus } = this.#parts;
+    const subject = `$JS.API.CONSUMER.MSG.NEXT.${STREAMS.tasks}.${consumer}`;
+    const payload = JSON.stringify({ batch: 1, expires: nanos(TURN_PULL_MS) });
+    const options = { timeout: BUS_REQUEST_MS, noMux: true };
+    return bus.whileConnected(() => bus.connection.request(subject, payload, options));
+  }
+
+  async #declare(key: string, consumer: string): Promise<void> {
+    const { bus, clock, kind, lane } = this.#parts;
+    const now = clock.monotonic();
+    const isThere = (usedAt: number) => now - usedAt < TURN_CONSUMER_IDLE_MS / 2;
+    const usedAt = this.#declared.get(consumer);
+    this.#declared.set(consumer, now);
+    if (usedAt !== undefined && isThere(usedAt)) return;
+    for (const [name, at] of this.#declared) if (!isThere(at)) this.#declared.delete(name);
+    const config = {
+      durable_name: consumer,
+      filter_subject: turnSubject(kind, lane, key),
+      ack_policy: AckPolicy.Explicit,
+      ack_wait: nanos(TASK_ACK_WAIT_MS),
+      max_ack_pending: LANE_TASKS_MAX,
+      max_deliver: -1,
+      inactive_threshold: nanos(TURN_CONSUMER_IDLE_MS),
+    };
+    await bus.jetstream.consumers.add(STREAMS.tasks, config).catch((error: unknown) => {
+      this.#declared.delete(consumer);
+      throw error;
+    });
+  }
+
+  /** Finds the queues whose notification was lost, and the tasks that come back because their worker died. */
+  async #look(): Promise<void> {
+    const { bus, clock, logger, kind, lane, stopping } = this.#parts;
+    while (!stopping.aborted) {
+      try {
+        const subjects = await bus.subjectsOf(STREAMS.tasks, turnSubjects(kind, lane));
+        for (const subject of subjects) this.#turns.queued(keyOfTurn(kind, lane, subject));
+        this.#assign();
+      } catch (error) {
+        logger.warn({ err: error, kind, lane }, "queues not read, will try again");
+      }
+      await clock.wait(TURN_LOOK_MS, stopping);
+    }
+  }
+}
+
+const DIGEST_CHARS = 32;
+
+const digestOf = (key: string) =>
+  createHash("sha256").update(key).digest("hex").slice(0, DIGEST_CHARS);

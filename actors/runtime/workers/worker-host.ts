@@ -1,0 +1,395 @@
+/** Runs workers: pulls one task for each free slot of a lane, and sees to it that every task has an end its asker hears. */
+import type { Logger } from "pino";
+import { TELL_MS_MAX } from "../../../schemas/call-limits.ts";
+import type { Contract, Envelope, TaskSchema } from "../../../schemas/contract.ts";
+import { ActorError } from "../../../schemas/errors.ts";
+import {
+  FAILURE_TRIES_MAX,
+  READER_RETRY_MS,
+  TASK_END_MS,
+  TASK_RETRY_MS,
+  TASK_RUN_MS_MAX,
+  TASK_TRIES_MAX,
+} from "../../../schemas/limits.ts";
+import { taskConsumer } from "../../../schemas/subjects.ts";
+import { writeAtomically } from "../bus/atomic-batch.ts";
+import type { Bus } from "../bus/bus.ts";
+import { InvalidInput } from "../bus/refusal.ts";
+import { type ActorClient, BusActorClient } from "../calls/actor-client.ts";
+import { type Clock, OVER } from "../lib/clock.ts";
+import { inSpan } from "../lib/trace.ts";
+import { buryTask } from "../mail/dead-letters.ts";
+import type { ServiceCounts } from "../observe/service-counts.ts";
+import { encodeTask, Task } from "../tasks/task.ts";
+import type { AnyWorkerDefinition, TaskContext } from "./define-worker.ts";
+import type { PulledMessage } from "./pulled-message.ts";
+import { CallerGone, TaskCaller } from "./task-caller.ts";
+import {
+  DeadlinePassed,
+  FAULT_CODES,
+  HostStopping,
+  refusalOfTask,
+  tryAgain,
+} from "./task-faults.ts";
+import { TaskLease } from "./task-lease.ts";
+import { TaskNews, TaskTaken } from "./task-news.ts";
+import { type PulledTask, TaskPuller, type TaskSource } from "./task-puller.ts";
+import { TaskSends } from "./task-sends.ts";
+import { TurnPuller } from "./turn-puller.ts";
+
+export interface WorkerHostParts {
+  bus: Bus;
+  definitions: readonly AnyWorkerDefinition[];
+  clock: Clock;
+  logger: Logger;
+  counts: ServiceCounts;
+}
+
+/** What a running task needs at hand. */
+interface Run {
+  definition: AnyWorkerDefinition;
+  task: Task;
+  message: PulledMessage;
+  attempt: number;
+  signal: AbortSignal;
+  lease: TaskLease;
+  caller: TaskCaller | undefined;
+  sends: TaskSends;
+  setWaiting: TaskContext["setWaiting"];
+  /** As its schema read it, once it has. */
+  input?: unknown;
+}
+
+export class WorkerHost {
+  readonly #parts: WorkerHostParts;
+  readonly #actors: ActorClient;
+  readonly #news: TaskNews;
+  readonly #stopping = new AbortController();
+  readonly #slots: Promise<void>[] = [];
+  /** What runs, each with what ends its signal. */
+  readonly #running = new Map<Run, AbortController>();
+  /** Aborts when what still runs is given up. */
+  readonly #abandoned = new AbortController();
+
+  constructor(parts: WorkerHostParts) {
+    this.#parts = parts;
+    this.#actors = new BusActorClient(parts.bus, parts.clock);
+    this.#news = new TaskNews(parts.bus);
+  }
+
+  start(): void {
+    for (const definition of this.#parts.definitions) {
+      for (const [lane, slots] of Object.entries(definition.slots)) {
+        const source = this.#sourceOf(definition, lane, slots);
+        for (let slot = 0; slot < slots; slot++) {
+          this.#slots.push(this.#serve(definition, source));
+        }
+        if (definition.contract.inTurns) this.#serveUnkeyed(definition, lane);
+      }
+    }
+  }
+
+  /** Tasks that clients of an earlier version queue for the lane, without their keys: one at a time. */
+  #serveUnkeyed(definition: AnyWorkerDefinition, lane: string): void {
+    const { bus, clock, logger } = this.#parts;
+    const consumer = taskConsumer(definition.contract.kind, lane);
+    const stopping = this.#stopping.signal;
+    const source = new TaskPuller({ bus, clock, logger, consumer, stopping });
+    this.#slots.push(this.#serve(definition, source));
+  }
+
+  #sourceOf(definition: AnyWorkerDefinition, lane: string, places: number): TaskSource {
+    const { bus, clock, logger } = this.#parts;
+    const { kind, inTurns } = definition.contract;
+    const shared = { bus, clock, logger, stopping: this.#stopping.signal };
+    if (!inTurns) return new TaskPuller({ ...shared, consumer: taskConsumer(kind, lane) });
+    const unbounded = { computing: places, perKey: places, reserved: 0 };
+    const limits = { places, ...(definition.turns?.[lane] ?? unbounded) };
+    return new TurnPuller({ ...shared, kind, lane, limits });
+  }
+
+  /**
+   * Takes no more tasks and finishes those it has; what is not done after `withinMs` goes to another worker, and what
+   * does not even end when it is told to is not waited for.
+   */
+  async stop(withinMs: number): Promise<void> {
+    const { clock, logger } = this.#parts;
+    this.#stopping.abort();
+    const finished = new AbortController();
+    const idle = Promise.all(this.#slots).finally(() => finished.abort(OVER));
+    await clock.wait(withinMs, finished.signal);
+    for (const controller of this.#running.values()) controller.abort(new HostStopping());
+    await Promise.race([idle, clock.wait(TASK_END_MS, finished.signal)]);
+    this.#abandoned.abort();
+    const left = [...this.#running.keys()];
+    for (const { task, definition } of left) {
+      const named = { kind: definition.contract.kind, name: task.message, key: task.key };
+      logger.error(named, "task did not end when it was told to, handed back");
+    }
+    await Promise.all(
+      left.map(({ message, task, attempt }) => this.#handBack(message, task, attempt)),
+    );
+    this.#news.stop();
+  }
+
+  async #serve(definition: AnyWorkerDefinition, source: TaskSource): Promise<void> {
+    const { clock, logger } = this.#parts;
+    for (;;) {
+      const pulled = await source.take();
+      if (!pulled) return;
+      try {
+        await this.#handle(definition, pulled);
+      } catch (error) {
+        const { kind } = definition.contract;
+        logger.warn({ err: error, kind }, "task not taken, it will be delivered again");
+        await clock.wait(READER_RETRY_MS, this.#stopping.signal);
+      } finally {
+        pulled.release?.();
+      }
+    }
+  }
+
+  async #handle(definition: AnyWorkerDefinition, pulled: PulledTask): Promise<void> {
+    const { message, pulledAt } = pulled;
+    const { bus, logger, clock, counts } = this.#parts;
+    const { kind } = definition.contract;
+    const read = Task.safeParse(readJson(message));
+    if (!read.success) {
+      logger.error({ err: read.error, kind, sequence: message.seq }, "unreadable task dropped");
+      return message.term("unreadable");
+    }
+    const task = read.data;
+    const attempt = (task.triesBefore ?? 0) + message.info.deliveryCount;
+    if (this.#stopping.signal.aborted) return await this.#handBack(message, task, attempt);
+    const controller = new AbortController();
+    const startedAt = clock.monotonic();
+    const finished = new AbortController();
+    const unlisten = this.#news.listen({ id: task.id, attempt, controller });
+    // What an actor asked for has no deadline of its own, but nothing may hold a slot for ever.
+    const untilMs = (task.deadlineAt ?? Number.POSITIVE_INFINITY) - clock.now();
+    const { runMsMax = TASK_RUN_MS_MAX } = definition;
+    void clock
+      .wait(Math.max(0, Math.min(untilMs, runMsMax)), finished.signal)
+      .then(() => controller.abort(new DeadlinePassed()));
+    const lease = new TaskLease({ bus, clock, message, pulledAt });
+    void lease.keep(AbortSignal.any([finished.signal, this.#abandoned.signal]));
+    const { signal } = controller;
+    const caller = task.caller && new TaskCaller(bus, clock, task.caller, signal);
+    const run: Run = {
+      definition,
+      task,
+      message,
+      attempt,
+      signal,
+      lease,
+      caller,
+      setWaiting: (isWaiting) => pulled.setWaiting?.(isWaiting),
+      sends: new TaskSends(bus, clock, task),
+    };
+    this.#running.set(run, controller);
+    try {
+      const name = `${kind} ${task.message}`;
+      const error = await inSpan(name, task.trace, () => this.#run(run));
+      const answer = error ? { refusal: error } : { reply: "" };
+      counts.count(kind, task.message, answer, clock.monotonic() - startedAt);
+    } finally {
+      finished.abort(OVER);
+      unlisten();
+      this.#running.delete(run);
+    }
+  }
+
+  /** Returns the error that ended the task, if one did. Never rejects. */
+  async #run(run: Run): Promise<ActorError | undefined> {
+    const { logger } = this.#parts;
+    const { message, task, attempt, definition, signal } = run;
+    try {
+      if (attempt > TASK_TRIES_MAX) {
+        throw new ActorError(
+          "internal_error",
+          `Cannot finish task: ${TASK_TRIES_MAX} workers died of it`,
+        );
+      }
+      await this.#finish(run);
+      message.ack();
+      return undefined;
+    } catch (thrown) {
+      const error = signal.aborted ? signal.reason : thrown;
+      const named = { kind: definition.contract.kind, key: task.key, name: task.message, attempt };
+      if (error instanceof CallerGone) {
+        const left = new ActorError("cancelled", "Cannot finish task: its asker has left");
+        return this.#giveUp(run, thrown instanceof ActorError ? thrown : left);
+      }
+      if (error instanceof TaskTaken) {
+        logger.warn(named, "task left to the worker it was given to meanwhile");
+        return undefined;
+      }
+      if (error instanceof HostStopping) {
+        await this.#handBack(message, task, attempt);
+        return undefined;
+      }
+      const refusal = refusalOfTask(error);
+      if (!refusal && attempt < TASK_TRIES_MAX) {
+        logger.warn({ ...named, err: error }, "task failed, will be tried again");
+        message.nak(TASK_RETRY_MS * 2 ** (attempt - 1));
+        return new ActorError("internal_error", String(error));
+      }
+      if (!refusal) logger.error({ ...named, err: error }, "task given up");
+      const told = refusal ?? new ActorError("internal_error", "Cannot finish task: see the log");
+      return this.#giveUp(run, told, error);
+    }
+  }
+
+  /**
+   * Another worker takes it at once, and it was no try. Deliveries are counted by the bus, so it has to be another
+   * message. Never rejects.
+   */
+  async #handBack(message: PulledMessage, task: Task, attempt: number): Promise<void> {
+    try {
+      const payload = encodeTask({ ...task, triesBefore: attempt - 1 });
+      // Of this very message: the task may be handed back many times.
+      const headers = { "Nats-Msg-Id": `${task.id}-back-${message.seq}` };
+      await writeAtomically(this.#parts.bus, [{ subject: message.subject, payload, headers }]);
+      message.ack();
+    } catch {
+      // Its lane is full, or the bus away: it comes back all the same, as one try more.
+      message.nak();
+    }
+  }
+
+  async #finish(run: Run): Promise<void> {
+    const { definition, task, attempt, signal, lease, caller, sends } = run;
+    const schema = own<TaskSchema>(definition.contract.messages, task.message);
+    const handler = own(definition.handlers, task.message);
+    if (!schema || !handler) {
+      const text = `Cannot run task: ${definition.contract.kind} has no "${task.message}"`;
+      throw new ActorError("invalid_request", text);
+    }
+    signal.throwIfAborted();
+    const input = caller ? await caller.start(task.input) : task.input;
+    const parsed = schema.input.safeParse(input);
+    if (!parsed.success) throw new InvalidInput(task.message, parsed.error);
+    run.input = parsed.data;
+    // The caller may have left while it sent its input; a handler that listens for `abort` would wait for ever.
+    signal.throwIfAborted();
+    const deadlineAt = task.deadlineAt ?? Number.POSITIVE_INFINITY;
+    const work = handler(parsed.data, {
+      id: task.id,
+      key: task.key,
+      signal,
+      lapsed: lease.lapsed,
+      isSure: () => lease.isSure(),
+      attempt,
+      setWaiting: run.setWaiting,
+      deadlineAt,
+      send: async (envelopes, { id } = {}) => {
+        signal.throwIfAborted();
+        await sends.send(envelopes, id);
+      },
+      tell: async (envelope) => {
+        signal.throwIfAborted();
+        const isTold = await this.#tell(envelope, signal);
+        if (!isTold) await sends.send([envelope], undefined);
+        return isTold;
+      },
+      call: (contract, key, message, given, options) =>
+        this.#actors.call(contract, key, message, given, { signal, ...options }).catch(tryAgain),
+    });
+    const outcome = await this.#heeding(run, work);
+    let unheard: unknown;
+    if (caller && schema.reply) {
+      const reply = JSON.stringify(schema.reply.parse(outcome.reply));
+      unheard = await caller.answer(reply, outcome.chunks).catch((error: unknown) => error);
+    }
+    // The work is done, whoever heard of it.
+    const { send = [] } = outcome;
+    await sends.publish(typeof send === "function" ? send() : send, "sent");
+    const left = signal.aborted ? signal.reason : unheard;
+    if (unheard !== undefined && !(left instanceof CallerGone)) throw unheard;
+  }
+
+  /** False where nobody knows whether it was heard. */
+  async #tell({ kind, key, message, input }: Envelope, signal: AbortSignal): Promise<boolean> {
+    // Whatever has a handler can be called; by its contract it is only not answered.
+    const contract: Contract = { kind, messages: {} };
+    const options = { deadlineMs: TELL_MS_MAX, signal };
+    return this.#actors.call(contract, key, message as never, input as never, options).then(
+      () => true,
+      () => false,
+    );
+  }
+
+  /** Work that does not end when it is told to is not waited for; where the process ends, `stop` sees to that. */
+  async #heeding<T>({ signal, task, definition }: Run, work: Promise<T>): Promise<T> {
+    const { clock, logger } = this.#parts;
+    const { promise: unheeded, reject } = Promise.withResolvers<never>();
+    const ended = new AbortController();
+    const giveUp = async () => {
+      await clock.wait(TASK_END_MS, ended.signal);
+      if (ended.signal.aborted || signal.reason instanceof HostStopping) return;
+      const named = { kind: definition.contract.kind, name: task.message, key: task.key };
+      logger.error(named, "task did not end when it was told to, its slot goes on without it");
+      reject(signal.reason);
+    };
+    signal.addEventListener("abort", giveUp, { once: true });
+    // Whichever comes second has nobody who listens.
+    work.catch(() => {});
+    try {
+      return await Promise.race([work, unheeded]);
+    } finally {
+      ended.abort(OVER);
+      signal.removeEventListener("abort", giveUp);
+    }
+  }
+
+  /** The asker hears why, by message or at its inbox. If even that fails, the task comes back and is given up again. */
+  async #giveUp(run: Run, error: ActorError, fault: unknown = error): Promise<ActorError> {
+    const { definition, task, message, caller, signal, attempt: tries } = run;
+    try {
+      // Nobody waits for it, so an operator would see only that something does not happen.
+      if (!caller && FAULT_CODES.has(error.code)) {
+        const { kind } = definition.contract;
+        await buryTask(this.#parts, { kind, task, subject: message.subject, tries }, fault);
+      }
+      const input = run.input ?? readInput(run);
+      const failed = own(definition.failures, task.message);
+      if (failed && input !== undefined) {
+        const envelopes = failed(input, error, { id: task.id, key: task.key });
+        await run.sends.publish(envelopes, "failed");
+      }
+      if (!(signal.reason instanceof CallerGone)) await caller?.refuse(error);
+      message.term(error.code);
+    } catch (cause) {
+      if (cause instanceof CallerGone) message.term(error.code);
+      else {
+        const named = { err: cause, kind: definition.contract.kind, key: task.key };
+        const last = run.attempt >= TASK_TRIES_MAX + FAILURE_TRIES_MAX;
+        this.#parts.logger.error(
+          named,
+          `failure not reported, ${last ? "given up" : "will be tried again"}`,
+        );
+        if (last) message.term(error.code);
+        else message.nak(TASK_RETRY_MS);
+      }
+    }
+    return error;
+  }
+}
+
+/** The input of a task that never came to its handler; undefined where its caller holds it, or it is not valid. */
+function readInput({ definition, task }: Run): unknown {
+  return own<TaskSchema>(definition.contract.messages, task.message)?.input.safeParse(task.input)
+    .data;
+}
+
+/** What a record has by itself: a task may be named as what every object inherits. */
+const own = <T>(record: Record<string, T>, name: string): T | undefined =>
+  Object.hasOwn(record, name) ? record[name] : undefined;
+
+function readJson(message: PulledMessage): unknown {
+  try {
+    return message.json();
+  } catch {
+    return undefined;
+  }
+}
