@@ -27,10 +27,25 @@ describe("links of documents", () => {
     expect(broken).to.deep.equal([]);
   });
 
+  it("and names of files in text are true", () => {
+    const wrong = paths
+      .filter((path) => !path.startsWith("docs/decisions/"))
+      .flatMap((path) =>
+        filesNamedIn(read(path)).flatMap((file) =>
+          existsSync(join(REPOSITORY, file)) ? [] : `${path}: ${file}`,
+        ),
+      );
+    expect(wrong).to.deep.equal([]);
+  });
+
   it("are found in text, and not in code", () => {
     const text = "[a](b.md#c) ![d](e.png) [f](https://g.example/)\n```\n[h](i)\n```\n`[j](k)`";
     expect(linksOf(text)).to.deep.equal(["b.md#c", "e.png"]);
     expect(headingsOf("# A `b` C?\n\n## D-e")).to.deep.equal(["a-b-c", "d-e"]);
+    expect(filesNamedIn("`actors/a.ts`, `gateway/b/` and `c.ts`")).to.deep.equal([
+      "actors/a.ts",
+      "gateway/b/",
+    ]);
   });
 });
 
@@ -42,6 +57,12 @@ function linksOf(markdown: string): string[] {
   return Array.from(text.matchAll(/\]\(([^)\s]+)\)/g), ([, link = ""]) => link).filter(
     (link) => !/^[a-z]+:/.test(link),
   );
+}
+
+/** Returns the files and folders of the repository that code spans name from its root: `actors/main.ts`, `gateway/http/`. */
+function filesNamedIn(markdown: string): string[] {
+  const spans = markdown.matchAll(/`((?:actors|gateway|schemas|deploy|scripts|docs)\/[\w./-]*)`/g);
+  return Array.from(spans, ([, file = ""]) => file);
 }
 
 /** Returns the anchors of headings, as forges make them: lower case, hyphens for blanks, no other signs. */
