@@ -1,6 +1,6 @@
 /** What a client reads of a crawl from the program as it is started: answers of 10 MB at most, and what happens as it happens. */
 import { expect } from "chai";
-import { CRAWL_ANSWER_BYTES_MAX } from "../../schemas/crawl/crawl-limits.ts";
+import { CRAWL_ANSWER_BYTES_MAX } from "../../schemas/crawl/limits.ts";
 import { CrawlScene, type WireCrawl } from "../../scripts/testing/crawl-scene.ts";
 import { WebSite } from "../../scripts/testing/web-site.ts";
 

@@ -7,7 +7,7 @@ import {
   CRAWL_BODY_BYTES_MAX,
   CRAWL_REDIRECTS_MAX,
   SITEMAP_NESTING_MAX,
-} from "../../schemas/crawl/crawl-limits.ts";
+} from "../../schemas/crawl/limits.ts";
 import { CrawlScene } from "../../scripts/testing/crawl-scene.ts";
 import { HostileSites } from "../../scripts/testing/hostile-site.ts";
 import { MemoryWatch } from "../../scripts/testing/memory-watch.ts";

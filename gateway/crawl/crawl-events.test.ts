@@ -7,7 +7,7 @@ import { apiTokenActor } from "../../actors/account/api-token/api-token.ts";
 import { account } from "../../schemas/account/account.ts";
 import { ALL_PERMISSIONS } from "../../schemas/account/permissions.ts";
 import type { CrawlSummary } from "../../schemas/crawl/crawl-job.ts";
-import { EVENT_STREAMS_OF_ACCOUNT_MAX } from "../../schemas/crawl/crawl-limits.ts";
+import { EVENT_STREAMS_OF_ACCOUNT_MAX } from "../../schemas/crawl/limits.ts";
 import { ActorError } from "../../schemas/errors.ts";
 import { type MemoryActors, memoryActors } from "../../scripts/testing/memory-actors.ts";
 import { until } from "../../scripts/testing/until.ts";

@@ -4,13 +4,13 @@ import type { ActorClient } from "../../actors/runtime/actor-client.ts";
 import type { LiveUpdate, LiveUpdates } from "../../actors/runtime/live.ts";
 import { account } from "../../schemas/account/account.ts";
 import { type CrawlNews, crawlJob } from "../../schemas/crawl/crawl-job.ts";
+import type { WireCrawlSummary } from "../../schemas/crawl/http/crawl-answers.ts";
 import {
   EVENT_STREAMS_MAX,
   EVENT_STREAMS_OF_ACCOUNT_MAX,
   EVENTS_KEEP_ALIVE_MS,
   EVENTS_POLL_MS,
-} from "../../schemas/crawl/crawl-limits.ts";
-import type { WireCrawlSummary } from "../../schemas/crawl/http/crawl-answers.ts";
+} from "../../schemas/crawl/limits.ts";
 import { ActorError, type ErrorCode } from "../../schemas/errors.ts";
 import { EventStream } from "../http/event-stream.ts";
 import type { Caller } from "../http/locals.ts";

@@ -3,13 +3,13 @@ import type { ActorClient } from "../../actors/runtime/actor-client.ts";
 import type { BlobStore } from "../../actors/runtime/blob-store.ts";
 import { BLOB_CHUNK_BYTES } from "../../schemas/blob-limits.ts";
 import { crawlJob, type RecordEntry } from "../../schemas/crawl/crawl-job.ts";
+import type { CrawlQuery } from "../../schemas/crawl/http/crawl-answers.ts";
 import {
   CRAWL_ANSWER_BYTES_MAX,
   CRAWL_LIST_MAX,
   CRAWL_READ_AHEAD_BYTES_MAX,
   CRAWL_READ_AHEAD_MAX,
-} from "../../schemas/crawl/crawl-limits.ts";
-import type { CrawlQuery } from "../../schemas/crawl/http/crawl-answers.ts";
+} from "../../schemas/crawl/limits.ts";
 import { success } from "../http/envelope.ts";
 import { type Piece, readAhead } from "../http/read-ahead.ts";
 import { wireRecord, wireSummary } from "./crawl-wire.ts";

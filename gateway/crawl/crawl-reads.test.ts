@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { CRAWL_READS_MAX, CRAWL_READS_OF_ACCOUNT_MAX } from "../../schemas/crawl/crawl-limits.ts";
+import { CRAWL_READS_MAX, CRAWL_READS_OF_ACCOUNT_MAX } from "../../schemas/crawl/limits.ts";
 import { CrawlReads } from "./crawl-reads.ts";
 
 describe("CrawlReads", () => {

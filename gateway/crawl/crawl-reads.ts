@@ -1,5 +1,5 @@
 /** Counts the answers with records that are being written, so that slow clients of one account leave room for others'. */
-import { CRAWL_READS_MAX, CRAWL_READS_OF_ACCOUNT_MAX } from "../../schemas/crawl/crawl-limits.ts";
+import { CRAWL_READS_MAX, CRAWL_READS_OF_ACCOUNT_MAX } from "../../schemas/crawl/limits.ts";
 import { ActorError } from "../../schemas/errors.ts";
 
 export class CrawlReads {

@@ -8,7 +8,7 @@ import { runInNewContext } from "node:vm";
 import { expect } from "chai";
 import { pino } from "pino";
 import { crawlJob } from "../../schemas/crawl/crawl-job.ts";
-import { HOST_REQUESTS_IN_FLIGHT_MAX } from "../../schemas/crawl/crawl-limits.ts";
+import { HOST_REQUESTS_IN_FLIGHT_MAX } from "../../schemas/crawl/limits.ts";
 import { until } from "../../scripts/testing/until.ts";
 import { WebSite } from "../../scripts/testing/web-site.ts";
 import { type RunningGateway, startGateway } from "../main.ts";

@@ -6,7 +6,6 @@ import type { BlobStore } from "../../actors/runtime/blob-store.ts";
 import type { LiveUpdates } from "../../actors/runtime/live.ts";
 import { AccountPath } from "../../schemas/account/http/accounts.ts";
 import { crawlJob } from "../../schemas/crawl/crawl-job.ts";
-import { CRAWL_READ_MS_MAX, CRAWL_REQUEST_BYTES_MAX } from "../../schemas/crawl/crawl-limits.ts";
 import { crawlList } from "../../schemas/crawl/crawl-list.ts";
 import { CrawlRequest } from "../../schemas/crawl/http/crawl.ts";
 import {
@@ -18,6 +17,7 @@ import {
   WireCrawl,
   WireCrawlEntry,
 } from "../../schemas/crawl/http/crawl-answers.ts";
+import { CRAWL_READ_MS_MAX, CRAWL_REQUEST_BYTES_MAX } from "../../schemas/crawl/limits.ts";
 import { ActorError } from "../../schemas/errors.ts";
 import { nothing } from "../../schemas/http/nothing.ts";
 import { RenderQuery } from "../../schemas/rendering/http/rendering.ts";

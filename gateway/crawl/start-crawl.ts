@@ -7,13 +7,13 @@ import type { LiveUpdates } from "../../actors/runtime/live.ts";
 import { account } from "../../schemas/account/account.ts";
 import { CRAWL_DISALLOWED_TEXT } from "../../schemas/crawl/content-signal.ts";
 import { crawlJob } from "../../schemas/crawl/crawl-job.ts";
+import { crawlList } from "../../schemas/crawl/crawl-list.ts";
+import type { CrawlRequest } from "../../schemas/crawl/http/crawl.ts";
 import {
   CRAWL_CONSULT_MS,
   CRAWL_REQUEST_KEPT_S,
   CRAWL_START_WAIT_MS,
-} from "../../schemas/crawl/crawl-limits.ts";
-import { crawlList } from "../../schemas/crawl/crawl-list.ts";
-import type { CrawlRequest } from "../../schemas/crawl/http/crawl.ts";
+} from "../../schemas/crawl/limits.ts";
 import { site } from "../../schemas/crawl/site.ts";
 import { ActorError } from "../../schemas/errors.ts";
 import { planOf } from "./crawl-wire.ts";

@@ -1,6 +1,6 @@
 /** AI providers that a request may name, and where each of them speaks the OpenAI-compatible protocol. */
 import { z } from "zod";
-import { MODEL_CHARS_MAX } from "./crawl-limits.ts";
+import { MODEL_CHARS_MAX } from "./limits.ts";
 
 /** Some go by two names: that of the company and that of its product. */
 export const AI_PROVIDERS: Readonly<Record<string, string>> = {

@@ -18,7 +18,7 @@ import {
   ROBOTS_SITEMAPS_MAX,
   SITEMAP_REPORT_URLS_MAX,
   TURN_REQUESTS_MAX,
-} from "./crawl-limits.ts";
+} from "./limits.ts";
 import { CrawlIntent, Scheme } from "./site.ts";
 
 const Url = z.string().min(1).max(CRAWL_URL_CHARS_MAX);

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { defineTasks } from "../contract.ts";
 import { Id } from "../values.ts";
-import { CRAWL_URL_CHARS_MAX, TURN_REQUESTS_MAX } from "./crawl-limits.ts";
+import { CRAWL_URL_CHARS_MAX, TURN_REQUESTS_MAX } from "./limits.ts";
 import { RobotsProgress, Scheme } from "./site.ts";
 
 const Url = z.string().min(1).max(CRAWL_URL_CHARS_MAX);

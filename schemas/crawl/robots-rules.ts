@@ -1,7 +1,7 @@
 /** What one crawler has to know of a robots.txt, in the short form an actor keeps. */
 import { z } from "zod";
 import { ContentSignal } from "./content-signal.ts";
-import { CRAWL_DELAY_MS_MAX } from "./crawl-limits.ts";
+import { CRAWL_DELAY_MS_MAX } from "./limits.ts";
 
 export const RobotsRules = z.object({
   /** `<line>+<pattern>` allows, `<line>-<pattern>` disallows; patterns are in normal form (see robots-path.ts). */

@@ -9,7 +9,7 @@ import {
   ROBOTS_REDIRECTS_MAX,
   ROBOTS_TRIES_MAX,
   TURN_REQUESTS_MAX,
-} from "./crawl-limits.ts";
+} from "./limits.ts";
 import { RobotsRules } from "./robots-rules.ts";
 
 /** Each scheme has a robots.txt of its own (RFC 9309, section 2.3), but they share the host's pace. */

@@ -5,7 +5,7 @@ import { type ActorClient, BusActorClient } from "../../actors/runtime/actor-cli
 import { Bus } from "../../actors/runtime/bus.ts";
 import { systemClock as clock } from "../../actors/runtime/clock.ts";
 import { crawlJob } from "../../schemas/crawl/crawl-job.ts";
-import { CRAWL_PAGES_MAX } from "../../schemas/crawl/crawl-limits.ts";
+import { CRAWL_PAGES_MAX } from "../../schemas/crawl/limits.ts";
 import { addressOf, shardOf, stateBucket } from "../../schemas/subjects.ts";
 import { CrawlScene } from "../testing/crawl-scene.ts";
 import { type Benchmark, median } from "./benchmark.ts";

@@ -1,6 +1,6 @@
 /** Runs the hosts of a crawl's test beside it, and holds what they saw against what was promised to them. */
 import { join } from "node:path";
-import { CRAWL_DELAY_MS, HOST_REQUESTS_IN_FLIGHT_MAX } from "../../schemas/crawl/crawl-limits.ts";
+import { CRAWL_DELAY_MS, HOST_REQUESTS_IN_FLIGHT_MAX } from "../../schemas/crawl/limits.ts";
 import { REPOSITORY } from "../tools.ts";
 import { ChildProgram } from "./child-program.ts";
 import type { CrawlHost, SiteRequest } from "./crawl-pages.ts";

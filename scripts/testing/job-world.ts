@@ -5,7 +5,7 @@ import {
   CrawlJobRow,
   type CrawlJobState,
   INITIAL,
-} from "../../actors/crawl/crawl-job/crawl-job-state.ts";
+} from "../../actors/crawl/crawl-job/state/crawl-job-state.ts";
 import { deepFreeze } from "../../actors/runtime/stored-actor.ts";
 import { readTransition } from "../../actors/runtime/transition.ts";
 import type { DeepReadonly, Envelope, Input, Reply } from "../../schemas/contract.ts";

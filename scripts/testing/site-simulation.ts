@@ -1,5 +1,5 @@
 /** A site with crawls and workers that are late, die and repeat themselves, on a clock that jumps from event to event. */
-import { TURN_LATE_MS, TURN_MS_MAX } from "../../schemas/crawl/crawl-limits.ts";
+import { TURN_LATE_MS, TURN_MS_MAX } from "../../schemas/crawl/limits.ts";
 import { TASK_ACK_WAIT_MS } from "../../schemas/limits.ts";
 import { SeededRandom } from "./seeded-random.ts";
 import { hex, rulesOutcome, SiteDriver } from "./site-driver.ts";

@@ -7,7 +7,7 @@ import {
   CRAWL_TRIES_MAX,
   SITE_FULL_RETRY_MS,
   SITES_FULL_MAX,
-} from "../../../schemas/crawl/crawl-limits.ts";
+} from "../../../schemas/crawl/limits.ts";
 import {
   ACCOUNT,
   checkJob,
@@ -18,7 +18,7 @@ import {
   START,
 } from "../../../scripts/testing/job-world.ts";
 import { refusal } from "../../../scripts/testing/refusal.ts";
-import { CrawlJobRow, CrawlJobState } from "./crawl-job-state.ts";
+import { CrawlJobRow, CrawlJobState } from "./state/crawl-job-state.ts";
 
 const OTHER = "b".repeat(32);
 const A = `${START}a`;

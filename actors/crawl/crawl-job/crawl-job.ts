@@ -1,28 +1,28 @@
 /** Decides which pages a crawl has, in which order they are asked for, and when it is over. */
 import { type DeepReadonly, envelope } from "../../../schemas/contract.ts";
 import { crawlJob } from "../../../schemas/crawl/crawl-job.ts";
-import { CRAWL_KEPT_MS, CRAWL_MS_MAX } from "../../../schemas/crawl/crawl-limits.ts";
 import { crawlList } from "../../../schemas/crawl/crawl-list.ts";
 import { crawlPage } from "../../../schemas/crawl/crawl-page.ts";
+import { CRAWL_KEPT_MS, CRAWL_MS_MAX } from "../../../schemas/crawl/limits.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import { defineActor } from "../../runtime/define-actor.ts";
-import { admitFromBacklog, askForMore } from "./backlog.ts";
-import { CrawlJobRow, CrawlJobState, INITIAL } from "./crawl-job-state.ts";
-import { crawlUrl } from "./crawl-url.ts";
-import { endIfDone, endJob } from "./ends.ts";
+import { crawlUrl } from "../lib/scope/crawl-url.ts";
+import { admitFromBacklog, askForMore } from "./discovery/backlog.ts";
+import { admitStart } from "./discovery/frontier.ts";
+import { openSitemaps } from "./discovery/sitemaps.ts";
+import { endIfDone, endJob } from "./end-job.ts";
 import { takeFault } from "./faults.ts";
-import { admitStart } from "./frontier.ts";
-import { JobDraft } from "./job-draft.ts";
-import { knownRows } from "./known-urls.ts";
 import { newsOf } from "./news.ts";
-import { planRows } from "./plan.ts";
 import { learnRobots, readSlice } from "./read-sitemaps.ts";
 import { listRecords, summaryOf } from "./records.ts";
 import { settleAll } from "./report.ts";
 import { settleExtracted } from "./settle.ts";
-import { openSitemaps } from "./sitemaps.ts";
+import { CrawlJobRow, CrawlJobState, INITIAL } from "./state/crawl-job-state.ts";
+import { JobDraft } from "./state/job-draft.ts";
+import { knownRows } from "./state/known-urls.ts";
+import { planRows } from "./state/plan.ts";
 import { endTurn, grantTurn, refuseTurn, takeReported } from "./turns.ts";
-import { askFullSites, askLater, tellSites } from "./wants.ts";
+import { askFullSites, askLater, tellSites } from "./wanted-requests.ts";
 
 export const crawlJobActor = defineActor(crawlJob, {
   state: CrawlJobState,

@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import type { Turn } from "../../../schemas/crawl/crawl-page.ts";
 import {
   BACKLOG_HELD_ROWS_MAX,
   CRAWL_MESSAGES_MAX,
@@ -8,8 +9,7 @@ import {
   RECORDS_SPARE_MIN,
   SITEMAP_NESTING_MAX,
   SITEMAPS_OPEN_MAX,
-} from "../../../schemas/crawl/crawl-limits.ts";
-import type { Turn } from "../../../schemas/crawl/crawl-page.ts";
+} from "../../../schemas/crawl/limits.ts";
 import { checkJob, fetched, HOST, JobWorld, START } from "../../../scripts/testing/job-world.ts";
 
 const A = `${START}a`;

@@ -1,11 +1,11 @@
 /** Which pages models are asked about: so many at once, and the others of the job wait in the order in which they came. */
 import type { DeepReadonly } from "../../../schemas/contract.ts";
 import { envelope } from "../../../schemas/contract.ts";
-import { JOB_JSON_TASKS_MAX } from "../../../schemas/crawl/crawl-limits.ts";
 import { crawlPage } from "../../../schemas/crawl/crawl-page.ts";
-import type { CrawlJobState, PageRow } from "./crawl-job-state.ts";
-import type { JobDraft } from "./job-draft.ts";
-import { pageOf, pageRow } from "./pages.ts";
+import { JOB_JSON_TASKS_MAX } from "../../../schemas/crawl/limits.ts";
+import type { CrawlJobState, PageRow } from "./state/crawl-job-state.ts";
+import type { JobDraft } from "./state/job-draft.ts";
+import { pageOf, pageRow } from "./state/pages.ts";
 
 type Page = DeepReadonly<PageRow>;
 type Extractions = DeepReadonly<NonNullable<CrawlJobState["extractions"]>>;

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import type { PageOutcome } from "../../../schemas/crawl/crawl-job.ts";
-import { CRAWL_TRIES_MAX, RECORDS_SPARE_MIN } from "../../../schemas/crawl/crawl-limits.ts";
+import { CRAWL_TRIES_MAX, RECORDS_SPARE_MIN } from "../../../schemas/crawl/limits.ts";
 import {
   ACCOUNT,
   checkJob,

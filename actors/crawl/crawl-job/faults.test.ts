@@ -5,7 +5,7 @@ import {
   JOB_FAULTS_MS_MAX,
   SITE_FULL_RETRY_MS,
   SITES_FULL_MAX,
-} from "../../../schemas/crawl/crawl-limits.ts";
+} from "../../../schemas/crawl/limits.ts";
 import { checkJob, fetched, HOST, JobWorld, START } from "../../../scripts/testing/job-world.ts";
 
 const fault = "the store has no room for what was fetched";

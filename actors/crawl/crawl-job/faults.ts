@@ -5,10 +5,10 @@ import {
   JOB_FAULTS_MS_MAX,
   SITE_FULL_RETRY_MS,
   SITES_FULL_MAX,
-} from "../../../schemas/crawl/crawl-limits.ts";
-import { endJob } from "./ends.ts";
-import type { JobDraft } from "./job-draft.ts";
-import { postpone } from "./wants.ts";
+} from "../../../schemas/crawl/limits.ts";
+import { endJob } from "./end-job.ts";
+import type { JobDraft } from "./state/job-draft.ts";
+import { postpone } from "./wanted-requests.ts";
 
 /** A turn has ended by one, and no page is to blame. */
 export function takeFault(draft: JobDraft, host: string, fault: string): void {

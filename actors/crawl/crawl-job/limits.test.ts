@@ -12,11 +12,11 @@ import {
   STEP_HOSTS_MAX,
   STEP_ROWS_MAX,
   STEP_WORK_MAX,
-} from "../../../schemas/crawl/crawl-limits.ts";
+} from "../../../schemas/crawl/limits.ts";
 import { fetched, JobWorld, START } from "../../../scripts/testing/job-world.ts";
 import type { HandlerContext } from "../../runtime/define-actor.ts";
-import { type CrawlJobRow, INITIAL } from "./crawl-job-state.ts";
-import { JobDraft } from "./job-draft.ts";
+import { type CrawlJobRow, INITIAL } from "./state/crawl-job-state.ts";
+import { JobDraft } from "./state/job-draft.ts";
 
 const numbered = (count: number, prefix = START) =>
   Array.from({ length: count }, (_, number) => `${prefix}${number}`);

@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import type { PageOutcome } from "../../../schemas/crawl/crawl-job.ts";
-import { REPORT_PAGES_MAX } from "../../../schemas/crawl/crawl-limits.ts";
 import type { Turn, TurnRequest } from "../../../schemas/crawl/crawl-page.ts";
+import { REPORT_PAGES_MAX } from "../../../schemas/crawl/limits.ts";
 import { ACCOUNT, checkJob, fetched, JobWorld, START } from "../../../scripts/testing/job-world.ts";
 import { SeededRandom } from "../../../scripts/testing/seeded-random.ts";
 

@@ -3,15 +3,12 @@
 import type { z } from "zod";
 import { CRAWL_DISALLOWED_TEXT } from "../../../schemas/crawl/content-signal.ts";
 import type { crawlJob, SitemapUrl } from "../../../schemas/crawl/crawl-job.ts";
-import {
-  CRAWL_MESSAGE_URL_CHARS,
-  SITEMAP_NESTING_MAX,
-} from "../../../schemas/crawl/crawl-limits.ts";
-import { discover } from "./backlog.ts";
-import { endJob } from "./ends.ts";
-import type { JobDraft } from "./job-draft.ts";
-import { addMessage } from "./job-messages.ts";
-import { closeSitemap, giveUpSitemap, retrySitemap, sitemapOf } from "./sitemaps.ts";
+import { CRAWL_MESSAGE_URL_CHARS, SITEMAP_NESTING_MAX } from "../../../schemas/crawl/limits.ts";
+import { discover } from "./discovery/backlog.ts";
+import { closeSitemap, giveUpSitemap, retrySitemap, sitemapOf } from "./discovery/sitemaps.ts";
+import { endJob } from "./end-job.ts";
+import type { JobDraft } from "./state/job-draft.ts";
+import { addMessage } from "./state/job-messages.ts";
 import { sitemapOfTurn, takeReadSitemap } from "./turns.ts";
 
 type Messages = typeof crawlJob.messages;

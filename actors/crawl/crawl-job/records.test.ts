@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { CRAWL_URL_CHARS_MAX, RECORD_LIST_BYTES_MAX } from "../../../schemas/crawl/crawl-limits.ts";
+import { CRAWL_URL_CHARS_MAX, RECORD_LIST_BYTES_MAX } from "../../../schemas/crawl/limits.ts";
 import { fetched, HOST, JobWorld, START } from "../../../scripts/testing/job-world.ts";
 import { refusal } from "../../../scripts/testing/refusal.ts";
 

@@ -9,14 +9,14 @@ import type {
   RecordEntry,
   RecordStatus,
 } from "../../../schemas/crawl/crawl-job.ts";
-import { LETTERS_PER_ROW, RECORD_LIST_BYTES_MAX } from "../../../schemas/crawl/crawl-limits.ts";
+import { LETTERS_PER_ROW, RECORD_LIST_BYTES_MAX } from "../../../schemas/crawl/limits.ts";
 import { ActorError } from "../../../schemas/errors.ts";
-import type { PageRow } from "./crawl-job-state.ts";
-import { hostOfUrl } from "./host-queues.ts";
-import type { JobDraft } from "./job-draft.ts";
-import { addressOf } from "./page-address.ts";
-import { LETTERS, lettersRow, pageOf, UNSETTLED } from "./pages.ts";
-import { readShown } from "./settled-record.ts";
+import type { PageRow } from "./state/crawl-job-state.ts";
+import { hostOfUrl } from "./state/host-queues.ts";
+import type { JobDraft } from "./state/job-draft.ts";
+import { addressOf } from "./state/page-address.ts";
+import { LETTERS, lettersRow, pageOf, UNSETTLED } from "./state/pages.ts";
+import { readShown } from "./state/settled-record.ts";
 
 type Page = DeepReadonly<PageRow>;
 type Query = z.output<typeof crawlJob.messages.list.input>;

@@ -1,9 +1,9 @@
 /** Takes in what a turn reports: first what became of its pages, then what they link to. */
 import type { PageOutcome } from "../../../schemas/crawl/crawl-job.ts";
-import { discover } from "./backlog.ts";
-import type { JobDraft } from "./job-draft.ts";
+import { discover } from "./discovery/backlog.ts";
 import { foundLinks } from "./links.ts";
 import { isUnreachable, settle } from "./settle.ts";
+import type { JobDraft } from "./state/job-draft.ts";
 
 /** What ends the job comes last: pages that were fetched before it are kept. */
 export function settleAll(draft: JobDraft, outcomes: readonly PageOutcome[]): void {

@@ -3,18 +3,18 @@
 import type { z } from "zod";
 import type { DeepReadonly } from "../../../schemas/contract.ts";
 import type { crawlJob, PageOutcome } from "../../../schemas/crawl/crawl-job.ts";
-import { CRAWL_REDIRECTS_MAX, CRAWL_TRIES_MAX } from "../../../schemas/crawl/crawl-limits.ts";
-import type { PageRow } from "./crawl-job-state.ts";
-import { crawlUrl } from "./crawl-url.ts";
-import { endJob, endWithoutStart } from "./ends.ts";
+import { CRAWL_REDIRECTS_MAX, CRAWL_TRIES_MAX } from "../../../schemas/crawl/limits.ts";
+import { crawlUrl } from "../lib/scope/crawl-url.ts";
+import { foundNearer } from "./discovery/frontier.ts";
+import { endJob, endWithoutStart } from "./end-job.ts";
 import { endExtraction, extract } from "./extractions.ts";
 import { forgetFaults } from "./faults.ts";
-import { foundNearer } from "./frontier.ts";
-import { enqueue } from "./host-queues.ts";
-import type { JobDraft } from "./job-draft.ts";
-import { addMessage } from "./job-messages.ts";
-import { addKnown, knownIndex } from "./known-urls.ts";
-import { pageOf, pageRow, settlePage } from "./pages.ts";
+import type { PageRow } from "./state/crawl-job-state.ts";
+import { enqueue } from "./state/host-queues.ts";
+import type { JobDraft } from "./state/job-draft.ts";
+import { addMessage } from "./state/job-messages.ts";
+import { addKnown, knownIndex } from "./state/known-urls.ts";
+import { pageOf, pageRow, settlePage } from "./state/pages.ts";
 
 type Page = DeepReadonly<PageRow>;
 type OutcomeOf<K extends PageOutcome["kind"]> = Extract<PageOutcome, { kind: K }>;

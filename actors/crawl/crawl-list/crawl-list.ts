@@ -1,12 +1,12 @@
 /** Keeps the list of an account's crawl jobs, and bounds how many there are. */
 import type { DeepReadonly } from "../../../schemas/contract.ts";
+import { crawlList } from "../../../schemas/crawl/crawl-list.ts";
 import {
   CRAWL_ADMITTED_MS,
   CRAWL_KEPT_MS,
   CRAWLS_KEPT_MAX,
   CRAWLS_RUNNING_MAX,
-} from "../../../schemas/crawl/crawl-limits.ts";
-import { crawlList } from "../../../schemas/crawl/crawl-list.ts";
+} from "../../../schemas/crawl/limits.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import { defineActor } from "../../runtime/define-actor.ts";
 import { CrawlListRow, CrawlListState } from "./crawl-list-state.ts";

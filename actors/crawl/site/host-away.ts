@@ -3,7 +3,7 @@ import {
   HOST_AWAY_MS,
   HOST_AWAY_MS_MAX,
   HOST_AWAY_UNSAID_MS_MAX,
-} from "../../../schemas/crawl/crawl-limits.ts";
+} from "../../../schemas/crawl/limits.ts";
 import type { Pace } from "./pace-state.ts";
 
 export interface Asked {

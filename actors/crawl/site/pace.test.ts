@@ -18,7 +18,7 @@ import {
   TURN_UNHEARD_MS,
   TURNS_AHEAD_MAX,
   TURNS_STARTED_MAX,
-} from "../../../schemas/crawl/crawl-limits.ts";
+} from "../../../schemas/crawl/limits.ts";
 import { TASK_ACK_WAIT_MS, TASK_HEARTBEAT_MS } from "../../../schemas/limits.ts";
 import { comeBack, stayAway } from "./host-away.ts";
 import {

@@ -21,7 +21,7 @@ import {
   TURN_OVERDUE_MS,
   TURN_REQUESTS_MAX,
   TURN_UNHEARD_MS,
-} from "../../../schemas/crawl/crawl-limits.ts";
+} from "../../../schemas/crawl/limits.ts";
 import { entryAfter, type Moment, type Pace, type Turn, wantingJobs } from "./pace-state.ts";
 import {
   grantableAt,

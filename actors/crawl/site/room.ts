@@ -7,7 +7,7 @@ import {
   TURN_SPAN_MS,
   TURNS_AHEAD_MAX,
   TURNS_STARTED_MAX,
-} from "../../../schemas/crawl/crawl-limits.ts";
+} from "../../../schemas/crawl/limits.ts";
 import { type Moment, type Pace, turnOf, wantingJobs } from "./pace-state.ts";
 
 /** When the next request may leave, if the one that goes now leaves at its time. */

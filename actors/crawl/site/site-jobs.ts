@@ -7,7 +7,7 @@ import {
   SITE_JOBS_WAITING_MAX,
   SITE_TELL_CHARS_MAX,
   SITE_TELLS_MAX,
-} from "../../../schemas/crawl/crawl-limits.ts";
+} from "../../../schemas/crawl/limits.ts";
 import { type Scheme, site } from "../../../schemas/crawl/site.ts";
 import { want } from "./pace.ts";
 import { knownPolicy, refusalOf, sitemapsOf, wantRobots } from "./site-robots.ts";

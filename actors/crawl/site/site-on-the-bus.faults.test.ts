@@ -1,6 +1,6 @@
 import { expect } from "chai";
-import { CRAWL_DELAY_MS } from "../../../schemas/crawl/crawl-limits.ts";
 import { crawlPage } from "../../../schemas/crawl/crawl-page.ts";
+import { CRAWL_DELAY_MS } from "../../../schemas/crawl/limits.ts";
 import type { RobotsOutcome } from "../../../schemas/crawl/site.ts";
 import { addressOf, STREAMS, shardOf } from "../../../schemas/subjects.ts";
 import { ActorProcess } from "../../../scripts/testing/actor-process.ts";

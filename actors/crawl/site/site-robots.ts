@@ -1,6 +1,7 @@
 /** A site's robots.txt: kept in rows since it may be large, fetched in turns of the site's own, asked about addresses. */
 import type { z } from "zod";
 import { type DeepReadonly, envelope } from "../../../schemas/contract.ts";
+import { crawlPage } from "../../../schemas/crawl/crawl-page.ts";
 import {
   ROBOTS_AWAY_MS_MAX,
   ROBOTS_KEPT_MS,
@@ -9,8 +10,7 @@ import {
   SITE_TELL_CHARS_MAX,
   TURN_MS_MAX,
   VERDICT_REASON_CHARS_MAX,
-} from "../../../schemas/crawl/crawl-limits.ts";
-import { crawlPage } from "../../../schemas/crawl/crawl-page.ts";
+} from "../../../schemas/crawl/limits.ts";
 import type { RobotsRules } from "../../../schemas/crawl/robots-rules.ts";
 import type {
   CrawlIntent,

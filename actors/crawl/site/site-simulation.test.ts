@@ -8,7 +8,7 @@ import {
   TURN_SPACED_REQUESTS_MAX,
   TURN_SPAN_MS,
   TURNS_STARTED_MAX,
-} from "../../../schemas/crawl/crawl-limits.ts";
+} from "../../../schemas/crawl/limits.ts";
 import { LEASE_TTL_MS } from "../../../schemas/limits.ts";
 import { SeededRandom } from "../../../scripts/testing/seeded-random.ts";
 import {

@@ -20,7 +20,7 @@ import {
   TURN_REQUESTS_MAX,
   TURN_RULE_CHECKS_MAX,
   VERDICT_REASON_CHARS_MAX,
-} from "../../../schemas/crawl/crawl-limits.ts";
+} from "../../../schemas/crawl/limits.ts";
 import type { CrawlIntent, RobotsOutcome } from "../../../schemas/crawl/site.ts";
 import { REPLY_KEPT_BYTES_MAX, ROW_BYTES_MAX, STATE_BYTES_MAX } from "../../../schemas/limits.ts";
 import { refusal } from "../../../scripts/testing/refusal.ts";

@@ -7,7 +7,7 @@ import {
   TURN_ASK_ROBOTS_MS,
   TURN_LEAD_MS,
   TURN_RULE_CHECKS_MAX,
-} from "../../../schemas/crawl/crawl-limits.ts";
+} from "../../../schemas/crawl/limits.ts";
 import { type PageVerdict, site } from "../../../schemas/crawl/site.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import { defineActor } from "../../runtime/define-actor.ts";

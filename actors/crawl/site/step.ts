@@ -1,6 +1,6 @@
 /** One transition of a site in the making: its state, rows and sends, each as it will be. */
 import type { DeepReadonly, Envelope } from "../../../schemas/contract.ts";
-import { CRAWL_DELAY_MS } from "../../../schemas/crawl/crawl-limits.ts";
+import { CRAWL_DELAY_MS } from "../../../schemas/crawl/limits.ts";
 import type { Scheme } from "../../../schemas/crawl/site.ts";
 import type { HandlerContext } from "../../runtime/define-actor.ts";
 import type { Moment, Pace } from "./pace-state.ts";

@@ -5,7 +5,7 @@ import { PAGE_ENTRIES, PAGE_ENTRIES_MAX } from "../../limits.ts";
 import { RenderQuery } from "../../rendering/http/rendering.ts";
 import { Id } from "../../values.ts";
 import { CrawlStatus, RecordStatus } from "../crawl-job.ts";
-import { CRAWL_PAGES_MAX } from "../crawl-limits.ts";
+import { CRAWL_PAGES_MAX } from "../limits.ts";
 
 /** A cursor longer than any we make is refused with the others that are not ours. */
 const Cursor = z.string().min(1).max(128).optional().describe("The cursor of the answer before");

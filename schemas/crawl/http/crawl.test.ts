@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { z } from "zod";
-import * as bounds from "../crawl-limits.ts";
+import * as bounds from "../limits.ts";
 import { CrawlRequest } from "./crawl.ts";
 
 type Sample = [name: string, good: object[], bad: object[]];

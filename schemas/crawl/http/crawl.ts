@@ -22,7 +22,7 @@ import {
   HOST_KEY_CHARS_MAX,
   JSON_PROMPT_CHARS_MAX,
   JSON_SCHEMA_BYTES_MAX,
-} from "../crawl-limits.ts";
+} from "../limits.ts";
 
 /** The last second of the year 9999: what is larger was meant as milliseconds. */
 const UNIX_SECONDS_MAX = 253_402_300_799;

@@ -1,5 +1,5 @@
 /** Finds out in which language a block of code is written, by the marks that highlighters leave. */
-import { CODE_CLASS_CHARS_MAX } from "../../../../schemas/crawl/crawl-limits.ts";
+import { CODE_CLASS_CHARS_MAX } from "../../../../schemas/crawl/limits.ts";
 import type { PageNode } from "./page-node.ts";
 
 /** Elements around a block that may carry its language: Sphinx and Jekyll put it two levels up, GitLab three. */

@@ -1,8 +1,5 @@
 import { expect } from "chai";
-import {
-  CHARSET_PRESCAN_BYTES,
-  CHARSET_SAMPLE_BYTES,
-} from "../../../../schemas/crawl/crawl-limits.ts";
+import { CHARSET_PRESCAN_BYTES, CHARSET_SAMPLE_BYTES } from "../../../../schemas/crawl/limits.ts";
 import { processorTime } from "../../../../scripts/testing/processor-time.ts";
 import { decodeBody } from "./decode-body.ts";
 

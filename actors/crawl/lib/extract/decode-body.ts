@@ -1,9 +1,6 @@
 /** Makes text of a page's bytes, whatever charset they are in and whatever they claim. */
 import { analyse } from "chardet";
-import {
-  CHARSET_PRESCAN_BYTES,
-  CHARSET_SAMPLE_BYTES,
-} from "../../../../schemas/crawl/crawl-limits.ts";
+import { CHARSET_PRESCAN_BYTES, CHARSET_SAMPLE_BYTES } from "../../../../schemas/crawl/limits.ts";
 
 export interface DecodedBody {
   text: string;

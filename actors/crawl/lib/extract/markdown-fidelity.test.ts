@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { type Node, Parser } from "commonmark";
-import { MARKDOWN_DEPTH_MAX, MARKDOWN_SPAN_MAX } from "../../../../schemas/crawl/crawl-limits.ts";
+import { MARKDOWN_DEPTH_MAX, MARKDOWN_SPAN_MAX } from "../../../../schemas/crawl/limits.ts";
 import { markdown } from "./markdown.ts";
 
 /** What Markdown must not lose: white space, code, links, cells. Each case is markup that sites have. */

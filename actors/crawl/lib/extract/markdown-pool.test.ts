@@ -4,7 +4,7 @@ import {
   MARKDOWN_HTML_CHARS_MAX,
   MARKDOWN_QUEUE_MAX,
   MARKDOWN_TIMEOUT_MS,
-} from "../../../../schemas/crawl/crawl-limits.ts";
+} from "../../../../schemas/crawl/limits.ts";
 import { ActorError } from "../../../../schemas/errors.ts";
 import { SkippingClock } from "../../../../scripts/testing/skipping-clock.ts";
 import { until } from "../../../../scripts/testing/until.ts";

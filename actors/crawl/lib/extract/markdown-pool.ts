@@ -4,7 +4,7 @@ import {
   MARKDOWN_HEAP_MIB_MAX,
   MARKDOWN_QUEUE_MAX,
   MARKDOWN_TIMEOUT_MS,
-} from "../../../../schemas/crawl/crawl-limits.ts";
+} from "../../../../schemas/crawl/limits.ts";
 import { ActorError } from "../../../../schemas/errors.ts";
 import { type Clock, systemClock } from "../../../runtime/clock.ts";
 import { Timeout } from "../../../runtime/time-limit.ts";

@@ -1,7 +1,7 @@
 import { createRequire } from "node:module";
 import { expect } from "chai";
 import { z } from "zod";
-import { MARKDOWN_HTML_CHARS_MAX } from "../../../../schemas/crawl/crawl-limits.ts";
+import { MARKDOWN_HTML_CHARS_MAX } from "../../../../schemas/crawl/limits.ts";
 import { processorTime } from "../../../../scripts/testing/processor-time.ts";
 import { markdown } from "./markdown.ts";
 import { kept, readBack, wordsOf, wordsSeen } from "./testing/words.ts";

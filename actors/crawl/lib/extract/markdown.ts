@@ -1,6 +1,6 @@
 /** Makes Markdown of a page's HTML. It runs as long as the page makes it: call it through MarkdownPool. */
 import type TurndownService from "turndown";
-import { MARKDOWN_HTML_CHARS_MAX } from "../../../../schemas/crawl/crawl-limits.ts";
+import { MARKDOWN_HTML_CHARS_MAX } from "../../../../schemas/crawl/limits.ts";
 import { markdownWriter } from "./markdown-rules.ts";
 import { parsePage } from "./parse-page.ts";
 import { shapePage } from "./shape-page.ts";

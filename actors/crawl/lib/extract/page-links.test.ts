@@ -3,7 +3,7 @@ import {
   CRAWL_URL_CHARS_MAX,
   PAGE_LINKS_MAX,
   PAGE_TITLE_CHARS_MAX,
-} from "../../../../schemas/crawl/crawl-limits.ts";
+} from "../../../../schemas/crawl/limits.ts";
 import { processorTime } from "../../../../scripts/testing/processor-time.ts";
 import { pageLinks } from "./page-links.ts";
 

@@ -1,5 +1,5 @@
 /** Finds formulas, and writes them by the TeX that renderers leave beside what they draw. */
-import { CODE_CLASS_CHARS_MAX } from "../../../../schemas/crawl/crawl-limits.ts";
+import { CODE_CLASS_CHARS_MAX } from "../../../../schemas/crawl/limits.ts";
 import { PageNode } from "./page-node.ts";
 
 /** True where the element was a formula or a drawing of one: it is replaced, or taken out. */

@@ -1,5 +1,5 @@
 /** Tells tables of values from tables that only lay a page out, and writes the former. */
-import { MARKDOWN_SPAN_MAX } from "../../../../schemas/crawl/crawl-limits.ts";
+import { MARKDOWN_SPAN_MAX } from "../../../../schemas/crawl/limits.ts";
 import { PageNode } from "./page-node.ts";
 
 /**

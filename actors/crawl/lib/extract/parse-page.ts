@@ -6,7 +6,7 @@ import {
   type TreeAdapter,
   type TreeAdapterTypeMap,
 } from "parse5";
-import { MARKDOWN_DEPTH_MAX } from "../../../../schemas/crawl/crawl-limits.ts";
+import { MARKDOWN_DEPTH_MAX } from "../../../../schemas/crawl/limits.ts";
 import { ELEMENT, PageNode, TEXT } from "./page-node.ts";
 
 /** `isScripted` says that scripts ran on the page: then `noscript` is not shown. */

@@ -7,7 +7,7 @@ import {
   ROBOTS_LINE_BYTES_MAX,
   ROBOTS_SITEMAPS_MAX,
   ROBOTS_WILDCARDS_MAX,
-} from "../../../../schemas/crawl/crawl-limits.ts";
+} from "../../../../schemas/crawl/limits.ts";
 import { STATE_BYTES_MAX } from "../../../../schemas/limits.ts";
 import { processorTime } from "../../../../scripts/testing/processor-time.ts";
 import { parseRobots } from "./parse-robots.ts";

@@ -7,7 +7,7 @@ import {
   ROBOTS_KEPT_CHARS_MAX,
   ROBOTS_SITEMAPS_MAX,
   ROBOTS_WILDCARDS_MAX,
-} from "../../../../schemas/crawl/crawl-limits.ts";
+} from "../../../../schemas/crawl/limits.ts";
 import type { RobotsRules } from "../../../../schemas/crawl/robots-rules.ts";
 import { readContentSignal } from "./read-content-signal.ts";
 import { type RobotsRecord, robotsRecords } from "./robots-lines.ts";

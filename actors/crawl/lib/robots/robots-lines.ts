@@ -1,5 +1,5 @@
 /** Splits the bytes of a robots.txt into its records (RFC 9309, section 2.2, and the mistakes it asks parsers to bear). */
-import { ROBOTS_BYTES_MAX, ROBOTS_LINE_BYTES_MAX } from "../../../../schemas/crawl/crawl-limits.ts";
+import { ROBOTS_BYTES_MAX, ROBOTS_LINE_BYTES_MAX } from "../../../../schemas/crawl/limits.ts";
 
 /** A line that says something. Each character of `value` is one byte of the file. */
 export interface RobotsRecord {

@@ -3,7 +3,7 @@ import {
   CRAWL_URL_CHARS_MAX,
   ROBOTS_BYTES_MAX,
   ROBOTS_WILDCARDS_MAX,
-} from "../../../../schemas/crawl/crawl-limits.ts";
+} from "../../../../schemas/crawl/limits.ts";
 import { processorTime } from "../../../../scripts/testing/processor-time.ts";
 import { parseRobots } from "./parse-robots.ts";
 import { matchesPathPattern } from "./path-pattern.ts";

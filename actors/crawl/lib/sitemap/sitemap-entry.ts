@@ -1,5 +1,5 @@
 /** Makes an entry of what a sitemap says about one address. */
-import { CRAWL_URL_CHARS_MAX } from "../../../../schemas/crawl/crawl-limits.ts";
+import { CRAWL_URL_CHARS_MAX } from "../../../../schemas/crawl/limits.ts";
 import type { SitemapEntry } from "./sitemap.ts";
 
 export interface RawEntry {

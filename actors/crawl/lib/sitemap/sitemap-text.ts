@@ -1,5 +1,5 @@
 /** Reads a sitemap that is plain text: an address a line. */
-import { CRAWL_URL_CHARS_MAX } from "../../../../schemas/crawl/crawl-limits.ts";
+import { CRAWL_URL_CHARS_MAX } from "../../../../schemas/crawl/limits.ts";
 import type { SitemapEntry, SitemapParser } from "./sitemap.ts";
 import { sitemapEntry } from "./sitemap-entry.ts";
 

@@ -1,6 +1,6 @@
 /** Reads sitemaps, indexes of sitemaps, RSS and Atom, by the names of their elements and whatever their namespaces say. */
 import { Parser } from "htmlparser2";
-import { CRAWL_URL_CHARS_MAX, SITEMAP_DEPTH_MAX } from "../../../../schemas/crawl/crawl-limits.ts";
+import { CRAWL_URL_CHARS_MAX, SITEMAP_DEPTH_MAX } from "../../../../schemas/crawl/limits.ts";
 import type { SitemapEntry, SitemapForm, SitemapParser } from "./sitemap.ts";
 import { type RawEntry, sitemapEntry } from "./sitemap-entry.ts";
 

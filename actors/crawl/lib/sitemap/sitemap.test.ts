@@ -6,7 +6,7 @@ import {
   SITEMAP_BYTES_MAX,
   SITEMAP_DEPTH_MAX,
   SITEMAP_URLS_MAX,
-} from "../../../../schemas/crawl/crawl-limits.ts";
+} from "../../../../schemas/crawl/limits.ts";
 import {
   CONFORMANCE_NOTE,
   conformanceFile,

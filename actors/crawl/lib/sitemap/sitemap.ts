@@ -5,7 +5,7 @@ import {
   SITEMAP_BYTES_MAX,
   SITEMAP_CHUNK_BYTES,
   SITEMAP_URLS_MAX,
-} from "../../../../schemas/crawl/crawl-limits.ts";
+} from "../../../../schemas/crawl/limits.ts";
 import { SitemapText } from "./sitemap-text.ts";
 import { SitemapXml } from "./sitemap-xml.ts";
 

@@ -1,8 +1,8 @@
 /** The browser time of a worker's turns: what they have used is told to their account as it adds up, and more is asked for. */
 import { account } from "../../../../schemas/account/account.ts";
 import { type Envelope, envelope } from "../../../../schemas/contract.ts";
-import { BROWSER_TIME_TOLD_MS } from "../../../../schemas/crawl/crawl-limits.ts";
 import type { Turn } from "../../../../schemas/crawl/crawl-page.ts";
+import { BROWSER_TIME_TOLD_MS } from "../../../../schemas/crawl/limits.ts";
 import type { ActorClient } from "../../../runtime/actor-client.ts";
 
 /** Why the account may have no more browser time, if so, where so much is used and not told yet. */

@@ -1,8 +1,8 @@
 import { gzipSync } from "node:zlib";
 import { expect } from "chai";
 import type { PageOutcome } from "../../../../schemas/crawl/crawl-job.ts";
-import { CRAWL_BODY_BYTES_MAX } from "../../../../schemas/crawl/crawl-limits.ts";
 import type { TurnRequest } from "../../../../schemas/crawl/crawl-page.ts";
+import { CRAWL_BODY_BYTES_MAX } from "../../../../schemas/crawl/limits.ts";
 import { ActorError } from "../../../../schemas/errors.ts";
 import { type Arrival, Arrivals } from "../../../../scripts/testing/arrivals.ts";
 import { until } from "../../../../scripts/testing/until.ts";

@@ -6,7 +6,7 @@ import {
   ROBOTS_STARTS_MS_MAX,
   ROBOTS_TRIES_MAX,
   ROBOTS_WAIT_MS_MAX,
-} from "../../../../schemas/crawl/crawl-limits.ts";
+} from "../../../../schemas/crawl/limits.ts";
 import type { CrawlIntent } from "../../../../schemas/crawl/site.ts";
 import { rulesOutcome, SiteDriver } from "../../../../scripts/testing/site-driver.ts";
 import { SkippingClock } from "../../../../scripts/testing/skipping-clock.ts";

@@ -9,7 +9,7 @@ import {
   ROBOTS_REDIRECTS_MAX,
   ROBOTS_STARTS_MS_MAX,
   ROBOTS_TRIES_MAX,
-} from "../../../../schemas/crawl/crawl-limits.ts";
+} from "../../../../schemas/crawl/limits.ts";
 import {
   type RobotsOutcome,
   type RobotsProgress,
@@ -24,14 +24,20 @@ import type { EgressGuard } from "../../../egress/egress-guard.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import type { TaskContext } from "../../../runtime/define-worker.ts";
 import type { Places } from "../../../runtime/places.ts";
+import { type Begun, beginTurn, type TurnToBegin } from "../../lib/departure/begin-turn.ts";
+import {
+  type Departure,
+  inTime,
+  type Left,
+  start,
+  TooLate,
+} from "../../lib/departure/departure.ts";
+import { FetchDeadline } from "../../lib/load/fetch-deadline.ts";
+import { isPassing, isPassingStatus } from "../../lib/load/passing-faults.ts";
+import { redirectTarget } from "../../lib/load/redirect-target.ts";
+import { awayMsOf } from "../../lib/load/retry-after.ts";
+import { CRAWLER_USER_AGENT, PRODUCT_TOKEN } from "../../lib/load/user-agent.ts";
 import { robotsOutcomeOf } from "../../lib/robots/robots-outcome.ts";
-import { type Begun, beginTurn, type TurnToBegin } from "./begin-turn.ts";
-import { type Departure, inTime, type Left, start, TooLate } from "./departure.ts";
-import { FetchDeadline } from "./fetch-deadline.ts";
-import { isPassing, isPassingStatus } from "./passing-faults.ts";
-import { redirectTarget } from "./redirect-target.ts";
-import { awayMsOf } from "./retry-after.ts";
-import { CRAWLER_USER_AGENT, PRODUCT_TOKEN } from "./user-agent.ts";
 
 export interface RobotsFetchParts {
   guard: EgressGuard;

@@ -10,7 +10,7 @@ import {
   SITEMAP_FETCH_MS_MAX,
   SITEMAP_REPORT_URLS_MAX,
   SITEMAP_URLS_MAX,
-} from "../../../../schemas/crawl/crawl-limits.ts";
+} from "../../../../schemas/crawl/limits.ts";
 import { MESSAGE_BYTES_MAX } from "../../../../schemas/limits.ts";
 import { SkippingClock } from "../../../../scripts/testing/skipping-clock.ts";
 import { until } from "../../../../scripts/testing/until.ts";

@@ -2,24 +2,24 @@
 import type { Envelope } from "../../../../schemas/contract.ts";
 import { envelope } from "../../../../schemas/contract.ts";
 import { crawlJob, type SitemapUrl } from "../../../../schemas/crawl/crawl-job.ts";
+import type { TurnRequest } from "../../../../schemas/crawl/crawl-page.ts";
 import {
   REPORT_BYTES_MAX,
   SITEMAP_ANSWER_MS_MAX,
   SITEMAP_BYTES_MAX,
   SITEMAP_FETCH_MS_MAX,
   SITEMAP_REPORT_URLS_MAX,
-} from "../../../../schemas/crawl/crawl-limits.ts";
-import type { TurnRequest } from "../../../../schemas/crawl/crawl-page.ts";
+} from "../../../../schemas/crawl/limits.ts";
 import { EgressError } from "../../../egress/egress-error.ts";
 import { EgressAgents, type EgressResponse, egressFetch } from "../../../egress/egress-fetch.ts";
 import type { EgressGuard } from "../../../egress/egress-guard.ts";
 import type { Clock } from "../../../runtime/clock.ts";
+import { type Departure, start } from "../../lib/departure/departure.ts";
+import { FetchDeadline } from "../../lib/load/fetch-deadline.ts";
+import { isPassing, isPassingStatus } from "../../lib/load/passing-faults.ts";
+import { redirectTarget } from "../../lib/load/redirect-target.ts";
+import { awayMsOf } from "../../lib/load/retry-after.ts";
 import { readSitemap, type SitemapEntry, type SitemapSummary } from "../../lib/sitemap/sitemap.ts";
-import { type Departure, start } from "./departure.ts";
-import { FetchDeadline } from "./fetch-deadline.ts";
-import { isPassing, isPassingStatus } from "./passing-faults.ts";
-import { redirectTarget } from "./redirect-target.ts";
-import { awayMsOf } from "./retry-after.ts";
 
 export type SitemapRequest = Extract<TurnRequest, { type: "sitemap" }>;
 

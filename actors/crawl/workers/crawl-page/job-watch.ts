@@ -1,6 +1,6 @@
 /** Tells a worker that a job has ended, as soon as it has: what it was granted by then is not fetched any more. */
 import { type CrawlNews, crawlJob } from "../../../../schemas/crawl/crawl-job.ts";
-import { JOB_WATCH_RETRY_MS } from "../../../../schemas/crawl/crawl-limits.ts";
+import { JOB_WATCH_RETRY_MS } from "../../../../schemas/crawl/limits.ts";
 import { ActorError } from "../../../../schemas/errors.ts";
 import type { ActorClient } from "../../../runtime/actor-client.ts";
 import type { Clock } from "../../../runtime/clock.ts";

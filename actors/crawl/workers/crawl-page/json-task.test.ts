@@ -14,10 +14,10 @@ import { createEgressGuard } from "../../../egress/egress-guard.ts";
 import { BlobStore } from "../../../runtime/blob-store.ts";
 import { systemClock as clock } from "../../../runtime/clock.ts";
 import { Places } from "../../../runtime/places.ts";
+import { JsonChecker } from "../../lib/ai/json-checker.ts";
+import { JsonExtractor } from "../../lib/ai/json-extractor.ts";
 import { MarkdownPool } from "../../lib/extract/markdown-pool.ts";
-import type { JobName } from "./job-shelf.ts";
-import { JsonChecker } from "./json-checker.ts";
-import { JsonExtractor } from "./json-extractor.ts";
+import type { JobName } from "../../lib/records/job-shelf.ts";
 import { jsonFailure, jsonTask } from "./json-task.ts";
 
 type Ended = () => Promise<AbortSignal>;

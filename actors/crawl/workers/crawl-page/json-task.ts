@@ -1,17 +1,17 @@
 /** The task that takes data out of a page which has been fetched: reads its blob, asks, and stores what came of it. */
 import { envelope } from "../../../../schemas/contract.ts";
 import { crawlJob, type RecordBlob } from "../../../../schemas/crawl/crawl-job.ts";
-import { RECORD_REASON_CHARS_MAX } from "../../../../schemas/crawl/crawl-limits.ts";
 import type { crawlPage } from "../../../../schemas/crawl/crawl-page.ts";
 import type { CrawlRequest } from "../../../../schemas/crawl/http/crawl.ts";
+import { RECORD_REASON_CHARS_MAX } from "../../../../schemas/crawl/limits.ts";
 import { ActorError } from "../../../../schemas/errors.ts";
 import { TASK_TRIES_MAX } from "../../../../schemas/limits.ts";
 import type { BlobStore } from "../../../runtime/blob-store.ts";
 import type { WorkerDefinition } from "../../../runtime/define-worker.ts";
 import type { Places } from "../../../runtime/places.ts";
+import type { JsonExtractor, JsonQuestion } from "../../lib/ai/json-extractor.ts";
 import type { MarkdownPool } from "../../lib/extract/markdown-pool.ts";
-import type { HeldJob, JobName } from "./job-shelf.ts";
-import type { JsonExtractor, JsonQuestion } from "./json-extractor.ts";
+import type { HeldJob, JobName } from "../../lib/records/job-shelf.ts";
 
 type Tasks = WorkerDefinition<typeof crawlPage.messages>;
 

@@ -2,6 +2,7 @@ import { createServer, type ServerResponse } from "node:http";
 import { expect } from "chai";
 import { pino } from "pino";
 import { crawlJob } from "../../../../schemas/crawl/crawl-job.ts";
+import { CrawlRequest } from "../../../../schemas/crawl/http/crawl.ts";
 import {
   FETCH_PAGES_MAX,
   FETCH_TURNS_MAX,
@@ -11,8 +12,7 @@ import {
   LARGE_BODY_BYTES,
   RENDER_TURNS_MAX,
   ROBOTS_TURNS_MAX,
-} from "../../../../schemas/crawl/crawl-limits.ts";
-import { CrawlRequest } from "../../../../schemas/crawl/http/crawl.ts";
+} from "../../../../schemas/crawl/limits.ts";
 import { type BusActors, busActors } from "../../../../scripts/testing/bus-actors.ts";
 import { type LoopbackServer, listen } from "../../../../scripts/testing/loopback-server.ts";
 import { openPool } from "../../../../scripts/testing/printer.ts";

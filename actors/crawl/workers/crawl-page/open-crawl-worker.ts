@@ -13,7 +13,7 @@ import {
   MARKDOWN_QUEUE_MAX,
   RENDER_TURNS_MAX,
   ROBOTS_TURNS_MAX,
-} from "../../../../schemas/crawl/crawl-limits.ts";
+} from "../../../../schemas/crawl/limits.ts";
 import { ActorError } from "../../../../schemas/errors.ts";
 import { EgressAgents } from "../../../egress/egress-fetch.ts";
 import type { EgressGuard } from "../../../egress/egress-guard.ts";
@@ -25,17 +25,17 @@ import type { Clock } from "../../../runtime/clock.ts";
 import { BusLiveUpdates } from "../../../runtime/live.ts";
 import { Places } from "../../../runtime/places.ts";
 import { TtlStore } from "../../../runtime/ttl-store.ts";
+import { JsonChecker } from "../../lib/ai/json-checker.ts";
+import { JsonExtractor, type OperatorsAi } from "../../lib/ai/json-extractor.ts";
 import { MarkdownPool } from "../../lib/extract/markdown-pool.ts";
-import { BrowserPageLoader } from "./browser-page-loader.ts";
+import { HttpPageLoader } from "../../lib/load/http-page-loader.ts";
+import { BrowserPageLoader } from "../../lib/load-in-browser/browser-page-loader.ts";
+import { JobShelf, type JobShelfParts } from "../../lib/records/job-shelf.ts";
+import { CachedPage } from "../../lib/records/page-cache.ts";
+import { RecordWriter } from "../../lib/records/record-writer.ts";
 import type { OutOfTime } from "./browser-time.ts";
 import { crawlPageWorker } from "./crawl-page.ts";
-import { HttpPageLoader } from "./http-page-loader.ts";
-import { JobShelf, type JobShelfParts } from "./job-shelf.ts";
 import { watchJob } from "./job-watch.ts";
-import { JsonChecker } from "./json-checker.ts";
-import { JsonExtractor, type OperatorsAi } from "./json-extractor.ts";
-import { CachedPage } from "./page-cache.ts";
-import { RecordWriter } from "./record-writer.ts";
 
 export interface CrawlWorkerParts {
   bus: Bus;

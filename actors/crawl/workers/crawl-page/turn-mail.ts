@@ -5,7 +5,7 @@ import type { Turn, TurnRequest } from "../../../../schemas/crawl/crawl-page.ts"
 import type { PageVerdict } from "../../../../schemas/crawl/site.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import type { TaskContext } from "../../../runtime/define-worker.ts";
-import { isPage } from "./cached-pages.ts";
+import { isPage } from "../../lib/records/cached-pages.ts";
 import { TurnReport } from "./turn-report.ts";
 
 export interface TurnMailParts extends Pick<TaskContext, "signal" | "send" | "tell"> {

@@ -5,7 +5,7 @@ import {
   PAGE_LINKS_BYTES_MAX,
   REPORT_BYTES_MAX,
   REPORT_PAGES_MAX,
-} from "../../../../schemas/crawl/crawl-limits.ts";
+} from "../../../../schemas/crawl/limits.ts";
 import { MESSAGE_BYTES_MAX } from "../../../../schemas/limits.ts";
 import { systemClock as clock } from "../../../runtime/clock.ts";
 import { TurnReport } from "./turn-report.ts";

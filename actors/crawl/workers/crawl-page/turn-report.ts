@@ -2,12 +2,12 @@
 
 import { type Envelope, envelope } from "../../../../schemas/contract.ts";
 import { crawlJob, type PageOutcome } from "../../../../schemas/crawl/crawl-job.ts";
+import type { Turn } from "../../../../schemas/crawl/crawl-page.ts";
 import {
   REPORT_BYTES_MAX,
   REPORT_GATHER_MS,
   REPORT_PAGES_MAX,
-} from "../../../../schemas/crawl/crawl-limits.ts";
-import type { Turn } from "../../../../schemas/crawl/crawl-page.ts";
+} from "../../../../schemas/crawl/limits.ts";
 import { type Clock, OVER } from "../../../runtime/clock.ts";
 
 export interface TurnReportParts {

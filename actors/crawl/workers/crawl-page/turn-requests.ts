@@ -7,14 +7,20 @@ import { BrowserNotStartedError } from "../../../rendering/lib/browser/browser-d
 import type { Clock } from "../../../runtime/clock.ts";
 import type { TaskContext } from "../../../runtime/define-worker.ts";
 import type { Places } from "../../../runtime/places.ts";
-import type { Moment, TurnToBegin } from "./begin-turn.ts";
+import type { Moment, TurnToBegin } from "../../lib/departure/begin-turn.ts";
+import {
+  atAnyTime,
+  type Departure,
+  inTime,
+  type Left,
+  NotMade,
+} from "../../lib/departure/departure.ts";
+import { CrawlHeaders } from "../../lib/load/crawl-headers.ts";
+import { isPage } from "../../lib/records/cached-pages.ts";
+import type { HeldJob } from "../../lib/records/job-shelf.ts";
+import type { PageOutcomes, PageRequest } from "../../lib/records/page-outcomes.ts";
 import type { BrowserTime } from "./browser-time.ts";
-import { isPage } from "./cached-pages.ts";
-import { CrawlHeaders } from "./crawl-headers.ts";
-import { atAnyTime, type Departure, inTime, type Left, NotMade } from "./departure.ts";
 import { fetchSitemap, type SitemapParts, type SitemapRequest } from "./fetch-sitemap.ts";
-import type { HeldJob } from "./job-shelf.ts";
-import type { PageOutcomes, PageRequest } from "./page-outcomes.ts";
 import type { TurnMail } from "./turn-mail.ts";
 
 /** A job while a turn of it runs: by then it is known how its end is heard of. */

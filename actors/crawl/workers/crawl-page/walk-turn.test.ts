@@ -1,12 +1,9 @@
 import { expect } from "chai";
 import { pino } from "pino";
 import type { Envelope } from "../../../../schemas/contract.ts";
-import {
-  BROWSER_TIME_TOLD_MS,
-  TURN_STARTS_MS_MAX,
-} from "../../../../schemas/crawl/crawl-limits.ts";
 import type { Turn } from "../../../../schemas/crawl/crawl-page.ts";
 import { CrawlRequest } from "../../../../schemas/crawl/http/crawl.ts";
+import { BROWSER_TIME_TOLD_MS, TURN_STARTS_MS_MAX } from "../../../../schemas/crawl/limits.ts";
 import { ActorError } from "../../../../schemas/errors.ts";
 import { taskContext } from "../../../../scripts/testing/task-context.ts";
 import { createAddressPolicy } from "../../../egress/address-policy.ts";
@@ -16,10 +13,10 @@ import { type Clock, systemClock as clock } from "../../../runtime/clock.ts";
 import type { TaskContext } from "../../../runtime/define-worker.ts";
 import { Places } from "../../../runtime/places.ts";
 import { MarkdownPool } from "../../lib/extract/markdown-pool.ts";
+import type { PageAnswer, PageLoad } from "../../lib/load/page-loader.ts";
+import { JobShelf } from "../../lib/records/job-shelf.ts";
+import { RecordWriter } from "../../lib/records/record-writer.ts";
 import { crawlPageWorker } from "./crawl-page.ts";
-import { JobShelf } from "./job-shelf.ts";
-import type { PageAnswer, PageLoad } from "./page-loader.ts";
-import { RecordWriter } from "./record-writer.ts";
 import type { TurnWalkParts } from "./walk-turn.ts";
 
 const URL_OF_START = "http://a.example/";

@@ -1,18 +1,18 @@
 /** What a worker does with a turn: it makes the turn's requests when the site lets it, and tells the job what came of each. */
 import { randomBytes } from "node:crypto";
 import type { Envelope } from "../../../../schemas/contract.ts";
-import { TURN_STARTS_MS_MAX } from "../../../../schemas/crawl/crawl-limits.ts";
 import type { Turn, TurnRequest } from "../../../../schemas/crawl/crawl-page.ts";
+import { TURN_STARTS_MS_MAX } from "../../../../schemas/crawl/limits.ts";
 import { type PageVerdict, site } from "../../../../schemas/crawl/site.ts";
 import type { TaskContext } from "../../../runtime/define-worker.ts";
 import type { Places } from "../../../runtime/places.ts";
-import { type Begun, beginTurn, type TurnToBegin } from "./begin-turn.ts";
+import { type Begun, beginTurn, type TurnToBegin } from "../../lib/departure/begin-turn.ts";
+import { NotMade, TooLate } from "../../lib/departure/departure.ts";
+import { cachedPages, isPage } from "../../lib/records/cached-pages.ts";
+import type { JobShelf } from "../../lib/records/job-shelf.ts";
+import { type CacheStore, PageCache } from "../../lib/records/page-cache.ts";
+import { PageOutcomes, type PageOutcomesParts } from "../../lib/records/page-outcomes.ts";
 import { BrowserTime, type OutOfTime, type Untold } from "./browser-time.ts";
-import { cachedPages, isPage } from "./cached-pages.ts";
-import { NotMade, TooLate } from "./departure.ts";
-import type { JobShelf } from "./job-shelf.ts";
-import { type CacheStore, PageCache } from "./page-cache.ts";
-import { PageOutcomes, type PageOutcomesParts } from "./page-outcomes.ts";
 import { TurnMail } from "./turn-mail.ts";
 import { turnFinished, turnLost } from "./turn-messages.ts";
 import { TurnRequests, type TurnsJob, type TurnsWorker } from "./turn-requests.ts";

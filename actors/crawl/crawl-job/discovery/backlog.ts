@@ -1,0 +1,105 @@
+/** Addresses that were found and not looked at yet: one message looks at a bounded number, the next goes on. */
+
+import type { DeepReadonly } from "../../../../schemas/contract.ts";
+import { envelope } from "../../../../schemas/contract.ts";
+import { crawlJob } from "../../../../schemas/crawl/crawl-job.ts";
+import {
+  BACKLOG_HELD_ROWS_MAX,
+  BACKLOG_ROW_CHARS_MAX,
+  BACKLOG_ROWS_MAX,
+  BACKLOG_SPARE_ROWS_MAX,
+} from "../../../../schemas/crawl/limits.ts";
+import type { Found } from "../state/crawl-job-state.ts";
+import type { JobDraft } from "../state/job-draft.ts";
+import { addMessage } from "../state/job-messages.ts";
+import { pageOf } from "../state/pages.ts";
+import { admit, type Lane } from "./frontier.ts";
+import { sitemapsAreAwaited } from "./sitemaps.ts";
+
+type FoundList = readonly DeepReadonly<Found>[];
+
+/** In the order in which they are looked at. */
+const LANES: readonly Lane[] = ["files", "sitemap", "links"];
+
+/** Looks at what was found, or keeps it for later behind what is there already. */
+export function discover(draft: JobDraft, lane: Lane, depth: number, found: FoundList): void {
+  const mayNow = backlogRows(draft, lane) === 0 && !isHeld(draft, lane);
+  const rest = mayNow ? admit(draft, lane, depth, found) : found;
+  keep(draft, lane, depth, rest);
+}
+
+/** Goes on with what is there, as far as one message may. */
+export function admitFromBacklog(draft: JobDraft): void {
+  for (const lane of LANES) {
+    while (isReady(draft, lane) && !draft.isFull) admitFirstRow(draft, lane);
+  }
+}
+
+/** Sends ourselves a message where there is more to look at. */
+export function askForMore(draft: JobDraft): void {
+  const { backlog } = draft.state;
+  if (backlog.asked || !LANES.some((lane) => isReady(draft, lane))) return;
+  draft.state.backlog = { ...backlog, asked: true };
+  draft.send(envelope(crawlJob, draft.key, "admitMore", {}));
+}
+
+export const backlogIsEmpty = (draft: JobDraft) =>
+  LANES.every((lane) => backlogRows(draft, lane) === 0);
+
+function admitFirstRow(draft: JobDraft, lane: Lane): void {
+  const { backlog } = draft.state;
+  const { first, next } = backlog[lane];
+  const name = `b/${lane}/${first}`;
+  const row = draft.take("backlog", name);
+  const rest = admit(draft, lane, row.depth, row.found);
+  if (rest.length > 0) {
+    draft.set(name, { ...row, found: [...rest] });
+    return;
+  }
+  draft.set(name, null);
+  draft.state.backlog = { ...backlog, [lane]: { first: first + 1, next } };
+}
+
+function keep(draft: JobDraft, lane: Lane, depth: number, found: FoundList): void {
+  for (let start = 0; start < found.length; ) {
+    const rows = backlogRows(draft, lane);
+    if (rows >= rowsMax(draft)) {
+      // What is past the limit is not told of: there is always more than a limit.
+      if (draft.room > 0) addMessage(draft, LEFT_OUT);
+      return;
+    }
+    let end = start;
+    for (let chars = 0; end < found.length && chars < BACKLOG_ROW_CHARS_MAX; end += 1) {
+      chars += found[end]?.url.length ?? 0;
+    }
+    const { backlog } = draft.state;
+    const { first, next } = backlog[lane];
+    const slice = found.slice(start, end);
+    draft.set(`b/${lane}/${next}`, { type: "backlog", depth, found: slice });
+    draft.state.backlog = { ...backlog, [lane]: { first, next: next + 1 } };
+    start = end;
+  }
+}
+
+const LEFT_OUT = "More links came at once than the crawl could look at; some were left out";
+
+const rowsMax = ({ room }: JobDraft) => (room > 0 ? BACKLOG_ROWS_MAX : BACKLOG_SPARE_ROWS_MAX);
+
+const isReady = (draft: JobDraft, lane: Lane) =>
+  backlogRows(draft, lane) > 0 && draft.room > 0 && !isHeld(draft, lane);
+
+/**
+ * Pages wait until the start URL is answered, which says where the crawl is at home; and links wait for what sitemaps
+ * bring, as long as they do not become too many meanwhile.
+ */
+function isHeld(draft: JobDraft, lane: Lane): boolean {
+  if (lane === "files" || backlogRows(draft, lane) >= BACKLOG_HELD_ROWS_MAX) return false;
+  const { status } = pageOf(draft, 0);
+  if (status === "queued" || status === "in_flight") return true;
+  return lane === "links" && (backlogRows(draft, "sitemap") > 0 || sitemapsAreAwaited(draft));
+}
+
+function backlogRows({ state }: JobDraft, lane: Lane): number {
+  const { first, next } = state.backlog[lane];
+  return next - first;
+}

@@ -1,0 +1,93 @@
+/** Admits what was found: decides of each address whether it is a page of the crawl, in the order in which they came. */
+import type { DeepReadonly } from "../../../../schemas/contract.ts";
+import { crawlUrl } from "../../lib/scope/crawl-url.ts";
+import type { Found } from "../state/crawl-job-state.ts";
+import { enqueue } from "../state/host-queues.ts";
+import type { JobDraft } from "../state/job-draft.ts";
+import { addKnown, knownIndex } from "../state/known-urls.ts";
+import { addressOf } from "../state/page-address.ts";
+import { addPage, addSkipped, pageOf, unskip } from "../state/pages.ts";
+import { addSitemap } from "./sitemaps.ts";
+
+type FoundList = readonly DeepReadonly<Found>[];
+
+/** `files` are sitemaps, and their depth is how deep they are nested. */
+export type Lane = "files" | "sitemap" | "links";
+
+/** Looks at as many as one message may, and returns the rest; so too where the crawl has all the pages it may have. */
+export function admit(draft: JobDraft, lane: Lane, depth: number, found: FoundList): FoundList {
+  for (const [position, one] of found.entries()) {
+    if (draft.isFull || draft.room <= 0) return found.slice(position);
+    draft.spend({ bytes: one.url.length, work: draft.plan.workOf(one.url) });
+    if (lane === "files") addSitemap(draft, one.url, { nesting: depth });
+    else admitPage(draft, depth, one);
+  }
+  return [];
+}
+
+/** The start URL is a page whatever the patterns say. */
+export function admitStart(draft: JobDraft, url: string): void {
+  addAndQueue(draft, { url, depth: 0 });
+}
+
+/** A page that was skipped for its depth alone is fetched all the same, where it is found within it. */
+export function foundNearer(draft: JobDraft, index: number, depth: number): void {
+  if (!pageOf(draft, index).tooDeep || draft.room <= 0) return;
+  unskip(draft, index, depth);
+  enqueue(draft, index, pageOf(draft, index), "last");
+}
+
+/** Where redirects of the start URL have led to, if they have. */
+export function movedTo(draft: JobDraft): string | undefined {
+  const start = pageOf(draft, 0);
+  return start.at === undefined ? undefined : addressOf(start);
+}
+
+function admitPage(draft: JobDraft, depth: number, { url: text, lastModifiedAt }: Found): void {
+  const parsed = crawlUrl(text);
+  if (!parsed.valid) return;
+  const { url } = parsed;
+  const isTooDeep = depth > draft.plan.plan.depth;
+  const known = knownIndex(draft, "page", url);
+  if (known !== undefined) {
+    if (!isTooDeep) foundNearer(draft, known, depth);
+    return;
+  }
+  const refusal = refusalOf(draft, url, lastModifiedAt);
+  if (refusal === undefined && !isTooDeep) {
+    addAndQueue(draft, { url, depth });
+    return;
+  }
+  const why =
+    refusal === undefined
+      ? { reason: distance(draft, depth), tooDeep: true as const }
+      : { reason: refusal };
+  const index = addSkipped(draft, { url, depth, ...why });
+  if (index !== undefined) addKnown(draft, "page", url, index);
+}
+
+function distance({ plan }: JobDraft, depth: number): string {
+  const links = depth === 1 ? "1 link" : `${depth} links`;
+  return `it is ${links} from the start, depth is ${plan.plan.depth}`;
+}
+
+function addAndQueue(draft: JobDraft, page: { url: string; depth: number }): void {
+  const index = addPage(draft, page);
+  addKnown(draft, "page", page.url, index);
+  enqueue(draft, index, pageOf(draft, index), "last");
+}
+
+/** Why the address is none of the crawl's, as far as that is known without asking for it. */
+function refusalOf(
+  draft: JobDraft,
+  url: string,
+  lastModifiedAt: number | undefined,
+): string | undefined {
+  const verdict = draft.plan.judge(url, movedTo(draft));
+  if (!verdict.allowed) return verdict.reason;
+  const { modifiedSince } = draft.plan.plan;
+  if (modifiedSince === undefined || lastModifiedAt === undefined) return undefined;
+  if (lastModifiedAt >= modifiedSince * 1_000) return undefined;
+  const date = new Date(lastModifiedAt).toISOString();
+  return `its sitemap says that it was last modified on ${date}, before modifiedSince`;
+}

@@ -1,0 +1,122 @@
+/** Sitemaps of a job: numbered as they are found, and asked for a few at a time. */
+import type { DeepReadonly } from "../../../../schemas/contract.ts";
+import {
+  CRAWL_MESSAGE_URL_CHARS,
+  CRAWL_SITEMAPS_MAX,
+  CRAWL_TRIES_MAX,
+  SITEMAPS_OPEN_MAX,
+} from "../../../../schemas/crawl/limits.ts";
+import { crawlUrl } from "../../lib/scope/crawl-url.ts";
+import type { SitemapRow } from "../state/crawl-job-state.ts";
+import { hostOfUrl } from "../state/host-queues.ts";
+import type { JobDraft } from "../state/job-draft.ts";
+import { addMessage } from "../state/job-messages.ts";
+import { addKnown, knownIndex } from "../state/known-urls.ts";
+
+type Sitemap = DeepReadonly<SitemapRow>;
+
+export const sitemapRow = (number: number) => `s/${number}`;
+
+/** Adds a sitemap that is not known yet, unless there are too many; one that lists itself is known. */
+export function addSitemap(
+  draft: JobDraft,
+  text: string,
+  found: Pick<Sitemap, "nesting" | "guessed">,
+): void {
+  const parsed = crawlUrl(text);
+  if (!parsed.valid || knownIndex(draft, "sitemap", parsed.url) !== undefined) return;
+  const { known: number } = draft.state.sitemaps;
+  if (number >= CRAWL_SITEMAPS_MAX) {
+    addMessage(draft, `The crawl reads ${CRAWL_SITEMAPS_MAX} sitemaps; others were left out`);
+    return;
+  }
+  const { url } = parsed;
+  addKnown(draft, "sitemap", url, number);
+  draft.set(sitemapRow(number), { type: "sitemap", url, ...found, inFlight: false, failures: 0 });
+  draft.state.sitemaps = { ...draft.state.sitemaps, known: number + 1 };
+}
+
+/** Queues sitemaps up to SITEMAPS_OPEN_MAX. Those that wait are wanted only while there is room for their pages. */
+export function openSitemaps(draft: JobDraft): void {
+  guessSitemaps(draft);
+  const { sitemaps } = draft.state;
+  const open = [...sitemaps.open];
+  let { released } = sitemaps;
+  for (; released < sitemaps.known && open.length < SITEMAPS_OPEN_MAX; released += 1) {
+    open.push(released);
+  }
+  if (released > sitemaps.released) draft.state.sitemaps = { ...sitemaps, open, released };
+}
+
+/** Sitemaps that wait for a turn, by host. */
+export function queuedSitemaps(draft: JobDraft): Map<string, { number: number; row: Sitemap }[]> {
+  const byHost = new Map<string, { number: number; row: Sitemap }[]>();
+  for (const number of draft.state.sitemaps.open) {
+    const row = sitemapOf(draft, number);
+    if (row.inFlight) continue;
+    const host = hostOfUrl(row.url);
+    const queued = byHost.get(host);
+    if (queued) queued.push({ number, row });
+    else byHost.set(host, [{ number, row }]);
+  }
+  return byHost;
+}
+
+/** More addresses may come from sitemaps. */
+export function sitemapsAreAwaited(draft: JobDraft): boolean {
+  if (draft.plan.plan.source === "links") return false;
+  const { homes, sitemaps } = draft.state;
+  return (
+    homes.some(({ learned, guess }) => !learned || guess) ||
+    sitemaps.open.length > 0 ||
+    someWait(draft)
+  );
+}
+
+/** Sitemaps that were found have not been queued yet. */
+function someWait({ state: { sitemaps, backlog } }: JobDraft): boolean {
+  return sitemaps.released < sitemaps.known || backlog.files.first < backlog.files.next;
+}
+
+/** Those at the usual place come after those that were named: what they list comes later among the records. */
+function guessSitemaps(draft: JobDraft): void {
+  const { homes, sitemaps } = draft.state;
+  if (!homes.some(({ guess }) => guess)) return;
+  const isNamed = (number: number) => sitemapOf(draft, number).guessed !== true;
+  if (someWait(draft) || sitemaps.open.some(isNamed)) return;
+  for (const { origin, guess } of homes) {
+    if (guess) addSitemap(draft, `${origin}/sitemap.xml`, { nesting: 0, guessed: true });
+  }
+  draft.state.homes = homes.map(({ origin, learned }) => ({ origin, learned }));
+}
+
+export const sitemapOf = (draft: JobDraft, number: number): Sitemap =>
+  draft.take("sitemap", sitemapRow(number));
+
+/** The file is read, or will not be. */
+export function closeSitemap(draft: JobDraft, number: number): void {
+  const { sitemaps } = draft.state;
+  const open = sitemaps.open.filter((other) => other !== number);
+  draft.state.sitemaps = { ...sitemaps, open };
+  draft.set(sitemapRow(number), null);
+}
+
+/** Queues it again, with a failure more where that was its doing, until it has had its tries. */
+export function retrySitemap(draft: JobDraft, number: number, failed: string | undefined): void {
+  const row = sitemapOf(draft, number);
+  const failures = row.failures + (failed === undefined ? 0 : 1);
+  if (failures < CRAWL_TRIES_MAX) {
+    draft.set(sitemapRow(number), { ...row, failures, inFlight: false });
+    draft.touchedHosts.add(hostOfUrl(row.url));
+  } else giveUpSitemap(draft, number, failed ?? "");
+}
+
+/** Where nobody named it, its absence is no news. */
+export function giveUpSitemap(draft: JobDraft, number: number, reason: string): void {
+  const { url, guessed } = sitemapOf(draft, number);
+  if (guessed !== true) {
+    const name = url.slice(0, CRAWL_MESSAGE_URL_CHARS);
+    addMessage(draft, `${reason} (${name})`);
+  }
+  closeSitemap(draft, number);
+}

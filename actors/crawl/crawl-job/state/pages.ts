@@ -1,0 +1,121 @@
+/** Records of a job: rows by index, a letter each for listings, and the counts that add up. */
+import type { DeepReadonly } from "../../../../schemas/contract.ts";
+import type { RecordStatus } from "../../../../schemas/crawl/crawl-job.ts";
+import { LETTERS_PER_ROW, RECORDS_SPARE_MIN } from "../../../../schemas/crawl/limits.ts";
+import type { PageRow } from "./crawl-job-state.ts";
+import type { JobDraft } from "./job-draft.ts";
+import { type Shown, writeShown } from "./settled-record.ts";
+
+type Page = DeepReadonly<PageRow>;
+export type FinalStatus = Extract<RecordStatus, "completed" | "errored" | "disallowed" | "skipped">;
+
+/** What is not settled is `q`: queued, or cancelled once the job has ended. */
+export const LETTERS = {
+  completed: "c",
+  errored: "e",
+  disallowed: "d",
+  skipped: "s",
+} as const satisfies Record<FinalStatus, string>;
+export const UNSETTLED = "q";
+
+export const pageRow = (index: number) => `p/${index}`;
+export const lettersRow = (index: number) => `z/${Math.floor(index / LETTERS_PER_ROW)}`;
+
+export const pageOf = (draft: JobDraft, index: number): Page => draft.take("page", pageRow(index));
+
+/** Records beyond those that the limit bounds: skipped, skipped once they were asked for, disallowed: as many as this each. */
+export const spareRecords = (draft: JobDraft): number =>
+  Math.max(RECORDS_SPARE_MIN, draft.plan.plan.limit);
+
+/** Gives the next index to a page that is to be fetched. Its host's queue has to take it. */
+export function addPage(draft: JobDraft, page: { url: string; depth: number }): number {
+  const index = addRecord(draft, { type: "page", ...page, status: "in_flight" });
+  const { state } = draft;
+  state.admitted += 1;
+  state.total += 1;
+  state.inFlight += 1;
+  return index;
+}
+
+/** Keeps an address that is never fetched and why, as long as there are not too many. Returns its index where it has one. */
+export function addSkipped(
+  draft: JobDraft,
+  page: Pick<Page, "url" | "depth" | "reason" | "tooDeep">,
+): number | undefined {
+  const { state } = draft;
+  state.skipped += 1;
+  if (state.skippedKept >= spareRecords(draft)) return undefined;
+  state.skippedKept += 1;
+  state.settled += 1;
+  const settledAs = state.settled;
+  const index = addRecord(draft, { type: "page", ...page, status: "skipped", settledAs });
+  draft.settled.push(index);
+  return index;
+}
+
+/** Makes a page of a record that was skipped. Its host's queue has to take it. */
+export function unskip(draft: JobDraft, index: number, depth: number): void {
+  const { state } = draft;
+  const { reason: _reason, settledAs: _number, tooDeep: _tooDeep, ...page } = pageOf(draft, index);
+  draft.set(pageRow(index), { ...page, depth, status: "in_flight" });
+  setLetter(draft, index, UNSETTLED, 0);
+  state.skipped -= 1;
+  state.skippedKept -= 1;
+  state.admitted += 1;
+  state.total += 1;
+  state.inFlight += 1;
+}
+
+/** Ends a page that is in flight. */
+export function settlePage(
+  draft: JobDraft,
+  index: number,
+  page: Page,
+  outcome: Shown & { status: FinalStatus },
+): void {
+  const { state } = draft;
+  const { next: _next, alone: _alone, reason, metadata, blobs, ...kept } = page;
+  draft.settled.push(index);
+  state.inFlight -= 1;
+  state.settled += 1;
+  // Both give their place back; but a site may disallow, or redirect, without end what its pages link to.
+  if (outcome.status === "skipped") {
+    state.total -= 1;
+    state.skipped += 1;
+    state.skippedLate = (state.skippedLate ?? 0) + 1;
+    if (state.skippedLate <= spareRecords(draft)) state.admitted -= 1;
+  } else state.finished += 1;
+  if (outcome.status === "disallowed") {
+    state.disallowed += 1;
+    if (state.disallowed <= spareRecords(draft)) state.admitted -= 1;
+  }
+  const { status, ...shown } = outcome;
+  const place = { job: draft.key, index, page };
+  draft.set(pageRow(index), {
+    ...kept,
+    ...{ status, settledAs: state.settled },
+    shown: writeShown(place, { reason, metadata, blobs, ...shown }),
+  });
+  setLetter(draft, index, LETTERS[outcome.status], state.settled);
+}
+
+function addRecord(draft: JobDraft, page: Page): number {
+  const { state } = draft;
+  const index = state.records;
+  state.records += 1;
+  draft.set(pageRow(index), page);
+  const letter = page.status === "skipped" ? LETTERS.skipped : UNSETTLED;
+  setLetter(draft, index, letter, page.settledAs ?? 0);
+  return index;
+}
+
+function setLetter(draft: JobDraft, index: number, letter: string, settledAs: number): void {
+  const name = lettersRow(index);
+  const { letters = "", settledAs: latest = 0 } = draft.find("letters", name) ?? {};
+  const at = index % LETTERS_PER_ROW;
+  draft.set(name, {
+    type: "letters",
+    letters: letters.slice(0, at) + letter + letters.slice(at + 1),
+    settledAs: Math.max(latest, settledAs),
+  });
+}

@@ -1,0 +1,101 @@
+/** Tells sites how many requests a job has for them: when one would not ask for it otherwise, not for every link. */
+import { envelope } from "../../../schemas/contract.ts";
+import {
+  SITE_FULL_RETRY_MS,
+  SITES_FULL_MAX,
+  TURN_REQUESTS_MAX,
+} from "../../../schemas/crawl/limits.ts";
+import { Scheme, site } from "../../../schemas/crawl/site.ts";
+import { queuedSitemaps } from "./discovery/sitemaps.ts";
+import { endJob } from "./end-job.ts";
+import { firstOf, hostRow, hostState } from "./state/host-queues.ts";
+import type { JobDraft } from "./state/job-draft.ts";
+import { addMessage } from "./state/job-messages.ts";
+import { closeHost, nextInLine, openHost } from "./state/open-hosts.ts";
+import { addressOf } from "./state/page-address.ts";
+
+/** Looks at every host that this message touched. */
+export function tellSites(draft: JobDraft): void {
+  const sitemaps = draft.room > 0 ? queuedSitemaps(draft) : new Map<string, unknown[]>();
+  // Their hosts may have been told of nothing while there was no room for what they list.
+  const hosts = draft.isRunning ? draft.touchedHosts.union(sitemaps) : draft.touchedHosts;
+  for (const host of hosts) tellSite(draft, host, sitemaps.get(host)?.length ?? 0);
+  for (let host = nextHost(draft); host !== undefined; host = nextHost(draft)) {
+    tellSite(draft, host, sitemaps.get(host)?.length ?? 0);
+  }
+}
+
+/** The site has too many jobs: it knows nothing of what this one wants. */
+export function askLater(draft: JobDraft, host: string): void {
+  const { fullHosts = [] } = draft.state;
+  if (fullHosts.includes(host)) return;
+  if (fullHosts.length === SITES_FULL_MAX) {
+    endJob(draft, "errored", [`More than ${SITES_FULL_MAX} sites are crawled by too many others`]);
+    return;
+  }
+  addMessage(draft, `${host} is crawled by too many others; it is asked again until it has room`);
+  if (fullHosts.length === 0) draft.remind.askAgain = draft.now + SITE_FULL_RETRY_MS;
+  draft.state.fullHosts = [...fullHosts, host];
+}
+
+/** Nothing is wanted at the host for so long; others that wait are asked again then as well. */
+export function postpone(draft: JobDraft, host: string, ms: number): void {
+  sendUnwanted(draft, host);
+  draft.state.fullHosts = [...(draft.state.fullHosts ?? []), host];
+  draft.remind.askAgain = draft.now + ms;
+}
+
+export const isPostponed = ({ state }: JobDraft, host: string): boolean =>
+  state.fullHosts?.includes(host) === true;
+
+export function askFullSites(draft: JobDraft): void {
+  for (const host of draft.state.fullHosts ?? []) {
+    draft.touchedHosts.add(host);
+    draft.askedHosts.add(host);
+  }
+  draft.state.fullHosts = [];
+}
+
+/** The site takes the job off its list: nothing is wanted there any more. */
+export function sendUnwanted(draft: JobDraft, host: string): void {
+  const { account } = draft.state;
+  draft.send(envelope(site, host, "want", { account, job: draft.key, wants: 0, tell: [] }));
+}
+
+function tellSite(draft: JobDraft, host: string, sitemaps: number): void {
+  if (draft.isRunning && isPostponed(draft, host)) return;
+  const wants = draft.isRunning ? hostState(draft, host).queued + sitemaps : 0;
+  if (wants > 0 && !openHost(draft, host)) return;
+  const { told, ...row } = hostState(draft, host);
+  const isAsked = draft.isRunning && (draft.askedHosts.has(host) || told === undefined);
+  const isWorthIt = isAsked || mustTell(wants, told ?? 0);
+  if (isWorthIt && wants > 0) {
+    const tell = isAsked ? schemesOf(draft, host) : [];
+    const { account } = draft.state;
+    draft.send(envelope(site, host, "want", { account, job: draft.key, wants, tell }));
+    draft.set(hostRow(host), { ...row, told: wants });
+  } else if (isWorthIt) sendUnwanted(draft, host);
+  // A row says only what is not the case for a host nobody knows.
+  if (wants === 0 && row.queued === 0 && !row.waits) closeHost(draft, host);
+}
+
+const nextHost = (draft: JobDraft) => (draft.isRunning ? nextInLine(draft) : undefined);
+
+/**
+ * The site counts down what it grants. It has to know of more before it thinks that there is nothing left, and, where it
+ * grants many at once, when there is twice as much: a queue that grows to n is told of log n times.
+ */
+function mustTell(wants: number, told: number): boolean {
+  return wants < told || (told < TURN_REQUESTS_MAX && wants > 2 * told);
+}
+
+/** Robots.txt is asked for by scheme: of the homes there, which wait for it, and of what comes first. */
+function schemesOf(draft: JobDraft, host: string) {
+  const { homes } = draft.state;
+  const awaited = homes.map(({ origin }) => new URL(origin)).filter((url) => url.host === host);
+  const first = firstOf(draft, host);
+  if (first !== undefined) awaited.push(new URL(addressOf(first.page)));
+  const schemes = new Set(awaited.map(({ protocol }) => Scheme.parse(protocol.slice(0, -1))));
+  const { intent } = draft.plan.plan;
+  return [...schemes].map((scheme) => ({ scheme, intent }));
+}

@@ -1,0 +1,81 @@
+/** The thread of JsonChecker: reads an answer and holds it to its schema. */
+import { parentPort } from "node:worker_threads";
+import { Ajv, type ErrorObject, type ValidateFunction } from "ajv";
+import { Ajv2020 } from "ajv/dist/2020.js";
+import { JSON_FAULT_CHARS_MAX, JSON_FAULTS_MAX } from "../../../../schemas/crawl/limits.ts";
+
+export interface JsonCheck {
+  /** JSON Schema, as JSON. */
+  schema: string;
+  /** What should be JSON; absent when only the schema is in question. */
+  text?: string | undefined;
+}
+
+export type JsonVerdict =
+  /** As JSON without white space; of a schema alone, nothing. */
+  | { kind: "valid"; json: string }
+  | { kind: "invalid"; faults: string }
+  | { kind: "bad_schema"; reason: string };
+
+/** The pages of a job come with the same schema, and compiling takes longer than checking. */
+let compiled: { schema: string; validate: ValidateFunction } | undefined;
+
+parentPort?.on("message", (check: JsonCheck) => {
+  parentPort?.postMessage(verdictOf(check));
+});
+
+function verdictOf({ schema, text }: JsonCheck): JsonVerdict {
+  let validate: ValidateFunction;
+  try {
+    validate = compile(schema);
+  } catch (error) {
+    return { kind: "bad_schema", reason: clipped(messageOf(error)) };
+  }
+  if (text === undefined) return { kind: "valid", json: "" };
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (error) {
+    return { kind: "invalid", faults: clipped(`it is no JSON: ${messageOf(error)}`) };
+  }
+  try {
+    if (validate(value)) return { kind: "valid", json: JSON.stringify(value) };
+    return { kind: "invalid", faults: faultsOf(validate.errors ?? []) };
+  } catch (error) {
+    // Both can be nested deeper than the stack.
+    return { kind: "invalid", faults: clipped(messageOf(error)) };
+  }
+}
+
+function compile(schema: string): ValidateFunction {
+  if (compiled?.schema === schema) return compiled.validate;
+  const { $schema, ...rest } = JSON.parse(schema);
+  const options = {
+    allErrors: true,
+    // Words that JSON Schema does not know, such as `example`, are no faults; formats are remarks, as its text says.
+    strict: false,
+    validateFormats: false,
+    logger: false,
+  } as const;
+  const old = typeof $schema === "string" && /draft-0[4-7]/.test($schema);
+  const validate = (old ? new Ajv(options) : new Ajv2020(options)).compile(rest);
+  if ("$async" in validate) throw new Error("asynchronous schemas are not known here");
+  compiled = { schema, validate };
+  return validate;
+}
+
+function faultsOf(errors: readonly ErrorObject[]): string {
+  const faults = errors.slice(0, JSON_FAULTS_MAX).map(({ instancePath, message, params }) => {
+    const values = JSON.stringify(params);
+    return `${instancePath || "the value"} ${message ?? "is wrong"} ${values === "{}" ? "" : values}`;
+  });
+  return clipped(faults.map((fault) => fault.trim()).join("; "));
+}
+
+function clipped(text: string): string {
+  return text.length <= JSON_FAULT_CHARS_MAX ? text : `${text.slice(0, JSON_FAULT_CHARS_MAX)}…`;
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,183 @@
+/** The browser context of one job on a worker, and its pages, which are used again; another one when it is worn, idle or lost. */
+
+import type { CrawlRequest } from "../../../../schemas/crawl/http/crawl.ts";
+import {
+  CRAWL_CONTEXT_AGE_MS_MAX,
+  CRAWL_CONTEXT_BYTES_MAX,
+  CRAWL_CONTEXT_IDLE_MS,
+  CRAWL_CONTEXT_PAGES_MAX,
+  RENDER_BYTES_MAX,
+  TAKE_HTML_MS,
+} from "../../../../schemas/crawl/limits.ts";
+import type { BrowserPool } from "../../../rendering/lib/browser/browser-pool.ts";
+import { type PageRequest, preparePage } from "../../../rendering/lib/browser/prepare-page.ts";
+import type { RenderContext } from "../../../rendering/lib/browser/render-context.ts";
+import type { Clock } from "../../../runtime/clock.ts";
+import { abortable } from "../../../runtime/time-limit.ts";
+import { BrowserPage } from "./browser-page.ts";
+
+export interface BrowserContextsParts {
+  pool: BrowserPool;
+  clock: Clock;
+  request: CrawlRequest;
+  /** Of its pages. */
+  parameters: PageRequest;
+  limits?: Partial<ContextLimits>;
+}
+
+export interface ContextLimits {
+  idleMs: number;
+  pagesMax: number;
+  ageMsMax: number;
+  takeHtmlMs: number;
+}
+
+type Cookies = Awaited<ReturnType<ReturnType<RenderContext["page"]["browserContext"]>["cookies"]>>;
+
+/** A context in use, and its pages. */
+export interface OpenContext {
+  context: RenderContext;
+  openedAt: number;
+  /** Pages loaded in it so far, and those being loaded. */
+  loaded: number;
+  loading: number;
+  idle: BrowserPage[];
+  /** Set when no page begins in it any more: its cookies are being read. It is given back after that and the last page. */
+  retired: Promise<unknown> | undefined;
+}
+
+export class BrowserContexts {
+  readonly #parts: BrowserContextsParts;
+  readonly #limits: ContextLimits;
+  #open: Promise<OpenContext> | undefined;
+  /** Of the context before; those of the request until there was one. */
+  #cookies: Promise<Cookies | undefined> = Promise.resolve(undefined);
+  #idling = new AbortController();
+  readonly #closing = new AbortController();
+
+  constructor(parts: BrowserContextsParts) {
+    this.#parts = parts;
+    this.#limits = {
+      idleMs: CRAWL_CONTEXT_IDLE_MS,
+      pagesMax: CRAWL_CONTEXT_PAGES_MAX,
+      ageMsMax: CRAWL_CONTEXT_AGE_MS_MAX,
+      takeHtmlMs: TAKE_HTML_MS,
+      ...parts.limits,
+    };
+  }
+
+  /** The context in use; another one where there is none, or the last is worn or lost. */
+  async use(): Promise<OpenContext> {
+    this.#idling.abort();
+    const { clock } = this.#parts;
+    const open = await this.#open;
+    if (open !== undefined && open.retired === undefined) {
+      const { pagesMax, ageMsMax } = this.#limits;
+      const isWorn = open.loaded >= pagesMax || clock.monotonic() - open.openedAt >= ageMsMax;
+      if (!isWorn && !hasMovedMuch(open) && !open.context.lost.aborted) return open;
+      this.#retire(open);
+    }
+    // Whoever is first may leave before it is there, and others wait for it as well.
+    this.#open ??= this.#openContext();
+    const opening = this.#open;
+    try {
+      return await opening;
+    } catch (error) {
+      if (this.#open === opening) this.#open = undefined;
+      throw error;
+    }
+  }
+
+  async #openContext(): Promise<OpenContext> {
+    const { pool, clock, request } = this.#parts;
+    this.#closing.signal.throwIfAborted();
+    const cookies = await this.#cookies;
+    const context = await pool.newContext(this.#closing.signal);
+    try {
+      if (cookies !== undefined) await context.page.browserContext().setCookie(...cookies);
+      else if (request.cookies !== undefined) {
+        await preparePage(context, { cookies: request.cookies, url: request.url });
+      }
+    } catch (error) {
+      context.release();
+      throw error;
+    }
+    return {
+      context,
+      openedAt: clock.monotonic(),
+      loaded: 0,
+      loading: 0,
+      idle: [],
+      retired: undefined,
+    };
+  }
+
+  /** One more page begins in it. */
+  begin(open: OpenContext): void {
+    open.context.begin({ bytesMax: RENDER_BYTES_MAX, besideOthers: open.loading > 0 });
+    open.loading += 1;
+    open.loaded += 1;
+  }
+
+  /** One of its pages that is free, or another. */
+  async page({ idle, context }: OpenContext, signal: AbortSignal): Promise<BrowserPage> {
+    return idle.pop() ?? (await this.#openPage(context, signal));
+  }
+
+  async #openPage(context: RenderContext, signal: AbortSignal): Promise<BrowserPage> {
+    const { clock, parameters } = this.#parts;
+    const { takeHtmlMs } = this.#limits;
+    const opening = BrowserPage.open(context, { parameters, clock, takeHtmlMs });
+    try {
+      return await abortable(opening, AbortSignal.any([signal, context.lost]));
+    } catch (error) {
+      void opening.then((page) => page.close()).catch(() => {});
+      throw context.lost.aborted ? context.lost.reason : error;
+    }
+  }
+
+  /** To be called for each that began. What is left of the page is cleared away. */
+  async done(open: OpenContext, page: BrowserPage | undefined): Promise<void> {
+    const isUsable = (await page?.reset()) ?? false;
+    open.loading -= 1;
+    if (page !== undefined && isUsable) open.idle.push(page);
+    if (open.loading > 0) return;
+    if (open.retired !== undefined || this.#closing.signal.aborted) {
+      // A context that is closed answers nothing more, not even what it was asked before.
+      await open.retired;
+      return open.context.release();
+    }
+    this.#idling.abort();
+    this.#idling = new AbortController();
+    const { signal } = this.#idling;
+    await this.#parts.clock.wait(this.#limits.idleMs, signal);
+    if (!signal.aborted && open.loading === 0) this.#retire(open);
+  }
+
+  /** Its cookies go on to the next. */
+  #retire(open: OpenContext): void {
+    if (open.retired !== undefined) return;
+    this.#open = undefined;
+    const { context } = open;
+    const former = this.#cookies;
+    this.#cookies = abortable(context.page.browserContext().cookies(), context.lost)
+      .catch(() => former)
+      .finally(() => {
+        if (open.loading === 0) context.release();
+      });
+    open.retired = this.#cookies;
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort(new Error("Cannot load the page: the loader is closed"));
+    this.#idling.abort();
+    const open = await this.#open?.catch(() => undefined);
+    open?.context.release();
+  }
+}
+
+/** What its pages move is counted together, until none of them is under way. */
+function hasMovedMuch({ context, loading }: OpenContext): boolean {
+  const { received, sent } = context.egress.bytes;
+  return loading > 0 && received + sent >= CRAWL_CONTEXT_BYTES_MAX;
+}

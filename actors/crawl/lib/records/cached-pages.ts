@@ -1,0 +1,62 @@
+/** Finds pages of a turn that the account has young enough copies of, and may still have. */
+import type { PageOutcome } from "../../../../schemas/crawl/crawl-job.ts";
+import type { TurnRequest } from "../../../../schemas/crawl/crawl-page.ts";
+import { CACHE_LOOKS_AT_ONCE } from "../../../../schemas/crawl/limits.ts";
+import type { PageVerdict } from "../../../../schemas/crawl/site.ts";
+import type { CachedPage } from "./page-cache.ts";
+import type { PageOutcomes, PageRequest } from "./page-outcomes.ts";
+
+export interface CachedPagesParts {
+  outcomes: Pick<PageOutcomes, "find" | "cached">;
+  /** What the site says of these addresses; undefined where it does not know yet. */
+  judge(urls: string[]): Promise<readonly PageVerdict[] | undefined>;
+  signal: AbortSignal;
+}
+
+export interface FoundPages {
+  used: PageOutcome[];
+  refused: { request: TurnRequest; verdict: PageVerdict | undefined }[];
+  /** What has to be asked for. */
+  left: readonly TurnRequest[];
+}
+
+export const isPage = (request: TurnRequest): request is PageRequest => request.type === "page";
+
+export async function cachedPages(
+  requests: readonly TurnRequest[],
+  { outcomes, judge, signal }: CachedPagesParts,
+): Promise<FoundPages> {
+  const copies = new Map<PageRequest, CachedPage>();
+  await someAtOnce(requests.filter(isPage), async (request) => {
+    const copy = await outcomes.find(request);
+    if (copy !== undefined) copies.set(request, copy);
+  });
+  const urls = Array.from(copies.keys(), ({ url }) => url);
+  // What the site does not know yet it learns for a turn that begins.
+  const verdicts = urls.length === 0 ? undefined : await judge(urls);
+  if (verdicts === undefined) return { used: [], refused: [], left: requests };
+  const refused = new Map<TurnRequest, PageVerdict | undefined>();
+  const used = new Map<TurnRequest, PageOutcome>();
+  await someAtOnce([...copies].entries(), async ([position, [request, copy]]) => {
+    const verdict = verdicts[position];
+    if (verdict?.allowed !== true) {
+      refused.set(request, verdict);
+      return;
+    }
+    const outcome = await outcomes.cached(request, copy, signal);
+    if (outcome !== undefined) used.set(request, outcome);
+  });
+  return {
+    used: [...used.values()],
+    refused: Array.from(refused, ([request, verdict]) => ({ request, verdict })),
+    left: requests.filter((request) => !used.has(request) && !refused.has(request)),
+  };
+}
+
+async function someAtOnce<T>(all: Iterable<T>, look: (one: T) => Promise<void>): Promise<void> {
+  const queue = Iterator.from(all);
+  const lookOn = async () => {
+    for (const one of queue) await look(one);
+  };
+  await Promise.all(Array.from({ length: CACHE_LOOKS_AT_ONCE }, lookOn));
+}

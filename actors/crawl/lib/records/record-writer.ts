@@ -1,0 +1,24 @@
+/** Stores the bodies of records: many small ones in one write, each large one by itself. */
+
+import { BLOB_CHUNK_BYTES } from "../../../../schemas/blob-limits.ts";
+import type { RecordBlob } from "../../../../schemas/crawl/crawl-job.ts";
+import { RECORD_GROUP_MAX } from "../../../../schemas/crawl/limits.ts";
+import type { BlobStore } from "../../../runtime/blob-store.ts";
+import { GroupWriter } from "./group-writer.ts";
+
+export class RecordWriter {
+  readonly #blobs: Pick<BlobStore, "put" | "putAll">;
+  readonly #small: GroupWriter<{ name: string; content: Uint8Array }>;
+
+  constructor(blobs: Pick<BlobStore, "put" | "putAll">) {
+    this.#blobs = blobs;
+    this.#small = new GroupWriter((group) => blobs.putAll(group), RECORD_GROUP_MAX);
+  }
+
+  /** Resolves when it is durable. */
+  async write(name: string, content: Uint8Array): Promise<RecordBlob> {
+    if (content.length > BLOB_CHUNK_BYTES) return this.#blobs.put(name, content);
+    await this.#small.add({ name, content });
+    return { name, bytes: content.length };
+  }
+}
