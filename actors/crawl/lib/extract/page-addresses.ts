@@ -1,6 +1,19 @@
 /** Resolves the links and images of a page, and decides what each of them is written around. */
 import { PageNode, TEXT } from "./page-node.ts";
-import type { Place } from "./shape-page.ts";
+
+/** How a page is shaped: the base of its links, and whether its scripts ran. */
+export interface Shaping {
+  baseUrl: string;
+  isScripted: boolean;
+}
+
+/** The surroundings of an element. */
+export interface Place extends Shaping {
+  /** The element is in a cell of a Markdown table, which is one line. */
+  inCell: boolean;
+  /** The element is in a heading or the term of a definition, where permalinks stand. */
+  inHeading: boolean;
+}
 
 /** Scripts are no links. What cannot be resolved is nobody's address, so its text is enough. */
 export function absoluteLink(href: string | null, baseUrl: string): string | undefined {

@@ -1,24 +1,11 @@
 /** Shapes the tree of a page for Turndown: drops the unseen, resolves addresses, names each element by how it is written. */
 import { codeLanguage } from "./code-language.ts";
-import { isBlock, shapeImage, shapeLink } from "./page-addresses.ts";
+import { isBlock, type Place, type Shaping, shapeImage, shapeLink } from "./page-addresses.ts";
 import { preText, splitCode } from "./page-code.ts";
 import { shapeMath } from "./page-math.ts";
 import { ELEMENT, PageNode, TEXT } from "./page-node.ts";
 import { shapeTable } from "./page-tables.ts";
 import { composeShadow } from "./shadow-roots.ts";
-
-export interface Shaping {
-  baseUrl: string;
-  isScripted: boolean;
-}
-
-/** Where an element stands. */
-export interface Place extends Shaping {
-  /** In a cell of a Markdown table, which is one line. */
-  inCell: boolean;
-  /** In a heading, or in the term of a definition, where permalinks stand. */
-  inHeading: boolean;
-}
 
 export function shapePage(root: PageNode, shaping: Shaping): void {
   shapeChildren(root, { ...shaping, inCell: false, inHeading: false });

@@ -18,7 +18,7 @@ import { type PageRequest, preparePage } from "../../../rendering/lib/browser/pr
 import type { RenderContext } from "../../../rendering/lib/browser/render-context.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import { abortable, Timeout, within } from "../../../runtime/time-limit.ts";
-import { decodeBody } from "../extract/decode-body.ts";
+import { decodeBody } from "../load/decode-body.ts";
 import type { PageLoad } from "../load/page-loader.ts";
 import { CRAWLER_USER_AGENT } from "../load/user-agent.ts";
 import { DocumentDeparture } from "./document-departure.ts";

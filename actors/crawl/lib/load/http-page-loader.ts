@@ -11,9 +11,9 @@ import { EgressAgents, type EgressResponse, egressFetch } from "../../../egress/
 import type { EgressGuard } from "../../../egress/egress-guard.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import { start } from "../departure/departure.ts";
-import { decodeBody } from "../extract/decode-body.ts";
 import { documentForm, looksBinary } from "./content-types.ts";
 import { CrawlHeaders } from "./crawl-headers.ts";
+import { decodeBody } from "./decode-body.ts";
 import { FetchDeadline } from "./fetch-deadline.ts";
 import { isUnmodified, lastModifiedAt } from "./last-modified.ts";
 import type { PageAnswer, PageLoad, PageLoader } from "./page-loader.ts";

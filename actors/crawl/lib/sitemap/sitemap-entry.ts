@@ -1,6 +1,26 @@
-/** Makes an entry of what a sitemap says about one address. */
+/** Entries of sitemaps: the forms that hold them, and how raw fields become an entry. */
 import { CRAWL_URL_CHARS_MAX } from "../../../../schemas/crawl/limits.ts";
-import type { SitemapEntry } from "./sitemap.ts";
+
+export interface SitemapEntry {
+  /** Absolute, in normal form, without a fragment. */
+  url: string;
+  lastModifiedAt?: number;
+  /** 0 to 1. A missing priority means 0.5. */
+  priority?: number;
+}
+
+export type SitemapForm = "urlset" | "index" | "text" | "rss" | "atom" | "unknown";
+
+/** A parser of one form. It reads text in pieces. */
+export interface SitemapParser {
+  readonly form: SitemapForm;
+  readonly invalid: number;
+  readonly broken: boolean;
+  write(text: string): void;
+  end(): void;
+  /** Returns the entries found since the last call. */
+  take(): SitemapEntry[];
+}
 
 export interface RawEntry {
   url: string;

@@ -1,7 +1,6 @@
 /** Reads a sitemap that is plain text: an address a line. */
 import { CRAWL_URL_CHARS_MAX } from "../../../../schemas/crawl/limits.ts";
-import type { SitemapEntry, SitemapParser } from "./sitemap.ts";
-import { sitemapEntry } from "./sitemap-entry.ts";
+import { type SitemapEntry, type SitemapParser, sitemapEntry } from "./sitemap-entry.ts";
 
 export class SitemapText implements SitemapParser {
   readonly form = "text";

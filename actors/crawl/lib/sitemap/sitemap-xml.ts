@@ -1,8 +1,13 @@
 /** Reads sitemaps, indexes of sitemaps, RSS and Atom, by the names of their elements and whatever their namespaces say. */
 import { Parser } from "htmlparser2";
 import { CRAWL_URL_CHARS_MAX, SITEMAP_DEPTH_MAX } from "../../../../schemas/crawl/limits.ts";
-import type { SitemapEntry, SitemapForm, SitemapParser } from "./sitemap.ts";
-import { type RawEntry, sitemapEntry } from "./sitemap-entry.ts";
+import {
+  type RawEntry,
+  type SitemapEntry,
+  type SitemapForm,
+  type SitemapParser,
+  sitemapEntry,
+} from "./sitemap-entry.ts";
 
 /** Root elements, and the element each has one of for an address. */
 const FORMS = new Map<string, { form: SitemapForm; entry: string }>([

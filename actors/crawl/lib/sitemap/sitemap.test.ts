@@ -15,7 +15,8 @@ import {
 } from "../../../../scripts/testing/conformance.ts";
 import { BOMB_BYTES, gzipBomb, peakBytes } from "../../../../scripts/testing/gzip-bomb.ts";
 import { processorTime } from "../../../../scripts/testing/processor-time.ts";
-import { readSitemap, type SitemapEntry, type SitemapSummary } from "./sitemap.ts";
+import { readSitemap, type SitemapSummary } from "./sitemap.ts";
+import type { SitemapEntry } from "./sitemap-entry.ts";
 
 const HEAD = '<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">';
 

@@ -6,18 +6,9 @@ import {
   SITEMAP_CHUNK_BYTES,
   SITEMAP_URLS_MAX,
 } from "../../../../schemas/crawl/limits.ts";
+import type { SitemapEntry, SitemapForm, SitemapParser } from "./sitemap-entry.ts";
 import { SitemapText } from "./sitemap-text.ts";
 import { SitemapXml } from "./sitemap-xml.ts";
-
-export interface SitemapEntry {
-  /** Absolute, in normal form, without a fragment. */
-  url: string;
-  lastModifiedAt?: number;
-  /** 0 to 1; what names none has 0.5. */
-  priority?: number;
-}
-
-export type SitemapForm = "urlset" | "index" | "text" | "rss" | "atom" | "unknown";
 
 export interface SitemapSummary {
   form: SitemapForm;
@@ -33,17 +24,6 @@ export interface SitemapReader {
   url: string;
   /** Called for what each piece of the file brought; reading waits for it. */
   onEntries(entries: SitemapEntry[], form: SitemapForm): void | Promise<void>;
-}
-
-/** What reads one form: takes text in pieces and gives the entries found so far. */
-export interface SitemapParser {
-  readonly form: SitemapForm;
-  readonly invalid: number;
-  readonly broken: boolean;
-  write(text: string): void;
-  end(): void;
-  /** Entries since the last call. */
-  take(): SitemapEntry[];
 }
 
 /** Gzip is known by its first bytes, whatever the file is called. Throws only what `body` and `onEntries` throw. */

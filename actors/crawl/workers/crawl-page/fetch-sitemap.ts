@@ -19,7 +19,8 @@ import { FetchDeadline } from "../../lib/load/fetch-deadline.ts";
 import { isPassing, isPassingStatus } from "../../lib/load/passing-faults.ts";
 import { redirectTarget } from "../../lib/load/redirect-target.ts";
 import { awayMsOf } from "../../lib/load/retry-after.ts";
-import { readSitemap, type SitemapEntry, type SitemapSummary } from "../../lib/sitemap/sitemap.ts";
+import { readSitemap, type SitemapSummary } from "../../lib/sitemap/sitemap.ts";
+import type { SitemapEntry } from "../../lib/sitemap/sitemap-entry.ts";
 
 export type SitemapRequest = Extract<TurnRequest, { type: "sitemap" }>;
 
