@@ -3,11 +3,8 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
-import {
-  CRAWL_BODY_BYTES_MAX,
-  CRAWL_REDIRECTS_MAX,
-  SITEMAP_NESTING_MAX,
-} from "../../schemas/crawl/limits.ts";
+import { SITEMAP_NESTING_MAX } from "../../actors/crawl/crawl-job/read-sitemaps.ts";
+import { CRAWL_BODY_BYTES_MAX, CRAWL_REDIRECTS_MAX } from "../../schemas/crawl/limits.ts";
 import { CrawlScene } from "../../scripts/testing/crawl-scene.ts";
 import { HostileSites } from "../../scripts/testing/hostile-site.ts";
 import { MemoryWatch } from "../../scripts/testing/memory-watch.ts";

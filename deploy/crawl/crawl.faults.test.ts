@@ -1,7 +1,7 @@
 /** Kills everything that a crawl stands on while it runs: no page is lost, none is fetched twice, no host is hurried. */
 import { expect } from "chai";
+import { TURNS_AHEAD_MAX } from "../../actors/crawl/site/room.ts";
 import { systemClock as clock } from "../../actors/runtime/clock.ts";
-import { TURNS_AHEAD_MAX } from "../../schemas/crawl/limits.ts";
 import { LEASE_TTL_MS } from "../../schemas/limits.ts";
 import {
   crawlFaults,

@@ -5,18 +5,18 @@ import type { LiveUpdate, LiveUpdates } from "../../actors/runtime/live.ts";
 import { account } from "../../schemas/account/account.ts";
 import { type CrawlNews, crawlJob } from "../../schemas/crawl/crawl-job.ts";
 import type { WireCrawlSummary } from "../../schemas/crawl/http/crawl-answers.ts";
-import {
-  EVENT_STREAMS_MAX,
-  EVENT_STREAMS_OF_ACCOUNT_MAX,
-  EVENTS_KEEP_ALIVE_MS,
-  EVENTS_POLL_MS,
-} from "../../schemas/crawl/limits.ts";
+import { EVENT_STREAMS_MAX, EVENT_STREAMS_OF_ACCOUNT_MAX } from "../../schemas/crawl/limits.ts";
 import { ActorError, type ErrorCode } from "../../schemas/errors.ts";
 import { EventStream } from "../http/event-stream.ts";
 import type { Caller } from "../http/locals.ts";
 import { wireSummary } from "./crawl-wire.ts";
 
-export interface CrawlEventsParts {
+/** How often a stream asks for what live messages may have missed, and whether its token still holds. */
+const EVENTS_POLL_MS = 5_000;
+/** Proxies close what is silent for 30 s and more. */
+const EVENTS_KEEP_ALIVE_MS = 15_000;
+
+interface CrawlEventsParts {
   actors: ActorClient;
   live: LiveUpdates;
   now: () => number;

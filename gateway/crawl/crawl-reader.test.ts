@@ -1,9 +1,8 @@
 import { expect } from "chai";
 import { BLOB_CHUNK_BYTES } from "../../schemas/blob-limits.ts";
-import { CRAWL_READ_AHEAD_BYTES_MAX, CRAWL_READ_AHEAD_MAX } from "../../schemas/crawl/limits.ts";
 import { memoryActors } from "../../scripts/testing/memory-actors.ts";
 import { testCrawls } from "../testing/test-crawls.ts";
-import { readCrawl } from "./crawl-reader.ts";
+import { CRAWL_READ_AHEAD_BYTES_MAX, CRAWL_READ_AHEAD_MAX, readCrawl } from "./crawl-reader.ts";
 
 const ACCOUNT = "a".repeat(32);
 

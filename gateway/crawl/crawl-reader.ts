@@ -4,17 +4,16 @@ import type { BlobStore } from "../../actors/runtime/blob-store.ts";
 import { BLOB_CHUNK_BYTES } from "../../schemas/blob-limits.ts";
 import { crawlJob, type RecordEntry } from "../../schemas/crawl/crawl-job.ts";
 import type { CrawlQuery } from "../../schemas/crawl/http/crawl-answers.ts";
-import {
-  CRAWL_ANSWER_BYTES_MAX,
-  CRAWL_LIST_MAX,
-  CRAWL_READ_AHEAD_BYTES_MAX,
-  CRAWL_READ_AHEAD_MAX,
-} from "../../schemas/crawl/limits.ts";
+import { CRAWL_ANSWER_BYTES_MAX, CRAWL_LIST_MAX } from "../../schemas/crawl/limits.ts";
 import { success } from "../http/envelope.ts";
 import { type Piece, readAhead } from "../http/read-ahead.ts";
 import { wireRecord, wireSummary } from "./crawl-wire.ts";
 
-export interface CrawlReading extends Pick<CrawlQuery, "cursor" | "limit" | "status"> {
+/** Bodies of records read ahead of the client: with what a blob reads ahead by itself, a third of what a read may take. */
+export const CRAWL_READ_AHEAD_BYTES_MAX = 4 * 1024 * 1024;
+export const CRAWL_READ_AHEAD_MAX = 16;
+
+interface CrawlReading extends Pick<CrawlQuery, "cursor" | "limit" | "status"> {
   account: string;
   job: string;
   signal: AbortSignal;

@@ -35,7 +35,7 @@ const CRAWLS = "/accounts/{account_id}/browser-rendering/crawl";
 /** The same under a younger name. */
 const ALIAS = "/accounts/{account_id}/browser-run/crawl";
 
-export interface CrawlRouteParts {
+interface CrawlRouteParts {
   actors: ActorClient;
   blobs: Pick<BlobStore, "put" | "get">;
   live: LiveUpdates;

@@ -9,16 +9,17 @@ import { CRAWL_DISALLOWED_TEXT } from "../../schemas/crawl/content-signal.ts";
 import { crawlJob } from "../../schemas/crawl/crawl-job.ts";
 import { crawlList } from "../../schemas/crawl/crawl-list.ts";
 import type { CrawlRequest } from "../../schemas/crawl/http/crawl.ts";
-import {
-  CRAWL_CONSULT_MS,
-  CRAWL_REQUEST_KEPT_S,
-  CRAWL_START_WAIT_MS,
-} from "../../schemas/crawl/limits.ts";
 import { site } from "../../schemas/crawl/site.ts";
 import { ActorError } from "../../schemas/errors.ts";
 import { planOf } from "./crawl-wire.ts";
 
-export interface CrawlStarting {
+/** How long a start waits for a robots.txt that is not known, as the API has it, and how often it asks. */
+const CRAWL_START_WAIT_MS = 5_000;
+const CRAWL_CONSULT_MS = 500;
+/** A job's request outlives its 7 days and the 14 for which its results are kept, even when nobody removes it. */
+const CRAWL_REQUEST_KEPT_S = 22 * 86_400;
+
+interface CrawlStarting {
   actors: ActorClient;
   blobs: Pick<BlobStore, "put">;
   live: LiveUpdates;

@@ -15,6 +15,7 @@ import { RecordWriter } from "../../actors/crawl/lib/records/record-writer.ts";
 import { siteActor } from "../../actors/crawl/site/site.ts";
 import { crawlPageWorker } from "../../actors/crawl/workers/crawl-page/crawl-page.ts";
 import { watchJob } from "../../actors/crawl/workers/crawl-page/job-watch.ts";
+import { LARGE_BODIES_MAX } from "../../actors/crawl/workers/crawl-page/open-crawl-worker.ts";
 import { createAddressPolicy } from "../../actors/egress/address-policy.ts";
 import { createEgressGuard } from "../../actors/egress/egress-guard.ts";
 import { BusActorClient } from "../../actors/runtime/actor-client.ts";
@@ -24,7 +25,7 @@ import { systemClock as clock } from "../../actors/runtime/clock.ts";
 import { BusLiveUpdates } from "../../actors/runtime/live.ts";
 import { Places } from "../../actors/runtime/places.ts";
 import { TtlStore } from "../../actors/runtime/ttl-store.ts";
-import { LARGE_BODIES_MAX, MARKDOWN_QUEUE_MAX } from "../../schemas/crawl/limits.ts";
+import { MARKDOWN_QUEUE_MAX } from "../../schemas/crawl/limits.ts";
 import { busActors } from "../../scripts/testing/bus-actors.ts";
 
 const FETCH_MS = 20_000;

@@ -1,8 +1,7 @@
 /** A site as a test drives it: its state and rows from message to message, a clock of the test's own, and what it sent. */
-import { siteActor } from "../../actors/crawl/site/site.ts";
+import { ARRIVAL_MS, siteActor } from "../../actors/crawl/site/site.ts";
 import type { SiteRow, SiteState } from "../../actors/crawl/site/site-state.ts";
 import type { DeepReadonly, Envelope, Input, Reply } from "../../schemas/contract.ts";
-import { ARRIVAL_MS } from "../../schemas/crawl/limits.ts";
 import type { RobotsRules } from "../../schemas/crawl/robots-rules.ts";
 import type { RobotsOutcome, Scheme } from "../../schemas/crawl/site.ts";
 import { runHandler } from "./run-handler.ts";

@@ -2,10 +2,12 @@
 import type { DeepReadonly } from "../../../schemas/contract.ts";
 import { envelope } from "../../../schemas/contract.ts";
 import { crawlPage } from "../../../schemas/crawl/crawl-page.ts";
-import { JOB_JSON_TASKS_MAX } from "../../../schemas/crawl/limits.ts";
 import type { CrawlJobState, PageRow } from "./state/crawl-job-state.ts";
 import type { JobDraft } from "./state/job-draft.ts";
 import { pageOf, pageRow } from "./state/pages.ts";
+
+/** Pages of one job that models are asked about at once: two workers' worth, so that a large crawl fills no lane and others go on. */
+export const JOB_JSON_TASKS_MAX = 16;
 
 type Page = DeepReadonly<PageRow>;
 type Extractions = DeepReadonly<NonNullable<CrawlJobState["extractions"]>>;

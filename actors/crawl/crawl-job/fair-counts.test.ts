@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import type { PageOutcome } from "../../../schemas/crawl/crawl-job.ts";
-import { CRAWL_TRIES_MAX, RECORDS_SPARE_MIN } from "../../../schemas/crawl/limits.ts";
+import { CRAWL_TRIES_MAX } from "../../../schemas/crawl/limits.ts";
 import {
   ACCOUNT,
   checkJob,
@@ -9,6 +9,7 @@ import {
   JobWorld,
   START,
 } from "../../../scripts/testing/job-world.ts";
+import { RECORDS_SPARE_MIN } from "./state/pages.ts";
 
 const A = `${START}a`;
 const B = `${START}b`;

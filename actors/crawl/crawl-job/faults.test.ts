@@ -1,12 +1,11 @@
 import { expect } from "chai";
 import {
   CRAWL_TRIES_MAX,
-  FAULT_RETRY_MS,
-  JOB_FAULTS_MS_MAX,
   SITE_FULL_RETRY_MS,
   SITES_FULL_MAX,
 } from "../../../schemas/crawl/limits.ts";
 import { checkJob, fetched, HOST, JobWorld, START } from "../../../scripts/testing/job-world.ts";
+import { FAULT_RETRY_MS, JOB_FAULTS_MS_MAX } from "./faults.ts";
 
 const fault = "the store has no room for what was fetched";
 

@@ -1,14 +1,17 @@
 /** Faults of ours that last, as a store that is full: the job goes on at the host later, and ends where that does not help. */
 import {
   CRAWL_TRIES_MAX,
-  FAULT_RETRY_MS,
-  JOB_FAULTS_MS_MAX,
   SITE_FULL_RETRY_MS,
   SITES_FULL_MAX,
 } from "../../../schemas/crawl/limits.ts";
 import { endJob } from "./end-job.ts";
 import type { JobDraft } from "./state/job-draft.ts";
 import { postpone } from "./wanted-requests.ts";
+
+/** A job goes on at a host so long after a fault of ours, and after twice as long each time, up to SITE_FULL_RETRY_MS. */
+export const FAULT_RETRY_MS = 5_000;
+/** A job ends when turns have ended by faults of ours for so long and no page has come: a full store, browsers that do not start. */
+export const JOB_FAULTS_MS_MAX = 600_000;
 
 /** A turn has ended by one, and no page is to blame. */
 export function takeFault(draft: JobDraft, host: string, fault: string): void {

@@ -3,13 +3,16 @@
 import type { z } from "zod";
 import { CRAWL_DISALLOWED_TEXT } from "../../../schemas/crawl/content-signal.ts";
 import type { crawlJob, SitemapUrl } from "../../../schemas/crawl/crawl-job.ts";
-import { CRAWL_MESSAGE_URL_CHARS, SITEMAP_NESTING_MAX } from "../../../schemas/crawl/limits.ts";
+import { CRAWL_MESSAGE_URL_CHARS } from "../../../schemas/crawl/limits.ts";
 import { discover } from "./discovery/backlog.ts";
 import { closeSitemap, giveUpSitemap, retrySitemap, sitemapOf } from "./discovery/sitemaps.ts";
 import { endJob } from "./end-job.ts";
 import type { JobDraft } from "./state/job-draft.ts";
 import { addMessage } from "./state/job-messages.ts";
 import { sitemapOfTurn, takeReadSitemap } from "./turns.ts";
+
+/** Levels of sitemaps in sitemaps, redirects among them: real ones have two, and two redirects on the way. */
+export const SITEMAP_NESTING_MAX = 10;
 
 type Messages = typeof crawlJob.messages;
 type RobotsLearned = z.output<Messages["robotsLearned"]["input"]>;

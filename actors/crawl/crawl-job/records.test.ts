@@ -1,7 +1,8 @@
 import { expect } from "chai";
-import { CRAWL_URL_CHARS_MAX, RECORD_LIST_BYTES_MAX } from "../../../schemas/crawl/limits.ts";
+import { CRAWL_URL_CHARS_MAX } from "../../../schemas/crawl/limits.ts";
 import { fetched, HOST, JobWorld, START } from "../../../scripts/testing/job-world.ts";
 import { refusal } from "../../../scripts/testing/refusal.ts";
+import { RECORD_LIST_BYTES_MAX } from "./records.ts";
 
 /** A job that has its start and so many other pages, none of them fetched. */
 function jobOf(pages: number): JobWorld {

@@ -9,7 +9,7 @@ import type {
   RecordEntry,
   RecordStatus,
 } from "../../../schemas/crawl/crawl-job.ts";
-import { LETTERS_PER_ROW, RECORD_LIST_BYTES_MAX } from "../../../schemas/crawl/limits.ts";
+import { LETTERS_PER_ROW } from "../../../schemas/crawl/limits.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import type { PageRow } from "./state/crawl-job-state.ts";
 import { hostOfUrl } from "./state/host-queues.ts";
@@ -17,6 +17,9 @@ import type { JobDraft } from "./state/job-draft.ts";
 import { addressOf } from "./state/page-address.ts";
 import { LETTERS, lettersRow, pageOf, UNSETTLED } from "./state/pages.ts";
 import { readShown } from "./state/settled-record.ts";
+
+/** Records of one listing, below MESSAGE_BYTES_MAX with what is around them. */
+export const RECORD_LIST_BYTES_MAX = 800_000;
 
 type Page = DeepReadonly<PageRow>;
 type Query = z.output<typeof crawlJob.messages.list.input>;

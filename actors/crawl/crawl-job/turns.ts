@@ -20,7 +20,7 @@ type Messages = typeof crawlJob.messages;
 type Granted = z.output<Messages["turnGranted"]["input"]>;
 type TurnEnded = z.output<Messages["turnEnded"]["input"]>;
 
-export const turnRow = (turn: string) => `t/${turn}`;
+const turnRow = (turn: string) => `t/${turn}`;
 
 /** Gives the turn to a worker with what is queued at its host, or back where there is nothing. */
 export function grantTurn(draft: JobDraft, { host, turn, requests: max }: Granted): void {

@@ -2,7 +2,6 @@ import { expect } from "chai";
 import type { DeepReadonly, Input } from "../../../schemas/contract.ts";
 import type { CrawlStatus } from "../../../schemas/crawl/crawl-job.ts";
 import {
-  CRAWL_ADMITTED_MS,
   CRAWL_KEPT_MS,
   CRAWLS_KEPT_MAX,
   CRAWLS_RUNNING_MAX,
@@ -10,7 +9,7 @@ import {
 import { PAGE_ENTRIES_MAX } from "../../../schemas/limits.ts";
 import { refusal } from "../../../scripts/testing/refusal.ts";
 import { runHandler } from "../../../scripts/testing/run-handler.ts";
-import { crawlListActor } from "./crawl-list.ts";
+import { CRAWL_ADMITTED_MS, crawlListActor } from "./crawl-list.ts";
 import { CrawlListRow, CrawlListState } from "./crawl-list-state.ts";
 
 describe("crawl-list", () => {

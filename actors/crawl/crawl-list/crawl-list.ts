@@ -2,7 +2,6 @@
 import type { DeepReadonly } from "../../../schemas/contract.ts";
 import { crawlList } from "../../../schemas/crawl/crawl-list.ts";
 import {
-  CRAWL_ADMITTED_MS,
   CRAWL_KEPT_MS,
   CRAWLS_KEPT_MAX,
   CRAWLS_RUNNING_MAX,
@@ -10,6 +9,9 @@ import {
 import { ActorError } from "../../../schemas/errors.ts";
 import { defineActor } from "../../runtime/define-actor.ts";
 import { CrawlListRow, CrawlListState } from "./crawl-list-state.ts";
+
+/** A crawl that was admitted and has not started by then never will. */
+export const CRAWL_ADMITTED_MS = 60_000;
 
 export const crawlListActor = defineActor(crawlList, {
   state: CrawlListState,

@@ -1,10 +1,9 @@
 /** For how long a host is left alone that asks for it. Pure, as all of its pace. */
-import {
-  HOST_AWAY_MS,
-  HOST_AWAY_MS_MAX,
-  HOST_AWAY_UNSAID_MS_MAX,
-} from "../../../schemas/crawl/limits.ts";
+import { HOST_AWAY_MS, HOST_AWAY_MS_MAX } from "../../../schemas/crawl/limits.ts";
 import type { Pace } from "./pace-state.ts";
+
+/** But no longer than this: a page has three tries, and a job of seven days a thousand such pauses. */
+export const HOST_AWAY_UNSAID_MS_MAX = 600_000;
 
 export interface Asked {
   /** What it named (Retry-After), or 0. */

@@ -1,26 +1,19 @@
 import { expect } from "chai";
 import {
-  CRAWL_FETCH_MS_MAX,
-  CRAWL_RENDER_MS_MAX,
   HOST_AWAY_MS,
-  HOST_AWAY_UNSAID_MS_MAX,
   HOST_REQUESTS_IN_FLIGHT_MAX,
-  SITEMAP_FETCH_MS_MAX,
-  TURN_GO_MS_MAX,
   TURN_LATE_MS,
   TURN_LEAD_MS,
   TURN_MS_MAX,
   TURN_OVERDUE_MS,
   TURN_REQUESTS_MAX,
-  TURN_SPACED_REQUESTS_MAX,
-  TURN_SPAN_MS,
-  TURN_STARTS_MS_MAX,
-  TURN_UNHEARD_MS,
-  TURNS_AHEAD_MAX,
-  TURNS_STARTED_MAX,
 } from "../../../schemas/crawl/limits.ts";
 import { TASK_ACK_WAIT_MS, TASK_HEARTBEAT_MS } from "../../../schemas/limits.ts";
-import { comeBack, stayAway } from "./host-away.ts";
+import { CRAWL_RENDER_MS_MAX } from "../lib/load-in-browser/browser-page.ts";
+import { SITEMAP_FETCH_MS_MAX } from "../workers/crawl-page/fetch-sitemap.ts";
+import { CRAWL_FETCH_MS_MAX } from "../workers/crawl-page/open-crawl-worker.ts";
+import { TURN_STARTS_MS_MAX } from "../workers/crawl-page/walk-turn.ts";
+import { comeBack, HOST_AWAY_UNSAID_MS_MAX, stayAway } from "./host-away.ts";
 import {
   type Begun,
   begin,
@@ -31,9 +24,17 @@ import {
   lose,
   nextLookAt,
   started,
+  TURN_GO_MS_MAX,
+  TURN_UNHEARD_MS,
   want,
 } from "./pace.ts";
 import { entryOf, IDLE_PACE, Pace } from "./pace-state.ts";
+import {
+  TURN_SPACED_REQUESTS_MAX,
+  TURN_SPAN_MS,
+  TURNS_AHEAD_MAX,
+  TURNS_STARTED_MAX,
+} from "./room.ts";
 
 describe("pace", () => {
   it("grant() gives one turn ahead where there is a delay, and the next when that one goes", () => {

@@ -10,17 +10,11 @@
 import {
   CRAWL_DELAY_MS,
   HOST_REQUESTS_IN_FLIGHT_MAX,
-  ROBOTS_WAIT_MS_MAX,
-  TURN_ASK_LATE_MS,
-  TURN_ASK_MS,
-  TURN_ASK_SOON_MS,
-  TURN_GO_MS_MAX,
   TURN_LATE_MS,
   TURN_LEAD_MS,
   TURN_MS_MAX,
   TURN_OVERDUE_MS,
   TURN_REQUESTS_MAX,
-  TURN_UNHEARD_MS,
 } from "../../../schemas/crawl/limits.ts";
 import { entryAfter, type Moment, type Pace, type Turn, wantingJobs } from "./pace-state.ts";
 import {
@@ -32,6 +26,19 @@ import {
   spacedMax,
   spanRequests,
 } from "./room.ts";
+
+/** How long ahead a worker is told when to start: with a lease's time less than what a task waits to be given to another. */
+export const TURN_GO_MS_MAX = 2_000;
+/** A turn told to go that was not heard to have started so long after its time never will: that lateness, and a call's way. */
+export const TURN_UNHEARD_MS = TURN_LATE_MS + 250;
+/** Pause before a worker that waits for its turn asks again: what a call takes on a busy machine, a tenth of the delay. */
+const TURN_ASK_MS = 50;
+/** The same where there is no delay, and each pause is time in which the host could serve. */
+const TURN_ASK_SOON_MS = 15;
+/** The longest such pause, where turns take long. */
+const TURN_ASK_LATE_MS = 1_000;
+/** How long a worker waits for the place of one such request; where that is further off, the fetch goes on in another turn. */
+export const ROBOTS_WAIT_MS_MAX = 60_000;
 
 export interface Granted {
   turn: string;

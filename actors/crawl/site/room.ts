@@ -3,12 +3,20 @@ import {
   HOST_REQUESTS_IN_FLIGHT_MAX,
   TURN_LEAD_MS,
   TURN_OVERDUE_MS,
-  TURN_SPACED_REQUESTS_MAX,
-  TURN_SPAN_MS,
-  TURNS_AHEAD_MAX,
-  TURNS_STARTED_MAX,
 } from "../../../schemas/crawl/limits.ts";
 import { type Moment, type Pace, turnOf, wantingJobs } from "./pace-state.ts";
+
+/** Requests of one turn of a job that is alone at a host with a delay: a fifth of the messages, and few beside those that may be under way. */
+export const TURN_SPACED_REQUESTS_MAX = 5;
+/** No more than those of so long, for which a worker holds the turn. */
+export const TURN_SPAN_MS = 2_500;
+/** Turns that wait to begin at one host. */
+export const TURNS_AHEAD_MAX = 4;
+/**
+ * Requests of one host that have started and are not finished: at the usual delay pages may take 8 s before this slows them.
+ * A host that takes longer is overloaded, or drips; a worker has 64 places for all.
+ */
+export const TURNS_STARTED_MAX = 16;
 
 /** When the next request may leave, if the one that goes now leaves at its time. */
 export function nextStartAt(pace: Pace, { delayMs, now }: Moment): number {

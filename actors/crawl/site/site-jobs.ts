@@ -3,7 +3,6 @@ import { strict as assert } from "node:assert";
 import { type DeepReadonly, envelope } from "../../../schemas/contract.ts";
 import { crawlJob } from "../../../schemas/crawl/crawl-job.ts";
 import {
-  SITE_JOBS_MAX,
   SITE_JOBS_WAITING_MAX,
   SITE_TELL_CHARS_MAX,
   SITE_TELLS_MAX,
@@ -13,6 +12,9 @@ import { want } from "./pace.ts";
 import { knownPolicy, refusalOf, sitemapsOf, wantRobots } from "./site-robots.ts";
 import type { Newcomer } from "./site-state.ts";
 import type { Step } from "./step.ts";
+
+/** Jobs that take turns at one site, in its state; more wait in rows until one of these is done. */
+export const SITE_JOBS_MAX = 1_000;
 
 type Job = DeepReadonly<Newcomer>;
 

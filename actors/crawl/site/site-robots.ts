@@ -4,12 +4,9 @@ import { type DeepReadonly, envelope } from "../../../schemas/contract.ts";
 import { crawlPage } from "../../../schemas/crawl/crawl-page.ts";
 import {
   ROBOTS_AWAY_MS_MAX,
-  ROBOTS_KEPT_MS,
-  ROBOTS_RETRY_MS,
   ROBOTS_TRIES_MAX,
   SITE_TELL_CHARS_MAX,
   TURN_MS_MAX,
-  VERDICT_REASON_CHARS_MAX,
 } from "../../../schemas/crawl/limits.ts";
 import type { RobotsRules } from "../../../schemas/crawl/robots-rules.ts";
 import type {
@@ -26,6 +23,13 @@ import { finish, grantOwn } from "./pace.ts";
 import { grantableAt } from "./room.ts";
 import type { Policy, RobotsFile } from "./site-state.ts";
 import type { State, Step } from "./step.ts";
+
+/** A robots.txt is used for no longer (RFC 9309, section 2.4). */
+export const ROBOTS_KEPT_MS = 24 * 3_600_000;
+/** One that could not be had is tried again after this. */
+export const ROBOTS_RETRY_MS = 60_000;
+/** Characters of a verdict's reason: with one for each address of a turn the answer can still be kept. */
+export const VERDICT_REASON_CHARS_MAX = 200;
 
 const SCHEMES: readonly Scheme[] = ["https", "http"];
 /** Commas, brackets and names of a row's members. */

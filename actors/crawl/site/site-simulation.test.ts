@@ -5,9 +5,6 @@ import {
   HOST_REQUESTS_IN_FLIGHT_MAX,
   TURN_LATE_MS,
   TURN_REQUESTS_MAX,
-  TURN_SPACED_REQUESTS_MAX,
-  TURN_SPAN_MS,
-  TURNS_STARTED_MAX,
 } from "../../../schemas/crawl/limits.ts";
 import { LEASE_TTL_MS } from "../../../schemas/limits.ts";
 import { SeededRandom } from "../../../scripts/testing/seeded-random.ts";
@@ -16,6 +13,7 @@ import {
   type Simulation,
   simulate,
 } from "../../../scripts/testing/site-simulation.ts";
+import { TURN_SPACED_REQUESTS_MAX, TURN_SPAN_MS, TURNS_STARTED_MAX } from "./room.ts";
 
 const CALM = { deaths: 0, lateness: 0, pageMs: [20, 400] as [number, number] };
 /** One place at the latest start, and the grant of another turn. */

@@ -1,31 +1,26 @@
 import { expect } from "chai";
 import {
-  ARRIVAL_MS,
   CRAWL_DELAY_MS,
   CRAWL_DELAY_MS_MAX,
   HOST_AWAY_MS,
   HOST_AWAY_MS_MAX,
   HOST_REQUESTS_IN_FLIGHT_MAX,
-  ROBOTS_KEPT_CHARS_MAX,
-  ROBOTS_KEPT_MS,
-  ROBOTS_RETRY_MS,
   ROBOTS_TRIES_MAX,
-  SITE_JOBS_MAX,
   SITE_JOBS_WAITING_MAX,
   SITE_TELL_CHARS_MAX,
   SITE_TELLS_MAX,
-  SITE_VISITS_MAX,
   TURN_LEAD_MS,
   TURN_MS_MAX,
   TURN_REQUESTS_MAX,
-  TURN_RULE_CHECKS_MAX,
-  VERDICT_REASON_CHARS_MAX,
 } from "../../../schemas/crawl/limits.ts";
 import type { CrawlIntent, RobotsOutcome } from "../../../schemas/crawl/site.ts";
 import { REPLY_KEPT_BYTES_MAX, ROW_BYTES_MAX, STATE_BYTES_MAX } from "../../../schemas/limits.ts";
 import { refusal } from "../../../scripts/testing/refusal.ts";
 import { hex, rulesOutcome, SiteDriver } from "../../../scripts/testing/site-driver.ts";
-import { siteActor } from "./site.ts";
+import { ROBOTS_KEPT_CHARS_MAX } from "../lib/robots/parse-robots.ts";
+import { ARRIVAL_MS, SITE_VISITS_MAX, siteActor, TURN_RULE_CHECKS_MAX } from "./site.ts";
+import { SITE_JOBS_MAX } from "./site-jobs.ts";
+import { ROBOTS_KEPT_MS, ROBOTS_RETRY_MS, VERDICT_REASON_CHARS_MAX } from "./site-robots.ts";
 import { SiteState } from "./site-state.ts";
 
 const intent: CrawlIntent = { purposes: ["search", "ai-input", "ai-train"] };

@@ -1,13 +1,7 @@
 /** Keeps a site's robots.txt, and gives the crawls of all accounts their turns at it. */
 import { envelope } from "../../../schemas/contract.ts";
 import { crawlJob } from "../../../schemas/crawl/crawl-job.ts";
-import {
-  ARRIVAL_MS,
-  SITE_VISITS_MAX,
-  TURN_ASK_ROBOTS_MS,
-  TURN_LEAD_MS,
-  TURN_RULE_CHECKS_MAX,
-} from "../../../schemas/crawl/limits.ts";
+import { TURN_LEAD_MS } from "../../../schemas/crawl/limits.ts";
 import { type PageVerdict, site } from "../../../schemas/crawl/site.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import { defineActor } from "../../runtime/define-actor.ts";
@@ -43,6 +37,15 @@ import {
 } from "./site-robots.ts";
 import { SiteRow, SiteState } from "./site-state.ts";
 import { Step } from "./step.ts";
+
+/** A request is counted as if it had been so long on its way, and the next as if it took no time: the host sees both arrive. */
+export const ARRIVAL_MS = 4;
+/** A worker whose site's robots.txt is being fetched asks again after this: most come within it. */
+const TURN_ASK_ROBOTS_MS = 250;
+/** Rules a turn's addresses are held against, one by one: some 0.1 s, for which the site answers nobody. */
+export const TURN_RULE_CHECKS_MAX = 50_000;
+/** Turns at once for a site's own robots.txt and for those of others that redirect to it: all go before its pages. */
+export const SITE_VISITS_MAX = 16;
 
 export const siteActor = defineActor(site, {
   state: SiteState,

@@ -110,7 +110,7 @@ const CustomModel = z.strictObject({
     .meta({ secret: true }),
 });
 
-export const JsonOptions = z
+const JsonOptions = z
   .strictObject(
     {
       prompt: z.string().min(1).max(JSON_PROMPT_CHARS_MAX).optional().describe("What to look for"),
@@ -128,7 +128,6 @@ export const JsonOptions = z
     path: ["prompt"],
     error: "Expected a prompt, a response_format, or both",
   });
-export type JsonOptions = z.output<typeof JsonOptions>;
 
 const { html: _html, userAgent: _userAgent, url: _url, ...pageFields } = pageParameterFields;
 

@@ -3,18 +3,20 @@
 import type { DeepReadonly } from "../../../../schemas/contract.ts";
 import { envelope } from "../../../../schemas/contract.ts";
 import { crawlJob } from "../../../../schemas/crawl/crawl-job.ts";
-import {
-  BACKLOG_HELD_ROWS_MAX,
-  BACKLOG_ROW_CHARS_MAX,
-  BACKLOG_ROWS_MAX,
-  BACKLOG_SPARE_ROWS_MAX,
-} from "../../../../schemas/crawl/limits.ts";
 import type { Found } from "../state/crawl-job-state.ts";
 import type { JobDraft } from "../state/job-draft.ts";
 import { addMessage } from "../state/job-messages.ts";
 import { pageOf } from "../state/pages.ts";
 import { admit, type Lane } from "./frontier.ts";
 import { sitemapsAreAwaited } from "./sitemaps.ts";
+
+/** Addresses that wait to be looked at are kept in rows of so many characters, at most so many rows. */
+export const BACKLOG_ROW_CHARS_MAX = 50_000;
+export const BACKLOG_ROWS_MAX = 1_000;
+/** Rows kept of a job whose limit is reached: a page that turns out to be disallowed makes room for another. */
+export const BACKLOG_SPARE_ROWS_MAX = 16;
+/** Links wait for sitemaps that are read first, but no more than this. */
+export const BACKLOG_HELD_ROWS_MAX = 64;
 
 type FoundList = readonly DeepReadonly<Found>[];
 

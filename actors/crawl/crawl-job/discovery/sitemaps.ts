@@ -1,17 +1,17 @@
 /** Sitemaps of a job: numbered as they are found, and asked for a few at a time. */
 import type { DeepReadonly } from "../../../../schemas/contract.ts";
-import {
-  CRAWL_MESSAGE_URL_CHARS,
-  CRAWL_SITEMAPS_MAX,
-  CRAWL_TRIES_MAX,
-  SITEMAPS_OPEN_MAX,
-} from "../../../../schemas/crawl/limits.ts";
+import { CRAWL_MESSAGE_URL_CHARS, CRAWL_TRIES_MAX } from "../../../../schemas/crawl/limits.ts";
 import { crawlUrl } from "../../lib/scope/crawl-url.ts";
 import type { SitemapRow } from "../state/crawl-job-state.ts";
 import { hostOfUrl } from "../state/host-queues.ts";
 import type { JobDraft } from "../state/job-draft.ts";
 import { addMessage } from "../state/job-messages.ts";
 import { addKnown, knownIndex } from "../state/known-urls.ts";
+
+/** Sitemaps of one crawl: an index for each of a thousand sections, twice; at two a second they take a quarter of an hour. */
+export const CRAWL_SITEMAPS_MAX = 2_000;
+/** Sitemaps that are queued or under way at once: the others wait until the job has room for their pages. */
+export const SITEMAPS_OPEN_MAX = 32;
 
 type Sitemap = DeepReadonly<SitemapRow>;
 

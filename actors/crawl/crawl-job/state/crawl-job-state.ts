@@ -104,9 +104,9 @@ export const INITIAL: CrawlJobState = {
 };
 
 /** `plan`: the plan without its patterns, which may be long. */
-export const PlanRow = z.object({ type: z.literal("plan"), plan: CrawlPlan });
+const PlanRow = z.object({ type: z.literal("plan"), plan: CrawlPlan });
 /** `patterns/include/<n>` and `patterns/exclude/<n>`: so many at a time. */
-export const PatternsRow = z.object({ type: z.literal("patterns"), patterns: z.array(z.string()) });
+const PatternsRow = z.object({ type: z.literal("patterns"), patterns: z.array(z.string()) });
 
 /** `p/<index>`: a record. */
 export const PageRow = z.object({
@@ -149,7 +149,7 @@ export const PageRow = z.object({
 export type PageRow = z.infer<typeof PageRow>;
 
 /** `z/<n>`: a letter for each of so many records, so that a listing by status need not read them. */
-export const LettersRow = z.object({
+const LettersRow = z.object({
   type: z.literal("letters"),
   letters: z.string(),
   /** The largest number under which one of them was settled. */
@@ -157,7 +157,7 @@ export const LettersRow = z.object({
 });
 
 /** `u/<bucket>`: addresses that are known, as ` <hash>=<index in base 36>`. */
-export const KnownRow = z.object({ type: z.literal("known"), known: z.string() });
+const KnownRow = z.object({ type: z.literal("known"), known: z.string() });
 
 /** `h/<host>`: pages that wait for a turn there, and what the site was told of them. */
 export const HostRow = z.object({
@@ -200,7 +200,7 @@ export const Found = z.object({ url: z.string(), lastModifiedAt: EpochMs.optiona
 export type Found = z.infer<typeof Found>;
 
 /** `b/<lane>/<n>`: addresses that were found and not looked at yet. `depth` of a sitemap is its nesting. */
-export const BacklogRow = z.object({
+const BacklogRow = z.object({
   type: z.literal("backlog"),
   depth: Count,
   found: z.array(Found),

@@ -5,7 +5,7 @@ import { crawlUrlKey } from "../../lib/scope/crawl-url.ts";
 import type { JobDraft } from "./job-draft.ts";
 
 /** Pages and sitemaps are apart: an address may be either. */
-export type KnownAs = "page" | "sitemap";
+type KnownAs = "page" | "sitemap";
 
 /** How many rows a job of so many pages has: what its messages add falls into few of them where there are few pages. */
 export function knownRows(limit: number): number {

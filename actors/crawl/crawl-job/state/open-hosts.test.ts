@@ -1,6 +1,6 @@
 import { expect } from "chai";
-import { JOB_HOSTS_MAX } from "../../../../schemas/crawl/limits.ts";
 import { checkJob, fetched, HOST, JobWorld } from "../../../../scripts/testing/job-world.ts";
+import { JOB_HOSTS_MAX } from "./open-hosts.ts";
 
 describe("hosts of a crawl job", () => {
   /** A job that has found a page at each of so many hosts, and what its sites were told of. */

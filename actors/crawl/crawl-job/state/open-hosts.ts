@@ -1,9 +1,11 @@
 /** At how many hosts a job wants requests at once: the others wait in line, linked through their rows. */
 import type { DeepReadonly } from "../../../../schemas/contract.ts";
-import { JOB_HOSTS_MAX } from "../../../../schemas/crawl/limits.ts";
 import type { CrawlJobState } from "./crawl-job-state.ts";
 import { hostRow, hostState } from "./host-queues.ts";
 import type { JobDraft } from "./job-draft.ts";
+
+/** Hosts at which one job wants requests at once: those that answer nobody hold up a lane for all, some two minutes for so many. */
+export const JOB_HOSTS_MAX = 100;
 
 type Line = DeepReadonly<NonNullable<CrawlJobState["hosts"]>>;
 

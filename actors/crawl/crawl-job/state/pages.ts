@@ -1,13 +1,16 @@
 /** Records of a job: rows by index, a letter each for listings, and the counts that add up. */
 import type { DeepReadonly } from "../../../../schemas/contract.ts";
 import type { RecordStatus } from "../../../../schemas/crawl/crawl-job.ts";
-import { LETTERS_PER_ROW, RECORDS_SPARE_MIN } from "../../../../schemas/crawl/limits.ts";
+import { LETTERS_PER_ROW } from "../../../../schemas/crawl/limits.ts";
 import type { PageRow } from "./crawl-job-state.ts";
 import type { JobDraft } from "./job-draft.ts";
 import { type Shown, writeShown } from "./settled-record.ts";
 
+/** Records of skipped addresses, and places given back for disallowed ones, at a small limit; at a larger one as many as that. */
+export const RECORDS_SPARE_MIN = 1_000;
+
 type Page = DeepReadonly<PageRow>;
-export type FinalStatus = Extract<RecordStatus, "completed" | "errored" | "disallowed" | "skipped">;
+type FinalStatus = Extract<RecordStatus, "completed" | "errored" | "disallowed" | "skipped">;
 
 /** What is not settled is `q`: queued, or cancelled once the job has ended. */
 export const LETTERS = {
@@ -24,7 +27,7 @@ export const lettersRow = (index: number) => `z/${Math.floor(index / LETTERS_PER
 export const pageOf = (draft: JobDraft, index: number): Page => draft.take("page", pageRow(index));
 
 /** Records beyond those that the limit bounds: skipped, skipped once they were asked for, disallowed: as many as this each. */
-export const spareRecords = (draft: JobDraft): number =>
+const spareRecords = (draft: JobDraft): number =>
   Math.max(RECORDS_SPARE_MIN, draft.plan.plan.limit);
 
 /** Gives the next index to a page that is to be fetched. Its host's queue has to take it. */

@@ -2,9 +2,12 @@
 import { strict as assert } from "node:assert";
 import type { DeepReadonly } from "../../../../schemas/contract.ts";
 import type { CrawlPlan } from "../../../../schemas/crawl/crawl-job.ts";
-import { CRAWL_PATTERNS_MAX, PATTERNS_PER_ROW } from "../../../../schemas/crawl/limits.ts";
+import { CRAWL_PATTERNS_MAX } from "../../../../schemas/crawl/limits.ts";
 import { crawlScope, type ScopeVerdict } from "../../lib/scope/crawl-scope.ts";
 import type { CrawlJobRow } from "./crawl-job-state.ts";
+
+/** Patterns of one row of a job: the longest of them fit ROW_BYTES_MAX however they are written. */
+export const PATTERNS_PER_ROW = 25;
 
 type Row = DeepReadonly<CrawlJobRow>;
 

@@ -1,6 +1,8 @@
 /** `fetch` as the AI library wants it: bounded answers, no redirects, and for addresses that users choose the egress guard. */
-import { JSON_ANSWER_BYTES_MAX } from "../../../../schemas/crawl/limits.ts";
 import { type EgressAgents, egressFetch } from "../../../egress/egress-fetch.ts";
+
+/** Answer of a model with all that is around it: ten times what it may have read. */
+export const JSON_ANSWER_BYTES_MAX = 1_000_000;
 
 export type Fetch = typeof globalThis.fetch;
 

@@ -9,9 +9,13 @@ import {
   type ModelMessage,
   wrapLanguageModel,
 } from "ai";
-import { JSON_QUOTED_CHARS_MAX, SCHEMALESS_MODELS_MAX } from "../../../../schemas/crawl/limits.ts";
 import { EgressError } from "../../../egress/egress-error.ts";
 import { AnswerTooLarge, type Fetch } from "./ai-fetch.ts";
+
+/** What is repeated of what a provider says of an error: a sentence. */
+const JSON_QUOTED_CHARS_MAX = 200;
+/** Models known to take no schema, the latest: each that is forgotten costs one question more. */
+export const SCHEMALESS_MODELS_MAX = 256;
 
 export interface AiEndpoint {
   /** How it is called in reasons. */

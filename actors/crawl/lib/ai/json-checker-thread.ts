@@ -2,7 +2,10 @@
 import { parentPort } from "node:worker_threads";
 import { Ajv, type ErrorObject, type ValidateFunction } from "ajv";
 import { Ajv2020 } from "ajv/dist/2020.js";
-import { JSON_FAULT_CHARS_MAX, JSON_FAULTS_MAX } from "../../../../schemas/crawl/limits.ts";
+
+/** Faults of an answer that the model is told, and characters of them. */
+export const JSON_FAULTS_MAX = 20;
+export const JSON_FAULT_CHARS_MAX = 2_000;
 
 export interface JsonCheck {
   /** JSON Schema, as JSON. */

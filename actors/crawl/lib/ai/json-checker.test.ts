@@ -1,15 +1,10 @@
 import { setImmediate as turn } from "node:timers/promises";
 import { expect } from "chai";
-import {
-  JSON_CHECK_HEAP_MIB_MAX,
-  JSON_CHECK_MS,
-  JSON_FAULT_CHARS_MAX,
-  JSON_FAULTS_MAX,
-} from "../../../../schemas/crawl/limits.ts";
 import { SkippingClock } from "../../../../scripts/testing/skipping-clock.ts";
 import { until } from "../../../../scripts/testing/until.ts";
-import { JsonChecker } from "./json-checker.ts";
+import { JSON_CHECK_HEAP_MIB_MAX, JSON_CHECK_MS, JsonChecker } from "./json-checker.ts";
 import type { JsonVerdict } from "./json-checker-thread.ts";
+import { JSON_FAULT_CHARS_MAX, JSON_FAULTS_MAX } from "./json-checker-thread.ts";
 
 /** What may pass by itself between two lines of a test. */
 const SOON_MS = 4_000;

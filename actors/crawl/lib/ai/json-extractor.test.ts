@@ -2,14 +2,6 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { text } from "node:stream/consumers";
 import { setImmediate as turn } from "node:timers/promises";
 import { expect } from "chai";
-import {
-  JSON_ANSWER_BYTES_MAX,
-  JSON_PAGE_CHARS_MAX,
-  JSON_PAGE_MS_MAX,
-  JSON_RETRY_MS_MAX,
-  JSON_TRY_MS,
-  SCHEMALESS_MODELS_MAX,
-} from "../../../../schemas/crawl/limits.ts";
 import { startHttpServer } from "../../../../scripts/testing/loopback-server.ts";
 import { SkippingClock } from "../../../../scripts/testing/skipping-clock.ts";
 import { until } from "../../../../scripts/testing/until.ts";
@@ -17,8 +9,14 @@ import { createAddressPolicy } from "../../../egress/address-policy.ts";
 import { EgressAgents } from "../../../egress/egress-fetch.ts";
 import { createEgressGuard } from "../../../egress/egress-guard.ts";
 import { systemClock } from "../../../runtime/clock.ts";
+import { JSON_ANSWER_BYTES_MAX } from "./ai-fetch.ts";
+import { SCHEMALESS_MODELS_MAX } from "./ai-model.ts";
 import { JsonChecker } from "./json-checker.ts";
 import {
+  JSON_PAGE_CHARS_MAX,
+  JSON_PAGE_MS_MAX,
+  JSON_RETRY_MS_MAX,
+  JSON_TRY_MS,
   JsonExtractor,
   type JsonExtractorParts,
   type JsonOutcome,

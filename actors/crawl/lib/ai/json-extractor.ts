@@ -1,19 +1,23 @@
 /** Takes data out of a page by asking AI models, and holds what they answer to the schema. */
 import type { JSONSchema7, ModelMessage } from "ai";
 import { AI_PROVIDERS, partsOfModel } from "../../../../schemas/crawl/ai-providers.ts";
-import {
-  JSON_PAGE_CHARS_MAX,
-  JSON_PAGE_MS_MAX,
-  JSON_RETRY_MS,
-  JSON_RETRY_MS_MAX,
-  JSON_TRY_MS,
-} from "../../../../schemas/crawl/limits.ts";
 import type { EgressAgents } from "../../../egress/egress-fetch.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import { Timeout } from "../../../runtime/time-limit.ts";
 import { guardedFetch, operatorsFetch } from "./ai-fetch.ts";
 import { type AiEndpoint, AiFault, AiModelClient } from "./ai-model.ts";
 import type { JsonChecker } from "./json-checker.ts";
+
+/** Characters of a page that a model reads: some 25,000 tokens, which fit the smaller contexts in use (32,768). */
+export const JSON_PAGE_CHARS_MAX = 100_000;
+/** One question to a model: the largest need half a minute for a long answer. */
+export const JSON_TRY_MS = 60_000;
+/** All questions about one page, so that a row of slow models holds no slot for an hour. */
+export const JSON_PAGE_MS_MAX = 300_000;
+/** The longest that a model which is asked too often is waited for (Retry-After); past it the next one is asked. */
+export const JSON_RETRY_MS_MAX = 20_000;
+/** Pause before the second try where a model does not say how long to wait. */
+const JSON_RETRY_MS = 1_000;
 
 export interface JsonQuestion {
   prompt?: string | undefined;
@@ -23,7 +27,7 @@ export interface JsonQuestion {
   customAi?: readonly { model: string; authorization: string }[] | undefined;
 }
 
-export interface JsonPage {
+interface JsonPage {
   url: string;
   /** Markdown, as a rule. */
   text: string;

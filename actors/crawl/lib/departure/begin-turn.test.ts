@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { setImmediate as turnOfLoop } from "node:timers/promises";
 import { expect } from "chai";
-import { CRAWL_DELAY_MS, TURN_AHEAD_MS, TURN_LATE_MS } from "../../../../schemas/crawl/limits.ts";
+import { CRAWL_DELAY_MS, TURN_LATE_MS } from "../../../../schemas/crawl/limits.ts";
 import { site } from "../../../../schemas/crawl/site.ts";
 import { type BusActors, busActors } from "../../../../scripts/testing/bus-actors.ts";
 import { SkippingClock } from "../../../../scripts/testing/skipping-clock.ts";
@@ -9,7 +9,7 @@ import { until } from "../../../../scripts/testing/until.ts";
 import { type Clock, systemClock } from "../../../runtime/clock.ts";
 import { Places } from "../../../runtime/places.ts";
 import { siteActor } from "../../site/site.ts";
-import { beginTurn } from "./begin-turn.ts";
+import { beginTurn, TURN_AHEAD_MS } from "./begin-turn.ts";
 
 const newId = () => randomBytes(16).toString("hex");
 const TURN = {

@@ -1,5 +1,5 @@
 /** How one request of a turn leaves: within the moment its site has set, or not at all. */
-import { TURN_AGAIN_MS, TURN_LATE_MS } from "../../../../schemas/crawl/limits.ts";
+import { TURN_LATE_MS } from "../../../../schemas/crawl/limits.ts";
 import { site } from "../../../../schemas/crawl/site.ts";
 import { OVER } from "../../../runtime/clock.ts";
 import {
@@ -9,6 +9,9 @@ import {
   type TurnToBegin,
   waitUntil,
 } from "./begin-turn.ts";
+
+/** While a request connects, its moment is asked for again so long before it has passed: a call's way on a busy machine. */
+const TURN_AGAIN_MS = 500;
 
 /** The request did not leave in time: its moment has passed, and it needs another. */
 export class TooLate extends Error {}

@@ -1,7 +1,8 @@
 import { expect } from "chai";
 import { type Node, Parser } from "commonmark";
-import { MARKDOWN_DEPTH_MAX, MARKDOWN_SPAN_MAX } from "../../../../schemas/crawl/limits.ts";
 import { markdown } from "./markdown.ts";
+import { MARKDOWN_SPAN_MAX } from "./page-tables.ts";
+import { MARKDOWN_DEPTH_MAX } from "./parse-page.ts";
 
 /** What Markdown must not lose: white space, code, links, cells. Each case is markup that sites have. */
 describe("markdown of markup that is easily lost", () => {

@@ -1,15 +1,16 @@
 /** Makes Markdown on threads of its own, so that no page can hold up its process, fill its memory or take for ever. */
 import { Worker } from "node:worker_threads";
-import {
-  MARKDOWN_HEAP_MIB_MAX,
-  MARKDOWN_QUEUE_MAX,
-  MARKDOWN_TIMEOUT_MS,
-} from "../../../../schemas/crawl/limits.ts";
+import { MARKDOWN_QUEUE_MAX } from "../../../../schemas/crawl/limits.ts";
 import { ActorError } from "../../../../schemas/errors.ts";
 import { type Clock, systemClock } from "../../../runtime/clock.ts";
 import { Timeout } from "../../../runtime/time-limit.ts";
 import type { MarkdownPage } from "./markdown.ts";
 import type { MarkdownOutcome } from "./markdown-thread.ts";
+
+/** Time for one page: 2 MB of real HTML take 1 s on a busy core. */
+export const MARKDOWN_TIMEOUT_MS = 15_000;
+/** Memory of the thread: a page of 10 MB that is all links needs some 500 MiB. */
+const MARKDOWN_HEAP_MIB_MAX = 640;
 
 export interface MarkdownPoolOptions {
   threads?: number;

@@ -1,9 +1,8 @@
 import { createRequire } from "node:module";
 import { expect } from "chai";
 import { z } from "zod";
-import { MARKDOWN_HTML_CHARS_MAX } from "../../../../schemas/crawl/limits.ts";
 import { processorTime } from "../../../../scripts/testing/processor-time.ts";
-import { markdown } from "./markdown.ts";
+import { MARKDOWN_HTML_CHARS_MAX, markdown } from "./markdown.ts";
 import { kept, readBack, wordsOf, wordsSeen } from "./testing/words.ts";
 
 const examples = z

@@ -1,9 +1,11 @@
 /** Makes Markdown of a page's HTML. It runs as long as the page makes it: call it through MarkdownPool. */
 import type TurndownService from "turndown";
-import { MARKDOWN_HTML_CHARS_MAX } from "../../../../schemas/crawl/limits.ts";
 import { markdownWriter } from "./markdown-rules.ts";
 import { parsePage } from "./parse-page.ts";
 import { shapePage } from "./shape-page.ts";
+
+/** HTML that is made into Markdown: the bytes kept of a page, each at most one character. */
+export const MARKDOWN_HTML_CHARS_MAX = 10 * 1024 * 1024;
 
 export interface MarkdownPage {
   html: string;

@@ -6,7 +6,7 @@ import {
   PAGE_TITLE_CHARS_MAX,
 } from "../../../../schemas/crawl/limits.ts";
 
-export interface PageLinks {
+interface PageLinks {
   title?: string;
   /** What relative addresses are relative to: the page's own, or its `<base href>`. */
   base: string;
@@ -22,7 +22,7 @@ export interface PageLinks {
   refresh?: string;
 }
 
-export interface PageReader {
+interface PageReader {
   /** Where the page came from, after redirects. */
   url: string;
   /** Our product token: a meta element of that name counts like `robots`. */

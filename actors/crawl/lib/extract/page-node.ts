@@ -6,7 +6,7 @@ export const ELEMENT = 1;
 const OTHER = 8;
 const ROOT = 11;
 
-export type NodeKind = typeof TEXT | typeof ELEMENT | typeof OTHER | typeof ROOT;
+type NodeKind = typeof TEXT | typeof ELEMENT | typeof OTHER | typeof ROOT;
 
 /**
  * Siblings are a linked list, so taking one of a hundred thousand out costs the same as one of two. Turndown adds

@@ -166,7 +166,7 @@ function shapeInput(node: PageNode): void {
 }
 
 /** Markdown that is written as it is. */
-export function rawText(markdown: string): PageNode {
+function rawText(markdown: string): PageNode {
   const node = PageNode.element("x-raw");
   node.data = markdown;
   node.replaceChildren("raw");

@@ -2,14 +2,6 @@ import type { ServerResponse } from "node:http";
 import { setImmediate as turn } from "node:timers/promises";
 import { expect } from "chai";
 import { CrawlRequest } from "../../../../schemas/crawl/http/crawl.ts";
-import {
-  CRAWL_CONTEXT_AGE_MS_MAX,
-  CRAWL_CONTEXT_BYTES_MAX,
-  CRAWL_CONTEXT_IDLE_MS,
-  CRAWL_CONTEXT_PAGES_MAX,
-  PAGE_RESET_MS,
-  RENDER_BYTES_MAX,
-} from "../../../../schemas/crawl/limits.ts";
 import { openPool } from "../../../../scripts/testing/printer.ts";
 import { stopGroup } from "../../../../scripts/testing/process-children.ts";
 import { SkippingClock } from "../../../../scripts/testing/skipping-clock.ts";
@@ -17,7 +9,14 @@ import { until } from "../../../../scripts/testing/until.ts";
 import { WebSite } from "../../../../scripts/testing/web-site.ts";
 import { pageLoad } from "../../workers/crawl-page/testing/page-load.ts";
 import type { PageAnswer } from "../load/page-loader.ts";
-import { BrowserPage } from "./browser-page.ts";
+import {
+  CRAWL_CONTEXT_AGE_MS_MAX,
+  CRAWL_CONTEXT_BYTES_MAX,
+  CRAWL_CONTEXT_IDLE_MS,
+  CRAWL_CONTEXT_PAGES_MAX,
+  RENDER_BYTES_MAX,
+} from "./browser-contexts.ts";
+import { BrowserPage, PAGE_RESET_MS } from "./browser-page.ts";
 import { BrowserPageLoader } from "./browser-page-loader.ts";
 
 const CHUNK = Buffer.alloc(64 * 1024, "x");

@@ -1,14 +1,7 @@
 /** The browser context of one job on a worker, and its pages, which are used again; another one when it is worn, idle or lost. */
 
 import type { CrawlRequest } from "../../../../schemas/crawl/http/crawl.ts";
-import {
-  CRAWL_CONTEXT_AGE_MS_MAX,
-  CRAWL_CONTEXT_BYTES_MAX,
-  CRAWL_CONTEXT_IDLE_MS,
-  CRAWL_CONTEXT_PAGES_MAX,
-  RENDER_BYTES_MAX,
-  TAKE_HTML_MS,
-} from "../../../../schemas/crawl/limits.ts";
+import { TAKE_HTML_MS } from "../../../../schemas/crawl/limits.ts";
 import type { BrowserPool } from "../../../rendering/lib/browser/browser-pool.ts";
 import { type PageRequest, preparePage } from "../../../rendering/lib/browser/prepare-page.ts";
 import type { RenderContext } from "../../../rendering/lib/browser/render-context.ts";
@@ -16,7 +9,17 @@ import type { Clock } from "../../../runtime/clock.ts";
 import { abortable } from "../../../runtime/time-limit.ts";
 import { BrowserPage } from "./browser-page.ts";
 
-export interface BrowserContextsParts {
+/** Bytes that pages of one browser context may move together, from when one begins in it alone: five heavy pages. */
+export const RENDER_BYTES_MAX = 200_000_000;
+/** Where they have moved so much, the next begin in another context: so those that overlap without end are not cut for it. */
+export const CRAWL_CONTEXT_BYTES_MAX = RENDER_BYTES_MAX / 2;
+/** A job's browser context is given back when nothing was loaded for so long: its pages hold some 15 MB each. */
+export const CRAWL_CONTEXT_IDLE_MS = 10_000;
+/** A context is exchanged for a new one after so many pages, or so long: a browser that is replaced waits for it. */
+export const CRAWL_CONTEXT_PAGES_MAX = 500;
+export const CRAWL_CONTEXT_AGE_MS_MAX = 5 * 60_000;
+
+interface BrowserContextsParts {
   pool: BrowserPool;
   clock: Clock;
   request: CrawlRequest;

@@ -5,11 +5,7 @@
  */
 
 import type { CrawlRequest } from "../../../../schemas/crawl/http/crawl.ts";
-import {
-  ANSWER_SHOWN_CHARS,
-  CONTENT_TYPE_CHARS_MAX,
-  GOTO_AHEAD_MS,
-} from "../../../../schemas/crawl/limits.ts";
+import { ANSWER_SHOWN_CHARS, CONTENT_TYPE_CHARS_MAX } from "../../../../schemas/crawl/limits.ts";
 import { ActorError, type ErrorCode } from "../../../../schemas/errors.ts";
 import {
   BrowserDiedError,
@@ -32,6 +28,9 @@ import { PRODUCT_TOKEN } from "../load/user-agent.ts";
 import { BrowserContexts, type ContextLimits, type OpenContext } from "./browser-contexts.ts";
 import type { BrowserPage, Loaded } from "./browser-page.ts";
 import type { DocumentHead } from "./document-gate.ts";
+
+/** So long before it a browser is told to load the page: it takes some 10 ms to ask for it. */
+const GOTO_AHEAD_MS = 20;
 
 export interface BrowserPageLoaderParts {
   pool: BrowserPool;

@@ -1,11 +1,6 @@
 /** One page of a job's browser context, loaded with one document after the other. */
 import type { CDPSession, Protocol } from "puppeteer-core";
-import {
-  CRAWL_BODY_BYTES_MAX,
-  CRAWL_RENDER_MS_MAX,
-  PAGE_RESET_MS,
-  TAKE_HTML_MS,
-} from "../../../../schemas/crawl/limits.ts";
+import { CRAWL_BODY_BYTES_MAX, TAKE_HTML_MS } from "../../../../schemas/crawl/limits.ts";
 import { ActorError } from "../../../../schemas/errors.ts";
 import { BrowserDiedError } from "../../../rendering/lib/browser/browser-died-error.ts";
 import type { ContextPage } from "../../../rendering/lib/browser/context-page.ts";
@@ -30,6 +25,14 @@ import {
 } from "./document-gate.ts";
 import { type TakenHtml, takeHtml } from "./read-html.ts";
 
+/** A page in a browser, whatever its parameters wait for: with TURN_STARTS_MS_MAX before it less than TURN_MS_MAX. */
+export const CRAWL_RENDER_MS_MAX = 170_000;
+/**
+ * A page that is done is stopped, to be used again; one that is not stopped by then is closed, which takes another 0.5 s where
+ * it hangs: so 2 s after it is done, or was taken back, nothing of it is connected. Most are stopped in 10 ms.
+ */
+export const PAGE_RESET_MS = 1_000;
+
 /** What a document came to. */
 export type Loaded =
   /** As it became, or as far as it came before it was cut. */
@@ -38,7 +41,7 @@ export type Loaded =
   | { kind: "ended"; head: DocumentHead }
   | { kind: "failed"; error: ActorError; head: DocumentHead | undefined };
 
-export interface BrowserPageOptions {
+interface BrowserPageOptions {
   parameters: PageRequest;
   clock: Clock;
   takeHtmlMs?: number;

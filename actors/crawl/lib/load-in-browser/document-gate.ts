@@ -11,7 +11,7 @@ import type { DocumentDeparture } from "./document-departure.ts";
 
 type Paused = Protocol.Fetch.RequestPausedEvent;
 
-export interface ExpectedDocument {
+interface ExpectedDocument {
   /** Without fragment. */
   url: string;
   /** Set in the request unless the page has such a field already. */

@@ -1,7 +1,6 @@
 import { expect } from "chai";
-import { CHARSET_PRESCAN_BYTES, CHARSET_SAMPLE_BYTES } from "../../../../schemas/crawl/limits.ts";
 import { processorTime } from "../../../../scripts/testing/processor-time.ts";
-import { decodeBody } from "./decode-body.ts";
+import { CHARSET_PRESCAN_BYTES, CHARSET_SAMPLE_BYTES, decodeBody } from "./decode-body.ts";
 
 describe("decodeBody", () => {
   it("decodeBody() believes a byte order mark before all else", () => {

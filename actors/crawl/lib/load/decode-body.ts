@@ -1,8 +1,12 @@
 /** Makes text of a page's bytes, whatever charset they are in and whatever they claim. */
 import { analyse } from "chardet";
-import { CHARSET_PRESCAN_BYTES, CHARSET_SAMPLE_BYTES } from "../../../../schemas/crawl/limits.ts";
 
-export interface DecodedBody {
+/** Where a page may say its charset: HTML asks for the first 1,024 bytes, pages keep to it loosely. */
+export const CHARSET_PRESCAN_BYTES = 4_096;
+/** What a charset is guessed from. */
+export const CHARSET_SAMPLE_BYTES = 32 * 1024;
+
+interface DecodedBody {
   text: string;
   /** The encoding's name by the WHATWG Encoding standard, in lower case. */
   charset: string;

@@ -8,9 +8,7 @@ import { expect } from "chai";
 import { CrawlRequest } from "../../../../schemas/crawl/http/crawl.ts";
 import {
   CRAWL_BODY_BYTES_MAX,
-  CRAWL_FETCH_MS_MAX,
   CRAWL_URL_CHARS_MAX,
-  JOB_CONNECTIONS_MAX,
   LARGE_BODY_BYTES,
 } from "../../../../schemas/crawl/limits.ts";
 import { BOMB_BYTES, gzipBomb, peakBytes } from "../../../../scripts/testing/gzip-bomb.ts";
@@ -22,8 +20,9 @@ import { WebSite } from "../../../../scripts/testing/web-site.ts";
 import { createAddressPolicy } from "../../../egress/address-policy.ts";
 import { createEgressGuard } from "../../../egress/egress-guard.ts";
 import { type Clock, systemClock as clock } from "../../../runtime/clock.ts";
+import { CRAWL_FETCH_MS_MAX } from "../../workers/crawl-page/open-crawl-worker.ts";
 import { pageLoad, type Watched } from "../../workers/crawl-page/testing/page-load.ts";
-import { HttpPageLoader } from "./http-page-loader.ts";
+import { HttpPageLoader, JOB_CONNECTIONS_MAX } from "./http-page-loader.ts";
 import type { PageAnswer } from "./page-loader.ts";
 
 const guard = createEgressGuard({

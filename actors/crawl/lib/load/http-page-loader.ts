@@ -1,11 +1,7 @@
 /** Gets pages by HTTP alone: one request each, within bounds of size and time. */
 
 import type { CrawlRequest } from "../../../../schemas/crawl/http/crawl.ts";
-import {
-  ANSWER_SHOWN_CHARS,
-  CONTENT_TYPE_CHARS_MAX,
-  JOB_CONNECTIONS_MAX,
-} from "../../../../schemas/crawl/limits.ts";
+import { ANSWER_SHOWN_CHARS, CONTENT_TYPE_CHARS_MAX } from "../../../../schemas/crawl/limits.ts";
 import { EgressError } from "../../../egress/egress-error.ts";
 import { EgressAgents, type EgressResponse, egressFetch } from "../../../egress/egress-fetch.ts";
 import type { EgressGuard } from "../../../egress/egress-guard.ts";
@@ -24,7 +20,10 @@ import { awayMsOf } from "./retry-after.ts";
 import { robotsTag } from "./robots-tag.ts";
 import { PRODUCT_TOKEN } from "./user-agent.ts";
 
-export interface HttpPageLoaderParts {
+/** Connections of one job that are kept while nothing is asked over them, of each scheme and over all its hosts. */
+export const JOB_CONNECTIONS_MAX = 64;
+
+interface HttpPageLoaderParts {
   guard: EgressGuard;
   clock: Clock;
   request: CrawlRequest;

@@ -2,7 +2,7 @@
 import type { Readable } from "node:stream";
 import { CRAWL_BODY_BYTES_MAX, LARGE_BODY_BYTES } from "../../../../schemas/crawl/limits.ts";
 
-export interface ReadBody {
+interface ReadBody {
   bytes: Uint8Array;
   /** There was more. */
   truncated: boolean;

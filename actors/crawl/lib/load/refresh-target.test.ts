@@ -1,6 +1,6 @@
 import { expect } from "chai";
-import { CRAWL_URL_CHARS_MAX, REFRESH_S_MAX } from "../../../../schemas/crawl/limits.ts";
-import { pageRedirect, refreshTarget } from "./refresh-target.ts";
+import { CRAWL_URL_CHARS_MAX } from "../../../../schemas/crawl/limits.ts";
+import { pageRedirect, REFRESH_S_MAX, refreshTarget } from "./refresh-target.ts";
 
 const url = "http://a.example/dir/page";
 const to = (content: string, base = url) => refreshTarget(content, { url, base });

@@ -1,6 +1,9 @@
 /** Reads where a page sends its reader by itself: by a `meta` element or a header field named Refresh. */
-import { CRAWL_URL_CHARS_MAX, REFRESH_S_MAX } from "../../../../schemas/crawl/limits.ts";
+import { CRAWL_URL_CHARS_MAX } from "../../../../schemas/crawl/limits.ts";
 import { redirectTarget } from "./redirect-target.ts";
+
+/** A page that sends its reader on within these seconds is a redirect: "you are being redirected" is shown for 5, sometimes 10. Later, it is a page. */
+export const REFRESH_S_MAX = 10;
 
 /**
  * The address, absolute and without fragment. Undefined where the page stays: it reloads itself, is read first for

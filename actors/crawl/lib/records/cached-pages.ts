@@ -1,19 +1,21 @@
 /** Finds pages of a turn that the account has young enough copies of, and may still have. */
 import type { PageOutcome } from "../../../../schemas/crawl/crawl-job.ts";
 import type { TurnRequest } from "../../../../schemas/crawl/crawl-page.ts";
-import { CACHE_LOOKS_AT_ONCE } from "../../../../schemas/crawl/limits.ts";
 import type { PageVerdict } from "../../../../schemas/crawl/site.ts";
 import type { CachedPage } from "./page-cache.ts";
 import type { PageOutcomes, PageRequest } from "./page-outcomes.ts";
 
-export interface CachedPagesParts {
+/** Copies of pages that are looked for, or taken, at once for one turn: each is a round trip to the bus. */
+const CACHE_LOOKS_AT_ONCE = 16;
+
+interface CachedPagesParts {
   outcomes: Pick<PageOutcomes, "find" | "cached">;
   /** What the site says of these addresses; undefined where it does not know yet. */
   judge(urls: string[]): Promise<readonly PageVerdict[] | undefined>;
   signal: AbortSignal;
 }
 
-export interface FoundPages {
+interface FoundPages {
   used: PageOutcome[];
   refused: { request: TurnRequest; verdict: PageVerdict | undefined }[];
   /** What has to be asked for. */

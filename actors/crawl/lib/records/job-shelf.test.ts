@@ -1,11 +1,6 @@
 import { setImmediate as immediate } from "node:timers/promises";
 import { expect } from "chai";
 import { CrawlRequest } from "../../../../schemas/crawl/http/crawl.ts";
-import {
-  JOB_KEPT_MS,
-  JOBS_KEPT_BYTES_MAX,
-  JOBS_KEPT_MAX,
-} from "../../../../schemas/crawl/limits.ts";
 import { type BusActors, busActors } from "../../../../scripts/testing/bus-actors.ts";
 import { refusalOf } from "../../../../scripts/testing/refusal.ts";
 import { SkippingClock } from "../../../../scripts/testing/skipping-clock.ts";
@@ -13,7 +8,7 @@ import { until } from "../../../../scripts/testing/until.ts";
 import { BlobStore } from "../../../runtime/blob-store.ts";
 import { systemClock } from "../../../runtime/clock.ts";
 import type { PageLoader } from "../load/page-loader.ts";
-import { JobShelf } from "./job-shelf.ts";
+import { JOB_KEPT_MS, JOBS_KEPT_BYTES_MAX, JOBS_KEPT_MAX, JobShelf } from "./job-shelf.ts";
 
 const ACCOUNT = "a".repeat(32);
 const jobId = (number: number) => number.toString(16).padStart(32, "0");

@@ -1,14 +1,16 @@
 /** What a worker keeps of jobs between their turns: their requests, and connections or a browser context. */
 
 import { CrawlRequest } from "../../../../schemas/crawl/http/crawl.ts";
-import {
-  JOB_KEPT_MS,
-  JOBS_KEPT_BYTES_MAX,
-  JOBS_KEPT_MAX,
-} from "../../../../schemas/crawl/limits.ts";
+import { CRAWL_REQUEST_BYTES_MAX } from "../../../../schemas/crawl/limits.ts";
 import type { BlobStore } from "../../../runtime/blob-store.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import type { OpenPageLoader, PageLoader } from "../load/page-loader.ts";
+
+/** Jobs whose connections or browser context a worker keeps between turns, and for how long after the last. */
+export const JOBS_KEPT_MAX = 64;
+export const JOB_KEPT_MS = 30_000;
+/** Bytes of requests among them, past which those that nobody uses go: a dozen of the largest. */
+export const JOBS_KEPT_BYTES_MAX = 12 * CRAWL_REQUEST_BYTES_MAX;
 
 export interface JobShelfParts {
   blobs: Pick<BlobStore, "get">;

@@ -1,12 +1,12 @@
 import { jetstreamManager } from "@nats-io/jetstream";
 import { expect } from "chai";
 import { CrawlRequest } from "../../../../schemas/crawl/http/crawl.ts";
-import { CACHED_PAGE_BYTES_MAX, CRAWL_MAX_AGE_S_MAX } from "../../../../schemas/crawl/limits.ts";
+import { CRAWL_MAX_AGE_S_MAX } from "../../../../schemas/crawl/limits.ts";
 import { STREAMS } from "../../../../schemas/subjects.ts";
 import { type BusActors, busActors } from "../../../../scripts/testing/bus-actors.ts";
 import { until } from "../../../../scripts/testing/until.ts";
 import { TtlStore } from "../../../runtime/ttl-store.ts";
-import { CachedPage, PageCache } from "./page-cache.ts";
+import { CACHED_PAGE_BYTES_MAX, CachedPage, PageCache } from "./page-cache.ts";
 
 const ACCOUNT = "a".repeat(32);
 const URL_OF_PAGE = "https://site.example/page";

@@ -3,12 +3,11 @@ import { createHash } from "node:crypto";
 import { z } from "zod";
 import { RecordBlob, RecordMetadata } from "../../../../schemas/crawl/crawl-job.ts";
 import type { CrawlRequest } from "../../../../schemas/crawl/http/crawl.ts";
-import {
-  CACHED_PAGE_BYTES_MAX,
-  CRAWL_MAX_AGE_S_MAX,
-  PAGE_LINKS_MAX,
-} from "../../../../schemas/crawl/limits.ts";
+import { CRAWL_MAX_AGE_S_MAX, PAGE_LINKS_MAX } from "../../../../schemas/crawl/limits.ts";
 import { EpochMs } from "../../../../schemas/values.ts";
+
+/** A page with more to say than this is not kept for other crawls. */
+export const CACHED_PAGE_BYTES_MAX = 256 * 1024;
 
 /** What is remembered of a page; its record is a blob of the job that fetched it, which is kept for longer. */
 export const CachedPage = z.object({

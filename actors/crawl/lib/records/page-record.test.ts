@@ -1,9 +1,9 @@
 import { expect } from "chai";
 import { CrawlRequest } from "../../../../schemas/crawl/http/crawl.ts";
-import { PAGE_LINKS_BYTES_MAX, PAGE_LINKS_MAX } from "../../../../schemas/crawl/limits.ts";
+import { PAGE_LINKS_MAX } from "../../../../schemas/crawl/limits.ts";
 import { Places } from "../../../runtime/places.ts";
 import { MarkdownPool } from "../extract/markdown-pool.ts";
-import { type LoadedPage, pageRecord } from "./page-record.ts";
+import { type LoadedPage, PAGE_LINKS_BYTES_MAX, pageRecord } from "./page-record.ts";
 
 const url = "http://a.example/dir/";
 

@@ -2,7 +2,7 @@
 
 import type { RecordMetadata } from "../../../../schemas/crawl/crawl-job.ts";
 import type { CrawlRequest } from "../../../../schemas/crawl/http/crawl.ts";
-import { PAGE_LINKS_BYTES_MAX, RECORD_REASON_CHARS_MAX } from "../../../../schemas/crawl/limits.ts";
+import { RECORD_REASON_CHARS_MAX } from "../../../../schemas/crawl/limits.ts";
 import type { Places } from "../../../runtime/places.ts";
 import type { MarkdownPool } from "../extract/markdown-pool.ts";
 import { pageLinks } from "../extract/page-links.ts";
@@ -11,9 +11,12 @@ import type { PageAnswer } from "../load/page-loader.ts";
 import { refreshTarget } from "../load/refresh-target.ts";
 import { PRODUCT_TOKEN } from "../load/user-agent.ts";
 
+/** Links of one page in its report, in bytes: the first ones; 10,000 of real length fit. */
+export const PAGE_LINKS_BYTES_MAX = 700_000;
+
 export type LoadedPage = Extract<PageAnswer, { kind: "page" }>;
 
-export interface PageRecord {
+interface PageRecord {
   /** JSON members without braces; empty where only json was asked for, unless the answer was an error. */
   body: Buffer;
   /** Then the members that a model is asked about. */

@@ -1,7 +1,6 @@
 import { expect } from "chai";
 import { BLOB_CHUNK_BYTES } from "../../../../schemas/blob-limits.ts";
-import { RECORD_GROUP_MAX } from "../../../../schemas/crawl/limits.ts";
-import { RecordWriter } from "./record-writer.ts";
+import { RECORD_GROUP_MAX, RecordWriter } from "./record-writer.ts";
 
 describe("RecordWriter", () => {
   /** A store in memory, and how what it has came: in groups, or alone. */

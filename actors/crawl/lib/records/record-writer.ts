@@ -2,9 +2,11 @@
 
 import { BLOB_CHUNK_BYTES } from "../../../../schemas/blob-limits.ts";
 import type { RecordBlob } from "../../../../schemas/crawl/crawl-job.ts";
-import { RECORD_GROUP_MAX } from "../../../../schemas/crawl/limits.ts";
 import type { BlobStore } from "../../../runtime/blob-store.ts";
 import { GroupWriter } from "./group-writer.ts";
+
+/** Small records written together: with their bytes they fit one batch. */
+export const RECORD_GROUP_MAX = 256;
 
 export class RecordWriter {
   readonly #blobs: Pick<BlobStore, "put" | "putAll">;

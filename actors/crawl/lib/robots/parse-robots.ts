@@ -4,7 +4,6 @@ import {
   CRAWL_DELAY_MS_MAX,
   CRAWL_URL_CHARS_MAX,
   ROBOTS_BYTES_MAX,
-  ROBOTS_KEPT_CHARS_MAX,
   ROBOTS_SITEMAPS_MAX,
   ROBOTS_WILDCARDS_MAX,
 } from "../../../../schemas/crawl/limits.ts";
@@ -13,6 +12,9 @@ import { readContentSignal } from "./read-content-signal.ts";
 import { type RobotsRecord, robotsRecords } from "./robots-lines.ts";
 import { robotsPatternOf } from "./robots-path.ts";
 import { formatRule } from "./robots-rule.ts";
+
+/** Characters kept of one file, rules and sitemaps: what 500 KiB of the shortest rules come to, within an actor's state. */
+export const ROBOTS_KEPT_CHARS_MAX = 700_000;
 
 export interface RobotsReader {
   /** Our product token: the name in the User-Agent header, without a version. */

@@ -1,5 +1,8 @@
 /** Splits the bytes of a robots.txt into its records (RFC 9309, section 2.2, and the mistakes it asks parsers to bear). */
-import { ROBOTS_BYTES_MAX, ROBOTS_LINE_BYTES_MAX } from "../../../../schemas/crawl/limits.ts";
+import { ROBOTS_BYTES_MAX } from "../../../../schemas/crawl/limits.ts";
+
+/** What is read of one line: eight times the longest address browsers took. */
+export const ROBOTS_LINE_BYTES_MAX = 2_083 * 8;
 
 /** A line that says something. Each character of `value` is one byte of the file. */
 export interface RobotsRecord {
@@ -8,7 +11,7 @@ export interface RobotsRecord {
   value: string;
 }
 
-export type RobotsField =
+type RobotsField =
   | "user-agent"
   | "allow"
   | "disallow"

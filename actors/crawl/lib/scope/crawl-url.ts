@@ -2,7 +2,7 @@
 import { CRAWL_URL_CHARS_MAX, HOST_KEY_CHARS_MAX } from "../../../../schemas/crawl/limits.ts";
 import { encodeKey } from "../../../../schemas/subjects.ts";
 
-export type CrawlUrl = { valid: true; url: string } | { valid: false; reason: string };
+type CrawlUrl = { valid: true; url: string } | { valid: false; reason: string };
 
 /** Normalised by the WHATWG URL standard; without fragment, which no server sees, a user's name, and a name's last dot. */
 export function crawlUrl(text: string, base?: string): CrawlUrl {

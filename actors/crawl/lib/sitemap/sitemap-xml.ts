@@ -1,6 +1,6 @@
 /** Reads sitemaps, indexes of sitemaps, RSS and Atom, by the names of their elements and whatever their namespaces say. */
 import { Parser } from "htmlparser2";
-import { CRAWL_URL_CHARS_MAX, SITEMAP_DEPTH_MAX } from "../../../../schemas/crawl/limits.ts";
+import { CRAWL_URL_CHARS_MAX } from "../../../../schemas/crawl/limits.ts";
 import {
   type RawEntry,
   type SitemapEntry,
@@ -8,6 +8,9 @@ import {
   type SitemapParser,
   sitemapEntry,
 } from "./sitemap-entry.ts";
+
+/** Elements nested in a sitemap: real ones stay below 10, and each open one is held in memory. */
+export const SITEMAP_DEPTH_MAX = 64;
 
 /** Root elements, and the element each has one of for an address. */
 const FORMS = new Map<string, { form: SitemapForm; entry: string }>([

@@ -4,7 +4,6 @@ import { expect } from "chai";
 import {
   CRAWL_URL_CHARS_MAX,
   SITEMAP_BYTES_MAX,
-  SITEMAP_DEPTH_MAX,
   SITEMAP_URLS_MAX,
 } from "../../../../schemas/crawl/limits.ts";
 import {
@@ -17,6 +16,7 @@ import { BOMB_BYTES, gzipBomb, peakBytes } from "../../../../scripts/testing/gzi
 import { processorTime } from "../../../../scripts/testing/processor-time.ts";
 import { readSitemap, type SitemapSummary } from "./sitemap.ts";
 import type { SitemapEntry } from "./sitemap-entry.ts";
+import { SITEMAP_DEPTH_MAX } from "./sitemap-xml.ts";
 
 const HEAD = '<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">';
 

@@ -1,14 +1,13 @@
 /** Reads sitemaps of every form while they arrive, within bounds, and as far as they can be read. */
 import { Readable } from "node:stream";
 import { createGunzip } from "node:zlib";
-import {
-  SITEMAP_BYTES_MAX,
-  SITEMAP_CHUNK_BYTES,
-  SITEMAP_URLS_MAX,
-} from "../../../../schemas/crawl/limits.ts";
+import { SITEMAP_BYTES_MAX, SITEMAP_URLS_MAX } from "../../../../schemas/crawl/limits.ts";
 import type { SitemapEntry, SitemapForm, SitemapParser } from "./sitemap-entry.ts";
 import { SitemapText } from "./sitemap-text.ts";
 import { SitemapXml } from "./sitemap-xml.ts";
+
+/** Pieces in which a sitemap is read: what is found in one is handed over together. */
+const SITEMAP_CHUNK_BYTES = 64 * 1024;
 
 export interface SitemapSummary {
   form: SitemapForm;
@@ -19,7 +18,7 @@ export interface SitemapSummary {
   end: "complete" | "urls_max" | "bytes_max" | "broken";
 }
 
-export interface SitemapReader {
+interface SitemapReader {
   /** Where the sitemap came from, after redirects. */
   url: string;
   /** Called for what each piece of the file brought; reading waits for it. */

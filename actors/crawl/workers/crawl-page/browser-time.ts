@@ -2,8 +2,14 @@
 import { account } from "../../../../schemas/account/account.ts";
 import { type Envelope, envelope } from "../../../../schemas/contract.ts";
 import type { Turn } from "../../../../schemas/crawl/crawl-page.ts";
-import { BROWSER_TIME_TOLD_MS } from "../../../../schemas/crawl/limits.ts";
 import type { ActorClient } from "../../../runtime/actor-client.ts";
+
+/**
+ * Browser time that a worker's turns have used of an account is told when so much has come together. What is asked before
+ * each page knows of what its own worker has not told: a limit is passed by the pages that are in browsers when it is
+ * reached, and by less than this for each further worker.
+ */
+export const BROWSER_TIME_TOLD_MS = 10_000;
 
 /** Why the account may have no more browser time, if so, where so much is used and not told yet. */
 export type OutOfTime = (
@@ -15,7 +21,7 @@ export type OutOfTime = (
 /** Milliseconds by account, of all turns of a worker together: each turn for itself would know of its own alone. */
 export type Untold = Map<string, number>;
 
-export interface BrowserTimeParts {
+interface BrowserTimeParts {
   turn: Turn;
   untold: Untold;
   call: ActorClient["call"];

@@ -11,7 +11,7 @@ import { type JsonTaskParts, jsonFailure, jsonTask } from "./json-task.ts";
 import { turnEnded, turnFinished, turnLost } from "./turn-messages.ts";
 import { type TurnWalkParts, walkTurn } from "./walk-turn.ts";
 
-export interface CrawlPageParts {
+interface CrawlPageParts {
   slots: Record<string, number>;
   fetch: TurnWalkParts;
   browser: TurnWalkParts;

@@ -1,12 +1,5 @@
 import { expect } from "chai";
-import {
-  ROBOTS_AWAY_MS_MAX,
-  ROBOTS_FETCH_MS_MAX,
-  ROBOTS_RETRY_MS,
-  ROBOTS_STARTS_MS_MAX,
-  ROBOTS_TRIES_MAX,
-  ROBOTS_WAIT_MS_MAX,
-} from "../../../../schemas/crawl/limits.ts";
+import { ROBOTS_AWAY_MS_MAX, ROBOTS_TRIES_MAX } from "../../../../schemas/crawl/limits.ts";
 import type { CrawlIntent } from "../../../../schemas/crawl/site.ts";
 import { rulesOutcome, SiteDriver } from "../../../../scripts/testing/site-driver.ts";
 import { SkippingClock } from "../../../../scripts/testing/skipping-clock.ts";
@@ -14,7 +7,15 @@ import { WebSite } from "../../../../scripts/testing/web-site.ts";
 import { createAddressPolicy } from "../../../egress/address-policy.ts";
 import { createEgressGuard } from "../../../egress/egress-guard.ts";
 import { Places } from "../../../runtime/places.ts";
-import { fetchRobots, type RobotsContext, type RobotsTask } from "./fetch-robots.ts";
+import { ROBOTS_WAIT_MS_MAX } from "../../site/pace.ts";
+import { ROBOTS_RETRY_MS } from "../../site/site-robots.ts";
+import {
+  fetchRobots,
+  ROBOTS_FETCH_MS_MAX,
+  ROBOTS_STARTS_MS_MAX,
+  type RobotsContext,
+  type RobotsTask,
+} from "./fetch-robots.ts";
 
 /** What may pass by itself until an answer has come. */
 const SOON_MS = 6_000;

@@ -5,9 +5,7 @@ import {
   HOST_AWAY_MS,
   ROBOTS_AWAY_MS_MAX,
   ROBOTS_BYTES_MAX,
-  ROBOTS_FETCH_MS_MAX,
   ROBOTS_REDIRECTS_MAX,
-  ROBOTS_STARTS_MS_MAX,
   ROBOTS_TRIES_MAX,
 } from "../../../../schemas/crawl/limits.ts";
 import {
@@ -38,6 +36,11 @@ import { redirectTarget } from "../../lib/load/redirect-target.ts";
 import { awayMsOf } from "../../lib/load/retry-after.ts";
 import { CRAWLER_USER_AGENT, PRODUCT_TOKEN } from "../../lib/load/user-agent.ts";
 import { robotsOutcomeOf } from "../../lib/robots/robots-outcome.ts";
+
+/** One request for a robots.txt; a host that takes longer cannot be crawled either. */
+export const ROBOTS_FETCH_MS_MAX = 15_000;
+/** None leaves later than this after its turn began, so that its end is heard within TURN_MS_MAX; another turn makes the others. */
+export const ROBOTS_STARTS_MS_MAX = 120_000;
 
 export interface RobotsFetchParts {
   guard: EgressGuard;

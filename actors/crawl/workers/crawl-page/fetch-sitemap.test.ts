@@ -6,8 +6,6 @@ import type { crawlJob } from "../../../../schemas/crawl/crawl-job.ts";
 import {
   CRAWL_URL_CHARS_MAX,
   REPORT_BYTES_MAX,
-  SITEMAP_ANSWER_MS_MAX,
-  SITEMAP_FETCH_MS_MAX,
   SITEMAP_REPORT_URLS_MAX,
   SITEMAP_URLS_MAX,
 } from "../../../../schemas/crawl/limits.ts";
@@ -18,7 +16,13 @@ import { WebSite } from "../../../../scripts/testing/web-site.ts";
 import { createAddressPolicy } from "../../../egress/address-policy.ts";
 import { createEgressGuard } from "../../../egress/egress-guard.ts";
 import { systemClock } from "../../../runtime/clock.ts";
-import { fetchSitemap, type SitemapParts, type SitemapTask } from "./fetch-sitemap.ts";
+import {
+  fetchSitemap,
+  SITEMAP_ANSWER_MS_MAX,
+  SITEMAP_FETCH_MS_MAX,
+  type SitemapParts,
+  type SitemapTask,
+} from "./fetch-sitemap.ts";
 import { departure } from "./testing/page-load.ts";
 
 type Slice = Input<(typeof crawlJob.messages)["sitemapRead"]>;

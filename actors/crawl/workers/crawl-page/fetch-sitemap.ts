@@ -5,9 +5,7 @@ import { crawlJob, type SitemapUrl } from "../../../../schemas/crawl/crawl-job.t
 import type { TurnRequest } from "../../../../schemas/crawl/crawl-page.ts";
 import {
   REPORT_BYTES_MAX,
-  SITEMAP_ANSWER_MS_MAX,
   SITEMAP_BYTES_MAX,
-  SITEMAP_FETCH_MS_MAX,
   SITEMAP_REPORT_URLS_MAX,
 } from "../../../../schemas/crawl/limits.ts";
 import { EgressError } from "../../../egress/egress-error.ts";
@@ -21,6 +19,11 @@ import { redirectTarget } from "../../lib/load/redirect-target.ts";
 import { awayMsOf } from "../../lib/load/retry-after.ts";
 import { readSitemap, type SitemapSummary } from "../../lib/sitemap/sitemap.ts";
 import type { SitemapEntry } from "../../lib/sitemap/sitemap-entry.ts";
+
+/** One sitemap, from the request to its last byte: 50 MB at 3 Mbit/s. */
+export const SITEMAP_FETCH_MS_MAX = 120_000;
+/** Until its head has come, as of a page: links wait for sitemaps, and one that does not answer is asked for three times. */
+export const SITEMAP_ANSWER_MS_MAX = 30_000;
 
 export type SitemapRequest = Extract<TurnRequest, { type: "sitemap" }>;
 

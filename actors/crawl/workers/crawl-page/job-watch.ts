@@ -1,12 +1,14 @@
 /** Tells a worker that a job has ended, as soon as it has: what it was granted by then is not fetched any more. */
 import { type CrawlNews, crawlJob } from "../../../../schemas/crawl/crawl-job.ts";
-import { JOB_WATCH_RETRY_MS } from "../../../../schemas/crawl/limits.ts";
 import { ActorError } from "../../../../schemas/errors.ts";
 import type { ActorClient } from "../../../runtime/actor-client.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import type { LiveUpdate, LiveUpdates } from "../../../runtime/live.ts";
 
-export interface JobWatchParts {
+/** How often a worker asks whether a job still runs while nobody answers, after it may have missed the job's end. */
+const JOB_WATCH_RETRY_MS = 500;
+
+interface JobWatchParts {
   live: LiveUpdates;
   call: ActorClient["call"];
   clock: Clock;

@@ -3,16 +3,7 @@ import { expect } from "chai";
 import { pino } from "pino";
 import { crawlJob } from "../../../../schemas/crawl/crawl-job.ts";
 import { CrawlRequest } from "../../../../schemas/crawl/http/crawl.ts";
-import {
-  FETCH_PAGES_MAX,
-  FETCH_TURNS_MAX,
-  HOST_REQUESTS_IN_FLIGHT_MAX,
-  JSON_TASKS_MAX,
-  LARGE_BODIES_MAX,
-  LARGE_BODY_BYTES,
-  RENDER_TURNS_MAX,
-  ROBOTS_TURNS_MAX,
-} from "../../../../schemas/crawl/limits.ts";
+import { HOST_REQUESTS_IN_FLIGHT_MAX, LARGE_BODY_BYTES } from "../../../../schemas/crawl/limits.ts";
 import { type BusActors, busActors } from "../../../../scripts/testing/bus-actors.ts";
 import { type LoopbackServer, listen } from "../../../../scripts/testing/loopback-server.ts";
 import { openPool } from "../../../../scripts/testing/printer.ts";
@@ -26,7 +17,15 @@ import { systemClock as clock } from "../../../runtime/clock.ts";
 import { crawlJobActor } from "../../crawl-job/crawl-job.ts";
 import { crawlListActor } from "../../crawl-list/crawl-list.ts";
 import { siteActor } from "../../site/site.ts";
-import { openCrawlWorker } from "./open-crawl-worker.ts";
+import {
+  FETCH_PAGES_MAX,
+  FETCH_TURNS_MAX,
+  JSON_TASKS_MAX,
+  LARGE_BODIES_MAX,
+  openCrawlWorker,
+  RENDER_TURNS_MAX,
+  ROBOTS_TURNS_MAX,
+} from "./open-crawl-worker.ts";
 import { newId } from "./testing/crawl-world.ts";
 
 /** A crawl of hundreds of pages, on a busy machine. */

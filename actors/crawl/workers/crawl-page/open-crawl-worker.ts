@@ -2,18 +2,7 @@
 import { availableParallelism } from "node:os";
 import type { Logger } from "pino";
 import { account } from "../../../../schemas/account/account.ts";
-import {
-  BROWSERS_APART_MAX,
-  CRAWL_FETCH_MS_MAX,
-  FETCH_PAGES_MAX,
-  FETCH_TURNS_MAX,
-  JOB_PURGES_MAX,
-  JSON_TASKS_MAX,
-  LARGE_BODIES_MAX,
-  MARKDOWN_QUEUE_MAX,
-  RENDER_TURNS_MAX,
-  ROBOTS_TURNS_MAX,
-} from "../../../../schemas/crawl/limits.ts";
+import { MARKDOWN_QUEUE_MAX } from "../../../../schemas/crawl/limits.ts";
 import { ActorError } from "../../../../schemas/errors.ts";
 import { EgressAgents } from "../../../egress/egress-fetch.ts";
 import type { EgressGuard } from "../../../egress/egress-guard.ts";
@@ -36,6 +25,24 @@ import { RecordWriter } from "../../lib/records/record-writer.ts";
 import type { OutOfTime } from "./browser-time.ts";
 import { crawlPageWorker } from "./crawl-page.ts";
 import { watchJob } from "./job-watch.ts";
+
+/** One request by HTTP alone, from its start to its last byte: as long as a browser waits for a page by default. */
+export const CRAWL_FETCH_MS_MAX = 30_000;
+/** Each takes some six times its size while it becomes a record: 0.5 GB in all. */
+export const LARGE_BODIES_MAX = 8;
+/** Turns that a worker holds, two for each host with a delay; one that waits costs a few kilobytes. */
+export const FETCH_TURNS_MAX = 128;
+/** Fewer: a browser loads some tens of pages a second, whatever waits. */
+export const RENDER_TURNS_MAX = 64;
+export const ROBOTS_TURNS_MAX = 32;
+/** Jobs whose blobs a worker removes at once: the store does it, and hosts that answer nobody must not keep a request's secrets there. */
+const JOB_PURGES_MAX = 4;
+/** Pages a worker asks models about at once: each waits for seconds and computes nothing. */
+export const JSON_TASKS_MAX = 8;
+/** Pages that a worker fetches, reads or writes at once by HTTP: eight busy hosts, at a few hundred kilobytes each. */
+export const FETCH_PAGES_MAX = 64;
+/** Browsers of a worker with one page that may have ended the last one: each takes some 150 MB, and they are rarely needed. */
+const BROWSERS_APART_MAX = 1;
 
 export interface CrawlWorkerParts {
   bus: Bus;

@@ -8,7 +8,7 @@ import type { TaskContext } from "../../../runtime/define-worker.ts";
 import { isPage } from "../../lib/records/cached-pages.ts";
 import { TurnReport } from "./turn-report.ts";
 
-export interface TurnMailParts extends Pick<TaskContext, "signal" | "send" | "tell"> {
+interface TurnMailParts extends Pick<TaskContext, "signal" | "send" | "tell"> {
   turn: Turn;
   clock: Clock;
 }

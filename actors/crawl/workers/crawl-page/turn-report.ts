@@ -3,14 +3,13 @@
 import { type Envelope, envelope } from "../../../../schemas/contract.ts";
 import { crawlJob, type PageOutcome } from "../../../../schemas/crawl/crawl-job.ts";
 import type { Turn } from "../../../../schemas/crawl/crawl-page.ts";
-import {
-  REPORT_BYTES_MAX,
-  REPORT_GATHER_MS,
-  REPORT_PAGES_MAX,
-} from "../../../../schemas/crawl/limits.ts";
+import { REPORT_BYTES_MAX, REPORT_PAGES_MAX } from "../../../../schemas/crawl/limits.ts";
 import { type Clock, OVER } from "../../../runtime/clock.ts";
 
-export interface TurnReportParts {
+/** Pages that come in within this time are reported together; nobody sees the difference. */
+const REPORT_GATHER_MS = 20;
+
+interface TurnReportParts {
   turn: Pick<Turn, "job" | "host" | "turn">;
   /** Resolves with whether the job has heard it: else it will, or refuses it. */
   tell(envelope: Envelope): Promise<boolean>;

@@ -35,7 +35,7 @@ export interface TurnsWorker {
   largePlaces: Places;
 }
 
-export interface TurnRequestsParts {
+interface TurnRequestsParts {
   worker: TurnsWorker;
   turn: Turn;
   /** What the site is asked with. */

@@ -3,7 +3,6 @@ import { pino } from "pino";
 import type { Envelope } from "../../../../schemas/contract.ts";
 import type { Turn } from "../../../../schemas/crawl/crawl-page.ts";
 import { CrawlRequest } from "../../../../schemas/crawl/http/crawl.ts";
-import { BROWSER_TIME_TOLD_MS, TURN_STARTS_MS_MAX } from "../../../../schemas/crawl/limits.ts";
 import { ActorError } from "../../../../schemas/errors.ts";
 import { taskContext } from "../../../../scripts/testing/task-context.ts";
 import { createAddressPolicy } from "../../../egress/address-policy.ts";
@@ -16,8 +15,10 @@ import { MarkdownPool } from "../../lib/extract/markdown-pool.ts";
 import type { PageAnswer, PageLoad } from "../../lib/load/page-loader.ts";
 import { JobShelf } from "../../lib/records/job-shelf.ts";
 import { RecordWriter } from "../../lib/records/record-writer.ts";
+import { BROWSER_TIME_TOLD_MS } from "./browser-time.ts";
 import { crawlPageWorker } from "./crawl-page.ts";
 import type { TurnWalkParts } from "./walk-turn.ts";
+import { TURN_STARTS_MS_MAX } from "./walk-turn.ts";
 
 const URL_OF_START = "http://a.example/";
 const PAIR = [`${URL_OF_START}1`, `${URL_OF_START}2`];

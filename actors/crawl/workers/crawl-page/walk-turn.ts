@@ -2,7 +2,6 @@
 import { randomBytes } from "node:crypto";
 import type { Envelope } from "../../../../schemas/contract.ts";
 import type { Turn, TurnRequest } from "../../../../schemas/crawl/crawl-page.ts";
-import { TURN_STARTS_MS_MAX } from "../../../../schemas/crawl/limits.ts";
 import { type PageVerdict, site } from "../../../../schemas/crawl/site.ts";
 import type { TaskContext } from "../../../runtime/define-worker.ts";
 import type { Places } from "../../../runtime/places.ts";
@@ -17,6 +16,9 @@ import { TurnMail } from "./turn-mail.ts";
 import { turnFinished, turnLost } from "./turn-messages.ts";
 import { TurnRequests, type TurnsJob, type TurnsWorker } from "./turn-requests.ts";
 
+/** No request of a turn starts later than this after it began: with its longest it is within TURN_MS_MAX. The job gives what is left to another turn. */
+export const TURN_STARTS_MS_MAX = 60_000;
+
 export interface TurnWalkParts extends Omit<PageOutcomesParts, "cache">, TurnsWorker {
   jobs: JobShelf;
   cache: CacheStore;
@@ -28,12 +30,9 @@ export interface TurnWalkParts extends Omit<PageOutcomesParts, "cache">, TurnsWo
 }
 
 /** What a task may do while it runs. */
-export type TurnContext = Pick<
-  TaskContext,
-  "signal" | "lapsed" | "isSure" | "call" | "send" | "tell"
->;
+type TurnContext = Pick<TaskContext, "signal" | "lapsed" | "isSure" | "call" | "send" | "tell">;
 
-export interface WalkedTurn {
+interface WalkedTurn {
   /** The browser time it took, and before it what could not be sent any more, since the task was taken from us. */
   unsent: Envelope[];
   /** The job has heard of all that the turn was for, and has forgotten it. */

@@ -6,7 +6,7 @@ import { envelope } from "../../../../../schemas/contract.ts";
 import { crawlJob, type PageOutcome } from "../../../../../schemas/crawl/crawl-job.ts";
 import { crawlPage, type TurnRequest } from "../../../../../schemas/crawl/crawl-page.ts";
 import { CrawlRequest } from "../../../../../schemas/crawl/http/crawl.ts";
-import { LARGE_BODIES_MAX, MARKDOWN_QUEUE_MAX } from "../../../../../schemas/crawl/limits.ts";
+import { MARKDOWN_QUEUE_MAX } from "../../../../../schemas/crawl/limits.ts";
 import { site } from "../../../../../schemas/crawl/site.ts";
 import { ActorError } from "../../../../../schemas/errors.ts";
 import { STREAMS } from "../../../../../schemas/subjects.ts";
@@ -27,6 +27,7 @@ import { CachedPage } from "../../../lib/records/page-cache.ts";
 import { RecordWriter } from "../../../lib/records/record-writer.ts";
 import { siteActor } from "../../../site/site.ts";
 import { crawlPageWorker } from "../crawl-page.ts";
+import { LARGE_BODIES_MAX } from "../open-crawl-worker.ts";
 import type { TurnWalkParts } from "../walk-turn.ts";
 
 const ID_BYTES = 16;
