@@ -1,6 +1,6 @@
 /** Kills everything that a crawl stands on while it runs: no page is lost, none is fetched twice, no host is hurried. */
 import { expect } from "chai";
-import { TURNS_AHEAD_MAX } from "../../actors/crawl/site/room.ts";
+import { TURNS_AHEAD_MAX } from "../../actors/crawl/site/host-capacity.ts";
 import { systemClock as clock } from "../../actors/runtime/clock.ts";
 import { LEASE_TTL_MS } from "../../schemas/limits.ts";
 import {

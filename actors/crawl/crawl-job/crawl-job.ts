@@ -45,9 +45,9 @@ export const crawlJobActor = defineActor(crawlJob, {
       const begun = { status: "running" as const, createdAt: now, account, homes };
       const kept = { request: request.name, knownRows: knownRows(plan.limit) };
       const draft = new JobDraft({ ...state, ...begun, ...kept }, context);
-      for (const [row, value] of planRows({ ...plan, url })) draft.set(row, value);
+      for (const [row, value] of planRows({ ...plan, url })) draft.write(row, value);
       admitStart(draft, url);
-      draft.remind.timeOut = now + CRAWL_MS_MAX;
+      draft.remind("timeOut", now + CRAWL_MS_MAX);
       draft.send(envelope(crawlList, account, "started", { id: key, url, createdAt: now }));
       return { ...conclude(state, draft), reply: {} };
     },

@@ -14,15 +14,15 @@ export function endJob(
   status: Exclude<CrawlStatus, "running">,
   messages: readonly string[] = [],
 ): void {
-  const { state, remind, now } = draft;
+  const { state, now } = draft;
   state.status = status;
   state.endedAt = now;
   state.messages = [...state.messages, ...messages];
   // The number under which all that is cancelled now counts as settled.
   state.settled += 1;
-  remind.timeOut = null;
-  if (state.fullHosts !== undefined) remind.askAgain = null;
-  remind.expire = now + CRAWL_KEPT_MS;
+  draft.remind("timeOut", null);
+  if (state.fullHosts !== undefined) draft.remind("askAgain", null);
+  draft.remind("expire", now + CRAWL_KEPT_MS);
   draft.send(envelope(crawlList, state.account, "ended", { id: draft.key, status, endedAt: now }));
   // It may hold credentials, and nobody needs it any more: what is still under way is dropped.
   draft.send(envelope(crawlPage, draft.key, "purge", { job: draft.key, only: "request" }));
@@ -39,5 +39,5 @@ export function endIfDone(draft: JobDraft): void {
   const { queued, inFlight } = draft.state;
   if (queued > 0 || inFlight > 0) return;
   const mayGrow = sitemapsAreAwaited(draft) || !backlogIsEmpty(draft);
-  if (draft.room <= 0 || !mayGrow) endJob(draft, "completed");
+  if (draft.pagesLeft <= 0 || !mayGrow) endJob(draft, "completed");
 }

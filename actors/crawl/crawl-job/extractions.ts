@@ -16,9 +16,9 @@ const extractionsOf = ({ state }: JobDraft): Extractions => state.extractions ??
 
 /** Of a page that has been fetched: it waits for its JSON, and where others do, for its task. */
 export function extract(draft: JobDraft, index: number, page: Page, jsonSource: string): void {
-  draft.set(pageRow(index), { ...page, status: "extracting", jsonSource });
+  draft.write(pageRow(index), { ...page, status: "extracting", jsonSource });
   const { first = index, last, ...others } = extractionsOf(draft);
-  if (last !== undefined) draft.set(pageRow(last), { ...pageOf(draft, last), next: index });
+  if (last !== undefined) draft.write(pageRow(last), { ...pageOf(draft, last), next: index });
   draft.state.extractions = { ...others, first, last: index };
   askNext(draft);
 }
@@ -37,7 +37,7 @@ function askNext(draft: JobDraft): void {
     const { asked, first: index, last } = extractionsOf(draft);
     if (index === undefined || asked >= JOB_JSON_TASKS_MAX) return;
     const { next, jsonSource = "", ...page } = pageOf(draft, index);
-    draft.set(pageRow(index), page);
+    draft.write(pageRow(index), page);
     const rest = next === undefined || last === undefined ? {} : { first: next, last };
     draft.state.extractions = { asked: asked + 1, ...rest };
     const url = page.metadata?.url ?? page.url;

@@ -39,7 +39,7 @@ describe("limits of one message of a crawl job", () => {
 
   it("it looks at no more addresses once STEP_ROWS_MAX rows are changed", () => {
     const draft = draftOf();
-    const change = (row: string) => draft.set(row, { type: "known", known: "" });
+    const change = (row: string) => draft.write(row, { type: "known", known: "" });
     for (let row = 0; row < STEP_ROWS_MAX - 1; row += 1) change(`u/${row}`);
     change("u/0");
     expect(draft.isFull).to.equal(false);

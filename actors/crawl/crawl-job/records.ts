@@ -95,7 +95,7 @@ function* matching(
   const { records, endedAt } = draft.state;
   for (let index = behind + 1; index < records; ) {
     const start = index - (index % LETTERS_PER_ROW);
-    const { letters, settledAs } = draft.take("letters", lettersRow(index));
+    const { letters, settledAs } = draft.getRow("letters", lettersRow(index));
     const isOld = settledAs <= after && endedAt === undefined;
     for (; !isOld && index - start < letters.length; index += 1) {
       if (wanted === undefined || wanted.includes(letters[index - start] ?? "")) yield index;

@@ -54,7 +54,7 @@ export function settle(draft: JobDraft, outcome: PageOutcome): void {
 
 /** The page's JSON is there, or why it is not: with it the page is completed. False where nobody waits for it. */
 export function settleExtracted(draft: JobDraft, { index, blob, reason }: Extracted): boolean {
-  const page = draft.find("page", pageRow(index));
+  const page = draft.findRow("page", pageRow(index));
   // Of one that waits for its task nobody was asked.
   if (page?.status !== "extracting" || page.jsonSource !== undefined) return false;
   const blobs = [...(page.blobs ?? []), ...(blob ? [blob] : [])];

@@ -24,7 +24,7 @@ const turnRow = (turn: string) => `t/${turn}`;
 
 /** Gives the turn to a worker with what is queued at its host, or back where there is nothing. */
 export function grantTurn(draft: JobDraft, { host, turn, requests: max }: Granted): void {
-  if (draft.find("turn", turnRow(turn)) !== undefined) return;
+  if (draft.findRow("turn", turnRow(turn)) !== undefined) return;
   if (isPostponed(draft, host)) {
     refuseTurn(draft, { host, turn });
     return;
@@ -36,7 +36,7 @@ export function grantTurn(draft: JobDraft, { host, turn, requests: max }: Grante
     return;
   }
   const { pages, sitemaps, requests } = taken;
-  draft.set(turnRow(turn), { type: "turn", host, pages, sitemaps });
+  draft.write(turnRow(turn), { type: "turn", host, pages, sitemaps });
   const { account } = draft.state;
   const message = draft.plan.plan.render ? "renderTurn" : "fetchTurn";
   const task = { account, job: draft.key, host, turn, requests };
@@ -55,7 +55,7 @@ export function takeReported(
   turn: string,
   outcomes: readonly PageOutcome[],
 ): PageOutcome[] {
-  const row = draft.find("turn", turnRow(turn));
+  const row = draft.findRow("turn", turnRow(turn));
   if (row === undefined) return [];
   const left = new Set(row.pages);
   const reported = outcomes.filter(({ index }) => left.delete(index));
@@ -65,21 +65,21 @@ export function takeReported(
 
 /** The number of the turn's sitemap with this address, while it is being read. */
 export function sitemapOfTurn(draft: JobDraft, turn: string, url: string): number | undefined {
-  const { sitemaps = [] } = draft.find("turn", turnRow(turn)) ?? {};
-  return sitemaps.find((number) => draft.take("sitemap", sitemapRow(number)).url === url);
+  const { sitemaps = [] } = draft.findRow("turn", turnRow(turn)) ?? {};
+  return sitemaps.find((number) => draft.getRow("sitemap", sitemapRow(number)).url === url);
 }
 
 export function takeReadSitemap(draft: JobDraft, turn: string, number: number): void {
-  const row = draft.take("turn", turnRow(turn));
+  const row = draft.getRow("turn", turnRow(turn));
   const sitemaps = row.sitemaps.filter((other) => other !== number);
   keepTurn(draft, turn, { ...row, sitemaps });
 }
 
 /** What was not reported waits for another turn, ahead of the others, in the order it had. False where all was. */
 export function endTurn(draft: JobDraft, { turn, failed }: TurnEnded): boolean {
-  const row = draft.find("turn", turnRow(turn));
+  const row = draft.findRow("turn", turnRow(turn));
   if (row === undefined) return false;
-  draft.set(turnRow(turn), null);
+  draft.write(turnRow(turn), null);
   const isAlone = row.pages.length + row.sitemaps.length === 1;
   for (const index of row.pages.toReversed()) {
     if (failed === undefined) enqueue(draft, index, pageOf(draft, index), "first");
@@ -93,7 +93,7 @@ export function endTurn(draft: JobDraft, { turn, failed }: TurnEnded): boolean {
 /** A turn that has reported everything is forgotten. */
 function keepTurn(draft: JobDraft, turn: string, row: DeepReadonly<TurnRow>): void {
   const isDone = row.pages.length === 0 && row.sitemaps.length === 0;
-  draft.set(turnRow(turn), isDone ? null : row);
+  draft.write(turnRow(turn), isDone ? null : row);
 }
 
 function giveBack(draft: JobDraft, host: string, turn: string): void {
@@ -103,7 +103,7 @@ function giveBack(draft: JobDraft, host: string, turn: string): void {
 /** As the site does itself, whatever is taken. */
 function countDown(draft: JobDraft, host: string, requests: number): void {
   const { told = 0, ...row } = hostState(draft, host);
-  draft.set(hostRow(host), { ...row, told: Math.max(0, told - requests) });
+  draft.write(hostRow(host), { ...row, told: Math.max(0, told - requests) });
   draft.touchedHosts.add(host);
 }
 
@@ -123,7 +123,7 @@ function takeRequests(draft: JobDraft, host: string, max: number): Taken {
   const mayTake = () =>
     !taken.isClosed && taken.requests.length < max && taken.chars < STEP_SEND_BYTES_MAX;
   if (firstOf(draft, host)?.index === 0) takePage(draft, host, taken);
-  const sitemaps = draft.room > 0 ? (queuedSitemaps(draft).get(host) ?? []) : [];
+  const sitemaps = draft.pagesLeft > 0 ? (queuedSitemaps(draft).get(host) ?? []) : [];
   for (const { number, row } of sitemaps) if (mayTake()) takeSitemap(draft, number, row, taken);
   while (mayTake() && takePage(draft, host, taken));
   return taken;
@@ -152,7 +152,7 @@ function takeSitemap(
   taken: Taken,
 ): void {
   const { url, nesting } = row;
-  draft.set(sitemapRow(number), { ...row, inFlight: true });
+  draft.write(sitemapRow(number), { ...row, inFlight: true });
   taken.sitemaps.push(number);
   addRequest(taken, { type: "sitemap", url, nesting, attempt: attemptOf(row) });
 }

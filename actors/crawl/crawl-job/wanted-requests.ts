@@ -16,7 +16,7 @@ import { addressOf } from "./state/page-address.ts";
 
 /** Looks at every host that this message touched. */
 export function tellSites(draft: JobDraft): void {
-  const sitemaps = draft.room > 0 ? queuedSitemaps(draft) : new Map<string, unknown[]>();
+  const sitemaps = draft.pagesLeft > 0 ? queuedSitemaps(draft) : new Map<string, unknown[]>();
   // Their hosts may have been told of nothing while there was no room for what they list.
   const hosts = draft.isRunning ? draft.touchedHosts.union(sitemaps) : draft.touchedHosts;
   for (const host of hosts) tellSite(draft, host, sitemaps.get(host)?.length ?? 0);
@@ -34,7 +34,7 @@ export function askLater(draft: JobDraft, host: string): void {
     return;
   }
   addMessage(draft, `${host} is crawled by too many others; it is asked again until it has room`);
-  if (fullHosts.length === 0) draft.remind.askAgain = draft.now + SITE_FULL_RETRY_MS;
+  if (fullHosts.length === 0) draft.remind("askAgain", draft.now + SITE_FULL_RETRY_MS);
   draft.state.fullHosts = [...fullHosts, host];
 }
 
@@ -42,7 +42,7 @@ export function askLater(draft: JobDraft, host: string): void {
 export function postpone(draft: JobDraft, host: string, ms: number): void {
   sendUnwanted(draft, host);
   draft.state.fullHosts = [...(draft.state.fullHosts ?? []), host];
-  draft.remind.askAgain = draft.now + ms;
+  draft.remind("askAgain", draft.now + ms);
 }
 
 export const isPostponed = ({ state }: JobDraft, host: string): boolean =>
@@ -73,7 +73,7 @@ function tellSite(draft: JobDraft, host: string, sitemaps: number): void {
     const tell = isAsked ? schemesOf(draft, host) : [];
     const { account } = draft.state;
     draft.send(envelope(site, host, "want", { account, job: draft.key, wants, tell }));
-    draft.set(hostRow(host), { ...row, told: wants });
+    draft.write(hostRow(host), { ...row, told: wants });
   } else if (isWorthIt) sendUnwanted(draft, host);
   // A row says only what is not the case for a host nobody knows.
   if (wants === 0 && row.queued === 0 && !row.waits) closeHost(draft, host);

@@ -13,7 +13,13 @@ import { CRAWL_RENDER_MS_MAX } from "../lib/load-in-browser/browser-page.ts";
 import { SITEMAP_FETCH_MS_MAX } from "../workers/crawl-page/fetch-sitemap.ts";
 import { CRAWL_FETCH_MS_MAX } from "../workers/crawl-page/open-crawl-worker.ts";
 import { TURN_STARTS_MS_MAX } from "../workers/crawl-page/walk-turn.ts";
-import { comeBack, HOST_AWAY_UNSAID_MS_MAX, stayAway } from "./host-away.ts";
+import {
+  TURN_SPACED_REQUESTS_MAX,
+  TURN_SPAN_MS,
+  TURNS_AHEAD_MAX,
+  TURNS_STARTED_MAX,
+} from "./host-capacity.ts";
+import { comeBack, HOST_AWAY_UNSAID_MS_MAX, stayAway } from "./host-pause.ts";
 import {
   type Begun,
   begin,
@@ -29,12 +35,6 @@ import {
   want,
 } from "./pace.ts";
 import { entryOf, IDLE_PACE, Pace } from "./pace-state.ts";
-import {
-  TURN_SPACED_REQUESTS_MAX,
-  TURN_SPAN_MS,
-  TURNS_AHEAD_MAX,
-  TURNS_STARTED_MAX,
-} from "./room.ts";
 
 describe("pace", () => {
   it("grant() gives one turn ahead where there is a delay, and the next when that one goes", () => {

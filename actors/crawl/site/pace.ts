@@ -16,7 +16,6 @@ import {
   TURN_OVERDUE_MS,
   TURN_REQUESTS_MAX,
 } from "../../../schemas/crawl/limits.ts";
-import { entryAfter, type Moment, type Pace, type Turn, wantingJobs } from "./pace-state.ts";
 import {
   grantableAt,
   hasRoom,
@@ -25,7 +24,8 @@ import {
   shareOf,
   spacedMax,
   spanRequests,
-} from "./room.ts";
+} from "./host-capacity.ts";
+import { entryAfter, type Moment, type Pace, type Turn, wantingJobs } from "./pace-state.ts";
 
 /** How long ahead a worker is told when to start: with a lease's time less than what a task waits to be given to another. */
 export const TURN_GO_MS_MAX = 2_000;

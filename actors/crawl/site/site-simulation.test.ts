@@ -13,7 +13,7 @@ import {
   type Simulation,
   simulate,
 } from "../../../scripts/testing/site-simulation.ts";
-import { TURN_SPACED_REQUESTS_MAX, TURN_SPAN_MS, TURNS_STARTED_MAX } from "./room.ts";
+import { TURN_SPACED_REQUESTS_MAX, TURN_SPAN_MS, TURNS_STARTED_MAX } from "./host-capacity.ts";
 
 const CALM = { deaths: 0, lateness: 0, pageMs: [20, 400] as [number, number] };
 /** One place at the latest start, and the grant of another turn. */

@@ -52,13 +52,13 @@ function admitFirstRow(draft: JobDraft, lane: Lane): void {
   const { backlog } = draft.state;
   const { first, next } = backlog[lane];
   const name = `b/${lane}/${first}`;
-  const row = draft.take("backlog", name);
+  const row = draft.getRow("backlog", name);
   const rest = admit(draft, lane, row.depth, row.found);
   if (rest.length > 0) {
-    draft.set(name, { ...row, found: [...rest] });
+    draft.write(name, { ...row, found: [...rest] });
     return;
   }
-  draft.set(name, null);
+  draft.write(name, null);
   draft.state.backlog = { ...backlog, [lane]: { first: first + 1, next } };
 }
 
@@ -67,7 +67,7 @@ function keep(draft: JobDraft, lane: Lane, depth: number, found: FoundList): voi
     const rows = backlogRows(draft, lane);
     if (rows >= rowsMax(draft)) {
       // What is past the limit is not told of: there is always more than a limit.
-      if (draft.room > 0) addMessage(draft, LEFT_OUT);
+      if (draft.pagesLeft > 0) addMessage(draft, LEFT_OUT);
       return;
     }
     let end = start;
@@ -77,7 +77,7 @@ function keep(draft: JobDraft, lane: Lane, depth: number, found: FoundList): voi
     const { backlog } = draft.state;
     const { first, next } = backlog[lane];
     const slice = found.slice(start, end);
-    draft.set(`b/${lane}/${next}`, { type: "backlog", depth, found: slice });
+    draft.write(`b/${lane}/${next}`, { type: "backlog", depth, found: slice });
     draft.state.backlog = { ...backlog, [lane]: { first, next: next + 1 } };
     start = end;
   }
@@ -85,10 +85,11 @@ function keep(draft: JobDraft, lane: Lane, depth: number, found: FoundList): voi
 
 const LEFT_OUT = "More links came at once than the crawl could look at; some were left out";
 
-const rowsMax = ({ room }: JobDraft) => (room > 0 ? BACKLOG_ROWS_MAX : BACKLOG_SPARE_ROWS_MAX);
+const rowsMax = ({ pagesLeft }: JobDraft) =>
+  pagesLeft > 0 ? BACKLOG_ROWS_MAX : BACKLOG_SPARE_ROWS_MAX;
 
 const isReady = (draft: JobDraft, lane: Lane) =>
-  backlogRows(draft, lane) > 0 && draft.room > 0 && !isHeld(draft, lane);
+  backlogRows(draft, lane) > 0 && draft.pagesLeft > 0 && !isHeld(draft, lane);
 
 /**
  * Pages wait until the start URL is answered, which says where the crawl is at home; and links wait for what sitemaps

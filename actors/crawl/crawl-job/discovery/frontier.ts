@@ -17,7 +17,7 @@ export type Lane = "files" | "sitemap" | "links";
 /** Looks at as many as one message may, and returns the rest; so too where the crawl has all the pages it may have. */
 export function admit(draft: JobDraft, lane: Lane, depth: number, found: FoundList): FoundList {
   for (const [position, one] of found.entries()) {
-    if (draft.isFull || draft.room <= 0) return found.slice(position);
+    if (draft.isFull || draft.pagesLeft <= 0) return found.slice(position);
     draft.spend({ bytes: one.url.length, work: draft.plan.workOf(one.url) });
     if (lane === "files") addSitemap(draft, one.url, { nesting: depth });
     else admitPage(draft, depth, one);
@@ -32,7 +32,7 @@ export function admitStart(draft: JobDraft, url: string): void {
 
 /** A page that was skipped for its depth alone is fetched all the same, where it is found within it. */
 export function foundNearer(draft: JobDraft, index: number, depth: number): void {
-  if (!pageOf(draft, index).tooDeep || draft.room <= 0) return;
+  if (!pageOf(draft, index).tooDeep || draft.pagesLeft <= 0) return;
   unskip(draft, index, depth);
   enqueue(draft, index, pageOf(draft, index), "last");
 }

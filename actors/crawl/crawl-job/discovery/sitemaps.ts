@@ -32,7 +32,7 @@ export function addSitemap(
   }
   const { url } = parsed;
   addKnown(draft, "sitemap", url, number);
-  draft.set(sitemapRow(number), { type: "sitemap", url, ...found, inFlight: false, failures: 0 });
+  draft.write(sitemapRow(number), { type: "sitemap", url, ...found, inFlight: false, failures: 0 });
   draft.state.sitemaps = { ...draft.state.sitemaps, known: number + 1 };
 }
 
@@ -91,14 +91,14 @@ function guessSitemaps(draft: JobDraft): void {
 }
 
 export const sitemapOf = (draft: JobDraft, number: number): Sitemap =>
-  draft.take("sitemap", sitemapRow(number));
+  draft.getRow("sitemap", sitemapRow(number));
 
 /** The file is read, or will not be. */
 export function closeSitemap(draft: JobDraft, number: number): void {
   const { sitemaps } = draft.state;
   const open = sitemaps.open.filter((other) => other !== number);
   draft.state.sitemaps = { ...sitemaps, open };
-  draft.set(sitemapRow(number), null);
+  draft.write(sitemapRow(number), null);
 }
 
 /** Queues it again, with a failure more where that was its doing, until it has had its tries. */
@@ -106,7 +106,7 @@ export function retrySitemap(draft: JobDraft, number: number, failed: string | u
   const row = sitemapOf(draft, number);
   const failures = row.failures + (failed === undefined ? 0 : 1);
   if (failures < CRAWL_TRIES_MAX) {
-    draft.set(sitemapRow(number), { ...row, failures, inFlight: false });
+    draft.write(sitemapRow(number), { ...row, failures, inFlight: false });
     draft.touchedHosts.add(hostOfUrl(row.url));
   } else giveUpSitemap(draft, number, failed ?? "");
 }

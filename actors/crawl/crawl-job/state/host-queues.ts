@@ -12,7 +12,7 @@ type Page = DeepReadonly<PageRow>;
 export const hostOfUrl = (url: string): string => new URL(url).host;
 export const hostRow = (host: string) => `h/${host}`;
 export const hostState = (draft: JobDraft, host: string): Host =>
-  draft.find("host", hostRow(host)) ?? { type: "host", queued: 0 };
+  draft.findRow("host", hostRow(host)) ?? { type: "host", queued: 0 };
 
 /** Puts a page that is in flight into its host's queue. */
 export function enqueue(draft: JobDraft, index: number, page: Page, place: "first" | "last"): void {
@@ -22,11 +22,11 @@ export function enqueue(draft: JobDraft, index: number, page: Page, place: "firs
   const { next: _next, ...alone } = page;
   const isOnly = queue.queued === 0;
   const next = place === "first" && !isOnly ? { next: first } : {};
-  draft.set(pageRow(index), { ...alone, status: "queued", ...next });
+  draft.write(pageRow(index), { ...alone, status: "queued", ...next });
   if (place === "last" && !isOnly) {
-    draft.set(pageRow(last), { ...pageOf(draft, last), next: index });
+    draft.write(pageRow(last), { ...pageOf(draft, last), next: index });
   }
-  draft.set(hostRow(host), {
+  draft.write(hostRow(host), {
     ...queue,
     queued: queue.queued + 1,
     first: isOnly || place === "first" ? index : first,
@@ -49,9 +49,9 @@ export function dequeue(draft: JobDraft, host: string): void {
   const { first: index, last, ...queue } = hostState(draft, host);
   assert(index !== undefined && last !== undefined, `${host} has a page in its queue`);
   const { next, ...page } = pageOf(draft, index);
-  draft.set(pageRow(index), { ...page, status: "in_flight" });
+  draft.write(pageRow(index), { ...page, status: "in_flight" });
   const rest = next === undefined ? {} : { first: next, last };
-  draft.set(hostRow(host), { ...queue, ...rest, queued: queue.queued - 1 });
+  draft.write(hostRow(host), { ...queue, ...rest, queued: queue.queued - 1 });
   draft.touchedHosts.add(host);
   state.queued -= 1;
   state.inFlight += 1;

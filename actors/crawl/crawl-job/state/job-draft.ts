@@ -1,8 +1,8 @@
-/** What one message changes of a job, gathered while it is handled and kept within the limits of a transition. */
+/** A transition of a job while its handler builds it, within the limits of one message. */
 import { strict as assert } from "node:assert";
-import type { DeepReadonly, Envelope } from "../../../../schemas/contract.ts";
+import type { DeepReadonly } from "../../../../schemas/contract.ts";
 import { STEP_BYTES_MAX, STEP_HOSTS_MAX, STEP_ROWS_MAX } from "../../../../schemas/crawl/limits.ts";
-import type { HandlerContext } from "../../../runtime/define-actor.ts";
+import { Draft } from "../../../runtime/draft.ts";
 import type { CrawlJobRow, CrawlJobState } from "./crawl-job-state.ts";
 import { type PreparedPlan, readPlan } from "./plan.ts";
 
@@ -11,41 +11,23 @@ export const STEP_WORK_MAX = 10_000_000;
 
 type Row = DeepReadonly<CrawlJobRow>;
 type RowOf<T extends Row["type"]> = Extract<Row, { type: T }>;
-type State = DeepReadonly<CrawlJobState>;
-/** Its members are replaced, never changed. */
-type OpenState = { -readonly [member in keyof State]: State[member] };
-type Reminders = Partial<Record<"timeOut" | "expire" | "askAgain", number | null>>;
 
-export class JobDraft {
-  readonly key: string;
-  readonly now: number;
-  readonly state: OpenState;
-  /** Hosts whose site may have to be told what is wanted there. */
+export class JobDraft extends Draft<CrawlJobState, CrawlJobRow, "timeOut" | "expire" | "askAgain"> {
+  /** Hosts whose number of wanted requests may have changed. Their sites may need a message. */
   readonly touchedHosts = new Set<string>();
-  /** Hosts whose site has to be asked for its robots.txt, though it knows what is wanted. */
+  /** Hosts whose site must send its robots.txt, even where the number of wanted requests is unchanged. */
   readonly askedHosts = new Set<string>();
-  readonly remind: Reminders = {};
-  /** Records that were settled, for those who watch. */
+  /** Indexes of records that this message settled, for clients that watch the job. */
   readonly settled: number[] = [];
-  readonly #stored: ReadonlyMap<string, Row>;
-  readonly #rows = new Map<string, Row | null>();
-  readonly #sends: Envelope[] = [];
   #bytes = 0;
   #work = 0;
 
-  constructor(state: State, { key, now, rows }: HandlerContext<CrawlJobRow>) {
-    this.key = key;
-    this.now = now;
-    this.state = { ...state };
-    this.#stored = rows;
-  }
-
   get plan(): PreparedPlan {
-    return readPlan((row) => this.get(row));
+    return readPlan((row) => this.row(row));
   }
 
-  /** Pages that may still be admitted. */
-  get room(): number {
+  /** Number of pages that the limit still admits. */
+  get pagesLeft(): number {
     return this.plan.plan.limit - this.state.admitted;
   }
 
@@ -53,55 +35,31 @@ export class JobDraft {
     return this.state.status === "running";
   }
 
-  get(row: string): Row | undefined {
-    const changed = this.#rows.get(row);
-    return changed === undefined ? this.#stored.get(row) : (changed ?? undefined);
-  }
-
-  find<T extends Row["type"]>(type: T, row: string): RowOf<T> | undefined {
-    const found = this.get(row);
-    assert(found === undefined || found.type === type, `Row ${row} is a ${type}`);
+  findRow<T extends Row["type"]>(type: T, name: string): RowOf<T> | undefined {
+    const found = this.row(name);
+    assert(found === undefined || found.type === type, `Row ${name} is a ${type}`);
     return found as RowOf<T> | undefined;
   }
 
-  take<T extends Row["type"]>(type: T, row: string): RowOf<T> {
-    const found = this.find(type, row);
-    assert(found, `Row ${row} exists`);
+  getRow<T extends Row["type"]>(type: T, name: string): RowOf<T> {
+    const found = this.findRow(type, name);
+    assert(found, `Row ${name} exists`);
     return found;
   }
 
-  set(row: string, value: Row | null): void {
-    // What was made and removed by one message was never stored.
-    if (value === null && !this.#stored.has(row)) this.#rows.delete(row);
-    else this.#rows.set(row, value);
-  }
-
-  send(envelope: Envelope): void {
-    this.#sends.push(envelope);
-  }
-
-  /** Counts what looking at one more address costs, in bytes of rows and in work. */
+  /** Counts the cost of one more address: bytes of rows, and work. */
   spend({ bytes, work }: { bytes: number; work: number }): void {
     this.#bytes += bytes;
     this.#work += work;
   }
 
-  /** No more addresses are looked at by this message. */
+  /** Whether this message must leave further addresses to a later one. */
   get isFull(): boolean {
     return (
-      this.#rows.size >= STEP_ROWS_MAX ||
+      this.writtenRows >= STEP_ROWS_MAX ||
       this.#bytes >= STEP_BYTES_MAX ||
       this.#work >= STEP_WORK_MAX ||
       this.touchedHosts.size >= STEP_HOSTS_MAX
     );
-  }
-
-  transition() {
-    return {
-      state: this.state as State,
-      rows: Object.fromEntries(this.#rows),
-      send: this.#sends,
-      remind: this.remind,
-    };
   }
 }

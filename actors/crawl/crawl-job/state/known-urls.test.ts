@@ -35,7 +35,7 @@ describe("known addresses of a crawl job", () => {
       const indices = addresses.map((url) => knownIndex(draft, "page", url));
       expect(indices).to.deep.equal([...addresses.keys()]);
       expect(knownIndex(draft, "sitemap", addresses[0] ?? "")).to.equal(undefined);
-      const used = Object.keys(draft.transition().rows).map((row) => Number(row.slice(2)));
+      const used = Object.keys(draft.transition().rows ?? {}).map((row) => Number(row.slice(2)));
       const count = rows ?? KNOWN_ROWS_MAX;
       expect(Math.max(...used)).to.be.below(count);
       // Spread evenly: none stays empty where there are many for each.

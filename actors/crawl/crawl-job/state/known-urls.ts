@@ -16,7 +16,7 @@ export function knownRows(limit: number): number {
 /** The index of the record, or the number of the sitemap, that has this address. */
 export function knownIndex(draft: JobDraft, as: KnownAs, url: string): number | undefined {
   const { bucket, entry } = placeOf(draft, as, url);
-  const known = draft.find("known", bucket)?.known ?? "";
+  const known = draft.findRow("known", bucket)?.known ?? "";
   const start = known.indexOf(entry);
   if (start === -1) return undefined;
   const end = known.indexOf(" ", start + 1);
@@ -26,8 +26,8 @@ export function knownIndex(draft: JobDraft, as: KnownAs, url: string): number | 
 
 export function addKnown(draft: JobDraft, as: KnownAs, url: string, index: number): void {
   const { bucket, entry } = placeOf(draft, as, url);
-  const known = draft.find("known", bucket)?.known ?? "";
-  draft.set(bucket, { type: "known", known: `${known}${entry}${index.toString(36)}` });
+  const known = draft.findRow("known", bucket)?.known ?? "";
+  draft.write(bucket, { type: "known", known: `${known}${entry}${index.toString(36)}` });
 }
 
 /**

@@ -18,12 +18,12 @@ export function openHost(draft: JobDraft, host: string): boolean {
   const line = lineOf(draft);
   const { open, first = host, last } = line;
   if (open < JOB_HOSTS_MAX) {
-    draft.set(hostRow(host), { ...row, open: true });
+    draft.write(hostRow(host), { ...row, open: true });
     draft.state.hosts = { ...line, open: open + 1 };
     return true;
   }
-  draft.set(hostRow(host), { ...row, waits: true });
-  if (last !== undefined) draft.set(hostRow(last), { ...hostState(draft, last), behind: host });
+  draft.write(hostRow(host), { ...row, waits: true });
+  if (last !== undefined) draft.write(hostRow(last), { ...hostState(draft, last), behind: host });
   draft.state.hosts = { open, first, last: host };
   return false;
 }
@@ -31,7 +31,7 @@ export function openHost(draft: JobDraft, host: string): boolean {
 /** Nothing waits there any more. */
 export function closeHost(draft: JobDraft, host: string): void {
   const { open } = hostState(draft, host);
-  draft.set(hostRow(host), null);
+  draft.write(hostRow(host), null);
   const line = lineOf(draft);
   if (open) draft.state.hosts = { ...line, open: line.open - 1 };
 }
@@ -41,7 +41,7 @@ export function nextInLine(draft: JobDraft): string | undefined {
   const { open, first, last } = lineOf(draft);
   if (first === undefined || open >= JOB_HOSTS_MAX) return undefined;
   const { waits: _waits, behind, ...row } = hostState(draft, first);
-  draft.set(hostRow(first), row);
+  draft.write(hostRow(first), row);
   const rest = behind === undefined || last === undefined ? {} : { first: behind, last };
   draft.state.hosts = { open, ...rest };
   return first;

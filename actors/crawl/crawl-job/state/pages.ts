@@ -24,7 +24,8 @@ export const UNSETTLED = "q";
 export const pageRow = (index: number) => `p/${index}`;
 export const lettersRow = (index: number) => `z/${Math.floor(index / LETTERS_PER_ROW)}`;
 
-export const pageOf = (draft: JobDraft, index: number): Page => draft.take("page", pageRow(index));
+export const pageOf = (draft: JobDraft, index: number): Page =>
+  draft.getRow("page", pageRow(index));
 
 /** Records beyond those that the limit bounds: skipped, skipped once they were asked for, disallowed: as many as this each. */
 const spareRecords = (draft: JobDraft): number =>
@@ -60,7 +61,7 @@ export function addSkipped(
 export function unskip(draft: JobDraft, index: number, depth: number): void {
   const { state } = draft;
   const { reason: _reason, settledAs: _number, tooDeep: _tooDeep, ...page } = pageOf(draft, index);
-  draft.set(pageRow(index), { ...page, depth, status: "in_flight" });
+  draft.write(pageRow(index), { ...page, depth, status: "in_flight" });
   setLetter(draft, index, UNSETTLED, 0);
   state.skipped -= 1;
   state.skippedKept -= 1;
@@ -94,7 +95,7 @@ export function settlePage(
   }
   const { status, ...shown } = outcome;
   const place = { job: draft.key, index, page };
-  draft.set(pageRow(index), {
+  draft.write(pageRow(index), {
     ...kept,
     ...{ status, settledAs: state.settled },
     shown: writeShown(place, { reason, metadata, blobs, ...shown }),
@@ -106,7 +107,7 @@ function addRecord(draft: JobDraft, page: Page): number {
   const { state } = draft;
   const index = state.records;
   state.records += 1;
-  draft.set(pageRow(index), page);
+  draft.write(pageRow(index), page);
   const letter = page.status === "skipped" ? LETTERS.skipped : UNSETTLED;
   setLetter(draft, index, letter, page.settledAs ?? 0);
   return index;
@@ -114,9 +115,9 @@ function addRecord(draft: JobDraft, page: Page): number {
 
 function setLetter(draft: JobDraft, index: number, letter: string, settledAs: number): void {
   const name = lettersRow(index);
-  const { letters = "", settledAs: latest = 0 } = draft.find("letters", name) ?? {};
+  const { letters = "", settledAs: latest = 0 } = draft.findRow("letters", name) ?? {};
   const at = index % LETTERS_PER_ROW;
-  draft.set(name, {
+  draft.write(name, {
     type: "letters",
     letters: letters.slice(0, at) + letter + letters.slice(at + 1),
     settledAs: Math.max(latest, settledAs),
