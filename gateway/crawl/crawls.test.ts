@@ -490,6 +490,21 @@ describe("routes of crawls", () => {
       expect(second.json?.result_info).to.deep.equal({ count: 1 });
     });
 
+    it("gives total, finished and skipped: those of the end, and of a running job those of now", async () => {
+      const running = add(gateway.accountId, { total: 9, finished: 4, skipped: 1 });
+      const [ended] = ids;
+      const entry = { url: "https://example.com/", createdAt: START };
+      gateway.crawls.lists.set(gateway.accountId, [
+        { ...entry, id: running, status: "running" },
+        ...[{ ...entry, id: ended ?? "", status: "completed" as const }].map((one) => ({
+          ...{ ...one, endedAt: START, total: 3, finished: 2, skipped: 5 },
+        })),
+      ]);
+      const [first, second] = await result(crawls);
+      expect(first).to.include({ id: running, total: 9, finished: 4, skipped: 1 });
+      expect(second).to.include({ id: ended, total: 3, finished: 2, skipped: 5 });
+    });
+
     it("gives jobs of one status alone", async () => {
       const { json } = await gateway.ask(`${crawls}?status=running`);
       expect(json?.result.map(({ id }: { id: string }) => id)).to.deep.equal([ids[1]]);

@@ -6,7 +6,7 @@ import type { BlobStore } from "../../actors/runtime/blob-store.ts";
 import type { LiveUpdates } from "../../actors/runtime/live.ts";
 import { AccountPath } from "../../schemas/account/http/accounts.ts";
 import { crawlJob } from "../../schemas/crawl/crawl-job.ts";
-import { crawlList } from "../../schemas/crawl/crawl-list.ts";
+import { type CrawlListEntry, crawlList } from "../../schemas/crawl/crawl-list.ts";
 import { CrawlRequest } from "../../schemas/crawl/http/crawl.ts";
 import {
   CancelledCrawl,
@@ -146,10 +146,37 @@ function list({ actors }: CrawlRouteParts) {
     const listed = await actors
       .call(crawlList, caller.accountId, "list", asked, { signal })
       .catch(blameCursor);
-    const result = listed.entries.map(wireEntry);
+    const counted = listed.entries.map((entry) =>
+      withCounts(actors, caller.accountId, entry, signal),
+    );
+    const result = (await Promise.all(counted)).map(wireEntry);
     const next = listed.cursor === undefined ? {} : { cursor: listed.cursor };
     return { result, resultInfo: { count: result.length, ...next } };
   };
+}
+
+/** Adds the counts of a running job, which the list learns only at the job's end. */
+async function withCounts(
+  actors: ActorClient,
+  account: string,
+  entry: CrawlListEntry,
+  signal: AbortSignal,
+): Promise<CrawlListEntry> {
+  if (entry.total !== undefined) return entry;
+  try {
+    const { total, finished, skipped } = await actors.call(
+      crawlJob,
+      entry.id,
+      "get",
+      { account },
+      { signal },
+    );
+    return { ...entry, total, finished, skipped };
+  } catch (error) {
+    // A job that is away or has just expired must not hide the others.
+    if (error instanceof ActorError) return entry;
+    throw error;
+  }
 }
 
 function read(parts: CrawlRouteParts, reads: CrawlReads) {

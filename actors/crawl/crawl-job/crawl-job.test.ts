@@ -497,7 +497,13 @@ describe("crawlJob", () => {
       world.visit(fetched());
       expect(world.summary()).to.deep.include({ status: "completed", endedAt: world.now });
       expect(world.take("crawl-list").map(({ message, input }) => [message, input])).to.deep.equal([
-        ["ended", { id: JOB, status: "completed", endedAt: world.now }],
+        [
+          "ended",
+          {
+            ...{ id: JOB, status: "completed", endedAt: world.now },
+            ...{ total: 2, finished: 2, skipped: 0 },
+          },
+        ],
       ]);
       expect([...world.reminders]).to.deep.equal([["expire", world.now + CRAWL_KEPT_MS]]);
     });

@@ -7,6 +7,7 @@ import { CRAWL_KEPT_MS } from "../../../schemas/crawl/limits.ts";
 import { backlogIsEmpty } from "./discovery/backlog.ts";
 import { sitemapsAreAwaited } from "./discovery/sitemaps.ts";
 import type { JobDraft } from "./state/job-draft.ts";
+import { finishedPages } from "./state/pages.ts";
 
 /** Later reports, turns and reminders find a job that does not run, and change nothing. */
 export function endJob(
@@ -23,7 +24,9 @@ export function endJob(
   draft.remind("timeOut", null);
   if (state.fullHosts !== undefined) draft.remind("askAgain", null);
   draft.remind("expire", now + CRAWL_KEPT_MS);
-  draft.send(envelope(crawlList, state.account, "ended", { id: draft.key, status, endedAt: now }));
+  const counts = { total: state.total, finished: finishedPages(state), skipped: state.skipped };
+  const ended = { id: draft.key, status, endedAt: now, ...counts };
+  draft.send(envelope(crawlList, state.account, "ended", ended));
   // It may hold credentials, and nobody needs it any more: what is still under way is dropped.
   draft.send(envelope(crawlPage, draft.key, "purge", { job: draft.key, only: "request" }));
   for (const { origin } of state.homes) draft.touchedHosts.add(new URL(origin).host);

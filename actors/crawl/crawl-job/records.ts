@@ -15,7 +15,7 @@ import type { PageRow } from "./state/crawl-job-state.ts";
 import { hostOfUrl } from "./state/host-queues.ts";
 import type { JobDraft } from "./state/job-draft.ts";
 import { addressOf } from "./state/page-address.ts";
-import { LETTERS, lettersRow, pageOf, UNSETTLED } from "./state/pages.ts";
+import { finishedPages, LETTERS, lettersRow, pageOf, UNSETTLED } from "./state/pages.ts";
 import { readShown } from "./state/settled-record.ts";
 
 /** Records of one listing, below MESSAGE_BYTES_MAX with what is around them. */
@@ -39,8 +39,7 @@ interface Listed {
 export function summaryOf({ state }: JobDraft): CrawlSummary {
   const { status, browserMs, total, skipped, createdAt, endedAt, messages } = state;
   assert(status !== "unknown", "Only a job that was started is told of");
-  // What was not settled at the end is cancelled, save where a signal forbids it all.
-  const finished = state.refusal === undefined ? state.finished : total;
+  const finished = finishedPages(state);
   const times = endedAt === undefined ? { createdAt } : { createdAt, endedAt };
   return { status, browserMs, total, finished, skipped, ...times, messages: [...messages] };
 }

@@ -41,6 +41,14 @@ describe("crawl-list", () => {
     });
   });
 
+  it("list() shows the counts that a job reports at its end", () => {
+    const list = new List();
+    const counts = { total: 7, finished: 6, skipped: 2 };
+    list.start(1);
+    list.run("ended", { id: id(1), status: "completed", ...counts });
+    expect(list.run("list", { count: 1 }).entries[0]).to.deep.include(counts);
+  });
+
   it("list() refuses a cursor that is past its end", () => {
     const list = new List();
     list.start(1);

@@ -44,13 +44,13 @@ export const crawlListActor = defineActor(crawlList, {
       };
     },
 
-    ended(state, { id, status, endedAt }, { now, rows }) {
+    ended(state, { id, status, endedAt, ...counts }, { now, rows }) {
       const row = rows.get(id);
       // A job ends once; of one that has expired there is nothing left to say.
       if (row?.status !== "running" || status === "running") return { state };
       return {
         state: { ...state, running: state.running - 1 },
-        rows: { [id]: { ...row, status, endedAt: endedAt ?? now } },
+        rows: { [id]: { ...row, ...counts, status, endedAt: endedAt ?? now } },
       };
     },
 

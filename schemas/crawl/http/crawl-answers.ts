@@ -1,4 +1,4 @@
-/** Wire shapes of crawls: what they found, how far they are, which there are. */
+/** Wire shapes of crawls: their records, their progress and their list. */
 import { z } from "zod";
 import { AccountPath } from "../../account/http/accounts.ts";
 import { PAGE_ENTRIES, PAGE_ENTRIES_MAX } from "../../limits.ts";
@@ -7,7 +7,7 @@ import { Id } from "../../values.ts";
 import { CrawlStatus, RecordStatus } from "../crawl-job.ts";
 import { CRAWL_PAGES_MAX } from "../limits.ts";
 
-/** A cursor longer than any we make is refused with the others that are not ours. */
+/** Longer cursors are never ours, and are refused like other foreign cursors. */
 const Cursor = z.string().min(1).max(128).optional().describe("The cursor of the answer before");
 
 export const CrawlPath = AccountPath.extend({
@@ -98,6 +98,9 @@ export const WireCrawlEntry = z.object({
   status: CrawlStatus,
   createdAt: z.iso.datetime(),
   endedAt: z.iso.datetime().optional(),
+  total: progressFields.total.optional(),
+  finished: progressFields.finished.optional(),
+  skipped: progressFields.skipped.optional(),
 });
 
 export const CancelledCrawl = z.object({ job_id: Id, message: z.string() });

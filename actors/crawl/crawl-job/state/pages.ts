@@ -103,6 +103,10 @@ export function settlePage(
   setLetter(draft, index, LETTERS[outcome.status], state.settled);
 }
 
+/** Returns the number of finished pages. A refusal by content signal finishes every page: all are disallowed. */
+export const finishedPages = ({ refusal, finished, total }: JobDraft["state"]): number =>
+  refusal === undefined ? finished : total;
+
 function addRecord(draft: JobDraft, page: Page): number {
   const { state } = draft;
   const index = state.records;

@@ -296,6 +296,8 @@ describe("JsonExtractor", function () {
       await skip(SOON_MS);
       await ended;
       expect(outcome?.reason).to.contain(`it did not answer in ${JSON_TRY_MS} ms`);
+      // Another run of the task would wait as long again.
+      expect(outcome).to.include({ kind: "failed", retry: false });
     });
 
     it("all models together after JSON_PAGE_MS_MAX, and not before", async () => {

@@ -166,7 +166,8 @@ export class JsonExtractor {
     signal: AbortSignal,
   ): Promise<string> {
     const ms = this.#tryMs;
-    const error = () => new AiFault(`it did not answer in ${ms} ms`, { retry: true });
+    // The whole task would run again for a retry, and wait for a hanging model once more.
+    const error = () => new AiFault(`it did not answer in ${ms} ms`, { retry: false });
     using timeout = new Timeout({ ms, error, clock: this.#parts.clock });
     return await client.ask(messages, {
       schema,

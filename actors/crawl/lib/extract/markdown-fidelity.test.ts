@@ -189,6 +189,7 @@ describe("markdown of markup that is easily lost", () => {
     const cases: [html: string, expected: string][] = [
       [`<img src="${pixel}" data-src=/i.png alt=a>`, `![a](${i})`],
       [`<img srcset="/s.png 100w, /i.png 800w" alt=a>`, `![a](${i})`],
+      [`<img src="/s.png" data-srcset="/s.png 100w, /i.png 800w" alt=a>`, `![a](${i})`],
       [`<img src="${pixel}" srcset="/s.png, /i.png 2x">`, `![](${i})`],
       [`<picture><source srcset="/i.png 1x"><img alt=a></picture>`, `![a](${i})`],
       [`<img src="${pixel}" alt="a b">`, "a b"],

@@ -95,13 +95,14 @@ export function shapeImage(node: PageNode, { baseUrl }: Place): void {
 function imageSources(node: PageNode): string[] {
   const lazy = ["data-src", "data-original", "data-lazy-src", "data-lazy"];
   const later = lazy.map((name) => node.getAttribute(name)).filter((value) => value !== null);
-  const sets = [node, ...pictureSources(node)].flatMap((source) =>
-    ["data-srcset", "data-lazy-srcset", "srcset"].map((name) =>
-      largestOf(source.getAttribute(name)),
-    ),
-  );
+  const setsOf = (...names: string[]) =>
+    [node, ...pictureSources(node)].flatMap((source) =>
+      names.map((name) => largestOf(source.getAttribute(name))),
+    );
   const own = node.getAttribute("src");
-  const all = [...later, ...(own === null ? [] : [own]), ...sets];
+  // An image with addresses for a script shows a placeholder in `src`.
+  const lazySets = setsOf("data-srcset", "data-lazy-srcset");
+  const all = [...later, ...lazySets, ...(own === null ? [] : [own]), ...setsOf("srcset")];
   return all.filter((source) => source !== undefined && source.trim() !== "") as string[];
 }
 

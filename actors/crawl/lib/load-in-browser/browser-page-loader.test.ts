@@ -315,9 +315,9 @@ describe("BrowserPageLoader", function () {
       const loader = open();
       const picture = site.page("/picture", answers(200, { "Content-Type": "image/png" }));
       expect(await load(loader, picture)).to.deep.include({
-        kind: "failed",
-        reason: 'Cannot fetch the page: its content type is "image/png", not text',
-        retry: false,
+        kind: "download",
+        reason: 'its content type is "image/png", not text',
+        contentType: "image/png",
         status: 200,
       });
       const busy = { "Content-Type": "image/png", "Retry-After": "7" };

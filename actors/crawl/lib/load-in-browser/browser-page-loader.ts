@@ -7,6 +7,7 @@
 import type { CrawlRequest } from "../../../../schemas/crawl/http/crawl.ts";
 import { ANSWER_SHOWN_CHARS, CONTENT_TYPE_CHARS_MAX } from "../../../../schemas/crawl/limits.ts";
 import { ActorError, type ErrorCode } from "../../../../schemas/errors.ts";
+import { isSuccessful } from "../../../../schemas/status-classes.ts";
 import {
   BrowserDiedError,
   BrowserNotStartedError,
@@ -175,9 +176,12 @@ export class BrowserPageLoader implements PageLoader {
             browserMs,
           };
         }
-        const shown = head.headers.get("content-type")?.slice(0, ANSWER_SHOWN_CHARS);
-        const what = `its content type is "${shown}", not text`;
-        return { ...failed(what, { status, browserMs }), ...this.#askedBy(head) };
+        const contentType = head.headers.get("content-type")?.slice(0, CONTENT_TYPE_CHARS_MAX);
+        const reason = `its content type is "${contentType?.slice(0, ANSWER_SHOWN_CHARS)}", not text`;
+        if (isSuccessful(status)) {
+          return { kind: "download", status, contentType, reason, browserMs };
+        }
+        return { ...failed(reason, { status, browserMs }), ...this.#askedBy(head) };
       }
       case "taken": {
         const { head, taken } = loaded;

@@ -263,8 +263,8 @@ describe("HttpPageLoader", () => {
     for (const type of ["image/png", "application/pdf", "application/octet-stream", "video/mp4"]) {
       const answer = await load(loader, typed(type));
       expect(answer).to.deep.equal({
-        ...{ kind: "failed", retry: false, status: 200, browserMs: 0 },
-        reason: `Cannot fetch the page: its content type is "${type}", not text`,
+        ...{ kind: "download", status: 200, contentType: type, browserMs: 0 },
+        reason: `its content type is "${type}", not text`,
       });
     }
     const bare = (body: Uint8Array) =>

@@ -2,6 +2,7 @@
 
 import type { CrawlRequest } from "../../../../schemas/crawl/http/crawl.ts";
 import { ANSWER_SHOWN_CHARS, CONTENT_TYPE_CHARS_MAX } from "../../../../schemas/crawl/limits.ts";
+import { isSuccessful } from "../../../../schemas/status-classes.ts";
 import { EgressError } from "../../../egress/egress-error.ts";
 import { EgressAgents, type EgressResponse, egressFetch } from "../../../egress/egress-fetch.ts";
 import type { EgressGuard } from "../../../egress/egress-guard.ts";
@@ -101,17 +102,23 @@ export class HttpPageLoader implements PageLoader {
       return { kind: "redirect", to: target.url, status, browserMs: 0 };
     if (target !== undefined) return failed(target.fault, { status });
     const away = this.#awayOf(response);
+    const contentType = headers.get("content-type")?.slice(0, CONTENT_TYPE_CHARS_MAX);
     const noText = (what: string) => ({
       ...failed(what, { status, retry: isPassingStatus(status) }),
       ...away,
     });
+    const download = (reason: string): PageAnswer =>
+      isSuccessful(status)
+        ? { kind: "download", status, contentType, reason, browserMs: 0 }
+        : noText(reason);
     const modified = { lastModifiedAt: lastModifiedAt(headers) };
     if (isUnmodified(response, this.#parts.request)) {
       return { kind: "unmodified", status, ...modified, browserMs: 0 };
     }
-    const contentType = headers.get("content-type") ?? undefined;
     if (documentForm(contentType) === "other") {
-      return noText(`its content type is "${contentType?.slice(0, ANSWER_SHOWN_CHARS)}", not text`);
+      return download(
+        `its content type is "${contentType?.slice(0, ANSWER_SHOWN_CHARS)}", not text`,
+      );
     }
     const coding = headers.get("content-encoding")?.trim().toLowerCase() ?? "";
     if (!CODINGS.has(coding)) {
@@ -121,14 +128,14 @@ export class HttpPageLoader implements PageLoader {
       deadline.pauseFor(page.onLarge()),
     );
     if (contentType === undefined && looksBinary(bytes)) {
-      return noText("it names no content type, and is not text");
+      return download("it names no content type, and is not text");
     }
     return {
       kind: "page",
       status,
       html: decodeBody(bytes, contentType).text,
       truncated,
-      contentType: contentType?.slice(0, CONTENT_TYPE_CHARS_MAX),
+      contentType,
       ...modified,
       awayMs: away.awayMs,
       ...robotsTag(headers.get("x-robots-tag"), PRODUCT_TOKEN),

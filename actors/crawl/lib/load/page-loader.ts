@@ -35,6 +35,15 @@ export type PageAnswer =
   | { kind: "redirect"; to: string; status: number; browserMs: number }
   /** 304, or a Last-Modified before `modifiedSince` of what has no links to follow. */
   | { kind: "unmodified"; status: number; lastModifiedAt: number | undefined; browserMs: number }
+  /** A document that a crawl cannot keep: a picture, an archive, a PDF. `reason` says why it is not text. */
+  | {
+      kind: "download";
+      status: number;
+      contentType: string | undefined;
+      reason: string;
+      awayMs?: number;
+      browserMs: number;
+    }
   /** No document: a failed connection, a crash, a time limit, a content type that is no text. */
   | {
       kind: "failed";

@@ -82,6 +82,23 @@ describe("PageOutcomes", () => {
     }
   });
 
+  it("of() skips a linked download, and fails where the start URL is one", async () => {
+    const { outcomes } = outcomesOf();
+    const reason = 'its content type is "application/pdf", not text';
+    const answer: PageAnswer = {
+      ...{ kind: "download", status: 200, contentType: "application/pdf", reason, browserMs: 3 },
+    };
+    const metadata = { status: 200, url: URL_OF_PAGE, contentType: "application/pdf" };
+    expect(await outcomes.of(asked(4), answer, signal)).to.deep.equal({
+      ...{ kind: "skipped", index: 4, metadata, browserMs: 3 },
+      reason: `The link leads to a download: ${reason}`,
+    });
+    expect(await outcomes.of(asked(0), answer, signal)).to.deep.equal({
+      ...{ kind: "failed", index: 0, retry: false, blobs: [], metadata, browserMs: 3 },
+      reason: `Cannot fetch the page: ${reason}`,
+    });
+  });
+
   it("of() has a page's record stored once it resolves, under a name of its own", async () => {
     const { outcomes, job, turn } = outcomesOf({ formats: ["html", "markdown"] });
     const outcome = await outcomes.of(asked(3), answered(), signal);

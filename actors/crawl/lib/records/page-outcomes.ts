@@ -57,6 +57,18 @@ export class PageOutcomes {
         const reason = this.#notSince(lastModifiedAt);
         return { kind: "skipped", index, reason, metadata, browserMs };
       }
+      case "download": {
+        const { status, contentType, reason } = answer;
+        const metadata = { status, url, ...(contentType !== undefined && { contentType }) };
+        const settled = { index, metadata, browserMs };
+        // A crawl that begins with a download has no other page.
+        return index === 0
+          ? {
+              ...{ kind: "failed", ...settled, retry: false, blobs: [] },
+              reason: `Cannot fetch the page: ${reason}`,
+            }
+          : { kind: "skipped", ...settled, reason: `The link leads to a download: ${reason}` };
+      }
       case "failed": {
         const { reason, retry, status, browserLost } = answer;
         const metadata = status === undefined ? undefined : { status, url };
