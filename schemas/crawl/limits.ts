@@ -1,144 +1,180 @@
-/** Every bound of crawling that was chosen, with what it bridges. */
+/**
+ * The limits of crawling that clients see or that several folders use. Each comment names what the value depends on.
+ */
 
-/** Addresses that are followed: longer ones are traps or broken, and browsers' own bound was 2,083 for decades. */
+/**
+ * Length of an address that a crawl follows. Browsers stopped at 2,083 for decades, so a longer address is a trap or
+ * broken.
+ */
 export const CRAWL_URL_CHARS_MAX = 8_192;
-/** What is read of a robots.txt; RFC 9309 asks for at least this (section 2.5). */
+/** Bytes of a robots.txt that are read. RFC 9309, section 2.5, requires at least this. */
 export const ROBOTS_BYTES_MAX = 500 * 1024;
-/** Rules with a star: each costs every address of the site a walk (5,000 × 8 KiB take some 0.1 s). */
+/** Rules with a wildcard. Each is matched against every address: 5,000 rules on 8 KiB take about 0.1 s. */
 export const ROBOTS_WILDCARDS_MAX = 5_000;
 export const ROBOTS_SITEMAPS_MAX = 1_000;
-/** A longer Crawl-delay is a slip of the pen: a day for each page lets a job of seven days fetch as many. */
+/** Longest Crawl-delay. A longer one is a mistake: one page a day still lets a job of seven days fetch seven. */
 export const CRAWL_DELAY_MS_MAX = 86_400_000;
 /** Redirects of a robots.txt that are followed (RFC 9309, section 2.3.1.2). */
 export const ROBOTS_REDIRECTS_MAX = 5;
-/** Characters of one include or exclude pattern, and how many of each a crawl may have. */
+/** Characters of one include or exclude pattern, and the number of patterns of each sort. */
 export const CRAWL_PATTERN_CHARS_MAX = 1_024;
 export const CRAWL_PATTERNS_MAX = 100;
-/** Links taken from one page, the first ones: the richest of real pages have a few thousand. */
+/** Links taken from one page, from its beginning. The richest real pages have a few thousand. */
 export const PAGE_LINKS_MAX = 10_000;
 export const PAGE_TITLE_CHARS_MAX = 1_024;
-/** What is kept of a page's content type: those in use have some 50. */
+/** Stored length of a page's content type. Real ones have about 50 characters. */
 export const CONTENT_TYPE_CHARS_MAX = 256;
-/** Why a record is not completed: a sentence or two, with what a server said cut to the next. */
+/** Length of a record's reason: one or two sentences. The second limit cuts a server's own words inside it. */
 export const RECORD_REASON_CHARS_MAX = 1_000;
 export const ANSWER_SHOWN_CHARS = 100;
-/** Bounds of one sitemap as sitemaps.org sets them, the bytes after decoding. */
+/** Limits of one sitemap by sitemaps.org. The bytes count after decompression. */
 export const SITEMAP_URLS_MAX = 50_000;
 export const SITEMAP_BYTES_MAX = 50 * 1024 * 1024;
-/** Of the classes of a code block, where its language is looked for: classes in use have some 50. */
+/**
+ * Characters of a class attribute in which the language of a code block is searched. Real attributes have about 50.
+ */
 export const CODE_CLASS_CHARS_MAX = 256;
-/** Pages that wait for the thread; past it the caller is told to come back. */
+/** Pages that wait for the Markdown thread. Past this limit the caller must retry later. */
 export const MARKDOWN_QUEUE_MAX = 64;
-/** Between two requests to a host, where its robots.txt does not say otherwise. */
+/** Delay between two requests to a host whose robots.txt sets none. */
 export const CRAWL_DELAY_MS = 500;
-/** Requests at once to a host that asks for no delay. */
+/** Concurrent requests to a host without a delay. */
 export const HOST_REQUESTS_IN_FLIGHT_MAX = 8;
-/** Requests of one turn at such a host: a message for each would cost more than the page. Some 0.3 s of a fast site. */
+/**
+ * Requests of one turn at such a host, about 0.3 s of a fast site. One message per request would cost more than the
+ * page.
+ */
 export const TURN_REQUESTS_MAX = 256;
-/** A turn that has not begun so long after it could: its worker is busy or dead, so another one is granted beside it. */
+/** A turn that has not begun by then has a busy or dead worker. The site grants another one beside it. */
 export const TURN_OVERDUE_MS = 1_000;
-/** A turn is forgotten so long after it began. Its last request leaves by TURN_STARTS_MS_MAX and takes CRAWL_RENDER_MS_MAX: 230 s, and a margin. */
+/**
+ * Lifetime of a turn after its begin. Its last request leaves by TURN_STARTS_MS_MAX and takes up to
+ * CRAWL_RENDER_MS_MAX: 230 s, plus a margin.
+ */
 export const TURN_MS_MAX = 240_000;
-/** How long before it is due a turn is granted: enough for its task to reach a worker, little for a worker to hold it. */
+/**
+ * A turn is granted this long before it is due. Its task needs the time to reach a worker, but the worker should not
+ * hold it for long.
+ */
 export const TURN_LEAD_MS = 5_000;
-/** A worker that asked to begin starts no later than this after the wait it was told, counted from its question. */
+/** Latest start of a request after its moment, counted from the worker's call. */
 export const TURN_LATE_MS = 1_000;
-/** Jobs that wait so; past it they are refused, since a site that is asked by all of them answers none within its week. */
+/**
+ * Jobs that wait in rows of a site. Further jobs are refused: a site with this many jobs serves none of them within a
+ * week.
+ */
 export const SITE_JOBS_WAITING_MAX = 10_000;
-/** A job whose site is full asks again after this, and ends when so many of its sites are: each of them is in its state. */
+/**
+ * Delay after which a job asks a full site again, and the number of full sites that ends a job. Each of them is in
+ * the job's state.
+ */
 export const SITE_FULL_RETRY_MS = 60_000;
 export const SITES_FULL_MAX = 100;
-/** Jobs told of a site's robots.txt in one transition, and the characters of sitemaps in it: an outbox holds both. */
+/**
+ * Jobs that one transition notifies of a robots.txt, and the characters of sitemaps in those messages. The outbox
+ * holds both.
+ */
 export const SITE_TELLS_MAX = 100;
 export const SITE_TELL_CHARS_MAX = 200_000;
-/** Crawls of one account that run at once: a crawl waits for its sites most of the time, and costs a node some memory. */
+/** Running crawls of one account. A crawl waits for its sites most of the time and costs a node little memory. */
 export const CRAWLS_RUNNING_MAX = 100;
-/** Crawls an account has at a time, ended ones for as long as they are kept: their list is in memory while it is read. */
+/** Crawls of one account, ended ones included while they are kept. A read holds the whole list in memory. */
 export const CRAWLS_KEPT_MAX = 10_000;
-/** Pages of one crawl, and links from its start to a page, as in the public API. */
+/** Pages of one crawl, and links from its start to a page. The public API has the same limits. */
 export const CRAWL_PAGES_MAX = 100_000;
 export const CRAWL_DEPTH_MAX = 100_000;
-/** Records listed at once: their addresses and metadata stay within one message. */
+/** Records of one listing. Their addresses and metadata fit one message. */
 export const CRAWL_LIST_MAX = 100;
-/** Pages of one report; a worker sends what has come in, so a slow page holds up no other. */
+/** Pages of one report. A worker sends the pages that have arrived, so a slow page delays no other. */
 export const REPORT_PAGES_MAX = 64;
-/** Addresses of a sitemap in one message: with their rows they fit one commit. */
+/** Addresses of a sitemap in one message. They fit one commit together with their rows. */
 export const SITEMAP_REPORT_URLS_MAX = 200;
-/** Pages of a crawl that names no limit, as in the public API. */
+/** Default page limit of a crawl, as in the public API. */
 export const CRAWL_PAGES = 10;
-/** Age of a cached page that is used in place of a request, where none is named, and the most one may name. */
+/** Default and highest age of a cached page that replaces a request. */
 export const CRAWL_MAX_AGE_S = 86_400;
 export const CRAWL_MAX_AGE_S_MAX = 604_800;
-/** A crawl's request: every worker of the job holds it, and the largest script libraries people inline fit. */
+/**
+ * Bytes of a crawl's request. Every worker of the job holds it; the largest script libraries that people inline fit.
+ */
 export const CRAWL_REQUEST_BYTES_MAX = 10 * 1024 * 1024;
-/** What a model is told, and the schema of its answer: both go with every page, whose text needs the room. */
+/** Length of the prompt, and of the JSON Schema of the answer. A model reads both with every page. */
 export const JSON_PROMPT_CHARS_MAX = 16_384;
 export const JSON_SCHEMA_BYTES_MAX = 64 * 1024;
-/** Models tried in order, and the characters of one's name. */
+/** Models that a request may name, and the length of a model's name. */
 export const CUSTOM_MODELS_MAX = 10;
 export const MODEL_CHARS_MAX = 256;
-/** What is kept of one page, after decoding; the rest is not read. */
+/** Decoded bytes of one page that are kept. The rest is not read. */
 export const CRAWL_BODY_BYTES_MAX = 10 * 1024 * 1024;
-/** A body past this needs one of a few places in memory: most pages stay far below, hostile ones fill it. */
+/** A larger body needs one of LARGE_BODIES_MAX places in memory. Most pages stay far below, hostile pages fill it. */
 export const LARGE_BODY_BYTES = 512 * 1024;
-/** A host that answers 429 or 503 and names no time is left alone for so long, and for twice as long each time it does so again. */
+/** Pause after a 429 or 503 without Retry-After. It doubles with each further such response. */
 export const HOST_AWAY_MS = 5_000;
-/** A host is left alone for no longer at its word (Retry-After): one request a day is no burden. */
+/** Longest pause that a Retry-After can set. One request a day burdens no host. */
 export const HOST_AWAY_MS_MAX = 86_400_000;
-/** One message with pages or addresses, below MESSAGE_BYTES_MAX with what is around them. */
+/** Bytes of pages or addresses in one message. The rest of the message fits below MESSAGE_BYTES_MAX. */
 export const REPORT_BYTES_MAX = 900_000;
-/** Tries of a robots.txt that could not be had, and fetches of it that came to no end, before the site is taken as closed (RFC 9309, section 2.3.1.4). */
+/** Failed attempts, or lost fetches, of a robots.txt before the site counts as closed (RFC 9309, section 2.3.1.4). */
 export const ROBOTS_TRIES_MAX = 3;
-/** A host is waited for no longer at its word (Retry-After) before the next try: past this its robots.txt cannot be had. */
+/** Longest Retry-After of a robots.txt that a fetch waits for. Past it the file counts as unavailable. */
 export const ROBOTS_AWAY_MS_MAX = 3_600_000;
-/** What one answer with records may hold, as in the public API; a larger record comes alone. */
+/** Bytes of one response with records, as in the public API. A larger record comes alone. */
 export const CRAWL_ANSWER_BYTES_MAX = 10 * 1024 * 1024;
-/** Answers with records that one gateway writes at once: each holds some 8 MB for a client that reads slowly. */
+/** Concurrent responses with records of one gateway. Each holds about 8 MB for a client that reads slowly. */
 export const CRAWL_READS_MAX = 64;
-/** Of one account there: a quarter, so that one with slow clients does not close the way for the others. */
+/**
+ * Concurrent responses with records of one account: a quarter, so that slow clients of one account do not block
+ * others.
+ */
 export const CRAWL_READS_OF_ACCOUNT_MAX = 16;
-/** How long one such answer may take: 10 MB at some 17 kB a second. Who is slower asks for fewer records. */
+/** Timeout of one such response: 10 MB at about 17 kB a second. A slower client must ask for fewer records. */
 export const CRAWL_READ_MS_MAX = 600_000;
-/** Open event streams of one gateway, and of one account there: each asks for its job's state at intervals. */
+/** Open event streams of one gateway, and of one account there. Each reads its job's state at intervals. */
 export const EVENT_STREAMS_MAX = 1_000;
 export const EVENT_STREAMS_OF_ACCOUNT_MAX = 100;
-/** How soon a client should come back to a stream that broke off. */
+/** Reconnection delay that an event stream tells its client. */
 export const EVENTS_RETRY_MS = 2_000;
-/** Pages of one update to those who follow a job: their addresses fit what one commit may show. */
+/** Pages of one live update of a job. Their addresses fit the live message of one commit. */
 export const CRAWL_NEWS_PAGES_MAX = 100;
-/** Bytes that wait for a slow client, past which pages are only counted. */
+/** Bytes queued for a slow client. Past it, pages are only counted. */
 export const EVENTS_WAITING_BYTES_MAX = 256 * 1024;
 
 // --- A crawl job ---
 
-/** A crawl ends after this, and its results are kept for so long after its end, as in the public API. */
+/** Lifetime of a crawl, and how long its results are kept after its end. The public API has the same values. */
 export const CRAWL_MS_MAX = 7 * 86_400_000;
 export const CRAWL_KEPT_MS = 14 * 86_400_000;
-/** Redirects of one page that are followed, each a request with a turn of its own; browsers follow 20. */
+/** Redirects of one page. Each is a request with a turn of its own. Browsers follow 20. */
 export const CRAWL_REDIRECTS_MAX = 10;
-/** Tries of one page or sitemap, where another one makes sense. */
+/** Attempts of one page or sitemap, where a retry makes sense. */
 export const CRAWL_TRIES_MAX = 3;
-/** What is told of a job as a whole, and how much of an address that is named there. */
+/** Messages about a job as a whole, and the length of an address in one. */
 export const CRAWL_MESSAGES_MAX = 20;
 export const CRAWL_MESSAGE_URL_CHARS = 200;
 /**
- * Rows that tell which addresses a job knows, and pages of its limit for each. A row is written whole for each more: 150 bytes
- * at so many, 3 kB where as many as may be are skipped and every page is redirected ten times.
+ * The rows of known addresses: pages of the limit per row, and the lowest and highest number of rows.
+ *
+ * Each new address rewrites one row. A row has 150 bytes at 8 pages, and 3 kB where the job skips as many addresses
+ * as it may and every page redirects ten times.
  */
 export const KNOWN_PER_ROW = 8;
 export const KNOWN_ROWS_MIN = 64;
 export const KNOWN_ROWS_MAX = 16_384;
-/** Characters of a host's name as the key of its site: names in DNS have 253, and a row has the name as well. */
+/** Length of a host in the key of its site. Names in DNS have at most 253 characters; a row has the name as well. */
 export const HOST_KEY_CHARS_MAX = 400;
-/** Records whose status is one letter each of a row: a listing of 100,000 reads 50 rows, a page's end rewrites 2 KB. */
+/**
+ * Records per row of status letters. A listing of 100,000 records reads 50 rows, and each settled page rewrites 2 KB.
+ */
 export const LETTERS_PER_ROW = 2_000;
 /**
- * Rows one message of a job changes before it leaves further addresses for later; each adds five at most, and what is
- * left over takes up to 84, so that TRANSITION_ROWS_MAX holds. Likewise bytes of rows, hosts that are told of, bytes of sends.
+ * Rows that one message of a job changes before it leaves further addresses to a later message.
+ *
+ * Each address adds at most five rows, and the rest of a transition up to 84, so TRANSITION_ROWS_MAX holds. The other
+ * limits bound the bytes of rows, the hosts that get a message, and the bytes of sends.
  */
 export const STEP_ROWS_MAX = 360;
 export const STEP_BYTES_MAX = 500_000;
 export const STEP_HOSTS_MAX = 140;
 export const STEP_SEND_BYTES_MAX = 150_000;
-/** Taking the HTML of a page that is ready: 10 MB take 0.3 s, and a script that never ends takes for ever. */
+/** Timeout for reading the HTML of a loaded page. 10 MB take 0.3 s, and an endless script takes for ever. */
 export const TAKE_HTML_MS = 10_000;

@@ -1,4 +1,4 @@
-/** The body of a crawl's request: where it begins, how far it goes, and what it keeps of each page. */
+/** The body of a crawl request: the start, the extent, and the formats of each page. */
 import { z } from "zod";
 import { fieldValue } from "../../http/header-fields.ts";
 import { wholeJsonSchema } from "../../http/json-schema.ts";
@@ -24,7 +24,7 @@ import {
   JSON_SCHEMA_BYTES_MAX,
 } from "../limits.ts";
 
-/** The last second of the year 9999: what is larger was meant as milliseconds. */
+/** The last second of the year 9999. A larger number was meant as milliseconds. */
 const UNIX_SECONDS_MAX = 253_402_300_799;
 
 const StartUrl = HttpUrl.refine((text) => !hasCredentials(text), {
@@ -220,7 +220,7 @@ export const CrawlRequest = fields
 /** Everything a crawl was asked for, with defaults; parses to itself. */
 export type CrawlRequest = z.output<typeof CrawlRequest>;
 
-/** What holds between the fields. */
+/** Checks rules that concern several fields. */
 function crawlRules({ value, issues }: z.core.ParsePayload<z.output<typeof fields>>): void {
   const fault = (field: string, message: string) =>
     issues.push({ code: "custom", path: [field], message, input: value });
@@ -242,7 +242,7 @@ function crawlRules({ value, issues }: z.core.ParsePayload<z.output<typeof field
   }
 }
 
-/** One or more of a few, each once. */
+/** A non-empty list of distinct items. */
 function distinct<S extends z.ZodEnum>(item: S) {
   return z
     .array(item)
@@ -257,10 +257,10 @@ function hasCredentials(text: string): boolean {
   return url !== null && (url.username !== "" || url.password !== "");
 }
 
-/** As the WHATWG URL standard writes it, without fragment, which no server sees. */
+/** Normalises by the WHATWG URL standard and drops the fragment, which no server sees. */
 function normalized(text: string): string {
   const url = new URL(text);
-  // As crawls write addresses (crawl-url.ts): the site that is asked about the start is the one that is crawled.
+  // Crawls write addresses so (crawl-url.ts). The consulted site must be the crawled one.
   url.hostname = url.hostname.replace(/\.+$/, "");
   url.hash = "";
   return url.href;
