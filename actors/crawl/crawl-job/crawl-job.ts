@@ -1,4 +1,4 @@
-/** Decides which pages a crawl has, in which order they are asked for, and when it is over. */
+/** Decides which pages a crawl has, in which order they are requested, and when the crawl ends. */
 import { type DeepReadonly, envelope } from "../../../schemas/contract.ts";
 import { crawlJob } from "../../../schemas/crawl/crawl-job.ts";
 import { crawlList } from "../../../schemas/crawl/crawl-list.ts";
@@ -162,16 +162,16 @@ export const crawlJobActor = defineActor(crawlJob, {
 
 type State = DeepReadonly<CrawlJobState>;
 
-/** Another account's job is as unknown as one that never was. */
+/** Refuses a reader of another account as if the job did not exist. */
 function checkReadable({ status, account, endedAt }: State, asker: string, now: number): void {
-  // Its removal may be late; what it held is over all the same.
+  // The reminder that removes the job may be late.
   const isOver = endedAt !== undefined && now >= endedAt + CRAWL_KEPT_MS;
   if (status === "unknown" || account !== asker || isOver) {
     throw new ActorError("not_found", "Cannot find crawl: unknown here, or another account's");
   }
 }
 
-/** What follows from any change: more sitemaps are opened, the job ends, goes on with what waits, and tells its sites. */
+/** Completes a transition: opens more sitemaps, ends a finished job, continues the backlog, and notifies sites. */
 function conclude(before: State, draft: JobDraft) {
   if (draft.isRunning) openSitemaps(draft);
   if (draft.isRunning) endIfDone(draft);

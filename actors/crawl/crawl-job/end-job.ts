@@ -1,4 +1,4 @@
-/** How a job ends. Its pages that wait or are under way are not touched: they are cancelled because the job has ended. */
+/** Ends a job. Unsettled pages keep their rows; they count as cancelled because the job has ended. */
 import { envelope } from "../../../schemas/contract.ts";
 import type { CrawlStatus } from "../../../schemas/crawl/crawl-job.ts";
 import { crawlList } from "../../../schemas/crawl/crawl-list.ts";
@@ -9,7 +9,7 @@ import { sitemapsAreAwaited } from "./discovery/sitemaps.ts";
 import type { JobDraft } from "./state/job-draft.ts";
 import { finishedPages } from "./state/pages.ts";
 
-/** Later reports, turns and reminders find a job that does not run, and change nothing. */
+/** Ends the job with this status. Later reports, turns and reminders change nothing. */
 export function endJob(
   draft: JobDraft,
   status: Exclude<CrawlStatus, "running">,
@@ -19,7 +19,7 @@ export function endJob(
   state.status = status;
   state.endedAt = now;
   state.messages = [...state.messages, ...messages];
-  // The number under which all that is cancelled now counts as settled.
+  // All pages that this cancels share one settlement number.
   state.settled += 1;
   draft.remind("timeOut", null);
   if (state.fullHosts !== undefined) draft.remind("askAgain", null);
@@ -27,17 +27,20 @@ export function endJob(
   const counts = { total: state.total, finished: finishedPages(state), skipped: state.skipped };
   const ended = { id: draft.key, status, endedAt: now, ...counts };
   draft.send(envelope(crawlList, state.account, "ended", ended));
-  // It may hold credentials, and nobody needs it any more: what is still under way is dropped.
+  // The request may hold credentials, and nobody needs it any more. Pages in flight are dropped.
   draft.send(envelope(crawlPage, draft.key, "purge", { job: draft.key, only: "request" }));
   for (const { origin } of state.homes) draft.touchedHosts.add(new URL(origin).host);
 }
 
-/** A crawl whose start nobody could fetch has nothing to go by. */
+/** Ends a crawl whose start URL could not be fetched. */
 export function endWithoutStart(draft: JobDraft, reason: string): void {
   endJob(draft, "errored", [`The start URL could not be fetched: ${reason}`]);
 }
 
-/** Nothing is queued or under way, and nothing can come: no sitemap is awaited, or there is no room for what it lists. */
+/**
+ * Completes a job with nothing queued or in flight that cannot grow: no sitemap is awaited, or the page limit is
+ * reached.
+ */
 export function endIfDone(draft: JobDraft): void {
   const { queued, inFlight } = draft.state;
   if (queued > 0 || inFlight > 0) return;

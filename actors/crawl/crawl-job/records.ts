@@ -1,4 +1,7 @@
-/** Lists the records of a job: without a status in discovery order, with one so that each is shown exactly once. */
+/**
+ * Lists the records of a job: without a status in discovery order, with a status so that each record appears exactly
+ * once.
+ */
 
 import { strict as assert } from "node:assert";
 import type { z } from "zod";
@@ -18,13 +21,13 @@ import { addressOf } from "./state/page-address.ts";
 import { finishedPages, LETTERS, lettersRow, pageOf, UNSETTLED } from "./state/pages.ts";
 import { readShown } from "./state/settled-record.ts";
 
-/** Records of one listing, below MESSAGE_BYTES_MAX with what is around them. */
+/** Bytes of one listing. The rest of the message fits below MESSAGE_BYTES_MAX. */
 export const RECORD_LIST_BYTES_MAX = 800_000;
 
 type Page = DeepReadonly<PageRow>;
 type Query = z.output<typeof crawlJob.messages.list.input>;
 
-/** Where a walk stands: behind `index`, among records that were settled after `after` and up to `upTo`. */
+/** The position of a listing: after `index`, among records settled after `after` and up to `upTo`. */
 interface Position {
   index: number;
   after: number;
@@ -45,9 +48,10 @@ export function summaryOf({ state }: JobDraft): CrawlSummary {
 }
 
 /**
- * A record that is settled does not change any more. A walk by such a status first shows those that were settled when it
- * began, in discovery order, then those settled since, and so on: none is missed and none comes twice, though pages end
- * meanwhile.
+ * Lists records after the cursor.
+ *
+ * A settled record never changes. A listing by status first shows the records settled at its start, in discovery
+ * order, then those settled since, and so on. So none is missing or repeated while pages settle.
  */
 export function listRecords(draft: JobDraft, { status, cursor, count }: Query): Listed {
   const { state } = draft;
@@ -84,7 +88,7 @@ function* walk(
   }
 }
 
-/** Indexes behind one whose letter is wanted, passing over rows where nothing was settled since. */
+/** Yields the indexes with a wanted letter, skipping rows in which nothing was settled since. */
 function* matching(
   draft: JobDraft,
   wanted: string | undefined,
@@ -103,7 +107,7 @@ function* matching(
   }
 }
 
-/** What is not settled has the status that the job's end, or that it has none, gives it. */
+/** Unsettled records have no letter of their own: the job's status decides theirs. */
 function lettersOf(draft: JobDraft, status: RecordStatus | undefined): string | undefined {
   if (status === undefined) return undefined;
   const own = status in LETTERS ? LETTERS[status as keyof typeof LETTERS] : "";
@@ -115,7 +119,7 @@ function unsettledStatus({ state }: JobDraft): "queued" | "disallowed" | "cancel
   return state.refusal === undefined ? "cancelled" : "disallowed";
 }
 
-/** A record as it is shown, without what is in its blobs. */
+/** Returns a record without the contents of its blobs. */
 export function entryOf(draft: JobDraft, index: number): RecordEntry {
   const page = pageOf(draft, index);
   const { url, status } = page;

@@ -1,4 +1,4 @@
-/** Turns of a job: what a site grants is filled from the queue of its host, and given back when it is not reported. */
+/** Turns of a job: fills a granted turn from the host's queue, and requeues what the turn does not report. */
 
 import type { z } from "zod";
 import type { DeepReadonly } from "../../../schemas/contract.ts";
@@ -22,7 +22,7 @@ type TurnEnded = z.output<Messages["turnEnded"]["input"]>;
 
 const turnRow = (turn: string) => `t/${turn}`;
 
-/** Gives the turn to a worker with what is queued at its host, or back where there is nothing. */
+/** Sends the turn to a worker with queued requests of its host, or returns it to the site if there are none. */
 export function grantTurn(draft: JobDraft, { host, turn, requests: max }: Granted): void {
   if (draft.findRow("turn", turnRow(turn)) !== undefined) return;
   if (isPostponed(draft, host)) {
@@ -43,13 +43,13 @@ export function grantTurn(draft: JobDraft, { host, turn, requests: max }: Grante
   draft.send(envelope(crawlPage, draft.key, message, task));
 }
 
-/** Of a job that has ended the site hears only now that nothing is wanted: there may be too many sites to tell all. */
+/** Returns a turn of an ended job. An ended job may have too many sites to notify them all at its end. */
 export function refuseTurn(draft: JobDraft, { host, turn }: Pick<Granted, "host" | "turn">): void {
   if (draft.state.account !== "") sendUnwanted(draft, host);
   giveBack(draft, host, turn);
 }
 
-/** The outcomes that the turn has not reported before, each of a page it was given; they are taken off it. */
+/** Removes reported pages from the turn. Returns the outcomes of its own pages that it had not reported before. */
 export function takeReported(
   draft: JobDraft,
   turn: string,
@@ -63,7 +63,7 @@ export function takeReported(
   return reported;
 }
 
-/** The number of the turn's sitemap with this address, while it is being read. */
+/** Returns the number of the turn's sitemap with this address while the turn reads it. */
 export function sitemapOfTurn(draft: JobDraft, turn: string, url: string): number | undefined {
   const { sitemaps = [] } = draft.findRow("turn", turnRow(turn)) ?? {};
   return sitemaps.find((number) => draft.getRow("sitemap", sitemapRow(number)).url === url);
@@ -75,7 +75,10 @@ export function takeReadSitemap(draft: JobDraft, turn: string, number: number): 
   keepTurn(draft, turn, { ...row, sitemaps });
 }
 
-/** What was not reported waits for another turn, ahead of the others, in the order it had. False where all was. */
+/**
+ * Requeues unreported requests ahead of the others, in their order. Returns false if the turn had reported
+ * everything.
+ */
 export function endTurn(draft: JobDraft, { turn, failed }: TurnEnded): boolean {
   const row = draft.findRow("turn", turnRow(turn));
   if (row === undefined) return false;
@@ -90,7 +93,7 @@ export function endTurn(draft: JobDraft, { turn, failed }: TurnEnded): boolean {
   return true;
 }
 
-/** A turn that has reported everything is forgotten. */
+/** Removes a turn that has reported everything. */
 function keepTurn(draft: JobDraft, turn: string, row: DeepReadonly<TurnRow>): void {
   const isDone = row.pages.length === 0 && row.sitemaps.length === 0;
   draft.write(turnRow(turn), isDone ? null : row);
@@ -100,7 +103,7 @@ function giveBack(draft: JobDraft, host: string, turn: string): void {
   draft.send(envelope(site, host, "turnFinished", { turn }));
 }
 
-/** As the site does itself, whatever is taken. */
+/** Counts down the granted requests as the site does, whatever the turn takes. */
 function countDown(draft: JobDraft, host: string, requests: number): void {
   const { told = 0, ...row } = hostState(draft, host);
   draft.write(hostRow(host), { ...row, told: Math.max(0, told - requests) });
@@ -111,13 +114,13 @@ interface Taken {
   pages: number[];
   sitemaps: number[];
   requests: TurnRequest[];
-  /** Of addresses: the task and the rows of its pages are written together. */
+  /** Characters of addresses. One commit writes the task and the rows of its pages. */
   chars: number;
-  /** It has a page that must be alone. */
+  /** The turn has a page that must be alone. */
   isClosed: boolean;
 }
 
-/** The start URL first of all; then sitemaps, as long as there is room for what they list; then pages. */
+/** Takes the start URL first, then sitemaps while the page limit has room, then pages. */
 function takeRequests(draft: JobDraft, host: string, max: number): Taken {
   const taken: Taken = { pages: [], sitemaps: [], requests: [], chars: 0, isClosed: false };
   const mayTake = () =>
@@ -129,7 +132,7 @@ function takeRequests(draft: JobDraft, host: string, max: number): Taken {
   return taken;
 }
 
-/** False where it takes none: there is none, or one that must be alone and would not be. */
+/** Returns false if the queue is empty, or if its first page must be alone and is not. */
 function takePage(draft: JobDraft, host: string, taken: Taken): boolean {
   const first = firstOf(draft, host);
   if (first === undefined) return false;
@@ -165,12 +168,12 @@ function addRequest(taken: Taken, request: TurnRequest): void {
 type Tried = { readonly failures?: number | undefined; readonly breaks?: number | undefined };
 const attemptOf = ({ failures = 0, breaks = 0 }: Tried) => failures + breaks + 1;
 
-/** A turn that broke off may have done so by any of its pages, or by none: each is tried alone, and none is to blame yet. */
+/** Requeues a page of a broken turn to run alone. Any page of the turn, or none, may be the cause. */
 function setApart(draft: JobDraft, index: number): void {
   enqueue(draft, index, { ...pageOf(draft, index), alone: true }, "first");
 }
 
-/** What broke it off is not known: its worker, the bus, or a fault of ours. */
+/** Counts a broken turn that had only this page. The cause may be its worker, the bus, or a fault of ours. */
 function returnBroken(draft: JobDraft, index: number): void {
   const page: DeepReadonly<PageRow> = pageOf(draft, index);
   const breaks = (page.breaks ?? 0) + 1;

@@ -1,4 +1,4 @@
-/** Tells sites how many requests a job has for them: when one would not ask for it otherwise, not for every link. */
+/** Notifies sites of the number of wanted requests, when they would not grant turns otherwise. */
 import { envelope } from "../../../schemas/contract.ts";
 import {
   SITE_FULL_RETRY_MS,
@@ -14,10 +14,10 @@ import { addMessage } from "./state/job-messages.ts";
 import { closeHost, nextInLine, openHost } from "./state/open-hosts.ts";
 import { addressOf } from "./state/page-address.ts";
 
-/** Looks at every host that this message touched. */
+/** Notifies the sites of all hosts that this message touched. */
 export function tellSites(draft: JobDraft): void {
   const sitemaps = draft.pagesLeft > 0 ? queuedSitemaps(draft) : new Map<string, unknown[]>();
-  // Their hosts may have been told of nothing while there was no room for what they list.
+  // Hosts of sitemaps got no message while the page limit had no room.
   const hosts = draft.isRunning ? draft.touchedHosts.union(sitemaps) : draft.touchedHosts;
   for (const host of hosts) tellSite(draft, host, sitemaps.get(host)?.length ?? 0);
   for (let host = nextHost(draft); host !== undefined; host = nextHost(draft)) {
@@ -25,7 +25,7 @@ export function tellSites(draft: JobDraft): void {
   }
 }
 
-/** The site has too many jobs: it knows nothing of what this one wants. */
+/** Pauses a host whose site has too many jobs and did not take this one. */
 export function askLater(draft: JobDraft, host: string): void {
   const { fullHosts = [] } = draft.state;
   if (fullHosts.includes(host)) return;
@@ -38,7 +38,7 @@ export function askLater(draft: JobDraft, host: string): void {
   draft.state.fullHosts = [...fullHosts, host];
 }
 
-/** Nothing is wanted at the host for so long; others that wait are asked again then as well. */
+/** Pauses a host for some milliseconds. Other paused hosts then continue at the same time. */
 export function postpone(draft: JobDraft, host: string, ms: number): void {
   sendUnwanted(draft, host);
   draft.state.fullHosts = [...(draft.state.fullHosts ?? []), host];
@@ -56,7 +56,7 @@ export function askFullSites(draft: JobDraft): void {
   draft.state.fullHosts = [];
 }
 
-/** The site takes the job off its list: nothing is wanted there any more. */
+/** Tells a site that the job wants nothing there any more. */
 export function sendUnwanted(draft: JobDraft, host: string): void {
   const { account } = draft.state;
   draft.send(envelope(site, host, "want", { account, job: draft.key, wants: 0, tell: [] }));
@@ -75,21 +75,23 @@ function tellSite(draft: JobDraft, host: string, sitemaps: number): void {
     draft.send(envelope(site, host, "want", { account, job: draft.key, wants, tell }));
     draft.write(hostRow(host), { ...row, told: wants });
   } else if (isWorthIt) sendUnwanted(draft, host);
-  // A row says only what is not the case for a host nobody knows.
+  // An unknown host needs no row.
   if (wants === 0 && row.queued === 0 && !row.waits) closeHost(draft, host);
 }
 
 const nextHost = (draft: JobDraft) => (draft.isRunning ? nextInLine(draft) : undefined);
 
 /**
- * The site counts down what it grants. It has to know of more before it thinks that there is nothing left, and, where it
- * grants many at once, when there is twice as much: a queue that grows to n is told of log n times.
+ * Whether the site must get a message.
+ *
+ * The site counts down its grants, so it must know of more before its count reaches zero. Where it grants many
+ * requests at once, it must know when the number doubles: a queue that grows to n causes log n messages.
  */
 function mustTell(wants: number, told: number): boolean {
   return wants < told || (told < TURN_REQUESTS_MAX && wants > 2 * told);
 }
 
-/** Robots.txt is asked for by scheme: of the homes there, which wait for it, and of what comes first. */
+/** Returns the schemes whose robots.txt the job needs: those of homes that wait for it, and that of the next page. */
 function schemesOf(draft: JobDraft, host: string) {
   const { homes } = draft.state;
   const awaited = homes.map(({ origin }) => new URL(origin)).filter((url) => url.host === host);

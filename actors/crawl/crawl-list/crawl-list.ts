@@ -1,4 +1,4 @@
-/** Keeps the list of an account's crawl jobs, and bounds how many there are. */
+/** Keeps the list of an account's crawl jobs and limits their number. */
 import type { DeepReadonly } from "../../../schemas/contract.ts";
 import { crawlList } from "../../../schemas/crawl/crawl-list.ts";
 import {
@@ -10,7 +10,7 @@ import { ActorError } from "../../../schemas/errors.ts";
 import { defineActor } from "../../runtime/define-actor.ts";
 import { CrawlListRow, CrawlListState } from "./crawl-list-state.ts";
 
-/** A crawl that was admitted and has not started by then never will. */
+/** An admitted crawl that has not started by then never will. */
 export const CRAWL_ADMITTED_MS = 60_000;
 
 export const crawlListActor = defineActor(crawlList, {
@@ -46,7 +46,7 @@ export const crawlListActor = defineActor(crawlList, {
 
     ended(state, { id, status, endedAt, ...counts }, { now, rows }) {
       const row = rows.get(id);
-      // A job ends once; of one that has expired there is nothing left to say.
+      // A job ends once. An expired job has no row any more.
       if (row?.status !== "running" || status === "running") return { state };
       return {
         state: { ...state, running: state.running - 1 },
@@ -65,7 +65,7 @@ export const crawlListActor = defineActor(crawlList, {
       const before = cursor === undefined ? Number.POSITIVE_INFINITY : numberOf(cursor, state.next);
       const newestFirst = [...rows.values()]
         .filter((row) => row.number < before && (status === undefined || row.status === status))
-        // Its job may be late to say that it has expired.
+        // The job may report its expiry late.
         .filter(({ endedAt }) => endedAt === undefined || now < endedAt + CRAWL_KEPT_MS)
         .sort((one, other) => other.number - one.number);
       const shown = newestFirst.slice(0, count);

@@ -1,4 +1,4 @@
-/** Addresses that were found and not looked at yet: one message looks at a bounded number, the next goes on. */
+/** The backlog of found addresses. One message examines a bounded number, the next one continues. */
 
 import type { DeepReadonly } from "../../../../schemas/contract.ts";
 import { envelope } from "../../../../schemas/contract.ts";
@@ -10,34 +10,37 @@ import { pageOf } from "../state/pages.ts";
 import { admit, type Lane } from "./frontier.ts";
 import { sitemapsAreAwaited } from "./sitemaps.ts";
 
-/** Addresses that wait to be looked at are kept in rows of so many characters, at most so many rows. */
+/** Characters of addresses in one row of the backlog, and the rows of one lane. */
 export const BACKLOG_ROW_CHARS_MAX = 50_000;
 export const BACKLOG_ROWS_MAX = 1_000;
-/** Rows kept of a job whose limit is reached: a page that turns out to be disallowed makes room for another. */
+/**
+ * Rows per lane once the page limit is reached. A page that turns out to be disallowed gives its place to one of
+ * them.
+ */
 export const BACKLOG_SPARE_ROWS_MAX = 16;
-/** Links wait for sitemaps that are read first, but no more than this. */
+/** Rows of links that wait for sitemaps. Past it the links no longer wait. */
 export const BACKLOG_HELD_ROWS_MAX = 64;
 
 type FoundList = readonly DeepReadonly<Found>[];
 
-/** In the order in which they are looked at. */
+/** The lanes in the order of their examination. */
 const LANES: readonly Lane[] = ["files", "sitemap", "links"];
 
-/** Looks at what was found, or keeps it for later behind what is there already. */
+/** Examines found addresses, or appends them to the backlog of their lane. */
 export function discover(draft: JobDraft, lane: Lane, depth: number, found: FoundList): void {
   const mayNow = backlogRows(draft, lane) === 0 && !isHeld(draft, lane);
   const rest = mayNow ? admit(draft, lane, depth, found) : found;
   keep(draft, lane, depth, rest);
 }
 
-/** Goes on with what is there, as far as one message may. */
+/** Examines the backlog as far as one message may. */
 export function admitFromBacklog(draft: JobDraft): void {
   for (const lane of LANES) {
     while (isReady(draft, lane) && !draft.isFull) admitFirstRow(draft, lane);
   }
 }
 
-/** Sends ourselves a message where there is more to look at. */
+/** Sends the job a message if the backlog has more to examine. */
 export function askForMore(draft: JobDraft): void {
   const { backlog } = draft.state;
   if (backlog.asked || !LANES.some((lane) => isReady(draft, lane))) return;
@@ -66,7 +69,7 @@ function keep(draft: JobDraft, lane: Lane, depth: number, found: FoundList): voi
   for (let start = 0; start < found.length; ) {
     const rows = backlogRows(draft, lane);
     if (rows >= rowsMax(draft)) {
-      // What is past the limit is not told of: there is always more than a limit.
+      // Past the page limit there is always more, so no message is needed.
       if (draft.pagesLeft > 0) addMessage(draft, LEFT_OUT);
       return;
     }
@@ -92,8 +95,8 @@ const isReady = (draft: JobDraft, lane: Lane) =>
   backlogRows(draft, lane) > 0 && draft.pagesLeft > 0 && !isHeld(draft, lane);
 
 /**
- * Pages wait until the start URL is answered, which says where the crawl is at home; and links wait for what sitemaps
- * bring, as long as they do not become too many meanwhile.
+ * Pages wait for the response to the start URL, which decides the home of the crawl. Links also wait for the pages of
+ * sitemaps, up to BACKLOG_HELD_ROWS_MAX rows.
  */
 function isHeld(draft: JobDraft, lane: Lane): boolean {
   if (lane === "files" || backlogRows(draft, lane) >= BACKLOG_HELD_ROWS_MAX) return false;

@@ -1,4 +1,4 @@
-/** Admits what was found: decides of each address whether it is a page of the crawl, in the order in which they came. */
+/** Admits found addresses: decides in their order whether each is a page of the crawl. */
 import type { DeepReadonly } from "../../../../schemas/contract.ts";
 import { crawlUrl } from "../../lib/scope/crawl-url.ts";
 import type { Found } from "../state/crawl-job-state.ts";
@@ -11,10 +11,13 @@ import { addSitemap } from "./sitemaps.ts";
 
 type FoundList = readonly DeepReadonly<Found>[];
 
-/** `files` are sitemaps, and their depth is how deep they are nested. */
+/** `files` are sitemaps. Their depth counts the indexes above them. */
 export type Lane = "files" | "sitemap" | "links";
 
-/** Looks at as many as one message may, and returns the rest; so too where the crawl has all the pages it may have. */
+/**
+ * Examines as many addresses as one message may and returns the rest. Also returns the rest when the page limit is
+ * reached.
+ */
 export function admit(draft: JobDraft, lane: Lane, depth: number, found: FoundList): FoundList {
   for (const [position, one] of found.entries()) {
     if (draft.isFull || draft.pagesLeft <= 0) return found.slice(position);
@@ -25,19 +28,19 @@ export function admit(draft: JobDraft, lane: Lane, depth: number, found: FoundLi
   return [];
 }
 
-/** The start URL is a page whatever the patterns say. */
+/** Admits the start URL, whatever the patterns say. */
 export function admitStart(draft: JobDraft, url: string): void {
   addAndQueue(draft, { url, depth: 0 });
 }
 
-/** A page that was skipped for its depth alone is fetched all the same, where it is found within it. */
+/** Fetches a page that was skipped for its depth alone and is found nearer to the start. */
 export function foundNearer(draft: JobDraft, index: number, depth: number): void {
   if (!pageOf(draft, index).tooDeep || draft.pagesLeft <= 0) return;
   unskip(draft, index, depth);
   enqueue(draft, index, pageOf(draft, index), "last");
 }
 
-/** Where redirects of the start URL have led to, if they have. */
+/** Returns the address to which the start URL redirected. */
 export function movedTo(draft: JobDraft): string | undefined {
   const start = pageOf(draft, 0);
   return start.at === undefined ? undefined : addressOf(start);
@@ -77,7 +80,7 @@ function addAndQueue(draft: JobDraft, page: { url: string; depth: number }): voi
   enqueue(draft, index, pageOf(draft, index), "last");
 }
 
-/** Why the address is none of the crawl's, as far as that is known without asking for it. */
+/** Returns why the address does not belong to the crawl, as far as that is known without a request. */
 function refusalOf(
   draft: JobDraft,
   url: string,

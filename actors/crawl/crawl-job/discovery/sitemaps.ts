@@ -1,4 +1,4 @@
-/** Sitemaps of a job: numbered as they are found, and asked for a few at a time. */
+/** Sitemaps of a job. They are numbered in the order of their discovery and requested a few at a time. */
 import type { DeepReadonly } from "../../../../schemas/contract.ts";
 import { CRAWL_MESSAGE_URL_CHARS, CRAWL_TRIES_MAX } from "../../../../schemas/crawl/limits.ts";
 import { crawlUrl } from "../../lib/scope/crawl-url.ts";
@@ -8,16 +8,16 @@ import type { JobDraft } from "../state/job-draft.ts";
 import { addMessage } from "../state/job-messages.ts";
 import { addKnown, knownIndex } from "../state/known-urls.ts";
 
-/** Sitemaps of one crawl: an index for each of a thousand sections, twice; at two a second they take a quarter of an hour. */
+/** Sitemaps of one crawl: two indexes of a thousand sections. At two a second they take a quarter of an hour. */
 export const CRAWL_SITEMAPS_MAX = 2_000;
-/** Sitemaps that are queued or under way at once: the others wait until the job has room for their pages. */
+/** Sitemaps that are queued or in flight at once. The others wait until the page limit has room for their pages. */
 export const SITEMAPS_OPEN_MAX = 32;
 
 type Sitemap = DeepReadonly<SitemapRow>;
 
 export const sitemapRow = (number: number) => `s/${number}`;
 
-/** Adds a sitemap that is not known yet, unless there are too many; one that lists itself is known. */
+/** Adds an unknown sitemap unless there are too many. A sitemap that lists itself is known. */
 export function addSitemap(
   draft: JobDraft,
   text: string,
@@ -36,7 +36,7 @@ export function addSitemap(
   draft.state.sitemaps = { ...draft.state.sitemaps, known: number + 1 };
 }
 
-/** Queues sitemaps up to SITEMAPS_OPEN_MAX. Those that wait are wanted only while there is room for their pages. */
+/** Queues sitemaps up to SITEMAPS_OPEN_MAX while the page limit has room. */
 export function openSitemaps(draft: JobDraft): void {
   guessSitemaps(draft);
   const { sitemaps } = draft.state;
@@ -48,7 +48,7 @@ export function openSitemaps(draft: JobDraft): void {
   if (released > sitemaps.released) draft.state.sitemaps = { ...sitemaps, open, released };
 }
 
-/** Sitemaps that wait for a turn, by host. */
+/** Returns the queued sitemaps by host. */
 export function queuedSitemaps(draft: JobDraft): Map<string, { number: number; row: Sitemap }[]> {
   const byHost = new Map<string, { number: number; row: Sitemap }[]>();
   for (const number of draft.state.sitemaps.open) {
@@ -62,7 +62,7 @@ export function queuedSitemaps(draft: JobDraft): Map<string, { number: number; r
   return byHost;
 }
 
-/** More addresses may come from sitemaps. */
+/** Whether sitemaps may still bring addresses. */
 export function sitemapsAreAwaited(draft: JobDraft): boolean {
   if (draft.plan.plan.source === "links") return false;
   const { homes, sitemaps } = draft.state;
@@ -73,12 +73,12 @@ export function sitemapsAreAwaited(draft: JobDraft): boolean {
   );
 }
 
-/** Sitemaps that were found have not been queued yet. */
+/** Whether found sitemaps are not queued yet. */
 function someWait({ state: { sitemaps, backlog } }: JobDraft): boolean {
   return sitemaps.released < sitemaps.known || backlog.files.first < backlog.files.next;
 }
 
-/** Those at the usual place come after those that were named: what they list comes later among the records. */
+/** Adds /sitemap.xml after the sitemaps that robots.txt names, so that its pages come later among the records. */
 function guessSitemaps(draft: JobDraft): void {
   const { homes, sitemaps } = draft.state;
   if (!homes.some(({ guess }) => guess)) return;
@@ -93,7 +93,7 @@ function guessSitemaps(draft: JobDraft): void {
 export const sitemapOf = (draft: JobDraft, number: number): Sitemap =>
   draft.getRow("sitemap", sitemapRow(number));
 
-/** The file is read, or will not be. */
+/** Closes a sitemap that is read or given up. */
 export function closeSitemap(draft: JobDraft, number: number): void {
   const { sitemaps } = draft.state;
   const open = sitemaps.open.filter((other) => other !== number);
@@ -101,7 +101,7 @@ export function closeSitemap(draft: JobDraft, number: number): void {
   draft.write(sitemapRow(number), null);
 }
 
-/** Queues it again, with a failure more where that was its doing, until it has had its tries. */
+/** Requeues a sitemap, counting a failure of its own, until it has had all its attempts. */
 export function retrySitemap(draft: JobDraft, number: number, failed: string | undefined): void {
   const row = sitemapOf(draft, number);
   const failures = row.failures + (failed === undefined ? 0 : 1);
@@ -111,7 +111,7 @@ export function retrySitemap(draft: JobDraft, number: number, failed: string | u
   } else giveUpSitemap(draft, number, failed ?? "");
 }
 
-/** Where nobody named it, its absence is no news. */
+/** Gives up a sitemap. The absence of a guessed sitemap needs no message. */
 export function giveUpSitemap(draft: JobDraft, number: number, reason: string): void {
   const { url, guessed } = sitemapOf(draft, number);
   if (guessed !== true) {

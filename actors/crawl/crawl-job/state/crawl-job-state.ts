@@ -1,4 +1,4 @@
-/** What is kept of a crawl job: a small state, and rows for all there may be many of. */
+/** The stored state of a crawl job: a small state, and rows for everything numerous. */
 import { z } from "zod";
 import {
   CrawlPlan,
@@ -10,63 +10,63 @@ import { EpochMs } from "../../../../schemas/values.ts";
 
 const Count = z.int().min(0);
 
-/** Rows of one lane of the backlog, from the first to the one before `next`. */
+/** The row numbers of one lane of the backlog, from `first` to the one before `next`. */
 const BacklogLane = z.object({ first: Count, next: Count });
 
 export const CrawlJobState = z.object({
   status: z.enum(["unknown", ...CrawlStatus.options]),
   account: z.string(),
-  /** Name of the blob that holds the whole request. */
+  /** Name of the blob with the whole request. */
   request: z.string(),
   createdAt: EpochMs,
   endedAt: EpochMs.optional(),
   messages: z.array(z.string()),
-  /** Why a content signal forbids the crawl: what was queued then is disallowed, not cancelled. */
+  /** Why the content signal forbids the crawl. Pages queued at that time are disallowed, not cancelled. */
   refusal: z.string().optional(),
   browserMs: Count,
-  /** Records there are: the index of the next one. */
+  /** Number of records, which is the index of the next one. */
   records: Count,
-  /** Pages that hold a place under the plan's limit. */
+  /** Pages that count against the plan's limit. */
   admitted: Count,
   queued: Count,
-  /** Under way, or waiting for their JSON. */
+  /** Pages in flight, or waiting for their JSON. */
   inFlight: Count,
-  /** Pages that were settled so far: each gets the next number. */
+  /** Number of settlements so far. Each settlement takes the next number. */
   settled: Count,
   total: Count,
   finished: Count,
   disallowed: Count,
   skipped: Count,
-  /** Addresses that were skipped and have a record. */
+  /** Skipped addresses with a record. */
   skippedKept: Count,
-  /** Pages that turned out to be skipped after they were admitted. */
+  /** Admitted pages that were skipped later. */
   skippedLate: Count.optional(),
-  /** Rows that addresses which are known are spread over; KNOWN_ROWS_MAX in jobs of the first release. */
+  /** Number of rows over which known addresses are spread. Jobs of the first release have KNOWN_ROWS_MAX. */
   knownRows: Count.optional(),
-  /** Where the crawl starts, and where that is redirected to: whose sitemaps are read. */
+  /** Origins of the start URL and of its redirects. The crawl reads their sitemaps. */
   homes: z.array(
     z.object({
       origin: z.string(),
       learned: z.boolean(),
-      /** Its /sitemap.xml waits until those that robots.txt names are read, with all they list. */
+      /** The origin's /sitemap.xml waits until all sitemaps that robots.txt names are read. */
       guess: z.literal(true).optional(),
     }),
   ),
-  /** Sitemaps are numbered; those from `released` on wait for their time, `open` are queued or under way. */
+  /** Sitemaps are numbered. Those from `released` wait; those in `open` are queued or in flight. */
   sitemaps: z.object({ known: Count, released: Count, open: z.array(Count) }),
-  /** Pages models are being asked about, and the first and last of those that wait for that. */
+  /** Pages for which models are asked, and the first and last page that wait for that. */
   extractions: z
     .object({ asked: Count, first: Count.optional(), last: Count.optional() })
     .optional(),
-  /** Hosts at which requests are wanted, and the first and last of those that wait for that. */
+  /** Hosts at which the job wants requests, and the first and last host that wait for that. */
   hosts: z
     .object({ open: Count, first: z.string().optional(), last: z.string().optional() })
     .optional(),
-  /** Turns that ended by faults of ours since then, without a page between them. */
+  /** Turns that ended by faults of ours since `since`, without a page between them. */
   faults: z.object({ since: EpochMs, turns: Count }).optional(),
-  /** Hosts where nothing is wanted for now (their sites have too many jobs): the reminder `askAgain` is set. */
+  /** Hosts that are paused because their sites have too many jobs. The reminder `askAgain` is set. */
   fullHosts: z.array(z.string()).optional(),
-  /** What was found and not looked at yet. `asked`: a message to ourselves is on its way. */
+  /** Found addresses that are not examined yet. `asked`: the job has sent itself a message to continue. */
   backlog: z.object({
     asked: z.boolean(),
     files: BacklogLane,
@@ -103,16 +103,16 @@ export const INITIAL: CrawlJobState = {
   },
 };
 
-/** `plan`: the plan without its patterns, which may be long. */
+/** Row `plan`: the plan without its patterns, which may be long. */
 const PlanRow = z.object({ type: z.literal("plan"), plan: CrawlPlan });
-/** `patterns/include/<n>` and `patterns/exclude/<n>`: so many at a time. */
+/** Rows `patterns/include/<n>` and `patterns/exclude/<n>`: PATTERNS_PER_ROW patterns each. */
 const PatternsRow = z.object({ type: z.literal("patterns"), patterns: z.array(z.string()) });
 
-/** `p/<index>`: a record. */
+/** Row `p/<index>`: a record. */
 export const PageRow = z.object({
   type: z.literal("page"),
   url: z.string(),
-  /** Where its redirects have led to. */
+  /** Address after redirects so far. */
   at: z.string().optional(),
   hops: Count.optional(),
   depth: Count,
@@ -126,55 +126,61 @@ export const PageRow = z.object({
     "disallowed",
     "skipped",
   ]),
-  /** Tries that failed. */
+  /** Failed attempts. */
   failures: Count.optional(),
-  /** Turns that broke off while they had this page and nothing else. */
+  /** Turns that broke off with this page as their only request. */
   breaks: Count.optional(),
-  /** A turn broke off, or a browser ended, while it had this page: the next one has it alone. */
+  /** A turn broke off, or a browser ended, with this page in it. The next turn has this page alone. */
   alone: z.literal(true).optional(),
-  /** Skipped for its depth alone: found nearer to the start it is a page all the same. */
+  /** Skipped for its depth alone. If it is found nearer to the start, it is fetched. */
   tooDeep: z.literal(true).optional(),
-  /** Where its JSON is made from, while it waits to be asked for. */
+  /** The blob from which its JSON is made, until the task is sent. */
   jsonSource: z.string().optional(),
-  /** The one behind it: in its host's queue, or among those that wait to be asked for their JSON. */
+  /** The next page in its host's queue, or in the queue for JSON. */
   next: Count.optional(),
   settledAs: Count.optional(),
-  /** Once it is settled: what is shown of it, all in one (settled-record.ts). */
+  /** The visible fields of a settled record, in one string (settled-record.ts). */
   shown: z.string().optional(),
-  /** The same of a page whose JSON is being made, and of what was skipped at once or settled by the first release. */
+  /**
+   * The visible fields of a page that waits for its JSON, that was skipped at once, or that the first release
+   * settled.
+   */
   reason: z.string().optional(),
   metadata: RecordMetadata.optional(),
   blobs: z.array(RecordBlob).optional(),
 });
 export type PageRow = z.infer<typeof PageRow>;
 
-/** `z/<n>`: a letter for each of so many records, so that a listing by status need not read them. */
+/**
+ * Row `z/<n>`: one status letter for each of LETTERS_PER_ROW records, so that a listing by status need not read their
+ * rows.
+ */
 const LettersRow = z.object({
   type: z.literal("letters"),
   letters: z.string(),
-  /** The largest number under which one of them was settled. */
+  /** The highest settlement number among these records. */
   settledAs: Count,
 });
 
-/** `u/<bucket>`: addresses that are known, as ` <hash>=<index in base 36>`. */
+/** Row `u/<bucket>`: known addresses as ` <hash>=<index in base 36>`. */
 const KnownRow = z.object({ type: z.literal("known"), known: z.string() });
 
-/** `h/<host>`: pages that wait for a turn there, and what the site was told of them. */
+/** Row `h/<host>`: the queue of a host, and the number of requests that its site knows of. */
 export const HostRow = z.object({
   type: z.literal("host"),
   first: Count.optional(),
   last: Count.optional(),
   queued: Count,
-  /** Requests the site thinks are wanted; missing before it was told anything. */
+  /** Wanted requests as the site knows them. Missing before the first message to the site. */
   told: Count.optional(),
-  /** Requests are wanted there; or it waits in line for that, with one behind it. */
+  /** `open`: the job wants requests there. `waits`: the host waits in line for that, before the host `behind`. */
   open: z.literal(true).optional(),
   waits: z.literal(true).optional(),
   behind: z.string().optional(),
 });
 export type HostRow = z.infer<typeof HostRow>;
 
-/** `t/<turn>`: what a turn has not reported yet. */
+/** Row `t/<turn>`: requests that a turn has not reported yet. */
 export const TurnRow = z.object({
   type: z.literal("turn"),
   host: z.string(),
@@ -183,23 +189,23 @@ export const TurnRow = z.object({
 });
 export type TurnRow = z.infer<typeof TurnRow>;
 
-/** `s/<number>`: a sitemap that is not read yet. */
+/** Row `s/<number>`: a sitemap that is not read yet. */
 export const SitemapRow = z.object({
   type: z.literal("sitemap"),
   url: z.string(),
   nesting: Count,
-  /** Nobody named it: it was looked for where sitemaps usually are. */
+  /** The sitemap is guessed: nobody named it. */
   guessed: z.literal(true).optional(),
   inFlight: z.boolean(),
   failures: Count,
 });
 export type SitemapRow = z.infer<typeof SitemapRow>;
 
-/** An address that was found, and when the page behind it was changed, as a sitemap says. */
+/** A found address, with the page's modification time from a sitemap. */
 export const Found = z.object({ url: z.string(), lastModifiedAt: EpochMs.optional() });
 export type Found = z.infer<typeof Found>;
 
-/** `b/<lane>/<n>`: addresses that were found and not looked at yet. `depth` of a sitemap is its nesting. */
+/** Row `b/<lane>/<n>`: addresses that are not examined yet. The depth of sitemaps counts the indexes above them. */
 const BacklogRow = z.object({
   type: z.literal("backlog"),
   depth: Count,

@@ -1,4 +1,7 @@
-/** Pages that wait, a queue for each host, linked through their rows: to add or take one costs the same however many. */
+/**
+ * Queues of waiting pages, one for each host, linked through the rows of the pages. Adding or taking a page costs the
+ * same at any length.
+ */
 import { strict as assert } from "node:assert";
 import type { DeepReadonly } from "../../../../schemas/contract.ts";
 import type { HostRow, PageRow } from "./crawl-job-state.ts";
@@ -14,7 +17,7 @@ export const hostRow = (host: string) => `h/${host}`;
 export const hostState = (draft: JobDraft, host: string): Host =>
   draft.findRow("host", hostRow(host)) ?? { type: "host", queued: 0 };
 
-/** Puts a page that is in flight into its host's queue. */
+/** Puts a page in flight into its host's queue. */
 export function enqueue(draft: JobDraft, index: number, page: Page, place: "first" | "last"): void {
   const { state } = draft;
   const host = hostOfUrl(addressOf(page));
@@ -37,13 +40,13 @@ export function enqueue(draft: JobDraft, index: number, page: Page, place: "firs
   state.inFlight -= 1;
 }
 
-/** The page whose turn is next at a host. */
+/** Returns the first page of a host's queue. */
 export function firstOf(draft: JobDraft, host: string): { index: number; page: Page } | undefined {
   const { first: index } = hostState(draft, host);
   return index === undefined ? undefined : { index, page: pageOf(draft, index) };
 }
 
-/** Takes the first page out of a host's queue: it is in flight. */
+/** Takes the first page from a host's queue. The page is then in flight. */
 export function dequeue(draft: JobDraft, host: string): void {
   const { state } = draft;
   const { first: index, last, ...queue } = hostState(draft, host);

@@ -6,7 +6,10 @@ import { Draft } from "../../../runtime/draft.ts";
 import type { CrawlJobRow, CrawlJobState } from "./crawl-job-state.ts";
 import { type PreparedPlan, readPlan } from "./plan.ts";
 
-/** Steps of some nanoseconds that looking at addresses may take: 2,500 plain ones, some 20 ms. */
+/**
+ * Steps of the pattern matcher, of some nanoseconds each, that one message may take: 2,500 plain addresses, about 20
+ * ms.
+ */
 export const STEP_WORK_MAX = 10_000_000;
 
 type Row = DeepReadonly<CrawlJobRow>;

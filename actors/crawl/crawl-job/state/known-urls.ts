@@ -1,19 +1,21 @@
-/** Which addresses a job knows: rows of a number fixed at its start, found by hash, so that one more costs the same however many. */
+/**
+ * The addresses that a job knows, in a fixed number of rows found by hash. Adding one costs the same at any number.
+ */
 import { hash } from "node:crypto";
 import { KNOWN_PER_ROW, KNOWN_ROWS_MAX, KNOWN_ROWS_MIN } from "../../../../schemas/crawl/limits.ts";
 import { crawlUrlKey } from "../../lib/scope/crawl-url.ts";
 import type { JobDraft } from "./job-draft.ts";
 
-/** Pages and sitemaps are apart: an address may be either. */
+/** An address may be both a page and a sitemap. */
 type KnownAs = "page" | "sitemap";
 
-/** How many rows a job of so many pages has: what its messages add falls into few of them where there are few pages. */
+/** Returns the number of rows for a page limit. Small jobs have few rows, so that one message writes few of them. */
 export function knownRows(limit: number): number {
   const rows = 2 ** Math.ceil(Math.log2(limit / KNOWN_PER_ROW));
   return Math.min(KNOWN_ROWS_MAX, Math.max(KNOWN_ROWS_MIN, rows));
 }
 
-/** The index of the record, or the number of the sitemap, that has this address. */
+/** Returns the index of the record, or the number of the sitemap, with this address. */
 export function knownIndex(draft: JobDraft, as: KnownAs, url: string): number | undefined {
   const { bucket, entry } = placeOf(draft, as, url);
   const known = draft.findRow("known", bucket)?.known ?? "";
@@ -31,8 +33,8 @@ export function addKnown(draft: JobDraft, as: KnownAs, url: string, index: numbe
 }
 
 /**
- * 16 bits choose the row; 52 more tell its addresses apart: among 100,000 two are taken for one in 1 of 10^9 jobs. With
- * the job's id in it no site can choose addresses that fill one row.
+ * 16 bits of the hash choose the row, 52 more distinguish its addresses: among 100,000 addresses, two collide in one
+ * of 10^9 jobs. The job's id is hashed too, so that no site can choose addresses for one row.
  */
 function placeOf(
   { key, state }: JobDraft,

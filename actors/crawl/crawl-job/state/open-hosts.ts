@@ -1,17 +1,23 @@
-/** At how many hosts a job wants requests at once: the others wait in line, linked through their rows. */
+/**
+ * Limits the hosts at which a job wants requests at once. The others wait in a line that is linked through their
+ * rows.
+ */
 import type { DeepReadonly } from "../../../../schemas/contract.ts";
 import type { CrawlJobState } from "./crawl-job-state.ts";
 import { hostRow, hostState } from "./host-queues.ts";
 import type { JobDraft } from "./job-draft.ts";
 
-/** Hosts at which one job wants requests at once: those that answer nobody hold up a lane for all, some two minutes for so many. */
+/**
+ * Hosts at which one job wants requests at once. Hosts that never respond block a lane for everyone: this many for
+ * about two minutes.
+ */
 export const JOB_HOSTS_MAX = 100;
 
 type Line = DeepReadonly<NonNullable<CrawlJobState["hosts"]>>;
 
 const lineOf = ({ state }: JobDraft): Line => state.hosts ?? { open: 0 };
 
-/** Whether requests may be wanted there now; where not, it is in line. */
+/** Returns whether the job may want requests there now. If not, the host joins the line. */
 export function openHost(draft: JobDraft, host: string): boolean {
   const row = hostState(draft, host);
   if (row.open || row.waits) return row.open === true;
@@ -28,7 +34,7 @@ export function openHost(draft: JobDraft, host: string): boolean {
   return false;
 }
 
-/** Nothing waits there any more. */
+/** Closes a host at which nothing waits any more. */
 export function closeHost(draft: JobDraft, host: string): void {
   const { open } = hostState(draft, host);
   draft.write(hostRow(host), null);
@@ -36,7 +42,7 @@ export function closeHost(draft: JobDraft, host: string): void {
   if (open) draft.state.hosts = { ...line, open: line.open - 1 };
 }
 
-/** The first in line, which is in it no more, where there is room for one. */
+/** Takes the first host from the line if there is a free place. */
 export function nextInLine(draft: JobDraft): string | undefined {
   const { open, first, last } = lineOf(draft);
   if (first === undefined || open >= JOB_HOSTS_MAX) return undefined;

@@ -1,4 +1,4 @@
-/** Records of a job: rows by index, a letter each for listings, and the counts that add up. */
+/** The records of a job: rows by index, a status letter each for listings, and the counts. */
 import type { DeepReadonly } from "../../../../schemas/contract.ts";
 import type { RecordStatus } from "../../../../schemas/crawl/crawl-job.ts";
 import { LETTERS_PER_ROW } from "../../../../schemas/crawl/limits.ts";
@@ -6,13 +6,16 @@ import type { PageRow } from "./crawl-job-state.ts";
 import type { JobDraft } from "./job-draft.ts";
 import { type Shown, writeShown } from "./settled-record.ts";
 
-/** Records of skipped addresses, and places given back for disallowed ones, at a small limit; at a larger one as many as that. */
+/**
+ * Least number of records for skipped addresses, and of places that disallowed pages give back. A larger page limit
+ * raises both to itself.
+ */
 export const RECORDS_SPARE_MIN = 1_000;
 
 type Page = DeepReadonly<PageRow>;
 type FinalStatus = Extract<RecordStatus, "completed" | "errored" | "disallowed" | "skipped">;
 
-/** What is not settled is `q`: queued, or cancelled once the job has ended. */
+/** `q` is an unsettled record: queued, or cancelled once the job has ended. */
 export const LETTERS = {
   completed: "c",
   errored: "e",
@@ -27,11 +30,14 @@ export const lettersRow = (index: number) => `z/${Math.floor(index / LETTERS_PER
 export const pageOf = (draft: JobDraft, index: number): Page =>
   draft.getRow("page", pageRow(index));
 
-/** Records beyond those that the limit bounds: skipped, skipped once they were asked for, disallowed: as many as this each. */
+/**
+ * Records beyond the page limit: this many each of skipped addresses, of pages skipped later, and of disallowed
+ * pages.
+ */
 const spareRecords = (draft: JobDraft): number =>
   Math.max(RECORDS_SPARE_MIN, draft.plan.plan.limit);
 
-/** Gives the next index to a page that is to be fetched. Its host's queue has to take it. */
+/** Adds a page to fetch and returns its index. The caller must put it into its host's queue. */
 export function addPage(draft: JobDraft, page: { url: string; depth: number }): number {
   const index = addRecord(draft, { type: "page", ...page, status: "in_flight" });
   const { state } = draft;
@@ -41,7 +47,7 @@ export function addPage(draft: JobDraft, page: { url: string; depth: number }): 
   return index;
 }
 
-/** Keeps an address that is never fetched and why, as long as there are not too many. Returns its index where it has one. */
+/** Adds a record for an address that is never fetched, if there are not too many. Returns its index if it has one. */
 export function addSkipped(
   draft: JobDraft,
   page: Pick<Page, "url" | "depth" | "reason" | "tooDeep">,
@@ -57,7 +63,7 @@ export function addSkipped(
   return index;
 }
 
-/** Makes a page of a record that was skipped. Its host's queue has to take it. */
+/** Turns a skipped record into a page to fetch. The caller must put it into its host's queue. */
 export function unskip(draft: JobDraft, index: number, depth: number): void {
   const { state } = draft;
   const { reason: _reason, settledAs: _number, tooDeep: _tooDeep, ...page } = pageOf(draft, index);
@@ -70,7 +76,7 @@ export function unskip(draft: JobDraft, index: number, depth: number): void {
   state.inFlight += 1;
 }
 
-/** Ends a page that is in flight. */
+/** Settles a page in flight. */
 export function settlePage(
   draft: JobDraft,
   index: number,
@@ -82,7 +88,8 @@ export function settlePage(
   draft.settled.push(index);
   state.inFlight -= 1;
   state.settled += 1;
-  // Both give their place back; but a site may disallow, or redirect, without end what its pages link to.
+  // Skipped and disallowed pages give their place back. A bound is needed because a site may disallow or redirect
+  // everything that its pages link to.
   if (outcome.status === "skipped") {
     state.total -= 1;
     state.skipped += 1;

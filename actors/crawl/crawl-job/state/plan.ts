@@ -1,4 +1,4 @@
-/** The plan of a job in its rows, and what is made of it: which addresses belong to the crawl. */
+/** The plan of a job in its rows, and its compiled form that decides which addresses belong to the crawl. */
 import { strict as assert } from "node:assert";
 import type { DeepReadonly } from "../../../../schemas/contract.ts";
 import type { CrawlPlan } from "../../../../schemas/crawl/crawl-job.ts";
@@ -6,12 +6,12 @@ import { CRAWL_PATTERNS_MAX } from "../../../../schemas/crawl/limits.ts";
 import { crawlScope, type ScopeVerdict } from "../../lib/scope/crawl-scope.ts";
 import type { CrawlJobRow } from "./crawl-job-state.ts";
 
-/** Patterns of one row of a job: the longest of them fit ROW_BYTES_MAX however they are written. */
+/** Patterns per row. The longest ones fit ROW_BYTES_MAX in any encoding. */
 export const PATTERNS_PER_ROW = 25;
 
 type Row = DeepReadonly<CrawlJobRow>;
 
-/** Patterns go into rows of their own: as many and as long ones as there may be do not fit one. */
+/** Returns the rows of a plan. All patterns together may exceed one row. */
 export function planRows(plan: DeepReadonly<CrawlPlan>): [string, Row][] {
   const { includePatterns = [], excludePatterns = [], ...options } = plan.options;
   return [
@@ -21,7 +21,7 @@ export function planRows(plan: DeepReadonly<CrawlPlan>): [string, Row][] {
   ];
 }
 
-/** A job's plan is read again and again and never changes: patterns are compiled once. */
+/** Returns the compiled plan. A plan never changes, so its patterns are compiled once. */
 export function readPlan(get: (row: string) => Row | undefined): PreparedPlan {
   const row = get("plan");
   assert(row?.type === "plan", "A job has a plan");
@@ -39,7 +39,7 @@ export function readPlan(get: (row: string) => Row | undefined): PreparedPlan {
 
 export class PreparedPlan {
   readonly plan: DeepReadonly<CrawlPlan>;
-  /** Steps of the matcher that one character of an address takes, at most. */
+  /** Highest number of matcher steps for one character of an address. */
   readonly #stepsPerChar: number;
   readonly #scopes = new Map<string, (url: string) => ScopeVerdict>();
 
@@ -50,14 +50,14 @@ export class PreparedPlan {
     this.#stepsPerChar = patterns.reduce((sum, { length }) => sum + length / 32 + 1, 0);
   }
 
-  /** `movedTo`: where redirects of the start URL have led to, which is as good a start. */
+  /** `movedTo` is the address to which the start URL redirected; it counts as a start too. */
   judge(url: string, movedTo: string | undefined): ScopeVerdict {
     const verdict = this.#scopeOf(this.plan.url)(url);
     if (verdict.allowed || movedTo === undefined) return verdict;
     return this.#scopeOf(movedTo)(url);
   }
 
-  /** What looking at an address costs, in steps of some nanoseconds: reading and hashing it is as long as thousands. */
+  /** Returns the cost of examining an address in matcher steps. Reading and hashing it costs thousands. */
   workOf(url: string): number {
     return 4_000 + url.length * this.#stepsPerChar;
   }
@@ -71,7 +71,7 @@ export class PreparedPlan {
   }
 }
 
-/** By the row itself: who has the row has its plan, and one without rows is forgotten with it. */
+/** Keyed by the row object, so a compiled plan is collected together with its rows. */
 const prepared = new WeakMap<Row, PreparedPlan>();
 
 function patternRows(list: string, patterns: readonly string[]): [string, Row][] {

@@ -1,4 +1,7 @@
-/** What is shown of a settled page, as one string of its row: as objects it took twice the memory, for 100,000 pages at once. */
+/**
+ * The visible fields of a settled page as one string in its row. As objects they took twice the memory for 100,000
+ * pages.
+ */
 import { z } from "zod";
 import type { DeepReadonly } from "../../../../schemas/contract.ts";
 import { RecordMetadata } from "../../../../schemas/crawl/crawl-job.ts";
@@ -8,7 +11,9 @@ import { addressOf } from "./page-address.ts";
 type Page = DeepReadonly<PageRow>;
 export type Shown = Pick<Page, "reason" | "metadata" | "blobs">;
 
-/** The metadata's address is left out where it is the page's, and of blobs' names what all of the page have. */
+/**
+ * The address is left out where it is the page's own. Blob names omit the prefix that all blobs of the page share.
+ */
 const Kept = z.object({
   reason: z.string().optional(),
   metadata: RecordMetadata.partial({ url: true }).optional(),
@@ -39,7 +44,7 @@ export function writeShown(
   }
 }
 
-/** Rows of before have it in fields of their own. */
+/** Older rows have these values in fields of their own. */
 export function readShown({ job, index, page }: Place): Shown {
   if (page.shown === undefined) return page;
   const { reason, metadata, blobs } = Kept.parse(JSON.parse(page.shown));
