@@ -1,4 +1,4 @@
-/** Tells a client how a crawl goes on, as it does, until it ends. */
+/** Streams the progress of a crawl to a client until the crawl ends. */
 import type { Response } from "express";
 import type { ActorClient } from "../../actors/runtime/actor-client.ts";
 import type { LiveUpdate, LiveUpdates } from "../../actors/runtime/live.ts";
@@ -11,27 +11,27 @@ import { EventStream } from "../http/event-stream.ts";
 import type { Caller } from "../http/locals.ts";
 import { wireSummary } from "./crawl-wire.ts";
 
-/** How often a stream asks for what live messages may have missed, and whether its token still holds. */
+/** Interval at which a stream reads the job's state, which live messages may have missed, and checks its token. */
 const EVENTS_POLL_MS = 5_000;
-/** Proxies close what is silent for 30 s and more. */
+/** Proxies close connections that are silent for 30 s and more. */
 const EVENTS_KEEP_ALIVE_MS = 15_000;
 
 interface CrawlEventsParts {
   actors: ActorClient;
   live: LiveUpdates;
   now: () => number;
-  /** Aborts when this gateway stops: its clients go on with another. */
+  /** Aborts when this gateway stops. Its clients reconnect to another one. */
   stopping: AbortSignal;
   pollMs?: number;
   keepAliveMs?: number;
   streamsMax?: number;
 }
 
-/** Id of the last event: a client that had it and comes back is told that there is nothing more. */
+/** Id of the last event. A client that reconnects with it learns that there is nothing more. */
 const FINISHED = "finished";
 const OVER_STATUS = 204;
 
-/** Event streams of one gateway. */
+/** The event streams of one gateway. */
 export class CrawlEvents {
   readonly #parts: Required<CrawlEventsParts>;
   readonly #ofAccount = new Map<string, number>();
@@ -46,7 +46,7 @@ export class CrawlEvents {
     };
   }
 
-  /** Resolves when the stream is over. Rejects with a refusal before it begins. */
+  /** Resolves when the stream has ended. Rejects with a refusal before it begins. */
   async follow(
     { job, caller, signal }: { job: string; caller: Caller; signal: AbortSignal },
     response: Response,
@@ -62,7 +62,7 @@ export class CrawlEvents {
         response.status(OVER_STATUS).end();
         return;
       }
-      // Who asks for the head alone would wait for an end that says nothing.
+      // A HEAD request would wait for an end that has no body.
       if (response.req.method === "HEAD") {
         response.type("text/event-stream").end();
         return;
@@ -91,9 +91,9 @@ export class CrawlEvents {
         follower.see(await this.#look(job, caller.accountId, ended));
       } catch (error) {
         if (ended.aborted) break;
-        // Its results have expired while it was followed.
+        // The results have expired during the stream.
         if (isRefusal(error, ["not_found"])) break;
-        // An actor that moves is back soon.
+        // An actor that moves to another host is back soon.
         if (!isRefusal(error, ["unavailable", "busy", "deadline_exceeded"])) throw error;
       }
     }
@@ -111,7 +111,7 @@ export class CrawlEvents {
     return wireSummary(job, summary);
   }
 
-  /** Revocation holds at once, and a stream is open for hours. */
+  /** A stream is open for hours, so a revoked token must end it. */
   async #isStillAllowed(caller: Caller, signal: AbortSignal): Promise<boolean> {
     const { accountId, tokenId: id, expiresAt = Number.POSITIVE_INFINITY } = caller;
     if (this.#parts.now() >= expiresAt) return false;
@@ -154,7 +154,7 @@ async function relay(
   for await (const update of updates) follower.hear(update);
 }
 
-/** What one client was told so far. */
+/** Sends one client the changes since its last event. */
 class Follower {
   readonly #stream: EventStream;
   #told: CrawlProgress;
@@ -174,7 +174,7 @@ class Follower {
     return this.#finished;
   }
 
-  /** Pages that have changed, as the job shows them. */
+  /** Sends the changed pages of a live update. */
   hear(update: LiveUpdate<CrawlNews>): void {
     if (this.#finished) return;
     if ("missed" in update) {
@@ -193,7 +193,7 @@ class Follower {
     if (news.status === "running") this.#tellProgress(progressOf(news));
   }
 
-  /** From the job itself. */
+  /** Sends the job's own state. */
   see(summary: WireCrawlSummary): void {
     if (this.#finished) return;
     if (summary.status === "running") {
@@ -206,7 +206,7 @@ class Follower {
     this.#stream.send("finished", summary, FINISHED);
   }
 
-  /** Resolves after so many milliseconds, or when the job is heard to have ended, or on the signal. */
+  /** Resolves after the time, at the end of the job, or on the signal. */
   async wait(ms: number, signal: AbortSignal): Promise<void> {
     const { promise, resolve } = this.#woken;
     const timer = setTimeout(resolve, ms);

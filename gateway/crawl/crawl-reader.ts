@@ -1,4 +1,4 @@
-/** Writes what a crawl has found as one JSON document, body after body, without holding it. */
+/** Writes the records of a crawl as one JSON document, body after body, without buffering it. */
 import type { ActorClient } from "../../actors/runtime/actor-client.ts";
 import type { BlobStore } from "../../actors/runtime/blob-store.ts";
 import { BLOB_CHUNK_BYTES } from "../../schemas/blob-limits.ts";
@@ -9,7 +9,10 @@ import { success } from "../http/envelope.ts";
 import { type Piece, readAhead } from "../http/read-ahead.ts";
 import { wireRecord, wireSummary } from "./crawl-wire.ts";
 
-/** Bodies of records read ahead of the client: with what a blob reads ahead by itself, a third of what a read may take. */
+/**
+ * Bytes and number of bodies that are read ahead of the client. With the read-ahead of a blob this is a third of a
+ * read's memory.
+ */
 export const CRAWL_READ_AHEAD_BYTES_MAX = 4 * 1024 * 1024;
 export const CRAWL_READ_AHEAD_MAX = 16;
 
@@ -19,7 +22,7 @@ interface CrawlReading extends Pick<CrawlQuery, "cursor" | "limit" | "status"> {
   signal: AbortSignal;
 }
 
-/** Rejects with the job's refusal before the first byte; afterwards what cannot be read ends it with an error. */
+/** Rejects with the job's refusal before the first byte. A later read error ends the document with an error. */
 export async function readCrawl(
   { actors, blobs }: { actors: ActorClient; blobs: Pick<BlobStore, "get"> },
   reading: CrawlReading,
@@ -33,7 +36,7 @@ export async function readCrawl(
   });
 
   async function* pieces(): AsyncGenerator<Piece, void, undefined> {
-    // The envelope around a result that is open at its end.
+    // The envelope around a result that is written in parts.
     const [before = "", after = ""] = JSON.stringify(success("\0")).split('"\\u0000"');
     const head = JSON.stringify(wireSummary(job, first.summary)).slice(0, -1);
     let text = `${before}${head},"records":[`;

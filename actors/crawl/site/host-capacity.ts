@@ -1,4 +1,7 @@
-/** What a host has room for: how many turns at a time, of how many requests, and when the next may leave. Pure, as all of its pace. */
+/**
+ * The capacity of a host: how many turns at a time, with how many requests, and when the next request may leave. Pure
+ * functions.
+ */
 import {
   HOST_REQUESTS_IN_FLIGHT_MAX,
   TURN_LEAD_MS,
@@ -6,30 +9,36 @@ import {
 } from "../../../schemas/crawl/limits.ts";
 import { type Moment, type Pace, turnOf, wantingJobs } from "./pace-state.ts";
 
-/** Requests of one turn of a job that is alone at a host with a delay: a fifth of the messages, and few beside those that may be under way. */
+/**
+ * Requests of one turn of a job that is alone at a host with a delay. This saves four of five messages and leaves few
+ * requests in flight.
+ */
 export const TURN_SPACED_REQUESTS_MAX = 5;
-/** No more than those of so long, for which a worker holds the turn. */
+/** Time that the requests of such a turn may span, during which a worker holds it. */
 export const TURN_SPAN_MS = 2_500;
 /** Turns that wait to begin at one host. */
 export const TURNS_AHEAD_MAX = 4;
 /**
- * Requests of one host that have started and are not finished: at the usual delay pages may take 8 s before this slows them.
- * A host that takes longer is overloaded, or drips; a worker has 64 places for all.
+ * Requests of one host that have started and not finished. With the default delay, pages that take up to 8 s do not
+ * slow the host down. A slower host is overloaded or drips, and a worker has 64 places for all hosts.
  */
 export const TURNS_STARTED_MAX = 16;
 
-/** When the next request may leave, if the one that goes now leaves at its time. */
+/** Returns when the next request may leave, if the current one leaves in time. */
 export function nextStartAt(pace: Pace, { delayMs, now }: Moment): number {
   const latest = Math.max(pace.lastStartAt, pace.going?.startAt ?? 0);
   return Math.max(now, pace.awayUntil, delayMs === 0 ? 0 : latest + delayMs);
 }
 
-/** Before this a turn that is granted would only wait in its worker. */
+/** A turn granted earlier would only wait in its worker. */
 export const grantableAt = (pace: Pace, moment: Moment) => nextStartAt(pace, moment) - TURN_LEAD_MS;
 
-/** With a delay: one turn behind the last request of one that goes, and one more for each that should have begun long ago. */
+/**
+ * Whether another turn may be granted. With a delay: one turn behind the last request of the current one, and one
+ * more for each overdue turn.
+ */
 export function hasRoom(pace: Pace, moment: Moment): boolean {
-  // A task that would wait long waits here, and not in a worker.
+  // A task that would wait long waits here, not in a worker.
   if (grantableAt(pace, moment) > moment.now) return false;
   if (pace.going !== undefined && pace.turns[pace.going.turn]?.more !== undefined) return false;
   const turns = Object.entries(pace.turns).filter(([, { account }]) => account !== "");
@@ -39,7 +48,7 @@ export function hasRoom(pace: Pace, moment: Moment): boolean {
   if (turns.length - ahead.length >= TURNS_STARTED_MAX) return false;
   const overdue = ahead.filter(([, { dueAt }]) => moment.now >= dueAt + TURN_OVERDUE_MS);
   if (moment.delayMs > 0) return ahead.length < Math.min(1 + overdue.length, TURNS_AHEAD_MAX);
-  // Without: as many wait to begin as can run, so that turns follow each other without a gap.
+  // Without a delay, enough turns wait to keep the host busy without gaps.
   const share = shareOf(pace);
   const lost = overdue.filter(([, { asked }]) => !asked).slice(0, TURNS_AHEAD_MAX);
   const coming = ahead.filter((one) => !lost.includes(one));
@@ -48,8 +57,8 @@ export function hasRoom(pace: Pace, moment: Moment): boolean {
 }
 
 /**
- * Requests of a turn where there is a delay: several while nobody else wants any and at most one turn is not over, and of
- * a slow host no more than may be under way.
+ * Returns the requests of a turn at a host with a delay. There are several while no other job wants any and at most
+ * one turn is open. A slow host gets no more than may be in flight.
  */
 export function spacedMax(pace: Pace, job: string, delayMs: number): number {
   const { turns } = pace;
@@ -60,11 +69,13 @@ export function spacedMax(pace: Pace, job: string, delayMs: number): number {
   return Math.max(1, Math.min(free, spanRequests(delayMs)));
 }
 
-/** A worker holds a turn for so long. */
+/** Number of requests that fit TURN_SPAN_MS. */
 export const spanRequests = (delayMs: number) =>
   Math.min(TURN_SPACED_REQUESTS_MAX, Math.max(1, Math.floor(TURN_SPAN_MS / delayMs)));
 
-/** Requests at once of one turn: half of all at most, so that the next turn runs while the last of this one come in. */
+/**
+ * Returns the concurrent requests of one turn: at most half of all, so that the next turn starts while this one ends.
+ */
 export function shareOf(pace: Pace): number {
   const granted = Object.values(pace.turns).map(({ job }) => job);
   const jobs = new Set([...granted, ...wantingJobs(pace)]);

@@ -1,21 +1,23 @@
-/** For how long a host is left alone that asks for it. Pure, as all of its pace. */
+/** Pauses of a host that asks for one. Pure functions. */
 import { HOST_AWAY_MS, HOST_AWAY_MS_MAX } from "../../../schemas/crawl/limits.ts";
 import type { Pace } from "./pace-state.ts";
 
-/** But no longer than this: a page has three tries, and a job of seven days a thousand such pauses. */
+/**
+ * Longest pause without Retry-After. A page has three attempts, and a job of seven days has a thousand such pauses.
+ */
 export const HOST_AWAY_UNSAID_MS_MAX = 600_000;
 
 export interface Asked {
-  /** What it named (Retry-After), or 0. */
+  /** Pause that the host named (Retry-After), or 0. */
   awayMs: number;
-  /** When it was asked, by the request that it answered so. */
+  /** Start of the request that got this response. */
   startedAt: number;
   now: number;
 }
 
 /**
- * The host asked to be left alone (429, 503): for as long as it named, or else for twice as long as the last time. What
- * it says to requests from before its pause it has said already.
+ * Pauses a host after a 429 or 503: for the named time, or else twice as long as the last time. Responses to requests
+ * from before the pause do not lengthen it.
  */
 export function stayAway(pace: Pace, { awayMs, startedAt, now }: Asked): Pace {
   const isNew = startedAt >= pace.awayUntil;
@@ -26,7 +28,7 @@ export function stayAway(pace: Pace, { awayMs, startedAt, now }: Asked): Pace {
   return busy > 0 ? { ...pace, awayUntil, busy } : { ...pace, awayUntil };
 }
 
-/** A request that left at `startedAt` was answered otherwise: the host is itself again. */
+/** Ends the count of pauses: a request that left at `startedAt` got another response. */
 export function comeBack(pace: Pace, startedAt: number): Pace {
   if (pace.busy === undefined || startedAt < pace.awayUntil) return pace;
   const { busy, ...others } = pace;

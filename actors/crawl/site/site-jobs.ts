@@ -1,4 +1,4 @@
-/** Jobs at a site: who hears of its robots.txt, who waits for turns, and who waits for a place among those. */
+/** Jobs at a site: those that wait for its robots.txt, those that take turns, and those that wait for a place. */
 import { strict as assert } from "node:assert";
 import { type DeepReadonly, envelope } from "../../../schemas/contract.ts";
 import { crawlJob } from "../../../schemas/crawl/crawl-job.ts";
@@ -13,12 +13,12 @@ import type { SiteDraft } from "./site-draft.ts";
 import { knownPolicy, refusalOf, sitemapsOf, wantRobots } from "./site-robots.ts";
 import type { Newcomer } from "./site-state.ts";
 
-/** Jobs that take turns at one site, in its state; more wait in rows until one of these is done. */
+/** Jobs that take turns at one site. They are in its state; further jobs wait in rows. */
 export const SITE_JOBS_MAX = 1_000;
 
 type Job = DeepReadonly<Newcomer>;
 
-/** A job says what it wants from now on. */
+/** Records what a job wants from now on. */
 export function takeWant(draft: SiteDraft, wanted: Job): void {
   const waiting = draft.row(rowName(wanted.job));
   if (waiting !== undefined && "job" in waiting) keepWaiting(draft, merge(waiting, wanted));
@@ -26,7 +26,7 @@ export function takeWant(draft: SiteDraft, wanted: Job): void {
   else if (wanted.wants > 0 || wanted.tell.length > 0) putToWait(draft, wanted);
 }
 
-/** Tells jobs of every robots.txt that has become known; one that has heard of all it asked about takes turns. */
+/** Sends jobs the robots.txt files that are known. A job with all its files takes turns. */
 export function tellNewcomers(draft: SiteDraft): void {
   if (draft.state.newcomers.length === 0) return;
   const staying: Job[] = [];
@@ -72,14 +72,14 @@ export function tellNewcomers(draft: SiteDraft): void {
     }
   }
   if (changed) draft.state.newcomers = staying;
-  // Those who are left out hear in the next transition.
+  // The remaining jobs get their message in the next transition.
   const left = staying.some(({ tell }) =>
     tell.some(({ scheme }) => knownPolicy(draft.state, scheme, draft.now) !== undefined),
   );
   if (left) draft.send(envelope(site, draft.key, "look", {}));
 }
 
-/** Takes in jobs that wait, while there are places. */
+/** Admits waiting jobs while there are places. */
 export function admitWaiting(draft: SiteDraft): void {
   let places = Math.min(SITE_TELLS_MAX, SITE_JOBS_MAX - jobsOf(draft));
   if (draft.state.waiting === 0 || places <= 0) return;
@@ -95,12 +95,12 @@ export function admitWaiting(draft: SiteDraft): void {
   }
 }
 
-/** Into the round, or among those who must hear of a robots.txt first. */
+/** Admits a job to the turns, or to the jobs that wait for a robots.txt. */
 function admit(draft: SiteDraft, wanted: Job): void {
   const { newcomers } = draft.state;
   const known = newcomers.find(({ job }) => job === wanted.job);
   const next = known ? merge(known, wanted) : wanted;
-  // What it has heard about it may fetch; only a job that takes no turns yet is held up.
+  // A job may fetch what it has the robots.txt for. Only a job without turns is held up.
   const held = next.tell.length > 0 && !isServed(draft, next.job);
   if (!held) draft.pace = want(draft.pace, next.account, next.job, next.wants);
   const others = newcomers.filter((one) => one !== known);
@@ -124,7 +124,7 @@ function keepWaiting(draft: SiteDraft, job: Job): void {
   if (leaves) draft.state.waiting = draft.state.waiting - 1;
 }
 
-/** A job that wants nothing any more hears nothing either. */
+/** A job that wants nothing gets no robots.txt either. */
 function merge(before: Job, after: Job): Job {
   assert.equal(before.job, after.job);
   const schemes = new Set(after.tell.map(({ scheme }) => scheme));

@@ -1,4 +1,4 @@
-/** A site's robots.txt: kept in rows since it may be large, fetched in turns of the site's own, asked about addresses. */
+/** The robots.txt files of a site: stored in rows, fetched in turns of the site itself, and used for verdicts. */
 import type { z } from "zod";
 import { type DeepReadonly, envelope } from "../../../schemas/contract.ts";
 import { crawlPage } from "../../../schemas/crawl/crawl-page.ts";
@@ -24,18 +24,18 @@ import { finish, grantOwn } from "./pace.ts";
 import type { SiteDraft, State } from "./site-draft.ts";
 import type { Policy, RobotsFile } from "./site-state.ts";
 
-/** A robots.txt is used for no longer (RFC 9309, section 2.4). */
+/** Lifetime of a robots.txt (RFC 9309, section 2.4). */
 export const ROBOTS_KEPT_MS = 24 * 3_600_000;
-/** One that could not be had is tried again after this. */
+/** Delay before a failed robots.txt is fetched again. */
 export const ROBOTS_RETRY_MS = 60_000;
-/** Characters of a verdict's reason: with one for each address of a turn the answer can still be kept. */
+/** Length of a verdict's reason. With one for each address of a turn the reply still fits its limit. */
 export const VERDICT_REASON_CHARS_MAX = 200;
 
 const SCHEMES: readonly Scheme[] = ["https", "http"];
-/** Commas, brackets and names of a row's members. */
+/** Bytes for commas, brackets and member names of a row. */
 const ROW_MARGIN_BYTES = 1_000;
 
-/** What can be gone by: fetched, and not too old. */
+/** Returns the policy if it is known and not expired. */
 export function knownPolicy(
   { robots }: State,
   scheme: Scheme,
@@ -45,24 +45,24 @@ export function knownPolicy(
   return file !== undefined && now < file.expiresAt ? file.policy : undefined;
 }
 
-/** Somebody needs this file, which is not known: it will be fetched. */
+/** Requests a fetch of this file. */
 export function wantRobots(draft: SiteDraft, scheme: Scheme): void {
   const file = draft.state.robots[scheme] ?? { expiresAt: 0, wanted: false };
   if (!file.wanted) draft.setRobots(scheme, { ...file, wanted: true });
 }
 
-/** Gives up the fetches that were not heard from. */
+/** Gives up fetches without a report. */
 export function dropLostFetches(draft: SiteDraft): void {
   for (const scheme of SCHEMES) {
     const fetch = draft.state.robots[scheme]?.fetch;
     if (fetch === undefined || draft.now < fetch.lostAt) continue;
     draft.pace = finish(draft.pace, fetch.turn, draft.moment);
-    // One that no worker came to says nothing about the file.
+    // A fetch that no worker has begun says nothing about the file.
     loseFetch(draft, fetch.turn, { counts: fetch.begun === true });
   }
 }
 
-/** Starts the fetches that are wanted, each in a turn ahead of all others. */
+/** Starts the requested fetches, each in a turn ahead of all others. */
 export function fetchWanted(draft: SiteDraft): void {
   for (const scheme of SCHEMES) {
     const file = draft.state.robots[scheme];
@@ -77,7 +77,7 @@ export function fetchWanted(draft: SiteDraft): void {
   }
 }
 
-/** When `fetchWanted` should be called again though nothing happens. */
+/** Returns when `fetchWanted` must run again without a message. */
 export function nextFetchAt(draft: SiteDraft): number[] {
   return SCHEMES.flatMap((scheme) => {
     const file = draft.state.robots[scheme];
@@ -89,7 +89,7 @@ export function nextFetchAt(draft: SiteDraft): number[] {
 const fetchableAt = (draft: SiteDraft, { notBefore = 0 }: DeepReadonly<RobotsFile>): number =>
   Math.max(notBefore, grantableAt(draft.pace, draft.moment));
 
-/** A worker has begun with the turn: where it is a fetch's, it has its time from now on. */
+/** Restarts the timeout of the fetch that a worker has begun in this turn. */
 export function beginFetch(draft: SiteDraft, turn: string): void {
   for (const scheme of SCHEMES) {
     const file = draft.state.robots[scheme];
@@ -101,7 +101,7 @@ export function beginFetch(draft: SiteDraft, turn: string): void {
 
 type Paused = z.output<typeof site.messages.robotsPaused.input>;
 
-/** The fetch goes on in another turn; false for one that nobody waits for any more. */
+/** Continues the fetch in another turn. Returns false if nobody waits for it. */
 export function pauseFetch(draft: SiteDraft, { scheme, turn, next, waitMs = 0 }: Paused): boolean {
   const file = draft.state.robots[scheme];
   if (file?.fetch?.turn !== turn) return false;
@@ -111,7 +111,9 @@ export function pauseFetch(draft: SiteDraft, { scheme, turn, next, waitMs = 0 }:
   return true;
 }
 
-/** The worker of a fetch is gone: there will be another, unless it is the file that does this to workers. */
+/**
+ * Counts a fetch whose worker is gone. After too many the file itself is the cause, and the site counts as closed.
+ */
 export function loseFetch(draft: SiteDraft, turn: string, { counts = true } = {}): void {
   for (const scheme of SCHEMES) {
     const file = draft.state.robots[scheme];
@@ -122,7 +124,7 @@ export function loseFetch(draft: SiteDraft, turn: string, { counts = true } = {}
   }
 }
 
-/** False for the outcome of a fetch that nobody waits for any more. */
+/** Takes the outcome of a fetch. Returns false if nobody waits for it. */
 export function takeOutcome(
   draft: SiteDraft,
   { scheme, turn, outcome }: { scheme: Scheme; turn: string; outcome: RobotsOutcome },
@@ -135,7 +137,7 @@ export function takeOutcome(
 function learn(draft: SiteDraft, scheme: Scheme, outcome: RobotsOutcome): void {
   const failed = outcome.kind === "disallow_all";
   const policy = draft.state.robots[scheme]?.policy;
-  // A copy that is too old is good until the site can be asked again (RFC 9309, section 2.4).
+  // An expired copy stays valid while the file cannot be fetched (RFC 9309, section 2.4).
   const kept = failed && policy !== undefined && policy.kind !== "disallow_all";
   draft.setRobots(scheme, {
     policy: kept ? policy : storePolicy(draft, scheme, outcome),
@@ -145,7 +147,7 @@ function learn(draft: SiteDraft, scheme: Scheme, outcome: RobotsOutcome): void {
   draft.hasLearned = true;
 }
 
-/** Addresses of sitemaps the file names, as many as one message takes. */
+/** Returns the sitemaps of the file, as many as fit one message. */
 export function sitemapsOf(draft: SiteDraft, scheme: Scheme): string[] {
   const sitemaps: string[] = [];
   let characters = 0;
@@ -159,7 +161,7 @@ export function sitemapsOf(draft: SiteDraft, scheme: Scheme): string[] {
   return sitemaps;
 }
 
-/** Why the site's content signal forbids a crawl, or nothing when it does not. */
+/** Returns why the content signal forbids a crawl; undefined where it does not. */
 export function refusalOf(
   policy: DeepReadonly<Policy>,
   intent: DeepReadonly<CrawlIntent>,
@@ -167,7 +169,7 @@ export function refusalOf(
   return policy.kind === "rules" ? signalRefusal(policy.contentSignal, intent) : undefined;
 }
 
-/** What is said of each address to a crawl; the policies of all their schemes must be known. */
+/** Returns a verdict for each address. The policies of all their schemes must be known. */
 export function verdictsOf(
   draft: SiteDraft,
   urls: readonly string[],

@@ -1,4 +1,4 @@
-/** Keeps a site's robots.txt, and gives the crawls of all accounts their turns at it. */
+/** Keeps a site's robots.txt and grants turns to the crawls of all accounts. */
 import { envelope } from "../../../schemas/contract.ts";
 import { crawlJob } from "../../../schemas/crawl/crawl-job.ts";
 import { TURN_LEAD_MS } from "../../../schemas/crawl/limits.ts";
@@ -38,13 +38,16 @@ import {
 } from "./site-robots.ts";
 import { SiteRow, SiteState } from "./site-state.ts";
 
-/** A request is counted as if it had been so long on its way, and the next as if it took no time: the host sees both arrive. */
+/**
+ * A request counts as this long on its way, and the next one as instant, so that the host sees both at least the
+ * delay apart.
+ */
 export const ARRIVAL_MS = 4;
-/** A worker whose site's robots.txt is being fetched asks again after this: most come within it. */
+/** Pause before a worker asks again while the robots.txt is being fetched. Most fetches end within it. */
 const TURN_ASK_ROBOTS_MS = 250;
-/** Rules a turn's addresses are held against, one by one: some 0.1 s, for which the site answers nobody. */
+/** Rules that are matched for one turn, about 0.1 s, during which the site answers nobody else. */
 export const TURN_RULE_CHECKS_MAX = 50_000;
-/** Turns at once for a site's own robots.txt and for those of others that redirect to it: all go before its pages. */
+/** Concurrent turns for robots.txt requests of this site and of redirects to it. They go ahead of pages. */
 export const SITE_VISITS_MAX = 16;
 
 export const siteActor = defineActor(site, {
@@ -78,7 +81,7 @@ export const siteActor = defineActor(site, {
       const draft = new SiteDraft(state, context);
       draft.pace = held;
       let verdicts: PageVerdict[] | undefined;
-      // The site's own turn is for robots.txt itself, or for where that redirects to.
+      // A turn of the site is for robots.txt, or for the target of its redirect.
       const own = granted.account === "";
       if (!own) {
         for (const url of urls) checkHost(url, context.key);
@@ -87,19 +90,19 @@ export const siteActor = defineActor(site, {
         );
         for (const scheme of unknown) wantRobots(draft, scheme);
         if (unknown.length > 0) {
-          // A worker would hold it for as long as the host is left alone.
+          // A worker would hold the turn for the whole pause of the host.
           if (draft.pace.awayUntil - draft.now > TURN_LEAD_MS) {
             draft.pace = finish(draft.pace, turn, draft.moment);
             return { ...advance(draft), reply: GONE };
           }
           return { ...advance(draft), reply: WAIT_FOR_ROBOTS };
         }
-        // It would make them all at once.
+        // The worker would make all requests at once.
         if (nth === undefined && urls.length > 1 && draft.moment.delayMs > 0) {
           draft.pace = finish(draft.pace, turn, draft.moment);
           return { ...advance(draft), reply: GONE };
         }
-        // Each question costs time, so who waits and asks often is judged only at first, and when it goes.
+        // Verdicts cost time, so a waiting worker gets them with its first call and when it goes.
         if (!granted.asked) {
           verdicts = verdictsOf(draft, urls, intent);
           if (!verdicts.some(({ allowed }) => allowed)) return giveUp(draft, turn, verdicts);
@@ -130,7 +133,7 @@ export const siteActor = defineActor(site, {
 
     visit(state, { turn }, context) {
       const own = Object.values(state.pace.turns).filter(({ account }) => account === "");
-      // One visitor too many finds that its turn is gone.
+      // A visitor past the limit finds its turn gone.
       const full = own.length >= SITE_VISITS_MAX;
       if (state.pace.turns[turn] !== undefined || full) return { state, reply: {} };
       const draft = new SiteDraft(state, context);
@@ -140,7 +143,7 @@ export const siteActor = defineActor(site, {
 
     requestStarted(state, { turn, nth, again, lateMs }, context) {
       const draft = new SiteDraft(state, context);
-      // The clock shows whole milliseconds, of which this one may be nearly over.
+      // The clock shows whole milliseconds, and the current one may be nearly over.
       const arrivesInMs = 1 + ARRIVAL_MS;
       const late = lateMs === undefined ? {} : { lateMs: lateMs + arrivesInMs };
       const moment = { ...draft.moment, now: draft.now + arrivesInMs };
@@ -152,7 +155,7 @@ export const siteActor = defineActor(site, {
       const { turns } = state.pace;
       const all = entriesOf(state.pace, turn);
       const entries = nth === undefined ? all : all.filter((entry) => entry === entryOf(turn, nth));
-      // A task may be done twice, and a worker may be later than its turn was kept.
+      // A task may run twice, and a worker may report after its turn has expired.
       if (entries.length === 0) return { state };
       const starts = entries.flatMap((entry) => turns[entry]?.startedAt ?? []);
       const startedAt = starts.length > 0 ? Math.max(...starts) : undefined;
@@ -193,13 +196,13 @@ export const siteActor = defineActor(site, {
 const GONE = { state: "gone" } as const;
 const WAIT_FOR_ROBOTS = { state: "wait", askAgainInMs: TURN_ASK_ROBOTS_MS } as const;
 
-/** Nothing of the turn may be fetched: it is over, and its place goes to another. */
+/** Ends a turn of which robots.txt allows nothing. */
 function giveUp(draft: SiteDraft, turn: string, verdicts: ReturnType<typeof verdictsOf>) {
   draft.pace = giveBack(draft.pace, turn, draft.moment);
   return { ...advance(draft), reply: { state: "go" as const, waitMs: 0, atOnce: 1, verdicts } };
 }
 
-/** Does what has become possible by a change, or by the time. */
+/** Does everything that a change or the time has made possible. */
 function advance(draft: SiteDraft) {
   dropLostFetches(draft);
   admitWaiting(draft);
@@ -227,12 +230,12 @@ function grantTurns(draft: SiteDraft): void {
   }
 }
 
-/** Sets the reminder where it is needed earlier than it comes; one that comes too early finds nothing to do. */
+/** Sets the reminder if it must be earlier than now. A reminder that fires too early does nothing. */
 function lookAhead(draft: SiteDraft): number | undefined {
   const paceAt = nextLookAt(draft.pace, draft.moment);
   const times = [...nextFetchAt(draft), ...(paceAt === undefined ? [] : [paceAt])];
   const endsAt = endOf(draft);
-  // A message that changed nothing leaves a site unknown that was unknown.
+  // A message that changed nothing must not store an unknown site.
   if (endsAt !== undefined && (draft.hasNewState || isRemembered(draft.state))) {
     times.push(endsAt);
   }
@@ -244,7 +247,7 @@ function lookAhead(draft: SiteDraft): number | undefined {
   return next;
 }
 
-/** When nobody needs anything of the site any more; what comes later finds it as if it were new. */
+/** Returns when the state can be forgotten without loss. */
 function endOf(draft: SiteDraft): number | undefined {
   const { robots, newcomers, waiting } = draft.state;
   const idleAt = idleFrom(draft.pace, draft.moment);

@@ -1,4 +1,4 @@
-/** Decides which addresses belong to a crawl, and says why the others do not. */
+/** Decides which addresses belong to a crawl and why others do not. */
 import { getDomain } from "tldts";
 import { crawlUrlKey } from "./crawl-url.ts";
 import { type UrlPattern, urlPattern } from "./url-pattern.ts";
@@ -12,7 +12,7 @@ export interface ScopeOptions {
 
 export type ScopeVerdict = { allowed: true } | { allowed: false; reason: string };
 
-/** Takes addresses in the form `crawlUrl` gives. Make it once for many: its patterns are compiled. */
+/** Compiles the scope of a crawl. The returned function takes addresses in the form of `crawlUrl`. */
 export function crawlScope(startUrl: string, options: ScopeOptions): (url: string) => ScopeVerdict {
   const start = new URL(startUrl);
   const startKey = crawlUrlKey(startUrl);
@@ -36,7 +36,7 @@ export function crawlScope(startUrl: string, options: ScopeOptions): (url: strin
 
 function hostRefusal(start: URL, url: URL, options: ScopeOptions): string | undefined {
   if (options.includeExternalLinks === true) return undefined;
-  // Default ports are not part of a host, so http and https are the same place.
+  // Default ports are not part of a host, so http and https are the same site.
   const home = bareName(start.hostname);
   if (url.port === start.port && bareName(url.hostname) === home) return undefined;
   if (options.includeSubdomains !== true) return `the host is ${url.host}, not ${start.host}`;
@@ -44,13 +44,16 @@ function hostRefusal(start: URL, url: URL, options: ScopeOptions): string | unde
   return `the host ${url.host} is no subdomain of ${start.host}`;
 }
 
-/** www.example.org and example.org are one site by custom; but not where the bare name belongs to many, as github.io does. */
+/**
+ * By custom www.example.org and example.org are one site. This does not hold for domains with many owners, such as
+ * github.io.
+ */
 function bareName(host: string): string {
   const bare = host.replace(/^www\./, "");
   return getDomain(bare, DOMAIN_OPTIONS) === null ? host : bare;
 }
 
-/** Of a site at github.io its neighbours are strangers. */
+/** Other sites at github.io are strangers. */
 const DOMAIN_OPTIONS = { allowPrivateDomains: true };
 
 function compiled(patterns: readonly string[] = []): { pattern: string; matches: UrlPattern }[] {

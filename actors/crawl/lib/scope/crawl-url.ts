@@ -1,10 +1,13 @@
-/** Addresses as a crawl keeps them, and the key under which two of them are the same page. */
+/** The normal form of a crawl's addresses, and the key by which two addresses are the same page. */
 import { CRAWL_URL_CHARS_MAX, HOST_KEY_CHARS_MAX } from "../../../../schemas/crawl/limits.ts";
 import { encodeKey } from "../../../../schemas/subjects.ts";
 
 type CrawlUrl = { valid: true; url: string } | { valid: false; reason: string };
 
-/** Normalised by the WHATWG URL standard; without fragment, which no server sees, a user's name, and a name's last dot. */
+/**
+ * Normalises an address by the WHATWG URL standard. Removes the fragment, which no server sees, the credentials, and
+ * the last dot of the host.
+ */
 export function crawlUrl(text: string, base?: string): CrawlUrl {
   if (text.length > CRAWL_URL_CHARS_MAX) return invalid(TOO_LONG);
   const url = URL.parse(text, base);
@@ -14,23 +17,23 @@ export function crawlUrl(text: string, base?: string): CrawlUrl {
   }
   const name = url.hostname.replace(/\.+$/, "");
   if (name === "") return invalid("the address cannot be parsed");
-  // The dot of the root makes no other host (RFC 1034, section 3.1).
+  // The dot of the root does not make another host (RFC 1034, section 3.1).
   if (name !== url.hostname) url.hostname = name;
   url.hash = "";
-  // Credentials belong to the `authenticate` parameter, and not into records.
+  // Credentials belong in the `authenticate` parameter, not in records.
   url.username = "";
   url.password = "";
-  // Encoding makes text longer.
+  // Encoding makes the text longer.
   if (url.href.length > CRAWL_URL_CHARS_MAX) return invalid(TOO_LONG);
-  // It is the key of a site, which has a bound; no name in DNS is near it.
+  // The host is the key of a site, which has a limit. No name in DNS is near it.
   if (encodeKey(url.host).length > HOST_KEY_CHARS_MAX)
     return invalid("the host's name is too long");
   return { valid: true, url: url.href };
 }
 
 /**
- * Of an address that `crawlUrl` gave. RFC 3986, sections 6.2.2.1 and 6.2.2.2: hex digits in either case and encoded
- * letters, digits and `-._~` make no other page; nor does a `?` with nothing after it.
+ * Returns the key of an address in the form of `crawlUrl`. By RFC 3986, sections 6.2.2.1 and 6.2.2.2, the case of hex
+ * digits and encoded letters, digits and `-._~` do not make another page. Nor does an empty query.
  */
 export function crawlUrlKey(url: string): string {
   const key = url.replace(ENCODED, (found, digits: string) => {

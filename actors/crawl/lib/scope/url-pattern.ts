@@ -1,14 +1,14 @@
-/** Patterns that choose addresses: `*` is any characters but `/`, `**` is any characters. */
+/** Address patterns: `*` matches any characters but `/`, and `**` any characters. */
 import { crawlUrlKey } from "./crawl-url.ts";
 import { wildcardMatcher } from "./wildcard-matcher.ts";
 
-/** Whether an address, in the form `crawlUrl` gives, is meant. */
+/** Whether the pattern matches an address in the form of `crawlUrl`. */
 export type UrlPattern = (url: string) => boolean;
 
 /**
- * A pattern with a scheme is held against the whole address. Any other is held against host and path, and against the
- * path with anything before it, with the query or without: `example.com/docs/**`, `/docs/*` and `docs/*` all mean what
- * they look like.
+ * Compiles a pattern. With a scheme it must match the whole address. Any other pattern must match the host and path,
+ * or an end of the path, with or without the query. So `example.com/docs/**`, `/docs/*` and `docs/*` mean what they
+ * look like.
  */
 export function urlPattern(pattern: string): UrlPattern {
   const normal = normalPattern(pattern);
@@ -30,7 +30,7 @@ export function urlPattern(pattern: string): UrlPattern {
   };
 }
 
-/** As an address would write it: what no URL carries bare is percent-encoded. */
+/** Percent-encodes the characters that addresses never have bare. */
 function normalPattern(pattern: string): string {
   const encoded = pattern
     .toWellFormed()
@@ -39,7 +39,7 @@ function normalPattern(pattern: string): string {
   return crawlUrlKey(encoded);
 }
 
-/** Hosts have no case, paths do. */
+/** Hosts are case-insensitive, paths are not. */
 function lowerHost(pattern: string, start: number): string {
   const slash = pattern.indexOf("/", start);
   const end = slash < 0 ? pattern.length : slash;
