@@ -1,12 +1,17 @@
-/** `fetch` as the AI library wants it: bounded answers, no redirects, and for addresses that users choose the egress guard. */
+/**
+ * `fetch` for the AI library: bounded responses, no redirects, and the egress guard for addresses that users choose.
+ */
 import { type EgressAgents, egressFetch } from "../../../egress/egress-fetch.ts";
 
-/** Answer of a model with all that is around it: ten times what it may have read. */
+/** Bytes of a model's response with its envelope: ten times what the model may have read. */
 export const JSON_ANSWER_BYTES_MAX = 1_000_000;
 
 export type Fetch = typeof globalThis.fetch;
 
-/** For providers that a request names. A redirect would take the key elsewhere, so it is an answer like any other. */
+/**
+ * Returns a `fetch` for providers that a request names. A redirect would carry the key elsewhere, so it is returned
+ * as a response.
+ */
 export function guardedFetch(agents: EgressAgents): Fetch {
   return async (input, init) => {
     const answer = await egressFetch(String(input), {
@@ -27,14 +32,14 @@ export function guardedFetch(agents: EgressAgents): Fetch {
   };
 }
 
-/** For the endpoint that the operator configured: it may be anywhere, inside too. */
+/** A `fetch` for the operator's endpoint, which may be at any address, also inside. */
 export const operatorsFetch: Fetch = async (input, init) => {
   const answer = await fetch(input, { ...init, redirect: "error" });
   const chunks: Uint8Array[] = [];
   let bytes = 0;
   for await (const chunk of answer.body ?? []) {
     bytes += chunk.length;
-    // Leaving the loop ends the connection.
+    // Leaving the loop closes the connection.
     if (bytes > JSON_ANSWER_BYTES_MAX) throw new AnswerTooLarge();
     chunks.push(chunk);
   }
@@ -50,7 +55,7 @@ export class AnswerTooLarge extends Error {
   }
 }
 
-/** The bytes have been decoded. */
+/** The body is decoded already. */
 function withoutCoding(headers: Headers): Headers {
   const rest = new Headers(headers);
   rest.delete("content-encoding");

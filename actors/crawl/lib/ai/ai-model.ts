@@ -1,4 +1,4 @@
-/** One AI model behind an OpenAI-compatible endpoint: a question, and the text of its answer. */
+/** A client of one AI model behind an OpenAI-compatible endpoint. */
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
 import {
   APICallError,
@@ -12,30 +12,30 @@ import {
 import { EgressError } from "../../../egress/egress-error.ts";
 import { AnswerTooLarge, type Fetch } from "./ai-fetch.ts";
 
-/** What is repeated of what a provider says of an error: a sentence. */
+/** Length of a provider's error text in a reason: a sentence. */
 const JSON_QUOTED_CHARS_MAX = 200;
-/** Models known to take no schema, the latest: each that is forgotten costs one question more. */
+/** Models known to accept no schema. An evicted one costs one more request. */
 export const SCHEMALESS_MODELS_MAX = 256;
 
 export interface AiEndpoint {
-  /** How it is called in reasons. */
+  /** Name of the model in reasons. */
   label: string;
   baseUrl: string;
   model: string;
-  /** A key, or a whole Authorization field: `Bearer …`. */
+  /** A key, or a complete Authorization field: `Bearer …`. */
   authorization: string | undefined;
   fetch: Fetch;
-  /** Whether its own words may be passed on: those of an inside service are not for users. */
+  /** Whether reasons may quote its error texts. Those of an internal service are not for users. */
   quoted: boolean;
 }
 
-/** Why there is no answer. The message is for users and names no secret. */
+/** A failed request to a model. The message is for users and names no secret. */
 export class AiFault extends Error {
-  /** HTTP status, where it answered. */
+  /** HTTP status of the response, if there was one. */
   readonly status: number | undefined;
-  /** Another try may do better. */
+  /** Whether a retry may succeed. */
   readonly retry: boolean;
-  /** As it asked (Retry-After). */
+  /** Delay that the response asked for (Retry-After). */
   readonly waitMs: number | undefined;
 
   constructor(
@@ -52,7 +52,7 @@ export class AiFault extends Error {
 export class AiModelClient {
   readonly #endpoint: AiEndpoint;
   readonly #model;
-  /** Models that take no schema; many servers know none. */
+  /** Models that accept no schema, as many servers do. */
   readonly #schemaless: Set<string>;
   readonly #name: string;
 
@@ -77,7 +77,10 @@ export class AiModelClient {
     });
   }
 
-  /** The answer, which should be JSON, without what models put round it. Throws an `AiFault`, or the signal's reason. */
+  /**
+   * Sends messages and returns the answer, stripped of everything around its JSON. Throws an `AiFault`, or the
+   * signal's reason.
+   */
   async ask(
     messages: readonly ModelMessage[],
     { schema, signal }: { schema: JSONSchema7; signal: AbortSignal },
@@ -89,7 +92,7 @@ export class AiModelClient {
       const refused = error instanceof AiFault && (error.status === 400 || error.status === 422);
       if (!refused) throw error;
       const text = await this.#ask(messages, undefined, signal);
-      // What it refused was the schema, then: the words alone have it too.
+      // The model refused the schema. The prompt contains it as text.
       this.#schemaless.add(this.#name);
       const [oldest = ""] = this.#schemaless;
       if (this.#schemaless.size > SCHEMALESS_MODELS_MAX) this.#schemaless.delete(oldest);
@@ -110,7 +113,7 @@ export class AiModelClient {
         allowSystemInMessages: true,
         maxRetries: 0,
         abortSignal: signal,
-        // Strict ones must name every field as required, which users' schemas do not.
+        // Strict schemas must list every field as required, which users' schemas do not.
         providerOptions: { openaiCompatible: { strictJsonSchema: false } },
       });
       return text;
@@ -137,7 +140,7 @@ function fieldOf(authorization: string): string {
   return /^\S+ +\S/.test(authorization) ? authorization : `Bearer ${authorization}`;
 }
 
-/** Without a fence, and without words before and after. */
+/** Strips a code fence, and text before and after the JSON. */
 function bareJson(text: string): string {
   const fenced = /```(?:json)?\s*\n([\s\S]*?)\n\s*```/.exec(text)?.[1] ?? text;
   const bare = fenced.trim();
@@ -177,7 +180,7 @@ function faultOf(error: unknown, endpoint: AiEndpoint): AiFault {
   });
 }
 
-/** What an OpenAI-compatible server says of an error, its caller's key blotted out. */
+/** Returns the error text of an OpenAI-compatible server without the caller's key. */
 function wordsOf({ responseBody = "" }: APICallError, { quoted, authorization }: AiEndpoint) {
   const said = quoted ? /"message"\s*:\s*"((?:[^"\\]|\\.){1,1000})"/.exec(responseBody)?.[1] : "";
   if (!said) return "";
@@ -198,7 +201,7 @@ function rootOf(error: unknown): unknown {
   return root;
 }
 
-/** Failures on the way are written `Cannot fetch from host: …`. */
+/** Connection errors have the form `Cannot fetch from host: …`. */
 function afterColon(message: string): string {
   return message.slice(message.indexOf(": ") + 2);
 }

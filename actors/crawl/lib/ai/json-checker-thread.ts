@@ -1,26 +1,26 @@
-/** The thread of JsonChecker: reads an answer and holds it to its schema. */
+/** The thread of JsonChecker. It parses an answer and validates it against its schema. */
 import { parentPort } from "node:worker_threads";
 import { Ajv, type ErrorObject, type ValidateFunction } from "ajv";
 import { Ajv2020 } from "ajv/dist/2020.js";
 
-/** Faults of an answer that the model is told, and characters of them. */
+/** Validation errors that are sent to the model, and their length. */
 export const JSON_FAULTS_MAX = 20;
 export const JSON_FAULT_CHARS_MAX = 2_000;
 
 export interface JsonCheck {
   /** JSON Schema, as JSON. */
   schema: string;
-  /** What should be JSON; absent when only the schema is in question. */
+  /** The answer; absent to check only the schema. */
   text?: string | undefined;
 }
 
 export type JsonVerdict =
-  /** As JSON without white space; of a schema alone, nothing. */
+  /** Compact JSON; empty for a check of the schema only. */
   | { kind: "valid"; json: string }
   | { kind: "invalid"; faults: string }
   | { kind: "bad_schema"; reason: string };
 
-/** The pages of a job come with the same schema, and compiling takes longer than checking. */
+/** The pages of a job share one schema, and compiling takes longer than validating. */
 let compiled: { schema: string; validate: ValidateFunction } | undefined;
 
 parentPort?.on("message", (check: JsonCheck) => {
@@ -45,7 +45,7 @@ function verdictOf({ schema, text }: JsonCheck): JsonVerdict {
     if (validate(value)) return { kind: "valid", json: JSON.stringify(value) };
     return { kind: "invalid", faults: faultsOf(validate.errors ?? []) };
   } catch (error) {
-    // Both can be nested deeper than the stack.
+    // Schema and answer can be nested deeper than the stack.
     return { kind: "invalid", faults: clipped(messageOf(error)) };
   }
 }
@@ -55,7 +55,7 @@ function compile(schema: string): ValidateFunction {
   const { $schema, ...rest } = JSON.parse(schema);
   const options = {
     allErrors: true,
-    // Words that JSON Schema does not know, such as `example`, are no faults; formats are remarks, as its text says.
+    // Unknown keywords such as `example` are allowed. Formats are annotations by the standard.
     strict: false,
     validateFormats: false,
     logger: false,

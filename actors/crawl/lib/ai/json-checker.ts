@@ -1,13 +1,13 @@
 /**
- * Holds answers of AI models to JSON Schemas, on a thread of its own: the schema is a stranger's, the answer a
- * machine's, and together they can take for ever.
+ * Validates answers of AI models against JSON Schemas on a thread of its own. Both come from strangers, and together
+ * they can take for ever.
  */
 import { Worker } from "node:worker_threads";
 import { type Clock, systemClock } from "../../../runtime/clock.ts";
 import { Timeout } from "../../../runtime/time-limit.ts";
 import type { JsonCheck, JsonVerdict } from "./json-checker-thread.ts";
 
-/** Time and memory for holding an answer to its schema: both are written by strangers, and honest ones take 1 ms. */
+/** Time and memory of one validation. Honest answers take 1 ms. */
 export const JSON_CHECK_MS = 5_000;
 export const JSON_CHECK_HEAP_MIB_MAX = 128;
 
@@ -15,7 +15,7 @@ export class JsonChecker {
   readonly #timeoutMs: number;
   readonly #clock: Clock;
   #worker: Worker | undefined;
-  /** The end of the check that came last; one runs at a time, and each caller has one. */
+  /** The latest check. Checks run one at a time, and each caller has one. */
   #last: Promise<unknown> = Promise.resolve();
   #closed = false;
 
@@ -27,7 +27,7 @@ export class JsonChecker {
     this.#clock = clock;
   }
 
-  /** Throws when it is closed. */
+  /** Validates an answer. Throws if the checker is closed. */
   async check(check: JsonCheck): Promise<JsonVerdict> {
     const verdict = this.#last.then(() => this.#run(check));
     this.#last = verdict.catch(() => {});
@@ -69,11 +69,11 @@ export class JsonChecker {
 function startThread(): Worker {
   const worker = new Worker(new URL("./json-checker-thread.ts", import.meta.url), {
     resourceLimits: { maxOldGenerationSizeMb: JSON_CHECK_HEAP_MIB_MAX },
-    // It needs none of what this process was given.
+    // The thread needs no environment of this process.
     env: {},
     execArgv: [],
   });
-  // One that is ended may still say why.
+  // A terminated thread may still emit an error.
   worker.on("error", () => {});
   return worker;
 }

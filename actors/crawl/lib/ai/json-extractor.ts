@@ -1,4 +1,4 @@
-/** Takes data out of a page by asking AI models, and holds what they answer to the schema. */
+/** Extracts data from a page by AI models and validates their answers against the schema. */
 import type { JSONSchema7, ModelMessage } from "ai";
 import { AI_PROVIDERS, partsOfModel } from "../../../../schemas/crawl/ai-providers.ts";
 import type { EgressAgents } from "../../../egress/egress-fetch.ts";
@@ -8,35 +8,35 @@ import { guardedFetch, operatorsFetch } from "./ai-fetch.ts";
 import { type AiEndpoint, AiFault, AiModelClient } from "./ai-model.ts";
 import type { JsonChecker } from "./json-checker.ts";
 
-/** Characters of a page that a model reads: some 25,000 tokens, which fit the smaller contexts in use (32,768). */
+/** Characters of a page that a model reads: about 25,000 tokens, which fit the smaller contexts in use (32,768). */
 export const JSON_PAGE_CHARS_MAX = 100_000;
-/** One question to a model: the largest need half a minute for a long answer. */
+/** Timeout of one request to a model. The largest models need half a minute for a long answer. */
 export const JSON_TRY_MS = 60_000;
-/** All questions about one page, so that a row of slow models holds no slot for an hour. */
+/** Timeout of all requests about one page, so that a list of slow models does not hold a slot for an hour. */
 export const JSON_PAGE_MS_MAX = 300_000;
-/** The longest that a model which is asked too often is waited for (Retry-After); past it the next one is asked. */
+/** Longest Retry-After that is waited for. Past it the next model is asked. */
 export const JSON_RETRY_MS_MAX = 20_000;
-/** Pause before the second try where a model does not say how long to wait. */
+/** Delay of a retry where the model names none. */
 const JSON_RETRY_MS = 1_000;
 
 export interface JsonQuestion {
   prompt?: string | undefined;
-  /** JSON Schema of the answer; any object where there is none. */
+  /** JSON Schema of the answer; by default any object. */
   schema?: Readonly<Record<string, unknown>> | undefined;
-  /** Models to try in order; the operator's own where there are none. */
+  /** Models in the order of their use; by default the operator's model. */
   customAi?: readonly { model: string; authorization: string }[] | undefined;
 }
 
 interface JsonPage {
   url: string;
-  /** Markdown, as a rule. */
+  /** Usually Markdown. */
   text: string;
 }
 
 export type JsonOutcome =
-  /** `reason` says what is missing: the end of a long page. */
+  /** `reason` says what the answer lacks: the end of a long page. */
   | { kind: "extracted"; json: string; reason?: string }
-  /** `retry`: every fault was a passing one. */
+  /** `retry`: every model failed by a passing fault. */
   | { kind: "failed"; reason: string; retry: boolean };
 
 export interface OperatorsAi {
@@ -46,7 +46,7 @@ export interface OperatorsAi {
 }
 
 export interface JsonExtractorParts {
-  /** Connections to the providers that requests name. */
+  /** Connections to the providers of requests. */
   agents: EgressAgents;
   checker: JsonChecker;
   clock: Clock;
@@ -55,7 +55,7 @@ export interface JsonExtractorParts {
   tryMs?: number;
 }
 
-/** What one model came to. */
+/** The result of one model. */
 type Attempt = { json: string } | { fault: string; retry: boolean };
 
 export class JsonExtractor {
@@ -68,7 +68,7 @@ export class JsonExtractor {
     this.#tryMs = parts.tryMs ?? JSON_TRY_MS;
   }
 
-  /** Throws the signal's reason, and nothing else. */
+  /** Asks the models in order until one answer is valid. Throws the signal's reason and nothing else. */
   async extract(page: JsonPage, question: JsonQuestion, signal: AbortSignal): Promise<JsonOutcome> {
     const { checker, clock } = this.#parts;
     const endpoints = this.#endpointsFor(question);
@@ -119,7 +119,7 @@ export class JsonExtractor {
     });
   }
 
-  /** A question, one more where the model was busy, and one more with the faults of its answer. */
+  /** Asks one model: once, again if it was busy, and again with the validation errors of its answer. */
   async #attempt(
     endpoint: AiEndpoint,
     page: JsonPage,
@@ -166,7 +166,7 @@ export class JsonExtractor {
     signal: AbortSignal,
   ): Promise<string> {
     const ms = this.#tryMs;
-    // The whole task would run again for a retry, and wait for a hanging model once more.
+    // A retry would run the whole task again and wait for a hanging model once more.
     const error = () => new AiFault(`it did not answer in ${ms} ms`, { retry: false });
     using timeout = new Timeout({ ms, error, clock: this.#parts.clock });
     return await client.ask(messages, {

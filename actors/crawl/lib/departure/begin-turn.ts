@@ -1,23 +1,25 @@
-/** Asks a site for the moment at which a turn's request may leave, and waits until that is near. */
+/** Asks a site for the moment at which a turn's request may leave, and waits until shortly before it. */
 import { TURN_LATE_MS } from "../../../../schemas/crawl/limits.ts";
 import { type CrawlIntent, type PageVerdict, site } from "../../../../schemas/crawl/site.ts";
 import type { ActorClient, CallOptions } from "../../../runtime/actor-client.ts";
 import { type Clock, OVER } from "../../../runtime/clock.ts";
 import type { Places } from "../../../runtime/places.ts";
 
-/** A place that others could use is not held through a longer wait than this. */
+/** Longest wait during which a turn holds its place. Others could use the place meanwhile. */
 const TURN_HELD_WAIT_MS = 250;
-/** So long before its moment a request has its place and begins to connect: TCP and TLS with a host 100 ms away. */
+/**
+ * How long before its moment a request takes its place and begins to connect: TCP and TLS with a host 100 ms away.
+ */
 export const TURN_AHEAD_MS = 200;
 
 export interface TurnToBegin {
   host: string;
   turn: string;
-  /** Which of its requests, where they have moments one after the other; the first is 0. */
+  /** Number of the request within its turn, where each has a moment of its own. The first is 0. */
   nth?: number;
   urls: readonly string[];
   intent: CrawlIntent;
-  /** Made anew for each run of a task. */
+  /** Id of this run of the task. */
   by: string;
 }
 
@@ -25,34 +27,34 @@ export interface BeginParts {
   call: ActorClient["call"];
   clock: Clock;
   signal: AbortSignal;
-  /** What a request needs at hand once its moment has come. */
+  /** A request holds a place from its moment on. */
   places: Pick<Places, "take">;
 }
 
-/** Of one request, by the monotonic clock: it leaves in between, or not at all. */
+/** The interval in which a request may leave, by the monotonic clock. */
 export interface Moment {
-  /** The site's own moment, or later by what of an answer's way cannot be told from it. */
+  /** The site's moment, plus the part of the reply's network delay that cannot be measured. */
   startAt: number;
-  /** TURN_LATE_MS after the site's own moment, or earlier by as much. */
+  /** TURN_LATE_MS after the site's moment, minus the same unknown delay. */
   lateAt: number;
 }
 
 export type Begun =
-  /** The turn is the site's no more; somebody else will be given one. */
+  /** The turn has expired at the site, or another worker holds it. */
   | { state: "gone" }
   | {
       state: "now";
       atOnce: number;
-      /** The moment is the first allowed request's alone. */
+      /** The moment is for the first allowed request only. */
       spaced: boolean;
       verdicts: readonly PageVerdict[];
-      /** It may be TURN_AHEAD_MS off: so long before it the first request may begin to connect. */
+      /** The moment may be TURN_AHEAD_MS away, so that the request can connect ahead. */
       moment: Moment;
-      /** Gives the first request's place back. */
+      /** Returns the place of the first request. */
       release(): void;
     };
 
-/** What the site says, by this worker's clock. */
+/** The site's reply in this worker's time. */
 type Heard =
   | { state: "gone" }
   | { state: "wait"; until: number }
@@ -86,7 +88,7 @@ export async function beginTurn(turn: TurnToBegin, parts: BeginParts): Promise<B
       }
       const { moment, atOnce, spaced, verdicts } = heard;
       await waitUntil(clock, until - TURN_AHEAD_MS, signal);
-      // An answer waits for what the site has to store first. Now, with the request before long gone, that is little.
+      // A reply waits for the commit of the site. Now that the request before has left, the commit is small.
       if (!told && until - clock.monotonic() > TURN_AHEAD_MS / 2) {
         told = heard;
         continue;
@@ -114,14 +116,14 @@ async function ask(
 ): Promise<Heard> {
   const askedAt = clock.monotonic();
   const answer = await call(site, host, "begin", asked, options);
-  // A process may be held up between any two of these, by many milliseconds where others want its processor.
+  // The process may be suspended between any two of these lines, for many milliseconds on a busy machine.
   const before = clock.monotonic();
   const epochNow = clock.now();
   const now = clock.monotonic();
   if (answer.state === "gone") return { state: "gone" };
   if (answer.state === "wait") return { state: "wait", until: now + answer.askAgainInMs };
   const { waitMs, atOnce, spaced = false, verdicts, told } = answer;
-  // When it was answered is not known, but that it was between the two. By the same clock nothing of its way is unknown.
+  // The time of the reply lies between the two. With the same clock as the site's it is exact.
   const isOurs = told !== undefined && told.clock === clock.id;
   const agoMs = isOurs ? epochNow - told.at : 0;
   const startAt = now - agoMs + waitMs;
@@ -129,7 +131,10 @@ async function ask(
   return { state: "go", moment: { startAt, lateAt }, atOnce, spaced, verdicts };
 }
 
-/** What was told holds where the site says nothing more until then: it may be with a host that has died. */
+/**
+ * Asks again while waiting. The earlier reply stays valid if none comes in time, for example because the site's host
+ * has died.
+ */
 async function askAgain(turn: TurnToBegin, parts: BeginParts, told: Go): Promise<Heard> {
   const { clock, signal } = parts;
   const over = new AbortController();
@@ -146,7 +151,7 @@ async function askAgain(turn: TurnToBegin, parts: BeginParts, told: Go): Promise
   }
 }
 
-/** What two answers together say of one moment; where they cannot mean the same, the later one. */
+/** Intersects two replies about one moment. If they contradict each other, the later one counts. */
 function narrowed(before: Moment, after: Moment): Moment {
   const isMoved =
     after.startAt < before.lateAt - TURN_LATE_MS || after.lateAt - TURN_LATE_MS > before.startAt;
@@ -157,7 +162,7 @@ function narrowed(before: Moment, after: Moment): Moment {
   };
 }
 
-/** Timers may fire a little early; a request never does. */
+/** Timers may fire slightly early, but a request must not leave early. */
 export async function waitUntil(clock: Clock, at: number, signal: AbortSignal): Promise<void> {
   for (let ms = at - clock.monotonic(); ms > 0; ms = at - clock.monotonic()) {
     await clock.wait(Math.ceil(ms), signal);

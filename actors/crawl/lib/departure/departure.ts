@@ -1,4 +1,4 @@
-/** How one request of a turn leaves: within the moment its site has set, or not at all. */
+/** The departure of one request of a turn: within the moment that its site has set, or not at all. */
 import { TURN_LATE_MS } from "../../../../schemas/crawl/limits.ts";
 import { site } from "../../../../schemas/crawl/site.ts";
 import { OVER } from "../../../runtime/clock.ts";
@@ -10,56 +10,59 @@ import {
   waitUntil,
 } from "./begin-turn.ts";
 
-/** While a request connects, its moment is asked for again so long before it has passed: a call's way on a busy machine. */
+/** How long before the end of its moment a connecting request asks again: the time of a call on a busy machine. */
 const TURN_AGAIN_MS = 500;
 
-/** The request did not leave in time: its moment has passed, and it needs another. */
+/** The request missed its moment and needs another one. */
 export class TooLate extends Error {}
 
-/** The request was not made, or nobody knows whether it was: the turn ends without a word of it, and the job goes on. */
+/** The request was not made, or nobody knows whether it was. The turn ends without an outcome for it. */
 export class NotMade extends Error {}
 
-/** What whoever makes a request keeps to, and tells. */
+/** The timing rules that a requester must follow and report. */
 export interface Departure {
-  /** Aborted, with TooLate or NotMade among other reasons, when the request must not leave any more. */
+  /** Aborts when the request must not leave any more, with TooLate or NotMade among other reasons. */
   signal: AbortSignal;
   /**
-   * Resolves when its moment has come, or is so near: it does not leave before. To be awaited with a connection at hand.
-   * Rejects with the signal's reason.
+   * Resolves at the moment, or `aheadMs` before it. The caller awaits it with an open connection. Rejects with the
+   * signal's reason.
    */
   due(aheadMs?: number): Promise<void>;
-  /** Whether it may still leave; `signal` is aborted where not. It changes nothing else. */
+  /** Whether the request may still leave. Aborts `signal` if not. */
   mayLeave(): boolean;
-  /** To be called when it may leave from its moment on and nobody sees just when: taken back it may have left all the same. */
+  /**
+   * The caller calls this if the request may leave unobserved from its moment on. It may then have left even after it
+   * was taken back.
+   */
   onUnseen(): void;
-  /** To be called just before it leaves: `signal` is aborted by then where that is too late. */
+  /** The caller calls this just before the request leaves. `signal` is aborted by then if that is too late. */
   onStarting(): void;
-  /** To be called when it has left, and again when one more has. */
+  /** The caller calls this when a request has left, also for each repetition. */
   onStarted(): void;
-  /** Waits for another moment, for one more request for the same address. False where there is none soon. */
+  /** Waits for the moment of one more request for the same address. Resolves with false if there is none soon. */
   oneMore(): Promise<boolean>;
 }
 
 export interface DepartureParts extends Pick<BeginParts, "call" | "clock" | "signal"> {
-  /** Aborted when nothing of the turn is wanted any more. */
+  /** Aborts when nobody wants the turn's pages any more. */
   ended?: AbortSignal;
-  /** Told of each request that has left; what it returns resolves once the site knows. */
+  /** Receives each departure. The returned promise resolves when the site knows. */
   onLeft?: (left: Left) => Promise<unknown>;
 }
 
 export interface Left {
-  /** It was not the turn's first. */
+  /** The request was not the first of the turn. */
   again: boolean;
-  /** By how much at most it left after the moment that the site has set for it. */
+  /** Longest possible lateness after the moment, in milliseconds. */
   lateMs: number;
 }
 
-/** Whoever makes the request has its place already. */
+/** The requester has its place already. */
 const NO_PLACES = { take: async () => () => {} };
 
 /**
- * Makes the one request of a turn that has begun, which leaves in its moment. One that takes long to connect is told
- * to go again and again, and goes on for as long as it is told so without a wait. Rejects with TooLate or NotMade.
+ * Makes one request within its moment. While the request connects, the site is asked again, and the request continues
+ * as long as the site says go without a wait. Rejects with TooLate or NotMade.
  */
 export async function inTime<T>(
   turn: TurnToBegin,
@@ -77,7 +80,7 @@ export async function inTime<T>(
   keep();
   const mayLeave = () => {
     if (!left.signal.aborted) {
-      // A process that stood still finds its connection before it finds that the time is over.
+      // A process that was suspended may notice its connection before its timer.
       if (clock.monotonic() > moment.lateAt) takeBack();
       else if (ended?.aborted) late.abort(new NotMade());
     }
@@ -93,7 +96,7 @@ export async function inTime<T>(
         isUnseen = true;
       },
       onStarting() {
-        // From here on it cannot be taken back: one that is made anew would be a second one.
+        // From here on the request cannot be taken back: a repetition would be a second request.
         if (mayLeave()) left.abort(OVER);
       },
       onStarted() {
@@ -103,7 +106,7 @@ export async function inTime<T>(
         known = onLeft?.({ again: requests > 1, lateMs: Math.ceil(lateMs) });
       },
       async oneMore() {
-        // Asked before it knows, the site would take it for the same request still.
+        // The site must know of the first request, or it would take this one for the same.
         await known?.catch(() => {});
         const begun = await beginTurn(turn, { call, clock, signal, places: NO_PLACES });
         if (begun.state === "gone" || !begun.verdicts.every(({ allowed }) => allowed)) return false;
@@ -125,14 +128,14 @@ export async function inTime<T>(
   }
 }
 
-/** With a connection at hand: resolves just as the request is to leave, and not where it must not. */
+/** Resolves when the request must leave, on an open connection. Rejects if it must not leave. */
 export async function start({ due, onStarting, signal }: Departure): Promise<void> {
   await due();
   onStarting();
   signal.throwIfAborted();
 }
 
-/** Where the site has set no moment: until nothing of the turn is wanted any more. */
+/** Returns a departure without a moment, valid until nobody wants the turn any more. */
 export function atAnyTime({ signal, ended }: Pick<DepartureParts, "signal" | "ended">): Departure {
   const mayLeave = () => !signal.aborted && !ended?.aborted;
   return {
@@ -142,7 +145,7 @@ export function atAnyTime({ signal, ended }: Pick<DepartureParts, "signal" | "en
   };
 }
 
-/** Resolves when the moment has passed, or the request has left. */
+/** Extends the moment by asking the site again. Resolves when the moment has passed or the request has left. */
 async function keepMoment(
   { host, ...asked }: TurnToBegin,
   { call, clock, left }: Pick<BeginParts, "call" | "clock"> & { left: AbortSignal },
@@ -153,7 +156,7 @@ async function keepMoment(
     if (left.aborted) return;
     const askedAt = clock.monotonic();
     const answer = await Promise.race([
-      // Without an answer the moment passes.
+      // Without a reply the moment passes.
       call(site, host, "begin", asked).catch(() => undefined),
       clock.wait(Math.max(0, moment.lateAt - askedAt), left).then(() => undefined),
     ]);

@@ -1,4 +1,4 @@
-/** The browser context of one job on a worker, and its pages, which are used again; another one when it is worn, idle or lost. */
+/** The browser context of one job on a worker, and its reusable pages. A worn, idle or lost context is replaced. */
 
 import type { CrawlRequest } from "../../../../schemas/crawl/http/crawl.ts";
 import { TAKE_HTML_MS } from "../../../../schemas/crawl/limits.ts";
@@ -9,13 +9,13 @@ import type { Clock } from "../../../runtime/clock.ts";
 import { abortable } from "../../../runtime/time-limit.ts";
 import { BrowserPage } from "./browser-page.ts";
 
-/** Bytes that pages of one browser context may move together, from when one begins in it alone: five heavy pages. */
+/** Bytes that overlapping pages of one context may transfer together: five heavy pages. */
 export const RENDER_BYTES_MAX = 200_000_000;
-/** Where they have moved so much, the next begin in another context: so those that overlap without end are not cut for it. */
+/** After this many bytes the next page begins in another context, so that endlessly overlapping pages are not cut. */
 export const CRAWL_CONTEXT_BYTES_MAX = RENDER_BYTES_MAX / 2;
-/** A job's browser context is given back when nothing was loaded for so long: its pages hold some 15 MB each. */
+/** A context that loads nothing for this long is released. Its pages hold about 15 MB each. */
 export const CRAWL_CONTEXT_IDLE_MS = 10_000;
-/** A context is exchanged for a new one after so many pages, or so long: a browser that is replaced waits for it. */
+/** Pages and age after which a context is replaced. The replacement of a browser waits for its contexts. */
 export const CRAWL_CONTEXT_PAGES_MAX = 500;
 export const CRAWL_CONTEXT_AGE_MS_MAX = 5 * 60_000;
 
@@ -23,7 +23,7 @@ interface BrowserContextsParts {
   pool: BrowserPool;
   clock: Clock;
   request: CrawlRequest;
-  /** Of its pages. */
+  /** Parameters of all pages. */
   parameters: PageRequest;
   limits?: Partial<ContextLimits>;
 }
@@ -37,15 +37,18 @@ export interface ContextLimits {
 
 type Cookies = Awaited<ReturnType<ReturnType<RenderContext["page"]["browserContext"]>["cookies"]>>;
 
-/** A context in use, and its pages. */
+/** A context in use and its pages. */
 export interface OpenContext {
   context: RenderContext;
   openedAt: number;
-  /** Pages loaded in it so far, and those being loaded. */
+  /** Pages loaded in it so far, and pages being loaded. */
   loaded: number;
   loading: number;
   idle: BrowserPage[];
-  /** Set when no page begins in it any more: its cookies are being read. It is given back after that and the last page. */
+  /**
+   * Set when no more pages begin in this context and its cookies are being read. It is released after that and after
+   * its last page.
+   */
   retired: Promise<unknown> | undefined;
 }
 
@@ -53,7 +56,7 @@ export class BrowserContexts {
   readonly #parts: BrowserContextsParts;
   readonly #limits: ContextLimits;
   #open: Promise<OpenContext> | undefined;
-  /** Of the context before; those of the request until there was one. */
+  /** Cookies of the context before; at first those of the request. */
   #cookies: Promise<Cookies | undefined> = Promise.resolve(undefined);
   #idling = new AbortController();
   readonly #closing = new AbortController();
@@ -69,7 +72,7 @@ export class BrowserContexts {
     };
   }
 
-  /** The context in use; another one where there is none, or the last is worn or lost. */
+  /** Returns the current context, or a new one if there is none or it is worn or lost. */
   async use(): Promise<OpenContext> {
     this.#idling.abort();
     const { clock } = this.#parts;
@@ -80,7 +83,7 @@ export class BrowserContexts {
       if (!isWorn && !hasMovedMuch(open) && !open.context.lost.aborted) return open;
       this.#retire(open);
     }
-    // Whoever is first may leave before it is there, and others wait for it as well.
+    // The first caller may leave before the context is open; others wait for it too.
     this.#open ??= this.#openContext();
     const opening = this.#open;
     try {
@@ -115,14 +118,14 @@ export class BrowserContexts {
     };
   }
 
-  /** One more page begins in it. */
+  /** Counts a page that begins. */
   begin(open: OpenContext): void {
     open.context.begin({ bytesMax: RENDER_BYTES_MAX, besideOthers: open.loading > 0 });
     open.loading += 1;
     open.loaded += 1;
   }
 
-  /** One of its pages that is free, or another. */
+  /** Returns an idle page or a new one. */
   async page({ idle, context }: OpenContext, signal: AbortSignal): Promise<BrowserPage> {
     return idle.pop() ?? (await this.#openPage(context, signal));
   }
@@ -139,14 +142,14 @@ export class BrowserContexts {
     }
   }
 
-  /** To be called for each that began. What is left of the page is cleared away. */
+  /** Ends a page that began, and resets it for reuse. */
   async done(open: OpenContext, page: BrowserPage | undefined): Promise<void> {
     const isUsable = (await page?.reset()) ?? false;
     open.loading -= 1;
     if (page !== undefined && isUsable) open.idle.push(page);
     if (open.loading > 0) return;
     if (open.retired !== undefined || this.#closing.signal.aborted) {
-      // A context that is closed answers nothing more, not even what it was asked before.
+      // A closed context does not answer pending commands.
       await open.retired;
       return open.context.release();
     }
@@ -157,7 +160,7 @@ export class BrowserContexts {
     if (!signal.aborted && open.loading === 0) this.#retire(open);
   }
 
-  /** Its cookies go on to the next. */
+  /** Retires the context and passes its cookies to the next one. */
   #retire(open: OpenContext): void {
     if (open.retired !== undefined) return;
     this.#open = undefined;
@@ -179,7 +182,7 @@ export class BrowserContexts {
   }
 }
 
-/** What its pages move is counted together, until none of them is under way. */
+/** Whether overlapping pages have transferred many bytes. The count ends when no page is loading. */
 function hasMovedMuch({ context, loading }: OpenContext): boolean {
   const { received, sent } = context.egress.bytes;
   return loading > 0 && received + sent >= CRAWL_CONTEXT_BYTES_MAX;

@@ -1,7 +1,9 @@
 /**
- * Gets pages of one job in a browser: one context with a few pages, which are used again. Images and fonts are not kept
- * from a page: scripts measure them and act on their failing, and since a page is stopped when it has been taken, most
- * are never fetched (of 40 images 7, which took 10 of 60 ms). `rejectResourceTypes` saves the rest.
+ * Loads the pages of one job in a browser: one context with a few reusable pages.
+ *
+ * Images and fonts are not blocked, because scripts measure them and react to their failures. A page is stopped when
+ * its HTML is read, so most are never fetched: of 40 images 7, which took 10 of 60 ms. `rejectResourceTypes` saves
+ * the rest.
  */
 
 import type { CrawlRequest } from "../../../../schemas/crawl/http/crawl.ts";
@@ -30,7 +32,7 @@ import { BrowserContexts, type ContextLimits, type OpenContext } from "./browser
 import type { BrowserPage, Loaded } from "./browser-page.ts";
 import type { DocumentHead } from "./document-gate.ts";
 
-/** So long before it a browser is told to load the page: it takes some 10 ms to ask for it. */
+/** How long before the moment the browser gets its command: it takes about 10 ms to send the request. */
 const GOTO_AHEAD_MS = 20;
 
 export interface BrowserPageLoaderParts {
@@ -38,7 +40,7 @@ export interface BrowserPageLoaderParts {
   clock: Clock;
   request: CrawlRequest;
   limits?: Partial<ContextLimits>;
-  /** For pages that need a browser of their own; without it the loader has one for itself. */
+  /** Places for pages that need a browser of their own; by default the loader has one. */
   apart?: Places;
 }
 
@@ -60,7 +62,7 @@ export class BrowserPageLoader implements PageLoader {
         : { "If-Modified-Since": new Date(modifiedSince * 1_000).toUTCString() };
   }
 
-  /** Throws the signal's reason, a `BrowserNotStartedError`, and what is a fault of ours. */
+  /** Loads a page. Throws the signal's reason, a `BrowserNotStartedError`, and faults of ours. */
   async load(load: PageLoad): Promise<PageAnswer> {
     const { signal, startBy } = load;
     const { clock } = this.#parts;
@@ -77,7 +79,7 @@ export class BrowserPageLoader implements PageLoader {
     }
   }
 
-  /** Whatever becomes of its browser there is the page's own doing. */
+  /** Loads a page in a browser of its own, so that only this page can end it. */
   async #loadApart(load: PageLoad, opening: AbortSignal): Promise<PageAnswer> {
     const release = await this.#apart.take(opening);
     try {
@@ -119,7 +121,7 @@ export class BrowserPageLoader implements PageLoader {
     const startedAt = clock.monotonic();
     let waitedMs = 0;
     const browserMs = () => Math.max(1, Math.round(clock.monotonic() - startedAt - waitedMs));
-    // Waiting is no time of a browser.
+    // Waiting does not count as browser time.
     const waited = async (wait: Promise<void>) => {
       const before = clock.monotonic();
       await wait;
@@ -141,7 +143,7 @@ export class BrowserPageLoader implements PageLoader {
       load.signal.throwIfAborted();
       return notOpened(error, browserMs());
     } finally {
-      // Nobody waits for that: the answer is known.
+      // The result is known, so nobody waits for the reset.
       void contexts.done(open, page);
     }
   }
@@ -203,7 +205,7 @@ export class BrowserPageLoader implements PageLoader {
     }
   }
 
-  /** What the host's status and fields say of another try, whatever the body is. */
+  /** Returns whether a retry makes sense and which pause the host asked for, by status and header fields. */
   #askedBy(head: DocumentHead | undefined): { retry: boolean; awayMs?: number } {
     if (head === undefined) return { retry: false };
     const { status, headers } = head;
@@ -221,7 +223,7 @@ export class BrowserPageLoader implements PageLoader {
   }
 }
 
-/** What may be otherwise at the next try. */
+/** Errors that a retry may not have. */
 const PASSING: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   "address_unreachable",
   "browser_crashed",
@@ -237,7 +239,7 @@ const PASSING: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
 function pageParametersOf(request: CrawlRequest): PageRequest {
   const headers = callersFields(request);
   return {
-    // Whose credentials they are.
+    // The credentials belong to this address.
     url: request.url,
     ...(headers.length > 0 && { setExtraHTTPHeaders: Object.fromEntries(headers) }),
     authenticate: request.authenticate,
@@ -258,7 +260,7 @@ function pageParametersOf(request: CrawlRequest): PageRequest {
   };
 }
 
-/** A page that could not be opened; throws what is a fault of ours. */
+/** Returns the failure of a page that could not be opened. Throws faults of ours. */
 function notOpened(error: unknown, browserMs: number): PageAnswer {
   const isRefusal = error instanceof ActorError;
   const hasDied = error instanceof BrowserDiedError && !(error instanceof BrowserNotStartedError);

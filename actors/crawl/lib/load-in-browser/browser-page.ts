@@ -1,4 +1,4 @@
-/** One page of a job's browser context, loaded with one document after the other. */
+/** One reusable page of a job's browser context. */
 import type { CDPSession, Protocol } from "puppeteer-core";
 import { CRAWL_BODY_BYTES_MAX, TAKE_HTML_MS } from "../../../../schemas/crawl/limits.ts";
 import { ActorError } from "../../../../schemas/errors.ts";
@@ -25,19 +25,19 @@ import {
 } from "./document-gate.ts";
 import { type TakenHtml, takeHtml } from "./read-html.ts";
 
-/** A page in a browser, whatever its parameters wait for: with TURN_STARTS_MS_MAX before it less than TURN_MS_MAX. */
+/** Timeout of a page in a browser. Together with TURN_STARTS_MS_MAX it stays below TURN_MS_MAX. */
 export const CRAWL_RENDER_MS_MAX = 170_000;
 /**
- * A page that is done is stopped, to be used again; one that is not stopped by then is closed, which takes another 0.5 s where
- * it hangs: so 2 s after it is done, or was taken back, nothing of it is connected. Most are stopped in 10 ms.
+ * Timeout for stopping a loaded page, which mostly takes 10 ms. A page that does not stop is closed, which takes
+ * another 0.5 s if it hangs. So 2 s after its end a page has no connections.
  */
 export const PAGE_RESET_MS = 1_000;
 
-/** What a document came to. */
+/** The result of loading a document. */
 export type Loaded =
-  /** As it became, or as far as it came before it was cut. */
+  /** The document after its scripts, or its part before the cut. */
   | { kind: "taken"; head: DocumentHead; taken: TakenHtml }
-  /** The head says all there is to know: a redirect, or one that was not wanted. */
+  /** The head suffices: a redirect, or a document that is not wanted. */
   | { kind: "ended"; head: DocumentHead }
   | { kind: "failed"; error: ActorError; head: DocumentHead | undefined };
 
@@ -50,12 +50,12 @@ interface BrowserPageOptions {
 export class BrowserPage {
   readonly #page: ContextPage;
   readonly #gate: DocumentGate;
-  /** Reports how much of a document has come, while that matters. */
+  /** Measures the bytes of a document where that matters. */
   readonly #meter: CDPSession;
   readonly #options: BrowserPageOptions;
-  /** Of the document that is loaded, or was last. */
+  /** Departure of the current or latest document. */
   #departure: DocumentDeparture | undefined;
-  /** The document answered when it was taken: its scripts do not hang. */
+  /** The HTML was read, so the document's scripts do not hang. */
   #isTaken = false;
 
   static async open(context: RenderContext, options: BrowserPageOptions): Promise<BrowserPage> {
@@ -65,13 +65,13 @@ export class BrowserPage {
     await preparePage(page, options.parameters, {
       mayAnswerSite: async () => (await gate?.oneMore()) ?? false,
     });
-    // A document that a page has loaded ahead would be shown without another request.
+    // A prerendered document would be shown without another request.
     await gateSession.send("Page.setPrerenderingAllowed", { isAllowed: false });
     gate = await DocumentGate.install(gateSession, page.frameId);
     return new BrowserPage({ page, gate, meter: gateSession, options });
   }
 
-  /** Use `open`. */
+  /** Private: use `open`. */
   constructor(parts: {
     page: ContextPage;
     gate: DocumentGate;
@@ -84,12 +84,12 @@ export class BrowserPage {
     this.#options = parts.options;
   }
 
-  /** Whether it can be used no more. */
+  /** Whether the page is unusable. */
   get isLost(): boolean {
     return this.#page.lost.aborted;
   }
 
-  /** Throws the signal's reason, and what is no fault of the page. Call `reset` before the next. */
+  /** Loads a document. Throws the signal's reason and faults of ours. Call `reset` before the next document. */
   async load(
     load: PageLoad,
     expected: {
@@ -151,9 +151,9 @@ export class BrowserPage {
   }
 
   /**
-   * The document stops: its scripts, timers and requests. It goes with the next one; a blank page in between would take
-   * as long as a page, since it lives in another process. Resolves with whether the page can be used again; else it is
-   * closed.
+   * Stops the document's scripts, timers and requests. The document stays until the next one; a blank page in between
+   * would take as long as a page, since it runs in another process. Resolves with whether the page is reusable; if
+   * not, it is closed.
    */
   async reset(): Promise<boolean> {
     const { clock } = this.#options;
@@ -165,9 +165,9 @@ export class BrowserPage {
         Promise.all([
           session.send("Page.stopLoading"),
           session.send("Page.setWebLifecycleState", { state: "frozen" }),
-          // What was before could be shown again without a request.
+          // The browser could show the last document again without a request.
           session.send("Page.resetNavigationHistory"),
-          // The browser answers the others, also for a page that hangs, and would hold its connections for as long.
+          // The browser process answers the other commands even for a page that hangs and holds its connections.
           !this.#isTaken && session.send("Runtime.getIsolateId"),
         ]),
       );
@@ -179,18 +179,18 @@ export class BrowserPage {
     }
   }
 
-  /** Not before the next document is there, so that the last one does not come to life again. */
+  /** Unfreezes the page only for the next document, so that the last one does not resume. */
   #unfreeze(): true {
     this.#page.session.send("Page.setWebLifecycleState", { state: "active" }).catch(() => {
-      // The page has gone.
+      // The page is gone.
     });
     return true;
   }
 
-  /** Behind the caller's back: a page that hangs is ended by its browser. */
+  /** Closes the page in the background. The browser ends a page that hangs. */
   close(): void {
     const closed = this.#page.page.close().catch(() => {
-      // It has gone.
+      // The page is gone.
     });
     void closed.then(() => this.#departure?.[Symbol.dispose]());
   }
@@ -206,12 +206,12 @@ export class BrowserPage {
     return { kind: "taken", head, taken: { url, html, truncated } };
   }
 
-  /** Whether the document was cut off. */
+  /** Waits for the document. Resolves with whether it was cut. */
   async #complete(url: string, seen: SeenDocument, signal: AbortSignal): Promise<boolean> {
     const { parameters, clock } = this.#options;
     using size = this.#measure(seen);
     try {
-      // What a page of an error lacks does not come, and what it says is to be kept.
+      // An error page may never meet the wait conditions, and its text is to be kept.
       const isEnough = () => (seen.head?.status ?? 0) >= 400;
       const limits = { signal: AbortSignal.any([signal, size.exceeded]), clock, isEnough };
       using document = await loadPage(this.#page, { ...parameters, url }, limits);
@@ -223,7 +223,7 @@ export class BrowserPage {
     }
   }
 
-  /** Stops a document that is larger than what is kept of it, before it fills the browser's memory. */
+  /** Stops an overlong document before it fills the browser's memory. */
   #measure(seen: SeenDocument) {
     const exceeded = new AbortController();
     const session = this.#meter;
@@ -255,17 +255,17 @@ export class BrowserPage {
     const taken = await within(limit, () => takeHtml(this.#page));
     if (taken.html !== undefined) return taken;
     const { rest, ...known } = taken;
-    // Waiting for room is no fault of the page.
+    // Waiting for a place does not count against the page.
     await abortable(onLarge(), signal);
     return { ...known, html: await within(limit, rest) };
   }
 }
 
-/** What `loadPage` listens to, for as long as it takes. */
+/** The events that `loadPage` listens to. */
 const WATCHED = ["request", "response", "requestfinished", "requestfailed"] as const;
 const EMPTY_HEAD: DocumentHead = { status: 200, headers: new Headers(), form: "html" };
 
-/** No content, or an error with none: browsers stay where they are, or show a page of their own. */
+/** Browsers show nothing of their own for a response without content. */
 function hasNothingToShow(error: unknown, { status }: DocumentHead): boolean {
   if (!(error instanceof ActorError)) return false;
   const isEmpty = status === 204 || status === 205;
@@ -281,7 +281,7 @@ function leftItself(): ActorError {
   return new ActorError("page_navigated_away", "Cannot take the page: it left while it was used");
 }
 
-/** Undefined where the page is not at fault. */
+/** Returns the page's fault; undefined for other faults. */
 function refusalOf(error: unknown, { page }: ContextPage): ActorError | undefined {
   if (error instanceof ActorError) return error;
   if (error instanceof BrowserDiedError) return new ActorError("browser_crashed", error.message);

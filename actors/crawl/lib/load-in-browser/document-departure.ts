@@ -1,8 +1,10 @@
 /**
- * The leaving of a document's request from a browser: at its moment or not at all, and told when it happens. Browsers
- * connect when they like, and send again what failed. Over http: a request passes our proxy whole, which knows it by a mark
- * and holds it until it may leave. Over https: nothing is seen of it there: the browser tells when it sends, and until
- * an answer comes the proxy cuts its tunnels as soon as it must not, or it would be sent again.
+ * The departure of a document's request from a browser: in its moment or not at all.
+ *
+ * Browsers connect when they like, and repeat failed requests. An http: request passes our proxy completely. The
+ * proxy recognises it by a mark and holds it until its moment. An https: request is invisible to the proxy. The
+ * browser reports when it sends one. Until a response arrives the proxy cuts its tunnels as soon as the request must
+ * not leave, since the browser would repeat it.
  */
 import { setImmediate as pollAgain } from "node:timers/promises";
 import type { CDPSession, Protocol } from "puppeteer-core";
@@ -22,10 +24,10 @@ export interface DepartureParts {
 export class DocumentDeparture implements Disposable {
   readonly #parts: DepartureParts;
   readonly #mark: Mark | undefined;
-  /** Requests it may make and has not made: the site has set a moment for each. */
+  /** Requests with a moment that have not left yet. */
   #moments = 1;
   #hasStarted = false;
-  /** The browser has said that it sends one, which is not told yet. */
+  /** The browser has reported a request that is not reported to the site yet. */
   #isSending = false;
   #isOver = false;
   #tunnels: Disposable | undefined;
@@ -42,18 +44,21 @@ export class DocumentDeparture implements Disposable {
     });
   }
 
-  /** Fields that the request needs. */
+  /** Header fields that the request needs. */
   get headers(): Record<string, string> {
     return this.#mark === undefined ? {} : { [MARK_HEADER]: this.#mark.value };
   }
 
-  /** Whether the browser may go on, once it may. Over http: it does so ahead, since the request waits in our proxy. */
+  /**
+   * Resolves with whether the browser may continue, when it may. An http: request continues early and waits in our
+   * proxy.
+   */
   async mayGoOn(): Promise<boolean> {
     if (this.#mark === undefined) await this.#due();
     return this.#mayLeave();
   }
 
-  /** The browser is about to be told to go on. */
+  /** Prepares for the browser's request, just before it continues. */
   release(networkId: string): void {
     if (this.#mark !== undefined) return;
     const { url, leave, egress, session } = this.#parts;
@@ -61,7 +66,7 @@ export class DocumentDeparture implements Disposable {
     let isBroken = false;
     this.#tunnels = egress.holdTunnels(url, {
       mayPass: () => !isBroken && this.#mayLeave(),
-      // Whether it was this request's or not: sent again it would be one that had no turn.
+      // A repetition of any request would be one without a turn.
       onUnanswered() {
         isBroken = true;
       },
@@ -70,7 +75,8 @@ export class DocumentDeparture implements Disposable {
       if (requestId === networkId) void this.#onSend();
     };
     session.on("Network.requestWillBeSentExtraInfo", onSend);
-    // Commands are carried out in order: it knows before the request goes on, and stops before anybody else enables it.
+    // The browser executes commands in order: it is enabled before the request continues, and disabled before another
+    // user enables it.
     session.send("Network.enable").catch(() => {});
     this.#stopWatching = () => {
       this.#stopWatching = () => {};
@@ -79,28 +85,28 @@ export class DocumentDeparture implements Disposable {
     };
   }
 
-  /** An answer has come: if nothing was seen of its request, it came from a cache, or it has left by now. */
+  /** Records a response. A request that nobody saw was answered by a cache, or has left by now. */
   arrived(): void {
     this.#letGo();
-    // A request with credentials is not told of by the browser.
+    // The browser does not report requests with credentials.
     if (!this.#hasStarted || this.#moments > 0 || this.#isSending) this.#onStarted();
   }
 
   /**
-   * The browser has given its request up and makes it no more: tunnels are cut for its sake no longer. The page's next
-   * request, or another page's, may want one before this page is reset.
+   * Records that the browser has given up its request. Its tunnels need no cut any more, since the next request may
+   * need one before this page is reset.
    */
   failed(): void {
     this.#letGo();
   }
 
-  /** From now on nothing may leave any more. To be disposed of when the browser knows. */
+  /** Forbids further requests. The caller disposes of this when the browser has stopped. */
   end(): void {
     this.#isOver = true;
     this.#mark?.[Symbol.dispose]();
   }
 
-  /** The browser needs another request for the same document: whether it may make it, once it may. */
+  /** Waits for the moment of another request for the same document. Resolves with whether it may leave. */
   async oneMore(): Promise<boolean> {
     if (this.#isSending) this.#onStarted();
     const isGranted = await this.#parts.leave.oneMore();
@@ -136,7 +142,7 @@ export class DocumentDeparture implements Disposable {
 
   async #due(): Promise<void> {
     await this.#parts.leave.due().catch(() => {
-      // Then it may not leave.
+      // Then the request must not leave.
     });
   }
 
@@ -146,9 +152,9 @@ export class DocumentDeparture implements Disposable {
     leave.onStarting();
     this.#moments = Math.max(0, this.#moments - 1);
     this.#isSending = true;
-    // The browser tells of it just before it does it, in one step of the part that answers this: so it has done it then.
+    // The browser reports the request just before sending it, in one step of the thread that answers this command.
     await session.send("Network.getCookies", { urls: [] }).catch(() => {});
-    // What it has written by then passes our proxy before this goes on.
+    // Bytes written by then pass our proxy before this continues.
     await pollAgain();
     if (this.#isSending) this.#onStarted();
   }

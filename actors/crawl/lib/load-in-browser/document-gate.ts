@@ -1,6 +1,6 @@
 /**
- * Lets a page of a crawl request its own document, once, and no other: what comes after a redirect, and wherever scripts
- * or a refresh want to go, is a request of its own that waits for its turn.
+ * Lets a page of a crawl request its own document once, and no other document. Redirects, and addresses to which
+ * scripts or a refresh lead, need requests with turns of their own.
  */
 import type { CDPSession, Protocol } from "puppeteer-core";
 import { CRAWL_BODY_BYTES_MAX, LARGE_BODY_BYTES } from "../../../../schemas/crawl/limits.ts";
@@ -12,13 +12,13 @@ import type { DocumentDeparture } from "./document-departure.ts";
 type Paused = Protocol.Fetch.RequestPausedEvent;
 
 interface ExpectedDocument {
-  /** Without fragment. */
+  /** Address without fragment. */
   url: string;
-  /** Set in the request unless the page has such a field already. */
+  /** Header fields that are added unless the page sets them. */
   headers: Readonly<Record<string, string>>;
   departure: DocumentDeparture;
   onLarge(): Promise<void>;
-  /** Whether the answer makes the document worth loading. */
+  /** Whether the response head makes the document worth loading. */
   wants(head: DocumentHead): boolean;
 }
 
@@ -33,18 +33,18 @@ export interface DocumentBody {
   truncated: boolean;
 }
 
-/** What is known of a document; it grows while the page loads. */
+/** The known facts of a document. They grow while the page loads. */
 export interface SeenDocument {
   head?: DocumentHead;
-  /** The loading was ended by us: a redirect, or a head that is not wanted. */
+  /** We ended the load: a redirect, or a document that is not wanted. */
   ended: boolean;
-  /** So it was, since our proxy could not reach the host. */
+  /** We ended the load because our proxy could not reach the host. */
   isUnreached: boolean;
-  /** Of the network, once the request has left. */
+  /** The browser's id of the request, once it has left. */
   requestId?: string;
-  /** Of one that browsers do not show as it is. */
+  /** The body of a document that browsers do not show as it is. */
   body?: Promise<DocumentBody>;
-  /** What of it comes is reported: it may be large, or grow when it is decoded. */
+  /** The browser reports the document's bytes: it may be large, or grow by decompression. */
   isMeasured: boolean;
 }
 
@@ -53,19 +53,19 @@ interface Expectation extends ExpectedDocument {
 }
 
 export class DocumentGate {
-  /** Of the page itself. */
+  /** Frame of the page itself. */
   readonly frameId: string;
   readonly #session: CDPSession;
   #expected: Expectation | undefined;
 
-  /** The session has to be of its own: one that filters requests would answer for us. */
+  /** Installs the gate. It needs a session of its own: a session that filters requests would answer for the gate. */
   static async install(session: CDPSession, frameId: string): Promise<DocumentGate> {
     const gate = new DocumentGate(session, frameId);
     await session.send("Fetch.enable", {
       patterns: [
         { resourceType: "Document", requestStage: "Request" },
         { resourceType: "Document", requestStage: "Response" },
-        // With it come scripts' own requests, which Chromium tells from these only when they have been stopped.
+        // This pattern includes the requests of scripts, which Chromium distinguishes only when they are paused.
         { resourceType: "Fetch", requestStage: "Request" },
       ],
     });
@@ -78,34 +78,34 @@ export class DocumentGate {
     this.frameId = frameId;
     session.on("Fetch.requestPaused", (event) => {
       this.#decide(event).catch(() => {
-        // A page that is gone needs no answers.
+        // A page that is gone needs no answer.
       });
     });
   }
 
-  /** From now on one request for the document may pass. */
+  /** Allows one request for this document. */
   expect(document: ExpectedDocument): SeenDocument {
     const seen: SeenDocument = { ended: false, isUnreached: false, isMeasured: false };
     this.#expected = { ...document, seen };
     return seen;
   }
 
-  /** Whether the document may be asked for once more, once it may. */
+  /** Waits for the moment of another request for the document. Resolves with whether it may leave. */
   async oneMore(): Promise<boolean> {
     return (await this.#expected?.departure.oneMore()) ?? false;
   }
 
-  /** From now on none may. */
+  /** Forbids all documents. */
   close(): void {
     this.#expected = undefined;
   }
 
   async #decide(event: Paused): Promise<void> {
     const { requestId, frameId, resourceType } = event;
-    // Chromium's name for what a link wants fetched ahead: of a page of the crawl that is a request without a turn.
+    // Chromium's type of prefetches. For a page of the crawl that is a request without a turn.
     if (resourceType === "Fetch") return await this.#refuse(requestId);
     if (resourceType !== "Document") return await this.#pass(requestId);
-    // A frame within the page is a part of it.
+    // A frame inside the page is a part of the page.
     if (frameId !== this.frameId) return await this.#pass(requestId);
     const isAnswer =
       event.responseStatusCode !== undefined || event.responseErrorReason !== undefined;
@@ -123,7 +123,7 @@ export class DocumentGate {
       departure.release(networkId);
       return await this.#pass(requestId, headers);
     }
-    // Redirects inside the browser, such as to https, show here only.
+    // Internal redirects, such as those to https, are visible only here.
     if (seen.requestId === networkId && !seen.ended) {
       const headers = new Headers({ location: event.request.url });
       seen.head = { status: 307, headers, form: "html" };
@@ -160,7 +160,7 @@ export class DocumentGate {
     const length = Number(headers.get("content-length") ?? Number.NaN);
     if (headers.has("content-encoding") || !(length <= LARGE_BODY_BYTES)) {
       seen.isMeasured = true;
-      // Answered before the document goes on, since commands are carried out in order.
+      // Commands run in order, so this runs before the document continues.
       this.#session.send("Network.enable").catch(() => {});
     }
     if (isSaved(head)) {
@@ -172,7 +172,7 @@ export class DocumentGate {
     return await this.#pass(requestId);
   }
 
-  /** Of an answer that is paused. */
+  /** Reads the body of a paused response. */
   async #read(requestId: string, onLarge: () => Promise<void>): Promise<DocumentBody> {
     const session = this.#session;
     const { stream: handle } = await session.send("Fetch.takeResponseBodyAsStream", { requestId });
@@ -180,7 +180,7 @@ export class DocumentGate {
     let left = CRAWL_BODY_BYTES_MAX;
     let isLarge = false;
     for (;;) {
-      // One byte more tells whether there is more.
+      // One more byte shows whether there is more.
       const size = Math.min(CHUNK_BYTES, left + 1);
       const { data, base64Encoded, eof } = await session.send("IO.read", { handle, size });
       const chunk = Buffer.from(data, base64Encoded ? "base64" : "utf8");
@@ -202,7 +202,7 @@ export class DocumentGate {
     await this.#session.send("Fetch.continueRequest", { requestId, ...changed });
   }
 
-  /** The page stays as it is: any other reason would show an error in its place. */
+  /** Refuses a request. The page stays as it is; another reason would show an error page. */
   async #refuse(requestId: string): Promise<void> {
     await this.#session.send("Fetch.failRequest", { requestId, errorReason: "Aborted" });
   }
@@ -213,11 +213,14 @@ function lowered(headers: Readonly<Record<string, string>>): Record<string, stri
   return Object.fromEntries(entries.map(([name, value]) => [name.toLowerCase(), value]));
 }
 
-/** What our proxy says of a failure. It passes no such field on, and answers nothing inside of tunnels. */
+/**
+ * Whether the response is an error of our own proxy. The proxy strips this field from other responses, and never
+ * answers inside tunnels.
+ */
 const isOfProxy = (url: string, headers: Headers) =>
   url.startsWith("http:") && headers.has(EGRESS_FIELD);
 
-/** Browsers would save it, or show it in a view of their own. */
+/** Whether browsers would save the document or show it in a viewer. */
 function isSaved({ headers, form }: DocumentHead): boolean {
   return form === "text" || /^\s*attachment/i.test(headers.get("content-disposition") ?? "");
 }
@@ -227,7 +230,7 @@ function withoutFragment(url: string): string {
   return hash < 0 ? url : url.slice(0, hash);
 }
 
-/** All fields of the request with ours, or undefined where nothing changes. */
+/** Returns all header fields with ours; undefined where nothing changes. */
 function headersOf(
   given: Readonly<Record<string, string>>,
   ours: Readonly<Record<string, string>>,
@@ -238,7 +241,7 @@ function headersOf(
   return [...Object.entries(given), ...added].map(([name, value]) => ({ name, value }));
 }
 
-/** Browsers give fields as text, and take some that `Headers` does not. */
+/** Appends a field. Browsers accept some values that `Headers` does not. */
 function appendTo(headers: Headers, name: string, value: string): void {
   try {
     headers.append(name, Buffer.from(value).toString("latin1"));

@@ -1,10 +1,10 @@
-/** Takes what a page has become, in a world of its own, where no script of the page has changed what functions do. */
+/** Reads the HTML of a page in an isolated world, where scripts of the page cannot have replaced functions. */
 import type { Protocol } from "puppeteer-core";
 import { CRAWL_BODY_BYTES_MAX, LARGE_BODY_BYTES } from "../../../../schemas/crawl/limits.ts";
 import type { IsolatedWorld } from "../../../rendering/lib/browser/isolated-world.ts";
 
 export interface TakenHtml {
-  /** Address of the document as it says itself. */
+  /** The document's own address. */
   url: string;
   html: string;
   truncated: boolean;
@@ -12,7 +12,7 @@ export interface TakenHtml {
 
 const WORLD = "trunkline";
 
-/** The HTML of a large one stays in the browser until `rest` is called. */
+/** Reads the HTML. A large one stays in the browser until the caller calls `rest`. */
 export async function takeHtml({
   session,
   frameId,
@@ -37,7 +37,7 @@ export async function takeHtml({
   }
 }
 
-/** What there is in a page. */
+/** The DOM members that the script uses. */
 interface PageElement {
   outerHTML: string;
   shadowRoot: PageRoot | null;
@@ -54,12 +54,12 @@ declare const document: PageRoot & {
 };
 declare const XMLSerializer: new () => { serializeToString(node: object): string };
 
-/** Runs in the page. A document past the bound is cut at its last whole character. */
+/** Runs in the page. A document past the limit is cut at a whole character. */
 function serialize(bytesMax: number, bytesAtOnce: number) {
   const whole = markup();
   const text = bounded(whole);
   const taken = { url: document.URL, truncated: text.length < whole.length };
-  // A character takes three bytes at most.
+  // A character takes at most three bytes.
   if (text.length * 3 <= bytesAtOnce) return { ...taken, html: text };
   Object.assign(globalThis, { taken: text });
   return taken;
@@ -70,7 +70,7 @@ function serialize(bytesMax: number, bytesAtOnce: number) {
     return type + (documentElement === null ? "" : elementMarkup(documentElement));
   }
 
-  /** Open shadow roots are written as HTML declares them; scripts cannot see closed ones. */
+  /** Writes open shadow roots as HTML declares them. Scripts cannot see closed ones. */
   function elementMarkup(element: PageElement): string {
     const shadowRoots = shadowRootsIn(document);
     if (shadowRoots.length === 0 || element.getHTML === undefined) return element.outerHTML;

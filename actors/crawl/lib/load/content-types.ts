@@ -1,4 +1,4 @@
-/** Tells which documents a crawl can keep: those that are text. */
+/** Decides which documents a crawl can keep: text documents. */
 
 const TEXT =
   /^(?:text\/|application\/(?:.*\+)?(?:xml|json|javascript|ecmascript|x-javascript|yaml|x-yaml)$)/;
@@ -6,7 +6,10 @@ const HTML = new Set(["text/html", "application/xhtml+xml"]);
 
 export type DocumentForm = "html" | "text" | "other";
 
-/** Without a type a document counts as HTML, as browsers mostly find; the bytes still have their say (`looksBinary`). */
+/**
+ * Returns the form of a document. Without a type it counts as HTML, as browsers mostly find; `looksBinary` checks its
+ * bytes.
+ */
 export function documentForm(contentType: string | null | undefined): DocumentForm {
   const [type = ""] = (contentType ?? "").toLowerCase().split(";");
   const essence = type.trim();
@@ -15,11 +18,11 @@ export function documentForm(contentType: string | null | undefined): DocumentFo
 }
 
 const SNIFFED_BYTES = 512;
-/** Bytes that no text has in any charset that shares ASCII (MIME Sniffing, section 3: binary data byte). */
+/** Bytes that occur in no text of an ASCII-compatible charset (MIME Sniffing, section 3: binary data byte). */
 const isBinary = (byte: number) =>
   byte <= 0x08 || byte === 0x0b || (byte >= 0x0e && byte <= 0x1a) || (byte >= 0x1c && byte <= 0x1f);
 
-/** Of a document whose server names no type. */
+/** Whether the first bytes of an untyped document are binary. */
 export function looksBinary(bytes: Uint8Array): boolean {
   const [first, second] = bytes;
   const wide = (first === 0xfe && second === 0xff) || (first === 0xff && second === 0xfe);

@@ -1,4 +1,4 @@
-/** The header fields of a crawl's own requests: what its request asks for, and what is always so. */
+/** The header fields of a crawl's requests: those of the crawl request and those that never change. */
 import type { CrawlRequest } from "../../../../schemas/crawl/http/crawl.ts";
 import { CRAWLER_USER_AGENT } from "./user-agent.ts";
 
@@ -8,7 +8,7 @@ export type HeaderSource = Pick<
   "url" | "setExtraHTTPHeaders" | "cookies" | "authenticate" | "modifiedSince"
 >;
 
-/** Fields that say something of the connection or the coding, which are ours; and those our crawler never changes. */
+/** Fields of the connection or the encoding are ours, as are fields that our crawler never changes. */
 const OURS = new Set(["user-agent", "accept-encoding"]);
 
 export class CrawlHeaders {
@@ -31,14 +31,14 @@ export class CrawlHeaders {
       modifiedSince === undefined ? undefined : new Date(modifiedSince * 1_000).toUTCString();
   }
 
-  /** Of a request for a page; a conditional one where the crawl wants only what has changed. */
+  /** Returns the fields of a page request. It is conditional where the crawl wants only changed pages. */
   forPage(address: string, now: number): Record<string, string> {
     const headers = this.forFile(address, now);
     if (this.#since !== undefined) headers["if-modified-since"] ??= this.#since;
     return headers;
   }
 
-  /** Of a request for a sitemap. */
+  /** Returns the fields of a sitemap request. */
   forFile(address: string, now: number): Record<string, string> {
     const headers = { ...this.#common };
     if (this.#cookies.length > 0 || this.#authorization !== undefined) {
@@ -54,26 +54,28 @@ export class CrawlHeaders {
     if (sent.length > 0) {
       headers.cookie = [headers.cookie, ...sent].filter((one) => one !== undefined).join("; ");
     }
-    // What opens one origin is none of another's business.
+    // Credentials of one origin must not reach another.
     if (this.#authorization !== undefined && url.origin === this.#startUrl.origin) {
       headers.authorization = this.#authorization;
     }
   }
 }
 
-/** The caller's own fields, without those that are not theirs to say. */
+/** Returns the caller's own fields without those that callers cannot set. */
 export function callersFields({
   setExtraHTTPHeaders = {},
 }: Pick<HeaderSource, "setExtraHTTPHeaders">): [name: string, value: string][] {
   return Object.entries(setExtraHTTPHeaders).filter(([name]) => !OURS.has(name.toLowerCase()));
 }
 
-/** RFC 7617, with the charset that servers of today expect. */
+/** Basic authentication (RFC 7617) in UTF-8, which servers expect today. */
 function basic({ username, password }: { username: string; password: string }): string {
   return `Basic ${Buffer.from(`${username}:${password}`).toString("base64")}`;
 }
 
-/** RFC 6265, section 5.4. A cookie that names neither host nor address is the start's. */
+/**
+ * Whether a cookie is sent (RFC 6265, section 5.4). A cookie without host and address belongs to the start's host.
+ */
 function goesTo(cookie: Cookie, url: URL, startUrl: URL, now: number): boolean {
   const of = cookie.url === undefined ? startUrl : new URL(cookie.url);
   const secure = cookie.secure ?? (cookie.url !== undefined && of.protocol === "https:");
@@ -90,11 +92,11 @@ function goesTo(cookie: Cookie, url: URL, startUrl: URL, now: number): boolean {
 
 function domainMatches(host: string, domain: string): boolean {
   const wanted = domain.replace(/^\./, "").toLowerCase();
-  // An address has no domains above it.
+  // An IP address has no parent domains.
   return host === wanted || (host.endsWith(`.${wanted}`) && !/^[\d.]+$|^\[/.test(host));
 }
 
-/** Section 5.1.4: the folder of the address the cookie was given for. */
+/** Returns the default path (section 5.1.4): the folder of the cookie's address. */
 function defaultPath({ url }: Cookie, of: URL): string {
   if (url === undefined) return "/";
   const end = of.pathname.lastIndexOf("/");

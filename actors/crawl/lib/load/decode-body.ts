@@ -1,22 +1,22 @@
-/** Makes text of a page's bytes, whatever charset they are in and whatever they claim. */
+/** Decodes a page's bytes to text, whatever their charset is or claims to be. */
 import { analyse } from "chardet";
 
-/** Where a page may say its charset: HTML asks for the first 1,024 bytes, pages keep to it loosely. */
+/** Bytes in which a page may name its charset. HTML requires it in the first 1,024, and pages exceed that. */
 export const CHARSET_PRESCAN_BYTES = 4_096;
-/** What a charset is guessed from. */
+/** Bytes from which a charset is guessed. */
 export const CHARSET_SAMPLE_BYTES = 32 * 1024;
 
 interface DecodedBody {
   text: string;
-  /** The encoding's name by the WHATWG Encoding standard, in lower case. */
+  /** Name of the encoding by the WHATWG Encoding standard, in lower case. */
   charset: string;
-  /** What named it. */
+  /** The source of the encoding. */
   by: "bom" | "header" | "meta" | "detection";
 }
 
 /**
- * The order of HTML (section 13.2.3.2): byte order mark, Content-Type, the page itself, then a guess. Labels that
- * nobody knows are passed over, and bytes that make no sense become U+FFFD. Never throws.
+ * Decodes a body in the order of HTML (section 13.2.3.2): byte order mark, Content-Type, the page itself, then a
+ * guess. Unknown labels are ignored, and invalid bytes become U+FFFD. Never throws.
  */
 export function decodeBody(bytes: Uint8Array, contentType?: string): DecodedBody {
   for (const [by, claim] of CLAIMS) {
@@ -31,7 +31,7 @@ export function decodeBody(bytes: Uint8Array, contentType?: string): DecodedBody
 
 type Claim = (bytes: Uint8Array, contentType: string | undefined) => string | undefined;
 
-/** Each is asked only when those before it named nothing that is known: guessing costs more than all the rest. */
+/** A source is used only if all before it name nothing known. Guessing costs more than all others. */
 const CLAIMS: readonly [DecodedBody["by"], Claim][] = [
   ["bom", bomOf],
   ["header", (_, contentType) => /\bcharset\s*=\s*["']?([^"'\s;,]+)/i.exec(contentType ?? "")?.[1]],
@@ -49,19 +49,19 @@ function decoderOf(label: string): TextDecoder | undefined {
   try {
     return new TextDecoder(label);
   } catch (error) {
-    // Unknown labels, and those the standard refuses because they hide text from filters.
+    // The label is unknown, or the standard forbids it because it hides text from filters.
     if (error instanceof RangeError) return undefined;
     throw error;
   }
 }
 
-/** `<meta charset>`, `<meta http-equiv content="…; charset=…">`, or an XML declaration. */
+/** Reads `<meta charset>`, `<meta http-equiv content="…; charset=…">`, or an XML declaration. */
 function claimedWithin(bytes: Uint8Array): string | undefined {
   const head = asciiOf(bytes.subarray(0, CHARSET_PRESCAN_BYTES)).replace(/<!--.*?-->/gs, "");
   const declared = /^\s*<\?xml\s[^>]*?\bencoding\s*=\s*["']([^"']+)/i.exec(head)?.[1];
   const [, label = declared] =
     /<meta\b[^>]*?\bcharset\s*=\s*["']?\s*([^\s"'/>;]+)/i.exec(head) ?? [];
-  // What could be read as ASCII is not UTF-16, whatever it says.
+  // Bytes that read as ASCII are not UTF-16, whatever they claim.
   if (label !== undefined && /^utf-?16/i.test(label)) return "utf-8";
   return label;
 }
@@ -69,12 +69,12 @@ function claimedWithin(bytes: Uint8Array): string | undefined {
 function guess(bytes: Uint8Array): string | undefined {
   const sample = bytes.subarray(0, CHARSET_SAMPLE_BYTES);
   if (isUtf8(sample, sample.length < bytes.length)) return "utf-8";
-  // It is known by now to be none of the two.
+  // UTF-8 and ASCII are excluded by now.
   const likely = analyse(sample).find(({ name }) => name !== "UTF-8" && name !== "ASCII");
   return likely?.name ?? "windows-1252";
 }
 
-/** Where more follows, the sample may end within a character. */
+/** With `stream`, the sample may end within a character. */
 function isUtf8(sample: Uint8Array, stream: boolean): boolean {
   try {
     new TextDecoder("utf-8", { fatal: true }).decode(sample, { stream });

@@ -1,4 +1,4 @@
-/** The time a fetch may take, which does not run while it waits for room of ours. */
+/** The timeout of a fetch. It pauses while the fetch waits for a place in memory. */
 import { type Clock, OVER } from "../../../runtime/clock.ts";
 
 export class FetchDeadline {
@@ -19,7 +19,7 @@ export class FetchDeadline {
     else outer.addEventListener("abort", this.#leave, { once: true });
   }
 
-  /** Aborted with the outer signal, or when the time is over. */
+  /** Aborts with the outer signal, or at the timeout. */
   get signal(): AbortSignal {
     return this.#controller.signal;
   }

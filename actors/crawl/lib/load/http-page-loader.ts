@@ -1,4 +1,4 @@
-/** Gets pages by HTTP alone: one request each, within bounds of size and time. */
+/** Loads pages by HTTP: one request each, within limits of size and time. */
 
 import type { CrawlRequest } from "../../../../schemas/crawl/http/crawl.ts";
 import { ANSWER_SHOWN_CHARS, CONTENT_TYPE_CHARS_MAX } from "../../../../schemas/crawl/limits.ts";
@@ -21,7 +21,7 @@ import { awayMsOf } from "./retry-after.ts";
 import { robotsTag } from "./robots-tag.ts";
 import { PRODUCT_TOKEN } from "./user-agent.ts";
 
-/** Connections of one job that are kept while nothing is asked over them, of each scheme and over all its hosts. */
+/** Idle connections that one job keeps, for each scheme and over all hosts. */
 export const JOB_CONNECTIONS_MAX = 64;
 
 interface HttpPageLoaderParts {
@@ -29,7 +29,7 @@ interface HttpPageLoaderParts {
   clock: Clock;
   request: CrawlRequest;
   fetchMs: number;
-  /** Certificate authorities in PEM; Node's own unless given. */
+  /** Certificate authorities in PEM; by default Node's own. */
   ca?: string | undefined;
 }
 
@@ -60,7 +60,7 @@ export class HttpPageLoader implements PageLoader {
         headers: page.isStart
           ? this.#headers.forFile(page.url, clock.now())
           : this.#headers.forPage(page.url, clock.now()),
-        // What is too much is cut here, and is no fault.
+        // An overlong body is cut here and is not an error.
         bytesMax: Number.POSITIVE_INFINITY,
         redirectsMax: 0,
         onSending: () => start(page),
@@ -70,7 +70,7 @@ export class HttpPageLoader implements PageLoader {
       try {
         return await this.#answer(response, page, deadline);
       } finally {
-        // Of a body that was not read whole, the connection goes too.
+        // A body that was not read to its end closes its connection.
         response.body.destroy();
       }
     } catch (error) {
@@ -150,7 +150,7 @@ export class HttpPageLoader implements PageLoader {
 }
 
 const NO_ANSWER = { status: undefined, browserMs: 0 };
-/** What egressFetch decodes. */
+/** Encodings that egressFetch decodes. */
 const CODINGS = new Set(["", "identity", "gzip", "x-gzip", "deflate", "br", "zstd"]);
 
 function failed(

@@ -1,16 +1,16 @@
-/** Reads when a page was last modified, and whether that is before what a crawl wants. */
+/** Reads when a page was last modified, and compares it with `modifiedSince`. */
 import type { CrawlRequest } from "../../../../schemas/crawl/http/crawl.ts";
 import { documentForm } from "./content-types.ts";
 
 type Wanted = Pick<CrawlRequest, "modifiedSince" | "source">;
 
-/** Epoch milliseconds of `Last-Modified`; undefined where it is missing or no date. */
+/** Returns `Last-Modified` in epoch milliseconds; undefined where it is missing or not a date. */
 export function lastModifiedAt(headers: Headers): number | undefined {
   const time = Date.parse(headers.get("last-modified") ?? "");
   return Number.isFinite(time) && time >= 0 ? time : undefined;
 }
 
-/** Older than what is wanted: no record is made of it. */
+/** Whether the page is older than wanted, so that it gets no record. */
 export function isOlder(
   page: { status: number; lastModifiedAt: number | undefined },
   { modifiedSince }: Pick<Wanted, "modifiedSince">,
@@ -19,7 +19,10 @@ export function isOlder(
   return page.lastModifiedAt !== undefined && page.lastModifiedAt < modifiedSince * 1_000;
 }
 
-/** Nothing of it is wanted: 304, or an older one that has no links to follow. What others link to may be newer. */
+/**
+ * Whether the page is not needed at all: a 304, or an older document without links. The pages that an older page
+ * links to may be newer.
+ */
 export function isUnmodified(
   { status, headers }: { status: number; headers: Headers },
   wanted: Wanted,

@@ -1,21 +1,24 @@
-/** How a crawl gets one page: by HTTP alone, or in a browser. Both are held to the same bounds and say the same things. */
+/** The interface of page loaders, by HTTP and in a browser. Both have the same limits and results. */
 import type { CrawlRequest } from "../../../../schemas/crawl/http/crawl.ts";
 import type { Departure } from "../departure/departure.ts";
 
-/** Its signal is aborted when the turn is over, too, whatever the page does. */
+/** One page load. Its signal also aborts at the end of the turn. */
 export interface PageLoad extends Departure {
   url: string;
-  /** It is read whether it has changed or not: without its links an incremental crawl would end there. */
+  /** The start page is read even if it has not changed: an incremental crawl needs its links. */
   isStart: boolean;
-  /** In a browser of its own. */
+  /** The page needs a browser of its own. */
   isAlone: boolean;
-  /** By the monotonic clock. Loading that cannot be begun by then is not: NotMade. */
+  /** Latest begin, by the monotonic clock. A load that cannot begin by then fails with NotMade. */
   startBy: number;
-  /** To be awaited once, before more than LARGE_BODY_BYTES of a body are held: resolves when there is room for it. */
+  /**
+   * The loader awaits this once before it holds more than LARGE_BODY_BYTES. Resolves when there is a place for a
+   * large body.
+   */
   onLarge(): Promise<void>;
 }
 
-/** What came of one request for a page. Redirects are not followed: each hop is a request with a turn of its own. */
+/** The result of one page request. Redirects are not followed: each hop is a request with a turn of its own. */
 export type PageAnswer =
   | {
       kind: "page";
@@ -25,15 +28,15 @@ export type PageAnswer =
       truncated: boolean;
       contentType: string | undefined;
       lastModifiedAt: number | undefined;
-      /** Milliseconds the host asked us to stay away (Retry-After), or what we choose after a bare 429 or 503. */
+      /** Pause that the host asked for by Retry-After; 0 after a 429 or 503 without one. In milliseconds. */
       awayMs: number | undefined;
-      /** `X-Robots-Tag` for everyone or for us. */
+      /** `X-Robots-Tag` for all crawlers or for ours. */
       nofollow: boolean;
       noindex?: true;
       browserMs: number;
     }
   | { kind: "redirect"; to: string; status: number; browserMs: number }
-  /** 304, or a Last-Modified before `modifiedSince` of what has no links to follow. */
+  /** A 304, or a document without links whose Last-Modified is before `modifiedSince`. */
   | { kind: "unmodified"; status: number; lastModifiedAt: number | undefined; browserMs: number }
   /** A document that a crawl cannot keep: a picture, an archive, a PDF. `reason` says why it is not text. */
   | {
@@ -44,27 +47,27 @@ export type PageAnswer =
       awayMs?: number;
       browserMs: number;
     }
-  /** No document: a failed connection, a crash, a time limit, a content type that is no text. */
+  /** No document: a failed connection, a crash, a timeout, or an error response that is not text. */
   | {
       kind: "failed";
       reason: string;
       retry: boolean;
       status: number | undefined;
-      /** As of a page: what a host asks for holds whatever else it sends. */
+      /** Pause as in a page's result. */
       awayMs?: number;
       browserMs: number;
-      /** Its browser ended under it, or the job's context there: it may be another page's fault. */
+      /** The browser, or the job's context, ended during the load. Another page may be the cause. */
       browserLost?: true;
     };
 
-/** Pages of one job on this worker: connections, or a browser context, are shared by them and by no other job. */
+/** Loads the pages of one job on this worker. No other job shares its connections or browser context. */
 export interface PageLoader {
   load(page: PageLoad): Promise<PageAnswer>;
-  /** Gives back what the job holds here. */
+  /** Releases the job's connections or context. */
   close(): Promise<void>;
 }
 
-/** Opens a loader for a job; it is kept for a while between the job's turns. */
+/** Opens a loader for a job. It is kept for a while between the job's turns. */
 export type OpenPageLoader = (
   job: { account: string; job: string },
   request: CrawlRequest,

@@ -1,4 +1,4 @@
-/** Tells faults that may be otherwise at the next try from those that will not. */
+/** Separates faults that a retry may not have from lasting ones. */
 import type { EgressError } from "../../../egress/egress-error.ts";
 
 export function isPassing({ code }: EgressError): boolean {

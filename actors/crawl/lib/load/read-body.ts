@@ -1,14 +1,14 @@
-/** Reads a body as far as it is kept. */
+/** Reads the part of a body that is kept. */
 import type { Readable } from "node:stream";
 import { CRAWL_BODY_BYTES_MAX, LARGE_BODY_BYTES } from "../../../../schemas/crawl/limits.ts";
 
 interface ReadBody {
   bytes: Uint8Array;
-  /** There was more. */
+  /** The body was longer. */
   truncated: boolean;
 }
 
-/** What comes past CRAWL_BODY_BYTES_MAX is left unread. Rejects with what the body emits as its error. */
+/** Reads up to CRAWL_BODY_BYTES_MAX and leaves the rest unread. Rejects with the body's error. */
 export function readBody(body: Readable, onLarge: () => Promise<void>): Promise<ReadBody> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];

@@ -1,13 +1,16 @@
-/** Reads where a page sends its reader by itself: by a `meta` element or a header field named Refresh. */
+/** Reads the target of a page that redirects by itself: by a `meta` element or a header field Refresh. */
 import { CRAWL_URL_CHARS_MAX } from "../../../../schemas/crawl/limits.ts";
 import { redirectTarget } from "./redirect-target.ts";
 
-/** A page that sends its reader on within these seconds is a redirect: "you are being redirected" is shown for 5, sometimes 10. Later, it is a page. */
+/**
+ * A page that refreshes within these seconds is a redirect: such pages wait 5, sometimes 10. With a longer delay it
+ * is a page.
+ */
 export const REFRESH_S_MAX = 10;
 
 /**
- * The address, absolute and without fragment. Undefined where the page stays: it reloads itself, is read first for
- * longer than REFRESH_S_MAX, or names no address of a page. The syntax is that of HTML's shared declarative refresh.
+ * Returns the absolute address without fragment. Undefined where the page reloads itself, waits longer than
+ * REFRESH_S_MAX, or names no address of a page. The syntax is HTML's shared declarative refresh.
  */
 export function refreshTarget(
   content: string,
@@ -26,7 +29,7 @@ export function refreshTarget(
   return href.length > CRAWL_URL_CHARS_MAX || href === withoutFragment(url) ? undefined : href;
 }
 
-/** Where an answer for a page leads by its status and header fields. */
+/** Returns the target of a response by its status and header fields. */
 export function pageRedirect(
   from: string,
   status: number,

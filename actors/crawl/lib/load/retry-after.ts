@@ -1,7 +1,10 @@
-/** Reads for how long a host asked to be left alone. */
+/** Reads the pause that a host asks for. */
 import { HOST_AWAY_MS_MAX } from "../../../../schemas/crawl/limits.ts";
 
-/** Milliseconds, of a 429 or 503: `Retry-After` in seconds or as a date (RFC 9110, section 10.2.3); 0 where that says nothing. */
+/**
+ * Returns the pause of a 429 or 503 in milliseconds: `Retry-After` in seconds or as a date (RFC 9110, section
+ * 10.2.3), or 0 without a valid value.
+ */
 export function awayMsOf(status: number, header: string | null, now: number): number | undefined {
   if (status !== 429 && status !== 503) return undefined;
   const ms = header === null ? undefined : read(header.trim(), now);
@@ -10,7 +13,7 @@ export function awayMsOf(status: number, header: string | null, now: number): nu
 
 function read(text: string, now: number): number | undefined {
   if (/^\d+$/.test(text)) return Number(text) * 1_000;
-  // A bare number is no date, though Date.parse takes it for a year.
+  // A bare number is not a date, though Date.parse reads it as a year.
   const at = /[a-z]/i.test(text) ? Date.parse(text) : Number.NaN;
   return Number.isFinite(at) ? at - now : undefined;
 }

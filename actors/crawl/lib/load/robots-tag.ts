@@ -1,6 +1,6 @@
-/** Reads `X-Robots-Tag`: whether a server wants a page's links followed and the page indexed, by everyone or by one crawler. */
+/** Reads `X-Robots-Tag`: whether all crawlers, or ours, may follow a page's links and index the page. */
 
-/** Directives with a value after a colon, which are no crawler's name. */
+/** Directives with a value after a colon. These names are not crawlers. */
 const WITH_VALUE = new Set([
   "unavailable_after",
   "max-snippet",
@@ -8,7 +8,7 @@ const WITH_VALUE = new Set([
   "max-video-preview",
 ]);
 
-/** A name holds for the directives after it, up to the next name: several fields of the name arrive as one. */
+/** A crawler's name applies to the directives after it, up to the next name. Repeated fields arrive as one. */
 export function robotsTag(
   header: string | null,
   productToken: string,

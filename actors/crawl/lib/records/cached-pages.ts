@@ -1,16 +1,16 @@
-/** Finds pages of a turn that the account has young enough copies of, and may still have. */
+/** Finds the pages of a turn of which the account has a recent copy that robots.txt still allows. */
 import type { PageOutcome } from "../../../../schemas/crawl/crawl-job.ts";
 import type { TurnRequest } from "../../../../schemas/crawl/crawl-page.ts";
 import type { PageVerdict } from "../../../../schemas/crawl/site.ts";
 import type { CachedPage } from "./page-cache.ts";
 import type { PageOutcomes, PageRequest } from "./page-outcomes.ts";
 
-/** Copies of pages that are looked for, or taken, at once for one turn: each is a round trip to the bus. */
+/** Cache lookups of one turn at once. Each is a round trip to the bus. */
 const CACHE_LOOKS_AT_ONCE = 16;
 
 interface CachedPagesParts {
   outcomes: Pick<PageOutcomes, "find" | "cached">;
-  /** What the site says of these addresses; undefined where it does not know yet. */
+  /** Returns the site's verdicts; undefined while its robots.txt is unknown. */
   judge(urls: string[]): Promise<readonly PageVerdict[] | undefined>;
   signal: AbortSignal;
 }
@@ -18,7 +18,7 @@ interface CachedPagesParts {
 interface FoundPages {
   used: PageOutcome[];
   refused: { request: TurnRequest; verdict: PageVerdict | undefined }[];
-  /** What has to be asked for. */
+  /** Requests that remain. */
   left: readonly TurnRequest[];
 }
 
@@ -34,7 +34,7 @@ export async function cachedPages(
     if (copy !== undefined) copies.set(request, copy);
   });
   const urls = Array.from(copies.keys(), ({ url }) => url);
-  // What the site does not know yet it learns for a turn that begins.
+  // A site without its robots.txt learns it for the next turn that begins.
   const verdicts = urls.length === 0 ? undefined : await judge(urls);
   if (verdicts === undefined) return { used: [], refused: [], left: requests };
   const refused = new Map<TurnRequest, PageVerdict | undefined>();

@@ -1,4 +1,4 @@
-/** Writes in groups: what came while a write was under way goes together in the next. */
+/** Writes items in groups: items that arrive during a write go together into the next one. */
 
 interface Waiting<T> {
   item: T;
@@ -16,7 +16,7 @@ export class GroupWriter<T> {
     this.#groupMax = groupMax;
   }
 
-  /** Resolves when the item is written; rejects when its group could not be. */
+  /** Resolves when the item is written. Rejects if its group fails. */
   add(item: T): Promise<void> {
     return new Promise((resolve, reject) => {
       const settled = (error?: unknown) => (error === undefined ? resolve() : reject(error));
@@ -27,7 +27,7 @@ export class GroupWriter<T> {
 
   async #run(): Promise<void> {
     this.#writing = true;
-    // What is added within this tick goes along.
+    // Items of the same tick join the group.
     await undefined;
     while (this.#waiting.length > 0) {
       const group = this.#waiting.splice(0, this.#groupMax);

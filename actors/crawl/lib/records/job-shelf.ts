@@ -1,4 +1,4 @@
-/** What a worker keeps of jobs between their turns: their requests, and connections or a browser context. */
+/** The jobs that a worker keeps between turns: their requests, and their connections or browser contexts. */
 
 import { CrawlRequest } from "../../../../schemas/crawl/http/crawl.ts";
 import { CRAWL_REQUEST_BYTES_MAX } from "../../../../schemas/crawl/limits.ts";
@@ -6,17 +6,17 @@ import type { BlobStore } from "../../../runtime/blob-store.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import type { OpenPageLoader, PageLoader } from "../load/page-loader.ts";
 
-/** Jobs whose connections or browser context a worker keeps between turns, and for how long after the last. */
+/** Jobs that a worker keeps, and for how long after their last turn. */
 export const JOBS_KEPT_MAX = 64;
 export const JOB_KEPT_MS = 30_000;
-/** Bytes of requests among them, past which those that nobody uses go: a dozen of the largest. */
+/** Bytes of their requests, past which unused jobs are evicted: a dozen of the largest. */
 export const JOBS_KEPT_BYTES_MAX = 12 * CRAWL_REQUEST_BYTES_MAX;
 
 export interface JobShelfParts {
   blobs: Pick<BlobStore, "get">;
   clock: Clock;
   open: OpenPageLoader;
-  /** A signal that aborts when the job has ended; where there is none, nobody hears of it. */
+  /** Returns a signal that aborts when the job has ended. Without it nobody watches jobs. */
   watch?: (job: JobName, closed: AbortSignal) => Promise<AbortSignal>;
   jobsMax?: number;
   keptMs?: number;
@@ -27,12 +27,12 @@ export interface JobName {
   job: string;
 }
 
-/** A job on this worker. Whoever takes it gives it back by `release`. */
+/** A job on this worker. The holder must call `release`. */
 export interface HeldJob {
   request: CrawlRequest;
-  /** Opened when it is first asked for: a turn that waits needs none. */
+  /** Opens the loader on first use: a waiting turn needs none. */
   loader(): Promise<PageLoader>;
-  /** Aborts when the job has ended: no request of it may start any more. */
+  /** Resolves with a signal that aborts when the job has ended. No request may start after it. */
   ended(): Promise<AbortSignal>;
   release(): void;
 }
@@ -41,17 +41,17 @@ interface Kept extends JobName {
   request: Promise<CrawlRequest>;
   loader: Promise<PageLoader> | undefined;
   ended: Promise<AbortSignal> | undefined;
-  /** Aborts when nothing of it is kept any more. */
+  /** Aborts when the job is evicted. */
   dropped: AbortController;
   holders: number;
   usedAt: number;
-  /** Of its request, once it is read. */
+  /** Bytes of the request, once it is read. */
   bytes: number;
 }
 
 export class JobShelf {
   readonly #parts: JobShelfParts;
-  /** By job, the longest unused first. */
+  /** Jobs by name, the longest unused first. */
   readonly #kept = new Map<string, Kept>();
   readonly #closed = new AbortController();
   #sweeping = false;
@@ -60,7 +60,7 @@ export class JobShelf {
     this.#parts = parts;
   }
 
-  /** Rejects with ActorError `not_found` where the job has no request any more. */
+  /** Holds a job. Rejects with ActorError `not_found` if the job's request is gone. */
   async hold({ account, job }: JobName): Promise<HeldJob> {
     const kept = this.#kept.get(job) ?? this.#read(account, job);
     this.#kept.delete(job);
@@ -122,7 +122,7 @@ export class JobShelf {
     kept.loader ??= this.#parts.open({ account: kept.account, job: kept.job }, request);
     const loader = kept.loader;
     loader.catch(() => {
-      // The next page tries again.
+      // The next page retries.
       if (kept.loader === loader) kept.loader = undefined;
     });
     return loader;
@@ -134,13 +134,13 @@ export class JobShelf {
     kept.ended ??= watch({ account, job: kept.job }, kept.dropped.signal);
     const ended = kept.ended;
     ended.catch(() => {
-      // The next turn tries again.
+      // The next turn retries.
       if (kept.ended === ended) kept.ended = undefined;
     });
     return ended;
   }
 
-  /** Lets go of unused jobs: those past their time, and the longest unused of too many or too large ones. */
+  /** Evicts unused jobs: expired ones, and the longest unused of too many or too large ones. */
   #sweep(jobsMax: number): void {
     const { clock, keptMs = JOB_KEPT_MS } = this.#parts;
     const now = clock.monotonic();
@@ -166,12 +166,12 @@ export class JobShelf {
   }
 }
 
-/** Never rejects: a loader that did not open, or does not close, holds nothing that could be given back. */
+/** Closes a job's loader. Never rejects: a loader that fails to open or close holds nothing. */
 async function drop({ loader, dropped }: Kept): Promise<void> {
   dropped.abort();
   try {
     await (await loader)?.close();
   } catch {
-    // Said above.
+    // The comment above says why.
   }
 }

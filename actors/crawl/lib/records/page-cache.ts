@@ -1,4 +1,4 @@
-/** Pages an account has fetched before, to be used again by crawls that would get the same. */
+/** The pages that an account has fetched, for later crawls that would get the same. */
 import { createHash } from "node:crypto";
 import { z } from "zod";
 import { RecordBlob, RecordMetadata } from "../../../../schemas/crawl/crawl-job.ts";
@@ -6,10 +6,10 @@ import type { CrawlRequest } from "../../../../schemas/crawl/http/crawl.ts";
 import { CRAWL_MAX_AGE_S_MAX, PAGE_LINKS_MAX } from "../../../../schemas/crawl/limits.ts";
 import { EpochMs } from "../../../../schemas/values.ts";
 
-/** A page with more to say than this is not kept for other crawls. */
+/** Size of a cached page's entry. Larger ones are not cached. */
 export const CACHED_PAGE_BYTES_MAX = 256 * 1024;
 
-/** What is remembered of a page; its record is a blob of the job that fetched it, which is kept for longer. */
+/** A cached page. Its record is a blob of the job that fetched it, and outlives this entry. */
 export const CachedPage = z.object({
   cachedAt: EpochMs,
   metadata: RecordMetadata,
@@ -20,13 +20,13 @@ export const CachedPage = z.object({
 });
 export type CachedPage = z.infer<typeof CachedPage>;
 
-/** As TtlStore has it: any value may be gone, and no call fails. */
+/** The interface of TtlStore: any value may be gone, and no call fails. */
 export interface CacheStore {
   get(key: string): Promise<CachedPage | undefined>;
   put(key: string, value: CachedPage, ttlS: number): Promise<boolean>;
 }
 
-/** The pages that one crawl may share with others: all that shapes a page is in their keys. */
+/** The cached pages that one crawl may share with others. Their keys contain everything that shapes a page. */
 export class PageCache {
   readonly #store: CacheStore;
   readonly #shape: string;
@@ -38,7 +38,7 @@ export class PageCache {
     this.#maxAgeMs = request.maxAge * 1_000;
   }
 
-  /** A page that is young enough for this crawl. */
+  /** Returns a page that is recent enough for this crawl. */
   async find(url: string, now: number): Promise<CachedPage | undefined> {
     if (this.#maxAgeMs === 0) return undefined;
     const found = await this.#store.get(this.#keyOf(url));
@@ -56,7 +56,10 @@ export class PageCache {
   }
 }
 
-/** Everything of a request that a page depends on; not how far the crawl goes. Purposes decide whether it may be had. */
+/**
+ * Returns the fields of a request that shape a page. The crawl's extent is not among them. Its purposes are, since
+ * they decide whether it may have the page.
+ */
 function shapeOf(account: string, request: CrawlRequest): string {
   const { limit, depth, source, options, maxAge, modifiedSince, jsonOptions, url, ...page } =
     request;
@@ -65,9 +68,9 @@ function shapeOf(account: string, request: CrawlRequest): string {
     account,
     formats: request.formats.toSorted(),
     crawlPurposes: request.crawlPurposes.toSorted(),
-    // Links are not looked for where they are not followed.
+    // Links are not collected where they are not followed.
     links: source !== "sitemaps",
-    // Credentials go to the start's host alone.
+    // Credentials are sent only to the start's host.
     start: request.authenticate || request.cookies ? new URL(url).origin : "",
   };
   const entries = Object.entries(shape).toSorted(([a], [b]) => (a < b ? -1 : 1));

@@ -1,4 +1,4 @@
-/** Says what came of a page: stores its record, remembers it for other crawls, and finds those remembered. */
+/** Makes the outcome of a page: stores its record, caches it for other crawls, and finds cached pages. */
 import type { PageOutcome, RecordBlob } from "../../../../schemas/crawl/crawl-job.ts";
 import type { Turn, TurnRequest } from "../../../../schemas/crawl/crawl-page.ts";
 import type { CrawlRequest } from "../../../../schemas/crawl/http/crawl.ts";
@@ -39,7 +39,7 @@ export class PageOutcomes {
     this.#request = request;
   }
 
-  /** Its record is durable once this resolves. */
+  /** Stores the page's record. The record is durable when this resolves. */
   async of(
     { index, url }: PageRequest,
     answer: PageAnswer,
@@ -85,13 +85,13 @@ export class PageOutcomes {
     }
   }
 
-  /** A copy the account has that is young enough. */
+  /** Returns the account's copy if it is recent enough. */
   find({ url }: PageRequest): Promise<CachedPage | undefined> {
     const { cache, clock } = this.#parts;
     return cache.find(url, clock.now());
   }
 
-  /** The copy as this job's own; undefined where it is gone meanwhile. */
+  /** Copies a cached page into this job. Resolves with undefined if the copy is gone. */
   async cached(
     { index }: PageRequest,
     found: CachedPage,
@@ -146,14 +146,14 @@ export class PageOutcomes {
       links,
       ...(reason !== undefined && { reason }),
     };
-    // Nobody waits for it: it may be lost like all of the cache.
+    // Nobody waits for the cache, whose entries may be lost at any time.
     if (page.status === 200 && isWhole) {
       void cache.keep(url, { ...record, cachedAt: clock.now() });
     }
     return { kind: "fetched", index, ...record, browserMs };
   }
 
-  /** Of a page that no record is wanted of. */
+  /** Makes the outcome of an older page, which gets no record. */
   async #older(
     { index, url, page }: { index: number; url: string; page: LoadedPage },
     signal: AbortSignal,
@@ -165,7 +165,7 @@ export class PageOutcomes {
     return { kind: "skipped", index, reason, metadata, links, browserMs };
   }
 
-  /** Undefined where the job that fetched it is gone, with all it held. */
+  /** Copies the blobs. Resolves with undefined if the job that fetched the page is gone with its blobs. */
   async #copy(
     index: number,
     { blobs, jsonSource }: CachedPage,
@@ -195,7 +195,7 @@ export class PageOutcomes {
     );
   }
 
-  /** Each turn has its own: what an earlier one stored under its name stays as it was reported. */
+  /** Each turn has a blob name of its own: a blob that an earlier turn reported must not change. */
   #blobName(index: number): string {
     return `crawl.${this.#turn.job}.${index}.${this.#turn.turn}`;
   }

@@ -1,4 +1,4 @@
-/** Makes of a page what its record holds: the formats asked for, the title, and where its links lead. */
+/** Makes the record of a page: the formats of the request, the title, and the links. */
 
 import type { RecordMetadata } from "../../../../schemas/crawl/crawl-job.ts";
 import type { CrawlRequest } from "../../../../schemas/crawl/http/crawl.ts";
@@ -11,28 +11,28 @@ import type { PageAnswer } from "../load/page-loader.ts";
 import { refreshTarget } from "../load/refresh-target.ts";
 import { PRODUCT_TOKEN } from "../load/user-agent.ts";
 
-/** Links of one page in its report, in bytes: the first ones; 10,000 of real length fit. */
+/** Bytes of one page's links in its report. 10,000 links of usual length fit. */
 export const PAGE_LINKS_BYTES_MAX = 700_000;
 
 export type LoadedPage = Extract<PageAnswer, { kind: "page" }>;
 
 interface PageRecord {
-  /** JSON members without braces; empty where only json was asked for, unless the answer was an error. */
+  /** JSON members without braces. Empty for a request of json alone, unless the response is an error. */
   body: Buffer;
-  /** Then the members that a model is asked about. */
+  /** The members for the model, where only json is requested. */
   source?: Buffer;
   metadata: RecordMetadata;
   links: string[];
-  /** What is missing in it, or that the answer was an error. */
+  /** What the record lacks, or that the response is an error. */
   reason?: string;
-  /** False where a format could not be made: another try may. */
+  /** False if a format could not be made; a retry may succeed. */
   isWhole: boolean;
 }
 
-/** Where a page sends its reader by itself; undefined of an error, and of a page that stays. */
+/** Returns the address to which a page refreshes itself; undefined for errors and for pages that stay. */
 export function pageRefresh(url: string, page: LoadedPage): string | undefined {
   if (page.status >= 300 || documentForm(page.contentType) !== "html") return undefined;
-  // Most pages have none, and need not be read for it.
+  // Most pages have no refresh and need not be parsed for it.
   if (!/http-equiv/i.test(page.html)) return undefined;
   const { refresh, base } = pageLinks(page.html, { url, productToken: PRODUCT_TOKEN });
   return refresh === undefined ? undefined : refreshTarget(refresh, { url, base });
@@ -40,7 +40,7 @@ export function pageRefresh(url: string, page: LoadedPage): string | undefined {
 
 export interface PageRecordParts {
   markdown: MarkdownPool;
-  /** As many as may wait for the pool. */
+  /** Places in the queue of the pool. */
   markdownPlaces: Places;
 }
 
@@ -56,7 +56,7 @@ export async function pageRecord(
   const members: string[] = [];
   const error = errorOf(status);
   const reasons = error === undefined ? [] : [error];
-  // What a server says of an error is kept as it came.
+  // The body of an error response is kept unchanged.
   if (formats.has("html") || status >= 400) members.push(`"html":${JSON.stringify(html)}`);
   const jsonAlone = formats.size === 1 && formats.has("json");
   let source: Buffer | undefined;
@@ -108,17 +108,17 @@ export async function pageRecord(
   }
 }
 
-/** What is so of an answer that is no page; undefined of one that is. */
+/** Returns the error of a status; undefined for success. */
 export const errorOf = (status: number): string | undefined =>
   status >= 400 ? `The server answered with status ${status}` : undefined;
 
-/** A document that is no HTML has no links to follow. */
+/** A document that is not HTML has no links. */
 const PLAIN = {
   ...{ base: undefined, title: undefined, links: [], nofollow: false, truncated: false },
   noindex: undefined,
 };
 
-/** The first of them that fit in so many bytes. Addresses are ASCII; two quotes and a comma come with each. */
+/** Returns the first links that fit the bytes. Addresses are ASCII, and each has two quotes and a comma. */
 function firstWithin(links: string[], bytesMax: number): string[] {
   let bytes = 0;
   const end = links.findIndex((link) => {

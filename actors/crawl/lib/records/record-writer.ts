@@ -1,11 +1,11 @@
-/** Stores the bodies of records: many small ones in one write, each large one by itself. */
+/** Stores the bodies of records: small ones together in one write, each large one alone. */
 
 import { BLOB_CHUNK_BYTES } from "../../../../schemas/blob-limits.ts";
 import type { RecordBlob } from "../../../../schemas/crawl/crawl-job.ts";
 import type { BlobStore } from "../../../runtime/blob-store.ts";
 import { GroupWriter } from "./group-writer.ts";
 
-/** Small records written together: with their bytes they fit one batch. */
+/** Small records of one write. With their bytes they fit one batch. */
 export const RECORD_GROUP_MAX = 256;
 
 export class RecordWriter {
@@ -17,7 +17,7 @@ export class RecordWriter {
     this.#small = new GroupWriter((group) => blobs.putAll(group), RECORD_GROUP_MAX);
   }
 
-  /** Resolves when it is durable. */
+  /** Stores a body. Resolves when it is durable. */
   async write(name: string, content: Uint8Array): Promise<RecordBlob> {
     if (content.length > BLOB_CHUNK_BYTES) return this.#blobs.put(name, content);
     await this.#small.add({ name, content });

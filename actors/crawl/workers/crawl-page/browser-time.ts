@@ -1,31 +1,34 @@
-/** The browser time of a worker's turns: what they have used is told to their account as it adds up, and more is asked for. */
+/** The browser time of a worker's turns: reports used time to the account, and checks for more. */
 import { account } from "../../../../schemas/account/account.ts";
 import { type Envelope, envelope } from "../../../../schemas/contract.ts";
 import type { Turn } from "../../../../schemas/crawl/crawl-page.ts";
 import type { ActorClient } from "../../../runtime/actor-client.ts";
 
 /**
- * Browser time that a worker's turns have used of an account is told when so much has come together. What is asked before
- * each page knows of what its own worker has not told: a limit is passed by the pages that are in browsers when it is
- * reached, and by less than this for each further worker.
+ * Unreported browser time of an account at which a worker reports it.
+ *
+ * The check before each page knows the unreported time of its own worker only. So the limit may be exceeded by the
+ * pages in browsers at that time, and by less than this value for each further worker.
  */
 export const BROWSER_TIME_TOLD_MS = 10_000;
 
-/** Why the account may have no more browser time, if so, where so much is used and not told yet. */
+/**
+ * Resolves with why the account may use no more browser time; undefined if it may. `untoldMs` is used and unreported.
+ */
 export type OutOfTime = (
   account: string,
   untoldMs: number,
   call: ActorClient["call"],
 ) => Promise<string | undefined>;
 
-/** Milliseconds by account, of all turns of a worker together: each turn for itself would know of its own alone. */
+/** Unreported milliseconds by account, shared by all turns of a worker: one turn would know only its own. */
 export type Untold = Map<string, number>;
 
 interface BrowserTimeParts {
   turn: Turn;
   untold: Untold;
   call: ActorClient["call"];
-  /** Undefined where loading takes none. */
+  /** Undefined where loading takes no browser time. */
   outOfTime: OutOfTime | undefined;
 }
 
@@ -38,7 +41,7 @@ export class BrowserTime {
     this.#parts = parts;
   }
 
-  /** Why there is none for another page. */
+  /** Resolves with why there is no browser time for another page; undefined if there is. */
   async lack(): Promise<string | undefined> {
     const { outOfTime, turn, call } = this.#parts;
     return await outOfTime?.(turn.account, this.#untoldMs, call);
@@ -49,7 +52,7 @@ export class BrowserTime {
     return untold.get(turn.account) ?? 0;
   }
 
-  /** What is to be sent now, where that is much. */
+  /** Adds used time. Returns the report once it is due. */
   add(ms: number): Envelope | undefined {
     if (ms === 0) return undefined;
     const { untold, turn: task } = this.#parts;
@@ -60,7 +63,7 @@ export class BrowserTime {
     return this.#take({ taskId: `${task.turn}.${this.#told}`, isPart: true });
   }
 
-  /** What is to be sent when the turn is over, where it has used any. */
+  /** Returns the report at the end of the turn. */
   end(): Envelope[] {
     if (!this.#isUsed) return [];
     return [this.#take({ taskId: this.#parts.turn.turn })];

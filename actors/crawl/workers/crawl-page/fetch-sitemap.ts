@@ -1,4 +1,4 @@
-/** Fetches a sitemap and tells the job what is in it, while it arrives. */
+/** Fetches a sitemap and reports its addresses to the job while it arrives. */
 import type { Envelope } from "../../../../schemas/contract.ts";
 import { envelope } from "../../../../schemas/contract.ts";
 import { crawlJob, type SitemapUrl } from "../../../../schemas/crawl/crawl-job.ts";
@@ -20,9 +20,12 @@ import { awayMsOf } from "../../lib/load/retry-after.ts";
 import { readSitemap, type SitemapSummary } from "../../lib/sitemap/sitemap.ts";
 import type { SitemapEntry } from "../../lib/sitemap/sitemap-entry.ts";
 
-/** One sitemap, from the request to its last byte: 50 MB at 3 Mbit/s. */
+/** Timeout of one sitemap: 50 MB at 3 Mbit/s. */
 export const SITEMAP_FETCH_MS_MAX = 120_000;
-/** Until its head has come, as of a page: links wait for sitemaps, and one that does not answer is asked for three times. */
+/**
+ * Timeout of a sitemap's response head, as for a page. Links wait for sitemaps, and a silent sitemap is requested
+ * three times.
+ */
 export const SITEMAP_ANSWER_MS_MAX = 30_000;
 
 export type SitemapRequest = Extract<TurnRequest, { type: "sitemap" }>;
@@ -43,14 +46,14 @@ export interface SitemapTask {
   send(envelope: Envelope): Promise<void>;
 }
 
-/** How reading ended, and for how long the host wants to be left alone. */
+/** The end of the read, and the pause that the host asks for. */
 interface End {
   failed?: string;
   retry: boolean;
   awayMs?: number | undefined;
 }
 
-/** Throws the signal's reason, or what `send` throws; everything else is told to the job. */
+/** Fetches a sitemap. Throws the signal's reason and errors of `send`; everything else is reported to the job. */
 export async function fetchSitemap(
   parts: SitemapParts,
   task: SitemapTask,
@@ -76,7 +79,7 @@ async function read(
       agents,
       signal: deadline.signal,
       headers,
-      // Packed it is hardly ever larger than unpacked, and reading ends at that.
+      // A compressed file is hardly ever larger than its content, whose limit ends the read.
       bytesMax: 2 * SITEMAP_BYTES_MAX,
       redirectsMax: 0,
       onSending: () => start(departure),
@@ -94,7 +97,7 @@ async function read(
     deadline.clear();
   }
 
-  /** What came so slowly comes no faster from its beginning, and links wait for it. */
+  /** A retry would not be faster, and links wait for it. */
   function tooLate(): End {
     if (!hasAnswered) return failed(`the server did not answer in ${answerMs} ms`, true);
     return failed(
@@ -105,7 +108,7 @@ async function read(
 
   async function take({ status, headers: answered, body, url }: EgressResponse): Promise<End> {
     const target = redirectTarget(request.url, status, answered);
-    // A redirect counts as an index that names one other: it is fetched in a turn of its own.
+    // A redirect counts as an index with one entry, which is fetched in a turn of its own.
     if (target?.url !== undefined) {
       await report.add([{ url: target.url }], "nested");
       return { retry: false };
@@ -150,7 +153,7 @@ const failed = (what: string, retry: boolean): End => ({
   retry,
 });
 
-/** Sends what was found in slices that fit a message. */
+/** Sends addresses in slices that fit a message. */
 class SitemapReport {
   readonly #task: SitemapTask;
   #urls: SitemapUrl[] = [];
@@ -162,14 +165,14 @@ class SitemapReport {
     this.#task = task;
   }
 
-  /** Found so far. */
+  /** Number of entries so far. */
   get entries(): number {
     return this.#entries;
   }
 
   async add(entries: readonly SitemapUrl[], to: "urls" | "nested"): Promise<void> {
     for (const { url, lastModifiedAt, priority } of entries) {
-      // What is around an address takes no more than this.
+      // The JSON around an address takes no more than this.
       const bytes = url.length + 100;
       const count = this.#urls.length + this.#nested.length;
       if (count >= SITEMAP_REPORT_URLS_MAX || this.#bytes + bytes > REPORT_BYTES_MAX) {

@@ -1,4 +1,4 @@
-/** Puts the crawl worker of a process together, with all that its lanes share. */
+/** Creates the crawl worker of a process with the resources that its lanes share. */
 import { availableParallelism } from "node:os";
 import type { Logger } from "pino";
 import { account } from "../../../../schemas/account/account.ts";
@@ -26,22 +26,22 @@ import type { OutOfTime } from "./browser-time.ts";
 import { crawlPageWorker } from "./crawl-page.ts";
 import { watchJob } from "./job-watch.ts";
 
-/** One request by HTTP alone, from its start to its last byte: as long as a browser waits for a page by default. */
+/** Timeout of one HTTP request to its last byte: the default timeout of a browser's page. */
 export const CRAWL_FETCH_MS_MAX = 30_000;
-/** Each takes some six times its size while it becomes a record: 0.5 GB in all. */
+/** Large bodies at once. Each takes six times its size while it becomes a record: 0.5 GB in all. */
 export const LARGE_BODIES_MAX = 8;
-/** Turns that a worker holds, two for each host with a delay; one that waits costs a few kilobytes. */
+/** Turns that a worker holds: two for each host with a delay. A waiting turn costs a few kilobytes. */
 export const FETCH_TURNS_MAX = 128;
-/** Fewer: a browser loads some tens of pages a second, whatever waits. */
+/** Turns for the browser. It loads a few dozen pages a second, whatever waits. */
 export const RENDER_TURNS_MAX = 64;
 export const ROBOTS_TURNS_MAX = 32;
-/** Jobs whose blobs a worker removes at once: the store does it, and hosts that answer nobody must not keep a request's secrets there. */
+/** Concurrent purges of a worker. The store does the work, and busy lanes must not keep a request's secrets. */
 const JOB_PURGES_MAX = 4;
-/** Pages a worker asks models about at once: each waits for seconds and computes nothing. */
+/** Pages for which a worker asks models at once. Each waits for seconds and computes nothing. */
 export const JSON_TASKS_MAX = 8;
-/** Pages that a worker fetches, reads or writes at once by HTTP: eight busy hosts, at a few hundred kilobytes each. */
+/** Pages that a worker fetches or stores at once by HTTP: eight busy hosts with a few hundred kilobytes per page. */
 export const FETCH_PAGES_MAX = 64;
-/** Browsers of a worker with one page that may have ended the last one: each takes some 150 MB, and they are rarely needed. */
+/** Browsers with a single page that may have ended its last browser. Each takes about 150 MB, and they are rare. */
 const BROWSERS_APART_MAX = 1;
 
 export interface CrawlWorkerParts {
@@ -50,14 +50,14 @@ export interface CrawlWorkerParts {
   logger: Logger;
   guard: EgressGuard;
   pool: BrowserPool;
-  /** Pages in browsers at a time. */
+  /** Concurrent pages in browsers. */
   renders: number;
-  /** An account's browser time of a day; 0 is no limit. */
+  /** Browser time per account and day; 0 means no limit. */
   browserMsPerDay: number;
   ai: OperatorsAi | undefined;
 }
 
-/** Close it when no task runs any more. */
+/** Creates the worker. Close it when no task is running. */
 export function openCrawlWorker(parts: CrawlWorkerParts) {
   const { bus, clock, logger, guard, pool, renders, browserMsPerDay, ai } = parts;
   const blobs = new BlobStore(bus, clock);
