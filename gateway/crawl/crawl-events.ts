@@ -52,7 +52,7 @@ export class CrawlEvents {
     response: Response,
   ): Promise<void> {
     const { accountId } = caller;
-    const release = this.#take(accountId);
+    const release = this.#reserve(accountId);
     const watching = new AbortController();
     const ended = AbortSignal.any([signal, this.#parts.stopping, watching.signal]);
     try {
@@ -88,7 +88,7 @@ export class CrawlEvents {
       follower.keepAlive(keepAliveMs);
       try {
         if (!(await this.#isStillAllowed(caller, ended))) break;
-        follower.see(await this.#look(job, caller.accountId, ended));
+        follower.show(await this.#look(job, caller.accountId, ended));
       } catch (error) {
         if (ended.aborted) break;
         // The results have expired during the stream.
@@ -125,7 +125,7 @@ export class CrawlEvents {
     }
   }
 
-  #take(accountId: string): () => void {
+  #reserve(accountId: string): () => void {
     const ofAccount = this.#ofAccount.get(accountId) ?? 0;
     if (ofAccount >= EVENT_STREAMS_OF_ACCOUNT_MAX) {
       const text = `Cannot follow crawl: the account follows ${EVENT_STREAMS_OF_ACCOUNT_MAX} already`;
@@ -151,13 +151,13 @@ async function relay(
   updates: AsyncIterable<LiveUpdate<CrawlNews>>,
   follower: Follower,
 ): Promise<void> {
-  for await (const update of updates) follower.hear(update);
+  for await (const update of updates) follower.relay(update);
 }
 
 /** Sends one client the changes since its last event. */
 class Follower {
   readonly #stream: EventStream;
-  #told: CrawlProgress;
+  #shown: CrawlProgress;
   /** Pages that were left out since the client fell behind. */
   #missed = 0;
   #finished = false;
@@ -165,9 +165,9 @@ class Follower {
 
   constructor(stream: EventStream, summary: WireCrawlSummary) {
     this.#stream = stream;
-    this.#told = progressOf(summary);
+    this.#shown = progressOf(summary);
     stream.send("status", summary);
-    this.see(summary);
+    this.show(summary);
   }
 
   get isFinished(): boolean {
@@ -175,7 +175,7 @@ class Follower {
   }
 
   /** Sends the changed pages of a live update. */
-  hear(update: LiveUpdate<CrawlNews>): void {
+  relay(update: LiveUpdate<CrawlNews>): void {
     if (this.#finished) return;
     if ("missed" in update) {
       this.#stream.send("missed", { pages: null });
@@ -188,21 +188,21 @@ class Follower {
       this.#missed += news.pages.length;
       return;
     }
-    this.#tellMissed();
+    this.#sendMissed();
     for (const page of news.pages) this.#stream.send("page", page);
-    if (news.status === "running") this.#tellProgress(progressOf(news));
+    if (news.status === "running") this.#sendProgress(progressOf(news));
   }
 
   /** Sends the job's own state. */
-  see(summary: WireCrawlSummary): void {
+  show(summary: WireCrawlSummary): void {
     if (this.#finished) return;
     if (summary.status === "running") {
-      if (!this.#stream.isBehind) this.#tellMissed();
-      this.#tellProgress(progressOf(summary));
+      if (!this.#stream.isBehind) this.#sendMissed();
+      this.#sendProgress(progressOf(summary));
       return;
     }
     this.#finished = true;
-    this.#tellMissed();
+    this.#sendMissed();
     this.#stream.send("finished", summary, FINISHED);
   }
 
@@ -226,16 +226,16 @@ class Follower {
     this.#stream.end();
   }
 
-  #tellMissed(): void {
+  #sendMissed(): void {
     if (this.#missed > 0) this.#stream.send("missed", { pages: this.#missed });
     this.#missed = 0;
   }
 
-  #tellProgress(progress: CrawlProgress): void {
+  #sendProgress(progress: CrawlProgress): void {
     const { total, finished, skipped } = progress;
-    const told = this.#told;
-    if (told.total === total && told.finished === finished && told.skipped === skipped) return;
-    this.#told = progress;
+    const shown = this.#shown;
+    if (shown.total === total && shown.finished === finished && shown.skipped === skipped) return;
+    this.#shown = progress;
     this.#stream.send("progress", progress);
   }
 }

@@ -7,7 +7,7 @@ export class CrawlReads {
   #open = 0;
 
   /** Reserves a read. The caller must call the returned function at the end. Throws a refusal at the limit. */
-  take(account: string): () => void {
+  reserve(account: string): () => void {
     const ofAccount = this.#ofAccount.get(account) ?? 0;
     if (ofAccount >= CRAWL_READS_OF_ACCOUNT_MAX) {
       const text = `Cannot read crawl: the account reads ${CRAWL_READS_OF_ACCOUNT_MAX} already`;

@@ -183,7 +183,7 @@ function read(parts: CrawlRouteParts, reads: CrawlReads) {
   const { readMs = CRAWL_READ_MS_MAX } = parts;
   return async (asked: CrawlAsked<CrawlQuery>, response: Response) => {
     const { query, caller } = asked;
-    const release = reads.take(caller.accountId);
+    const release = reads.reserve(caller.accountId);
     const signal = AbortSignal.any([asked.signal, AbortSignal.timeout(readMs)]);
     try {
       const reading = { ...query, account: caller.accountId, job: jobOf(asked), signal };

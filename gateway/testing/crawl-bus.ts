@@ -9,7 +9,7 @@ import { crawlJobActor } from "../../actors/crawl/crawl-job/crawl-job.ts";
 import { crawlListActor } from "../../actors/crawl/crawl-list/crawl-list.ts";
 import { MarkdownPool } from "../../actors/crawl/lib/extract/markdown-pool.ts";
 import { HttpPageLoader } from "../../actors/crawl/lib/load/http-page-loader.ts";
-import { JobShelf } from "../../actors/crawl/lib/records/job-shelf.ts";
+import { HeldJobs } from "../../actors/crawl/lib/records/held-jobs.ts";
 import { CachedPage } from "../../actors/crawl/lib/records/page-cache.ts";
 import { RecordWriter } from "../../actors/crawl/lib/records/record-writer.ts";
 import { siteActor } from "../../actors/crawl/site/site.ts";
@@ -35,7 +35,7 @@ export async function crawlBus() {
   const policy = createAddressPolicy({ allow: ["127.0.0.0/8"] });
   const guard = createEgressGuard({ policy });
   const markdown = new MarkdownPool();
-  const shelves: JobShelf[] = [];
+  const shelves: HeldJobs[] = [];
   const actors = [
     accountActor,
     apiTokenActor,
@@ -62,7 +62,7 @@ export async function crawlBus() {
     const blobs = new BlobStore(bus, clock);
     const client = new BusActorClient(bus, clock);
     const watching = { live: new BusLiveUpdates(bus), call: client.call.bind(client), clock };
-    const jobs = new JobShelf({
+    const jobs = new HeldJobs({
       blobs,
       clock,
       watch: (job, closed) => watchJob(watching, job, closed),
@@ -81,7 +81,7 @@ export async function crawlBus() {
       markdownPlaces: new Places(MARKDOWN_QUEUE_MAX),
       records: new RecordWriter(blobs),
       blobs,
-      untold: new Map(),
+      unreported: new Map(),
     };
     const noModel = () => Promise.reject(new Error("no model here"));
     return crawlPageWorker({

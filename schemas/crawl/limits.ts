@@ -177,4 +177,4 @@ export const STEP_BYTES_MAX = 500_000;
 export const STEP_HOSTS_MAX = 140;
 export const STEP_SEND_BYTES_MAX = 150_000;
 /** Timeout for reading the HTML of a loaded page. 10 MB take 0.3 s, and an endless script takes for ever. */
-export const TAKE_HTML_MS = 10_000;
+export const READ_HTML_MS = 10_000;

@@ -11,7 +11,7 @@ import { admitFromBacklog, askForMore } from "./discovery/backlog.ts";
 import { admitStart } from "./discovery/frontier.ts";
 import { openSitemaps } from "./discovery/sitemaps.ts";
 import { endIfDone, endJob } from "./end-job.ts";
-import { takeFault } from "./faults.ts";
+import { recordFault } from "./faults.ts";
 import { newsOf } from "./news.ts";
 import { learnRobots, readSlice } from "./read-sitemaps.ts";
 import { listRecords, summaryOf } from "./records.ts";
@@ -21,8 +21,8 @@ import { CrawlJobRow, CrawlJobState, INITIAL } from "./state/crawl-job-state.ts"
 import { JobDraft } from "./state/job-draft.ts";
 import { knownRows } from "./state/known-urls.ts";
 import { planRows } from "./state/plan.ts";
-import { endTurn, grantTurn, refuseTurn, takeReported } from "./turns.ts";
-import { askFullSites, askLater, tellSites } from "./wanted-requests.ts";
+import { endTurn, grantTurn, removeReported, returnTurn } from "./turns.ts";
+import { notifySites, pauseFullHost, resumePausedHosts } from "./wanted-requests.ts";
 
 export const crawlJobActor = defineActor(crawlJob, {
   state: CrawlJobState,
@@ -79,7 +79,7 @@ export const crawlJobActor = defineActor(crawlJob, {
         grantTurn(draft, granted);
         return conclude(state, draft);
       }
-      refuseTurn(draft, granted);
+      returnTurn(draft, granted);
       return { ...draft.transition(), state };
     },
 
@@ -92,21 +92,21 @@ export const crawlJobActor = defineActor(crawlJob, {
     siteFull(state, { host }, context) {
       if (state.status !== "running") return { state };
       const draft = new JobDraft(state, context);
-      askLater(draft, host);
+      pauseFullHost(draft, host);
       return conclude(state, draft);
     },
 
     askAgain(state, _input, context) {
       if (state.status !== "running") return { state };
       const draft = new JobDraft(state, context);
-      askFullSites(draft);
+      resumePausedHosts(draft);
       return conclude(state, draft);
     },
 
     turnReported(state, { turn, outcomes }, context) {
       if (state.status !== "running") return { state };
       const draft = new JobDraft(state, context);
-      const reported = takeReported(draft, turn, outcomes);
+      const reported = removeReported(draft, turn, outcomes);
       if (reported.length === 0) return { state };
       settleAll(draft, reported);
       return conclude(state, draft);
@@ -122,7 +122,7 @@ export const crawlJobActor = defineActor(crawlJob, {
       if (state.status !== "running") return { state };
       const draft = new JobDraft(state, context);
       if (!endTurn(draft, ended)) return { state };
-      if (ended.fault !== undefined) takeFault(draft, ended.host, ended.fault);
+      if (ended.fault !== undefined) recordFault(draft, ended.host, ended.fault);
       return conclude(state, draft);
     },
 
@@ -176,6 +176,6 @@ function conclude(before: State, draft: JobDraft) {
   if (draft.isRunning) openSitemaps(draft);
   if (draft.isRunning) endIfDone(draft);
   if (draft.isRunning) askForMore(draft);
-  tellSites(draft);
+  notifySites(draft);
   return { ...draft.transition(), ...newsOf(draft, before) };
 }

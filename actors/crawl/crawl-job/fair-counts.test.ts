@@ -308,7 +308,7 @@ describe("what a crawl counts and says", () => {
       { cursor: "99999" },
       { status: "completed", cursor: "3.0.1" },
     ] as const) {
-      expect(() => world.list(query)).to.throw("the cursor is of no listing with this status");
+      expect(() => world.list(query)).to.throw("the cursor belongs to a listing with another status");
     }
     expect(world.list({ cursor: "2" }).entries).to.deep.equal([]);
   });

@@ -16,7 +16,7 @@ export const FAULT_RETRY_MS = 5_000;
 export const JOB_FAULTS_MS_MAX = 600_000;
 
 /** Records a turn that ended by a fault of ours. No page is the cause. */
-export function takeFault(draft: JobDraft, host: string, fault: string): void {
+export function recordFault(draft: JobDraft, host: string, fault: string): void {
   const { since = draft.now, turns = 0 } = draft.state.faults ?? {};
   const minutes = Math.floor((draft.now - since) / 60_000);
   if (turns + 1 >= CRAWL_TRIES_MAX && draft.now - since >= JOB_FAULTS_MS_MAX) {
@@ -31,6 +31,6 @@ export function takeFault(draft: JobDraft, host: string, fault: string): void {
 }
 
 /** Ends the count of faults when a page has arrived. */
-export function forgetFaults({ state }: JobDraft): void {
+export function clearFaults({ state }: JobDraft): void {
   delete state.faults;
 }

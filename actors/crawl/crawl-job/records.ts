@@ -162,7 +162,7 @@ function readCursor(cursor: string, byEnd: boolean, records: number): Position {
   const [, index, after, upTo] = /^(\d{1,9})(?:\.(\d{1,9})\.(\d{1,9}))?$/.exec(cursor) ?? [];
   const isOfRecord = index !== undefined && Number(index) < records;
   if (!isOfRecord || (upTo !== undefined) !== byEnd) {
-    const message = "Cannot list records: the cursor is of no listing with this status";
+    const message = "Cannot list records: the cursor belongs to a listing with another status";
     throw new ActorError("invalid_request", message);
   }
   if (upTo === undefined) return { index: Number(index), after: -1, upTo: Number.MAX_SAFE_INTEGER };

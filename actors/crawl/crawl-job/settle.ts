@@ -8,7 +8,7 @@ import { crawlUrl } from "../lib/scope/crawl-url.ts";
 import { foundNearer } from "./discovery/frontier.ts";
 import { endJob, endWithoutStart } from "./end-job.ts";
 import { endExtraction, extract } from "./extractions.ts";
-import { forgetFaults } from "./faults.ts";
+import { clearFaults } from "./faults.ts";
 import type { PageRow } from "./state/crawl-job-state.ts";
 import { enqueue } from "./state/host-queues.ts";
 import type { JobDraft } from "./state/job-draft.ts";
@@ -27,7 +27,7 @@ export function settle(draft: JobDraft, outcome: PageOutcome): void {
   if ("browserMs" in outcome) draft.state.browserMs += outcome.browserMs ?? 0;
   switch (outcome.kind) {
     case "fetched":
-      forgetFaults(draft);
+      clearFaults(draft);
       settleFetched(draft, index, page, outcome);
       break;
     case "redirected":
@@ -96,7 +96,7 @@ function followRedirect(
     const reason = `it redirects more than ${CRAWL_REDIRECTS_MAX} times`;
     settlePage(draft, index, page, { status: "errored", reason, metadata });
   } else if (!target.valid) {
-    const reason = `it redirects to where no crawl goes: ${target.reason}`;
+    const reason = `it redirects to an address that cannot be crawled: ${target.reason}`;
     settlePage(draft, index, page, { status: "errored", reason, metadata });
   } else {
     const { url } = target;

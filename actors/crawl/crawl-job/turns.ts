@@ -14,7 +14,7 @@ import { dequeue, enqueue, firstOf, hostRow, hostState } from "./state/host-queu
 import type { JobDraft } from "./state/job-draft.ts";
 import { addressOf } from "./state/page-address.ts";
 import { pageOf, settlePage } from "./state/pages.ts";
-import { isPostponed, sendUnwanted } from "./wanted-requests.ts";
+import { isPostponed, withdrawWants } from "./wanted-requests.ts";
 
 type Messages = typeof crawlJob.messages;
 type Granted = z.output<Messages["turnGranted"]["input"]>;
@@ -26,7 +26,7 @@ const turnRow = (turn: string) => `t/${turn}`;
 export function grantTurn(draft: JobDraft, { host, turn, requests: max }: Granted): void {
   if (draft.findRow("turn", turnRow(turn)) !== undefined) return;
   if (isPostponed(draft, host)) {
-    refuseTurn(draft, { host, turn });
+    returnTurn(draft, { host, turn });
     return;
   }
   countDown(draft, host, max);
@@ -44,13 +44,13 @@ export function grantTurn(draft: JobDraft, { host, turn, requests: max }: Grante
 }
 
 /** Returns a turn of an ended job. An ended job may have too many sites to notify them all at its end. */
-export function refuseTurn(draft: JobDraft, { host, turn }: Pick<Granted, "host" | "turn">): void {
-  if (draft.state.account !== "") sendUnwanted(draft, host);
+export function returnTurn(draft: JobDraft, { host, turn }: Pick<Granted, "host" | "turn">): void {
+  if (draft.state.account !== "") withdrawWants(draft, host);
   giveBack(draft, host, turn);
 }
 
 /** Removes reported pages from the turn. Returns the outcomes of its own pages that it had not reported before. */
-export function takeReported(
+export function removeReported(
   draft: JobDraft,
   turn: string,
   outcomes: readonly PageOutcome[],

@@ -15,18 +15,18 @@ import { closeHost, nextInLine, openHost } from "./state/open-hosts.ts";
 import { addressOf } from "./state/page-address.ts";
 
 /** Notifies the sites of all hosts that this message touched. */
-export function tellSites(draft: JobDraft): void {
+export function notifySites(draft: JobDraft): void {
   const sitemaps = draft.pagesLeft > 0 ? queuedSitemaps(draft) : new Map<string, unknown[]>();
   // Hosts of sitemaps got no message while the page limit had no room.
   const hosts = draft.isRunning ? draft.touchedHosts.union(sitemaps) : draft.touchedHosts;
-  for (const host of hosts) tellSite(draft, host, sitemaps.get(host)?.length ?? 0);
+  for (const host of hosts) notifySite(draft, host, sitemaps.get(host)?.length ?? 0);
   for (let host = nextHost(draft); host !== undefined; host = nextHost(draft)) {
-    tellSite(draft, host, sitemaps.get(host)?.length ?? 0);
+    notifySite(draft, host, sitemaps.get(host)?.length ?? 0);
   }
 }
 
 /** Pauses a host whose site has too many jobs and did not take this one. */
-export function askLater(draft: JobDraft, host: string): void {
+export function pauseFullHost(draft: JobDraft, host: string): void {
   const { fullHosts = [] } = draft.state;
   if (fullHosts.includes(host)) return;
   if (fullHosts.length === SITES_FULL_MAX) {
@@ -40,7 +40,7 @@ export function askLater(draft: JobDraft, host: string): void {
 
 /** Pauses a host for some milliseconds. Other paused hosts then continue at the same time. */
 export function postpone(draft: JobDraft, host: string, ms: number): void {
-  sendUnwanted(draft, host);
+  withdrawWants(draft, host);
   draft.state.fullHosts = [...(draft.state.fullHosts ?? []), host];
   draft.remind("askAgain", draft.now + ms);
 }
@@ -48,7 +48,7 @@ export function postpone(draft: JobDraft, host: string, ms: number): void {
 export const isPostponed = ({ state }: JobDraft, host: string): boolean =>
   state.fullHosts?.includes(host) === true;
 
-export function askFullSites(draft: JobDraft): void {
+export function resumePausedHosts(draft: JobDraft): void {
   for (const host of draft.state.fullHosts ?? []) {
     draft.touchedHosts.add(host);
     draft.askedHosts.add(host);
@@ -57,24 +57,24 @@ export function askFullSites(draft: JobDraft): void {
 }
 
 /** Tells a site that the job wants nothing there any more. */
-export function sendUnwanted(draft: JobDraft, host: string): void {
+export function withdrawWants(draft: JobDraft, host: string): void {
   const { account } = draft.state;
   draft.send(envelope(site, host, "want", { account, job: draft.key, wants: 0, tell: [] }));
 }
 
-function tellSite(draft: JobDraft, host: string, sitemaps: number): void {
+function notifySite(draft: JobDraft, host: string, sitemaps: number): void {
   if (draft.isRunning && isPostponed(draft, host)) return;
   const wants = draft.isRunning ? hostState(draft, host).queued + sitemaps : 0;
   if (wants > 0 && !openHost(draft, host)) return;
   const { told, ...row } = hostState(draft, host);
   const isAsked = draft.isRunning && (draft.askedHosts.has(host) || told === undefined);
-  const isWorthIt = isAsked || mustTell(wants, told ?? 0);
+  const isWorthIt = isAsked || mustNotify(wants, told ?? 0);
   if (isWorthIt && wants > 0) {
     const tell = isAsked ? schemesOf(draft, host) : [];
     const { account } = draft.state;
     draft.send(envelope(site, host, "want", { account, job: draft.key, wants, tell }));
     draft.write(hostRow(host), { ...row, told: wants });
-  } else if (isWorthIt) sendUnwanted(draft, host);
+  } else if (isWorthIt) withdrawWants(draft, host);
   // An unknown host needs no row.
   if (wants === 0 && row.queued === 0 && !row.waits) closeHost(draft, host);
 }
@@ -87,7 +87,7 @@ const nextHost = (draft: JobDraft) => (draft.isRunning ? nextInLine(draft) : und
  * The site counts down its grants, so it must know of more before its count reaches zero. Where it grants many
  * requests at once, it must know when the number doubles: a queue that grows to n causes log n messages.
  */
-function mustTell(wants: number, told: number): boolean {
+function mustNotify(wants: number, told: number): boolean {
   return wants < told || (told < TURN_REQUESTS_MAX && wants > 2 * told);
 }
 

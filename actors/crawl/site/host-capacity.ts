@@ -37,7 +37,7 @@ export const grantableAt = (pace: Pace, moment: Moment) => nextStartAt(pace, mom
  * Whether another turn may be granted. With a delay: one turn behind the last request of the current one, and one
  * more for each overdue turn.
  */
-export function hasRoom(pace: Pace, moment: Moment): boolean {
+export function hasCapacity(pace: Pace, moment: Moment): boolean {
   // A task that would wait long waits here, not in a worker.
   if (grantableAt(pace, moment) > moment.now) return false;
   if (pace.going !== undefined && pace.turns[pace.going.turn]?.more !== undefined) return false;

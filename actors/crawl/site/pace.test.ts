@@ -19,7 +19,7 @@ import {
   TURNS_AHEAD_MAX,
   TURNS_STARTED_MAX,
 } from "./host-capacity.ts";
-import { comeBack, HOST_AWAY_UNSAID_MS_MAX, stayAway } from "./host-pause.ts";
+import { endPause, HOST_AWAY_DEFAULT_MS_MAX, pauseHost } from "./host-pause.ts";
 import {
   type Begun,
   begin,
@@ -31,7 +31,7 @@ import {
   nextLookAt,
   started,
   TURN_GO_MS_MAX,
-  TURN_UNHEARD_MS,
+  TURN_UNREPORTED_MS,
   want,
 } from "./pace.ts";
 import { entryOf, IDLE_PACE, Pace } from "./pace-state.ts";
@@ -92,18 +92,18 @@ describe("pace", () => {
     expect(site.begin("t3")).to.deep.equal(go(500 + TURN_LATE_MS + 500));
   });
 
-  it("begin() gives up a request that was not heard to leave TURN_UNHEARD_MS after its time, not before", () => {
+  it("begin() gives up a request that was not heard to leave TURN_UNREPORTED_MS after its time, not before", () => {
     const site = new PacedSite(500);
     site.want("a", "job", 3);
     site.grant();
     site.begin("t1");
     site.grant();
     site.begin("t2");
-    site.now += TURN_UNHEARD_MS - 1;
+    site.now += TURN_UNREPORTED_MS - 1;
     expect(site.begin("t2").state).to.equal("wait");
     site.now += 1;
     // It may have left at the very last moment.
-    expect(site.begin("t2")).to.deep.equal(go(TURN_LATE_MS + 500 - TURN_UNHEARD_MS));
+    expect(site.begin("t2")).to.deep.equal(go(TURN_LATE_MS + 500 - TURN_UNREPORTED_MS));
     expect(site.begin("t1").state).to.equal("wait");
   });
 
@@ -174,7 +174,7 @@ describe("pace", () => {
     late.begin("t1");
     late.grant();
     late.begin("t2");
-    late.now += TURN_UNHEARD_MS;
+    late.now += TURN_UNREPORTED_MS;
     late.begin("t2");
     late.start("t1");
     expect(late.begin("t2")).to.deep.equal(go(500));
@@ -206,7 +206,7 @@ describe("pace", () => {
     site.begin("t1");
     site.grant();
     site.begin("t2");
-    site.now += TURN_UNHEARD_MS;
+    site.now += TURN_UNREPORTED_MS;
     site.begin("t2");
     site.pace = started(site.pace, "t1", { delayMs: 500, now: site.now, lateMs: 1 });
     expect(site.begin("t2")).to.deep.equal(go(500));
@@ -353,7 +353,7 @@ describe("pace", () => {
       site.grant();
       site.serveAll("t1", 2, 5);
       if (asks) expect(site.begin("t1/2", 3)).to.deep.equal(go(500));
-      const lostBy = 500 + (asks ? TURN_UNHEARD_MS : TURN_OVERDUE_MS);
+      const lostBy = 500 + (asks ? TURN_UNREPORTED_MS : TURN_OVERDUE_MS);
       expect(nextLookAt(site.pace, site.moment)).to.be.at.most(site.now + lostBy);
       site.now += lostBy - 1;
       expect(site.grant()).to.have.length(0);
@@ -452,7 +452,7 @@ describe("pace", () => {
     expect(site.grant()).to.have.length(1);
   });
 
-  it("stayAway() holds the next start back, only ever longer, and takes turns back that would wait long", () => {
+  it("pauseHost() holds the next start back, only ever longer, and takes turns back that would wait long", () => {
     for (const delayMs of [500, 0]) {
       const site = new PacedSite(delayMs);
       site.want("a", "a1", 10);
@@ -469,7 +469,7 @@ describe("pace", () => {
     }
   });
 
-  it("stayAway() of a host that names no time is twice as long each time, HOST_AWAY_UNSAID_MS_MAX at most, until it answers", () => {
+  it("pauseHost() of a host that names no time is twice as long each time, HOST_AWAY_DEFAULT_MS_MAX at most, until it answers", () => {
     const site = new PacedSite(500);
     const pauses: number[] = [];
     const pause = (awayMs: number) => {
@@ -480,25 +480,25 @@ describe("pace", () => {
     for (let time = 0; time < 9; time++) pause(0);
     expect(pauses).to.deep.equal([
       ...[5_000, 10_000, 20_000, 40_000, 80_000, 160_000, 320_000],
-      ...[HOST_AWAY_UNSAID_MS_MAX, HOST_AWAY_UNSAID_MS_MAX],
+      ...[HOST_AWAY_DEFAULT_MS_MAX, HOST_AWAY_DEFAULT_MS_MAX],
     ]);
-    expect(comeBack(site.pace, site.now - 1)).to.equal(site.pace);
-    site.pace = comeBack(site.pace, site.now);
+    expect(endPause(site.pace, site.now - 1)).to.equal(site.pace);
+    site.pace = endPause(site.pace, site.now);
     pause(0);
     pause(1_000);
     pause(0);
     expect(pauses.slice(9)).to.deep.equal([HOST_AWAY_MS, 1_000, 4 * HOST_AWAY_MS]);
   });
 
-  it("stayAway() is not longer for what a host says to requests from before its pause, unless it names a time", () => {
+  it("pauseHost() is not longer for what a host says to requests from before its pause, unless it names a time", () => {
     const site = new PacedSite(0);
     site.pace = away(site, 0);
     const startedAt = site.now - 1;
     const { awayUntil } = site.pace;
     site.now += 1_000;
-    site.pace = stayAway(site.pace, { awayMs: 0, startedAt, now: site.now });
+    site.pace = pauseHost(site.pace, { awayMs: 0, startedAt, now: site.now });
     expect(site.pace).to.include({ awayUntil, busy: 1 });
-    site.pace = stayAway(site.pace, { awayMs: HOST_AWAY_MS, startedAt, now: site.now });
+    site.pace = pauseHost(site.pace, { awayMs: HOST_AWAY_MS, startedAt, now: site.now });
     expect(site.pace).to.include({ awayUntil: site.now + HOST_AWAY_MS, busy: 1 });
   });
 
@@ -588,7 +588,7 @@ describe("pace", () => {
 const go = (waitMs: number, atOnce = 1): Begun => ({ state: "go", waitMs, atOnce });
 
 const away = ({ pace, now }: PacedSite, awayMs: number) =>
-  stayAway(pace, { awayMs, startedAt: now, now });
+  pauseHost(pace, { awayMs, startedAt: now, now });
 
 /** With one job that has turns of several requests. */
 function severalAt(delayMs: number): PacedSite {

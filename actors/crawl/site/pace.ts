@@ -20,7 +20,7 @@ import {
 } from "../../../schemas/crawl/limits.ts";
 import {
   grantableAt,
-  hasRoom,
+  hasCapacity,
   inFlight,
   nextStartAt,
   shareOf,
@@ -35,7 +35,7 @@ import { entryAfter, type Moment, type Pace, type Turn, wantingJobs } from "./pa
  */
 export const TURN_GO_MS_MAX = 2_000;
 /** A turn that has not reported its start by then never will: its possible lateness, plus the time of a call. */
-export const TURN_UNHEARD_MS = TURN_LATE_MS + 250;
+export const TURN_UNREPORTED_MS = TURN_LATE_MS + 250;
 /** Pause before a waiting worker asks again: the time of a call on a busy machine, a tenth of the delay. */
 const TURN_ASK_MS = 50;
 /** The same at a host without a delay, where each pause is idle time of the host. */
@@ -87,7 +87,7 @@ export function grant(
   const { delayMs } = moment;
   let next = settle(pace, moment);
   const granted: Granted[] = [];
-  while (hasRoom(next, moment)) {
+  while (hasCapacity(next, moment)) {
     const [first, ...others] = next.accounts;
     const [job, ...jobs] = first?.jobs ?? [];
     if (!first || !job) break;
@@ -216,7 +216,7 @@ export function nextLookAt(pace: Pace, moment: Moment): number | undefined {
       ? [dueAt + TURN_OVERDUE_MS, dueAt + TURN_MS_MAX]
       : [startedAt + TURN_MS_MAX],
   );
-  if (pace.going !== undefined) times.push(pace.going.startAt + TURN_UNHEARD_MS);
+  if (pace.going !== undefined) times.push(pace.going.startAt + TURN_UNREPORTED_MS);
   if (pace.accounts.length > 0) times.push(grantableAt(pace, moment));
   const ahead = times.filter((time) => time > now);
   return ahead.length === 0 ? undefined : Math.min(...ahead);
@@ -286,7 +286,7 @@ function settle(pace: Pace, moment: Moment): Pace {
     if (now >= (startedAt ?? dueAt) + TURN_MS_MAX) next = finish(next, turn, moment);
   }
   const { going, ...others } = next;
-  if (going === undefined || now < going.startAt + TURN_UNHEARD_MS) return next;
+  if (going === undefined || now < going.startAt + TURN_UNREPORTED_MS) return next;
   const lapsed = others.turns[going.turn];
   const left = Math.max(others.lastStartAt, going.startAt + TURN_LATE_MS);
   const kept = lapsed ? withTurn(others, going.turn, { ...lapsed, asked: false }) : others;

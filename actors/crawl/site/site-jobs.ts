@@ -19,7 +19,7 @@ export const SITE_JOBS_MAX = 1_000;
 type Job = DeepReadonly<Newcomer>;
 
 /** Records what a job wants from now on. */
-export function takeWant(draft: SiteDraft, wanted: Job): void {
+export function recordWant(draft: SiteDraft, wanted: Job): void {
   const waiting = draft.row(rowName(wanted.job));
   if (waiting !== undefined && "job" in waiting) keepWaiting(draft, merge(waiting, wanted));
   else if (isTakingTurns(draft, wanted.job) || jobsOf(draft) < SITE_JOBS_MAX) admit(draft, wanted);
@@ -27,7 +27,7 @@ export function takeWant(draft: SiteDraft, wanted: Job): void {
 }
 
 /** Sends jobs the robots.txt files that are known. A job with all its files takes turns. */
-export function tellNewcomers(draft: SiteDraft): void {
+export function notifyNewcomers(draft: SiteDraft): void {
   if (draft.state.newcomers.length === 0) return;
   const staying: Job[] = [];
   const written = new Map<Scheme, string[]>();

@@ -125,7 +125,7 @@ export function loseFetch(draft: SiteDraft, turn: string, { counts = true } = {}
 }
 
 /** Takes the outcome of a fetch. Returns false if nobody waits for it. */
-export function takeOutcome(
+export function recordOutcome(
   draft: SiteDraft,
   { scheme, turn, outcome }: { scheme: Scheme; turn: string; outcome: RobotsOutcome },
 ): boolean {

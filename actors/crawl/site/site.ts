@@ -5,7 +5,7 @@ import { TURN_LEAD_MS } from "../../../schemas/crawl/limits.ts";
 import { type PageVerdict, site } from "../../../schemas/crawl/site.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import { defineActor } from "../../runtime/define-actor.ts";
-import { comeBack, stayAway } from "./host-pause.ts";
+import { endPause, pauseHost } from "./host-pause.ts";
 import {
   begin,
   finish,
@@ -21,7 +21,7 @@ import {
 } from "./pace.ts";
 import { entriesOf, entryOf, IDLE_PACE } from "./pace-state.ts";
 import { SiteDraft, type State } from "./site-draft.ts";
-import { admitWaiting, takeWant, tellNewcomers } from "./site-jobs.ts";
+import { admitWaiting, notifyNewcomers, recordWant } from "./site-jobs.ts";
 import {
   beginFetch,
   dropLostFetches,
@@ -30,9 +30,9 @@ import {
   loseFetch,
   nextFetchAt,
   pauseFetch,
+  recordOutcome,
   refusalOf,
   schemeOf,
-  takeOutcome,
   verdictsOf,
   wantRobots,
 } from "./site-robots.ts";
@@ -69,7 +69,7 @@ export const siteActor = defineActor(site, {
 
     want(state, wanted, context) {
       const draft = new SiteDraft(state, context);
-      takeWant(draft, wanted);
+      recordWant(draft, wanted);
       return advance(draft);
     },
 
@@ -163,18 +163,18 @@ export const siteActor = defineActor(site, {
       draft.pace = finishAll(draft.pace, entries, { ...draft.moment, end: lost ? lose : finish });
       if (lost) loseFetch(draft, turn);
       if (awayMs !== undefined) {
-        draft.pace = stayAway(draft.pace, {
+        draft.pace = pauseHost(draft.pace, {
           awayMs,
           startedAt: startedAt ?? draft.now,
           now: draft.now,
         });
-      } else if (!lost && startedAt !== undefined) draft.pace = comeBack(draft.pace, startedAt);
+      } else if (!lost && startedAt !== undefined) draft.pace = endPause(draft.pace, startedAt);
       return advance(draft);
     },
 
     robotsFetched(state, fetched, context) {
       const draft = new SiteDraft(state, context);
-      return takeOutcome(draft, fetched) ? advance(draft) : { state };
+      return recordOutcome(draft, fetched) ? advance(draft) : { state };
     },
 
     robotsPaused(state, paused, context) {
@@ -206,7 +206,7 @@ function giveUp(draft: SiteDraft, turn: string, verdicts: ReturnType<typeof verd
 function advance(draft: SiteDraft) {
   dropLostFetches(draft);
   admitWaiting(draft);
-  tellNewcomers(draft);
+  notifyNewcomers(draft);
   fetchWanted(draft);
   grantTurns(draft);
   const remind = lookAhead(draft);

@@ -49,20 +49,20 @@ const CrawlOptions = z.strictObject(
     includeExternalLinks: z
       .boolean()
       .optional()
-      .describe("Follow links to any host; includeSubdomains then says nothing more")
+      .describe("Follow links to any host; includeSubdomains then has no effect")
       .meta({ default: false }),
     includeSubdomains: z
       .boolean()
       .optional()
       .describe(
-        "Follow links to subdomains of the start's host too, not to its siblings or parent; example.com and www.example.com are one site in any case, and both have those of example.com",
+        "Follow links to subdomains of the start's host, but not to its siblings or parent. example.com and www.example.com are always one site, with the subdomains of example.com",
       )
       .meta({ default: false }),
     includePatterns: Patterns.describe(
-      "Only addresses that one of these matches: * is any characters but /, ** is any. With a scheme it is the whole address that is matched, otherwise host and path, or the end of the path. Every other character stands for itself, also [ and ?. The start is always visited",
+      "Crawl only addresses that match one of these. * matches any characters but /, and ** any characters; every other character, also [ and ?, matches itself. A pattern with a scheme must match the whole address, any other one host and path, or the end of the path. The start is always visited",
     ),
     excludePatterns: Patterns.describe(
-      "No address that one of these matches; goes before includePatterns",
+      "Crawl no address that matches one of these; takes precedence over includePatterns",
     ),
   },
   { error: shapedLike({ includePatterns: ["https://example.com/docs/**"] }) },
@@ -83,7 +83,7 @@ const ResponseFormat = z
       json_schema: JsonSchema.optional().describe(
         'JSON Schema of the answer; shorthand as in {"properties":{"price":"number"}} will do',
       ),
-      schema: JsonSchema.optional().describe("Another spelling of json_schema"),
+      schema: JsonSchema.optional().describe("An alias of json_schema"),
     },
     {
       error: shapedLike({
@@ -106,21 +106,21 @@ const CustomModel = z.strictObject({
   model: AiModel.describe("Provider and name of a model, as in openai/gpt-5"),
   authorization: fieldValue(HEADER_VALUE_CHARS_MAX)
     .min(1)
-    .describe("What the provider asks for, as in the header field: Bearer and a key")
+    .describe("Value of the Authorization header field for the provider: Bearer and a key")
     .meta({ secret: true }),
 });
 
 const JsonOptions = z
   .strictObject(
     {
-      prompt: z.string().min(1).max(JSON_PROMPT_CHARS_MAX).optional().describe("What to look for"),
+      prompt: z.string().min(1).max(JSON_PROMPT_CHARS_MAX).optional().describe("Instructions for the model"),
       response_format: ResponseFormat.optional(),
       custom_ai: z
         .array(CustomModel)
         .min(1)
         .max(CUSTOM_MODELS_MAX)
         .optional()
-        .describe("Models tried in order, in place of the service's own"),
+        .describe("Models in the order of their use, in place of the service's own"),
     },
     { error: shapedLike({ prompt: "Name and price of the product" }) },
   )
@@ -151,47 +151,47 @@ const BROWSER_FIELDS = [
 ] as const satisfies (keyof typeof pageFields)[];
 
 const fields = z.strictObject({
-  url: StartUrl.describe("Where the crawl begins"),
-  limit: z.int().min(1).max(CRAWL_PAGES_MAX).default(CRAWL_PAGES).describe("Pages at most"),
+  url: StartUrl.describe("Start of the crawl"),
+  limit: z.int().min(1).max(CRAWL_PAGES_MAX).default(CRAWL_PAGES).describe("Highest number of pages"),
   depth: z
     .int()
     .min(0)
     .max(CRAWL_DEPTH_MAX)
     .default(CRAWL_DEPTH_MAX)
     .describe(
-      "Links at most to a page, from the start or from a page that a sitemap lists; 0 follows no links: the start, and with source all or sitemaps what sitemaps list",
+      "Highest number of links from the start, or from a page that a sitemap lists. 0 follows no links: the crawl has the start, and with source all or sitemaps the pages of sitemaps",
     ),
   source: z
     .enum(["all", "sitemaps", "links"])
     .default("all")
-    .describe("Where addresses are taken from"),
-  formats: distinct(CrawlFormat).default(["html"]).describe("What is kept of each page"),
+    .describe("Sources of addresses"),
+  formats: distinct(CrawlFormat).default(["html"]).describe("Formats that are kept of each page"),
   render: z
     .boolean()
     .default(true)
-    .describe("Load pages in a browser; false only fetches them, and takes no browser time"),
-  jsonOptions: JsonOptions.optional().describe("What the format json holds; required with it"),
+    .describe("Load pages in a browser. false only fetches them and uses no browser time"),
+  jsonOptions: JsonOptions.optional().describe("Content of the format json; required with it"),
   maxAge: z
     .int()
     .min(0)
     .max(CRAWL_MAX_AGE_S_MAX)
     .default(CRAWL_MAX_AGE_S)
     .describe(
-      "Seconds: a page fetched within them, with the same parameters, is not fetched again; 0 fetches each",
+      "Highest age of a cached page with the same parameters that replaces a request, in seconds. 0 fetches every page",
     ),
   modifiedSince: z
     .int()
     .min(0)
     .max(UNIX_SECONDS_MAX, { error: "Expected Unix seconds, not milliseconds" })
     .optional()
-    .describe("Unix seconds: pages that were not changed since are skipped"),
-  options: CrawlOptions.default({}).describe("Which addresses are followed"),
+    .describe("Unix seconds. Pages that have not changed since are skipped"),
+  options: CrawlOptions.default({}).describe("Addresses to follow"),
   crawlPurposes: distinct(CrawlPurpose)
     .default(CrawlPurpose.options)
-    .describe("What the crawl is for; a site's Content-Signal may refuse it"),
+    .describe("Purposes of the crawl; a site's Content-Signal may refuse them"),
   contentUse: ContentUse.exclude(["immediate"])
     .optional()
-    .describe("How far the content will be used; a site's Content-Signal may refuse it"),
+    .describe("Extent of the use of the content; a site's Content-Signal may refuse it"),
   ...pageFields,
   userAgent: z
     .never({

@@ -62,7 +62,7 @@ function compile(schema: string): ValidateFunction {
   } as const;
   const old = typeof $schema === "string" && /draft-0[4-7]/.test($schema);
   const validate = (old ? new Ajv(options) : new Ajv2020(options)).compile(rest);
-  if ("$async" in validate) throw new Error("asynchronous schemas are not known here");
+  if ("$async" in validate) throw new Error("asynchronous schemas are not supported");
   compiled = { schema, validate };
   return validate;
 }

@@ -55,7 +55,7 @@ export type Begun =
     };
 
 /** The site's reply in this worker's time. */
-type Heard =
+type SiteReply =
   | { state: "gone" }
   | { state: "wait"; until: number }
   | {
@@ -65,39 +65,39 @@ type Heard =
       spaced: boolean;
       verdicts: readonly PageVerdict[];
     };
-type Go = Extract<Heard, { state: "go" }>;
+type Go = Extract<SiteReply, { state: "go" }>;
 
 export async function beginTurn(turn: TurnToBegin, parts: BeginParts): Promise<Begun> {
   const { clock, signal, places } = parts;
   let release: (() => void) | undefined;
-  let told: Go | undefined;
+  let earlier: Go | undefined;
   try {
     for (;;) {
       signal.throwIfAborted();
-      const heard = await (told ? askAgain(turn, parts, told) : ask(turn, parts));
-      if (heard.state === "gone") return heard;
-      const until = heard.state === "wait" ? heard.until : heard.moment.startAt;
+      const reply = await (earlier ? askAgain(turn, parts, earlier) : ask(turn, parts));
+      if (reply.state === "gone") return reply;
+      const until = reply.state === "wait" ? reply.until : reply.moment.startAt;
       if (until - clock.monotonic() > TURN_HELD_WAIT_MS) {
         release?.();
         release = undefined;
       }
-      if (heard.state === "wait") {
-        told = undefined;
+      if (reply.state === "wait") {
+        earlier = undefined;
         await waitUntil(clock, until, signal);
         continue;
       }
-      const { moment, atOnce, spaced, verdicts } = heard;
+      const { moment, atOnce, spaced, verdicts } = reply;
       await waitUntil(clock, until - TURN_AHEAD_MS, signal);
       // A reply waits for the commit of the site. Now that the request before has left, the commit is small.
-      if (!told && until - clock.monotonic() > TURN_AHEAD_MS / 2) {
-        told = heard;
+      if (!earlier && until - clock.monotonic() > TURN_AHEAD_MS / 2) {
+        earlier = reply;
         continue;
       }
       const idle = verdicts.every(({ allowed }) => !allowed);
       if (idle) return { state: "now", atOnce, spaced, verdicts, moment, release() {} };
       release ??= await places.take(signal);
       if (clock.monotonic() > moment.lateAt) {
-        told = undefined;
+        earlier = undefined;
         continue;
       }
       const held = release;
@@ -113,7 +113,7 @@ async function ask(
   { host, ...asked }: TurnToBegin,
   { call, clock }: Pick<BeginParts, "call" | "clock">,
   options: CallOptions = {},
-): Promise<Heard> {
+): Promise<SiteReply> {
   const askedAt = clock.monotonic();
   const answer = await call(site, host, "begin", asked, options);
   // The process may be suspended between any two of these lines, for many milliseconds on a busy machine.
@@ -135,24 +135,24 @@ async function ask(
  * Asks again while waiting. The earlier reply stays valid if none comes in time, for example because the site's host
  * has died.
  */
-async function askAgain(turn: TurnToBegin, parts: BeginParts, told: Go): Promise<Heard> {
+async function askAgain(turn: TurnToBegin, parts: BeginParts, earlier: Go): Promise<SiteReply> {
   const { clock, signal } = parts;
   const over = new AbortController();
   const options = { signal: AbortSignal.any([signal, over.signal]) };
   try {
-    const heard = await Promise.race([
+    const reply = await Promise.race([
       ask(turn, parts, options),
-      waitUntil(clock, told.moment.startAt, options.signal).then(() => told),
+      waitUntil(clock, earlier.moment.startAt, options.signal).then(() => earlier),
     ]);
-    if (heard === told || heard.state !== "go") return heard;
-    return { ...heard, moment: narrowed(told.moment, heard.moment) };
+    if (reply === earlier || reply.state !== "go") return reply;
+    return { ...reply, moment: intersected(earlier.moment, reply.moment) };
   } finally {
     over.abort(OVER);
   }
 }
 
 /** Intersects two replies about one moment. If they contradict each other, the later one counts. */
-function narrowed(before: Moment, after: Moment): Moment {
+function intersected(before: Moment, after: Moment): Moment {
   const isMoved =
     after.startAt < before.lateAt - TURN_LATE_MS || after.lateAt - TURN_LATE_MS > before.startAt;
   if (isMoved) return after;

@@ -46,7 +46,7 @@ describe("inTime", () => {
     });
   });
 
-  it("takes none back that is leaving, however late it is heard of", async () => {
+  it("takes none back that is leaving, however late that is reported", async () => {
     await made(async ({ onStarting, onStarted, mayLeave }, pass) => {
       onStarting();
       pass(2 * TURN_LATE_MS);

@@ -1,7 +1,7 @@
 /** The browser context of one job on a worker, and its reusable pages. A worn, idle or lost context is replaced. */
 
 import type { CrawlRequest } from "../../../../schemas/crawl/http/crawl.ts";
-import { TAKE_HTML_MS } from "../../../../schemas/crawl/limits.ts";
+import { READ_HTML_MS } from "../../../../schemas/crawl/limits.ts";
 import type { BrowserPool } from "../../../rendering/lib/browser/browser-pool.ts";
 import { type PageRequest, preparePage } from "../../../rendering/lib/browser/prepare-page.ts";
 import type { RenderContext } from "../../../rendering/lib/browser/render-context.ts";
@@ -67,7 +67,7 @@ export class BrowserContexts {
       idleMs: CRAWL_CONTEXT_IDLE_MS,
       pagesMax: CRAWL_CONTEXT_PAGES_MAX,
       ageMsMax: CRAWL_CONTEXT_AGE_MS_MAX,
-      takeHtmlMs: TAKE_HTML_MS,
+      takeHtmlMs: READ_HTML_MS,
       ...parts.limits,
     };
   }

@@ -1,6 +1,6 @@
 /** One reusable page of a job's browser context. */
 import type { CDPSession, Protocol } from "puppeteer-core";
-import { CRAWL_BODY_BYTES_MAX, TAKE_HTML_MS } from "../../../../schemas/crawl/limits.ts";
+import { CRAWL_BODY_BYTES_MAX, READ_HTML_MS } from "../../../../schemas/crawl/limits.ts";
 import { ActorError } from "../../../../schemas/errors.ts";
 import { BrowserDiedError } from "../../../rendering/lib/browser/browser-died-error.ts";
 import type { ContextPage } from "../../../rendering/lib/browser/context-page.ts";
@@ -23,7 +23,7 @@ import {
   type DocumentHead,
   type SeenDocument,
 } from "./document-gate.ts";
-import { type TakenHtml, takeHtml } from "./read-html.ts";
+import { type PageHtml, readHtml } from "./read-html.ts";
 
 /** Timeout of a page in a browser. Together with TURN_STARTS_MS_MAX it stays below TURN_MS_MAX. */
 export const CRAWL_RENDER_MS_MAX = 170_000;
@@ -36,7 +36,7 @@ export const PAGE_RESET_MS = 1_000;
 /** The result of loading a document. */
 export type Loaded =
   /** The document after its scripts, or its part before the cut. */
-  | { kind: "taken"; head: DocumentHead; taken: TakenHtml }
+  | { kind: "taken"; head: DocumentHead; taken: PageHtml }
   /** The head suffices: a redirect, or a document that is not wanted. */
   | { kind: "ended"; head: DocumentHead }
   | { kind: "failed"; error: ActorError; head: DocumentHead | undefined };
@@ -99,7 +99,7 @@ export class BrowserPage {
   ): Promise<Loaded> {
     const { clock } = this.#options;
     const url = URL.parse(load.url);
-    if (url === null) throw new Error(`Cannot load ${load.url}: it is no address`);
+    if (url === null) throw new Error(`Cannot load ${load.url}: it is not an address`);
     url.hash = "";
     const { onLarge } = load;
     const { egress } = this.#page;
@@ -246,13 +246,13 @@ export class BrowserPage {
     };
   }
 
-  async #take(onLarge: () => Promise<void>, signal: AbortSignal): Promise<TakenHtml> {
-    const { clock, parameters, takeHtmlMs = TAKE_HTML_MS } = this.#options;
+  async #take(onLarge: () => Promise<void>, signal: AbortSignal): Promise<PageHtml> {
+    const { clock, parameters, takeHtmlMs = READ_HTML_MS } = this.#options;
     const ms = parameters.actionTimeout ?? takeHtmlMs;
     const error = () =>
-      new ActorError("wait_timed_out", `Cannot take the page: it took longer than ${ms} ms`);
+      new ActorError("wait_timed_out", `Cannot read the page: it took longer than ${ms} ms`);
     const limit = { ms, error, signal, clock };
-    const taken = await within(limit, () => takeHtml(this.#page));
+    const taken = await within(limit, () => readHtml(this.#page));
     if (taken.html !== undefined) return taken;
     const { rest, ...known } = taken;
     // Waiting for a place does not count against the page.
@@ -278,7 +278,7 @@ function tookTooLong(): ActorError {
 }
 
 function leftItself(): ActorError {
-  return new ActorError("page_navigated_away", "Cannot take the page: it left while it was used");
+  return new ActorError("page_navigated_away", "Cannot read the page: it navigated away meanwhile");
 }
 
 /** Returns the page's fault; undefined for other faults. */

@@ -3,7 +3,7 @@ import type { Protocol } from "puppeteer-core";
 import { CRAWL_BODY_BYTES_MAX, LARGE_BODY_BYTES } from "../../../../schemas/crawl/limits.ts";
 import type { IsolatedWorld } from "../../../rendering/lib/browser/isolated-world.ts";
 
-export interface TakenHtml {
+export interface PageHtml {
   /** The document's own address. */
   url: string;
   html: string;
@@ -13,11 +13,11 @@ export interface TakenHtml {
 const WORLD = "trunkline";
 
 /** Reads the HTML. A large one stays in the browser until the caller calls `rest`. */
-export async function takeHtml({
+export async function readHtml({
   session,
   frameId,
 }: IsolatedWorld): Promise<
-  Omit<TakenHtml, "html"> & ({ html: string } | { html?: never; rest(): Promise<string> })
+  Omit<PageHtml, "html"> & ({ html: string } | { html?: never; rest(): Promise<string> })
 > {
   const { executionContextId: contextId } = await session.send("Page.createIsolatedWorld", {
     frameId,
@@ -100,5 +100,5 @@ function serialize(bytesMax: number, bytesAtOnce: number) {
 }
 
 function said({ text, exception }: Protocol.Runtime.ExceptionDetails): string {
-  return `Cannot take the page: ${exception?.description ?? text}`;
+  return `Cannot read the page: ${exception?.description ?? text}`;
 }

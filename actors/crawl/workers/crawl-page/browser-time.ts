@@ -10,7 +10,7 @@ import type { ActorClient } from "../../../runtime/actor-client.ts";
  * The check before each page knows the unreported time of its own worker only. So the limit may be exceeded by the
  * pages in browsers at that time, and by less than this value for each further worker.
  */
-export const BROWSER_TIME_TOLD_MS = 10_000;
+export const BROWSER_TIME_REPORT_MS = 10_000;
 
 /**
  * Resolves with why the account may use no more browser time; undefined if it may. `untoldMs` is used and unreported.
@@ -22,11 +22,11 @@ export type OutOfTime = (
 ) => Promise<string | undefined>;
 
 /** Unreported milliseconds by account, shared by all turns of a worker: one turn would know only its own. */
-export type Untold = Map<string, number>;
+export type UnreportedTime = Map<string, number>;
 
 interface BrowserTimeParts {
   turn: Turn;
-  untold: Untold;
+  unreported: UnreportedTime;
   call: ActorClient["call"];
   /** Undefined where loading takes no browser time. */
   outOfTime: OutOfTime | undefined;
@@ -42,23 +42,23 @@ export class BrowserTime {
   }
 
   /** Resolves with why there is no browser time for another page; undefined if there is. */
-  async lack(): Promise<string | undefined> {
+  async shortage(): Promise<string | undefined> {
     const { outOfTime, turn, call } = this.#parts;
     return await outOfTime?.(turn.account, this.#untoldMs, call);
   }
 
   get #untoldMs(): number {
-    const { untold, turn } = this.#parts;
-    return untold.get(turn.account) ?? 0;
+    const { unreported, turn } = this.#parts;
+    return unreported.get(turn.account) ?? 0;
   }
 
   /** Adds used time. Returns the report once it is due. */
   add(ms: number): Envelope | undefined {
     if (ms === 0) return undefined;
-    const { untold, turn: task } = this.#parts;
+    const { unreported, turn: task } = this.#parts;
     this.#isUsed = true;
-    untold.set(task.account, this.#untoldMs + ms);
-    if (this.#untoldMs < BROWSER_TIME_TOLD_MS) return undefined;
+    unreported.set(task.account, this.#untoldMs + ms);
+    if (this.#untoldMs < BROWSER_TIME_REPORT_MS) return undefined;
     this.#told += 1;
     return this.#take({ taskId: `${task.turn}.${this.#told}`, isPart: true });
   }
@@ -71,8 +71,8 @@ export class BrowserTime {
 
   #take(report: { taskId: string; isPart?: true }): Envelope {
     const ms = this.#untoldMs;
-    const { untold, turn } = this.#parts;
-    untold.delete(turn.account);
+    const { unreported, turn } = this.#parts;
+    unreported.delete(turn.account);
     return envelope(account, turn.account, "browserUsed", { ms, ...report });
   }
 }

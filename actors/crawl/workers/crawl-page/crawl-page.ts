@@ -42,8 +42,8 @@ export function crawlPageWorker(parts: CrawlPageParts) {
       json: jsonTask(parts.json),
     },
     failures: {
-      fetchTurn: givenUp,
-      renderTurn: givenUp,
+      fetchTurn: abandonTurn,
+      renderTurn: abandonTurn,
       robots: ({ host, scheme, turn }, { message: because }) => [
         envelope(site, host, "robotsFetched", {
           ...{ scheme, turn, outcome: { kind: "disallow_all", because } },
@@ -59,7 +59,7 @@ export function crawlPageWorker(parts: CrawlPageParts) {
 async function walk(parts: TurnWalkParts, turn: Turn, context: TaskContext) {
   if (context.attempt > 1) {
     // An earlier attempt has reported its pages, or lost them with its worker. Nothing is fetched twice here.
-    return { send: givenUp(turn, { message: "Cannot finish turn: its worker stopped in it" }) };
+    return { send: abandonTurn(turn, { message: "Cannot finish turn: its worker stopped in it" }) };
   }
   const walked = await walkTurn(parts, turn, context).catch((error: unknown) => {
     return { unsent: [], isReported: false, failure: { error } };
@@ -67,7 +67,7 @@ async function walk(parts: TurnWalkParts, turn: Turn, context: TaskContext) {
   const { unsent, isReported, failure } = walked;
   if (failure === undefined) return { send: isReported ? unsent : [...unsent, turnEnded(turn)] };
   const fault = lastingFault(failure.error);
-  if (fault !== undefined || wasAway(failure.error)) {
+  if (fault !== undefined || wasUnavailable(failure.error)) {
     const ended = turnEnded(turn, fault === undefined ? {} : { fault });
     return { send: [...unsent, turnFinished(turn), ended] };
   }
@@ -84,10 +84,10 @@ function lastingFault(error: unknown): string | undefined {
 }
 
 /** Whether the bus or an actor was unavailable, which is no page's fault. */
-function wasAway(error: unknown): boolean {
+function wasUnavailable(error: unknown): boolean {
   return isPassing(error instanceof Error && !(error instanceof ActorError) ? error.cause : error);
 }
 
-function givenUp(turn: Turn, { message }: { message: string }): Envelope[] {
+function abandonTurn(turn: Turn, { message }: { message: string }): Envelope[] {
   return [turnLost(turn), turnEnded(turn, { failed: message })];
 }

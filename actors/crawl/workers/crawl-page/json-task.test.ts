@@ -17,7 +17,7 @@ import { Places } from "../../../runtime/places.ts";
 import { JsonChecker } from "../../lib/ai/json-checker.ts";
 import { JsonExtractor } from "../../lib/ai/json-extractor.ts";
 import { MarkdownPool } from "../../lib/extract/markdown-pool.ts";
-import type { JobName } from "../../lib/records/job-shelf.ts";
+import type { JobName } from "../../lib/records/held-jobs.ts";
 import { jsonFailure, jsonTask } from "./json-task.ts";
 
 type Ended = () => Promise<AbortSignal>;

@@ -11,7 +11,7 @@ import type { WorkerDefinition } from "../../../runtime/define-worker.ts";
 import type { Places } from "../../../runtime/places.ts";
 import type { JsonExtractor, JsonQuestion } from "../../lib/ai/json-extractor.ts";
 import type { MarkdownPool } from "../../lib/extract/markdown-pool.ts";
-import type { HeldJob, JobName } from "../../lib/records/job-shelf.ts";
+import type { HeldJob, JobName } from "../../lib/records/held-jobs.ts";
 
 type Tasks = WorkerDefinition<typeof crawlPage.messages>;
 
@@ -46,7 +46,7 @@ export function jsonTask({
 
     const held = await hold({ account, job });
     try {
-      const ended = await held.ended().catch(comeBack);
+      const ended = await held.ended().catch(retryTask);
       // Nobody waits for the answer, and models cost their owner money.
       if (ended.aborted) return {};
       const signal = AbortSignal.any([context.signal, ended]);
@@ -87,7 +87,7 @@ export function jsonTask({
     const giveBack = await markdownPlaces.take(signal);
     const made = await markdown
       .convert({ html: page.html, baseUrl: url }, signal)
-      .catch(comeBack)
+      .catch(retryTask)
       .finally(giveBack);
     if (made.kind === "made") return made.markdown;
     throw new ActorError("invalid_request", `Cannot extract JSON: ${made.reason}`);
@@ -116,7 +116,7 @@ export const jsonFailure: Tasks["failures"]["json"] = ({ job, index }, { message
 };
 
 /** Makes the task retry after a refusal by a full queue or an unreachable job. */
-function comeBack(error: unknown): never {
+function retryTask(error: unknown): never {
   if (error instanceof ActorError) throw new Error(error.message, { cause: error });
   throw error;
 }

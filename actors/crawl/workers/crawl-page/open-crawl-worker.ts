@@ -19,7 +19,7 @@ import { JsonExtractor, type OperatorsAi } from "../../lib/ai/json-extractor.ts"
 import { MarkdownPool } from "../../lib/extract/markdown-pool.ts";
 import { HttpPageLoader } from "../../lib/load/http-page-loader.ts";
 import { BrowserPageLoader } from "../../lib/load-in-browser/browser-page-loader.ts";
-import { JobShelf, type JobShelfParts } from "../../lib/records/job-shelf.ts";
+import { HeldJobs, type HeldJobsParts } from "../../lib/records/held-jobs.ts";
 import { CachedPage } from "../../lib/records/page-cache.ts";
 import { RecordWriter } from "../../lib/records/record-writer.ts";
 import type { OutOfTime } from "./browser-time.ts";
@@ -66,15 +66,15 @@ export function openCrawlWorker(parts: CrawlWorkerParts) {
   const agents = new EgressAgents({ guard });
   const actors = new BusActorClient(bus, clock);
   const watching = { live: new BusLiveUpdates(bus), call: actors.call.bind(actors), clock };
-  const watch: JobShelfParts["watch"] = (job, closed) => watchJob(watching, job, closed);
-  const fetched = new JobShelf({
+  const watch: HeldJobsParts["watch"] = (job, closed) => watchJob(watching, job, closed);
+  const fetched = new HeldJobs({
     ...{ blobs, clock, watch },
     open: async (_, request) => {
       return new HttpPageLoader({ guard, clock, request, fetchMs: CRAWL_FETCH_MS_MAX });
     },
   });
   const apart = new Places(BROWSERS_APART_MAX);
-  const rendered = new JobShelf({
+  const rendered = new HeldJobs({
     ...{ blobs, clock, watch },
     open: async (_, request) => new BrowserPageLoader({ pool, clock, request, apart }),
   });
@@ -88,7 +88,7 @@ export function openCrawlWorker(parts: CrawlWorkerParts) {
     markdownPlaces: new Places(MARKDOWN_QUEUE_MAX),
     records: new RecordWriter(blobs),
     blobs,
-    untold: new Map<string, number>(),
+    unreported: new Map<string, number>(),
   };
   const outOfTime: OutOfTime = async (id, untoldMs, call) => {
     try {

@@ -17,7 +17,7 @@ import {
 } from "../../lib/departure/departure.ts";
 import { CrawlHeaders } from "../../lib/load/crawl-headers.ts";
 import { isPage } from "../../lib/records/cached-pages.ts";
-import type { HeldJob } from "../../lib/records/job-shelf.ts";
+import type { HeldJob } from "../../lib/records/held-jobs.ts";
 import type { PageOutcomes, PageRequest } from "../../lib/records/page-outcomes.ts";
 import type { BrowserTime } from "./browser-time.ts";
 import { fetchSitemap, type SitemapParts, type SitemapRequest } from "./fetch-sitemap.ts";
@@ -146,7 +146,7 @@ export class TurnRequests {
           done();
         }
       });
-      return this.#leaveAlone(awayMs);
+      return this.#recordPause(awayMs);
     } catch (error) {
       done();
       throw error;
@@ -174,13 +174,13 @@ export class TurnRequests {
     try {
       const task = { job, turn, request, headers, departure, send };
       const { awayMs } = await fetchSitemap(sitemaps, task);
-      return this.#leaveAlone(awayMs);
+      return this.#recordPause(awayMs);
     } finally {
       release();
     }
   }
 
-  #leaveAlone(ms: number | undefined): number | undefined {
+  #recordPause(ms: number | undefined): number | undefined {
     if (ms !== undefined) this.#awayMs = Math.max(ms, this.#awayMs ?? 0);
     return ms;
   }

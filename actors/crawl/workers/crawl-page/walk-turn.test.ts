@@ -13,9 +13,9 @@ import type { TaskContext } from "../../../runtime/define-worker.ts";
 import { Places } from "../../../runtime/places.ts";
 import { MarkdownPool } from "../../lib/extract/markdown-pool.ts";
 import type { PageAnswer, PageLoad } from "../../lib/load/page-loader.ts";
-import { JobShelf } from "../../lib/records/job-shelf.ts";
+import { HeldJobs } from "../../lib/records/held-jobs.ts";
 import { RecordWriter } from "../../lib/records/record-writer.ts";
-import { BROWSER_TIME_TOLD_MS } from "./browser-time.ts";
+import { BROWSER_TIME_REPORT_MS } from "./browser-time.ts";
 import { crawlPageWorker } from "./crawl-page.ts";
 import type { TurnWalkParts } from "./walk-turn.ts";
 import { TURN_STARTS_MS_MAX } from "./walk-turn.ts";
@@ -40,7 +40,7 @@ interface Scene {
   urls?: string[];
   places?: Places;
   outOfTime?: TurnWalkParts["outOfTime"];
-  untold?: TurnWalkParts["untold"];
+  unreported?: TurnWalkParts["unreported"];
   atOnce?: number;
   clock?: Clock;
   putAll?: () => Promise<void>;
@@ -80,7 +80,7 @@ describe("walkTurn", () => {
       removeAll: async () => {},
     };
     const { load = async () => loadedPage } = scene;
-    const jobs = new JobShelf({
+    const jobs = new HeldJobs({
       ...{ blobs, clock },
       open: async () => ({
         load(page) {
@@ -101,7 +101,7 @@ describe("walkTurn", () => {
       markdownPlaces: new Places(1),
       records: new RecordWriter(blobs),
       ...(outOfTime && { outOfTime }),
-      untold: scene.untold ?? new Map(),
+      unreported: scene.unreported ?? new Map(),
     };
     const none = () => Promise.reject(new Error("none here"));
     const { handlers, failures } = crawlPageWorker({
@@ -528,19 +528,19 @@ describe("walkTurn", () => {
 
   it("asks for browser time before each page, and tells of what it has used when 10 s have come together", async () => {
     const urls = [1, 2, 3, 4, 5].map((index) => URL_OF_START + index);
-    const untold: number[] = [];
+    const unreported: number[] = [];
     const { loads, inputs } = await walked({
       ...{ urls, atOnce: 1 },
-      load: async () => ({ ...loadedPage, browserMs: BROWSER_TIME_TOLD_MS - 1 }),
+      load: async () => ({ ...loadedPage, browserMs: BROWSER_TIME_REPORT_MS - 1 }),
       async outOfTime(_account, untoldMs) {
-        untold.push(untoldMs);
-        return untold.length > 4 ? "none is left" : undefined;
+        unreported.push(untoldMs);
+        return unreported.length > 4 ? "none is left" : undefined;
       },
     });
     expect(loads).to.deep.equal(urls.slice(0, 3));
     // Before the turn begins, and before each page.
-    const page = BROWSER_TIME_TOLD_MS - 1;
-    expect(untold).to.deep.equal([0, 0, page, 0, page]);
+    const page = BROWSER_TIME_REPORT_MS - 1;
+    expect(unreported).to.deep.equal([0, 0, page, 0, page]);
     const outcomes = inputs("turnReported").flatMap((report) => report.outcomes);
     expect(outcomes.map(({ kind }) => kind).sort()).to.deep.equal([
       ...["fetched", "fetched", "fetched", "out_of_time"],
@@ -551,28 +551,28 @@ describe("walkTurn", () => {
     ]);
   });
 
-  it("tells of browser time at BROWSER_TIME_TOLD_MS, and below it at the turn's end", async () => {
+  it("tells of browser time at BROWSER_TIME_REPORT_MS, and below it at the turn's end", async () => {
     const used = async (browserMs: number) => {
       const { inputs } = await walked({ load: async () => ({ ...loadedPage, browserMs }) });
       return inputs("browserUsed");
     };
-    const below = BROWSER_TIME_TOLD_MS - 1;
+    const below = BROWSER_TIME_REPORT_MS - 1;
     expect(await used(below)).to.deep.equal([{ ms: below, taskId: id("3") }]);
-    expect(await used(BROWSER_TIME_TOLD_MS)).to.deep.equal([
-      { ms: BROWSER_TIME_TOLD_MS, taskId: `${id("3")}.1`, isPart: true },
+    expect(await used(BROWSER_TIME_REPORT_MS)).to.deep.equal([
+      { ms: BROWSER_TIME_REPORT_MS, taskId: `${id("3")}.1`, isPart: true },
       { ms: 0, taskId: id("3") },
     ]);
   });
 
   it("asks with what all turns of the worker have used of the account, and tells of it at its end", async () => {
     const [account, other] = [id("1"), id("9")];
-    const untold = new Map([
+    const unreported = new Map([
       [account, 100],
       [other, 5],
     ]);
     const asked: number[] = [];
     const { inputs } = await walked({
-      ...{ urls: PAIR, untold },
+      ...{ urls: PAIR, unreported },
       async outOfTime(_account, untoldMs) {
         asked.push(untoldMs);
         return undefined;
@@ -580,17 +580,17 @@ describe("walkTurn", () => {
     });
     expect(asked).to.deep.equal([100, 100, 107]);
     expect(inputs("browserUsed")).to.deep.equal([{ ms: 114, taskId: id("3") }]);
-    expect([...untold]).to.deep.equal([[other, 5]]);
+    expect([...unreported]).to.deep.equal([[other, 5]]);
   });
 
   it("tells of no time where it used none, whatever others did", async () => {
-    const untold = new Map([[id("1"), 100]]);
+    const unreported = new Map([[id("1"), 100]]);
     const { inputs } = await walked({
-      untold,
+      unreported,
       load: async () => ({ ...loadedPage, browserMs: 0 }),
     });
     expect(inputs("browserUsed")).to.deep.equal([]);
-    expect(untold.get(id("1"))).to.equal(100);
+    expect(unreported.get(id("1"))).to.equal(100);
   });
 
   it("failures() tells the job and the site of a task that was given up", async () => {

@@ -8,10 +8,10 @@ import type { Places } from "../../../runtime/places.ts";
 import { type Begun, beginTurn, type TurnToBegin } from "../../lib/departure/begin-turn.ts";
 import { NotMade, TooLate } from "../../lib/departure/departure.ts";
 import { cachedPages, isPage } from "../../lib/records/cached-pages.ts";
-import type { JobShelf } from "../../lib/records/job-shelf.ts";
+import type { HeldJobs } from "../../lib/records/held-jobs.ts";
 import { type CacheStore, PageCache } from "../../lib/records/page-cache.ts";
 import { PageOutcomes, type PageOutcomesParts } from "../../lib/records/page-outcomes.ts";
-import { BrowserTime, type OutOfTime, type Untold } from "./browser-time.ts";
+import { BrowserTime, type OutOfTime, type UnreportedTime } from "./browser-time.ts";
 import { TurnMail } from "./turn-mail.ts";
 import { turnFinished, turnLost } from "./turn-messages.ts";
 import { TurnRequests, type TurnsJob, type TurnsWorker } from "./turn-requests.ts";
@@ -23,13 +23,13 @@ import { TurnRequests, type TurnsJob, type TurnsWorker } from "./turn-requests.t
 export const TURN_STARTS_MS_MAX = 60_000;
 
 export interface TurnWalkParts extends Omit<PageOutcomesParts, "cache">, TurnsWorker {
-  jobs: JobShelf;
+  jobs: HeldJobs;
   cache: CacheStore;
   /** Places for pages. */
   places: Places;
   /** Present where loading takes browser time. */
   outOfTime?: OutOfTime;
-  untold: Untold;
+  unreported: UnreportedTime;
 }
 
 /** The parts of a task's context that a turn uses. */
@@ -85,7 +85,7 @@ class TurnWalk {
   /** All requests of the turn were made in their moments, so the turn ends with the last of them. */
   #isMade = false;
   /** Pause that the site may not know when it learns the turn's end. */
-  #untoldAwayMs: number | undefined;
+  #unreportedAwayMs: number | undefined;
   #isSpaced = false;
   #isLost = false;
   #isOutOfTime = false;
@@ -100,11 +100,11 @@ class TurnWalk {
     const by = randomBytes(16).toString("hex");
     this.#asking = { host: turn.host, turn: turn.turn, intent, by };
     const { signal, send, tell, call } = context;
-    const { clock, outOfTime, untold } = parts;
+    const { clock, outOfTime, unreported } = parts;
     this.#mail = new TurnMail({ turn, signal, send, tell, clock });
     const cache = new PageCache(parts.cache, turn.account, held.request);
     this.#outcomes = new PageOutcomes({ ...parts, cache }, turn, held.request);
-    this.#browserTime = new BrowserTime({ turn, call, outOfTime, untold });
+    this.#browserTime = new BrowserTime({ turn, call, outOfTime, unreported });
     this.#requests = new TurnRequests({
       ...{ worker: parts, turn, asking: this.#asking, context, held },
       ...{ mail: this.#mail, outcomes: this.#outcomes, browserTime: this.#browserTime },
@@ -149,7 +149,7 @@ class TurnWalk {
   /** Returns the message that ends the turn at the site. */
   #ending(): Envelope {
     if (this.#isLost) return turnLost(this.#turn);
-    const awayMs = this.#isSpaced ? this.#untoldAwayMs : this.#requests.awayMs;
+    const awayMs = this.#isSpaced ? this.#unreportedAwayMs : this.#requests.awayMs;
     return turnFinished(this.#turn, { awayMs });
   }
 
@@ -226,7 +226,7 @@ class TurnWalk {
       await told;
       const isHeard = await this.#mail.tell(turnFinished(this.#turn, { nth, awayMs }));
       this.#unfinished -= 1;
-      if (!isHeard) this.#untoldAwayMs ??= awayMs;
+      if (!isHeard) this.#unreportedAwayMs ??= awayMs;
     });
     this.#underWay.push(
       finished.catch((error: unknown) => {
@@ -295,7 +295,7 @@ class TurnWalk {
 
   /** Checks the account's browser time for a page. Without it, reports that once, and nothing more is loaded. */
   async #hasTime(request: TurnRequest): Promise<boolean> {
-    const reason = isPage(request) ? await this.#browserTime.lack() : undefined;
+    const reason = isPage(request) ? await this.#browserTime.shortage() : undefined;
     if (reason === undefined || !isPage(request)) return true;
     this.#isOutOfTime = true;
     this.#mail.report({ kind: "out_of_time", index: request.index, reason });

@@ -22,7 +22,7 @@ import { Places } from "../../../../runtime/places.ts";
 import { TtlStore } from "../../../../runtime/ttl-store.ts";
 import { MarkdownPool } from "../../../lib/extract/markdown-pool.ts";
 import { HttpPageLoader } from "../../../lib/load/http-page-loader.ts";
-import { JobShelf } from "../../../lib/records/job-shelf.ts";
+import { HeldJobs } from "../../../lib/records/held-jobs.ts";
 import { CachedPage } from "../../../lib/records/page-cache.ts";
 import { RecordWriter } from "../../../lib/records/record-writer.ts";
 import { siteActor } from "../../../site/site.ts";
@@ -69,12 +69,12 @@ export class CrawlWorld {
       policy: createAddressPolicy({ allow: ["127.0.0.0/8"] }),
     });
     const markdown = new MarkdownPool();
-    let jobs: JobShelf | undefined;
+    let jobs: HeldJobs | undefined;
     let world: CrawlWorld | undefined;
     const recorder = standIn((job, message, input) => world?.hear(job, message, input) ?? []);
     const workers = (bus: Bus) => {
       const blobs = new BlobStore(bus, clock);
-      jobs = new JobShelf({
+      jobs = new HeldJobs({
         blobs,
         clock,
         open: async (_, request) => new HttpPageLoader({ guard, clock, request, fetchMs }),
@@ -91,7 +91,7 @@ export class CrawlWorld {
         markdownPlaces: new Places(MARKDOWN_QUEUE_MAX),
         records: new RecordWriter(blobs),
         blobs,
-        untold: new Map(),
+        unreported: new Map(),
       };
       const json = {
         blobs,

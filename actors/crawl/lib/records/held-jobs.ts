@@ -12,7 +12,7 @@ export const JOB_KEPT_MS = 30_000;
 /** Bytes of their requests, past which unused jobs are evicted: a dozen of the largest. */
 export const JOBS_KEPT_BYTES_MAX = 12 * CRAWL_REQUEST_BYTES_MAX;
 
-export interface JobShelfParts {
+export interface HeldJobsParts {
   blobs: Pick<BlobStore, "get">;
   clock: Clock;
   open: OpenPageLoader;
@@ -49,14 +49,14 @@ interface Kept extends JobName {
   bytes: number;
 }
 
-export class JobShelf {
-  readonly #parts: JobShelfParts;
+export class HeldJobs {
+  readonly #parts: HeldJobsParts;
   /** Jobs by name, the longest unused first. */
   readonly #kept = new Map<string, Kept>();
   readonly #closed = new AbortController();
   #sweeping = false;
 
-  constructor(parts: JobShelfParts) {
+  constructor(parts: HeldJobsParts) {
     this.#parts = parts;
   }
 

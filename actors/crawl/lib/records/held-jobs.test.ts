@@ -8,19 +8,19 @@ import { until } from "../../../../scripts/testing/until.ts";
 import { BlobStore } from "../../../runtime/blob-store.ts";
 import { systemClock } from "../../../runtime/clock.ts";
 import type { PageLoader } from "../load/page-loader.ts";
-import { JOB_KEPT_MS, JOBS_KEPT_BYTES_MAX, JOBS_KEPT_MAX, JobShelf } from "./job-shelf.ts";
+import { HeldJobs, JOB_KEPT_MS, JOBS_KEPT_BYTES_MAX, JOBS_KEPT_MAX } from "./held-jobs.ts";
 
 const ACCOUNT = "a".repeat(32);
 const jobId = (number: number) => number.toString(16).padStart(32, "0");
 
-describe("JobShelf", () => {
+describe("HeldJobs", () => {
   let bus: BusActors;
   let blobs: BlobStore;
   let reads: string[];
   let opened: string[];
   let closed: string[];
   let clock: SkippingClock;
-  let shelf: JobShelf;
+  let jobs: HeldJobs;
   /** Of each opening: the job it is for, or what goes wrong. */
   let failure: Error | undefined;
 
@@ -33,7 +33,7 @@ describe("JobShelf", () => {
     [reads, opened, closed] = [[], [], []];
     failure = undefined;
     clock = new SkippingClock();
-    shelf = new JobShelf({
+    jobs = new HeldJobs({
       blobs: {
         get: (name, options) => {
           reads.push(name);
@@ -53,14 +53,14 @@ describe("JobShelf", () => {
       },
     });
   });
-  afterEach(() => shelf.close());
+  afterEach(() => jobs.close());
 
   const urlOf = (job: string) => `https://${job}.example/`;
   const store = (job: string) => {
     const request = CrawlRequest.parse({ url: urlOf(job), limit: 3 });
     return blobs.put(`crawl.${job}.request`, Buffer.from(JSON.stringify(request)));
   };
-  const hold = (job: string) => shelf.hold({ account: ACCOUNT, job });
+  const hold = (job: string) => jobs.hold({ account: ACCOUNT, job });
   /** Held, loaded from, and given back. */
   async function use(job: string) {
     const held = await hold(job);
@@ -128,7 +128,7 @@ describe("JobShelf", () => {
   it("release() keeps JOBS_KEPT_BYTES_MAX bytes of requests; past it the longest unused goes", async () => {
     const closed: string[] = [];
     const sizes = new Map<string, number>();
-    const large = new JobShelf({
+    const large = new HeldJobs({
       blobs: {
         async *get(name) {
           const content = JSON.stringify(CrawlRequest.parse({ url: urlOf("a") }));
@@ -177,13 +177,13 @@ describe("JobShelf", () => {
   });
 
   it("close() closes what is kept and what is held", async () => {
-    const jobs = [jobId(6), jobId(7)];
-    await Promise.all(jobs.map(store));
-    await use(jobs[0] ?? "");
-    const held = await hold(jobs[1] ?? "");
+    const both = [jobId(6), jobId(7)];
+    await Promise.all(both.map(store));
+    await use(both[0] ?? "");
+    const held = await hold(both[1] ?? "");
     await held.loader();
-    await shelf.close();
-    expect(closed).to.have.members(jobs);
+    await jobs.close();
+    expect(closed).to.have.members(both);
     held.release();
   });
 });
