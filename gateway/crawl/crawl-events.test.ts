@@ -131,7 +131,7 @@ describe("CrawlEvents", () => {
     ]);
   });
 
-  it("follow() tells of progress and the end though nobody says them aloud", async () => {
+  it("follow() sends progress and the end without live messages", async () => {
     await listen({ pollMs: 20 });
     const { response, events } = await follow();
     change({ finished: 2 });
@@ -155,7 +155,7 @@ describe("CrawlEvents", () => {
     ]);
   });
 
-  it("follow() ends at once when the job had ended, and is empty for who has heard so", async () => {
+  it("follow() ends at once for an ended job, and is empty for a client that knows", async () => {
     change({ status: "errored" });
     await listen();
     const { response, events } = await follow();
@@ -165,7 +165,7 @@ describe("CrawlEvents", () => {
     expect(again.response.statusCode).to.equal(204);
   });
 
-  it("follow() goes on with the job as it stands for who comes back", async () => {
+  it("follow() continues with the current state for a client that reconnects", async () => {
     await listen();
     const first = await follow();
     await until("status", () => first.events.length === 1);
@@ -230,7 +230,7 @@ describe("CrawlEvents", () => {
     expect(events.at(-1)?.event).to.equal("finished");
   });
 
-  it("follow() counts what a slow client would have to be told, and holds no more", async () => {
+  it("follow() counts events that a slow client misses, and buffers no more", async () => {
     await listen();
     const { response, events } = await follow();
     await until("status", () => events.length === 1);

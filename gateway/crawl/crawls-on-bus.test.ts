@@ -171,7 +171,7 @@ describe("crawls on the bus", function () {
     expect(errors[0].source).to.deep.equal({ pointer: "/query/cursor" });
   });
 
-  it("cancels what is queued before it answers", async () => {
+  it("cancels queued pages before it replies", async () => {
     await using site = await WebSite.start();
     site.page("/robots.txt", "User-agent: *\nCrawl-delay: 60\n");
     site.page("/", '<a href="/a">a</a><a href="/b">b</a>');
@@ -186,7 +186,7 @@ describe("crawls on the bus", function () {
     expect((await ask(`/${id}`, "DELETE")).status).to.equal(409);
   });
 
-  it("is gone with all it held when its time has come, and not while it runs", async () => {
+  it("is removed with everything when it expires, and not while it runs", async () => {
     await using site = await WebSite.start();
     site.page("/robots.txt", "User-agent: *\nCrawl-delay: 0\n");
     site.page("/", '<p>home<a href="/a">a</a>');

@@ -73,7 +73,7 @@ describe("costs of a crawl job", () => {
     expect(many.looks).to.equal(one.looks);
   });
 
-  it("list() reads what it shows, wherever it stands and whatever is filtered", () => {
+  it("list() reads only the rows it shows, at every position and with every filter", () => {
     const after = String(90_000);
     for (const query of [
       { count: 1 },

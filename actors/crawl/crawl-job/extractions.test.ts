@@ -6,8 +6,8 @@ import { JOB_JSON_TASKS_MAX } from "./extractions.ts";
 
 const JSON_PLAN: Partial<CrawlPlan> = { source: "links", formats: ["html", "json"] };
 
-describe("pages of a crawl job that models are asked about", () => {
-  it("JOB_JSON_TASKS_MAX pages are asked about at once, and the others one after the other, each once", () => {
+describe("extractions of a crawl job", () => {
+  it("JOB_JSON_TASKS_MAX tasks run at once, and the others follow one by one, each once", () => {
     const world = new JobWorld().start({ ...JSON_PLAN, limit: 100 });
     world.learn();
     const links = Array.from({ length: 40 }, (_, number) => `${START}${number}`);
@@ -45,7 +45,7 @@ describe("pages of a crawl job that models are asked about", () => {
     expect(world.summary()).to.include({ status: "completed", finished: 41 });
   });
 
-  it("however long their addresses are, all are asked about", () => {
+  it("every page gets its task, however long its address is", () => {
     const world = new JobWorld().start({ ...JSON_PLAN, limit: 100 });
     world.learn();
     const links = Array.from(
@@ -73,7 +73,7 @@ describe("pages of a crawl job that models are asked about", () => {
     }
   });
 
-  it("a job from before there was a count goes on with what it asked about", () => {
+  it("a job that was stored before the count existed continues its tasks", () => {
     const world = new JobWorld().start(JSON_PLAN);
     world.learn();
     world.visit(fetched([`${START}a`], { jsonSource: "text" }));

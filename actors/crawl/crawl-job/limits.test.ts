@@ -37,7 +37,7 @@ describe("limits of one message of a crawl job", () => {
     return new JobDraft(INITIAL, context as unknown as HandlerContext<CrawlJobRow>);
   };
 
-  it("it looks at no more addresses once STEP_ROWS_MAX rows are changed", () => {
+  it("one message examines no more addresses after STEP_ROWS_MAX changed rows", () => {
     const draft = draftOf();
     const change = (row: string) => draft.write(row, { type: "known", known: "" });
     for (let row = 0; row < STEP_ROWS_MAX - 1; row += 1) change(`u/${row}`);
@@ -70,8 +70,8 @@ describe("limits of one message of a crawl job", () => {
   });
 });
 
-describe("limits of what a crawl job keeps", () => {
-  it("patterns are in rows of PATTERNS_PER_ROW, and all of them hold", () => {
+describe("limits of the stored crawl job", () => {
+  it("patterns are stored in rows of PATTERNS_PER_ROW, and all apply", () => {
     for (const [count, rows] of [
       [PATTERNS_PER_ROW, 1],
       [PATTERNS_PER_ROW + 1, 2],
@@ -88,7 +88,7 @@ describe("limits of what a crawl job keeps", () => {
     }
   });
 
-  it("statuses are letters of rows of LETTERS_PER_ROW, and are listed across them", () => {
+  it("statuses are stored as letters in rows of LETTERS_PER_ROW, and listings cross the rows", () => {
     const world = linking();
     const lettersOf = (row: string) => {
       const found = world.rows.get(row);
@@ -106,7 +106,7 @@ describe("limits of what a crawl job keeps", () => {
     expect(world.records({ status: "queued" })).to.have.length(LETTERS_PER_ROW - 1);
   });
 
-  it("addresses that wait are in rows of BACKLOG_ROW_CHARS_MAX characters", () => {
+  it("waiting addresses are stored in rows of BACKLOG_ROW_CHARS_MAX characters", () => {
     const world = linking();
     // Each as long as the next, so that the last of a row ends it or goes past it.
     const chars = 500;
@@ -124,7 +124,7 @@ describe("limits of what a crawl job keeps", () => {
     expect(rowsOf(world, "b/")).to.deep.equal([]);
   });
 
-  it("at most BACKLOG_ROWS_MAX of them; of more the crawl says that some are left out", function () {
+  it("the backlog has at most BACKLOG_ROWS_MAX rows; past that a message says that links were left out", function () {
     this.timeout(60_000);
     const world = linking();
     const chars = 1_000;
@@ -151,7 +151,7 @@ describe("limits of what a crawl job keeps", () => {
     expect(messages()[0]).to.contain("some were left out");
   });
 
-  it("BACKLOG_SPARE_ROWS_MAX of them once the limit is reached, and nothing is said of the rest", () => {
+  it("the backlog has BACKLOG_SPARE_ROWS_MAX rows at the page limit, and the rest causes no message", () => {
     const world = linking({ limit: 2 });
     const links = numbered(PAGE_LINKS_MAX).map((link) => link.padEnd(200, "-"));
     world.visit(fetched(links));

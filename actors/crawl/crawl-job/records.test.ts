@@ -24,7 +24,7 @@ const indexesOf = (entries: { entry: { index: number } }[]) =>
   entries.map(({ entry }) => entry.index);
 
 describe("list() of a crawl's records", () => {
-  it("list() without a status walks in discovery order, as many as are asked for", () => {
+  it("list() without a status returns the requested number in discovery order", () => {
     const world = jobOf(7);
     const first = world.list({ count: 3 });
     expect(indexesOf(first.entries)).to.deep.equal([0, 1, 2]);
@@ -39,7 +39,7 @@ describe("list() of a crawl's records", () => {
     });
   });
 
-  it("list() by a status shows each record once, though pages are settled meanwhile", () => {
+  it("list() by status shows each record once although pages settle meanwhile", () => {
     const world = jobOf(9);
     settle(world, [3, 5]);
     const status = "completed";
@@ -60,7 +60,7 @@ describe("list() of a crawl's records", () => {
     expect(indexesOf(world.list({ status }).entries)).to.deep.equal([0, 1, 2, 3, 4, 5, 9]);
   });
 
-  it("list() of what is cancelled goes on behind a cursor of before the end", () => {
+  it("list() of cancelled records continues after a cursor from before the end", () => {
     const world = jobOf(3);
     world.run("cancel", { account: world.state.account });
     const { entries } = world.list({ status: "cancelled", count: 2 });
@@ -69,7 +69,7 @@ describe("list() of a crawl's records", () => {
     expect(indexesOf(world.list({ status: "cancelled", cursor }).entries)).to.deep.equal([3]);
   });
 
-  it("list() of what is queued shows what is queued and what is under way", () => {
+  it("list() of queued records shows queued pages and pages in flight", () => {
     const world = jobOf(4);
     world.grant(2);
     const { entries } = world.list({ status: "queued" });

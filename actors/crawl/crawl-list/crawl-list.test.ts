@@ -13,7 +13,7 @@ import { CRAWL_ADMITTED_MS, crawlListActor } from "./crawl-list.ts";
 import { CrawlListRow, CrawlListState } from "./crawl-list-state.ts";
 
 describe("crawl-list", () => {
-  it("list() shows the newest first, with when each began and ended", () => {
+  it("list() shows the newest jobs first, with their times", () => {
     const list = new List();
     list.start(1);
     list.now += 5;
@@ -31,7 +31,7 @@ describe("crawl-list", () => {
     });
   });
 
-  it("list() shows the times of the job itself, however late they come", () => {
+  it("list() shows the job's own times, however late the messages arrive", () => {
     const list = new List();
     list.now = 2_000;
     list.run("started", { id: id(1), url: "https://a.example/", createdAt: 1_700 });
@@ -75,7 +75,7 @@ describe("crawl-list", () => {
     expect(seen).to.deep.equal(expected.map(id));
   });
 
-  it("list() leaves out a job that is over, though it has not said so yet", () => {
+  it("list() leaves out an expired job even before its message arrives", () => {
     const list = new List();
     for (const number of [1, 2]) list.start(number);
     list.end(1, "completed");
@@ -98,7 +98,7 @@ describe("crawl-list", () => {
     expect(cursor).to.equal(undefined);
   });
 
-  it("list() refuses a cursor that is none", () => {
+  it("list() refuses an invalid cursor", () => {
     const list = new List();
     for (const cursor of ["x", "-1", "1.5", " 1", "9".repeat(16)]) {
       const refused = refusal(() => list.run("list", { count: 1, cursor }));
@@ -133,7 +133,7 @@ describe("crawl-list", () => {
     expect(list.state).to.include({ running: 0, kept: 0 });
   });
 
-  it("admit() has CRAWLS_RUNNING_MAX run and refuses one more, until one ends", () => {
+  it("admit() admits CRAWLS_RUNNING_MAX running crawls and refuses one more until one ends", () => {
     const list = new List();
     for (let number = 1; number <= CRAWLS_RUNNING_MAX; number++) {
       list.run("admit", {});
@@ -170,7 +170,7 @@ describe("crawl-list", () => {
     list.run("admit", {});
   });
 
-  it("what is kept loads again", () => {
+  it("the stored state loads again", () => {
     const list = new List();
     list.run("admit", {});
     list.start(1);

@@ -85,7 +85,10 @@ const entryOf = ({ number, ...entry }: DeepReadonly<CrawlListRow>) => entry;
 
 function numberOf(cursor: string, next: number): number {
   if (/^\d{1,15}$/.test(cursor) && Number(cursor) < next) return Number(cursor);
-  throw new ActorError("invalid_request", "Cannot list crawls: the cursor does not belong to this list");
+  throw new ActorError(
+    "invalid_request",
+    "Cannot list crawls: the cursor does not belong to this list",
+  );
 }
 
 const limitReached = (reason: string) =>

@@ -77,7 +77,7 @@ describe("pace", () => {
     expect(site.begin("t2")).to.deep.equal(go(500));
   });
 
-  it("lose() lets nobody go in the place of one who was told to, and may not know that it is over", () => {
+  it("lose() lets no other turn go while the lost worker may still send its request", () => {
     const site = new PacedSite(500);
     site.want("a", "job", 3);
     site.grant();
@@ -92,7 +92,7 @@ describe("pace", () => {
     expect(site.begin("t3")).to.deep.equal(go(500 + TURN_LATE_MS + 500));
   });
 
-  it("begin() gives up a request that was not heard to leave TURN_UNREPORTED_MS after its time, not before", () => {
+  it("begin() gives up an unreported request TURN_UNREPORTED_MS after its moment, not before", () => {
     const site = new PacedSite(500);
     site.want("a", "job", 3);
     site.grant();
@@ -107,7 +107,7 @@ describe("pace", () => {
     expect(site.begin("t1").state).to.equal("wait");
   });
 
-  it("begin() tells a worker no earlier than TURN_GO_MS_MAX ahead, so that no second worker of its task can meet it", () => {
+  it("begin() says go at most TURN_GO_MS_MAX ahead, so that no second worker of the task can collide", () => {
     const site = new PacedSite(TURN_GO_MS_MAX + 1_000);
     site.want("a", "job", 2);
     site.grant();
@@ -122,7 +122,7 @@ describe("pace", () => {
     expect(TURN_GO_MS_MAX + TURN_LATE_MS + TASK_HEARTBEAT_MS).to.be.at.most(TASK_ACK_WAIT_MS);
   });
 
-  it("begin() serves a turn that asks once more, a redirect's, before those granted later", () => {
+  it("begin() serves a redirect of a turn before turns granted later", () => {
     const site = new PacedSite(500);
     site.want("a", "job", 10);
     site.grant();
@@ -140,7 +140,7 @@ describe("pace", () => {
     expect(site.begin("t3").state).to.equal("wait");
   });
 
-  it("begin() has a site's own turn go before all that wait", () => {
+  it("begin() lets a turn of the site go first", () => {
     const site = new PacedSite(500);
     site.want("a", "job", 10);
     site.grant();
@@ -154,7 +154,7 @@ describe("pace", () => {
     expect(site.begin("own")).to.deep.equal(go(500));
   });
 
-  it("started() the same twice, too late, and of unknown turns changes nothing or only delays", () => {
+  it("started() twice, too late, or for an unknown turn changes nothing or only delays", () => {
     const site = new PacedSite(500);
     site.want("a", "job", 3);
     site.grant();
@@ -180,7 +180,7 @@ describe("pace", () => {
     expect(late.begin("t2")).to.deep.equal(go(500));
   });
 
-  it("started() counts from when a request left at the latest, and not from when that was heard", () => {
+  it("started() counts from the latest possible departure, not from the report", () => {
     for (const [lateMs, waitMs] of [
       [3, 483],
       // No later than it was heard, whatever its worker says.
@@ -199,7 +199,7 @@ describe("pace", () => {
     }
   });
 
-  it("started() counts from when it is heard where the turn does not go any more", () => {
+  it("started() of a turn that is no longer going counts from the report", () => {
     const site = new PacedSite(500);
     site.want("a", "job", 3);
     site.grant();
@@ -225,7 +225,7 @@ describe("pace", () => {
     expect(site.begin("t2")).to.deep.equal(go(500));
   });
 
-  it("finish() of a turn that went counts as its start; of one given back before its time it does not", () => {
+  it("finish() of a turn that could start counts as a start; of a turn returned before its moment it does not", () => {
     const site = new PacedSite(500);
     site.want("a", "job", 9);
     site.grant();
@@ -254,7 +254,7 @@ describe("pace", () => {
     expect(site.serve(9).join(" ")).to.equal("a1 b1 a2 b1 a1 b1 a2 a1 a2");
   });
 
-  it("want() replaces what a job wanted, and 0 takes it off the list", () => {
+  it("want() replaces a job's number, and 0 removes the job", () => {
     const site = new PacedSite(500);
     site.want("a", "a1", 3);
     site.want("a", "a1", 1);
@@ -266,7 +266,7 @@ describe("pace", () => {
     expect(site.pace).to.equal(idle);
   });
 
-  it("begin() knows nothing of a turn that was finished or never granted", () => {
+  it("begin() is gone for a finished or unknown turn", () => {
     const site = new PacedSite(500);
     site.want("a", "a1", 1);
     site.grant();
@@ -275,7 +275,7 @@ describe("pace", () => {
     expect(site.begin("t9")).to.deep.equal({ state: "gone" });
   });
 
-  it("grant() gives a turn beside one that is overdue, up to TURNS_AHEAD_MAX", () => {
+  it("grant() adds a turn beside an overdue one, up to TURNS_AHEAD_MAX", () => {
     const site = new PacedSite(500);
     site.want("a", "a1", 100);
     site.grant();
@@ -382,7 +382,7 @@ describe("pace", () => {
     expect(site.begin("t1/2", 3)).to.deep.equal(go(500));
   });
 
-  it("finish() of one that was put off counts as a start from the moment it was told first", () => {
+  it("finish() of a postponed turn counts as a start from its first moment", () => {
     const site = new PacedSite(500);
     site.want("a", "a1", 2);
     site.want("b", "b1", 2);
@@ -428,7 +428,7 @@ describe("pace", () => {
     expect(site.begin("t1")).to.deep.equal({ state: "gone" });
   });
 
-  it("grant() forgets no turn whose last request may be under way, so that no more than HOST_REQUESTS_IN_FLIGHT_MAX are", () => {
+  it("grant() keeps a turn whose last request may be in flight, so that HOST_REQUESTS_IN_FLIGHT_MAX holds", () => {
     const longest = Math.max(CRAWL_FETCH_MS_MAX, CRAWL_RENDER_MS_MAX, SITEMAP_FETCH_MS_MAX);
     const site = new PacedSite(0);
     site.want("a", "a1", 5_000);
@@ -452,7 +452,7 @@ describe("pace", () => {
     expect(site.grant()).to.have.length(1);
   });
 
-  it("pauseHost() holds the next start back, only ever longer, and takes turns back that would wait long", () => {
+  it("pauseHost() only lengthens the pause, and takes back turns that would wait long", () => {
     for (const delayMs of [500, 0]) {
       const site = new PacedSite(delayMs);
       site.want("a", "a1", 10);
@@ -469,7 +469,7 @@ describe("pace", () => {
     }
   });
 
-  it("pauseHost() of a host that names no time is twice as long each time, HOST_AWAY_DEFAULT_MS_MAX at most, until it answers", () => {
+  it("pauseHost() without a named time doubles the pause up to HOST_AWAY_DEFAULT_MS_MAX, until the host responds", () => {
     const site = new PacedSite(500);
     const pauses: number[] = [];
     const pause = (awayMs: number) => {
@@ -522,7 +522,7 @@ describe("pace", () => {
     expect(site.begin("t4").state).to.equal("wait");
   });
 
-  it("begin() gives all of them to who is alone, and the same again to a worker that took over", () => {
+  it("begin() gives all of them to a single job, and the same to a worker that took over", () => {
     const site = new PacedSite(0);
     site.want("a", "a1", 20);
     site.grant();
@@ -575,7 +575,7 @@ describe("pace", () => {
     expect(site.begin(next?.turn ?? "")).to.deep.equal(go(500));
   });
 
-  it("what is kept loads again", () => {
+  it("the stored state loads again", () => {
     const site = new PacedSite(500);
     site.want("a", "a1", 5);
     site.grant();

@@ -31,7 +31,7 @@ const TWO_OR_ONE = [{ 1: [60], 2: [60] }, { 1: [120] }] as Simulation["jobs"][];
 describe("site, simulated", function () {
   this.timeout(60_000);
 
-  it("keeps within 3 % of the ideal pace over 100 requests, and never early", () => {
+  it("stays within 3 % of the ideal pace over 100 requests, and is never early", () => {
     for (const seed of seeds(5)) {
       for (const jobs of TWO_OR_ONE) {
         const { starts } = simulate({ ...CALM, seed, jobs });

@@ -33,7 +33,7 @@ const OPEN: RobotsOutcome = { kind: "allow_all", because: "it answered 404" };
 describe("site", function () {
   this.timeout(20_000);
 
-  it("consult() starts one fetch, however many ask, and answers once it is known", () => {
+  it("consult() starts one fetch for all callers, and replies when the file is known", () => {
     const site = new SiteDriver();
     const consult = () => site.tell("consult", { scheme: "https", intent });
     expect(consult()).to.deep.equal({ known: false });
@@ -49,7 +49,7 @@ describe("site", function () {
     expect(site.changed).to.equal(false);
   });
 
-  it("consult() tells why a content signal forbids the crawl", () => {
+  it("consult() returns why a content signal forbids the crawl", () => {
     const site = new SiteDriver();
     site.tell("consult", { scheme: "https", intent });
     site.fetched(rulesOutcome({ contentSignal: { "ai-train": false, use: "reference" } }));
@@ -133,7 +133,7 @@ describe("site", function () {
     expect(site.sentAs("robotsLearned")).to.deep.equal([learned]);
   });
 
-  it("want() of nothing takes a job off, and it hears nothing more", () => {
+  it("want() of 0 removes a job, and it gets no more messages", () => {
     const site = new SiteDriver();
     want(site, 3);
     site.tell("want", { account, job, wants: 0, tell: [] });
@@ -143,7 +143,7 @@ describe("site", function () {
     expect(site.changed).to.equal(false);
   });
 
-  it("want() the same twice wants it once", () => {
+  it("want() twice counts once", () => {
     const site = known();
     want(site, 3);
     want(site, 2, []);
@@ -186,7 +186,7 @@ describe("site", function () {
     });
   });
 
-  it("judge() says what begin() would, and changes nothing; nothing is said while a file is not known", () => {
+  it("judge() returns begin()'s verdicts and changes nothing; it returns none while a file is unknown", () => {
     const site = known(rulesOutcome({ rules: ["12-/private"] }));
     const judge = (urls: string[], judged = intent) =>
       site.tell("judge", { urls, intent: judged }).verdicts;
@@ -226,7 +226,7 @@ describe("site", function () {
     expect(begin(site, turn, ["http://a.example/"])).to.deep.include({ waitMs: CRAWL_DELAY_MS });
   });
 
-  it("begin() fetches a file anew after ROBOTS_KEPT_MS, not before, and goes on by the old when it cannot be had", () => {
+  it("begin() refetches a file after ROBOTS_KEPT_MS, not before, and uses the old one if that fails", () => {
     const site = known(rulesOutcome({ rules: ["2-/x"] }));
     site.now += ROBOTS_KEPT_MS - 1_000;
     want(site, 2);
@@ -248,7 +248,7 @@ describe("site", function () {
     expect(site.rows.size).to.equal(0);
   });
 
-  it("a file that could not be had is fetched again after ROBOTS_RETRY_MS, not before", () => {
+  it("a failed file is refetched after ROBOTS_RETRY_MS, not before", () => {
     const site = known(CLOSED);
     site.now += ROBOTS_RETRY_MS - 1;
     expect(site.tell("consult", { scheme: "https", intent })).to.deep.equal({ known: true });
@@ -266,7 +266,7 @@ describe("site", function () {
     }
   });
 
-  it("look() finds a fetch that is lost, and makes another", () => {
+  it("look() replaces a lost fetch", () => {
     const site = new SiteDriver();
     want(site, 1);
     const [first] = site.sentAs<{ turn: string }>("robots");
@@ -353,7 +353,7 @@ describe("site", function () {
     expect(Buffer.byteLength(JSON.stringify(begun))).to.be.below(REPLY_KEPT_BYTES_MAX);
   });
 
-  it("turnFinished() holds the host back for as long as it asks, HOST_AWAY_MS_MAX at most, and once", () => {
+  it("turnFinished() pauses the host for the requested time, up to HOST_AWAY_MS_MAX, once", () => {
     const site = known();
     for (const [awayMs, until] of [
       [10_000, 10_000],
@@ -417,7 +417,7 @@ describe("site", function () {
     }
   });
 
-  it("a fetch to which no worker came is begun anew, and is no fault of the file; one that begins late has its time", () => {
+  it("a fetch without a worker is restarted and does not count against the file; a late one has its full time", () => {
     const site = new SiteDriver();
     want(site, 1);
     for (let round = 0; round <= ROBOTS_TRIES_MAX; round++) {
@@ -474,7 +474,7 @@ describe("site", function () {
     expect(site.changed).to.equal(false);
   });
 
-  it("keeps the largest robots.txt in rows, and says all of it", () => {
+  it("stores the largest robots.txt in rows, and applies all of it", () => {
     const site = new SiteDriver();
     want(site, 1);
     const count = Math.floor(ROBOTS_KEPT_CHARS_MAX / 104);
@@ -496,7 +496,7 @@ describe("site", function () {
     expect(site.rows.size).to.equal(1);
   });
 
-  it("tells SITE_TELLS_MAX jobs at a time, and of as many sitemaps as a message takes", () => {
+  it("notifies SITE_TELLS_MAX jobs at a time, with as many sitemaps as fit a message", () => {
     const site = new SiteDriver();
     for (let number = 0; number <= SITE_TELLS_MAX; number++) {
       site.tell("want", {
@@ -526,7 +526,7 @@ describe("site", function () {
     expect(wordy.sentAs("robotsLearned")).to.have.length(1);
   });
 
-  it("has SITE_JOBS_MAX jobs take turns, keeps more in rows, and takes them in as places come free", () => {
+  it("lets SITE_JOBS_MAX jobs take turns, keeps more in rows, and admits them when places are free", () => {
     const site = new SiteDriver();
     const tell = [{ scheme: "https" as const, intent }];
     for (let number = 0; number < SITE_JOBS_MAX; number++) {
@@ -548,7 +548,7 @@ describe("site", function () {
     expect(all).to.deep.equal([{ job: late, wants: 7 }]);
   });
 
-  it("keeps SITE_JOBS_WAITING_MAX jobs in rows, and tells one more to come later; one that leaves makes room", () => {
+  it("keeps SITE_JOBS_WAITING_MAX jobs in rows, and sends siteFull to one more until one leaves", () => {
     const site = new SiteDriver();
     const tell = [{ scheme: "https" as const, intent }];
     for (let number = 0; number < SITE_JOBS_MAX; number++) {
@@ -569,7 +569,7 @@ describe("site", function () {
     expect(site.rows.size).to.equal(1);
   });
 
-  it("look() forgets a site that nobody wants anything of, once its files are too old and its delay is over, not before", () => {
+  it("look() forgets an unused site after its files have expired and its delay is over, not before", () => {
     const rules = rulesOutcome({ rules: ["1-/x"], crawlDelayMs: CRAWL_DELAY_MS_MAX });
     const site = known(rules);
     const expiresAt = site.now + ROBOTS_KEPT_MS;
@@ -595,7 +595,7 @@ describe("site", function () {
     expect(site.sentAs("robots")).to.have.length(1);
   });
 
-  it("look() forgets no site that asked to be left alone, nor one that a job waits at; but who was only visited", () => {
+  it("look() keeps a paused site and a site with waiting jobs, but forgets one that was only visited", () => {
     const away = known(CLOSED);
     away.tell("visit", { turn: hex(7) });
     away.tell("turnFinished", { turn: hex(7), awayMs: HOST_AWAY_MS_MAX });
@@ -614,7 +614,7 @@ describe("site", function () {
     expect(visited.state).to.equal(siteActor.initial);
   });
 
-  it("what is kept loads again", () => {
+  it("the stored state loads again", () => {
     const site = known(rulesOutcome({ crawlDelayMs: 250, contentSignal: { search: true } }));
     want(site, 5);
     begin(site, turnsOf(site)[0]);

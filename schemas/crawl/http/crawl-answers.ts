@@ -20,7 +20,9 @@ export const CrawlQuery = RenderQuery.pick({ cacheTTL: true }).extend({
     .number()
     .pipe(z.int().min(1).max(CRAWL_PAGES_MAX))
     .optional()
-    .describe("Highest number of records. A response ends before 10 MB in any case and then has a cursor"),
+    .describe(
+      "Highest number of records. A response ends before 10 MB in any case and then has a cursor",
+    ),
   status: RecordStatus.optional().describe("Only records of this status"),
 });
 export type CrawlQuery = z.output<typeof CrawlQuery>;
@@ -39,9 +41,7 @@ const progressFields = {
   total: z.int().describe("Pages found so far, without skipped ones"),
   finished: z
     .int()
-    .describe(
-      "Completed, errored and disallowed pages; queued and cancelled pages do not count",
-    ),
+    .describe("Completed, errored and disallowed pages; queued and cancelled pages do not count"),
   skipped: z.int().describe("Found addresses that the crawl left out"),
 };
 
@@ -67,7 +67,10 @@ const WireRecord = z.object({
       url: z.string().describe("Address of the page after redirects"),
       contentType: z.string().optional(),
       lastModifiedAt: z.iso.datetime().optional(),
-      cachedAt: z.iso.datetime().optional().describe("Time of the original fetch, if the page came from the cache"),
+      cachedAt: z.iso
+        .datetime()
+        .optional()
+        .describe("Time of the original fetch, if the page came from the cache"),
       truncated: z.boolean().optional().describe("The body was longer than the limit and is cut"),
       noindex: z
         .boolean()

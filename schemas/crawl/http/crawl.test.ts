@@ -345,7 +345,7 @@ describe("CrawlRequest", () => {
     expect(jsonOptions?.response_format?.json_schema).to.deep.equal(whole);
   });
 
-  it("parse() of what it gave, stored and read again, gives the same", () => {
+  it("parse() of its own stored result gives the same", () => {
     const { gotoOptions: _, ...browser } = BROWSER_SAMPLES;
     for (const given of [
       {},

@@ -113,7 +113,12 @@ const CustomModel = z.strictObject({
 const JsonOptions = z
   .strictObject(
     {
-      prompt: z.string().min(1).max(JSON_PROMPT_CHARS_MAX).optional().describe("Instructions for the model"),
+      prompt: z
+        .string()
+        .min(1)
+        .max(JSON_PROMPT_CHARS_MAX)
+        .optional()
+        .describe("Instructions for the model"),
       response_format: ResponseFormat.optional(),
       custom_ai: z
         .array(CustomModel)
@@ -152,7 +157,12 @@ const BROWSER_FIELDS = [
 
 const fields = z.strictObject({
   url: StartUrl.describe("Start of the crawl"),
-  limit: z.int().min(1).max(CRAWL_PAGES_MAX).default(CRAWL_PAGES).describe("Highest number of pages"),
+  limit: z
+    .int()
+    .min(1)
+    .max(CRAWL_PAGES_MAX)
+    .default(CRAWL_PAGES)
+    .describe("Highest number of pages"),
   depth: z
     .int()
     .min(0)
@@ -161,10 +171,7 @@ const fields = z.strictObject({
     .describe(
       "Highest number of links from the start, or from a page that a sitemap lists. 0 follows no links: the crawl has the start, and with source all or sitemaps the pages of sitemaps",
     ),
-  source: z
-    .enum(["all", "sitemaps", "links"])
-    .default("all")
-    .describe("Sources of addresses"),
+  source: z.enum(["all", "sitemaps", "links"]).default("all").describe("Sources of addresses"),
   formats: distinct(CrawlFormat).default(["html"]).describe("Formats that are kept of each page"),
   render: z
     .boolean()

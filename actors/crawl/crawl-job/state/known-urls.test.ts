@@ -48,7 +48,7 @@ describe("known addresses of a crawl job", () => {
     expect(world.state.knownRows).to.equal(256);
   });
 
-  it("those of a job of the first release stay where they are", () => {
+  it("known addresses of a job of the first release keep their rows", () => {
     const draft = draftOf();
     addKnown(draft, "page", "https://a.example/", 7);
     const { rows } = draft.transition();

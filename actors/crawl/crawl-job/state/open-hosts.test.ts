@@ -30,7 +30,7 @@ describe("hosts of a crawl job", () => {
     world.settleBacklog();
   };
 
-  it("JOB_HOSTS_MAX are wanted at once, one more when one is done, in the order in which they were found", () => {
+  it("JOB_HOSTS_MAX hosts are open at once, and the next opens when one is done, in the order of discovery", () => {
     const { world, wanted, asked, hear } = wide(JOB_HOSTS_MAX + 3);
     expect(wanted.size).to.equal(JOB_HOSTS_MAX);
     expect([...wanted.keys()].at(-1)).to.equal(`h${JOB_HOSTS_MAX - 1}.example`);
@@ -58,7 +58,7 @@ describe("hosts of a crawl job", () => {
     checkJob(world);
   });
 
-  it("a crawl of many more comes to all of them once, and ends", () => {
+  it("a crawl of many more hosts visits each and ends", () => {
     const { world, wanted, asked, hear } = wide(3 * JOB_HOSTS_MAX + 1);
     while (world.summary().status === "running") {
       const [host] = wanted.keys();

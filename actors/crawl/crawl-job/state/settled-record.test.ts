@@ -46,14 +46,14 @@ describe("settled record", () => {
     });
   }
 
-  it("says nothing twice that the row or the job's id says", () => {
+  it("omits values that the row or the job's id contain", () => {
     const metadata = { status: 200, url };
     const blobs = [{ name: `crawl.${job}.7.${turn}`, bytes: 10 }];
     const shown = writeShown({ job, index: 7, page }, { metadata, blobs, reason: undefined });
     expect(shown).to.equal(`{"metadata":{"status":200},"blobs":[[".${turn}",10]]}`);
   });
 
-  it("reads rows of the first release, which have it in fields of their own", () => {
+  it("reads rows of the first release with separate fields", () => {
     const old = `{"type":"page","url":"${url}","depth":1,"status":"errored","settledAs":3,"reason":"HTTP 404",
       "metadata":{"status":404,"url":"${url}"},"blobs":[{"name":"crawl.${job}.7.${turn}","bytes":10}]}`;
     const loaded = CrawlJobRow.parse(JSON.parse(old));

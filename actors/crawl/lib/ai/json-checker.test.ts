@@ -54,7 +54,7 @@ describe("JsonChecker", function () {
     );
   });
 
-  it("check() tells what is no JSON, and what is no schema", async () => {
+  it("check() reports invalid JSON and invalid schemas", async () => {
     const schema = JSON.stringify({ type: "object" });
     expect(await checker.check({ schema, text: "I will not" })).to.have.property("kind", "invalid");
     for (const bad of [

@@ -127,7 +127,7 @@ describe("beginTurn", () => {
     }
   });
 
-  it("beginTurn() keeps to what it was told where the site's host dies before it is asked again", async () => {
+  it("beginTurn() keeps its moment if the site's host dies before the second call", async () => {
     await using world = new StandIn([0, Number.POSITIVE_INFINITY]);
     const next = await beginTurn(TURN, world);
     if (next.state !== "now") throw new Error("The turn is gone");
@@ -138,7 +138,7 @@ describe("beginTurn", () => {
     next.release();
   });
 
-  it("beginTurn() keeps to a moment that the site has put off since", async () => {
+  it("beginTurn() follows a moment that the site has postponed", async () => {
     await using world = new StandIn([0]);
     const waiting = beginTurn(TURN, world);
     expect(world.asked).to.have.length(1);

@@ -46,7 +46,7 @@ describe("inTime", () => {
     });
   });
 
-  it("takes none back that is leaving, however late that is reported", async () => {
+  it("takes back no request that is leaving, however late that is reported", async () => {
     await made(async ({ onStarting, onStarted, mayLeave }, pass) => {
       onStarting();
       pass(2 * TURN_LATE_MS);
@@ -78,7 +78,7 @@ describe("inTime", () => {
     expect(await failure(late)).to.have.property("message", "the turn is over");
   });
 
-  it("tells how late each request left at most, from when its moment was asked for", async () => {
+  it("reports the longest possible lateness of each request, from the call for its moment", async () => {
     const told: Left[] = [];
     const answers = [go(0)];
     await made(
@@ -149,7 +149,7 @@ describe("inTime", () => {
     expect(await failure(late)).to.be.instanceOf(NotMade);
   });
 
-  it("lets none leave of a crawl that has ended, and takes none back that has left", async () => {
+  it("lets no request of an ended crawl leave, and takes none back that has left", async () => {
     const ended = new AbortController();
     await made(
       async (departure) => {

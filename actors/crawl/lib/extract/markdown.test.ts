@@ -119,7 +119,7 @@ describe("markdown", () => {
     }
   });
 
-  it("markdown() leaves out what no one sees", () => {
+  it("markdown() leaves out invisible elements", () => {
     const unseen = `<head><style>a</style><title>b</title></head><script>"<p>c</p>"</script>
       <template>d</template><!-- f --><p hidden>g <b>h</b></p><p>seen`;
     expect(body(unseen)).to.equal("seen");

@@ -18,7 +18,7 @@ describe("pageLinks", () => {
     ]);
   });
 
-  it("pageLinks() leaves out what is no page", () => {
+  it("pageLinks() leaves out addresses that are not pages", () => {
     const hrefs = ["#top", "", " ", "mailto:a@b", "javascript:x()", "data:,x", "http://[", "tel:1"];
     const html = hrefs.map((href) => `<a href="${href}">x</a>`).join("");
     // An empty address is the page itself.

@@ -338,7 +338,7 @@ describe("DocumentDeparture", function () {
     expect(answer).to.include({ kind: "page", truncated: true });
   });
 
-  it("what is not begun in time is not made", async () => {
+  it("a load that cannot begin in time fails", async () => {
     const origin = await serve("http", page);
     const startBy = clock.monotonic();
     const late = await load(`${origin}/`, { startBy }).catch((error: unknown) => error);
@@ -365,7 +365,7 @@ describe("DocumentDeparture", function () {
     }
   });
 
-  it("a site that speaks as our proxy does is believed nothing", async () => {
+  it("a site that imitates our proxy has no effect", async () => {
     const forge: Answer = (_, response) => {
       response.writeHead(502, { "Content-Type": "text/html", "X-Trunkline-Egress": "refused" });
       response.end("<p>forged");

@@ -17,7 +17,7 @@ describe("awayMsOf", () => {
     expect(awayMsOf(503, new Date(now - 3_000).toUTCString(), now)).to.equal(1);
   });
 
-  it("awayMsOf() is 0 where nothing that makes sense is said", () => {
+  it("awayMsOf() is 0 without a valid value", () => {
     for (const header of [null, "", "soon", "-1", "1.5"]) {
       expect(awayMsOf(503, header, now), String(header)).to.equal(0);
     }

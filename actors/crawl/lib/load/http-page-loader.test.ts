@@ -130,7 +130,7 @@ describe("HttpPageLoader", () => {
     expect(events).to.deep.equal(["left", "asked"]);
   });
 
-  it("load() keeps what an error page says, and how long the host wants to be left alone", async () => {
+  it("load() keeps the body of an error page, and the pause that the host asks for", async () => {
     const away = (answer: PageAnswer) => answer.kind === "page" && [answer.status, answer.awayMs];
     const page = (status: number, headers = {}) =>
       site.page(`/${status}`, (_, response) => response.writeHead(status, headers).end("<b>no"));
@@ -143,7 +143,7 @@ describe("HttpPageLoader", () => {
     expect(ms).to.be.within(1, 60_000);
   });
 
-  it("load() leaves a host alone that asks for it, whatever the body is, and tries again", async () => {
+  it("load() reports a pause whatever the body is, and allows a retry", async () => {
     const [patient, hasty] = [loaderOf(), loaderOf({}, { fetchMs: 10_000 })];
     const busy = (headers: Record<string, string>, status = 503, body: Uint8Array | string = "x") =>
       load(
@@ -198,7 +198,7 @@ describe("HttpPageLoader", () => {
     expect(site.paths).to.satisfy((paths: string[]) => paths.every((path) => path === "/r"));
   });
 
-  it("load() asks for what has changed, and tells what has not", async () => {
+  it("load() requests conditionally, and reports unmodified pages", async () => {
     const modifiedSince = Date.UTC(2026, 0, 1) / 1_000;
     const loader = loaderOf({ modifiedSince });
     const url = site.page("/a", (request, response) => {
@@ -252,7 +252,7 @@ describe("HttpPageLoader", () => {
     }
   }).timeout(60_000);
 
-  it("load() reads no document that is no text", async () => {
+  it("load() reports a download without reading it", async () => {
     const typed = (type: string) =>
       site.page("/t", (_, response) => {
         response.writeHead(200, { "Content-Type": type });
@@ -367,7 +367,7 @@ describe("HttpPageLoader", () => {
     expect(answer).to.include({ kind: "page", truncated: false });
   });
 
-  it("load() says of a host why it cannot be had, and whether another try makes sense", async () => {
+  it("load() reports why a host is unreachable, and whether a retry makes sense", async () => {
     const loader = loaderOf();
     const closed = await startTcpServer(() => {});
     await closed.close();

@@ -68,7 +68,7 @@ describe("HeldJobs", () => {
     held.release();
   }
 
-  it("hold() reads a job's request once for all who hold it, and opens its loader when one asks for it", async () => {
+  it("hold() reads a job's request once for all holders, and opens its loader on first use", async () => {
     const job = jobId(1);
     await store(job);
     const [one, other] = await Promise.all([hold(job), hold(job)]);
@@ -176,7 +176,7 @@ describe("HeldJobs", () => {
     other.release();
   });
 
-  it("close() closes what is kept and what is held", async () => {
+  it("close() closes kept and held jobs", async () => {
     const both = [jobId(6), jobId(7)];
     await Promise.all(both.map(store));
     await use(both[0] ?? "");

@@ -57,7 +57,7 @@ describe("PageCache", () => {
     }
   });
 
-  it("find() gives nothing to who would get another page", async () => {
+  it("find() gives nothing to a crawl that would get another page", async () => {
     await cacheOf().keep(URL_OF_PAGE, page());
     for (const other of [
       { formats: ["html"] },

@@ -64,7 +64,7 @@ describe("PageOutcomes", () => {
   const found = (outcomes: PageOutcomes) =>
     until("the page is cached", () => outcomes.find(asked(0)));
 
-  it("of() takes a page that sends its reader on for a redirect, and an error or one that is read first for itself", async () => {
+  it("of() treats a refresh as a redirect, but not on an error page or after a long delay", async () => {
     const of = (html: string, status = 200) =>
       outcomesOf({ formats: ["html"] }).outcomes.of(asked(0), answered({ html, status }), signal);
     const meta = (content: string) =>
@@ -145,7 +145,7 @@ describe("PageOutcomes", () => {
     }
   });
 
-  it("of() says where a redirect leads, and what was not modified", async () => {
+  it("of() reports redirects and unmodified pages", async () => {
     const { outcomes } = outcomesOf({ modifiedSince: MODIFIED_AT / 1_000 });
     const to = "http://site.example/there";
     expect(

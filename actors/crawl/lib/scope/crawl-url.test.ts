@@ -80,7 +80,7 @@ describe("crawlUrlKey", () => {
 describe(`published address material${CONFORMANCE_NOTE}`, () => {
   before(needsConformance);
 
-  it("crawlUrl() refuses what is no address", () => {
+  it("crawlUrl() refuses invalid addresses", () => {
     const lines = linesOf("invalidUrls.csv");
     expect(lines).to.have.length(2);
     for (const line of lines) expect(crawlUrl(line).valid, line).to.equal(false);

@@ -69,7 +69,7 @@ describe("fetchSitemap", function () {
   const serve = (status: number, headers: Record<string, string> = {}, body = "") =>
     site.page("/sitemap.xml", (_, response) => response.writeHead(status, headers).end(body));
 
-  it("tells the job what is in a sitemap, with dates and priorities, and that it was all", async () => {
+  it("reports a sitemap's addresses with dates and priorities, and its end", async () => {
     const text = `<urlset ${NAMESPACE}><url><loc>http://site.example/a</loc>
       <lastmod>2026-11-20T12:00:00Z</lastmod><priority>0.7</priority></url>
       <url><loc>http://site.example/b</loc></url></urlset>`;
@@ -175,7 +175,7 @@ describe("fetchSitemap", function () {
     expect(slices.flatMap(({ urls }) => urls)).to.have.length(3);
   });
 
-  it("says why there is none, and whether another try makes sense", async () => {
+  it("reports why there is no sitemap, and whether a retry makes sense", async () => {
     for (const [status, retry] of [
       [404, false],
       [410, false],
@@ -217,7 +217,7 @@ describe("fetchSitemap", function () {
     });
   });
 
-  it("does not count what our own store takes", async () => {
+  it("does not count the time of our own store", async () => {
     const all = site.page("/sitemap.xml", urlset(numbered(3 * SITEMAP_REPORT_URLS_MAX)));
     const sent: Envelope[] = [];
     const time = new SkippingClock();
@@ -273,7 +273,7 @@ describe("fetchSitemap", function () {
     });
   });
 
-  it("says when its request is about to leave, and when it has", async () => {
+  it("reports before its request leaves, and after", async () => {
     const told: string[] = [];
     const url = site.page("/sitemap.xml", urlset([]));
     await read(url, {
@@ -286,7 +286,7 @@ describe("fetchSitemap", function () {
     expect(told).to.deep.equal(["due", "starting 0", "started"]);
   });
 
-  it("ends with its signal's reason, and tells the job nothing", async () => {
+  it("ends with its signal's reason, and reports nothing to the job", async () => {
     const away = new AbortController();
     const hangs = site.page("/sitemap.xml", () => {});
     const sent: Envelope[] = [];

@@ -68,7 +68,7 @@ describe("TurnReport", () => {
     }
   });
 
-  it("end() tells that something could not be sent", async () => {
+  it("end() rejects if a report could not be sent", async () => {
     const gone = new Error("gone");
     const reporting = new TurnReport({ turn, clock, tell: () => Promise.reject(gone) });
     reporting.add(outcome(0));

@@ -160,14 +160,14 @@ describe("walkTurn", () => {
     expect(inputs("browserUsed")).to.deep.equal([{ ms: 7, taskId: id("3") }]);
   });
 
-  it("makes nothing again at a second try: what the first did not report is given back", async () => {
+  it("makes no request at a second attempt, and returns what the first did not report", async () => {
     const { messages, loads, calls, inputs } = await walked({ attempt: 2 });
     expect([loads, calls]).to.deep.equal([[], []]);
     expect(messages).to.deep.equal(["turnFinished", "turnEnded"]);
     expect(inputs("turnEnded")[0].failed).to.include("its worker stopped in it");
   });
 
-  it("makes nothing in a turn that is gone", async () => {
+  it("makes no request in a turn that is gone", async () => {
     const { messages, loads } = await walked({ begin: () => ({ state: "gone" }) });
     expect(loads).to.deep.equal([]);
     expect(messages).to.deep.equal(["turnFinished", "turnEnded"]);
@@ -197,7 +197,7 @@ describe("walkTurn", () => {
     expect(late.inputs("turnReported")[0].outcomes).to.have.length(1);
   });
 
-  it("gives back what it did not make when it is stopped, or not sure of its task, and reports the rest", async () => {
+  it("returns unmade requests when it is stopped or unsure of its task, and reports the others", async () => {
     for (const how of ["stopped", "lapsed"] as const) {
       const [controller, lapsed] = [new AbortController(), new AbortController()];
       const urls = [1, 2, 3].map((index) => URL_OF_START + index);
@@ -254,7 +254,7 @@ describe("walkTurn", () => {
     }
   });
 
-  it("tells of a page whose loading failed for no reason of its own, and gives all places back", async () => {
+  it("reports a page that failed by a fault of ours, and releases all places", async () => {
     const places = new Places(1);
     const { inputs } = await walked({ places, load: () => Promise.reject(new TypeError("bug")) });
     expect(inputs("turnReported")[0].outcomes[0]).to.include({ kind: "failed", retry: true });
@@ -467,7 +467,7 @@ describe("walkTurn", () => {
     expect(loads).to.have.length(1);
   });
 
-  it("tells the job of a host that cannot be reached", async () => {
+  it("reports an unreachable host to the job", async () => {
     const verdicts = [{ allowed: false, reason: "no answer", unreachable: true }];
     const { inputs } = await walked({
       begin: () => ({ state: "go", waitMs: 0, atOnce: 1, verdicts }),
