@@ -283,7 +283,7 @@ describe("CrawlEvents", () => {
     if (address === null || typeof address === "string") throw new Error("no port");
     const asked = get({ port: address.port, host: "127.0.0.1", headers, agent: false });
     const [response] = (await once(asked, "response")) as [IncomingMessage];
-    response.on("error", () => {}); // A test may leave while it is answered.
+    response.on("error", () => {}); // A test may leave during the response.
     const events: Event[] = [];
     const comments: string[] = [];
     let text = "";

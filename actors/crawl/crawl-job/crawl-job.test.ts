@@ -41,7 +41,7 @@ const redirected =
     ...{ kind: "redirected", index, to, status: 301, browserMs: 0 },
   });
 
-/** A job that knows its site has no sitemap, its start fetched with these links. */
+/** A job without a sitemap whose start was fetched with these links. */
 function walking(links: string[], plan: Parameters<JobWorld["start"]>[0] = {}): JobWorld {
   const world = new JobWorld().start({ source: "links", ...plan });
   world.learn();

@@ -31,7 +31,7 @@ describe("extractions of a crawl job", () => {
     );
     world.run("turnEnded", { host: HOST, turn: turn.turn });
     expect(take()).to.equal(JOB_JSON_TASKS_MAX);
-    // Nobody was asked about it yet.
+    // No model was asked for this page yet.
     world.run("jsonExtracted", { index: 40, reason: "nobody asked" });
     expect(take()).to.equal(JOB_JSON_TASKS_MAX);
     for (let answered = 0; answered <= 40; answered += 1) {

@@ -22,7 +22,7 @@ import { PATTERNS_PER_ROW } from "./state/plan.ts";
 const numbered = (count: number, prefix = START) =>
   Array.from({ length: count }, (_, number) => `${prefix}${number}`);
 
-/** A job whose links are looked at one after the other: no sitemaps, nothing to wait for. */
+/** A job that examines its links at once: it has no sitemaps to wait for. */
 const linking = (plan: object = {}) => {
   const world = new JobWorld().start({ source: "links", limit: 100_000, ...plan });
   world.learn();
@@ -108,7 +108,7 @@ describe("limits of the stored crawl job", () => {
 
   it("waiting addresses are stored in rows of BACKLOG_ROW_CHARS_MAX characters", () => {
     const world = linking();
-    // Each as long as the next, so that the last of a row ends it or goes past it.
+    // All have the same length, so that the last one of a row ends or exceeds it.
     const chars = 500;
     const perRow = Math.ceil(BACKLOG_ROW_CHARS_MAX / chars);
     const links = numbered(10 * perRow).map((link) => link.padEnd(chars, "-"));
@@ -134,7 +134,7 @@ describe("limits of the stored crawl job", () => {
     world.settleBacklog();
     const messages = () => world.summary().messages;
     const rows = () => world.state.backlog.links.next - world.state.backlog.links.first;
-    // Pages come in faster than the job looks at their links.
+    // Pages arrive faster than the job examines their links.
     let pages = 0;
     const more = (count: number) => {
       pages += 1;

@@ -4,7 +4,7 @@ import { fetched, HOST, JobWorld, START } from "../../../scripts/testing/job-wor
 import { refusal } from "../../../scripts/testing/refusal.ts";
 import { RECORD_LIST_BYTES_MAX } from "./records.ts";
 
-/** A job that has its start and so many other pages, none of them fetched. */
+/** A job with its start and this many unfetched pages. */
 function jobOf(pages: number): JobWorld {
   const world = new JobWorld().start({ source: "links", limit: 100_000 });
   world.learn();
@@ -13,7 +13,7 @@ function jobOf(pages: number): JobWorld {
   return world;
 }
 
-/** Settles these pages, which must be in one turn. */
+/** Settles these pages, which must fit one turn. */
 function settle(world: JobWorld, indexes: number[]): void {
   const turn = world.grant();
   for (const index of indexes) world.report(turn, fetched()(index));

@@ -59,7 +59,7 @@ describe("pace", () => {
     site.start("t1");
     site.now += 20;
     expect(site.begin("t2")).to.deep.equal(go(480));
-    // Asking again changes nothing, and takes no other place.
+    // A repeated call changes nothing.
     site.now += 5;
     const before = site.pace;
     expect(site.begin("t2")).to.deep.equal(go(475));
@@ -84,7 +84,7 @@ describe("pace", () => {
     site.begin("t1");
     site.grant();
     site.start("t1");
-    // Told to leave 500 ms from now, which it may do TURN_LATE_MS later.
+    // The request may leave in 500 ms, and up to TURN_LATE_MS later.
     expect(site.begin("t2")).to.deep.equal(go(500));
     site.grant();
     site.pace = lose(site.pace, "t2", site.moment);
@@ -102,7 +102,7 @@ describe("pace", () => {
     site.now += TURN_UNREPORTED_MS - 1;
     expect(site.begin("t2").state).to.equal("wait");
     site.now += 1;
-    // It may have left at the very last moment.
+    // The request may have left at its latest moment.
     expect(site.begin("t2")).to.deep.equal(go(TURN_LATE_MS + 500 - TURN_UNREPORTED_MS));
     expect(site.begin("t1").state).to.equal("wait");
   });
@@ -130,7 +130,7 @@ describe("pace", () => {
     site.grant();
     site.begin("t2");
     site.start("t1");
-    // The second goes already; the first has its next place behind it.
+    // The second turn is going, so the first one's next moment comes after it.
     expect(site.begin("t1").state).to.equal("wait");
     expect(site.grant()).to.have.length(0);
     site.now += 500;
@@ -167,7 +167,7 @@ describe("pace", () => {
     site.start("t1");
     site.start("t9");
     expect(site.pace).to.equal(once);
-    // One that was given up and left after all: the next is that much later.
+    // A request that was given up and left after all delays the next one.
     const late = new PacedSite(500);
     late.want("a", "job", 3);
     late.grant();
@@ -183,7 +183,7 @@ describe("pace", () => {
   it("started() counts from the latest possible departure, not from the report", () => {
     for (const [lateMs, waitMs] of [
       [3, 483],
-      // No later than it was heard, whatever its worker says.
+      // Never later than the report, whatever the worker says.
       [90, 500],
       [undefined, 500],
     ] as const) {
@@ -288,7 +288,7 @@ describe("pace", () => {
       granted += site.grant().length;
     }
     expect(granted).to.equal(TURNS_AHEAD_MAX);
-    // All of them come alive at once, and only one goes.
+    // All workers ask at once, and only one goes.
     const told = ["t1", "t2", "t3", "t4"].map((turn) => site.begin(turn).state);
     expect(told).to.deep.equal(["go", "wait", "wait", "wait"]);
   });
@@ -319,7 +319,7 @@ describe("pace", () => {
     site.want("b", "b1", 0);
     for (const entry of Object.keys(site.pace.turns)) site.finish(entry);
     expect(site.grant()[0]).to.include({ job: "a1", requests: 5 });
-    // A job that has a turn under way still is not alone with another.
+    // A job with an open turn is not alone if another job has one.
     const two = severalAt(500);
     two.want("b", "b1", 1);
     two.grant();
@@ -336,7 +336,7 @@ describe("pace", () => {
       site.grant();
       for (let nth = 0; nth < wanted; nth++) {
         expect(site.begin(entryOf("t1", nth), wanted - nth)).to.deep.equal(go(nth === 0 ? 0 : 500));
-        // Asking again with less, for this one alone, changes nothing.
+        // A repeated call with fewer requests changes nothing.
         site.begin(entryOf("t1", nth), 1);
         expect(site.grant(), `${nth} of ${wanted}`).to.have.length(nth === wanted - 1 ? 1 : 0);
         site.now += nth === 0 ? 0 : 500;
@@ -359,7 +359,7 @@ describe("pace", () => {
       expect(site.grant()).to.have.length(0);
       site.now += 1;
       expect(site.grant()).to.have.length(1);
-      // Its place in time may have been used; where it was not told to go, it was not.
+      // Its moment may have been used. A turn without a go has not used it.
       expect(site.begin("t2", 5).state).to.equal("go");
     }
   });
@@ -373,7 +373,7 @@ describe("pace", () => {
     site.start("t1/1");
     expect(site.pace).to.equal(once);
     expect(Object.keys(once.turns)).to.deep.equal(["t1", "t1/1", "t1/2"]);
-    // A redirect of the first takes a place of its own, and leaves the rest as it was.
+    // A redirect of the first request takes a moment of its own and changes nothing else.
     expect(site.begin("t1", 1)).to.deep.equal(go(500));
     expect(site.begin("t1/2", 3).state).to.equal("wait");
     site.now += 500;
@@ -393,7 +393,7 @@ describe("pace", () => {
     expect(site.begin("t2")).to.deep.equal(go(500));
     site.grant();
     site.now += 400;
-    // A request more leaves for the first; the second leaves when it was told to, and ends before that is heard.
+    // One more request of the first turn leaves. The second leaves in its moment and ends before that is reported.
     site.pace = started(site.pace, "t1", { ...site.moment, again: true });
     site.now += 101;
     site.finish("t2");
@@ -435,7 +435,7 @@ describe("pace", () => {
     const begun = site.grant().map(({ turn }) => site.begin(turn));
     const running = begun.map((told) => (told.state === "go" ? told.atOnce : 0));
     expect(running.reduce((sum, one) => sum + one)).to.equal(HOST_REQUESTS_IN_FLIGHT_MAX);
-    // A worker begins a little after it was told to, and takes some time to say that it has ended.
+    // A worker begins slightly after its moment and reports its end late.
     site.now += TURN_LATE_MS + TURN_STARTS_MS_MAX + longest + TURN_LATE_MS;
     for (const { turn } of site.grant()) expect(site.begin(turn).state).to.equal("wait");
   });
@@ -590,7 +590,7 @@ const go = (waitMs: number, atOnce = 1): Begun => ({ state: "go", waitMs, atOnce
 const away = ({ pace, now }: PacedSite, awayMs: number) =>
   pauseHost(pace, { awayMs, startedAt: now, now });
 
-/** With one job that has turns of several requests. */
+/** A pace with one job and turns of several requests. */
 function severalAt(delayMs: number): PacedSite {
   const site = new PacedSite(delayMs);
   site.spacedMax = TURN_REQUESTS_MAX;
@@ -602,7 +602,7 @@ class PacedSite {
   now = 1_000_000;
   pace: Pace = IDLE_PACE;
   delayMs: number;
-  /** Of one turn where there is a delay: one, unless a test is about turns of several. */
+  /** Requests of one turn with a delay: one, unless a test needs several. */
   spacedMax = 1;
   #turns = 0;
 
@@ -645,7 +645,7 @@ class PacedSite {
     this.pace = finish(this.pace, turn, this.moment);
   }
 
-  /** Makes so many requests of a turn that has `wanted` of them. */
+  /** Makes this many requests of a turn with `wanted` requests. */
   serveAll(turn: string, requests: number, wanted = requests): void {
     for (let nth = 0; nth < requests; nth++) {
       const begun = this.begin(entryOf(turn, nth), wanted - nth);
@@ -655,7 +655,7 @@ class PacedSite {
     }
   }
 
-  /** The jobs that are served, one after the other. */
+  /** Returns the served jobs in order. */
   serve(turnsMax: number): string[] {
     const jobs: string[] = [];
     for (let turn = 0; turn < turnsMax; turn++) {

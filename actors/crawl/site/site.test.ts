@@ -87,7 +87,7 @@ describe("site", function () {
       ...{ state: "go", waitMs: CRAWL_DELAY_MS, atOnce: 1, spaced: true },
       verdicts: [{ allowed: true }],
     });
-    // Repeated it takes no other place, and is answered without a commit.
+    // A repetition takes no other moment and needs no commit.
     site.now += 100;
     expect(begin(site, turn?.turn)).to.include({ waitMs: CRAWL_DELAY_MS - 100 });
     expect(site.changed).to.equal(false);
@@ -103,7 +103,7 @@ describe("site", function () {
     expect(ask("2")).to.deep.equal({ state: "gone" });
     expect(site.changed).to.equal(false);
     expect(ask("1")).to.include({ state: "go" });
-    // The other gives it back as lost: the first may go yet, and nobody else in its place.
+    // Another worker returns the turn as lost. The first may still go, so nobody else may.
     site.tell("turnFinished", { turn, lost: true });
     expect(ask("1")).to.deep.equal({ state: "gone" });
     const next = begin(site, turnsOf(site).at(-1));
@@ -316,7 +316,7 @@ describe("site", function () {
     both.tell("consult", { scheme: "http", intent });
     both.fetched(rulesOutcome({ crawlDelayMs: 700 }), "http");
     want(both, 1);
-    // The second was fetched while there was no delay; it began just so long ago.
+    // The second file was fetched without a delay, just now.
     expect(dueIns(both)).to.deep.equal([700 - 1 - ARRIVAL_MS]);
   });
 
@@ -622,7 +622,7 @@ describe("site", function () {
   });
 });
 
-/** A site whose https robots.txt has just been fetched. */
+/** A site that has just fetched its https robots.txt. */
 function known(outcome: RobotsOutcome = rulesOutcome()): SiteDriver {
   const site = new SiteDriver();
   site.tell("consult", { scheme: "https", intent });
@@ -630,7 +630,7 @@ function known(outcome: RobotsOutcome = rulesOutcome()): SiteDriver {
   return site;
 }
 
-/** Time goes on to then, and the reminders come. */
+/** Advances the clock and delivers the reminders. */
 function lookUntil(site: SiteDriver, until: number): void {
   while (site.state.lookAt !== undefined && site.state.lookAt <= until) {
     site.now = Math.max(site.now, site.state.lookAt);
@@ -648,13 +648,13 @@ function want(
   site.tell("want", { account, job: who, wants, tell });
 }
 
-/** Turns of jobs that have not started. */
+/** Returns the unstarted turns of jobs. */
 const turnsOf = (site: SiteDriver) =>
   Object.entries(site.state.pace.turns)
     .filter(([, turn]) => turn.account !== "" && turn.startedAt === undefined)
     .map(([turn]) => turn);
 
-/** In how long each of them could begin. */
+/** Returns the time until each of them may begin. */
 const dueIns = (site: SiteDriver) =>
   turnsOf(site).map((turn) => (site.state.pace.turns[turn]?.dueAt ?? 0) - site.now);
 

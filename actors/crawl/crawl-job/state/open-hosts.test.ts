@@ -3,7 +3,7 @@ import { checkJob, fetched, HOST, JobWorld } from "../../../../scripts/testing/j
 import { JOB_HOSTS_MAX } from "./open-hosts.ts";
 
 describe("hosts of a crawl job", () => {
-  /** A job that has found a page at each of so many hosts, and what its sites were told of. */
+  /** A job with a page at each of these hosts, and the messages to their sites. */
   const wide = (hosts: number, limit = 10_000) => {
     const options = { includeExternalLinks: true };
     const world = new JobWorld().start({ source: "links", limit, options });
@@ -38,7 +38,7 @@ describe("hosts of a crawl job", () => {
     visit(world, "h7.example");
     hear();
     expect(asked.at(-1)).to.equal(`h${JOB_HOSTS_MAX}.example`);
-    // More is found where it is wanted, where it waits, and where it was done.
+    // More pages are found at an open host, a waiting host and a finished host.
     const late = `h${JOB_HOSTS_MAX + 2}.example`;
     const links = ["https://h9.example/b", `https://${late}/b`, "https://h8.example/b"];
     visit(world, "h8.example", links);

@@ -26,7 +26,7 @@ describe("beginTurn", () => {
 
   const newHost = () => `${newId()}.example`;
 
-  /** A turn as those have it who follow a robots.txt to this host: it needs no job. */
+  /** A turn for a redirect of robots.txt to this host, which needs no job. */
   async function turnAt(host: string) {
     const turn = newId();
     await bus.actors.call(site, host, "visit", { turn });
@@ -47,7 +47,7 @@ describe("beginTurn", () => {
     return { call, clock, signal, places, asked };
   }
 
-  /** Of a turn whose request left as it began. */
+  /** Begins a turn whose request leaves at once. */
   async function begun(host: string) {
     const turn = await turnAt(host);
     const given = parts();
@@ -80,7 +80,7 @@ describe("beginTurn", () => {
     const next = await beginTurn(await turnAt(host), parts());
     const waitedMs = systemClock.monotonic() - leftAt;
     if (next.state !== "now") throw new Error("The turn is gone");
-    // Timers may fire a little early, and that moment is none to be kept.
+    // Timers may fire slightly early, which is no moment to keep.
     expect(waitedMs).to.be.above(CRAWL_DELAY_MS - TURN_AHEAD_MS - 2);
     expect(next.moment.startAt).to.be.above(leftAt + CRAWL_DELAY_MS);
     expect(next.moment.startAt - systemClock.monotonic()).to.be.at.most(TURN_AHEAD_MS);
@@ -212,13 +212,13 @@ describe("beginTurn", () => {
 
 const EPOCH = 1_800_000_000_000;
 
-/** A site that knows the moment of one turn, and a time of its own, which passes by a millisecond in each turn of the loop. */
+/** A site that knows the moment of one turn. Its clock advances a millisecond per loop turn. */
 class StandIn implements AsyncDisposable {
   readonly asked: number[] = [];
   readonly places = new Places(1);
   readonly signal = new AbortController().signal;
   momentAt: number;
-  /** For so long at each look at the time of day. */
+  /** Suspension at each read of the clock. */
   heldUpMs = { before: 0, after: 0 };
   readonly #wayMs: readonly number[];
   readonly #clockId: string | undefined;
@@ -226,7 +226,7 @@ class StandIn implements AsyncDisposable {
   #isOver = false;
   readonly #passing: Promise<void>;
 
-  /** What each answer is on its way, the last of them for all that follow; one without end never comes. */
+  /** Transit time of each reply; the last one repeats. An infinite one never arrives. */
   constructor(wayMs: readonly number[], clockId?: string) {
     this.#wayMs = wayMs;
     this.#clockId = clockId;

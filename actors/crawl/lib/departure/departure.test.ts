@@ -17,7 +17,7 @@ const momentAt = (startAt: number) => ({ startAt, lateAt: startAt + TURN_LATE_MS
 const failure = (work: Promise<unknown>) => work.catch((error: unknown) => error);
 
 describe("inTime", () => {
-  /** Makes a request at a site that answers so, one after the other, while time stands still unless it is moved. */
+  /** Makes a request at a site with these replies in order. Time stands still unless the test advances it. */
   function made<T>(
     make: (departure: Departure, pass: (ms: number) => void) => Promise<T>,
     {
@@ -110,7 +110,7 @@ describe("inTime", () => {
         { answers, onLeft: () => known.promise },
       );
       await turn();
-      // Had it asked before, its turn would be gone.
+      // An earlier call would have found the turn gone.
       answers.push(go(0));
       known[end]();
       expect(await more).to.equal(true);

@@ -45,7 +45,7 @@ describe("fetchSitemap", function () {
   });
   afterEach(() => site[Symbol.asyncDispose]());
 
-  /** What the job hears, in order, and what comes back. */
+  /** Returns the messages to the job in order, and the result. */
   async function read(url: string, more: Partial<SitemapTask> & Partial<SitemapParts> = {}) {
     const { fetchMs, clock = systemClock, ...task } = more;
     const sent: Envelope[] = [];
@@ -261,7 +261,7 @@ describe("fetchSitemap", function () {
       clock: time,
       async send({ input }) {
         sent.push(input as Slice);
-        // While this is under way its time stands still.
+        // The clock stands still during this call.
         setImmediate(() => time.skip(SITEMAP_FETCH_MS_MAX));
       },
     });

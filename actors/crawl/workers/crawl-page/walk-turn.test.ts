@@ -33,7 +33,7 @@ const loadedPage: PageAnswer = {
 interface Scene {
   load?: (page: PageLoad) => Promise<PageAnswer>;
   begin?: (asked: Asked) => object | undefined | Promise<object>;
-  /** Resolves once the site has heard that a request has left. */
+  /** Resolves when the site knows of a departure. */
   started?: (asked: Asked) => Promise<object>;
   attempt?: number;
   lease?: Partial<Pick<TaskContext, "lapsed" | "isSure">>;
@@ -44,7 +44,7 @@ interface Scene {
   atOnce?: number;
   clock?: Clock;
   putAll?: () => Promise<void>;
-  /** Whether the account has a copy of every page, and what the site says of them. */
+  /** Whether the account has a copy of every page, and the site's verdicts. */
   isCached?: boolean;
   judge?: (asked: { urls: string[] }) => object;
   onTold?: (message: string) => void;
@@ -60,7 +60,7 @@ describe("walkTurn", () => {
   const markdown = new MarkdownPool();
   after(() => markdown.close());
 
-  /** Runs one turn against these answers: what was loaded, and every message by its name, in order. */
+  /** Runs one turn against these replies. Returns the loads, and every message in order. */
   async function walked(scene: Scene, controller = new AbortController()) {
     const { urls = [URL_OF_START], attempt = 1, places = new Places(4), outOfTime } = scene;
     const { atOnce = 1, clock: workersClock = clock, putAll = async () => {} } = scene;
@@ -155,7 +155,7 @@ describe("walkTurn", () => {
       },
     });
     expect(messages).to.deep.equal(["turnFinished", "turnReported", "browserUsed"]);
-    // Browsers may send it again by themselves.
+    // Browsers may repeat it by themselves.
     expect(calls).to.deep.equal(["begin", "requestStarted", "requestStarted again"]);
     expect(inputs("browserUsed")).to.deep.equal([{ ms: 7, taskId: id("3") }]);
   });
@@ -178,7 +178,7 @@ describe("walkTurn", () => {
     const waited = await walked({ begin: () => waits.shift() ?? goNow(0) });
     expect(waited.calls).to.deep.equal(["begin", "begin"]);
     let tries = 0;
-    // Asked while it connects, the site says that it is not its turn any more.
+    // While the request connects, the site says that it is no longer its turn.
     const answers = [goNow(0), { state: "wait", askAgainInMs: 5 }];
     const late = await walked({
       begin: () => answers.shift() ?? goNow(0),
@@ -266,7 +266,7 @@ describe("walkTurn", () => {
       [0, 2],
       [1, 1],
     ] as const) {
-      // Time stands still but for the first page, which holds the only place.
+      // Time stands still except for the first page, which holds the only place.
       let now = 1_000;
       const standing: Clock = { ...clock, monotonic: () => now };
       const { loads, messages, inputs } = await walked({
@@ -278,7 +278,7 @@ describe("walkTurn", () => {
       });
       expect(loads).to.have.length(started);
       expect(inputs("turnReported").flatMap(({ outcomes }) => outcomes)).to.have.length(started);
-      // What was not reported is the job's again.
+      // Unreported pages go back to the job.
       expect(messages.at(-1)).to.equal(started < PAIR.length ? "turnEnded" : "browserUsed");
     }
   });
@@ -303,7 +303,7 @@ describe("walkTurn", () => {
     const { loads, calls, asked, inputs, messages } = await walked({
       urls: FOUR,
       begin: ({ nth, urls }) => {
-        // Those after the first were judged with it.
+        // The first call judged the later requests too.
         expect([nth, urls]).to.deep.equal([known, known === 0 ? FOUR : [FOUR[known]]]);
         return spaced(urls);
       },
@@ -316,7 +316,7 @@ describe("walkTurn", () => {
         loading += 1;
         loadingMost = Math.max(loadingMost, loading);
         onStarted();
-        // A page that takes long keeps none waiting.
+        // A slow page does not delay the others.
         if (url === FOUR[0]) await firstIsThere.promise;
         if (url === FOUR[3]) firstIsThere.resolve();
         loading -= 1;
@@ -339,7 +339,7 @@ describe("walkTurn", () => {
       urls: FOUR,
       begin({ urls }) {
         asks += 1;
-        // While the second connects, it is not its turn any more.
+        // While the second request connects, it loses its turn.
         return asks === 3 ? { state: "wait", askAgainInMs: 5 } : spaced(urls, FOUR[1]);
       },
       load({ url, signal, onStarted }) {
@@ -384,7 +384,7 @@ describe("walkTurn", () => {
     const { loads, inputs, messages } = await walked({
       urls: FOUR,
       begin: async ({ nth = 0, urls }) => {
-        // Its answer is there by now.
+        // The reply has arrived by now.
         if (nth === 2) await new Promise(setImmediate);
         return spaced(urls);
       },
@@ -402,10 +402,10 @@ describe("walkTurn", () => {
     expect(inputs("turnFinished")).to.deep.equal([
       { turn: id("3"), nth: 1, awayMs: 7_000 },
       { turn: id("3"), nth: 0 },
-      // Of what it did not make.
+      // Returns the unmade requests.
       { turn: id("3") },
     ]);
-    // What was not made is the job's again.
+    // Unmade requests go back to the job.
     expect(messages.at(-1)).to.equal("turnEnded");
   });
 
@@ -538,7 +538,7 @@ describe("walkTurn", () => {
       },
     });
     expect(loads).to.deep.equal(urls.slice(0, 3));
-    // Before the turn begins, and before each page.
+    // The account is asked before the turn and before each page.
     const page = BROWSER_TIME_REPORT_MS - 1;
     expect(unreported).to.deep.equal([0, 0, page, 0, page]);
     const outcomes = inputs("turnReported").flatMap((report) => report.outcomes);
@@ -620,7 +620,7 @@ describe("walkTurn", () => {
 
 const FOUR = [1, 2, 3, 4].map((number) => `${URL_OF_START}${number}`);
 const ALLOWED = { allowed: true };
-/** Of a host with a delay, which is over; one of the addresses may be disallowed. */
+/** The begin replies of a host with a delay; one of the addresses may be disallowed. */
 const spaced = (urls: readonly string[], forbidden?: string) => ({
   ...{ state: "go", waitMs: 0, atOnce: 1, spaced: true },
   verdicts: urls.map((url) => (url === forbidden ? { allowed: false, reason: "line 1" } : ALLOWED)),
