@@ -9,8 +9,7 @@
 export const CRAWL_URL_CHARS_MAX = 8_192;
 /** Bytes of a robots.txt that are read. RFC 9309, section 2.5, requires at least this. */
 export const ROBOTS_BYTES_MAX = 500 * 1024;
-/** Rules with a wildcard. Each is matched against every address: 5,000 rules on 8 KiB take about 0.1 s. */
-export const ROBOTS_WILDCARDS_MAX = 5_000;
+/** Sitemaps of one robots.txt. */
 export const ROBOTS_SITEMAPS_MAX = 1_000;
 /** Longest Crawl-delay. A longer one is a mistake: one page a day still lets a job of seven days fetch seven. */
 export const CRAWL_DELAY_MS_MAX = 86_400_000;
@@ -27,8 +26,7 @@ export const CONTENT_TYPE_CHARS_MAX = 256;
 /** Length of a record's reason: one or two sentences. The second limit cuts a server's own words inside it. */
 export const RECORD_REASON_CHARS_MAX = 1_000;
 export const ANSWER_SHOWN_CHARS = 100;
-/** Limits of one sitemap by sitemaps.org. The bytes count after decompression. */
-export const SITEMAP_URLS_MAX = 50_000;
+/** Decompressed bytes of one sitemap, as sitemaps.org limits them. */
 export const SITEMAP_BYTES_MAX = 50 * 1024 * 1024;
 /**
  * Characters of a class attribute in which the language of a code block is searched. Real attributes have about 50.
@@ -70,11 +68,7 @@ export const SITE_JOBS_WAITING_MAX = 10_000;
  */
 export const SITE_FULL_RETRY_MS = 60_000;
 export const SITES_FULL_MAX = 100;
-/**
- * Jobs that one transition notifies of a robots.txt, and the characters of sitemaps in those messages. The outbox
- * holds both.
- */
-export const SITE_TELLS_MAX = 100;
+/** Characters of sitemaps in the messages of one transition. */
 export const SITE_TELL_CHARS_MAX = 200_000;
 /** Running crawls of one account. A crawl waits for its sites most of the time and costs a node little memory. */
 export const CRAWLS_RUNNING_MAX = 100;
@@ -148,17 +142,9 @@ export const CRAWL_KEPT_MS = 14 * 86_400_000;
 export const CRAWL_REDIRECTS_MAX = 10;
 /** Attempts of one page or sitemap, where a retry makes sense. */
 export const CRAWL_TRIES_MAX = 3;
-/** Messages about a job as a whole, and the length of an address in one. */
-export const CRAWL_MESSAGES_MAX = 20;
+/** Characters of an address in a message about a job. */
 export const CRAWL_MESSAGE_URL_CHARS = 200;
-/**
- * The rows of known addresses: pages of the limit per row, and the lowest and highest number of rows.
- *
- * Each new address rewrites one row. A row has 150 bytes at 8 pages, and 3 kB where the job skips as many addresses
- * as it may and every page redirects ten times.
- */
-export const KNOWN_PER_ROW = 8;
-export const KNOWN_ROWS_MIN = 64;
+/** Highest number of rows of known addresses. Jobs of the first release have it. */
 export const KNOWN_ROWS_MAX = 16_384;
 /** Length of a host in the key of its site. Names in DNS have at most 253 characters; a row has the name as well. */
 export const HOST_KEY_CHARS_MAX = 400;
@@ -166,15 +152,5 @@ export const HOST_KEY_CHARS_MAX = 400;
  * Records per row of status letters. A listing of 100,000 records reads 50 rows, and each settled page rewrites 2 KB.
  */
 export const LETTERS_PER_ROW = 2_000;
-/**
- * Rows that one message of a job changes before it leaves further addresses to a later message.
- *
- * Each address adds at most five rows, and the rest of a transition up to 84, so TRANSITION_ROWS_MAX holds. The other
- * limits bound the bytes of rows, the hosts that get a message, and the bytes of sends.
- */
-export const STEP_ROWS_MAX = 360;
-export const STEP_BYTES_MAX = 500_000;
-export const STEP_HOSTS_MAX = 140;
-export const STEP_SEND_BYTES_MAX = 150_000;
 /** Timeout for reading the HTML of a loaded page. 10 MB take 0.3 s, and an endless script takes for ever. */
 export const READ_HTML_MS = 10_000;

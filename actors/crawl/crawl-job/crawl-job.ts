@@ -165,8 +165,8 @@ type State = DeepReadonly<CrawlJobState>;
 /** Refuses a reader of another account as if the job did not exist. */
 function checkReadable({ status, account, endedAt }: State, asker: string, now: number): void {
   // The reminder that removes the job may be late.
-  const isOver = endedAt !== undefined && now >= endedAt + CRAWL_KEPT_MS;
-  if (status === "unknown" || account !== asker || isOver) {
+  const isExpired = endedAt !== undefined && now >= endedAt + CRAWL_KEPT_MS;
+  if (status === "unknown" || account !== asker || isExpired) {
     throw new ActorError("not_found", "Cannot find crawl: unknown here, or another account's");
   }
 }

@@ -1,14 +1,11 @@
 import { expect } from "chai";
 import type { Turn } from "../../../schemas/crawl/crawl-page.ts";
-import {
-  CRAWL_MESSAGES_MAX,
-  CRAWL_TRIES_MAX,
-  PAGE_LINKS_MAX,
-} from "../../../schemas/crawl/limits.ts";
+import { CRAWL_TRIES_MAX, PAGE_LINKS_MAX } from "../../../schemas/crawl/limits.ts";
 import { checkJob, fetched, HOST, JobWorld, START } from "../../../scripts/testing/job-world.ts";
 import { BACKLOG_HELD_ROWS_MAX } from "./discovery/backlog.ts";
 import { CRAWL_SITEMAPS_MAX, SITEMAPS_OPEN_MAX } from "./discovery/sitemaps.ts";
 import { SITEMAP_NESTING_MAX } from "./read-sitemaps.ts";
+import { CRAWL_MESSAGES_MAX } from "./state/job-messages.ts";
 import { RECORDS_SPARE_MIN } from "./state/pages.ts";
 
 const A = `${START}a`;

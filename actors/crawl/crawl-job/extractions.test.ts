@@ -1,8 +1,8 @@
 import { expect } from "chai";
 import type { CrawlPlan } from "../../../schemas/crawl/crawl-job.ts";
-import { STEP_SEND_BYTES_MAX } from "../../../schemas/crawl/limits.ts";
 import { checkJob, fetched, HOST, JobWorld, START } from "../../../scripts/testing/job-world.ts";
 import { JOB_JSON_TASKS_MAX } from "./extractions.ts";
+import { STEP_SEND_BYTES_MAX } from "./turns.ts";
 
 const JSON_PLAN: Partial<CrawlPlan> = { source: "links", formats: ["html", "json"] };
 

@@ -4,9 +4,6 @@ import {
   CRAWL_PATTERNS_MAX,
   LETTERS_PER_ROW,
   PAGE_LINKS_MAX,
-  STEP_BYTES_MAX,
-  STEP_HOSTS_MAX,
-  STEP_ROWS_MAX,
 } from "../../../schemas/crawl/limits.ts";
 import { fetched, JobWorld, START } from "../../../scripts/testing/job-world.ts";
 import type { HandlerContext } from "../../runtime/define-actor.ts";
@@ -16,7 +13,13 @@ import {
   BACKLOG_SPARE_ROWS_MAX,
 } from "./discovery/backlog.ts";
 import { type CrawlJobRow, INITIAL } from "./state/crawl-job-state.ts";
-import { JobDraft, STEP_WORK_MAX } from "./state/job-draft.ts";
+import {
+  JobDraft,
+  STEP_BYTES_MAX,
+  STEP_HOSTS_MAX,
+  STEP_ROWS_MAX,
+  STEP_WORK_MAX,
+} from "./state/job-draft.ts";
 import { PATTERNS_PER_ROW } from "./state/plan.ts";
 
 const numbered = (count: number, prefix = START) =>

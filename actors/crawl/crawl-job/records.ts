@@ -41,7 +41,7 @@ interface Listed {
 
 export function summaryOf({ state }: JobDraft): CrawlSummary {
   const { status, browserMs, total, skipped, createdAt, endedAt, messages } = state;
-  assert(status !== "unknown", "Only a job that was started is told of");
+  assert(status !== "unknown", "Only a started job has a summary");
   const finished = finishedPages(state);
   const times = endedAt === undefined ? { createdAt } : { createdAt, endedAt };
   return { status, browserMs, total, finished, skipped, ...times, messages: [...messages] };

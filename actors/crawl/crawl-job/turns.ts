@@ -5,7 +5,7 @@ import type { DeepReadonly } from "../../../schemas/contract.ts";
 import { envelope } from "../../../schemas/contract.ts";
 import type { crawlJob, PageOutcome } from "../../../schemas/crawl/crawl-job.ts";
 import { crawlPage, type TurnRequest } from "../../../schemas/crawl/crawl-page.ts";
-import { CRAWL_TRIES_MAX, STEP_SEND_BYTES_MAX } from "../../../schemas/crawl/limits.ts";
+import { CRAWL_TRIES_MAX } from "../../../schemas/crawl/limits.ts";
 import { site } from "../../../schemas/crawl/site.ts";
 import { queuedSitemaps, retrySitemap, sitemapRow } from "./discovery/sitemaps.ts";
 import { endWithoutStart } from "./end-job.ts";
@@ -15,6 +15,9 @@ import type { JobDraft } from "./state/job-draft.ts";
 import { addressOf } from "./state/page-address.ts";
 import { pageOf, settlePage } from "./state/pages.ts";
 import { isPostponed, withdrawWants } from "./wanted-requests.ts";
+
+/** Bytes of the sends of one message of a job. */
+export const STEP_SEND_BYTES_MAX = 150_000;
 
 type Messages = typeof crawlJob.messages;
 type Granted = z.output<Messages["turnGranted"]["input"]>;

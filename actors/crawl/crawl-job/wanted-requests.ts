@@ -87,8 +87,8 @@ const nextHost = (draft: JobDraft) => (draft.isRunning ? nextInLine(draft) : und
  * The site counts down its grants, so it must know of more before its count reaches zero. Where it grants many
  * requests at once, it must know when the number doubles: a queue that grows to n causes log n messages.
  */
-function mustNotify(wants: number, told: number): boolean {
-  return wants < told || (told < TURN_REQUESTS_MAX && wants > 2 * told);
+function mustNotify(wants: number, known: number): boolean {
+  return wants < known || (known < TURN_REQUESTS_MAX && wants > 2 * known);
 }
 
 /** Returns the schemes whose robots.txt the job needs: those of homes that wait for it, and that of the next page. */

@@ -2,16 +2,17 @@
 import { strict as assert } from "node:assert";
 import { type DeepReadonly, envelope } from "../../../schemas/contract.ts";
 import { crawlJob } from "../../../schemas/crawl/crawl-job.ts";
-import {
-  SITE_JOBS_WAITING_MAX,
-  SITE_TELL_CHARS_MAX,
-  SITE_TELLS_MAX,
-} from "../../../schemas/crawl/limits.ts";
+import { SITE_JOBS_WAITING_MAX, SITE_TELL_CHARS_MAX } from "../../../schemas/crawl/limits.ts";
 import { type Scheme, site } from "../../../schemas/crawl/site.ts";
 import { want } from "./pace.ts";
 import type { SiteDraft } from "./site-draft.ts";
 import { knownPolicy, refusalOf, sitemapsOf, wantRobots } from "./site-robots.ts";
 import type { Newcomer } from "./site-state.ts";
+
+/**
+ * Jobs that one transition notifies of a robots.txt. The outbox holds the messages.
+ */
+export const SITE_TELLS_MAX = 100;
 
 /** Jobs that take turns at one site. They are in its state; further jobs wait in rows. */
 export const SITE_JOBS_MAX = 1_000;
@@ -31,7 +32,7 @@ export function notifyNewcomers(draft: SiteDraft): void {
   if (draft.state.newcomers.length === 0) return;
   const staying: Job[] = [];
   const written = new Map<Scheme, string[]>();
-  let told = 0;
+  let sent = 0;
   let characters = 0;
   let changed = false;
   for (const newcomer of draft.state.newcomers) {
@@ -44,10 +45,10 @@ export function notifyNewcomers(draft: SiteDraft): void {
       const sitemaps = written.get(scheme) ?? sitemapsOf(draft, scheme);
       written.set(scheme, sitemaps);
       const more = sitemaps.reduce((sum, { length }) => sum + length, 0);
-      if (told >= SITE_TELLS_MAX || (told > 0 && characters + more > SITE_TELL_CHARS_MAX)) {
+      if (sent >= SITE_TELLS_MAX || (sent > 0 && characters + more > SITE_TELL_CHARS_MAX)) {
         return true;
       }
-      told += 1;
+      sent += 1;
       characters += more;
       const refusal = refusalOf(policy, intent);
       const truncated = policy.kind === "rules" && policy.truncated;

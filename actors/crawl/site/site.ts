@@ -119,9 +119,9 @@ export const siteActor = defineActor(site, {
       verdicts ??= verdictsOf(draft, urls, intent);
       if (!verdicts.some(({ allowed }) => allowed)) return giveUp(draft, turn, verdicts);
       const { now: at, clock } = context;
-      const told = clock === undefined ? {} : { told: { at, clock } };
+      const answered = clock === undefined ? {} : { told: { at, clock } };
       const spaced = draft.moment.delayMs > 0 ? { spaced: true as const } : {};
-      return { ...advance(draft), reply: { ...begun, ...spaced, ...told, verdicts } };
+      return { ...advance(draft), reply: { ...begun, ...spaced, ...answered, verdicts } };
     },
 
     judge(state, { urls, intent }, context) {

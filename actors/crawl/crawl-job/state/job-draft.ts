@@ -1,10 +1,20 @@
 /** A transition of a job while its handler builds it, within the limits of one message. */
 import { strict as assert } from "node:assert";
 import type { DeepReadonly } from "../../../../schemas/contract.ts";
-import { STEP_BYTES_MAX, STEP_HOSTS_MAX, STEP_ROWS_MAX } from "../../../../schemas/crawl/limits.ts";
 import { Draft } from "../../../runtime/draft.ts";
 import type { CrawlJobRow, CrawlJobState } from "./crawl-job-state.ts";
 import { type PreparedPlan, readPlan } from "./plan.ts";
+
+/**
+ * Rows that one message of a job changes before it leaves further addresses to a later message.
+ *
+ * Each address adds at most five rows, and the rest of a transition up to 84, so TRANSITION_ROWS_MAX holds.
+ */
+export const STEP_ROWS_MAX = 360;
+/** Bytes of rows that one message of a job writes. */
+export const STEP_BYTES_MAX = 500_000;
+/** Hosts that one message of a job notifies. */
+export const STEP_HOSTS_MAX = 140;
 
 /**
  * Steps of the pattern matcher, of some nanoseconds each, that one message may take: 2,500 plain addresses, about 20

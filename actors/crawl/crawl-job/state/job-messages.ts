@@ -1,6 +1,8 @@
 /** Messages about a job as a whole. */
-import { CRAWL_MESSAGES_MAX } from "../../../../schemas/crawl/limits.ts";
 import type { JobDraft } from "./job-draft.ts";
+
+/** Messages about a job as a whole. */
+export const CRAWL_MESSAGES_MAX = 20;
 
 /** Adds a message. The last place is reserved for the end of the job. */
 export function addMessage({ state }: JobDraft, message: string): void {

@@ -1,10 +1,10 @@
 import { expect } from "chai";
-import { KNOWN_PER_ROW, KNOWN_ROWS_MAX, KNOWN_ROWS_MIN } from "../../../../schemas/crawl/limits.ts";
+import { KNOWN_ROWS_MAX } from "../../../../schemas/crawl/limits.ts";
 import { JobWorld } from "../../../../scripts/testing/job-world.ts";
 import type { HandlerContext } from "../../../runtime/define-actor.ts";
 import { type CrawlJobRow, INITIAL } from "./crawl-job-state.ts";
 import { JobDraft } from "./job-draft.ts";
-import { addKnown, knownIndex, knownRows } from "./known-urls.ts";
+import { addKnown, KNOWN_PER_ROW, KNOWN_ROWS_MIN, knownIndex, knownRows } from "./known-urls.ts";
 
 const addresses = Array.from({ length: 2_000 }, (_, index) => `https://a.example/${index}`);
 

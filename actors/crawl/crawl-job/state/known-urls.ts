@@ -2,9 +2,19 @@
  * The addresses that a job knows, in a fixed number of rows found by hash. Adding one costs the same at any number.
  */
 import { hash } from "node:crypto";
-import { KNOWN_PER_ROW, KNOWN_ROWS_MAX, KNOWN_ROWS_MIN } from "../../../../schemas/crawl/limits.ts";
+import { KNOWN_ROWS_MAX } from "../../../../schemas/crawl/limits.ts";
 import { crawlUrlKey } from "../../lib/scope/crawl-url.ts";
 import type { JobDraft } from "./job-draft.ts";
+
+/**
+ * Pages of the limit for each row of known addresses.
+ *
+ * Each new address rewrites one row. A row has 150 bytes at 8 pages, and 3 kB where the job skips as many addresses
+ * as it may and every page redirects ten times.
+ */
+export const KNOWN_PER_ROW = 8;
+/** Lowest number of rows of known addresses. */
+export const KNOWN_ROWS_MIN = 64;
 
 /** An address may be both a page and a sitemap. */
 type KnownAs = "page" | "sitemap";

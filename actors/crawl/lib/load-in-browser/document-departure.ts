@@ -29,7 +29,7 @@ export class DocumentDeparture implements Disposable {
   #hasStarted = false;
   /** The browser has reported a request that is not reported to the site yet. */
   #isSending = false;
-  #isOver = false;
+  #hasEnded = false;
   #tunnels: Disposable | undefined;
   #stopWatching = () => {};
 
@@ -102,7 +102,7 @@ export class DocumentDeparture implements Disposable {
 
   /** Forbids further requests. The caller disposes of this when the browser has stopped. */
   end(): void {
-    this.#isOver = true;
+    this.#hasEnded = true;
     this.#mark?.[Symbol.dispose]();
   }
 
@@ -131,12 +131,12 @@ export class DocumentDeparture implements Disposable {
   }
 
   #mayLeave(): boolean {
-    return !this.#isOver && this.#parts.leave.mayLeave();
+    return !this.#hasEnded && this.#parts.leave.mayLeave();
   }
 
   async #leaveNow(): Promise<boolean> {
     await this.#due();
-    if (!this.#isOver) this.#parts.leave.onStarting();
+    if (!this.#hasEnded) this.#parts.leave.onStarting();
     return this.#mayLeave();
   }
 
@@ -148,7 +148,7 @@ export class DocumentDeparture implements Disposable {
 
   async #onSend(): Promise<void> {
     const { leave, session } = this.#parts;
-    if (this.#isOver) return;
+    if (this.#hasEnded) return;
     leave.onStarting();
     this.#moments = Math.max(0, this.#moments - 1);
     this.#isSending = true;

@@ -5,13 +5,15 @@ import {
   CRAWL_URL_CHARS_MAX,
   ROBOTS_BYTES_MAX,
   ROBOTS_SITEMAPS_MAX,
-  ROBOTS_WILDCARDS_MAX,
 } from "../../../../schemas/crawl/limits.ts";
 import type { RobotsRules } from "../../../../schemas/crawl/robots-rules.ts";
 import { readContentSignal } from "./read-content-signal.ts";
 import { type RobotsRecord, robotsRecords } from "./robots-lines.ts";
 import { robotsPatternOf } from "./robots-path.ts";
 import { formatRule } from "./robots-rule.ts";
+
+/** Rules with a wildcard. Each is matched against every address: 5,000 rules on 8 KiB take about 0.1 s. */
+export const ROBOTS_WILDCARDS_MAX = 5_000;
 
 /**
  * Characters of rules and sitemaps that are kept of one file: 500 KiB of the shortest rules. They fit an actor's

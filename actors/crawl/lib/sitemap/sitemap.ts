@@ -1,10 +1,13 @@
 /** Reads sitemaps of every form while they arrive, within limits, and as far as they are readable. */
 import { Readable } from "node:stream";
 import { createGunzip } from "node:zlib";
-import { SITEMAP_BYTES_MAX, SITEMAP_URLS_MAX } from "../../../../schemas/crawl/limits.ts";
+import { SITEMAP_BYTES_MAX } from "../../../../schemas/crawl/limits.ts";
 import type { SitemapEntry, SitemapForm, SitemapParser } from "./sitemap-entry.ts";
 import { SitemapText } from "./sitemap-text.ts";
 import { SitemapXml } from "./sitemap-xml.ts";
+
+/** Addresses of one sitemap, as sitemaps.org limits them. */
+export const SITEMAP_URLS_MAX = 50_000;
 
 /** Bytes that are read at a time. The entries of one piece are passed on together. */
 const SITEMAP_CHUNK_BYTES = 64 * 1024;

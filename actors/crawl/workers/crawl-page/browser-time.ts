@@ -35,7 +35,7 @@ interface BrowserTimeParts {
 export class BrowserTime {
   readonly #parts: BrowserTimeParts;
   #isUsed = false;
-  #told = 0;
+  #reports = 0;
 
   constructor(parts: BrowserTimeParts) {
     this.#parts = parts;
@@ -59,8 +59,8 @@ export class BrowserTime {
     this.#isUsed = true;
     unreported.set(task.account, this.#untoldMs + ms);
     if (this.#untoldMs < BROWSER_TIME_REPORT_MS) return undefined;
-    this.#told += 1;
-    return this.#take({ taskId: `${task.turn}.${this.#told}`, isPart: true });
+    this.#reports += 1;
+    return this.#take({ taskId: `${task.turn}.${this.#reports}`, isPart: true });
   }
 
   /** Returns the report at the end of the turn. */

@@ -182,13 +182,15 @@ class RobotsFetch {
     for (;;) {
       const begun = await this.#begin(asked);
       if (begun.state === "gone") return { kind: "gone" };
-      let told: Promise<unknown> = Promise.resolve();
+      let startReported: Promise<unknown> = Promise.resolve();
       const tell = ({ lateMs }: Left) => {
-        told = call(site, host, "requestStarted", { turn, lateMs }).catch((error: unknown) => {
-          // Without this report the site counts from the end of the turn.
-          if (!(error instanceof ActorError)) throw error;
-        });
-        return told;
+        startReported = call(site, host, "requestStarted", { turn, lateMs }).catch(
+          (error: unknown) => {
+            // Without this report the site counts from the end of the turn.
+            if (!(error instanceof ActorError)) throw error;
+          },
+        );
+        return startReported;
       };
       try {
         const parts = { call, clock, signal, onLeft: tell };
@@ -199,7 +201,7 @@ class RobotsFetch {
         if (!(error instanceof TooLate)) throw error;
       } finally {
         begun.release();
-        await told;
+        await startReported;
       }
     }
   }

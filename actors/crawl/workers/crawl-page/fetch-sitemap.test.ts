@@ -7,7 +7,6 @@ import {
   CRAWL_URL_CHARS_MAX,
   REPORT_BYTES_MAX,
   SITEMAP_REPORT_URLS_MAX,
-  SITEMAP_URLS_MAX,
 } from "../../../../schemas/crawl/limits.ts";
 import { MESSAGE_BYTES_MAX } from "../../../../schemas/limits.ts";
 import { SkippingClock } from "../../../../scripts/testing/skipping-clock.ts";
@@ -16,6 +15,7 @@ import { WebSite } from "../../../../scripts/testing/web-site.ts";
 import { createAddressPolicy } from "../../../egress/address-policy.ts";
 import { createEgressGuard } from "../../../egress/egress-guard.ts";
 import { systemClock } from "../../../runtime/clock.ts";
+import { SITEMAP_URLS_MAX } from "../../lib/sitemap/sitemap.ts";
 import {
   fetchSitemap,
   SITEMAP_ANSWER_MS_MAX,

@@ -54,7 +54,7 @@ interface Place {
   /** Number of the request in its turn; requests without a moment have that of the first. */
   nth: number;
   /** Receives the departure. The promise resolves when the site knows, or cannot be reached. */
-  onLeft?: (told: Promise<void>) => void;
+  onLeft?: (reported: Promise<void>) => void;
   /** Latest begin, by the monotonic clock. */
   startBy: number;
   /** Releases the place. */
@@ -92,10 +92,10 @@ export class TurnRequests {
     if (moment === undefined) return make({ ...atAnyTime({ signal, ended }), ...place });
     const asked = { ...asking, nth, urls: [request.url] };
     const tell = (left: Left) => {
-      const told = this.tellStarted(nth, left);
-      mail.later(() => told);
-      onLeft?.(told);
-      return told;
+      const reported = this.reportStart(nth, left);
+      mail.later(() => reported);
+      onLeft?.(reported);
+      return reported;
     };
     const parts = { call, clock: worker.clock, signal, ended, onLeft: tell };
     return await inTime(asked, parts, moment, (departure) => make({ ...departure, ...place }));
@@ -104,7 +104,7 @@ export class TurnRequests {
   /**
    * Reports a departure, from which the next delay counts. Without a reply the site counts from the end of the turn.
    */
-  async tellStarted(nth: number, left?: Left): Promise<void> {
+  async reportStart(nth: number, left?: Left): Promise<void> {
     const { host, turn } = this.#parts.turn;
     const { again = false, lateMs } = left ?? {};
     const started = { turn, nth, ...(left && { lateMs }), ...(again && { again }) };

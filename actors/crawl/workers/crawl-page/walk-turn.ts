@@ -118,8 +118,8 @@ class TurnWalk {
     } catch (error) {
       // A task that was taken away returns the rest of its requests and reports the others. Nobody wants pages of an
       // ended job.
-      const isOver = this.#context.signal.aborted || this.#held.ended.aborted;
-      if (!isOver) this.#mail.fail(error);
+      const isUnwanted = this.#context.signal.aborted || this.#held.ended.aborted;
+      if (!isUnwanted) this.#mail.fail(error);
     }
     // The next turn at this host need not wait for our records.
     if (!this.#isMade || this.#unfinished > 0) {
@@ -213,17 +213,17 @@ class TurnWalk {
   ): Promise<void> {
     const startBy = this.#parts.clock.monotonic() + TURN_STARTS_MS_MAX;
     const left = Promise.withResolvers<void>();
-    let told: Promise<void> | undefined;
-    const onLeft = (telling: Promise<void>) => {
-      told ??= telling;
+    let reported: Promise<void> | undefined;
+    const onLeft = (report: Promise<void>) => {
+      reported ??= report;
       left.resolve();
     };
     this.#unfinished += 1;
     const made = this.#requests.make(request, { moment, nth, startBy, release, onLeft });
     const finished = made.then(async (awayMs) => {
       // A request that ended without leaving has used its moment too.
-      told ??= this.#requests.tellStarted(nth);
-      await told;
+      reported ??= this.#requests.reportStart(nth);
+      await reported;
       const isHeard = await this.#mail.tell(turnFinished(this.#turn, { nth, awayMs }));
       this.#unfinished -= 1;
       if (!isHeard) this.#unreportedAwayMs ??= awayMs;
@@ -231,14 +231,15 @@ class TurnWalk {
     this.#underWay.push(
       finished.catch((error: unknown) => {
         // The request has not left. It is made again, or not at all.
-        if (told === undefined) this.#unfinished -= 1;
+        if (reported === undefined) this.#unfinished -= 1;
         // A request that needed another moment and got none has no outcome. The job requeues it.
-        const isKnown = told === undefined || error instanceof TooLate || error instanceof NotMade;
+        const isKnown =
+          reported === undefined || error instanceof TooLate || error instanceof NotMade;
         if (!isKnown) this.#stopped ??= { error };
       }),
     );
     await Promise.race([left.promise, made]);
-    await (told ?? finished);
+    await (reported ?? finished);
   }
 
   /** Returns the allowed requests and reports the refused ones. */
@@ -286,9 +287,9 @@ class TurnWalk {
   }
 
   #mayGoOn(): boolean {
-    const isOver = this.#stopped || this.#mail.failure || this.#isOutOfTime;
+    const hasFailed = this.#stopped || this.#mail.failure || this.#isOutOfTime;
     return (
-      !(isOver || this.#held.ended.aborted || this.#requests.awayMs !== undefined) &&
+      !(hasFailed || this.#held.ended.aborted || this.#requests.awayMs !== undefined) &&
       this.#context.isSure()
     );
   }
