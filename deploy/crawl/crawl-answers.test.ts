@@ -1,13 +1,13 @@
-/** What a client reads of a crawl from the program as it is started: answers of 10 MB at most, and what happens as it happens. */
+/** Reads a crawl from the started program: responses of at most 10 MB, and live events. */
 import { expect } from "chai";
-import { CRAWL_ANSWER_BYTES_MAX } from "../../schemas/crawl/crawl-limits.ts";
+import { CRAWL_ANSWER_BYTES_MAX } from "../../schemas/crawl/limits.ts";
 import { CrawlScene, type WireCrawl } from "../../scripts/testing/crawl-scene.ts";
 import { WebSite } from "../../scripts/testing/web-site.ts";
 
 const MB = 1024 * 1024;
 const PAGES = 5;
 const PAGE_BYTES = 4 * MB;
-/** Each quote is two bytes in JSON: alone it is more than an answer may have. */
+/** Each quote is two bytes in JSON, so this page alone exceeds a response. */
 const LARGE_PAGE_QUOTES = 8 * MB;
 
 describe("crawl as a client reads it", function () {
@@ -39,7 +39,7 @@ describe("crawl as a client reads it", function () {
     expect(events.at(-1)?.event).to.equal("finished");
     const whole = { id, status: "completed", total: PAGES + 2, finished: PAGES + 2 };
     expect(events.at(-1)?.data).to.deep.include(whole);
-    // Who follows a crawl that is over is told that it is.
+    // A client that follows an ended crawl gets its end.
     expect((await follow(id)).at(-1)?.event).to.equal("finished");
   });
 
@@ -68,7 +68,7 @@ describe("crawl as a client reads it", function () {
     expect(answers).to.be.at.least(4);
   });
 
-  /** All its events, until the program says that there are no more. */
+  /** Resolves with all events, until the program says that there are no more. */
   async function follow(crawl: string) {
     const { authorization: headers, crawlsUrl } = scene;
     const response = await fetch(`${crawlsUrl}/${crawl}/events`, { headers });

@@ -1,13 +1,13 @@
-/** Sites that would keep a crawl for ever, or fill its memory: it ends, says why, and takes no more than it may. */
+/**
+ * Sites that try to keep a crawl running for ever or to fill its memory. The crawl ends, says why, and stays within
+ * its limits.
+ */
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
-import {
-  CRAWL_BODY_BYTES_MAX,
-  CRAWL_REDIRECTS_MAX,
-  SITEMAP_NESTING_MAX,
-} from "../../schemas/crawl/crawl-limits.ts";
+import { SITEMAP_NESTING_MAX } from "../../actors/crawl/crawl-job/read-sitemaps.ts";
+import { CRAWL_BODY_BYTES_MAX, CRAWL_REDIRECTS_MAX } from "../../schemas/crawl/limits.ts";
 import { CrawlScene } from "../../scripts/testing/crawl-scene.ts";
 import { HostileSites } from "../../scripts/testing/hostile-site.ts";
 import { MemoryWatch } from "../../scripts/testing/memory-watch.ts";
@@ -15,9 +15,9 @@ import { childrenOf } from "../../scripts/testing/process-children.ts";
 import { selfSignedCertificate } from "../../scripts/testing/self-signed-certificate.ts";
 
 const MB = 1024 * 1024;
-/** On a busy machine: 2,000 sitemaps took 42 s on two cores with a load of 12. */
+/** For a busy machine: 2,000 sitemaps took 42 s on two cores with a load of 12. */
 const JOB_MS_MAX = 240_000;
-/** A worker may hold LARGE_BODIES_MAX bodies, each at some six times its size, beside what it takes by itself. */
+/** A worker may hold LARGE_BODIES_MAX bodies at six times their size, besides its own memory. */
 const WORKER_BYTES_MAX = 900 * MB;
 const HOST_BYTES_MAX = 500 * MB;
 const SLOW_CONNECT_MS = 2_000;
@@ -96,7 +96,7 @@ describe("crawl of a hostile site", function () {
   });
 
   it("ends where sitemaps list themselves and others without end", async () => {
-    // Nesting ends it; where each lists many, CRAWL_SITEMAPS_MAX does.
+    // The nesting limit ends it. If each sitemap lists many, CRAWL_SITEMAPS_MAX does.
     const site = await sites.endlessSitemaps(2);
     const { summary } = await crawl(site);
     expect(summary).to.deep.include({ status: "completed", total: 1 });
@@ -129,7 +129,7 @@ describe("crawl of a hostile site", function () {
 
   it("gets past pages that drip", async () => {
     const { summary, records } = await crawl(await sites.slowDrip(), {
-      // A sitemap that drips has two minutes.
+      // A dripping sitemap has two minutes.
       source: "links",
       render: true,
       gotoOptions: { timeout: 15_000 },
@@ -158,7 +158,7 @@ describe("crawl of a hostile site", function () {
   });
 
   it("gets past pages that end their browser, and no other page is to blame", async () => {
-    // The latest is that of a page alone, where there is one.
+    // The latest browser is that of a page that is alone.
     const endBrowser = () => {
       const [latest] = scene.pidsOf("browser").flatMap(childrenOf).toReversed();
       if (latest !== undefined) process.kill(latest, "SIGKILL");

@@ -1,7 +1,7 @@
-/** Kills everything that a crawl stands on while it runs: no page is lost, none is fetched twice, no host is hurried. */
+/** Kills every process of a running crawl: no page is lost or fetched twice, and no host gets a request early. */
 import { expect } from "chai";
+import { TURNS_AHEAD_MAX } from "../../actors/crawl/site/host-capacity.ts";
 import { systemClock as clock } from "../../actors/runtime/lib/clock.ts";
-import { TURNS_AHEAD_MAX } from "../../schemas/crawl/crawl-limits.ts";
 import { LEASE_TTL_MS } from "../../schemas/limits.ts";
 import {
   crawlFaults,
@@ -13,7 +13,7 @@ import { CrawlSite } from "../../scripts/testing/crawl-site.ts";
 import { SeededRandom } from "../../scripts/testing/seeded-random.ts";
 import { until } from "../../scripts/testing/until.ts";
 
-/** A job takes half a minute; a machine with other work to do took four times as long. */
+/** A job takes half a minute, and four times as long on a busy machine. */
 const JOB_MS_MAX = 300_000;
 const START_PAUSE_MS = 300;
 const FAST_HOST = 2;
@@ -28,7 +28,7 @@ describe("crawl under faults", function () {
 
   let scene: CrawlScene;
   let site: CrawlSite;
-  /** What is to be ended, the last first. */
+  /** Resources to release, the latest first. */
   let started: AsyncDisposableStack;
   beforeEach(async () => {
     started = new AsyncDisposableStack();
@@ -81,7 +81,7 @@ describe("crawl under faults", function () {
     const seen = readAll(rendered.id);
     const cancelled = await start("cancelled");
     await further(cancelled);
-    // It would be over by the time that the next process is ready.
+    // The crawl would end before the next process is ready.
     const killed = scene.killOne("actors");
     const cancelledAt = await cancel(cancelled.id);
     await killed;
@@ -100,7 +100,8 @@ describe("crawl under faults", function () {
     for (const record of await scene.records(cancelled.id)) {
       expect(record.status, record.url).to.not.equal("queued");
     }
-    // The bus is killed at once, so a worker may hear of it late; a host with a delay has a few turns ahead when one dies.
+    // The bus is killed too, so a worker may learn of the cancel late. A host with a delay has granted a few turns
+    // when a process dies.
     const after = site.requests.filter(
       ({ job, host, at }) => job === cancelled.name && host !== FAST_HOST && at > cancelledAt,
     );
@@ -125,7 +126,7 @@ describe("crawl under faults", function () {
     return { id, name, hosts };
   }
 
-  /** Starts crawls of two pages, one after the other; what is not acknowledged is nobody's. */
+  /** Starts crawls of two pages one after another. Unacknowledged starts do not count. */
   function startMany() {
     const ids: string[] = [];
     const stopping = new AbortController();
@@ -150,7 +151,7 @@ describe("crawl under faults", function () {
     };
   }
 
-  /** When the cancelling was acknowledged. One that was made without its answer being heard is a conflict later. */
+  /** Resolves with the time of the acknowledgement. A cancel whose reply was lost is a conflict later. */
   function cancel(id: string): Promise<number> {
     const look = async () => {
       const answer = await scene.ask(`/${id}`, "DELETE").catch(() => {});
@@ -159,7 +160,7 @@ describe("crawl under faults", function () {
     return until(`crawl ${id} is cancelled`, look, JOB_MS_MAX);
   }
 
-  /** Walks what is completed while the crawl runs and more comes. */
+  /** Lists completed records while the crawl runs and adds more. */
   async function readAll(id: string): Promise<string[]> {
     return (await scene.records(id, "limit=2&status=completed")).map(({ url }) => url);
   }
@@ -175,7 +176,7 @@ describe("crawl under faults", function () {
     expect(faults).to.deep.equal([]);
   }
 
-  /** Until some more was asked for where there is a delay, or all was: what is killed then is in the midst of it. */
+  /** Waits until a host with a delay has had more requests, or all of them, so that the kill hits a running crawl. */
   async function further(job: JobToCheck): Promise<void> {
     const slow = () =>
       site.requests.filter((one) => one.job === job.name && one.host !== FAST_HOST).length;

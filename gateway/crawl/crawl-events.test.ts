@@ -7,7 +7,7 @@ import { apiTokenActor } from "../../actors/account/api-token/api-token.ts";
 import { account } from "../../schemas/account/account.ts";
 import { ALL_PERMISSIONS } from "../../schemas/account/permissions.ts";
 import type { CrawlSummary } from "../../schemas/crawl/crawl-job.ts";
-import { EVENT_STREAMS_OF_ACCOUNT_MAX } from "../../schemas/crawl/crawl-limits.ts";
+import { EVENT_STREAMS_OF_ACCOUNT_MAX } from "../../schemas/crawl/limits.ts";
 import { ActorError } from "../../schemas/errors.ts";
 import { type MemoryActors, memoryActors } from "../../scripts/testing/memory-actors.ts";
 import { until } from "../../scripts/testing/until.ts";
@@ -131,7 +131,7 @@ describe("CrawlEvents", () => {
     ]);
   });
 
-  it("follow() tells of progress and the end though nobody says them aloud", async () => {
+  it("follow() sends progress and the end without live messages", async () => {
     await listen({ pollMs: 20 });
     const { response, events } = await follow();
     change({ finished: 2 });
@@ -155,7 +155,7 @@ describe("CrawlEvents", () => {
     ]);
   });
 
-  it("follow() ends at once when the job had ended, and is empty for who has heard so", async () => {
+  it("follow() ends at once for an ended job, and is empty for a client that knows", async () => {
     change({ status: "errored" });
     await listen();
     const { response, events } = await follow();
@@ -165,7 +165,7 @@ describe("CrawlEvents", () => {
     expect(again.response.statusCode).to.equal(204);
   });
 
-  it("follow() goes on with the job as it stands for who comes back", async () => {
+  it("follow() continues with the current state for a client that reconnects", async () => {
     await listen();
     const first = await follow();
     await until("status", () => first.events.length === 1);
@@ -230,7 +230,7 @@ describe("CrawlEvents", () => {
     expect(events.at(-1)?.event).to.equal("finished");
   });
 
-  it("follow() counts what a slow client would have to be told, and holds no more", async () => {
+  it("follow() counts events that a slow client misses, and buffers no more", async () => {
     await listen();
     const { response, events } = await follow();
     await until("status", () => events.length === 1);
@@ -283,7 +283,7 @@ describe("CrawlEvents", () => {
     if (address === null || typeof address === "string") throw new Error("no port");
     const asked = get({ port: address.port, host: "127.0.0.1", headers, agent: false });
     const [response] = (await once(asked, "response")) as [IncomingMessage];
-    response.on("error", () => {}); // A test may leave while it is answered.
+    response.on("error", () => {}); // A test may leave during the response.
     const events: Event[] = [];
     const comments: string[] = [];
     let text = "";

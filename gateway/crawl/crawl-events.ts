@@ -1,37 +1,37 @@
-/** Tells a client how a crawl goes on, as it does, until it ends. */
+/** Streams the progress of a crawl to a client until the crawl ends. */
 import type { Response } from "express";
 import type { LiveUpdate, LiveUpdates } from "../../actors/runtime/bus/live.ts";
 import type { ActorClient } from "../../actors/runtime/calls/actor-client.ts";
 import { account } from "../../schemas/account/account.ts";
 import { type CrawlNews, crawlJob } from "../../schemas/crawl/crawl-job.ts";
-import {
-  EVENT_STREAMS_MAX,
-  EVENT_STREAMS_OF_ACCOUNT_MAX,
-  EVENTS_KEEP_ALIVE_MS,
-  EVENTS_POLL_MS,
-} from "../../schemas/crawl/crawl-limits.ts";
 import type { WireCrawlSummary } from "../../schemas/crawl/http/crawl-answers.ts";
+import { EVENT_STREAMS_MAX, EVENT_STREAMS_OF_ACCOUNT_MAX } from "../../schemas/crawl/limits.ts";
 import { ActorError, type ErrorCode } from "../../schemas/errors.ts";
 import { EventStream } from "../http/event-stream.ts";
 import type { Caller } from "../http/locals.ts";
 import { wireSummary } from "./crawl-wire.ts";
 
-export interface CrawlEventsParts {
+/** Interval at which a stream reads the job's state, which live messages may have missed, and checks its token. */
+const EVENTS_POLL_MS = 5_000;
+/** Proxies close connections that are silent for 30 s and more. */
+const EVENTS_KEEP_ALIVE_MS = 15_000;
+
+interface CrawlEventsParts {
   actors: ActorClient;
   live: LiveUpdates;
   now: () => number;
-  /** Aborts when this gateway stops: its clients go on with another. */
+  /** Aborts when this gateway stops. Its clients reconnect to another one. */
   stopping: AbortSignal;
   pollMs?: number;
   keepAliveMs?: number;
   streamsMax?: number;
 }
 
-/** Id of the last event: a client that had it and comes back is told that there is nothing more. */
+/** Id of the last event. A client that reconnects with it learns that there is nothing more. */
 const FINISHED = "finished";
 const OVER_STATUS = 204;
 
-/** Event streams of one gateway. */
+/** The event streams of one gateway. */
 export class CrawlEvents {
   readonly #parts: Required<CrawlEventsParts>;
   readonly #ofAccount = new Map<string, number>();
@@ -46,13 +46,13 @@ export class CrawlEvents {
     };
   }
 
-  /** Resolves when the stream is over. Rejects with a refusal before it begins. */
+  /** Resolves when the stream has ended. Rejects with a refusal before it begins. */
   async follow(
     { job, caller, signal }: { job: string; caller: Caller; signal: AbortSignal },
     response: Response,
   ): Promise<void> {
     const { accountId } = caller;
-    const release = this.#take(accountId);
+    const release = this.#reserve(accountId);
     const watching = new AbortController();
     const ended = AbortSignal.any([signal, this.#parts.stopping, watching.signal]);
     try {
@@ -62,7 +62,7 @@ export class CrawlEvents {
         response.status(OVER_STATUS).end();
         return;
       }
-      // Who asks for the head alone would wait for an end that says nothing.
+      // A HEAD request would wait for an end that has no body.
       if (response.req.method === "HEAD") {
         response.type("text/event-stream").end();
         return;
@@ -88,12 +88,12 @@ export class CrawlEvents {
       follower.keepAlive(keepAliveMs);
       try {
         if (!(await this.#isStillAllowed(caller, ended))) break;
-        follower.see(await this.#look(job, caller.accountId, ended));
+        follower.show(await this.#look(job, caller.accountId, ended));
       } catch (error) {
         if (ended.aborted) break;
-        // Its results have expired while it was followed.
+        // The results have expired during the stream.
         if (isRefusal(error, ["not_found"])) break;
-        // An actor that moves is back soon.
+        // An actor that moves to another host is back soon.
         if (!isRefusal(error, ["unavailable", "busy", "deadline_exceeded"])) throw error;
       }
     }
@@ -111,7 +111,7 @@ export class CrawlEvents {
     return wireSummary(job, summary);
   }
 
-  /** Revocation holds at once, and a stream is open for hours. */
+  /** A stream is open for hours, so a revoked token must end it. */
   async #isStillAllowed(caller: Caller, signal: AbortSignal): Promise<boolean> {
     const { accountId, tokenId: id, expiresAt = Number.POSITIVE_INFINITY } = caller;
     if (this.#parts.now() >= expiresAt) return false;
@@ -125,7 +125,7 @@ export class CrawlEvents {
     }
   }
 
-  #take(accountId: string): () => void {
+  #reserve(accountId: string): () => void {
     const ofAccount = this.#ofAccount.get(accountId) ?? 0;
     if (ofAccount >= EVENT_STREAMS_OF_ACCOUNT_MAX) {
       const text = `Cannot follow crawl: the account follows ${EVENT_STREAMS_OF_ACCOUNT_MAX} already`;
@@ -151,13 +151,13 @@ async function relay(
   updates: AsyncIterable<LiveUpdate<CrawlNews>>,
   follower: Follower,
 ): Promise<void> {
-  for await (const update of updates) follower.hear(update);
+  for await (const update of updates) follower.relay(update);
 }
 
-/** What one client was told so far. */
+/** Sends one client the changes since its last event. */
 class Follower {
   readonly #stream: EventStream;
-  #told: CrawlProgress;
+  #shown: CrawlProgress;
   /** Pages that were left out since the client fell behind. */
   #missed = 0;
   #finished = false;
@@ -165,17 +165,17 @@ class Follower {
 
   constructor(stream: EventStream, summary: WireCrawlSummary) {
     this.#stream = stream;
-    this.#told = progressOf(summary);
+    this.#shown = progressOf(summary);
     stream.send("status", summary);
-    this.see(summary);
+    this.show(summary);
   }
 
   get isFinished(): boolean {
     return this.#finished;
   }
 
-  /** Pages that have changed, as the job shows them. */
-  hear(update: LiveUpdate<CrawlNews>): void {
+  /** Sends the changed pages of a live update. */
+  relay(update: LiveUpdate<CrawlNews>): void {
     if (this.#finished) return;
     if ("missed" in update) {
       this.#stream.send("missed", { pages: null });
@@ -188,25 +188,25 @@ class Follower {
       this.#missed += news.pages.length;
       return;
     }
-    this.#tellMissed();
+    this.#sendMissed();
     for (const page of news.pages) this.#stream.send("page", page);
-    if (news.status === "running") this.#tellProgress(progressOf(news));
+    if (news.status === "running") this.#sendProgress(progressOf(news));
   }
 
-  /** From the job itself. */
-  see(summary: WireCrawlSummary): void {
+  /** Sends the job's own state. */
+  show(summary: WireCrawlSummary): void {
     if (this.#finished) return;
     if (summary.status === "running") {
-      if (!this.#stream.isBehind) this.#tellMissed();
-      this.#tellProgress(progressOf(summary));
+      if (!this.#stream.isBehind) this.#sendMissed();
+      this.#sendProgress(progressOf(summary));
       return;
     }
     this.#finished = true;
-    this.#tellMissed();
+    this.#sendMissed();
     this.#stream.send("finished", summary, FINISHED);
   }
 
-  /** Resolves after so many milliseconds, or when the job is heard to have ended, or on the signal. */
+  /** Resolves after the time, at the end of the job, or on the signal. */
   async wait(ms: number, signal: AbortSignal): Promise<void> {
     const { promise, resolve } = this.#woken;
     const timer = setTimeout(resolve, ms);
@@ -226,16 +226,16 @@ class Follower {
     this.#stream.end();
   }
 
-  #tellMissed(): void {
+  #sendMissed(): void {
     if (this.#missed > 0) this.#stream.send("missed", { pages: this.#missed });
     this.#missed = 0;
   }
 
-  #tellProgress(progress: CrawlProgress): void {
+  #sendProgress(progress: CrawlProgress): void {
     const { total, finished, skipped } = progress;
-    const told = this.#told;
-    if (told.total === total && told.finished === finished && told.skipped === skipped) return;
-    this.#told = progress;
+    const shown = this.#shown;
+    if (shown.total === total && shown.finished === finished && shown.skipped === skipped) return;
+    this.#shown = progress;
     this.#stream.send("progress", progress);
   }
 }

@@ -1,17 +1,13 @@
 import { expect } from "chai";
 import { BLOB_CHUNK_BYTES } from "../../schemas/blob-limits.ts";
-import {
-  CRAWL_READ_AHEAD_BYTES_MAX,
-  CRAWL_READ_AHEAD_MAX,
-} from "../../schemas/crawl/crawl-limits.ts";
 import { memoryActors } from "../../scripts/testing/memory-actors.ts";
 import { testCrawls } from "../testing/test-crawls.ts";
-import { readCrawl } from "./crawl-reader.ts";
+import { CRAWL_READ_AHEAD_BYTES_MAX, CRAWL_READ_AHEAD_MAX, readCrawl } from "./crawl-reader.ts";
 
 const ACCOUNT = "a".repeat(32);
 
 describe("readCrawl", () => {
-  /** A reading of so many records with bodies of so many bytes, of which the first piece was taken. */
+  /** Begins a read of these records and takes its first piece. */
   const begin = async (count: number, bodyBytes: number) => {
     const crawls = testCrawls();
     const actors = memoryActors({ actors: crawls.actors });
@@ -26,7 +22,7 @@ describe("readCrawl", () => {
     await reading.next();
     return { reading, blobs: crawls.blobs };
   };
-  // Before each body comes the text that leads to it.
+  // Each body comes after the text before it.
   const bodiesAhead = CRAWL_READ_AHEAD_MAX / 2;
 
   it("readCrawl() reads so many pieces ahead of its client, and the next when one is taken", async () => {

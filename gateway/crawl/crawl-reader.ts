@@ -1,26 +1,28 @@
-/** Writes what a crawl has found as one JSON document, body after body, without holding it. */
+/** Writes the records of a crawl as one JSON document, body after body, without buffering it. */
 import type { ActorClient } from "../../actors/runtime/calls/actor-client.ts";
 import type { BlobStore } from "../../actors/runtime/store/blob-store.ts";
 import { BLOB_CHUNK_BYTES } from "../../schemas/blob-limits.ts";
 import { crawlJob, type RecordEntry } from "../../schemas/crawl/crawl-job.ts";
-import {
-  CRAWL_ANSWER_BYTES_MAX,
-  CRAWL_LIST_MAX,
-  CRAWL_READ_AHEAD_BYTES_MAX,
-  CRAWL_READ_AHEAD_MAX,
-} from "../../schemas/crawl/crawl-limits.ts";
 import type { CrawlQuery } from "../../schemas/crawl/http/crawl-answers.ts";
+import { CRAWL_ANSWER_BYTES_MAX, CRAWL_LIST_MAX } from "../../schemas/crawl/limits.ts";
 import { success } from "../http/envelope.ts";
 import { type Piece, readAhead } from "../http/read-ahead.ts";
 import { wireRecord, wireSummary } from "./crawl-wire.ts";
 
-export interface CrawlReading extends Pick<CrawlQuery, "cursor" | "limit" | "status"> {
+/**
+ * Bytes and number of bodies that are read ahead of the client. With the read-ahead of a blob this is a third of a
+ * read's memory.
+ */
+export const CRAWL_READ_AHEAD_BYTES_MAX = 4 * 1024 * 1024;
+export const CRAWL_READ_AHEAD_MAX = 16;
+
+interface CrawlReading extends Pick<CrawlQuery, "cursor" | "limit" | "status"> {
   account: string;
   job: string;
   signal: AbortSignal;
 }
 
-/** Rejects with the job's refusal before the first byte; afterwards what cannot be read ends it with an error. */
+/** Rejects with the job's refusal before the first byte. A later read error ends the document with an error. */
 export async function readCrawl(
   { actors, blobs }: { actors: ActorClient; blobs: Pick<BlobStore, "get"> },
   reading: CrawlReading,
@@ -34,7 +36,7 @@ export async function readCrawl(
   });
 
   async function* pieces(): AsyncGenerator<Piece, void, undefined> {
-    // The envelope around a result that is open at its end.
+    // The envelope around a result that is written in parts.
     const [before = "", after = ""] = JSON.stringify(success("\0")).split('"\\u0000"');
     const head = JSON.stringify(wireSummary(job, first.summary)).slice(0, -1);
     let text = `${before}${head},"records":[`;

@@ -1,20 +1,20 @@
 import { expect } from "chai";
-import { CRAWL_READS_MAX, CRAWL_READS_OF_ACCOUNT_MAX } from "../../schemas/crawl/crawl-limits.ts";
+import { CRAWL_READS_MAX, CRAWL_READS_OF_ACCOUNT_MAX } from "../../schemas/crawl/limits.ts";
 import { CrawlReads } from "./crawl-reads.ts";
 
 describe("CrawlReads", () => {
-  it("take() refuses one more than an account may, and one more than the gateway may", () => {
+  it("reserve() refuses one more than an account may, and one more than the gateway may", () => {
     const reads = new CrawlReads();
     const releases: (() => void)[] = [];
     for (let taken = 0; taken < CRAWL_READS_MAX; taken += 1) {
       const account = Math.floor(taken / CRAWL_READS_OF_ACCOUNT_MAX);
-      releases.push(reads.take(`account ${account}`));
+      releases.push(reads.reserve(`account ${account}`));
     }
-    expect(() => reads.take("account 0")).to.throw("the account reads 16 already");
-    expect(() => reads.take("another")).to.throw("64 are being read here already");
+    expect(() => reads.reserve("account 0")).to.throw("the account reads 16 already");
+    expect(() => reads.reserve("another")).to.throw("64 are being read here already");
     releases.shift()?.();
-    reads.take("account 0");
+    reads.reserve("account 0");
     for (const release of releases) release();
-    reads.take("another")();
+    reads.reserve("another")();
   });
 });

@@ -1,13 +1,13 @@
-/** Counts the answers with records that are being written, so that slow clients of one account leave room for others'. */
-import { CRAWL_READS_MAX, CRAWL_READS_OF_ACCOUNT_MAX } from "../../schemas/crawl/crawl-limits.ts";
+/** Counts the responses with records in progress, so that slow clients of one account do not block other accounts. */
+import { CRAWL_READS_MAX, CRAWL_READS_OF_ACCOUNT_MAX } from "../../schemas/crawl/limits.ts";
 import { ActorError } from "../../schemas/errors.ts";
 
 export class CrawlReads {
   readonly #ofAccount = new Map<string, number>();
   #open = 0;
 
-  /** Call what it returns when the answer is over. Throws a refusal. */
-  take(account: string): () => void {
+  /** Reserves a read. The caller must call the returned function at the end. Throws a refusal at the limit. */
+  reserve(account: string): () => void {
     const ofAccount = this.#ofAccount.get(account) ?? 0;
     if (ofAccount >= CRAWL_READS_OF_ACCOUNT_MAX) {
       const text = `Cannot read crawl: the account reads ${CRAWL_READS_OF_ACCOUNT_MAX} already`;

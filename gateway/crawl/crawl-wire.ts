@@ -1,4 +1,4 @@
-/** Crawl jobs in the words of the public API. */
+/** Converts crawl jobs to the shapes of the public API. */
 
 import type {
   CrawlPlan,
@@ -41,7 +41,7 @@ export function wireSummary(id: string, summary: CrawlSummary): WireCrawlSummary
   };
 }
 
-/** All of a record but what it keeps as blobs. */
+/** Returns a record without the contents of its blobs. */
 export function wireRecord({ url, status, metadata, reason }: RecordEntry): WireRecord {
   return {
     url,

@@ -8,7 +8,7 @@ import { runInNewContext } from "node:vm";
 import { expect } from "chai";
 import { pino } from "pino";
 import { crawlJob } from "../../schemas/crawl/crawl-job.ts";
-import { HOST_REQUESTS_IN_FLIGHT_MAX } from "../../schemas/crawl/crawl-limits.ts";
+import { HOST_REQUESTS_IN_FLIGHT_MAX } from "../../schemas/crawl/limits.ts";
 import { until } from "../../scripts/testing/until.ts";
 import { WebSite } from "../../scripts/testing/web-site.ts";
 import { type RunningGateway, startGateway } from "../main.ts";
@@ -20,7 +20,7 @@ const MB = 1024 * 1024;
 setFlagsFromString("--expose-gc");
 const collectGarbage = runInNewContext("gc");
 
-/** Bytes of memory that something still refers to. */
+/** Returns the bytes of reachable memory. */
 function heldBytes(): number {
   collectGarbage();
   const { arrayBuffers, heapUsed } = process.memoryUsage();
@@ -105,13 +105,14 @@ describe("crawls on the bus", function () {
     expect(events.at(-1)?.event).to.equal("finished");
     expect(events.at(-1)?.data).to.deep.include({ id, status: "completed", finished: 4 });
 
-    // The list hears of the end by mail.
+    // The list learns the end by mail.
     const listed = async () => (await ask()).result[0];
     const { endedAt } = result;
     await until("the list has the end", async () => (await listed()).endedAt === endedAt);
     const { createdAt } = result;
     const entry = { id, url: `${site.url}/`, status: "completed", createdAt, endedAt };
-    expect(await listed()).to.deep.equal(entry);
+    const counts = { total: 4, finished: 4, skipped: 0 };
+    expect(await listed()).to.deep.equal({ ...entry, ...counts });
     const isKept = () => bus.blobs.has(`crawl.${id}.request`);
     await until("its request to be removed", async () => !(await isKept()));
     expect((await ask(`/${id}`)).result.records[0].html).to.equal(home.html);
@@ -145,7 +146,7 @@ describe("crawls on the bus", function () {
     await until("some pages are fetched", () => fetched() >= 20);
     expect((await ask(`/${id}`, "DELETE")).status).to.equal(200);
     const before = fetched();
-    // Another has its turn only after the first's is over.
+    // The next request has its turn only after the first.
     site.page("/next", "<p>next</p>");
     await ended(await start({ url: `${site.url}/next`, limit: 1 }));
     expect(fetched() - before).to.be.at.most(HOST_REQUESTS_IN_FLIGHT_MAX);
@@ -171,7 +172,7 @@ describe("crawls on the bus", function () {
     expect(errors[0].source).to.deep.equal({ pointer: "/query/cursor" });
   });
 
-  it("cancels what is queued before it answers", async () => {
+  it("cancels queued pages before it replies", async () => {
     await using site = await WebSite.start();
     site.page("/robots.txt", "User-agent: *\nCrawl-delay: 60\n");
     site.page("/", '<a href="/a">a</a><a href="/b">b</a>');
@@ -186,7 +187,7 @@ describe("crawls on the bus", function () {
     expect((await ask(`/${id}`, "DELETE")).status).to.equal(409);
   });
 
-  it("is gone with all it held when its time has come, and not while it runs", async () => {
+  it("is removed with everything when it expires, and not while it runs", async () => {
     await using site = await WebSite.start();
     site.page("/robots.txt", "User-agent: *\nCrawl-delay: 0\n");
     site.page("/", '<p>home<a href="/a">a</a>');
@@ -196,7 +197,7 @@ describe("crawls on the bus", function () {
     });
     const id = await start({ url: `${site.url}/`, source: "links" });
     await until("the last page is asked for", () => site.paths.includes("/a"));
-    // A reminder of before the end finds a job that runs.
+    // An early reminder finds a running job.
     await bus.actors.send(crawlJob, id, "expire", {});
     const accountId = crawls.split("/").at(-3) ?? "";
     const blobs = async () => {
@@ -265,7 +266,7 @@ describe("crawls on the bus", function () {
       cursor = next === undefined ? "" : `cursor=${next}`;
     } while (cursor !== "");
     expect(bytes).to.be.within(24 * MB, 25 * MB);
-    // Of the gateway, the bus and the client together, in this one process.
+    // The memory of gateway, bus and client in this one process.
     expect(peak).to.be.below(32 * MB);
   });
 
@@ -279,7 +280,7 @@ describe("crawls on the bus", function () {
     }
   }
 
-  /** Its events, and when they are over. */
+  /** Returns the events, and a promise of their end. */
   async function follow(id: string) {
     // biome-ignore lint/suspicious/noExplicitAny: a test looks at the data of whatever event comes.
     const events: { event: string; data: any }[] = [];

@@ -2,12 +2,12 @@ import { once } from "node:events";
 import { request } from "node:http";
 import { expect } from "chai";
 import { account } from "../../schemas/account/account.ts";
+import { CrawlRequest } from "../../schemas/crawl/http/crawl.ts";
 import {
   CRAWL_ANSWER_BYTES_MAX,
   CRAWL_READS_OF_ACCOUNT_MAX,
   CRAWL_REQUEST_BYTES_MAX,
-} from "../../schemas/crawl/crawl-limits.ts";
-import { CrawlRequest } from "../../schemas/crawl/http/crawl.ts";
+} from "../../schemas/crawl/limits.ts";
 import { until } from "../../scripts/testing/until.ts";
 import { openAccount, START, type TestGateway, testGateway } from "../testing/test-gateway.ts";
 
@@ -74,7 +74,7 @@ describe("routes of crawls", () => {
       expect(request).to.deep.equal(CrawlRequest.parse(given));
     });
 
-    it("answers under its younger path too, and accepts the query of the public API", async () => {
+    it("answers under its alias too, and accepts the query of the public API", async () => {
       const younger = crawls.replace("browser-rendering", "browser-run");
       expect((await start({ url: "http://a" }, `${younger}?cacheTTL=5`)).status).to.equal(200);
     });
@@ -174,7 +174,7 @@ describe("routes of crawls", () => {
       expect(gateway.crawls.live.watchers).to.equal(0);
     });
 
-    it("notices by itself that a robots.txt is known, should nobody say so", async () => {
+    it("notices a known robots.txt by polling", async () => {
       gateway.crawls.consult = () => ({ known: gateway.crawls.consulted.length > 3 });
       expect((await startedJob({ url: "http://a" })).plan.url).to.equal("http://a/");
       expect(gateway.crawls.consulted.length).to.equal(4);
@@ -308,7 +308,7 @@ describe("routes of crawls", () => {
       expect(answers[3]?.bytes).to.be.above(25 * MB);
     });
 
-    it("refuses what it cannot read from, with a pointer", async () => {
+    it("refuses an invalid query, with a pointer", async () => {
       const id = add(gateway.accountId);
       const faults: [string, string][] = [
         ["cursor=x", "/query/cursor"],
@@ -327,7 +327,7 @@ describe("routes of crawls", () => {
       expect((await gateway.ask(`${crawls}/${id}?limit=100000`)).status).to.equal(200);
     });
 
-    it("knows no job of another account, and none that is not there", async () => {
+    it("refuses jobs of another account and unknown ones", async () => {
       const other = await openAccount(gateway.actors, "Two");
       for (const id of [
         add(other),
@@ -411,7 +411,7 @@ describe("routes of crawls", () => {
       expect((await result(`${crawls}/${small}`)).records).to.have.length(1);
     });
 
-    it("reads so many of an account at once and not one more, until one is over", async () => {
+    it("serves CRAWL_READS_OF_ACCOUNT_MAX reads of an account at once and not one more, until one ends", async () => {
       const id = add(gateway.accountId, {}, [{ bodies: [100] }]);
       const { blobs } = gateway.crawls;
       const get = blobs.get.bind(blobs);
@@ -490,12 +490,27 @@ describe("routes of crawls", () => {
       expect(second.json?.result_info).to.deep.equal({ count: 1 });
     });
 
+    it("gives the counts of an ended job, and the current counts of a running one", async () => {
+      const running = add(gateway.accountId, { total: 9, finished: 4, skipped: 1 });
+      const [ended] = ids;
+      const entry = { url: "https://example.com/", createdAt: START };
+      gateway.crawls.lists.set(gateway.accountId, [
+        { ...entry, id: running, status: "running" },
+        ...[{ ...entry, id: ended ?? "", status: "completed" as const }].map((one) => ({
+          ...{ ...one, endedAt: START, total: 3, finished: 2, skipped: 5 },
+        })),
+      ]);
+      const [first, second] = await result(crawls);
+      expect(first).to.include({ id: running, total: 9, finished: 4, skipped: 1 });
+      expect(second).to.include({ id: ended, total: 3, finished: 2, skipped: 5 });
+    });
+
     it("gives jobs of one status alone", async () => {
       const { json } = await gateway.ask(`${crawls}?status=running`);
       expect(json?.result.map(({ id }: { id: string }) => id)).to.deep.equal([ids[1]]);
     });
 
-    it("refuses what it cannot list, with a pointer", async () => {
+    it("refuses an invalid listing, with a pointer", async () => {
       for (const [query, pointer] of [
         ["cursor=x", "/query/cursor"],
         ["limit=0", "/query/limit"],
@@ -511,7 +526,7 @@ describe("routes of crawls", () => {
   });
 
   describe("cancelCrawl()", () => {
-    it("cancels a job that runs, and says of one that has ended that it has", async () => {
+    it("cancels a running job, and refuses an ended one", async () => {
       const id = add(gateway.accountId);
       const first = await gateway.ask(`${crawls}/${id}`, { method: "DELETE" });
       expect(first.status).to.equal(200);

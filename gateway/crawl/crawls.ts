@@ -1,4 +1,4 @@
-/** Crawls: started, listed, read, followed as they go on, cancelled. */
+/** Routes that start, list, read, follow and cancel crawls. */
 import type { Response } from "express";
 import type { z } from "zod";
 import type { LiveUpdates } from "../../actors/runtime/bus/live.ts";
@@ -6,8 +6,7 @@ import type { ActorClient } from "../../actors/runtime/calls/actor-client.ts";
 import type { BlobStore } from "../../actors/runtime/store/blob-store.ts";
 import { AccountPath } from "../../schemas/account/http/accounts.ts";
 import { crawlJob } from "../../schemas/crawl/crawl-job.ts";
-import { CRAWL_READ_MS_MAX, CRAWL_REQUEST_BYTES_MAX } from "../../schemas/crawl/crawl-limits.ts";
-import { crawlList } from "../../schemas/crawl/crawl-list.ts";
+import { type CrawlListEntry, crawlList } from "../../schemas/crawl/crawl-list.ts";
 import { CrawlRequest } from "../../schemas/crawl/http/crawl.ts";
 import {
   CancelledCrawl,
@@ -18,6 +17,7 @@ import {
   WireCrawl,
   WireCrawlEntry,
 } from "../../schemas/crawl/http/crawl-answers.ts";
+import { CRAWL_READ_MS_MAX, CRAWL_REQUEST_BYTES_MAX } from "../../schemas/crawl/limits.ts";
 import { ActorError } from "../../schemas/errors.ts";
 import { nothing } from "../../schemas/http/nothing.ts";
 import { RenderQuery } from "../../schemas/rendering/http/rendering.ts";
@@ -32,123 +32,158 @@ import { wireEntry } from "./crawl-wire.ts";
 import { startCrawl } from "./start-crawl.ts";
 
 const CRAWLS = "/accounts/{account_id}/browser-rendering/crawl";
-/** The same under a younger name. */
+/** The newer name of the same path. */
 const ALIAS = "/accounts/{account_id}/browser-run/crawl";
 
-export interface CrawlRouteParts {
+interface CrawlRouteParts {
   actors: ActorClient;
   blobs: Pick<BlobStore, "put" | "get">;
   live: LiveUpdates;
   browserMsPerDay: number;
-  /** Whether the service has a model of its own for the format json. */
+  /** Whether the operator configured a model for the format json. */
   hasModel: boolean;
   now: () => number;
   stopping: AbortSignal;
-  /** How long an answer with records may take. */
+  /** Timeout of a response with records, in milliseconds. */
   readMs?: number;
 }
 
 type CrawlAsked<Q = unknown> = Asked<z.output<typeof CrawlPath>, Q>;
 
+const START_CRAWL = {
+  tag: "Crawls",
+  method: "post",
+  path: CRAWLS,
+  alias: ALIAS,
+  id: "startCrawl",
+  summary: "Walk a site and keep its pages as HTML, Markdown or data",
+  permissions: ["browser-rendering.write"],
+  parameters: AccountPath,
+  query: RenderQuery,
+  body: { schema: CrawlRequest, bytesMax: CRAWL_REQUEST_BYTES_MAX },
+  refusals: ["crawl_disallowed", "limit_reached", "browser_time_exceeded", "storage_full"],
+  answer: { result: StartedCrawl },
+} as const;
+
+const LIST_CRAWLS = {
+  tag: "Crawls",
+  method: "get",
+  path: CRAWLS,
+  alias: ALIAS,
+  id: "listCrawls",
+  summary: "The account's crawls, newest first",
+  permissions: ["browser-rendering.read"],
+  parameters: AccountPath,
+  query: CrawlsQuery,
+  answer: { result: WireCrawlEntry.array(), paged: "cursor" },
+} as const;
+
+const GET_CRAWL = {
+  tag: "Crawls",
+  method: "get",
+  path: `${CRAWLS}/{job_id}`,
+  alias: `${ALIAS}/{job_id}`,
+  id: "getCrawl",
+  summary: "How far a crawl is, and the pages it has found, with their content",
+  permissions: ["browser-rendering.read"],
+  parameters: CrawlPath,
+  query: CrawlQuery,
+  answer: { streamed: WireCrawl },
+} as const;
+
+const CANCEL_CRAWL = {
+  tag: "Crawls",
+  method: "delete",
+  path: `${CRAWLS}/{job_id}`,
+  alias: `${ALIAS}/{job_id}`,
+  id: "cancelCrawl",
+  summary: "Cancel a running crawl; its records stay",
+  permissions: ["browser-rendering.write"],
+  parameters: CrawlPath,
+  query: nothing,
+  refusals: ["conflict"],
+  answer: { result: CancelledCrawl },
+} as const;
+
+const FOLLOW_CRAWL = {
+  tag: "Crawls",
+  method: "get",
+  path: `${CRAWLS}/{job_id}/events`,
+  alias: `${ALIAS}/{job_id}/events`,
+  id: "followCrawl",
+  summary: "Follow a crawl by Server-Sent Events: status, page, progress, missed, finished",
+  permissions: ["browser-rendering.read"],
+  parameters: CrawlPath,
+  query: nothing,
+  answer: {
+    mediaType: "text/event-stream",
+    description: `status: the crawl when the stream begins, without records. page: a page that has changed since, with url, \
+status and httpStatus. progress: total, finished and skipped. missed: pages were left out because the client reads too slowly \
+or the bus failed, with their number where it is known. finished: the ended crawl; the stream closes after it.`,
+  },
+} as const;
+
 export function crawlRoutes(parts: CrawlRouteParts): Route[] {
-  const { actors } = parts;
-  const events = new CrawlEvents(parts);
-  const reads = new CrawlReads();
-  const shared = { tag: "Crawls" };
   return [
-    defineRoute({
-      ...shared,
-      method: "post",
-      path: CRAWLS,
-      alias: ALIAS,
-      id: "startCrawl",
-      summary: "Walk a site and keep its pages as HTML, Markdown or data",
-      permissions: ["browser-rendering.write"],
-      parameters: AccountPath,
-      query: RenderQuery,
-      body: { schema: CrawlRequest, bytesMax: CRAWL_REQUEST_BYTES_MAX },
-      refusals: ["crawl_disallowed", "limit_reached", "browser_time_exceeded", "storage_full"],
-      answer: { result: StartedCrawl },
-      handle: start,
-    }),
-    defineRoute({
-      ...shared,
-      method: "get",
-      path: CRAWLS,
-      alias: ALIAS,
-      id: "listCrawls",
-      summary: "The account's crawls, newest first",
-      permissions: ["browser-rendering.read"],
-      parameters: AccountPath,
-      query: CrawlsQuery,
-      answer: { result: WireCrawlEntry.array(), paged: "cursor" },
-      handle: list,
-    }),
-    defineRoute({
-      ...shared,
-      method: "get",
-      path: `${CRAWLS}/{job_id}`,
-      alias: `${ALIAS}/{job_id}`,
-      id: "getCrawl",
-      summary: "How far a crawl is, and the pages it has found, with their content",
-      permissions: ["browser-rendering.read"],
-      parameters: CrawlPath,
-      query: CrawlQuery,
-      answer: { streamed: WireCrawl },
-      handle: read,
-    }),
-    defineRoute({
-      ...shared,
-      method: "delete",
-      path: `${CRAWLS}/{job_id}`,
-      alias: `${ALIAS}/{job_id}`,
-      id: "cancelCrawl",
-      summary: "Cancel a crawl that runs; what it has found stays",
-      permissions: ["browser-rendering.write"],
-      parameters: CrawlPath,
-      query: nothing,
-      refusals: ["conflict"],
-      answer: { result: CancelledCrawl },
-      handle: cancel,
-    }),
-    defineRoute({
-      ...shared,
-      method: "get",
-      path: `${CRAWLS}/{job_id}/events`,
-      alias: `${ALIAS}/{job_id}/events`,
-      id: "followCrawl",
-      summary: "Server-Sent Events as a crawl goes on: status, page, progress, at the end finished",
-      permissions: ["browser-rendering.read"],
-      parameters: CrawlPath,
-      query: nothing,
-      answer: {
-        mediaType: "text/event-stream",
-        description:
-          "status: the crawl as it stands when the stream begins, without records, which hold what came before; page: a page that has changed since, with url, status and httpStatus; progress: total, finished and skipped; missed: pages were left out, for a client that reads too slowly or by a fault of the bus, and how many where that is known; finished: the crawl as it ended, and the stream's end",
-      },
-      handle: follow,
-    }),
+    defineRoute({ ...START_CRAWL, handle: start(parts) }),
+    defineRoute({ ...LIST_CRAWLS, handle: list(parts) }),
+    defineRoute({ ...GET_CRAWL, handle: read(parts, new CrawlReads()) }),
+    defineRoute({ ...CANCEL_CRAWL, handle: cancel(parts) }),
+    defineRoute({ ...FOLLOW_CRAWL, handle: follow(new CrawlEvents(parts)) }),
   ];
+}
 
-  async function start({ caller, body, signal }: Asked<unknown, unknown, CrawlRequest>) {
-    return { result: await startCrawl(parts, caller.accountId, body, signal) };
-  }
+function start(parts: CrawlRouteParts) {
+  return async ({ caller, body, signal }: Asked<unknown, unknown, CrawlRequest>) => ({
+    result: await startCrawl(parts, caller.accountId, body, signal),
+  });
+}
 
-  async function list({ caller, query, signal }: Asked<unknown, CrawlsQuery>) {
+function list({ actors }: CrawlRouteParts) {
+  return async ({ caller, query, signal }: Asked<unknown, CrawlsQuery>) => {
     const { cursor, status, limit: count } = query;
     const asked = { count, ...(cursor !== undefined && { cursor }), ...(status && { status }) };
     const listed = await actors
       .call(crawlList, caller.accountId, "list", asked, { signal })
       .catch(blameCursor);
-    const result = listed.entries.map(wireEntry);
+    const counted = listed.entries.map((entry) =>
+      withCounts(actors, caller.accountId, entry, signal),
+    );
+    const result = (await Promise.all(counted)).map(wireEntry);
     const next = listed.cursor === undefined ? {} : { cursor: listed.cursor };
     return { result, resultInfo: { count: result.length, ...next } };
-  }
+  };
+}
 
-  async function read(asked: CrawlAsked<CrawlQuery>, response: Response) {
+/** Adds the counts of a running job, which the list learns only at the job's end. */
+async function withCounts(
+  actors: ActorClient,
+  account: string,
+  entry: CrawlListEntry,
+  signal: AbortSignal,
+): Promise<CrawlListEntry> {
+  if (entry.total !== undefined) return entry;
+  try {
+    const { total, finished, skipped } = await actors.call(
+      crawlJob,
+      entry.id,
+      "get",
+      { account },
+      { signal },
+    );
+    return { ...entry, total, finished, skipped };
+  } catch (error) {
+    // A job that is away or has just expired must not hide the others.
+    if (error instanceof ActorError) return entry;
+    throw error;
+  }
+}
+
+function read(parts: CrawlRouteParts, reads: CrawlReads) {
+  const { readMs = CRAWL_READ_MS_MAX } = parts;
+  return async (asked: CrawlAsked<CrawlQuery>, response: Response) => {
     const { query, caller } = asked;
-    const { readMs = CRAWL_READ_MS_MAX } = parts;
-    const release = reads.take(caller.accountId);
+    const release = reads.reserve(caller.accountId);
     const signal = AbortSignal.any([asked.signal, AbortSignal.timeout(readMs)]);
     try {
       const reading = { ...query, account: caller.accountId, job: jobOf(asked), signal };
@@ -158,22 +193,26 @@ export function crawlRoutes(parts: CrawlRouteParts): Route[] {
     } finally {
       release();
     }
-  }
+  };
+}
 
-  async function cancel(asked: CrawlAsked) {
+function cancel({ actors }: CrawlRouteParts) {
+  return async (asked: CrawlAsked) => {
     const { caller, signal } = asked;
     const job = jobOf(asked);
     await actors.call(crawlJob, job, "cancel", { account: caller.accountId }, { signal });
     return { result: { job_id: job, message: "Crawl cancelled" } };
-  }
-
-  async function follow(asked: CrawlAsked, response: Response) {
-    const { caller, signal } = asked;
-    await events.follow({ job: jobOf(asked), caller, signal }, response);
-  }
+  };
 }
 
-/** Whatever is no id names no job. */
+function follow(events: CrawlEvents) {
+  return async (asked: CrawlAsked, response: Response) => {
+    const { caller, signal } = asked;
+    await events.follow({ job: jobOf(asked), caller, signal }, response);
+  };
+}
+
+/** Returns the job id of the path. Text in another form is the id of no job. */
 function jobOf({ parameters }: CrawlAsked): string {
   const { success, data } = Id.safeParse(parameters.job_id);
   if (success) return data;

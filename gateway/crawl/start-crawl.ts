@@ -1,4 +1,4 @@
-/** Starts a crawl: what must be so before a job is there, in order. */
+/** Starts a crawl after all checks, in their order. */
 import { randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { LiveUpdates } from "../../actors/runtime/bus/live.ts";
@@ -7,31 +7,32 @@ import type { BlobStore } from "../../actors/runtime/store/blob-store.ts";
 import { account } from "../../schemas/account/account.ts";
 import { CRAWL_DISALLOWED_TEXT } from "../../schemas/crawl/content-signal.ts";
 import { crawlJob } from "../../schemas/crawl/crawl-job.ts";
-import {
-  CRAWL_CONSULT_MS,
-  CRAWL_REQUEST_KEPT_S,
-  CRAWL_START_WAIT_MS,
-} from "../../schemas/crawl/crawl-limits.ts";
 import { crawlList } from "../../schemas/crawl/crawl-list.ts";
 import type { CrawlRequest } from "../../schemas/crawl/http/crawl.ts";
 import { site } from "../../schemas/crawl/site.ts";
 import { ActorError } from "../../schemas/errors.ts";
 import { planOf } from "./crawl-wire.ts";
 
-export interface CrawlStarting {
+/** How long a start waits for an unknown robots.txt, as the API states, and how often it asks. */
+const CRAWL_START_WAIT_MS = 5_000;
+const CRAWL_CONSULT_MS = 500;
+/** The request outlives the job's 7 days and the 14 days of its results, even if nobody removes it. */
+const CRAWL_REQUEST_KEPT_S = 22 * 86_400;
+
+interface CrawlStarting {
   actors: ActorClient;
   blobs: Pick<BlobStore, "put">;
   live: LiveUpdates;
-  /** Of an account and UTC day; 0 is no limit. */
+  /** Browser time per account and UTC day; 0 means no limit. */
   browserMsPerDay: number;
-  /** Whether there is a model for the format json besides those a request brings. */
+  /** Whether the operator configured a model for the format json. */
   hasModel: boolean;
   now: () => number;
-  /** How long a robots.txt that is not known is waited for. */
+  /** How long a start waits for an unknown robots.txt, in milliseconds. */
   waitMs?: number;
 }
 
-/** Resolves with the job's id once it will be done. */
+/** Resolves with the job's id when the job is durable. */
 export async function startCrawl(
   starting: CrawlStarting,
   accountId: string,
@@ -46,19 +47,19 @@ export async function startCrawl(
     await actors.call(account, accountId, "admitRendering", limit, { signal });
   }
   await consultSite(starting, request, signal);
-  // Late, since it holds a place for a while, started or not.
+  // The admission holds a place for a while even without a start, so it comes late.
   await actors.call(crawlList, accountId, "admit", {}, { signal });
   const id = randomBytes(16).toString("hex");
   const content = Buffer.from(JSON.stringify(request));
   const kept = { ttlS: CRAWL_REQUEST_KEPT_S, signal };
   const stored = await blobs.put(`crawl.${id}.request`, content, kept);
   const start = { account: accountId, plan: planOf(request), request: stored };
-  // From here on the client's leaving changes nothing: a job is started whole or not at all.
+  // From here on the start no longer depends on the client: a job starts completely or not at all.
   await actors.call(crawlJob, id, "start", start);
   return id;
 }
 
-/** Refuses when the site's content signal is known, or becomes known in time, and forbids the crawl. */
+/** Refuses if the site's content signal forbids the crawl and becomes known in time. */
 async function consultSite(
   { actors, live, waitMs = CRAWL_START_WAIT_MS }: CrawlStarting,
   request: CrawlRequest,
@@ -81,7 +82,7 @@ async function consultSite(
   try {
     const iterator = updates[Symbol.asyncIterator]();
     let update = iterator.next();
-    // What is shown may be missed, so it is asked at intervals too.
+    // A live message may be lost, so the loop also polls.
     for (let known = await consult(); !known; known = await consult()) {
       const leftMs = giveUpAt - performance.now();
       if (leftMs <= 0) return;
@@ -93,7 +94,7 @@ async function consultSite(
   }
 }
 
-/** Whether it came before so many milliseconds were over; rejects with the signal's reason. */
+/** Resolves with whether `coming` resolved within the time. Rejects with the signal's reason. */
 async function eitherOf(
   coming: Promise<unknown>,
   ms: number,
@@ -107,7 +108,7 @@ async function eitherOf(
     throw signal.aborted ? signal.reason : error;
   } finally {
     waiting.abort();
-    timer.catch(() => {}); // It was waited for above.
+    timer.catch(() => {}); // The race above has handled its error.
   }
 }
 

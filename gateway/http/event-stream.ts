@@ -1,6 +1,6 @@
 /** Server-Sent Events to one client, with a bound on the events that wait for a slow one. */
 import type { Response } from "express";
-import { EVENTS_RETRY_MS, EVENTS_WAITING_BYTES_MAX } from "../../schemas/crawl/crawl-limits.ts";
+import { EVENTS_RETRY_MS, EVENTS_WAITING_BYTES_MAX } from "../../schemas/crawl/limits.ts";
 import { ANSWER_STALL_MS } from "../../schemas/limits.ts";
 
 export class EventStream {

@@ -8,13 +8,14 @@ import { userActor } from "../../actors/account/user/user.ts";
 import { crawlJobActor } from "../../actors/crawl/crawl-job/crawl-job.ts";
 import { crawlListActor } from "../../actors/crawl/crawl-list/crawl-list.ts";
 import { MarkdownPool } from "../../actors/crawl/lib/extract/markdown-pool.ts";
+import { HttpPageLoader } from "../../actors/crawl/lib/load/http-page-loader.ts";
+import { HeldJobs } from "../../actors/crawl/lib/records/held-jobs.ts";
+import { CachedPage } from "../../actors/crawl/lib/records/page-cache.ts";
+import { RecordWriter } from "../../actors/crawl/lib/records/record-writer.ts";
 import { siteActor } from "../../actors/crawl/site/site.ts";
 import { crawlPageWorker } from "../../actors/crawl/workers/crawl-page/crawl-page.ts";
-import { HttpPageLoader } from "../../actors/crawl/workers/crawl-page/http-page-loader.ts";
-import { JobShelf } from "../../actors/crawl/workers/crawl-page/job-shelf.ts";
 import { watchJob } from "../../actors/crawl/workers/crawl-page/job-watch.ts";
-import { CachedPage } from "../../actors/crawl/workers/crawl-page/page-cache.ts";
-import { RecordWriter } from "../../actors/crawl/workers/crawl-page/record-writer.ts";
+import { LARGE_BODIES_MAX } from "../../actors/crawl/workers/crawl-page/open-crawl-worker.ts";
 import { createAddressPolicy } from "../../actors/egress/address-policy.ts";
 import { createEgressGuard } from "../../actors/egress/egress-guard.ts";
 import type { Bus } from "../../actors/runtime/bus/bus.ts";
@@ -24,7 +25,7 @@ import { systemClock as clock } from "../../actors/runtime/lib/clock.ts";
 import { Semaphore } from "../../actors/runtime/lib/semaphore.ts";
 import { BlobStore } from "../../actors/runtime/store/blob-store.ts";
 import { TtlStore } from "../../actors/runtime/store/ttl-store.ts";
-import { LARGE_BODIES_MAX, MARKDOWN_QUEUE_MAX } from "../../schemas/crawl/crawl-limits.ts";
+import { MARKDOWN_QUEUE_MAX } from "../../schemas/crawl/limits.ts";
 import { busActors } from "../../scripts/testing/bus-actors.ts";
 
 const FETCH_MS = 20_000;
@@ -34,7 +35,7 @@ export async function crawlBus() {
   const policy = createAddressPolicy({ allow: ["127.0.0.0/8"] });
   const guard = createEgressGuard({ policy });
   const markdown = new MarkdownPool();
-  const shelves: JobShelf[] = [];
+  const shelves: HeldJobs[] = [];
   const actors = [
     accountActor,
     apiTokenActor,
@@ -61,7 +62,7 @@ export async function crawlBus() {
     const blobs = new BlobStore(bus, clock);
     const client = new BusActorClient(bus, clock);
     const watching = { live: new BusLiveUpdates(bus), call: client.call.bind(client), clock };
-    const jobs = new JobShelf({
+    const jobs = new HeldJobs({
       blobs,
       clock,
       watch: (job, closed) => watchJob(watching, job, closed),
@@ -80,7 +81,7 @@ export async function crawlBus() {
       markdownPlaces: new Semaphore(MARKDOWN_QUEUE_MAX),
       records: new RecordWriter(blobs),
       blobs,
-      untold: new Map(),
+      unreported: new Map(),
     };
     const noModel = () => Promise.reject(new Error("no model here"));
     return crawlPageWorker({

@@ -1,8 +1,8 @@
-/** AI providers that a request may name, and where each of them speaks the OpenAI-compatible protocol. */
+/** The AI providers that a request may name, with their OpenAI-compatible endpoints. */
 import { z } from "zod";
-import { MODEL_CHARS_MAX } from "./crawl-limits.ts";
+import { MODEL_CHARS_MAX } from "./limits.ts";
 
-/** Some go by two names: that of the company and that of its product. */
+/** Some providers have two names, that of the company and that of its product. */
 export const AI_PROVIDERS: Readonly<Record<string, string>> = {
   anthropic: "https://api.anthropic.com/v1",
   cerebras: "https://api.cerebras.ai/v1",
@@ -25,7 +25,7 @@ export const AI_PROVIDERS: Readonly<Record<string, string>> = {
   xai: "https://api.x.ai/v1",
 };
 
-/** `<provider>/<name>`; the name may have slashes of its own. */
+/** `<provider>/<name>`. The name may contain slashes. */
 export const AiModel = z
   .string()
   .max(MODEL_CHARS_MAX)

@@ -1,15 +1,17 @@
-/** What a site says its content may be used for (draft-romm-aipref-contentsignals), as actors keep and exchange it. */
+/**
+ * The uses of its content that a site allows (draft-romm-aipref-contentsignals), as actors store and exchange them.
+ */
 import { z } from "zod";
 
-/** What a crawl is for. A signal of the same name says yes or no to it. */
+/** The purpose of a crawl. A signal of the same name allows or forbids it. */
 export const CrawlPurpose = z.enum(["search", "ai-input", "ai-train"]);
 export type CrawlPurpose = z.output<typeof CrawlPurpose>;
 
-/** How far content may be used, each level including those before it. */
+/** The extent of a use. Each level includes the levels before it. */
 export const ContentUse = z.enum(["immediate", "reference", "full"]);
 export type ContentUse = z.output<typeof ContentUse>;
 
-/** A label that is missing says neither yes nor no. */
+/** A missing label neither allows nor forbids. */
 export const ContentSignal = z.object({
   search: z.boolean().optional(),
   "ai-input": z.boolean().optional(),
@@ -18,6 +20,6 @@ export const ContentSignal = z.object({
 });
 export type ContentSignal = z.output<typeof ContentSignal>;
 
-/** What a client hears when the signal of the start's site forbids the crawl: the public API's words, which clients look for. */
+/** The refusal of a crawl that the start's content signal forbids. Clients of the public API look for these words. */
 export const CRAWL_DISALLOWED_TEXT =
   "Crawl purpose(s) completely disallowed by Content-Signal directive";

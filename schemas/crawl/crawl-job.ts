@@ -1,4 +1,4 @@
-/** The contract of a crawl job: what was asked for, which pages there are, how far it has come. The key is its id. */
+/** The contract of a crawl job: its plan, its pages and its progress. The key is the job's id. */
 import { z } from "zod";
 import { defineContract } from "../contract.ts";
 import { EpochMs, Id } from "../values.ts";
@@ -18,7 +18,7 @@ import {
   ROBOTS_SITEMAPS_MAX,
   SITEMAP_REPORT_URLS_MAX,
   TURN_REQUESTS_MAX,
-} from "./crawl-limits.ts";
+} from "./limits.ts";
 import { CrawlIntent, Scheme } from "./site.ts";
 
 const Url = z.string().min(1).max(CRAWL_URL_CHARS_MAX);
@@ -29,7 +29,9 @@ const Reason = z.string().min(1).max(RECORD_REASON_CHARS_MAX);
 export const CrawlFormat = z.enum(["html", "markdown", "json"]);
 export type CrawlFormat = z.infer<typeof CrawlFormat>;
 
-/** What of a crawl's request decides which pages it has; the whole request is a blob, since it may be large. */
+/**
+ * The fields of a request that decide which pages the crawl has. The whole request is a blob, since it may be large.
+ */
 export const CrawlPlan = z.object({
   url: Url,
   limit: z.int().min(1).max(CRAWL_PAGES_MAX),
@@ -68,25 +70,25 @@ export const RecordStatus = z.enum([
 ]);
 export type RecordStatus = z.infer<typeof RecordStatus>;
 
-/** Of a page that was fetched. */
+/** Metadata of a fetched page. */
 export const RecordMetadata = z.object({
-  /** HTTP status; a failed fetch has none. */
+  /** HTTP status. A failed fetch has none. */
   status: z.int().min(100).max(999).optional(),
   title: z.string().max(PAGE_TITLE_CHARS_MAX).optional(),
-  /** Where it was found, after redirects. */
+  /** Address of the page after redirects. */
   url: Url,
   lastModifiedAt: EpochMs.optional(),
   contentType: z.string().max(CONTENT_TYPE_CHARS_MAX).optional(),
-  /** The body went past the bound and was cut there. */
+  /** The body was longer than the limit and is cut. */
   truncated: z.boolean().optional(),
-  /** The page asks search engines not to show it. */
+  /** The page asks search engines not to index it. */
   noindex: z.boolean().optional(),
-  /** It came from the account's page cache: when it was fetched. */
+  /** Time of the original fetch, where the page came from the account's cache. */
   cachedAt: EpochMs.optional(),
 });
 export type RecordMetadata = z.infer<typeof RecordMetadata>;
 
-/** A piece of a record kept as a blob: JSON members without braces, `"html":"…","markdown":"…"`. */
+/** A part of a record in a blob: JSON members without braces, `"html":"…","markdown":"…"`. */
 export const RecordBlob = z.object({ name: z.string(), bytes: z.int().min(0) });
 export type RecordBlob = z.infer<typeof RecordBlob>;
 
@@ -94,7 +96,7 @@ export const RecordEntry = z.object({
   index: Index,
   url: Url,
   status: RecordStatus,
-  /** Why it is not completed; of a completed one, what is missing in it. */
+  /** Why the record is not completed, or what a completed record lacks. */
   reason: Reason.optional(),
   metadata: RecordMetadata.optional(),
   blobs: z.array(RecordBlob).max(2),
@@ -104,33 +106,35 @@ export type RecordEntry = z.infer<typeof RecordEntry>;
 export const CrawlSummary = z.object({
   status: CrawlStatus,
   browserMs: z.int().min(0),
-  /** Of pages that were admitted; skipped ones are in neither, and `finished` has none that is queued or cancelled. */
+  /**
+   * Admitted pages. `total` and `finished` exclude skipped pages, and `finished` excludes queued and cancelled ones.
+   */
   total: z.int().min(0),
   finished: z.int().min(0),
   skipped: z.int().min(0),
   createdAt: EpochMs,
   endedAt: EpochMs.optional(),
-  /** What went wrong with the job as a whole. */
+  /** Problems of the job as a whole. */
   messages: z.array(z.string()),
 });
 export type CrawlSummary = z.infer<typeof CrawlSummary>;
 
-/** How one request of a turn ended. Exactly one comes for each, save those that were never made. */
+/** The outcome of one request of a turn. Every request has exactly one, except those that were never made. */
 export const PageOutcome = z.discriminatedUnion("kind", [
   z.object({
     kind: z.literal("fetched"),
     index: Index,
     metadata: RecordMetadata,
     blobs: z.array(RecordBlob).max(2),
-    /** Where json is wanted: the blob whose members have the page's Markdown, for the task `json`; it may be none of `blobs`. */
+    /** The blob with the page's Markdown for the `json` task. It may be one that `blobs` does not list. */
     jsonSource: z.string().optional(),
-    /** Absolute addresses that may be followed, in the page's order; empty where the page forbids it. */
+    /** Absolute addresses to follow, in the page's order. Empty where the page forbids it. */
     links: z.array(Url).max(PAGE_LINKS_MAX),
-    /** Set when the page's HTTP status is 400 or more, or a format could not be made. */
+    /** Present for an HTTP status from 400, and where a format could not be made. */
     reason: Reason.optional(),
     browserMs: z.int().min(0),
   }),
-  /** A redirect is a request of its own: its target waits for a turn at its host. */
+  /** The target of a redirect waits for a turn at its own host. */
   z.object({
     kind: z.literal("redirected"),
     index: Index,
@@ -142,7 +146,7 @@ export const PageOutcome = z.discriminatedUnion("kind", [
     kind: z.literal("disallowed"),
     index: Index,
     reason: Reason,
-    /** No ban: the host gave no answer over HTTP when it was asked for its robots.txt. */
+    /** This is not a ban: the host did not respond over HTTP to the request for its robots.txt. */
     unreachable: z.literal(true).optional(),
   }),
   z.object({
@@ -150,12 +154,12 @@ export const PageOutcome = z.discriminatedUnion("kind", [
     index: Index,
     reason: Reason,
     metadata: RecordMetadata.optional(),
-    /** Of a page that is older than what is wanted: what it leads to may be newer. */
+    /** Links of a page that is older than the crawl wants. The linked pages may be newer. */
     links: z.array(Url).max(PAGE_LINKS_MAX).optional(),
-    /** Of a page that the browser asked for, and that was not modified. */
+    /** Browser time of a page that was not modified. */
     browserMs: z.int().min(0).optional(),
   }),
-  /** The fetch failed, or the host asked to wait; `retry` says whether another try makes sense. */
+  /** The fetch failed, or the host asked for a pause. `retry` says whether another attempt makes sense. */
   z.object({
     kind: z.literal("failed"),
     index: Index,
@@ -164,10 +168,10 @@ export const PageOutcome = z.discriminatedUnion("kind", [
     metadata: RecordMetadata.optional(),
     blobs: z.array(RecordBlob).max(2),
     browserMs: z.int().min(0),
-    /** The browser ended under it, or all of the job's pages in it: any page that was in there may be to blame. */
+    /** The browser, or all pages of the job in it, ended during the load. Any page in it may be the cause. */
     browserLost: z.literal(true).optional(),
   }),
-  /** The account has no browser time left: the page was not loaded. */
+  /** The page was not loaded because the account has no browser time left. */
   z.object({ kind: z.literal("out_of_time"), index: Index, reason: Reason }),
 ]);
 export type PageOutcome = z.infer<typeof PageOutcome>;
@@ -179,10 +183,10 @@ export const SitemapUrl = z.object({
 });
 export type SitemapUrl = z.infer<typeof SitemapUrl>;
 
-/** What those who follow a job see of it, as it goes on. */
+/** A live update of a job, for clients that follow it. */
 export const CrawlNews = z.object({
   ...CrawlSummary.pick({ status: true, total: true, finished: true, skipped: true }).shape,
-  /** Those whose status is another than before. */
+  /** Pages whose status has changed. */
   pages: z
     .array(
       z.object({
@@ -207,9 +211,9 @@ export const crawlJob = defineContract({
       input: z.object({ account: Id, plan: CrawlPlan, request: RecordBlob }),
       reply: Nothing,
     },
-    /** Refuses as unknown what belongs to another account. */
+    /** Returns the summary. A job of another account is unknown. */
     get: { input: Asker, reply: CrawlSummary },
-    /** A page of its records in discovery order, without bodies. */
+    /** Lists records without bodies, in discovery order. */
     list: {
       input: z.object({
         account: Id,
@@ -219,15 +223,15 @@ export const crawlJob = defineContract({
       }),
       reply: z.object({
         summary: CrawlSummary,
-        /** Each with the cursor that goes on behind it. */
+        /** Each entry has the cursor that continues after it. */
         entries: z.array(z.object({ entry: RecordEntry, cursor: z.string() })),
         more: z.boolean(),
       }),
     },
-    /** Queued pages are cancelled before the answer. Refuses as a conflict a job that has ended. */
+    /** Cancels the job. Queued pages are cancelled before the reply. Refuses with `conflict` if the job has ended. */
     cancel: { input: Asker, reply: Nothing },
 
-    /** From a site: so many requests may be made there. */
+    /** From a site: grants a number of requests. */
     turnGranted: {
       input: z.object({
         host: z.string().min(1),
@@ -235,20 +239,22 @@ export const crawlJob = defineContract({
         requests: z.int().min(1).max(TURN_REQUESTS_MAX),
       }),
     },
-    /** From a site: its robots.txt is known. `refusal`: the content signal forbids the crawl. */
+    /**
+     * From a site: the content of its robots.txt. `refusal` is present where the content signal forbids the crawl.
+     */
     robotsLearned: {
       input: z.object({
         host: z.string().min(1),
         scheme: Scheme,
         sitemaps: z.array(Url).max(ROBOTS_SITEMAPS_MAX),
-        /** The file has more than is read or kept. */
+        /** The file is longer than the limit. */
         truncated: z.literal(true).optional(),
         refusal: Reason.optional(),
       }),
     },
-    /** From a site that has as many jobs as it can have: what is wanted there has to be asked for again, later. */
+    /** From a site without a free place: the job must ask again later. */
     siteFull: { input: z.object({ host: z.string().min(1) }) },
-    /** From a worker: pages of a turn, as they come in. */
+    /** From a worker: outcomes of a turn's pages, while they arrive. */
     turnReported: {
       input: z.object({
         host: z.string(),
@@ -256,7 +262,7 @@ export const crawlJob = defineContract({
         outcomes: z.array(PageOutcome).max(REPORT_PAGES_MAX),
       }),
     },
-    /** From a worker: addresses of a sitemap, in slices; `nested` are sitemaps an index named. */
+    /** From a worker: a slice of a sitemap's addresses. `nested` lists the sitemaps of an index. */
     sitemapRead: {
       input: z.object({
         turn: Id,
@@ -264,17 +270,17 @@ export const crawlJob = defineContract({
         urls: z.array(SitemapUrl).max(SITEMAP_REPORT_URLS_MAX),
         nested: z.array(SitemapUrl).max(SITEMAP_REPORT_URLS_MAX),
         nesting: z.int().min(0),
-        /** Present in the last slice: how reading ended, and why when it failed. */
+        /** Present in the last slice: whether reading failed, and why. */
         end: z.object({ failed: Reason.optional(), retry: z.boolean() }).optional(),
       }),
     },
-    /** From a worker or its host: what the turn did not report is queued again. */
+    /** From a worker or its host: requeues everything that the turn did not report. */
     turnEnded: {
       input: z.object({
         host: z.string(),
         turn: Id,
         failed: Reason.optional(),
-        /** No page is to blame: a fault of ours, which will not be gone at once. */
+        /** A lasting fault of ours; no page is the cause. */
         fault: Reason.optional(),
       }),
     },
@@ -282,15 +288,15 @@ export const crawlJob = defineContract({
       input: z.object({
         index: Index,
         blob: RecordBlob.optional(),
-        /** Why there is no JSON. */
+        /** Why the page has no JSON. */
         reason: Reason.optional(),
       }),
     },
-    /** From the job itself: goes on with addresses that were found and not looked at yet. */
+    /** From the job itself: continues with addresses in the backlog. */
     admitMore: { input: Nothing },
-    /** Reminder: sites that were full are asked again. */
+    /** Reminder to ask full sites again. */
     askAgain: { input: Nothing },
-    /** Reminders: the job's time is over; the time for which its results are kept is. */
+    /** Reminders: the end of the job's lifetime, and of the time for which its results are kept. */
     timeOut: { input: Nothing },
     expire: { input: Nothing },
   },

@@ -1,9 +1,16 @@
-/** The contract of an account's crawl jobs: which there are, and how many run. The key is the account's id. */
+/** The contract of an account's crawl list: its jobs and the number that run. The key is the account's id. */
 import { z } from "zod";
 import { defineContract } from "../contract.ts";
 import { PAGE_ENTRIES_MAX } from "../limits.ts";
 import { EpochMs, Id } from "../values.ts";
 import { CrawlStatus } from "./crawl-job.ts";
+
+/** Counts of an ended job. Jobs that ended before these fields existed have none. */
+const counts = {
+  total: z.int().min(0).optional(),
+  finished: z.int().min(0).optional(),
+  skipped: z.int().min(0).optional(),
+};
 
 export const CrawlListEntry = z.object({
   id: Id,
@@ -11,6 +18,7 @@ export const CrawlListEntry = z.object({
   status: CrawlStatus,
   createdAt: EpochMs,
   endedAt: EpochMs.optional(),
+  ...counts,
 });
 export type CrawlListEntry = z.infer<typeof CrawlListEntry>;
 
@@ -19,13 +27,17 @@ const Nothing = z.object({});
 export const crawlList = defineContract({
   kind: "crawl-list",
   messages: {
-    /** Refuses when the account has as many jobs running, or kept, as it may. */
+    /** Reserves a place for a new job. Refuses when too many jobs of the account run or are kept. */
     admit: { input: Nothing, reply: Nothing },
-    /** From a job, with its own times; without one it is now. */
+    /**
+     * Reports that a job has started, at the job's own time. Jobs of older versions send none: the time is then now.
+     */
     started: { input: z.object({ id: Id, url: z.string(), createdAt: EpochMs.optional() }) },
-    ended: { input: z.object({ id: Id, status: CrawlStatus, endedAt: EpochMs.optional() }) },
+    ended: {
+      input: z.object({ id: Id, status: CrawlStatus, endedAt: EpochMs.optional(), ...counts }),
+    },
     expired: { input: z.object({ id: Id }) },
-    /** Newest first. */
+    /** Lists jobs, newest first. */
     list: {
       input: z.object({
         cursor: z.string().max(128).optional(),

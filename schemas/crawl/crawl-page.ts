@@ -1,28 +1,31 @@
-/** Work for those who fetch: the requests of a turn at a host, a robots.txt, data out of a page. */
+/** Tasks of the crawl worker: the requests of a turn, a robots.txt, the data of a page, and removal of blobs. */
 import { z } from "zod";
 import { defineTasks } from "../contract.ts";
 import { Id } from "../values.ts";
-import { CRAWL_URL_CHARS_MAX, TURN_REQUESTS_MAX } from "./crawl-limits.ts";
+import { CRAWL_URL_CHARS_MAX, TURN_REQUESTS_MAX } from "./limits.ts";
 import { RobotsProgress, Scheme } from "./site.ts";
 
 const Url = z.string().min(1).max(CRAWL_URL_CHARS_MAX);
 
-/** One request of a turn. What shapes the page (parameters, formats, headers) is in the job's request, kept as a blob. */
+/** One request of a turn. The parameters, formats and headers are in the job's request, which is a blob. */
 export const TurnRequest = z.discriminatedUnion("type", [
   z.object({
     type: z.literal("page"),
-    /** Position of its record among the job's. */
+    /** Index of the page's record in the job. */
     index: z.int().min(0),
     url: Url,
-    /** 1 at the first try. */
+    /** The attempt, from 1. */
     attempt: z.int().min(1),
-    /** What ended its last try may have been another page beside it: it is the turn's only request, in a browser of its own. */
+    /**
+     * Another page may have ended the browser of the last attempt. So this page is the only request of its turn and
+     * has a browser of its own.
+     */
     alone: z.literal(true).optional(),
   }),
   z.object({
     type: z.literal("sitemap"),
     url: Url,
-    /** 0 of a file robots.txt names, 1 of one that an index names. */
+    /** Levels of indexes above the sitemap: 0 for a file that robots.txt names. */
     nesting: z.int().min(0),
     attempt: z.int().min(1),
   }),
@@ -42,27 +45,30 @@ export const crawlPage = defineTasks({
   kind: "crawl-page",
   lanes: ["fetch", "browser", "robots", "json", "purge"],
   messages: {
-    /** Makes a turn's requests by HTTP alone. The job hears `turnReported` as pages come in, and `turnEnded` where that is not all. */
+    /**
+     * Makes a turn's requests by HTTP. The job gets `turnReported` while pages arrive, and `turnEnded` if some were
+     * not reported.
+     */
     fetchTurn: { lane: "fetch", input: Turn },
-    /** The same in a browser, one context for a job and worker. */
+    /** Makes a turn's requests in a browser, in one context per job and worker. */
     renderTurn: { lane: "browser", input: Turn },
-    /** Fetches a robots.txt in a turn of the site's own; the site hears `robotsFetched`, or `robotsPaused`. */
+    /** Fetches a robots.txt in a turn of the site's own. The site gets `robotsFetched` or `robotsPaused`. */
     robots: {
       lane: "robots",
       input: z.object({
         host: z.string().min(1),
         scheme: Scheme,
         turn: Id,
-        /** Where an earlier turn left it. */
+        /** Progress of an earlier turn. */
         from: RobotsProgress.optional(),
       }),
     },
-    /** Removes all blobs of a job whose results are kept no longer, or its request once it has ended; nobody hears of it. */
+    /** Removes all blobs of an expired job, or only the request of an ended one. Nobody is notified. */
     purge: {
       lane: "purge",
       input: z.object({ job: Id, only: z.literal("request").optional() }),
     },
-    /** Asks an AI model for the data of a page that has been fetched; the job hears `jsonExtracted`. */
+    /** Asks an AI model for the data of a fetched page. The job gets `jsonExtracted`. */
     json: {
       lane: "json",
       input: z.object({
@@ -70,7 +76,7 @@ export const crawlPage = defineTasks({
         job: Id,
         index: z.int().min(0),
         url: Url,
-        /** The outcome's `jsonSource`. */
+        /** The blob that the page's outcome named as `jsonSource`. */
         blob: z.string(),
       }),
     },

@@ -1,16 +1,16 @@
-/** What one crawler has to know of a robots.txt, in the short form an actor keeps. */
+/** The part of a robots.txt that concerns one crawler, in the short form that an actor stores. */
 import { z } from "zod";
 import { ContentSignal } from "./content-signal.ts";
-import { CRAWL_DELAY_MS_MAX } from "./crawl-limits.ts";
+import { CRAWL_DELAY_MS_MAX } from "./limits.ts";
 
 export const RobotsRules = z.object({
-  /** `<line>+<pattern>` allows, `<line>-<pattern>` disallows; patterns are in normal form (see robots-path.ts). */
+  /** `<line>+<pattern>` allows and `<line>-<pattern>` disallows. Patterns are normalised (see robots-path.ts). */
   rules: z.array(z.string()),
   crawlDelayMs: z.number().min(0).max(CRAWL_DELAY_MS_MAX).optional(),
   contentSignal: ContentSignal,
-  /** Absolute addresses, in the order of the file. */
+  /** Absolute addresses in the order of the file. */
   sitemaps: z.array(z.string()),
-  /** The file had more than is read or kept; what came later is not in here. */
+  /** The file was longer than the limit; the rest is missing here. */
   truncated: z.boolean(),
 });
 export type RobotsRules = z.output<typeof RobotsRules>;

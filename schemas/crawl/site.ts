@@ -1,4 +1,7 @@
-/** The contract of a site: what its robots.txt says, and whose turn it is to ask it. The key is its host, with the port where it is not the scheme's own. */
+/**
+ * The contract of a site: the content of its robots.txt, and who may send the next request. The key is its host, with
+ * the port where it is not the default.
+ */
 import { z } from "zod";
 import { defineContract } from "../contract.ts";
 import { EpochMs, Id } from "../values.ts";
@@ -9,36 +12,39 @@ import {
   ROBOTS_REDIRECTS_MAX,
   ROBOTS_TRIES_MAX,
   TURN_REQUESTS_MAX,
-} from "./crawl-limits.ts";
+} from "./limits.ts";
 import { RobotsRules } from "./robots-rules.ts";
 
-/** Each scheme has a robots.txt of its own (RFC 9309, section 2.3), but they share the host's pace. */
+/** Each scheme has its own robots.txt (RFC 9309, section 2.3). Both share the host's pace. */
 export const Scheme = z.enum(["http", "https"]);
 export type Scheme = z.infer<typeof Scheme>;
 
-/** What a crawl is for, to be held against a site's content signal. */
+/** The purpose of a crawl. A site's content signal allows or forbids it. */
 export const CrawlIntent = z.object({
   purposes: z.array(CrawlPurpose).min(1),
-  /** Without one a crawl may do anything with what it finds, as in the public API. */
+  /** Without this field a crawl may use its content in every way, as in the public API. */
   contentUse: ContentUse.exclude(["immediate"]).optional(),
 });
 export type CrawlIntent = z.infer<typeof CrawlIntent>;
 
 const Url = z.string().min(1).max(CRAWL_URL_CHARS_MAX);
 const Reason = z.string().min(1);
-/** Nothing was forbidden: the host gave no answer over HTTP when it was asked for its robots.txt. */
+/** The verdict is not a ban: the host did not respond over HTTP to the request for its robots.txt. */
 const unreachable = z.literal(true).optional();
-/** Which of a turn's requests, where they are made one after the other: the first is 0. Without it there is but one. */
+/**
+ * The number of a request within its turn, where a turn makes its requests one after another. The first is 0. A turn
+ * without numbers has one request.
+ */
 const nth = z.int().min(0).max(TURN_REQUESTS_MAX).optional();
 
-/** May a crawl have this address, and for a record's `reason` why not. */
+/** Whether a crawl may fetch an address; `reason` explains a refusal in the record. */
 export const PageVerdict = z.discriminatedUnion("allowed", [
   z.object({ allowed: z.literal(true) }),
   z.object({ allowed: z.literal(false), reason: Reason, unreachable }),
 ]);
 export type PageVerdict = z.infer<typeof PageVerdict>;
 
-/** How a fetch of robots.txt ended, after redirects were followed and tries were made. */
+/** The result of a robots.txt fetch, after redirects and retries. */
 export const RobotsOutcome = z.discriminatedUnion("kind", [
   z.object({ kind: z.literal("rules"), rules: RobotsRules }),
   z.object({ kind: z.literal("allow_all"), because: Reason }),
@@ -46,7 +52,7 @@ export const RobotsOutcome = z.discriminatedUnion("kind", [
 ]);
 export type RobotsOutcome = z.infer<typeof RobotsOutcome>;
 
-/** How far a fetch of robots.txt has come: where its next request goes, after how many redirects, in which try. */
+/** The progress of a robots.txt fetch: the address of its next request, the redirects so far, and the attempt. */
 export const RobotsProgress = z.object({
   url: Url,
   hops: z.int().min(0).max(ROBOTS_REDIRECTS_MAX),
@@ -56,12 +62,12 @@ export type RobotsProgress = z.infer<typeof RobotsProgress>;
 
 export const site = defineContract({
   kind: "site",
-  /** Shown when a robots.txt has become known; nothing is said of what it says. */
+  /** Published when the site has learned a robots.txt. The message does not contain the file. */
   live: z.object({}),
   messages: {
     /**
-     * What robots.txt says to a crawl that would start here. While it is not known a fetch is under way: the site
-     * speaks on its live subject once it is, and can then be asked again.
+     * Returns whether robots.txt allows a crawl that starts here. An unknown file is fetched; the site publishes a
+     * live message when it has the file, and the caller asks again.
      */
     consult: {
       input: z.object({ scheme: Scheme, intent: CrawlIntent }),
@@ -69,36 +75,37 @@ export const site = defineContract({
         z.object({ known: z.literal(false) }),
         z.object({
           known: z.literal(true),
-          /** The content signal forbids the crawl as a whole. */
+          /** Present where the content signal forbids the whole crawl. */
           refusal: Reason.optional(),
         }),
       ]),
     },
     /**
-     * A job has so many requests to make here; it replaces what it wanted before, and 0 takes it off the list. The
-     * job hears `robotsLearned` when it wants something of a scheme for the first time, and `turnGranted` for each turn.
+     * Sets the number of requests that a job wants here. It replaces the number before; 0 removes the job.
+     *
+     * The site sends `robotsLearned` when a job first wants something of a scheme, and `turnGranted` for each turn.
      */
     want: {
       input: z.object({
         account: Id,
         job: Id,
         wants: z.int().min(0),
-        /** Schemes of which the job was not told yet. */
+        /** Schemes whose robots.txt the job has not received yet. */
         tell: z.array(z.object({ scheme: Scheme, intent: CrawlIntent })).max(2),
       }),
     },
     /**
-     * A worker holds a turn and is ready to make its requests: it is told to go, to ask again later, or that the turn
-     * is gone. Each address is judged anew; when none is allowed the turn is over and takes no place in time.
+     * Asks for the moment of a turn's next request. The reply says go, ask again later, or that the turn is gone. The
+     * site judges every address anew; where none is allowed, the turn ends and uses no time of the host.
      *
-     * At a host with a delay a request may leave from `waitMs` after the answer came until `waitMs` + TURN_LATE_MS after
-     * it was asked for, and at no other time. Who is late asks again, and makes no use of what it was told before: also
-     * who began to connect and takes long, which goes on when it is told to go without a wait. A redirect's next
-     * request at the same host is asked for in the same turn. Every turn ends TURN_MS_MAX after its last `go`.
+     * At a host with a delay, a request leaves between `waitMs` after the reply arrived and `waitMs` + TURN_LATE_MS
+     * after the call, or not at all. A late worker asks again and ignores the earlier reply; a worker that is still
+     * connecting goes on when the new reply says go without a wait. A redirect within the host is asked for in the
+     * same turn. A turn ends TURN_MS_MAX after its last `go`.
      *
-     * There a turn's requests are made one after the other, until another job wants some: the first is asked for with all of
-     * them, each other one alone and by its number, once the site has heard that the one before has left; and each is
-     * finished by itself.
+     * Such a turn makes its requests one after another until another job wants some. The first call names all
+     * addresses. Each later call names one request and its number, after the site knows that the request before has
+     * left. Each request is finished by itself.
      */
     begin: {
       input: z.object({
@@ -106,7 +113,10 @@ export const site = defineContract({
         nth,
         urls: z.array(Url).min(1).max(TURN_REQUESTS_MAX),
         intent: CrawlIntent,
-        /** Who asks: a task may be with two workers, and the turn is the first one's. To another it is gone. */
+        /**
+         * The caller. Two workers may hold the same task; the turn belongs to the first, and the second finds it
+         * gone.
+         */
         by: Id.optional(),
       }),
       reply: z.discriminatedUnion("state", [
@@ -114,21 +124,23 @@ export const site = defineContract({
         z.object({ state: z.literal("wait"), askAgainInMs: z.int().min(0) }),
         z.object({
           state: z.literal("go"),
-          /** To be waited, by the worker's own clock, before the first request starts. */
+          /** Wait before the first request, by the worker's own clock. */
           waitMs: z.int().min(0),
           atOnce: z.int().min(1).max(HOST_REQUESTS_IN_FLIGHT_MAX),
-          /** The host has a delay: this is the moment of the first request that is allowed. */
+          /** Present where the host has a delay. The moment is then for the first allowed request only. */
           spaced: z.literal(true).optional(),
-          /** When this was answered, and by which clock: a worker that has the same knows from when it is to wait. */
+          /**
+           * The time of this reply and the id of its clock. A worker with the same clock counts the wait from there.
+           */
           told: z.object({ at: EpochMs, clock: z.string() }).optional(),
-          /** In the order of the addresses. */
+          /** Verdicts in the order of the addresses. */
           verdicts: z.array(PageVerdict),
         }),
       ]),
     },
     /**
-     * What robots.txt says of these addresses, for a crawl that needs no request to have them. No verdicts while it is
-     * not known, which changes nothing: who begins a turn has it fetched.
+     * Returns verdicts for pages that a crawl takes from the cache. While the file is unknown there are none, and no
+     * fetch begins: the next turn starts it.
      */
     judge: {
       input: z.object({
@@ -138,46 +150,52 @@ export const site = defineContract({
       reply: z.object({ verdicts: z.array(PageVerdict).optional() }),
     },
     /**
-     * A worker that follows a robots.txt's redirect to this host takes a turn for that one request, under an id it made;
-     * it begins and finishes like any other, ahead of them.
+     * Creates a turn for one redirected robots.txt request at this host. The worker makes its id; the turn goes ahead
+     * of all others.
      */
     visit: { input: z.object({ turn: Id }), reply: z.object({}) },
-    /** The turn's request has left: the next one's delay counts from here. Only hosts with a delay need to hear it. */
+    /**
+     * Reports that a request has left. The delay to the next one counts from here. Only hosts with a delay need this
+     * message.
+     */
     requestStarted: {
       input: z.object({
         turn: Id,
         nth,
-        /** One more has left for the turn's request: its browser sent it once more by itself. */
+        /** The browser has sent the request once more by itself. */
         again: z.boolean().optional(),
-        /** By how much at most it left after the moment it was told, counted from when its worker asked for that. */
+        /** Longest possible lateness of the request after its moment, counted from the worker's call. */
         lateMs: z.int().min(0).optional(),
       }),
       reply: z.object({}),
     },
-    /** The worker has made the turn's requests, or gives it back. */
+    /** Reports that the worker has made the turn's requests or returns the turn. */
     turnFinished: {
       input: z.object({
         turn: Id,
-        /** The host asked to be left alone for so long (429, 503 and Retry-After); 0 where it did not say how long. */
+        /** Pause that the host asked for (429 or 503, Retry-After), in milliseconds; 0 where it named no time. */
         awayMs: z.int().min(0).optional(),
-        /** This request alone is over; without it all are that the turn has left. */
+        /** Ends only this request. Without it all remaining requests of the turn end. */
         nth,
-        /** It is given back by another than its worker, which may be at it still: a request it was told to make may leave. */
+        /** Another process returns the turn. Its worker may still send a request that it was allowed to make. */
         lost: z.boolean().optional(),
       }),
     },
     robotsFetched: { input: z.object({ scheme: Scheme, turn: Id, outcome: RobotsOutcome }) },
-    /** The next request is too far off for a worker to wait: the fetch goes on from there in another turn. */
+    /**
+     * The next request of the fetch is too far in the future for a worker to wait. The fetch continues in another
+     * turn.
+     */
     robotsPaused: {
       input: z.object({
         scheme: Scheme,
         turn: Id,
         next: RobotsProgress,
-        /** Not before so long: another host, to which it is redirected, asked to be left alone. */
+        /** Wait before the next turn: the host of a redirect asked for a pause. */
         waitMs: z.int().min(0).optional(),
       }),
     },
-    /** Reminder: a turn is overdue or lost, a robots.txt has to be fetched. */
+    /** Reminder for overdue or lost turns and for robots.txt files to fetch. */
     look: { input: z.object({}) },
   },
 });

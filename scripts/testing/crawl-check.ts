@@ -1,4 +1,4 @@
-/** What must hold of a crawl whatever was broken while it ran, told from its records and from what the site saw. */
+/** Checks a finished crawl by its records and by the requests that the site saw, whatever was broken meanwhile. */
 
 import type { WireRecord } from "../../schemas/crawl/http/crawl-answers.ts";
 import { TASK_ACK_WAIT_MS } from "../../schemas/limits.ts";
@@ -7,22 +7,25 @@ import type { CrawlScene } from "./crawl-scene.ts";
 import type { CrawlSite } from "./crawl-site.ts";
 
 const USER_AGENT = "VendorBrowserRenderingCrawler/1.0";
-/** What a job must still hear of a page: its body has to come, be stored, and be reported. On a busy machine that takes long. */
+/**
+ * Time until a job knows the outcome of a page: its body must arrive, be stored and be reported, on a busy machine
+ * too.
+ */
 const REPORT_MS_MAX = 10_000;
-/** A worker that was cut off may still lose its task this long after it is back. */
+/** After a cut connection, a worker may lose its task this long. */
 const TAKEN_MS_MAX = TASK_ACK_WAIT_MS + 10_000;
-/** Places of one worker that a page can be in when it dies, and hosts have several turns where there is no delay. */
+/** Pages that one worker can have in flight when it dies. Hosts without a delay have several turns. */
 const UNDER_WAY_MAX = 16;
 
 export interface JobToCheck {
   id: string;
-  /** Its own header's text. */
+  /** Text of the job's own header field. */
   name: string;
-  /** Positions of the hosts it walks. */
+  /** Positions of its hosts. */
   hosts: readonly number[];
 }
 
-/** Checks a completed job. */
+/** Returns the faults of a completed job. */
 export async function crawlFaults(
   scene: CrawlScene,
   site: CrawlSite,
@@ -35,7 +38,7 @@ export async function crawlFaults(
   ];
 }
 
-/** Each page has one record, with its content. */
+/** Checks that each page has one record with its content. */
 function recordFaults(
   site: CrawlSite,
   hosts: readonly number[],
@@ -63,7 +66,7 @@ function recordFaults(
 
 const none = { address: "", pages: 0, sitemap: false };
 
-/** Nothing is asked for twice, but what was under way when something broke. */
+/** Checks that only requests in flight at a fault were repeated. */
 function repetitions(scene: CrawlScene, site: CrawlSite, name: string): string[] {
   const ofJob = site.requests.filter(({ job }) => job === name);
   const faults: string[] = [];
@@ -75,7 +78,7 @@ function repetitions(scene: CrawlScene, site: CrawlSite, name: string): string[]
       if (next !== undefined) repeated.push({ url, at, since, next });
     }
   }
-  // Faults may follow each other closely: what several of them explain counts for the one that is over first.
+  // Faults may overlap. A repetition that several faults explain counts for the one that ends first.
   const room = scene.faults
     .map((fault) => ({ ...fault, left: UNDER_WAY_MAX }))
     .toSorted((one, other) => one.until - other.until);
@@ -100,7 +103,7 @@ function repetitions(scene: CrawlScene, site: CrawlSite, name: string): string[]
   return faults;
 }
 
-/** Everything that a whole crawl of these hosts asks for. */
+/** Returns the requests that a complete crawl of these hosts makes and this one did not. */
 export function requestsMissing(site: CrawlSite, { name, hosts }: JobToCheck): string[] {
   const asked = new Set(
     site.requests.flatMap((request: SiteRequest) =>

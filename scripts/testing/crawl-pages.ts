@@ -1,46 +1,46 @@
-/** What the hosts of a crawl's test have: trees of pages that link to each other's hosts, some behind redirects. */
+/** The sites of a crawl test: trees of pages that link to other hosts, some behind redirects. */
 
 export interface CrawlHost {
   address: string;
-  /** Seconds, as its robots.txt says it; without it the usual delay holds. */
+  /** Crawl-delay of its robots.txt in seconds. Without it the default delay applies. */
   crawlDelay?: number;
-  /** Beside its home. */
+  /** Number of pages besides the home page. */
   pages: number;
-  /** Whether it has a sitemap, which names every other page. */
+  /** Whether it has a sitemap, which lists every second page. */
   sitemap: boolean;
-  /** Time an answer takes. */
+  /** Delay of each response. */
   answerMs?: number;
 }
 
-/** One request as the host's server saw it, by the clock of the machine. */
+/** One request as the host's server saw it, by the machine's clock. */
 export interface SiteRequest {
-  /** Position among the hosts. */
+  /** Position of the host. */
   host: number;
   path: string;
-  /** What the job's own header says. */
+  /** Text of the job's own header field. */
   job: string;
   agent: string;
-  /** It was seen then, and came at some time since. */
+  /** The server saw the request at `at`, and it arrived after `since`. */
   at: number;
   since: number;
-  /** Requests that its host was answering, this one among them. */
+  /** Requests in flight at the host, including this one. */
   open: number;
 }
 
-/** One of this many pages is reached only by a redirect. */
+/** Every seventh page is reached only by a redirect. */
 const REDIRECTED = 7;
 const FILLER = "Water runs over stones, and the mill turns all day. ".repeat(30);
 
 const isRedirected = (page: number) => page % REDIRECTED === REDIRECTED - 1;
 const pathOf = (page: number) => (isRedirected(page) ? `/go/${page}` : `/p/${page}`);
 
-/** Every address that a crawl of all hosts asks for, robots.txt and sitemaps aside: each once. */
+/** Returns every address that a crawl of all hosts requests, except robots.txt and sitemaps, once each. */
 export function allPaths({ pages }: CrawlHost): string[] {
   const numbers = Array.from({ length: pages }, (_, page) => page);
   return ["/", ...numbers.flatMap((page) => pathsOf(page))];
 }
 
-/** Addresses of the records: a redirect and its target have one. */
+/** Returns the addresses of the records. A redirect and its target share one. */
 export function recordPaths({ pages }: CrawlHost): string[] {
   return ["/", ...Array.from({ length: pages }, (_, page) => `/p/${page}`)];
 }
@@ -57,7 +57,7 @@ export function sitemapOf({ pages }: CrawlHost, origin: string): string {
   return `<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">${urls.join("")}</urlset>`;
 }
 
-/** The page at the path, where it redirects to, or nothing. */
+/** Returns the page at the path, its redirect target, or undefined. */
 export function hostPage(
   hosts: readonly CrawlHost[],
   origins: readonly string[],

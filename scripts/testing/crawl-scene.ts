@@ -1,4 +1,4 @@
-/** The whole program as real processes, a bus and a client: where a test of crawls takes place. */
+/** The scene of crawl tests: the whole program as real processes, a bus and a client. */
 import { chmod, mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -16,25 +16,25 @@ export type WireCrawl = WireCrawlSummary & { records: WireRecord[]; cursor?: str
 
 export interface CrawlSceneOptions {
   seed?: number;
-  /** Processes of each role; one unless said. */
+  /** Number of processes of each role, by default one. */
   actors?: number;
   browsers?: number;
   environment?: NodeJS.ProcessEnv;
-  /** Processes have no proxy between them and the bus: none can be cut off, and none is slower for it. */
+  /** Connects processes to the bus without a proxy. They are faster, but cannot be cut off. */
   direct?: boolean;
 }
 
-/** A process that can be killed and started again: with the same data, at the same port. */
+/** A process that can be killed and restarted with the same data at the same port. */
 interface Place {
   name: string;
   role: SceneRole;
   port: number;
-  /** Its way to the bus. */
+  /** Its proxy to the bus. */
   proxy: TcpProxy;
   instance: RoleProcess | undefined;
 }
 
-/** Requests fail while what answers them is dead; each is made again until then. */
+/** Requests fail while their server is dead. Each is retried for this long. */
 const ANSWER_MS_MAX = 60_000;
 const AGAIN_MS = 100;
 
@@ -42,7 +42,7 @@ export class CrawlScene implements AsyncDisposable {
   readonly random: SeededRandom;
   readonly nats: TestNatsServer;
   readonly places: readonly Place[];
-  /** When a fault began and was over, by the clock of the machine. */
+  /** Begin and end of each fault, by the machine's clock. */
   readonly faults: { what: string; at: number; until: number }[] = [];
   readonly #folder: string;
   readonly #environment: NodeJS.ProcessEnv;
@@ -53,7 +53,7 @@ export class CrawlScene implements AsyncDisposable {
     const { seed = SeededRandom.newSeed(), actors = 1, browsers = 1 } = options;
     const { environment, direct = false } = options;
     const folder = await mkdtemp(join(tmpdir(), "trunkline-crawl-"));
-    // Browsers run as another user where we are root, and have their profiles in here.
+    // If we are root, browsers run as another user and have their profiles here.
     await chmod(folder, 0o755);
     const nats = await startNats();
     const roles: SceneRole[] = ["gateway"];
@@ -91,7 +91,7 @@ export class CrawlScene implements AsyncDisposable {
     this.#direct = parts.direct;
   }
 
-  /** Every process that does not run is started, and ready. */
+  /** Starts every process that does not run, and waits until it is ready. */
   async startAll(): Promise<void> {
     await Promise.all(this.places.map((place) => this.#start(place)));
     await Promise.all(this.places.map(({ instance }) => instance?.ready()));
@@ -105,7 +105,7 @@ export class CrawlScene implements AsyncDisposable {
     );
   }
 
-  /** What its processes have logged, to be shown when something is wrong. */
+  /** Error lines of the processes' logs, for failure messages. */
   get errorLines(): string[] {
     return this.places.flatMap(({ name, instance }) =>
       (instance?.lines ?? [])
@@ -114,7 +114,7 @@ export class CrawlScene implements AsyncDisposable {
     );
   }
 
-  /** Ends any process of the role as a power cut would, and starts it anew. */
+  /** Kills a random process of the role as a power cut would, and restarts it. */
   async killOne(role: SceneRole): Promise<void> {
     const place = this.random.pick(this.places.filter((one) => one.role === role));
     await this.#during(`${place.name} killed`, async () => {
@@ -124,7 +124,7 @@ export class CrawlScene implements AsyncDisposable {
     });
   }
 
-  /** Ends everything at once, the bus too. */
+  /** Kills everything at once, the bus too. */
   async killAll(): Promise<void> {
     await this.#during("all killed", async () => {
       await Promise.all([...this.places.map((place) => this.#kill(place)), this.nats.kill()]);
@@ -160,7 +160,7 @@ export class CrawlScene implements AsyncDisposable {
     return (await this.#read(id, "?limit=1")) as WireCrawlSummary;
   }
 
-  /** All records, walked by the cursor. */
+  /** Returns all records, following the cursor. */
   async records(id: string, query = ""): Promise<WireRecord[]> {
     const records: WireRecord[] = [];
     for (let cursor = ""; ; ) {
@@ -180,7 +180,7 @@ export class CrawlScene implements AsyncDisposable {
     return until(`crawl ${id} has ended`, look, withinMs);
   }
 
-  /** One request, whatever comes of it. */
+  /** Makes one request and returns any response. */
   async ask(path: string, method = "GET", body?: object) {
     const response = await fetch(this.crawlsUrl + path, {
       method,
@@ -215,7 +215,7 @@ export class CrawlScene implements AsyncDisposable {
     return this.#credentials;
   }
 
-  /** Asks until there is an answer. */
+  /** Retries until there is a response. */
   #read(id: string, query: string): Promise<unknown> {
     const look = async () => {
       const answer = await this.ask(`/${id}${query}`).catch(() => undefined);

@@ -1,6 +1,6 @@
 /**
- * Serves the hosts of a crawl's test in a process of its own, and prints every request it got: times that are measured in
- * a busy process would say little. The one parameter is a list of hosts as JSON; the first line printed is their ports.
+ * Serves the hosts of a crawl test in a process of its own and prints every request, since times of a busy process
+ * would be useless. Its one parameter is a JSON list of hosts. The first printed line is a list of their ports.
  */
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";

@@ -1,11 +1,11 @@
-/** Runs the hosts of a crawl's test beside it, and holds what they saw against what was promised to them. */
+/** Runs the hosts of a crawl test, and checks the requests against the promised pace. */
 import { join } from "node:path";
-import { CRAWL_DELAY_MS, HOST_REQUESTS_IN_FLIGHT_MAX } from "../../schemas/crawl/crawl-limits.ts";
+import { CRAWL_DELAY_MS, HOST_REQUESTS_IN_FLIGHT_MAX } from "../../schemas/crawl/limits.ts";
 import { REPOSITORY } from "../tools.ts";
 import { ChildProgram } from "./child-program.ts";
 import type { CrawlHost, SiteRequest } from "./crawl-pages.ts";
 
-/** What a server's own measuring may be off, beside the time it did not look. */
+/** Error of a server's own time stamps, besides the time in which it was suspended. */
 const MEASURE_MS = 1;
 
 export class CrawlSite implements AsyncDisposable {
@@ -29,7 +29,7 @@ export class CrawlSite implements AsyncDisposable {
     this.#program = program;
   }
 
-  /** All that came so far, in the order in which it was seen. */
+  /** All requests so far, in the order of their arrival. */
   get requests(): readonly SiteRequest[] {
     const { lines } = this.#program;
     for (; this.#read < lines.length; this.#read++) {
@@ -44,7 +44,7 @@ export class CrawlSite implements AsyncDisposable {
     return `${this.origins[host]}${path}`;
   }
 
-  /** Requests that surely came too early, or one too many at a time, in words. */
+  /** Describes requests that were certainly early, or one too many at a time. */
   paceFaults(): string[] {
     return this.hosts.flatMap(({ crawlDelay }, host) => {
       const seen = this.requests.filter((request) => request.host === host);
@@ -64,7 +64,7 @@ export class CrawlSite implements AsyncDisposable {
     });
   }
 
-  /** How much longer than its delay a host waited in the middle of its requests, as a share of it. */
+  /** Returns the median excess of a host's gaps over its delay, as a share of the delay. */
   medianSlowness(host: number): number {
     const { crawlDelay } = this.hosts[host] ?? {};
     const delayMs = crawlDelay === undefined ? CRAWL_DELAY_MS : crawlDelay * 1_000;

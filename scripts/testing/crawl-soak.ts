@@ -1,6 +1,6 @@
 /**
- * Breaks things at random for minutes on end while crawls walk a site, then checks what must hold of each:
- * `node scripts/testing/crawl-soak.ts --minutes N --seed S [--render]`.
+ * Injects random faults for minutes while crawls walk a site, then checks each crawl: `node scripts/testing/crawl-
+ * soak.ts --minutes N --seed S [--render]`.
  */
 import { parseArgs } from "node:util";
 import { systemClock as clock } from "../../actors/runtime/lib/clock.ts";
@@ -12,7 +12,7 @@ import { SeededRandom } from "./seeded-random.ts";
 
 const QUIET_MS_MAX = 3_000;
 const JOB_MS_MAX = 600_000;
-/** Each round is one crawl of all hosts. */
+/** Faults per round. Each round is one crawl of all hosts. */
 const FAULTS_PER_ROUND = 8;
 
 const { values } = parseArgs({
@@ -26,7 +26,7 @@ const seed = Number(values.seed ?? SeededRandom.newSeed());
 const endAt = clock.monotonic() + Number(values.minutes) * 60_000;
 const random = new SeededRandom(seed);
 console.log(`--seed ${seed} repeats the choices of this run`);
-// Each process that is started anew, and the bus, wants to hear of our end.
+// Each restarted process, and the bus, listens for our exit.
 process.setMaxListeners(0);
 
 while (clock.monotonic() < endAt && process.exitCode === undefined) {

@@ -1,11 +1,11 @@
-/** A crawl job by itself: messages in, every transition held to the runtime's limits, what it sends kept to look at. */
+/** A crawl job in isolation. Every transition is checked against the runtime's limits, and its sends are kept. */
 import assert from "node:assert/strict";
 import { crawlJobActor } from "../../actors/crawl/crawl-job/crawl-job.ts";
 import {
   CrawlJobRow,
   type CrawlJobState,
   INITIAL,
-} from "../../actors/crawl/crawl-job/crawl-job-state.ts";
+} from "../../actors/crawl/crawl-job/state/crawl-job-state.ts";
 import { readTransition } from "../../actors/runtime/kinds/transition.ts";
 import { deepFreeze } from "../../actors/runtime/lib/deep-freeze.ts";
 import type { DeepReadonly, Envelope, Input, Reply } from "../../schemas/contract.ts";
@@ -32,12 +32,12 @@ export class JobWorld {
   state: DeepReadonly<CrawlJobState> = INITIAL;
   rows = new Map<string, Row>();
   now = NOON;
-  /** All that was sent and not taken out yet. */
+  /** Sends that `take` has not returned yet. */
   sent: Envelope[] = [];
-  /** All that those who watch were shown. */
+  /** All live updates. */
   readonly news: CrawlNews[] = [];
   readonly reminders = new Map<string, number>();
-  /** The effects of the last message. */
+  /** Rows that the last message wrote. */
   rowsWritten: string[] = [];
   #turns = 0;
   #ids = 0;
@@ -47,7 +47,7 @@ export class JobWorld {
       crawlJobActor,
       message,
       this.state,
-      // As it would cross the bus.
+      // The input in the form that crosses the bus.
       JSON.parse(JSON.stringify(input)),
       {
         key: JOB,
@@ -105,7 +105,7 @@ export class JobWorld {
     this.run("robotsLearned", { host: HOST, scheme: "https", sitemaps: [], ...more });
   }
 
-  /** Learns robots.txt, and that there is no sitemap. */
+  /** Learns robots.txt and the absence of a sitemap. */
   learnNoSitemaps(): void {
     this.learn();
     const turn = this.grant();
@@ -120,7 +120,7 @@ export class JobWorld {
     this.run("turnEnded", { host: HOST, turn: turn.turn });
   }
 
-  /** The turn as the worker gets it; throws where the job gave it back. */
+  /** Grants a turn and returns the worker's task. Throws if the job returned the turn. */
   grant(requests = 256, host = HOST): Turn {
     const turn = this.tryGrant(requests, host);
     assert(turn, `${host} has something to do`);
@@ -138,7 +138,7 @@ export class JobWorld {
     this.run("turnReported", { turn, host, outcomes });
   }
 
-  /** Grants a turn and reports its only page. */
+  /** Grants a turn of one page and reports its outcome. */
   visit(outcome: (index: number) => PageOutcome, host = HOST): void {
     const turn = this.grant(1, host);
     const [request] = turn.requests;
@@ -147,7 +147,7 @@ export class JobWorld {
     this.run("turnEnded", { host, turn: turn.turn });
   }
 
-  /** Goes on as long as the job asks itself to; returns how many messages that took. */
+  /** Delivers the job's own messages until there are none. Returns their number. */
   settleBacklog(): number {
     for (let steps = 0; ; steps += 1) {
       if (this.take("crawl-job").length === 0) return steps;
@@ -155,7 +155,7 @@ export class JobWorld {
     }
   }
 
-  /** Takes out what was sent to a kind. */
+  /** Removes and returns the sends to a kind. */
   take(kind: string): Envelope[] {
     const taken = this.sent.filter((envelope) => envelope.kind === kind);
     this.sent = this.sent.filter((envelope) => envelope.kind !== kind);
@@ -170,7 +170,7 @@ export class JobWorld {
     return this.run("list", { account: ACCOUNT, count: 100, ...query });
   }
 
-  /** Every record there is, by pages of a listing. */
+  /** Returns every record by repeated listings. */
   records(query: Partial<Input<Messages["list"]>> = {}): RecordEntry[] {
     const all: RecordEntry[] = [];
     for (let cursor: string | undefined; ; ) {
@@ -186,7 +186,7 @@ export class JobWorld {
   }
 }
 
-/** A page that was fetched, with links. */
+/** Returns the outcome of a fetched page with links. */
 export const fetched =
   (links: string[] = [], more: Partial<Extract<PageOutcome, { kind: "fetched" }>> = {}) =>
   (index: number): PageOutcome => ({
@@ -199,7 +199,7 @@ export const fetched =
     ...more,
   });
 
-/** The whole state and its rows hold together. */
+/** Checks the consistency of the state and its rows. */
 export function checkJob({ state, rows }: JobWorld): void {
   const counts = { queued: 0, inFlight: 0, finished: 0, skipped: 0, total: 0 };
   const urls = new Set<string>();

@@ -1,8 +1,7 @@
-/** A site as a test drives it: its state and rows from message to message, a clock of the test's own, and what it sent. */
-import { siteActor } from "../../actors/crawl/site/site.ts";
+/** A site in isolation: its state and rows from message to message, the test's own clock, and its sends. */
+import { ARRIVAL_MS, siteActor } from "../../actors/crawl/site/site.ts";
 import type { SiteRow, SiteState } from "../../actors/crawl/site/site-state.ts";
 import type { DeepReadonly, Envelope, Input, Reply } from "../../schemas/contract.ts";
-import { ARRIVAL_MS } from "../../schemas/crawl/crawl-limits.ts";
 import type { RobotsRules } from "../../schemas/crawl/robots-rules.ts";
 import type { RobotsOutcome, Scheme } from "../../schemas/crawl/site.ts";
 import { runHandler } from "./run-handler.ts";
@@ -14,11 +13,11 @@ export class SiteDriver {
   now: number;
   state: DeepReadonly<SiteState> = siteActor.initial;
   readonly rows = new Map<string, DeepReadonly<SiteRow>>();
-  /** What the last message sent and asked to be reminded of, and whether it changed anything. */
+  /** Sends and reminders of the last message, and whether it changed the state. */
   sent: readonly Envelope[] = [];
   changed = false;
   lookAt: number | undefined;
-  /** What those who watch were shown. */
+  /** All live updates. */
   readonly shown: unknown[] = [];
   #ids = 0;
 
@@ -51,12 +50,12 @@ export class SiteDriver {
     return handled.reply;
   }
 
-  /** Inputs of the last message's sends of one name. */
+  /** Returns the inputs of the last message's sends of one name. */
   sentAs<T = Record<string, unknown>>(message: string): T[] {
     return this.sent.filter((one) => one.message === message).map(({ input }) => input as T);
   }
 
-  /** Answers a fetch as a worker does, in its place in time. Returns its turn, which is still to be finished. */
+  /** Reports a fetch in its moment as a worker does. Returns its turn, which the caller must finish. */
   fetched(outcome: RobotsOutcome, scheme: Scheme = "https"): string {
     const turn = this.state.robots[scheme]?.fetch?.turn;
     if (turn === undefined) throw new Error(`Cannot answer: no ${scheme} robots.txt is fetched`);
@@ -65,14 +64,14 @@ export class SiteDriver {
     if (begun.state !== "go") throw new Error(`Cannot fetch robots.txt: ${begun.state}`);
     this.now += begun.waitMs;
     this.tell("requestStarted", { turn });
-    // It counts from the end of its millisecond, and from when it will have arrived.
+    // The departure counts from the end of its millisecond, plus the time to arrive.
     this.now += 1 + ARRIVAL_MS;
     this.tell("robotsFetched", { scheme, turn, outcome });
     return turn;
   }
 }
 
-/** An id of a number. */
+/** Returns an id made of a number. */
 export const hex = (number: number) => number.toString(16).padStart(32, "0");
 
 export const rulesOutcome = (rules: Partial<RobotsRules> = {}): RobotsOutcome => ({

@@ -1,16 +1,16 @@
-/** A site with crawls and workers that are late, die and repeat themselves, on a clock that jumps from event to event. */
-import { TURN_LATE_MS, TURN_MS_MAX } from "../../schemas/crawl/crawl-limits.ts";
+/** Simulates a site whose workers are late, die and repeat themselves, on a clock that jumps from event to event. */
+import { TURN_LATE_MS, TURN_MS_MAX } from "../../schemas/crawl/limits.ts";
 import { TASK_ACK_WAIT_MS } from "../../schemas/limits.ts";
 import { SeededRandom } from "./seeded-random.ts";
 import { hex, rulesOutcome, SiteDriver } from "./site-driver.ts";
 
 export interface Simulation {
   seed: number;
-  /** Undefined for our own. */
+  /** Undefined for the default delay. */
   crawlDelayMs?: number;
   /** Requests of each job, by account. */
   jobs: Record<string, number[]>;
-  /** Chance that a worker dies, at each of the places where it may. */
+  /** Chance that a worker dies, at each point where it can. */
   deaths: number;
   /** Chance that a worker or a message is late by up to 3 s. */
   lateness: number;
@@ -18,19 +18,19 @@ export interface Simulation {
   /** Chance that a page takes this long instead. */
   slow?: number;
   slowMs?: [number, number];
-  /** One of this many requests is answered with 429. */
+  /** Every n-th request gets a 429. */
   awayEvery?: number;
-  /** The site's host dies after this many requests, and nobody answers for the site until another host replaces it. */
+  /** The site's host dies after this many requests, and the site is unreachable until it is replaced. */
   hostDeath?: { afterRequests: number; awayMs: number };
 }
 
 export interface Simulated {
-  /** When requests left, in order. */
+  /** Departure times in order. */
   starts: number[];
-  /** The job of each grant. */
+  /** The account and job of each grant. */
   grants: { account: string; job: string; requests: number }[];
   deaths: number;
-  /** Messages and workers that were late. */
+  /** Number of late messages and workers. */
   delays: number;
   inFlightMax: number;
   /** Requests made, by job. */
@@ -59,10 +59,10 @@ class SimulatedWorld {
   readonly #result: Simulated;
   #order = 0;
   #inFlight = 0;
-  /** Turns of which no more is made, since the host wants to be left alone. */
+  /** Turns that stop because the host asked for a pause. */
   readonly #left = new Set<string>();
   #lookAt = Number.POSITIVE_INFINITY;
-  /** Until then nobody answers for the site. */
+  /** The site is unreachable until then. */
   #backAt = 0;
 
   constructor(simulation: Simulation) {
@@ -118,7 +118,7 @@ class SimulatedWorld {
     this.#events.push({ at: this.#site.now + ms, order: this.#order++, run });
   }
 
-  /** What is meant for the site waits for it where it is away. */
+  /** Messages wait while the site is unreachable. */
   #reach(ms: number, run: () => void): void {
     this.#after(ms, () => {
       const awayMs = this.#backAt - this.#site.now;
@@ -127,7 +127,7 @@ class SimulatedWorld {
     });
   }
 
-  /** A message's way, seconds long where something is late. */
+  /** Returns the transit time of a message: seconds if it is late. */
   #transit(): number {
     return this.#delay(100) || this.#random.integer(1, 4);
   }
@@ -138,7 +138,7 @@ class SimulatedWorld {
     return this.#random.integer(leastMs, 3_000);
   }
 
-  /** A message to the site, and what it sets off. */
+  /** Delivers a message to the site and its consequences. */
   #tell<T>(tell: (site: SiteDriver) => T): T {
     const reply = tell(this.#site);
     for (const { key, message, input } of this.#site.sent) {
@@ -151,7 +151,7 @@ class SimulatedWorld {
     const { lookAt } = this.#site;
     if (lookAt !== undefined && lookAt < this.#lookAt) {
       this.#lookAt = lookAt;
-      // The bus is up to a second late with what it reminds of.
+      // The bus delivers reminders up to a second late.
       this.#events.push({
         at: Math.max(this.#site.now, lookAt) + this.#random.integer(1, 1_000),
         order: this.#order++,
@@ -189,8 +189,8 @@ class SimulatedWorld {
   }
 
   /**
-   * A worker dies here, if it does: its task comes to another, or back to its job. To that one the turn is gone once the
-   * first has asked.
+   * Decides whether a worker dies here. Its task then goes to another worker or back to its job. For another worker
+   * the turn is gone once the first has asked.
    */
   #dies(work: Work): boolean {
     if (!this.#random.chance(this.#simulation.deaths)) return false;
@@ -212,7 +212,7 @@ class SimulatedWorld {
     this.#want(job);
   }
 
-  /** Makes what is left of a turn: all at once, or the first of it where there is a delay. */
+  /** Makes the rest of a turn: all at once, or its first request if there is a delay. */
   #work(work: Work): void {
     if (this.#dies(work)) return;
     const { job, turn, nth, requests } = work;
@@ -267,7 +267,7 @@ class SimulatedWorld {
     this.#reach(this.#transit(), () => {
       this.#tell((site) => site.tell("requestStarted", { turn, nth, lateMs }));
       const next = { job, turn, nth: nth + 1, requests: requests - 1, attempt: 1 };
-      // Once it knows that the site has heard it.
+      // Continues when the site knows.
       if (!isLast) this.#after(this.#transit(), () => this.#goOn(next));
     });
   }
@@ -310,13 +310,13 @@ class SimulatedWorld {
   }
 }
 
-/** What a worker has of a turn. */
+/** The rest of a turn at a worker. */
 interface Work {
   job: string;
   turn: string;
-  /** Which of its requests comes next. */
+  /** Number of its next request. */
   nth: number;
-  /** From that one on. */
+  /** Requests from that one on. */
   requests: number;
   attempt: number;
 }

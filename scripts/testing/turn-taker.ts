@@ -6,8 +6,8 @@ import { defineActor } from "../../actors/runtime/kinds/define-actor.ts";
 import { defineWorker } from "../../actors/runtime/workers/define-worker.ts";
 import { defineContract, envelope } from "../../schemas/contract.ts";
 import { crawlJob } from "../../schemas/crawl/crawl-job.ts";
-import { TURN_LATE_MS } from "../../schemas/crawl/crawl-limits.ts";
 import { crawlPage } from "../../schemas/crawl/crawl-page.ts";
+import { TURN_LATE_MS } from "../../schemas/crawl/limits.ts";
 import { type CrawlIntent, type RobotsOutcome, site } from "../../schemas/crawl/site.ts";
 import { Id } from "../../schemas/values.ts";
 

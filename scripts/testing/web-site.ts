@@ -1,4 +1,4 @@
-/** A site for a test: pages by path on a loopback address, and every request it got. */
+/** A site for a test: pages by path on a loopback address, and a list of requests. */
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
 import { startHttpServer } from "./loopback-server.ts";
 
@@ -30,18 +30,18 @@ export class WebSite implements AsyncDisposable {
     return this.#server.server;
   }
 
-  /** Text is HTML; other paths answer 404 with an empty page. */
+  /** Adds a page; text is HTML. Other paths answer 404 with an empty page. */
   page(path: string, answer: Answer): string {
     this.#pages.set(path, answer);
     return this.url + path;
   }
 
-  /** Paths that were asked for, in order. */
+  /** Requested paths in order. */
   get paths(): string[] {
     return this.requests.map(({ path }) => path);
   }
 
-  /** The headers of the latest request for the path. */
+  /** Returns the header fields of the latest request for the path. */
   headersOf(path: string): IncomingHttpHeaders {
     const seen = this.requests.findLast((request) => request.path === path);
     if (seen === undefined) throw new Error(`nobody asked for ${path}, but for ${this.paths}`);

@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { fetched, HOST, JobWorld, START } from "../../../scripts/testing/job-world.ts";
 
-/** Rows of which every look is counted, and which nobody may walk through. */
+/** Rows that count every read, and that nobody may iterate. */
 class CountedRows<V> extends Map<string, V> {
   looks = 0;
   walkable = false;
@@ -73,7 +73,7 @@ describe("costs of a crawl job", () => {
     expect(many.looks).to.equal(one.looks);
   });
 
-  it("list() reads what it shows, wherever it stands and whatever is filtered", () => {
+  it("list() reads only the rows it shows, at every position and with every filter", () => {
     const after = String(90_000);
     for (const query of [
       { count: 1 },
@@ -106,7 +106,7 @@ describe("costs of a crawl job", () => {
 const numbered = (count: number, prefix: string) =>
   Array.from({ length: count }, (_, number) => `${prefix}${number}`);
 
-/** So many pages, of which those of the first reports are settled. */
+/** Adds this many pages; those of the first reports are settled. */
 function fill(world: JobWorld, pages: number): void {
   world.start({ source: "links", limit: 100_000 }).learn();
   world.visit(fetched(numbered(10, START)));
@@ -117,7 +117,7 @@ function fill(world: JobWorld, pages: number): void {
     world.settleBacklog();
     added += links;
   }
-  // The last of a large job's places stay free for what a test adds; in the end they are taken.
+  // The last places of a large job stay free for the test's pages, and are then filled.
   if (pages === 100_000) world.visit(fetched(numbered(80, `${START}rest/`)));
   world.rows = new CountedRows(world.rows);
 }

@@ -7,7 +7,7 @@ import {
   CRAWL_TRIES_MAX,
   SITE_FULL_RETRY_MS,
   SITES_FULL_MAX,
-} from "../../../schemas/crawl/crawl-limits.ts";
+} from "../../../schemas/crawl/limits.ts";
 import {
   ACCOUNT,
   checkJob,
@@ -18,7 +18,7 @@ import {
   START,
 } from "../../../scripts/testing/job-world.ts";
 import { refusal } from "../../../scripts/testing/refusal.ts";
-import { CrawlJobRow, CrawlJobState } from "./crawl-job-state.ts";
+import { CrawlJobRow, CrawlJobState } from "./state/crawl-job-state.ts";
 
 const OTHER = "b".repeat(32);
 const A = `${START}a`;
@@ -41,7 +41,7 @@ const redirected =
     ...{ kind: "redirected", index, to, status: 301, browserMs: 0 },
   });
 
-/** A job that knows its site has no sitemap, its start fetched with these links. */
+/** A job without a sitemap whose start was fetched with these links. */
 function walking(links: string[], plan: Parameters<JobWorld["start"]>[0] = {}): JobWorld {
   const world = new JobWorld().start({ source: "links", ...plan });
   world.learn();
@@ -51,7 +51,7 @@ function walking(links: string[], plan: Parameters<JobWorld["start"]>[0] = {}): 
 
 describe("crawlJob", () => {
   describe("start()", () => {
-    it("start() tells the list and the start's site, and sets the reminder", () => {
+    it("start() notifies the list and the start's site, and sets the reminder", () => {
       const world = new JobWorld().start();
       expect(world.take("crawl-list")).to.deep.equal([
         {
@@ -68,7 +68,7 @@ describe("crawlJob", () => {
       expect(world.summary()).to.deep.include({ status: "running", total: 1, finished: 0 });
     });
 
-    it("start() again with the same request changes nothing, and with another is refused", () => {
+    it("a second start() with the same request changes nothing, and with another is refused", () => {
       const world = new JobWorld().start();
       world.sent = [];
       const before = world.state;
@@ -91,7 +91,7 @@ describe("crawlJob", () => {
       }
     });
 
-    it("start() keeps as many and as long patterns as there may be", () => {
+    it("start() stores the highest number of the longest patterns", () => {
       const patterns = Array.from({ length: 100 }, () => "\u0001".repeat(1_024));
       const world = new JobWorld().start({
         source: "links",
@@ -116,7 +116,7 @@ describe("crawlJob", () => {
     }
   });
 
-  it("messages to a job nobody started leave nothing behind but a turn given back", () => {
+  it("messages to an unstarted job store nothing and return its turn", () => {
     const world = new JobWorld();
     expect(world.tryGrant()).to.equal(undefined);
     expect(world.take("site").map(({ message }) => message)).to.deep.equal(["turnFinished"]);
@@ -134,7 +134,7 @@ describe("crawlJob", () => {
   });
 
   describe("turns", () => {
-    it("turnGranted() sends one task with what is queued, as many as the turn may make", () => {
+    it("turnGranted() sends one task with the queued requests, up to the turn's limit", () => {
       const world = walking([A, B, `${START}c`]);
       const turn = world.grant(2);
       expect(turn.requests.map(({ url }) => url)).to.deep.equal([A, B]);
@@ -142,7 +142,7 @@ describe("crawlJob", () => {
       checkJob(world);
     });
 
-    it("siteFull() has the site asked again later, however often it says so, and the job goes on then", () => {
+    it("siteFull() makes the job ask the site again later, however often that happens, and then continue", () => {
       const world = new JobWorld().start();
       world.take("site");
       world.run("siteFull", { host: HOST });
@@ -167,7 +167,7 @@ describe("crawlJob", () => {
       checkJob(world);
     });
 
-    it("siteFull() of SITES_FULL_MAX sites is waited for, of one more ends the job with a reason", () => {
+    it("siteFull() of SITES_FULL_MAX sites pauses them, and one more ends the job with a reason", () => {
       const world = new JobWorld().start();
       for (let site = 0; site < SITES_FULL_MAX; site++) {
         world.run("siteFull", { host: `${site}.example` });
@@ -185,7 +185,7 @@ describe("crawlJob", () => {
       expect(task).to.deep.include({ message: "renderTurn", lane: "browser", to: "worker" });
     });
 
-    it("turnGranted() twice changes nothing, and where nothing waits gives the turn back", () => {
+    it("a second turnGranted() changes nothing, and an empty queue returns the turn", () => {
       const world = new JobWorld().start();
       world.take("site");
       const granted = { host: HOST, turn: OTHER, requests: 1 };
@@ -199,7 +199,7 @@ describe("crawlJob", () => {
       checkJob(world);
     });
 
-    it("turnReported() twice counts once, and of a turn nobody granted not at all", () => {
+    it("turnReported() twice counts once, and an unknown turn does not count", () => {
       const world = new JobWorld().start({ source: "links" });
       const turn = world.grant();
       world.report({ ...turn, turn: OTHER }, fetched()(0));
@@ -211,7 +211,7 @@ describe("crawlJob", () => {
       checkJob(world);
     });
 
-    it("turnEnded() queues again what was not reported, ahead of the others", () => {
+    it("turnEnded() requeues unreported pages ahead of the others", () => {
       const world = walking([A, B, `${START}c`, `${START}d`]);
       const turn = world.grant(3);
       world.report(turn, fetched()(2));
@@ -223,7 +223,7 @@ describe("crawlJob", () => {
       expect(again.requests.map(({ attempt }) => attempt)).to.deep.equal([1, 1, 1]);
     });
 
-    it("turnEnded() with a failure tries each page alone, and gives it up after its tries", () => {
+    it("turnEnded() with a failure retries each page alone, and gives up after CRAWL_TRIES_MAX", () => {
       const world = walking([A, B]);
       const first = world.grant();
       world.run("turnEnded", { host: HOST, turn: first.turn, failed: "workers died of it" });
@@ -242,7 +242,7 @@ describe("crawlJob", () => {
       expect(world.summary()).to.deep.include({ status: "completed", total: 3, finished: 3 });
     });
 
-    it("a start URL of which workers die ends the job", () => {
+    it("a start URL that kills its workers ends the job", () => {
       const world = new JobWorld().start();
       for (let tries = 0; tries < CRAWL_TRIES_MAX; tries += 1) {
         world.run("turnEnded", { host: HOST, turn: world.grant().turn, failed: "it died" });
@@ -253,7 +253,7 @@ describe("crawlJob", () => {
       ]);
     });
 
-    it("want is sent when a queue begins to matter, not for every link", () => {
+    it("the job sends want when a queue grows past its bounds, not for every link", () => {
       const world = walking([], { limit: 2_000 });
       expect(world.summary().status).to.equal("completed");
       const busy = new JobWorld().start({ source: "links", limit: 2_000 });
@@ -270,7 +270,7 @@ describe("crawlJob", () => {
   });
 
   describe("outcomes", () => {
-    it("fetched completes a page, and its links are pages behind it", () => {
+    it("fetched completes a page and queues its links", () => {
       const world = walking([A, `${A}#x`, B, "mailto:x@site.example", START]);
       expect(world.statuses()).to.deep.equal({
         [START]: "completed",
@@ -286,7 +286,7 @@ describe("crawlJob", () => {
       checkJob(world);
     });
 
-    it("fetched with an HTTP status from 400 on is errored, keeps its body, and leads nowhere", () => {
+    it("fetched with an HTTP status from 400 is errored, keeps its body, and adds no links", () => {
       const world = walking([A]);
       world.visit(fetched([B], { metadata: { status: 404, url: A } }));
       const [, record] = world.records();
@@ -295,7 +295,7 @@ describe("crawlJob", () => {
       expect(world.summary()).to.deep.include({ status: "completed", total: 2, finished: 2 });
     });
 
-    it("disallowed counts, and gives its place under the limit to another", () => {
+    it("disallowed counts, and frees its place under the limit", () => {
       const world = walking([A, B], { limit: 2 });
       expect(world.records()).to.have.length(2);
       world.visit(disallowed);
@@ -306,7 +306,7 @@ describe("crawlJob", () => {
       expect(world.summary()).to.deep.include({ status: "completed", total: 3, finished: 3 });
     });
 
-    it("skipped leaves the totals, and gives its place to another", () => {
+    it("skipped does not count in the totals, and frees its place", () => {
       const world = walking([A, B], { limit: 2 });
       world.visit((index) => ({ kind: "skipped", index, reason: "Last modified long ago" }));
       expect(world.summary()).to.deep.include({
@@ -320,7 +320,7 @@ describe("crawlJob", () => {
       expect(world.records()[1]?.reason).to.equal("Last modified long ago");
     });
 
-    it("failed is tried three times where that makes sense, and then errored", () => {
+    it("failed is retried up to three attempts where that makes sense, and then errored", () => {
       const world = walking([A]);
       world.visit(failed());
       expect(world.grant(1).requests[0]).to.deep.include({ url: A, attempt: 2 });
@@ -335,7 +335,7 @@ describe("crawlJob", () => {
       checkJob(again);
     });
 
-    it("failed of the start URL without an HTTP answer ends the job, with one it does not", () => {
+    it("failed of the start URL ends the job without an HTTP response, but not with one", () => {
       const gone = new JobWorld().start();
       gone.visit(failed({ retry: false }));
       expect(gone.summary()).to.deep.include({ status: "errored", total: 1, finished: 1 });
@@ -376,7 +376,7 @@ describe("crawlJob", () => {
       checkJob(world);
     });
 
-    it("a redirect to a page the crawl has is skipped, whichever came first", () => {
+    it("a redirect to a page of the crawl is skipped, whichever was found first", () => {
       const world = walking([A, B]);
       world.visit(redirected(B));
       expect(world.records()[1]).to.deep.include({
@@ -398,7 +398,7 @@ describe("crawlJob", () => {
       expect(two?.reason).to.contain("the scheme is mailto");
     });
 
-    it("ten redirects are followed and the eleventh is not; a way back to itself is", () => {
+    it("ten redirects are followed, the eleventh is not; a redirect back to the page itself is", () => {
       const world = walking([A, B]);
       world.visit(redirected(A));
       for (let hop = 2; hop <= 10; hop += 1) world.visit(redirected(`${A}${hop}`));
@@ -409,7 +409,7 @@ describe("crawlJob", () => {
       });
     });
 
-    it("a start URL that moves is followed, and the crawl is at home where it went", () => {
+    it("a redirect of the start URL is followed, and its target is a home of the crawl", () => {
       const world = new JobWorld().start();
       world.learn();
       world.take("site");
@@ -491,18 +491,24 @@ describe("crawlJob", () => {
   });
 
   describe("ends", () => {
-    it("a job whose pages are all settled is completed; list, reminders and sites hear of it", () => {
+    it("a job with only settled pages is completed; the list and sites are notified, and reminders are set", () => {
       const world = walking([A]);
       world.sent = [];
       world.visit(fetched());
       expect(world.summary()).to.deep.include({ status: "completed", endedAt: world.now });
       expect(world.take("crawl-list").map(({ message, input }) => [message, input])).to.deep.equal([
-        ["ended", { id: JOB, status: "completed", endedAt: world.now }],
+        [
+          "ended",
+          {
+            ...{ id: JOB, status: "completed", endedAt: world.now },
+            ...{ total: 2, finished: 2, skipped: 0 },
+          },
+        ],
       ]);
       expect([...world.reminders]).to.deep.equal([["expire", world.now + CRAWL_KEPT_MS]]);
     });
 
-    it("cancel() cancels what is not settled before the answer, and refuses the second time", () => {
+    it("cancel() cancels unsettled pages before the reply, and refuses a second cancel", () => {
       const world = walking([A, B]);
       const turn = world.grant(1);
       world.sent = [];
@@ -530,7 +536,7 @@ describe("crawlJob", () => {
       expect(world.state).to.equal(before);
     });
 
-    it("a turn for a job that has ended is given back, and nothing is wanted there any more", () => {
+    it("a turn for an ended job is returned, and the site is told that nothing is wanted", () => {
       const world = walking([A]);
       world.run("cancel", { account: ACCOUNT });
       world.sent = [];
@@ -548,7 +554,7 @@ describe("crawlJob", () => {
       expect(world.records()[1]?.reason).to.equal("the crawl took longer than it may");
     });
 
-    it("a content signal that is learned late ends the job: what waits is disallowed", () => {
+    it("a content signal that is learned late ends the job, and waiting pages are disallowed", () => {
       const world = new JobWorld().start();
       world.learn({ refusal: "Content-Signal says search=no" });
       expect(world.summary().status).to.equal("errored");
@@ -565,7 +571,7 @@ describe("crawlJob", () => {
       expect(world.records({ status: "cancelled" })).to.have.length(0);
     });
 
-    it("get() and list() refuse a job that is over, though expire() is late", () => {
+    it("get() and list() refuse an expired job even if expire() is late", () => {
       const world = walking([]);
       world.now += CRAWL_KEPT_MS - 1;
       expect(world.summary().status).to.equal("completed");
@@ -574,7 +580,7 @@ describe("crawlJob", () => {
       expect(refusal(() => world.records()).code).to.equal("not_found");
     });
 
-    it("expire() removes what the job held, once", () => {
+    it("expire() removes everything of the job, once", () => {
       const world = walking([]);
       world.sent = [];
       world.run("expire", {});
@@ -593,7 +599,7 @@ describe("crawlJob", () => {
   });
 
   describe("live", () => {
-    it("those who watch see each page that is settled, and how the job stands", () => {
+    it("live updates show each settled page and the job's counts", () => {
       const world = walking([A, B, "https://strange.example/"]);
       expect(world.news.at(-1)).to.deep.equal({
         ...{ status: "running", total: 3, finished: 1, skipped: 1 },

@@ -1,28 +1,28 @@
-/** Decides which pages a crawl has, in which order they are asked for, and when it is over. */
+/** Decides which pages a crawl has, in which order they are requested, and when the crawl ends. */
 import { type DeepReadonly, envelope } from "../../../schemas/contract.ts";
 import { crawlJob } from "../../../schemas/crawl/crawl-job.ts";
-import { CRAWL_KEPT_MS, CRAWL_MS_MAX } from "../../../schemas/crawl/crawl-limits.ts";
 import { crawlList } from "../../../schemas/crawl/crawl-list.ts";
 import { crawlPage } from "../../../schemas/crawl/crawl-page.ts";
+import { CRAWL_KEPT_MS, CRAWL_MS_MAX } from "../../../schemas/crawl/limits.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import { defineActor } from "../../runtime/kinds/define-actor.ts";
-import { admitFromBacklog, askForMore } from "./backlog.ts";
-import { CrawlJobRow, CrawlJobState, INITIAL } from "./crawl-job-state.ts";
-import { crawlUrl } from "./crawl-url.ts";
-import { endIfDone, endJob } from "./ends.ts";
-import { takeFault } from "./faults.ts";
-import { admitStart } from "./frontier.ts";
-import { JobDraft } from "./job-draft.ts";
-import { knownRows } from "./known-urls.ts";
+import { crawlUrl } from "../lib/scope/crawl-url.ts";
+import { admitFromBacklog, askForMore } from "./discovery/backlog.ts";
+import { admitStart } from "./discovery/frontier.ts";
+import { openSitemaps } from "./discovery/sitemaps.ts";
+import { endIfDone, endJob } from "./end-job.ts";
+import { recordFault } from "./faults.ts";
 import { newsOf } from "./news.ts";
-import { planRows } from "./plan.ts";
 import { learnRobots, readSlice } from "./read-sitemaps.ts";
 import { listRecords, summaryOf } from "./records.ts";
 import { settleAll } from "./report.ts";
 import { settleExtracted } from "./settle.ts";
-import { openSitemaps } from "./sitemaps.ts";
-import { endTurn, grantTurn, refuseTurn, takeReported } from "./turns.ts";
-import { askFullSites, askLater, tellSites } from "./wants.ts";
+import { CrawlJobRow, CrawlJobState, INITIAL } from "./state/crawl-job-state.ts";
+import { JobDraft } from "./state/job-draft.ts";
+import { knownRows } from "./state/known-urls.ts";
+import { planRows } from "./state/plan.ts";
+import { endTurn, grantTurn, removeReported, returnTurn } from "./turns.ts";
+import { notifySites, pauseFullHost, resumePausedHosts } from "./wanted-requests.ts";
 
 export const crawlJobActor = defineActor(crawlJob, {
   state: CrawlJobState,
@@ -45,9 +45,9 @@ export const crawlJobActor = defineActor(crawlJob, {
       const begun = { status: "running" as const, createdAt: now, account, homes };
       const kept = { request: request.name, knownRows: knownRows(plan.limit) };
       const draft = new JobDraft({ ...state, ...begun, ...kept }, context);
-      for (const [row, value] of planRows({ ...plan, url })) draft.set(row, value);
+      for (const [row, value] of planRows({ ...plan, url })) draft.write(row, value);
       admitStart(draft, url);
-      draft.remind.timeOut = now + CRAWL_MS_MAX;
+      draft.remind("timeOut", now + CRAWL_MS_MAX);
       draft.send(envelope(crawlList, account, "started", { id: key, url, createdAt: now }));
       return { ...conclude(state, draft), reply: {} };
     },
@@ -79,7 +79,7 @@ export const crawlJobActor = defineActor(crawlJob, {
         grantTurn(draft, granted);
         return conclude(state, draft);
       }
-      refuseTurn(draft, granted);
+      returnTurn(draft, granted);
       return { ...draft.transition(), state };
     },
 
@@ -92,21 +92,21 @@ export const crawlJobActor = defineActor(crawlJob, {
     siteFull(state, { host }, context) {
       if (state.status !== "running") return { state };
       const draft = new JobDraft(state, context);
-      askLater(draft, host);
+      pauseFullHost(draft, host);
       return conclude(state, draft);
     },
 
     askAgain(state, _input, context) {
       if (state.status !== "running") return { state };
       const draft = new JobDraft(state, context);
-      askFullSites(draft);
+      resumePausedHosts(draft);
       return conclude(state, draft);
     },
 
     turnReported(state, { turn, outcomes }, context) {
       if (state.status !== "running") return { state };
       const draft = new JobDraft(state, context);
-      const reported = takeReported(draft, turn, outcomes);
+      const reported = removeReported(draft, turn, outcomes);
       if (reported.length === 0) return { state };
       settleAll(draft, reported);
       return conclude(state, draft);
@@ -122,7 +122,7 @@ export const crawlJobActor = defineActor(crawlJob, {
       if (state.status !== "running") return { state };
       const draft = new JobDraft(state, context);
       if (!endTurn(draft, ended)) return { state };
-      if (ended.fault !== undefined) takeFault(draft, ended.host, ended.fault);
+      if (ended.fault !== undefined) recordFault(draft, ended.host, ended.fault);
       return conclude(state, draft);
     },
 
@@ -162,20 +162,20 @@ export const crawlJobActor = defineActor(crawlJob, {
 
 type State = DeepReadonly<CrawlJobState>;
 
-/** Another account's job is as unknown as one that never was. */
+/** Refuses a reader of another account as if the job did not exist. */
 function checkReadable({ status, account, endedAt }: State, asker: string, now: number): void {
-  // Its removal may be late; what it held is over all the same.
-  const isOver = endedAt !== undefined && now >= endedAt + CRAWL_KEPT_MS;
-  if (status === "unknown" || account !== asker || isOver) {
+  // The reminder that removes the job may be late.
+  const isExpired = endedAt !== undefined && now >= endedAt + CRAWL_KEPT_MS;
+  if (status === "unknown" || account !== asker || isExpired) {
     throw new ActorError("not_found", "Cannot find crawl: unknown here, or another account's");
   }
 }
 
-/** What follows from any change: more sitemaps are opened, the job ends, goes on with what waits, and tells its sites. */
+/** Completes a transition: opens more sitemaps, ends a finished job, continues the backlog, and notifies sites. */
 function conclude(before: State, draft: JobDraft) {
   if (draft.isRunning) openSitemaps(draft);
   if (draft.isRunning) endIfDone(draft);
   if (draft.isRunning) askForMore(draft);
-  tellSites(draft);
+  notifySites(draft);
   return { ...draft.transition(), ...newsOf(draft, before) };
 }

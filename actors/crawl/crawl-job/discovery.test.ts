@@ -1,16 +1,12 @@
 import { expect } from "chai";
-import {
-  BACKLOG_HELD_ROWS_MAX,
-  CRAWL_MESSAGES_MAX,
-  CRAWL_SITEMAPS_MAX,
-  CRAWL_TRIES_MAX,
-  PAGE_LINKS_MAX,
-  RECORDS_SPARE_MIN,
-  SITEMAP_NESTING_MAX,
-  SITEMAPS_OPEN_MAX,
-} from "../../../schemas/crawl/crawl-limits.ts";
 import type { Turn } from "../../../schemas/crawl/crawl-page.ts";
+import { CRAWL_TRIES_MAX, PAGE_LINKS_MAX } from "../../../schemas/crawl/limits.ts";
 import { checkJob, fetched, HOST, JobWorld, START } from "../../../scripts/testing/job-world.ts";
+import { BACKLOG_HELD_ROWS_MAX } from "./discovery/backlog.ts";
+import { CRAWL_SITEMAPS_MAX, SITEMAPS_OPEN_MAX } from "./discovery/sitemaps.ts";
+import { SITEMAP_NESTING_MAX } from "./read-sitemaps.ts";
+import { CRAWL_MESSAGES_MAX } from "./state/job-messages.ts";
+import { RECORDS_SPARE_MIN } from "./state/pages.ts";
 
 const A = `${START}a`;
 const B = `${START}b`;
@@ -38,7 +34,7 @@ const numbered = (count: number, prefix = START) =>
   Array.from({ length: count }, (_, number) => `${prefix}${number}`);
 
 describe("discovery of a crawl", () => {
-  it("the start URL comes first, then what sitemaps name, then links of pages", () => {
+  it("the start URL comes first, then pages of sitemaps, then links", () => {
     const world = new JobWorld().start();
     world.learn({ sitemaps: [`${START}one.xml`, `${START}one.xml`, `${START}two.xml`] });
     const turn = world.grant();
@@ -59,7 +55,7 @@ describe("discovery of a crawl", () => {
     checkJob(world);
   });
 
-  it("the sitemap at the usual place comes after all that robots.txt names, and all that these list", () => {
+  it("/sitemap.xml comes after all sitemaps that robots.txt names, and after their pages", () => {
     const world = new JobWorld().start();
     world.learn({ sitemaps: [`${START}index.xml`] });
     world.visit(fetched([`${START}link`]));
@@ -84,7 +80,7 @@ describe("discovery of a crawl", () => {
     checkJob(world);
   });
 
-  it("the sitemap at the usual place that robots.txt names is read once", () => {
+  it("/sitemap.xml is read once even if robots.txt names it", () => {
     const world = new JobWorld().start();
     world.learn({ sitemaps: [SITEMAP] });
     world.visit(fetched());
@@ -92,7 +88,7 @@ describe("discovery of a crawl", () => {
     expect(world.summary().status).to.equal("completed");
   });
 
-  it("pages of a sitemap wait until the start URL has said where the crawl is at home", () => {
+  it("pages of a sitemap wait until the start URL has determined the home of the crawl", () => {
     const world = new JobWorld().start();
     world.learn();
     const turn = world.grant();
@@ -154,7 +150,7 @@ describe("discovery of a crawl", () => {
     expect(world.summary().status).to.equal("completed");
   });
 
-  it("says of a robots.txt that is larger than is read that not all of it counts, once", () => {
+  it("an overlong robots.txt adds one message", () => {
     const world = new JobWorld().start();
     world.learn({ truncated: true });
     world.learn({ truncated: true });
@@ -163,7 +159,7 @@ describe("discovery of a crawl", () => {
     ]);
   });
 
-  it("sitemaps are read SITEMAP_NESTING_MAX levels deep, and no deeper: a redirect that never ends does", () => {
+  it("sitemaps are read SITEMAP_NESTING_MAX levels deep, so an endless redirect ends", () => {
     const world = new JobWorld().start();
     world.learn();
     const turn = world.grant();
@@ -181,7 +177,7 @@ describe("discovery of a crawl", () => {
     });
   });
 
-  it("a sitemap is tried three times where that makes sense, and what robots.txt named is told of", () => {
+  it("a sitemap is tried three times where that makes sense, and a lost one from robots.txt adds a message", () => {
     const world = new JobWorld().start();
     world.learn({ sitemaps: [`${START}named.xml`] });
     world.visit(fetched());
@@ -198,7 +194,7 @@ describe("discovery of a crawl", () => {
     });
   });
 
-  it("a lost turn's sitemap is asked for again, and slices of a turn that is over are left", () => {
+  it("a lost turn's sitemap is requested again, and slices of an ended turn are ignored", () => {
     const world = new JobWorld().start();
     world.learn();
     world.visit(fetched());
@@ -215,7 +211,7 @@ describe("discovery of a crawl", () => {
     checkJob(world);
   });
 
-  it("robots.txt is learned once, and of hosts that are no home not at all", () => {
+  it("robots.txt is learned once, and only for homes", () => {
     const world = new JobWorld().start();
     world.learn({ host: "elsewhere.example", sitemaps: [A] });
     world.learn({ scheme: "http", sitemaps: [A] });
@@ -235,7 +231,7 @@ describe("discovery of a crawl", () => {
     expect(world.summary().status).to.equal("completed");
   });
 
-  it("what a sitemap holds more important comes first", () => {
+  it("addresses of higher priority come first", () => {
     const world = new JobWorld().start({ limit: 3 });
     world.learn();
     world.visit(fetched());
@@ -244,7 +240,7 @@ describe("discovery of a crawl", () => {
     expect(Object.keys(world.statuses())).to.deep.equal([START, `${START}c`, B]);
   });
 
-  it("modifiedSince skips what a sitemap says is older, to the second", () => {
+  it("modifiedSince skips pages that a sitemap lists as older, to the second", () => {
     const at = Date.UTC(2026, 0, 2);
     const world = new JobWorld().start({ modifiedSince: at / 1_000 });
     world.learn();
@@ -280,7 +276,7 @@ describe("discovery of a crawl", () => {
     expect(world.summary()).to.include({ status: "completed", total: 1, skipped: 2 });
   });
 
-  it("scope: what is not the crawl's is skipped once, and says why", () => {
+  it("scope: an address outside the crawl is skipped once, with a reason", () => {
     const world = new JobWorld().start({ source: "links", options: { excludePatterns: ["**/b"] } });
     world.learn();
     const strange = "https://strange.example/";
@@ -295,7 +291,7 @@ describe("discovery of a crawl", () => {
     expect(world.summary()).to.deep.include({ status: "completed", total: 2, skipped: 2 });
   });
 
-  it("limit: as many pages as it says and not one more", () => {
+  it("limit: the crawl has that many pages and not one more", () => {
     for (const limit of [1, 3, 5]) {
       const world = new JobWorld().start({ source: "links", limit });
       world.learn();
@@ -307,7 +303,7 @@ describe("discovery of a crawl", () => {
     }
   });
 
-  it("limit: sitemaps that nobody has room for are not asked for", () => {
+  it("limit: sitemaps are not requested when the limit is reached", () => {
     const world = new JobWorld().start({ limit: 2 });
     world.learn({ sitemaps: [`${START}1.xml`, `${START}2.xml`] });
     world.visit(fetched());
@@ -327,7 +323,7 @@ describe("discovery of a crawl", () => {
     expect(world.grant().requests.map(({ url }) => url)).to.deep.equal([SITEMAP]);
   });
 
-  it("as many skipped addresses have a record as there may be, more are counted", () => {
+  it("skipped addresses past the limit of records are only counted", () => {
     const world = new JobWorld().start({ source: "links", limit: 2 });
     world.learn();
     world.visit(fetched([...numbered(RECORDS_SPARE_MIN + 5, "https://strange.example/"), A]));
@@ -337,7 +333,7 @@ describe("discovery of a crawl", () => {
     checkJob(world);
   });
 
-  it("a site that disallows all its links without end ends the crawl all the same", () => {
+  it("a site that disallows endless links does not keep the crawl running", () => {
     const world = new JobWorld().start({ source: "links", limit: 2 });
     world.learn();
     world.visit(fetched(numbered(5_000)));
@@ -350,7 +346,7 @@ describe("discovery of a crawl", () => {
     expect(rounds).to.equal(RECORDS_SPARE_MIN + 1);
   });
 
-  it("sitemaps: as many as there may be, a few at a time", () => {
+  it("sitemaps: up to CRAWL_SITEMAPS_MAX, a few at a time", () => {
     const world = new JobWorld().start({ limit: 100_000 });
     const files = numbered(1_000, `${START}map-`);
     world.learn({ sitemaps: files });
@@ -380,7 +376,7 @@ describe("discovery of a crawl", () => {
     checkJob(world);
   });
 
-  it("no more is told of a job than there is room for", () => {
+  it("a job has at most CRAWL_MESSAGES_MAX messages", () => {
     const world = new JobWorld().start();
     const sitemaps = numbered(CRAWL_MESSAGES_MAX + 5, `${START}map-`);
     world.learn({ sitemaps });
@@ -393,7 +389,7 @@ describe("discovery of a crawl", () => {
     expect(world.summary().messages).to.have.length(CRAWL_MESSAGES_MAX - 1);
   });
 
-  it("links wait for sitemaps only as long as they are not too many", () => {
+  it("links wait for sitemaps up to BACKLOG_HELD_ROWS_MAX rows", () => {
     const world = new JobWorld().start({ limit: 100_000 });
     world.learn();
     const turn = world.grant();
@@ -408,7 +404,7 @@ describe("discovery of a crawl", () => {
     checkJob(world);
   });
 
-  it("more links than one message can take in are taken in by several, none lost and none doubled", () => {
+  it("links past the limit of one message are admitted by several, each exactly once", () => {
     const world = new JobWorld().start({ source: "links", limit: 100_000 });
     world.learn();
     world.visit(fetched(numbered(63, `${START}p`)));
@@ -426,7 +422,7 @@ describe("discovery of a crawl", () => {
     checkJob(world);
   }).timeout(60_000);
 
-  it("where patterns are as costly as may be, a message looks at fewer addresses", () => {
+  it("with the most expensive patterns a message examines fewer addresses", () => {
     const excludePatterns = Array.from(
       { length: 100 },
       (_, number) => `${"**a".repeat(340)}${number}`,
@@ -438,7 +434,7 @@ describe("discovery of a crawl", () => {
     expect(world.summary().total).to.equal(10);
   });
 
-  it("a site of endless hosts is told of, each one, within what a message may send", () => {
+  it("a page with links to very many hosts notifies each site within the limits of a message", () => {
     const world = new JobWorld().start({
       ...{ source: "links", limit: 1_000, options: { includeExternalLinks: true } },
     });

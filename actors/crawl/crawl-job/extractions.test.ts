@@ -1,12 +1,13 @@
 import { expect } from "chai";
 import type { CrawlPlan } from "../../../schemas/crawl/crawl-job.ts";
-import { JOB_JSON_TASKS_MAX, STEP_SEND_BYTES_MAX } from "../../../schemas/crawl/crawl-limits.ts";
 import { checkJob, fetched, HOST, JobWorld, START } from "../../../scripts/testing/job-world.ts";
+import { JOB_JSON_TASKS_MAX } from "./extractions.ts";
+import { STEP_SEND_BYTES_MAX } from "./turns.ts";
 
 const JSON_PLAN: Partial<CrawlPlan> = { source: "links", formats: ["html", "json"] };
 
-describe("pages of a crawl job that models are asked about", () => {
-  it("JOB_JSON_TASKS_MAX pages are asked about at once, and the others one after the other, each once", () => {
+describe("extractions of a crawl job", () => {
+  it("JOB_JSON_TASKS_MAX tasks run at once, and the others follow one by one, each once", () => {
     const world = new JobWorld().start({ ...JSON_PLAN, limit: 100 });
     world.learn();
     const links = Array.from({ length: 40 }, (_, number) => `${START}${number}`);
@@ -30,7 +31,7 @@ describe("pages of a crawl job that models are asked about", () => {
     );
     world.run("turnEnded", { host: HOST, turn: turn.turn });
     expect(take()).to.equal(JOB_JSON_TASKS_MAX);
-    // Nobody was asked about it yet.
+    // No model was asked for this page yet.
     world.run("jsonExtracted", { index: 40, reason: "nobody asked" });
     expect(take()).to.equal(JOB_JSON_TASKS_MAX);
     for (let answered = 0; answered <= 40; answered += 1) {
@@ -44,7 +45,7 @@ describe("pages of a crawl job that models are asked about", () => {
     expect(world.summary()).to.include({ status: "completed", finished: 41 });
   });
 
-  it("however long their addresses are, all are asked about", () => {
+  it("every page gets its task, however long its address is", () => {
     const world = new JobWorld().start({ ...JSON_PLAN, limit: 100 });
     world.learn();
     const links = Array.from(
@@ -72,7 +73,7 @@ describe("pages of a crawl job that models are asked about", () => {
     }
   });
 
-  it("a job from before there was a count goes on with what it asked about", () => {
+  it("a job that was stored before the count existed continues its tasks", () => {
     const world = new JobWorld().start(JSON_PLAN);
     world.learn();
     world.visit(fetched([`${START}a`], { jsonSource: "text" }));

@@ -1,41 +1,46 @@
-/** Which pages models are asked about: so many at once, and the others of the job wait in the order in which they came. */
+/** Chooses the pages for which models are asked. The others of the job wait in their order. */
 import type { DeepReadonly } from "../../../schemas/contract.ts";
 import { envelope } from "../../../schemas/contract.ts";
-import { JOB_JSON_TASKS_MAX } from "../../../schemas/crawl/crawl-limits.ts";
 import { crawlPage } from "../../../schemas/crawl/crawl-page.ts";
-import type { CrawlJobState, PageRow } from "./crawl-job-state.ts";
-import type { JobDraft } from "./job-draft.ts";
-import { pageOf, pageRow } from "./pages.ts";
+import type { CrawlJobState, PageRow } from "./state/crawl-job-state.ts";
+import type { JobDraft } from "./state/job-draft.ts";
+import { pageOf, pageRow } from "./state/pages.ts";
+
+/**
+ * Pages of one job for which models are asked at once: the capacity of two workers, so that a large crawl does not
+ * fill the lane.
+ */
+export const JOB_JSON_TASKS_MAX = 16;
 
 type Page = DeepReadonly<PageRow>;
 type Extractions = DeepReadonly<NonNullable<CrawlJobState["extractions"]>>;
 
 const extractionsOf = ({ state }: JobDraft): Extractions => state.extractions ?? { asked: 0 };
 
-/** Of a page that has been fetched: it waits for its JSON, and where others do, for its task. */
+/** Makes a fetched page wait for its JSON, and for its task behind other pages. */
 export function extract(draft: JobDraft, index: number, page: Page, jsonSource: string): void {
-  draft.set(pageRow(index), { ...page, status: "extracting", jsonSource });
+  draft.write(pageRow(index), { ...page, status: "extracting", jsonSource });
   const { first = index, last, ...others } = extractionsOf(draft);
-  if (last !== undefined) draft.set(pageRow(last), { ...pageOf(draft, last), next: index });
+  if (last !== undefined) draft.write(pageRow(last), { ...pageOf(draft, last), next: index });
   draft.state.extractions = { ...others, first, last: index };
   askNext(draft);
 }
 
-/** The page's JSON is there or will never be: the next one is asked about. */
+/** Asks for the next page after the JSON of one has arrived or failed. */
 export function endExtraction(draft: JobDraft): void {
   const { asked, ...others } = extractionsOf(draft);
   draft.state.extractions = { ...others, asked: Math.max(0, asked - 1) };
   askNext(draft);
 }
 
-/** All of them together have room in one message, however long their addresses are. */
+/** The tasks of one message fit it, however long their addresses are. */
 function askNext(draft: JobDraft): void {
   const { account } = draft.state;
   for (;;) {
     const { asked, first: index, last } = extractionsOf(draft);
     if (index === undefined || asked >= JOB_JSON_TASKS_MAX) return;
     const { next, jsonSource = "", ...page } = pageOf(draft, index);
-    draft.set(pageRow(index), page);
+    draft.write(pageRow(index), page);
     const rest = next === undefined || last === undefined ? {} : { first: next, last };
     draft.state.extractions = { asked: asked + 1, ...rest };
     const url = page.metadata?.url ?? page.url;

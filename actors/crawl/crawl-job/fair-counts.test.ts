@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import type { PageOutcome } from "../../../schemas/crawl/crawl-job.ts";
-import { CRAWL_TRIES_MAX, RECORDS_SPARE_MIN } from "../../../schemas/crawl/crawl-limits.ts";
+import { CRAWL_TRIES_MAX } from "../../../schemas/crawl/limits.ts";
 import {
   ACCOUNT,
   checkJob,
@@ -9,6 +9,7 @@ import {
   JobWorld,
   START,
 } from "../../../scripts/testing/job-world.ts";
+import { RECORDS_SPARE_MIN } from "./state/pages.ts";
 
 const A = `${START}a`;
 const B = `${START}b`;
@@ -32,14 +33,14 @@ function walking(links: string[], plan: Parameters<JobWorld["start"]>[0] = {}): 
   return world;
 }
 
-describe("what a crawl counts and says", () => {
+describe("counts and messages of a crawl", () => {
   describe("pages under which their browser ended", () => {
     const failed = { kind: "failed" as const, retry: true, blobs: [], browserMs: 1 };
     const lost = (index: number): PageOutcome => ({
       ...{ ...failed, index, reason: "the browser ended", browserLost: true },
     });
 
-    it("are tried again each by itself, and none is to blame until it was alone in it", () => {
+    it("are retried one by one, and none is blamed before it was alone", () => {
       const world = walking([A, B]);
       const both = world.grant();
       expect(both.requests.map((request) => "alone" in request)).to.deep.equal([false, false]);
@@ -67,7 +68,7 @@ describe("what a crawl counts and says", () => {
       checkJob(world);
     });
 
-    it("end with their tries, whatever else becomes of them in between", () => {
+    it("end after their attempts, whatever happens in between", () => {
       const world = walking([A]);
       const other = { ...failed, index: 1, reason: "it took too long" };
       for (let tries = 1; tries < CRAWL_TRIES_MAX; tries += 1) {
@@ -81,7 +82,7 @@ describe("what a crawl counts and says", () => {
       expect(world.summary().status).to.equal("completed");
     });
 
-    it("of a start that ends its browser by itself the job says so", () => {
+    it("a start URL that ends its browser adds a message", () => {
       const world = new JobWorld().start();
       world.learn();
       for (let tries = 0; tries <= CRAWL_TRIES_MAX; tries += 1) world.visit(lost);
@@ -117,7 +118,7 @@ describe("what a crawl counts and says", () => {
       expect(world.records()).to.have.length(1);
     });
 
-    it("that robots.txt forbids is told of, and the job is completed", () => {
+    it("that robots.txt forbids adds a message, and the job is completed", () => {
       const world = new JobWorld().start({ source: "links" });
       world.learn();
       world.visit((index) => ({
@@ -141,7 +142,7 @@ describe("what a crawl counts and says", () => {
   });
 
   describe("limit", () => {
-    it("a page that turns out to be skipped gives its place to another", () => {
+    it("a page that is skipped later frees its place", () => {
       const world = walking([`${A}/`, A, `${B}/`, B, `${START}c/`, `${START}c`], { limit: 5 });
       for (let turn = world.tryGrant(1); turn; turn = world.tryGrant(1)) {
         const [request] = turn.requests;
@@ -154,7 +155,7 @@ describe("what a crawl counts and says", () => {
       checkJob(world);
     });
 
-    it("pages that are not modified make room for as many, up to a bound", () => {
+    it("unmodified pages free their places, up to a bound", () => {
       const world = walking(numbered(RECORDS_SPARE_MIN + 50), { limit: 2, modifiedSince: 1 });
       let rounds = 0;
       for (; world.summary().status === "running"; rounds += 1) {
@@ -206,7 +207,7 @@ describe("what a crawl counts and says", () => {
       checkJob(world);
     });
 
-    it("so is one to which a page within it redirects, in place of that page", () => {
+    it("a page past the depth is fetched if a page within it redirects there", () => {
       const far = `${START}far`;
       const world = walking([A, B], { depth: 1 });
       world.visit(fetched([far]));
@@ -222,7 +223,7 @@ describe("what a crawl counts and says", () => {
       checkJob(world);
     });
 
-    it("as many are recorded as may be, more are counted", () => {
+    it("addresses past the depth get records up to a limit, and more are counted", () => {
       const world = walking(numbered(RECORDS_SPARE_MIN + 5), { depth: 0 });
       expect(world.summary()).to.deep.include({
         status: "completed",
@@ -259,7 +260,7 @@ describe("what a crawl counts and says", () => {
       return made;
     };
 
-    it("one with several pages is no try of any of them", () => {
+    it("a broken turn with several pages is an attempt of none", () => {
       const world = walking([A, B]);
       expect(breakOff(world)).to.have.length(2);
       for (let times = 1; times < CRAWL_TRIES_MAX; times += 1) {
@@ -275,7 +276,7 @@ describe("what a crawl counts and says", () => {
       expect(world.summary()).to.deep.include({ status: "completed", total: 3, finished: 3 });
     });
 
-    it("a page that was alone in them still has its tries of what can be tried again", () => {
+    it("a page that was alone in a broken turn still has its attempts for passing faults", () => {
       const world = walking([A]);
       breakOff(world);
       breakOff(world);
@@ -289,7 +290,7 @@ describe("what a crawl counts and says", () => {
     });
   });
 
-  it("finished counts no page that was cancelled, and every one that a signal forbids", () => {
+  it("finished excludes cancelled pages, and includes all pages that a signal forbids", () => {
     const world = walking([A, B]);
     world.visit(fetched());
     world.run("cancel", { account: ACCOUNT });
@@ -307,12 +308,14 @@ describe("what a crawl counts and says", () => {
       { cursor: "99999" },
       { status: "completed", cursor: "3.0.1" },
     ] as const) {
-      expect(() => world.list(query)).to.throw("the cursor is of no listing with this status");
+      expect(() => world.list(query)).to.throw(
+        "the cursor belongs to a listing with another status",
+      );
     }
     expect(world.list({ cursor: "2" }).entries).to.deep.equal([]);
   });
 
-  it("the end of a job has its request removed, once", () => {
+  it("the end of a job removes its request, once", () => {
     const world = walking([A]);
     world.sent = [];
     world.visit(fetched());

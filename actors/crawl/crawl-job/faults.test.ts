@@ -1,12 +1,11 @@
 import { expect } from "chai";
 import {
   CRAWL_TRIES_MAX,
-  FAULT_RETRY_MS,
-  JOB_FAULTS_MS_MAX,
   SITE_FULL_RETRY_MS,
   SITES_FULL_MAX,
-} from "../../../schemas/crawl/crawl-limits.ts";
+} from "../../../schemas/crawl/limits.ts";
 import { checkJob, fetched, HOST, JobWorld, START } from "../../../scripts/testing/job-world.ts";
+import { FAULT_RETRY_MS, JOB_FAULTS_MS_MAX } from "./faults.ts";
 
 const fault = "the store has no room for what was fetched";
 
@@ -27,7 +26,7 @@ describe("faults of ours in a crawl job", () => {
     world.run("askAgain", {});
   };
 
-  it("a turn that ended by one is tried again after FAULT_RETRY_MS, and no page is to blame", () => {
+  it("a turn that ended by a fault is retried after FAULT_RETRY_MS, and no page is blamed", () => {
     const world = begun();
     const { turn } = fail(world);
     expect(world.take("site").map(({ input }) => input)).to.deep.include({
@@ -47,7 +46,7 @@ describe("faults of ours in a crawl job", () => {
     expect(request).to.include({ url: START, attempt: 1 });
   });
 
-  it("the pause is twice as long each time, SITE_FULL_RETRY_MS at most", () => {
+  it("the pause doubles each time, up to SITE_FULL_RETRY_MS", () => {
     const world = begun();
     const pauses = Array.from({ length: 6 }, () => {
       fail(world);
@@ -58,7 +57,7 @@ describe("faults of ours in a crawl job", () => {
     expect(pauses).to.deep.equal([5_000, 10_000, 20_000, 40_000, 60_000, 60_000]);
   });
 
-  it("the job ends when they have come for JOB_FAULTS_MS_MAX and no page has, not before", () => {
+  it("the job ends after JOB_FAULTS_MS_MAX of faults without a page, not before", () => {
     const world = begun();
     const start = world.now;
     while (world.now - start < JOB_FAULTS_MS_MAX) {
@@ -79,7 +78,7 @@ describe("faults of ours in a crawl job", () => {
     checkJob(world);
   });
 
-  it("fewer than CRAWL_TRIES_MAX end no job, however far apart; and a page that comes ends the count", () => {
+  it("fewer than CRAWL_TRIES_MAX faults end no job, however far apart; a page resets the count", () => {
     const world = begun();
     for (let turns = 1; turns < CRAWL_TRIES_MAX; turns += 1) {
       world.now += JOB_FAULTS_MS_MAX;
@@ -94,7 +93,7 @@ describe("faults of ours in a crawl job", () => {
     expect(world.summary().status).to.equal("running");
   });
 
-  it("half of SITES_FULL_MAX hosts wait at once; a crawl of more goes on at the others", () => {
+  it("up to half of SITES_FULL_MAX hosts are paused at once; a crawl of more hosts continues at the others", () => {
     const world = new JobWorld().start({
       ...{ source: "links", limit: 1_000, options: { includeExternalLinks: true } },
     });

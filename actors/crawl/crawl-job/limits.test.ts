@@ -1,27 +1,31 @@
 import { expect } from "chai";
 import {
-  BACKLOG_ROW_CHARS_MAX,
-  BACKLOG_ROWS_MAX,
-  BACKLOG_SPARE_ROWS_MAX,
   CRAWL_MESSAGE_URL_CHARS,
   CRAWL_PATTERNS_MAX,
   LETTERS_PER_ROW,
   PAGE_LINKS_MAX,
-  PATTERNS_PER_ROW,
+} from "../../../schemas/crawl/limits.ts";
+import { fetched, JobWorld, START } from "../../../scripts/testing/job-world.ts";
+import type { HandlerContext } from "../../runtime/kinds/define-actor.ts";
+import {
+  BACKLOG_ROW_CHARS_MAX,
+  BACKLOG_ROWS_MAX,
+  BACKLOG_SPARE_ROWS_MAX,
+} from "./discovery/backlog.ts";
+import { type CrawlJobRow, INITIAL } from "./state/crawl-job-state.ts";
+import {
+  JobDraft,
   STEP_BYTES_MAX,
   STEP_HOSTS_MAX,
   STEP_ROWS_MAX,
   STEP_WORK_MAX,
-} from "../../../schemas/crawl/crawl-limits.ts";
-import { fetched, JobWorld, START } from "../../../scripts/testing/job-world.ts";
-import type { HandlerContext } from "../../runtime/kinds/define-actor.ts";
-import { type CrawlJobRow, INITIAL } from "./crawl-job-state.ts";
-import { JobDraft } from "./job-draft.ts";
+} from "./state/job-draft.ts";
+import { PATTERNS_PER_ROW } from "./state/plan.ts";
 
 const numbered = (count: number, prefix = START) =>
   Array.from({ length: count }, (_, number) => `${prefix}${number}`);
 
-/** A job whose links are looked at one after the other: no sitemaps, nothing to wait for. */
+/** A job that examines its links at once: it has no sitemaps to wait for. */
 const linking = (plan: object = {}) => {
   const world = new JobWorld().start({ source: "links", limit: 100_000, ...plan });
   world.learn();
@@ -36,9 +40,9 @@ describe("limits of one message of a crawl job", () => {
     return new JobDraft(INITIAL, context as unknown as HandlerContext<CrawlJobRow>);
   };
 
-  it("it looks at no more addresses once STEP_ROWS_MAX rows are changed", () => {
+  it("one message examines no more addresses after STEP_ROWS_MAX changed rows", () => {
     const draft = draftOf();
-    const change = (row: string) => draft.set(row, { type: "known", known: "" });
+    const change = (row: string) => draft.write(row, { type: "known", known: "" });
     for (let row = 0; row < STEP_ROWS_MAX - 1; row += 1) change(`u/${row}`);
     change("u/0");
     expect(draft.isFull).to.equal(false);
@@ -69,8 +73,8 @@ describe("limits of one message of a crawl job", () => {
   });
 });
 
-describe("limits of what a crawl job keeps", () => {
-  it("patterns are in rows of PATTERNS_PER_ROW, and all of them hold", () => {
+describe("limits of the stored crawl job", () => {
+  it("patterns are stored in rows of PATTERNS_PER_ROW, and all apply", () => {
     for (const [count, rows] of [
       [PATTERNS_PER_ROW, 1],
       [PATTERNS_PER_ROW + 1, 2],
@@ -87,7 +91,7 @@ describe("limits of what a crawl job keeps", () => {
     }
   });
 
-  it("statuses are letters of rows of LETTERS_PER_ROW, and are listed across them", () => {
+  it("statuses are stored as letters in rows of LETTERS_PER_ROW, and listings cross the rows", () => {
     const world = linking();
     const lettersOf = (row: string) => {
       const found = world.rows.get(row);
@@ -105,9 +109,9 @@ describe("limits of what a crawl job keeps", () => {
     expect(world.records({ status: "queued" })).to.have.length(LETTERS_PER_ROW - 1);
   });
 
-  it("addresses that wait are in rows of BACKLOG_ROW_CHARS_MAX characters", () => {
+  it("waiting addresses are stored in rows of BACKLOG_ROW_CHARS_MAX characters", () => {
     const world = linking();
-    // Each as long as the next, so that the last of a row ends it or goes past it.
+    // All have the same length, so that the last one of a row ends or exceeds it.
     const chars = 500;
     const perRow = Math.ceil(BACKLOG_ROW_CHARS_MAX / chars);
     const links = numbered(10 * perRow).map((link) => link.padEnd(chars, "-"));
@@ -123,7 +127,7 @@ describe("limits of what a crawl job keeps", () => {
     expect(rowsOf(world, "b/")).to.deep.equal([]);
   });
 
-  it("at most BACKLOG_ROWS_MAX of them; of more the crawl says that some are left out", function () {
+  it("the backlog has at most BACKLOG_ROWS_MAX rows; past that a message says that links were left out", function () {
     this.timeout(60_000);
     const world = linking();
     const chars = 1_000;
@@ -133,7 +137,7 @@ describe("limits of what a crawl job keeps", () => {
     world.settleBacklog();
     const messages = () => world.summary().messages;
     const rows = () => world.state.backlog.links.next - world.state.backlog.links.first;
-    // Pages come in faster than the job looks at their links.
+    // Pages arrive faster than the job examines their links.
     let pages = 0;
     const more = (count: number) => {
       pages += 1;
@@ -150,7 +154,7 @@ describe("limits of what a crawl job keeps", () => {
     expect(messages()[0]).to.contain("some were left out");
   });
 
-  it("BACKLOG_SPARE_ROWS_MAX of them once the limit is reached, and nothing is said of the rest", () => {
+  it("the backlog has BACKLOG_SPARE_ROWS_MAX rows at the page limit, and the rest causes no message", () => {
     const world = linking({ limit: 2 });
     const links = numbered(PAGE_LINKS_MAX).map((link) => link.padEnd(200, "-"));
     world.visit(fetched(links));

@@ -1,11 +1,11 @@
-/** What the pages of a report link to, as far as the crawl follows it. */
+/** Collects the links of a report's pages, as far as the crawl follows them. */
 import type { PageOutcome } from "../../../schemas/crawl/crawl-job.ts";
-import type { Found } from "./crawl-job-state.ts";
-import type { JobDraft } from "./job-draft.ts";
-import { pageOf } from "./pages.ts";
 import { isErrorStatus } from "./settle.ts";
+import type { Found } from "./state/crawl-job-state.ts";
+import type { JobDraft } from "./state/job-draft.ts";
+import { pageOf } from "./state/pages.ts";
 
-/** In the order of the report. Pages of a site repeat each other's links: each is named once. */
+/** Returns each link once, in the order of the report. Pages of a site repeat each other's links. */
 export function foundLinks(
   draft: JobDraft,
   outcomes: readonly PageOutcome[],

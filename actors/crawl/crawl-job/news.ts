@@ -1,12 +1,12 @@
-/** What those who watch a job see of a message's effects. */
+/** Makes the live update of a message's effects. */
 import type { DeepReadonly } from "../../../schemas/contract.ts";
 import type { CrawlNews } from "../../../schemas/crawl/crawl-job.ts";
-import { CRAWL_NEWS_PAGES_MAX } from "../../../schemas/crawl/crawl-limits.ts";
-import type { CrawlJobState } from "./crawl-job-state.ts";
-import type { JobDraft } from "./job-draft.ts";
+import { CRAWL_NEWS_PAGES_MAX } from "../../../schemas/crawl/limits.ts";
 import { entryOf, summaryOf } from "./records.ts";
+import type { CrawlJobState } from "./state/crawl-job-state.ts";
+import type { JobDraft } from "./state/job-draft.ts";
 
-/** Nothing where nobody would see a difference. Pages past what one message shows are in the counts alone. */
+/** Returns nothing if the update would show no difference. Pages past CRAWL_NEWS_PAGES_MAX are only in the counts. */
 export function newsOf(draft: JobDraft, before: DeepReadonly<CrawlJobState>): { live?: CrawlNews } {
   const { status, total, finished, skipped } = summaryOf(draft);
   const isSame =

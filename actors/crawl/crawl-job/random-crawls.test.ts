@@ -1,20 +1,23 @@
 import { expect } from "chai";
 import type { PageOutcome } from "../../../schemas/crawl/crawl-job.ts";
-import { REPORT_PAGES_MAX } from "../../../schemas/crawl/crawl-limits.ts";
 import type { Turn, TurnRequest } from "../../../schemas/crawl/crawl-page.ts";
+import { REPORT_PAGES_MAX } from "../../../schemas/crawl/limits.ts";
 import { ACCOUNT, checkJob, fetched, JobWorld, START } from "../../../scripts/testing/job-world.ts";
 import { SeededRandom } from "../../../scripts/testing/seeded-random.ts";
 
 const RUNS = 60;
 
-/** A site, workers and readers around one job: messages come in any order, twice, too late, and some turns are lost. */
+/**
+ * A site, workers and readers around one job. Messages arrive in any order, twice, or too late, and some turns are
+ * lost.
+ */
 class RandomCrawl {
   readonly world = new JobWorld();
   readonly #random: SeededRandom;
-  /** What each host's site thinks is wanted there. */
+  /** Wanted requests as each site knows them. */
   readonly #wanted = new Map<string, number>();
   readonly #turns = new Map<Turn, Set<TurnRequest>>();
-  /** Schemes of hosts of which the job is to be told. */
+  /** Robots.txt files that the job has not received yet. */
   readonly #untold: { host: string; scheme: "http" | "https" }[] = [];
   readonly #extracting: number[] = [];
   #asked = 0;
@@ -36,7 +39,7 @@ class RandomCrawl {
     this.#collect();
   }
 
-  /** Runs until nothing is under way, and returns how many messages that took. */
+  /** Runs until nothing is in flight. Returns the number of messages. */
   run(): number {
     for (let steps = 1; ; steps += 1) {
       expect(steps).to.be.below(20_000);
@@ -50,7 +53,7 @@ class RandomCrawl {
     }
   }
 
-  /** Goes on with a listing of all that is completed. */
+  /** Continues a listing of completed records. */
   walk(count: number): boolean {
     const { entries, more } = this.world.list({
       ...{ status: "completed", count },
@@ -105,7 +108,7 @@ class RandomCrawl {
     this.world.run("turnGranted", { host, turn, requests });
   }
 
-  /** Reports some of a turn, all in pieces, or loses it. */
+  /** Reports a turn in pieces, in part, or loses it. */
   #work(turn: Turn): void {
     const left = this.#turns.get(turn) ?? new Set();
     if (this.#random.chance(0.15) || left.size === 0) {
@@ -127,7 +130,7 @@ class RandomCrawl {
     this.#twice(() => this.world.run("turnReported", { host, turn: turn.turn, outcomes }));
   }
 
-  /** Links are among few addresses, so that most are found again and again. */
+  /** Links share few addresses, so that most are found repeatedly. */
   #url(): string {
     const host = this.#random.pick(["site.example", "site.example", "a.example", "b.example"]);
     const scheme = this.#random.chance(0.9) ? "https" : "http";
@@ -185,7 +188,7 @@ class RandomCrawl {
     this.#twice(() => this.world.run("jsonExtracted", { index, ...outcome }));
   }
 
-  /** Runs it, sometimes again at once, and keeps it to be run again much later. */
+  /** Runs a message, sometimes repeats it at once, and keeps it for a late repetition. */
   #twice(message: () => void): void {
     message();
     if (this.#random.chance(0.2)) message();

@@ -1,24 +1,24 @@
-/** What a robots.txt and sitemaps say of where pages are. */
+/** Takes addresses of pages from robots.txt files and sitemaps. */
 
 import type { z } from "zod";
 import { CRAWL_DISALLOWED_TEXT } from "../../../schemas/crawl/content-signal.ts";
 import type { crawlJob, SitemapUrl } from "../../../schemas/crawl/crawl-job.ts";
-import {
-  CRAWL_MESSAGE_URL_CHARS,
-  SITEMAP_NESTING_MAX,
-} from "../../../schemas/crawl/crawl-limits.ts";
-import { discover } from "./backlog.ts";
-import { endJob } from "./ends.ts";
-import type { JobDraft } from "./job-draft.ts";
-import { addMessage } from "./job-messages.ts";
-import { closeSitemap, giveUpSitemap, retrySitemap, sitemapOf } from "./sitemaps.ts";
+import { CRAWL_MESSAGE_URL_CHARS } from "../../../schemas/crawl/limits.ts";
+import { discover } from "./discovery/backlog.ts";
+import { closeSitemap, giveUpSitemap, retrySitemap, sitemapOf } from "./discovery/sitemaps.ts";
+import { endJob } from "./end-job.ts";
+import type { JobDraft } from "./state/job-draft.ts";
+import { addMessage } from "./state/job-messages.ts";
 import { sitemapOfTurn, takeReadSitemap } from "./turns.ts";
+
+/** Nested sitemaps, redirects included. Real sites have two levels and two redirects. */
+export const SITEMAP_NESTING_MAX = 10;
 
 type Messages = typeof crawlJob.messages;
 type RobotsLearned = z.output<Messages["robotsLearned"]["input"]>;
 type Slice = z.output<Messages["sitemapRead"]["input"]>;
 
-/** False where nobody waits for it. */
+/** Returns false if no home waits for this robots.txt. */
 export function learnRobots(draft: JobDraft, learned: RobotsLearned): boolean {
   const { homes } = draft.state;
   const origin = `${learned.scheme}://${learned.host}`;
@@ -42,7 +42,7 @@ export function learnRobots(draft: JobDraft, learned: RobotsLearned): boolean {
   return true;
 }
 
-/** Takes a slice of a sitemap; false when no turn of the job reads it. */
+/** Takes a slice of a sitemap. Returns false if no turn of the job reads it. */
 export function readSlice(draft: JobDraft, slice: Slice): boolean {
   const number = sitemapOfTurn(draft, slice.turn, slice.url);
   if (number === undefined) return false;
@@ -62,6 +62,6 @@ export function readSlice(draft: JobDraft, slice: Slice): boolean {
   return true;
 }
 
-/** What a site holds important comes first, among what it names together; 0.5 is what it says by saying nothing. */
+/** Sorts the addresses of a slice by priority. A missing priority is 0.5. */
 const byPriority = (one: SitemapUrl, other: SitemapUrl) =>
   (other.priority ?? 0.5) - (one.priority ?? 0.5);

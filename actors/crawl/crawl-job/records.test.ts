@@ -1,9 +1,10 @@
 import { expect } from "chai";
-import { CRAWL_URL_CHARS_MAX, RECORD_LIST_BYTES_MAX } from "../../../schemas/crawl/crawl-limits.ts";
+import { CRAWL_URL_CHARS_MAX } from "../../../schemas/crawl/limits.ts";
 import { fetched, HOST, JobWorld, START } from "../../../scripts/testing/job-world.ts";
 import { refusal } from "../../../scripts/testing/refusal.ts";
+import { RECORD_LIST_BYTES_MAX } from "./records.ts";
 
-/** A job that has its start and so many other pages, none of them fetched. */
+/** A job with its start and this many unfetched pages. */
 function jobOf(pages: number): JobWorld {
   const world = new JobWorld().start({ source: "links", limit: 100_000 });
   world.learn();
@@ -12,7 +13,7 @@ function jobOf(pages: number): JobWorld {
   return world;
 }
 
-/** Settles these pages, which must be in one turn. */
+/** Settles these pages, which must fit one turn. */
 function settle(world: JobWorld, indexes: number[]): void {
   const turn = world.grant();
   for (const index of indexes) world.report(turn, fetched()(index));
@@ -23,7 +24,7 @@ const indexesOf = (entries: { entry: { index: number } }[]) =>
   entries.map(({ entry }) => entry.index);
 
 describe("list() of a crawl's records", () => {
-  it("list() without a status walks in discovery order, as many as are asked for", () => {
+  it("list() without a status returns the requested number in discovery order", () => {
     const world = jobOf(7);
     const first = world.list({ count: 3 });
     expect(indexesOf(first.entries)).to.deep.equal([0, 1, 2]);
@@ -38,7 +39,7 @@ describe("list() of a crawl's records", () => {
     });
   });
 
-  it("list() by a status shows each record once, though pages are settled meanwhile", () => {
+  it("list() by status shows each record once although pages settle meanwhile", () => {
     const world = jobOf(9);
     settle(world, [3, 5]);
     const status = "completed";
@@ -59,7 +60,7 @@ describe("list() of a crawl's records", () => {
     expect(indexesOf(world.list({ status }).entries)).to.deep.equal([0, 1, 2, 3, 4, 5, 9]);
   });
 
-  it("list() of what is cancelled goes on behind a cursor of before the end", () => {
+  it("list() of cancelled records continues after a cursor from before the end", () => {
     const world = jobOf(3);
     world.run("cancel", { account: world.state.account });
     const { entries } = world.list({ status: "cancelled", count: 2 });
@@ -68,7 +69,7 @@ describe("list() of a crawl's records", () => {
     expect(indexesOf(world.list({ status: "cancelled", cursor }).entries)).to.deep.equal([3]);
   });
 
-  it("list() of what is queued shows what is queued and what is under way", () => {
+  it("list() of queued records shows queued pages and pages in flight", () => {
     const world = jobOf(4);
     world.grant(2);
     const { entries } = world.list({ status: "queued" });

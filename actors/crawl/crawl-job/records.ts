@@ -1,4 +1,7 @@
-/** Lists the records of a job: without a status in discovery order, with one so that each is shown exactly once. */
+/**
+ * Lists the records of a job: without a status in discovery order, with a status so that each record appears exactly
+ * once.
+ */
 
 import { strict as assert } from "node:assert";
 import type { z } from "zod";
@@ -9,19 +12,22 @@ import type {
   RecordEntry,
   RecordStatus,
 } from "../../../schemas/crawl/crawl-job.ts";
-import { LETTERS_PER_ROW, RECORD_LIST_BYTES_MAX } from "../../../schemas/crawl/crawl-limits.ts";
+import { LETTERS_PER_ROW } from "../../../schemas/crawl/limits.ts";
 import { ActorError } from "../../../schemas/errors.ts";
-import type { PageRow } from "./crawl-job-state.ts";
-import { hostOfUrl } from "./host-queues.ts";
-import type { JobDraft } from "./job-draft.ts";
-import { addressOf } from "./page-address.ts";
-import { LETTERS, lettersRow, pageOf, UNSETTLED } from "./pages.ts";
-import { readShown } from "./settled-record.ts";
+import type { PageRow } from "./state/crawl-job-state.ts";
+import { hostOfUrl } from "./state/host-queues.ts";
+import type { JobDraft } from "./state/job-draft.ts";
+import { addressOf } from "./state/page-address.ts";
+import { finishedPages, LETTERS, lettersRow, pageOf, UNSETTLED } from "./state/pages.ts";
+import { readShown } from "./state/settled-record.ts";
+
+/** Bytes of one listing. The rest of the message fits below MESSAGE_BYTES_MAX. */
+export const RECORD_LIST_BYTES_MAX = 800_000;
 
 type Page = DeepReadonly<PageRow>;
 type Query = z.output<typeof crawlJob.messages.list.input>;
 
-/** Where a walk stands: behind `index`, among records that were settled after `after` and up to `upTo`. */
+/** The position of a listing: after `index`, among records settled after `after` and up to `upTo`. */
 interface Position {
   index: number;
   after: number;
@@ -35,17 +41,17 @@ interface Listed {
 
 export function summaryOf({ state }: JobDraft): CrawlSummary {
   const { status, browserMs, total, skipped, createdAt, endedAt, messages } = state;
-  assert(status !== "unknown", "Only a job that was started is told of");
-  // What was not settled at the end is cancelled, save where a signal forbids it all.
-  const finished = state.refusal === undefined ? state.finished : total;
+  assert(status !== "unknown", "Only a started job has a summary");
+  const finished = finishedPages(state);
   const times = endedAt === undefined ? { createdAt } : { createdAt, endedAt };
   return { status, browserMs, total, finished, skipped, ...times, messages: [...messages] };
 }
 
 /**
- * A record that is settled does not change any more. A walk by such a status first shows those that were settled when it
- * began, in discovery order, then those settled since, and so on: none is missed and none comes twice, though pages end
- * meanwhile.
+ * Lists records after the cursor.
+ *
+ * A settled record never changes. A listing by status first shows the records settled at its start, in discovery
+ * order, then those settled since, and so on. So none is missing or repeated while pages settle.
  */
 export function listRecords(draft: JobDraft, { status, cursor, count }: Query): Listed {
   const { state } = draft;
@@ -82,7 +88,7 @@ function* walk(
   }
 }
 
-/** Indexes behind one whose letter is wanted, passing over rows where nothing was settled since. */
+/** Yields the indexes with a wanted letter, skipping rows in which nothing was settled since. */
 function* matching(
   draft: JobDraft,
   wanted: string | undefined,
@@ -92,7 +98,7 @@ function* matching(
   const { records, endedAt } = draft.state;
   for (let index = behind + 1; index < records; ) {
     const start = index - (index % LETTERS_PER_ROW);
-    const { letters, settledAs } = draft.take("letters", lettersRow(index));
+    const { letters, settledAs } = draft.getRow("letters", lettersRow(index));
     const isOld = settledAs <= after && endedAt === undefined;
     for (; !isOld && index - start < letters.length; index += 1) {
       if (wanted === undefined || wanted.includes(letters[index - start] ?? "")) yield index;
@@ -101,7 +107,7 @@ function* matching(
   }
 }
 
-/** What is not settled has the status that the job's end, or that it has none, gives it. */
+/** Unsettled records have no letter of their own: the job's status decides theirs. */
 function lettersOf(draft: JobDraft, status: RecordStatus | undefined): string | undefined {
   if (status === undefined) return undefined;
   const own = status in LETTERS ? LETTERS[status as keyof typeof LETTERS] : "";
@@ -113,7 +119,7 @@ function unsettledStatus({ state }: JobDraft): "queued" | "disallowed" | "cancel
   return state.refusal === undefined ? "cancelled" : "disallowed";
 }
 
-/** A record as it is shown, without what is in its blobs. */
+/** Returns a record without the contents of its blobs. */
 export function entryOf(draft: JobDraft, index: number): RecordEntry {
   const page = pageOf(draft, index);
   const { url, status } = page;
@@ -156,7 +162,7 @@ function readCursor(cursor: string, byEnd: boolean, records: number): Position {
   const [, index, after, upTo] = /^(\d{1,9})(?:\.(\d{1,9})\.(\d{1,9}))?$/.exec(cursor) ?? [];
   const isOfRecord = index !== undefined && Number(index) < records;
   if (!isOfRecord || (upTo !== undefined) !== byEnd) {
-    const message = "Cannot list records: the cursor is of no listing with this status";
+    const message = "Cannot list records: the cursor belongs to a listing with another status";
     throw new ActorError("invalid_request", message);
   }
   if (upTo === undefined) return { index: Number(index), after: -1, upTo: Number.MAX_SAFE_INTEGER };

@@ -1,11 +1,11 @@
-/** Takes in what a turn reports: first what became of its pages, then what they link to. */
+/** Takes the report of a turn: first the outcomes of its pages, then their links. */
 import type { PageOutcome } from "../../../schemas/crawl/crawl-job.ts";
-import { discover } from "./backlog.ts";
-import type { JobDraft } from "./job-draft.ts";
+import { discover } from "./discovery/backlog.ts";
 import { foundLinks } from "./links.ts";
 import { isUnreachable, settle } from "./settle.ts";
+import type { JobDraft } from "./state/job-draft.ts";
 
-/** What ends the job comes last: pages that were fetched before it are kept. */
+/** Outcomes that end the job come last, so that pages fetched before it are kept. */
 export function settleAll(draft: JobDraft, outcomes: readonly PageOutcome[]): void {
   for (const outcome of outcomes.toSorted(byEnd)) if (draft.isRunning) settle(draft, outcome);
   if (!draft.isRunning) return;

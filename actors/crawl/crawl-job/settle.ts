@@ -1,33 +1,33 @@
-/** What comes of each request of a turn: a record, another request, or the end of the job. */
+/** Settles each request of a turn: as a record, another request, or the end of the job. */
 
 import type { z } from "zod";
 import type { DeepReadonly } from "../../../schemas/contract.ts";
 import type { crawlJob, PageOutcome } from "../../../schemas/crawl/crawl-job.ts";
-import { CRAWL_REDIRECTS_MAX, CRAWL_TRIES_MAX } from "../../../schemas/crawl/crawl-limits.ts";
-import type { PageRow } from "./crawl-job-state.ts";
-import { crawlUrl } from "./crawl-url.ts";
-import { endJob, endWithoutStart } from "./ends.ts";
+import { CRAWL_REDIRECTS_MAX, CRAWL_TRIES_MAX } from "../../../schemas/crawl/limits.ts";
+import { crawlUrl } from "../lib/scope/crawl-url.ts";
+import { foundNearer } from "./discovery/frontier.ts";
+import { endJob, endWithoutStart } from "./end-job.ts";
 import { endExtraction, extract } from "./extractions.ts";
-import { forgetFaults } from "./faults.ts";
-import { foundNearer } from "./frontier.ts";
-import { enqueue } from "./host-queues.ts";
-import type { JobDraft } from "./job-draft.ts";
-import { addMessage } from "./job-messages.ts";
-import { addKnown, knownIndex } from "./known-urls.ts";
-import { pageOf, pageRow, settlePage } from "./pages.ts";
+import { clearFaults } from "./faults.ts";
+import type { PageRow } from "./state/crawl-job-state.ts";
+import { enqueue } from "./state/host-queues.ts";
+import type { JobDraft } from "./state/job-draft.ts";
+import { addMessage } from "./state/job-messages.ts";
+import { addKnown, knownIndex } from "./state/known-urls.ts";
+import { pageOf, pageRow, settlePage } from "./state/pages.ts";
 
 type Page = DeepReadonly<PageRow>;
 type OutcomeOf<K extends PageOutcome["kind"]> = Extract<PageOutcome, { kind: K }>;
 type Extracted = z.output<typeof crawlJob.messages.jsonExtracted.input>;
 
-/** Of a page that is in flight. Its links are left to the caller. */
+/** Settles a page in flight. The caller handles its links. */
 export function settle(draft: JobDraft, outcome: PageOutcome): void {
   const { index } = outcome;
   const page = pageOf(draft, index);
   if ("browserMs" in outcome) draft.state.browserMs += outcome.browserMs ?? 0;
   switch (outcome.kind) {
     case "fetched":
-      forgetFaults(draft);
+      clearFaults(draft);
       settleFetched(draft, index, page, outcome);
       break;
     case "redirected":
@@ -52,10 +52,10 @@ export function settle(draft: JobDraft, outcome: PageOutcome): void {
   }
 }
 
-/** The page's JSON is there, or why it is not: with it the page is completed. False where nobody waits for it. */
+/** Completes a page whose JSON has arrived or failed. Returns false if the page does not wait for it. */
 export function settleExtracted(draft: JobDraft, { index, blob, reason }: Extracted): boolean {
-  const page = draft.find("page", pageRow(index));
-  // Of one that waits for its task nobody was asked.
+  const page = draft.findRow("page", pageRow(index));
+  // A page that still waits for its task has asked no model.
   if (page?.status !== "extracting" || page.jsonSource !== undefined) return false;
   const blobs = [...(page.blobs ?? []), ...(blob ? [blob] : [])];
   const missing = reason ?? page.reason;
@@ -64,7 +64,7 @@ export function settleExtracted(draft: JobDraft, { index, blob, reason }: Extrac
   return true;
 }
 
-/** An HTTP status from 400 on is no page that was asked for; it is kept, and leads nowhere. */
+/** Whether the status is an error. Such a page is kept, but its links are not followed. */
 export const isErrorStatus = (status: number | undefined) => status !== undefined && status >= 400;
 
 function settleFetched(
@@ -82,7 +82,7 @@ function settleFetched(
   else extract(draft, index, { ...page, ...record }, jsonSource);
 }
 
-/** A redirect ends at its target, which is a page of the crawl like any other, or one it has already. */
+/** Follows a redirect. Its target is a page of the crawl like any other, or one that the crawl already has. */
 function followRedirect(
   draft: JobDraft,
   index: number,
@@ -96,7 +96,7 @@ function followRedirect(
     const reason = `it redirects more than ${CRAWL_REDIRECTS_MAX} times`;
     settlePage(draft, index, page, { status: "errored", reason, metadata });
   } else if (!target.valid) {
-    const reason = `it redirects to where no crawl goes: ${target.reason}`;
+    const reason = `it redirects to an address that cannot be crawled: ${target.reason}`;
     settlePage(draft, index, page, { status: "errored", reason, metadata });
   } else {
     const { url } = target;
@@ -114,7 +114,10 @@ function followRedirect(
   }
 }
 
-/** The start URL is visited wherever it leads. A way back to the page itself, as with cookies, is no other page. */
+/**
+ * Returns why a redirect is not followed. The start URL follows every redirect. A redirect back to the page itself,
+ * as with cookies, is allowed.
+ */
 function redirectRefusal(draft: JobDraft, index: number, url: string): string | undefined {
   if (index === 0) return undefined;
   const known = knownIndex(draft, "page", url);
@@ -124,7 +127,7 @@ function redirectRefusal(draft: JobDraft, index: number, url: string): string | 
   return verdict.allowed ? undefined : `where ${verdict.reason}`;
 }
 
-/** Nobody forbade it where the host gave no answer. */
+/** Whether the page was not fetched because its host did not respond, and not because of a ban. */
 export const isUnreachable = (outcome: PageOutcome) =>
   outcome.kind === "disallowed" && outcome.unreachable === true;
 
@@ -151,7 +154,7 @@ function settleFailed(
   const { alone: wasAlone, ...kept } = page;
   const alone = browserLost && { alone: true as const };
   if (alone && !wasAlone) {
-    // Any of the pages in that browser may have ended it: none is to blame yet.
+    // Any page in that browser may have ended it, so none is blamed yet.
     enqueue(draft, index, { ...kept, ...alone }, "last");
     return;
   }
@@ -166,7 +169,7 @@ function settleFailed(
   }
 }
 
-/** A crawl whose start has moved reads the sitemaps of where it went. */
+/** Adds the origin of a moved start URL. Its sitemaps are read too. */
 function addHome(draft: JobDraft, url: string): void {
   const { origin, host } = new URL(url);
   if (draft.state.homes.some((home) => home.origin === origin)) return;
@@ -174,11 +177,11 @@ function addHome(draft: JobDraft, url: string): void {
   draft.askedHosts.add(host);
 }
 
-/** Leaves out what is not there: a stored field is there or missing. */
+/** Drops undefined fields: a stored field is present or missing. */
 function given<T extends Record<string, unknown>>(fields: T) {
   const present = Object.entries(fields).filter(([, value]) => value !== undefined);
   return Object.fromEntries(present) as { [K in keyof T]?: Exclude<T[K], undefined> };
 }
 
-/** In a reason there is room for less than the longest address. */
+/** A reason has room for less than the longest address. */
 const shortened = (url: string) => (url.length > 500 ? `${url.slice(0, 500)}…` : url);

@@ -1,32 +1,35 @@
-/** Turns of a job: what a site grants is filled from the queue of its host, and given back when it is not reported. */
+/** Turns of a job: fills a granted turn from the host's queue, and requeues what the turn does not report. */
 
 import type { z } from "zod";
 import type { DeepReadonly } from "../../../schemas/contract.ts";
 import { envelope } from "../../../schemas/contract.ts";
 import type { crawlJob, PageOutcome } from "../../../schemas/crawl/crawl-job.ts";
-import { CRAWL_TRIES_MAX, STEP_SEND_BYTES_MAX } from "../../../schemas/crawl/crawl-limits.ts";
 import { crawlPage, type TurnRequest } from "../../../schemas/crawl/crawl-page.ts";
+import { CRAWL_TRIES_MAX } from "../../../schemas/crawl/limits.ts";
 import { site } from "../../../schemas/crawl/site.ts";
-import type { PageRow, SitemapRow, TurnRow } from "./crawl-job-state.ts";
-import { endWithoutStart } from "./ends.ts";
-import { dequeue, enqueue, firstOf, hostRow, hostState } from "./host-queues.ts";
-import type { JobDraft } from "./job-draft.ts";
-import { addressOf } from "./page-address.ts";
-import { pageOf, settlePage } from "./pages.ts";
-import { queuedSitemaps, retrySitemap, sitemapRow } from "./sitemaps.ts";
-import { isPostponed, sendUnwanted } from "./wants.ts";
+import { queuedSitemaps, retrySitemap, sitemapRow } from "./discovery/sitemaps.ts";
+import { endWithoutStart } from "./end-job.ts";
+import type { PageRow, SitemapRow, TurnRow } from "./state/crawl-job-state.ts";
+import { dequeue, enqueue, firstOf, hostRow, hostState } from "./state/host-queues.ts";
+import type { JobDraft } from "./state/job-draft.ts";
+import { addressOf } from "./state/page-address.ts";
+import { pageOf, settlePage } from "./state/pages.ts";
+import { isPostponed, withdrawWants } from "./wanted-requests.ts";
+
+/** Bytes of the sends of one message of a job. */
+export const STEP_SEND_BYTES_MAX = 150_000;
 
 type Messages = typeof crawlJob.messages;
 type Granted = z.output<Messages["turnGranted"]["input"]>;
 type TurnEnded = z.output<Messages["turnEnded"]["input"]>;
 
-export const turnRow = (turn: string) => `t/${turn}`;
+const turnRow = (turn: string) => `t/${turn}`;
 
-/** Gives the turn to a worker with what is queued at its host, or back where there is nothing. */
+/** Sends the turn to a worker with queued requests of its host, or returns it to the site if there are none. */
 export function grantTurn(draft: JobDraft, { host, turn, requests: max }: Granted): void {
-  if (draft.find("turn", turnRow(turn)) !== undefined) return;
+  if (draft.findRow("turn", turnRow(turn)) !== undefined) return;
   if (isPostponed(draft, host)) {
-    refuseTurn(draft, { host, turn });
+    returnTurn(draft, { host, turn });
     return;
   }
   countDown(draft, host, max);
@@ -36,26 +39,26 @@ export function grantTurn(draft: JobDraft, { host, turn, requests: max }: Grante
     return;
   }
   const { pages, sitemaps, requests } = taken;
-  draft.set(turnRow(turn), { type: "turn", host, pages, sitemaps });
+  draft.write(turnRow(turn), { type: "turn", host, pages, sitemaps });
   const { account } = draft.state;
   const message = draft.plan.plan.render ? "renderTurn" : "fetchTurn";
   const task = { account, job: draft.key, host, turn, requests };
   draft.send(envelope(crawlPage, draft.key, message, task));
 }
 
-/** Of a job that has ended the site hears only now that nothing is wanted: there may be too many sites to tell all. */
-export function refuseTurn(draft: JobDraft, { host, turn }: Pick<Granted, "host" | "turn">): void {
-  if (draft.state.account !== "") sendUnwanted(draft, host);
+/** Returns a turn of an ended job. An ended job may have too many sites to notify them all at its end. */
+export function returnTurn(draft: JobDraft, { host, turn }: Pick<Granted, "host" | "turn">): void {
+  if (draft.state.account !== "") withdrawWants(draft, host);
   giveBack(draft, host, turn);
 }
 
-/** The outcomes that the turn has not reported before, each of a page it was given; they are taken off it. */
-export function takeReported(
+/** Removes reported pages from the turn. Returns the outcomes of its own pages that it had not reported before. */
+export function removeReported(
   draft: JobDraft,
   turn: string,
   outcomes: readonly PageOutcome[],
 ): PageOutcome[] {
-  const row = draft.find("turn", turnRow(turn));
+  const row = draft.findRow("turn", turnRow(turn));
   if (row === undefined) return [];
   const left = new Set(row.pages);
   const reported = outcomes.filter(({ index }) => left.delete(index));
@@ -63,23 +66,26 @@ export function takeReported(
   return reported;
 }
 
-/** The number of the turn's sitemap with this address, while it is being read. */
+/** Returns the number of the turn's sitemap with this address while the turn reads it. */
 export function sitemapOfTurn(draft: JobDraft, turn: string, url: string): number | undefined {
-  const { sitemaps = [] } = draft.find("turn", turnRow(turn)) ?? {};
-  return sitemaps.find((number) => draft.take("sitemap", sitemapRow(number)).url === url);
+  const { sitemaps = [] } = draft.findRow("turn", turnRow(turn)) ?? {};
+  return sitemaps.find((number) => draft.getRow("sitemap", sitemapRow(number)).url === url);
 }
 
 export function takeReadSitemap(draft: JobDraft, turn: string, number: number): void {
-  const row = draft.take("turn", turnRow(turn));
+  const row = draft.getRow("turn", turnRow(turn));
   const sitemaps = row.sitemaps.filter((other) => other !== number);
   keepTurn(draft, turn, { ...row, sitemaps });
 }
 
-/** What was not reported waits for another turn, ahead of the others, in the order it had. False where all was. */
+/**
+ * Requeues unreported requests ahead of the others, in their order. Returns false if the turn had reported
+ * everything.
+ */
 export function endTurn(draft: JobDraft, { turn, failed }: TurnEnded): boolean {
-  const row = draft.find("turn", turnRow(turn));
+  const row = draft.findRow("turn", turnRow(turn));
   if (row === undefined) return false;
-  draft.set(turnRow(turn), null);
+  draft.write(turnRow(turn), null);
   const isAlone = row.pages.length + row.sitemaps.length === 1;
   for (const index of row.pages.toReversed()) {
     if (failed === undefined) enqueue(draft, index, pageOf(draft, index), "first");
@@ -90,20 +96,20 @@ export function endTurn(draft: JobDraft, { turn, failed }: TurnEnded): boolean {
   return true;
 }
 
-/** A turn that has reported everything is forgotten. */
+/** Removes a turn that has reported everything. */
 function keepTurn(draft: JobDraft, turn: string, row: DeepReadonly<TurnRow>): void {
   const isDone = row.pages.length === 0 && row.sitemaps.length === 0;
-  draft.set(turnRow(turn), isDone ? null : row);
+  draft.write(turnRow(turn), isDone ? null : row);
 }
 
 function giveBack(draft: JobDraft, host: string, turn: string): void {
   draft.send(envelope(site, host, "turnFinished", { turn }));
 }
 
-/** As the site does itself, whatever is taken. */
+/** Counts down the granted requests as the site does, whatever the turn takes. */
 function countDown(draft: JobDraft, host: string, requests: number): void {
   const { told = 0, ...row } = hostState(draft, host);
-  draft.set(hostRow(host), { ...row, told: Math.max(0, told - requests) });
+  draft.write(hostRow(host), { ...row, told: Math.max(0, told - requests) });
   draft.touchedHosts.add(host);
 }
 
@@ -111,25 +117,25 @@ interface Taken {
   pages: number[];
   sitemaps: number[];
   requests: TurnRequest[];
-  /** Of addresses: the task and the rows of its pages are written together. */
+  /** Characters of addresses. One commit writes the task and the rows of its pages. */
   chars: number;
-  /** It has a page that must be alone. */
+  /** The turn has a page that must be alone. */
   isClosed: boolean;
 }
 
-/** The start URL first of all; then sitemaps, as long as there is room for what they list; then pages. */
+/** Takes the start URL first, then sitemaps while the page limit has room, then pages. */
 function takeRequests(draft: JobDraft, host: string, max: number): Taken {
   const taken: Taken = { pages: [], sitemaps: [], requests: [], chars: 0, isClosed: false };
   const mayTake = () =>
     !taken.isClosed && taken.requests.length < max && taken.chars < STEP_SEND_BYTES_MAX;
   if (firstOf(draft, host)?.index === 0) takePage(draft, host, taken);
-  const sitemaps = draft.room > 0 ? (queuedSitemaps(draft).get(host) ?? []) : [];
+  const sitemaps = draft.pagesLeft > 0 ? (queuedSitemaps(draft).get(host) ?? []) : [];
   for (const { number, row } of sitemaps) if (mayTake()) takeSitemap(draft, number, row, taken);
   while (mayTake() && takePage(draft, host, taken));
   return taken;
 }
 
-/** False where it takes none: there is none, or one that must be alone and would not be. */
+/** Returns false if the queue is empty, or if its first page must be alone and is not. */
 function takePage(draft: JobDraft, host: string, taken: Taken): boolean {
   const first = firstOf(draft, host);
   if (first === undefined) return false;
@@ -152,7 +158,7 @@ function takeSitemap(
   taken: Taken,
 ): void {
   const { url, nesting } = row;
-  draft.set(sitemapRow(number), { ...row, inFlight: true });
+  draft.write(sitemapRow(number), { ...row, inFlight: true });
   taken.sitemaps.push(number);
   addRequest(taken, { type: "sitemap", url, nesting, attempt: attemptOf(row) });
 }
@@ -165,12 +171,12 @@ function addRequest(taken: Taken, request: TurnRequest): void {
 type Tried = { readonly failures?: number | undefined; readonly breaks?: number | undefined };
 const attemptOf = ({ failures = 0, breaks = 0 }: Tried) => failures + breaks + 1;
 
-/** A turn that broke off may have done so by any of its pages, or by none: each is tried alone, and none is to blame yet. */
+/** Requeues a page of a broken turn to run alone. Any page of the turn, or none, may be the cause. */
 function setApart(draft: JobDraft, index: number): void {
   enqueue(draft, index, { ...pageOf(draft, index), alone: true }, "first");
 }
 
-/** What broke it off is not known: its worker, the bus, or a fault of ours. */
+/** Counts a broken turn that had only this page. The cause may be its worker, the bus, or a fault of ours. */
 function returnBroken(draft: JobDraft, index: number): void {
   const page: DeepReadonly<PageRow> = pageOf(draft, index);
   const breaks = (page.breaks ?? 0) + 1;

@@ -2,19 +2,18 @@ import { expect } from "chai";
 import type { DeepReadonly, Input } from "../../../schemas/contract.ts";
 import type { CrawlStatus } from "../../../schemas/crawl/crawl-job.ts";
 import {
-  CRAWL_ADMITTED_MS,
   CRAWL_KEPT_MS,
   CRAWLS_KEPT_MAX,
   CRAWLS_RUNNING_MAX,
-} from "../../../schemas/crawl/crawl-limits.ts";
+} from "../../../schemas/crawl/limits.ts";
 import { PAGE_ENTRIES_MAX } from "../../../schemas/limits.ts";
 import { refusal } from "../../../scripts/testing/refusal.ts";
 import { runHandler } from "../../../scripts/testing/run-handler.ts";
-import { crawlListActor } from "./crawl-list.ts";
+import { CRAWL_ADMITTED_MS, crawlListActor } from "./crawl-list.ts";
 import { CrawlListRow, CrawlListState } from "./crawl-list-state.ts";
 
 describe("crawl-list", () => {
-  it("list() shows the newest first, with when each began and ended", () => {
+  it("list() shows the newest jobs first, with their times", () => {
     const list = new List();
     list.start(1);
     list.now += 5;
@@ -32,7 +31,7 @@ describe("crawl-list", () => {
     });
   });
 
-  it("list() shows the times of the job itself, however late they come", () => {
+  it("list() shows the job's own times, however late the messages arrive", () => {
     const list = new List();
     list.now = 2_000;
     list.run("started", { id: id(1), url: "https://a.example/", createdAt: 1_700 });
@@ -40,6 +39,14 @@ describe("crawl-list", () => {
     expect(list.run("list", { count: 1 }).entries[0]).to.deep.include({
       ...{ createdAt: 1_700, endedAt: 1_900 },
     });
+  });
+
+  it("list() shows the counts that a job reports at its end", () => {
+    const list = new List();
+    const counts = { total: 7, finished: 6, skipped: 2 };
+    list.start(1);
+    list.run("ended", { id: id(1), status: "completed", ...counts });
+    expect(list.run("list", { count: 1 }).entries[0]).to.deep.include(counts);
   });
 
   it("list() refuses a cursor that is past its end", () => {
@@ -68,7 +75,7 @@ describe("crawl-list", () => {
     expect(seen).to.deep.equal(expected.map(id));
   });
 
-  it("list() leaves out a job that is over, though it has not said so yet", () => {
+  it("list() leaves out an expired job even before its message arrives", () => {
     const list = new List();
     for (const number of [1, 2]) list.start(number);
     list.end(1, "completed");
@@ -91,7 +98,7 @@ describe("crawl-list", () => {
     expect(cursor).to.equal(undefined);
   });
 
-  it("list() refuses a cursor that is none", () => {
+  it("list() refuses an invalid cursor", () => {
     const list = new List();
     for (const cursor of ["x", "-1", "1.5", " 1", "9".repeat(16)]) {
       const refused = refusal(() => list.run("list", { count: 1, cursor }));
@@ -126,7 +133,7 @@ describe("crawl-list", () => {
     expect(list.state).to.include({ running: 0, kept: 0 });
   });
 
-  it("admit() has CRAWLS_RUNNING_MAX run and refuses one more, until one ends", () => {
+  it("admit() admits CRAWLS_RUNNING_MAX running crawls and refuses one more until one ends", () => {
     const list = new List();
     for (let number = 1; number <= CRAWLS_RUNNING_MAX; number++) {
       list.run("admit", {});
@@ -163,7 +170,7 @@ describe("crawl-list", () => {
     list.run("admit", {});
   });
 
-  it("what is kept loads again", () => {
+  it("the stored state loads again", () => {
     const list = new List();
     list.run("admit", {});
     list.start(1);

@@ -1,15 +1,17 @@
-/** Keeps the list of an account's crawl jobs, and bounds how many there are. */
+/** Keeps the list of an account's crawl jobs and limits their number. */
 import type { DeepReadonly } from "../../../schemas/contract.ts";
+import { crawlList } from "../../../schemas/crawl/crawl-list.ts";
 import {
-  CRAWL_ADMITTED_MS,
   CRAWL_KEPT_MS,
   CRAWLS_KEPT_MAX,
   CRAWLS_RUNNING_MAX,
-} from "../../../schemas/crawl/crawl-limits.ts";
-import { crawlList } from "../../../schemas/crawl/crawl-list.ts";
+} from "../../../schemas/crawl/limits.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import { defineActor } from "../../runtime/kinds/define-actor.ts";
 import { CrawlListRow, CrawlListState } from "./crawl-list-state.ts";
+
+/** An admitted crawl that has not started by then never will. */
+export const CRAWL_ADMITTED_MS = 60_000;
 
 export const crawlListActor = defineActor(crawlList, {
   state: CrawlListState,
@@ -42,13 +44,13 @@ export const crawlListActor = defineActor(crawlList, {
       };
     },
 
-    ended(state, { id, status, endedAt }, { now, rows }) {
+    ended(state, { id, status, endedAt, ...counts }, { now, rows }) {
       const row = rows.get(id);
-      // A job ends once; of one that has expired there is nothing left to say.
+      // A job ends once. An expired job has no row any more.
       if (row?.status !== "running" || status === "running") return { state };
       return {
         state: { ...state, running: state.running - 1 },
-        rows: { [id]: { ...row, status, endedAt: endedAt ?? now } },
+        rows: { [id]: { ...row, ...counts, status, endedAt: endedAt ?? now } },
       };
     },
 
@@ -63,7 +65,7 @@ export const crawlListActor = defineActor(crawlList, {
       const before = cursor === undefined ? Number.POSITIVE_INFINITY : numberOf(cursor, state.next);
       const newestFirst = [...rows.values()]
         .filter((row) => row.number < before && (status === undefined || row.status === status))
-        // Its job may be late to say that it has expired.
+        // The job may report its expiry late.
         .filter(({ endedAt }) => endedAt === undefined || now < endedAt + CRAWL_KEPT_MS)
         .sort((one, other) => other.number - one.number);
       const shown = newestFirst.slice(0, count);
@@ -83,7 +85,10 @@ const entryOf = ({ number, ...entry }: DeepReadonly<CrawlListRow>) => entry;
 
 function numberOf(cursor: string, next: number): number {
   if (/^\d{1,15}$/.test(cursor) && Number(cursor) < next) return Number(cursor);
-  throw new ActorError("invalid_request", "Cannot list crawls: the cursor is not one of this list");
+  throw new ActorError(
+    "invalid_request",
+    "Cannot list crawls: the cursor does not belong to this list",
+  );
 }
 
 const limitReached = (reason: string) =>

@@ -1,79 +1,79 @@
-/** What is kept of a host's pace: who waits, which turns there are, when the latest request left. */
+/** The stored pace of a host: the jobs that wait, the open turns, and the latest request. */
 import { z } from "zod";
 import type { DeepReadonly } from "../../../schemas/contract.ts";
 import { EpochMs } from "../../../schemas/values.ts";
 
 export const Turn = z.object({
-  /** Empty of a turn the site takes for itself, ahead of all others. */
+  /** Empty for a turn of the site itself, which goes ahead of all others. */
   account: z.string(),
   job: z.string(),
   requests: z.int(),
-  /** Requests of the same turn that come after this one, where there is a delay: each is then an entry of its own. */
+  /** Requests of the same turn after this one, at a host with a delay. Each becomes an entry of its own. */
   more: z.int().min(1).optional(),
-  /** When it could begin, as it was granted. */
+  /** Earliest begin at the time of the grant. */
   dueAt: EpochMs,
-  /** Whose it is: the first that asked. */
+  /** The worker that holds the turn: the first that asked. */
   by: z.string().optional(),
-  /** Its worker has asked, and been told to wait. */
+  /** The worker has asked and must wait. */
   asked: z.boolean(),
   startedAt: EpochMs.optional(),
-  /** Of one that has started where there is no delay: its requests at once. */
+  /** Concurrent requests of a started turn at a host without a delay. */
   atOnce: z.int(),
 });
 export type Turn = DeepReadonly<z.infer<typeof Turn>>;
 
 export const Pace = z.object({
-  /** When the latest request left, or could have left at the latest. */
+  /** Latest possible departure of the latest request. */
   lastStartAt: EpochMs,
-  /** The host asked us to stay away until then. */
+  /** End of the host's pause. */
   awayUntil: EpochMs,
-  /** How often in a row it did, each time by a request that left after the pause before. */
+  /** Number of pauses in a row, each caused by a request that left after the pause before. */
   busy: z.int().min(1).optional(),
-  /** The turn whose request leaves next, and when it may: its worker has been told, or is when it asks. */
+  /** The turn whose request leaves next, and when. Its worker knows, or learns it with its next call. */
   going: z
     .object({
       turn: z.string(),
       startAt: EpochMs,
-      /** Where it was put off: what its worker may have been told before, and may have kept to. */
+      /** An earlier moment that the worker may know and use, if the moment was postponed. */
       toldAt: EpochMs.optional(),
     })
     .optional(),
-  /** Who waits, in the order in which they are served. */
+  /** Waiting accounts in the order of service. */
   accounts: z.array(
     z.object({
       account: z.string(),
       jobs: z.array(z.object({ job: z.string(), wants: z.int().min(1) })),
     }),
   ),
-  /** Granted and not finished, by their ids, in the order of their granting; see `entryOf`. */
+  /** Granted and unfinished turns by id (see `entryOf`), in the order of their grants. */
   turns: z.record(z.string(), Turn),
 });
 export type Pace = DeepReadonly<z.infer<typeof Pace>>;
 
-/** Under which a turn's request is kept, where the turn's requests are made one after the other. The first is 0. */
+/** Returns the entry of a turn's request, where a turn makes its requests one after another. The first is 0. */
 export const entryOf = (turn: string, nth = 0) => (nth === 0 ? turn : `${turn}/${nth}`);
 
-/** The entry of the request after this one. */
+/** Returns the entry of the next request of the same turn. */
 export function entryAfter(entry: string): string {
   const [, nth = 0] = entry.split("/");
   return entryOf(turnOf(entry), Number(nth) + 1);
 }
 
-/** The turn that an entry is of. */
+/** Returns the turn of an entry. */
 export function turnOf(entry: string): string {
   const [turn = ""] = entry.split("/", 1);
   return turn;
 }
 
-/** What is kept of a turn, in the order in which its requests are made. */
+/** Returns the entries of a turn, in the order of its requests. */
 export const entriesOf = ({ turns }: Pace, turn: string): string[] =>
   Object.keys(turns).filter((entry) => turnOf(entry) === turn);
 
-/** The jobs that want more than they were granted. */
+/** Returns the jobs that want more than they were granted. */
 export const wantingJobs = ({ accounts }: Pace) =>
   accounts.flatMap(({ jobs }) => jobs.map(({ job }) => job));
 
-/** The host's delay and the time: what every decision needs. */
+/** The host's delay and the current time, which every decision needs. */
 export interface Moment {
   delayMs: number;
   now: number;

@@ -1,26 +1,25 @@
 import { expect } from "chai";
 import {
-  CRAWL_FETCH_MS_MAX,
-  CRAWL_RENDER_MS_MAX,
   HOST_AWAY_MS,
-  HOST_AWAY_UNSAID_MS_MAX,
   HOST_REQUESTS_IN_FLIGHT_MAX,
-  SITEMAP_FETCH_MS_MAX,
-  TURN_GO_MS_MAX,
   TURN_LATE_MS,
   TURN_LEAD_MS,
   TURN_MS_MAX,
   TURN_OVERDUE_MS,
   TURN_REQUESTS_MAX,
+} from "../../../schemas/crawl/limits.ts";
+import { TASK_ACK_WAIT_MS, TASK_HEARTBEAT_MS } from "../../../schemas/limits.ts";
+import { CRAWL_RENDER_MS_MAX } from "../lib/load-in-browser/browser-page.ts";
+import { SITEMAP_FETCH_MS_MAX } from "../workers/crawl-page/fetch-sitemap.ts";
+import { CRAWL_FETCH_MS_MAX } from "../workers/crawl-page/open-crawl-worker.ts";
+import { TURN_STARTS_MS_MAX } from "../workers/crawl-page/walk-turn.ts";
+import {
   TURN_SPACED_REQUESTS_MAX,
   TURN_SPAN_MS,
-  TURN_STARTS_MS_MAX,
-  TURN_UNHEARD_MS,
   TURNS_AHEAD_MAX,
   TURNS_STARTED_MAX,
-} from "../../../schemas/crawl/crawl-limits.ts";
-import { TASK_ACK_WAIT_MS, TASK_HEARTBEAT_MS } from "../../../schemas/limits.ts";
-import { comeBack, stayAway } from "./host-away.ts";
+} from "./host-capacity.ts";
+import { endPause, HOST_AWAY_DEFAULT_MS_MAX, pauseHost } from "./host-pause.ts";
 import {
   type Begun,
   begin,
@@ -31,6 +30,8 @@ import {
   lose,
   nextLookAt,
   started,
+  TURN_GO_MS_MAX,
+  TURN_UNREPORTED_MS,
   want,
 } from "./pace.ts";
 import { entryOf, IDLE_PACE, Pace } from "./pace-state.ts";
@@ -58,7 +59,7 @@ describe("pace", () => {
     site.start("t1");
     site.now += 20;
     expect(site.begin("t2")).to.deep.equal(go(480));
-    // Asking again changes nothing, and takes no other place.
+    // A repeated call changes nothing.
     site.now += 5;
     const before = site.pace;
     expect(site.begin("t2")).to.deep.equal(go(475));
@@ -76,14 +77,14 @@ describe("pace", () => {
     expect(site.begin("t2")).to.deep.equal(go(500));
   });
 
-  it("lose() lets nobody go in the place of one who was told to, and may not know that it is over", () => {
+  it("lose() lets no other turn go while the lost worker may still send its request", () => {
     const site = new PacedSite(500);
     site.want("a", "job", 3);
     site.grant();
     site.begin("t1");
     site.grant();
     site.start("t1");
-    // Told to leave 500 ms from now, which it may do TURN_LATE_MS later.
+    // The request may leave in 500 ms, and up to TURN_LATE_MS later.
     expect(site.begin("t2")).to.deep.equal(go(500));
     site.grant();
     site.pace = lose(site.pace, "t2", site.moment);
@@ -91,22 +92,22 @@ describe("pace", () => {
     expect(site.begin("t3")).to.deep.equal(go(500 + TURN_LATE_MS + 500));
   });
 
-  it("begin() gives up a request that was not heard to leave TURN_UNHEARD_MS after its time, not before", () => {
+  it("begin() gives up an unreported request TURN_UNREPORTED_MS after its moment, not before", () => {
     const site = new PacedSite(500);
     site.want("a", "job", 3);
     site.grant();
     site.begin("t1");
     site.grant();
     site.begin("t2");
-    site.now += TURN_UNHEARD_MS - 1;
+    site.now += TURN_UNREPORTED_MS - 1;
     expect(site.begin("t2").state).to.equal("wait");
     site.now += 1;
-    // It may have left at the very last moment.
-    expect(site.begin("t2")).to.deep.equal(go(TURN_LATE_MS + 500 - TURN_UNHEARD_MS));
+    // The request may have left at its latest moment.
+    expect(site.begin("t2")).to.deep.equal(go(TURN_LATE_MS + 500 - TURN_UNREPORTED_MS));
     expect(site.begin("t1").state).to.equal("wait");
   });
 
-  it("begin() tells a worker no earlier than TURN_GO_MS_MAX ahead, so that no second worker of its task can meet it", () => {
+  it("begin() says go at most TURN_GO_MS_MAX ahead, so that no second worker of the task can collide", () => {
     const site = new PacedSite(TURN_GO_MS_MAX + 1_000);
     site.want("a", "job", 2);
     site.grant();
@@ -121,7 +122,7 @@ describe("pace", () => {
     expect(TURN_GO_MS_MAX + TURN_LATE_MS + TASK_HEARTBEAT_MS).to.be.at.most(TASK_ACK_WAIT_MS);
   });
 
-  it("begin() serves a turn that asks once more, a redirect's, before those granted later", () => {
+  it("begin() serves a redirect of a turn before turns granted later", () => {
     const site = new PacedSite(500);
     site.want("a", "job", 10);
     site.grant();
@@ -129,7 +130,7 @@ describe("pace", () => {
     site.grant();
     site.begin("t2");
     site.start("t1");
-    // The second goes already; the first has its next place behind it.
+    // The second turn is going, so the first one's next moment comes after it.
     expect(site.begin("t1").state).to.equal("wait");
     expect(site.grant()).to.have.length(0);
     site.now += 500;
@@ -139,7 +140,7 @@ describe("pace", () => {
     expect(site.begin("t3").state).to.equal("wait");
   });
 
-  it("begin() has a site's own turn go before all that wait", () => {
+  it("begin() lets a turn of the site go first", () => {
     const site = new PacedSite(500);
     site.want("a", "job", 10);
     site.grant();
@@ -153,7 +154,7 @@ describe("pace", () => {
     expect(site.begin("own")).to.deep.equal(go(500));
   });
 
-  it("started() the same twice, too late, and of unknown turns changes nothing or only delays", () => {
+  it("started() twice, too late, or for an unknown turn changes nothing or only delays", () => {
     const site = new PacedSite(500);
     site.want("a", "job", 3);
     site.grant();
@@ -166,23 +167,23 @@ describe("pace", () => {
     site.start("t1");
     site.start("t9");
     expect(site.pace).to.equal(once);
-    // One that was given up and left after all: the next is that much later.
+    // A request that was given up and left after all delays the next one.
     const late = new PacedSite(500);
     late.want("a", "job", 3);
     late.grant();
     late.begin("t1");
     late.grant();
     late.begin("t2");
-    late.now += TURN_UNHEARD_MS;
+    late.now += TURN_UNREPORTED_MS;
     late.begin("t2");
     late.start("t1");
     expect(late.begin("t2")).to.deep.equal(go(500));
   });
 
-  it("started() counts from when a request left at the latest, and not from when that was heard", () => {
+  it("started() counts from the latest possible departure, not from the report", () => {
     for (const [lateMs, waitMs] of [
       [3, 483],
-      // No later than it was heard, whatever its worker says.
+      // Never later than the report, whatever the worker says.
       [90, 500],
       [undefined, 500],
     ] as const) {
@@ -198,14 +199,14 @@ describe("pace", () => {
     }
   });
 
-  it("started() counts from when it is heard where the turn does not go any more", () => {
+  it("started() of a turn that is no longer going counts from the report", () => {
     const site = new PacedSite(500);
     site.want("a", "job", 3);
     site.grant();
     site.begin("t1");
     site.grant();
     site.begin("t2");
-    site.now += TURN_UNHEARD_MS;
+    site.now += TURN_UNREPORTED_MS;
     site.begin("t2");
     site.pace = started(site.pace, "t1", { delayMs: 500, now: site.now, lateMs: 1 });
     expect(site.begin("t2")).to.deep.equal(go(500));
@@ -224,7 +225,7 @@ describe("pace", () => {
     expect(site.begin("t2")).to.deep.equal(go(500));
   });
 
-  it("finish() of a turn that went counts as its start; of one given back before its time it does not", () => {
+  it("finish() of a turn that could start counts as a start; of a turn returned before its moment it does not", () => {
     const site = new PacedSite(500);
     site.want("a", "job", 9);
     site.grant();
@@ -253,7 +254,7 @@ describe("pace", () => {
     expect(site.serve(9).join(" ")).to.equal("a1 b1 a2 b1 a1 b1 a2 a1 a2");
   });
 
-  it("want() replaces what a job wanted, and 0 takes it off the list", () => {
+  it("want() replaces a job's number, and 0 removes the job", () => {
     const site = new PacedSite(500);
     site.want("a", "a1", 3);
     site.want("a", "a1", 1);
@@ -265,7 +266,7 @@ describe("pace", () => {
     expect(site.pace).to.equal(idle);
   });
 
-  it("begin() knows nothing of a turn that was finished or never granted", () => {
+  it("begin() is gone for a finished or unknown turn", () => {
     const site = new PacedSite(500);
     site.want("a", "a1", 1);
     site.grant();
@@ -274,7 +275,7 @@ describe("pace", () => {
     expect(site.begin("t9")).to.deep.equal({ state: "gone" });
   });
 
-  it("grant() gives a turn beside one that is overdue, up to TURNS_AHEAD_MAX", () => {
+  it("grant() adds a turn beside an overdue one, up to TURNS_AHEAD_MAX", () => {
     const site = new PacedSite(500);
     site.want("a", "a1", 100);
     site.grant();
@@ -287,7 +288,7 @@ describe("pace", () => {
       granted += site.grant().length;
     }
     expect(granted).to.equal(TURNS_AHEAD_MAX);
-    // All of them come alive at once, and only one goes.
+    // All workers ask at once, and only one goes.
     const told = ["t1", "t2", "t3", "t4"].map((turn) => site.begin(turn).state);
     expect(told).to.deep.equal(["go", "wait", "wait", "wait"]);
   });
@@ -318,7 +319,7 @@ describe("pace", () => {
     site.want("b", "b1", 0);
     for (const entry of Object.keys(site.pace.turns)) site.finish(entry);
     expect(site.grant()[0]).to.include({ job: "a1", requests: 5 });
-    // A job that has a turn under way still is not alone with another.
+    // A job with an open turn is not alone if another job has one.
     const two = severalAt(500);
     two.want("b", "b1", 1);
     two.grant();
@@ -335,7 +336,7 @@ describe("pace", () => {
       site.grant();
       for (let nth = 0; nth < wanted; nth++) {
         expect(site.begin(entryOf("t1", nth), wanted - nth)).to.deep.equal(go(nth === 0 ? 0 : 500));
-        // Asking again with less, for this one alone, changes nothing.
+        // A repeated call with fewer requests changes nothing.
         site.begin(entryOf("t1", nth), 1);
         expect(site.grant(), `${nth} of ${wanted}`).to.have.length(nth === wanted - 1 ? 1 : 0);
         site.now += nth === 0 ? 0 : 500;
@@ -352,13 +353,13 @@ describe("pace", () => {
       site.grant();
       site.serveAll("t1", 2, 5);
       if (asks) expect(site.begin("t1/2", 3)).to.deep.equal(go(500));
-      const lostBy = 500 + (asks ? TURN_UNHEARD_MS : TURN_OVERDUE_MS);
+      const lostBy = 500 + (asks ? TURN_UNREPORTED_MS : TURN_OVERDUE_MS);
       expect(nextLookAt(site.pace, site.moment)).to.be.at.most(site.now + lostBy);
       site.now += lostBy - 1;
       expect(site.grant()).to.have.length(0);
       site.now += 1;
       expect(site.grant()).to.have.length(1);
-      // Its place in time may have been used; where it was not told to go, it was not.
+      // Its moment may have been used. A turn without a go has not used it.
       expect(site.begin("t2", 5).state).to.equal("go");
     }
   });
@@ -372,7 +373,7 @@ describe("pace", () => {
     site.start("t1/1");
     expect(site.pace).to.equal(once);
     expect(Object.keys(once.turns)).to.deep.equal(["t1", "t1/1", "t1/2"]);
-    // A redirect of the first takes a place of its own, and leaves the rest as it was.
+    // A redirect of the first request takes a moment of its own and changes nothing else.
     expect(site.begin("t1", 1)).to.deep.equal(go(500));
     expect(site.begin("t1/2", 3).state).to.equal("wait");
     site.now += 500;
@@ -381,7 +382,7 @@ describe("pace", () => {
     expect(site.begin("t1/2", 3)).to.deep.equal(go(500));
   });
 
-  it("finish() of one that was put off counts as a start from the moment it was told first", () => {
+  it("finish() of a postponed turn counts as a start from its first moment", () => {
     const site = new PacedSite(500);
     site.want("a", "a1", 2);
     site.want("b", "b1", 2);
@@ -392,7 +393,7 @@ describe("pace", () => {
     expect(site.begin("t2")).to.deep.equal(go(500));
     site.grant();
     site.now += 400;
-    // A request more leaves for the first; the second leaves when it was told to, and ends before that is heard.
+    // One more request of the first turn leaves. The second leaves in its moment and ends before that is reported.
     site.pace = started(site.pace, "t1", { ...site.moment, again: true });
     site.now += 101;
     site.finish("t2");
@@ -427,14 +428,14 @@ describe("pace", () => {
     expect(site.begin("t1")).to.deep.equal({ state: "gone" });
   });
 
-  it("grant() forgets no turn whose last request may be under way, so that no more than HOST_REQUESTS_IN_FLIGHT_MAX are", () => {
+  it("grant() keeps a turn whose last request may be in flight, so that HOST_REQUESTS_IN_FLIGHT_MAX holds", () => {
     const longest = Math.max(CRAWL_FETCH_MS_MAX, CRAWL_RENDER_MS_MAX, SITEMAP_FETCH_MS_MAX);
     const site = new PacedSite(0);
     site.want("a", "a1", 5_000);
     const begun = site.grant().map(({ turn }) => site.begin(turn));
     const running = begun.map((told) => (told.state === "go" ? told.atOnce : 0));
     expect(running.reduce((sum, one) => sum + one)).to.equal(HOST_REQUESTS_IN_FLIGHT_MAX);
-    // A worker begins a little after it was told to, and takes some time to say that it has ended.
+    // A worker begins slightly after its moment and reports its end late.
     site.now += TURN_LATE_MS + TURN_STARTS_MS_MAX + longest + TURN_LATE_MS;
     for (const { turn } of site.grant()) expect(site.begin(turn).state).to.equal("wait");
   });
@@ -451,7 +452,7 @@ describe("pace", () => {
     expect(site.grant()).to.have.length(1);
   });
 
-  it("stayAway() holds the next start back, only ever longer, and takes turns back that would wait long", () => {
+  it("pauseHost() only lengthens the pause, and takes back turns that would wait long", () => {
     for (const delayMs of [500, 0]) {
       const site = new PacedSite(delayMs);
       site.want("a", "a1", 10);
@@ -468,7 +469,7 @@ describe("pace", () => {
     }
   });
 
-  it("stayAway() of a host that names no time is twice as long each time, HOST_AWAY_UNSAID_MS_MAX at most, until it answers", () => {
+  it("pauseHost() without a named time doubles the pause up to HOST_AWAY_DEFAULT_MS_MAX, until the host responds", () => {
     const site = new PacedSite(500);
     const pauses: number[] = [];
     const pause = (awayMs: number) => {
@@ -479,25 +480,25 @@ describe("pace", () => {
     for (let time = 0; time < 9; time++) pause(0);
     expect(pauses).to.deep.equal([
       ...[5_000, 10_000, 20_000, 40_000, 80_000, 160_000, 320_000],
-      ...[HOST_AWAY_UNSAID_MS_MAX, HOST_AWAY_UNSAID_MS_MAX],
+      ...[HOST_AWAY_DEFAULT_MS_MAX, HOST_AWAY_DEFAULT_MS_MAX],
     ]);
-    expect(comeBack(site.pace, site.now - 1)).to.equal(site.pace);
-    site.pace = comeBack(site.pace, site.now);
+    expect(endPause(site.pace, site.now - 1)).to.equal(site.pace);
+    site.pace = endPause(site.pace, site.now);
     pause(0);
     pause(1_000);
     pause(0);
     expect(pauses.slice(9)).to.deep.equal([HOST_AWAY_MS, 1_000, 4 * HOST_AWAY_MS]);
   });
 
-  it("stayAway() is not longer for what a host says to requests from before its pause, unless it names a time", () => {
+  it("pauseHost() is not longer for what a host says to requests from before its pause, unless it names a time", () => {
     const site = new PacedSite(0);
     site.pace = away(site, 0);
     const startedAt = site.now - 1;
     const { awayUntil } = site.pace;
     site.now += 1_000;
-    site.pace = stayAway(site.pace, { awayMs: 0, startedAt, now: site.now });
+    site.pace = pauseHost(site.pace, { awayMs: 0, startedAt, now: site.now });
     expect(site.pace).to.include({ awayUntil, busy: 1 });
-    site.pace = stayAway(site.pace, { awayMs: HOST_AWAY_MS, startedAt, now: site.now });
+    site.pace = pauseHost(site.pace, { awayMs: HOST_AWAY_MS, startedAt, now: site.now });
     expect(site.pace).to.include({ awayUntil: site.now + HOST_AWAY_MS, busy: 1 });
   });
 
@@ -521,7 +522,7 @@ describe("pace", () => {
     expect(site.begin("t4").state).to.equal("wait");
   });
 
-  it("begin() gives all of them to who is alone, and the same again to a worker that took over", () => {
+  it("begin() gives all of them to a single job, and the same to a worker that took over", () => {
     const site = new PacedSite(0);
     site.want("a", "a1", 20);
     site.grant();
@@ -574,7 +575,7 @@ describe("pace", () => {
     expect(site.begin(next?.turn ?? "")).to.deep.equal(go(500));
   });
 
-  it("what is kept loads again", () => {
+  it("the stored state loads again", () => {
     const site = new PacedSite(500);
     site.want("a", "a1", 5);
     site.grant();
@@ -587,9 +588,9 @@ describe("pace", () => {
 const go = (waitMs: number, atOnce = 1): Begun => ({ state: "go", waitMs, atOnce });
 
 const away = ({ pace, now }: PacedSite, awayMs: number) =>
-  stayAway(pace, { awayMs, startedAt: now, now });
+  pauseHost(pace, { awayMs, startedAt: now, now });
 
-/** With one job that has turns of several requests. */
+/** A pace with one job and turns of several requests. */
 function severalAt(delayMs: number): PacedSite {
   const site = new PacedSite(delayMs);
   site.spacedMax = TURN_REQUESTS_MAX;
@@ -601,7 +602,7 @@ class PacedSite {
   now = 1_000_000;
   pace: Pace = IDLE_PACE;
   delayMs: number;
-  /** Of one turn where there is a delay: one, unless a test is about turns of several. */
+  /** Requests of one turn with a delay: one, unless a test needs several. */
   spacedMax = 1;
   #turns = 0;
 
@@ -644,7 +645,7 @@ class PacedSite {
     this.pace = finish(this.pace, turn, this.moment);
   }
 
-  /** Makes so many requests of a turn that has `wanted` of them. */
+  /** Makes this many requests of a turn with `wanted` requests. */
   serveAll(turn: string, requests: number, wanted = requests): void {
     for (let nth = 0; nth < requests; nth++) {
       const begun = this.begin(entryOf(turn, nth), wanted - nth);
@@ -654,7 +655,7 @@ class PacedSite {
     }
   }
 
-  /** The jobs that are served, one after the other. */
+  /** Returns the served jobs in order. */
   serve(turnsMax: number): string[] {
     const jobs: string[] = [];
     for (let turn = 0; turn < turnsMax; turn++) {

@@ -1,37 +1,52 @@
 /**
- * Whose turn it is to ask a host, and when: accounts by turns, within an account its jobs by turns, and never two
- * requests closer than the host's delay. Pure: times come in, the next state comes out.
+ * Decides who may send the next request to a host, and when. Accounts take turns, and so do the jobs of an account.
+ * Two requests are never closer than the host's delay. Pure functions of state and time.
  *
- * A turn is granted ahead, so that its task is with a worker when it is due. Where there is a delay only one turn at a
- * time is `going`: the next is chosen once the request of this one is known to have left, or can leave no more. So no
- * request is early, whatever was late and whoever died. A job that is alone there has turns of several requests, each an
- * entry of its own once the one before has left. Where there is no delay, turns share the requests in flight.
+ * A turn is granted ahead of time, so that its task is with a worker when it is due. At a host with a delay only one
+ * turn is `going`. The next one is chosen when the request of this one has left, or can no longer leave. So no
+ * request is early, whoever was late or died.
+ *
+ * A job that is alone at such a host has turns of several requests. Each request becomes an entry when the one before
+ * has left. At a host without a delay, turns share the requests in flight.
  */
 import {
   CRAWL_DELAY_MS,
   HOST_REQUESTS_IN_FLIGHT_MAX,
-  ROBOTS_WAIT_MS_MAX,
-  TURN_ASK_LATE_MS,
-  TURN_ASK_MS,
-  TURN_ASK_SOON_MS,
-  TURN_GO_MS_MAX,
   TURN_LATE_MS,
   TURN_LEAD_MS,
   TURN_MS_MAX,
   TURN_OVERDUE_MS,
   TURN_REQUESTS_MAX,
-  TURN_UNHEARD_MS,
-} from "../../../schemas/crawl/crawl-limits.ts";
-import { entryAfter, type Moment, type Pace, type Turn, wantingJobs } from "./pace-state.ts";
+} from "../../../schemas/crawl/limits.ts";
 import {
   grantableAt,
-  hasRoom,
+  hasCapacity,
   inFlight,
   nextStartAt,
   shareOf,
   spacedMax,
   spanRequests,
-} from "./room.ts";
+} from "./host-capacity.ts";
+import { entryAfter, type Moment, type Pace, type Turn, wantingJobs } from "./pace-state.ts";
+
+/**
+ * How far ahead a worker learns its moment. Together with the time of a lease it is shorter than the wait of a task
+ * for redelivery.
+ */
+export const TURN_GO_MS_MAX = 2_000;
+/** A turn that has not reported its start by then never will: its possible lateness, plus the time of a call. */
+export const TURN_UNREPORTED_MS = TURN_LATE_MS + 250;
+/** Pause before a waiting worker asks again: the time of a call on a busy machine, a tenth of the delay. */
+const TURN_ASK_MS = 50;
+/** The same at a host without a delay, where each pause is idle time of the host. */
+const TURN_ASK_SOON_MS = 15;
+/** The longest such pause, where turns take long. */
+const TURN_ASK_LATE_MS = 1_000;
+/**
+ * How long a worker waits for the moment of a robots.txt request. If it is further off, the fetch continues in
+ * another turn.
+ */
+export const ROBOTS_WAIT_MS_MAX = 60_000;
 
 export interface Granted {
   turn: string;
@@ -45,7 +60,7 @@ export type Begun =
   | { state: "wait"; askAgainInMs: number }
   | { state: "go"; waitMs: number; atOnce: number };
 
-/** The job has so many requests to make; it replaces what it wanted before. 0 takes it off the list. */
+/** Sets the number of requests that a job wants; 0 removes it from the list. */
 export function want(pace: Pace, account: string, job: string, wants: number): Pace {
   const known = pace.accounts.find((one) => one.account === account);
   const jobs = known?.jobs ?? [];
@@ -64,7 +79,7 @@ export function want(pace: Pace, account: string, job: string, wants: number): P
   return { ...pace, accounts: accounts.filter((one) => one.jobs.length > 0) };
 }
 
-/** Grants what may be granted now. Call it after every change, and at `nextLookAt`. */
+/** Grants all turns that are possible now. Call it after every change, and at `nextLookAt`. */
 export function grant(
   pace: Pace,
   { newId, requestsMax, ...moment }: Moment & { newId: () => string; requestsMax: number },
@@ -72,7 +87,7 @@ export function grant(
   const { delayMs } = moment;
   let next = settle(pace, moment);
   const granted: Granted[] = [];
-  while (hasRoom(next, moment)) {
+  while (hasCapacity(next, moment)) {
     const [first, ...others] = next.accounts;
     const [job, ...jobs] = first?.jobs ?? [];
     if (!first || !job) break;
@@ -81,7 +96,7 @@ export function grant(
     const turn = newId();
     const { account } = first;
     const left = job.wants - requests;
-    // Who was served goes to the end: the job among its account's, the account among all.
+    // A served job goes to the end of its account, and the account to the end of all accounts.
     const served = { account, jobs: left > 0 ? [...jobs, { job: job.job, wants: left }] : jobs };
     const dueAt = nextStartAt(next, moment);
     const accounts = served.jobs.length > 0 ? [...others, served] : others;
@@ -93,7 +108,7 @@ export function grant(
   return { pace: next, granted };
 }
 
-/** A turn for a request of the site's own, ahead of all that wait. */
+/** Grants a turn for a request of the site itself, ahead of all others. */
 export function grantOwn(pace: Pace, turn: string, moment: Moment): Pace {
   const dueAt = nextStartAt(pace, moment);
   const own = { account: "", job: "", requests: 1, asked: false, atOnce: 0, dueAt };
@@ -101,9 +116,9 @@ export function grantOwn(pace: Pace, turn: string, moment: Moment): Pace {
 }
 
 /**
- * The turn's worker is ready for this entry's request, which at first is one of the `wanted` that it has. `gone` is a turn that
- * is not known any more, or cannot begin for long: its job is given another. A worker that asks again makes no use of what
- * it was told before.
+ * Answers a worker that is ready to make a request of this entry; `wanted` counts the requests it has. `gone` means
+ * that the turn is unknown, or cannot begin for long: its job gets another one. A worker that asks again must ignore
+ * the earlier answer.
  */
 export function begin(
   unsettled: Pace,
@@ -119,14 +134,14 @@ export function begin(
     : beginSpaced(pace, turn, granted, { ...moment, wanted });
 }
 
-/** The turn is whose it is, or of who asks first; undefined where it is another's. */
+/** Returns the pace with the turn held by this worker, or undefined where another worker holds it. */
 export function hold(pace: Pace, turn: string, by: string | undefined): Pace | undefined {
   const granted = pace.turns[turn];
   if (granted === undefined || by === undefined || granted.by === by) return pace;
   return granted.by === undefined ? withTurn(pace, turn, { ...granted, by }) : undefined;
 }
 
-/** The turn's request has left, or one more for it. */
+/** Records that the turn's request, or one more for it, has left. */
 export function started(
   pace: Pace,
   turn: string,
@@ -139,23 +154,23 @@ export function started(
   const granted = pace.turns[turn];
   const isGoing = pace.going?.turn === turn;
   if (granted === undefined) return pace;
-  // Of one that is not going this is a repetition, or the request of a worker that was too late: it counts.
+  // A report of a turn that is not going is a repetition, or the request of a late worker. A late request counts.
   if (!isGoing && !again && granted.startedAt !== undefined) return pace;
   const { going, ...others } = pace;
   const { now, delayMs } = moment;
-  // The report takes its time, which must not count.
+  // The time of the report itself must not count.
   const leftBy = isGoing && going && lateMs !== undefined ? going.startAt + lateMs : now;
   const startedAt = Math.min(now, leftBy);
   const lastStartAt = Math.max(pace.lastStartAt, startedAt);
   const next = withNext({ ...others, lastStartAt }, turn, { ...granted, startedAt }, moment);
   if (isGoing || going === undefined) return choose(next, moment);
-  // The one that goes may not have been told yet.
+  // The worker of the going turn may not know its moment yet.
   const startAt = Math.max(going.startAt, now + delayMs);
   const { toldAt = going.startAt } = going;
   return { ...next, going: { ...going, startAt, toldAt } };
 }
 
-/** These entries of a turn are over, as one of them would be. */
+/** Ends these entries of a turn with the given function. */
 export function finishAll(
   pace: Pace,
   entries: readonly string[],
@@ -166,20 +181,20 @@ export function finishAll(
   return end(others.reduce(finishedQuietly, pace), last, moment);
 }
 
-/** The turn is over: its worker has made its requests, or gives it back. */
+/** Ends a turn whose worker has made its requests or returned it. */
 export function finish(pace: Pace, turn: string, moment: Moment): Pace {
   const { [turn]: finished, ...turns } = pace.turns;
   if (finished === undefined) return pace;
   const { going, ...others } = { ...pace, turns };
   if (going === undefined) return markEnd(others, finished, moment);
   if (going.turn !== turn) return { ...others, going };
-  // Whether its request left is not known; before its time it surely did not.
+  // It is unknown whether the request left. Before its moment it certainly did not.
   const { toldAt = going.startAt } = going;
   const lastStartAt = Math.max(others.lastStartAt, toldAt <= moment.now ? moment.now : 0);
   return choose({ ...others, lastStartAt }, moment);
 }
 
-/** The turn is over, but whoever has it may not know: the request that it was told to make may leave yet. */
+/** Ends a turn whose worker may not know that. Its request may still leave. */
 export function lose(pace: Pace, turn: string, moment: Moment): Pace {
   if (pace.going?.turn !== turn) return finish(pace, turn, moment);
   const { going, ...others } = finishedQuietly(pace, turn);
@@ -187,13 +202,13 @@ export function lose(pace: Pace, turn: string, moment: Moment): Pace {
   return choose({ ...others, lastStartAt }, moment);
 }
 
-/** The turn is over, and no request of it was or will be made. */
+/** Ends a turn of which no request was or will be made. */
 export function giveBack(pace: Pace, turn: string, moment: Moment): Pace {
   const { going, ...others } = finishedQuietly(pace, turn);
   return going === undefined || going.turn === turn ? choose(others, moment) : { ...others, going };
 }
 
-/** When `grant` should be called again though nothing happens: a turn is overdue or lost, or one may be granted. */
+/** Returns when `grant` must run again without a message: a turn becomes overdue or lost, or can be granted. */
 export function nextLookAt(pace: Pace, moment: Moment): number | undefined {
   const { now } = moment;
   const times = Object.values(pace.turns).flatMap(({ startedAt, dueAt }) =>
@@ -201,17 +216,17 @@ export function nextLookAt(pace: Pace, moment: Moment): number | undefined {
       ? [dueAt + TURN_OVERDUE_MS, dueAt + TURN_MS_MAX]
       : [startedAt + TURN_MS_MAX],
   );
-  if (pace.going !== undefined) times.push(pace.going.startAt + TURN_UNHEARD_MS);
+  if (pace.going !== undefined) times.push(pace.going.startAt + TURN_UNREPORTED_MS);
   if (pace.accounts.length > 0) times.push(grantableAt(pace, moment));
   const ahead = times.filter((time) => time > now);
   return ahead.length === 0 ? undefined : Math.min(...ahead);
 }
 
-/** Undefined while there are turns or somebody waits; else when nothing would be lost by forgetting all of it. */
+/** Returns when this pace can be forgotten without loss; undefined while turns or jobs wait. */
 export function idleFrom(pace: Pace, { delayMs }: Moment): number | undefined {
   const { accounts, turns, going, lastStartAt, awayUntil } = pace;
   if (accounts.length > 0 || Object.keys(turns).length > 0 || going) return undefined;
-  // A host that nothing is known of has a delay as well.
+  // An unknown host has a delay too.
   return Math.max(lastStartAt + Math.max(delayMs, CRAWL_DELAY_MS), awayUntil);
 }
 
@@ -223,7 +238,7 @@ function beginSpaced(
 ): { pace: Pace; begun: Begun } {
   const { now, delayMs } = moment;
   const { going } = pace;
-  // It was granted while the host asked for no delay, or for a shorter one.
+  // The turn was granted at a shorter delay or none.
   if (granted.requests > spanRequests(delayMs)) return gone(pace, turn, moment);
   const waiting = withAsked(pace, turn, { ...moment, wanted });
   if (going !== undefined && going.turn !== turn) {
@@ -240,7 +255,7 @@ function beginSpaced(
     return { pace: waiting, begun: wait(waitMs - TURN_GO_MS_MAX + askMs(moment)) };
   }
   const go = { state: "go", waitMs, atOnce: 1 } as const;
-  // The usual case changes nothing, so that the answer waits for no commit.
+  // The usual case changes nothing, so the reply waits for no commit.
   if (going?.startAt === startAt) return { pace, begun: go };
   return { pace: { ...waiting, going: { ...going, turn, startAt } }, begun: go };
 }
@@ -263,7 +278,7 @@ function beginAtOnce(
   return { pace: { ...next, lastStartAt: now }, begun: { state: "go", waitMs: 0, atOnce } };
 }
 
-/** Forgets what cannot come any more: a request that was not heard to leave, a turn whose worker died with it. */
+/** Drops turns that can make no request any more: an unreported departure, or a turn whose worker died. */
 function settle(pace: Pace, moment: Moment): Pace {
   const { now } = moment;
   let next = pace;
@@ -271,18 +286,18 @@ function settle(pace: Pace, moment: Moment): Pace {
     if (now >= (startedAt ?? dueAt) + TURN_MS_MAX) next = finish(next, turn, moment);
   }
   const { going, ...others } = next;
-  if (going === undefined || now < going.startAt + TURN_UNHEARD_MS) return next;
+  if (going === undefined || now < going.startAt + TURN_UNREPORTED_MS) return next;
   const lapsed = others.turns[going.turn];
   const left = Math.max(others.lastStartAt, going.startAt + TURN_LATE_MS);
   const kept = lapsed ? withTurn(others, going.turn, { ...lapsed, asked: false }) : others;
   return choose({ ...kept, lastStartAt: left }, moment);
 }
 
-/** The next to go is one whose worker waits: the site's own, else the one that was granted first. */
+/** Chooses the next turn to go among those whose worker waits: a turn of the site, else the oldest grant. */
 function choose(pace: Pace, moment: Moment): Pace {
   if (moment.delayMs === 0 || pace.going !== undefined || runsAtOnce(pace)) return pace;
   const startAt = nextStartAt(pace, moment);
-  // A worker is told no longer ahead; until then another may be quicker.
+  // No worker learns its moment earlier than this; another worker may be quicker.
   if (startAt - moment.now > TURN_GO_MS_MAX) return pace;
   const asking = Object.entries(pace.turns).filter(
     ([, { asked, startedAt, requests }]) => asked && startedAt === undefined && requests === 1,
@@ -291,11 +306,11 @@ function choose(pace: Pace, moment: Moment): Pace {
   return turn === undefined ? pace : { ...pace, going: { turn, startAt } };
 }
 
-/** Turns that began while the host asked for no delay are still at it. */
+/** Turns that began without a delay are still running. */
 const runsAtOnce = (pace: Pace) =>
   Object.values(pace.turns).some(({ startedAt, atOnce }) => startedAt !== undefined && atOnce > 0);
 
-/** The last request of a turn of many may have left just now. */
+/** The last request of a turn with many may have left just now. */
 function markEnd(pace: Pace, finished: Turn, moment: Moment): Pace {
   const many = finished.startedAt !== undefined && finished.atOnce > 0;
   const lastStartAt = many ? Math.max(pace.lastStartAt, moment.now) : pace.lastStartAt;
@@ -312,16 +327,16 @@ const wait = (ms: number): Begun => ({
   askAgainInMs: Math.max(TURN_ASK_SOON_MS, Math.round(ms)),
 });
 
-/** A little over the time at which the answer will be another, and well before the next request is due. */
+/** Just after the answer can change, and well before the next request is due. */
 const askMs = ({ delayMs }: Moment) => Math.min(TURN_ASK_MS, Math.round(delayMs / 4));
 
-/** Often where turns are short: what a turn waits too long is a small part of what one takes. */
+/** Short turns need frequent calls: the wait must be a small part of a turn. */
 function askSoonMs({ turns }: Pace, now: number): number {
   const since = Object.values(turns).flatMap(({ startedAt }) => startedAt ?? []);
   return Math.min((now - Math.min(now, ...since)) / 16, TURN_ASK_LATE_MS);
 }
 
-/** A worker that asks once more after its request has left has another to make, a redirect's or that of a new try. */
+/** A worker that asks after its request has left needs another one: for a redirect, or a retry. */
 function withAsked(
   pace: Pace,
   turn: string,
@@ -338,12 +353,12 @@ function withAsked(
   }
   if (!isNew) return pace;
   const dueAt = startedAt === undefined ? granted.dueAt : moment.now;
-  // The job may have had fewer than were granted.
+  // The job may have fewer requests than the grant.
   const rest = granted.requests > 1 && wanted > 1 ? { more: wanted - 1 } : {};
   return withTurn(pace, turn, { ...again, ...rest, requests: 1, dueAt, asked: true });
 }
 
-/** A request has left: the one that comes after it in its turn is next, unless another job has come. */
+/** Makes the next request of the turn an entry, unless another job has come. */
 function withNext(pace: Pace, turn: string, { more, ...left }: Turn, moment: Moment): Pace {
   const next = withTurn(pace, turn, left);
   const entry = entryAfter(turn);
@@ -355,10 +370,10 @@ function withNext(pace: Pace, turn: string, { more, ...left }: Turn, moment: Mom
   return withTurn(next, entry, { ...others, ...rest, asked: false, dueAt });
 }
 
-/** A site's own turns wait in their workers: they are few, and what they ask for keeps others waiting. */
+/** The site's own turns may wait in their workers: they are few, and other requests wait for their result. */
 const waitMsMax = ({ account }: Turn) => (account === "" ? ROBOTS_WAIT_MS_MAX : TURN_LEAD_MS);
 
-/** A turn of the site's own is about to ask for its moment again: it goes first. */
+/** Whether a turn of the site is about to ask again. It goes first. */
 const ownIsDue = (pace: Pace, now: number) =>
   Object.values(pace.turns).some(
     ({ account, asked, startedAt, dueAt }) =>

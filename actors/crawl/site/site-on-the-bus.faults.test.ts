@@ -1,6 +1,6 @@
 import { expect } from "chai";
-import { CRAWL_DELAY_MS } from "../../../schemas/crawl/crawl-limits.ts";
 import { crawlPage } from "../../../schemas/crawl/crawl-page.ts";
+import { CRAWL_DELAY_MS } from "../../../schemas/crawl/limits.ts";
 import type { RobotsOutcome } from "../../../schemas/crawl/site.ts";
 import { addressOf, STREAMS, shardOf } from "../../../schemas/subjects.ts";
 import { ActorProcess } from "../../../scripts/testing/actor-process.ts";
@@ -12,11 +12,11 @@ import { until } from "../../../scripts/testing/until.ts";
 import { siteActor } from "./site.ts";
 
 const REQUESTS = 30;
-/** Of the run in which the site's host dies. */
+/** Requests of the run in which the site's host dies. */
 const LONG_REQUESTS = 99;
-/** All of the run, on a machine that does other things as well and stops for them now and then. */
+/** Factor for the whole run on a busy machine. */
 const BUSY = 1.25;
-/** A host that dies is replaced within this, as the runtime promises. */
+/** The runtime promises a replacement within this time. */
 const TAKEOVER_MS_MAX = 5_000;
 
 interface Start {
@@ -62,7 +62,7 @@ describe("site on the bus", function () {
       });
       expect(killed).to.equal(true);
       expectPaced(starts);
-      // Robots.txt and every page: a place of the pace each, and one more for a page that was asked for as the host died.
+      // Robots.txt and every page have one departure each, plus one for a page in flight when the host died.
       expect(starts.length).to.be.within(LONG_REQUESTS + 1, LONG_REQUESTS + 2);
       const mostMs = LONG_REQUESTS * CRAWL_DELAY_MS * BUSY + TAKEOVER_MS_MAX;
       expect(pacedMs(starts)).to.be.at.most(mostMs);
@@ -72,7 +72,7 @@ describe("site on the bus", function () {
   });
 });
 
-/** When each request left, robots.txt first; ends once all were made. */
+/** Departures of all requests, robots.txt first. Ends when all were made. */
 async function crawl(
   world: World,
   host: string,
@@ -98,14 +98,14 @@ async function crawl(
     await world.client.call(turnTaker, job, "begin", input);
   }
   await until("all requests were made", () => pages.size === requests + 1, 150_000);
-  // Their last calls need a host, which may be gone as soon as this returns.
+  // The last calls need a host, which may be gone when this returns.
   await until("all tasks are done", async () => (await world.count(STREAMS.tasks)) === 0);
   return starts.sort((one, other) => one.at - other.at);
 }
 
 /**
- * Never early, and most moments are granted at most 5 % late. By the moments granted, since a machine that does other
- * things as well lets requests leave some milliseconds after them.
+ * Checks that no request was early, and that most moments were at most 5 % late. It uses the granted moments, because
+ * a busy machine sends requests some milliseconds later.
  */
 function expectPaced(starts: readonly Start[]): void {
   const gaps = starts.slice(1).map(({ at, grantedAt }, index) => {
@@ -117,7 +117,7 @@ function expectPaced(starts: readonly Start[]): void {
   expect(granted[Math.floor(granted.length / 2)]).to.be.at.most(CRAWL_DELAY_MS * 1.05);
 }
 
-/** From the first to the last, but for what each left after its moment: of that the machine is the cause. */
+/** Time from the first to the last request, without the lateness that the machine causes. */
 function pacedMs(starts: readonly Start[]): number {
   const lateMs = starts.reduce((sum, { at, grantedAt }) => sum + Math.max(0, at - grantedAt), 0);
   return (starts.at(-1)?.at ?? 0) - (starts[0]?.at ?? 0) - lateMs;

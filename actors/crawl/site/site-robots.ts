@@ -1,16 +1,13 @@
-/** A site's robots.txt: kept in rows since it may be large, fetched in turns of the site's own, asked about addresses. */
+/** The robots.txt files of a site: stored in rows, fetched in turns of the site itself, and used for verdicts. */
 import type { z } from "zod";
 import { type DeepReadonly, envelope } from "../../../schemas/contract.ts";
+import { crawlPage } from "../../../schemas/crawl/crawl-page.ts";
 import {
   ROBOTS_AWAY_MS_MAX,
-  ROBOTS_KEPT_MS,
-  ROBOTS_RETRY_MS,
   ROBOTS_TRIES_MAX,
   SITE_TELL_CHARS_MAX,
   TURN_MS_MAX,
-  VERDICT_REASON_CHARS_MAX,
-} from "../../../schemas/crawl/crawl-limits.ts";
-import { crawlPage } from "../../../schemas/crawl/crawl-page.ts";
+} from "../../../schemas/crawl/limits.ts";
 import type { RobotsRules } from "../../../schemas/crawl/robots-rules.ts";
 import type {
   CrawlIntent,
@@ -22,16 +19,23 @@ import type {
 import { ROW_BYTES_MAX } from "../../../schemas/limits.ts";
 import { type RobotsPolicy, robotsAnswer } from "../lib/robots/robots-outcome.ts";
 import { signalRefusal } from "../lib/robots/signal-refusal.ts";
+import { grantableAt } from "./host-capacity.ts";
 import { finish, grantOwn } from "./pace.ts";
-import { grantableAt } from "./room.ts";
+import type { SiteDraft, State } from "./site-draft.ts";
 import type { Policy, RobotsFile } from "./site-state.ts";
-import type { State, Step } from "./step.ts";
+
+/** Lifetime of a robots.txt (RFC 9309, section 2.4). */
+export const ROBOTS_KEPT_MS = 24 * 3_600_000;
+/** Delay before a failed robots.txt is fetched again. */
+export const ROBOTS_RETRY_MS = 60_000;
+/** Length of a verdict's reason. With one for each address of a turn the reply still fits its limit. */
+export const VERDICT_REASON_CHARS_MAX = 200;
 
 const SCHEMES: readonly Scheme[] = ["https", "http"];
-/** Commas, brackets and names of a row's members. */
+/** Bytes for commas, brackets and member names of a row. */
 const ROW_MARGIN_BYTES = 1_000;
 
-/** What can be gone by: fetched, and not too old. */
+/** Returns the policy if it is known and not expired. */
 export function knownPolicy(
   { robots }: State,
   scheme: Scheme,
@@ -41,111 +45,113 @@ export function knownPolicy(
   return file !== undefined && now < file.expiresAt ? file.policy : undefined;
 }
 
-/** Somebody needs this file, which is not known: it will be fetched. */
-export function wantRobots(step: Step, scheme: Scheme): void {
-  const file = step.state.robots[scheme] ?? { expiresAt: 0, wanted: false };
-  if (!file.wanted) step.setRobots(scheme, { ...file, wanted: true });
+/** Requests a fetch of this file. */
+export function wantRobots(draft: SiteDraft, scheme: Scheme): void {
+  const file = draft.state.robots[scheme] ?? { expiresAt: 0, wanted: false };
+  if (!file.wanted) draft.setRobots(scheme, { ...file, wanted: true });
 }
 
-/** Gives up the fetches that were not heard from. */
-export function dropLostFetches(step: Step): void {
+/** Gives up fetches without a report. */
+export function dropLostFetches(draft: SiteDraft): void {
   for (const scheme of SCHEMES) {
-    const fetch = step.state.robots[scheme]?.fetch;
-    if (fetch === undefined || step.now < fetch.lostAt) continue;
-    step.pace = finish(step.pace, fetch.turn, step.moment);
-    // One that no worker came to says nothing about the file.
-    loseFetch(step, fetch.turn, { counts: fetch.begun === true });
+    const fetch = draft.state.robots[scheme]?.fetch;
+    if (fetch === undefined || draft.now < fetch.lostAt) continue;
+    draft.pace = finish(draft.pace, fetch.turn, draft.moment);
+    // A fetch that no worker has begun says nothing about the file.
+    loseFetch(draft, fetch.turn, { counts: fetch.begun === true });
   }
 }
 
-/** Starts the fetches that are wanted, each in a turn ahead of all others. */
-export function fetchWanted(step: Step): void {
+/** Starts the requested fetches, each in a turn ahead of all others. */
+export function fetchWanted(draft: SiteDraft): void {
   for (const scheme of SCHEMES) {
-    const file = step.state.robots[scheme];
+    const file = draft.state.robots[scheme];
     if (!file?.wanted || file.fetch !== undefined) continue;
-    if (fetchableAt(step, file) > step.now) continue;
-    const turn = step.context.newId();
-    step.pace = grantOwn(step.pace, turn, step.moment);
-    step.setRobots(scheme, { ...file, fetch: { turn, lostAt: step.now + TURN_MS_MAX } });
-    const host = step.context.key;
+    if (fetchableAt(draft, file) > draft.now) continue;
+    const turn = draft.context.newId();
+    draft.pace = grantOwn(draft.pace, turn, draft.moment);
+    draft.setRobots(scheme, { ...file, fetch: { turn, lostAt: draft.now + TURN_MS_MAX } });
+    const host = draft.key;
     const from = file.next && { from: file.next };
-    step.send.push(envelope(crawlPage, host, "robots", { host, scheme, turn, ...from }));
+    draft.send(envelope(crawlPage, host, "robots", { host, scheme, turn, ...from }));
   }
 }
 
-/** When `fetchWanted` should be called again though nothing happens. */
-export function nextFetchAt(step: Step): number[] {
+/** Returns when `fetchWanted` must run again without a message. */
+export function nextFetchAt(draft: SiteDraft): number[] {
   return SCHEMES.flatMap((scheme) => {
-    const file = step.state.robots[scheme];
+    const file = draft.state.robots[scheme];
     if (!file?.wanted) return [];
-    return file.fetch?.lostAt ?? fetchableAt(step, file);
+    return file.fetch?.lostAt ?? fetchableAt(draft, file);
   });
 }
 
-const fetchableAt = (step: Step, { notBefore = 0 }: DeepReadonly<RobotsFile>): number =>
-  Math.max(notBefore, grantableAt(step.pace, step.moment));
+const fetchableAt = (draft: SiteDraft, { notBefore = 0 }: DeepReadonly<RobotsFile>): number =>
+  Math.max(notBefore, grantableAt(draft.pace, draft.moment));
 
-/** A worker has begun with the turn: where it is a fetch's, it has its time from now on. */
-export function beginFetch(step: Step, turn: string): void {
+/** Restarts the timeout of the fetch that a worker has begun in this turn. */
+export function beginFetch(draft: SiteDraft, turn: string): void {
   for (const scheme of SCHEMES) {
-    const file = step.state.robots[scheme];
+    const file = draft.state.robots[scheme];
     if (file?.fetch?.turn !== turn || file.fetch.begun) continue;
-    const fetch = { turn, lostAt: step.now + TURN_MS_MAX, begun: true };
-    step.setRobots(scheme, { ...file, fetch });
+    const fetch = { turn, lostAt: draft.now + TURN_MS_MAX, begun: true };
+    draft.setRobots(scheme, { ...file, fetch });
   }
 }
 
 type Paused = z.output<typeof site.messages.robotsPaused.input>;
 
-/** The fetch goes on in another turn; false for one that nobody waits for any more. */
-export function pauseFetch(step: Step, { scheme, turn, next, waitMs = 0 }: Paused): boolean {
-  const file = step.state.robots[scheme];
+/** Continues the fetch in another turn. Returns false if nobody waits for it. */
+export function pauseFetch(draft: SiteDraft, { scheme, turn, next, waitMs = 0 }: Paused): boolean {
+  const file = draft.state.robots[scheme];
   if (file?.fetch?.turn !== turn) return false;
-  step.pace = finish(step.pace, turn, step.moment);
-  const notBefore = step.now + Math.min(waitMs, ROBOTS_AWAY_MS_MAX);
-  step.setRobots(scheme, { ...withoutFetch(file), next, ...(waitMs > 0 && { notBefore }) });
+  draft.pace = finish(draft.pace, turn, draft.moment);
+  const notBefore = draft.now + Math.min(waitMs, ROBOTS_AWAY_MS_MAX);
+  draft.setRobots(scheme, { ...withoutFetch(file), next, ...(waitMs > 0 && { notBefore }) });
   return true;
 }
 
-/** The worker of a fetch is gone: there will be another, unless it is the file that does this to workers. */
-export function loseFetch(step: Step, turn: string, { counts = true } = {}): void {
+/**
+ * Counts a fetch whose worker is gone. After too many the file itself is the cause, and the site counts as closed.
+ */
+export function loseFetch(draft: SiteDraft, turn: string, { counts = true } = {}): void {
   for (const scheme of SCHEMES) {
-    const file = step.state.robots[scheme];
+    const file = draft.state.robots[scheme];
     if (file?.fetch?.turn !== turn) continue;
     const lost = (file.lost ?? 0) + (counts ? 1 : 0);
-    if (lost < ROBOTS_TRIES_MAX) step.setRobots(scheme, { ...withoutFetch(file), lost });
-    else learn(step, scheme, { kind: "disallow_all", because: `${lost} fetches came to no end` });
+    if (lost < ROBOTS_TRIES_MAX) draft.setRobots(scheme, { ...withoutFetch(file), lost });
+    else learn(draft, scheme, { kind: "disallow_all", because: `${lost} fetches came to no end` });
   }
 }
 
-/** False for the outcome of a fetch that nobody waits for any more. */
-export function takeOutcome(
-  step: Step,
+/** Takes the outcome of a fetch. Returns false if nobody waits for it. */
+export function recordOutcome(
+  draft: SiteDraft,
   { scheme, turn, outcome }: { scheme: Scheme; turn: string; outcome: RobotsOutcome },
 ): boolean {
-  if (step.state.robots[scheme]?.fetch?.turn !== turn) return false;
-  learn(step, scheme, outcome);
+  if (draft.state.robots[scheme]?.fetch?.turn !== turn) return false;
+  learn(draft, scheme, outcome);
   return true;
 }
 
-function learn(step: Step, scheme: Scheme, outcome: RobotsOutcome): void {
+function learn(draft: SiteDraft, scheme: Scheme, outcome: RobotsOutcome): void {
   const failed = outcome.kind === "disallow_all";
-  const policy = step.state.robots[scheme]?.policy;
-  // A copy that is too old is good until the site can be asked again (RFC 9309, section 2.4).
+  const policy = draft.state.robots[scheme]?.policy;
+  // An expired copy stays valid while the file cannot be fetched (RFC 9309, section 2.4).
   const kept = failed && policy !== undefined && policy.kind !== "disallow_all";
-  step.setRobots(scheme, {
-    policy: kept ? policy : storePolicy(step, scheme, outcome),
-    expiresAt: step.now + (failed ? ROBOTS_RETRY_MS : ROBOTS_KEPT_MS),
+  draft.setRobots(scheme, {
+    policy: kept ? policy : storePolicy(draft, scheme, outcome),
+    expiresAt: draft.now + (failed ? ROBOTS_RETRY_MS : ROBOTS_KEPT_MS),
     wanted: false,
   });
-  step.hasLearned = true;
+  draft.hasLearned = true;
 }
 
-/** Addresses of sitemaps the file names, as many as one message takes. */
-export function sitemapsOf(step: Step, scheme: Scheme): string[] {
+/** Returns the sitemaps of the file, as many as fit one message. */
+export function sitemapsOf(draft: SiteDraft, scheme: Scheme): string[] {
   const sitemaps: string[] = [];
   let characters = 0;
-  for (const part of partsOf(step, scheme)) {
+  for (const part of partsOf(draft, scheme)) {
     for (const sitemap of part.sitemaps) {
       characters += sitemap.length;
       if (characters > SITE_TELL_CHARS_MAX) return sitemaps;
@@ -155,7 +161,7 @@ export function sitemapsOf(step: Step, scheme: Scheme): string[] {
   return sitemaps;
 }
 
-/** Why the site's content signal forbids a crawl, or nothing when it does not. */
+/** Returns why the content signal forbids a crawl; undefined where it does not. */
 export function refusalOf(
   policy: DeepReadonly<Policy>,
   intent: DeepReadonly<CrawlIntent>,
@@ -163,16 +169,16 @@ export function refusalOf(
   return policy.kind === "rules" ? signalRefusal(policy.contentSignal, intent) : undefined;
 }
 
-/** What is said of each address to a crawl; the policies of all their schemes must be known. */
+/** Returns a verdict for each address. The policies of all their schemes must be known. */
 export function verdictsOf(
-  step: Step,
+  draft: SiteDraft,
   urls: readonly string[],
   intent: CrawlIntent,
 ): PageVerdict[] {
   const judges = new Map<Scheme, (url: string) => PageVerdict>();
   return urls.map((url) => {
     const scheme = schemeOf(url);
-    const judge = judges.get(scheme) ?? judgeOf(step, scheme, intent);
+    const judge = judges.get(scheme) ?? judgeOf(draft, scheme, intent);
     judges.set(scheme, judge);
     return judge(url);
   });
@@ -180,14 +186,18 @@ export function verdictsOf(
 
 export const schemeOf = (url: string): Scheme => (/^https:/i.test(url) ? "https" : "http");
 
-function judgeOf(step: Step, scheme: Scheme, intent: CrawlIntent): (url: string) => PageVerdict {
-  const policy = knownPolicy(step.state, scheme, step.now);
+function judgeOf(
+  draft: SiteDraft,
+  scheme: Scheme,
+  intent: CrawlIntent,
+): (url: string) => PageVerdict {
+  const policy = knownPolicy(draft.state, scheme, draft.now);
   if (policy === undefined) throw new Error(`Cannot judge ${scheme} addresses: no robots.txt`);
   const refusal = refusalOf(policy, intent);
   if (refusal !== undefined) return () => disallowed(refusal);
   const robots: RobotsPolicy =
     policy.kind === "rules"
-      ? { kind: "rules", rules: { rules: partsOf(step, scheme).flatMap(({ rules }) => rules) } }
+      ? { kind: "rules", rules: { rules: partsOf(draft, scheme).flatMap(({ rules }) => rules) } }
       : policy;
   return (url) => {
     const { allowed, unreachable, ...answer } = robotsAnswer(robots, url);
@@ -205,12 +215,12 @@ function disallowed(reason: string): PageVerdict & { allowed: false } {
   };
 }
 
-function storePolicy(step: Step, scheme: Scheme, outcome: RobotsOutcome): Policy {
+function storePolicy(draft: SiteDraft, scheme: Scheme, outcome: RobotsOutcome): Policy {
   const parts = outcome.kind === "rules" ? split(outcome.rules) : [];
-  const before = step.state.robots[scheme]?.policy;
+  const before = draft.state.robots[scheme]?.policy;
   const rows = Math.max(parts.length, before?.kind === "rules" ? before.rows : 0);
   for (let number = 0; number < rows; number++) {
-    step.rows[rowName(scheme, number)] = parts[number] ?? null;
+    draft.write(rowName(scheme, number), parts[number] ?? null);
   }
   if (outcome.kind !== "rules") return outcome;
   const { crawlDelayMs, contentSignal, rules, truncated } = outcome.rules;
@@ -245,11 +255,11 @@ function split({ rules, sitemaps }: RobotsRules): Part[] {
   return parts;
 }
 
-function partsOf(step: Step, scheme: Scheme): DeepReadonly<Part>[] {
-  const policy = step.state.robots[scheme]?.policy;
+function partsOf(draft: SiteDraft, scheme: Scheme): DeepReadonly<Part>[] {
+  const policy = draft.state.robots[scheme]?.policy;
   if (policy?.kind !== "rules") return [];
   return Array.from({ length: policy.rows }, (_, number) => {
-    const row = step.row(rowName(scheme, number));
+    const row = draft.row(rowName(scheme, number));
     if (row === undefined || !("rules" in row)) throw new Error(`Cannot find row ${number}`);
     return row;
   });

@@ -5,10 +5,7 @@ import {
   HOST_REQUESTS_IN_FLIGHT_MAX,
   TURN_LATE_MS,
   TURN_REQUESTS_MAX,
-  TURN_SPACED_REQUESTS_MAX,
-  TURN_SPAN_MS,
-  TURNS_STARTED_MAX,
-} from "../../../schemas/crawl/crawl-limits.ts";
+} from "../../../schemas/crawl/limits.ts";
 import { LEASE_TTL_MS } from "../../../schemas/limits.ts";
 import { SeededRandom } from "../../../scripts/testing/seeded-random.ts";
 import {
@@ -16,15 +13,16 @@ import {
   type Simulation,
   simulate,
 } from "../../../scripts/testing/site-simulation.ts";
+import { TURN_SPACED_REQUESTS_MAX, TURN_SPAN_MS, TURNS_STARTED_MAX } from "./host-capacity.ts";
 
 const CALM = { deaths: 0, lateness: 0, pageMs: [20, 400] as [number, number] };
-/** One place at the latest start, and the grant of another turn. */
+/** One moment at its latest, and the grant of another turn. */
 const LOST_MS_MAX = TURN_LATE_MS + 2 * CRAWL_DELAY_MS;
-/** The bus is up to a second late with what it reminds of. */
+/** The bus delivers reminders up to a second late. */
 const LOOK_LATE_MS_MAX = 1_000;
-/** The last task of all, out of tries and back at its job, several times over. */
+/** The last task, returned to its job several times over. */
 const TAIL_MS_MAX = 60_000;
-/** By how much the last turn of all, with two places of eight to itself, ends after the rest. */
+/** How much later the last turn ends, with two of eight concurrent requests. */
 const LAST_TURN_MS_MAX = TURN_REQUESTS_MAX * 10 * (1 / 2 - 1 / 8);
 const JOBS = { 1: [40, 40], 2: [40], 3: [40, 40, 40] };
 /** Turns of one request each, and of several. */
@@ -33,7 +31,7 @@ const TWO_OR_ONE = [{ 1: [60], 2: [60] }, { 1: [120] }] as Simulation["jobs"][];
 describe("site, simulated", function () {
   this.timeout(60_000);
 
-  it("keeps within 3 % of the ideal pace over 100 requests, and never early", () => {
+  it("stays within 3 % of the ideal pace over 100 requests, and is never early", () => {
     for (const seed of seeds(5)) {
       for (const jobs of TWO_OR_ONE) {
         const { starts } = simulate({ ...CALM, seed, jobs });
@@ -108,7 +106,7 @@ describe("site, simulated", function () {
         const took = (simulated.starts[100] ?? 0) - (simulated.starts[0] ?? 0);
         const ideal = 100 * CRAWL_DELAY_MS;
         expect(took, `seed ${seed}`).to.be.at.most(ideal * 1.03 + awayMs + CRAWL_DELAY_MS);
-        // One that is replaced within two places costs no more than a slow pace would.
+        // A replacement within two moments costs no more than a slow pace.
         if (awayMs <= 1_000) expect(took, `seed ${seed}`).to.be.at.most(ideal * 1.05);
       }
     }
@@ -122,7 +120,7 @@ describe("site, simulated", function () {
       expectGaps(simulated.starts, CRAWL_DELAY_MS, seed);
       expectServed(simulated, simulation);
       const ideal = simulated.starts.length * CRAWL_DELAY_MS;
-      // What happens to a worker costs its place, until it is known that it cannot start any more.
+      // A dead or late worker costs its moment, until it is certain that it cannot start.
       const lost = (simulated.deaths + simulated.delays) * LOST_MS_MAX;
       expect(simulated.tookMs, `seed ${seed}`).to.be.at.most(ideal * 1.03 + lost + TAIL_MS_MAX);
     }
@@ -145,7 +143,7 @@ describe("site, simulated", function () {
   it("serves accounts by turns, then jobs, while all of them want something", () => {
     for (const seed of seeds(5)) {
       const { grants } = simulate({ ...CALM, seed, jobs: JOBS });
-      // The only job of the second account wants something for so long.
+      // The only job of the second account wants requests this long.
       const shared = grants.slice(0, 3 * 38);
       for (let end = 3; end <= shared.length; end++) {
         expectEven(
@@ -190,7 +188,7 @@ describe("site, simulated", function () {
   });
 });
 
-/** Seeds of this run; a failure names its own. */
+/** Seeds of this run. A failure prints its seed. */
 function seeds(count: number): number[] {
   const first = SeededRandom.newSeed();
   return Array.from({ length: count }, (_, index) => (first + index) >>> 0);
@@ -206,7 +204,7 @@ function expectServed({ made }: Simulated, { jobs, seed }: Simulation): void {
   expect([...made.values()].toSorted(), `seed ${seed}`).to.deep.equal(wanted.toSorted());
 }
 
-/** Who comes while another is served alone, comes behind it. */
+/** A job that arrives while another is served alone comes after it. */
 function expectEven(counts: number[], seed: number): void {
   expect(Math.max(...counts) - Math.min(...counts), `seed ${seed}`).to.be.at.most(2);
 }

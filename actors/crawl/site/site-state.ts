@@ -1,27 +1,27 @@
-/** What is kept of a site. */
+/** The stored state of a site. */
 import { z } from "zod";
 import { ContentSignal } from "../../../schemas/crawl/content-signal.ts";
 import { CrawlIntent, RobotsProgress, Scheme } from "../../../schemas/crawl/site.ts";
 import { EpochMs, Id } from "../../../schemas/values.ts";
 import { Pace } from "./pace-state.ts";
 
-/** What robots.txt says, the rules and sitemaps themselves being in rows. */
+/** The policy of a robots.txt. Its rules and sitemaps are in rows. */
 export const Policy = z.discriminatedUnion("kind", [
   z.object({
     kind: z.literal("rules"),
-    /** Rows that hold them, and how many rules those are. */
+    /** The number of rows, and the number of rules in them. */
     rows: z.int().min(0),
     rules: z.int().min(0),
     crawlDelayMs: z.int().min(0).optional(),
     contentSignal: ContentSignal,
-    /** The file has more than is read or kept. */
+    /** The file is longer than the limit. */
     truncated: z.literal(true).optional(),
   }),
   z.object({ kind: z.literal("allow_all"), because: z.string() }),
   z.object({
     kind: z.literal("disallow_all"),
     because: z.string(),
-    /** There was no answer over HTTP. */
+    /** The host did not respond over HTTP. */
     unreachable: z.literal(true).optional(),
   }),
 ]);
@@ -29,22 +29,22 @@ export type Policy = z.infer<typeof Policy>;
 
 /** The robots.txt of one scheme. */
 export const RobotsFile = z.object({
-  /** As it was fetched last; used past its time only when it cannot be fetched anew. */
+  /** The last fetched policy. It is used after its expiry only while it cannot be fetched anew. */
   policy: Policy.optional(),
   expiresAt: EpochMs,
-  /** Somebody asked for it while it was not known, or too old. */
+  /** A job needed the file while it was unknown or expired. */
   wanted: z.boolean(),
-  /** Under way, in a turn of its own; lost when it is not heard from by then. `begun`: a worker is at it. */
+  /** The running fetch and its turn. Without a report by `lostAt` it is lost. `begun`: a worker has begun. */
   fetch: z.object({ turn: Id, lostAt: EpochMs, begun: z.boolean().optional() }).optional(),
-  /** Where a fetch in an earlier turn came to, and how many were lost on the way. */
+  /** The progress of earlier turns, and the number of lost fetches. */
   next: RobotsProgress.optional(),
   lost: z.int().min(0).optional(),
-  /** The next fetch begins no earlier. */
+  /** The next fetch starts no earlier. */
   notBefore: EpochMs.optional(),
 });
 export type RobotsFile = z.infer<typeof RobotsFile>;
 
-/** A job that must hear of robots.txt before it has a turn. */
+/** A job that waits for a robots.txt before its first turn. */
 export const Newcomer = z.object({
   account: Id,
   job: Id,
@@ -57,14 +57,14 @@ export const SiteState = z.object({
   pace: Pace,
   robots: z.object({ http: RobotsFile.optional(), https: RobotsFile.optional() }),
   newcomers: z.array(Newcomer),
-  /** Jobs that wait in rows, for one of the others to be done. */
+  /** Number of jobs that wait in rows for a free place. */
   waiting: z.int().min(0),
-  /** When the reminder `look` comes. */
+  /** Time of the reminder `look`. */
   lookAt: EpochMs.optional(),
 });
 export type SiteState = z.infer<typeof SiteState>;
 
-/** A part of a robots.txt (`robots.<scheme>.<number>`), or a job that waits (`waiting.<job>`). */
+/** A part of a robots.txt (`robots.<scheme>.<number>`), or a waiting job (`waiting.<job>`). */
 export const SiteRow = z.union([
   z.object({ rules: z.array(z.string()), sitemaps: z.array(z.string()) }),
   Newcomer,

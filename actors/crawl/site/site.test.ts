@@ -1,31 +1,25 @@
 import { expect } from "chai";
 import {
-  ARRIVAL_MS,
   CRAWL_DELAY_MS,
   CRAWL_DELAY_MS_MAX,
   HOST_AWAY_MS,
   HOST_AWAY_MS_MAX,
   HOST_REQUESTS_IN_FLIGHT_MAX,
-  ROBOTS_KEPT_CHARS_MAX,
-  ROBOTS_KEPT_MS,
-  ROBOTS_RETRY_MS,
   ROBOTS_TRIES_MAX,
-  SITE_JOBS_MAX,
   SITE_JOBS_WAITING_MAX,
   SITE_TELL_CHARS_MAX,
-  SITE_TELLS_MAX,
-  SITE_VISITS_MAX,
   TURN_LEAD_MS,
   TURN_MS_MAX,
   TURN_REQUESTS_MAX,
-  TURN_RULE_CHECKS_MAX,
-  VERDICT_REASON_CHARS_MAX,
-} from "../../../schemas/crawl/crawl-limits.ts";
+} from "../../../schemas/crawl/limits.ts";
 import type { CrawlIntent, RobotsOutcome } from "../../../schemas/crawl/site.ts";
 import { REPLY_KEPT_BYTES_MAX, ROW_BYTES_MAX, STATE_BYTES_MAX } from "../../../schemas/limits.ts";
 import { refusal } from "../../../scripts/testing/refusal.ts";
 import { hex, rulesOutcome, SiteDriver } from "../../../scripts/testing/site-driver.ts";
-import { siteActor } from "./site.ts";
+import { ROBOTS_KEPT_CHARS_MAX } from "../lib/robots/parse-robots.ts";
+import { ARRIVAL_MS, SITE_VISITS_MAX, siteActor, TURN_RULE_CHECKS_MAX } from "./site.ts";
+import { SITE_JOBS_MAX, SITE_TELLS_MAX } from "./site-jobs.ts";
+import { ROBOTS_KEPT_MS, ROBOTS_RETRY_MS, VERDICT_REASON_CHARS_MAX } from "./site-robots.ts";
 import { SiteState } from "./site-state.ts";
 
 const intent: CrawlIntent = { purposes: ["search", "ai-input", "ai-train"] };
@@ -38,7 +32,7 @@ const OPEN: RobotsOutcome = { kind: "allow_all", because: "it answered 404" };
 describe("site", function () {
   this.timeout(20_000);
 
-  it("consult() starts one fetch, however many ask, and answers once it is known", () => {
+  it("consult() starts one fetch for all callers, and replies when the file is known", () => {
     const site = new SiteDriver();
     const consult = () => site.tell("consult", { scheme: "https", intent });
     expect(consult()).to.deep.equal({ known: false });
@@ -54,7 +48,7 @@ describe("site", function () {
     expect(site.changed).to.equal(false);
   });
 
-  it("consult() tells why a content signal forbids the crawl", () => {
+  it("consult() returns why a content signal forbids the crawl", () => {
     const site = new SiteDriver();
     site.tell("consult", { scheme: "https", intent });
     site.fetched(rulesOutcome({ contentSignal: { "ai-train": false, use: "reference" } }));
@@ -92,7 +86,7 @@ describe("site", function () {
       ...{ state: "go", waitMs: CRAWL_DELAY_MS, atOnce: 1, spaced: true },
       verdicts: [{ allowed: true }],
     });
-    // Repeated it takes no other place, and is answered without a commit.
+    // A repetition takes no other moment and needs no commit.
     site.now += 100;
     expect(begin(site, turn?.turn)).to.include({ waitMs: CRAWL_DELAY_MS - 100 });
     expect(site.changed).to.equal(false);
@@ -108,7 +102,7 @@ describe("site", function () {
     expect(ask("2")).to.deep.equal({ state: "gone" });
     expect(site.changed).to.equal(false);
     expect(ask("1")).to.include({ state: "go" });
-    // The other gives it back as lost: the first may go yet, and nobody else in its place.
+    // Another worker returns the turn as lost. The first may still go, so nobody else may.
     site.tell("turnFinished", { turn, lost: true });
     expect(ask("1")).to.deep.equal({ state: "gone" });
     const next = begin(site, turnsOf(site).at(-1));
@@ -138,7 +132,7 @@ describe("site", function () {
     expect(site.sentAs("robotsLearned")).to.deep.equal([learned]);
   });
 
-  it("want() of nothing takes a job off, and it hears nothing more", () => {
+  it("want() of 0 removes a job, and it gets no more messages", () => {
     const site = new SiteDriver();
     want(site, 3);
     site.tell("want", { account, job, wants: 0, tell: [] });
@@ -148,7 +142,7 @@ describe("site", function () {
     expect(site.changed).to.equal(false);
   });
 
-  it("want() the same twice wants it once", () => {
+  it("want() twice counts once", () => {
     const site = known();
     want(site, 3);
     want(site, 2, []);
@@ -191,7 +185,7 @@ describe("site", function () {
     });
   });
 
-  it("judge() says what begin() would, and changes nothing; nothing is said while a file is not known", () => {
+  it("judge() returns begin()'s verdicts and changes nothing; it returns none while a file is unknown", () => {
     const site = known(rulesOutcome({ rules: ["12-/private"] }));
     const judge = (urls: string[], judged = intent) =>
       site.tell("judge", { urls, intent: judged }).verdicts;
@@ -231,7 +225,7 @@ describe("site", function () {
     expect(begin(site, turn, ["http://a.example/"])).to.deep.include({ waitMs: CRAWL_DELAY_MS });
   });
 
-  it("begin() fetches a file anew after ROBOTS_KEPT_MS, not before, and goes on by the old when it cannot be had", () => {
+  it("begin() refetches a file after ROBOTS_KEPT_MS, not before, and uses the old one if that fails", () => {
     const site = known(rulesOutcome({ rules: ["2-/x"] }));
     site.now += ROBOTS_KEPT_MS - 1_000;
     want(site, 2);
@@ -253,7 +247,7 @@ describe("site", function () {
     expect(site.rows.size).to.equal(0);
   });
 
-  it("a file that could not be had is fetched again after ROBOTS_RETRY_MS, not before", () => {
+  it("a failed file is refetched after ROBOTS_RETRY_MS, not before", () => {
     const site = known(CLOSED);
     site.now += ROBOTS_RETRY_MS - 1;
     expect(site.tell("consult", { scheme: "https", intent })).to.deep.equal({ known: true });
@@ -271,7 +265,7 @@ describe("site", function () {
     }
   });
 
-  it("look() finds a fetch that is lost, and makes another", () => {
+  it("look() replaces a lost fetch", () => {
     const site = new SiteDriver();
     want(site, 1);
     const [first] = site.sentAs<{ turn: string }>("robots");
@@ -321,7 +315,7 @@ describe("site", function () {
     both.tell("consult", { scheme: "http", intent });
     both.fetched(rulesOutcome({ crawlDelayMs: 700 }), "http");
     want(both, 1);
-    // The second was fetched while there was no delay; it began just so long ago.
+    // The second file was fetched without a delay, just now.
     expect(dueIns(both)).to.deep.equal([700 - 1 - ARRIVAL_MS]);
   });
 
@@ -358,7 +352,7 @@ describe("site", function () {
     expect(Buffer.byteLength(JSON.stringify(begun))).to.be.below(REPLY_KEPT_BYTES_MAX);
   });
 
-  it("turnFinished() holds the host back for as long as it asks, HOST_AWAY_MS_MAX at most, and once", () => {
+  it("turnFinished() pauses the host for the requested time, up to HOST_AWAY_MS_MAX, once", () => {
     const site = known();
     for (const [awayMs, until] of [
       [10_000, 10_000],
@@ -422,7 +416,7 @@ describe("site", function () {
     }
   });
 
-  it("a fetch to which no worker came is begun anew, and is no fault of the file; one that begins late has its time", () => {
+  it("a fetch without a worker is restarted and does not count against the file; a late one has its full time", () => {
     const site = new SiteDriver();
     want(site, 1);
     for (let round = 0; round <= ROBOTS_TRIES_MAX; round++) {
@@ -479,7 +473,7 @@ describe("site", function () {
     expect(site.changed).to.equal(false);
   });
 
-  it("keeps the largest robots.txt in rows, and says all of it", () => {
+  it("stores the largest robots.txt in rows, and applies all of it", () => {
     const site = new SiteDriver();
     want(site, 1);
     const count = Math.floor(ROBOTS_KEPT_CHARS_MAX / 104);
@@ -501,7 +495,7 @@ describe("site", function () {
     expect(site.rows.size).to.equal(1);
   });
 
-  it("tells SITE_TELLS_MAX jobs at a time, and of as many sitemaps as a message takes", () => {
+  it("notifies SITE_TELLS_MAX jobs at a time, with as many sitemaps as fit a message", () => {
     const site = new SiteDriver();
     for (let number = 0; number <= SITE_TELLS_MAX; number++) {
       site.tell("want", {
@@ -531,7 +525,7 @@ describe("site", function () {
     expect(wordy.sentAs("robotsLearned")).to.have.length(1);
   });
 
-  it("has SITE_JOBS_MAX jobs take turns, keeps more in rows, and takes them in as places come free", () => {
+  it("lets SITE_JOBS_MAX jobs take turns, keeps more in rows, and admits them when places are free", () => {
     const site = new SiteDriver();
     const tell = [{ scheme: "https" as const, intent }];
     for (let number = 0; number < SITE_JOBS_MAX; number++) {
@@ -553,7 +547,7 @@ describe("site", function () {
     expect(all).to.deep.equal([{ job: late, wants: 7 }]);
   });
 
-  it("keeps SITE_JOBS_WAITING_MAX jobs in rows, and tells one more to come later; one that leaves makes room", () => {
+  it("keeps SITE_JOBS_WAITING_MAX jobs in rows, and sends siteFull to one more until one leaves", () => {
     const site = new SiteDriver();
     const tell = [{ scheme: "https" as const, intent }];
     for (let number = 0; number < SITE_JOBS_MAX; number++) {
@@ -574,7 +568,7 @@ describe("site", function () {
     expect(site.rows.size).to.equal(1);
   });
 
-  it("look() forgets a site that nobody wants anything of, once its files are too old and its delay is over, not before", () => {
+  it("look() forgets an unused site after its files have expired and its delay is over, not before", () => {
     const rules = rulesOutcome({ rules: ["1-/x"], crawlDelayMs: CRAWL_DELAY_MS_MAX });
     const site = known(rules);
     const expiresAt = site.now + ROBOTS_KEPT_MS;
@@ -600,7 +594,7 @@ describe("site", function () {
     expect(site.sentAs("robots")).to.have.length(1);
   });
 
-  it("look() forgets no site that asked to be left alone, nor one that a job waits at; but who was only visited", () => {
+  it("look() keeps a paused site and a site with waiting jobs, but forgets one that was only visited", () => {
     const away = known(CLOSED);
     away.tell("visit", { turn: hex(7) });
     away.tell("turnFinished", { turn: hex(7), awayMs: HOST_AWAY_MS_MAX });
@@ -619,7 +613,7 @@ describe("site", function () {
     expect(visited.state).to.equal(siteActor.initial);
   });
 
-  it("what is kept loads again", () => {
+  it("the stored state loads again", () => {
     const site = known(rulesOutcome({ crawlDelayMs: 250, contentSignal: { search: true } }));
     want(site, 5);
     begin(site, turnsOf(site)[0]);
@@ -627,7 +621,7 @@ describe("site", function () {
   });
 });
 
-/** A site whose https robots.txt has just been fetched. */
+/** A site that has just fetched its https robots.txt. */
 function known(outcome: RobotsOutcome = rulesOutcome()): SiteDriver {
   const site = new SiteDriver();
   site.tell("consult", { scheme: "https", intent });
@@ -635,7 +629,7 @@ function known(outcome: RobotsOutcome = rulesOutcome()): SiteDriver {
   return site;
 }
 
-/** Time goes on to then, and the reminders come. */
+/** Advances the clock and delivers the reminders. */
 function lookUntil(site: SiteDriver, until: number): void {
   while (site.state.lookAt !== undefined && site.state.lookAt <= until) {
     site.now = Math.max(site.now, site.state.lookAt);
@@ -653,13 +647,13 @@ function want(
   site.tell("want", { account, job: who, wants, tell });
 }
 
-/** Turns of jobs that have not started. */
+/** Returns the unstarted turns of jobs. */
 const turnsOf = (site: SiteDriver) =>
   Object.entries(site.state.pace.turns)
     .filter(([, turn]) => turn.account !== "" && turn.startedAt === undefined)
     .map(([turn]) => turn);
 
-/** In how long each of them could begin. */
+/** Returns the time until each of them may begin. */
 const dueIns = (site: SiteDriver) =>
   turnsOf(site).map((turn) => (site.state.pace.turns[turn]?.dueAt ?? 0) - site.now);
 

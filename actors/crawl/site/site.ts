@@ -1,17 +1,11 @@
-/** Keeps a site's robots.txt, and gives the crawls of all accounts their turns at it. */
+/** Keeps a site's robots.txt and grants turns to the crawls of all accounts. */
 import { envelope } from "../../../schemas/contract.ts";
 import { crawlJob } from "../../../schemas/crawl/crawl-job.ts";
-import {
-  ARRIVAL_MS,
-  SITE_VISITS_MAX,
-  TURN_ASK_ROBOTS_MS,
-  TURN_LEAD_MS,
-  TURN_RULE_CHECKS_MAX,
-} from "../../../schemas/crawl/crawl-limits.ts";
+import { TURN_LEAD_MS } from "../../../schemas/crawl/limits.ts";
 import { type PageVerdict, site } from "../../../schemas/crawl/site.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import { defineActor } from "../../runtime/kinds/define-actor.ts";
-import { comeBack, stayAway } from "./host-away.ts";
+import { endPause, pauseHost } from "./host-pause.ts";
 import {
   begin,
   finish,
@@ -26,7 +20,8 @@ import {
   started,
 } from "./pace.ts";
 import { entriesOf, entryOf, IDLE_PACE } from "./pace-state.ts";
-import { admitWaiting, takeWant, tellNewcomers } from "./site-jobs.ts";
+import { SiteDraft, type State } from "./site-draft.ts";
+import { admitWaiting, notifyNewcomers, recordWant } from "./site-jobs.ts";
 import {
   beginFetch,
   dropLostFetches,
@@ -35,14 +30,25 @@ import {
   loseFetch,
   nextFetchAt,
   pauseFetch,
+  recordOutcome,
   refusalOf,
   schemeOf,
-  takeOutcome,
   verdictsOf,
   wantRobots,
 } from "./site-robots.ts";
 import { SiteRow, SiteState } from "./site-state.ts";
-import { Step } from "./step.ts";
+
+/**
+ * A request counts as this long on its way, and the next one as instant, so that the host sees both at least the
+ * delay apart.
+ */
+export const ARRIVAL_MS = 4;
+/** Pause before a worker asks again while the robots.txt is being fetched. Most fetches end within it. */
+const TURN_ASK_ROBOTS_MS = 250;
+/** Rules that are matched for one turn, about 0.1 s, during which the site answers nobody else. */
+export const TURN_RULE_CHECKS_MAX = 50_000;
+/** Concurrent turns for robots.txt requests of this site and of redirects to it. They go ahead of pages. */
+export const SITE_VISITS_MAX = 16;
 
 export const siteActor = defineActor(site, {
   state: SiteState,
@@ -56,15 +62,15 @@ export const siteActor = defineActor(site, {
         const refusal = refusalOf(policy, intent);
         return { state, reply: { known: true, ...(refusal && { refusal }) } };
       }
-      const step = new Step(state, context);
-      wantRobots(step, scheme);
-      return { ...advance(step), reply: { known: false } };
+      const draft = new SiteDraft(state, context);
+      wantRobots(draft, scheme);
+      return { ...advance(draft), reply: { known: false } };
     },
 
     want(state, wanted, context) {
-      const step = new Step(state, context);
-      takeWant(step, wanted);
-      return advance(step);
+      const draft = new SiteDraft(state, context);
+      recordWant(draft, wanted);
+      return advance(draft);
     },
 
     begin(state, { turn: id, nth, urls, intent, by }, context) {
@@ -72,117 +78,117 @@ export const siteActor = defineActor(site, {
       const granted = state.pace.turns[turn];
       const held = hold(state.pace, turn, by);
       if (granted === undefined || held === undefined) return { state, reply: GONE };
-      const step = new Step(state, context);
-      step.pace = held;
+      const draft = new SiteDraft(state, context);
+      draft.pace = held;
       let verdicts: PageVerdict[] | undefined;
-      // The site's own turn is for robots.txt itself, or for where that redirects to.
+      // A turn of the site is for robots.txt, or for the target of its redirect.
       const own = granted.account === "";
       if (!own) {
         for (const url of urls) checkHost(url, context.key);
         const unknown = [...new Set(urls.map(schemeOf))].filter(
           (scheme) => knownPolicy(state, scheme, context.now) === undefined,
         );
-        for (const scheme of unknown) wantRobots(step, scheme);
+        for (const scheme of unknown) wantRobots(draft, scheme);
         if (unknown.length > 0) {
-          // A worker would hold it for as long as the host is left alone.
-          if (step.pace.awayUntil - step.now > TURN_LEAD_MS) {
-            step.pace = finish(step.pace, turn, step.moment);
-            return { ...advance(step), reply: GONE };
+          // A worker would hold the turn for the whole pause of the host.
+          if (draft.pace.awayUntil - draft.now > TURN_LEAD_MS) {
+            draft.pace = finish(draft.pace, turn, draft.moment);
+            return { ...advance(draft), reply: GONE };
           }
-          return { ...advance(step), reply: WAIT_FOR_ROBOTS };
+          return { ...advance(draft), reply: WAIT_FOR_ROBOTS };
         }
-        // It would make them all at once.
-        if (nth === undefined && urls.length > 1 && step.moment.delayMs > 0) {
-          step.pace = finish(step.pace, turn, step.moment);
-          return { ...advance(step), reply: GONE };
+        // The worker would make all requests at once.
+        if (nth === undefined && urls.length > 1 && draft.moment.delayMs > 0) {
+          draft.pace = finish(draft.pace, turn, draft.moment);
+          return { ...advance(draft), reply: GONE };
         }
-        // Each question costs time, so who waits and asks often is judged only at first, and when it goes.
+        // Verdicts cost time, so a waiting worker gets them with its first call and when it goes.
         if (!granted.asked) {
-          verdicts = verdictsOf(step, urls, intent);
-          if (!verdicts.some(({ allowed }) => allowed)) return giveUp(step, turn, verdicts);
+          verdicts = verdictsOf(draft, urls, intent);
+          if (!verdicts.some(({ allowed }) => allowed)) return giveUp(draft, turn, verdicts);
         }
       }
       if (own) {
-        beginFetch(step, turn);
+        beginFetch(draft, turn);
         verdicts = urls.map(() => ({ allowed: true }));
       }
       const wanted = verdicts?.filter(({ allowed }) => allowed).length ?? urls.length;
-      const { pace, begun } = begin(step.pace, turn, { ...step.moment, wanted });
-      step.pace = pace;
-      if (begun.state !== "go") return { ...advance(step), reply: begun };
-      verdicts ??= verdictsOf(step, urls, intent);
-      if (!verdicts.some(({ allowed }) => allowed)) return giveUp(step, turn, verdicts);
+      const { pace, begun } = begin(draft.pace, turn, { ...draft.moment, wanted });
+      draft.pace = pace;
+      if (begun.state !== "go") return { ...advance(draft), reply: begun };
+      verdicts ??= verdictsOf(draft, urls, intent);
+      if (!verdicts.some(({ allowed }) => allowed)) return giveUp(draft, turn, verdicts);
       const { now: at, clock } = context;
-      const told = clock === undefined ? {} : { told: { at, clock } };
-      const spaced = step.moment.delayMs > 0 ? { spaced: true as const } : {};
-      return { ...advance(step), reply: { ...begun, ...spaced, ...told, verdicts } };
+      const answered = clock === undefined ? {} : { told: { at, clock } };
+      const spaced = draft.moment.delayMs > 0 ? { spaced: true as const } : {};
+      return { ...advance(draft), reply: { ...begun, ...spaced, ...answered, verdicts } };
     },
 
     judge(state, { urls, intent }, context) {
       for (const url of urls) checkHost(url, context.key);
       const known = urls.every((url) => knownPolicy(state, schemeOf(url), context.now));
-      const verdicts = known && verdictsOf(new Step(state, context), urls, intent);
+      const verdicts = known && verdictsOf(new SiteDraft(state, context), urls, intent);
       return { state, reply: verdicts ? { verdicts } : {} };
     },
 
     visit(state, { turn }, context) {
       const own = Object.values(state.pace.turns).filter(({ account }) => account === "");
-      // One visitor too many finds that its turn is gone.
+      // A visitor past the limit finds its turn gone.
       const full = own.length >= SITE_VISITS_MAX;
       if (state.pace.turns[turn] !== undefined || full) return { state, reply: {} };
-      const step = new Step(state, context);
-      step.pace = grantOwn(step.pace, turn, step.moment);
-      return { ...advance(step), reply: {} };
+      const draft = new SiteDraft(state, context);
+      draft.pace = grantOwn(draft.pace, turn, draft.moment);
+      return { ...advance(draft), reply: {} };
     },
 
     requestStarted(state, { turn, nth, again, lateMs }, context) {
-      const step = new Step(state, context);
-      // The clock shows whole milliseconds, of which this one may be nearly over.
+      const draft = new SiteDraft(state, context);
+      // The clock shows whole milliseconds, and the current one may be nearly over.
       const arrivesInMs = 1 + ARRIVAL_MS;
       const late = lateMs === undefined ? {} : { lateMs: lateMs + arrivesInMs };
-      const moment = { ...step.moment, now: step.now + arrivesInMs };
-      step.pace = started(step.pace, entryOf(turn, nth), { ...moment, again, ...late });
-      return { ...advance(step), reply: {} };
+      const moment = { ...draft.moment, now: draft.now + arrivesInMs };
+      draft.pace = started(draft.pace, entryOf(turn, nth), { ...moment, again, ...late });
+      return { ...advance(draft), reply: {} };
     },
 
     turnFinished(state, { turn, nth, awayMs, lost }, context) {
       const { turns } = state.pace;
       const all = entriesOf(state.pace, turn);
       const entries = nth === undefined ? all : all.filter((entry) => entry === entryOf(turn, nth));
-      // A task may be done twice, and a worker may be later than its turn was kept.
+      // A task may run twice, and a worker may report after its turn has expired.
       if (entries.length === 0) return { state };
       const starts = entries.flatMap((entry) => turns[entry]?.startedAt ?? []);
       const startedAt = starts.length > 0 ? Math.max(...starts) : undefined;
-      const step = new Step(state, context);
-      step.pace = finishAll(step.pace, entries, { ...step.moment, end: lost ? lose : finish });
-      if (lost) loseFetch(step, turn);
+      const draft = new SiteDraft(state, context);
+      draft.pace = finishAll(draft.pace, entries, { ...draft.moment, end: lost ? lose : finish });
+      if (lost) loseFetch(draft, turn);
       if (awayMs !== undefined) {
-        step.pace = stayAway(step.pace, {
+        draft.pace = pauseHost(draft.pace, {
           awayMs,
-          startedAt: startedAt ?? step.now,
-          now: step.now,
+          startedAt: startedAt ?? draft.now,
+          now: draft.now,
         });
-      } else if (!lost && startedAt !== undefined) step.pace = comeBack(step.pace, startedAt);
-      return advance(step);
+      } else if (!lost && startedAt !== undefined) draft.pace = endPause(draft.pace, startedAt);
+      return advance(draft);
     },
 
     robotsFetched(state, fetched, context) {
-      const step = new Step(state, context);
-      return takeOutcome(step, fetched) ? advance(step) : { state };
+      const draft = new SiteDraft(state, context);
+      return recordOutcome(draft, fetched) ? advance(draft) : { state };
     },
 
     robotsPaused(state, paused, context) {
-      const step = new Step(state, context);
-      return pauseFetch(step, paused) ? advance(step) : { state };
+      const draft = new SiteDraft(state, context);
+      return pauseFetch(draft, paused) ? advance(draft) : { state };
     },
 
     look(state, _input, context) {
-      if (state.lookAt === undefined) return advance(new Step(state, context));
+      if (state.lookAt === undefined) return advance(new SiteDraft(state, context));
       const { lookAt, ...others } = state;
-      const step = new Step(others, context);
-      const transition = advance(step);
-      const endsAt = endOf(step);
-      return endsAt !== undefined && endsAt <= step.now ? { forget: true } : transition;
+      const draft = new SiteDraft(others, context);
+      const transition = advance(draft);
+      const endsAt = endOf(draft);
+      return endsAt !== undefined && endsAt <= draft.now ? { forget: true } : transition;
     },
   },
 });
@@ -190,73 +196,68 @@ export const siteActor = defineActor(site, {
 const GONE = { state: "gone" } as const;
 const WAIT_FOR_ROBOTS = { state: "wait", askAgainInMs: TURN_ASK_ROBOTS_MS } as const;
 
-/** Nothing of the turn may be fetched: it is over, and its place goes to another. */
-function giveUp(step: Step, turn: string, verdicts: ReturnType<typeof verdictsOf>) {
-  step.pace = giveBack(step.pace, turn, step.moment);
-  return { ...advance(step), reply: { state: "go" as const, waitMs: 0, atOnce: 1, verdicts } };
+/** Ends a turn of which robots.txt allows nothing. */
+function giveUp(draft: SiteDraft, turn: string, verdicts: ReturnType<typeof verdictsOf>) {
+  draft.pace = giveBack(draft.pace, turn, draft.moment);
+  return { ...advance(draft), reply: { state: "go" as const, waitMs: 0, atOnce: 1, verdicts } };
 }
 
-/** Does what has become possible by a change, or by the time. */
-function advance(step: Step) {
-  dropLostFetches(step);
-  admitWaiting(step);
-  tellNewcomers(step);
-  fetchWanted(step);
-  grantTurns(step);
-  const remind = lookAhead(step);
-  const { state, rows, send, hasLearned } = step;
-  return {
-    state,
-    ...(Object.keys(rows).length > 0 && { rows }),
-    ...(send.length > 0 && { send }),
-    ...(remind !== undefined && { remind: { look: remind } }),
-    // For who waits to ask again: nothing is said of what the file says.
-    ...(hasLearned && { live: {} }),
-  };
+/** Does everything that a change or the time has made possible. */
+function advance(draft: SiteDraft) {
+  dropLostFetches(draft);
+  admitWaiting(draft);
+  notifyNewcomers(draft);
+  fetchWanted(draft);
+  grantTurns(draft);
+  const remind = lookAhead(draft);
+  if (remind !== undefined) draft.remind("look", remind);
+  // Wakes workers that wait for a robots.txt. The message does not contain the file.
+  return { ...draft.transition(), ...(draft.hasLearned && { live: {} }) };
 }
 
-function grantTurns(step: Step): void {
-  const { robots } = step.state;
+function grantTurns(draft: SiteDraft): void {
+  const { robots } = draft.state;
   const rules = [robots.http, robots.https].map((file) =>
     file?.policy?.kind === "rules" ? file.policy.rules : 0,
   );
   const requestsMax = Math.max(1, Math.floor(TURN_RULE_CHECKS_MAX / Math.max(1, ...rules)));
-  const { newId, key: host } = step.context;
-  const { pace, granted } = grant(step.pace, { ...step.moment, newId, requestsMax });
-  step.pace = pace;
+  const { key: host } = draft;
+  const { newId } = draft.context;
+  const { pace, granted } = grant(draft.pace, { ...draft.moment, newId, requestsMax });
+  draft.pace = pace;
   for (const { account, job, ...turn } of granted) {
-    step.send.push(envelope(crawlJob, job, "turnGranted", { host, ...turn }));
+    draft.send(envelope(crawlJob, job, "turnGranted", { host, ...turn }));
   }
 }
 
-/** Sets the reminder where it is needed earlier than it comes; one that comes too early finds nothing to do. */
-function lookAhead(step: Step): number | undefined {
-  const paceAt = nextLookAt(step.pace, step.moment);
-  const times = [...nextFetchAt(step), ...(paceAt === undefined ? [] : [paceAt])];
-  const endsAt = endOf(step);
-  // A message that changed nothing leaves a site unknown that was unknown.
-  if (endsAt !== undefined && (step.state !== step.before || isRemembered(step.state))) {
+/** Sets the reminder if it must be earlier than now. A reminder that fires too early does nothing. */
+function lookAhead(draft: SiteDraft): number | undefined {
+  const paceAt = nextLookAt(draft.pace, draft.moment);
+  const times = [...nextFetchAt(draft), ...(paceAt === undefined ? [] : [paceAt])];
+  const endsAt = endOf(draft);
+  // A message that changed nothing must not store an unknown site.
+  if (endsAt !== undefined && (draft.hasNewState || isRemembered(draft.state))) {
     times.push(endsAt);
   }
   if (times.length === 0) return undefined;
-  const next = Math.max(step.now + 1, Math.min(...times));
-  const { lookAt } = step.state;
-  if (lookAt !== undefined && lookAt > step.now && lookAt <= next) return undefined;
-  step.state = { ...step.state, lookAt: next };
+  const next = Math.max(draft.now + 1, Math.min(...times));
+  const { lookAt } = draft.state;
+  if (lookAt !== undefined && lookAt > draft.now && lookAt <= next) return undefined;
+  draft.state.lookAt = next;
   return next;
 }
 
-/** When nobody needs anything of the site any more; what comes later finds it as if it were new. */
-function endOf(step: Step): number | undefined {
-  const { robots, newcomers, waiting } = step.state;
-  const idleAt = idleFrom(step.pace, step.moment);
+/** Returns when the state can be forgotten without loss. */
+function endOf(draft: SiteDraft): number | undefined {
+  const { robots, newcomers, waiting } = draft.state;
+  const idleAt = idleFrom(draft.pace, draft.moment);
   if (idleAt === undefined || newcomers.length > 0 || waiting > 0) return undefined;
   const files = [robots.http, robots.https].flatMap((file) => file ?? []);
   if (files.some(({ wanted }) => wanted)) return undefined;
   return Math.max(idleAt, ...files.map(({ expiresAt }) => expiresAt));
 }
 
-const isRemembered = ({ robots, pace }: Step["state"]) =>
+const isRemembered = ({ robots, pace }: State) =>
   Object.keys(robots).length > 0 || pace.lastStartAt > 0 || pace.awayUntil > 0;
 
 function checkHost(url: string, host: string): void {

@@ -1,17 +1,17 @@
-/** Wire shapes of crawls: what they found, how far they are, which there are. */
+/** Wire shapes of crawls: their records, their progress and their list. */
 import { z } from "zod";
 import { AccountPath } from "../../account/http/accounts.ts";
 import { PAGE_ENTRIES, PAGE_ENTRIES_MAX } from "../../limits.ts";
 import { RenderQuery } from "../../rendering/http/rendering.ts";
 import { Id } from "../../values.ts";
 import { CrawlStatus, RecordStatus } from "../crawl-job.ts";
-import { CRAWL_PAGES_MAX } from "../crawl-limits.ts";
+import { CRAWL_PAGES_MAX } from "../limits.ts";
 
-/** A cursor longer than any we make is refused with the others that are not ours. */
-const Cursor = z.string().min(1).max(128).optional().describe("The cursor of the answer before");
+/** Longer cursors are never ours, and are refused like other foreign cursors. */
+const Cursor = z.string().min(1).max(128).optional().describe("Cursor of the previous response");
 
 export const CrawlPath = AccountPath.extend({
-  job_id: z.string().describe("As the start of the crawl answered it"),
+  job_id: z.string().describe("The id from the response that started the crawl"),
 });
 
 export const CrawlQuery = RenderQuery.pick({ cacheTTL: true }).extend({
@@ -20,7 +20,9 @@ export const CrawlQuery = RenderQuery.pick({ cacheTTL: true }).extend({
     .number()
     .pipe(z.int().min(1).max(CRAWL_PAGES_MAX))
     .optional()
-    .describe("Records at most; an answer ends before 10 MB in any case, and has a cursor then"),
+    .describe(
+      "Highest number of records. A response ends before 10 MB in any case and then has a cursor",
+    ),
   status: RecordStatus.optional().describe("Only records of this status"),
 });
 export type CrawlQuery = z.output<typeof CrawlQuery>;
@@ -39,10 +41,8 @@ const progressFields = {
   total: z.int().describe("Pages found so far, without skipped ones"),
   finished: z
     .int()
-    .describe(
-      "Of these, those that are completed, errored or disallowed: neither queued nor cancelled",
-    ),
-  skipped: z.int().describe("Addresses that were found and left out"),
+    .describe("Completed, errored and disallowed pages; queued and cancelled pages do not count"),
+  skipped: z.int().describe("Found addresses that the crawl left out"),
 };
 
 const summaryFields = {
@@ -51,7 +51,7 @@ const summaryFields = {
   browserSecondsUsed: z.number(),
   createdAt: z.iso.datetime(),
   endedAt: z.iso.datetime().optional(),
-  messages: z.array(z.string()).describe("What went wrong with the crawl as a whole"),
+  messages: z.array(z.string()).describe("Problems of the crawl as a whole"),
 };
 
 const WireRecord = z.object({
@@ -64,22 +64,25 @@ const WireRecord = z.object({
     .object({
       status: z.int().optional().describe("HTTP status; a failed fetch has none"),
       title: z.string().optional(),
-      url: z.string().describe("Where it was found, after redirects"),
+      url: z.string().describe("Address of the page after redirects"),
       contentType: z.string().optional(),
       lastModifiedAt: z.iso.datetime().optional(),
-      cachedAt: z.iso.datetime().optional().describe("It was not fetched anew: when it was"),
-      truncated: z.boolean().optional().describe("The body was larger than what is kept"),
+      cachedAt: z.iso
+        .datetime()
+        .optional()
+        .describe("Time of the original fetch, if the page came from the cache"),
+      truncated: z.boolean().optional().describe("The body was longer than the limit and is cut"),
       noindex: z
         .boolean()
         .optional()
         .describe("The page or its X-Robots-Tag asks search engines not to show it"),
     })
     .optional()
-    .describe("Of a page that was fetched"),
+    .describe("Metadata of a fetched page"),
   reason: z
     .string()
     .optional()
-    .describe("Why it is not completed; of a completed one, what is missing in it"),
+    .describe("Why the record is not completed, or what a completed record lacks"),
 });
 export type WireRecord = z.input<typeof WireRecord>;
 
@@ -88,8 +91,8 @@ export type WireCrawlSummary = z.input<typeof WireCrawlSummary>;
 
 export const WireCrawl = z.object({
   ...summaryFields,
-  records: z.array(WireRecord).describe("In the order in which they were found"),
-  cursor: z.string().optional().describe("There is more: ask again with it"),
+  records: z.array(WireRecord).describe("Records in the order of their discovery"),
+  cursor: z.string().optional().describe("Present if there is more; repeat the request with it"),
 });
 
 export const WireCrawlEntry = z.object({
@@ -98,6 +101,9 @@ export const WireCrawlEntry = z.object({
   status: CrawlStatus,
   createdAt: z.iso.datetime(),
   endedAt: z.iso.datetime().optional(),
+  total: progressFields.total.optional(),
+  finished: progressFields.finished.optional(),
+  skipped: progressFields.skipped.optional(),
 });
 
 export const CancelledCrawl = z.object({ job_id: Id, message: z.string() });

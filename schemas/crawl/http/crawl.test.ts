@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { z } from "zod";
-import * as bounds from "../crawl-limits.ts";
+import * as bounds from "../limits.ts";
 import { CrawlRequest } from "./crawl.ts";
 
 type Sample = [name: string, good: object[], bad: object[]];
@@ -345,7 +345,7 @@ describe("CrawlRequest", () => {
     expect(jsonOptions?.response_format?.json_schema).to.deep.equal(whole);
   });
 
-  it("parse() of what it gave, stored and read again, gives the same", () => {
+  it("parse() of its own stored result gives the same", () => {
     const { gotoOptions: _, ...browser } = BROWSER_SAMPLES;
     for (const given of [
       {},

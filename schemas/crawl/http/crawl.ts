@@ -1,4 +1,4 @@
-/** The body of a crawl's request: where it begins, how far it goes, and what it keeps of each page. */
+/** The body of a crawl request: the start, the extent, and the formats of each page. */
 import { z } from "zod";
 import { fieldValue } from "../../http/header-fields.ts";
 import { wholeJsonSchema } from "../../http/json-schema.ts";
@@ -22,9 +22,9 @@ import {
   HOST_KEY_CHARS_MAX,
   JSON_PROMPT_CHARS_MAX,
   JSON_SCHEMA_BYTES_MAX,
-} from "../crawl-limits.ts";
+} from "../limits.ts";
 
-/** The last second of the year 9999: what is larger was meant as milliseconds. */
+/** The last second of the year 9999. A larger number was meant as milliseconds. */
 const UNIX_SECONDS_MAX = 253_402_300_799;
 
 const StartUrl = HttpUrl.refine((text) => !hasCredentials(text), {
@@ -49,20 +49,20 @@ const CrawlOptions = z.strictObject(
     includeExternalLinks: z
       .boolean()
       .optional()
-      .describe("Follow links to any host; includeSubdomains then says nothing more")
+      .describe("Follow links to any host; includeSubdomains then has no effect")
       .meta({ default: false }),
     includeSubdomains: z
       .boolean()
       .optional()
       .describe(
-        "Follow links to subdomains of the start's host too, not to its siblings or parent; example.com and www.example.com are one site in any case, and both have those of example.com",
+        "Follow links to subdomains of the start's host, but not to its siblings or parent. example.com and www.example.com are always one site, with the subdomains of example.com",
       )
       .meta({ default: false }),
     includePatterns: Patterns.describe(
-      "Only addresses that one of these matches: * is any characters but /, ** is any. With a scheme it is the whole address that is matched, otherwise host and path, or the end of the path. Every other character stands for itself, also [ and ?. The start is always visited",
+      "Crawl only addresses that match one of these. * matches any characters but /, and ** any characters; every other character, also [ and ?, matches itself. A pattern with a scheme must match the whole address, any other one host and path, or the end of the path. The start is always visited",
     ),
     excludePatterns: Patterns.describe(
-      "No address that one of these matches; goes before includePatterns",
+      "Crawl no address that matches one of these; takes precedence over includePatterns",
     ),
   },
   { error: shapedLike({ includePatterns: ["https://example.com/docs/**"] }) },
@@ -83,7 +83,7 @@ const ResponseFormat = z
       json_schema: JsonSchema.optional().describe(
         'JSON Schema of the answer; shorthand as in {"properties":{"price":"number"}} will do',
       ),
-      schema: JsonSchema.optional().describe("Another spelling of json_schema"),
+      schema: JsonSchema.optional().describe("An alias of json_schema"),
     },
     {
       error: shapedLike({
@@ -106,21 +106,26 @@ const CustomModel = z.strictObject({
   model: AiModel.describe("Provider and name of a model, as in openai/gpt-5"),
   authorization: fieldValue(HEADER_VALUE_CHARS_MAX)
     .min(1)
-    .describe("What the provider asks for, as in the header field: Bearer and a key")
+    .describe("Value of the Authorization header field for the provider: Bearer and a key")
     .meta({ secret: true }),
 });
 
-export const JsonOptions = z
+const JsonOptions = z
   .strictObject(
     {
-      prompt: z.string().min(1).max(JSON_PROMPT_CHARS_MAX).optional().describe("What to look for"),
+      prompt: z
+        .string()
+        .min(1)
+        .max(JSON_PROMPT_CHARS_MAX)
+        .optional()
+        .describe("Instructions for the model"),
       response_format: ResponseFormat.optional(),
       custom_ai: z
         .array(CustomModel)
         .min(1)
         .max(CUSTOM_MODELS_MAX)
         .optional()
-        .describe("Models tried in order, in place of the service's own"),
+        .describe("Models in the order of their use, in place of the service's own"),
     },
     { error: shapedLike({ prompt: "Name and price of the product" }) },
   )
@@ -128,7 +133,6 @@ export const JsonOptions = z
     path: ["prompt"],
     error: "Expected a prompt, a response_format, or both",
   });
-export type JsonOptions = z.output<typeof JsonOptions>;
 
 const { html: _html, userAgent: _userAgent, url: _url, ...pageFields } = pageParameterFields;
 
@@ -152,47 +156,49 @@ const BROWSER_FIELDS = [
 ] as const satisfies (keyof typeof pageFields)[];
 
 const fields = z.strictObject({
-  url: StartUrl.describe("Where the crawl begins"),
-  limit: z.int().min(1).max(CRAWL_PAGES_MAX).default(CRAWL_PAGES).describe("Pages at most"),
+  url: StartUrl.describe("Start of the crawl"),
+  limit: z
+    .int()
+    .min(1)
+    .max(CRAWL_PAGES_MAX)
+    .default(CRAWL_PAGES)
+    .describe("Highest number of pages"),
   depth: z
     .int()
     .min(0)
     .max(CRAWL_DEPTH_MAX)
     .default(CRAWL_DEPTH_MAX)
     .describe(
-      "Links at most to a page, from the start or from a page that a sitemap lists; 0 follows no links: the start, and with source all or sitemaps what sitemaps list",
+      "Highest number of links from the start, or from a page that a sitemap lists. 0 follows no links: the crawl has the start, and with source all or sitemaps the pages of sitemaps",
     ),
-  source: z
-    .enum(["all", "sitemaps", "links"])
-    .default("all")
-    .describe("Where addresses are taken from"),
-  formats: distinct(CrawlFormat).default(["html"]).describe("What is kept of each page"),
+  source: z.enum(["all", "sitemaps", "links"]).default("all").describe("Sources of addresses"),
+  formats: distinct(CrawlFormat).default(["html"]).describe("Formats that are kept of each page"),
   render: z
     .boolean()
     .default(true)
-    .describe("Load pages in a browser; false only fetches them, and takes no browser time"),
-  jsonOptions: JsonOptions.optional().describe("What the format json holds; required with it"),
+    .describe("Load pages in a browser. false only fetches them and uses no browser time"),
+  jsonOptions: JsonOptions.optional().describe("Content of the format json; required with it"),
   maxAge: z
     .int()
     .min(0)
     .max(CRAWL_MAX_AGE_S_MAX)
     .default(CRAWL_MAX_AGE_S)
     .describe(
-      "Seconds: a page fetched within them, with the same parameters, is not fetched again; 0 fetches each",
+      "Highest age of a cached page with the same parameters that replaces a request, in seconds. 0 fetches every page",
     ),
   modifiedSince: z
     .int()
     .min(0)
     .max(UNIX_SECONDS_MAX, { error: "Expected Unix seconds, not milliseconds" })
     .optional()
-    .describe("Unix seconds: pages that were not changed since are skipped"),
-  options: CrawlOptions.default({}).describe("Which addresses are followed"),
+    .describe("Unix seconds. Pages that have not changed since are skipped"),
+  options: CrawlOptions.default({}).describe("Addresses to follow"),
   crawlPurposes: distinct(CrawlPurpose)
     .default(CrawlPurpose.options)
-    .describe("What the crawl is for; a site's Content-Signal may refuse it"),
+    .describe("Purposes of the crawl; a site's Content-Signal may refuse them"),
   contentUse: ContentUse.exclude(["immediate"])
     .optional()
-    .describe("How far the content will be used; a site's Content-Signal may refuse it"),
+    .describe("Extent of the use of the content; a site's Content-Signal may refuse it"),
   ...pageFields,
   userAgent: z
     .never({
@@ -221,7 +227,7 @@ export const CrawlRequest = fields
 /** Everything a crawl was asked for, with defaults; parses to itself. */
 export type CrawlRequest = z.output<typeof CrawlRequest>;
 
-/** What holds between the fields. */
+/** Checks rules that concern several fields. */
 function crawlRules({ value, issues }: z.core.ParsePayload<z.output<typeof fields>>): void {
   const fault = (field: string, message: string) =>
     issues.push({ code: "custom", path: [field], message, input: value });
@@ -243,7 +249,7 @@ function crawlRules({ value, issues }: z.core.ParsePayload<z.output<typeof field
   }
 }
 
-/** One or more of a few, each once. */
+/** A non-empty list of distinct items. */
 function distinct<S extends z.ZodEnum>(item: S) {
   return z
     .array(item)
@@ -258,10 +264,10 @@ function hasCredentials(text: string): boolean {
   return url !== null && (url.username !== "" || url.password !== "");
 }
 
-/** As the WHATWG URL standard writes it, without fragment, which no server sees. */
+/** Normalises by the WHATWG URL standard and drops the fragment, which no server sees. */
 function normalized(text: string): string {
   const url = new URL(text);
-  // As crawls write addresses (crawl-url.ts): the site that is asked about the start is the one that is crawled.
+  // Crawls write addresses so (crawl-url.ts). The consulted site must be the crawled one.
   url.hostname = url.hostname.replace(/\.+$/, "");
   url.hash = "";
   return url.href;

@@ -5,7 +5,7 @@ import { Bus } from "../../../actors/runtime/bus/bus.ts";
 import { type ActorClient, BusActorClient } from "../../../actors/runtime/calls/actor-client.ts";
 import { systemClock as clock } from "../../../actors/runtime/lib/clock.ts";
 import { crawlJob } from "../../../schemas/crawl/crawl-job.ts";
-import { CRAWL_PAGES_MAX } from "../../../schemas/crawl/crawl-limits.ts";
+import { CRAWL_PAGES_MAX } from "../../../schemas/crawl/limits.ts";
 import { addressOf, shardOf, stateBucket } from "../../../schemas/subjects.ts";
 import { CrawlScene } from "../../testing/crawl-scene.ts";
 import { type Benchmark, median } from "../benchmark.ts";
@@ -29,7 +29,7 @@ interface Measured {
   late: Cost;
 }
 
-/** Milliseconds of one address: elapsed time, and processor time of the node. */
+/** Of one address, in milliseconds: as time passes, and of the node's processor. */
 interface Cost {
   wallMs: number;
   cpuMs: number;
@@ -78,7 +78,7 @@ export const crawlFrontier: Benchmark = {
 
 /** One job from its start, in processes of their own, until its node is killed and it has gone on. */
 async function measure(): Promise<Measured> {
-  await using site = await Child.start("crawl/frontier-site-process");
+  await using site = await Child.start("frontier-site-process");
   await using scene = await CrawlScene.start({ actors: 2 });
   const { url } = await site.ask<FrontierFacts>({});
   const bus = await Bus.connect({ url: scene.nats.url, name: "bench-frontier" });
@@ -158,7 +158,7 @@ function memoryOf(pid: number): { rssBytes: number; peakBytes: number } {
   return { rssBytes: bytes("VmRSS"), peakBytes: bytes("VmHWM") };
 }
 
-/** Processor time of all threads, in hundredths of a second. Fields are counted after the name, which may contain blanks. */
+/** Of all its threads, in a hundredth of a second. Fields are counted behind the name, which may hold blanks. */
 function processorMsOf(pid: number): number {
   const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
   const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");

@@ -1,13 +1,13 @@
 /** Finds out in which language a block of code is written, by the marks that highlighters leave. */
-import { CODE_CLASS_CHARS_MAX } from "../../../../schemas/crawl/crawl-limits.ts";
+import { CODE_CLASS_CHARS_MAX } from "../../../../schemas/crawl/limits.ts";
 import type { PageNode } from "./page-node.ts";
 
-/** Elements around a block that may carry its language: Sphinx and Jekyll put it two levels up, GitLab three. */
+/** Levels of parents that may name the language: Sphinx and Jekyll do so two levels up, GitLab three. */
 const PARENTS_MAX = 3;
 
 /**
- * The language of a `pre`: marked on a `code` that is all of it, on the block itself, or on an element around it.
- * The mark nearest to the text wins. A parent that holds several blocks says nothing about one of them.
+ * Returns the language of a `pre`: marked on its only `code`, on the block, or on a parent. The mark nearest to the
+ * text wins. A parent of several blocks says nothing about one of them.
  */
 export function codeLanguage(pre: PageNode): string | undefined {
   const code = pre.find((node) => node.tagName === "code");
@@ -26,7 +26,7 @@ export function codeLanguage(pre: PageNode): string | undefined {
   return undefined;
 }
 
-/** Elements that hold a page or a chapter: `lang-en` of one is the language that people speak. */
+/** Elements that contain a page or a chapter. `lang-en` on one of them is a human language. */
 const HOLDS_MANY = new Set(["body", "html", "main", "article", "section", "#root"]);
 
 const NAME = "([\\w+#.-]+)";
@@ -39,7 +39,7 @@ const MARKS = [
   `(?:^|\\s)highlight\\s+(?!highlight-)${NAME}(?:\\s|$)`,
 ].map((mark) => new RegExp(mark, "i"));
 
-/** Marks of code in no language. */
+/** Marks of code without a language. */
 const NONE = new Set([
   "none",
   "default",
@@ -50,7 +50,7 @@ const NONE = new Set([
   "hljs",
   "nohighlight",
 ]);
-/** Names of languages that highlighters write in a way of their own. */
+/** Languages that highlighters write in a way of their own. */
 const NAMES = new Map([
   ["python3", "python"],
   ["ipython3", "python"],
@@ -58,10 +58,10 @@ const NAMES = new Map([
   ["default-python", "python"],
   ["shell-session", "console"],
 ]);
-/** Classes that follow `highlight` and are no language. */
+/** Classes after `highlight` that are not languages. */
 const LAYOUT = /^(?:source|block|wrapper|container|line|lines|copy|code|inner|notranslate|tabs?)$/;
 
-/** An empty text says that the code has no language; undefined says that there is no mark. */
+/** Returns an empty text for code without a language, and undefined without a mark. */
 function languageOf(node: PageNode): string | undefined {
   const named = node.getAttribute("data-lang") ?? node.getAttribute("data-language");
   if (named !== null && /^[\w+#.-]+$/.test(named)) return canonical(named);

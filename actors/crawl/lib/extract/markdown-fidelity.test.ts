@@ -1,7 +1,8 @@
 import { expect } from "chai";
 import { type Node, Parser } from "commonmark";
-import { MARKDOWN_DEPTH_MAX, MARKDOWN_SPAN_MAX } from "../../../../schemas/crawl/crawl-limits.ts";
 import { markdown } from "./markdown.ts";
+import { MARKDOWN_SPAN_MAX } from "./page-tables.ts";
+import { MARKDOWN_DEPTH_MAX } from "./parse-page.ts";
 
 /** What Markdown must not lose: white space, code, links, cells. Each case is markup that sites have. */
 describe("markdown of markup that is easily lost", () => {
@@ -188,6 +189,7 @@ describe("markdown of markup that is easily lost", () => {
     const cases: [html: string, expected: string][] = [
       [`<img src="${pixel}" data-src=/i.png alt=a>`, `![a](${i})`],
       [`<img srcset="/s.png 100w, /i.png 800w" alt=a>`, `![a](${i})`],
+      [`<img src="/s.png" data-srcset="/s.png 100w, /i.png 800w" alt=a>`, `![a](${i})`],
       [`<img src="${pixel}" srcset="/s.png, /i.png 2x">`, `![](${i})`],
       [`<picture><source srcset="/i.png 1x"><img alt=a></picture>`, `![a](${i})`],
       [`<img src="${pixel}" alt="a b">`, "a b"],

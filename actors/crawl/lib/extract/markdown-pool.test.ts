@@ -1,14 +1,11 @@
 import { setImmediate as turn } from "node:timers/promises";
 import { expect } from "chai";
-import {
-  MARKDOWN_HTML_CHARS_MAX,
-  MARKDOWN_QUEUE_MAX,
-  MARKDOWN_TIMEOUT_MS,
-} from "../../../../schemas/crawl/crawl-limits.ts";
+import { MARKDOWN_QUEUE_MAX } from "../../../../schemas/crawl/limits.ts";
 import { ActorError } from "../../../../schemas/errors.ts";
 import { SkippingClock } from "../../../../scripts/testing/skipping-clock.ts";
 import { until } from "../../../../scripts/testing/until.ts";
-import { MarkdownPool, type MarkdownPoolOptions } from "./markdown-pool.ts";
+import { MARKDOWN_HTML_CHARS_MAX } from "./markdown.ts";
+import { MARKDOWN_TIMEOUT_MS, MarkdownPool, type MarkdownPoolOptions } from "./markdown-pool.ts";
 import type { MarkdownOutcome } from "./markdown-thread.ts";
 
 const baseUrl = "https://a.example/";

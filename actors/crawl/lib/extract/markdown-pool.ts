@@ -1,15 +1,19 @@
-/** Makes Markdown on threads of its own, so that no page can hold up its process, fill its memory or take for ever. */
+/**
+ * Converts pages to Markdown on threads of its own, so that no page can block the process, fill its memory or take
+ * for ever.
+ */
 import { Worker } from "node:worker_threads";
-import {
-  MARKDOWN_HEAP_MIB_MAX,
-  MARKDOWN_QUEUE_MAX,
-  MARKDOWN_TIMEOUT_MS,
-} from "../../../../schemas/crawl/crawl-limits.ts";
+import { MARKDOWN_QUEUE_MAX } from "../../../../schemas/crawl/limits.ts";
 import { ActorError } from "../../../../schemas/errors.ts";
 import { type Clock, systemClock } from "../../../runtime/lib/clock.ts";
 import { Timeout } from "../../../runtime/lib/time-limit.ts";
 import type { MarkdownPage } from "./markdown.ts";
 import type { MarkdownOutcome } from "./markdown-thread.ts";
+
+/** Timeout of one page. 2 MB of real HTML take 1 s on a busy core. */
+export const MARKDOWN_TIMEOUT_MS = 15_000;
+/** Memory of the thread. A page of 10 MB of links needs about 500 MiB. */
+const MARKDOWN_HEAP_MIB_MAX = 640;
 
 export interface MarkdownPoolOptions {
   threads?: number;
@@ -25,7 +29,7 @@ interface Job {
   settle(outcome: MarkdownOutcome | Error): void;
 }
 
-/** Threads start when there is work, are used again, and are replaced when a page was too much for them. */
+/** A pool of threads. They start on demand, are reused, and are replaced after a page that was too much for them. */
 export class MarkdownPool {
   readonly #threads: number;
   readonly #timeoutMs: number;
@@ -45,7 +49,7 @@ export class MarkdownPool {
     this.#clock = options.clock ?? systemClock;
   }
 
-  /** Throws `busy` when the queue is full or the pool closed, and the signal's reason when the caller has left. */
+  /** Converts a page. Throws `busy` if the queue is full or the pool closed, and the signal's reason. */
   async convert(page: MarkdownPage, signal?: AbortSignal): Promise<MarkdownOutcome> {
     signal?.throwIfAborted();
     if (this.#closed) throw new ActorError("busy", "Cannot make Markdown: the pool is closed");
@@ -67,7 +71,7 @@ export class MarkdownPool {
     }
   }
 
-  /** Ends the threads; pages in them and before them are refused. */
+  /** Terminates the threads. Running and waiting pages are refused. */
   async close(): Promise<void> {
     this.#closed = true;
     const refusal = new ActorError("busy", "Cannot make Markdown: the pool is closed");
@@ -82,7 +86,7 @@ export class MarkdownPool {
     if (job !== undefined) void this.#run(job);
   }
 
-  /** Never rejects: whatever happens to the thread settles the job. */
+  /** Runs a job. Never rejects: every end of the thread settles the job. */
   async #run(job: Job): Promise<void> {
     const worker = this.#idle.pop() ?? startThread(this.#heapMibMax);
     this.#busy.add(worker);
@@ -124,7 +128,7 @@ export class MarkdownPool {
     });
   }
 
-  /** Takes a job out of the queue; one that runs ends with its thread. */
+  /** Removes a job from the queue. A running job ends with its thread. */
   #leave(job: Job): void {
     const index = this.#queue.indexOf(job);
     if (index < 0) return;
@@ -134,7 +138,7 @@ export class MarkdownPool {
 }
 
 interface ThreadOutcome {
-  /** The thread can take another page. */
+  /** The thread is reusable. */
   again: boolean;
   result: MarkdownOutcome | Error;
 }
@@ -147,11 +151,11 @@ function reasonOf(signal: AbortSignal | undefined): Error {
 function startThread(heapMibMax: number): Worker {
   const worker = new Worker(new URL("./markdown-thread.ts", import.meta.url), {
     resourceLimits: { maxOldGenerationSizeMb: heapMibMax },
-    // It needs none of what this process was given.
+    // The thread needs no environment of this process.
     env: {},
     execArgv: [],
   });
-  // One that is ended may still say why.
+  // A terminated thread may still emit an error.
   worker.on("error", () => {});
   return worker;
 }

@@ -1,8 +1,8 @@
-/** The thread of MarkdownPool: makes Markdown of one page after the other. */
+/** The thread of MarkdownPool. It converts one page after the other. */
 import { parentPort } from "node:worker_threads";
 import { type MarkdownPage, markdown } from "./markdown.ts";
 
-/** What a page became, or why it became nothing. */
+/** The Markdown of a page, or why there is none. */
 export type MarkdownOutcome =
   | { kind: "made"; markdown: string }
   | { kind: "failed"; reason: string };

@@ -1,9 +1,8 @@
 import { createRequire } from "node:module";
 import { expect } from "chai";
 import { z } from "zod";
-import { MARKDOWN_HTML_CHARS_MAX } from "../../../../schemas/crawl/crawl-limits.ts";
 import { processorTime } from "../../../../scripts/testing/processor-time.ts";
-import { markdown } from "./markdown.ts";
+import { MARKDOWN_HTML_CHARS_MAX, markdown } from "./markdown.ts";
 import { kept, readBack, wordsOf, wordsSeen } from "./testing/words.ts";
 
 const examples = z
@@ -120,7 +119,7 @@ describe("markdown", () => {
     }
   });
 
-  it("markdown() leaves out what no one sees", () => {
+  it("markdown() leaves out invisible elements", () => {
     const unseen = `<head><style>a</style><title>b</title></head><script>"<p>c</p>"</script>
       <template>d</template><!-- f --><p hidden>g <b>h</b></p><p>seen`;
     expect(body(unseen)).to.equal("seen");

@@ -1,33 +1,38 @@
-/** Makes Markdown of a page's HTML. It runs as long as the page makes it: call it through MarkdownPool. */
+/** Converts a page's HTML to Markdown. The page decides how long that takes, so call it through MarkdownPool. */
 import type TurndownService from "turndown";
-import { MARKDOWN_HTML_CHARS_MAX } from "../../../../schemas/crawl/crawl-limits.ts";
 import { markdownWriter } from "./markdown-rules.ts";
 import { parsePage } from "./parse-page.ts";
 import { shapePage } from "./shape-page.ts";
 
+/** Length of the HTML: the kept bytes of a page, each at most one character. */
+export const MARKDOWN_HTML_CHARS_MAX = 10 * 1024 * 1024;
+
 export interface MarkdownPage {
   html: string;
-  /** What relative addresses are relative to: the page's own, or its `<base href>`. */
+  /** Base of relative addresses: the page's own address, or its `<base href>`. */
   baseUrl: string;
-  /** Goes into the front matter. */
+  /** Title for the front matter. */
   title?: string;
-  /** Scripts ran on the page, as in a browser: what it holds for readers without scripts is not shown. */
+  /** Scripts ran on the page, so its `noscript` elements are not shown. */
   isScripted?: boolean;
 }
 
 const WRITER = markdownWriter();
 
-/** CommonMark with tables and strike-through, links absolute, and the title as YAML front matter. */
+/** Returns CommonMark with tables and strike-through, absolute links, and the title as YAML front matter. */
 export function markdown({ html, baseUrl, title, isScripted = false }: MarkdownPage): string {
   const root = parsePage(html.slice(0, MARKDOWN_HTML_CHARS_MAX), { isScripted });
   shapePage(root, { baseUrl, isScripted });
-  // Turndown reads no more of the DOM than PageNode has.
+  // Turndown uses no other DOM members than those of PageNode.
   const body = WRITER.turndown(root as unknown as TurndownService.Node);
   const text = title === undefined ? body : `---\ntitle: ${yamlText(title)}\n---\n\n${body}`;
   return `${text.trimEnd()}\n`.toWellFormed();
 }
 
-/** A double-quoted YAML scalar takes JSON's escapes, and wants some more characters escaped (YAML 1.2, section 5.1). */
+/**
+ * Quotes a text as a YAML scalar. It takes JSON's escapes, and needs some more characters escaped (YAML 1.2, section
+ * 5.1).
+ */
 function yamlText(text: string): string {
   const escaped = (character: string) =>
     `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;

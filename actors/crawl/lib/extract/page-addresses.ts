@@ -1,6 +1,19 @@
 /** Resolves the links and images of a page, and decides what each of them is written around. */
 import { PageNode, TEXT } from "./page-node.ts";
-import type { Place } from "./shape-page.ts";
+
+/** How a page is shaped: the base of its links, and whether its scripts ran. */
+export interface Shaping {
+  baseUrl: string;
+  isScripted: boolean;
+}
+
+/** The surroundings of an element. */
+export interface Place extends Shaping {
+  /** The element is in a cell of a Markdown table, which is one line. */
+  inCell: boolean;
+  /** The element is in a heading or the term of a definition, where permalinks stand. */
+  inHeading: boolean;
+}
 
 /** Scripts are no links. What cannot be resolved is nobody's address, so its text is enough. */
 export function absoluteLink(href: string | null, baseUrl: string): string | undefined {
@@ -82,13 +95,14 @@ export function shapeImage(node: PageNode, { baseUrl }: Place): void {
 function imageSources(node: PageNode): string[] {
   const lazy = ["data-src", "data-original", "data-lazy-src", "data-lazy"];
   const later = lazy.map((name) => node.getAttribute(name)).filter((value) => value !== null);
-  const sets = [node, ...pictureSources(node)].flatMap((source) =>
-    ["data-srcset", "data-lazy-srcset", "srcset"].map((name) =>
-      largestOf(source.getAttribute(name)),
-    ),
-  );
+  const setsOf = (...names: string[]) =>
+    [node, ...pictureSources(node)].flatMap((source) =>
+      names.map((name) => largestOf(source.getAttribute(name))),
+    );
   const own = node.getAttribute("src");
-  const all = [...later, ...(own === null ? [] : [own]), ...sets];
+  // An image with addresses for a script shows a placeholder in `src`.
+  const lazySets = setsOf("data-srcset", "data-lazy-srcset");
+  const all = [...later, ...lazySets, ...(own === null ? [] : [own]), ...setsOf("srcset")];
   return all.filter((source) => source !== undefined && source.trim() !== "") as string[];
 }
 

@@ -1,7 +1,6 @@
 /** Reads the text of code, every character of it. */
-import { absoluteLink, isBlock } from "./page-addresses.ts";
+import { absoluteLink, isBlock, type Place } from "./page-addresses.ts";
 import { ELEMENT, PageNode, TEXT } from "./page-node.ts";
-import type { Place } from "./shape-page.ts";
 
 /** The text of a `pre`: lines that are elements of their own end with a line break, as browsers show them. */
 export function preText(pre: PageNode): string {

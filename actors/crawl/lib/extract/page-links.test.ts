@@ -3,7 +3,7 @@ import {
   CRAWL_URL_CHARS_MAX,
   PAGE_LINKS_MAX,
   PAGE_TITLE_CHARS_MAX,
-} from "../../../../schemas/crawl/crawl-limits.ts";
+} from "../../../../schemas/crawl/limits.ts";
 import { processorTime } from "../../../../scripts/testing/processor-time.ts";
 import { pageLinks } from "./page-links.ts";
 
@@ -18,7 +18,7 @@ describe("pageLinks", () => {
     ]);
   });
 
-  it("pageLinks() leaves out what is no page", () => {
+  it("pageLinks() leaves out addresses that are not pages", () => {
     const hrefs = ["#top", "", " ", "mailto:a@b", "javascript:x()", "data:,x", "http://[", "tel:1"];
     const html = hrefs.map((href) => `<a href="${href}">x</a>`).join("");
     // An empty address is the page itself.

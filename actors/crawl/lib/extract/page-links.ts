@@ -1,37 +1,37 @@
-/** Reads from a page's HTML what a crawl follows: its title, its links, and what it says about following them. */
+/** Reads the title, the links and the crawler directives of a page's HTML. */
 import { Tokenizer, type TokenizerCallbacks } from "htmlparser2";
 import {
   CRAWL_URL_CHARS_MAX,
   PAGE_LINKS_MAX,
   PAGE_TITLE_CHARS_MAX,
-} from "../../../../schemas/crawl/crawl-limits.ts";
+} from "../../../../schemas/crawl/limits.ts";
 
-export interface PageLinks {
+interface PageLinks {
   title?: string;
-  /** What relative addresses are relative to: the page's own, or its `<base href>`. */
+  /** Base of relative addresses: the page's own address, or its `<base href>`. */
   base: string;
   /** Absolute http and https addresses without fragments, once each, in the page's order; at most PAGE_LINKS_MAX. */
   links: string[];
-  /** The page had more. */
+  /** The page has more links. */
   truncated: boolean;
-  /** `<meta name=robots>` for everyone or for us. */
+  /** `<meta name=robots>` for all crawlers or for ours. */
   nofollow: boolean;
-  /** The page says there that it is not to be indexed. */
+  /** The page asks there not to be indexed. */
   noindex?: true;
   /** The content of the first `<meta http-equiv=refresh>`. */
   refresh?: string;
 }
 
-export interface PageReader {
-  /** Where the page came from, after redirects. */
+interface PageReader {
+  /** Address of the page after redirects. */
   url: string;
-  /** Our product token: a meta element of that name counts like `robots`. */
+  /** Our product token. A meta element of that name counts like `robots`. */
   productToken: string;
 }
 
 /**
- * One pass over the tokens. No tree is built and no open elements are kept, so nothing in the markup makes it slower
- * than its length. Links of rel=nofollow are left out; a page's own nofollow is for the caller to obey.
+ * Reads a page in one pass over its tokens. It builds no tree and keeps no open elements, so the time is linear for
+ * every markup. Links with rel=nofollow are left out; the caller obeys the nofollow of the page.
  */
 export function pageLinks(html: string, reader: PageReader): PageLinks {
   const collector = new LinkCollector(html, reader);
@@ -41,11 +41,11 @@ export function pageLinks(html: string, reader: PageReader): PageLinks {
   return collector.result();
 }
 
-/** Elements with attributes of interest. */
+/** Elements whose attributes are read. */
 const ELEMENTS = new Set(["a", "area", "base", "meta"]);
 const ATTRIBUTES = new Set(["href", "rel", "name", "content", "http-equiv"]);
 const LONGEST_NAME = 10;
-/** What most names differ in already from those of interest, the title and drawings. */
+/** First letters of the names that are read, the title and `svg` included. They exclude most elements. */
 const INITIALS = new Set(Array.from("abmnst", (letter) => letter.charCodeAt(0)));
 const LOWER_CASE = 0x20;
 /** The lengths of the names of elements whose end tags are read. */
@@ -103,7 +103,7 @@ class LinkCollector implements TokenizerCallbacks {
       this.#element = "svg";
     }
     if (name === "noscript") this.#isForScriptless = true;
-    // Drawings have titles of their own.
+    // SVG drawings have titles of their own.
     if (name === "title" && this.#svgs === 0 && this.#title === undefined) {
       this.#inTitle = true;
       this.#title = "";
@@ -129,7 +129,7 @@ class LinkCollector implements TokenizerCallbacks {
   }
 
   onattribend(): void {
-    // Of an attribute given twice the first counts.
+    // The first of repeated attributes counts.
     if (this.#attribute === "" || this.#attributes.has(this.#attribute)) return;
     this.#attributes.set(this.#attribute, this.#value);
   }
@@ -185,7 +185,7 @@ class LinkCollector implements TokenizerCallbacks {
   }
 
   #takeHref(href: string): void {
-    // An address within the page leads nowhere else.
+    // A fragment leads to the same page.
     if (href.startsWith("#") || href.length > CRAWL_URL_CHARS_MAX || this.#hrefs.has(href)) return;
     if (this.#hrefs.size >= PAGE_LINKS_MAX) this.#truncated = true;
     else this.#hrefs.add(href);
@@ -193,7 +193,7 @@ class LinkCollector implements TokenizerCallbacks {
 
   #takeMeta(attributes: ReadonlyMap<string, string>): void {
     if (attributes.get("http-equiv")?.trim().toLowerCase() === "refresh") {
-      // Within noscript it leads to a page that asks for scripts.
+      // A refresh in noscript leads to a page about scripts.
       if (!this.#isForScriptless) this.#refresh ??= attributes.get("content");
     }
     const name = attributes.get("name")?.trim().toLowerCase();

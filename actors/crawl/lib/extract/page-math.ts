@@ -1,11 +1,11 @@
-/** Finds formulas, and writes them by the TeX that renderers leave beside what they draw. */
-import { CODE_CLASS_CHARS_MAX } from "../../../../schemas/crawl/crawl-limits.ts";
+/** Finds formulas and writes them as the TeX that renderers include. */
+import { CODE_CLASS_CHARS_MAX } from "../../../../schemas/crawl/limits.ts";
 import { PageNode } from "./page-node.ts";
 
-/** True where the element was a formula or a drawing of one: it is replaced, or taken out. */
+/** Replaces or removes a formula or its drawing. Returns whether it did. */
 export function shapeMath(node: PageNode): boolean {
   if (node.tagName === "script") return shapeScript(node);
-  // KaTeX shows the formula a second time, and Wikipedia draws it for browsers that do not know MathML.
+  // KaTeX contains the formula twice, and Wikipedia adds a picture for browsers without MathML.
   if (hasClass(node, /(?:^|\s)(?:katex-html|mwe-math-fallback-image-(?:inline|display))(?:\s|$)/)) {
     node.parentNode?.removeChild(node);
     return true;
@@ -25,7 +25,7 @@ export function shapeMath(node: PageNode): boolean {
   return true;
 }
 
-/** Numbers, names and operators are drawn apart: without TeX they are words. */
+/** Separates numbers, names and operators: without TeX they are words. */
 function spaceTokens(node: PageNode): void {
   for (const child of node.childNodes) {
     if (/^m(?:i|n|o|s|text)$/.test(child.tagName)) node.insertBefore(PageNode.text(" "), child);
@@ -33,7 +33,7 @@ function spaceTokens(node: PageNode): void {
   }
 }
 
-/** MathJax 2 keeps the formula in a script of a type that no browser runs. */
+/** MathJax 2 keeps the formula in a script of a type that browsers ignore. */
 function shapeScript(node: PageNode): boolean {
   const type = /^\s*math\/tex\s*(;\s*mode\s*=\s*display)?/i.exec(node.getAttribute("type") ?? "");
   if (type === null) return false;

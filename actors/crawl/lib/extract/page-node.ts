@@ -1,4 +1,4 @@
-/** A page's elements and text, with those parts of the DOM that Turndown and parse5 use. */
+/** The tree of a page, with the DOM members that Turndown and parse5 use. */
 import type { Token } from "parse5";
 
 export const TEXT = 3;
@@ -6,17 +6,17 @@ export const ELEMENT = 1;
 const OTHER = 8;
 const ROOT = 11;
 
-export type NodeKind = typeof TEXT | typeof ELEMENT | typeof OTHER | typeof ROOT;
+type NodeKind = typeof TEXT | typeof ELEMENT | typeof OTHER | typeof ROOT;
 
 /**
- * Siblings are a linked list, so taking one of a hundred thousand out costs the same as one of two. Turndown adds
- * members of its own while it writes.
+ * A node of the tree. Siblings form a linked list, so removing one of a hundred thousand costs the same as one of
+ * two. Turndown adds members while it writes.
  */
 export class PageNode {
   readonly nodeType: NodeKind;
   /** The element's name in lower case, as the page has it. */
   readonly tagName: string;
-  /** The name that decides how the element is written. */
+  /** Name that decides how the element is written. */
   nodeName: string;
   attributes: Token.Attribute[];
   data: string;
@@ -73,8 +73,8 @@ export class PageNode {
   }
 
   /**
-   * Turndown reads of an element's text whether there is any, and the white space at its edges. So this is the text
-   * without what stands between its first and its last word, which costs the same however long the text is.
+   * The text without everything between its first and its last word, at constant cost. Turndown uses only whether
+   * there is text, and the white space at its edges.
    */
   get textContent(): string {
     if (this.nodeType === TEXT) return this.data;
@@ -83,7 +83,7 @@ export class PageNode {
     return start + this.#edge("lastChild", "previousSibling");
   }
 
-  /** All of the text. */
+  /** The whole text. */
   get text(): string {
     if (this.nodeType === TEXT) return this.data;
     const parts: string[] = [];
@@ -98,7 +98,7 @@ export class PageNode {
     }
   }
 
-  /** Text from one end, up to the first piece that is more than white space. */
+  /** Returns the text from one end up to the first piece with a word. */
   #edge(first: "firstChild" | "lastChild", next: "nextSibling" | "previousSibling"): string {
     let text = "";
     for (let child = this[first]; child !== null; child = child[next]) {
@@ -177,13 +177,13 @@ export class PageNode {
       this.appendChild(child);
   }
 
-  /** Lets all children go. */
+  /** Removes all children. */
   clear(): void {
     this.firstChild = null;
     this.lastChild = null;
   }
 
-  /** Leaves this text as the only child. */
+  /** Replaces all children by this text. */
   replaceChildren(text: string): void {
     this.clear();
     this.appendChild(PageNode.text(text));
@@ -197,7 +197,7 @@ interface ElementName {
   upper: string;
 }
 
-/** Names in use, so that the many elements of a page share the text of theirs. */
+/** Shared names, so that the many elements of a page do not each hold a copy. */
 const names = new Map<string, ElementName>();
 /** HTML, SVG and MathML have some 250 names; a page may invent any number of others. */
 const NAMES_MAX = 1_000;

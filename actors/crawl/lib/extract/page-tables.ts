@@ -1,6 +1,8 @@
 /** Tells tables of values from tables that only lay a page out, and writes the former. */
-import { MARKDOWN_SPAN_MAX } from "../../../../schemas/crawl/crawl-limits.ts";
 import { PageNode } from "./page-node.ts";
+
+/** Columns that one `colspan` covers, and rows that one `rowspan` does: browsers take 1,000 and 65,534, real tables stay below 100. */
+export const MARKDOWN_SPAN_MAX = 100;
 
 /**
  * Cells of a table that lays out are blocks of the page, and a column of line numbers beside code is left out. A table

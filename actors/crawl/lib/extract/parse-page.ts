@@ -6,8 +6,10 @@ import {
   type TreeAdapter,
   type TreeAdapterTypeMap,
 } from "parse5";
-import { MARKDOWN_DEPTH_MAX } from "../../../../schemas/crawl/crawl-limits.ts";
 import { ELEMENT, PageNode, TEXT } from "./page-node.ts";
+
+/** Elements open at once while Markdown is made: browsers keep 512 levels, real pages have fewer than 100. Tags past it are ignored, their text is kept. */
+export const MARKDOWN_DEPTH_MAX = 512;
 
 /** `isScripted` says that scripts ran on the page: then `noscript` is not shown. */
 export function parsePage(html: string, { isScripted }: { isScripted: boolean }): PageNode {

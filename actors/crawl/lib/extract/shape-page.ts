@@ -1,36 +1,26 @@
-/** Shapes the tree of a page for Turndown: drops the unseen, resolves addresses, names each element by how it is written. */
+/**
+ * Prepares the tree of a page for Turndown: removes invisible elements, resolves addresses, and renames elements by
+ * how they are written.
+ */
 import { codeLanguage } from "./code-language.ts";
-import { isBlock, shapeImage, shapeLink } from "./page-addresses.ts";
+import { isBlock, type Place, type Shaping, shapeImage, shapeLink } from "./page-addresses.ts";
 import { preText, splitCode } from "./page-code.ts";
 import { shapeMath } from "./page-math.ts";
 import { ELEMENT, PageNode, TEXT } from "./page-node.ts";
 import { shapeTable } from "./page-tables.ts";
 import { composeShadow } from "./shadow-roots.ts";
 
-export interface Shaping {
-  baseUrl: string;
-  isScripted: boolean;
-}
-
-/** Where an element stands. */
-export interface Place extends Shaping {
-  /** In a cell of a Markdown table, which is one line. */
-  inCell: boolean;
-  /** In a heading, or in the term of a definition, where permalinks stand. */
-  inHeading: boolean;
-}
-
 export function shapePage(root: PageNode, shaping: Shaping): void {
   shapeChildren(root, { ...shaping, inCell: false, inHeading: false });
 }
 
-/** Elements that a browser does not show, or whose text stands for something else that it shows. */
+/** Elements that a browser does not show, or whose text it replaces. */
 const UNSEEN = new Set(
   `head title style template textarea iframe audio video canvas object noembed noframes datalist desc metadata
    script annotation annotation-xml`.split(/\s+/),
 );
 
-/** How elements are written that Turndown has no rule for, or several names of one. */
+/** Names under which elements are written that Turndown does not know, or knows by another name. */
 const WRITTEN = new Map(
   Object.entries({
     b: "STRONG",
@@ -141,7 +131,9 @@ function placeWithin(node: PageNode, place: Place): Place {
 
 const EMPHASIS = new Set(["STRONG", "EM", "DEL"]);
 
-/** `<b>a</b><b>b</b>` is one bold text, as is `<b><b>a</b></b>`; written apart their marks would read as others. */
+/**
+ * Joins adjacent or nested emphasis such as `<b>a</b><b>b</b>`. Written apart their marks would read as other marks.
+ */
 function joinEmphasis(node: PageNode): void {
   const previous = node.previousSibling;
   for (let outer = node.parentNode; outer !== null; outer = outer.parentNode) {
@@ -156,7 +148,7 @@ function joinEmphasis(node: PageNode): void {
 
 const INLINE = new Set(["SPAN", "A", "STRONG", "EM", "DEL", "FONT", "SMALL", "U", "INS"]);
 
-/** A checkbox at the beginning of a list's item makes it a task. Other fields have no text. */
+/** Makes a task of a list item that begins with a checkbox. Other fields have no text. */
 function shapeInput(node: PageNode): void {
   if (node.getAttribute("type")?.toLowerCase() !== "checkbox") {
     node.parentNode?.removeChild(node);
@@ -178,8 +170,8 @@ function shapeInput(node: PageNode): void {
   }
 }
 
-/** Markdown that is written as it is. */
-export function rawText(markdown: string): PageNode {
+/** Returns a node of raw Markdown. */
+function rawText(markdown: string): PageNode {
   const node = PageNode.element("x-raw");
   node.data = markdown;
   node.replaceChildren("raw");

@@ -3,14 +3,12 @@ import {
   CRAWL_DELAY_MS_MAX,
   CRAWL_URL_CHARS_MAX,
   ROBOTS_BYTES_MAX,
-  ROBOTS_KEPT_CHARS_MAX,
-  ROBOTS_LINE_BYTES_MAX,
   ROBOTS_SITEMAPS_MAX,
-  ROBOTS_WILDCARDS_MAX,
-} from "../../../../schemas/crawl/crawl-limits.ts";
+} from "../../../../schemas/crawl/limits.ts";
 import { STATE_BYTES_MAX } from "../../../../schemas/limits.ts";
 import { processorTime } from "../../../../scripts/testing/processor-time.ts";
-import { parseRobots } from "./parse-robots.ts";
+import { parseRobots, ROBOTS_KEPT_CHARS_MAX, ROBOTS_WILDCARDS_MAX } from "./parse-robots.ts";
+import { ROBOTS_LINE_BYTES_MAX } from "./robots-lines.ts";
 
 describe("parseRobots", () => {
   it("parseRobots() reads the groups of our token alone, where there are any", () => {

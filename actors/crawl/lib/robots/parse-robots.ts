@@ -1,34 +1,41 @@
-/** Reads from a robots.txt what concerns one crawler (RFC 9309), with the extensions that sites use. */
+/** Reads the part of a robots.txt that concerns one crawler (RFC 9309), with the extensions that sites use. */
 import type { ContentSignal } from "../../../../schemas/crawl/content-signal.ts";
 import {
   CRAWL_DELAY_MS_MAX,
   CRAWL_URL_CHARS_MAX,
   ROBOTS_BYTES_MAX,
-  ROBOTS_KEPT_CHARS_MAX,
   ROBOTS_SITEMAPS_MAX,
-  ROBOTS_WILDCARDS_MAX,
-} from "../../../../schemas/crawl/crawl-limits.ts";
+} from "../../../../schemas/crawl/limits.ts";
 import type { RobotsRules } from "../../../../schemas/crawl/robots-rules.ts";
 import { readContentSignal } from "./read-content-signal.ts";
 import { type RobotsRecord, robotsRecords } from "./robots-lines.ts";
 import { robotsPatternOf } from "./robots-path.ts";
 import { formatRule } from "./robots-rule.ts";
 
+/** Rules with a wildcard. Each is matched against every address: 5,000 rules on 8 KiB take about 0.1 s. */
+export const ROBOTS_WILDCARDS_MAX = 5_000;
+
+/**
+ * Characters of rules and sitemaps that are kept of one file: 500 KiB of the shortest rules. They fit an actor's
+ * state.
+ */
+export const ROBOTS_KEPT_CHARS_MAX = 700_000;
+
 export interface RobotsReader {
-  /** Our product token: the name in the User-Agent header, without a version. */
+  /** Our product token: the name in the User-Agent header without its version. */
   productToken: string;
-  /** Where the file came from; relative sitemaps are resolved against it. */
+  /** Address of the file. Relative sitemaps are resolved against it. */
   url: string;
 }
 
-/** Never throws: what is not understood says nothing, and bytes past the limit are not read. */
+/** Parses a file. Never throws: unknown records are ignored, and bytes past the limit are not read. */
 export function parseRobots(bytes: Uint8Array, reader: RobotsReader): RobotsRules {
   const parser = new RobotsParser(reader);
   for (const record of robotsRecords(bytes)) parser.take(record);
   return parser.rules(bytes.length > ROBOTS_BYTES_MAX);
 }
 
-/** What the records of one group, or of all groups for one agent, add up to. */
+/** The records of one group, or of all groups for one agent. */
 interface Group {
   rules: Map<string, string>;
   crawlDelayMs?: number;
@@ -36,14 +43,14 @@ interface Group {
 }
 
 /**
- * Groups that name one agent count as one (section 2.2.1), so two are enough: ours and that of `*`. Only Allow and
- * Disallow end a list of agents; other records belong to the agents named so far (section 2.2.4).
+ * All groups for one agent count as one (section 2.2.1), so two are enough: ours and that of `*`. Only Allow and
+ * Disallow end a list of agents. Other records belong to the agents named so far (section 2.2.4).
  */
 class RobotsParser {
   readonly #reader: RobotsReader;
   readonly #ours = emptyGroup();
   readonly #everyones = emptyGroup();
-  /** Signals ahead of the first group hold for all; a group's own go before them. */
+  /** Signals before the first group apply to all agents. A group's own signals override them. */
   readonly #preamble = emptyGroup();
   readonly #sitemaps = new Set<string>();
   #named = false;
@@ -104,7 +111,7 @@ class RobotsParser {
       this.#inEveryones = true;
       return;
     }
-    // A product token has no other characters; what follows, such as a version, is not compared.
+    // A product token has no other characters. The rest, such as a version, is not compared.
     const [token = ""] = /^[A-Za-z_-]*/.exec(value) ?? [];
     if (token.toLowerCase() !== this.#reader.productToken.toLowerCase()) return;
     this.#inOurs = true;
@@ -113,7 +120,7 @@ class RobotsParser {
 
   #takeRule({ line, value }: RobotsRecord, allow: boolean): void {
     const group = this.#group();
-    // A rule ahead of the first agent is nobody's.
+    // A rule before the first agent applies to nobody.
     if (!this.#anyAgent) return;
     this.#agentsEnded = true;
     if (group === undefined || value === "") return;
@@ -125,7 +132,10 @@ class RobotsParser {
     if (this.#fits(rule)) group.rules.set(key, rule);
   }
 
-  /** Each wildcard rule costs every address a walk, so there is an end to them: to the careful side. */
+  /**
+   * Bounds the wildcard rules, since each is matched against every address. Rules past the bound are read as the
+   * broader prohibition.
+   */
   #affordable(pattern: string, allow: boolean): string | undefined {
     const star = pattern.indexOf("*");
     if (star < 0) return pattern;
@@ -152,7 +162,7 @@ class RobotsParser {
     const [seconds] = /^(?:\d+(?:\.\d*)?|\.\d+)/.exec(value) ?? [];
     if (group === undefined || seconds === undefined) return;
     const delayMs = Math.min(Math.round(Number(seconds) * 1_000), CRAWL_DELAY_MS_MAX);
-    // Of two that contradict each other the slower harms nobody.
+    // Of two delays the longer one harms nobody.
     group.crawlDelayMs = Math.max(delayMs, group.crawlDelayMs ?? 0);
   }
 
@@ -161,14 +171,14 @@ class RobotsParser {
     if (group !== undefined) Object.assign(group.contentSignal, readContentSignal(value));
   }
 
-  /** Where the current records go. Once a group names us, those of `*` are of no interest. */
+  /** Returns the group of the current records. Once a group names us, the groups of `*` do not matter. */
   #group(): Group | undefined {
     if (this.#inOurs) return this.#ours;
     return this.#inEveryones ? this.#everyones : undefined;
   }
 
   #fits(text: string): boolean {
-    // Quotes and the comma; the text itself has nothing that JSON writes longer.
+    // Quotes and the comma. JSON escapes no character of the text itself.
     this.#kept += text.length + 3;
     if (this.#kept <= ROBOTS_KEPT_CHARS_MAX) return true;
     this.#truncated = true;

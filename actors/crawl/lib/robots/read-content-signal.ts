@@ -5,7 +5,9 @@ import {
   CrawlPurpose,
 } from "../../../../schemas/crawl/content-signal.ts";
 
-/** `search=yes, ai-train=no, use=reference`: the last of a label holds, what is unknown says nothing. */
+/**
+ * Reads `search=yes, ai-train=no, use=reference`. The last value of a label counts, and unknown labels are ignored.
+ */
 export function readContentSignal(value: string): ContentSignal {
   const signal: ContentSignal = {};
   for (const part of value.toLowerCase().split(",")) {

@@ -1,14 +1,20 @@
-/** Splits the bytes of a robots.txt into its records (RFC 9309, section 2.2, and the mistakes it asks parsers to bear). */
-import { ROBOTS_BYTES_MAX, ROBOTS_LINE_BYTES_MAX } from "../../../../schemas/crawl/crawl-limits.ts";
+/**
+ * Splits a robots.txt into records (RFC 9309, section 2.2), including the mistakes that the RFC asks parsers to
+ * accept.
+ */
+import { ROBOTS_BYTES_MAX } from "../../../../schemas/crawl/limits.ts";
 
-/** A line that says something. Each character of `value` is one byte of the file. */
+/** Bytes of one line that are read: eight times the longest address of browsers. */
+export const ROBOTS_LINE_BYTES_MAX = 2_083 * 8;
+
+/** A record of the file. Each character of `value` is one byte. */
 export interface RobotsRecord {
   line: number;
   name: RobotsField;
   value: string;
 }
 
-export type RobotsField =
+type RobotsField =
   | "user-agent"
   | "allow"
   | "disallow"
@@ -16,7 +22,7 @@ export type RobotsField =
   | "crawl-delay"
   | "content-signal";
 
-/** Misspellings that published parsers accept: obeying what was meant harms nobody. */
+/** Published parsers accept these misspellings. Obeying the intended rule harms nobody. */
 const FIELDS = new Map<string, RobotsField>([
   ["user-agent", "user-agent"],
   ["useragent", "user-agent"],
@@ -37,7 +43,7 @@ const FIELDS = new Map<string, RobotsField>([
 
 const UTF8_BOM = [0xef, 0xbb, 0xbf];
 
-/** The records of the first ROBOTS_BYTES_MAX bytes; lines are counted from 1, whatever ends them. */
+/** Yields the records of the first ROBOTS_BYTES_MAX bytes. Lines count from 1, whatever ends them. */
 export function* robotsRecords(bytes: Uint8Array): Generator<RobotsRecord> {
   const text = textOf(bytes);
   const lineEnd = /\r\n|\r|\n/g;
@@ -51,12 +57,12 @@ export function* robotsRecords(bytes: Uint8Array): Generator<RobotsRecord> {
   }
 }
 
-/** One character a byte: patterns are compared byte by byte, and a file need not be well-formed UTF-8. */
+/** Decodes one byte to one character: patterns are compared by bytes, and a file may be invalid UTF-8. */
 function textOf(bytes: Uint8Array): string {
   const read = bytes.subarray(0, ROBOTS_BYTES_MAX);
   const utf16 = utf16Of(read);
   const utf8 = utf16 === undefined ? read : new TextEncoder().encode(utf16);
-  // A byte order mark of which only the first bytes are left is skipped too.
+  // A cut byte order mark is skipped too.
   let start = 0;
   while (start < UTF8_BOM.length && utf8[start] === UTF8_BOM[start]) start += 1;
   return Buffer.from(utf8.buffer, utf8.byteOffset, utf8.byteLength).toString("latin1", start);
@@ -72,7 +78,7 @@ function utf16Of(bytes: Uint8Array): string | undefined {
 function recordOf(whole: string, line: number): RobotsRecord | undefined {
   const [text = ""] = whole.slice(0, ROBOTS_LINE_BYTES_MAX).split("#", 1);
   const separator = text.indexOf(":");
-  // The colon of `Sitemap https://…` is one of the address.
+  // In `Sitemap https://…` the colon belongs to the address.
   const readings = [separator >= 0 ? splitAt(text, separator) : undefined, splitAtSpace(text)];
   for (const reading of readings) {
     if (reading === undefined) continue;
@@ -86,13 +92,13 @@ function splitAt(text: string, separator: number): [string, string] {
   return [text.slice(0, separator), text.slice(separator + 1)];
 }
 
-/** A forgotten colon is borne where the line is two words: `disallow /`. */
+/** Accepts a missing colon in a line of two words: `disallow /`. */
 function splitAtSpace(text: string): [string, string] {
   const [key = "", value = "", third] = trimAscii(text).split(/[ \t]+/, 3);
   return third === undefined ? [key, value] : ["", ""];
 }
 
-/** String.prototype.trim would take byte A0, which is half of a character. */
+/** Trims ASCII white space. String.prototype.trim would also remove byte A0, which is half of a character. */
 function trimAscii(text: string): string {
   let start = 0;
   let end = text.length;

@@ -1,26 +1,29 @@
-/** What a site's robots.txt says, or what its absence means, from the outcome of fetching it; and its word on an address. */
+/** The policy of a robots.txt fetch, also of a missing file, and its answer for an address. */
 import type { DeepReadonly } from "../../../../schemas/contract.ts";
 import type { RobotsOutcome } from "../../../../schemas/crawl/site.ts";
 import { isSuccessful } from "../../../../schemas/status-classes.ts";
 import { parseRobots, type RobotsReader } from "./parse-robots.ts";
 import { type RobotsVerdict, robotsVerdict } from "./robots-verdict.ts";
 
-/** How a fetch of robots.txt ended, after redirects were followed. */
+/** The end of a robots.txt fetch, after redirects. */
 export type RobotsFetch =
   | { kind: "answered"; status: number; body: Uint8Array }
-  /** More than ROBOTS_REDIRECTS_MAX redirects, or one that leads nowhere. */
+  /** More than ROBOTS_REDIRECTS_MAX redirects, or a redirect without a target. */
   | { kind: "redirected_away" }
-  /** No answer: DNS, connection, TLS, time. */
+  /** No response: DNS, connection, TLS or timeout. */
   | { kind: "unreachable"; because: string };
 
-/** What decides: with rules, only those are needed. */
+/** The part of a policy that decides about an address. */
 export type RobotsPolicy = DeepReadonly<
   | { kind: "rules"; rules: { rules: string[] } }
   | { kind: "allow_all" }
   | { kind: "disallow_all"; because: string; unreachable?: true | undefined }
 >;
 
-/** RFC 9309, section 2.3.1: rules of an answer, all allowed without a file, nothing while the site is in trouble. */
+/**
+ * Returns the policy by RFC 9309, section 2.3.1: rules of a response, everything allowed without a file, nothing
+ * allowed while the site has trouble.
+ */
 export function robotsOutcomeOf(fetched: RobotsFetch, reader: RobotsReader): RobotsOutcome {
   if (fetched.kind === "unreachable") {
     return { kind: "disallow_all", because: fetched.because, unreachable: true };
@@ -30,13 +33,14 @@ export function robotsOutcomeOf(fetched: RobotsFetch, reader: RobotsReader): Rob
   }
   const { status, body } = fetched;
   const because = `it answered ${status}`;
-  // 429 says nothing about the file, though section 2.3.1.3 has all 4xx in one: to take it as leave would be a second mistake.
+  // Section 2.3.1.3 treats all 4xx alike, but 429 says nothing about the file. Taking it as permission would be a
+  // second mistake.
   if (status >= 500 || status === 429) return { kind: "disallow_all", because };
   if (!isSuccessful(status)) return { kind: "allow_all", because };
   return { kind: "rules", rules: parseRobots(body, reader) };
 }
 
-/** Whether we may fetch an address, and for a record's `reason` why not. */
+/** Returns whether the policy allows an address, and the reason for a record if not. */
 export function robotsAnswer(
   policy: RobotsPolicy,
   url: string,

@@ -1,8 +1,8 @@
-/** Brings the paths of addresses and of robots.txt rules into one normal form, so that they can be compared. */
+/** Normalises the paths of addresses and of robots.txt rules, so that they can be compared. */
 
 /**
- * Path and query of an address. Taken from the text, not from a parsed URL: it must be the bytes that will be asked
- * for, and may be an address no parser takes.
+ * Returns path and query of an address. It reads the text and not a parsed URL: it needs the bytes of the request,
+ * and no parser may accept the address.
  */
 export function robotsPathOf(url: string): string {
   const start = url.startsWith("//") ? 2 : 0;
@@ -18,8 +18,8 @@ export function robotsPathOf(url: string): string {
 }
 
 /**
- * A rule's path or pattern; each character of `value` is one byte of the file. Only `*` and a `$` at the end are
- * special (RFC 9309, section 2.2.3). A pattern that has its normal form already keeps it.
+ * Returns the normal form of a rule's pattern, each of whose characters is one byte of the file. Only `*` and a final
+ * `$` are special (RFC 9309, section 2.2.3). A normalised pattern stays as it is.
  */
 export function robotsPatternOf(value: string): string {
   return normalOf(value)
@@ -28,9 +28,9 @@ export function robotsPatternOf(value: string): string {
 }
 
 /**
- * RFC 9309, section 2.2.2: octets that no URL carries bare are percent-encoded, hex digits are upper case, and an
- * encoded octet of an unreserved character is that character: `%7E` is `~`, and `%62` is `b`. Google's parser and its
- * published test vectors keep `%62`; the RFC decides. An address with bare characters past 7 bits is none.
+ * Normalises by RFC 9309, section 2.2.2. Octets that no URL has bare are percent-encoded, and hex digits are upper
+ * case. An encoded unreserved character is decoded: `%7E` is `~`, and `%62` is `b`. Google's parser and its test
+ * vectors keep `%62`; the RFC decides. Addresses have no bare characters past 7 bits.
  */
 function normalOf(text: string): string {
   return text.replace(NOT_NORMAL, (found) => {

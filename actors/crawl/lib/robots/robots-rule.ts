@@ -1,4 +1,4 @@
-/** One rule of a robots.txt, and the line of text as which it is kept. */
+/** One rule of a robots.txt, and its stored form. */
 import { robotsPatternOf } from "./robots-path.ts";
 
 export interface RobotsRule {
@@ -12,11 +12,11 @@ export function formatRule({ line, allow, pattern }: RobotsRule): string {
 }
 
 export function readRule(rule: string): RobotsRule {
-  // The number ends within the first few characters, so a parseInt of the whole would do no more.
+  // Only the first few characters are the number.
   const line = Number.parseInt(rule, 10);
   const sign = String(line).length;
   const pattern = rule.slice(sign + 1);
-  // Rules that an earlier version stored have another normal form.
+  // Earlier versions stored rules in another normal form.
   const isPlain = !pattern.includes("%") && !pattern.slice(0, -1).includes("$");
   return {
     line,

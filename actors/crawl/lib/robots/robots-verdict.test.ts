@@ -1,11 +1,7 @@
 import { expect } from "chai";
-import {
-  CRAWL_URL_CHARS_MAX,
-  ROBOTS_BYTES_MAX,
-  ROBOTS_WILDCARDS_MAX,
-} from "../../../../schemas/crawl/crawl-limits.ts";
+import { CRAWL_URL_CHARS_MAX, ROBOTS_BYTES_MAX } from "../../../../schemas/crawl/limits.ts";
 import { processorTime } from "../../../../scripts/testing/processor-time.ts";
-import { parseRobots } from "./parse-robots.ts";
+import { parseRobots, ROBOTS_WILDCARDS_MAX } from "./parse-robots.ts";
 import { matchesPathPattern } from "./path-pattern.ts";
 import { robotsVerdict } from "./robots-verdict.ts";
 

@@ -1,4 +1,4 @@
-/** Says whether a robots.txt lets us fetch an address, and which line of it decided. */
+/** Decides whether a robots.txt allows an address, and by which line. */
 import type { DeepReadonly } from "../../../../schemas/contract.ts";
 import type { RobotsRules } from "../../../../schemas/crawl/robots-rules.ts";
 import { matchesPathPattern } from "./path-pattern.ts";
@@ -7,11 +7,14 @@ import { type RobotsRule, readRule } from "./robots-rule.ts";
 
 export interface RobotsVerdict {
   allowed: boolean;
-  /** What decided; without one no rule matched, which allows. */
+  /** The deciding rule. Without a matching rule the address is allowed. */
   rule?: { line: number; text: string };
 }
 
-/** RFC 9309, section 2.2.2: the longest pattern that matches decides, and Allow wins over an equal Disallow. */
+/**
+ * Returns the verdict by RFC 9309, section 2.2.2: the longest matching pattern decides, and Allow wins over an equal
+ * Disallow.
+ */
 export function robotsVerdict(
   { rules }: DeepReadonly<Pick<RobotsRules, "rules">>,
   url: string,
@@ -40,7 +43,10 @@ function outranks(one: RobotsRule, other: RobotsRule): boolean {
   return one.allow && !other.allow;
 }
 
-/** The pattern under which a rule matches: allowing a folder's index page allows the folder's own address. */
+/**
+ * Returns the pattern by which a rule matches. A rule that allows a folder's index page also allows the folder's own
+ * address.
+ */
 function patternFor(path: string, { pattern, allow }: RobotsRule): string | undefined {
   if (matchesPathPattern(path, pattern)) return pattern;
   const slash = pattern.lastIndexOf("/");

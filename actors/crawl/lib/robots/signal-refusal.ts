@@ -1,10 +1,10 @@
-/** Holds a site's content signal against what a crawl is for. */
+/** Compares a site's content signal with the purpose of a crawl. */
 
 import type { DeepReadonly } from "../../../../schemas/contract.ts";
 import type { ContentSignal, ContentUse } from "../../../../schemas/crawl/content-signal.ts";
 import type { CrawlIntent } from "../../../../schemas/crawl/site.ts";
 
-/** Why the signal forbids the crawl, or nothing when it does not. A label that is missing forbids nothing. */
+/** Returns why the signal forbids the crawl; undefined where it does not. A missing label forbids nothing. */
 export function signalRefusal(
   signal: DeepReadonly<ContentSignal>,
   intent: DeepReadonly<CrawlIntent>,

@@ -1,7 +1,6 @@
-/** Reads a sitemap that is plain text: an address a line. */
-import { CRAWL_URL_CHARS_MAX } from "../../../../schemas/crawl/crawl-limits.ts";
-import type { SitemapEntry, SitemapParser } from "./sitemap.ts";
-import { sitemapEntry } from "./sitemap-entry.ts";
+/** Reads a plain text sitemap with one address per line. */
+import { CRAWL_URL_CHARS_MAX } from "../../../../schemas/crawl/limits.ts";
+import { type SitemapEntry, type SitemapParser, sitemapEntry } from "./sitemap-entry.ts";
 
 export class SitemapText implements SitemapParser {
   readonly form = "text";
@@ -22,7 +21,7 @@ export class SitemapText implements SitemapParser {
   write(text: string): void {
     const lines = text.split(/[\r\n]/);
     lines[0] = this.#rest + lines[0];
-    // The start of a line that is already too long is enough to know that it is.
+    // The beginning of an overlong line is enough to reject it.
     this.#rest = (lines.pop() ?? "").slice(0, CRAWL_URL_CHARS_MAX + 1);
     for (const line of lines) this.#takeLine(line);
   }

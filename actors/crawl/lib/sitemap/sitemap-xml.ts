@@ -1,10 +1,18 @@
-/** Reads sitemaps, indexes of sitemaps, RSS and Atom, by the names of their elements and whatever their namespaces say. */
+/** Reads sitemaps, sitemap indexes, RSS and Atom by the names of their elements, whatever their namespaces are. */
 import { Parser } from "htmlparser2";
-import { CRAWL_URL_CHARS_MAX, SITEMAP_DEPTH_MAX } from "../../../../schemas/crawl/crawl-limits.ts";
-import type { SitemapEntry, SitemapForm, SitemapParser } from "./sitemap.ts";
-import { type RawEntry, sitemapEntry } from "./sitemap-entry.ts";
+import { CRAWL_URL_CHARS_MAX } from "../../../../schemas/crawl/limits.ts";
+import {
+  type RawEntry,
+  type SitemapEntry,
+  type SitemapForm,
+  type SitemapParser,
+  sitemapEntry,
+} from "./sitemap-entry.ts";
 
-/** Root elements, and the element each has one of for an address. */
+/** Depth of nested elements. Real files stay below 10, and each open element is in memory. */
+export const SITEMAP_DEPTH_MAX = 64;
+
+/** Root elements, and the name of an entry in each form. */
 const FORMS = new Map<string, { form: SitemapForm; entry: string }>([
   ["urlset", { form: "urlset", entry: "url" }],
   ["sitemapindex", { form: "index", entry: "sitemap" }],
@@ -12,7 +20,7 @@ const FORMS = new Map<string, { form: SitemapForm; entry: string }>([
   ["rdf", { form: "rss", entry: "item" }],
   ["feed", { form: "atom", entry: "entry" }],
 ]);
-/** Direct children of an entry that are read, and what each says. */
+/** Direct children of an entry that are read, and their meaning. */
 const FIELDS = new Map<string, keyof RawEntry>([
   ["loc", "url"],
   ["link", "url"],
@@ -32,7 +40,7 @@ export class SitemapXml implements SitemapParser {
   #depth = 0;
   #invalid = 0;
   #broken = false;
-  /** The entry being read, its depth, its namespace prefix and the text directly in it. */
+  /** The current entry with its depth, its namespace prefix and its direct text. */
   #entry: { raw: Partial<RawEntry>; depth: number; prefix: string; text: string } | undefined;
   #field: { name: keyof RawEntry; depth: number; text: string } | undefined;
 
@@ -64,7 +72,7 @@ export class SitemapXml implements SitemapParser {
 
   end(): void {
     if (this.#broken) return;
-    // Elements that are still open were cut off.
+    // Open elements at the end mean that the file was cut off.
     this.#broken = this.#depth > 0;
     this.#parser.end();
   }
@@ -94,7 +102,7 @@ export class SitemapXml implements SitemapParser {
     }
   }
 
-  /** `image:loc` and its like are of other namespaces than their entry, and no pages. */
+  /** Elements such as `image:loc` have another namespace than their entry, and are not pages. */
   #openField(prefix: string, name: string, attributes: Record<string, string>): void {
     const field = FIELDS.get(name);
     const entry = this.#entry;
@@ -111,7 +119,7 @@ export class SitemapXml implements SitemapParser {
 
   #text(text: string): void {
     const target = this.#field ?? (this.#depth === this.#entry?.depth ? this.#entry : undefined);
-    // One character more than may be, so that too long stays too long.
+    // One character past the limit keeps an overlong text overlong.
     if (target === undefined || target.text.length > CRAWL_URL_CHARS_MAX) return;
     target.text = (target.text + text).trimStart().slice(0, CRAWL_URL_CHARS_MAX + 1);
   }
@@ -119,7 +127,7 @@ export class SitemapXml implements SitemapParser {
   #close(implied: boolean): void {
     const entry = this.#entry;
     if (this.#field?.depth === this.#depth) {
-      // A text cut off in its middle is another address.
+      // A text that was cut off would be another address.
       if (entry !== undefined && !implied) entry.raw[this.#field.name] = this.#field.text;
       this.#field = undefined;
     } else if (entry?.depth === this.#depth) {
@@ -129,7 +137,7 @@ export class SitemapXml implements SitemapParser {
     this.#depth -= 1;
   }
 
-  /** Some indexes have the address in the entry itself, without a `<loc>`. */
+  /** Some indexes have the address in the entry itself, without `<loc>`. */
   #takeEntry({ url, ...raw }: Partial<RawEntry>, text: string): void {
     const entry = sitemapEntry({ ...raw, url: url ?? text }, this.#url);
     if (entry === undefined) this.#invalid += 1;

@@ -1,12 +1,7 @@
 import { Readable } from "node:stream";
 import { gzipSync } from "node:zlib";
 import { expect } from "chai";
-import {
-  CRAWL_URL_CHARS_MAX,
-  SITEMAP_BYTES_MAX,
-  SITEMAP_DEPTH_MAX,
-  SITEMAP_URLS_MAX,
-} from "../../../../schemas/crawl/crawl-limits.ts";
+import { CRAWL_URL_CHARS_MAX, SITEMAP_BYTES_MAX } from "../../../../schemas/crawl/limits.ts";
 import {
   CONFORMANCE_NOTE,
   conformanceFile,
@@ -15,7 +10,9 @@ import {
 } from "../../../../scripts/testing/conformance.ts";
 import { BOMB_BYTES, gzipBomb, peakBytes } from "../../../../scripts/testing/gzip-bomb.ts";
 import { processorTime } from "../../../../scripts/testing/processor-time.ts";
-import { readSitemap, type SitemapEntry, type SitemapSummary } from "./sitemap.ts";
+import { readSitemap, SITEMAP_URLS_MAX, type SitemapSummary } from "./sitemap.ts";
+import type { SitemapEntry } from "./sitemap-entry.ts";
+import { SITEMAP_DEPTH_MAX } from "./sitemap-xml.ts";
 
 const HEAD = '<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">';
 

@@ -1,52 +1,37 @@
-/** Reads sitemaps of every form while they arrive, within bounds, and as far as they can be read. */
+/** Reads sitemaps of every form while they arrive, within limits, and as far as they are readable. */
 import { Readable } from "node:stream";
 import { createGunzip } from "node:zlib";
-import {
-  SITEMAP_BYTES_MAX,
-  SITEMAP_CHUNK_BYTES,
-  SITEMAP_URLS_MAX,
-} from "../../../../schemas/crawl/crawl-limits.ts";
+import { SITEMAP_BYTES_MAX } from "../../../../schemas/crawl/limits.ts";
+import type { SitemapEntry, SitemapForm, SitemapParser } from "./sitemap-entry.ts";
 import { SitemapText } from "./sitemap-text.ts";
 import { SitemapXml } from "./sitemap-xml.ts";
 
-export interface SitemapEntry {
-  /** Absolute, in normal form, without a fragment. */
-  url: string;
-  lastModifiedAt?: number;
-  /** 0 to 1; what names none has 0.5. */
-  priority?: number;
-}
+/** Addresses of one sitemap, as sitemaps.org limits them. */
+export const SITEMAP_URLS_MAX = 50_000;
 
-export type SitemapForm = "urlset" | "index" | "text" | "rss" | "atom" | "unknown";
+/** Bytes that are read at a time. The entries of one piece are passed on together. */
+const SITEMAP_CHUNK_BYTES = 64 * 1024;
 
 export interface SitemapSummary {
   form: SitemapForm;
   entries: number;
-  /** Entries whose address no one could fetch. */
+  /** Entries with an address that cannot be fetched. */
   invalid: number;
-  /** Why reading ended: all read, a bound, or bytes that are broken or missing. */
+  /** Why reading ended: complete, a limit, or broken or missing bytes. */
   end: "complete" | "urls_max" | "bytes_max" | "broken";
 }
 
-export interface SitemapReader {
-  /** Where the sitemap came from, after redirects. */
+interface SitemapReader {
+  /** Address of the sitemap after redirects. */
   url: string;
-  /** Called for what each piece of the file brought; reading waits for it. */
+  /** Receives the entries of each piece. Reading waits for it. */
   onEntries(entries: SitemapEntry[], form: SitemapForm): void | Promise<void>;
 }
 
-/** What reads one form: takes text in pieces and gives the entries found so far. */
-export interface SitemapParser {
-  readonly form: SitemapForm;
-  readonly invalid: number;
-  readonly broken: boolean;
-  write(text: string): void;
-  end(): void;
-  /** Entries since the last call. */
-  take(): SitemapEntry[];
-}
-
-/** Gzip is known by its first bytes, whatever the file is called. Throws only what `body` and `onEntries` throw. */
+/**
+ * Reads a sitemap. Gzip is recognised by its first bytes, whatever the name. Throws only errors of `body` and
+ * `onEntries`.
+ */
 export async function readSitemap(
   body: AsyncIterable<Uint8Array>,
   { url, onEntries }: SitemapReader,
@@ -76,7 +61,7 @@ export async function readSitemap(
   if (await hand()) return summary("urls_max");
   return summary(broken || parser?.broken === true ? "broken" : "complete");
 
-  /** Hands over what was found; true once there is more than may be. */
+  /** Passes entries on. Returns true at the limit. */
   async function hand(): Promise<boolean> {
     const found = parser?.take() ?? [];
     const taken = found.slice(0, SITEMAP_URLS_MAX - entries);
@@ -90,14 +75,14 @@ export async function readSitemap(
   }
 }
 
-/** Without anything but space so far nothing can be said. */
+/** A file of white space has no form yet. */
 function parserFor(text: string, url: string): SitemapParser | undefined {
   const [first] = text.trimStart();
   if (first === undefined) return undefined;
   return first === "<" ? new SitemapXml(url) : new SitemapText(url);
 }
 
-/** Small enough that little is held, however large the pieces are that come in. */
+/** Splits the body into small pieces, so that little is in memory. */
 async function* pieces(body: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
   for await (const chunk of body) {
     for (let start = 0; start < chunk.length; start += SITEMAP_CHUNK_BYTES) {
@@ -106,7 +91,7 @@ async function* pieces(body: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Arr
   }
 }
 
-/** Unpacks gzip, twice where it was packed twice; a stream that breaks off gives what it held, then "broken". */
+/** Decompresses gzip, also if it was applied twice. A cut stream yields its content, then "broken". */
 async function* inflated(
   body: AsyncIterator<Uint8Array>,
   depth = 2,
@@ -120,7 +105,7 @@ async function* inflated(
     return;
   }
   const gunzip = createGunzip({ chunkSize: SITEMAP_CHUNK_BYTES });
-  // A fault of the source is passed on as what it is; one of the packing ends the file.
+  // Errors of the source are rethrown. Errors of the compression end the file.
   whole.once("error", (error) => gunzip.destroy(new SourceError(error)));
   try {
     yield* inflated(whole.pipe(gunzip)[Symbol.asyncIterator](), depth - 1);
@@ -148,12 +133,12 @@ async function* startingWith(
       yield next.value;
     }
   } finally {
-    // Who stops reading early lets go of the source.
+    // An early end must release the source.
     await rest.return?.();
   }
 }
 
-/** By byte order mark, else by the XML declaration, else UTF-8. */
+/** Decodes by byte order mark, else by the XML declaration, else as UTF-8. */
 class PieceDecoder {
   #decoder: TextDecoder | undefined;
 

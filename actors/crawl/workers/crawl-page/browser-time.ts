@@ -1,60 +1,69 @@
-/** The browser time of a worker's turns: what they have used is told to their account as it adds up, and more is asked for. */
+/** The browser time of a worker's turns: reports used time to the account, and checks for more. */
 import { account } from "../../../../schemas/account/account.ts";
 import { type Envelope, envelope } from "../../../../schemas/contract.ts";
-import { BROWSER_TIME_TOLD_MS } from "../../../../schemas/crawl/crawl-limits.ts";
 import type { Turn } from "../../../../schemas/crawl/crawl-page.ts";
 import type { ActorClient } from "../../../runtime/calls/actor-client.ts";
 
-/** Why the account may have no more browser time, if so, where so much is used and not told yet. */
+/**
+ * Unreported browser time of an account at which a worker reports it.
+ *
+ * The check before each page knows the unreported time of its own worker only. So the limit may be exceeded by the
+ * pages in browsers at that time, and by less than this value for each further worker.
+ */
+export const BROWSER_TIME_REPORT_MS = 10_000;
+
+/**
+ * Resolves with why the account may use no more browser time; undefined if it may. `untoldMs` is used and unreported.
+ */
 export type OutOfTime = (
   account: string,
   untoldMs: number,
   call: ActorClient["call"],
 ) => Promise<string | undefined>;
 
-/** Milliseconds by account, of all turns of a worker together: each turn for itself would know of its own alone. */
-export type Untold = Map<string, number>;
+/** Unreported milliseconds by account, shared by all turns of a worker: one turn would know only its own. */
+export type UnreportedTime = Map<string, number>;
 
-export interface BrowserTimeParts {
+interface BrowserTimeParts {
   turn: Turn;
-  untold: Untold;
+  unreported: UnreportedTime;
   call: ActorClient["call"];
-  /** Undefined where loading takes none. */
+  /** Undefined where loading takes no browser time. */
   outOfTime: OutOfTime | undefined;
 }
 
 export class BrowserTime {
   readonly #parts: BrowserTimeParts;
   #isUsed = false;
-  #told = 0;
+  #reports = 0;
 
   constructor(parts: BrowserTimeParts) {
     this.#parts = parts;
   }
 
-  /** Why there is none for another page. */
-  async lack(): Promise<string | undefined> {
+  /** Resolves with why there is no browser time for another page; undefined if there is. */
+  async shortage(): Promise<string | undefined> {
     const { outOfTime, turn, call } = this.#parts;
     return await outOfTime?.(turn.account, this.#untoldMs, call);
   }
 
   get #untoldMs(): number {
-    const { untold, turn } = this.#parts;
-    return untold.get(turn.account) ?? 0;
+    const { unreported, turn } = this.#parts;
+    return unreported.get(turn.account) ?? 0;
   }
 
-  /** What is to be sent now, where that is much. */
+  /** Adds used time. Returns the report once it is due. */
   add(ms: number): Envelope | undefined {
     if (ms === 0) return undefined;
-    const { untold, turn: task } = this.#parts;
+    const { unreported, turn: task } = this.#parts;
     this.#isUsed = true;
-    untold.set(task.account, this.#untoldMs + ms);
-    if (this.#untoldMs < BROWSER_TIME_TOLD_MS) return undefined;
-    this.#told += 1;
-    return this.#take({ taskId: `${task.turn}.${this.#told}`, isPart: true });
+    unreported.set(task.account, this.#untoldMs + ms);
+    if (this.#untoldMs < BROWSER_TIME_REPORT_MS) return undefined;
+    this.#reports += 1;
+    return this.#take({ taskId: `${task.turn}.${this.#reports}`, isPart: true });
   }
 
-  /** What is to be sent when the turn is over, where it has used any. */
+  /** Returns the report at the end of the turn. */
   end(): Envelope[] {
     if (!this.#isUsed) return [];
     return [this.#take({ taskId: this.#parts.turn.turn })];
@@ -62,8 +71,8 @@ export class BrowserTime {
 
   #take(report: { taskId: string; isPart?: true }): Envelope {
     const ms = this.#untoldMs;
-    const { untold, turn } = this.#parts;
-    untold.delete(turn.account);
+    const { unreported, turn } = this.#parts;
+    unreported.delete(turn.account);
     return envelope(account, turn.account, "browserUsed", { ms, ...report });
   }
 }

@@ -1,4 +1,4 @@
-/** The worker that fetches for crawls: a turn's pages and sitemaps, robots.txt, and the data of pages. */
+/** The crawl worker: fetches a turn's pages and sitemaps, fetches robots.txt, and extracts data from pages. */
 import { type Envelope, envelope } from "../../../../schemas/contract.ts";
 import { crawlPage, type Turn } from "../../../../schemas/crawl/crawl-page.ts";
 import { site } from "../../../../schemas/crawl/site.ts";
@@ -11,7 +11,7 @@ import { type JsonTaskParts, jsonFailure, jsonTask } from "./json-task.ts";
 import { turnEnded, turnFinished, turnLost } from "./turn-messages.ts";
 import { type TurnWalkParts, walkTurn } from "./walk-turn.ts";
 
-export interface CrawlPageParts {
+interface CrawlPageParts {
   slots: Record<string, number>;
   fetch: TurnWalkParts;
   browser: TurnWalkParts;
@@ -27,13 +27,13 @@ export function crawlPageWorker(parts: CrawlPageParts) {
       fetchTurn: (turn, context) => walk(parts.fetch, turn, context),
       renderTurn: (turn, context) => walk(parts.browser, turn, context),
       async robots(task, context) {
-        // Its first worker may be at it still, and a turn is for one of them: the site makes another.
+        // The first worker may still be running, and a turn belongs to one worker. The site grants another turn.
         if (context.attempt > 1) return { send: [turnLost(task)] };
         return { send: await fetchRobots(parts.robots, task, context) };
       },
       async purge({ job, only }) {
         const removed = only === undefined ? `crawl.${job}` : `crawl.${job}.${only}`;
-        // Whatever keeps it from being done, it is to be done later.
+        // Any failure is retried later.
         await parts.blobs.removeAll(removed).catch((cause: unknown) => {
           throw new Error(`Cannot remove the blobs of ${job}`, { cause });
         });
@@ -42,14 +42,14 @@ export function crawlPageWorker(parts: CrawlPageParts) {
       json: jsonTask(parts.json),
     },
     failures: {
-      fetchTurn: givenUp,
-      renderTurn: givenUp,
+      fetchTurn: abandonTurn,
+      renderTurn: abandonTurn,
       robots: ({ host, scheme, turn }, { message: because }) => [
         envelope(site, host, "robotsFetched", {
           ...{ scheme, turn, outcome: { kind: "disallow_all", because } },
         }),
       ],
-      // What a job leaves behind would lie there for ever.
+      // Blobs that stay behind would stay for ever.
       purge: (purge) => [envelope(crawlPage, purge.job, "purge", purge)],
       json: jsonFailure,
     },
@@ -58,8 +58,8 @@ export function crawlPageWorker(parts: CrawlPageParts) {
 
 async function walk(parts: TurnWalkParts, turn: Turn, context: TaskContext) {
   if (context.attempt > 1) {
-    // What an earlier try made is reported, or lost with its worker: nothing is fetched twice.
-    return { send: givenUp(turn, { message: "Cannot finish turn: its worker stopped in it" }) };
+    // An earlier attempt has reported its pages, or lost them with its worker. Nothing is fetched twice here.
+    return { send: abandonTurn(turn, { message: "Cannot finish turn: its worker stopped in it" }) };
   }
   const walked = await walkTurn(parts, turn, context).catch((error: unknown) => {
     return { unsent: [], isReported: false, failure: { error } };
@@ -67,27 +67,27 @@ async function walk(parts: TurnWalkParts, turn: Turn, context: TaskContext) {
   const { unsent, isReported, failure } = walked;
   if (failure === undefined) return { send: isReported ? unsent : [...unsent, turnEnded(turn)] };
   const fault = lastingFault(failure.error);
-  if (fault !== undefined || wasAway(failure.error)) {
+  if (fault !== undefined || wasUnavailable(failure.error)) {
     const ended = turnEnded(turn, fault === undefined ? {} : { fault });
     return { send: [...unsent, turnFinished(turn), ended] };
   }
-  // The next try knows nothing of it.
+  // The next attempt cannot send these.
   await context.send(unsent);
   throw failure.error;
 }
 
-/** No page is at fault, and the next turn would fare no better. */
+/** Returns a fault of ours that the next turn would have too. */
 function lastingFault(error: unknown): string | undefined {
   if (error instanceof BrowserNotStartedError) return "no browser could be started";
   const isFull = error instanceof ActorError && error.code === "storage_full";
   return isFull ? "the store has no room for what was fetched" : undefined;
 }
 
-/** The bus or an actor was away: that is no page's fault. */
-function wasAway(error: unknown): boolean {
+/** Whether the bus or an actor was unavailable, which is no page's fault. */
+function wasUnavailable(error: unknown): boolean {
   return isPassing(error instanceof Error && !(error instanceof ActorError) ? error.cause : error);
 }
 
-function givenUp(turn: Turn, { message }: { message: string }): Envelope[] {
+function abandonTurn(turn: Turn, { message }: { message: string }): Envelope[] {
   return [turnLost(turn), turnEnded(turn, { failed: message })];
 }

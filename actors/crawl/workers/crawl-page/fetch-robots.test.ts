@@ -1,12 +1,5 @@
 import { expect } from "chai";
-import {
-  ROBOTS_AWAY_MS_MAX,
-  ROBOTS_FETCH_MS_MAX,
-  ROBOTS_RETRY_MS,
-  ROBOTS_STARTS_MS_MAX,
-  ROBOTS_TRIES_MAX,
-  ROBOTS_WAIT_MS_MAX,
-} from "../../../../schemas/crawl/crawl-limits.ts";
+import { ROBOTS_AWAY_MS_MAX, ROBOTS_TRIES_MAX } from "../../../../schemas/crawl/limits.ts";
 import type { CrawlIntent } from "../../../../schemas/crawl/site.ts";
 import { rulesOutcome, SiteDriver } from "../../../../scripts/testing/site-driver.ts";
 import { SkippingClock } from "../../../../scripts/testing/skipping-clock.ts";
@@ -14,9 +7,17 @@ import { WebSite } from "../../../../scripts/testing/web-site.ts";
 import { createAddressPolicy } from "../../../egress/address-policy.ts";
 import { createEgressGuard } from "../../../egress/egress-guard.ts";
 import { Semaphore } from "../../../runtime/lib/semaphore.ts";
-import { fetchRobots, type RobotsContext, type RobotsTask } from "./fetch-robots.ts";
+import { ROBOTS_WAIT_MS_MAX } from "../../site/pace.ts";
+import { ROBOTS_RETRY_MS } from "../../site/site-robots.ts";
+import {
+  fetchRobots,
+  ROBOTS_FETCH_MS_MAX,
+  ROBOTS_STARTS_MS_MAX,
+  type RobotsContext,
+  type RobotsTask,
+} from "./fetch-robots.ts";
 
-/** What may pass by itself until an answer has come. */
+/** Time that may pass until a response arrives. */
 const SOON_MS = 6_000;
 const intent: CrawlIntent = { purposes: ["search"] };
 const guard = createEgressGuard({ policy: createAddressPolicy({ allow: ["127.0.0.0/8"] }) });
@@ -172,19 +173,19 @@ describe("fetchRobots", function () {
   });
 });
 
-/** Sites in memory that a fetch asks for its moments, real servers that it makes its requests to, and time that flies. */
+/** Sites in memory for the moments, real servers for the requests, and a clock that skips. */
 class RobotsWorld {
   readonly web: WebSite;
   readonly clock = new SkippingClock();
-  /** Instead of what is wired in. */
+  /** Replaces the default timeout. */
   fetchMs: number | undefined;
   readonly tasks: RobotsTask[] = [];
   readonly #sites = new Map<string, SiteDriver>();
-  /** When the latest that was told to go could leave, and when requests came, each with that of its own. */
+  /** Moments of the latest go, and arrival times of requests with their moments. */
   #goesAt = 0;
   readonly #requests: { goesAt: number; at: number }[] = [];
 
-  /** The site's https file is known, with this delay; what is to be learned is the other one. */
+  /** The site knows its https file with this delay. The test learns the http file. */
   static async start(delayMs: number): Promise<RobotsWorld> {
     const world = new RobotsWorld(await WebSite.start("127.0.0.6"));
     world.known(new URL(world.web.url).host, delayMs);
@@ -214,7 +215,7 @@ class RobotsWorld {
     return site;
   }
 
-  /** Has the file fetched, in as many turns as it takes. */
+  /** Fetches the file in as many turns as it needs. */
   async learn(): Promise<void> {
     const { site, clock } = this;
     site.now = Math.floor(clock.now());
@@ -249,7 +250,7 @@ class RobotsWorld {
     const gaps = this.#requests
       .slice(1)
       .map(({ at }, index) => at - (this.#requests[index]?.goesAt ?? 0));
-    // On a busy machine a request that has left is seen late: then the next is not early though it comes soon after.
+    // On a busy machine a request is seen late, and the next one soon after is not early.
     expect(Math.min(...gaps)).to.be.at.least(delayMs - 20);
   }
 
@@ -261,7 +262,7 @@ class RobotsWorld {
       const waitMs = reply?.state === "wait" ? reply.askAgainInMs : 0;
       const ms = reply?.state === "go" ? reply.waitMs : waitMs;
       if (reply?.state === "go") this.#goesAt = this.clock.now() + ms;
-      // Once the caller waits.
+      // Skips once the caller waits.
       if (ms > 0) setTimeout(() => this.clock.skip(ms + 1), 2);
       return reply;
     };

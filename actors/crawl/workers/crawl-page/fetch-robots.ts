@@ -1,15 +1,13 @@
-/** Fetches a site's robots.txt in turns of the site's own, and tells the site what it found. */
+/** Fetches a site's robots.txt in turns of the site itself, and reports the result to the site. */
 import { randomBytes } from "node:crypto";
 import { type Envelope, envelope } from "../../../../schemas/contract.ts";
 import {
   HOST_AWAY_MS,
   ROBOTS_AWAY_MS_MAX,
   ROBOTS_BYTES_MAX,
-  ROBOTS_FETCH_MS_MAX,
   ROBOTS_REDIRECTS_MAX,
-  ROBOTS_STARTS_MS_MAX,
   ROBOTS_TRIES_MAX,
-} from "../../../../schemas/crawl/crawl-limits.ts";
+} from "../../../../schemas/crawl/limits.ts";
 import {
   type RobotsOutcome,
   type RobotsProgress,
@@ -24,14 +22,28 @@ import type { EgressGuard } from "../../../egress/egress-guard.ts";
 import type { Clock } from "../../../runtime/lib/clock.ts";
 import type { Semaphore } from "../../../runtime/lib/semaphore.ts";
 import type { TaskContext } from "../../../runtime/workers/define-worker.ts";
+import { type Begun, beginTurn, type TurnToBegin } from "../../lib/departure/begin-turn.ts";
+import {
+  type Departure,
+  inTime,
+  type Left,
+  start,
+  TooLate,
+} from "../../lib/departure/departure.ts";
+import { FetchDeadline } from "../../lib/load/fetch-deadline.ts";
+import { isPassing, isPassingStatus } from "../../lib/load/passing-faults.ts";
+import { redirectTarget } from "../../lib/load/redirect-target.ts";
+import { awayMsOf } from "../../lib/load/retry-after.ts";
+import { CRAWLER_USER_AGENT, PRODUCT_TOKEN } from "../../lib/load/user-agent.ts";
 import { robotsOutcomeOf } from "../../lib/robots/robots-outcome.ts";
-import { type Begun, beginTurn, type TurnToBegin } from "./begin-turn.ts";
-import { type Departure, inTime, type Left, start, TooLate } from "./departure.ts";
-import { FetchDeadline } from "./fetch-deadline.ts";
-import { isPassing, isPassingStatus } from "./passing-faults.ts";
-import { redirectTarget } from "./redirect-target.ts";
-import { awayMsOf } from "./retry-after.ts";
-import { CRAWLER_USER_AGENT, PRODUCT_TOKEN } from "./user-agent.ts";
+
+/** Timeout of one robots.txt request. A slower host cannot be crawled either. */
+export const ROBOTS_FETCH_MS_MAX = 15_000;
+/**
+ * Latest start of a request after the begin of its turn, so that the turn ends within TURN_MS_MAX. Another turn makes
+ * the rest.
+ */
+export const ROBOTS_STARTS_MS_MAX = 120_000;
 
 export interface RobotsFetchParts {
   guard: EgressGuard;
@@ -50,13 +62,13 @@ export interface RobotsTask {
 
 export type RobotsContext = Pick<TaskContext, "signal" | "call" | "send">;
 
-/** What one request came to. */
+/** The result of one request. */
 type End = { kind: "end"; outcome: RobotsOutcome; retry: boolean; awayMs?: number | undefined };
 type Answer =
-  /** Its place is too far off, or the turn is over. */
+  /** The moment is too far in the future, or the turn has ended. */
   { kind: "gone" } | { kind: "redirect"; to: string | undefined } | End;
 
-/** Returns what is to be sent: what was found, or how far it came where the rest is for another turn. */
+/** Runs the fetch. Returns the messages for its result, or for its progress if another turn continues. */
 export async function fetchRobots(
   parts: RobotsFetchParts,
   task: RobotsTask,
@@ -67,7 +79,7 @@ export async function fetchRobots(
     idleMax: 1 + ROBOTS_REDIRECTS_MAX,
     ...(parts.ca !== undefined && { ca: parts.ca }),
   });
-  // The agents are needed until then.
+  // The agents must stay open until then.
   return await new RobotsFetch(parts, task, context, agents).run();
 }
 
@@ -92,7 +104,7 @@ class RobotsFetch {
     this.#lastStartAt = parts.clock.monotonic() + ROBOTS_STARTS_MS_MAX;
   }
 
-  /** Follows redirects, also across authorities (RFC 9309, section 2.3.1.2). Each try begins anew. */
+  /** Follows redirects, also across authorities (RFC 9309, section 2.3.1.2). Each attempt begins anew. */
   async run(): Promise<Envelope[]> {
     const { host, scheme, turn, from } = this.#task;
     const first = `${scheme}://${host}/robots.txt`;
@@ -108,7 +120,7 @@ class RobotsFetch {
         continue;
       }
       const { outcome, retry, awayMs } = answer.kind === "end" ? answer : redirectedAway(first);
-      // What its redirect's host asks for, that one has been told.
+      // The host of a redirect learns about its own pause directly.
       const isOurs = new URL(next.url).host === host;
       const finished = turnFinished(host, turn, isOurs ? awayMs : undefined);
       if (retry && attempt < ROBOTS_TRIES_MAX) {
@@ -123,7 +135,7 @@ class RobotsFetch {
     }
   }
 
-  /** Asks the site whose host it is for the moment, which may be another's. */
+  /** Gets the moment from the site of the address, which may be another site. */
   async #visit(url: string): Promise<Answer> {
     const { call, send } = this.#context;
     const { host } = new URL(url);
@@ -135,7 +147,7 @@ class RobotsFetch {
       const answer = await this.#ask(url, host, turn);
       if (answer.kind === "end") awayMs = answer.awayMs;
       if (answer.kind !== "gone" || this.#restMs() <= 0) return answer;
-      // The other host is too busy for a visitor: as if it could not be reached.
+      // The other host is too busy for a visitor, so it counts as unreachable.
       const because = "its redirect's host is busy";
       return { kind: "end", outcome: { kind: "disallow_all", because }, retry: true };
     } finally {
@@ -147,7 +159,7 @@ class RobotsFetch {
     return this.#lastStartAt - this.#parts.clock.monotonic();
   }
 
-  /** The turn's moment, where it comes in time. */
+  /** Waits for the turn's moment if it comes in time. */
   async #begin(asked: TurnToBegin): Promise<Begun> {
     const { clock, places } = this.#parts;
     const { call, signal } = this.#context;
@@ -170,13 +182,15 @@ class RobotsFetch {
     for (;;) {
       const begun = await this.#begin(asked);
       if (begun.state === "gone") return { kind: "gone" };
-      let told: Promise<unknown> = Promise.resolve();
+      let startReported: Promise<unknown> = Promise.resolve();
       const tell = ({ lateMs }: Left) => {
-        told = call(site, host, "requestStarted", { turn, lateMs }).catch((error: unknown) => {
-          // The site then counts from the end of the turn.
-          if (!(error instanceof ActorError)) throw error;
-        });
-        return told;
+        startReported = call(site, host, "requestStarted", { turn, lateMs }).catch(
+          (error: unknown) => {
+            // Without this report the site counts from the end of the turn.
+            if (!(error instanceof ActorError)) throw error;
+          },
+        );
+        return startReported;
       };
       try {
         const parts = { call, clock, signal, onLeft: tell };
@@ -187,7 +201,7 @@ class RobotsFetch {
         if (!(error instanceof TooLate)) throw error;
       } finally {
         begun.release();
-        await told;
+        await startReported;
       }
     }
   }
@@ -235,7 +249,7 @@ class RobotsFetch {
   }
 
   #noAnswer(url: string, because: string, retry: boolean): End {
-    // A host whose redirect leads nowhere has answered.
+    // A host with a dead redirect has responded.
     const unreachable = new URL(url).host === this.#task.host;
     const outcome = { kind: "disallow_all", because } as const;
     return { kind: "end", outcome: unreachable ? { ...outcome, unreachable } : outcome, retry };
@@ -246,7 +260,7 @@ function turnFinished(host: string, turn: string, awayMs: number | undefined): E
   return envelope(site, host, "turnFinished", { turn, ...(awayMs !== undefined && { awayMs }) });
 }
 
-/** Aborts its signal when the time is over. */
+/** Aborts its signal at the timeout. */
 class Timer {
   readonly #controller = new AbortController();
   readonly #done = new AbortController();
@@ -266,7 +280,7 @@ class Timer {
   }
 }
 
-/** Nobody judges an address that is a robots.txt. */
+/** The address of a robots.txt needs no verdict. */
 const ANY_INTENT = { purposes: ["search" as const] };
 
 function redirectedAway(url: string): End {
@@ -277,7 +291,7 @@ function redirectedAway(url: string): End {
   return { kind: "end", outcome, retry: false };
 }
 
-/** One byte more than is read of it, so that its reader knows that there was more. */
+/** Reads one more byte than the parser takes, so that the parser sees that there is more. */
 async function beginningOf(body: AsyncIterable<Uint8Array>): Promise<Uint8Array> {
   const chunks: Uint8Array[] = [];
   let length = 0;

@@ -6,11 +6,8 @@ import type { crawlJob } from "../../../../schemas/crawl/crawl-job.ts";
 import {
   CRAWL_URL_CHARS_MAX,
   REPORT_BYTES_MAX,
-  SITEMAP_ANSWER_MS_MAX,
-  SITEMAP_FETCH_MS_MAX,
   SITEMAP_REPORT_URLS_MAX,
-  SITEMAP_URLS_MAX,
-} from "../../../../schemas/crawl/crawl-limits.ts";
+} from "../../../../schemas/crawl/limits.ts";
 import { MESSAGE_BYTES_MAX } from "../../../../schemas/limits.ts";
 import { SkippingClock } from "../../../../scripts/testing/skipping-clock.ts";
 import { until } from "../../../../scripts/testing/until.ts";
@@ -18,7 +15,14 @@ import { WebSite } from "../../../../scripts/testing/web-site.ts";
 import { createAddressPolicy } from "../../../egress/address-policy.ts";
 import { createEgressGuard } from "../../../egress/egress-guard.ts";
 import { systemClock } from "../../../runtime/lib/clock.ts";
-import { fetchSitemap, type SitemapParts, type SitemapTask } from "./fetch-sitemap.ts";
+import { SITEMAP_URLS_MAX } from "../../lib/sitemap/sitemap.ts";
+import {
+  fetchSitemap,
+  SITEMAP_ANSWER_MS_MAX,
+  SITEMAP_FETCH_MS_MAX,
+  type SitemapParts,
+  type SitemapTask,
+} from "./fetch-sitemap.ts";
 import { departure } from "./testing/page-load.ts";
 
 type Slice = Input<(typeof crawlJob.messages)["sitemapRead"]>;
@@ -41,7 +45,7 @@ describe("fetchSitemap", function () {
   });
   afterEach(() => site[Symbol.asyncDispose]());
 
-  /** What the job hears, in order, and what comes back. */
+  /** Returns the messages to the job in order, and the result. */
   async function read(url: string, more: Partial<SitemapTask> & Partial<SitemapParts> = {}) {
     const { fetchMs, clock = systemClock, ...task } = more;
     const sent: Envelope[] = [];
@@ -65,7 +69,7 @@ describe("fetchSitemap", function () {
   const serve = (status: number, headers: Record<string, string> = {}, body = "") =>
     site.page("/sitemap.xml", (_, response) => response.writeHead(status, headers).end(body));
 
-  it("tells the job what is in a sitemap, with dates and priorities, and that it was all", async () => {
+  it("reports a sitemap's addresses with dates and priorities, and its end", async () => {
     const text = `<urlset ${NAMESPACE}><url><loc>http://site.example/a</loc>
       <lastmod>2026-11-20T12:00:00Z</lastmod><priority>0.7</priority></url>
       <url><loc>http://site.example/b</loc></url></urlset>`;
@@ -171,7 +175,7 @@ describe("fetchSitemap", function () {
     expect(slices.flatMap(({ urls }) => urls)).to.have.length(3);
   });
 
-  it("says why there is none, and whether another try makes sense", async () => {
+  it("reports why there is no sitemap, and whether a retry makes sense", async () => {
     for (const [status, retry] of [
       [404, false],
       [410, false],
@@ -213,7 +217,7 @@ describe("fetchSitemap", function () {
     });
   });
 
-  it("does not count what our own store takes", async () => {
+  it("does not count the time of our own store", async () => {
     const all = site.page("/sitemap.xml", urlset(numbered(3 * SITEMAP_REPORT_URLS_MAX)));
     const sent: Envelope[] = [];
     const time = new SkippingClock();
@@ -257,7 +261,7 @@ describe("fetchSitemap", function () {
       clock: time,
       async send({ input }) {
         sent.push(input as Slice);
-        // While this is under way its time stands still.
+        // The clock stands still during this call.
         setImmediate(() => time.skip(SITEMAP_FETCH_MS_MAX));
       },
     });
@@ -269,7 +273,7 @@ describe("fetchSitemap", function () {
     });
   });
 
-  it("says when its request is about to leave, and when it has", async () => {
+  it("reports before its request leaves, and after", async () => {
     const told: string[] = [];
     const url = site.page("/sitemap.xml", urlset([]));
     await read(url, {
@@ -282,7 +286,7 @@ describe("fetchSitemap", function () {
     expect(told).to.deep.equal(["due", "starting 0", "started"]);
   });
 
-  it("ends with its signal's reason, and tells the job nothing", async () => {
+  it("ends with its signal's reason, and reports nothing to the job", async () => {
     const away = new AbortController();
     const hangs = site.page("/sitemap.xml", () => {});
     const sent: Envelope[] = [];

@@ -1,25 +1,32 @@
-/** Fetches a sitemap and tells the job what is in it, while it arrives. */
+/** Fetches a sitemap and reports its addresses to the job while it arrives. */
 import type { Envelope } from "../../../../schemas/contract.ts";
 import { envelope } from "../../../../schemas/contract.ts";
 import { crawlJob, type SitemapUrl } from "../../../../schemas/crawl/crawl-job.ts";
+import type { TurnRequest } from "../../../../schemas/crawl/crawl-page.ts";
 import {
   REPORT_BYTES_MAX,
-  SITEMAP_ANSWER_MS_MAX,
   SITEMAP_BYTES_MAX,
-  SITEMAP_FETCH_MS_MAX,
   SITEMAP_REPORT_URLS_MAX,
-} from "../../../../schemas/crawl/crawl-limits.ts";
-import type { TurnRequest } from "../../../../schemas/crawl/crawl-page.ts";
+} from "../../../../schemas/crawl/limits.ts";
 import { EgressError } from "../../../egress/egress-error.ts";
 import { EgressAgents, type EgressResponse, egressFetch } from "../../../egress/egress-fetch.ts";
 import type { EgressGuard } from "../../../egress/egress-guard.ts";
 import type { Clock } from "../../../runtime/lib/clock.ts";
-import { readSitemap, type SitemapEntry, type SitemapSummary } from "../../lib/sitemap/sitemap.ts";
-import { type Departure, start } from "./departure.ts";
-import { FetchDeadline } from "./fetch-deadline.ts";
-import { isPassing, isPassingStatus } from "./passing-faults.ts";
-import { redirectTarget } from "./redirect-target.ts";
-import { awayMsOf } from "./retry-after.ts";
+import { type Departure, start } from "../../lib/departure/departure.ts";
+import { FetchDeadline } from "../../lib/load/fetch-deadline.ts";
+import { isPassing, isPassingStatus } from "../../lib/load/passing-faults.ts";
+import { redirectTarget } from "../../lib/load/redirect-target.ts";
+import { awayMsOf } from "../../lib/load/retry-after.ts";
+import { readSitemap, type SitemapSummary } from "../../lib/sitemap/sitemap.ts";
+import type { SitemapEntry } from "../../lib/sitemap/sitemap-entry.ts";
+
+/** Timeout of one sitemap: 50 MB at 3 Mbit/s. */
+export const SITEMAP_FETCH_MS_MAX = 120_000;
+/**
+ * Timeout of a sitemap's response head, as for a page. Links wait for sitemaps, and a silent sitemap is requested
+ * three times.
+ */
+export const SITEMAP_ANSWER_MS_MAX = 30_000;
 
 export type SitemapRequest = Extract<TurnRequest, { type: "sitemap" }>;
 
@@ -39,14 +46,14 @@ export interface SitemapTask {
   send(envelope: Envelope): Promise<void>;
 }
 
-/** How reading ended, and for how long the host wants to be left alone. */
+/** The end of the read, and the pause that the host asks for. */
 interface End {
   failed?: string;
   retry: boolean;
   awayMs?: number | undefined;
 }
 
-/** Throws the signal's reason, or what `send` throws; everything else is told to the job. */
+/** Fetches a sitemap. Throws the signal's reason and errors of `send`; everything else is reported to the job. */
 export async function fetchSitemap(
   parts: SitemapParts,
   task: SitemapTask,
@@ -72,7 +79,7 @@ async function read(
       agents,
       signal: deadline.signal,
       headers,
-      // Packed it is hardly ever larger than unpacked, and reading ends at that.
+      // A compressed file is hardly ever larger than its content, whose limit ends the read.
       bytesMax: 2 * SITEMAP_BYTES_MAX,
       redirectsMax: 0,
       onSending: () => start(departure),
@@ -90,7 +97,7 @@ async function read(
     deadline.clear();
   }
 
-  /** What came so slowly comes no faster from its beginning, and links wait for it. */
+  /** A retry would not be faster, and links wait for it. */
   function tooLate(): End {
     if (!hasAnswered) return failed(`the server did not answer in ${answerMs} ms`, true);
     return failed(
@@ -101,7 +108,7 @@ async function read(
 
   async function take({ status, headers: answered, body, url }: EgressResponse): Promise<End> {
     const target = redirectTarget(request.url, status, answered);
-    // A redirect counts as an index that names one other: it is fetched in a turn of its own.
+    // A redirect counts as an index with one entry, which is fetched in a turn of its own.
     if (target?.url !== undefined) {
       await report.add([{ url: target.url }], "nested");
       return { retry: false };
@@ -146,7 +153,7 @@ const failed = (what: string, retry: boolean): End => ({
   retry,
 });
 
-/** Sends what was found in slices that fit a message. */
+/** Sends addresses in slices that fit a message. */
 class SitemapReport {
   readonly #task: SitemapTask;
   #urls: SitemapUrl[] = [];
@@ -158,14 +165,14 @@ class SitemapReport {
     this.#task = task;
   }
 
-  /** Found so far. */
+  /** Number of entries so far. */
   get entries(): number {
     return this.#entries;
   }
 
   async add(entries: readonly SitemapUrl[], to: "urls" | "nested"): Promise<void> {
     for (const { url, lastModifiedAt, priority } of entries) {
-      // What is around an address takes no more than this.
+      // The JSON around an address takes no more than this.
       const bytes = url.length + 100;
       const count = this.#urls.length + this.#nested.length;
       if (count >= SITEMAP_REPORT_URLS_MAX || this.#bytes + bytes > REPORT_BYTES_MAX) {

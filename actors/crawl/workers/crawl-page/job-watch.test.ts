@@ -65,7 +65,7 @@ describe("watchJob", function () {
     await until("the end is heard of", () => ended.aborted);
   });
 
-  it("knows of a job that had ended, or that nobody knows, before it began", async () => {
+  it("aborts at once for an ended or unknown job", async () => {
     const job = await startJob();
     await bus.actors.call(crawlJob, job, "cancel", { account });
     expect((await watch(job)).aborted).to.equal(true);
@@ -82,7 +82,7 @@ describe("watchJob", function () {
     await until("the end is heard of", () => ended.aborted);
   });
 
-  it("ends with who wants it", async () => {
+  it("ends with its caller's signal", async () => {
     const ended = await watch(await startJob());
     closing.abort();
     expect(ended.aborted).to.equal(false);

@@ -1,20 +1,22 @@
-/** Tells a worker that a job has ended, as soon as it has: what it was granted by then is not fetched any more. */
+/** Notifies a worker of a job's end, so that granted requests are no longer made. */
 import { type CrawlNews, crawlJob } from "../../../../schemas/crawl/crawl-job.ts";
-import { JOB_WATCH_RETRY_MS } from "../../../../schemas/crawl/crawl-limits.ts";
 import { ActorError } from "../../../../schemas/errors.ts";
 import type { LiveUpdate, LiveUpdates } from "../../../runtime/bus/live.ts";
 import type { ActorClient } from "../../../runtime/calls/actor-client.ts";
 import type { Clock } from "../../../runtime/lib/clock.ts";
 
-export interface JobWatchParts {
+/** Interval at which a worker polls an unreachable job after it may have missed the job's end. */
+const JOB_WATCH_RETRY_MS = 500;
+
+interface JobWatchParts {
   live: LiveUpdates;
   call: ActorClient["call"];
   clock: Clock;
 }
 
 /**
- * Resolves once it is known whether the job runs, with a signal that aborts when it does not any more, until `closed`
- * does. Rejects with ActorError `unavailable` where the bus or the job is away.
+ * Resolves when it is known whether the job runs, with a signal that aborts at the job's end. The watch lasts until
+ * `closed` aborts. Rejects with ActorError `unavailable` while the bus or the job is unreachable.
  */
 export async function watchJob(
   { live, call, clock }: JobWatchParts,
@@ -41,13 +43,13 @@ export async function watchJob(
     }
   }
 
-  /** What was missed may be its end. */
+  /** The missed message may be the job's end. */
   async function askOn(): Promise<void> {
     while (!closed.aborted && !ended.signal.aborted) {
       try {
         return await ask();
       } catch {
-        // The job is away, as the bus was.
+        // The job is unreachable, as the bus was.
         await clock.wait(JOB_WATCH_RETRY_MS, closed);
       }
     }

@@ -14,10 +14,10 @@ import { createEgressGuard } from "../../../egress/egress-guard.ts";
 import { systemClock as clock } from "../../../runtime/lib/clock.ts";
 import { Semaphore } from "../../../runtime/lib/semaphore.ts";
 import { BlobStore } from "../../../runtime/store/blob-store.ts";
+import { JsonChecker } from "../../lib/ai/json-checker.ts";
+import { JsonExtractor } from "../../lib/ai/json-extractor.ts";
 import { MarkdownPool } from "../../lib/extract/markdown-pool.ts";
-import type { JobName } from "./job-shelf.ts";
-import { JsonChecker } from "./json-checker.ts";
-import { JsonExtractor } from "./json-extractor.ts";
+import type { JobName } from "../../lib/records/held-jobs.ts";
 import { jsonFailure, jsonTask } from "./json-task.ts";
 
 type Ended = () => Promise<AbortSignal>;
@@ -163,7 +163,7 @@ describe("jsonTask", function () {
     expect(markdownPlaces.free).to.equal(1);
   });
 
-  it("asks nobody again when it runs twice, and takes what was stored first", async () => {
+  it("asks no model again when it runs twice, and uses the first stored answer", async () => {
     const page = await stored('"markdown":"# Lamp"');
     const first = await run(page);
     answer = says('{"name":"Other"}');
@@ -208,7 +208,7 @@ describe("jsonTask", function () {
     expect(await blobs.size(`crawl.${page.job}.3.json`)).to.equal(undefined);
   });
 
-  it("comes back where nobody can say whether the job has ended", async () => {
+  it("retries while the job cannot be reached", async () => {
     const page = await stored('"markdown":"# Lamp"');
     const ended = () => Promise.reject(new ActorError("unavailable", "the job is away"));
     const error = await sentBy(page, { ended }).catch((thrown: unknown) => thrown);
@@ -223,7 +223,7 @@ describe("jsonTask", function () {
     expect(empty.message).to.equal("Cannot extract JSON: the page has no text");
   });
 
-  it("says why when it is given up", () => {
+  it("reports why when it is given up", () => {
     const input = { account, job: "b".repeat(32), index: 3, url, blob: "x" };
     const error = new ActorError("internal_error", "x".repeat(2_000));
     const [sent, ...more] = jsonFailure(input, error, { id: "t", key: input.job });

@@ -1,17 +1,17 @@
-/** The task that takes data out of a page which has been fetched: reads its blob, asks, and stores what came of it. */
+/** The task that extracts data from a fetched page: reads its blob, asks models, and stores the answer. */
 import { envelope } from "../../../../schemas/contract.ts";
 import { crawlJob, type RecordBlob } from "../../../../schemas/crawl/crawl-job.ts";
-import { RECORD_REASON_CHARS_MAX } from "../../../../schemas/crawl/crawl-limits.ts";
 import type { crawlPage } from "../../../../schemas/crawl/crawl-page.ts";
 import type { CrawlRequest } from "../../../../schemas/crawl/http/crawl.ts";
+import { RECORD_REASON_CHARS_MAX } from "../../../../schemas/crawl/limits.ts";
 import { ActorError } from "../../../../schemas/errors.ts";
 import { TASK_TRIES_MAX } from "../../../../schemas/limits.ts";
 import type { Semaphore } from "../../../runtime/lib/semaphore.ts";
 import type { BlobStore } from "../../../runtime/store/blob-store.ts";
 import type { WorkerDefinition } from "../../../runtime/workers/define-worker.ts";
+import type { JsonExtractor, JsonQuestion } from "../../lib/ai/json-extractor.ts";
 import type { MarkdownPool } from "../../lib/extract/markdown-pool.ts";
-import type { HeldJob, JobName } from "./job-shelf.ts";
-import type { JsonExtractor, JsonQuestion } from "./json-extractor.ts";
+import type { HeldJob, JobName } from "../../lib/records/held-jobs.ts";
 
 type Tasks = WorkerDefinition<typeof crawlPage.messages>;
 
@@ -19,9 +19,9 @@ export interface JsonTaskParts {
   blobs: Pick<BlobStore, "get" | "put" | "size">;
   extractor: Pick<JsonExtractor, "extract">;
   markdown: Pick<MarkdownPool, "convert">;
-  /** As many as may wait for the pool, shared with those who make records: nobody finds it full. */
+  /** Semaphore in the queue of the pool, shared with the makers of records, so that nobody finds it full. */
   markdownPlaces: Pick<Semaphore, "take">;
-  /** What the job was asked for, and whether it has ended. */
+  /** Returns the job's request, and whether the job has ended. */
   hold: (job: JobName) => Promise<JobOfTask>;
 }
 
@@ -29,7 +29,7 @@ type JobOfTask = Pick<HeldJob, "ended" | "release"> & {
   request: Pick<CrawlRequest, "jsonOptions">;
 };
 
-/** The handler of `crawl-page.json`. */
+/** Makes the handler of `crawl-page.json`. */
 export function jsonTask({
   blobs,
   extractor,
@@ -40,14 +40,14 @@ export function jsonTask({
   return async ({ account, job, index, url, blob }, context) => {
     const { attempt } = context;
     const name = `crawl.${job}.${index}.json`;
-    // An earlier try may have come so far, and models do not answer the same twice.
+    // An earlier attempt may have stored its answer, and models do not repeat answers.
     const earlier = await blobs.size(name);
     if (earlier !== undefined) return extracted({ blob: { name, bytes: earlier } });
 
     const held = await hold({ account, job });
     try {
-      const ended = await held.ended().catch(comeBack);
-      // Nobody waits for it, and models cost their owner money.
+      const ended = await held.ended().catch(retryTask);
+      // Nobody waits for the answer, and models cost their owner money.
       if (ended.aborted) return {};
       const signal = AbortSignal.any([context.signal, ended]);
       return await extractNow(held.request, signal).catch((error: unknown) => {
@@ -75,7 +75,7 @@ export function jsonTask({
     }
   };
 
-  /** Markdown where the record has it; it reads best for its length. */
+  /** Returns the record's Markdown if it has any: it is the shortest readable form. */
   async function textOf(blob: string, url: string, signal: AbortSignal): Promise<string> {
     const chunks: Uint8Array[] = [];
     for await (const chunk of blobs.get(blob, { signal })) chunks.push(chunk);
@@ -87,13 +87,13 @@ export function jsonTask({
     const giveBack = await markdownPlaces.take(signal);
     const made = await markdown
       .convert({ html: page.html, baseUrl: url }, signal)
-      .catch(comeBack)
+      .catch(retryTask)
       .finally(giveBack);
     if (made.kind === "made") return made.markdown;
     throw new ActorError("invalid_request", `Cannot extract JSON: ${made.reason}`);
   }
 
-  /** Two tries of one task may end together: the first to be stored is the answer. */
+  /** Two attempts may end together. The first stored answer counts. */
   async function store(name: string, content: Uint8Array, signal: AbortSignal) {
     try {
       const { bytes } = await blobs.put(name, content, { signal });
@@ -107,7 +107,7 @@ export function jsonTask({
   }
 }
 
-/** Sent when the task is given up: the page keeps its other formats. */
+/** Makes the message for a task that is given up. The page keeps its other formats. */
 export const jsonFailure: Tasks["failures"]["json"] = ({ job, index }, { message }) => {
   const reason = message.startsWith("Cannot extract JSON")
     ? message
@@ -115,8 +115,8 @@ export const jsonFailure: Tasks["failures"]["json"] = ({ job, index }, { message
   return [envelope(crawlJob, job, "jsonExtracted", { index, reason: clipped(reason) })];
 };
 
-/** A queue that is full now, or a job that is away, is no fault of the page: the task is tried again. */
-function comeBack(error: unknown): never {
+/** Makes the task retry after a refusal by a full queue or an unreachable job. */
+function retryTask(error: unknown): never {
   if (error instanceof ActorError) throw new Error(error.message, { cause: error });
   throw error;
 }

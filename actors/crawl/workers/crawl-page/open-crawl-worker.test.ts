@@ -2,17 +2,8 @@ import { createServer, type ServerResponse } from "node:http";
 import { expect } from "chai";
 import { pino } from "pino";
 import { crawlJob } from "../../../../schemas/crawl/crawl-job.ts";
-import {
-  FETCH_PAGES_MAX,
-  FETCH_TURNS_MAX,
-  HOST_REQUESTS_IN_FLIGHT_MAX,
-  JSON_TASKS_MAX,
-  LARGE_BODIES_MAX,
-  LARGE_BODY_BYTES,
-  RENDER_TURNS_MAX,
-  ROBOTS_TURNS_MAX,
-} from "../../../../schemas/crawl/crawl-limits.ts";
 import { CrawlRequest } from "../../../../schemas/crawl/http/crawl.ts";
+import { HOST_REQUESTS_IN_FLIGHT_MAX, LARGE_BODY_BYTES } from "../../../../schemas/crawl/limits.ts";
 import { type BusActors, busActors } from "../../../../scripts/testing/bus-actors.ts";
 import { type LoopbackServer, listen } from "../../../../scripts/testing/loopback-server.ts";
 import { openPool } from "../../../../scripts/testing/printer.ts";
@@ -26,12 +17,20 @@ import { BlobStore } from "../../../runtime/store/blob-store.ts";
 import { crawlJobActor } from "../../crawl-job/crawl-job.ts";
 import { crawlListActor } from "../../crawl-list/crawl-list.ts";
 import { siteActor } from "../../site/site.ts";
-import { openCrawlWorker } from "./open-crawl-worker.ts";
+import {
+  FETCH_PAGES_MAX,
+  FETCH_TURNS_MAX,
+  JSON_TASKS_MAX,
+  LARGE_BODIES_MAX,
+  openCrawlWorker,
+  RENDER_TURNS_MAX,
+  ROBOTS_TURNS_MAX,
+} from "./open-crawl-worker.ts";
 import { newId } from "./testing/crawl-world.ts";
 
-/** A crawl of hundreds of pages, on a busy machine. */
+/** Time for hundreds of pages on a busy machine. */
 const CRAWL_MS_MAX = 60_000;
-/** Enough of them to want more pages at once than a worker has places for. */
+/** Enough hosts to want more pages at once than a worker has places. */
 const HOSTS = FETCH_PAGES_MAX / HOST_REQUESTS_IN_FLIGHT_MAX + 1;
 
 describe("the crawl worker of a process", function () {
@@ -43,6 +42,7 @@ describe("the crawl worker of a process", function () {
   let server: LoopbackServer;
   let bus: BusActors;
   let worker: ReturnType<typeof openCrawlWorker>;
+  const pool = openPool();
 
   before(async () => {
     const http = createServer(({ url = "" }, response) => {
@@ -55,7 +55,7 @@ describe("the crawl worker of a process", function () {
     const guard = createEgressGuard({ policy: createAddressPolicy({ allow: ["127.0.0.0/8"] }) });
     const open = (on: Bus) => {
       worker = openCrawlWorker({
-        ...{ bus: on, clock, logger: pino({ level: "fatal" }), guard, pool: openPool() },
+        ...{ bus: on, clock, logger: pino({ level: "fatal" }), guard, pool },
         ...{ renders: 1, browserMsPerDay: 0, ai: undefined },
       });
       return [worker.definition];
@@ -73,6 +73,7 @@ describe("the crawl worker of a process", function () {
     await server.close();
     await bus.stop();
     await worker.close();
+    await pool.close();
   });
 
   let pages: string[] = [];
@@ -80,14 +81,14 @@ describe("the crawl worker of a process", function () {
   const hold = (response: ServerResponse) => {
     held.push(response);
     most = Math.max(most, held.length);
-    // On a busy machine a page may take longer than it is given: it is under way no more, and asked for again.
+    // On a busy machine a page may exceed its timeout. It is then requested again.
     response.once("close", () => {
       const at = held.indexOf(response);
       if (at >= 0) held.splice(at, 1);
     });
   };
 
-  /** Crawls so many pages of each of so many hosts. */
+  /** Starts a crawl of this many pages at each of these hosts. */
   async function crawl(name: string, { hosts, each }: { hosts: number; each: number }) {
     const origins = Array.from(
       { length: hosts },
@@ -135,8 +136,15 @@ describe("the crawl worker of a process", function () {
     await until("it is done", async () => (await get()).status === "completed", CRAWL_MS_MAX);
   });
 
+  it("starts no browser for a crawl that only fetches", async () => {
+    serve = (response) => response.end("done");
+    const get = await crawl("plain", { hosts: 1, each: 2 });
+    await until("it is done", async () => (await get()).status === "completed", CRAWL_MS_MAX);
+    expect(pool.pids).to.deep.equal([]);
+  });
+
   it("takes LARGE_BODIES_MAX large bodies at once, and one more when one is done", async () => {
-    // Far more than sockets hold of what nobody reads.
+    // Far more than sockets buffer unread.
     const large = Buffer.alloc(9_500_000, "x");
     expect(large.length).to.be.greaterThan(LARGE_BODY_BYTES);
     serve = (response) => {

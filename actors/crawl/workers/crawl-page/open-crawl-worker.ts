@@ -1,19 +1,8 @@
-/** Puts the crawl worker of a process together, with all that its lanes share. */
+/** Creates the crawl worker of a process with the resources that its lanes share. */
 import { availableParallelism } from "node:os";
 import type { Logger } from "pino";
 import { account } from "../../../../schemas/account/account.ts";
-import {
-  BROWSERS_APART_MAX,
-  CRAWL_FETCH_MS_MAX,
-  FETCH_PAGES_MAX,
-  FETCH_TURNS_MAX,
-  JOB_PURGES_MAX,
-  JSON_TASKS_MAX,
-  LARGE_BODIES_MAX,
-  MARKDOWN_QUEUE_MAX,
-  RENDER_TURNS_MAX,
-  ROBOTS_TURNS_MAX,
-} from "../../../../schemas/crawl/crawl-limits.ts";
+import { MARKDOWN_QUEUE_MAX } from "../../../../schemas/crawl/limits.ts";
 import { ActorError } from "../../../../schemas/errors.ts";
 import { EgressAgents } from "../../../egress/egress-fetch.ts";
 import type { EgressGuard } from "../../../egress/egress-guard.ts";
@@ -25,17 +14,35 @@ import type { Clock } from "../../../runtime/lib/clock.ts";
 import { Semaphore } from "../../../runtime/lib/semaphore.ts";
 import { BlobStore } from "../../../runtime/store/blob-store.ts";
 import { TtlStore } from "../../../runtime/store/ttl-store.ts";
+import { JsonChecker } from "../../lib/ai/json-checker.ts";
+import { JsonExtractor, type OperatorsAi } from "../../lib/ai/json-extractor.ts";
 import { MarkdownPool } from "../../lib/extract/markdown-pool.ts";
-import { BrowserPageLoader } from "./browser-page-loader.ts";
+import { HttpPageLoader } from "../../lib/load/http-page-loader.ts";
+import { BrowserPageLoader } from "../../lib/load-in-browser/browser-page-loader.ts";
+import { HeldJobs, type HeldJobsParts } from "../../lib/records/held-jobs.ts";
+import { CachedPage } from "../../lib/records/page-cache.ts";
+import { RecordWriter } from "../../lib/records/record-writer.ts";
 import type { OutOfTime } from "./browser-time.ts";
 import { crawlPageWorker } from "./crawl-page.ts";
-import { HttpPageLoader } from "./http-page-loader.ts";
-import { JobShelf, type JobShelfParts } from "./job-shelf.ts";
 import { watchJob } from "./job-watch.ts";
-import { JsonChecker } from "./json-checker.ts";
-import { JsonExtractor, type OperatorsAi } from "./json-extractor.ts";
-import { CachedPage } from "./page-cache.ts";
-import { RecordWriter } from "./record-writer.ts";
+
+/** Timeout of one HTTP request to its last byte: the default timeout of a browser's page. */
+export const CRAWL_FETCH_MS_MAX = 30_000;
+/** Large bodies at once. Each takes six times its size while it becomes a record: 0.5 GB in all. */
+export const LARGE_BODIES_MAX = 8;
+/** Turns that a worker holds: two for each host with a delay. A waiting turn costs a few kilobytes. */
+export const FETCH_TURNS_MAX = 128;
+/** Turns for the browser. It loads a few dozen pages a second, whatever waits. */
+export const RENDER_TURNS_MAX = 64;
+export const ROBOTS_TURNS_MAX = 32;
+/** Concurrent purges of a worker. The store does the work, and busy lanes must not keep a request's secrets. */
+const JOB_PURGES_MAX = 4;
+/** Pages for which a worker asks models at once. Each waits for seconds and computes nothing. */
+export const JSON_TASKS_MAX = 8;
+/** Pages that a worker fetches or stores at once by HTTP: eight busy hosts with a few hundred kilobytes per page. */
+export const FETCH_PAGES_MAX = 64;
+/** Browsers with a single page that may have ended its last browser. Each takes about 150 MB, and they are rare. */
+const BROWSERS_APART_MAX = 1;
 
 export interface CrawlWorkerParts {
   bus: Bus;
@@ -43,14 +50,14 @@ export interface CrawlWorkerParts {
   logger: Logger;
   guard: EgressGuard;
   pool: BrowserPool;
-  /** Pages in browsers at a time. */
+  /** Concurrent pages in browsers. */
   renders: number;
-  /** An account's browser time of a day; 0 is no limit. */
+  /** Browser time per account and day; 0 means no limit. */
   browserMsPerDay: number;
   ai: OperatorsAi | undefined;
 }
 
-/** Close it when no task runs any more. */
+/** Creates the worker. Close it when no task is running. */
 export function openCrawlWorker(parts: CrawlWorkerParts) {
   const { bus, clock, logger, guard, pool, renders, browserMsPerDay, ai } = parts;
   const blobs = new BlobStore(bus, clock);
@@ -59,15 +66,15 @@ export function openCrawlWorker(parts: CrawlWorkerParts) {
   const agents = new EgressAgents({ guard });
   const actors = new BusActorClient(bus, clock);
   const watching = { live: new BusLiveUpdates(bus), call: actors.call.bind(actors), clock };
-  const watch: JobShelfParts["watch"] = (job, closed) => watchJob(watching, job, closed);
-  const fetched = new JobShelf({
+  const watch: HeldJobsParts["watch"] = (job, closed) => watchJob(watching, job, closed);
+  const fetched = new HeldJobs({
     ...{ blobs, clock, watch },
     open: async (_, request) => {
       return new HttpPageLoader({ guard, clock, request, fetchMs: CRAWL_FETCH_MS_MAX });
     },
   });
   const apart = new Semaphore(BROWSERS_APART_MAX);
-  const rendered = new JobShelf({
+  const rendered = new HeldJobs({
     ...{ blobs, clock, watch },
     open: async (_, request) => new BrowserPageLoader({ pool, clock, request, apart }),
   });
@@ -81,7 +88,7 @@ export function openCrawlWorker(parts: CrawlWorkerParts) {
     markdownPlaces: new Semaphore(MARKDOWN_QUEUE_MAX),
     records: new RecordWriter(blobs),
     blobs,
-    untold: new Map<string, number>(),
+    unreported: new Map<string, number>(),
   };
   const outOfTime: OutOfTime = async (id, untoldMs, call) => {
     try {

@@ -1,14 +1,17 @@
-/** What is told of a turn while it runs: outcomes as they come, in the background of its requests; and what went wrong in that. */
+/**
+ * Reports a running turn in the background of its requests: outcomes to the job, starts to the site. Keeps the first
+ * fault.
+ */
 import { type Envelope, envelope } from "../../../../schemas/contract.ts";
 import { crawlJob, type PageOutcome } from "../../../../schemas/crawl/crawl-job.ts";
 import type { Turn, TurnRequest } from "../../../../schemas/crawl/crawl-page.ts";
 import type { PageVerdict } from "../../../../schemas/crawl/site.ts";
 import type { Clock } from "../../../runtime/lib/clock.ts";
 import type { TaskContext } from "../../../runtime/workers/define-worker.ts";
-import { isPage } from "./cached-pages.ts";
+import { isPage } from "../../lib/records/cached-pages.ts";
 import { TurnReport } from "./turn-report.ts";
 
-export interface TurnMailParts extends Pick<TaskContext, "signal" | "send" | "tell"> {
+interface TurnMailParts extends Pick<TaskContext, "signal" | "send" | "tell"> {
   turn: Turn;
   clock: Clock;
 }
@@ -16,7 +19,7 @@ export interface TurnMailParts extends Pick<TaskContext, "signal" | "send" | "te
 export class TurnMail {
   readonly #parts: TurnMailParts;
   readonly #report: TurnReport;
-  /** Pages that have come and are being made into records, and starts that the site is being told of. */
+  /** Pages that are being made into records, and starts that are being reported to the site. */
   readonly #underWay = new Set<Promise<void>>();
   readonly #unsent: Envelope[] = [];
   #failure: { error: unknown } | undefined;
@@ -26,12 +29,12 @@ export class TurnMail {
     this.#report = new TurnReport({ ...parts, tell: this.tell });
   }
 
-  /** What could not be sent any more, since the task was taken from us. */
+  /** Messages that could not be sent because the task was taken away. */
   get unsent(): readonly Envelope[] {
     return this.#unsent;
   }
 
-  /** The first fault of ours that kept something from the job. */
+  /** The first fault of ours that prevented a report. */
   get failure(): { error: unknown } | undefined {
     return this.#failure;
   }
@@ -46,7 +49,7 @@ export class TurnMail {
     else await send([envelope]);
   };
 
-  /** What does no harm where it is heard twice. Resolves with whether it was heard. */
+  /** Sends a message that may arrive twice. Resolves with whether it was received. */
   readonly tell = async (envelope: Envelope): Promise<boolean> => {
     const { signal, tell } = this.#parts;
     if (!signal.aborted) return tell(envelope);
@@ -54,7 +57,7 @@ export class TurnMail {
     return false;
   };
 
-  /** Pages whose outcomes the job has heard of. */
+  /** Number of pages whose outcomes the job has received. */
   get reported(): number {
     return this.#report.reported;
   }
@@ -78,7 +81,7 @@ export class TurnMail {
     }
   }
 
-  /** Work that the requests need not wait for, and the end of the turn does. */
+  /** Runs work that requests need not wait for. The end of the turn waits for it. */
   later(work: () => Promise<void>): void {
     const promise = work()
       .catch((error: unknown) => {
@@ -88,7 +91,7 @@ export class TurnMail {
     this.#underWay.add(promise);
   }
 
-  /** Resolves when nothing is under way any more; nothing may be told after it. */
+  /** Resolves when all background work is done. No report may be added after it. */
   async end(): Promise<void> {
     await Promise.all(this.#underWay);
     await this.#report.end().catch(this.fail);

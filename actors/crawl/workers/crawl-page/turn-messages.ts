@@ -1,10 +1,10 @@
-/** How a turn ends, as its site and its job are told. */
+/** The messages that end a turn, for its site and its job. */
 import { type Envelope, envelope } from "../../../../schemas/contract.ts";
 import { crawlJob } from "../../../../schemas/crawl/crawl-job.ts";
 import type { Turn } from "../../../../schemas/crawl/crawl-page.ts";
 import { site } from "../../../../schemas/crawl/site.ts";
 
-/** `nth`: of this request alone. */
+/** With `nth`, ends only this request. */
 export function turnFinished(
   { host, turn }: Turn,
   { nth, awayMs }: { nth?: number; awayMs?: number | undefined } = {},
@@ -13,12 +13,12 @@ export function turnFinished(
   return envelope(site, host, "turnFinished", { turn, ...(nth !== undefined && { nth }), ...away });
 }
 
-/** Of a turn that may be with another worker, which does not know that it is over. */
+/** Ends a turn that another worker may hold without knowing its end. */
 export function turnLost({ host, turn }: Pick<Turn, "host" | "turn">): Envelope {
   return envelope(site, host, "turnFinished", { turn, lost: true });
 }
 
-/** Without a word what it did not report is queued again, and nobody is to blame. */
+/** Requeues what the turn did not report. Without a failure nobody is blamed. */
 export function turnEnded(
   { job, host, turn }: Turn,
   because: { failed?: string; fault?: string } = {},

@@ -1,13 +1,10 @@
 import { expect } from "chai";
 import type { Envelope } from "../../../../schemas/contract.ts";
 import { crawlJob, type PageOutcome } from "../../../../schemas/crawl/crawl-job.ts";
-import {
-  PAGE_LINKS_BYTES_MAX,
-  REPORT_BYTES_MAX,
-  REPORT_PAGES_MAX,
-} from "../../../../schemas/crawl/crawl-limits.ts";
+import { REPORT_BYTES_MAX, REPORT_PAGES_MAX } from "../../../../schemas/crawl/limits.ts";
 import { MESSAGE_BYTES_MAX } from "../../../../schemas/limits.ts";
 import { systemClock as clock } from "../../../runtime/lib/clock.ts";
+import { PAGE_LINKS_BYTES_MAX } from "../../lib/records/page-record.ts";
 import { TurnReport } from "./turn-report.ts";
 
 const turn = { job: "a".repeat(32), host: "a.example", turn: "b".repeat(32) };
@@ -71,7 +68,7 @@ describe("TurnReport", () => {
     }
   });
 
-  it("end() tells that something could not be sent", async () => {
+  it("end() rejects if a report could not be sent", async () => {
     const gone = new Error("gone");
     const reporting = new TurnReport({ turn, clock, tell: () => Promise.reject(gone) });
     reporting.add(outcome(0));

@@ -1,18 +1,17 @@
-/** Tells a job how the requests of a turn ended, several at a time and in the order in which they did. */
+/** Reports the outcomes of a turn to the job, in groups and in the order of their arrival. */
 
 import { type Envelope, envelope } from "../../../../schemas/contract.ts";
 import { crawlJob, type PageOutcome } from "../../../../schemas/crawl/crawl-job.ts";
-import {
-  REPORT_BYTES_MAX,
-  REPORT_GATHER_MS,
-  REPORT_PAGES_MAX,
-} from "../../../../schemas/crawl/crawl-limits.ts";
 import type { Turn } from "../../../../schemas/crawl/crawl-page.ts";
+import { REPORT_BYTES_MAX, REPORT_PAGES_MAX } from "../../../../schemas/crawl/limits.ts";
 import { type Clock, OVER } from "../../../runtime/lib/clock.ts";
 
-export interface TurnReportParts {
+/** Pages that arrive within this time are reported together, unnoticed by clients. */
+const REPORT_GATHER_MS = 20;
+
+interface TurnReportParts {
   turn: Pick<Turn, "job" | "host" | "turn">;
-  /** Resolves with whether the job has heard it: else it will, or refuses it. */
+  /** Resolves with whether the job has received it. If not, the job will, or refuses it. */
   tell(envelope: Envelope): Promise<boolean>;
   clock: Clock;
 }
@@ -23,26 +22,26 @@ export class TurnReport {
   readonly #hurry = new AbortController();
   #sending: Promise<void> | undefined;
   #failure: { error: unknown } | undefined;
-  /** By index. */
+  /** Indexes of reported pages. */
   readonly #reported = new Set<number>();
 
   constructor(parts: TurnReportParts) {
     this.#parts = parts;
   }
 
-  /** Pages whose outcomes the job has heard of. */
+  /** Number of pages whose outcomes the job has received. */
   get reported(): number {
     return this.#reported.size;
   }
 
-  /** Never throws: a report that could not be sent is `end`'s to tell. */
+  /** Adds an outcome. Never throws: `end` throws the error of a failed report. */
   add(outcome: PageOutcome): void {
     const bytes = Buffer.byteLength(JSON.stringify(outcome)) + 1;
     this.#waiting.push({ outcome, bytes });
     this.#sending ??= this.#sendAll();
   }
 
-  /** Resolves when the job will hear of everything that was added; nothing may be added any more. */
+  /** Resolves when the job will get every added outcome. Nothing may be added after it. */
   async end(): Promise<void> {
     this.#hurry.abort(OVER);
     await this.#sending;
@@ -53,7 +52,7 @@ export class TurnReport {
     const { clock, tell, turn } = this.#parts;
     try {
       while (this.#waiting.length > 0) {
-        // A message costs as much as a page does: of a fast site a few go together.
+        // A message costs as much as a page, so pages of a fast site are grouped.
         if (this.#waiting.length < REPORT_PAGES_MAX) {
           await clock.wait(REPORT_GATHER_MS, this.#hurry.signal);
         }

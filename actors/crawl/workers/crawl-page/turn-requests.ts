@@ -1,4 +1,4 @@
-/** Makes the requests of a turn, each within its moment where it has one, and sees to it that what comes of each is told. */
+/** Makes the requests of a turn, each within its moment if it has one, and reports their results. */
 import type { Logger } from "pino";
 import type { Turn, TurnRequest } from "../../../../schemas/crawl/crawl-page.ts";
 import { site } from "../../../../schemas/crawl/site.ts";
@@ -7,32 +7,38 @@ import { BrowserNotStartedError } from "../../../rendering/lib/browser/browser-d
 import type { Clock } from "../../../runtime/lib/clock.ts";
 import type { Semaphore } from "../../../runtime/lib/semaphore.ts";
 import type { TaskContext } from "../../../runtime/workers/define-worker.ts";
-import type { Moment, TurnToBegin } from "./begin-turn.ts";
+import type { Moment, TurnToBegin } from "../../lib/departure/begin-turn.ts";
+import {
+  atAnyTime,
+  type Departure,
+  inTime,
+  type Left,
+  NotMade,
+} from "../../lib/departure/departure.ts";
+import { CrawlHeaders } from "../../lib/load/crawl-headers.ts";
+import { isPage } from "../../lib/records/cached-pages.ts";
+import type { HeldJob } from "../../lib/records/held-jobs.ts";
+import type { PageOutcomes, PageRequest } from "../../lib/records/page-outcomes.ts";
 import type { BrowserTime } from "./browser-time.ts";
-import { isPage } from "./cached-pages.ts";
-import { CrawlHeaders } from "./crawl-headers.ts";
-import { atAnyTime, type Departure, inTime, type Left, NotMade } from "./departure.ts";
 import { fetchSitemap, type SitemapParts, type SitemapRequest } from "./fetch-sitemap.ts";
-import type { HeldJob } from "./job-shelf.ts";
-import type { PageOutcomes, PageRequest } from "./page-outcomes.ts";
 import type { TurnMail } from "./turn-mail.ts";
 
-/** A job while a turn of it runs: by then it is known how its end is heard of. */
+/** A job during its turn, with the signal of its end. */
 export type TurnsJob = Omit<HeldJob, "ended"> & { ended: AbortSignal };
 
-/** What all turns of a worker share in making their requests. */
+/** The resources that all turns of a worker share. */
 export interface TurnsWorker {
   sitemaps: SitemapParts;
   clock: Clock;
   logger: Logger;
-  /** Large pages in work. */
+  /** Semaphore for large pages. */
   largePlaces: Semaphore;
 }
 
-export interface TurnRequestsParts {
+interface TurnRequestsParts {
   worker: TurnsWorker;
   turn: Turn;
-  /** What the site is asked with. */
+  /** The fields of every call to the site. */
   asking: Omit<TurnToBegin, "urls">;
   context: Pick<TaskContext, "signal" | "call">;
   held: TurnsJob;
@@ -41,17 +47,17 @@ export interface TurnRequestsParts {
   browserTime: BrowserTime;
 }
 
-/** What a request holds, and is held to. */
+/** The place and the timing of a request. */
 interface Place {
-  /** Undefined where the site has set no moment. */
+  /** Undefined if the site has set no moment. */
   moment: Moment | undefined;
-  /** Which of the turn's requests it is; of those without a moment the first. */
+  /** Number of the request in its turn; requests without a moment have that of the first. */
   nth: number;
-  /** It has left; resolves once the site knows, or cannot be told. */
-  onLeft?: (told: Promise<void>) => void;
-  /** By the monotonic clock: what has not been begun by then is not. */
+  /** Receives the departure. The promise resolves when the site knows, or cannot be reached. */
+  onLeft?: (reported: Promise<void>) => void;
+  /** Latest begin, by the monotonic clock. */
   startBy: number;
-  /** Gives its place back. */
+  /** Releases the place. */
   release(): void;
 }
 
@@ -65,14 +71,14 @@ export class TurnRequests {
     this.#parts = parts;
   }
 
-  /** For how long the host wants to be left alone, where it said so. */
+  /** Pause that the host asked for, if it did. */
   get awayMs(): number | undefined {
     return this.#awayMs;
   }
 
   /**
-   * Resolves when the host is done with the request, with how long it wants to be left alone; what is left of the work goes on
-   * beside the next.
+   * Makes a request. Resolves when the host is done with it, with the pause that it asked for. The rest of the work
+   * continues beside the next request.
    */
   async make(
     request: TurnRequest,
@@ -86,17 +92,19 @@ export class TurnRequests {
     if (moment === undefined) return make({ ...atAnyTime({ signal, ended }), ...place });
     const asked = { ...asking, nth, urls: [request.url] };
     const tell = (left: Left) => {
-      const told = this.tellStarted(nth, left);
-      mail.later(() => told);
-      onLeft?.(told);
-      return told;
+      const reported = this.reportStart(nth, left);
+      mail.later(() => reported);
+      onLeft?.(reported);
+      return reported;
     };
     const parts = { call, clock: worker.clock, signal, ended, onLeft: tell };
     return await inTime(asked, parts, moment, (departure) => make({ ...departure, ...place }));
   }
 
-  /** The next request's delay counts from here; without an answer the site counts from the end of the turn. */
-  async tellStarted(nth: number, left?: Left): Promise<void> {
+  /**
+   * Reports a departure, from which the next delay counts. Without a reply the site counts from the end of the turn.
+   */
+  async reportStart(nth: number, left?: Left): Promise<void> {
     const { host, turn } = this.#parts.turn;
     const { again = false, lateMs } = left ?? {};
     const started = { turn, nth, ...(left && { lateMs }), ...(again && { again }) };
@@ -124,7 +132,7 @@ export class TurnRequests {
       const answer = await loader.load({ ...page, ...start, onLarge }).catch((error) => {
         if (signal.aborted) throw signal.reason;
         if (error instanceof NotMade) throw error;
-        // No page is at fault where there is no browser.
+        // Without a browser no page is at fault.
         if (error instanceof BrowserNotStartedError) throw error;
         return this.#fault(error, url);
       });
@@ -138,7 +146,7 @@ export class TurnRequests {
           done();
         }
       });
-      return this.#leaveAlone(awayMs);
+      return this.#recordPause(awayMs);
     } catch (error) {
       done();
       throw error;
@@ -166,13 +174,13 @@ export class TurnRequests {
     try {
       const task = { job, turn, request, headers, departure, send };
       const { awayMs } = await fetchSitemap(sitemaps, task);
-      return this.#leaveAlone(awayMs);
+      return this.#recordPause(awayMs);
     } finally {
       release();
     }
   }
 
-  #leaveAlone(ms: number | undefined): number | undefined {
+  #recordPause(ms: number | undefined): number | undefined {
     if (ms !== undefined) this.#awayMs = Math.max(ms, this.#awayMs ?? 0);
     return ms;
   }

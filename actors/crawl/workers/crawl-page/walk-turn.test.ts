@@ -1,10 +1,6 @@
 import { expect } from "chai";
 import { pino } from "pino";
 import type { Envelope } from "../../../../schemas/contract.ts";
-import {
-  BROWSER_TIME_TOLD_MS,
-  TURN_STARTS_MS_MAX,
-} from "../../../../schemas/crawl/crawl-limits.ts";
 import type { Turn } from "../../../../schemas/crawl/crawl-page.ts";
 import { CrawlRequest } from "../../../../schemas/crawl/http/crawl.ts";
 import { ActorError } from "../../../../schemas/errors.ts";
@@ -16,11 +12,13 @@ import { type Clock, systemClock as clock } from "../../../runtime/lib/clock.ts"
 import { Semaphore } from "../../../runtime/lib/semaphore.ts";
 import type { TaskContext } from "../../../runtime/workers/define-worker.ts";
 import { MarkdownPool } from "../../lib/extract/markdown-pool.ts";
+import type { PageAnswer, PageLoad } from "../../lib/load/page-loader.ts";
+import { HeldJobs } from "../../lib/records/held-jobs.ts";
+import { RecordWriter } from "../../lib/records/record-writer.ts";
+import { BROWSER_TIME_REPORT_MS } from "./browser-time.ts";
 import { crawlPageWorker } from "./crawl-page.ts";
-import { JobShelf } from "./job-shelf.ts";
-import type { PageAnswer, PageLoad } from "./page-loader.ts";
-import { RecordWriter } from "./record-writer.ts";
 import type { TurnWalkParts } from "./walk-turn.ts";
+import { TURN_STARTS_MS_MAX } from "./walk-turn.ts";
 
 const URL_OF_START = "http://a.example/";
 const PAIR = [`${URL_OF_START}1`, `${URL_OF_START}2`];
@@ -35,18 +33,18 @@ const loadedPage: PageAnswer = {
 interface Scene {
   load?: (page: PageLoad) => Promise<PageAnswer>;
   begin?: (asked: Asked) => object | undefined | Promise<object>;
-  /** Resolves once the site has heard that a request has left. */
+  /** Resolves when the site knows of a departure. */
   started?: (asked: Asked) => Promise<object>;
   attempt?: number;
   lease?: Partial<Pick<TaskContext, "lapsed" | "isSure">>;
   urls?: string[];
   places?: Semaphore;
   outOfTime?: TurnWalkParts["outOfTime"];
-  untold?: TurnWalkParts["untold"];
+  unreported?: TurnWalkParts["unreported"];
   atOnce?: number;
   clock?: Clock;
   putAll?: () => Promise<void>;
-  /** Whether the account has a copy of every page, and what the site says of them. */
+  /** Whether the account has a copy of every page, and the site's verdicts. */
   isCached?: boolean;
   judge?: (asked: { urls: string[] }) => object;
   onTold?: (message: string) => void;
@@ -62,7 +60,7 @@ describe("walkTurn", () => {
   const markdown = new MarkdownPool();
   after(() => markdown.close());
 
-  /** Runs one turn against these answers: what was loaded, and every message by its name, in order. */
+  /** Runs one turn against these replies. Returns the loads, and every message in order. */
   async function walked(scene: Scene, controller = new AbortController()) {
     const { urls = [URL_OF_START], attempt = 1, places = new Semaphore(4), outOfTime } = scene;
     const { atOnce = 1, clock: workersClock = clock, putAll = async () => {} } = scene;
@@ -82,7 +80,7 @@ describe("walkTurn", () => {
       removeAll: async () => {},
     };
     const { load = async () => loadedPage } = scene;
-    const jobs = new JobShelf({
+    const jobs = new HeldJobs({
       ...{ blobs, clock },
       open: async () => ({
         load(page) {
@@ -103,7 +101,7 @@ describe("walkTurn", () => {
       markdownPlaces: new Semaphore(1),
       records: new RecordWriter(blobs),
       ...(outOfTime && { outOfTime }),
-      untold: scene.untold ?? new Map(),
+      unreported: scene.unreported ?? new Map(),
     };
     const none = () => Promise.reject(new Error("none here"));
     const { handlers, failures } = crawlPageWorker({
@@ -157,19 +155,19 @@ describe("walkTurn", () => {
       },
     });
     expect(messages).to.deep.equal(["turnFinished", "turnReported", "browserUsed"]);
-    // Browsers may send it again by themselves.
+    // Browsers may repeat it by themselves.
     expect(calls).to.deep.equal(["begin", "requestStarted", "requestStarted again"]);
     expect(inputs("browserUsed")).to.deep.equal([{ ms: 7, taskId: id("3") }]);
   });
 
-  it("makes nothing again at a second try: what the first did not report is given back", async () => {
+  it("makes no request at a second attempt, and returns what the first did not report", async () => {
     const { messages, loads, calls, inputs } = await walked({ attempt: 2 });
     expect([loads, calls]).to.deep.equal([[], []]);
     expect(messages).to.deep.equal(["turnFinished", "turnEnded"]);
     expect(inputs("turnEnded")[0].failed).to.include("its worker stopped in it");
   });
 
-  it("makes nothing in a turn that is gone", async () => {
+  it("makes no request in a turn that is gone", async () => {
     const { messages, loads } = await walked({ begin: () => ({ state: "gone" }) });
     expect(loads).to.deep.equal([]);
     expect(messages).to.deep.equal(["turnFinished", "turnEnded"]);
@@ -180,7 +178,7 @@ describe("walkTurn", () => {
     const waited = await walked({ begin: () => waits.shift() ?? goNow(0) });
     expect(waited.calls).to.deep.equal(["begin", "begin"]);
     let tries = 0;
-    // Asked while it connects, the site says that it is not its turn any more.
+    // While the request connects, the site says that it is no longer its turn.
     const answers = [goNow(0), { state: "wait", askAgainInMs: 5 }];
     const late = await walked({
       begin: () => answers.shift() ?? goNow(0),
@@ -199,7 +197,7 @@ describe("walkTurn", () => {
     expect(late.inputs("turnReported")[0].outcomes).to.have.length(1);
   });
 
-  it("gives back what it did not make when it is stopped, or not sure of its task, and reports the rest", async () => {
+  it("returns unmade requests when it is stopped or unsure of its task, and reports the others", async () => {
     for (const how of ["stopped", "lapsed"] as const) {
       const [controller, lapsed] = [new AbortController(), new AbortController()];
       const urls = [1, 2, 3].map((index) => URL_OF_START + index);
@@ -256,7 +254,7 @@ describe("walkTurn", () => {
     }
   });
 
-  it("tells of a page whose loading failed for no reason of its own, and gives all places back", async () => {
+  it("reports a page that failed by a fault of ours, and releases all places", async () => {
     const places = new Semaphore(1);
     const { inputs } = await walked({ places, load: () => Promise.reject(new TypeError("bug")) });
     expect(inputs("turnReported")[0].outcomes[0]).to.include({ kind: "failed", retry: true });
@@ -268,7 +266,7 @@ describe("walkTurn", () => {
       [0, 2],
       [1, 1],
     ] as const) {
-      // Time stands still but for the first page, which holds the only place.
+      // Time stands still except for the first page, which holds the only place.
       let now = 1_000;
       const standing: Clock = { ...clock, monotonic: () => now };
       const { loads, messages, inputs } = await walked({
@@ -280,7 +278,7 @@ describe("walkTurn", () => {
       });
       expect(loads).to.have.length(started);
       expect(inputs("turnReported").flatMap(({ outcomes }) => outcomes)).to.have.length(started);
-      // What was not reported is the job's again.
+      // Unreported pages go back to the job.
       expect(messages.at(-1)).to.equal(started < PAIR.length ? "turnEnded" : "browserUsed");
     }
   });
@@ -305,7 +303,7 @@ describe("walkTurn", () => {
     const { loads, calls, asked, inputs, messages } = await walked({
       urls: FOUR,
       begin: ({ nth, urls }) => {
-        // Those after the first were judged with it.
+        // The first call judged the later requests too.
         expect([nth, urls]).to.deep.equal([known, known === 0 ? FOUR : [FOUR[known]]]);
         return spaced(urls);
       },
@@ -318,7 +316,7 @@ describe("walkTurn", () => {
         loading += 1;
         loadingMost = Math.max(loadingMost, loading);
         onStarted();
-        // A page that takes long keeps none waiting.
+        // A slow page does not delay the others.
         if (url === FOUR[0]) await firstIsThere.promise;
         if (url === FOUR[3]) firstIsThere.resolve();
         loading -= 1;
@@ -341,7 +339,7 @@ describe("walkTurn", () => {
       urls: FOUR,
       begin({ urls }) {
         asks += 1;
-        // While the second connects, it is not its turn any more.
+        // While the second request connects, it loses its turn.
         return asks === 3 ? { state: "wait", askAgainInMs: 5 } : spaced(urls, FOUR[1]);
       },
       load({ url, signal, onStarted }) {
@@ -386,7 +384,7 @@ describe("walkTurn", () => {
     const { loads, inputs, messages } = await walked({
       urls: FOUR,
       begin: async ({ nth = 0, urls }) => {
-        // Its answer is there by now.
+        // The reply has arrived by now.
         if (nth === 2) await new Promise(setImmediate);
         return spaced(urls);
       },
@@ -404,10 +402,10 @@ describe("walkTurn", () => {
     expect(inputs("turnFinished")).to.deep.equal([
       { turn: id("3"), nth: 1, awayMs: 7_000 },
       { turn: id("3"), nth: 0 },
-      // Of what it did not make.
+      // Returns the unmade requests.
       { turn: id("3") },
     ]);
-    // What was not made is the job's again.
+    // Unmade requests go back to the job.
     expect(messages.at(-1)).to.equal("turnEnded");
   });
 
@@ -469,7 +467,7 @@ describe("walkTurn", () => {
     expect(loads).to.have.length(1);
   });
 
-  it("tells the job of a host that cannot be reached", async () => {
+  it("reports an unreachable host to the job", async () => {
     const verdicts = [{ allowed: false, reason: "no answer", unreachable: true }];
     const { inputs } = await walked({
       begin: () => ({ state: "go", waitMs: 0, atOnce: 1, verdicts }),
@@ -530,19 +528,19 @@ describe("walkTurn", () => {
 
   it("asks for browser time before each page, and tells of what it has used when 10 s have come together", async () => {
     const urls = [1, 2, 3, 4, 5].map((index) => URL_OF_START + index);
-    const untold: number[] = [];
+    const unreported: number[] = [];
     const { loads, inputs } = await walked({
       ...{ urls, atOnce: 1 },
-      load: async () => ({ ...loadedPage, browserMs: BROWSER_TIME_TOLD_MS - 1 }),
+      load: async () => ({ ...loadedPage, browserMs: BROWSER_TIME_REPORT_MS - 1 }),
       async outOfTime(_account, untoldMs) {
-        untold.push(untoldMs);
-        return untold.length > 4 ? "none is left" : undefined;
+        unreported.push(untoldMs);
+        return unreported.length > 4 ? "none is left" : undefined;
       },
     });
     expect(loads).to.deep.equal(urls.slice(0, 3));
-    // Before the turn begins, and before each page.
-    const page = BROWSER_TIME_TOLD_MS - 1;
-    expect(untold).to.deep.equal([0, 0, page, 0, page]);
+    // The account is asked before the turn and before each page.
+    const page = BROWSER_TIME_REPORT_MS - 1;
+    expect(unreported).to.deep.equal([0, 0, page, 0, page]);
     const outcomes = inputs("turnReported").flatMap((report) => report.outcomes);
     expect(outcomes.map(({ kind }) => kind).sort()).to.deep.equal([
       ...["fetched", "fetched", "fetched", "out_of_time"],
@@ -553,28 +551,28 @@ describe("walkTurn", () => {
     ]);
   });
 
-  it("tells of browser time at BROWSER_TIME_TOLD_MS, and below it at the turn's end", async () => {
+  it("tells of browser time at BROWSER_TIME_REPORT_MS, and below it at the turn's end", async () => {
     const used = async (browserMs: number) => {
       const { inputs } = await walked({ load: async () => ({ ...loadedPage, browserMs }) });
       return inputs("browserUsed");
     };
-    const below = BROWSER_TIME_TOLD_MS - 1;
+    const below = BROWSER_TIME_REPORT_MS - 1;
     expect(await used(below)).to.deep.equal([{ ms: below, taskId: id("3") }]);
-    expect(await used(BROWSER_TIME_TOLD_MS)).to.deep.equal([
-      { ms: BROWSER_TIME_TOLD_MS, taskId: `${id("3")}.1`, isPart: true },
+    expect(await used(BROWSER_TIME_REPORT_MS)).to.deep.equal([
+      { ms: BROWSER_TIME_REPORT_MS, taskId: `${id("3")}.1`, isPart: true },
       { ms: 0, taskId: id("3") },
     ]);
   });
 
   it("asks with what all turns of the worker have used of the account, and tells of it at its end", async () => {
     const [account, other] = [id("1"), id("9")];
-    const untold = new Map([
+    const unreported = new Map([
       [account, 100],
       [other, 5],
     ]);
     const asked: number[] = [];
     const { inputs } = await walked({
-      ...{ urls: PAIR, untold },
+      ...{ urls: PAIR, unreported },
       async outOfTime(_account, untoldMs) {
         asked.push(untoldMs);
         return undefined;
@@ -582,17 +580,17 @@ describe("walkTurn", () => {
     });
     expect(asked).to.deep.equal([100, 100, 107]);
     expect(inputs("browserUsed")).to.deep.equal([{ ms: 114, taskId: id("3") }]);
-    expect([...untold]).to.deep.equal([[other, 5]]);
+    expect([...unreported]).to.deep.equal([[other, 5]]);
   });
 
   it("tells of no time where it used none, whatever others did", async () => {
-    const untold = new Map([[id("1"), 100]]);
+    const unreported = new Map([[id("1"), 100]]);
     const { inputs } = await walked({
-      untold,
+      unreported,
       load: async () => ({ ...loadedPage, browserMs: 0 }),
     });
     expect(inputs("browserUsed")).to.deep.equal([]);
-    expect(untold.get(id("1"))).to.equal(100);
+    expect(unreported.get(id("1"))).to.equal(100);
   });
 
   it("failures() tells the job and the site of a task that was given up", async () => {
@@ -622,7 +620,7 @@ describe("walkTurn", () => {
 
 const FOUR = [1, 2, 3, 4].map((number) => `${URL_OF_START}${number}`);
 const ALLOWED = { allowed: true };
-/** Of a host with a delay, which is over; one of the addresses may be disallowed. */
+/** The begin replies of a host with a delay; one of the addresses may be disallowed. */
 const spaced = (urls: readonly string[], forbidden?: string) => ({
   ...{ state: "go", waitMs: 0, atOnce: 1, spaced: true },
   verdicts: urls.map((url) => (url === forbidden ? { allowed: false, reason: "line 1" } : ALLOWED)),

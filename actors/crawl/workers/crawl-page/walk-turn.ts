@@ -1,48 +1,53 @@
-/** What a worker does with a turn: it makes the turn's requests when the site lets it, and tells the job what came of each. */
+/** Runs a turn: makes its requests when the site allows them, and reports each outcome to the job. */
 import { randomBytes } from "node:crypto";
 import type { Envelope } from "../../../../schemas/contract.ts";
-import { TURN_STARTS_MS_MAX } from "../../../../schemas/crawl/crawl-limits.ts";
 import type { Turn, TurnRequest } from "../../../../schemas/crawl/crawl-page.ts";
 import { type PageVerdict, site } from "../../../../schemas/crawl/site.ts";
 import type { Semaphore } from "../../../runtime/lib/semaphore.ts";
 import type { TaskContext } from "../../../runtime/workers/define-worker.ts";
-import { type Begun, beginTurn, type TurnToBegin } from "./begin-turn.ts";
-import { BrowserTime, type OutOfTime, type Untold } from "./browser-time.ts";
-import { cachedPages, isPage } from "./cached-pages.ts";
-import { NotMade, TooLate } from "./departure.ts";
-import type { JobShelf } from "./job-shelf.ts";
-import { type CacheStore, PageCache } from "./page-cache.ts";
-import { PageOutcomes, type PageOutcomesParts } from "./page-outcomes.ts";
+import { type Begun, beginTurn, type TurnToBegin } from "../../lib/departure/begin-turn.ts";
+import { NotMade, TooLate } from "../../lib/departure/departure.ts";
+import { cachedPages, isPage } from "../../lib/records/cached-pages.ts";
+import type { HeldJobs } from "../../lib/records/held-jobs.ts";
+import { type CacheStore, PageCache } from "../../lib/records/page-cache.ts";
+import { PageOutcomes, type PageOutcomesParts } from "../../lib/records/page-outcomes.ts";
+import { BrowserTime, type OutOfTime, type UnreportedTime } from "./browser-time.ts";
 import { TurnMail } from "./turn-mail.ts";
 import { turnFinished, turnLost } from "./turn-messages.ts";
 import { TurnRequests, type TurnsJob, type TurnsWorker } from "./turn-requests.ts";
 
+/**
+ * Latest start of a request after the begin of its turn, so that the turn ends within TURN_MS_MAX. The job gives the
+ * rest to another turn.
+ */
+export const TURN_STARTS_MS_MAX = 60_000;
+
 export interface TurnWalkParts extends Omit<PageOutcomesParts, "cache">, TurnsWorker {
-  jobs: JobShelf;
+  jobs: HeldJobs;
   cache: CacheStore;
-  /** Pages in work. */
+  /** Semaphore for pages. */
   places: Semaphore;
-  /** Where loading takes browser time. */
+  /** Present where loading takes browser time. */
   outOfTime?: OutOfTime;
-  untold: Untold;
+  unreported: UnreportedTime;
 }
 
-/** What a task may do while it runs. */
-export type TurnContext = Pick<
-  TaskContext,
-  "signal" | "lapsed" | "isSure" | "call" | "send" | "tell"
->;
+/** The parts of a task's context that a turn uses. */
+type TurnContext = Pick<TaskContext, "signal" | "lapsed" | "isSure" | "call" | "send" | "tell">;
 
-export interface WalkedTurn {
-  /** The browser time it took, and before it what could not be sent any more, since the task was taken from us. */
+interface WalkedTurn {
+  /** Messages that were not sent: those after the task was taken away, then the used browser time. */
   unsent: Envelope[];
-  /** The job has heard of all that the turn was for, and has forgotten it. */
+  /** The job has received every outcome and removed the turn. */
   isReported: boolean;
-  /** A fault of ours that kept something from the job. */
+  /** A fault of ours that prevented a report. */
   failure?: { error: unknown };
 }
 
-/** Resolves once nothing of the turn is under way any more; what is unsent, and `turnEnded` of one that is not reported, are still to be sent. */
+/**
+ * Resolves when all work of the turn is done. The caller must send what is unsent, and `turnEnded` if the turn is not
+ * reported.
+ */
 export async function walkTurn(
   parts: TurnWalkParts,
   turn: Turn,
@@ -51,7 +56,8 @@ export async function walkTurn(
   const held = await parts.jobs.hold(turn);
   try {
     const ended = await held.ended();
-    // Where another worker may be given the turn, its requests are made by that one: a host has no more than it may.
+    // Once another worker may get the turn, that worker makes its requests, so that the host gets no more than its
+    // limit.
     const signal = AbortSignal.any([context.signal, context.lapsed]);
     return await new TurnWalk(parts, turn, { ...context, signal }, { ...held, ended }).run();
   } finally {
@@ -71,15 +77,15 @@ class TurnWalk {
   readonly #outcomes: PageOutcomes;
   readonly #browserTime: BrowserTime;
   readonly #requests: TurnRequests;
-  /** Requests that have left, each beside those after it; and the first fault of ours among them. */
+  /** Requests that have left and run beside the next ones, and the first fault of ours among them. */
   readonly #underWay: Promise<void>[] = [];
   #stopped: { error: unknown } | undefined;
-  /** Requests made in their moments of which the site has not heard yet that they are done with. */
+  /** Requests whose end the site does not know yet. */
   #unfinished = 0;
-  /** All were made so: once they are done with nothing of the turn is left to be finished. */
+  /** All requests of the turn were made in their moments, so the turn ends with the last of them. */
   #isMade = false;
-  /** What a host said of such a request, where the site may hear of the turn's end first. */
-  #untoldAwayMs: number | undefined;
+  /** Pause that the site may not know when it learns the turn's end. */
+  #unreportedAwayMs: number | undefined;
   #isSpaced = false;
   #isLost = false;
   #isOutOfTime = false;
@@ -94,11 +100,11 @@ class TurnWalk {
     const by = randomBytes(16).toString("hex");
     this.#asking = { host: turn.host, turn: turn.turn, intent, by };
     const { signal, send, tell, call } = context;
-    const { clock, outOfTime, untold } = parts;
+    const { clock, outOfTime, unreported } = parts;
     this.#mail = new TurnMail({ turn, signal, send, tell, clock });
     const cache = new PageCache(parts.cache, turn.account, held.request);
     this.#outcomes = new PageOutcomes({ ...parts, cache }, turn, held.request);
-    this.#browserTime = new BrowserTime({ turn, call, outOfTime, untold });
+    this.#browserTime = new BrowserTime({ turn, call, outOfTime, unreported });
     this.#requests = new TurnRequests({
       ...{ worker: parts, turn, asking: this.#asking, context, held },
       ...{ mail: this.#mail, outcomes: this.#outcomes, browserTime: this.#browserTime },
@@ -110,12 +116,12 @@ class TurnWalk {
       const wanted = await this.#withoutCached();
       if (wanted.length > 0) await this.#make(wanted);
     } catch (error) {
-      // A task that is taken from us gives back what it did not make, and reports the rest. Of a job that has ended nobody
-      // wants any of it.
-      const isOver = this.#context.signal.aborted || this.#held.ended.aborted;
-      if (!isOver) this.#mail.fail(error);
+      // A task that was taken away returns the rest of its requests and reports the others. Nobody wants pages of an
+      // ended job.
+      const isUnwanted = this.#context.signal.aborted || this.#held.ended.aborted;
+      if (!isUnwanted) this.#mail.fail(error);
     }
-    // The next turn at this host need not wait until our records are written.
+    // The next turn at this host need not wait for our records.
     if (!this.#isMade || this.#unfinished > 0) {
       await this.#mail.tell(this.#ending()).catch(this.#mail.fail);
     }
@@ -126,7 +132,7 @@ class TurnWalk {
     return failure ? { ...walked, failure } : walked;
   }
 
-  /** Reports pages that the account has copies of; what is left has to be asked for. */
+  /** Reports pages from the cache. Returns the other requests. */
   async #withoutCached(): Promise<readonly TurnRequest[]> {
     const { requests } = this.#turn;
     const { signal, call } = this.#context;
@@ -140,14 +146,14 @@ class TurnWalk {
     return found.left;
   }
 
-  /** How the site hears that the turn is over. */
+  /** Returns the message that ends the turn at the site. */
   #ending(): Envelope {
     if (this.#isLost) return turnLost(this.#turn);
-    const awayMs = this.#isSpaced ? this.#untoldAwayMs : this.#requests.awayMs;
+    const awayMs = this.#isSpaced ? this.#unreportedAwayMs : this.#requests.awayMs;
     return turnFinished(this.#turn, { awayMs });
   }
 
-  /** Makes these requests as the site says. What is not reported the job queues again. */
+  /** Makes these requests when the site allows them. The job requeues what is not reported. */
   async #make(requests: readonly TurnRequest[]): Promise<void> {
     try {
       await this.#begin(requests);
@@ -157,7 +163,7 @@ class TurnWalk {
     if (this.#stopped) throw this.#stopped.error;
   }
 
-  /** Resolves once none of them is to be begun any more. */
+  /** Resolves when every request has begun or never will. */
   async #begin(requests: readonly TurnRequest[]): Promise<void> {
     const { clock, places } = this.#parts;
     const { call, signal } = this.#context;
@@ -167,12 +173,12 @@ class TurnWalk {
     while (left.length > 0) {
       const first = left.find(isPage);
       if (first !== undefined && !(await this.#hasTime(first))) return;
-      // Those after the first were judged with it.
+      // The first call judged the later requests too.
       const wanted = nth === 0 ? left : left.slice(0, 1);
       const asked = { ...this.#asking, nth, urls: wanted.map(({ url }) => url) };
       const begun = await beginTurn(asked, { call, clock, signal: either, places });
       if (begun.state === "gone") {
-        // Where it is another worker's now, a request of it may be about to leave.
+        // The turn may belong to another worker, whose request may be about to leave.
         this.#isLost = true;
         return;
       }
@@ -196,8 +202,9 @@ class TurnWalk {
   }
 
   /**
-   * Resolves once the request has left and the site knows: the next may be asked for, and this one goes on beside it. The
-   * site hears when it is done with: a host may ask to be left alone, or be slow with this one alone.
+   * Makes a request in its moment. Resolves when it has left and the site knows. The next one may then begin while
+   * this one continues. The site learns the end of each request: the host may ask for a pause, or be slow with this
+   * one only.
    */
   async #makeInItsMoment(
     request: TurnRequest,
@@ -206,35 +213,36 @@ class TurnWalk {
   ): Promise<void> {
     const startBy = this.#parts.clock.monotonic() + TURN_STARTS_MS_MAX;
     const left = Promise.withResolvers<void>();
-    let told: Promise<void> | undefined;
-    const onLeft = (telling: Promise<void>) => {
-      told ??= telling;
+    let reported: Promise<void> | undefined;
+    const onLeft = (report: Promise<void>) => {
+      reported ??= report;
       left.resolve();
     };
     this.#unfinished += 1;
     const made = this.#requests.make(request, { moment, nth, startBy, release, onLeft });
     const finished = made.then(async (awayMs) => {
-      // One that came to its end without a request has had its moment as well.
-      told ??= this.#requests.tellStarted(nth);
-      await told;
+      // A request that ended without leaving has used its moment too.
+      reported ??= this.#requests.reportStart(nth);
+      await reported;
       const isHeard = await this.#mail.tell(turnFinished(this.#turn, { nth, awayMs }));
       this.#unfinished -= 1;
-      if (!isHeard) this.#untoldAwayMs ??= awayMs;
+      if (!isHeard) this.#unreportedAwayMs ??= awayMs;
     });
     this.#underWay.push(
       finished.catch((error: unknown) => {
-        // Its request has not left, and is made again or not at all.
-        if (told === undefined) this.#unfinished -= 1;
-        // Of one that needed another moment than it could have nobody hears, and the job queues it again.
-        const isKnown = told === undefined || error instanceof TooLate || error instanceof NotMade;
+        // The request has not left. It is made again, or not at all.
+        if (reported === undefined) this.#unfinished -= 1;
+        // A request that needed another moment and got none has no outcome. The job requeues it.
+        const isKnown =
+          reported === undefined || error instanceof TooLate || error instanceof NotMade;
         if (!isKnown) this.#stopped ??= { error };
       }),
     );
     await Promise.race([left.promise, made]);
-    await (told ?? finished);
+    await (reported ?? finished);
   }
 
-  /** What may be asked for; of the rest it is said why not. */
+  /** Returns the allowed requests and reports the refused ones. */
   #allowed(
     requests: readonly TurnRequest[],
     verdicts: readonly PageVerdict[],
@@ -247,13 +255,13 @@ class TurnWalk {
     });
   }
 
-  /** All of them, so many at once. */
+  /** Makes all requests, a limited number at once. */
   async #makeAtOnce(requests: readonly TurnRequest[], begun: Now, nth: number): Promise<void> {
     const { clock, places } = this.#parts;
     const { signal } = this.#context;
     const startBy = clock.monotonic() + TURN_STARTS_MS_MAX;
     const queue = requests.values();
-    // One that has its moment must leave in time; where there are several the site has set no moment for each.
+    // A single request must leave in its moment. For several the site has set none.
     const moment = requests.length === 1 ? begun.moment : undefined;
     const firsts = [begun.release];
     let stopped: { error: unknown } | undefined;
@@ -262,14 +270,14 @@ class TurnWalk {
       for (const request of queue) {
         if (!mayStart()) return;
         const release = firsts.pop() ?? (await places.take(signal));
-        // Others may have used up the time since the turn began; a request alone has its moment now.
+        // Other turns may have used up the browser time. A single request was checked just now.
         if (moment === undefined) await this.#hasTime(request).catch(releasing(release));
-        // It may have waited for its place for longer than the site keeps the turn.
+        // The wait for the place may have outlasted the turn.
         if (!mayStart()) return release();
         await this.#requests.make(request, { moment, nth, startBy, release });
       }
     };
-    // The turn is not over while a page of it loads: who fails waits for the others.
+    // A turn ends after its last load, so a failure waits for the others.
     const stop = (error: unknown) => {
       stopped ??= { error };
     };
@@ -279,16 +287,16 @@ class TurnWalk {
   }
 
   #mayGoOn(): boolean {
-    const isOver = this.#stopped || this.#mail.failure || this.#isOutOfTime;
+    const hasFailed = this.#stopped || this.#mail.failure || this.#isOutOfTime;
     return (
-      !(isOver || this.#held.ended.aborted || this.#requests.awayMs !== undefined) &&
+      !(hasFailed || this.#held.ended.aborted || this.#requests.awayMs !== undefined) &&
       this.#context.isSure()
     );
   }
 
-  /** Whether the account has browser time for it; where not it is said, once, and nothing more is loaded. */
+  /** Checks the account's browser time for a page. Without it, reports that once, and nothing more is loaded. */
   async #hasTime(request: TurnRequest): Promise<boolean> {
-    const reason = isPage(request) ? await this.#browserTime.lack() : undefined;
+    const reason = isPage(request) ? await this.#browserTime.shortage() : undefined;
     if (reason === undefined || !isPage(request)) return true;
     this.#isOutOfTime = true;
     this.#mail.report({ kind: "out_of_time", index: request.index, reason });

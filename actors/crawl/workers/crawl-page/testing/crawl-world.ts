@@ -1,12 +1,15 @@
-/** A crawl worker on a real bus with real sites, and in place of jobs a stand-in that does and records what it is told. */
+/**
+ * A crawl worker on a real bus with real sites. A stand-in replaces the jobs: it grants requests and records
+ * messages.
+ */
 import { randomBytes } from "node:crypto";
 import { pino } from "pino";
 import { z } from "zod";
 import { envelope } from "../../../../../schemas/contract.ts";
 import { crawlJob, type PageOutcome } from "../../../../../schemas/crawl/crawl-job.ts";
-import { LARGE_BODIES_MAX, MARKDOWN_QUEUE_MAX } from "../../../../../schemas/crawl/crawl-limits.ts";
 import { crawlPage, type TurnRequest } from "../../../../../schemas/crawl/crawl-page.ts";
 import { CrawlRequest } from "../../../../../schemas/crawl/http/crawl.ts";
+import { MARKDOWN_QUEUE_MAX } from "../../../../../schemas/crawl/limits.ts";
 import { site } from "../../../../../schemas/crawl/site.ts";
 import { ActorError } from "../../../../../schemas/errors.ts";
 import { STREAMS } from "../../../../../schemas/subjects.ts";
@@ -21,12 +24,13 @@ import { Semaphore } from "../../../../runtime/lib/semaphore.ts";
 import { BlobStore } from "../../../../runtime/store/blob-store.ts";
 import { TtlStore } from "../../../../runtime/store/ttl-store.ts";
 import { MarkdownPool } from "../../../lib/extract/markdown-pool.ts";
+import { HttpPageLoader } from "../../../lib/load/http-page-loader.ts";
+import { HeldJobs } from "../../../lib/records/held-jobs.ts";
+import { CachedPage } from "../../../lib/records/page-cache.ts";
+import { RecordWriter } from "../../../lib/records/record-writer.ts";
 import { siteActor } from "../../../site/site.ts";
 import { crawlPageWorker } from "../crawl-page.ts";
-import { HttpPageLoader } from "../http-page-loader.ts";
-import { JobShelf } from "../job-shelf.ts";
-import { CachedPage } from "../page-cache.ts";
-import { RecordWriter } from "../record-writer.ts";
+import { LARGE_BODIES_MAX } from "../open-crawl-worker.ts";
 import type { TurnWalkParts } from "../walk-turn.ts";
 
 const ID_BYTES = 16;
@@ -47,16 +51,16 @@ export interface WorldOptions {
   slots?: number;
 }
 
-/** What hangs takes as long, what is large less, on a busy machine too. */
+/** Fetch timeout. Hanging responses take this long, and large ones less, also on a busy machine. */
 const FETCH_MS = 12_000;
-/** A page may take FETCH_MS by itself, and on a busy machine all else several times as long. */
+/** A page may take FETCH_MS, and everything else several times as long on a busy machine. */
 const OUTCOMES_MS_MAX = 200_000;
 
 export class CrawlWorld {
   readonly heard: Heard[] = [];
-  /** What each job has still to ask for, by host. */
+  /** Requests that each job has still to make, by host. */
   readonly #queues = new Map<string, TurnRequest[]>();
-  /** Of each turn: what it has not reported yet. */
+  /** Unreported requests of each turn. */
   readonly #unreported = new Map<string, TurnRequest[]>();
   readonly account = newId();
   readonly blobs: BlobStore;
@@ -68,12 +72,12 @@ export class CrawlWorld {
       policy: createAddressPolicy({ allow: ["127.0.0.0/8"] }),
     });
     const markdown = new MarkdownPool();
-    let jobs: JobShelf | undefined;
+    let jobs: HeldJobs | undefined;
     let world: CrawlWorld | undefined;
     const recorder = standIn((job, message, input) => world?.hear(job, message, input) ?? []);
     const workers = (bus: Bus) => {
       const blobs = new BlobStore(bus, clock);
-      jobs = new JobShelf({
+      jobs = new HeldJobs({
         blobs,
         clock,
         open: async (_, request) => new HttpPageLoader({ guard, clock, request, fetchMs }),
@@ -90,7 +94,7 @@ export class CrawlWorld {
         markdownPlaces: new Semaphore(MARKDOWN_QUEUE_MAX),
         records: new RecordWriter(blobs),
         blobs,
-        untold: new Map(),
+        unreported: new Map(),
       };
       const json = {
         blobs,
@@ -132,7 +136,7 @@ export class CrawlWorld {
     await this.#close();
   }
 
-  /** Has these requests made for a job of its own, each as soon as its site lets it. */
+  /** Makes these requests for a new job, each when its site allows it. */
   async crawl(
     request: object & { url: string },
     requests: readonly TurnRequest[],
@@ -151,7 +155,7 @@ export class CrawlWorld {
     return job;
   }
 
-  /** Outcomes of a job's pages in the order of its indexes, once there are so many. */
+  /** Resolves with this many outcomes of a job, in the order of their indexes. */
   async outcomes(job: string, count: number): Promise<PageOutcome[]> {
     return until(
       `${count} outcomes`,
@@ -163,7 +167,7 @@ export class CrawlWorld {
     );
   }
 
-  /** Resolves when no task is waiting or under way. */
+  /** Resolves when no task is waiting or running. */
   async idle(): Promise<void> {
     const { streams } = this.#bus.bus.jetstream;
     await until(
@@ -172,7 +176,7 @@ export class CrawlWorld {
     );
   }
 
-  /** The first such message a job was told. */
+  /** Resolves with the first message of this name to a job. */
   told(job: string, message: string): Promise<Heard["input"]> {
     return until(message, () => this.#of(job).find((one) => one.message === message)?.input);
   }
@@ -192,7 +196,7 @@ export class CrawlWorld {
     return JSON.parse(`{${Buffer.concat(chunks)}}`);
   }
 
-  /** Has a job's blobs removed: by what it says at its end, which the stand-in sends when it is told to expire. */
+  /** Removes a job's blobs by the message that a job sends when it expires. */
   purge(job: string): Promise<void> {
     return this.actors.send(crawlJob, job, "expire", {});
   }
@@ -219,7 +223,7 @@ export class CrawlWorld {
     if (left) this.#unreported.set(turn, left);
   }
 
-  /** A worker that stood still for so long that it lost its task gives back what it has not made; so a job asks again. */
+  /** A worker that was suspended until it lost its task returns the unmade requests. So a job requeues them. */
   #giveBack(job: string, { host, turn }: Heard["input"]) {
     const left = this.#unreported.get(turn) ?? [];
     this.#unreported.delete(turn);
@@ -244,7 +248,7 @@ export class CrawlWorld {
 
 type Hear = (job: string, message: string, input: unknown) => ReturnType<CrawlWorld["hear"]>;
 
-/** Answers no call; tells everything else. */
+/** Refuses calls and passes everything else on. */
 function standIn(hear: Hear) {
   const told =
     (message: string) =>

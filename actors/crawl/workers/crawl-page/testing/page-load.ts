@@ -1,7 +1,7 @@
-/** A load as a turn would ask for it, and what its request keeps to, which may leave at once, for tests of those who load. */
+/** A page load for tests of loaders. Its request may leave at once. */
 import { systemClock } from "../../../../runtime/lib/clock.ts";
-import type { Departure } from "../departure.ts";
-import type { PageLoad } from "../page-loader.ts";
+import type { Departure } from "../../../lib/departure/departure.ts";
+import type { PageLoad } from "../../../lib/load/page-loader.ts";
 
 export type Watched = Partial<Omit<PageLoad, "url">>;
 

@@ -1,0 +1,122 @@
+/** Sitemaps of a job. They are numbered in the order of their discovery and requested a few at a time. */
+import type { DeepReadonly } from "../../../../schemas/contract.ts";
+import { CRAWL_MESSAGE_URL_CHARS, CRAWL_TRIES_MAX } from "../../../../schemas/crawl/limits.ts";
+import { crawlUrl } from "../../lib/scope/crawl-url.ts";
+import type { SitemapRow } from "../state/crawl-job-state.ts";
+import { hostOfUrl } from "../state/host-queues.ts";
+import type { JobDraft } from "../state/job-draft.ts";
+import { addMessage } from "../state/job-messages.ts";
+import { addKnown, knownIndex } from "../state/known-urls.ts";
+
+/** Sitemaps of one crawl: two indexes of a thousand sections. At two a second they take a quarter of an hour. */
+export const CRAWL_SITEMAPS_MAX = 2_000;
+/** Sitemaps that are queued or in flight at once. The others wait until the page limit has room for their pages. */
+export const SITEMAPS_OPEN_MAX = 32;
+
+type Sitemap = DeepReadonly<SitemapRow>;
+
+export const sitemapRow = (number: number) => `s/${number}`;
+
+/** Adds an unknown sitemap unless there are too many. A sitemap that lists itself is known. */
+export function addSitemap(
+  draft: JobDraft,
+  text: string,
+  found: Pick<Sitemap, "nesting" | "guessed">,
+): void {
+  const parsed = crawlUrl(text);
+  if (!parsed.valid || knownIndex(draft, "sitemap", parsed.url) !== undefined) return;
+  const { known: number } = draft.state.sitemaps;
+  if (number >= CRAWL_SITEMAPS_MAX) {
+    addMessage(draft, `The crawl reads ${CRAWL_SITEMAPS_MAX} sitemaps; others were left out`);
+    return;
+  }
+  const { url } = parsed;
+  addKnown(draft, "sitemap", url, number);
+  draft.write(sitemapRow(number), { type: "sitemap", url, ...found, inFlight: false, failures: 0 });
+  draft.state.sitemaps = { ...draft.state.sitemaps, known: number + 1 };
+}
+
+/** Queues sitemaps up to SITEMAPS_OPEN_MAX while the page limit has room. */
+export function openSitemaps(draft: JobDraft): void {
+  guessSitemaps(draft);
+  const { sitemaps } = draft.state;
+  const open = [...sitemaps.open];
+  let { released } = sitemaps;
+  for (; released < sitemaps.known && open.length < SITEMAPS_OPEN_MAX; released += 1) {
+    open.push(released);
+  }
+  if (released > sitemaps.released) draft.state.sitemaps = { ...sitemaps, open, released };
+}
+
+/** Returns the queued sitemaps by host. */
+export function queuedSitemaps(draft: JobDraft): Map<string, { number: number; row: Sitemap }[]> {
+  const byHost = new Map<string, { number: number; row: Sitemap }[]>();
+  for (const number of draft.state.sitemaps.open) {
+    const row = sitemapOf(draft, number);
+    if (row.inFlight) continue;
+    const host = hostOfUrl(row.url);
+    const queued = byHost.get(host);
+    if (queued) queued.push({ number, row });
+    else byHost.set(host, [{ number, row }]);
+  }
+  return byHost;
+}
+
+/** Whether sitemaps may still bring addresses. */
+export function sitemapsAreAwaited(draft: JobDraft): boolean {
+  if (draft.plan.plan.source === "links") return false;
+  const { homes, sitemaps } = draft.state;
+  return (
+    homes.some(({ learned, guess }) => !learned || guess) ||
+    sitemaps.open.length > 0 ||
+    someWait(draft)
+  );
+}
+
+/** Whether found sitemaps are not queued yet. */
+function someWait({ state: { sitemaps, backlog } }: JobDraft): boolean {
+  return sitemaps.released < sitemaps.known || backlog.files.first < backlog.files.next;
+}
+
+/** Adds /sitemap.xml after the sitemaps that robots.txt names, so that its pages come later among the records. */
+function guessSitemaps(draft: JobDraft): void {
+  const { homes, sitemaps } = draft.state;
+  if (!homes.some(({ guess }) => guess)) return;
+  const isNamed = (number: number) => sitemapOf(draft, number).guessed !== true;
+  if (someWait(draft) || sitemaps.open.some(isNamed)) return;
+  for (const { origin, guess } of homes) {
+    if (guess) addSitemap(draft, `${origin}/sitemap.xml`, { nesting: 0, guessed: true });
+  }
+  draft.state.homes = homes.map(({ origin, learned }) => ({ origin, learned }));
+}
+
+export const sitemapOf = (draft: JobDraft, number: number): Sitemap =>
+  draft.getRow("sitemap", sitemapRow(number));
+
+/** Closes a sitemap that is read or given up. */
+export function closeSitemap(draft: JobDraft, number: number): void {
+  const { sitemaps } = draft.state;
+  const open = sitemaps.open.filter((other) => other !== number);
+  draft.state.sitemaps = { ...sitemaps, open };
+  draft.write(sitemapRow(number), null);
+}
+
+/** Requeues a sitemap, counting a failure of its own, until it has had all its attempts. */
+export function retrySitemap(draft: JobDraft, number: number, failed: string | undefined): void {
+  const row = sitemapOf(draft, number);
+  const failures = row.failures + (failed === undefined ? 0 : 1);
+  if (failures < CRAWL_TRIES_MAX) {
+    draft.write(sitemapRow(number), { ...row, failures, inFlight: false });
+    draft.touchedHosts.add(hostOfUrl(row.url));
+  } else giveUpSitemap(draft, number, failed ?? "");
+}
+
+/** Gives up a sitemap. The absence of a guessed sitemap needs no message. */
+export function giveUpSitemap(draft: JobDraft, number: number, reason: string): void {
+  const { url, guessed } = sitemapOf(draft, number);
+  if (guessed !== true) {
+    const name = url.slice(0, CRAWL_MESSAGE_URL_CHARS);
+    addMessage(draft, `${reason} (${name})`);
+  }
+  closeSitemap(draft, number);
+}

@@ -1,0 +1,226 @@
+/** The stored state of a crawl job: a small state, and rows for everything numerous. */
+import { z } from "zod";
+import {
+  CrawlPlan,
+  CrawlStatus,
+  RecordBlob,
+  RecordMetadata,
+} from "../../../../schemas/crawl/crawl-job.ts";
+import { EpochMs } from "../../../../schemas/values.ts";
+
+const Count = z.int().min(0);
+
+/** The row numbers of one lane of the backlog, from `first` to the one before `next`. */
+const BacklogLane = z.object({ first: Count, next: Count });
+
+export const CrawlJobState = z.object({
+  status: z.enum(["unknown", ...CrawlStatus.options]),
+  account: z.string(),
+  /** Name of the blob with the whole request. */
+  request: z.string(),
+  createdAt: EpochMs,
+  endedAt: EpochMs.optional(),
+  messages: z.array(z.string()),
+  /** Why the content signal forbids the crawl. Pages queued at that time are disallowed, not cancelled. */
+  refusal: z.string().optional(),
+  browserMs: Count,
+  /** Number of records, which is the index of the next one. */
+  records: Count,
+  /** Pages that count against the plan's limit. */
+  admitted: Count,
+  queued: Count,
+  /** Pages in flight, or waiting for their JSON. */
+  inFlight: Count,
+  /** Number of settlements so far. Each settlement takes the next number. */
+  settled: Count,
+  total: Count,
+  finished: Count,
+  disallowed: Count,
+  skipped: Count,
+  /** Skipped addresses with a record. */
+  skippedKept: Count,
+  /** Admitted pages that were skipped later. */
+  skippedLate: Count.optional(),
+  /** Number of rows over which known addresses are spread. Jobs of the first release have KNOWN_ROWS_MAX. */
+  knownRows: Count.optional(),
+  /** Origins of the start URL and of its redirects. The crawl reads their sitemaps. */
+  homes: z.array(
+    z.object({
+      origin: z.string(),
+      learned: z.boolean(),
+      /** The origin's /sitemap.xml waits until all sitemaps that robots.txt names are read. */
+      guess: z.literal(true).optional(),
+    }),
+  ),
+  /** Sitemaps are numbered. Those from `released` wait; those in `open` are queued or in flight. */
+  sitemaps: z.object({ known: Count, released: Count, open: z.array(Count) }),
+  /** Pages for which models are asked, and the first and last page that wait for that. */
+  extractions: z
+    .object({ asked: Count, first: Count.optional(), last: Count.optional() })
+    .optional(),
+  /** Hosts at which the job wants requests, and the first and last host that wait for that. */
+  hosts: z
+    .object({ open: Count, first: z.string().optional(), last: z.string().optional() })
+    .optional(),
+  /** Turns that ended by faults of ours since `since`, without a page between them. */
+  faults: z.object({ since: EpochMs, turns: Count }).optional(),
+  /** Hosts that are paused because their sites have too many jobs. The reminder `askAgain` is set. */
+  fullHosts: z.array(z.string()).optional(),
+  /** Found addresses that are not examined yet. `asked`: the job has sent itself a message to continue. */
+  backlog: z.object({
+    asked: z.boolean(),
+    files: BacklogLane,
+    sitemap: BacklogLane,
+    links: BacklogLane,
+  }),
+});
+export type CrawlJobState = z.infer<typeof CrawlJobState>;
+
+export const INITIAL: CrawlJobState = {
+  status: "unknown",
+  account: "",
+  request: "",
+  createdAt: 0,
+  messages: [],
+  browserMs: 0,
+  records: 0,
+  admitted: 0,
+  queued: 0,
+  inFlight: 0,
+  settled: 0,
+  total: 0,
+  finished: 0,
+  disallowed: 0,
+  skipped: 0,
+  skippedKept: 0,
+  homes: [],
+  sitemaps: { known: 0, released: 0, open: [] },
+  backlog: {
+    asked: false,
+    files: { first: 0, next: 0 },
+    sitemap: { first: 0, next: 0 },
+    links: { first: 0, next: 0 },
+  },
+};
+
+/** Row `plan`: the plan without its patterns, which may be long. */
+const PlanRow = z.object({ type: z.literal("plan"), plan: CrawlPlan });
+/** Rows `patterns/include/<n>` and `patterns/exclude/<n>`: PATTERNS_PER_ROW patterns each. */
+const PatternsRow = z.object({ type: z.literal("patterns"), patterns: z.array(z.string()) });
+
+/** Row `p/<index>`: a record. */
+export const PageRow = z.object({
+  type: z.literal("page"),
+  url: z.string(),
+  /** Address after redirects so far. */
+  at: z.string().optional(),
+  hops: Count.optional(),
+  depth: Count,
+  /** `extracting`: fetched, and waiting for its JSON. */
+  status: z.enum([
+    "queued",
+    "in_flight",
+    "extracting",
+    "completed",
+    "errored",
+    "disallowed",
+    "skipped",
+  ]),
+  /** Failed attempts. */
+  failures: Count.optional(),
+  /** Turns that broke off with this page as their only request. */
+  breaks: Count.optional(),
+  /** A turn broke off, or a browser ended, with this page in it. The next turn has this page alone. */
+  alone: z.literal(true).optional(),
+  /** Skipped for its depth alone. If it is found nearer to the start, it is fetched. */
+  tooDeep: z.literal(true).optional(),
+  /** The blob from which its JSON is made, until the task is sent. */
+  jsonSource: z.string().optional(),
+  /** The next page in its host's queue, or in the queue for JSON. */
+  next: Count.optional(),
+  settledAs: Count.optional(),
+  /** The visible fields of a settled record, in one string (settled-record.ts). */
+  shown: z.string().optional(),
+  /**
+   * The visible fields of a page that waits for its JSON, that was skipped at once, or that the first release
+   * settled.
+   */
+  reason: z.string().optional(),
+  metadata: RecordMetadata.optional(),
+  blobs: z.array(RecordBlob).optional(),
+});
+export type PageRow = z.infer<typeof PageRow>;
+
+/**
+ * Row `z/<n>`: one status letter for each of LETTERS_PER_ROW records, so that a listing by status need not read their
+ * rows.
+ */
+const LettersRow = z.object({
+  type: z.literal("letters"),
+  letters: z.string(),
+  /** The highest settlement number among these records. */
+  settledAs: Count,
+});
+
+/** Row `u/<bucket>`: known addresses as ` <hash>=<index in base 36>`. */
+const KnownRow = z.object({ type: z.literal("known"), known: z.string() });
+
+/** Row `h/<host>`: the queue of a host, and the number of requests that its site knows of. */
+export const HostRow = z.object({
+  type: z.literal("host"),
+  first: Count.optional(),
+  last: Count.optional(),
+  queued: Count,
+  /** Wanted requests as the site knows them. Missing before the first message to the site. */
+  told: Count.optional(),
+  /** `open`: the job wants requests there. `waits`: the host waits in line for that, before the host `behind`. */
+  open: z.literal(true).optional(),
+  waits: z.literal(true).optional(),
+  behind: z.string().optional(),
+});
+export type HostRow = z.infer<typeof HostRow>;
+
+/** Row `t/<turn>`: requests that a turn has not reported yet. */
+export const TurnRow = z.object({
+  type: z.literal("turn"),
+  host: z.string(),
+  pages: z.array(Count),
+  sitemaps: z.array(Count),
+});
+export type TurnRow = z.infer<typeof TurnRow>;
+
+/** Row `s/<number>`: a sitemap that is not read yet. */
+export const SitemapRow = z.object({
+  type: z.literal("sitemap"),
+  url: z.string(),
+  nesting: Count,
+  /** The sitemap is guessed: nobody named it. */
+  guessed: z.literal(true).optional(),
+  inFlight: z.boolean(),
+  failures: Count,
+});
+export type SitemapRow = z.infer<typeof SitemapRow>;
+
+/** A found address, with the page's modification time from a sitemap. */
+export const Found = z.object({ url: z.string(), lastModifiedAt: EpochMs.optional() });
+export type Found = z.infer<typeof Found>;
+
+/** Row `b/<lane>/<n>`: addresses that are not examined yet. The depth of sitemaps counts the indexes above them. */
+const BacklogRow = z.object({
+  type: z.literal("backlog"),
+  depth: Count,
+  found: z.array(Found),
+});
+
+export const CrawlJobRow = z.discriminatedUnion("type", [
+  PageRow,
+  KnownRow,
+  LettersRow,
+  HostRow,
+  TurnRow,
+  SitemapRow,
+  BacklogRow,
+  PlanRow,
+  PatternsRow,
+]);
+export type CrawlJobRow = z.infer<typeof CrawlJobRow>;

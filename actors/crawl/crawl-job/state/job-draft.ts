@@ -1,0 +1,78 @@
+/** A transition of a job while its handler builds it, within the limits of one message. */
+import { strict as assert } from "node:assert";
+import type { DeepReadonly } from "../../../../schemas/contract.ts";
+import { Draft } from "../../../runtime/draft.ts";
+import type { CrawlJobRow, CrawlJobState } from "./crawl-job-state.ts";
+import { type PreparedPlan, readPlan } from "./plan.ts";
+
+/**
+ * Rows that one message of a job changes before it leaves further addresses to a later message.
+ *
+ * Each address adds at most five rows, and the rest of a transition up to 84, so TRANSITION_ROWS_MAX holds.
+ */
+export const STEP_ROWS_MAX = 360;
+/** Bytes of rows that one message of a job writes. */
+export const STEP_BYTES_MAX = 500_000;
+/** Hosts that one message of a job notifies. */
+export const STEP_HOSTS_MAX = 140;
+
+/**
+ * Steps of the pattern matcher, of some nanoseconds each, that one message may take: 2,500 plain addresses, about 20
+ * ms.
+ */
+export const STEP_WORK_MAX = 10_000_000;
+
+type Row = DeepReadonly<CrawlJobRow>;
+type RowOf<T extends Row["type"]> = Extract<Row, { type: T }>;
+
+export class JobDraft extends Draft<CrawlJobState, CrawlJobRow, "timeOut" | "expire" | "askAgain"> {
+  /** Hosts whose number of wanted requests may have changed. Their sites may need a message. */
+  readonly touchedHosts = new Set<string>();
+  /** Hosts whose site must send its robots.txt, even where the number of wanted requests is unchanged. */
+  readonly askedHosts = new Set<string>();
+  /** Indexes of records that this message settled, for clients that watch the job. */
+  readonly settled: number[] = [];
+  #bytes = 0;
+  #work = 0;
+
+  get plan(): PreparedPlan {
+    return readPlan((row) => this.row(row));
+  }
+
+  /** Number of pages that the limit still admits. */
+  get pagesLeft(): number {
+    return this.plan.plan.limit - this.state.admitted;
+  }
+
+  get isRunning(): boolean {
+    return this.state.status === "running";
+  }
+
+  findRow<T extends Row["type"]>(type: T, name: string): RowOf<T> | undefined {
+    const found = this.row(name);
+    assert(found === undefined || found.type === type, `Row ${name} is a ${type}`);
+    return found as RowOf<T> | undefined;
+  }
+
+  getRow<T extends Row["type"]>(type: T, name: string): RowOf<T> {
+    const found = this.findRow(type, name);
+    assert(found, `Row ${name} exists`);
+    return found;
+  }
+
+  /** Counts the cost of one more address: bytes of rows, and work. */
+  spend({ bytes, work }: { bytes: number; work: number }): void {
+    this.#bytes += bytes;
+    this.#work += work;
+  }
+
+  /** Whether this message must leave further addresses to a later one. */
+  get isFull(): boolean {
+    return (
+      this.writtenRows >= STEP_ROWS_MAX ||
+      this.#bytes >= STEP_BYTES_MAX ||
+      this.#work >= STEP_WORK_MAX ||
+      this.touchedHosts.size >= STEP_HOSTS_MAX
+    );
+  }
+}

@@ -1,0 +1,54 @@
+/**
+ * Limits the hosts at which a job wants requests at once. The others wait in a line that is linked through their
+ * rows.
+ */
+import type { DeepReadonly } from "../../../../schemas/contract.ts";
+import type { CrawlJobState } from "./crawl-job-state.ts";
+import { hostRow, hostState } from "./host-queues.ts";
+import type { JobDraft } from "./job-draft.ts";
+
+/**
+ * Hosts at which one job wants requests at once. Hosts that never respond block a lane for everyone: this many for
+ * about two minutes.
+ */
+export const JOB_HOSTS_MAX = 100;
+
+type Line = DeepReadonly<NonNullable<CrawlJobState["hosts"]>>;
+
+const lineOf = ({ state }: JobDraft): Line => state.hosts ?? { open: 0 };
+
+/** Returns whether the job may want requests there now. If not, the host joins the line. */
+export function openHost(draft: JobDraft, host: string): boolean {
+  const row = hostState(draft, host);
+  if (row.open || row.waits) return row.open === true;
+  const line = lineOf(draft);
+  const { open, first = host, last } = line;
+  if (open < JOB_HOSTS_MAX) {
+    draft.write(hostRow(host), { ...row, open: true });
+    draft.state.hosts = { ...line, open: open + 1 };
+    return true;
+  }
+  draft.write(hostRow(host), { ...row, waits: true });
+  if (last !== undefined) draft.write(hostRow(last), { ...hostState(draft, last), behind: host });
+  draft.state.hosts = { open, first, last: host };
+  return false;
+}
+
+/** Closes a host at which nothing waits any more. */
+export function closeHost(draft: JobDraft, host: string): void {
+  const { open } = hostState(draft, host);
+  draft.write(hostRow(host), null);
+  const line = lineOf(draft);
+  if (open) draft.state.hosts = { ...line, open: line.open - 1 };
+}
+
+/** Takes the first host from the line if there is a free place. */
+export function nextInLine(draft: JobDraft): string | undefined {
+  const { open, first, last } = lineOf(draft);
+  if (first === undefined || open >= JOB_HOSTS_MAX) return undefined;
+  const { waits: _waits, behind, ...row } = hostState(draft, first);
+  draft.write(hostRow(first), row);
+  const rest = behind === undefined || last === undefined ? {} : { first: behind, last };
+  draft.state.hosts = { open, ...rest };
+  return first;
+}

@@ -1,0 +1,207 @@
+/** A client of one AI model behind an OpenAI-compatible endpoint. */
+import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
+import {
+  APICallError,
+  extractJsonMiddleware,
+  extractReasoningMiddleware,
+  generateText,
+  type JSONSchema7,
+  type ModelMessage,
+  wrapLanguageModel,
+} from "ai";
+import { EgressError } from "../../../egress/egress-error.ts";
+import { AnswerTooLarge, type Fetch } from "./ai-fetch.ts";
+
+/** Length of a provider's error text in a reason: a sentence. */
+const JSON_QUOTED_CHARS_MAX = 200;
+/** Models known to accept no schema. An evicted one costs one more request. */
+export const SCHEMALESS_MODELS_MAX = 256;
+
+export interface AiEndpoint {
+  /** Name of the model in reasons. */
+  label: string;
+  baseUrl: string;
+  model: string;
+  /** A key, or a complete Authorization field: `Bearer …`. */
+  authorization: string | undefined;
+  fetch: Fetch;
+  /** Whether reasons may quote its error texts. Those of an internal service are not for users. */
+  quoted: boolean;
+}
+
+/** A failed request to a model. The message is for users and names no secret. */
+export class AiFault extends Error {
+  /** HTTP status of the response, if there was one. */
+  readonly status: number | undefined;
+  /** Whether a retry may succeed. */
+  readonly retry: boolean;
+  /** Delay that the response asked for (Retry-After). */
+  readonly waitMs: number | undefined;
+
+  constructor(
+    message: string,
+    options: ErrorOptions & { status?: number; retry: boolean; waitMs?: number | undefined },
+  ) {
+    super(message, options);
+    this.status = options.status;
+    this.retry = options.retry;
+    this.waitMs = options.waitMs;
+  }
+}
+
+export class AiModelClient {
+  readonly #endpoint: AiEndpoint;
+  readonly #model;
+  /** Models that accept no schema, as many servers do. */
+  readonly #schemaless: Set<string>;
+  readonly #name: string;
+
+  constructor(endpoint: AiEndpoint, schemaless: Set<string>) {
+    const { baseUrl, model, authorization, fetch } = endpoint;
+    this.#endpoint = endpoint;
+    this.#schemaless = schemaless;
+    this.#name = `${baseUrl} ${model}`;
+    const provider = createOpenAICompatible({
+      name: "endpoint",
+      baseURL: baseUrl,
+      fetch,
+      headers: authorization === undefined ? {} : { Authorization: fieldOf(authorization) },
+      supportsStructuredOutputs: true,
+    });
+    this.#model = wrapLanguageModel({
+      model: provider(model),
+      middleware: [
+        extractJsonMiddleware({ transform: bareJson }),
+        extractReasoningMiddleware({ tagName: "think" }),
+      ],
+    });
+  }
+
+  /**
+   * Sends messages and returns the answer, stripped of everything around its JSON. Throws an `AiFault`, or the
+   * signal's reason.
+   */
+  async ask(
+    messages: readonly ModelMessage[],
+    { schema, signal }: { schema: JSONSchema7; signal: AbortSignal },
+  ): Promise<string> {
+    if (this.#schemaless.has(this.#name)) return await this.#ask(messages, undefined, signal);
+    try {
+      return await this.#ask(messages, schema, signal);
+    } catch (error) {
+      const refused = error instanceof AiFault && (error.status === 400 || error.status === 422);
+      if (!refused) throw error;
+      const text = await this.#ask(messages, undefined, signal);
+      // The model refused the schema. The prompt contains it as text.
+      this.#schemaless.add(this.#name);
+      const [oldest = ""] = this.#schemaless;
+      if (this.#schemaless.size > SCHEMALESS_MODELS_MAX) this.#schemaless.delete(oldest);
+      return text;
+    }
+  }
+
+  async #ask(
+    messages: readonly ModelMessage[],
+    schema: JSONSchema7 | undefined,
+    signal: AbortSignal,
+  ): Promise<string> {
+    const model = schema === undefined ? this.#model : inSchema(this.#model, schema);
+    try {
+      const { text } = await generateText({
+        model,
+        messages: [...messages],
+        allowSystemInMessages: true,
+        maxRetries: 0,
+        abortSignal: signal,
+        // Strict schemas must list every field as required, which users' schemas do not.
+        providerOptions: { openaiCompatible: { strictJsonSchema: false } },
+      });
+      return text;
+    } catch (error) {
+      signal.throwIfAborted();
+      throw faultOf(error, this.#endpoint);
+    }
+  }
+}
+
+function inSchema(model: ReturnType<typeof wrapLanguageModel>, schema: JSONSchema7) {
+  return wrapLanguageModel({
+    model,
+    middleware: {
+      transformParams: async ({ params }) => ({
+        ...params,
+        responseFormat: { type: "json", schema, name: "page" },
+      }),
+    },
+  });
+}
+
+function fieldOf(authorization: string): string {
+  return /^\S+ +\S/.test(authorization) ? authorization : `Bearer ${authorization}`;
+}
+
+/** Strips a code fence, and text before and after the JSON. */
+function bareJson(text: string): string {
+  const fenced = /```(?:json)?\s*\n([\s\S]*?)\n\s*```/.exec(text)?.[1] ?? text;
+  const bare = fenced.trim();
+  if (/^[[{"]/.test(bare)) return bare;
+  const start = bare.search(/[[{]/);
+  const end = Math.max(bare.lastIndexOf("}"), bare.lastIndexOf("]"));
+  return start >= 0 && end > start ? bare.slice(start, end + 1) : bare;
+}
+
+function faultOf(error: unknown, endpoint: AiEndpoint): AiFault {
+  const cause = rootOf(error);
+  if (cause instanceof AnswerTooLarge) return new AiFault(cause.message, { retry: false });
+  if (cause instanceof EgressError) {
+    const retry = cause.code !== "address_refused" && cause.code !== "transfer_too_large";
+    return new AiFault(afterColon(cause.message), { retry, cause });
+  }
+  if (cause instanceof Error && "code" in cause) {
+    return new AiFault("the connection to it failed", { retry: true, cause });
+  }
+  if (!APICallError.isInstance(error)) {
+    return new AiFault("it gave no answer in the OpenAI-compatible protocol", {
+      retry: false,
+      cause: error,
+    });
+  }
+  const { statusCode: status } = error;
+  if (status === undefined)
+    return new AiFault("the connection to it failed", { retry: true, cause });
+  if (status < 300) {
+    const message = "it gave no answer in the OpenAI-compatible protocol";
+    return new AiFault(message, { status, retry: false });
+  }
+  return new AiFault(`it answered ${status}${wordsOf(error, endpoint)}`, {
+    status,
+    retry: status === 408 || status === 429 || status >= 500,
+    waitMs: retryAfterMs(error.responseHeaders),
+  });
+}
+
+/** Returns the error text of an OpenAI-compatible server without the caller's key. */
+function wordsOf({ responseBody = "" }: APICallError, { quoted, authorization }: AiEndpoint) {
+  const said = quoted ? /"message"\s*:\s*"((?:[^"\\]|\\.){1,1000})"/.exec(responseBody)?.[1] : "";
+  if (!said) return "";
+  const secret = authorization?.split(" ").at(-1) ?? "";
+  const words = (secret === "" ? said : said.replaceAll(secret, "…")).replace(/\\(.)/g, "$1");
+  return `: ${words.slice(0, JSON_QUOTED_CHARS_MAX)}`;
+}
+
+function retryAfterMs(headers: Record<string, string> | undefined): number | undefined {
+  const field = headers?.["retry-after"];
+  if (field === undefined || !/^\d{1,9}$/.test(field)) return undefined;
+  return Number(field) * 1_000;
+}
+
+function rootOf(error: unknown): unknown {
+  let root = error;
+  while (root instanceof Error && root.cause !== undefined) root = root.cause;
+  return root;
+}
+
+/** Connection errors have the form `Cannot fetch from host: …`. */
+function afterColon(message: string): string {
+  return message.slice(message.indexOf(": ") + 2);
+}

@@ -1,0 +1,132 @@
+import { setImmediate as turn } from "node:timers/promises";
+import { expect } from "chai";
+import { SkippingClock } from "../../../../scripts/testing/skipping-clock.ts";
+import { until } from "../../../../scripts/testing/until.ts";
+import { JSON_CHECK_HEAP_MIB_MAX, JSON_CHECK_MS, JsonChecker } from "./json-checker.ts";
+import type { JsonVerdict } from "./json-checker-thread.ts";
+import { JSON_FAULT_CHARS_MAX, JSON_FAULTS_MAX } from "./json-checker-thread.ts";
+
+/** Time that may pass between two lines of a test. */
+const SOON_MS = 4_000;
+
+describe("JsonChecker", function () {
+  this.timeout(60_000);
+  const checker = new JsonChecker({ timeoutMs: 30_000 });
+  after(() => checker.close());
+
+  const check = (schema: object, value: unknown) =>
+    checker.check({ schema: JSON.stringify(schema), text: JSON.stringify(value) });
+
+  it("check() gives a valid answer without white space", async () => {
+    const schema = JSON.stringify({ type: "object" });
+    expect(await checker.check({ schema, text: ' { "a" : [ 1, null ] }\n' })).to.deep.equal({
+      kind: "valid",
+      json: '{"a":[1,null]}',
+    });
+    expect(await checker.check({ schema })).to.have.property("kind", "valid");
+  });
+
+  it("check() names what is wrong, a bounded number of times", async () => {
+    const schema = { type: "array", items: { enum: ["a", "b"] } };
+    const verdict = await check(schema, ["a", "c", ..."x".repeat(100)]);
+    if (verdict.kind !== "invalid") throw new Error(verdict.kind);
+    expect(verdict.faults).to.match(/^\/1 must be equal to one of the allowed values .*"a","b"/);
+    expect(verdict.faults.split("; ")).to.have.length(JSON_FAULTS_MAX);
+    const long = await check({ enum: ["x".repeat(10_000)] }, 1);
+    expect("faults" in long && long.faults).to.have.length(JSON_FAULT_CHARS_MAX + 1);
+  });
+
+  it("check() knows the drafts people use, and words it does not know", async () => {
+    const tuple = {
+      $schema: "http://json-schema.org/draft-07/schema#",
+      items: [{ type: "number" }],
+    };
+    expect(await check(tuple, ["a"])).to.have.property("kind", "invalid");
+    const modern = {
+      $schema: "https://json-schema.org/draft/2020-12/schema",
+      prefixItems: [{ type: "number" }],
+      example: 1,
+    };
+    expect(await check(modern, ["a"])).to.have.property("kind", "invalid");
+    expect(await check({ type: "string", format: "made-up" }, "a")).to.have.property(
+      "kind",
+      "valid",
+    );
+  });
+
+  it("check() reports invalid JSON and invalid schemas", async () => {
+    const schema = JSON.stringify({ type: "object" });
+    expect(await checker.check({ schema, text: "I will not" })).to.have.property("kind", "invalid");
+    for (const bad of [
+      { type: "text" },
+      { $ref: "#/nowhere" },
+      { pattern: "(" },
+      { $async: true },
+    ]) {
+      expect(await check(bad, "a"), JSON.stringify(bad)).to.have.property("kind", "bad_schema");
+    }
+  });
+
+  it("check() goes on after a schema that takes for ever, and after what is too deep", async () => {
+    const clock = new SkippingClock();
+    const timeoutMs = 60_000;
+    const hasty = new JsonChecker({ clock, timeoutMs });
+    const schema = JSON.stringify({ type: "string" });
+    const endless = JSON.stringify({ type: "string", pattern: "^(a+)+$" });
+    const slow = hasty.check({ schema: endless, text: `"${"a".repeat(50)}!"` });
+    const behind = hasty.check({ schema, text: '"a"' });
+    await until("it is at it", () => clock.isAwaited(timeoutMs));
+    clock.skip(timeoutMs);
+    const verdict = await slow;
+    expect(verdict.kind).to.equal("bad_schema");
+    expect("reason" in verdict && verdict.reason).to.contain("took longer than 60000 ms");
+    expect(await behind).to.have.property("kind", "valid");
+    const deep = "[".repeat(200_000) + "]".repeat(200_000);
+    const recursive = JSON.stringify({ items: { $ref: "#" } });
+    const verdicts = await hasty.check({ schema: recursive, text: deep });
+    expect(verdicts.kind).to.be.oneOf(["invalid", "bad_schema"]);
+    expect(await hasty.check({ schema, text: '"a"' })).to.have.property("kind", "valid");
+    await hasty.close();
+  });
+
+  it("check() gives a schema JSON_CHECK_MS, and no more", async () => {
+    const clock = new SkippingClock();
+    const patient = new JsonChecker({ clock });
+    let verdict: JsonVerdict | undefined;
+    const schema = JSON.stringify({ type: "string", pattern: "^(a+)+$" });
+    const checked = patient.check({ schema, text: `"${"a".repeat(50)}!"` }).then((given) => {
+      verdict = given;
+    });
+    await until("it is at it", () => clock.isAwaited(JSON_CHECK_MS));
+    clock.skip(JSON_CHECK_MS - SOON_MS);
+    await turn();
+    expect(verdict).to.equal(undefined);
+    clock.skip(SOON_MS);
+    await checked;
+    const reason = `checking an answer against it took longer than ${JSON_CHECK_MS} ms`;
+    expect(verdict).to.deep.equal({ kind: "bad_schema", reason });
+    await patient.close();
+  });
+
+  it("check() has JSON_CHECK_HEAP_MIB_MAX of memory for it, and no more", async () => {
+    const patient = new JsonChecker({ timeoutMs: 120_000 });
+    // Each fault takes some 270 bytes.
+    const faultsOfValue = JSON_CHECK_HEAP_MIB_MAX * 2_000;
+    const zeros = JSON.stringify(Array(faultsOfValue).fill(0));
+    const schema = (times: number) =>
+      JSON.stringify({ items: { allOf: Array(times).fill({ type: "string" }) } });
+    const within = await patient.check({ schema: schema(1), text: zeros });
+    expect(within.kind).to.equal("invalid");
+    const past = await patient.check({ schema: schema(8), text: zeros });
+    expect(past.kind).to.equal("bad_schema");
+    expect("reason" in past && past.reason).to.contain("memory");
+    await patient.close();
+  }).timeout(120_000);
+
+  it("check() refuses when it is closed", async () => {
+    const closed = new JsonChecker();
+    await closed.close();
+    const error = await closed.check({ schema: "{}" }).catch((thrown: unknown) => thrown);
+    expect(error).to.be.an("error");
+  });
+});

@@ -1,0 +1,174 @@
+/** The departure of one request of a turn: within the moment that its site has set, or not at all. */
+import { TURN_LATE_MS } from "../../../../schemas/crawl/limits.ts";
+import { site } from "../../../../schemas/crawl/site.ts";
+import { OVER } from "../../../runtime/lib/clock.ts";
+import {
+  type BeginParts,
+  beginTurn,
+  type Moment,
+  type TurnToBegin,
+  waitUntil,
+} from "./begin-turn.ts";
+
+/** How long before the end of its moment a connecting request asks again: the time of a call on a busy machine. */
+const TURN_AGAIN_MS = 500;
+
+/** The request missed its moment and needs another one. */
+export class TooLate extends Error {}
+
+/** The request was not made, or nobody knows whether it was. The turn ends without an outcome for it. */
+export class NotMade extends Error {}
+
+/** The timing rules that a requester must follow and report. */
+export interface Departure {
+  /** Aborts when the request must not leave any more, with TooLate or NotMade among other reasons. */
+  signal: AbortSignal;
+  /**
+   * Resolves at the moment, or `aheadMs` before it. The caller awaits it with an open connection. Rejects with the
+   * signal's reason.
+   */
+  due(aheadMs?: number): Promise<void>;
+  /** Whether the request may still leave. Aborts `signal` if not. */
+  mayLeave(): boolean;
+  /**
+   * The caller calls this if the request may leave unobserved from its moment on. It may then have left even after it
+   * was taken back.
+   */
+  onUnseen(): void;
+  /** The caller calls this just before the request leaves. `signal` is aborted by then if that is too late. */
+  onStarting(): void;
+  /** The caller calls this when a request has left, also for each repetition. */
+  onStarted(): void;
+  /** Waits for the moment of one more request for the same address. Resolves with false if there is none soon. */
+  oneMore(): Promise<boolean>;
+}
+
+export interface DepartureParts extends Pick<BeginParts, "call" | "clock" | "signal"> {
+  /** Aborts when nobody wants the turn's pages any more. */
+  ended?: AbortSignal;
+  /** Receives each departure. The returned promise resolves when the site knows. */
+  onLeft?: (left: Left) => Promise<unknown>;
+}
+
+export interface Left {
+  /** The request was not the first of the turn. */
+  again: boolean;
+  /** Longest possible lateness after the moment, in milliseconds. */
+  lateMs: number;
+}
+
+/** The requester has its place already. */
+const NO_PLACES = { take: async () => () => {} };
+
+/**
+ * Makes one request within its moment. While the request connects, the site is asked again, and the request continues
+ * as long as the site says go without a wait. Rejects with TooLate or NotMade.
+ */
+export async function inTime<T>(
+  turn: TurnToBegin,
+  { call, clock, signal, ended, onLeft }: DepartureParts,
+  first: Moment,
+  make: (departure: Departure) => Promise<T>,
+): Promise<T> {
+  const late = new AbortController();
+  let left = new AbortController();
+  let moment = { ...first };
+  let isUnseen = false;
+  let requests = 0;
+  let known: Promise<unknown> | undefined;
+  const takeBack = () => late.abort(isUnseen ? new NotMade() : new TooLate());
+  keep();
+  const mayLeave = () => {
+    if (!left.signal.aborted) {
+      // A process that was suspended may notice its connection before its timer.
+      if (clock.monotonic() > moment.lateAt) takeBack();
+      else if (ended?.aborted) late.abort(new NotMade());
+    }
+    return !late.signal.aborted && !signal.aborted;
+  };
+  const either = AbortSignal.any([signal, late.signal]);
+  try {
+    return await make({
+      signal: either,
+      due: (aheadMs = 0) => waitUntil(clock, moment.startAt - aheadMs, either),
+      mayLeave,
+      onUnseen() {
+        isUnseen = true;
+      },
+      onStarting() {
+        // From here on the request cannot be taken back: a repetition would be a second request.
+        if (mayLeave()) left.abort(OVER);
+      },
+      onStarted() {
+        left.abort(OVER);
+        requests += 1;
+        const lateMs = Math.max(0, clock.monotonic() - moment.lateAt + TURN_LATE_MS);
+        known = onLeft?.({ again: requests > 1, lateMs: Math.ceil(lateMs) });
+      },
+      async oneMore() {
+        // The site must know of the first request, or it would take this one for the same.
+        await known?.catch(() => {});
+        const begun = await beginTurn(turn, { call, clock, signal, places: NO_PLACES });
+        if (begun.state === "gone" || !begun.verdicts.every(({ allowed }) => allowed)) return false;
+        left = new AbortController();
+        moment = { ...begun.moment };
+        keep();
+        return mayLeave();
+      },
+    });
+  } finally {
+    left.abort(OVER);
+  }
+
+  function keep(): void {
+    const { signal: hasLeft } = left;
+    void keepMoment(turn, { call, clock, left: hasLeft }, moment).then(() => {
+      if (!hasLeft.aborted) takeBack();
+    });
+  }
+}
+
+/** Resolves when the request must leave, on an open connection. Rejects if it must not leave. */
+export async function start({ due, onStarting, signal }: Departure): Promise<void> {
+  await due();
+  onStarting();
+  signal.throwIfAborted();
+}
+
+/** Returns a departure without a moment, valid until nobody wants the turn any more. */
+export function atAnyTime({ signal, ended }: Pick<DepartureParts, "signal" | "ended">): Departure {
+  const mayLeave = () => !signal.aborted && !ended?.aborted;
+  return {
+    ...{ signal, mayLeave, due: async () => signal.throwIfAborted() },
+    oneMore: async () => mayLeave(),
+    ...{ onUnseen() {}, onStarting() {}, onStarted() {} },
+  };
+}
+
+/** Extends the moment by asking the site again. Resolves when the moment has passed or the request has left. */
+async function keepMoment(
+  { host, ...asked }: TurnToBegin,
+  { call, clock, left }: Pick<BeginParts, "call" | "clock"> & { left: AbortSignal },
+  moment: Moment,
+): Promise<void> {
+  for (;;) {
+    await clock.wait(Math.max(0, moment.lateAt - TURN_AGAIN_MS - clock.monotonic()), left);
+    if (left.aborted) return;
+    const askedAt = clock.monotonic();
+    const answer = await Promise.race([
+      // Without a reply the moment passes.
+      call(site, host, "begin", asked).catch(() => undefined),
+      clock.wait(Math.max(0, moment.lateAt - askedAt), left).then(() => undefined),
+    ]);
+    const goesOn =
+      answer?.state === "go" &&
+      answer.waitMs === 0 &&
+      answer.verdicts.every(({ allowed }) => allowed) &&
+      clock.monotonic() <= moment.lateAt;
+    if (!goesOn) {
+      await clock.wait(Math.max(0, moment.lateAt - clock.monotonic()), left);
+      return;
+    }
+    moment.lateAt = askedAt + TURN_LATE_MS;
+  }
+}

@@ -1,0 +1,499 @@
+import { once } from "node:events";
+import type { ServerResponse } from "node:http";
+import { gzipSync } from "node:zlib";
+import { expect } from "chai";
+import { CrawlRequest } from "../../../../schemas/crawl/http/crawl.ts";
+import { CRAWL_BODY_BYTES_MAX, LARGE_BODY_BYTES } from "../../../../schemas/crawl/limits.ts";
+import { openPool } from "../../../../scripts/testing/printer.ts";
+import { childrenOf, isRunning } from "../../../../scripts/testing/process-children.ts";
+import { until } from "../../../../scripts/testing/until.ts";
+import { WebSite } from "../../../../scripts/testing/web-site.ts";
+import { systemClock } from "../../../runtime/lib/clock.ts";
+import { pageLoad, type Watched } from "../../workers/crawl-page/testing/page-load.ts";
+import type { PageAnswer } from "../load/page-loader.ts";
+import { BrowserPageLoader, type BrowserPageLoaderParts } from "./browser-page-loader.ts";
+
+type Parameters = Partial<Record<keyof CrawlRequest, unknown>>;
+type LoadedPage = Extract<PageAnswer, { kind: "page" }>;
+
+const pageOf = (answer: PageAnswer): LoadedPage => {
+  if (answer.kind !== "page") throw new Error(JSON.stringify(answer));
+  return answer;
+};
+
+const browsers = () => childrenOf(process.pid).filter(isRunning);
+
+const script = (code: string) =>
+  `<!doctype html><title>here</title><p>kept</p><script>${code}</script>`;
+
+const answers =
+  (status: number, headers: Record<string, string>, body: string | Buffer = "") =>
+  (_: unknown, response: ServerResponse) => {
+    response.writeHead(status, headers).end(body);
+  };
+
+describe("BrowserPageLoader", function () {
+  this.timeout(180_000);
+  const pool = openPool();
+  const loaders: BrowserPageLoader[] = [];
+  let site: WebSite;
+  let other: WebSite;
+
+  before(async () => {
+    [site, other] = await Promise.all([WebSite.start(), WebSite.start(), pool.start()]);
+  });
+  beforeEach(() => {
+    site.requests.length = 0;
+    other.requests.length = 0;
+  });
+  afterEach(async () => {
+    await Promise.all(loaders.splice(0).map((loader) => loader.close()));
+    await until("contexts are given back", () => pool.contextsInUse === 0);
+  });
+  after(async () => {
+    await Promise.all([pool.close(), site[Symbol.asyncDispose](), other[Symbol.asyncDispose]()]);
+  });
+
+  function open(parameters: Parameters = {}, limits: BrowserPageLoaderParts["limits"] = {}) {
+    const request = CrawlRequest.parse({ url: site.url, ...parameters });
+    const loader = new BrowserPageLoader({ pool, clock: systemClock, request, limits });
+    loaders.push(loader);
+    return loader;
+  }
+
+  const load = (loader: BrowserPageLoader, url: string, watched: Watched = {}) =>
+    loader.load(pageLoad(url, watched));
+
+  describe("load() gives the page", () => {
+    it("as scripts have made it, with what its head says", async () => {
+      const modified = "Wed, 01 Jan 2025 00:00:00 GMT";
+      const headers = {
+        "Content-Type": "text/html; charset=utf-8",
+        "Last-Modified": modified,
+        "X-Robots-Tag": "noindex",
+      };
+      const html = "<!DOCTYPE html><p id=a>x</p><script>a.textContent = '✓'</script>";
+      const url = site.page("/made", answers(200, headers, html));
+      let started = 0;
+      const answer = await load(open(), url, {
+        onStarted: () => {
+          started += 1;
+        },
+      });
+      expect(answer).to.deep.include({
+        kind: "page",
+        status: 200,
+        truncated: false,
+        contentType: headers["Content-Type"],
+        lastModifiedAt: Date.parse(modified),
+        awayMs: undefined,
+        nofollow: false,
+        noindex: true,
+      });
+      expect(pageOf(answer).html).to.match(
+        /^<!DOCTYPE html>\n<html><head><\/head><body><p id="a">✓</,
+      );
+      expect(answer.browserMs).to.be.greaterThan(0).and.satisfy(Number.isInteger);
+      expect(started).to.equal(1);
+    });
+
+    it("with the text and links of open shadow roots, and where it sends its reader", async () => {
+      const url = site.page(
+        "/shadow",
+        `<!doctype html><html lang=en><meta http-equiv=refresh content="0;url=/on"><x-a><b>light</b></x-a>
+        <script>
+          const host = document.querySelector("x-a");
+          host.attachShadow({ mode: "open" }).innerHTML = "<a href=/in>in</a><x-b></x-b><slot></slot>";
+          host.shadowRoot.querySelector("x-b").attachShadow({ mode: "open" }).innerHTML = "<i>deep</i>";
+        </script>`,
+      );
+      const { html } = pageOf(await load(open(), url));
+      expect(html).to.match(/^<!DOCTYPE html>\n<html lang="en"><head>.*<\/html>$/s);
+      expect(html).to.include(
+        '<x-a><template shadowrootmode="open"><a href="/in">in</a><x-b><template shadowrootmode="open"><i>deep</i></template></x-b><slot></slot></template><b>light</b></x-a>',
+      );
+      expect(html).to.include("0;url=/on");
+      expect(site.paths).to.deep.equal(["/shadow"]);
+    });
+
+    it("of an error, with its body, even an empty one; and how long to stay away", async () => {
+      const loader = open();
+      const gone = site.page("/gone", answers(404, {}, "<p>Nothing here"));
+      expect(pageOf(await load(loader, gone))).to.include({ status: 404 });
+      const empty = site.page("/empty", answers(500, {}));
+      expect(pageOf(await load(loader, empty))).to.include({ status: 500, html: "" });
+      const busy = site.page("/busy", answers(429, { "Retry-After": "7" }, "later"));
+      expect(pageOf(await load(loader, busy))).to.include({ status: 429, awayMs: 7_000 });
+      const nothing = site.page("/nothing", answers(204, {}));
+      expect(pageOf(await load(loader, nothing))).to.include({ status: 204, html: "" });
+    });
+
+    it("of an error, whatever it was to wait for or to be completed with", async () => {
+      const loader = open({
+        waitForSelector: { selector: "#never", timeout: 300 },
+        addScriptTag: [{ url: `${site.url}/never.js` }],
+        gotoOptions: { waitUntil: "load", timeout: 10_000 },
+      });
+      site.page("/never.png", () => {});
+      const busy = answers(503, { "Retry-After": "7" }, "<p>later");
+      const later = pageOf(await load(loader, site.page("/busy", busy)));
+      expect(later).to.include({ status: 503, awayMs: 7_000 });
+      expect(later.html).to.contain("later");
+      const gone = answers(404, {}, "<p>Nothing here<img src=/never.png>");
+      const nothing = pageOf(await load(loader, site.page("/gone", gone)));
+      expect(nothing.status).to.equal(404);
+      expect(nothing.html).to.contain("Nothing here");
+      expect(await load(loader, site.page("/good", "<p>x"))).to.include({ kind: "failed" });
+    });
+
+    it("of text that browsers would save or show in their own way", async () => {
+      const loader = open();
+      for (const [type, body] of [
+        ["text/plain", "a < b & c"],
+        ["text/csv", "a,b\n1,2"],
+        ["application/json", '{"a":"<b>"}'],
+        ["application/xml", "<a><b/></a>"],
+      ] as const) {
+        const url = site.page("/text", answers(200, { "Content-Type": type }, body));
+        expect(pageOf(await load(loader, url)), type).to.include({ html: body, contentType: type });
+      }
+      const attached = { "Content-Disposition": "attachment; filename=a.html" };
+      const url = site.page("/attached", answers(200, attached, "<p>attached"));
+      expect(pageOf(await load(loader, url)).html).to.contain("attached");
+    });
+
+    it("with the crawler's name in the header, in scripts and in workers", async () => {
+      const name = "VendorBrowserRenderingCrawler/1.0";
+      const url = site.page(
+        "/name",
+        script(`const code = "postMessage(navigator.userAgent)";
+          const worker = new Worker(URL.createObjectURL(new Blob([code])));
+          worker.onmessage = ({ data }) => {
+            document.body.append(Object.assign(document.createElement("b"), { id: "done", textContent: data + "|" + navigator.userAgent }));
+          };`),
+      );
+      const headers = { "User-Agent": "Someone/1", "X-Own": "1" };
+      const waitForSelector = { selector: "#done" };
+      const loader = open({ setExtraHTTPHeaders: headers, waitForSelector });
+      expect(pageOf(await load(loader, url)).html).to.contain(`${name}|${name}`);
+      expect(site.headersOf("/name")).to.include({ "user-agent": name, "x-own": "1" });
+    });
+
+    it("with cookies and credentials of the start's host, cookies that pages set, and other parameters", async () => {
+      const challenge = (_: unknown, response: ServerResponse) => {
+        const { authorization } = site.headersOf("/closed");
+        if (authorization === undefined) {
+          response.writeHead(401, { "WWW-Authenticate": 'Basic realm="a"' }).end("closed");
+        } else response.writeHead(200, { "Set-Cookie": "seen=1" }).end("open");
+      };
+      const loader = open({
+        cookies: [{ name: "given", value: "1" }],
+        authenticate: { username: "a", password: "b" },
+        addScriptTag: [{ content: "document.title = 'tagged'" }],
+        viewport: { width: 320, height: 200 },
+        emulateMediaType: "print",
+        rejectResourceTypes: ["script"],
+      });
+      const closed = await load(loader, site.page("/closed", challenge));
+      expect(pageOf(closed).html).to.contain("open").and.contain("<title>tagged</title>");
+      const next = site.page("/next", "<script src=/a.js></script><p>x");
+      await load(loader, next);
+      expect(site.headersOf("/next").cookie).to.equal("given=1; seen=1");
+      expect(site.paths).not.to.contain("/a.js");
+    });
+
+    it("without scripts where they are off", async () => {
+      const loader = open({ setJavaScriptEnabled: false });
+      const url = site.page("/off", script("document.title = 'ran'"));
+      expect(pageOf(await load(loader, url)).html).to.contain("<title>here</title>");
+    });
+
+    it("cut at its bound when it is large, asking for room before", async () => {
+      const loader = open({}, { takeHtmlMs: 60_000 });
+      const large = site.page("/large", `<p>${"é".repeat(LARGE_BODY_BYTES)}`);
+      let asked = 0;
+      const onLarge = async () => {
+        asked += 1;
+      };
+      expect(pageOf(await load(loader, large, { onLarge })).truncated).to.equal(false);
+      expect(asked).to.equal(1);
+      const grown = site.page("/grown", script("document.body.append('€'.repeat(5_000_000))"));
+      const answer = pageOf(await load(loader, grown, { onLarge }));
+      expect(answer.truncated).to.equal(true);
+      expect(Buffer.byteLength(answer.html)).to.be.within(
+        CRAWL_BODY_BYTES_MAX - 3,
+        CRAWL_BODY_BYTES_MAX,
+      );
+      expect(asked).to.equal(2);
+      const small = site.page("/small", "<p>x");
+      await load(loader, small, { onLarge });
+      expect(asked).to.equal(2);
+    });
+  });
+
+  describe("load() makes one request for the document", () => {
+    it("and answers a redirect with where it leads", async () => {
+      const loader = open();
+      for (const [location, to] of [
+        ["/target?a#b", `${site.url}/target?a`],
+        [`${other.url}/x`, `${other.url}/x`],
+        // In UTF-8, as servers write it.
+        [Buffer.from("/日本").toString("latin1"), `${site.url}/%E6%97%A5%E6%9C%AC`],
+      ] as const) {
+        const url = site.page("/from", answers(302, { Location: location }));
+        const answer = await load(loader, url);
+        expect(answer).to.deep.include({ kind: "redirect", to, status: 302 });
+        expect(answer.browserMs).to.be.greaterThan(0);
+      }
+      const file = site.page("/file", answers(301, { Location: "file:///etc/passwd" }));
+      expect(await load(loader, file)).to.include({ kind: "failed", status: 301, retry: false });
+      expect(site.paths).to.deep.equal(["/from", "/from", "/from", "/file"]);
+      expect(other.paths).to.deep.equal([]);
+    });
+
+    it("and goes nowhere else, whatever scripts and refreshes want", async () => {
+      const there = other.page("/there", "there");
+      const ways = {
+        location: script(`location.href = ${JSON.stringify(there)}`),
+        late: script(`addEventListener("load", () => location.replace("/elsewhere"))`),
+        refresh: `<!doctype html><meta http-equiv=refresh content="0; url=${there}"><title>here</title>`,
+        reload: script("location.reload()"),
+        form: `${script("document.forms[0].submit()").replace("<p>", `<form action=${there} method=post></form><p>`)}`,
+        open: script(`open(${JSON.stringify(there)})`),
+      };
+      const loader = open({ waitForTimeout: 200 });
+      for (const [name, page] of Object.entries(ways)) {
+        const url = site.page(`/${name}`, page);
+        expect(pageOf(await load(loader, url)).html, name).to.contain("here");
+      }
+      const header = answers(200, { Refresh: `0; url=${there}` }, "<title>here</title>");
+      const sent = await load(loader, site.page("/header", header));
+      expect(sent).to.include({ kind: "redirect", to: there, status: 200 });
+      const paths = [...Object.keys(ways), "header"].map((name) => `/${name}`);
+      expect(site.paths).to.deep.equal(paths);
+      expect(other.paths).to.deep.equal([]);
+    });
+
+    it("while frames within it load as parts of it", async () => {
+      other.page("/frame", "<script>parent.postMessage('framed', '*')</script>");
+      const url = site.page(
+        "/framed",
+        `<!doctype html><script>onmessage = ({ data }) => document.body.className = data</script>
+         <body><iframe src=${other.url}/frame></iframe>`,
+      );
+      const waitForSelector = { selector: ".framed" };
+      expect(pageOf(await load(open({ waitForSelector }), url)).html).to.contain("framed");
+    });
+
+    it("a conditional one where the crawl wants what has changed", async () => {
+      const since = Date.parse("2025-06-01T00:00:00Z") / 1_000;
+      const loader = open({ modifiedSince: since, cookies: [{ name: "given", value: "1" }] });
+      const same = site.page("/same", answers(304, {}));
+      expect(await load(loader, same)).to.deep.include({ kind: "unmodified", status: 304 });
+      expect(site.headersOf("/same")).to.include({
+        "if-modified-since": "Sun, 01 Jun 2025 00:00:00 GMT",
+        cookie: "given=1",
+      });
+      const modified = "Sat, 31 May 2025 00:00:00 GMT";
+      const old = site.page("/old", answers(200, { "Last-Modified": modified }, "old"));
+      const lastModified = { lastModifiedAt: Date.parse(modified) };
+      const ofSitemaps = open({ modifiedSince: since, source: "sitemaps" });
+      const unmodified = { kind: "unmodified", ...lastModified };
+      expect(await load(ofSitemaps, old)).to.deep.include(unmodified);
+      // What it links to may be newer.
+      expect(await load(loader, old)).to.deep.include({ kind: "page", ...lastModified });
+      expect(pageOf(await load(loader, site.page("/new", "new"))).html).to.contain("new");
+      expect(pageOf(await load(loader, site.page("/", "new"), { isStart: true })).html).to.contain(
+        "new",
+      );
+      expect(site.headersOf("/")).not.to.have.property("if-modified-since");
+    });
+  });
+
+  describe("load() fails with a reason", () => {
+    it("where there is no document", async () => {
+      const loader = open();
+      const picture = site.page("/picture", answers(200, { "Content-Type": "image/png" }));
+      expect(await load(loader, picture)).to.deep.include({
+        kind: "download",
+        reason: 'its content type is "image/png", not text',
+        contentType: "image/png",
+        status: 200,
+      });
+      const busy = { "Content-Type": "image/png", "Retry-After": "7" };
+      for (const status of [429, 503]) {
+        const answer = await load(loader, site.page(`/busy-${status}`, answers(status, busy, "x")));
+        expect(answer).to.include({ kind: "failed", status, retry: true, awayMs: 7_000 });
+      }
+      const reset = site.page("/reset", (request) => void request.socket.destroy());
+      expect(await load(loader, reset)).to.deep.include({ kind: "failed", retry: true });
+      expect(await load(loader, "http://127.0.0.2:9/")).to.deep.include({ kind: "failed" });
+      const refused = await load(loader, "http://127.0.0.3/");
+      expect(refused).to.deep.include({ kind: "failed", retry: false });
+      expect(refused).to.have.property("reason").that.contains("not one this service fetches");
+    });
+
+    it("where a page hangs, closes itself, crashes or leaves; and the next is loaded", async () => {
+      const loader = open({ gotoOptions: { timeout: 4_000 } }, { takeHtmlMs: 4_000 });
+      const patient = open();
+      const good = site.page("/good", "<p>good");
+      // On a busy machine that may take longer than it gives its pages.
+      const nextLoads = (what: string, by: BrowserPageLoader) =>
+        until(`a page after ${what}`, async () => (await load(by, good)).kind === "page", 60_000);
+      const cases = {
+        endless: [script("for (;;);"), "took longer than 4000 ms"],
+        late: [script(`addEventListener("load", () => { for (;;); })`), "took longer than 4000 ms"],
+        silent: [() => {}, "took longer than 4000 ms"],
+        blank: [script(`location.href = "about:blank"`), "left", patient],
+      } as const;
+      for (const [name, [page, reason, by = loader]] of Object.entries(cases)) {
+        const answer = await load(by, site.page(`/${name}`, page));
+        expect(answer, name).to.have.property("kind", "failed");
+        expect(answer, name).to.have.property("reason").that.contains(reason);
+        expect(answer.browserMs, name).to.be.greaterThan(0);
+        await nextLoads(name, by);
+      }
+      const closed = await load(patient, site.page("/close", script("close()")));
+      expect(pageOf(closed).html).to.contain("kept");
+      const dialogs = script("alert(1); confirm(2); onbeforeunload = () => 1");
+      expect(pageOf(await load(patient, site.page("/dialogs", dialogs))).html).to.contain("kept");
+      await nextLoads("dialogs", patient);
+    });
+
+    it("where the browser accepts no such cookie", async () => {
+      const cookies = [{ name: "__Host-a", value: "b", domain: "127.0.0.2" }];
+      const answer = await load(open({ cookies }), site.page("/good", "<p>good"));
+      expect(answer).to.deep.include({ kind: "failed", retry: false, browserMs: 0 });
+      expect(answer).to.have.property("reason").that.contains("Cannot set cookies");
+    });
+
+    it("where a renderer crashes, alone", async () => {
+      const loader = open({ gotoOptions: { timeout: 60_000 } });
+      const slow = site.page("/slow", (_, response) => {
+        response.write("<p>slow");
+        crashed.then(() => response.end());
+      });
+      const { promise: crashed, resolve: onCrash } = Promise.withResolvers<void>();
+      const beside = load(loader, slow);
+      await until("the other page loads", () => site.paths.includes("/slow"));
+      const hog = script(`const all = []; for (;;) all.push(new Array(1e6).fill(Math.random()))`);
+      const answer = await load(loader, other.page("/hog", hog));
+      expect(answer).to.deep.include({ kind: "failed", retry: true });
+      onCrash();
+      expect(pageOf(await beside).html).to.contain("slow");
+    });
+
+    it("where its browser dies, and loads the next in another", async () => {
+      const loader = open();
+      const asked = once(site.server, "request");
+      const pending = load(
+        loader,
+        site.page("/never", () => {}),
+      );
+      await asked;
+      for (const pid of pool.pids) process.kill(pid, "SIGKILL");
+      expect(await pending).to.include({ kind: "failed", retry: true, browserLost: true });
+      expect(pageOf(await load(loader, site.page("/good", "<p>good"))).html).to.contain("good");
+    });
+
+    it("where the browser dies that it has for itself; nobody else's does, nor it with theirs", async () => {
+      const loader = open();
+      const held: ServerResponse[] = [];
+      const slow = site.page("/slow", (_, response) => {
+        held.push(response);
+        response.write("<p>slow");
+      });
+      const both = async () => {
+        held.length = 0;
+        const loads = [load(loader, slow, { isAlone: true }), load(loader, slow)] as const;
+        await until("both are asked for", () => held.length === 2, 60_000);
+        const apart = browsers().filter((pid) => !pool.pids.includes(pid));
+        expect(apart).to.have.length(1);
+        return { loads, apart };
+      };
+      const answered = async (ended: readonly number[], loads: readonly Promise<PageAnswer>[]) => {
+        for (const pid of ended) process.kill(pid, "SIGKILL");
+        const [lost, other] = loads;
+        expect(await lost).to.include({ kind: "failed", retry: true, browserLost: true });
+        for (const response of held) response.end();
+        expect(await other).to.have.property("kind", "page");
+      };
+      const { loads, apart } = await both();
+      await answered(apart, loads);
+      await until("it is gone", () => browsers().every((pid) => pool.pids.includes(pid)), 60_000);
+      const again = await both();
+      await answered(pool.pids, again.loads.toReversed());
+    });
+
+    it("and throws the signal's reason when the turn is over", async () => {
+      const loader = open();
+      const turn = new AbortController();
+      const asked = once(site.server, "request");
+      const pending = load(
+        loader,
+        site.page("/never", () => {}),
+        { signal: turn.signal },
+      );
+      const error = pending.catch((thrown: unknown) => thrown);
+      await asked;
+      const over = new Error("over");
+      turn.abort(over);
+      expect(await error).to.equal(over);
+      expect(pageOf(await load(loader, site.page("/good", "<p>good"))).html).to.contain("good");
+    });
+  });
+
+  it("load() cuts a document that never ends, and one that grows without end when decoded", async () => {
+    const loader = open({ gotoOptions: { timeout: 60_000 } }, { takeHtmlMs: 60_000 });
+    const endless = site.page("/endless", (_, response) => {
+      const more = () => {
+        while (response.write(`<p>${"x".repeat(60_000)}`));
+      };
+      response.on("drain", more);
+      more();
+    });
+    const answer = pageOf(await load(loader, endless));
+    expect(answer.truncated).to.equal(true);
+    const bomb = gzipSync(Buffer.alloc(100 * 1024 * 1024, "a"));
+    const packed = answers(200, { "Content-Encoding": "gzip", "Content-Type": "text/html" }, bomb);
+    const unpacked = pageOf(await load(loader, site.page("/bomb", packed)));
+    expect(unpacked.truncated).to.equal(true);
+    expect(unpacked.html.length).to.be.at.most(CRAWL_BODY_BYTES_MAX);
+    expect(pageOf(await load(loader, site.page("/good", "<p>good"))).html).to.contain("good");
+  });
+
+  it("load() leaves nothing of a page behind but what its site keeps", async () => {
+    const loader = open();
+    const busy = script(`window.name = "left"; localStorage.kept = 1; document.cookie = "kept=1";
+      setInterval(() => fetch("/beat"), 20)`);
+    await load(loader, site.page("/busy", busy));
+    site.page("/beat", "");
+    const next = script(`document.title = [window.name, history.length, localStorage.kept]`);
+    const url = site.page("/next", next);
+    expect(pageOf(await load(loader, url)).html).to.contain("<title>,2,1</title>");
+    const beats = () => site.paths.filter((path) => path === "/beat").length;
+    // One that was under way may still come.
+    await load(loader, url);
+    const before = beats();
+    for (let loaded = 0; loaded < 5; loaded++) await load(loader, url);
+    expect(beats()).to.equal(before);
+  });
+
+  it("load() shares one context, uses its pages again, and gives it back when it is idle", async () => {
+    const loader = open({}, { idleMs: 300 });
+    const url = site.page("/set", answers(200, { "Set-Cookie": "seen=1" }, "<p>x"));
+    await Promise.all([url, url, url].map((each) => load(loader, each)));
+    expect(pool.contextsInUse).to.equal(1);
+    await until("the context is given back", () => pool.contextsInUse === 0);
+    await load(loader, site.page("/later", "<p>x"));
+    expect(site.headersOf("/later").cookie).to.equal("seen=1");
+  });
+
+  it("load() exchanges a context that is worn, and its cookies go on", async () => {
+    const loader = open({}, { pagesMax: 2 });
+    const url = site.page("/set", answers(200, { "Set-Cookie": "seen=1" }, "<p>x"));
+    for (const each of [url, url, site.page("/later", "<p>x")]) await load(loader, each);
+    expect(site.headersOf("/later").cookie).to.equal("seen=1");
+    await until("the worn one is given back", () => pool.contextsInUse === 1);
+  });
+});

@@ -1,0 +1,34 @@
+/** Reads when a page was last modified, and compares it with `modifiedSince`. */
+import type { CrawlRequest } from "../../../../schemas/crawl/http/crawl.ts";
+import { documentForm } from "./content-types.ts";
+
+type Wanted = Pick<CrawlRequest, "modifiedSince" | "source">;
+
+/** Returns `Last-Modified` in epoch milliseconds; undefined where it is missing or not a date. */
+export function lastModifiedAt(headers: Headers): number | undefined {
+  const time = Date.parse(headers.get("last-modified") ?? "");
+  return Number.isFinite(time) && time >= 0 ? time : undefined;
+}
+
+/** Whether the page is older than wanted, so that it gets no record. */
+export function isOlder(
+  page: { status: number; lastModifiedAt: number | undefined },
+  { modifiedSince }: Pick<Wanted, "modifiedSince">,
+): boolean {
+  if (page.status !== 200 || modifiedSince === undefined) return false;
+  return page.lastModifiedAt !== undefined && page.lastModifiedAt < modifiedSince * 1_000;
+}
+
+/**
+ * Whether the page is not needed at all: a 304, or an older document without links. The pages that an older page
+ * links to may be newer.
+ */
+export function isUnmodified(
+  { status, headers }: { status: number; headers: Headers },
+  wanted: Wanted,
+): boolean {
+  if (status === 304) return true;
+  const hasLinks = documentForm(headers.get("content-type") ?? undefined) === "html";
+  const isRead = hasLinks && wanted.source !== "sitemaps";
+  return !isRead && isOlder({ status, lastModifiedAt: lastModifiedAt(headers) }, wanted);
+}

@@ -1,0 +1,28 @@
+/** Reads `X-Robots-Tag`: whether all crawlers, or ours, may follow a page's links and index the page. */
+
+/** Directives with a value after a colon. These names are not crawlers. */
+const WITH_VALUE = new Set([
+  "unavailable_after",
+  "max-snippet",
+  "max-image-preview",
+  "max-video-preview",
+]);
+
+/** A crawler's name applies to the directives after it, up to the next name. Repeated fields arrive as one. */
+export function robotsTag(
+  header: string | null,
+  productToken: string,
+): { nofollow: boolean; noindex?: true } {
+  const said = new Set<string>();
+  let ours = true;
+  for (const part of header?.toLowerCase().split(",") ?? []) {
+    const [, name, rest = part] = /^\s*([\w.-]+)\s*:(.*)$/s.exec(part) ?? [];
+    if (name !== undefined && WITH_VALUE.has(name)) continue;
+    if (name !== undefined) ours = name === productToken.toLowerCase();
+    if (ours) said.add(rest.trim());
+  }
+  return {
+    nofollow: said.has("nofollow") || said.has("none"),
+    ...((said.has("noindex") || said.has("none")) && { noindex: true }),
+  };
+}

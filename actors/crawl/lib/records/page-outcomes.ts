@@ -1,0 +1,215 @@
+/** Makes the outcome of a page: stores its record, caches it for other crawls, and finds cached pages. */
+import type { PageOutcome, RecordBlob } from "../../../../schemas/crawl/crawl-job.ts";
+import type { Turn, TurnRequest } from "../../../../schemas/crawl/crawl-page.ts";
+import type { CrawlRequest } from "../../../../schemas/crawl/http/crawl.ts";
+import { RECORD_REASON_CHARS_MAX } from "../../../../schemas/crawl/limits.ts";
+import { ActorError } from "../../../../schemas/errors.ts";
+import type { Clock } from "../../../runtime/lib/clock.ts";
+import type { BlobStore } from "../../../runtime/store/blob-store.ts";
+import { isOlder } from "../load/last-modified.ts";
+import type { PageAnswer } from "../load/page-loader.ts";
+import { isPassingStatus } from "../load/passing-faults.ts";
+import type { CachedPage, PageCache } from "./page-cache.ts";
+import {
+  errorOf,
+  type LoadedPage,
+  type PageRecordParts,
+  pageRecord,
+  pageRefresh,
+} from "./page-record.ts";
+import type { RecordWriter } from "./record-writer.ts";
+
+export interface PageOutcomesParts extends PageRecordParts {
+  records: RecordWriter;
+  blobs: Pick<BlobStore, "get">;
+  cache: PageCache;
+  clock: Clock;
+}
+
+export type PageRequest = Extract<TurnRequest, { type: "page" }>;
+
+export class PageOutcomes {
+  readonly #parts: PageOutcomesParts;
+  readonly #turn: Pick<Turn, "job" | "turn">;
+  readonly #request: CrawlRequest;
+
+  constructor(parts: PageOutcomesParts, turn: Pick<Turn, "job" | "turn">, request: CrawlRequest) {
+    this.#parts = parts;
+    this.#turn = turn;
+    this.#request = request;
+  }
+
+  /** Stores the page's record. The record is durable when this resolves. */
+  async of(
+    { index, url }: PageRequest,
+    answer: PageAnswer,
+    signal: AbortSignal,
+  ): Promise<PageOutcome> {
+    const { browserMs } = answer;
+    switch (answer.kind) {
+      case "page":
+        return this.#page({ index, url, page: answer }, signal);
+      case "redirect":
+        return { kind: "redirected", index, to: answer.to, status: answer.status, browserMs };
+      case "unmodified": {
+        const { status, lastModifiedAt } = answer;
+        const metadata = { status, url, ...(lastModifiedAt !== undefined && { lastModifiedAt }) };
+        const reason = this.#notSince(lastModifiedAt);
+        return { kind: "skipped", index, reason, metadata, browserMs };
+      }
+      case "download": {
+        const { status, contentType, reason } = answer;
+        const metadata = { status, url, ...(contentType !== undefined && { contentType }) };
+        const settled = { index, metadata, browserMs };
+        // A crawl that begins with a download has no other page.
+        return index === 0
+          ? {
+              ...{ kind: "failed", ...settled, retry: false, blobs: [] },
+              reason: `Cannot fetch the page: ${reason}`,
+            }
+          : { kind: "skipped", ...settled, reason: `The link leads to a download: ${reason}` };
+      }
+      case "failed": {
+        const { reason, retry, status, browserLost } = answer;
+        const metadata = status === undefined ? undefined : { status, url };
+        const error = status === undefined ? undefined : errorOf(status);
+        const why = error === undefined ? reason : `${error}; ${reason}`;
+        return {
+          ...{ kind: "failed", index, reason: clipped(why), retry, blobs: [], browserMs },
+          ...(metadata && { metadata }),
+          ...(browserLost && { browserLost }),
+        };
+      }
+      default:
+        return answer satisfies never;
+    }
+  }
+
+  /** Returns the account's copy if it is recent enough. */
+  find({ url }: PageRequest): Promise<CachedPage | undefined> {
+    const { cache, clock } = this.#parts;
+    return cache.find(url, clock.now());
+  }
+
+  /** Copies a cached page into this job. Resolves with undefined if the copy is gone. */
+  async cached(
+    { index }: PageRequest,
+    found: CachedPage,
+    signal: AbortSignal,
+  ): Promise<PageOutcome | undefined> {
+    const { metadata, links, reason, cachedAt } = found;
+    const { lastModifiedAt } = metadata;
+    if (isOlder({ status: 200, lastModifiedAt }, this.#request)) {
+      return { kind: "skipped", index, reason: this.#notSince(lastModifiedAt), metadata, links };
+    }
+    const copied = await this.#copy(index, found, signal);
+    if (copied === undefined) return undefined;
+    return {
+      ...{ kind: "fetched", index, ...copied, links, browserMs: 0 },
+      metadata: { ...metadata, cachedAt },
+      ...(reason !== undefined && { reason }),
+    };
+  }
+
+  async #page(
+    { index, url, page }: { index: number; url: string; page: LoadedPage },
+    signal: AbortSignal,
+  ): Promise<PageOutcome> {
+    const { records, cache, clock } = this.#parts;
+    const request = this.#request;
+    const to = pageRefresh(url, page);
+    if (to !== undefined) {
+      return { kind: "redirected", index, to, status: page.status, browserMs: page.browserMs };
+    }
+    if (isOlder(page, request)) return await this.#older({ index, url, page }, signal);
+    const { body, source, metadata, links, reason, isWhole } = await pageRecord(
+      this.#parts,
+      { url, page, request },
+      signal,
+    );
+    const written = await Promise.all([
+      body.length > 0 && records.write(this.#blobName(index), body),
+      source && records.write(this.#sourceName(index), source),
+    ]);
+    const [main, text] = written;
+    const blobs = main ? [main] : [];
+    const { browserMs } = page;
+    if (isPassingStatus(page.status)) {
+      const why = reason ?? `The server answered with status ${page.status}`;
+      return { kind: "failed", index, reason: why, retry: true, metadata, blobs, browserMs };
+    }
+    const jsonSource = (text || (request.formats.includes("json") && main) || undefined)?.name;
+    const record = {
+      metadata,
+      blobs,
+      ...(jsonSource !== undefined && { jsonSource }),
+      links,
+      ...(reason !== undefined && { reason }),
+    };
+    // Nobody waits for the cache, whose entries may be lost at any time.
+    if (page.status === 200 && isWhole) {
+      void cache.keep(url, { ...record, cachedAt: clock.now() });
+    }
+    return { kind: "fetched", index, ...record, browserMs };
+  }
+
+  /** Makes the outcome of an older page, which gets no record. */
+  async #older(
+    { index, url, page }: { index: number; url: string; page: LoadedPage },
+    signal: AbortSignal,
+  ): Promise<PageOutcome> {
+    const request = { ...this.#request, formats: [] };
+    const { metadata, links } = await pageRecord(this.#parts, { url, page, request }, signal);
+    const { lastModifiedAt, browserMs } = page;
+    const reason = this.#notSince(lastModifiedAt);
+    return { kind: "skipped", index, reason, metadata, links, browserMs };
+  }
+
+  /** Copies the blobs. Resolves with undefined if the job that fetched the page is gone with its blobs. */
+  async #copy(
+    index: number,
+    { blobs, jsonSource }: CachedPage,
+    signal: AbortSignal,
+  ): Promise<{ blobs: RecordBlob[]; jsonSource?: string } | undefined> {
+    try {
+      const [main] = blobs;
+      const copy = main && (await this.#copyBlob(main.name, this.#blobName(index), signal));
+      const copied = { blobs: copy ? [copy] : [] };
+      if (jsonSource === undefined) return copied;
+      if (copy && jsonSource === main?.name) return { ...copied, jsonSource: copy.name };
+      const source = await this.#copyBlob(jsonSource, this.#sourceName(index), signal);
+      return { ...copied, jsonSource: source.name };
+    } catch (error) {
+      if (error instanceof ActorError && error.code === "not_found") return undefined;
+      throw error;
+    }
+  }
+
+  async #copyBlob(from: string, to: string, signal: AbortSignal): Promise<RecordBlob> {
+    const chunks: Uint8Array[] = [];
+    for await (const chunk of this.#parts.blobs.get(from, { signal })) chunks.push(chunk);
+    const [first] = chunks;
+    return this.#parts.records.write(
+      to,
+      first && chunks.length === 1 ? first : Buffer.concat(chunks),
+    );
+  }
+
+  /** Each turn has a blob name of its own: a blob that an earlier turn reported must not change. */
+  #blobName(index: number): string {
+    return `crawl.${this.#turn.job}.${index}.${this.#turn.turn}`;
+  }
+
+  #sourceName(index: number): string {
+    return `${this.#blobName(index)}.text`;
+  }
+
+  #notSince(lastModifiedAt: number | undefined): string {
+    const since = new Date((this.#request.modifiedSince ?? 0) * 1_000).toISOString();
+    return lastModifiedAt === undefined
+      ? `The server says it was not modified since ${since}`
+      : `Last modified ${new Date(lastModifiedAt).toISOString()}, before ${since}`;
+  }
+}
+
+const clipped = (reason: string) => reason.slice(0, RECORD_REASON_CHARS_MAX);

@@ -1,0 +1,129 @@
+/** Makes the record of a page: the formats of the request, the title, and the links. */
+
+import type { RecordMetadata } from "../../../../schemas/crawl/crawl-job.ts";
+import type { CrawlRequest } from "../../../../schemas/crawl/http/crawl.ts";
+import { RECORD_REASON_CHARS_MAX } from "../../../../schemas/crawl/limits.ts";
+import type { Semaphore } from "../../../runtime/lib/semaphore.ts";
+import type { MarkdownPool } from "../extract/markdown-pool.ts";
+import { pageLinks } from "../extract/page-links.ts";
+import { documentForm } from "../load/content-types.ts";
+import type { PageAnswer } from "../load/page-loader.ts";
+import { refreshTarget } from "../load/refresh-target.ts";
+import { PRODUCT_TOKEN } from "../load/user-agent.ts";
+
+/** Bytes of one page's links in its report. 10,000 links of usual length fit. */
+export const PAGE_LINKS_BYTES_MAX = 700_000;
+
+export type LoadedPage = Extract<PageAnswer, { kind: "page" }>;
+
+interface PageRecord {
+  /** JSON members without braces. Empty for a request of json alone, unless the response is an error. */
+  body: Buffer;
+  /** The members for the model, where only json is requested. */
+  source?: Buffer;
+  metadata: RecordMetadata;
+  links: string[];
+  /** What the record lacks, or that the response is an error. */
+  reason?: string;
+  /** False if a format could not be made; a retry may succeed. */
+  isWhole: boolean;
+}
+
+/** Returns the address to which a page refreshes itself; undefined for errors and for pages that stay. */
+export function pageRefresh(url: string, page: LoadedPage): string | undefined {
+  if (page.status >= 300 || documentForm(page.contentType) !== "html") return undefined;
+  // Most pages have no refresh and need not be parsed for it.
+  if (!/http-equiv/i.test(page.html)) return undefined;
+  const { refresh, base } = pageLinks(page.html, { url, productToken: PRODUCT_TOKEN });
+  return refresh === undefined ? undefined : refreshTarget(refresh, { url, base });
+}
+
+export interface PageRecordParts {
+  markdown: MarkdownPool;
+  /** Semaphore in the queue of the pool. */
+  markdownPlaces: Semaphore;
+}
+
+export async function pageRecord(
+  { markdown, markdownPlaces }: PageRecordParts,
+  { url, page, request }: { url: string; page: LoadedPage; request: CrawlRequest },
+  signal: AbortSignal,
+): Promise<PageRecord> {
+  const { html, status } = page;
+  const isHtml = documentForm(page.contentType) === "html";
+  const found = isHtml ? pageLinks(html, { url, productToken: PRODUCT_TOKEN }) : PLAIN;
+  const formats = new Set(request.formats);
+  const members: string[] = [];
+  const error = errorOf(status);
+  const reasons = error === undefined ? [] : [error];
+  // The body of an error response is kept unchanged.
+  if (formats.has("html") || status >= 400) members.push(`"html":${JSON.stringify(html)}`);
+  const jsonAlone = formats.size === 1 && formats.has("json");
+  let source: Buffer | undefined;
+  let isWhole = true;
+  if (formats.has("markdown") || jsonAlone) {
+    const made = isHtml ? await convert() : { kind: "made" as const, markdown: html };
+    if (made.kind === "failed") {
+      reasons.push(made.reason);
+      isWhole = false;
+    } else if (!jsonAlone) members.push(`"markdown":${JSON.stringify(made.markdown)}`);
+    else source = Buffer.from(`"markdown":${JSON.stringify(made.markdown)}`);
+  }
+  const { contentType, lastModifiedAt, truncated } = page;
+  const follows =
+    status < 400 && !page.nofollow && !found.nofollow && request.source !== "sitemaps";
+  const links = follows ? firstWithin(found.links, PAGE_LINKS_BYTES_MAX) : [];
+  if (follows && (found.truncated || links.length < found.links.length)) {
+    reasons.push(`Only its first ${links.length} links are followed`);
+  }
+  return {
+    body: Buffer.from(members.join(",")),
+    ...(source && { source }),
+    metadata: {
+      status,
+      ...(found.title !== undefined && { title: found.title }),
+      url,
+      ...(lastModifiedAt !== undefined && { lastModifiedAt }),
+      ...(contentType !== undefined && { contentType }),
+      ...(truncated && { truncated }),
+      ...((page.noindex || found.noindex) && { noindex: true }),
+    },
+    links,
+    isWhole,
+    ...(reasons.length > 0 && { reason: reasons.join("; ").slice(0, RECORD_REASON_CHARS_MAX) }),
+  };
+
+  async function convert() {
+    const giveBack = await markdownPlaces.take(signal);
+    try {
+      const { base = url, title } = found;
+      const isScripted = request.render;
+      return await markdown.convert(
+        { html, baseUrl: base, isScripted, ...(title && { title }) },
+        signal,
+      );
+    } finally {
+      giveBack();
+    }
+  }
+}
+
+/** Returns the error of a status; undefined for success. */
+export const errorOf = (status: number): string | undefined =>
+  status >= 400 ? `The server answered with status ${status}` : undefined;
+
+/** A document that is not HTML has no links. */
+const PLAIN = {
+  ...{ base: undefined, title: undefined, links: [], nofollow: false, truncated: false },
+  noindex: undefined,
+};
+
+/** Returns the first links that fit the bytes. Addresses are ASCII, and each has two quotes and a comma. */
+function firstWithin(links: string[], bytesMax: number): string[] {
+  let bytes = 0;
+  const end = links.findIndex((link) => {
+    bytes += link.length + 3;
+    return bytes > bytesMax;
+  });
+  return end < 0 ? links : links.slice(0, end);
+}

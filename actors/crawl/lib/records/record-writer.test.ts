@@ -1,0 +1,40 @@
+import { expect } from "chai";
+import { BLOB_CHUNK_BYTES } from "../../../../schemas/blob-limits.ts";
+import { RECORD_GROUP_MAX, RecordWriter } from "./record-writer.ts";
+
+describe("RecordWriter", () => {
+  /** A store in memory, and how what it has came: in groups, or alone. */
+  function storing() {
+    const groups: number[] = [];
+    const alone: string[] = [];
+    const writer = new RecordWriter({
+      async put(name, content) {
+        alone.push(name);
+        return { name, bytes: (content as Uint8Array).length };
+      },
+      async putAll(blobs) {
+        groups.push(blobs.length);
+      },
+    });
+    return { writer, groups, alone };
+  }
+
+  it("write() puts RECORD_GROUP_MAX small records into one write at most", async () => {
+    for (const sizes of [[RECORD_GROUP_MAX], [RECORD_GROUP_MAX, 1]]) {
+      const { writer, groups } = storing();
+      const count = sizes.reduce((sum, size) => sum + size);
+      const names = Array.from({ length: count }, (_, number) => `n${number}`);
+      await Promise.all(names.map((name) => writer.write(name, Buffer.from("x"))));
+      expect(groups).to.deep.equal(sizes);
+    }
+  });
+
+  it("write() takes a record of one chunk for small, and writes a larger one alone", async () => {
+    const { writer, groups, alone } = storing();
+    const small = await writer.write("small", Buffer.alloc(BLOB_CHUNK_BYTES));
+    expect(small).to.deep.equal({ name: "small", bytes: BLOB_CHUNK_BYTES });
+    const large = await writer.write("large", Buffer.alloc(BLOB_CHUNK_BYTES + 1));
+    expect(large).to.deep.equal({ name: "large", bytes: BLOB_CHUNK_BYTES + 1 });
+    expect([groups, alone]).to.deep.equal([[1], ["large"]]);
+  });
+});

@@ -1,0 +1,88 @@
+/**
+ * The capacity of a host: how many turns at a time, with how many requests, and when the next request may leave. Pure
+ * functions.
+ */
+import {
+  HOST_REQUESTS_IN_FLIGHT_MAX,
+  TURN_LEAD_MS,
+  TURN_OVERDUE_MS,
+} from "../../../schemas/crawl/limits.ts";
+import { type Moment, type Pace, turnOf, wantingJobs } from "./pace-state.ts";
+
+/**
+ * Requests of one turn of a job that is alone at a host with a delay. This saves four of five messages and leaves few
+ * requests in flight.
+ */
+export const TURN_SPACED_REQUESTS_MAX = 5;
+/** Time that the requests of such a turn may span, during which a worker holds it. */
+export const TURN_SPAN_MS = 2_500;
+/** Turns that wait to begin at one host. */
+export const TURNS_AHEAD_MAX = 4;
+/**
+ * Requests of one host that have started and not finished. With the default delay, pages that take up to 8 s do not
+ * slow the host down. A slower host is overloaded or drips, and a worker has 64 places for all hosts.
+ */
+export const TURNS_STARTED_MAX = 16;
+
+/** Returns when the next request may leave, if the current one leaves in time. */
+export function nextStartAt(pace: Pace, { delayMs, now }: Moment): number {
+  const latest = Math.max(pace.lastStartAt, pace.going?.startAt ?? 0);
+  return Math.max(now, pace.awayUntil, delayMs === 0 ? 0 : latest + delayMs);
+}
+
+/** A turn granted earlier would only wait in its worker. */
+export const grantableAt = (pace: Pace, moment: Moment) => nextStartAt(pace, moment) - TURN_LEAD_MS;
+
+/**
+ * Whether another turn may be granted. With a delay: one turn behind the last request of the current one, and one
+ * more for each overdue turn.
+ */
+export function hasCapacity(pace: Pace, moment: Moment): boolean {
+  // A task that would wait long waits here, not in a worker.
+  if (grantableAt(pace, moment) > moment.now) return false;
+  if (pace.going !== undefined && pace.turns[pace.going.turn]?.more !== undefined) return false;
+  const turns = Object.entries(pace.turns).filter(([, { account }]) => account !== "");
+  const ahead = turns.filter(
+    ([turn, { startedAt }]) => startedAt === undefined && turn !== pace.going?.turn,
+  );
+  if (turns.length - ahead.length >= TURNS_STARTED_MAX) return false;
+  const overdue = ahead.filter(([, { dueAt }]) => moment.now >= dueAt + TURN_OVERDUE_MS);
+  if (moment.delayMs > 0) return ahead.length < Math.min(1 + overdue.length, TURNS_AHEAD_MAX);
+  // Without a delay, enough turns wait to keep the host busy without gaps.
+  const share = shareOf(pace);
+  const lost = overdue.filter(([, { asked }]) => !asked).slice(0, TURNS_AHEAD_MAX);
+  const coming = ahead.filter((one) => !lost.includes(one));
+  const requests = coming.reduce((sum, [, turn]) => sum + Math.min(share, turn.requests), 0);
+  return requests < HOST_REQUESTS_IN_FLIGHT_MAX;
+}
+
+/**
+ * Returns the requests of a turn at a host with a delay. There are several while no other job wants any and at most
+ * one turn is open. A slow host gets no more than may be in flight.
+ */
+export function spacedMax(pace: Pace, job: string, delayMs: number): number {
+  const { turns } = pace;
+  const jobs = [...wantingJobs(pace), ...Object.values(turns).map((turn) => turn.job)];
+  const underWay = new Set(Object.keys(turns).map(turnOf));
+  if (jobs.some((one) => one !== job) || underWay.size > 1) return 1;
+  const free = TURNS_STARTED_MAX - Object.keys(turns).length;
+  return Math.max(1, Math.min(free, spanRequests(delayMs)));
+}
+
+/** Number of requests that fit TURN_SPAN_MS. */
+export const spanRequests = (delayMs: number) =>
+  Math.min(TURN_SPACED_REQUESTS_MAX, Math.max(1, Math.floor(TURN_SPAN_MS / delayMs)));
+
+/**
+ * Returns the concurrent requests of one turn: at most half of all, so that the next turn starts while this one ends.
+ */
+export function shareOf(pace: Pace): number {
+  const granted = Object.values(pace.turns).map(({ job }) => job);
+  const jobs = new Set([...granted, ...wantingJobs(pace)]);
+  return Math.ceil(HOST_REQUESTS_IN_FLIGHT_MAX / Math.max(2, jobs.size));
+}
+
+export function inFlight({ turns, going }: Pace): number {
+  const running = Object.values(turns).filter(({ startedAt }) => startedAt !== undefined);
+  return running.reduce((sum, { atOnce }) => sum + atOnce, going === undefined ? 0 : 1);
+}

@@ -1,3 +1,0 @@
-/** What our crawler calls itself: to servers, and in robots.txt. */
-export const PRODUCT_TOKEN = "VendorBrowserRenderingCrawler";
-export const CRAWLER_USER_AGENT = `${PRODUCT_TOKEN}/1.0`;
