@@ -32,7 +32,7 @@ import { type SocketRoute, socketRouter } from "./apps/sockets/socket-router.ts"
 import type { GatewayConfig } from "./gateway-config.ts";
 import { listen } from "./http/listen.ts";
 import { type RequestCount, RequestCounts } from "./http/request-counts.ts";
-import { TokenFinder } from "./oauth/token-finder.ts";
+import { TokenFinder } from "./oauth/tokens/token-finder.ts";
 import type { Repositories } from "./repositories/repositories.ts";
 
 /** What requests in flight may take of the time for a stop; the rest is for the parts that stop after the gateway. */

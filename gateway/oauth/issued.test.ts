@@ -17,7 +17,7 @@ import {
   type TestClient,
   type Wire,
 } from "./testing/oauth-world.ts";
-import { readTokenText, type TokenAddress } from "./token-text.ts";
+import { readTokenText, type TokenAddress } from "./tokens/token-text.ts";
 
 /** Between the moment that something is made and the one at which a test looks. */
 const SLACK_MS = 10_000;

@@ -17,7 +17,7 @@ import { Refused } from "../../pages/refused.ts";
 import { isCommonPassword } from "../common-passwords.ts";
 import { readInvitation } from "../invitation-text.ts";
 import { hashPassword, isDated, matchNoPassword, passwordMatches } from "../password.ts";
-import { giveBackTry, takeTry, tryPassword } from "./tries.ts";
+import { giveBackTry, takeTry, tryPassword } from "./attempts.ts";
 
 export interface Person {
   userId: string;

@@ -1,8 +1,8 @@
 /** Who asks: a client's name and logo, who publishes it, and where it says more of itself. */
 
 import { type Html, html } from "../../pages/html.ts";
-import { COMMAND_LINE_CLIENT } from "../command-line-client.ts";
-import type { LiveClient } from "../live-client.ts";
+import { COMMAND_LINE_CLIENT } from "../clients/command-line-client.ts";
+import type { LiveClient } from "../clients/live-client.ts";
 
 /** `owner` names the account of a private client. */
 export function clientHeading(client: LiveClient, owner: string | undefined): Html {

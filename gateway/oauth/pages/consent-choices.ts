@@ -4,8 +4,8 @@ import { ALL_PERMISSIONS, permissionsOf, permits } from "../../../schemas/accoun
 import { isIdentityScope, type Scope } from "../../../schemas/oauth/scopes.ts";
 import { type OwnAccount, ownAccounts } from "../../account/pages/own-accounts.ts";
 import type { Person } from "../../account/pages/sign-in.ts";
-import { knownScopes } from "../known-scopes.ts";
-import { type LiveClient, scopesOf } from "../live-client.ts";
+import { type LiveClient, scopesOf } from "../clients/live-client.ts";
+import { knownScopes } from "../tokens/known-scopes.ts";
 
 export interface AccountChoice extends OwnAccount {
   /** Why it cannot be chosen. */

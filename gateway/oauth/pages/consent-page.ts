@@ -14,9 +14,9 @@ import type { SignedIn, Visit } from "../../account/pages/visit.ts";
 import { refusalNote } from "../../pages/forms.ts";
 import { type Html, html } from "../../pages/html.ts";
 import { Refused } from "../../pages/refused.ts";
-import { memberOf } from "../consents.ts";
-import { knownScopes } from "../known-scopes.ts";
-import { findClient, type LiveClient, scopesOf } from "../live-client.ts";
+import { findClient, type LiveClient, scopesOf } from "../clients/live-client.ts";
+import { memberOf } from "../provider/consents.ts";
+import { knownScopes } from "../tokens/known-scopes.ts";
 import { clientHeading } from "./client-heading.ts";
 import { type AccountChoice, type Choices, choicesOf } from "./consent-choices.ts";
 

@@ -2,7 +2,7 @@
 import type { KoaContextWithOIDC } from "oidc-provider";
 import { type Html, html } from "../../pages/html.ts";
 import { type Link, type Page, pageHeaders, writePage } from "../../pages/page.ts";
-import type { ProviderParts } from "../provider-parts.ts";
+import type { ProviderParts } from "../provider/provider-parts.ts";
 
 export function libraryPages(link: Link): ProviderParts["pages"] {
   return { error, confirmLogout, loggedOut };

@@ -1,0 +1,41 @@
+/** What one request to the library has read and will write, so that it writes once: see token-store.ts. */
+import type { z } from "zod";
+import type { PendingLogout } from "../../../schemas/account/session.ts";
+import type { GrantEntry, GrantToken, oauthGrant } from "../../../schemas/oauth/oauth-grant.ts";
+import type { Attempt } from "../../account/failed-authentications.ts";
+import type { metadataOf } from "../clients/live-client.ts";
+import type { TokenAddress } from "../tokens/token-text.ts";
+
+export type FoundToken = z.output<(typeof oauthGrant.messages.find)["reply"]>;
+
+/** A grant that is written together with its code. */
+export type NewGrant = Pick<GrantEntry, "scopes" | "rejectedScopes" | "accountIds">;
+
+export class RequestRecords {
+  readonly clients = new Map<string, Promise<ReturnType<typeof metadataOf> | undefined>>();
+  readonly grants = new Map<string, GrantEntry>();
+  /** Tokens that are looked up already, by their hashes. */
+  readonly tokens = new Map<string, Promise<FoundToken | undefined>>();
+  readonly newGrants = new Map<string, NewGrant>();
+  /** The attempt to authenticate that the request makes: see throttle.ts. */
+  attempt: Promise<Attempt> | undefined;
+  /** Who is signed in. */
+  email: string | undefined;
+  /** As the session's actor has it. */
+  logout: PendingLogout | undefined;
+  /** The code or refresh token that is used up by what follows. */
+  using: TokenAddress | undefined;
+  /** Waits for the token beside it. */
+  access: GrantToken | undefined;
+  refresh: GrantToken | undefined;
+}
+
+const records = new WeakMap<object, RequestRecords>();
+
+/** Of a request; outside of one, of nothing. */
+export function recordsOf(context: object | undefined): RequestRecords {
+  if (!context) return new RequestRecords();
+  const known = records.get(context) ?? new RequestRecords();
+  records.set(context, known);
+  return known;
+}

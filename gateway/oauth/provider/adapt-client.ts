@@ -1,0 +1,38 @@
+/** The library's clients, as ours: how their redirect URIs and secrets are compared. */
+import type { Logger } from "pino";
+import type { ActorClient } from "../../../actors/runtime/actor-client.ts";
+import { oauthClient } from "../../../schemas/oauth/oauth-client.ts";
+import { SECRET_USED_EVERY_MS } from "../../../schemas/oauth/oauth-limits.ts";
+import { matchingSecret } from "../clients/client-secret.ts";
+import { type Client, registrationOf } from "../clients/live-client.ts";
+import { Provider } from "../library/oidc-library.ts";
+import { isAmong } from "../stores/registration-check.ts";
+
+export function adaptClient(
+  { Client }: Provider,
+  { actors, logger, now }: { actors: ActorClient; logger: Logger; now: () => number },
+): void {
+  Object.assign(Client.prototype, {
+    redirectUriAllowed(this: Client, uri: unknown) {
+      return isAmong(this.redirectUris, uri);
+    },
+    postLogoutRedirectUriAllowed(this: Client, uri: unknown) {
+      return isAmong(this.postLogoutRedirectUris, uri);
+    },
+    // A form that sends itself needs a script, and a fragment is for what is not a code and is refused next.
+    responseModeAllowed: (mode: string | undefined, responseType: string) =>
+      mode === undefined || mode === "query" || responseType !== "code",
+    compareClientSecret(this: Client, given: string) {
+      const registration = registrationOf(this);
+      if (!registration) return false;
+      const isBasic = Provider.ctx?.headers.authorization !== undefined;
+      const match = matchingSecret(registration.secrets, given);
+      if (!match || isBasic !== (this.clientAuthMethod === "client_secret_basic")) return false;
+      if (now() - match.lastUsedAt >= SECRET_USED_EVERY_MS) {
+        const used = actors.send(oauthClient, this.clientId, "secretUsed", { secretId: match.id });
+        used.catch((error: unknown) => logger.warn({ err: error }, "use of a secret not noted"));
+      }
+      return true;
+    },
+  });
+}

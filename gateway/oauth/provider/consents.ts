@@ -1,0 +1,85 @@
+/** Whether what a person has allowed a client covers what it asks for now, and still holds. */
+import type { Grant, KoaContextWithOIDC } from "oidc-provider";
+import type { ActorClient } from "../../../actors/runtime/actor-client.ts";
+import { account, type Member } from "../../../schemas/account/account.ts";
+import { ActorError } from "../../../schemas/errors.ts";
+import { grantList } from "../../../schemas/oauth/grant-list.ts";
+import { isIdentityScope } from "../../../schemas/oauth/scopes.ts";
+import type { Registered } from "../clients/live-client.ts";
+import { recordsOf } from "../library/request-records.ts";
+import { knownScopes } from "../tokens/known-scopes.ts";
+import { newGrantId } from "../tokens/token-text.ts";
+
+export class Consents {
+  readonly #actors: ActorClient;
+
+  constructor(actors: ActorClient) {
+    this.#actors = actors;
+  }
+
+  /**
+   * A grant that is not kept yet, of what is remembered; the library asks the person where that does not cover what is
+   * asked for. It is kept with its code: until then nothing came of it.
+   */
+  async grantFor(context: KoaContextWithOIDC): Promise<Grant | undefined> {
+    const { client, account: person, params, provider } = context.oidc;
+    const registration = client?.registration as Registered | undefined;
+    if (!client || !registration || !person) return undefined;
+    const { clientId } = client;
+    const userId = person.accountId;
+    const { consent } = await this.#actors.call(grantList, userId, "getConsent", { clientId });
+    if (!consent || !(await this.#mayUse(registration, userId))) return undefined;
+    const asked = new Set(knownScopes(String(params?.scope ?? "")));
+    const held = new Set(registration.scopes);
+    const scopes = consent.scopes.filter((scope) => asked.has(scope) && held.has(scope));
+    const rejectedScopes = consent.rejectedScopes.filter((scope) => asked.has(scope));
+    const accountIds = await this.#accountsOf(userId, consent.accountIds);
+    // Asked again where all accounts that were chosen are gone: it would open nothing.
+    if (accountIds.length === 0 && scopes.some((scope) => !isIdentityScope(scope)))
+      return undefined;
+
+    const grant = new provider.Grant({ accountId: userId, clientId });
+    grant.jti = newGrantId();
+    grant.addOIDCScope(scopes.join(" "));
+    grant.rejectOIDCScope(rejectedScopes.join(" "));
+    recordsOf(context).newGrants.set(grant.jti, { scopes, rejectedScopes, accountIds });
+    return grant;
+  }
+
+  /** A private client is for members of its account, and for them only as long as they are. */
+  async stillAllowed(
+    context: KoaContextWithOIDC,
+    userId: string,
+    grantId: string | undefined,
+  ): Promise<boolean> {
+    const { clients, grants } = recordsOf(context);
+    const grant = grants.get(grantId ?? "");
+    const client = grant && (await clients.get(grant.clientId));
+    return client !== undefined && this.#mayUse(client.registration, userId);
+  }
+
+  async #mayUse({ visibility, accountId }: Registered, userId: string): Promise<boolean> {
+    return (
+      visibility === "public" || (await memberOf(this.#actors, accountId, userId)) !== undefined
+    );
+  }
+
+  async #accountsOf(userId: string, accountIds: readonly string[]): Promise<string[]> {
+    const members = await Promise.all(accountIds.map((id) => memberOf(this.#actors, id, userId)));
+    return accountIds.filter((_id, index) => members[index] !== undefined);
+  }
+}
+
+/** As the account itself has it. */
+export async function memberOf(
+  actors: ActorClient,
+  accountId: string,
+  userId: string,
+): Promise<Member | undefined> {
+  try {
+    return await actors.call(account, accountId, "getMember", { userId });
+  } catch (error) {
+    if (error instanceof ActorError && error.code === "not_found") return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,152 @@
+/** How the library is set up: what it may do, who it asks, and how long what it gives out is good. */
+import type { ClientAuthMethod, Configuration, KoaContextWithOIDC } from "oidc-provider";
+import {
+  ACCESS_TOKEN_MS,
+  CODE_MS,
+  GRANT_MS,
+  ID_TOKEN_MS,
+  INTERACTION_MS,
+  REFRESH_TOKEN_MS,
+  SESSION_MS,
+} from "../../../schemas/oauth/oauth-server-limits.ts";
+import { ALL_SCOPES } from "../../../schemas/oauth/scopes.ts";
+import { registrationOf } from "../clients/live-client.ts";
+import { interactionPolicy } from "../library/oidc-library.ts";
+import { recordsOf } from "../library/request-records.ts";
+import { actorAdapter } from "../stores/actor-adapter.ts";
+import { Consents } from "./consents.ts";
+import type { ProviderParts } from "./provider-parts.ts";
+import { checkSize, isShortLogout, refuseLogout } from "./request-size.ts";
+import { checkScopes } from "./requested-scopes.ts";
+import type { ServerKeys } from "./signing-keys.ts";
+import { unprovenClientCheck } from "./unproven-client.ts";
+
+/** Where a person goes on with an authorization request. */
+export const INTERACTION_PATHS = { login: "/login", consent: "/oauth2/consent" } as const;
+
+/** Every token of ours is somebody's. */
+type GrantedToken = { clientId: string; accountId: string; grantId: string };
+
+/** Which parts of the library are used, and what each asks of us. */
+export function configuration(
+  { actors, cookies, failed, now, pages, publicUrl }: ProviderParts,
+  { jwks, secret }: ServerKeys,
+): Configuration {
+  const consents = new Consents(actors);
+  const policy = interactionPolicy.base();
+  const { checks } = policy.get("consent") ?? {};
+  checks?.remove("native_client_prompt");
+  checks?.add(unprovenClientCheck());
+  const cookie = { httpOnly: true, sameSite: "lax", path: "/", signed: false } as const;
+  const basePath = new URL(publicUrl).pathname.replace(/\/$/, "");
+  return {
+    adapter: actorAdapter({ actors, failed, now }),
+    jwks,
+    cookies: {
+      keys: [secret],
+      names: { session: cookies.session, interaction: "tl_interaction", resume: "tl_resume" },
+      long: { ...cookie, secure: cookies.isSecure },
+      short: { httpOnly: true, sameSite: "lax", secure: cookies.isSecure },
+    },
+    scopes: [...ALL_SCOPES],
+    claims: { openid: ["sub"], email: ["email", "email_verified"] },
+    // A client says where it is led to, also where it has only one such address.
+    allowOmittingSingleRegisteredRedirectUri: false,
+    responseTypes: ["code"],
+    clientAuthMethods: ["client_secret_basic", "client_secret_post", "none"] as ClientAuthMethod[],
+    routes: {
+      authorization: "/oauth2/auth",
+      token: "/oauth2/token",
+      revocation: "/oauth2/revoke",
+      introspection: "/oauth2/introspect",
+      userinfo: "/oauth2/userinfo",
+      end_session: "/oauth2/logout",
+      jwks: "/.well-known/jwks.json",
+    },
+    extraClientMetadata: { properties: ["registration"] },
+    // Runs once the redirect URI and PKCE were checked, so that its refusal goes to the client.
+    extraParams: { checked: checkRequest } as NonNullable<Configuration["extraParams"]>,
+    interactions: {
+      policy,
+      url(_context, { uid, prompt }) {
+        const path = prompt.name === "login" ? INTERACTION_PATHS.login : INTERACTION_PATHS.consent;
+        return `${basePath}${path}?interaction=${uid}`;
+      },
+    },
+    features: {
+      devInteractions: { enabled: false },
+      dPoP: { enabled: false },
+      pushedAuthorizationRequests: { enabled: false },
+      resourceIndicators: { enabled: false },
+      userinfo: { enabled: true },
+      revocation: {
+        enabled: true,
+        allowedPolicy: (_context, client, token) => token.clientId === client.clientId,
+      },
+      introspection: {
+        enabled: true,
+        // Of its own tokens, and what the API would say: one that it refuses is over.
+        async allowedPolicy(context, client, token) {
+          const { clientId, accountId, grantId } = token as GrantedToken;
+          if (clientId !== client.clientId) return false;
+          return consents.stillAllowed(context, accountId, grantId);
+        },
+      },
+      rpInitiatedLogout: {
+        enabled: true,
+        logoutSource(context) {
+          if (!isShortLogout(context)) refuseLogout(context, pages);
+          else pages.confirmLogout(context, context.oidc.session?.state?.secret as string);
+        },
+        postLogoutSuccessSource: (context) => pages.loggedOut(context),
+      },
+    },
+    pkce: { required: (_context, client) => client.clientAuthMethod === "none" },
+    renderError: async (context, out) => pages.error(context, out),
+    issueRefreshToken: async (_context, client) => client.grantTypeAllowed("refresh_token"),
+    rotateRefreshToken: () => true,
+    // A grant outlives the session in which it began: its client works while the person is away.
+    expiresWithSession: async () => false,
+    loadExistingGrant: (context) => consents.grantFor(context),
+    ttl: {
+      AccessToken: ACCESS_TOKEN_MS / 1_000,
+      AuthorizationCode: CODE_MS / 1_000,
+      RefreshToken: (context) => refreshTokenSeconds(context, now()),
+      Grant: GRANT_MS / 1_000,
+      IdToken: ID_TOKEN_MS / 1_000,
+      Interaction: INTERACTION_MS / 1_000,
+      Session: (_context, session) => sessionSeconds(session.exp, now()),
+    },
+    clientBasedCORS: (context, origin, client) =>
+      context.oidc.route !== "introspection" &&
+      registrationOf(client)?.allowedCorsOrigins.includes(origin) === true,
+    findAccount: async (context, sub, token) => {
+      if (token && !(await consents.stillAllowed(context, sub, token.grantId))) return undefined;
+      const email = () => emailOf(context, token?.grantId);
+      // Nobody proves an address here: a client must not take it for that of who has it elsewhere.
+      const claims = async () => ({ sub, email: email(), email_verified: false });
+      return { accountId: sub, claims };
+    },
+  };
+}
+
+function checkRequest(context: KoaContextWithOIDC): void {
+  checkScopes(context);
+  checkSize({ ...context.oidc.params });
+}
+
+function refreshTokenSeconds(context: KoaContextWithOIDC, now: number): number {
+  const grantExp = context.oidc.entities.Grant?.exp ?? Number.POSITIVE_INFINITY;
+  const leftS = grantExp - Math.floor(now / 1_000);
+  return Math.max(1, Math.min(REFRESH_TOKEN_MS / 1_000, leftS));
+}
+
+function sessionSeconds(exp: number | undefined, now: number): number {
+  const left = exp === undefined ? SESSION_MS / 1_000 : exp - Math.floor(now / 1_000);
+  return Math.max(1, left);
+}
+
+function emailOf(context: KoaContextWithOIDC, grantId: string | undefined): string | undefined {
+  const { grants, email } = recordsOf(context);
+  return grantId === undefined ? email : grants.get(grantId)?.email;
+}

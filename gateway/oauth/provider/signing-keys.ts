@@ -1,0 +1,52 @@
+/** The authorization server's keys: made where there are none, and anew when they are old. */
+import { generateKeyPair, randomBytes } from "node:crypto";
+import { promisify } from "node:util";
+import type { ActorClient } from "../../../actors/runtime/actor-client.ts";
+import { OAUTH_KEYS_KEY, type OAuthKeys, oauthKeys } from "../../../schemas/oauth/oauth-keys.ts";
+import { KEY_LEAD_MS, KEY_SIGNS_MS } from "../../../schemas/oauth/oauth-server-limits.ts";
+
+const makePair = promisify(generateKeyPair);
+
+/** What every OpenID Connect client can read (OpenID Connect Core section 15.1). */
+const ALGORITHM = "RS256";
+const KEY_BITS = 2_048;
+
+export interface ServerKeys {
+  /** The one that signs first. */
+  jwks: { keys: Record<string, string>[] };
+  secret: string;
+}
+
+/** The keys that hold now; one that has signed for long enough gets a successor. */
+export async function loadKeys(actors: ActorClient, now: number): Promise<ServerKeys> {
+  const { keys } = await actors.call(oauthKeys, OAUTH_KEYS_KEY, "get", {});
+  const newest = keys?.signing.at(-1);
+  const isDue = !newest || now - newest.createdAt >= KEY_SIGNS_MS;
+  return arranged(keys && !isDue ? keys : await offer(actors, newest?.kid ?? null), now);
+}
+
+async function offer(actors: ActorClient, after: string | null): Promise<OAuthKeys> {
+  const { privateKey } = await makePair("rsa", { modulusLength: KEY_BITS });
+  const key = {
+    kid: randomBytes(8).toString("hex"),
+    jwk: texts(privateKey.export({ format: "jwk" })),
+  };
+  const secret = randomBytes(32).toString("base64url");
+  return actors.call(oauthKeys, OAUTH_KEYS_KEY, "offer", { after, key, secret });
+}
+
+/** The newest key signs once everybody may have seen it. */
+function arranged({ signing, secret }: OAuthKeys, now: number): ServerKeys {
+  const [first] = signing;
+  const seen = signing.filter((key) => key === first || now - key.createdAt >= KEY_LEAD_MS);
+  const signs = seen.at(-1);
+  const ordered = [...signing].sort(
+    (one, other) => Number(other === signs) - Number(one === signs),
+  );
+  const keys = ordered.map(({ kid, jwk }) => ({ ...jwk, kid, use: "sig", alg: ALGORITHM }));
+  return { jwks: { keys }, secret };
+}
+
+function texts(jwk: object): Record<string, string> {
+  return Object.fromEntries(Object.entries(jwk).map(([name, value]) => [name, String(value)]));
+}

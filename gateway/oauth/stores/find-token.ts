@@ -1,0 +1,16 @@
+/** Looks tokens up, each once a request. */
+import type { ActorClient } from "../../../actors/runtime/actor-client.ts";
+import { oauthGrant } from "../../../schemas/oauth/oauth-grant.ts";
+import { Provider } from "../library/oidc-library.ts";
+import { recordsOf } from "../library/request-records.ts";
+import type { TokenAddress } from "../tokens/token-text.ts";
+import { unlessUnknown } from "./library-store.ts";
+
+/** With its grant. */
+export function findToken(actors: ActorClient, { kind, grantId, hash }: TokenAddress) {
+  const { tokens } = recordsOf(Provider.ctx);
+  const found =
+    tokens.get(hash) ?? unlessUnknown(actors.call(oauthGrant, grantId, "find", { kind, hash }));
+  tokens.set(hash, found);
+  return found;
+}
