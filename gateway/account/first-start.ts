@@ -7,13 +7,15 @@ import { z } from "zod";
 import type { ActorClient } from "../../actors/runtime/actor-client.ts";
 import { account } from "../../schemas/account/account.ts";
 import { apiToken } from "../../schemas/account/api-token.ts";
-import { INSTALLATION_KEY, installation } from "../../schemas/account/installation.ts";
+import { installation } from "../../schemas/account/installation.ts";
 import { ALL_PERMISSIONS } from "../../schemas/account/permissions.ts";
 import { user } from "../../schemas/account/user.ts";
 import { parseJson } from "../../schemas/parse-json.ts";
 import { Email, Id } from "../../schemas/values.ts";
 import { newToken, readToken } from "./api-token-text.ts";
 import { hashPassword } from "./password.ts";
+
+const INSTALLATION_KEY = "main";
 
 const Credentials = z.object({
   base_url: z.string(),

@@ -4,13 +4,9 @@ import { Router } from "express";
 import type { Logger } from "pino";
 import type { ActorClient } from "../../actors/runtime/actor-client.ts";
 import type { LiveUpdates } from "../../actors/runtime/live.ts";
+import { LOGIN_WINDOW_MS } from "../../schemas/account/limits.ts";
 import { requestLimit } from "../../schemas/account/request-limit.ts";
 import { ActorError } from "../../schemas/errors.ts";
-import {
-  AUTHORIZATION_QUERY_CHARS_MAX,
-  AUTHORIZATIONS_PER_ADDRESS_MAX,
-  LOGIN_WINDOW_MS,
-} from "../../schemas/oauth/oauth-server-limits.ts";
 import { FailedAuthentications } from "../account/failed-authentications.ts";
 import { cookieNames, knowBrowser } from "../account/pages/browser-cookies.ts";
 import { Interactions } from "../account/pages/interactions.ts";
@@ -19,10 +15,15 @@ import { networkOf, readForm } from "../account/pages/visit.ts";
 import { methodNotAllowed } from "../http/middleware/method-not-allowed.ts";
 import { FormMarks } from "../pages/form-marks.ts";
 import { linkBelow } from "../pages/page.ts";
-import { findClient } from "./clients/live-client.ts";
+import { findClient } from "./clients/find-client.ts";
 import { libraryPages } from "./pages/library-pages.ts";
 import { pageError, pageRouter, showOver } from "./pages/page-router.ts";
 import { LiveProvider } from "./provider/live-provider.ts";
+
+/** A form that asks for authorization, or to sign out, becomes an address: those end at 16 KB with all headers. */
+export const AUTHORIZATION_QUERY_CHARS_MAX = 8_000;
+/** Authorization requests from one address in a window: each is kept until somebody decides. */
+export const AUTHORIZATIONS_PER_ADDRESS_MAX = 600;
 
 export interface OAuthOptions {
   actors: ActorClient;

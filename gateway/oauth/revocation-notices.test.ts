@@ -4,7 +4,6 @@ import { account } from "../../schemas/account/account.ts";
 import { ALL_PERMISSIONS, type Role } from "../../schemas/account/permissions.ts";
 import { oauthClient } from "../../schemas/oauth/oauth-client.ts";
 import { oauthGrant } from "../../schemas/oauth/oauth-grant.ts";
-import { TOKEN_CACHED_MS } from "../../schemas/oauth/oauth-server-limits.ts";
 import { until } from "../../scripts/testing/until.ts";
 import {
   newPerson,
@@ -15,6 +14,7 @@ import {
   type TestClient,
   type Wire,
 } from "./testing/oauth-world.ts";
+import { TOKEN_CACHED_MS } from "./tokens/access-tokens.ts";
 import { readTokenText, type TokenAddress } from "./tokens/token-text.ts";
 
 /** A host that dies once a change is stored has not told of it: the next word of each actor does not arrive. */

@@ -2,10 +2,10 @@
 import { z } from "zod";
 import { defineContract } from "../contract.ts";
 import { ACCOUNT_NAME_CHARS_MAX, TOKEN_NAME_CHARS_MAX } from "../limits.ts";
-import { MEMBERS_PER_ACCOUNT_MAX } from "../oauth/oauth-limits.ts";
 import { tellAgain } from "../tell-again.ts";
 import { Email, EpochMs, Id, Sha256 } from "../values.ts";
 import { GrantId } from "./api-token.ts";
+import { MEMBERS_PER_ACCOUNT_MAX } from "./limits.ts";
 import { ALL_PERMISSIONS, ALL_ROLES, Permission, Role } from "./permissions.ts";
 
 export const Roles = z

@@ -3,8 +3,6 @@ import { z } from "zod";
 import { defineContract } from "../contract.ts";
 import { Id } from "../values.ts";
 
-export const INSTALLATION_KEY = "main";
-
 export const installation = defineContract({
   kind: "installation",
   messages: {

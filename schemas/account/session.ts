@@ -1,8 +1,8 @@
 /** The contract of a browser in which somebody signed in. The key is the session's id, half of what its cookie says. */
 import { z } from "zod";
 import { defineContract } from "../contract.ts";
-import { LOGOUT_TEXT_CHARS_MAX } from "../oauth/oauth-server-limits.ts";
 import { Email, EpochMs, Id, Sha256 } from "../values.ts";
+import { LOGOUT_TEXT_CHARS_MAX } from "./limits.ts";
 
 /** What a sign-out that a client asked for waits with, until the person confirms it. */
 export const PendingLogout = z.object({

@@ -1,9 +1,9 @@
 /** The contract of a user: a person who signs in, and the accounts they belong to. The key is the e-mail address. */
 import { z } from "zod";
 import { defineContract } from "../contract.ts";
-import { SESSIONS_PER_USER_MAX } from "../oauth/oauth-server-limits.ts";
 import { Email, Id, PasswordVersion } from "../values.ts";
 import { Roles } from "./account.ts";
+import { SESSIONS_PER_USER_MAX } from "./limits.ts";
 
 export const Membership = z.object({ accountId: Id, roles: Roles });
 

@@ -2,8 +2,8 @@
 import { z } from "zod";
 import { defineContract } from "../contract.ts";
 import { EpochMs, Id } from "../values.ts";
+import { CLIENTS_PER_PAGE, GRANTS_PER_CLIENT_MAX } from "./limits.ts";
 import { Consent } from "./oauth-grant.ts";
-import { CLIENTS_PER_PAGE, GRANTS_PER_CLIENT_MAX } from "./oauth-server-limits.ts";
 
 /** A client the person allowed something. */
 export const AllowedClient = Consent.extend({

@@ -9,13 +9,15 @@ import {
   redirectUriFault,
   webUriFault,
 } from "./client-uris.ts";
-import {
-  CLIENT_CHARS_MAX,
-  CLIENT_NAME_CHARS_MAX,
-  CLIENT_URI_CHARS_MAX,
-  CLIENT_URIS_MAX,
-} from "./oauth-limits.ts";
 import { ALL_SCOPES, NEVER_OPTIONAL, Scope } from "./scopes.ts";
+
+const CLIENT_NAME_CHARS_MAX = 100;
+/** Redirect URIs and origins of one list: a client with all its environments has some ten. */
+export const CLIENT_URIS_MAX = 50;
+/** Longer addresses do not fit the query they travel in, beside all else, on the way to common servers. */
+export const CLIENT_URI_CHARS_MAX = 2_048;
+/** All that one client is registered with: an account's clients then fit one answer of some megabytes. */
+export const CLIENT_CHARS_MAX = 32_000;
 
 export const GrantType = z.enum(["authorization_code", "refresh_token"]);
 export const AuthMethod = z.enum(["client_secret_basic", "client_secret_post", "none"]);

@@ -4,11 +4,8 @@ import { defineContract } from "../contract.ts";
 import { PAGE_ENTRIES_MAX } from "../limits.ts";
 import { tellAgain } from "../tell-again.ts";
 import { EpochMs, Id, Sha256 } from "../values.ts";
+import { AUDIT_VALUE_CHARS_MAX, CLIENT_SECRETS_MAX, DNS_ANSWER_CHARS_MAX } from "./limits.ts";
 import { ClientSettings, ClientSettingsPatch, Registration } from "./oauth-client-settings.ts";
-import { AUDIT_VALUE_CHARS_MAX, CLIENT_SECRETS_MAX, DNS_ANSWER_CHARS_MAX } from "./oauth-limits.ts";
-
-/** What a client's domain says in a TXT record to be verified: this and the client's code. */
-export const VERIFICATION_PREFIX = "vendor_oauth_client_publisher=";
 
 /** Private: for members of the account that owns it. Public: for anybody, and for good. */
 export const Visibility = z.enum(["private", "public"]);

@@ -3,8 +3,11 @@ import { z } from "zod";
 import { defineContract } from "../contract.ts";
 import { tellAgain } from "../tell-again.ts";
 import { Email, EpochMs, Id, Sha256 } from "../values.ts";
-import { ACCOUNTS_PER_GRANT_MAX, TOKEN_RECORD_BYTES_MAX } from "./oauth-server-limits.ts";
+import { ACCOUNTS_PER_GRANT_MAX } from "./limits.ts";
 import { ALL_SCOPES, Scope } from "./scopes.ts";
+
+/** What is kept beside one token: its nonce, claims and PKCE challenge. */
+export const TOKEN_RECORD_BYTES_MAX = 8 * 1024;
 
 const Scopes = z.array(Scope).max(ALL_SCOPES.length);
 

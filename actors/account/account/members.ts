@@ -5,6 +5,7 @@ import type {
   Member,
   MemberChanger,
 } from "../../../schemas/account/account.ts";
+import { MEMBERS_PER_ACCOUNT_MAX } from "../../../schemas/account/limits.ts";
 import {
   HIGHEST_ROLE,
   PERMISSIONS,
@@ -15,9 +16,11 @@ import {
 import { user } from "../../../schemas/account/user.ts";
 import { type DeepReadonly, envelope, type Input } from "../../../schemas/contract.ts";
 import { ActorError } from "../../../schemas/errors.ts";
-import { INVITATION_MS, MEMBERS_PER_ACCOUNT_MAX } from "../../../schemas/oauth/oauth-limits.ts";
 import { sameHash } from "../lib/hashes/same-hash.ts";
 import type { AccountState, StoredInvitation } from "./account-state.ts";
+
+/** An invitation is good for a week. */
+export const INVITATION_MS = 7 * 86_400_000;
 
 type State = DeepReadonly<AccountState>;
 type Messages = (typeof account)["messages"];

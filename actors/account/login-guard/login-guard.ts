@@ -2,19 +2,25 @@
 
 import { loginGuard } from "../../../schemas/account/login-guard.ts";
 import type { DeepReadonly } from "../../../schemas/contract.ts";
-import {
-  GUESSES_KEPT_MS,
-  GUESSES_PER_SOURCE_COUNTED,
-  SOURCE_GUESSES_FREE,
-  SOURCE_PAUSE_MS,
-  SOURCE_PAUSE_MS_MAX,
-  SOURCES_KEPT_MAX,
-  STRANGER_GUESSES_FREE,
-  STRANGER_PAUSE_MS,
-  STRANGER_PAUSE_MS_MAX,
-} from "../../../schemas/oauth/oauth-server-limits.ts";
 import { defineActor } from "../../runtime/define-actor.ts";
 import { LoginGuardState } from "./login-guard-state.ts";
+
+/** Wrong passwords for one person from one network, or one browser of theirs; after these, each waits. */
+export const SOURCE_GUESSES_FREE = 10;
+/** The first wait, which doubles with each (NIST SP 800-63B section 5.2.2: 30 s up to an hour). */
+export const SOURCE_PAUSE_MS = 30_000;
+export const SOURCE_PAUSE_MS_MAX = 3_600_000;
+/** What one network adds to the wrong passwords of all strangers: who has one address makes nobody else wait. */
+export const GUESSES_PER_SOURCE_COUNTED = 3;
+/** Those of all strangers, ten networks' at least; after these each try of a stranger waits, from whichever network. */
+export const STRANGER_GUESSES_FREE = 30;
+/** Short enough that a person with a new browser gets in between others' tries; with the bound, 288 guesses a day. */
+export const STRANGER_PAUSE_MS = 10_000;
+export const STRANGER_PAUSE_MS_MAX = 300_000;
+/** Wrong passwords are forgotten after it. */
+export const GUESSES_KEPT_MS = 86_400_000;
+/** Networks and browsers that are remembered for one person; past it the oldest is forgotten, but what it added stays. */
+export const SOURCES_KEPT_MAX = 100;
 
 export const loginGuardActor = defineActor(loginGuard, {
   state: LoginGuardState,

@@ -2,12 +2,12 @@
 import { type DeepReadonly, envelope } from "../../../schemas/contract.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import { type AllowedClient, grantList } from "../../../schemas/oauth/grant-list.ts";
-import { type Consent, oauthGrant } from "../../../schemas/oauth/oauth-grant.ts";
 import {
   CLIENTS_PER_PAGE,
   CLIENTS_PER_USER_MAX,
   GRANTS_PER_CLIENT_MAX,
-} from "../../../schemas/oauth/oauth-server-limits.ts";
+} from "../../../schemas/oauth/limits.ts";
+import { type Consent, oauthGrant } from "../../../schemas/oauth/oauth-grant.ts";
 import { defineActor } from "../../runtime/define-actor.ts";
 import { AllowedClientRow, GrantListState } from "./grant-list-state.ts";
 

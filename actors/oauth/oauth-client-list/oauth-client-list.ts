@@ -1,12 +1,12 @@
 /** Keeps the list of an account's OAuth clients, and bounds how many there are. */
 import { ActorError } from "../../../schemas/errors.ts";
+import { OAUTH_CLIENTS_PER_ACCOUNT_MAX } from "../../../schemas/oauth/limits.ts";
 import { oauthClientList } from "../../../schemas/oauth/oauth-client-list.ts";
-import {
-  OAUTH_CLIENT_RESERVED_MS,
-  OAUTH_CLIENTS_PER_ACCOUNT_MAX,
-} from "../../../schemas/oauth/oauth-limits.ts";
 import { defineActor } from "../../runtime/define-actor.ts";
 import { OAuthClientListState } from "./oauth-client-list-state.ts";
+
+/** A client that was promised and is not made by then does not come any more: no call lives longer. */
+export const OAUTH_CLIENT_RESERVED_MS = 5 * 60_000;
 
 export const oauthClientListActor = defineActor(oauthClientList, {
   state: OAuthClientListState,

@@ -1,13 +1,17 @@
 /** Whether a client's domain vouches for it: when it is asked, and what becomes of the answers. */
 import type { Input } from "../../../schemas/contract.ts";
-import { type oauthClient, VERIFICATION_PREFIX } from "../../../schemas/oauth/oauth-client.ts";
-import {
-  DOMAIN_CHECK_LOST_MS,
-  DOMAIN_POLL_FIRST_MS,
-  DOMAIN_RECHECK_MS,
-} from "../../../schemas/oauth/oauth-limits.ts";
+import type { oauthClient } from "../../../schemas/oauth/oauth-client.ts";
 import type { LoggedChange } from "./change-log.ts";
 import type { Domain } from "./oauth-client-state.ts";
+
+/** What a client's domain says in a TXT record to be verified: this and the client's code. */
+const VERIFICATION_PREFIX = "vendor_oauth_client_publisher=";
+/** First pause between two lookups; it doubles up to the setting. */
+export const DOMAIN_POLL_FIRST_MS = 10_000;
+/** A record that was found is looked for again this often. */
+export const DOMAIN_RECHECK_MS = 86_400_000;
+/** A lookup nobody answered by then is asked for again, then ever later: the longest that a busy lane takes. */
+export const DOMAIN_CHECK_LOST_MS = 10 * 60_000;
 
 type Report = Input<(typeof oauthClient)["messages"]["domainChecked"]>;
 

@@ -1,14 +1,20 @@
 /** The tokens of a grant: found by their hashes, added, and forgotten when their time is over. */
 import type { DeepReadonly } from "../../../schemas/contract.ts";
+import { REFRESH_GRACE_MS } from "../../../schemas/oauth/limits.ts";
 import type { GrantToken } from "../../../schemas/oauth/oauth-grant.ts";
-import {
-  ACCESS_TOKENS_PER_GRANT_MAX,
-  REFRESH_GRACE_MS,
-  REFRESH_TOKENS_PER_GRANT_MAX,
-  TOKEN_RECORDS_BYTES_MAX,
-  USED_REFRESH_TOKENS_MAX,
-} from "../../../schemas/oauth/oauth-server-limits.ts";
 import type { OpenGrant } from "./oauth-grant-state.ts";
+
+/** Access tokens of one grant that live at once; past it the oldest goes. 64 processes refresh at once, and then once more. */
+export const ACCESS_TOKENS_PER_GRANT_MAX = 160;
+/**
+ * Refresh tokens of one grant, as many: those that nobody has used yet, more than one only after retries, and those that
+ * are served again. The oldest that nobody used goes.
+ */
+export const REFRESH_TOKENS_PER_GRANT_MAX = 160;
+/** Bytes of the records beside tokens of one kind: with those of the other they fit into STATE_BYTES_MAX. */
+export const TOKEN_RECORDS_BYTES_MAX = 250_000;
+/** Used refresh tokens that are told from invented ones: one an hour, for the 30 days that one lives. */
+export const USED_REFRESH_TOKENS_MAX = 750;
 
 type Open = DeepReadonly<OpenGrant>;
 type Token = DeepReadonly<GrantToken>;

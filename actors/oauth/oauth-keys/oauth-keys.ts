@@ -1,9 +1,12 @@
 /** Decides which of several keys that are offered at once is the next, and keeps old ones while they are needed. */
 
+import { KEY_LEAD_MS } from "../../../schemas/oauth/limits.ts";
 import { oauthKeys } from "../../../schemas/oauth/oauth-keys.ts";
-import { KEY_KEPT_MS, KEY_LEAD_MS } from "../../../schemas/oauth/oauth-server-limits.ts";
 import { defineActor } from "../../runtime/define-actor.ts";
 import { OAuthKeysState } from "./oauth-keys-state.ts";
+
+/** A key is shown after it has signed its last: far longer than any ID token lives. */
+export const KEY_KEPT_MS = 7 * 86_400_000;
 
 export const oauthKeysActor = defineActor(oauthKeys, {
   state: OAuthKeysState,

@@ -1,8 +1,8 @@
 /** Tries to sign in and up, counted before they are made: many at once are as few as one after another. */
 import type { ActorClient } from "../../../actors/runtime/actor-client.ts";
+import { LOGIN_WINDOW_MS } from "../../../schemas/account/limits.ts";
 import { loginGuard } from "../../../schemas/account/login-guard.ts";
 import { requestLimit } from "../../../schemas/account/request-limit.ts";
-import { LOGIN_WINDOW_MS } from "../../../schemas/oauth/oauth-server-limits.ts";
 import { Refused } from "../../pages/refused.ts";
 
 /** Refuses past so many in a window. */

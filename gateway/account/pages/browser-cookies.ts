@@ -2,8 +2,11 @@
 import { randomBytes } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import type { Request, Response } from "express";
-import { BROWSER_MS, SESSION_MS } from "../../../schemas/oauth/oauth-server-limits.ts";
+import { SESSION_MS } from "../../../schemas/account/limits.ts";
 import { sha256 } from "../../http/sha256.ts";
+
+/** How long a browser is known by its cookie: so long may forms that are open, and requests under way, lie about. */
+export const BROWSER_MS = 30 * 86_400_000;
 
 const BROWSER = /^[\w-]{43}$/;
 const browsers = new WeakMap<IncomingMessage, string>();

@@ -2,12 +2,13 @@
 import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import type { Response } from "express";
-import {
-  KNOWN_BROWSER_MS,
-  KNOWN_PEOPLE_PER_BROWSER_MAX,
-} from "../../../schemas/oauth/oauth-server-limits.ts";
 import { sha256 } from "../../http/sha256.ts";
 import { type CookieNames, readCookie, setCookie } from "./browser-cookies.ts";
+
+/** For so long after a sign-in a browser is no stranger to the person. */
+export const KNOWN_BROWSER_MS = 180 * 86_400_000;
+/** Persons to whom one browser is known; past it, the one who signed in least lately. */
+export const KNOWN_PEOPLE_PER_BROWSER_MAX = 8;
 
 /** A random name of the browser, and a proof for each person. */
 const VALUE = /^[\w-]{22}(\.[\w-]{22})*$/;

@@ -1,6 +1,7 @@
 /** The pages /login and /signup. */
+
+import { PASSWORD_CHARS_MIN } from "../../../schemas/account/limits.ts";
 import { ActorError, isPassing } from "../../../schemas/errors.ts";
-import { PASSWORD_CHARS_MIN } from "../../../schemas/oauth/oauth-server-limits.ts";
 import { field, refusalNote } from "../../pages/forms.ts";
 import { html } from "../../pages/html.ts";
 import { Refused, staleForm } from "../../pages/refused.ts";

@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { account } from "../../../schemas/account/account.ts";
+import { MEMBERS_PER_ACCOUNT_MAX } from "../../../schemas/account/limits.ts";
 import { ALL_PERMISSIONS, type Role } from "../../../schemas/account/permissions.ts";
-import { MEMBERS_PER_ACCOUNT_MAX } from "../../../schemas/oauth/oauth-limits.ts";
 import { until } from "../../../scripts/testing/until.ts";
 import { newPerson, type OAuthWorld, oauthWorld, Person } from "../../oauth/testing/oauth-world.ts";
 

@@ -1,10 +1,10 @@
 /** Pages for who is signed in: which clients they allowed what, and their password. */
 
+import { PASSWORD_CHARS_MIN } from "../../../schemas/account/limits.ts";
 import { session } from "../../../schemas/account/session.ts";
 import type { AllowedClient } from "../../../schemas/oauth/grant-list.ts";
 import { grantList, ListCursor } from "../../../schemas/oauth/grant-list.ts";
 import { oauthGrant } from "../../../schemas/oauth/oauth-grant.ts";
-import { PASSWORD_CHARS_MIN } from "../../../schemas/oauth/oauth-server-limits.ts";
 import { SCOPES } from "../../../schemas/oauth/scopes.ts";
 import { Id } from "../../../schemas/values.ts";
 import { callTold } from "../../http/call-told.ts";

@@ -1,19 +1,23 @@
 import { expect } from "chai";
+import {
+  SOURCE_GUESSES_FREE,
+  SOURCE_PAUSE_MS,
+} from "../../../actors/account/login-guard/login-guard.ts";
+import { LOGIN_WINDOW_MS } from "../../../schemas/account/limits.ts";
 import { loginGuard } from "../../../schemas/account/login-guard.ts";
 import { requestLimit } from "../../../schemas/account/request-limit.ts";
 import { session } from "../../../schemas/account/session.ts";
 import { user } from "../../../schemas/account/user.ts";
-import {
-  LOGIN_WINDOW_MS,
-  LOGINS_PER_ADDRESS_MAX,
-  SOURCE_GUESSES_FREE,
-  SOURCE_PAUSE_MS,
-} from "../../../schemas/oauth/oauth-server-limits.ts";
 import { newPerson, type OAuthWorld, oauthWorld, Person } from "../../oauth/testing/oauth-world.ts";
 import { Refused } from "../../pages/refused.ts";
 import { newSessionText, sessionAddress } from "./browser-cookies.ts";
 import { openSession } from "./open-session.ts";
-import { changePassword, type Person as Signer, signIn } from "./sign-in.ts";
+import {
+  changePassword,
+  LOGINS_PER_ADDRESS_MAX,
+  type Person as Signer,
+  signIn,
+} from "./sign-in.ts";
 
 describe("sign-in", function () {
   this.timeout(120_000);

@@ -3,21 +3,23 @@ import { randomBytes } from "node:crypto";
 import { z } from "zod";
 import type { ActorClient } from "../../../actors/runtime/actor-client.ts";
 import { account } from "../../../schemas/account/account.ts";
-import { user } from "../../../schemas/account/user.ts";
-import { ActorError } from "../../../schemas/errors.ts";
 import {
   ACCOUNTS_PER_USER_MAX,
-  LOGINS_PER_ADDRESS_MAX,
   PASSWORD_CHARS_MAX,
   PASSWORD_CHARS_MIN,
-  SIGNUPS_PER_ADDRESS_MAX,
-} from "../../../schemas/oauth/oauth-server-limits.ts";
+} from "../../../schemas/account/limits.ts";
+import { user } from "../../../schemas/account/user.ts";
+import { ActorError } from "../../../schemas/errors.ts";
 import { Email } from "../../../schemas/values.ts";
 import { Refused } from "../../pages/refused.ts";
 import { isCommonPassword } from "../common-passwords.ts";
 import { readInvitation } from "../invitation-text.ts";
 import { hashPassword, isDated, matchNoPassword, passwordMatches } from "../password.ts";
 import { giveBackTry, takeTry, tryPassword } from "./attempts.ts";
+
+export const LOGINS_PER_ADDRESS_MAX = 100;
+/** New users from one address in a window. */
+export const SIGNUPS_PER_ADDRESS_MAX = 20;
 
 export interface Person {
   userId: string;

@@ -6,7 +6,6 @@ import ipaddr from "ipaddr.js";
 import type { ActorClient } from "../../../actors/runtime/actor-client.ts";
 import { session } from "../../../schemas/account/session.ts";
 import { ActorError } from "../../../schemas/errors.ts";
-import { FORM_BYTES_MAX, FORM_FIELDS_MAX } from "../../../schemas/oauth/oauth-server-limits.ts";
 import { setRetryAfter } from "../../http/retry-after.ts";
 import type { FormMarks } from "../../pages/form-marks.ts";
 import { type Html, html } from "../../pages/html.ts";
@@ -23,6 +22,11 @@ import {
 import type { KnownBrowsers } from "./known-browsers.ts";
 import { openSession } from "./open-session.ts";
 import type { Person } from "./sign-in.ts";
+
+/** A form of ours. */
+export const FORM_BYTES_MAX = 64 * 1024;
+/** Its fields: a consent has one for each scope, and one for each account of the person. */
+export const FORM_FIELDS_MAX = 1_000;
 
 export interface SignedIn {
   sessionId: string;

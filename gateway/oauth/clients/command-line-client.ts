@@ -1,10 +1,8 @@
 /** The command line as an OAuth client: part of every platform, so it is in no store, and nobody can change or delete it. */
-import {
-  COMMAND_LINE_CALLBACK,
-  COMMAND_LINE_NAME,
-  COMMAND_LINE_SCOPES,
-} from "../../../schemas/oauth/command-line.ts";
+import { COMMAND_LINE_CALLBACK, COMMAND_LINE_SCOPES } from "../../../schemas/oauth/command-line.ts";
 import type { LiveClient } from "./live-client.ts";
+
+const COMMAND_LINE_NAME = "Trunkline command line";
 
 export const COMMAND_LINE_CLIENT: LiveClient = {
   clientName: COMMAND_LINE_NAME,

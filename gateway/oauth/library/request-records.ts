@@ -3,7 +3,7 @@ import type { z } from "zod";
 import type { PendingLogout } from "../../../schemas/account/session.ts";
 import type { GrantEntry, GrantToken, oauthGrant } from "../../../schemas/oauth/oauth-grant.ts";
 import type { Attempt } from "../../account/failed-authentications.ts";
-import type { metadataOf } from "../clients/live-client.ts";
+import type { ClientMetadata } from "../clients/live-client.ts";
 import type { TokenAddress } from "../tokens/token-text.ts";
 
 export type FoundToken = z.output<(typeof oauthGrant.messages.find)["reply"]>;
@@ -12,7 +12,7 @@ export type FoundToken = z.output<(typeof oauthGrant.messages.find)["reply"]>;
 export type NewGrant = Pick<GrantEntry, "scopes" | "rejectedScopes" | "accountIds">;
 
 export class RequestRecords {
-  readonly clients = new Map<string, Promise<ReturnType<typeof metadataOf> | undefined>>();
+  readonly clients = new Map<string, Promise<ClientMetadata | undefined>>();
   readonly grants = new Map<string, GrantEntry>();
   /** Tokens that are looked up already, by their hashes. */
   readonly tokens = new Map<string, Promise<FoundToken | undefined>>();

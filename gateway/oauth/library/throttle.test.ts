@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { expect } from "chai";
-import { AUTHENTICATION_FAILURES_MAX } from "../../../schemas/account/authentication-limits.ts";
 import { COMMAND_LINE_CLIENT_ID } from "../../../schemas/oauth/command-line.ts";
+import { AUTHENTICATION_FAILURES_MAX } from "../../account/failed-authentications.ts";
 import { type OAuthWorld, oauthWorld } from "../testing/oauth-world.ts";
 
 describe("programs that try one thing after another", function () {

@@ -2,20 +2,18 @@
 import { account } from "../../../schemas/account/account.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import { grantList } from "../../../schemas/oauth/grant-list.ts";
+import { ACCOUNTS_PER_GRANT_MAX, CLIENTS_PER_USER_MAX } from "../../../schemas/oauth/limits.ts";
 import type { Consent } from "../../../schemas/oauth/oauth-grant.ts";
-import {
-  ACCOUNTS_PER_GRANT_MAX,
-  CLIENTS_PER_USER_MAX,
-} from "../../../schemas/oauth/oauth-server-limits.ts";
 import { SCOPES, type Scope } from "../../../schemas/oauth/scopes.ts";
+import { findMember } from "../../account/find-member.ts";
 import type { Waiting } from "../../account/pages/interactions.ts";
 import type { PageParts } from "../../account/pages/page-parts.ts";
 import type { SignedIn, Visit } from "../../account/pages/visit.ts";
 import { refusalNote } from "../../pages/forms.ts";
 import { type Html, html } from "../../pages/html.ts";
 import { Refused } from "../../pages/refused.ts";
-import { findClient, type LiveClient, scopesOf } from "../clients/live-client.ts";
-import { memberOf } from "../provider/consents.ts";
+import { findClient } from "../clients/find-client.ts";
+import { type LiveClient, scopesOf } from "../clients/live-client.ts";
 import { knownScopes } from "../tokens/known-scopes.ts";
 import { clientHeading } from "./client-heading.ts";
 import { type AccountChoice, type Choices, choicesOf } from "./consent-choices.ts";
@@ -93,7 +91,7 @@ export class ConsentPage {
 
   async #mayUse({ client, person }: Asked): Promise<boolean> {
     if (client.visibility === "public") return true;
-    return (await memberOf(this.#parts.actors, client.accountId, person.userId)) !== undefined;
+    return (await findMember(this.#parts.actors, client.accountId, person.userId)) !== undefined;
   }
 
   #choicesOf({ client, person, waiting }: Asked): Promise<Choices> {

@@ -3,13 +3,11 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 import { expect } from "chai";
 import puppeteer, { type Browser, type Page } from "puppeteer-core";
+import { SOURCE_GUESSES_FREE } from "../../../actors/account/login-guard/login-guard.ts";
 import { loginGuard } from "../../../schemas/account/login-guard.ts";
 import { user } from "../../../schemas/account/user.ts";
 import { grantList } from "../../../schemas/oauth/grant-list.ts";
-import {
-  CLIENTS_PER_PAGE,
-  SOURCE_GUESSES_FREE,
-} from "../../../schemas/oauth/oauth-server-limits.ts";
+import { CLIENTS_PER_PAGE } from "../../../schemas/oauth/limits.ts";
 import { findChromium } from "../../../scripts/tools.ts";
 import { authorizationPath, makePublic } from "../testing/client-calls.ts";
 import { type OAuthWorld, oauthWorld, REDIRECT_URI, type Wire } from "../testing/oauth-world.ts";

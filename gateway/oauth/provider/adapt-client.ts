@@ -1,8 +1,8 @@
 /** The library's clients, as ours: how their redirect URIs and secrets are compared. */
 import type { Logger } from "pino";
 import type { ActorClient } from "../../../actors/runtime/actor-client.ts";
+import { SECRET_USED_EVERY_MS } from "../../../schemas/oauth/limits.ts";
 import { oauthClient } from "../../../schemas/oauth/oauth-client.ts";
-import { SECRET_USED_EVERY_MS } from "../../../schemas/oauth/oauth-limits.ts";
 import { matchingSecret } from "../clients/client-secret.ts";
 import { type Client, registrationOf } from "../clients/live-client.ts";
 import { Provider } from "../library/oidc-library.ts";

@@ -1,10 +1,9 @@
 /** Whether what a person has allowed a client covers what it asks for now, and still holds. */
 import type { Grant, KoaContextWithOIDC } from "oidc-provider";
 import type { ActorClient } from "../../../actors/runtime/actor-client.ts";
-import { account, type Member } from "../../../schemas/account/account.ts";
-import { ActorError } from "../../../schemas/errors.ts";
 import { grantList } from "../../../schemas/oauth/grant-list.ts";
 import { isIdentityScope } from "../../../schemas/oauth/scopes.ts";
+import { findMember } from "../../account/find-member.ts";
 import type { Registered } from "../clients/live-client.ts";
 import { recordsOf } from "../library/request-records.ts";
 import { knownScopes } from "../tokens/known-scopes.ts";
@@ -60,26 +59,12 @@ export class Consents {
 
   async #mayUse({ visibility, accountId }: Registered, userId: string): Promise<boolean> {
     return (
-      visibility === "public" || (await memberOf(this.#actors, accountId, userId)) !== undefined
+      visibility === "public" || (await findMember(this.#actors, accountId, userId)) !== undefined
     );
   }
 
   async #accountsOf(userId: string, accountIds: readonly string[]): Promise<string[]> {
-    const members = await Promise.all(accountIds.map((id) => memberOf(this.#actors, id, userId)));
+    const members = await Promise.all(accountIds.map((id) => findMember(this.#actors, id, userId)));
     return accountIds.filter((_id, index) => members[index] !== undefined);
-  }
-}
-
-/** As the account itself has it. */
-export async function memberOf(
-  actors: ActorClient,
-  accountId: string,
-  userId: string,
-): Promise<Member | undefined> {
-  try {
-    return await actors.call(account, accountId, "getMember", { userId });
-  } catch (error) {
-    if (error instanceof ActorError && error.code === "not_found") return undefined;
-    throw error;
   }
 }

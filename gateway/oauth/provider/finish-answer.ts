@@ -1,8 +1,10 @@
 /** What the library answers in a way that ours do not. */
 import type { KoaContextWithOIDC } from "oidc-provider";
-import { METADATA_MS } from "../../../schemas/oauth/oauth-server-limits.ts";
 import { setRetryAfter } from "../../http/retry-after.ts";
 import type { ProviderParts } from "./provider-parts.ts";
+
+/** How long a client may keep the server's metadata: it changes with the version of the program alone. */
+const METADATA_MS = 3_600_000;
 
 /** Refusals that are not the client's fault, as statuses; all others are 400. */
 const STATUSES: Record<string, number> = { temporarily_unavailable: 503, server_error: 500 };

@@ -4,12 +4,8 @@ import express from "express";
 import * as oidc from "openid-client";
 import { pino } from "pino";
 import { user } from "../../../schemas/account/user.ts";
+import { KEY_LEAD_MS } from "../../../schemas/oauth/limits.ts";
 import { oauthClient } from "../../../schemas/oauth/oauth-client.ts";
-import {
-  KEY_LEAD_MS,
-  KEY_SIGNS_MS,
-  KEYS_CHECK_MS,
-} from "../../../schemas/oauth/oauth-server-limits.ts";
 import { freePort } from "../../../scripts/free-port.ts";
 import { type MemoryActors, memoryActors } from "../../../scripts/testing/memory-actors.ts";
 import { until } from "../../../scripts/testing/until.ts";
@@ -18,6 +14,8 @@ import { newClientSecret } from "../clients/client-secret.ts";
 import { oauthRouter } from "../oauth-router.ts";
 import { authorizationPath } from "../testing/client-calls.ts";
 import { OAUTH_ACTORS, Person, REDIRECT_URI, type Wire } from "../testing/oauth-world.ts";
+import { KEYS_CHECK_MS } from "./live-provider.ts";
+import { KEY_SIGNS_MS } from "./signing-keys.ts";
 
 const BYE = "https://bot.example.com/bye";
 const CLIENT_ID = "c".repeat(32);

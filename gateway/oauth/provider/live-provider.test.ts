@@ -3,7 +3,6 @@ import { pino } from "pino";
 import { oauthKeysActor } from "../../../actors/oauth/oauth-keys/oauth-keys.ts";
 import type { ActorClient } from "../../../actors/runtime/actor-client.ts";
 import { OAUTH_KEYS_KEY, oauthKeys } from "../../../schemas/oauth/oauth-keys.ts";
-import { KEYS_CHECK_MS } from "../../../schemas/oauth/oauth-server-limits.ts";
 import { memoryActors } from "../../../scripts/testing/memory-actors.ts";
 import { until } from "../../../scripts/testing/until.ts";
 import { FailedAuthentications } from "../../account/failed-authentications.ts";
@@ -11,7 +10,7 @@ import { cookieNames } from "../../account/pages/browser-cookies.ts";
 import { linkBelow } from "../../pages/page.ts";
 import { MemoryLive } from "../../testing/memory-live.ts";
 import { libraryPages } from "../pages/library-pages.ts";
-import { LiveProvider } from "./live-provider.ts";
+import { KEYS_CHECK_MS, LiveProvider } from "./live-provider.ts";
 
 const PUBLIC_URL = "http://127.0.0.1:8787";
 

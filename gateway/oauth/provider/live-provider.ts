@@ -2,10 +2,12 @@
 import type { Provider } from "oidc-provider";
 import type { LiveUpdates } from "../../../actors/runtime/live.ts";
 import { OAUTH_KEYS_KEY, oauthKeys } from "../../../schemas/oauth/oauth-keys.ts";
-import { KEYS_CHECK_MS } from "../../../schemas/oauth/oauth-server-limits.ts";
 import { makeProvider } from "./make-provider.ts";
 import type { ProviderParts } from "./provider-parts.ts";
 import { loadKeys, type ServerKeys } from "./signing-keys.ts";
+
+/** How often a gateway looks for keys, beside hearing of them. */
+export const KEYS_CHECK_MS = 5 * 60_000;
 
 interface Current {
   provider: Provider;

@@ -1,5 +1,6 @@
 /** How the library is set up: what it may do, who it asks, and how long what it gives out is good. */
 import type { ClientAuthMethod, Configuration, KoaContextWithOIDC } from "oidc-provider";
+import { SESSION_MS } from "../../../schemas/account/limits.ts";
 import {
   ACCESS_TOKEN_MS,
   CODE_MS,
@@ -7,8 +8,7 @@ import {
   ID_TOKEN_MS,
   INTERACTION_MS,
   REFRESH_TOKEN_MS,
-  SESSION_MS,
-} from "../../../schemas/oauth/oauth-server-limits.ts";
+} from "../../../schemas/oauth/limits.ts";
 import { ALL_SCOPES } from "../../../schemas/oauth/scopes.ts";
 import { registrationOf } from "../clients/live-client.ts";
 import { interactionPolicy } from "../library/oidc-library.ts";

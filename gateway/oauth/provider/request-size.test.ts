@@ -1,9 +1,6 @@
 import { expect } from "chai";
-import {
-  AUTHORIZATION_QUERY_CHARS_MAX,
-  LOGOUT_TEXT_CHARS_MAX,
-  TOKEN_REQUEST_BYTES_MAX,
-} from "../../../schemas/oauth/oauth-server-limits.ts";
+import { LOGOUT_TEXT_CHARS_MAX } from "../../../schemas/account/limits.ts";
+import { AUTHORIZATION_QUERY_CHARS_MAX } from "../oauth-router.ts";
 import {
   type OAuthWorld,
   oauthWorld,
@@ -11,6 +8,7 @@ import {
   REDIRECT_URI,
   type TestClient,
 } from "../testing/oauth-world.ts";
+import { TOKEN_REQUEST_BYTES_MAX } from "./request-size.ts";
 
 const BYE = "https://bot.example.com/bye";
 

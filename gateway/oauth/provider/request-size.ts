@@ -1,11 +1,11 @@
 /** Refuses requests that could not be kept, before a person is asked about them. */
 import type { KoaContextWithOIDC } from "oidc-provider";
-import {
-  LOGOUT_TEXT_CHARS_MAX,
-  TOKEN_REQUEST_BYTES_MAX,
-} from "../../../schemas/oauth/oauth-server-limits.ts";
+import { LOGOUT_TEXT_CHARS_MAX } from "../../../schemas/account/limits.ts";
 import { errors } from "../library/oidc-library.ts";
 import type { ProviderParts } from "./provider-parts.ts";
+
+/** What a request brings to that: its nonce, scopes, challenge and address. The rest is what the server adds. */
+export const TOKEN_REQUEST_BYTES_MAX = 6 * 1024;
 
 /** What is kept beside the tokens that come of it; all of it is no longer than a URL. */
 export function checkSize(sent: Record<string, unknown>): void {

@@ -1,9 +1,9 @@
 import { createPrivateKey, createPublicKey, sign, verify } from "node:crypto";
 import { expect } from "chai";
 import { oauthKeysActor } from "../../../actors/oauth/oauth-keys/oauth-keys.ts";
-import { KEY_LEAD_MS, KEY_SIGNS_MS } from "../../../schemas/oauth/oauth-server-limits.ts";
+import { KEY_LEAD_MS } from "../../../schemas/oauth/limits.ts";
 import { memoryActors } from "../../../scripts/testing/memory-actors.ts";
-import { loadKeys, type ServerKeys } from "./signing-keys.ts";
+import { KEY_SIGNS_MS, loadKeys, type ServerKeys } from "./signing-keys.ts";
 
 describe("signing-keys", () => {
   let now: number;

@@ -2,8 +2,11 @@
 import { generateKeyPair, randomBytes } from "node:crypto";
 import { promisify } from "node:util";
 import type { ActorClient } from "../../../actors/runtime/actor-client.ts";
+import { KEY_LEAD_MS } from "../../../schemas/oauth/limits.ts";
 import { OAUTH_KEYS_KEY, type OAuthKeys, oauthKeys } from "../../../schemas/oauth/oauth-keys.ts";
-import { KEY_LEAD_MS, KEY_SIGNS_MS } from "../../../schemas/oauth/oauth-server-limits.ts";
+
+/** How long a key signs. */
+export const KEY_SIGNS_MS = 90 * 86_400_000;
 
 const makePair = promisify(generateKeyPair);
 

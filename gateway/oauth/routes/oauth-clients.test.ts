@@ -1,12 +1,12 @@
 import { expect } from "chai";
 import { dnsCheckWorker } from "../../../actors/oauth/workers/dns-check/dns-check.ts";
 import { ALL_PERMISSIONS } from "../../../schemas/account/permissions.ts";
+import { OAUTH_CLIENTS_PER_ACCOUNT_MAX } from "../../../schemas/oauth/limits.ts";
 import { oauthClient } from "../../../schemas/oauth/oauth-client.ts";
 import {
   CLIENT_URI_CHARS_MAX,
   CLIENT_URIS_MAX,
-  OAUTH_CLIENTS_PER_ACCOUNT_MAX,
-} from "../../../schemas/oauth/oauth-limits.ts";
+} from "../../../schemas/oauth/oauth-client-settings.ts";
 import { ALL_SCOPES } from "../../../schemas/oauth/scopes.ts";
 import { DnsServer } from "../../../scripts/testing/dns-server.ts";
 import {

@@ -22,15 +22,15 @@ import {
   WireScope,
 } from "../../../schemas/oauth/http/oauth-clients.ts";
 import {
+  CLIENT_SECRETS_MAX,
+  OAUTH_CLIENTS_PER_ACCOUNT_MAX,
+} from "../../../schemas/oauth/limits.ts";
+import {
   type AuditEntry,
   type ClientEntry,
   oauthClient,
 } from "../../../schemas/oauth/oauth-client.ts";
 import { oauthClientList } from "../../../schemas/oauth/oauth-client-list.ts";
-import {
-  CLIENT_SECRETS_MAX,
-  OAUTH_CLIENTS_PER_ACCOUNT_MAX,
-} from "../../../schemas/oauth/oauth-limits.ts";
 import { ALL_SCOPES, SCOPES } from "../../../schemas/oauth/scopes.ts";
 import { authorOf } from "../../account/author.ts";
 import { blameCursor } from "../../http/blame-cursor.ts";

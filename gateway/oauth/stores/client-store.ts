@@ -1,7 +1,8 @@
 /** Clients, looked up as they are now. */
 import type { Adapter } from "oidc-provider";
 import type { ActorClient } from "../../../actors/runtime/actor-client.ts";
-import { findClient, metadataOf } from "../clients/live-client.ts";
+import { findClient } from "../clients/find-client.ts";
+import { metadataOf } from "../clients/live-client.ts";
 import { Provider } from "../library/oidc-library.ts";
 import { recordsOf } from "../library/request-records.ts";
 import { beginTry } from "../library/throttle.ts";

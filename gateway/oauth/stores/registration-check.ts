@@ -3,11 +3,9 @@ import { z } from "zod";
 import type { ActorClient } from "../../../actors/runtime/actor-client.ts";
 import type { PendingLogout } from "../../../schemas/account/session.ts";
 import { matchesRedirectUri } from "../../../schemas/oauth/client-uris.ts";
-import type { metadataOf } from "../clients/live-client.ts";
+import type { ClientMetadata } from "../clients/live-client.ts";
 import { errors } from "../library/oidc-library.ts";
 import { clientOf } from "./client-store.ts";
-
-type Metadata = ReturnType<typeof metadataOf>;
 
 /** Of an authorization request, as the library keeps it. */
 const Waiting = z.looseObject({
@@ -31,7 +29,7 @@ export async function checkWaiting(actors: ActorClient, record: unknown): Promis
 }
 
 /** Whether the client would be given the code now. */
-export function isCodeGood(client: Metadata, record: Record<string, unknown>): boolean {
+export function isCodeGood(client: ClientMetadata, record: Record<string, unknown>): boolean {
   const { redirectUri, codeChallenge } = record;
   return isAmong(client.redirect_uris, redirectUri) && !lacksProof(client, codeChallenge);
 }
@@ -47,7 +45,7 @@ export async function stillLeading(
   return isAmong(client?.post_logout_redirect_uris, uri) ? logout : { ...rest, clientId };
 }
 
-const lacksProof = (client: Metadata, codeChallenge: unknown) =>
+const lacksProof = (client: ClientMetadata, codeChallenge: unknown) =>
   client.token_endpoint_auth_method === "none" && codeChallenge === undefined;
 
 /** Whether the address is one of these, as redirect URIs are compared. */

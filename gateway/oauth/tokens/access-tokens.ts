@@ -11,14 +11,19 @@ import {
 import { ActorError } from "../../../schemas/errors.ts";
 import { oauthClient } from "../../../schemas/oauth/oauth-client.ts";
 import { type GrantEntry, oauthGrant } from "../../../schemas/oauth/oauth-grant.ts";
-import { TOKEN_CACHED_MS, TOKENS_CACHED_MAX } from "../../../schemas/oauth/oauth-server-limits.ts";
 import type { Scope } from "../../../schemas/oauth/scopes.ts";
+import { findMember } from "../../account/find-member.ts";
 import type { Caller } from "../../http/locals.ts";
 import { WatchedCache } from "../../http/watched-cache.ts";
-import { findClient, type LiveClient } from "../clients/live-client.ts";
-import { memberOf } from "../provider/consents.ts";
+import { findClient } from "../clients/find-client.ts";
+import type { LiveClient } from "../clients/live-client.ts";
 import { knownScopes } from "./known-scopes.ts";
 import { readTokenText, type TokenAddress } from "./token-text.ts";
+
+/** A token's grant, client and members are asked for anew after it, though nothing of a change was heard. */
+export const TOKEN_CACHED_MS = 5_000;
+/** Tokens that one gateway remembers. */
+export const TOKENS_CACHED_MAX = 10_000;
 
 interface Granted {
   grant: GrantEntry;
@@ -142,7 +147,7 @@ export class AccessTokens {
   #memberOf(accountId: string, userId: string): Promise<Member | undefined> {
     const source = { contract: account, key: accountId };
     const name = `${accountId} ${userId}`;
-    return this.#members.get(name, source, () => memberOf(this.#actors, accountId, userId));
+    return this.#members.get(name, source, () => findMember(this.#actors, accountId, userId));
   }
 }
 

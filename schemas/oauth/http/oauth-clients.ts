@@ -3,6 +3,7 @@ import { z } from "zod";
 import { listingFields } from "../../http/listing.ts";
 import { PAGE_ENTRIES, PAGE_ENTRIES_MAX } from "../../limits.ts";
 import { Id } from "../../values.ts";
+import { CLIENT_SECRETS_MAX, OAUTH_CLIENTS_PER_ACCOUNT_MAX } from "../limits.ts";
 import { AuditAction, Author, VerificationStatus, Visibility } from "../oauth-client.ts";
 import {
   AuthMethod,
@@ -12,7 +13,6 @@ import {
   GrantType,
   settingsFaults,
 } from "../oauth-client-settings.ts";
-import { CLIENT_SECRETS_MAX, OAUTH_CLIENTS_PER_ACCOUNT_MAX } from "../oauth-limits.ts";
 import { Scope } from "../scopes.ts";
 
 export const OAuthClientPath = z.strictObject({ account_id: Id, client_id: Id });

@@ -3,9 +3,14 @@ import { Resolver } from "node:dns/promises";
 import { type Envelope, envelope } from "../../../../schemas/contract.ts";
 import { dnsCheck } from "../../../../schemas/oauth/dns-check.ts";
 import { oauthClient } from "../../../../schemas/oauth/oauth-client.ts";
-import { DNS_LOOKUPS_MAX, DNS_TRIES, DNS_TRY_MS } from "../../../../schemas/oauth/oauth-limits.ts";
 import { defineWorker } from "../../../runtime/define-worker.ts";
 import { type Finding, ofFailure, ofRecords } from "./finding.ts";
+
+/** How long one server may take for the first try, and tries of each, the later given longer: 9 s a server in all. */
+export const DNS_TRY_MS = 3_000;
+export const DNS_TRIES = 2;
+/** Lookups of one process at a time: each waits for the network and costs nothing. */
+export const DNS_LOOKUPS_MAX = 32;
 
 export interface DnsCheckOptions {
   /** Addresses with or without a port; none: those of the system. */
