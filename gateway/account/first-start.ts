@@ -29,7 +29,7 @@ type Credentials = z.infer<typeof Credentials>;
 
 const ROLE = "Super Administrator";
 
-export interface FirstStart {
+interface FirstStart {
   actors: ActorClient;
   dataDir: string;
   publicUrl: string;

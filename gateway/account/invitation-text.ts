@@ -4,7 +4,7 @@ import { createHash, randomBytes } from "node:crypto";
 const SECRET_BYTES = 32;
 const INVITATION = /^tlin_([0-9a-f]{32})_([0-9a-f]{32})_([\w-]{43})$/;
 
-export interface InvitationText {
+interface InvitationText {
   accountId: string;
   id: string;
   secretHash: string;

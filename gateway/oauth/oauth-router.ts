@@ -25,7 +25,7 @@ export const AUTHORIZATION_QUERY_CHARS_MAX = 8_000;
 /** Authorization requests from one address in a window: each is kept until somebody decides. */
 export const AUTHORIZATIONS_PER_ADDRESS_MAX = 600;
 
-export interface OAuthOptions {
+interface OAuthOptions {
   actors: ActorClient;
   live: LiveUpdates;
   logger: Logger;

@@ -42,8 +42,8 @@ const uriWith = (faultOf: (uri: string) => string | undefined) =>
     const message = faultOf(uri);
     if (message !== undefined) context.addIssue({ code: "custom", message });
   });
-export const WebUri = uriWith(webUriFault);
-export const ClientUri = uriWith(clientUriFault);
+const WebUri = uriWith(webUriFault);
+const ClientUri = uriWith(clientUriFault);
 const Origin = uriWith(originFault);
 
 /** Whether a scheme of its own is allowed depends on another field: see `settingsFaults`. */
@@ -124,7 +124,7 @@ export const REGISTRATION_FIELDS = Registration.keyof().options;
 export const wireName = (field: string) =>
   field.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 
-export interface SettingsFault {
+interface SettingsFault {
   /** As clients write it; empty for all of them. */
   path: (string | number)[];
   /** What would be valid. */

@@ -31,7 +31,7 @@ export const GrantEntry = Consent.extend({
 export type GrantEntry = z.infer<typeof GrantEntry>;
 
 /** What the authorization server keeps beside a token's hash; the grant does not look into it. */
-export const TokenRecord = z
+const TokenRecord = z
   .record(z.string(), z.unknown())
   .refine((record) => Buffer.byteLength(JSON.stringify(record)) <= TOKEN_RECORD_BYTES_MAX, {
     error: `Expected at most ${TOKEN_RECORD_BYTES_MAX} bytes`,

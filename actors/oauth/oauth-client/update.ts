@@ -14,7 +14,7 @@ import { secretLog } from "./secrets.ts";
 
 type Asked = Input<(typeof oauthClient)["messages"]["update"]>;
 
-export interface Updated {
+interface Updated {
   state: LiveClient;
   logs: readonly LoggedChange[];
   /** When the domain is to be looked at; null: no more. Undefined: as it is. */

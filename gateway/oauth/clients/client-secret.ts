@@ -5,7 +5,7 @@ import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
 const PREFIX = "tlcs_";
 const SECRET_BYTES = 32;
 
-export interface NewClientSecret {
+interface NewClientSecret {
   text: string;
   hash: string;
   lastFour: string;

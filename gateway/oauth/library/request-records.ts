@@ -9,9 +9,9 @@ import type { TokenAddress } from "../tokens/token-text.ts";
 export type FoundToken = z.output<(typeof oauthGrant.messages.find)["reply"]>;
 
 /** A grant that is written together with its code. */
-export type NewGrant = Pick<GrantEntry, "scopes" | "rejectedScopes" | "accountIds">;
+type NewGrant = Pick<GrantEntry, "scopes" | "rejectedScopes" | "accountIds">;
 
-export class RequestRecords {
+class RequestRecords {
   readonly clients = new Map<string, Promise<ClientMetadata | undefined>>();
   readonly grants = new Map<string, GrantEntry>();
   /** Tokens that are looked up already, by their hashes. */

@@ -15,7 +15,7 @@ interface Current {
   loadedAt: number;
 }
 
-export interface LiveProviderParts extends ProviderParts {
+interface LiveProviderParts extends ProviderParts {
   live: LiveUpdates;
   stopping: AbortSignal;
 }

@@ -22,7 +22,7 @@ import type { ServerKeys } from "./signing-keys.ts";
 import { unprovenClientCheck } from "./unproven-client.ts";
 
 /** Where a person goes on with an authorization request. */
-export const INTERACTION_PATHS = { login: "/login", consent: "/oauth2/consent" } as const;
+const INTERACTION_PATHS = { login: "/login", consent: "/oauth2/consent" } as const;
 
 /** Every token of ours is somebody's. */
 type GrantedToken = { clientId: string; accountId: string; grantId: string };

@@ -21,15 +21,8 @@ import {
   WireOAuthClient,
   WireScope,
 } from "../../../schemas/oauth/http/oauth-clients.ts";
-import {
-  CLIENT_SECRETS_MAX,
-  OAUTH_CLIENTS_PER_ACCOUNT_MAX,
-} from "../../../schemas/oauth/limits.ts";
-import {
-  type AuditEntry,
-  type ClientEntry,
-  oauthClient,
-} from "../../../schemas/oauth/oauth-client.ts";
+import { OAUTH_CLIENTS_PER_ACCOUNT_MAX } from "../../../schemas/oauth/limits.ts";
+import { oauthClient } from "../../../schemas/oauth/oauth-client.ts";
 import { oauthClientList } from "../../../schemas/oauth/oauth-client-list.ts";
 import { ALL_SCOPES, SCOPES } from "../../../schemas/oauth/scopes.ts";
 import { authorOf } from "../../account/author.ts";
@@ -38,130 +31,151 @@ import { callTold } from "../../http/call-told.ts";
 import { pageOf } from "../../http/listing.ts";
 import { type Asked, defineRoute, type Route } from "../../http/route.ts";
 import { newClientSecret } from "../clients/client-secret.ts";
+import { wireChange, wireClient } from "./wire-client.ts";
 
 const CLIENTS = "/accounts/{account_id}/oauth_clients";
 const CLIENT = `${CLIENTS}/{client_id}`;
 
-export interface OAuthClientRouteParts {
+const CREATE_OAUTH_CLIENT = {
+  tag: "OAuth clients",
+  permissions: ["oauth-clients.write"],
+  method: "post",
+  path: CLIENTS,
+  id: "createOAuthClient",
+  summary: "Register a client; its secret is shown this once",
+  parameters: AccountPath,
+  query: nothing,
+  body: { schema: CreateOAuthClient, bytesMax: JSON_BODY_BYTES_MAX },
+  refusals: ["limit_reached"],
+  answer: { result: CreatedOAuthClient },
+} as const;
+
+const LIST_OAUTH_CLIENTS = {
+  tag: "OAuth clients",
+  permissions: ["oauth-clients.read"],
+  method: "get",
+  path: CLIENTS,
+  id: "listOAuthClients",
+  summary: "The account's clients, newest first",
+  parameters: AccountPath,
+  query: OAuthClientsQuery,
+  answer: { result: WireOAuthClient.array(), paged: "both" },
+} as const;
+
+const GET_OAUTH_CLIENT = {
+  tag: "OAuth clients",
+  permissions: ["oauth-clients.read"],
+  method: "get",
+  path: CLIENT,
+  id: "getOAuthClient",
+  summary: "One client, without its secrets",
+  parameters: OAuthClientPath,
+  query: nothing,
+  answer: { result: WireOAuthClient },
+} as const;
+
+const UPDATE_OAUTH_CLIENT = {
+  tag: "OAuth clients",
+  permissions: ["oauth-clients.write"],
+  method: "patch",
+  path: CLIENT,
+  id: "updateOAuthClient",
+  summary: "Change fields of a client; sending client_uri asks for its verification again",
+  parameters: OAuthClientPath,
+  query: nothing,
+  body: { schema: UpdateOAuthClient, bytesMax: JSON_BODY_BYTES_MAX },
+  refusals: ["conflict"],
+  answer: { result: WireOAuthClient },
+} as const;
+
+const DELETE_OAUTH_CLIENT = {
+  tag: "OAuth clients",
+  permissions: ["oauth-clients.write"],
+  method: "delete",
+  path: CLIENT,
+  id: "deleteOAuthClient",
+  summary: "Delete a client; whatever was granted to it ends at once",
+  parameters: OAuthClientPath,
+  query: nothing,
+  answer: { result: DeletedOAuthClient },
+} as const;
+
+const ROTATE_OAUTH_CLIENT_SECRET = {
+  tag: "OAuth clients",
+  permissions: ["oauth-clients.write"],
+  method: "post",
+  path: `${CLIENT}/rotate_secret`,
+  id: "rotateOAuthClientSecret",
+  summary: "Make a second secret; both are valid until the old one is deleted",
+  parameters: OAuthClientPath,
+  query: nothing,
+  refusals: ["conflict"],
+  answer: { result: RotatedSecret },
+} as const;
+
+const DELETE_OLD_OAUTH_CLIENT_SECRET = {
+  tag: "OAuth clients",
+  permissions: ["oauth-clients.write"],
+  method: "delete",
+  path: `${CLIENT}/rotate_secret`,
+  id: "deleteOldOAuthClientSecret",
+  summary: "Delete the older of two secrets",
+  parameters: OAuthClientPath,
+  query: nothing,
+  answer: { result: DeletedOAuthClient },
+} as const;
+
+const LIST_OAUTH_CLIENT_CHANGES = {
+  tag: "OAuth clients",
+  permissions: ["oauth-clients.read"],
+  method: "get",
+  path: `${CLIENT}/audit_log`,
+  id: "listOAuthClientChanges",
+  summary: "Who changed a client and when, newest first; also for 90 days after it was deleted",
+  parameters: OAuthClientPath,
+  query: OAuthChangesQuery,
+  answer: { result: WireOAuthChange.array(), paged: "cursor" },
+} as const;
+
+const LIST_OAUTH_SCOPES = {
+  tag: "OAuth clients",
+  method: "get",
+  path: "/oauth/scopes",
+  id: "listOAuthScopes",
+  summary: "What a client can ask for",
+  parameters: nothing,
+  query: nothing,
+  answer: { result: WireScope.array() },
+} as const;
+
+interface ClientParts {
   actors: ActorClient;
-  /** How often a domain is asked at most, and for how long. */
+  /** The longest pause between two DNS lookups of a domain, and the time after which they stop. */
   pace: { pollMs: number; windowMs: number };
 }
 
 type OfClient<Q = unknown, B = unknown> = Asked<z.output<typeof OAuthClientPath>, Q, B>;
 
-export function oauthClientRoutes({ actors, pace }: OAuthClientRouteParts): Route[] {
-  const shared = { tag: "OAuth clients" };
-  const read = { ...shared, permissions: ["oauth-clients.read"] as const };
-  const write = { ...shared, permissions: ["oauth-clients.write"] as const };
+/** The REST routes of OAuth clients, their secrets, their change log, and the scopes. */
+export function oauthClientRoutes(parts: ClientParts): Route[] {
   return [
+    defineRoute({ ...CREATE_OAUTH_CLIENT, handle: createClient(parts) }),
+    defineRoute({ ...LIST_OAUTH_CLIENTS, handle: listClients(parts) }),
+    defineRoute({ ...GET_OAUTH_CLIENT, handle: getClient(parts) }),
+    defineRoute({ ...UPDATE_OAUTH_CLIENT, handle: updateClient(parts) }),
+    defineRoute({ ...DELETE_OAUTH_CLIENT, handle: deleteClient(parts) }),
+    defineRoute({ ...ROTATE_OAUTH_CLIENT_SECRET, handle: rotateSecret(parts) }),
+    defineRoute({ ...DELETE_OLD_OAUTH_CLIENT_SECRET, handle: deleteOldSecret(parts) }),
+    defineRoute({ ...LIST_OAUTH_CLIENT_CHANGES, handle: listChanges(parts) }),
     defineRoute({
-      ...write,
-      method: "post",
-      path: CLIENTS,
-      id: "createOAuthClient",
-      summary: "Register a client; its secret is shown this once",
-      parameters: AccountPath,
-      query: nothing,
-      body: { schema: CreateOAuthClient, bytesMax: JSON_BODY_BYTES_MAX },
-      refusals: ["limit_reached"],
-      answer: { result: CreatedOAuthClient },
-      handle: createClient,
-    }),
-    defineRoute({
-      ...read,
-      method: "get",
-      path: CLIENTS,
-      id: "listOAuthClients",
-      summary: "The account's clients, newest first",
-      parameters: AccountPath,
-      query: OAuthClientsQuery,
-      answer: { result: WireOAuthClient.array(), paged: "both" },
-      handle: listClients,
-    }),
-    defineRoute({
-      ...read,
-      method: "get",
-      path: CLIENT,
-      id: "getOAuthClient",
-      summary: "One client, without its secrets",
-      parameters: OAuthClientPath,
-      query: nothing,
-      answer: { result: WireOAuthClient },
-      handle: getClient,
-    }),
-    defineRoute({
-      ...write,
-      method: "patch",
-      path: CLIENT,
-      id: "updateOAuthClient",
-      summary: "Change fields of a client; sending client_uri asks for its verification again",
-      parameters: OAuthClientPath,
-      query: nothing,
-      body: { schema: UpdateOAuthClient, bytesMax: JSON_BODY_BYTES_MAX },
-      refusals: ["conflict"],
-      answer: { result: WireOAuthClient },
-      handle: updateClient,
-    }),
-    defineRoute({
-      ...write,
-      method: "delete",
-      path: CLIENT,
-      id: "deleteOAuthClient",
-      summary: "Delete a client; whatever was granted to it ends at once",
-      parameters: OAuthClientPath,
-      query: nothing,
-      answer: { result: DeletedOAuthClient },
-      handle: deleteClient,
-    }),
-    defineRoute({
-      ...write,
-      method: "post",
-      path: `${CLIENT}/rotate_secret`,
-      id: "rotateOAuthClientSecret",
-      summary: "Make a second secret; both are valid until the old one is deleted",
-      parameters: OAuthClientPath,
-      query: nothing,
-      refusals: ["conflict"],
-      answer: { result: RotatedSecret },
-      handle: rotateSecret,
-    }),
-    defineRoute({
-      ...write,
-      method: "delete",
-      path: `${CLIENT}/rotate_secret`,
-      id: "deleteOldOAuthClientSecret",
-      summary: "Delete the older of two secrets",
-      parameters: OAuthClientPath,
-      query: nothing,
-      answer: { result: DeletedOAuthClient },
-      handle: deleteOldSecret,
-    }),
-    defineRoute({
-      ...read,
-      method: "get",
-      path: `${CLIENT}/audit_log`,
-      id: "listOAuthClientChanges",
-      summary: "Who changed a client and when, newest first; also for 90 days after it was deleted",
-      parameters: OAuthClientPath,
-      query: OAuthChangesQuery,
-      answer: { result: WireOAuthChange.array(), paged: "cursor" },
-      handle: listChanges,
-    }),
-    defineRoute({
-      ...shared,
-      method: "get",
-      path: "/oauth/scopes",
-      id: "listOAuthScopes",
-      summary: "What a client can ask for",
-      parameters: nothing,
-      query: nothing,
-      answer: { result: WireScope.array() },
+      ...LIST_OAUTH_SCOPES,
       handle: async () => ({ result: ALL_SCOPES.map((id) => ({ id, ...SCOPES[id] })) }),
     }),
   ];
+}
 
-  async function createClient({ caller, body }: Asked<unknown, unknown, CreateOAuthClient>) {
+function createClient({ actors, pace }: ClientParts) {
+  return async ({ caller, body }: Asked<unknown, unknown, CreateOAuthClient>) => {
     const { accountId } = caller;
     const clientId = randomBytes(16).toString("hex");
     const settings = settingsOf(body);
@@ -176,51 +190,63 @@ export function oauthClientRoutes({ actors, pace }: OAuthClientRouteParts): Rout
     });
     const shown = wireClient(clientId, entry);
     return { result: made ? { ...shown, client_secret: made.text } : shown };
-  }
+  };
+}
 
-  async function listClients({ caller, query }: Asked<unknown, OAuthClientsQuery>) {
+function listClients({ actors }: ClientParts) {
+  return async ({ caller, query }: Asked<unknown, OAuthClientsQuery>) => {
     const { accountId } = caller;
     if (query.page !== undefined || query.per_page !== undefined)
-      return clientsOfPage(accountId, query);
+      return clientsOfPage(actors, accountId, query);
     const { clientIds, cursor } = await actors
       .call(oauthClientList, accountId, "list", {
         count: query.limit,
         ...(query.cursor !== undefined && { cursor: query.cursor }),
       })
       .catch(blameCursor);
-    const result = await findClients(clientIds, accountId);
+    const result = await findClients(actors, clientIds, accountId);
     const resultInfo = { count: result.length, ...(cursor !== undefined && { cursor }) };
     return { result, resultInfo };
-  }
+  };
+}
 
-  async function clientsOfPage(accountId: string, { page, per_page }: OAuthClientsQuery) {
-    const count = OAUTH_CLIENTS_PER_ACCOUNT_MAX;
-    const { clientIds } = await actors.call(oauthClientList, accountId, "list", { count });
-    const listing = { page: page ?? 1, per_page: per_page ?? PAGE_ENTRIES };
-    const { result, resultInfo } = pageOf(clientIds, { ...listing, direction: "asc" });
-    return { result: await findClients(result, accountId), resultInfo };
-  }
+async function clientsOfPage(
+  actors: ActorClient,
+  accountId: string,
+  { page, per_page }: OAuthClientsQuery,
+) {
+  const count = OAUTH_CLIENTS_PER_ACCOUNT_MAX;
+  const { clientIds } = await actors.call(oauthClientList, accountId, "list", { count });
+  const listing = { page: page ?? 1, per_page: per_page ?? PAGE_ENTRIES };
+  const { result, resultInfo } = pageOf(clientIds, { ...listing, direction: "asc" });
+  return { result: await findClients(actors, result, accountId), resultInfo };
+}
 
-  async function findClients(clientIds: readonly string[], accountId: string) {
-    const found = await Promise.all(clientIds.map((clientId) => findClient(clientId, accountId)));
-    return found.filter((client) => client !== undefined);
-  }
+async function findClients(actors: ActorClient, clientIds: readonly string[], accountId: string) {
+  const found = await Promise.all(
+    clientIds.map((clientId) => findClient(actors, clientId, accountId)),
+  );
+  return found.filter((client) => client !== undefined);
+}
 
-  /** Undefined when it is being made, or was deleted a moment ago. */
-  async function findClient(clientId: string, accountId: string) {
-    try {
-      return wireClient(clientId, await actors.call(oauthClient, clientId, "get", { accountId }));
-    } catch (error) {
-      if (error instanceof ActorError && error.code === "not_found") return undefined;
-      throw error;
-    }
+/** Undefined when it is being made, or was deleted a moment ago. */
+async function findClient(actors: ActorClient, clientId: string, accountId: string) {
+  try {
+    return wireClient(clientId, await actors.call(oauthClient, clientId, "get", { accountId }));
+  } catch (error) {
+    if (error instanceof ActorError && error.code === "not_found") return undefined;
+    throw error;
   }
+}
 
-  async function getClient({ caller: { accountId }, parameters: { client_id: id } }: OfClient) {
+function getClient({ actors }: ClientParts) {
+  return async ({ caller: { accountId }, parameters: { client_id: id } }: OfClient) => {
     return { result: wireClient(id, await actors.call(oauthClient, id, "get", { accountId })) };
-  }
+  };
+}
 
-  async function updateClient(asked: OfClient<unknown, UpdateOAuthClient>) {
+function updateClient({ actors, pace }: ClientParts) {
+  return async (asked: OfClient<unknown, UpdateOAuthClient>) => {
     const { caller, parameters, body } = asked;
     const { client_id: id } = parameters;
     const entry = await callTold(actors, oauthClient, id, "update", {
@@ -230,26 +256,34 @@ export function oauthClientRoutes({ actors, pace }: OAuthClientRouteParts): Rout
       pace,
     });
     return { result: wireClient(id, entry) };
-  }
+  };
+}
 
-  async function deleteClient({ caller, parameters: { client_id: id } }: OfClient) {
+function deleteClient({ actors }: ClientParts) {
+  return async ({ caller, parameters: { client_id: id } }: OfClient) => {
     await callTold(actors, oauthClient, id, "remove", changeBy(caller));
     return { result: { id } };
-  }
+  };
+}
 
-  async function rotateSecret({ caller, parameters: { client_id: id } }: OfClient) {
+function rotateSecret({ actors }: ClientParts) {
+  return async ({ caller, parameters: { client_id: id } }: OfClient) => {
     const { text, hash, lastFour } = newClientSecret();
     const change = { ...changeBy(caller), secret: { hash, lastFour } };
     await actors.call(oauthClient, id, "addSecret", change);
     return { result: { client_secret: text } };
-  }
+  };
+}
 
-  async function deleteOldSecret({ caller, parameters: { client_id: id } }: OfClient) {
+function deleteOldSecret({ actors }: ClientParts) {
+  return async ({ caller, parameters: { client_id: id } }: OfClient) => {
     await actors.call(oauthClient, id, "removeOldSecret", changeBy(caller));
     return { result: { id } };
-  }
+  };
+}
 
-  async function listChanges({ caller, parameters, query }: OfClient<OAuthChangesQuery>) {
+function listChanges({ actors }: ClientParts) {
+  return async ({ caller, parameters, query }: OfClient<OAuthChangesQuery>) => {
     const { entries, cursor } = await actors
       .call(oauthClient, parameters.client_id, "listChanges", {
         accountId: caller.accountId,
@@ -259,59 +293,10 @@ export function oauthClientRoutes({ actors, pace }: OAuthClientRouteParts): Rout
       .catch(blameCursor);
     const resultInfo = { count: entries.length, ...(cursor !== undefined && { cursor }) };
     return { result: entries.map(wireChange), resultInfo };
-  }
+  };
 }
 
 const changeBy = (caller: Asked["caller"]) => ({
   accountId: caller.accountId,
   by: authorOf(caller),
 });
-
-const timeOf = (at: number) => new Date(at).toISOString();
-const wireChange = (entry: AuditEntry) => ({ ...entry, at: timeOf(entry.at) });
-
-function wireClient(clientId: string, entry: ClientEntry): z.input<typeof WireOAuthClient> {
-  const { logoUri, policyUri, tosUri, clientUri, promotedAt } = entry;
-  return {
-    client_id: clientId,
-    client_name: entry.clientName,
-    visibility: entry.visibility,
-    grant_types: entry.grantTypes,
-    response_types: entry.responseTypes,
-    redirect_uris: entry.redirectUris,
-    post_logout_redirect_uris: entry.postLogoutRedirectUris,
-    scopes: entry.scopes,
-    optional_scopes: entry.optionalScopes,
-    token_endpoint_auth_method: entry.tokenEndpointAuthMethod,
-    allowed_cors_origins: entry.allowedCorsOrigins,
-    ...(logoUri !== undefined && { logo_uri: logoUri }),
-    ...(policyUri !== undefined && { policy_uri: policyUri }),
-    ...(tosUri !== undefined && { tos_uri: tosUri }),
-    ...(clientUri !== undefined && { client_uri: clientUri }),
-    ...(entry.verification && { client_uri_verification: wireVerification(entry.verification) }),
-    has_rotated_secret: entry.secrets.length === CLIENT_SECRETS_MAX,
-    secrets: entry.secrets.map(({ lastFour, createdAt, lastUsedAt }) => ({
-      last_four: lastFour,
-      created_at: timeOf(createdAt),
-      ...(lastUsedAt !== undefined && { last_used_at: timeOf(lastUsedAt) }),
-    })),
-    created_at: timeOf(entry.createdAt),
-    updated_at: timeOf(entry.updatedAt),
-    ...(promotedAt !== undefined && { promoted_at: timeOf(promotedAt) }),
-  };
-}
-
-function wireVerification(verification: NonNullable<ClientEntry["verification"]>) {
-  const { status, text, host, lastAnswer } = verification;
-  const { lastCheckedAt, nextCheckAt, verifiedAt, missingSince } = verification;
-  return {
-    status,
-    text,
-    host,
-    ...(lastAnswer !== undefined && { last_answer: lastAnswer }),
-    ...(lastCheckedAt !== undefined && { last_checked_at: timeOf(lastCheckedAt) }),
-    ...(nextCheckAt !== undefined && { next_check_at: timeOf(nextCheckAt) }),
-    ...(verifiedAt !== undefined && { verified_at: timeOf(verifiedAt) }),
-    ...(missingSince !== undefined && { missing_since: timeOf(missingSince) }),
-  };
-}

@@ -12,7 +12,7 @@ export const DNS_TRIES = 2;
 /** Lookups of one process at a time: each waits for the network and costs nothing. */
 export const DNS_LOOKUPS_MAX = 32;
 
-export interface DnsCheckOptions {
+interface DnsCheckOptions {
   /** Addresses with or without a port; none: those of the system. */
   servers: readonly string[];
   timing?: { tryMs: number; tries: number };
