@@ -1,4 +1,4 @@
-/** How the library is set up: what it may do, who it asks, and how long what it gives out is good. */
+/** The configuration of oidc-provider. */
 import type { ClientAuthMethod, Configuration, KoaContextWithOIDC } from "oidc-provider";
 import { SESSION_MS } from "../../../schemas/account/limits.ts";
 import {
@@ -10,6 +10,7 @@ import {
   REFRESH_TOKEN_MS,
 } from "../../../schemas/oauth/limits.ts";
 import { ALL_SCOPES } from "../../../schemas/oauth/scopes.ts";
+import type { CookieNames } from "../../account/pages/browser-cookies.ts";
 import { registrationOf } from "../clients/live-client.ts";
 import { interactionPolicy } from "../library/oidc-library.ts";
 import { recordsOf } from "../library/request-records.ts";
@@ -21,112 +22,136 @@ import { checkScopes } from "./requested-scopes.ts";
 import type { ServerKeys } from "./signing-keys.ts";
 import { unprovenClientCheck } from "./unproven-client.ts";
 
-/** Where a person goes on with an authorization request. */
+/** The pages that continue an authorization request. */
 const INTERACTION_PATHS = { login: "/login", consent: "/oauth2/consent" } as const;
 
-/** Every token of ours is somebody's. */
+/** Every token here belongs to a user, which the types of oidc-provider leave open. */
 type GrantedToken = { clientId: string; accountId: string; grantId: string };
 
-/** Which parts of the library are used, and what each asks of us. */
-export function configuration(
-  { actors, cookies, failed, now, pages, publicUrl }: ProviderParts,
-  { jwks, secret }: ServerKeys,
-): Configuration {
+/** The settings of oidc-provider: the features in use, and the callbacks into our code. */
+export function configuration(parts: ProviderParts, { jwks, secret }: ServerKeys): Configuration {
+  const { actors, cookies, failed, now, pages } = parts;
   const consents = new Consents(actors);
+  return {
+    ...PROTOCOL,
+    adapter: actorAdapter({ actors, failed, now }),
+    jwks,
+    cookies: cookieSettings(cookies, secret),
+    interactions: interactionSettings(parts),
+    features: featureSettings(parts, consents),
+    ttl: lifetimes(now),
+    renderError: async (context, out) => pages.error(context, out),
+    loadExistingGrant: (context) => consents.grantFor(context),
+    findAccount: findAccount(consents),
+  };
+}
+
+/** Settings that are the same for every installation. */
+const PROTOCOL = {
+  scopes: [...ALL_SCOPES],
+  claims: { openid: ["sub"], email: ["email", "email_verified"] },
+  // A client must send redirect_uri even if it has registered only one.
+  allowOmittingSingleRegisteredRedirectUri: false,
+  responseTypes: ["code"],
+  clientAuthMethods: ["client_secret_basic", "client_secret_post", "none"] as ClientAuthMethod[],
+  routes: {
+    authorization: "/oauth2/auth",
+    token: "/oauth2/token",
+    revocation: "/oauth2/revoke",
+    introspection: "/oauth2/introspect",
+    userinfo: "/oauth2/userinfo",
+    end_session: "/oauth2/logout",
+    jwks: "/.well-known/jwks.json",
+  },
+  extraClientMetadata: { properties: ["registration"] },
+  // oidc-provider runs this after it has checked the redirect URI and PKCE, so the client receives the refusal.
+  extraParams: { checked: checkRequest } as NonNullable<Configuration["extraParams"]>,
+  pkce: { required: (_context, client) => client.clientAuthMethod === "none" },
+  issueRefreshToken: async (_context, client) => client.grantTypeAllowed("refresh_token"),
+  rotateRefreshToken: () => true,
+  // A grant outlives the session in which it began: its client works while the person is away.
+  expiresWithSession: async () => false,
+  clientBasedCORS: (context, origin, client) =>
+    context.oidc.route !== "introspection" &&
+    registrationOf(client)?.allowedCorsOrigins.includes(origin) === true,
+} satisfies Configuration;
+
+function cookieSettings(cookies: CookieNames, secret: string): Configuration["cookies"] {
+  const cookie = { httpOnly: true, sameSite: "lax", path: "/", signed: false } as const;
+  return {
+    keys: [secret],
+    names: { session: cookies.session, interaction: "tl_interaction", resume: "tl_resume" },
+    long: { ...cookie, secure: cookies.isSecure },
+    short: { httpOnly: true, sameSite: "lax", secure: cookies.isSecure },
+  };
+}
+
+function interactionSettings({ publicUrl }: ProviderParts): Configuration["interactions"] {
   const policy = interactionPolicy.base();
   const { checks } = policy.get("consent") ?? {};
   checks?.remove("native_client_prompt");
   checks?.add(unprovenClientCheck());
-  const cookie = { httpOnly: true, sameSite: "lax", path: "/", signed: false } as const;
   const basePath = new URL(publicUrl).pathname.replace(/\/$/, "");
   return {
-    adapter: actorAdapter({ actors, failed, now }),
-    jwks,
-    cookies: {
-      keys: [secret],
-      names: { session: cookies.session, interaction: "tl_interaction", resume: "tl_resume" },
-      long: { ...cookie, secure: cookies.isSecure },
-      short: { httpOnly: true, sameSite: "lax", secure: cookies.isSecure },
+    policy,
+    url(_context, { uid, prompt }) {
+      const path = prompt.name === "login" ? INTERACTION_PATHS.login : INTERACTION_PATHS.consent;
+      return `${basePath}${path}?interaction=${uid}`;
     },
-    scopes: [...ALL_SCOPES],
-    claims: { openid: ["sub"], email: ["email", "email_verified"] },
-    // A client says where it is led to, also where it has only one such address.
-    allowOmittingSingleRegisteredRedirectUri: false,
-    responseTypes: ["code"],
-    clientAuthMethods: ["client_secret_basic", "client_secret_post", "none"] as ClientAuthMethod[],
-    routes: {
-      authorization: "/oauth2/auth",
-      token: "/oauth2/token",
-      revocation: "/oauth2/revoke",
-      introspection: "/oauth2/introspect",
-      userinfo: "/oauth2/userinfo",
-      end_session: "/oauth2/logout",
-      jwks: "/.well-known/jwks.json",
+  };
+}
+
+function featureSettings({ pages }: ProviderParts, consents: Consents): Configuration["features"] {
+  return {
+    devInteractions: { enabled: false },
+    dPoP: { enabled: false },
+    pushedAuthorizationRequests: { enabled: false },
+    resourceIndicators: { enabled: false },
+    userinfo: { enabled: true },
+    revocation: {
+      enabled: true,
+      allowedPolicy: (_context, client, token) => token.clientId === client.clientId,
     },
-    extraClientMetadata: { properties: ["registration"] },
-    // Runs once the redirect URI and PKCE were checked, so that its refusal goes to the client.
-    extraParams: { checked: checkRequest } as NonNullable<Configuration["extraParams"]>,
-    interactions: {
-      policy,
-      url(_context, { uid, prompt }) {
-        const path = prompt.name === "login" ? INTERACTION_PATHS.login : INTERACTION_PATHS.consent;
-        return `${basePath}${path}?interaction=${uid}`;
+    introspection: {
+      enabled: true,
+      // A client may introspect its own tokens. A token that the API would refuse is reported as inactive.
+      async allowedPolicy(context, client, token) {
+        const { clientId, accountId, grantId } = token as GrantedToken;
+        if (clientId !== client.clientId) return false;
+        return consents.stillAllowed(context, accountId, grantId);
       },
     },
-    features: {
-      devInteractions: { enabled: false },
-      dPoP: { enabled: false },
-      pushedAuthorizationRequests: { enabled: false },
-      resourceIndicators: { enabled: false },
-      userinfo: { enabled: true },
-      revocation: {
-        enabled: true,
-        allowedPolicy: (_context, client, token) => token.clientId === client.clientId,
+    rpInitiatedLogout: {
+      enabled: true,
+      logoutSource(context) {
+        if (!isShortLogout(context)) refuseLogout(context, pages);
+        else pages.confirmLogout(context, context.oidc.session?.state?.secret as string);
       },
-      introspection: {
-        enabled: true,
-        // Of its own tokens, and what the API would say: one that it refuses is over.
-        async allowedPolicy(context, client, token) {
-          const { clientId, accountId, grantId } = token as GrantedToken;
-          if (clientId !== client.clientId) return false;
-          return consents.stillAllowed(context, accountId, grantId);
-        },
-      },
-      rpInitiatedLogout: {
-        enabled: true,
-        logoutSource(context) {
-          if (!isShortLogout(context)) refuseLogout(context, pages);
-          else pages.confirmLogout(context, context.oidc.session?.state?.secret as string);
-        },
-        postLogoutSuccessSource: (context) => pages.loggedOut(context),
-      },
+      postLogoutSuccessSource: (context) => pages.loggedOut(context),
     },
-    pkce: { required: (_context, client) => client.clientAuthMethod === "none" },
-    renderError: async (context, out) => pages.error(context, out),
-    issueRefreshToken: async (_context, client) => client.grantTypeAllowed("refresh_token"),
-    rotateRefreshToken: () => true,
-    // A grant outlives the session in which it began: its client works while the person is away.
-    expiresWithSession: async () => false,
-    loadExistingGrant: (context) => consents.grantFor(context),
-    ttl: {
-      AccessToken: ACCESS_TOKEN_MS / 1_000,
-      AuthorizationCode: CODE_MS / 1_000,
-      RefreshToken: (context) => refreshTokenSeconds(context, now()),
-      Grant: GRANT_MS / 1_000,
-      IdToken: ID_TOKEN_MS / 1_000,
-      Interaction: INTERACTION_MS / 1_000,
-      Session: (_context, session) => sessionSeconds(session.exp, now()),
-    },
-    clientBasedCORS: (context, origin, client) =>
-      context.oidc.route !== "introspection" &&
-      registrationOf(client)?.allowedCorsOrigins.includes(origin) === true,
-    findAccount: async (context, sub, token) => {
-      if (token && !(await consents.stillAllowed(context, sub, token.grantId))) return undefined;
-      const email = () => emailOf(context, token?.grantId);
-      // Nobody proves an address here: a client must not take it for that of who has it elsewhere.
-      const claims = async () => ({ sub, email: email(), email_verified: false });
-      return { accountId: sub, claims };
-    },
+  };
+}
+
+/** Lifetimes in seconds. */
+function lifetimes(now: () => number): Configuration["ttl"] {
+  return {
+    AccessToken: ACCESS_TOKEN_MS / 1_000,
+    AuthorizationCode: CODE_MS / 1_000,
+    RefreshToken: (context) => refreshTokenSeconds(context, now()),
+    Grant: GRANT_MS / 1_000,
+    IdToken: ID_TOKEN_MS / 1_000,
+    Interaction: INTERACTION_MS / 1_000,
+    Session: (_context, session) => sessionSeconds(session.exp, now()),
+  };
+}
+
+function findAccount(consents: Consents): NonNullable<Configuration["findAccount"]> {
+  return async (context, sub, token) => {
+    if (token && !(await consents.stillAllowed(context, sub, token.grantId))) return undefined;
+    const email = () => emailOf(context, token?.grantId);
+    // Nobody verifies addresses here. A client must not treat one as proof of who owns the mailbox.
+    const claims = async () => ({ sub, email: email(), email_verified: false });
+    return { accountId: sub, claims };
   };
 }
 
