@@ -51,7 +51,7 @@ const ENDPOINTS = {
 } as const;
 
 /** Their refusals are pages. */
-const isSeenByPeople = (path: string) => /^\/oauth2\/(auth|logout)\b/.test(path);
+const isForPeople = (path: string) => /^\/oauth2\/(auth|logout)\b/.test(path);
 
 /** Where a person is on the way to a client. */
 const OPENED_BY_CLIENTS = ["/oauth2/auth", "/oauth2/consent", "/login", "/signup"];
@@ -73,15 +73,15 @@ export function oauthRouter({ actors, config, ...options }: OAuthOptions): Route
   const known = new KnownBrowsers(() => holder.secret(), cookies);
   const interactions = new Interactions(actors);
   const router = Router({ caseSensitive: true });
-  router.use(OPENED_BY_CLIENTS, keepOpener);
+  router.use(OPENED_BY_CLIENTS, allowOpener);
   router.use(
     pageRouter({
       ...{ actors, cookies, marks, known, interactions, link, publicUrl, signup, showOver },
       clientNameOf: async (clientId) => (await findClient(actors, clientId))?.clientName,
     }),
   );
-  const asPage = pageError({ link });
-  router.post(["/oauth2/auth", "/oauth2/logout"], readForm, askAgain, asPage);
+  const showError = pageError({ link });
+  router.post(["/oauth2/auth", "/oauth2/logout"], readForm, redirectForm, showError);
   for (const [path, methods] of Object.entries(ENDPOINTS)) {
     const steps = path === "/oauth2/auth" ? [limitAuthorizations, toLibrary] : [toLibrary];
     const taken: readonly string[] = methods;
@@ -89,7 +89,7 @@ export function oauthRouter({ actors, config, ...options }: OAuthOptions): Route
       const method = request.method === "HEAD" ? "GET" : request.method;
       next(taken.includes(method) ? undefined : "router");
     });
-    router.all(path, steps, isSeenByPeople(path) ? asPage : []);
+    router.all(path, steps, isForPeople(path) ? showError : []);
   }
   const refusing = Router({ caseSensitive: true });
   for (const [path, methods] of Object.entries(ENDPOINTS)) {
@@ -101,7 +101,7 @@ export function oauthRouter({ actors, config, ...options }: OAuthOptions): Route
    * A form of another site comes without our cookies (SameSite=Lax); what it leads to comes with them. OpenID Connect Core
    * 3.1.2.1 and RP-Initiated Logout 2 ask for both methods.
    */
-  function askAgain({ body, path }: Request, response: Response): void {
+  function redirectForm({ body, path }: Request, response: Response): void {
     const query = new URLSearchParams(body).toString();
     if (query.length > AUTHORIZATION_QUERY_CHARS_MAX) {
       const text = `Cannot read request: the form has more than ${AUTHORIZATION_QUERY_CHARS_MAX} characters`;
@@ -123,7 +123,7 @@ export function oauthRouter({ actors, config, ...options }: OAuthOptions): Route
   async function toLibrary(...[request, response]: Parameters<RequestHandler>): Promise<void> {
     const provider = await holder.provider();
     // A program that calls an endpoint is no browser of a person.
-    if (isSeenByPeople(request.path)) knowBrowser(request, response, cookies);
+    if (isForPeople(request.path)) knowBrowser(request, response, cookies);
     // The library makes addresses of what the request says of itself; only the settings know.
     const { headers } = request;
     delete headers["x-forwarded-host"];
@@ -136,7 +136,7 @@ export function oauthRouter({ actors, config, ...options }: OAuthOptions): Route
 }
 
 /** A client's page that opened a window for this is to hear from it in the end: elsewhere the two are parted. */
-function keepOpener(_request: Request, response: Response, next: () => void): void {
+function allowOpener(_request: Request, response: Response, next: () => void): void {
   response.set("Cross-Origin-Opener-Policy", "unsafe-none");
   next();
 }

@@ -6,19 +6,19 @@ import { requestLimit } from "../../../schemas/account/request-limit.ts";
 import { Refused } from "../../pages/refused.ts";
 
 /** Refuses past so many in a window. */
-export async function takeTry(actors: ActorClient, key: string, limit: number): Promise<void> {
+export async function countAttempt(actors: ActorClient, key: string, limit: number): Promise<void> {
   const window = { limit, windowMs: LOGIN_WINDOW_MS };
   const { allowed, resetS } = await actors.call(requestLimit, key, "take", window);
   if (!allowed) throw tooMany(resetS);
 }
 
 /** One that was none in the end. */
-export async function giveBackTry(actors: ActorClient, key: string): Promise<void> {
+export async function uncountAttempt(actors: ActorClient, key: string): Promise<void> {
   await actors.call(requestLimit, key, "giveBack", {});
 }
 
 /** Has a password checked as one try of its source; what it gives is undefined where the password is wrong. */
-export async function tryPassword<T>(
+export async function attemptPassword<T>(
   actors: ActorClient,
   { email, ...source }: { email: string; from: string; isKnown: boolean },
   check: () => Promise<T | undefined>,

@@ -9,7 +9,7 @@ import {
 } from "../../../schemas/account/permissions.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import { Email, Id } from "../../../schemas/values.ts";
-import { callTold } from "../../http/call-told.ts";
+import { callAndNotify } from "../../http/call-and-notify.ts";
 import { field, refusalNote } from "../../pages/forms.ts";
 import { type Html, html } from "../../pages/html.ts";
 import { Refused, staleForm } from "../../pages/refused.ts";
@@ -58,17 +58,17 @@ export function membersPages(parts: PageParts): FormPage[] {
 
 function showMembers(parts: PageParts) {
   return async (visit: Visit): Promise<void> => {
-    const asking = await requireAdministrator(parts, visit, visit.query("account"));
-    if (asking) await showList(parts, visit, asking, EMPTY);
+    const administering = await requireAdministrator(parts, visit, visit.query("account"));
+    if (administering) await showList(parts, visit, administering, EMPTY);
   };
 }
 
 /** The invitation is shown on this answer and nowhere else: an address would be kept in the browser's history. */
 function invite(parts: PageParts) {
   return async (visit: Visit): Promise<void> => {
-    const asking = await requireAdministrator(parts, visit, visit.text("account"));
-    if (!asking) return;
-    const { own } = asking;
+    const administering = await requireAdministrator(parts, visit, visit.text("account"));
+    if (!administering) return;
+    const { own } = administering;
     const form = { email: visit.text("email").trim(), roles: rolesOf(visit) };
     try {
       if (!(await visit.isOurForm(purposeOf(own)))) throw staleForm();
@@ -76,34 +76,34 @@ function invite(parts: PageParts) {
       if (!email.success) throw new Refused(400, "Enter an e-mail address.", { field: "email" });
       checkRoles(form.roles);
       const { text, id, secretHash } = newInvitation(own.accountId);
-      const by = changerOf(asking);
+      const by = changerOf(administering);
       const asked = { id, secretHash, email: email.data, roles: form.roles, by };
       const invitation = await orRefused(() =>
         parts.actors.call(account, own.accountId, "invite", asked),
       );
-      await showInvitation(parts, visit, asking, { invitation, text });
+      await showInvitation(parts, visit, administering, { invitation, text });
     } catch (error) {
       if (!(error instanceof Refused)) throw error;
-      await showList(parts, visit, asking, { ...form, refused: error });
+      await showList(parts, visit, administering, { ...form, refused: error });
     }
   };
 }
 
 function showMember(parts: PageParts) {
   return async (visit: Visit): Promise<void> => {
-    const asking = await requireAdministrator(parts, visit, visit.query("account"));
-    if (!asking) return;
-    const entry = await findEntry(parts, asking.own, visit.query("member"));
-    if (!entry) return leadToList(parts, visit, asking.own, "gone");
-    await showMemberForm(parts, visit, asking, entry);
+    const administering = await requireAdministrator(parts, visit, visit.query("account"));
+    if (!administering) return;
+    const entry = await findEntry(parts, administering.own, visit.query("member"));
+    if (!entry) return leadToList(parts, visit, administering.own, "gone");
+    await showMemberForm(parts, visit, administering, entry);
   };
 }
 
 function changeMember(parts: PageParts) {
   return async (visit: Visit): Promise<void> => {
-    const asking = await requireAdministrator(parts, visit, visit.text("account"));
-    if (!asking) return;
-    const { own } = asking;
+    const administering = await requireAdministrator(parts, visit, visit.text("account"));
+    if (!administering) return;
+    const { own } = administering;
     const entry = await findEntry(parts, own, visit.text("member"));
     if (!entry) return leadToList(parts, visit, own, "gone");
     const isRemoval = visit.text("change") === "remove";
@@ -113,15 +113,15 @@ function changeMember(parts: PageParts) {
       if (!isRemoval) checkRoles(roles);
       const { actors } = parts;
       const { accountId } = own;
-      const asked = { id: entry.id, by: changerOf(asking) };
+      const asked = { id: entry.id, by: changerOf(administering) };
       await orRefused(() =>
         isRemoval
-          ? callTold(actors, account, accountId, "removeMember", asked)
-          : callTold(actors, account, accountId, "setRoles", { ...asked, roles }),
+          ? callAndNotify(actors, account, accountId, "removeMember", asked)
+          : callAndNotify(actors, account, accountId, "setRoles", { ...asked, roles }),
       );
     } catch (error) {
       if (!(error instanceof Refused)) throw error;
-      return showMemberForm(parts, visit, asking, isRemoval ? entry : { ...entry, roles }, error);
+      return showMemberForm(parts, visit, administering, isRemoval ? entry : { ...entry, roles }, error);
     }
     leadToList(parts, visit, own, isRemoval ? "removed" : "changed");
   };
@@ -196,10 +196,10 @@ async function orRefused<T>(change: () => Promise<T>): Promise<T> {
 async function showList(
   parts: PageParts,
   visit: Visit,
-  asking: Administering,
+  administering: Administering,
   form: InvitationForm,
 ): Promise<void> {
-  const { own, others } = asking;
+  const { own, others } = administering;
   const { members, invited } = await readEntries(parts, own);
   const done = form.refused ? undefined : DONE[visit.query("done") as keyof typeof DONE];
   visit.show(form.refused?.status ?? 200, {
@@ -210,13 +210,13 @@ ${form.refused && refusalNote(form.refused)}
 ${done !== undefined && html`<p class="note good" role="status">${done}</p>`}
 ${others.length > 0 && otherAccounts(parts, others)}
 <ul class="plain rows">
-${members.map((entry) => entryRow(parts, asking, entry))}
+${members.map((entry) => entryRow(parts, administering, entry))}
 </ul>
 ${
   invited.length > 0 &&
   html`<h2>Invited</h2>
 <ul class="plain rows">
-${invited.map((entry) => entryRow(parts, asking, entry))}
+${invited.map((entry) => entryRow(parts, administering, entry))}
 </ul>`
 }
 <h2>Invite somebody</h2>

@@ -7,7 +7,7 @@ import { grantList, ListCursor } from "../../../schemas/oauth/grant-list.ts";
 import { oauthGrant } from "../../../schemas/oauth/oauth-grant.ts";
 import { SCOPES } from "../../../schemas/oauth/scopes.ts";
 import { Id } from "../../../schemas/values.ts";
-import { callTold } from "../../http/call-told.ts";
+import { callAndNotify } from "../../http/call-and-notify.ts";
 import { field, refusalNote } from "../../pages/forms.ts";
 import { type Html, html } from "../../pages/html.ts";
 import { Refused, staleForm } from "../../pages/refused.ts";
@@ -52,7 +52,7 @@ function revokeClient(parts: PageParts) {
       const asked = { clientId: clientId.data };
       const { grantIds } = await actors.call(grantList, person.userId, "revokeClient", asked);
       // By mail they end too; asked here, they have ended before the page says so.
-      await Promise.all(grantIds.map((id) => callTold(actors, oauthGrant, id, "revoke", {})));
+      await Promise.all(grantIds.map((id) => callAndNotify(actors, oauthGrant, id, "revoke", {})));
     }
     visit.leadTo(link(`${CLIENTS}?revoked=1`));
   };

@@ -15,7 +15,7 @@ import { Refused } from "../../pages/refused.ts";
 import { isCommonPassword } from "../common-passwords.ts";
 import { readInvitation } from "../invitation-text.ts";
 import { hashPassword, isDated, matchNoPassword, passwordMatches } from "../password.ts";
-import { giveBackTry, takeTry, tryPassword } from "./attempts.ts";
+import { uncountAttempt, countAttempt, attemptPassword } from "./attempts.ts";
 
 export const LOGINS_PER_ADDRESS_MAX = 100;
 /** New users from one address in a window. */
@@ -49,14 +49,14 @@ export async function signIn(actors: ActorClient, given: Credentials): Promise<P
   const browser = email.success ? await given.known?.(email.data) : undefined;
   const network = `login-from ${address}`;
   const isKnown = browser !== undefined;
-  if (!isKnown) await takeTry(actors, network, LOGINS_PER_ADDRESS_MAX);
+  if (!isKnown) await countAttempt(actors, network, LOGINS_PER_ADDRESS_MAX);
   if (!email.success || password.length > PASSWORD_CHARS_MAX) throw new Refused(401, WRONG);
   const source = { from: isKnown ? `browser ${browser}` : `network ${address}`, isKnown };
-  const person = await tryPassword(actors, { email: email.data, ...source }, () =>
+  const person = await attemptPassword(actors, { email: email.data, ...source }, () =>
     userWith(actors, email.data, password),
   );
   if (!person) throw new Refused(401, WRONG);
-  if (!isKnown) await giveBackTry(actors, network);
+  if (!isKnown) await uncountAttempt(actors, network);
   return person;
 }
 
@@ -87,7 +87,7 @@ export async function signUp(
   const email = Email.safeParse(asked.email.trim());
   if (!email.success) throw new Refused(400, "Enter an e-mail address.", { field: "email" });
   await checkNewPassword(asked.password, email.data);
-  await takeTry(actors, `signup-from ${asked.address}`, SIGNUPS_PER_ADDRESS_MAX);
+  await countAttempt(actors, `signup-from ${asked.address}`, SIGNUPS_PER_ADDRESS_MAX);
   const accountId = asked.invitation === "" ? newId() : undefined;
   const person = { userId: newId(), email: email.data };
   const roles = ["Super Administrator" as const];
@@ -162,7 +162,7 @@ export async function changePassword(
   { current, password }: { current: string; password: string },
 ): Promise<{ ended: readonly string[]; person: Person }> {
   const source = { email, from: `session ${sessionId}`, isKnown: true };
-  const known = await tryPassword(actors, source, async () => {
+  const known = await attemptPassword(actors, source, async () => {
     const found = await passwordOf(actors, email);
     const matches =
       found !== undefined &&

@@ -20,7 +20,7 @@ import { ActorError } from "../../../schemas/errors.ts";
 import { Listing } from "../../../schemas/http/listing.ts";
 import { nothing } from "../../../schemas/http/nothing.ts";
 import { JSON_BODY_BYTES_MAX } from "../../../schemas/limits.ts";
-import { callTold } from "../../http/call-told.ts";
+import { callAndNotify } from "../../http/call-and-notify.ts";
 import { pageOf } from "../../http/listing.ts";
 import type { Caller } from "../../http/locals.ts";
 import { type Asked, defineRoute, type Route } from "../../http/route.ts";
@@ -188,14 +188,14 @@ function updateMember({ actors }: MemberParts) {
   return async ({ caller, parameters, body }: OfMember<UpdateMember>) => {
     const { member_id: id } = parameters;
     const change = { id, roles: body.roles, by: changerOf(caller) };
-    await callTold(actors, account, caller.accountId, "setRoles", change);
+    await callAndNotify(actors, account, caller.accountId, "setRoles", change);
     return { result: await findMember(actors, caller.accountId, id) };
   };
 }
 
 function removeMember({ actors }: MemberParts) {
   return async ({ caller, parameters: { member_id: id } }: OfMember) => {
-    await callTold(actors, account, caller.accountId, "removeMember", {
+    await callAndNotify(actors, account, caller.accountId, "removeMember", {
       id,
       by: changerOf(caller),
     });

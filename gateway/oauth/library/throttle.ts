@@ -20,7 +20,7 @@ class TooManyRequests extends errors.OIDCProviderError {
 }
 
 /** Begins the request's attempt before anything that it brings is looked up. `clientId`: of the client that it claims to be. */
-export async function beginTry(failed: FailedAuthentications, clientId?: string): Promise<void> {
+export async function beginAttempt(failed: FailedAuthentications, clientId?: string): Promise<void> {
   const context = Provider.ctx;
   const records = recordsOf(context);
   if (!context || !ROUTES.includes(context.oidc?.route)) return;
@@ -34,7 +34,7 @@ export async function beginTry(failed: FailedAuthentications, clientId?: string)
 }
 
 /** Settles the attempt once the answer is known. Past the limit an unknown credential is answered 429, whatever the endpoint says. */
-export async function settleTry(context: KoaContextWithOIDC): Promise<void> {
+export async function settleAttempt(context: KoaContextWithOIDC): Promise<void> {
   const attempt = await recordsOf(context).attempt?.catch(() => undefined);
   const retryAfterS = attempt?.settle(outcomeOf(context)) ?? 0;
   if (retryAfterS === 0) return;

@@ -19,7 +19,7 @@ import { knownScopes } from "../tokens/known-scopes.ts";
 import { clientHeading } from "./client-heading.ts";
 import { type AccountChoice, type Choices, choicesOf } from "./consent-choices.ts";
 
-interface Asked {
+interface ConsentRequest {
   uid: string;
   waiting: Waiting;
   clientId: string;
@@ -92,7 +92,7 @@ async function readRequest(
   parts: PageParts,
   visit: Visit,
   uid: string,
-): Promise<Asked | undefined> {
+): Promise<ConsentRequest | undefined> {
   const waiting = await parts.interactions.find(visit, uid);
   const clientId = waiting?.params.client_id ?? "";
   const client = waiting && (await findClient(parts.actors, clientId));
@@ -102,12 +102,12 @@ async function readRequest(
   return undefined;
 }
 
-async function mayUse(parts: PageParts, { client, person }: Asked): Promise<boolean> {
+async function mayUse(parts: PageParts, { client, person }: ConsentRequest): Promise<boolean> {
   if (client.visibility === "public") return true;
   return (await findMember(parts.actors, client.accountId, person.userId)) !== undefined;
 }
 
-function readChoices(parts: PageParts, { client, person, waiting }: Asked): Promise<Choices> {
+function readChoices(parts: PageParts, { client, person, waiting }: ConsentRequest): Promise<Choices> {
   const { scope } = waiting.params;
   return choicesOf(parts.actors, person, { client, scope });
 }
@@ -115,7 +115,7 @@ function readChoices(parts: PageParts, { client, person, waiting }: Asked): Prom
 function deny(
   parts: PageParts,
   visit: Visit,
-  asked: Asked,
+  asked: ConsentRequest,
   error_description: string,
 ): Promise<void> {
   return finish(parts, visit, asked, { error: "access_denied", error_description });
@@ -124,13 +124,13 @@ function deny(
 async function finish(
   parts: PageParts,
   visit: Visit,
-  { uid, waiting }: Asked,
+  { uid, waiting }: ConsentRequest,
   result: Record<string, unknown>,
 ) {
   visit.leadTo(await parts.interactions.finish(visit, uid, { waiting, result }));
 }
 
-async function showPrivateClient(parts: PageParts, visit: Visit, asked: Asked): Promise<void> {
+async function showPrivateClient(parts: PageParts, visit: Visit, asked: ConsentRequest): Promise<void> {
   const { client, person, uid } = asked;
   const { link } = parts;
   visit.show(403, {
@@ -151,7 +151,7 @@ ${await visit.markField(purposeOf(asked))}
 async function showChoices(
   parts: PageParts,
   visit: Visit,
-  asked: Asked,
+  asked: ConsentRequest,
   refused?: Refused,
   chosen?: Consent,
 ): Promise<void> {
@@ -189,12 +189,12 @@ ${optionalField(choices.optional, chosen ?? consent)}
 }
 
 /** What was asked for when the client was registered for it still. */
-function goneScope({ client, waiting }: Asked): Scope | undefined {
+function goneScope({ client, waiting }: ConsentRequest): Scope | undefined {
   const held = scopesOf(client);
   return knownScopes(waiting.params.scope).find((id) => !held.has(id));
 }
 
-const purposeOf = ({ uid }: Asked) => `consent ${uid}`;
+const purposeOf = ({ uid }: ConsentRequest) => `consent ${uid}`;
 
 function consentOf(visit: Visit, { required, optional, accounts }: Choices): Consent {
   const ticked = new Set(visit.texts("scope"));

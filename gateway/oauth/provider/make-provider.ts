@@ -3,7 +3,7 @@ import type { EventEmitter } from "node:events";
 import type { KoaContextWithOIDC } from "oidc-provider";
 import { withOAuthErrors } from "../library/oauth-errors.ts";
 import { Provider } from "../library/oidc-library.ts";
-import { settleTry } from "../library/throttle.ts";
+import { settleAttempt } from "../library/throttle.ts";
 import { adaptClient } from "./adapt-client.ts";
 import { adaptSession, adaptTokens } from "./adapt-tokens.ts";
 import { finishAnswer } from "./finish-answer.ts";
@@ -31,7 +31,7 @@ export function makeProvider(parts: ProviderParts, keys: ServerKeys): Provider {
     try {
       await next();
     } finally {
-      await settleTry(context as KoaContextWithOIDC);
+      await settleAttempt(context as KoaContextWithOIDC);
     }
     finishAnswer(context as KoaContextWithOIDC, parts);
   });

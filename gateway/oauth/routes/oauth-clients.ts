@@ -27,7 +27,7 @@ import { oauthClientList } from "../../../schemas/oauth/oauth-client-list.ts";
 import { ALL_SCOPES, SCOPES } from "../../../schemas/oauth/scopes.ts";
 import { authorOf } from "../../account/author.ts";
 import { blameCursor } from "../../http/blame-cursor.ts";
-import { callTold } from "../../http/call-told.ts";
+import { callAndNotify } from "../../http/call-and-notify.ts";
 import { pageOf } from "../../http/listing.ts";
 import { type Asked, defineRoute, type Route } from "../../http/route.ts";
 import { newClientSecret } from "../clients/client-secret.ts";
@@ -249,7 +249,7 @@ function updateClient({ actors, pace }: ClientParts) {
   return async (asked: OfClient<unknown, UpdateOAuthClient>) => {
     const { caller, parameters, body } = asked;
     const { client_id: id } = parameters;
-    const entry = await callTold(actors, oauthClient, id, "update", {
+    const entry = await callAndNotify(actors, oauthClient, id, "update", {
       ...changeBy(caller),
       patch: patchOf(body),
       ...(body.visibility !== undefined && { visibility: body.visibility }),
@@ -261,7 +261,7 @@ function updateClient({ actors, pace }: ClientParts) {
 
 function deleteClient({ actors }: ClientParts) {
   return async ({ caller, parameters: { client_id: id } }: OfClient) => {
-    await callTold(actors, oauthClient, id, "remove", changeBy(caller));
+    await callAndNotify(actors, oauthClient, id, "remove", changeBy(caller));
     return { result: { id } };
   };
 }

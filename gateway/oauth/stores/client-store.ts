@@ -5,7 +5,7 @@ import { findClient } from "../clients/find-client.ts";
 import { metadataOf } from "../clients/live-client.ts";
 import { Provider } from "../library/oidc-library.ts";
 import { recordsOf } from "../library/request-records.ts";
-import { beginTry } from "../library/throttle.ts";
+import { beginAttempt } from "../library/throttle.ts";
 import { readTokenText } from "../tokens/token-text.ts";
 import { findToken } from "./find-token.ts";
 import { type StoreParts, store } from "./library-store.ts";
@@ -17,7 +17,7 @@ import { type StoreParts, store } from "./library-store.ts";
 export function clientStore({ actors, failed }: Omit<StoreParts, "now">): Adapter {
   return store({
     async find(id) {
-      await beginTry(failed, id);
+      await beginAttempt(failed, id);
       const { route, params } = Provider.ctx?.oidc ?? {};
       if (route === "token") {
         for (const text of [params?.refresh_token, params?.code]) {

@@ -2,7 +2,7 @@
 import type { Adapter } from "oidc-provider";
 import type { ActorClient } from "../../../actors/runtime/actor-client.ts";
 import { type GrantEntry, oauthGrant } from "../../../schemas/oauth/oauth-grant.ts";
-import { callTold } from "../../http/call-told.ts";
+import { callAndNotify } from "../../http/call-and-notify.ts";
 import { Provider } from "../library/oidc-library.ts";
 import { recordsOf } from "../library/request-records.ts";
 import { type StoreParts, seconds, store, unlessUnknown } from "./library-store.ts";
@@ -32,5 +32,5 @@ function grantPayload(id: string, grant: GrantEntry) {
 }
 
 export async function revoke(actors: ActorClient, grantId: string): Promise<void> {
-  await callTold(actors, oauthGrant, grantId, "revoke", {});
+  await callAndNotify(actors, oauthGrant, grantId, "revoke", {});
 }

@@ -8,10 +8,10 @@ import type { ActorClient } from "../../../actors/runtime/actor-client.ts";
 import { grantList } from "../../../schemas/oauth/grant-list.ts";
 import { GRANT_MS } from "../../../schemas/oauth/limits.ts";
 import { type GrantToken, oauthGrant } from "../../../schemas/oauth/oauth-grant.ts";
-import { callTold } from "../../http/call-told.ts";
+import { callAndNotify } from "../../http/call-and-notify.ts";
 import { errors, Provider } from "../library/oidc-library.ts";
 import { type FoundToken, recordsOf } from "../library/request-records.ts";
-import { beginTry } from "../library/throttle.ts";
+import { beginAttempt } from "../library/throttle.ts";
 import { readTokenText, type TokenAddress } from "../tokens/token-text.ts";
 import { clientOf } from "./client-store.ts";
 import { findToken } from "./find-token.ts";
@@ -27,7 +27,7 @@ export function tokenStore(
     async find(text) {
       const address = readTokenText(text);
       if (address?.kind !== kind) return undefined;
-      await beginTry(failed);
+      await beginAttempt(failed);
       const { grantId } = address;
       const found = await findToken(actors, address);
       if (!found) {
@@ -85,7 +85,7 @@ export function tokenStore(
       const address = readTokenText(text);
       if (kind !== "access" || !address) return;
       const { grantId, hash } = address;
-      await callTold(actors, oauthGrant, grantId, "revokeAccess", { hash });
+      await callAndNotify(actors, oauthGrant, grantId, "revokeAccess", { hash });
     },
 
     async revokeByGrantId(grantId) {
@@ -134,14 +134,14 @@ async function keepToken(
   const hasRefresh = context?.oidc.client?.grantTypeAllowed("refresh_token") === true;
   if (!using) throw new Error(`Cannot keep ${kind}: nothing is used up for it`);
   if (!access || (hasRefresh && !refresh)) return;
-  const { outcome } = await used(give(actors, using, { access, refresh }));
+  const { outcome } = await orInvalidGrant(exchangeToken(actors, using, { access, refresh }));
   if (outcome === "issued") return;
   await actors.call(oauthGrant, using.grantId, "tellAgain", {});
   throw new errors.InvalidGrant("it was used already");
 }
 
 /** In one message with what is used up for it. */
-function give(
+function exchangeToken(
   actors: ActorClient,
   { kind, grantId, hash }: TokenAddress,
   { access, refresh }: { access: GrantToken; refresh: GrantToken | undefined },
@@ -155,7 +155,7 @@ function give(
 }
 
 /** Whoever came first has it, or it is over by now. */
-async function used<T>(calling: Promise<T>): Promise<T> {
+async function orInvalidGrant<T>(calling: Promise<T>): Promise<T> {
   try {
     return await calling;
   } catch (error) {

@@ -18,7 +18,7 @@ type Telling = { tellAgain: typeof tellAgain };
  * As `actors.call`. A refusal is told again too: what is refused may be what was done before, and not told. Where nobody
  * answers, nothing is said to be done.
  */
-export async function callTold<M extends Messages & Telling, N extends Calls<M>>(
+export async function callAndNotify<M extends Messages & Telling, N extends Calls<M>>(
   actors: ActorClient,
   contract: Contract<M, LiveSchema>,
   key: string,

@@ -4,9 +4,9 @@ import type { ActorClient } from "../../actors/runtime/actor-client.ts";
 import { ActorError, type ErrorCode } from "../../schemas/errors.ts";
 import { oauthGrant } from "../../schemas/oauth/oauth-grant.ts";
 import { memoryActors } from "../../scripts/testing/memory-actors.ts";
-import { callTold } from "./call-told.ts";
+import { callAndNotify } from "./call-and-notify.ts";
 
-describe("callTold()", () => {
+describe("callAndNotify()", () => {
   let asked: string[];
   let refusal: ErrorCode | undefined;
   let actors: ActorClient;
@@ -21,7 +21,7 @@ describe("callTold()", () => {
     };
     actors = { ...memory, call };
   });
-  const revoke = () => callTold(actors, oauthGrant, "a".repeat(32), "revoke", {});
+  const revoke = () => callAndNotify(actors, oauthGrant, "a".repeat(32), "revoke", {});
 
   it("answers once it was told", async () => {
     expect(await revoke()).to.deep.equal({});
