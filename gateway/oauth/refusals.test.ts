@@ -480,7 +480,7 @@ describe("authorization server", function () {
       const fresh = new Person(world.urls[0] ?? "");
       const { pathname, search } = await invite("fresh@example.com");
       expect((await fresh.open(pathname + search)).text).to.contain("You are invited");
-      await fresh.submit({ password: "correct horse" });
+      await fresh.signUp({ password: "correct horse" });
       await until("they see the account", async () => {
         await fresh.open(query({ prompt: "consent" }));
         return fresh.seen.text.includes(world.accountId);

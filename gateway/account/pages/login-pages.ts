@@ -37,8 +37,13 @@ function showLogin(parts: PageParts) {
     // Signed in meanwhile, in another tab, or here already with nothing else to do.
     const must = aim.waiting?.prompt.reasons.some((reason) => reason !== "no_session");
     // An invitation is accepted by a form alone: a link must make nobody a member.
-    if (signedIn && !must && aim.invitation === "") return goOn(parts, visit, aim, signedIn);
-    await showLoginForm(parts, visit, aim, { email: aim.waiting?.params.login_hint ?? "" });
+    const hasSignedUp = visit.query("signed_up") !== "";
+    if (signedIn && !must && !hasSignedUp && aim.invitation === "") {
+      return goOn(parts, visit, aim, signedIn);
+    }
+    const invited = await findInvitation(parts.actors, aim.invitation);
+    const email = invited?.email ?? aim.waiting?.params.login_hint ?? "";
+    await showLoginForm(parts, visit, aim, { email, hasSignedUp });
   };
 }
 
@@ -69,6 +74,10 @@ function showSignup(parts: PageParts) {
   };
 }
 
+/**
+ * Leads to the sign-in page whether or not the address already has a user. A session here would tell a stranger
+ * which addresses are new.
+ */
 function signup(parts: PageParts) {
   return async (visit: Visit): Promise<void> => {
     const aim = await readAim(parts, visit, (name) => visit.text(name));
@@ -80,13 +89,13 @@ function signup(parts: PageParts) {
         await checkForm(visit, "signup");
         const invited = await findInvitation(parts.actors, aim.invitation);
         if (!invited && parts.signup === "closed") throw new Refused(403, "Sign-up is closed.");
-        const person = await signUp(parts.actors, {
+        await signUp(parts.actors, {
           email: invited?.email ?? email,
           password: visit.text("password"),
           address: visit.address,
-          invitation: invited ? aim.invitation : "",
+          isInvited: invited !== undefined,
         });
-        await goOn(parts, visit, aim, await visit.signIn(person));
+        visit.leadTo(parts.link(`/login${aimQuery(aim, { signed_up: "1" })}`));
       },
       (refused) => showSignupForm(parts, visit, aim, { email, refused }),
     );
@@ -151,7 +160,7 @@ async function showLoginForm(
   parts: PageParts,
   visit: Visit,
   aim: Aim,
-  { email, refused }: { email: string; refused?: Refused },
+  { email, refused, hasSignedUp }: { email: string; refused?: Refused; hasSignedUp?: boolean },
 ): Promise<void> {
   const { link, signup } = parts;
   const canSignUp = signup === "open" || aim.invitation !== "";
@@ -159,6 +168,7 @@ async function showLoginForm(
     title: "Sign in",
     leadsOut: aim.waiting !== undefined,
     body: html`<h1>Sign in</h1>
+${hasSignedUp && html`<p class="note good" role="status">Sign in to continue. If you already had an account, its password is unchanged.</p>`}
 ${aim.waiting && html`<p>Then you decide what the application you came from may do.</p>`}
 ${refusalNote(refused)}
 <form method="post" action="${link("/login")}">
@@ -239,8 +249,9 @@ function aimFields({ uid, invitation }: Aim) {
 ${invitation !== "" && html`<input type="hidden" name="invitation" value="${invitation}">`}`;
 }
 
-function aimQuery({ uid, invitation }: Aim): string {
+function aimQuery({ uid, invitation }: Aim, more: Record<string, string> = {}): string {
   const query = new URLSearchParams({
+    ...more,
     ...(uid !== "" && { interaction: uid }),
     ...(invitation !== "" && { invitation }),
   });

@@ -45,7 +45,7 @@ describe("members page", function () {
     const { text } = await invite(email, roles);
     const person = new Person(world.urls[0] ?? "");
     await person.open(`/signup?invitation=${invitationOf(text)}`);
-    await person.submit({ password: "correct horse" });
+    await person.signUp({ password: "correct horse" });
     await until(
       `${email} sees the account`,
       async () =>
@@ -71,7 +71,7 @@ describe("members page", function () {
     ]);
     const person = new Person(world.urls[1] ?? "");
     await person.open(`/signup?invitation=${token}`);
-    await person.submit({ password: "correct horse" });
+    await person.signUp({ password: "correct horse" });
     expect((await members()).at(-1)?.status).to.equal("accepted");
     expect(world.logs.join()).to.not.contain(token);
     const again = await invite("one@example.com", ["Member"]);

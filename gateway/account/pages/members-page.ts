@@ -121,7 +121,13 @@ function changeMember(parts: PageParts) {
       );
     } catch (error) {
       if (!(error instanceof Refused)) throw error;
-      return showMemberForm(parts, visit, administering, isRemoval ? entry : { ...entry, roles }, error);
+      return showMemberForm(
+        parts,
+        visit,
+        administering,
+        isRemoval ? entry : { ...entry, roles },
+        error,
+      );
     }
     leadToList(parts, visit, own, isRemoval ? "removed" : "changed");
   };

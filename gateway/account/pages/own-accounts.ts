@@ -36,7 +36,7 @@ async function accountOf(
     const { name, members } = await get().catch(async (error: unknown) => {
       const isOwn = roles.includes("Super Administrator");
       if (!isOwn || !(error instanceof ActorError && error.code === "not_found")) throw error;
-      // The sign-up that made the user died before it made the account.
+      // Sign-up registers the user only. The account opens here, when its owner first needs it.
       await openOwnAccount(actors, accountId, person);
       return get();
     });

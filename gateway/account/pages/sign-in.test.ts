@@ -141,6 +141,27 @@ describe("sign-in", function () {
     expect((await thief.open("/profile/password")).url).to.contain("/login");
   });
 
+  it("sign-up answers a known address exactly as a new one, and changes nothing of its user", async () => {
+    const known = await newPerson(world);
+    const signUpAs = async (email: string) => {
+      const person = new Person(world.urls[0] ?? "");
+      const statuses: number[] = [];
+      person.onAnswer = (_method, { status }) => statuses.push(status);
+      await person.open("/signup");
+      const { url, text } = await person.submit({ email, password: "another horse" });
+      const shown = text.replaceAll(/name="mark" value="[^"]*"/g, "").replaceAll(email, "");
+      return { statuses, url, shown, cookies: [...person.cookies.keys()] };
+    };
+    const ofNew = await signUpAs("never-seen@example.com");
+    expect(await signUpAs(known.email)).to.deep.equal(ofNew);
+    expect(ofNew.shown).to.contain("Sign in");
+    const again = new Person(world.urls[0] ?? "");
+    await again.open("/login");
+    const wrong = await again.signIn({ email: known.email, password: "another horse" });
+    expect(wrong.status).to.equal(401);
+    expect((await again.signIn(known)).url).to.contain("/profile/clients");
+  });
+
   it("that succeeds does not count for its network", async () => {
     const { email, password } = await newPerson(world);
     const network = { limit: LOGINS_PER_ADDRESS_MAX, windowMs: LOGIN_WINDOW_MS };

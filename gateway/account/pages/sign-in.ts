@@ -1,4 +1,4 @@
-/** Signing in and up, throttled. Signing in tells nobody which addresses are known; signing up does, a few at a time. */
+/** Sign-in and sign-up, with limited attempts. Neither reveals which addresses have a user. */
 import { randomBytes } from "node:crypto";
 import { z } from "zod";
 import type { ActorClient } from "../../../actors/runtime/actor-client.ts";
@@ -15,7 +15,7 @@ import { Refused } from "../../pages/refused.ts";
 import { isCommonPassword } from "../common-passwords.ts";
 import { readInvitation } from "../invitation-text.ts";
 import { hashPassword, isDated, matchNoPassword, passwordMatches } from "../password.ts";
-import { uncountAttempt, countAttempt, attemptPassword } from "./attempts.ts";
+import { attemptPassword, countAttempt, uncountAttempt } from "./attempts.ts";
 
 export const LOGINS_PER_ADDRESS_MAX = 100;
 /** New users from one address in a window. */
@@ -79,32 +79,28 @@ async function userWith(
   return { userId: id, email, passwordVersion };
 }
 
-/** Makes a user, with an account of their own unless they come by an invitation. */
+/**
+ * Registers a user, with an account of their own unless they were invited. Does the same work for an address that already
+ * has a user, and changes nothing there: neither the answer nor its time tells the two apart. The account itself is opened
+ * by the first page that lists it (`ownAccounts`).
+ */
 export async function signUp(
   actors: ActorClient,
-  asked: { email: string; password: string; address: string; invitation: string },
-): Promise<Person> {
+  asked: { email: string; password: string; address: string; isInvited: boolean },
+): Promise<void> {
   const email = Email.safeParse(asked.email.trim());
   if (!email.success) throw new Refused(400, "Enter an e-mail address.", { field: "email" });
   await checkNewPassword(asked.password, email.data);
   await countAttempt(actors, `signup-from ${asked.address}`, SIGNUPS_PER_ADDRESS_MAX);
-  const accountId = asked.invitation === "" ? newId() : undefined;
-  const person = { userId: newId(), email: email.data };
+  const passwordHash = await hashPassword(asked.password);
   const roles = ["Super Administrator" as const];
+  const accounts = asked.isInvited ? [] : [{ accountId: newId(), roles }];
+  const entry = { id: newId(), email: email.data, passwordHash, accounts };
   try {
-    await actors.call(user, person.email, "register", {
-      id: person.userId,
-      email: person.email,
-      passwordHash: await hashPassword(asked.password),
-      accounts: accountId === undefined ? [] : [{ accountId, roles }],
-    });
+    await actors.call(user, email.data, "register", entry);
   } catch (error) {
     if (!(error instanceof ActorError && error.code === "conflict")) throw error;
-    const text = "This account cannot be created. If you have one already, sign in.";
-    throw new Refused(409, text, { field: "email" });
   }
-  if (accountId !== undefined) await openOwnAccount(actors, accountId, person);
-  return person;
 }
 
 /** A user's own account; repeating it changes nothing. */

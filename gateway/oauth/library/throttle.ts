@@ -20,7 +20,10 @@ class TooManyRequests extends errors.OIDCProviderError {
 }
 
 /** Begins the request's attempt before anything that it brings is looked up. `clientId`: of the client that it claims to be. */
-export async function beginAttempt(failed: FailedAuthentications, clientId?: string): Promise<void> {
+export async function beginAttempt(
+  failed: FailedAuthentications,
+  clientId?: string,
+): Promise<void> {
   const context = Provider.ctx;
   const records = recordsOf(context);
   if (!context || !ROUTES.includes(context.oidc?.route)) return;

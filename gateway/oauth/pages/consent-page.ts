@@ -107,7 +107,10 @@ async function mayUse(parts: PageParts, { client, person }: ConsentRequest): Pro
   return (await findMember(parts.actors, client.accountId, person.userId)) !== undefined;
 }
 
-function readChoices(parts: PageParts, { client, person, waiting }: ConsentRequest): Promise<Choices> {
+function readChoices(
+  parts: PageParts,
+  { client, person, waiting }: ConsentRequest,
+): Promise<Choices> {
   const { scope } = waiting.params;
   return choicesOf(parts.actors, person, { client, scope });
 }
@@ -130,7 +133,11 @@ async function finish(
   visit.leadTo(await parts.interactions.finish(visit, uid, { waiting, result }));
 }
 
-async function showPrivateClient(parts: PageParts, visit: Visit, asked: ConsentRequest): Promise<void> {
+async function showPrivateClient(
+  parts: PageParts,
+  visit: Visit,
+  asked: ConsentRequest,
+): Promise<void> {
   const { client, person, uid } = asked;
   const { link } = parts;
   visit.show(403, {

@@ -223,7 +223,7 @@ describe("limits of pages", function () {
     await person.open("/signup");
     await takeAllBut(1, `signup-from ${ADDRESS}`, SIGNUPS_PER_ADDRESS_MAX);
     const signup = { email: "last@example.com", password: "correct horse" };
-    expect((await person.submit(signup)).url).to.contain("/profile/clients");
+    expect((await person.signUp(signup)).url).to.contain("/profile/clients");
     const more = stranger();
     await more.open("/signup");
     const past = await more.submit({ ...signup, email: "past@example.com" });

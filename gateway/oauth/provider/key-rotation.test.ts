@@ -65,7 +65,7 @@ describe("signing keys that are rotated", function () {
     const [, next = ""] = await kids();
     const person = new Person(base);
     await person.open("/signup");
-    await person.submit(PERSON);
+    await person.signUp(PERSON);
     const library = await discovered(await makeClient());
     now += KEY_LEAD_MS - BEFORE_MS;
     const before = await given(person, library);
