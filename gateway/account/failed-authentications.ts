@@ -15,7 +15,7 @@ export const AUTHENTICATION_WAITING_MAX = 1_000;
 /** Addresses, identities at addresses, and good credentials that a gateway remembers: some megabytes. */
 export const AUTHENTICATION_CLIENTS_MAX = 10_000;
 
-/** What a request authenticates with. */
+/** The credential of one request, as failures are counted. */
 export interface Credential {
   /** The client, API token or grant that the request claims to be. Guesses at one identity are counted together. */
   identity: string;

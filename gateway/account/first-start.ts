@@ -34,7 +34,7 @@ interface FirstStart {
   dataDir: string;
   publicUrl: string;
   logger: Logger;
-  /** Of the settings: none is made then. */
+  /** The token from the settings. If present, no token is generated. */
   metricsToken?: string | undefined;
 }
 
@@ -86,7 +86,7 @@ export async function firstStart(parts: FirstStart): Promise<"made" | "kept" | "
     return "elsewhere";
   }
 
-  /** A file cut short was never claimed with: the claim waits until all of it is on disk. */
+  /** Ignores an incomplete file: the claim is made only after the whole file is on disk. */
   async function readPending(): Promise<Credentials | undefined> {
     const text = await readIfThere(pendingPath);
     if (text === undefined || parseJson(text) === undefined) return undefined;
@@ -160,7 +160,7 @@ async function readIfThere(path: string): Promise<string | undefined> {
   }
 }
 
-/** Whoever starts us reads what it throws, so it says what to do. */
+/** Parses stored credentials. The operator reads the error, so it names the remedy. */
 function credentialsOf(text: string, path: string, remedy: string): Credentials {
   const read = Credentials.safeParse(parseJson(text));
   if (read.success) return read.data;

@@ -24,7 +24,7 @@ export function readInvitation(text: string): InvitationText | undefined {
   return { accountId, id, secretHash: hashOf(secret) };
 }
 
-/** A plain hash will do: there is nothing to guess in 32 random bytes. */
+/** A plain hash is enough: nobody guesses 32 random bytes. */
 function hashOf(secret: string): string {
   return createHash("sha256").update(secret).digest("hex");
 }

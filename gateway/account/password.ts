@@ -10,19 +10,19 @@ import {
 import { promisify } from "node:util";
 import { ActorError } from "../../schemas/errors.ts";
 
-/** Passwords that are hashed at a time, and that wait for it: each takes 19 MiB and 0.1 s of a core. */
+/** Passwords that are hashed at once, and that may wait. Each takes 19 MiB and 0.1 s of a core. */
 export const PASSWORD_HASHES_AT_ONCE = 4;
 export const PASSWORD_HASHES_WAITING_MAX = 64;
 
 const deriveArgon2 = promisify<"argon2id", Argon2Parameters, NonSharedBuffer>(argon2);
 const deriveScrypt = promisify<string, Buffer, number, ScryptOptions, Buffer>(scrypt);
 
-/** As OWASP has it: 19 MiB, twice over, by one thread. */
+/** The cost that OWASP recommends: 19 MiB, two passes, one thread. */
 const COST = { memory: 19_456, passes: 2, parallelism: 1 };
 const HASH_BYTES = 32;
 const ARGON2 = /^\$argon2id\$v=19\$m=(\d+),t=(\d+),p=(\d+)\$([\w+/]+)\$([\w+/]+)$/;
 
-/** In the PHC string format, so that a later cost leaves old hashes readable. */
+/** Returns a PHC string, which includes the cost. Old hashes stay readable after a change of cost. */
 export async function hashPassword(password: string): Promise<string> {
   const salt = randomBytes(16);
   const hash = await argon2Of(password, salt, COST);
@@ -31,7 +31,7 @@ export async function hashPassword(password: string): Promise<string> {
   return `$argon2id$v=19$${cost}$${unpadded(salt)}$${unpadded(hash)}`;
 }
 
-/** Whether a stored hash was made at another cost or by another function than new ones are. */
+/** Returns whether a stored hash used another function or cost than new hashes do. */
 export function isDated(stored: string): boolean {
   const { memory, passes, parallelism } = COST;
   return !stored.startsWith(`$argon2id$v=19$m=${memory},t=${passes},p=${parallelism}$`);
@@ -49,7 +49,7 @@ export async function passwordMatches(password: string, stored: string): Promise
   return timingSafeEqual(actual, Buffer.from(hash, "base64"));
 }
 
-/** Takes as long as a real one, so that an unknown address is not told by the time its refusal takes. */
+/** Takes as long as a real comparison, so that the time does not reveal an unknown address. */
 export async function matchNoPassword(password: string): Promise<false> {
   await argon2Of(password, randomBytes(16), COST);
   return false;
@@ -76,7 +76,7 @@ const normal = (password: string) => password.normalize("NFC");
 
 const unpadded = (bytes: Buffer) => bytes.toString("base64").replace(/=+$/, "");
 
-/** So many hashes at a time: each takes memory and a core, and anybody may ask for one. */
+/** Limits concurrent hashes: each takes memory and a core, and anybody can request one. */
 class Slots {
   #free = PASSWORD_HASHES_AT_ONCE;
   readonly #waiting: (() => void)[] = [];

@@ -34,7 +34,7 @@ interface OAuthOptions {
   stopping: AbortSignal;
 }
 
-/** What each endpoint takes. Those that browsers of other origins may use answer OPTIONS themselves. */
+/** Methods of each endpoint. Endpoints with OPTIONS answer CORS preflight requests themselves. */
 const ENDPOINTS = {
   "/.well-known/oauth-authorization-server": ["GET", "OPTIONS"],
   "/.well-known/openid-configuration": ["GET", "OPTIONS"],
@@ -50,10 +50,10 @@ const ENDPOINTS = {
   "/oauth2/logout/success": ["GET"],
 } as const;
 
-/** Their refusals are pages. */
+/** Refusals at these endpoints are pages, because people see them. */
 const isForPeople = (path: string) => /^\/oauth2\/(auth|logout)\b/.test(path);
 
-/** Where a person is on the way to a client. */
+/** Paths that a client may open in a window of its own page. */
 const OPENED_BY_CLIENTS = ["/oauth2/auth", "/oauth2/consent", "/login", "/signup"];
 
 export function oauthRouter({ actors, config, ...options }: OAuthOptions): Router {

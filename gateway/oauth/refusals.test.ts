@@ -41,7 +41,7 @@ describe("authorization server", function () {
   const authorize = async (changes: Record<string, string | undefined> = {}, person = owner) => {
     await person.open(query(changes));
     if (person.seen.url.includes("/consent")) await person.submit({ decision: "allow" });
-    // Of what would be a token, an answer stands behind the "#".
+    // Errors of the implicit flow are in the fragment.
     const { search, hash } = new URL(person.seen.url);
     return new URLSearchParams(hash === "" ? search : hash.slice(1));
   };

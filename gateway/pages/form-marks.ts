@@ -5,7 +5,7 @@ export interface FormOwner {
   browser: string;
   /** Id of the session; empty where nobody is signed in. */
   sessionId: string;
-  /** What the form is for. */
+  /** The purpose of the form. */
   purpose: string;
 }
 

@@ -1,4 +1,4 @@
-/** What all our pages have in common: the frame, and the headers that let a browser do only what the page needs. */
+/** The frame and the security headers of every page. */
 import type { ServerResponse } from "node:http";
 import { type Html, html } from "./html.ts";
 import { STYLE_PATH } from "./style.ts";

@@ -1,4 +1,4 @@
-/** How our pages look: one narrow column, light and dark, as the person's system has it. */
+/** The style sheet of all pages: one narrow column, light or dark as the system prefers. */
 import { createHash } from "node:crypto";
 
 export const STYLE = `
@@ -95,5 +95,5 @@ a.button {
 footer { color: var(--quiet); font-size: 0.85rem; max-width: 30rem; width: 100%; }
 `;
 
-/** Changes with what it is, so that it may be kept for long. */
+/** Contains a hash of the content, so browsers can cache it for a year. */
 export const STYLE_PATH = `/pages/style-${createHash("sha256").update(STYLE).digest("hex").slice(0, 12)}.css`;

@@ -8,7 +8,7 @@ export const installation = defineContract({
   messages: {
     /** Null until somebody claimed it. */
     get: { input: z.object({}), reply: z.object({ accountId: Id.nullable() }) },
-    /** The first to claim wins; everyone hears the winner's account. */
+    /** The first claim wins. Every claim returns the winner's account. */
     claim: { input: z.object({ accountId: Id }), reply: z.object({ accountId: Id }) },
   },
 });

@@ -7,7 +7,7 @@ import { EpochMs, Sha256 } from "../values.ts";
 export const INTERACTION_BYTES_MAX = 64 * 1024;
 
 const Nothing = z.object({});
-/** Of the browser in which it began; no other may go on with it. */
+/** Hash of the browser in which the request began. No other browser can continue it. */
 const Browser = z.object({ browserHash: Sha256 });
 
 const InteractionRecord = z

@@ -14,7 +14,7 @@ const SigningKey = z.object({
 export const OAuthKeys = z.object({
   /** Oldest first. */
   signing: z.array(SigningKey.extend({ createdAt: EpochMs })),
-  /** For what only this server reads: marks of forms and cookies. */
+  /** Secret for form marks and cookies, which only this server reads. */
   secret: z.string().meta({ secret: true }),
 });
 export type OAuthKeys = z.infer<typeof OAuthKeys>;

@@ -1,4 +1,4 @@
-/** What an OAuth client may ask for: the permissions of API tokens, and scopes that say who somebody is. */
+/** The scopes of OAuth clients: the permissions of API tokens, and identity scopes. */
 import { z } from "zod";
 import { ALL_PERMISSIONS, PERMISSIONS, type Permission } from "../account/permissions.ts";
 

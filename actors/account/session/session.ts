@@ -37,7 +37,7 @@ export const sessionActor = defineActor(session, {
         const { logout: _before, ...open } = openOf(state, secretHash, now);
         return { state: logout ? { ...open, logout } : open, reply: {} };
       }
-      // It ended meanwhile: nobody is left to confirm it.
+      // The session has ended, so nobody can confirm the sign-out.
       return { state, reply: {} };
     },
 

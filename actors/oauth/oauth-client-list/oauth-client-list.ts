@@ -15,7 +15,7 @@ export const oauthClientListActor = defineActor(oauthClientList, {
   handlers: {
     reserve(state, { clientId }, { now }) {
       if (state.clients.some((client) => client.clientId === clientId)) return { state, reply: {} };
-      // Of the others, whoever was to make them died before.
+      // An older reservation has no client: the gateway that made it died.
       const clients = state.clients.filter(
         ({ reservedAt }) => reservedAt === undefined || now < reservedAt + OAUTH_CLIENT_RESERVED_MS,
       );
@@ -37,7 +37,7 @@ export const oauthClientListActor = defineActor(oauthClientList, {
         const clients = state.clients.map((client) => (client === known ? made : client));
         return { state: { ...state, clients } };
       }
-      // Its place was given up, but it came all the same.
+      // The reservation had expired, but the client was created after all.
       const clients = [...state.clients, { clientId, number: state.next }];
       return { state: { next: state.next + 1, clients } };
     },

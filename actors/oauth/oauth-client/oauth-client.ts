@@ -70,7 +70,7 @@ export const oauthClientActor = defineActor(oauthClient, {
       const client = ownedBy(state, asked.accountId, key);
       const { state: next, logs, checkAt } = update(client, asked, now);
       if (next === client) return { state, reply: entryOf(client) };
-      // What its domain says then may be an entry too.
+      // The result of the lookup may add another entry.
       const changed = counted(next, logs.length + Number(typeof checkAt === "number"), now);
       return {
         ...logged(changed, logs, { by: asked.by, at: now }),
@@ -161,7 +161,7 @@ export const oauthClientActor = defineActor(oauthClient, {
   },
 });
 
-/** What a lookup, or its end, leaves: those who watch hear of it where it means anything to them. */
+/** Applies a domain step. Notifies subscribers only if the visible state changed. */
 function domainTransition(state: LiveClient, step: DomainStep, now: number) {
   const { domain, checkAt, logs } = step;
   return {

@@ -13,7 +13,7 @@ export const ACCESS_TOKENS_PER_GRANT_MAX = 160;
 export const REFRESH_TOKENS_PER_GRANT_MAX = 160;
 /** Bytes of the records beside tokens of one kind: with those of the other they fit into STATE_BYTES_MAX. */
 export const TOKEN_RECORDS_BYTES_MAX = 250_000;
-/** Used refresh tokens that are told from invented ones: one an hour, for the 30 days that one lives. */
+/** Used refresh tokens that the grant remembers to detect replay: one an hour for 30 days. */
 export const USED_REFRESH_TOKENS_MAX = 750;
 
 type Open = DeepReadonly<OpenGrant>;
@@ -21,12 +21,12 @@ type Token = DeepReadonly<GrantToken>;
 /** A token, and when it was used, where it is of a kind that is used up. */
 export type UsableToken = Token & { readonly usedAt?: number | undefined };
 
-/** Half a SHA-256 is as hard to find again as a whole one is, for whoever would invent a token. */
+/** Half a SHA-256 (128 bits) is enough: an attacker cannot find a token for it either. */
 const REMEMBERED_CHARS = 32;
 
 export const isLive = ({ expiresAt }: { expiresAt: number }, now: number) => now < expiresAt;
 
-/** Whether a refresh token is not served any more, since it was used a while ago. */
+/** Returns whether a refresh token was used longer ago than the grace period. */
 export const isSpent = ({ usedAt }: { usedAt?: number | undefined }, now: number) =>
   usedAt !== undefined && now - usedAt >= REFRESH_GRACE_MS;
 
@@ -51,11 +51,11 @@ function withRefresh(state: Open, refresh: Token | undefined, now: number) {
   const live = state.refresh.filter((token) => isLive(token, now));
   const served = live.filter((token) => !isSpent(token, now));
   const next: readonly UsableToken[] = refresh ? [refresh] : [];
-  // One that is served again makes room last: without it, the next of many that refresh at once would end the grant.
+  // Tokens in their grace period are dropped last. Without one, a concurrent refresh would look like a replay and end the grant.
   const byWorth = [...served.filter(isUnused), ...served.filter((one) => !isUnused(one)), ...next];
   const worth = new Set(lastOf(byWorth, REFRESH_TOKENS_PER_GRANT_MAX));
   const kept = [...live, ...next].filter((token) => worth.has(token));
-  // One that nobody used was no reuse, whoever comes with it.
+  // Using a dropped token that was never used is not a replay.
   const gone = live.filter((token) => !worth.has(token) && !isUnused(token));
   const used = [...state.usedRefresh, ...gone.map(({ hash }) => hash.slice(0, REMEMBERED_CHARS))];
   return { refresh: kept, usedRefresh: used.slice(-USED_REFRESH_TOKENS_MAX) };
@@ -63,7 +63,7 @@ function withRefresh(state: Open, refresh: Token | undefined, now: number) {
 
 const isUnused = ({ usedAt }: UsableToken) => usedAt === undefined;
 
-/** As many as may be kept. */
+/** Drops the oldest entries past the limit. */
 function lastOf<T extends Token>(tokens: readonly T[], countMax: number): T[] {
   let bytes = 0;
   const last = tokens.slice(-countMax);
@@ -74,7 +74,7 @@ function lastOf<T extends Token>(tokens: readonly T[], countMax: number): T[] {
   return last.slice(first + 1);
 }
 
-/** When the last of it is over. */
+/** The time at which the last entry expires. */
 export function endsAt(state: Open): number {
   const tokens = [state.code, ...state.access, ...state.refresh];
   const last = Math.max(...tokens.map(({ expiresAt }) => expiresAt));

@@ -20,7 +20,7 @@ export const oauthKeysActor = defineActor(oauthKeys, {
       const known = keys?.signing ?? [];
       if (keys && known.at(-1)?.kid !== after) return { state, reply: keys };
       const all = [...known, { ...key, createdAt: now }];
-      // One has signed its last when the next one has had its lead.
+      // A key stops signing when the lead time of its successor ends.
       const signing = all.filter((_key, index) => {
         const next = all[index + 1];
         return !next || now < next.createdAt + KEY_LEAD_MS + KEY_KEPT_MS;

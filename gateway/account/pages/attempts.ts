@@ -1,23 +1,23 @@
-/** Tries to sign in and up, counted before they are made: many at once are as few as one after another. */
+/** Counts attempts to sign in and sign up before they are made, so that a burst passes no limit. */
 import type { ActorClient } from "../../../actors/runtime/actor-client.ts";
 import { LOGIN_WINDOW_MS } from "../../../schemas/account/limits.ts";
 import { loginGuard } from "../../../schemas/account/login-guard.ts";
 import { requestLimit } from "../../../schemas/account/request-limit.ts";
 import { Refused } from "../../pages/refused.ts";
 
-/** Refuses past so many in a window. */
+/** Counts an attempt before it is made. Refuses past `limit` attempts in a window. */
 export async function countAttempt(actors: ActorClient, key: string, limit: number): Promise<void> {
   const window = { limit, windowMs: LOGIN_WINDOW_MS };
   const { allowed, resetS } = await actors.call(requestLimit, key, "take", window);
   if (!allowed) throw tooMany(resetS);
 }
 
-/** One that was none in the end. */
+/** Removes a counted attempt that was successful. */
 export async function uncountAttempt(actors: ActorClient, key: string): Promise<void> {
   await actors.call(requestLimit, key, "giveBack", {});
 }
 
-/** Has a password checked as one try of its source; what it gives is undefined where the password is wrong. */
+/** Counts an attempt of its source, then checks the password. Resolves to undefined if the password is wrong. */
 export async function attemptPassword<T>(
   actors: ActorClient,
   { email, ...source }: { email: string; from: string; isKnown: boolean },

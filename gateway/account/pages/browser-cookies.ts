@@ -5,7 +5,7 @@ import type { Request, Response } from "express";
 import { SESSION_MS } from "../../../schemas/account/limits.ts";
 import { sha256 } from "../../http/sha256.ts";
 
-/** How long a browser is known by its cookie: so long may forms that are open, and requests under way, lie about. */
+/** Lifetime of the browser cookie. Open forms and pending requests are valid this long. */
 export const BROWSER_MS = 30 * 86_400_000;
 
 const BROWSER = /^[\w-]{43}$/;
@@ -19,7 +19,7 @@ export interface CookieNames {
   isSecure: boolean;
 }
 
-/** No other host may set cookies whose names begin so (RFC 6265bis section 4.1.3.2); without https there are none. */
+/** Uses the prefix `__Host-` on https, so that no other host can set these cookies (RFC 6265bis section 4.1.3.2). */
 export function cookieNames(publicUrl: string): CookieNames {
   const isSecure = publicUrl.startsWith("https:");
   const prefix = isSecure ? "__Host-" : "";
@@ -47,7 +47,7 @@ export function knowBrowser(request: Request, response: Response, names: CookieN
   return made;
 }
 
-/** Of a request whose browser is known. */
+/** Requires that `knowBrowser` has seen the request. */
 export function browserHashOf(request: IncomingMessage): string {
   return sha256(browsers.get(request) ?? "");
 }

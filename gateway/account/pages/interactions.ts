@@ -6,10 +6,10 @@ import { interaction } from "../../../schemas/oauth/interaction.ts";
 import { browserHashOf } from "./browser-cookies.ts";
 import type { Visit } from "./visit.ts";
 
-/** What the library keeps, as far as pages need it; all of it is kept on. */
+/** The fields of a stored authorization request that pages read. All others are preserved. */
 const Waiting = z.looseObject({
   exp: z.int(),
-  /** Where the library goes on. */
+  /** The address at which oidc-provider resumes the request. */
   returnTo: z.string(),
   prompt: z.object({ name: z.string(), reasons: z.array(z.string()) }),
   params: z.looseObject({
@@ -44,7 +44,7 @@ export class Interactions {
     }
   }
 
-  /** Says what became of it. Resolves to where the browser goes on. */
+  /** Stores the outcome. Resolves to the address at which the browser continues. */
   async finish(
     visit: Visit,
     uid: string,
@@ -60,7 +60,7 @@ export class Interactions {
   }
 }
 
-/** What the library is told of a sign-in: as it was, not as it is now. */
+/** The result of a sign-in for oidc-provider, with the time of the sign-in. */
 export function loginResult({
   userId,
   authenticatedAt,

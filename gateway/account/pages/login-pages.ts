@@ -11,7 +11,7 @@ import type { PageParts } from "./page-parts.ts";
 import { acceptInvitation, findInvitation, type Person, signIn, signUp } from "./sign-in.ts";
 import type { Visit } from "./visit.ts";
 
-/** What both pages are on the way to. */
+/** The authorization request or invitation that the person continues after sign-in. */
 interface Aim {
   uid: string;
   waiting: Waiting | undefined;
@@ -109,7 +109,7 @@ function signOut(parts: PageParts) {
   };
 }
 
-/** Undefined when it is over: the person has been told. */
+/** Resolves to undefined after it has shown that the request has ended. */
 async function readAim(
   parts: PageParts,
   visit: Visit,

@@ -23,7 +23,7 @@ import type { SignedIn, Visit } from "./visit.ts";
 
 const MEMBERS = PROFILE_PATHS.members;
 
-/** Somebody who administers an account, and the account. */
+/** An administrator, and the account that the page shows. */
 interface Administering {
   person: SignedIn;
   own: OwnAccount;
@@ -38,7 +38,7 @@ interface Entry {
   expiresAt?: number;
 }
 
-/** What the form for an invitation says again, once it was refused. */
+/** The values of an invitation form, shown again after a refusal. */
 interface InvitationForm {
   email: string;
   roles: readonly Role[];
@@ -63,7 +63,7 @@ function showMembers(parts: PageParts) {
   };
 }
 
-/** The invitation is shown on this answer and nowhere else: an address would be kept in the browser's history. */
+/** Shows the invitation in this answer only. In an address it would stay in the browser's history. */
 function invite(parts: PageParts) {
   return async (visit: Visit): Promise<void> => {
     const administering = await requireAdministrator(parts, visit, visit.text("account"));
@@ -133,7 +133,7 @@ function changeMember(parts: PageParts) {
   };
 }
 
-/** Undefined when they are not signed in, or administer no such account: the person has been told. */
+/** Resolves to undefined after it has answered the request: nobody is signed in, or they are no administrator. */
 async function requireAdministrator(
   parts: PageParts,
   visit: Visit,
@@ -188,7 +188,7 @@ function leadToList(
   visit.leadTo(parts.link(`${MEMBERS}?${new URLSearchParams({ account: accountId, done })}`));
 }
 
-/** Refusals of the account, as a person reads them. */
+/** Turns refusals of the account's actor into messages for people. */
 async function orRefused<T>(change: () => Promise<T>): Promise<T> {
   try {
     return await change();
@@ -326,7 +326,7 @@ const DONE = {
   gone: "They are not here any more: somebody else removed them, or the invitation was used or is over.",
 } as const;
 
-/** What an account refuses; anything else is a fault. */
+/** Refusals of the account's actor as pages show them. Every other error is a fault. */
 const REFUSALS: Partial<
   Record<ActorError["code"], { status: number; of: (message: string) => string }>
 > = {
@@ -336,7 +336,7 @@ const REFUSALS: Partial<
   not_found: { status: 409, of: () => DONE.gone },
 };
 
-/** Of "Cannot do this: what is so" the second half, as a sentence. */
+/** Returns the reason in "Cannot do this: reason" as a sentence. */
 function reasonOf(message: string): string {
   const reason = message.slice(message.indexOf(": ") + 2);
   return `${reason.charAt(0).toUpperCase()}${reason.slice(1)}.`;
@@ -344,7 +344,7 @@ function reasonOf(message: string): string {
 
 const purposeOf = ({ accountId }: OwnAccount) => `members ${accountId}`;
 
-/** As on the REST API: no more than they may do themselves. */
+/** The author of a change. As on the REST API, nobody gives permissions that they lack. */
 const changerOf = ({ person, own }: Administering) => ({
   userId: person.userId,
   permissions: permissionsOf(own.roles),

@@ -13,7 +13,7 @@ export async function openSession(actors: ActorClient, text: string, person: Per
   const { id: sessionId, secretHash } = sessionAddress(text);
   await actors.call(session, sessionId, "open", { secretHash, userId, email });
   try {
-    // From here on a new password ends it.
+    // From here on a password change ends the session.
     await actors.call(user, email, "addSession", { userId, sessionId, passwordVersion });
     const { user: signedIn } = await actors.call(session, sessionId, "get", { secretHash });
     return { sessionId, userId, email, authenticatedAt: signedIn?.authenticatedAt ?? 0 };

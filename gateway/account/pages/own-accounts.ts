@@ -53,7 +53,7 @@ const ADMINISTERS: Permission = "account.write";
 export const isAdministrator = (roles: readonly Role[]) =>
   permits(permissionsOf(roles), ADMINISTERS);
 
-/** Those in which they say who is a member. */
+/** The accounts in which the person manages members. */
 export async function administeredAccounts(actors: ActorClient, person: Person) {
   return (await ownAccounts(actors, person)).filter(({ roles }) => isAdministrator(roles));
 }

@@ -1,4 +1,4 @@
-/** What our pages are made with. */
+/** The dependencies of pages. */
 import type { ActorClient } from "../../../actors/runtime/actor-client.ts";
 import type { Link } from "../../pages/page.ts";
 import type { Interactions } from "./interactions.ts";

@@ -20,7 +20,7 @@ import type { SignedIn, Visit } from "./visit.ts";
 
 const { clients: CLIENTS, password: PASSWORD } = PROFILE_PATHS;
 
-/** Without a name when there is no such client any more. */
+/** `name` is undefined if the client was deleted. */
 type ListedClient = AllowedClient & { name: string | undefined };
 
 /** The pages on which a signed-in person manages authorized clients and the password. */
@@ -51,7 +51,7 @@ function revokeClient(parts: PageParts) {
     if (clientId.success) {
       const asked = { clientId: clientId.data };
       const { grantIds } = await actors.call(grantList, person.userId, "revokeClient", asked);
-      // By mail they end too; asked here, they have ended before the page says so.
+      // Mail ends the grants too. These calls end them before the page reports it.
       await Promise.all(grantIds.map((id) => callAndNotify(actors, oauthGrant, id, "revoke", {})));
     }
     visit.leadTo(link(`${CLIENTS}?revoked=1`));
@@ -76,7 +76,7 @@ function changeOwnPassword(parts: PageParts) {
       const changed = await changePassword(actors, person, change);
       // As above.
       await Promise.all(changed.ended.map((id) => actors.call(session, id, "end", {})));
-      // Whoever has read this browser's cookie loses its session with the old password.
+      // A thief of this browser's cookie loses the session together with the old password.
       await visit.signIn(changed.person);
     } catch (error) {
       if (!(error instanceof Refused)) throw error;

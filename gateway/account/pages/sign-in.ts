@@ -24,7 +24,7 @@ export const SIGNUPS_PER_ADDRESS_MAX = 20;
 export interface Person {
   userId: string;
   email: string;
-  /** Of the password that was checked. */
+  /** Version of the password that was checked. */
   passwordVersion?: number | undefined;
 }
 
@@ -38,7 +38,7 @@ export interface Credentials {
   password: string;
   /** The network they come from. */
   address: string;
-  /** What their browser is to a person who has signed in there before. */
+  /** Resolves to a stable name of the browser if the person signed in there before. */
   known?: (email: string) => Promise<string | undefined>;
 }
 
@@ -114,7 +114,7 @@ export async function openOwnAccount(
   await actors.call(account, accountId, "open", { name, owner });
 }
 
-/** What an invitation is for; undefined when it is unknown, used or expired. */
+/** Resolves to an invitation; undefined if it is unknown, used or expired. */
 export async function findInvitation(actors: ActorClient, text: string) {
   const invitation = readInvitation(text);
   if (!invitation) return undefined;

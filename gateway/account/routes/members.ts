@@ -1,4 +1,4 @@
-/** Members of an account: invited, listed, given roles, removed. */
+/** REST routes to invite, list, change and remove members of an account. */
 import type { z } from "zod";
 import type { ActorClient } from "../../../actors/runtime/actor-client.ts";
 import { account, type Invitation, type Member } from "../../../schemas/account/account.ts";

@@ -1,4 +1,4 @@
-/** What a caller may not put into a token, refused by the field's name. */
+/** Refuses values that a caller may not put into a token, and names the field. */
 import type { CreateToken } from "../../../schemas/account/http/tokens.ts";
 import { PERMISSIONS, type Permission, permits } from "../../../schemas/account/permissions.ts";
 import { ActorError } from "../../../schemas/errors.ts";
@@ -35,7 +35,7 @@ export function checkExpiry({ expires_on: text }: TokenTimes, now: number): void
   throw new ActorError("invalid_request", "Cannot create token: see the faults", { faults });
 }
 
-/** Nobody gives away what they do not hold. */
+/** Refuses permissions that the caller lacks. */
 export function checkHeld(permissions: readonly Permission[], caller: Caller, verb: string): void {
   const missing = permissions.filter((permission) => !permits(caller.permissions, permission));
   if (missing.length === 0) return;

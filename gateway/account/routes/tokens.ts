@@ -1,4 +1,4 @@
-/** API tokens of an account: made, listed, revoked; their secret is shown once. */
+/** REST routes to create, list, change, roll and revoke API tokens. A secret is shown once. */
 import type { z } from "zod";
 import type { ActorClient } from "../../../actors/runtime/actor-client.ts";
 import { account, type TokenEntry } from "../../../schemas/account/account.ts";
@@ -157,7 +157,7 @@ export function tokenRoutes(actors: ActorClient, now: () => number): Route[] {
       ...LIST_PERMISSION_GROUPS,
       handle: async ({ query }) => pageOf(groupsOf(query), query),
     }),
-    // Before the route of one token: its path would read "verify" as an id.
+    // Must precede the route of one token, which would read "verify" as an id.
     defineRoute({ ...VERIFY_ACCOUNT_TOKEN, handle: verifyToken }),
     defineRoute({ ...GET_TOKEN, handle: getToken(parts) }),
     defineRoute({ ...UPDATE_TOKEN, handle: updateToken(parts) }),
@@ -177,7 +177,7 @@ function createToken({ actors, now }: TokenParts) {
     const validity = validityOf(body);
     const { accountId, grantId } = caller;
     const origin = grantId === undefined ? {} : { grantId };
-    // In this order a token that opens anything is always in the account's list, and so can be revoked.
+    // This order guarantees that every valid token is in the account's list, where it can be revoked.
     const userId = caller.userId ?? (await ownToken(actors, caller))?.userId;
     const maker = userId === undefined ? {} : { userId };
     const entry = { id, name: body.name, permissions, lastFour, ...validity, ...origin, ...maker };
@@ -244,7 +244,7 @@ function updateToken({ actors, now }: TokenParts) {
     checkHeld(permissions, caller, "update");
     const isDisabled = body.status === "disabled";
     const opens = { permissions, ...validityOf(body), ...(isDisabled && { isDisabled }) };
-    // What it opens first: repeated after a fault between the two, the list follows.
+    // Permissions first. If the second call fails, repeating the request updates the list.
     await actors.call(apiToken, id, "change", { opens });
     const entry = { id, name: body.name, lastFour, ...opens };
     const changed = await actors.call(account, accountId, "changeToken", entry);

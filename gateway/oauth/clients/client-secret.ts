@@ -1,7 +1,7 @@
 /** A client secret as text: `tlcs_` and 32 random bytes. Only its hash is kept. */
 import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
 
-/** So that scanners recognise one that was published by mistake. */
+/** Lets secret scanners recognise a secret that was published by mistake. */
 const PREFIX = "tlcs_";
 const SECRET_BYTES = 32;
 
@@ -16,7 +16,7 @@ export function newClientSecret(): NewClientSecret {
   return { text, hash: hashOf(text), lastFour: text.slice(-4) };
 }
 
-/** The one of these secrets that the text is, in a time that does not depend on which, or on how much of it is right. */
+/** Returns the secret that matches the text. Takes the same time for every text. */
 export function matchingSecret<S extends { hash: string }>(
   secrets: readonly S[],
   text: string,
@@ -26,7 +26,7 @@ export function matchingSecret<S extends { hash: string }>(
   return secrets[matches.indexOf(true)];
 }
 
-/** A plain hash will do: there is nothing to guess in 32 random bytes. */
+/** A plain hash is enough: nobody guesses 32 random bytes. */
 function hashOf(text: string): string {
   return createHash("sha256").update(text).digest("hex");
 }

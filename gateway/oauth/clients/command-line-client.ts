@@ -16,7 +16,7 @@ export const COMMAND_LINE_CLIENT: LiveClient = {
   ),
   tokenEndpointAuthMethod: "none",
   allowedCorsOrigins: [],
-  // Of no account: that is asked of private clients alone.
+  // No account owns it. Only private clients are checked for their account.
   accountId: "0".repeat(32),
   visibility: "public",
   secrets: [],

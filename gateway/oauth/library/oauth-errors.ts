@@ -1,4 +1,4 @@
-/** What actors cannot answer now, as OAuth says it: it passes, and is no fault of the client. */
+/** Reports a temporary failure of actors as the OAuth error `temporarily_unavailable`. */
 
 import type { ActorClient } from "../../../actors/runtime/actor-client.ts";
 import { ActorError } from "../../../schemas/errors.ts";

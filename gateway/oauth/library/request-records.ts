@@ -1,4 +1,4 @@
-/** What one request to the library has read and will write, so that it writes once: see token-store.ts. */
+/** Records that one request to oidc-provider has read and will write in one message: see token-store.ts. */
 import type { z } from "zod";
 import type { PendingLogout } from "../../../schemas/account/session.ts";
 import type { GrantEntry, GrantToken, oauthGrant } from "../../../schemas/oauth/oauth-grant.ts";
@@ -19,9 +19,9 @@ class RequestRecords {
   readonly newGrants = new Map<string, NewGrant>();
   /** The attempt to authenticate that the request makes: see throttle.ts. */
   attempt: Promise<Attempt> | undefined;
-  /** Who is signed in. */
+  /** E-mail address of the signed-in user. */
   email: string | undefined;
-  /** As the session's actor has it. */
+  /** The pending sign-out that the session's actor stores. */
   logout: PendingLogout | undefined;
   /** The code or refresh token that is used up by what follows. */
   using: TokenAddress | undefined;
@@ -32,7 +32,7 @@ class RequestRecords {
 
 const records = new WeakMap<object, RequestRecords>();
 
-/** Of a request; outside of one, of nothing. */
+/** Returns the records of the current request. Outside a request the records are new and empty. */
 export function recordsOf(context: object | undefined): RequestRecords {
   if (!context) return new RequestRecords();
   const known = records.get(context) ?? new RequestRecords();

@@ -52,7 +52,7 @@ function outcomeOf({ status, body, oidc }: KoaContextWithOIDC): "good" | "unknow
   const { client, entities, route } = oidc;
   const error = (body as { error?: unknown } | undefined)?.error;
   if (status === 401) return "unknown";
-  // Who has proved to be the client invents nothing; of a client without a secret everybody knows the id.
+  // A client that proved its identity does not guess. The id of a public client proves nothing: everybody knows it.
   const isProven = client !== undefined && client.clientAuthMethod !== "none";
   if (error === "invalid_grant") return isProven ? "good" : "unknown";
   if (status >= 400) return "unclear";

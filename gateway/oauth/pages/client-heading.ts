@@ -1,4 +1,4 @@
-/** Who asks: a client's name and logo, who publishes it, and where it says more of itself. */
+/** The head of the consent page: the client's name, logo, publisher and links. */
 
 import { type Html, html } from "../../pages/html.ts";
 import { COMMAND_LINE_CLIENT } from "../clients/command-line-client.ts";

@@ -87,7 +87,7 @@ function decide(parts: PageParts) {
   };
 }
 
-/** Undefined when there is nothing to decide: the person has been told. */
+/** Resolves to undefined after it has shown that there is nothing to decide. */
 async function readRequest(
   parts: PageParts,
   visit: Visit,
@@ -154,7 +154,7 @@ ${await visit.markField(purposeOf(asked))}
   });
 }
 
-/** What was chosen stays: a scope that was declined is not offered as if it had not been. */
+/** Shows the choices again as the person last made them. */
 async function showChoices(
   parts: PageParts,
   visit: Visit,
@@ -195,7 +195,7 @@ ${optionalField(choices.optional, chosen ?? consent)}
   });
 }
 
-/** What was asked for when the client was registered for it still. */
+/** Returns a requested scope for which the client is no longer registered. */
 function goneScope({ client, waiting }: ConsentRequest): Scope | undefined {
   const held = scopesOf(client);
   return knownScopes(waiting.params.scope).find((id) => !held.has(id));
@@ -215,7 +215,7 @@ function consentOf(visit: Visit, { required, optional, accounts }: Choices): Con
   };
 }
 
-/** What was chosen last; else the account that owns the client, or the first: no more than one without being asked. */
+/** Preselects the accounts of the last consent; otherwise one account: the client's owner, or the first. */
 function defaultAccounts(
   accounts: readonly AccountChoice[],
   client: LiveClient,

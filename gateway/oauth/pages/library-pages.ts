@@ -50,7 +50,7 @@ ${target && onward(target, "Go on to")}`,
     });
   }
 
-  /** By its host, so that a person sees where they would be; a scheme that an app has claimed has none. */
+  /** Names the host, so that the person sees where the link leads. A custom scheme has no host. */
   function onward(target: URL, words: string): Html {
     const where = target.host || target.protocol.slice(0, -1);
     return html`<p><a href="${target.href}">${words} <strong>${where}</strong></a></p>`;

@@ -40,7 +40,7 @@ const pagesOf = (parts: PageParts): FormPage[] => [
   ...membersPages(parts),
 ];
 
-/** What was asked for is over, was never there, or belongs to another browser. */
+/** Shows that an authorization request has expired, is unknown, or began in another browser. */
 export function showOver(visit: Visit): void {
   visit.show(400, {
     title: "This is over",
@@ -50,7 +50,7 @@ that sent you here and start again.</p>`,
   });
 }
 
-/** Where a person would see what is for programs. */
+/** Shows errors as a page, where the REST API answers with JSON. */
 export function pageError({ link }: Pick<PageParts, "link">): ErrorRequestHandler {
   return (error: unknown, _request, response, _next) => {
     const status = statusOf(error);
@@ -79,7 +79,7 @@ function textOf(status: number, error: unknown): string {
 
 function statusOf(error: unknown): number {
   if (error instanceof ActorError) return ERRORS[error.code].status;
-  // Of a form that is too large or broken, as the parser of forms says it.
+  // The form parser sets the status of a form that is too large or malformed.
   const status = error instanceof Error && "status" in error ? Number(error.status) : 500;
   return status >= 400 && status < 500 ? status : 500;
 }

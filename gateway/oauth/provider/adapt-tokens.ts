@@ -18,7 +18,7 @@ export function adaptTokens({
     const { generateTokenId } = prototype as unknown as { generateTokenId(): string };
     Object.assign(prototype, {
       generateTokenId(this: { grantId?: string }) {
-        // What it makes is not used, but it also settles which form the token has.
+        // Its return value is unused. The call also decides the token's format.
         generateTokenId.call(this);
         return newTokenText(kind, this.grantId ?? "");
       },

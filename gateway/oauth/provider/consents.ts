@@ -1,4 +1,4 @@
-/** Whether what a person has allowed a client covers what it asks for now, and still holds. */
+/** Decides whether a stored consent covers a request, and whether a grant may still be used. */
 import type { Grant, KoaContextWithOIDC } from "oidc-provider";
 import type { ActorClient } from "../../../actors/runtime/actor-client.ts";
 import { grantList } from "../../../schemas/oauth/grant-list.ts";
@@ -33,7 +33,7 @@ export class Consents {
     const scopes = consent.scopes.filter((scope) => asked.has(scope) && held.has(scope));
     const rejectedScopes = consent.rejectedScopes.filter((scope) => asked.has(scope));
     const accountIds = await this.#accountsOf(userId, consent.accountIds);
-    // Asked again where all accounts that were chosen are gone: it would open nothing.
+    // The person must choose again if they left all accounts of the consent: the grant would open nothing.
     if (accountIds.length === 0 && scopes.some((scope) => !isIdentityScope(scope)))
       return undefined;
 

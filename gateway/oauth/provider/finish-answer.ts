@@ -1,9 +1,9 @@
-/** What the library answers in a way that ours do not. */
+/** Corrects answers of oidc-provider that differ from the standards or from our own answers. */
 import type { KoaContextWithOIDC } from "oidc-provider";
 import { setRetryAfter } from "../../http/retry-after.ts";
 import type { ProviderParts } from "./provider-parts.ts";
 
-/** How long a client may keep the server's metadata: it changes with the version of the program alone. */
+/** How long a client may cache the server's metadata, which changes only with a new release. */
 const METADATA_MS = 3_600_000;
 
 /** Refusals that are not the client's fault, as statuses; all others are 400. */
@@ -61,7 +61,7 @@ function nameUnauthorized({ oidc: { client, params }, body }: KoaContextWithOIDC
 function askBeforeLeading(context: KoaContextWithOIDC, pages: ProviderParts["pages"]): void {
   const { session, params } = context.oidc;
   const target = URL.parse(context.response.get("location"));
-  // Of what would be a token, an answer stands behind the "#".
+  // Errors of the implicit flow are in the fragment.
   const parts = [target?.search, target?.hash.slice(1)].map((text) => new URLSearchParams(text));
   const said = parts.find((part) => part.has("error"));
   const error = said?.get("error");
@@ -78,7 +78,7 @@ interface LogoutState {
   state?: string;
 }
 
-/** As above: a sign-out of nobody leads nobody. */
+/** The address that the person may follow by themselves: nobody was signed in, so nothing redirects. */
 function afterLogout({ postLogoutRedirectUri, state }: LogoutState = {}): URL | undefined {
   if (postLogoutRedirectUri === undefined) return undefined;
   const target = new URL(postLogoutRedirectUri);
@@ -86,7 +86,7 @@ function afterLogout({ postLogoutRedirectUri, state }: LogoutState = {}): URL | 
   return target;
 }
 
-/** Of nobody none is kept: its cookie would open nothing. */
+/** Sets no session cookie for a browser in which nobody is signed in. */
 function forgetSession(context: KoaContextWithOIDC, name: string): void {
   const set = [context.response.get("Set-Cookie")].flat();
   context.remove("Set-Cookie");

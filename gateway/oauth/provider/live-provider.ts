@@ -6,7 +6,7 @@ import { makeProvider } from "./make-provider.ts";
 import type { ProviderParts } from "./provider-parts.ts";
 import { loadKeys, type ServerKeys } from "./signing-keys.ts";
 
-/** How often a gateway looks for keys, beside hearing of them. */
+/** How often a gateway reloads the keys, in case it missed a live update. */
 export const KEYS_CHECK_MS = 5 * 60_000;
 
 interface Current {

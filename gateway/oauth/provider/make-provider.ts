@@ -19,7 +19,7 @@ export function makeProvider(parts: ProviderParts, keys: ServerKeys): Provider {
   provider.on("server_error", (context, error) => {
     logger.error({ err: error, route: context.oidc?.route }, "authorization server failed");
   });
-  // What nothing of the library has caught.
+  // Errors that no handler of oidc-provider caught.
   const uncaught: EventEmitter = provider;
   uncaught.on("error", (error) => {
     logger.error({ err: error }, "authorization server failed");

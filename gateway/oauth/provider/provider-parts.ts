@@ -1,4 +1,4 @@
-/** What the authorization server is made with. */
+/** The dependencies of the authorization server. */
 import type { ErrorOut, KoaContextWithOIDC } from "oidc-provider";
 import type { Logger } from "pino";
 import type { ActorClient } from "../../../actors/runtime/actor-client.ts";
@@ -11,7 +11,7 @@ export interface ProviderParts {
   publicUrl: string;
   cookies: CookieNames;
   now: () => number;
-  /** Of programs, not of people. */
+  /** Counts failed authentications of programs. The login guard counts those of people. */
   failed: FailedAuthentications;
   /** Pages for a person; each sets the answer's body. */
   pages: {

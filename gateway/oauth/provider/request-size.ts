@@ -4,10 +4,10 @@ import { LOGOUT_TEXT_CHARS_MAX } from "../../../schemas/account/limits.ts";
 import { errors } from "../library/oidc-library.ts";
 import type { ProviderParts } from "./provider-parts.ts";
 
-/** What a request brings to that: its nonce, scopes, challenge and address. The rest is what the server adds. */
+/** Bytes that a request adds to a token's record: nonce, scopes, challenge and address. The server adds the rest. */
 export const TOKEN_REQUEST_BYTES_MAX = 6 * 1024;
 
-/** What is kept beside the tokens that come of it; all of it is no longer than a URL. */
+/** Limits the parameters that are stored with each token of the request. */
 export function checkSize(sent: Record<string, unknown>): void {
   const { nonce, acr_values, scope, code_challenge, redirect_uri } = sent;
   const kept = { nonce, acr_values, scope, code_challenge, redirect_uri };
@@ -23,7 +23,7 @@ export function isShortLogout({ oidc }: KoaContextWithOIDC): boolean {
   return typeof state !== "string" || state.length <= LOGOUT_TEXT_CHARS_MAX;
 }
 
-/** By a page and not by an error: the library would keep first what it has read already. */
+/** Shows a page instead of throwing an error: on an error oidc-provider first stores what it has read. */
 export function refuseLogout(context: KoaContextWithOIDC, pages: ProviderParts["pages"]): void {
   const { session } = context.oidc;
   if (session) Object.assign(session, { state: undefined });

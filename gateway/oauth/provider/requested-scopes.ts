@@ -1,14 +1,14 @@
-/** What an authorization request asks for, held against what its client may ask for. */
+/** Checks the scopes of an authorization request against those of its client. */
 import type { KoaContextWithOIDC } from "oidc-provider";
 import { registrationOf } from "../clients/live-client.ts";
 import { errors } from "../library/oidc-library.ts";
 
-/** Asks for all that the client may have where nothing is asked for. */
+/** A request without scopes requests all scopes of its client. */
 export function checkScopes(context: KoaContextWithOIDC): void {
   const { client, params, body } = context.oidc;
   const allowed = registrationOf(client)?.scopes ?? [];
   if (!params) return;
-  // As it was sent: what the library does not know it has dropped by now, and the client would not hear of it.
+  // oidc-provider has removed unknown scopes from `params`, so the request itself is read: the client must learn of them.
   const sent = context.method === "POST" ? body?.scope : context.query.scope;
   const asked = typeof sent === "string" && sent !== "" ? sent.split(" ") : allowed;
   const opening = asked.filter((id) => id !== "" && id !== "offline_access");
@@ -17,7 +17,7 @@ export function checkScopes(context: KoaContextWithOIDC): void {
   if (missing !== undefined) {
     refuseScope(missing, "The OAuth 2.0 Client is not allowed to request scope");
   }
-  // It says how long, not what.
+  // offline_access alone opens nothing: it only extends the time.
   if (opening.length === 0) refuseScope("offline_access", "Nothing is asked for beside scope");
 }
 

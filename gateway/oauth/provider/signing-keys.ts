@@ -5,12 +5,12 @@ import type { ActorClient } from "../../../actors/runtime/actor-client.ts";
 import { KEY_LEAD_MS } from "../../../schemas/oauth/limits.ts";
 import { OAUTH_KEYS_KEY, type OAuthKeys, oauthKeys } from "../../../schemas/oauth/oauth-keys.ts";
 
-/** How long a key signs. */
+/** Time for which a key signs before its successor takes over. */
 export const KEY_SIGNS_MS = 90 * 86_400_000;
 
 const makePair = promisify(generateKeyPair);
 
-/** What every OpenID Connect client can read (OpenID Connect Core section 15.1). */
+/** The algorithm that every OpenID Connect client supports (OpenID Connect Core section 15.1). */
 const ALGORITHM = "RS256";
 const KEY_BITS = 2_048;
 

@@ -1,4 +1,4 @@
-/** Which clients cannot prove who they are, and are consented to each time. */
+/** Requires consent each time for clients that cannot prove their identity. */
 import { hasOwnScheme } from "../../../schemas/oauth/client-uris.ts";
 import { COMMAND_LINE_CLIENT_ID } from "../../../schemas/oauth/command-line.ts";
 import { interactionPolicy } from "../library/oidc-library.ts";

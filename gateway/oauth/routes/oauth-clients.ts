@@ -1,4 +1,4 @@
-/** OAuth clients of an account: registered, changed, rotated, deleted; and the log of it. */
+/** REST routes to register, change and delete OAuth clients, rotate their secrets, and read their change log. */
 import { randomBytes } from "node:crypto";
 import type { z } from "zod";
 import type { ActorClient } from "../../../actors/runtime/actor-client.ts";

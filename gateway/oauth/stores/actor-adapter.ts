@@ -17,6 +17,6 @@ export function actorAdapter(parts: StoreParts): (model: string) => Adapter {
     AccessToken: () => tokenStore(parts, "access"),
     RefreshToken: () => tokenStore(parts, "refresh"),
   };
-  // Of models of what is switched off nothing is kept.
+  // Models of features that are switched off store nothing.
   return (model) => stores[model]?.() ?? store({});
 }

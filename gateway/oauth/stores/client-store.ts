@@ -22,7 +22,7 @@ export function clientStore({ actors, failed }: Omit<StoreParts, "now">): Adapte
       if (route === "token") {
         for (const text of [params?.refresh_token, params?.code]) {
           const address = typeof text === "string" ? readTokenText(text) : undefined;
-          // Whoever asks for it next hears of a failure.
+          // The next caller of `findToken` receives the failure.
           if (address) findToken(actors, address).catch(() => {});
         }
       }

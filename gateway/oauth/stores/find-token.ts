@@ -6,7 +6,7 @@ import { recordsOf } from "../library/request-records.ts";
 import type { TokenAddress } from "../tokens/token-text.ts";
 import { unlessUnknown } from "./library-store.ts";
 
-/** With its grant. */
+/** Resolves to the token and its grant; undefined if the token is unknown. */
 export function findToken(actors: ActorClient, { kind, grantId, hash }: TokenAddress) {
   const { tokens } = recordsOf(Provider.ctx);
   const found =

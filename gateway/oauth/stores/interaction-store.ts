@@ -7,7 +7,7 @@ import { Provider } from "../library/oidc-library.ts";
 import { type StoreParts, store, unlessUnknown } from "./library-store.ts";
 import { checkWaiting } from "./registration-check.ts";
 
-/** For the browser in which it began alone. */
+/** Only the browser that began an authorization request can read it. */
 export function interactionStore({ actors, now }: Omit<StoreParts, "failed">): Adapter {
   const browserHash = () => {
     const context = Provider.ctx;

@@ -12,7 +12,7 @@ export interface StoreParts {
 
 type Found = Record<string, unknown> | undefined;
 
-/** One that lacks what its model never asks for. */
+/** Fills in the methods that oidc-provider never calls for this model. */
 export function store(parts: {
   find?: (id: string) => Promise<Found>;
   upsert?: (id: string, payload: AdapterPayload, expiresIn?: number) => Promise<void>;

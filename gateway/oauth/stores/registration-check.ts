@@ -7,7 +7,7 @@ import type { ClientMetadata } from "../clients/live-client.ts";
 import { errors } from "../library/oidc-library.ts";
 import { clientOf } from "./client-store.ts";
 
-/** Of an authorization request, as the library keeps it. */
+/** The part of a stored authorization request that is checked again. */
 const Waiting = z.looseObject({
   params: z.looseObject({
     client_id: z.string(),
@@ -20,7 +20,7 @@ const Waiting = z.looseObject({
 export async function checkWaiting(actors: ActorClient, record: unknown): Promise<void> {
   const { client_id, redirect_uri, code_challenge } = Waiting.parse(record).params;
   const client = await clientOf(actors, client_id);
-  // Of one that is gone the library says so.
+  // oidc-provider itself refuses a client that no longer exists.
   if (!client) return;
   if (!isAmong(client.redirect_uris, redirect_uri)) throw new errors.InvalidRedirectUri();
   if (lacksProof(client, code_challenge)) {
@@ -28,13 +28,13 @@ export async function checkWaiting(actors: ActorClient, record: unknown): Promis
   }
 }
 
-/** Whether the client would be given the code now. */
+/** Returns whether the client, as registered now, would still receive this code. */
 export function isCodeGood(client: ClientMetadata, record: Record<string, unknown>): boolean {
   const { redirectUri, codeChallenge } = record;
   return isAmong(client.redirect_uris, redirectUri) && !lacksProof(client, codeChallenge);
 }
 
-/** Without its address where the client is not registered for that any more. */
+/** Removes the redirect address if the client is no longer registered for it. */
 export async function stillLeading(
   actors: ActorClient,
   logout: PendingLogout,
@@ -48,6 +48,6 @@ export async function stillLeading(
 const lacksProof = (client: ClientMetadata, codeChallenge: unknown) =>
   client.token_endpoint_auth_method === "none" && codeChallenge === undefined;
 
-/** Whether the address is one of these, as redirect URIs are compared. */
+/** Returns whether a registered redirect URI matches this one (RFC 8252 section 7.3 for loopback ports). */
 export const isAmong = (registered: readonly string[] | undefined, uri: unknown) =>
   typeof uri === "string" && registered?.some((known) => matchesRedirectUri(known, uri)) === true;

@@ -29,7 +29,7 @@ export function sessionStore({ actors }: Pick<StoreParts, "actors">): Adapter {
     },
 
     async upsert(text, { state, accountId }) {
-      // Whoever is not signed in is not signed out either: there is nothing to confirm.
+      // Without a signed-in user there is no sign-out to confirm.
       if (accountId === undefined) return;
       const { id, secretHash } = sessionAddress(text);
       const records = recordsOf(Provider.ctx);

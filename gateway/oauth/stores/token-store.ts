@@ -31,7 +31,7 @@ export function tokenStore(
       const { grantId } = address;
       const found = await findToken(actors, address);
       if (!found) {
-        // Whoever asks again whether it is over, or that it be, hears so when every gateway has heard it.
+        // A repeated introspection or revocation is answered after every gateway knows that the token has ended.
         await actors.call(oauthGrant, grantId, "tellAgain", {});
         return undefined;
       }
@@ -42,7 +42,7 @@ export function tokenStore(
       }
       recordsOf(Provider.ctx).grants.set(grantId, grant);
       const client = await clientOf(actors, grant.clientId);
-      // With a client its tokens end, whoever asks.
+      // The tokens of a deleted client are invalid.
       if (!client) return undefined;
       if (kind === "code" && !token.used && !isCodeGood(client, token.record)) return undefined;
       const held = new Set<string>(client.registration.scopes);
@@ -53,7 +53,7 @@ export function tokenStore(
         grantId,
         accountId: grant.userId,
         clientId: grant.clientId,
-        // What the client may not ask for any more, its tokens do not open.
+        // Scopes that the client has lost are removed from its tokens.
         ...(typeof scope === "string" && {
           scope: scope
             .split(" ")
@@ -118,11 +118,11 @@ async function openGrant(
   if (!grant || email === undefined) throw new Error("Cannot open grant: nobody consented to it");
   const [clientId, userId] = [String(payload.clientId), String(payload.accountId)];
   await actors.call(oauthGrant, grantId, "open", { ...grant, clientId, userId, email, ...begun });
-  // It comes by mail too; asked here, the person can take it back as soon as the client has its code.
+  // Mail delivers this too. The call makes the grant revocable as soon as the client has its code.
   await actors.call(grantList, userId, "addGrant", { clientId, grantId });
 }
 
-/** For a code the access token comes first, for a refresh token last. */
+/** Waits until both tokens are known: oidc-provider writes the access token first for a code, last for a refresh token. */
 async function keepToken(
   actors: ActorClient,
   { kind, token }: { kind: "access" | "refresh"; token: GrantToken },
@@ -140,7 +140,7 @@ async function keepToken(
   throw new errors.InvalidGrant("it was used already");
 }
 
-/** In one message with what is used up for it. */
+/** Uses the code or refresh token up and stores the new tokens, in one message. */
 function exchangeToken(
   actors: ActorClient,
   { kind, grantId, hash }: TokenAddress,
@@ -154,7 +154,7 @@ function exchangeToken(
   return actors.call(oauthGrant, grantId, "refresh", { refreshHash: hash, access, refresh });
 }
 
-/** Whoever came first has it, or it is over by now. */
+/** Reports a code or token that another request has used, or that has ended, as `invalid_grant`. */
 async function orInvalidGrant<T>(calling: Promise<T>): Promise<T> {
   try {
     return await calling;
@@ -164,7 +164,7 @@ async function orInvalidGrant<T>(calling: Promise<T>): Promise<T> {
   }
 }
 
-/** What is found again by the address or in the grant is not kept twice. */
+/** Leaves out the fields that the token's address or its grant already hold. */
 function tokenOf({ hash }: TokenAddress, payload: AdapterPayload, expiresAt: number): GrantToken {
   const { jti: _text, grantId: _grant, accountId: _user, clientId: _client, ...record } = payload;
   delete record.exp;

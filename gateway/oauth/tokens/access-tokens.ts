@@ -121,7 +121,7 @@ export class AccessTokens {
     });
   }
 
-  /** Of a grant that its person may use. */
+  /** Resolves to the client of a grant. Refuses as `unauthenticated` if the person may not use the client. */
   async #clientFor(grant: GrantEntry): Promise<LiveClient> {
     const { clientId } = grant;
     const source = { contract: oauthClient, key: clientId };
@@ -151,7 +151,7 @@ export class AccessTokens {
   }
 }
 
-/** No more than the person may do themselves: a scope to write is one to read where they may only read. */
+/** Limits permissions to those of the person. A write scope counts as its read scope where they may only read. */
 function permissionsIn({ roles }: Member, ...granted: (readonly Scope[])[]): Permission[] {
   const bounds = [permissionsOf(roles), ...granted.map(permissionsAmong)];
   return ALL_PERMISSIONS.filter((id) => bounds.every((held) => permits(held, id)));
@@ -160,7 +160,7 @@ function permissionsIn({ roles }: Member, ...granted: (readonly Scope[])[]): Per
 const permissionsAmong = (scopes: readonly Scope[]) =>
   ALL_PERMISSIONS.filter((id) => scopes.includes(id));
 
-/** Whether what was verified once is good still, for what lasts longer than a request. */
+/** Verifies a token again during a long answer. Returns false if it is no longer valid. */
 export async function isGood(verifying: () => Promise<boolean>): Promise<boolean> {
   try {
     return await verifying();
@@ -179,5 +179,5 @@ async function orUnknown<T>(calling: Promise<T>): Promise<T> {
   }
 }
 
-/** One message for every reason: an attacker learns nothing from the difference. */
+/** One message for every reason, so that attackers learn nothing from the difference. */
 const unknown = () => new ActorError("unauthenticated", "Cannot authenticate: unknown token");

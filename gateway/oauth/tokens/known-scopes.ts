@@ -1,7 +1,7 @@
 /** Scopes as OAuth writes them, in one text. */
 import { Scope } from "../../../schemas/oauth/scopes.ts";
 
-/** Those of a text that there are. */
+/** Returns the scopes in the text that exist. */
 export function knownScopes(text: string): Scope[] {
   return text.split(" ").flatMap((id) => {
     const read = Scope.safeParse(id);

@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import type { TokenKind } from "../../../schemas/oauth/oauth-grant.ts";
 import { sha256 } from "../../http/sha256.ts";
 
-/** Each looks like what it is, to whoever finds it where it should not be. */
+/** The prefix shows the kind of token to people and secret scanners who find a leaked one. */
 const PREFIXES = { code: "tl_ac_", access: "tl_at_", refresh: "tl_rt_" } as const;
 const KINDS = new Map<string, TokenKind>([
   [PREFIXES.code, "code"],

@@ -6,7 +6,7 @@ import { oauthClient } from "../../../../schemas/oauth/oauth-client.ts";
 import { defineWorker } from "../../../runtime/define-worker.ts";
 import { type Finding, ofFailure, ofRecords } from "./finding.ts";
 
-/** How long one server may take for the first try, and tries of each, the later given longer: 9 s a server in all. */
+/** Timeout of the first try at one server, and tries per server. Later tries wait longer: 9 s per server in all. */
 export const DNS_TRY_MS = 3_000;
 export const DNS_TRIES = 2;
 /** Lookups of one process at a time: each waits for the network and costs nothing. */
@@ -35,7 +35,7 @@ export function dnsCheckWorker({ servers, timing }: DnsCheckOptions) {
 
   async function find(host: string, text: string, signal: AbortSignal): Promise<Finding> {
     signal.throwIfAborted();
-    // One for each lookup: to cancel one is to cancel all that a resolver has.
+    // One resolver per lookup: cancelling a resolver cancels all its lookups.
     const resolver = new Resolver({ timeout: tryMs, tries });
     if (servers.length > 0) resolver.setServers(servers);
     const cancel = () => resolver.cancel();
@@ -43,7 +43,7 @@ export function dnsCheckWorker({ servers, timing }: DnsCheckOptions) {
     try {
       return ofRecords(await resolver.resolveTxt(host), text);
     } catch (error) {
-      // Whoever stops us has the task tried elsewhere.
+      // After a shutdown another worker retries the task.
       signal.throwIfAborted();
       return ofFailure(error);
     } finally {

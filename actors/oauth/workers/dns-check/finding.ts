@@ -1,4 +1,4 @@
-/** What a lookup found, in one word for the client and in a sentence for people. */
+/** The result of a DNS lookup: a status for the client and a sentence for people. */
 import type { z } from "zod";
 import { DNS_ANSWER_CHARS_MAX } from "../../../../schemas/oauth/limits.ts";
 import type { DomainOutcome } from "../../../../schemas/oauth/oauth-client.ts";
