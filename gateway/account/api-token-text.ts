@@ -1,4 +1,4 @@
-/** An API token as text: `tl_<id>_<secret>`. The id finds it, the secret opens it, only the secret's hash is kept. */
+/** An API token as text: `tl_<id>_<secret>`. Only the secret's hash is stored. */
 import { createHash, randomBytes } from "node:crypto";
 
 const SECRET_BYTES = 32;

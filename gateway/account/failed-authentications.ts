@@ -94,7 +94,7 @@ export class FailedAuthentications {
     else await new Promise<void>((resolve) => lane.waiting.push(resolve));
     return () => {
       const next = lane.waiting.shift();
-      // The place goes to the next in line.
+      // The place passes to the next waiting lookup.
       if (next) next();
       else if (--lane.running === 0) this.#lanes.delete(address);
     };

@@ -117,7 +117,7 @@ async function make(actors: ActorClient, credentials: Credentials): Promise<void
   const { email, password } = credentials.user;
   const token = readToken(api_token);
   if (!token) throw new Error("Cannot make first account: credentials.json holds no API token");
-  // Not in the file, so made of what is in it: the same at every try.
+  // The file does not contain this id. It is derived from the file, so that every retry uses the same id.
   const userId = createHash("sha256").update(`owner ${accountId}`).digest("hex").slice(0, 32);
   const owner = { userId, email, roles: [ROLE] } as const;
   await actors.call(account, accountId, "open", { name: "Main", owner });

@@ -1,4 +1,4 @@
-/** Passwords as they are kept: argon2id (RFC 9106) with its cost and salt beside the hash. */
+/** Hashes passwords with argon2id (RFC 9106). The stored text contains cost, salt and hash. */
 import {
   type Argon2Parameters,
   argon2,

@@ -1,4 +1,4 @@
-/** The authorization server as part of the gateway: the library's endpoints, our pages, and tokens in use. */
+/** The authorization server as part of the gateway: the endpoints of oidc-provider, and our pages. */
 import type { Request, RequestHandler, Response } from "express";
 import { Router } from "express";
 import type { Logger } from "pino";
@@ -22,7 +22,7 @@ import { LiveProvider } from "./provider/live-provider.ts";
 
 /** A form that asks for authorization, or to sign out, becomes an address: those end at 16 KB with all headers. */
 export const AUTHORIZATION_QUERY_CHARS_MAX = 8_000;
-/** Authorization requests from one address in a window: each is kept until somebody decides. */
+/** Authorization requests from one address in a window. Each is stored until a person decides. */
 export const AUTHORIZATIONS_PER_ADDRESS_MAX = 600;
 
 interface OAuthOptions {
@@ -98,8 +98,8 @@ export function oauthRouter({ actors, config, ...options }: OAuthOptions): Route
   return Router().use(router, refusing);
 
   /**
-   * A form of another site comes without our cookies (SameSite=Lax); what it leads to comes with them. OpenID Connect Core
-   * 3.1.2.1 and RP-Initiated Logout 2 ask for both methods.
+   * Turns a POST into a GET. A form of another site arrives without our cookies (SameSite=Lax); the redirect brings them.
+   * OpenID Connect Core 3.1.2.1 and RP-Initiated Logout 2 require both methods.
    */
   function redirectForm({ body, path }: Request, response: Response): void {
     const query = new URLSearchParams(body).toString();
@@ -110,7 +110,7 @@ export function oauthRouter({ actors, config, ...options }: OAuthOptions): Route
     response.redirect(303, link(`${path}?${query}`));
   }
 
-  /** Each is kept until a person decides, or for ten minutes. */
+  /** Limits authorization requests, because each is stored until a person decides, or for ten minutes. */
   async function limitAuthorizations(request: Request, _response: Response, next: () => void) {
     const window = { limit: AUTHORIZATIONS_PER_ADDRESS_MAX, windowMs: LOGIN_WINDOW_MS };
     const key = `authorize-from ${networkOf(request.ip ?? "")}`;
@@ -122,9 +122,9 @@ export function oauthRouter({ actors, config, ...options }: OAuthOptions): Route
 
   async function toLibrary(...[request, response]: Parameters<RequestHandler>): Promise<void> {
     const provider = await holder.provider();
-    // A program that calls an endpoint is no browser of a person.
+    // Endpoints for programs set no browser cookie.
     if (isForPeople(request.path)) knowBrowser(request, response, cookies);
-    // The library makes addresses of what the request says of itself; only the settings know.
+    // oidc-provider builds addresses from the request's headers. The settings name the true address.
     const { headers } = request;
     delete headers["x-forwarded-host"];
     delete headers[":authority"];
@@ -135,7 +135,7 @@ export function oauthRouter({ actors, config, ...options }: OAuthOptions): Route
   }
 }
 
-/** A client's page that opened a window for this is to hear from it in the end: elsewhere the two are parted. */
+/** Keeps the connection between a window and the client's page that opened it. All other paths cut it. */
 function allowOpener(_request: Request, response: Response, next: () => void): void {
   response.set("Cross-Origin-Opener-Policy", "unsafe-none");
   next();

@@ -1,4 +1,4 @@
-/** Parts that several of our forms have. */
+/** Parts that several forms use. */
 import { type Html, html } from "./html.ts";
 import type { Refused } from "./refused.ts";
 

@@ -49,7 +49,7 @@ export function startVerification(
       ...(lastCheckedAt !== undefined && { lastCheckedAt }),
     },
     checkAt: now,
-    // A running verification restarts its full time window.
+    // A running verification gets its full time window again, without another log entry.
     logs: known && known.status !== "failed" ? [] : [{ action: "verification_started", changes }],
   };
 }

@@ -161,7 +161,7 @@ export const oauthClientActor = defineActor(oauthClient, {
   },
 });
 
-/** Applies a domain step. Notifies subscribers only if the visible state changed. */
+/** Applies a domain step. Notifies subscribers if the step adds to the change log. */
 function domainTransition(state: LiveClient, step: DomainStep, now: number) {
   const { domain, checkAt, logs } = step;
   return {

@@ -18,7 +18,7 @@ export const USED_REFRESH_TOKENS_MAX = 750;
 
 type Open = DeepReadonly<OpenGrant>;
 type Token = DeepReadonly<GrantToken>;
-/** A token, and when it was used, where it is of a kind that is used up. */
+/** A token, with the time of its use if it can be used only once. */
 export type UsableToken = Token & { readonly usedAt?: number | undefined };
 
 /** Half a SHA-256 (128 bits) is enough: an attacker cannot find a token for it either. */
@@ -63,7 +63,7 @@ function withRefresh(state: Open, refresh: Token | undefined, now: number) {
 
 const isUnused = ({ usedAt }: UsableToken) => usedAt === undefined;
 
-/** Drops the oldest entries past the limit. */
+/** Returns the latest tokens that fit the limits of number and bytes. */
 function lastOf<T extends Token>(tokens: readonly T[], countMax: number): T[] {
   let bytes = 0;
   const last = tokens.slice(-countMax);
@@ -74,7 +74,7 @@ function lastOf<T extends Token>(tokens: readonly T[], countMax: number): T[] {
   return last.slice(first + 1);
 }
 
-/** The time at which the last entry expires. */
+/** Returns when the last token expires, at most the end of the grant. */
 export function endsAt(state: Open): number {
   const tokens = [state.code, ...state.access, ...state.refresh];
   const last = Math.max(...tokens.map(({ expiresAt }) => expiresAt));

@@ -1,4 +1,4 @@
-/** Cookies of a browser: which one it is, its session, and who signed in there. None means anything by itself. */
+/** The cookies of a browser: its random id, its session, and proofs of earlier sign-ins. */
 import { randomBytes } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import type { Request, Response } from "express";
@@ -14,7 +14,7 @@ const browsers = new WeakMap<IncomingMessage, string>();
 export interface CookieNames {
   session: string;
   browser: string;
-  /** Proves who has signed in there. */
+  /** Holds proofs of earlier sign-ins. */
   known: string;
   isSecure: boolean;
 }

@@ -1,4 +1,4 @@
-/** Authorization requests that wait for a person, as our pages see them. */
+/** Pending authorization requests, as pages read and finish them. */
 import { z } from "zod";
 import type { ActorClient } from "../../../actors/runtime/actor-client.ts";
 import { ActorError } from "../../../schemas/errors.ts";
@@ -31,7 +31,7 @@ export class Interactions {
     this.#actors = actors;
   }
 
-  /** Undefined when it is over, unknown, or began in another browser. */
+  /** Resolves to undefined if the request has ended, is unknown, or began in another browser. */
   async find(visit: Visit, uid: string): Promise<Waiting | undefined> {
     if (!UID.test(uid)) return undefined;
     const browserHash = browserHashOf(visit.request);

@@ -7,7 +7,7 @@ import { type CookieNames, readCookie, setCookie } from "./browser-cookies.ts";
 
 /** How long after a sign-in a browser stays known. */
 export const KNOWN_BROWSER_MS = 180 * 86_400_000;
-/** Persons to whom one browser is known; past it, the one who signed in least lately. */
+/** People for whom one browser is known. Past it the least recent one is dropped. */
 export const KNOWN_PEOPLE_PER_BROWSER_MAX = 8;
 
 /** A random name of the browser, and a proof for each person. */

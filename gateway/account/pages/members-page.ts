@@ -1,4 +1,4 @@
-/** Pages on which administrators say who is a member of their account: invited, listed, given roles, removed. */
+/** Pages on which administrators invite, list, change and remove members of their account. */
 import { account, type Invitation, type Member } from "../../../schemas/account/account.ts";
 import {
   HIGHEST_ROLE,
@@ -30,7 +30,7 @@ interface Administering {
   others: readonly OwnAccount[];
 }
 
-/** A member, or one who is invited. */
+/** A member or an invited person. */
 interface Entry {
   id: string;
   email: string;

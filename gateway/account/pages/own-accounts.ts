@@ -1,4 +1,4 @@
-/** The accounts a person belongs to, and what they are there: asked of the accounts themselves. */
+/** The accounts of a person and their roles there, read from the accounts themselves. */
 import type { ActorClient } from "../../../actors/runtime/actor-client.ts";
 import { account } from "../../../schemas/account/account.ts";
 import {

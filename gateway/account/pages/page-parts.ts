@@ -13,6 +13,6 @@ export interface PageParts extends VisitParts {
   clientNameOf(clientId: string): Promise<string | undefined>;
   /** Closed: new users only by invitation. */
   signup: "open" | "closed";
-  /** Tells a person that what they were on the way to is over. */
+  /** Shows that the authorization request has ended. */
   showOver(visit: Visit): void;
 }

@@ -1,4 +1,4 @@
-/** Pages for who is signed in: which clients they allowed what, and their password. */
+/** Pages on which a signed-in person manages authorized clients and the password. */
 
 import { PASSWORD_CHARS_MIN } from "../../../schemas/account/limits.ts";
 import { session } from "../../../schemas/account/session.ts";

@@ -1,4 +1,4 @@
-/** The roles somebody has in an account, on a form: each with what it may do. */
+/** The form field for roles, each with its description. */
 import { ALL_ROLES, HIGHEST_ROLE, ROLES, type Role } from "../../../schemas/account/permissions.ts";
 import { type Html, html } from "../../pages/html.ts";
 

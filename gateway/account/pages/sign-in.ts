@@ -30,13 +30,13 @@ export interface Person {
 
 export const WRONG = "The e-mail address or the password is not right.";
 
-/** Long enough is what counts; longer than this is no password but an attempt to keep us busy. */
+/** Requires a length only. Longer texts are refused because hashing them costs time. */
 const Password = z.string().min(PASSWORD_CHARS_MIN).max(PASSWORD_CHARS_MAX);
 
 export interface Credentials {
   email: string;
   password: string;
-  /** The network they come from. */
+  /** The network of the request. */
   address: string;
   /** Resolves to a stable name of the browser if the person signed in there before. */
   known?: (email: string) => Promise<string | undefined>;

@@ -1,6 +1,6 @@
 /**
- * What we use of oidc-provider, without its entry file: that one prints to the console when the runtime is none of the
- * releases it names, and what this program prints is its log.
+ * The parts of oidc-provider in use, imported without its entry file. On an unlisted runtime that file prints to the
+ * console, which would corrupt this program's log.
  */
 export * as errors from "oidc-provider/lib/helpers/errors.js";
 export * as interactionPolicy from "oidc-provider/lib/helpers/interaction_policy/index.js";

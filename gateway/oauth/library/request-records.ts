@@ -8,7 +8,7 @@ import type { TokenAddress } from "../tokens/token-text.ts";
 
 export type FoundToken = z.output<(typeof oauthGrant.messages.find)["reply"]>;
 
-/** A grant that is written together with its code. */
+/** A grant that will be stored together with its code. */
 type NewGrant = Pick<GrantEntry, "scopes" | "rejectedScopes" | "accountIds">;
 
 class RequestRecords {
@@ -23,7 +23,7 @@ class RequestRecords {
   email: string | undefined;
   /** The pending sign-out that the session's actor stores. */
   logout: PendingLogout | undefined;
-  /** The code or refresh token that is used up by what follows. */
+  /** The code or refresh token that this request uses up. */
   using: TokenAddress | undefined;
   /** Waits for the token beside it. */
   access: GrantToken | undefined;

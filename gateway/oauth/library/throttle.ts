@@ -1,4 +1,4 @@
-/** Holds back who tries one invented client, secret, code or token after another at the endpoints that programs use. */
+/** Limits guesses of clients, secrets, codes and tokens at the endpoints for programs. */
 import type { Request } from "express";
 import type { KoaContextWithOIDC } from "oidc-provider";
 import { ActorError } from "../../../schemas/errors.ts";
@@ -61,8 +61,8 @@ function outcomeOf({ status, body, oidc }: KoaContextWithOIDC): "good" | "unknow
 }
 
 /**
- * A secret is a guess at its client. Whoever shows no secret (a public client, or userinfo) guesses at the grant of a token:
- * the client's id is the same for all of its users.
+ * A secret counts as a guess at its client. A request without a secret (public client, userinfo) counts as a guess at the
+ * token's grant, because all users of a public client share its id.
  */
 function credentialOf({ headers, oidc }: KoaContextWithOIDC, clientId = ""): Credential {
   const { client_secret, refresh_token, code, token } = oidc.body ?? {};

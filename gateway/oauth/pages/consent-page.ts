@@ -1,4 +1,4 @@
-/** The page on which a person allows a client something, or does not. */
+/** The consent page. */
 import { account } from "../../../schemas/account/account.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import { grantList } from "../../../schemas/oauth/grant-list.ts";

@@ -1,4 +1,4 @@
-/** Pages that the library shows: what went wrong, and signing out for a client. */
+/** The pages that oidc-provider shows: errors, and sign-out for a client. */
 import type { KoaContextWithOIDC } from "oidc-provider";
 import { type Html, html } from "../../pages/html.ts";
 import { type Link, type Page, pageHeaders, writePage } from "../../pages/page.ts";

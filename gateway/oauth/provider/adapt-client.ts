@@ -1,4 +1,4 @@
-/** The library's clients, as ours: how their redirect URIs and secrets are compared. */
+/** Replaces how oidc-provider compares the redirect URIs and secrets of clients. */
 import type { Logger } from "pino";
 import type { ActorClient } from "../../../actors/runtime/actor-client.ts";
 import { SECRET_USED_EVERY_MS } from "../../../schemas/oauth/limits.ts";
@@ -19,7 +19,7 @@ export function adaptClient(
     postLogoutRedirectUriAllowed(this: Client, uri: unknown) {
       return isAmong(this.postLogoutRedirectUris, uri);
     },
-    // A form that sends itself needs a script, and a fragment is for what is not a code and is refused next.
+    // form_post needs a script, which our pages forbid. A fragment belongs to response types that are refused anyway.
     responseModeAllowed: (mode: string | undefined, responseType: string) =>
       mode === undefined || mode === "query" || responseType !== "code",
     compareClientSecret(this: Client, given: string) {

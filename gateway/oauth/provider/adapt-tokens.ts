@@ -1,8 +1,8 @@
-/** The library's tokens and sessions, as ours: their texts name their grants, and sessions are opened by our pages. */
+/** Replaces how oidc-provider names tokens and opens sessions. */
 import { errors, type Provider } from "../library/oidc-library.ts";
 import { newGrantId, newTokenText } from "../tokens/token-text.ts";
 
-/** Texts name their grant, since that is the actor which keeps them. */
+/** The text of a token contains its grant's id, because the grant's actor stores the token. */
 export function adaptTokens({
   AuthorizationCode,
   AccessToken,
@@ -27,7 +27,7 @@ export function adaptTokens({
   Object.assign(Grant.prototype, { generateTokenId: newGrantId });
 }
 
-/** Our own pages open sessions and end them: the library neither makes one nor gives it another name. */
+/** Our pages open and end sessions, so oidc-provider neither creates nor renames one. */
 export function adaptSession({ Session }: Provider): void {
   Object.assign(Session.prototype, {
     resetIdentifier() {},

@@ -17,8 +17,8 @@ export class Consents {
   }
 
   /**
-   * A grant that is not kept yet, of what is remembered; the library asks the person where that does not cover what is
-   * asked for. It is kept with its code: until then nothing came of it.
+   * Returns a new grant from the stored consent. oidc-provider asks the person if the consent does not cover the request.
+   * The grant is stored later, together with its code.
    */
   async grantFor(context: KoaContextWithOIDC): Promise<Grant | undefined> {
     const { client, account: person, params, provider } = context.oidc;
@@ -45,7 +45,7 @@ export class Consents {
     return grant;
   }
 
-  /** A private client is for members of its account, and for them only as long as they are. */
+  /** Only current members of its account may use a private client. */
   async stillAllowed(
     context: KoaContextWithOIDC,
     userId: string,

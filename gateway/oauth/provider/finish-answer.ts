@@ -26,7 +26,7 @@ export function finishAnswer(
     context.set("Cache-Control", `public, max-age=${METADATA_MS / 1_000}`);
   }
   if (route === "token" && context.status === 400) nameUnauthorized(context);
-  // The library refuses it by the very form that is refused: a page that sends itself, by a script.
+  // oidc-provider would answer with the refused mode itself: a page that submits itself by a script.
   if (route === "authorization" && context.oidc.params?.response_mode === "form_post") {
     context.status = 400;
     const error_description = "requested response_mode is not allowed";
@@ -36,7 +36,7 @@ export function finishAnswer(
   if (route === "authorization" || route === "resume") askBeforeLeading(context, pages);
   if (!context.response.get("Retry-After")) setRetryAfter(context.res, context.status);
   if (!session || context.status !== 200) return;
-  // Pages that send themselves: to sign out nobody, there is nothing to confirm.
+  // oidc-provider answers these with self-submitting pages. If nobody is signed in, there is nothing to confirm.
   if (route === "end_session" && session.accountId === undefined) {
     forgetSession(context, cookies.session);
     pages.loggedOut(context, afterLogout(session.state as LogoutState | undefined));
@@ -46,7 +46,7 @@ export function finishAnswer(
   }
 }
 
-/** RFC 6749 section 5.2 has a word of its own for a grant type that others may use. */
+/** RFC 6749 section 5.2 has the error `unauthorized_client` for a grant type that this client may not use. */
 function nameUnauthorized({ oidc: { client, params }, body }: KoaContextWithOIDC): void {
   const answer = body as { error?: string };
   const type = params?.grant_type;
@@ -55,8 +55,8 @@ function nameUnauthorized({ oidc: { client, params }, body }: KoaContextWithOIDC
 }
 
 /**
- * RFC 9700 section 4.11.2: a link with a fault in it would lead whoever follows it from here to a site of the linker's
- * choice. Who has signed in is led; anybody else is told, and goes by themselves. Silent authentication is the exception.
+ * RFC 9700 section 4.11.2: a link with an invalid request would redirect its visitor to a site of the linker's choice.
+ * Every visitor sees a page instead of a redirect unless they have signed in. Silent authentication is the exception.
  */
 function askBeforeLeading(context: KoaContextWithOIDC, pages: ProviderParts["pages"]): void {
   const { session, params } = context.oidc;

@@ -1,4 +1,4 @@
-/** The library with the keys that hold now: made anew when they change. */
+/** Holds oidc-provider with the current keys, and creates it anew when they change. */
 import type { Provider } from "oidc-provider";
 import type { LiveUpdates } from "../../../actors/runtime/live.ts";
 import { OAUTH_KEYS_KEY, oauthKeys } from "../../../schemas/oauth/oauth-keys.ts";
@@ -45,7 +45,7 @@ export class LiveProvider {
       this.#loading = undefined;
     });
     if (!current) return this.#loading;
-    // Old keys do while new ones are looked for, and while nobody can say.
+    // The old keys stay in use while the new ones load, and if loading fails.
     this.#loading.catch((error: unknown) => {
       this.#parts.logger.warn({ err: error }, "signing keys not looked for");
     });

@@ -1,4 +1,4 @@
-/** The library, made to ask actors, to answer as we do, and to say what failed. */
+/** Creates oidc-provider with actors as its storage, corrected answers, and a log of failures. */
 import type { EventEmitter } from "node:events";
 import type { KoaContextWithOIDC } from "oidc-provider";
 import { withOAuthErrors } from "../library/oauth-errors.ts";

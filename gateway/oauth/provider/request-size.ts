@@ -1,4 +1,4 @@
-/** Refuses requests that could not be kept, before a person is asked about them. */
+/** Refuses requests that are too large to store, before a person sees them. */
 import type { KoaContextWithOIDC } from "oidc-provider";
 import { LOGOUT_TEXT_CHARS_MAX } from "../../../schemas/account/limits.ts";
 import { errors } from "../library/oidc-library.ts";

@@ -1,4 +1,4 @@
-/** The authorization server's keys: made where there are none, and anew when they are old. */
+/** Loads the authorization server's keys, and creates the first key and its successors. */
 import { generateKeyPair, randomBytes } from "node:crypto";
 import { promisify } from "node:util";
 import type { ActorClient } from "../../../actors/runtime/actor-client.ts";
@@ -15,12 +15,12 @@ const ALGORITHM = "RS256";
 const KEY_BITS = 2_048;
 
 export interface ServerKeys {
-  /** The one that signs first. */
+  /** The key that signs is first. */
   jwks: { keys: Record<string, string>[] };
   secret: string;
 }
 
-/** The keys that hold now; one that has signed for long enough gets a successor. */
+/** Loads the current keys. Adds a successor if the newest key has signed for KEY_SIGNS_MS. */
 export async function loadKeys(actors: ActorClient, now: number): Promise<ServerKeys> {
   const { keys } = await actors.call(oauthKeys, OAUTH_KEYS_KEY, "get", {});
   const newest = keys?.signing.at(-1);
@@ -38,7 +38,7 @@ async function offer(actors: ActorClient, after: string | null): Promise<OAuthKe
   return actors.call(oauthKeys, OAUTH_KEYS_KEY, "offer", { after, key, secret });
 }
 
-/** The newest key signs once everybody may have seen it. */
+/** Puts the signing key first: the newest key that clients had KEY_LEAD_MS to fetch. */
 function arranged({ signing, secret }: OAuthKeys, now: number): ServerKeys {
   const [first] = signing;
   const seen = signing.filter((key) => key === first || now - key.createdAt >= KEY_LEAD_MS);

@@ -4,10 +4,10 @@ import { COMMAND_LINE_CLIENT_ID } from "../../../schemas/oauth/command-line.ts";
 import { interactionPolicy } from "../library/oidc-library.ts";
 
 /**
- * RFC 8252 section 8.6: a client that proves nothing is asked for anew, since another may have its id. An https address
- * is proof; a scheme that any app may claim is none. On the person's own machine every program can have the address, as
- * well as what the client keeps there, so it is remembered as others are: but for the command line, whose id is public
- * and the same everywhere.
+ * RFC 8252 section 8.6: a client without proof of identity needs consent each time, because another app may use its id.
+ * An https redirect URI is proof; a custom scheme, which any app can claim, is none. Consent for a loopback address is
+ * remembered: any local program could also read the client's tokens. The command line is excepted, because its id is
+ * public and the same everywhere.
  */
 export function unprovenClientCheck() {
   const { Check } = interactionPolicy;

@@ -1,4 +1,4 @@
-/** The library's store, kept by actors: what it asks for by name, and which store has it. */
+/** Maps each model of oidc-provider to the store that keeps it in actors. */
 import type { Adapter } from "oidc-provider";
 import { clientStore } from "./client-store.ts";
 import { grantStore } from "./grant-store.ts";

@@ -1,4 +1,4 @@
-/** Clients, looked up as they are now. */
+/** The store of clients, as they are registered now. */
 import type { Adapter } from "oidc-provider";
 import type { ActorClient } from "../../../actors/runtime/actor-client.ts";
 import { findClient } from "../clients/find-client.ts";
@@ -11,8 +11,8 @@ import { findToken } from "./find-token.ts";
 import { type StoreParts, store } from "./library-store.ts";
 
 /**
- * What a client brings is looked up beside the client, not after it: by the time the client has proved itself, both are
- * known. Who does not prove itself hears nothing of it.
+ * Looks the client's code or token up in parallel with the client, which saves a round trip. A client that fails to
+ * authenticate learns nothing about the token.
  */
 export function clientStore({ actors, failed }: Omit<StoreParts, "now">): Adapter {
   return store({
@@ -31,7 +31,7 @@ export function clientStore({ actors, failed }: Omit<StoreParts, "now">): Adapte
   });
 }
 
-/** A client, once a request. */
+/** Looks a client up at most once per request. */
 export async function clientOf(actors: ActorClient, id: string) {
   const { clients } = recordsOf(Provider.ctx);
   const known =

@@ -1,4 +1,4 @@
-/** Looks tokens up, each once a request. */
+/** Looks each token up at most once per request. */
 import type { ActorClient } from "../../../actors/runtime/actor-client.ts";
 import { oauthGrant } from "../../../schemas/oauth/oauth-grant.ts";
 import { Provider } from "../library/oidc-library.ts";

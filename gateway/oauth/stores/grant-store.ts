@@ -1,4 +1,4 @@
-/** Grants: what a person allowed a client, for as long as it holds. */
+/** The store of grants: the permissions that a person gave to a client. */
 import type { Adapter } from "oidc-provider";
 import type { ActorClient } from "../../../actors/runtime/actor-client.ts";
 import { type GrantEntry, oauthGrant } from "../../../schemas/oauth/oauth-grant.ts";

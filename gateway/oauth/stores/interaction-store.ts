@@ -1,4 +1,4 @@
-/** Authorization requests that wait for a person. */
+/** The store of authorization requests that wait for a person. */
 import type { Adapter } from "oidc-provider";
 import { interaction } from "../../../schemas/oauth/interaction.ts";
 import { browserHashOf } from "../../account/pages/browser-cookies.ts";

@@ -1,4 +1,4 @@
-/** A store of one kind of the library's records, and what all of them need. */
+/** The form of a store for one model of oidc-provider, and functions that all stores use. */
 import type { Adapter, AdapterPayload } from "oidc-provider";
 import type { ActorClient } from "../../../actors/runtime/actor-client.ts";
 import { ActorError } from "../../../schemas/errors.ts";

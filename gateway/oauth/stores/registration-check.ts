@@ -1,4 +1,4 @@
-/** Holds what a client asked for against what it is registered for by now: it may have been changed since. */
+/** Checks pending requests and codes against the client's current registration, which may have changed. */
 import { z } from "zod";
 import type { ActorClient } from "../../../actors/runtime/actor-client.ts";
 import type { PendingLogout } from "../../../schemas/account/session.ts";
@@ -16,7 +16,7 @@ const Waiting = z.looseObject({
   }),
 });
 
-/** The library checks a request when it comes, not when it goes on. What it is refused with leads nowhere. */
+/** Checks a pending request again, because oidc-provider checks it only on arrival. A refusal does not redirect. */
 export async function checkWaiting(actors: ActorClient, record: unknown): Promise<void> {
   const { client_id, redirect_uri, code_challenge } = Waiting.parse(record).params;
   const client = await clientOf(actors, client_id);

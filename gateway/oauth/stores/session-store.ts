@@ -1,4 +1,4 @@
-/** Sessions, as the library reads them. */
+/** The store of sessions. */
 import type { Adapter } from "oidc-provider";
 import { PendingLogout, session } from "../../../schemas/account/session.ts";
 import { sessionAddress } from "../../account/pages/browser-cookies.ts";
@@ -7,7 +7,7 @@ import { recordsOf } from "../library/request-records.ts";
 import { type StoreParts, seconds, store, unlessUnknown } from "./library-store.ts";
 import { stillLeading } from "./registration-check.ts";
 
-/** The pages open sessions; the library reads them, and keeps with them a sign-out that waits for its confirmation. */
+/** Pages open sessions. oidc-provider reads them, and stores a sign-out that awaits confirmation. */
 export function sessionStore({ actors }: Pick<StoreParts, "actors">): Adapter {
   return store({
     async find(text) {

@@ -1,6 +1,6 @@
 /**
- * Codes and tokens. The library reads one, checks it, marks it used and writes the next ones, in steps; what is used up and
- * what is given for it are held back here until both are known, and are one message.
+ * The store of codes and tokens. oidc-provider reads a token, marks it used and writes the next ones in separate steps. This
+ * store collects these steps and sends one message to the grant, so that they succeed or fail together.
  */
 import assert from "node:assert/strict";
 import type { Adapter, AdapterPayload } from "oidc-provider";
@@ -98,8 +98,8 @@ export function tokenStore(
 }
 
 /**
- * RFC 9700 section 4.14.2. Decided here, where the client that asks has proved itself: the library first holds the scope
- * that is asked for against one that a token of long ago has no more.
+ * RFC 9700 section 4.14.2. The check is here, after the client has authenticated. oidc-provider would first compare the
+ * requested scope with that of a token whose record is no longer stored.
  */
 function isReplay({ kind }: TokenAddress, { grant, token }: FoundToken): boolean {
   const { oidc } = Provider.ctx ?? {};

@@ -1,4 +1,4 @@
-/** OAuth access tokens as bearers of the REST API: what one opens now, and in which accounts. */
+/** Verifies OAuth access tokens for the REST API: their current accounts and permissions. */
 import type { ActorClient } from "../../../actors/runtime/actor-client.ts";
 import type { LiveUpdates } from "../../../actors/runtime/live.ts";
 import { account, type Member } from "../../../schemas/account/account.ts";
@@ -20,7 +20,7 @@ import type { LiveClient } from "../clients/live-client.ts";
 import { knownScopes } from "./known-scopes.ts";
 import { readTokenText, type TokenAddress } from "./token-text.ts";
 
-/** A token's grant, client and members are asked for anew after it, though nothing of a change was heard. */
+/** How long a token's grant, client and members are cached without a live update. */
 export const TOKEN_CACHED_MS = 5_000;
 /** Tokens that one gateway remembers. */
 export const TOKENS_CACHED_MAX = 10_000;
@@ -62,8 +62,8 @@ export class AccessTokens {
   }
 
   /**
-   * What the token opens in the account that is asked for; in another than it opens, the caller's account is another
-   * too. Refuses as `unauthenticated`, whatever the reason.
+   * Resolves to the caller in the requested account. If the token does not open that account, the caller is in another
+   * one. Refuses as `unauthenticated` for every reason.
    */
   async verify(address: TokenAddress, askedId: string | undefined): Promise<Caller> {
     const { grant, scope, expiresAt } = await this.#granted(address);
@@ -92,8 +92,8 @@ export class AccessTokens {
   }
 
   /**
-   * What an API token opens that was made with an access token of this grant: what its client and its person may do
-   * still, and nothing once the grant is over. Refuses as above.
+   * Limits an API token that was created with an access token: it opens no more than its client and its person may do
+   * now. Refuses as `unauthenticated` once the grant has ended.
    */
   async verifyIssued(issued: Caller & { grantId: string }): Promise<Caller> {
     const { grantId, accountId } = issued;
