@@ -77,10 +77,12 @@ ul.plain { list-style: none; margin: 0; padding: 0; }
 .client { display: flex; gap: 0.9rem; align-items: center; margin-bottom: 1rem; }
 .client h1 { margin: 0; }
 .client img, .client .letter { width: 3.25rem; height: 3.25rem; border-radius: 0.6rem; flex: none; object-fit: contain; }
-.client .letter {
+.client img { position: relative; }
+.client .letter, .client img::after {
   display: grid; place-items: center; font-size: 1.5rem; font-weight: 650;
   background: var(--back); border: 1px solid var(--line);
 }
+.client img::after { content: attr(data-letter); position: absolute; inset: 0; border-radius: 0.6rem; }
 .links { display: flex; flex-wrap: wrap; gap: 0.25rem 1rem; }
 .rows li { border-top: 1px solid var(--line); padding: 0.6rem 0; }
 .rows .name, .rows .quiet { display: block; }

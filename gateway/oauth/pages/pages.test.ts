@@ -2,7 +2,7 @@ import { mkdir, readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { expect } from "chai";
-import puppeteer, { type Browser, type Page } from "puppeteer-core";
+import puppeteer, { type Browser, type HTTPRequest, type Page } from "puppeteer-core";
 import { SOURCE_GUESSES_FREE } from "../../../actors/account/login-guard/login-guard.ts";
 import { loginGuard } from "../../../schemas/account/login-guard.ts";
 import { user } from "../../../schemas/account/user.ts";
@@ -125,6 +125,35 @@ describe("pages in Chromium", function () {
     const back = page.waitForRequest((request) => request.url().startsWith(REDIRECT_URI));
     await press("Back to Inside <b>Bot</b>");
     expect((await back).url()).to.contain("error=access_denied");
+  });
+
+  it("a logo that does not load looks as if there were none: the client's letter", async () => {
+    const [url = ""] = world.urls;
+    const tiles: string[] = [];
+    const logos: string[] = [];
+    const onRequest = (request: HTTPRequest) => {
+      if (!request.url().includes("logo.png")) return void request.continue();
+      logos.push(request.url());
+      void request.respond({ status: 404, contentType: "text/plain", body: "none" });
+    };
+    const context = await browser.createBrowserContext();
+    const tab = await context.newPage();
+    await tab.setJavaScriptEnabled(false);
+    await tab.setRequestInterception(true);
+    tab.on("request", onRequest);
+    await tab.goto(`${url}/login`);
+    await tab.type("input[type=email]", world.owner.email);
+    await tab.type("input[type=password]", world.owner.password);
+    await Promise.all([tab.waitForNavigation(), tab.click("main button")]);
+    for (const logo of [{}, { logo_uri: "https://logos.example.com/logo.png" }]) {
+      const client = await world.makeClient({ client_name: "Letter Bot", ...logo });
+      await tab.goto(`${url}${authorizationPath(client)}`);
+      const tile = await tab.$(".client > :first-child");
+      tiles.push(await (tile?.screenshot({ encoding: "base64" }) ?? ""));
+    }
+    await context.close();
+    expect(logos).to.have.length(1);
+    expect(tiles[1]).to.equal(tiles[0]);
   });
 
   it("an administrator invites somebody, gives them roles and removes them: every page passes the audit", async () => {
