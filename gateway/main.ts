@@ -38,7 +38,7 @@ import { type SocketRoute, socketRouter } from "./apps/sockets/socket-router.ts"
 import type { GatewayConfig } from "./gateway-config.ts";
 import { listen } from "./http/listen.ts";
 import { type RequestCount, RequestCounts } from "./http/request-counts.ts";
-import { TokenFinder } from "./oauth/token-finder.ts";
+import { TokenFinder } from "./oauth/tokens/token-finder.ts";
 import type { Repositories } from "./repositories/repositories.ts";
 
 /** The part of the shutdown time for requests in flight. The parts that stop after the gateway get the rest. */

@@ -11,7 +11,7 @@ import { memoryActors } from "../scripts/testing/memory-actors.ts";
 import { newInvitation } from "./account/invitation-text.ts";
 import { routeTable } from "./app.ts";
 import { type Route, refusalsOf } from "./http/route.ts";
-import { newClientSecret } from "./oauth/clients/oauth-client-secret.ts";
+import { newClientSecret } from "./oauth/clients/client-secret.ts";
 import { openAccount, type TestGateway, testGateway, testParts } from "./testing/test-gateway.ts";
 
 const routes = routeTable(testParts(memoryActors({})));

@@ -14,7 +14,7 @@ import { methodNotAllowed } from "./http/middleware/method-not-allowed.ts";
 import { type BodyBudget, readBody } from "./http/middleware/read-body.ts";
 import { parseRequest } from "./http/parse-request.ts";
 import type { Route } from "./http/route.ts";
-import { TokenFinder } from "./oauth/token-finder.ts";
+import { TokenFinder } from "./oauth/tokens/token-finder.ts";
 import { checkNamespace } from "./repositories/routes/check-namespace.ts";
 
 export function routeRouter(

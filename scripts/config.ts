@@ -11,7 +11,7 @@ import {
 } from "../schemas/apps/app-limits.ts";
 import type { AgentLimits } from "../schemas/apps/app-usage.ts";
 import { REQUESTS_PER_WINDOW, SHUTDOWN_SECONDS } from "../schemas/limits.ts";
-import { DNS_POLL_SECONDS, DNS_WINDOW_SECONDS } from "../schemas/oauth/oauth-limits.ts";
+import { DNS_POLL_SECONDS, DNS_WINDOW_SECONDS } from "../schemas/oauth/limits.ts";
 import {
   FILE_BYTES_MAX,
   FILE_BYTES_SETTING_MAX,

@@ -1,4 +1,4 @@
-/** An API token as text: `tl_<id>_<secret>`. The id finds it, the secret opens it, only the secret's hash is kept. */
+/** An API token as text: `tl_<id>_<secret>`. Only the secret's hash is stored. */
 import { createHash, randomBytes } from "node:crypto";
 
 const SECRET_BYTES = 32;
@@ -23,7 +23,7 @@ export function readToken(text: string): { id: string; secretHash: string } | un
   return id === undefined || secret === undefined ? undefined : { id, secretHash: hashOf(secret) };
 }
 
-/** A plain hash will do: there is nothing to guess in 32 random bytes. */
+/** A plain hash is enough: nobody guesses 32 random bytes. */
 function hashOf(secret: string): string {
   return createHash("sha256").update(secret).digest("hex");
 }

@@ -10,7 +10,7 @@ async function loadCommon(): Promise<ReadonlySet<string>> {
 
 export async function isCommonPassword(password: string, email: string): Promise<boolean> {
   const lower = password.toLowerCase();
-  // People who guess try "password1" and "Password1!" alike.
+  // Attackers try "password1" and "Password1!" alike.
   const bare = lower.replace(/[^\p{L}\p{N}]+$/u, "");
   const [name] = email.toLowerCase().split("@");
   if (lower === email.toLowerCase() || bare === name) return true;

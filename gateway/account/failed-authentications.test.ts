@@ -1,13 +1,14 @@
 import { expect } from "chai";
+import { ActorError } from "../../schemas/errors.ts";
 import {
+  type Attempt,
   AUTHENTICATION_CLIENTS_MAX,
   AUTHENTICATION_FAILURES_MAX,
   AUTHENTICATION_WAITING_MAX,
   AUTHENTICATION_WINDOW_MS,
+  FailedAuthentications,
   SLOWED_LOOKUPS_MAX,
-} from "../../schemas/account/authentication-limits.ts";
-import { ActorError } from "../../schemas/errors.ts";
-import { type Attempt, FailedAuthentications } from "./failed-authentications.ts";
+} from "./failed-authentications.ts";
 
 describe("FailedAuthentications", () => {
   let now: number;

@@ -1,15 +1,21 @@
 /** Bounds guessing: counts failed authentications per address and identity, and slows lookups from an address that fails often. */
 
-import {
-  AUTHENTICATION_CLIENTS_MAX,
-  AUTHENTICATION_FAILURES_MAX,
-  AUTHENTICATION_WAITING_MAX,
-  AUTHENTICATION_WINDOW_MS,
-  SLOWED_LOOKUPS_MAX,
-} from "../../schemas/account/authentication-limits.ts";
 import { ActorError } from "../../schemas/errors.ts";
 
-/** What a request authenticates with. */
+/**
+ * Failed authentications in a window: of one identity (client, token, grant) from one address, past which it is refused
+ * there, and of one address, past which its lookups are slowed. A script with an old secret may repeat its mistake; guesses stay rare.
+ */
+export const AUTHENTICATION_FAILURES_MAX = 100;
+export const AUTHENTICATION_WINDOW_MS = 60_000;
+/** Lookups at once from an address that failed too often. Each takes milliseconds, so a good token hardly waits for the others. */
+export const SLOWED_LOOKUPS_MAX = 4;
+/** Requests from such an address that wait for a lookup: a second's worth; each holds a connection. */
+export const AUTHENTICATION_WAITING_MAX = 1_000;
+/** Addresses, identities at addresses, and good credentials that a gateway remembers: some megabytes. */
+export const AUTHENTICATION_CLIENTS_MAX = 10_000;
+
+/** The credential of one request, as failures are counted. */
 export interface Credential {
   /** The client, API token or grant that the request claims to be. Guesses at one identity are counted together. */
   identity: string;
@@ -88,7 +94,7 @@ export class FailedAuthentications {
     else await new Promise<void>((resolve) => lane.waiting.push(resolve));
     return () => {
       const next = lane.waiting.shift();
-      // The place goes to the next in line.
+      // The place passes to the next waiting lookup.
       if (next) next();
       else if (--lane.running === 0) this.#lanes.delete(address);
     };

@@ -7,13 +7,15 @@ import { z } from "zod";
 import type { ActorClient } from "../../actors/runtime/calls/actor-client.ts";
 import { account } from "../../schemas/account/account.ts";
 import { apiToken } from "../../schemas/account/api-token.ts";
-import { INSTALLATION_KEY, installation } from "../../schemas/account/installation.ts";
+import { installation } from "../../schemas/account/installation.ts";
 import { ALL_PERMISSIONS } from "../../schemas/account/permissions.ts";
 import { user } from "../../schemas/account/user.ts";
 import { parseJson } from "../../schemas/parse-json.ts";
 import { Email, Id } from "../../schemas/values.ts";
 import { newToken, readToken } from "./api-token-text.ts";
 import { hashPassword } from "./password.ts";
+
+const INSTALLATION_KEY = "main";
 
 const Credentials = z.object({
   base_url: z.string(),
@@ -27,12 +29,12 @@ type Credentials = z.infer<typeof Credentials>;
 
 const ROLE = "Super Administrator";
 
-export interface FirstStart {
+interface FirstStart {
   actors: ActorClient;
   dataDir: string;
   publicUrl: string;
   logger: Logger;
-  /** Of the settings: none is made then. */
+  /** The token from the settings. If present, no token is generated. */
   metricsToken?: string | undefined;
 }
 
@@ -84,7 +86,7 @@ export async function firstStart(parts: FirstStart): Promise<"made" | "kept" | "
     return "elsewhere";
   }
 
-  /** A file cut short was never claimed with: the claim waits until all of it is on disk. */
+  /** Ignores an incomplete file: the claim is made only after the whole file is on disk. */
   async function readPending(): Promise<Credentials | undefined> {
     const text = await readIfThere(pendingPath);
     if (text === undefined || parseJson(text) === undefined) return undefined;
@@ -115,7 +117,7 @@ async function make(actors: ActorClient, credentials: Credentials): Promise<void
   const { email, password } = credentials.user;
   const token = readToken(api_token);
   if (!token) throw new Error("Cannot make first account: credentials.json holds no API token");
-  // Not in the file, so made of what is in it: the same at every try.
+  // The file does not contain this id. It is derived from the file, so that every retry uses the same id.
   const userId = createHash("sha256").update(`owner ${accountId}`).digest("hex").slice(0, 32);
   const owner = { userId, email, roles: [ROLE] } as const;
   await actors.call(account, accountId, "open", { name: "Main", owner });
@@ -158,7 +160,7 @@ async function readIfThere(path: string): Promise<string | undefined> {
   }
 }
 
-/** Whoever starts us reads what it throws, so it says what to do. */
+/** Parses stored credentials. The operator reads the error, so it names the remedy. */
 function credentialsOf(text: string, path: string, remedy: string): Credentials {
   const read = Credentials.safeParse(parseJson(text));
   if (read.success) return read.data;

@@ -4,7 +4,7 @@ import type { Credential } from "./failed-authentications.ts";
 
 /** A token that may be one of ours. */
 export interface FoundToken {
-  /** As its failures are counted. It contains no secret. */
+  /** Identifies the credential for failure counting. Contains no secret. */
   credential: Credential;
   /** Refuses as `unauthenticated`, whatever the reason. */
   find(): Promise<Caller>;

@@ -4,7 +4,7 @@ import { createHash, randomBytes } from "node:crypto";
 const SECRET_BYTES = 32;
 const INVITATION = /^tlin_([0-9a-f]{32})_([0-9a-f]{32})_([\w-]{43})$/;
 
-export interface InvitationText {
+interface InvitationText {
   accountId: string;
   id: string;
   secretHash: string;
@@ -24,7 +24,7 @@ export function readInvitation(text: string): InvitationText | undefined {
   return { accountId, id, secretHash: hashOf(secret) };
 }
 
-/** A plain hash will do: there is nothing to guess in 32 random bytes. */
+/** A plain hash is enough: nobody guesses 32 random bytes. */
 function hashOf(secret: string): string {
   return createHash("sha256").update(secret).digest("hex");
 }

@@ -1,9 +1,10 @@
 import { expect } from "chai";
 import {
+  hashPassword,
   PASSWORD_HASHES_AT_ONCE,
   PASSWORD_HASHES_WAITING_MAX,
-} from "../../schemas/oauth/oauth-server-limits.ts";
-import { hashPassword, passwordMatches } from "./password.ts";
+  passwordMatches,
+} from "./password.ts";
 
 describe("password", () => {
   it("passwordMatches() knows the password and no other; two hashes of one differ", async () => {

@@ -1,4 +1,4 @@
-/** Passwords as they are kept: argon2id (RFC 9106) with its cost and salt beside the hash. */
+/** Hashes passwords with argon2id (RFC 9106). The stored text contains cost, salt and hash. */
 import {
   type Argon2Parameters,
   argon2,
@@ -8,22 +8,21 @@ import {
   timingSafeEqual,
 } from "node:crypto";
 import { promisify } from "node:util";
-import { Semaphore } from "../../actors/runtime/lib/semaphore.ts";
 import { ActorError } from "../../schemas/errors.ts";
-import {
-  PASSWORD_HASHES_AT_ONCE,
-  PASSWORD_HASHES_WAITING_MAX,
-} from "../../schemas/oauth/oauth-server-limits.ts";
+
+/** Passwords that are hashed at once, and that may wait. Each takes 19 MiB and 0.1 s of a core. */
+export const PASSWORD_HASHES_AT_ONCE = 4;
+export const PASSWORD_HASHES_WAITING_MAX = 64;
 
 const deriveArgon2 = promisify<"argon2id", Argon2Parameters, NonSharedBuffer>(argon2);
 const deriveScrypt = promisify<string, Buffer, number, ScryptOptions, Buffer>(scrypt);
 
-/** As OWASP has it: 19 MiB, twice over, by one thread. */
+/** The cost that OWASP recommends: 19 MiB, two passes, one thread. */
 const COST = { memory: 19_456, passes: 2, parallelism: 1 };
 const HASH_BYTES = 32;
 const ARGON2 = /^\$argon2id\$v=19\$m=(\d+),t=(\d+),p=(\d+)\$([\w+/]+)\$([\w+/]+)$/;
 
-/** In the PHC string format, so that a later cost leaves old hashes readable. */
+/** Returns a PHC string, which includes the cost. Old hashes stay readable after a change of cost. */
 export async function hashPassword(password: string): Promise<string> {
   const salt = randomBytes(16);
   const hash = await argon2Of(password, salt, COST);
@@ -32,7 +31,7 @@ export async function hashPassword(password: string): Promise<string> {
   return `$argon2id$v=19$${cost}$${unpadded(salt)}$${unpadded(hash)}`;
 }
 
-/** Whether a stored hash was made at another cost or by another function than new ones are. */
+/** Returns whether a stored hash used another function or cost than new hashes do. */
 export function isDated(stored: string): boolean {
   const { memory, passes, parallelism } = COST;
   return !stored.startsWith(`$argon2id$v=19$m=${memory},t=${passes},p=${parallelism}$`);
@@ -50,7 +49,7 @@ export async function passwordMatches(password: string, stored: string): Promise
   return timingSafeEqual(actual, Buffer.from(hash, "base64"));
 }
 
-/** Takes as long as a real one, so that an unknown address is not told by the time its refusal takes. */
+/** Takes as long as a real comparison, so that the time does not reveal an unknown address. */
 export async function matchNoPassword(password: string): Promise<false> {
   await argon2Of(password, randomBytes(16), COST);
   return false;
@@ -63,13 +62,13 @@ async function scryptMatches(password: string, stored: string): Promise<boolean>
   const cost = { N: Number(N), r: Number(r), p: Number(p) };
   const options = { ...cost, maxmem: 256 * cost.N * cost.r };
   const bytes = Buffer.from(salt, "base64url");
-  const actual = await hashed(() => deriveScrypt(normal(password), bytes, HASH_BYTES, options));
+  const actual = await slots.run(() => deriveScrypt(normal(password), bytes, HASH_BYTES, options));
   return timingSafeEqual(actual, Buffer.from(hash, "base64url"));
 }
 
 function argon2Of(password: string, nonce: Buffer, cost: typeof COST): Promise<Buffer> {
   const parameters = { ...cost, nonce, message: normal(password), tagLength: HASH_BYTES };
-  return hashed(() => deriveArgon2("argon2id", parameters));
+  return slots.run(() => deriveArgon2("argon2id", parameters));
 }
 
 /** Two spellings of one character are one password (RFC 8265 section 4.2.2). */
@@ -77,12 +76,24 @@ const normal = (password: string) => password.normalize("NFC");
 
 const unpadded = (bytes: Buffer) => bytes.toString("base64").replace(/=+$/, "");
 
-/** Each hash takes memory and a core, and anybody may ask for one. */
-const hashes = new Semaphore(PASSWORD_HASHES_AT_ONCE);
+/** Limits concurrent hashes: each takes memory and a core, and anybody can request one. */
+class Slots {
+  #free = PASSWORD_HASHES_AT_ONCE;
+  readonly #waiting: (() => void)[] = [];
 
-async function hashed(derive: () => Promise<Buffer>): Promise<Buffer> {
-  if (hashes.free === 0 && hashes.waiting >= PASSWORD_HASHES_WAITING_MAX) {
-    throw new ActorError("busy", "Cannot check password: too many are checked now");
+  async run<T>(work: () => Promise<T>): Promise<T> {
+    if (this.#free > 0) this.#free--;
+    else if (this.#waiting.length >= PASSWORD_HASHES_WAITING_MAX) {
+      throw new ActorError("busy", "Cannot check password: too many are checked now");
+    } else await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    try {
+      return await work();
+    } finally {
+      const next = this.#waiting.shift();
+      if (next) next();
+      else this.#free++;
+    }
   }
-  return await hashes.run(derive);
 }
+
+const slots = new Slots();

@@ -7,7 +7,7 @@ import { APP_TOKEN_SUBJECT, AppTokenAnswer } from "../../schemas/apps/app-token.
 import { ActorError } from "../../schemas/errors.ts";
 import { memoryActors } from "../../scripts/testing/memory-actors.ts";
 import { newToken } from "../account/api-token-text.ts";
-import { TokenFinder } from "../oauth/token-finder.ts";
+import { TokenFinder } from "../oauth/tokens/token-finder.ts";
 import { testCrawls } from "../testing/test-crawls.ts";
 import { giveToken, openAccount } from "../testing/test-gateway.ts";
 import { answerAppTokens } from "./app-tokens.ts";

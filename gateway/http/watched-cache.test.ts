@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { oauthGrant } from "../../schemas/oauth/oauth-grant.ts";
-import { TOKEN_CACHED_MS, TOKENS_CACHED_MAX } from "../../schemas/oauth/oauth-server-limits.ts";
 import { until } from "../../scripts/testing/until.ts";
+import { TOKEN_CACHED_MS, TOKENS_CACHED_MAX } from "../oauth/tokens/access-tokens.ts";
 import { MemoryLive } from "../testing/memory-live.ts";
 import { WatchedCache } from "./watched-cache.ts";
 

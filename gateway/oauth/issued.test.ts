@@ -1,14 +1,13 @@
 import { expect } from "chai";
-import { oauthGrant } from "../../schemas/oauth/oauth-grant.ts";
 import {
   ACCESS_TOKEN_MS,
-  BROWSER_MS,
-  CLIENT_FORM_BYTES_MAX,
   CODE_MS,
   GRANT_MS,
   REFRESH_TOKEN_MS,
-} from "../../schemas/oauth/oauth-server-limits.ts";
+} from "../../schemas/oauth/limits.ts";
+import { oauthGrant } from "../../schemas/oauth/oauth-grant.ts";
 import { until } from "../../scripts/testing/until.ts";
+import { BROWSER_MS } from "../account/pages/browser-cookies.ts";
 import {
   type OAuthWorld,
   oauthWorld,
@@ -17,7 +16,10 @@ import {
   type TestClient,
   type Wire,
 } from "./testing/oauth-world.ts";
-import { readTokenText, type TokenAddress } from "./token-text.ts";
+import { readTokenText, type TokenAddress } from "./tokens/token-text.ts";
+
+/** A form that a client sends. The library's own bound, which is not to be set. */
+const CLIENT_FORM_BYTES_MAX = 56 * 1024;
 
 /** Between the moment that something is made and the one at which a test looks. */
 const SLACK_MS = 10_000;

@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { user } from "../../schemas/account/user.ts";
 import { grantList } from "../../schemas/oauth/grant-list.ts";
-import { CLIENTS_PER_PAGE } from "../../schemas/oauth/oauth-server-limits.ts";
+import { CLIENTS_PER_PAGE } from "../../schemas/oauth/limits.ts";
 import { type OAuthWorld, oauthWorld, Person, type Wire } from "./testing/oauth-world.ts";
 
 const id = (number: number) => number.toString(16).padStart(32, "0");

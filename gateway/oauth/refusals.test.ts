@@ -41,7 +41,7 @@ describe("authorization server", function () {
   const authorize = async (changes: Record<string, string | undefined> = {}, person = owner) => {
     await person.open(query(changes));
     if (person.seen.url.includes("/consent")) await person.submit({ decision: "allow" });
-    // Of what would be a token, an answer stands behind the "#".
+    // Errors of the implicit flow are in the fragment.
     const { search, hash } = new URL(person.seen.url);
     return new URLSearchParams(hash === "" ? search : hash.slice(1));
   };
@@ -480,7 +480,7 @@ describe("authorization server", function () {
       const fresh = new Person(world.urls[0] ?? "");
       const { pathname, search } = await invite("fresh@example.com");
       expect((await fresh.open(pathname + search)).text).to.contain("You are invited");
-      await fresh.submit({ password: "correct horse" });
+      await fresh.signUp({ password: "correct horse" });
       await until("they see the account", async () => {
         await fresh.open(query({ prompt: "consent" }));
         return fresh.seen.text.includes(world.accountId);

@@ -1,6 +1,6 @@
 /*
  * RFC 9700, Best Current Practice for OAuth 2.0 Security, recommendation by recommendation. Tests without a file's name
- * are below; "refusals" is refusals.test.ts, "flows" flows.test.ts, "clients" gateway/oauth/clients/oauth-clients.test.ts.
+ * are below; "refusals" is refusals.test.ts, "flows" flows.test.ts, "clients" gateway/oauth/routes/oauth-clients.test.ts.
  *
  * | section | what it asks of an authorization server | test |
  * | --- | --- | --- |
@@ -29,8 +29,8 @@
 import { createHash, randomBytes } from "node:crypto";
 import { expect } from "chai";
 import * as oidc from "openid-client";
+import { REFRESH_TOKENS_PER_GRANT_MAX } from "../../actors/oauth/oauth-grant/grant-tokens.ts";
 import { COMMAND_LINE_CLIENT_ID } from "../../schemas/oauth/command-line.ts";
-import { REFRESH_TOKENS_PER_GRANT_MAX } from "../../schemas/oauth/oauth-server-limits.ts";
 import { until } from "../../scripts/testing/until.ts";
 import { sha256 } from "../http/sha256.ts";
 import {

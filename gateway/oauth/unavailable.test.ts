@@ -10,7 +10,7 @@ import { ActorError } from "../../schemas/errors.ts";
 import { freePort } from "../../scripts/free-port.ts";
 import { memoryActors } from "../../scripts/testing/memory-actors.ts";
 import { MemoryLive } from "../testing/memory-live.ts";
-import { oauthRouter } from "./oauth-service.ts";
+import { oauthRouter } from "./oauth-router.ts";
 
 const BASIC = { Authorization: `Basic ${Buffer.from(`${"c".repeat(32)}:x`).toString("base64")}` };
 

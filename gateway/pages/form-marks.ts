@@ -1,18 +1,18 @@
-/** Marks of forms: only a page of ours, shown to this browser and this session, can have made one. */
+/** Form marks against forged requests (CSRF): a mark is valid only for one browser, session and purpose. */
 import { createHmac, timingSafeEqual } from "node:crypto";
 
 export interface FormOwner {
   browser: string;
   /** Id of the session; empty where nobody is signed in. */
   sessionId: string;
-  /** What the form is for. */
+  /** The purpose of the form. */
   purpose: string;
 }
 
 export class FormMarks {
   readonly #secret: () => Promise<string>;
 
-  /** The secret is every gateway's: the one that gets a form need not be the one that showed it. */
+  /** All gateways share the secret, because another gateway may receive the form. */
   constructor(secret: () => Promise<string>) {
     this.#secret = secret;
   }

@@ -1,8 +1,8 @@
-/** Parts that several of our forms have. */
+/** Parts that several forms use. */
 import { type Html, html } from "./html.ts";
 import type { Refused } from "./refused.ts";
 
-/** What went wrong, read out at once where the page is read out. */
+/** Shows the refusal. Screen readers announce it at once. */
 export function refusalNote(refused: Refused | undefined): Html {
   return refused
     ? html`<p class="note bad" role="alert" id="refusal">${refused.message}</p>`

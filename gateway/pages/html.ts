@@ -1,4 +1,4 @@
-/** HTML as values: what is put into a template is escaped, unless it came out of one. */
+/** HTML as values. Everything put into a template is escaped, except the result of another template. */
 
 export class Html {
   readonly #text: string;

@@ -1,4 +1,4 @@
-/** What all our pages have in common: the frame, and the headers that let a browser do only what the page needs. */
+/** The frame and the security headers of every page. */
 import type { ServerResponse } from "node:http";
 import { type Html, html } from "./html.ts";
 import { STYLE_PATH } from "./style.ts";
@@ -7,13 +7,13 @@ export interface Page {
   title: string;
   body: Html;
   /**
-   * Its form may lead on to a client. A browser holds every redirect after a form to `form-action`, those of the client's
-   * own site too, and nobody knows where these lead: so there is none then.
+   * The form may redirect to a client. Browsers apply `form-action` to every redirect after a form, also on the client's
+   * site, whose targets are unknown. So the page has no `form-action`.
    */
   leadsOut?: boolean;
   /** An image from elsewhere. */
   image?: string | undefined;
-  /** Shown above, to who is signed in. */
+  /** Navigation for a signed-in person. */
   nav?: Html | undefined;
 }
 

@@ -1,12 +1,12 @@
-/** What is refused to a person, as a page says it. */
+/** A refusal that a page shows to a person. */
 
 interface RefusedMore {
-  /** What the person should look at. */
+  /** The form field that is wrong. */
   field?: "email" | "password" | "current";
   retryAfterS?: number | undefined;
 }
 
-/** What went wrong, as the person reads it. */
+/** The message that the person reads. */
 export class Refused extends Error {
   readonly status: number;
   readonly field: RefusedMore["field"];

@@ -1,4 +1,4 @@
-/** How our pages look: one narrow column, light and dark, as the person's system has it. */
+/** The style sheet of all pages: one narrow column, light or dark as the system prefers. */
 import { createHash } from "node:crypto";
 
 export const STYLE = `
@@ -77,10 +77,12 @@ ul.plain { list-style: none; margin: 0; padding: 0; }
 .client { display: flex; gap: 0.9rem; align-items: center; margin-bottom: 1rem; }
 .client h1 { margin: 0; }
 .client img, .client .letter { width: 3.25rem; height: 3.25rem; border-radius: 0.6rem; flex: none; object-fit: contain; }
-.client .letter {
+.client img { position: relative; }
+.client .letter, .client img::after {
   display: grid; place-items: center; font-size: 1.5rem; font-weight: 650;
   background: var(--back); border: 1px solid var(--line);
 }
+.client img::after { content: attr(data-letter); position: absolute; inset: 0; border-radius: 0.6rem; }
 .links { display: flex; flex-wrap: wrap; gap: 0.25rem 1rem; }
 .rows li { border-top: 1px solid var(--line); padding: 0.6rem 0; }
 .rows .name, .rows .quiet { display: block; }
@@ -95,5 +97,5 @@ a.button {
 footer { color: var(--quiet); font-size: 0.85rem; max-width: 30rem; width: 100%; }
 `;
 
-/** Changes with what it is, so that it may be kept for long. */
+/** Contains a hash of the content, so browsers can cache it for a year. */
 export const STYLE_PATH = `/pages/style-${createHash("sha256").update(STYLE).digest("hex").slice(0, 12)}.css`;

@@ -2,10 +2,10 @@
 import { z } from "zod";
 import { defineContract } from "../contract.ts";
 import { ACCOUNT_NAME_CHARS_MAX, TOKEN_NAME_CHARS_MAX } from "../limits.ts";
-import { MEMBERS_PER_ACCOUNT_MAX } from "../oauth/oauth-limits.ts";
 import { tellAgain } from "../tell-again.ts";
 import { Email, EpochMs, Id, Sha256 } from "../values.ts";
 import { GrantId } from "./api-token.ts";
+import { MEMBERS_PER_ACCOUNT_MAX } from "./limits.ts";
 import { ALL_PERMISSIONS, ALL_ROLES, Permission, Role } from "./permissions.ts";
 
 export const Roles = z
@@ -18,7 +18,7 @@ export const Roles = z
 export const Member = z.object({ userId: Id, email: Email, roles: Roles });
 export type Member = z.infer<typeof Member>;
 
-/** Whoever proves with a secret that it was sent to them may become a member, under this e-mail address alone. */
+/** An invitation. Its secret makes the user with this e-mail address a member. */
 export const Invitation = z.object({
   id: Id,
   email: Email,
@@ -78,11 +78,11 @@ export const account = defineContract({
       input: Nothing,
       reply: z.object({
         members: z.array(Member).max(MEMBERS_PER_ACCOUNT_MAX),
-        /** Those that have not expired. */
+        /** Invitations that have not expired. */
         invitations: z.array(Invitation).max(MEMBERS_PER_ACCOUNT_MAX),
       }),
     },
-    /** Of an address that is invited already, the new invitation takes the place of the old. */
+    /** A second invitation of an address replaces the first. */
     invite: {
       input: z.object({
         id: Id,
@@ -97,9 +97,9 @@ export const account = defineContract({
     setRoles: { input: z.object({ id: Id, roles: Roles, by: MemberChanger }), reply: Nothing },
     /** Refuses as `conflict` to remove the last Super Administrator, as setRoles does to make them less. */
     removeMember: { input: z.object({ id: Id, by: MemberChanger }), reply: Nothing },
-    /** Of its members. */
+    /** Sent by the account's members. */
     tellAgain,
-    /** What an invitation is for, to whoever has its secret; `not_found` when it is unknown, used or expired. */
+    /** Returns an invitation to the holder of its secret. `not_found` if it is unknown, used or expired. */
     getInvitation: {
       input: z.object({ id: Id, secretHash: Sha256.meta({ secret: true }) }),
       reply: Invitation.extend({ accountName: AccountName }),
@@ -132,12 +132,12 @@ export const account = defineContract({
     admitRendering: {
       input: z.object({
         limitMs: z.int().min(0),
-        /** Of what the caller has used and not told yet. */
+        /** Browser time that the caller has used but not reported yet. */
         untoldMs: z.int().min(0).optional(),
       }),
       reply: z.object({ usedMs: z.int().min(0) }),
     },
-    /** Reported once a task, whatever became of it; a long one may tell of parts before, each under an id of its own. */
+    /** Reported once for each task, also for a failed one. A long task may report parts earlier, each with its own id. */
     browserUsed: {
       input: z.object({
         ms: z.int().min(0),
@@ -150,6 +150,6 @@ export const account = defineContract({
       reply: z.object({ today: UsageDay, resetsAt: EpochMs, days: z.array(UsageDay) }),
     },
   },
-  /** After every change of who is a member, or of what they may do. */
+  /** Published after each change of members or their roles. */
   live: z.object({ change: z.literal("members") }),
 });

@@ -4,15 +4,15 @@ import { defineContract } from "../contract.ts";
 import { EpochMs, Id, Sha256 } from "../values.ts";
 import { Permission } from "./permissions.ts";
 
-/** Of a token that was made with an OAuth access token: it opens no more than the grant does, and for no longer. */
+/** The grant of the OAuth access token that created this token. It bounds the token's permissions and lifetime. */
 export const GrantId = Id.optional();
 
-/** What a token opens, and when. */
+/** The permissions of a token, and the time in which it is valid. */
 const Opens = z.object({
   permissions: z.array(Permission).min(1),
   notBeforeAt: EpochMs.optional(),
   expiresAt: EpochMs.optional(),
-  /** It opens nothing until it is enabled again. */
+  /** A disabled token is refused until it is enabled again. */
   isDisabled: z.boolean().optional(),
 });
 
@@ -50,7 +50,7 @@ export const apiToken = defineContract({
       }),
       reply: z.object({}),
     },
-    /** For good: a revoked token is never issued again. */
+    /** Revokes the token permanently: its id is never issued again. */
     revoke: { input: z.object({}), reply: z.object({}) },
   },
 });

@@ -3,14 +3,12 @@ import { z } from "zod";
 import { defineContract } from "../contract.ts";
 import { Id } from "../values.ts";
 
-export const INSTALLATION_KEY = "main";
-
 export const installation = defineContract({
   kind: "installation",
   messages: {
     /** Null until somebody claimed it. */
     get: { input: z.object({}), reply: z.object({ accountId: Id.nullable() }) },
-    /** The first to claim wins; everyone hears the winner's account. */
+    /** The first claim wins. Every claim returns the winner's account. */
     claim: { input: z.object({ accountId: Id }), reply: z.object({ accountId: Id }) },
   },
 });

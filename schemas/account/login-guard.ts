@@ -5,7 +5,7 @@
 import { z } from "zod";
 import { defineContract } from "../contract.ts";
 
-/** Where a try comes from: a network, a browser in which this person signed in before, or a session of theirs. */
+/** The source of an attempt: a network, a known browser of the person, or a session of theirs. */
 const Source = z.object({ from: z.string().min(1).max(64) });
 
 export const loginGuard = defineContract({

@@ -1,4 +1,4 @@
-/** What a token may open: one list for permission groups of API tokens and scopes of OAuth access tokens. */
+/** Permissions: one list for permission groups of API tokens and scopes of OAuth access tokens. */
 import { z } from "zod";
 
 /** Id → the name people see. */
@@ -50,16 +50,16 @@ export const ALL_ROLES = Object.keys(ROLES) as Role[];
 
 export const Role = z.enum(ALL_ROLES);
 
-/** Only who has it gives it, or takes it away; an account always has one. */
+/** Only a holder gives or removes this role. An account always has at least one. */
 export const HIGHEST_ROLE: Role = "Super Administrator";
 
-/** What somebody with these roles may do. */
+/** Returns the permissions of these roles together. */
 export function permissionsOf(roles: readonly Role[]): Permission[] {
   const held = new Set(roles.flatMap((role): readonly Permission[] => ROLES[role].permissions));
   return ALL_PERMISSIONS.filter((permission) => held.has(permission));
 }
 
-/** Whether a token with `held` may do what needs `needed`: to write includes to read. */
+/** Returns whether `held` includes `needed`. A write permission includes its read permission. */
 export function permits(held: readonly Permission[], needed: Permission): boolean {
   const writing = needed.replace(/\.read$/, ".write");
   return held.some((permission) => permission === needed || permission === writing);

@@ -16,7 +16,7 @@ export const requestLimit = defineContract({
         resetS: z.int().min(0),
       }),
     },
-    /** One that was counted is not to count, if its window is not over. */
+    /** Removes one counted request, if its window has not ended. */
     giveBack: { input: z.object({}), reply: z.object({}) },
   },
 });

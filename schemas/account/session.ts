@@ -1,10 +1,10 @@
 /** The contract of a browser in which somebody signed in. The key is the session's id, half of what its cookie says. */
 import { z } from "zod";
 import { defineContract } from "../contract.ts";
-import { LOGOUT_TEXT_CHARS_MAX } from "../oauth/oauth-server-limits.ts";
 import { Email, EpochMs, Id, Sha256 } from "../values.ts";
+import { LOGOUT_TEXT_CHARS_MAX } from "./limits.ts";
 
-/** What a sign-out that a client asked for waits with, until the person confirms it. */
+/** A sign-out that a client requested and the person has not confirmed yet. */
 export const PendingLogout = z.object({
   secret: z.string().max(64),
   clientId: z.string().max(64).optional(),
@@ -33,9 +33,9 @@ export const session = defineContract({
     get: { input: Secret, reply: SessionEntry },
     /** Keeps a sign-out that is to be confirmed; where nobody is signed in, nothing. */
     awaitLogout: { input: Secret.extend({ logout: PendingLogout.optional() }), reply: Nothing },
-    /** For good. Of what is gone already it changes nothing. */
+    /** Ends the session permanently. Repeating it changes nothing. */
     end: { input: Nothing, reply: Nothing },
-    /** From a user: the password was changed, or there were too many sessions. */
+    /** Sent by a user after a password change, or past the limit of sessions. */
     signedOut: { input: Nothing },
     /** Reminder. */
     expire: { input: Nothing },

@@ -1,9 +1,9 @@
 /** The contract of a user: a person who signs in, and the accounts they belong to. The key is the e-mail address. */
 import { z } from "zod";
 import { defineContract } from "../contract.ts";
-import { SESSIONS_PER_USER_MAX } from "../oauth/oauth-server-limits.ts";
 import { Email, Id, PasswordVersion } from "../values.ts";
 import { Roles } from "./account.ts";
+import { SESSIONS_PER_USER_MAX } from "./limits.ts";
 
 export const Membership = z.object({ accountId: Id, roles: Roles });
 
@@ -19,12 +19,12 @@ export const user = defineContract({
         id: Id,
         email: Email,
         passwordHash: PasswordHash,
-        /** None yet of somebody who comes by an invitation. */
+        /** Empty for an invited user, who joins later. */
         accounts: z.array(Membership),
       }),
       reply: z.object({}),
     },
-    /** From an account; of a user with another id they are late, and change nothing. */
+    /** Sent by an account. A message for another user id is late and changes nothing. */
     joined: { input: Membership.extend({ userId: Id }) },
     left: { input: z.object({ userId: Id, accountId: Id }) },
     get: {
@@ -32,7 +32,7 @@ export const user = defineContract({
       reply: z.object({ id: Id, email: Email, accounts: z.array(Membership) }),
     },
 
-    /** For whoever checks a password, which takes too long for an actor. */
+    /** Returns the hash to the gateway, because a password check takes too long for an actor. */
     getPassword: {
       input: z.object({}),
       reply: z.object({ id: Id, passwordHash: PasswordHash, passwordVersion: PasswordVersion }),
@@ -57,7 +57,7 @@ export const user = defineContract({
       input: SessionOfUser.extend({ passwordVersion: PasswordVersion }),
       reply: z.object({}),
     },
-    /** From a session. */
+    /** Sent by a session. */
     sessionEnded: { input: SessionOfUser },
   },
 });

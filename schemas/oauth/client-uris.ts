@@ -1,4 +1,4 @@
-/** Which addresses an OAuth client may be registered with. Each check answers what is wrong, or undefined. */
+/** Checks the addresses of OAuth clients. Each check returns the fault, or undefined. */
 
 const LOOPBACK = String.raw`(127\.0\.0\.1|\[::1\]|localhost)`;
 const LOOPBACK_URI = new RegExp(`^http://${LOOPBACK}(:\\d{1,5})?([/?]|$)`);
@@ -29,7 +29,7 @@ export function redirectUriFault(uri: string, { isPublic }: { isPublic: boolean 
   return 'Expected https, or http on a loopback address: only clients with token_endpoint_auth_method "none" have a scheme of their own';
 }
 
-/** That any app may claim: RFC 8252 section 7.1. */
+/** Returns whether the URI has a custom scheme, which any app can claim (RFC 8252 section 7.1). */
 export const hasOwnScheme = (uri: string) => !/^https?:/.test(uri);
 
 /** RFC 8252 section 7.2: an app on a person's device claims https addresses, and nobody claims its own host by name. */
@@ -39,14 +39,14 @@ export function nativeUriFault(uri: string) {
     : undefined;
 }
 
-/** Of the pages about a client, which a person is led to. */
+/** Checks a link to a page about the client. */
 export function webUriFault(uri: string) {
   const fault = commonFault(uri);
   if (fault !== undefined) return fault;
   return uri.startsWith("https://") ? webFault(uri) : "Expected an https URL";
 }
 
-/** Its host is what is verified, so it has a name, and one that DNS knows. */
+/** Checks client_uri. Its host must be a DNS name, because DNS verifies it. */
 export function clientUriFault(uri: string) {
   const fault = webUriFault(uri);
   if (fault !== undefined) return fault;

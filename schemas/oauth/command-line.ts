@@ -4,8 +4,6 @@ import type { Scope } from "./scopes.ts";
 /** Not random, and so nobody's: clients that are registered get 16 random bytes. */
 export const COMMAND_LINE_CLIENT_ID = "7472756e6b6c696e65636f6d6d616e64";
 
-export const COMMAND_LINE_NAME = "Trunkline command line";
-
 /** RFC 8252 section 7.3: at whatever port is free. */
 export const COMMAND_LINE_CALLBACK = "http://127.0.0.1/callback";
 

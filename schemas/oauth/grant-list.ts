@@ -2,8 +2,8 @@
 import { z } from "zod";
 import { defineContract } from "../contract.ts";
 import { EpochMs, Id } from "../values.ts";
+import { CLIENTS_PER_PAGE, GRANTS_PER_CLIENT_MAX } from "./limits.ts";
 import { Consent } from "./oauth-grant.ts";
-import { CLIENTS_PER_PAGE, GRANTS_PER_CLIENT_MAX } from "./oauth-server-limits.ts";
 
 /** A client the person allowed something. */
 export const AllowedClient = Consent.extend({
@@ -42,11 +42,11 @@ export const grantList = defineContract({
     },
     /** Takes back what the client was allowed, and ends its grants: those that are answered, and by mail. */
     revokeClient: { input: Client, reply: z.object({ grantIds: z.array(Id) }) },
-    /** The grant is open: whoever takes back what the client was allowed from now on ends it too. */
+    /** Records an open grant. From now on, revoking the client ends it. */
     addGrant: { input: Grant, reply: Nothing },
-    /** From a grant: the same, where whoever opened it died before it could say so. */
+    /** Sent by a grant, in case the gateway that opened it died before `addGrant`. */
     grantOpened: { input: Grant },
-    /** From a grant. */
+    /** Sent by a grant. */
     grantEnded: { input: Grant },
   },
 });

@@ -2,10 +2,12 @@
 import { z } from "zod";
 import { defineContract } from "../contract.ts";
 import { EpochMs, Sha256 } from "../values.ts";
-import { INTERACTION_BYTES_MAX } from "./oauth-server-limits.ts";
+
+/** An authorization request, as it waits for a person: what an HTTP server takes as a URL, several times over. */
+export const INTERACTION_BYTES_MAX = 64 * 1024;
 
 const Nothing = z.object({});
-/** Of the browser in which it began; no other may go on with it. */
+/** Hash of the browser in which the request began. No other browser can continue it. */
 const Browser = z.object({ browserHash: Sha256 });
 
 const InteractionRecord = z

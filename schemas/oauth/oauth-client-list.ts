@@ -10,9 +10,9 @@ const Client = z.object({ clientId: Id });
 export const oauthClientList = defineContract({
   kind: "oauth-client-list",
   messages: {
-    /** Before a client is made. Refuses when the account has as many as it may. */
+    /** Reserves a place before a client is created. Refuses past the account's limit. */
     reserve: { input: Client, reply: Nothing },
-    /** From a client. */
+    /** Sent by a client. */
     created: { input: Client },
     removed: { input: Client },
     /** Newest first. A client that is only reserved is among them: whether it is there, it says itself. */

@@ -1,4 +1,4 @@
-/** What an OAuth client is registered with (RFC 7591 section 2), and the rules between its fields. */
+/** The registration of an OAuth client (RFC 7591 section 2), and the rules between its fields. */
 import { z } from "zod";
 import type { DeepReadonly } from "../contract.ts";
 import {
@@ -9,13 +9,15 @@ import {
   redirectUriFault,
   webUriFault,
 } from "./client-uris.ts";
-import {
-  CLIENT_CHARS_MAX,
-  CLIENT_NAME_CHARS_MAX,
-  CLIENT_URI_CHARS_MAX,
-  CLIENT_URIS_MAX,
-} from "./oauth-limits.ts";
 import { ALL_SCOPES, NEVER_OPTIONAL, Scope } from "./scopes.ts";
+
+const CLIENT_NAME_CHARS_MAX = 100;
+/** Redirect URIs and origins of one list: a client with all its environments has some ten. */
+export const CLIENT_URIS_MAX = 50;
+/** Longer addresses do not fit the query they travel in, beside all else, on the way to common servers. */
+export const CLIENT_URI_CHARS_MAX = 2_048;
+/** All that one client is registered with: an account's clients then fit one answer of some megabytes. */
+export const CLIENT_CHARS_MAX = 32_000;
 
 export const GrantType = z.enum(["authorization_code", "refresh_token"]);
 export const AuthMethod = z.enum(["client_secret_basic", "client_secret_post", "none"]);
@@ -40,11 +42,11 @@ const uriWith = (faultOf: (uri: string) => string | undefined) =>
     const message = faultOf(uri);
     if (message !== undefined) context.addIssue({ code: "custom", message });
   });
-export const WebUri = uriWith(webUriFault);
-export const ClientUri = uriWith(clientUriFault);
+const WebUri = uriWith(webUriFault);
+const ClientUri = uriWith(clientUriFault);
 const Origin = uriWith(originFault);
 
-/** Whether a scheme of its own is allowed depends on another field: see `settingsFaults`. */
+/** `settingsFaults` decides about custom schemes, which depend on another field. */
 const RedirectUri = uriWith((uri) => redirectUriFault(uri, { isPublic: true }));
 
 function distinct<T extends z.ZodType>(item: T, { min, max }: { min: number; max: number }) {
@@ -79,7 +81,7 @@ const lists = {
 /** Fields that a client may lack. */
 const links = { logoUri: WebUri, policyUri: WebUri, tosUri: WebUri, clientUri: ClientUri };
 
-/** What is asked for, by the name of the field; on the wire the names are in snake case. */
+/** The schema of each field. On the wire the names are in snake case. */
 export const CLIENT_FIELDS = { required, lists, links };
 
 export const ClientSettings = z.object({
@@ -98,7 +100,7 @@ export const ClientSettingsPatch = z.object({
 });
 export type ClientSettingsPatch = z.infer<typeof ClientSettingsPatch>;
 
-/** What is kept and shown: as it was accepted, though the rules may have become others since. */
+/** The stored registration. Its rules are those of the time when it was accepted. */
 export const Registration = z.object({
   clientName: z.string(),
   grantTypes: z.array(GrantType),
@@ -122,20 +124,20 @@ export const REGISTRATION_FIELDS = Registration.keyof().options;
 export const wireName = (field: string) =>
   field.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 
-export interface SettingsFault {
-  /** As clients write it; empty for all of them. */
+interface SettingsFault {
+  /** The path on the wire. Empty if the fault concerns all fields together. */
   path: (string | number)[];
-  /** What would be valid. */
+  /** Describes a valid value. */
   text: string;
 }
 
 type RedirectUris = Pick<Registration, "redirectUris" | "postLogoutRedirectUris">;
 
-/** One with a scheme of its own is an application on a person's device. */
+/** A client with a custom scheme is an application on a person's device. */
 export const isNativeClient = ({ redirectUris, postLogoutRedirectUris }: RedirectUris) =>
   [...redirectUris, ...postLogoutRedirectUris].some(hasOwnScheme);
 
-/** What is wrong between fields, each of which is good by itself. */
+/** Returns the conflicts between fields that are valid by themselves. */
 export function settingsFaults(settings: Registration): SettingsFault[] {
   const { scopes, optionalScopes, tokenEndpointAuthMethod: method } = settings;
   const isPublic = method === "none";
@@ -150,7 +152,7 @@ export function settingsFaults(settings: Registration): SettingsFault[] {
     return scopes.includes(scope) ? undefined : `Expected one of scopes, which "${scope}" is not`;
   });
   const faults = [...uris, ...optional];
-  // Of ASCII but for the name, which is short.
+  // Characters count as bytes here: everything but the short name is ASCII.
   if (JSON.stringify(settings).length > CLIENT_CHARS_MAX) {
     faults.push({
       path: [],

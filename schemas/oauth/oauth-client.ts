@@ -4,24 +4,21 @@ import { defineContract } from "../contract.ts";
 import { PAGE_ENTRIES_MAX } from "../limits.ts";
 import { tellAgain } from "../tell-again.ts";
 import { EpochMs, Id, Sha256 } from "../values.ts";
+import { AUDIT_VALUE_CHARS_MAX, CLIENT_SECRETS_MAX, DNS_ANSWER_CHARS_MAX } from "./limits.ts";
 import { ClientSettings, ClientSettingsPatch, Registration } from "./oauth-client-settings.ts";
-import { AUDIT_VALUE_CHARS_MAX, CLIENT_SECRETS_MAX, DNS_ANSWER_CHARS_MAX } from "./oauth-limits.ts";
-
-/** What a client's domain says in a TXT record to be verified: this and the client's code. */
-export const VERIFICATION_PREFIX = "vendor_oauth_client_publisher=";
 
 /** Private: for members of the account that owns it. Public: for anybody, and for good. */
 export const Visibility = z.enum(["private", "public"]);
 
 export const VerificationStatus = z.enum(["pending", "in_progress", "verified", "failed"]);
 
-/** Whether the host of client_uri says in its DNS that the client is its own. */
+/** State of the DNS verification of client_uri's host. */
 export const Verification = z.object({
   status: VerificationStatus,
   host: z.string(),
   /** The whole text that a TXT record of the host must have. */
   text: z.string(),
-  /** What the resolver last answered, for people. */
+  /** The resolver's last answer, in words for people. */
   lastAnswer: z.string().max(DNS_ANSWER_CHARS_MAX).optional(),
   lastCheckedAt: EpochMs.optional(),
   nextCheckAt: EpochMs.optional(),
@@ -55,12 +52,12 @@ export const ClientEntry = Registration.extend({
 });
 export type ClientEntry = z.infer<typeof ClientEntry>;
 
-/** Who did something: an API token, a user, or this program by itself. */
+/** The author of a change: an API token, a user, or the platform itself. */
 export const Author = z.object({
   type: z.enum(["api_token", "user", "system"]),
-  /** Of the token or the user; empty for the program. */
+  /** Id of the token or user; empty for the platform. */
   id: z.string().max(64),
-  /** Of a user who did it through an OAuth client. */
+  /** The OAuth client through which the user made the change. */
   clientId: Id.optional(),
 });
 export type Author = z.infer<typeof Author>;
@@ -102,10 +99,10 @@ export const NewSecret = z.object({
   lastFour: z.string().length(4),
 });
 
-/** How often a domain is asked at most, and for how long. */
+/** The longest pause between two DNS lookups of a domain, and the time after which they stop. */
 export const DomainPace = z.object({ pollMs: z.int().min(1), windowMs: z.int().min(1) });
 
-/** How a lookup ended: the text was there, was not, or nobody could say. */
+/** Result of a lookup: the text was found, was missing, or the lookup failed. */
 export const DomainOutcome = z.enum(["found", "absent", "unanswered"]);
 
 const Nothing = z.object({});
@@ -120,7 +117,7 @@ export const oauthClient = defineContract({
     create: {
       input: Change.extend({
         settings: ClientSettings,
-        /** Of all but those that authenticate with `none`. */
+        /** Absent for clients that authenticate with `none`. */
         secret: NewSecret.optional(),
         pace: DomainPace,
       }),
@@ -140,7 +137,7 @@ export const oauthClient = defineContract({
     addSecret: { input: Change.extend({ secret: NewSecret }), reply: Nothing },
     /** Removes the older of two. */
     removeOldSecret: { input: Change, reply: Nothing },
-    /** For good, and at once: whoever reads it for a grant finds it unknown. Its log stays for AUDIT_KEPT_MS. */
+    /** Deletes the client at once: its grants find it unknown. The change log stays for AUDIT_KEPT_MS. */
     remove: { input: Change, reply: Nothing },
     /** Newest first, also of a client that was deleted. */
     listChanges: {
@@ -163,12 +160,12 @@ export const oauthClient = defineContract({
           .max(CLIENT_SECRETS_MAX),
       }),
     },
-    /** From the authorization server, at most once in SECRET_USED_EVERY_MS for each secret. */
+    /** Sent by the authorization server, at most once in SECRET_USED_EVERY_MS for each secret. */
     secretUsed: { input: z.object({ secretId: Id }) },
 
     tellAgain,
 
-    /** From a worker; `check` is the number of the lookup it was asked for. */
+    /** Sent by a worker. `check` is the number of the lookup. */
     domainChecked: {
       input: z.object({
         check: z.int().min(1),
@@ -180,6 +177,6 @@ export const oauthClient = defineContract({
     checkDomain: { input: Nothing },
     forget: { input: Nothing },
   },
-  /** After every change that an authorization server may have to know of. */
+  /** Published after each change that concerns an authorization server. */
   live: z.object({ change: z.enum(["updated", "removed"]) }),
 });

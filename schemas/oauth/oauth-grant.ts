@@ -1,17 +1,20 @@
-/** The contract of a grant: what a person allowed a client, and the code and tokens that came of it. The key is its id. */
+/** The contract of a grant: a person's permission for a client, and its code and tokens. The key is its id. */
 import { z } from "zod";
 import { defineContract } from "../contract.ts";
 import { tellAgain } from "../tell-again.ts";
 import { Email, EpochMs, Id, Sha256 } from "../values.ts";
-import { ACCOUNTS_PER_GRANT_MAX, TOKEN_RECORD_BYTES_MAX } from "./oauth-server-limits.ts";
+import { ACCOUNTS_PER_GRANT_MAX } from "./limits.ts";
 import { ALL_SCOPES, Scope } from "./scopes.ts";
+
+/** Bytes of the record of one token: its nonce, claims and PKCE challenge. */
+export const TOKEN_RECORD_BYTES_MAX = 8 * 1024;
 
 const Scopes = z.array(Scope).max(ALL_SCOPES.length);
 
-/** What the person decided. */
+/** The decision of the person. */
 export const Consent = z.object({
   scopes: Scopes,
-  /** Those that were asked for and declined. */
+  /** Requested scopes that the person declined. */
   rejectedScopes: Scopes,
   accountIds: z.array(Id).max(ACCOUNTS_PER_GRANT_MAX),
 });
@@ -27,8 +30,8 @@ export const GrantEntry = Consent.extend({
 });
 export type GrantEntry = z.infer<typeof GrantEntry>;
 
-/** What the authorization server keeps beside a token's hash; the grant does not look into it. */
-export const TokenRecord = z
+/** Data of the authorization server beside a token's hash. The grant does not read it. */
+const TokenRecord = z
   .record(z.string(), z.unknown())
   .refine((record) => Buffer.byteLength(JSON.stringify(record)) <= TOKEN_RECORD_BYTES_MAX, {
     error: `Expected at most ${TOKEN_RECORD_BYTES_MAX} bytes`,
@@ -84,17 +87,17 @@ export const oauthGrant = defineContract({
       input: z.object({ refreshHash: Sha256, access: GrantToken, refresh: GrantToken }),
       reply: Outcome,
     },
-    /** One access token alone. Revoking it again changes nothing. */
+    /** Revokes one access token. Repeating it changes nothing. */
     revokeAccess: { input: Hash, reply: Nothing },
-    /** All of it, for good. Of what is gone already it changes nothing. */
+    /** Ends the grant permanently. Repeating it changes nothing. */
     revoke: { input: Nothing, reply: Nothing },
     /** Also of a grant that is gone. */
     tellAgain,
-    /** From the person's list: they took back what they allowed. */
+    /** Sent by the person's list after they revoked the client. */
     consentWithdrawn: { input: Nothing },
     /** Reminder. */
     expire: { input: Nothing },
   },
-  /** After every token that was revoked, and when the grant ends. */
+  /** Published after each revoked token, and when the grant ends. */
   live: z.object({ change: z.enum(["revoked", "ended"]) }),
 });

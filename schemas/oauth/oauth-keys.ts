@@ -6,7 +6,7 @@ import { EpochMs } from "../values.ts";
 export const OAUTH_KEYS_KEY = "main";
 
 /** A private key for signatures, as a JWK (RFC 7517). */
-export const SigningKey = z.object({
+const SigningKey = z.object({
   kid: z.string().min(1).max(64),
   jwk: z.record(z.string(), z.string()).meta({ secret: true }),
 });
@@ -14,7 +14,7 @@ export const SigningKey = z.object({
 export const OAuthKeys = z.object({
   /** Oldest first. */
   signing: z.array(SigningKey.extend({ createdAt: EpochMs })),
-  /** For what only this server reads: marks of forms and cookies. */
+  /** Secret for form marks and cookies, which only this server reads. */
   secret: z.string().meta({ secret: true }),
 });
 export type OAuthKeys = z.infer<typeof OAuthKeys>;

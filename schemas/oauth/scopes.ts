@@ -1,9 +1,9 @@
-/** What an OAuth client may ask for: the permissions of API tokens, and scopes that say who somebody is. */
+/** The scopes of OAuth clients: the permissions of API tokens, and identity scopes. */
 import { z } from "zod";
 import { ALL_PERMISSIONS, PERMISSIONS, type Permission } from "../account/permissions.ts";
 
 /** Scopes that open nothing of an account. */
-export const IDENTITY_SCOPES = ["openid", "email", "offline_access"] as const;
+const IDENTITY_SCOPES = ["openid", "email", "offline_access"] as const;
 /** A person cannot decline these alone: the first makes it OpenID Connect, the other asks for refresh tokens. */
 export const NEVER_OPTIONAL: readonly Scope[] = ["openid", "offline_access"];
 

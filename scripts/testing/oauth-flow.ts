@@ -45,7 +45,7 @@ export class OAuthFlow {
     const { invitation_url = "" } = await nodes.api("members", { email, roles: ["Member"] });
     const person = new Person(nodes.urls[0] ?? "");
     await person.open(invitation_url);
-    await person.submit({ password: "correct horse" });
+    await person.signUp({ password: "correct horse" });
     // They hear by mail of whose member they are, and may choose no account before.
     await until(`${email} sees the account`, async () => {
       await person.open(authorizationOf(client));

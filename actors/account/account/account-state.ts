@@ -1,4 +1,4 @@
-/** What is kept of an account. */
+/** State of an account. */
 import { z } from "zod";
 import { Invitation, Member, TokenEntry, UsageDay } from "../../../schemas/account/account.ts";
 import { EpochMs, Sha256 } from "../../../schemas/values.ts";

@@ -1,11 +1,12 @@
 import { expect } from "chai";
+import { MEMBERS_PER_ACCOUNT_MAX } from "../../../schemas/account/limits.ts";
 import { ALL_PERMISSIONS } from "../../../schemas/account/permissions.ts";
 import type { DeepReadonly } from "../../../schemas/contract.ts";
-import { INVITATION_MS, MEMBERS_PER_ACCOUNT_MAX } from "../../../schemas/oauth/oauth-limits.ts";
 import { refusal } from "../../../scripts/testing/refusal.ts";
 import { runHandler } from "../../../scripts/testing/run-handler.ts";
 import { accountActor } from "./account.ts";
 import { AccountState } from "./account-state.ts";
+import { INVITATION_MS } from "./members.ts";
 
 const START = 1_000_000;
 const ACCOUNT = "a".repeat(32);

@@ -1,10 +1,11 @@
-/** Who belongs to an account, who is invited, and who may change that. */
+/** Members and invitations of an account, and the rules for changing them. */
 import type {
   account,
   Invitation,
   Member,
   MemberChanger,
 } from "../../../schemas/account/account.ts";
+import { MEMBERS_PER_ACCOUNT_MAX } from "../../../schemas/account/limits.ts";
 import {
   HIGHEST_ROLE,
   PERMISSIONS,
@@ -15,9 +16,11 @@ import {
 import { user } from "../../../schemas/account/user.ts";
 import { type DeepReadonly, envelope, type Input } from "../../../schemas/contract.ts";
 import { ActorError } from "../../../schemas/errors.ts";
-import { INVITATION_MS, MEMBERS_PER_ACCOUNT_MAX } from "../../../schemas/oauth/oauth-limits.ts";
 import { sameHash } from "../lib/hashes/same-hash.ts";
 import type { AccountState, StoredInvitation } from "./account-state.ts";
+
+/** An invitation is good for a week. */
+export const INVITATION_MS = 7 * 86_400_000;
 
 type State = DeepReadonly<AccountState>;
 type Messages = (typeof account)["messages"];
@@ -26,7 +29,7 @@ interface Moment {
   now: number;
 }
 
-/** What those who watch hear. */
+/** The live update that subscribers receive. */
 export const live = { change: "members" } as const;
 
 export function memberOf(state: State, userId: string): DeepReadonly<Member> {
@@ -97,7 +100,7 @@ export function removeMember(
   return { state: { ...state, members }, reply: {}, send, live };
 }
 
-/** One message for every reason: who guesses learns nothing from the difference. */
+/** One message for every reason, so that attackers learn nothing from the difference. */
 export function provenInvitation(
   state: State,
   { id, secretHash }: Pick<StoredInvitation, "id" | "secretHash">,
@@ -139,7 +142,7 @@ function findChangeable(state: State, id: string, by: MemberChanger, now: number
   return found;
 }
 
-/** Whether they may give these roles, or take them away. */
+/** Refuses a change of roles that the author may not make. */
 function checkMayChange(state: State, roles: readonly Role[], by: MemberChanger): void {
   const missing = permissionsOf(roles).filter((needed) => !permits(by.permissions, needed));
   if (missing.length > 0) {
@@ -149,7 +152,7 @@ function checkMayChange(state: State, roles: readonly Role[], by: MemberChanger)
   if (by.userId === undefined) return;
   const changer = state.members.find(({ userId }) => userId === by.userId);
   if (!changer) throw new ActorError("forbidden", "Cannot change members: the user is none");
-  // What their token permits was read before; what they are is known here.
+  // The gateway read the token's permissions. This actor knows the author's current roles.
   if (!permits(permissionsOf(changer.roles), "account.write")) {
     throw new ActorError("forbidden", "Cannot change members: the user is no administrator");
   }

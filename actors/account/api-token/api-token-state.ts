@@ -1,4 +1,4 @@
-/** What is kept of an API token: never the secret itself. */
+/** State of an API token. The secret itself is never stored. */
 import { z } from "zod";
 import { GrantId } from "../../../schemas/account/api-token.ts";
 import { Permission } from "../../../schemas/account/permissions.ts";

@@ -26,7 +26,7 @@ export const apiTokenActor = defineActor(apiToken, {
         !state.isDisabled &&
         now >= (state.notBeforeAt ?? 0) &&
         now < (state.expiresAt ?? Number.POSITIVE_INFINITY);
-      // One message for every reason: an attacker learns nothing from the difference.
+      // One message for every reason, so that attackers learn nothing from the difference.
       if (!opened) throw new ActorError("unauthenticated", "Cannot authenticate: unknown token");
       return { state, reply: state };
     },

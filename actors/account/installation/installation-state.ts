@@ -1,4 +1,4 @@
-/** What is kept of the installation. */
+/** State of the installation. */
 import { z } from "zod";
 
 export const InstallationState = z.object({

@@ -1,4 +1,4 @@
-/** What is kept of tries to sign in with one e-mail address. */
+/** State of the sign-in attempts for one e-mail address. */
 import { z } from "zod";
 import { EpochMs } from "../../../schemas/values.ts";
 
@@ -9,11 +9,11 @@ export const LoginGuardState = z.object({
   sources: z.array(
     Tries.extend({
       from: z.string(),
-      /** How many of them are counted among those of strangers. */
+      /** Attempts of this source that count towards the shared limit of unknown sources. */
       counted: z.int().min(0),
     }),
   ),
-  /** Of all that are not known together: a few of each. */
+  /** Attempts of all unknown sources together, a few of each. */
   strangers: Tries,
 });
 export type LoginGuardState = z.infer<typeof LoginGuardState>;

@@ -1,7 +1,9 @@
 import { expect } from "chai";
+import { runHandler } from "../../../scripts/testing/run-handler.ts";
 import {
   GUESSES_KEPT_MS,
   GUESSES_PER_SOURCE_COUNTED,
+  loginGuardActor,
   SOURCE_GUESSES_FREE,
   SOURCE_PAUSE_MS,
   SOURCE_PAUSE_MS_MAX,
@@ -9,9 +11,7 @@ import {
   STRANGER_GUESSES_FREE,
   STRANGER_PAUSE_MS,
   STRANGER_PAUSE_MS_MAX,
-} from "../../../schemas/oauth/oauth-server-limits.ts";
-import { runHandler } from "../../../scripts/testing/run-handler.ts";
-import { loginGuardActor } from "./login-guard.ts";
+} from "./login-guard.ts";
 
 describe("login-guard", () => {
   let state: typeof loginGuardActor.initial;

@@ -1,20 +1,26 @@
-/** Decides how long who guesses a password waits, so that whoever has it can sign in meanwhile. */
+/** Sets how long a client must wait after wrong passwords, without locking out the account's owner. */
 
 import { loginGuard } from "../../../schemas/account/login-guard.ts";
 import type { DeepReadonly } from "../../../schemas/contract.ts";
-import {
-  GUESSES_KEPT_MS,
-  GUESSES_PER_SOURCE_COUNTED,
-  SOURCE_GUESSES_FREE,
-  SOURCE_PAUSE_MS,
-  SOURCE_PAUSE_MS_MAX,
-  SOURCES_KEPT_MAX,
-  STRANGER_GUESSES_FREE,
-  STRANGER_PAUSE_MS,
-  STRANGER_PAUSE_MS_MAX,
-} from "../../../schemas/oauth/oauth-server-limits.ts";
 import { defineActor } from "../../runtime/kinds/define-actor.ts";
 import { LoginGuardState } from "./login-guard-state.ts";
+
+/** Wrong passwords for one person from one network, or one browser of theirs; after these, each waits. */
+export const SOURCE_GUESSES_FREE = 10;
+/** The first wait, which doubles with each (NIST SP 800-63B section 5.2.2: 30 s up to an hour). */
+export const SOURCE_PAUSE_MS = 30_000;
+export const SOURCE_PAUSE_MS_MAX = 3_600_000;
+/** Wrong passwords of one network that count towards the shared limit. One network alone delays nobody else. */
+export const GUESSES_PER_SOURCE_COUNTED = 3;
+/** Shared limit of wrong passwords from unknown sources (at least ten networks). Past it every unknown source waits. */
+export const STRANGER_GUESSES_FREE = 30;
+/** Short enough that a person with a new browser gets in between others' tries; with the bound, 288 guesses a day. */
+export const STRANGER_PAUSE_MS = 10_000;
+export const STRANGER_PAUSE_MS_MAX = 300_000;
+/** Wrong passwords older than this no longer count. */
+export const GUESSES_KEPT_MS = 86_400_000;
+/** Sources that are stored for one person. Past it the oldest is dropped; its share of the shared limit stays. */
+export const SOURCES_KEPT_MAX = 100;
 
 export const loginGuardActor = defineActor(loginGuard, {
   state: LoginGuardState,
@@ -29,7 +35,7 @@ export const loginGuardActor = defineActor(loginGuard, {
         isKnown ? 0 : waitOf(strangers, OF_STRANGERS, now),
       );
       if (waitMs > 0) return { state, reply: { waitMs } };
-      // One network alone makes nobody else wait.
+      // One network alone delays nobody else.
       const isCounted = !isKnown && before.counted < GUESSES_PER_SOURCE_COUNTED;
       const counted = before.counted + Number(isCounted);
       const others = sources.filter((source) => source !== before);

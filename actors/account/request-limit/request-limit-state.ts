@@ -1,4 +1,4 @@
-/** What is kept of an account's requests, in memory alone. */
+/** State of an account's request counter, in memory only. */
 import { z } from "zod";
 import { EpochMs } from "../../../schemas/values.ts";
 

@@ -1,4 +1,4 @@
-/** What is kept of a session: never its secret. */
+/** State of a session. The secret is never stored. */
 import { z } from "zod";
 import { SessionEntry } from "../../../schemas/account/session.ts";
 import { Sha256 } from "../../../schemas/values.ts";

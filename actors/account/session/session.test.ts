@@ -1,6 +1,6 @@
 import { expect } from "chai";
+import { SESSION_MS } from "../../../schemas/account/limits.ts";
 import type { DeepReadonly } from "../../../schemas/contract.ts";
-import { SESSION_MS } from "../../../schemas/oauth/oauth-server-limits.ts";
 import { refusal } from "../../../scripts/testing/refusal.ts";
 import { runHandler } from "../../../scripts/testing/run-handler.ts";
 import { sessionActor } from "./session.ts";

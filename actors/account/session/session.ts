@@ -1,10 +1,10 @@
 /** Decides whether a browser is still signed in, and as whom. */
 
+import { SESSION_MS } from "../../../schemas/account/limits.ts";
 import { session } from "../../../schemas/account/session.ts";
 import { user } from "../../../schemas/account/user.ts";
 import { type DeepReadonly, envelope } from "../../../schemas/contract.ts";
 import { ActorError } from "../../../schemas/errors.ts";
-import { SESSION_MS } from "../../../schemas/oauth/oauth-server-limits.ts";
 import { defineActor } from "../../runtime/kinds/define-actor.ts";
 import { sameHash } from "../lib/hashes/same-hash.ts";
 import { SessionState } from "./session-state.ts";
@@ -37,7 +37,7 @@ export const sessionActor = defineActor(session, {
         const { logout: _before, ...open } = openOf(state, secretHash, now);
         return { state: logout ? { ...open, logout } : open, reply: {} };
       }
-      // It ended meanwhile: nobody is left to confirm it.
+      // The session has ended, so nobody can confirm the sign-out.
       return { state, reply: {} };
     },
 

@@ -1,4 +1,4 @@
-/** What is kept of a user. */
+/** State of a user. */
 import { z } from "zod";
 import { Membership } from "../../../schemas/account/user.ts";
 import { Id, PasswordVersion } from "../../../schemas/values.ts";
@@ -17,6 +17,6 @@ export const UserState = z.object({
   passwordHash: z.string().meta({ secret: true }),
   passwordVersion: PasswordVersion,
   accounts: z.array(StoredMembership),
-  /** Where they are signed in, the latest last. */
+  /** Ids of the user's sessions, the latest last. */
   sessions: z.array(Id).optional(),
 });

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { SESSIONS_PER_USER_MAX } from "../../../schemas/oauth/oauth-server-limits.ts";
+import { SESSIONS_PER_USER_MAX } from "../../../schemas/account/limits.ts";
 import { refusal } from "../../../scripts/testing/refusal.ts";
 import { runHandler } from "../../../scripts/testing/run-handler.ts";
 import { userActor } from "./user.ts";

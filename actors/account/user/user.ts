@@ -1,10 +1,10 @@
 /** Keeps a user: how they prove who they are, and the accounts they belong to. */
 
+import { SESSIONS_PER_USER_MAX } from "../../../schemas/account/limits.ts";
 import { session } from "../../../schemas/account/session.ts";
 import { user } from "../../../schemas/account/user.ts";
 import { envelope } from "../../../schemas/contract.ts";
 import { ActorError } from "../../../schemas/errors.ts";
-import { SESSIONS_PER_USER_MAX } from "../../../schemas/oauth/oauth-server-limits.ts";
 import { defineActor } from "../../runtime/kinds/define-actor.ts";
 import { UserState } from "./user-state.ts";
 

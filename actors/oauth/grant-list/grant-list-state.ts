@@ -1,4 +1,4 @@
-/** What is kept of what a person has allowed. */
+/** State of the clients that a person has authorized. */
 import { z } from "zod";
 import { AllowedClient } from "../../../schemas/oauth/grant-list.ts";
 
@@ -7,7 +7,7 @@ export const AllowedClientRow = AllowedClient;
 export type AllowedClientRow = z.infer<typeof AllowedClientRow>;
 
 export const GrantListState = z.object({
-  /** Of the first release, and not touched since: each becomes a row when it changes. */
+  /** Entries of the first release. Each becomes a row with its next change. */
   clients: z.array(AllowedClient),
 });
 export type GrantListState = z.infer<typeof GrantListState>;

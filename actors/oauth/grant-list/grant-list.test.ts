@@ -7,7 +7,7 @@ import {
   CLIENTS_PER_PAGE,
   CLIENTS_PER_USER_MAX,
   GRANTS_PER_CLIENT_MAX,
-} from "../../../schemas/oauth/oauth-server-limits.ts";
+} from "../../../schemas/oauth/limits.ts";
 import { ALL_SCOPES } from "../../../schemas/oauth/scopes.ts";
 import { refusal } from "../../../scripts/testing/refusal.ts";
 import { runHandler } from "../../../scripts/testing/run-handler.ts";

@@ -2,12 +2,12 @@
 import { type DeepReadonly, envelope } from "../../../schemas/contract.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import { type AllowedClient, grantList } from "../../../schemas/oauth/grant-list.ts";
-import { type Consent, oauthGrant } from "../../../schemas/oauth/oauth-grant.ts";
 import {
   CLIENTS_PER_PAGE,
   CLIENTS_PER_USER_MAX,
   GRANTS_PER_CLIENT_MAX,
-} from "../../../schemas/oauth/oauth-server-limits.ts";
+} from "../../../schemas/oauth/limits.ts";
+import { type Consent, oauthGrant } from "../../../schemas/oauth/oauth-grant.ts";
 import { defineActor } from "../../runtime/kinds/define-actor.ts";
 import { AllowedClientRow, GrantListState } from "./grant-list-state.ts";
 
@@ -83,7 +83,7 @@ function withGrant(
   { now, rows }: { now: number; rows: ReadonlyMap<string, Client> },
 ) {
   const known = clientOf({ state, rows }, clientId);
-  // It was opened while the person took back what it rests on.
+  // The person revoked the consent while the grant was opened.
   if (!known) return { state, send: [envelope(oauthGrant, grantId, "consentWithdrawn", {})] };
   if (known.grantIds.includes(grantId)) return { state };
   const all = [...known.grantIds, grantId];
@@ -113,7 +113,7 @@ function positionOf(cursor: string): Position {
   return { consentedAt: Number(consentedAt), clientId };
 }
 
-/** What was allowed for other accounts is not allowed for these. */
+/** A consent for other accounts does not cover these. */
 function merged(known: DeepReadonly<Consent>, decided: DeepReadonly<Consent>) {
   const accounts = new Set(known.accountIds);
   const same =

@@ -1,4 +1,4 @@
-/** What is kept of an authorization request while a person decides. */
+/** State of an authorization request while a person decides. */
 import { z } from "zod";
 import { EpochMs, Sha256 } from "../../../schemas/values.ts";
 

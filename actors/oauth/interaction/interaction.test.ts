@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { INTERACTION_BYTES_MAX } from "../../../schemas/oauth/oauth-server-limits.ts";
+import { INTERACTION_BYTES_MAX } from "../../../schemas/oauth/interaction.ts";
 import { refusal } from "../../../scripts/testing/refusal.ts";
 import { runHandler } from "../../../scripts/testing/run-handler.ts";
 import { interactionActor } from "./interaction.ts";

@@ -11,7 +11,7 @@ export const interactionActor = defineActor(interaction, {
   handlers: {
     put(state, { browserHash, record, expiresAt }, { now }) {
       if (state.status === "open" && state.browserHash !== browserHash) throw unknown();
-      // It went on for longer than it may, and is not to begin anew.
+      // The request has expired and must not start again.
       if (expiresAt <= now) throw unknown();
       const remind = state.status === "open" ? {} : { remind: { expire: expiresAt } };
       const endsAt = state.status === "open" ? state.expiresAt : expiresAt;

@@ -1,4 +1,4 @@
-/** What is kept of an account's OAuth clients. */
+/** State of the list of an account's OAuth clients. */
 import { z } from "zod";
 import { EpochMs, Id } from "../../../schemas/values.ts";
 

@@ -1,12 +1,9 @@
 import { expect } from "chai";
 import type { DeepReadonly, Input } from "../../../schemas/contract.ts";
-import {
-  OAUTH_CLIENT_RESERVED_MS,
-  OAUTH_CLIENTS_PER_ACCOUNT_MAX,
-} from "../../../schemas/oauth/oauth-limits.ts";
+import { OAUTH_CLIENTS_PER_ACCOUNT_MAX } from "../../../schemas/oauth/limits.ts";
 import { refusal } from "../../../scripts/testing/refusal.ts";
 import { runHandler } from "../../../scripts/testing/run-handler.ts";
-import { oauthClientListActor } from "./oauth-client-list.ts";
+import { OAUTH_CLIENT_RESERVED_MS, oauthClientListActor } from "./oauth-client-list.ts";
 import { OAuthClientListState } from "./oauth-client-list-state.ts";
 
 describe("oauth-client-list", () => {

@@ -1,12 +1,12 @@
 /** Keeps the list of an account's OAuth clients, and bounds how many there are. */
 import { ActorError } from "../../../schemas/errors.ts";
+import { OAUTH_CLIENTS_PER_ACCOUNT_MAX } from "../../../schemas/oauth/limits.ts";
 import { oauthClientList } from "../../../schemas/oauth/oauth-client-list.ts";
-import {
-  OAUTH_CLIENT_RESERVED_MS,
-  OAUTH_CLIENTS_PER_ACCOUNT_MAX,
-} from "../../../schemas/oauth/oauth-limits.ts";
 import { defineActor } from "../../runtime/kinds/define-actor.ts";
 import { OAuthClientListState } from "./oauth-client-list-state.ts";
+
+/** A client that was promised and is not made by then does not come any more: no call lives longer. */
+export const OAUTH_CLIENT_RESERVED_MS = 5 * 60_000;
 
 export const oauthClientListActor = defineActor(oauthClientList, {
   state: OAuthClientListState,
@@ -15,7 +15,7 @@ export const oauthClientListActor = defineActor(oauthClientList, {
   handlers: {
     reserve(state, { clientId }, { now }) {
       if (state.clients.some((client) => client.clientId === clientId)) return { state, reply: {} };
-      // Of the others, whoever was to make them died before.
+      // An older reservation has no client: the gateway that made it died.
       const clients = state.clients.filter(
         ({ reservedAt }) => reservedAt === undefined || now < reservedAt + OAUTH_CLIENT_RESERVED_MS,
       );
@@ -37,7 +37,7 @@ export const oauthClientListActor = defineActor(oauthClientList, {
         const clients = state.clients.map((client) => (client === known ? made : client));
         return { state: { ...state, clients } };
       }
-      // Its place was given up, but it came all the same.
+      // The reservation had expired, but the client was created after all.
       const clients = [...state.clients, { clientId, number: state.next }];
       return { state: { next: state.next + 1, clients } };
     },

@@ -1,17 +1,18 @@
 /** The log of a client's changes: who made them, when, and what was there before. */
 import { ActorError } from "../../../schemas/errors.ts";
+import { AUDIT_VALUE_CHARS_MAX } from "../../../schemas/oauth/limits.ts";
 import type { AuditAction, Author } from "../../../schemas/oauth/oauth-client.ts";
 import {
   REGISTRATION_FIELDS,
   type Registration,
   wireName,
 } from "../../../schemas/oauth/oauth-client-settings.ts";
-import {
-  AUDIT_ENTRIES_MAX,
-  AUDIT_VALUE_CHARS_MAX,
-  CLIENT_CHANGES_PER_DAY_MAX,
-} from "../../../schemas/oauth/oauth-limits.ts";
 import { type ChangeRow, changeRow, type LiveClient } from "./oauth-client-state.ts";
+
+/** Entries in the log that people make of one client within a day: somebody who tries out its settings makes some twenty. */
+export const CLIENT_CHANGES_PER_DAY_MAX = 40;
+/** Changes that are kept of one client: however many somebody makes, what they did is there for ten days and more. */
+export const AUDIT_ENTRIES_MAX = 600;
 
 const DAY_MS = 86_400_000;
 

@@ -1,10 +1,6 @@
 import { expect } from "chai";
-import {
-  DOMAIN_CHECK_LOST_MS,
-  DOMAIN_POLL_FIRST_MS,
-  DOMAIN_RECHECK_MS,
-} from "../../../schemas/oauth/oauth-limits.ts";
 import { refusal } from "../../../scripts/testing/refusal.ts";
+import { DOMAIN_CHECK_LOST_MS, DOMAIN_POLL_FIRST_MS, DOMAIN_RECHECK_MS } from "./domain.ts";
 import { complete, DrivenClient, pace } from "./testing/driven-client.ts";
 
 const verification = (client: DrivenClient) => client.get().verification;

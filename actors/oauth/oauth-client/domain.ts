@@ -1,17 +1,21 @@
-/** Whether a client's domain vouches for it: when it is asked, and what becomes of the answers. */
+/** Verifies a client's domain by DNS: schedules lookups and applies their results. */
 import type { Input } from "../../../schemas/contract.ts";
-import { type oauthClient, VERIFICATION_PREFIX } from "../../../schemas/oauth/oauth-client.ts";
-import {
-  DOMAIN_CHECK_LOST_MS,
-  DOMAIN_POLL_FIRST_MS,
-  DOMAIN_RECHECK_MS,
-} from "../../../schemas/oauth/oauth-limits.ts";
+import type { oauthClient } from "../../../schemas/oauth/oauth-client.ts";
 import type { LoggedChange } from "./change-log.ts";
 import type { Domain } from "./oauth-client-state.ts";
 
+/** Prefix of the TXT record that verifies a client's domain. The client's code follows it. */
+const VERIFICATION_PREFIX = "vendor_oauth_client_publisher=";
+/** First pause between two lookups; it doubles up to the setting. */
+export const DOMAIN_POLL_FIRST_MS = 10_000;
+/** A record that was found is looked for again this often. */
+export const DOMAIN_RECHECK_MS = 86_400_000;
+/** A lookup nobody answered by then is asked for again, then ever later: the longest that a busy lane takes. */
+export const DOMAIN_CHECK_LOST_MS = 10 * 60_000;
+
 type Report = Input<(typeof oauthClient)["messages"]["domainChecked"]>;
 
-/** What a step leaves: the domain, when to go on, and what is worth an entry in the log. */
+/** Result of a step: the domain, the time of the next step, and the entry for the change log. */
 export interface DomainStep {
   domain: Domain;
   checkAt: number | null;
@@ -27,7 +31,7 @@ export function startVerification(
   { before, now }: { before: Domain | undefined; now: number },
 ): DomainStep {
   const known = before?.host === host ? before : undefined;
-  // What is verified stays so while it is looked at again.
+  // A verified domain stays verified during a new lookup.
   if (known?.status === "verified") {
     return { domain: { ...known, pace, nextCheckAt: now }, checkAt: now, logs: [] };
   }
@@ -45,7 +49,7 @@ export function startVerification(
       ...(lastCheckedAt !== undefined && { lastCheckedAt }),
     },
     checkAt: now,
-    // One that is under way goes on, for its whole time once more.
+    // A running verification gets its full time window again, without another log entry.
     logs: known && known.status !== "failed" ? [] : [{ action: "verification_started", changes }],
   };
 }

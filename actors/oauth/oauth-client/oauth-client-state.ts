@@ -1,4 +1,4 @@
-/** What is kept of an OAuth client: all of it in one value, and a row for each change in its log. */
+/** State of an OAuth client: one value, and one row for each change in its log. */
 import { z } from "zod";
 import type { DeepReadonly } from "../../../schemas/contract.ts";
 import {
@@ -32,7 +32,7 @@ const Live = z.object({
   registration: Registration,
   visibility: Visibility,
   secrets: z.array(StoredSecret),
-  /** What its domain is asked for, whatever the domain. */
+  /** The text that the TXT record must contain, for any domain. */
   code: Id,
   domain: Domain.optional(),
   /** Lookups so far: each has a number. */

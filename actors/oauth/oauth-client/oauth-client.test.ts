@@ -1,13 +1,12 @@
 import { expect } from "chai";
 import {
-  AUDIT_ENTRIES_MAX,
   AUDIT_KEPT_MS,
   AUDIT_VALUE_CHARS_MAX,
-  CLIENT_CHANGES_PER_DAY_MAX,
-  CLIENT_CHARS_MAX,
   SECRET_USED_EVERY_MS,
-} from "../../../schemas/oauth/oauth-limits.ts";
+} from "../../../schemas/oauth/limits.ts";
+import { CLIENT_CHARS_MAX } from "../../../schemas/oauth/oauth-client-settings.ts";
 import { refusal } from "../../../scripts/testing/refusal.ts";
+import { AUDIT_ENTRIES_MAX, CLIENT_CHANGES_PER_DAY_MAX } from "./change-log.ts";
 import { OAuthClientState } from "./oauth-client-state.ts";
 import {
   ACCOUNT,

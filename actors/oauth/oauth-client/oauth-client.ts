@@ -5,9 +5,9 @@ import { envelope } from "../../../schemas/contract.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import { hostOf } from "../../../schemas/oauth/client-uris.ts";
 import { dnsCheck } from "../../../schemas/oauth/dns-check.ts";
+import { AUDIT_KEPT_MS, SECRET_USED_EVERY_MS } from "../../../schemas/oauth/limits.ts";
 import { type ClientEntry, oauthClient } from "../../../schemas/oauth/oauth-client.ts";
 import { oauthClientList } from "../../../schemas/oauth/oauth-client-list.ts";
-import { AUDIT_KEPT_MS, SECRET_USED_EVERY_MS } from "../../../schemas/oauth/oauth-limits.ts";
 import { defineActor } from "../../runtime/kinds/define-actor.ts";
 import { counted, differences, logged, pageOfChanges, SYSTEM } from "./change-log.ts";
 import { answered, checkDue, type DomainStep, startVerification, textOf } from "./domain.ts";
@@ -70,7 +70,7 @@ export const oauthClientActor = defineActor(oauthClient, {
       const client = ownedBy(state, asked.accountId, key);
       const { state: next, logs, checkAt } = update(client, asked, now);
       if (next === client) return { state, reply: entryOf(client) };
-      // What its domain says then may be an entry too.
+      // The result of the lookup may add another entry.
       const changed = counted(next, logs.length + Number(typeof checkAt === "number"), now);
       return {
         ...logged(changed, logs, { by: asked.by, at: now }),
@@ -161,7 +161,7 @@ export const oauthClientActor = defineActor(oauthClient, {
   },
 });
 
-/** What a lookup, or its end, leaves: those who watch hear of it where it means anything to them. */
+/** Applies a domain step. Notifies subscribers if the step adds to the change log. */
 function domainTransition(state: LiveClient, step: DomainStep, now: number) {
   const { domain, checkAt, logs } = step;
   return {

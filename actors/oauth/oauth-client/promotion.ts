@@ -1,4 +1,4 @@
-/** What makes a client fit for everybody, and what it may not lose once it is. */
+/** The conditions under which a client may be public, and stay public. */
 
 import { ActorError } from "../../../schemas/errors.ts";
 import { hostOf } from "../../../schemas/oauth/client-uris.ts";

@@ -1,8 +1,8 @@
 /** The secrets of a client: the newest, and beside it at most one that is on its way out. */
 import type { Input } from "../../../schemas/contract.ts";
 import { ActorError } from "../../../schemas/errors.ts";
+import { CLIENT_SECRETS_MAX } from "../../../schemas/oauth/limits.ts";
 import type { oauthClient } from "../../../schemas/oauth/oauth-client.ts";
-import { CLIENT_SECRETS_MAX } from "../../../schemas/oauth/oauth-limits.ts";
 import type { LoggedChange } from "./change-log.ts";
 import type { LiveClient, StoredSecret } from "./oauth-client-state.ts";
 

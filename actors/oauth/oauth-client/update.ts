@@ -1,4 +1,4 @@
-/** What becomes of a client that is changed: each rule between its fields, its visibility and its domain. */
+/** Applies a change to a client, with the rules between its fields, visibility and domain. */
 
 import type { Input } from "../../../schemas/contract.ts";
 import { ActorError } from "../../../schemas/errors.ts";
@@ -14,7 +14,7 @@ import { secretLog } from "./secrets.ts";
 
 type Asked = Input<(typeof oauthClient)["messages"]["update"]>;
 
-export interface Updated {
+interface Updated {
   state: LiveClient;
   logs: readonly LoggedChange[];
   /** When the domain is to be looked at; null: no more. Undefined: as it is. */
@@ -85,7 +85,7 @@ function verifyAnew(state: LiveClient, { patch, pace }: Asked, now: number): Ver
   return startVerification(hostOf(clientUri), pace, { before: domain, now });
 }
 
-/** Whether it becomes public. Throws `conflict` where it may not, or may no longer be what it is. */
+/** Returns whether the change makes the client public. Throws `conflict` if the change breaks a rule of public clients. */
 function checkVisibility(
   state: LiveClient,
   asked: Pick<Asked, "visibility"> & { registration: Registration; domain: Domain | undefined },

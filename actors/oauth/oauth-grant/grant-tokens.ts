@@ -1,26 +1,32 @@
 /** The tokens of a grant: found by their hashes, added, and forgotten when their time is over. */
 import type { DeepReadonly } from "../../../schemas/contract.ts";
+import { REFRESH_GRACE_MS } from "../../../schemas/oauth/limits.ts";
 import type { GrantToken } from "../../../schemas/oauth/oauth-grant.ts";
-import {
-  ACCESS_TOKENS_PER_GRANT_MAX,
-  REFRESH_GRACE_MS,
-  REFRESH_TOKENS_PER_GRANT_MAX,
-  TOKEN_RECORDS_BYTES_MAX,
-  USED_REFRESH_TOKENS_MAX,
-} from "../../../schemas/oauth/oauth-server-limits.ts";
 import type { OpenGrant } from "./oauth-grant-state.ts";
+
+/** Access tokens of one grant that live at once; past it the oldest goes. 64 processes refresh at once, and then once more. */
+export const ACCESS_TOKENS_PER_GRANT_MAX = 160;
+/**
+ * Refresh tokens of one grant, as many: those that nobody has used yet, more than one only after retries, and those that
+ * are served again. The oldest that nobody used goes.
+ */
+export const REFRESH_TOKENS_PER_GRANT_MAX = 160;
+/** Bytes of the records beside tokens of one kind: with those of the other they fit into STATE_BYTES_MAX. */
+export const TOKEN_RECORDS_BYTES_MAX = 250_000;
+/** Used refresh tokens that the grant remembers to detect replay: one an hour for 30 days. */
+export const USED_REFRESH_TOKENS_MAX = 750;
 
 type Open = DeepReadonly<OpenGrant>;
 type Token = DeepReadonly<GrantToken>;
-/** A token, and when it was used, where it is of a kind that is used up. */
+/** A token, with the time of its use if it can be used only once. */
 export type UsableToken = Token & { readonly usedAt?: number | undefined };
 
-/** Half a SHA-256 is as hard to find again as a whole one is, for whoever would invent a token. */
+/** Half a SHA-256 (128 bits) is enough: an attacker cannot find a token for it either. */
 const REMEMBERED_CHARS = 32;
 
 export const isLive = ({ expiresAt }: { expiresAt: number }, now: number) => now < expiresAt;
 
-/** Whether a refresh token is not served any more, since it was used a while ago. */
+/** Returns whether a refresh token was used longer ago than the grace period. */
 export const isSpent = ({ usedAt }: { usedAt?: number | undefined }, now: number) =>
   usedAt !== undefined && now - usedAt >= REFRESH_GRACE_MS;
 
@@ -45,11 +51,11 @@ function withRefresh(state: Open, refresh: Token | undefined, now: number) {
   const live = state.refresh.filter((token) => isLive(token, now));
   const served = live.filter((token) => !isSpent(token, now));
   const next: readonly UsableToken[] = refresh ? [refresh] : [];
-  // One that is served again makes room last: without it, the next of many that refresh at once would end the grant.
+  // Tokens in their grace period are dropped last. Without one, a concurrent refresh would look like a replay and end the grant.
   const byWorth = [...served.filter(isUnused), ...served.filter((one) => !isUnused(one)), ...next];
   const worth = new Set(lastOf(byWorth, REFRESH_TOKENS_PER_GRANT_MAX));
   const kept = [...live, ...next].filter((token) => worth.has(token));
-  // One that nobody used was no reuse, whoever comes with it.
+  // Using a dropped token that was never used is not a replay.
   const gone = live.filter((token) => !worth.has(token) && !isUnused(token));
   const used = [...state.usedRefresh, ...gone.map(({ hash }) => hash.slice(0, REMEMBERED_CHARS))];
   return { refresh: kept, usedRefresh: used.slice(-USED_REFRESH_TOKENS_MAX) };
@@ -57,7 +63,7 @@ function withRefresh(state: Open, refresh: Token | undefined, now: number) {
 
 const isUnused = ({ usedAt }: UsableToken) => usedAt === undefined;
 
-/** As many as may be kept. */
+/** Returns the latest tokens that fit the limits of number and bytes. */
 function lastOf<T extends Token>(tokens: readonly T[], countMax: number): T[] {
   let bytes = 0;
   const last = tokens.slice(-countMax);
@@ -68,7 +74,7 @@ function lastOf<T extends Token>(tokens: readonly T[], countMax: number): T[] {
   return last.slice(first + 1);
 }
 
-/** When the last of it is over. */
+/** Returns when the last token expires, at most the end of the grant. */
 export function endsAt(state: Open): number {
   const tokens = [state.code, ...state.access, ...state.refresh];
   const last = Math.max(...tokens.map(({ expiresAt }) => expiresAt));

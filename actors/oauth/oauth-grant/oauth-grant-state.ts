@@ -1,4 +1,4 @@
-/** What is kept of a grant: hashes of what it gave out, never a token. */
+/** State of a grant: hashes of the issued codes and tokens, never a token itself. */
 import { z } from "zod";
 import { GrantEntry, GrantToken } from "../../../schemas/oauth/oauth-grant.ts";
 import { EpochMs } from "../../../schemas/values.ts";

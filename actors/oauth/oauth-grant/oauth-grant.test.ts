@@ -1,21 +1,23 @@
 import { expect } from "chai";
 import type { DeepReadonly } from "../../../schemas/contract.ts";
 import { STATE_BYTES_MAX } from "../../../schemas/limits.ts";
-import type { GrantToken } from "../../../schemas/oauth/oauth-grant.ts";
 import {
   ACCESS_TOKEN_MS,
-  ACCESS_TOKENS_PER_GRANT_MAX,
   CODE_MS,
   GRANT_MS,
   REFRESH_GRACE_MS,
   REFRESH_TOKEN_MS,
-  REFRESH_TOKENS_PER_GRANT_MAX,
-  TOKEN_RECORD_BYTES_MAX,
-  TOKEN_RECORDS_BYTES_MAX,
-  USED_REFRESH_TOKENS_MAX,
-} from "../../../schemas/oauth/oauth-server-limits.ts";
+} from "../../../schemas/oauth/limits.ts";
+import type { GrantToken } from "../../../schemas/oauth/oauth-grant.ts";
+import { TOKEN_RECORD_BYTES_MAX } from "../../../schemas/oauth/oauth-grant.ts";
 import { refusal } from "../../../scripts/testing/refusal.ts";
 import { runHandler } from "../../../scripts/testing/run-handler.ts";
+import {
+  ACCESS_TOKENS_PER_GRANT_MAX,
+  REFRESH_TOKENS_PER_GRANT_MAX,
+  TOKEN_RECORDS_BYTES_MAX,
+  USED_REFRESH_TOKENS_MAX,
+} from "./grant-tokens.ts";
 import { oauthGrantActor } from "./oauth-grant.ts";
 import type { OAuthGrantState } from "./oauth-grant-state.ts";
 

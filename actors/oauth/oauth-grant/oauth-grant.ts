@@ -114,7 +114,7 @@ const reused = { outcome: "reused" as const };
 
 type State = DeepReadonly<OAuthGrantState>;
 
-/** One answer for every reason: whoever guesses learns nothing from the difference. */
+/** One answer for every reason, so that attackers learn nothing from the difference. */
 const unknown = () => new ActorError("not_found", "Cannot find token: it is unknown or over");
 
 function openOf(state: State, now: number): DeepReadonly<OpenGrant> {
@@ -122,7 +122,7 @@ function openOf(state: State, now: number): DeepReadonly<OpenGrant> {
   return state;
 }
 
-/** Nothing of it opens anything from here on. */
+/** Ends the grant: its code and tokens are invalid from here on. */
 function endOf(
   { grant: { userId, clientId } }: DeepReadonly<OpenGrant>,
   key: string,

@@ -1,4 +1,4 @@
-/** What is kept of the authorization server's keys. */
+/** State of the authorization server's keys. */
 import { z } from "zod";
 import { OAuthKeys } from "../../../schemas/oauth/oauth-keys.ts";
 

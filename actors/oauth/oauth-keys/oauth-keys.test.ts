@@ -1,11 +1,8 @@
 import { expect } from "chai";
-import {
-  KEY_KEPT_MS,
-  KEY_LEAD_MS,
-  KEY_SIGNS_MS,
-} from "../../../schemas/oauth/oauth-server-limits.ts";
+import { KEY_SIGNS_MS } from "../../../gateway/oauth/provider/signing-keys.ts";
+import { KEY_LEAD_MS } from "../../../schemas/oauth/limits.ts";
 import { runHandler } from "../../../scripts/testing/run-handler.ts";
-import { oauthKeysActor } from "./oauth-keys.ts";
+import { KEY_KEPT_MS, oauthKeysActor } from "./oauth-keys.ts";
 
 const key = (kid: string) => ({ kid, jwk: { kty: "RSA" } });
 const secret = "s".repeat(43);

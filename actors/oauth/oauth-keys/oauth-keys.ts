@@ -1,9 +1,12 @@
 /** Decides which of several keys that are offered at once is the next, and keeps old ones while they are needed. */
 
+import { KEY_LEAD_MS } from "../../../schemas/oauth/limits.ts";
 import { oauthKeys } from "../../../schemas/oauth/oauth-keys.ts";
-import { KEY_KEPT_MS, KEY_LEAD_MS } from "../../../schemas/oauth/oauth-server-limits.ts";
 import { defineActor } from "../../runtime/kinds/define-actor.ts";
 import { OAuthKeysState } from "./oauth-keys-state.ts";
+
+/** A key is shown after it has signed its last: far longer than any ID token lives. */
+export const KEY_KEPT_MS = 7 * 86_400_000;
 
 export const oauthKeysActor = defineActor(oauthKeys, {
   state: OAuthKeysState,
@@ -17,7 +20,7 @@ export const oauthKeysActor = defineActor(oauthKeys, {
       const known = keys?.signing ?? [];
       if (keys && known.at(-1)?.kid !== after) return { state, reply: keys };
       const all = [...known, { ...key, createdAt: now }];
-      // One has signed its last when the next one has had its lead.
+      // A key stops signing when the lead time of its successor ends.
       const signing = all.filter((_key, index) => {
         const next = all[index + 1];
         return !next || now < next.createdAt + KEY_LEAD_MS + KEY_KEPT_MS;

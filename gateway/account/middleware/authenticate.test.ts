@@ -1,11 +1,11 @@
 import { expect } from "chai";
 import { apiToken } from "../../../schemas/account/api-token.ts";
+import { type TestGateway, testGateway } from "../../testing/test-gateway.ts";
+import { newToken } from "../api-token-text.ts";
 import {
   AUTHENTICATION_FAILURES_MAX,
   AUTHENTICATION_WINDOW_MS,
-} from "../../../schemas/account/authentication-limits.ts";
-import { type TestGateway, testGateway } from "../../testing/test-gateway.ts";
-import { newToken } from "../api-token-text.ts";
+} from "../failed-authentications.ts";
 
 describe("authenticate", () => {
   let gateway: TestGateway;

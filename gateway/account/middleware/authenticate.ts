@@ -1,4 +1,4 @@
-/** Finds out who asks: the API token or OAuth access token of the Authorization header (RFC 6750 section 2.1). */
+/** Authenticates a request by the API token or OAuth access token in its Authorization header (RFC 6750 section 2.1). */
 import type { RequestHandler } from "express";
 import { ActorError } from "../../../schemas/errors.ts";
 import { type Caller, localsOf } from "../../http/locals.ts";
@@ -16,7 +16,7 @@ export function authenticate(tokens: Tokens, now: () => number): RequestHandler 
       response.set("WWW-Authenticate", REALM);
       throw new ActorError("unauthenticated", `Cannot authenticate: no token, ${EXPECTED}`);
     }
-    // Taken back below, once the token is known to be good.
+    // Removed below if the token is valid.
     response.set("WWW-Authenticate", `${REALM}, error="invalid_token"`);
     const [, text] = /^Bearer +(\S+)$/i.exec(header) ?? [];
     if (text === undefined) {

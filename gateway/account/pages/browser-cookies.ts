@@ -1,9 +1,12 @@
-/** Cookies of a browser: which one it is, its session, and who signed in there. None means anything by itself. */
+/** The cookies of a browser: its random id, its session, and proofs of earlier sign-ins. */
 import { randomBytes } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import type { Request, Response } from "express";
-import { BROWSER_MS, SESSION_MS } from "../../../schemas/oauth/oauth-server-limits.ts";
+import { SESSION_MS } from "../../../schemas/account/limits.ts";
 import { sha256 } from "../../http/sha256.ts";
+
+/** Lifetime of the browser cookie. Open forms and pending requests are valid this long. */
+export const BROWSER_MS = 30 * 86_400_000;
 
 const BROWSER = /^[\w-]{43}$/;
 const browsers = new WeakMap<IncomingMessage, string>();
@@ -11,12 +14,12 @@ const browsers = new WeakMap<IncomingMessage, string>();
 export interface CookieNames {
   session: string;
   browser: string;
-  /** Proves who has signed in there. */
+  /** Holds proofs of earlier sign-ins. */
   known: string;
   isSecure: boolean;
 }
 
-/** No other host may set cookies whose names begin so (RFC 6265bis section 4.1.3.2); without https there are none. */
+/** Uses the prefix `__Host-` on https, so that no other host can set these cookies (RFC 6265bis section 4.1.3.2). */
 export function cookieNames(publicUrl: string): CookieNames {
   const isSecure = publicUrl.startsWith("https:");
   const prefix = isSecure ? "__Host-" : "";
@@ -44,7 +47,7 @@ export function knowBrowser(request: Request, response: Response, names: CookieN
   return made;
 }
 
-/** Of a request whose browser is known. */
+/** Requires that `knowBrowser` has seen the request. */
 export function browserHashOf(request: IncomingMessage): string {
   return sha256(browsers.get(request) ?? "");
 }

@@ -1,4 +1,4 @@
-/** Authorization requests that wait for a person, as our pages see them. */
+/** Pending authorization requests, as pages read and finish them. */
 import { z } from "zod";
 import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
 import { ActorError } from "../../../schemas/errors.ts";
@@ -6,10 +6,10 @@ import { interaction } from "../../../schemas/oauth/interaction.ts";
 import { browserHashOf } from "./browser-cookies.ts";
 import type { Visit } from "./visit.ts";
 
-/** What the library keeps, as far as pages need it; all of it is kept on. */
+/** The fields of a stored authorization request that pages read. All others are preserved. */
 const Waiting = z.looseObject({
   exp: z.int(),
-  /** Where the library goes on. */
+  /** The address at which oidc-provider resumes the request. */
   returnTo: z.string(),
   prompt: z.object({ name: z.string(), reasons: z.array(z.string()) }),
   params: z.looseObject({
@@ -31,7 +31,7 @@ export class Interactions {
     this.#actors = actors;
   }
 
-  /** Undefined when it is over, unknown, or began in another browser. */
+  /** Resolves to undefined if the request has ended, is unknown, or began in another browser. */
   async find(visit: Visit, uid: string): Promise<Waiting | undefined> {
     if (!UID.test(uid)) return undefined;
     const browserHash = browserHashOf(visit.request);
@@ -44,7 +44,7 @@ export class Interactions {
     }
   }
 
-  /** Says what became of it. Resolves to where the browser goes on. */
+  /** Stores the outcome. Resolves to the address at which the browser continues. */
   async finish(
     visit: Visit,
     uid: string,
@@ -60,7 +60,7 @@ export class Interactions {
   }
 }
 
-/** What the library is told of a sign-in: as it was, not as it is now. */
+/** The result of a sign-in for oidc-provider, with the time of the sign-in. */
 export function loginResult({
   userId,
   authenticatedAt,

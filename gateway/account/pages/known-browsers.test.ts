@@ -1,12 +1,8 @@
 import { expect } from "chai";
 import express from "express";
-import {
-  KNOWN_BROWSER_MS,
-  KNOWN_PEOPLE_PER_BROWSER_MAX,
-} from "../../../schemas/oauth/oauth-server-limits.ts";
 import { type LoopbackServer, startHttpServer } from "../../../scripts/testing/loopback-server.ts";
 import { cookieNames } from "./browser-cookies.ts";
-import { KnownBrowsers } from "./known-browsers.ts";
+import { KNOWN_BROWSER_MS, KNOWN_PEOPLE_PER_BROWSER_MAX, KnownBrowsers } from "./known-browsers.ts";
 
 describe("known browsers", () => {
   let server: LoopbackServer;

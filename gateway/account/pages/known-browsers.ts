@@ -1,13 +1,14 @@
-/** By a cookie a browser proves that somebody signed in there before: strangers who guess do not hold them up then. */
+/** Recognises browsers in which a person signed in before. Guesses from elsewhere do not delay such a browser. */
 import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import type { Response } from "express";
-import {
-  KNOWN_BROWSER_MS,
-  KNOWN_PEOPLE_PER_BROWSER_MAX,
-} from "../../../schemas/oauth/oauth-server-limits.ts";
 import { sha256 } from "../../http/sha256.ts";
 import { type CookieNames, readCookie, setCookie } from "./browser-cookies.ts";
+
+/** How long after a sign-in a browser stays known. */
+export const KNOWN_BROWSER_MS = 180 * 86_400_000;
+/** People for whom one browser is known. Past it the least recent one is dropped. */
+export const KNOWN_PEOPLE_PER_BROWSER_MAX = 8;
 
 /** A random name of the browser, and a proof for each person. */
 const VALUE = /^[\w-]{22}(\.[\w-]{22})*$/;
@@ -23,14 +24,14 @@ export class KnownBrowsers {
     this.#cookies = cookies;
   }
 
-  /** What this browser is to the person, the same each time; undefined where they have not signed in there. */
+  /** Resolves to a stable name of this browser for the person; undefined if they never signed in here. */
   async find(request: IncomingMessage, email: string): Promise<string | undefined> {
     const { name, proofs } = this.#read(request);
     const own = await this.#prove(name, email);
     return proofs.some((proof) => isSame(proof, own)) ? sha256(own).slice(0, 32) : undefined;
   }
 
-  /** That they have signed in. */
+  /** Remembers in a cookie that the person has signed in. */
   async remember(request: IncomingMessage, response: Response, email: string): Promise<void> {
     const { name, proofs } = this.#read(request);
     const own = await this.#prove(name, email);
@@ -53,6 +54,6 @@ export class KnownBrowsers {
   }
 }
 
-/** Of texts of one length. */
+/** Compares texts of equal length in constant time. */
 const isSame = (one: string, other: string) =>
   timingSafeEqual(Buffer.from(one), Buffer.from(other));

@@ -1,15 +1,17 @@
 /** The pages /login and /signup. */
+
+import { PASSWORD_CHARS_MIN } from "../../../schemas/account/limits.ts";
 import { ActorError, isPassing } from "../../../schemas/errors.ts";
-import { PASSWORD_CHARS_MIN } from "../../../schemas/oauth/oauth-server-limits.ts";
 import { field, refusalNote } from "../../pages/forms.ts";
 import { html } from "../../pages/html.ts";
 import { Refused, staleForm } from "../../pages/refused.ts";
+import type { FormPage } from "./form-page.ts";
 import { loginResult, type Waiting } from "./interactions.ts";
 import type { PageParts } from "./page-parts.ts";
 import { acceptInvitation, findInvitation, type Person, signIn, signUp } from "./sign-in.ts";
 import type { Visit } from "./visit.ts";
 
-/** What both pages are on the way to. */
+/** The authorization request or invitation that the person continues after sign-in. */
 interface Aim {
   uid: string;
   waiting: Waiting | undefined;
@@ -18,128 +20,155 @@ interface Aim {
 
 const HOME = "/profile";
 
-export class LoginPages {
-  readonly #parts: PageParts;
+/** The pages for signing in, signing up and signing out. */
+export function loginPages(parts: PageParts): FormPage[] {
+  return [
+    { path: "/login", get: showLogin(parts), post: login(parts) },
+    { path: "/signup", get: showSignup(parts), post: signup(parts) },
+    { path: "/signout", post: signOut(parts) },
+  ];
+}
 
-  constructor(parts: PageParts) {
-    this.#parts = parts;
-  }
-
-  async showLogin(visit: Visit): Promise<void> {
-    const aim = await this.#aimOf(visit, (name) => visit.query(name));
+function showLogin(parts: PageParts) {
+  return async (visit: Visit): Promise<void> => {
+    const aim = await readAim(parts, visit, (name) => visit.query(name));
     if (!aim) return;
     const { signedIn } = visit;
     // Signed in meanwhile, in another tab, or here already with nothing else to do.
     const must = aim.waiting?.prompt.reasons.some((reason) => reason !== "no_session");
     // An invitation is accepted by a form alone: a link must make nobody a member.
-    if (signedIn && !must && aim.invitation === "") return this.#goOn(visit, aim, signedIn);
-    await this.#login(visit, aim, { email: aim.waiting?.params.login_hint ?? "" });
-  }
+    const hasSignedUp = visit.query("signed_up") !== "";
+    if (signedIn && !must && !hasSignedUp && aim.invitation === "") {
+      return goOn(parts, visit, aim, signedIn);
+    }
+    const invited = await findInvitation(parts.actors, aim.invitation);
+    const email = invited?.email ?? aim.waiting?.params.login_hint ?? "";
+    await showLoginForm(parts, visit, aim, { email, hasSignedUp });
+  };
+}
 
-  async login(visit: Visit): Promise<void> {
-    const aim = await this.#aimOf(visit, (name) => visit.text(name));
+function login(parts: PageParts) {
+  return async (visit: Visit): Promise<void> => {
+    const aim = await readAim(parts, visit, (name) => visit.text(name));
     if (!aim) return;
     const email = visit.text("email");
-    await this.#orRefuse(
+    await orRefuse(
       visit,
       async () => {
-        await this.#checkForm(visit, "login");
+        await checkForm(visit, "login");
         const password = visit.text("password");
         const { address } = visit;
         const known = (of: string) => visit.knownAs(of);
-        const person = await signIn(this.#parts.actors, { email, password, address, known });
-        await this.#goOn(visit, aim, await visit.signIn(person));
+        const person = await signIn(parts.actors, { email, password, address, known });
+        await goOn(parts, visit, aim, await visit.signIn(person));
       },
-      (refused) => this.#login(visit, aim, { email, refused }),
+      (refused) => showLoginForm(parts, visit, aim, { email, refused }),
     );
-  }
+  };
+}
 
-  async showSignup(visit: Visit): Promise<void> {
-    const aim = await this.#aimOf(visit, (name) => visit.query(name));
-    if (aim) await this.#signup(visit, aim, { email: "" });
-  }
+function showSignup(parts: PageParts) {
+  return async (visit: Visit): Promise<void> => {
+    const aim = await readAim(parts, visit, (name) => visit.query(name));
+    if (aim) await showSignupForm(parts, visit, aim, { email: "" });
+  };
+}
 
-  async signup(visit: Visit): Promise<void> {
-    const aim = await this.#aimOf(visit, (name) => visit.text(name));
+/**
+ * Leads to the sign-in page whether or not the address already has a user. A session here would tell a stranger
+ * which addresses are new.
+ */
+function signup(parts: PageParts) {
+  return async (visit: Visit): Promise<void> => {
+    const aim = await readAim(parts, visit, (name) => visit.text(name));
     if (!aim) return;
     const email = visit.text("email");
-    await this.#orRefuse(
+    await orRefuse(
       visit,
       async () => {
-        await this.#checkForm(visit, "signup");
-        const invited = await findInvitation(this.#parts.actors, aim.invitation);
-        if (!invited && this.#parts.signup === "closed")
-          throw new Refused(403, "Sign-up is closed.");
-        const person = await signUp(this.#parts.actors, {
+        await checkForm(visit, "signup");
+        const invited = await findInvitation(parts.actors, aim.invitation);
+        if (!invited && parts.signup === "closed") throw new Refused(403, "Sign-up is closed.");
+        await signUp(parts.actors, {
           email: invited?.email ?? email,
           password: visit.text("password"),
           address: visit.address,
-          invitation: invited ? aim.invitation : "",
+          isInvited: invited !== undefined,
         });
-        await this.#goOn(visit, aim, await visit.signIn(person));
+        visit.leadTo(parts.link(`/login${aimQuery(aim, { signed_up: "1" })}`));
       },
-      (refused) => this.#signup(visit, aim, { email, refused }),
+      (refused) => showSignupForm(parts, visit, aim, { email, refused }),
     );
-  }
+  };
+}
 
-  async signOut(visit: Visit): Promise<void> {
+function signOut(parts: PageParts) {
+  return async (visit: Visit): Promise<void> => {
     if (await visit.isOurForm("signout")) await visit.signOut();
-    visit.leadTo(this.#parts.link("/login"));
-  }
+    visit.leadTo(parts.link("/login"));
+  };
+}
 
-  /** Undefined when it is over: the person has been told. */
-  async #aimOf(visit: Visit, read: (name: string) => string): Promise<Aim | undefined> {
-    const uid = read("interaction");
-    const invitation = read("invitation");
-    if (uid === "") return { uid, invitation, waiting: undefined };
-    const waiting = await this.#parts.interactions.find(visit, uid);
-    if (waiting) return { uid, invitation, waiting };
-    this.#parts.showOver(visit);
-    return undefined;
-  }
+/** Resolves to undefined after it has shown that the request has ended. */
+async function readAim(
+  parts: PageParts,
+  visit: Visit,
+  read: (name: string) => string,
+): Promise<Aim | undefined> {
+  const uid = read("interaction");
+  const invitation = read("invitation");
+  if (uid === "") return { uid, invitation, waiting: undefined };
+  const waiting = await parts.interactions.find(visit, uid);
+  if (waiting) return { uid, invitation, waiting };
+  parts.showOver(visit);
+  return undefined;
+}
 
-  async #goOn(
-    visit: Visit,
-    { uid, waiting, invitation }: Aim,
-    person: Person & { authenticatedAt: number },
-  ): Promise<void> {
-    const { actors, interactions, link } = this.#parts;
-    if (invitation !== "") await acceptInvitation(actors, invitation, person);
-    if (!waiting) return visit.leadTo(link(HOME));
-    const result = loginResult(person);
-    visit.leadTo(await interactions.finish(visit, uid, { waiting, result }));
-  }
+async function goOn(
+  parts: PageParts,
+  visit: Visit,
+  { uid, waiting, invitation }: Aim,
+  person: Person & { authenticatedAt: number },
+): Promise<void> {
+  const { actors, interactions, link } = parts;
+  if (invitation !== "") await acceptInvitation(actors, invitation, person);
+  if (!waiting) return visit.leadTo(link(HOME));
+  const result = loginResult(person);
+  visit.leadTo(await interactions.finish(visit, uid, { waiting, result }));
+}
 
-  async #checkForm(visit: Visit, purpose: string): Promise<void> {
-    if (!(await visit.isOurForm(purpose))) throw staleForm();
-  }
+async function checkForm(visit: Visit, purpose: string): Promise<void> {
+  if (!(await visit.isOurForm(purpose))) throw staleForm();
+}
 
-  async #orRefuse(
-    visit: Visit,
-    work: () => Promise<void>,
-    refuse: (refused: Refused) => Promise<void>,
-  ) {
-    try {
-      await work();
-    } catch (error) {
-      const refused = refusalOf(error);
-      if (!refused) throw error;
-      visit.noteRefusal(refused);
-      await refuse(refused);
-    }
+async function orRefuse(
+  visit: Visit,
+  work: () => Promise<void>,
+  refuse: (refused: Refused) => Promise<void>,
+) {
+  try {
+    await work();
+  } catch (error) {
+    const refused = refusalOf(error);
+    if (!refused) throw error;
+    visit.noteRefusal(refused);
+    await refuse(refused);
   }
+}
 
-  async #login(
-    visit: Visit,
-    aim: Aim,
-    { email, refused }: { email: string; refused?: Refused },
-  ): Promise<void> {
-    const { link, signup } = this.#parts;
-    const canSignUp = signup === "open" || aim.invitation !== "";
-    visit.show(refused?.status ?? 200, {
-      title: "Sign in",
-      leadsOut: aim.waiting !== undefined,
-      body: html`<h1>Sign in</h1>
+async function showLoginForm(
+  parts: PageParts,
+  visit: Visit,
+  aim: Aim,
+  { email, refused, hasSignedUp }: { email: string; refused?: Refused; hasSignedUp?: boolean },
+): Promise<void> {
+  const { link, signup } = parts;
+  const canSignUp = signup === "open" || aim.invitation !== "";
+  visit.show(refused?.status ?? 200, {
+    title: "Sign in",
+    leadsOut: aim.waiting !== undefined,
+    body: html`<h1>Sign in</h1>
+${hasSignedUp && html`<p class="note good" role="status">Sign in to continue. If you already had an account, its password is unchanged.</p>`}
 ${aim.waiting && html`<p>Then you decide what the application you came from may do.</p>`}
 ${refusalNote(refused)}
 <form method="post" action="${link("/login")}">
@@ -150,35 +179,36 @@ ${field({ name: "password", label: "Password", type: "password", autocomplete: "
 <button class="wide">Sign in</button>
 </form>
 ${canSignUp && html`<p class="quiet">No account yet? <a href="${link(`/signup${aimQuery(aim)}`)}">Create one</a></p>`}`,
+  });
+}
+
+async function showSignupForm(
+  parts: PageParts,
+  visit: Visit,
+  aim: Aim,
+  { email, refused }: { email: string; refused?: Refused },
+): Promise<void> {
+  const { actors, link, signup } = parts;
+  const invited = await findInvitation(actors, aim.invitation);
+  const signIn = html`<p class="quiet">Have an account already? <a href="${link(`/login${aimQuery(aim)}`)}">Sign in</a></p>`;
+  if (!invited && (signup === "closed" || aim.invitation !== "")) {
+    const isOver = aim.invitation !== "";
+    return visit.show(refused?.status ?? 403, {
+      title: "Create account",
+      body: html`<h1>${isOver ? "This invitation is over" : "By invitation only"}</h1>
+<p>${
+        isOver
+          ? "It was used or taken back, or it has expired. Ask whoever sent it for another."
+          : "New people join here by an invitation. Ask an administrator of your account for one."
+      }</p>
+${signIn}`,
     });
   }
-
-  async #signup(
-    visit: Visit,
-    aim: Aim,
-    { email, refused }: { email: string; refused?: Refused },
-  ): Promise<void> {
-    const { actors, link, signup } = this.#parts;
-    const invited = await findInvitation(actors, aim.invitation);
-    const signIn = html`<p class="quiet">Have an account already? <a href="${link(`/login${aimQuery(aim)}`)}">Sign in</a></p>`;
-    if (!invited && (signup === "closed" || aim.invitation !== "")) {
-      const isOver = aim.invitation !== "";
-      return visit.show(refused?.status ?? 403, {
-        title: "Create account",
-        body: html`<h1>${isOver ? "This invitation is over" : "By invitation only"}</h1>
-<p>${
-          isOver
-            ? "It was used or taken back, or it has expired. Ask whoever sent it for another."
-            : "New people join here by an invitation. Ask an administrator of your account for one."
-        }</p>
-${signIn}`,
-      });
-    }
-    const fixed = invited?.email;
-    visit.show(refused?.status ?? 200, {
-      title: "Create account",
-      leadsOut: aim.waiting !== undefined,
-      body: html`<h1>Create account</h1>
+  const fixed = invited?.email;
+  visit.show(refused?.status ?? 200, {
+    title: "Create account",
+    leadsOut: aim.waiting !== undefined,
+    body: html`<h1>Create account</h1>
 ${invited && html`<p>You are invited to the account <strong>${invited.accountName}</strong> as ${invited.roles.join(", ")}.</p>`}
 ${refusalNote(refused)}
 <form method="post" action="${link("/signup")}">
@@ -204,8 +234,7 @@ ${field({
 <button class="wide">Create account</button>
 </form>
 ${signIn}`,
-    });
-  }
+  });
 }
 
 function refusalOf(error: unknown): Refused | undefined {
@@ -220,8 +249,9 @@ function aimFields({ uid, invitation }: Aim) {
 ${invitation !== "" && html`<input type="hidden" name="invitation" value="${invitation}">`}`;
 }
 
-function aimQuery({ uid, invitation }: Aim): string {
+function aimQuery({ uid, invitation }: Aim, more: Record<string, string> = {}): string {
   const query = new URLSearchParams({
+    ...more,
     ...(uid !== "" && { interaction: uid }),
     ...(invitation !== "" && { invitation }),
   });

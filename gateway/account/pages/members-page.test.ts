@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { account } from "../../../schemas/account/account.ts";
+import { MEMBERS_PER_ACCOUNT_MAX } from "../../../schemas/account/limits.ts";
 import { ALL_PERMISSIONS, type Role } from "../../../schemas/account/permissions.ts";
-import { MEMBERS_PER_ACCOUNT_MAX } from "../../../schemas/oauth/oauth-limits.ts";
 import { until } from "../../../scripts/testing/until.ts";
 import { newPerson, type OAuthWorld, oauthWorld, Person } from "../../oauth/testing/oauth-world.ts";
 
@@ -45,7 +45,7 @@ describe("members page", function () {
     const { text } = await invite(email, roles);
     const person = new Person(world.urls[0] ?? "");
     await person.open(`/signup?invitation=${invitationOf(text)}`);
-    await person.submit({ password: "correct horse" });
+    await person.signUp({ password: "correct horse" });
     await until(
       `${email} sees the account`,
       async () =>
@@ -71,7 +71,7 @@ describe("members page", function () {
     ]);
     const person = new Person(world.urls[1] ?? "");
     await person.open(`/signup?invitation=${token}`);
-    await person.submit({ password: "correct horse" });
+    await person.signUp({ password: "correct horse" });
     expect((await members()).at(-1)?.status).to.equal("accepted");
     expect(world.logs.join()).to.not.contain(token);
     const again = await invite("one@example.com", ["Member"]);

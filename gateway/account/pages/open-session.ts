@@ -1,4 +1,4 @@
-/** Opens a session for a browser, which its user knows of before the browser does. */
+/** Opens a session for a browser. The user's actor records it before the browser receives its cookie. */
 import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
 import { session } from "../../../schemas/account/session.ts";
 import { user } from "../../../schemas/account/user.ts";
@@ -7,13 +7,13 @@ import { Refused } from "../../pages/refused.ts";
 import { sessionAddress } from "./browser-cookies.ts";
 import { type Person, WRONG } from "./sign-in.ts";
 
-/** `text` is what the browser's cookie will say. Refuses where the password is another by now than was checked. */
+/** `text` is the value of the browser's cookie. Refuses if the password has changed since it was checked. */
 export async function openSession(actors: ActorClient, text: string, person: Person) {
   const { userId, email, passwordVersion } = person;
   const { id: sessionId, secretHash } = sessionAddress(text);
   await actors.call(session, sessionId, "open", { secretHash, userId, email });
   try {
-    // From here on a new password ends it.
+    // From here on a password change ends the session.
     await actors.call(user, email, "addSession", { userId, sessionId, passwordVersion });
     const { user: signedIn } = await actors.call(session, sessionId, "get", { secretHash });
     return { sessionId, userId, email, authenticatedAt: signedIn?.authenticatedAt ?? 0 };

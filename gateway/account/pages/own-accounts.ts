@@ -1,4 +1,4 @@
-/** The accounts a person belongs to, and what they are there: asked of the accounts themselves. */
+/** The accounts of a person and their roles there, read from the accounts themselves. */
 import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
 import { account } from "../../../schemas/account/account.ts";
 import {
@@ -36,7 +36,7 @@ async function accountOf(
     const { name, members } = await get().catch(async (error: unknown) => {
       const isOwn = roles.includes("Super Administrator");
       if (!isOwn || !(error instanceof ActorError && error.code === "not_found")) throw error;
-      // The sign-up that made the user died before it made the account.
+      // Sign-up registers the user only. The account opens here, when its owner first needs it.
       await openOwnAccount(actors, accountId, person);
       return get();
     });
@@ -53,7 +53,7 @@ const ADMINISTERS: Permission = "account.write";
 export const isAdministrator = (roles: readonly Role[]) =>
   permits(permissionsOf(roles), ADMINISTERS);
 
-/** Those in which they say who is a member. */
+/** The accounts in which the person manages members. */
 export async function administeredAccounts(actors: ActorClient, person: Person) {
   return (await ownAccounts(actors, person)).filter(({ roles }) => isAdministrator(roles));
 }

@@ -1,4 +1,4 @@
-/** What our pages are made with. */
+/** The dependencies of pages. */
 import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
 import type { Link } from "../../pages/page.ts";
 import type { Interactions } from "./interactions.ts";
@@ -13,6 +13,6 @@ export interface PageParts extends VisitParts {
   clientNameOf(clientId: string): Promise<string | undefined>;
   /** Closed: new users only by invitation. */
   signup: "open" | "closed";
-  /** Tells a person that what they were on the way to is over. */
+  /** Shows that the authorization request has ended. */
   showOver(visit: Visit): void;
 }

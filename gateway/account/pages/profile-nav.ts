@@ -1,4 +1,4 @@
-/** The way between the pages for who is signed in; what a person may not open is not shown. */
+/** The navigation of a signed-in person, without pages that the person may not open. */
 import { type Html, html } from "../../pages/html.ts";
 import type { Link } from "../../pages/page.ts";
 import type { Visit } from "./visit.ts";

@@ -1,10 +1,10 @@
-/** The roles somebody has in an account, on a form: each with what it may do. */
+/** The form field for roles, each with its description. */
 import { ALL_ROLES, HIGHEST_ROLE, ROLES, type Role } from "../../../schemas/account/permissions.ts";
 import { type Html, html } from "../../pages/html.ts";
 
 export const rolesText = (roles: readonly Role[]) => roles.join(", ");
 
-/** `givers` are the roles of whoever gives: only a Super Administrator makes another. */
+/** `givers` are the roles of the person who fills in the form. Only a Super Administrator can appoint another. */
 export function rolesField(ticked: readonly Role[], givers: readonly Role[]): Html {
   return html`<fieldset>
 <legend>Roles</legend>

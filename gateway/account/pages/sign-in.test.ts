@@ -1,19 +1,23 @@
 import { expect } from "chai";
+import {
+  SOURCE_GUESSES_FREE,
+  SOURCE_PAUSE_MS,
+} from "../../../actors/account/login-guard/login-guard.ts";
+import { LOGIN_WINDOW_MS } from "../../../schemas/account/limits.ts";
 import { loginGuard } from "../../../schemas/account/login-guard.ts";
 import { requestLimit } from "../../../schemas/account/request-limit.ts";
 import { session } from "../../../schemas/account/session.ts";
 import { user } from "../../../schemas/account/user.ts";
-import {
-  LOGIN_WINDOW_MS,
-  LOGINS_PER_ADDRESS_MAX,
-  SOURCE_GUESSES_FREE,
-  SOURCE_PAUSE_MS,
-} from "../../../schemas/oauth/oauth-server-limits.ts";
 import { newPerson, type OAuthWorld, oauthWorld, Person } from "../../oauth/testing/oauth-world.ts";
 import { Refused } from "../../pages/refused.ts";
 import { newSessionText, sessionAddress } from "./browser-cookies.ts";
 import { openSession } from "./open-session.ts";
-import { changePassword, type Person as Signer, signIn } from "./sign-in.ts";
+import {
+  changePassword,
+  LOGINS_PER_ADDRESS_MAX,
+  type Person as Signer,
+  signIn,
+} from "./sign-in.ts";
 
 describe("sign-in", function () {
   this.timeout(120_000);
@@ -135,6 +139,27 @@ describe("sign-in", function () {
     const thief = new Person(world.urls[0] ?? "");
     if (stolen) thief.cookies.set("tl_session;/", stolen);
     expect((await thief.open("/profile/password")).url).to.contain("/login");
+  });
+
+  it("sign-up answers a known address exactly as a new one, and changes nothing of its user", async () => {
+    const known = await newPerson(world);
+    const signUpAs = async (email: string) => {
+      const person = new Person(world.urls[0] ?? "");
+      const statuses: number[] = [];
+      person.onAnswer = (_method, { status }) => statuses.push(status);
+      await person.open("/signup");
+      const { url, text } = await person.submit({ email, password: "another horse" });
+      const shown = text.replaceAll(/name="mark" value="[^"]*"/g, "").replaceAll(email, "");
+      return { statuses, url, shown, cookies: [...person.cookies.keys()] };
+    };
+    const ofNew = await signUpAs("never-seen@example.com");
+    expect(await signUpAs(known.email)).to.deep.equal(ofNew);
+    expect(ofNew.shown).to.contain("Sign in");
+    const again = new Person(world.urls[0] ?? "");
+    await again.open("/login");
+    const wrong = await again.signIn({ email: known.email, password: "another horse" });
+    expect(wrong.status).to.equal(401);
+    expect((await again.signIn(known)).url).to.contain("/profile/clients");
   });
 
   it("that succeeds does not count for its network", async () => {

@@ -1,42 +1,44 @@
-/** Signing in and up, throttled. Signing in tells nobody which addresses are known; signing up does, a few at a time. */
+/** Sign-in and sign-up, with limited attempts. Neither reveals which addresses have a user. */
 import { randomBytes } from "node:crypto";
 import { z } from "zod";
 import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
 import { account } from "../../../schemas/account/account.ts";
-import { user } from "../../../schemas/account/user.ts";
-import { ActorError } from "../../../schemas/errors.ts";
 import {
   ACCOUNTS_PER_USER_MAX,
-  LOGINS_PER_ADDRESS_MAX,
   PASSWORD_CHARS_MAX,
   PASSWORD_CHARS_MIN,
-  SIGNUPS_PER_ADDRESS_MAX,
-} from "../../../schemas/oauth/oauth-server-limits.ts";
+} from "../../../schemas/account/limits.ts";
+import { user } from "../../../schemas/account/user.ts";
+import { ActorError } from "../../../schemas/errors.ts";
 import { Email } from "../../../schemas/values.ts";
 import { Refused } from "../../pages/refused.ts";
 import { isCommonPassword } from "../common-passwords.ts";
 import { readInvitation } from "../invitation-text.ts";
 import { hashPassword, isDated, matchNoPassword, passwordMatches } from "../password.ts";
-import { giveBackTry, takeTry, tryPassword } from "./tries.ts";
+import { attemptPassword, countAttempt, uncountAttempt } from "./attempts.ts";
+
+export const LOGINS_PER_ADDRESS_MAX = 100;
+/** New users from one address in a window. */
+export const SIGNUPS_PER_ADDRESS_MAX = 20;
 
 export interface Person {
   userId: string;
   email: string;
-  /** Of the password that was checked. */
+  /** Version of the password that was checked. */
   passwordVersion?: number | undefined;
 }
 
 export const WRONG = "The e-mail address or the password is not right.";
 
-/** Long enough is what counts; longer than this is no password but an attempt to keep us busy. */
+/** Requires a length only. Longer texts are refused because hashing them costs time. */
 const Password = z.string().min(PASSWORD_CHARS_MIN).max(PASSWORD_CHARS_MAX);
 
 export interface Credentials {
   email: string;
   password: string;
-  /** The network they come from. */
+  /** The network of the request. */
   address: string;
-  /** What their browser is to a person who has signed in there before. */
+  /** Resolves to a stable name of the browser if the person signed in there before. */
   known?: (email: string) => Promise<string | undefined>;
 }
 
@@ -47,14 +49,14 @@ export async function signIn(actors: ActorClient, given: Credentials): Promise<P
   const browser = email.success ? await given.known?.(email.data) : undefined;
   const network = `login-from ${address}`;
   const isKnown = browser !== undefined;
-  if (!isKnown) await takeTry(actors, network, LOGINS_PER_ADDRESS_MAX);
+  if (!isKnown) await countAttempt(actors, network, LOGINS_PER_ADDRESS_MAX);
   if (!email.success || password.length > PASSWORD_CHARS_MAX) throw new Refused(401, WRONG);
   const source = { from: isKnown ? `browser ${browser}` : `network ${address}`, isKnown };
-  const person = await tryPassword(actors, { email: email.data, ...source }, () =>
+  const person = await attemptPassword(actors, { email: email.data, ...source }, () =>
     userWith(actors, email.data, password),
   );
   if (!person) throw new Refused(401, WRONG);
-  if (!isKnown) await giveBackTry(actors, network);
+  if (!isKnown) await uncountAttempt(actors, network);
   return person;
 }
 
@@ -77,32 +79,28 @@ async function userWith(
   return { userId: id, email, passwordVersion };
 }
 
-/** Makes a user, with an account of their own unless they come by an invitation. */
+/**
+ * Registers a user, with an account of their own unless they were invited. Does the same work for an address that already
+ * has a user, and changes nothing there: neither the answer nor its time tells the two apart. The account itself is opened
+ * by the first page that lists it (`ownAccounts`).
+ */
 export async function signUp(
   actors: ActorClient,
-  asked: { email: string; password: string; address: string; invitation: string },
-): Promise<Person> {
+  asked: { email: string; password: string; address: string; isInvited: boolean },
+): Promise<void> {
   const email = Email.safeParse(asked.email.trim());
   if (!email.success) throw new Refused(400, "Enter an e-mail address.", { field: "email" });
   await checkNewPassword(asked.password, email.data);
-  await takeTry(actors, `signup-from ${asked.address}`, SIGNUPS_PER_ADDRESS_MAX);
-  const accountId = asked.invitation === "" ? newId() : undefined;
-  const person = { userId: newId(), email: email.data };
+  await countAttempt(actors, `signup-from ${asked.address}`, SIGNUPS_PER_ADDRESS_MAX);
+  const passwordHash = await hashPassword(asked.password);
   const roles = ["Super Administrator" as const];
+  const accounts = asked.isInvited ? [] : [{ accountId: newId(), roles }];
+  const entry = { id: newId(), email: email.data, passwordHash, accounts };
   try {
-    await actors.call(user, person.email, "register", {
-      id: person.userId,
-      email: person.email,
-      passwordHash: await hashPassword(asked.password),
-      accounts: accountId === undefined ? [] : [{ accountId, roles }],
-    });
+    await actors.call(user, email.data, "register", entry);
   } catch (error) {
     if (!(error instanceof ActorError && error.code === "conflict")) throw error;
-    const text = "This account cannot be created. If you have one already, sign in.";
-    throw new Refused(409, text, { field: "email" });
   }
-  if (accountId !== undefined) await openOwnAccount(actors, accountId, person);
-  return person;
 }
 
 /** A user's own account; repeating it changes nothing. */
@@ -116,7 +114,7 @@ export async function openOwnAccount(
   await actors.call(account, accountId, "open", { name, owner });
 }
 
-/** What an invitation is for; undefined when it is unknown, used or expired. */
+/** Resolves to an invitation; undefined if it is unknown, used or expired. */
 export async function findInvitation(actors: ActorClient, text: string) {
   const invitation = readInvitation(text);
   if (!invitation) return undefined;
@@ -160,7 +158,7 @@ export async function changePassword(
   { current, password }: { current: string; password: string },
 ): Promise<{ ended: readonly string[]; person: Person }> {
   const source = { email, from: `session ${sessionId}`, isKnown: true };
-  const known = await tryPassword(actors, source, async () => {
+  const known = await attemptPassword(actors, source, async () => {
     const found = await passwordOf(actors, email);
     const matches =
       found !== undefined &&

@@ -1,4 +1,4 @@
-/** One request for a page: which browser asks, who is signed in there, and what its form says. */
+/** One request for a page: its browser, the signed-in user, and the submitted form. */
 
 import type { Request, RequestHandler, Response } from "express";
 import { urlencoded } from "express";
@@ -6,7 +6,6 @@ import ipaddr from "ipaddr.js";
 import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
 import { session } from "../../../schemas/account/session.ts";
 import { ActorError } from "../../../schemas/errors.ts";
-import { FORM_BYTES_MAX, FORM_FIELDS_MAX } from "../../../schemas/oauth/oauth-server-limits.ts";
 import { setRetryAfter } from "../../http/retry-after.ts";
 import type { FormMarks } from "../../pages/form-marks.ts";
 import { type Html, html } from "../../pages/html.ts";
@@ -23,6 +22,11 @@ import {
 import type { KnownBrowsers } from "./known-browsers.ts";
 import { openSession } from "./open-session.ts";
 import type { Person } from "./sign-in.ts";
+
+/** A form of ours. */
+export const FORM_BYTES_MAX = 64 * 1024;
+/** Fields of a form. The consent form has one for each scope and each account. */
+export const FORM_FIELDS_MAX = 1_000;
 
 export interface SignedIn {
   sessionId: string;
@@ -93,7 +97,7 @@ export class Visit {
     return opened;
   }
 
-  /** What this browser is to a person who has signed in here before. */
+  /** Resolves to a stable name of this browser if the person signed in here before. */
   knownAs(email: string): Promise<string | undefined> {
     return this.#parts.known.find(this.request, email);
   }
@@ -119,7 +123,7 @@ export class Visit {
     return { browser: this.#browser, sessionId: this.signedIn?.sessionId ?? "", purpose };
   }
 
-  /** Of the form; empty when it is not there. */
+  /** Returns a field of the form; empty if it is absent. */
   text(name: string): string {
     return this.texts(name)[0] ?? "";
   }
@@ -128,7 +132,7 @@ export class Visit {
     return textsOf((this.request.body as Record<string, unknown> | undefined)?.[name]);
   }
 
-  /** Of the address. */
+  /** Returns a query parameter; empty if it is absent. */
   query(name: string): string {
     return textsOf(this.request.query[name])[0] ?? "";
   }
@@ -137,7 +141,7 @@ export class Visit {
     return networkOf(this.request.ip ?? "");
   }
 
-  /** Says of what is shown next when to come back. */
+  /** Sets Retry-After on the page that is shown next. */
   noteRefusal({ status, retryAfterS }: Refused): void {
     setRetryAfter(this.#response, status, retryAfterS);
   }
@@ -146,13 +150,13 @@ export class Visit {
     sendPage(this.#response, status, page, this.#parts.link);
   }
 
-  /** After a form, with GET (RFC 9700 section 4.12: what was posted, a password among it, is not posted on). */
+  /** Redirects with GET after a form, so that the browser does not resend a password (RFC 9700 section 4.12). */
   leadTo(target: string): void {
     this.#response.redirect(303, target);
   }
 }
 
-/** What limits tell clients by: whoever has one IPv6 address has the /64 around it. */
+/** Returns the network by which limits count: an IPv4 address or an IPv6 /64. */
 export function networkOf(address: string): string {
   if (!ipaddr.isValid(address)) return "unknown";
   const parsed = ipaddr.process(address);

@@ -14,61 +14,68 @@ import { nothing } from "../../../schemas/http/nothing.ts";
 import { pageOf } from "../../http/listing.ts";
 import { type Asked, defineRoute, type Route } from "../../http/route.ts";
 
+const LIST_ACCOUNTS = {
+  method: "get",
+  path: "/accounts",
+  id: "listAccounts",
+  tag: "Accounts",
+  summary: "The accounts the token opens",
+  parameters: nothing,
+  query: AccountsQuery,
+  answer: { result: WireAccount.array(), paged: "numbers" },
+} as const;
+
+const GET_ACCOUNT = {
+  method: "get",
+  path: "/accounts/{account_id}",
+  id: "getAccount",
+  tag: "Accounts",
+  summary: "One account",
+  parameters: AccountPath,
+  query: nothing,
+  answer: { result: WireAccount },
+} as const;
+
+const GET_USER = {
+  method: "get",
+  path: "/user",
+  id: "getUser",
+  tag: "Accounts",
+  summary: "The person whose token it is: who authorized its client, or made it",
+  parameters: nothing,
+  query: nothing,
+  refusals: ["not_found"],
+  answer: { result: WireUser },
+} as const;
+
+/** The REST routes of accounts and of the user behind a token. */
 export function accountRoutes(actors: ActorClient): Route[] {
   return [
-    defineRoute({
-      method: "get",
-      path: "/accounts",
-      id: "listAccounts",
-      tag: "Accounts",
-      summary: "The accounts the token opens",
-      parameters: nothing,
-      query: AccountsQuery,
-      answer: { result: WireAccount.array(), paged: "numbers" },
-      handle: listAccounts,
-    }),
-    defineRoute({
-      method: "get",
-      path: "/accounts/{account_id}",
-      id: "getAccount",
-      tag: "Accounts",
-      summary: "One account",
-      parameters: AccountPath,
-      query: nothing,
-      answer: { result: WireAccount },
-      handle: getAccount,
-    }),
-    defineRoute({
-      method: "get",
-      path: "/user",
-      id: "getUser",
-      tag: "Accounts",
-      summary: "The person whose token it is: who authorized its client, or made it",
-      parameters: nothing,
-      query: nothing,
-      refusals: ["not_found"],
-      answer: { result: WireUser },
-      handle: getUser,
-    }),
+    defineRoute({ ...LIST_ACCOUNTS, handle: listAccounts(actors) }),
+    defineRoute({ ...GET_ACCOUNT, handle: getAccount(actors) }),
+    defineRoute({ ...GET_USER, handle: getUser(actors) }),
   ];
+}
 
-  async function listAccounts({
-    caller,
-    query,
-  }: Asked<unknown, Listing & { name?: string | undefined }>) {
+function listAccounts(actors: ActorClient) {
+  return async ({ caller, query }: Asked<unknown, Listing & { name?: string | undefined }>) => {
     const ids = caller.accountIds ?? [caller.accountId];
-    const own = await Promise.all(ids.map(wireAccount));
+    const own = await Promise.all(ids.map((id) => wireAccount(actors, id)));
     return pageOf(
       own.filter(({ name }) => query.name === undefined || query.name === name),
       query,
     );
-  }
+  };
+}
 
-  async function getAccount({ caller }: Asked) {
-    return { result: await wireAccount(caller.accountId) };
-  }
+function getAccount(actors: ActorClient) {
+  return async ({ caller }: Asked) => {
+    return { result: await wireAccount(actors, caller.accountId) };
+  };
+}
 
-  async function getUser({ caller }: Asked) {
+function getUser(actors: ActorClient) {
+  return async ({ caller }: Asked) => {
     const { accountId, tokenId: id } = caller;
     const userId =
       caller.userId ?? (await actors.call(account, accountId, "getToken", { id })).userId;
@@ -81,10 +88,10 @@ export function accountRoutes(actors: ActorClient): Route[] {
       );
     }
     return { result: { id: member.userId, email: member.email } };
-  }
+  };
+}
 
-  async function wireAccount(id: string): Promise<z.input<typeof WireAccount>> {
-    const { name, createdAt } = await actors.call(account, id, "get", {});
-    return { id, name, type: "standard", created_on: new Date(createdAt).toISOString() };
-  }
+async function wireAccount(actors: ActorClient, id: string): Promise<z.input<typeof WireAccount>> {
+  const { name, createdAt } = await actors.call(account, id, "get", {});
+  return { id, name, type: "standard", created_on: new Date(createdAt).toISOString() };
 }

@@ -1,8 +1,9 @@
 import { expect } from "chai";
+import { INVITATION_MS } from "../../../actors/account/account/members.ts";
 import { account } from "../../../schemas/account/account.ts";
+import { MEMBERS_PER_ACCOUNT_MAX } from "../../../schemas/account/limits.ts";
 import { ALL_PERMISSIONS, ALL_ROLES, ROLES } from "../../../schemas/account/permissions.ts";
 import { user } from "../../../schemas/account/user.ts";
-import { INVITATION_MS, MEMBERS_PER_ACCOUNT_MAX } from "../../../schemas/oauth/oauth-limits.ts";
 import {
   giveToken,
   openAccount,

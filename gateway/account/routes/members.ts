@@ -1,4 +1,4 @@
-/** Members of an account: invited, listed, given roles, removed. */
+/** REST routes to invite, list, change and remove members of an account. */
 import type { z } from "zod";
 import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
 import { account, type Invitation, type Member } from "../../../schemas/account/account.ts";
@@ -20,7 +20,7 @@ import { ActorError } from "../../../schemas/errors.ts";
 import { Listing } from "../../../schemas/http/listing.ts";
 import { nothing } from "../../../schemas/http/nothing.ts";
 import { JSON_BODY_BYTES_MAX } from "../../../schemas/limits.ts";
-import { callTold } from "../../http/call-told.ts";
+import { callAndNotify } from "../../http/call-and-notify.ts";
 import { pageOf } from "../../http/listing.ts";
 import type { Caller } from "../../http/locals.ts";
 import { type Asked, defineRoute, type Route } from "../../http/route.ts";
@@ -31,97 +31,123 @@ const MEMBER = `${MEMBERS}/{member_id}`;
 
 type OfMember<B = unknown> = Asked<z.output<typeof MemberPath>, unknown, B>;
 
+const INVITE_MEMBER = {
+  tag: "Members",
+  permissions: ["account.write"],
+  method: "post",
+  path: MEMBERS,
+  id: "inviteMember",
+  summary: "Invite a person by e-mail address; a second invitation takes the place of the first",
+  parameters: AccountPath,
+  query: nothing,
+  body: { schema: InviteMember, bytesMax: JSON_BODY_BYTES_MAX },
+  refusals: ["conflict", "limit_reached"],
+  answer: { result: InvitedMember },
+} as const;
+
+const LIST_MEMBERS = {
+  tag: "Members",
+  permissions: ["account.read"],
+  method: "get",
+  path: MEMBERS,
+  id: "listMembers",
+  summary: "The account's members, and those who are invited",
+  parameters: AccountPath,
+  query: MembersQuery,
+  answer: { result: WireMember.array(), paged: "numbers" },
+} as const;
+
+const GET_MEMBER = {
+  tag: "Members",
+  permissions: ["account.read"],
+  method: "get",
+  path: MEMBER,
+  id: "getMember",
+  summary: "One member, or one who is invited",
+  parameters: MemberPath,
+  query: nothing,
+  answer: { result: WireMember },
+} as const;
+
+const UPDATE_MEMBER = {
+  tag: "Members",
+  permissions: ["account.write"],
+  method: "put",
+  path: MEMBER,
+  id: "updateMember",
+  summary: "Give a member, or one who is invited, other roles",
+  parameters: MemberPath,
+  query: nothing,
+  body: { schema: UpdateMember, bytesMax: JSON_BODY_BYTES_MAX },
+  refusals: ["conflict"],
+  answer: { result: WireMember },
+} as const;
+
+const REMOVE_MEMBER = {
+  tag: "Members",
+  permissions: ["account.write"],
+  method: "delete",
+  path: MEMBER,
+  id: "removeMember",
+  summary: "Remove a member, or take an invitation back",
+  parameters: MemberPath,
+  query: nothing,
+  refusals: ["conflict"],
+  answer: { result: RemovedMember },
+} as const;
+
+const LIST_ROLES = {
+  tag: "Members",
+  permissions: ["account.read"],
+  method: "get",
+  path: "/accounts/{account_id}/roles",
+  id: "listRoles",
+  summary: "The roles of members, and what each may do",
+  parameters: AccountPath,
+  query: Listing,
+  answer: { result: WireRole.array(), paged: "numbers" },
+} as const;
+
+const GET_ROLE = {
+  tag: "Members",
+  permissions: ["account.read"],
+  method: "get",
+  path: "/accounts/{account_id}/roles/{role_id}",
+  id: "getRole",
+  summary: "One role, and what it permits",
+  parameters: RolePath,
+  query: nothing,
+  answer: { result: WireRole },
+} as const;
+
+interface MemberParts {
+  actors: ActorClient;
+  /** The address of invitations begins with it. */
+  publicUrl: string;
+}
+
+/** The REST routes of members and roles. */
 export function memberRoutes(actors: ActorClient, publicUrl: string): Route[] {
-  const shared = { tag: "Members" };
-  const read = { ...shared, permissions: ["account.read"] as const };
-  const write = { ...shared, permissions: ["account.write"] as const };
+  const parts = { actors, publicUrl };
   return [
+    defineRoute({ ...INVITE_MEMBER, handle: inviteMember(parts) }),
+    defineRoute({ ...LIST_MEMBERS, handle: listMembers(parts) }),
+    defineRoute({ ...GET_MEMBER, handle: getMember(parts) }),
+    defineRoute({ ...UPDATE_MEMBER, handle: updateMember(parts) }),
+    defineRoute({ ...REMOVE_MEMBER, handle: removeMember(parts) }),
     defineRoute({
-      ...write,
-      method: "post",
-      path: MEMBERS,
-      id: "inviteMember",
-      summary:
-        "Invite a person by e-mail address; a second invitation takes the place of the first",
-      parameters: AccountPath,
-      query: nothing,
-      body: { schema: InviteMember, bytesMax: JSON_BODY_BYTES_MAX },
-      refusals: ["conflict", "limit_reached"],
-      answer: { result: InvitedMember },
-      handle: inviteMember,
-    }),
-    defineRoute({
-      ...read,
-      method: "get",
-      path: MEMBERS,
-      id: "listMembers",
-      summary: "The account's members, and those who are invited",
-      parameters: AccountPath,
-      query: MembersQuery,
-      answer: { result: WireMember.array(), paged: "numbers" },
-      handle: listMembers,
-    }),
-    defineRoute({
-      ...read,
-      method: "get",
-      path: MEMBER,
-      id: "getMember",
-      summary: "One member, or one who is invited",
-      parameters: MemberPath,
-      query: nothing,
-      answer: { result: WireMember },
-      handle: getMember,
-    }),
-    defineRoute({
-      ...write,
-      method: "put",
-      path: MEMBER,
-      id: "updateMember",
-      summary: "Give a member, or one who is invited, other roles",
-      parameters: MemberPath,
-      query: nothing,
-      body: { schema: UpdateMember, bytesMax: JSON_BODY_BYTES_MAX },
-      refusals: ["conflict"],
-      answer: { result: WireMember },
-      handle: updateMember,
-    }),
-    defineRoute({
-      ...write,
-      method: "delete",
-      path: MEMBER,
-      id: "removeMember",
-      summary: "Remove a member, or take an invitation back",
-      parameters: MemberPath,
-      query: nothing,
-      refusals: ["conflict"],
-      answer: { result: RemovedMember },
-      handle: removeMember,
-    }),
-    defineRoute({
-      ...read,
-      method: "get",
-      path: "/accounts/{account_id}/roles",
-      id: "listRoles",
-      summary: "The roles of members, and what each may do",
-      parameters: AccountPath,
-      query: Listing,
-      answer: { result: WireRole.array(), paged: "numbers" },
+      ...LIST_ROLES,
       handle: async ({ query }) => pageOf(ALL_ROLES.map(wireRole), query),
     }),
     defineRoute({
-      ...read,
-      method: "get",
-      path: "/accounts/{account_id}/roles/{role_id}",
-      id: "getRole",
-      summary: "One role, and what it permits",
-      parameters: RolePath,
-      query: nothing,
-      answer: { result: WireRole },
+      ...GET_ROLE,
       handle: async ({ parameters }) => ({ result: wireRole(parameters.role_id) }),
     }),
   ];
+}
 
-  async function inviteMember({ caller, body }: Asked<unknown, unknown, InviteMember>) {
+function inviteMember({ actors, publicUrl }: MemberParts) {
+  return async ({ caller, body }: Asked<unknown, unknown, InviteMember>) => {
     const { text, id, secretHash } = newInvitation(caller.accountId);
     const invitation = await actors.call(account, caller.accountId, "invite", {
       id,
@@ -137,47 +163,55 @@ export function memberRoutes(actors: ActorClient, publicUrl: string): Route[] {
         invitation_url: `${publicUrl}/signup?invitation=${text}`,
       },
     };
-  }
+  };
+}
 
-  async function listMembers({ caller, query }: Asked<unknown, MembersQuery>) {
+function listMembers({ actors }: MemberParts) {
+  return async ({ caller, query }: Asked<unknown, MembersQuery>) => {
     const { status, order } = query;
-    const members = (await membersOf(caller.accountId)).filter(
+    const members = (await membersOf(actors, caller.accountId)).filter(
       (member) => status === undefined || member.status === status,
     );
     if (order === "user.email") members.sort((one, other) => compare(one.email, other.email));
     if (order === "status") members.sort((one, other) => compare(one.status, other.status));
     return pageOf(members, query);
-  }
+  };
+}
 
-  async function getMember({ caller, parameters }: OfMember) {
-    return { result: await findMember(caller.accountId, parameters.member_id) };
-  }
+function getMember({ actors }: MemberParts) {
+  return async ({ caller, parameters }: OfMember) => {
+    return { result: await findMember(actors, caller.accountId, parameters.member_id) };
+  };
+}
 
-  async function updateMember({ caller, parameters, body }: OfMember<UpdateMember>) {
+function updateMember({ actors }: MemberParts) {
+  return async ({ caller, parameters, body }: OfMember<UpdateMember>) => {
     const { member_id: id } = parameters;
     const change = { id, roles: body.roles, by: changerOf(caller) };
-    await callTold(actors, account, caller.accountId, "setRoles", change);
-    return { result: await findMember(caller.accountId, id) };
-  }
+    await callAndNotify(actors, account, caller.accountId, "setRoles", change);
+    return { result: await findMember(actors, caller.accountId, id) };
+  };
+}
 
-  async function removeMember({ caller, parameters: { member_id: id } }: OfMember) {
-    await callTold(actors, account, caller.accountId, "removeMember", {
+function removeMember({ actors }: MemberParts) {
+  return async ({ caller, parameters: { member_id: id } }: OfMember) => {
+    await callAndNotify(actors, account, caller.accountId, "removeMember", {
       id,
       by: changerOf(caller),
     });
     return { result: { id } };
-  }
+  };
+}
 
-  async function findMember(accountId: string, id: string) {
-    const found = (await membersOf(accountId)).find((member) => member.id === id);
-    if (found) return found;
-    throw new ActorError("not_found", `Cannot find member: "${id}" is unknown`);
-  }
+async function findMember(actors: ActorClient, accountId: string, id: string) {
+  const found = (await membersOf(actors, accountId)).find((member) => member.id === id);
+  if (found) return found;
+  throw new ActorError("not_found", `Cannot find member: "${id}" is unknown`);
+}
 
-  async function membersOf(accountId: string) {
-    const { members, invitations } = await actors.call(account, accountId, "listMembers", {});
-    return [...members.map(wireMember), ...invitations.map(wireInvitation)];
-  }
+async function membersOf(actors: ActorClient, accountId: string) {
+  const { members, invitations } = await actors.call(account, accountId, "listMembers", {});
+  return [...members.map(wireMember), ...invitations.map(wireInvitation)];
 }
 
 const compare = (one: string, other: string) => (one < other ? -1 : Number(one > other));

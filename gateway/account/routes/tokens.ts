@@ -1,4 +1,4 @@
-/** API tokens of an account: made, listed, revoked; their secret is shown once. */
+/** REST routes to create, list, change, roll and revoke API tokens. A secret is shown once. */
 import type { z } from "zod";
 import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
 import { account, type TokenEntry } from "../../../schemas/account/account.ts";
@@ -18,12 +18,7 @@ import {
   VerifiedToken,
   WireToken,
 } from "../../../schemas/account/http/tokens.ts";
-import {
-  ALL_PERMISSIONS,
-  PERMISSIONS,
-  type Permission,
-  permits,
-} from "../../../schemas/account/permissions.ts";
+import { ALL_PERMISSIONS, type Permission } from "../../../schemas/account/permissions.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import { nothing } from "../../../schemas/http/nothing.ts";
 import { JSON_BODY_BYTES_MAX } from "../../../schemas/limits.ts";
@@ -32,128 +27,148 @@ import { pageOf } from "../../http/listing.ts";
 import type { Caller } from "../../http/locals.ts";
 import { type Asked, defineRoute, type Route } from "../../http/route.ts";
 import { newToken } from "../api-token-text.ts";
-
-type TokenTimes = Pick<CreateToken, "not_before" | "expires_on">;
+import { checkExpiry, checkHeld, checkResources, type TokenTimes } from "./token-checks.ts";
+import { permissionGroup, wireToken, wireValidity } from "./wire-token.ts";
 
 const TOKENS = "/accounts/{account_id}/tokens";
 
+const CREATE_TOKEN = {
+  tag: "Tokens",
+  method: "post",
+  path: TOKENS,
+  id: "createToken",
+  summary:
+    "Make a token that opens some or all of what the caller's own opens; made with an OAuth access token, it ends with the grant",
+  permissions: ["account.write"],
+  parameters: AccountPath,
+  query: nothing,
+  body: { schema: CreateToken, bytesMax: JSON_BODY_BYTES_MAX },
+  refusals: ["limit_reached"],
+  answer: { result: CreatedToken },
+} as const;
+
+const LIST_TOKENS = {
+  tag: "Tokens",
+  method: "get",
+  path: TOKENS,
+  id: "listTokens",
+  summary: "The account's tokens, without their secrets",
+  permissions: ["account.read"],
+  parameters: AccountPath,
+  query: TokensQuery,
+  answer: { result: WireToken.array(), paged: "numbers" },
+} as const;
+
+const LIST_PERMISSION_GROUPS = {
+  tag: "Tokens",
+  method: "get",
+  path: `${TOKENS}/permission_groups`,
+  id: "listPermissionGroups",
+  summary: "What a token can open",
+  permissions: ["account.read"],
+  parameters: AccountPath,
+  query: GroupsQuery,
+  answer: { result: PermissionGroup.array(), paged: "numbers" },
+} as const;
+
+const VERIFY_ACCOUNT_TOKEN = {
+  tag: "Tokens",
+  method: "get",
+  path: `${TOKENS}/verify`,
+  id: "verifyAccountToken",
+  summary: "Whether the token of this very request is valid",
+  parameters: AccountPath,
+  query: nothing,
+  answer: { result: VerifiedToken },
+} as const;
+
+const GET_TOKEN = {
+  tag: "Tokens",
+  method: "get",
+  path: `${TOKENS}/{token_id}`,
+  id: "getToken",
+  summary: "One token, without its secret",
+  permissions: ["account.read"],
+  parameters: TokenPath,
+  query: nothing,
+  answer: { result: WireToken },
+} as const;
+
+const UPDATE_TOKEN = {
+  tag: "Tokens",
+  method: "put",
+  path: `${TOKENS}/{token_id}`,
+  id: "updateToken",
+  summary: "Replace a token's name, permissions, times and status; its secret stays",
+  permissions: ["account.write"],
+  parameters: TokenPath,
+  query: nothing,
+  body: { schema: UpdateToken, bytesMax: JSON_BODY_BYTES_MAX },
+  answer: { result: WireToken },
+} as const;
+
+const ROLL_TOKEN = {
+  tag: "Tokens",
+  method: "put",
+  path: `${TOKENS}/{token_id}/value`,
+  id: "rollToken",
+  summary: "Replace a token's secret, at once; the new one is shown this once",
+  permissions: ["account.write"],
+  parameters: TokenPath,
+  query: nothing,
+  answer: { result: RolledToken },
+} as const;
+
+const DELETE_TOKEN = {
+  tag: "Tokens",
+  method: "delete",
+  path: `${TOKENS}/{token_id}`,
+  id: "deleteToken",
+  summary: "Revoke a token, at once and for good",
+  permissions: ["account.write"],
+  parameters: TokenPath,
+  query: nothing,
+  answer: { result: DeletedToken },
+} as const;
+
+const VERIFY_TOKEN = {
+  tag: "Tokens",
+  method: "get",
+  path: "/user/tokens/verify",
+  id: "verifyToken",
+  summary: "Whether the token of this very request is valid",
+  parameters: nothing,
+  query: nothing,
+  answer: { result: VerifiedToken },
+} as const;
+
+interface TokenParts {
+  actors: ActorClient;
+  now: () => number;
+}
+
+/** The REST routes of API tokens. */
 export function tokenRoutes(actors: ActorClient, now: () => number): Route[] {
-  const shared = { tag: "Tokens" };
+  const parts = { actors, now };
   return [
+    defineRoute({ ...CREATE_TOKEN, handle: createToken(parts) }),
+    defineRoute({ ...LIST_TOKENS, handle: listTokens(parts) }),
     defineRoute({
-      ...shared,
-      method: "post",
-      path: TOKENS,
-      id: "createToken",
-      summary:
-        "Make a token that opens some or all of what the caller's own opens; made with an OAuth access token, it ends with the grant",
-      permissions: ["account.write"],
-      parameters: AccountPath,
-      query: nothing,
-      body: { schema: CreateToken, bytesMax: JSON_BODY_BYTES_MAX },
-      refusals: ["limit_reached"],
-      answer: { result: CreatedToken },
-      handle: createToken,
-    }),
-    defineRoute({
-      ...shared,
-      method: "get",
-      path: TOKENS,
-      id: "listTokens",
-      summary: "The account's tokens, without their secrets",
-      permissions: ["account.read"],
-      parameters: AccountPath,
-      query: TokensQuery,
-      answer: { result: WireToken.array(), paged: "numbers" },
-      handle: listTokens,
-    }),
-    defineRoute({
-      ...shared,
-      method: "get",
-      path: `${TOKENS}/permission_groups`,
-      id: "listPermissionGroups",
-      summary: "What a token can open",
-      permissions: ["account.read"],
-      parameters: AccountPath,
-      query: GroupsQuery,
-      answer: { result: PermissionGroup.array(), paged: "numbers" },
+      ...LIST_PERMISSION_GROUPS,
       handle: async ({ query }) => pageOf(groupsOf(query), query),
     }),
-    // Before the route of one token: its path would read "verify" as an id.
-    defineRoute({
-      ...shared,
-      method: "get",
-      path: `${TOKENS}/verify`,
-      id: "verifyAccountToken",
-      summary: "Whether the token of this very request is valid",
-      parameters: AccountPath,
-      query: nothing,
-      answer: { result: VerifiedToken },
-      handle: verifyToken,
-    }),
-    defineRoute({
-      ...shared,
-      method: "get",
-      path: `${TOKENS}/{token_id}`,
-      id: "getToken",
-      summary: "One token, without its secret",
-      permissions: ["account.read"],
-      parameters: TokenPath,
-      query: nothing,
-      answer: { result: WireToken },
-      handle: getToken,
-    }),
-    defineRoute({
-      ...shared,
-      method: "put",
-      path: `${TOKENS}/{token_id}`,
-      id: "updateToken",
-      summary: "Replace a token's name, permissions, times and status; its secret stays",
-      permissions: ["account.write"],
-      parameters: TokenPath,
-      query: nothing,
-      body: { schema: UpdateToken, bytesMax: JSON_BODY_BYTES_MAX },
-      answer: { result: WireToken },
-      handle: updateToken,
-    }),
-    defineRoute({
-      ...shared,
-      method: "put",
-      path: `${TOKENS}/{token_id}/value`,
-      id: "rollToken",
-      summary: "Replace a token's secret, at once; the new one is shown this once",
-      permissions: ["account.write"],
-      parameters: TokenPath,
-      query: nothing,
-      answer: { result: RolledToken },
-      handle: rollToken,
-    }),
-    defineRoute({
-      ...shared,
-      method: "delete",
-      path: `${TOKENS}/{token_id}`,
-      id: "deleteToken",
-      summary: "Revoke a token, at once and for good",
-      permissions: ["account.write"],
-      parameters: TokenPath,
-      query: nothing,
-      answer: { result: DeletedToken },
-      handle: deleteToken,
-    }),
-    defineRoute({
-      ...shared,
-      method: "get",
-      path: "/user/tokens/verify",
-      id: "verifyToken",
-      summary: "Whether the token of this very request is valid",
-      parameters: nothing,
-      query: nothing,
-      answer: { result: VerifiedToken },
-      handle: verifyToken,
-    }),
+    // Must precede the route of one token, which would read "verify" as an id.
+    defineRoute({ ...VERIFY_ACCOUNT_TOKEN, handle: verifyToken }),
+    defineRoute({ ...GET_TOKEN, handle: getToken(parts) }),
+    defineRoute({ ...UPDATE_TOKEN, handle: updateToken(parts) }),
+    defineRoute({ ...ROLL_TOKEN, handle: rollToken(parts) }),
+    defineRoute({ ...DELETE_TOKEN, handle: deleteToken(parts) }),
+    defineRoute({ ...VERIFY_TOKEN, handle: verifyToken }),
   ];
+}
 
-  async function createToken({ caller, body }: Asked<unknown, unknown, CreateToken>) {
+function createToken({ actors, now }: TokenParts) {
+  return async ({ caller, body }: Asked<unknown, unknown, CreateToken>) => {
     checkResources(body, caller.accountId);
     checkExpiry(body, now());
     const permissions = requestedPermissions(body);
@@ -162,20 +177,26 @@ export function tokenRoutes(actors: ActorClient, now: () => number): Route[] {
     const validity = validityOf(body);
     const { accountId, grantId } = caller;
     const origin = grantId === undefined ? {} : { grantId };
-    // In this order a token that opens anything is always in the account's list, and so can be revoked.
-    const userId = caller.userId ?? (await ownToken(caller))?.userId;
+    // This order guarantees that every valid token is in the account's list, where it can be revoked.
+    const userId = caller.userId ?? (await ownToken(actors, caller))?.userId;
     const maker = userId === undefined ? {} : { userId };
     const entry = { id, name: body.name, permissions, lastFour, ...validity, ...origin, ...maker };
     const created = await actors.call(account, accountId, "createToken", entry);
     const issued = { accountId, permissions, secretHash, ...validity, ...origin };
     await actors.call(apiToken, id, "issue", issued);
-    return { result: { ...wireToken(created, accountId), value: text } };
-  }
+    return { result: { ...wireToken(created, { accountId, now: now() }), value: text } };
+  };
+}
 
-  async function listTokens({ caller, query }: Asked<unknown, TokensQuery>) {
+function listTokens({ actors, now }: TokenParts) {
+  return async ({ caller, query }: Asked<unknown, TokensQuery>) => {
     const { tokens } = await actors.call(account, caller.accountId, "listTokens", {});
     const wire = async (token: TokenEntry) =>
-      wireToken(token, caller.accountId, await isGrantOver(token.grantId));
+      wireToken(token, {
+        accountId: caller.accountId,
+        now: now(),
+        hasGrantEnded: await hasEnded(actors, token.grantId),
+      });
     if (query.include_expired === "false") {
       const all = await Promise.all(tokens.map(wire));
       return pageOf(
@@ -185,124 +206,105 @@ export function tokenRoutes(actors: ActorClient, now: () => number): Route[] {
     }
     const { result, resultInfo } = pageOf(tokens, query);
     return { result: await Promise.all(result.map(wire)), resultInfo };
-  }
+  };
+}
 
-  async function getToken({ caller, parameters }: Asked<z.output<typeof TokenPath>>) {
+function getToken({ actors, now }: TokenParts) {
+  return async ({ caller, parameters }: Asked<z.output<typeof TokenPath>>) => {
     const id = parameters.token_id;
     const token = await actors.call(account, caller.accountId, "getToken", { id });
-    const isOver = await isGrantOver(token.grantId);
-    return { result: wireToken(token, caller.accountId, isOver) };
-  }
+    const hasGrantEnded = await hasEnded(actors, token.grantId);
+    const { accountId } = caller;
+    return { result: wireToken(token, { accountId, now: now(), hasGrantEnded }) };
+  };
+}
 
-  async function deleteToken({ caller, parameters }: Asked<z.output<typeof TokenPath>>) {
+function deleteToken({ actors }: TokenParts) {
+  return async ({ caller, parameters }: Asked<z.output<typeof TokenPath>>) => {
     const id = parameters.token_id;
-    await changeable(id, caller, "delete");
+    await findChangeable(actors, id, caller, "delete");
     await actors.call(apiToken, id, "revoke", {});
     await actors.call(account, caller.accountId, "removeToken", { id });
     return { result: { id } };
-  }
+  };
+}
 
-  async function updateToken({
+function updateToken({ actors, now }: TokenParts) {
+  return async ({
     caller,
     parameters: { token_id: id },
     body,
-  }: Asked<z.output<typeof TokenPath>, unknown, UpdateToken>) {
+  }: Asked<z.output<typeof TokenPath>, unknown, UpdateToken>) => {
     const { accountId } = caller;
     checkResources(body, accountId);
     // A token that has expired may keep its time.
-    const { lastFour, expiresAt } = await changeable(id, caller, "update");
+    const { lastFour, expiresAt } = await findChangeable(actors, id, caller, "update");
     if (validityOf(body).expiresAt !== expiresAt) checkExpiry(body, now());
     const permissions = requestedPermissions(body);
     checkHeld(permissions, caller, "update");
     const isDisabled = body.status === "disabled";
     const opens = { permissions, ...validityOf(body), ...(isDisabled && { isDisabled }) };
-    // What it opens first: repeated after a fault between the two, the list follows.
+    // Permissions first. If the second call fails, repeating the request updates the list.
     await actors.call(apiToken, id, "change", { opens });
     const entry = { id, name: body.name, lastFour, ...opens };
     const changed = await actors.call(account, accountId, "changeToken", entry);
-    return { result: wireToken(changed, accountId, await isGrantOver(changed.grantId)) };
-  }
+    const hasGrantEnded = await hasEnded(actors, changed.grantId);
+    return { result: wireToken(changed, { accountId, now: now(), hasGrantEnded }) };
+  };
+}
 
-  async function rollToken({ caller, parameters }: Asked<z.output<typeof TokenPath>>) {
+function rollToken({ actors }: TokenParts) {
+  return async ({ caller, parameters }: Asked<z.output<typeof TokenPath>>) => {
     const id = parameters.token_id;
     const {
       createdAt: _at,
       grantId: _grant,
       userId: _user,
       ...token
-    } = await changeable(id, caller, "roll");
+    } = await findChangeable(actors, id, caller, "roll");
     const { text, secretHash, lastFour } = newToken(id);
     await actors.call(apiToken, id, "change", { secretHash });
     await actors.call(account, caller.accountId, "changeToken", { ...token, lastFour });
     return { result: text };
-  }
-
-  /** Refuses another account's token, one that opens more than the caller's, and one that would outlast the caller's grant. */
-  async function changeable(id: string, caller: Caller, verb: string): Promise<TokenEntry> {
-    const token = await actors.call(account, caller.accountId, "getToken", { id });
-    checkHeld(token.permissions, caller, verb);
-    if (verb === "delete" || caller.grantId === undefined || caller.grantId === token.grantId) {
-      return token;
-    }
-    const text = `Cannot ${verb} token: the caller's own rests on the grant of an OAuth client, and this one does not`;
-    throw new ActorError("forbidden", text);
-  }
-
-  /** The caller's own entry, if the caller is an API token. */
-  async function ownToken({ accountId, tokenId, clientId }: Caller) {
-    if (clientId !== undefined) return undefined;
-    const { tokens } = await actors.call(account, accountId, "listTokens", {});
-    return tokens.find(({ id }) => id === tokenId);
-  }
-
-  async function verifyToken({ caller }: Asked) {
-    return { result: { id: caller.tokenId, status: "active" as const, ...wireValidity(caller) } };
-  }
-
-  async function isGrantOver(grantId: string | undefined): Promise<boolean> {
-    if (grantId === undefined) return false;
-    try {
-      await actors.call(oauthGrant, grantId, "get", {});
-      return false;
-    } catch (error) {
-      if (error instanceof ActorError && error.code === "not_found") return true;
-      throw error;
-    }
-  }
-
-  function wireToken(
-    token: TokenEntry,
-    accountId: string,
-    isOver = false,
-  ): z.input<typeof WireToken> {
-    const expired = isOver || (token.expiresAt !== undefined && now() >= token.expiresAt);
-    return {
-      id: token.id,
-      name: token.name,
-      status: expired ? "expired" : token.isDisabled ? "disabled" : "active",
-      last_four: token.lastFour,
-      issued_on: new Date(token.createdAt).toISOString(),
-      ...wireValidity(token),
-      policies: [
-        {
-          effect: "allow",
-          permission_groups: token.permissions.map(permissionGroup),
-          resources: { [`account.${accountId}`]: "*" },
-        },
-      ],
-    };
-  }
-}
-
-function permissionGroup(id: Permission) {
-  return { id, name: PERMISSIONS[id] };
-}
-
-function wireValidity({ notBeforeAt, expiresAt }: Partial<TokenEntry> | Caller) {
-  return {
-    ...(notBeforeAt === undefined ? {} : { not_before: new Date(notBeforeAt).toISOString() }),
-    ...(expiresAt === undefined ? {} : { expires_on: new Date(expiresAt).toISOString() }),
   };
+}
+
+/** Refuses another account's token, one that opens more than the caller's, and one that would outlast the caller's grant. */
+async function findChangeable(
+  actors: ActorClient,
+  id: string,
+  caller: Caller,
+  verb: string,
+): Promise<TokenEntry> {
+  const token = await actors.call(account, caller.accountId, "getToken", { id });
+  checkHeld(token.permissions, caller, verb);
+  if (verb === "delete" || caller.grantId === undefined || caller.grantId === token.grantId) {
+    return token;
+  }
+  const text = `Cannot ${verb} token: the caller's own rests on the grant of an OAuth client, and this one does not`;
+  throw new ActorError("forbidden", text);
+}
+
+/** The caller's own entry, if the caller is an API token. */
+async function ownToken(actors: ActorClient, { accountId, tokenId, clientId }: Caller) {
+  if (clientId !== undefined) return undefined;
+  const { tokens } = await actors.call(account, accountId, "listTokens", {});
+  return tokens.find(({ id }) => id === tokenId);
+}
+
+async function verifyToken({ caller }: Asked) {
+  return { result: { id: caller.tokenId, status: "active" as const, ...wireValidity(caller) } };
+}
+
+async function hasEnded(actors: ActorClient, grantId: string | undefined): Promise<boolean> {
+  if (grantId === undefined) return false;
+  try {
+    await actors.call(oauthGrant, grantId, "get", {});
+    return false;
+  } catch (error) {
+    if (error instanceof ActorError && error.code === "not_found") return true;
+    throw error;
+  }
 }
 
 function groupsOf({ name, scope = ACCOUNT_SCOPE }: GroupsQuery) {
@@ -320,38 +322,4 @@ function validityOf({ not_before, expires_on }: TokenTimes) {
 
 function requestedPermissions({ policies }: Pick<CreateToken, "policies">): Permission[] {
   return [...new Set(policies.flatMap((policy) => policy.permission_groups.map(({ id }) => id)))];
-}
-
-/** Clients name the account as `account.<id>`, some with a prefix of their own before it. */
-function checkResources({ policies }: Pick<CreateToken, "policies">, accountId: string): void {
-  const faults = policies.flatMap(({ resources = {} }, index) =>
-    Object.keys(resources)
-      .filter((resource) => !`.${resource}`.endsWith(`.account.${accountId}`))
-      .map((resource) => {
-        const pointer = `/policies/${index}/resources`;
-        return {
-          pointer,
-          message: `Cannot accept ${pointer}: "${resource}" is not this account, expected "account.${accountId}"`,
-        };
-      }),
-  );
-  if (faults.length > 0) {
-    throw new ActorError("invalid_request", "Cannot create token: see the faults", { faults });
-  }
-}
-
-function checkExpiry({ expires_on: text }: TokenTimes, now: number): void {
-  if (text === undefined || Date.parse(text) > now) return;
-  const pointer = "/expires_on";
-  const message = `Cannot accept ${pointer}: "${text}" is past, expected a time after ${new Date(now).toISOString()}`;
-  const faults = [{ pointer, message }];
-  throw new ActorError("invalid_request", "Cannot create token: see the faults", { faults });
-}
-
-/** Nobody gives away what they do not hold. */
-function checkHeld(permissions: readonly Permission[], caller: Caller, verb: string): void {
-  const missing = permissions.filter((permission) => !permits(caller.permissions, permission));
-  if (missing.length === 0) return;
-  const names = missing.map((permission) => `"${PERMISSIONS[permission]}"`).join(", ");
-  throw new ActorError("forbidden", `Cannot ${verb} token: the caller's own token lacks ${names}`);
 }

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import type { LiveClient } from "../command-line-client.ts";
+import type { LiveClient } from "../clients/live-client.ts";
 import { clientHeading } from "./client-heading.ts";
 
 const verification = {

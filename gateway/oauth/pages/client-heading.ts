@@ -1,17 +1,19 @@
-/** Who asks: a client's name and logo, who publishes it, and where it says more of itself. */
+/** The head of the consent page: the client's name, logo, publisher and links. */
 
 import { type Html, html } from "../../pages/html.ts";
-import type { LiveClient } from "../command-line-client.ts";
-import { COMMAND_LINE_CLIENT } from "../command-line-client.ts";
+import { COMMAND_LINE_CLIENT } from "../clients/command-line-client.ts";
+import type { LiveClient } from "../clients/live-client.ts";
 
 /** `owner` names the account of a private client. */
 export function clientHeading(client: LiveClient, owner: string | undefined): Html {
   const { clientName, logoUri } = client;
+  // The style sheet shows the letter in place of a logo that does not load: browsers draw `::after` of a broken image only.
+  const letter = [...clientName][0]?.toUpperCase();
   return html`<div class="client">
 ${
   logoUri === undefined
-    ? html`<span class="letter" aria-hidden="true">${[...clientName][0]?.toUpperCase()}</span>`
-    : html`<img src="${logoUri}" alt="" width="52" height="52" referrerpolicy="no-referrer">`
+    ? html`<span class="letter" aria-hidden="true">${letter}</span>`
+    : html`<img src="${logoUri}" alt="" data-letter="${letter}" width="52" height="52" referrerpolicy="no-referrer">`
 }
 <h1>Authorize ${clientName}</h1>
 </div>

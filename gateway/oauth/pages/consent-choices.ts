@@ -1,22 +1,21 @@
-/** What a person may choose among when a client asks: scopes, accounts, and why one is not to be had. */
+/** The scopes and accounts that a person can choose on the consent page. */
 import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
 import { ALL_PERMISSIONS, permissionsOf, permits } from "../../../schemas/account/permissions.ts";
 import { isIdentityScope, type Scope } from "../../../schemas/oauth/scopes.ts";
 import { type OwnAccount, ownAccounts } from "../../account/pages/own-accounts.ts";
 import type { Person } from "../../account/pages/sign-in.ts";
-import type { LiveClient } from "../command-line-client.ts";
-import { knownScopes } from "../known-scopes.ts";
-import { scopesOf } from "../live-client.ts";
+import { type LiveClient, scopesOf } from "../clients/live-client.ts";
+import { knownScopes } from "../tokens/known-scopes.ts";
 
 export interface AccountChoice extends OwnAccount {
-  /** Why it cannot be chosen. */
+  /** The reason why the account cannot be chosen. */
   reason?: string;
 }
 
 export interface Choices {
   required: Scope[];
   optional: Scope[];
-  /** Empty where nothing of an account is asked for. */
+  /** Empty if the client requests only identity scopes. */
   accounts: AccountChoice[];
 }
 

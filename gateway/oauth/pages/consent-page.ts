@@ -1,27 +1,25 @@
-/** The page on which a person allows a client something, or does not. */
+/** The consent page. */
 import { account } from "../../../schemas/account/account.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import { grantList } from "../../../schemas/oauth/grant-list.ts";
+import { ACCOUNTS_PER_GRANT_MAX, CLIENTS_PER_USER_MAX } from "../../../schemas/oauth/limits.ts";
 import type { Consent } from "../../../schemas/oauth/oauth-grant.ts";
-import {
-  ACCOUNTS_PER_GRANT_MAX,
-  CLIENTS_PER_USER_MAX,
-} from "../../../schemas/oauth/oauth-server-limits.ts";
 import { SCOPES, type Scope } from "../../../schemas/oauth/scopes.ts";
+import { findMember } from "../../account/find-member.ts";
+import type { FormPage } from "../../account/pages/form-page.ts";
 import type { Waiting } from "../../account/pages/interactions.ts";
 import type { PageParts } from "../../account/pages/page-parts.ts";
 import type { SignedIn, Visit } from "../../account/pages/visit.ts";
 import { refusalNote } from "../../pages/forms.ts";
 import { type Html, html } from "../../pages/html.ts";
 import { Refused } from "../../pages/refused.ts";
-import type { LiveClient } from "../command-line-client.ts";
-import { memberOf } from "../consents.ts";
-import { knownScopes } from "../known-scopes.ts";
-import { findClient, scopesOf } from "../live-client.ts";
+import { findClient } from "../clients/find-client.ts";
+import { type LiveClient, scopesOf } from "../clients/live-client.ts";
+import { knownScopes } from "../tokens/known-scopes.ts";
 import { clientHeading } from "./client-heading.ts";
 import { type AccountChoice, type Choices, choicesOf } from "./consent-choices.ts";
 
-interface Asked {
+interface ConsentRequest {
   uid: string;
   waiting: Waiting;
   clientId: string;
@@ -29,94 +27,123 @@ interface Asked {
   person: SignedIn;
 }
 
-export class ConsentPage {
-  readonly #parts: PageParts;
+/** The page on which a person allows or denies the request of a client. */
+export function consentPages(parts: PageParts): FormPage[] {
+  return [{ path: "/oauth2/consent", get: showConsent(parts), post: decide(parts) }];
+}
 
-  constructor(parts: PageParts) {
-    this.#parts = parts;
-  }
-
-  async show(visit: Visit): Promise<void> {
-    const asked = await this.#askedOf(visit, visit.query("interaction"));
+function showConsent(parts: PageParts) {
+  return async (visit: Visit): Promise<void> => {
+    const asked = await readRequest(parts, visit, visit.query("interaction"));
     if (!asked) return;
-    if (!(await this.#mayUse(asked))) return this.#refuse(visit, asked);
-    await this.#ask(visit, asked);
-  }
+    if (!(await mayUse(parts, asked))) return showPrivateClient(parts, visit, asked);
+    await showChoices(parts, visit, asked);
+  };
+}
 
-  async decide(visit: Visit): Promise<void> {
-    const asked = await this.#askedOf(visit, visit.text("interaction"));
+function decide(parts: PageParts) {
+  return async (visit: Visit): Promise<void> => {
+    const asked = await readRequest(parts, visit, visit.text("interaction"));
     if (!asked) return;
     if (!(await visit.isOurForm(purposeOf(asked)))) {
       const text = "This page was open for too long, or you signed in anew. Decide once more.";
-      return this.#ask(visit, asked, new Refused(403, text));
+      return showChoices(parts, visit, asked, new Refused(403, text));
     }
-    if (!(await this.#mayUse(asked))) {
-      return this.#deny(visit, asked, "This client is for members of the account that owns it");
+    if (!(await mayUse(parts, asked))) {
+      return deny(parts, visit, asked, "This client is for members of the account that owns it");
     }
     if (visit.text("decision") !== "allow") {
-      return this.#deny(visit, asked, "The resource owner denied the request");
+      return deny(parts, visit, asked, "The resource owner denied the request");
     }
     const gone = goneScope(asked);
     if (gone !== undefined) {
       const error_description = `The client is not registered for the scope '${gone}' any more`;
-      return this.#end(visit, asked, { error: "invalid_scope", error_description });
+      return finish(parts, visit, asked, { error: "invalid_scope", error_description });
     }
-    const choices = await this.#choicesOf(asked);
+    const choices = await readChoices(parts, asked);
     const consent = consentOf(visit, choices);
     if (consent.accountIds.length === 0 && choices.accounts.length > 0) {
-      return this.#ask(visit, asked, new Refused(400, "Choose at least one account."), consent);
+      return showChoices(
+        parts,
+        visit,
+        asked,
+        new Refused(400, "Choose at least one account."),
+        consent,
+      );
     }
     if (consent.accountIds.length > ACCOUNTS_PER_GRANT_MAX) {
       const text = `Choose at most ${ACCOUNTS_PER_GRANT_MAX} accounts.`;
-      return this.#ask(visit, asked, new Refused(400, text), consent);
+      return showChoices(parts, visit, asked, new Refused(400, text), consent);
     }
     const { clientId, person } = asked;
     try {
-      await this.#parts.actors.call(grantList, person.userId, "consent", { clientId, ...consent });
+      await parts.actors.call(grantList, person.userId, "consent", { clientId, ...consent });
     } catch (error) {
       if (!(error instanceof ActorError && error.code === "limit_reached")) throw error;
       const text = `You have allowed ${CLIENTS_PER_USER_MAX} clients something, which is the limit. Revoke one, under Authorized clients, and decide once more.`;
-      return this.#ask(visit, asked, new Refused(409, text), consent);
+      return showChoices(parts, visit, asked, new Refused(409, text), consent);
     }
-    await this.#end(visit, asked, { consent: {} });
-  }
+    await finish(parts, visit, asked, { consent: {} });
+  };
+}
 
-  /** Undefined when there is nothing to decide: the person has been told. */
-  async #askedOf(visit: Visit, uid: string): Promise<Asked | undefined> {
-    const waiting = await this.#parts.interactions.find(visit, uid);
-    const clientId = waiting?.params.client_id ?? "";
-    const client = waiting && (await findClient(this.#parts.actors, clientId));
-    const { signedIn: person } = visit;
-    if (waiting && client && person) return { uid, waiting, clientId, client, person };
-    this.#parts.showOver(visit);
-    return undefined;
-  }
+/** Resolves to undefined after it has shown that there is nothing to decide. */
+async function readRequest(
+  parts: PageParts,
+  visit: Visit,
+  uid: string,
+): Promise<ConsentRequest | undefined> {
+  const waiting = await parts.interactions.find(visit, uid);
+  const clientId = waiting?.params.client_id ?? "";
+  const client = waiting && (await findClient(parts.actors, clientId));
+  const { signedIn: person } = visit;
+  if (waiting && client && person) return { uid, waiting, clientId, client, person };
+  parts.showOver(visit);
+  return undefined;
+}
 
-  async #mayUse({ client, person }: Asked): Promise<boolean> {
-    if (client.visibility === "public") return true;
-    return (await memberOf(this.#parts.actors, client.accountId, person.userId)) !== undefined;
-  }
+async function mayUse(parts: PageParts, { client, person }: ConsentRequest): Promise<boolean> {
+  if (client.visibility === "public") return true;
+  return (await findMember(parts.actors, client.accountId, person.userId)) !== undefined;
+}
 
-  #choicesOf({ client, person, waiting }: Asked): Promise<Choices> {
-    const { scope } = waiting.params;
-    return choicesOf(this.#parts.actors, person, { client, scope });
-  }
+function readChoices(
+  parts: PageParts,
+  { client, person, waiting }: ConsentRequest,
+): Promise<Choices> {
+  const { scope } = waiting.params;
+  return choicesOf(parts.actors, person, { client, scope });
+}
 
-  #deny(visit: Visit, asked: Asked, error_description: string): Promise<void> {
-    return this.#end(visit, asked, { error: "access_denied", error_description });
-  }
+function deny(
+  parts: PageParts,
+  visit: Visit,
+  asked: ConsentRequest,
+  error_description: string,
+): Promise<void> {
+  return finish(parts, visit, asked, { error: "access_denied", error_description });
+}
 
-  async #end(visit: Visit, { uid, waiting }: Asked, result: Record<string, unknown>) {
-    visit.leadTo(await this.#parts.interactions.finish(visit, uid, { waiting, result }));
-  }
+async function finish(
+  parts: PageParts,
+  visit: Visit,
+  { uid, waiting }: ConsentRequest,
+  result: Record<string, unknown>,
+) {
+  visit.leadTo(await parts.interactions.finish(visit, uid, { waiting, result }));
+}
 
-  async #refuse(visit: Visit, asked: Asked): Promise<void> {
-    const { client, person, uid } = asked;
-    const { link } = this.#parts;
-    visit.show(403, {
-      title: "Private client",
-      leadsOut: true,
-      body: html`<h1>${client.clientName} is private</h1>
+async function showPrivateClient(
+  parts: PageParts,
+  visit: Visit,
+  asked: ConsentRequest,
+): Promise<void> {
+  const { client, person, uid } = asked;
+  const { link } = parts;
+  visit.show(403, {
+    title: "Private client",
+    leadsOut: true,
+    body: html`<h1>${client.clientName} is private</h1>
 <p>Only members of the account that owns it can authorize it, and you, ${person.email}, are not one of them.
 Ask an administrator of that account to invite you, or sign in as somebody else.</p>
 <form method="post" action="${link("/oauth2/consent")}">
@@ -124,27 +151,33 @@ ${await visit.markField(purposeOf(asked))}
 <input type="hidden" name="interaction" value="${uid}">
 <div class="buttons"><button name="decision" value="deny">Back to ${client.clientName}</button></div>
 </form>`,
-    });
-  }
+  });
+}
 
-  /** What was chosen stays: a scope that was declined is not offered as if it had not been. */
-  async #ask(visit: Visit, asked: Asked, refused?: Refused, chosen?: Consent): Promise<void> {
-    const { client, clientId, person, uid } = asked;
-    const { actors, link } = this.#parts;
-    const choices = await this.#choicesOf(asked);
-    const { consent } = await actors.call(grantList, person.userId, "getConsent", { clientId });
-    const ticked = chosen
-      ? new Set(chosen.accountIds)
-      : defaultAccounts(choices.accounts, client, consent);
-    const owner =
-      client.visibility === "private"
-        ? (await actors.call(account, client.accountId, "get", {})).name
-        : undefined;
-    visit.show(refused?.status ?? 200, {
-      title: `Authorize ${client.clientName}`,
-      leadsOut: true,
-      image: client.logoUri,
-      body: html`${clientHeading(client, owner)}
+/** Shows the choices again as the person last made them. */
+async function showChoices(
+  parts: PageParts,
+  visit: Visit,
+  asked: ConsentRequest,
+  refused?: Refused,
+  chosen?: Consent,
+): Promise<void> {
+  const { client, clientId, person, uid } = asked;
+  const { actors, link } = parts;
+  const choices = await readChoices(parts, asked);
+  const { consent } = await actors.call(grantList, person.userId, "getConsent", { clientId });
+  const ticked = chosen
+    ? new Set(chosen.accountIds)
+    : defaultAccounts(choices.accounts, client, consent);
+  const owner =
+    client.visibility === "private"
+      ? (await actors.call(account, client.accountId, "get", {})).name
+      : undefined;
+  visit.show(refused?.status ?? 200, {
+    title: `Authorize ${client.clientName}`,
+    leadsOut: true,
+    image: client.logoUri,
+    body: html`${clientHeading(client, owner)}
 <p>It asks for access as <strong>${person.email}</strong>.</p>
 ${refusalNote(refused)}
 <form method="post" action="${link("/oauth2/consent")}">
@@ -159,17 +192,16 @@ ${optionalField(choices.optional, chosen ?? consent)}
 </div>
 </form>
 <p class="quiet">You can take this back at any time, under Authorized clients.</p>`,
-    });
-  }
+  });
 }
 
-/** What was asked for when the client was registered for it still. */
-function goneScope({ client, waiting }: Asked): Scope | undefined {
+/** Returns a requested scope for which the client is no longer registered. */
+function goneScope({ client, waiting }: ConsentRequest): Scope | undefined {
   const held = scopesOf(client);
   return knownScopes(waiting.params.scope).find((id) => !held.has(id));
 }
 
-const purposeOf = ({ uid }: Asked) => `consent ${uid}`;
+const purposeOf = ({ uid }: ConsentRequest) => `consent ${uid}`;
 
 function consentOf(visit: Visit, { required, optional, accounts }: Choices): Consent {
   const ticked = new Set(visit.texts("scope"));
@@ -183,7 +215,7 @@ function consentOf(visit: Visit, { required, optional, accounts }: Choices): Con
   };
 }
 
-/** What was chosen last; else the account that owns the client, or the first: no more than one without being asked. */
+/** Preselects the accounts of the last consent; otherwise one account: the client's owner, or the first. */
 function defaultAccounts(
   accounts: readonly AccountChoice[],
   client: LiveClient,

@@ -1,8 +1,8 @@
-/** Pages that the library shows: what went wrong, and signing out for a client. */
+/** The pages that oidc-provider shows: errors, and sign-out for a client. */
 import type { KoaContextWithOIDC } from "oidc-provider";
 import { type Html, html } from "../../pages/html.ts";
 import { type Link, type Page, pageHeaders, writePage } from "../../pages/page.ts";
-import type { ProviderParts } from "../provider-parts.ts";
+import type { ProviderParts } from "../provider/provider-parts.ts";
 
 export function libraryPages(link: Link): ProviderParts["pages"] {
   return { error, confirmLogout, loggedOut };
@@ -50,7 +50,7 @@ ${target && onward(target, "Go on to")}`,
     });
   }
 
-  /** By its host, so that a person sees where they would be; a scheme that an app has claimed has none. */
+  /** Names the host, so that the person sees where the link leads. A custom scheme has no host. */
   function onward(target: URL, words: string): Html {
     const where = target.host || target.protocol.slice(0, -1);
     return html`<p><a href="${target.href}">${words} <strong>${where}</strong></a></p>`;

@@ -1,26 +1,26 @@
 import { Kvm } from "@nats-io/kv";
 import { expect } from "chai";
 import { account } from "../../../schemas/account/account.ts";
+import {
+  ACCOUNTS_PER_USER_MAX,
+  LOGIN_WINDOW_MS,
+  PASSWORD_CHARS_MAX,
+  PASSWORD_CHARS_MIN,
+} from "../../../schemas/account/limits.ts";
 import { requestLimit } from "../../../schemas/account/request-limit.ts";
 import { user } from "../../../schemas/account/user.ts";
 import { grantList } from "../../../schemas/oauth/grant-list.ts";
 import {
   ACCOUNTS_PER_GRANT_MAX,
-  ACCOUNTS_PER_USER_MAX,
-  AUTHORIZATIONS_PER_ADDRESS_MAX,
   CLIENTS_PER_PAGE,
   CLIENTS_PER_USER_MAX,
-  FORM_BYTES_MAX,
-  FORM_FIELDS_MAX,
   ID_TOKEN_MS,
   INTERACTION_MS,
-  LOGIN_WINDOW_MS,
-  LOGINS_PER_ADDRESS_MAX,
-  PASSWORD_CHARS_MAX,
-  PASSWORD_CHARS_MIN,
-  SIGNUPS_PER_ADDRESS_MAX,
-} from "../../../schemas/oauth/oauth-server-limits.ts";
+} from "../../../schemas/oauth/limits.ts";
 import { until } from "../../../scripts/testing/until.ts";
+import { LOGINS_PER_ADDRESS_MAX, SIGNUPS_PER_ADDRESS_MAX } from "../../account/pages/sign-in.ts";
+import { FORM_BYTES_MAX, FORM_FIELDS_MAX } from "../../account/pages/visit.ts";
+import { AUTHORIZATIONS_PER_ADDRESS_MAX } from "../oauth-router.ts";
 import {
   newPerson,
   type OAuthWorld,
@@ -223,7 +223,7 @@ describe("limits of pages", function () {
     await person.open("/signup");
     await takeAllBut(1, `signup-from ${ADDRESS}`, SIGNUPS_PER_ADDRESS_MAX);
     const signup = { email: "last@example.com", password: "correct horse" };
-    expect((await person.submit(signup)).url).to.contain("/profile/clients");
+    expect((await person.signUp(signup)).url).to.contain("/profile/clients");
     const more = stranger();
     await more.open("/signup");
     const past = await more.submit({ ...signup, email: "past@example.com" });

@@ -1,11 +1,11 @@
-/** Our pages: which there are, and what a person sees when one of them fails. */
+/** Routes requests to the pages for people, and shows an error page when one of them fails. */
 import { type ErrorRequestHandler, type RequestHandler, Router } from "express";
 import { ActorError, ERRORS } from "../../../schemas/errors.ts";
-import { LoginPages } from "../../account/pages/login-pages.ts";
-import { MembersPage } from "../../account/pages/members-page.ts";
+import type { FormPage } from "../../account/pages/form-page.ts";
+import { loginPages } from "../../account/pages/login-pages.ts";
+import { membersPages } from "../../account/pages/members-page.ts";
 import type { PageParts } from "../../account/pages/page-parts.ts";
-import { PROFILE_PATHS } from "../../account/pages/profile-nav.ts";
-import { ProfilePages } from "../../account/pages/profile-pages.ts";
+import { profilePages } from "../../account/pages/profile-pages.ts";
 import { readForm, Visit } from "../../account/pages/visit.ts";
 import { localsOf } from "../../http/locals.ts";
 import { methodNotAllowed } from "../../http/middleware/method-not-allowed.ts";
@@ -13,67 +13,34 @@ import { setRetryAfter } from "../../http/retry-after.ts";
 import { html } from "../../pages/html.ts";
 import { sendPage } from "../../pages/page.ts";
 import { STYLE, STYLE_PATH } from "../../pages/style.ts";
-import { ConsentPage } from "./consent-page.ts";
+import { consentPages } from "./consent-page.ts";
 
-type Show = (visit: Visit) => Promise<void>;
-
+/** Serves the pages for people, and their style sheet. */
 export function pageRouter(parts: PageParts): Router {
   const router = Router({ caseSensitive: true });
-  const login = new LoginPages(parts);
-  const consent = new ConsentPage(parts);
-  const profile = new ProfilePages(parts);
-  const members = new MembersPage(parts);
-  const home: Show = async (visit) => visit.leadTo(parts.link("/profile/clients"));
-
   router.get(STYLE_PATH, (_request, response) => {
     response.set("Cache-Control", "public, max-age=31536000, immutable").type("css").send(STYLE);
   });
-  page(
-    "/login",
-    (visit) => login.showLogin(visit),
-    (visit) => login.login(visit),
-  );
-  page(
-    "/signup",
-    (visit) => login.showSignup(visit),
-    (visit) => login.signup(visit),
-  );
-  page("/signout", undefined, (visit) => login.signOut(visit));
-  page(
-    "/oauth2/consent",
-    (visit) => consent.show(visit),
-    (visit) => consent.decide(visit),
-  );
-  page("/profile", home);
-  page("/profile/clients", (visit) => profile.showClients(visit));
-  page("/profile/clients/revoke", undefined, (visit) => profile.revokeClient(visit));
-  page(PROFILE_PATHS.members, (visit) => members.show(visit));
-  page(`${PROFILE_PATHS.members}/invite`, undefined, (visit) => members.invite(visit));
-  page(
-    `${PROFILE_PATHS.members}/change`,
-    (visit) => members.showMember(visit),
-    (visit) => members.changeMember(visit),
-  );
-  page(
-    "/profile/password",
-    (visit) => profile.showPassword(visit),
-    (visit) => profile.changePassword(visit),
-  );
-  return router;
-
-  function page(path: string, get: Show | undefined, post?: Show): void {
-    const failed = pageError(parts);
-    if (get) router.get(path, visiting(get), failed);
-    if (post) router.post(path, readForm, visiting(post), failed);
+  const failed = pageError(parts);
+  const handlerOf = (handle: NonNullable<FormPage["get"]>): RequestHandler => {
+    return async (request, response) => handle(await Visit.begin(request, response, parts));
+  };
+  for (const { path, get, post } of pagesOf(parts)) {
+    if (get) router.get(path, handlerOf(get), failed);
+    if (post) router.post(path, readForm, handlerOf(post), failed);
     router.all(path, methodNotAllowed([...(get ? ["GET"] : []), ...(post ? ["POST"] : [])]));
   }
-
-  function visiting(show: Show): RequestHandler {
-    return async (request, response) => show(await Visit.begin(request, response, parts));
-  }
+  return router;
 }
 
-/** What was asked for is over, was never there, or belongs to another browser. */
+const pagesOf = (parts: PageParts): FormPage[] => [
+  ...loginPages(parts),
+  ...consentPages(parts),
+  ...profilePages(parts),
+  ...membersPages(parts),
+];
+
+/** Shows that an authorization request has expired, is unknown, or began in another browser. */
 export function showOver(visit: Visit): void {
   visit.show(400, {
     title: "This is over",
@@ -83,7 +50,7 @@ that sent you here and start again.</p>`,
   });
 }
 
-/** Where a person would see what is for programs. */
+/** Shows errors as a page, where the REST API answers with JSON. */
 export function pageError({ link }: Pick<PageParts, "link">): ErrorRequestHandler {
   return (error: unknown, _request, response, _next) => {
     const status = statusOf(error);
@@ -112,7 +79,7 @@ function textOf(status: number, error: unknown): string {
 
 function statusOf(error: unknown): number {
   if (error instanceof ActorError) return ERRORS[error.code].status;
-  // Of a form that is too large or broken, as the parser of forms says it.
+  // The form parser sets the status of a form that is too large or malformed.
   const status = error instanceof Error && "status" in error ? Number(error.status) : 500;
   return status >= 400 && status < 500 ? status : 500;
 }

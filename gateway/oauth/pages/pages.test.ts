@@ -2,14 +2,12 @@ import { mkdir, readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { expect } from "chai";
-import puppeteer, { type Browser, type Page } from "puppeteer-core";
+import puppeteer, { type Browser, type HTTPRequest, type Page } from "puppeteer-core";
+import { SOURCE_GUESSES_FREE } from "../../../actors/account/login-guard/login-guard.ts";
 import { loginGuard } from "../../../schemas/account/login-guard.ts";
 import { user } from "../../../schemas/account/user.ts";
 import { grantList } from "../../../schemas/oauth/grant-list.ts";
-import {
-  CLIENTS_PER_PAGE,
-  SOURCE_GUESSES_FREE,
-} from "../../../schemas/oauth/oauth-server-limits.ts";
+import { CLIENTS_PER_PAGE } from "../../../schemas/oauth/limits.ts";
 import { findChromium } from "../../../scripts/tools.ts";
 import { authorizationPath, makePublic } from "../testing/client-calls.ts";
 import { type OAuthWorld, oauthWorld, REDIRECT_URI, type Wire } from "../testing/oauth-world.ts";
@@ -113,6 +111,9 @@ describe("pages in Chromium", function () {
     await fill("Email", "outside@example.com");
     await fill("Password", "correct horse");
     await press("Create account");
+    await fill("Email", "outside@example.com");
+    await fill("Password", "correct horse");
+    await press("Sign in");
     const query = new URLSearchParams({
       client_id: client.client_id,
       response_type: "code",
@@ -124,6 +125,35 @@ describe("pages in Chromium", function () {
     const back = page.waitForRequest((request) => request.url().startsWith(REDIRECT_URI));
     await press("Back to Inside <b>Bot</b>");
     expect((await back).url()).to.contain("error=access_denied");
+  });
+
+  it("a logo that does not load looks as if there were none: the client's letter", async () => {
+    const [url = ""] = world.urls;
+    const tiles: string[] = [];
+    const logos: string[] = [];
+    const onRequest = (request: HTTPRequest) => {
+      if (!request.url().includes("logo.png")) return void request.continue();
+      logos.push(request.url());
+      void request.respond({ status: 404, contentType: "text/plain", body: "none" });
+    };
+    const context = await browser.createBrowserContext();
+    const tab = await context.newPage();
+    await tab.setJavaScriptEnabled(false);
+    await tab.setRequestInterception(true);
+    tab.on("request", onRequest);
+    await tab.goto(`${url}/login`);
+    await tab.type("input[type=email]", world.owner.email);
+    await tab.type("input[type=password]", world.owner.password);
+    await Promise.all([tab.waitForNavigation(), tab.click("main button")]);
+    for (const logo of [{}, { logo_uri: "https://logos.example.com/logo.png" }]) {
+      const client = await world.makeClient({ client_name: "Letter Bot", ...logo });
+      await tab.goto(`${url}${authorizationPath(client)}`);
+      const tile = await tab.$(".client > :first-child");
+      tiles.push(await (tile?.screenshot({ encoding: "base64" }) ?? ""));
+    }
+    await context.close();
+    expect(logos).to.have.length(1);
+    expect(tiles[1]).to.equal(tiles[0]);
   });
 
   it("an administrator invites somebody, gives them roles and removes them: every page passes the audit", async () => {
@@ -156,8 +186,11 @@ describe("pages in Chromium", function () {
     const elsewhere = await context.newPage();
     await elsewhere.setJavaScriptEnabled(false);
     await elsewhere.goto(invitation);
-    await elsewhere.type("input[type=password]", "correct horse");
-    await Promise.all([elsewhere.waitForNavigation(), elsewhere.click("main button")]);
+    // The sign-up form, then the sign-in form.
+    for (let form = 0; form < 2; form++) {
+      await elsewhere.type("input[type=password]", "correct horse");
+      await Promise.all([elsewhere.waitForNavigation(), elsewhere.click("main button")]);
+    }
     // Who administers nothing but their own account is not shown this one.
     const { searchParams } = new URL(page.url());
     await elsewhere.goto(`${url}/profile/members?account=${searchParams.get("account")}`);
@@ -238,6 +271,9 @@ describe("pages in Chromium", function () {
     await look("signup-refused");
     await fill("Password", "correct horse");
     await press("Create account");
+    await look("login-after-signup");
+    await fill("Password", "correct horse");
+    await press("Sign in");
     await page.goto(invitation);
     expect(await text()).to.contain("invitation is over");
     await look("invitation-over");

@@ -164,7 +164,7 @@ export async function newPerson(world: OAuthWorld) {
   const email = `p${randomBytes(4).toString("hex")}@example.com`;
   const password = "correct horse";
   await person.open("/signup");
-  await person.submit({ email, password });
+  await person.signUp({ email, password });
   return { person, email, password };
 }
 
@@ -217,6 +217,12 @@ export class Person {
       method: "POST",
       body: new URLSearchParams(fields),
     });
+  }
+
+  /** Fills in the sign-up form, then the sign-in form that follows it. */
+  async signUp(given: { email?: string; password: string }): Promise<Seen> {
+    await this.submit(given);
+    return this.submit(given);
   }
 
   async signIn({ email, password }: { email: string; password: string }): Promise<Seen> {

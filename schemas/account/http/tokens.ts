@@ -6,7 +6,7 @@ import { TOKEN_NAME_CHARS_MAX } from "../../limits.ts";
 import { Id } from "../../values.ts";
 import { ALL_PERMISSIONS, PERMISSIONS, Permission } from "../permissions.ts";
 
-/** As the public API names what a permission is for. */
+/** The public API's name for permissions of an account. */
 export const ACCOUNT_SCOPE = "com.cloudflare.api.account";
 
 export const TokenPath = z.strictObject({ account_id: Id, token_id: Id });

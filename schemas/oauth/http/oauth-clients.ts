@@ -3,6 +3,7 @@ import { z } from "zod";
 import { listingFields } from "../../http/listing.ts";
 import { PAGE_ENTRIES, PAGE_ENTRIES_MAX } from "../../limits.ts";
 import { Id } from "../../values.ts";
+import { CLIENT_SECRETS_MAX, OAUTH_CLIENTS_PER_ACCOUNT_MAX } from "../limits.ts";
 import { AuditAction, Author, VerificationStatus, Visibility } from "../oauth-client.ts";
 import {
   AuthMethod,
@@ -12,7 +13,6 @@ import {
   GrantType,
   settingsFaults,
 } from "../oauth-client-settings.ts";
-import { CLIENT_SECRETS_MAX, OAUTH_CLIENTS_PER_ACCOUNT_MAX } from "../oauth-limits.ts";
 import { Scope } from "../scopes.ts";
 
 export const OAuthClientPath = z.strictObject({ account_id: Id, client_id: Id });
@@ -21,7 +21,7 @@ const Cursor = z.string().min(1).max(128).optional().describe("The cursor of the
 const limit = (preset: number) =>
   z.coerce.number().pipe(z.int().min(1).max(PAGE_ENTRIES_MAX)).default(preset);
 
-/** Without parameters it is all of them, as clients of the public API expect. */
+/** A listing without parameters contains all clients, as clients of the public API expect. */
 export const OAuthClientsQuery = z.strictObject({
   cursor: Cursor,
   limit: limit(OAUTH_CLIENTS_PER_ACCOUNT_MAX).describe("Clients of one answer"),
@@ -108,7 +108,7 @@ export const UpdateOAuthClient = z
   });
 export type UpdateOAuthClient = z.output<typeof UpdateOAuthClient>;
 
-/** What a client is registered with; lists that were not sent are empty. */
+/** Converts a request to a registration. Absent lists become empty. */
 export function settingsOf(fields: Fields): ClientSettings {
   const {
     logo_uri: logoUri,
@@ -133,7 +133,7 @@ export function settingsOf(fields: Fields): ClientSettings {
   };
 }
 
-/** What is to be changed: what was not sent stays, and null takes away. */
+/** Converts a request to a patch. Absent fields stay; null removes a field. */
 export function patchOf(fields: UpdateOAuthClient): ClientSettingsPatch {
   return {
     clientName: fields.client_name,

@@ -1,16 +1,11 @@
 import { expect } from "chai";
 import { ActorError } from "../../../../schemas/errors.ts";
-import {
-  DNS_ANSWER_CHARS_MAX,
-  DNS_LOOKUPS_MAX,
-  DNS_RECORDS_SHOWN_MAX,
-  DNS_TRIES,
-  DNS_TRY_MS,
-} from "../../../../schemas/oauth/oauth-limits.ts";
+import { DNS_ANSWER_CHARS_MAX } from "../../../../schemas/oauth/limits.ts";
 import { DnsServer, type TxtAnswer } from "../../../../scripts/testing/dns-server.ts";
 import { taskContext } from "../../../../scripts/testing/task-context.ts";
 import { until } from "../../../../scripts/testing/until.ts";
-import { dnsCheckWorker } from "./dns-check.ts";
+import { DNS_LOOKUPS_MAX, DNS_TRIES, DNS_TRY_MS, dnsCheckWorker } from "./dns-check.ts";
+import { DNS_RECORDS_SHOWN_MAX } from "./finding.ts";
 
 const TEXT = `vendor_oauth_client_publisher=${"c".repeat(32)}`;
 const HOST = "bot.example.com";

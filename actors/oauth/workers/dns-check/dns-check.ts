@@ -3,11 +3,16 @@ import { Resolver } from "node:dns/promises";
 import { type Envelope, envelope } from "../../../../schemas/contract.ts";
 import { dnsCheck } from "../../../../schemas/oauth/dns-check.ts";
 import { oauthClient } from "../../../../schemas/oauth/oauth-client.ts";
-import { DNS_LOOKUPS_MAX, DNS_TRIES, DNS_TRY_MS } from "../../../../schemas/oauth/oauth-limits.ts";
 import { defineWorker } from "../../../runtime/workers/define-worker.ts";
 import { type Finding, ofFailure, ofRecords } from "./finding.ts";
 
-export interface DnsCheckOptions {
+/** Timeout of the first try at one server, and tries per server. Later tries wait longer: 9 s per server in all. */
+export const DNS_TRY_MS = 3_000;
+export const DNS_TRIES = 2;
+/** Lookups of one process at a time: each waits for the network and costs nothing. */
+export const DNS_LOOKUPS_MAX = 32;
+
+interface DnsCheckOptions {
   /** Addresses with or without a port; none: those of the system. */
   servers: readonly string[];
   timing?: { tryMs: number; tries: number };
@@ -30,7 +35,7 @@ export function dnsCheckWorker({ servers, timing }: DnsCheckOptions) {
 
   async function find(host: string, text: string, signal: AbortSignal): Promise<Finding> {
     signal.throwIfAborted();
-    // One for each lookup: to cancel one is to cancel all that a resolver has.
+    // One resolver per lookup: cancelling a resolver cancels all its lookups.
     const resolver = new Resolver({ timeout: tryMs, tries });
     if (servers.length > 0) resolver.setServers(servers);
     const cancel = () => resolver.cancel();
@@ -38,7 +43,7 @@ export function dnsCheckWorker({ servers, timing }: DnsCheckOptions) {
     try {
       return ofRecords(await resolver.resolveTxt(host), text);
     } catch (error) {
-      // Whoever stops us has the task tried elsewhere.
+      // After a shutdown another worker retries the task.
       signal.throwIfAborted();
       return ofFailure(error);
     } finally {

@@ -1,10 +1,10 @@
-/** What a lookup found, in one word for the client and in a sentence for people. */
+/** The result of a DNS lookup: a status for the client and a sentence for people. */
 import type { z } from "zod";
+import { DNS_ANSWER_CHARS_MAX } from "../../../../schemas/oauth/limits.ts";
 import type { DomainOutcome } from "../../../../schemas/oauth/oauth-client.ts";
-import {
-  DNS_ANSWER_CHARS_MAX,
-  DNS_RECORDS_SHOWN_MAX,
-} from "../../../../schemas/oauth/oauth-limits.ts";
+
+/** Records of one answer that are shown, and the characters of what is shown. */
+export const DNS_RECORDS_SHOWN_MAX = 10;
 
 export interface Finding {
   outcome: z.infer<typeof DomainOutcome>;

@@ -1,0 +1,18 @@
+/** Looks a member of an account up in the account itself. */
+import type { ActorClient } from "../../actors/runtime/calls/actor-client.ts";
+import { account, type Member } from "../../schemas/account/account.ts";
+import { ActorError } from "../../schemas/errors.ts";
+
+/** Resolves to undefined if the account does not exist or the user is not a member of it. */
+export async function findMember(
+  actors: ActorClient,
+  accountId: string,
+  userId: string,
+): Promise<Member | undefined> {
+  try {
+    return await actors.call(account, accountId, "getMember", { userId });
+  } catch (error) {
+    if (error instanceof ActorError && error.code === "not_found") return undefined;
+    throw error;
+  }
+}

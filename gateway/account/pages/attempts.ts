@@ -1,0 +1,37 @@
+/** Counts attempts to sign in and sign up before they are made, so that a burst passes no limit. */
+import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
+import { LOGIN_WINDOW_MS } from "../../../schemas/account/limits.ts";
+import { loginGuard } from "../../../schemas/account/login-guard.ts";
+import { requestLimit } from "../../../schemas/account/request-limit.ts";
+import { Refused } from "../../pages/refused.ts";
+
+/** Counts an attempt before it is made. Refuses past `limit` attempts in a window. */
+export async function countAttempt(actors: ActorClient, key: string, limit: number): Promise<void> {
+  const window = { limit, windowMs: LOGIN_WINDOW_MS };
+  const { allowed, resetS } = await actors.call(requestLimit, key, "take", window);
+  if (!allowed) throw tooMany(resetS);
+}
+
+/** Removes a counted attempt that was successful. */
+export async function uncountAttempt(actors: ActorClient, key: string): Promise<void> {
+  await actors.call(requestLimit, key, "giveBack", {});
+}
+
+/** Counts an attempt of its source, then checks the password. Resolves to undefined if the password is wrong. */
+export async function attemptPassword<T>(
+  actors: ActorClient,
+  { email, ...source }: { email: string; from: string; isKnown: boolean },
+  check: () => Promise<T | undefined>,
+): Promise<T | undefined> {
+  const { waitMs } = await actors.call(loginGuard, email, "take", source);
+  if (waitMs > 0) throw tooMany(Math.ceil(waitMs / 1_000));
+  const found = await check();
+  if (found !== undefined) await actors.call(loginGuard, email, "passed", { from: source.from });
+  return found;
+}
+
+function tooMany(retryAfterS: number): Refused {
+  const wait =
+    retryAfterS > 90 ? `${Math.ceil(retryAfterS / 60)} minutes` : `${retryAfterS} seconds`;
+  return new Refused(429, `Too many tries. Wait ${wait} and try again.`, { retryAfterS });
+}

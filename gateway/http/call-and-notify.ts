@@ -1,0 +1,35 @@
+/** Calls that take something away, answered when every gateway that remembers it was told. */
+import type { z } from "zod";
+import type { ActorClient } from "../../actors/runtime/calls/actor-client.ts";
+import type {
+  Calls,
+  Contract,
+  DeepReadonly,
+  LiveSchema,
+  Messages,
+  Reply,
+} from "../../schemas/contract.ts";
+import { ActorError, isPassing } from "../../schemas/errors.ts";
+import type { tellAgain } from "../../schemas/tell-again.ts";
+
+type Telling = { tellAgain: typeof tellAgain };
+
+/**
+ * As `actors.call`. A refusal is told again too: what is refused may be what was done before, and not told. Where nobody
+ * answers, nothing is said to be done.
+ */
+export async function callAndNotify<M extends Messages & Telling, N extends Calls<M>>(
+  actors: ActorClient,
+  contract: Contract<M, LiveSchema>,
+  key: string,
+  message: N,
+  input: DeepReadonly<z.input<M[N]["input"]>>,
+): Promise<Reply<M[N]>> {
+  const tell = () => actors.call<Telling, "tellAgain">(contract, key, "tellAgain", {});
+  const reply = await actors.call(contract, key, message, input).catch(async (error: unknown) => {
+    if (error instanceof ActorError && !isPassing(error)) await tell();
+    throw error;
+  });
+  await tell();
+  return reply;
+}

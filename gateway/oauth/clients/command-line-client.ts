@@ -1,0 +1,25 @@
+/** The command line as an OAuth client: part of every platform, so it is in no store, and nobody can change or delete it. */
+import { COMMAND_LINE_CALLBACK, COMMAND_LINE_SCOPES } from "../../../schemas/oauth/command-line.ts";
+import type { LiveClient } from "./live-client.ts";
+
+const COMMAND_LINE_NAME = "Trunkline command line";
+
+export const COMMAND_LINE_CLIENT: LiveClient = {
+  clientName: COMMAND_LINE_NAME,
+  grantTypes: ["authorization_code", "refresh_token"],
+  responseTypes: ["code"],
+  redirectUris: [COMMAND_LINE_CALLBACK],
+  postLogoutRedirectUris: [],
+  scopes: [...COMMAND_LINE_SCOPES],
+  optionalScopes: COMMAND_LINE_SCOPES.filter((scope) =>
+    /^(artifacts|browser-rendering|oauth-clients)\.|^account\.write$/.test(scope),
+  ),
+  tokenEndpointAuthMethod: "none",
+  allowedCorsOrigins: [],
+  // No account owns it. Only private clients are checked for their account.
+  accountId: "0".repeat(32),
+  visibility: "public",
+  secrets: [],
+  createdAt: 0,
+  updatedAt: 0,
+};

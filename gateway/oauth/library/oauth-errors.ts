@@ -1,0 +1,37 @@
+/** Reports a temporary failure of actors as the OAuth error `temporarily_unavailable`. */
+
+import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
+import { ActorError } from "../../../schemas/errors.ts";
+import { errors } from "./oidc-library.ts";
+
+const PASSING = new Set(["unavailable", "busy", "deadline_exceeded"]);
+
+/** RFC 6749 section 4.1.2.1; the library knows no class for it. */
+class TemporarilyUnavailable extends errors.OIDCProviderError {
+  override error_description = "try again in a moment";
+
+  constructor(cause: unknown) {
+    super(503, "temporarily_unavailable");
+    this.cause = cause;
+    this.expose = true;
+  }
+}
+
+/** The same actors, whose refusals the library can answer. */
+export function withOAuthErrors(actors: ActorClient): ActorClient {
+  const call: ActorClient["call"] = async (...asked) => {
+    try {
+      return await actors.call(...asked);
+    } catch (error) {
+      if (error instanceof ActorError && PASSING.has(error.code)) {
+        throw new TemporarilyUnavailable(error);
+      }
+      throw error;
+    }
+  };
+  return {
+    call,
+    send: (...sent) => actors.send(...sent),
+    run: (...asked) => actors.run(...asked),
+  };
+}

@@ -1,0 +1,7 @@
+/**
+ * The parts of oidc-provider in use, imported without its entry file. On an unlisted runtime that file prints to the
+ * console, which would corrupt this program's log.
+ */
+export * as errors from "oidc-provider/lib/helpers/errors.js";
+export * as interactionPolicy from "oidc-provider/lib/helpers/interaction_policy/index.js";
+export { Provider } from "oidc-provider/lib/provider.js";

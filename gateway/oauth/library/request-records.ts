@@ -1,0 +1,41 @@
+/** Records that one request to oidc-provider has read and will write in one message: see token-store.ts. */
+import type { z } from "zod";
+import type { PendingLogout } from "../../../schemas/account/session.ts";
+import type { GrantEntry, GrantToken, oauthGrant } from "../../../schemas/oauth/oauth-grant.ts";
+import type { Attempt } from "../../account/failed-authentications.ts";
+import type { ClientMetadata } from "../clients/live-client.ts";
+import type { TokenAddress } from "../tokens/token-text.ts";
+
+export type FoundToken = z.output<(typeof oauthGrant.messages.find)["reply"]>;
+
+/** A grant that will be stored together with its code. */
+type NewGrant = Pick<GrantEntry, "scopes" | "rejectedScopes" | "accountIds">;
+
+class RequestRecords {
+  readonly clients = new Map<string, Promise<ClientMetadata | undefined>>();
+  readonly grants = new Map<string, GrantEntry>();
+  /** Tokens that are looked up already, by their hashes. */
+  readonly tokens = new Map<string, Promise<FoundToken | undefined>>();
+  readonly newGrants = new Map<string, NewGrant>();
+  /** The attempt to authenticate that the request makes: see throttle.ts. */
+  attempt: Promise<Attempt> | undefined;
+  /** E-mail address of the signed-in user. */
+  email: string | undefined;
+  /** The pending sign-out that the session's actor stores. */
+  logout: PendingLogout | undefined;
+  /** The code or refresh token that this request uses up. */
+  using: TokenAddress | undefined;
+  /** Waits for the token beside it. */
+  access: GrantToken | undefined;
+  refresh: GrantToken | undefined;
+}
+
+const records = new WeakMap<object, RequestRecords>();
+
+/** Returns the records of the current request. Outside a request the records are new and empty. */
+export function recordsOf(context: object | undefined): RequestRecords {
+  if (!context) return new RequestRecords();
+  const known = records.get(context) ?? new RequestRecords();
+  records.set(context, known);
+  return known;
+}

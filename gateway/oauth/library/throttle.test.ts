@@ -1,0 +1,83 @@
+import { randomBytes } from "node:crypto";
+import { expect } from "chai";
+import { COMMAND_LINE_CLIENT_ID } from "../../../schemas/oauth/command-line.ts";
+import { AUTHENTICATION_FAILURES_MAX } from "../../account/failed-authentications.ts";
+import { type OAuthWorld, oauthWorld } from "../testing/oauth-world.ts";
+
+describe("programs that try one thing after another", function () {
+  this.timeout(120_000);
+  let world: OAuthWorld;
+  let basic: string;
+  beforeEach(async () => {
+    world = await oauthWorld();
+    const { client_id, client_secret } = await world.makeClient();
+    basic = `Basic ${Buffer.from(`${client_id}:${client_secret}`).toString("base64")}`;
+  });
+  afterEach(() => world?.stop());
+
+  const hex = () => randomBytes(16).toString("hex");
+  const text = (kind: "at" | "rt") =>
+    `tl_${kind}_${hex()}_${randomBytes(32).toString("base64url")}`;
+  const send = (path: string, fields: Record<string, string>, authorization?: string) =>
+    fetch(`${world.urls[0]}/oauth2/${path}`, {
+      method: "POST",
+      headers: authorization === undefined ? {} : { Authorization: authorization },
+      body: new URLSearchParams(fields),
+    });
+  const ask = {
+    client: () => send("token", { grant_type: "refresh_token", client_id: hex() }),
+    refresh: () =>
+      send("token", {
+        grant_type: "refresh_token",
+        client_id: COMMAND_LINE_CLIENT_ID,
+        refresh_token: text("rt"),
+      }),
+    revoke: () => send("revoke", { client_id: COMMAND_LINE_CLIENT_ID, token: text("at") }),
+    userinfo: () => send("userinfo", {}, `Bearer ${text("at")}`),
+  };
+  const introspect = () => send("introspect", { token: text("at") }, basic);
+
+  const basicOf = (id: string, secret: string) =>
+    `Basic ${Buffer.from(`${id}:${secret}`).toString("base64")}`;
+
+  it("hold back one client past AUTHENTICATION_FAILURES_MAX wrong secrets, and no other client of their address", async () => {
+    const [attacked, neighbour] = [await world.makeClient(), await world.makeClient()];
+    const guess = () =>
+      send("introspect", { token: text("at") }, basicOf(attacked.client_id, hex()));
+    for (let tries = 0; tries < AUTHENTICATION_FAILURES_MAX; tries++) {
+      expect((await guess()).status).to.equal(401);
+    }
+    const refused = await guess();
+    expect([refused.status, await refused.json()]).to.deep.equal([
+      429,
+      {
+        error: "rate_limited",
+        error_description: "too many unknown clients or tokens came from this address",
+      },
+    ]);
+    const right = basicOf(neighbour.client_id, String(neighbour.client_secret));
+    // Seen for the first time, and at an address that has failed too often.
+    expect((await send("introspect", { token: text("at") }, right)).status).to.equal(200);
+    expect((await send("revoke", { token: text("at") }, right)).status).to.equal(200);
+  });
+
+  for (const [name, once] of Object.entries(ask)) {
+    it(`are held back past AUTHENTICATION_FAILURES_MAX (${name}), and a client that was good is not`, async () => {
+      expect((await introspect()).status).to.equal(200);
+      const statuses = new Set<number>();
+      for (let tries = 0; tries < AUTHENTICATION_FAILURES_MAX; tries++) {
+        const answer = await once();
+        await answer.text();
+        statuses.add(answer.status);
+      }
+      expect([...statuses]).to.deep.equal([
+        name === "revoke" ? 200 : name === "refresh" ? 400 : 401,
+      ]);
+      for (const other of Object.values(ask)) {
+        const { status, headers } = await other();
+        expect([status, Number(headers.get("retry-after")) > 0]).to.deep.equal([429, true]);
+      }
+      expect((await introspect()).status).to.equal(200);
+    });
+  }
+});

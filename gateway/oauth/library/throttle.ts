@@ -1,0 +1,79 @@
+/** Limits guesses of clients, secrets, codes and tokens at the endpoints for programs. */
+import type { Request } from "express";
+import type { KoaContextWithOIDC } from "oidc-provider";
+import { ActorError } from "../../../schemas/errors.ts";
+import type { Credential, FailedAuthentications } from "../../account/failed-authentications.ts";
+import { sha256 } from "../../http/sha256.ts";
+import { readTokenText } from "../tokens/token-text.ts";
+import { errors, Provider } from "./oidc-library.ts";
+import { recordsOf } from "./request-records.ts";
+
+const ROUTES = ["token", "revocation", "introspection", "userinfo"];
+
+class TooManyRequests extends errors.OIDCProviderError {
+  override error_description = "too many unknown clients or tokens came from this address";
+
+  constructor() {
+    super(429, "rate_limited");
+    this.expose = true;
+  }
+}
+
+/** Begins the request's attempt before anything that it brings is looked up. `clientId`: of the client that it claims to be. */
+export async function beginAttempt(
+  failed: FailedAuthentications,
+  clientId?: string,
+): Promise<void> {
+  const context = Provider.ctx;
+  const records = recordsOf(context);
+  if (!context || !ROUTES.includes(context.oidc?.route)) return;
+  const begin = () => failed.begin(addressOf(context), credentialOf(context, clientId));
+  records.attempt ??= begin().catch((error: unknown) => {
+    const { retryAfterS = 1 } = error instanceof ActorError ? error.details : {};
+    context.set("Retry-After", String(retryAfterS));
+    throw new TooManyRequests();
+  });
+  await records.attempt;
+}
+
+/** Settles the attempt once the answer is known. Past the limit an unknown credential is answered 429, whatever the endpoint says. */
+export async function settleAttempt(context: KoaContextWithOIDC): Promise<void> {
+  const attempt = await recordsOf(context).attempt?.catch(() => undefined);
+  const retryAfterS = attempt?.settle(outcomeOf(context)) ?? 0;
+  if (retryAfterS === 0) return;
+  const { error, error_description, statusCode } = new TooManyRequests();
+  context.remove("WWW-Authenticate");
+  context.set("Retry-After", String(retryAfterS));
+  context.status = statusCode;
+  context.body = { error, error_description };
+}
+
+function outcomeOf({ status, body, oidc }: KoaContextWithOIDC): "good" | "unknown" | "unclear" {
+  const { client, entities, route } = oidc;
+  const error = (body as { error?: unknown } | undefined)?.error;
+  if (status === 401) return "unknown";
+  // A client that proved its identity does not guess. The id of a public client proves nothing: everybody knows it.
+  const isProven = client !== undefined && client.clientAuthMethod !== "none";
+  if (error === "invalid_grant") return isProven ? "good" : "unknown";
+  if (status >= 400) return "unclear";
+  const isFound = entities.AccessToken ?? entities.RefreshToken;
+  return isProven || isFound || route === "token" ? "good" : "unknown";
+}
+
+/**
+ * A secret counts as a guess at its client. A request without a secret (public client, userinfo) counts as a guess at the
+ * token's grant, because all users of a public client share its id.
+ */
+function credentialOf({ headers, oidc }: KoaContextWithOIDC, clientId = ""): Credential {
+  const { client_secret, refresh_token, code, token } = oidc.body ?? {};
+  const { authorization } = headers;
+  const bearer = /^Bearer +(\S+)$/i.exec(authorization ?? "")?.[1];
+  const secret = bearer === undefined ? (authorization ?? client_secret) : undefined;
+  if (secret) return { identity: clientId, proof: sha256(JSON.stringify([clientId, secret])) };
+  const texts = [bearer, refresh_token, code, token].filter((text) => typeof text === "string");
+  const grantIds = texts.flatMap((text) => readTokenText(text)?.grantId ?? []);
+  const identity = grantIds[0] ?? clientId;
+  return { identity, proof: sha256(JSON.stringify([clientId, ...texts])) };
+}
+
+const addressOf = ({ req }: KoaContextWithOIDC) => (req as Request).ip ?? "";

@@ -1,0 +1,142 @@
+/** The authorization server as part of the gateway: the endpoints of oidc-provider, and our pages. */
+import type { Request, RequestHandler, Response } from "express";
+import { Router } from "express";
+import type { Logger } from "pino";
+import type { LiveUpdates } from "../../actors/runtime/bus/live.ts";
+import type { ActorClient } from "../../actors/runtime/calls/actor-client.ts";
+import { LOGIN_WINDOW_MS } from "../../schemas/account/limits.ts";
+import { requestLimit } from "../../schemas/account/request-limit.ts";
+import { ActorError } from "../../schemas/errors.ts";
+import { FailedAuthentications } from "../account/failed-authentications.ts";
+import { cookieNames, knowBrowser } from "../account/pages/browser-cookies.ts";
+import { Interactions } from "../account/pages/interactions.ts";
+import { KnownBrowsers } from "../account/pages/known-browsers.ts";
+import { networkOf, readForm } from "../account/pages/visit.ts";
+import { methodNotAllowed } from "../http/middleware/method-not-allowed.ts";
+import { FormMarks } from "../pages/form-marks.ts";
+import { linkBelow } from "../pages/page.ts";
+import { findClient } from "./clients/find-client.ts";
+import { libraryPages } from "./pages/library-pages.ts";
+import { pageError, pageRouter, showOver } from "./pages/page-router.ts";
+import { LiveProvider } from "./provider/live-provider.ts";
+
+/** A form that asks for authorization, or to sign out, becomes an address: those end at 16 KB with all headers. */
+export const AUTHORIZATION_QUERY_CHARS_MAX = 8_000;
+/** Authorization requests from one address in a window. Each is stored until a person decides. */
+export const AUTHORIZATIONS_PER_ADDRESS_MAX = 600;
+
+interface OAuthOptions {
+  actors: ActorClient;
+  live: LiveUpdates;
+  logger: Logger;
+  config: { publicUrl: string; signup?: "open" | "closed" | undefined };
+  now: () => number;
+  stopping: AbortSignal;
+}
+
+/** Methods of each endpoint. Endpoints with OPTIONS answer CORS preflight requests themselves. */
+const ENDPOINTS = {
+  "/.well-known/oauth-authorization-server": ["GET", "OPTIONS"],
+  "/.well-known/openid-configuration": ["GET", "OPTIONS"],
+  "/.well-known/jwks.json": ["GET", "OPTIONS"],
+  "/oauth2/auth": ["GET", "POST"],
+  "/oauth2/auth/:uid": ["GET"],
+  "/oauth2/token": ["POST", "OPTIONS"],
+  "/oauth2/revoke": ["POST", "OPTIONS"],
+  "/oauth2/introspect": ["POST"],
+  "/oauth2/userinfo": ["GET", "POST", "OPTIONS"],
+  "/oauth2/logout": ["GET", "POST"],
+  "/oauth2/logout/confirm": ["POST"],
+  "/oauth2/logout/success": ["GET"],
+} as const;
+
+/** Refusals at these endpoints are pages, because people see them. */
+const isForPeople = (path: string) => /^\/oauth2\/(auth|logout)\b/.test(path);
+
+/** Paths that a client may open in a window of its own page. */
+const OPENED_BY_CLIENTS = ["/oauth2/auth", "/oauth2/consent", "/login", "/signup"];
+
+export function oauthRouter({ actors, config, ...options }: OAuthOptions): Router {
+  const { publicUrl, signup = "open" } = config;
+  const cookies = cookieNames(publicUrl);
+  const link = linkBelow(publicUrl);
+  const { host, protocol } = new URL(publicUrl);
+  const holder = new LiveProvider({
+    ...options,
+    actors,
+    publicUrl,
+    cookies,
+    failed: new FailedAuthentications(options.now),
+    pages: libraryPages(link),
+  });
+  const marks = new FormMarks(() => holder.secret());
+  const known = new KnownBrowsers(() => holder.secret(), cookies);
+  const interactions = new Interactions(actors);
+  const router = Router({ caseSensitive: true });
+  router.use(OPENED_BY_CLIENTS, allowOpener);
+  router.use(
+    pageRouter({
+      ...{ actors, cookies, marks, known, interactions, link, publicUrl, signup, showOver },
+      clientNameOf: async (clientId) => (await findClient(actors, clientId))?.clientName,
+    }),
+  );
+  const showError = pageError({ link });
+  router.post(["/oauth2/auth", "/oauth2/logout"], readForm, redirectForm, showError);
+  for (const [path, methods] of Object.entries(ENDPOINTS)) {
+    const steps = path === "/oauth2/auth" ? [limitAuthorizations, toLibrary] : [toLibrary];
+    const taken: readonly string[] = methods;
+    router.all(path, (request, _response, next) => {
+      const method = request.method === "HEAD" ? "GET" : request.method;
+      next(taken.includes(method) ? undefined : "router");
+    });
+    router.all(path, steps, isForPeople(path) ? showError : []);
+  }
+  const refusing = Router({ caseSensitive: true });
+  for (const [path, methods] of Object.entries(ENDPOINTS)) {
+    refusing.all(path, methodNotAllowed(methods.filter((method) => method !== "OPTIONS")));
+  }
+  return Router().use(router, refusing);
+
+  /**
+   * Turns a POST into a GET. A form of another site arrives without our cookies (SameSite=Lax); the redirect brings them.
+   * OpenID Connect Core 3.1.2.1 and RP-Initiated Logout 2 require both methods.
+   */
+  function redirectForm({ body, path }: Request, response: Response): void {
+    const query = new URLSearchParams(body).toString();
+    if (query.length > AUTHORIZATION_QUERY_CHARS_MAX) {
+      const text = `Cannot read request: the form has more than ${AUTHORIZATION_QUERY_CHARS_MAX} characters`;
+      throw new ActorError("invalid_request", text);
+    }
+    response.redirect(303, link(`${path}?${query}`));
+  }
+
+  /** Limits authorization requests, because each is stored until a person decides, or for ten minutes. */
+  async function limitAuthorizations(request: Request, _response: Response, next: () => void) {
+    const window = { limit: AUTHORIZATIONS_PER_ADDRESS_MAX, windowMs: LOGIN_WINDOW_MS };
+    const key = `authorize-from ${networkOf(request.ip ?? "")}`;
+    const { allowed, resetS } = await actors.call(requestLimit, key, "take", window);
+    if (allowed) return next();
+    const text = "Cannot authorize: too many requests came from this address";
+    throw new ActorError("rate_limited", text, { retryAfterS: resetS });
+  }
+
+  async function toLibrary(...[request, response]: Parameters<RequestHandler>): Promise<void> {
+    const provider = await holder.provider();
+    // Endpoints for programs set no browser cookie.
+    if (isForPeople(request.path)) knowBrowser(request, response, cookies);
+    // oidc-provider builds addresses from the request's headers. The settings name the true address.
+    const { headers } = request;
+    delete headers["x-forwarded-host"];
+    delete headers[":authority"];
+    headers.host = host;
+    headers["x-forwarded-proto"] = protocol.slice(0, -1);
+    request.originalUrl = link(request.url);
+    await provider.callback()(request, response);
+  }
+}
+
+/** Keeps the connection between a window and the client's page that opened it. All other paths cut it. */
+function allowOpener(_request: Request, response: Response, next: () => void): void {
+  response.set("Cross-Origin-Opener-Policy", "unsafe-none");
+  next();
+}

@@ -1,0 +1,70 @@
+/** Decides whether a stored consent covers a request, and whether a grant may still be used. */
+import type { Grant, KoaContextWithOIDC } from "oidc-provider";
+import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
+import { grantList } from "../../../schemas/oauth/grant-list.ts";
+import { isIdentityScope } from "../../../schemas/oauth/scopes.ts";
+import { findMember } from "../../account/find-member.ts";
+import type { Registered } from "../clients/live-client.ts";
+import { recordsOf } from "../library/request-records.ts";
+import { knownScopes } from "../tokens/known-scopes.ts";
+import { newGrantId } from "../tokens/token-text.ts";
+
+export class Consents {
+  readonly #actors: ActorClient;
+
+  constructor(actors: ActorClient) {
+    this.#actors = actors;
+  }
+
+  /**
+   * Returns a new grant from the stored consent. oidc-provider asks the person if the consent does not cover the request.
+   * The grant is stored later, together with its code.
+   */
+  async grantFor(context: KoaContextWithOIDC): Promise<Grant | undefined> {
+    const { client, account: person, params, provider } = context.oidc;
+    const registration = client?.registration as Registered | undefined;
+    if (!client || !registration || !person) return undefined;
+    const { clientId } = client;
+    const userId = person.accountId;
+    const { consent } = await this.#actors.call(grantList, userId, "getConsent", { clientId });
+    if (!consent || !(await this.#mayUse(registration, userId))) return undefined;
+    const asked = new Set(knownScopes(String(params?.scope ?? "")));
+    const held = new Set(registration.scopes);
+    const scopes = consent.scopes.filter((scope) => asked.has(scope) && held.has(scope));
+    const rejectedScopes = consent.rejectedScopes.filter((scope) => asked.has(scope));
+    const accountIds = await this.#accountsOf(userId, consent.accountIds);
+    // The person must choose again if they left all accounts of the consent: the grant would open nothing.
+    if (accountIds.length === 0 && scopes.some((scope) => !isIdentityScope(scope)))
+      return undefined;
+
+    const grant = new provider.Grant({ accountId: userId, clientId });
+    grant.jti = newGrantId();
+    grant.addOIDCScope(scopes.join(" "));
+    grant.rejectOIDCScope(rejectedScopes.join(" "));
+    recordsOf(context).newGrants.set(grant.jti, { scopes, rejectedScopes, accountIds });
+    return grant;
+  }
+
+  /** Only current members of its account may use a private client. */
+  async stillAllowed(
+    context: KoaContextWithOIDC,
+    userId: string,
+    grantId: string | undefined,
+  ): Promise<boolean> {
+    const { clients, grants } = recordsOf(context);
+    const grant = grants.get(grantId ?? "");
+    const client = grant && (await clients.get(grant.clientId));
+    return client !== undefined && this.#mayUse(client.registration, userId);
+  }
+
+  async #mayUse({ visibility, accountId }: Registered, userId: string): Promise<boolean> {
+    return (
+      visibility === "public" || (await findMember(this.#actors, accountId, userId)) !== undefined
+    );
+  }
+
+  async #accountsOf(userId: string, accountIds: readonly string[]): Promise<string[]> {
+    const members = await Promise.all(accountIds.map((id) => findMember(this.#actors, id, userId)));
+    return accountIds.filter((_id, index) => members[index] !== undefined);
+  }
+}

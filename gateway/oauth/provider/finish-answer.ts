@@ -1,0 +1,95 @@
+/** Corrects answers of oidc-provider that differ from the standards or from our own answers. */
+import type { KoaContextWithOIDC } from "oidc-provider";
+import { setRetryAfter } from "../../http/retry-after.ts";
+import type { ProviderParts } from "./provider-parts.ts";
+
+/** How long a client may cache the server's metadata, which changes only with a new release. */
+const METADATA_MS = 3_600_000;
+
+/** Refusals that are not the client's fault, as statuses; all others are 400. */
+const STATUSES: Record<string, number> = { temporarily_unavailable: 503, server_error: 500 };
+
+export function finishAnswer(
+  context: KoaContextWithOIDC,
+  { pages, cookies }: Pick<ProviderParts, "pages" | "cookies">,
+): void {
+  const { route, session } = context.oidc ?? {};
+  if (route === "discovery" && context.status === 200) {
+    const body = context.body as { token_endpoint_auth_methods_supported?: string[] };
+    const methods = body.token_endpoint_auth_methods_supported;
+    // RFC 8414 section 2: without these lists a client uses client_secret_basic, which only some are registered for.
+    Object.assign(body, {
+      response_modes_supported: ["query"],
+      revocation_endpoint_auth_methods_supported: methods,
+      introspection_endpoint_auth_methods_supported: methods,
+    });
+    context.set("Cache-Control", `public, max-age=${METADATA_MS / 1_000}`);
+  }
+  if (route === "token" && context.status === 400) nameUnauthorized(context);
+  // oidc-provider would answer with the refused mode itself: a page that submits itself by a script.
+  if (route === "authorization" && context.oidc.params?.response_mode === "form_post") {
+    context.status = 400;
+    const error_description = "requested response_mode is not allowed";
+    pages.error(context, { error: "invalid_request", error_description });
+    return;
+  }
+  if (route === "authorization" || route === "resume") askBeforeLeading(context, pages);
+  if (!context.response.get("Retry-After")) setRetryAfter(context.res, context.status);
+  if (!session || context.status !== 200) return;
+  // oidc-provider answers these with self-submitting pages. If nobody is signed in, there is nothing to confirm.
+  if (route === "end_session" && session.accountId === undefined) {
+    forgetSession(context, cookies.session);
+    pages.loggedOut(context, afterLogout(session.state as LogoutState | undefined));
+  } else if (route === "resume") {
+    const error_description = "Somebody else signed in meanwhile: go back and start again";
+    pages.error(context, { error: "invalid_request", error_description });
+  }
+}
+
+/** RFC 6749 section 5.2 has the error `unauthorized_client` for a grant type that this client may not use. */
+function nameUnauthorized({ oidc: { client, params }, body }: KoaContextWithOIDC): void {
+  const answer = body as { error?: string };
+  const type = params?.grant_type;
+  if (answer.error !== "invalid_request" || typeof type !== "string") return;
+  if (client && !client.grantTypeAllowed(type)) answer.error = "unauthorized_client";
+}
+
+/**
+ * RFC 9700 section 4.11.2: a link with an invalid request would redirect its visitor to a site of the linker's choice.
+ * Every visitor sees a page instead of a redirect unless they have signed in. Silent authentication is the exception.
+ */
+function askBeforeLeading(context: KoaContextWithOIDC, pages: ProviderParts["pages"]): void {
+  const { session, params } = context.oidc;
+  const target = URL.parse(context.response.get("location"));
+  // Errors of the implicit flow are in the fragment.
+  const parts = [target?.search, target?.hash.slice(1)].map((text) => new URLSearchParams(text));
+  const said = parts.find((part) => part.has("error"));
+  const error = said?.get("error");
+  if (!target || !error) return;
+  if (session?.accountId !== undefined || params?.prompt === "none") return;
+  const error_description = said?.get("error_description") ?? undefined;
+  context.remove("Location");
+  context.status = STATUSES[error] ?? 400;
+  pages.error(context, { error, ...(error_description && { error_description }) }, target);
+}
+
+interface LogoutState {
+  postLogoutRedirectUri?: string;
+  state?: string;
+}
+
+/** The address that the person may follow by themselves: nobody was signed in, so nothing redirects. */
+function afterLogout({ postLogoutRedirectUri, state }: LogoutState = {}): URL | undefined {
+  if (postLogoutRedirectUri === undefined) return undefined;
+  const target = new URL(postLogoutRedirectUri);
+  if (state !== undefined) target.searchParams.set("state", state);
+  return target;
+}
+
+/** Sets no session cookie for a browser in which nobody is signed in. */
+function forgetSession(context: KoaContextWithOIDC, name: string): void {
+  const set = [context.response.get("Set-Cookie")].flat();
+  context.remove("Set-Cookie");
+  const others = set.filter((cookie) => cookie !== "" && !cookie.startsWith(`${name}=`));
+  if (others.length > 0) context.set("Set-Cookie", others);
+}

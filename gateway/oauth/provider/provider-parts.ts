@@ -1,0 +1,23 @@
+/** The dependencies of the authorization server. */
+import type { ErrorOut, KoaContextWithOIDC } from "oidc-provider";
+import type { Logger } from "pino";
+import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
+import type { FailedAuthentications } from "../../account/failed-authentications.ts";
+import type { CookieNames } from "../../account/pages/browser-cookies.ts";
+
+export interface ProviderParts {
+  actors: ActorClient;
+  logger: Logger;
+  publicUrl: string;
+  cookies: CookieNames;
+  now: () => number;
+  /** Counts failed authentications of programs. The login guard counts those of people. */
+  failed: FailedAuthentications;
+  /** Pages for a person; each sets the answer's body. */
+  pages: {
+    /** `target`: where a person may choose to go on. */
+    error(context: KoaContextWithOIDC, error: ErrorOut, target?: URL): void;
+    confirmLogout(context: KoaContextWithOIDC, secret: string): void;
+    loggedOut(context: KoaContextWithOIDC, target?: URL): void;
+  };
+}

@@ -1,0 +1,33 @@
+/** Refuses requests that are too large to store, before a person sees them. */
+import type { KoaContextWithOIDC } from "oidc-provider";
+import { LOGOUT_TEXT_CHARS_MAX } from "../../../schemas/account/limits.ts";
+import { errors } from "../library/oidc-library.ts";
+import type { ProviderParts } from "./provider-parts.ts";
+
+/** Bytes that a request adds to a token's record: nonce, scopes, challenge and address. The server adds the rest. */
+export const TOKEN_REQUEST_BYTES_MAX = 6 * 1024;
+
+/** Limits the parameters that are stored with each token of the request. */
+export function checkSize(sent: Record<string, unknown>): void {
+  const { nonce, acr_values, scope, code_challenge, redirect_uri } = sent;
+  const kept = { nonce, acr_values, scope, code_challenge, redirect_uri };
+  if (Buffer.byteLength(JSON.stringify(kept)) <= TOKEN_REQUEST_BYTES_MAX) return;
+  const names = Object.keys(kept).join(", ");
+  throw new errors.InvalidRequest(
+    `the request is too long: ${names} together may be ${TOKEN_REQUEST_BYTES_MAX} bytes, as JSON`,
+  );
+}
+
+export function isShortLogout({ oidc }: KoaContextWithOIDC): boolean {
+  const { state } = oidc.params ?? {};
+  return typeof state !== "string" || state.length <= LOGOUT_TEXT_CHARS_MAX;
+}
+
+/** Shows a page instead of throwing an error: on an error oidc-provider first stores what it has read. */
+export function refuseLogout(context: KoaContextWithOIDC, pages: ProviderParts["pages"]): void {
+  const { session } = context.oidc;
+  if (session) Object.assign(session, { state: undefined });
+  context.status = 400;
+  const error_description = `the request is too long: state may be ${LOGOUT_TEXT_CHARS_MAX} characters`;
+  pages.error(context, { error: "invalid_request", error_description });
+}

@@ -1,0 +1,302 @@
+/** REST routes to register, change and delete OAuth clients, rotate their secrets, and read their change log. */
+import { randomBytes } from "node:crypto";
+import type { z } from "zod";
+import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
+import { AccountPath } from "../../../schemas/account/http/accounts.ts";
+import { ActorError } from "../../../schemas/errors.ts";
+import { nothing } from "../../../schemas/http/nothing.ts";
+import { JSON_BODY_BYTES_MAX, PAGE_ENTRIES } from "../../../schemas/limits.ts";
+import {
+  CreatedOAuthClient,
+  CreateOAuthClient,
+  DeletedOAuthClient,
+  OAuthChangesQuery,
+  OAuthClientPath,
+  OAuthClientsQuery,
+  patchOf,
+  RotatedSecret,
+  settingsOf,
+  UpdateOAuthClient,
+  WireOAuthChange,
+  WireOAuthClient,
+  WireScope,
+} from "../../../schemas/oauth/http/oauth-clients.ts";
+import { OAUTH_CLIENTS_PER_ACCOUNT_MAX } from "../../../schemas/oauth/limits.ts";
+import { oauthClient } from "../../../schemas/oauth/oauth-client.ts";
+import { oauthClientList } from "../../../schemas/oauth/oauth-client-list.ts";
+import { ALL_SCOPES, SCOPES } from "../../../schemas/oauth/scopes.ts";
+import { authorOf } from "../../account/author.ts";
+import { blameCursor } from "../../http/blame-cursor.ts";
+import { callAndNotify } from "../../http/call-and-notify.ts";
+import { pageOf } from "../../http/listing.ts";
+import { type Asked, defineRoute, type Route } from "../../http/route.ts";
+import { newClientSecret } from "../clients/client-secret.ts";
+import { wireChange, wireClient } from "./wire-client.ts";
+
+const CLIENTS = "/accounts/{account_id}/oauth_clients";
+const CLIENT = `${CLIENTS}/{client_id}`;
+
+const CREATE_OAUTH_CLIENT = {
+  tag: "OAuth clients",
+  permissions: ["oauth-clients.write"],
+  method: "post",
+  path: CLIENTS,
+  id: "createOAuthClient",
+  summary: "Register a client; its secret is shown this once",
+  parameters: AccountPath,
+  query: nothing,
+  body: { schema: CreateOAuthClient, bytesMax: JSON_BODY_BYTES_MAX },
+  refusals: ["limit_reached"],
+  answer: { result: CreatedOAuthClient },
+} as const;
+
+const LIST_OAUTH_CLIENTS = {
+  tag: "OAuth clients",
+  permissions: ["oauth-clients.read"],
+  method: "get",
+  path: CLIENTS,
+  id: "listOAuthClients",
+  summary: "The account's clients, newest first",
+  parameters: AccountPath,
+  query: OAuthClientsQuery,
+  answer: { result: WireOAuthClient.array(), paged: "both" },
+} as const;
+
+const GET_OAUTH_CLIENT = {
+  tag: "OAuth clients",
+  permissions: ["oauth-clients.read"],
+  method: "get",
+  path: CLIENT,
+  id: "getOAuthClient",
+  summary: "One client, without its secrets",
+  parameters: OAuthClientPath,
+  query: nothing,
+  answer: { result: WireOAuthClient },
+} as const;
+
+const UPDATE_OAUTH_CLIENT = {
+  tag: "OAuth clients",
+  permissions: ["oauth-clients.write"],
+  method: "patch",
+  path: CLIENT,
+  id: "updateOAuthClient",
+  summary: "Change fields of a client; sending client_uri asks for its verification again",
+  parameters: OAuthClientPath,
+  query: nothing,
+  body: { schema: UpdateOAuthClient, bytesMax: JSON_BODY_BYTES_MAX },
+  refusals: ["conflict"],
+  answer: { result: WireOAuthClient },
+} as const;
+
+const DELETE_OAUTH_CLIENT = {
+  tag: "OAuth clients",
+  permissions: ["oauth-clients.write"],
+  method: "delete",
+  path: CLIENT,
+  id: "deleteOAuthClient",
+  summary: "Delete a client; whatever was granted to it ends at once",
+  parameters: OAuthClientPath,
+  query: nothing,
+  answer: { result: DeletedOAuthClient },
+} as const;
+
+const ROTATE_OAUTH_CLIENT_SECRET = {
+  tag: "OAuth clients",
+  permissions: ["oauth-clients.write"],
+  method: "post",
+  path: `${CLIENT}/rotate_secret`,
+  id: "rotateOAuthClientSecret",
+  summary: "Make a second secret; both are valid until the old one is deleted",
+  parameters: OAuthClientPath,
+  query: nothing,
+  refusals: ["conflict"],
+  answer: { result: RotatedSecret },
+} as const;
+
+const DELETE_OLD_OAUTH_CLIENT_SECRET = {
+  tag: "OAuth clients",
+  permissions: ["oauth-clients.write"],
+  method: "delete",
+  path: `${CLIENT}/rotate_secret`,
+  id: "deleteOldOAuthClientSecret",
+  summary: "Delete the older of two secrets",
+  parameters: OAuthClientPath,
+  query: nothing,
+  answer: { result: DeletedOAuthClient },
+} as const;
+
+const LIST_OAUTH_CLIENT_CHANGES = {
+  tag: "OAuth clients",
+  permissions: ["oauth-clients.read"],
+  method: "get",
+  path: `${CLIENT}/audit_log`,
+  id: "listOAuthClientChanges",
+  summary: "Who changed a client and when, newest first; also for 90 days after it was deleted",
+  parameters: OAuthClientPath,
+  query: OAuthChangesQuery,
+  answer: { result: WireOAuthChange.array(), paged: "cursor" },
+} as const;
+
+const LIST_OAUTH_SCOPES = {
+  tag: "OAuth clients",
+  method: "get",
+  path: "/oauth/scopes",
+  id: "listOAuthScopes",
+  summary: "What a client can ask for",
+  parameters: nothing,
+  query: nothing,
+  answer: { result: WireScope.array() },
+} as const;
+
+interface ClientParts {
+  actors: ActorClient;
+  /** The longest pause between two DNS lookups of a domain, and the time after which they stop. */
+  pace: { pollMs: number; windowMs: number };
+}
+
+type OfClient<Q = unknown, B = unknown> = Asked<z.output<typeof OAuthClientPath>, Q, B>;
+
+/** The REST routes of OAuth clients, their secrets, their change log, and the scopes. */
+export function oauthClientRoutes(parts: ClientParts): Route[] {
+  return [
+    defineRoute({ ...CREATE_OAUTH_CLIENT, handle: createClient(parts) }),
+    defineRoute({ ...LIST_OAUTH_CLIENTS, handle: listClients(parts) }),
+    defineRoute({ ...GET_OAUTH_CLIENT, handle: getClient(parts) }),
+    defineRoute({ ...UPDATE_OAUTH_CLIENT, handle: updateClient(parts) }),
+    defineRoute({ ...DELETE_OAUTH_CLIENT, handle: deleteClient(parts) }),
+    defineRoute({ ...ROTATE_OAUTH_CLIENT_SECRET, handle: rotateSecret(parts) }),
+    defineRoute({ ...DELETE_OLD_OAUTH_CLIENT_SECRET, handle: deleteOldSecret(parts) }),
+    defineRoute({ ...LIST_OAUTH_CLIENT_CHANGES, handle: listChanges(parts) }),
+    defineRoute({
+      ...LIST_OAUTH_SCOPES,
+      handle: async () => ({ result: ALL_SCOPES.map((id) => ({ id, ...SCOPES[id] })) }),
+    }),
+  ];
+}
+
+function createClient({ actors, pace }: ClientParts) {
+  return async ({ caller, body }: Asked<unknown, unknown, CreateOAuthClient>) => {
+    const { accountId } = caller;
+    const clientId = randomBytes(16).toString("hex");
+    const settings = settingsOf(body);
+    const made = settings.tokenEndpointAuthMethod === "none" ? undefined : newClientSecret();
+    await actors.call(oauthClientList, accountId, "reserve", { clientId });
+    const entry = await actors.call(oauthClient, clientId, "create", {
+      accountId,
+      by: authorOf(caller),
+      settings,
+      ...(made && { secret: { hash: made.hash, lastFour: made.lastFour } }),
+      pace,
+    });
+    const shown = wireClient(clientId, entry);
+    return { result: made ? { ...shown, client_secret: made.text } : shown };
+  };
+}
+
+function listClients({ actors }: ClientParts) {
+  return async ({ caller, query }: Asked<unknown, OAuthClientsQuery>) => {
+    const { accountId } = caller;
+    if (query.page !== undefined || query.per_page !== undefined)
+      return clientsOfPage(actors, accountId, query);
+    const { clientIds, cursor } = await actors
+      .call(oauthClientList, accountId, "list", {
+        count: query.limit,
+        ...(query.cursor !== undefined && { cursor: query.cursor }),
+      })
+      .catch(blameCursor);
+    const result = await findClients(actors, clientIds, accountId);
+    const resultInfo = { count: result.length, ...(cursor !== undefined && { cursor }) };
+    return { result, resultInfo };
+  };
+}
+
+async function clientsOfPage(
+  actors: ActorClient,
+  accountId: string,
+  { page, per_page }: OAuthClientsQuery,
+) {
+  const count = OAUTH_CLIENTS_PER_ACCOUNT_MAX;
+  const { clientIds } = await actors.call(oauthClientList, accountId, "list", { count });
+  const listing = { page: page ?? 1, per_page: per_page ?? PAGE_ENTRIES };
+  const { result, resultInfo } = pageOf(clientIds, { ...listing, direction: "asc" });
+  return { result: await findClients(actors, result, accountId), resultInfo };
+}
+
+async function findClients(actors: ActorClient, clientIds: readonly string[], accountId: string) {
+  const found = await Promise.all(
+    clientIds.map((clientId) => findClient(actors, clientId, accountId)),
+  );
+  return found.filter((client) => client !== undefined);
+}
+
+/** Undefined when it is being made, or was deleted a moment ago. */
+async function findClient(actors: ActorClient, clientId: string, accountId: string) {
+  try {
+    return wireClient(clientId, await actors.call(oauthClient, clientId, "get", { accountId }));
+  } catch (error) {
+    if (error instanceof ActorError && error.code === "not_found") return undefined;
+    throw error;
+  }
+}
+
+function getClient({ actors }: ClientParts) {
+  return async ({ caller: { accountId }, parameters: { client_id: id } }: OfClient) => {
+    return { result: wireClient(id, await actors.call(oauthClient, id, "get", { accountId })) };
+  };
+}
+
+function updateClient({ actors, pace }: ClientParts) {
+  return async (asked: OfClient<unknown, UpdateOAuthClient>) => {
+    const { caller, parameters, body } = asked;
+    const { client_id: id } = parameters;
+    const entry = await callAndNotify(actors, oauthClient, id, "update", {
+      ...changeBy(caller),
+      patch: patchOf(body),
+      ...(body.visibility !== undefined && { visibility: body.visibility }),
+      pace,
+    });
+    return { result: wireClient(id, entry) };
+  };
+}
+
+function deleteClient({ actors }: ClientParts) {
+  return async ({ caller, parameters: { client_id: id } }: OfClient) => {
+    await callAndNotify(actors, oauthClient, id, "remove", changeBy(caller));
+    return { result: { id } };
+  };
+}
+
+function rotateSecret({ actors }: ClientParts) {
+  return async ({ caller, parameters: { client_id: id } }: OfClient) => {
+    const { text, hash, lastFour } = newClientSecret();
+    const change = { ...changeBy(caller), secret: { hash, lastFour } };
+    await actors.call(oauthClient, id, "addSecret", change);
+    return { result: { client_secret: text } };
+  };
+}
+
+function deleteOldSecret({ actors }: ClientParts) {
+  return async ({ caller, parameters: { client_id: id } }: OfClient) => {
+    await actors.call(oauthClient, id, "removeOldSecret", changeBy(caller));
+    return { result: { id } };
+  };
+}
+
+function listChanges({ actors }: ClientParts) {
+  return async ({ caller, parameters, query }: OfClient<OAuthChangesQuery>) => {
+    const { entries, cursor } = await actors
+      .call(oauthClient, parameters.client_id, "listChanges", {
+        accountId: caller.accountId,
+        count: query.limit,
+        ...(query.cursor !== undefined && { cursor: query.cursor }),
+      })
+      .catch(blameCursor);
+    const resultInfo = { count: entries.length, ...(cursor !== undefined && { cursor }) };
+    return { result: entries.map(wireChange), resultInfo };
+  };
+}
+
+const changeBy = (caller: Asked["caller"]) => ({
+  accountId: caller.accountId,
+  by: authorOf(caller),
+});

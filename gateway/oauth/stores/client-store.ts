@@ -1,0 +1,41 @@
+/** The store of clients, as they are registered now. */
+import type { Adapter } from "oidc-provider";
+import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
+import { findClient } from "../clients/find-client.ts";
+import { metadataOf } from "../clients/live-client.ts";
+import { Provider } from "../library/oidc-library.ts";
+import { recordsOf } from "../library/request-records.ts";
+import { beginAttempt } from "../library/throttle.ts";
+import { readTokenText } from "../tokens/token-text.ts";
+import { findToken } from "./find-token.ts";
+import { type StoreParts, store } from "./library-store.ts";
+
+/**
+ * Looks the client's code or token up in parallel with the client, which saves a round trip. A client that fails to
+ * authenticate learns nothing about the token.
+ */
+export function clientStore({ actors, failed }: Omit<StoreParts, "now">): Adapter {
+  return store({
+    async find(id) {
+      await beginAttempt(failed, id);
+      const { route, params } = Provider.ctx?.oidc ?? {};
+      if (route === "token") {
+        for (const text of [params?.refresh_token, params?.code]) {
+          const address = typeof text === "string" ? readTokenText(text) : undefined;
+          // The next caller of `findToken` receives the failure.
+          if (address) findToken(actors, address).catch(() => {});
+        }
+      }
+      return clientOf(actors, id);
+    },
+  });
+}
+
+/** Looks a client up at most once per request. */
+export async function clientOf(actors: ActorClient, id: string) {
+  const { clients } = recordsOf(Provider.ctx);
+  const known =
+    clients.get(id) ?? findClient(actors, id).then((client) => client && metadataOf(id, client));
+  clients.set(id, known);
+  return known;
+}

@@ -1,0 +1,172 @@
+/**
+ * The store of codes and tokens. oidc-provider reads a token, marks it used and writes the next ones in separate steps. This
+ * store collects these steps and sends one message to the grant, so that they succeed or fail together.
+ */
+import assert from "node:assert/strict";
+import type { Adapter, AdapterPayload } from "oidc-provider";
+import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
+import { grantList } from "../../../schemas/oauth/grant-list.ts";
+import { GRANT_MS } from "../../../schemas/oauth/limits.ts";
+import { type GrantToken, oauthGrant } from "../../../schemas/oauth/oauth-grant.ts";
+import { callAndNotify } from "../../http/call-and-notify.ts";
+import { errors, Provider } from "../library/oidc-library.ts";
+import { type FoundToken, recordsOf } from "../library/request-records.ts";
+import { beginAttempt } from "../library/throttle.ts";
+import { readTokenText, type TokenAddress } from "../tokens/token-text.ts";
+import { clientOf } from "./client-store.ts";
+import { findToken } from "./find-token.ts";
+import { revoke } from "./grant-store.ts";
+import { isUnknown, type StoreParts, seconds, store } from "./library-store.ts";
+import { isCodeGood } from "./registration-check.ts";
+
+export function tokenStore(
+  { actors, failed, now }: StoreParts,
+  kind: TokenAddress["kind"],
+): Adapter {
+  return store({
+    async find(text) {
+      const address = readTokenText(text);
+      if (address?.kind !== kind) return undefined;
+      await beginAttempt(failed);
+      const { grantId } = address;
+      const found = await findToken(actors, address);
+      if (!found) {
+        // A repeated introspection or revocation is answered after every gateway knows that the token has ended.
+        await actors.call(oauthGrant, grantId, "tellAgain", {});
+        return undefined;
+      }
+      const { grant, token } = found;
+      if (isReplay(address, found)) {
+        await revoke(actors, grantId);
+        return undefined;
+      }
+      recordsOf(Provider.ctx).grants.set(grantId, grant);
+      const client = await clientOf(actors, grant.clientId);
+      // The tokens of a deleted client are invalid.
+      if (!client) return undefined;
+      if (kind === "code" && !token.used && !isCodeGood(client, token.record)) return undefined;
+      const held = new Set<string>(client.registration.scopes);
+      const { scope, ...record } = token.record;
+      return {
+        ...record,
+        jti: text,
+        grantId,
+        accountId: grant.userId,
+        clientId: grant.clientId,
+        // Scopes that the client has lost are removed from its tokens.
+        ...(typeof scope === "string" && {
+          scope: scope
+            .split(" ")
+            .filter((id) => held.has(id))
+            .join(" "),
+        }),
+        // The library looks at the time before it looks whether it was used, and that would hide a replay.
+        exp: seconds(token.used ? now() + 60_000 : token.expiresAt),
+        ...(token.used && { consumed: seconds(now()) }),
+      };
+    },
+
+    async consume(text) {
+      recordsOf(Provider.ctx).using = readTokenText(text);
+    },
+
+    async upsert(text, payload, expiresIn = 0) {
+      const address = readTokenText(text);
+      if (!address) throw new Error(`Cannot keep ${kind}: its text is none of ours`);
+      const token = tokenOf(address, payload, now() + expiresIn * 1_000);
+      if (kind === "code") {
+        const opened = { payload, code: token, expiresAt: now() + GRANT_MS };
+        return openGrant(actors, address, opened);
+      }
+      await keepToken(actors, { kind, token });
+    },
+
+    async destroy(text) {
+      const address = readTokenText(text);
+      if (kind !== "access" || !address) return;
+      const { grantId, hash } = address;
+      await callAndNotify(actors, oauthGrant, grantId, "revokeAccess", { hash });
+    },
+
+    async revokeByGrantId(grantId) {
+      // RFC 7009 section 2.1: a client that gives back an access token keeps its refresh token.
+      const { oidc } = Provider.ctx ?? {};
+      if (oidc?.route === "revocation" && oidc.entities.AccessToken) return;
+      await revoke(actors, grantId);
+    },
+  });
+}
+
+/**
+ * RFC 9700 section 4.14.2. The check is here, after the client has authenticated. oidc-provider would first compare the
+ * requested scope with that of a token whose record is no longer stored.
+ */
+function isReplay({ kind }: TokenAddress, { grant, token }: FoundToken): boolean {
+  const { oidc } = Provider.ctx ?? {};
+  const isOwn = oidc?.client?.clientId === grant.clientId;
+  return kind === "refresh" && token.used && oidc?.route === "token" && isOwn;
+}
+
+/** A grant begins with its code: neither is there without the other. */
+async function openGrant(
+  actors: ActorClient,
+  { grantId }: TokenAddress,
+  { payload, ...begun }: { payload: AdapterPayload; code: GrantToken; expiresAt: number },
+): Promise<void> {
+  const { newGrants, email } = recordsOf(Provider.ctx);
+  const grant = newGrants.get(grantId);
+  if (!grant || email === undefined) throw new Error("Cannot open grant: nobody consented to it");
+  const [clientId, userId] = [String(payload.clientId), String(payload.accountId)];
+  await actors.call(oauthGrant, grantId, "open", { ...grant, clientId, userId, email, ...begun });
+  // Mail delivers this too. The call makes the grant revocable as soon as the client has its code.
+  await actors.call(grantList, userId, "addGrant", { clientId, grantId });
+}
+
+/** Waits until both tokens are known: oidc-provider writes the access token first for a code, last for a refresh token. */
+async function keepToken(
+  actors: ActorClient,
+  { kind, token }: { kind: "access" | "refresh"; token: GrantToken },
+): Promise<void> {
+  const context = Provider.ctx;
+  const records = recordsOf(context);
+  records[kind] = token;
+  const { using, access, refresh } = records;
+  const hasRefresh = context?.oidc.client?.grantTypeAllowed("refresh_token") === true;
+  if (!using) throw new Error(`Cannot keep ${kind}: nothing is used up for it`);
+  if (!access || (hasRefresh && !refresh)) return;
+  const { outcome } = await orInvalidGrant(exchangeToken(actors, using, { access, refresh }));
+  if (outcome === "issued") return;
+  await actors.call(oauthGrant, using.grantId, "tellAgain", {});
+  throw new errors.InvalidGrant("it was used already");
+}
+
+/** Uses the code or refresh token up and stores the new tokens, in one message. */
+function exchangeToken(
+  actors: ActorClient,
+  { kind, grantId, hash }: TokenAddress,
+  { access, refresh }: { access: GrantToken; refresh: GrantToken | undefined },
+) {
+  if (kind === "code") {
+    const tokens = { access, ...(refresh && { refresh }) };
+    return actors.call(oauthGrant, grantId, "redeem", { codeHash: hash, ...tokens });
+  }
+  assert(refresh, "A refresh token gives its next one");
+  return actors.call(oauthGrant, grantId, "refresh", { refreshHash: hash, access, refresh });
+}
+
+/** Reports a code or token that another request has used, or that has ended, as `invalid_grant`. */
+async function orInvalidGrant<T>(calling: Promise<T>): Promise<T> {
+  try {
+    return await calling;
+  } catch (error) {
+    if (isUnknown(error)) throw new errors.InvalidGrant("it is over");
+    throw error;
+  }
+}
+
+/** Leaves out the fields that the token's address or its grant already hold. */
+function tokenOf({ hash }: TokenAddress, payload: AdapterPayload, expiresAt: number): GrantToken {
+  const { jti: _text, grantId: _grant, accountId: _user, clientId: _client, ...record } = payload;
+  delete record.exp;
+  return { hash, record, expiresAt };
+}

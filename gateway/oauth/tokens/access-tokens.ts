@@ -1,0 +1,184 @@
+/** Verifies OAuth access tokens for the REST API: their current accounts and permissions. */
+
+import type { LiveUpdates } from "../../../actors/runtime/bus/live.ts";
+import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
+import { account, type Member } from "../../../schemas/account/account.ts";
+import {
+  ALL_PERMISSIONS,
+  type Permission,
+  permissionsOf,
+  permits,
+} from "../../../schemas/account/permissions.ts";
+import { ActorError } from "../../../schemas/errors.ts";
+import { oauthClient } from "../../../schemas/oauth/oauth-client.ts";
+import { type GrantEntry, oauthGrant } from "../../../schemas/oauth/oauth-grant.ts";
+import type { Scope } from "../../../schemas/oauth/scopes.ts";
+import { findMember } from "../../account/find-member.ts";
+import type { Caller } from "../../http/locals.ts";
+import { WatchedCache } from "../../http/watched-cache.ts";
+import { findClient } from "../clients/find-client.ts";
+import type { LiveClient } from "../clients/live-client.ts";
+import { knownScopes } from "./known-scopes.ts";
+import { readTokenText, type TokenAddress } from "./token-text.ts";
+
+/** How long a token's grant, client and members are cached without a live update. */
+export const TOKEN_CACHED_MS = 5_000;
+/** Tokens that one gateway remembers. */
+export const TOKENS_CACHED_MAX = 10_000;
+
+interface Granted {
+  grant: GrantEntry;
+  scope: string;
+  expiresAt: number;
+}
+
+export interface AccessTokensOptions {
+  actors: ActorClient;
+  live: LiveUpdates;
+  now: () => number;
+}
+
+export class AccessTokens {
+  readonly #actors: ActorClient;
+  readonly #now: () => number;
+  readonly #tokens: WatchedCache<Granted>;
+  readonly #grants: WatchedCache<GrantEntry>;
+  readonly #clients: WatchedCache<LiveClient | undefined>;
+  readonly #members: WatchedCache<Member | undefined>;
+
+  constructor({ actors, live, now }: AccessTokensOptions) {
+    this.#actors = actors;
+    this.#now = now;
+    const options = { live, now, keptMs: TOKEN_CACHED_MS, entriesMax: TOKENS_CACHED_MAX };
+    this.#tokens = new WatchedCache(options);
+    this.#grants = new WatchedCache(options);
+    this.#clients = new WatchedCache(options);
+    this.#members = new WatchedCache(options);
+  }
+
+  /** Undefined when the text is no access token. */
+  read(text: string): TokenAddress | undefined {
+    const address = readTokenText(text);
+    return address?.kind === "access" ? address : undefined;
+  }
+
+  /**
+   * Resolves to the caller in the requested account. If the token does not open that account, the caller is in another
+   * one. Refuses as `unauthenticated` for every reason.
+   */
+  async verify(address: TokenAddress, askedId: string | undefined): Promise<Caller> {
+    const { grant, scope, expiresAt } = await this.#granted(address);
+    if (this.#now() >= expiresAt) throw unknown();
+    const client = await this.#clientFor(grant);
+    const members = await this.#membersOf(grant);
+    const opened = members.find(({ accountId }) => accountId === askedId) ?? members[0];
+    const scopes = knownScopes(scope).filter((id) => client.scopes.includes(id));
+    return {
+      // A token that opens no account is counted, and limited, as its user.
+      accountId: opened?.accountId ?? grant.userId,
+      tokenId: address.grantId,
+      permissions: opened ? permissionsIn(opened.member, scopes) : [],
+      scopes,
+      expiresAt,
+      userId: grant.userId,
+      clientId: grant.clientId,
+      grantId: address.grantId,
+      accountIds: members.map(({ accountId }) => accountId),
+      isStillGood: () =>
+        isGood(async () => {
+          const { accountId } = await this.verify(address, askedId);
+          return askedId === undefined || accountId === askedId;
+        }),
+    };
+  }
+
+  /**
+   * Limits an API token that was created with an access token: it opens no more than its client and its person may do
+   * now. Refuses as `unauthenticated` once the grant has ended.
+   */
+  async verifyIssued(issued: Caller & { grantId: string }): Promise<Caller> {
+    const { grantId, accountId } = issued;
+    const grant = await this.#grantOf(grantId);
+    const client = await this.#clientFor(grant);
+    const members = await this.#membersOf(grant);
+    const opened = members.find((one) => one.accountId === accountId);
+    if (!opened) throw unknown();
+    const permissions = permissionsIn(opened.member, client.scopes, issued.permissions);
+    return { ...issued, permissions, userId: grant.userId, clientId: grant.clientId };
+  }
+
+  #grantOf(grantId: string): Promise<GrantEntry> {
+    return this.#grants.get(grantId, { contract: oauthGrant, key: grantId }, () =>
+      orUnknown(this.#actors.call(oauthGrant, grantId, "get", {})),
+    );
+  }
+
+  #granted({ kind, grantId, hash }: TokenAddress): Promise<Granted> {
+    return this.#tokens.get(hash, { contract: oauthGrant, key: grantId }, async () => {
+      const found = this.#actors.call(oauthGrant, grantId, "find", { kind, hash });
+      const { grant, token } = await orUnknown(found);
+      const { scope } = token.record;
+      return { grant, scope: typeof scope === "string" ? scope : "", expiresAt: token.expiresAt };
+    });
+  }
+
+  /** Resolves to the client of a grant. Refuses as `unauthenticated` if the person may not use the client. */
+  async #clientFor(grant: GrantEntry): Promise<LiveClient> {
+    const { clientId } = grant;
+    const source = { contract: oauthClient, key: clientId };
+    const find = () => findClient(this.#actors, clientId);
+    const client = await this.#clients.get(clientId, source, find);
+    if (!client || !(await this.#mayUse(client, grant))) throw unknown();
+    return client;
+  }
+
+  async #mayUse({ visibility, accountId }: LiveClient, { userId }: GrantEntry): Promise<boolean> {
+    return visibility === "public" || (await this.#memberOf(accountId, userId)) !== undefined;
+  }
+
+  /** The accounts that were chosen, and that the person still belongs to. */
+  async #membersOf({ accountIds, userId }: GrantEntry) {
+    const members = await Promise.all(accountIds.map((id) => this.#memberOf(id, userId)));
+    return accountIds.flatMap((accountId, index) => {
+      const member = members[index];
+      return member ? [{ accountId, member }] : [];
+    });
+  }
+
+  #memberOf(accountId: string, userId: string): Promise<Member | undefined> {
+    const source = { contract: account, key: accountId };
+    const name = `${accountId} ${userId}`;
+    return this.#members.get(name, source, () => findMember(this.#actors, accountId, userId));
+  }
+}
+
+/** Limits permissions to those of the person. A write scope counts as its read scope where they may only read. */
+function permissionsIn({ roles }: Member, ...granted: (readonly Scope[])[]): Permission[] {
+  const bounds = [permissionsOf(roles), ...granted.map(permissionsAmong)];
+  return ALL_PERMISSIONS.filter((id) => bounds.every((held) => permits(held, id)));
+}
+
+const permissionsAmong = (scopes: readonly Scope[]) =>
+  ALL_PERMISSIONS.filter((id) => scopes.includes(id));
+
+/** Verifies a token again during a long answer. Returns false if it is no longer valid. */
+export async function isGood(verifying: () => Promise<boolean>): Promise<boolean> {
+  try {
+    return await verifying();
+  } catch (error) {
+    if (error instanceof ActorError && error.code === "unauthenticated") return false;
+    throw error;
+  }
+}
+
+async function orUnknown<T>(calling: Promise<T>): Promise<T> {
+  try {
+    return await calling;
+  } catch (error) {
+    if (error instanceof ActorError && error.code === "not_found") throw unknown();
+    throw error;
+  }
+}
+
+/** One message for every reason, so that attackers learn nothing from the difference. */
+const unknown = () => new ActorError("unauthenticated", "Cannot authenticate: unknown token");
