@@ -344,7 +344,7 @@ describe("BrowserPageLoader", function () {
         endless: [script("for (;;);"), "took longer than 4000 ms"],
         late: [script(`addEventListener("load", () => { for (;;); })`), "took longer than 4000 ms"],
         silent: [() => {}, "took longer than 4000 ms"],
-        blank: [script(`location.href = "about:blank"`), "left", patient],
+        blank: [script(`location.href = "about:blank"`), "navigated away", patient],
       } as const;
       for (const [name, [page, reason, by = loader]] of Object.entries(cases)) {
         const answer = await load(by, site.page(`/${name}`, page));
