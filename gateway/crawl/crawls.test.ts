@@ -381,7 +381,7 @@ describe("routes of crawls", () => {
         return blobs.bytesTaken === before;
       };
       await until("the reading stalls", stalled);
-      // What the two sockets and Node's buffers hold.
+      // Bytes that the two sockets and Node's buffers hold.
       expect(blobs.bytesTaken).to.be.below(20 * MB);
       response.destroy();
       await until("the request is over", () =>

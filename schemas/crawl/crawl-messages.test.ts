@@ -6,7 +6,7 @@ import { crawlPage } from "./crawl-page.ts";
 import { RobotsRules } from "./robots-rules.ts";
 import { RobotsProgress, site } from "./site.ts";
 
-/** What is accepted, what is one past it, and where the fault is then. */
+/** An accepted value, a value past the limit, and the path of its fault. */
 type Bound = [name: string, schema: z.ZodType, good: unknown, bad: unknown, path: string];
 
 const ID = "a".repeat(32);

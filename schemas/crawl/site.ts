@@ -100,7 +100,7 @@ export const site = defineContract({
      *
      * At a host with a delay, a request leaves between `waitMs` after the reply arrived and `waitMs` + TURN_LATE_MS
      * after the call, or not at all. A late worker asks again and ignores the earlier reply; a worker that is still
-     * connecting goes on when the new reply says go without a wait. A redirect within the host is asked for in the
+     * connecting continues when the new reply says go without a wait. A redirect within the host is asked for in the
      * same turn. A turn ends TURN_MS_MAX after its last `go`.
      *
      * Such a turn makes its requests one after another until another job wants some. The first call names all

@@ -36,7 +36,7 @@ describe("faults of ours in a crawl job", () => {
     const before = world.state;
     world.run("turnEnded", { host: HOST, turn, fault });
     expect(world.state).to.equal(before);
-    // One that was granted before the site heard of it is given back.
+    // A turn granted before the site knew is returned.
     expect(world.tryGrant()).to.equal(undefined);
     expect(world.take("site").map(({ message }) => message)).to.include("turnFinished");
     checkJob(world);

@@ -11,7 +11,7 @@ const format = (given: object) => json({ response_format: { type: "json_schema",
 const schema = (json_schema: unknown) => format({ json_schema });
 const model = (given: object) =>
   json({ custom_ai: [{ model: "openai/gpt-5", authorization: "Bearer x", ...given }] });
-/** A schema of so many bytes. */
+/** Returns a schema of this size. */
 const schemaOf = (bytes: number) => ({ $comment: text(bytes - 15) });
 
 /** Each field: at its bounds, past them, and where the fault is said to be. */
@@ -161,7 +161,7 @@ const SAMPLES: Sample[] = [
   ["viewport/width", [], [{ viewport: { width: 0, height: 1 } }]],
 ];
 
-/** Of each parameter of a page one that is valid. */
+/** A valid value of each page parameter. */
 const BROWSER_SAMPLES = {
   addStyleTag: [],
   addScriptTag: [],

@@ -4,7 +4,7 @@ import { markdown } from "./markdown.ts";
 import { MARKDOWN_SPAN_MAX } from "./page-tables.ts";
 import { MARKDOWN_DEPTH_MAX } from "./parse-page.ts";
 
-/** What Markdown must not lose: white space, code, links, cells. Each case is markup that sites have. */
+/** Markup that Markdown must not lose: white space, code, links, cells. Each case occurs on real sites. */
 describe("markdown of markup that is easily lost", () => {
   it("markdown() keeps every character of preformatted text", () => {
     const cases: [html: string, code: string][] = [

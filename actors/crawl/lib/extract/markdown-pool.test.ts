@@ -9,9 +9,9 @@ import { MARKDOWN_TIMEOUT_MS, MarkdownPool, type MarkdownPoolOptions } from "./m
 import type { MarkdownOutcome } from "./markdown-thread.ts";
 
 const baseUrl = "https://a.example/";
-/** What may pass by itself between two lines of a test. */
+/** Time that may pass between two lines of a test. */
 const SOON_MS = 5_000;
-/** What the largest pages may take, on a busy machine. */
+/** Time for the largest pages on a busy machine. */
 const LARGE_MS_MAX = 150_000;
 /** Takes seconds, in whatever thread. */
 const LONG = { html: "<p>word <b>x</b> <a href=y>z</a></p>".repeat(300_000), baseUrl };

@@ -45,7 +45,7 @@ const RULES: [names: string, write: Write][] = [
   ["table", (content, node) => block(content.trim() + block(writeTable(node)))],
 ];
 
-/** What a paragraph held is not read again: a page of 10 MB is written in the memory that its tree took. */
+/** Drops the children of a written paragraph, so that a page of 10 MB is written within the memory of its tree. */
 function writeParagraph(content: string, node: PageNode): string {
   node.clear();
   return block(content);

@@ -216,7 +216,7 @@ function absolute(html: string): string {
   });
 }
 
-/** What is left of HTML when white space between and around blocks does not count. */
+/** Returns HTML without insignificant white space. */
 function form(html: string): string {
   return html
     .replace(/\s+/g, " ")

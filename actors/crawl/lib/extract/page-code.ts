@@ -1,4 +1,4 @@
-/** Reads the text of code, every character of it. */
+/** Reads the text of code without losing a character. */
 import { absoluteLink, isBlock, type Place } from "./page-addresses.ts";
 import { ELEMENT, PageNode, TEXT } from "./page-node.ts";
 

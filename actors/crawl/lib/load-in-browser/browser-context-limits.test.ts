@@ -20,13 +20,13 @@ import { BrowserPage, PAGE_RESET_MS } from "./browser-page.ts";
 import { BrowserPageLoader } from "./browser-page-loader.ts";
 
 const CHUNK = Buffer.alloc(64 * 1024, "x");
-/** Of heads, and of pages beside. */
+/** Bytes of heads and of other pages. */
 const MARGIN_BYTES = 2_000_000;
-/** What one page beside brings the stream further. */
+/** Bytes of the stream per other page. */
 const STEP_BYTES = 20_000_000;
-/** What loading a small page takes at most. */
+/** Longest load of a small page. */
 const SOON_MS = 4_000;
-/** What a socket takes that nobody has read. */
+/** Bytes that a socket buffers unread. */
 const UNREAD_BYTES_MAX = 16_000_000;
 
 describe("the browser context of a crawl", function () {
@@ -59,11 +59,11 @@ describe("the browser context of a crawl", function () {
 
   describe("moves what all pages of a job may move", () => {
     let sent = 0;
-    /** The stream goes on as others begin. */
+    /** The stream continues when other pages begin. */
     let mayBeSent = 0;
     let goOn = () => {};
 
-    /** A page that says "whole" when it has read so many bytes, and "cut" when it does not get them. */
+    /** A page that says "whole" after reading these bytes, and "cut" if they do not arrive. */
     function reader(bytes: number): string {
       sent = 0;
       site.page("/stream", (_: unknown, response: ServerResponse) => {
@@ -87,7 +87,7 @@ describe("the browser context of a crawl", function () {
       );
     }
 
-    /** Other pages begin and end all the while. */
+    /** Other pages begin and end during the read. */
     async function readBesideOthers(bytes: number) {
       const loader = open({ waitForSelector: { selector: "#done", timeout: 100_000 } });
       const beside = site.page("/beside", "<!doctype html><p id=done>x");
@@ -175,7 +175,7 @@ describe("the browser context of a crawl", function () {
       clock.skip(Math.min(CRAWL_CONTEXT_IDLE_MS, left()) - SOON_MS);
       expect(titleOf(await load(url))).to.equal(first);
     }
-    // What is opened takes its time, which counts as well.
+    // Opening the page takes time, which counts as well.
     clock.skip(left() + SOON_MS);
     expect(titleOf(await load(url))).not.to.equal(first);
   });
@@ -198,7 +198,7 @@ describe("the browser context of a crawl", function () {
 
   it("has a page that does not stop in PAGE_RESET_MS closed, and not before", async () => {
     const context = await pool.newContext(new AbortController().signal);
-    // One that is worn may be about to be replaced, and either may be that of the context.
+    // A worn browser may be about to be replaced, and either may have the context.
     const browsers = pool.pids;
     try {
       const page = await BrowserPage.open(context, { parameters: { url: site.url }, clock });

@@ -300,7 +300,7 @@ describe("BrowserPageLoader", function () {
       const ofSitemaps = open({ modifiedSince: since, source: "sitemaps" });
       const unmodified = { kind: "unmodified", ...lastModified };
       expect(await load(ofSitemaps, old)).to.deep.include(unmodified);
-      // What it links to may be newer.
+      // Linked pages may be newer.
       expect(await load(loader, old)).to.deep.include({ kind: "page", ...lastModified });
       expect(pageOf(await load(loader, site.page("/new", "new"))).html).to.contain("new");
       expect(pageOf(await load(loader, site.page("/", "new"), { isStart: true })).html).to.contain(
@@ -344,7 +344,7 @@ describe("BrowserPageLoader", function () {
         endless: [script("for (;;);"), "took longer than 4000 ms"],
         late: [script(`addEventListener("load", () => { for (;;); })`), "took longer than 4000 ms"],
         silent: [() => {}, "took longer than 4000 ms"],
-        blank: [script(`location.href = "about:blank"`), "left", patient],
+        blank: [script(`location.href = "about:blank"`), "navigated away", patient],
       } as const;
       for (const [name, [page, reason, by = loader]] of Object.entries(cases)) {
         const answer = await load(by, site.page(`/${name}`, page));
@@ -472,7 +472,7 @@ describe("BrowserPageLoader", function () {
     const url = site.page("/next", next);
     expect(pageOf(await load(loader, url)).html).to.contain("<title>,2,1</title>");
     const beats = () => site.paths.filter((path) => path === "/beat").length;
-    // One that was under way may still come.
+    // A page in flight may still arrive.
     await load(loader, url);
     const before = beats();
     for (let loaded = 0; loaded < 5; loaded++) await load(loader, url);

@@ -38,7 +38,7 @@ describe("DocumentDeparture", function () {
   const loaders: BrowserPageLoader[] = [];
   let folder: string;
   let pool: BrowserPool;
-  /** Paths that came, each with the connection it came by. */
+  /** Requested paths with their connections. */
   let seen: { path: string; at: number; socket: Socket; headers: IncomingMessage["headers"] }[] =
     [];
 
@@ -64,7 +64,7 @@ describe("DocumentDeparture", function () {
     await rm(folder, { recursive: true });
   });
 
-  /** A site that takes so long for each connection, whatever is sent over it. */
+  /** A site that delays each connection. */
   async function serve(way: Way, answer: Answer, heldMs = 0): Promise<string> {
     const see: Answer = (request, response) => {
       const { url: path = "", socket, headers } = request;
@@ -173,13 +173,13 @@ describe("DocumentDeparture", function () {
         signal: controller.signal,
         mayLeave() {
           asked += 1;
-          // The browser is told to go on, and over https: connects.
+          // The browser continues, and connects over https.
           if (asked > 2) controller.abort(new TooLate());
           return !controller.signal.aborted;
         },
       });
       expect(await failing.catch((error: unknown) => error)).to.be.instanceOf(TooLate);
-      // Had it left, the next page of the same browser would come after it.
+      // A request that left would have arrived before this page.
       expect((await load(`${origin}/next`)).kind).to.equal("page");
       expect(seen.map(({ path }) => path)).to.deep.equal(["/next"]);
     });
@@ -228,7 +228,7 @@ describe("DocumentDeparture", function () {
       const origin = await serve(way, drip);
       const loader = new BrowserPageLoader({
         ...{ pool, clock, request: CrawlRequest.parse({ url: origin }) },
-        // With its context it would go anyway.
+        // The page would close with its context.
         limits: { idleMs: 600_000 },
       });
       loaders.push(loader);
@@ -236,7 +236,7 @@ describe("DocumentDeparture", function () {
         const turn = new AbortController();
         const loading = loadBy(loader, `${origin}/`, { signal: turn.signal });
         await until("it is asked for", () => isOpen, 60_000);
-        // Time for its script to run; where it has none yet, it is a page that drips.
+        // Time for its script to run. Without a script the page drips.
         await clock.wait(500);
         turn.abort(new Error("taken back"));
         expect(await failure(loading)).to.have.property("message", "taken back");
@@ -268,7 +268,7 @@ describe("DocumentDeparture", function () {
         },
       });
       const isAsked = way === "http";
-      // Which connection each came by, and what was said, where it goes wrong.
+      // The connection of each request, for failure messages.
       const [first, second] = seen;
       const how = `${way}, kept: ${first?.socket === second?.socket}, ${JSON.stringify(answer)}`;
       expect(answer, how).to.include(isAsked ? { kind: "page" } : { kind: "failed", retry: true });
@@ -287,7 +287,7 @@ describe("DocumentDeparture", function () {
     try {
       const wants = () => true;
       const loaded = [];
-      // None is reset.
+      // No page is reset.
       for (const path of ["/cut", "/next"]) {
         const opened = await BrowserPage.open(context, { parameters: { url: origin }, clock });
         loaded.push(await opened.load(pageLoad(origin + path), { headers: {}, wants }));

@@ -214,7 +214,7 @@ describe("HttpPageLoader", () => {
     expect(await load(ofSitemaps, before)).to.deep.include({ kind: "unmodified", ...older });
     const fresh = await load(ofSitemaps, dated("Thu, 01 Jan 2026 00:00:00 GMT"));
     expect(fresh).to.have.property("kind", "page");
-    // What it links to may be newer.
+    // Linked pages may be newer.
     const read = await load(loader, dated("Wed, 31 Dec 2025 23:59:59 GMT"));
     expect(read).to.deep.include({ kind: "page", html: "x", ...older });
     const picture = site.page("/c", (_, response) =>
@@ -236,7 +236,7 @@ describe("HttpPageLoader", () => {
 
   it("load() keeps JOB_CONNECTIONS_MAX connections to hosts, and not one more", async () => {
     const http = createServer((_, response) => response.end("x"));
-    // Longer than it takes to visit all of them: none is closed by its host.
+    // The timeout outlasts the test, so no host closes a connection.
     http.keepAliveTimeout = 120_000;
     await using server = await listen(http, "0.0.0.0");
     const all = createEgressGuard({ policy: createAddressPolicy({ allow: ["127.0.0.0/8"] }) });
@@ -256,7 +256,7 @@ describe("HttpPageLoader", () => {
     const typed = (type: string) =>
       site.page("/t", (_, response) => {
         response.writeHead(200, { "Content-Type": type });
-        // It never ends: only who does not read it comes back.
+        // The body never ends, so only a loader that does not read it resolves.
         response.write("x");
       });
     const loader = loaderOf();
@@ -446,7 +446,7 @@ describe("HttpPageLoader", () => {
       onStarted: () => expect.fail(),
     });
     expect(await asked.catch((error) => error)).to.equal(late);
-    // Over the same loader's next connection: had the first been asked for, it would have come before.
+    // The next load follows the first; a request of the first would have arrived before it.
     await load(loader, site.page("/next", "<p>x"));
     expect(site.paths).not.to.include("/late");
   });
@@ -484,7 +484,7 @@ describe("HttpPageLoader", () => {
   });
 });
 
-/** Writes until nobody listens any more. */
+/** Writes until the client disconnects. */
 async function pour(response: ServerResponse, wrote: () => void): Promise<void> {
   const piece = Buffer.alloc(256 * 1024, "x");
   const closed = once(response, "close");

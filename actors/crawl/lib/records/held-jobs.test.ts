@@ -21,7 +21,7 @@ describe("HeldJobs", () => {
   let closed: string[];
   let clock: SkippingClock;
   let jobs: HeldJobs;
-  /** Of each opening: the job it is for, or what goes wrong. */
+  /** Opened jobs, closed jobs, and the error of the next opening. */
   let failure: Error | undefined;
 
   before(async () => {
@@ -61,7 +61,7 @@ describe("HeldJobs", () => {
     return blobs.put(`crawl.${job}.request`, Buffer.from(JSON.stringify(request)));
   };
   const hold = (job: string) => jobs.hold({ account: ACCOUNT, job });
-  /** Held, loaded from, and given back. */
+  /** Holds a job, opens its loader, and releases it. */
   async function use(job: string) {
     const held = await hold(job);
     await held.loader();

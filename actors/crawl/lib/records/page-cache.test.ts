@@ -71,7 +71,7 @@ describe("PageCache", () => {
       { contentUse: "reference" },
       { authenticate: { username: "me", password: "secret" } },
       { cookies: [{ name: "a", value: "b" }] },
-      // Whose links were never looked for.
+      // This crawl collects no links.
       { source: "sitemaps" },
     ]) {
       expect(await isFound(cacheOf(other)), JSON.stringify(other)).to.equal(false);

@@ -192,7 +192,7 @@ describe("PageOutcomes", () => {
     await first.outcomes.of(asked(0), answered(), signal);
     const copy = await found(outcomesOf({}, first.account).outcomes);
     expect(copy.metadata).to.include({ status: 200, title: "A page" });
-    // What was to be kept before it would be there before it.
+    // An earlier write would be visible by now.
     for (const other of others) expect(await first.outcomes.find(other)).to.equal(undefined);
     expect(await outcomesOf().outcomes.find(asked(0))).to.equal(undefined);
   });
@@ -225,7 +225,7 @@ describe("PageOutcomes", () => {
       blobs: [{ name, bytes: copy.blobs[0]?.bytes }],
     });
     expect(await textOf(name)).to.contain("Hello");
-    // What is remembered names a record that is gone.
+    // The cached page names a record that is gone.
     const third = outcomesOf({}, first.account);
     expect(await third.outcomes.cached(asked(7), copy, signal)).to.equal(undefined);
   });

@@ -50,7 +50,7 @@ describe("robotsVerdict", () => {
     for (const [rule, path] of pairs) {
       const rules = rulesOf(`User-agent: *\nDisallow: ${rule}`);
       expect(verdict(rules, path).allowed, `${rule} on ${path}`).to.equal(false);
-      // As an earlier version stored it.
+      // The form of an earlier version.
       expect(verdict([`2-${rule}`], path).allowed, `${rule} on ${path}`).to.equal(false);
     }
     const reserved: [rule: string, path: string][] = [
@@ -147,7 +147,7 @@ function words(letters: string[], length: number): string[] {
   return [...new Set([...shorter, ...shorter.flatMap((word) => letters.map((l) => l + word))])];
 }
 
-/** What a pattern means, tried out in full. */
+/** Matches a pattern by trying every possibility. */
 function naive(path: string, pattern: string): boolean {
   if (pattern === "") return true;
   if (pattern === "$") return path === "";

@@ -23,10 +23,16 @@ export class TurnMail {
   readonly #underWay = new Set<Promise<void>>();
   readonly #unsent: Envelope[] = [];
   #failure: { error: unknown } | undefined;
+  /** Fetched pages whose report has not been sent. */
+  #unreported = 0;
+  #sent = Promise.withResolvers<void>();
 
   constructor(parts: TurnMailParts) {
     this.#parts = parts;
-    this.#report = new TurnReport({ ...parts, tell: this.tell });
+    this.#report = new TurnReport({
+      ...{ ...parts, tell: this.tell },
+      onSent: (pages) => this.#onSent(pages),
+    });
   }
 
   /** Messages that could not be sent because the task was taken away. */
@@ -41,6 +47,7 @@ export class TurnMail {
 
   readonly fail = (error: unknown): void => {
     this.#failure ??= { error };
+    this.#sent.resolve();
   };
 
   readonly send = async (envelope: Envelope): Promise<void> => {
@@ -63,7 +70,32 @@ export class TurnMail {
   }
 
   report(outcome: PageOutcome): void {
+    this.#unreported += 1;
     this.#report.add(outcome);
+  }
+
+  /** Reports a fetched page once its outcome is made. */
+  reportLater(make: () => Promise<PageOutcome>): void {
+    this.#unreported += 1;
+    this.later(async () => {
+      try {
+        this.#report.add(await make());
+      } catch (error) {
+        this.#onSent(1);
+        throw error;
+      }
+    });
+  }
+
+  /** Resolves when fewer than `max` fetched pages are unreported, or after a fault. */
+  async untilReported(max: number): Promise<void> {
+    while (this.#unreported >= max && this.#failure === undefined) await this.#sent.promise;
+  }
+
+  #onSent(pages: number): void {
+    this.#unreported -= pages;
+    this.#sent.resolve();
+    this.#sent = Promise.withResolvers();
   }
 
   refuse(request: TurnRequest, verdict: PageVerdict | undefined): void {

@@ -14,6 +14,8 @@ interface TurnReportParts {
   /** Resolves with whether the job has received it. If not, the job will, or refuses it. */
   tell(envelope: Envelope): Promise<boolean>;
   clock: Clock;
+  /** Receives the number of pages of each sent report, and Infinity when reports fail. */
+  onSent?(pages: number): void;
 }
 
 export class TurnReport {
@@ -49,7 +51,7 @@ export class TurnReport {
   }
 
   async #sendAll(): Promise<void> {
-    const { clock, tell, turn } = this.#parts;
+    const { clock, tell, turn, onSent } = this.#parts;
     try {
       while (this.#waiting.length > 0) {
         // A message costs as much as a page, so pages of a fast site are grouped.
@@ -60,10 +62,12 @@ export class TurnReport {
         const { job, host, turn: id } = turn;
         const report = envelope(crawlJob, job, "turnReported", { host, turn: id, outcomes });
         if (await tell(report)) for (const { index } of outcomes) this.#reported.add(index);
+        onSent?.(outcomes.length);
       }
       this.#sending = undefined;
     } catch (error) {
       this.#failure ??= { error };
+      onSent?.(Number.POSITIVE_INFINITY);
     }
   }
 

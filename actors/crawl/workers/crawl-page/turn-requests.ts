@@ -139,13 +139,7 @@ export class TurnRequests {
       const used = browserTime.add(answer.browserMs);
       if (used !== undefined) mail.later(() => mail.send(used));
       const awayMs = "awayMs" in answer ? answer.awayMs : undefined;
-      mail.later(async () => {
-        try {
-          mail.report(await outcomes.of(request, answer, context.signal));
-        } finally {
-          done();
-        }
-      });
+      mail.reportLater(() => outcomes.of(request, answer, context.signal).finally(done));
       return this.#recordPause(awayMs);
     } catch (error) {
       done();

@@ -18,7 +18,7 @@ import { RecordWriter } from "../../lib/records/record-writer.ts";
 import { BROWSER_TIME_REPORT_MS } from "./browser-time.ts";
 import { crawlPageWorker } from "./crawl-page.ts";
 import type { TurnWalkParts } from "./walk-turn.ts";
-import { TURN_STARTS_MS_MAX } from "./walk-turn.ts";
+import { TURN_STARTS_MS_MAX, UNREPORTED_PAGES_MAX } from "./walk-turn.ts";
 
 const URL_OF_START = "http://a.example/";
 const PAIR = [`${URL_OF_START}1`, `${URL_OF_START}2`];
@@ -47,7 +47,7 @@ interface Scene {
   /** Whether the account has a copy of every page, and the site's verdicts. */
   isCached?: boolean;
   judge?: (asked: { urls: string[] }) => object;
-  onTold?: (message: string) => void;
+  onTold?: (message: string) => void | Promise<void>;
 }
 
 interface Asked {
@@ -120,7 +120,7 @@ describe("walkTurn", () => {
       },
       async tell(envelope: Envelope) {
         mail.push(envelope);
-        scene.onTold?.(envelope.message);
+        await scene.onTold?.(envelope.message);
         return true;
       },
       async call(_: unknown, _key: string, message: string, input: Asked) {
@@ -281,6 +281,32 @@ describe("walkTurn", () => {
       // Unreported pages go back to the job.
       expect(messages.at(-1)).to.equal(started < PAIR.length ? "turnEnded" : "browserUsed");
     }
+  });
+
+  it("makes no more requests while UNREPORTED_PAGES_MAX fetched pages are unreported", async () => {
+    const urls = Array.from({ length: 3 * UNREPORTED_PAGES_MAX }, (_, n) => `${URL_OF_START}${n}`);
+    const atOnce = 4;
+    let started = 0;
+    let atFirstReport: number | undefined;
+    const { inputs } = await walked({
+      ...{ urls, atOnce, places: new Places(urls.length) },
+      async load() {
+        started += 1;
+        return loadedPage;
+      },
+      async onTold(message) {
+        if (message !== "turnReported") return;
+        // The first report is under way until no more requests start.
+        for (let before = -1; before !== started; ) {
+          before = started;
+          for (let turns = 0; turns < 50; turns += 1) await new Promise(setImmediate);
+        }
+        atFirstReport ??= started;
+      },
+    });
+    expect(atFirstReport).to.be.within(UNREPORTED_PAGES_MAX, UNREPORTED_PAGES_MAX + atOnce - 1);
+    const outcomes = inputs("turnReported").flatMap((report) => report.outcomes);
+    expect(outcomes).to.have.length(urls.length);
   });
 
   it("makes no more requests of a host that asks to be left alone, though it answers with no page", async () => {

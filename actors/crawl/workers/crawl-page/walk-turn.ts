@@ -2,6 +2,7 @@
 import { randomBytes } from "node:crypto";
 import type { Envelope } from "../../../../schemas/contract.ts";
 import type { Turn, TurnRequest } from "../../../../schemas/crawl/crawl-page.ts";
+import { HOST_REQUESTS_IN_FLIGHT_MAX } from "../../../../schemas/crawl/limits.ts";
 import { type PageVerdict, site } from "../../../../schemas/crawl/site.ts";
 import type { Semaphore } from "../../../runtime/lib/semaphore.ts";
 import type { TaskContext } from "../../../runtime/workers/define-worker.ts";
@@ -21,6 +22,11 @@ import { TurnRequests, type TurnsJob, type TurnsWorker } from "./turn-requests.t
  * rest to another turn.
  */
 export const TURN_STARTS_MS_MAX = 60_000;
+/**
+ * Fetched pages of one turn whose report is not sent. A worker that dies loses them, and they are fetched again. A host
+ * has two turns at a time, so about twice this many pages and those in flight are fetched twice.
+ */
+export const UNREPORTED_PAGES_MAX = HOST_REQUESTS_IN_FLIGHT_MAX;
 
 export interface TurnWalkParts extends Omit<PageOutcomesParts, "cache">, TurnsWorker {
   jobs: HeldJobs;
@@ -268,6 +274,7 @@ class TurnWalk {
     const mayStart = () => !stopped && this.#mayGoOn() && clock.monotonic() <= startBy;
     const inTurn = async () => {
       for (const request of queue) {
+        await this.#mail.untilReported(UNREPORTED_PAGES_MAX);
         if (!mayStart()) return;
         const release = firsts.pop() ?? (await places.take(signal));
         // Other turns may have used up the browser time. A single request was checked just now.
