@@ -289,7 +289,7 @@ describe("walkTurn", () => {
     let started = 0;
     let atFirstReport: number | undefined;
     const { inputs } = await walked({
-      ...{ urls, atOnce, places: new Places(urls.length) },
+      ...{ urls, atOnce, places: new Semaphore(urls.length) },
       async load() {
         started += 1;
         return loadedPage;
