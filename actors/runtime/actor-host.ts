@@ -14,7 +14,7 @@ import {
 } from "../../schemas/subjects.ts";
 import { Activations } from "./activation/activations.ts";
 import { tell } from "./bus/ask.ts";
-import type { Bus, Heard, Hearing } from "./bus/bus.ts";
+import type { Bus, BusSubscription, ReceivedMessage } from "./bus/bus.ts";
 import { readCalls } from "./calls/call-wire.ts";
 import { GroupCommit } from "./commit/group-commit.ts";
 import { JournalReplay, listJournals } from "./commit/journal-replay.ts";
@@ -59,7 +59,7 @@ export class ActorHost {
   readonly #directMail: DirectMail;
   readonly #activations: Activations;
   readonly #shards = new Map<number, Shard>();
-  readonly #hearings = new Map<Shard, Hearing>();
+  readonly #subscriptions = new Map<Shard, BusSubscription>();
   readonly #stopped = new AbortController();
   #callsInFlight = 0;
 
@@ -196,12 +196,16 @@ export class ActorHost {
     this.#shards.set(number, shard);
     this.#directMail.startKnowing(shard);
     // No queue group: a former owner that stands still must not get every other call.
-    const hearing = bus.hearBelow(shardSubjects(number), (heard) => this.#receive(shard, heard), {
-      // Else another host may own the shard, which callers of this process must reach too.
-      isHere: () => bus.connected && this.placement.holdsLease(),
-      failed: (error) => logger.error({ err: error, shard: number }, "subscription failed"),
-    });
-    this.#hearings.set(shard, hearing);
+    const subscription = bus.hearBelow(
+      shardSubjects(number),
+      (heard) => this.#receive(shard, heard),
+      {
+        // Else another host may own the shard, which callers of this process must reach too.
+        isHere: () => bus.connected && this.placement.holdsLease(),
+        failed: (error) => logger.error({ err: error, shard: number }, "subscription failed"),
+      },
+    );
+    this.#subscriptions.set(shard, subscription);
     // On the same connection as the subscription, so that the subscription is there first.
     tell(bus, openedSubject(number), "");
     if (outbox.entries.length > 0) this.#relay.add(shard);
@@ -219,7 +223,7 @@ export class ActorHost {
     shard.status = "leaving";
     shard.closing.abort();
     // Messages that are on their way still arrive, and are answered as misdirected.
-    await this.#hearings.get(shard)?.drain();
+    await this.#subscriptions.get(shard)?.drain();
     this.#activations.leave(shard);
     this.#directMail.publishAll(shard);
     const giveUpAt = clock.monotonic() + HAND_OVER_MS_MAX;
@@ -249,8 +253,8 @@ export class ActorHost {
     this.#shards.delete(number);
     shard.status = "gone";
     shard.closing.abort();
-    this.#hearings.get(shard)?.close();
-    this.#hearings.delete(shard);
+    this.#subscriptions.get(shard)?.close();
+    this.#subscriptions.delete(shard);
     this.#activations.drop(shard);
     this.#directMail.drop(shard);
     this.#commitOf(number).checkpoints.drop(shard);
@@ -275,7 +279,7 @@ export class ActorHost {
     );
   }
 
-  #receive(shard: Shard, heard: Heard): void {
+  #receive(shard: Shard, heard: ReceivedMessage): void {
     const { bus, clock } = this.#parts;
     const arrivedAt = clock.monotonic();
     const calls = readCalls(bus, heard, clock.now());

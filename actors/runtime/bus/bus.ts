@@ -36,20 +36,20 @@ export interface BusOptions {
 export type Listeners = Map<string, Listener>;
 
 interface Listener {
-  hear?: (heard: Heard) => void;
-  answer?: (question: Question) => void;
+  receive?: (message: ReceivedMessage) => void;
+  answer?: (question: BusRequest) => void;
   isHere: () => boolean;
 }
 
 /** A message that a listener receives, from the server or from this process. */
-export type Heard = Pick<Msg, "subject" | "reply" | "headers" | "string">;
+export type ReceivedMessage = Pick<Msg, "subject" | "reply" | "headers" | "string">;
 
 /** A request that waits for its answer, from the server or from this process. */
-export type Question = Pick<Msg, "subject" | "data" | "string"> & {
+export type BusRequest = Pick<Msg, "subject" | "data" | "string"> & {
   respond(answer?: Uint8Array): unknown;
 };
 
-interface HearOptions {
+interface ListenOptions {
   /**
    * While it returns false, messages of this process go by the server too, since another process may have to receive them.
    */
@@ -59,7 +59,7 @@ interface HearOptions {
 }
 
 /** A subscription until it is closed or drained. After a drain, messages on their way from the server still arrive. */
-export interface Hearing {
+export interface BusSubscription {
   close(): void;
   drain(): Promise<void>;
 }
@@ -79,7 +79,7 @@ export class Bus {
   readonly #waiting = new Set<(error: BusLost) => void>();
   readonly #disconnected = new Set<() => void>();
   readonly #reconnected = new Set<() => void>();
-  #said: [subject: string, payload: string, options: PublishOptions | undefined][] = [];
+  #outgoing: [subject: string, payload: string, options: PublishOptions | undefined][] = [];
   /** Callbacks that may publish more in this turn. */
   #gatherers: (() => void)[] = [];
   #isTurnEnding = false;
@@ -87,7 +87,7 @@ export class Bus {
   #isServerFirst = false;
   readonly #requests: Requests;
   readonly #listeners: Listeners;
-  readonly #hearings = new Set<Hearing>();
+  readonly #subscriptions = new Set<BusSubscription>();
 
   static async connect(options: BusOptions): Promise<Bus> {
     const address = readBusAddress(options.url);
@@ -170,8 +170,8 @@ export class Bus {
    * much as handling a message. While the bus is away, messages are dropped unless this process listens to them.
    */
   publish(subject: string, payload: string, options?: PublishOptions): void {
-    this.#said.push([subject, payload, options]);
-    this.#sayAtEnd();
+    this.#outgoing.push([subject, payload, options]);
+    this.#publishAtEnd();
   }
 
   /**
@@ -182,16 +182,16 @@ export class Bus {
     if (this.isAway) return;
     this.connection.publish(subject, payload);
     this.#isServerFirst = true;
-    this.#sayAtEnd();
+    this.#publishAtEnd();
   }
 
   /**
    * Calls back once, at the end of this turn of the loop, before its messages are published. The callback may publish
    * more.
    */
-  beforeSaying(gather: () => void): void {
+  beforePublishing(gather: () => void): void {
     this.#gatherers.push(gather);
-    this.#sayAtEnd();
+    this.#publishAtEnd();
   }
 
   /**
@@ -200,17 +200,17 @@ export class Bus {
    */
   hearBelow(
     name: string,
-    hear: (heard: Heard) => void,
-    { isHere = () => true, failed }: HearOptions = {},
-  ): Hearing {
-    return this.#listen(name, { hear, isHere }, failed);
+    receive: (message: ReceivedMessage) => void,
+    { isHere = () => true, failed }: ListenOptions = {},
+  ): BusSubscription {
+    return this.#listen(name, { receive, isHere }, failed);
   }
 
   /**
    * Answers all requests below `name`, which has two tokens. Requests of this process by `ask` do not go by the server.
    * Both sides then share the same bytes, so neither may change them.
    */
-  answerBelow(name: string, answer: (question: Question) => void): Hearing {
+  answerBelow(name: string, answer: (question: BusRequest) => void): BusSubscription {
     return this.#listen(name, { answer, isHere: () => true });
   }
 
@@ -286,16 +286,16 @@ export class Bus {
 
   /** Flushes and closes. Handlers that still run lose their answers, so wait for them first. */
   async close(): Promise<void> {
-    for (const hearing of this.#hearings) hearing.close();
+    for (const listening of this.#subscriptions) listening.close();
     if (this.connection.isClosed()) return;
-    this.#say();
+    this.#publishAll();
     // A drain against a bus that is away would wait for ever; against one that goes away meanwhile it fails.
     if (this.#connected) await this.connection.drain().catch(() => {});
     await this.connection.close();
   }
 
-  #listen(name: string, listener: Listener, failed?: (error: Error) => void): Hearing {
-    const { hear = () => {}, answer = hear } = listener;
+  #listen(name: string, listener: Listener, failed?: (error: Error) => void): BusSubscription {
+    const { receive = () => {}, answer = receive } = listener;
     const subscription = this.connection.subscribe(`${name}.>`, {
       callback: (error, msg) => {
         if (error) failed?.(error);
@@ -304,10 +304,10 @@ export class Bus {
     });
     this.#listeners.set(name, listener);
     const leave = () => {
-      this.#hearings.delete(hearing);
+      this.#subscriptions.delete(listening);
       if (this.#listeners.get(name) === listener) this.#listeners.delete(name);
     };
-    const hearing: Hearing = {
+    const listening: BusSubscription = {
       close() {
         leave();
         subscription.unsubscribe();
@@ -317,31 +317,31 @@ export class Bus {
         await subscription.drain();
       },
     };
-    this.#hearings.add(hearing);
-    return hearing;
+    this.#subscriptions.add(listening);
+    return listening;
   }
 
-  #sayAtEnd(): void {
+  #publishAtEnd(): void {
     if (this.#isTurnEnding) return;
     this.#isTurnEnding = true;
-    setImmediate(() => this.#say());
+    setImmediate(() => this.#publishAll());
   }
 
-  #say(): void {
+  #publishAll(): void {
     for (const gather of this.#gatherers) gather();
     this.#gatherers = [];
     this.#isTurnEnding = false;
-    const said = this.#said;
-    this.#said = [];
+    const outgoing = this.#outgoing;
+    this.#outgoing = [];
     const { connection } = this;
     const { isAway } = this;
     const isServerFirst = this.#isServerFirst && !isAway;
     this.#isServerFirst = false;
-    for (const [subject, payload, options] of said) {
+    for (const [subject, payload, options] of outgoing) {
       const listener = isServerFirst ? undefined : this.#listeners.get(firstTwoTokens(subject));
-      if (listener?.hear && listener.isHere()) {
+      if (listener?.receive && listener.isHere()) {
         const { headers, reply } = options ?? {};
-        listener.hear({
+        listener.receive({
           ...{ subject, string: () => payload },
           ...(headers && { headers }),
           ...(reply && { reply }),

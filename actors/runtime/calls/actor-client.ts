@@ -26,14 +26,14 @@ import {
   MESSAGE_BYTES_MAX,
 } from "../../../schemas/limits.ts";
 import { addressOf, callSubject, openedSubject, shardOf } from "../../../schemas/subjects.ts";
-import type { Bus, Heard } from "../bus/bus.ts";
+import type { Bus, ReceivedMessage } from "../bus/bus.ts";
 import { type Clock, OVER } from "../lib/clock.ts";
 import { currentTrace, type TraceCarrier, traceHeaders } from "../lib/trace.ts";
 import { publishMail } from "../mail/publish-mail.ts";
 import { QueueTimes } from "../tasks/queue-times.ts";
 import { runTask, type TaskRun } from "../tasks/task-client.ts";
 import { batchNumber, CallBatches, isBatchToken } from "./call-batches.ts";
-import { type CallMessage, type HeardAnswer, readAnswer, readBatchAnswers } from "./call-wire.ts";
+import { type CallAnswer, type CallMessage, readAnswer, readBatchAnswers } from "./call-wire.ts";
 
 export type { TaskRun } from "../tasks/task-client.ts";
 
@@ -251,7 +251,7 @@ export class BusActorClient implements ActorClient {
     }
   }
 
-  #receive(heard: Heard): void {
+  #receive(heard: ReceivedMessage): void {
     const token = heard.subject.slice(this.#inbox.length + 1);
     const pending = this.#pending.get(Number(token));
     if (pending) this.#take(pending, readAnswer(heard));
@@ -278,7 +278,7 @@ export class BusActorClient implements ActorClient {
     }
   }
 
-  #take(pending: Pending, answer: HeardAnswer): void {
+  #take(pending: Pending, answer: CallAnswer): void {
     if ("reply" in answer) {
       this.#settle(pending);
       pending.resolve(answer.reply);

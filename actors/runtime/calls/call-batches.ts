@@ -33,7 +33,7 @@ export class CallBatches {
 
   /** The call, as JSON text, leaves at the end of this turn. Returns the number of its batch. */
   add(address: string, number: number, text: string): number {
-    if (this.#open.size === 0) this.#bus.beforeSaying(() => this.#publishAll());
+    if (this.#open.size === 0) this.#bus.beforePublishing(() => this.#publishAll());
     const open = this.#open.get(address);
     if (open && hasRoomFor(open.texts.length, open.chars + text.length)) {
       open.texts.push(text);
@@ -74,7 +74,7 @@ export class BatchAnswers {
 
   /** The answer, as JSON text, leaves at the end of this turn. */
   add(text: string): void {
-    if (this.#texts.length === 0) this.#bus.beforeSaying(() => this.#publish());
+    if (this.#texts.length === 0) this.#bus.beforePublishing(() => this.#publish());
     else if (!hasRoomFor(this.#texts.length, this.#chars + text.length)) this.#publish();
     this.#texts.push(text);
     this.#chars += text.length;

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { CALL_BATCH_MAX } from "../../../schemas/call-limits.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import { CALL_DEADLINE_MS, MESSAGE_NAME_CHARS_MAX } from "../../../schemas/limits.ts";
-import type { Bus, Heard } from "../bus/bus.ts";
+import type { Bus, ReceivedMessage } from "../bus/bus.ts";
 import { decodeRefusal, encodeRefusal } from "../bus/refusal.ts";
 import { traceOf } from "../lib/trace.ts";
 import type { Answer, IncomingCall } from "../shards/incoming.ts";
@@ -26,10 +26,10 @@ const MISDIRECTED_CODE = "421";
 const MISDIRECTED = encodeMisdirected();
 
 /** An answer as the caller receives it. `misdirected`: no host has taken the call, so it is sent again. */
-export type HeardAnswer = { reply: unknown } | { refusal: ActorError } | { misdirected: true };
+export type CallAnswer = { reply: unknown } | { refusal: ActorError } | { misdirected: true };
 
 /** Reads the calls of a message: one, or an array of them. Calls that cannot be read are answered here. */
-export function readCalls(bus: Bus, heard: Heard, now: number): IncomingCall[] {
+export function readCalls(bus: Bus, heard: ReceivedMessage, now: number): IncomingCall[] {
   const common = { now, trace: traceOf(heard.headers) };
   let sent: unknown;
   try {
@@ -120,7 +120,7 @@ function answerInBatch(answers: BatchAnswers, number: number | null, answer: Ans
 }
 
 /** Reads the answer to a call that was sent alone. */
-export function readAnswer(heard: Heard): HeardAnswer {
+export function readAnswer(heard: ReceivedMessage): CallAnswer {
   const { headers } = heard;
   if (!headers) return { reply: JSON.parse(heard.string()) };
   // 503: nobody owns the shard at this moment. 421: its owner has just changed.
@@ -130,7 +130,7 @@ export function readAnswer(heard: Heard): HeardAnswer {
 }
 
 /** Reads answers to calls that were sent together. */
-export function readBatchAnswers(heard: Heard): { number: number; answer: HeardAnswer }[] {
+export function readBatchAnswers(heard: ReceivedMessage): { number: number; answer: CallAnswer }[] {
   // Written by `answerInBatch`.
   const answers = JSON.parse(heard.string()) as BatchAnswer[];
   return answers.map((answer) => ({

@@ -10,7 +10,7 @@ import {
   turnSubject,
 } from "../../../schemas/subjects.ts";
 import { WriteRefused, writeAtomically } from "../bus/atomic-batch.ts";
-import type { Bus, Hearing, Question } from "../bus/bus.ts";
+import type { Bus, BusRequest, BusSubscription } from "../bus/bus.ts";
 import { persist } from "../bus/persist.ts";
 import { decodeRefusal } from "../bus/refusal.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -70,7 +70,7 @@ class WaitingRun<R> {
   readonly #queuedAt: number;
   #queuedMs = 0;
   readonly #input: Buffer;
-  readonly #hearing: Hearing;
+  readonly #subscription: BusSubscription;
   readonly #done = Promise.withResolvers<TaskRun<R>>();
   readonly #end = new AbortController();
   #sequence: number | undefined;
@@ -83,7 +83,7 @@ class WaitingRun<R> {
    * Bytes that were not read yet, by their place, since after a disconnection they come again in any order. A chunk is
    * acknowledged when it is read, which holds the worker back.
    */
-  readonly #chunks = new Map<number, Question>();
+  readonly #chunks = new Map<number, BusRequest>();
   #taken = 0;
   #complete = false;
   #error: ActorError | undefined;
@@ -98,7 +98,7 @@ class WaitingRun<R> {
     this.#queuedAt = clock.monotonic();
     this.#input = Buffer.from(JSON.stringify(task.input));
     this.#done.promise.catch(() => {}); // It is awaited only once the task is queued.
-    this.#hearing = bus.answerBelow(this.#inbox, (question) => this.#receive(question));
+    this.#subscription = bus.answerBelow(this.#inbox, (question) => this.#receive(question));
   }
 
   get done(): Promise<TaskRun<R>> {
@@ -184,12 +184,12 @@ class WaitingRun<R> {
   }
 
   #finish(): void {
-    this.#hearing.close();
+    this.#subscription.close();
     this.#end.abort();
     this.#wake();
   }
 
-  #receive(question: Question): void {
+  #receive(question: BusRequest): void {
     const [from = "", step, index] = question.subject.slice(this.#inbox.length + 1).split(".");
     if (step === "started") this.#started(from);
     if (this.#earlierTries.has(from)) return;
@@ -230,7 +230,7 @@ class WaitingRun<R> {
     }
   }
 
-  #take(index: number, question: Question): void {
+  #take(index: number, question: BusRequest): void {
     // The chunk is sent again because its acknowledgement was lost, or because the reader is slow.
     if (index < this.#taken) question.respond();
     else this.#chunks.set(index, question);
