@@ -1,4 +1,4 @@
-/** The kinds and workers of this program, and how a process takes them on. */
+/** The kinds and workers of this program, and the start of the roles that run them. */
 import { availableParallelism, hostname } from "node:os";
 import type { Logger } from "pino";
 import type { Registry } from "prom-client";
@@ -100,7 +100,7 @@ export const ACTORS: readonly AnyActorDefinition[] = [
   userActor,
 ];
 
-/** Every kind of task there is: each has a lane or more in the stream of tasks. */
+/** All kinds of tasks. Each has one lane or more in the stream of tasks. */
 export const TASKS: readonly TaskContract[] = [
   appPurge,
   crawlPage,
@@ -111,22 +111,22 @@ export const TASKS: readonly TaskContract[] = [
   webhookPost,
 ];
 
-/** Pages at a time: more than two a core make each slower and none sooner (research: 17 a second at 2 as at 8). */
+/** Pages at a time: more than two a core make each slower and none sooner (17 a second at 2 as at 8). */
 const INTERACTIVE_SLOTS_MAX = 6;
 
 export interface ActorsContext {
   bus: Bus;
   clock: Clock;
   logger: Logger;
-  /** Of this process, for Prometheus. */
+  /** The registry of this process, for Prometheus. */
   registry: Registry;
   version: string;
 }
 
 export interface RunningPart {
-  /** Names what it still needs to do its work; empty when it is ready. */
+  /** Names the parts that are not ready yet; empty when all are. */
   missing(): readonly string[];
-  /** Finishes or hands over what it has within this time. */
+  /** Finishes its work, or hands it over, within this time. */
   stop(withinMs: number): Promise<void>;
 }
 
@@ -300,11 +300,11 @@ export async function startBrowserWorkers(
   };
 }
 
-/** Any, of a message that is not known. */
+/** A schema for messages that are not known. */
 const laneOf = (kind: string, message: string) =>
   TASKS.find((task) => task.kind === kind)?.messages[message]?.lane ?? "*";
 
-/** For operators, who see it in leases: this machine and process, in the characters of a key. */
+/** The host's name for operators, who see it in leases: this machine and process, in the characters of a key. */
 const hostName = () =>
   `${hostname()
     .replace(/[^A-Za-z0-9-]/g, "-")

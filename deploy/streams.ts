@@ -46,24 +46,27 @@ import {
 } from "../schemas/subjects.ts";
 
 const STREAM_EXISTS = 10058;
-/** Insufficient storage resources available. */
+/** Insufficient storage resources are available. */
 const NO_ROOM = 10047;
 const NO_STREAM = 10059;
-/** The part of its bytes a stream is tried with next: no sum of such parts takes the very last byte, which others need. */
+/**
+ * The share of a stream's bytes that is tried next. No sum of such shares takes the very last byte, which other streams
+ * need.
+ */
 const SMALLER = 0.45;
 const DAY_MS = 24 * 60 * 60 * 1_000;
 const MARKER_MS = 60_000;
 
 export interface StreamsOptions {
   replicas: number;
-  /** State streams: one on one machine; more let commits of different shards run beside each other. */
+  /** The number of state streams: one on one machine; with more, commits of different shards run beside each other. */
   buckets: number;
   tasks: readonly TaskContract[];
-  /** Watchers see an ended lease or a removed row for this long. The default is a minute. */
+  /** How long a watcher can see that a lease ended or a row was removed. Default: a minute. */
   markerMs?: number;
 }
 
-/** Waits, for a while, for a cluster that has just been started: it has no leader yet, or not all of its servers. */
+/** Declares all streams. Waits for a while for a cluster that was just started, which may lack a leader or servers. */
 export async function declareStreams(
   jetstream: JetStreamManager,
   options: StreamsOptions,
@@ -81,7 +84,7 @@ export async function declareStreams(
   }
 }
 
-/** 10008 and similar codes: JetStream is temporarily unavailable. 10005: too few servers for the replicas. */
+/** 10008 and similar codes: JetStream is temporarily unavailable. 10005: no suitable peers for so many replicas. */
 const isUnavailable = (error: unknown) =>
   error instanceof JetStreamApiError && (error.status === 503 || error.code === 10005);
 
@@ -147,7 +150,7 @@ type SizedStream = StreamDeclaration & { max_bytes: number };
 const isSized = (stream: StreamDeclaration): stream is SizedStream =>
   stream.max_bytes !== undefined;
 
-/** A KV bucket by its names, made by hand since it holds more: leases, schedules and atomic batches. */
+/** A KV bucket by its names. It is declared by hand since it also holds leases, schedules and atomic batches. */
 function stateStream(bucket: string, markerMs: number): StreamDeclaration {
   const { stream, all } = stateSubjects(bucket);
   return {
@@ -167,7 +170,7 @@ function stateStream(bucket: string, markerMs: number): StreamDeclaration {
   };
 }
 
-/** Blobs whose names begin with one of the families in `BLOB_STREAMS`. Full, it refuses: nothing is dropped. */
+/** A stream of blobs of one family in `BLOB_STREAMS`. A full stream refuses new blobs; nothing is dropped. */
 function blobStream(
   family: keyof typeof BLOB_STREAMS,
   description: string,
@@ -199,7 +202,7 @@ async function declareStream(
   }
 }
 
-/** The bus reserves the bytes that a stream may take. A smaller disk gives as large a part as it can. */
+/** The bus reserves the bytes that a stream may take. A disk that lacks them gives as large a part as it can. */
 async function grow(jetstream: JetStreamManager, stream: SizedStream): Promise<void> {
   const known = await configOf(jetstream, stream.name);
   for (let bytes = stream.max_bytes; known && bytes > known.max_bytes; bytes *= SMALLER) {
@@ -212,18 +215,18 @@ async function updateStream(
   stream: StreamDeclaration,
   known: StreamConfig,
 ): Promise<void> {
-  // One process of a cluster that lacks the setting would take every copy but one from all.
+  // One process of a cluster without the setting would otherwise remove every copy but one.
   if (known.num_replicas > (stream.num_replicas ?? 1)) {
     throw new Error(
       `TRUNKLINE_REPLICAS: expected ${known.num_replicas}, as the streams have it, found "${stream.num_replicas}"`,
     );
   }
   await refuseToReplicateUnderWay(jetstream, stream, known);
-  // What an operator made larger stays so.
+  // A size that an operator has raised stays.
   await resize(jetstream, stream, Math.max(stream.max_bytes ?? -1, known.max_bytes));
 }
 
-/** Hosts that run count on the fences of a stream that has one copy (`Placement.fenceOfAll`). */
+/** Running hosts rely on the fences of a stream with one copy (`Placement.fenceOfAll`). */
 async function refuseToReplicateUnderWay(
   jetstream: JetStreamManager,
   { name, num_replicas: wanted = 1 }: StreamDeclaration,
@@ -239,7 +242,7 @@ async function refuseToReplicateUnderWay(
   );
 }
 
-/** False where the disk has no room for it. */
+/** False where the disk has too little room. */
 async function resize(
   jetstream: JetStreamManager,
   stream: StreamDeclaration,
@@ -274,7 +277,7 @@ const RUNTIME_STREAMS: StreamDeclaration[] = [
     allow_atomic: true,
     allow_rollup_hdrs: true,
     allow_direct: true,
-    // Full, it refuses: outboxes fill and actors answer busy. Nothing is dropped.
+    // A full stream refuses mail: outboxes fill and actors answer `busy`. Nothing is dropped.
     max_msgs: MAIL_MESSAGES_MAX,
     discard: DiscardPolicy.New,
   },
@@ -306,7 +309,7 @@ const AREA_STREAMS: StreamDeclaration[] = [
     name: STREAMS.agents,
     description: "Databases of agents: an image, and the pages that changed since",
     subjects: ["agentlog.>"],
-    // An image takes the place of all that was before it, in one step.
+    // An image replaces all messages before it in one step.
     allow_rollup_hdrs: true,
     // Records of several agents are synced to disk together.
     allow_atomic: true,
@@ -340,9 +343,9 @@ const CACHE_STREAM: StreamDeclaration = {
   description: "What is remembered to save work, and may be lost",
   storage: StorageType.File,
   num_replicas: 1,
-  // Acknowledged before it is on disk: nobody misses it.
+  // Messages are acknowledged before they are on disk: they may be lost.
   persist_mode: PersistMode.Async,
-  // It has one copy, so no server ever truncates it: see `shared`.
+  // The stream has one copy, so no server truncates it: see `shared`.
   compression: StoreCompression.S2,
   subjects: ["cache.>"],
   max_msgs_per_subject: 1,

@@ -1,4 +1,4 @@
-/** Every bound of blobs and of what is remembered for a while, with what it bridges. */
+/** Limits of blobs and of values that are kept for a while. */
 
 /** Characters of a blob's name: with its chunk's it stays well below a subject's practical 1 KiB. */
 export const BLOB_NAME_CHARS_MAX = 256;
@@ -12,13 +12,13 @@ export const COMPRESSED_PART_MAX = 0.9;
 export const COMPRESSED_SYNC_BYTES_MAX = 128 * 1024;
 /** Pieces that are written or read ahead at once: 4 MiB of memory for each blob on its way. */
 export const BLOB_CHUNKS_IN_FLIGHT = 8;
-/** What a writer that fails spends on removing its pieces; what is left goes with the name. */
+/** The time that a failed writer spends on removing its pieces; the others go with the name. */
 export const BLOB_CLEAN_UP_MS = 2_000;
-/** What crawls may store, of a disk of 20 GB: 80,000 pages of 100 kB. The bus takes less where it has less. */
+/** Bytes that crawls may store, for a disk of 20 GB: 80,000 pages of 100 kB. The bus takes less on a smaller disk. */
 export const CRAWL_STORE_BYTES_MAX = 8 * 1024 ** 3;
-/** The least a stream of blobs is made with. */
+/** The smallest size of a stream of blobs. */
 export const BLOB_STORE_BYTES_MIN = 128 * 1024 ** 2;
-/** What all caches together may hold; past it the oldest goes. */
+/** Bytes of all caches together; past it the oldest value goes. */
 export const CACHE_BYTES_MAX = 512 * 1024 ** 2;
-/** A cache that does not answer by then has nothing. */
+/** A cache that does not answer within this time counts as empty. */
 export const CACHE_ANSWER_MS = 500;

@@ -1,12 +1,15 @@
-/** Which call of which client. */
+/** Names one call of one client. */
 export interface CallId {
   client: string;
   number: number;
-  /** Calls of the client below this number are never sent again: it has had their answers, or waits no more. */
+  /** Calls of the client below this number are never sent again: it has their answers, or waits no more. */
   settled: number;
 }
 
-/** Of what is kept by a call's number: numbers grow, so the settled ones come first; the few behind one that overtook them go with it. */
+/**
+ * The entries below `settled` of a map by call number. Numbers grow, so the settled entries come first. The few behind a
+ * call that overtook them go with that call.
+ */
 export function belowSettled<T>(byNumber: ReadonlyMap<number, T>, settled: number): [number, T][] {
   const below: [number, T][] = [];
   for (const entry of byNumber) {

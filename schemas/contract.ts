@@ -1,20 +1,20 @@
-/** What a contract is: a kind, its messages, a schema for each; and the envelope that carries one message. */
+/** Defines contracts: a kind, its messages, and a schema for each; and the envelope that carries one message. */
 import type { z } from "zod";
 
-/** A message with `reply` is a call: it is waited for. One without is a send: durable, delivered once. */
+/** A message with `reply` is a call, which its caller waits for. A message without is a send: durable, delivered once. */
 export interface MessageSchema {
   input: z.ZodType;
   reply?: z.ZodType;
 }
 export type Messages = Record<string, MessageSchema>;
 
-/** What a kind tells those who watch, if it does. */
+/** The live updates of a kind, if it has any. */
 export type LiveSchema = z.ZodType | undefined;
 
 export interface Contract<M extends Messages = Messages, L extends LiveSchema = LiveSchema> {
   kind: string;
   messages: M;
-  /** What those who watch a key see of its changes, as they come: nobody waits for it, and some may be missed. */
+  /** The schema of live updates for the subscribers of a key. Nobody waits for them, and a subscriber may miss some. */
   live?: L;
 }
 
@@ -24,11 +24,14 @@ export interface TaskSchema<L extends string = string> extends MessageSchema {
 }
 export type TaskMessages<L extends string = string> = Record<string, TaskSchema<L>>;
 
-/** What a kind of worker does. Each lane is a queue of its own, so that no lane waits behind another. */
+/** The tasks of a kind of worker. Each lane is a queue of its own, so that no lane waits behind another. */
 export interface TaskContract<M extends TaskMessages = TaskMessages> {
   kind: string;
   lanes: readonly string[];
-  /** The lanes serve the keys of their tasks in turn (`TaskTurns`); without it, tasks run in the order they were queued. */
+  /**
+   * The lanes serve the keys of their tasks in turn (`TaskTurns`). Otherwise tasks run in the order in which they were
+   * queued.
+   */
   inTurns?: true;
   messages: M;
 }
@@ -37,12 +40,12 @@ export type Input<S extends MessageSchema> = z.output<S["input"]>;
 export type Reply<S extends MessageSchema> = S extends { reply: infer R extends z.ZodType }
   ? z.output<R>
   : never;
-/** Names of the messages that are waited for. */
+/** Names of the messages that are answered. */
 export type Calls<M extends Messages> = {
   [N in keyof M]: M[N] extends { reply: z.ZodType } ? N : never;
 }[keyof M] &
   string;
-/** Names of the messages that are not waited for. */
+/** Names of the messages that are not answered. */
 export type Sends<M extends Messages> = Exclude<keyof M & string, Calls<M>>;
 
 /** A value that cannot be changed in place, at any depth. */
@@ -52,7 +55,7 @@ export type DeepReadonly<T> = T extends (...parameters: never[]) => unknown
     ? { readonly [K in keyof T]: DeepReadonly<T[K]> }
     : T;
 
-/** One message on its way: JSON, kept in outboxes, so every field is plain data. */
+/** One message on its way. It is JSON and kept in outboxes, so every field is plain data. */
 export interface Envelope {
   /** Mail goes to an actor by its shard; a task waits in a lane for a worker. */
   to: "actor" | "worker";
@@ -60,11 +63,11 @@ export interface Envelope {
   key: string;
   message: string;
   input: unknown;
-  /** Of a task only. */
+  /** Set for tasks only. */
   lane?: string;
 }
 
-// Names the runtime keeps in the same buckets and subjects as kinds.
+// Names that the runtime itself uses in the same buckets and subjects.
 const RESERVED_KINDS = new Set(["lease", "epoch", "outbox", "remind", "fired", "journal"]);
 const KIND = /^[a-z][a-z0-9]*(-[a-z0-9]+)*$/;
 
@@ -88,8 +91,8 @@ export function defineTasks<const L extends string, const M extends TaskMessages
 }
 
 /**
- * A message to an actor or a task for a worker, checked against the receiver's contract by the compiler here and by
- * the receiver's schema when it arrives. `key` addresses an actor; of a task it says what the task is about.
+ * A message to an actor or a task for a worker. The compiler checks it here against the receiver's contract, and the
+ * receiver's schema when it arrives. `key` addresses an actor; for a task it names the task's subject.
  */
 export function envelope<M extends TaskMessages, N extends Exclude<keyof M & string, Calls<M>>>(
   contract: TaskContract<M>,

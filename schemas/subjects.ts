@@ -1,4 +1,4 @@
-/** Where everything is on the bus. Subjects, streams and keys are built and read here and nowhere else. */
+/** The names of subjects, streams and keys on the bus. They are built and read here and nowhere else. */
 import { BLOB_NAME_CHARS_MAX } from "./blob-limits.ts";
 import { SHARDS } from "./limits.ts";
 
@@ -14,7 +14,7 @@ export const STREAMS = {
   appLogs: "APP_LOGS",
   kept: "KEPT",
 } as const;
-/** Where blobs are, by the first token of their names. */
+/** The streams of blobs, by the first token of their names. */
 export const BLOB_STREAMS = {
   crawl: STREAMS.crawl,
   git: STREAMS.packs,
@@ -23,12 +23,14 @@ export const BLOB_STREAMS = {
 
 const KV_PREFIX = "$KV.";
 const utf8 = new TextEncoder();
-// It would take a byte order mark at the start of a key away.
+// It would remove a byte order mark at the start of a key.
 const utf8Text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 const READABLE_KEY = /^[\w-]+(\.[\w-]+)*$/;
 /** ASCII whose dots all separate tokens: names of rows, as a rule. */
 const PLAIN_KEY = /^[!-\-/-~]+(\.[!-\-/-~]+)*$/;
-/** ASCII without dots, of which each character is escaped that has to be and no other: rows' names, 100,000 at a time. */
+/**
+ * ASCII without dots in which exactly the characters are escaped that have to be: the names of rows, 100,000 at a time.
+ */
 const PLAINLY_ESCAPED = /^(?:[\w-]|=(?:[01][0-9A-F]|2[0-9A-CF]|3[A-F]|40|5[B-E]|60|7[B-F]))+$/;
 const BLOB_NAME = /^(\w+)(\.[\w-]+)+$/;
 
@@ -72,14 +74,14 @@ export function encodeKey(key: string): string {
   return encoded;
 }
 
-/** Of U+0000 to U+00FF. */
+/** The characters U+0000 to U+00FF. */
 const ESCAPES = Array.from(
   { length: 0x100 },
   (_, code) => `=${code.toString(16).toUpperCase().padStart(2, "0")}`,
 );
 const escaped = (character: string) => ESCAPES[character.charCodeAt(0)] ?? "";
 
-/** The key that `encodeKey` made this of. Throws on text it cannot have made: one key has one address. */
+/** The key that `encodeKey` encoded. Throws on other text, so that one key has one address. */
 export function decodeKey(encoded: string): string {
   if (READABLE_KEY.test(encoded)) return encoded;
   if (PLAINLY_ESCAPED.test(encoded)) {
@@ -115,13 +117,13 @@ export const addressOf = (kind: string, key: string) => `${kind}.${encodeKey(key
 export const shardOf = (address: string) => fnv1a32(`actor.${address}`) % SHARDS;
 
 export const callSubject = (shard: number | "*", address: string) => `shard.${shard}.${address}`;
-/** What the subjects of all calls to a shard begin with. */
+/** The first tokens of the subjects of all calls to a shard. */
 export const shardSubjects = (shard: number) => `shard.${shard}`;
 
-/** Where a host answers for as long as it is connected. */
+/** The subject on which a host answers while it is connected. */
 export const presenceSubject = (host: string) => `present.${host}`;
 
-/** Where it is said that a shard has begun to answer at another host. */
+/** The subject on which a host announces that it has opened a shard. */
 export const openedSubject = (shard: number | "*") => `opened.${shard}`;
 
 export const mailSubject = (shard: number, address: string) => `mail.${shard}.${address}`;
@@ -129,9 +131,9 @@ export const mailSubjects = (shard: number) => `mail.${shard}.>`;
 /** How much of a shard's outbox has been published; in the same stream as mail, so that one batch holds both. */
 export const sentSubject = (shard: number | "*") => `sent.${shard}`;
 
-/** Core subject of what those see who watch an actor. */
-/** Below it a gateway hears which requests of apps were begun. */
+/** Below this subject a gateway is notified which requests of apps were begun. */
 export const begunSubject = (gateway: string) => `begun.${gateway}`;
+/** Core subject of the live updates of an actor. */
 export const liveSubject = (address: string) => `live.${address}`;
 
 export const taskSubject = (kind: string, lane: string) => `task.${kind}.${lane}`;
@@ -145,26 +147,26 @@ export const keyOfTurn = (kind: string, lane: string, subject: string) =>
 /** A consumer's name has no dots, and is at most 255 characters long: `digest` stands for the key. */
 export const turnConsumer = (kind: string, lane: string, digest: string) =>
   `${taskConsumer(kind, lane)}-${digest}`;
-/** Core subject on which workers hear the keys whose queue has a new task. */
+/** Core subject on which workers receive the keys whose queue has a new task. */
 export const queuedSubject = (kind: string, lane: string) => `queued.${kind}.${lane}`;
-/** Core subject on which a running task hears that nobody waits for it any more. */
+/** Core subject on which a running task is notified that nobody waits for it any more. */
 export const cancelSubject = (taskId: string) => `cancel.${taskId}`;
 export const deadSubject = (address: string) => `dead.${address}`;
 export const deadAddress = (subject: string) => subject.slice("dead.".length);
 
-/** The changes of one agent's database, one after the other, from an image of all of it on. */
+/** The changes of one agent's database in order, from a whole image on. */
 export const agentLogSubject = (key: string) => `agentlog.${encodeKey(key)}`;
-/** Those of all agents of an app, by `appKey`. */
+/** The logs of all agents of an app, by `appKey`. */
 export const agentLogSubjects = (app: string) => `${agentLogSubject(app)}.>`;
-/** What an app has printed, by `appKey`. */
+/** The lines that an app has printed, by `appKey`. */
 export const appLogSubject = (key: string) => `applog.${encodeKey(key)}`;
 
-/** What a process remembers for all: see TtlStore. */
+/** Values that a process keeps for all: see TtlStore. */
 export const cacheSubject = (key: string) => `cache.${encodeKey(key)}`;
 
 /**
- * Where one blob is. Its head holds its last bytes and says what it is; what comes before is in chunks of one writer
- * each. `=` is in no name, so nothing of one blob is another's. Throws on a name that is none.
+ * The subjects of one blob. Its head holds its last bytes and describes it; the bytes before are in chunks of one writer
+ * each. No name holds `=`, so the subjects of two blobs never mix. Throws on an invalid name.
  */
 export function blobSubjects(name: string) {
   const stream = blobStream(name);
@@ -174,7 +176,7 @@ export function blobSubjects(name: string) {
     chunk: (writer: string, index: number) => `blob.${name}.=.${writer}.${index}`,
     writtenBy: (writer: string) => `blob.${name}.=.${writer}.*`,
     all: `blob.${name}.=.>`,
-    /** This blob, and all whose names begin with this name and a dot. */
+    /** This blob, and all blobs whose names begin with this name and a dot. */
     beneath: `blob.${name}.>`,
   };
 }
@@ -183,7 +185,7 @@ export const blobFamily = (family: keyof typeof BLOB_STREAMS) => ({
   stream: BLOB_STREAMS[family],
   all: `blob.${family}.>`,
 });
-/** The blob that a subject is of. */
+/** The name of the blob that a subject belongs to. */
 export const blobNameOf = (subject: string) =>
   subject.slice("blob.".length, subject.indexOf(".=."));
 export type BlobSubjects = ReturnType<typeof blobSubjects>;
@@ -220,14 +222,14 @@ export function stateSubjects(bucket: string) {
     // `=` alone is no encoded key's token, so rows of one key are never another key's.
     row: (address: string, row: string) => `${prefix}${address}.=.${encodeKey(row)}`,
     rows: (address: string) => `${prefix}${address}.=.>`,
-    /** Values and rows of all keys whose first tokens these are. */
+    /** Values and rows of all keys that begin with these tokens. */
     beneath: (address: string) => `${prefix}${address}.>`,
-    /** The key that a value or row is of. */
+    /** The key that a value or row belongs to. */
     keyOf: (kind: string, subject: string) =>
       decodeKey((subject.split(".=.")[0] ?? "").slice(prefix.length + kind.length + 1)),
-    /** Of every key of a kind that has one token. */
+    /** The values of all keys of a kind that have one token. */
     rowsOfAll: (kind: string, row: string) => `${prefix}${kind}.*.=.${row}`,
-    /** Among the rows, and no row: `=` alone is no encoded name. */
+    /** Stands among the rows and is none: `=` alone is no encoded name. */
     rowMark: (address: string) => `${prefix}${address}.=.=`,
     rowName: (subject: string) => decodeKey(subject.slice(subject.indexOf(".=.") + 3)),
     epoch: (shard: number) => `${prefix}epoch.${shard}`,
@@ -237,7 +239,7 @@ export function stateSubjects(bucket: string) {
     epochs: `${prefix}epoch.*`,
     /** One commit of a host, until a later one takes its slot. */
     journal: (host: string, slot: number) => `${prefix}journal.${host}.${slot}`,
-    /** Which of those commits are written down. */
+    /** The note that says which of those commits are written to their keys. */
     journalNote: (host: string) => `${prefix}journal.${host}.note`,
     journalOf: (host: string) => `${prefix}journal.${host}.*`,
     journals: `${prefix}journal.*.*`,
@@ -247,7 +249,7 @@ export function stateSubjects(bucket: string) {
     lastToken: (subject: string) => subject.slice(subject.lastIndexOf(".") + 1),
     remind: (shard: number, address: string, message: string) =>
       `${prefix}remind.${shard}.${address}.=.${message}`,
-    /** Where the reminder of a subject comes when it is due; undefined where the subject is no reminder's. */
+    /** The subject on which the reminder of a subject fires; undefined where the subject is no reminder's. */
     firedFor: (subject: string) =>
       subject.startsWith(`${prefix}remind.`)
         ? `${prefix}fired.${subject.slice(`${prefix}remind.`.length)}`

@@ -1,12 +1,12 @@
 /** Limits of lanes that serve their keys in turn, and of the pages that run in them. */
 
-/** Work that a key in turn is credited with each round: a page takes less as a rule, so turns change with each page. */
+/** Credit of a key in each round, in milliseconds of work. A page usually takes less, so turns change with each page. */
 export const TURN_QUANTUM_MS = 1_000;
-/** A worker looks for queues that it was not notified of, such as those of a worker that died, this often. */
+/** How often a worker looks for queues that it was not notified of, such as those of a worker that died. */
 export const TURN_LOOK_MS = 1_000;
 /**
- * How long a pull from a key's queue holds a place of the worker where the queue is empty. A pull that does not wait at all
- * may miss tasks: after removals the server's count of what a consumer has left, which it answers such pulls by, may be 0 too early.
+ * How long a pull from an empty queue holds a place of the worker. A pull that does not wait at all may miss tasks: after
+ * removals the server may count too few remaining messages for a consumer.
  */
 export const TURN_PULL_MS = 50;
 /** A key's consumer is removed after this without a request: longer than its last task may run (TASK_RUN_MS_MAX). */
@@ -16,11 +16,11 @@ export const QUEUE_TIMES_MAX = 1_000;
 
 // --- Pages ---
 
-/** How often a page that runs is held to its account's time: what it may use too much, for each page at a time. */
+/** How often a running page is checked against its account's browser time. A page may exceed its time by as much. */
 export const BROWSER_TIME_CHECK_MS = 2_000;
-/** How often a page is asked whether it computes; most pages are done before the first time. */
+/** How often a page is asked whether it computes; most pages end before the first time. */
 export const COMPUTING_CHECK_MS = 250;
-/** A page whose main thread answers later computes: an idle one answers within some milliseconds. */
+/** A page whose main thread answers later than this computes: an idle one answers within some milliseconds. */
 export const COMPUTING_ANSWER_MS = 50;
-/** Pages that a browser worker holds, for each that may compute: a page that waits costs some 30 MB. */
+/** Pages that a browser worker holds for each page that may compute: a waiting page costs some 30 MB. */
 export const PAGES_PER_COMPUTING_PAGE = 3;

@@ -1,4 +1,6 @@
-/** Runs the actors of the shards this process owns: takes their messages off the bus and brings their effects back. */
+/**
+ * Runs the actors of the shards that this process owns: takes their messages from the bus and brings their effects back.
+ */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Logger } from "pino";
 import { ActorError } from "../../schemas/errors.ts";
@@ -12,7 +14,7 @@ import {
 } from "../../schemas/subjects.ts";
 import { Activations } from "./activation/activations.ts";
 import { tell } from "./bus/ask.ts";
-import type { Bus, Heard, Hearing } from "./bus/bus.ts";
+import type { Bus, BusSubscription, ReceivedMessage } from "./bus/bus.ts";
 import { readCalls } from "./calls/call-wire.ts";
 import { GroupCommit } from "./commit/group-commit.ts";
 import { JournalReplay, listJournals } from "./commit/journal-replay.ts";
@@ -33,13 +35,13 @@ import { StateStore } from "./state/state-store.ts";
 export interface ActorHostParts {
   bus: Bus;
   definitions: readonly AnyActorDefinition[];
-  /** Kinds whose messages run somebody else's code. */
+  /** Kinds whose messages run an app's code. */
   hosted?: readonly AnyHostedDefinition[];
   /** The start of this host's id, for operators. */
   hostName: string;
-  /** Of rows in memory; ACTIVATION_BYTES_MAX unless told. */
+  /** Limit of the bytes of rows in memory. Default: ACTIVATION_BYTES_MAX. */
   rowBytesMax?: number;
-  /** Copies of each state stream, and how many such streams there are. */
+  /** Copies of each state stream, and the number of such streams. */
   replicas: number;
   buckets: number;
   clock: Clock;
@@ -57,7 +59,7 @@ export class ActorHost {
   readonly #directMail: DirectMail;
   readonly #activations: Activations;
   readonly #shards = new Map<number, Shard>();
-  readonly #hearings = new Map<Shard, Hearing>();
+  readonly #subscriptions = new Map<Shard, BusSubscription>();
   readonly #stopped = new AbortController();
   #callsInFlight = 0;
 
@@ -127,7 +129,7 @@ export class ActorHost {
     return this.#activations.count;
   }
 
-  /** Joins the hosts: takes a lease, then shards as they fall to it. */
+  /** Joins the hosts: takes a lease, and then the shards that fall to it. */
   async start(): Promise<void> {
     const { bus } = this.#parts;
     const journals = await Promise.all(
@@ -137,7 +139,7 @@ export class ActorHost {
     void this.#activations.passivateUntil(this.#stopped.signal);
   }
 
-  /** Finishes what was taken, gives the shards to other hosts, and leaves. */
+  /** Finishes its messages, gives its shards to other hosts, and leaves. */
   async stop(): Promise<void> {
     await this.placement.stop();
     this.#stopped.abort();
@@ -180,7 +182,7 @@ export class ActorHost {
   async #open(number: number, epoch: number, host: string): Promise<void> {
     const { bus, clock, logger } = this.#parts;
     const { subjects } = this.#storeOf(number);
-    // After the epoch is written: what a former owner was still committing is there by now, or will be refused.
+    // The epoch is written already: commits of a former owner are stored by now, or will be refused.
     const [stored, { mark, revision }] = await Promise.all([
       this.#storeOf(number).read(subjects.outbox(number)),
       readSentMark(bus, number),
@@ -193,14 +195,18 @@ export class ActorHost {
     }
     this.#shards.set(number, shard);
     this.#directMail.startKnowing(shard);
-    // No queue group: a former owner that is frozen must not be given every other call.
-    const hearing = bus.hearBelow(shardSubjects(number), (heard) => this.#receive(shard, heard), {
-      // Else the shard may be another host's by now, which callers of this process shall reach, too.
-      isHere: () => bus.connected && this.placement.holdsLease(),
-      failed: (error) => logger.error({ err: error, shard: number }, "subscription failed"),
-    });
-    this.#hearings.set(shard, hearing);
-    // Behind the subscription, on the same connection: who hears of it is heard.
+    // No queue group: a former owner that stands still must not get every other call.
+    const subscription = bus.hearBelow(
+      shardSubjects(number),
+      (heard) => this.#receive(shard, heard),
+      {
+        // Else another host may own the shard, which callers of this process must reach too.
+        isHere: () => bus.connected && this.placement.holdsLease(),
+        failed: (error) => logger.error({ err: error, shard: number }, "subscription failed"),
+      },
+    );
+    this.#subscriptions.set(shard, subscription);
+    // On the same connection as the subscription, so that the subscription is there first.
     tell(bus, openedSubject(number), "");
     if (outbox.entries.length > 0) this.#relay.add(shard);
     const deliver: ReaderParts["deliver"] = (...delivery) => this.#deliver(...delivery);
@@ -208,7 +214,7 @@ export class ActorHost {
     void readReminders({ bus, clock, logger, deliver }, shard);
   }
 
-  /** Stops taking messages, finishes those it has, and forgets the shard. Mail that waits is the next owner's. */
+  /** Stops taking messages, finishes the present ones, and drops the shard. Waiting mail is left to the next owner. */
   async #handOver(number: number): Promise<boolean> {
     const { clock, logger } = this.#parts;
     const shard = this.#shards.get(number);
@@ -216,8 +222,8 @@ export class ActorHost {
     const { checkpoints } = this.#commitOf(number);
     shard.status = "leaving";
     shard.closing.abort();
-    // What is on its way to us by now still comes, and is sent on.
-    await this.#hearings.get(shard)?.drain();
+    // Messages that are on their way still arrive, and are answered as misdirected.
+    await this.#subscriptions.get(shard)?.drain();
     this.#activations.leave(shard);
     this.#directMail.publishAll(shard);
     const giveUpAt = clock.monotonic() + HAND_OVER_MS_MAX;
@@ -247,14 +253,14 @@ export class ActorHost {
     this.#shards.delete(number);
     shard.status = "gone";
     shard.closing.abort();
-    this.#hearings.get(shard)?.close();
-    this.#hearings.delete(shard);
+    this.#subscriptions.get(shard)?.close();
+    this.#subscriptions.delete(shard);
     this.#activations.drop(shard);
     this.#directMail.drop(shard);
     this.#commitOf(number).checkpoints.drop(shard);
   }
 
-  /** What is left in it the next owners need, and remove. */
+  /** Commits that remain in the journal are the next owners', which also remove it. */
   async #forgetOwnJournal(): Promise<void> {
     if (!this.#commits.every(({ checkpoints }) => checkpoints.journal.isEmpty)) return;
     try {
@@ -273,7 +279,7 @@ export class ActorHost {
     );
   }
 
-  #receive(shard: Shard, heard: Heard): void {
+  #receive(shard: Shard, heard: ReceivedMessage): void {
     const { bus, clock } = this.#parts;
     const arrivedAt = clock.monotonic();
     const calls = readCalls(bus, heard, clock.now());
@@ -318,7 +324,7 @@ export class ActorHost {
     this.#activations.deliver(to, address, this.#countDelivery(address.kind, delivery));
   }
 
-  /** Mail and reminders are requests too, which are over when their effect, or their dead letter, is durable. */
+  /** Mail and reminders count as requests, which end when their effect or their dead letter is durable. */
   #countDelivery(kind: string, delivery: Delivery): Delivery {
     const { clock, counts } = this.#parts;
     const startedAt = clock.monotonic();
@@ -329,14 +335,14 @@ export class ActorHost {
     return { ...delivery, done };
   }
 
-  /** Nothing was written that a lost fence would have stopped, so ownership is made sure of first. */
+  /** A read writes nothing that a lost fence would refuse, so ownership is confirmed first. */
   #answerRead(shard: Shard, respond: IncomingCall["respond"], answer: Answer): void {
     const owned = this.#owns(shard);
     if (typeof owned === "boolean") respond(owned ? answer : { misdirected: true });
     else void owned.then((sure) => respond(sure ? answer : { misdirected: true }));
   }
 
-  /** At once where the lease or the shard's loss says it; else the epoch is asked for. */
+  /** Answers at once where the lease or the shard's loss decides; else reads the epoch. */
   #owns(shard: Shard): boolean | Promise<boolean> {
     if (shard.status === "gone") return false;
     if (this.placement.holdsLease() && this.placement.hostId === shard.host) return true;
@@ -344,13 +350,13 @@ export class ActorHost {
     return shard.confirmation;
   }
 
-  /** Nobody is waited for: who watches asks for the state after a disconnection. */
+  /** Waits for nobody: subscribers read the state again after a disconnection. */
   #publishLive(address: string, texts: readonly string[]): void {
     for (const text of texts) this.#parts.bus.publishFirst(liveSubject(address), text);
   }
 
   async #confirm(shard: Shard): Promise<boolean> {
-    // Reads of this turn share it. A later one asks anew: what the leader said before it came proves nothing for it.
+    // Reads of this turn share it. A later read needs a new answer: one from before it arrived proves nothing.
     await nextTurn();
     shard.confirmation = undefined;
     try {
@@ -374,14 +380,14 @@ export class ActorHost {
   }
 }
 
-/** What there is one of for each state bucket: that of the shard's. */
+/** The part that belongs to the shard's state bucket. */
 function ofBucket<T>(buckets: readonly T[], shard: number): T {
   const one = buckets[shard % buckets.length];
   if (one === undefined) throw new Error("Cannot host actors: there is no state bucket");
   return one;
 }
 
-/** Of `<kind>.<key>`. */
+/** The kind in `<kind>.<key>`. */
 const kindOf = (address: string) => address.slice(0, address.indexOf("."));
 
 const NO_ADDRESS = "Cannot read address: a key is written as encodeKey writes it, on its own shard";

@@ -1,4 +1,4 @@
-/** What an activation needs of its host, and only this: a test can stand in for it. */
+/** The parts of its host that an activation uses. A test can stand in for it. */
 import type { Logger } from "pino";
 import type { Clock } from "../lib/clock.ts";
 import type { Answer, Delivery, IncomingCall, Waiting } from "../shards/incoming.ts";
@@ -6,14 +6,14 @@ import type { Answer, Delivery, IncomingCall, Waiting } from "../shards/incoming
 export interface ActivationHost {
   clock: Clock;
   logger: Logger;
-  /** The activation has something to commit. */
+  /** The activation has a change to commit. */
   markDirty(): void;
   /** Answers once it is sure that this host still owns the shard. */
   answerRead(respond: IncomingCall["respond"], answer: Answer): void;
-  /** Shows it to those who watch; an empty text says that something is missing. */
+  /** Shows a live update to subscribers; an empty text says that one is missing. */
   publishLive(texts: readonly string[]): void;
   /** Keeps a delivery that cannot be handled for an operator. Resolves when that is durable. */
   bury(delivery: Delivery, error: Error): Promise<void>;
-  /** The activation has ended; what waited for it goes to the next one. */
+  /** The activation has ended; the next one takes the messages that wait. */
   restart(waiting: Waiting): void;
 }

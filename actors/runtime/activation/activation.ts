@@ -1,4 +1,4 @@
-/** One actor in memory: runs its messages one at a time, in order, and lets nothing out before it is durable. */
+/** One actor in memory. It runs its messages one at a time, and sends no answer before its change is durable. */
 import { AssertionError } from "node:assert";
 import { randomUUID } from "node:crypto";
 import { ActorError } from "../../../schemas/errors.ts";
@@ -59,11 +59,11 @@ export class Activation implements Activated {
   readonly #mailbox: IncomingCall[] = [];
   readonly #deliveries = new DeliveryQueue();
   #delivering = false;
-  /** Each message's state is measured before it is taken. */
+  /** Checks after each message that the state can be stored. */
   readonly #careful: boolean;
-  /** It has forgotten all, or found something wrong: when what was done before is committed, the store is read anew. */
+  /** It was forgotten, or an assertion failed: once all is committed, the next activation reads the store. */
   #ending = false;
-  /** What happened since the last commit was taken, and what that commit holds. */
+  /** The changes since the last commit was taken, and those that it holds. */
   #open = emptyChange();
   #committing: Change | undefined;
   readonly #nameOf = ({ message }: { message: string }) =>
@@ -87,7 +87,7 @@ export class Activation implements Activated {
     return this.#actor !== undefined && this.isSettled && this.#deliveries.isEmpty;
   }
 
-  /** True when nothing is uncommitted and no call waits. Deliveries may: the bus keeps them. */
+  /** True when nothing is uncommitted and no call waits. Deliveries may wait: the bus keeps them. */
   get isSettled(): boolean {
     return !this.#open.dirty && this.#committing === undefined && this.#mailbox.length === 0;
   }
@@ -96,7 +96,7 @@ export class Activation implements Activated {
     return this.#ended;
   }
 
-  /** Takes the loaded state and runs what waited for it. */
+  /** Takes the loaded state and runs the messages that waited for it. */
   start(actor: LoadedActor): void {
     if (this.#ended) return;
     this.#actor = actor;
@@ -111,7 +111,7 @@ export class Activation implements Activated {
     else if (this.#waitingCalls >= MAILBOX_MAX)
       call.respond(busy(this.address, "its mailbox is full"));
     else if (!this.#actor || this.#isHeld) this.#mailbox.push(call);
-    // Its caller has given up; by the same rule no reply need be remembered for ever.
+    // The caller has given up. By the same rule, no reply has to be kept for ever.
     else if (call.deadlineAt + CLOCK_SKEW_MS_MAX < this.#host.clock.now()) {
       call.respond({ dropped: true });
     } else {
@@ -122,19 +122,19 @@ export class Activation implements Activated {
     }
   }
 
-  /** Runs a delivery after those before it. One that fails is tried again later; meanwhile calls go on. */
+  /** Runs a delivery after those before it. A failed one is tried again later; meanwhile calls go on. */
   deliver(delivery: Delivery): void {
     this.lastUsedAt = this.#host.clock.monotonic();
     this.#deliveries.push(delivery);
     this.#deliver();
   }
 
-  /** What the next commit of this actor holds so far. */
+  /** The changes that the next commit will hold, so far. */
   get open(): Readonly<Change> {
     return this.#open;
   }
 
-  /** What is to be committed now, or undefined. Until it is `committed`, no second one is taken. */
+  /** The change to commit now, or undefined. No second one is taken until it is `committed`. */
   takeChange(): Change | undefined {
     if (!this.#open.dirty || this.#ended || this.#committing) return undefined;
     this.#committing = this.#open;
@@ -142,18 +142,18 @@ export class Activation implements Activated {
     if (this.#actor && this.#committing.rows.size > 0) {
       this.#committing.rowCommits = ++this.#actor.rowCommits;
     }
-    // What a full change held up goes on, but on the next change: this one is being written down.
+    // Messages that a full change held up go on with the next change.
     if (this.#mailbox.length > 0 || !this.#deliveries.isEmpty) queueMicrotask(() => this.#resume());
     return this.#committing;
   }
 
-  /** The actor's value as it is in memory: what a commit stores. Throws what `encodeActor` throws. */
+  /** The actor's value, as a commit stores it. Throws what `encodeActor` throws. */
   encode(): string | undefined {
     if (!this.#actor) throw new Error(`Cannot encode ${this.address}: it is not loaded`);
     return encodeActor(this.definition, this.address, this.#actor);
   }
 
-  /** The commit is durable: answers go out. */
+  /** The commit is durable: sends the answers. */
   committed(): void {
     const change = this.#committing;
     this.#committing = undefined;
@@ -168,7 +168,7 @@ export class Activation implements Activated {
     else this.#resume();
   }
 
-  /** The commit was surely not made and cannot be: what waited for it is refused, and the store is read again. */
+  /** The commit was not made and never will be: refuses its calls, and reads the store again. */
   fail(error: ActorError): void {
     if (this.#ended) return;
     const { calls, deliveries } = this.#leave();
@@ -177,8 +177,8 @@ export class Activation implements Activated {
   }
 
   /**
-   * Its value cannot be stored, and nobody knows by whose doing: all messages run again in an activation that measures the
-   * state after each, so that only the one at fault is refused. False where that has been done already.
+   * The actor's value cannot be stored, and any of its messages may be the cause. All of them run again in an activation
+   * that checks the state after each, so that only the one at fault is refused. Returns false where that was done already.
    */
   doubt(): boolean {
     if (this.#careful) return false;
@@ -186,25 +186,25 @@ export class Activation implements Activated {
     return true;
   }
 
-  /** This host does not own the shard any more, or cannot know: callers ask again, mail is read by the next owner. */
+  /** This host has lost the shard, or cannot know: callers send their calls again elsewhere. */
   end(): void {
     const { calls } = this.#leave();
     for (const call of calls) call.respond({ misdirected: true });
   }
 
-  /** The state could not be read, as callers are told. Returns the first delivery that waits for it all the same. */
+  /** The state could not be read: answers the calls so. Returns the first delivery, which waits all the same. */
   failToStart(answer: Answer): Delivery | undefined {
     for (const call of this.#mailbox.splice(0)) call.respond(answer);
     this.#deliveries.giveUpDirect();
     return this.#deliveries.peek();
   }
 
-  /** The first delivery is a dead letter, since the state cannot be read. */
+  /** The first delivery has become a dead letter, since the state cannot be read. */
   giveUpFirst(): void {
     this.#deliveries.shift()?.done();
   }
 
-  /** The next activation runs anew what is not committed, and takes what waits. */
+  /** Ends: the next activation runs the uncommitted messages again, and takes those that wait. */
   startAnew(): void {
     if (!this.#ended) this.#host.restart({ ...this.#leave(), careful: this.#careful });
   }
@@ -215,7 +215,7 @@ export class Activation implements Activated {
     this.#deliver();
   }
 
-  /** Ends it; what has not been answered and delivered comes back, in its order. */
+  /** Ends the activation. Returns the unanswered calls and the unfinished deliveries, in their order. */
   #leave(): Pick<Waiting, "calls" | "deliveries"> {
     const { waiting, late, delivered } = mergeChanges(
       this.#committing ?? emptyChange(),
@@ -228,7 +228,7 @@ export class Activation implements Activated {
     return { calls, deliveries: this.#deliveries.behind(delivered) };
   }
 
-  /** True while nothing may run: the open change is full, or the state is in doubt. */
+  /** True while no message may run: the open change is full, or the state is in doubt. */
   get #isHeld(): boolean {
     return isFull(this.#open) || this.#ending;
   }
@@ -263,7 +263,7 @@ export class Activation implements Activated {
       context: {
         key: this.key,
         ...{ now: this.#host.clock.now(), clock: this.#host.clock.id },
-        // Node draws the bytes of many UUIDs at once: drawing 16 bytes is a call of the kernel.
+        // Node draws the bytes of many UUIDs at once; drawing 16 bytes is a system call each.
         newId: () => randomUUID().replaceAll("-", ""),
         rows: this.#rows,
       },
@@ -282,7 +282,7 @@ export class Activation implements Activated {
     actor.life = "living";
     if (effects) {
       recordEffects(this.#open, applyEffects(actor, effects, this.#host.clock.now()));
-      // No message runs before the past is cleared away: what it wrote would go with that.
+      // No message runs before the old rows are purged: its own rows would be purged with them.
       if (effects.forget) this.#ending = true;
     }
     if (live !== undefined) recordLive(this.#open, live);
@@ -317,7 +317,7 @@ export class Activation implements Activated {
           continue;
         }
         this.#delivering = true;
-        // Rejects for nobody: whatever goes wrong while it waits ends in another try.
+        // Never rejects: any failure while it waits ends in another try.
         void this.#afterFailure(actor, delivery, error);
         return;
       }
@@ -325,7 +325,7 @@ export class Activation implements Activated {
     }
   }
 
-  /** It needs no effect, by a state that may not be durable yet: until then the bus keeps it. */
+  /** Drops a delivery that needs no effect. The bus keeps it until the state that says so is durable. */
   #settle(delivery: Delivery): void {
     this.#deliveries.shift();
     if (this.#open.dirty) this.#open.delivered.push(delivery);
@@ -335,14 +335,14 @@ export class Activation implements Activated {
     else this.#host.answerRead((answer) => "reply" in answer && delivery.done(), { reply: "" });
   }
 
-  /** It tells of a state that may not be durable yet. */
+  /** Shows an update. The state that it tells of may not be durable yet. */
   #show(live: string): void {
     const pending = this.#open.dirty ? this.#open : this.#committing;
     if (pending) recordLive(pending, live);
     else this.#host.publishLive([live]);
   }
 
-  /** Records with the state that the delivery had its effect, even when that was none. */
+  /** Records with the state that the delivery was handled, even without an effect. */
   #finish(actor: LoadedActor, delivery: Delivery): void {
     this.#deliveries.shift();
     if (delivery.sequence !== undefined) actor.mail = delivery.sequence;
@@ -372,8 +372,7 @@ export class Activation implements Activated {
     if (refusal) return refusal;
     const { kind } = this.definition.contract;
     this.#host.logger.error({ err: error, kind, key: this.key, message }, "handler failed");
-    // What is broken inside is not carried on: the next message reads the store. What is being committed by then was
-    // right, and must be durable before anybody reads.
+    // The next message reads the store. The changes that are being committed were right, and must be durable before.
     if (error instanceof AssertionError) {
       this.#ending = true;
       if (!this.#open.dirty && !this.#committing) queueMicrotask(() => this.startAnew());

@@ -1,4 +1,4 @@
-/** The actors a host has in memory: loads them when a message comes, and lets them go when they are idle. */
+/** The actors that a host has in memory. Loads an actor when a message comes for it, and drops it when it is idle. */
 import type { Logger } from "pino";
 import { ZodError } from "zod";
 import { ActorError } from "../../../schemas/errors.ts";
@@ -30,13 +30,13 @@ import { HostedActivation } from "./hosted-activation.ts";
 type AnyActivation = Activation | HostedActivation;
 type AnswerRead = [respond: IncomingCall["respond"], answer: Answer];
 
-/** What the activations of all shards need of their host, besides themselves. */
+/** The parts of their host that the activations of all shards use. */
 type ActivationsParts = Pick<ActivationHost, "clock" | "logger"> & {
   definitions: readonly AnyActorDefinition[];
-  /** Of rows in memory; ACTIVATION_BYTES_MAX unless told. */
+  /** Limit of the bytes of rows in memory. Default: ACTIVATION_BYTES_MAX. */
   rowBytesMax?: number | undefined;
   hosted?: readonly AnyHostedDefinition[] | undefined;
-  /** The activation has something to commit. */
+  /** The activation has a change to commit. */
   markDirty(activation: Activation): void;
   publishLive(address: string, texts: readonly string[]): void;
   /** Reads an actor of the shard from the store. */
@@ -56,9 +56,11 @@ export class Activations {
   /** By shard, and in it by address. */
   readonly #shards = new Map<Shard, Map<string, AnyActivation>>();
   readonly #loads = new Semaphore(LOADS_IN_FLIGHT_MAX);
-  /** Instances that were dropped with their shard, until they are closed: no second one of a key is opened before. */
+  /**
+   * By address: instances that are being closed with their shard. No second one of a key opens before they are closed.
+   */
   readonly #closing = new Map<string, Promise<void>>();
-  /** What is in memory of those with rows. */
+  /** The loaded state of activations with rows. */
   readonly #loaded = new WeakMap<AnyActivation, LoadedActor>();
   #count = 0;
 
@@ -74,7 +76,7 @@ export class Activations {
     return this.#count;
   }
 
-  /** The actor for a call. Throws ActorError where there is no such kind, or memory is full of busy ones. */
+  /** The actor for a call. Throws ActorError where there is no such kind, or memory is full of busy actors. */
   forCall(shard: Shard, { kind, key, address }: ReadAddress): Activated {
     const definition = this.#definitions.get(kind);
     if (!definition) throw new ActorError("not_found", `Cannot call "${kind}": no such kind`);
@@ -88,14 +90,14 @@ export class Activations {
     return this.#add(shard, definition, key);
   }
 
-  /** Gives mail or a reminder to its actor. A kind that does not exist makes it a dead letter. */
+  /** Delivers mail or a reminder to its actor; as a dead letter where the kind does not exist. */
   deliver(shard: Shard, { kind, key }: { kind: string; key: string }, delivery: Delivery): void {
     if (shard.status === "gone") return;
     const definition = this.#definitions.get(kind);
     const address = addressOf(kind, key);
     if (definition) {
       const known = this.#shards.get(shard)?.get(address);
-      // Mail in flight is bounded by itself; the idle actors it leaves behind are not.
+      // Mail in flight has its own limit; the idle actors that it leaves behind have none.
       if (!known && this.#count >= ACTIVATIONS_MAX) this.#evict();
       (known ?? this.#add(shard, definition, key)).deliver(delivery);
       return;
@@ -104,7 +106,7 @@ export class Activations {
     void this.#parts.bury(address, delivery, error).then(delivery.done);
   }
 
-  /** Ends every activation of a shard: callers ask again elsewhere. */
+  /** Ends all activations of a shard: callers send their calls again elsewhere. */
   drop(shard: Shard): void {
     const activations = this.#shards.get(shard) ?? new Map<string, AnyActivation>();
     this.#shards.delete(shard);
@@ -123,14 +125,14 @@ export class Activations {
     return true;
   }
 
-  /** What runs somebody else's code finishes and closes: others will open it elsewhere. */
+  /** Lets instances of a leaving shard finish and close, since another host will open them. */
   leave(shard: Shard): void {
     for (const activation of this.#shards.get(shard)?.values() ?? []) {
       if (activation instanceof HostedActivation) activation.leave();
     }
   }
 
-  /** Lets idle actors go, from now until the signal. */
+  /** Drops idle actors, until the signal aborts. */
   async passivateUntil(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       await this.#clock.wait(PASSIVATION_SWEEP_MS, signal);
@@ -199,7 +201,7 @@ export class Activations {
     return activation;
   }
 
-  /** Reads the actor, again and again while deliveries wait for it: later mail must not overtake them. */
+  /** Loads the actor, again and again while deliveries wait for it, since later mail must not overtake them. */
   async #load(shard: Shard, activation: Activation, pauseMs: number): Promise<void> {
     const { definition, address } = activation;
     const initial = () => decodeActor(definition, undefined, new Map());
@@ -223,7 +225,10 @@ export class Activations {
     }
   }
 
-  /** True when a delivery waits. Stored bytes that cannot be read make it a dead letter; a bus that is away does not. */
+  /**
+   * True when a delivery waits. It becomes a dead letter where the stored bytes cannot be read, but not while the bus is
+   * away.
+   */
   async #afterFailedLoad(activation: Activation, tries: number, error: unknown): Promise<boolean> {
     const { definition, address, key } = activation;
     const { kind } = definition.contract;
@@ -231,7 +236,7 @@ export class Activations {
     const unreadable = error instanceof ZodError || error instanceof SyntaxError;
     const message = `Cannot load ${address}: see the log`;
     const refusal = new ActorError("unavailable", message, { retryAfterS: 1 });
-    // A bus that is away passes: callers ask again, here or where the shard is by then.
+    // The bus may come back: callers send their calls again, here or to the shard's next owner.
     const delivery = activation.failToStart(unreadable ? { refusal } : { misdirected: true });
     if (!delivery) return false;
     if (unreadable && tries >= MAIL_TRIES_MAX) {
@@ -241,7 +246,10 @@ export class Activations {
     return true;
   }
 
-  /** A successor takes what is to be delivered, in the same order, and deliveries after a pause: what failed at once may do so again. */
+  /**
+   * Starts the next activation. It takes the waiting messages in order; deliveries after a pause, since the same failure
+   * may follow.
+   */
   #restart(shard: Shard, ended: Activation, { deliveries, calls, careful }: Waiting): void {
     this.#forget(shard, ended);
     if (shard.status === "gone") for (const call of calls) call.respond({ misdirected: true });
@@ -268,7 +276,7 @@ export class Activations {
     this.#passivateByBytes();
   }
 
-  /** Those with rows, the longest idle first, until what is left is within its bound. */
+  /** Drops activations with rows, the longest idle first, until the others are within the limit. */
   #passivateByBytes(): void {
     const { rowBytesMax = ACTIVATION_BYTES_MAX } = this.#parts;
     let bytes = 0;
@@ -289,13 +297,13 @@ export class Activations {
     return this.#loaded.get(activation)?.rowBytes ?? 0;
   }
 
-  /** An instance is still there until it is closed. */
+  /** An instance stays in memory until it is closed. */
   #letGo(shard: Shard, activation: AnyActivation): void {
     if (activation instanceof HostedActivation) activation.passivate();
     else this.#forget(shard, activation);
   }
 
-  /** Makes room: those who were longest idle go, and what is only in memory goes last. */
+  /** Drops the activations that were idle longest; those that are only in memory go last. */
   #evict(): void {
     const gone = this.#longestIdle().slice(0, Math.ceil(ACTIVATIONS_MAX * EVICTED_SHARE));
     for (const { shard, activation } of gone) this.#letGo(shard, activation);

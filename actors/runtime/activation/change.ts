@@ -1,4 +1,4 @@
-/** What an activation has done in memory and not yet committed, and who waits for that. */
+/** The changes of an activation that are in memory and not committed yet, and the messages that wait for the commit. */
 
 import {
   CHANGE_ROWS_MAX,
@@ -21,7 +21,7 @@ export interface Change {
   /** JSON text by row; `null` removes it. */
   rows: Map<string, string | null>;
   rowBytes: number;
-  /** What the mark beside the rows says after the commit that this is taken for. */
+  /** The count of commits with rows, which the mark beside the rows will hold. */
   rowCommits: number;
   /** Epoch ms by message; `null` takes the reminder back. */
   reminders: Map<string, number | null>;
@@ -29,12 +29,12 @@ export interface Change {
   sendBytes: number;
   waiting: WaitingAnswer[];
   /**
-   * Answers to calls that came while the commit was under way. What they read is durable with it, but the commit may
-   * have been made before they came, and another host may own the shard since.
+   * Answers to calls that came while the commit was under way. The state that they read is durable with it. But the commit
+   * may have been made before they came, and another host may own the shard since.
    */
   late: WaitingAnswer[];
   delivered: Delivery[];
-  /** JSON texts for those who watch; an empty one stands for what there was no room for. */
+  /** JSON texts for subscribers; an empty one stands for updates that did not fit. */
   live: string[];
   liveBytes: number;
 }
@@ -69,21 +69,23 @@ export const mergeChanges = (earlier: Change, later: Change): Change => ({
   liveBytes: earlier.liveBytes + later.liveBytes,
 });
 
-/** True when another transition might make it too large for one commit: the actor waits until it is taken. */
+/**
+ * True when another transition might make the change too large for one commit. The actor then waits until it is taken.
+ */
 export const isFull = ({ rows, rowBytes, sendBytes }: Readonly<Change>) =>
   rows.size > CHANGE_ROWS_MAX ||
   rowBytes > TRANSITION_ROW_BYTES_MAX ||
   sendBytes > TRANSITION_SEND_BYTES_MAX;
 
-/** Mail of this host of which it holds the effect. */
+/** The mail within the host whose effect the change holds. */
 export const directOf = ({ delivered }: Readonly<Change>): DirectSend[] =>
   delivered.flatMap(({ direct }) => direct ?? []);
 
-/** Some of that came from a shard that is lost, or comes by MAIL now: the change is not to be committed. */
+/** True when some of that mail came from a lost shard, or goes by MAIL now: the change must not be committed. */
 export const isRetracted = ({ delivered }: Readonly<Change>): boolean =>
   delivered.some(({ direct }) => direct?.status === "over");
 
-/** Adds what a handler did to what is to be committed. */
+/** Adds the effects of a handler to the change. */
 export function recordEffects(change: Change, { rows, remind, sends }: Effects): void {
   for (const [row, { text, bytes }] of rows) {
     change.rows.set(row, text);
@@ -96,7 +98,7 @@ export function recordEffects(change: Change, { rows, remind, sends }: Effects):
   }
 }
 
-/** Those who watch are told of what fits, and of the rest that there was some. */
+/** Adds an update for subscribers, or an empty one where it does not fit. */
 export function recordLive(change: Change, text: string): void {
   const bytes = Buffer.byteLength(text);
   if (change.liveBytes + bytes <= LIVE_BYTES_MAX && text !== "") {

@@ -1,4 +1,4 @@
-/** One key of a hosted kind in memory: opens its instance when a message comes, hands it what came, and closes it. */
+/** One key of a hosted kind in memory: opens its instance when a message comes, passes messages to it, and closes it. */
 import { randomBytes } from "node:crypto";
 import type { Logger } from "pino";
 import type { Messages } from "../../../schemas/contract.ts";
@@ -25,34 +25,34 @@ import {
 } from "../shards/incoming.ts";
 import type { Activated } from "./activated.ts";
 
-/** What it needs of its host, and only this: a test can stand in for it. */
+/** The parts of its host that it uses. A test can stand in for it. */
 interface HostedActivationHost {
   clock: Clock;
   logger: Logger;
   /** True while this host surely owns the shard. */
   confirm(): Promise<boolean>;
-  /** Answers once that is sure. */
+  /** Answers once this host surely owns the shard. */
   answerRead(respond: IncomingCall["respond"], answer: Answer): void;
   /** Keeps a delivery that cannot be handled for an operator. Resolves when that is durable. */
   bury(delivery: Delivery, error: Error): Promise<void>;
-  /** Its instance is closed, and nothing waits for another. */
+  /** Its instance is closed, and no message waits for another. */
   forget(activation: HostedActivation): void;
 }
 
-/** From one opening to the closing after it. */
+/** One life of an instance, from its opening to its closing. */
 interface Life {
   /** Absent until it is open. */
   instance: HostedInstance<Messages> | undefined;
-  /** Resolves when it is to be closed: with an error where it failed. */
+  /** Resolves when the instance is to be closed, with an error where it failed. */
   over: PromiseWithResolvers<Error | undefined>;
   isOver: boolean;
-  /** Nobody waits any more for what it is at. */
+  /** Aborts when nobody waits any more for the messages under way. */
   abandoned: AbortController;
-  /** Ends the wait for the delivery it is at, which it will not finish. */
+  /** Ends the wait for a delivery that the instance will not finish. */
   giveUp(): void;
 }
 
-/** `leaving` takes nothing more and finishes what it has; `ended` belongs to somebody else. */
+/** `leaving`: takes no more messages and finishes the present ones. `ended`: another host owns the key. */
 type Status = "staying" | "leaving" | "ended";
 
 export class HostedActivation implements Activated {
@@ -63,15 +63,15 @@ export class HostedActivation implements Activated {
   #status: Status = "staying";
   #life: Life | undefined;
   #running: Promise<void> | undefined;
-  /** Calls for which there is no open instance yet. */
+  /** Calls that wait for an open instance. */
   #waiting: IncomingCall[] = [];
-  /** Calls given to the instance, by id: a copy that comes meanwhile is answered with the first. */
+  /** Calls under way in the instance, by id: a copy that arrives meanwhile gets the same answer. */
   readonly #underWay = new Map<string, IncomingCall[]>();
   readonly #deliveries: Delivery[] = [];
-  /** Of the first delivery's last try. */
+  /** The error of the first delivery's last try. */
   #failure = new Error("never tried");
   #delivering: Life | undefined;
-  /** Has the first delivery. */
+  /** The instance that has the first delivery. */
   #trying: Life | undefined;
   readonly #settled = new SettledCalls();
   #resting = new AbortController();
@@ -100,7 +100,7 @@ export class HostedActivation implements Activated {
     return this.#running === undefined;
   }
 
-  /** Resolves when the instance it had is closed. Never rejects. */
+  /** Resolves when its instance is closed. Never rejects. */
   get closed(): Promise<void> {
     return this.#running ?? Promise.resolve();
   }
@@ -117,7 +117,7 @@ export class HostedActivation implements Activated {
     }
   }
 
-  /** One after the other; one that fails is tried again later, and meanwhile calls go on. */
+  /** Deliveries run one after the other. A failed one is tried again later; meanwhile calls go on. */
   deliver(delivery: Delivery): void {
     if (this.#status !== "staying") return;
     this.#lastUsedAt = this.#host.clock.monotonic();
@@ -126,17 +126,17 @@ export class HostedActivation implements Activated {
     else this.#wake();
   }
 
-  /** Opens nothing before this: another activation of the key is being closed. */
+  /** Opens no instance before this resolves: another activation of the key is being closed. */
   startAfter(closed: Promise<void>): void {
     this.#running = closed.then(() => this.#run());
   }
 
-  /** Closes the instance, which has nothing to do. What comes meanwhile opens it anew. */
+  /** Closes the idle instance. A message that comes meanwhile opens it anew. */
   passivate(): void {
     if (this.#life) finish(this.#life);
   }
 
-  /** Takes nothing more, finishes what it has and closes: the shard is handed over. */
+  /** Takes no more messages, finishes the present ones and closes: the shard is handed over. */
   leave(): void {
     if (this.#status !== "staying") return;
     this.#status = "leaving";
@@ -169,7 +169,7 @@ export class HostedActivation implements Activated {
     this.#running ??= this.#run();
   }
 
-  /** One life after the other, for as long as something waits. */
+  /** Runs one life after the other while messages wait. */
   async #run(): Promise<void> {
     let failures = 0;
     while (this.#status === "staying" && this.#waiting.length + this.#deliveries.length > 0) {
@@ -194,7 +194,7 @@ export class HostedActivation implements Activated {
     this.#host.forget(this);
   }
 
-  /** Returns why it did not open. What is opened for nobody is closed. */
+  /** Returns the error of a failed opening. Closes an instance that nobody waits for any more. */
   async #open(life: Life): Promise<Error | undefined> {
     const { confirm } = this.#host;
     const context = {
@@ -232,12 +232,12 @@ export class HostedActivation implements Activated {
       life.giveUp();
     }
     await life.instance?.close(life.abandoned.signal);
-    // It has closed without an answer to these.
+    // The instance has closed without answering these.
     this.#giveBack();
     life.giveUp();
   }
 
-  /** A refusal is told to all who wait; after a fault callers ask again, here or elsewhere, and mail after a pause. */
+  /** A refusal goes to all who wait. After a fault callers send again, and mail is tried after a pause. */
   async #afterFailedOpen(error: Error, failures: number): Promise<void> {
     const refusal = refusalOf(error);
     if (this.#status !== "staying") return;
@@ -270,7 +270,7 @@ export class HostedActivation implements Activated {
         (error: unknown): Answer => ({ refusal: this.#refuse(error, call.message) }),
       )
       .then((answer) => {
-        // Else it was given back: whoever has it now answers it.
+        // Else the call was given back, and its present holder answers it.
         if (this.#underWay.get(id) !== same) return;
         this.#underWay.delete(id);
         for (const { respond } of same) this.#host.answerRead(respond, answer);
@@ -311,7 +311,7 @@ export class HostedActivation implements Activated {
     const deadlineAt = this.#host.clock.now() + CALL_DEADLINE_MS_MAX;
     const { promise, resolve } = Promise.withResolvers<"done" | "given up" | Error>();
     this.#trying = life;
-    // An instance that has failed may leave it open for ever.
+    // A failed instance may leave it open for ever.
     life.giveUp = () => resolve("given up");
     this.#handle(life, delivery, id, deadlineAt).then(
       () => resolve("done"),
@@ -326,7 +326,7 @@ export class HostedActivation implements Activated {
     else if (this.#deliveries[0] === delivery) this.#failed(outcome);
   }
 
-  /** The first delivery has failed once more. What passes by itself is not held against it. */
+  /** The first delivery has failed once more. Errors that pass by themselves are not counted. */
   #failed(error: Error): void {
     const [delivery] = this.#deliveries;
     if (!delivery) return;
@@ -358,13 +358,13 @@ export class HostedActivation implements Activated {
     delivery.done();
   }
 
-  /** Ends early when a call comes, or nobody is to come any more. */
+  /** Ends early when a call comes, or when no message may come any more. */
   async #rest(failures: number): Promise<void> {
     this.#resting = new AbortController();
     await this.#host.clock.wait(mailPauseMs(failures), this.#resting.signal);
   }
 
-  /** Whether these had their effect, the next instance knows. */
+  /** Only the next instance knows whether these had their effect. */
   #giveBack(): void {
     const given = [...this.#underWay];
     this.#underWay.clear();

@@ -1,13 +1,16 @@
-/** Answers what is asked on one subject, for as long as the connection is there: see `ask`. */
+/** Answers the requests on one subject while the connection lasts: see `ask`. */
 import type { Logger } from "pino";
 import type { Bus } from "./bus.ts";
 
 interface AnswerOptions {
-  /** Of those that name the same, one answers each time. */
+  /** Of the processes with the same queue, one answers each request. */
   queue?: string;
 }
 
-/** `answer` has the payload and gives the reply's. Where it throws or rejects, that is logged and nobody hears an answer. Returns what ends it. */
+/**
+ * `answer` maps the payload of a request to that of its reply. If it throws or rejects, the error is logged and no reply
+ * is sent. Returns a function that ends the answering.
+ */
 export type AnswerOn = (
   subject: string,
   answer: (payload: string) => string | Promise<string>,
@@ -23,10 +26,10 @@ export function answerOn(
     ...(queue !== undefined && { queue }),
     callback: (error, msg) => {
       if (error) return;
-      // What is thrown here would end the reading of all that the connection brings.
+      // An error thrown here would end the reader of the whole connection.
       try {
         const given = answer(msg.string());
-        // Most are ready at once, and stay in their order.
+        // Most replies are ready at once, and keep their order.
         if (typeof given === "string") msg.respond(given);
         else given.then((text) => msg.respond(text)).catch(failed);
       } catch (thrown) {

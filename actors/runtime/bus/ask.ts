@@ -1,8 +1,8 @@
-/** Asks one who may be there or not: a core request that says which it was. */
+/** Sends a request to a process that may be absent, and says whether it was. */
 import { type Msg, NoRespondersError, RequestError, TimeoutError } from "@nats-io/transport-node";
 import { type Bus, BusLost } from "./bus.ts";
 
-/** `nobody` listens on that subject; `silence`: who does may have heard it or not. */
+/** `nobody`: no process listens on that subject. `silence`: one listens, and may have received the request or not. */
 export type Asked = { answer: Msg } | "nobody" | "silence";
 
 export async function ask(
@@ -24,7 +24,7 @@ export async function ask(
   }
 }
 
-/** Shows it to those who listen now; nobody is waited for. */
+/** Publishes to the present listeners at once, and waits for nobody. */
 export function tell(bus: Bus, subject: string, payload: string): void {
   if (!bus.isAway) bus.connection.publish(subject, payload);
 }

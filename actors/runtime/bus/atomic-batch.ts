@@ -17,7 +17,7 @@ const CONFLICTS = new Set([10071, 10164]);
 // 10077 too many messages or bytes in the stream; 10123 too many of the subject; 10023 and 10047 no room on the disk.
 const FULL = new Set([10077, 10123, 10023, 10047]);
 
-/** The stream refused: surely nothing was written. */
+/** The stream refused the writes: nothing was written. */
 export class WriteRefused extends Error {
   readonly conflict: boolean;
   readonly full: boolean;
@@ -29,7 +29,7 @@ export class WriteRefused extends Error {
   }
 }
 
-/** There was no answer: the writes may be stored, now or later. Only a new fence tells. */
+/** No answer came: the writes may be stored, now or later. Only a new fence decides. */
 export class OutcomeUnknown extends Error {}
 
 interface Ack {
@@ -59,7 +59,7 @@ export async function writeAtomically(
       const written = write === last ? lastHeaders : headersOf(write);
       written.set("Nats-Batch-Id", id);
       written.set("Nats-Batch-Sequence", String(index + 1));
-      // What is lost on the way, the server misses at the commit, and stores nothing.
+      // If a message is lost on the way, the server misses it at the commit and stores nothing.
       if (write !== last) {
         bus.connection.publish(write.subject, write.payload, { headers: written });
       }

@@ -1,4 +1,4 @@
-/** Takes the user and password out of the addresses of the bus: the client library would leave them there, unused. */
+/** Takes user and password out of the addresses of the bus, since the client library does not use them there. */
 
 interface BusAddress {
   servers: string[];
@@ -29,7 +29,7 @@ export function readBusAddress(urls: string): BusAddress {
   return { servers, ...credentials };
 }
 
-/** The same URLs for eyes and logs: who connects is shown, the password is not. */
+/** The same URLs for logs: with the user and without the password. */
 export function withoutPasswords(urls: string): string {
   return urls.replace(/(\/\/[^/@:\s,]*):[^/@\s,]*@/g, "$1:…@");
 }

@@ -10,7 +10,7 @@ import { expect } from "chai";
 import { startNats } from "../../../scripts/testing/nats-server.ts";
 import { stopProcess } from "../../../scripts/testing/process-children.ts";
 import { until } from "../../../scripts/testing/until.ts";
-import { Bus, type Heard } from "./bus.ts";
+import { Bus, type ReceivedMessage } from "./bus.ts";
 
 /** The library by itself gives up at the second refusal. */
 const REFUSALS = 3;
@@ -84,7 +84,7 @@ describe("Bus", function () {
     const neighbour = await Bus.connect({ url: nats.url, name: "neighbour", listeners });
     const other = await Bus.connect({ url: nats.url, name: "other" });
     const heard: string[] = [];
-    const hear = (who: string) => (message: Heard) =>
+    const hear = (who: string) => (message: ReceivedMessage) =>
       heard.push(`${who} ${message.subject} ${message.reply}`);
     const first = bus.hearBelow("shard.1", hear("first"));
     other.hearBelow("shard.1", hear("other"));
@@ -122,7 +122,8 @@ describe("Bus", function () {
     const bus = await Bus.connect({ url: nats.url, name: "test", listeners });
     const other = await Bus.connect({ url: nats.url, name: "other" });
     const heard: string[] = [];
-    const hear = (who: string) => (message: Heard) => heard.push(`${who} ${message.string()}`);
+    const hear = (who: string) => (message: ReceivedMessage) =>
+      heard.push(`${who} ${message.string()}`);
     let isHere = false;
     bus.hearBelow("shard.1", hear("here"), { isHere: () => isHere });
     other.hearBelow("shard.1", hear("there"));
@@ -206,7 +207,7 @@ describe("Bus", function () {
     await neighbour.connection.flush();
     bus.publish("_INBOX.one.1", "answer to an earlier call of this turn");
     bus.publishFirst("live.a", "change");
-    bus.beforeSaying(() => bus.publish("_INBOX.one.2", "answer"));
+    bus.beforePublishing(() => bus.publish("_INBOX.one.2", "answer"));
     await nextTurn();
     expect(heard).to.deep.equal([]);
     await until("all are heard", () => heard.length === 3);
@@ -231,14 +232,14 @@ describe("Bus", function () {
     expect(bus.connection.isClosed()).to.equal(true);
   });
 
-  it("beforeSaying() calls back at the end of the turn, and what is published then is said with the rest", async () => {
+  it("beforePublishing() calls back at the end of the turn, and what is published then is said with the rest", async () => {
     await using nats = await startNats();
     const bus = await Bus.connect({ url: nats.url, name: "test" });
     const heard: string[] = [];
     bus.hearBelow("_INBOX.one", (message) => heard.push(message.string()));
-    bus.beforeSaying(() => {
+    bus.beforePublishing(() => {
       bus.publish("_INBOX.one.2", "second");
-      bus.beforeSaying(() => bus.publish("_INBOX.one.3", "third"));
+      bus.beforePublishing(() => bus.publish("_INBOX.one.3", "third"));
     });
     bus.publish("_INBOX.one.1", "first");
     await nextTurn();

@@ -1,4 +1,4 @@
-/** The connection to NATS, with what the runtime needs of it and the client library does not give by itself. */
+/** The connection to NATS, with the parts that the runtime needs and the client library lacks. */
 
 import {
   JetStreamApiError,
@@ -22,50 +22,52 @@ import { readBusAddress } from "./bus-address.ts";
 import { Requests } from "./requests.ts";
 
 export interface BusOptions {
-  /** Of every server, separated by commas; user and password may stand in them. */
+  /** The URLs of all servers, separated by commas; they may hold user and password. */
   url: string;
   /** Contents of a NATS credentials file. */
   credentials?: string;
   /** Shown by `nats server report connections`. */
   name: string;
-  /** Of all connections of this process to the same bus: what one publishes and another hears does not go by the server. */
+  /** The listeners of all connections of this process to the same bus. Messages between them do not go by the server. */
   listeners?: Listeners;
 }
 
-/** By the first two tokens of the subjects they hear. */
+/** Listeners by the first two tokens of their subjects. */
 export type Listeners = Map<string, Listener>;
 
 interface Listener {
-  hear?: (heard: Heard) => void;
-  answer?: (question: Question) => void;
+  receive?: (message: ReceivedMessage) => void;
+  answer?: (question: BusRequest) => void;
   isHere: () => boolean;
 }
 
-/** What a listener gets: a message of the server, or one that was published in this process. */
-export type Heard = Pick<Msg, "subject" | "reply" | "headers" | "string">;
+/** A message that a listener receives, from the server or from this process. */
+export type ReceivedMessage = Pick<Msg, "subject" | "reply" | "headers" | "string">;
 
-/** One that waits for its answer: of the server, or of this process. */
-export type Question = Pick<Msg, "subject" | "data" | "string"> & {
+/** A request that waits for its answer, from the server or from this process. */
+export type BusRequest = Pick<Msg, "subject" | "data" | "string"> & {
   respond(answer?: Uint8Array): unknown;
 };
 
-interface HearOptions {
-  /** While it says no, what this process publishes goes by the server too: somebody else may have to hear it. */
+interface ListenOptions {
+  /**
+   * While it returns false, messages of this process go by the server too, since another process may have to receive them.
+   */
   isHere?: () => boolean;
-  /** The server refuses to let it listen. */
+  /** The server refuses the subscription. */
   failed?: (error: Error) => void;
 }
 
-/** Until it is closed, or drained: then what is on its way from the server still comes. */
-export interface Hearing {
+/** A subscription until it is closed or drained. After a drain, messages on their way from the server still arrive. */
+export interface BusSubscription {
   close(): void;
   drain(): Promise<void>;
 }
 
-/** The bus was away while something was asked of it: whether it was done is unknown. */
+/** The bus was away during a request: whether it was done is unknown. */
 export class BusLost extends Error {}
 
-/** JetStream's answer where a read finds nothing. */
+/** JetStream's error code where a read finds nothing. */
 export const NO_MESSAGE_FOUND = 10037;
 
 export class Bus {
@@ -73,19 +75,19 @@ export class Bus {
   readonly jetstream: JetStreamManager;
   #connected = true;
   #disconnections = 0;
-  /** Rejections of what waits for an answer. (A race with one long-lived promise would keep every loser in memory.) */
+  /** Rejections of requests that wait. (A race with one long-lived promise would keep every loser in memory.) */
   readonly #waiting = new Set<(error: BusLost) => void>();
   readonly #disconnected = new Set<() => void>();
   readonly #reconnected = new Set<() => void>();
-  #said: [subject: string, payload: string, options: PublishOptions | undefined][] = [];
-  /** What still has something to say in this turn. */
+  #outgoing: [subject: string, payload: string, options: PublishOptions | undefined][] = [];
+  /** Callbacks that may publish more in this turn. */
   #gatherers: (() => void)[] = [];
   #isTurnEnding = false;
-  /** Of this turn: nothing that is said in it may overtake what the server was told. */
+  /** True in a turn whose messages must not overtake one that went to the server at once. */
   #isServerFirst = false;
   readonly #requests: Requests;
   readonly #listeners: Listeners;
-  readonly #hearings = new Set<Hearing>();
+  readonly #subscriptions = new Set<BusSubscription>();
 
   static async connect(options: BusOptions): Promise<Bus> {
     const address = readBusAddress(options.url);
@@ -95,7 +97,7 @@ export class Bus {
       ...(options.credentials && {
         authenticator: credsAuthenticator(new TextEncoder().encode(options.credentials)),
       }),
-      // The defaults give up for good after 20 s, and notice a half-open link only after minutes.
+      // By default the library gives up for good after 20 s, and notices a half-open link only after minutes.
       maxReconnectAttempts: -1,
       // Also while passwords are changed: the library would close a connection that is refused twice.
       ignoreAuthErrorAbort: true,
@@ -104,7 +106,7 @@ export class Bus {
       pingInterval: 2_000,
       maxPingOut: 2,
       timeout: BUS_CONNECT_MS,
-      // A stack trace for each request costs a third of them.
+      // A stack trace for each request would cost a third of the requests.
       noAsyncTraces: true,
     }).catch((cause: unknown) => {
       const reason = cause instanceof Error ? cause.message : cause;
@@ -112,7 +114,7 @@ export class Bus {
         cause,
       });
     });
-    // Asking the server for its account at this point would fail where JetStream is still electing a leader.
+    // A request for the account would fail here while JetStream elects a leader.
     const answering = { checkAPI: false, timeout: JETSTREAM_ANSWER_MS };
     const jetstream = await jetstreamManager(connection, answering);
     return new Bus(connection, jetstream, options.listeners);
@@ -141,12 +143,12 @@ export class Bus {
     return this.connection.info?.server_id ?? "";
   }
 
-  /** How often the connection was lost: whatever holds only while it lasts, holds no more after one of them. */
+  /** How often the connection was lost. Whatever holds only while the connection lasts ends with each loss. */
   get disconnections(): number {
     return this.#disconnections;
   }
 
-  /** What is published now is lost, and on its way out it may throw. */
+  /** True while published messages are lost and publishing may throw. */
   get isAway(): boolean {
     return !this.#connected || this.connection.isDraining() || this.connection.isClosed();
   }
@@ -157,62 +159,65 @@ export class Bus {
     return () => this.#disconnected.delete(listener);
   }
 
-  /** Calls back after every reconnection: whatever was published or asked meanwhile is gone. */
+  /** Calls back after every reconnection: messages and requests in between are lost. */
   onReconnect(listener: () => void): () => void {
     this.#reconnected.add(listener);
     return () => this.#reconnected.delete(listener);
   }
 
   /**
-   * Says it at the end of this turn of the loop, together with all else that is said so: a write to the socket costs as much
-   * as handling a message does. What is said while the bus is away is dropped, unless it is heard in this process.
+   * Publishes at the end of this turn of the loop, with all other messages of the turn: a write to the socket costs as
+   * much as handling a message. While the bus is away, messages are dropped unless this process listens to them.
    */
   publish(subject: string, payload: string, options?: PublishOptions): void {
-    this.#said.push([subject, payload, options]);
-    this.#sayAtEnd();
+    this.#outgoing.push([subject, payload, options]);
+    this.#publishAtEnd();
   }
 
   /**
-   * Says it at once, to the server alone; and what else is published in this turn goes by the server, behind it: whoever is
-   * answered so may count on it that others, of this process too, hear of this first.
+   * Publishes at once and to the server alone. Other messages of this turn then go by the server too, behind it. So
+   * whoever receives one of those may count on it that all processes, this one too, receive this message first.
    */
   publishFirst(subject: string, payload: string): void {
     if (this.isAway) return;
     this.connection.publish(subject, payload);
     this.#isServerFirst = true;
-    this.#sayAtEnd();
-  }
-
-  /** Calls back once, at the end of this turn of the loop, before what was published in it is said: it may publish more. */
-  beforeSaying(gather: () => void): void {
-    this.#gatherers.push(gather);
-    this.#sayAtEnd();
+    this.#publishAtEnd();
   }
 
   /**
-   * Hears all that is published below `name`, which has two tokens. What this process publishes does not go round by the
-   * server, so nobody else who listens there hears it.
+   * Calls back once, at the end of this turn of the loop, before its messages are published. The callback may publish
+   * more.
+   */
+  beforePublishing(gather: () => void): void {
+    this.#gatherers.push(gather);
+    this.#publishAtEnd();
+  }
+
+  /**
+   * Listens to all messages below `name`, which has two tokens. Messages of this process do not go by the server, so no
+   * other process that listens there receives them.
    */
   hearBelow(
     name: string,
-    hear: (heard: Heard) => void,
-    { isHere = () => true, failed }: HearOptions = {},
-  ): Hearing {
-    return this.#listen(name, { hear, isHere }, failed);
+    receive: (message: ReceivedMessage) => void,
+    { isHere = () => true, failed }: ListenOptions = {},
+  ): BusSubscription {
+    return this.#listen(name, { receive, isHere }, failed);
   }
 
   /**
-   * Answers all that is asked below `name`, which has two tokens. What this process asks by `ask` does not go round by the
-   * server: what is handed over then is the same bytes, not a copy of them, so neither side may change them.
+   * Answers all requests below `name`, which has two tokens. Requests of this process by `ask` do not go by the server.
+   * Both sides then share the same bytes, so neither may change them.
    */
-  answerBelow(name: string, answer: (question: Question) => void): Hearing {
+  answerBelow(name: string, answer: (question: BusRequest) => void): BusSubscription {
     return this.#listen(name, { answer, isHere: () => true });
   }
 
-  /** As `request`, but does not go by the server where somebody in this process answers below the subject. */
+  /** Sends a request; it does not go by the server where this process answers below the subject. */
   async ask(subject: string, data: Uint8Array = Empty): Promise<Uint8Array> {
     const { answer } = this.#listeners.get(firstTwoTokens(subject)) ?? {};
-    // What the server would refuse for its size, it refuses from here too.
+    // A request that the server would refuse for its size goes to the server, which refuses it.
     const isSmall = data.length <= (this.connection.info?.max_payload ?? 0);
     if (!answer || !isSmall) return (await this.request(subject, data)).data;
     const { promise, resolve, reject } = Promise.withResolvers<Uint8Array>();
@@ -223,8 +228,8 @@ export class Bus {
   }
 
   /**
-   * Asks and waits for one answer. Rejects with BusLost when the connection goes while it waits, and with the library's
-   * RequestError or TimeoutError.
+   * Sends a request and waits for one answer. Rejects with BusLost when the connection is lost meanwhile, and with the
+   * library's RequestError or TimeoutError.
    */
   request(
     subject: string,
@@ -237,14 +242,17 @@ export class Bus {
   }
 
   /**
-   * The newest message of a subject, read from the stream's leader; a direct get may answer from the past. Rejects with
-   * BusLost when the connection goes meanwhile.
+   * The newest message of a subject, from the stream's leader; a direct get may answer from the past. Rejects with BusLost
+   * when the connection is lost meanwhile.
    */
   readLast(stream: string, subject: string): Promise<StoredMsg | undefined> {
     return this.#readOfLeader(stream, { last_by_subj: subject });
   }
 
-  /** Those a stream holds, by its leader. A listing of more than the server gives at once may miss what moves meanwhile. */
+  /**
+   * The subjects that a stream holds, from its leader. A listing that takes several requests may miss messages that move
+   * meanwhile.
+   */
   async subjectsOf(stream: string, filter: string): Promise<string[]> {
     const { state } = await this.whileConnected(() =>
       this.jetstream.streams.info(stream, { subjects_filter: filter }),
@@ -252,19 +260,21 @@ export class Bus {
     return Object.keys(state.subjects ?? {});
   }
 
-  /** The first message at or after a sequence that a subject filter lets through; any replica may answer. */
+  /** The first message at or after a sequence that matches a subject filter; any replica may answer. */
   async readNext(stream: string, filter: string, from: number): Promise<StoredMsg | undefined> {
     const query = { seq: from, next_by_subj: filter };
     return (await this.jetstream.direct.getMessage(stream, query)) ?? undefined;
   }
 
-  /** The same, as the stream's leader has it. */
+  /** The same, from the stream's leader. */
   readNextOfLeader(stream: string, filter: string, from: number): Promise<StoredMsg | undefined> {
     const query = { seq: from, next_by_subj: filter };
     return this.#readOfLeader(stream, query);
   }
 
-  /** Does this, but rejects with BusLost at once where the connection is away or goes meanwhile. */
+  /**
+   * Runs the request, but rejects with BusLost at once while the bus is away, or when the connection is lost meanwhile.
+   */
   whileConnected<T>(ask: () => Promise<T>): Promise<T> {
     if (!this.#connected) return Promise.reject(new BusLost("Cannot reach the bus: disconnected"));
     return new Promise((resolve, reject) => {
@@ -274,18 +284,18 @@ export class Bus {
     });
   }
 
-  /** Flushes what was published and closes. Handlers still running lose their answers: wait for them first. */
+  /** Flushes and closes. Handlers that still run lose their answers, so wait for them first. */
   async close(): Promise<void> {
-    for (const hearing of this.#hearings) hearing.close();
+    for (const listening of this.#subscriptions) listening.close();
     if (this.connection.isClosed()) return;
-    this.#say();
-    // A drain against a bus that is gone would wait for it for ever; against one that goes meanwhile it fails.
+    this.#publishAll();
+    // A drain against a bus that is away would wait for ever; against one that goes away meanwhile it fails.
     if (this.#connected) await this.connection.drain().catch(() => {});
     await this.connection.close();
   }
 
-  #listen(name: string, listener: Listener, failed?: (error: Error) => void): Hearing {
-    const { hear = () => {}, answer = hear } = listener;
+  #listen(name: string, listener: Listener, failed?: (error: Error) => void): BusSubscription {
+    const { receive = () => {}, answer = receive } = listener;
     const subscription = this.connection.subscribe(`${name}.>`, {
       callback: (error, msg) => {
         if (error) failed?.(error);
@@ -294,10 +304,10 @@ export class Bus {
     });
     this.#listeners.set(name, listener);
     const leave = () => {
-      this.#hearings.delete(hearing);
+      this.#subscriptions.delete(listening);
       if (this.#listeners.get(name) === listener) this.#listeners.delete(name);
     };
-    const hearing: Hearing = {
+    const listening: BusSubscription = {
       close() {
         leave();
         subscription.unsubscribe();
@@ -307,31 +317,31 @@ export class Bus {
         await subscription.drain();
       },
     };
-    this.#hearings.add(hearing);
-    return hearing;
+    this.#subscriptions.add(listening);
+    return listening;
   }
 
-  #sayAtEnd(): void {
+  #publishAtEnd(): void {
     if (this.#isTurnEnding) return;
     this.#isTurnEnding = true;
-    setImmediate(() => this.#say());
+    setImmediate(() => this.#publishAll());
   }
 
-  #say(): void {
+  #publishAll(): void {
     for (const gather of this.#gatherers) gather();
     this.#gatherers = [];
     this.#isTurnEnding = false;
-    const said = this.#said;
-    this.#said = [];
+    const outgoing = this.#outgoing;
+    this.#outgoing = [];
     const { connection } = this;
     const { isAway } = this;
     const isServerFirst = this.#isServerFirst && !isAway;
     this.#isServerFirst = false;
-    for (const [subject, payload, options] of said) {
+    for (const [subject, payload, options] of outgoing) {
       const listener = isServerFirst ? undefined : this.#listeners.get(firstTwoTokens(subject));
-      if (listener?.hear && listener.isHere()) {
+      if (listener?.receive && listener.isHere()) {
         const { headers, reply } = options ?? {};
-        listener.hear({
+        listener.receive({
           ...{ subject, string: () => payload },
           ...(headers && { headers }),
           ...(reply && { reply }),
@@ -342,7 +352,8 @@ export class Bus {
       try {
         connection.publish(subject, payload, options);
       } catch {
-        // It is past what the server takes. Whoever waits for it gives up at their deadline; the others are not concerned.
+        // The message is too large for the server. Its sender gives up at the deadline; the other messages are not
+        // affected.
       }
     }
   }
@@ -357,7 +368,7 @@ export class Bus {
         return message ?? undefined;
       } catch (error) {
         if (error instanceof JetStreamApiError && error.code === NO_MESSAGE_FOUND) return undefined;
-        // While a stream has no leader nobody answers, and its next leader has not heard the question.
+        // While a stream has no leader nobody answers, and its next leader has not received the request.
         if (!(error instanceof TimeoutError) || performance.now() > giveUpAt) throw error;
       }
     }

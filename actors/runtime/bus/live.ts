@@ -1,4 +1,4 @@
-/** What actors show to those who watch them, as it comes: for sockets and event streams. */
+/** Live updates of actors for their subscribers, such as sockets and event streams. */
 import type { z } from "zod";
 import type { Contract, Messages } from "../../../schemas/contract.ts";
 import { ActorError } from "../../../schemas/errors.ts";
@@ -7,14 +7,14 @@ import { parseJson } from "../../../schemas/parse-json.ts";
 import { addressOf, liveSubject } from "../../../schemas/subjects.ts";
 import type { Bus } from "./bus.ts";
 
-/** `missed`: something may be missing at this place; who needs all of it asks the actor for its state. */
+/** `missed`: updates may be missing at this place; a subscriber that needs all of them reads the actor's state. */
 export type LiveUpdate<T> = { value: T } | { missed: true };
 
 export interface LiveUpdates {
   /**
-   * Watches a key until the signal aborts or the iteration ends. Who asks the actor after this has resolved misses
-   * nothing between the answer and the first update, but may see again what the answer told. Keeps the latest
-   * LIVE_UPDATES_KEPT for a slow reader. Rejects with ActorError `unavailable` where the bus is away.
+   * Subscribes to a key until the signal aborts or the iteration ends. A reader that reads the actor's state after this
+   * has resolved misses no update in between, but may see again what that state shows. Keeps the latest LIVE_UPDATES_KEPT
+   * for a slow reader. Rejects with ActorError `unavailable` where the bus is away.
    */
   subscribe<M extends Messages, L extends z.ZodType>(
     contract: Contract<M, L>,
@@ -41,7 +41,8 @@ export class BusLiveUpdates implements LiveUpdates {
     const subscription = connection.subscribe(liveSubject(addressOf(kind, key)), {
       callback: (error, msg) => {
         const read = error ? undefined : schema.safeParse(parseJson(msg.string()));
-        // A newer host may show what this process does not know; an empty text says that something was too large.
+        // A newer host may send updates that this process does not know. An empty text says that an update was too
+        // large.
         updates.push(read?.success ? { value: read.data } : { missed: true });
       },
     });
@@ -66,7 +67,7 @@ export class BusLiveUpdates implements LiveUpdates {
   }
 }
 
-/** Updates between the bus, which does not wait, and a reader, which may be slow. */
+/** A queue of updates between the bus, which does not wait, and a reader, which may be slow. */
 class LatestUpdates<T> {
   readonly #waiting: LiveUpdate<T>[] = [];
   /** Before those that wait. */

@@ -1,4 +1,4 @@
-/** Asks the bus again, for a while, what it did not answer. Only for what may be done twice. */
+/** Repeats a request to the bus for a while until it is answered. Only for requests that may be done twice. */
 import { JetStreamApiError } from "@nats-io/jetstream";
 import { RequestError, TimeoutError } from "@nats-io/transport-node";
 import { CALL_RETRY_MS_MAX } from "../../../schemas/call-limits.ts";
@@ -8,7 +8,10 @@ import type { Clock } from "../lib/clock.ts";
 import { OutcomeUnknown } from "./atomic-batch.ts";
 import { BusLost } from "./bus.ts";
 
-/** Rejects with ActorError `unavailable` in the end, with the signal's reason, or with what does not pass by itself. */
+/**
+ * Rejects in the end with ActorError `unavailable`, at once with an error that does not pass by itself, or with the
+ * signal's reason.
+ */
 export async function persist<T>(
   clock: Clock,
   what: string,

@@ -7,21 +7,21 @@ import { endWhenSilent } from "./end-when-silent.ts";
 
 interface ReadOptions {
   stream: string;
-  /** What the consumer is called in tools of operators. Two that share a name share the messages between them. */
+  /** The consumer's name in operators' tools. Readers that share a name share the messages between them. */
   name: string;
-  /** Which messages, and from where. */
+  /** The messages to read, and where to begin. */
   select: Omit<Partial<OrderedConsumerOptions>, "name_prefix">;
   /** Messages the client library holds ahead. */
   prefetch: number;
   signal: AbortSignal;
-  /** The reading has begun, with so many messages there. */
+  /** The reading has begun; `pending` messages are there. */
   started?: (pending: number) => void;
 }
 
 /**
- * Ends when the signal aborts or the server that serves it falls silent; throws BusLost when the connection was lost.
- * Then the reader begins anew: the library goes on by itself, but where the server has forgotten the consumer, it asks
- * the next one for almost nothing until heartbeats are missed (3.4.0).
+ * Ends when the signal aborts or when the server of the consumer falls silent; throws BusLost when the connection was
+ * lost. The reader then begins anew: where the server has forgotten the consumer, the library would make almost no
+ * progress until heartbeats are missed (3.4.0).
  */
 export async function* readInOrder(
   bus: Bus,

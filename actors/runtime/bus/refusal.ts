@@ -1,17 +1,17 @@
-/** Tells a refusal, which its caller can act on, from a fault, which is ours; and carries refusals over the bus. */
+/** Distinguishes refusals, which a caller can act on, from faults, which are ours, and carries refusals over the bus. */
 import { headers, type MsgHdrs } from "@nats-io/transport-node";
 import type { ZodError } from "zod";
 import { ActorError, ERRORS, type ErrorCode, type ErrorDetails } from "../../../schemas/errors.ts";
 import { FAULT_CHARS_MAX, FAULTS_MAX } from "../../../schemas/limits.ts";
 
-/** The refusal an error stands for, or undefined for a fault. A ZodError here is of a message's input. */
+/** The refusal that an error stands for, or undefined for a fault. A ZodError here concerns the input of a message. */
 export function refusalOf(error: unknown): ActorError | undefined {
   if (error instanceof ActorError) return error;
   if (error instanceof InvalidInput) return error.refusal;
   return undefined;
 }
 
-/** A message's input that its schema refuses; other ZodErrors are of our own values, and faults. */
+/** The input of a message that its schema refuses. Other ZodErrors concern our own values and are faults. */
 export class InvalidInput extends Error {
   readonly refusal: ActorError;
 
@@ -30,11 +30,11 @@ export class InvalidInput extends Error {
 const pointerToken = (name: PropertyKey) =>
   `/${String(name).replaceAll("~", "~0").replaceAll("/", "~1")}`;
 
-// Both name what a caller sent, which may be as long as a message.
+// Both name parts of the caller's input, which may be as long as a message.
 const shortened = (text: string) =>
   text.length > FAULT_CHARS_MAX ? `${text.slice(0, FAULT_CHARS_MAX)}…` : text;
 
-/** As an answer on the bus: headers of ADR-32, so that any NATS tool sees an error, and the whole as JSON. */
+/** A refusal as an answer on the bus: headers of ADR-32, so that any NATS tool sees an error, and the whole as JSON. */
 export function encodeRefusal(error: ActorError): { headers: MsgHdrs; payload: string } {
   const { code, message, details } = error;
   const built = headers();
@@ -50,7 +50,7 @@ export function decodeRefusal(payload: string): ActorError {
     message: string;
     details?: ErrorDetails;
   };
-  // A newer host may know codes that this process does not.
+  // A newer host may use codes that this process does not know.
   const known = Object.hasOwn(ERRORS, code) ? (code as ErrorCode) : "internal_error";
   return new ActorError(known, message, details);
 }

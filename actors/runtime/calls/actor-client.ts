@@ -1,4 +1,4 @@
-/** Calls actors, sends to them and has tasks done, from anywhere on the bus. */
+/** Calls actors, sends them mail and runs tasks, from any process on the bus. */
 import { randomBytes } from "node:crypto";
 import type { z } from "zod";
 import {
@@ -26,29 +26,29 @@ import {
   MESSAGE_BYTES_MAX,
 } from "../../../schemas/limits.ts";
 import { addressOf, callSubject, openedSubject, shardOf } from "../../../schemas/subjects.ts";
-import type { Bus, Heard } from "../bus/bus.ts";
+import type { Bus, ReceivedMessage } from "../bus/bus.ts";
 import { type Clock, OVER } from "../lib/clock.ts";
 import { currentTrace, type TraceCarrier, traceHeaders } from "../lib/trace.ts";
 import { publishMail } from "../mail/publish-mail.ts";
 import { QueueTimes } from "../tasks/queue-times.ts";
 import { runTask, type TaskRun } from "../tasks/task-client.ts";
 import { batchNumber, CallBatches, isBatchToken } from "./call-batches.ts";
-import { type CallMessage, type HeardAnswer, readAnswer, readBatchAnswers } from "./call-wire.ts";
+import { type CallAnswer, type CallMessage, readAnswer, readBatchAnswers } from "./call-wire.ts";
 
 export type { TaskRun } from "../tasks/task-client.ts";
 
 export interface CallOptions {
-  /** How long to wait in all, over every try: CALL_DEADLINE_MS where it is not said. */
+  /** How long to wait in all, over every try. Default: CALL_DEADLINE_MS. */
   deadlineMs?: number;
-  /** The caller's leaving. The call may have its effect all the same. */
+  /** Aborts when the caller leaves. The call may have its effect all the same. */
   signal?: AbortSignal;
 }
 
 export interface ActorClient {
   /**
-   * Sends a message that is answered, as often as it takes, and has its effect at most once. Rejects with the actor's
-   * refusal, or ActorError `unavailable` (no answer by the deadline: whether it had its effect is unknown), `busy`,
-   * `body_too_large`, `cancelled`.
+   * Sends a message that is answered, as often as it takes; it has its effect at most once. Rejects with the actor's
+   * refusal, or with ActorError `unavailable` (no answer by the deadline, so its effect is unknown), `busy`,
+   * `body_too_large` or `cancelled`.
    */
   call<M extends Messages, N extends Calls<M>>(
     contract: Contract<M>,
@@ -67,9 +67,9 @@ export interface ActorClient {
   ): Promise<void>;
 
   /**
-   * Has a task done by a worker and waits for it. `key` says what it is about. Resolves when the worker is done: the
-   * reply is there, the bytes follow. Rejects with the worker's refusal, `queue_full` at once, `unavailable`,
-   * `deadline_exceeded` or `cancelled`. Aborting the signal takes the task back, also while bytes flow.
+   * Queues a task for a worker and waits until it is done. `key` names its subject. Resolves with the reply; the bytes
+   * follow. Rejects with the worker's refusal, `queue_full` at once, `unavailable`, `deadline_exceeded` or `cancelled`.
+   * Aborting the signal takes the task back, also while bytes flow.
    */
   run<M extends TaskMessages, N extends Calls<M>>(
     contract: TaskContract<M>,
@@ -92,11 +92,11 @@ interface Pending {
   givesUpAt: number;
   sentAt: number;
   retryMs: number;
-  /** While it waits for its next try: what ends that. */
+  /** Ends the wait for its next try; absent while it is under way. */
   pause: AbortController | undefined;
-  /** The number of the batch it was sent with last. */
+  /** The number of the batch that it was sent in last. */
   batch: number;
-  /** How often it was sent to somebody. */
+  /** How often it was sent. */
   tries: number;
   resolve(reply: unknown): void;
   reject(error: ActorError): void;
@@ -120,7 +120,7 @@ export class BusActorClient implements ActorClient {
     this.#clock = clock;
     this.#batches = new CallBatches(bus, this.#inbox);
     bus.hearBelow(this.#inbox, (heard) => this.#receive(heard));
-    // What was under way is lost, questions and answers alike.
+    // Calls and answers that were under way are lost.
     bus.onReconnect(() => {
       for (const pending of this.#pending.values()) {
         if (pending.pause) pending.pause.abort(OVER);
@@ -231,7 +231,7 @@ export class BusActorClient implements ActorClient {
   #send(pending: Pending): void {
     const { address, shard, number, message, input, deadlineAt } = pending;
     pending.sentAt = this.#clock.monotonic();
-    // What is published while the bus is away is dropped; the reconnection sends it again.
+    // A message that is published while the bus is away is dropped; the reconnection sends it again.
     if (this.#bus.isAway) return;
     const [settled = number] = this.#unsettled.get(address) ?? [];
     const call: CallMessage = { message, input, client: this.#client, number, settled, deadlineAt };
@@ -243,7 +243,7 @@ export class BusActorClient implements ActorClient {
     pending.tries += 1;
     if (!pending.trace) pending.batch = this.#batches.add(address, number, payload);
     else {
-      // Its headers are its own, so it goes alone.
+      // A message with headers cannot be joined with others.
       this.#bus.publish(callSubject(shard, address), payload, {
         reply: `${this.#inbox}.${number}`,
         headers: traceHeaders(pending.trace),
@@ -251,7 +251,7 @@ export class BusActorClient implements ActorClient {
     }
   }
 
-  #receive(heard: Heard): void {
+  #receive(heard: ReceivedMessage): void {
     const token = heard.subject.slice(this.#inbox.length + 1);
     const pending = this.#pending.get(Number(token));
     if (pending) this.#take(pending, readAnswer(heard));
@@ -262,13 +262,13 @@ export class BusActorClient implements ActorClient {
         if (answered) this.#take(answered, answer);
       }
     } else {
-      // Said of the message: nobody owned the shard, or it cannot be read.
+      // An answer to the whole message: nobody owned the shard, or the message cannot be read.
       const answer = readAnswer(heard);
       for (const sent of this.#sentIn(batchNumber(token))) this.#take(sent, answer);
     }
   }
 
-  /** Those that wait of a batch. It went to one actor, which its first call names for as long as that waits. */
+  /** The waiting calls of a batch. All went to one actor, which the first call names while it waits. */
   *#sentIn(batch: number): Generator<Pending> {
     const first = this.#pending.get(batch);
     const numbers = first ? this.#unsettled.get(first.address) : this.#pending.keys();
@@ -278,12 +278,12 @@ export class BusActorClient implements ActorClient {
     }
   }
 
-  #take(pending: Pending, answer: HeardAnswer): void {
+  #take(pending: Pending, answer: CallAnswer): void {
     if ("reply" in answer) {
       this.#settle(pending);
       pending.resolve(answer.reply);
     } else if ("misdirected" in answer) this.#sendLater(pending);
-    // Said of this try alone: one before it may have had its effect, and then its reply is still to be had.
+    // The refusal is of this try alone. An earlier try may have had its effect, and then its reply is still there.
     else if (isPassing(answer.refusal) && pending.tries > 1) this.#sendLater(pending);
     else this.#refuse(pending, answer.refusal);
   }
@@ -302,7 +302,7 @@ export class BusActorClient implements ActorClient {
   }
 
   #sendLater(pending: Pending): void {
-    // Of an earlier try: its pause is under way.
+    // The answer belongs to an earlier try; the pause is under way.
     if (pending.pause) return;
     const pauseMs = pending.retryMs;
     pending.retryMs = Math.min(pauseMs * 2, CALL_RETRY_MS_MAX);
@@ -314,7 +314,7 @@ export class BusActorClient implements ActorClient {
     });
   }
 
-  /** While calls wait: gives up those past their deadline, and sends again what a frozen host may hold. */
+  /** While calls wait: gives up those past their deadline, and sends calls again that a frozen host may hold. */
   async #sweep(): Promise<void> {
     this.#sweeping = true;
     while (this.#pending.size > 0) {

@@ -1,19 +1,19 @@
 /**
- * Calls of a client that leave in the same turn of the loop for the same actor go as one message, and are answered as they
- * are done, several in one message too: JSON-RPC 2.0's batches. A message costs the bus far more than its bytes do.
+ * Joins the calls of a client to one actor that leave in the same turn of the loop, and answers of the same turn, as
+ * JSON-RPC 2.0's batches do. A message costs the bus far more than its bytes.
  */
 import { CALL_BATCH_BYTES_MAX, CALL_BATCH_MAX } from "../../../schemas/call-limits.ts";
 import { callSubject, shardOf } from "../../../schemas/subjects.ts";
 import type { Bus } from "../bus/bus.ts";
 
 interface CallBatch {
-  /** Number of its first call: where its answers go. */
+  /** The number of its first call, which names the subject of its answers. */
   number: number;
   texts: string[];
   chars: number;
 }
 
-/** The last token of where a batch is answered; that of a call alone is its number. */
+/** The last token of the subject that a batch is answered on. For a single call that token is its number. */
 const batchToken = (number: number) => `b${number}`;
 
 export const isBatchToken = (token: string) => token.startsWith("b");
@@ -23,7 +23,7 @@ export const batchNumber = (token: string) => Number(token.slice(1));
 export class CallBatches {
   readonly #bus: Bus;
   readonly #inbox: string;
-  /** By address, of this turn. */
+  /** The batches of this turn, by address. */
   readonly #open = new Map<string, CallBatch>();
 
   constructor(bus: Bus, inbox: string) {
@@ -33,24 +33,24 @@ export class CallBatches {
 
   /** The call, as JSON text, leaves at the end of this turn. Returns the number of its batch. */
   add(address: string, number: number, text: string): number {
-    if (this.#open.size === 0) this.#bus.beforeSaying(() => this.#leave());
+    if (this.#open.size === 0) this.#bus.beforePublishing(() => this.#publishAll());
     const open = this.#open.get(address);
     if (open && hasRoomFor(open.texts.length, open.chars + text.length)) {
       open.texts.push(text);
       open.chars += text.length;
       return open.number;
     }
-    if (open) this.#say(address, open);
+    if (open) this.#publish(address, open);
     this.#open.set(address, { number, texts: [text], chars: text.length });
     return number;
   }
 
-  #leave(): void {
-    for (const [address, batch] of this.#open) this.#say(address, batch);
+  #publishAll(): void {
+    for (const [address, batch] of this.#open) this.#publish(address, batch);
     this.#open.clear();
   }
 
-  #say(address: string, { number, texts }: CallBatch): void {
+  #publish(address: string, { number, texts }: CallBatch): void {
     const isAlone = texts.length === 1;
     const token = isAlone ? number : batchToken(number);
     const payload = isAlone ? (texts[0] ?? "") : arrayOf(texts);
@@ -60,7 +60,7 @@ export class CallBatches {
   }
 }
 
-/** Answers to the calls of one batch: those of the same turn of the loop go as one message. */
+/** Answers to the calls of one batch. Answers of the same turn of the loop go as one message. */
 export class BatchAnswers {
   readonly #bus: Bus;
   readonly #inbox: string;
@@ -74,13 +74,13 @@ export class BatchAnswers {
 
   /** The answer, as JSON text, leaves at the end of this turn. */
   add(text: string): void {
-    if (this.#texts.length === 0) this.#bus.beforeSaying(() => this.#say());
-    else if (!hasRoomFor(this.#texts.length, this.#chars + text.length)) this.#say();
+    if (this.#texts.length === 0) this.#bus.beforePublishing(() => this.#publish());
+    else if (!hasRoomFor(this.#texts.length, this.#chars + text.length)) this.#publish();
     this.#texts.push(text);
     this.#chars += text.length;
   }
 
-  #say(): void {
+  #publish(): void {
     if (this.#texts.length > 0) this.#bus.publish(this.#inbox, arrayOf(this.#texts));
     this.#texts = [];
     this.#chars = 0;

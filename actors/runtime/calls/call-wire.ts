@@ -1,9 +1,9 @@
-/** How a call and its answer look on the bus. Any NATS tool can make one: `{"message":"get","input":{}}`. */
+/** The form of a call and its answer on the bus. Any NATS tool can make a call: `{"message":"get","input":{}}`. */
 import { z } from "zod";
 import { CALL_BATCH_MAX } from "../../../schemas/call-limits.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import { CALL_DEADLINE_MS, MESSAGE_NAME_CHARS_MAX } from "../../../schemas/limits.ts";
-import type { Bus, Heard } from "../bus/bus.ts";
+import type { Bus, ReceivedMessage } from "../bus/bus.ts";
 import { decodeRefusal, encodeRefusal } from "../bus/refusal.ts";
 import { traceOf } from "../lib/trace.ts";
 import type { Answer, IncomingCall } from "../shards/incoming.ts";
@@ -22,14 +22,14 @@ export type CallMessage = z.input<typeof CallMessage>;
 
 /** HTTP's "Misdirected Request", in the error code header of an answer. */
 const MISDIRECTED_CODE = "421";
-/** The answer of a host that does not own the key: the caller asks again. */
+/** The answer of a host that does not own the key: the caller sends the call again. */
 const MISDIRECTED = encodeMisdirected();
 
-/** What a caller hears. `misdirected`: nobody has taken the call, so it is sent again. */
-export type HeardAnswer = { reply: unknown } | { refusal: ActorError } | { misdirected: true };
+/** An answer as the caller receives it. `misdirected`: no host has taken the call, so it is sent again. */
+export type CallAnswer = { reply: unknown } | { refusal: ActorError } | { misdirected: true };
 
-/** The calls of a message: one, or an array of them. What cannot be read has been answered. */
-export function readCalls(bus: Bus, heard: Heard, now: number): IncomingCall[] {
+/** Reads the calls of a message: one, or an array of them. Calls that cannot be read are answered here. */
+export function readCalls(bus: Bus, heard: ReceivedMessage, now: number): IncomingCall[] {
   const common = { now, trace: traceOf(heard.headers) };
   let sent: unknown;
   try {
@@ -74,7 +74,7 @@ function readCall(
   };
 }
 
-/** What the answer is told apart by, in a batch; `null` where a call by hand has none. */
+/** The number that names an answer within a batch; `null` for a call by an operator's tool, which has none. */
 function numberOf(sent: unknown): number | null {
   const { number } = (sent ?? {}) as { number?: unknown };
   return typeof number === "number" ? number : null;
@@ -119,8 +119,8 @@ function answerInBatch(answers: BatchAnswers, number: number | null, answer: Ans
   } else if ("misdirected" in answer) answers.add(JSON.stringify({ number, misdirected: true }));
 }
 
-/** Of a call that was sent alone. */
-export function readAnswer(heard: Heard): HeardAnswer {
+/** Reads the answer to a call that was sent alone. */
+export function readAnswer(heard: ReceivedMessage): CallAnswer {
   const { headers } = heard;
   if (!headers) return { reply: JSON.parse(heard.string()) };
   // 503: nobody owns the shard at this moment. 421: its owner has just changed.
@@ -129,8 +129,8 @@ export function readAnswer(heard: Heard): HeardAnswer {
     : { refusal: decodeRefusal(heard.string()) };
 }
 
-/** Of several that were sent together. */
-export function readBatchAnswers(heard: Heard): { number: number; answer: HeardAnswer }[] {
+/** Reads answers to calls that were sent together. */
+export function readBatchAnswers(heard: ReceivedMessage): { number: number; answer: CallAnswer }[] {
   // Written by `answerInBatch`.
   const answers = JSON.parse(heard.string()) as BatchAnswer[];
   return answers.map((answer) => ({

@@ -1,7 +1,6 @@
 /**
- * The replies an actor keeps so that a call sent twice has its effect once. Kept by client: each numbers its calls
- * and says which of them it still waits for, so nothing is forgotten that can come again, and nothing kept that cannot
- * (the scheme of RIFL, SOSP 2015).
+ * The replies that an actor keeps so that a call sent twice has its effect once. Each client numbers its calls and says which
+ * of them it still waits for. So every reply is kept while its call can come again, and no longer (RIFL, SOSP 2015).
  */
 import { z } from "zod";
 import { belowSettled, type CallId } from "../../../schemas/call-id.ts";
@@ -14,7 +13,7 @@ import {
 } from "../../../schemas/limits.ts";
 import { type Answer, busy } from "../shards/incoming.ts";
 
-/** Of one client: calls below `settled` are never sent again; a reply's JSON text by the call's number. */
+/** The replies to one client, as JSON texts by the number of the call. Calls below `settled` are never sent again. */
 interface ClientReplies {
   settled: number;
   lastAt: number;
@@ -27,16 +26,16 @@ export const StoredReplies = z.record(
 );
 export type StoredReplies = z.infer<typeof StoredReplies>;
 
-/** What a call was answered that had no effect. */
+/** The answer to a call without effect. */
 type Effectless = { reply: string } | { refusal: ActorError };
 
 export class RememberedReplies {
   readonly #clients = new Map<string, ClientReplies>();
-  /** Of all kept replies. */
+  /** The bytes of all kept replies. */
   #bytes = 0;
   /**
-   * Answers of calls without effect, in memory alone. A second copy of such a call may run long after its caller was
-   * answered, and then have one: a host that stood still has both copies in its buffer.
+   * Answers to calls without effect, in memory alone. A second copy of such a call, run long after the caller was answered,
+   * could have an effect: a host that stood still has both copies in its buffer.
    */
   readonly #effectless = new Map<string, { settled: number; answers: Map<number, Effectless> }>();
 
@@ -50,7 +49,7 @@ export class RememberedReplies {
     }
   }
 
-  /** What the call was answered, if it ran before; `settled` if it is an echo nobody waits for any more. */
+  /** The answer, if the call ran before; `settled` for a late copy that nobody waits for. */
   find(id: CallId): Effectless | "settled" | undefined {
     const known = this.#clients.get(id.client);
     const effectless = this.#effectless.get(id.client);
@@ -59,7 +58,7 @@ export class RememberedReplies {
     return reply === undefined ? effectless?.answers.get(id.number) : { reply };
   }
 
-  /** The call was answered and changed nothing: another copy of it is answered alike, for as long as this actor is in memory. */
+  /** Remembers the answer to a call that changed nothing. While the actor is in memory, copies of the call get the same answer. */
   rememberEffectless(id: CallId, answer: Effectless): void {
     let known = this.#effectless.get(id.client);
     if (!known) {
@@ -72,7 +71,7 @@ export class RememberedReplies {
     if (known.answers.size < REPLIES_PER_CLIENT_MAX) known.answers.set(id.number, answer);
   }
 
-  /** True when the client leaves more calls unsettled than are kept for it, or all of them together more bytes. */
+  /** True when the client has as many unsettled replies as are kept for one client, or all replies have as many bytes as are kept. */
   isFull(id: CallId): boolean {
     const known = this.#clients.get(id.client);
     const full = () =>
@@ -114,7 +113,7 @@ export class RememberedReplies {
       this.#bytes -= Buffer.byteLength(reply);
   }
 
-  // A client that is gone settles nothing more; by then its last call is past every deadline.
+  // A client that is gone settles no more replies. By this time its last call is past every deadline.
   #forgetClientsGoneBefore(time: number): void {
     for (const [client, { lastAt, replies }] of this.#clients) {
       if (lastAt >= time) continue;
@@ -124,7 +123,7 @@ export class RememberedReplies {
   }
 }
 
-/** What a call is answered that ran before, or that may not run. */
+/** The answer to a call that ran before or may not run; undefined where it is to run. */
 export function earlierAnswer(
   replies: RememberedReplies,
   id: CallId | undefined,

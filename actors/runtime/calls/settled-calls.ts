@@ -1,12 +1,12 @@
-/** Knows copies of calls that come after their clients have settled them: nobody waits for those. */
+/** Recognises copies of calls that arrive after their client has settled them, so that nobody waits for the answer. */
 import { EFFECTLESS_CLIENTS_MAX } from "../../../schemas/limits.ts";
 import type { IncomingCall } from "../shards/incoming.ts";
 
 export class SettledCalls {
-  /** Calls below this number were given up or answered, by client. */
+  /** By client: calls below this number were given up or answered. */
   readonly #below = new Map<string, number>();
 
-  /** True of a call that its client has settled. */
+  /** True for a call that its client has settled. */
   isEcho({ id }: Pick<IncomingCall, "id">): boolean {
     if (!id) return false;
     const known = this.#below.get(id.client) ?? 0;

@@ -1,4 +1,7 @@
-/** Writes what a host's journal holds of a bucket where it belongs: a while after each commit, or when somebody waits. */
+/**
+ * Writes the commits in a host's journal to the keys of their actors: a while after each commit, or when a caller waits
+ * for it.
+ */
 import { CHECKPOINT_MESSAGES_MAX, CHECKPOINT_MS } from "../../../schemas/journal-limits.ts";
 import type { StateSubjects } from "../../../schemas/subjects.ts";
 import { writeAtomically } from "../bus/atomic-batch.ts";
@@ -7,11 +10,11 @@ import type { Clock } from "../lib/clock.ts";
 import type { Shard } from "../shards/shard.ts";
 import { CONTENT_HEADER, Journal, type JournalEntry, shardsOf, writesOf } from "./journal.ts";
 
-/** What a journal needs to know of its host. */
+/** The facts about its host that a journal needs. */
 export interface JournalHost {
   /** The id that epochs name. */
   readonly id: string;
-  /** A later owner has written down what this host's journal held of a lost shard. */
+  /** True when a later owner has written the shard's commits in this host's journal to their keys. */
   isReplayed(shard: Shard): boolean;
 }
 
@@ -20,7 +23,7 @@ interface CheckpointsParts {
   subjects: StateSubjects;
   clock: Clock;
   host: JournalHost;
-  /** `write` is to be called as soon as no commit is under way. */
+  /** Calls for `write` as soon as no commit is under way. */
   isDue(): void;
   /** Finds out which of the shards are lost, and drops those. */
   failed(shards: ReadonlySet<Shard>, tries: number, error: unknown): Promise<unknown>;
@@ -30,13 +33,13 @@ export class Checkpoints {
   readonly #parts: CheckpointsParts;
   readonly #stopped = new AbortController();
   #journal: Journal | undefined;
-  /** Commits before this number are to be written down now. */
+  /** Commits before this number are to be written now. */
   #below = 0;
   #scheduled = false;
-  /** Since the last success. Nothing is tried again before it is due by the clock. */
+  /** Failures since the last success. After one, nothing is tried again before the next checkpoint is due. */
   #failures = 0;
   #paused = false;
-  /** Who waits until something is written down, or not this host's any more. */
+  /** Callers that wait until commits are written, or are another host's. */
   #waiting: { isDone: () => boolean; done: () => void }[] = [];
 
   constructor(parts: CheckpointsParts) {
@@ -44,8 +47,8 @@ export class Checkpoints {
   }
 
   /**
-   * The one of the host's id. A host gets another id when it has lost all its shards: what the journal of the former id
-   * holds is stored, and their next owners read it.
+   * The journal under the host's present id. A host gets a new id when it has lost all its shards. The commits in the
+   * former journal are stored, and the next owners read them.
    */
   get journal(): Journal {
     const { host, subjects } = this.#parts;
@@ -56,7 +59,7 @@ export class Checkpoints {
     return this.#journal;
   }
 
-  /** True when there is something to write down now. */
+  /** True when there are commits to write now. */
   get isNow(): boolean {
     if (this.#paused) return false;
     const { journal } = this;
@@ -64,7 +67,7 @@ export class Checkpoints {
     return !journal.isWrittenBelow(this.#below);
   }
 
-  /** A commit went into the journal: in a while it is written down. */
+  /** A commit went into the journal: it is written after CHECKPOINT_MS. */
   schedule(): void {
     if (this.#scheduled) return;
     this.#scheduled = true;
@@ -76,17 +79,19 @@ export class Checkpoints {
     });
   }
 
-  /** Resolves when an actor's keys hold all that is committed of it: before that it must not be loaded. */
+  /** Resolves when an actor's keys hold all its commits. The actor must not be loaded before. */
   flushed(address: string): Promise<void> {
     return this.#until(() => this.journal.pendingOf(address) === undefined);
   }
 
-  /** Resolves when the keys of a shard hold all that is committed of it, or the shard is lost. */
+  /** Resolves when the keys of a shard hold all its commits, or the shard is lost. */
   flushedShard(shard: Shard): Promise<void> {
     return this.#until(() => !this.journal.holds(shard));
   }
 
-  /** Writes down what has waited for the longest, and the note that it is. No commit may be under way meanwhile. */
+  /**
+   * Writes the commits that have waited longest, and the note that they are written. No commit may be under way meanwhile.
+   */
   async write(): Promise<void> {
     const { journal } = this;
     const { bus, subjects } = this.#parts;
@@ -103,26 +108,26 @@ export class Checkpoints {
     } catch (error) {
       this.#failures += 1;
       await this.#parts.failed(shardsOf(part.pending), this.#failures, error);
-      // What others have by now need not be written; else whatever is wrong may pass.
+      // Entries of lost shards need not be written. Any other fault may pass by itself.
       this.#paused = part.pending.every(({ shard }) => shard.status !== "gone");
       this.schedule();
     }
     this.#tell();
   }
 
-  /** They are written with all that was pending of the same owners. */
+  /** The entries are written, with all that was pending of the same owners. */
   absorb(entries: readonly JournalEntry[]): void {
     for (const { owner } of entries) this.#journal?.absorb(owner);
     this.#tell();
   }
 
-  /** The shard is not this host's any more. */
+  /** This host has lost the shard. */
   drop(shard: Shard): void {
     this.#journal?.drop(shard);
     this.#tell();
   }
 
-  /** Nothing is written down any more: what is pending is the next owner's. */
+  /** Ends all checkpoints: the next owners write what is pending. */
   stop(): void {
     this.#stopped.abort();
   }

@@ -1,6 +1,6 @@
 /**
- * Commits what all of a host's actors in one bucket have done, one commit at a time: in one message of the journal where
- * that will do, else in one atomic batch in which each message is fenced by its shard.
+ * Commits the changes of all actors of a host in one bucket, one commit at a time. A commit is one message of the journal
+ * where that is possible, else one atomic batch in which the shard of each message fences it.
  */
 import type { Logger } from "pino";
 import { ActorError } from "../../../schemas/errors.ts";
@@ -24,7 +24,7 @@ import { Checkpoints, type JournalHost } from "./checkpoints.ts";
 import { type JournalEntry, layOver, type Puts, shardsOf, writesOf } from "./journal.ts";
 import { outboxChanges } from "./outbox-changes.ts";
 
-/** What one activation adds to a commit; its sends go into its shard's outbox, once for the whole commit. */
+/** The part of one activation in a commit. Its sends go into its shard's outbox, once for the whole commit. */
 interface Taken extends JournalEntry {
   activation: Activation;
   change: Change;
@@ -32,22 +32,22 @@ interface Taken extends JournalEntry {
 
 interface GroupCommitHost extends JournalHost {
   shardOf(activation: Activation): Shard | undefined;
-  /** Refuses a write once any shard of the bucket has another epoch than this host has heard of. */
+  /** A fence that refuses a write once any shard of the bucket has an epoch that this host does not know. */
   fenceOfAll(): Write["expect"];
   /** The shard's outbox has new sends, which are durable and may be published. */
   committed(shard: Shard): void;
   readonly directMail: DirectMail;
-  /** A fence failed: finds out which shards are lost, and drops those. Resolves when that is settled. */
+  /** A fence has failed: finds out which shards are lost, and drops those. Resolves when that is settled. */
   verify(shards: ReadonlySet<Shard>): Promise<void>;
-  /** Whether a commit was made is unknown: the shards are taken anew, under new epochs. */
+  /** The outcome of a commit is unknown: takes the shards again, under new epochs. */
   abandon(shards: ReadonlySet<Shard>): void;
 }
 
-/** Tries of one commit whose shards all turn out to be ours. */
+/** Tries of one commit whose shards all turn out to be this host's. */
 const COMMIT_TRIES_MAX = 5;
-/** What may be spent on gathering, of the time the last commit took. */
+/** The part of the last commit's time that gathering may take. */
 const GATHER_TIME_SHARE = 0.5;
-/** Messages that cost the server less one by one than in a batch, for which it makes a store of its own. */
+/** Up to so many messages cost the server less one by one than in a batch, which needs a store of its own. */
 const EARLY_SINGLY_MAX = 16;
 
 export class GroupCommit {
@@ -55,7 +55,7 @@ export class GroupCommit {
   readonly #host: GroupCommitHost;
   readonly #clock: Clock;
   readonly #logger: Logger;
-  /** A replicated stream does not hold the fence of all shards. */
+  /** False on a replicated stream, which does not hold the fence of all shards. */
   readonly #hasJournal: boolean;
   readonly #checkpoints: Checkpoints;
   readonly #dirty = new Set<Activation>();
@@ -86,19 +86,19 @@ export class GroupCommit {
     });
   }
 
-  /** What of this bucket is committed and not yet written where it belongs. */
+  /** The commits of this bucket that are not written to their keys yet. */
   get checkpoints(): Checkpoints {
     return this.#checkpoints;
   }
 
-  /** The activation's change goes into the next commit. */
+  /** Adds the activation's change to the next commit. */
   add(activation: Activation): void {
     this.#dirty.add(activation);
     this.#gathering.came(this.#dirty.size);
     this.#start();
   }
 
-  /** Outboxes have room again: what waited for that goes on. */
+  /** Outboxes have room again: goes on with the changes that waited for it. */
   outboxDrained(): void {
     const [activation] = this.#dirty;
     if (activation) this.add(activation);
@@ -107,7 +107,7 @@ export class GroupCommit {
   #start(): void {
     if (this.#running) return;
     this.#running = true;
-    // What else arrived in this turn of the loop shall share the first commit.
+    // Changes of the same turn of the loop share the first commit.
     setImmediate(() => void this.#run());
   }
 
@@ -122,7 +122,7 @@ export class GroupCommit {
         const last = { answered: taken.length, tookMs, waiting: this.#dirty.size };
         await this.#gathering.pause(last);
       }
-      // Mail of this host may be all that fills an outbox, and wait for room in it itself.
+      // Mail within the host may be all that fills an outbox, and may itself wait for room there.
       const isStuck = (shard: Shard) => taken.length === 0 || crowdedBefore.has(shard);
       for (const shard of crowded) if (isStuck(shard)) this.#host.directMail.publishAll(shard);
       crowdedBefore = crowded;
@@ -132,7 +132,7 @@ export class GroupCommit {
     this.#running = false;
   }
 
-  /** What one commit can hold of the dirty activations, the longest waiting first. */
+  /** The changes that one commit can hold, the longest waiting first. */
   #take(): { taken: Taken[]; crowded: ReadonlySet<Shard> } {
     const taken: Taken[] = [];
     const crowded = new Set<Shard>();
@@ -154,7 +154,7 @@ export class GroupCommit {
       const size = messagesOf(activation.open) + (pending?.size ?? 0);
       if (messages + size > BATCH_MESSAGES_MAX || bytes > BATCH_BYTES_MAX) break;
       const sent = (sendBytes.get(shard) ?? 0) + activation.open.sendBytes;
-      // It waits among the dirty until some of what the outbox holds is published: see `outboxDrained`.
+      // It stays dirty until the outbox has published some entries: see `outboxDrained`.
       if (activation.open.sendBytes > 0 && !shard.outbox.hasRoomFor(sent)) {
         crowded.add(shard);
         continue;
@@ -172,7 +172,7 @@ export class GroupCommit {
     return { taken, crowded };
   }
 
-  /** The value last: who reads a replica knows by it that the rows are there (StateStore). */
+  /** The value comes last: a reader of a replica then knows that the rows are there (StateStore). */
   #putsOf(activation: Activation, shard: Shard, change: Change): Puts | undefined {
     const { address } = activation;
     const { subjects } = shard;
@@ -190,8 +190,8 @@ export class GroupCommit {
   }
 
   /**
-   * Without a text where nothing is to be stored. Undefined where the state is too large, or nothing JSON can carry: one
-   * message's doing, which must not stop others.
+   * The actor's value; without a text where nothing is to be stored. Undefined where the state is too large or JSON cannot
+   * carry it. One message causes that, and it must not stop the others.
    */
   #encode(activation: Activation): { text: string | undefined } | undefined {
     const { definition, key, address } = activation;
@@ -205,7 +205,7 @@ export class GroupCommit {
     }
   }
 
-  /** Writes it all, or less and less of it while shards turn out to be lost. */
+  /** Writes all changes, or the remaining ones while shards turn out to be lost. */
   async #commit(all: readonly Taken[]): Promise<void> {
     const { directMail } = this.#host;
     let taken = all;
@@ -223,7 +223,7 @@ export class GroupCommit {
       }
       try {
         const isStored = await this.#writeToJournal(taken, entries);
-        // What was pending of a lost shard is the next owner's by now, and must be written with its values.
+        // The pending changes of a lost shard are in the hands of its next owner. They must be written with its values.
         if (!isStored && hasLost(entries)) continue;
         if (!isStored) await this.#writeDown(entries);
       } catch (error) {
@@ -251,7 +251,7 @@ export class GroupCommit {
     }
   }
 
-  /** Without what is another host's by now, and what had mail of such a shard: that runs again without it. */
+  /** Leaves out the changes of lost shards. An actor that had mail from a lost shard runs again without that mail. */
   #stillOurs(taken: readonly Taken[]): readonly Taken[] {
     const ours: Taken[] = [];
     for (const one of taken) {
@@ -268,8 +268,9 @@ export class GroupCommit {
   }
 
   /**
-   * False where that is no way for this commit, or another host has just taken some shard: surely nothing is stored.
-   * From the look at who lost which shard, in `#commit`, to the fence nothing is awaited: so they are of one moment.
+   * Returns false where the journal cannot hold this commit, or another host has just taken a shard: then nothing is
+   * stored. Nothing may be awaited between the check for lost shards in `#commit` and the fence, so that both are of the
+   * same moment.
    */
   async #writeToJournal(
     taken: readonly Taken[],
@@ -292,7 +293,7 @@ export class GroupCommit {
       journal.record(await writeAtomically(this.#bus, [write]), payload.length, entries);
       journal.absorbPuts(await early);
     } catch (error) {
-      // What comes next may be a batch with the same reminders.
+      // The next write may be a batch with the same reminders.
       await early;
       if (error instanceof WriteRefused && error.conflict) return false;
       if (error instanceof OutcomeUnknown) journal.skip(shardsOf(entries));
@@ -303,9 +304,10 @@ export class GroupCommit {
   }
 
   /**
-   * Reminders that are due before a checkpoint would bring them to the bus, beside the commit that sets them: one that comes
-   * though its commit was not made is nobody's, and the actor's own, whose place it may have taken, is set anew. Resolves
-   * with those that are written, never rejects: what is not is pending with the rest of its commit.
+   * Writes reminders that are due before the next checkpoint would bring them to the bus, beside the commit that sets
+   * them. If the commit is not made, its reminder is obsolete, and the actor sets its own reminder, which the other may
+   * have replaced, anew. Resolves with the written reminders and never rejects: the others are pending with the rest of
+   * their commit.
    */
   async #writeEarly(taken: readonly Taken[]): Promise<JournalEntry[]> {
     const soon = this.#clock.now() + REMINDER_SOON_MS;
@@ -328,7 +330,10 @@ export class GroupCommit {
     }
   }
 
-  /** With what is pending of the same actors: a value is never newer than what belongs to it. */
+  /**
+   * Writes the entries with all that is pending of the same owners: a value is never newer than the rows that belong to
+   * it.
+   */
   async #writeDown(entries: readonly JournalEntry[]): Promise<void> {
     const writes: Write[] = [];
     for (const { shard, owner, puts } of entries) {
@@ -340,7 +345,7 @@ export class GroupCommit {
     this.#checkpoints.absorb(entries);
   }
 
-  /** `not made`: surely nothing was written, and by now it is known which shards are lost, if any. */
+  /** `not made`: nothing was written, and lost shards are known by now. */
   async #afterFailure(
     shards: ReadonlySet<Shard>,
     tries: number,
@@ -350,8 +355,8 @@ export class GroupCommit {
       this.#logger.error({ err: error }, "commit refused");
       return "refused";
     }
-    // A conflict does not say whose fence failed. One that stays while every epoch is ours is a write that
-    // is still under way in the stream: who wrote it is not known, so the epochs are renewed.
+    // A conflict does not say whose fence has failed. If all epochs are this host's, a write of unknown origin is still
+    // under way in the stream, so the epochs are renewed.
     if (error instanceof WriteRefused && tries < COMMIT_TRIES_MAX) {
       await this.#host.verify(shards);
       return "not made";
@@ -366,14 +371,17 @@ export class GroupCommit {
 const hasLost = (entries: readonly JournalEntry[]) =>
   entries.some(({ shard }) => shard.status === "gone");
 
-/** One value of one actor: a put of its own costs less than a place in the journal. */
+/** True for one value of one actor: its own put costs less than a place in the journal. */
 const isSingle = (
   taken: readonly Taken[],
   entries: readonly JournalEntry[],
 ): taken is readonly [Taken] =>
   taken.length === 1 && entries.length === 1 && entries[0]?.puts.size === 1;
 
-/** Messages a change takes of a batch: rows and their mark, reminders, the value, its outbox and those its mail came from. */
+/**
+ * The messages of a batch that a change takes: rows and their mark, reminders, the value, its outbox, and the outboxes its
+ * mail came from.
+ */
 function messagesOf(change: Readonly<Change>): number {
   const senders = new Set(directOf(change).map(({ from }) => from));
   return change.rows.size + change.reminders.size + senders.size + 3;

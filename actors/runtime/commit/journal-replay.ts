@@ -1,4 +1,4 @@
-/** Writes down, for a shard that this host takes, what former owners have committed to their journals and no further. */
+/** Writes the commits that former owners left in their journals to the keys of a shard that this host takes. */
 import { JOURNAL_READS_MAX } from "../../../schemas/journal-limits.ts";
 import { BATCH_MESSAGES_MAX } from "../../../schemas/limits.ts";
 import type { StateSubjects } from "../../../schemas/subjects.ts";
@@ -14,23 +14,23 @@ import {
   writesOf,
 } from "./journal.ts";
 
-/** What one commit did to one owner. */
+/** The changes of one commit to one owner. */
 interface ReadEntry {
   owner: string;
   puts: Puts;
-  /** Of the journal's message. */
+  /** Sequence of the journal's message. */
   sequence: number;
 }
 
-/** By shard. */
+/** Entries by shard. */
 type ReadJournal = Map<number, ReadEntry[]>;
 
 export class JournalReplay {
   readonly #bus: Bus;
   readonly #subjects: StateSubjects;
-  /** What is asked for all shards that are taken together. */
+  /** Limits the reads for all shards that are taken together. */
   readonly #asked = new Semaphore(JOURNAL_READS_MAX);
-  /** By journal: one under way, and one that begins after it. */
+  /** By journal: the reading under way, and the one that begins after it. */
   readonly #readings = new Map<string, { now: Promise<unknown>; next?: Promise<ReadJournal> }>();
 
   constructor(bus: Bus, subjects: StateSubjects) {
@@ -38,7 +38,7 @@ export class JournalReplay {
     this.#subjects = subjects;
   }
 
-  /** Bears repetition: what is written already, or was changed later, stays as it is. `fence` is the new epoch's. */
+  /** May be repeated: values that are written already, or changed later, stay as they are. `fence` is the new epoch's. */
   async replay(
     shard: number,
     fence: NonNullable<Write["expect"]>,
@@ -65,12 +65,15 @@ export class JournalReplay {
     if (batch.length > 0) await writeAtomically(this.#bus, batch);
   }
 
-  /** An owner's value is written with all that belongs to it, so its content tells of all of them. */
+  /**
+   * The entries that an owner's value does not show yet. A value is written together with all that belongs to it, so its
+   * content header speaks for all of them.
+   */
   async #missing(owner: string, entries: ReadEntry[], fence: Write["expect"]): Promise<Write[]> {
     const { stream } = this.#subjects;
     const value = this.#subjects.ofBucketKey(owner);
     const stored = await this.#asked.run(() => this.#bus.readLast(stream, value));
-    // What was written directly holds all that was pending, and counts by its own sequence.
+    // A value that was written directly holds all that was pending, and counts by its own sequence.
     const content = Number(stored?.header.get(CONTENT_HEADER) || stored?.seq || 0);
     const missing = entries
       .filter(({ sequence }) => sequence > content)
@@ -82,7 +85,10 @@ export class JournalReplay {
     });
   }
 
-  /** Begins after this is called: what is read then is all there will be of shards that are taken. Callers share it. */
+  /**
+   * Reads a journal. The reading begins after this call, so it sees all commits of shards whose epoch is written. Callers
+   * share it.
+   */
   #read(journal: string): Promise<ReadJournal> {
     const known = this.#readings.get(journal);
     if (known?.next) return known.next;
@@ -98,7 +104,7 @@ export class JournalReplay {
   }
 }
 
-/** All of a host's journal that its note does not say is written down, as the stream's leader has it, by shard. */
+/** Reads, by shard, the commits of a host's journal that its note does not call written, from the stream's leader. */
 async function readJournal(
   bus: Bus,
   subjects: StateSubjects,
@@ -134,7 +140,7 @@ export async function listJournals(bus: Bus, subjects: StateSubjects): Promise<s
   return [...new Set(found.map((subject) => subjects.bucketKey(subject).split(".")[1] ?? ""))];
 }
 
-/** Subjects that any journal of a bucket names: their keys may hold something before the bucket shows it. */
+/** Subjects that any journal of a bucket names. Their newest values may not be in the bucket's keys yet. */
 export async function journaledSubjects(bus: Bus, subjects: StateSubjects): Promise<Set<string>> {
   const named = new Set<string>();
   for (const journal of await listJournals(bus, subjects)) {

@@ -1,6 +1,6 @@
 /**
- * What a host has committed in one bucket and not yet written where it belongs. Each commit is one message of the
- * journal, whatever it changed; a checkpoint then writes what has gathered in one batch. Who takes a shard over reads the
+ * The commits of a host in one bucket that are not written to their keys yet. Each commit is one message of the journal,
+ * whatever it changed. A checkpoint then writes the gathered changes in one batch. A host that takes a shard reads the
  * journals of its former owners (JournalReplay).
  */
 import { z } from "zod";
@@ -14,13 +14,13 @@ import type { Write } from "../bus/atomic-batch.ts";
 import { REMOVED, scheduleOf } from "../shards/reminders.ts";
 import type { Shard } from "../shards/shard.ts";
 
-/** On what a checkpoint or a replay wrote: the sequence of the journal's message whose content it is. */
+/** On a message that a checkpoint or a replay wrote: the sequence of the journal's message that its content is from. */
 export const CONTENT_HEADER = "Trunkline-Journal";
 
 /** JSON texts by subject; `null` removes. */
 export type Puts = Map<string, string | null>;
 
-/** What one commit does to an actor, or to the outbox of a shard. */
+/** The changes of one commit to an actor, or to the outbox of a shard. */
 export interface JournalEntry {
   shard: Shard;
   /** Key of its value in the bucket: `<kind>.<key>`, or `outbox.<shard>`. */
@@ -28,7 +28,7 @@ export interface JournalEntry {
   puts: Puts;
 }
 
-/** As it is stored; keys of the bucket in place of subjects, so that an operator can read it. */
+/** A commit as it is stored. It names keys of the bucket in place of subjects, so that operators can read it. */
 export const StoredCommit = z.object({
   number: z.number(),
   entries: z.array(
@@ -41,8 +41,8 @@ export const StoredCommit = z.object({
   ),
 });
 /**
- * What of a journal is written down: all commits before `below`, but for shards that were lost, all before the number that
- * stands there. Messages before the sequence `from` are needed by nobody.
+ * Says which commits of a journal are written: all before `below`; of a lost shard, all before its number in `lost`.
+ * Nobody needs messages before the sequence `from`.
  */
 export const StoredNote = z.object({
   below: z.number(),
@@ -51,24 +51,29 @@ export const StoredNote = z.object({
 });
 export type StoredNote = z.infer<typeof StoredNote>;
 
-/** Of one owner, by several commits. */
+/** The changes of one owner, by several commits. */
 export interface Pending extends JournalEntry {
-  /** Numbers of the commits: the first that is not written down. */
+  /** The number of its first commit that is not written. */
   oldest: number;
   /** Sequence of the journal's message that changed it last. */
   sequence: number;
 }
 
 export class Journal {
-  /** Of the host: epochs name it. */
+  /** The id of the host, which epochs name. */
   readonly id: string;
   readonly #subjects: StateSubjects;
   readonly #isReplayed: (shard: Shard) => boolean;
   /** By owner, in the order of `oldest`. */
   readonly #pending = new Map<string, Pending>();
-  /** Shards that were lost with something pending, and the number of its oldest commit: the next owner reads from there. */
+  /**
+   * Lost shards that had something pending, and the number of their oldest such commit. The next owner reads from there.
+   */
   readonly #owed = new Map<Shard, number>();
-  /** By number, of those that are needed and the one before them: sequence, and bytes of all up to it. */
+  /**
+   * By number, for the commits that are needed and the one before them: the sequence, and the bytes of all commits up to
+   * it.
+   */
   readonly #commits: { sequence: number; bytesSoFar: number }[] = [];
   #next = 0;
   /** `below` of the stored note. */
@@ -77,7 +82,7 @@ export class Journal {
   constructor(parts: {
     id: string;
     subjects: StateSubjects;
-    /** True when a later owner of the shard has written down what this journal held of it. */
+    /** True when a later owner of the shard has written its commits in this journal. */
     isReplayed(shard: Shard): boolean;
   }) {
     this.id = parts.id;
@@ -90,12 +95,12 @@ export class Journal {
     return this.#next;
   }
 
-  /** Where the next commit goes. */
+  /** The subject of the next commit. */
   get subject(): string {
     return this.#subjects.journal(this.id, this.#next % JOURNAL_SLOTS);
   }
 
-  /** True when the next commit takes the place of one that nobody needs, and a takeover stays quick. */
+  /** True when the next commit replaces one that nobody needs, and a takeover stays quick. */
   hasRoomFor(bytes: number): boolean {
     const { commits, bytes: held } = this.#size;
     return (
@@ -105,7 +110,7 @@ export class Journal {
     );
   }
 
-  /** True when it is better written down before more comes. */
+  /** True when its commits should be written before more come. */
   get isHalfFull(): boolean {
     const { commits, bytes } = this.#size;
     return (
@@ -115,18 +120,18 @@ export class Journal {
     );
   }
 
-  /** True when nobody needs it. */
+  /** True when nobody needs any of its commits. */
   get isEmpty(): boolean {
     this.#settle();
     return this.#pending.size === 0 && this.#owed.size === 0;
   }
 
-  /** True when all commits before this number are written down, but for lost shards, and the stored note says so. */
+  /** True when all commits before this number are written, but for lost shards, and the stored note says so. */
   isWrittenBelow(number: number): boolean {
     return this.#below >= number && this.#noted >= number;
   }
 
-  /** The oldest commit that somebody needs, or the next one. */
+  /** The oldest commit that a host needs, or the next one. */
   get oldest(): number {
     this.#settle();
     return Math.min(this.#below, ...this.#owed.values());
@@ -160,19 +165,19 @@ export class Journal {
   record(sequence: number, bytes: number, entries: readonly JournalEntry[]): void {
     const number = this.#number(sequence, bytes);
     for (const entry of entries) {
-      // Whoever has the shard by now read it here, or will.
+      // The shard's next owner has read the commit here, or will.
       if (entry.shard.status === "gone") this.#owe(entry.shard, number);
       else this.#add(entry, number, sequence);
     }
   }
 
-  /** Whether the next commit is stored is not known. */
+  /** Whether the next commit is stored is unknown. */
   skip(shards: Iterable<Shard>): void {
     const number = this.#number(this.#sequenceOf(this.#next - 1), 0);
     for (const shard of shards) this.#owe(shard, number);
   }
 
-  /** This host does not own the shard any more. */
+  /** This host has lost the shard. */
   drop(shard: Shard): void {
     for (const [owner, pending] of this.#pending) {
       if (pending.shard !== shard) continue;
@@ -181,19 +186,19 @@ export class Journal {
     }
   }
 
-  /** These puts are written, and what else is pending of their owners is not. */
+  /** These puts are written; other puts of their owners are still pending. */
   absorbPuts(entries: readonly JournalEntry[]): void {
     for (const { owner, puts } of entries) {
       for (const subject of puts.keys()) this.#pending.get(owner)?.puts.delete(subject);
     }
   }
 
-  /** The owner's value and all that was pending beside it are written. */
+  /** The owner's value is written, with all that was pending beside it. */
   absorb(owner: string): void {
     this.#pending.delete(owner);
   }
 
-  /** What is pending for the longest, one owner at least; and the note to store with it. */
+  /** The changes that are pending for the longest, of one owner at least, and the note to store with them. */
   checkpoint(messagesMax: number): { pending: Pending[]; note: StoredNote } {
     const pending: Pending[] = [];
     let messages = 0;
@@ -222,7 +227,7 @@ export class Journal {
     this.#noted = note.below;
   }
 
-  /** The oldest commit that this host is to write down, or the next one. */
+  /** The oldest commit that this host has to write, or the next one. */
   get #below(): number {
     const [first] = this.#pending.values();
     return first?.oldest ?? this.#next;
@@ -267,10 +272,10 @@ export class Journal {
   }
 }
 
-/** The one before the oldest that is needed tells where the reading begins. */
+/** The commit before the oldest needed one tells where the reading begins. */
 const COMMITS_KNOWN = JOURNAL_SLOTS + 1;
 
-/** Takes the later puts among the earlier ones; what was put last stands last. */
+/** Adds later puts to earlier ones; the last put of a subject counts and stands last. */
 export function layOver(earlier: Puts, later: Puts): void {
   for (const [subject, text] of later) {
     earlier.delete(subject);
@@ -281,7 +286,7 @@ export function layOver(earlier: Puts, later: Puts): void {
 export const shardsOf = (entries: readonly JournalEntry[]) =>
   new Set(entries.map(({ shard }) => shard));
 
-/** The puts where they belong, under the epoch the shard has; all of them have these headers. */
+/** The writes that bring the puts to their keys, under this fence and with these headers. */
 export function writesOf(
   subjects: StateSubjects,
   fence: Write["expect"],

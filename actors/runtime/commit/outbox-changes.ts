@@ -1,9 +1,9 @@
-/** What a commit does to the outboxes of shards. */
+/** Collects the changes that a commit makes to outboxes. */
 import { type Change, directOf } from "../activation/change.ts";
 import type { OutboxEntry, Unsent } from "../shards/outbox.ts";
 import type { Shard } from "../shards/shard.ts";
 
-/** By shard, what its actors have sent, and what of its outbox is done, since its effect is in the commit. */
+/** By shard: the new sends of its actors, and the entries of its outbox whose effect is in the commit. */
 export function outboxChanges(changes: readonly { shard: Shard; change: Readonly<Change> }[]) {
   const sends = new Map<Shard, { unsent: Unsent[]; done: Set<OutboxEntry> }>();
   const ofShard = (shard: Shard) => {

@@ -1,4 +1,4 @@
-/** Names of rows and keys that a state bucket holds, without what is in them. */
+/** Lists the names of rows and keys that a state bucket holds. */
 import {
   addressOf,
   type StateSubjects,
@@ -8,7 +8,7 @@ import {
 import type { Bus } from "../bus/bus.ts";
 import { journaledSubjects } from "./journal-replay.ts";
 
-/** Names of the rows that actors of a kind have, of all keys without dots; `name` may end in `.*`. */
+/** Names of the rows of a kind's actors whose keys have no dots; `name` may end in `.*`. */
 export class RowNames {
   readonly #bus: Bus;
   readonly #buckets: number;
@@ -18,7 +18,7 @@ export class RowNames {
     this.#buckets = buckets;
   }
 
-  /** What was removed within the last minute may be among them. */
+  /** Rows that were removed within the last minute may be among them. */
   async list(kind: string, name: string): Promise<Set<string>> {
     const names = new Set<string>();
     for (let index = 0; index < this.#buckets; index++) {
@@ -33,7 +33,10 @@ export class RowNames {
   }
 }
 
-/** Keys of a kind that have anything stored and begin with these tokens; some of what was removed within the last minute. */
+/**
+ * Keys of a kind that begin with these tokens and have anything stored. May include keys that were removed within the last
+ * minute.
+ */
 export async function keysBeneath(
   bus: Bus,
   { kind, tokens, buckets }: { kind: string; tokens: string; buckets: number },
@@ -49,7 +52,7 @@ export async function keysBeneath(
   return keys;
 }
 
-/** Also those that only a journal holds: it is read first, since what leaves it is stored by then. */
+/** Includes subjects that only a journal holds. The journals are read first, since what leaves them is stored by then. */
 async function committedSubjects(
   bus: Bus,
   subjects: StateSubjects,
@@ -61,7 +64,7 @@ async function committedSubjects(
   return found;
 }
 
-/** As the bus has it: `*` stands for one token, a last `>` for one or more. */
+/** Matches a subject as the bus does: `*` stands for one token, a last `>` for one or more. */
 function matches(filter: string, subject: string): boolean {
   const wanted = filter.split(".");
   const tokens = subject.split(".");

@@ -1,4 +1,4 @@
-/** What a kind of actor is: the shape of its state, and one pure function for each message of its contract. */
+/** Defines a kind of actor: the schema of its state, and one pure function for each message of its contract. */
 import type { z } from "zod";
 import type {
   Contract,
@@ -11,8 +11,8 @@ import type {
 } from "../../../schemas/contract.ts";
 
 /**
- * What a handler returns. The runtime commits all of it together, and only then answers and delivers.
- * Returning the state it was given, and nothing else but a reply, changes nothing and costs no commit.
+ * The result of a handler. The runtime commits all of it together, and only then answers and delivers. A handler that
+ * returns the given state and at most a reply changes nothing and costs no commit.
  */
 export type Transition<
   S,
@@ -21,11 +21,11 @@ export type Transition<
   R,
   L extends LiveSchema = LiveSchema,
 > = (Next<S, N, R> | Forgetting) & {
-  /** Messages to other actors and tasks for workers: delivered after the commit, whatever dies. */
+  /** Messages to other actors and tasks for workers. They are delivered after the commit, even if the host dies. */
   send?: readonly Envelope[];
   /**
-   * Shown to those who watch this key, once the commit is durable. Some may miss it; one past LIVE_BYTES_MAX is not
-   * shown, and they are told that something is missing.
+   * Shown to subscribers of this key once the commit is durable. Some may miss it. Where it is larger than LIVE_BYTES_MAX,
+   * they learn that an update is missing.
    */
   live?: L extends z.ZodType ? DeepReadonly<z.input<L>> : never;
 } & (M extends { reply: infer P extends z.ZodType }
@@ -34,14 +34,14 @@ export type Transition<
 
 interface Next<S, N extends string, R> {
   state: DeepReadonly<S>;
-  /** Rows to write by name; `null` removes one. Every other row stays as it is. */
+  /** Rows to write, by name; `null` removes one. All other rows stay as they are. */
   rows?: Readonly<Record<string, DeepReadonly<R> | null>>;
-  /** Messages of this contract to come back without input at a time (epoch ms); `null` takes one back. */
+  /** Reminders: messages of this contract to deliver without input at a time (epoch ms); `null` removes one. */
   remind?: { readonly [name in N]?: number | null };
   forget?: never;
 }
 
-/** State, rows and reminders are gone: the next message finds the initial state. */
+/** Removes state, rows and reminders: the next message finds the initial state. */
 interface Forgetting {
   forget: true;
   state?: never;
@@ -49,12 +49,12 @@ interface Forgetting {
   remind?: never;
 }
 
-/** What a handler may know besides state and input. It reads no clock and makes no id of its own. */
+/** The facts that a handler may use besides state and input. It reads no clock and makes no id of its own. */
 export interface HandlerContext<R = never> {
   key: string;
   /** Epoch milliseconds of the host that runs it. */
   now: number;
-  /** Id of the clock that says so. */
+  /** Id of the clock of `now`. */
   clock?: string | undefined;
   /** 32 hex characters, random. */
   newId(): string;
@@ -85,18 +85,20 @@ export interface ActorDefinition<
   L extends LiveSchema = LiveSchema,
 > {
   contract: Contract<M, L>;
-  /** Stored bytes outlive the code: parsed at every load. Add optional fields only. */
+  /**
+   * The schema of the state. It parses stored bytes at every load, and they outlive the code, so add optional fields only.
+   */
   state: z.ZodType<S>;
-  /** The state of a key nobody wrote yet. */
+  /** The state of a key that was never written. */
   initial: NoInfer<S>;
-  /** Only kinds whose state is too big for one value have rows, all of one shape. */
+  /** The schema of rows. Only kinds whose state is too large for one value have rows, all of one schema. */
   rows?: z.ZodType<R>;
-  /** `false` keeps state in memory alone: it may vanish at any time. For counters that may start anew. */
+  /** `false` keeps the state in memory alone, where it may be lost at any time. For counters that may start again. */
   durable: boolean;
   handlers: { [N in keyof M]: Handler<S, M[N], Reminders<M>, R, L> };
 }
 
-/** A definition whose message, state and row types are known only to itself: what a host keeps. */
+/** A definition whose message, state and row types only it knows: the form that a host keeps. */
 export interface AnyActorDefinition {
   contract: Contract;
   state: z.ZodType;

@@ -1,4 +1,6 @@
-/** What a kind is whose messages run somebody else's code: placed and ordered as every actor is, with a store of its own. */
+/**
+ * Defines a kind whose messages run an app's code. It is placed and ordered as every actor is, and has a store of its own.
+ */
 import type { CallId } from "../../../schemas/call-id.ts";
 import type { Contract, DeepReadonly, Input, Messages } from "../../../schemas/contract.ts";
 
@@ -7,43 +9,45 @@ export interface HostedMessage<M extends Messages, N extends keyof M & string = 
   message: N;
   input: DeepReadonly<Input<M[N]>>;
   /**
-   * The same in every try of one call or delivery. The instance keeps it with the effect, and answers a repeat from there: the
-   * runtime repeats what it cannot know to have had its effect.
+   * The same in every try of one call or delivery. The instance keeps it with the effect, and answers a repetition from
+   * there: the runtime repeats a message whose effect it does not know.
    */
   id: string;
-  /** Of a call whose client numbers its calls. */
+  /** Present in a call whose client numbers its calls. */
   call?: CallId;
   /** Nobody waits after this time (epoch ms). */
   deadlineAt: number;
 }
 
 /**
- * One key in memory, where its shard is. Everything it answers is durable by then, and it alone sees to that: by a store that
- * fences out an instance that was opened before it elsewhere.
+ * One key in memory on the host of its shard. Its answers are durable when it gives them, by a store that fences out an
+ * instance which was opened earlier elsewhere.
  */
 export interface HostedInstance<M extends Messages> {
   /**
-   * Handles a message; several may be under way, begun in the order in which they came. Resolves with the reply (checked by
-   * the contract) when its effect is durable. Throws ActorError to refuse; anything else is a fault, and mail is tried again.
+   * Handles a message. Several may be under way, begun in the order of their arrival. Resolves with the reply, which the
+   * contract checks, when its effect is durable. Throws ActorError to refuse; any other error is a fault, and mail is
+   * tried again.
    */
   receive(message: HostedMessage<M>): Promise<unknown>;
-  /** True while it must stay in memory although no message came for a while. */
+  /** True while it must stay in memory without messages. */
   readonly isBusy: boolean;
   /**
-   * False of a message under way, by its id, that may have had an effect which nobody would recognise a second time: should
-   * this host give it up, its caller is refused, and it is not asked again elsewhere. Where absent all may come again.
+   * False for the id of a message under way that may have had an effect which a repetition would have again. If this host
+   * gives the message up, its caller is refused and it is not repeated elsewhere. Where the method is absent, all messages
+   * may be repeated.
    */
   mayRepeat?(id: string): boolean;
-  /** Finishes what is under way, or gives up when the signal aborts: another host takes over by then. Never rejects. */
+  /** Finishes its messages, or gives them up when the signal aborts. Then another host takes over. Never rejects. */
   close(signal: AbortSignal): Promise<void>;
 }
 
 export interface HostedContext {
-  /** True while this host surely owns the key's shard. An answer that nothing durable proves is held until it is sure. */
+  /** True while this host surely owns the key's shard. An answer that no durable record proves is held until then. */
   confirm(): Promise<boolean>;
-  /** True while mail of another message waits behind what is delivered. */
+  /** True while mail with another message waits behind the present delivery. */
   hasOtherMail(): boolean;
-  /** The instance has failed, or found itself fenced out: what waits is asked again, and the next message opens it anew. */
+  /** The instance has failed, or was fenced out. Waiting calls are sent again, and the next message opens it anew. */
   end(error: Error): void;
   /** Aborts when the host gives the key up without waiting. */
   signal: AbortSignal;
@@ -51,13 +55,13 @@ export interface HostedContext {
 
 export interface HostedDefinition<M extends Messages> {
   contract: Contract<M>;
-  /** An instance that nothing came to for so long is closed. */
+  /** An instance without messages is closed after this. */
   idleMs: number;
-  /** Loads a key. Throws ActorError to refuse what waits for it; after anything else mail is tried again. */
+  /** Loads a key. Throws ActorError to refuse the waiting messages; after any other error mail is tried again. */
   open(key: string, context: HostedContext): Promise<HostedInstance<M>>;
   /**
-   * Mail that was refused, or has failed too often, by the key's instance or because there is none: tells those who wait for
-   * what becomes of it. True where nobody needs a dead letter of it.
+   * Called for mail that the instance refused, or that failed too often: notifies those who wait for its outcome. Returns
+   * true where no dead letter is needed.
    */
   refused?(
     key: string,
@@ -66,7 +70,7 @@ export interface HostedDefinition<M extends Messages> {
   ): Promise<boolean>;
 }
 
-/** A definition whose messages are known only to itself: what a host keeps. */
+/** A definition whose messages only it knows: the form that a host keeps. */
 export interface AnyHostedDefinition {
   contract: Contract;
   idleMs: number;

@@ -1,10 +1,10 @@
-/** Reads a message by its contract on its way in, and its reply on its way out. */
+/** Reads a message by its contract when it arrives, and its reply when it leaves. */
 import type { Contract, MessageSchema } from "../../../schemas/contract.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import { MESSAGE_BYTES_MAX } from "../../../schemas/limits.ts";
 import { InvalidInput } from "../bus/refusal.ts";
 
-/** Throws ActorError where the contract has no such message, and InvalidInput where its schema refuses the input. */
+/** Throws ActorError where the contract has no such message, and InvalidInput where the schema refuses the input. */
 export function readMessage(
   { kind, messages }: Contract,
   message: string,
@@ -21,7 +21,7 @@ export function readMessage(
   return { schema, input: read.data };
 }
 
-/** JSON text; `null` for a message that is not answered. What the contract does not name does not leave. */
+/** The reply as JSON text; `null` for a message without a reply. Fields that the contract does not name are left out. */
 export function encodeReply(schema: MessageSchema, message: string, reply: unknown): string {
   const text = JSON.stringify(schema.reply?.parse(reply) ?? null);
   if (Buffer.byteLength(text) > MESSAGE_BYTES_MAX) {

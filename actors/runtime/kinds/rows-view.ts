@@ -1,4 +1,4 @@
-/** The rows of an actor as its handlers see them: a Map that cannot be changed, whatever a cast says. */
+/** The rows of an actor as its handlers see them: a Map that cannot be changed, not even after a cast. */
 export class RowsView implements ReadonlyMap<string, unknown> {
   readonly #rows: ReadonlyMap<string, unknown>;
 

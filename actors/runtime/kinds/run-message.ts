@@ -1,4 +1,4 @@
-/** Runs one handler as a pure function: a message read by its schema in, and what the handler returned, checked, out. */
+/** Runs one handler as a pure function: reads the message by its schema, and checks what the handler returns. */
 import { strict as assert } from "node:assert";
 import { LIVE_BYTES_MAX } from "../../../schemas/limits.ts";
 import type { AnyActorDefinition, HandlerContext } from "./define-actor.ts";
@@ -6,16 +6,16 @@ import { encodeReply, readMessage } from "./read-message.ts";
 import { type Effects, readTransition } from "./transition.ts";
 
 export interface Ran {
-  /** JSON text; `null` for a message that is not answered. */
+  /** JSON text; `null` for a message without a reply. */
   reply: string;
-  /** The very state that was given where nothing changed. */
+  /** The given state itself where nothing changed. */
   state: unknown;
   effects: Effects | undefined;
-  /** JSON text for those who watch; empty where it is too large for them. */
+  /** JSON text for subscribers; empty where it is too large. */
   live: string | undefined;
 }
 
-/** Throws ActorError where the handler refuses, InvalidInput where its schema does, and anything else for a fault of ours. */
+/** Throws ActorError where the handler refuses, InvalidInput where the schema does, and any other error for a fault. */
 export function runMessage(
   definition: AnyActorDefinition,
   address: string,

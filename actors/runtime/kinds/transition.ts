@@ -1,4 +1,4 @@
-/** Reads what a handler returned, and holds it to its limits before anything of it counts. */
+/** Reads what a handler returned, and checks it against the limits before any of it takes effect. */
 import { strict as assert } from "node:assert";
 import {
   KEY_CHARS_MAX,
@@ -24,17 +24,17 @@ export interface Effects {
 // biome-ignore lint/suspicious/noExplicitAny: handlers of every kind end here.
 type AnyTransition = Transition<any, any, any, any, any>;
 
-// The last time that the four-digit years of a schedule (RFC 3339) can name.
+// The last time that the four-digit years of a schedule can name (RFC 3339).
 const LAST_TIME = Date.UTC(9999, 11, 31);
 const KEYS = new Set(["state", "rows", "reply", "send", "remind", "live", "forget"]);
 
-/** The effects besides state and reply, or undefined where there is none. Throws Error past a limit. */
+/** The effects besides state and reply, or undefined without any. Throws Error past a limit. */
 export function readTransition(
   definition: AnyActorDefinition,
   address: string,
   transition: AnyTransition,
 ): Effects | undefined {
-  // The compiler does not see a misspelled key in every place, and it would lose sends in silence.
+  // The compiler does not find every misspelled key, and such a key would silently lose its sends.
   for (const key in transition) assert(KEYS.has(key), `A transition has no "${key}"`);
   const { rows, send, remind, forget = false } = transition;
   assert(forget === (transition.state === undefined), "A transition has a state, or forgets it");
@@ -58,7 +58,7 @@ function readRows(definition: AnyActorDefinition, rows: Record<string, unknown>)
     assert(row !== "", "A row has a name");
     assert(value !== undefined, `Row ${row} has a value, or null`);
     within("characters of a row's name", encodeKey(row).length, KEY_CHARS_MAX);
-    // One that could not be loaded again would keep the whole actor from it.
+    // A row that could not be loaded again would make the whole actor unreadable.
     if (value !== null) definition.rows?.parse(value);
     const text = value === null ? null : JSON.stringify(value);
     const bytes = text === null ? 0 : Buffer.byteLength(text);

@@ -1,4 +1,4 @@
-/** Bytes in pieces of one size, whatever pieces they come in. */
+/** Cuts bytes into pieces of one size, whatever pieces they come in. */
 
 /** All pieces have `size` bytes but the last, which may have fewer. No bytes are no piece. */
 export async function* chunksOf(
@@ -11,7 +11,7 @@ export async function* chunksOf(
     for (let rest = given; rest.length > 0; ) {
       const piece = rest.subarray(0, size - bytes);
       rest = rest.subarray(piece.length);
-      // Who gave it may use its memory again, and those who get it keep it for a while.
+      // The source may use its memory again, while readers keep the pieces for a while.
       kept.push(content instanceof Uint8Array ? piece : Uint8Array.from(piece));
       bytes += piece.length;
       if (bytes < size) continue;

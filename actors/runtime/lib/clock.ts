@@ -1,25 +1,30 @@
-/** Time as the runtime sees it, so that a test can hold it in its hands. */
+/** The clock of the runtime, which a test can replace. */
 import { readFileSync } from "node:fs";
 
 export interface Clock {
-  /** The same of all clocks whose `now` is the same: those of one machine, until it starts anew. Absent where that is not known. */
+  /**
+   * The same for all clocks with the same `now`: those of one machine, until it restarts. Absent where that is unknown.
+   */
   id?: string | undefined;
   /** Epoch milliseconds. */
   now(): number;
   /** Milliseconds of a clock that never steps. */
   monotonic(): number;
-  /** Resolves after so long, or at once when the signal aborts. Never rejects. Does not keep a process alive. */
+  /**
+   * Resolves after so many milliseconds, or at once when the signal aborts. Never rejects, and does not keep a process
+   * alive.
+   */
   wait(ms: number, signal?: AbortSignal): Promise<void>;
 }
 
-/** Reason of a signal that ends a wait and is told to nobody: without one a controller makes an exception, stack and all. */
+/** The reason of a signal that only ends a wait: without one a controller makes an exception with its stack. */
 export const OVER = "over";
 
 export const systemClock: Clock = {
   id: bootId(),
   now: () => Date.now(),
   monotonic: () => performance.now(),
-  // Node's own `setTimeout` of promises makes an error each time that a signal ends it, which is most of the times here.
+  // Node's promise-based `setTimeout` makes an error each time that a signal ends it, which is nearly always here.
   wait: (ms, signal) =>
     new Promise((resolve) => {
       if (signal?.aborted) return resolve();
@@ -33,7 +38,7 @@ export const systemClock: Clock = {
     }),
 };
 
-/** Of the kernel, which keeps one time of day for all its containers. Linux only. */
+/** The kernel's boot id, which stands for one time of day on all its containers. Linux only. */
 function bootId(): string | undefined {
   try {
     return readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();

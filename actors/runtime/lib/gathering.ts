@@ -1,13 +1,13 @@
 /**
- * The pause of a writer whose writes cost about the same whatever they hold. Callers that were just answered come back in a
- * moment: one write for them and for those who wait already, instead of one for each half in turn. The rule is that of
- * PostgreSQL's commit_delay and commit_siblings.
+ * Pauses a writer whose writes cost about the same whatever they hold. Callers that were just answered come back in a
+ * moment. One write then serves them and the callers that wait already, instead of one write for each half in turn.
+ * PostgreSQL's commit_delay and commit_siblings follow the same rule.
  */
 import { type Clock, OVER } from "./clock.ts";
 
-/** So many callers are not worth waiting for. */
+/** Up to so many callers are not worth a pause. */
 const FEW = 8;
-/** Of those answered, how many are waited for: the last stragglers are not worth it. */
+/** The share of answered callers that a pause waits for: the last ones are not worth it. */
 const RETURN_SHARE = 0.75;
 
 export class Gathering {
@@ -16,19 +16,19 @@ export class Gathering {
   readonly #msMax: number;
   #underWay: { enough: number; ended: AbortController } | undefined;
 
-  /** `timeShare`: what may be spent on a pause, of the time the last write took; `msMax` at most. */
+  /** `timeShare`: the share of the last write's time that a pause may take, `msMax` at most. */
   constructor(clock: Clock, { timeShare, msMax }: { timeShare: number; msMax: number }) {
     this.#clock = clock;
     this.#timeShare = timeShare;
     this.#msMax = msMax;
   }
 
-  /** Somebody came: so many wait now. */
+  /** A caller came; `waiting` callers wait now. */
   came(waiting: number): void {
     if (this.#underWay && waiting >= this.#underWay.enough) this.#underWay.ended.abort(OVER);
   }
 
-  /** After a write that took so long and answered so many, while so many wait for the next one. */
+  /** Pauses after a write, in proportion to the time it took and the callers it answered. */
   async pause(last: { answered: number; tookMs: number; waiting: number }): Promise<void> {
     if (last.answered <= FEW) return;
     const ended = new AbortController();

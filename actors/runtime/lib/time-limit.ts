@@ -1,4 +1,4 @@
-/** Ends waiting: by a signal, or after so long. */
+/** Limits how long a caller waits: by a signal or by a time. */
 import { setImmediate as turn } from "node:timers/promises";
 import type { Clock } from "./clock.ts";
 
@@ -8,7 +8,7 @@ export async function abortable<T>(work: Promise<T>, signal: AbortSignal): Promi
   const abort = () => reject(signal.reason);
   if (signal.aborted) abort();
   else signal.addEventListener("abort", abort, { once: true });
-  // Whichever comes second has nobody who listens.
+  // Nobody listens to the promise that settles second.
   work.catch(() => {});
   try {
     return await Promise.race([aborted, work]);
@@ -19,13 +19,13 @@ export async function abortable<T>(work: Promise<T>, signal: AbortSignal): Promi
 
 interface TimeLimit {
   ms: number;
-  /** What it fails with after that. */
+  /** The error of the limit. */
   error: () => Error;
   signal: AbortSignal;
   clock: Clock;
 }
 
-/** The outcome of the work, which is told by a signal when it need not go on. */
+/** The outcome of the work. A signal tells the work when its result is no longer needed. */
 export async function within<T>(
   { ms, error, signal, clock }: TimeLimit,
   work: (signal: AbortSignal) => Promise<T>,
@@ -35,7 +35,7 @@ export async function within<T>(
   return await abortable(work(ended), ended);
 }
 
-/** A signal that aborts after so long, unless it is disposed of before. */
+/** A signal that aborts after so many milliseconds, unless it is disposed of before. */
 export class Timeout {
   readonly signal: AbortSignal;
   readonly #stop = new AbortController();
@@ -44,7 +44,7 @@ export class Timeout {
     const timeout = new AbortController();
     this.signal = timeout.signal;
     void clock.wait(Math.max(0, ms), this.#stop.signal).then(async () => {
-      // A process that stood still hears its timers first, and what came meanwhile after them: it may be what is awaited.
+      // A process that stood still runs its timers first, and only then reads the messages that came meanwhile.
       if (!this.#stop.signal.aborted) await turn();
       if (!this.#stop.signal.aborted) timeout.abort(error());
     });

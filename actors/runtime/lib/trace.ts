@@ -1,4 +1,4 @@
-/** Carries W3C trace context over the bus, so that a request's trace goes on where its messages go. */
+/** Carries W3C trace context over the bus, so that a request's trace follows its messages. */
 
 import { headers, type MsgHdrs } from "@nats-io/transport-node";
 import {
@@ -11,10 +11,10 @@ import {
   trace,
 } from "@opentelemetry/api";
 
-/** `traceparent` and what else the propagators write. */
+/** `traceparent` and the other headers of the propagators. */
 export type TraceCarrier = Record<string, string>;
 
-/** The present trace as headers; undefined where there is none, as always while traces are off. */
+/** The present trace as headers; undefined without one, as always while traces are off. */
 export function currentTrace(): TraceCarrier | undefined {
   if (!trace.getActiveSpan()) return undefined;
   const carrier: TraceCarrier = {};
@@ -28,13 +28,13 @@ export function traceHeaders(carrier: TraceCarrier): MsgHdrs {
   return built;
 }
 
-/** The trace a message came with. */
+/** The trace of a received message. */
 export function traceOf(came: MsgHdrs | undefined): TraceCarrier | undefined {
   if (!came?.has("traceparent")) return undefined;
   return Object.fromEntries(came.keys().map((name) => [name.toLowerCase(), came.get(name)]));
 }
 
-/** Does the work in a span that belongs to the trace; without one it just does it. */
+/** Runs the work in a span of the trace; without a trace it just runs the work. */
 export function inSpan<T>(name: string, carrier: TraceCarrier | undefined, work: () => T): T {
   if (!carrier) return work();
   const parent = propagation.extract(ROOT_CONTEXT, carrier);

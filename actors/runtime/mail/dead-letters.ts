@@ -1,4 +1,4 @@
-/** Mail, reminders and tasks nobody could handle: kept with their error until an operator retries or drops them. */
+/** Keeps mail, reminders and tasks that failed for good, with their error, until an operator retries or drops them. */
 import { JetStreamApiError, type StoredMsg } from "@nats-io/jetstream";
 import type { Logger } from "pino";
 import { z } from "zod";
@@ -43,11 +43,11 @@ const StoredLetter = z.object({
 export interface DeadLetter extends z.infer<typeof StoredLetter> {
   /** Names it among the others. */
   sequence: number;
-  /** `<kind>.<key>` it was for. */
+  /** `<kind>.<key>` of its receiver. */
   address: string;
 }
 
-/** Keeps a delivery with its error. Tries until it is durable, since nothing may be lost here; never rejects. */
+/** Keeps a delivery with its error. Tries until that is durable, so never rejects. */
 export async function bury(
   { bus, clock, logger }: { bus: Bus; clock: Clock; logger: Logger },
   address: string,
@@ -55,7 +55,7 @@ export async function bury(
   error: Error,
 ): Promise<void> {
   logger.error({ err: error, address, message, tries }, "message became a dead letter");
-  // Of an input that its schema refuses, the refusal names the field.
+  // For an input that its schema refuses, the refusal names the field.
   const { message: reason } = refusalOf(error) ?? error;
   const told = reason.slice(0, DEAD_LETTER_ERROR_CHARS);
   const letter = { message, input, error: told, tries, buriedAt: clock.now() };
@@ -94,7 +94,7 @@ export async function buryTask(
   });
 }
 
-/** Whole where a client of ours wrote the message; what others wrote may be too large, and then shows its beginning. */
+/** The whole input where one of our clients wrote it. Other input may be too large; then only its beginning is kept. */
 function encodeLetter(letter: z.infer<typeof StoredLetter>): string {
   const payload = JSON.stringify(letter);
   if (Buffer.byteLength(payload) <= DEAD_LETTER_BYTES_MAX) return payload;
@@ -102,7 +102,7 @@ function encodeLetter(letter: z.infer<typeof StoredLetter>): string {
   return JSON.stringify({ ...letter, input });
 }
 
-/** The letters there are by now, the oldest first. Those that come meanwhile, of a retry that failed, are left out. */
+/** The present letters, the oldest first. Letters that come during the listing, from retries that failed, are left out. */
 export async function* listDeadLetters(bus: Bus): AsyncGenerator<DeadLetter> {
   const { state } = await bus.jetstream.streams.info(STREAMS.dead);
   let next = state.first_seq;
@@ -121,8 +121,8 @@ export async function findDeadLetter(bus: Bus, sequence: number): Promise<DeadLe
 }
 
 /**
- * Sends the message once more, as mail or as a task, and then forgets the letter. Cut off in between and repeated, it sends nothing
- * twice for as long as the stream knows message ids, which is two minutes.
+ * Sends the message once more, as mail or as a task, and then removes the letter. If it is cut off in between and repeated,
+ * it sends nothing twice for two minutes, as long as the stream knows message ids.
  */
 export async function retryDeadLetter(bus: Bus, letter: DeadLetter): Promise<void> {
   const { address, message, input, sequence, task } = letter;
@@ -130,7 +130,7 @@ export async function retryDeadLetter(bus: Bus, letter: DeadLetter): Promise<voi
   const from = "operator";
   if (task) {
     const { subject, key } = task;
-    // What the earlier run sent under its id is known to the bus for two minutes: this is another run.
+    // For two minutes the bus knows the id of the earlier run's message, and would drop one under the same id.
     const id = `${task.id.slice(0, RETRIED_ID_CHARS)}-retry-${sequence}`;
     await writeAtomically(bus, [
       { subject, payload: encodeTask({ id, from, key, message, input }), headers },
@@ -147,7 +147,7 @@ export async function retryDeadLetter(bus: Bus, letter: DeadLetter): Promise<voi
   await dropDeadLetter(bus, letter);
 }
 
-/** Does nothing where somebody else has dropped it. */
+/** Removes a letter; does nothing where another operator has removed it. */
 export async function dropDeadLetter(bus: Bus, { sequence }: DeadLetter): Promise<void> {
   try {
     await bus.jetstream.streams.deleteMessage(STREAMS.dead, sequence, false);

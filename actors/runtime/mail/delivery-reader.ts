@@ -1,4 +1,4 @@
-/** Reads what the bus holds for one shard, mail and due reminders, in order, from what is left of it to the end. */
+/** Reads the mail and the due reminders that the bus holds for one shard, in order. */
 import type { JsMsg } from "@nats-io/jetstream";
 import type { Logger } from "pino";
 import { z } from "zod";
@@ -22,10 +22,10 @@ const Mail = z.object({
   from: z.string(),
   message: z.string(),
   input: z.unknown().optional(),
-  /** By its actor on the host of its sender. */
+  /** How often its actor has failed to handle it on the host of its sender. */
   tries: z.int().min(0).default(0),
 });
-/** No kind is called so: what is addressed to it becomes a dead letter under its subject. */
+/** A name that no kind has: a message to it becomes a dead letter under its subject. */
 const NOBODY = "(nobody)";
 const Fired = z.object({ at: z.number() });
 
@@ -36,7 +36,7 @@ export interface ReaderParts {
   deliver(shard: Shard, address: { kind: string; key: string }, delivery: Delivery): void;
 }
 
-/** Mail of one key that stays in the stream for now: from the first that is not read, to the last that was passed by. */
+/** Mail of one key that stays in the stream for now: from the first unread one to the last that was passed by. */
 interface Left {
   first: number;
   last: number;
@@ -44,9 +44,9 @@ interface Left {
 }
 
 /**
- * Delivers the shard's mail until it closes. What was delivered and is done is removed from the stream, up to the
- * first that is not; so after a change of owner nothing is missing, and each actor knows what it has had. A key whose
- * mail does not get done holds up no other: past MAIL_OF_KEY_MAX its mail is passed by, and read for itself.
+ * Delivers the shard's mail until the shard closes. Mail that is done is removed from the stream, up to the first that is
+ * not: so the next owner misses nothing, and each actor knows which mail it has handled. A key whose mail does not get done
+ * holds up no other: past MAIL_OF_KEY_MAX the reader passes its mail by, and reads that by itself.
  */
 export async function readMail(parts: ReaderParts, shard: Shard): Promise<void> {
   const { bus, clock, logger } = parts;
@@ -84,7 +84,7 @@ export async function readMail(parts: ReaderParts, shard: Shard): Promise<void> 
     parts.deliver(shard, address, { ...readPayload(text), sequence, trace, done });
   }
 
-  /** In order, until there is nothing more that was passed by; what comes then is delivered as it is read. */
+  /** Delivers, in order, the mail that was passed by; from then on the key's mail is delivered as it is read. */
   async function catchUp(subject: string, rest: Left): Promise<void> {
     while (!signal.aborted) {
       while (countOf(subject) >= MAIL_OF_KEY_MAX && !signal.aborted) await rest.room.wait();
@@ -92,7 +92,7 @@ export async function readMail(parts: ReaderParts, shard: Shard): Promise<void> 
         const message = await bus.whileConnected(() =>
           bus.readNext(STREAMS.mail, subject, rest.first),
         );
-        // A replica that lags has not got it yet.
+        // A replica that lags does not hold it yet.
         if (!message) throw new Error(`Cannot read ${subject}: it is not there`);
         if (signal.aborted) return;
         rest.first = message.seq + 1;
@@ -145,21 +145,21 @@ async function purgeMail(
   }
 }
 
-/** Delivers reminders as they come due. A delivery that is done is removed by its sequence. */
+/** Delivers reminders as they come due, and removes each by its sequence once it is done. */
 export async function readReminders(parts: ReaderParts, shard: Shard): Promise<void> {
   const { bus, logger } = parts;
   const { stream } = shard.subjects;
   const room = new Room(shard.closing.signal);
   let waiting = 0;
   await readForever(parts, shard, stream, shard.subjects.firedOf(shard.number), (fired) => {
-    // A removal leaves no message, but a marker may be read where another tool made one.
+    // Another tool may have left a marker; our own removals leave none.
     if (fired.headers?.has("KV-Operation")) return undefined;
     const { kind, key, message } = shard.subjects.readFired(fired.subject);
     const done = () => {
       waiting -= 1;
       room.free();
       bus.jetstream.streams.deleteMessage(stream, fired.seq, false).catch((error: unknown) => {
-        // It will be read once more, and be found obsolete.
+        // The next owner reads it once more and finds it obsolete.
         logger.debug({ err: error, shard: shard.number }, "fired reminder not removed");
       });
     };
@@ -170,7 +170,7 @@ export async function readReminders(parts: ReaderParts, shard: Shard): Promise<v
   });
 }
 
-/** Where a reader waits until one of its deliveries is done, or its shard closes. */
+/** Lets a reader wait until one of its deliveries is done or its shard closes. */
 class Room {
   readonly #closing: AbortSignal;
   #resolve: () => void = () => {};
@@ -192,7 +192,7 @@ class Room {
   }
 }
 
-/** Mail that cannot be read becomes a message no kind has, and so a dead letter that shows what came. */
+/** Turns unreadable mail into a message that no kind has, and so into a dead letter that shows its text. */
 function readPayload(text: string): Pick<Delivery, "message" | "input" | "tries"> {
   try {
     const { message, input, tries } = Mail.parse(JSON.parse(text));

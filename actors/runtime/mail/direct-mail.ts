@@ -1,7 +1,7 @@
 /**
- * Mail between actors of one host: it needs no stream. Once the outbox that holds it is durable it is handed to its actor,
- * and the commit of what that did takes it out of the outbox: both are stored, or neither is. Whatever does not come to
- * that goes by MAIL, as mail between hosts does.
+ * Mail between actors of one host, which needs no stream. Once the outbox that holds it is durable, the host hands it to its
+ * actor. The commit of its effect also takes it out of the outbox, so both are stored or neither is. All other mail goes by
+ * MAIL, as mail between hosts does.
  */
 import type { Logger } from "pino";
 import { DIRECT_MAIL_MAX } from "../../../schemas/limits.ts";
@@ -21,20 +21,20 @@ interface DirectMailParts {
   bus: Bus;
   logger: Logger;
   shards: ReadonlyMap<number, Shard>;
-  /** Whether one commit can hold changes of both. */
+  /** Whether one commit can hold changes of both shards. */
   commitTogether(one: Shard, other: Shard): boolean;
-  /** Whether what actors of this kind do is committed by their host. */
+  /** Whether the host commits the changes of actors of this kind. */
   isDurable(kind: string): boolean;
   deliver(shard: Shard, address: ReadAddress, delivery: Delivery): void;
-  /** The shard's outbox has something to publish. */
+  /** The shard's outbox has mail to publish. */
   publish(shard: Shard): void;
 }
 
 export class DirectMail {
   readonly #parts: DirectMailParts;
-  /** Of all shards. */
+  /** Mail that was handed over and is not committed yet, of all shards. */
   #handed = 0;
-  /** Counts what is compared in time: a clock has no two moments in a millisecond. */
+  /** Orders events in time: a clock cannot, within one millisecond. */
   #moment = 0;
   readonly #looking = new Set<Shard>();
 
@@ -42,17 +42,17 @@ export class DirectMail {
     this.#parts = parts;
   }
 
-  /** What MAIL holds of the shard's sends is not known: it was opened just now, or somebody may have published some. */
+  /** The host no longer knows which of the shard's sends MAIL holds: the shard was opened, or a former owner may have published some. */
   startKnowing(shard: Shard): void {
     this.#moment += 1;
     shard.sends.knownSince = this.#moment;
     shard.sends.published.clear();
   }
 
-  /** Hands over what may go so; the rest is to be published. `added` are the newest of the outbox. */
+  /** Hands over the entries that may be handed over; the others are to be published. `added` are the newest of the outbox. */
   offer(from: Shard, added: readonly OutboxEntry[]): void {
     if (from.status !== "open" || added.length === 0) return;
-    /** Addresses of what is to be published: what is sent to them later comes later. */
+    /** Addresses of entries that are to be published: later mail to them has to stay behind. */
     const behind = new Set<string>();
     for (const entry of from.outbox.entries) {
       if (entry === added[0]) break;
@@ -68,17 +68,17 @@ export class DirectMail {
     for (const send of sends) this.#deliver(send);
   }
 
-  /** A commit is being written that holds their effect: until its outcome is known they are not published. */
+  /** A commit with their effect is being written. They are not published until its outcome is known. */
   committing(sends: readonly DirectSend[]): void {
     for (const send of sends) send.status = "committing";
   }
 
-  /** Their effect is durable, and the stored outbox does not name them. */
+  /** Their effect is durable, and the stored outbox no longer names them. */
   committed(sends: readonly DirectSend[]): void {
     for (const { from, entry } of sends) this.#forget(from, entry);
   }
 
-  /** The commit does not hold their effect after all: they have it yet to have, here or elsewhere. */
+  /** The commit was not made: their effect is yet to come, on this host or another. */
   notCommitted(sends: readonly DirectSend[]): void {
     for (const send of sends) {
       if (send.status === "committing") send.status = "handed";
@@ -88,12 +88,12 @@ export class DirectMail {
     }
   }
 
-  /** The outbox has no room, or is to go to another host: what has not had its effect goes by MAIL. */
+  /** Publishes the mail without effect so far: the outbox is full, or the shard goes to another host. */
   publishAll(from: Shard): void {
     this.#publish(from, () => true);
   }
 
-  /** The shard is not this host's any more: the next owner publishes what it sent, and what was for it goes by MAIL. */
+  /** The host has lost the shard: its next owner publishes the mail from it, and this host publishes the mail to it. */
   drop(shard: Shard): void {
     for (const entry of [...shard.sends.direct.keys()]) this.#forget(shard, entry);
     for (const from of this.#parts.shards.values()) this.#publish(from, ({ to }) => to === shard);
@@ -117,7 +117,7 @@ export class DirectMail {
 
   #hand(what: Pick<DirectSend, "from" | "to" | "address" | "entry">): DirectSend {
     const { from, address, entry } = what;
-    // What the actor has of the same sender after it comes after it by MAIL, too.
+    // Later mail from the same sender has to follow it, so it goes by MAIL too.
     const isBehind = (other: DirectSend) =>
       other.address === address && other.entry.number >= entry.number;
     const giveUp = (tries: number) => {
@@ -133,13 +133,13 @@ export class DirectMail {
   #deliver(send: DirectSend): void {
     const { to, address, entry } = send;
     const { kind, key, message, trace } = entry.message;
-    // As the bus would give it: a copy, of what JSON carries.
+    // A copy that holds what JSON carries, as the bus would deliver it.
     const { input } = JSON.parse(entry.text) as OutboxEntry["message"];
     const delivery = { message, input, trace, tries: 0, direct: send, done: () => {} };
     this.#parts.deliver(to, { kind, key, address }, delivery);
   }
 
-  /** Undefined where it goes by MAIL. */
+  /** The target's shard; undefined where the mail goes by MAIL. */
   #targetOf(from: Shard, { message }: OutboxEntry, address: string): Shard | undefined {
     const { shards, isDurable, commitTogether } = this.#parts;
     if (this.#handed >= DIRECT_MAIL_MAX) return undefined;
@@ -150,10 +150,11 @@ export class DirectMail {
   }
 
   /**
-   * Whether the target's reader has delivered whatever MAIL may ever hold of the sender for this address, but for what is
-   * still in its outbox. A former owner that lives on without knowing can publish only what the outbox held when this one
-   * read it; that goes by MAIL here, too, over the `sent` mark, so that one of the two fails. So MAIL holds what this owner
-   * published, which it knows, and what was there before, which is read once a look after that has found nothing unread.
+   * True when the target's reader has delivered all mail from the sender to this address that MAIL may ever hold, but for
+   * the entries still in the sender's outbox. A former owner of the sender's shard may live on without knowing. It can
+   * publish only entries that the outbox held when this owner read it (`ActorHost` makes sure of that). This owner publishes
+   * those by MAIL too, over the same `sent` mark, so only one of the two succeeds. What remains is the mail that this owner
+   * published, which it knows, and earlier mail, which is read once a later look finds nothing unread.
    */
   #hasReadAllFrom({ sends }: Shard, to: Shard, address: string): boolean {
     if (to.mail.passedBy.has(mailSubject(to.number, address))) return false;
@@ -164,7 +165,7 @@ export class DirectMail {
     return false;
   }
 
-  /** Once at a time, whether the shard has read all its mail. */
+  /** Asks MAIL whether it holds unread mail of the shard; one question at a time. */
   async #look(to: Shard): Promise<void> {
     if (this.#looking.has(to)) return;
     this.#looking.add(to);

@@ -1,6 +1,6 @@
 /**
- * Publishes what outboxes hold: tasks to their lanes, mail to MAIL. Each batch of mail also moves its shards' `sent`
- * marks, each written only over the mark it follows: so mail is in the stream once, whoever publishes it, however often.
+ * Publishes the entries of outboxes: tasks to their lanes, mail to MAIL. Each batch of mail also moves the `sent` marks of
+ * its shards, each by compare-and-set. So the stream holds each mail once, whichever host publishes it, however often.
  */
 import type { Logger } from "pino";
 import { BATCH_BYTES_MAX, BATCH_MESSAGES_MAX, LANE_RETRY_MS } from "../../../schemas/limits.ts";
@@ -32,7 +32,7 @@ export class OutboxRelay {
   readonly #owns: (shard: Shard) => Promise<boolean>;
   readonly #reloaded: (shard: Shard) => void;
   readonly #shards = new Set<Shard>();
-  /** Tasks that are in their lanes, and not yet marked so. */
+  /** Tasks that are in their lanes and not yet marked as sent. */
   readonly #published = new WeakSet<OutboxEntry>();
   /** Shards with a task whose lane is full: their other tasks wait with it, their mail does not. */
   readonly #blocked = new Set<Shard>();
@@ -62,7 +62,7 @@ export class OutboxRelay {
   add(shard: Shard): void {
     this.#shards.add(shard);
     if (this.#running) return;
-    // Set before it runs: where there is nothing to publish after all, it has ended when it returns.
+    // Set first: `#run` may end before it returns.
     this.#running = true;
     void this.#run();
   }
@@ -97,7 +97,7 @@ export class OutboxRelay {
         bytes += entry.bytes;
       }
       if (waiting.length > 0 && entries.length === 0) break;
-      // Who had a turn goes behind the others: one that never empties shall not hold them up.
+      // A shard that had its turn goes behind the others, so that one that never empties holds up none.
       this.#shards.delete(shard);
       if (entries.length === 0) continue;
       this.#shards.add(shard);
@@ -107,7 +107,7 @@ export class OutboxRelay {
     return groups;
   }
 
-  /** Without what was handed over, and mail behind it to the same actor. */
+  /** The outbox without the mail that was handed over, and without mail behind that to the same actor. */
   #publishable(shard: Shard): readonly OutboxEntry[] {
     const { entries } = shard.outbox;
     const { direct } = shard.sends;
@@ -119,7 +119,7 @@ export class OutboxRelay {
     );
   }
 
-  /** Publishes the groups' tasks; returns the groups without the tasks that could not be. */
+  /** Publishes the groups' tasks. Returns the groups without the tasks that were refused. */
   async #publishTasks(groups: Group[]): Promise<Group[]> {
     const ready = groups.map(async ({ shard, entries }) => {
       const results = await Promise.allSettled(
@@ -139,7 +139,7 @@ export class OutboxRelay {
     return (await Promise.all(ready)).filter(({ entries }) => entries.length > 0);
   }
 
-  /** A full lane drains as workers work. */
+  /** Tries the shard's tasks again later: workers drain a full lane. */
   #block(shard: Shard, error: unknown): void {
     const full = error instanceof WriteRefused && error.full;
     if (!full)
@@ -151,7 +151,7 @@ export class OutboxRelay {
     });
   }
 
-  /** One that another host published is dropped within the stream's duplicate window; later, it would run twice. */
+  /** Within the stream's duplicate window a task that another host has published is dropped; after it, the task would run twice. */
   async #publishTask(shard: Shard, { number, message }: OutboxEntry): Promise<void> {
     const id = `${shard.number}-${number}`;
     await writeAtomically(this.#bus, [
@@ -196,7 +196,7 @@ export class OutboxRelay {
     }
   }
 
-  /** After a failure the stream says what of it was published, by us or by a new owner. */
+  /** Reads, after a failure, what this host or a new owner has published. */
   async #reload(groups: Group[]): Promise<void> {
     for (const { shard } of groups) {
       try {
@@ -214,7 +214,7 @@ export class OutboxRelay {
   }
 }
 
-/** What is published once these entries are. */
+/** The `sent` mark once these entries are published. */
 function markOf({ outbox }: Shard, published: readonly OutboxEntry[]): SentMark {
   const sent = Math.max(outbox.sent, ...published.map(({ number }) => number));
   const done = new Set(published);
@@ -222,7 +222,7 @@ function markOf({ outbox }: Shard, published: readonly OutboxEntry[]): SentMark 
   return { sent, waiting: waiting.map(({ number }) => number) };
 }
 
-/** What of a shard's outbox is published, and the sequence of the message that says so. */
+/** Which entries of a shard's outbox are published, and the sequence of the message that says so. */
 export async function readSentMark(bus: Bus, shard: number) {
   const message = await bus.readLast(STREAMS.mail, sentSubject(shard));
   if (!message) return { mark: { sent: 0, waiting: [] }, revision: 0 };

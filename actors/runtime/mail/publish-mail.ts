@@ -1,4 +1,4 @@
-/** Mail from those who have no outbox: clients and workers. */
+/** Publishes the mail of clients and workers, which have no outbox. */
 
 import { CALL_RETRY_MS_MAX } from "../../../schemas/call-limits.ts";
 import { ActorError } from "../../../schemas/errors.ts";
@@ -9,7 +9,7 @@ import type { Bus } from "../bus/bus.ts";
 import type { Clock } from "../lib/clock.ts";
 import { currentTrace } from "../lib/trace.ts";
 
-/** Stores mail under its id: repeating it within the stream's duplicate window stores it once. */
+/** Stores mail under its id: a repetition within the stream's duplicate window is stored once. Rejects with ActorError. */
 export async function publishMail(
   bus: Bus,
   clock: Clock,

@@ -1,8 +1,11 @@
-/** Shows a process's actors and workers to Prometheus. Labels are kinds, messages and error codes: closed lists. */
+/**
+ * Shows a process's actors and workers to Prometheus. The labels are kinds, messages and error codes, which are closed
+ * lists.
+ */
 import { Counter, Gauge, type Registry } from "prom-client";
 import type { MessageCounts, ServiceCounts } from "./service-counts.ts";
 
-/** Counts of messages handled, read from the role's counts whenever the metrics are asked for. */
+/** Counts of handled messages, read when the metrics are requested. */
 export function exposeCounts(registry: Registry, role: string, counts: ServiceCounts): void {
   const labelNames = ["kind", "message"] as const;
   const measure = (name: string, help: string, value: (of: MessageCounts) => number) =>
@@ -23,7 +26,7 @@ export function exposeCounts(registry: Registry, role: string, counts: ServiceCo
   measure("seconds_total", "Time from arrival to answer", ({ ms }) => ms / 1_000);
 }
 
-/** A value as it is at the moment it is asked for. */
+/** A gauge whose value is read when the metrics are requested. */
 export function exposeGauge(registry: Registry, name: string, help: string, value: () => number) {
   new Gauge({
     name: `trunkline_${name}`,

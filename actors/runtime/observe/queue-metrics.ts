@@ -1,4 +1,7 @@
-/** Shows to Prometheus what waits on the bus, and whether it and all copies of it are there. Every process shows the same figures. */
+/**
+ * Shows to Prometheus what waits on the bus, and whether the bus and all copies of its streams are there. Every process
+ * shows the same figures.
+ */
 import type { Logger } from "pino";
 import { Gauge, type Registry } from "prom-client";
 import { QUEUE_FIGURES_KEPT_MS, QUEUE_FIGURES_MS_MAX } from "../../../schemas/limits.ts";
@@ -14,7 +17,9 @@ interface QueueMetricsParts {
   registry: Registry;
 }
 
-/** Reads the figures when the metrics are asked for, and keeps them a few seconds. Without a bus they are left out. */
+/**
+ * Reads the figures when the metrics are requested, and keeps them a few seconds. Leaves them out while the bus is away.
+ */
 export function exposeQueues({ bus, clock, logger, registry }: QueueMetricsParts): void {
   let asked: { at: number; queues: Promise<Queues | undefined> } | undefined;
   const registers = [registry];

@@ -1,4 +1,4 @@
-/** What waits on the bus (tasks of each lane, mail, dead letters), and which copies of its streams are behind. */
+/** Reads what waits on the bus (tasks of each lane, mail, dead letters), and which copies of its streams are behind. */
 import { setTimeout as wait } from "node:timers/promises";
 import { JetStreamApiError } from "@nats-io/jetstream";
 import { STREAM_ANSWER_MS_MAX } from "../../../schemas/limits.ts";
@@ -13,7 +13,7 @@ export interface Queues {
   copies: StreamCopies[];
 }
 
-/** The copies of a stream that its leader does not know to be current: on a server that is away, catching up or broken. */
+/** The copies of a stream that its leader does not call current: on a server that is away, catching up or broken. */
 interface StreamCopies {
   stream: string;
   behind: number;
@@ -22,17 +22,17 @@ interface StreamCopies {
 export interface Lane {
   kind: string;
   lane: string;
-  /** No worker has taken them. */
+  /** Tasks that no worker has taken. */
   waiting: number;
   running: number;
-  /** When the first of those waiting and running was sent; undefined where there is none. */
+  /** When the oldest waiting or running task was sent; undefined without one. */
   oldestAt: Date | undefined;
 }
 
 export async function readQueues(bus: Bus): Promise<Queues> {
   const [lanes, mail, dead, copies] = await Promise.all([
     readLanes(bus),
-    // Beside the mail lies one message a shard that says how much of its outbox was sent.
+    // Beside the mail, MAIL holds one message per shard, which says how much of its outbox was sent.
     bus.jetstream.streams.info(STREAMS.mail, { subjects_filter: sentSubject("*") }),
     bus.jetstream.streams.info(STREAMS.dead),
     readCopies(bus),
@@ -42,7 +42,7 @@ export async function readQueues(bus: Bus): Promise<Queues> {
   return { lanes, mail: waiting, deadLetters: dead.state.messages, copies };
 }
 
-/** Asks for each stream by itself: for a list of all, a cluster waits seconds for a server that is away. */
+/** Reads each stream by itself: for a list of all, a cluster waits seconds for a server that is away. */
 async function readCopies(bus: Bus): Promise<StreamCopies[]> {
   const names = await Array.fromAsync(bus.jetstream.streams.names());
   return await Promise.all(
@@ -56,7 +56,7 @@ async function countBehind(bus: Bus, stream: string): Promise<number> {
   const late = wait(STREAM_ANSWER_MS_MAX, undefined, { signal: answered.signal });
   const found = await Promise.race([asked, late.catch(() => undefined)]);
   answered.abort();
-  // Without a leader, or with its only copy on a server that is away, nobody can use it.
+  // Without a leader, or with its only copy on a server that is away, nobody can use the stream.
   if (found === undefined || found === null) return 1;
   const others = found.cluster?.replicas ?? [];
   const current = others.filter((copy) => copy.current && !copy.offline).length;
@@ -65,7 +65,9 @@ async function countBehind(bus: Bus, stream: string): Promise<number> {
   return found.config.num_replicas - current - leads;
 }
 
-/** A lane that serves its keys in turn has a consumer for each, made by the first worker that takes one of its tasks. */
+/**
+ * A lane that serves its keys in turn has a consumer for each key, made by the first worker that takes one of its tasks.
+ */
 async function readLanes(bus: Bus): Promise<Lane[]> {
   const lanes = new Map<string, Lane & { subjects: Set<string> }>();
   const laneOf = (subject: string) => {
@@ -94,7 +96,7 @@ async function readLanes(bus: Bus): Promise<Lane[]> {
         const sent = await Promise.all([...subjects].map((subject) => firstSentAt(bus, subject)));
         const times = sent.flatMap((at) => (at === undefined ? [] : [at.getTime()]));
         const oldestAt = times.length === 0 ? undefined : new Date(Math.min(...times));
-        // A task may have been done between the two readings.
+        // A task may have ended between the two readings.
         return { kind, lane, waiting: Math.max(0, all - running), running, oldestAt };
       }),
   );
@@ -105,7 +107,7 @@ async function firstSentAt(bus: Bus, subject: string): Promise<Date | undefined>
     const query = { seq: 1, next_by_subj: subject };
     return (await bus.jetstream.streams.getMessage(STREAMS.tasks, query))?.time;
   } catch (error) {
-    // It has been done meanwhile.
+    // The task has ended meanwhile.
     if (error instanceof JetStreamApiError && error.code === NO_MESSAGE_FOUND) return undefined;
     throw error;
   }

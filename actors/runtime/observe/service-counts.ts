@@ -1,4 +1,4 @@
-/** How many messages of each kind a process has handled, how many it refused, and how long that took. */
+/** Counts the messages of each kind that a process handled and refused, and the time that took. */
 
 import { refusalOf } from "../bus/refusal.ts";
 import type { Answer } from "../shards/incoming.ts";
@@ -9,11 +9,11 @@ export interface MessageCounts {
   requests: number;
   errors: number;
   lastError: string;
-  /** Milliseconds from arrival to answer, added up. */
+  /** Sum of the times from arrival to answer, in milliseconds. */
   ms: number;
 }
 
-/** Names a caller made up are counted together: labels come from closed lists. */
+/** Names that callers invent are counted together: labels come from closed lists. */
 const UNKNOWN = "(unknown)";
 
 export class ServiceCounts {
@@ -34,7 +34,7 @@ export class ServiceCounts {
     if ("refusal" in answer) this.fail(kind, message, answer.refusal);
   }
 
-  /** A message that is, or will be, counted among the requests has failed for good. */
+  /** A message that is counted among the requests, now or later, has failed for good. */
   fail(kind: string, message: string, error: Error): void {
     const counts = this.#of(kind, message);
     counts.errors += 1;
@@ -42,7 +42,7 @@ export class ServiceCounts {
     counts.lastError = refusal ? `${refusal.code}: ${refusal.message}` : error.message;
   }
 
-  /** Every known message in the order they were named, also those nobody has sent yet. */
+  /** Every known message in the order of registration, including those without requests. */
   all(): MessageCounts[] {
     return [...this.#counts.values()];
   }

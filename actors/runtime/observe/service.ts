@@ -1,4 +1,4 @@
-/** Shows a role of this process to `nats service ls`, `info` and `stats` (ADR-32), with its request counts and errors. */
+/** Shows a role of this process to `nats service ls`, `info` and `stats` (ADR-32), with its requests and errors. */
 import { randomBytes } from "node:crypto";
 import type { Subscription } from "@nats-io/transport-node";
 import type { Bus } from "../bus/bus.ts";
@@ -12,23 +12,23 @@ interface ServiceParts {
   version: string;
   description: string;
   metadata?(): Readonly<Record<string, string>>;
-  /** Asked for at each question. */
+  /** Called for each request. */
   endpoints(): readonly ServiceEndpoint[];
 }
 
-/** What a role does under one name, and how often it did. */
+/** The work of a role under one name, and its counts. */
 interface ServiceEndpoint {
   name: string;
-  /** Where requests arrive, for those who read the list. */
+  /** The subject of its requests, for readers of the list. */
   subject: string;
   requests: number;
   errors: number;
   lastError: string;
-  /** Milliseconds from arrival to answer, added up. */
+  /** Sum of the times from arrival to answer, in milliseconds. */
   ms: number;
 }
 
-/** Answers the discovery questions until `stop`. */
+/** Answers discovery requests until `stop`. */
 export class Service {
   readonly #parts: ServiceParts;
   readonly #id = randomBytes(11).toString("hex");
@@ -93,5 +93,5 @@ export class Service {
 const NANOSECONDS = 1_000_000;
 const nanoseconds = (ms: number) => Math.round(ms * NANOSECONDS);
 
-/** Letters, digits, `-` and `_`, as the protocol has it. */
+/** Letters, digits, `-` and `_`, as the protocol allows. */
 const endpointName = (name: string) => name.replace(/[^\w-]/g, "");

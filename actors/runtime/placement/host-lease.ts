@@ -1,6 +1,6 @@
 /**
- * A host's sign of life: one key that ends by itself unless it is renewed. It is renewed only over its last renewal, so
- * once it has ended it stays so, and the host goes on under a new name.
+ * The lease of a host: one key that expires unless the host renews it. A host renews only over its last renewal. So a
+ * lease that has ended stays ended, and its host goes on under a new name.
  */
 import { randomBytes } from "node:crypto";
 import type { Logger } from "pino";
@@ -18,7 +18,7 @@ import type { Clock } from "../lib/clock.ts";
 import type { StateStore } from "../state/state-store.ts";
 
 export const Lease = z.object({
-  /** It gives its shards away and takes none. */
+  /** The host gives its shards away and takes none. */
   leaving: z.boolean(),
   /** Id of the server whose connection it was renewed on. */
   server: z.string().optional(),
@@ -38,10 +38,10 @@ interface HostLeaseParts {
   logger: Logger;
   /** The start of the host's id, for operators; a random part makes it unique. */
   hostName: string;
-  /** The lease is about to be written under this name. */
+  /** Called before the lease is written under this name. */
   renewing(id: string): void;
   renewed(): void;
-  /** The lease has ended; `id` is a new one by now. */
+  /** The lease has ended; `id` is a new one already. */
   lost(): void;
 }
 
@@ -50,7 +50,10 @@ export class HostLease {
   readonly #stopped = new AbortController();
   #id: string;
   #revision = 0;
-  /** By the monotonic clock, and by the other one; and no longer than the connection lasts that it was renewed by. */
+  /**
+   * Until when the lease surely lives: by the monotonic clock, by the wall clock, and while the connection lasts that
+   * renewed it.
+   */
   #holdsUntil = NEVER;
   #leaving = false;
   #renewing: Promise<void> = Promise.resolve();
@@ -68,20 +71,20 @@ export class HostLease {
     return this.#leaving;
   }
 
-  /** True while it surely lives, by this machine's own clocks and its connection. */
+  /** True while the lease surely lives, by this machine's own clocks and its connection. */
   get holds(): boolean {
     const { bus, clock } = this.#parts;
     const { monotonic, wall, disconnections } = this.#holdsUntil;
-    // Whoever sees that this host has lost its connection may end its lease: see `HostPresence`.
+    // A host that sees that this one has lost its connection may end its lease: see `HostPresence`.
     if (bus.disconnections !== disconnections) return false;
-    // The monotonic clock stands still while a virtual machine is suspended; the other may be set back.
+    // The monotonic clock stands still while a virtual machine is suspended; the wall clock may be set back.
     return clock.monotonic() < monotonic && clock.now() < wall;
   }
 
   /** Resolves when the lease is written; from then on it is renewed until `release`. */
   async start(): Promise<void> {
     const { clock, logger } = this.#parts;
-    // The stream may be without a leader, or its disk slow, at this moment of all.
+    // At a start the stream may have no leader, or its disk may be slow.
     for (let tries = 1; !this.holds; tries++) {
       try {
         await this.#renew();
@@ -89,7 +92,7 @@ export class HostLease {
         if (tries >= LEASE_START_TRIES_MAX) throw error;
         logger.warn({ err: error, tries }, "lease not taken, will try again");
         await clock.wait(LEASE_RENEW_MS);
-        // What was tried may be stored after all; under that name nobody owns anything, and it ends by itself.
+        // The write may be stored after all. Nobody owns a shard under that name, and its lease expires.
         this.#id = newId(this.#parts.hostName);
       }
     }
@@ -103,7 +106,7 @@ export class HostLease {
     await this.#renewNext();
   }
 
-  /** Ends the lease at once. It leaves a marker as one that expires does: others would count on what is just gone. */
+  /** Ends the lease at once. It leaves a marker, as an expired lease does, so that other hosts see it end. */
   async release(): Promise<void> {
     this.#stopped.abort();
     await this.#renewing;
@@ -115,7 +118,7 @@ export class HostLease {
     }
   }
 
-  /** At once, whenever it was renewed last; one after the other. */
+  /** Renews at once, whenever the last renewal was; renewals run one after the other. */
   async renew(): Promise<void> {
     await this.#renewNext();
     if (!this.#stopped.signal.aborted) this.#parts.renewed();
@@ -156,7 +159,7 @@ export class HostLease {
     }
   }
 
-  /** A renewal whose answer was lost may have been stored: then the lease is still ours, at another revision. */
+  /** A renewal whose answer was lost may have been stored: then the lease still lives, at another revision. */
   async #stillStored(): Promise<boolean> {
     const { store } = this.#parts;
     const { sequence, text } = await store.read(store.subjects.lease(this.#id));
@@ -165,7 +168,7 @@ export class HostLease {
     return true;
   }
 
-  /** The time it holds counts from before it was sent. */
+  /** The lease counts from before its renewal is sent. */
   async #renew(): Promise<void> {
     const { bus, store, clock, renewing } = this.#parts;
     renewing(this.#id);
@@ -187,7 +190,9 @@ export class HostLease {
   }
 }
 
-/** Ends the lease of another host as it was seen last. Rejects with WriteRefused where it was renewed since. */
+/**
+ * Ends another host's lease at the sequence where it was seen last. Rejects with WriteRefused where it was renewed since.
+ */
 export async function endLease(
   { bus, store }: Pick<HostLeaseParts, "bus" | "store">,
   host: string,
@@ -206,7 +211,9 @@ const endOf = (store: StateStore, host: string): Write => ({
   headers: RELEASED,
 });
 
-/** Long enough for a host that was away to see it; one that was away longer has lost its own lease, and looks anew. */
+/**
+ * Long enough for a host that was away to see it. A host that was away longer has lost its own lease, and reads all anew.
+ */
 const RELEASED = { "KV-Operation": "DEL", "Nats-TTL": "60s" } as const;
 
 const newId = (hostName: string) => `${hostName}-${randomBytes(4).toString("hex")}`;

@@ -1,8 +1,9 @@
 /**
- * Finds a host that has lost its connection before its lease runs out, so that its actors answer elsewhere at once. Each host
- * answers under its name before its lease is written, and asks the next one at the same server. Where nobody listens there any
- * more, twice, the server has closed the connection on which that lease was renewed: its process has ended, or knows itself that
- * it is cut off and trusts the lease no longer. One that merely does not answer may stand still: its lease runs out.
+ * Finds hosts that have lost their connection before their lease expires, so that their actors answer elsewhere at once.
+ * Each host answers under its name before its lease is written, and asks the next host at the same server. If nobody
+ * listens there twice in a row, the server has closed the connection that renewed the lease. Then the process has ended,
+ * or knows that it is cut off and no longer trusts its lease. A host that listens and does not answer may stand still, and
+ * its lease expires.
  */
 import type { Logger } from "pino";
 import { PRESENCE_ANSWER_MS, PRESENCE_MISSES, PRESENCE_MS } from "../../../schemas/limits.ts";
@@ -27,21 +28,21 @@ export class HostPresence {
   readonly #parts: HostPresenceParts;
   readonly #stopped = new AbortController();
   #answering: { id: string; stop(): void } | undefined;
-  /** How often in a row nobody listened as this host. */
+  /** How often in a row nobody listened under this host's name. */
   #missed = { host: "", times: 0 };
 
   constructor(parts: HostPresenceParts) {
     this.#parts = parts;
   }
 
-  /** Answers under this name, and no longer under the last one. */
+  /** Answers under this name, and no longer under the former one. */
   answerAs(id: string): void {
     if (this.#answering?.id === id) return;
     this.#answering?.stop();
     this.#answering = { id, stop: answerOn(this.#parts, presenceSubject(id), () => "") };
   }
 
-  /** Asks the next one, from now on until `stop`. */
+  /** Asks the next host, from now on until `stop`. */
   async watch(): Promise<void> {
     const { clock, logger } = this.#parts;
     const { signal } = this.#stopped;
@@ -74,7 +75,7 @@ export class HostPresence {
       logger.warn({ host }, "host has lost its connection, lease ended");
     } catch (error) {
       if (!(error instanceof WriteRefused && error.conflict)) throw error;
-      // It is back, or another has ended its lease.
+      // It is back, or another host has ended its lease.
     }
   }
 }

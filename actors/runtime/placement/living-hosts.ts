@@ -1,6 +1,6 @@
 /**
- * The hosts whose leases are being renewed, as far as this one sees. A lease that is stored and not renewed is nobody's:
- * a nats-server that was killed may bring back expired messages, and never expire them again (seen with 2.15.2).
+ * The hosts whose leases are renewed, as far as this host sees. A stored lease that is not renewed does not count: a nats-
+ * server that was killed may bring back expired messages and never expire them again (seen with 2.15.2).
  */
 import { LEASE_UNSEEN_MS_MAX } from "../../../schemas/limits.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -8,7 +8,7 @@ import type { Lease } from "./host-lease.ts";
 
 interface Sighting extends Lease {
   sequence: number;
-  /** Monotonic time of the first sight of this sequence. */
+  /** Monotonic time when this sequence was first seen. */
   seenAt: number;
 }
 
@@ -20,7 +20,7 @@ export class LivingHosts {
     this.#clock = clock;
   }
 
-  /** The lease was read at this sequence. Each renewal has another. */
+  /** The lease was read at this sequence; each renewal has another. */
   see(host: string, sequence: number, lease: Lease): void {
     const known = this.#hosts.get(host);
     const seenAt = known?.sequence === sequence ? known.seenAt : this.#clock.monotonic();
@@ -41,7 +41,10 @@ export class LivingHosts {
     return known !== undefined && this.#clock.monotonic() - known.seenAt <= LEASE_UNSEEN_MS_MAX;
   }
 
-  /** The next of those at a server in the order of their names, which begins anew behind the last; and its lease as it was seen last. */
+  /**
+   * The next host at the same server in the order of names, and behind the last the first; with its lease as it was seen
+   * last.
+   */
   nextAfter(host: string, server: string): { host: string; sequence: number } | undefined {
     const others = [...this.#hosts].filter(
       ([one, lease]) => one !== host && lease.server === server && this.isAlive(one),
@@ -51,7 +54,7 @@ export class LivingHosts {
     return next === undefined || !lease ? undefined : { host: next, sequence: lease.sequence };
   }
 
-  /** Those that take shards. */
+  /** The hosts that take shards. */
   staying(): string[] {
     return [...this.#hosts]
       .filter(([host, { leaving }]) => !leaving && this.isAlive(host))

@@ -1,6 +1,6 @@
 /**
- * Which shards this host owns. A shard's epoch names its owner, which has a lease in the first state bucket; the shard
- * is free when its owner gave it back, or the owner's lease is gone for good.
+ * Decides which shards this host owns. A shard's epoch names its owner, which has a lease in the first state bucket. The
+ * shard is free when its owner gave it back, or when the owner's lease has ended.
  */
 import { DeliverPolicy, type JsMsg } from "@nats-io/jetstream";
 import type { Logger } from "pino";
@@ -16,23 +16,23 @@ import { HostPresence } from "./host-presence.ts";
 import { LivingHosts } from "./living-hosts.ts";
 import { preferredHost } from "./rendezvous.ts";
 
-/** Of a lease this host wrote and has not seen come back yet. */
+/** The sequence of a lease that this host wrote and has not read yet. */
 const NOT_READ = 0;
 
-/** What a host does with its shards when placement says so. */
+/** The actions of a host on its shards that placement starts. */
 interface PlacementHost {
-  /** The epoch is written: writes down what former owners have left in these journals. */
+  /** Writes the commits that former owners left in these journals to the shard's keys. The new epoch is written already. */
   replay(shard: number, epoch: number, journals: readonly string[]): Promise<void>;
-  /** Loads, and takes messages. Rejects when it cannot; the shard is then taken again. */
+  /** Loads the shard and takes its messages. Rejects where that fails; the shard is then taken again. */
   open(shard: number, epoch: number, host: string): Promise<void>;
   /**
-   * Finishes what it took and commits it. Resolves when nothing of the shard is left in memory: true where all of it is
-   * written down, too.
+   * Finishes and commits the messages that the shard took. Resolves when nothing of the shard is left in memory; with true
+   * where its keys hold all commits.
    */
   handOver(shard: number): Promise<boolean>;
-  /** Drops everything at once: somebody else owns it, or may. */
+  /** Drops the shard at once: another host owns it, or may. */
   drop(shard: number): void;
-  /** Nobody needs the journal of this host any more. */
+  /** Removes the journal of a host that nobody needs any more. */
   forgetJournal(host: string): Promise<void>;
 }
 
@@ -55,7 +55,7 @@ export class Placement {
   readonly #open = new Map<number, number>();
   /** Shards being taken or given back. */
   readonly #moving = new Map<number, Promise<void>>();
-  /** The last epoch that was seen in a bucket, of all its shards: who has seen it has seen all before it. */
+  /** By bucket: the sequence of the newest epoch seen. A host that has seen it has seen all epochs before it. */
   readonly #lastEpochs = new Map<StateStore, number>();
   /** Hosts that may be gone and have left a journal. */
   readonly #journals = new Set<string>();
@@ -120,19 +120,19 @@ export class Placement {
     return true;
   }
 
-  /** Takes a lease and then shards, from now on until `stop`. `journals`: hosts that have left one, as the store has it. */
+  /** Takes a lease, and then shards until `stop`. `journals`: the hosts that have a journal in the store. */
   async start(journals: readonly string[]): Promise<void> {
     for (const journal of journals) this.#journals.add(journal);
     await this.#lease.start();
     this.#watchAll();
     void this.#presence.watch();
-    // The lease is not trusted again before, and what failed while the bus was away is tried again then.
+    // The lease counts again only after a renewal, which also retries what failed while the bus was away.
     this.#bus.onReconnect(() => void this.#lease.renew());
   }
 
   /** Gives every shard to the others, then the lease back. */
   async stop(): Promise<void> {
-    // The others shall know before the first shard is free.
+    // Other hosts must know before the first shard is free.
     await this.#lease.announceLeaving();
     this.#hosts.see(this.#lease.id, NOT_READ, { leaving: true });
     while (this.#open.size > 0 || this.#moving.size > 0) {
@@ -153,8 +153,8 @@ export class Placement {
   }
 
   /**
-   * Refuses a write once any shard of the bucket has been taken or given back that this host has not heard of. (Not in a
-   * replicated stream: it does not look for several subjects among the writes that are under way.)
+   * A fence that refuses a write once any shard of the bucket was taken or given back without this host's knowledge. It does
+   * not hold in a replicated stream, which compares no wildcard with writes that are under way.
    */
   fenceOfAll(bucket: number): { sequence: number; subject: string } | undefined {
     const store = this.#storeOf(bucket);
@@ -162,14 +162,14 @@ export class Placement {
     return sequence === undefined ? undefined : { sequence, subject: store.subjects.epochs };
   }
 
-  /** True when a later owner has written down what the journal of this epoch's host held of the shard. */
+  /** True when a later owner has written the shard's commits in this host's journal to their keys. */
   isReplayed(shard: number, epoch: { sequence: number; host: string }): boolean {
     const known = this.#epochs.get(shard);
     if (known === undefined || known.sequence <= epoch.sequence) return false;
     return !known.journals.includes(epoch.host);
   }
 
-  /** True if the shard's epoch in the store is still the one it was opened under; else drops the shard. */
+  /** True if the store still has the epoch that the shard was opened under; else drops the shard. */
   async confirm(shard: number, epoch: number): Promise<boolean> {
     const known = await this.#readEpoch(shard);
     if (known.sequence === epoch) return true;
@@ -178,7 +178,7 @@ export class Placement {
     return false;
   }
 
-  /** Drops a shard whose store may hold anything by now, and takes it again under a new epoch. */
+  /** Drops a shard whose last commit has an unknown outcome, and takes it again under a new epoch. */
   retake(shard: number): void {
     this.#drop(shard);
     this.#reconcile();
@@ -259,9 +259,9 @@ export class Placement {
     if (opened !== undefined && epoch.sequence > opened) this.#drop(shard);
   }
 
-  /** Compares who owns each shard with who should, and takes or gives back one by one. */
+  /** Compares the owner of each shard with the preferred host, and takes shards or gives them back. */
   #reconcile(): void {
-    // Without a lease that lives, a shard that was taken would be free at once.
+    // A shard that a host takes without a living lease is free at once.
     if (this.#watched.size < this.#stores.length || this.#stopped || !this.#lease.holds) return;
     const staying = this.#hosts.staying();
     for (let shard = 0; shard < SHARDS; shard++) {
@@ -272,17 +272,17 @@ export class Placement {
       if (preferred === this.#lease.id) {
         if (free && !this.#open.has(shard)) this.#move(shard, this.#take(shard));
       } else if (preferred !== undefined && (this.#open.has(shard) || owner === this.#lease.id)) {
-        // Also one that is ours by name alone, since giving it back failed half-way: nobody else may take it.
+        // Also a shard that only its epoch gives to this host, since its return failed half-way: no other host may take it.
         this.#move(shard, this.#giveBack(shard));
       }
     }
   }
 
-  /** One thing at a time with each shard; what should be otherwise by then is seen at the end. */
+  /** Runs one move at a time for each shard, and reconciles again at its end. */
   #move(shard: number, moving: Promise<boolean>): void {
     const ended = moving.then((done) => {
       this.#moving.delete(shard);
-      // After a failure the next renewal looks again: the bus may be away.
+      // After a failure the next renewal reconciles: the bus may be away.
       if (done) this.#reconcile();
     });
     this.#moving.set(shard, ended);
@@ -296,7 +296,7 @@ export class Placement {
       const epoch = await this.#takeOver(shard, known);
       await this.#host.open(shard, epoch, id);
       this.#open.set(shard, epoch);
-      // Another may have taken it meanwhile, or the lease it was taken under has ended: then it is free for all.
+      // Another host may have taken it meanwhile, or the lease it was taken under has ended.
       const lost = (this.#epochs.get(shard)?.sequence ?? epoch) > epoch || this.#lease.id !== id;
       if (lost) this.#drop(shard);
       return true;
@@ -307,7 +307,7 @@ export class Placement {
     }
   }
 
-  /** Writes the epoch, and once more when what journals hold is written down: from then on nobody need read them. */
+  /** Writes the epoch, replays the journals, and writes the epoch again: from then on no owner needs to read those journals. */
   async #takeOver(shard: number, known: KnownEpoch | undefined): Promise<number> {
     const host = this.#lease.id;
     const journals = journalsOf(known);
@@ -330,7 +330,7 @@ export class Placement {
       return true;
     } catch (error) {
       this.#logger.debug({ err: error, shard }, "shard not given back");
-      // Whatever of it could not be finished is the next owner's; `stop` would ask for it again for ever.
+      // The next owner takes over what could not be finished; `stop` would otherwise retry for ever.
       this.#drop(shard);
       await this.#relearn(shard);
       return false;
@@ -350,7 +350,7 @@ export class Placement {
     return sequence;
   }
 
-  /** A watch may lag; whether a lease was renewed, the leader knows. */
+  /** Asks the leader whether a host's lease has ended: the watch may lag. */
   async #isGone(host: string): Promise<boolean> {
     const { text, sequence } = await this.#firstStore.read(this.#firstStore.subjects.lease(host));
     if (text === undefined || this.#hosts.hasEnded(host, sequence)) return true;
@@ -358,7 +358,7 @@ export class Placement {
     return false;
   }
 
-  /** What was tried may have been done, or lost to another host: the store knows. */
+  /** Reads the epoch from the store: a write with an unknown outcome may have been stored, or lost to another host. */
   async #relearn(shard: number): Promise<void> {
     try {
       this.#learn(shard, await this.#readEpoch(shard));
@@ -373,7 +373,7 @@ export class Placement {
     return { ...(text === undefined ? NOBODY : Epoch.parse(JSON.parse(text))), sequence };
   }
 
-  /** Of hosts that are gone and that no epoch names. */
+  /** Removes the journals of hosts that are gone and that no epoch names. */
   async #forgetJournals(): Promise<void> {
     if (this.#watched.size < this.#stores.length) return;
     for (const host of this.#journals) {
@@ -391,7 +391,7 @@ export class Placement {
   }
 
   #drop(shard: number): void {
-    // Why it was is one line of the log, not one for each shard.
+    // The reason is logged once, not once for each shard.
     if (this.#open.delete(shard)) this.#logger.debug({ shard }, "shard dropped");
     this.#host.drop(shard);
   }

@@ -1,4 +1,7 @@
-/** Which of the living hosts should own a shard: the same answer on every host, and few moves when one comes or goes. */
+/**
+ * Chooses which living host should own a shard: every host comes to the same answer, and few shards move when one joins or
+ * leaves.
+ */
 import { fnv1a32 } from "../../../schemas/subjects.ts";
 
 /** The host with the highest weight for the shard (rendezvous hashing), or undefined where there is none. */

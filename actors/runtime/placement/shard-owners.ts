@@ -1,4 +1,4 @@
-/** Which host owns which shard, as the bus has it: for operators. */
+/** Reads for operators which host owns which shard. */
 import type { StoredMsg } from "@nats-io/jetstream";
 import { SHARDS } from "../../../schemas/limits.ts";
 import { type StateSubjects, stateBucket, stateSubjects } from "../../../schemas/subjects.ts";
@@ -8,7 +8,7 @@ import { Lease } from "./host-lease.ts";
 
 export interface OwningHost {
   id: string;
-  /** `gone`: its lease has ended, and whoever is left takes its shards. */
+  /** `gone`: its lease has ended, and the other hosts take its shards. */
   lease: "held" | "leaving" | "gone";
   /** Undefined where the lease is gone. */
   renewedAt: Date | undefined;
@@ -17,7 +17,7 @@ export interface OwningHost {
 
 interface ShardOwners {
   hosts: OwningHost[];
-  /** Given back, or never taken. */
+  /** Shards that were given back or never taken. */
   free: number[];
 }
 
@@ -50,7 +50,7 @@ export async function readShardOwners(bus: Bus): Promise<ShardOwners> {
   return { hosts: [...hosts.values()].sort((a, b) => a.id.localeCompare(b.id)), free };
 }
 
-/** Each newest value there is under a filter; what was removed is left out. */
+/** The newest values under a filter, without those that were removed. */
 async function lastOf(bus: Bus, { stream }: StateSubjects, filter: string): Promise<StoredMsg[]> {
   const found = await bus.jetstream.direct.getLastMessagesFor(stream, { multi_last: [filter] });
   const values: StoredMsg[] = [];

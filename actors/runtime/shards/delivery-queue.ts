@@ -1,4 +1,4 @@
-/** What is to be delivered to one actor, in its order; mail that goes by MAIL after all leaves it. */
+/** The deliveries that wait for one actor, in order. Mail within the host leaves the queue when MAIL takes it over. */
 import type { Delivery } from "./incoming.ts";
 
 export class DeliveryQueue {
@@ -12,7 +12,7 @@ export class DeliveryQueue {
     this.#waiting.push(delivery);
   }
 
-  /** The one whose turn it is. It stays until it is shifted. */
+  /** The next delivery. It stays in the queue until it is shifted. */
   peek(): Delivery | undefined {
     while (this.#waiting[0] && isOver(this.#waiting[0])) this.#waiting.shift();
     return this.#waiting[0];
@@ -22,13 +22,13 @@ export class DeliveryQueue {
     return this.#waiting.shift();
   }
 
-  /** Mail of this host goes by MAIL, which keeps it for as long as it takes. */
+  /** Hands mail within the host to MAIL, which keeps it for as long as it takes. */
   giveUpDirect(): void {
     for (const { direct, tries } of this.#waiting) direct?.giveUp(tries);
     this.#waiting = this.#waiting.filter(({ direct }) => !direct);
   }
 
-  /** Those that were delivered and come back, and then these. */
+  /** The delivered ones that are to be delivered again, and then those that wait. */
   behind(delivered: readonly Delivery[]): Delivery[] {
     return [...delivered, ...this.#waiting].filter((delivery) => !isOver(delivery));
   }

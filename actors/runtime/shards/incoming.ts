@@ -1,11 +1,11 @@
-/** What comes to an actor: calls, which are answered, and deliveries of mail and reminders. */
+/** The messages that come to an actor: calls, which are answered, and deliveries of mail and reminders. */
 import type { CallId } from "../../../schemas/call-id.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import { MAIL_RETRY_MS, MAIL_RETRY_MS_MAX } from "../../../schemas/limits.ts";
 import type { TraceCarrier } from "../lib/trace.ts";
 import type { DirectSend } from "./shard.ts";
 
-/** `reply` is JSON text. `misdirected`: not here any more, ask again. `dropped`: nobody waits for an answer. */
+/** `reply` is JSON text. `misdirected`: another host owns the actor, send the call again. `dropped`: the caller gave up; send no reply. */
 export type Answer =
   | { reply: string }
   | { refusal: ActorError }
@@ -15,18 +15,18 @@ export type Answer =
 export interface IncomingCall {
   message: string;
   input: unknown;
-  /** Absent in a call by hand, which nobody repeats. */
+  /** Absent in a call by an operator's tool, which never repeats it. */
   id?: CallId;
   deadlineAt: number;
   trace?: TraceCarrier | undefined;
   respond(answer: Answer): void;
 }
 
-/** Mail, or a reminder that came due: it is delivered until its effect is durable, and then `done`. */
+/** Mail, or a reminder that came due. It is delivered until its effect is durable; then `done` is called. */
 export interface Delivery {
   message: string;
   input: unknown;
-  /** Position in the stream of mail; a reminder has the time it was set for instead, and mail of this host is named itself. */
+  /** Its sequence in MAIL. A reminder has `dueAt` instead, and mail within the host has `direct`. */
   sequence?: number;
   dueAt?: number;
   direct?: DirectSend;
@@ -35,24 +35,24 @@ export interface Delivery {
   done(): void;
 }
 
-/** Before mail that failed so often is tried again. */
+/** The pause before mail that has failed so often is delivered again. */
 export const mailPauseMs = (failures: number) =>
   Math.min(MAIL_RETRY_MS * 2 ** (failures - 1), MAIL_RETRY_MS_MAX);
 
-/** What an activation that ended leaves to the next. `careful`: see `Activation.doubt`. */
+/** The messages that an ended activation leaves to the next one. `careful`: see `Activation.doubt`. */
 export interface Waiting {
   deliveries: Delivery[];
   calls: IncomingCall[];
   careful: boolean;
 }
 
-/** The answer of an actor that has as much before it as it takes. */
+/** The answer of an actor whose limit of waiting work is reached. */
 export function busy(address: string, reason: string): Answer {
   const message = `Cannot call ${address}: ${reason}`;
   return { refusal: new ActorError("busy", message, { retryAfterS: 1 }) };
 }
 
-/** Not `unavailable`: callers take that for something that may pass, and ask again. */
+/** The code is not `unavailable`, since callers send a call again after that one. */
 export const GIVEN_UP: Answer = {
   refusal: new ActorError(
     "deadline_exceeded",

@@ -1,10 +1,10 @@
-/** The sends of one shard's actors that are committed and not yet published: one value in the store, numbered. */
+/** The sends of one shard's actors that are committed and not yet published. They are numbered and stored as one value. */
 import { z } from "zod";
 import { OUTBOX_BYTES_MAX } from "../../../schemas/limits.ts";
 
 const StoredEntry = z.object({
   number: z.number(),
-  /** `<kind>.<key>` of the sender, for those who read dead letters. */
+  /** `<kind>.<key>` of the sender, for operators who read dead letters. */
   from: z.string(),
   to: z.enum(["actor", "worker"]),
   kind: z.string(),
@@ -25,11 +25,11 @@ export interface Unsent {
 }
 export interface OutboxEntry extends Unsent {
   number: number;
-  /** Of an actor of this host that could not handle it. */
+  /** How often its actor on this host has failed to handle it. */
   tries?: number;
 }
 
-/** All up to `sent` is published but what is named: tasks whose lane was full, and mail that an actor here was handed. */
+/** All entries up to `sent` are published, but for `waiting`: tasks whose lane was full, and mail that was handed within the host. */
 export const SentMark = z.object({ sent: z.number(), waiting: z.array(z.number()).default([]) });
 export type SentMark = z.infer<typeof SentMark>;
 
@@ -42,7 +42,7 @@ export class Outbox {
   #nextNumber: number;
   #bytes = 0;
 
-  /** `stored` is what the store holds, `mark` what of it the stream of mail says is published. */
+  /** `stored` is the stored value; `mark`, from MAIL, says which of its entries are published. */
   constructor(stored: string | undefined, mark: SentMark) {
     const { entries } = StoredOutbox.parse(
       stored === undefined ? { entries: [] } : JSON.parse(stored),
@@ -54,7 +54,7 @@ export class Outbox {
     }
   }
 
-  /** The highest number that is published. */
+  /** The highest published number. */
   get sent(): number {
     return this.#sent;
   }
@@ -63,17 +63,17 @@ export class Outbox {
     return this.#entries;
   }
 
-  /** True when so much more fits. An empty outbox takes whatever one change may send. */
+  /** True where so many more bytes fit. An empty outbox takes all that one change may send. */
   hasRoomFor(bytes: number): boolean {
     return this.#bytes + bytes <= OUTBOX_BYTES_MAX;
   }
 
-  /** Numbers for new sends. Nothing is kept before `add`: a commit that fails leaves no gap. */
+  /** Numbers new sends. The outbox keeps them only with `add`, so a failed commit leaves no gap. */
   number(sends: readonly Unsent[]): OutboxEntry[] {
     return sends.map((send, index) => ({ ...send, number: this.#nextNumber + index }));
   }
 
-  /** The value to commit: what is unsent without what is `done` by that commit, and the new entries. */
+  /** The value to commit: the unsent entries without those that this commit has `done`, and the new ones. */
   toText(added: readonly OutboxEntry[], done: ReadonlySet<OutboxEntry> = new Set()): string {
     const left = this.#entries.filter((entry) => !done.has(entry));
     const texts = [...left, ...added].map(
@@ -89,13 +89,13 @@ export class Outbox {
     }
   }
 
-  /** Forgets what is published. The stored value may name it still: the mark is the truth when it is read again. */
+  /** Drops the published entries. The stored value may still name them; the mark decides when it is read again. */
   forget(mark: SentMark): void {
     this.#sent = Math.max(this.#sent, mark.sent);
     this.#retain(({ number }) => isUnsent(number, mark));
   }
 
-  /** Forgets what had its effect here; the stored value does not name it. */
+  /** Drops entries whose effect was committed on this host. The stored value does not name them. */
   remove(done: ReadonlySet<OutboxEntry>): void {
     if (done.size > 0) this.#retain((entry) => !done.has(entry));
   }

@@ -1,10 +1,10 @@
 /** Reminders as the bus keeps them: scheduled messages in the stream of their actor's state (ADR-51). */
 import type { StateSubjects } from "../../../schemas/subjects.ts";
 
-/** What is removed leaves a marker for so long, so that a replica that lags sees it go; then nothing is left. */
+/** A removal leaves a marker for a while, so that a replica that lags sees it. */
 export const REMOVED = { "KV-Operation": "DEL", "Nats-TTL": "10s" } as const;
 
-/** The value of a reminder: it tells when it is due. */
+/** The value of a reminder: when it is due, epoch ms. */
 export const reminderText = (at: number) => JSON.stringify({ at });
 
 /** Headers that make the value of a reminder a scheduled message; none where the subject is no reminder's. */

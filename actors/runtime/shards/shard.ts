@@ -5,7 +5,7 @@ import type { Outbox, OutboxEntry } from "./outbox.ts";
 /** `open` takes messages; `leaving` finishes what it took; `gone` belongs to somebody else, or to nobody. */
 type ShardStatus = "open" | "leaving" | "gone";
 
-/** Of an actor: `address` is both others as they stand in subjects. */
+/** The address of an actor, read from a subject: `address` is kind and key as they stand there. */
 export interface ReadAddress {
   kind: string;
   key: string;
@@ -29,7 +29,7 @@ export interface DirectSend {
 
 export class Shard {
   readonly number: number;
-  /** Sequence of the epoch's message: every commit is fenced by it. */
+  /** Sequence of the epoch's message, which fences every commit. */
   readonly epoch: number;
   /** The id of this host that the epoch names. */
   readonly host: string;
@@ -38,19 +38,19 @@ export class Shard {
   status: ShardStatus = "open";
   /** Sequence of the shard's `sent` message in the stream of mail. */
   sentRevision: number;
-  /** Its mail to others (DirectMail). */
+  /** The mail that its actors send (DirectMail). */
   readonly sends = {
     /** Mail that was handed to actors of this host and whose effect is not committed yet. */
     direct: new Map<OutboxEntry, DirectSend>(),
-    /** By shard, the sequence of the last that this owner put into MAIL; and the moment since when that is all there is. */
+    /** By target shard: the sequence of the last mail that this owner put into MAIL. It is complete since `knownSince`. */
     published: new Map<number, number>(),
     knownSince: 0,
   };
-  /** Mail to it: how far MAIL is read, subjects that were passed by, and a moment when that was all there was. */
+  /** The mail to its actors: how far MAIL is read, the subjects passed by, and the last moment when no mail was unread. */
   readonly mail = { read: 0, passedBy: new Set<string>(), readAllSince: 0 };
-  /** Under way when the lease alone does not prove that the shard is ours: reads wait for it together. */
+  /** The read of the epoch that proves ownership where the lease does not. Reads of the same turn share it. */
   confirmation: Promise<boolean> | undefined;
-  /** Ends what reads mail and reminders for it. */
+  /** Ends the readers of the shard's mail and reminders. */
   readonly closing = new AbortController();
 
   constructor(parts: {
@@ -74,8 +74,8 @@ export class Shard {
   }
 
   /**
-   * Kind and key of a call's or mail's subject; undefined where it is nobody's, or that of a key on another shard, which
-   * would live twice. Never throws: that would end the reader of the connection.
+   * Reads kind and key from the subject of a call or of mail. Returns undefined for a subject of no actor, or of an actor of
+   * another shard, which would otherwise run twice. Never throws, since that would end the reader of the connection.
    */
   readAddress(subject: string): ReadAddress | undefined {
     try {

@@ -1,4 +1,4 @@
-/** Reads what is stored of actors and shards, always as the stream's leader has it. */
+/** Reads the stored state of actors and shards, always from the stream's leader. */
 import { DeliverPolicy } from "@nats-io/jetstream";
 import type { MsgHdrs } from "@nats-io/transport-node";
 import { ROWS_PREFETCH } from "../../../schemas/limits.ts";
@@ -29,7 +29,7 @@ export class StateStore {
     this.subjects = subjects;
   }
 
-  /** The newest value under a subject of this bucket. Sequence 0 stands for "never written". */
+  /** The newest value under a subject of this bucket. Sequence 0 means that it was never written. */
   async read(subject: string): Promise<StoredValue> {
     const message = await this.#bus.readLast(this.subjects.stream, subject);
     if (!message) return { sequence: 0, text: undefined };
@@ -39,7 +39,10 @@ export class StateStore {
     };
   }
 
-  /** An actor as it was last committed. Call it only under an epoch of this host: nobody else writes meanwhile. */
+  /**
+   * Loads an actor as it was last committed. Call it only under an epoch of this host, so that nobody else writes
+   * meanwhile.
+   */
   async load(definition: AnyActorDefinition, address: string): Promise<LoadedActor> {
     const value = await this.read(this.subjects.value(address));
     if (isForgotten(value.text)) return this.#loadForgotten(definition, address, value);
@@ -49,8 +52,8 @@ export class StateStore {
   }
 
   /**
-   * Clears what is left of the past away. Not fenced, and need not be: rows of a new life come after the value that
-   * says so, and the mail had its effect. From here on the value may go, and neither comes back.
+   * Loads a forgotten actor and purges its old rows and mail. No fence is needed: rows of a new life come after the value
+   * that says so, and the mail had its effect. From now on the value may be removed without bringing any of it back.
    */
   async #loadForgotten(
     definition: AnyActorDefinition,
@@ -71,10 +74,10 @@ export class StateStore {
   }
 
   /**
-   * All rows of an actor. A consumer may be served by a replica that lags behind the leader: the rows are whole once
-   * their mark is that of the value, since every commit of rows writes both. The mark stands among the rows because a
-   * consumer of two filters takes 40 s for 100,000 messages, and one of a single filter 0.7 s (nats-server 2.15.2).
-   * Each row is decoded as it comes: 100,000 at once would hold up all else of this host for a second, its lease too.
+   * Reads all rows of an actor. A consumer may be served by a replica that lags. The rows are complete once their mark
+   * equals that of the value, since every commit of rows writes both. The mark stands among the rows because a consumer of
+   * two filters takes 40 s for 100,000 messages, and one of a single filter 0.7 s (nats-server 2.15.2). Each row is
+   * decoded as it arrives: decoding 100,000 at once would hold up the host for a second, and its lease with it.
    */
   async #readRows(
     definition: AnyActorDefinition,
@@ -90,7 +93,7 @@ export class StateStore {
       let marked = 0;
       for await (const message of this.#readAll(this.subjects.rows(address))) {
         if (message.subject === mark) marked = Number(message.string());
-        // No row is empty, and to read headers costs as much as the rest.
+        // No row is empty, and reading headers costs as much as the rest.
         else if (message.data.length > 0 || !isRemoved(message.headers)) {
           const row = decodeRow(definition, message.string());
           bytes += message.data.length;
@@ -118,6 +121,6 @@ export class StateStore {
   }
 }
 
-/** By us, or by the bus: where a removal has expired it leaves a marker of its own for a while. */
+/** A removal of ours, or of the bus: an expired removal leaves a marker of its own for a while. */
 const isRemoved = (headers: MsgHdrs | undefined) =>
   headers !== undefined && (headers.has("KV-Operation") || headers.has("Nats-Marker-Reason"));

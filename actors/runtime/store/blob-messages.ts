@@ -1,4 +1,4 @@
-/** How a blob lies in its stream: the message of its head, and those of its pieces. */
+/** The messages of a blob in its stream: its head and its pieces. */
 import type { StoredMsg } from "@nats-io/jetstream";
 import { z } from "zod";
 import { BLOB_CHUNK_BYTES } from "../../../schemas/blob-limits.ts";
@@ -7,7 +7,10 @@ import { blobSubjects } from "../../../schemas/subjects.ts";
 import type { Write } from "../bus/atomic-batch.ts";
 import { decodePiece, ENCODING_HEADER, type EncodedPiece } from "./blob-encoding.ts";
 
-/** What a blob is: a header of its head, which holds its last bytes. `chunks` come before those, under `writer`. */
+/**
+ * The description of a blob, a header of its head. The head holds the last bytes; `chunks` pieces come before, under
+ * `writer`.
+ */
 const Head = z.object({
   bytes: z.number(),
   sha256: z.string(),
@@ -25,7 +28,7 @@ export interface SmallBlob {
 }
 
 const HEAD = "Trunkline-Blob";
-/** Written only where nothing is: what is stored is never changed. */
+/** Writes a message only where none is, since a stored blob never changes. */
 export function writeOf(
   subject: string,
   { payload, headers }: EncodedPiece,
@@ -46,11 +49,11 @@ export function writeOf(
 
 export const headOf = ({ header }: StoredMsg): Head => Head.parse(JSON.parse(header.get(HEAD)));
 
-/** The bytes of a message as they were put. */
+/** The bytes of a message before they were encoded. */
 export const bytesOf = ({ data, header }: StoredMsg, { bytes }: Head) =>
   decodePiece({ data, encoding: header?.get(ENCODING_HEADER) ?? "" }, bytes);
 
-/** What can share one batch; what cannot is alone. */
+/** Groups blobs that can share one batch; a blob that cannot is alone. */
 export function groupsOf(blobs: readonly SmallBlob[]): SmallBlob[][] {
   const groups: SmallBlob[][] = [];
   const open = new Map<string, { group: SmallBlob[]; bytes: number }>();

@@ -1,4 +1,4 @@
-/** Large or append-only things: written once under unique names, read as streams, there until somebody removes them. */
+/** Stores large or append-only content: written once under a unique name, read as a stream, kept until it is removed. */
 import { createHash, randomBytes } from "node:crypto";
 import type { StoredMsg } from "@nats-io/jetstream";
 import {
@@ -25,25 +25,25 @@ import { PieceEncoder } from "./blob-encoding.ts";
 import { bytesOf, groupsOf, type Head, headOf, type SmallBlob, writeOf } from "./blob-messages.ts";
 
 interface BlobOptions {
-  /** It is gone after so many seconds, at least 1; without it, when it is removed. */
+  /** Seconds, at least 1, after which the blob expires; without it the blob stays until it is removed. */
   ttlS?: number | undefined;
-  /** Ends it with the signal's reason. */
+  /** Ends the write with the signal's reason. */
   signal?: AbortSignal | undefined;
 }
 
 interface StoredBlob {
   name: string;
   bytes: number;
-  /** False where it surely was not there before. */
+  /** False where the blob surely did not exist before. */
   wasThere?: boolean;
 }
 
 const NOTHING = new Uint8Array();
 
 /**
- * Names are tokens of `[A-Za-z0-9_-]` with dots between them; the first says which stream it is (`BLOB_STREAMS`).
- * A blob is there once its head is, which is written last: half of one is none. Rejects with ActorError `not_found`,
- * `conflict` (the name has another content), `storage_full` and `unavailable`.
+ * Names are tokens of `[A-Za-z0-9_-]` with dots between them; the first chooses the stream (`BLOB_STREAMS`). A blob exists
+ * once its head does, which is written last, so half a blob is none. Rejects with ActorError `not_found`, `conflict` (the
+ * name has another content), `storage_full` and `unavailable`.
  */
 export class BlobStore {
   readonly #bus: Bus;
@@ -54,7 +54,9 @@ export class BlobStore {
     this.#clock = clock;
   }
 
-  /** Stores a blob; once more with the same content is no fault. Holds a few chunks in memory, whatever its size. */
+  /**
+   * Stores a blob; repeating it with the same content is no error. Holds a few chunks in memory, whatever the blob's size.
+   */
   async put(
     name: string,
     content: Uint8Array | AsyncIterable<Uint8Array>,
@@ -62,7 +64,7 @@ export class BlobStore {
   ): Promise<StoredBlob> {
     const blob = blobSubjects(name);
     const hash = createHash("sha256");
-    // Two writers of one name share nothing but its head, and one that died is in nobody's way.
+    // Two writers of one name share only its head, so the pieces of a dead writer hinder nobody.
     const writer = randomBytes(9).toString("base64url");
     const encoder = new PieceEncoder(name);
     const underWay: Promise<unknown>[] = [];
@@ -100,13 +102,13 @@ export class BlobStore {
       return { name, bytes, wasThere: wasKnown || known !== head };
     } catch (error) {
       await Promise.allSettled(underWay);
-      // A head whose write had no answer may come to be, and needs them.
+      // A head whose write had no answer may still be stored, and then needs the pieces.
       if (chunks > 0 && !mayBeStored) await this.#removeChunks(blob, name, writer);
       throw error;
     }
   }
 
-  /** Stores blobs, each as `put` does, in as few writes as it takes. Where it rejects, some may be stored. */
+  /** Stores blobs, each as `put` does, in as few writes as possible. Where it rejects, some may be stored. */
   async putAll(blobs: readonly SmallBlob[]): Promise<void> {
     for (const group of groupsOf(blobs)) {
       if (group.length > SINGLE_PUTS_MAX && (await this.#putBatch(group))) continue;
@@ -118,8 +120,8 @@ export class BlobStore {
   }
 
   /**
-   * The bytes of a blob, in order. Before the last of them are given, all were held against its SHA-256. Reads a few
-   * chunks ahead of who takes them, and no more once nobody does.
+   * The bytes of a blob, in order. Checks the SHA-256 before it returns the last bytes. Reads a few chunks ahead of its
+   * reader, and none once the reader leaves.
    */
   async *get(
     name: string,
@@ -148,7 +150,7 @@ export class BlobStore {
     }
   }
 
-  /** Some of a blob's bytes, the one at `end` included; they are held against nothing. */
+  /** Some bytes of a blob, from `begin` to `end` inclusive, without a check of the hash. */
   async *part(
     name: string,
     { start, end }: { start: number; end: number },
@@ -158,7 +160,7 @@ export class BlobStore {
     const found = await this.#readHead(blob, name, signal);
     if (!found) throw new ActorError("not_found", `Cannot read ${name}: there is no such blob`);
     const { head, content } = found;
-    // Those before the last have one size, whatever it was when they were written.
+    // All pieces but the last have one size, whatever it was when they were written.
     const size = head.chunks > 0 ? (head.bytes - content.length) / head.chunks : 1;
     const ahead: Promise<Uint8Array>[] = [];
     let next = Math.min(Math.floor(start / size), head.chunks);
@@ -175,7 +177,7 @@ export class BlobStore {
     }
   }
 
-  /** How many bytes a blob has, or undefined where there is none. */
+  /** The size of a blob in bytes, or undefined where it does not exist. */
   async size(name: string): Promise<number | undefined> {
     return (await this.#readHead(blobSubjects(name), name))?.head.bytes;
   }
@@ -184,7 +186,7 @@ export class BlobStore {
     return (await this.size(name)) !== undefined;
   }
 
-  /** Whether all of it is there, by the stream's leader: it is not one that was removed just now. */
+  /** Whether all of it is stored, by the stream's leader, so that a blob that was just removed does not count. */
   async isWhole(name: string): Promise<boolean> {
     const { stream, head, writtenBy } = blobSubjects(name);
     const found = await this.#ofLeader(name, () => this.#bus.readLast(stream, head));
@@ -197,39 +199,39 @@ export class BlobStore {
     return stored.length === chunks;
   }
 
-  /** Names of all blobs that begin with this token, also where only parts of one are there. */
+  /** Names of all blobs that begin with this token, including blobs of which only parts are stored. */
   async names(family: keyof typeof BLOB_STREAMS): Promise<Set<string>> {
     const { stream, all } = blobFamily(family);
     const subjects = await this.#ofLeader(family, () => this.#bus.subjectsOf(stream, all));
     return new Set(subjects.map(blobNameOf));
   }
 
-  /** The last sequence that anything of a blob has: what is written later has a higher one. */
+  /** The last sequence of a blob's messages; later writes have higher ones. */
   async lastSequence(name: string): Promise<number | undefined> {
     const { stream, all } = blobSubjects(name);
     return (await this.#ofLeader(name, () => this.#bus.readLast(stream, all)))?.seq;
   }
 
-  /** Removes what has this sequence or a lower one. */
+  /** Removes a blob's messages up to this sequence. */
   async removeUpTo(name: string, sequence: number): Promise<void> {
     const { stream, all } = blobSubjects(name);
     const options = { filter: all, seq: sequence + 1 };
     await this.#ofLeader(name, () => this.#bus.jetstream.streams.purge(stream, options));
   }
 
-  /** Removes a blob, if there is one. Who is reading it may be refused. */
+  /** Removes a blob, if it exists. A reader of it may be refused. */
   async remove(name: string): Promise<void> {
     const { stream, all } = blobSubjects(name);
     await this.#purge(stream, all, name);
   }
 
-  /** Removes the blob of this name, and all whose names go on after it with a dot. At least two tokens. */
+  /** Removes the blob of this name, and all blobs whose names continue it after a dot. At least two tokens. */
   async removeAll(prefix: string): Promise<void> {
     const { stream, beneath } = blobSubjects(prefix);
     await this.#purge(stream, beneath, prefix);
   }
 
-  /** False where each has to be written by itself: one is there already, or nobody knows. */
+  /** False where each blob has to be written by itself: one exists already, or nobody knows. */
   async #putBatch(group: readonly SmallBlob[]): Promise<boolean> {
     const writes = group.map(async ({ name, content, ttlS }) => {
       const sha256 = createHash("sha256").update(content).digest("hex");
@@ -245,7 +247,7 @@ export class BlobStore {
     }
   }
 
-  /** Returns the head that is stored: this one, or that of who came before. */
+  /** Returns the stored head: this one, or that of an earlier writer. */
   async #writeHead(
     blob: BlobSubjects,
     name: string,
@@ -262,7 +264,7 @@ export class BlobStore {
     }
   }
 
-  /** False where its subject has something already. */
+  /** False where the subject holds a message already. */
   async #write(name: string, write: Write, signal: AbortSignal | undefined): Promise<boolean> {
     try {
       const once = () => writeAtomically(this.#bus, [write]);
@@ -300,7 +302,7 @@ export class BlobStore {
     throw new ActorError("not_found", `Cannot read ${name}: it was removed meanwhile`);
   }
 
-  /** Any replica may answer what it has; that there is nothing, only the leader can say. */
+  /** Any replica may return a message; only the leader can say that there is none. */
   #read(
     { stream }: BlobSubjects,
     name: string,
@@ -320,7 +322,7 @@ export class BlobStore {
     return persist(this.#clock, `look at ${name}`, () => this.#bus.whileConnected(ask), undefined);
   }
 
-  /** Where this fails they go when the name is removed. */
+  /** Where this fails, the pieces go when the name is removed. */
   async #removeChunks(blob: BlobSubjects, name: string, writer: string): Promise<void> {
     const patience = AbortSignal.timeout(BLOB_CLEAN_UP_MS);
     await this.#purge(blob.stream, blob.writtenBy(writer), name, patience).catch(() => {});
@@ -333,7 +335,7 @@ export class BlobStore {
   }
 }
 
-/** Somebody waits for it, but perhaps after it has failed. */
+/** The promise is awaited later, perhaps after it has failed. */
 function noticedLater<T>(promise: Promise<T>): Promise<T> {
   promise.catch(() => {});
   return promise;

@@ -1,7 +1,7 @@
-/** How large a file system is, of what containers keep small. */
+/** Reads the size of a file system, which containers may keep small. */
 import { statfs } from "node:fs/promises";
 
-/** 0 where there is no such folder. */
+/** The size in bytes; 0 where the folder does not exist. */
 export async function fileSystemBytes(folder: string): Promise<number> {
   try {
     const { bsize, blocks } = await statfs(folder);

@@ -1,6 +1,6 @@
 /**
- * Writes of many to one stream, put together: each is synced to disk by itself when it comes alone, and with all others that
- * wait when there are some. Every write keeps its own fence, and fails alone.
+ * Joins the writes of several callers to one stream. A write alone is synced to disk by itself; writes that wait are
+ * synced together. Each write keeps its own fence and fails alone.
  */
 import { BATCH_BYTES_MAX, BATCH_MESSAGES_MAX } from "../../../schemas/limits.ts";
 import { type Write, WriteRefused, writeAtomically } from "../bus/atomic-batch.ts";
@@ -8,9 +8,14 @@ import type { Bus } from "../bus/bus.ts";
 import type { Clock } from "../lib/clock.ts";
 import { Gathering } from "../lib/gathering.ts";
 
-/** Writes up to which each goes alone: the stream syncs them one after the other, and a batch of any size takes about as long as two. */
+/**
+ * Up to so many writes go one by one: the stream syncs them in turn, and a batch of any size takes about as long as two.
+ */
 const ALONE_MAX = 2;
-/** As long as the last batch took: the server makes a store of its own for each, more than a third of its work with small ones. */
+/**
+ * The pause lasts as long as the last batch: each batch costs the server a store of its own, more than a third of
+ * its work where batches are small.
+ */
 const GATHERING = { timeShare: 1, msMax: 20 };
 
 interface Waiting {
@@ -39,7 +44,7 @@ export class SharedWrites {
       this.#gathering.came(this.#waiting.length);
       if (this.#isRunning) return;
       this.#isRunning = true;
-      // What else came in this turn of the loop shares the first batch.
+      // Other writes of this turn of the loop share the first batch.
       setImmediate(() => void this.#run());
     });
   }
@@ -57,7 +62,7 @@ export class SharedWrites {
     this.#isRunning = false;
   }
 
-  /** What one batch can hold, the longest waiting first. */
+  /** The writes that one batch can hold, the longest waiting first. */
   #take(): Waiting[] {
     let bytes = 0;
     const end = this.#waiting.findIndex(({ write }, index) => {
@@ -73,11 +78,11 @@ export class SharedWrites {
         this.#bus,
         taken.map(({ write }) => write),
       );
-      // Their messages stand one after the other.
+      // The messages of one write stand one after the other.
       for (const [index, { resolve }] of taken.entries())
         resolve(last - (taken.length - 1 - index));
     } catch (error) {
-      // Nothing of it was stored: whose fence failed is found out by each alone.
+      // Nothing of the batch was stored: each write by itself finds out whether its fence fails.
       if (error instanceof WriteRefused) await Promise.all(taken.map((one) => this.#alone(one)));
       else for (const { reject } of taken) reject(error);
     }

@@ -1,29 +1,29 @@
-/** Reads lines that are printed to a subject of a stream, those that are there and those that come. */
+/** Reads lines that are printed to a subject of a stream: the stored ones, and new ones as they come. */
 import type { Bus } from "../bus/bus.ts";
 
 export interface StoredLine {
-  /** Grows from line to line. */
+  /** A number that grows from line to line. */
   sequence: number;
   text: string;
 }
 
 interface LinesWanted {
-  /** Those behind this one; without it the newest. */
+  /** Reads the lines behind this one; without it the newest. */
   after?: number | undefined;
   count: number;
-  /** Where there is none, how long one is waited for. */
+  /** How long to wait for a line where there is none. */
   waitMs: number;
   signal: AbortSignal;
 }
 
 export interface StoredLines {
-  /** The oldest first. Rejects where the bus is away. */
+  /** The lines, the oldest first. Rejects where the bus is away. */
   read(subject: string, wanted: LinesWanted): Promise<StoredLine[]>;
 }
 
-/** Messages asked for at once. */
+/** Messages of one request. */
 const READ_AT_ONCE = 512;
-/** A line is shown on its way into the stream: it is there a moment later. */
+/** A line is shown before it is stored: it is in the stream a moment later. */
 const STORED_MS = 100;
 
 export class BusLines implements StoredLines {
@@ -64,7 +64,7 @@ export class BusLines implements StoredLines {
     for (;;) {
       const batch = await this.#batch(subject, next);
       lines.push(...batch);
-      // Of all there are the newest are wanted, or those that come first.
+      // From all present lines the newest are wanted; else those that come first.
       if (after === undefined) lines.splice(0, lines.length - count);
       else if (lines.length >= count) return lines.slice(0, count);
       if (batch.length < READ_AT_ONCE) return lines;
@@ -89,6 +89,6 @@ export class BusLines implements StoredLines {
   }
 }
 
-/** There is no message from there on. */
+/** No message is stored from there on. */
 const isNone = (error: unknown) =>
   error instanceof Error && /message not found|no message/i.test(error.message);

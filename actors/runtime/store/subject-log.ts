@@ -1,6 +1,6 @@
 /**
- * A log under one subject of a stream, with one writer at a time: who takes it over shuts out the one before, whose next
- * message is refused.
+ * A log under one subject of a stream, with one writer at a time. A writer that takes the log over shuts out the one
+ * before, whose next message is refused.
  */
 import { setTimeout as wait } from "node:timers/promises";
 import { CALL_RETRY_MS_MAX } from "../../../schemas/call-limits.ts";
@@ -12,23 +12,23 @@ import type { SharedWrites } from "./shared-writes.ts";
 export interface LogMessage {
   sequence: number;
   data: Uint8Array;
-  /** Empty where there is no such header. */
+  /** Empty where the message has no such header. */
   header(name: string): string;
 }
 
 export interface NewLogMessage {
   payload: Uint8Array;
   headers: Readonly<Record<string, string>>;
-  /** It takes the place of all before it. */
+  /** The message replaces all messages before it. */
   isRollup?: boolean;
 }
 
-/** Somebody else has written to it, and goes on. */
+/** Another writer has taken the log over. */
 export class LogTaken extends Error {}
 
-/** Others that write at the same time give up sooner or later. */
+/** Tries against writers that write at the same time; those give up sooner or later. */
 const TRIES_MAX = 20;
-/** Messages asked for at once. */
+/** Messages of one request. */
 const READ_AT_ONCE = 512;
 
 export class SubjectLog {
@@ -39,8 +39,8 @@ export class SubjectLog {
   #last: number;
 
   /**
-   * Writes the message that `first` makes of the last one there, and reads all there was before it. Rejects with what
-   * `writeAtomically` rejects with.
+   * Writes the message that `first` makes of the last stored one, and reads all messages before it. Rejects as
+   * `writeAtomically` does.
    */
   static async takeOver(
     bus: Bus,
@@ -75,8 +75,8 @@ export class SubjectLog {
   }
 
   /**
-   * One after the other: the next when this has resolved. Rejects with LogTaken, WriteRefused or OutcomeUnknown; after that
-   * nothing more can be appended by this one.
+   * Appends messages one after the other: call it again when this has resolved. Rejects with LogTaken, WriteRefused or
+   * OutcomeUnknown; after that this writer can append nothing.
    */
   async append({ payload, headers, isRollup = false }: NewLogMessage): Promise<void> {
     const write = {
@@ -96,14 +96,14 @@ export class SubjectLog {
     }
   }
 
-  /** Removes messages that say nothing any more. What is not removed now is the next one's to remove. */
+  /** Removes messages that are no longer needed. The next removal takes those that remain. */
   async remove(sequences: readonly number[]): Promise<void> {
     for (const sequence of sequences) {
       await this.#bus.jetstream.streams.deleteMessage(this.#stream, sequence, false);
     }
   }
 
-  /** Up to this one, which is there: a replica that lags is asked again. */
+  /** Reads up to this message, which is stored: a replica that lags is asked again. */
   async #read(last: LogMessage): Promise<LogMessage[]> {
     const messages: LogMessage[] = [];
     const giveUpAt = performance.now() + BUS_REQUEST_MS;
@@ -116,7 +116,7 @@ export class SubjectLog {
     }
   }
 
-  /** True when the last one has come. */
+  /** True when the last message has come. */
   async #readOn(messages: LogMessage[], last: LogMessage): Promise<boolean> {
     const { direct } = this.#bus.jetstream;
     const seq = (messages.at(-1)?.sequence ?? 0) + 1;

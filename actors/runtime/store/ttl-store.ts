@@ -1,4 +1,4 @@
-/** Values by key that are remembered for a while to save work: any of them may be lost at any time. */
+/** Keeps values by key for a while to save work. Any of them may be lost at any time. */
 import type { z } from "zod";
 import { CACHE_ANSWER_MS } from "../../../schemas/blob-limits.ts";
 import { MESSAGE_BYTES_MAX } from "../../../schemas/limits.ts";
@@ -11,14 +11,16 @@ export class TtlStore<T> {
   readonly #name: string;
   readonly #schema: z.ZodType<T>;
 
-  /** `name`, a token of `[a-z-]`, keeps the keys of one use apart from those of others. */
+  /** `name`, a token of `[a-z-]`, separates the keys of one use from those of others. */
   constructor(bus: Bus, name: string, schema: z.ZodType<T>) {
     this.#bus = bus;
     this.#name = name;
     this.#schema = schema;
   }
 
-  /** Remembers the key's newest value for so many seconds, at least 1. False where it is too large, or the bus is away. */
+  /**
+   * Keeps the key's newest value for so many seconds, at least 1. False where the value is too large or the bus is away.
+   */
   async put(key: string, value: T, ttlS: number): Promise<boolean> {
     const payload = JSON.stringify(value);
     if (Buffer.byteLength(payload) > MESSAGE_BYTES_MAX) return false;
@@ -32,12 +34,12 @@ export class TtlStore<T> {
     }
   }
 
-  /** The key's value; undefined where there is none, or it is not as the schema has it, or the bus does not say in time. */
+  /** The key's value. Undefined where there is none, the schema refuses it, or the bus does not answer in time. */
   async get(key: string): Promise<T | undefined> {
     try {
       const subject = `$JS.API.DIRECT.GET.${STREAMS.cache}.${this.#subjectOf(key)}`;
       const answer = await this.#bus.request(subject, "", { timeoutMs: CACHE_ANSWER_MS });
-      // An answer without a value has a status.
+      // An answer without a value has a status code.
       if (answer.headers?.code) return undefined;
       return this.#schema.safeParse(answer.json()).data;
     } catch {

@@ -1,4 +1,4 @@
-/** Remembers how long the last task of each queue waited: what a client that is refused should wait too. */
+/** Remembers how long the last task of each queue waited, which a refused client should wait too. */
 import { QUEUE_TIMES_MAX } from "../../../schemas/turn-limits.ts";
 
 interface Queue {
@@ -10,10 +10,10 @@ interface Queue {
 }
 
 export class QueueTimes {
-  /** The queue that was used last is the last. */
+  /** In the order of use, the last used queue last. */
   readonly #times = new Map<string, number>();
 
-  /** Undefined of a queue from which no task has started. */
+  /** Undefined for a queue from which no task has started. */
   of(queue: Queue): number | undefined {
     return this.#times.get(nameOf(queue));
   }

@@ -1,4 +1,4 @@
-/** Has one task done and waits for it: the worker reports to an inbox of this process, which holds the input for it. */
+/** Queues one task and waits for it. The worker reports to an inbox of this process, which holds the input for it. */
 import { randomBytes } from "node:crypto";
 import { ActorError } from "../../../schemas/errors.ts";
 import { CHUNK_BYTES, TASK_INPUT_BYTES_MAX, TASK_RUN_MS_MAX } from "../../../schemas/limits.ts";
@@ -10,7 +10,7 @@ import {
   turnSubject,
 } from "../../../schemas/subjects.ts";
 import { WriteRefused, writeAtomically } from "../bus/atomic-batch.ts";
-import type { Bus, Hearing, Question } from "../bus/bus.ts";
+import type { Bus, BusRequest, BusSubscription } from "../bus/bus.ts";
 import { persist } from "../bus/persist.ts";
 import { decodeRefusal } from "../bus/refusal.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -18,7 +18,7 @@ import { currentTrace } from "../lib/trace.ts";
 import type { QueueTimes } from "./queue-times.ts";
 import { encodeTask } from "./task.ts";
 
-/** A task that is done. Reading the bytes to the end, or leaving the loop, frees what it holds. */
+/** A finished task. Reading all bytes, or leaving the loop, frees its inbox. */
 export interface TaskRun<R> {
   reply: R;
   /** Milliseconds from the caller's request to the start of the task. */
@@ -26,7 +26,7 @@ export interface TaskRun<R> {
   chunks: AsyncIterable<Uint8Array>;
 }
 
-/** How long a queue is taken to be from which no task has started yet. */
+/** The assumed wait in a queue from which no task has started yet. */
 const QUEUE_UNKNOWN_MS = 5_000;
 
 interface TaskToRun {
@@ -60,7 +60,7 @@ export async function runTask<R>(
   return run.done;
 }
 
-/** One run as this side sees it, from the queued task to the last byte. */
+/** One run as its caller sees it, from the queued task to the last byte. */
 class WaitingRun<R> {
   readonly #bus: Bus;
   readonly #clock: Clock;
@@ -70,20 +70,20 @@ class WaitingRun<R> {
   readonly #queuedAt: number;
   #queuedMs = 0;
   readonly #input: Buffer;
-  readonly #hearing: Hearing;
+  readonly #subscription: BusSubscription;
   readonly #done = Promise.withResolvers<TaskRun<R>>();
   readonly #end = new AbortController();
   #sequence: number | undefined;
   #attempt = 0;
   #replied = false;
-  /** The try that started last, and those before it, which are not heard any more. */
+  /** The try that started last, and earlier tries, whose messages are ignored. */
   #try = "";
   readonly #earlierTries = new Set<string>();
   /**
-   * Bytes that came and were not taken yet, by their place: what is sent again after a disconnection comes in any order.
-   * Each is acknowledged when it is taken, which holds the worker back.
+   * Bytes that were not read yet, by their place, since after a disconnection they come again in any order. A chunk is
+   * acknowledged when it is read, which holds the worker back.
    */
-  readonly #chunks = new Map<number, Question>();
+  readonly #chunks = new Map<number, BusRequest>();
   #taken = 0;
   #complete = false;
   #error: ActorError | undefined;
@@ -98,7 +98,7 @@ class WaitingRun<R> {
     this.#queuedAt = clock.monotonic();
     this.#input = Buffer.from(JSON.stringify(task.input));
     this.#done.promise.catch(() => {}); // It is awaited only once the task is queued.
-    this.#hearing = bus.answerBelow(this.#inbox, (question) => this.#receive(question));
+    this.#subscription = bus.answerBelow(this.#inbox, (question) => this.#receive(question));
   }
 
   get done(): Promise<TaskRun<R>> {
@@ -113,7 +113,7 @@ class WaitingRun<R> {
     this.#end.signal.addEventListener("abort", listener, { once: true });
   }
 
-  /** What a missed deadline means: no worker took it, or the worker did not finish. */
+  /** The error of a missed deadline: no worker took the task, or the worker did not finish it. */
   lateness(): ActorError {
     const { kind } = this.#task;
     return this.#attempt > 0
@@ -140,7 +140,7 @@ class WaitingRun<R> {
     try {
       const headers = { "Nats-Msg-Id": this.#id };
       const subject = inTurns ? turnSubject(kind, lane, key) : taskSubject(kind, lane);
-      // Under its id it is queued once, however often the bus is asked: a stream may be choosing a leader.
+      // Under its id the task is queued once, however often the write is repeated while the stream has no leader.
       const write = () => writeAtomically(this.#bus, [{ subject, payload, headers }]);
       this.#sequence = await persist(this.#clock, `queue ${kind} task`, write, this.#end.signal);
       if (this.#end.signal.aborted) this.#takeBack();
@@ -164,11 +164,11 @@ class WaitingRun<R> {
     return Math.max(1, Math.ceil((queueTimes.of(this.#task) ?? QUEUE_UNKNOWN_MS) / 1_000));
   }
 
-  /** Ends the run for its caller, and takes the task back wherever it is. */
+  /** Ends the run for its caller and takes the task back, wherever it is. */
   fail(error: ActorError): void {
     if (this.#end.signal.aborted) return;
     this.#error = error;
-    // A process that stops closes the bus under runs that still wait; its task's deadline ends the task.
+    // A process that stops closes the bus under waiting runs; the deadline then ends the task.
     if (!this.#bus.connection.isClosed()) {
       this.#bus.connection.publish(cancelSubject(this.#id));
       this.#takeBack();
@@ -177,19 +177,19 @@ class WaitingRun<R> {
     this.#done.reject(error);
   }
 
-  /** It may have been taken this moment; then its worker finds that nobody waits. */
+  /** A worker may just have pulled it; it then finds that nobody waits. */
   #takeBack(): void {
     if (this.#attempt > 0 || this.#sequence === undefined) return;
     this.#bus.jetstream.streams.deleteMessage(STREAMS.tasks, this.#sequence, false).catch(() => {});
   }
 
   #finish(): void {
-    this.#hearing.close();
+    this.#subscription.close();
     this.#end.abort();
     this.#wake();
   }
 
-  #receive(question: Question): void {
+  #receive(question: BusRequest): void {
     const [from = "", step, index] = question.subject.slice(this.#inbox.length + 1).split(".");
     if (step === "started") this.#started(from);
     if (this.#earlierTries.has(from)) return;
@@ -224,14 +224,14 @@ class WaitingRun<R> {
       this.#task.queueTimes.add(this.#task, this.#queuedMs);
     }
     if (this.#replied && !this.#complete) {
-      // Another worker starts from the beginning, but bytes of the first are on their way already.
+      // The new worker starts from the beginning, but bytes of the first are on their way already.
       const text = "Cannot finish task: its worker died while it answered";
       this.fail(new ActorError("unavailable", text));
     }
   }
 
-  #take(index: number, question: Question): void {
-    // Sent again because our answer was lost; or because its reader is slow, and then only this one is waited for.
+  #take(index: number, question: BusRequest): void {
+    // The chunk is sent again because its acknowledgement was lost, or because the reader is slow.
     if (index < this.#taken) question.respond();
     else this.#chunks.set(index, question);
     this.#wake();
@@ -255,7 +255,7 @@ class WaitingRun<R> {
         }
       }
     } finally {
-      // Who leaves the loop early takes the task back.
+      // A reader that leaves the loop early takes the task back.
       if (this.#complete) this.#finish();
       else this.fail(new ActorError("cancelled", "Cannot wait: the caller has left"));
     }

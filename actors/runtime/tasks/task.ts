@@ -1,4 +1,4 @@
-/** A task as it waits in its lane. */
+/** The form of a task that waits in its lane. */
 import { z } from "zod";
 
 const SUBJECT_TOKEN = /^[\w-]{1,128}$/;
@@ -7,18 +7,18 @@ const INBOX = /^_INBOX\.[\w-]{1,128}$/;
 export const Task = z.object({
   // Both become subjects of the bus.
   id: z.string().regex(SUBJECT_TOKEN),
-  /** Who asked, for those who read logs. */
+  /** The client that queued it, for readers of logs. */
   from: z.string(),
   key: z.string(),
   message: z.string(),
   input: z.unknown().optional(),
-  /** Where somebody waits for the result: a subject prefix of that process, and how long it waits. */
+  /** The caller that waits for the result: its inbox, a subject prefix, and the chunks of its input there. */
   caller: z
     .object({ inbox: z.string().regex(INBOX), inputChunks: z.number().optional() })
     .optional(),
   deadlineAt: z.number().optional(),
   trace: z.record(z.string(), z.string()).optional(),
-  /** Tries of it before it was handed back by a worker that stopped. */
+  /** Tries before a worker that stopped handed it back. */
   triesBefore: z.number().optional(),
 });
 export type Task = z.infer<typeof Task>;

@@ -1,4 +1,4 @@
-/** A task's message as a worker handles it: read, and settled with the bus. */
+/** The message of a task as a worker reads and settles it. */
 import type { JsMsg } from "@nats-io/jetstream";
 import { type Msg, type NatsConnection, nanos } from "@nats-io/transport-node";
 
@@ -9,13 +9,13 @@ export type PulledMessage = Pick<
 > & { info: Pick<JsMsg["info"], "deliveryCount"> };
 
 /**
- * The message that answers a short pull. The library offers only pulls that wait a second at least, for which an empty
- * queue would hold a worker's place.
+ * The message that answers a short pull. The library's pulls wait a second at least, and with an empty queue would hold a
+ * worker's place as long.
  */
 export function pulledMessage(connection: NatsConnection, message: Msg): PulledMessage {
   const { reply = "" } = message;
   const tokens = reply.split(".");
-  // With a domain and an account's hash before the stream's name where there are more than nine (ADR-15).
+  // With more than nine tokens, a domain and an account's hash come before the stream's name (ADR-15).
   const delivered = tokens.length === 9 ? 4 : 6;
   const settle = (text: string) => connection.publish(reply, text);
   return {

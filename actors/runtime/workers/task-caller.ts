@@ -1,4 +1,4 @@
-/** The one who waits for a running task, as its worker sees it: takes the input from there, and brings the result. */
+/** The caller of a running task, as its worker uses it: takes the input from the caller and sends it the result. */
 import { randomBytes } from "node:crypto";
 import { NoRespondersError, RequestError, TimeoutError } from "@nats-io/transport-node";
 import type { ActorError } from "../../../schemas/errors.ts";
@@ -21,7 +21,7 @@ export class TaskCaller {
   readonly #clock: Clock;
   readonly #caller: NonNullable<Task["caller"]>;
   readonly #signal: AbortSignal;
-  /** Tells this try from others: a worker that was taken for dead may still speak. */
+  /** Tells this try from others: a worker that was taken for dead may still send. */
   readonly #try = randomBytes(4).toString("hex");
 
   constructor(bus: Bus, clock: Clock, caller: NonNullable<Task["caller"]>, signal: AbortSignal) {
@@ -31,7 +31,7 @@ export class TaskCaller {
     this.#signal = signal;
   }
 
-  /** Says that the task has started and returns its input. Rejects with CallerGone when nobody is there. */
+  /** Reports that the task has started and returns its input. Rejects with CallerGone when nobody listens. */
   async start(inline: unknown): Promise<unknown> {
     await this.#ask("started");
     const { inputChunks: count } = this.#caller;
@@ -43,13 +43,13 @@ export class TaskCaller {
     return JSON.parse(Buffer.concat(chunks).toString());
   }
 
-  /** Brings the reply, and then the bytes. */
+  /** Sends the reply, and then the bytes. */
   async answer(reply: string, chunks: AsyncIterable<Uint8Array> | undefined): Promise<void> {
     await this.#ask("reply", Buffer.from(reply));
     await this.#stream(chunks);
   }
 
-  /** Also when the task has been aborted: the caller may wait all the same. */
+  /** Sends a refusal, also after the task was aborted: the caller may still wait. */
   async refuse(error: ActorError): Promise<void> {
     await this.#ask(
       "refused",
@@ -81,7 +81,7 @@ export class TaskCaller {
     await Promise.all(lanes);
   }
 
-  /** Repeats itself while the bus is away; the caller knows what it has had. */
+  /** Repeats a request while the bus is away; the caller recognises repetitions. */
   async #ask(step: string, payload?: Uint8Array, signal = this.#signal): Promise<Uint8Array> {
     let absentSince: number | undefined;
     for (;;) {
@@ -90,7 +90,7 @@ export class TaskCaller {
         return await this.#bus.ask(`${this.#caller.inbox}.${this.#try}.${step}`, payload);
       } catch (error) {
         if (isAbsent(error)) {
-          // After a reconnection its subscription may be back a moment later than ours.
+          // After a reconnection the caller's subscription may be back a moment later than this one's.
           absentSince ??= this.#clock.monotonic();
           if (this.#clock.monotonic() - absentSince > CALLER_GONE_MS) throw new CallerGone();
         } else if (!(error instanceof BusLost || error instanceof TimeoutError)) throw error;

@@ -1,4 +1,4 @@
-/** Keeps a task with the worker that runs it, and says from when on another may be given it. */
+/** Keeps a task with its worker, and says from when another worker may be given it. */
 import { TASK_HEARTBEAT_MS, TASK_SURE_MS } from "../../../schemas/limits.ts";
 import type { Bus } from "../bus/bus.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -8,7 +8,7 @@ interface TaskLeaseParts {
   bus: Bus;
   clock: Clock;
   message: Pick<PulledMessage, "working">;
-  /** By the monotonic clock: when it was asked for, since it may have lain in our socket. */
+  /** Monotonic time of the pull, since the message may have lain in this process's socket. */
   pulledAt: number;
 }
 
@@ -22,18 +22,18 @@ export class TaskLease {
     this.#sureUntil = parts.pulledAt + TASK_SURE_MS;
   }
 
-  /** Aborts when another worker may soon be given the task; so it stays, whatever comes of it. */
+  /** Aborts for good when another worker may soon be given the task. */
   get lapsed(): AbortSignal {
     return this.#lapsed.signal;
   }
 
-  /** By the clock: a process that stood still finds work before it finds that the time is over. */
+  /** Compares the clock: a process that stood still runs work before its timers. */
   isSure(): boolean {
     if (this.#parts.clock.monotonic() > this.#sureUntil) this.#lapsed.abort(new LeaseLapsed());
     return !this.#lapsed.signal.aborted;
   }
 
-  /** Says that the task is being worked at until it is finished, also when it was not sure for a while. */
+  /** Reports every while that the worker still runs the task, until it is finished. */
   async keep(finished: AbortSignal): Promise<void> {
     void this.#watch(finished);
     while (!finished.aborted) {
@@ -53,14 +53,14 @@ export class TaskLease {
     const { bus, clock, message } = this.#parts;
     const saidAt = clock.monotonic();
     message.working();
-    // What the server answers after it, it has taken after it.
+    // The server answers the flush after it has taken the report.
     const heard = bus.whileConnected(() => bus.connection.flush());
     heard.then(
       () => {
         this.#sureUntil = Math.max(this.#sureUntil, saidAt + TASK_SURE_MS);
       },
       () => {
-        // The bus is away: the time goes on.
+        // The bus is away: the time runs on.
       },
     );
   }

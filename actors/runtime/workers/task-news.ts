@@ -1,9 +1,9 @@
-/** What running tasks hear from outside: that nobody waits for them, or that another worker has them by now. */
+/** The news that running tasks receive: their caller has left, or another worker has them. */
 import { cancelSubject } from "../../../schemas/subjects.ts";
 import type { Bus } from "../bus/bus.ts";
 import { CallerGone } from "./task-caller.ts";
 
-/** A worker that was not heard from for a while is taken for dead: this one was, and somebody else goes on. */
+/** This worker was silent for a while and was taken for dead; another worker goes on. */
 export class TaskTaken extends Error {}
 
 interface Listener {
@@ -12,12 +12,12 @@ interface Listener {
   controller: AbortController;
 }
 
-/** Of all tasks of a worker: a subscription for each would be two messages more of each. */
+/** One subscription for all tasks of a worker: one for each would cost two more messages a task. */
 export class TaskNews {
   readonly #bus: Bus;
-  /** To be called when nothing is running any more. */
+  /** Ends all listening; to be called when no task runs any more. */
   readonly stop: () => void;
-  /** By the task's id: the same task may be here twice. */
+  /** By the task's id; the same task may run here twice. */
   readonly #listeners = new Map<string, Set<Listener>>();
 
   constructor(bus: Bus) {
@@ -38,8 +38,8 @@ export class TaskNews {
   }
 
   /**
-   * Aborts the controller with CallerGone or TaskTaken. Workers say which try they run, when it is not the first and when
-   * the bus is back; who runs a later one answers. Returns what ends the listening.
+   * Aborts the controller with CallerGone or TaskTaken. Workers announce which try they run, when it is not the first and
+   * when the bus is back; a worker with a later try answers. Returns a function that ends the listening.
    */
   listen(listener: Listener): () => void {
     const { id, attempt } = listener;
@@ -71,6 +71,6 @@ export class TaskNews {
   }
 }
 
-/** Undefined for the word of a caller that leaves, which has no text. */
+/** Undefined for the message of a caller that leaves, which has no text. */
 const readAttempt = (text: string): number | undefined =>
   text === "" ? undefined : (JSON.parse(text) as { attempt: number }).attempt;

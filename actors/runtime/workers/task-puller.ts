@@ -1,4 +1,4 @@
-/** Asks a lane for tasks on behalf of its idle slots, some at once, and hands each task that comes to one of them. */
+/** Pulls tasks of a lane for its idle slots, several at once, and gives each task to one of them. */
 import type { Consumer } from "@nats-io/jetstream";
 import type { Logger } from "pino";
 import { LANE_PULL_TASKS_MAX, READER_RETRY_MS, TASK_PULL_MS } from "../../../schemas/limits.ts";
@@ -9,17 +9,17 @@ import type { PulledMessage } from "./pulled-message.ts";
 
 export interface PulledTask {
   message: PulledMessage;
-  /** By the monotonic clock: when it was asked for. */
+  /** Monotonic time of the pull. */
   pulledAt: number;
   /** In a lane that serves keys in turn: called when the task waits for the network only, and when it computes again. */
   setWaiting?(isWaiting: boolean): void;
-  /** Likewise: called once, when the task has ended. */
+  /** In such a lane: called once, when the task has ended. */
   release?(): void;
 }
 
-/** Where the slots of a lane take their tasks from. */
+/** The source of a lane's tasks for its slots. */
 export interface TaskSource {
-  /** Resolves with the next task for one slot, or with nothing when the worker stops. Never rejects. */
+  /** Resolves with the next task for one slot, or with undefined when the worker stops. Never rejects. */
   take(): Promise<PulledTask | undefined>;
 }
 
@@ -27,7 +27,7 @@ interface TaskPullerParts {
   bus: Bus;
   clock: Clock;
   logger: Logger;
-  /** Of the lane, by name. */
+  /** The name of the lane's consumer. */
   consumer: string;
   /** Aborts when no more tasks are wanted. */
   stopping: AbortSignal;
@@ -35,9 +35,9 @@ interface TaskPullerParts {
 
 export class TaskPuller implements TaskSource {
   readonly #parts: TaskPullerParts;
-  /** Slots that wait, by how they are told. */
+  /** Resolves the waits of idle slots. */
   readonly #idle: ((pulled: PulledTask | undefined) => void)[] = [];
-  /** Tasks that were asked for and have not come: never more than slots are idle. */
+  /** Tasks that were pulled and have not come; never more than idle slots. */
   #asked = 0;
   #consumer: Promise<Consumer> | undefined;
 
@@ -48,19 +48,19 @@ export class TaskPuller implements TaskSource {
   take(): Promise<PulledTask | undefined> {
     return new Promise((resolve) => {
       this.#idle.push(resolve);
-      // Slots that become idle together ask together.
+      // Slots that become idle together pull together.
       queueMicrotask(() => this.#ask());
     });
   }
 
   #ask(): void {
     if (this.#parts.stopping.aborted) {
-      // What was asked for may still come.
+      // Pulled tasks may still come.
       while (this.#idle.length > this.#asked) this.#idle.pop()?.(undefined);
       return;
     }
     const wanted = Math.min(this.#idle.length, LANE_PULL_TASKS_MAX);
-    // Not for each that came: a lane with many idle slots asks some times less often than tasks come.
+    // Not for each task that comes: a lane with many idle slots then pulls less often than tasks come.
     if (this.#asked < wanted / 2) void this.#pull(wanted - this.#asked);
   }
 
@@ -72,7 +72,7 @@ export class TaskPuller implements TaskSource {
       this.#consumer ??= this.#find();
       const consumer = await this.#consumer;
       const pulledAt = clock.monotonic();
-      // A short pull, so that stopping does not wait for a long one.
+      // The pull is short, so that stopping does not wait for it.
       const options = { max_messages: count, expires: TASK_PULL_MS, bind: true };
       for await (const message of await consumer.fetch(options)) {
         missing -= 1;

@@ -1,4 +1,7 @@
-/** What a task sends, at its end and before: durable before it goes on, under ids that are the same at every try. */
+/**
+ * The messages that a task sends, before its end and at it. They are durable before the task goes on, under ids that are
+ * the same at every try.
+ */
 import { createHash } from "node:crypto";
 import type { Envelope } from "../../../schemas/contract.ts";
 import { addressOf, taskSubject } from "../../../schemas/subjects.ts";
@@ -15,7 +18,7 @@ export class TaskSends {
   readonly #bus: Bus;
   readonly #clock: Clock;
   readonly #task: Task;
-  /** How often this try has sent the same. */
+  /** How often this try has sent the same message. */
   readonly #counts = new Map<string, number>();
 
   constructor(bus: Bus, clock: Clock, task: Task) {
@@ -24,7 +27,7 @@ export class TaskSends {
     this.#task = task;
   }
 
-  /** At the end, by place: a later try may decide otherwise, but what was sent has been sent. */
+  /** Sends at the end, with ids by place: a later try may decide otherwise, but a sent message stays sent. */
   async publish(envelopes: readonly Envelope[], suffix: "sent" | "failed"): Promise<void> {
     for (const [index, envelope] of envelopes.entries()) {
       await this.#publish(envelope, `${this.#task.id}-${suffix}-${index}`);
@@ -32,8 +35,8 @@ export class TaskSends {
   }
 
   /**
-   * Before the end. A later try may say something else in another order, so what is the same is told by its content,
-   * unless the caller names it.
+   * Sends before the end. A later try may send other messages in another order, so the id comes from the content, unless
+   * the caller names one.
    */
   async send(envelopes: readonly Envelope[], id: string | undefined): Promise<void> {
     for (const [index, envelope] of envelopes.entries()) {
@@ -57,7 +60,7 @@ export class TaskSends {
       const address = addressOf(kind, key);
       const mail = { id, from, address, message, input };
       await publishMail(this.#bus, this.#clock, mail).catch((cause) => {
-        // Not a refusal of the task: it is tried again.
+        // This does not refuse the task: it is tried again.
         throw new Error(`Cannot send ${message} to ${kind}`, { cause });
       });
     } else {

@@ -1,14 +1,14 @@
-/** Chooses whose task a worker takes next: deficit round robin over the keys of a lane, within bounds of each key. */
+/** Chooses the next task of a worker: deficit round robin over the keys of a lane, within limits of each key. */
 import { TURN_QUANTUM_MS } from "../../../schemas/turn-limits.ts";
 
 export interface TurnLimits {
   /** Tasks that run at a time. */
   places: number;
-  /** Tasks that compute at a time; those that only wait for the network do not count. */
+  /** Tasks that compute at a time; tasks that only wait for the network do not count. */
   computing: number;
   /** Tasks of one key that run at a time. */
   perKey: number;
-  /** Places that only keys take which have no task running: several keys at their bounds leave these free. */
+  /** Places for keys without a running task: several keys at their limits leave these free. */
   reserved: number;
 }
 
@@ -17,7 +17,7 @@ interface Turn {
   isQueued: boolean;
   running: number;
   waiting: number;
-  /** Milliseconds of work the key may begin; a task is charged when it has ended, so this may be negative. */
+  /** Milliseconds of work that the key may begin. A task is charged when it has ended, so this may be negative. */
   balanceMs: number;
 }
 
@@ -36,13 +36,13 @@ export class TaskTurns {
   }
 
   /**
-   * The key whose queue is read now, and whose task begins then; `end` has to follow. The queue counts as empty until
-   * `queued`. Undefined while no key has both a task and a place.
+   * Returns the key whose queue is read next and whose task then begins; `end` has to follow. The queue counts as empty
+   * until `queued`. Undefined while no key has both a task and a place.
    */
   begin(): string | undefined {
     const ready = [...this.#turns].filter(([, turn]) => this.#mayBegin(turn));
     if (ready.length === 0) return undefined;
-    // As many rounds as it takes until one of them has credit.
+    // Gives as many rounds of credit as it takes until a key may begin.
     const shortMs = -Math.max(...ready.map(([, { balanceMs }]) => balanceMs));
     if (shortMs >= 0) {
       const rounds = Math.floor(shortMs / TURN_QUANTUM_MS) + 1;
@@ -58,7 +58,7 @@ export class TaskTurns {
     return key;
   }
 
-  /** The task that began has ended after this time, or none was found. */
+  /** The task has ended after this time, or none was found. */
   end(key: string, ms: number): void {
     const turn = this.#turnOf(key);
     turn.running -= 1;
@@ -66,12 +66,12 @@ export class TaskTurns {
     this.#forgetIdle(key, turn);
   }
 
-  /** A task that runs waits for the network only, or computes again. */
+  /** A running task waits for the network only, or computes again. */
   setWaiting(key: string, isWaiting: boolean): void {
     this.#turnOf(key).waiting += isWaiting ? 1 : -1;
   }
 
-  /** The keys in memory: those with tasks that run or may be waiting. */
+  /** The number of keys in memory: those with running tasks, or with tasks that may wait. */
   get size(): number {
     return this.#turns.size;
   }
@@ -82,7 +82,7 @@ export class TaskTurns {
     const all = [...this.#turns.values()];
     const runningNow = all.reduce((sum, turn) => sum + turn.running, 0);
     if (runningNow >= places) return false;
-    // A key's first task waits for no other key: pages that compute without end would hold it up.
+    // A key's first task waits for no other key, which may compute without end.
     if (running === 0) return true;
     const computingNow = runningNow - all.reduce((sum, turn) => sum + turn.waiting, 0);
     return computingNow < computing && runningNow < places - reserved;
@@ -96,7 +96,7 @@ export class TaskTurns {
     return turn;
   }
 
-  /** Credit and debt end with a key's last task, as in deficit round robin: nobody saves turns up. */
+  /** Credit and debt end with a key's last task, as in deficit round robin: no key saves turns up. */
   #forgetIdle(key: string, { isQueued, running }: Turn): void {
     if (!isQueued && running === 0) this.#turns.delete(key);
   }

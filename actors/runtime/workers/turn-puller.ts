@@ -1,4 +1,6 @@
-/** Pulls tasks of a lane that serves its keys in turn: a queue of the bus for each key, and `TaskTurns` to choose among them. */
+/**
+ * Pulls tasks of a lane that serves its keys in turn. Each key has a queue on the bus; `TaskTurns` chooses among them.
+ */
 import { createHash } from "node:crypto";
 import { AckPolicy } from "@nats-io/jetstream";
 import { type Msg, nanos } from "@nats-io/transport-node";
@@ -41,11 +43,11 @@ const EXPIRED = 408;
 export class TurnPuller implements TaskSource {
   readonly #parts: TurnPullerParts;
   readonly #turns: TaskTurns;
-  /** Slots that wait for a task. */
+  /** Resolves the waits of idle slots. */
   readonly #idle: ((pulled: PulledTask | undefined) => void)[] = [];
   /** The consumers of this lane that exist, and when each was last used. */
   readonly #declared = new Map<string, number>();
-  /** Pulls under way; each has a place of its key. */
+  /** Pulls under way; each holds a place of its key. */
   #pulling = 0;
 
   constructor(parts: TurnPullerParts) {
@@ -104,14 +106,14 @@ export class TurnPuller implements TaskSource {
     this.#assign();
   }
 
-  /** The queue's next task. Undefined where it has none; the consumer is made where it is missing. */
+  /** The queue's next task, or undefined where it has none. Makes the consumer where it is missing. */
   async #next(key: string): Promise<PulledTask | undefined> {
     const { bus, clock, kind, lane } = this.#parts;
     const consumer = turnConsumer(kind, lane, digestOf(key));
     await this.#declare(key, consumer);
     const pulledAt = clock.monotonic();
     const message = await this.#request(consumer).catch((error: unknown) => {
-      // It may have been removed, as on a bus that was set up anew.
+      // The consumer may have been removed, as on a bus that was set up anew.
       this.#declared.delete(consumer);
       throw error;
     });
@@ -134,7 +136,7 @@ export class TurnPuller implements TaskSource {
     return { message: pulledMessage(bus.connection, message), pulledAt, setWaiting, release };
   }
 
-  /** A task comes under the subject of its queue, so it is known by a subscription of its own alone. */
+  /** The answer comes under the subject of the queue, so it needs a subscription of its own. */
   #request(consumer: string): Promise<Msg> {
     const { bus } = this.#parts;
     const subject = `$JS.API.CONSUMER.MSG.NEXT.${STREAMS.tasks}.${consumer}`;

@@ -1,4 +1,4 @@
-/** Runs workers: pulls one task for each free slot of a lane, and sees to it that every task has an end its asker hears. */
+/** Runs workers: pulls one task for each free slot of a lane, and reports the end of every task to its caller. */
 import type { Logger } from "pino";
 import { TELL_MS_MAX } from "../../../schemas/call-limits.ts";
 import type { Contract, Envelope, TaskSchema } from "../../../schemas/contract.ts";
@@ -45,7 +45,7 @@ export interface WorkerHostParts {
   counts: ServiceCounts;
 }
 
-/** What a running task needs at hand. */
+/** The parts of a running task. */
 interface Run {
   definition: AnyWorkerDefinition;
   task: Task;
@@ -56,7 +56,7 @@ interface Run {
   caller: TaskCaller | undefined;
   sends: TaskSends;
   setWaiting: TaskContext["setWaiting"];
-  /** As its schema read it, once it has. */
+  /** The input as its schema read it; absent before. */
   input?: unknown;
 }
 
@@ -66,9 +66,9 @@ export class WorkerHost {
   readonly #news: TaskNews;
   readonly #stopping = new AbortController();
   readonly #slots: Promise<void>[] = [];
-  /** What runs, each with what ends its signal. */
+  /** The running tasks, each with the controller of its signal. */
   readonly #running = new Map<Run, AbortController>();
-  /** Aborts when what still runs is given up. */
+  /** Aborts when the tasks that still run are given up. */
   readonly #abandoned = new AbortController();
 
   constructor(parts: WorkerHostParts) {
@@ -89,7 +89,7 @@ export class WorkerHost {
     }
   }
 
-  /** Tasks that clients of an earlier version queue for the lane, without their keys: one at a time. */
+  /** Serves tasks that clients of an earlier version queue without their keys, one at a time. */
   #serveUnkeyed(definition: AnyWorkerDefinition, lane: string): void {
     const { bus, clock, logger } = this.#parts;
     const consumer = taskConsumer(definition.contract.kind, lane);
@@ -109,8 +109,8 @@ export class WorkerHost {
   }
 
   /**
-   * Takes no more tasks and finishes those it has; what is not done after `withinMs` goes to another worker, and what
-   * does not even end when it is told to is not waited for.
+   * Pulls no more tasks and finishes the running ones. Tasks that are not done after `withinMs` go to another worker; a
+   * task that ignores its signal is not waited for.
    */
   async stop(withinMs: number): Promise<void> {
     const { clock, logger } = this.#parts;
@@ -165,7 +165,7 @@ export class WorkerHost {
     const startedAt = clock.monotonic();
     const finished = new AbortController();
     const unlisten = this.#news.listen({ id: task.id, attempt, controller });
-    // What an actor asked for has no deadline of its own, but nothing may hold a slot for ever.
+    // An actor's task has no deadline of its own, but no task may hold a slot for ever.
     const untilMs = (task.deadlineAt ?? Number.POSITIVE_INFINITY) - clock.now();
     const { runMsMax = TASK_RUN_MS_MAX } = definition;
     void clock
@@ -199,7 +199,7 @@ export class WorkerHost {
     }
   }
 
-  /** Returns the error that ended the task, if one did. Never rejects. */
+  /** Returns the error that ended the task, if any. Never rejects. */
   async #run(run: Run): Promise<ActorError | undefined> {
     const { logger } = this.#parts;
     const { message, task, attempt, definition, signal } = run;
@@ -241,18 +241,18 @@ export class WorkerHost {
   }
 
   /**
-   * Another worker takes it at once, and it was no try. Deliveries are counted by the bus, so it has to be another
-   * message. Never rejects.
+   * Hands a task back: another worker takes it at once, and this was no try. The bus counts deliveries, so it has to be
+   * another message. Never rejects.
    */
   async #handBack(message: PulledMessage, task: Task, attempt: number): Promise<void> {
     try {
       const payload = encodeTask({ ...task, triesBefore: attempt - 1 });
-      // Of this very message: the task may be handed back many times.
+      // The id names this message, since a task may be handed back many times.
       const headers = { "Nats-Msg-Id": `${task.id}-back-${message.seq}` };
       await writeAtomically(this.#parts.bus, [{ subject: message.subject, payload, headers }]);
       message.ack();
     } catch {
-      // Its lane is full, or the bus away: it comes back all the same, as one try more.
+      // The lane is full, or the bus is away: the task comes back, as one try more.
       message.nak();
     }
   }
@@ -301,16 +301,16 @@ export class WorkerHost {
       const reply = JSON.stringify(schema.reply.parse(outcome.reply));
       unheard = await caller.answer(reply, outcome.chunks).catch((error: unknown) => error);
     }
-    // The work is done, whoever heard of it.
+    // The work is done, whether or not its caller received the result.
     const { send = [] } = outcome;
     await sends.publish(typeof send === "function" ? send() : send, "sent");
     const left = signal.aborted ? signal.reason : unheard;
     if (unheard !== undefined && !(left instanceof CallerGone)) throw unheard;
   }
 
-  /** False where nobody knows whether it was heard. */
+  /** Returns false where the actor may not have received it. */
   async #tell({ kind, key, message, input }: Envelope, signal: AbortSignal): Promise<boolean> {
-    // Whatever has a handler can be called; by its contract it is only not answered.
+    // Every message with a handler can be called; the contract only says that it has no reply.
     const contract: Contract = { kind, messages: {} };
     const options = { deadlineMs: TELL_MS_MAX, signal };
     return this.#actors.call(contract, key, message as never, input as never, options).then(
@@ -319,7 +319,7 @@ export class WorkerHost {
     );
   }
 
-  /** Work that does not end when it is told to is not waited for; where the process ends, `stop` sees to that. */
+  /** Does not wait for work that ignores its signal. Where the process ends, `stop` does that. */
   async #heeding<T>({ signal, task, definition }: Run, work: Promise<T>): Promise<T> {
     const { clock, logger } = this.#parts;
     const { promise: unheeded, reject } = Promise.withResolvers<never>();
@@ -332,7 +332,7 @@ export class WorkerHost {
       reject(signal.reason);
     };
     signal.addEventListener("abort", giveUp, { once: true });
-    // Whichever comes second has nobody who listens.
+    // Nobody listens to the promise that settles second.
     work.catch(() => {});
     try {
       return await Promise.race([work, unheeded]);
@@ -342,11 +342,13 @@ export class WorkerHost {
     }
   }
 
-  /** The asker hears why, by message or at its inbox. If even that fails, the task comes back and is given up again. */
+  /**
+   * Reports the refusal by message or to the caller's inbox. If that fails, the task comes back and is given up again.
+   */
   async #giveUp(run: Run, error: ActorError, fault: unknown = error): Promise<ActorError> {
     const { definition, task, message, caller, signal, attempt: tries } = run;
     try {
-      // Nobody waits for it, so an operator would see only that something does not happen.
+      // No caller waits, so without a dead letter an operator would see nothing.
       if (!caller && FAULT_CODES.has(error.code)) {
         const { kind } = definition.contract;
         await buryTask(this.#parts, { kind, task, subject: message.subject, tries }, fault);
@@ -376,13 +378,13 @@ export class WorkerHost {
   }
 }
 
-/** The input of a task that never came to its handler; undefined where its caller holds it, or it is not valid. */
+/** The input of a task that never reached its handler; undefined where its caller holds it, or it is not valid. */
 function readInput({ definition, task }: Run): unknown {
   return own<TaskSchema>(definition.contract.messages, task.message)?.input.safeParse(task.input)
     .data;
 }
 
-/** What a record has by itself: a task may be named as what every object inherits. */
+/** An own property of a record: a task may have the name of a property that every object inherits. */
 const own = <T>(record: Record<string, T>, name: string): T | undefined =>
   Object.hasOwn(record, name) ? record[name] : undefined;
 
