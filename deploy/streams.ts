@@ -84,7 +84,7 @@ export async function declareStreams(
   }
 }
 
-/** 10008 and similar codes: JetStream is temporarily unavailable. 10005: no suitable peers for so many replicas. */
+/** 10008 and similar codes: JetStream is temporarily unavailable. 10005: too few servers for the replicas. */
 const isUnavailable = (error: unknown) =>
   error instanceof JetStreamApiError && (error.status === 503 || error.code === 10005);
 

@@ -23,8 +23,7 @@ export async function freePort(preferred?: number): Promise<number> {
 }
 
 /**
- * Whoever looks for a port before the server that this one is for listens on it finds another: the same number is taken
- * for UDP, which nobody uses here, until this process ends. False where somebody was before us.
+ * Reserves a port until this process ends, so that no other process chooses it before the server listens. The reservation is the same port number for UDP, which nothing here uses. Returns false when it is taken.
  */
 async function isClaimed(port: number): Promise<boolean> {
   const socket = createSocket("udp4").unref();

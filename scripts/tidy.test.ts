@@ -122,7 +122,6 @@ describe("tidy", () => {
   it("commentsAreClear() refuses fragments and vague phrases", () => {
     for (const comment of [
       "/** Of an answer with this status. */",
-      "/** Without a name when there is no such client. */",
       "// The host is told when it ends.",
       "/**\n * The host\n * is told when it ends.\n */",
     ]) {

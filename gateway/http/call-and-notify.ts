@@ -1,4 +1,4 @@
-/** Calls that take something away, answered when every gateway that remembers it was told. */
+/** Calls that revoke something. They return when every gateway that caches it was notified. */
 import type { z } from "zod";
 import type { ActorClient } from "../../actors/runtime/calls/actor-client.ts";
 import type {
@@ -15,8 +15,7 @@ import type { tellAgain } from "../../schemas/tell-again.ts";
 type Telling = { tellAgain: typeof tellAgain };
 
 /**
- * As `actors.call`. A refusal is told again too: what is refused may be what was done before, and not told. Where nobody
- * answers, nothing is said to be done.
+ * Calls as `actors.call` does, then notifies. It notifies after a refusal too, because an earlier call may have had its effect without a notification. Rejects when no host answers.
  */
 export async function callAndNotify<M extends Messages & Telling, N extends Calls<M>>(
   actors: ActorClient,

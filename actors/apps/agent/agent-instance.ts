@@ -5,39 +5,23 @@ import { type AgentAddress, appKey } from "../../../schemas/apps/app-names.ts";
 import type { TurnInput, TurnResult } from "../../../schemas/apps/app-process.ts";
 import type { CallId } from "../../../schemas/call-id.ts";
 import { ActorError, isPassing } from "../../../schemas/errors.ts";
-import type { Bus } from "../../runtime/bus/bus.ts";
-import type { ActorClient } from "../../runtime/calls/actor-client.ts";
 import type {
   HostedContext,
   HostedInstance,
   HostedMessage,
 } from "../../runtime/kinds/define-hosted.ts";
-import type { Clock } from "../../runtime/lib/clock.ts";
-import type { AppProcesses, Running } from "../lib/app-host/app-processes.ts";
-import type { Operations } from "../lib/app-host/operations.ts";
-import type { HostStreams } from "../lib/app-process/host-streams.ts";
-import { type BodyBlobs, readRequest, writeAnswer } from "../lib/app-process/process-bodies.ts";
+import type { Running } from "../lib/app-host/app-processes.ts";
+import { readRequest, writeAnswer } from "../lib/app-process/process-bodies.ts";
 import { toActorError } from "../lib/app-process/process-error.ts";
 import type { OfAgent } from "../lib/app-process/process-listener.ts";
 import { Turns, unexpected } from "../lib/app-process/turns.ts";
 import { weightOf } from "../lib/app-process/weight.ts";
 import type { AgentLog, LoadedLog } from "./agent-log.ts";
+import type { AgentParts } from "./agent-parts.ts";
 import { Deliveries } from "./deliveries.ts";
-import type { DeliveryPace } from "./delivery-pace.ts";
 import { actionsByGateway, SocketSender } from "./socket-sender.ts";
 
 export type AgentMessages = (typeof agent)["messages"];
-
-export interface AgentParts {
-  bus: Bus;
-  clock: Clock;
-  actors: ActorClient;
-  blobs: BodyBlobs;
-  processes: AppProcesses;
-  pace: DeliveryPace;
-  operations: Operations;
-  streams: HostStreams;
-}
 
 /** It goes over to another version of its app, or is read anew because somebody asked for it. */
 class Reopened extends Error {}

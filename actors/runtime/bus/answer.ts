@@ -3,7 +3,7 @@ import type { Logger } from "pino";
 import type { Bus } from "./bus.ts";
 
 interface AnswerOptions {
-  /** Of the processes with the same queue, one answers each request. */
+  /** One of the processes with the same queue answers each request. */
   queue?: string;
 }
 

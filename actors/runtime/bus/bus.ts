@@ -175,8 +175,7 @@ export class Bus {
   }
 
   /**
-   * Publishes at once and to the server alone. Other messages of this turn then go by the server too, behind it. So
-   * whoever receives one of those may count on it that all processes, this one too, receive this message first.
+   * Publishes at once and to the server alone. Other messages of this turn then go by the server too, behind it. So a process that receives one of those knows that every process, this one too, has received this message before.
    */
   publishFirst(subject: string, payload: string): void {
     if (this.isAway) return;

@@ -47,7 +47,7 @@ interface GroupCommitHost extends JournalHost {
 const COMMIT_TRIES_MAX = 5;
 /** The part of the last commit's time that gathering may take. */
 const GATHER_TIME_SHARE = 0.5;
-/** Up to so many messages cost the server less one by one than in a batch, which needs a store of its own. */
+/** Up to this many messages cost the server less one by one than in a batch, which needs a store of its own. */
 const EARLY_SINGLY_MAX = 16;
 
 export class GroupCommit {

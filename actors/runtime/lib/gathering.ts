@@ -5,7 +5,7 @@
  */
 import { type Clock, OVER } from "./clock.ts";
 
-/** Up to so many callers are not worth a pause. */
+/** Up to this many callers are not worth a pause. */
 const FEW = 8;
 /** The share of answered callers that a pause waits for: the last ones are not worth it. */
 const RETURN_SHARE = 0.75;

@@ -35,7 +35,7 @@ export async function within<T>(
   return await abortable(work(ended), ended);
 }
 
-/** A signal that aborts after so many milliseconds, unless it is disposed of before. */
+/** Makes a signal that aborts after this many milliseconds, unless it is disposed of before. */
 export class Timeout {
   readonly signal: AbortSignal;
   readonly #stop = new AbortController();

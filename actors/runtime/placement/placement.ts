@@ -89,7 +89,7 @@ export class Placement {
       },
       lost: () => {
         for (const shard of [...this.#open.keys()]) this.#drop(shard);
-        // Who was away for so long may have missed that others came and went.
+        // A host that was away for this long may have missed changes of membership.
         this.#watchAll();
       },
     });

@@ -63,7 +63,7 @@ export class Outbox {
     return this.#entries;
   }
 
-  /** True where so many more bytes fit. An empty outbox takes all that one change may send. */
+  /** Returns whether this many more bytes fit. An empty outbox takes all that one change may send. */
   hasRoomFor(bytes: number): boolean {
     return this.#bytes + bytes <= OUTBOX_BYTES_MAX;
   }

@@ -29,7 +29,7 @@ interface Measured {
   late: Cost;
 }
 
-/** Of one address, in milliseconds: as time passes, and of the node's processor. */
+/** Milliseconds of one address: elapsed time, and processor time of the node. */
 interface Cost {
   wallMs: number;
   cpuMs: number;
@@ -158,7 +158,7 @@ function memoryOf(pid: number): { rssBytes: number; peakBytes: number } {
   return { rssBytes: bytes("VmRSS"), peakBytes: bytes("VmHWM") };
 }
 
-/** Of all its threads, in a hundredth of a second. Fields are counted behind the name, which may hold blanks. */
+/** Processor time of all threads, in hundredths of a second. Fields are counted after the name, which may contain blanks. */
 function processorMsOf(pid: number): number {
   const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
   const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");

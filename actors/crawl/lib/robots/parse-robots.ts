@@ -162,7 +162,7 @@ class RobotsParser {
     const [seconds] = /^(?:\d+(?:\.\d*)?|\.\d+)/.exec(value) ?? [];
     if (group === undefined || seconds === undefined) return;
     const delayMs = Math.min(Math.round(Number(seconds) * 1_000), CRAWL_DELAY_MS_MAX);
-    // Of two delays the longer one harms nobody.
+    // The longer of two delays harms nobody.
     group.crawlDelayMs = Math.max(delayMs, group.crawlDelayMs ?? 0);
   }
 
