@@ -7,8 +7,8 @@ import type { AgentLimits } from "../../../schemas/apps/app-usage.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import { defineHosted, type HostedDefinition } from "../../runtime/kinds/define-hosted.ts";
 import { AgentInstance, type AgentMessages } from "./agent-instance.ts";
-import type { AgentParts } from "./agent-parts.ts";
 import { AgentLog, type AgentLogParts } from "./agent-log.ts";
+import type { AgentParts } from "./agent-parts.ts";
 import { AgentRoom } from "./agent-room.ts";
 import { answerDeliveries } from "./delivered.ts";
 
