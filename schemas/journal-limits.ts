@@ -6,7 +6,7 @@
 export const JOURNAL_SLOTS = 512;
 /** Bytes of one commit in the journal; nats-server takes messages of 1 MiB, headers included. */
 export const JOURNAL_COMMIT_BYTES_MAX = 900_000;
-/** Bytes of the commits that are not written: a takeover reads so many within a second. */
+/** Bytes of commits without a checkpoint. A takeover reads them within a second. */
 export const JOURNAL_BYTES_MAX = 16_000_000;
 /** Actors and outboxes that are not written: a takeover reads the stored value of each. */
 export const JOURNAL_OWNERS_MAX = 5_000;

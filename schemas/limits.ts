@@ -12,7 +12,7 @@ export const LEASE_RENEW_MS = 500;
 export const LEASE_ANSWER_MS_MAX = 1_000;
 /** Tries of the first lease, a renewal apart: an election at start takes up to 9 s. */
 export const LEASE_START_TRIES_MAX = 40;
-/** A lease that is stored and was not seen renewed for so long is a ghost: two lives of a lease, seen from anywhere. */
+/** A stored lease without a renewal for this long is a ghost: two lives of a lease. */
 export const LEASE_UNSEEN_MS_MAX = 2 * LEASE_TTL_MS;
 /** Taken off a lease before a host trusts it for reads: clocks of two machines drift, timers come late. */
 export const LEASE_MARGIN_MS = 500;
@@ -79,12 +79,12 @@ export const CLOCK_SKEW_MS_MAX = 30_000;
 /** A client's replies are forgotten this long after its last call: no call lives longer, clocks differ less. */
 export const REPLIES_KEPT_MS = 2 * CALL_DEADLINE_MS_MAX;
 
-/** A forgotten actor keeps its replies for so long: then no call of before is repeated. */
+/** A forgotten actor keeps its replies for this long. After that no caller repeats an earlier call. */
 export const FORGOTTEN_KEPT_MS = REPLIES_KEPT_MS + CLOCK_SKEW_MS_MAX;
 
 // --- Activations ---
 
-/** An actor that heard nothing for so long leaves memory. */
+/** An actor without messages for this long leaves memory. */
 export const ACTIVATION_IDLE_MS = 60_000;
 /** Actors a host reads from the store at once: more make each slower, and the lease's renewal with them. */
 export const LOADS_IN_FLIGHT_MAX = 64;
@@ -99,9 +99,9 @@ export const ACTIVATION_BYTES_MAX = 256_000_000;
 
 // --- Live updates ---
 
-/** What those who watch see of the messages that one commit holds; past it they are told that some is missing. */
+/** Bytes of live updates per commit. Past it, watchers learn that updates are missing. */
 export const LIVE_BYTES_MAX = 1_000_000;
-/** Updates kept for a watcher that is slow; then it is told that it missed some, and asks for the state. */
+/** Updates buffered for a slow watcher. Past it, the watcher learns that updates are missing and reads the state. */
 export const LIVE_UPDATES_KEPT = 64;
 
 // --- Mail and reminders ---
@@ -112,13 +112,13 @@ export const MAIL_RETRY_MS = 250;
 export const MAIL_RETRY_MS_MAX = 30_000;
 /** Mail of one shard under way in a host's memory. */
 export const MAIL_IN_FLIGHT_MAX = 1_000;
-/** Of one key: past it the key's mail stays in the stream, so that one that keeps failing holds up no other. */
+/** Waiting mail of one key. Past it, the key's mail stays in the stream, so that a failing key delays no other. */
 export const MAIL_OF_KEY_MAX = 250;
 /** Handed over within a host and not yet committed: handled in one turn of the loop, which others wait for. The rest goes by MAIL. */
 export const DIRECT_MAIL_MAX = 256;
 /** Due reminders of one shard under way: all that came due while no host was there come at once. */
 export const REMINDERS_IN_FLIGHT_MAX = 100;
-/** Dead letters wait so long for an operator. */
+/** Dead letters are kept for this long. */
 export const DEAD_LETTER_DAYS = 30;
 /** Between MESSAGE_BYTES_MAX and the bus's own bound: a message of a client and its error fit. */
 export const DEAD_LETTER_BYTES_MAX = 1_030_000;
@@ -130,16 +130,16 @@ export const DEAD_LETTER_INPUT_CHARS = 10_000;
 
 /** Waiting and running tasks of one lane, and of each key in a lane that serves keys in turn; one more is refused at once. */
 export const LANE_TASKS_MAX = 1_000;
-/** A worker that is not heard from for so long is taken for dead, and its task goes to another. */
+/** A worker that is silent for this long counts as dead, and its task goes to another. */
 export const TASK_ACK_WAIT_MS = 6_000;
 export const TASK_HEARTBEAT_MS = 2_000;
-/** A worker that the bus has not answered for so long is not sure of its task: a second before another is given it. */
+/** After this long without an answer of the bus, a worker gives up its task: a second before another worker gets it. */
 export const TASK_SURE_MS = TASK_ACK_WAIT_MS - 1_000;
 export const TASK_TRIES_MAX = 3;
 export const TASK_RETRY_MS = 500;
-/** Tries of telling the asker that a task was given up, before nobody is told. */
+/** Attempts to notify the sender that a task was given up. */
 export const FAILURE_TRIES_MAX = 10;
-/** Streamed replies travel in chunks of this size, so many unacknowledged at once. */
+/** Size of the chunks of a streamed reply, and how many may be unacknowledged at once. */
 export const CHUNK_BYTES = 128 * 1024;
 export const CHUNKS_IN_FLIGHT = 8;
 
@@ -170,7 +170,7 @@ export const REQUEST_TIMEOUT_MS = 120_000;
 export const BODY_STALL_MS = 60_000;
 /** Longer than the idle time of usual load balancers (60 s), so that we never close first. */
 export const KEEP_ALIVE_MS = 72_000;
-/** A client that takes less than so many bytes in so long is cut off, since it holds a worker's slot: 4 kB a second is no line. */
+/** A client that reads fewer bytes than this in this time is cut off, because it holds a worker's slot. 4 kB a second is too slow for any line. */
 export const ANSWER_STALL_MS = 30_000;
 export const ANSWER_STALL_BYTES = 128 * 1024;
 /** What is given to a client at a time, to see how much of it is taken. */
@@ -188,7 +188,7 @@ export const JSON_VALUES_MAX = 10_000;
 /** Faults named in one answer, and the characters of one: what a caller sent is not sent back whole. */
 export const FAULTS_MAX = 20;
 export const FAULT_CHARS_MAX = 256;
-/** What is said of one, with all that would be valid: the longest of ours has some 400. */
+/** Characters of the message of one fault. The longest of our own has about 400. */
 export const FAULT_TEXT_CHARS_MAX = 1_024;
 /** Entries of one page of a listing. */
 export const PAGE_ENTRIES = 20;
@@ -259,7 +259,7 @@ export const EGRESS_CONNECT_MS = 10_000;
 export const EGRESS_ATTEMPT_MS = 250;
 /** Addresses of one name that are dialled; all of its answers are checked. */
 export const EGRESS_ADDRESSES_MAX = 8;
-/** An answer is used again for so long: a page opens several connections to a host within a second. */
+/** A DNS answer is reused for this long, because a page opens several connections to a host within a second. */
 export const EGRESS_NAME_KEPT_MS = 10_000;
 export const EGRESS_NAMES_MAX = 1_000;
 /** Fewer are no answer: an alert that ends a TLS connection has 31 at most, the shortest head of HTTP more. */
@@ -284,7 +284,7 @@ export const EGRESS_BODY_BYTES_MAX = 50_000_000;
 
 /** Contexts made ahead, ready to load: as many as tasks of one worker start together. */
 export const CONTEXTS_WARM = 4;
-/** A browser is replaced after so many contexts, or so long: what leaks stays small, at 1 ms a context (research 5.6). */
+/** A browser is replaced after this many contexts or this time, so that leaks stay small. This costs 1 ms a context (research 5.6). */
 export const BROWSER_CONTEXTS_MAX = 300;
 export const BROWSER_AGE_MS_MAX = 30 * 60_000;
 /** Memory of the whole process tree at which a browser is replaced: five times that of a fresh one with four pages. */
@@ -305,7 +305,7 @@ export const BROWSER_PING_MS = 5_000;
 export const BROWSER_PING_TIMEOUT_MS = 5_000;
 /** A context closes in 10 ms even around a page that hangs; past this the browser itself hangs. */
 export const CONTEXT_CLOSE_MS = 2_000;
-/** A browser that is being replaced may finish its tasks for so long; no task lasts longer. */
+/** A browser that is being replaced may finish its tasks for this long. No task lasts longer. */
 export const BROWSER_DRAIN_MS = 10 * 60_000;
 /** What Chromium said last, for error messages. */
 export const BROWSER_STDERR_CHARS = 4_000;
@@ -317,9 +317,9 @@ export const CDP_MESSAGE_BYTES_MAX = 64 * 1024 * 1024;
  */
 export const PAGE_EVENTS_AT_ONCE_MAX = 40_000;
 export const PAGE_EVENTS_PER_SECOND_MAX = 2_000;
-/** An event counts once more for every so many bytes: reading those takes as long again. */
+/** An event counts once more for each of these bytes, because reading them takes as long again. */
 export const PAGE_EVENT_BYTES = 8 * 1024;
-/** A frame of another site or a worker counts for so many: thousands of them hold the browser up for seconds. */
+/** A frame of another site or a worker counts as this many events, because thousands of them delay the browser for seconds. */
 export const PAGE_TARGET_EVENTS = 100;
 /** A browser that does not answer may be held up by a page with more events than this; most have a hundred. */
 export const PAGE_EVENTS_BLAMED = 2_000;
@@ -344,7 +344,7 @@ export const SHUTDOWN_SECONDS = 20;
 
 // --- The bus ---
 
-/** How long a server may take to greet a new connection: one that stands still is told from one that is far. */
+/** Time for a server to greet a new connection. It tells a stopped server from a distant one. */
 export const BUS_CONNECT_MS = 5_000;
 /** Figures of the bus are asked for this often at most, however many ask for metrics. */
 export const QUEUE_FIGURES_KEPT_MS = 5_000;
@@ -368,7 +368,7 @@ export const PLACEMENT_PREFETCH = 500;
 export const ROWS_PREFETCH = 5_000;
 /** Pause before a task is offered to a full lane again: a lane drains at tens of tasks a second. */
 export const LANE_RETRY_MS = 100;
-/** Removed mail is gathered for so long: one purge serves many, and a new owner reads no more than this again. */
+/** Removals of mail are gathered for this long, so that one purge serves many. A new owner reads at most this much again. */
 export const MAIL_PURGE_MS = 1_000;
 /** Pause before a reader that failed starts again. */
 export const READER_RETRY_MS = 250;
@@ -384,13 +384,13 @@ export const HAND_OVER_POLL_MS = 2;
 export const TASK_INPUT_BYTES_MAX = 256 * 1024;
 /** The longest a caller may wait: every timeout of a page at its bound, and the queue before it. */
 export const TASK_RUN_MS_MAX = 600_000;
-/** A caller whose inbox nobody listens at for so long has left. */
+/** A caller whose inbox has no listener for this long has left. */
 export const CALLER_GONE_MS = 1_000;
 /** Tasks that a lane's idle slots ask for at once, whatever their number: a task is handed on in a millisecond. */
 export const LANE_PULL_TASKS_MAX = 4;
 /** How long one pull for a task waits: the most that stopping a worker waits for nothing. */
 export const TASK_PULL_MS = 1_000;
-/** What a task that is told to end may take for it, and a last pull: a browser's context closes in less. */
+/** Time for an aborted task to end, and for a last pull. A browser's context closes in less. */
 export const TASK_END_MS = 2_000;
 /** Mail that waits in all: past it the stream refuses, outboxes fill, and actors answer busy. */
 export const MAIL_MESSAGES_MAX = 5_000_000;

@@ -2,7 +2,6 @@
 import { z } from "zod";
 
 /**
- * A host may die once a change is stored and before it is told of: the caller is then answered from what was stored. Whoever
- * asks for this after a change has it told by a host that lives, and before they are answered.
+ * A host may die after a change is stored and before it notifies. The caller's retry then gets the stored reply. This call makes a living host notify before it replies.
  */
 export const tellAgain = { input: z.object({}), reply: z.object({}) };

@@ -7,13 +7,9 @@ const FRAGMENT = /^(Of|That|Who|Whoever|Whose|Those|Where nobody|What of)\b/;
 const VAGUE =
   /\b(what of|whoever|so (many|long)\b(?! as\b)(?![^.]* that\b)|is told|are told|was told|is said|comes to be|goes for good|nobody hears)/i;
 
-/** Rooms whose comments are still to be rewritten. This list only gets shorter. */
-const NOT_YET =
-  /^(actors\/(apps|egress|rendering|repositories)|gateway\/(apps|rendering|repositories)|schemas|scripts\/cli|deploy\/apps)\//;
-
 /** Names each comment of production code that begins as a fragment or holds a vague phrase. */
 export function commentsAreClear({ path, text }: SourceFile): string[] {
-  if (isTest(path) || NOT_YET.test(path)) return [];
+  if (isTest(path)) return [];
   return commentsOf(text)
     .filter(({ words }) => FRAGMENT.test(words) || VAGUE.test(words))
     .map(({ line, words }) => `${path}:${line} ${words}`);

@@ -32,7 +32,7 @@ export interface OpenAgentsParts {
   guard: EgressGuard;
   secrets: SecretBox;
   program: ProcessProgram;
-  /** Of each account. */
+  /** Limits of the agents of one account. */
   limits: AgentLimits;
   /** See AppProcesses. */
   processesMax?: number | undefined;

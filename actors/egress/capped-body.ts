@@ -18,7 +18,7 @@ export class CappedBody extends Readable {
     super();
     this.#source = source;
     this.#failure = options.failure;
-    // Whoever reads it hears of it there.
+    // The reader gets the error.
     this.on("error", () => {});
     let received = 0;
     source.on("data", (chunk: Buffer) => {

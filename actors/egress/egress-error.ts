@@ -1,4 +1,4 @@
-/** Why a target could not be reached: what a client is told, and the exact finding for the log. */
+/** Why a target could not be reached: a message for the client, and the exact finding for the log. */
 import { ActorError, type ErrorCode } from "../../schemas/errors.ts";
 
 export type EgressCode = Extract<

@@ -49,7 +49,7 @@ export class EgressProxy {
   readonly url: string;
   /** Other processes of this machine could use the port; who does not know these is answered 407. */
   readonly credentials: { username: string; password: string };
-  /** Makes the credentials known; whoever comes without them is asked for them only after that. Called once. */
+  /** Makes the credentials known to the browser. The proxy asks for credentials only after this. Called once. */
   introduce: () => Promise<void> = async () => {};
 
   readonly #server: Server;
@@ -208,7 +208,7 @@ export class EgressProxy {
     const leave = () => leaving.abort(new Error("The client has left"));
     client.on("error", () => {});
     client.once("close", leave);
-    // Whoever hangs up before there is a tunnel does not want one any more.
+    // A client that hangs up before the tunnel exists does not need it any more.
     client.once("end", leave);
     if (!this.#isAuthorized(request)) {
       await this.#challengeable(request);

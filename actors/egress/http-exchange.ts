@@ -21,7 +21,7 @@ export interface HttpExchange {
   url: URL;
   agents: { kept: Agent; single: Agent };
   idleMs: number;
-  /** Whoever says when it may leave. */
+  /** Decides when the request may leave. */
   marked: MarkedRequest | undefined;
   /** Told whenever bytes moved on the connection to the origin. */
   moved: (socket: Socket) => void;

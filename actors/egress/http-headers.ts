@@ -1,4 +1,4 @@
-/** What of a message's headers a proxy passes on: everything but what belongs to one connection (RFC 9110, section 7.6.1). */
+/** Headers that a proxy forwards: all but those of one connection (RFC 9110, section 7.6.1). */
 import { MARK_HEADER } from "./marked-requests.ts";
 
 /** Names and values alternate, as in Node's `rawHeaders`, so that order, case and repetition survive. */

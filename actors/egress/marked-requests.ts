@@ -1,4 +1,4 @@
-/** Requests that a browser marks, so that whoever has them made says when each may leave, and hears when it has. */
+/** Requests that a browser marks. Their owner decides when each may leave, and is notified when it has left. */
 import { randomBytes } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 

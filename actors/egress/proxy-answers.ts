@@ -55,7 +55,7 @@ export function tooLarge(detail: string): EgressError {
   return new EgressError("transfer_too_large", message, detail);
 }
 
-/** Of a request whose maker has left, or whose moment has passed. */
+/** The answer to a request whose client has left or whose moment has passed. */
 export function notWanted(): EgressError {
   const message = "Cannot fetch: the request is not wanted any more";
   return new EgressError("connection_closed", message, "it was taken back");

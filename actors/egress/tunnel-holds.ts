@@ -1,4 +1,4 @@
-/** Who holds tunnels to a target: what is inside of them cannot be seen, only cut. */
+/** The holders of tunnels to a target. A tunnel's content cannot be read, only cut off. */
 import type { EgressTarget } from "./egress-guard.ts";
 
 export interface TunnelHold {

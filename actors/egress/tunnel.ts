@@ -10,12 +10,12 @@ export interface Tunnel {
   idleMs: number;
   /** Told whenever bytes moved on the upstream; it destroys both sides if they were too many. */
   moved: (upstream: Socket) => void;
-  /** Those of whom each is asked before anything of the client goes on. */
+  /** Holders that must agree before the client's bytes are forwarded. */
   holds: () => readonly TunnelHold[];
 }
 
 export function carry({ client, upstream, idleMs, moved, holds }: Tunnel): void {
-  /** Of the upstream, when the client last sent something; undefined once it is known that nothing more comes. */
+  /** When the client last sent bytes to the upstream; undefined when it will send no more. */
   let readBefore: number | undefined;
   pump(client, upstream);
   pump(upstream, client);

@@ -4,7 +4,7 @@ import { Id } from "../../schemas/values.ts";
 import type { AppOf, AskedOfApp } from "../http/locals.ts";
 
 export interface AppAddresses {
-  /** Of our own pages and of /apps/…, without a slash at its end. */
+  /** Base URL of the platform's pages and of /apps/…, with no slash at its end. */
   publicUrl: string;
   /** Parent domain of the apps' origins, with a port unless it is the scheme's default. */
   appsDomain: string;
@@ -21,7 +21,7 @@ export function originOf({ publicUrl, appsDomain }: AppAddresses, of: AppOf): st
   return `${new URL(publicUrl).protocol}//${of.app}.${of.accountId}.${appsDomain}`;
 }
 
-/** Which app the request is for, and what of its path is the app's own; undefined where it is for none. */
+/** Returns the app that a request is for, with the app's part of the path; undefined when it is for none. */
 export function readAppRequest(
   { publicUrl, appsDomain }: AppAddresses,
   { host = "", url = "/" }: { host: string | undefined; url: string | undefined },

@@ -12,7 +12,7 @@ import type { BodyBudget } from "../http/middleware/read-body.ts";
 export interface TakenBody {
   /** What goes with the message; undefined where there is none. */
   body: Body | undefined;
-  /** So many bytes of its answer are here. It is never refused: what was done would be done again. */
+  /** Counts bytes of an answer. Never refuses, because a refusal would make the client repeat the request. */
   answered(bytes: number): void;
   /** The answer is out. */
   release(): Promise<void>;

@@ -160,7 +160,7 @@ export async function serveAppRest(parts: AppRestParts): Promise<AppRest> {
   }
 }
 
-/** Of `http://trunkline/<what follows the account>`: with no more than its host, and no way above it, it is the account's own. */
+/** Reads `http://trunkline/<path below the account>`. Only this host is allowed, and no path that leaves the account. */
 function pathOf(url: string, accountId: string): string {
   const read = URL.parse(url);
   if (read?.origin === "http://trunkline") {

@@ -27,7 +27,7 @@ export interface AppRouterParts {
   serving: ServingApps;
   addresses: AppAddresses;
   now: () => number;
-  /** Of each account's agents. */
+  /** Limits of the agents of one account. */
   limits: AgentLimits;
   hearBelow: HearBelow;
   streams: StreamReader;
@@ -35,13 +35,13 @@ export interface AppRouterParts {
   stopping: AbortSignal;
 }
 
-/** Of the rest of answers that apps are still making: see read-answer-stream.ts. */
+/** Reads answers that apps are still making: see read-answer-stream.ts. */
 export interface StreamReader {
   read(rest: AnswerStream, signal: AbortSignal): AsyncIterable<Uint8Array>;
   leave(rest: AnswerStream): void;
 }
 
-/** Of a request that is for an app, as `askedOfApp` says; any other goes on. */
+/** Serves requests to apps, as `askedOfApp` says, and passes on all others. */
 export function appRouter({
   actors,
   blobs,
@@ -95,7 +95,7 @@ export function appRouter({
     const left = new AbortController();
     const leave = () =>
       left.abort(
-        // Most are closed once they have been answered, and nobody hears why.
+        // Most sockets close after the answer, and nobody reads the reason.
         response.writableFinished
           ? "answered"
           : new ActorError("cancelled", "Cannot answer: the client has left"),

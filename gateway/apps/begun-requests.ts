@@ -4,11 +4,11 @@ import type { EntryRequest } from "../../schemas/apps/agent.ts";
 import { type AppRequest, isSafeMethod } from "../../schemas/apps/app-exchange.ts";
 import { begunSubject } from "../../schemas/subjects.ts";
 
-/** Calls back with all that is said below `name`, by this process too, for as long as the connection is there. */
+/** Calls back with every message below `name`, including those of this process, while the connection lives. */
 export type HearBelow = (name: string, hear: (heard: { string(): string }) => void) => void;
 
 export class BegunRequests {
-  /** Of this gateway, and no other. */
+  /** A name of this gateway only. */
   readonly #subject = begunSubject(randomBytes(8).toString("hex"));
   readonly #underWay = new Map<string, NonNullable<EntryRequest["begun"]>>();
   #last = 0;

@@ -27,7 +27,7 @@ const TARGET_FAILURES = Object.keys(ERRORS).filter((name): name is ErrorCode => 
   return status === 422 && code >= 5_000 && code < 7_000 && name !== "element_not_found";
 });
 
-/** Of every route that has a page rendered. */
+/** Shared by all routes that render a page. */
 const RENDERS = {
   method: "post",
   tag: "Rendering",
@@ -132,7 +132,7 @@ export function renderingRoutes(
       "X-Browser-Ms-Used": String(browserMs),
       "X-Queued-Ms": String(queuedMs),
     });
-    // Of a large PDF the end is not written yet when its first bytes go out.
+    // The first bytes of a large PDF leave before its end is written.
     if (bytes !== null) response.set("Content-Length", String(bytes));
     await writeAnswer(chunks, response, { bytes, signal });
   }

@@ -12,7 +12,7 @@ export function newRepoToken(): { secret: string; secretHash: string } {
 export const repoTokenText = (secret: string, expiresAt: number) =>
   `${secret}?expires=${Math.floor(expiresAt / 1_000)}`;
 
-/** Of the secret alone: clients may show the whole text or only that. */
+/** The hash of the secret alone, because clients may send the whole text or only the secret. */
 export const repoTokenHash = (text: string) => hashOf(text.split("?", 1)[0] ?? "");
 
 /** A plain hash will do: there is nothing to guess in 20 random bytes. */

@@ -51,7 +51,7 @@ export interface CreatedRepo extends RepoEntry {
 export interface NewContent {
   refs: [string, string][];
   packs: KeptPack[];
-  /** So many directories, and no more, lie below each other in it. */
+  /** The depth of its directory tree. */
   treeDepth: number;
 }
 
@@ -187,7 +187,7 @@ export class Repositories {
   async delete({ accountId, namespace: space, name }: RepoAddress): Promise<{ id: string }> {
     const key = namespaceKey(accountId, space);
     const released = await this.parts.actors.call(namespace, key, "release", { name });
-    // The namespace tells it too, in its own time; whoever asks next must not find it.
+    // The namespace removes it too, but later. The next request must not find it.
     await this.parts.actors.call(repo, released.id, "remove", {});
     return released;
   }
@@ -217,7 +217,7 @@ export class Repositories {
     signal: AbortSignal,
   ): Promise<MintedToken> {
     return this.#with(address, signal, async (id) => {
-      // Of a repository that is not there no token is announced.
+      // Checks that the repository exists before a token is announced.
       await this.parts.actors.call(repo, id, "get", address, { signal });
       const { secret, secretHash } = newRepoToken();
       await this.#announceToken(address.accountId, id, { secretHash, ttlS });
@@ -313,7 +313,7 @@ export class Repositories {
       ...(filled && { content: { ...filled, packs: filled.packs.map(heldNow) } }),
       ...(imported && { origin: imported }),
     });
-    // Whoever gets it can find it by its id, and revoke it: both are durable by then.
+    // The client can find and revoke the token by its id, because both are durable when it gets the answer.
     const announced = this.#announceToken(accountId, id, token);
     const [entry] = await Promise.all([created, announced]).catch(async (error: unknown) => {
       await Promise.allSettled([created, announced]);
@@ -327,7 +327,7 @@ export class Repositories {
     return { ...entry, remote: this.remote(address), token: repoTokenText(secret, expiresAt) };
   }
 
-  /** Neither is there yet. Once both have been looked for, what is told to them at once is stored at once. */
+  /** Loads both actors first, so that the two messages that follow share one commit. */
   async #load(accountId: string, id: string, secretHash: string): Promise<void> {
     const { actors } = this.parts;
     const key = repoTokenKey(accountId, repoTokenId(secretHash));

@@ -29,8 +29,7 @@ export const Invitation = z.object({
 export type Invitation = z.infer<typeof Invitation>;
 
 /**
- * Who asks: what their token permits, and the user, where it is one's. Nobody gives a role that permits more than they
- * hold, or changes somebody who has one.
+ * The caller: the permissions of the token, and the user if the token is a person's. Nobody can give a role with more permissions than their own, or change a member who has one.
  */
 export const MemberChanger = z.object({
   userId: Id.optional(),
@@ -50,7 +49,7 @@ export const TokenEntry = z.object({
   expiresAt: EpochMs.optional(),
   grantId: GrantId,
   isDisabled: z.boolean().optional(),
-  /** Whose token it is: the person who made it, or for whom the token did that made it. */
+  /** The owner of the token: the person who made it, directly or with another token. */
   userId: Id.optional(),
 });
 export type TokenEntry = z.infer<typeof TokenEntry>;

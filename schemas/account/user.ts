@@ -50,8 +50,7 @@ export const user = defineContract({
       reply: z.object({ ended: z.array(Id).max(SESSIONS_PER_USER_MAX) }),
     },
     /**
-     * Before its browser is told of it. `unauthenticated` where the password was changed since it was checked. Repeating it
-     * changes nothing.
+     * Sent before the browser gets the session. Refuses as `unauthenticated` when the password changed after its check. Idempotent.
      */
     addSession: {
       input: SessionOfUser.extend({ passwordVersion: PasswordVersion }),

@@ -37,7 +37,7 @@ export const Delivery = z.object({
   /** Tries of the last time it was delivered; a replay counts anew. */
   attempts: z.int().min(0),
   lastAttemptAt: EpochMs.optional(),
-  /** Of one that waits for its next try. */
+  /** Due time of an event that waits for its next attempt. */
   nextAttemptAt: EpochMs.optional(),
   /** Times it was replayed. */
   replays: z.int().min(0),
@@ -58,7 +58,7 @@ const Delivered = DeliveryOutcome.extend({
   /** `id` and `attempt` of the AgentDelivery. */
   id: z.string(),
   attempt: z.int().min(1),
-  /** Of those behind it that were begun, in order. */
+  /** Numbers of later events that were begun, in order. */
   next: z
     .array(DeliveryOutcome)
     .max(DELIVERIES_TOGETHER_MAX - 1)

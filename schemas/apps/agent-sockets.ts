@@ -11,7 +11,7 @@ export const socketsSubject = (gateway: string) => `sockets.${gateway}`;
 
 const isCode = { error: `Expected a code that may be sent: ${CLOSE_CODES}` };
 const isReason = { error: `Expected a reason of at most ${CLOSE_REASON_BYTES_MAX} bytes` };
-/** What a gateway is told to close a socket with: its library throws at anything else. */
+/** Valid close codes and reasons. The gateway's library throws for anything else. */
 export const CloseToSend = z.object({
   code: z.number().refine(isCloseCode, isCode),
   reason: z.string().refine(isCloseReason, isReason),
@@ -39,7 +39,7 @@ export const SocketBatch = z.object({
   owner: z.string(),
   batch: z.int().min(1),
   commit: z.int().min(1).optional(),
-  /** Of a commit whose actions are more than one message holds, from 0 on: every owner divides them alike. */
+  /** Part of a commit whose actions need several messages, from 0. Every owner divides them alike. */
   part: z.int().min(0).optional(),
   actions: z.array(SocketAction),
 });

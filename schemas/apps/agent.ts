@@ -21,7 +21,7 @@ export type Connection = z.infer<typeof Connection>;
 export const Frame = z.union([z.object({ text: z.string() }), z.object({ base64: z.string() })]);
 export type Frame = z.infer<typeof Frame>;
 
-/** What a socket ended with: also a code that is told and never sent, as 1006. */
+/** The code with which a socket ended, including codes that are never sent, such as 1006. */
 export const SocketClose = z.object({
   code: z.int().min(1000).max(4999),
   reason: z.string().max(123),

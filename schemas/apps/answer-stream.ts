@@ -1,6 +1,5 @@
 /**
- * How the rest of an answer is read whose app is still making it: part after part, each asked for of the host that has its
- * process. Whoever reads slowly makes the app wait, and who leaves says so.
+ * Reading an answer that an app is still making: part after part, each requested from the host of its process. A slow reader makes the app wait, and a reader that leaves says so.
  */
 import { z } from "zod";
 import { InlineBody } from "./app-exchange.ts";

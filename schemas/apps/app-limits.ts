@@ -1,6 +1,6 @@
 /** Every bound of apps and their agents that was chosen, with what it bridges. */
 
-/** Of one account. */
+/** Limits of one account. */
 export const APPS_MAX = 500;
 /** Versions kept for a rollback; older ones go with their bundles. */
 export const APP_VERSIONS_MAX = 20;
@@ -49,31 +49,31 @@ export const AGENT_REPLIES_BYTES_MAX = 4 * 1024 * 1024;
 /** Requests and answers of apps, held in memory whole. */
 export const APP_REQUEST_BYTES_MAX = 10_000_000;
 export const APP_ANSWER_BYTES_MAX = 10_000_000;
-/** An answer whose body is not whole so long after its head goes out as it is made; an event stream does at once. */
+/** An answer whose body is not complete this long after its head is streamed. An event stream is streamed at once. */
 export const APP_ANSWER_WHOLE_MS = 100;
 /** Answers of one process that are still being made. */
 export const APP_STREAMS_MAX = 1_000;
-/** What is ready of one goes in parts of so many bytes: those of APP_STREAMS_MAX stay within APP_HELD_BYTES_MAX. */
+/** Bytes of one part of a streamed answer. The parts of APP_STREAMS_MAX answers stay within APP_HELD_BYTES_MAX. */
 export const APP_STREAM_PART_BYTES_MAX = 64 * 1024;
 /** How long a host lets a reader wait for a part until it says that there is none yet. */
 export const APP_STREAM_WAIT_MS = 10_000;
-/** One that nobody has read for so long is left: its reader died, or stands still. */
+/** A streamed answer without a read for this long is abandoned: its reader died or hangs. */
 export const APP_STREAM_UNREAD_MS = 60_000;
 /** How often a host that is not there is asked again, and the pause between: after an outage of the bus it is back later. */
 export const APP_STREAM_ABSENCES_MAX = 20;
 export const APP_STREAM_RETRY_MS = 250;
 /** Past it a body goes beside the message, as a blob: base64 in JSON takes a third more. */
 export const APP_BODY_INLINE_BYTES_MAX = 600_000;
-/** A body that is a blob goes by itself after so many seconds: by then no try of its call is under way. */
+/** A blob with a body expires after this many seconds. By then no attempt of its call is running. */
 export const APP_BODY_KEPT_S = 600;
-/** A turn that takes longer is refused; one that holds the process for so long ends it. */
+/** A turn that takes longer is refused. A turn that blocks the process for this long ends it. */
 export const AGENT_TURN_MS_MAX = 30_000;
 export const AGENT_CPU_MS_MAX = 10_000;
 /** A method of a schedule, the queue or a submission, which nobody waits for: past it that try has failed. */
 export const AGENT_WORK_MS_MAX = 15 * 60_000;
 /** Turns that wait for one agent; past it callers hear `busy`. */
 export const AGENT_TURNS_MAX = 1_000;
-/** An alarm that its agent has not heard rings again after so long, then twice as long, and so on: an app may stay broken for weeks. */
+/** An alarm that its agent did not handle is repeated after this time, then after twice the time, and so on: an app may stay broken for weeks. */
 export const AGENT_ALARM_RETRY_MS = 60_000;
 export const AGENT_ALARM_RETRY_MS_MAX = 60 * 60_000;
 /** An agent that nothing came to leaves memory. */
@@ -104,7 +104,7 @@ export const APP_PROCESSES_MAX = 100;
 /** Pauses between starts of a process that ends by itself, doubled from the first to the last. */
 export const APP_RESTART_MS = 50;
 export const APP_RESTART_MS_MAX = 5_000;
-/** A process that lived for so long has started well. */
+/** A process that lived this long counts as well started. */
 export const APP_STABLE_MS = 30_000;
 /** Times that a turn is tried whose process ended under it; then it is refused. */
 export const AGENT_TURN_CRASHES_MAX = 2;
@@ -137,15 +137,15 @@ export const SOCKET_ABSENCES_MAX = 100;
 export const APP_HELD_BYTES_MAX = 128 * 1024 * 1024;
 /** What is on its way to one process: turns that it has not read, and answers of others that come for it; more is refused. */
 export const APP_ARRIVING_BYTES_MAX = 64 * 1024 * 1024;
-/** Lines one process may print a second; of more it is told how many are missing. The process holds to it, and its host sees to that. */
+/** Log lines of one process per second. The log says how many further lines are missing. The process keeps this limit, and its host enforces it. */
 export const APP_LOG_LINES_A_SECOND_MAX = 500;
 
-/** Of `retry` in an app's code, and the longest pause between two tries. */
+/** Attempts of `retry` in an app's code, and the longest pause between two of them. */
 export const AGENT_RETRY_ATTEMPTS_MAX = 1_000;
 export const AGENT_RETRY_DELAY_MS_MAX = 24 * 3_600_000;
-/** Of `scheduleEvery`, as people know it; a cron goes further. */
+/** The longest interval of `scheduleEvery`. A cron expression allows more. */
 export const AGENT_INTERVAL_S_MAX = 30 * 24 * 3_600;
-/** Of `schedule`: no clock need hold more. */
+/** The latest time of `schedule`. */
 export const AGENT_DELAY_S_MAX = 100 * 366 * 24 * 3_600;
 /** Submissions of one agent at a time, and in one list of them. */
 export const AGENT_SUBMISSIONS_RUNNING_MAX = 8;

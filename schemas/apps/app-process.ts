@@ -29,7 +29,7 @@ export interface StartProcess {
     answerBytes: number;
     turnMs: number;
     workMs: number;
-    /** Of deliveries that came together, none follows another later, before there is a record of those. */
+    /** Deliveries that arrived together: none starts later behind another before a record exists. */
     togetherMs: number;
   };
 }
@@ -152,8 +152,7 @@ export type FromProcess =
   | { type: "opened"; agent: number }
   | { type: "unopened"; agent: number; error: ProcessError }
   /**
-   * Changed pages since the last commit, or a whole image. The next commit is taken when this one is `committed`; what is
-   * said `after` it waits until then. `actions` go out with it, and again after a takeover that cannot know.
+   * Changed pages since the last commit, or a whole image. The next commit is taken when this one is `committed`, and messages `after` it wait until then. `actions` leave with it, and again after a takeover that cannot know whether they arrived.
    */
   | {
       type: "commit";
@@ -208,7 +207,7 @@ export type FromProcess =
   | { type: "idle"; agent: number; isIdle: boolean }
   | { type: "pong"; number: number };
 
-/** Of sockets, by gateway. */
+/** Socket actions by gateway. */
 export type ProcessAction = { gateway: string; to: number[] } & (
   | { frame: string | Uint8Array; isState?: boolean | undefined }
   | { close: SocketClose }
@@ -233,7 +232,7 @@ export type Operation =
     }
   /** Part `part`, from 1, of a stream that was lent; `isLeft`: none is wanted any more. */
   | { type: "read"; lent: number; part: number; isLeft?: boolean | undefined }
-  /** Whose a token is that somebody sent. */
+  /** Asks for the owner of a token. */
   | { type: "identify"; token: string }
   /** A durable outgoing webhook of this agent. */
   | { type: "webhook"; id: string; url: string; payload: string; secrets: string[] };

@@ -1,6 +1,5 @@
 /**
- * Calls of our own REST API by code of an app: its host asks a gateway over the bus, which does what it would do for a client
- * with a token of that app, and needs none. Only hosts and gateways can write to the bus, so whoever asks is believed.
+ * Calls of the platform's REST API by code of an app. Its host asks a gateway over the bus, which acts as for a client with a token of that app. No token is needed, because only hosts and gateways can write to the bus.
  */
 import { z } from "zod";
 import { NamespaceName } from "../repositories/git-names.ts";

@@ -1,6 +1,5 @@
 /**
- * Code of an app asks whose a token is that somebody sent to it: its host asks a gateway over the bus. Whoever has a token may
- * know what it opens; nothing is told of any other.
+ * Code of an app asks for the owner of a token that it received. Its host asks a gateway over the bus. The holder of a token may know what the token opens; nothing else is revealed.
  */
 import { z } from "zod";
 import { EpochMs, Id } from "../values.ts";
@@ -10,7 +9,7 @@ import { APP_TOKEN_CHARS_MAX } from "./app-limits.ts";
 export const APP_TOKEN_SUBJECT = "app-token";
 
 export const AppTokenRequest = z.object({
-  /** The app's account: what the token opens there is told. */
+  /** The app's account. The answer says what the token opens there. */
   accountId: Id,
   token: z.string().max(APP_TOKEN_CHARS_MAX),
 });
@@ -19,14 +18,14 @@ export type AppTokenRequest = z.infer<typeof AppTokenRequest>;
 export const TokenIdentity = z.object({
   /** `api`: a token of an account; `oauth`: one that a client was given by a person. */
   kind: z.enum(["api", "oauth"]),
-  /** Of an API token, or of the grant that an access token belongs to. No secret. */
+  /** Id of an API token, or of the grant of an access token. No secret. */
   id: z.string(),
   /** In whose name: always there of an access token, and of what was made with one. */
   userId: z.string().optional(),
   clientId: z.string().optional(),
   /** Accounts that it opens. */
   accountIds: z.array(z.string()),
-  /** Of an access token what the person allowed its client; of an API token its permissions. */
+  /** What the person allowed the client of an access token, or the permissions of an API token. */
   scopes: z.array(z.string()),
   /** What it may do in the app's own account now; empty where it does not open that. */
   permissions: z.array(z.string()),

@@ -7,7 +7,7 @@ import { AppName } from "./app-names.ts";
 
 const Bytes = z.int().min(0);
 
-/** What an account may have, as the setting of whoever asks says. */
+/** Limits of an account by the caller's settings. */
 export const AgentLimits = z.object({
   agents: z.int().min(1),
   /** 0 is no limit. */
@@ -21,8 +21,7 @@ export const appUsage = defineContract({
   kind: "app-usage",
   messages: {
     /**
-     * An agent's log is to take so many bytes: what it held before is let go. Refuses with `limit_reached` what is more than
-     * before and past a limit; none is refused less.
+     * Reserves this many bytes for an agent's log, in place of its earlier reservation. Refuses with `limit_reached` when that is more than before and past a limit; less is always accepted.
      */
     hold: {
       input: z.object({
@@ -48,13 +47,13 @@ export const appUsage = defineContract({
   },
 });
 
-/** To whoever would store more. */
+/** The refusal of more data. */
 export const noRoom = (limit: number) =>
   new ActorError(
     "limit_reached",
     `Cannot store: the account's agents keep ${limit} bytes, which is the limit (TRUNKLINE_AGENT_BYTES_PER_ACCOUNT)`,
   );
 
-/** Whether what is kept differs so much from what was told that it is told anew: a quarter, or a small agent's whole. */
+/** Whether the stored size differs enough from the reported one to report it again: by a quarter, or by a small agent's whole size. */
 export const isToBeTold = (bytes: number, told: number): boolean =>
   Math.abs(bytes - told) > Math.max(AGENT_ROOM_BYTES, told / 4) || (bytes === 0 && told > 0);

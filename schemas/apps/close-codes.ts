@@ -3,10 +3,10 @@
 /** In UTF-8: a control frame holds 125 bytes, two of them the code (RFC 6455 section 5.5). */
 export const CLOSE_REASON_BYTES_MAX = 123;
 
-/** 1004 means nothing; 1005, 1006 and 1015 are told, never sent; up to 2999 all others are kept for the protocol. */
+/** 1004 has no meaning; 1005, 1006 and 1015 are never sent; all others up to 2999 are reserved for the protocol. */
 const NOT_SENT = new Set([1004, 1005, 1006]);
 
-/** For whoever gave another. */
+/** Describes valid codes in errors. */
 export const CLOSE_CODES = "1000 to 1014 as registered, or 3000 to 4999";
 
 export const isCloseCode = (code: number): boolean =>

@@ -6,7 +6,7 @@
 export const WEBHOOK_BODY_BYTES_MAX = 5 * 1024 * 1024;
 /** Bodies of events on their way through one gateway: some fifty of the largest. */
 export const WEBHOOK_BODIES_BYTES_MAX = 256 * 1024 * 1024;
-/** Repeats of an event are known for so long: no provider tries for more than three days. */
+/** Repeats of an event are recognised for this long. No provider repeats for more than three days. */
 export const EVENT_IDS_KEPT_MS = 7 * 86_400_000;
 /** Ids one agent remembers, at 14 bytes each; past it those of the oldest day go before their time. */
 export const EVENT_IDS_MAX = 1_000_000;
@@ -29,17 +29,17 @@ export const SIGNATURES_READ_MAX = 16;
 /** Pauses after each try of a delivery that failed: what comes behind it waits 13 minutes at most. */
 export const DELIVERY_PAUSES_MS: readonly number[] = [1_000, 5_000, 30_000, 120_000, 600_000];
 export const DELIVERY_TRIES_MAX = DELIVERY_PAUSES_MS.length + 1;
-/** Events that go to an agent together while it is behind: a record and what is said of them cost more than one event besides. */
+/** Events that go to a busy agent together. A record costs more than a further event in it. */
 export const DELIVERIES_TOGETHER_MAX = 64;
 /** Characters of their requests: what goes together is no larger than one alone may be. */
 export const DELIVERIES_TOGETHER_CHARS_MAX = EVENT_REQUEST_CHARS_MAX;
-/** No further one of them is begun after so long: what is done by then is told, and code that is slow has its events by one. */
+/** No further event of a round begins after this time. Finished ones are reported, and slow code gets its events one by one. */
 export const DELIVERIES_TOGETHER_MS_MAX = 1_000;
-/** One mail has them taken for so long while more come: it holds up the removal of what is behind it. Then another takes over. */
+/** One mail drives rounds for this long at most, because it delays the removal of later mail. Then another mail continues. */
 export const DELIVERIES_OF_MAIL_MS_MAX = 3_000;
 /** What they write becomes one record, and another from here on: far below what one message holds, compressed or not. */
 export const DELIVERIES_UNRECORDED_BYTES_MAX = 256 * 1024;
-/** Those of one record are run without a pause: other agents of the app are not held up for longer, but by one of them alone. */
+/** Events of one record run without a pause for this long at most, so that they delay other agents of the app no longer than one event does. */
 export const DELIVERIES_UNRECORDED_MS_MAX = 100;
 /** Share of its time that a host is at work, from which on agents are given more events at once, and less often. */
 export const DELIVERIES_GATHER_LOAD = 0.8;
@@ -47,9 +47,9 @@ export const DELIVERIES_GATHER_LOAD = 0.8;
 export const DELIVERY_LOAD_MS = 250;
 /** How long an inbox then waits to hear that they are taken, and gathers meanwhile what comes: as long as a queue of them would. */
 export const DELIVERIES_GATHER_MS = 1_000;
-/** An agent that was not heard from for so long has not got it: mail is tried for two minutes, and waits before. */
+/** An agent that is silent for this long did not get the mail. Mail is tried for two minutes, and may wait before. */
 export const DELIVERY_ANSWER_MS_MAX = 300_000;
-/** How long an inbox is waited for that is told what became of its events: it is told by mail then, and a shutdown goes on. */
+/** Time to report results to an inbox by call. After that they are sent by mail, and a shutdown continues. */
 export const DELIVERY_SETTLED_MS_MAX = 1_000;
 /** Characters kept of why a delivery failed. */
 export const DELIVERY_ERROR_CHARS_MAX = 1_000;
@@ -96,7 +96,7 @@ export const OUTGOING_SLOTS = 32;
 export const PURGE_SLOTS = 2;
 /** A sealed secret in base64: APP_SECRET_BYTES_MAX, nonce and tag. */
 export const SEALED_CHARS_MAX = 12_000;
-/** The log of outgoing webhooks keeps so many that have ended, and for so long. */
+/** Number and age of ended webhooks in the log of outgoing webhooks. */
 export const OUTGOING_KEPT_MAX = 1_000;
 export const OUTGOING_KEPT_MS = 30 * 86_400_000;
 /** Secrets that sign one webhook while receivers go over from one to the next: each is a signature of 47 characters. */

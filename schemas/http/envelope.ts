@@ -17,7 +17,7 @@ export const ResultInfo = z.object({
 });
 export type ResultInfo = z.infer<typeof ResultInfo>;
 
-/** Of a list that is too long or too lively for numbered pages. */
+/** For a list that is too long or changes too often for numbered pages. */
 export const CursorInfo = z.object({
   count: z.int().describe("Entries in this answer"),
   per_page: z.int().optional().describe("Entries that were asked for"),

@@ -40,7 +40,7 @@ export const ExtraHeaders = z
   .describe("Header fields added to every request of the page, whichever host it goes to")
   .meta({ secret: true });
 
-/** The value of a field, of at most so many characters. */
+/** The value of a field, with a limit of characters. */
 export function fieldValue(charsMax: number) {
   return z.string().max(charsMax).regex(VALUE, {
     error: "Expected a field value of RFC 9110: no control characters, no blanks at its ends",

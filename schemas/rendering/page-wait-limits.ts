@@ -8,7 +8,7 @@ export const LOAD_SOON_MS = 1_000;
 export const LOAD_EVENT_MS = 100;
 /** Fonts that do not come in this time are replaced by others. */
 export const FONTS_WAIT_MS = 5_000;
-/** With `networkidle2`: a page whose requests follow one another for so long, never too many at a time, polls. */
+/** For `networkidle2`: a page whose requests follow one another for this long, never more than two at a time, is polling. */
 export const NETWORK_POLLING_MS = 5_000;
 /** Animations that have not ended by then are printed as they are; those of chart libraries take a second. */
 export const DRAWING_SETTLE_MS = 2_000;

@@ -4,7 +4,7 @@ import { defineTasks } from "../contract.ts";
 import { PdfRequest } from "./http/pdf.ts";
 import { ScreenshotRequest } from "./http/screenshot.ts";
 
-/** Of every task, beside the parameters of its page. */
+/** Fields of every task, besides the parameters of its page. */
 const taskFields = {
   account: z.string().min(1),
   /** Milliseconds since 1970. */
@@ -25,7 +25,7 @@ export const render = defineTasks({
       input: z.object({ ...taskFields, parameters: PdfRequest }),
       reply: z.object({
         browserMs: BrowserMs,
-        /** Of a PDF that is still being written when its first bytes go, neither is known. */
+        /** Both are unknown for a PDF whose first bytes leave while it is still being written. */
         bytes: z.int().min(0).nullable(),
         pages: z.int().min(0).nullable(),
       }),

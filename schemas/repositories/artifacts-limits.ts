@@ -27,7 +27,7 @@ export const REF_CHARS_MAX = 1_024;
 
 /** Repositories of one gateway that have a process for reads: 14 MB each. */
 export const READERS_MAX = 32;
-/** It goes when nobody has asked for so long. */
+/** The process ends after this long without a request. */
 export const READER_IDLE_MS = 60_000;
 /** It is replaced after this, since the cache takes a use that is older than twice as much for forgotten. */
 export const READER_AGE_MS_MAX = 20 * 60_000;
@@ -41,7 +41,7 @@ export const READ_BYTES_MAX = 256 * 1024 * 1024;
 export const PATH_BYTES_MAX = 4_096;
 /** Bytes of a tree or commit that is shown as JSON: some 200,000 entries. */
 export const SHOWN_OBJECT_BYTES_MAX = 8 * 1024 * 1024;
-/** So many times its bytes are counted as held for it: entries of trees are three to four times as long in JSON. */
+/** Bytes of an object count this many times, because tree entries are three to four times as long in JSON. */
 export const SHOWN_OBJECT_FACTOR = 4;
 /** Bytes of all commits of one log: two of the largest, or LOG_ENTRIES_MAX with messages of ten pages. */
 export const LOG_BYTES_MAX = 16 * 1024 * 1024;

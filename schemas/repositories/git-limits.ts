@@ -19,7 +19,7 @@ export const REPO_LIST_MAX = 200;
 /** Rules of one repository; each is held against each ref that a push changes. */
 export const PROTECTED_REFS_MAX = 100;
 
-/** A repository that was removed is remembered so long: whatever was on its way to it has come by then, or never will. */
+/** A removed repository is remembered for this long. Messages to it arrive by then or never. */
 export const REPO_REMOVED_MS = 24 * 60 * 60_000;
 
 // --- Refs ---
@@ -64,7 +64,7 @@ export const INFLATED_FACTOR = 100;
 export const TREE_DEPTH_MAX = 512;
 /** What pushes may have put on top of each other is measured anew past this, where packs are put together. */
 export const TREE_DEPTH_MEASURED = 128;
-/** So many new directories cannot be deep, and are not measured. */
+/** Fewer new directories than this cannot be deep, so they are not measured. */
 export const TREE_DEPTH_TRUSTED = 32;
 /** New directories of one push: their ids and places are in memory while they are measured, some 60 MB. */
 export const PUSH_TREES_MAX = 400_000;
@@ -84,13 +84,13 @@ export const SHALLOW_LINES_MAX = 20_000;
 
 /** Bytes of one, whatever is set: half of the most that a repository may hold. */
 export const LFS_OBJECT_BYTES_MAX = REPO_BYTES_SETTING_MAX / 2;
-/** Of one repository: each is a row that comes into memory with it, at some 200 bytes. */
+/** Limit of one repository. Each is a row of about 200 bytes in memory. */
 export const LFS_OBJECTS_MAX = 5_000;
 /** In one question: as many as git-lfs asks for at a time. */
 export const LFS_BATCH_MAX = 100;
 /** Bytes of such a question, at 110 for each object. */
 export const LFS_QUESTION_BYTES_MAX = 64 * 1024;
-/** That one gateway takes in or gives out at a time: each has BLOB_CHUNKS_IN_FLIGHT pieces in memory. */
+/** Transfers of one gateway at a time. Each has BLOB_CHUNKS_IN_FLIGHT pieces in memory. */
 export const LFS_TRANSFERS_MAX = 32;
 /** Named, or listed, in one message: a transition has TRANSITION_ROWS_MAX rows. */
 export const LFS_NAMED_MAX = 300;
@@ -113,7 +113,7 @@ export const EVENTS_LISTED_MAX = 200;
 export const EVENTS_LISTED_BYTES = 300_000;
 /** Bytes of those that are kept: they are in memory while anything happens. */
 export const EVENTS_KEPT_BYTES = 4_000_000;
-/** Refs of one push that are told of, an event each: with names at their bound they fit TRANSITION_SEND_BYTES_MAX. */
+/** Refs of one push with an event each. With the longest names they fit TRANSITION_SEND_BYTES_MAX. */
 export const EVENT_REFS_MAX = 100;
 /** Commits in the event of one ref, the newest, and characters of each one's message and of the names in it. */
 export const EVENT_COMMITS_MAX = 20;
@@ -121,19 +121,19 @@ export const EVENT_MESSAGE_CHARS_MAX = 500;
 export const EVENT_NAME_CHARS_MAX = 200;
 /** Parents of one of them: nobody merges as many. */
 export const EVENT_PARENTS_MAX = 16;
-/** Refs against which it is told what is new in one that was made. */
+/** Existing refs that a new ref is compared with, to find its new commits. */
 export const EVENT_OTHERS_MAX = 50;
-/** Clones of a repository, or fetches, of so long are told as one: who builds from it often would push out all else that is kept. */
+/** Clones or fetches of a repository within this time are one event. Otherwise frequent builds would push out all other events. */
 export const FETCH_TOLD_MS = 1_000;
 /** Bytes of events in one message about what was pushed. */
 export const EVENTS_DESCRIBED_BYTES = 150_000;
-/** What was pushed is told without its commits where nobody has looked at them by then. */
+/** After this time the event of a push is published without its commits. */
 export const EVENT_DESCRIBED_MS = 60_000;
 /** Looking takes no longer: a million commits are counted in some seconds. */
 export const EVENT_DESCRIBING_MS = 20_000;
 /** Pushes that one gateway looks at at a time: each is a process for a moment. */
 export const EVENT_SLOTS = 2;
-/** Who follows the events of one account, at most. */
+/** Subscribers of the events of one account. */
 export const EVENT_SUBSCRIPTIONS_MAX = 200;
 /** Bytes of events in one message to who follows them, and of all such messages at once (TRANSITION_SEND_BYTES_MAX). */
 export const EVENTS_DELIVERED_BYTES = 100_000;
@@ -145,9 +145,9 @@ export const EVENTS_DELIVERED_MAX = 100;
 
 /** At a time, for each core: they wait for disk and network as often as they compute. */
 export const GIT_PROCESSES_PER_CORE = 4;
-/** Of one repository, so that no other waits for it alone. */
+/** Processes of one repository, so that no other repository waits for it alone. */
 export const GIT_PROCESSES_PER_REPO = 6;
-/** Of one account, as a part of them while others wait, and of the queue at any time. */
+/** The share of one account while others wait, and of the queue at any time. */
 export const GIT_ACCOUNT_SHARE = 0.5;
 /** Requests that wait for one, and how long: then 503, and the client comes back. */
 export const GIT_QUEUE_MAX = 128;
@@ -174,15 +174,15 @@ export const LISTED_PREFIXES_MAX = 1_000;
 export const FETCH_REQUEST_BYTES_MAX = 10 * 1024 * 1024;
 /** The commands of a push before its pack: REFS_MAX of them with names at their bound, and options. */
 export const PUSH_HEAD_BYTES_MAX = 16 * 1024 * 1024;
-/** A body of which less than so many bytes come in so long is cut off: it holds a process, and 1 kB a second is no line. */
+/** A body that brings fewer bytes than this in this time is cut off, because it holds a process. 1 kB a second is too slow for any line. */
 export const GIT_BODY_STALL_MS = 30_000;
 export const GIT_BODY_STALL_BYTES = 32 * 1024;
-/** Of a pack, here before it gets a process: those of most pushes come whole before anybody waits for them. */
+/** Bytes of a pack that are read before it gets a process. Most pushes arrive whole by then. */
 export const PUSH_AHEAD_BYTES = 1024 * 1024;
 
 // --- Work of one push, and beside it ---
 
-/** Small packs of so few objects are read without git, and of so many bytes of deltas: it saves a process. */
+/** Packs with at most this many objects and bytes of deltas are read without git, which saves a process. */
 export const READ_OBJECTS_MAX = 200;
 export const READ_DELTA_BYTES_MAX = 1024 * 1024;
 /** What the repository may take to decide a push, longer than any election: who pushes would rather wait than not know. */
@@ -210,9 +210,9 @@ export const CLEAR_PAUSE_MS = 200;
 /** Packs of all repositories; a disk with less room gives a part of it. */
 export const PACKS_STORE_BYTES_MAX = 16 * 1024 ** 3;
 
-/** Of them one account's, where nobody sets another number: half, so that none takes the room of all others. */
+/** The default for one account: half, so that no account takes the space of all others. */
 export const GIT_BYTES_PER_ACCOUNT = PACKS_STORE_BYTES_MAX / 2;
-/** From so many bytes on room is kept before something is stored; what is smaller is told together, so often. */
+/** Uploads of this size or more reserve space first. Smaller ones are counted together at this interval. */
 export const GIT_STORED_SMALL_BYTES = 1024 * 1024;
 export const GIT_STORED_TOLD_MS = 1_000;
 /** How long a gateway goes by what it knows of an account: what is small may go past the bound by that. */
@@ -224,7 +224,7 @@ export const GIT_HELD_MS = 2 * GIT_PROCESS_MS_MAX;
 
 // --- Upkeep of packs ---
 
-/** From so many on packs are put together: a fetch from 100 takes a fifth longer than from one, from 1,000 three times as long. */
+/** Packs are joined from this number on. A fetch from 100 packs takes a fifth longer than from one, from 1,000 three times as long. */
 export const COMPACT_PACKS = 50;
 /** Repositories a gateway puts together at a time, or sweeps: each takes a core and the disk. */
 export const UPKEEP_SLOTS = 1;
@@ -255,9 +255,9 @@ export const COMPARED_IDS = 20_000;
 
 /** Bytes of packs kept on disk. */
 export const GIT_CACHE_BYTES_MAX = 20_000_000_000;
-/** Of the disk, that it leaves free where there is less room. */
+/** The part of a smaller disk that the cache leaves free. */
 export const GIT_CACHE_FREE_SHARE = 0.1;
-/** Of them besides: what git answered to clones, for who asks the same again. One answer may take a part of it. */
+/** Further bytes for stored answers to clones, and the part that one answer may take. */
 export const GIT_ANSWERS_BYTES_MAX = 2_000_000_000;
 export const GIT_ANSWER_BYTES_MAX = 250_000_000;
 /** Answers of a few lines are kept in memory: a list of refs, a thousand of them. */
@@ -272,8 +272,7 @@ export const GIT_CACHE_FETCHES = 8;
 /** Refs of all manifests kept in memory: some 50 MB. */
 export const GIT_CACHE_REFS_MAX = 250_000;
 /**
- * Packs of so many bytes get bitmaps when they are cloned: with less there is nothing to save. They are made anew when there
- * are so many times more, and given up after a while: a history of a million commits takes half a minute.
+ * Packs of at least this size get bitmaps when they are cloned; smaller ones save nothing. Bitmaps are made again when the packs have grown by this factor, and abandoned after this time: a history of a million commits takes half a minute.
  */
 export const GIT_BITMAPS_FROM_BYTES = 1_000_000;
 export const GIT_BITMAPS_GROWTH = 1.5;

@@ -8,11 +8,11 @@ import {
 } from "./git-limits.ts";
 
 export interface GitSizes {
-  /** Of one file, and of any other object. */
+  /** Bytes of one file, and of any other object. */
   readonly fileBytes: number;
-  /** Of one repository: packed, with its large files. */
+  /** Bytes of one repository: packed, with its large files. */
   readonly repoBytes: number;
-  /** Of all that an account stores, packs with their indexes; 0 is no bound. */
+  /** Bytes of all packs and indexes of an account; 0 is no limit. */
   readonly accountBytes: number;
 }
 
@@ -22,7 +22,7 @@ export const GIT_SIZES: GitSizes = {
   accountBytes: GIT_BYTES_PER_ACCOUNT,
 };
 
-/** Of one large file: half of what a repository may hold. */
+/** Bytes of one large file: half of a repository's limit. */
 export const lfsObjectBytes = ({ repoBytes }: GitSizes) => Math.floor(repoBytes / 2);
 
 /** All objects of one push, unpacked. */

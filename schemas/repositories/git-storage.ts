@@ -8,9 +8,9 @@ const Bytes = z.int().min(0);
 const Nothing = z.object({});
 
 export const GitStored = z.object({
-  /** Of packs and large files, each once, whoever names them; what nobody names any more until it is swept. */
+  /** Bytes of packs and large files, each counted once, until the sweep deletes what no repository names. */
   bytes: Bytes,
-  /** Of what is about to be stored. */
+  /** Space reserved for uploads in flight. */
   heldBytes: Bytes,
 });
 export type GitStored = z.infer<typeof GitStored>;

@@ -9,7 +9,7 @@ export const LfsObject = z.object({
 });
 export type LfsObject = z.infer<typeof LfsObject>;
 
-/** One that is asked to be named: from then on it is surely there for so long. */
+/** A large file to name. The store keeps it for at least this long from now on. */
 export const HeldLfsObject = LfsObject.extend({ heldMs: z.int() });
 export type HeldLfsObject = z.infer<typeof HeldLfsObject>;
 

@@ -20,8 +20,7 @@ export const namespaceList = defineContract({
   kind: "namespace-list",
   messages: {
     /**
-     * Lists one that is about to be made, so that whoever hears of it finds it listed. Refuses where there are as many
-     * as may be. One that does not come to be is not listed for long.
+     * Lists a namespace before it is made, so that nobody misses it afterwards. Refuses past the limit. An entry whose namespace is never made disappears soon.
      */
     announce: { input: z.object({ name: NamespaceName }), reply: Nothing },
     /** By name. */

@@ -41,7 +41,7 @@ export const packSweep = defineContract({
       }),
       reply: z.object({ removable: StoredPacks }),
     },
-    /** Those that are to be removed and perhaps are not yet: who was to do it may have died. */
+    /** Packs whose removal was ordered but not confirmed. The process that was to remove them may have died. */
     listRemovable: { input: Nothing, reply: z.object({ removable: StoredPacks }) },
     removed: { input: z.object({ packs: StoredPacks }), reply: Nothing },
     /**

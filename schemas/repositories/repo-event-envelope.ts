@@ -65,7 +65,7 @@ export const RepoEventEnvelope = z.discriminatedUnion("type", [
       ),
       totalCommitsCount: z.int(),
       commitsTruncated: z.boolean(),
-      /** Of `git push -o`, where there were any. */
+      /** The options of `git push -o`, if there were any. */
       pushOptions: z.array(z.string()).optional(),
     }),
   ),

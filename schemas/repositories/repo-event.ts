@@ -71,14 +71,14 @@ const single = [
 /** What the client said beside the push. */
 const options = z.array(z.string()).optional();
 
-/** As it is told by who did it. */
+/** The event as its sender reports it. */
 export const RepoEvent = z.discriminatedUnion("type", [
   ...single,
   z.object({
     ...Of,
     type: z.literal("pushed"),
     refs: z.array(RefChange).max(EVENT_REFS_MAX),
-    /** Of which `refs` are the first. */
+    /** Total number of refs; `refs` are the first of them. */
     refsTotal: z.int().min(1),
     /** Where other refs were before it: what they lead to is not new. */
     others: z.array(ObjectId).max(EVENT_OTHERS_MAX).default([]),

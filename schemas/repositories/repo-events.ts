@@ -15,8 +15,7 @@ export const RepoEventFilter = z.object({
 export type RepoEventFilter = z.infer<typeof RepoEventFilter>;
 
 /**
- * Who is told: an actor whose contract has the message REPO_HAPPENED with the input RepoHappened. It hears of each event
- * once, in their order.
+ * A subscriber: an actor whose contract has the message REPO_HAPPENED with the input RepoHappened. It gets each event once and in order.
  */
 export const RepoEventSubscriber = z.object({
   kind: z.string().regex(/^[a-z][a-z0-9-]*$/),
@@ -25,7 +24,7 @@ export const RepoEventSubscriber = z.object({
 export const REPO_HAPPENED = "repoHappened";
 export const RepoHappened = z.object({
   events: z.array(RepoEventEnvelope).min(1),
-  /** Of each of them, in the account. */
+  /** The numbers of these events in the account. */
   numbers: z.array(z.int().min(1)).optional(),
 });
 export type RepoHappened = z.infer<typeof RepoHappened>;
@@ -43,7 +42,7 @@ export const repoEvents = defineContract({
         events: z.array(z.object({ number: z.int().min(1), pushed: PushedCommits.nullable() })),
       }),
     },
-    /** Those after a number, the oldest first; the first that is kept where that is later. */
+    /** Lists events after a number, oldest first, or from the oldest kept event. */
     list: {
       input: z.object({ after: z.int().min(0), limit: z.int().min(1).max(EVENTS_LISTED_MAX) }),
       reply: z.object({
@@ -52,7 +51,7 @@ export const repoEvents = defineContract({
         last: z.int().min(0),
       }),
     },
-    /** From now on; under a name that is known, in the place of what that was, from where it was told last. */
+    /** Subscribes from now on. A known name replaces its subscription and continues after its last event. */
     subscribe: {
       input: z.object({
         id: SubscriptionId,

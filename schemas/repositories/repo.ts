@@ -78,9 +78,9 @@ export type RepoEntry = z.infer<typeof RepoEntry>;
 export const RepoOrigin = z.object({
   /** https, without user and password. */
   url: z.string().max(IMPORT_URL_CHARS_MAX),
-  /** That one alone, where it is named. */
+  /** Only this branch, if it is named. */
   branch: z.string().nullable(),
-  /** So many commits of each line of history. */
+  /** This many commits of each line of history. */
   depth: z.int().min(1).max(IMPORT_DEPTH_MAX).nullable().default(null),
   /** Pushes are refused from its end on. */
   readOnly: z.boolean(),
@@ -95,7 +95,7 @@ export const Pack = z.object({
 });
 export type Pack = z.infer<typeof Pack>;
 
-/** A pack that is asked to be named: from then on it is surely there for so long. No clock is held against another's. */
+/** A pack to name. The store keeps it for at least this long from now on. Durations make this independent of clocks. */
 export const HeldPack = Pack.extend({ heldMs: z.int().optional() });
 export type HeldPack = z.infer<typeof HeldPack>;
 
@@ -148,7 +148,7 @@ export const RepoToken = z.object({
 export type RepoToken = z.infer<typeof RepoToken>;
 
 const TOKEN_ID_CHARS = 16;
-/** A token's public id follows from its hash, so that whoever has the token can find it. */
+/** A token's public id follows from its hash, so that its holder can find it. */
 export function repoTokenId(secretHash: string): string {
   const id = BigInt(`0x${secretHash}`) % 36n ** BigInt(TOKEN_ID_CHARS);
   return id.toString(36).padStart(TOKEN_ID_CHARS, "0");
@@ -167,7 +167,7 @@ export type ManifestCursor = z.infer<typeof ManifestCursor>;
 /** Commits whose parents are not here, as git's own file `shallow` names them. */
 const Shallow = z.array(ObjectId).max(REPO_SHALLOW_MAX);
 
-/** So many directories, and no more, lie below each other; whoever does not say has not looked. */
+/** The depth of the directory tree; absent when it was not measured. */
 const TreeDepth = z.int().min(0).max(TREE_DEPTH_MAX);
 
 /** What it may have in all, as it is set where it is asked for; REPO_BYTES_MAX where nobody says. */
@@ -227,8 +227,7 @@ export const repo = defineContract({
     nameReleased: { input: Nothing },
 
     /**
-     * What changed of refs and packs since `after`, from the beginning with `{ version: 0, row: -1 }`. Until `done`
-     * there is more, to be asked for by the cursor of the answer; what was told until then is no state that ever was.
+     * Lists changes of refs and packs since `after`; `{ version: 0, row: -1 }` starts from the beginning. Until `done`, ask again with the reply's cursor. A part alone is no state that ever existed.
      */
     manifest: {
       input: z.object({
@@ -293,7 +292,7 @@ export const repo = defineContract({
         packs: z.array(HeldPack).max(SWAP_PACKS_MAX),
         bytesMax: RepoBytes,
         options: PushOptions.optional(),
-        /** Of all there is, with the packs, where that was `treeBelow` without them. */
+        /** The depth with the packs, if it was `treeBelow` without them. */
         treeDepth: TreeDepth.optional(),
         treeBelow: TreeDepth.optional(),
       }),

@@ -82,7 +82,7 @@ function readText(full: string, path: string): string {
   }
 }
 
-/** Of an unknown key: the key itself; of a value that is missing: what it is missing in. */
+/** The position of an unknown key, or of the object in which a value is missing. */
 function offsetOf(root: Node, pointer: string): number {
   const steps = pointer
     .split("/")

@@ -34,7 +34,7 @@ export function bundleOptions(
     format: "esm",
     target: "es2022",
     platform: "neutral",
-    // Of a package with several builds, the one that needs neither a page nor a file system.
+    // Chooses the build of a package that needs neither a page nor a file system.
     conditions: ["worker"],
     mainFields: ["module", "main"],
     external: [OWN_PACKAGE],

@@ -74,7 +74,7 @@ export function unknownCommand([area = "", noun]: readonly string[]): string {
   return `Cannot run "${typed}": no such command${meant === "" ? "" : `; is ${meant} meant?`}`;
 }
 
-/** Of commands that have two. */
+/** For commands with two words. */
 function secondWords(first: string): string[] {
   return COMMANDS.flatMap(({ name }) => {
     const [start, second] = name.split(" ");

@@ -1,4 +1,4 @@
-/** Where a login is kept, for this user alone; whoever changes it holds a lock of the operating system's meanwhile. */
+/** The file of a login, readable by its user only. Writers hold a lock of the operating system. */
 import { chmod, mkdir, open, readFile, rename, rm } from "node:fs/promises";
 import { homedir } from "node:os";
 import { join } from "node:path";
@@ -19,7 +19,7 @@ export const Login = z.object({
   account_id: Id,
   access_token: z.string(),
   refresh_token: z.string(),
-  /** Of the access token. */
+  /** Expiry of the access token. */
   expires_at: z.iso.datetime(),
   token_endpoint: z.url(),
   revocation_endpoint: z.url(),
@@ -74,8 +74,7 @@ export async function removeLogin(folder: string): Promise<void> {
 }
 
 /**
- * Waits for whoever else holds the lock. SQLite is Node's way to a lock of the operating system's: it is given to one
- * process, and taken back when that one ends, however it ends.
+ * Waits for the lock. SQLite is Node's only way to a lock of the operating system, which is released when its process ends, however it ends.
  */
 export async function withLoginLock<T>(folder: string, run: () => Promise<T>): Promise<T> {
   await mkdir(folder, { recursive: true, mode: 0o700 });

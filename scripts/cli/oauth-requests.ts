@@ -4,7 +4,7 @@ import { COMMAND_LINE_CLIENT_ID } from "../../schemas/oauth/command-line.ts";
 import { parseJson } from "../../schemas/parse-json.ts";
 import { reach } from "./reach.ts";
 
-/** More than a loaded server takes; less than whoever waits for the lock does. */
+/** Longer than a loaded server needs, and shorter than the wait for the lock. */
 const REFRESH_MS_MAX = 20_000;
 
 const Tokens = z.object({

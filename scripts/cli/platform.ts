@@ -1,4 +1,4 @@
-/** The REST API as the command line asks it: as whoever is logged in, or as the environment says. */
+/** The REST API for the command line, with the login or with the environment's token. */
 import { z } from "zod";
 import { parseJson } from "../../schemas/parse-json.ts";
 import { Id } from "../../schemas/values.ts";

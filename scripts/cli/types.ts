@@ -55,7 +55,7 @@ export function envTypes({ config, folder }: AppConfigFile, target: string): str
   const members = new Map<string, string>();
   const add = (name: string, type: string) => members.has(name) || members.set(name, type);
   for (const { binding, class_name: name } of config.agents) {
-    // Of a module in JavaScript there are no types.
+    // JavaScript modules have no types.
     const of = main && /\.[cm]?tsx?$/.test(main) ? `<import(${JSON.stringify(main)}).${name}>` : "";
     add(binding, `import("${OWN_PACKAGE}").AgentNamespace${of}`);
   }

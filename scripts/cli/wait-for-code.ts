@@ -19,7 +19,7 @@ export async function waitForCode(expected: {
   issuer: string;
 }): Promise<WaitingForCode> {
   const { promise, resolve, reject } = Promise.withResolvers<string>();
-  // Whoever asked may not wait any more by then.
+  // The browser may have left by then.
   promise.catch(() => {});
   const callback = new URL(COMMAND_LINE_CALLBACK);
   const server = createServer(answer);

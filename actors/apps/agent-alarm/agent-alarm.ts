@@ -22,7 +22,7 @@ export const agentAlarmActor = defineActor(agentAlarm, {
   handlers: {
     set(state, { at }) {
       if (at === state.at && state.rings === undefined) return { state, reply: {} };
-      // Who sets it knows all that is due: what was set before counts no more.
+      // The caller knows all due times, so a new alarm replaces the old one.
       if (at === undefined) return { forget: true, reply: {} };
       return { state: { at }, remind: { ring: at }, reply: {} };
     },

@@ -27,7 +27,7 @@ export const AgentInboxState = z.object({
   keep: z.object({ days: z.int().min(1), count: z.int().min(1) }),
   /** What rows hold of requests. */
   inlineBytes: z.int().min(0),
-  /** Of bodies that are blobs; and what the account was told of both last. */
+  /** Bytes of bodies that are blobs, and the sizes that were last reported to the account. */
   blobBytes: z.int().min(0).optional(),
   toldBytes: z.int().min(0).optional(),
   ids: RecentDays,
@@ -39,14 +39,14 @@ export type AgentInboxState = z.infer<typeof AgentInboxState>;
 
 export const EventRow = z.object({
   row: z.literal("event"),
-  /** Of its delivery. Numbers begin anew when an inbox was forgotten, and the agent remembers what it was given. */
+  /** Id of its delivery. Numbers start again after an inbox was forgotten, and the agent remembers ids. */
   id: Id,
   eventId: z.string(),
   eventType: z.string().optional(),
   source: z.string(),
   receivedAt: EpochMs,
   bodyBytes: z.int().min(0),
-  /** Of the row with the request. */
+  /** Bytes of the row with the request. */
   inlineBytes: z.int().min(0),
   blob: z.string().optional(),
   /** How it ended last; absent until it has. */

@@ -15,7 +15,7 @@ import {
 export type InboxContext = HandlerContext<InboxRow>;
 
 export class InboxDraft extends LogDraft<AgentInboxState, InboxRow> {
-  /** Of an event that is in the log. */
+  /** The row of an event in the log. */
   event(number: number): DeepReadonly<EventRow> {
     const row = this.row(eventRow(number));
     assert(row?.row === "event", `Event ${number} is in the log`);

@@ -29,7 +29,7 @@ export function trim(draft: InboxDraft): boolean {
     if (gone === DELIVERIES_TRIMMED_AT_ONCE) break;
     gone += 1;
     inlineBytes -= event.inlineBytes;
-    // Those of before this was counted were never added.
+    // Older entries were never counted.
     blobBytes = Math.max(0, blobBytes - blobBytesOf(event));
     if (event.blob !== undefined) blobs.push(event.blob);
     draft.write({ [eventRow(first)]: null, [requestRow(first)]: null });

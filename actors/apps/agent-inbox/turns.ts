@@ -32,7 +32,7 @@ export function begin(draft: InboxDraft): boolean {
   return true;
 }
 
-/** Where nobody asks for what is next. */
+/** Used when nobody asks for the next event. */
 export function beginAndTell(draft: InboxDraft): void {
   if (begin(draft)) tellAgent(draft);
 }

@@ -26,7 +26,7 @@ export type AgentMessages = (typeof agent)["messages"];
 /** It goes over to another version of its app, or is read anew because somebody asked for it. */
 class Reopened extends Error {}
 
-/** What is said waits for the record of this number. */
+/** Messages that wait for the record with this number. */
 interface Held {
   after: number;
   bytes: number;
@@ -301,7 +301,7 @@ export class AgentInstance implements HostedInstance<AgentMessages> {
       this.#look();
     } catch (error) {
       this.#refuse(error);
-      // Whether it was stored, whoever opens it next reads.
+      // The next owner finds out whether the record was stored.
       this.#fail(error instanceof Error ? error : new Error(String(error)));
     }
   }

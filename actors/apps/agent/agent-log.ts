@@ -28,7 +28,7 @@ export interface NewRecord {
   commit: number;
   record: Uint8Array;
   isImage: boolean;
-  /** Of this commit; with an image, of all commits whose actions are not known to have arrived. */
+  /** Actions of this commit; with an image, also those of earlier commits that may not have arrived. */
   actions: readonly CommitActions[];
   /** Actions of all commits up to this one have arrived. */
   arrived: number;
@@ -72,10 +72,10 @@ export class AgentLog {
   #bytes = 0;
   /** Where blobs of this agent are, below those of its app. */
   readonly #blobs: string;
-  /** Those that the log names: of its last image, and of actions since then. */
+  /** Blobs that the log names: of the last image, and of actions since then. */
   #named: string[] = [];
 
-  /** Shuts out whoever had the agent before, and reads what it wrote. */
+  /** Fences out the agent's former owner, and reads what it wrote. */
   static async open(
     parts: AgentLogParts,
     { key, app, room }: { key: string; app: string; room: AgentRoom },
@@ -124,7 +124,7 @@ export class AgentLog {
     try {
       await this.#log.append(message);
     } catch (error) {
-      // Where it may be stored after all, whoever opens the agent next needs them.
+      // If the record was stored after all, the next owner needs these blobs.
       if (error instanceof LogTaken || error instanceof WriteRefused) this.#remove(named);
       throw error;
     }

@@ -14,7 +14,7 @@ import { answerDeliveries } from "./delivered.ts";
 
 export type AgentKindParts = AgentParts &
   AgentLogParts & {
-    /** Of each account. */
+    /** Limits of the agents of one account. */
     limits: AgentLimits;
   };
 

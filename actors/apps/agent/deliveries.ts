@@ -41,7 +41,7 @@ interface Begun {
   ended: Promise<TurnResult>;
 }
 
-/** It passes: the mail comes again, to whoever has the agent then. */
+/** Temporary: the mail is delivered again, to the agent's owner at that time. */
 class Closing extends ActorError {
   constructor() {
     super("unavailable", "Cannot deliver: the agent closes");
@@ -73,8 +73,7 @@ export class Deliveries {
   }
 
   /**
-   * The inbox has something: round after round, until nothing is left. The mail that says so is done then, and not before: so
-   * whoever has the agent next hears of what is left. Rejects where that is to be.
+   * Takes rounds of events from the inbox until nothing is left. Only then is the mail done, so that the agent's next owner continues after a failure. Rejects when the next owner must continue.
    */
   async take(): Promise<void> {
     const { actors, clock, key, givesWay, ended } = this.#parts;
@@ -132,8 +131,7 @@ export class Deliveries {
   }
 
   /**
-   * The instance fails. What was delivered is told before: it need not be given again with the one under way, which comes
-   * again as it would by itself.
+   * The instance fails. Delivered events are reported first, so that only the event in progress is delivered again.
    */
   async end({ message }: Error): Promise<void> {
     if (!this.#round) return;
@@ -162,7 +160,7 @@ export class Deliveries {
         let result = await begun[index - start]?.ended;
         if (!result || result.type === "nothing") {
           if (!isFirst && (!this.#goesOn || clock.monotonic() >= giveUpAt)) return;
-          // Those that cannot share a record are not sent along in vain.
+          // Events that cannot share a record are not sent together.
           isTogether &&= isFirst || index - start > 1;
           const all = await this.#beginAll(delivery, isTogether ? deliveries.slice(index + 1) : []);
           begun = all;
@@ -201,7 +199,7 @@ export class Deliveries {
     const request = await readRequest(this.#parts.blobs, given);
     const input: TurnInput = { type: "deliver", deliveryId: id, attempt, request };
     const begun = this.#parts.begin(id, input, { ...(follows && { follows }) });
-    // Those behind one that fails are not waited for.
+    // Events after a failed one are not awaited.
     begun.ended.catch(() => {});
     return begun;
   }

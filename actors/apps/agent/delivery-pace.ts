@@ -1,6 +1,5 @@
 /**
- * How often each agent of a host is given events. While the host has all it can do, the inbox of each hears a little later that
- * they are taken, and gathers meanwhile what comes: a record and what is said of it cost about the same, whatever is in them.
+ * The pace at which agents of a host get events. A busy host settles a little later, and each inbox gathers events meanwhile. A record costs about the same, however many events it holds.
  */
 import {
   DELIVERIES_GATHER_LOAD,
@@ -23,7 +22,7 @@ export class DeliveryPace {
     this.#measuredAt = clock.monotonic();
   }
 
-  /** Resolves when the inbox, of whose events so many wait, is to hear: at once while the host has time, or for a full round. */
+  /** Resolves when the inbox should be notified: at once while the host has time, or when a full round waits. */
   async gather(waiting: number, signal: AbortSignal): Promise<void> {
     if (waiting >= DELIVERIES_TOGETHER_MAX || this.#loadNow() < DELIVERIES_GATHER_LOAD) return;
     await this.#clock.wait(DELIVERIES_GATHER_MS, signal);

@@ -30,7 +30,7 @@ export interface SocketSenderParts {
   confirm(): Promise<boolean>;
   /** It is not. */
   lost(): void;
-  /** So many bytes wait here, or do not any more. */
+  /** Counts bytes that wait here. */
   waits(bytes: number): void;
   sent(bytes: number): void;
   /** Sockets of the agent that are not there, or none of a gateway's. */
@@ -134,7 +134,7 @@ export class SocketSender {
     const { signal } = this.#stopped;
     const isWanted = () => !signal.aborted && this.#queues.get(gateway) === queue;
     for (let first = queue[0]; first && isWanted(); first = queue[0]) {
-      // Those of no commit behind it, or before, share a message.
+      // Actions without a commit, before or behind it, share a message.
       const together = first.commit === undefined ? leading(queue) : [first];
       if (first.commit === undefined && !(await this.#isOurs())) return;
       if (!isWanted()) return;
@@ -215,7 +215,7 @@ export class SocketSender {
   }
 }
 
-/** Those that wait for it, that it has arrived or never will. */
+/** Resolves the callers that wait for the batch: it has arrived or never will. */
 function tell(waiting: readonly Waiting[]): void {
   for (const { arrived } of waiting) for (const resolve of arrived) resolve();
 }

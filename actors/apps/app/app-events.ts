@@ -15,7 +15,7 @@ type RepoEvent = DeepReadonly<RepoEventEnvelope>;
 
 const PREFIX = "artifacts.repo.";
 
-/** What is told where the rules that hold are others from now on. */
+/** Messages to send when the rules change. */
 export function followEvents(key: string, before?: Config, after?: Config): Envelope[] {
   const filter = after && filterOf(after.events);
   if (!filter && (before?.events ?? []).length === 0) return [];
@@ -25,7 +25,7 @@ export function followEvents(key: string, before?: Config, after?: Config): Enve
   return [envelope(repoEvents, accountId, "follow", follow)];
 }
 
-/** All that any of them wants, and more where they differ: an app is told of each event once. */
+/** The union of all rules, and more if they differ: an app gets each event once. */
 function filterOf(rules: readonly Rule[]): RepoEventFilter | undefined {
   if (rules.length === 0) return undefined;
   const namespace = same(rules.map((rule) => rule.namespace));
@@ -92,7 +92,7 @@ function deliveryOf(
   });
 }
 
-/** An inbox holds bodies in memory: of a push that is large, the newest commits are told. */
+/** An inbox holds bodies in memory, so a large push brings only its newest commits. */
 function textOf(event: RepoEvent): string {
   const text = JSON.stringify(event);
   if (event.type !== "artifacts.repo.pushed" || Buffer.byteLength(text) <= EVENT_INLINE_BYTES_MAX) {

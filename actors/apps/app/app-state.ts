@@ -7,7 +7,7 @@ import { EpochMs, Id } from "../../../schemas/values.ts";
 export const AppState = z.object({
   /** Absent where there is no such app. `deleting` until all that it kept is gone: then it is forgotten. */
   status: z.enum(["there", "deleting"]).optional(),
-  /** Of this app, and of none that had its name before. */
+  /** Id of this app, which differs from earlier apps of the same name. */
   id: Id.optional(),
   createdAt: EpochMs.optional(),
   updatedAt: EpochMs.optional(),

@@ -231,7 +231,7 @@ function serving(state: State, rows: Rows, number: number, key: string) {
   };
 }
 
-/** Those past the number that is kept go, the oldest first, but never the one that serves. */
+/** Deletes the oldest versions past the limit, but never the one that serves. */
 function outdated(state: State, rows: Rows) {
   const old = versionsOf(rows)
     .filter(({ version }) => version.number !== state.serving)

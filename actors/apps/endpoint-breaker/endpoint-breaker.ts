@@ -29,7 +29,7 @@ const State = z.object({
 export const endpointBreakerActor = defineActor(endpointBreaker, {
   state: State,
   initial: { failures: 0, reported: [] },
-  // Whoever starts anew has to fail as often again: no harm in a loss.
+  // Kept in memory only. After a restart the endpoint must fail as often again, which does no harm.
   durable: false,
 
   handlers: {

@@ -9,11 +9,11 @@ export const OutgoingState = z.object({
   /** Number of the next one, and of the oldest in the log. */
   next: z.int().min(1),
   first: z.int().min(1),
-  /** Those that have not ended; with `sentAt` a worker has it. */
+  /** Webhooks that have not ended. One with `sentAt` is with a worker. */
   waiting: z.array(
     z.object({ number: z.int().min(1), dueAt: EpochMs, sentAt: EpochMs.optional() }),
   ),
-  /** Of payloads in the log; and what the account was told of them last. */
+  /** Bytes of payloads in the log, and the size that was last reported to the account. */
   payloadBytes: z.int().min(0).optional(),
   toldBytes: z.int().min(0).optional(),
   ids: RecentDays,
@@ -35,7 +35,7 @@ export const WebhookRow = z.object({
   secret: SigningSecrets.optional(),
   isTest: z.boolean(),
   createdAt: EpochMs,
-  /** Of the first try, or the first since it was sent again. */
+  /** Time of the first attempt, or of the first since it was resent. */
   startedAt: EpochMs,
   ended: z.enum(["arrived", "failed"]).optional(),
   /** Since it was sent again. */

@@ -140,7 +140,7 @@ export const outgoingWebhookActor = defineActor(outgoingWebhook, {
   },
 });
 
-/** The same for what is the same: whoever sends again under an id is told the first one's. */
+/** Idempotent: a second send under the same id returns the first one's number. */
 function messageId(key: string, sent: string): string {
   const hash = createHash("sha256").update(`${key} ${sent}`).digest("base64url");
   return `msg_${hash.slice(0, 27)}`;
@@ -172,7 +172,7 @@ function checkRoom({ state }: OutgoingDraft): void {
   throw new ActorError("queue_full", text, { retryAfterS: 60 });
 }
 
-/** Those past the number or the age that are kept, the oldest first; none that waits. */
+/** Deletes the oldest webhooks past the limits of number and age, but none that waits. */
 function trim(draft: OutgoingDraft): void {
   const { next, waiting } = draft.state;
   const waits = new Set(waiting.map(({ number }) => number));
@@ -184,7 +184,7 @@ function trim(draft: OutgoingDraft): void {
     if (!isTooOld && next - first <= OUTGOING_KEPT_MAX) break;
     if ("blob" in payload) blobs.push(payload.blob);
     draft.write({ [webhookRow(first)]: null });
-    // Those of before this was counted were never added.
+    // Older entries were never counted.
     payloadBytes = Math.max(0, payloadBytes - bytes);
     first += 1;
     gone += 1;

@@ -5,7 +5,7 @@ export class ApiError extends Error {
   readonly code: string;
   /** As the API numbers it. */
   readonly numericCode: number;
-  /** Of HTTP. */
+  /** HTTP status. */
   readonly status: number;
   /** To the field that is wrong, as `/name`. */
   readonly pointer: string | undefined;
@@ -28,7 +28,7 @@ export class ApiError extends Error {
   }
 }
 
-/** Of the binding for repositories. */
+/** Error of the binding for repositories. */
 export class ArtifactsError extends ApiError {
   override readonly name = "ArtifactsError";
 }

@@ -12,7 +12,7 @@ export interface Running {
   request?: Request | undefined;
   /** The critical section of `open` that it runs in. */
   block?: Block | undefined;
-  /** Of an app's entry: the request is an upgrade, which may be accepted. */
+  /** Set in an app's entry for an upgrade request, which may be accepted. */
   isUpgrade?: boolean;
 }
 

@@ -18,7 +18,7 @@ export interface AgentRoute {
 type Hook = (request: Request, route: AgentRoute) => unknown;
 
 export interface RouteOptions extends AgentOptions {
-  /** The segments before an agent's class; `agents` where nothing is said. */
+  /** The segments before an agent's class; defaults to `agents`. */
   prefix?: string;
   /** Answers what browsers ask before they call from another origin, with these headers or those of everyone. */
   cors?: boolean | Record<string, string>;

@@ -1,4 +1,4 @@
-/** Who somebody is who comes with a token of the platform; and whether two texts are the same, in a time that tells nothing. */
+/** Identifies the owner of a token of the platform, and compares texts in constant time. */
 import { createHash, timingSafeEqual as isSame } from "node:crypto";
 import { APP_TOKEN_CHARS_MAX } from "../../../schemas/apps/app-limits.ts";
 import type { HostLink } from "../process/host-link.ts";
@@ -7,14 +7,14 @@ import { running } from "./current-agent.ts";
 export interface TokenIdentity {
   /** `api`: a token of an account; `oauth`: an access token that a client was given by a person. */
   kind: "api" | "oauth";
-  /** Of an API token, or of the grant that an access token belongs to. It opens nothing. */
+  /** Id of an API token, or of the grant of an access token. The id opens nothing. */
   id: string;
   /** In whose name: always there of an access token, and of what was made with one. */
   userId?: string | undefined;
   clientId?: string | undefined;
   /** Accounts that it opens. */
   accountIds: string[];
-  /** Of an access token what the person allowed its client; of an API token its permissions. */
+  /** What the person allowed the client of an access token, or the permissions of an API token. */
   scopes: string[];
   /** What it may do in the app's own account now; empty where it does not open that. */
   permissions: string[];
@@ -33,9 +33,7 @@ export function verifyThrough(link: Pick<HostLink, "operate">): void {
 }
 
 /**
- * Whose token this is, an API token or an OAuth access token, or that of a request's `Authorization: Bearer`. Null where
- * there is none, or it is good no more. Anybody may have a token: which accounts, people or clients are let in is the app's
- * to say.
+ * Identifies an API token or OAuth access token, or the one of a request's `Authorization: Bearer`. Returns null when there is none or it is not valid. Anybody may have a token, so the app must decide which accounts, people or clients it admits.
  */
 export async function verifyToken(
   from: string | Request | null | undefined,
@@ -66,7 +64,7 @@ export function timingSafeEqual(
   return isSame(hashOf(one), hashOf(other));
 }
 
-/** Of one length, whatever it is of. */
+/** A digest has one length for any text. */
 function hashOf(value: string | ArrayBuffer | ArrayBufferView): Buffer {
   if (typeof value === "string") return createHash("sha256").update(value).digest();
   const isView = ArrayBuffer.isView(value);

@@ -11,7 +11,7 @@ export interface RetryOptions {
 export interface AgentClassOptions {
   /** No request, call or timer begins before the one before it has ended. */
   serialTurns?: boolean;
-  /** How often `retry`, the queue and schedules try, where nothing else is said. */
+  /** Default number of attempts of `retry`, the queue and schedules. */
   retry?: RetryOptions;
   /** False: clients are not told the agent's name, which they may not know from its address. */
   sendIdentityOnConnect?: boolean;

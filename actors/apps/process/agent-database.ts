@@ -20,7 +20,7 @@ interface Prepared {
 
 /** Statements kept ready; an app's code has a few dozen. */
 const STATEMENTS_MAX = 200;
-/** After so many statements the write-ahead file is looked at, in the middle of a turn too. */
+/** The size of the write-ahead file is checked after this many statements, also during a turn. */
 const STATEMENTS_UNREAD_MAX = 256;
 /** So that what the platform keeps has room when user code has used up its own. */
 const OWN_PAGES = 4_096;

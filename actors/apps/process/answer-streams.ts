@@ -10,7 +10,7 @@ import { AgentRefusal } from "../package/refusal.ts";
 import { setImmediate } from "./native-timers.ts";
 import { type BodyRead, bytesOf, heardLater, refuseBody, type UnreadBody } from "./read-body.ts";
 
-/** Whose answer it is. */
+/** The agent or entry that makes the answer. */
 export interface StreamMaker {
   /** Called for each part that was pulled, and once with its end where nobody left it before. */
   say(stream: number, part: StreamPart): void;
@@ -79,7 +79,7 @@ export class AnswerStreams {
     }
   }
 
-  /** Nobody reads on: whoever makes it is told. */
+  /** Nobody reads on, so the writer is notified. */
   leave(stream: number): void {
     const made = this.#streams.get(stream);
     if (made === undefined) return;

@@ -43,7 +43,7 @@ export interface Artifacts extends RestBinding {
   }): Promise<Page & { repos: Repo[] }>;
   /** False where there was none. */
   delete(name: string): Promise<boolean>;
-  /** Of a public repository elsewhere; `info()` of it tells how far it is. */
+  /** Imports a public repository. `info()` of the new one reports the progress. */
   import(what: {
     source: { url: string; branch?: string; depth?: number };
     target: { name: string; opts?: { readOnly?: boolean } };

@@ -9,7 +9,7 @@ export interface DeliveryTurn {
   turn: number;
   /** The turn that it is begun after; absent of the first, and of one that came alone. */
   follows: number | undefined;
-  /** Resolves with whether it was answered 2xx; what is to be said of it is said by `say`. */
+  /** Resolves to whether the answer was 2xx. `say` sends the result. */
   run(): Promise<{ isTaken: boolean; say(options: { isSoon: boolean }): void }>;
   /** It is not begun: the host gives it again, where it is still to be. */
   leaveOut(): void;

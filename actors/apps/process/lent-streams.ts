@@ -35,7 +35,7 @@ export function lentBody(
         await link.operate({ type: "read", lent, part: part + 1, isLeft: true });
       },
     },
-    // Who reads nothing of it may pass it on.
+    // Code that does not read the stream may pass it on.
     { highWaterMark: 0 },
   );
   untouched.set(body, { lent, first });

@@ -4,7 +4,7 @@ import { DatabaseSync, StatementSync } from "node:sqlite";
 import { freezeIntrinsics } from "./freeze-intrinsics.ts";
 import safeProcess from "./safe-process.ts";
 
-/** Of the real `process`, should code of apps ever get hold of it. */
+/** Methods of the real `process`, in case code of apps ever reaches it. */
 const TAKEN = [
   "_debugEnd",
   "_debugProcess",
@@ -39,7 +39,7 @@ const TAKEN = [
   "stdout",
   "umask",
 ];
-/** Of databases: guards are set by then, and nothing may be opened by way of one that is there. */
+/** Methods of databases. The guards are set by then, and no further database may be opened through an open one. */
 const TAKEN_FROM_DATABASES = [
   "aggregate",
   "applyChangeset",

@@ -69,7 +69,7 @@ export class OpenAgent {
   readonly #options: OpenOptions;
   #starting: Promise<void> | undefined;
   #isStarted = false;
-  /** Of its constructor and `onStart`: it has started when they have ended. */
+  /** Work of the constructor and `onStart`. The agent has started when they have ended. */
   readonly #blocks: Promise<unknown>[] = [];
   #hasStarted = false;
   #isBroken = false;
@@ -349,7 +349,7 @@ export class OpenAgent {
     if (this.#turns === 0) this.gate.flushSoon();
   }
 
-  /** While a turn is under way the host knows it: what goes on after it is said when it ends, before its answer. */
+  /** The host knows about work during a turn. Work that continues after the turn is reported at its end, before the answer. */
   noteIdle(): void {
     if (this.#isClosed || this.#turns > 0) return;
     const isIdle = this.#background === 0 && !this.due.isNear;

@@ -1,6 +1,5 @@
 /**
- * Lets nothing out of an agent before what was written until then is durable: records are taken one at a time, and what is
- * said carries the number of the record it waits for.
+ * Lets nothing leave an agent before all earlier writes are durable. Records are taken one at a time, and each message carries the number of the record that it waits for.
  */
 
 import { AGENT_LOG_RECORDS_MAX, AGENT_RECORD_BYTES_MAX } from "../../../schemas/apps/app-limits.ts";
@@ -53,7 +52,7 @@ export class OutputGate {
     this.#imageBytes = options.imageBytes;
   }
 
-  /** The record that what is said now must wait for; that is taken soon, or with what follows. */
+  /** The number of the record that a message of now must wait for. The record is taken soon or with later writes. */
   after({ isSoon = true } = {}): number {
     const { database } = this.#options;
     this.#asked += 1;

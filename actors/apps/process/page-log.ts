@@ -18,12 +18,12 @@ import { packZeroRuns, unpackZeroRuns } from "./zero-runs.ts";
 
 /** Small pages make small records: a turn changes some five of them. */
 export const PAGE_BYTES = 1024;
-/** Of one text with SQL, which is kept with its statement. */
+/** Characters of one SQL text, which is kept with its statement. */
 export const SQL_BYTES_MAX = 1_000_000;
 /** SQLite's file format, section 4.1: the write-ahead file's header, and what stands before each page. */
 const WAL_HEADER_BYTES = 32;
 const FRAME_HEADER_BYTES = 24;
-/** Of a record: the page's size and how many pages there are. */
+/** Header of a record: page size and number of pages. */
 const RECORD_HEADER_BYTES = 8;
 /** The write-ahead file is folded into the database when it is larger: it lies in memory where the work folder does. */
 const WAL_BYTES_MAX = 4 * 1024 * 1024;
@@ -35,7 +35,7 @@ const FEW_BYTES_MAX = 16 * PAGE_BYTES;
 /** RFC 8878, section 3.1.1: what zstd begins with, which is no length of a record. */
 const ZSTD_MAGIC = 0xfd2fb528;
 const FAST = { [zlib.ZSTD_c_compressionLevel]: 1 };
-/** Of an image that has grown: what it is copied for is a quarter of it at least. */
+/** A grown image is copied only when at least a quarter of it has changed. */
 const ROOM_SHARE = 1.25;
 
 export class PageLog {
@@ -97,7 +97,7 @@ export class PageLog {
     return this.#pages * PAGE_BYTES;
   }
 
-  /** Of pages changed since the last record, before they are compressed. */
+  /** Bytes of pages changed since the last record, before compression. */
   get changedBytes(): number {
     return this.#changed.size * PAGE_BYTES + Math.max(0, this.#walBytes() - this.#read);
   }
@@ -231,7 +231,7 @@ export function emptyRecord(): Uint8Array {
   return new Uint8Array(0);
 }
 
-/** Its size is told beforehand: what is set up for it is as small as it is. */
+/** The size is given in advance, so that the buffers are no larger than needed. */
 function pack(bytes: Buffer): Uint8Array {
   const small = bytes.length <= FEW_BYTES_MAX ? packZeroRuns(bytes, SMALL_BYTES_MAX) : undefined;
   return small ?? zstdCompressSync(bytes, { params: FAST, pledgedSrcSize: bytes.length });

@@ -22,7 +22,7 @@ export async function readBody(
   return (await readBodyWithin(from, bytesMax)).body;
 }
 
-/** What is there `within` so long, and all without it. Rejects with `body_too_large` where that is past `bytesMax`. */
+/** Reads what arrives `within` this time, or everything without it. Rejects with `body_too_large` past `bytesMax`. */
 export async function readBodyWithin(
   from: Request | Response,
   bytesMax: number,
@@ -54,7 +54,7 @@ export async function readBodyWithin(
       parts.push(part);
     }
   } catch (error) {
-    // Whoever writes it is told that nobody reads on.
+    // Notifies the writer that nobody reads on.
     reader.cancel(error).catch(() => {});
     throw error;
   } finally {
@@ -67,13 +67,13 @@ export function bytesOf(part: unknown): Uint8Array {
   throw new TypeError(`Cannot read a body: a part is ${describe(part)}, not bytes`);
 }
 
-/** Whoever makes it is told that nobody reads on. Returns why. */
+/** Notifies the writer that nobody reads on. Returns the reason. */
 export function refuseBody({ reader }: UnreadBody, error: AgentRefusal): AgentRefusal {
   reader.cancel(error).catch(() => undefined);
   return error;
 }
 
-/** Of a turn that was given up, or whose agent has left: nobody would hear of it. */
+/** The reason when a turn was abandoned or its agent has left. */
 export const unheard = () => new AgentRefusal("deadline_exceeded", "Nobody waits for the answer");
 
 /** It may fail before anybody waits for it. */

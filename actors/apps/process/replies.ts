@@ -27,7 +27,7 @@ interface Reply {
   call: { client: string; number: number } | undefined;
 }
 
-/** What nobody asks for again goes so many at a time, or when it is so large: one change of the database for all of them. */
+/** Replies that nobody repeats are deleted in batches by number or size, with one change of the database. */
 const SETTLED_MAX = 16;
 const SETTLED_BYTES_MAX = 16 * 1024;
 
@@ -75,7 +75,7 @@ export class Replies {
     this.#remove(this.#pastBounds());
   }
 
-  /** Of the client's calls that it will not send again, where there are enough of them. */
+  /** Deletes replies to calls that the client will not repeat, when there are enough of them. */
   #settledBy({ client, settled }: CallId): string[] {
     const numbers = this.#ofClients.get(client) ?? new Map<number, string>();
     const ids = belowSettled(numbers, settled).map(([, id]) => id);

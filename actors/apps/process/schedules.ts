@@ -1,4 +1,4 @@
-/** Calls of an agent's methods at a time: once, by a cron expression, or every so many seconds. */
+/** Scheduled calls of an agent's methods: once, by a cron expression, or at an interval. */
 
 import { randomUUID } from "node:crypto";
 import { Cron } from "croner";
@@ -215,7 +215,7 @@ export class Schedules implements DuePart {
     payload: string | null,
     detail: string | number | null,
   ) {
-    // Whoever plans one at each start means the one that is planned, though from now on its time would be another.
+    // Code that plans a schedule at each start means the existing one, even if its time would now be different.
     const [row] = this.#agent.database.own(
       `SELECT * FROM _trunkline_schedules WHERE type = ? AND callback = ? AND payload IS ?
       AND (type IN ('delayed', 'scheduled') OR detail IS ?) AND next_at IS NOT NULL`,

@@ -225,7 +225,7 @@ export class Sockets {
     );
   }
 
-  /** The agent is destroyed: its clients are told. */
+  /** The agent is destroyed, so its clients are notified. */
   closeAll(code: number, reason: string): void {
     for (const connection of this.list()) connection.close(code, reason);
     this.#entries.clear();

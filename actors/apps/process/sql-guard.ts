@@ -3,7 +3,7 @@ import { constants } from "node:sqlite";
 
 export const OWN_PREFIX = "_trunkline_";
 
-/** Those that tell, those that a database keeps, and those that only check. */
+/** Pragmas that read, that a database stores, and that only check. */
 const PRAGMAS = new Set([
   "application_id",
   "collation_list",
@@ -47,8 +47,7 @@ const FUNCTIONS = new Set(["load_extension", "fts3_tokenizer", "readfile", "writ
 const ATTACHED = "ATTACH and VACUUM INTO would leave the agent's database";
 
 /**
- * Of the platform's own statements: Node's permissions do not hold for files that SQLite attaches, so nobody may.
- * VACUUM attaches a nameless database while it runs, VACUUM INTO one with a name.
+ * Allowed to the platform's own statements only. Node's permissions do not apply to files that SQLite attaches. VACUUM attaches a nameless database while it runs, VACUUM INTO a named one.
  */
 export const ownRefusalOf = (action: number, first: string | null): string | undefined =>
   action === constants.SQLITE_ATTACH && first !== "" ? ATTACHED : undefined;

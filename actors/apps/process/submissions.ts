@@ -210,7 +210,7 @@ export class Submissions implements DuePart {
     this.#agent.gate.flushSoon();
   }
 
-  /** Those that a former process had begun: they are tried again as their options say, and stay as they are otherwise. */
+  /** Submissions that a former process had begun. They are tried again if their options say so. */
   #interrupt(): void {
     for (const row of this.#agent.database.own(
       "SELECT * FROM _trunkline_submissions WHERE status = 'running'",
@@ -238,7 +238,7 @@ export class Submissions implements DuePart {
       WHERE id = ? AND next_at IS NOT NULL`;
     const { result = null, error = null } = what;
     const values = [status, result, error, Date.now(), id];
-    // That it has ended can be written even where its result cannot.
+    // The end is recorded even when the result cannot be stored.
     if (result === null) database.own(sql, ...values);
     else database.keep(sql, ...values);
     this.#agent.due.changed();

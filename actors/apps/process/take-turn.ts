@@ -247,7 +247,7 @@ function propsOf(input: TurnInput): unknown {
   }
 }
 
-/** A body that was read while it was made is gone: whoever asks for it again hears so. */
+/** A body that was streamed is gone. A repeated request gets an error that says so. */
 function keptOf(outcome: Outcome): Outcome {
   if (!("result" in outcome) || outcome.result.type !== "answer") return outcome;
   const { stream, lent } = outcome.result.answer;

@@ -33,7 +33,7 @@ export class TakenFrames {
     try {
       if (settledBefore !== undefined) {
         this.#done.settle(settledBefore);
-        // Those before it are on their way: they left earlier.
+        // Earlier frames are in flight: they left before.
         while (frames.length > 0 && this.#done.next < first) {
           if (await Promise.race([this.#begun.promise, late])) return true;
         }

@@ -13,7 +13,7 @@ import { defineActor } from "../../runtime/kinds/define-actor.ts";
 
 export const GitStorageState = z.object({
   bytes: z.int().min(0),
-  /** Who holds room may die: then it is free again at `until`. */
+  /** Reserved space. The process that holds it may die, so it is free again at `until`. */
   held: z.array(z.object({ id: Id, bytes: z.int().min(0), until: EpochMs })),
 });
 type State = DeepReadonly<z.infer<typeof GitStorageState>>;

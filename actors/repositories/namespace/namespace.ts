@@ -61,9 +61,9 @@ export const namespaceActor = defineActor(namespace, {
       return {
         ...names.claim(claimed, row, { ...listing, claimedAt: now }),
         send: [
-          // Of the repository it is told when that is there.
+          // The repository itself is listed when it exists.
           ...(isNew ? [toldList(claimed, names.size)] : []),
-          // Whose claim it was may come to be late: its name is gone.
+          // An earlier claim of this name may still finish. Its repository learns that it has lost the name.
           ...(known ? [envelope(repo, known.id, "nameReleased", {})] : []),
         ],
         reply: {},

@@ -17,7 +17,7 @@ import { defineActor } from "../../runtime/kinds/define-actor.ts";
 const Condemned = StoredPack.extend({
   /** When it was first seen that nobody names it. */
   at: EpochMs,
-  /** Somebody was told to remove it. */
+  /** True when its removal was ordered. */
   removing: z.boolean(),
 });
 

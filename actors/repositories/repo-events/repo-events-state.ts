@@ -7,7 +7,7 @@ import { RepoEventFilter, RepoEventSubscriber } from "../../../schemas/repositor
 export const RepoEventsState = z.object({
   /** Number of the newest event. */
   last: z.int().min(0),
-  /** Of the oldest that is kept, and the bytes of all. */
+  /** Number of the oldest kept event, and the bytes of all events. */
   first: z.int().min(1).default(1),
   bytes: z.int().min(0).default(0),
   subscriptions: z
@@ -16,7 +16,7 @@ export const RepoEventsState = z.object({
       z.object({
         filter: RepoEventFilter,
         subscriber: RepoEventSubscriber,
-        /** Of the last event it was told of, or that is none for it. */
+        /** Number of the last event that was sent to the subscriber or does not concern it. */
         after: z.int().min(0),
       }),
     )
@@ -24,7 +24,7 @@ export const RepoEventsState = z.object({
 });
 export type RepoEventsState = DeepReadonly<z.output<typeof RepoEventsState>>;
 
-/** A push was kept with all its refs once: it is told by the first of them. */
+/** Older rows hold a push with all its refs. Only the first ref is sent. */
 export const EventRow = z.preprocess((row) => {
   const old = z
     .object({ type: z.literal("pushed"), refs: z.array(z.object()) })

@@ -16,7 +16,7 @@ import type { EventRow, EventRows, RepoEventsState } from "./repo-events-state.t
 
 type Subscription = RepoEventsState["subscriptions"][string];
 
-/** Up to here all is known that is to be told: nobody hears of what came later before that. */
+/** Returns the number up to which events are complete. Later events wait, so that subscribers get all in order. */
 export function toldUpTo({ first, last }: RepoEventsState, rows: EventRows): number {
   for (let number = first; number <= last; number++) {
     const row = rows.get(`${number}`);

@@ -32,7 +32,7 @@ export function fill(live: LiveRepo, { refs, packs, treeDepth }: Content) {
   return { filled, written };
 }
 
-/** Where nobody has looked it may be as deep as any. */
+/** Without a measurement the tree may have any depth. */
 export const deeper = ({ treeDepth }: LiveRepo, added: number = TREE_DEPTH_MAX) =>
   Math.max(treeDepth, added);
 

@@ -24,11 +24,11 @@ export interface Push {
   generation: number;
   /** Numbers of the commands that only add commits. */
   forward: readonly number[];
-  /** Those the repository does not have. */
+  /** Packs that the repository does not have yet. */
   packs: readonly HeldPack[];
-  /** Of all that it may then have. */
+  /** Bytes that the repository may have afterwards. */
   bytesMax?: number | undefined;
-  /** Of all there is with them. */
+  /** Depth of the directory tree with these packs. */
   treeDepth: number;
 }
 

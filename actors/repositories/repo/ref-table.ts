@@ -38,7 +38,7 @@ export class RefTable {
     return this.#count;
   }
 
-  /** Of all names, as JSON. */
+  /** Bytes of all names as JSON. */
   get namesBytes(): number {
     return this.#namesBytes;
   }

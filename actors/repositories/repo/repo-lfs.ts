@@ -26,7 +26,7 @@ export function findLfsObjects(
   return { objects, room, places: LFS_OBJECTS_MAX - lfsObjects, readOnly, status };
 }
 
-/** Those it has already change nothing. */
+/** Names large files. Those that it has already change nothing. */
 export function nameLfsObjects(
   live: LiveRepo,
   rows: RepoRows,

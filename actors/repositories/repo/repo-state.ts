@@ -17,7 +17,7 @@ const Live = RepoEntry.omit({ id: true }).extend({
   /** When packs were last taken away. */
   packsRemovedVersion: Version,
   refs: z.int().min(0),
-  /** Of all refs' names, as JSON. */
+  /** Bytes of all ref names as JSON. */
   refNamesBytes: z.int().min(0),
   packs: z.int().min(0),
   packsBytes: z.int().min(0),
@@ -25,7 +25,7 @@ const Live = RepoEntry.omit({ id: true }).extend({
   shallow: z.array(z.string()).optional(),
   /** The branch that was imported, of one that was imported alone. */
   importedBranch: z.string().nullable().optional(),
-  /** So many directories, and no more, lie below each other. */
+  /** The depth of the directory tree. */
   treeDepth: z.int().min(0).default(TREE_DEPTH_MAX),
   /** Large files. */
   lfsObjects: z.int().min(0).default(0),

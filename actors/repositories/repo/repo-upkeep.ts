@@ -96,7 +96,7 @@ export function compact(
   const goneBytes = gone.reduce((sum, row) => sum + (row?.row === "pack" ? row.bytes : 0), 0);
   const state: LiveRepo = {
     ...rest,
-    // Whoever asks for it from now on asks for another.
+    // A request from now on starts another prune.
     ...(toPrune && !prune && { toPrune }),
     version,
     generation: live.generation + Number(prune),
@@ -121,7 +121,7 @@ interface Held {
   heldMs?: number | undefined;
 }
 
-/** Whoever does not say has looked that it is there. */
+/** A missing `heldMs` means that the caller has checked the store. */
 export const isOver = ({ heldMs = 0 }: Held) => heldMs < 0;
 
 /** What is not held any more may have been swept: it cannot be named now. */

@@ -25,7 +25,7 @@ export function event(live: LiveRepo, repoId: string, at: number, what: What): E
 
 const ACCOUNT_EVENTS: ReadonlySet<string> = new Set(["created", "deleted", "forked", "imported"]);
 
-/** Of the commands of a push those that changed a ref. */
+/** Makes the event of a push from the commands that changed a ref. */
 export function pushed(
   live: LiveRepo,
   rows: RepoRows,

@@ -37,7 +37,7 @@ import { deployApp } from "../deploy-app.ts";
 
 const APPS = "/accounts/{account_id}/apps";
 const APP = `${APPS}/{app}`;
-/** Lines of an answer where nothing is said. */
+/** Default number of lines in an answer. */
 const LINES_SHOWN = 100;
 const SECRETS = `${APP}/secrets`;
 
@@ -51,7 +51,7 @@ export interface AppRouteParts {
   addresses: AppAddresses;
   /** The log lines of apps. */
   lines: StoredLines;
-  /** Of each account's agents. */
+  /** Limits of the agents of one account. */
   limits: AgentLimits;
 }
 

@@ -177,7 +177,7 @@ export function deliveryRoutes({ actors, blobs }: DeliveryRouteParts): Route[] {
   async function replayDelivery({ parameters }: Asked<DeliveryPath>) {
     const key = await keyOf(parameters);
     const number = Number(parameters.delivery_id);
-    // Of one that is not there nothing would be replayed.
+    // A delivery that does not exist cannot be replayed.
     await actors.call(agentInbox, key, "get", { number });
     const wanted = { from: number, to: number };
     return { result: await actors.call(agentInbox, key, "replay", wanted) };

@@ -37,7 +37,7 @@ const FAILED = { code: 1011, reason: "The agent does not answer" };
 /** Come again: the agent had given this socket up. */
 const LOST = { code: 1012, reason: "The agent has lost this socket" };
 const BUSY = { code: 1013, reason: "The agent is busy" };
-/** No status was received (RFC 6455 section 7.4.1): it may not be sent, but an agent is told. */
+/** No status was received (RFC 6455 section 7.4.1). It may not be sent, but agents see it. */
 const NO_STATUS = 1005;
 const ABNORMAL = 1006;
 
@@ -216,7 +216,7 @@ export class AgentSocket {
   }
 }
 
-/** Resolves when `work` has, or after so long. */
+/** Resolves when `work` has, or after this time. */
 async function atMost(ms: number, work: Promise<unknown>): Promise<void> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise((resolve) => {

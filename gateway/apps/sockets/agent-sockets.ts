@@ -36,7 +36,7 @@ export interface AgentSocketsParts {
   onReconnect(listener: () => void): () => void;
   addresses: AppAddresses;
   logger: Logger;
-  /** SOCKET_PING_MS where nothing is said. */
+  /** Defaults to SOCKET_PING_MS. */
   pingMs?: number;
 }
 
@@ -108,7 +108,7 @@ export class AgentSockets implements SocketRoute {
     };
   }
 
-  /** Resolves when every agent was told of the sockets that are gone. */
+  /** Resolves when every agent was notified of its closed sockets. */
   async close(): Promise<void> {
     clearInterval(this.#pings);
     while (this.#telling.size > 0) await Promise.all(this.#telling);
@@ -218,7 +218,7 @@ const newProgress = (): Progress => ({
   part: 0,
 });
 
-/** False for what was done before. Of commits the number counts, whoever sends them; else each owner's own batches. */
+/** Returns false for a batch that was done before. Batches of commits are identified by the commit's number, others by owner and number. */
 function takesFurther(progress: Progress, batch: SocketBatch): boolean {
   if (batch.owner !== progress.owner) Object.assign(progress, { owner: batch.owner, batch: 0 });
   if (batch.batch <= progress.batch) return false;
@@ -238,7 +238,7 @@ function gather(sockets: readonly AgentSocket[], gathered: Set<AgentSocket>): vo
   }
 }
 
-/** Of one frame for many, the bytes are made once. */
+/** Encodes a frame for many sockets once. */
 function deed(action: SocketAction): (socket: AgentSocket) => void {
   if ("close" in action) {
     const { code, reason } = action.close;

@@ -1,4 +1,4 @@
-/** Leads WebSocket upgrades to whoever serves their path. */
+/** Routes WebSocket upgrades by their path. */
 import { type IncomingMessage, STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
 import type { Logger } from "pino";
@@ -112,7 +112,7 @@ export function socketRouter(
   }
 }
 
-/** Of no function's scope: a listener stays as long as its socket, and with it all that its scope holds, a request too. */
+/** At module level: a listener lives as long as its socket, and a closure would keep the request in memory. */
 function ignore(): void {}
 
 function refuse(

@@ -54,7 +54,7 @@ export interface AskedWebhook {
     method: string;
     /** As its sender called it, with scheme, host and all of the path: behind a proxy what the proxy was called. */
     calledUrl: string;
-    /** Of AppRequest: without the prefix that led to the app. */
+    /** The URL as in AppRequest, without the app's prefix. */
     url: string;
     /** Names in lower case. */
     headers: HeaderList;

@@ -24,7 +24,7 @@ const PROVIDER_FIELDS: Record<Provider, ProviderFields> = {
   },
   stripe: { ids: [{ body: "/id" }], types: [{ body: "/type" }], needsId: true },
   slack: {
-    // Of an event, of a command, of somebody's click.
+    // An event, a command, or a click of a person.
     ids: [{ body: "/event_id" }, { body: "/trigger_id" }],
     types: [{ body: "/event/type" }, { body: "/command" }, { body: "/type" }],
   },
@@ -56,7 +56,7 @@ export interface Missing {
   missing: string;
 }
 
-/** Of one that has no id, whatever is signed with a time is the same when it comes again; nothing else is known of it. */
+/** An event without an id is identified by its signed content, if the signature has a time. Otherwise repeats cannot be recognised. */
 export function eventIdOf(
   { provider, event_id, hmac }: WebhookEndpoint,
   event: SignedEvent,

@@ -4,7 +4,7 @@ import type { HeaderList } from "../../../schemas/apps/app-exchange.ts";
 import { WEBHOOK_BODIES_BYTES_MAX } from "../../../schemas/apps/webhook-limits.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 
-/** Of all events that are being read or stored. */
+/** Bytes of all events that are being read or stored. */
 export interface HeldBodies {
   bytes: number;
 }

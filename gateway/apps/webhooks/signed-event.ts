@@ -43,7 +43,7 @@ export function readFields(body: Buffer, contentType: string): unknown {
 export const formOf = (body: Buffer) => new URLSearchParams(body.toString());
 
 function readJson(text: string): unknown {
-  // Whoever needs a field of it says that it is missing.
+  // The code that needs a field reports that it is missing.
   if (isTooDeep(text)) return undefined;
   return LONG_NUMBER.test(text) ? parseJson(text, asWritten) : parseJson(text);
 }

@@ -1,7 +1,7 @@
 /** The headers of an event that its agent sees: those of its sender, and ours, which nobody else can set. */
 import type { HeaderList } from "../../../schemas/apps/app-exchange.ts";
 
-/** Of the connection, and what a proxy on the way needs; a sender's credentials are none of its business either. */
+/** Headers of the connection and of proxies. The sender's credentials are removed too. */
 const DROPPED = new Set([
   "accept-encoding",
   "authorization",

@@ -1,9 +1,9 @@
-/** Whether an event was signed by whoever has one of the secrets, just now; compared in constant time. */
+/** Checks that an event was signed recently with one of the secrets. Compares in constant time. */
 import { createHmac, timingSafeEqual } from "node:crypto";
 import type { SignatureScheme } from "./signature-schemes.ts";
 import type { SignedEvent } from "./signed-event.ts";
 
-/** Undefined where it holds; else why not, for the log: a sender is told nothing. */
+/** Returns undefined for a valid signature; else the reason for the log. The sender does not learn it. */
 export function signatureFault(
   scheme: SignatureScheme,
   secrets: readonly string[],

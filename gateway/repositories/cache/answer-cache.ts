@@ -33,7 +33,7 @@ interface Kept {
   version: number;
   bytes: number;
   hasPack: boolean;
-  /** Of a small one; of others there is a file. */
+  /** The bytes of a small answer. Others are in a file. */
   content?: Buffer;
 }
 
@@ -53,7 +53,7 @@ const READ_BYTES = 256 * 1024;
 export class AnswerCache {
   readonly #files: CacheFiles;
   readonly #limits: AnswerLimits;
-  /** Of this process alone: what another has kept, it knows nothing of. */
+  /** The folder of this process. It knows no answers of earlier processes. */
   readonly #folder: string;
   /** The one used last is the last. */
   readonly #kept = new Map<string, Kept>();
@@ -131,7 +131,7 @@ export class AnswerCache {
     await this.#makeRoom();
   }
 
-  /** Those on disk and those in memory have a bound each. */
+  /** Answers on disk and in memory have separate bounds. */
   async #makeRoom(): Promise<void> {
     const { bytes, memoryBytes } = this.#limits;
     for (const [name, { content }] of this.#kept) {
@@ -149,7 +149,7 @@ export class AnswerCache {
     const ofRepo = this.#ofRepos.get(kept.id);
     ofRepo?.delete(name);
     if (ofRepo?.size === 0) this.#ofRepos.delete(kept.id);
-    // Who is reading it has it open.
+    // Readers have the file open, so they are not disturbed.
     if (!kept.content) await removeAll(join(this.#folder, name));
   }
 
@@ -159,7 +159,7 @@ export class AnswerCache {
   }
 }
 
-/** Of one that is empty, with its name. */
+/** Memory of an empty entry with its name. */
 const ENTRY_BYTES = 500;
 
 interface Recorded {

@@ -8,7 +8,7 @@ import type { PackFiles } from "../packs/pack-store.ts";
 /** From a view to the objects it shows, whatever the folders above them are called. */
 export const OBJECTS_FROM_VIEW = "../../objects";
 
-/** Of Linux: another one each time it is started. */
+/** Linux's boot id, which changes with each boot. */
 const BOOT_ID = "/proc/sys/kernel/random/boot_id";
 
 export class CacheFiles {

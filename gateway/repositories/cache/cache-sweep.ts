@@ -67,7 +67,7 @@ async function byLastUse(files: CacheFiles): Promise<string[]> {
   return used.sort((one, other) => one.usedMs - other.usedMs).map(({ id }) => id);
 }
 
-/** Out of the way first: whoever comes for it now makes it anew, and whoever came just before keeps it. */
+/** Renames the folder first. A request that comes now makes it again, and one that came just before keeps its open files. */
 async function evict(files: CacheFiles, id: string, now: number): Promise<void> {
   if (await isUsed(files.uses(id), now)) return;
   const trash = files.trash(id);

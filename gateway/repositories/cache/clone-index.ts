@@ -15,7 +15,7 @@ import { dropPacksIndex, entriesOf, PACKS_INDEX, statOf } from "./cache-files.ts
 import type { RepoCache } from "./repo-cache.ts";
 
 interface Made {
-  /** Of all packs by then. */
+  /** Bytes of all packs at that time. */
   bytes: number;
   /** It could not be made: not worth another try before there is more. */
   failed: boolean;
@@ -55,7 +55,7 @@ export class CloneIndexes {
     if (known && bytes < known.bytes * GIT_BITMAPS_GROWTH) {
       if (known.failed || (await statOf(join(objects, "pack", PACKS_INDEX)))) return;
     }
-    // Whoever waits for git is not to wait for this.
+    // Requests that wait for git go first.
     if (this.#slots.waiting > 0) return;
     const underWay = this.#underWay.get(objects) ?? this.#makeOnce(repo, objects, bytes);
     this.#underWay.set(objects, underWay);
@@ -107,7 +107,7 @@ export class CloneIndexes {
   }
 }
 
-/** Of a process that was killed. */
+/** Removes the lock of a killed process. */
 async function removeOldLock(path: string, now: number): Promise<void> {
   const stats = await statOf(path);
   if (stats && now - stats.mtimeMs > GIT_CACHE_GRACE_MS) await rm(path, { force: true });

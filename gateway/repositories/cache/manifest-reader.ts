@@ -34,7 +34,7 @@ export class Manifest {
   readonly protectedRefs: readonly string[];
   /** Commits whose parents are not here. */
   readonly shallow: readonly string[];
-  /** So many directories, and no more, lie below each other. */
+  /** The depth of the directory tree. */
   readonly treeDepth: number;
   readonly bytes: number;
   readonly rows: ReadonlyMap<number, Refs>;

@@ -270,7 +270,7 @@ export class RepoCache {
       ...(await entriesOf(this.files.views(repo.id, generation))).map(Number),
       ...(await entriesOf(this.files.uses(repo.id))).map(versionOfUse),
     ];
-    // Who is behind does not know of what has come since.
+    // A view of an older version does not know newer packs.
     if (seen.some((other) => other > version)) return;
     const usedSince = await this.#oldestUse(repo.id);
     const going = unnamed
@@ -278,7 +278,7 @@ export class RepoCache {
       .filter((path) => this.#mayGo(path, usedSince));
     if (going.length === 0) return;
     if (await dropPacksIndex(folder)) {
-      // Whoever has read it needs all the packs that it names: they go when these have left too.
+      // Processes that have read the index need all packs in it. The packs are deleted when these processes have left.
       for (const path of going) this.#unneeded.set(path, this.#now());
       return;
     }

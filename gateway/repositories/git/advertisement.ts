@@ -23,7 +23,7 @@ const RECEIVE_CAPABILITIES = [
 export const serviceLine = (service: string) =>
   Buffer.concat([pktLine(`# service=${service}\n`), FLUSH]);
 
-/** Of `git receive-pack`. Whoever pushes has asked what is there, so no process is needed. */
+/** Makes the advertisement of `git receive-pack` from the manifest, without a process. */
 export function receiveAdvertisement({ refs, shallow }: Manifest, version: 0 | 1): Buffer {
   const names = [...refs.keys()].sort();
   const [first = "capabilities^{}", ...others] = names;
@@ -37,8 +37,7 @@ export function receiveAdvertisement({ refs, shallow }: Manifest, version: 0 | 1
 }
 
 /**
- * Of `git upload-pack` in versions 0 and 1. `offered` is what git says of a repository with one ref. Undefined where only
- * git knows the answer: what is a tag of what, and the order of names that are not of ASCII.
+ * Makes the advertisement of `git upload-pack` in versions 0 and 1. `offered` is git's own for a repository with one ref. Returns undefined when only git knows the answer: targets of tags, and the order of names outside ASCII.
  */
 export function fetchAdvertisement(
   { refs, head, shallow }: Manifest,

@@ -10,7 +10,7 @@ type FetchType = "cloned" | "fetched";
 export class FetchEvents {
   readonly #actors: ActorClient;
   readonly #now: () => number;
-  /** When each was told last, the oldest first: only those of the last FETCH_TOLD_MS. */
+  /** Times of the last events, oldest first, of the last FETCH_TOLD_MS only. */
   readonly #told = new Map<string, number>();
 
   constructor(actors: ActorClient, now: () => number) {
@@ -40,7 +40,7 @@ export class FetchEvents {
 
 const WANTED = /[0-9a-f]{4}want ([0-9a-f]{40})/g;
 
-/** Who has nothing yet and wants what refs point at clones. A part of a clone that comes later is something else. */
+/** A client without any object that wants the targets of refs is cloning. Later parts of a clone count as fetches. */
 export function fetchTypeOf(
   { manifest }: Pick<OpenedRepo, "manifest">,
   question: Buffer | undefined,

@@ -9,7 +9,7 @@ import {
   GIT_DISCARDED_BYTES_MAX,
 } from "../../../schemas/repositories/git-limits.ts";
 
-/** So many bytes come in so long, or it is cut off. */
+/** A body must bring this many bytes in this time. */
 interface Pace {
   stallMs: number;
   stallBytes: number;
@@ -25,7 +25,7 @@ export function gitBody(
   const { discardedMax = GIT_DISCARDED_BYTES_MAX, ...pace } = { ...PACE, ...given };
   const unpacking = unpackerOf(request);
   const counted = countedTo(bytesMax, pace);
-  // One error is enough, and it goes to who reads; whoever reads has left where there is none.
+  // Reports the first error to the reader. Without a reader nobody needs it.
   const fail = (error: Error) => counted.destroy(error);
   request.once("aborted", () => fail(clientLeft()));
   request.once("error", () => fail(clientLeft()));

@@ -53,11 +53,11 @@ export interface GitOptions {
   now: () => number;
   cacheBytesMax?: number;
   slots?: Partial<SlotLimits>;
-  /** Packs of so many bytes get bitmaps when they are cloned. */
+  /** Packs of at least this size get bitmaps when they are cloned. */
   bitmapsFromBytes?: number;
   /** How long a pack that was just stored is surely there. */
   packsHeldMs?: number;
-  /** Where addresses that are told begin; as a request has it, where it is not given. */
+  /** Base of the addresses in answers; defaults to the request's own host. */
   publicUrl?: string;
   /** How large what is in repositories may be. */
   sizes?: Partial<GitSizes> | undefined;
@@ -73,7 +73,7 @@ export interface GitService {
   router: Router;
   /** Brings the cache below its bound. */
   sweep(): Promise<void>;
-  /** Resolves when all that it has to tell is told. */
+  /** Resolves when all pending counts and events are sent. */
   stop(): Promise<void>;
 }
 
@@ -292,7 +292,7 @@ function addressOf({ params }: Request): RepoAddress {
 /** For the log and the figures: paths of a closed list. */
 function name(response: Response, id: string, end: string): void {
   const path = `/git/{account_id}/{namespace}/{name}.git/${end}`;
-  // Of a route only these two are looked at outside /v4.
+  // Outside /v4, log and metrics read only these two fields of a route.
   localsOf(response).route = { id, path } as Route;
 }
 

@@ -236,7 +236,7 @@ const unpackFailed = (push: PushRequest, fault: string): PushOutcome => ({
   faults: push.commands.map(() => "unpacker error"),
 });
 
-/** The answer has begun, so it is in the answer that the fault is told. */
+/** The answer has begun, so the fault goes into it. */
 function failed(push: PushRequest, error: unknown, logger: Logger): PushOutcome {
   const isRefusal = error instanceof ActorError && error.code !== "internal_error";
   if (!isRefusal) logger.error({ err: error }, "push failed");

@@ -84,7 +84,7 @@ async function serve(
   }
 }
 
-/** Who has something already is answered by git: hardly anybody has just the same. */
+/** Only clones are cached. Fetches differ too much. */
 function keyOf(
   { id, manifest }: OpenedRepo,
   request: IncomingMessage,

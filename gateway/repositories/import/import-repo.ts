@@ -30,7 +30,7 @@ import { type ImportFetch, importLfs } from "./import-lfs.ts";
 export interface ImportParts extends GitParts {
   /** All addresses of a host, each of which may be dialled; rejects where one may not. */
   resolve(host: string, signal: AbortSignal): Promise<readonly string[]>;
-  /** Whose certificates are believed besides those of the system's. */
+  /** Certificate authorities that are trusted besides the system's. */
   authorities?: string | undefined;
   /** For large files. */
   fetch: ImportFetch;
@@ -110,7 +110,7 @@ export async function importRepo(
     tell({ step: "checking", percent: null });
     const refs = await listRefs(git);
     const shallow = await shallowOf(folder);
-    // Before anything leads to them: whoever reads must know that there is nothing behind.
+    // Before any ref reaches these commits, so that readers know where history ends.
     if (shallow.length > 0) {
       await parts.actors.call(repoContract, id, "importShallow", { commits: shallow });
     }
@@ -132,7 +132,7 @@ export async function importRepo(
   }
 }
 
-/** The address is looked up and checked here, and git is told to dial that one. */
+/** Looks up and checks the address, and makes git connect to exactly that one. */
 async function settingsFor(
   { resolve, authorities }: ImportParts,
   text: string,

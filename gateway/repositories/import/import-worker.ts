@@ -20,7 +20,7 @@ export function importWorker(parts: ImportParts & { toldMs?: number }) {
     handlers: {
       async fetch(origin, { key, signal }) {
         const tell = seldom(parts.toldMs ?? IMPORT_TOLD_MS, (progress) => {
-          // What is not heard now is told again, or does not matter any more.
+          // A lost report is repeated, or replaced by a newer one.
           parts.actors.send(repo, key, "importProgressed", progress).catch(() => {});
         });
         const lacking = await importRepo(parts, { ...origin, id: key }, signal, tell);
@@ -41,7 +41,7 @@ export function importWorker(parts: ImportParts & { toldMs?: number }) {
   });
 }
 
-/** Each new step is told at once. */
+/** Limits progress reports to one per interval. A new step is reported at once. */
 function seldom(
   everyMs: number,
   tell: (progress: ImportProgress) => void,

@@ -236,7 +236,7 @@ export function addLfsRoutes(router: Router, path: string, parts: LfsParts): voi
     response.status(200).end();
   }
 
-  /** Each holds pieces in memory, so there are only so many. */
+  /** Bounds the transfers, because each holds pieces in memory. */
   async function transferring(response: Response, transfer: () => Promise<void>): Promise<void> {
     if (transfers >= transfersMax) {
       const text = "Cannot transfer: too many large files are on their way here";

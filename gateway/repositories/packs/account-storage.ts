@@ -1,4 +1,4 @@
-/** Sees to it that an account stores no more than it may: room for what is large is kept first, what is small is told together. */
+/** Holds an account to its storage limit. Large uploads reserve space first; small ones are counted together. */
 import { randomBytes } from "node:crypto";
 import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
 import {
@@ -87,7 +87,7 @@ export class AccountStorage {
     return this.#bytesMax;
   }
 
-  /** Resolves when all that was counted is told, or cannot be. */
+  /** Resolves when all counts are sent, or cannot be sent. */
   async stop(): Promise<void> {
     clearTimeout(this.#timer);
     await this.#telling;
@@ -142,7 +142,7 @@ export class AccountStorage {
     }, GIT_STORED_TOLD_MS).unref();
   }
 
-  /** What cannot be told now is told later. */
+  /** Sends the counts. Counts that cannot be sent now are sent later. */
   async #tell(signal?: AbortSignal): Promise<void> {
     const untold = [...this.#known].filter(([, known]) => known.untold > 0);
     const options = signal ? { signal } : {};

@@ -21,10 +21,10 @@ export interface CommittedPush {
   generation: number;
   forward: readonly number[];
   packs: readonly KeptPack[];
-  /** That the repository may then have. */
+  /** Bytes that the repository may have afterwards. */
   bytesMax: number;
   options?: readonly string[];
-  /** Of all there is, with these packs, where that was `treeBelow` without them. */
+  /** Depth of the directory tree with these packs, if it was `treeBelow` without them. */
   treeDepth?: number;
   treeBelow?: number;
 }

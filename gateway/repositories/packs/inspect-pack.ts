@@ -22,7 +22,7 @@ export interface Inspected {
   fault?: string;
   /** Types of those that were asked for and are in the pack. */
   types: Map<string, string>;
-  /** So many directories, and no more, lie below each other in all there is with it. */
+  /** The depth of the directory tree with the new objects. */
   treeDepth: number;
 }
 
@@ -116,7 +116,7 @@ async function* listedByGit({ cwd, alone }: ObjectFolders, signal: AbortSignal) 
     }
     ended = true;
   } finally {
-    // Whoever reads may have seen enough.
+    // The consumer may have stopped early.
     if (!ended) leave.abort();
   }
   const { code, stderr } = await git.exit;

@@ -85,9 +85,9 @@ interface Entry {
   at: number;
   type: number;
   bytes: number;
-  /** Of its packed bytes. */
+  /** Where its packed bytes begin. */
   dataAt: number;
-  /** Of a delta: where what it changes begins, or its id. */
+  /** The base of a delta: its position or its id. */
   base?: number | Buffer;
 }
 

@@ -32,7 +32,7 @@ export interface KeptPack extends Pack {
   until: number;
 }
 
-/** As it is told to who is to name it. */
+/** The form of a stored pack in messages: how long it surely stays, in place of a local time. */
 export const heldNow = <K extends { until: number }>({ until, ...stored }: K) => ({
   ...stored,
   heldMs: Math.floor(until - performance.now()),

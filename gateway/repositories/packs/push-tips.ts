@@ -54,8 +54,7 @@ export async function tipFaults(
 }
 
 /**
- * Why the repository will refuse a command, where that can be told by its manifest: what will come to nothing need not be
- * stored. Whoever gave an old value had seen it, and the manifest was read after that: it does not come back.
+ * Returns why the repository will refuse each command, as far as the manifest shows it, so that a useless push is not stored. A client's old value was current before the manifest was read, so it does not become current again.
  */
 export function foreseenFaults(
   commands: readonly RefCommand[],

@@ -13,7 +13,7 @@ export interface Quarantine extends ObjectFolders, AsyncDisposable {
   files?: PackFiles;
   /** What was wrong with it. */
   fault?: string;
-  /** That was that it did not fit into the room there is. */
+  /** True when the fault is a lack of space. */
   lacksRoom?: true;
 }
 

@@ -22,8 +22,7 @@ const ID_BYTES = 20;
 const DIRECTORY = Buffer.from("40000 ");
 
 /**
- * Of a push's new directories alone; those that were there before count for nothing. Undefined where there are more of
- * them in each other than are looked at.
+ * Measures the depth of a push's new directories alone. Returns undefined past the depth that is looked at.
  */
 export async function measureTreeDepth(
   files: PackFiles,
@@ -62,8 +61,7 @@ export async function measureTreeDepth(
 }
 
 /**
- * Of these directories with all that is in them, new or not: level by level, each directory once. Undefined where there
- * are more than are looked at.
+ * Measures the depth of these directories with all content, new or not: level by level, each directory once. Returns undefined past the number that is looked at.
  */
 export async function measureWholeDepth(
   trees: readonly string[],
@@ -116,7 +114,7 @@ async function* lines(ids: readonly string[]): AsyncGenerator<Buffer> {
   }
 }
 
-/** Those of a tree's directories that are new too, by their place in the index. */
+/** Returns the positions in the index of a tree's new directories. */
 function childrenIn(tree: Buffer, index: PackIndex): Int32Array {
   const folders = directoriesIn(tree).map((id) => index.find(id));
   return Int32Array.from(folders.filter((place) => place >= 0));

@@ -1,4 +1,4 @@
-/** Runs git as a child that is told everything, finds nothing, and cannot take more than its share of the machine. */
+/** Runs git as a child with explicit settings only, and with bounds on time, memory and files. */
 import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { once } from "node:events";
 import { resolve } from "node:path";
@@ -23,7 +23,7 @@ export interface GitOptions {
   signal: AbortSignal;
   /** How long it may take. */
   msMax?: number;
-  /** Of each file that it writes. */
+  /** Size limit of each file that git writes. */
   fileBytesMax?: number;
   /** Hears what it says on its error output, piece by piece: for what is rare, since it is then started from here. */
   onStderr?: (text: string) => void;

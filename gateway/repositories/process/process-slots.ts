@@ -1,4 +1,4 @@
-/** Lets only so many git processes run at a time, and so many of one repository; others wait a while, no account for another alone. */
+/** Bounds the git processes of a gateway and of one repository. Others wait, and accounts are served in turn. */
 import { availableParallelism } from "node:os";
 import { ActorError } from "../../../schemas/errors.ts";
 import {
@@ -10,7 +10,7 @@ import {
   GIT_QUEUE_PER_REPO_MAX,
 } from "../../../schemas/repositories/git-limits.ts";
 
-/** Whose process it is. */
+/** The repository and account that a process works for. */
 export interface SlotOwner {
   id: string;
   accountId: string;
@@ -106,7 +106,7 @@ export class ProcessSlots {
   #startNext(): void {
     for (;;) {
       const ready = this.#waiting.filter(({ repo }) => this.#hasRoom(repo));
-      // Who has its share already is next only where nobody else is.
+      // An account past its share waits for all others.
       const next = ready.find(({ repo }) => !this.#hasShare(repo)) ?? ready[0];
       if (!next) return;
       this.#waiting = this.#waiting.filter((other) => other !== next);

@@ -1,6 +1,5 @@
 /**
- * Starts the children of a gateway: `spawner-main <socket>`. The system copies the page tables of who starts a process,
- * and stops it for so long; this one is small.
+ * Starts the children of a gateway: `spawner-main <socket>`. The system stops a process while it copies its page tables for a child. This process is small, so that takes no time.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -97,6 +96,6 @@ function start(place: number, { file, parameters, cwd, environment }: ChildComma
 }
 
 function tell(news: SpawnerNews): void {
-  // Who has left is told nothing.
+  // The gateway may have ended.
   if (process.connected) process.send?.(news, undefined, undefined, () => {});
 }

@@ -70,7 +70,7 @@ class SpawnerLife {
   readonly #server: Server;
   readonly #running = new Map<number, Running>();
   readonly #places = new Map<number, Place>();
-  /** Those that are whole, and not used. */
+  /** Complete places that no child uses. */
   readonly #free: number[] = [];
   #process: ChildProcess | undefined;
   isOver = false;
@@ -97,7 +97,7 @@ class SpawnerLife {
     this.#process.send(order, ignoreFailure);
     this.#process.channel?.ref();
     input.ref();
-    // Nothing is said to its output.
+    // Nothing is ever written to the child's output.
     output.ref().end();
     const ended = new Promise<{ code: number | null; stderr: string }>((resolve) => {
       this.#running.set(place, { ended: (code, stderr) => resolve({ code, stderr }) });

@@ -55,7 +55,7 @@ export class Archives {
     repo: OpenedRepo,
     { commit, format }: { commit: string; format: ArchiveFormat },
   ): Promise<Archive> {
-    // Of the repository too: whoever may not see it must not hear that it is there.
+    // The name contains the repository's id, so that nobody learns whether another repository has this commit.
     const path = join(this.#folder, `${repo.id}-${commit}.${format}`);
     const known = await this.#find(path);
     if (known) return known;
@@ -130,8 +130,7 @@ export class Archives {
 }
 
 /**
- * A few bytes can unfold to any number of files, so they are counted before anything is written; and whoever unpacks an
- * archive trusts its paths. No push brings paths that lead elsewhere: this is a second lock on that door.
+ * A few bytes can unfold to any number of files, so they are counted before anything is written. Programs that unpack an archive trust its paths. No push brings paths that lead elsewhere; this is a second check.
  */
 async function checkFiles(view: HeldView, commit: string, signal: AbortSignal): Promise<void> {
   const enough = new AbortController();

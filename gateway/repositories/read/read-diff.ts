@@ -38,14 +38,14 @@ export interface DiffFile {
 export interface Diff {
   files: DiffFile[];
   patch: string;
-  /** There is more than what is told. */
+  /** The diff is longer than the answer. */
   truncated: boolean;
 }
 
 const SETTINGS = {
   "diff.renames": "true",
   "diff.renameLimit": "400",
-  // Larger ones are told apart, but not line by line.
+  // Larger files are compared whole, not line by line.
   "core.bigFileThreshold": "2m",
 };
 const NO_MODE = "000000";

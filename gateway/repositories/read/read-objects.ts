@@ -1,4 +1,4 @@
-/** Reads objects of repositories: a process for each that is in use, so many at a time, gone when nobody asks any more. */
+/** Reads objects of repositories with one process for each repository in use, up to a bound. A process ends when nobody reads from it for a while. */
 
 import { ActorError } from "../../../schemas/errors.ts";
 import {
@@ -29,7 +29,7 @@ interface Opened {
   packs: ReadonlySet<string>;
   openedAt: number;
   usedAt: number;
-  /** Who else works in the view. */
+  /** Other users of the view. */
   holders: number;
 }
 

@@ -16,7 +16,7 @@ import type { ReadObject } from "./read-process.ts";
 
 /** A file that is there; its content is read when it is asked for. */
 export interface FoundFile {
-  /** Of the blob. */
+  /** Object id of the blob. */
   id: string;
   bytes: number;
   content(): Promise<Buffer>;

@@ -308,7 +308,7 @@ export function artifactContentRoutes(repositories: Repositories): Route[] {
     return { result: { ...made.commit, ref: made.ref, before: made.before } };
   }
 
-  /** Bytes are in memory until the client has them; a gateway holds only so many. */
+  /** Bounds the bytes that wait in memory until clients have them. */
   async function sendFile(
     found: FoundFile,
     response: Response,

@@ -83,7 +83,7 @@ export interface ListCursor<A> {
   question: string;
   /** What the reader has last. */
   after: A;
-  /** Of the page that begins here. */
+  /** Number of the page that begins here. */
   page: number;
 }
 
@@ -109,7 +109,7 @@ export function readCursor<S extends z.ZodType>(
       return { question, after: parsed.data, page };
     }
   } catch {
-    // It is none of ours, which is said below.
+    // Not a cursor of ours: refused below.
   }
   const pointer = "/query/cursor";
   const message = `Cannot accept ${pointer}: Unknown, expected the cursor of an answer to the same question`;

@@ -1,4 +1,4 @@
-/** How refusals about repositories are told: by the numbers and pointers of the public API. */
+/** Error numbers and pointers of the public API for refusals about repositories. */
 import { ERRORS, type ErrorCode } from "../../../schemas/errors.ts";
 import type { RefusalWording } from "../../http/route.ts";
 
@@ -8,7 +8,7 @@ const NUMBERS: Partial<Record<ErrorCode, number>> = {
   conflict: 10201,
   internal_error: 10400,
 };
-/** Of what is wrong with one field. */
+/** Error numbers of single fields. */
 const OF_FIELDS: Readonly<Record<string, number>> = {
   "/name": 10101,
   "/ttl": 10103,

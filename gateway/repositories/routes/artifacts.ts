@@ -251,7 +251,7 @@ export function artifactRoutes(repositories: Repositories): Route[] {
     };
   }
 
-  /** Of a caller that is held to one; none where it has no repository yet. */
+  /** Lists the only namespace of a bound caller; nothing when it has no repository yet. */
   async function listOwnNamespace({ accountId, namespace = "" }: Caller, limit: number) {
     const found = await repositories.getNamespace(accountId, namespace).catch((error: unknown) => {
       if (error instanceof ActorError && error.code === "not_found") return undefined;

@@ -1,4 +1,4 @@
-/** Bounds the bytes of objects that answers of one gateway hold in memory at once, whoever they are for. */
+/** Bounds the bytes of objects that all answers of one gateway hold in memory. */
 import type { Writable } from "node:stream";
 import { ActorError } from "../../../schemas/errors.ts";
 

@@ -27,7 +27,7 @@ interface Repacked {
   packs: KeptPack[];
   /** Packs that stay and hold objects of the replaced ones. */
   kept: string[];
-  /** Of all there is, where it was measured anew. */
+  /** Depth of the whole directory tree, if it was measured again. */
   treeDepth?: number;
 }
 
@@ -49,7 +49,7 @@ export async function compactPacks(
     const manifest = await parts.manifests.read(id, address, signal);
     const opened = { id, accountId, address, manifest };
     const { version, generation, packs } = manifest;
-    // What is pruned is changed in one message, which names so many.
+    // A prune is one message, which has room for this many packs.
     const dropping = prune && packs.size <= SWAP_PACKS_MAX;
     if (packs.size === 0) return;
     const made = await repack(parts, opened, dropping, signal);

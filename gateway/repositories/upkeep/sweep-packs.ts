@@ -75,7 +75,7 @@ export async function sweepPacks(
     for (const { sequence, ...stored } of packs) {
       signal.throwIfAborted();
       const { accountId } = stored;
-      // Of what was broken off while it was stored nothing was counted.
+      // An aborted upload was never counted.
       const bytes = (await blobs.size(blobOf(stored))) ?? 0;
       await blobs.removeUpTo(blobOf(stored), sequence);
       freed.set(accountId, (freed.get(accountId) ?? 0) + bytes);

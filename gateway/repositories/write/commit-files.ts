@@ -68,7 +68,7 @@ async function commitAnew(
     if (typeof outcome === "object") return outcome;
     // The branch may be where it was: what it is made of is looked for anew.
     if (outcome === "cleaned" && tries < COMMIT_TRIES_MAX) continue;
-    // Whoever says what they expect hears of it; for others it is made anew, on what is there now.
+    // With `expected` the client gets a conflict. Otherwise the commit is made again on the new tip.
     if (asked.expected === undefined && tries < COMMIT_TRIES_MAX) continue;
     throw moved("it moved meanwhile");
   }
@@ -144,7 +144,7 @@ function writePack(cache: CacheFiles, whole: MadePack): TakenPack {
     writeFile(paths.pack, whole.pack, { flag: "wx" }),
     writeFile(paths.index, whole.index, { flag: "wx" }),
   ]);
-  // Who waits for it may have failed before.
+  // The waiting code may fail first, and the rejection must not count as unhandled.
   written.catch(() => {});
   return {
     files: { ...paths, whole },

@@ -100,7 +100,7 @@ export const ScreenshotRequest = z
   .transform(normalizePage);
 export type ScreenshotRequest = z.output<typeof ScreenshotRequest>;
 
-/** Whether an area in CSS pixels may become a picture, at so many device pixels for each. */
+/** Whether a picture may have this area in CSS pixels at this device scale factor. */
 export function isPictureSize(area: { width: number; height: number }, density: number): boolean {
   const [width, height] = [area.width * density, area.height * density];
   return (
@@ -108,7 +108,7 @@ export function isPictureSize(area: { width: number; height: number }, density: 
   );
 }
 
-/** What an answer may be; the first is what is made when nothing is said. */
+/** Media types of the answer; the first is the default. */
 export const PICTURE_MEDIA_TYPES = [...PICTURE_TYPES.map((type) => `image/${type}`), "text/plain"];
 
 export function mediaTypeOf({ type, encoding }: ScreenshotOptions): string {

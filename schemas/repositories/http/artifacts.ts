@@ -281,7 +281,7 @@ export function pathFault(path: string): string | undefined {
 /** Without a group that repeats: a file of the largest size has 44 million characters. */
 const isBase64 = (text: string) => text.length % 4 === 0 && /^[A-Za-z0-9+/]*={0,2}$/.test(text);
 
-/** One that has at most so many bytes. */
+/** A file of at most this many bytes. */
 const changeOf = (fileBytes: number) =>
   z
     .strictObject({
@@ -324,7 +324,7 @@ const changeOf = (fileBytes: number) =>
 
 const bytesInBase64 = (text: string) => (text.length * 3) / 4 - (/=*$/.exec(text)?.[0].length ?? 0);
 
-/** With files of at most so many bytes each. */
+/** A commit whose files have at most this many bytes each. */
 export const commitFilesOf = (fileBytes: number) =>
   z
     .strictObject({

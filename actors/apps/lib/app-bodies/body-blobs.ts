@@ -9,7 +9,7 @@ import {
 import { ActorError } from "../../../../schemas/errors.ts";
 import type { BlobStore } from "../../../runtime/store/blob-store.ts";
 
-/** Throws `body_too_large`: whoever stored it may have been anybody. */
+/** Throws `body_too_large`, because the writer of the blob is not trusted. */
 export async function readBody(blobs: Pick<BlobStore, "get">, body: Body): Promise<Buffer> {
   if (!("blob" in body)) return inlineBytes(body);
   const pieces: Uint8Array[] = [];

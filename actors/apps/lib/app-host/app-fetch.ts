@@ -31,7 +31,7 @@ export class AppFetch {
     this.#agents = new EgressAgents({ guard, idleMax: APP_FETCH_CONNECTIONS_MAX });
   }
 
-  /** `comes` is told of the answer's bytes as they come, and throws where there are too many. */
+  /** Calls `comes` with the size of each piece of the answer; it throws when there are too many. */
   async fetch(
     operation: Extract<Operation, { type: "fetch" }>,
     asker: { signal: AbortSignal; comes: (bytes: number) => void },

@@ -24,8 +24,8 @@ export interface AppProcessesParts {
   users: AppUsers;
   /** Where processes have their folders: on a file system in memory where there is one. Made and removed by this. */
   folder: ProcessFolder;
-  /** APP_PROCESSES_MAX where nothing is said. */
+  /** Defaults to APP_PROCESSES_MAX. */
   processesMax?: number | undefined;
-  /** APP_PROCESS_IDLE_MS where nothing is said. */
+  /** Defaults to APP_PROCESS_IDLE_MS. */
   idleMs?: number | undefined;
 }

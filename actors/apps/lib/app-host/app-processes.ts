@@ -110,7 +110,7 @@ export class AppProcesses {
       return process.classes;
     } catch (error) {
       if (!(error instanceof ActorError) || error.code !== "unavailable") throw error;
-      // Callers ask again by themselves for what passes; whoever deploys is to hear this at once.
+      // Callers retry temporary errors by themselves, but a deploy must report this at once.
       throw new ActorError("deadline_exceeded", error.message);
     } finally {
       this.#release(key);
@@ -244,7 +244,7 @@ export class AppProcesses {
     }
   }
 
-  /** Throws ActorError where a secret cannot be opened: whoever runs the platform has to help. */
+  /** Throws ActorError when a secret cannot be opened; only the operator can mend that. */
   #valuesOf(key: string, { config, secrets }: ServingApp): Record<string, unknown> {
     const values: Record<string, unknown> = { ...config.vars };
     for (const { name, sealed } of secrets) {
@@ -348,7 +348,7 @@ export class AppProcesses {
     const { signal } = this.#stopped;
     while (!signal.aborted) {
       await clock.wait(SWEEP_MS, signal);
-      // Who asks for a process next hears what is wrong.
+      // The next request for a process gets the error.
       if (!signal.aborted) await this.#ensureFolder().catch(() => {});
       const now = clock.monotonic();
       for (const slot of this.#all) {
@@ -364,7 +364,7 @@ export class AppProcesses {
   }
 }
 
-/** Of what it runs, or will when it has started; undefined where it did not start. */
+/** Returns the revision that the slot runs or will run; undefined when it did not start. */
 async function revisionOf({ starting }: Slot): Promise<number | undefined> {
   try {
     return (await starting).process.serving.revision;

@@ -57,7 +57,7 @@ async function refusalOf(user: number): Promise<string | undefined> {
     return undefined;
   } catch (error) {
     const { syscall, code } = error as NodeJS.ErrnoException;
-    // That it may not read the program is said by the folder's name.
+    // The error names the folder when the user may not read the program.
     return syscall === "spawn" && code !== "EACCES" ? code : undefined;
   }
 }

@@ -6,7 +6,7 @@ import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import type { ProcessProgram } from "../app-process/process-program.ts";
 
-/** Of util-linux. What it starts takes its place: number, channel and output stay as they are. */
+/** `setpriv` of util-linux. The started program replaces it, with the same process id, channel and output. */
 const SETPRIV = "/usr/bin/setpriv";
 const PARAMETERS = ["--pdeathsig", "KILL", "--"];
 

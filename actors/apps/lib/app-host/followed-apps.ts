@@ -1,4 +1,4 @@
-/** What the apps of this host serve: whoever follows one is told as soon as it changes, or may have. */
+/** The serving versions of this host's apps. Followers are notified as soon as one changes or may have changed. */
 import { app, type ServingApp } from "../../../../schemas/apps/app.ts";
 import { APP_SERVING_KEPT_MS } from "../../../../schemas/apps/app-limits.ts";
 import type { LiveUpdates } from "../../../runtime/bus/live.ts";
@@ -12,7 +12,7 @@ export interface FollowedAppsParts {
 }
 
 interface Kept {
-  /** Of the newest question. */
+  /** Number of the newest question. */
   serving: Promise<ServingApp>;
   askedAt: number;
 }
@@ -41,7 +41,7 @@ export class FollowedApps {
     return serving;
   }
 
-  /** Apps whose changes it is told of. */
+  /** Apps whose changes this host follows. */
   get watched(): number {
     return this.#watched.size;
   }

@@ -54,11 +54,11 @@ export interface OperationsParts {
   fetch: AppFetch;
   secrets: Pick<SecretBox, "seal">;
   streams: HostStreams;
-  /** Of each account. */
+  /** Limits of the agents of one account. */
   limits: AgentLimits;
 }
 
-/** Whose operation it is; without an agent it is the entry's. */
+/** The agent of the operation; without one it belongs to the entry. */
 interface Asker {
   config: AppConfig;
   app: string;
@@ -66,7 +66,7 @@ interface Asker {
   values: Readonly<Record<string, unknown>>;
   /** Aborts when the process ends or its time is up. */
   signal: AbortSignal;
-  /** So many bytes of an answer are here. Throws ActorError `busy`. */
+  /** Counts bytes of an answer. Throws ActorError `busy` past the limit. */
   comes(bytes: number): void;
   process: AppProcess;
 }
@@ -299,7 +299,7 @@ async function askGateway(bus: Bus, subject: string, question: object): Promise<
   throw new ActorError("unavailable", `Cannot reach the API: ${reason}`, { retryAfterS: 1 });
 }
 
-/** Of the same app, and no other. */
+/** Only agents of the same app. */
 function otherAgent(app: string, className: string, name: string): string {
   const read = ClassName.safeParse(className);
   if (!read.success || typeof name !== "string") {

@@ -1,4 +1,4 @@
-/** One process that runs an app's code: started, spoken to and ended by its host. Whoever asks something of it is told when it ends. */
+/** One process that runs an app's code. Its host starts it, exchanges messages with it and ends it. Callers are notified when it ends. */
 import { type ChildProcess, fork } from "node:child_process";
 import { existsSync } from "node:fs";
 import { rm } from "node:fs/promises";
@@ -49,7 +49,7 @@ export class ProcessEnded extends Error {
 export const FOLDER_GONE = "its folder was removed";
 /** Characters kept of what Node said last on its way down. */
 const LAST_WORDS_CHARS = 2_000;
-/** Of the scheduler's: a process of an app comes after the platform's own. */
+/** Scheduling priority: processes of apps come after the platform's own. */
 const NICENESS = constants.priority.PRIORITY_BELOW_NORMAL;
 
 export class AppProcess {
@@ -184,8 +184,7 @@ export class AppProcess {
   }
 
   /**
-   * What is said in one turn of the loop goes together: each write costs as much as all else that a message does.
-   * `arrived` is called once, also where it will not.
+   * Messages of one turn of the event loop go in one write, because a write costs as much as the rest of a message. Calls `arrived` once, even if the message is lost.
    */
   send(message: ToProcess, arrived: () => void = () => {}): void {
     this.#said.push({ message, arrived });
@@ -214,7 +213,7 @@ export class AppProcess {
       arrived();
       return;
     }
-    // What is on its way when the process ends is lost with it: whoever waits for an answer hears of the end.
+    // Messages in flight are lost when the process ends. Callers that wait for a reply are notified of the end.
     this.#child.send(
       said.map(({ message }) => message),
       arrived,
@@ -348,7 +347,7 @@ export class AppProcess {
     this.#parts.log({ level, text, ...(key !== undefined && { agent: key }) });
   }
 
-  /** What user code threw: whoever asked hears as little of it as the gateway lets out. */
+  /** An error of user code. The caller learns only what the gateway passes on. */
   #printFault({ agent, error }: Extract<FromProcess, { type: "refused" }>): void {
     if (error.refusal !== undefined) return;
     const text = error.stack ?? `${error.name}: ${error.message}`;
@@ -365,7 +364,7 @@ export class AppProcess {
     const error = new ProcessEnded(`The process of the app has ended: ${why}`);
     error.isAtBound = this.#isAtBound || isFull;
     error.lastWords = this.#lastWords.trim();
-    // Before anybody is told: who is, asks for another.
+    // Before the notifications, because notified callers ask for another process.
     this.#ended.resolve(error);
     // Only what its bundle throws is the app's own fault: else it may start another time.
     const text = `Cannot start the app just now: ${this.#reason ?? how}`;

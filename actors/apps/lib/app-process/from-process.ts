@@ -109,7 +109,7 @@ const Operation = z.discriminatedUnion("type", [
     secrets: z.array(z.string()).max(OUTGOING_SECRETS_MAX),
   }),
 ]);
-/** Of one turn: an agent's, or the entry's. */
+/** A turn of an agent or of the entry. */
 const OfTurn = { agent: Count.optional(), turn: Count, after: Count };
 const Said = z.discriminatedUnion("type", [
   z.object({ type: z.literal("ready"), classes: z.array(z.string()), hasEntry: z.boolean() }),

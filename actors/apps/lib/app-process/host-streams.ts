@@ -1,6 +1,5 @@
 /**
- * Answers that processes of this host are still making, as the bus sees them: whoever has one's name asks for part after part,
- * and a process is asked for the next when somebody wants it. What nobody reads is left.
+ * Answers that processes of this host are still making. A reader with an answer's name asks for part after part, and the process makes the next part on request. An answer without a reader is abandoned.
  */
 import { randomBytes } from "node:crypto";
 import {

@@ -21,7 +21,7 @@ export interface ProcessStart {
   values: Record<string, unknown>;
 }
 
-/** The first thing that a process is told. */
+/** The first message to a process. */
 export function startOf(
   { serving: { config }, values }: Pick<ProcessStart, "serving" | "values">,
   { bundle, workFolder }: Pick<StartProcess, "bundle" | "workFolder">,

@@ -1,6 +1,6 @@
 /** What something that an app's process said takes in memory, more or less. */
 
-/** Of a value, a key or an element beside what is in it. */
+/** Bytes of a value, a key or an element, without its content. */
 const EACH = 16;
 
 export function weightOf(value: unknown): number {

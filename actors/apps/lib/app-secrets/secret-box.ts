@@ -8,7 +8,7 @@ export interface SealedFor {
   name: string;
 }
 
-/** Whoever runs the program can help, and no client: the key is not the one it was. */
+/** The key has changed. Only the operator can mend that. */
 export class SecretKeyError extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options);
@@ -19,7 +19,7 @@ export class SecretKeyError extends Error {
 export const SECRET_KEY_BYTES = 32;
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
-/** Of a key's hash: enough to say which one it was. */
+/** Characters of a key's hash: enough to identify the key. */
 const KEY_ID_CHARS = 8;
 const SEALED = /^v1\.([0-9a-f]{8})\.([A-Za-z0-9_-]+)$/;
 

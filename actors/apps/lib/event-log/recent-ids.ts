@@ -27,7 +27,7 @@ const rowOf = (day: number, part: number) => `ids/${day}/${part}`;
 /** What is kept of an id, to be made once for all that is done with it. */
 export interface RecentId {
   hash: string;
-  /** Of its day's rows. */
+  /** Ids of its day's rows. */
   part: number;
 }
 

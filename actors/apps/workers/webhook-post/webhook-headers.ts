@@ -34,7 +34,7 @@ export function webhookHeaders({
   const ofBody = createHmac("sha256", first).update(body).digest("hex");
   return {
     ...headers,
-    // Of several secrets "space delimited", and a receiver needs one that is its own (Standard Webhooks, "Signature scheme").
+    // Several signatures are separated by spaces, and a receiver needs one that matches (Standard Webhooks, "Signature scheme").
     "webhook-signature": signatures.join(" "),
     "x-signature": `sha256=${ofBody}`,
   };

@@ -121,7 +121,7 @@ export function webhookPostWorker(parts: WebhookPostParts) {
         isEndpointsFault: !isFine && !(status >= 400 && status < 500 && status !== 429),
       };
     } catch (error) {
-      // Whoever stops us has the task tried elsewhere.
+      // A stopping worker's task runs elsewhere.
       context.signal.throwIfAborted();
       const reason = reasonOf(error);
       if (reason === undefined) throw error;
@@ -153,7 +153,7 @@ export function webhookPostWorker(parts: WebhookPostParts) {
     return Buffer.concat(await Array.fromAsync(blobs.get(payload.blob, { signal })));
   }
 
-  /** Those that there are: of several, one that was deleted is no longer in use. */
+  /** The existing secrets. A deleted one is not in use any more. */
   async function secretsOf(
     wanted: readonly SigningSecret[],
     { accountId, app: name }: AgentAddress,
@@ -180,7 +180,7 @@ export function webhookPostWorker(parts: WebhookPostParts) {
   }
 }
 
-/** Of one account, whatever stands in the query: that is where callers put what differs. */
+/** One key for each account and path. Callers put variable parts into the query, so the query is left out. */
 function breakerKey(accountId: string, url: string): string {
   const { host, pathname } = new URL(url);
   const hash = createHash("sha256").update(`${host} ${pathname}`).digest("hex").slice(0, 32);

@@ -103,7 +103,7 @@ export class BrowserPool implements AsyncDisposable {
         this.#present = await starting;
         await this.#present.warm();
       } catch {
-        // Those who waited for this start are told; who comes next tries again.
+        // Rejects the tasks that waited for this start. The next task tries again.
         if (this.#current === starting) this.#current = undefined;
       }
     };

@@ -137,7 +137,7 @@ export class Browser {
     await this.#warming;
   }
 
-  /** Lets the tasks it has come to their end, but not longer than so long, and then closes it. */
+  /** Waits for the browser's tasks, for a bounded time, and then closes it. */
   async drain(ms: number): Promise<void> {
     this.#draining = true;
     for (const context of this.#warm) context.release();
@@ -174,7 +174,7 @@ export class Browser {
       else this.#warm.push(context);
       return true;
     } catch (error) {
-      // Those who wait may each have one of the others that are being made.
+      // Waiting tasks may use other contexts that are being made.
       if (this.#waiting.length > this.#making) this.#waiting.shift()?.reject(error);
       this.#endIfIdle();
       return false;

@@ -45,7 +45,7 @@ const QUIET_FEATURES = [
   "WebUIOmniboxPopup",
 ];
 
-/** Of what a page wants fetched ahead (speculation rules) none is begun: nobody moves on, and each asks a host once more. */
+/** Disables prefetching by speculation rules: nobody follows the links, and each prefetch is one more request to a host. */
 const NO_PREFETCH =
   "PrefetchMultipleActiveSetSizeLimitForBase:prefetch_multiple_active_set_size_limit_for_base_value/0";
 

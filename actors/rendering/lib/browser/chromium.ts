@@ -18,7 +18,7 @@ import { createProfileFolder } from "./profile-folder.ts";
 const UNPRIVILEGED = { uid: 65_534, gid: 65_534 };
 
 export interface ChromiumOptions {
-  /** Of a Chromium, or of its headless shell: three times as fast, and a third of the size. */
+  /** Path of a Chromium or of its headless shell. The shell is three times as fast and a third of the size. */
   executablePath: string;
   /** Whether anybody needs a message of it. */
   admits?: (message: Buffer) => boolean;

@@ -22,7 +22,7 @@ async function layOut(page: Page): Promise<void> {
   });
 }
 
-/** What every page has before it is used, whoever opened it: a session of ours, our viewport, the user agent it was given. */
+/** Prepares every page before use: a DevTools session, the viewport and the user agent. */
 export async function setUpPage(
   page: Page,
   userAgent: string,
@@ -53,7 +53,7 @@ export class ContextPage {
   readonly session: CDPSession;
   /** Aborts when the page, its context or its browser is gone, with the error that says so. */
   readonly lost: AbortSignal;
-  /** Of the page itself, which keeps it wherever it goes. */
+  /** Id of the main frame, which stays the same across navigations. */
   readonly frameId: string;
   readonly #context: OwnContext;
 

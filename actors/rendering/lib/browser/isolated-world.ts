@@ -4,7 +4,7 @@ import { ActorError } from "../../../../schemas/errors.ts";
 
 export interface IsolatedWorld {
   session: CDPSession;
-  /** Of the page itself, which keeps it wherever it goes. */
+  /** Id of the main frame, which stays the same across navigations. */
   frameId: string;
 }
 

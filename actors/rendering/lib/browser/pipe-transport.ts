@@ -14,7 +14,7 @@ export class PipeTransport implements ConnectionTransport {
   readonly #admits: (message: Buffer) => boolean;
   readonly #messageBytesMax: number;
   #parts: Buffer[] = [];
-  /** Of a message that is too long: what it begins with. */
+  /** Bytes that are kept of a message that is too long. */
   #beginning = "";
   #bytes = 0;
   #delivered = 0;
@@ -79,7 +79,7 @@ export class PipeTransport implements ConnectionTransport {
       if (part.length > 0) this.#parts.push(part);
       return;
     }
-    // Of a message that is too long only its length and its beginning are kept, until its end comes by.
+    // For a message that is too long, only its length and its beginning are kept until it ends.
     if (this.#beginning === "") this.#beginning = beginningOf([...this.#parts, part]);
     this.#parts = [];
   }
@@ -100,7 +100,7 @@ export class PipeTransport implements ConnectionTransport {
     this.#bytes = 0;
   }
 
-  /** Whoever asked for what is too long is told, and does not wait for ever. */
+  /** Answers the caller with an error, so that it does not wait for ever. */
   #refuse(beginning: string): void {
     const id = ANSWER.exec(beginning)?.[1];
     if (id === undefined) return;

@@ -11,8 +11,7 @@ import { type FilterHooks, filterRequests } from "./request-filter.ts";
 export type PageRequest = Omit<PdfRequest, "pdfOptions">;
 
 /**
- * Extra headers go with every request of the page, to whichever host, as puppeteer's users expect: whoever sends
- * secrets in them should allow only that host by `allowRequestPattern`.
+ * Extra headers go with every request of the page, to any host, as puppeteer's users expect. Clients that send secrets should allow only one host by `allowRequestPattern`.
  */
 export async function preparePage(
   context: Pick<RenderContext, "page" | "session" | "authorize">,

@@ -17,7 +17,7 @@ import { sessionOf } from "./page-session.ts";
 export interface RenderContextOptions {
   browser: PuppeteerBrowser;
   userAgent: string;
-  /** Of the browser's contexts. */
+  /** Event budgets of all contexts of the browser. */
   budgets: EventBudgets;
   openEgress: () => Promise<EgressProxy>;
   /** Aborts when the browser has died. */
@@ -31,7 +31,7 @@ export class RenderContext implements AsyncDisposable {
   /** A DevTools session of our own beside puppeteer's. */
   readonly session: CDPSession;
   readonly egress: EgressProxy;
-  /** Of the page itself, which keeps it wherever it goes. */
+  /** Id of the main frame, which stays the same across navigations. */
   readonly frameId: string;
   /** Aborts when the page or its browser is gone, with the error that says so. */
   readonly lost: AbortSignal;
@@ -124,8 +124,7 @@ export class RenderContext implements AsyncDisposable {
   }
 
   /**
-   * Makes the context known to its proxy by way of its page, which has to be blank. Whoever knows that the page will
-   * fetch calls it: without it the first request has the same done, which takes a page more.
+   * Makes the context known to its proxy through its page, which must be blank. Call it when the page will fetch. Otherwise the first request does the same with a further page.
    */
   async authorize(): Promise<void> {
     this.#authorized ??= authorizeContext(this.page, this.egress);
@@ -194,7 +193,7 @@ export class RenderContext implements AsyncDisposable {
     const authorizer = await this.#authorizer;
     if (target.type() !== "page") return;
     if (target === this.page.target() || target === authorizer?.target()) return;
-    // A page of ours is told of before whoever opens it has it.
+    // The event for a page of ours arrives before its opener has the page.
     await Promise.allSettled(this.#opening);
     if (this.#pages.has(target)) return;
     await (await target.page())?.close();

@@ -48,7 +48,7 @@ export async function filterRequests(
   const { frameTree } = await session.send("Page.getFrameTree");
   const mainFrame = frameTree.frame.id;
   const stub = refusedTypes.has("websocket") || allow !== undefined;
-  // Of some types Chromium cannot say at the network which they are; those are known from the page's own report.
+  // Chromium does not know some types at the network level. The page itself reports those.
   const guessed = [...refusedTypes].some((type) => type !== "websocket" && !(type in EXACT_TYPES));
   const patterns = stopsAll || guessed ? [{}] : [...refusedTypes].flatMap(fetchPattern);
   const credentialsShown = new Set<string>();

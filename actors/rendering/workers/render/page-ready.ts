@@ -55,7 +55,7 @@ export async function loadedSoon(
   }
 }
 
-/** Waits so long, and no longer: what does not come then is no failure. */
+/** Waits for a bounded time. A condition that is not met by then is no failure. */
 export async function patiently(
   { ms, signal, clock }: Limits & { ms: number },
   wait: (signal: AbortSignal) => Promise<unknown>,

@@ -48,7 +48,7 @@ export class PdfStream {
         await session.send("Emulation.setDefaultBackgroundColorOverride", { color });
       }
       using rest = new Timeout({ ms: Math.min(LOAD_REST_MS, ms / 2), error, clock });
-      // Of a page that is gone there is nothing to stop.
+      // A page that is gone needs no stop.
       const stop = () => void session.send("Page.stopLoading").catch(() => {});
       rest.signal.addEventListener("abort", stop, { once: true });
       const printed = await session

@@ -51,7 +51,7 @@ export async function pictureArea(
   return area;
 }
 
-/** Of the first element that the selector finds, after it was scrolled to. */
+/** Returns the area of the first element that matches the selector, after scrolling to it. */
 async function boxOf(context: RenderContext, selector: string): Promise<Omit<Area, "scale">> {
   await checkSelector(context, selector, "/selector");
   using element = await context.page.$(selector);

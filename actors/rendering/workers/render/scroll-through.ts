@@ -6,7 +6,7 @@ import type { PageRequest } from "../../lib/browser/prepare-page.ts";
 import type { RenderContext } from "../../lib/browser/render-context.ts";
 import { patiently } from "./page-ready.ts";
 
-/** Of a page that grows all the time not more than what a picture holds is seen. */
+/** A page that keeps growing is scrolled no further than a picture can show. */
 export async function scrollThrough(
   context: Pick<RenderContext, "evaluate">,
   { setJavaScriptEnabled }: Pick<PageRequest, "setJavaScriptEnabled">,

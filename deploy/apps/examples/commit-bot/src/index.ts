@@ -17,7 +17,7 @@ interface Pushed {
 }
 
 export interface ChangelogState {
-  /** Of the history that is printed. */
+  /** Commits of the history that is printed. */
   of: string | null;
 }
 

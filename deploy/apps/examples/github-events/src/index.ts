@@ -32,7 +32,7 @@ export class Repository extends Agent<Env, RepositoryState> {
       number INTEGER PRIMARY KEY, id TEXT UNIQUE, type TEXT, text TEXT, at TEXT, body TEXT)`;
   }
 
-  /** Who looks on changes nothing. */
+  /** Watching clients change nothing. */
   override shouldConnectionBeReadonly(): boolean {
     return true;
   }

@@ -41,7 +41,7 @@ export class Customer extends Agent<Env, CustomerState> {
     return new Response(null, { status: 204 });
   }
 
-  /** Of all that is known: Stripe sends events in no certain order. */
+  /** The newest of all known events, because Stripe sends events in any order. */
   summary(): CustomerState {
     const sums = this.sql<{ currency: string; amount: number }>`
       SELECT currency, sum(amount) AS amount FROM events WHERE type = 'invoice.paid' GROUP BY currency`;
